@@ -1,0 +1,1 @@
+//! The live host: port threads, configuration and the control socket.

@@ -1,0 +1,1 @@
+//! The PF and VF drivers, portable over any bus through the Hal traits.

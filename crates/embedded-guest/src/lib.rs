@@ -1,0 +1,1 @@
+//! A guest in this process: the VF driver over a vfio-user socket, with a TCP/IP stack on top.

@@ -1,0 +1,1 @@
+//! Everything that touches the host: guest memory, sockets with descriptors, eventfd, epoll, tap.

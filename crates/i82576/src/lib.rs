@@ -1,0 +1,1 @@
+//! What the 82576 datasheet says: registers, descriptors, mailbox words; shared by the card and its drivers.

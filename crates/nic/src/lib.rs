@@ -1,0 +1,1 @@
+//! The card: a pure state machine, one folder per stop of a frame.

@@ -1,0 +1,2 @@
+//! The softiov command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The vfio-user protocol: codec and sessions as pure state machines.
