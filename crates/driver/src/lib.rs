@@ -1,1 +1,12 @@
-//! The PF and VF drivers, portable over any bus through the Hal traits.
+//! The PF and VF drivers, portable over any bus: whatever implements [`Hal`] can carry them, be it the card
+//! in the same process, a vfio-user socket, or silicon.
+//!
+//! Left out: the operating system around a driver. Interrupts arrive as calls, time as an answer of the Hal.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod hal;
+
+pub use hal::{DmaHal, DmaRegion, Hal};

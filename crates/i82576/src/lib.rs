@@ -1,1 +1,20 @@
-//! What the 82576 datasheet says: registers, descriptors, mailbox words; shared by the card and its drivers.
+//! What the 82576 datasheet says: the register table, bit fields, descriptors, mailbox words and ids.
+//! The card (`nic`) and its drivers (`driver`) are both written against this crate and against nothing
+//! of each other.
+//!
+//! Left out: all behaviour. A register's side effects live in the card.
+#![no_std]
+#![forbid(unsafe_code)]
+
+pub mod bits;
+pub mod descriptor;
+pub mod ids;
+pub mod mac;
+pub mod mailbox;
+pub mod register;
+pub mod table;
+pub mod units;
+pub mod window;
+
+pub use mac::MacAddress;
+pub use units::{Queue, Time, Vector, VfIndex};

@@ -1,0 +1,358 @@
+//! Bit fields of the registers, one module a register. A field that is wider than a bit has a `_SHIFT` or is
+//! read by a function. Left out: bits nobody acts on.
+
+/// CTRL.
+pub mod ctrl {
+    /// Full duplex.
+    pub const FD: u32 = 1 << 0;
+    /// Stop mastering the bus; STATUS.GIO_MASTER falls in answer.
+    pub const GIO_MASTER_DISABLE: u32 = 1 << 2;
+    /// Set link up.
+    pub const SLU: u32 = 1 << 6;
+    /// Software reset, self-clearing.
+    pub const RST: u32 = 1 << 26;
+    /// VLAN mode: strip and insert tags (ignored for stripping while pools are in use).
+    pub const VME: u32 = 1 << 30;
+    /// PHY reset, self-clearing.
+    pub const PHY_RST: u32 = 1 << 31;
+}
+
+/// STATUS.
+pub mod status {
+    /// Full duplex.
+    pub const FD: u32 = 1 << 0;
+    /// Link up.
+    pub const LU: u32 = 1 << 1;
+    /// 1000 Mb/s.
+    pub const SPEED_1000: u32 = 0b10 << 6;
+    /// NVM initialisation done.
+    pub const LAN_INIT_DONE: u32 = 1 << 9;
+    /// PHY reset was asserted.
+    pub const PHYRA: u32 = 1 << 10;
+    /// Number of VFs field.
+    pub const NUM_VFS_SHIFT: u32 = 14;
+    /// SR-IOV is enabled.
+    pub const IOV: u32 = 1 << 18;
+    /// The device may master the bus.
+    pub const GIO_MASTER: u32 = 1 << 19;
+}
+
+/// CTRL_EXT.
+pub mod ctrl_ext {
+    /// PF reset done: VFs may start (RSTI falls, RSTD rises).
+    pub const PFRSTD: u32 = 1 << 14;
+    /// Extended (outer) VLAN.
+    pub const EXT_VLAN: u32 = 1 << 26;
+    /// A driver is loaded.
+    pub const DRV_LOAD: u32 = 1 << 28;
+}
+
+/// RCTL.
+pub mod rctl {
+    /// Receiver enabled.
+    pub const EN: u32 = 1 << 1;
+    /// Unicast promiscuous (without VMDq).
+    pub const UPE: u32 = 1 << 3;
+    /// Multicast promiscuous (without VMDq).
+    pub const MPE: u32 = 1 << 4;
+    /// Long packets accepted.
+    pub const LPE: u32 = 1 << 5;
+    /// Multicast offset: which 12 address bits index MTA and UTA.
+    pub const MO_SHIFT: u32 = 12;
+    /// Broadcast accepted (without VMDq).
+    pub const BAM: u32 = 1 << 15;
+    /// VLAN filter enabled.
+    pub const VFE: u32 = 1 << 18;
+    /// Strip the frame check sequence.
+    pub const SECRC: u32 = 1 << 26;
+
+    /// Buffer size in bytes where SRRCTL gives none: BSIZE (17:16) of 2048, 1024, 512 or 256.
+    #[must_use]
+    pub const fn buffer_size(rctl: u32) -> usize {
+        2048 >> ((rctl >> 16) & 3)
+    }
+}
+
+/// TCTL.
+pub mod tctl {
+    /// Transmitter enabled.
+    pub const EN: u32 = 1 << 1;
+    /// Pad short packets.
+    pub const PSP: u32 = 1 << 3;
+}
+
+/// ICR, ICS, IMS, IMC: causes that are not a queue's.
+pub mod icr {
+    /// Transmit descriptor written back.
+    pub const TXDW: u32 = 1 << 0;
+    /// Link status change.
+    pub const LSC: u32 = 1 << 2;
+    /// Receive buffers ran out.
+    pub const RXO: u32 = 1 << 6;
+    /// Receive descriptor written back.
+    pub const RXDW: u32 = 1 << 7;
+    /// A VF has written its mailbox or was reset.
+    pub const VMMB: u32 = 1 << 8;
+    /// Transmit out of sync: a VF's packet was blocked.
+    pub const DOUTSYNC: u32 = 1 << 28;
+    /// The interrupt was asserted.
+    pub const INTA: u32 = 1 << 31;
+}
+
+/// GPIE.
+pub mod gpie {
+    /// Every read of ICR clears it.
+    pub const NSICR: u32 = 1 << 0;
+    /// Several MSI-X vectors.
+    pub const MULTIPLE_MSIX: u32 = 1 << 4;
+    /// Extended interrupt auto-mask.
+    pub const EIAME: u32 = 1 << 30;
+    /// Pending-bit array support.
+    pub const PBA: u32 = 1 << 31;
+}
+
+/// IVAR, IVAR_MISC, VTIVAR, VTIVAR_MISC: one byte an entry.
+pub mod ivar {
+    /// The entry names a vector.
+    pub const VALID: u8 = 0x80;
+    /// The PF's vectors, 0..=24.
+    pub const VECTOR: u8 = 0x1f;
+    /// A VF's vectors; 3 does not exist.
+    pub const VF_VECTOR: u8 = 0x03;
+    /// Writable bits of VTIVAR.
+    pub const VTIVAR_MASK: u32 = 0x8383_8383;
+    /// Writable bits of VTIVAR_MISC.
+    pub const VTIVAR_MISC_MASK: u32 = 0x83;
+}
+
+/// EITR.
+pub mod eitr {
+    /// Interval in microseconds, bits 14:2.
+    pub const INTERVAL_MASK: u32 = 0x7ffc;
+    /// Position of the interval.
+    pub const INTERVAL_SHIFT: u32 = 2;
+    /// On a write: leave the running counter alone.
+    pub const CNT_IGNR: u32 = 1 << 31;
+    /// Position of the counter as read back: the upper 10 of its 12 bits.
+    pub const COUNTER_SHIFT: u32 = 21;
+    /// Writable bits that are kept.
+    pub const KEPT: u32 = 0x001f_fffc;
+
+    /// The interval in microseconds.
+    #[must_use]
+    pub const fn interval_us(eitr: u32) -> u32 {
+        (eitr & INTERVAL_MASK) >> INTERVAL_SHIFT
+    }
+}
+
+/// V2PMAILBOX: the VF's side of the mailbox control.
+pub mod v2p {
+    /// Ring the PF: a message is there.
+    pub const REQ: u32 = 1 << 0;
+    /// Acknowledge the PF's message.
+    pub const ACK: u32 = 1 << 1;
+    /// The VF holds the buffer.
+    pub const VFU: u32 = 1 << 2;
+    /// The PF holds the buffer.
+    pub const PFU: u32 = 1 << 3;
+    /// The PF has sent a message; cleared on read.
+    pub const PFSTS: u32 = 1 << 4;
+    /// The PF has acknowledged; cleared on read.
+    pub const PFACK: u32 = 1 << 5;
+    /// The PF is in reset: a level.
+    pub const RSTI: u32 = 1 << 6;
+    /// The reset is over; cleared on read.
+    pub const RSTD: u32 = 1 << 7;
+    /// What a read clears.
+    pub const READ_CLEARS: u32 = PFSTS | PFACK | RSTD;
+}
+
+/// P2VMAILBOX: the PF's side of the mailbox control.
+pub mod p2v {
+    /// Ring the VF: a message is there.
+    pub const STS: u32 = 1 << 0;
+    /// Acknowledge the VF's message.
+    pub const ACK: u32 = 1 << 1;
+    /// The VF holds the buffer.
+    pub const VFU: u32 = 1 << 2;
+    /// The PF holds the buffer.
+    pub const PFU: u32 = 1 << 3;
+    /// Take the buffer from the VF and drop its pending request.
+    pub const RVFU: u32 = 1 << 4;
+}
+
+/// MBVFICR.
+pub mod mbvficr {
+    /// VF n asks.
+    pub const VFREQ_SHIFT: u32 = 0;
+    /// VF n has acknowledged.
+    pub const VFACK_SHIFT: u32 = 16;
+}
+
+/// RXDCTL and TXDCTL.
+pub mod dctl {
+    /// Write-back threshold field.
+    pub const WTHRESH_SHIFT: u32 = 16;
+    /// The queue runs.
+    pub const ENABLE: u32 = 1 << 25;
+    /// Flush pending write-backs, self-clearing.
+    pub const SWFLSH: u32 = 1 << 26;
+}
+
+/// SRRCTL.
+pub mod srrctl {
+    /// Drop packets for which no descriptor is left, instead of holding the port.
+    pub const DROP_EN: u32 = 1 << 31;
+    /// Descriptor type field: 0 legacy, 1 advanced one buffer, 2 header split, 5 always split.
+    pub const DESCTYPE_SHIFT: u32 = 25;
+
+    /// Packet buffer bytes; 0 if RCTL decides.
+    #[must_use]
+    pub const fn packet_buffer(srrctl: u32) -> usize {
+        (srrctl & 0x7f) as usize * 1024
+    }
+
+    /// Header buffer bytes.
+    #[must_use]
+    pub const fn header_buffer(srrctl: u32) -> usize {
+        ((srrctl >> 8) & 0x3f) as usize * 64
+    }
+
+    /// Descriptor type.
+    #[must_use]
+    pub const fn descriptor_type(srrctl: u32) -> u32 {
+        (srrctl >> DESCTYPE_SHIFT) & 7
+    }
+}
+
+/// RAH.
+pub mod rah {
+    /// The entry is valid.
+    pub const AV: u32 = 1 << 31;
+    /// One bit a pool.
+    pub const POOLSEL_SHIFT: u32 = 18;
+    /// All of the pool bits.
+    pub const POOLSEL_MASK: u32 = 0xff << POOLSEL_SHIFT;
+}
+
+/// VT_CTL.
+pub mod vt_ctl {
+    /// Default pool field.
+    pub const DEF_PL_SHIFT: u32 = 7;
+    /// Default pool mask.
+    pub const DEF_PL_MASK: u32 = 7 << DEF_PL_SHIFT;
+    /// Pools are chosen by VLAN alone.
+    pub const IGNORE_MAC: u32 = 1 << 28;
+    /// No default pool.
+    pub const DIS_DEF_PL: u32 = 1 << 29;
+    /// Replicate to every pool that wants the frame.
+    pub const REPL_EN: u32 = 1 << 30;
+}
+
+/// MRQC.
+pub mod mrqc {
+    /// Queueing mode field.
+    pub const MODE_MASK: u32 = 7;
+    /// Receive-side scaling over all queues.
+    pub const RSS: u32 = 2;
+    /// A queue a pool.
+    pub const VMDQ: u32 = 3;
+    /// Two queues a pool, chosen by hash.
+    pub const VMDQ_RSS: u32 = 5;
+    /// First of the nine hash type bits.
+    pub const HASH_TYPES_SHIFT: u32 = 16;
+}
+
+/// VMOLR.
+pub mod vmolr {
+    /// Longest packet mask.
+    pub const RLPML_MASK: u32 = 0x3fff;
+    /// Long packets accepted.
+    pub const LPE: u32 = 1 << 16;
+    /// Receive-side scaling within the pool.
+    pub const RSSE: u32 = 1 << 17;
+    /// Untagged packets accepted.
+    pub const AUPE: u32 = 1 << 24;
+    /// Packets that hit the multicast table accepted.
+    pub const ROMPE: u32 = 1 << 25;
+    /// Packets that hit the unicast table accepted.
+    pub const ROPE: u32 = 1 << 26;
+    /// Broadcast accepted.
+    pub const BAM: u32 = 1 << 27;
+    /// Every multicast packet accepted.
+    pub const MPME: u32 = 1 << 28;
+    /// Strip the VLAN tag.
+    pub const STRVLAN: u32 = 1 << 30;
+    /// Strip the frame check sequence; must be one.
+    pub const STRCRC: u32 = 1 << 31;
+}
+
+/// VMVIR.
+pub mod vmvir {
+    /// The tag.
+    pub const TAG_MASK: u32 = 0xffff;
+    /// Action field.
+    pub const VLANA_SHIFT: u32 = 30;
+    /// Always insert the default tag.
+    pub const DEFAULT: u32 = 1 << VLANA_SHIFT;
+    /// Never insert a tag.
+    pub const NEVER: u32 = 2 << VLANA_SHIFT;
+}
+
+/// VLVF.
+pub mod vlvf {
+    /// VLAN id.
+    pub const VLANID_MASK: u32 = 0xfff;
+    /// One bit a pool.
+    pub const POOLSEL_SHIFT: u32 = 12;
+    /// All of the pool bits.
+    pub const POOLSEL_MASK: u32 = 0xff << POOLSEL_SHIFT;
+    /// Local VLAN: never to the wire.
+    pub const LVLAN: u32 = 1 << 20;
+    /// The entry is valid.
+    pub const VLANID_EN: u32 = 1 << 31;
+}
+
+/// DTXSWC.
+pub mod dtxswc {
+    /// MAC anti-spoof, a bit a pool.
+    pub const MAC_SPOOF_SHIFT: u32 = 0;
+    /// VLAN anti-spoof, a bit a pool.
+    pub const VLAN_SPOOF_SHIFT: u32 = 8;
+    /// Local loopback to the sender's own pool, a bit a pool.
+    pub const LLE_SHIFT: u32 = 16;
+    /// Switch between pools.
+    pub const LOOPBACK_EN: u32 = 1 << 31;
+}
+
+/// DTXCTL.
+pub mod dtxctl {
+    /// Report spoofing.
+    pub const SPOOF_INT: u32 = 1 << 6;
+    /// Insert VLAN tags that are given with the descriptor.
+    pub const VLAN_ADDED: u32 = 1 << 3;
+}
+
+/// RPLOLR.
+pub mod rplolr {
+    /// Strip the VLAN tag of replicated packets.
+    pub const STRVLAN: u32 = 1 << 30;
+    /// Strip the frame check sequence of replicated packets.
+    pub const STRCRC: u32 = 1 << 31;
+}
+
+/// RXCSUM.
+pub mod rxcsum {
+    /// IP checksum offload.
+    pub const IPOFL: u32 = 1 << 8;
+    /// TCP and UDP checksum offload.
+    pub const TUOFL: u32 = 1 << 9;
+    /// Report the RSS hash instead of the packet checksum.
+    pub const PCSD: u32 = 1 << 13;
+}
+
+/// TDWBAL.
+pub mod tdwbal {
+    /// Write the head back to memory instead of into descriptors.
+    pub const HEAD_WB_EN: u32 = 1 << 0;
+}

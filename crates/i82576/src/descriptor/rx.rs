@@ -1,0 +1,170 @@
+//! Advanced receive descriptors: as the driver posts them (two addresses) and as the card writes them back.
+//! Left out: legacy write-back.
+
+use super::{DD, SIZE, dword, from_dwords, qword};
+
+/// A posted descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Posted {
+    /// Packet buffer.
+    pub packet: u64,
+    /// Header buffer, if headers are split off; bit 0 must be clear.
+    pub header: u64,
+}
+
+impl Posted {
+    /// Reads a posted descriptor.
+    #[must_use]
+    pub fn parse(raw: &[u8; SIZE]) -> Self {
+        Self { packet: qword(raw, 0), header: qword(raw, 1) & !1 }
+    }
+
+    /// The descriptor as the driver writes it.
+    #[must_use]
+    pub fn emit(&self) -> [u8; SIZE] {
+        let (p, h) = (self.packet, self.header & !1);
+        from_dwords([p as u32, (p >> 32) as u32, h as u32, (h >> 32) as u32])
+    }
+}
+
+/// Packet types, bits of [`WriteBack::packet_type`] (PKTTYPE, bits 12:4 of the first dword).
+pub mod packet_type {
+    /// IPv4 header.
+    pub const IPV4: u16 = 0x001;
+    /// IPv4 header with options.
+    pub const IPV4_OPTIONS: u16 = 0x002;
+    /// IPv6 header.
+    pub const IPV6: u16 = 0x004;
+    /// IPv6 header with extensions.
+    pub const IPV6_EXTENSIONS: u16 = 0x008;
+    /// TCP header.
+    pub const TCP: u16 = 0x010;
+    /// UDP header.
+    pub const UDP: u16 = 0x020;
+    /// SCTP header.
+    pub const SCTP: u16 = 0x040;
+}
+
+/// Status and error bits, the third dword.
+pub mod status {
+    /// Last descriptor of the packet.
+    pub const EOP: u32 = 1 << 1;
+    /// The packet was tagged and the tag is in the descriptor.
+    pub const VP: u32 = 1 << 3;
+    /// UDP checksum calculated.
+    pub const UDPCS: u32 = 1 << 4;
+    /// TCP or UDP checksum calculated.
+    pub const L4CS: u32 = 1 << 5;
+    /// IPv4 header checksum calculated.
+    pub const IPCS: u32 = 1 << 6;
+    /// Passed an inexact filter.
+    pub const PIF: u32 = 1 << 7;
+    /// The fragment checksum or UDP checksum field is valid.
+    pub const UDPV: u32 = 1 << 10;
+    /// TCP or UDP checksum wrong.
+    pub const L4E: u32 = 1 << 29;
+    /// IPv4 header checksum wrong.
+    pub const IPE: u32 = 1 << 30;
+}
+
+/// RSS types, the low four bits of the first dword.
+pub mod rss_type {
+    /// Not hashed.
+    pub const NONE: u8 = 0;
+    /// TCP over IPv4.
+    pub const TCP_IPV4: u8 = 1;
+    /// IPv4.
+    pub const IPV4: u8 = 2;
+    /// TCP over IPv6.
+    pub const TCP_IPV6: u8 = 3;
+    /// IPv6.
+    pub const IPV6: u8 = 5;
+    /// UDP over IPv4.
+    pub const UDP_IPV4: u8 = 7;
+    /// UDP over IPv6.
+    pub const UDP_IPV6: u8 = 8;
+}
+
+/// What the card writes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WriteBack {
+    /// What the RSS hash was computed over.
+    pub rss_type: u8,
+    /// Headers found.
+    pub packet_type: u16,
+    /// Bytes in the header buffer.
+    pub header_length: u16,
+    /// The header was split off into its own buffer.
+    pub split: bool,
+    /// RSS hash, or fragment checksum and IP identification.
+    pub hash: u32,
+    /// Status and errors, see [`status`]. DD included.
+    pub status: u32,
+    /// Bytes in the packet buffer.
+    pub length: u16,
+    /// The stripped VLAN tag, if [`status::VP`].
+    pub vlan_tag: u16,
+}
+
+impl WriteBack {
+    /// Reads a written-back descriptor; `None` while the card has not given it back.
+    #[must_use]
+    pub fn parse(raw: &[u8; SIZE]) -> Option<Self> {
+        let (info, status, sizes) = (dword(raw, 0), dword(raw, 2), dword(raw, 3));
+        (status & DD != 0).then_some(Self {
+            rss_type: (info & 0xf) as u8,
+            packet_type: ((info >> 4) & 0x1ff) as u16,
+            header_length: ((info >> 21) & 0x3ff) as u16,
+            split: info & (1 << 31) != 0,
+            hash: dword(raw, 1),
+            status,
+            length: sizes as u16,
+            vlan_tag: (sizes >> 16) as u16,
+        })
+    }
+
+    /// The descriptor as the card writes it, DD set.
+    #[must_use]
+    pub fn emit(&self) -> [u8; SIZE] {
+        let info = u32::from(self.rss_type & 0xf)
+            | u32::from(self.packet_type & 0x1ff) << 4
+            | u32::from(self.header_length & 0x3ff) << 21
+            | u32::from(self.split) << 31;
+        let sizes = u32::from(self.length) | u32::from(self.vlan_tag) << 16;
+        from_dwords([info, self.hash, self.status | DD, sizes])
+    }
+
+    /// Last descriptor of its packet.
+    #[must_use]
+    pub fn end_of_packet(&self) -> bool {
+        self.status & status::EOP != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Posted, WriteBack, packet_type, status};
+
+    #[test]
+    fn a_posted_descriptor_is_not_done() {
+        let posted = Posted { packet: 0xffff_ffff_ffff_fffe, header: 0xffff_ffff_ffff_fffe };
+        assert_eq!(Posted::parse(&posted.emit()), posted);
+        assert_eq!(WriteBack::parse(&posted.emit()), None);
+    }
+
+    #[test]
+    fn write_back_round_trips() {
+        let back = WriteBack {
+            rss_type: 1,
+            packet_type: packet_type::IPV4 | packet_type::TCP,
+            header_length: 0x2a,
+            split: true,
+            hash: 0xdead_beef,
+            status: status::EOP | status::L4CS | status::IPCS | super::DD,
+            length: 1500,
+            vlan_tag: 100,
+        };
+        assert_eq!(WriteBack::parse(&back.emit()), Some(back));
+        assert!(back.end_of_packet());
+    }
+}

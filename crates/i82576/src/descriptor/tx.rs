@@ -1,0 +1,222 @@
+//! Advanced transmit descriptors: data, which name a buffer, and context, which say how to treat the packets
+//! that refer to it. Left out: LinkSec, IPsec, launch time.
+
+use super::{SIZE, dword, from_dwords, qword};
+
+/// What a transmit descriptor asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transmit {
+    /// A buffer of a packet.
+    Data(Data),
+    /// Offload parameters for later packets.
+    Context(Context),
+    /// Neither: legacy, or a reserved type.
+    Other,
+}
+
+/// DTYP of a context descriptor.
+const DTYP_CONTEXT: u32 = 2;
+/// DTYP of a data descriptor.
+const DTYP_DATA: u32 = 3;
+const DTYP_SHIFT: u32 = 20;
+const DEXT: u32 = 1 << 29;
+
+const EOP: u32 = 1 << 24;
+const IFCS: u32 = 1 << 25;
+const RS: u32 = 1 << 27;
+const VLE: u32 = 1 << 30;
+const TSE: u32 = 1 << 31;
+
+const CC: u32 = 1 << 7;
+const IXSM: u32 = 1 << 8;
+const TXSM: u32 = 1 << 9;
+const IDX_SHIFT: u32 = 4;
+const PAYLEN_SHIFT: u32 = 14;
+
+/// A data descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Data {
+    /// Where the buffer is.
+    pub address: u64,
+    /// Bytes of the buffer.
+    pub length: u16,
+    /// Last buffer of the packet.
+    pub end_of_packet: bool,
+    /// Tell when it is done: write DD back.
+    pub report_status: bool,
+    /// Insert the VLAN tag of the context. Counts in the packet's first descriptor.
+    pub insert_vlan: bool,
+    /// Cut the payload into segments. Counts in the packet's first descriptor.
+    pub segment: bool,
+    /// Insert the IPv4 header checksum.
+    pub insert_ip_checksum: bool,
+    /// Insert the TCP, UDP or SCTP checksum.
+    pub insert_l4_checksum: bool,
+    /// Which of the queue's two contexts.
+    pub context: u8,
+    /// The context is to be checked.
+    pub check_context: bool,
+    /// Bytes of the packet; of its payload, headers excluded, when it is to be segmented.
+    pub payload_length: u32,
+}
+
+/// The transport a context names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum L4 {
+    /// UDP, and "generic" in Linux.
+    #[default]
+    Udp,
+    /// TCP.
+    Tcp,
+    /// SCTP.
+    Sctp,
+    /// The reserved value.
+    Reserved,
+}
+
+/// A context descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Context {
+    /// Bytes before the IP header (0..=127).
+    pub mac_length: u8,
+    /// Bytes of the IP header, options and extensions included (0..=511).
+    pub ip_length: u16,
+    /// Bytes of the transport header.
+    pub l4_length: u8,
+    /// VLAN tag to insert: priority, DEI, id.
+    pub vlan_tag: u16,
+    /// The IP header is version 4.
+    pub ipv4: bool,
+    /// The transport.
+    pub l4: L4,
+    /// Payload bytes of a segment.
+    pub mss: u16,
+    /// Which of the queue's two contexts this sets.
+    pub index: u8,
+}
+
+/// Reads a descriptor.
+#[must_use]
+pub fn parse(raw: &[u8; SIZE]) -> Transmit {
+    let command = dword(raw, 2);
+    match ((command >> DTYP_SHIFT) & 0xf, command & DEXT != 0) {
+        (DTYP_DATA, true) => Transmit::Data(Data::parse(raw)),
+        (DTYP_CONTEXT, true) => Transmit::Context(Context::parse(raw)),
+        _ => Transmit::Other,
+    }
+}
+
+impl Data {
+    fn parse(raw: &[u8; SIZE]) -> Self {
+        let (command, status) = (dword(raw, 2), dword(raw, 3));
+        Self {
+            address: qword(raw, 0),
+            length: command as u16,
+            end_of_packet: command & EOP != 0,
+            report_status: command & RS != 0,
+            insert_vlan: command & VLE != 0,
+            segment: command & TSE != 0,
+            insert_ip_checksum: status & IXSM != 0,
+            insert_l4_checksum: status & TXSM != 0,
+            context: ((status >> IDX_SHIFT) & 7) as u8,
+            check_context: status & CC != 0,
+            payload_length: status >> PAYLEN_SHIFT,
+        }
+    }
+
+    /// The descriptor as the driver writes it; the frame check sequence is always the card's to insert.
+    #[must_use]
+    pub fn emit(&self) -> [u8; SIZE] {
+        let flag = |on: bool, bit: u32| if on { bit } else { 0 };
+        let command = u32::from(self.length)
+            | DTYP_DATA << DTYP_SHIFT
+            | DEXT
+            | IFCS
+            | flag(self.end_of_packet, EOP)
+            | flag(self.report_status, RS)
+            | flag(self.insert_vlan, VLE)
+            | flag(self.segment, TSE);
+        let status = flag(self.check_context, CC)
+            | flag(self.insert_ip_checksum, IXSM)
+            | flag(self.insert_l4_checksum, TXSM)
+            | u32::from(self.context & 7) << IDX_SHIFT
+            | self.payload_length << PAYLEN_SHIFT;
+        from_dwords([self.address as u32, (self.address >> 32) as u32, command, status])
+    }
+}
+
+impl Context {
+    fn parse(raw: &[u8; SIZE]) -> Self {
+        let (lengths, command, sizes) = (dword(raw, 0), dword(raw, 2), dword(raw, 3));
+        Self {
+            ip_length: (lengths & 0x1ff) as u16,
+            mac_length: ((lengths >> 9) & 0x7f) as u8,
+            vlan_tag: (lengths >> 16) as u16,
+            ipv4: command & (1 << 10) != 0,
+            l4: match (command >> 11) & 3 {
+                0 => L4::Udp,
+                1 => L4::Tcp,
+                2 => L4::Sctp,
+                _ => L4::Reserved,
+            },
+            index: ((sizes >> IDX_SHIFT) & 7) as u8,
+            l4_length: (sizes >> 8) as u8,
+            mss: (sizes >> 16) as u16,
+        }
+    }
+
+    /// The descriptor as the driver writes it.
+    #[must_use]
+    pub fn emit(&self) -> [u8; SIZE] {
+        let lengths = u32::from(self.ip_length & 0x1ff)
+            | u32::from(self.mac_length & 0x7f) << 9
+            | u32::from(self.vlan_tag) << 16;
+        let l4 = match self.l4 {
+            L4::Udp => 0,
+            L4::Tcp => 1,
+            L4::Sctp => 2,
+            L4::Reserved => 3,
+        };
+        let command = DTYP_CONTEXT << DTYP_SHIFT | DEXT | u32::from(self.ipv4) << 10 | l4 << 11;
+        let sizes = u32::from(self.index & 7) << IDX_SHIFT
+            | u32::from(self.l4_length) << 8
+            | u32::from(self.mss) << 16;
+        from_dwords([lengths, 0, command, sizes])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Context, Data, L4, Transmit, parse};
+
+    #[test]
+    fn data_descriptor_as_linux_writes_it() {
+        // 66 bytes at 0x1234_5000: ADVTXD_DTYP_DATA | DEXT | IFCS | EOP | RS, TXSM, PAYLEN 66.
+        let raw = (0x1234_5000u128) | (0x2b30_0042u128) << 64 | (0x0010_8200u128) << 96;
+        let Transmit::Data(data) = parse(&raw.to_le_bytes()) else { panic!("not a data descriptor") };
+        assert_eq!((data.address, data.length, data.payload_length), (0x1234_5000, 66, 66));
+        assert!(data.end_of_packet && data.report_status && data.insert_l4_checksum && !data.segment);
+        assert_eq!(data.emit(), raw.to_le_bytes());
+    }
+
+    #[test]
+    fn context_descriptor_round_trips() {
+        let context = Context {
+            mac_length: 14,
+            ip_length: 20,
+            l4_length: 32,
+            vlan_tag: 0x2064,
+            ipv4: true,
+            l4: L4::Tcp,
+            mss: 1448,
+            index: 1,
+        };
+        assert_eq!(parse(&context.emit()), Transmit::Context(context));
+    }
+
+    #[test]
+    fn a_descriptor_of_another_type_is_neither() {
+        assert_eq!(parse(&[0; 16]), Transmit::Other);
+        assert_eq!(parse(&Data::default().emit().map(|b| b & 0xdf)), Transmit::Other);
+    }
+}

@@ -1,0 +1,37 @@
+//! Numbers by which software knows the device. Left out: the other device ids of the same MAC.
+
+/// Intel.
+pub const VENDOR: u16 = 0x8086;
+/// 82576 Gigabit Network Connection: the physical function.
+pub const DEVICE_PF: u16 = 0x10c9;
+/// 82576 Virtual Function.
+pub const DEVICE_VF: u16 = 0x10ca;
+/// Silicon revision.
+pub const REVISION: u8 = 0x01;
+/// Ethernet controller.
+pub const CLASS: u32 = 0x02_0000;
+
+/// Virtual functions of a port, and pools of its switch.
+pub const MAX_VFS: usize = 8;
+/// Receive (and transmit) queues of a port.
+pub const QUEUES: usize = 16;
+/// Internal interrupt vectors of a port.
+pub const VECTORS: usize = 25;
+/// MSI-X vectors of a virtual function: Linux igbvf refuses any other number.
+pub const VF_VECTORS: usize = 3;
+/// Exact-match unicast address filters (RAL/RAH).
+pub const RECEIVE_ADDRESSES: usize = 24;
+/// VLAN pool filters (VLVF).
+pub const VLAN_FILTERS: usize = 32;
+/// Bytes of the PF's register BAR.
+pub const PF_BAR0_SIZE: usize = 0x2_0000;
+/// Bytes of a VF's register BAR.
+pub const VF_BAR0_SIZE: usize = 0x4000;
+/// Bytes of the BAR with the MSI-X table (at 0) and pending bits (at 0x2000).
+pub const BAR3_SIZE: usize = 0x4000;
+/// The longest frame the MAC takes, CRC included (9.5 KB).
+pub const MAX_FRAME: usize = 9728;
+/// The shortest frame on the wire, CRC excluded.
+pub const MIN_FRAME: usize = 60;
+/// Bytes of the frame check sequence: counted in lengths and octets, never delivered.
+pub const FCS: usize = 4;

@@ -1,0 +1,393 @@
+//! Byte offsets of the PF's registers in its 128 KiB BAR0, under the datasheet's names. An array's offset is
+//! a function of its index. Left out: what a register does (`table`) and what its bits mean (`bits`).
+
+use crate::units::{Queue, Vector, VfIndex};
+
+macro_rules! offsets {
+    ($($(#[$doc:meta])* $name:ident = $offset:literal;)*) => { $($(#[$doc])* pub const $name: u32 = $offset;)* };
+}
+
+offsets! {
+    /// Device control.
+    CTRL = 0x0000;
+    /// Device status.
+    STATUS = 0x0008;
+    /// EEPROM control and data.
+    EECD = 0x0010;
+    /// EEPROM read.
+    EERD = 0x0014;
+    /// Extended device control.
+    CTRL_EXT = 0x0018;
+    /// PHY access.
+    MDIC = 0x0020;
+    /// VLAN ether type.
+    VET = 0x0038;
+    /// Receive control.
+    RCTL = 0x0100;
+    /// Transmit control.
+    TCTL = 0x0400;
+    /// Mailbox interrupt causes of all VFs, seen by the PF.
+    MBVFICR = 0x0c80;
+    /// Mailbox interrupt mask of all VFs.
+    MBVFIMR = 0x0c84;
+    /// VF function level reset events.
+    VFLRE = 0x0c88;
+    /// VF receive enable.
+    VFRE = 0x0c8c;
+    /// VF transmit enable.
+    VFTE = 0x0c90;
+    /// Interrupt cause read.
+    ICR = 0x1500;
+    /// Interrupt cause set.
+    ICS = 0x1504;
+    /// Interrupt mask set and read.
+    IMS = 0x1508;
+    /// Interrupt mask clear.
+    IMC = 0x150c;
+    /// Interrupt auto-mask.
+    IAM = 0x1510;
+    /// General-purpose interrupt enable.
+    GPIE = 0x1514;
+    /// Extended interrupt cause set.
+    EICS = 0x1520;
+    /// Extended interrupt mask set and read.
+    EIMS = 0x1524;
+    /// Extended interrupt mask clear.
+    EIMC = 0x1528;
+    /// Extended interrupt auto-clear.
+    EIAC = 0x152c;
+    /// Extended interrupt auto-mask.
+    EIAM = 0x1530;
+    /// Extended interrupt cause.
+    EICR = 0x1580;
+    /// Vector of the causes that are not a queue's.
+    IVAR_MISC = 0x1740;
+    /// Queue drop enable.
+    QDE = 0x2408;
+    /// DMA transmit switch control.
+    DTXSWC = 0x3500;
+    /// Wrong VM behaviour.
+    WVBR = 0x3554;
+    /// DMA transmit control.
+    DTXCTL = 0x3590;
+    /// Rate-limiter select.
+    RTTDQSEL = 0x3604;
+    /// Rate-limiter memory window.
+    RTTBCNRM = 0x3690;
+    /// Rate-limiter rate.
+    RTTBCNRC = 0x36b0;
+    /// Missed packets.
+    MPC = 0x4010;
+    /// Good packets received.
+    GPRC = 0x4074;
+    /// Broadcast packets received.
+    BPRC = 0x4078;
+    /// Multicast packets received.
+    MPRC = 0x407c;
+    /// Good packets transmitted.
+    GPTC = 0x4080;
+    /// Good octets received, low half.
+    GORCL = 0x4088;
+    /// Good octets received, high half.
+    GORCH = 0x408c;
+    /// Good octets transmitted, low half.
+    GOTCL = 0x4090;
+    /// Good octets transmitted, high half.
+    GOTCH = 0x4094;
+    /// Received packets without a buffer.
+    RNBC = 0x40a0;
+    /// Received frames too short.
+    RUC = 0x40a4;
+    /// Received frames too long.
+    ROC = 0x40ac;
+    /// Octets received, low half.
+    TORL = 0x40c0;
+    /// Octets received, high half.
+    TORH = 0x40c4;
+    /// Octets transmitted, low half.
+    TOTL = 0x40c8;
+    /// Octets transmitted, high half.
+    TOTH = 0x40cc;
+    /// Packets received.
+    TPR = 0x40d0;
+    /// Packets transmitted.
+    TPT = 0x40d4;
+    /// Multicast packets transmitted.
+    MPTC = 0x40f0;
+    /// Broadcast packets transmitted.
+    BPTC = 0x40f4;
+    /// Segmentation contexts transmitted.
+    TSCTC = 0x40f8;
+    /// Switch security violation packets.
+    SSVPC = 0x41a0;
+    /// Receive checksum control.
+    RXCSUM = 0x5000;
+    /// Longest packet.
+    RLPML = 0x5004;
+    /// Receive filter control.
+    RFCTL = 0x5008;
+    /// VMDq control.
+    VT_CTL = 0x581c;
+    /// Multiple receive queues command.
+    MRQC = 0x5818;
+    /// Replication offload.
+    RPLOLR = 0x5af0;
+    /// Software semaphore.
+    SWSM = 0x5b50;
+}
+
+/// Mailbox control of VF `n`, the VF's side: V2PMAILBOX as the PF's file stores it.
+#[must_use]
+pub const fn v2p_mailbox(vf: VfIndex) -> u32 {
+    0x0c40 + 4 * vf.get() as u32
+}
+
+/// Mailbox control of VF `n`, the PF's side.
+#[must_use]
+pub const fn p2v_mailbox(vf: VfIndex) -> u32 {
+    0x0c00 + 4 * vf.get() as u32
+}
+
+/// Dword `word` (0..16) of VF `n`'s mailbox memory.
+#[must_use]
+pub const fn vmbmem(vf: VfIndex, word: u32) -> u32 {
+    0x0800 + 0x40 * vf.get() as u32 + 4 * (word & 15)
+}
+
+/// Interrupt throttle of a vector.
+#[must_use]
+pub const fn eitr(vector: Vector) -> u32 {
+    0x1680 + 4 * vector.get() as u32
+}
+
+/// Interrupt vector allocation: row q mod 8 holds the entries of queues q and q + 8.
+#[must_use]
+pub const fn ivar(row: u32) -> u32 {
+    0x1700 + 4 * (row & 7)
+}
+
+/// Port VLAN of a pool.
+#[must_use]
+pub const fn vmvir(pool: u8) -> u32 {
+    0x3700 + 4 * (pool & 7) as u32
+}
+
+/// Multicast table, 128 dwords.
+#[must_use]
+pub const fn mta(word: u32) -> u32 {
+    0x5200 + 4 * (word & 127)
+}
+
+/// Receive address `i` (0..24), first four bytes.
+#[must_use]
+pub const fn ral(i: u32) -> u32 {
+    if i < 16 { 0x5400 + 8 * i } else { 0x54e0 + 8 * ((i - 16) & 7) }
+}
+
+/// Receive address `i` (0..24), last two bytes, pools and the valid bit.
+#[must_use]
+pub const fn rah(i: u32) -> u32 {
+    ral(i) + 4
+}
+
+/// VLAN table, 128 dwords, a bit per VLAN id.
+#[must_use]
+pub const fn vfta(word: u32) -> u32 {
+    0x5600 + 4 * (word & 127)
+}
+
+/// Offload and filter options of a pool.
+#[must_use]
+pub const fn vmolr(pool: u8) -> u32 {
+    0x5ad0 + 4 * (pool & 7) as u32
+}
+
+/// Redirection table, 32 dwords of four entries.
+#[must_use]
+pub const fn reta(word: u32) -> u32 {
+    0x5c00 + 4 * (word & 31)
+}
+
+/// Receive-side-scaling key, 10 dwords.
+#[must_use]
+pub const fn rssrk(word: u32) -> u32 {
+    0x5c80 + 4 * word
+}
+
+/// VLAN pool filter, 32 of them.
+#[must_use]
+pub const fn vlvf(i: u32) -> u32 {
+    0x5d00 + 4 * (i & 31)
+}
+
+/// Unicast hash table, 128 dwords.
+#[must_use]
+pub const fn uta(word: u32) -> u32 {
+    0xa000 + 4 * (word & 127)
+}
+
+/// Base of a receive queue's block in the dense layout.
+#[must_use]
+pub const fn rx_block(q: Queue) -> u32 {
+    0xc000 + 0x40 * q.get() as u32
+}
+
+/// Base of a transmit queue's block in the dense layout.
+#[must_use]
+pub const fn tx_block(q: Queue) -> u32 {
+    0xe000 + 0x40 * q.get() as u32
+}
+
+/// Base of VF `n`'s statistics and control block in the PF's BAR.
+#[must_use]
+pub const fn vf_block(vf: VfIndex) -> u32 {
+    0x1_0000 + 0x100 * vf.get() as u32
+}
+
+/// Interrupt vector allocation of VF `n`'s queues.
+#[must_use]
+pub const fn vtivar(vf: VfIndex) -> u32 {
+    0x1_1700 + 0x100 * vf.get() as u32
+}
+
+/// Interrupt vector allocation of VF `n`'s mailbox.
+#[must_use]
+pub const fn vtivar_misc(vf: VfIndex) -> u32 {
+    0x1_1720 + 0x100 * vf.get() as u32
+}
+
+/// Offsets within a receive queue's block.
+pub mod rx {
+    offsets! {
+        /// Ring base, low half; 128-byte aligned.
+        RDBAL = 0x00;
+        /// Ring base, high half.
+        RDBAH = 0x04;
+        /// Ring length in bytes, a multiple of 128.
+        RDLEN = 0x08;
+        /// Split and replication receive control.
+        SRRCTL = 0x0c;
+        /// Head: next descriptor the card fills.
+        RDH = 0x10;
+        /// Direct cache access control.
+        RXCTL = 0x14;
+        /// Tail: first descriptor that is not the card's.
+        RDT = 0x18;
+        /// Descriptor control.
+        RXDCTL = 0x28;
+        /// Dropped packets, cleared on read.
+        RQDPC = 0x30;
+    }
+}
+
+/// Offsets within a transmit queue's block.
+pub mod tx {
+    offsets! {
+        /// Ring base, low half; 128-byte aligned.
+        TDBAL = 0x00;
+        /// Ring base, high half.
+        TDBAH = 0x04;
+        /// Ring length in bytes, a multiple of 128.
+        TDLEN = 0x08;
+        /// Head: next descriptor the card fetches.
+        TDH = 0x10;
+        /// Direct cache access control.
+        TXCTL = 0x14;
+        /// Tail: first descriptor that is not the card's.
+        TDT = 0x18;
+        /// Descriptor control.
+        TXDCTL = 0x28;
+        /// Head write-back address, low half, with its enable bit.
+        TDWBAL = 0x38;
+        /// Head write-back address, high half.
+        TDWBAH = 0x3c;
+    }
+}
+
+/// Offsets within a VF's statistics and control block ([`vf_block`]).
+pub mod vf_stats {
+    offsets! {
+        /// Reset control of the VF, written by the PF.
+        VTCTRL = 0x00;
+        /// Good packets received.
+        VFGPRC = 0x10;
+        /// Good packets transmitted.
+        VFGPTC = 0x14;
+        /// Good octets received.
+        VFGORC = 0x18;
+        /// Good octets transmitted.
+        VFGOTC = 0x34;
+        /// Multicast packets received.
+        VFMPRC = 0x3c;
+        /// Good loopback packets received.
+        VFGPRLBC = 0x40;
+        /// Good loopback packets transmitted.
+        VFGPTLBC = 0x44;
+        /// Good loopback octets received.
+        VFGORLBC = 0x48;
+        /// Good loopback octets transmitted.
+        VFGOTLBC = 0x50;
+    }
+}
+
+/// Byte offsets of a VF's registers in its 16 KiB BAR0.
+pub mod vf {
+    offsets! {
+        /// Device control: only the reset bit exists.
+        CTRL = 0x0000;
+        /// Device status: the port's.
+        STATUS = 0x0008;
+        /// Mailbox memory, 16 dwords.
+        VMBMEM = 0x0800;
+        /// Mailbox control.
+        V2PMAILBOX = 0x0c40;
+        /// Pending-bit clear.
+        VTPBACL = 0x0f04;
+        /// Packet split receive type.
+        PSRTYPE = 0x0f0c;
+        /// Start of the statistics, at the distance `vf_stats` gives from the PF's block.
+        STATISTICS = 0x0f00;
+        /// Good packets received.
+        VFGPRC = 0x0f10;
+        /// Good packets transmitted.
+        VFGPTC = 0x0f14;
+        /// Good octets received.
+        VFGORC = 0x0f18;
+        /// Good octets transmitted.
+        VFGOTC = 0x0f34;
+        /// Multicast packets received.
+        VFMPRC = 0x0f3c;
+        /// Good loopback packets received.
+        VFGPRLBC = 0x0f40;
+        /// Good loopback packets transmitted.
+        VFGPTLBC = 0x0f44;
+        /// Good loopback octets received.
+        VFGORLBC = 0x0f48;
+        /// Good loopback octets transmitted.
+        VFGOTLBC = 0x0f50;
+        /// Interrupt cause set.
+        VTEICS = 0x1520;
+        /// Interrupt mask set and read.
+        VTEIMS = 0x1524;
+        /// Interrupt mask clear.
+        VTEIMC = 0x1528;
+        /// Interrupt auto-clear.
+        VTEIAC = 0x152c;
+        /// Interrupt auto-mask.
+        VTEIAM = 0x1530;
+        /// Interrupt cause.
+        VTEICR = 0x1580;
+        /// Interrupt throttle of vector 0; the others follow at a stride of 4.
+        VTEITR = 0x1680;
+        /// Vector allocation of both queue pairs.
+        VTIVAR = 0x1700;
+        /// Vector allocation of the mailbox.
+        VTIVAR_MISC = 0x1740;
+        /// Block of receive queue 0; queue 1 follows at [`QUEUE_STRIDE`].
+        RX_BLOCK = 0x2800;
+        /// Block of transmit queue 0; queue 1 follows at [`QUEUE_STRIDE`].
+        TX_BLOCK = 0x3800;
+        /// Distance between a VF's two queue blocks.
+        QUEUE_STRIDE = 0x100;
+    }
+}

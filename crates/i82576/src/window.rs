@@ -1,0 +1,252 @@
+//! A VF's register file as a window onto the PF's: which bits of which PF register a VF offset shows. There
+//! is one backing store, so the two views cannot disagree.
+//!
+//! Left out: side effects. Plain registers need no other code than this table.
+
+use crate::register::{self as r, vf, vf_stats};
+use crate::table::Access;
+use crate::units::{Vector, VfIndex};
+
+/// Where the bits of a VF register are kept in the PF's file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backing {
+    /// The PF register at this offset, shared by all VFs.
+    Shared(u32),
+    /// An element a VF: offset of VF 0's, and the stride.
+    PerVf(u32, u32),
+    /// The VF's three bits of a vector mask: bits 22-3n and up.
+    VectorBits(u32),
+    /// The VF's three EITRs.
+    Throttle,
+    /// Offset within the receive block of queue n or n + 8.
+    Receive(u32),
+    /// Offset within the transmit block of queue n or n + 8.
+    Transmit(u32),
+}
+
+/// A row: a VF register, or an array of equal ones.
+#[derive(Debug, Clone, Copy)]
+pub struct VfRegister {
+    /// The datasheet's name.
+    pub name: &'static str,
+    /// Where element 0 is, bytes from the start of the VF's BAR0.
+    pub offset: u32,
+    /// Distance to the next element, bytes.
+    pub stride: u32,
+    /// Elements.
+    pub count: u32,
+    /// What reads and writes of the VF do.
+    pub access: Access,
+    /// Where the bits are.
+    pub backing: Backing,
+}
+
+/// A VF register resolved for one VF: bits `mask << shift` of the PF register at `offset`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slot {
+    /// Canonical offset in the PF's file.
+    pub offset: u32,
+    /// How far left the bits are there.
+    pub shift: u32,
+    /// The bits, as the VF sees them.
+    pub mask: u32,
+    /// What reads and writes of the VF do.
+    pub access: Access,
+}
+
+const ALL: u32 = 0xffff_ffff;
+/// The bits of a VF's three vectors.
+pub const VECTOR_BITS: u32 = 0b111;
+
+const fn row(name: &'static str, offset: u32, access: Access, backing: Backing) -> VfRegister {
+    VfRegister { name, offset, stride: 4, count: 1, access, backing }
+}
+
+const fn rx(name: &'static str, at: u32, access: Access) -> VfRegister {
+    VfRegister {
+        name,
+        offset: vf::RX_BLOCK + at,
+        stride: vf::QUEUE_STRIDE,
+        count: 2,
+        access,
+        backing: Backing::Receive(at),
+    }
+}
+
+const fn tx(name: &'static str, at: u32, access: Access) -> VfRegister {
+    VfRegister {
+        name,
+        offset: vf::TX_BLOCK + at,
+        stride: vf::QUEUE_STRIDE,
+        count: 2,
+        access,
+        backing: Backing::Transmit(at),
+    }
+}
+
+const fn stat(name: &'static str, at: u32) -> VfRegister {
+    row(name, vf::STATISTICS + at, Ro, Backing::PerVf(0x1_0000 + at, 0x100))
+}
+
+use Access::{Rc, Ro, Rw, W1c, W1s, Wo};
+
+/// The VF's whole register file. Everything else reads zero and ignores writes.
+pub const TABLE: &[VfRegister] = &[
+    row("VTCTRL", vf::CTRL, Wo, Backing::PerVf(0x1_0000, 0x100)),
+    row("STATUS", vf::STATUS, Ro, Backing::Shared(r::STATUS)),
+    VfRegister {
+        name: "VMBMEM",
+        offset: vf::VMBMEM,
+        stride: 4,
+        count: 16,
+        access: Rw(ALL),
+        backing: Backing::PerVf(0x0800, 0x40),
+    },
+    row("V2PMAILBOX", vf::V2PMAILBOX, Wo, Backing::PerVf(0x0c40, 4)),
+    row("PSRTYPE", vf::PSRTYPE, Rw(ALL), Backing::PerVf(0x5480, 4)),
+    stat("VFGPRC", vf_stats::VFGPRC),
+    stat("VFGPTC", vf_stats::VFGPTC),
+    stat("VFGORC", vf_stats::VFGORC),
+    stat("VFGOTC", vf_stats::VFGOTC),
+    // Intel's header has VFMPRC at 0xf38, QEMU's model at 0xf3c: serve both from one counter.
+    row("VFMPRC", 0x0f38, Ro, Backing::PerVf(0x1_003c, 0x100)),
+    stat("VFMPRC", vf_stats::VFMPRC),
+    stat("VFGPRLBC", vf_stats::VFGPRLBC),
+    stat("VFGPTLBC", vf_stats::VFGPTLBC),
+    stat("VFGORLBC", vf_stats::VFGORLBC),
+    stat("VFGOTLBC", vf_stats::VFGOTLBC),
+    row("VTEICS", vf::VTEICS, Wo, Backing::VectorBits(r::EICS)),
+    row("VTEIMS", vf::VTEIMS, W1s(VECTOR_BITS), Backing::VectorBits(r::EIMS)),
+    row("VTEIMC", vf::VTEIMC, Wo, Backing::VectorBits(r::EIMC)),
+    row("VTEIAC", vf::VTEIAC, Rw(VECTOR_BITS), Backing::VectorBits(r::EIAC)),
+    row("VTEIAM", vf::VTEIAM, Rw(VECTOR_BITS), Backing::VectorBits(r::EIAM)),
+    row("VTEICR", vf::VTEICR, W1c(VECTOR_BITS), Backing::VectorBits(r::EICR)),
+    VfRegister {
+        name: "VTEITR",
+        offset: vf::VTEITR,
+        stride: 4,
+        count: 3,
+        access: Rw(crate::bits::eitr::KEPT),
+        backing: Backing::Throttle,
+    },
+    row("VTIVAR", vf::VTIVAR, Rw(crate::bits::ivar::VTIVAR_MASK), Backing::PerVf(0x1_1700, 0x100)),
+    row(
+        "VTIVAR_MISC",
+        vf::VTIVAR_MISC,
+        Rw(crate::bits::ivar::VTIVAR_MISC_MASK),
+        Backing::PerVf(0x1_1720, 0x100),
+    ),
+    rx("RDBAL", r::rx::RDBAL, Rw(0xffff_ff80)),
+    rx("RDBAH", r::rx::RDBAH, Rw(ALL)),
+    rx("RDLEN", r::rx::RDLEN, Rw(0x000f_ff80)),
+    rx("SRRCTL", r::rx::SRRCTL, Rw(0xcff0_3f7f | 0x0e00_0000)),
+    rx("RDH", r::rx::RDH, Rw(0xffff)),
+    rx("RXCTL", r::rx::RXCTL, Rw(ALL)),
+    rx("RDT", r::rx::RDT, Rw(0xffff)),
+    rx("RXDCTL", r::rx::RXDCTL, Rw(0x0a1f_1f1f)),
+    rx("RQDPC", r::rx::RQDPC, Rc),
+    tx("TDBAL", r::tx::TDBAL, Rw(0xffff_ff80)),
+    tx("TDBAH", r::tx::TDBAH, Rw(ALL)),
+    tx("TDLEN", r::tx::TDLEN, Rw(0x000f_ff80)),
+    tx("TDH", r::tx::TDH, Rw(0xffff)),
+    tx("TXCTL", r::tx::TXCTL, Rw(ALL)),
+    tx("TDT", r::tx::TDT, Rw(0xffff)),
+    tx("TXDCTL", r::tx::TXDCTL, Rw(0x0a1f_1f1f)),
+    tx("TDWBAL", r::tx::TDWBAL, Rw(0xffff_fffd)),
+    tx("TDWBAH", r::tx::TDWBAH, Rw(ALL)),
+];
+
+impl VfRegister {
+    /// Where element `element` of this row is kept for `vf`.
+    #[must_use]
+    pub const fn slot(&self, vf: VfIndex, element: u32) -> Slot {
+        let n = vf.get() as u32;
+        let (offset, shift, mask) = match self.backing {
+            Backing::Shared(offset) => (offset, 0, ALL),
+            Backing::PerVf(base, stride) => (base + n * stride + 4 * element, 0, ALL),
+            Backing::VectorBits(offset) => (offset, vf.first_vector() as u32, VECTOR_BITS),
+            Backing::Throttle => (r::eitr(first_throttle(vf)) + 4 * element, 0, ALL),
+            Backing::Receive(at) => (r::rx_block(vf.queue(element as u8)) + at, 0, ALL),
+            Backing::Transmit(at) => (r::tx_block(vf.queue(element as u8)) + at, 0, ALL),
+        };
+        Slot { offset, shift, mask, access: self.access }
+    }
+}
+
+const fn first_throttle(vf: VfIndex) -> Vector {
+    match Vector::new(vf.first_vector()) {
+        Some(vector) => vector,
+        None => panic!(),
+    }
+}
+
+/// Row of the VF's register at a dword-aligned offset, as an index into [`TABLE`] plus the element, packed for
+/// [`resolve`]: 0 is "no such register".
+const DECODE: [u16; crate::ids::VF_BAR0_SIZE / 4] = {
+    let mut map = [0; crate::ids::VF_BAR0_SIZE / 4];
+    let mut i = 0;
+    while i < TABLE.len() {
+        let mut element = 0;
+        while element < TABLE[i].count {
+            let word = (TABLE[i].offset + element * TABLE[i].stride) / 4;
+            map[word as usize] = ((i as u16 + 1) << 4) | element as u16;
+            element += 1;
+        }
+        i += 1;
+    }
+    map
+};
+
+/// What VF `vf` sees at a dword-aligned `offset` of its BAR0; `None` where nothing is.
+#[must_use]
+pub fn resolve(vf: VfIndex, offset: u32) -> Option<Slot> {
+    let code = *DECODE.get(offset as usize / 4)?;
+    let row = TABLE.get(usize::from(code >> 4).checked_sub(1)?)?;
+    Some(row.slot(vf, u32::from(code & 0xf)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{TABLE, resolve};
+    use crate::register as r;
+    use crate::units::{Queue, VfIndex};
+
+    fn vf(n: u8) -> VfIndex {
+        VfIndex::new(n).unwrap()
+    }
+
+    #[test]
+    fn vf_vectors_are_three_bits_of_the_ports() {
+        let slot = resolve(vf(0), r::vf::VTEIMS).unwrap();
+        assert_eq!((slot.offset, slot.shift), (r::EIMS, 22));
+        assert_eq!(resolve(vf(7), r::vf::VTEIMS).unwrap().shift, 1);
+    }
+
+    #[test]
+    fn queue_1_of_a_vf_is_queue_n_plus_8() {
+        let slot = resolve(vf(3), r::vf::RX_BLOCK + 0x100 + r::rx::RDT).unwrap();
+        assert_eq!(slot.offset, r::rx_block(Queue::new(11).unwrap()) + r::rx::RDT);
+    }
+
+    #[test]
+    fn throttle_of_vector_2_of_vf_1_is_eitr_21() {
+        assert_eq!(resolve(vf(1), r::vf::VTEITR + 8).unwrap().offset, 0x1680 + 4 * 21);
+    }
+
+    #[test]
+    fn unknown_offsets_show_nothing() {
+        assert_eq!(resolve(vf(0), 0x0018), None);
+        assert_eq!(resolve(vf(0), 0x4000), None);
+        assert_eq!(resolve(vf(0), 0xffff_fffc), None);
+    }
+
+    #[test]
+    fn every_row_resolves_to_itself() {
+        for row in TABLE {
+            for element in 0..row.count {
+                let slot = resolve(vf(5), row.offset + element * row.stride).unwrap();
+                assert_eq!(slot, row.slot(vf(5), element), "{}", row.name);
+            }
+        }
+    }
+}

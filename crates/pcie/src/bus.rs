@@ -1,0 +1,69 @@
+//! The bus as a device sees it: memory it may read and write, and interrupts it may send, each time in the
+//! name of one of its functions. Left out: who owns that memory and how an interrupt reaches a CPU.
+
+use core::fmt;
+
+/// An address as a device puts it on the bus: an I/O virtual address, translated per function.
+pub type Iova = u64;
+
+/// A function of an SR-IOV device: the physical one, or one of the virtual ones.
+///
+/// Memory and interrupts of a function are reached through the same value, so that they cannot disagree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Function {
+    /// The physical function.
+    Pf,
+    /// Virtual function `n`, counted from 0.
+    Vf(u8),
+}
+
+impl fmt::Display for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Function::Pf => f.write_str("pf"),
+            Function::Vf(n) => write!(f, "vf{n}"),
+        }
+    }
+}
+
+/// A routing id: bus number in bits 15:8, function number (ARI) or device and function below.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Rid(pub u16);
+
+impl fmt::Display for Rid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:02x}:{:02x}.{}", self.0 >> 8, (self.0 >> 3) & 0x1f, self.0 & 7)
+    }
+}
+
+/// A memory request that the bus refused: nothing, or not all of it, is mapped there for this function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("DMA fault of {function} at {iova:#x}")]
+pub struct DmaFault {
+    /// Who asked.
+    pub function: Function,
+    /// The first address that could not be reached.
+    pub iova: Iova,
+}
+
+/// What a device needs of the bus. Requests are synchronous; a refused one moves no data that counts.
+///
+/// The card calls this in bursts: one `dma_read` fetches up to a few dozen descriptors.
+pub trait Bus {
+    /// Reads `into.len()` bytes at `iova` of the function's address space.
+    ///
+    /// # Errors
+    /// [`DmaFault`] if any byte of the range is unmapped; `into` then holds unspecified bytes.
+    fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault>;
+
+    /// Writes `from` at `iova` of the function's address space. Bytes become visible in address order at the
+    /// latest when a later write of the same function does.
+    ///
+    /// # Errors
+    /// [`DmaFault`] if any byte of the range is unmapped or read-only.
+    fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault>;
+
+    /// Sends the MSI-X message of the function's vector. Never blocks; a masked vector's message pends
+    /// wherever the vector table is kept.
+    fn msix(&mut self, function: Function, vector: u16);
+}
