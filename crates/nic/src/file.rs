@@ -1,0 +1,127 @@
+//! The register file: one store for the PF's registers and, through the VF window, for every VF's. A register
+//! that is only its row in the table is complete with what is here.
+//!
+//! Left out: side effects, which `function` dispatches to the stop of the frame that owns them.
+
+use alloc::boxed::Box;
+use i82576::ids::PF_BAR0_SIZE;
+use i82576::table::{self, Access, Register};
+
+const WORDS: usize = PF_BAR0_SIZE / 4;
+
+/// The stored value of every register, by its canonical offset.
+#[derive(Debug)]
+pub struct RegisterFile {
+    words: Box<[u32]>,
+    /// Row number + 1 of each dword offset, 0 where nothing is. Aliases included.
+    rows: Box<[u8]>,
+    /// Canonical offset in dwords of each dword offset.
+    canonical: Box<[u16]>,
+}
+
+impl RegisterFile {
+    /// The file after power-on.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut file = Self {
+            words: alloc::vec![0; WORDS].into_boxed_slice(),
+            rows: alloc::vec![0; WORDS].into_boxed_slice(),
+            canonical: alloc::vec![0; WORDS].into_boxed_slice(),
+        };
+        for (row, number) in table::rows().zip(1u8..) {
+            file.place(row, number);
+        }
+        file.reset(true);
+        file
+    }
+
+    fn place(&mut self, row: &Register, number: u8) {
+        for element in 0..row.count {
+            let home = (row.offset + element * row.stride) as usize / 4;
+            let alias = row.alias.filter(|a| element < a.count);
+            let alias = alias.map(|a| (a.offset + element * a.stride) as usize / 4);
+            for place in [Some(home), alias].into_iter().flatten() {
+                self.rows[place] = number;
+                self.canonical[place] = home as u16;
+            }
+        }
+    }
+
+    /// Puts every register back to its reset value; those that survive a software reset only if `power_on`.
+    pub fn reset(&mut self, power_on: bool) {
+        for row in table::rows().filter(|row| power_on || !row.sticky) {
+            for offset in row.offsets() {
+                self.set(offset, row.reset);
+            }
+        }
+    }
+
+    /// The row and canonical offset behind an offset of the PF's BAR0; `None` where nothing is.
+    #[must_use]
+    pub fn find(&self, offset: u32) -> Option<(Access, u32)> {
+        let word = offset as usize / 4;
+        let number = *self.rows.get(word)?;
+        let row = table::rows().nth(usize::from(number.checked_sub(1)?))?;
+        Some((row.access, u32::from(self.canonical[word]) * 4))
+    }
+
+    /// The stored value at a canonical offset.
+    #[must_use]
+    pub fn get(&self, offset: u32) -> u32 {
+        self.words.get(offset as usize / 4).copied().unwrap_or(0)
+    }
+
+    /// Stores a value at a canonical offset, whatever software may do there.
+    pub fn set(&mut self, offset: u32, value: u32) {
+        if let Some(word) = self.words.get_mut(offset as usize / 4) {
+            *word = value;
+        }
+    }
+
+    /// Sets and clears bits at a canonical offset.
+    pub fn update(&mut self, offset: u32, clear: u32, set: u32) {
+        self.set(offset, self.get(offset) & !clear | set);
+    }
+
+    /// Adds to a counter, wrapping at 32 bits as the VF's statistics do.
+    pub fn count(&mut self, offset: u32, amount: u32) {
+        self.set(offset, self.get(offset).wrapping_add(amount));
+    }
+
+    /// Adds to a counter pair of low and high dword.
+    pub fn count_wide(&mut self, low: u32, amount: u32) {
+        let (sum, carry) = self.get(low).overflowing_add(amount);
+        self.set(low, sum);
+        if carry {
+            self.count(low + 4, 1);
+        }
+    }
+
+    /// What software reads through `access`: the bits `mask << shift`, and what reading does to them.
+    pub fn read(&mut self, access: Access, offset: u32, shift: u32, mask: u32) -> u32 {
+        let value = (self.get(offset) >> shift) & mask;
+        match access {
+            Access::Rc => self.update(offset, mask << shift, 0),
+            Access::Wo => return 0,
+            Access::Rw(_) | Access::Ro | Access::W1c(_) | Access::W1s(_) => {}
+        }
+        value
+    }
+
+    /// What software's write through `access` does to the bits `mask << shift`.
+    pub fn write(&mut self, access: Access, offset: u32, shift: u32, mask: u32, value: u32) {
+        let (clear, set) = match access {
+            Access::Rw(bits) => (bits & mask, value & bits & mask),
+            Access::W1c(bits) => (value & bits & mask, 0),
+            Access::W1s(bits) => (0, value & bits & mask),
+            Access::Ro | Access::Rc | Access::Wo => (0, 0),
+        };
+        self.update(offset, clear << shift, set << shift);
+    }
+}
+
+impl Default for RegisterFile {
+    fn default() -> Self {
+        Self::new()
+    }
+}
