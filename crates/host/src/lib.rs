@@ -1,1 +1,32 @@
 //! Everything that touches the host: guest memory, sockets with descriptors, eventfd, epoll, tap.
+//!
+//! This is the only crate of the workspace with `unsafe` in it, and the only one that makes system calls on
+//! the frame path. It knows neither the card nor the vfio-user protocol: it moves bytes and descriptors, and
+//! it treats whoever is at the other end of a socket or a mapping as hostile.
+//!
+//! | module | what it gives |
+//! |---|---|
+//! | [`memory`] | a file mapped shared, reached by bounds-checked copies, safe against being truncated |
+//! | [`dma`] | what one client lets its device reach: I/O virtual address to mapping |
+//! | [`shared`] | memory of our own to share with a device, and an allocator for it |
+//! | [`socket`] | UNIX stream sockets that carry descriptors |
+//! | [`eventfd`] | interrupts and wake-ups |
+//! | [`poll`] | epoll, wakers, termination signals, the clock |
+//! | [`tap`] | a tap network interface |
+//! | [`runtime_dir`] | where sockets live when nobody says otherwise |
+//!
+//! What it leaves out: packet sockets, VFIO, netlink, and any platform but Linux.
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("softiov's host side is Linux only: it is made of memfd, eventfd, epoll and tap");
+
+pub mod dma;
+//X pub mod eventfd;
+pub mod memory;
+//X pub mod poll;
+//X pub mod runtime_dir;
+//X pub mod shared;
+//X pub mod socket;
+//X pub mod tap;
+#[cfg(any(test, feature = "test-support"))]
+pub mod test_support;

@@ -1,0 +1,215 @@
+//! The frame path: finding the memory behind an address, and moving bytes.
+//!
+//! Nearly every access lies in the region the last one hit and is one comparison and one copy. An access that
+//! crosses from one region into an adjacent one is checked as a whole first, then moved piece by piece.
+
+use super::{DmaTable, Region};
+use crate::memory::{AccessError, MappedFile};
+
+/// An access the device was not permitted. Nothing was moved.
+#[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
+#[error("address {iova:#x}: {kind}")]
+pub struct DmaFault {
+    /// The first address that was not permitted.
+    pub iova: u64,
+    /// Why.
+    pub kind: FaultKind,
+}
+
+/// What is wrong with an address.
+#[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum FaultKind {
+    /// In no region.
+    #[error("not mapped")]
+    Unmapped,
+    /// In a region that came without memory.
+    #[error("in a region that is not shared")]
+    NotShared,
+    /// In a region whose permissions exclude this access.
+    #[error("not permitted by the region")]
+    Forbidden,
+    /// The access runs past the last address.
+    #[error("runs past the end of the address space")]
+    Wraps,
+    /// A word access off its natural alignment.
+    #[error("not aligned")]
+    Misaligned,
+}
+
+#[derive(Clone, Copy)]
+enum Direction {
+    Read,
+    Write,
+}
+
+/// The part of an access that lies in one region.
+struct Piece<'table> {
+    memory: &'table MappedFile,
+    offset: u64,
+    len: usize,
+}
+
+impl DmaTable {
+    /// Fetches `buffer.len()` bytes from `iova` on.
+    ///
+    /// # Errors
+    /// [`DmaFault`]; `buffer` is then as it was.
+    #[inline]
+    pub fn read(&self, iova: u64, buffer: &mut [u8]) -> Result<(), DmaFault> {
+        if buffer.is_empty() {
+            return Ok(());
+        }
+        let piece = self.piece(iova, buffer.len(), Direction::Read)?;
+        if piece.len == buffer.len() {
+            return piece.memory.read(piece.offset, buffer).map_err(|error| fault(iova, error));
+        }
+        self.read_across(iova, buffer)
+    }
+
+    /// Stores `bytes` from `iova` on. The order of the words of short aligned writes is that of
+    /// [`MappedFile::write`].
+    ///
+    /// # Errors
+    /// [`DmaFault`]; memory is then as it was.
+    #[inline]
+    pub fn write(&self, iova: u64, bytes: &[u8]) -> Result<(), DmaFault> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let piece = self.piece(iova, bytes.len(), Direction::Write)?;
+        if piece.len == bytes.len() {
+            return piece.memory.write(piece.offset, bytes).map_err(|error| fault(iova, error));
+        }
+        self.write_across(iova, bytes)
+    }
+
+    /// Copies `len` bytes from `iova` in this table to `to_iova` in `to`, which may be this table: guest to
+    /// guest without a stop in between. The ranges may overlap only if both lie in one region each.
+    ///
+    /// # Errors
+    /// [`DmaFault`] of either side; nothing was then moved.
+    pub fn copy_to(&self, iova: u64, to: &Self, to_iova: u64, len: usize) -> Result<(), DmaFault> {
+        self.check(iova, len, Direction::Read)?;
+        to.check(to_iova, len, Direction::Write)?;
+        let mut done = 0;
+        while done < len {
+            let (from_at, to_at) = (iova + done as u64, to_iova + done as u64);
+            let source = self.piece(from_at, len - done, Direction::Read)?;
+            let target = to.piece(to_at, source.len, Direction::Write)?;
+            let moved = source.memory.copy_to(source.offset, target.memory, target.offset, target.len);
+            moved.map_err(|error| fault(to_at, error))?;
+            done += target.len;
+        }
+        Ok(())
+    }
+
+    /// Loads a word at an address that is a multiple of four, with acquire ordering: descriptor status words.
+    ///
+    /// # Errors
+    /// [`DmaFault`].
+    pub fn load_u32(&self, iova: u64) -> Result<u32, DmaFault> {
+        let piece = self.piece(iova, size_of::<u32>(), Direction::Read)?;
+        piece.memory.load_u32(piece.offset).map_err(|error| fault(iova, error))
+    }
+
+    /// Stores a word at an address that is a multiple of four, with release ordering: head write-back.
+    ///
+    /// # Errors
+    /// [`DmaFault`].
+    pub fn store_u32(&self, iova: u64, value: u32) -> Result<(), DmaFault> {
+        let piece = self.piece(iova, size_of::<u32>(), Direction::Write)?;
+        piece.memory.store_u32(piece.offset, value).map_err(|error| fault(iova, error))
+    }
+
+    /// Asks the processor for the cache line at `iova`. A hint: an address that is not mapped is ignored.
+    #[inline]
+    pub fn prefetch(&self, iova: u64) {
+        if let Ok(piece) = self.piece(iova, 1, Direction::Read) {
+            piece.memory.prefetch(piece.offset);
+        }
+    }
+
+    #[cold]
+    fn read_across(&self, iova: u64, buffer: &mut [u8]) -> Result<(), DmaFault> {
+        self.check(iova, buffer.len(), Direction::Read)?;
+        let (mut at, mut rest) = (iova, buffer);
+        while !rest.is_empty() {
+            let piece = self.piece(at, rest.len(), Direction::Read)?;
+            let (now, later) = rest.split_at_mut(piece.len);
+            piece.memory.read(piece.offset, now).map_err(|error| fault(at, error))?;
+            // May run one past the last address, with nothing left to do there.
+            at = at.wrapping_add(piece.len as u64);
+            rest = later;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn write_across(&self, iova: u64, bytes: &[u8]) -> Result<(), DmaFault> {
+        self.check(iova, bytes.len(), Direction::Write)?;
+        let (mut at, mut rest) = (iova, bytes);
+        while !rest.is_empty() {
+            let piece = self.piece(at, rest.len(), Direction::Write)?;
+            let (now, later) = rest.split_at(piece.len);
+            piece.memory.write(piece.offset, now).map_err(|error| fault(at, error))?;
+            at = at.wrapping_add(piece.len as u64);
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// Whether all of a range is permitted.
+    fn check(&self, iova: u64, len: usize, direction: Direction) -> Result<(), DmaFault> {
+        let (mut at, mut rest) = (iova, len);
+        while rest > 0 {
+            let piece = self.piece(at, rest, direction)?;
+            rest -= piece.len;
+            at = at.wrapping_add(piece.len as u64);
+        }
+        Ok(())
+    }
+
+    /// The first part of a range that lies in one region; `len` is not 0.
+    #[inline]
+    fn piece(&self, iova: u64, len: usize, direction: Direction) -> Result<Piece<'_>, DmaFault> {
+        let fault = |kind| DmaFault { iova, kind };
+        if iova.checked_add(len as u64 - 1).is_none() {
+            return Err(fault(FaultKind::Wraps));
+        }
+        let region = self.region_at(iova).ok_or(fault(FaultKind::Unmapped))?;
+        let permitted = match direction {
+            Direction::Read => region.permissions.read,
+            Direction::Write => region.permissions.write,
+        };
+        if !permitted {
+            return Err(fault(FaultKind::Forbidden));
+        }
+        let backing = region.backing.as_ref().ok_or(fault(FaultKind::NotShared))?;
+        // A region with memory is no larger than the address space, so its rest fits in `usize`.
+        let rest = usize::try_from(region.last - iova).map_or(usize::MAX, |rest| rest.saturating_add(1));
+        Ok(Piece { memory: &backing.memory, offset: iova - region.first, len: len.min(rest) })
+    }
+
+    #[inline]
+    fn region_at(&self, iova: u64) -> Option<&Region> {
+        let hit = self.regions.get(self.last_hit.get()).filter(|region| region.holds(iova));
+        hit.or_else(|| self.search(iova))
+    }
+
+    fn search(&self, iova: u64) -> Option<&Region> {
+        let index = self.regions.partition_point(|region| region.last < iova);
+        let region = self.regions.get(index).filter(|region| region.holds(iova))?;
+        self.last_hit.set(index);
+        Some(region)
+    }
+}
+
+#[cold]
+fn fault(iova: u64, error: AccessError) -> DmaFault {
+    let kind = match error {
+        AccessError::OutOfRange { .. } => FaultKind::Unmapped,
+        AccessError::ReadOnly => FaultKind::Forbidden,
+        AccessError::Misaligned { .. } => FaultKind::Misaligned,
+    };
+    DmaFault { iova, kind }
+}

@@ -1,0 +1,277 @@
+//! The table as a client fills it and as a device uses it, honest or not.
+
+use std::os::fd::OwnedFd;
+
+use proptest::prelude::{ProptestConfig, any, prop_oneof};
+use proptest::{prop_assert, prop_assert_eq, proptest};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+
+use super::*;
+
+const PAGE: u64 = PAGE_SIZE;
+
+fn memfd(pages: u64) -> OwnedFd {
+    let fd = memfd_create("dma-test", MemfdFlags::CLOEXEC).unwrap();
+    ftruncate(&fd, pages * PAGE).unwrap();
+    fd
+}
+
+fn fault<T>(iova: u64, kind: FaultKind) -> Result<T, DmaFault> {
+    Err(DmaFault { iova, kind })
+}
+
+/// A table with `regions` of (first page, pages), each backed by a file of its own.
+fn table(regions: &[(u64, u64)]) -> DmaTable {
+    let mut table = DmaTable::default();
+    for (page, pages) in regions {
+        let memory = Some((memfd(*pages), 0));
+        table.map(page * PAGE, pages * PAGE, Permissions::READ_WRITE, memory).unwrap();
+    }
+    table
+}
+
+#[test]
+fn a_buffer_may_cross_adjacent_regions_but_not_a_hole() {
+    let table = table(&[(1, 1), (2, 1), (3, 2), (6, 1)]);
+    let long: Vec<u8> = (0..2 * PAGE + 10).map(|value| value as u8).collect();
+    table.write(2 * PAGE - 5, &long).unwrap();
+    let mut seen = vec![0; long.len()];
+    table.read(2 * PAGE - 5, &mut seen).unwrap();
+    assert_eq!(seen, long);
+
+    let mut seen = [9; 8];
+    assert_eq!(table.read(5 * PAGE - 4, &mut seen), fault(5 * PAGE, FaultKind::Unmapped));
+    assert_eq!(seen, [9; 8], "a fault moves nothing");
+    assert_eq!(table.write(5 * PAGE - 4, &[1; 8]), fault(5 * PAGE, FaultKind::Unmapped));
+    let mut tail = [9; 4];
+    table.read(5 * PAGE - 4, &mut tail).unwrap();
+    assert_eq!(tail, [0; 4], "a fault moves nothing");
+}
+
+#[test]
+fn an_address_that_wraps_is_a_fault() {
+    let mut table = DmaTable::default();
+    let last_page = u64::MAX - PAGE + 1;
+    table.map(last_page, PAGE, Permissions::READ_WRITE, Some((memfd(1), 0))).unwrap();
+    assert_eq!(table.write(u64::MAX, &[7]), Ok(()));
+    assert_eq!(table.write(u64::MAX, &[7, 8]), fault(u64::MAX, FaultKind::Wraps));
+    assert_eq!(table.read(u64::MAX - 1, &mut [0; 3]), fault(u64::MAX - 1, FaultKind::Wraps));
+    assert_eq!(table.copy_to(u64::MAX, &table, last_page, 1), Ok(()));
+    let mut seen = [0];
+    table.read(last_page, &mut seen).unwrap();
+    assert_eq!(seen, [7]);
+}
+
+#[test]
+fn a_region_without_a_descriptor_is_known_but_unreachable() {
+    let mut table = table(&[(0, 1)]);
+    table.map(PAGE, PAGE, Permissions::READ_ONLY, None).unwrap();
+    assert_eq!((table.len(), table.shareable_regions(), table.mapped_bytes()), (2, 1, PAGE));
+    assert_eq!(table.read(PAGE, &mut [0]), fault(PAGE, FaultKind::NotShared));
+    assert_eq!(table.read(PAGE - 1, &mut [0; 2]), fault(PAGE, FaultKind::NotShared));
+    let again = table.map(PAGE, PAGE, Permissions::READ_WRITE, Some((memfd(1), 0))).unwrap_err();
+    assert_eq!(again.errno(), libc::EEXIST);
+    table.unmap(PAGE, PAGE).unwrap();
+    assert_eq!(table.read(PAGE, &mut [0]), fault(PAGE, FaultKind::Unmapped));
+}
+
+#[test]
+fn overlap_is_eexist_and_nonsense_is_einval() {
+    let mut table = table(&[(4, 4), (10, 1)]);
+    let mut map = |page, pages| {
+        let outcome = table.map(page * PAGE, pages * PAGE, Permissions::READ_WRITE, None);
+        outcome.map_err(|error| error.errno())
+    };
+    for (page, pages) in [(4, 4), (0, 5), (7, 1), (5, 1), (0, 100), (10, 1), (9, 2)] {
+        assert_eq!(map(page, pages), Err(libc::EEXIST), "{pages} pages at page {page}");
+    }
+    assert_eq!(map(3, 0), Err(libc::EINVAL));
+    assert_eq!(map(u64::MAX / PAGE, 2), Err(libc::EINVAL), "ends beyond 2^64");
+    assert_eq!(map(8, 2), Ok(()));
+    let mut map = |iova, size| table.map(iova, size, Permissions::READ_WRITE, None).map_err(|e| e.errno());
+    assert_eq!(map(5, PAGE), Err(libc::EINVAL));
+    assert_eq!(map(0, PAGE + 1), Err(libc::EINVAL));
+    let offset = Some((memfd(2), 100));
+    assert_eq!(table.map(0, PAGE, Permissions::READ_WRITE, offset).unwrap_err().errno(), libc::EINVAL);
+}
+
+#[test]
+fn only_the_exact_region_is_unmapped() {
+    let mut table = table(&[(4, 4), (8, 1)]);
+    for (page, pages) in [(4, 3), (5, 3), (4, 5), (0, 4), (4, 0)] {
+        assert_eq!(table.unmap(page * PAGE, pages * PAGE).map_err(|e| e.errno()), Err(libc::ENOENT));
+    }
+    table.read(8 * PAGE, &mut [0]).unwrap();
+    table.unmap(4 * PAGE, 4 * PAGE).unwrap();
+    assert_eq!(table.read(4 * PAGE, &mut [0]), fault(4 * PAGE, FaultKind::Unmapped));
+    table.read(8 * PAGE, &mut [0]).unwrap();
+    table.unmap_all();
+    assert!(table.is_empty());
+    assert_eq!((table.shareable_regions(), table.mapped_bytes()), (0, 0));
+    assert_eq!(table.read(8 * PAGE, &mut [0]), fault(8 * PAGE, FaultKind::Unmapped));
+}
+
+#[test]
+fn a_region_may_be_mapped_elsewhere_at_once() {
+    let fd = memfd(1);
+    let mut table = DmaTable::default();
+    table.map(0, PAGE, Permissions::READ_WRITE, Some((fd.try_clone().unwrap(), 0))).unwrap();
+    table.write(0, b"moved").unwrap();
+    table.unmap(0, PAGE).unwrap();
+    table.map(9 * PAGE, PAGE, Permissions::READ_WRITE, Some((fd, 0))).unwrap();
+    let mut seen = [0; 5];
+    table.read(9 * PAGE, &mut seen).unwrap();
+    assert_eq!((&seen, table.read(0, &mut seen.clone())), (b"moved", fault(0, FaultKind::Unmapped)));
+}
+
+#[test]
+fn permissions_bind_the_device() {
+    let mut table = DmaTable::default();
+    let write_only = Permissions { read: false, write: true };
+    let nothing = Permissions { read: false, write: false };
+    for (page, permissions) in [(0, Permissions::READ_ONLY), (1, write_only), (2, nothing)] {
+        table.map(page * PAGE, PAGE, permissions, Some((memfd(1), 0))).unwrap();
+    }
+    assert_eq!(table.write(0, &[1]), fault(0, FaultKind::Forbidden));
+    assert_eq!(table.store_u32(0, 1), fault(0, FaultKind::Forbidden));
+    assert_eq!(table.read(0, &mut [0]), Ok(()));
+    assert_eq!(table.read(PAGE, &mut [0]), fault(PAGE, FaultKind::Forbidden));
+    assert_eq!(table.write(PAGE, &[1]), Ok(()));
+    assert_eq!(table.read(2 * PAGE, &mut [0]), fault(2 * PAGE, FaultKind::Forbidden));
+    assert_eq!(table.copy_to(0, &table, 0, 4), fault(0, FaultKind::Forbidden));
+    assert_eq!(table.shareable_regions(), 2, "a region without permissions needs no memory");
+}
+
+#[test]
+fn a_descriptor_that_is_not_memory_is_refused_and_leaves_no_trace() {
+    let mut table = DmaTable::default();
+    let (pipe, _) = rustix::pipe::pipe().unwrap();
+    let refused = table.map(0, PAGE, Permissions::READ_WRITE, Some((pipe, 0))).unwrap_err();
+    assert_eq!((refused, table.len()), (MapRegionError::Memory(MapError::WrongKind), 0));
+    let short = table.map(0, 2 * PAGE, Permissions::READ_WRITE, Some((memfd(1), 0))).unwrap_err();
+    assert_eq!((short.errno(), table.len()), (libc::EINVAL, 0));
+}
+
+#[test]
+fn one_client_cannot_use_the_process_up() {
+    let limits = DmaLimits { regions: 5, mappings: 3, files: 2, bytes: 8 * PAGE };
+    let mut table = DmaTable::new(limits);
+    let (a, b, c) = (memfd(8), memfd(1), memfd(1));
+    let mut map = |page: u64, pages: u64, fd: Option<&OwnedFd>| {
+        let memory = fd.map(|fd| (fd.try_clone().unwrap(), 0));
+        let outcome = table.map(page * PAGE, pages * PAGE, Permissions::READ_WRITE, memory);
+        outcome.map_err(|error| error.errno())
+    };
+    assert_eq!(map(0, 8, Some(&a)), Ok(()));
+    assert_eq!(map(8, 1, Some(&b)), Err(libc::ENOSPC), "bytes");
+    let _ = map;
+    table.unmap_all();
+    let mut map = |page: u64, fd: Option<&OwnedFd>| {
+        let memory = fd.map(|fd| (fd.try_clone().unwrap(), 0));
+        table.map(page * PAGE, PAGE, Permissions::READ_WRITE, memory).map_err(|error| error.errno())
+    };
+    assert_eq!((map(0, Some(&a)), map(1, Some(&b))), (Ok(()), Ok(())));
+    assert_eq!(map(2, Some(&c)), Err(libc::ENOSPC), "files");
+    assert_eq!(map(2, Some(&a)), Ok(()), "one file counts once");
+    assert_eq!(map(3, Some(&a)), Err(libc::ENOSPC), "mappings");
+    assert_eq!((map(3, None), map(4, None)), (Ok(()), Ok(())));
+    assert_eq!(map(5, None), Err(libc::ENOSPC), "regions");
+}
+
+#[test]
+fn as_many_regions_as_negotiated_are_kept_and_found() {
+    let mut table = DmaTable::default();
+    for page in 0..65_535 {
+        table.map(2 * page * PAGE, PAGE, Permissions::READ_WRITE, None).unwrap();
+    }
+    assert_eq!(table.map(0x4000_0000, PAGE, Permissions::READ_WRITE, None).unwrap_err().errno(), libc::ENOSPC);
+    assert_eq!(table.read(2 * 40_000 * PAGE, &mut [0]), fault(2 * 40_000 * PAGE, FaultKind::NotShared));
+    assert_eq!(table.read(PAGE, &mut [0]), fault(PAGE, FaultKind::Unmapped));
+}
+
+#[test]
+fn truncated_memory_poisons_its_own_table_only() {
+    let hostile = memfd(4);
+    let mut theirs = DmaTable::default();
+    theirs.map(0, 4 * PAGE, Permissions::READ_WRITE, Some((hostile.try_clone().unwrap(), 0))).unwrap();
+    let honest = table(&[(0, 1)]);
+    assert!(!theirs.poisoned());
+    ftruncate(&hostile, 0).unwrap();
+    theirs.copy_to(PAGE, &honest, 0, 1500).unwrap();
+    assert!(theirs.poisoned() && !honest.poisoned());
+    assert!(theirs.poisoned(), "the answer is kept");
+    theirs.unmap_all();
+    assert!(!theirs.poisoned());
+}
+
+#[test]
+fn a_frame_crosses_from_guest_to_guest_in_one_copy() {
+    let (from, to) = (table(&[(0, 1), (1, 1)]), table(&[(10, 1), (11, 1)]));
+    let frame: Vec<u8> = (0..1514).map(|value| (value * 7) as u8).collect();
+    from.write(PAGE - 100, &frame).unwrap();
+    from.copy_to(PAGE - 100, &to, 11 * PAGE - 1000, frame.len()).unwrap();
+    let mut seen = vec![0; frame.len()];
+    to.read(11 * PAGE - 1000, &mut seen).unwrap();
+    assert_eq!(seen, frame);
+    assert_eq!(from.copy_to(PAGE, &to, 12 * PAGE - 10, 11), fault(12 * PAGE, FaultKind::Unmapped));
+    assert_eq!(from.copy_to(9 * PAGE, &to, 0, 0), Ok(()), "nothing can be copied from anywhere");
+}
+
+#[test]
+fn status_words_are_reached_by_address() {
+    let table = table(&[(3, 1)]);
+    table.store_u32(3 * PAGE + 12, 0x8000_0001).unwrap();
+    assert_eq!(table.load_u32(3 * PAGE + 12), Ok(0x8000_0001));
+    assert_eq!(table.load_u32(3 * PAGE + 13), fault(3 * PAGE + 13, FaultKind::Misaligned));
+    assert_eq!(table.load_u32(0), fault(0, FaultKind::Unmapped));
+    table.prefetch(3 * PAGE);
+    table.prefetch(0);
+}
+
+#[test]
+fn a_successor_finds_what_it_needs_to_map_again() {
+    let table = table(&[(2, 1)]);
+    table.write(2 * PAGE, b"state").unwrap();
+    let region = table.regions().next().unwrap();
+    let (fd, offset) = region.file.unwrap();
+    let mut successor = DmaTable::default();
+    let memory = Some((fd.try_clone_to_owned().unwrap(), offset));
+    successor.map(region.iova, region.last - region.iova + 1, region.permissions, memory).unwrap();
+    let mut seen = [0; 5];
+    successor.read(2 * PAGE, &mut seen).unwrap();
+    assert_eq!(&seen, b"state");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Against the obvious model, a page-by-page array: the same bytes, and a fault exactly where the model
+    /// has a hole.
+    #[test]
+    fn any_access_does_what_a_flat_array_would(
+        pages in proptest::collection::vec(prop_oneof![0u64..12, 0u64..12], 1..8),
+        accesses in proptest::collection::vec((0u64..12 * PAGE, 1usize..9000, any::<u8>(), any::<bool>()), 1..20),
+    ) {
+        let mut table = DmaTable::default();
+        let mut model: Vec<Option<u8>> = vec![None; 14 * PAGE as usize];
+        for page in pages {
+            let fresh = model[(page * PAGE) as usize].is_none();
+            let mapped = table.map(page * PAGE, PAGE, Permissions::READ_WRITE, Some((memfd(1), 0)));
+            prop_assert_eq!(mapped.is_ok(), fresh);
+            model[(page * PAGE) as usize..][..PAGE as usize].iter_mut().for_each(|b| *b = b.or(Some(0)));
+        }
+        for (iova, len, value, write) in accesses {
+            let span = &mut model[iova as usize..(iova as usize + len).min(14 * PAGE as usize)];
+            let hole = span.iter().position(Option::is_none).map(|at| iova + at as u64);
+            let mut buffer = vec![value; len];
+            let outcome = if write { table.write(iova, &buffer) } else { table.read(iova, &mut buffer) };
+            prop_assert_eq!(outcome.err().map(|fault| fault.iova), hole);
+            if hole.is_none() && write {
+                span.fill(Some(value));
+            }
+            if hole.is_none() {
+                prop_assert!(span.iter().zip(&buffer).all(|(model, seen)| *model == Some(*seen)));
+            }
+        }
+    }
+}

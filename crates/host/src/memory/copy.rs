@@ -1,0 +1,64 @@
+//! Moving bytes between our memory and memory that a guest writes at the same time.
+//!
+//! The language has no word for "plain bytes that another process may change": the copies here are the usual
+//! answer, a plain copy through raw pointers, fenced so that the compiler can neither look twice at guest
+//! memory nor put a later look before an earlier one. Left out: bounds, which the callers check.
+
+use std::arch::asm;
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A descriptor is 16 bytes, a cache line of descriptors 64: up to here the order of the words matters.
+const ORDERED_LIMIT: usize = 64;
+const WORD: usize = size_of::<u64>();
+
+/// Copies guest bytes into `buffer`, looking at each once.
+///
+/// # Safety
+/// `buffer.len()` bytes from `source` on must be mapped, and must not be part of `buffer`.
+#[inline]
+pub(super) unsafe fn out_of_guest(source: *const u8, buffer: &mut [u8]) {
+    // SAFETY: the caller vouches for `source`; `buffer` is a live slice and does not overlap it.
+    unsafe { ptr::copy_nonoverlapping(source, buffer.as_mut_ptr(), buffer.len()) };
+    guest_may_have_written();
+}
+
+/// Copies `bytes` into guest memory; see [`super::MappedFile::write`] for the order.
+///
+/// # Safety
+/// `bytes.len()` bytes from `target` on must be mapped for writing, and must not be part of `bytes`.
+#[inline]
+pub(super) unsafe fn into_guest(bytes: &[u8], target: *mut u8) {
+    let words = bytes.len() <= ORDERED_LIMIT && bytes.len().is_multiple_of(WORD);
+    if !words || !target.cast::<u64>().is_aligned() {
+        // SAFETY: the caller vouches for `target`; `bytes` is a live slice and does not overlap it.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
+        return;
+    }
+    for (index, word) in bytes.as_chunks::<WORD>().0.iter().enumerate() {
+        // SAFETY: `index` counts whole words inside the range the caller vouches for, and `target` is aligned.
+        let slot = unsafe { AtomicU64::from_ptr(target.cast::<u64>().add(index)) };
+        slot.store(u64::from_ne_bytes(*word), Ordering::Release);
+    }
+}
+
+/// Brings a cache line closer.
+#[inline]
+pub(super) fn prefetch(line: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch never faults, whatever the address.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(line.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = line;
+}
+
+/// Tells the compiler that guest memory may differ from now on, so that it uses the copy it has instead of
+/// looking again: what was checked is what is used.
+#[inline]
+fn guest_may_have_written() {
+    // SAFETY: no instruction; without `nomem` the compiler must assume that all reachable memory changed.
+    unsafe { asm!("", options(nostack, preserves_flags)) };
+}

@@ -1,0 +1,322 @@
+//! A file mapped shared into this process: guest memory as the card reaches it.
+//!
+//! The other side of the mapping is a guest or a VMM that may write, or truncate, at any moment. Therefore no
+//! reference to mapped bytes ever leaves this module: bytes are copied in, copied out, or moved between two
+//! mappings, after a bounds check; single words can be loaded and stored atomically. A file that shrinks under
+//! its mapping does not kill the process: the mapping turns into zeros and says so (see [`sigbus`]).
+//!
+//! Left out: which addresses a guest gives these bytes ([`crate::dma`]), and any notion of descriptor.
+
+#![expect(unsafe_code, reason = "mapping memory and reaching it through raw pointers is what this module is for")]
+
+mod copy;
+mod sigbus;
+mod source;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::os::fd::AsFd;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+pub use sigbus::poison_events;
+pub(crate) use source::FileIdentity;
+
+/// What a mapping permits this process to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protection {
+    /// Loads only.
+    ReadOnly,
+    /// Loads and stores.
+    ReadWrite,
+}
+
+/// Why a descriptor could not be mapped.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum MapError {
+    /// The descriptor is not memory: a pipe, a socket, a directory, a device, or a file that a disk or a file
+    /// server stands behind and could stall.
+    #[error("guest memory must be a memfd or a file on tmpfs or hugetlbfs")]
+    WrongKind,
+    /// The descriptor was opened, or is sealed, without the access asked for.
+    #[error("the descriptor does not permit the access asked for")]
+    Permission,
+    /// The range has no bytes, or its end is not a number.
+    #[error("an empty or wrapping range cannot be mapped")]
+    BadRange,
+    /// The file offset is not a multiple of the page size.
+    #[error("file offset {offset:#x} is not page aligned")]
+    Unaligned {
+        /// The offset asked for, in bytes.
+        offset: u64,
+    },
+    /// The file is too short for the range.
+    #[error("range {offset:#x}+{len:#x} lies outside the file of {size:#x} bytes")]
+    OutsideFile {
+        /// First byte asked for.
+        offset: u64,
+        /// Bytes asked for.
+        len: u64,
+        /// Bytes in the file.
+        size: u64,
+    },
+    /// The process-wide table of mappings is full.
+    #[error("no room for another mapping in this process")]
+    TooManyMappings,
+    /// The kernel refused.
+    #[error("the mapping was refused: {0}")]
+    System(Errno),
+}
+
+impl MapError {
+    /// The errno that says this to a client.
+    #[must_use]
+    pub fn errno(&self) -> i32 {
+        let errno = match self {
+            Self::WrongKind | Self::BadRange | Self::Unaligned { .. } | Self::OutsideFile { .. } => Errno::INVAL,
+            Self::Permission => Errno::ACCESS,
+            Self::TooManyMappings => Errno::NOSPC,
+            Self::System(errno) => *errno,
+        };
+        errno.raw_os_error()
+    }
+}
+
+/// Why bytes of a mapping could not be reached. Nothing was moved.
+#[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum AccessError {
+    /// Some byte of the range lies outside the mapping.
+    #[error("access to {offset:#x}+{len:#x} lies outside the mapping")]
+    OutOfRange {
+        /// First byte asked for, from the start of the mapping.
+        offset: u64,
+        /// Bytes asked for.
+        len: usize,
+    },
+    /// A store to a read-only mapping.
+    #[error("the mapping is read-only")]
+    ReadOnly,
+    /// A word access that is not aligned to its size.
+    #[error("word access at {offset:#x} is not aligned")]
+    Misaligned {
+        /// First byte asked for, from the start of the mapping.
+        offset: u64,
+    },
+}
+
+/// A range of a file, mapped shared. Unmapped when dropped.
+pub struct MappedFile {
+    /// The first byte asked for. Inside `span`: huge pages make the kernel map more than was asked for.
+    base: NonNull<u8>,
+    len: usize,
+    writable: bool,
+    span: sigbus::Span,
+    registration: sigbus::Registration,
+}
+
+// SAFETY: the mapping belongs to the process, not to a thread; `base` is only used for the copies and the
+// atomic words below, which tolerate any concurrent writer, since the guest is one.
+unsafe impl Send for MappedFile {}
+// SAFETY: as above; every access through `&self` tolerates concurrent access.
+unsafe impl Sync for MappedFile {}
+
+impl MappedFile {
+    /// Maps `len` bytes of `fd` from byte `offset` on. The descriptor may be closed afterwards.
+    ///
+    /// `offset` must be a multiple of 4,096; with huge pages the kernel is asked for the huge pages around the
+    /// range and the range alone is given out.
+    ///
+    /// # Errors
+    /// See [`MapError`]: what is not memory, what is too short and what lacks permission is refused.
+    pub fn map(fd: impl AsFd, offset: u64, len: u64, protection: Protection) -> Result<Self, MapError> {
+        let fd = fd.as_fd();
+        let extent = source::check(fd, offset, len, protection)?;
+        sigbus::install().map_err(MapError::System)?;
+        let mut prot = ProtFlags::READ;
+        prot.set(ProtFlags::WRITE, protection == Protection::ReadWrite);
+        // SAFETY: a null hint makes the kernel pick unused addresses, so no existing memory is touched.
+        let start = unsafe { mmap(ptr::null_mut(), extent.len, prot, MapFlags::SHARED, fd, extent.offset) }
+            .map_err(refused_mapping)?;
+        let span = sigbus::Span { start: start as usize, len: extent.len };
+        let Some(registration) = sigbus::register(span) else {
+            // SAFETY: nobody has seen the mapping made above.
+            let _ = unsafe { munmap(start, extent.len) };
+            return Err(MapError::TooManyMappings);
+        };
+        // SAFETY: `lead` is smaller than the span (`source::check`), which is mapped and not null.
+        let base = unsafe { NonNull::new_unchecked(start.cast::<u8>().add(extent.lead)) };
+        let writable = protection == Protection::ReadWrite;
+        Ok(Self { base, len: extent.visible, writable, span, registration })
+    }
+
+    /// Bytes that can be reached: offsets 0 to `len() - 1`.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.len as u64
+    }
+
+    /// Always false: an empty range cannot be mapped.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether stores are permitted.
+    #[must_use]
+    pub fn is_writable(&self) -> bool {
+        self.writable
+    }
+
+    /// Whether the file shrank (or its memory failed) under the mapping. From then on the mapping is private
+    /// zeros: nothing the device does reaches the guest any more, and its session should be ended.
+    #[must_use]
+    pub fn poisoned(&self) -> bool {
+        self.registration.poisoned()
+    }
+
+    /// Copies bytes out. The copy is taken once: later changes by the guest do not show in `buffer`.
+    ///
+    /// # Errors
+    /// [`AccessError::OutOfRange`].
+    #[inline]
+    pub fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), AccessError> {
+        let source = self.at(offset, buffer.len())?;
+        // SAFETY: `at` checked that `buffer.len()` bytes are mapped; `buffer` is ours, so they do not overlap.
+        unsafe { copy::out_of_guest(source.as_ptr(), buffer) };
+        Ok(())
+    }
+
+    /// Copies bytes in. Up to 64 bytes that are 8-byte aligned and whole 8-byte words are stored word by word
+    /// in rising order, so a guest that sees the last word of a descriptor written back sees the words before.
+    ///
+    /// # Errors
+    /// [`AccessError::OutOfRange`], [`AccessError::ReadOnly`].
+    #[inline]
+    pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), AccessError> {
+        let target = self.at_writable(offset, bytes.len())?;
+        // SAFETY: `at_writable` checked that `bytes.len()` bytes are mapped for writing.
+        unsafe { copy::into_guest(bytes, target.as_ptr()) };
+        Ok(())
+    }
+
+    /// Copies `len` bytes from one mapping to another (or within one; the ranges may overlap).
+    ///
+    /// # Errors
+    /// [`AccessError::OutOfRange`], [`AccessError::ReadOnly`].
+    #[inline]
+    pub fn copy_to(&self, offset: u64, to: &Self, to_offset: u64, len: usize) -> Result<(), AccessError> {
+        let source = self.at(offset, len)?;
+        let target = to.at_writable(to_offset, len)?;
+        // SAFETY: both ranges were checked; `ptr::copy` tolerates overlap.
+        unsafe { ptr::copy(source.as_ptr(), target.as_ptr(), len) };
+        Ok(())
+    }
+
+    /// Loads a word; what the guest stored before it is visible after it (acquire).
+    ///
+    /// # Errors
+    /// [`AccessError::OutOfRange`], [`AccessError::Misaligned`].
+    #[inline]
+    pub fn load_u32(&self, offset: u64) -> Result<u32, AccessError> {
+        let word = aligned::<u32>(self.at(offset, size_of::<u32>())?, offset)?;
+        // SAFETY: four mapped, aligned bytes that live as long as `self`; the guest races us atomically.
+        Ok(u32::from_le(unsafe { AtomicU32::from_ptr(word) }.load(Ordering::Acquire)))
+    }
+
+    /// Stores a word; what was written before it is visible to a guest that sees it (release).
+    ///
+    /// # Errors
+    /// [`AccessError::OutOfRange`], [`AccessError::Misaligned`], [`AccessError::ReadOnly`].
+    #[inline]
+    pub fn store_u32(&self, offset: u64, value: u32) -> Result<(), AccessError> {
+        let word = aligned::<u32>(self.at_writable(offset, size_of::<u32>())?, offset)?;
+        // SAFETY: four writable, aligned bytes that live as long as `self`; the guest races us atomically.
+        unsafe { AtomicU32::from_ptr(word) }.store(value.to_le(), Ordering::Release);
+        Ok(())
+    }
+
+    /// Loads a double word with acquire ordering, as [`Self::load_u32`].
+    ///
+    /// # Errors
+    /// [`AccessError::OutOfRange`], [`AccessError::Misaligned`].
+    #[inline]
+    pub fn load_u64(&self, offset: u64) -> Result<u64, AccessError> {
+        let word = aligned::<u64>(self.at(offset, size_of::<u64>())?, offset)?;
+        // SAFETY: eight mapped, aligned bytes that live as long as `self`; the guest races us atomically.
+        Ok(u64::from_le(unsafe { AtomicU64::from_ptr(word) }.load(Ordering::Acquire)))
+    }
+
+    /// Stores a double word with release ordering, as [`Self::store_u32`].
+    ///
+    /// # Errors
+    /// [`AccessError::OutOfRange`], [`AccessError::Misaligned`], [`AccessError::ReadOnly`].
+    #[inline]
+    pub fn store_u64(&self, offset: u64, value: u64) -> Result<(), AccessError> {
+        let word = aligned::<u64>(self.at_writable(offset, size_of::<u64>())?, offset)?;
+        // SAFETY: eight writable, aligned bytes that live as long as `self`; the guest races us atomically.
+        unsafe { AtomicU64::from_ptr(word) }.store(value.to_le(), Ordering::Release);
+        Ok(())
+    }
+
+    /// Asks the processor to bring the cache line at `offset` closer. A hint: out of range it does nothing.
+    #[inline]
+    pub fn prefetch(&self, offset: u64) {
+        if let Ok(line) = self.at(offset, 1) {
+            copy::prefetch(line.as_ptr());
+        }
+    }
+
+    #[inline]
+    fn at(&self, offset: u64, len: usize) -> Result<NonNull<u8>, AccessError> {
+        let start = usize::try_from(offset).ok().filter(|start| *start <= self.len && len <= self.len - *start);
+        let start = start.ok_or(AccessError::OutOfRange { offset, len })?;
+        // SAFETY: `start` is at most `self.len`, so the result is inside the mapping or one past its end.
+        Ok(unsafe { self.base.add(start) })
+    }
+
+    #[inline]
+    fn at_writable(&self, offset: u64, len: usize) -> Result<NonNull<u8>, AccessError> {
+        if !self.writable {
+            return Err(AccessError::ReadOnly);
+        }
+        self.at(offset, len)
+    }
+}
+
+#[inline]
+fn aligned<T>(address: NonNull<u8>, offset: u64) -> Result<*mut T, AccessError> {
+    let word = address.as_ptr().cast::<T>();
+    if word.is_aligned() { Ok(word) } else { Err(AccessError::Misaligned { offset }) }
+}
+
+fn refused_mapping(errno: Errno) -> MapError {
+    match errno {
+        Errno::PERM | Errno::ACCESS => MapError::Permission,
+        other => MapError::System(other),
+    }
+}
+
+impl Drop for MappedFile {
+    fn drop(&mut self) {
+        // Out of the table first: once unmapped, the addresses may at once belong to another thread's mapping.
+        self.registration.release();
+        // SAFETY: the span was mapped by `map`, and no pointer into it outlives `self`.
+        let unmapped = unsafe { munmap(self.span.start as *mut _, self.span.len) };
+        debug_assert!(unmapped.is_ok(), "munmap of our own mapping: {unmapped:?}");
+    }
+}
+
+impl fmt::Debug for MappedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The bytes are the guest's, and the address is nobody's business.
+        f.debug_struct("MappedFile")
+            .field("len", &self.len)
+            .field("writable", &self.writable)
+            .field("poisoned", &self.poisoned())
+            .finish_non_exhaustive()
+    }
+}

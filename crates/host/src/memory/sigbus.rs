@@ -1,0 +1,190 @@
+//! Surviving memory that shrinks: a client may truncate its memfd while the card is copying from it.
+//!
+//! The kernel then sends SIGBUS, which would end the process and with it every other guest. So every mapping
+//! is entered in a table of atomics, and a handler looks the faulting address up: if it is ours, the whole
+//! mapping is replaced with private zeros, the mapping is marked, and the interrupted copy carries on. The
+//! whole mapping rather than the page, because huge pages cannot be replaced in part, and because a client
+//! that punches every second page away would otherwise cost the process one kernel mapping per page.
+//! A SIGBUS anywhere else goes to whoever handled it before, by default the end of the process.
+//!
+//! Everything the handler does is async-signal-safe: atomics, `mmap`, `sigaction`, `raise`; no lock, no
+//! allocation. Left out: SIGSEGV, which no guest can cause.
+
+use std::io;
+use std::mem;
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use rustix::io::Errno;
+
+/// Mappings in one process: eight functions with a thousand regions each, and as much again.
+const CAPACITY: usize = 16_384;
+const FREE: usize = 0;
+/// Not an address a mapping can start at.
+const BUSY: usize = 1;
+const PAGE: usize = 4096;
+
+/// The addresses of one mapping.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    pub(super) start: usize,
+    /// Bytes.
+    pub(super) len: usize,
+}
+
+struct Slot {
+    /// Raised each time the slot is taken, so that the handler can tell a start and an end that belong together.
+    generation: AtomicU32,
+    start: AtomicUsize,
+    len: AtomicUsize,
+    poisoned: AtomicBool,
+}
+
+static SLOTS: [Slot; CAPACITY] = [const {
+    Slot {
+        generation: AtomicU32::new(0),
+        start: AtomicUsize::new(FREE),
+        len: AtomicUsize::new(0),
+        poisoned: AtomicBool::new(false),
+    }
+}; CAPACITY];
+
+/// Where the search for a free slot begins.
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+static POISON_EVENTS: AtomicU64 = AtomicU64::new(0);
+static PREVIOUS_HANDLER: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
+static PREVIOUS_FLAGS: AtomicI32 = AtomicI32::new(0);
+
+/// How many mappings of this process have lost their file so far. Cheap to compare with what it was before:
+/// as long as it has not moved, no mapping was poisoned.
+#[must_use]
+pub fn poison_events() -> u64 {
+    POISON_EVENTS.load(Ordering::Acquire)
+}
+
+/// One taken slot of the table.
+#[derive(Debug)]
+pub(super) struct Registration(usize);
+
+impl Registration {
+    pub(super) fn poisoned(&self) -> bool {
+        SLOTS[self.0].poisoned.load(Ordering::Acquire)
+    }
+
+    /// Gives the slot back. Called once, by the owner's `drop`, before it unmaps.
+    pub(super) fn release(&self) {
+        SLOTS[self.0].start.store(FREE, Ordering::Release);
+    }
+}
+
+/// Enters a mapping; `None` if the table is full.
+pub(super) fn register(span: Span) -> Option<Registration> {
+    let first = NEXT.load(Ordering::Relaxed);
+    let index = (0..CAPACITY).map(|step| (first + step) % CAPACITY).find(|index| {
+        SLOTS[*index].start.compare_exchange(FREE, BUSY, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    })?;
+    NEXT.store((index + 1) % CAPACITY, Ordering::Relaxed);
+    let slot = &SLOTS[index];
+    slot.generation.fetch_add(1, Ordering::AcqRel);
+    slot.len.store(span.len, Ordering::Release);
+    slot.poisoned.store(false, Ordering::Release);
+    slot.start.store(span.start, Ordering::Release);
+    Some(Registration(index))
+}
+
+/// Installs the handler, once per process.
+pub(super) fn install() -> Result<(), Errno> {
+    static INSTALLED: OnceLock<Result<(), Errno>> = OnceLock::new();
+    *INSTALLED.get_or_init(|| {
+        // SAFETY: all-zero is a valid `sigaction`: default handler, no flags, empty mask.
+        let mut previous: libc::sigaction = unsafe { mem::zeroed() };
+        // SAFETY: asks only; `previous` is a valid place for the answer.
+        check(unsafe { libc::sigaction(libc::SIGBUS, ptr::null(), &raw mut previous) })?;
+        // Before the handler can run, so that it always knows whom to call.
+        PREVIOUS_FLAGS.store(previous.sa_flags, Ordering::Release);
+        PREVIOUS_HANDLER.store(previous.sa_sigaction, Ordering::Release);
+        // SAFETY: as above.
+        let mut action: libc::sigaction = unsafe { mem::zeroed() };
+        action.sa_sigaction = on_sigbus as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
+        // SAFETY: `on_sigbus` has the signature SA_SIGINFO asks for and is async-signal-safe.
+        check(unsafe { libc::sigaction(libc::SIGBUS, &raw const action, ptr::null_mut()) })
+    })
+}
+
+fn check(result: libc::c_int) -> Result<(), Errno> {
+    if result == 0 { Ok(()) } else { Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)) }
+}
+
+extern "C" fn on_sigbus(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the errno of this thread; the interrupted code must not see it change.
+    let errno = unsafe { *libc::__errno_location() };
+    // SAFETY: the kernel passes a valid `siginfo_t` to a SA_SIGINFO handler, and `si_addr` to a SIGBUS.
+    let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
+    let of_memory = code == libc::BUS_ADRERR || code == libc::BUS_MCEERR_AR;
+    if !(of_memory && poison(address)) {
+        chain(signal, code, info, context);
+    }
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+}
+
+/// Replaces the mapping that holds `address` with zeros; false if there is none or the kernel refuses.
+fn poison(address: usize) -> bool {
+    let Some((slot, span)) = SLOTS.iter().find_map(|slot| Some((slot, slot.holding(address)?))) else {
+        return false;
+    };
+    slot.poisoned.store(true, Ordering::Release);
+    POISON_EVENTS.fetch_add(1, Ordering::AcqRel);
+    // The page alone only where memory is accounted so strictly that the whole is refused.
+    replace(span) || replace(Span { start: address - address % PAGE, len: PAGE })
+}
+
+fn replace(span: Span) -> bool {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
+    let prot = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: the span is (part of) a mapping of guest memory that its owner still holds, since someone is
+    // inside a copy from it; nothing of ours but such copies looks at it, and they take any bytes.
+    let at = unsafe { libc::mmap(span.start as *mut _, span.len, prot, flags, -1, 0) };
+    at != libc::MAP_FAILED
+}
+
+impl Slot {
+    fn holding(&self, address: usize) -> Option<Span> {
+        let generation = self.generation.load(Ordering::Acquire);
+        let start = self.start.load(Ordering::Acquire);
+        let len = self.len.load(Ordering::Acquire);
+        let whole = self.generation.load(Ordering::Acquire) == generation;
+        let held = start > BUSY && address.checked_sub(start).is_some_and(|offset| offset < len);
+        (whole && held).then_some(Span { start, len })
+    }
+}
+
+/// Not ours: hand on what the process would have done without us.
+fn chain(signal: libc::c_int, code: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    let sent_by_a_process = code <= 0;
+    match PREVIOUS_HANDLER.load(Ordering::Acquire) {
+        libc::SIG_IGN if sent_by_a_process => {}
+        libc::SIG_DFL | libc::SIG_IGN => {
+            // SAFETY: all-zero is the default action; returning then repeats the faulting access under it.
+            unsafe {
+                let default: libc::sigaction = mem::zeroed();
+                libc::sigaction(signal, &raw const default, ptr::null_mut());
+            }
+            if sent_by_a_process {
+                // SAFETY: async-signal-safe; delivered when this handler returns.
+                unsafe { libc::raise(signal) };
+            }
+        }
+        handler if PREVIOUS_FLAGS.load(Ordering::Acquire) & libc::SA_SIGINFO != 0 => {
+            type WithInfo = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
+            // SAFETY: the kernel would have called this address with these arguments.
+            unsafe { mem::transmute::<usize, WithInfo>(handler)(signal, info, context) };
+        }
+        handler => {
+            // SAFETY: as above, for a handler installed without SA_SIGINFO.
+            unsafe { mem::transmute::<usize, extern "C" fn(libc::c_int)>(handler)(signal) };
+        }
+    }
+}

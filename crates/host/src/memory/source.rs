@@ -1,0 +1,87 @@
+//! Which descriptors may be mapped as guest memory, and what to ask the kernel for.
+//!
+//! A client hands over any descriptor it likes. The first question asked of it, for its seals, is one that the
+//! kernel answers without consulting whatever stands behind the descriptor, and that only memory answers: a
+//! file on a file server or on FUSE could hold even `fstat` for ever, and each later page fault too.
+
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::{FileType, OFlags, fcntl_get_seals, fcntl_getfl, fstat, fstatfs};
+
+use super::{MapError, Protection};
+
+const PAGE: u64 = 4096;
+/// `HUGETLBFS_MAGIC` of `linux/magic.h`.
+const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
+
+/// What to map so that the range asked for is inside: whole pages of the file's own size.
+#[derive(Debug)]
+pub(super) struct Extent {
+    /// File offset to map from.
+    pub(super) offset: u64,
+    /// Bytes to map.
+    pub(super) len: usize,
+    /// Bytes before the range asked for.
+    pub(super) lead: usize,
+    /// Bytes asked for.
+    pub(super) visible: usize,
+}
+
+/// Tells files apart, whatever number of descriptors lead to them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileIdentity {
+    device: u64,
+    inode: u64,
+    writable: bool,
+}
+
+impl FileIdentity {
+    /// The identity of a descriptor that has been mapped, and so is known to be memory.
+    pub(crate) fn of_memory(fd: BorrowedFd<'_>) -> rustix::io::Result<Self> {
+        let stat = fstat(fd)?;
+        let writable = fcntl_getfl(fd)?.contains(OFlags::RDWR);
+        Ok(Self { device: stat.st_dev, inode: stat.st_ino, writable })
+    }
+}
+
+pub(super) fn check(fd: BorrowedFd<'_>, offset: u64, len: u64, protection: Protection) -> Result<Extent, MapError> {
+    fcntl_get_seals(fd).map_err(|_| MapError::WrongKind)?;
+    let stat = fstat(fd).map_err(MapError::System)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(MapError::WrongKind);
+    }
+    check_mode(fcntl_getfl(fd).map_err(MapError::System)?, protection)?;
+    let end = offset.checked_add(len).filter(|_| len > 0).ok_or(MapError::BadRange)?;
+    if !offset.is_multiple_of(PAGE) {
+        return Err(MapError::Unaligned { offset });
+    }
+    let size = u64::try_from(stat.st_size).unwrap_or(0);
+    if end > size {
+        return Err(MapError::OutsideFile { offset, len, size });
+    }
+    let page = page_size_of(fd)?;
+    let from = offset - offset % page;
+    let to = end.checked_next_multiple_of(page).ok_or(MapError::BadRange)?;
+    let bytes = |count: u64| usize::try_from(count).map_err(|_| MapError::BadRange);
+    Ok(Extent { offset: from, len: bytes(to - from)?, lead: bytes(offset - from)?, visible: bytes(len)? })
+}
+
+/// A mapping is always readable, so a write-only descriptor cannot serve; nor can a path-only one.
+fn check_mode(flags: OFlags, protection: Protection) -> Result<(), MapError> {
+    let writable = flags.contains(OFlags::RDWR);
+    let readable = writable || !flags.intersects(OFlags::WRONLY | OFlags::PATH);
+    let enough = match protection {
+        Protection::ReadOnly => readable,
+        Protection::ReadWrite => writable,
+    };
+    if enough { Ok(()) } else { Err(MapError::Permission) }
+}
+
+/// Huge pages are mapped, and unmapped, whole.
+fn page_size_of(fd: BorrowedFd<'_>) -> Result<u64, MapError> {
+    let filesystem = fstatfs(fd).map_err(MapError::System)?;
+    let huge = u64::try_from(filesystem.f_type).is_ok_and(|magic| magic == HUGETLBFS_MAGIC);
+    let usual = rustix::param::page_size() as u64;
+    let size = if huge { u64::try_from(filesystem.f_bsize).unwrap_or(usual) } else { usual };
+    Ok(size.max(PAGE))
+}

@@ -1,0 +1,261 @@
+//! What a mapping promises, against real memfds: bounds, kinds of descriptors, and truncation under our feet.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
+
+use rustix::fs::{MemfdFlags, Mode, OFlags, ftruncate, memfd_create, open};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+use super::*;
+
+const PAGE: u64 = 4096;
+
+fn memfd(pages: u64) -> OwnedFd {
+    let fd = memfd_create("host-test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
+    ftruncate(&fd, pages * PAGE).unwrap();
+    fd
+}
+
+fn mapped(fd: &OwnedFd, pages: u64) -> MappedFile {
+    MappedFile::map(fd, 0, pages * PAGE, Protection::ReadWrite).unwrap()
+}
+
+#[test]
+fn bytes_written_through_one_mapping_are_read_through_another() {
+    let fd = memfd(2);
+    let (ours, theirs) = (mapped(&fd, 2), mapped(&fd, 2));
+    ours.write(PAGE - 3, b"across").unwrap();
+    let mut seen = [0; 6];
+    theirs.read(PAGE - 3, &mut seen).unwrap();
+    assert_eq!(&seen, b"across");
+}
+
+#[test]
+fn the_offset_selects_a_part_of_the_file() {
+    let fd = memfd(3);
+    let whole = mapped(&fd, 3);
+    let part = MappedFile::map(&fd, PAGE, PAGE, Protection::ReadWrite).unwrap();
+    part.write(0, &[7]).unwrap();
+    let mut seen = [0];
+    whole.read(PAGE, &mut seen).unwrap();
+    assert_eq!((seen, part.len()), ([7], PAGE));
+}
+
+#[test]
+fn no_byte_outside_the_range_is_reachable() {
+    let fd = memfd(2);
+    let map = MappedFile::map(&fd, 0, PAGE, Protection::ReadWrite).unwrap();
+    let outside = |offset, len| Err(AccessError::OutOfRange { offset, len });
+    assert_eq!(map.read(PAGE - 1, &mut [0; 2]), outside(PAGE - 1, 2));
+    assert_eq!(map.write(PAGE, &[0]), outside(PAGE, 1));
+    assert_eq!(map.read(u64::MAX, &mut [0; 2]), outside(u64::MAX, 2));
+    assert_eq!(map.copy_to(0, &map, PAGE - 1, 2), outside(PAGE - 1, 2));
+    assert_eq!(map.load_u32(PAGE - 2), Err(AccessError::OutOfRange { offset: PAGE - 2, len: 4 }));
+    assert_eq!(map.read(PAGE, &mut []), Ok(()), "no bytes at the very end are no access");
+    map.prefetch(u64::MAX);
+    map.prefetch(0);
+}
+
+#[test]
+fn words_are_little_endian_and_aligned() {
+    let fd = memfd(1);
+    let map = mapped(&fd, 1);
+    map.store_u32(8, 0x0403_0201).unwrap();
+    map.store_u64(16, 0x0807_0605_0403_0201).unwrap();
+    let mut seen = [0; 16];
+    map.read(8, &mut seen).unwrap();
+    assert_eq!(seen, [1, 2, 3, 4, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(map.load_u32(8), Ok(0x0403_0201));
+    assert_eq!(map.load_u64(16), Ok(0x0807_0605_0403_0201));
+    assert_eq!(map.load_u32(10), Err(AccessError::Misaligned { offset: 10 }));
+    assert_eq!(map.store_u64(20, 0), Err(AccessError::Misaligned { offset: 20 }));
+}
+
+#[test]
+fn every_length_and_alignment_is_written_whole() {
+    let fd = memfd(1);
+    let map = mapped(&fd, 1);
+    let pattern: Vec<u8> = (1..=100).collect();
+    for (offset, len) in (0..9).flat_map(|offset| (0..100).map(move |len| (offset, len))) {
+        map.write(offset, &pattern[..len]).unwrap();
+        let mut seen = vec![0; len];
+        map.read(offset, &mut seen).unwrap();
+        assert_eq!(seen, pattern[..len], "{len} bytes at {offset}");
+    }
+}
+
+#[test]
+fn a_copy_within_a_mapping_may_overlap_itself() {
+    let fd = memfd(1);
+    let map = mapped(&fd, 1);
+    map.write(0, b"abcdef").unwrap();
+    map.copy_to(0, &map, 2, 6).unwrap();
+    let mut seen = [0; 8];
+    map.read(0, &mut seen).unwrap();
+    assert_eq!(&seen, b"ababcdef");
+}
+
+#[test]
+fn a_read_only_mapping_refuses_stores() {
+    let fd = memfd(1);
+    let map = MappedFile::map(&fd, 0, PAGE, Protection::ReadOnly).unwrap();
+    assert_eq!(map.write(0, &[1]), Err(AccessError::ReadOnly));
+    assert_eq!(map.store_u32(0, 1), Err(AccessError::ReadOnly));
+    assert_eq!(map.copy_to(0, &map, 8, 1), Err(AccessError::ReadOnly));
+    assert_eq!(map.load_u32(0), Ok(0));
+}
+
+#[test]
+fn a_range_outside_the_file_is_refused() {
+    let fd = memfd(2);
+    let refused = |offset, len| MappedFile::map(&fd, offset, len, Protection::ReadWrite).unwrap_err();
+    let size = 2 * PAGE;
+    assert_eq!(refused(PAGE, size), MapError::OutsideFile { offset: PAGE, len: size, size });
+    assert_eq!(refused(0, 0), MapError::BadRange);
+    assert_eq!(refused(u64::MAX - PAGE + 1, PAGE), MapError::BadRange);
+    assert_eq!(refused(5, PAGE), MapError::Unaligned { offset: 5 });
+}
+
+#[test]
+fn only_memory_is_mapped() {
+    let refused = |fd: OwnedFd| MappedFile::map(fd, 0, PAGE, Protection::ReadOnly).unwrap_err();
+    let (pipe, _) = rustix::pipe::pipe().unwrap();
+    let (socket, _) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+    let directory = open("/dev/shm", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty());
+    let directory = directory.or_else(|_| open("/tmp", OFlags::RDONLY, Mode::empty())).unwrap();
+    let device = open("/dev/zero", OFlags::RDWR, Mode::empty()).unwrap();
+    let epoll = rustix::event::epoll::create(rustix::event::epoll::CreateFlags::CLOEXEC).unwrap();
+    for fd in [pipe, socket, directory, device, epoll] {
+        assert_eq!(refused(fd), MapError::WrongKind);
+    }
+}
+
+#[test]
+fn the_descriptors_own_access_mode_counts() {
+    let fd = memfd(1);
+    let again = |flags| open(format!("/proc/self/fd/{}", rustix_raw(&fd)), flags, Mode::empty()).unwrap();
+    let map = |fd: OwnedFd, protection| MappedFile::map(fd, 0, PAGE, protection).map(drop);
+    assert_eq!(map(again(OFlags::RDONLY), Protection::ReadWrite), Err(MapError::Permission));
+    assert_eq!(map(again(OFlags::WRONLY), Protection::ReadOnly), Err(MapError::Permission));
+    assert_eq!(map(again(OFlags::RDONLY), Protection::ReadOnly), Ok(()));
+}
+
+fn rustix_raw(fd: &OwnedFd) -> i32 {
+    std::os::fd::AsRawFd::as_raw_fd(fd)
+}
+
+#[test]
+fn a_write_sealed_memfd_is_not_writable() {
+    let fd = memfd(1);
+    rustix::fs::fcntl_add_seals(&fd, rustix::fs::SealFlags::WRITE).unwrap();
+    let refused = MappedFile::map(&fd, 0, PAGE, Protection::ReadWrite).unwrap_err();
+    assert_eq!((refused, MapError::Permission.errno()), (MapError::Permission, libc::EACCES));
+}
+
+#[test]
+fn a_truncated_memfd_turns_into_zeros_and_harms_no_neighbour() {
+    let (hostile, honest) = (memfd(64), memfd(1));
+    let (victim, neighbour) = (mapped(&hostile, 64), mapped(&honest, 1));
+    victim.write(40 * PAGE, &[0xaa; 16]).unwrap();
+    neighbour.write(0, b"still here").unwrap();
+    let events = poison_events();
+
+    ftruncate(&hostile, 0).unwrap();
+
+    let mut seen = [0xff; 16];
+    victim.read(40 * PAGE, &mut seen).unwrap();
+    assert_eq!(seen, [0; 16]);
+    assert!(victim.poisoned() && !neighbour.poisoned());
+    assert!(poison_events() > events);
+    victim.write(3 * PAGE, &[1]).unwrap();
+    victim.copy_to(3 * PAGE, &neighbour, 100, 50).unwrap();
+    let mut kept = [0; 10];
+    neighbour.read(0, &mut kept).unwrap();
+    assert_eq!(&kept, b"still here");
+}
+
+#[test]
+fn a_slot_is_clean_again_for_the_next_mapping() {
+    for _ in 0..100 {
+        let fd = memfd(1);
+        let map = mapped(&fd, 1);
+        assert!(!map.poisoned());
+        ftruncate(&fd, 0).unwrap();
+        map.store_u32(0, 1).unwrap();
+        assert!(map.poisoned());
+    }
+}
+
+#[test]
+fn truncation_races_with_copies_on_many_threads() {
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..200 {
+                    let fd = memfd(16);
+                    let map = mapped(&fd, 16);
+                    std::thread::scope(|inner| {
+                        inner.spawn(|| ftruncate(&fd, 0).unwrap());
+                        let mut frame = [0; 1500];
+                        for page in 0..15 {
+                            map.read(page * PAGE, &mut frame).unwrap();
+                            map.write(page * PAGE + 8, &frame).unwrap();
+                        }
+                    });
+                    map.read(0, &mut [0; 8]).unwrap();
+                    assert!(map.poisoned());
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn huge_pages_are_mapped_around_an_unaligned_range() {
+    let huge = 2 << 20;
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB;
+    let fd = match memfd_create("host-test-huge", flags).and_then(|fd| ftruncate(&fd, 2 * huge).map(|()| fd)) {
+        Ok(fd) => fd,
+        Err(error) => return crate::test_support::skipped("huge pages", &error.to_string()),
+    };
+    // The low 640 KiB of a PC, then what lies above its video memory: as QEMU sends them.
+    let map = |offset, len| MappedFile::map(&fd, offset, len, Protection::ReadWrite);
+    let (low, above) = match (map(0, 0xa_0000), map(0x10_0000, huge)) {
+        (Ok(low), Ok(above)) => (low, above),
+        (low, above) => {
+            return crate::test_support::skipped("huge pages", &format!("none reserved: {low:?}, {above:?}"));
+        }
+    };
+    assert_eq!((low.len(), above.len()), (0xa_0000, huge));
+    assert!(low.read(0xa_0000, &mut [0]).is_err());
+    ftruncate(&fd, 0).unwrap();
+    above.read(0, &mut [0; 8]).unwrap();
+    assert!(above.poisoned());
+}
+
+/// The body of the next test, run in a process of its own.
+#[test]
+#[ignore = "ends its process; run by the next test"]
+fn child_faults_outside_every_mapping() {
+    let _ours = mapped(&memfd(1), 1);
+    let fd = memfd(1);
+    // SAFETY: a new mapping, unknown to the table; reading it after the truncation is the fault under test.
+    unsafe {
+        let alien = mmap(ptr::null_mut(), 4096, ProtFlags::READ, MapFlags::SHARED, &fd, 0).unwrap();
+        ftruncate(&fd, 0).unwrap();
+        alien.cast::<u8>().read_volatile();
+    }
+}
+
+#[test]
+fn a_fault_elsewhere_still_ends_the_process() -> io::Result<()> {
+    let name = "memory::tests::child_faults_outside_every_mapping";
+    let child = Command::new(std::env::current_exe()?).args(["--exact", name, "--ignored"]).output()?;
+    assert!(!child.status.success());
+    // A sanitizer reports the fault and exits instead.
+    let reported = child.status.code().is_some() && String::from_utf8_lossy(&child.stderr).contains("BUS");
+    assert!(child.status.signal() == Some(libc::SIGBUS) || reported, "{child:?}");
+    Ok(())
+}

@@ -1,0 +1,37 @@
+//! What tests of this and other crates share: network namespaces, and saying plainly what could not be tested.
+//!
+//! Left out: anything a program would use; it is compiled for tests and for the `test-support` feature only.
+
+#![expect(unsafe_code, reason = "unshare can pull a file table away from its descriptors")]
+
+use std::io::{self, Write};
+use std::thread;
+
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+
+/// Says that a test did not run, past the capture of the test harness: `SKIPPED: what: why`.
+pub fn skipped(what: &str, why: &str) {
+    // A test that cannot even complain has nobody to complain to.
+    let _ = writeln!(io::stderr(), "SKIPPED: {what}: {why}");
+}
+
+/// Runs `body` on a thread of its own in a new network namespace, and hands back what it returned. Without the
+/// privilege to make one it says so through [`skipped`] and returns `None`.
+///
+/// # Panics
+/// If `body` does.
+pub fn in_network_namespace<T: Send>(what: &str, body: impl FnOnce() -> T + Send) -> Option<T> {
+    let run = || {
+        // SAFETY: NEWNET leaves the file table shared, so every descriptor stays what it was.
+        unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.map(|()| body())
+    };
+    let outcome = thread::scope(|scope| scope.spawn(run).join());
+    match outcome {
+        Ok(Ok(value)) => Some(value),
+        Ok(Err(error)) => {
+            skipped(what, &format!("a network namespace needs root or CAP_SYS_ADMIN ({error})"));
+            None
+        }
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
