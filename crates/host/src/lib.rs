@@ -21,12 +21,12 @@
 compile_error!("softiov's host side is Linux only: it is made of memfd, eventfd, epoll and tap");
 
 pub mod dma;
-//X pub mod eventfd;
+pub mod eventfd;
 pub mod memory;
-//X pub mod poll;
-//X pub mod runtime_dir;
-//X pub mod shared;
-//X pub mod socket;
-//X pub mod tap;
+pub mod poll;
+pub mod runtime_dir;
+pub mod shared;
+pub mod socket;
+pub mod tap;
 #[cfg(any(test, feature = "test-support"))]
 pub mod test_support;

@@ -88,19 +88,18 @@ impl DmaTable {
     ///
     /// # Errors
     /// [`DmaFault`] of either side; nothing was then moved.
+    #[inline]
     pub fn copy_to(&self, iova: u64, to: &Self, to_iova: u64, len: usize) -> Result<(), DmaFault> {
-        self.check(iova, len, Direction::Read)?;
-        to.check(to_iova, len, Direction::Write)?;
-        let mut done = 0;
-        while done < len {
-            let (from_at, to_at) = (iova + done as u64, to_iova + done as u64);
-            let source = self.piece(from_at, len - done, Direction::Read)?;
-            let target = to.piece(to_at, source.len, Direction::Write)?;
-            let moved = source.memory.copy_to(source.offset, target.memory, target.offset, target.len);
-            moved.map_err(|error| fault(to_at, error))?;
-            done += target.len;
+        if len == 0 {
+            return Ok(());
         }
-        Ok(())
+        let source = self.piece(iova, len, Direction::Read)?;
+        let target = to.piece(to_iova, len, Direction::Write)?;
+        if source.len < len || target.len < len {
+            return self.copy_across(iova, to, to_iova, len);
+        }
+        let moved = source.memory.copy_to(source.offset, target.memory, target.offset, len);
+        moved.map_err(|error| fault(to_iova, error))
     }
 
     /// Loads a word at an address that is a multiple of four, with acquire ordering: descriptor status words.
@@ -154,6 +153,22 @@ impl DmaTable {
             piece.memory.write(piece.offset, now).map_err(|error| fault(at, error))?;
             at = at.wrapping_add(piece.len as u64);
             rest = later;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn copy_across(&self, iova: u64, to: &Self, to_iova: u64, len: usize) -> Result<(), DmaFault> {
+        self.check(iova, len, Direction::Read)?;
+        to.check(to_iova, len, Direction::Write)?;
+        let mut done = 0;
+        while done < len {
+            let (from_at, to_at) = (iova + done as u64, to_iova + done as u64);
+            let source = self.piece(from_at, len - done, Direction::Read)?;
+            let target = to.piece(to_at, source.len, Direction::Write)?;
+            let moved = source.memory.copy_to(source.offset, target.memory, target.offset, target.len);
+            moved.map_err(|error| fault(to_at, error))?;
+            done += target.len;
         }
         Ok(())
     }

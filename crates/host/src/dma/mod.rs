@@ -22,8 +22,8 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 pub use access::{DmaFault, FaultKind};
-pub use region::{DmaRegion, Permissions};
 use region::{Backing, Region};
+pub use region::{DmaRegion, Permissions};
 
 use crate::memory::{FileIdentity, MapError, MappedFile, Protection, poison_events};
 

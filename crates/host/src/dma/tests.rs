@@ -184,7 +184,10 @@ fn as_many_regions_as_negotiated_are_kept_and_found() {
     for page in 0..65_535 {
         table.map(2 * page * PAGE, PAGE, Permissions::READ_WRITE, None).unwrap();
     }
-    assert_eq!(table.map(0x4000_0000, PAGE, Permissions::READ_WRITE, None).unwrap_err().errno(), libc::ENOSPC);
+    assert_eq!(
+        table.map(0x4000_0000, PAGE, Permissions::READ_WRITE, None).unwrap_err().errno(),
+        libc::ENOSPC
+    );
     assert_eq!(table.read(2 * 40_000 * PAGE, &mut [0]), fault(2 * 40_000 * PAGE, FaultKind::NotShared));
     assert_eq!(table.read(PAGE, &mut [0]), fault(PAGE, FaultKind::Unmapped));
 }

@@ -7,7 +7,10 @@
 //!
 //! Left out: which addresses a guest gives these bytes ([`crate::dma`]), and any notion of descriptor.
 
-#![expect(unsafe_code, reason = "mapping memory and reaching it through raw pointers is what this module is for")]
+#![expect(
+    unsafe_code,
+    reason = "mapping memory and reaching it through raw pointers is what this module is for"
+)]
 
 mod copy;
 mod sigbus;
@@ -77,7 +80,9 @@ impl MapError {
     #[must_use]
     pub fn errno(&self) -> i32 {
         let errno = match self {
-            Self::WrongKind | Self::BadRange | Self::Unaligned { .. } | Self::OutsideFile { .. } => Errno::INVAL,
+            Self::WrongKind | Self::BadRange | Self::Unaligned { .. } | Self::OutsideFile { .. } => {
+                Errno::INVAL
+            }
             Self::Permission => Errno::ACCESS,
             Self::TooManyMappings => Errno::NOSPC,
             Self::System(errno) => *errno,
@@ -272,7 +277,8 @@ impl MappedFile {
 
     #[inline]
     fn at(&self, offset: u64, len: usize) -> Result<NonNull<u8>, AccessError> {
-        let start = usize::try_from(offset).ok().filter(|start| *start <= self.len && len <= self.len - *start);
+        let start =
+            usize::try_from(offset).ok().filter(|start| *start <= self.len && len <= self.len - *start);
         let start = start.ok_or(AccessError::OutOfRange { offset, len })?;
         // SAFETY: `start` is at most `self.len`, so the result is inside the mapping or one past its end.
         Ok(unsafe { self.base.add(start) })

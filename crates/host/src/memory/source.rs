@@ -44,7 +44,12 @@ impl FileIdentity {
     }
 }
 
-pub(super) fn check(fd: BorrowedFd<'_>, offset: u64, len: u64, protection: Protection) -> Result<Extent, MapError> {
+pub(super) fn check(
+    fd: BorrowedFd<'_>,
+    offset: u64,
+    len: u64,
+    protection: Protection,
+) -> Result<Extent, MapError> {
     fcntl_get_seals(fd).map_err(|_| MapError::WrongKind)?;
     let stat = fstat(fd).map_err(MapError::System)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {

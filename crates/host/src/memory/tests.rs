@@ -122,7 +122,8 @@ fn a_range_outside_the_file_is_refused() {
 fn only_memory_is_mapped() {
     let refused = |fd: OwnedFd| MappedFile::map(fd, 0, PAGE, Protection::ReadOnly).unwrap_err();
     let (pipe, _) = rustix::pipe::pipe().unwrap();
-    let (socket, _) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+    let (socket, _) =
+        socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
     let directory = open("/dev/shm", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty());
     let directory = directory.or_else(|_| open("/tmp", OFlags::RDONLY, Mode::empty())).unwrap();
     let device = open("/dev/zero", OFlags::RDWR, Mode::empty()).unwrap();
@@ -216,7 +217,8 @@ fn truncation_races_with_copies_on_many_threads() {
 fn huge_pages_are_mapped_around_an_unaligned_range() {
     let huge = 2 << 20;
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB;
-    let fd = match memfd_create("host-test-huge", flags).and_then(|fd| ftruncate(&fd, 2 * huge).map(|()| fd)) {
+    let fd = match memfd_create("host-test-huge", flags).and_then(|fd| ftruncate(&fd, 2 * huge).map(|()| fd))
+    {
         Ok(fd) => fd,
         Err(error) => return crate::test_support::skipped("huge pages", &error.to_string()),
     };

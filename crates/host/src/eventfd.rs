@@ -1,0 +1,167 @@
+//! Eventfds: how an interrupt leaves for a guest, and how one thread wakes another.
+//!
+//! A client may hand over any descriptor as an interrupt. Writing to a full pipe or to a socket could block, or
+//! put bytes where they do harm, so anything but an eventfd is refused, by the name the kernel gives it.
+//!
+//! A write must not block either. An eventfd blocks when its counter is full, unless `O_NONBLOCK` is set. That
+//! flag belongs to the open file, which the client shares, so setting it also changes what the client sees of
+//! a blocking read; QEMU and Cloud Hypervisor set it themselves, and KVM's irqfd does not look at it. Whoever
+//! hands over a blocking eventfd is given the flag rather than the power to stop the thread that serves
+//! everyone. Left open: a client that clears the flag again and then fills the counter; no interface of
+//! the kernel lets a process protect itself from that and still signal with one plain write.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fs::{CWD, OFlags, fcntl_getfl, fcntl_setfl, readlinkat};
+use rustix::io::Errno;
+
+/// Why a descriptor is not taken as an eventfd.
+#[derive(Debug, thiserror::Error)]
+pub enum AdoptError {
+    /// It is something else: a pipe, a socket, a file.
+    #[error("the descriptor is not an eventfd")]
+    NotAnEventFd,
+    /// It could not be examined.
+    #[error("the descriptor could not be examined")]
+    System(#[source] io::Error),
+}
+
+impl AdoptError {
+    /// The errno that says this to a client.
+    #[must_use]
+    pub fn errno(&self) -> i32 {
+        match self {
+            Self::NotAnEventFd => Errno::INVAL.raw_os_error(),
+            Self::System(error) => error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()),
+        }
+    }
+}
+
+/// A counter that wakes whoever waits for it to be above zero.
+#[derive(Debug)]
+pub struct EventFd(OwnedFd);
+
+impl EventFd {
+    /// A new one, at zero, closed on exec.
+    ///
+    /// # Errors
+    /// The process or the system is out of descriptors.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
+    }
+
+    /// Takes a descriptor that came from a client, if it is an eventfd, and makes sure that it does not block.
+    ///
+    /// # Errors
+    /// See [`AdoptError`].
+    pub fn adopt(fd: OwnedFd) -> Result<Self, AdoptError> {
+        let system = |errno: Errno| AdoptError::System(errno.into());
+        let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+        // The kernel's own name: no file can have it, since the name of a file begins with a slash.
+        let kind = readlinkat(CWD, path, Vec::new()).map_err(system)?;
+        if kind.as_bytes() != b"anon_inode:[eventfd]" {
+            return Err(AdoptError::NotAnEventFd);
+        }
+        let flags = fcntl_getfl(&fd).map_err(system)?;
+        if !flags.contains(OFlags::NONBLOCK) {
+            fcntl_setfl(&fd, flags | OFlags::NONBLOCK).map_err(system)?;
+        }
+        Ok(Self(fd))
+    }
+
+    /// Adds one. A full counter is as good: its reader has not been there yet and will be woken all the same.
+    /// There is no error to handle: a client that breaks its own eventfd has lost its own interrupts.
+    #[inline]
+    pub fn signal(&self) {
+        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+    }
+
+    /// Takes the count, leaving zero; zero if it was zero already.
+    #[inline]
+    pub fn drain(&self) -> u64 {
+        let mut count = [0; size_of::<u64>()];
+        match rustix::io::read(&self.0, &mut count) {
+            Ok(read) if read == count.len() => u64::from_ne_bytes(count),
+            _ => 0,
+        }
+    }
+}
+
+impl AsFd for EventFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl From<EventFd> for OwnedFd {
+    fn from(event: EventFd) -> Self {
+        event.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    use super::*;
+
+    #[test]
+    fn signals_add_up_until_drained() {
+        let event = EventFd::new().unwrap();
+        assert_eq!(event.drain(), 0);
+        event.signal();
+        event.signal();
+        assert_eq!((event.drain(), event.drain()), (2, 0));
+    }
+
+    #[test]
+    fn a_full_counter_neither_blocks_nor_fails() {
+        let event = EventFd::new().unwrap();
+        rustix::io::write(&event, &(u64::MAX - 1).to_ne_bytes()).unwrap();
+        event.signal();
+        assert_eq!(event.drain(), u64::MAX - 1);
+    }
+
+    #[test]
+    fn a_blocking_eventfd_is_adopted_and_no_longer_blocks() {
+        let blocking = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+        rustix::io::write(&blocking, &(u64::MAX - 1).to_ne_bytes()).unwrap();
+        let event = EventFd::adopt(blocking).unwrap();
+        event.signal();
+        assert_eq!((event.drain(), event.drain()), (u64::MAX - 1, 0));
+    }
+
+    #[test]
+    fn a_semaphore_eventfd_counts_down() {
+        let event = EventFd::adopt(eventfd(2, EventfdFlags::SEMAPHORE).unwrap()).unwrap();
+        assert_eq!((event.drain(), event.drain(), event.drain()), (1, 1, 0));
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        let (pipe, _) = rustix::pipe::pipe().unwrap();
+        let (socket, _) =
+            socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+        let memory =
+            rustix::fs::memfd_create("anon_inode:[eventfd]", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        let epoll = rustix::event::epoll::create(rustix::event::epoll::CreateFlags::CLOEXEC).unwrap();
+        let file = tempfile::tempfile().unwrap();
+        for fd in [pipe, socket, memory, epoll, file.into()] {
+            let refused = EventFd::adopt(fd).unwrap_err();
+            assert!(matches!(refused, AdoptError::NotAnEventFd));
+            assert_eq!(refused.errno(), libc::EINVAL);
+        }
+    }
+
+    #[test]
+    fn the_client_closing_its_end_changes_nothing() {
+        let ours = EventFd::new().unwrap();
+        let theirs = ours.as_fd().try_clone_to_owned().unwrap();
+        drop(ours);
+        let event = EventFd::adopt(theirs).unwrap();
+        event.signal();
+        assert_eq!(event.drain(), 1);
+    }
+}

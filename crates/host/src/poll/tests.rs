@@ -1,0 +1,141 @@
+//! Waiting for real descriptors, wakers, signals and deadlines.
+
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Signal as Kernel, getpid, kill_process};
+
+use super::*;
+use crate::socket::Stream;
+
+const SOON: Option<Duration> = Some(Duration::from_secs(5));
+const NOW: Option<Duration> = Some(Duration::ZERO);
+
+fn tokens(poller: &mut Poller, timeout: Option<Duration>) -> Vec<u64> {
+    let mut tokens: Vec<u64> = poller.wait(timeout).unwrap().map(|ready| ready.token).collect();
+    tokens.sort_unstable();
+    tokens
+}
+
+#[test]
+fn what_is_ready_is_reported_by_its_token_until_dealt_with() {
+    let mut poller = Poller::new().unwrap();
+    let (one, other) = Stream::pair().unwrap();
+    poller.add(&other, u64::MAX, Interest::READ).unwrap();
+    assert_eq!(tokens(&mut poller, NOW), []);
+    one.send(b"x", &[]).unwrap();
+    let ready = Ready { token: u64::MAX, readable: true, writable: false, closed: false };
+    assert_eq!(poller.wait(SOON).unwrap().collect::<Vec<_>>(), [ready]);
+    assert_eq!(tokens(&mut poller, NOW), [u64::MAX], "level-triggered");
+
+    poller.modify(&other, 7, Interest::WRITE).unwrap();
+    let ready = Ready { token: 7, readable: false, writable: true, closed: false };
+    assert_eq!(poller.wait(SOON).unwrap().collect::<Vec<_>>(), [ready]);
+
+    drop(one);
+    assert!(poller.wait(SOON).unwrap().all(|ready| ready.closed));
+    poller.remove(&other).unwrap();
+    assert_eq!(tokens(&mut poller, NOW), []);
+    assert!(poller.remove(&other).is_err() && poller.modify(&other, 1, Interest::BOTH).is_err());
+}
+
+#[test]
+fn a_descriptor_is_added_once_and_a_file_not_at_all() {
+    let poller = Poller::new().unwrap();
+    let (one, _other) = Stream::pair().unwrap();
+    poller.add(&one, 1, Interest::READ).unwrap();
+    assert_eq!(poller.add(&one, 2, Interest::READ).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+    let file = tempfile::tempfile().unwrap();
+    assert_eq!(poller.add(&file, 3, Interest::READ).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+}
+
+#[test]
+fn more_than_a_batch_comes_in_several_waits() {
+    let mut poller = Poller::new().unwrap();
+    let wakers: Vec<Waker> = (0..BATCH + 10).map(|_| Waker::new().unwrap()).collect();
+    for (token, waker) in (0..).zip(&wakers) {
+        waker.wake();
+        poller.add(waker, token, Interest::READ).unwrap();
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    for _ in 0..2 {
+        let first = tokens(&mut poller, SOON);
+        assert_eq!(first.len(), BATCH);
+        first.iter().for_each(|token| wakers[usize::try_from(*token).unwrap()].drain());
+        seen.extend(first);
+        seen.extend(tokens(&mut poller, NOW));
+        if seen.len() == wakers.len() {
+            return;
+        }
+    }
+    panic!("{} of {} seen", seen.len(), wakers.len());
+}
+
+#[test]
+fn a_waker_wakes_from_another_thread() {
+    let mut poller = Poller::new().unwrap();
+    let waker = Waker::new().unwrap();
+    poller.add(&waker, 1, Interest::READ).unwrap();
+    let other = waker.clone();
+    let thread = thread::spawn(move || other.wake());
+    assert_eq!(tokens(&mut poller, SOON), [1]);
+    thread.join().unwrap();
+    waker.wake();
+    waker.drain();
+    assert_eq!(tokens(&mut poller, NOW), []);
+}
+
+#[test]
+fn a_timeout_is_never_early_and_finer_than_a_millisecond() {
+    let mut poller = Poller::new().unwrap();
+    let wait = |poller: &mut Poller, timeout: Duration| {
+        let before = Clock.now_ns();
+        assert_eq!(tokens(poller, Some(timeout)), []);
+        Duration::from_nanos(Clock.now_ns() - before)
+    };
+    let asked = Duration::from_micros(150);
+    let shortest = (0..20).map(|_| wait(&mut poller, asked)).min().unwrap();
+    assert!(shortest >= asked, "{shortest:?}");
+    assert!(shortest < Duration::from_millis(1), "{shortest:?} looks rounded to milliseconds");
+}
+
+#[test]
+fn a_timeout_beyond_all_time_is_for_ever() {
+    assert_eq!(timespec(Duration::MAX), Timespec { tv_sec: i64::MAX, tv_nsec: 999_999_999 });
+    let mut poller = Poller::new().unwrap();
+    let waker = Waker::new().unwrap();
+    poller.add(&waker, 1, Interest::READ).unwrap();
+    waker.wake();
+    assert_eq!(tokens(&mut poller, Some(Duration::MAX)), [1]);
+}
+
+#[test]
+fn the_clock_only_goes_forward() {
+    let times: Vec<u64> = (0..1000).map(|_| Clock.now_ns()).collect();
+    assert!(times.is_sorted() && times[0] > 0);
+}
+
+/// One test, since a process has one set of handlers.
+#[test]
+fn signals_become_readable_and_are_taken_once() {
+    let signals = Signals::install().unwrap();
+    assert_eq!(Signals::install().unwrap_err().kind(), io::ErrorKind::ResourceBusy);
+    let mut poller = Poller::new().unwrap();
+    poller.add(&signals, 3, Interest::READ).unwrap();
+
+    kill_process(getpid(), Kernel::TERM).unwrap();
+    kill_process(getpid(), Kernel::HUP).unwrap();
+    let mut seen = [false; 2];
+    while seen != [true; 2] {
+        // The signal itself may interrupt the wait; the next one finds the event.
+        poller.wait(SOON).unwrap().for_each(drop);
+        let set = signals.take();
+        assert!(!set.contains(Signal::Interrupt));
+        assert_eq!(set.asks_to_end(), set.contains(Signal::Terminate));
+        seen = [seen[0] | set.contains(Signal::Terminate), seen[1] | set.contains(Signal::HangUp)];
+    }
+    assert_eq!((signals.take(), tokens(&mut poller, NOW)), (SignalSet::default(), vec![]));
+    drop(poller);
+    drop(signals);
+    drop(Signals::install().unwrap());
+}

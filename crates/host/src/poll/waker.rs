@@ -1,0 +1,37 @@
+//! Waking a waiting thread from another.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use crate::eventfd::EventFd;
+
+/// Readable from [`Waker::wake`] until [`Waker::drain`]. Clones wake the same thread.
+#[derive(Clone, Debug)]
+pub struct Waker(Arc<EventFd>);
+
+impl Waker {
+    /// One that is not readable. Add it to a [`super::Poller`].
+    ///
+    /// # Errors
+    /// The process is out of descriptors.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self(Arc::new(EventFd::new()?)))
+    }
+
+    /// Makes it readable. Never blocks; waking twice is waking once.
+    pub fn wake(&self) {
+        self.0.signal();
+    }
+
+    /// Makes it not readable. Call it before looking for work, so that work announced meanwhile wakes again.
+    pub fn drain(&self) {
+        self.0.drain();
+    }
+}
+
+impl AsFd for Waker {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

@@ -1,0 +1,74 @@
+//! Shared memory is sealed, seen by both sides, and given out without overlap.
+
+use proptest::prelude::any;
+use proptest::{prop_assert, prop_assert_eq, proptest};
+
+use super::*;
+use crate::memory::Protection;
+
+#[test]
+fn what_is_written_here_is_seen_through_the_descriptor() {
+    let shared = SharedMemory::new(8192).unwrap();
+    let other = MappedFile::map(&shared, 4096, 4096, Protection::ReadOnly).unwrap();
+    shared.memory().write(4096, b"doorbell").unwrap();
+    let mut seen = [0; 8];
+    other.read(0, &mut seen).unwrap();
+    assert_eq!(&seen, b"doorbell");
+}
+
+#[test]
+fn nobody_can_change_its_size() {
+    let shared = SharedMemory::new(8192).unwrap();
+    for len in [0, 4096, 16_384] {
+        assert_eq!(ftruncate(&shared, len), Err(rustix::io::Errno::PERM));
+    }
+    assert_eq!(fcntl_add_seals(&shared, SealFlags::WRITE), Err(rustix::io::Errno::PERM));
+}
+
+#[test]
+fn no_bytes_are_no_memory() {
+    assert!(matches!(SharedMemory::new(0), Err(SharedMemoryError::Map(MapError::BadRange))));
+    assert!(matches!(SharedMemory::new(u64::MAX), Err(SharedMemoryError::Create { .. })));
+}
+
+#[test]
+fn pieces_are_aligned_and_gaps_are_reused() {
+    let mut shared = SharedMemory::new(64 << 10).unwrap();
+    let small = shared.allocate(100, 16).unwrap();
+    let ring = shared.allocate(4096, 4096).unwrap();
+    assert_eq!((small.offset(), ring.offset(), ring.len()), (0, 4096, 4096));
+    let between = shared.allocate(3000, 128).unwrap();
+    assert_eq!(between.offset(), 128);
+    shared.free(between);
+    assert_eq!(shared.allocate(3000, 128).unwrap().offset(), 128);
+    assert_eq!(shared.allocate(64 << 10, 1), None);
+    assert_eq!(shared.allocate(0, 1), None);
+    assert_eq!(shared.allocate(8, 3), None);
+    assert_eq!(shared.allocate(8, 1 << 63), None);
+}
+
+proptest! {
+    /// Whatever is taken and given back in whatever order: no two pieces overlap, and nothing is lost.
+    #[test]
+    fn nothing_overlaps_and_nothing_is_lost(
+        steps in proptest::collection::vec((1u64..600, 0u32..8, any::<bool>(), any::<proptest::sample::Index>()), 1..200),
+    ) {
+        let mut allocator = PieceAllocator::new(8192);
+        let mut held: Vec<Piece> = Vec::new();
+        for (len, align, free, which) in steps {
+            if free && !held.is_empty() {
+                allocator.free(held.swap_remove(which.index(held.len())));
+            } else if let Some(piece) = allocator.allocate(len, 1 << align) {
+                prop_assert!(piece.offset().is_multiple_of(1 << align) && piece.offset() + piece.len() <= 8192);
+                let apart = |other: &Piece| {
+                    piece.offset() + piece.len() <= other.offset() || other.offset() + other.len() <= piece.offset()
+                };
+                prop_assert!(held.iter().all(apart));
+                held.push(piece);
+            }
+            prop_assert_eq!(allocator.free_bytes() + held.iter().map(Piece::len).sum::<u64>(), 8192);
+        }
+        held.into_iter().for_each(|piece| allocator.free(piece));
+        prop_assert_eq!(allocator.allocate(8192, 4096).map(|piece| piece.offset()), Some(0));
+    }
+}

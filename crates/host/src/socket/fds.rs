@@ -1,0 +1,73 @@
+//! Descriptors received and not yet claimed.
+//!
+//! Left out: what they are. Dropping one closes it, and closing is up to what stands behind it.
+
+use std::os::fd::OwnedFd;
+
+/// Most descriptors held at once. vfio-user clients are told 16 a message (`max_msg_fds`); twice that lets a
+/// client that sends too many be told so, instead of being cut off.
+pub const MAX_FDS: usize = 32;
+
+/// Descriptors in the order in which they arrived, at most [`MAX_FDS`]. Those never claimed are closed.
+#[derive(Debug)]
+pub struct FdBatch {
+    fds: Vec<OwnedFd>,
+    truncated: bool,
+}
+
+impl Default for FdBatch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl FdBatch {
+    /// An empty batch. The only allocation it makes.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { fds: Vec::with_capacity(MAX_FDS), truncated: false }
+    }
+
+    /// Descriptors held.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.fds.len()
+    }
+
+    /// Whether none is held.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.fds.is_empty()
+    }
+
+    /// Whether some were lost: the peer sent more than fit, or this process has no descriptors left. Which ones
+    /// cannot be told, so whatever message they came with cannot be carried out.
+    #[must_use]
+    pub fn truncated(&self) -> bool {
+        self.truncated
+    }
+
+    /// Takes all that are held, oldest first, and forgets that any was lost.
+    pub fn drain(&mut self) -> impl Iterator<Item = OwnedFd> + '_ {
+        self.truncated = false;
+        self.fds.drain(..)
+    }
+
+    /// Closes all that are held, and forgets that any was lost.
+    pub fn clear(&mut self) {
+        self.truncated = false;
+        self.fds.clear();
+    }
+
+    pub(super) fn push(&mut self, fd: OwnedFd) {
+        if self.fds.len() < MAX_FDS {
+            self.fds.push(fd);
+        } else {
+            self.truncated = true;
+        }
+    }
+
+    pub(super) fn mark_truncated(&mut self) {
+        self.truncated = true;
+    }
+}

@@ -1,0 +1,187 @@
+//! A socket file that clients connect to.
+//!
+//! Binding tells a socket left behind by a dead process from one in use, and never removes anything else. The
+//! file is open to its owner only, from the moment it exists. Left out: who may connect beyond that.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, fchmod, open};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, socket_with,
+};
+
+use super::Stream;
+
+/// `sun_path` of `sockaddr_un` holds 108 bytes, the last of them a zero.
+const MAX_PATH: usize = 107;
+/// Clients that may wait to be accepted: one is served at a time, and its successor may wait.
+const BACKLOG: i32 = 8;
+
+/// Why a socket file could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// The path does not fit into a socket address.
+    #[error("socket path {} is {} bytes long, at most {MAX_PATH} are possible", path.display(), path.as_os_str().len())]
+    PathTooLong {
+        /// The path asked for.
+        path: PathBuf,
+    },
+    /// A living process listens there.
+    #[error("socket {} is in use by another process", path.display())]
+    AddrInUse {
+        /// The path asked for.
+        path: PathBuf,
+    },
+    /// Something is there that is not a socket, and stays.
+    #[error("{} exists and is not a socket", path.display())]
+    NotASocket {
+        /// The path asked for.
+        path: PathBuf,
+    },
+    /// The kernel refused.
+    #[error("socket {} could not be {doing}", path.display())]
+    System {
+        /// The path asked for.
+        path: PathBuf,
+        /// Which step failed.
+        doing: &'static str,
+        /// What the kernel said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Device and inode: whether a file is still the one it was.
+type FileId = (u64, u64);
+
+/// A listening socket and its file, which goes when the listener does.
+#[derive(Debug)]
+pub struct Listener {
+    fd: OwnedFd,
+    path: PathBuf,
+    file: FileId,
+    /// A descriptor kept to be given up when there is no other, so that a client can be turned away rather than
+    /// be left to wake us again and again.
+    spare: Option<OwnedFd>,
+}
+
+impl Listener {
+    /// Makes the socket file at `path`, mode 0600, replacing one that nobody listens on any more.
+    ///
+    /// # Errors
+    /// See [`BindError`].
+    pub fn bind(path: &Path) -> Result<Self, BindError> {
+        let address = match SocketAddrUnix::new(path) {
+            Err(Errno::NAMETOOLONG) => return Err(BindError::PathTooLong { path: path.to_owned() }),
+            other => other.map_err(failure(path, "named"))?,
+        };
+        remove_stale(path, &address)?;
+        let fd = new_socket().map_err(failure(path, "created"))?;
+        // Before there is a file: the file takes the mode of the socket, and is never open to others.
+        fchmod(&fd, Mode::RUSR | Mode::WUSR).map_err(failure(path, "protected"))?;
+        match bind(&fd, &address) {
+            Err(Errno::ADDRINUSE) => return Err(BindError::AddrInUse { path: path.to_owned() }),
+            other => other.map_err(failure(path, "bound"))?,
+        }
+        let file = file_id(path).map_err(|source| system(path, "examined", source))?;
+        let listener = Self { fd, path: path.to_owned(), file, spare: spare() };
+        listen(&listener.fd, BACKLOG).map_err(failure(path, "listened on"))?;
+        Ok(listener)
+    }
+
+    /// The socket file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Accepts a client, if one waits. When the process is out of descriptors the client is turned away and the
+    /// error says so; the next one can be accepted again.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn accept(&mut self) -> io::Result<Option<Stream>> {
+        match self.accept_once() {
+            Ok(fd) => Ok(Some(Stream::accepted(fd))),
+            Err(Errno::AGAIN | Errno::CONNABORTED | Errno::INTR) => Ok(None),
+            Err(error @ (Errno::MFILE | Errno::NFILE)) => {
+                drop(self.spare.take());
+                drop(self.accept_once());
+                self.spare = spare();
+                Err(error.into())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn accept_once(&self) -> rustix::io::Result<OwnedFd> {
+        accept_with(&self.fd, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        // Whoever replaced our file keeps theirs.
+        if file_id(&self.path).is_ok_and(|file| file == self.file) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Removes the socket file of a process that is no more. Only a refused connection proves that.
+fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), BindError> {
+    let found = match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        other => other.map_err(|source| system(path, "examined", source))?,
+    };
+    if !found.file_type().is_socket() {
+        return Err(BindError::NotASocket { path: path.to_owned() });
+    }
+    let probe = new_socket().map_err(failure(path, "created"))?;
+    match connect(&probe, address) {
+        Err(Errno::CONNREFUSED) => {}
+        Err(Errno::NOENT) => return Ok(()),
+        // A full backlog is a sign of life; a datagram socket is somebody's, if not one of ours.
+        Ok(()) | Err(Errno::AGAIN | Errno::PROTOTYPE) => {
+            return Err(BindError::AddrInUse { path: path.to_owned() });
+        }
+        Err(error) => return Err(system(path, "probed", error.into())),
+    }
+    // Another process may have replaced the stale file while we asked; then theirs stays.
+    if file_id(path).is_ok_and(|file| file == (found.dev(), found.ino())) {
+        std::fs::remove_file(path).map_err(|source| system(path, "replaced", source))?;
+    }
+    Ok(())
+}
+
+fn new_socket() -> rustix::io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+}
+
+fn spare() -> Option<OwnedFd> {
+    open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()
+}
+
+fn file_id(path: &Path) -> io::Result<FileId> {
+    std::fs::symlink_metadata(path).map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+fn failure(path: &Path, doing: &'static str) -> impl FnOnce(Errno) -> BindError + use<> {
+    let path = path.to_owned();
+    move |errno| BindError::System { path, doing, source: errno.into() }
+}
+
+fn system(path: &Path, doing: &'static str, source: io::Error) -> BindError {
+    BindError::System { path: path.to_owned(), doing, source }
+}

@@ -1,0 +1,177 @@
+//! One connection: bytes and descriptors in and out, never waiting.
+//!
+//! Left out: buffering. A partial send is reported, and the rest is the caller's to keep and to bound.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::cmsg_space;
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recvmsg, sendmsg,
+    socket_with, socketpair, sockopt,
+};
+
+use super::{FdBatch, MAX_FDS};
+
+/// What a receive brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// So many bytes, at least one.
+    Bytes(usize),
+    /// Nothing now.
+    WouldBlock,
+    /// Nothing ever again: the peer is gone.
+    Closed,
+}
+
+/// What a send achieved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// So many bytes, perhaps fewer than given; the descriptors went with the first.
+    Bytes(usize),
+    /// Nothing, not even the descriptors: the peer does not read.
+    WouldBlock,
+    /// Nothing ever again: the peer is gone.
+    Closed,
+}
+
+/// Who connected, as the kernel noted it at that moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Credentials {
+    /// Process id; 0 if it is not visible from here.
+    pub pid: i32,
+    /// Effective user id.
+    pub uid: u32,
+    /// Effective group id.
+    pub gid: u32,
+}
+
+/// A connected UNIX stream socket that does not block.
+#[derive(Debug)]
+pub struct Stream(OwnedFd);
+
+impl Stream {
+    /// Connects to the socket file at `path`, without waiting for its owner to accept.
+    ///
+    /// # Errors
+    /// `NotFound`, `ConnectionRefused` if nobody listens, `WouldBlock` if too many wait already,
+    /// `InvalidFilename` if the path is too long for a socket.
+    pub fn connect(path: &Path) -> io::Result<Self> {
+        let address = SocketAddrUnix::new(path)?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        connect(&fd, &address)?;
+        Ok(Self(fd))
+    }
+
+    /// Two ends of a connection without a file.
+    ///
+    /// # Errors
+    /// The process is out of descriptors.
+    pub fn pair() -> io::Result<(Self, Self)> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (one, other) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        Ok((Self(one), Self(other)))
+    }
+
+    /// Takes a descriptor that was opened elsewhere (`--fd=N`, or handed over by a predecessor).
+    ///
+    /// # Errors
+    /// `InvalidInput` if it is not a UNIX stream socket.
+    pub fn adopt(fd: OwnedFd) -> io::Result<Self> {
+        let kind = (sockopt::socket_domain(&fd), sockopt::socket_type(&fd));
+        if kind != (Ok(AddressFamily::UNIX), Ok(SocketType::STREAM)) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a UNIX stream socket"));
+        }
+        fcntl_setfl(&fd, fcntl_getfl(&fd)? | OFlags::NONBLOCK)?;
+        Ok(Self(fd))
+    }
+
+    pub(super) fn accepted(fd: OwnedFd) -> Self {
+        Self(fd)
+    }
+
+    /// Receives up to `buffer.len()` bytes, which must not be 0, and adds what descriptors came with them to
+    /// `fds`.
+    ///
+    /// Descriptors travel with the first byte of the send that carried them, and a receive ends with that send
+    /// at the latest; bytes of earlier sends may come before. So descriptors belong to the message that holds
+    /// the last byte received; or, for who never asks for bytes beyond the message at hand, to that message.
+    ///
+    /// # Errors
+    /// What the kernel says, if it is neither "nothing now" nor "the peer is gone".
+    pub fn recv(&self, buffer: &mut [u8], fds: &mut FdBatch) -> io::Result<Received> {
+        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_FDS))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+        let message = loop {
+            match recvmsg(&self.0, &mut [IoSliceMut::new(buffer)], &mut control, flags) {
+                Ok(message) => break message,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ok(Received::WouldBlock),
+                Err(Errno::CONNRESET) => return Ok(Received::Closed),
+                Err(error) => return Err(error.into()),
+            }
+        };
+        for control in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(received) = control {
+                received.for_each(|fd| fds.push(fd));
+            }
+        }
+        if message.flags.contains(ReturnFlags::CTRUNC) {
+            fds.mark_truncated();
+        }
+        Ok(if message.bytes == 0 { Received::Closed } else { Received::Bytes(message.bytes) })
+    }
+
+    /// Sends as many bytes as the socket takes now, with at most [`MAX_FDS`] descriptors.
+    ///
+    /// # Errors
+    /// `InvalidInput` for no bytes (descriptors need one to travel with) or too many descriptors; else what the
+    /// kernel says, if it is neither "not now" nor "the peer is gone".
+    pub fn send(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<Sent> {
+        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_FDS))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let fits =
+            fds.len() <= MAX_FDS && (fds.is_empty() || control.push(SendAncillaryMessage::ScmRights(fds)));
+        if bytes.is_empty() || !fits {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "no bytes, or too many descriptors"));
+        }
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        loop {
+            return match sendmsg(&self.0, &[IoSlice::new(bytes)], &mut control, flags) {
+                Ok(sent) => Ok(Sent::Bytes(sent)),
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => Ok(Sent::WouldBlock),
+                Err(Errno::PIPE | Errno::CONNRESET) => Ok(Sent::Closed),
+                Err(error) => Err(error.into()),
+            };
+        }
+    }
+
+    /// Who is at the other end.
+    ///
+    /// # Errors
+    /// None that a connected socket gives.
+    pub fn peer(&self) -> io::Result<Credentials> {
+        let peer = sockopt::socket_peercred(&self.0)?;
+        Ok(Credentials { pid: peer.pid.as_raw_pid(), uid: peer.uid.as_raw(), gid: peer.gid.as_raw() })
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl From<Stream> for OwnedFd {
+    fn from(stream: Stream) -> Self {
+        stream.0
+    }
+}

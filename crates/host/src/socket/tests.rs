@@ -1,0 +1,265 @@
+//! Sockets with real peers: stale files, living ones, descriptors in flight, peers that go or do not read.
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixDatagram, UnixListener};
+use std::{fs, io::Read};
+
+use super::*;
+use rustix::fd::{AsFd, OwnedFd};
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn connected() -> (Stream, Stream) {
+    Stream::pair().unwrap()
+}
+
+fn recv(stream: &Stream, len: usize) -> (Received, Vec<u8>, FdBatch) {
+    let (mut buffer, mut fds) = (vec![0; len], FdBatch::new());
+    let received = stream.recv(&mut buffer, &mut fds).unwrap();
+    if let Received::Bytes(bytes) = received {
+        buffer.truncate(bytes);
+    }
+    (received, buffer, fds)
+}
+
+#[test]
+fn a_client_connects_and_both_know_each_other() {
+    let folder = folder();
+    let path = folder.path().join("vf0.sock");
+    let mut listener = Listener::bind(&path).unwrap();
+    assert!(listener.accept().unwrap().is_none(), "nobody waits yet");
+    let client = Stream::connect(&path).unwrap();
+    let server = listener.accept().unwrap().unwrap();
+    assert_eq!(client.send(b"hello", &[]).unwrap(), Sent::Bytes(5));
+    assert_eq!(recv(&server, 64).1, b"hello");
+    let peer = server.peer().unwrap();
+    assert_eq!(peer.pid, std::process::id().cast_signed());
+    assert_eq!(peer.uid, rustix::process::geteuid().as_raw());
+}
+
+#[test]
+fn the_file_is_its_owners_alone_and_goes_with_the_listener() {
+    let folder = folder();
+    let path = folder.path().join("vf0.sock");
+    let listener = Listener::bind(&path).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(listener.path(), path);
+    drop(listener);
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_stale_socket_is_replaced_and_a_living_one_refused() {
+    let folder = folder();
+    let path = folder.path().join("vf0.sock");
+    // The standard library leaves the file behind, as a killed process does.
+    drop(UnixListener::bind(&path).unwrap());
+    assert!(path.exists());
+    let first = Listener::bind(&path).unwrap();
+    let refused = Listener::bind(&path).unwrap_err();
+    assert!(matches!(&refused, BindError::AddrInUse { path: named } if *named == path));
+    assert!(refused.to_string().contains("vf0.sock"));
+    Stream::connect(first.path()).unwrap();
+}
+
+#[test]
+fn a_full_backlog_is_a_sign_of_life() {
+    let folder = folder();
+    let path = folder.path().join("vf0.sock");
+    let listener = Listener::bind(&path).unwrap();
+    let mut waiting = Vec::new();
+    while let Ok(client) = Stream::connect(&path) {
+        waiting.push(client);
+        assert!(waiting.len() < 100, "the backlog has a bound");
+    }
+    assert!(matches!(Listener::bind(&path), Err(BindError::AddrInUse { .. })));
+    drop(listener);
+}
+
+#[test]
+fn what_is_not_our_kind_of_socket_stays() {
+    let folder = folder();
+    let file = folder.path().join("notes.txt");
+    fs::write(&file, "keep").unwrap();
+    assert!(matches!(Listener::bind(&file), Err(BindError::NotASocket { .. })));
+    let mut kept = String::new();
+    fs::File::open(&file).unwrap().read_to_string(&mut kept).unwrap();
+    assert_eq!(kept, "keep");
+
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink("/nowhere", &link).unwrap();
+    assert!(matches!(Listener::bind(&link), Err(BindError::NotASocket { .. })));
+
+    let datagram = folder.path().join("log.sock");
+    let _owner = UnixDatagram::bind(&datagram).unwrap();
+    assert!(matches!(Listener::bind(&datagram), Err(BindError::AddrInUse { .. })));
+}
+
+#[test]
+fn a_path_that_cannot_be_a_socket_says_why() {
+    let folder = folder();
+    let long = folder.path().join("x".repeat(120));
+    let error = Listener::bind(&long).unwrap_err();
+    assert!(matches!(error, BindError::PathTooLong { .. }));
+    assert!(error.to_string().contains("at most 107"), "{error}");
+    let nowhere = Listener::bind(&folder.path().join("missing/vf0.sock")).unwrap_err();
+    assert!(matches!(nowhere, BindError::System { doing: "bound", .. }));
+}
+
+#[test]
+fn a_listener_leaves_the_file_of_its_successor() {
+    let folder = folder();
+    let path = folder.path().join("vf0.sock");
+    let old = Listener::bind(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    let new = Listener::bind(&path).unwrap();
+    drop(old);
+    assert!(path.exists());
+    Stream::connect(new.path()).unwrap();
+}
+
+#[test]
+fn descriptors_arrive_with_their_bytes_and_close_on_exec() {
+    let (one, other) = connected();
+    let (reader, writer) = rustix::pipe::pipe().unwrap();
+    one.send(b"with", &[writer.as_fd(), reader.as_fd()]).unwrap();
+    let (_, bytes, mut fds) = recv(&other, 64);
+    assert_eq!((bytes.as_slice(), fds.len()), (&b"with"[..], 2));
+    let received: Vec<OwnedFd> = fds.drain().collect();
+    for fd in &received {
+        assert!(rustix::io::fcntl_getfd(fd).unwrap().contains(rustix::io::FdFlags::CLOEXEC));
+    }
+    rustix::io::write(&received[0], b"!").unwrap();
+    let mut seen = [0];
+    rustix::io::read(&reader, &mut seen).unwrap();
+    assert_eq!(&seen, b"!");
+}
+
+#[test]
+fn a_receive_ends_with_the_send_that_carried_descriptors() {
+    let (one, other) = connected();
+    let (_reader, writer) = rustix::pipe::pipe().unwrap();
+    let send_three = || {
+        one.send(b"before", &[]).unwrap();
+        one.send(b"with", &[writer.as_fd()]).unwrap();
+        one.send(b"after", &[]).unwrap();
+    };
+    send_three();
+    let (_, bytes, fds) = recv(&other, 64);
+    assert_eq!((bytes.as_slice(), fds.len()), (&b"beforewith"[..], 1));
+    let (_, bytes, fds) = recv(&other, 64);
+    assert_eq!((bytes.as_slice(), fds.len()), (&b"after"[..], 0));
+
+    // Who asks for one message at a time gets its descriptors with its first byte.
+    send_three();
+    for (len, expected, count) in [(6, "before", 0), (1, "w", 1), (3, "ith", 0), (5, "after", 0)] {
+        let (_, bytes, fds) = recv(&other, len);
+        assert_eq!((bytes.as_slice(), fds.len()), (expected.as_bytes(), count));
+    }
+}
+
+#[test]
+fn too_many_descriptors_are_noticed_and_closed() {
+    let (one, other) = connected();
+    let (reader, writer) = rustix::pipe::pipe().unwrap();
+    let many = vec![writer.as_fd(); MAX_FDS];
+    assert!(one.send(b"x", &[writer.as_fd(); MAX_FDS + 1]).is_err());
+    one.send(b"x", &many).unwrap();
+    one.send(b"y", &many[..1]).unwrap();
+    let (mut buffer, mut fds) = ([0; 8], FdBatch::new());
+    other.recv(&mut buffer, &mut fds).unwrap();
+    assert_eq!((fds.len(), fds.truncated()), (MAX_FDS, false));
+    other.recv(&mut buffer, &mut fds).unwrap();
+    assert_eq!((fds.len(), fds.truncated()), (MAX_FDS, true));
+    fds.clear();
+    assert!(fds.is_empty() && !fds.truncated());
+    drop(writer);
+    assert_eq!(rustix::io::read(&reader, &mut [0; 1]), Ok(0), "every copy of the write end is closed");
+}
+
+#[test]
+fn more_descriptors_than_the_kernel_has_room_for_are_noticed() {
+    let (one, other) = connected();
+    let (_reader, writer) = rustix::pipe::pipe().unwrap();
+    // Past our own limit, as another program may send.
+    let many = vec![writer.as_fd(); MAX_FDS + 8];
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(64))];
+    let mut control = rustix::net::SendAncillaryBuffer::new(&mut space);
+    assert!(control.push(rustix::net::SendAncillaryMessage::ScmRights(&many)));
+    let bytes = [io_slice(b"z")];
+    rustix::net::sendmsg(&one, &bytes, &mut control, rustix::net::SendFlags::empty()).unwrap();
+    let (received, _, fds) = recv(&other, 8);
+    assert_eq!(received, Received::Bytes(1));
+    assert!(fds.truncated() && fds.len() == MAX_FDS);
+}
+
+fn io_slice(bytes: &[u8]) -> std::io::IoSlice<'_> {
+    std::io::IoSlice::new(bytes)
+}
+
+#[test]
+fn a_peer_that_goes_is_an_end_and_not_an_error() {
+    let (one, other) = connected();
+    one.send(b"last words", &[]).unwrap();
+    drop(one);
+    assert_eq!(recv(&other, 64).1, b"last words");
+    assert_eq!(recv(&other, 64).0, Received::Closed);
+    assert_eq!(other.send(b"x", &[]).unwrap(), Sent::Closed);
+
+    let (one, other) = connected();
+    other.send(b"never read", &[]).unwrap();
+    drop(one);
+    assert_eq!(recv(&other, 64).0, Received::Closed, "a reset is an end too");
+}
+
+#[test]
+fn a_peer_that_does_not_read_stops_the_sender_without_blocking_it() {
+    let (one, other) = connected();
+    let chunk = [7; 4096];
+    let mut total = 0;
+    let full = loop {
+        match one.send(&chunk, &[]).unwrap() {
+            Sent::Bytes(sent) => total += sent,
+            end => break end,
+        }
+    };
+    assert_eq!(full, Sent::WouldBlock);
+    let mut seen = 0;
+    while let (Received::Bytes(bytes), ..) = recv(&other, 5000) {
+        seen += bytes;
+    }
+    assert_eq!((seen, recv(&other, 1).0), (total, Received::WouldBlock));
+    assert!(one.send(&[], &[]).is_err());
+}
+
+#[test]
+fn only_a_unix_stream_is_adopted() {
+    let (one, other) = std::os::unix::net::UnixStream::pair().unwrap();
+    let stream = Stream::adopt(one.into()).unwrap();
+    assert_eq!(recv(&stream, 1).0, Received::WouldBlock, "it was blocking before");
+    Stream::adopt(other.into()).unwrap();
+    let (datagram, _) = UnixDatagram::pair().unwrap();
+    let (pipe, _) = rustix::pipe::pipe().unwrap();
+    for fd in [datagram.into(), pipe] {
+        assert!(Stream::adopt(fd).is_err());
+    }
+}
+
+#[test]
+fn ten_thousand_connections_leave_nothing_behind() {
+    let folder = folder();
+    let mut listener = Listener::bind(&folder.path().join("vf0.sock")).unwrap();
+    let (reader, writer) = rustix::pipe::pipe().unwrap();
+    for _ in 0..10_000 {
+        let client = Stream::connect(listener.path()).unwrap();
+        client.send(b"half a message", &[writer.as_fd()]).unwrap();
+        let server = listener.accept().unwrap().unwrap();
+        drop(client);
+        let (_, _, fds) = recv(&server, 4);
+        assert_eq!(fds.len(), 1);
+    }
+    drop(writer);
+    assert_eq!(rustix::io::read(&reader, &mut [0; 1]), Ok(0), "no copy of the write end is left");
+}

@@ -1,0 +1,201 @@
+//! A tap: a network interface of the host whose wire is this process. The uplink of a port.
+//!
+//! Frames are whole Ethernet frames without a check sequence, one to a read or write, and nothing blocks.
+//! Creating an interface takes CAP_NET_ADMIN; attaching to one that was made for this user
+//! (`ip tuntap add dev NAME mode tap user USER`) does not. Left out: the virtio-net header, and with it
+//! offloads across the tap; several queues; addresses and bridges, which are the administrator's.
+
+mod name;
+mod request;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+
+pub use name::{InterfaceName, InvalidName};
+
+/// Why a tap could not be opened or set up.
+#[derive(Debug, thiserror::Error)]
+pub enum TapError {
+    /// The kernel has no tap driver, or the container does not show it.
+    #[error("/dev/net/tun does not exist: load the tun module, or let the container have the device")]
+    NoDriver,
+    /// The device file may not be opened.
+    #[error("/dev/net/tun may not be opened: give this user read and write access to it")]
+    NoAccess,
+    /// Neither privileged nor the owner of an existing interface.
+    #[error(
+        "{doing} tap {name} needs root or CAP_NET_ADMIN; or let root make it beforehand: \
+         ip tuntap add dev {name} mode tap user $USER && ip link set {name} up"
+    )]
+    NotPermitted {
+        /// The interface.
+        name: InterfaceName,
+        /// Which step failed.
+        doing: &'static str,
+    },
+    /// Another process is attached.
+    #[error("tap {name} is in use by another process")]
+    InUse {
+        /// The interface.
+        name: InterfaceName,
+    },
+    /// An interface of that name is something else.
+    #[error("{name} exists and is not a tap with one queue")]
+    NotATap {
+        /// The interface.
+        name: InterfaceName,
+    },
+    /// The kernel refused.
+    #[error("{doing} tap {name} failed")]
+    System {
+        /// The interface.
+        name: InterfaceName,
+        /// Which step failed.
+        doing: &'static str,
+        /// What the kernel said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// What a read from the tap brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TapReceived {
+    /// A frame of so many bytes; what did not fit into the buffer is lost.
+    Frame(usize),
+    /// Nothing now.
+    Empty,
+}
+
+/// What became of a frame written to the tap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TapSent {
+    /// The host has it.
+    Sent,
+    /// The host has no room for it now.
+    Full,
+    /// The interface is down; the frame is lost, as on a wire that is not plugged in.
+    Down,
+}
+
+/// An attached tap. The interface goes with it unless it was made persistent by its owner.
+#[derive(Debug)]
+pub struct Tap {
+    fd: OwnedFd,
+    name: InterfaceName,
+}
+
+impl Tap {
+    /// Attaches to the tap of this name, or creates it, in the network namespace of the calling thread.
+    ///
+    /// # Errors
+    /// See [`TapError`].
+    pub fn open(name: &InterfaceName) -> Result<Self, TapError> {
+        let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let fd = open("/dev/net/tun", flags, Mode::empty()).map_err(|errno| match errno {
+            Errno::NOENT | Errno::NXIO | Errno::NODEV => TapError::NoDriver,
+            Errno::ACCESS | Errno::PERM => TapError::NoAccess,
+            other => system(name, "opening")(other),
+        })?;
+        Self::attach(fd, name)
+    }
+
+    fn attach(fd: OwnedFd, name: &InterfaceName) -> Result<Self, TapError> {
+        request::attach(&fd, name).map_err(|errno| match errno {
+            Errno::BUSY => TapError::InUse { name: name.clone() },
+            Errno::INVAL => TapError::NotATap { name: name.clone() },
+            other => system(name, "creating or attaching to")(other),
+        })?;
+        Ok(Self { fd, name: name.clone() })
+    }
+
+    /// The name of the interface.
+    #[must_use]
+    pub fn name(&self) -> &InterfaceName {
+        &self.name
+    }
+
+    /// Sets the interface up. Needs no privilege if it is up already.
+    ///
+    /// # Errors
+    /// [`TapError::NotPermitted`], [`TapError::System`].
+    pub fn set_up(&self) -> Result<(), TapError> {
+        let control = self.control()?;
+        let flags = request::flags(&control, &self.name).map_err(system(&self.name, "looking at"))?;
+        if flags.up {
+            return Ok(());
+        }
+        request::set_up(&control, &self.name, flags).map_err(system(&self.name, "setting up"))
+    }
+
+    /// The largest payload of a frame, in bytes, without its Ethernet header.
+    ///
+    /// # Errors
+    /// [`TapError::System`].
+    pub fn mtu(&self) -> Result<u32, TapError> {
+        request::mtu(&self.control()?, &self.name).map_err(system(&self.name, "looking at"))
+    }
+
+    /// Sets the largest payload of a frame, 68 to 65,521 bytes. Needs no privilege if it is that already.
+    ///
+    /// # Errors
+    /// [`TapError::NotPermitted`], [`TapError::System`].
+    pub fn set_mtu(&self, mtu: u32) -> Result<(), TapError> {
+        let control = self.control()?;
+        if request::mtu(&control, &self.name) == Ok(mtu) {
+            return Ok(());
+        }
+        request::set_mtu(&control, &self.name, mtu).map_err(system(&self.name, "setting the MTU of"))
+    }
+
+    /// Takes the next frame the host sends, into a buffer that should hold the MTU and 18 bytes of header.
+    ///
+    /// # Errors
+    /// The interface is gone, or what else the kernel says.
+    pub fn recv(&self, buffer: &mut [u8]) -> io::Result<TapReceived> {
+        match rustix::io::read(&self.fd, buffer) {
+            Ok(len) => Ok(TapReceived::Frame(len)),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(TapReceived::Empty),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Gives the host a frame.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a frame shorter than its header; the interface is gone; what else the kernel says.
+    pub fn send(&self, frame: &[u8]) -> io::Result<TapSent> {
+        match rustix::io::write(&self.fd, frame) {
+            Ok(_) => Ok(TapSent::Sent),
+            Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM | Errno::INTR) => Ok(TapSent::Full),
+            Err(Errno::IO) => Ok(TapSent::Down),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Any socket carries requests about interfaces; it sees the namespace of the thread that made it.
+    fn control(&self) -> Result<OwnedFd, TapError> {
+        let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
+        socket.map_err(system(&self.name, "looking at"))
+    }
+}
+
+impl AsFd for Tap {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+fn system(name: &InterfaceName, doing: &'static str) -> impl Fn(Errno) -> TapError + use<> {
+    let name = name.clone();
+    move |errno| match errno {
+        Errno::PERM | Errno::ACCESS => TapError::NotPermitted { name: name.clone(), doing },
+        other => TapError::System { name: name.clone(), doing, source: other.into() },
+    }
+}

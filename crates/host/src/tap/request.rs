@@ -1,0 +1,76 @@
+//! The requests about interfaces: `struct ifreq` of `netdevice(7)`, and those of the tun driver.
+//!
+//! Each is one system call on one zeroed structure. Left out: what the answers mean.
+
+#![expect(unsafe_code, reason = "ioctls are untyped")]
+
+use std::mem;
+use std::os::fd::AsFd;
+
+use rustix::io::{Errno, Result};
+use rustix::ioctl::{Opcode, Updater, ioctl};
+
+use super::InterfaceName;
+
+const TUNSETIFF: Opcode = libc::TUNSETIFF as Opcode;
+const SIOCGIFFLAGS: Opcode = libc::SIOCGIFFLAGS as Opcode;
+const SIOCSIFFLAGS: Opcode = libc::SIOCSIFFLAGS as Opcode;
+const SIOCGIFMTU: Opcode = libc::SIOCGIFMTU as Opcode;
+const SIOCSIFMTU: Opcode = libc::SIOCSIFMTU as Opcode;
+
+/// Flags of an interface; the ones this crate has no use for are carried along.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flags {
+    raw: libc::c_short,
+    pub(super) up: bool,
+}
+
+pub(super) fn attach(tun: impl AsFd, name: &InterfaceName) -> Result<()> {
+    let mut request = named(name);
+    let flags = libc::IFF_TAP | libc::IFF_NO_PI;
+    request.ifr_ifru.ifru_flags = libc::c_short::try_from(flags).map_err(|_| Errno::INVAL)?;
+    // SAFETY: TUNSETIFF reads and writes one `ifreq`.
+    unsafe { ioctl(tun, Updater::<TUNSETIFF, _>::new(&mut request)) }
+}
+
+pub(super) fn flags(socket: impl AsFd, name: &InterfaceName) -> Result<Flags> {
+    let mut request = named(name);
+    // SAFETY: SIOCGIFFLAGS reads and writes one `ifreq`.
+    unsafe { ioctl(socket, Updater::<SIOCGIFFLAGS, _>::new(&mut request)) }?;
+    // SAFETY: SIOCGIFFLAGS answered in this member; the whole union was zeroed before.
+    let raw = unsafe { request.ifr_ifru.ifru_flags };
+    Ok(Flags { raw, up: libc::c_int::from(raw) & libc::IFF_UP != 0 })
+}
+
+pub(super) fn set_up(socket: impl AsFd, name: &InterfaceName, flags: Flags) -> Result<()> {
+    let mut request = named(name);
+    let up = libc::c_short::try_from(libc::IFF_UP).map_err(|_| Errno::INVAL)?;
+    request.ifr_ifru.ifru_flags = flags.raw | up;
+    // SAFETY: SIOCSIFFLAGS reads one `ifreq`.
+    unsafe { ioctl(socket, Updater::<SIOCSIFFLAGS, _>::new(&mut request)) }
+}
+
+pub(super) fn mtu(socket: impl AsFd, name: &InterfaceName) -> Result<u32> {
+    let mut request = named(name);
+    // SAFETY: SIOCGIFMTU reads and writes one `ifreq`.
+    unsafe { ioctl(socket, Updater::<SIOCGIFMTU, _>::new(&mut request)) }?;
+    // SAFETY: SIOCGIFMTU answered in this member; the whole union was zeroed before.
+    u32::try_from(unsafe { request.ifr_ifru.ifru_mtu }).map_err(|_| Errno::RANGE)
+}
+
+pub(super) fn set_mtu(socket: impl AsFd, name: &InterfaceName, mtu: u32) -> Result<()> {
+    let mut request = named(name);
+    request.ifr_ifru.ifru_mtu = libc::c_int::try_from(mtu).map_err(|_| Errno::INVAL)?;
+    // SAFETY: SIOCSIFMTU reads one `ifreq`.
+    unsafe { ioctl(socket, Updater::<SIOCSIFMTU, _>::new(&mut request)) }
+}
+
+fn named(name: &InterfaceName) -> libc::ifreq {
+    // SAFETY: all-zero is a valid `ifreq`: an empty name and a union of plain numbers.
+    let mut request: libc::ifreq = unsafe { mem::zeroed() };
+    // At most 15 bytes, so that the last of the 16 stays zero.
+    for (to, from) in request.ifr_name.iter_mut().zip(name.as_str().bytes()) {
+        *to = from.cast_signed();
+    }
+    request
+}

@@ -1,0 +1,169 @@
+//! Taps in network namespaces of their own: created, attached to, sent through, taken away.
+
+#![expect(unsafe_code, reason = "making a tap persistent takes two more ioctls")]
+
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::ioctl::{IntegerSetter, ioctl};
+use rustix::thread::set_thread_res_uid;
+
+use super::*;
+use crate::poll::{Interest, Poller};
+use crate::test_support::{in_network_namespace, skipped};
+
+/// Somebody without any privilege.
+const NOBODY: u32 = 65_534;
+
+fn name(name: &str) -> InterfaceName {
+    name.parse().unwrap()
+}
+
+/// Runs a test in a namespace where taps can be made.
+fn with_taps(what: &str, body: impl FnOnce() + Send) {
+    in_network_namespace(what, || match Tap::open(&name("probe0")) {
+        Ok(probe) => {
+            drop(probe);
+            body();
+        }
+        Err(error) => skipped(what, &error.to_string()),
+    });
+}
+
+/// A broadcast frame of an experimental protocol (IEEE 802: local experimental Ethertype 1).
+fn frame(len: usize) -> Vec<u8> {
+    let mut frame = vec![0xff; 6];
+    frame.extend([2, 0, 0, 0, 0, 9, 0x88, 0xb5]);
+    frame.resize(len, 0x5a);
+    frame
+}
+
+#[test]
+fn a_name_is_what_the_kernel_takes_literally() {
+    for good in ["tap0", "a", "fifteen-bytes-x", "uplink.100"] {
+        assert_eq!(name(good).as_str(), good);
+    }
+    for bad in ["", "sixteen-bytes-xx", "tap%d", "a/b", "a b", ".", "..", "a:1", "tüp", "a\0"] {
+        let refused = bad.parse::<InterfaceName>().unwrap_err();
+        assert!(refused.to_string().contains("cannot name an interface"), "{bad}");
+    }
+}
+
+#[test]
+fn a_created_tap_is_set_up_and_carries_frames_both_ways() {
+    with_taps("tap frames", || {
+        let (left, right) = (Tap::open(&name("left0")).unwrap(), Tap::open(&name("right0")).unwrap());
+        assert_eq!(left.send(&frame(60)).unwrap(), TapSent::Down, "the interface is still down");
+        left.set_up().unwrap();
+        left.set_up().unwrap();
+        left.set_mtu(9000).unwrap();
+        assert_eq!((left.mtu().unwrap(), right.mtu().unwrap()), (9000, 1500));
+        assert!(matches!(left.set_mtu(10), Err(TapError::System { .. })));
+        right.set_up().unwrap();
+        // A bridge makes the host send on one what it received on the other.
+        let ip = |arguments: &str| Command::new("ip").args(arguments.split(' ')).status();
+        match ip("link add bridge0 type bridge forward_delay 0") {
+            Ok(status) if status.success() => {}
+            other => return skipped("tap frames", &format!("no bridge: {other:?}")),
+        }
+        for arguments in
+            ["link set left0 master bridge0", "link set right0 master bridge0", "link set bridge0 up"]
+        {
+            assert!(ip(arguments).unwrap().success());
+        }
+        assert_eq!(left.send(&frame(1000)).unwrap(), TapSent::Sent);
+        assert_eq!(receive_ours(&right), frame(1000));
+        assert_eq!(right.send(&frame(64)).unwrap(), TapSent::Sent);
+        assert_eq!(receive_ours(&left), frame(64));
+        assert!(left.send(&[0; 5]).is_err(), "shorter than a header");
+    });
+}
+
+/// Waits for a frame of our protocol; the host says things of its own.
+fn receive_ours(tap: &Tap) -> Vec<u8> {
+    let mut poller = Poller::new().unwrap();
+    poller.add(tap, 0, Interest::READ).unwrap();
+    for _ in 0..100 {
+        assert_eq!(poller.wait(Some(Duration::from_secs(5))).unwrap().count(), 1, "no frame came");
+        let mut buffer = vec![0; 9018];
+        while let TapReceived::Frame(len) = tap.recv(&mut buffer).unwrap() {
+            if buffer[12..14] == [0x88, 0xb5] {
+                buffer.truncate(len);
+                return buffer;
+            }
+        }
+    }
+    panic!("only frames of others came");
+}
+
+#[test]
+fn nothing_to_read_does_not_block() {
+    with_taps("tap read", || {
+        let tap = Tap::open(&name("quiet0")).unwrap();
+        assert_eq!(tap.recv(&mut [0; 2048]).unwrap(), TapReceived::Empty);
+        assert_eq!(tap.name().as_str(), "quiet0");
+    });
+}
+
+#[test]
+fn a_tap_in_use_and_an_interface_that_is_no_tap_are_refused() {
+    with_taps("tap refusal", || {
+        let tap = Tap::open(&name("busy0")).unwrap();
+        assert!(matches!(Tap::open(&name("busy0")), Err(TapError::InUse { .. })));
+        assert!(matches!(Tap::open(&name("lo")), Err(TapError::NotATap { .. })));
+        drop(tap);
+        Tap::open(&name("busy0")).unwrap();
+    });
+}
+
+#[test]
+fn a_deleted_tap_is_an_error_and_not_a_hang() {
+    with_taps("tap deletion", || {
+        let tap = Tap::open(&name("gone0")).unwrap();
+        tap.set_up().unwrap();
+        match Command::new("ip").args(["link", "delete", "gone0"]).status() {
+            Ok(status) if status.success() => {}
+            other => return skipped("tap deletion", &format!("ip link delete: {other:?}")),
+        }
+        assert!(tap.recv(&mut [0; 2048]).is_err());
+        assert!(tap.send(&frame(60)).is_err());
+        assert!(tap.mtu().is_err() && tap.set_up().is_err());
+    });
+}
+
+#[test]
+fn the_owner_of_a_persistent_tap_attaches_without_privilege() {
+    with_taps("unprivileged tap", || {
+        make_persistent(&Tap::open(&name("theirs0")).unwrap(), NOBODY);
+        let files: Vec<OwnedFd> =
+            (0..2).map(|_| open("/dev/net/tun", flags(), Mode::empty()).unwrap()).collect();
+        let [owned, new] = files.try_into().unwrap();
+        // Of this thread alone, which the namespace ends with.
+        let nobody = rustix::process::Uid::from_raw(NOBODY);
+        if let Err(error) = set_thread_res_uid(nobody, nobody, nobody) {
+            return skipped("unprivileged tap", &error.to_string());
+        }
+        let tap = Tap::attach(owned, &name("theirs0")).unwrap();
+        assert!(matches!(tap.set_up(), Err(TapError::NotPermitted { .. })));
+        assert_eq!(tap.mtu().unwrap(), 1500);
+        tap.set_mtu(1500).unwrap();
+        assert!(matches!(tap.set_mtu(9000), Err(TapError::NotPermitted { .. })));
+        let refused = Tap::attach(new, &name("new0")).unwrap_err();
+        assert!(refused.to_string().contains("needs root or CAP_NET_ADMIN"), "{refused}");
+    });
+}
+
+fn flags() -> OFlags {
+    OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC
+}
+
+/// What `ip tuntap add ... user` does.
+fn make_persistent(tap: &Tap, owner: u32) {
+    const TUNSETPERSIST: u32 = libc::TUNSETPERSIST as u32;
+    const TUNSETOWNER: u32 = libc::TUNSETOWNER as u32;
+    // SAFETY: both take a number.
+    unsafe {
+        ioctl(tap, IntegerSetter::<TUNSETOWNER>::new_usize(owner as usize)).unwrap();
+        ioctl(tap, IntegerSetter::<TUNSETPERSIST>::new_usize(1)).unwrap();
+    }
+}
