@@ -1,12 +1,30 @@
-//! What PCI Express says, and nothing of any one device: functions and routing ids, and the bus that a
-//! device masters. Configuration space, capabilities, BARs and MSI-X join it here.
+//! What PCI Express says, and nothing of any one device: functions and routing ids, the bus that a device
+//! masters, configuration space with its capabilities, MSI-X and SR-IOV.
+//!
+//! - [`bus`]: who makes a request, and what a device needs of the bus;
+//! - [`config`]: a configuration space as bytes and masks, and how one is laid out;
+//! - [`capability`]: the capabilities as data;
+//! - [`endpoint`]: a configuration space with side effects;
+//! - [`msix`], [`sriov`]: the two capabilities with a life of their own;
+//! - [`access`], [`walk`]: configuration space from the software's side.
 //!
 //! Left out: link training, flow control and everything else below the transaction layer.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
+pub mod access;
 pub mod bus;
+pub mod capability;
+pub mod config;
+pub mod endpoint;
+pub mod msix;
+pub mod sriov;
+pub mod walk;
 
+pub use access::ConfigAccess;
 pub use bus::{Bus, DmaFault, Function, Iova, Rid};
+pub use endpoint::{Effects, Endpoint};

@@ -1,0 +1,96 @@
+//! Each capability's registers where the specifications put them, reset and after all ones were written.
+
+use super::{aer, ari, dsn, express, msi, msix, power};
+use crate::config::{Builder, ConfigSpace, Identity};
+
+fn identity() -> Identity {
+    Identity { vendor: 0x8086, device: 1, class: 0x02_0000, revision: 1, subsystem_vendor: 0, subsystem: 0 }
+}
+
+fn after_all_ones(mut space: ConfigSpace, offset: u16) -> u32 {
+    space.write(offset, 4, u32::MAX);
+    space.dword(offset)
+}
+
+fn express(virtual_function: bool) -> ConfigSpace {
+    let express = express::Express {
+        device_capabilities: 0x1000_8cc2,
+        link_capabilities: 0,
+        link_status: 0,
+        device_capabilities_2: 0x1f,
+        virtual_function,
+    };
+    Builder::new(identity(), 0).capability(0xa0, express.capability()).build()
+}
+
+#[test]
+fn the_lists_link_in_the_order_of_placement() {
+    let msix = msix::MsiX { vectors: 3, bar: 3, table: 0, pba: 0x2000 };
+    let space = Builder::new(identity(), 0)
+        .capability(0x50, msi::capability())
+        .capability(0x70, msix.capability())
+        .extended(0x100, dsn::from_mac([0, 0x1b, 0x21, 0x2b, 0x46, 0xe0]))
+        .extended(0x150, ari::capability(1))
+        .build();
+    assert_eq!(space.read(0x06, 1), 0x10);
+    assert_eq!(space.read(0x34, 1), 0x50);
+    assert_eq!(space.dword(0x50), 0x0180_7005);
+    assert_eq!(space.dword(0x70), 0x0002_0011);
+    assert_eq!(space.dword(0x100), 0x1501_0003);
+    assert_eq!(space.dword(0x150), 0x0001_000e);
+    assert_eq!(space.dword(0x154), 0x0000_0100);
+    assert_eq!(space.find(msix::ID), Some(0x70));
+    assert_eq!(space.find_extended(ari::ID), Some(0x150));
+    assert_eq!((space.find(power::ID), space.find_extended(aer::ID)), (None, None));
+}
+
+#[test]
+fn a_serial_number_is_the_mac_with_ffff_in_the_middle() {
+    let serial = dsn::from_mac([0, 0x1b, 0x21, 0x2b, 0x46, 0xe0]);
+    let space = Builder::new(identity(), 0).extended(0x100, serial).build();
+    assert_eq!((space.dword(0x104), space.dword(0x108)), (0xff2b_46e0, 0x001b_21ff));
+}
+
+#[test]
+fn power_control_takes_state_and_pme_enable_only() {
+    let power = power::Power { capabilities: 0xc823, data_scale: 1, data: 0x1a };
+    let space = Builder::new(identity(), 0).capability(0x40, power.capability()).build();
+    assert_eq!((space.dword(0x40), space.dword(0x44)), (0xc823_0001, 0x1a00_2000));
+    assert_eq!(after_all_ones(space, 0x44), 0x1a00_3f03);
+}
+
+#[test]
+fn msi_x_control_takes_enable_and_function_mask_only() {
+    let msix = msix::MsiX { vectors: 10, bar: 3, table: 0, pba: 0x2000 };
+    let space = Builder::new(identity(), 0).capability(0x70, msix.capability()).build();
+    assert_eq!((space.dword(0x74), space.dword(0x78)), (0x0000_0003, 0x0000_2003));
+    assert_eq!(after_all_ones(space, 0x70), 0xc009_0011);
+}
+
+#[test]
+fn flr_reads_zero_and_a_virtual_function_has_no_device_control_of_its_own() {
+    assert_eq!(express(false).word(0xa8), 0x2810);
+    assert_eq!(after_all_ones(express(false), 0xa8) as u16, 0x78ff);
+    assert_eq!(after_all_ones(express(true), 0xa8) as u16, 0);
+}
+
+#[test]
+fn payload_size_survives_a_function_level_reset_and_read_request_size_does_not() {
+    let mut space = express(false);
+    space.write(0xa8, 2, 0x5050);
+    space.function_level_reset();
+    assert_eq!(space.word(0xa8), 0x2810 | 0x40);
+    space.reset();
+    assert_eq!(space.word(0xa8), 0x2810);
+}
+
+#[test]
+fn error_status_is_cleared_bit_by_bit_and_survives_a_function_level_reset() {
+    let aer = aer::Aer { severity: 0x0006_2011, correctable_mask: 0x2000, virtual_function: false };
+    let mut space = Builder::new(identity(), 0).extended(0x100, aer.capability()).build();
+    space.set_dword(0x104, 0x0010_4000);
+    space.function_level_reset();
+    assert_eq!(space.dword(0x104), 0x0010_4000);
+    space.write(0x104, 4, 0x0010_0000);
+    assert_eq!(space.dword(0x104), 0x0000_4000);
+}

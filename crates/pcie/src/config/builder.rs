@@ -1,0 +1,139 @@
+//! Laying out a configuration space: header, BARs, and the two linked lists of capabilities. Left out: header
+//! types other than 0.
+
+use super::{Bar, ConfigSpace, Image, Layout, Register, SIZE, offset};
+use crate::capability::{Capability, ExtendedCapability};
+use crate::walk::EXTENDED_START;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+
+/// What a function says it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    /// Vendor id.
+    pub vendor: u16,
+    /// Device id.
+    pub device: u16,
+    /// Class, subclass and programming interface, in 24 bits.
+    pub class: u32,
+    /// Revision.
+    pub revision: u8,
+    /// Subsystem vendor id.
+    pub subsystem_vendor: u16,
+    /// Subsystem id.
+    pub subsystem: u16,
+}
+
+/// A configuration space under construction. Everything not placed is read-only zero.
+///
+/// Layouts are constants of a program, so a mistake in one (outside of the space, lists out of order) is a
+/// bug that panics on the first use, in any test.
+#[derive(Clone)]
+pub struct Builder {
+    layout: Box<Layout>,
+    /// Where the pointer to the next capability goes.
+    link: u16,
+    /// The last extended capability.
+    last_extended: Option<u16>,
+}
+
+impl core::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Builder").field("link", &self.link).finish_non_exhaustive()
+    }
+}
+
+impl Builder {
+    /// A type 0 header with this identity. `command` is the mask of the command bits that can be set.
+    #[must_use]
+    pub fn new(identity: Identity, command: u16) -> Self {
+        let empty: Image = [0; SIZE];
+        let layout = Box::new(Layout { reset: empty, writable: empty, clearable: empty, sticky: empty });
+        Self { layout, link: offset::CAPABILITIES, last_extended: None }
+            .register(Register::word(offset::VENDOR, identity.vendor))
+            .register(Register::word(offset::DEVICE, identity.device))
+            .register(Register::word(offset::COMMAND, 0).writable(command.into()))
+            .register(Register::dword(offset::REVISION, identity.class << 8 | u32::from(identity.revision)))
+            .register(Register::word(offset::SUBSYSTEM_VENDOR, identity.subsystem_vendor))
+            .register(Register::word(offset::SUBSYSTEM_VENDOR + 2, identity.subsystem))
+            .register(Register::word(offset::STATUS, 0).write_1_to_clear(offset::STATUS_ERRORS.into()))
+    }
+
+    /// Places one register.
+    ///
+    /// # Panics
+    /// If it lies outside of the space.
+    #[must_use]
+    pub fn register(mut self, register: Register) -> Self {
+        let from = usize::from(register.offset);
+        let range = from..from + usize::from(register.size);
+        let size = range.len();
+        let place = |image: &mut Image, value: u32| {
+            image[range.clone()].copy_from_slice(&value.to_le_bytes()[..size]);
+        };
+        place(&mut self.layout.reset, register.reset);
+        place(&mut self.layout.writable, register.writable);
+        place(&mut self.layout.clearable, register.clearable);
+        place(&mut self.layout.sticky, register.sticky);
+        self
+    }
+
+    /// Places BAR `number` (0 to 5); one of 64 bits takes the next one as well.
+    ///
+    /// # Panics
+    /// If it does not fit the header.
+    #[must_use]
+    pub fn bar(self, number: u8, bar: Bar) -> Self {
+        let last = number + u8::from(bar.kind == super::BarKind::Memory64);
+        assert!(last < 6, "a function has six BARs");
+        self.bar_at(offset::BAR0 + 4 * u16::from(number), bar)
+    }
+
+    /// Places a BAR anywhere: the VF BARs are in a capability.
+    #[must_use]
+    pub fn bar_at(self, at: u16, bar: Bar) -> Self {
+        bar.registers(at).fold(self, Self::register)
+    }
+
+    /// Appends a capability to the list that begins at offset 34h.
+    ///
+    /// # Panics
+    /// If `at` is not a multiple of four behind the header.
+    #[must_use]
+    pub fn capability(mut self, at: u8, capability: Capability) -> Self {
+        assert!(at >= 0x40 && at.is_multiple_of(4), "capabilities are dwords behind the header");
+        self.layout.reset[usize::from(self.link)] = at;
+        self.layout.reset[usize::from(offset::STATUS)] |= offset::STATUS_CAPABILITIES as u8;
+        let at = u16::from(at);
+        self.link = at + 1;
+        let placed = self.register(Register::byte(at, capability.id));
+        capability.body.into_iter().fold(placed, |space, register| space.register(register.at(at)))
+    }
+
+    /// Appends an extended capability to the list that begins at offset 100h.
+    ///
+    /// # Panics
+    /// If the first one is not at 100h, or a later one is not behind the one before.
+    #[must_use]
+    pub fn extended(mut self, at: u16, capability: ExtendedCapability) -> Self {
+        match self.last_extended {
+            None => assert!(at == EXTENDED_START, "the first extended capability is at 100h"),
+            Some(last) => {
+                assert!(at > last && at.is_multiple_of(4), "extended capabilities are in order");
+                let version = self.layout.reset[usize::from(last) + 2] & 0xf;
+                self = self.register(Register::word(last + 2, at << 4 | u16::from(version)));
+            }
+        }
+        self.last_extended = Some(at);
+        let placed = self
+            .register(Register::word(at, capability.id))
+            .register(Register::word(at + 2, capability.version.into()));
+        capability.body.into_iter().fold(placed, |space, register| space.register(register.at(at)))
+    }
+
+    /// The space, in its reset state.
+    #[must_use]
+    pub fn build(self) -> ConfigSpace {
+        ConfigSpace { bytes: Box::new(self.layout.reset), layout: Arc::from(self.layout) }
+    }
+}

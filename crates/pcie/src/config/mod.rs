@@ -1,0 +1,162 @@
+//! A function's configuration space: 4 KiB of which every bit is read-only, writable or write-1-to-clear. The
+//! bytes are the whole state; what a write may do is laid down once, by [`Builder`], and shared.
+//!
+//! Left out: side effects. `endpoint` watches the registers that have some.
+
+mod bar;
+mod builder;
+pub mod offset;
+mod register;
+#[cfg(test)]
+mod tests;
+
+pub use bar::{Bar, BarKind};
+pub use builder::{Builder, Identity};
+pub use register::Register;
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::fmt;
+
+/// Bytes of a PCIe function's configuration space.
+pub const SIZE: usize = 4096;
+
+/// One value per byte of configuration space.
+type Image = [u8; SIZE];
+
+/// What each bit is. A bit in none of the masks is read-only.
+#[derive(Clone, PartialEq, Eq)]
+struct Layout {
+    reset: Image,
+    writable: Image,
+    clearable: Image,
+    sticky: Image,
+}
+
+/// A configuration space. Cloning copies the state and shares the layout.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ConfigSpace {
+    bytes: Box<Image>,
+    layout: Arc<Layout>,
+}
+
+impl ConfigSpace {
+    /// Reads bytes from `offset` on. Beyond 4 KiB all bits are ones, as where nobody answers.
+    pub fn read_bytes(&self, offset: u64, into: &mut [u8]) {
+        for (at, byte) in (0u64..).zip(into) {
+            *byte = index(offset, at).map_or(0xff, |i| self.bytes[i]);
+        }
+    }
+
+    /// Writes bytes from `offset` on, in address order. What lies beyond 4 KiB is ignored.
+    pub fn write_bytes(&mut self, offset: u64, from: &[u8]) {
+        for (at, &value) in (0u64..).zip(from) {
+            let Some(i) = index(offset, at) else { return };
+            let writable = self.layout.writable[i];
+            let kept = (self.bytes[i] & !writable) | (value & writable);
+            self.bytes[i] = kept & !(value & self.layout.clearable[i]);
+        }
+    }
+
+    /// Reads 1, 2 or 4 bytes, little endian, at any alignment. Any other size reads as all ones.
+    #[must_use]
+    pub fn read(&self, offset: u16, size: u8) -> u32 {
+        let mut bytes = [0; 4];
+        match size {
+            1 | 2 | 4 => self.read_bytes(offset.into(), &mut bytes[..size.into()]),
+            _ => return u32::MAX,
+        }
+        u32::from_le_bytes(bytes)
+    }
+
+    /// Writes the low 1, 2 or 4 bytes of `value`. Any other size is ignored.
+    pub fn write(&mut self, offset: u16, size: u8, value: u32) {
+        if matches!(size, 1 | 2 | 4) {
+            self.write_bytes(offset.into(), &value.to_le_bytes()[..size.into()]);
+        }
+    }
+
+    /// The 16-bit word at `offset`.
+    #[must_use]
+    pub fn word(&self, offset: u16) -> u16 {
+        self.read(offset, 2) as u16
+    }
+
+    /// The dword at `offset`.
+    #[must_use]
+    pub fn dword(&self, offset: u16) -> u32 {
+        self.read(offset, 4)
+    }
+
+    /// Sets a 16-bit word as the device itself does, past every mask.
+    pub fn set_word(&mut self, offset: u16, value: u16) {
+        self.set_bytes(offset, &value.to_le_bytes());
+    }
+
+    /// Sets a dword as the device itself does, past every mask.
+    pub fn set_dword(&mut self, offset: u16, value: u32) {
+        self.set_bytes(offset, &value.to_le_bytes());
+    }
+
+    fn set_bytes(&mut self, offset: u16, from: &[u8]) {
+        for (at, &value) in (0u64..).zip(from) {
+            if let Some(i) = index(offset.into(), at) {
+                self.bytes[i] = value;
+            }
+        }
+    }
+
+    /// A function level reset: every bit to its reset value, except the sticky ones.
+    pub fn function_level_reset(&mut self) {
+        for (i, byte) in self.bytes.iter_mut().enumerate() {
+            let sticky = self.layout.sticky[i];
+            *byte = (*byte & sticky) | (self.layout.reset[i] & !sticky);
+        }
+    }
+
+    /// A conventional reset: power-on values, sticky bits included.
+    pub fn reset(&mut self) {
+        *self.bytes = self.layout.reset;
+    }
+
+    /// The whole state: what a successor needs to go on with [`ConfigSpace::load`].
+    #[must_use]
+    pub fn bytes(&self) -> &[u8; SIZE] {
+        &self.bytes
+    }
+
+    /// Takes over the state of a space of the same layout. Read-only bits keep the layout's value, so that
+    /// a state from elsewhere cannot change what the function is.
+    pub fn load(&mut self, state: &[u8; SIZE]) {
+        for (i, byte) in self.bytes.iter_mut().enumerate() {
+            let live = self.layout.writable[i] | self.layout.clearable[i];
+            *byte = (state[i] & live) | (self.layout.reset[i] & !live);
+        }
+    }
+
+    /// The offset of capability `id`.
+    #[must_use]
+    pub fn find(&self, id: u8) -> Option<u16> {
+        crate::walk::find(|at| self.dword(at), id)
+    }
+
+    /// The offset of extended capability `id`.
+    #[must_use]
+    pub fn find_extended(&self, id: u16) -> Option<u16> {
+        crate::walk::find_extended(|at| self.dword(at), id)
+    }
+}
+
+/// Byte `at` after `offset` as an index, if it is one of the 4 KiB.
+fn index(offset: u64, at: u64) -> Option<usize> {
+    let i = usize::try_from(offset.checked_add(at)?).ok()?;
+    (i < SIZE).then_some(i)
+}
+
+impl fmt::Debug for ConfigSpace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (vendor, device) = (self.word(offset::VENDOR), self.word(offset::DEVICE));
+        let command = self.word(offset::COMMAND);
+        write!(f, "ConfigSpace({vendor:04x}:{device:04x}, command {command:#06x})")
+    }
+}

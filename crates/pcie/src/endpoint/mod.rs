@@ -1,0 +1,241 @@
+//! A function's configuration space together with the registers that do something when written. The device
+//! is told in [`Effects`] what changed. Left out: what the device then does.
+
+#[cfg(test)]
+mod tests;
+
+use crate::capability::express::{self, DEVICE_CAPABILITIES_FLR, DEVICE_CONTROL_FLR};
+use crate::capability::power::{self, PowerState};
+use crate::capability::{msix, sriov as field};
+use crate::config::{ConfigSpace, SIZE, offset};
+use crate::msix::Control;
+use crate::sriov::{self, Placement, SrIov};
+
+/// What a write changed. A device with a function level reset to do does it first: then every other field
+/// that the function has is reported, changed or not, as it is after the reset and the rest of the write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Effects {
+    /// Software asked for a function level reset, or came back from D3hot, which resets as well. The
+    /// configuration space is reset already.
+    pub function_reset: bool,
+    /// The function may, or may no longer, make requests.
+    pub bus_master: Option<bool>,
+    /// The function answers, or no longer answers, memory requests.
+    pub memory: Option<bool>,
+    /// MSI-X enable and function mask.
+    pub msix: Option<Control>,
+    /// The power state.
+    pub power: Option<PowerState>,
+    /// The VFs.
+    pub sriov: Option<sriov::State>,
+}
+
+impl Effects {
+    /// Whether the device has nothing to do.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A function's configuration space with its side effects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    space: ConfigSpace,
+    express: Option<u16>,
+    msix: Option<u16>,
+    power: Option<u16>,
+    sriov: Option<SrIov>,
+}
+
+impl Endpoint {
+    /// A function with this space. Its first VF, if it has any, stays where the layout says.
+    #[must_use]
+    pub fn new(space: ConfigSpace) -> Self {
+        let at = space.find_extended(field::ID);
+        let first = at.map_or(0, |at| space.word(at + field::FIRST_OFFSET));
+        Self::with_ari_offset(space, first)
+    }
+
+    /// A function whose first VF moves to `ari_offset` when software sets the ARI hierarchy bit.
+    #[must_use]
+    pub fn with_ari_offset(space: ConfigSpace, ari_offset: u16) -> Self {
+        let express = space.find(express::ID);
+        let msix = space.find(msix::ID);
+        let power = space.find(power::ID);
+        let sriov = SrIov::find(&space, ari_offset);
+        Self { space, express, msix, power, sriov }
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn space(&self) -> &ConfigSpace {
+        &self.space
+    }
+
+    /// Reads bytes; beyond 4 KiB all bits are ones.
+    pub fn read_bytes(&self, offset: u64, into: &mut [u8]) {
+        self.space.read_bytes(offset, into);
+    }
+
+    /// Reads 1, 2 or 4 bytes; any other size reads as all ones.
+    #[must_use]
+    pub fn read(&self, offset: u16, size: u8) -> u32 {
+        self.space.read(offset, size)
+    }
+
+    /// Writes the low 1, 2 or 4 bytes of `value`; any other size is ignored.
+    pub fn write(&mut self, offset: u16, size: u8, value: u32) -> Effects {
+        match size {
+            1 | 2 | 4 => self.write_bytes(offset.into(), &value.to_le_bytes()[..size.into()]),
+            _ => Effects::default(),
+        }
+    }
+
+    /// Writes bytes, dword by dword in address order, as a root complex would: a register takes effect before
+    /// the next one is written. What lies beyond 4 KiB is ignored.
+    pub fn write_bytes(&mut self, offset: u64, from: &[u8]) -> Effects {
+        let before = self.effective();
+        let mut function_reset = false;
+        let (mut at, mut rest) = (offset, from);
+        while !rest.is_empty() && at < SIZE as u64 {
+            let (dword, tail) = rest.split_at(rest.len().min(4 - (at % 4) as usize));
+            function_reset |= self.write_dword(at as u16, dword);
+            at += dword.len() as u64;
+            rest = tail;
+        }
+        let after = self.effective();
+        if function_reset { Effects { function_reset, ..after } } else { changes(before, after) }
+    }
+
+    /// A function level reset from elsewhere (the device's own register, or the one who assigns it): the
+    /// space only, no effects.
+    pub fn function_level_reset(&mut self) {
+        self.space.function_level_reset();
+    }
+
+    /// A conventional reset, sticky bits included.
+    pub fn reset(&mut self) {
+        self.space.reset();
+    }
+
+    /// Takes over the state of the same function elsewhere; see [`ConfigSpace::load`].
+    pub fn load(&mut self, state: &[u8; SIZE]) {
+        self.space.reset();
+        let reset = self.sriov.map(|sriov| sriov.settings(&self.space));
+        self.space.load(state);
+        if let (Some(sriov), Some(reset)) = (self.sriov, reset) {
+            sriov.enforce(reset, &mut self.space);
+        }
+    }
+
+    /// Whether the function may make requests.
+    #[must_use]
+    pub fn bus_master(&self) -> bool {
+        self.command() & offset::COMMAND_BUS_MASTER != 0
+    }
+
+    /// Whether the function answers memory requests.
+    #[must_use]
+    pub fn memory(&self) -> bool {
+        self.command() & offset::COMMAND_MEMORY != 0
+    }
+
+    /// MSI-X enable and function mask, if the function has MSI-X.
+    #[must_use]
+    pub fn msix(&self) -> Option<Control> {
+        self.msix.map(|at| Control::from_word(self.space.word(at + msix::CONTROL)))
+    }
+
+    /// The power state; D0 for a function without power management.
+    #[must_use]
+    pub fn power(&self) -> PowerState {
+        let control = self.power.map_or(0, |at| self.space.word(at + power::CONTROL));
+        PowerState::from_control(control).unwrap_or(PowerState::D0)
+    }
+
+    /// What the SR-IOV capability says, if there is one.
+    #[must_use]
+    pub fn sriov(&self) -> Option<sriov::State> {
+        self.sriov.map(|sriov| sriov.state(&self.space))
+    }
+
+    /// Where VFs are, if there is an SR-IOV capability.
+    #[must_use]
+    pub fn placement(&self) -> Option<Placement> {
+        self.sriov.map(|sriov| sriov.placement(&self.space))
+    }
+
+    fn command(&self) -> u16 {
+        self.space.word(offset::COMMAND)
+    }
+
+    /// Everything a device may have to follow, as it is now.
+    fn effective(&self) -> Effects {
+        Effects {
+            function_reset: false,
+            bus_master: Some(self.bus_master()),
+            memory: Some(self.memory()),
+            msix: self.msix(),
+            power: self.power.map(|_| self.power()),
+            sriov: self.sriov(),
+        }
+    }
+
+    /// Writes within one dword; whether that reset the function.
+    fn write_dword(&mut self, at: u16, from: &[u8]) -> bool {
+        let settings = self.sriov.map(|sriov| sriov.settings(&self.space));
+        let power = self.power_control();
+        self.space.write_bytes(at.into(), from);
+        if let (Some(sriov), Some(settings)) = (self.sriov, settings) {
+            sriov.enforce(settings, &mut self.space);
+        }
+        let reset = self.initiates_reset(at, from) | self.wakes(power);
+        if reset {
+            self.space.function_level_reset();
+        }
+        reset
+    }
+
+    fn power_control(&self) -> u16 {
+        self.power.map_or(0, |at| self.space.word(at + power::CONTROL))
+    }
+
+    /// Refuses a power state there is none of; whether software came back from D3hot, which resets a function
+    /// that does not claim to survive it (PCIe base specification, 5.3.1.4).
+    fn wakes(&mut self, before: u16) -> bool {
+        let Some(at) = self.power else { return false };
+        let control = self.power_control();
+        let Some(state) = PowerState::from_control(control) else {
+            let kept = control & !power::CONTROL_STATE | before & power::CONTROL_STATE;
+            self.space.set_word(at + power::CONTROL, kept);
+            return false;
+        };
+        let slept = PowerState::from_control(before) == Some(PowerState::D3Hot);
+        slept && state == PowerState::D0 && control & power::CONTROL_NO_SOFT_RESET == 0
+    }
+
+    /// Whether these bytes set the bit that initiates a function level reset.
+    fn initiates_reset(&self, at: u16, from: &[u8]) -> bool {
+        let Some(express) = self.express else { return false };
+        let capable = self.space.dword(express + express::DEVICE_CAPABILITIES) & DEVICE_CAPABILITIES_FLR;
+        let high = express + express::DEVICE_CONTROL + 1;
+        let written = high.checked_sub(at).and_then(|i| from.get(usize::from(i)));
+        capable != 0 && written.is_some_and(|byte| byte & (DEVICE_CONTROL_FLR >> 8) as u8 != 0)
+    }
+}
+
+/// What is different after.
+fn changes(before: Effects, after: Effects) -> Effects {
+    fn new<T: Copy + PartialEq>(before: Option<T>, after: Option<T>) -> Option<T> {
+        if before == after { None } else { after }
+    }
+    Effects {
+        function_reset: false,
+        bus_master: new(before.bus_master, after.bus_master),
+        memory: new(before.memory, after.memory),
+        msix: new(before.msix, after.msix),
+        power: new(before.power, after.power),
+        sriov: new(before.sriov, after.sriov),
+    }
+}

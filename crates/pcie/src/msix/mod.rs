@@ -1,0 +1,167 @@
+//! The MSI-X table and its pending bits, as memory in a BAR (PCIe base specification, 6.1.4 and 7.7.2). Left
+//! out: delivery. What may be sent is an answer; the caller sends it.
+
+#[cfg(test)]
+mod tests;
+
+pub use crate::capability::msix::Control;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Bytes of a table entry: address, upper address, data, vector control.
+pub const ENTRY: usize = 16;
+/// Vectors at most.
+pub const MOST_VECTORS: u16 = 2048;
+/// Vector control: the vector is masked.
+const MASKED: u32 = 1;
+/// Bits of an entry's dwords that software can write: the address is a dword's, control has one bit.
+const WRITABLE: [u32; 4] = [!3, u32::MAX, u32::MAX, MASKED];
+/// An entry after reset.
+const RESET: [u32; 4] = [0, 0, 0, MASKED];
+
+/// A message to write to memory: that is an interrupt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message {
+    /// Where.
+    pub address: u64,
+    /// What.
+    pub data: u32,
+}
+
+/// The table of one function.
+///
+/// The pending bit of a vector is set while its message is held back by a mask; nothing pends while MSI-X is
+/// off, because the function then has no vectors.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    entries: Vec<[u32; 4]>,
+    pending: Vec<bool>,
+    control: Control,
+}
+
+impl Table {
+    /// A table after reset: every vector masked, MSI-X off. `vectors` is brought into 1 to 2048.
+    #[must_use]
+    pub fn new(vectors: u16) -> Self {
+        let vectors = usize::from(vectors.clamp(1, MOST_VECTORS));
+        Self { entries: vec![RESET; vectors], pending: vec![false; vectors], control: Control::default() }
+    }
+
+    /// How many vectors there are.
+    #[must_use]
+    pub fn vectors(&self) -> u16 {
+        self.entries.len() as u16
+    }
+
+    /// Reads table bytes, counted from the table's first. Beyond the last entry they are zero.
+    pub fn read(&self, offset: u64, into: &mut [u8]) {
+        for (at, byte) in (0u64..).zip(into) {
+            let place = self.place(offset, at);
+            *byte = place.map_or(0, |(entry, dword, lane)| self.entries[entry][dword].to_le_bytes()[lane]);
+        }
+    }
+
+    /// Writes table bytes. Ask [`Table::release`] afterwards: an unmasked vector may have been pending.
+    pub fn write(&mut self, offset: u64, from: &[u8]) {
+        for (at, &value) in (0u64..).zip(from) {
+            let Some((entry, dword, lane)) = self.place(offset, at) else { return };
+            let mask = WRITABLE[dword] & (0xff << (8 * lane));
+            let word = &mut self.entries[entry][dword];
+            *word = *word & !mask | (u32::from(value) << (8 * lane)) & mask;
+        }
+    }
+
+    /// Reads pending bits, eight vectors a byte. They are read-only, and zero beyond the last vector.
+    pub fn read_pending(&self, offset: u64, into: &mut [u8]) {
+        for (at, byte) in (0u64..).zip(into) {
+            let first = offset.checked_add(at).and_then(|i| usize::try_from(i).ok()?.checked_mul(8));
+            let bits = first.and_then(|first| self.pending.get(first..)).unwrap_or(&[]);
+            *byte = bits.iter().take(8).rev().fold(0, |byte, &bit| byte << 1 | u8::from(bit));
+        }
+    }
+
+    /// Follows the control word. Ask [`Table::release`] afterwards. Switching off forgets what was pending.
+    pub fn set_control(&mut self, control: Control) {
+        self.control = control;
+        if !control.enabled {
+            self.pending.fill(false);
+        }
+    }
+
+    /// The control as last set.
+    #[must_use]
+    pub fn control(&self) -> Control {
+        self.control
+    }
+
+    /// The device signals a vector: the message to send, or None if it pends, or if there is no such vector
+    /// or MSI-X is off.
+    pub fn signal(&mut self, vector: u16) -> Option<Message> {
+        let at = usize::from(vector);
+        if !self.control.enabled || at >= self.entries.len() {
+            return None;
+        }
+        let held = self.held(at);
+        self.pending[at] = held;
+        (!held).then(|| self.message(at))
+    }
+
+    /// The next message that pends no longer because its masks are clear now, lowest vector first. Call until
+    /// None: at most once per vector.
+    pub fn release(&mut self) -> Option<(u16, Message)> {
+        let at = (0..self.pending.len()).find(|&at| self.pending[at] && !self.held(at))?;
+        self.pending[at] = false;
+        Some((at as u16, self.message(at)))
+    }
+
+    /// Reset: every vector masked and zero, nothing pending, MSI-X off.
+    pub fn reset(&mut self) {
+        self.entries.fill(RESET);
+        self.set_control(Control::default());
+    }
+
+    /// Everything but the control word, which is in configuration space.
+    #[must_use]
+    pub fn save(&self) -> TableState {
+        TableState { entries: self.entries.clone(), pending: self.pending.clone() }
+    }
+
+    /// Takes over a state. What is missing is as after reset; what is too much is dropped.
+    pub fn load(&mut self, state: &TableState, control: Control) {
+        self.reset();
+        for (entry, from) in self.entries.iter_mut().zip(&state.entries) {
+            for dword in 0..4 {
+                entry[dword] = from[dword] & WRITABLE[dword];
+            }
+        }
+        for (pending, &from) in self.pending.iter_mut().zip(&state.pending) {
+            *pending = from;
+        }
+        self.set_control(control);
+    }
+
+    fn held(&self, at: usize) -> bool {
+        !self.control.enabled || self.control.masked || self.entries[at][3] & MASKED != 0
+    }
+
+    fn message(&self, at: usize) -> Message {
+        let [low, high, data, _] = self.entries[at];
+        Message { address: u64::from(high) << 32 | u64::from(low), data }
+    }
+
+    /// Entry, dword and byte lane of table byte `offset + at`.
+    fn place(&self, offset: u64, at: u64) -> Option<(usize, usize, usize)> {
+        let byte = usize::try_from(offset.checked_add(at)?).ok()?;
+        let entry = byte / ENTRY;
+        (entry < self.entries.len()).then_some((entry, byte / 4 % 4, byte % 4))
+    }
+}
+
+/// A table's state, plain.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TableState {
+    /// Address, upper address, data and control of each vector.
+    pub entries: Vec<[u32; 4]>,
+    /// Pending bit of each vector.
+    pub pending: Vec<bool>,
+}

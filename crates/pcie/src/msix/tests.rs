@@ -1,0 +1,142 @@
+//! The conversation between a driver, which writes the table, and a device, which signals.
+
+use super::{Control, Message, Table};
+use proptest::prelude::*;
+
+const ON: Control = Control { enabled: true, masked: false };
+const MASKED: Control = Control { enabled: true, masked: true };
+
+/// A table of three, vector `n` set to address fee00000h + n and data 40h + n, unmasked.
+fn programmed() -> Table {
+    let mut table = Table::new(3);
+    for n in 0..3u32 {
+        let entry = [0xfee0_0000 + 16 * n, 0, 0x40 + n, 0];
+        let bytes: alloc::vec::Vec<u8> = entry.iter().flat_map(|d| d.to_le_bytes()).collect();
+        table.write(u64::from(16 * n), &bytes);
+    }
+    table
+}
+
+fn message(n: u32) -> Message {
+    Message { address: u64::from(0xfee0_0000 + 16 * n), data: 0x40 + n }
+}
+
+fn pending(table: &Table) -> u8 {
+    let mut byte = [0xff];
+    table.read_pending(0, &mut byte);
+    byte[0]
+}
+
+#[test]
+fn every_vector_is_masked_after_reset() {
+    let table = Table::new(3);
+    let mut entry = [0xff; 16];
+    table.read(32, &mut entry);
+    assert_eq!(entry, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]);
+}
+
+#[test]
+fn an_unmasked_vector_sends_its_own_message() {
+    let mut table = programmed();
+    assert_eq!(table.signal(1), None, "MSI-X is off");
+    table.set_control(ON);
+    assert_eq!(table.signal(1), Some(message(1)));
+    assert_eq!(table.signal(3), None, "there is no vector 3");
+    assert_eq!((pending(&table), table.release()), (0, None));
+}
+
+#[test]
+fn a_masked_vector_pends_and_unmasking_sends_once() {
+    let mut table = programmed();
+    table.set_control(ON);
+    table.write(16 + 12, &[1]);
+    assert_eq!((table.signal(1), table.signal(1)), (None, None));
+    assert_eq!((pending(&table), table.release()), (0b010, None));
+    table.write(16 + 12, &[0, 0, 0, 0]);
+    assert_eq!(table.release(), Some((1, message(1))));
+    assert_eq!((pending(&table), table.release()), (0, None));
+}
+
+#[test]
+fn the_function_mask_holds_every_vector_and_releases_lowest_first() {
+    let mut table = programmed();
+    table.set_control(MASKED);
+    assert_eq!((table.signal(2), table.signal(0)), (None, None));
+    assert_eq!((pending(&table), table.release()), (0b101, None));
+    table.set_control(ON);
+    assert_eq!(table.release(), Some((0, message(0))));
+    assert_eq!(table.release(), Some((2, message(2))));
+    assert_eq!(table.release(), None);
+}
+
+#[test]
+fn a_message_changed_while_masked_is_sent_as_it_is_at_the_unmask() {
+    let mut table = programmed();
+    table.set_control(MASKED);
+    table.signal(0);
+    table.write(8, &[0x99]);
+    table.set_control(ON);
+    assert_eq!(table.release(), Some((0, Message { data: 0x99, ..message(0) })));
+}
+
+#[test]
+fn switching_off_forgets_what_was_pending() {
+    let mut table = programmed();
+    table.set_control(MASKED);
+    table.signal(0);
+    table.set_control(Control::default());
+    table.set_control(ON);
+    assert_eq!((pending(&table), table.release()), (0, None));
+}
+
+#[test]
+fn reserved_bits_and_what_is_behind_the_table_stay_zero() {
+    let mut table = Table::new(1);
+    table.write(0, &[0xff; 64]);
+    let mut bytes = [0xaa; 20];
+    table.read(0, &mut bytes);
+    assert_eq!(bytes[..4], [0xfc, 0xff, 0xff, 0xff]);
+    assert_eq!(bytes[12..], [1, 0, 0, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn a_saved_table_goes_on_where_it_was() {
+    let mut table = programmed();
+    table.set_control(MASKED);
+    table.signal(2);
+    let mut successor = Table::new(3);
+    successor.load(&table.save(), table.control());
+    assert_eq!(successor, table);
+}
+
+proptest! {
+    #[test]
+    fn any_access_at_any_offset_is_survived(
+        accesses in prop::collection::vec((any::<u64>(), prop::collection::vec(any::<u8>(), 0..40)), 0..40),
+        near in any::<bool>(),
+    ) {
+        let mut table = Table::new(3);
+        for (offset, bytes) in accesses {
+            let offset = if near { offset % 64 } else { offset };
+            table.write(offset, &bytes);
+            table.set_control(Control { enabled: bytes.len() % 3 != 0, masked: bytes.len() % 2 == 0 });
+            table.signal(offset as u16);
+            while table.release().is_some() {}
+            let mut back = bytes.clone();
+            table.read(offset, &mut back);
+            table.read_pending(offset, &mut back);
+        }
+    }
+
+    #[test]
+    fn a_signal_is_sent_now_or_pends_never_both(unmasked in any::<[bool; 3]>(), vector in 0u16..3) {
+        let mut table = programmed();
+        table.set_control(ON);
+        for (n, unmasked) in unmasked.iter().enumerate() {
+            table.write(16 * n as u64 + 12, &[u8::from(!unmasked)]);
+        }
+        let sent = table.signal(vector).is_some();
+        prop_assert_eq!(sent, unmasked[usize::from(vector)]);
+        prop_assert_eq!(pending(&table), u8::from(!sent) << vector);
+    }
+}

@@ -1,0 +1,144 @@
+//! The rules between the registers of the SR-IOV capability (Single root I/O virtualization specification
+//! 1.1, 3.3). Left out: VF migration, and the VFs themselves.
+//!
+//! What software must not do has a defined answer here, because a guest is a hostile piece of software: the
+//! write is ignored.
+
+#[cfg(test)]
+mod tests;
+
+use crate::Rid;
+use crate::capability::sriov as field;
+use crate::config::ConfigSpace;
+
+/// What the capability's control words say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct State {
+    /// VFs exist.
+    pub enabled: bool,
+    /// VFs answer memory requests.
+    pub memory: bool,
+    /// The hierarchy routes by ARI.
+    pub ari: bool,
+    /// VFs that software asked for; kept while they do not exist.
+    pub num_vfs: u16,
+}
+
+impl State {
+    /// VFs that exist now.
+    #[must_use]
+    pub const fn active(self) -> u16 {
+        if self.enabled { self.num_vfs } else { 0 }
+    }
+}
+
+/// Where VFs are on the bus, relative to the PF.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Placement {
+    /// Distance from the PF to the first VF.
+    pub first_offset: u16,
+    /// Distance between VFs.
+    pub stride: u16,
+}
+
+impl Placement {
+    /// The routing id of VF `n`, counted from 0. None if it would be beyond the last bus.
+    #[must_use]
+    pub fn rid(self, pf: Rid, n: u8) -> Option<Rid> {
+        let behind = u16::from(n).checked_mul(self.stride)?;
+        pf.0.checked_add(self.first_offset)?.checked_add(behind).map(Rid)
+    }
+}
+
+/// An SR-IOV capability in a configuration space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SrIov {
+    at: u16,
+    /// First VF offset without and with ARI.
+    offsets: [u16; 2],
+}
+
+impl SrIov {
+    /// The capability of `space`, if it has one. `ari_offset` is the first VF's offset when the hierarchy
+    /// routes by ARI; without, the layout's.
+    #[must_use]
+    pub fn find(space: &ConfigSpace, ari_offset: u16) -> Option<Self> {
+        let at = space.find_extended(field::ID)?;
+        Some(Self { at, offsets: [space.word(at + field::FIRST_OFFSET), ari_offset] })
+    }
+
+    /// What the control words say.
+    #[must_use]
+    pub fn state(self, space: &ConfigSpace) -> State {
+        let control = space.word(self.at + field::CONTROL);
+        State {
+            enabled: control & field::CONTROL_ENABLE != 0,
+            memory: control & field::CONTROL_MEMORY != 0,
+            ari: control & field::CONTROL_ARI != 0,
+            num_vfs: space.word(self.at + field::NUM_VFS),
+        }
+    }
+
+    /// Where the VFs are.
+    #[must_use]
+    pub fn placement(self, space: &ConfigSpace) -> Placement {
+        Placement {
+            first_offset: space.word(self.at + field::FIRST_OFFSET),
+            stride: space.word(self.at + field::STRIDE),
+        }
+    }
+
+    /// Holds software to the rules after a write, given the space before it:
+    /// - while VFs exist, NumVFs, the page size and the hierarchy bit are locked;
+    /// - NumVFs beyond TotalVFs and a page size that is not one of the supported are ignored;
+    /// - the first VF's offset follows the hierarchy bit;
+    /// - a VF BAR is aligned to the page size, so that each VF has pages of its own.
+    pub fn enforce(self, before: Settings, space: &mut ConfigSpace) {
+        let control = self.at + field::CONTROL;
+        let (num_vfs, page_size) = (self.at + field::NUM_VFS, self.at + field::PAGE_SIZE);
+        let locked = before.control & field::CONTROL_ENABLE != 0;
+        if locked {
+            let ari = before.control & field::CONTROL_ARI;
+            space.set_word(control, space.word(control) & !field::CONTROL_ARI | ari);
+        }
+        if locked || space.word(num_vfs) > space.word(self.at + field::TOTAL_VFS) {
+            space.set_word(num_vfs, before.num_vfs);
+        }
+        if locked || !space.dword(page_size).is_power_of_two() {
+            space.set_dword(page_size, before.page_size);
+        }
+        let ari = space.word(control) & field::CONTROL_ARI != 0;
+        space.set_word(self.at + field::FIRST_OFFSET, self.offsets[usize::from(ari)]);
+        self.align_bars(space);
+    }
+
+    /// The settings that [`SrIov::enforce`] may have to go back to.
+    #[must_use]
+    pub fn settings(self, space: &ConfigSpace) -> Settings {
+        Settings {
+            control: space.word(self.at + field::CONTROL),
+            num_vfs: space.word(self.at + field::NUM_VFS),
+            page_size: space.dword(self.at + field::PAGE_SIZE),
+        }
+    }
+
+    fn align_bars(self, space: &mut ConfigSpace) {
+        let page = 4096u64 * u64::from(space.dword(self.at + field::PAGE_SIZE));
+        let below = (page - 1) as u32 & !0xf;
+        let mut number = 0;
+        while number < 6 {
+            let at = self.at + field::VF_BAR0 + 4 * number;
+            let low = space.dword(at);
+            space.set_dword(at, low & !below);
+            number += if low & 7 == 4 { 2 } else { 1 };
+        }
+    }
+}
+
+/// The settings of an SR-IOV capability before a write.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    control: u16,
+    num_vfs: u16,
+    page_size: u32,
+}

@@ -1,0 +1,109 @@
+//! The specification's rules, one test each, on a capability like the 82576's.
+
+use super::{Placement, SrIov, State};
+use crate::Rid;
+use crate::capability::sriov as field;
+use crate::config::{Bar, Builder, ConfigSpace, Identity};
+
+const AT: u16 = 0x100;
+const BARS: &[(u8, Bar)] = &[(0, Bar::memory64(0x4000)), (3, Bar::memory64(0x4000))];
+
+fn space() -> ConfigSpace {
+    let identity =
+        Identity { vendor: 0x8086, device: 1, class: 0, revision: 1, subsystem_vendor: 0, subsystem: 0 };
+    let capability = field::SrIov {
+        total_vfs: 8,
+        function: 0,
+        first_offset: 0x180,
+        stride: 2,
+        vf_device: 0x10ca,
+        pages: 0x553,
+        bars: BARS,
+    };
+    Builder::new(identity, 0).extended(AT, capability.capability()).build()
+}
+
+/// A write as software makes it, under the rules.
+fn write(space: &mut ConfigSpace, offset: u16, size: u8, value: u32) {
+    let sriov = SrIov::find(&self::space(), 0x80).unwrap();
+    let before = sriov.settings(space);
+    space.write(AT + offset, size, value);
+    sriov.enforce(before, space);
+}
+
+fn state(space: &ConfigSpace) -> State {
+    SrIov::find(&self::space(), 0x80).unwrap().state(space)
+}
+
+#[test]
+fn num_vfs_is_bounded_by_total_vfs() {
+    let mut space = space();
+    for (asked, kept) in [(7, 7), (9, 7), (0xffff, 7), (8, 8), (0, 0)] {
+        write(&mut space, field::NUM_VFS, 2, asked);
+        assert_eq!(u32::from(state(&space).num_vfs), kept, "after {asked:#x}");
+    }
+    write(&mut space, field::NUM_VFS + 1, 1, 1);
+    assert_eq!(state(&space).num_vfs, 0, "a write to the upper byte asks for 256");
+}
+
+#[test]
+fn num_vfs_is_locked_while_vfs_exist_and_kept_when_they_go() {
+    let mut space = space();
+    write(&mut space, field::NUM_VFS, 2, 4);
+    write(&mut space, field::CONTROL, 2, 0x0009);
+    write(&mut space, field::NUM_VFS, 2, 2);
+    assert_eq!(state(&space), State { enabled: true, memory: true, ari: false, num_vfs: 4 });
+    write(&mut space, field::CONTROL, 2, 0);
+    assert_eq!((state(&space).active(), state(&space).num_vfs), (0, 4));
+    write(&mut space, field::NUM_VFS, 2, 2);
+    assert_eq!(state(&space).num_vfs, 2);
+}
+
+#[test]
+fn the_first_offset_follows_the_hierarchy_bit_which_is_locked_while_vfs_exist() {
+    let mut space = space();
+    assert_eq!(space.word(AT + field::FIRST_OFFSET), 0x180);
+    write(&mut space, field::CONTROL, 2, u32::from(field::CONTROL_ARI));
+    assert_eq!(space.word(AT + field::FIRST_OFFSET), 0x80);
+    write(&mut space, field::CONTROL, 2, 0x0011);
+    write(&mut space, field::CONTROL, 2, 0x0001);
+    assert_eq!((state(&space).ari, space.word(AT + field::FIRST_OFFSET)), (true, 0x80));
+}
+
+#[test]
+fn a_routing_id_is_the_pfs_plus_offset_plus_n_strides() {
+    let flat = Placement { first_offset: 0x180, stride: 2 };
+    let ari = Placement { first_offset: 0x80, stride: 2 };
+    let pf = Rid(0x0100);
+    let name = |rid: Option<Rid>| std::format!("{}", rid.unwrap());
+    assert_eq!(name(flat.rid(pf, 0)), "02:10.0");
+    assert_eq!(name(flat.rid(pf, 1)), "02:10.2");
+    assert_eq!(name(flat.rid(Rid(0x0101), 0)), "02:10.1");
+    assert_eq!(name(ari.rid(pf, 0)), "01:10.0");
+    assert_eq!(name(ari.rid(pf, 7)), "01:11.6");
+    assert_eq!(flat.rid(Rid(0xff00), 0), None, "there is no bus 100h");
+}
+
+#[test]
+fn a_vf_bar_is_sized_for_one_vf() {
+    let mut space = space();
+    for bar in [field::VF_BAR0, field::VF_BAR0 + 12] {
+        write(&mut space, bar, 4, u32::MAX);
+        write(&mut space, bar + 4, 4, u32::MAX);
+        let sized = Bar::from_sizing(space.dword(AT + bar), space.dword(AT + bar + 4));
+        assert_eq!(sized, Some(Bar::memory64(0x4000)));
+    }
+    write(&mut space, field::VF_BAR0 + 8, 4, u32::MAX);
+    assert_eq!(space.dword(AT + field::VF_BAR0 + 8), 0);
+}
+
+#[test]
+fn a_larger_system_page_widens_each_vfs_share() {
+    let mut space = space();
+    write(&mut space, field::PAGE_SIZE, 4, 0x10);
+    write(&mut space, field::VF_BAR0, 4, u32::MAX);
+    assert_eq!(space.dword(AT + field::VF_BAR0), 0xffff_0004);
+    write(&mut space, field::PAGE_SIZE, 4, 0x11);
+    write(&mut space, field::PAGE_SIZE, 4, 0x08);
+    assert_eq!(space.dword(AT + field::PAGE_SIZE), 0x10, "two sizes, and an unsupported one, are ignored");
+}

@@ -1,0 +1,52 @@
+//! Finding a capability by walking the two linked lists, through whatever can read a dword. Left out: several
+//! capabilities with one id (vendor-specific ones); the first is found.
+//!
+//! A list is data from a device: a loop or a pointer to nowhere ends the walk, not the walker.
+
+use crate::config::offset;
+
+/// Where the first extended capability would be (PCIe base specification, 7.6.3).
+pub const EXTENDED_START: u16 = 0x100;
+/// Capabilities that fit in 192 bytes.
+const MOST: usize = 48;
+/// Extended capabilities that fit in 3,840 bytes.
+const MOST_EXTENDED: usize = 960;
+
+/// The offset of capability `id`, given `read`, which answers the dword at a multiple of four.
+pub fn find(mut read: impl FnMut(u16) -> u32, id: u8) -> Option<u16> {
+    let status = read(offset::COMMAND) >> 16;
+    if status == 0xffff || status & u32::from(offset::STATUS_CAPABILITIES) == 0 {
+        return None;
+    }
+    let mut at = read(offset::CAPABILITIES) as u16 & 0xfc;
+    for _ in 0..MOST {
+        if at < 0x40 {
+            return None;
+        }
+        let header = read(at);
+        if header as u8 == id {
+            return Some(at);
+        }
+        at = (header >> 8) as u16 & 0xfc;
+    }
+    None
+}
+
+/// The offset of extended capability `id`, given `read`, which answers the dword at a multiple of four.
+pub fn find_extended(mut read: impl FnMut(u16) -> u32, id: u16) -> Option<u16> {
+    let mut at = EXTENDED_START;
+    for _ in 0..MOST_EXTENDED {
+        let header = read(at);
+        if header == 0 || header == u32::MAX {
+            return None;
+        }
+        if header as u16 == id {
+            return Some(at);
+        }
+        at = (header >> 20) as u16 & 0xffc;
+        if at < EXTENDED_START {
+            return None;
+        }
+    }
+    None
+}
