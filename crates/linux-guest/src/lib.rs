@@ -1,1 +1,30 @@
 //! Stock Linux guests: QEMU, kernel and initramfs from Debian packages, booted and spoken to.
+//!
+//! Two halves. [`assets`] prepares, once per machine, what a guest is made of: a QEMU new enough for
+//! vfio-user, an unmodified Debian kernel with its igbvf module, and an initramfs with busybox, iperf3,
+//! ethtool, ip and lspci. [`LinuxGuest`] boots it and runs commands in it over a control channel that does not
+//! depend on the network card under test.
+//!
+//! ```no_run
+//! # use std::time::Duration;
+//! # use linux_guest::{Assets, KernelSeries, LinuxGuest};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let assets = Assets::prepare(KernelSeries::Bookworm61)?;
+//! let guest = LinuxGuest::builder("alice").vf_socket("/run/softiov/vf0.sock").spawn(&assets)?;
+//! guest.wait_ready(Duration::from_secs(60))?;
+//! let addresses = guest.run("ip -j addr", Duration::from_secs(10))?;
+//! println!("{}", addresses.stdout);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What it leaves out: other distributions as guests, disk images, any network set-up (that is the scenario's
+//! to do, with [`LinuxGuest::run`]), and host architectures other than x86-64.
+
+pub mod assets;
+mod guest;
+
+pub use assets::{AssetError, Assets, KernelSeries};
+pub use guest::accel::Accel;
+pub use guest::control::Output;
+pub use guest::{Background, GuestBuilder, GuestError, LinuxGuest};

@@ -1,0 +1,81 @@
+//! Boots one Linux guest and runs commands in it: the tool to look at a card from inside.
+//!
+//! `cargo run -p linux-guest --example boot -- --socket VF0.sock -c "ip -s link show eth0"`
+//!
+//! Without `-c` it reads commands line by line. There is no terminal in the guest: each command starts in a
+//! shell of its own.
+
+use std::io::{BufRead, Write, stdin, stdout};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use clap::{Parser, ValueEnum};
+use linux_guest::{Accel, Assets, KernelSeries, LinuxGuest};
+
+/// Boot a Debian guest with the given VFs and run commands in it.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// A vfio-user socket; may be given several times.
+    #[arg(long = "socket", value_name = "PATH")]
+    sockets: Vec<PathBuf>,
+    /// A command to run; without one they are read from standard input.
+    #[arg(short, long, value_name = "SCRIPT")]
+    command: Option<String>,
+    /// The kernel to boot.
+    #[arg(long, value_enum, default_value = "bookworm61")]
+    kernel: Kernel,
+    /// Memory in MiB.
+    #[arg(long, default_value_t = 256)]
+    memory: u32,
+    /// Virtual CPUs.
+    #[arg(long, default_value_t = 1)]
+    cpus: u32,
+    /// Load no drivers for the devices found.
+    #[arg(long)]
+    no_coldplug: bool,
+    /// How long a boot or a command may take, in seconds.
+    #[arg(long, default_value_t = 120)]
+    timeout: u64,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Kernel {
+    Bookworm61,
+    Trixie612,
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    let series = match arguments.kernel {
+        Kernel::Bookworm61 => KernelSeries::Bookworm61,
+        Kernel::Trixie612 => KernelSeries::Trixie612,
+    };
+    let timeout = Duration::from_secs(arguments.timeout);
+    let assets = Assets::prepare(series)?;
+    let accel = Accel::choose(&assets);
+    let started = Instant::now();
+    let builder = LinuxGuest::builder("guest").memory_mib(arguments.memory).cpus(arguments.cpus).accel(accel);
+    let builder = arguments.sockets.iter().fold(builder, |builder, socket| builder.vf_socket(socket));
+    let guest = builder.coldplug(!arguments.no_coldplug).spawn(&assets)?;
+    guest.wait_ready(timeout)?;
+    let seconds = started.elapsed().as_secs_f32();
+    eprintln!("Linux {} up after {seconds:.1} s ({})", guest.kernel_release(), accel.name());
+    if let Some(script) = arguments.command {
+        let status = run(&guest, &script, timeout)?;
+        guest.shutdown(timeout)?;
+        std::process::exit(status);
+    }
+    for line in stdin().lock().lines() {
+        run(&guest, &line?, timeout)?;
+    }
+    Ok(guest.shutdown(timeout)?)
+}
+
+fn run(guest: &LinuxGuest, script: &str, timeout: Duration) -> Result<i32> {
+    let output = guest.run(script, timeout)?;
+    print!("{}", output.stdout);
+    stdout().flush()?;
+    eprint!("{}", output.stderr);
+    Ok(output.status)
+}

@@ -1,0 +1,108 @@
+//! The guest's whole file system: busybox and the other tools with their libraries, modules, and the init
+//! script that answers the control channel. Built from what the other recipes left in the cache.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::cpio::CpioWriter;
+use super::error::{AssetError, AtPath, Result, run};
+use super::kernel::Kernel;
+use super::tools::{PROGRAMS, Tools};
+use super::{KernelSeries, Kitchen, libraries};
+
+const INIT: &str = include_str!("init.sh");
+const FOLDERS: [&str; 13] = [
+    "bin",
+    "dev",
+    "etc",
+    "lib",
+    "lib/x86_64-linux-gnu",
+    "lib64",
+    "proc",
+    "run",
+    "sys",
+    "tmp",
+    "usr",
+    "usr/share",
+    "usr/share/misc",
+];
+
+/// The initramfs from the cache, built if it is not there yet.
+pub(super) fn prepare(
+    kitchen: &mut Kitchen,
+    series: KernelSeries,
+    tools: &Tools,
+    kernel: &Kernel,
+) -> Result<PathBuf> {
+    let parts = [tools.root().to_string_lossy(), kernel.image().to_string_lossy()].join(" ");
+    let name = format!("initramfs-{}", series.name());
+    let part = kitchen.cache.part(&name, &format!("1 {parts} {PROGRAMS:?} {INIT}"));
+    if !part.exists() {
+        kitchen.progress.step("building the guest's initramfs");
+        let path = kitchen.cache.bench("initramfs")?.join("initramfs.cpio");
+        fs::write(&path, build(tools, kernel)?).at(&path)?;
+        kitchen.cache.publish(&path, &part)?;
+    }
+    Ok(part)
+}
+
+fn build(tools: &Tools, kernel: &Kernel) -> Result<Vec<u8>> {
+    let mut cpio = CpioWriter::new(Vec::new());
+    for folder in FOLDERS {
+        cpio.directory(folder).at(Path::new(folder))?;
+    }
+    cpio.file("init", INIT.as_bytes()).at(Path::new("init"))?;
+    copy(&mut cpio, "usr/share/misc/pci.ids", &tools.root().join("usr/share/misc/pci.ids"))?;
+    add_programs(&mut cpio, tools)?;
+    add_tree(&mut cpio, "lib/modules", &kernel.modules())?;
+    cpio.finish().at(Path::new("initramfs"))
+}
+
+fn add_programs<W: Write>(cpio: &mut CpioWriter<W>, tools: &Tools) -> Result<()> {
+    let base = |program: &str| program.rsplit('/').next().unwrap_or(program).to_owned();
+    let mut names: Vec<String> = PROGRAMS.iter().map(|program| base(program)).collect();
+    let mut needed = Vec::new();
+    for (program, name) in PROGRAMS.iter().zip(&names) {
+        copy(cpio, &format!("bin/{name}"), &tools.root().join(program))?;
+        needed.extend(libraries::needed(tools.root(), program)?);
+    }
+    needed.sort();
+    needed.dedup();
+    for (name, path) in needed {
+        copy(cpio, &format!("lib/x86_64-linux-gnu/{name}"), &path)?;
+    }
+    copy(cpio, "lib64/ld-linux-x86-64.so.2", &libraries::linker(tools.root()))?;
+
+    // busybox is static, so the host can ask it for what it offers.
+    copy(cpio, "bin/busybox", &tools.busybox())?;
+    cpio.symlink("bin/sh", "dash").at(Path::new("bin/sh"))?;
+    names.extend(["busybox".into(), "sh".into()]);
+    let applets = run(Command::new(tools.busybox()).arg("--list"))?;
+    for applet in String::from_utf8_lossy(&applets.stdout).lines() {
+        if !names.iter().any(|name| name == applet) {
+            cpio.symlink(&format!("bin/{applet}"), "busybox").at(Path::new(applet))?;
+        }
+    }
+    Ok(())
+}
+
+fn add_tree<W: Write>(cpio: &mut CpioWriter<W>, name: &str, folder: &Path) -> Result<()> {
+    cpio.directory(name).at(folder)?;
+    let entries: std::io::Result<Vec<_>> = fs::read_dir(folder).at(folder)?.collect();
+    let mut paths: Vec<_> = entries.at(folder)?.into_iter().map(|entry| entry.path()).collect();
+    // The same inputs give the same bytes.
+    paths.sort();
+    for path in paths {
+        let unnamed = || AssetError::Contents(format!("{} has no plain name", path.display()));
+        let base = path.file_name().and_then(|name| name.to_str()).ok_or_else(unnamed)?;
+        let name = format!("{name}/{base}");
+        if path.is_dir() { add_tree(cpio, &name, &path)? } else { copy(cpio, &name, &path)? }
+    }
+    Ok(())
+}
+
+fn copy<W: Write>(cpio: &mut CpioWriter<W>, name: &str, from: &Path) -> Result<()> {
+    cpio.file(name, &fs::read(from).at(from)?).at(from)
+}

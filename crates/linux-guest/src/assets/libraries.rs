@@ -1,0 +1,71 @@
+//! Which shared libraries a program from an unpacked package needs, and running such a program on a host with
+//! another libc. The dynamic linker of the same packages answers both.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::error::{AssetError, Result, run};
+
+const FOLDERS: [&str; 2] = ["lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu"];
+const LINKER: &str = "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2";
+
+/// The dynamic linker of a root that packages were unpacked into.
+pub(super) fn linker(root: &Path) -> PathBuf {
+    root.join(LINKER)
+}
+
+/// A command that runs a program of `root` with the libraries of `root`.
+pub(super) fn command(root: &Path, program: &str) -> Command {
+    let mut command = linked(root);
+    command.arg(root.join(program));
+    command
+}
+
+/// The libraries that a program of `root` loads: their names and where they are under `root`.
+pub(super) fn needed(root: &Path, program: &str) -> Result<Vec<(String, PathBuf)>> {
+    let output = run(linked(root).arg("--list").arg(root.join(program)))?;
+    let libraries = parse(&String::from_utf8_lossy(&output.stdout));
+    match libraries.iter().find(|(_, path)| !path.starts_with(root)) {
+        Some((name, path)) => {
+            let path = path.display();
+            Err(AssetError::Contents(format!("{program} needs {name}, found as {path}, not in its packages")))
+        }
+        None => Ok(libraries),
+    }
+}
+
+fn linked(root: &Path) -> Command {
+    let folders = FOLDERS.map(|folder| root.join(folder).display().to_string()).join(":");
+    let mut command = Command::new(linker(root));
+    command.env_remove("LD_LIBRARY_PATH").env_remove("LD_PRELOAD");
+    command.args(["--inhibit-cache", "--library-path", &folders]);
+    command
+}
+
+/// Lines of `name => path (address)`; the linker itself is left out.
+fn parse(list: &str) -> Vec<(String, PathBuf)> {
+    let library = |line: &str| {
+        let (name, rest) = line.trim().split_once(" => ")?;
+        let path = rest.split_once(" (").map_or(rest, |(path, _)| path);
+        (!name.contains("ld-linux")).then(|| (name.to_owned(), PathBuf::from(path)))
+    };
+    list.lines().filter_map(library).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_linker_s_list_gives_libraries_and_shows_missing_ones() {
+        let list = "\tlinux-vdso.so.1 (0x00007f392f840000)\n\
+                    \tlibmnl.so.0 => /r/usr/lib/x86_64-linux-gnu/libmnl.so.0 (0x00007f392f6c6000)\n\
+                    \tlibgone.so.1 => not found\n\
+                    \t/lib64/ld-linux-x86-64.so.2 => /r/lib64/ld-linux-x86-64.so.2 (0x00007f392f842000)\n";
+        let expected = [
+            ("libmnl.so.0".to_owned(), PathBuf::from("/r/usr/lib/x86_64-linux-gnu/libmnl.so.0")),
+            ("libgone.so.1".to_owned(), PathBuf::from("not found")),
+        ];
+        assert_eq!(parse(list), expected);
+    }
+}

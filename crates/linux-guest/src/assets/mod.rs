@@ -1,0 +1,181 @@
+//! What a guest is made of, prepared once into a cache folder from signed Debian packages.
+//!
+//! Each part is built in a work folder and renamed into place under a name that carries the hash of its
+//! recipe, so a part either exists complete or not at all, and a changed recipe is a new part. A lock file
+//! lets one process prepare while others wait.
+//!
+//! | environment variable | meaning |
+//! |---|---|
+//! | `SOFTIOV_CACHE` | the cache folder; else `$XDG_CACHE_HOME/softiov`, else `~/.cache/softiov` |
+//! | `SOFTIOV_QEMU` | a `qemu-system-x86_64`, version 10.1 or later, to use instead of looking for one |
+//! | `SOFTIOV_GUEST_KERNEL` | a kernel image to boot; needs `SOFTIOV_GUEST_INITRAMFS` with matching modules |
+//! | `SOFTIOV_GUEST_INITRAMFS` | an initramfs built by this crate, for instance on another machine |
+//! | `SOFTIOV_DEBIAN_MIRROR` | the Debian mirror; else the one that the host's own apt uses |
+//! | `SOFTIOV_ACCEL` | `kvm` or `tcg`, instead of finding out (see [`crate::Accel`]) |
+//!
+//! Left out: removing the parts of older recipes (delete the cache folder), and hosts other than x86-64.
+
+mod apt;
+mod cache;
+mod cpio;
+mod elf;
+mod error;
+mod initramfs;
+mod kernel;
+mod libraries;
+mod modules;
+mod output;
+mod progress;
+mod qemu;
+mod sources;
+mod tools;
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+pub use error::AssetError;
+pub use qemu::Qemu;
+
+use apt::AptRoot;
+use cache::Cache;
+use error::Result;
+use progress::Progress;
+use sources::{Archive, Mirror};
+
+/// The Debian kernel that a guest boots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum KernelSeries {
+    /// Linux 6.1, the kernel of Debian 12 (bookworm).
+    Bookworm61,
+    /// Linux 6.12, the kernel of Debian 13 (trixie).
+    Trixie612,
+}
+
+impl KernelSeries {
+    /// The name used in the cache folder and on command lines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bookworm61 => "bookworm-6.1",
+            Self::Trixie612 => "trixie-6.12",
+        }
+    }
+
+    fn archive(self) -> Archive {
+        match self {
+            Self::Bookworm61 => Archive::Bookworm,
+            Self::Trixie612 => Archive::Trixie,
+        }
+    }
+}
+
+/// Everything needed to boot a guest.
+#[derive(Clone, Debug)]
+pub struct Assets {
+    qemu: Qemu,
+    kernel: PathBuf,
+    initramfs: PathBuf,
+}
+
+impl Assets {
+    /// Finds the assets in the cache, or downloads and builds them, telling of it on standard error.
+    ///
+    /// The first call on a machine fetches 100 to 250 MB; later calls take milliseconds and no network.
+    ///
+    /// # Errors
+    ///
+    /// When a tool is missing, the archive cannot be reached or verified, or the disk is full. The text says
+    /// what can be done about it.
+    pub fn prepare(series: KernelSeries) -> Result<Self> {
+        let given_qemu = env_path("SOFTIOV_QEMU").map(Qemu::at).transpose()?;
+        let given_guest = guest_from_environment()?;
+        if let (Some(qemu), Some((kernel, initramfs))) = (&given_qemu, &given_guest) {
+            return Ok(Self { qemu: qemu.clone(), kernel: kernel.clone(), initramfs: initramfs.clone() });
+        }
+        let mut kitchen = Kitchen::open()?;
+        let qemu = match given_qemu.or_else(Qemu::of_system) {
+            Some(qemu) => qemu,
+            None => qemu::prepare(&mut kitchen)?,
+        };
+        let (kernel, initramfs) = match given_guest {
+            Some(given) => given,
+            None => prepare_guest(&mut kitchen, series)?,
+        };
+        kitchen.close()?;
+        Ok(Self { qemu, kernel, initramfs })
+    }
+
+    /// The virtual machine monitor, version 10.1 or later.
+    pub fn qemu(&self) -> &Qemu {
+        &self.qemu
+    }
+
+    /// The kernel to pass to `-kernel`: Debian's own, unpacked from its self-extracting image where possible
+    /// because an emulated CPU takes seconds to do that.
+    pub fn kernel(&self) -> &Path {
+        &self.kernel
+    }
+
+    /// The initramfs to pass to `-initrd`.
+    pub fn initramfs(&self) -> &Path {
+        &self.initramfs
+    }
+}
+
+/// What the recipes cook with: the cache, the mirror, and a way to say how far they are.
+struct Kitchen {
+    cache: Cache,
+    mirror: Mirror,
+    progress: Progress,
+    /// Those whose package lists are up to date.
+    open: Vec<AptRoot>,
+}
+
+impl Kitchen {
+    fn open() -> Result<Self> {
+        let mut progress = Progress::new();
+        let cache = Cache::open(&cache_folder()?, &mut progress)?;
+        Ok(Self { cache, mirror: Mirror::of_host(), progress, open: Vec::new() })
+    }
+
+    /// A private apt that sees one Debian release and nothing of the host's packages.
+    fn apt(&mut self, archive: Archive) -> Result<AptRoot> {
+        if let Some(open) = self.open.iter().find(|root| root.archive() == archive) {
+            return Ok(open.clone());
+        }
+        let root = AptRoot::open(&self.cache.work_folder(), archive, &self.mirror, &mut self.progress)?;
+        self.open.push(root.clone());
+        Ok(root)
+    }
+
+    fn close(self) -> Result<()> {
+        self.cache.clear_work()
+    }
+}
+
+fn prepare_guest(kitchen: &mut Kitchen, series: KernelSeries) -> Result<(PathBuf, PathBuf)> {
+    let tools = tools::prepare(kitchen)?;
+    let kernel = kernel::prepare(kitchen, series, &tools)?;
+    let initramfs = initramfs::prepare(kitchen, series, &tools, &kernel)?;
+    Ok((kernel.image(), initramfs))
+}
+
+fn guest_from_environment() -> Result<Option<(PathBuf, PathBuf)>> {
+    match (env_path("SOFTIOV_GUEST_KERNEL"), env_path("SOFTIOV_GUEST_INITRAMFS")) {
+        (Some(kernel), Some(initramfs)) => Ok(Some((kernel, initramfs))),
+        (None, None) => Ok(None),
+        _ => Err(AssetError::Environment(
+            "SOFTIOV_GUEST_KERNEL and SOFTIOV_GUEST_INITRAMFS go together: the initramfs holds the kernel's modules",
+        )),
+    }
+}
+
+fn cache_folder() -> Result<PathBuf> {
+    env_path("SOFTIOV_CACHE")
+        .or_else(|| env_path("XDG_CACHE_HOME").map(|folder| folder.join("softiov")))
+        .or_else(|| env_path("HOME").map(|folder| folder.join(".cache/softiov")))
+        .ok_or(AssetError::Environment("no cache folder: set SOFTIOV_CACHE (HOME is not set either)"))
+}
+
+fn env_path(name: &str) -> Option<PathBuf> {
+    env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}

@@ -1,0 +1,64 @@
+//! Reading what apt prints. Pure text in, values out.
+
+/// The file names in the output of `apt-get --print-uris`: `'uri' name size hash`.
+pub(super) fn package_files(print_uris: &str) -> Vec<String> {
+    let file = |line: &str| {
+        let rest = line.strip_prefix('\'')?.split_once("' ")?.1;
+        let name = rest.split_whitespace().next()?;
+        // The name becomes a path in the download folder.
+        (name.ends_with(".deb") && !name.contains('/')).then(|| name.to_owned())
+    };
+    print_uris.lines().filter_map(file).collect()
+}
+
+/// Whether a line of `apt-get install` tells that a package's download began.
+pub(super) fn is_download(line: &str) -> bool {
+    line.strip_prefix("Get:").is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
+}
+
+/// The first dependency in the output of `apt-cache depends` on a package like linux-image-amd64.
+pub(super) fn first_dependency(depends: &str) -> Option<&str> {
+    depends.lines().find_map(|line| line.trim_start().strip_prefix("Depends: ")).map(str::trim)
+}
+
+/// Whether `apt-get update` failed for want of a key.
+pub(super) fn is_missing_key(stderr: &str) -> bool {
+    stderr.contains("NO_PUBKEY") || stderr.contains("is not signed") || stderr.contains("Missing key")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn print_uris_yields_the_names_of_the_downloaded_files() {
+        let printed = "Reading package lists...\n\
+            'http://deb.example/debian/pool/main/g/glibc/libc6_2.41-12%2bdeb13u4_amd64.deb' \
+             libc6_2.41-12+deb13u4_amd64.deb 2846580 MD5Sum:5559581916477ef1f57ea9f82cecf22e\n\
+            'http://deb.example/x/seabios_1.17.0-1_all.deb' seabios_1.17.0-1_all.deb 161000 \n\
+            'http://deb.example/x/evil' ../../evil.deb 1 \n";
+        assert_eq!(package_files(printed), ["libc6_2.41-12+deb13u4_amd64.deb", "seabios_1.17.0-1_all.deb"]);
+    }
+
+    #[test]
+    fn downloads_are_counted_by_their_get_lines() {
+        assert!(is_download(
+            "Get:88 http://deb.example/debian trixie/main amd64 zlib1g amd64 1:1.3 [89.2 kB]"
+        ));
+        assert!(!is_download("Fetched 37.9 MB in 5s (8312 kB/s)"));
+        assert!(!is_download("Ign:1 http://deb.example/debian trixie InRelease"));
+    }
+
+    #[test]
+    fn the_kernel_is_the_dependency_of_the_meta_package() {
+        let printed = "linux-image-amd64\n  Depends: linux-image-6.1.0-56-amd64\n";
+        assert_eq!(first_dependency(printed), Some("linux-image-6.1.0-56-amd64"));
+        assert_eq!(first_dependency("linux-image-amd64\n"), None);
+    }
+
+    #[test]
+    fn a_missing_key_is_told_from_a_missing_file() {
+        assert!(is_missing_key("W: GPG error: http://x trixie InRelease: ... NO_PUBKEY 6ED0E7B82643E131"));
+        assert!(!is_missing_key("E: The repository 'http://x trixie Release' does not have a Release file."));
+    }
+}

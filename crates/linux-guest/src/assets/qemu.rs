@@ -1,0 +1,108 @@
+//! A QEMU with vfio-user (10.1 or later): the one given, the system's own, or Debian's unpacked into the cache
+//! and run through its own dynamic linker, since it wants a newer libc than an older host has.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::error::{AssetError, Result};
+use super::sources::Archive;
+use super::{Kitchen, apt};
+
+const NEEDED: (u32, u32) = (10, 1);
+const PACKAGE: &str = "qemu-system-x86";
+const LIBRARIES: [&str; 2] = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"];
+
+/// A QEMU that can be run.
+#[derive(Clone, Debug)]
+pub struct Qemu {
+    program: PathBuf,
+    arguments: Vec<OsString>,
+}
+
+impl Qemu {
+    /// A command that runs QEMU, to which the machine's arguments are appended.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments);
+        command
+    }
+
+    pub(super) fn at(program: PathBuf) -> Result<Self> {
+        Self { program, arguments: Vec::new() }.checked()
+    }
+
+    /// The system's own, if it is new enough.
+    pub(super) fn of_system() -> Option<Self> {
+        Self::at("qemu-system-x86_64".into()).ok()
+    }
+
+    /// A QEMU under an unpacked root file system, with all of its libraries.
+    fn in_root(root: &Path) -> Result<Self> {
+        let libraries = LIBRARIES.map(|folder| root.join(folder).display().to_string()).join(":");
+        let program = root.join("usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2");
+        let mut arguments: Vec<OsString> = vec!["--library-path".into(), libraries.into()];
+        arguments.push(root.join("usr/bin/qemu-system-x86_64").into());
+        for data in ["usr/share/qemu", "usr/share/seabios"] {
+            arguments.extend(["-L".into(), root.join(data).into()]);
+        }
+        Self { program, arguments }.checked()
+    }
+
+    fn checked(self) -> Result<Self> {
+        let ask = |question: &[&str]| self.command().args(question).output();
+        let version = ask(&["--version"]).map_or_else(
+            |error| error.to_string(),
+            |output| String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned(),
+        );
+        let device = ask(&["-device", "vfio-user-pci,help"]).is_ok_and(|output| output.status.success());
+        if version_of(&version) >= Some(NEEDED) && device {
+            return Ok(self);
+        }
+        Err(AssetError::Qemu { program: self.program.display().to_string(), found: version })
+    }
+}
+
+/// Debian's QEMU from the cache, fetched and unpacked if it is not there yet.
+pub(super) fn prepare(kitchen: &mut Kitchen) -> Result<Qemu> {
+    let part = kitchen.cache.part("qemu", &format!("1 trixie-backports {PACKAGE}"));
+    if !part.exists() {
+        let apt = kitchen.apt(Archive::Trixie)?;
+        let packages = apt.fetch("QEMU", &[PACKAGE], &mut kitchen.progress)?;
+        kitchen.progress.step("unpacking QEMU");
+        let bench = kitchen.cache.bench("qemu")?;
+        for package in &packages {
+            apt::unpack(package, &bench)?;
+        }
+        Qemu::in_root(&bench)?;
+        kitchen.cache.publish(&bench, &part)?;
+    }
+    Qemu::in_root(&part)
+}
+
+/// Major and minor out of "QEMU emulator version 11.1.3 (Debian 1:11.1.3+ds-1~bpo13+1)".
+fn version_of(line: &str) -> Option<(u32, u32)> {
+    let version = line.strip_prefix("QEMU emulator version ")?.split_whitespace().next()?;
+    let mut numbers = version.split('.').map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        let backport = version_of("QEMU emulator version 11.1.3 (Debian 1:11.1.3+ds-1~bpo13+1)");
+        assert_eq!(backport, Some((11, 1)));
+        assert!(backport >= Some(NEEDED) && version_of("QEMU emulator version 10.1.0") >= Some(NEEDED));
+        assert!(version_of("QEMU emulator version 7.2.17 (Debian 1:7.2+dfsg-7)") < Some(NEEDED));
+        assert!(version_of("No such file or directory") < Some(NEEDED));
+    }
+
+    #[test]
+    fn a_program_that_is_not_qemu_is_refused_by_name() {
+        let error = Qemu::at("/bin/true".into()).unwrap_err();
+        assert!(error.to_string().starts_with("/bin/true is not a QEMU 10.1"), "{error}");
+    }
+}

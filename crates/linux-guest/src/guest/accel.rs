@@ -1,0 +1,87 @@
+//! How the guest's CPU runs: on the host's (KVM) where that really works, else emulated (TCG).
+
+use std::env;
+use std::fs::{self, File};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use super::LinuxGuest;
+use crate::assets::Assets;
+
+/// Time for the trial boot. A working KVM needs one to three seconds.
+const TRIAL: Duration = Duration::from_secs(20);
+
+/// What runs the guest's CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accel {
+    /// The host's CPU, through /dev/kvm.
+    Kvm,
+    /// QEMU's translator.
+    Tcg,
+}
+
+impl Accel {
+    /// The best that works here, found out once per process. `SOFTIOV_ACCEL=kvm` or `tcg` skips the question.
+    ///
+    /// That /dev/kvm opens proves little: some cloud kernels offer one that cannot run a stock guest. So without
+    /// virtualization in the CPU's flags it is not even tried, and with it a trial guest has to boot.
+    pub fn choose(assets: &Assets) -> Self {
+        static CHOICE: OnceLock<Accel> = OnceLock::new();
+        *CHOICE.get_or_init(|| match env::var("SOFTIOV_ACCEL").as_deref() {
+            Ok("kvm") => Self::Kvm,
+            Ok("tcg") => Self::Tcg,
+            _ if kvm_is_plausible() && kvm_boots(assets) => Self::Kvm,
+            _ => Self::Tcg,
+        })
+    }
+
+    /// The name used on command lines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kvm => "kvm",
+            Self::Tcg => "tcg",
+        }
+    }
+
+    pub(super) fn option(self) -> &'static str {
+        match self {
+            Self::Kvm => "kvm",
+            Self::Tcg => "tcg,thread=multi",
+        }
+    }
+
+    /// `max` boots as fast as the plain model under TCG, and has RDRAND, without which /dev/random is late.
+    pub(super) fn cpu(self) -> &'static str {
+        match self {
+            Self::Kvm => "host",
+            Self::Tcg => "max",
+        }
+    }
+}
+
+fn kvm_is_plausible() -> bool {
+    let opens = File::options().read(true).write(true).open("/dev/kvm").is_ok();
+    opens && fs::read_to_string("/proc/cpuinfo").is_ok_and(|cpuinfo| has_virtualization(&cpuinfo))
+}
+
+fn has_virtualization(cpuinfo: &str) -> bool {
+    let flags = cpuinfo.lines().filter(|line| line.starts_with("flags"));
+    flags.flat_map(str::split_whitespace).any(|flag| flag == "vmx" || flag == "svm")
+}
+
+fn kvm_boots(assets: &Assets) -> bool {
+    let guest = LinuxGuest::builder("kvm-trial").accel(Accel::Kvm).spawn(assets);
+    guest.is_ok_and(|guest| guest.wait_ready(TRIAL).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn virtualization_is_a_cpu_flag_and_not_a_part_of_one() {
+        assert!(has_virtualization("processor: 0\nflags\t\t: fpu vmx sse\n"));
+        assert!(has_virtualization("flags\t\t: fpu svm\n"));
+        assert!(!has_virtualization("flags\t\t: fpu svm_lock hypervisor\nvmx flags\t: vnmi\nbugs: vmx\n"));
+    }
+}

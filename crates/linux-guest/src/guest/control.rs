@@ -1,0 +1,262 @@
+//! The host's end of the control channel: commands out, answers in, over the socket that QEMU connects to its
+//! virtio port. One thread reads; any thread may ask. Knows nothing of QEMU.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::frame::{Frame, FrameReader, Request};
+
+/// How a command in the guest ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// The exit status as the shell tells it: 128 + N for a command that signal N ended.
+    pub status: i32,
+    /// What it printed; bytes that are not UTF-8 are replaced.
+    pub stdout: String,
+    /// What it printed as errors.
+    pub stderr: String,
+}
+
+impl Output {
+    /// Whether the exit status was zero.
+    pub fn success(&self) -> bool {
+        self.status == 0
+    }
+}
+
+/// Why an answer did not come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lost {
+    /// The virtual machine is gone.
+    Closed,
+    /// The guest has booted again since the command was sent.
+    Rebooted,
+    /// It takes longer than the caller waits.
+    Late,
+}
+
+/// The channel to one guest.
+#[derive(Debug)]
+pub(super) struct Channel {
+    writer: Mutex<UnixStream>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    closed: bool,
+    boots: u64,
+    boot_id: String,
+    release: String,
+    last_id: u64,
+    /// The commands that somebody waits for. An answer to anything else is dropped.
+    jobs: BTreeMap<u64, Option<Output>>,
+}
+
+impl Channel {
+    pub(super) fn new(stream: UnixStream) -> io::Result<Self> {
+        let reader = stream.try_clone()?;
+        // A guest that does not read must not hold its host forever.
+        stream.set_write_timeout(Some(Duration::from_secs(5)))?;
+        let shared = Arc::new(Shared::default());
+        let theirs = Arc::clone(&shared);
+        thread::Builder::new().name("guest-control".into()).spawn(move || theirs.read(reader))?;
+        Ok(Self { writer: Mutex::new(stream), shared })
+    }
+
+    /// How often the guest has booted.
+    pub(super) fn boots(&self) -> u64 {
+        self.shared.lock().boots
+    }
+
+    /// The kernel release, once the guest has booted.
+    pub(super) fn release(&self) -> String {
+        self.shared.lock().release.clone()
+    }
+
+    /// Waits until the guest has booted `boots` times.
+    pub(super) fn wait_boots(&self, boots: u64, timeout: Duration) -> Result<(), Lost> {
+        self.shared.wait(timeout, |state| (state.boots >= boots).then_some(()))
+    }
+
+    /// Starts a command; the answer is had with [`wait`](Self::wait).
+    pub(super) fn start(&self, script: &str) -> io::Result<Job> {
+        let job = {
+            let mut state = self.shared.lock();
+            state.last_id += 1;
+            let id = state.last_id;
+            state.jobs.insert(id, None);
+            Job { id, boots: state.boots }
+        };
+        let sent = self.send(Request::Run { id: job.id, script });
+        if sent.is_err() {
+            self.forget(job);
+        }
+        sent.map(|()| job)
+    }
+
+    /// Waits for a command to end. Late is not lost: it may be waited for again.
+    pub(super) fn wait(&self, job: Job, timeout: Duration) -> Result<Output, Lost> {
+        let answer = self.shared.wait(timeout, |state| match state.jobs.get(&job.id) {
+            Some(Some(output)) => Some(Ok(output.clone())),
+            _ if state.boots != job.boots => Some(Err(Lost::Rebooted)),
+            _ => None,
+        });
+        let answer = answer.and_then(|answer| answer);
+        if answer != Err(Lost::Late) {
+            self.forget(job);
+        }
+        answer
+    }
+
+    /// Gives up on a command.
+    pub(super) fn forget(&self, job: Job) {
+        self.shared.lock().jobs.remove(&job.id);
+    }
+
+    pub(super) fn send(&self, request: Request<'_>) -> io::Result<()> {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        writer.write_all(request.line().as_bytes())
+    }
+}
+
+/// A command that was sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Job {
+    pub(super) id: u64,
+    boots: u64,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The state is whole between any two statements that hold it.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read(&self, mut stream: UnixStream) {
+        let mut frames = FrameReader::default();
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            match stream.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => frames.feed(&buffer[..count], |frame| self.take(frame)),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        self.lock().closed = true;
+        self.changed.notify_all();
+    }
+
+    fn take(&self, frame: Frame) {
+        let mut state = self.lock();
+        match frame {
+            Frame::Ready { boot_id, release } if boot_id != state.boot_id => {
+                state.boots += 1;
+                state.boot_id = boot_id;
+                state.release = release;
+            }
+            Frame::Ready { .. } => {}
+            Frame::Done { id, status, stdout, stderr } => {
+                if let Some(answer) = state.jobs.get_mut(&id) {
+                    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                    *answer = Some(Output { status, stdout: text(&stdout), stderr: text(&stderr) });
+                }
+            }
+        }
+        self.changed.notify_all();
+    }
+
+    fn wait<T>(&self, timeout: Duration, mut ready: impl FnMut(&State) -> Option<T>) -> Result<T, Lost> {
+        let deadline = Instant::now() + timeout;
+        let mut state = self.lock();
+        loop {
+            if let Some(value) = ready(&state) {
+                return Ok(value);
+            }
+            if state.closed {
+                return Err(Lost::Closed);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Lost::Late);
+            }
+            state = self
+                .changed
+                .wait_timeout(state, left)
+                .map_or_else(|error| error.into_inner().0, |pair| pair.0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead, BufReader};
+
+    const SOON: Duration = Duration::from_secs(5);
+
+    fn pair() -> (Channel, UnixStream) {
+        let (host, guest) = UnixStream::pair().unwrap();
+        (Channel::new(host).unwrap(), guest)
+    }
+
+    fn hear(guest: &UnixStream) -> String {
+        let mut line = String::new();
+        BufReader::new(guest).read_line(&mut line).unwrap();
+        line
+    }
+
+    #[test]
+    fn commands_are_answered_in_any_order() {
+        let (host, mut guest) = pair();
+        let first = host.start("sleep 9").unwrap();
+        assert_eq!(hear(&guest), "run 1 736c6565702039\n");
+        let second = host.start("id").unwrap();
+        assert_eq!(hear(&guest), "run 2 6964\n");
+        guest.write_all(b"\ndone 2 0 o3a29 e .\n\ndone 1 1 o e21 .\n").unwrap();
+        assert_eq!(host.wait(second, SOON).unwrap().stdout, ":)");
+        let output = host.wait(first, SOON).unwrap();
+        assert_eq!((output.status, output.success(), output.stderr.as_str()), (1, false, "!"));
+    }
+
+    #[test]
+    fn a_late_command_may_be_waited_for_again() {
+        let (host, mut guest) = pair();
+        let job = host.start("x").unwrap();
+        assert_eq!(host.wait(job, Duration::ZERO), Err(Lost::Late));
+        guest.write_all(b"\ndone 1 0 o e .\n").unwrap();
+        assert!(host.wait(job, SOON).is_ok());
+    }
+
+    #[test]
+    fn a_reboot_ends_the_wait_for_what_ran_before_it() {
+        let (host, mut guest) = pair();
+        guest.write_all(b"\nready one 6.1 .\n").unwrap();
+        host.wait_boots(1, SOON).unwrap();
+        let job = host.start("reboot -f").unwrap();
+        guest.write_all(b"\nready one 6.1 .\n\nready two 6.1 .\n").unwrap();
+        assert_eq!(host.wait(job, SOON), Err(Lost::Rebooted));
+        assert_eq!((host.boots(), host.release().as_str()), (2, "6.1"));
+    }
+
+    #[test]
+    fn answers_that_nobody_asked_for_are_dropped_and_the_end_is_noticed() {
+        let (host, mut guest) = pair();
+        let job = host.start("x").unwrap();
+        guest.write_all(b"\ndone 99 0 o e .\n").unwrap();
+        drop(guest);
+        assert_eq!(host.wait(job, SOON), Err(Lost::Closed));
+        assert!(host.shared.lock().jobs.is_empty());
+    }
+}

@@ -1,0 +1,157 @@
+//! The lines of the control channel: what the host writes and what the guest answers (see `assets/init.sh`).
+//! Bytes in, frames out; no sockets. The guest may write anything, so lines are bounded and whatever is not a
+//! whole frame is passed over.
+
+/// The longest line that is kept: 16 MiB of output, in hexadecimal. A longer one is dropped.
+const LONGEST_LINE: usize = 32 << 20;
+
+/// What the guest tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Frame {
+    /// It has booted and takes commands.
+    Ready { boot_id: String, release: String },
+    /// A command has ended.
+    Done { id: u64, status: i32, stdout: Vec<u8>, stderr: Vec<u8> },
+}
+
+/// What the host asks for, as a line.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Request<'a> {
+    Run { id: u64, script: &'a str },
+    Kill { id: u64 },
+    Reboot,
+    PowerOff,
+}
+
+impl Request<'_> {
+    pub(super) fn line(self) -> String {
+        match self {
+            Self::Run { id, script } => format!("run {id} {}\n", to_hex(script.as_bytes())),
+            Self::Kill { id } => format!("kill {id}\n"),
+            Self::Reboot => "reboot\n".into(),
+            Self::PowerOff => "poweroff\n".into(),
+        }
+    }
+}
+
+/// Cuts a byte stream into frames.
+#[derive(Debug, Default)]
+pub(super) struct FrameReader {
+    line: Vec<u8>,
+    too_long: bool,
+}
+
+impl FrameReader {
+    /// Takes in what has arrived and hands out the frames that are complete now.
+    pub(super) fn feed(&mut self, mut bytes: &[u8], mut on_frame: impl FnMut(Frame)) {
+        while let Some(end) = bytes.iter().position(|&byte| byte == b'\n') {
+            self.append(&bytes[..end]);
+            if let Some(frame) = (!self.too_long).then(|| parse(&self.line)).flatten() {
+                on_frame(frame);
+            }
+            self.line.clear();
+            self.too_long = false;
+            bytes = &bytes[end + 1..];
+        }
+        self.append(bytes);
+    }
+
+    fn append(&mut self, bytes: &[u8]) {
+        self.too_long |= self.line.len() + bytes.len() > LONGEST_LINE;
+        if self.too_long {
+            self.line = Vec::new();
+        } else {
+            self.line.extend_from_slice(bytes);
+        }
+    }
+}
+
+fn parse(line: &[u8]) -> Option<Frame> {
+    let line = str::from_utf8(line).ok()?.strip_suffix(" .")?;
+    let words: Vec<&str> = line.split(' ').collect();
+    match words[..] {
+        ["ready", boot_id, release] => {
+            Some(Frame::Ready { boot_id: boot_id.to_owned(), release: release.to_owned() })
+        }
+        ["done", id, status, stdout, stderr] => Some(Frame::Done {
+            id: id.parse().ok()?,
+            status: status.parse().ok()?,
+            stdout: from_hex(stdout.strip_prefix('o')?)?,
+            stderr: from_hex(stderr.strip_prefix('e')?)?,
+        }),
+        _ => None,
+    }
+}
+
+fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let (pairs, []) = text.as_bytes().as_chunks() else { return None };
+    pairs.iter().map(|&[high, low]| Some(digit(high)? << 4 | digit(low)?)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames(chunks: &[&[u8]]) -> Vec<Frame> {
+        let mut reader = FrameReader::default();
+        let mut frames = Vec::new();
+        for chunk in chunks {
+            reader.feed(chunk, |frame| frames.push(frame));
+        }
+        frames
+    }
+
+    fn done(id: u64, status: i32, stdout: &str, stderr: &str) -> Frame {
+        Frame::Done { id, status, stdout: stdout.into(), stderr: stderr.into() }
+    }
+
+    #[test]
+    fn a_script_travels_on_one_line_whatever_it_holds() {
+        assert_eq!(Request::Run { id: 7, script: "a\n\"b\"" }.line(), "run 7 610a226222\n");
+        assert_eq!(Request::Kill { id: 7 }.line(), "kill 7\n");
+    }
+
+    #[test]
+    fn answers_are_read_however_they_are_cut() {
+        let stream = b"\nready 5f-1 6.1.0-56-amd64 .\n\ndone 1 0 o6869 e .\n\ndone 2 130 o e6e6f .\n";
+        let ready = Frame::Ready { boot_id: "5f-1".into(), release: "6.1.0-56-amd64".into() };
+        let expected = [ready, done(1, 0, "hi", ""), done(2, 130, "", "no")];
+        assert_eq!(frames(&[stream]), expected);
+        let bytes: Vec<&[u8]> = stream.chunks(1).collect();
+        assert_eq!(frames(&bytes), expected);
+    }
+
+    #[test]
+    fn an_answer_cut_short_by_a_reboot_is_passed_over() {
+        let stream: &[u8] = b"\ndone 1 0 o686\nready 5f-2 6.1 .\n\ndone 2 0 o68 e .\n";
+        assert!(matches!(frames(&[stream])[..], [Frame::Ready { .. }, Frame::Done { id: 2, .. }]));
+    }
+
+    #[test]
+    fn nonsense_is_passed_over() {
+        for line in
+            ["done x 0 o e .", "done 1 0 oz1 e .", "done 1 0 o1 e .", "done 1 0 e o .", "ready .", " ."]
+        {
+            assert_eq!(frames(&[line.as_bytes(), b"\n"]), [], "{line}");
+        }
+        assert_eq!(frames(&[b"\xff\xfe .\n"]), []);
+    }
+
+    #[test]
+    fn a_line_without_end_is_not_kept() {
+        let mut reader = FrameReader::default();
+        let chunk = vec![b'x'; 1 << 20];
+        for _ in 0..40 {
+            reader.feed(&chunk, |_| {});
+            assert!(reader.line.capacity() <= 2 * LONGEST_LINE);
+        }
+        let mut answers = Vec::new();
+        reader.feed(b"\ndone 3 0 o e .\n", |frame| answers.push(frame));
+        assert_eq!(answers, [done(3, 0, "", "")]);
+    }
+}

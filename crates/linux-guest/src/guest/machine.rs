@@ -1,0 +1,103 @@
+//! The virtual machine as QEMU's arguments: q35, shared memory, each VF behind its own root port, a console
+//! and the control port. Starts nothing.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::accel::Accel;
+use crate::assets::Assets;
+
+/// `quiet` and no mitigations make an emulated CPU boot faster; a panic reboots, which the host notices.
+const COMMAND_LINE: &str =
+    "console=ttyS0 quiet panic=1 mitigations=off random.trust_cpu=on tsc=reliable no_timer_check";
+
+/// What a guest's machine is made of.
+#[derive(Clone, Debug)]
+pub(super) struct Machine {
+    pub(super) memory_mib: u32,
+    pub(super) cpus: u32,
+    pub(super) shared_memory: bool,
+    pub(super) coldplug: bool,
+    pub(super) vf_sockets: Vec<PathBuf>,
+    pub(super) extra: Vec<OsString>,
+}
+
+impl Machine {
+    /// QEMU's arguments; `folder` holds the console's log and the socket of the control channel.
+    pub(super) fn arguments(&self, assets: &Assets, accel: Accel, folder: &Path) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> = vec!["-nodefaults".into(), "-no-user-config".into()];
+        let mut add = |option: &str, value: OsString| arguments.extend([option.into(), value]);
+        add("-display", "none".into());
+        add("-machine", "q35,memory-backend=ram".into());
+        let share = if self.shared_memory { "on" } else { "off" };
+        let memory = format!("memory-backend-memfd,id=ram,size={}M,share={share}", self.memory_mib);
+        add("-object", memory.into());
+        add("-smp", self.cpus.to_string().into());
+        add("-accel", accel.option().into());
+        add("-cpu", accel.cpu().into());
+        add("-kernel", assets.kernel().into());
+        add("-initrd", assets.initramfs().into());
+        let coldplug = if self.coldplug { "" } else { " softiov.coldplug=off" };
+        add("-append", format!("{COMMAND_LINE}{coldplug}").into());
+        add("-chardev", with_path("file,id=console,append=on,path=", &console_log(folder)));
+        add("-serial", "chardev:console".into());
+        add("-chardev", with_path("socket,id=control,path=", &control_socket(folder)));
+        add("-device", "virtio-serial-pci,id=serial,bus=pcie.0,addr=0x3".into());
+        add("-device", "virtserialport,bus=serial.0,chardev=control,name=softiov.control".into());
+        for (index, socket) in self.vf_sockets.iter().enumerate() {
+            let [port, device] = vf_devices(index, socket);
+            add("-device", port.into());
+            add("-device", device.into());
+        }
+        arguments.extend(self.extra.iter().cloned());
+        arguments
+    }
+}
+
+pub(super) fn console_log(folder: &Path) -> PathBuf {
+    folder.join("console")
+}
+
+pub(super) fn control_socket(folder: &Path) -> PathBuf {
+    folder.join("control")
+}
+
+/// A root port and the VF below it. On the root bus QEMU would show the VF as an integrated endpoint.
+fn vf_devices(index: usize, socket: &Path) -> [String; 2] {
+    let port = json!({
+        "driver": "pcie-root-port", "id": format!("port{index}"), "bus": "pcie.0",
+        "addr": format!("{:#x}", 0x10 + index), "chassis": index + 1,
+    });
+    let device = json!({
+        "driver": "vfio-user-pci", "id": format!("vf{index}"), "bus": format!("port{index}"),
+        "socket": {"path": socket.to_string_lossy(), "type": "unix"},
+    });
+    [port.to_string(), device.to_string()]
+}
+
+/// A path as the last value of a comma-separated option, in which a comma is written twice.
+fn with_path(option: &str, path: &Path) -> OsString {
+    (option.to_owned() + &path.to_string_lossy().replace(',', ",,")).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_vf_sits_below_its_own_root_port() {
+        let [port, device] = vf_devices(1, Path::new("/run/a \"b\".sock"));
+        let port: serde_json::Value = serde_json::from_str(&port).unwrap();
+        let device: serde_json::Value = serde_json::from_str(&device).unwrap();
+        assert_eq!((&port["driver"], &port["addr"]), (&json!("pcie-root-port"), &json!("0x11")));
+        assert_eq!((&device["driver"], &device["bus"]), (&json!("vfio-user-pci"), &port["id"]));
+        assert_eq!(device["socket"], json!({"type": "unix", "path": "/run/a \"b\".sock"}));
+    }
+
+    #[test]
+    fn a_comma_in_a_path_does_not_end_the_option() {
+        assert_eq!(with_path("file,path=", Path::new("/a,b")), "file,path=/a,,b");
+    }
+}

@@ -1,0 +1,117 @@
+//! QEMU as a child process with a folder of its own: started, waited for, and gone when dropped.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::machine;
+
+/// Time for QEMU to start and connect the control channel. It does so before it builds the machine.
+const CONNECT: Duration = Duration::from_secs(30);
+const TAIL_LINES: usize = 40;
+
+/// Why QEMU did not start.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StartError {
+    #[error(transparent)]
+    System(#[from] io::Error),
+    #[error("it ended at once ({status}): {tail}")]
+    Ended { status: ExitStatus, tail: String },
+}
+
+/// QEMU and its files.
+#[derive(Debug)]
+pub(super) struct Process {
+    child: Child,
+    folder: TempDir,
+}
+
+impl Process {
+    /// Starts QEMU with the arguments for the folder it is given; returns its end of the control channel too.
+    pub(super) fn start(
+        mut command: Command,
+        arguments: impl FnOnce(&Path) -> Vec<OsString>,
+    ) -> Result<(Self, UnixStream), StartError> {
+        let folder = tempfile::Builder::new().prefix("softiov-guest-").tempdir()?;
+        let listener = UnixListener::bind(machine::control_socket(folder.path()))?;
+        let errors = File::create(errors_log(folder.path()))?;
+        command.args(arguments(folder.path()));
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn()?;
+        let mut process = Self { child, folder };
+        let accepted = process.accept(&listener);
+        accepted.map(|stream| (process, stream))
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(super) fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    fn accept(&mut self, listener: &UnixListener) -> Result<UnixStream, StartError> {
+        listener.set_nonblocking(true)?;
+        let deadline = Instant::now() + CONNECT;
+        loop {
+            match listener.accept() {
+                Ok((stream, _)) => return Ok(stream.set_nonblocking(false).map(|()| stream)?),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < deadline => {}
+                Err(error) => return Err(error.into()),
+            }
+            if let Some(status) = self.child.try_wait()? {
+                return Err(StartError::Ended { status, tail: self.tail() });
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Waits for QEMU to end; `None` if it does not in time.
+    pub(super) fn wait(&mut self, timeout: Duration) -> Option<ExitStatus> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            match self.child.try_wait() {
+                Ok(None) if Instant::now() < deadline => thread::sleep(Duration::from_millis(5)),
+                Ok(status) => return status,
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// SIGKILL.
+    pub(super) fn kill(&mut self) {
+        // Both fail only for a process that has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// The last lines of the console and of QEMU's errors.
+    pub(super) fn tail(&self) -> String {
+        let folder = self.folder.path();
+        let files = [machine::console_log(folder), errors_log(folder)];
+        files.iter().map(|path| last_lines(&fs::read(path).unwrap_or_default())).collect()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn errors_log(folder: &Path) -> PathBuf {
+    folder.join("errors")
+}
+
+fn last_lines(log: &[u8]) -> String {
+    let log = String::from_utf8_lossy(log);
+    let skip = log.lines().count().saturating_sub(TAIL_LINES);
+    log.lines().skip(skip).map(|line| format!("{}\n", line.trim_end())).collect()
+}
