@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bits;
+pub mod config;
 pub mod descriptor;
 pub mod ids;
 pub mod mac;

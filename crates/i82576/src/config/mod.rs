@@ -1,0 +1,66 @@
+//! The configuration spaces of the 82576, bit for bit as silicon shows them: one of the PF, one of each VF.
+//! Left out: the second port, flash and expansion ROM, VPD; and what the card does when software writes, which
+//! [`pcie::Effects`] announces.
+
+pub mod pf;
+#[cfg(test)]
+mod tests;
+pub mod vf;
+
+use crate::ids;
+use pcie::capability::aer::Aer;
+use pcie::capability::express::Express;
+use pcie::config::{Builder, Identity, Register, offset};
+
+/// Where the MSI-X capability is, in PF and VF.
+pub const MSIX: u8 = 0x70;
+/// Where the PCI Express capability is, in PF and VF.
+pub const EXPRESS: u8 = 0xa0;
+/// Where advanced error reporting is, in PF and VF.
+pub const AER: u16 = 0x100;
+/// Where alternative routing-id interpretation is, in PF and VF.
+pub const ARI: u16 = 0x150;
+
+/// The BAR of table and pending bits.
+pub const MSIX_BAR: u8 = 3;
+/// Offset of the MSI-X table in its BAR.
+pub const MSIX_TABLE: u32 = 0;
+/// Offset of the pending bits in the MSI-X BAR.
+pub const MSIX_PBA: u32 = 0x2000;
+
+/// What the PF says it is.
+#[must_use]
+pub const fn identity() -> Identity {
+    Identity {
+        vendor: ids::VENDOR,
+        device: ids::DEVICE_PF,
+        class: ids::CLASS,
+        revision: ids::REVISION,
+        subsystem_vendor: ids::VENDOR,
+        subsystem: 0,
+    }
+}
+
+/// The scratch bytes that every header has and nothing reads: cache line size and interrupt line.
+#[must_use]
+pub fn scratch(builder: Builder) -> Builder {
+    builder
+        .register(Register::byte(offset::CACHE_LINE, 0).writable(0xff))
+        .register(Register::byte(offset::INTERRUPT_LINE, 0).writable(0xff))
+}
+
+/// 512-byte payload, role-based error reporting, function level reset; 2.5 GT/s x4, L0s and L1; completion
+/// timeout ranges A to D.
+fn express(virtual_function: bool) -> Express {
+    Express {
+        device_capabilities: 0x1000_8cc2,
+        link_capabilities: 0x0003_6c41,
+        link_status: 0x1041,
+        device_capabilities_2: 0x0000_001f,
+        virtual_function,
+    }
+}
+
+fn aer(virtual_function: bool) -> Aer {
+    Aer { severity: 0x0006_2011, correctable_mask: 0x2000, virtual_function }
+}
