@@ -68,6 +68,10 @@ offsets! {
     DTXSWC = 0x3500;
     /// Wrong VM behaviour.
     WVBR = 0x3554;
+    /// TCP flags kept in the first (bits 11:0) and middle (27:16) segments.
+    DTXTCPFLGL = 0x359c;
+    /// TCP flags kept in the last segment.
+    DTXTCPFLGH = 0x35a0;
     /// DMA transmit control.
     DTXCTL = 0x3590;
     /// Rate-limiter select.

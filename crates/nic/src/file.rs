@@ -13,10 +13,17 @@ const WORDS: usize = PF_BAR0_SIZE / 4;
 #[derive(Debug)]
 pub struct RegisterFile {
     words: Box<[u32]>,
-    /// Row number + 1 of each dword offset, 0 where nothing is. Aliases included.
-    rows: Box<[u8]>,
-    /// Canonical offset in dwords of each dword offset.
-    canonical: Box<[u16]>,
+    /// What is at each dword offset, aliases included.
+    places: Box<[Option<Place>]>,
+}
+
+/// A register found at an offset: where its value is kept, and what reads and writes do to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Canonical offset.
+    pub offset: u32,
+    /// Reads and writes.
+    pub access: Access,
 }
 
 impl RegisterFile {
@@ -25,24 +32,18 @@ impl RegisterFile {
     pub fn new() -> Self {
         let mut file = Self {
             words: alloc::vec![0; WORDS].into_boxed_slice(),
-            rows: alloc::vec![0; WORDS].into_boxed_slice(),
-            canonical: alloc::vec![0; WORDS].into_boxed_slice(),
+            places: alloc::vec![None; WORDS].into_boxed_slice(),
         };
-        for (row, number) in table::rows().zip(1u8..) {
-            file.place(row, number);
-        }
+        table::rows().for_each(|row| file.place(row));
         file.reset(true);
         file
     }
 
-    fn place(&mut self, row: &Register, number: u8) {
-        for element in 0..row.count {
-            let home = (row.offset + element * row.stride) as usize / 4;
-            let alias = row.alias.filter(|a| element < a.count);
-            let alias = alias.map(|a| (a.offset + element * a.stride) as usize / 4);
-            for place in [Some(home), alias].into_iter().flatten() {
-                self.rows[place] = number;
-                self.canonical[place] = home as u16;
+    fn place(&mut self, row: &Register) {
+        for (element, offset) in (0..).zip(row.offsets()) {
+            let alias = row.alias.filter(|a| element < a.count).map(|a| a.offset + element * a.stride);
+            for at in [Some(offset), alias].into_iter().flatten() {
+                self.places[at as usize / 4] = Some(Place { offset, access: row.access });
             }
         }
     }
@@ -56,13 +57,19 @@ impl RegisterFile {
         }
     }
 
-    /// The row and canonical offset behind an offset of the PF's BAR0; `None` where nothing is.
+    /// Puts the registers with canonical offsets within `range` back to their reset values.
+    pub fn reset_range(&mut self, range: core::ops::Range<u32>) {
+        for row in table::rows() {
+            for offset in row.offsets().filter(|offset| range.contains(offset)) {
+                self.set(offset, row.reset);
+            }
+        }
+    }
+
+    /// What is at an offset of the PF's BAR0; `None` where nothing is.
     #[must_use]
-    pub fn find(&self, offset: u32) -> Option<(Access, u32)> {
-        let word = offset as usize / 4;
-        let number = *self.rows.get(word)?;
-        let row = table::rows().nth(usize::from(number.checked_sub(1)?))?;
-        Some((row.access, u32::from(self.canonical[word]) * 4))
+    pub fn find(&self, offset: u32) -> Option<Place> {
+        *self.places.get(offset as usize / 4)?
     }
 
     /// The stored value at a canonical offset.
@@ -78,7 +85,7 @@ impl RegisterFile {
         }
     }
 
-    /// Sets and clears bits at a canonical offset.
+    /// Clears and sets bits at a canonical offset.
     pub fn update(&mut self, offset: u32, clear: u32, set: u32) {
         self.set(offset, self.get(offset) & !clear | set);
     }
@@ -97,7 +104,7 @@ impl RegisterFile {
         }
     }
 
-    /// What software reads through `access`: the bits `mask << shift`, and what reading does to them.
+    /// What software reads through `access` of the bits `mask << shift`, and what reading does to them.
     pub fn read(&mut self, access: Access, offset: u32, shift: u32, mask: u32) -> u32 {
         let value = (self.get(offset) >> shift) & mask;
         match access {

@@ -1,7 +1,30 @@
 //! The card: a pure state machine, one folder per stop of a frame.
+//!
+//! A frame comes from the wire ([`uplink`]) or from a transmit [`queue`], is prepared by [`offload`], sent to
+//! whom the [`switch`] says, and ends in receive queues or on the wire; [`interrupt`] and [`moderation`]
+//! decide who hears of it and when. [`mailbox`] and [`function`] are what drivers see of the card.
+//!
+//! Time is an argument, memory and messages go through [`pcie::Bus`], frames through [`Wire`]. Nothing
+//! happens between calls; register accesses change state only, and [`Nic::poll`] does the work.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+pub mod counters;
 pub mod file;
+mod forward;
+mod frame;
+pub mod function;
+pub mod interrupt;
+pub mod mailbox;
+pub mod moderation;
+pub mod offload;
+mod port;
+pub mod queue;
+pub mod switch;
+pub mod uplink;
+
+pub use counters::{Counters, PoolCounters};
+pub use port::{Budget, Config, Nic, Poll};
+pub use uplink::{Unplugged, Wire};

@@ -1,0 +1,325 @@
+//! The journey itself: a frame from the wire or from a transmit queue is prepared, switched, and handed to
+//! pools and wire. Left out: the stops, which are called in order here.
+
+use crate::Nic;
+use crate::frame::{Frame, HEADROOM};
+use crate::offload::headers::Headers;
+use crate::offload::segment::{FlagMasks, Segmenter};
+use crate::offload::{receive, transmit};
+use crate::queue::receive::{Description, Missed};
+use crate::queue::transmit::{Invalid, Packet, Taken};
+use crate::switch::{self, Source};
+use crate::uplink::{self, Wire};
+use alloc::boxed::Box;
+use alloc::vec;
+use i82576::bits::{mrqc, rxcsum};
+use i82576::descriptor::rx::status;
+use i82576::ids::{FCS, MAX_FRAME, MIN_FRAME};
+use i82576::register::{self as r, rx, rx_block, vf_stats};
+use i82576::{MacAddress, Queue, VfIndex};
+use pcie::Bus;
+
+/// The largest packet a queue may hand over: 256 KB is what PAYLEN can say, with room for headers.
+const MAX_PACKET: usize = 260 * 1024;
+/// The most segments one packet is cut into: 64 KB at the smallest MSS that Linux allows (48) is 1,366.
+const MAX_SEGMENTS: u32 = 2048;
+
+/// Where frames are while they pass through.
+#[derive(Debug, Default)]
+pub(crate) struct Staging {
+    packet: Box<[u8]>,
+    frame: Box<[u8]>,
+}
+
+impl Staging {
+    pub(crate) fn new() -> Self {
+        Self {
+            packet: vec![0; HEADROOM + MAX_PACKET].into_boxed_slice(),
+            frame: vec![0; HEADROOM + MAX_FRAME].into_boxed_slice(),
+        }
+    }
+}
+
+impl Nic {
+    /// Takes one frame from the wire; answers whether there was one.
+    pub(crate) fn forward_from_wire<B: Bus, W: Wire>(&mut self, bus: &mut B, wire: &mut W) -> bool {
+        let mut staging = core::mem::take(&mut self.staging.frame);
+        let received = wire.receive(&mut staging[HEADROOM..]);
+        if let Some(length) = received.filter(|_| self.link && self.receives()) {
+            let length = length.min(MAX_FRAME - FCS);
+            let padded = pad(&mut staging[HEADROOM..], length);
+            if let Some(mut frame) = Frame::new(&mut staging[..HEADROOM + padded]) {
+                uplink::count_received(&mut self.file, frame.addresses().0, padded);
+                frame.take_tag();
+                self.switch(Source::Wire, &mut frame, bus, wire);
+            }
+        }
+        self.staging.frame = staging;
+        received.is_some()
+    }
+
+    /// Takes one packet from a transmit queue; answers how many frames it made, at least 1, or `None` if there
+    /// was no packet.
+    pub(crate) fn forward_from_queue<B: Bus, W: Wire>(
+        &mut self,
+        queue: Queue,
+        bus: &mut B,
+        wire: &mut W,
+    ) -> Option<usize> {
+        let mut staging = core::mem::take(&mut self.staging);
+        let function = self.owners.of_queue(queue);
+        let place = &mut staging.packet[HEADROOM..];
+        let taken = self.tx[queue.index()].take(&mut self.file, function, bus, place);
+        let frames = match taken {
+            Taken::Nothing => None,
+            Taken::Dropped(why) => {
+                let counters = &mut self.counters[usize::from(queue.pool())];
+                match why {
+                    Invalid::Fault => counters.dma_faults += 1,
+                    Invalid::Size | Invalid::Type => counters.tx_invalid += 1,
+                }
+                Some(1)
+            }
+            Taken::Packet(packet) if packet.first.segment => {
+                Some(self.segment(queue.pool(), &packet, &mut staging, bus, wire))
+            }
+            Taken::Packet(packet) => {
+                self.send_whole(queue.pool(), &packet, &mut staging.packet, bus, wire);
+                Some(1)
+            }
+        };
+        self.staging = staging;
+        frames
+    }
+
+    /// A packet that is one frame.
+    fn send_whole<B: Bus, W: Wire>(
+        &mut self,
+        pool: u8,
+        packet: &Packet,
+        staging: &mut [u8],
+        bus: &mut B,
+        wire: &mut W,
+    ) {
+        if packet.length > MAX_FRAME - FCS {
+            self.counters[usize::from(pool)].tx_invalid += 1;
+            return;
+        }
+        let place = &mut staging[HEADROOM..];
+        // A checksum request that does not fit the frame leaves it as the sender made it.
+        if transmit::insert(&mut place[..packet.length], &packet.first, &packet.context).is_err() {
+            self.counters[usize::from(pool)].tx_invalid += 1;
+        }
+        let length = pad(place, packet.length);
+        self.send(pool, packet, &mut staging[..HEADROOM + length], bus, wire);
+    }
+
+    /// A packet that is cut into frames; answers how many.
+    fn segment<B: Bus, W: Wire>(
+        &mut self,
+        pool: u8,
+        packet: &Packet,
+        staging: &mut Staging,
+        bus: &mut B,
+        wire: &mut W,
+    ) -> usize {
+        let bytes = &staging.packet[HEADROOM..HEADROOM + packet.length];
+        let masks = FlagMasks::from_registers(self.file.get(r::DTXTCPFLGL), self.file.get(r::DTXTCPFLGH));
+        let segmenter = Segmenter::new(bytes, &packet.first, &packet.context, masks);
+        let fits = |s: &Segmenter<'_>| s.longest() <= MAX_FRAME - FCS && s.count() <= MAX_SEGMENTS;
+        let Some(mut segmenter) = segmenter.ok().filter(fits) else {
+            self.counters[usize::from(pool)].tx_invalid += 1;
+            return 1;
+        };
+        self.file.count(r::TSCTC, 1);
+        let mut frames = 0;
+        while let Some(length) = segmenter.write_next(&mut staging.frame[HEADROOM..]) {
+            let length = pad(&mut staging.frame[HEADROOM..], length);
+            self.send(pool, packet, &mut staging.frame[..HEADROOM + length], bus, wire);
+            frames += 1;
+        }
+        frames.max(1)
+    }
+
+    /// A finished frame of a pool: its tag is settled, then it is switched.
+    fn send<B: Bus, W: Wire>(
+        &mut self,
+        pool: u8,
+        packet: &Packet,
+        staging: &mut [u8],
+        bus: &mut B,
+        wire: &mut W,
+    ) {
+        let Some(mut frame) = Frame::new(staging) else {
+            self.counters[usize::from(pool)].tx_invalid += 1;
+            return;
+        };
+        if packet.first.insert_vlan {
+            frame.tag = Some(packet.context.vlan_tag);
+        } else {
+            frame.take_tag();
+        }
+        frame.tag = self.tables.transmit_tag(pool, frame.tag);
+        self.switch(Source::Pool(pool), &mut frame, bus, wire);
+    }
+
+    /// Asks the switch and hands the frame to everybody it names.
+    fn switch<B: Bus, W: Wire>(&mut self, source: Source, frame: &mut Frame<'_>, bus: &mut B, wire: &mut W) {
+        let (dst, src) = frame.addresses();
+        let length = frame.tagged().len();
+        let decision = self.tables.decide(&switch::Frame { dst, src, vlan: frame.tag, length, source });
+        if let (Source::Pool(pool), Some(_)) = (source, decision.dropped) {
+            self.counters[usize::from(pool)].tx_blocked += 1;
+            return;
+        }
+        if decision.pools != 0 {
+            let headers = Headers::parse(frame.untagged());
+            let mut described = self.describe(frame.untagged(), &headers);
+            described.header_length = headers.header_length;
+            let mut pools = decision.pools;
+            while pools != 0 {
+                let pool = pools.trailing_zeros() as u8;
+                pools &= pools - 1;
+                self.deliver(pool, source, frame, &described, decision.replicated, bus);
+            }
+        }
+        let sent = decision.wire && self.link && wire.transmit(frame.tagged());
+        if sent {
+            uplink::count_sent(&mut self.file, dst, length);
+        }
+        if let Source::Pool(pool) = source {
+            self.count_sent(pool, length, decision.pools != 0, sent);
+        }
+    }
+
+    /// What the receive descriptor will say about a frame's contents.
+    fn describe(&self, frame: &[u8], headers: &Headers) -> Description {
+        let control = self.file.get(r::RXCSUM);
+        let found = receive::classify(frame, headers, control);
+        let rss = match self.file.get(r::MRQC) & mrqc::MODE_MASK {
+            mrqc::RSS | mrqc::VMDQ_RSS if control & rxcsum::PCSD != 0 => {
+                let hash = self.rss.hash(frame, headers);
+                (hash.rss_type, hash.value)
+            }
+            _ => (0, 0),
+        };
+        Description { rss, packet_type: found.packet_type, status: found.status, ..Description::default() }
+    }
+
+    /// Puts a frame into the pool's queue, as the pool likes its tags.
+    fn deliver<B: Bus>(
+        &mut self,
+        pool: u8,
+        source: Source,
+        frame: &mut Frame<'_>,
+        described: &Description,
+        replicated: bool,
+        bus: &mut B,
+    ) {
+        let options = self.tables.pool_options(pool, replicated);
+        let mut described = *described;
+        let (dst, _) = frame.addresses();
+        let queue = self.queue_of(pool, options.rss, described.rss.1);
+        let function = self.owners.of_queue(queue);
+        let bytes = match frame.tag {
+            Some(tag) if options.strip_vlan => {
+                described.vlan_tag = tag;
+                described.status |= status::VP;
+                frame.untagged()
+            }
+            Some(_) if described.header_length > 0 => {
+                described.header_length += HEADROOM;
+                frame.tagged()
+            }
+            _ => frame.tagged(),
+        };
+        if !self.masters().may_master(function) || !self.receives() {
+            self.counters[usize::from(pool)].rx_disabled += 1;
+            return;
+        }
+        let length = bytes.len();
+        self.rx_touched |= 1 << queue.get();
+        let outcome = self.rx[queue.index()].deliver(&mut self.file, function, bus, bytes, &described);
+        self.count_received(pool, queue, dst, length, source, outcome);
+    }
+
+    /// The queue of a pool, or among all of them when there are no pools.
+    fn queue_of(&self, pool: u8, rss: bool, hash: u32) -> Queue {
+        let entry = if rss { self.rss.redirect(hash) } else { 0 };
+        let index = match self.file.get(r::MRQC) & mrqc::MODE_MASK {
+            mrqc::VMDQ | mrqc::VMDQ_RSS => pool + 8 * (entry & 1),
+            _ => entry,
+        };
+        Queue::new(index & 0xf).unwrap_or(FIRST_QUEUE)
+    }
+
+    fn count_received(
+        &mut self,
+        pool: u8,
+        queue: Queue,
+        dst: MacAddress,
+        length: usize,
+        source: Source,
+        outcome: Result<(), Missed>,
+    ) {
+        let counters = &mut self.counters[usize::from(pool)];
+        match outcome {
+            Ok(()) => {
+                counters.rx_packets += 1;
+                counters.rx_bytes += length as u64;
+                counters.rx_broadcast += u64::from(dst.is_broadcast());
+                counters.rx_multicast += u64::from(dst.is_group() && !dst.is_broadcast());
+                let loopback = source != Source::Wire;
+                self.count_vf(pool, length, (vf_stats::VFGPRC, vf_stats::VFGORC));
+                if loopback {
+                    self.count_vf(pool, length, (vf_stats::VFGPRLBC, vf_stats::VFGORLBC));
+                }
+                if dst.is_group()
+                    && let Some(vf) = VfIndex::new(pool)
+                {
+                    self.file.count(r::vf_block(vf) + vf_stats::VFMPRC, 1);
+                }
+            }
+            Err(Missed::Disabled) => counters.rx_disabled += 1,
+            Err(Missed::Fault) => counters.dma_faults += 1,
+            Err(Missed::NoDescriptors) => {
+                counters.rx_no_descriptors += 1;
+                self.file.count(rx_block(queue) + rx::RQDPC, 1);
+                self.file.count(r::RNBC, 1);
+            }
+        }
+    }
+
+    fn count_sent(&mut self, pool: u8, length: usize, local: bool, wire: bool) {
+        let counters = &mut self.counters[usize::from(pool)];
+        counters.tx_packets += 1;
+        counters.tx_bytes += length as u64;
+        counters.tx_unclaimed += u64::from(!local && !wire);
+        self.count_vf(pool, length, (vf_stats::VFGPTC, vf_stats::VFGOTC));
+        if local {
+            self.count_vf(pool, length, (vf_stats::VFGPTLBC, vf_stats::VFGOTLBC));
+        }
+    }
+
+    /// Counts a frame in a VF's packet and octet registers; octets include the frame check sequence.
+    fn count_vf(&mut self, pool: u8, length: usize, (packets, octets): (u32, u32)) {
+        if let Some(vf) = VfIndex::new(pool).filter(|vf| vf.get() < self.owners.vfs) {
+            self.file.count(r::vf_block(vf) + packets, 1);
+            self.file.count(r::vf_block(vf) + octets, (length + FCS) as u32);
+        }
+    }
+}
+
+const FIRST_QUEUE: Queue = match Queue::new(0) {
+    Some(queue) => queue,
+    None => panic!(),
+};
+
+/// Pads a frame with zeros to the shortest that Ethernet knows; answers its length then.
+fn pad(bytes: &mut [u8], length: usize) -> usize {
+    let padded = length.max(MIN_FRAME).min(bytes.len());
+    if length < padded {
+        bytes[length..padded].fill(0);
+    }
+    padded
+}

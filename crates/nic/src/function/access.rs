@@ -1,0 +1,55 @@
+//! Accesses of any width and alignment, cut into the dwords that registers are. A narrow write to a plain
+//! register changes just its bytes; elsewhere the other bytes count as zeros, which set and clear nothing.
+
+use crate::Nic;
+use i82576::table::Access;
+use i82576::{Time, VfIndex, window};
+use pcie::Function;
+
+impl Nic {
+    /// Reads bytes of a function's BAR0; beyond its end they are zero.
+    pub fn read_bytes(&mut self, function: Function, offset: u64, into: &mut [u8], now: Time) {
+        for_each_dword(offset, into.len(), |dword, lane, range| {
+            let bytes = self.read(function, dword, now).to_le_bytes();
+            into[range.clone()].copy_from_slice(&bytes[lane..lane + range.len()]);
+        });
+    }
+
+    /// Writes bytes of a function's BAR0.
+    pub fn write_bytes(&mut self, function: Function, offset: u64, from: &[u8], now: Time) {
+        for_each_dword(offset, from.len(), |dword, lane, range| {
+            let mut bytes = if range.len() == 4 { [0; 4] } else { self.kept(function, dword).to_le_bytes() };
+            bytes[lane..lane + range.len()].copy_from_slice(&from[range]);
+            self.write(function, dword, u32::from_le_bytes(bytes), now);
+        });
+    }
+
+    /// What a write of other bytes must leave in a dword: the stored value, if storing is all it does.
+    fn kept(&self, function: Function, offset: u32) -> u32 {
+        let (access, at) = match function {
+            Function::Pf => match self.file.find(offset) {
+                Some(place) => (place.access, place.offset),
+                None => return 0,
+            },
+            Function::Vf(n) => match VfIndex::new(n).and_then(|vf| window::resolve(vf, offset)) {
+                Some(slot) if slot.shift == 0 => (slot.access, slot.offset),
+                _ => return 0,
+            },
+        };
+        if matches!(access, Access::Rw(_)) { self.file.get(at) } else { 0 }
+    }
+}
+
+/// Calls `each` with the offset of every dword that `length` bytes at `offset` touch, the first byte lane,
+/// and the range of the caller's bytes. Dwords beyond 32-bit offsets are left out.
+fn for_each_dword(offset: u64, length: usize, mut each: impl FnMut(u32, usize, core::ops::Range<usize>)) {
+    let mut done = 0;
+    while done < length {
+        let Some(at) = offset.checked_add(done as u64) else { return };
+        let Ok(dword) = u32::try_from(at & !3) else { return };
+        let lane = (at & 3) as usize;
+        let count = (4 - lane).min(length - done);
+        each(dword, lane, done..done + count);
+        done += count;
+    }
+}

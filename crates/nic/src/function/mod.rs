@@ -1,0 +1,35 @@
+//! What each function's BAR0 shows, and what reading and writing it sets off. Plain registers are done by the
+//! file; what follows here is the list of those that are more.
+//!
+//! Left out: the effects themselves, which belong to the stop of the frame that has them.
+
+pub mod access;
+pub mod pf;
+pub mod reset;
+pub mod vf;
+
+use crate::Nic;
+use i82576::{Time, VfIndex};
+use pcie::Function;
+
+impl Nic {
+    /// Reads the register at a dword-aligned byte offset of a function's BAR0; zero where nothing is.
+    pub fn read(&mut self, function: Function, offset: u32, now: Time) -> u32 {
+        match function {
+            Function::Pf => self.pf_read(offset, now),
+            Function::Vf(n) => VfIndex::new(n).map_or(0, |vf| self.vf_read(vf, offset, now)),
+        }
+    }
+
+    /// Writes the register at a dword-aligned byte offset of a function's BAR0.
+    pub fn write(&mut self, function: Function, offset: u32, value: u32, now: Time) {
+        match function {
+            Function::Pf => self.pf_write(offset, value, now),
+            Function::Vf(n) => {
+                if let Some(vf) = VfIndex::new(n) {
+                    self.vf_write(vf, offset, value, now);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The PF's registers, as far as they are more than their row in the table.
+
+use crate::offload::rss::Rss;
+use crate::switch::Tables;
+use crate::{Nic, mailbox};
+use i82576::bits::{ctrl, ctrl_ext, status};
+use i82576::register::{self as r, vf_stats};
+use i82576::table::Access;
+use i82576::{Time, Vector, VfIndex, ids};
+
+/// A PF register that belongs to one VF.
+enum PerVf {
+    P2vMailbox,
+    Control,
+    /// The VF's own interrupt registers, at this offset of its BAR.
+    Interrupt(u32),
+}
+
+impl Nic {
+    pub(super) fn pf_read(&mut self, offset: u32, now: Time) -> u32 {
+        match per_vf(offset) {
+            Some((vf, PerVf::P2vMailbox)) => return mailbox::pf_reads(&self.file, vf),
+            Some((vf, PerVf::Interrupt(at))) => return self.vf_read(vf, at, now),
+            Some((_, PerVf::Control)) | None => {}
+        }
+        let Some(place) = self.file.find(offset) else { return 0 };
+        match place.offset {
+            r::STATUS => self.status(self.link),
+            r::IMC => self.file.get(r::IMS),
+            r::EIMC => self.file.get(r::EIMS),
+            r::SWSM => {
+                let before = self.file.get(r::SWSM);
+                self.file.set(r::SWSM, before | 1);
+                before
+            }
+            r::GORCH | r::GOTCH | r::TORH | r::TOTH => {
+                let high = self.file.get(place.offset);
+                self.file.set(place.offset - 4, 0);
+                self.file.set(place.offset, 0);
+                high
+            }
+            _ => self.read_place(place.access, place.offset, 0, u32::MAX, now),
+        }
+    }
+
+    pub(super) fn pf_write(&mut self, offset: u32, value: u32, now: Time) {
+        match per_vf(offset) {
+            Some((vf, PerVf::P2vMailbox)) => {
+                return mailbox::pf_writes(&mut self.file, &mut self.interrupts, vf, value);
+            }
+            Some((vf, PerVf::Control)) => return self.vf_control(vf, value),
+            Some((vf, PerVf::Interrupt(at))) => return self.vf_write(vf, at, value, now),
+            None => {}
+        }
+        let Some(place) = self.file.find(offset) else { return };
+        match place.offset {
+            r::CTRL if value & ctrl::RST != 0 => self.reset_port(),
+            r::ICS => self.interrupts.raise_other(&mut self.file, value),
+            r::IMS => {
+                self.file.update(r::IMS, 0, value);
+                self.interrupts.raise_other(&mut self.file, 0);
+            }
+            r::IMC => self.file.update(r::IMS, value, 0),
+            _ => self.write_place(place.access, place.offset, 0, u32::MAX, value, now),
+        }
+        if place.offset == r::CTRL_EXT && value & ctrl_ext::PFRSTD != 0 {
+            mailbox::pf_reset_done(&mut self.file);
+        }
+    }
+
+    /// STATUS as a function sees it whose link is `up`.
+    pub(super) fn status(&self, up: bool) -> u32 {
+        let mut value = status::FD | status::SPEED_1000 | status::LAN_INIT_DONE | status::PHYRA;
+        if up {
+            value |= status::LU;
+        }
+        if self.owners.vfs > 0 {
+            value |= status::IOV | u32::from(self.owners.vfs & 0xf) << status::NUM_VFS_SHIFT;
+        }
+        if self.file.get(r::CTRL) & ctrl::GIO_MASTER_DISABLE == 0 {
+            value |= status::GIO_MASTER;
+        }
+        value
+    }
+
+    /// What reading bits of the file does, for PF and VF alike.
+    pub(super) fn read_place(
+        &mut self,
+        access: Access,
+        offset: u32,
+        shift: u32,
+        mask: u32,
+        now: Time,
+    ) -> u32 {
+        let value = self.file.read(access, offset, shift, mask);
+        match offset {
+            r::EICR => self.interrupts.acknowledge(&mut self.file, value << shift),
+            r::ICR => self.file.set(r::ICR, 0),
+            _ => {}
+        }
+        match throttle_of(offset) {
+            Some(vector) => value | self.throttle.counter(vector, now),
+            None => value,
+        }
+    }
+
+    /// What writing bits of the file sets off, for PF and VF alike.
+    pub(super) fn write_place(
+        &mut self,
+        access: Access,
+        offset: u32,
+        shift: u32,
+        mask: u32,
+        value: u32,
+        now: Time,
+    ) {
+        let bits = (value & mask) << shift;
+        match offset {
+            r::EICS => self.interrupts.raise(&mut self.file, bits),
+            r::EIMC => self.file.update(r::EIMS, bits, 0),
+            r::EICR => self.interrupts.acknowledge(&mut self.file, bits),
+            _ => self.file.write(access, offset, shift, mask, value),
+        }
+        if offset == r::EIMS {
+            self.interrupts.unmasked(&mut self.file, bits);
+        }
+        if let Some(vector) = throttle_of(offset) {
+            self.throttle.written(vector, value, now);
+        }
+        self.tables_stale |= Tables::affected_by(offset) || Rss::affected_by(offset);
+        self.queue_written(offset);
+    }
+}
+
+fn throttle_of(offset: u32) -> Option<Vector> {
+    let first = 0x1680;
+    let index = offset.checked_sub(first)? / 4;
+    Vector::new(u8::try_from(index).ok()?).filter(|_| offset < first + 4 * ids::VECTORS as u32)
+}
+
+/// The PF registers that belong to one VF and are more than plain.
+fn per_vf(offset: u32) -> Option<(VfIndex, PerVf)> {
+    if let Some(index) = offset.checked_sub(0x0c00).filter(|o| *o < 0x20) {
+        return Some((VfIndex::new((index / 4) as u8)?, PerVf::P2vMailbox));
+    }
+    let index = offset.checked_sub(0x1_0000).filter(|o| *o < 0x800)?;
+    let vf = VfIndex::new((index >> 8) as u8)?;
+    Some(match index & 0xff {
+        vf_stats::VTCTRL => (vf, PerVf::Control),
+        at @ 0x20..=0x30 => (vf, PerVf::Interrupt(r::vf::VTEICS + (at & !3) - 0x20)),
+        0x80 => (vf, PerVf::Interrupt(r::vf::VTEICR)),
+        _ => return None,
+    })
+}

@@ -1,0 +1,65 @@
+//! The resets: what each clears, what it keeps, and who is told. Nothing is in flight when one is asked for,
+//! because the card moves frames only while it is polled.
+
+use crate::interrupt::ALL_VECTORS;
+use crate::{Nic, mailbox};
+use i82576::register::{self as r, rx_block, tx_block};
+use i82576::{Vector, VfIndex};
+use pcie::Function;
+
+impl Nic {
+    /// Function-level reset. Of the PF: everything but what the NVM gives. Of a VF: as by its CTRL.RST.
+    pub fn reset_function(&mut self, function: Function) {
+        match function {
+            Function::Pf => self.reset_port(),
+            Function::Vf(n) => {
+                if let Some(vf) = VfIndex::new(n) {
+                    self.reset_vf(vf);
+                }
+            }
+        }
+    }
+
+    /// CTRL.RST of the PF: registers go to their defaults but for EITR and packet buffer sizes, and every VF
+    /// sees RSTI until the PF says that it is done.
+    pub(super) fn reset_port(&mut self) {
+        self.interrupts.reset(&mut self.file, ALL_VECTORS);
+        self.file.reset(false);
+        self.load_address();
+        self.restart_queues();
+        self.tables_stale = true;
+    }
+
+    /// VFLR, VTCTRL.RST or the VF's own CTRL.RST. The facts that a next owner could inherit, such as buffer
+    /// sizes and write-back addresses, are cleared too, though silicon keeps some of them.
+    pub(crate) fn reset_vf(&mut self, vf: VfIndex) {
+        let vectors = i82576::window::VECTOR_BITS << vf.first_vector();
+        self.interrupts.reset(&mut self.file, vectors);
+        for local in 0..i82576::ids::VF_VECTORS as u8 {
+            if let Some(vector) = Vector::new(vf.first_vector() + local) {
+                self.file.set(r::eitr(vector), 0);
+                self.throttle.reset(vector);
+            }
+        }
+        self.file.set(r::vtivar(vf), 0);
+        self.file.set(r::vtivar_misc(vf), 0);
+        for queue in [vf.queue(0), vf.queue(1)] {
+            self.file.reset_range(rx_block(queue)..rx_block(queue) + 0x40);
+            self.file.reset_range(tx_block(queue)..tx_block(queue) + 0x40);
+            self.rx[queue.index()].restart(&self.file);
+            self.tx[queue.index()].restart(&self.file);
+        }
+        for gate in [r::VFRE, r::VFTE] {
+            self.file.update(gate, vf.bit(), 0);
+        }
+        self.tables_stale = true;
+        mailbox::vf_reset(&mut self.file, &mut self.interrupts, vf);
+    }
+
+    /// Every queue forgets what it has fetched.
+    pub(super) fn restart_queues(&mut self) {
+        self.rx.iter_mut().for_each(|queue| queue.restart(&self.file));
+        self.tx.iter_mut().for_each(|queue| queue.restart(&self.file));
+        self.tx_ready = u16::MAX;
+    }
+}

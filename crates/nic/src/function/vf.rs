@@ -1,0 +1,38 @@
+//! A VF's registers: the window onto the PF's file, and the two registers that are more than that.
+
+use crate::{Nic, mailbox};
+use i82576::bits::ctrl;
+use i82576::register::vf as at;
+use i82576::{Time, VfIndex, window};
+
+impl Nic {
+    pub(super) fn vf_read(&mut self, vf: VfIndex, offset: u32, now: Time) -> u32 {
+        match offset & !3 {
+            at::STATUS => self.status(self.vf_link(vf)),
+            at::V2PMAILBOX => mailbox::vf_reads(&mut self.file, vf),
+            offset => match window::resolve(vf, offset) {
+                Some(slot) => self.read_place(slot.access, slot.offset, slot.shift, slot.mask, now),
+                None => 0,
+            },
+        }
+    }
+
+    pub(super) fn vf_write(&mut self, vf: VfIndex, offset: u32, value: u32, now: Time) {
+        match offset & !3 {
+            at::CTRL => self.vf_control(vf, value),
+            at::V2PMAILBOX => mailbox::vf_writes(&mut self.file, &mut self.interrupts, vf, value),
+            offset => {
+                if let Some(slot) = window::resolve(vf, offset) {
+                    self.write_place(slot.access, slot.offset, slot.shift, slot.mask, value, now);
+                }
+            }
+        }
+    }
+
+    /// VTCTRL: written by the VF itself or by the PF.
+    pub(super) fn vf_control(&mut self, vf: VfIndex, value: u32) {
+        if value & ctrl::RST != 0 {
+            self.reset_vf(vf);
+        }
+    }
+}

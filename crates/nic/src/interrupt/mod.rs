@@ -1,0 +1,220 @@
+//! Interrupt causes and vectors: which event sets which bit of EICR, and when that bit becomes an MSI-X
+//! message in the name of the function that owns the vector.
+//!
+//! Left out: throttling (`moderation`), and the vector table with its mask bits, which is kept where the
+//! message arrives. MSI and INTx forms of the PF are not offered.
+
+use crate::file::RegisterFile;
+use crate::moderation::Throttle;
+use i82576::bits::{gpie, icr, ivar};
+use i82576::register as r;
+use i82576::{Queue, Time, Vector, VfIndex};
+use pcie::{Bus, Function};
+
+/// The direction of a queue, as IVAR tells them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Receive.
+    Rx,
+    /// Transmit.
+    Tx,
+}
+
+/// Vectors that have something to say and have not said it yet.
+#[derive(Debug, Default)]
+pub struct Interrupts {
+    /// EICR bits that were set, or unmasked, since their last message.
+    unsent: u32,
+}
+
+/// Every vector's bit.
+pub const ALL_VECTORS: u32 = (1 << i82576::ids::VECTORS) - 1;
+
+impl Interrupts {
+    /// Sets the cause bits of vectors in EICR.
+    pub fn raise(&mut self, file: &mut RegisterFile, bits: u32) {
+        let bits = bits & ALL_VECTORS;
+        file.update(r::EICR, 0, bits);
+        self.unsent |= bits;
+    }
+
+    /// An event of a queue: a descriptor was written back.
+    pub fn raise_queue(&mut self, file: &mut RegisterFile, queue: Queue, direction: Direction, vfs: u8) {
+        if let Some(vector) = queue_vector(file, queue, direction, vfs) {
+            self.raise(file, vector.bit());
+        }
+    }
+
+    /// A mailbox event for a VF.
+    pub fn raise_mailbox(&mut self, file: &mut RegisterFile, vf: VfIndex) {
+        let entry = file.get(r::vtivar_misc(vf)).to_le_bytes()[0];
+        if let Some(vector) = vf_entry(vf, entry) {
+            self.raise(file, vector.bit());
+        }
+    }
+
+    /// Causes of the PF that are not a queue's: bits of ICR, led to the vector in IVAR_MISC.
+    pub fn raise_other(&mut self, file: &mut RegisterFile, causes: u32) {
+        file.update(r::ICR, 0, causes);
+        if file.get(r::ICR) & file.get(r::IMS) == 0 {
+            return;
+        }
+        file.update(r::ICR, 0, icr::INTA);
+        let entry = file.get(r::IVAR_MISC).to_le_bytes()[1];
+        if let Some(vector) = pf_entry(entry) {
+            self.raise(file, vector.bit());
+        }
+    }
+
+    /// Mask bits were set: causes that were waiting behind them fire now.
+    pub fn unmasked(&mut self, file: &mut RegisterFile, bits: u32) {
+        self.unsent |= file.get(r::EICR) & bits & ALL_VECTORS;
+    }
+
+    /// EICR was read, or written with ones: the bits go, and EIAM masks their vectors.
+    pub fn acknowledge(&mut self, file: &mut RegisterFile, bits: u32) {
+        let automask = bits & file.get(r::EICR) & file.get(r::EIAM);
+        file.update(r::EICR, bits, 0);
+        file.update(r::EIMS, automask, 0);
+        self.unsent &= !bits;
+    }
+
+    /// Forgets vectors: their function was reset.
+    pub fn reset(&mut self, file: &mut RegisterFile, bits: u32) {
+        for register in [r::EICR, r::EIMS, r::EIAC, r::EIAM] {
+            file.update(register, bits, 0);
+        }
+        self.unsent &= !bits;
+    }
+
+    /// Sends every message that is due and answers when the next throttled one will be.
+    pub fn send<B: Bus>(
+        &mut self,
+        file: &mut RegisterFile,
+        throttle: &mut Throttle,
+        owners: &Owners,
+        now: Time,
+        bus: &mut B,
+    ) -> Option<Time> {
+        let mut due = self.unsent & file.get(r::EICR) & file.get(r::EIMS);
+        let mut deadline: Option<Time> = None;
+        while let Some(vector) = Vector::new(due.trailing_zeros() as u8) {
+            due &= !vector.bit();
+            let silent_until = throttle.silent_until(vector);
+            if silent_until > now {
+                deadline = Some(deadline.map_or(silent_until, |d| d.min(silent_until)));
+                continue;
+            }
+            let (function, local) = owners.of(vector);
+            if !owners.may_master(function) {
+                continue;
+            }
+            throttle.fired(vector, file.get(r::eitr(vector)), now);
+            self.sent(file, vector, function);
+            bus.msix(function, local);
+        }
+        deadline
+    }
+
+    /// What sending does to the registers: EIAC clears the cause, EIAM masks the vector.
+    fn sent(&mut self, file: &mut RegisterFile, vector: Vector, function: Function) {
+        let automask = function != Function::Pf || file.get(r::GPIE) & gpie::EIAME != 0;
+        file.update(r::EICR, vector.bit() & file.get(r::EIAC), 0);
+        if automask {
+            file.update(r::EIMS, vector.bit() & file.get(r::EIAM), 0);
+        }
+        self.unsent &= !vector.bit();
+    }
+}
+
+/// Which function a vector and a queue belong to, and which functions may master the bus.
+#[derive(Debug, Clone, Copy)]
+pub struct Owners {
+    /// VFs that exist.
+    pub vfs: u8,
+    /// Bus master enable: bit 0 the PF, bit n + 1 VF n.
+    pub masters: u16,
+}
+
+impl Owners {
+    /// The function that owns a vector, and its number there: VF n has vectors 22-3n to 24-3n.
+    #[must_use]
+    pub fn of(&self, vector: Vector) -> (Function, u16) {
+        let from_top = 24 - vector.get();
+        let vf = from_top / 3;
+        if vf < self.vfs {
+            (Function::Vf(vf), u16::from(2 - from_top % 3))
+        } else {
+            (Function::Pf, u16::from(vector.get()))
+        }
+    }
+
+    /// The function whose name the queue's memory requests carry.
+    #[must_use]
+    pub fn of_queue(&self, queue: Queue) -> Function {
+        if queue.pool() < self.vfs { Function::Vf(queue.pool()) } else { Function::Pf }
+    }
+
+    /// Whether the function may use the bus at all.
+    #[must_use]
+    pub fn may_master(&self, function: Function) -> bool {
+        self.masters & master_bit(function) != 0
+    }
+}
+
+/// A function's bit in [`Owners::masters`].
+#[must_use]
+pub fn master_bit(function: Function) -> u16 {
+    match function {
+        Function::Pf => 1,
+        Function::Vf(n) => 2 << n.min(7),
+    }
+}
+
+/// The vector that an IVAR entry of the PF names.
+fn pf_entry(entry: u8) -> Option<Vector> {
+    (entry & ivar::VALID != 0).then(|| Vector::new(entry & ivar::VECTOR)).flatten()
+}
+
+/// The vector that a VTIVAR entry names. Vector 3 does not exist: it would be the neighbour's.
+fn vf_entry(vf: VfIndex, entry: u8) -> Option<Vector> {
+    let local = entry & ivar::VF_VECTOR;
+    if entry & ivar::VALID == 0 || usize::from(local) >= i82576::ids::VF_VECTORS {
+        return None;
+    }
+    Vector::new(vf.first_vector() + local)
+}
+
+fn queue_vector(file: &RegisterFile, queue: Queue, direction: Direction, vfs: u8) -> Option<Vector> {
+    let byte = usize::from(queue.in_pool()) * 2 + usize::from(direction == Direction::Tx);
+    match VfIndex::new(queue.pool()).filter(|vf| vf.get() < vfs) {
+        Some(vf) => vf_entry(vf, file.get(r::vtivar(vf)).to_le_bytes()[byte]),
+        None => pf_entry(file.get(r::ivar(u32::from(queue.pool()))).to_le_bytes()[byte]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Owners, vf_entry};
+    use i82576::{Vector, VfIndex};
+    use pcie::Function;
+
+    #[test]
+    fn vectors_belong_to_vfs_from_the_top() {
+        let owners = Owners { vfs: 7, masters: 0 };
+        let of = |n| owners.of(Vector::new(n).unwrap());
+        assert_eq!(of(22), (Function::Vf(0), 0));
+        assert_eq!(of(24), (Function::Vf(0), 2));
+        assert_eq!(of(4), (Function::Vf(6), 0));
+        assert_eq!(of(3), (Function::Pf, 3));
+        assert_eq!(Owners { vfs: 8, masters: 0 }.of(Vector::new(0).unwrap()), (Function::Pf, 0));
+    }
+
+    #[test]
+    fn vector_3_of_a_vf_does_not_exist() {
+        let vf = VfIndex::new(1).unwrap();
+        assert_eq!(vf_entry(vf, 0x82), Vector::new(21));
+        assert_eq!(vf_entry(vf, 0x83), None);
+        assert_eq!(vf_entry(vf, 0x02), None);
+    }
+}

@@ -1,0 +1,268 @@
+//! One port of the card: its state, and the poll that moves frames. Left out: the stops themselves.
+
+use crate::counters::Counters;
+use crate::file::RegisterFile;
+use crate::forward::Staging;
+use crate::interrupt::{Direction, Interrupts, Owners, master_bit};
+use crate::moderation::Throttle;
+use crate::offload::rss::Rss;
+use crate::queue::receive::ReceiveQueue;
+use crate::queue::transmit::TransmitQueue;
+use crate::switch::Tables;
+use crate::uplink::Wire;
+use alloc::vec::Vec;
+use i82576::bits::{ctrl, rah, rctl, tctl};
+use i82576::register::{self as r, rx, tx};
+use i82576::{MacAddress, Queue, Time, VfIndex, ids};
+use pcie::{Bus, Function};
+
+/// Where the queues' register blocks start; there are 16 of 64 bytes in either kind.
+const RX_BLOCKS: u32 = 0xc000;
+const TX_BLOCKS: u32 = 0xe000;
+
+/// What a port is made with: what silicon finds in its NVM.
+#[derive(Debug, Clone, Copy)]
+pub struct Config {
+    /// The port's own address.
+    pub mac: MacAddress,
+}
+
+/// How much one poll may do.
+#[derive(Debug, Clone, Copy)]
+pub struct Budget {
+    /// Frames from the wire, and frames (segments counted) from each transmit queue.
+    pub frames: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { frames: 256 }
+    }
+}
+
+/// What a poll left behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Poll {
+    /// The budget ran out before the work did: poll again.
+    pub more: bool,
+    /// When a throttled interrupt is due: poll then at the latest.
+    pub deadline: Option<Time>,
+}
+
+/// One port: a PF and up to eight VFs.
+#[derive(Debug)]
+pub struct Nic {
+    pub(crate) config: Config,
+    pub(crate) file: RegisterFile,
+    pub(crate) tables: Tables,
+    pub(crate) rss: Rss,
+    pub(crate) tables_stale: bool,
+    pub(crate) interrupts: Interrupts,
+    pub(crate) throttle: Throttle,
+    pub(crate) owners: Owners,
+    pub(crate) rx: Vec<ReceiveQueue>,
+    pub(crate) tx: Vec<TransmitQueue>,
+    /// Transmit queues that may have something to send.
+    pub(crate) tx_ready: u16,
+    /// Receive queues that got a frame in this poll.
+    pub(crate) rx_touched: u16,
+    /// Queue at which the next round starts, so that none is always first.
+    first: u8,
+    pub(crate) link: bool,
+    /// VFs that see the link, as long as the port has one.
+    links: u8,
+    pub(crate) staging: Staging,
+    pub(crate) counters: Counters,
+}
+
+impl Nic {
+    /// A port after power-on: no VFs, link down, nothing enabled.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        let file = RegisterFile::new();
+        let mut nic = Self {
+            config,
+            tables: Tables::load(&file),
+            rss: Rss::load(&file),
+            tables_stale: true,
+            interrupts: Interrupts::default(),
+            throttle: Throttle::new(),
+            owners: Owners { vfs: 0, masters: 0 },
+            rx: Queue::all().map(ReceiveQueue::new).collect(),
+            tx: Queue::all().map(TransmitQueue::new).collect(),
+            tx_ready: 0,
+            rx_touched: 0,
+            first: 0,
+            link: false,
+            links: u8::MAX,
+            staging: Staging::new(),
+            counters: Counters::default(),
+            file,
+        };
+        nic.load_address();
+        nic
+    }
+
+    /// Moves frames and sends interrupts, as far as the budget goes.
+    pub fn poll<B: Bus, W: Wire>(&mut self, now: Time, budget: Budget, bus: &mut B, wire: &mut W) -> Poll {
+        if core::mem::take(&mut self.tables_stale) {
+            self.tables = Tables::load(&self.file);
+            self.rss = Rss::load(&self.file);
+        }
+        let from_wire = self.receive_from_wire(budget, bus, wire);
+        let from_queues = self.transmit(budget, bus, wire);
+        self.write_back_received(bus);
+        let owners = self.masters();
+        let deadline = self.interrupts.send(&mut self.file, &mut self.throttle, &owners, now, bus);
+        Poll { more: from_wire || from_queues, deadline }
+    }
+
+    fn receive_from_wire<B: Bus, W: Wire>(&mut self, budget: Budget, bus: &mut B, wire: &mut W) -> bool {
+        for _ in 0..budget.frames {
+            if !self.forward_from_wire(bus, wire) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Visits every ready transmit queue once; answers whether one of them has more.
+    fn transmit<B: Bus, W: Wire>(&mut self, budget: Budget, bus: &mut B, wire: &mut W) -> bool {
+        if self.tx_ready == 0 || self.file.get(r::TCTL) & tctl::EN == 0 {
+            return false;
+        }
+        let mut more = false;
+        let first = self.first;
+        for queue in (0..ids::QUEUES as u8).filter_map(|i| Queue::new((first + i) & 15)) {
+            let bit = 1 << queue.get();
+            if self.tx_ready & bit == 0 || !self.may_transmit(queue) {
+                continue;
+            }
+            self.tx_ready &= !bit;
+            if self.transmit_from(queue, budget, bus, wire) {
+                self.tx_ready |= bit;
+                more = true;
+            }
+        }
+        self.first = (first + 1) & 15;
+        more
+    }
+
+    /// Sends what a queue holds; answers whether the budget ran out first.
+    fn transmit_from<B: Bus, W: Wire>(
+        &mut self,
+        queue: Queue,
+        budget: Budget,
+        bus: &mut B,
+        wire: &mut W,
+    ) -> bool {
+        let mut left = budget.frames;
+        while left > 0 {
+            match self.forward_from_queue(queue, bus, wire) {
+                Some(frames) => left = left.saturating_sub(frames),
+                None => break,
+            }
+        }
+        let function = self.owners.of_queue(queue);
+        if self.tx[queue.index()].write_back(&mut self.file, function, bus) {
+            self.interrupts.raise_queue(&mut self.file, queue, Direction::Tx, self.owners.vfs);
+        }
+        left == 0
+    }
+
+    fn write_back_received<B: Bus>(&mut self, bus: &mut B) {
+        let touched = core::mem::take(&mut self.rx_touched);
+        for queue in Queue::all().filter(|queue| touched & 1 << queue.get() != 0) {
+            let function = self.owners.of_queue(queue);
+            if self.rx[queue.index()].write_back(&mut self.file, function, bus) {
+                self.interrupts.raise_queue(&mut self.file, queue, Direction::Rx, self.owners.vfs);
+            }
+        }
+    }
+
+    /// The queue's pool may send, and its function may read memory.
+    fn may_transmit(&self, queue: Queue) -> bool {
+        self.file.get(r::VFTE) & 1 << queue.pool() != 0
+            && self.masters().may_master(self.owners.of_queue(queue))
+    }
+
+    /// The port receives at all.
+    pub(crate) fn receives(&self) -> bool {
+        self.file.get(r::RCTL) & rctl::EN != 0
+    }
+
+    /// The functions that may master the bus now: none while the PF has asked the card to stop.
+    pub(crate) fn masters(&self) -> Owners {
+        let stopped = self.file.get(r::CTRL) & ctrl::GIO_MASTER_DISABLE != 0;
+        Owners { masters: if stopped { 0 } else { self.owners.masters }, ..self.owners }
+    }
+
+    /// A register of a queue was written: a doorbell makes a transmit queue ready, and a queue whose ring
+    /// changes forgets what it has fetched.
+    pub(crate) fn queue_written(&mut self, offset: u32) {
+        let queue = usize::from((offset >> 6) as u8 & 0xf);
+        match (offset & !0x3ff, offset & 0x3f) {
+            (RX_BLOCKS, rx::RDBAL | rx::RDBAH | rx::RDLEN | rx::RDH | rx::RXDCTL) => {
+                self.rx[queue].restart(&self.file);
+            }
+            (TX_BLOCKS, tx::TDBAL | tx::TDBAH | tx::TDLEN | tx::TDH | tx::TXDCTL) => {
+                self.tx[queue].restart(&self.file);
+                self.tx_ready |= 1 << queue;
+            }
+            (TX_BLOCKS, tx::TDT) => self.tx_ready |= 1 << queue,
+            _ if matches!(offset, r::TCTL | r::VFTE | r::CTRL) => self.tx_ready = u16::MAX,
+            _ => {}
+        }
+    }
+
+    /// RAL0 and RAH0 are loaded from the NVM at each reset.
+    pub(crate) fn load_address(&mut self) {
+        let (low, high) = self.config.mac.to_words();
+        self.file.set(r::ral(0), low);
+        self.file.set(r::rah(0), high | rah::AV | 1 << rah::POOLSEL_SHIFT);
+    }
+
+    /// How many VFs exist, as the SR-IOV capability says. VFs that come or go are reset.
+    pub fn set_vfs(&mut self, vfs: u8) {
+        let vfs = vfs.min(ids::MAX_VFS as u8);
+        if vfs != self.owners.vfs {
+            VfIndex::all().for_each(|vf| self.reset_vf(vf));
+            self.owners.vfs = vfs;
+            self.owners.masters &= master_bit(Function::Pf);
+            self.tables_stale = true;
+        }
+    }
+
+    /// Bus Master Enable of a function: without it, no memory request and no interrupt leaves the card in
+    /// its name.
+    pub fn set_bus_master(&mut self, function: Function, on: bool) {
+        let bit = master_bit(function);
+        self.owners.masters = if on { self.owners.masters | bit } else { self.owners.masters & !bit };
+        self.tx_ready = u16::MAX;
+    }
+
+    /// The link of the port.
+    pub fn set_link(&mut self, up: bool) {
+        if core::mem::replace(&mut self.link, up) != up {
+            self.interrupts.raise_other(&mut self.file, i82576::bits::icr::LSC);
+        }
+    }
+
+    /// Whether a VF is shown the link of the port (the default), or no link.
+    pub fn set_vf_link(&mut self, vf: VfIndex, up: bool) {
+        let bit = vf.bit() as u8;
+        self.links = if up { self.links | bit } else { self.links & !bit };
+    }
+
+    /// The link as a VF sees it.
+    #[must_use]
+    pub fn vf_link(&self, vf: VfIndex) -> bool {
+        self.link && u32::from(self.links) & vf.bit() != 0
+    }
+
+    /// What the card has counted, a set a pool.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}

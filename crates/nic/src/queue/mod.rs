@@ -1,0 +1,10 @@
+//! The rings in guest memory: descriptors fetched and written back in bursts, frames gathered from buffers
+//! and scattered into them. Left out: what happens to a frame in between.
+
+pub mod receive;
+pub mod ring;
+pub mod transmit;
+pub mod write_back;
+
+/// Descriptors moved by one bus request at the most.
+pub const BURST: usize = 32;

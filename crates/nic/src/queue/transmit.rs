@@ -1,0 +1,285 @@
+//! A transmit queue: descriptors are fetched in bursts, a packet is taken only when all of it is there, and
+//! its bytes are gathered into the port's staging buffer. Left out: legacy descriptors.
+
+use super::BURST;
+use super::ring::Ring;
+use super::write_back::Batch;
+use crate::file::RegisterFile;
+use i82576::Queue;
+use i82576::bits::tdwbal;
+use i82576::descriptor::tx::{Context, Data, Transmit, parse};
+use i82576::descriptor::{DD, SIZE};
+use i82576::register::{tx, tx_block};
+use pcie::{Bus, DmaFault, Function};
+
+/// The most descriptors a packet may take, its context included. Linux igbvf needs about 40 for the largest
+/// one; what goes beyond is dropped in pieces of this size.
+pub const MAX_DESCRIPTORS: usize = 128;
+
+/// A packet, as its descriptors tell it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packet {
+    /// The first data descriptor: it decides on VLAN, segmentation and checksums.
+    pub first: Data,
+    /// The context that it refers to.
+    pub context: Context,
+    /// Bytes gathered.
+    pub length: usize,
+}
+
+/// What taking the next packet came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// Nothing, or nothing complete, is there.
+    Nothing,
+    /// A packet is in the staging buffer.
+    Packet(Packet),
+    /// A packet was consumed and is dropped.
+    Dropped(Invalid),
+}
+
+/// Why a packet was dropped before anything looked at its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Invalid {
+    /// More descriptors or bytes than a packet may have, or none.
+    Size,
+    /// Legacy or reserved descriptor type.
+    Type,
+    /// The ring or a buffer is not in the function's memory.
+    Fault,
+}
+
+/// How far the descriptors of the next packet have been read.
+enum Scan {
+    /// `count` descriptors from the head make a packet.
+    Complete(usize, Data),
+    /// `count` descriptors from the head are contexts only.
+    Contexts(usize),
+    /// The tail came first.
+    Incomplete,
+    /// `count` descriptors from the head are no packet.
+    Invalid(usize, Invalid),
+}
+
+/// The private state of a transmit queue. Registers are in the file.
+#[derive(Debug)]
+pub struct TransmitQueue {
+    queue: Queue,
+    contexts: [Context; 2],
+    /// Descriptors fetched ahead: `fetched` of them from ring index `fetched_at` on.
+    burst: [[u8; SIZE]; BURST],
+    fetched_at: u32,
+    fetched: u32,
+    /// The descriptors of the packet being taken.
+    packet: [[u8; SIZE]; MAX_DESCRIPTORS],
+    done: Batch,
+    /// The ring itself faulted; it stays silent until it is set up anew.
+    halted: bool,
+}
+
+impl TransmitQueue {
+    /// A queue that holds nothing.
+    #[must_use]
+    pub fn new(queue: Queue) -> Self {
+        Self {
+            queue,
+            contexts: [Context::default(); 2],
+            burst: [[0; SIZE]; BURST],
+            fetched_at: 0,
+            fetched: 0,
+            packet: [[0; SIZE]; MAX_DESCRIPTORS],
+            done: Batch::at(0),
+            halted: false,
+        }
+    }
+
+    /// Forgets what was fetched or not yet written back and starts over at the head register: the queue was
+    /// reset, enabled or given another ring.
+    pub fn restart(&mut self, file: &RegisterFile) {
+        self.contexts = [Context::default(); 2];
+        self.fetched = 0;
+        self.done = Batch::at(file.get(tx_block(self.queue) + tx::TDH));
+        self.halted = false;
+    }
+
+    /// Takes the next packet into `staging`, if there is a complete one.
+    pub fn take<B: Bus>(
+        &mut self,
+        file: &mut RegisterFile,
+        function: Function,
+        bus: &mut B,
+        staging: &mut [u8],
+    ) -> Taken {
+        let Some(ring) = Ring::transmit(file, self.queue).filter(|_| !self.halted) else {
+            return Taken::Nothing;
+        };
+        if !ring.contains(self.done.head()) {
+            return Taken::Nothing;
+        }
+        let taken = self.take_from(file, &ring, function, bus, staging);
+        taken.unwrap_or_else(|_| {
+            self.halted = true;
+            Taken::Dropped(Invalid::Fault)
+        })
+    }
+
+    fn take_from<B: Bus>(
+        &mut self,
+        file: &mut RegisterFile,
+        ring: &Ring,
+        function: Function,
+        bus: &mut B,
+        staging: &mut [u8],
+    ) -> Result<Taken, DmaFault> {
+        loop {
+            let (count, taken) = match self.scan(ring, function, bus)? {
+                Scan::Incomplete => return Ok(Taken::Nothing),
+                Scan::Contexts(count) => (count, None),
+                Scan::Invalid(count, why) => (count, Some(Taken::Dropped(why))),
+                Scan::Complete(count, first) => {
+                    (count, Some(self.gather(count, first, function, bus, staging)))
+                }
+            };
+            self.consume(file, ring, function, bus, count)?;
+            if let Some(taken) = taken {
+                return Ok(taken);
+            }
+        }
+    }
+
+    /// The first descriptor that has not been consumed.
+    fn next(&self, ring: &Ring) -> u32 {
+        ring.advance(self.done.head(), self.done.len())
+    }
+
+    /// Reads descriptors up to the end of a packet. Contexts take effect at once: reading them again does no
+    /// harm.
+    fn scan<B: Bus>(&mut self, ring: &Ring, function: Function, bus: &mut B) -> Result<Scan, DmaFault> {
+        let start = self.next(ring);
+        let available = ring.available(start) as usize;
+        let mut first = None;
+        for count in 0..available.min(MAX_DESCRIPTORS) {
+            let raw = self.descriptor(ring, ring.advance(start, count as u32), function, bus)?;
+            self.packet[count] = raw;
+            match parse(&raw) {
+                Transmit::Context(context) => self.contexts[usize::from(context.index & 1)] = context,
+                Transmit::Other => return Ok(Scan::Invalid(count + 1, Invalid::Type)),
+                Transmit::Data(data) => {
+                    let first = *first.get_or_insert(data);
+                    if data.end_of_packet {
+                        return Ok(Scan::Complete(count + 1, first));
+                    }
+                }
+            }
+        }
+        Ok(match (first, available) {
+            (_, 0) => Scan::Incomplete,
+            (_, MAX_DESCRIPTORS..) => Scan::Invalid(MAX_DESCRIPTORS, Invalid::Size),
+            (Some(_), _) => Scan::Incomplete,
+            (None, count) => Scan::Contexts(count),
+        })
+    }
+
+    /// The descriptor at a ring index, fetching a burst if it is not at hand.
+    fn descriptor<B: Bus>(
+        &mut self,
+        ring: &Ring,
+        index: u32,
+        function: Function,
+        bus: &mut B,
+    ) -> Result<[u8; SIZE], DmaFault> {
+        let at_hand = |index: u32, from: u32, count: u32| index.checked_sub(from).filter(|i| *i < count);
+        if at_hand(index, self.fetched_at, self.fetched).is_none() {
+            let count = ring.contiguous(index, ring.available(index).min(BURST as u32));
+            let burst = &mut self.burst.as_flattened_mut()[..count as usize * SIZE];
+            bus.dma_read(function, ring.address(index), burst)?;
+            (self.fetched_at, self.fetched) = (index, count);
+        }
+        Ok(self.burst[(index - self.fetched_at) as usize % BURST])
+    }
+
+    /// Copies the buffers of a packet together.
+    fn gather<B: Bus>(
+        &mut self,
+        count: usize,
+        first: Data,
+        function: Function,
+        bus: &mut B,
+        staging: &mut [u8],
+    ) -> Taken {
+        let mut length = 0;
+        for raw in &self.packet[..count] {
+            let Transmit::Data(data) = parse(raw) else { continue };
+            let end = length + usize::from(data.length);
+            let Some(place) = staging.get_mut(length..end) else {
+                return Taken::Dropped(Invalid::Size);
+            };
+            if bus.dma_read(function, data.address, place).is_err() {
+                return Taken::Dropped(Invalid::Fault);
+            }
+            length = end;
+        }
+        if length == 0 {
+            return Taken::Dropped(Invalid::Size);
+        }
+        Taken::Packet(Packet { first, context: self.contexts[usize::from(first.context & 1)], length })
+    }
+
+    /// Passes `count` descriptors: those that ask for it will read as done.
+    fn consume<B: Bus>(
+        &mut self,
+        file: &mut RegisterFile,
+        ring: &Ring,
+        function: Function,
+        bus: &mut B,
+        count: usize,
+    ) -> Result<(), DmaFault> {
+        for index in 0..count.min(MAX_DESCRIPTORS) {
+            if self.done.is_full() {
+                self.flush(file, ring, function, bus)?;
+            }
+            let raw = self.packet[index];
+            let report = matches!(parse(&raw), Transmit::Data(data) if data.report_status);
+            self.done.push(if report { with_dd(raw) } else { raw }, report);
+        }
+        // What was fetched must not be taken for new once the ring has gone round.
+        let (next, end) = (self.next(ring), self.fetched_at + self.fetched);
+        if !(self.fetched_at..end).contains(&next) {
+            self.fetched = 0;
+        }
+        Ok(())
+    }
+
+    /// Gives back what is done; answers whether an interrupt is due.
+    pub fn write_back<B: Bus>(&mut self, file: &mut RegisterFile, function: Function, bus: &mut B) -> bool {
+        if let Some(ring) = Ring::transmit(file, self.queue).filter(|_| !self.halted) {
+            self.halted |= self.flush(file, &ring, function, bus).is_err();
+        }
+        self.done.announce()
+    }
+
+    fn flush<B: Bus>(
+        &mut self,
+        file: &mut RegisterFile,
+        ring: &Ring,
+        function: Function,
+        bus: &mut B,
+    ) -> Result<(), DmaFault> {
+        let block = tx_block(self.queue);
+        let low = file.get(block + tx::TDWBAL);
+        if low & tdwbal::HEAD_WB_EN == 0 {
+            self.done.flush(ring, function, bus)?;
+        } else if !self.done.is_empty() {
+            self.done.skip(ring);
+            let address = u64::from(low & !3) | u64::from(file.get(block + tx::TDWBAH)) << 32;
+            bus.dma_write(function, address, &self.done.head().to_le_bytes())?;
+        }
+        file.set(block + tx::TDH, self.done.head());
+        Ok(())
+    }
+}
+
+fn with_dd(mut raw: [u8; SIZE]) -> [u8; SIZE] {
+    raw[12] |= DD as u8;
+    raw
+}
