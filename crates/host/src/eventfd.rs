@@ -1,14 +1,14 @@
 //! Eventfds: how an interrupt leaves for a guest, and how one thread wakes another.
 //!
-//! A client may hand over any descriptor as an interrupt. Writing to a full pipe or to a socket could block, or
-//! put bytes where they do harm, so anything but an eventfd is refused, by the name the kernel gives it.
+//! A client may hand over any descriptor as an interrupt. Writing to a full pipe or to a socket could block,
+//! or put bytes where they do harm, so anything but an eventfd is refused, by the name the kernel gives it.
 //!
-//! A write must not block either. An eventfd blocks when its counter is full, unless `O_NONBLOCK` is set. That
-//! flag belongs to the open file, which the client shares, so setting it also changes what the client sees of
-//! a blocking read; QEMU and Cloud Hypervisor set it themselves, and KVM's irqfd does not look at it. Whoever
-//! hands over a blocking eventfd is given the flag rather than the power to stop the thread that serves
-//! everyone. Left open: a client that clears the flag again and then fills the counter; no interface of
-//! the kernel lets a process protect itself from that and still signal with one plain write.
+//! A write must not block either. An eventfd blocks when its counter is full, unless `O_NONBLOCK` is set.
+//! That flag belongs to the open file, which the client shares, so setting it also changes what the client
+//! sees of a blocking read; QEMU and Cloud Hypervisor set it themselves, and KVM's irqfd does not look at it.
+//! Whoever hands over a blocking eventfd is given the flag rather than the power to stop the thread that
+//! serves everyone. Left open: a client that clears the flag again and then fills the counter; no interface
+//! of the kernel lets a process protect itself from that and still signal with one plain write.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -52,7 +52,8 @@ impl EventFd {
         Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
     }
 
-    /// Takes a descriptor that came from a client, if it is an eventfd, and makes sure that it does not block.
+    /// Takes a descriptor that came from a client, if it is an eventfd, and makes sure that it does not
+    /// block.
     ///
     /// # Errors
     /// See [`AdoptError`].

@@ -1,7 +1,7 @@
 //! Where sockets live when nobody says otherwise.
 //!
-//! A folder that only its owner can enter, so that a socket in it is nobody else's to connect to or to replace.
-//! Left out: removing it; other instances of the same user may be at home there.
+//! A folder that only its owner can enter, so that a socket in it is nobody else's to connect to or to
+//! replace. Left out: removing it; other instances of the same user may be at home there.
 
 use std::env;
 use std::fs::{self, DirBuilder};

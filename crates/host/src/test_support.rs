@@ -1,4 +1,5 @@
-//! What tests of this and other crates share: network namespaces, and saying plainly what could not be tested.
+//! What tests of this and other crates share: network namespaces, and saying plainly what could not be
+//! tested.
 //!
 //! Left out: anything a program would use; it is compiled for tests and for the `test-support` feature only.
 
@@ -12,11 +13,12 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 /// Says that a test did not run, past the capture of the test harness: `SKIPPED: what: why`.
 pub fn skipped(what: &str, why: &str) {
     // A test that cannot even complain has nobody to complain to.
-    let _ = writeln!(io::stderr(), "SKIPPED: {what}: {why}");
+    // One write, so that tests running beside it do not cut the line in two.
+    let _ = io::stderr().write_all(format!("SKIPPED: {what}: {why}\n").as_bytes());
 }
 
-/// Runs `body` on a thread of its own in a new network namespace, and hands back what it returned. Without the
-/// privilege to make one it says so through [`skipped`] and returns `None`.
+/// Runs `body` on a thread of its own in a new network namespace, and hands back what it returned. Without
+/// the privilege to make one it says so through [`skipped`] and returns `None`.
 ///
 /// # Panics
 /// If `body` does.

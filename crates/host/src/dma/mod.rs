@@ -1,8 +1,8 @@
 //! What one client lets its device reach: from I/O virtual addresses to mapped memory.
 //!
 //! One table per function, owned by the thread that runs the card: a look-up takes no lock, makes no system
-//! call and allocates nothing. Addresses come from the guest, so every one may be a lie; an access that is not
-//! wholly permitted moves nothing and returns a [`DmaFault`] that names the address.
+//! call and allocates nothing. Addresses come from the guest, so every one may be a lie; an access that is
+//! not wholly permitted moves nothing and returns a [`DmaFault`] that names the address.
 //!
 //! A vfio-user client also announces regions without a descriptor (read-only ROMs, other devices' memory, and
 //! everything when the VM was started without `share=on`). They are kept, so that overlaps and unmaps are
@@ -131,8 +131,8 @@ impl DmaTable {
         Self { limits, ..Self::default() }
     }
 
-    /// Adds the region of `size` bytes at `iova`. With a descriptor, and if any permission is given, its bytes
-    /// from `offset` on are mapped; without, the region is known and unreachable.
+    /// Adds the region of `size` bytes at `iova`. With a descriptor, and if any permission is given, its
+    /// bytes from `offset` on are mapped; without, the region is known and unreachable.
     ///
     /// # Errors
     /// See [`MapRegionError`].
@@ -250,8 +250,8 @@ impl DmaTable {
         self.regions.is_empty()
     }
 
-    /// Regions with memory behind them. A client with regions and none of these was started without sharing its
-    /// memory (`share=on`), and no frame will ever reach it.
+    /// Regions with memory behind them. A client with regions and none of these was started without sharing
+    /// its memory (`share=on`), and no frame will ever reach it.
     #[must_use]
     pub fn shareable_regions(&self) -> usize {
         self.mappings

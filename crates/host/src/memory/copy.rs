@@ -36,7 +36,8 @@ pub(super) unsafe fn into_guest(bytes: &[u8], target: *mut u8) {
         return;
     }
     for (index, word) in bytes.as_chunks::<WORD>().0.iter().enumerate() {
-        // SAFETY: `index` counts whole words inside the range the caller vouches for, and `target` is aligned.
+        // SAFETY: `index` counts whole words inside the range the caller vouches for, and `target` is
+        // aligned.
         let slot = unsafe { AtomicU64::from_ptr(target.cast::<u64>().add(index)) };
         slot.store(u64::from_ne_bytes(*word), Ordering::Release);
     }

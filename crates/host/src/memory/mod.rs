@@ -2,8 +2,8 @@
 //!
 //! The other side of the mapping is a guest or a VMM that may write, or truncate, at any moment. Therefore no
 //! reference to mapped bytes ever leaves this module: bytes are copied in, copied out, or moved between two
-//! mappings, after a bounds check; single words can be loaded and stored atomically. A file that shrinks under
-//! its mapping does not kill the process: the mapping turns into zeros and says so (see [`sigbus`]).
+//! mappings, after a bounds check; single words can be loaded and stored atomically. A file that shrinks
+//! under its mapping does not kill the process: the mapping turns into zeros and says so.
 //!
 //! Left out: which addresses a guest gives these bytes ([`crate::dma`]), and any notion of descriptor.
 
@@ -132,8 +132,8 @@ unsafe impl Sync for MappedFile {}
 impl MappedFile {
     /// Maps `len` bytes of `fd` from byte `offset` on. The descriptor may be closed afterwards.
     ///
-    /// `offset` must be a multiple of 4,096; with huge pages the kernel is asked for the huge pages around the
-    /// range and the range alone is given out.
+    /// `offset` must be a multiple of 4,096; with huge pages the kernel is asked for the huge pages around
+    /// the range and the range alone is given out.
     ///
     /// # Errors
     /// See [`MapError`]: what is not memory, what is too short and what lacks permission is refused.
@@ -190,13 +190,15 @@ impl MappedFile {
     #[inline]
     pub fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), AccessError> {
         let source = self.at(offset, buffer.len())?;
-        // SAFETY: `at` checked that `buffer.len()` bytes are mapped; `buffer` is ours, so they do not overlap.
+        // SAFETY: `at` checked that `buffer.len()` bytes are mapped; `buffer` is ours, so they do not
+        // overlap.
         unsafe { copy::out_of_guest(source.as_ptr(), buffer) };
         Ok(())
     }
 
     /// Copies bytes in. Up to 64 bytes that are 8-byte aligned and whole 8-byte words are stored word by word
-    /// in rising order, so a guest that sees the last word of a descriptor written back sees the words before.
+    /// in rising order, so a guest that sees the last word of a descriptor written back sees the words
+    /// before.
     ///
     /// # Errors
     /// [`AccessError::OutOfRange`], [`AccessError::ReadOnly`].
@@ -308,7 +310,8 @@ fn refused_mapping(errno: Errno) -> MapError {
 
 impl Drop for MappedFile {
     fn drop(&mut self) {
-        // Out of the table first: once unmapped, the addresses may at once belong to another thread's mapping.
+        // Out of the table first: once unmapped, the addresses may at once belong to another thread's
+        // mapping.
         self.registration.release();
         // SAFETY: the span was mapped by `map`, and no pointer into it outlives `self`.
         let unmapped = unsafe { munmap(self.span.start as *mut _, self.span.len) };

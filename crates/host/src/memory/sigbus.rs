@@ -34,7 +34,8 @@ pub(super) struct Span {
 }
 
 struct Slot {
-    /// Raised each time the slot is taken, so that the handler can tell a start and an end that belong together.
+    /// Raised each time the slot is taken, so that the handler can tell a start and an end that belong
+    /// together.
     generation: AtomicU32,
     start: AtomicUsize,
     len: AtomicUsize,

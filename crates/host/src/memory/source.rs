@@ -1,8 +1,8 @@
 //! Which descriptors may be mapped as guest memory, and what to ask the kernel for.
 //!
-//! A client hands over any descriptor it likes. The first question asked of it, for its seals, is one that the
-//! kernel answers without consulting whatever stands behind the descriptor, and that only memory answers: a
-//! file on a file server or on FUSE could hold even `fstat` for ever, and each later page fault too.
+//! A client hands over any descriptor it likes. The first question asked of it, for its seals, is one that
+//! the kernel answers without consulting whatever stands behind the descriptor, and that only memory answers:
+//! a file on a file server or on FUSE could hold even `fstat` for ever, and each later page fault too.
 
 use std::os::fd::BorrowedFd;
 

@@ -134,7 +134,8 @@ fn bit(signal: libc::c_int) -> u32 {
 extern "C" fn on_signal(signal: libc::c_int) {
     PENDING.fetch_or(bit(signal), Ordering::AcqRel);
     let one = 1u64.to_ne_bytes();
-    // SAFETY: `write` is async-signal-safe; the descriptor is our eventfd, or -1 and refused; errno is put back.
+    // SAFETY: `write` is async-signal-safe; the descriptor is our eventfd, or -1 and refused; errno is put
+    // back.
     unsafe {
         let errno = *libc::__errno_location();
         libc::write(EVENT.load(Ordering::Acquire), one.as_ptr().cast(), one.len());

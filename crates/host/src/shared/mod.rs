@@ -1,8 +1,8 @@
 //! Memory of our own to share with a device: what an embedded guest calls its RAM, and a card its doorbells.
 //!
 //! A memfd, sealed so that it can neither shrink nor grow, mapped here and handed to the other side as a
-//! descriptor. Pieces of it are given out by a small allocator. Left out: at which address the other side sees
-//! it, which is between the two sides.
+//! descriptor. Pieces of it are given out by a small allocator. Left out: at which address the other side
+//! sees it, which is between the two sides.
 
 mod allocator;
 #[cfg(test)]
@@ -61,8 +61,8 @@ impl SharedMemory {
         &self.memory
     }
 
-    /// Takes `len` bytes aligned to `align`, a power of two; `None` if there is no such gap. The bytes are what
-    /// their last user left in them.
+    /// Takes `len` bytes aligned to `align`, a power of two; `None` if there is no such gap. The bytes are
+    /// what their last user left in them.
     pub fn allocate(&mut self, len: u64, align: u64) -> Option<Piece> {
         self.pieces.allocate(len, align)
     }

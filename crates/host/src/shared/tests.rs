@@ -1,6 +1,8 @@
 //! Shared memory is sealed, seen by both sides, and given out without overlap.
 
+use proptest::collection::vec;
 use proptest::prelude::any;
+use proptest::sample::Index;
 use proptest::{prop_assert, prop_assert_eq, proptest};
 
 use super::*;
@@ -47,11 +49,15 @@ fn pieces_are_aligned_and_gaps_are_reused() {
     assert_eq!(shared.allocate(8, 1 << 63), None);
 }
 
+fn end(piece: &Piece) -> u64 {
+    piece.offset() + piece.len()
+}
+
 proptest! {
     /// Whatever is taken and given back in whatever order: no two pieces overlap, and nothing is lost.
     #[test]
     fn nothing_overlaps_and_nothing_is_lost(
-        steps in proptest::collection::vec((1u64..600, 0u32..8, any::<bool>(), any::<proptest::sample::Index>()), 1..200),
+        steps in vec((1u64..600, 0u32..8, any::<bool>(), any::<Index>()), 1..200),
     ) {
         let mut allocator = PieceAllocator::new(8192);
         let mut held: Vec<Piece> = Vec::new();
@@ -59,10 +65,8 @@ proptest! {
             if free && !held.is_empty() {
                 allocator.free(held.swap_remove(which.index(held.len())));
             } else if let Some(piece) = allocator.allocate(len, 1 << align) {
-                prop_assert!(piece.offset().is_multiple_of(1 << align) && piece.offset() + piece.len() <= 8192);
-                let apart = |other: &Piece| {
-                    piece.offset() + piece.len() <= other.offset() || other.offset() + other.len() <= piece.offset()
-                };
+                prop_assert!(piece.offset().is_multiple_of(1 << align) && end(&piece) <= 8192);
+                let apart = |other: &Piece| end(&piece) <= other.offset() || end(other) <= piece.offset();
                 prop_assert!(held.iter().all(apart));
                 held.push(piece);
             }

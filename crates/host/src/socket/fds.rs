@@ -40,8 +40,8 @@ impl FdBatch {
         self.fds.is_empty()
     }
 
-    /// Whether some were lost: the peer sent more than fit, or this process has no descriptors left. Which ones
-    /// cannot be told, so whatever message they came with cannot be carried out.
+    /// Whether some were lost: the peer sent more than fit, or this process has no descriptors left. Which
+    /// ones cannot be told, so whatever message they came with cannot be carried out.
     #[must_use]
     pub fn truncated(&self) -> bool {
         self.truncated

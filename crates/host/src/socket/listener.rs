@@ -25,7 +25,7 @@ const BACKLOG: i32 = 8;
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
     /// The path does not fit into a socket address.
-    #[error("socket path {} is {} bytes long, at most {MAX_PATH} are possible", path.display(), path.as_os_str().len())]
+    #[error("socket path {} is longer than the {MAX_PATH} bytes that are possible", path.display())]
     PathTooLong {
         /// The path asked for.
         path: PathBuf,
@@ -64,8 +64,8 @@ pub struct Listener {
     fd: OwnedFd,
     path: PathBuf,
     file: FileId,
-    /// A descriptor kept to be given up when there is no other, so that a client can be turned away rather than
-    /// be left to wake us again and again.
+    /// A descriptor kept to be given up when there is no other, so that a client can be turned away rather
+    /// than be left to wake us again and again.
     spare: Option<OwnedFd>,
 }
 
@@ -99,8 +99,8 @@ impl Listener {
         &self.path
     }
 
-    /// Accepts a client, if one waits. When the process is out of descriptors the client is turned away and the
-    /// error says so; the next one can be accepted again.
+    /// Accepts a client, if one waits. When the process is out of descriptors the client is turned away and
+    /// the error says so; the next one can be accepted again.
     ///
     /// # Errors
     /// What the kernel says.
@@ -108,14 +108,17 @@ impl Listener {
         match self.accept_once() {
             Ok(fd) => Ok(Some(Stream::accepted(fd))),
             Err(Errno::AGAIN | Errno::CONNABORTED | Errno::INTR) => Ok(None),
-            Err(error @ (Errno::MFILE | Errno::NFILE)) => {
-                drop(self.spare.take());
-                drop(self.accept_once());
-                self.spare = spare();
-                Err(error.into())
-            }
+            Err(error @ (Errno::MFILE | Errno::NFILE)) => self.turn_away(error),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The kernel wants a descriptor before it looks whether anyone waits, so someone need not be there.
+    fn turn_away(&mut self, error: Errno) -> io::Result<Option<Stream>> {
+        drop(self.spare.take());
+        let waiting = self.accept_once().map(drop);
+        self.spare = spare();
+        if waiting == Err(Errno::AGAIN) { Ok(None) } else { Err(error.into()) }
     }
 
     fn accept_once(&self) -> rustix::io::Result<OwnedFd> {

@@ -1,7 +1,7 @@
 //! UNIX stream sockets that never block and carry descriptors: the transport under vfio-user.
 //!
-//! [`Listener`] owns a socket file; [`Stream`] is one connection; [`FdBatch`] bounds what a peer can make this
-//! process hold. Bytes are just bytes here. Left out: messages, retries, and waiting ([`crate::poll`]).
+//! [`Listener`] owns a socket file; [`Stream`] is one connection; [`FdBatch`] bounds what a peer can make
+//! this process hold. Bytes are just bytes here. Left out: messages, retries, and waiting ([`crate::poll`]).
 
 mod fds;
 mod listener;

@@ -99,9 +99,10 @@ impl Stream {
     /// Receives up to `buffer.len()` bytes, which must not be 0, and adds what descriptors came with them to
     /// `fds`.
     ///
-    /// Descriptors travel with the first byte of the send that carried them, and a receive ends with that send
-    /// at the latest; bytes of earlier sends may come before. So descriptors belong to the message that holds
-    /// the last byte received; or, for who never asks for bytes beyond the message at hand, to that message.
+    /// Descriptors travel with the first byte of the send that carried them, and a receive ends with that
+    /// send at the latest; bytes of earlier sends may come before. So descriptors belong to the message that
+    /// holds the last byte received; or, for who never asks for bytes beyond the message at hand, to that
+    /// message.
     ///
     /// # Errors
     /// What the kernel says, if it is neither "nothing now" nor "the peer is gone".
@@ -132,8 +133,8 @@ impl Stream {
     /// Sends as many bytes as the socket takes now, with at most [`MAX_FDS`] descriptors.
     ///
     /// # Errors
-    /// `InvalidInput` for no bytes (descriptors need one to travel with) or too many descriptors; else what the
-    /// kernel says, if it is neither "not now" nor "the peer is gone".
+    /// `InvalidInput` for no bytes (descriptors need one to travel with) or too many descriptors; else what
+    /// the kernel says, if it is neither "not now" nor "the peer is gone".
     pub fn send(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<Sent> {
         let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_FDS))];
         let mut control = SendAncillaryBuffer::new(&mut space);

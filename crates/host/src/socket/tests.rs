@@ -103,7 +103,7 @@ fn a_path_that_cannot_be_a_socket_says_why() {
     let long = folder.path().join("x".repeat(120));
     let error = Listener::bind(&long).unwrap_err();
     assert!(matches!(error, BindError::PathTooLong { .. }));
-    assert!(error.to_string().contains("at most 107"), "{error}");
+    assert!(error.to_string().contains("longer than the 107 bytes"), "{error}");
     let nowhere = Listener::bind(&folder.path().join("missing/vf0.sock")).unwrap_err();
     assert!(matches!(nowhere, BindError::System { doing: "bound", .. }));
 }
@@ -262,4 +262,39 @@ fn ten_thousand_connections_leave_nothing_behind() {
     }
     drop(writer);
     assert_eq!(rustix::io::read(&reader, &mut [0; 1]), Ok(0), "no copy of the write end is left");
+}
+
+/// The body of the next test, run in a process of its own.
+#[test]
+#[ignore = "uses up the descriptors of its process; run by the next test"]
+fn child_turns_a_client_away_without_descriptors() {
+    let folder = folder();
+    let mut listener = Listener::bind(&folder.path().join("vf0.sock")).unwrap();
+    let turned_away = Stream::connect(listener.path()).unwrap();
+    let mut hoard = Vec::new();
+    while let Ok(fd) = listener.as_fd().try_clone_to_owned() {
+        hoard.push(fd);
+    }
+    let error = listener.accept().unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
+    assert_eq!(recv(&turned_away, 1).0, Received::Closed);
+    assert!(listener.accept().unwrap().is_none(), "nobody is left to wake us again");
+
+    hoard.clear();
+    let client = Stream::connect(listener.path()).unwrap();
+    let server = listener.accept().unwrap().unwrap();
+    client.send(b"x", &[client.as_fd()]).unwrap();
+    while let Ok(fd) = listener.as_fd().try_clone_to_owned() {
+        hoard.push(fd);
+    }
+    let (received, _, fds) = recv(&server, 1);
+    assert_eq!((received, fds.len(), fds.truncated()), (Received::Bytes(1), 0, true));
+}
+
+#[test]
+fn without_descriptors_clients_are_turned_away_and_losses_noticed() {
+    let name = "socket::tests::child_turns_a_client_away_without_descriptors";
+    let this = std::env::current_exe().unwrap();
+    let child = std::process::Command::new(this).args(["--exact", name, "--ignored"]).output().unwrap();
+    assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
 }

@@ -13,7 +13,8 @@ pub struct InterfaceName(String);
 /// The name cannot be that of an interface.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
-    "{0:?} cannot name an interface: 1 to {MAX} printable ASCII characters, no '/', ':', '%' or space, not '.' or '..'"
+    "{0:?} cannot name an interface: 1 to {MAX} printable ASCII characters, \
+     no '/', ':', '%' or space, not '.' or '..'"
 )]
 pub struct InvalidName(String);
 
