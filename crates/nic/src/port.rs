@@ -3,6 +3,7 @@
 use crate::counters::Counters;
 use crate::file::RegisterFile;
 use crate::forward::Staging;
+use crate::function::config::Spaces;
 use crate::interrupt::{Direction, Interrupts, Owners, master_bit};
 use crate::moderation::Throttle;
 use crate::offload::rss::Rss;
@@ -54,6 +55,7 @@ pub struct Poll {
 pub struct Nic {
     pub(crate) config: Config,
     pub(crate) file: RegisterFile,
+    pub(crate) spaces: Spaces,
     pub(crate) tables: Tables,
     pub(crate) rss: Rss,
     pub(crate) tables_stale: bool,
@@ -83,6 +85,7 @@ impl Nic {
         let mut nic = Self {
             config,
             tables: Tables::load(&file),
+            spaces: Spaces::new(config.mac),
             rss: Rss::load(&file),
             tables_stale: true,
             interrupts: Interrupts::default(),
@@ -220,17 +223,6 @@ impl Nic {
         let (low, high) = self.config.mac.to_words();
         self.file.set(r::ral(0), low);
         self.file.set(r::rah(0), high | rah::AV | 1 << rah::POOLSEL_SHIFT);
-    }
-
-    /// How many VFs exist, as the SR-IOV capability says. VFs that come or go are reset.
-    pub fn set_vfs(&mut self, vfs: u8) {
-        let vfs = vfs.min(ids::MAX_VFS as u8);
-        if vfs != self.owners.vfs {
-            VfIndex::all().for_each(|vf| self.reset_vf(vf));
-            self.owners.vfs = vfs;
-            self.owners.masters &= master_bit(Function::Pf);
-            self.tables_stale = true;
-        }
     }
 
     /// Bus Master Enable of a function: without it, no memory request and no interrupt leaves the card in

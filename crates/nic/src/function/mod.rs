@@ -4,6 +4,7 @@
 //! Left out: the effects themselves, which belong to the stop of the frame that has them.
 
 pub mod access;
+pub(crate) mod config;
 pub mod pf;
 pub mod reset;
 pub mod vf;

@@ -8,8 +8,10 @@ use i82576::{Vector, VfIndex};
 use pcie::Function;
 
 impl Nic {
-    /// Function-level reset. Of the PF: everything but what the NVM gives. Of a VF: as by its CTRL.RST.
+    /// Function-level reset: the function's configuration space and bus mastering, and of the PF every
+    /// register and all VFs; of a VF what its CTRL.RST resets.
     pub fn reset_function(&mut self, function: Function) {
+        self.reset_space(function);
         match function {
             Function::Pf => self.reset_port(),
             Function::Vf(n) => {
