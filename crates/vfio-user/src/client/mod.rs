@@ -1,0 +1,291 @@
+//! The client's half: encodes requests into an [`Outbox`], matches replies with them.
+//!
+//! Left out: answering DMA by message, which a server may ask for; it is an error here. The caller may have any
+//! number of requests under way; replies come in the order of the requests.
+
+mod reply;
+
+use alloc::{collections::VecDeque, vec::Vec};
+
+use thiserror::Error;
+use zerocopy::IntoBytes;
+use zerocopy::little_endian::{U16, U32, U64};
+
+pub use reply::{Answer, RegionLayout, Reply};
+
+use crate::decoder::{Decoder, ProtocolError};
+use crate::outbox::Outbox;
+use crate::wire::{
+    Capabilities, Command, DMA_PAGE_SIZE, DeviceInfoBody, DmaMapBody, DmaUnmapBody, Header, IrqInfoBody,
+    IrqSetBody, Kind, MAX_DATA_XFER, MAX_DMA_MAPS, MAX_MESSAGE_FDS, MultiWriteBody, MultiWriteEntry,
+    RegionAccessBody, RegionInfoBody, VERSION_MAJOR, VERSION_MINOR, VersionBody, dma_flags, irq_set,
+};
+
+/// The server does not keep to the protocol: end the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum ClientError {
+    /// The framing is lost.
+    #[error(transparent)]
+    Protocol(#[from] ProtocolError),
+    /// A reply that answers no request under way.
+    #[error("reply {id} to command {command} answers nothing")]
+    UnexpectedReply {
+        /// Message id of the reply.
+        id: u16,
+        /// Command of the reply.
+        command: u16,
+    },
+    /// A reply whose body is too short, too long, or contradicts itself.
+    #[error("malformed reply to {0:?}")]
+    MalformedReply(Command),
+    /// The server sent a request of its own.
+    #[error("the server asks for command {0}, which this client does not serve")]
+    UnexpectedRequest(u16),
+}
+
+/// A DMA window to announce.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// First device address, a multiple of 4,096.
+    pub iova: u64,
+    /// Bytes, a multiple of 4,096.
+    pub size: u64,
+    /// Where the window starts in its file; 0 without one.
+    pub offset: u64,
+    /// The device may write to it, not only read.
+    pub writable: bool,
+}
+
+/// A connection with a server. Every request returns its id, which its [`Reply`] repeats.
+#[derive(Debug)]
+pub struct Client<F> {
+    decoder: Decoder<F>,
+    next_id: u16,
+    pending: VecDeque<(u16, Command)>,
+}
+
+impl<F> Default for Client<F> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<F> Client<F> {
+    /// A connection that has just been made. The first request must be [`version`](Self::version).
+    pub fn new() -> Self {
+        Self { decoder: Decoder::new(max_body), next_id: 0, pending: VecDeque::new() }
+    }
+
+    /// Proposes the newest version there is, with everything that this crate can do.
+    pub fn version<G>(&mut self, out: &mut Outbox<G>) -> u16 {
+        let capabilities = Capabilities {
+            max_msg_fds: Some(MAX_MESSAGE_FDS as u64),
+            max_data_xfer_size: Some(u64::from(MAX_DATA_XFER)),
+            max_dma_maps: Some(u64::from(MAX_DMA_MAPS)),
+            pgsizes: Some(DMA_PAGE_SIZE),
+            write_multiple: Some(true),
+        };
+        let (_, text) = capabilities.render(usize::MAX);
+        let body = VersionBody { major: U16::new(VERSION_MAJOR), minor: U16::new(VERSION_MINOR) };
+        self.request(out, Command::Version, &[body.as_bytes(), &text], Vec::new())
+    }
+
+    /// Asks for [`Answer::DeviceInfo`].
+    pub fn device_info<G>(&mut self, out: &mut Outbox<G>) -> u16 {
+        let body = DeviceInfoBody { argsz: size_of_body::<DeviceInfoBody>(), ..Default::default() };
+        self.request(out, Command::DeviceGetInfo, &[body.as_bytes()], Vec::new())
+    }
+
+    /// Asks for [`Answer::Region`]; `room` bytes of reply are wanted. With room for the fixed part only (32 bytes),
+    /// the answer's `argsz` says how much there is.
+    pub fn region_info<G>(&mut self, out: &mut Outbox<G>, index: u32, room: u32) -> u16 {
+        let body =
+            RegionInfoBody { argsz: U32::new(room), index: U32::new(index), ..RegionInfoBody::default() };
+        self.request(out, Command::DeviceGetRegionInfo, &[body.as_bytes()], Vec::new())
+    }
+
+    /// Asks for [`Answer::Irq`].
+    pub fn irq_info<G>(&mut self, out: &mut Outbox<G>, index: u32) -> u16 {
+        let argsz = size_of_body::<IrqInfoBody>();
+        let body = IrqInfoBody { argsz, index: U32::new(index), ..IrqInfoBody::default() };
+        self.request(out, Command::DeviceGetIrqInfo, &[body.as_bytes()], Vec::new())
+    }
+
+    /// Announces memory; without a descriptor the server cannot reach it.
+    pub fn dma_map<G>(&mut self, out: &mut Outbox<G>, window: Window, fd: Option<G>) -> u16 {
+        let flags = dma_flags::READ | if window.writable { dma_flags::WRITE } else { 0 };
+        let body = DmaMapBody {
+            argsz: size_of_body::<DmaMapBody>(),
+            flags: U32::new(flags),
+            offset: U64::new(window.offset),
+            address: U64::new(window.iova),
+            size: U64::new(window.size),
+        };
+        self.request(out, Command::DmaMap, &[body.as_bytes()], fd.into_iter().collect())
+    }
+
+    /// Withdraws the window that was announced with exactly this address and size. Keep the memory until the reply.
+    pub fn dma_unmap<G>(&mut self, out: &mut Outbox<G>, iova: u64, size: u64) -> u16 {
+        self.unmap(out, 0, iova, size)
+    }
+
+    /// Withdraws all windows.
+    pub fn dma_unmap_all<G>(&mut self, out: &mut Outbox<G>) -> u16 {
+        self.unmap(out, dma_flags::UNMAP_ALL, 0, 0)
+    }
+
+    fn unmap<G>(&mut self, out: &mut Outbox<G>, flags: u32, iova: u64, size: u64) -> u16 {
+        let body = DmaUnmapBody {
+            argsz: size_of_body::<DmaUnmapBody>(),
+            flags: U32::new(flags),
+            address: U64::new(iova),
+            size: U64::new(size),
+        };
+        self.request(out, Command::DmaUnmap, &[body.as_bytes()], Vec::new())
+    }
+
+    /// Loads `count` bytes, at most 1 MiB; the answer is [`Answer::Data`].
+    pub fn read<G>(&mut self, out: &mut Outbox<G>, region: u32, offset: u64, count: u32) -> u16 {
+        let body = access(region, offset, count);
+        self.request(out, Command::RegionRead, &[body.as_bytes()], Vec::new())
+    }
+
+    /// Stores and waits: [`Answer::Done`].
+    pub fn write<G>(&mut self, out: &mut Outbox<G>, region: u32, offset: u64, data: &[u8]) -> u16 {
+        let body = access(region, offset, data.len() as u32);
+        self.request(out, Command::RegionWrite, &[body.as_bytes(), data], Vec::new())
+    }
+
+    /// Stores without waiting: no reply comes.
+    pub fn write_posted<G>(&mut self, out: &mut Outbox<G>, region: u32, offset: u64, data: &[u8]) {
+        let body = access(region, offset, data.len() as u32);
+        let body = [body.as_bytes(), data];
+        self.send(out, Command::RegionWrite, &body, Vec::new(), true);
+    }
+
+    /// Stores several values of up to 8 bytes each (longer ones are cut) without waiting. Only if the server
+    /// agreed to `write_multiple`.
+    pub fn write_multi_posted<G>(&mut self, out: &mut Outbox<G>, writes: &[(u32, u64, &[u8])]) {
+        let head = MultiWriteBody { wr_cnt: U64::new(writes.len() as u64) };
+        let entries: Vec<MultiWriteEntry> = writes.iter().map(multi_entry).collect();
+        let body = [head.as_bytes(), entries.as_bytes()];
+        self.send(out, Command::RegionWriteMulti, &body, Vec::new(), true);
+    }
+
+    /// From `start` on, vectors of interrupt type `index` signal these eventfds.
+    pub fn assign_irqs<G>(&mut self, out: &mut Outbox<G>, index: u32, start: u32, fds: Vec<G>) -> u16 {
+        let count = fds.len() as u32;
+        self.set_irqs(out, irq_set::DATA_EVENTFD, (index, start, count), fds)
+    }
+
+    /// `count` vectors from `start` on have no eventfd.
+    pub fn deassign_irqs<G>(&mut self, out: &mut Outbox<G>, index: u32, start: u32, count: u32) -> u16 {
+        self.set_irqs(out, irq_set::DATA_EVENTFD, (index, start, count), Vec::new())
+    }
+
+    /// Switches an interrupt type off.
+    pub fn disable_irqs<G>(&mut self, out: &mut Outbox<G>, index: u32) -> u16 {
+        self.set_irqs(out, irq_set::DATA_NONE, (index, 0, 0), Vec::new())
+    }
+
+    fn set_irqs<G>(
+        &mut self,
+        out: &mut Outbox<G>,
+        data: u32,
+        (index, start, count): (u32, u32, u32),
+        fds: Vec<G>,
+    ) -> u16 {
+        let body = IrqSetBody {
+            argsz: size_of_body::<IrqSetBody>(),
+            flags: U32::new(data | irq_set::ACTION_TRIGGER),
+            index: U32::new(index),
+            start: U32::new(start),
+            count: U32::new(count),
+        };
+        self.request(out, Command::DeviceSetIrqs, &[body.as_bytes()], fds)
+    }
+
+    /// Resets the device.
+    pub fn reset<G>(&mut self, out: &mut Outbox<G>) -> u16 {
+        self.request(out, Command::DeviceReset, &[], Vec::new())
+    }
+
+    fn request<G>(&mut self, out: &mut Outbox<G>, command: Command, body: &[&[u8]], fds: Vec<G>) -> u16 {
+        let id = self.send(out, command, body, fds, false);
+        self.pending.push_back((id, command));
+        id
+    }
+
+    fn send<G>(
+        &mut self,
+        out: &mut Outbox<G>,
+        command: Command,
+        body: &[&[u8]],
+        fds: Vec<G>,
+        no_reply: bool,
+    ) -> u16 {
+        let id = self.next_id;
+        self.next_id = id.wrapping_add(1);
+        let size = body.iter().map(|part| part.len()).sum();
+        out.message(&Header::request(id, command, size, no_reply), body, fds);
+        id
+    }
+
+    /// Requests without a reply so far.
+    pub fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Takes what one `recvmsg` returned; then call [`next_reply`](Self::next_reply) until it has no more.
+    ///
+    /// # Errors
+    /// Far more was pushed than was waited for.
+    pub fn push(&mut self, bytes: &[u8], fds: impl IntoIterator<Item = F>) -> Result<(), ClientError> {
+        Ok(self.decoder.push(bytes, fds)?)
+    }
+
+    /// The next reply, if it has arrived.
+    ///
+    /// # Errors
+    /// The server does not keep to the protocol.
+    pub fn next_reply(&mut self) -> Result<Option<Reply<'_, F>>, ClientError> {
+        let Some(message) = self.decoder.next_message()? else { return Ok(None) };
+        let (id, command) = (message.header.id.get(), message.header.command.get());
+        if message.header.kind() != Kind::Reply {
+            return Err(ClientError::UnexpectedRequest(command));
+        }
+        // Commands are handled in order, so their replies come in order.
+        let expected =
+            self.pending.pop_front_if(|(pending, asked)| *pending == id && asked.number() == command);
+        let (_, command) = expected.ok_or(ClientError::UnexpectedReply { id, command })?;
+        reply::parse(id, command, message).map(Some)
+    }
+}
+
+/// Only replies to known commands are read.
+fn max_body(header: &Header) -> usize {
+    match (header.kind(), Command::from_number(header.command.get())) {
+        (Kind::Reply, Some(command)) => command.max_reply_body(),
+        _ => 0,
+    }
+}
+
+fn size_of_body<T>() -> U32 {
+    U32::new(size_of::<T>() as u32)
+}
+
+fn access(region: u32, offset: u64, count: u32) -> RegionAccessBody {
+    RegionAccessBody { offset: U64::new(offset), region: U32::new(region), count: U32::new(count) }
+}
+
+fn multi_entry(&(region, offset, data): &(u32, u64, &[u8])) -> MultiWriteEntry {
+    let count = data.len().min(8);
+    let mut entry = MultiWriteEntry {
+        offset: U64::new(offset),
+        region: U32::new(region),
+        count: U32::new(count as u32),
+        data: [0; 8],
+    };
+    entry.data[..count].copy_from_slice(&data[..count]);
+    entry
+}

@@ -1,0 +1,120 @@
+//! DMA windows: which there are, and the rules for adding and removing them.
+
+use alloc::{collections::BTreeMap, vec::Vec};
+
+use zerocopy::{FromBytes, IntoBytes};
+
+use super::answer::Answer;
+use super::device::{Device, DmaFile, DmaMap};
+use crate::wire::{DMA_PAGE_SIZE, DmaMapBody, DmaUnmapBody, Errno, dma_flags};
+
+/// The windows a client has announced, by address.
+#[derive(Debug)]
+pub(super) struct DmaTable {
+    /// First address to last address.
+    windows: BTreeMap<u64, u64>,
+    limit: usize,
+}
+
+impl DmaTable {
+    pub(super) fn new(limit: usize) -> Self {
+        Self { windows: BTreeMap::new(), limit }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.windows.len()
+    }
+
+    /// Windows never overlap, so the last one that starts at or before the end is the only one to look at.
+    fn overlaps(&self, first: u64, last: u64) -> bool {
+        self.windows.range(..=last).next_back().is_some_and(|(_, &end)| end >= first)
+    }
+
+    pub(super) fn map<F, D: Device<F>>(
+        &mut self,
+        body: &[u8],
+        fds: Vec<F>,
+        device: &mut D,
+        answer: &mut Answer<'_, F>,
+    ) -> Result<(), Errno> {
+        let map = parse_map(body, fds)?;
+        let (first, last) = bounds(map.iova, map.size)?;
+        if self.overlaps(first, last) {
+            return Err(Errno::EEXIST);
+        }
+        if self.windows.len() >= self.limit {
+            return Err(Errno::ENOSPC);
+        }
+        device.dma_map(map)?;
+        self.windows.insert(first, last);
+        answer.send(&[]);
+        Ok(())
+    }
+
+    pub(super) fn unmap<F, D: Device<F>>(
+        &mut self,
+        body: &[u8],
+        device: &mut D,
+        answer: &mut Answer<'_, F>,
+    ) -> Result<(), Errno> {
+        let (mut entry, _) = DmaUnmapBody::read_from_prefix(body).map_err(|_| Errno::EINVAL)?;
+        let (iova, size) = (entry.address.get(), entry.size.get());
+        match entry.flags.get() {
+            0 => {
+                let (first, last) = bounds(iova, size)?;
+                if self.windows.get(&first) != Some(&last) {
+                    return Err(Errno::ENOENT);
+                }
+                device.dma_unmap(iova, size);
+                self.windows.remove(&first);
+            }
+            // As the kernel has it, "all" names no range.
+            dma_flags::UNMAP_ALL if iova == 0 && size == 0 => self.clear(device),
+            _ => return Err(Errno::EINVAL),
+        }
+        entry.argsz.set(size_of::<DmaUnmapBody>() as u32);
+        answer.send(&[entry.as_bytes()]);
+        Ok(())
+    }
+
+    pub(super) fn clear<F, D: Device<F>>(&mut self, device: &mut D) {
+        device.dma_unmap_all();
+        self.windows.clear();
+    }
+}
+
+fn parse_map<F>(body: &[u8], mut fds: Vec<F>) -> Result<DmaMap<F>, Errno> {
+    let (map, _) = DmaMapBody::read_from_prefix(body).map_err(|_| Errno::EINVAL)?;
+    let (flags, offset, size) = (map.flags.get(), map.offset.get(), map.size.get());
+    let too_small = (map.argsz.get() as usize) < size_of::<DmaMapBody>();
+    if too_small || fds.len() > 1 || flags & !(dma_flags::READ | dma_flags::WRITE) != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let file = match fds.pop() {
+        Some(fd) => {
+            let end = offset.checked_add(size).ok_or(Errno::EINVAL)?;
+            if offset % DMA_PAGE_SIZE != 0 || end > i64::MAX as u64 {
+                return Err(Errno::EINVAL);
+            }
+            Some(DmaFile { fd, offset })
+        }
+        None => None,
+    };
+    Ok(DmaMap {
+        iova: map.address.get(),
+        size,
+        readable: flags & dma_flags::READ != 0,
+        writable: flags & dma_flags::WRITE != 0,
+        file,
+    })
+}
+
+/// First and last address of a window that is not empty, is whole pages, and does not wrap around. The last page of
+/// all is refused too: no guest has memory there, and nobody who adds a size to an address has to think of 2^64.
+fn bounds(iova: u64, size: u64) -> Result<(u64, u64), Errno> {
+    if size == 0 || !(iova | size).is_multiple_of(DMA_PAGE_SIZE) {
+        return Err(Errno::EINVAL);
+    }
+    let end = iova.checked_add(size).ok_or(Errno::EINVAL)?;
+    Ok((iova, end - 1))
+}

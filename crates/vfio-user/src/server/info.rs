@@ -1,0 +1,148 @@
+//! What the device is: version, device, region and interrupt information.
+
+use alloc::vec::Vec;
+
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, IntoBytes};
+
+use super::answer::Answer;
+use super::{Device, Negotiated};
+use crate::decoder::ProtocolError;
+use crate::types::SparseArea;
+use crate::wire::{
+    Capabilities, CapabilityHeader, DMA_PAGE_SIZE, DeviceInfoBody, Errno, IrqInfoBody, MAX_DATA_XFER,
+    MAX_MESSAGE_FDS, RegionInfoBody, SparseAreaBody, SparseMmapBody, VERSION_MAJOR, VERSION_MINOR,
+    VersionBody, region_flags,
+};
+
+/// Why a version was not agreed on.
+pub(super) enum NoVersion {
+    /// The request makes no sense; the client may try again.
+    Refused(Errno),
+    /// Another protocol: the connection ends.
+    Fatal(ProtocolError),
+}
+
+/// Agrees on what both sides can do. The reply repeats only what the client mentioned, and is no longer than the
+/// request: QEMU reads it into the request's buffer.
+pub(super) fn version<F>(
+    body: &[u8],
+    max_dma_maps: u32,
+    answer: &mut Answer<'_, F>,
+) -> Result<Negotiated, NoVersion> {
+    let (version, text) =
+        VersionBody::read_from_prefix(body).map_err(|_| NoVersion::Refused(Errno::EINVAL))?;
+    if version.major.get() != VERSION_MAJOR {
+        return Err(NoVersion::Fatal(ProtocolError::UnsupportedVersion { major: version.major.get() }));
+    }
+    let client = Capabilities::parse(text).map_err(|_| NoVersion::Refused(Errno::EINVAL))?;
+    let (server, text) = ours(&client, max_dma_maps).render(text.len());
+    let minor = version.minor.get().min(VERSION_MINOR);
+    let reply = VersionBody { major: U16::new(VERSION_MAJOR), minor: U16::new(minor) };
+    answer.send(&[reply.as_bytes(), &text]);
+    Ok(Negotiated { minor, client, write_multiple: server.write_multiple == Some(true) })
+}
+
+fn ours(client: &Capabilities, max_dma_maps: u32) -> Capabilities {
+    Capabilities {
+        max_msg_fds: client.max_msg_fds.map(|_| MAX_MESSAGE_FDS as u64),
+        max_data_xfer_size: client.max_data_xfer_size.map(|_| u64::from(MAX_DATA_XFER)),
+        max_dma_maps: client.max_dma_maps.map(|theirs| theirs.min(u64::from(max_dma_maps))),
+        pgsizes: client.pgsizes.map(|_| DMA_PAGE_SIZE),
+        write_multiple: client.write_multiple.filter(|&wanted| wanted),
+    }
+}
+
+pub(super) fn device<F, D: Device<F>>(
+    body: &[u8],
+    device: &D,
+    answer: &mut Answer<'_, F>,
+) -> Result<(), Errno> {
+    let (request, _) = DeviceInfoBody::read_from_prefix(body).map_err(|_| Errno::EINVAL)?;
+    if (request.argsz.get() as usize) < size_of::<DeviceInfoBody>() {
+        return Err(Errno::EINVAL);
+    }
+    let info = device.info();
+    let reply = DeviceInfoBody {
+        argsz: U32::new(size_of::<DeviceInfoBody>() as u32),
+        flags: U32::new(info.flags),
+        num_regions: U32::new(info.regions),
+        num_irqs: U32::new(info.irqs),
+    };
+    answer.send(&[reply.as_bytes()]);
+    Ok(())
+}
+
+pub(super) fn irq<F, D: Device<F>>(body: &[u8], device: &D, answer: &mut Answer<'_, F>) -> Result<(), Errno> {
+    let (request, _) = IrqInfoBody::read_from_prefix(body).map_err(|_| Errno::EINVAL)?;
+    if (request.argsz.get() as usize) < size_of::<IrqInfoBody>() {
+        return Err(Errno::EINVAL);
+    }
+    let info = device.irq(request.index.get()).ok_or(Errno::EINVAL)?;
+    let reply = IrqInfoBody {
+        argsz: U32::new(size_of::<IrqInfoBody>() as u32),
+        flags: U32::new(info.flags),
+        index: request.index,
+        count: U32::new(info.count),
+    };
+    answer.send(&[reply.as_bytes()]);
+    Ok(())
+}
+
+/// Clients ask twice: with room for the fixed part, which tells them how much there is, and with room for all.
+/// The descriptor goes with the full answer. `cap_offset` is set in both, as QEMU checks it in both.
+pub(super) fn region<F, D: Device<F>>(
+    body: &[u8],
+    device: &mut D,
+    answer: &mut Answer<'_, F>,
+) -> Result<(), Errno> {
+    let (request, _) = RegionInfoBody::read_from_prefix(body).map_err(|_| Errno::EINVAL)?;
+    let index = request.index.get();
+    let fixed = size_of::<RegionInfoBody>();
+    let room = request.argsz.get() as usize;
+    let flags = device.region(index).ok_or(Errno::EINVAL)?.flags;
+    if room < fixed {
+        return Err(Errno::EINVAL);
+    }
+    // Cloud Hypervisor panics at a mappable region without a descriptor: no descriptor, no mapping.
+    let fd = if flags & region_flags::MMAP != 0 { device.region_fd(index) } else { None };
+    let info = device.region(index).ok_or(Errno::EINVAL)?;
+    let mut flags = info.flags & !region_flags::CAPS;
+    let mut capabilities = Vec::new();
+    if fd.is_none() {
+        flags &= !region_flags::MMAP;
+    } else if !info.sparse.is_empty() {
+        flags |= region_flags::CAPS;
+        capabilities = sparse_mmap(info.sparse);
+    }
+    let reply = RegionInfoBody {
+        argsz: U32::new((fixed + capabilities.len()) as u32),
+        flags: U32::new(flags),
+        index: request.index,
+        cap_offset: U32::new(if capabilities.is_empty() { 0 } else { fixed as u32 }),
+        size: U64::new(info.size),
+        offset: U64::new(info.offset),
+    };
+    if room < fixed + capabilities.len() {
+        answer.send(&[reply.as_bytes()]);
+    } else {
+        answer.send_with_fds(&[reply.as_bytes(), &capabilities], fd.into_iter().collect());
+    }
+    Ok(())
+}
+
+fn sparse_mmap(areas: &[SparseArea]) -> Vec<u8> {
+    let header = CapabilityHeader {
+        id: U16::new(CapabilityHeader::SPARSE_MMAP),
+        version: U16::new(1),
+        next: U32::ZERO,
+    };
+    let list = SparseMmapBody { nr_areas: U32::new(areas.len() as u32), reserved: U32::ZERO };
+    let mut bytes = Vec::from(header.as_bytes());
+    bytes.extend_from_slice(list.as_bytes());
+    for area in areas {
+        let area = SparseAreaBody { offset: U64::new(area.offset), size: U64::new(area.size) };
+        bytes.extend_from_slice(area.as_bytes());
+    }
+    bytes
+}

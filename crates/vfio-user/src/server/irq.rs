@@ -1,0 +1,88 @@
+//! `DEVICE_SET_IRQS`: from flags, ranges and descriptors to one clear wish.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use zerocopy::FromBytes;
+
+use super::device::{Device, IrqSet};
+use crate::types::IrqInfo;
+use crate::wire::{Errno, IrqSetBody, irq_flags, irq_set};
+
+const DATA: u32 = irq_set::DATA_NONE | irq_set::DATA_BOOL | irq_set::DATA_EVENTFD;
+const ACTION: u32 = irq_set::ACTION_MASK | irq_set::ACTION_UNMASK | irq_set::ACTION_TRIGGER;
+
+pub(super) fn set<F, D: Device<F>>(body: &[u8], fds: Vec<F>, device: &mut D) -> Result<(), Errno> {
+    let (set, bools) = IrqSetBody::read_from_prefix(body).map_err(|_| Errno::EINVAL)?;
+    let (index, flags, start, count) = (set.index.get(), set.flags.get(), set.start.get(), set.count.get());
+    let info = device.irq(index).ok_or(Errno::EINVAL)?;
+    let (data, action) = (flags & DATA, flags & ACTION);
+    if flags & !(DATA | ACTION) != 0 || !data.is_power_of_two() || !action.is_power_of_two() {
+        return Err(Errno::EINVAL);
+    }
+    // Also for a type without vectors: clients switch off what they never switched on.
+    if flags == irq_set::DATA_NONE | irq_set::ACTION_TRIGGER && start == 0 && count == 0 {
+        return device.set_irqs(IrqSet::Disable { index });
+    }
+    let vectors = vectors(start, count, info)?;
+    if action != irq_set::ACTION_TRIGGER && info.flags & irq_flags::MASKABLE == 0 {
+        return Err(Errno::ENOTSUP);
+    }
+    match data {
+        irq_set::DATA_EVENTFD => set_eventfds(index, action, vectors, fds, device),
+        irq_set::DATA_BOOL => {
+            let bools = bools.get(..vectors.len()).ok_or(Errno::EINVAL)?;
+            act(
+                index,
+                action,
+                vectors.zip(bools).filter(|(_, wanted)| **wanted != 0).map(|pair| pair.0),
+                device,
+            )
+        }
+        _ => act(index, action, vectors, device),
+    }
+}
+
+/// The range, if it is not empty and inside the type's vectors.
+fn vectors(start: u32, count: u32, info: IrqInfo) -> Result<Range<u32>, Errno> {
+    let end = start.checked_add(count).ok_or(Errno::EINVAL)?;
+    if count == 0 || end > info.count {
+        return Err(Errno::EINVAL);
+    }
+    Ok(start..end)
+}
+
+/// One eventfd for each vector, or none for any: QEMU switches vectors on before it has eventfds for them.
+fn set_eventfds<F, D: Device<F>>(
+    index: u32,
+    action: u32,
+    vectors: Range<u32>,
+    fds: Vec<F>,
+    device: &mut D,
+) -> Result<(), Errno> {
+    if action != irq_set::ACTION_TRIGGER {
+        return Err(Errno::ENOTSUP);
+    }
+    if fds.is_empty() {
+        return device.set_irqs(IrqSet::Deassign { index, vectors });
+    }
+    if fds.len() != vectors.len() {
+        return Err(Errno::EINVAL);
+    }
+    device.set_irqs(IrqSet::Assign { index, start: vectors.start, fds })
+}
+
+fn act<F, D: Device<F>>(
+    index: u32,
+    action: u32,
+    mut vectors: impl Iterator<Item = u32>,
+    device: &mut D,
+) -> Result<(), Errno> {
+    vectors.try_for_each(|vector| {
+        device.set_irqs(match action {
+            irq_set::ACTION_MASK => IrqSet::Mask { index, vector },
+            irq_set::ACTION_UNMASK => IrqSet::Unmask { index, vector },
+            _ => IrqSet::Trigger { index, vector },
+        })
+    })
+}

@@ -1,0 +1,238 @@
+//! The server's half: one [`Session`] per connection, between a socket and a [`Device`].
+//!
+//! Left out, and refused with an error: migration, dirty page tracking, ioeventfds, twin sockets, DMA by message.
+
+mod answer;
+mod counters;
+mod device;
+mod dma;
+mod info;
+mod irq;
+mod region;
+
+use alloc::vec::Vec;
+
+pub use counters::Counters;
+pub use device::{Device, DmaFile, DmaMap, IrqSet, RegionInfo};
+
+use crate::decoder::{Body, Decoder, Message, ProtocolError};
+use crate::outbox::Outbox;
+use crate::wire::{Capabilities, Command, Errno, Header, Kind, MAX_DMA_MAPS};
+use answer::Answer;
+use dma::DmaTable;
+use info::NoVersion;
+
+/// Bytes waiting to be sent at which a session stops taking messages: a client that does not read its replies
+/// costs this much and one more reply.
+pub const OUTBOX_LIMIT: usize = 256 * 1024;
+
+/// What both sides agreed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Negotiated {
+    /// Protocol minor version.
+    pub minor: u16,
+    /// What the client said about itself.
+    pub client: Capabilities,
+    /// The client may send `REGION_WRITE_MULTI`.
+    pub write_multiple: bool,
+}
+
+/// What became of one call of [`Session::step`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// One message was handled: call again.
+    Handled,
+    /// There is no whole message: wait for the socket to become readable.
+    Starved,
+    /// Too many replies are waiting: wait for the socket to become writable, and do not read from it.
+    Blocked,
+}
+
+/// One connection with a client.
+#[derive(Debug)]
+pub struct Session<F> {
+    decoder: Decoder<F>,
+    state: State,
+    failed: Option<ProtocolError>,
+}
+
+/// All of the session but the decoder, from which a message borrows while it is handled.
+#[derive(Debug)]
+struct State {
+    max_dma_maps: u32,
+    negotiated: Option<Negotiated>,
+    dma: DmaTable,
+    counters: Counters,
+}
+
+impl<F> Default for Session<F> {
+    fn default() -> Self {
+        Self::new(MAX_DMA_MAPS)
+    }
+}
+
+impl<F> Session<F> {
+    /// A connection that has just been accepted; at most `max_dma_maps` DMA windows are taken from it.
+    pub fn new(max_dma_maps: u32) -> Self {
+        Self {
+            decoder: Decoder::new(max_body),
+            state: State {
+                max_dma_maps,
+                negotiated: None,
+                dma: DmaTable::new(max_dma_maps as usize),
+                counters: Counters::default(),
+            },
+            failed: None,
+        }
+    }
+
+    /// Takes what one `recvmsg` returned: never merge two, or descriptors go to the wrong message
+    /// (see [`decoder`](crate::decoder)). Then call [`step`](Self::step) until it says something else than
+    /// [`Step::Handled`].
+    ///
+    /// # Errors
+    /// Far more was pushed than was waited for.
+    pub fn push(&mut self, bytes: &[u8], fds: impl IntoIterator<Item = F>) -> Result<(), ProtocolError> {
+        self.decoder.push(bytes, fds)
+    }
+
+    /// Handles one message, and queues at most one reply.
+    ///
+    /// # Errors
+    /// The connection cannot go on: send what `out` has, as far as the socket takes it, then
+    /// [`close`](Self::close). Every later call says the same.
+    pub fn step<D: Device<F>>(&mut self, device: &mut D, out: &mut Outbox<F>) -> Result<Step, ProtocolError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        if out.pending() >= OUTBOX_LIMIT {
+            return Ok(Step::Blocked);
+        }
+        let Some(message) = self.decoder.next_message()? else { return Ok(Step::Starved) };
+        let outcome = self.state.message(message, device, out);
+        self.failed = outcome.err();
+        outcome.map(|()| Step::Handled)
+    }
+
+    /// The connection is gone: all windows are unmapped, all eventfds closed. The device's state stays otherwise, for
+    /// the next client to find (specification, "Client Disconnection").
+    pub fn close<D: Device<F>>(mut self, device: &mut D) {
+        self.state.dma.clear(device);
+        for index in 0..device.info().irqs {
+            // A device that fails here has nothing left to switch off.
+            let _ = device.set_irqs(IrqSet::Disable { index });
+        }
+    }
+
+    /// What was agreed on, once `VERSION` went through.
+    pub fn negotiated(&self) -> Option<&Negotiated> {
+        self.state.negotiated.as_ref()
+    }
+
+    /// DMA windows at the moment.
+    pub fn dma_maps(&self) -> usize {
+        self.state.dma.len()
+    }
+
+    /// What happened so far.
+    pub fn counters(&self) -> Counters {
+        let mut counters = self.state.counters;
+        counters.dropped_fds += self.decoder.dropped_fds();
+        counters
+    }
+}
+
+/// Replies are never asked for, so nothing of them is kept.
+fn max_body(header: &Header) -> usize {
+    match (header.kind(), Command::from_number(header.command.get())) {
+        (Kind::Command, Some(command)) => command.max_request_body(),
+        _ => 0,
+    }
+}
+
+impl State {
+    fn message<F, D: Device<F>>(
+        &mut self,
+        message: Message<'_, F>,
+        device: &mut D,
+        out: &mut Outbox<F>,
+    ) -> Result<(), ProtocolError> {
+        self.counters.messages += 1;
+        let Message { header, body, fds } = message;
+        if header.kind() == Kind::Reply {
+            self.counters.unasked_replies += 1;
+            self.counters.dropped_fds += fds.len() as u64;
+            return Ok(());
+        }
+        let mut answer = Answer::new(header, out);
+        let outcome = match check(&header, body) {
+            Ok((Command::Version, body)) if self.negotiated.is_none() => self.version(body, &mut answer)?,
+            Ok((command, body)) => self.request(command, body, fds, device, &mut answer),
+            Err(errno) => Err(errno),
+        };
+        if let Err(errno) = outcome {
+            self.counters.refused += 1;
+            answer.fail(errno);
+        }
+        Ok(())
+    }
+
+    fn version<F>(
+        &mut self,
+        body: &[u8],
+        answer: &mut Answer<'_, F>,
+    ) -> Result<Result<(), Errno>, ProtocolError> {
+        match info::version(body, self.max_dma_maps, answer) {
+            Ok(negotiated) => self.negotiated = Some(negotiated),
+            Err(NoVersion::Refused(errno)) => return Ok(Err(errno)),
+            Err(NoVersion::Fatal(error)) => {
+                answer.fail(Errno::EINVAL);
+                return Err(error);
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn request<F, D: Device<F>>(
+        &mut self,
+        command: Command,
+        body: &[u8],
+        mut fds: Vec<F>,
+        device: &mut D,
+        answer: &mut Answer<'_, F>,
+    ) -> Result<(), Errno> {
+        let Some(negotiated) = self.negotiated else { return Err(Errno::EINVAL) };
+        if !matches!(command, Command::DmaMap | Command::DeviceSetIrqs) {
+            self.counters.dropped_fds += fds.len() as u64;
+            fds.clear();
+        }
+        let counters = &mut self.counters;
+        match command {
+            Command::RegionWrite => region::write(counters, body, device, answer),
+            Command::RegionRead => region::read(counters, body, device, answer),
+            Command::RegionWriteMulti if negotiated.write_multiple => {
+                region::write_multi(counters, body, device, answer)
+            }
+            Command::DmaMap => self.dma.map(body, fds, device, answer),
+            Command::DmaUnmap => self.dma.unmap(body, device, answer),
+            Command::DeviceGetInfo => info::device(body, device, answer),
+            Command::DeviceGetRegionInfo => info::region(body, device, answer),
+            Command::DeviceGetIrqInfo => info::irq(body, device, answer),
+            Command::DeviceSetIrqs => irq::set(body, fds, device).map(|()| answer.send(&[])),
+            Command::DeviceReset => device.reset().map(|()| answer.send(&[])),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+}
+
+/// The command and its body, if the message as such is sound and the command is one that is served.
+fn check<'a>(header: &Header, body: Body<'a>) -> Result<(Command, &'a [u8]), Errno> {
+    if header.kind() == Kind::Unknown || header.is_error() {
+        return Err(Errno::EINVAL);
+    }
+    match (Command::from_number(header.command.get()), body) {
+        (Some(Command::DeviceGetRegionIoFds | Command::DirtyPages), _) => Err(Errno::ENOTSUP),
+        (Some(command), Body::Whole(body)) => Ok((command, body)),
+        _ => Err(Errno::EINVAL),
+    }
+}

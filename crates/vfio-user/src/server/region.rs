@@ -1,0 +1,109 @@
+//! Loads and stores.
+//!
+//! **An access to a region is never answered with an error.** The `vfio_user` crate, and with it Cloud Hypervisor,
+//! waits for the data that an error reply does not have, and a vCPU hangs. So what is outside a region reads as all
+//! ones and swallows stores, as on a bus where nobody answers.
+//!
+//! The one exception is a transfer longer than the maximum that was negotiated: `EINVAL`. It cannot be answered in
+//! full without holding what nobody may ask for, a short success would hang the same client all the same, and neither
+//! QEMU (which checks its length against the maximum) nor Cloud Hypervisor (which asks for 8 bytes at most)
+//! can send it.
+
+use core::mem::size_of;
+
+use zerocopy::{FromBytes, IntoBytes};
+
+use super::answer::Answer;
+use super::{Counters, Device};
+use crate::wire::{Errno, MAX_DATA_XFER, MultiWriteBody, MultiWriteEntry, RegionAccessBody, region_flags};
+
+pub(super) fn read<F, D: Device<F>>(
+    counters: &mut Counters,
+    body: &[u8],
+    device: &mut D,
+    answer: &mut Answer<'_, F>,
+) -> Result<(), Errno> {
+    let (access, _) = RegionAccessBody::read_from_prefix(body).map_err(|_| Errno::EINVAL)?;
+    if access.count.get() > MAX_DATA_XFER {
+        return Err(Errno::EINVAL);
+    }
+    counters.reads += 1;
+    // A load that nobody waits for has no purpose, and on a device loads have side effects.
+    if !answer.wanted() {
+        return Ok(());
+    }
+    let data = answer.send_data(access.as_bytes(), access.count.get() as usize);
+    let (region, offset) = (access.region.get(), access.offset.get());
+    if !allowed(device, region, offset, data.len(), region_flags::READ) {
+        counters.out_of_range += 1;
+        data.fill(0xff);
+    } else if !data.is_empty() {
+        device.read(region, offset, data);
+    }
+    Ok(())
+}
+
+pub(super) fn write<F, D: Device<F>>(
+    counters: &mut Counters,
+    body: &[u8],
+    device: &mut D,
+    answer: &mut Answer<'_, F>,
+) -> Result<(), Errno> {
+    let (access, data) = RegionAccessBody::read_from_prefix(body).map_err(|_| Errno::EINVAL)?;
+    count_writes(counters, answer.wanted(), 1);
+    // Data of another length than announced: nobody can tell what was meant.
+    if data.len() == access.count.get() as usize {
+        store(counters, device, access.region.get(), access.offset.get(), data);
+    } else {
+        counters.malformed_writes += 1;
+    }
+    answer.send(&[access.as_bytes()]);
+    Ok(())
+}
+
+/// Several stores of up to 8 bytes, in order.
+pub(super) fn write_multi<F, D: Device<F>>(
+    counters: &mut Counters,
+    body: &[u8],
+    device: &mut D,
+    answer: &mut Answer<'_, F>,
+) -> Result<(), Errno> {
+    let (head, rest) = MultiWriteBody::read_from_prefix(body).map_err(|_| Errno::EINVAL)?;
+    let present = (rest.len() / size_of::<MultiWriteEntry>()) as u64;
+    if head.wr_cnt.get() > present {
+        return Err(Errno::EINVAL);
+    }
+    let writes = rest.chunks_exact(size_of::<MultiWriteEntry>()).take(head.wr_cnt.get() as usize);
+    count_writes(counters, answer.wanted(), head.wr_cnt.get());
+    for entry in writes.filter_map(|bytes| MultiWriteEntry::read_from_bytes(bytes).ok()) {
+        match entry.data.get(..entry.count.get() as usize) {
+            Some(data) => store(counters, device, entry.region.get(), entry.offset.get(), data),
+            None => counters.malformed_writes += 1,
+        }
+    }
+    answer.send(&[head.as_bytes()]);
+    Ok(())
+}
+
+fn count_writes(counters: &mut Counters, synchronous: bool, writes: u64) {
+    if synchronous {
+        counters.synchronous_writes += writes;
+    } else {
+        counters.posted_writes += writes;
+    }
+}
+
+fn store<F, D: Device<F>>(counters: &mut Counters, device: &mut D, region: u32, offset: u64, data: &[u8]) {
+    if !allowed(device, region, offset, data.len(), region_flags::WRITE) {
+        counters.out_of_range += 1;
+    } else if !data.is_empty() {
+        device.write(region, offset, data);
+    }
+}
+
+/// Whether all of the access lies in a region that has `flag`.
+fn allowed<F, D: Device<F>>(device: &D, region: u32, offset: u64, count: usize, flag: u32) -> bool {
+    let Some(info) = device.region(region) else { return false };
+    let end = offset.checked_add(count as u64);
+    info.flags & flag != 0 && end.is_some_and(|end| end <= info.size)
+}

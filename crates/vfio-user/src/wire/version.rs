@@ -1,0 +1,157 @@
+//! The JSON text of `VERSION`: read with tolerance, written to fit.
+//!
+//! Left out: `twin_socket` and `migration`, which are ignored when offered and never offered back.
+
+use alloc::{string::String, vec::Vec};
+use core::fmt::Write as _;
+
+use serde_json::Value;
+use thiserror::Error;
+
+/// The version text is not JSON. (A capability of the wrong type is only ignored.)
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("the version text is not JSON")]
+pub struct MalformedCapabilities;
+
+/// What one side says it can do. `None` stands for "not mentioned": the specification's default applies.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Capabilities {
+    /// File descriptors the sender takes in one message; default 1.
+    pub max_msg_fds: Option<u64>,
+    /// Bytes of data in one transfer; default 1 MiB.
+    pub max_data_xfer_size: Option<u64>,
+    /// DMA windows at one time; default 65,535.
+    pub max_dma_maps: Option<u64>,
+    /// Sizes of DMA pages, or'ed; default 4,096.
+    pub pgsizes: Option<u64>,
+    /// `REGION_WRITE_MULTI` is understood; default no.
+    pub write_multiple: Option<bool>,
+}
+
+impl Capabilities {
+    /// Reads the text after the version numbers: up to its NUL or, tolerated, to its end. No text, an empty
+    /// object, and an absent or null `capabilities` all mean "nothing mentioned". Unknown keys are ignored.
+    ///
+    /// # Errors
+    /// The text is not JSON (or is nested absurdly deep).
+    pub fn parse(text: &[u8]) -> Result<Self, MalformedCapabilities> {
+        let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
+        if text.is_empty() {
+            return Ok(Self::default());
+        }
+        let document: Value = serde_json::from_slice(text).map_err(|_| MalformedCapabilities)?;
+        let number = |name| document.get("capabilities")?.get(name)?.as_u64();
+        let truth = |name| document.get("capabilities")?.get(name)?.as_bool();
+        Ok(Self {
+            max_msg_fds: number("max_msg_fds"),
+            max_data_xfer_size: number("max_data_xfer_size"),
+            max_dma_maps: number("max_dma_maps"),
+            pgsizes: number("pgsizes"),
+            write_multiple: truth("write_multiple"),
+        })
+    }
+
+    /// The text with its NUL, in at most `room` bytes, and what it still says: capabilities that do not fit are
+    /// left out, the least useful first. Too little room for anything gives no text at all, which is legal.
+    pub fn render(mut self, room: usize) -> (Self, Vec<u8>) {
+        loop {
+            let text = self.text();
+            if text.len() < room {
+                return (self, terminated(text));
+            }
+            if !self.forget_one() {
+                let text = if room > 2 { terminated(String::from("{}")) } else { Vec::new() };
+                return (self, text);
+            }
+        }
+    }
+
+    fn text(&self) -> String {
+        let numbers = [
+            ("max_msg_fds", self.max_msg_fds),
+            ("max_data_xfer_size", self.max_data_xfer_size),
+            ("max_dma_maps", self.max_dma_maps),
+            ("pgsizes", self.pgsizes),
+        ];
+        let mut list = String::new();
+        for (name, value) in numbers {
+            if let Some(value) = value {
+                // Writing to a String cannot fail.
+                let _ = write!(list, "\"{name}\":{value},");
+            }
+        }
+        if let Some(value) = self.write_multiple {
+            let _ = write!(list, "\"write_multiple\":{value},");
+        }
+        let mut text = String::from("{\"capabilities\":{");
+        text.push_str(list.trim_end_matches(','));
+        text.push_str("}}");
+        text
+    }
+
+    fn forget_one(&mut self) -> bool {
+        self.pgsizes.take().is_some()
+            || self.max_dma_maps.take().is_some()
+            || self.max_data_xfer_size.take().is_some()
+            || self.write_multiple.take().is_some()
+            || self.max_msg_fds.take().is_some()
+    }
+}
+
+fn terminated(text: String) -> Vec<u8> {
+    let mut bytes = text.into_bytes();
+    bytes.push(0);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EVERYTHING: Capabilities = Capabilities {
+        max_msg_fds: Some(16),
+        max_data_xfer_size: Some(1 << 20),
+        max_dma_maps: Some(65535),
+        pgsizes: Some(4096),
+        write_multiple: Some(true),
+    };
+
+    #[test]
+    fn nothing_mentioned_is_legal_in_every_form() {
+        for text in [&b""[..], b"\0", b"{}", b"{}\0", b"{\"capabilities\":null}\0", b"{\"capabilities\":{}}"]
+        {
+            assert_eq!(Capabilities::parse(text), Ok(Capabilities::default()), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn unknown_keys_and_wrong_types_are_ignored() {
+        let text = br#"{"x":[1],"capabilities":{"max_msg_fds":"many","twin_socket":{},"pgsizes":4096}}"#;
+        let expected = Capabilities { pgsizes: Some(4096), ..Capabilities::default() };
+        assert_eq!(Capabilities::parse(text), Ok(expected));
+    }
+
+    #[test]
+    fn not_json_is_an_error_and_depth_is_bounded() {
+        assert_eq!(Capabilities::parse(b"hello\0"), Err(MalformedCapabilities));
+        assert_eq!(Capabilities::parse(&[0xff, 0xfe, 0]), Err(MalformedCapabilities));
+        assert_eq!(Capabilities::parse(&[b'['; 4000]), Err(MalformedCapabilities));
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let (said, text) = EVERYTHING.render(usize::MAX);
+        assert_eq!(said, EVERYTHING);
+        assert_eq!(Capabilities::parse(&text), Ok(EVERYTHING));
+    }
+
+    #[test]
+    fn the_text_fits_any_room_and_says_what_it_returns() {
+        for room in 0..200 {
+            let (said, text) = EVERYTHING.render(room);
+            assert!(text.len() <= room);
+            assert_eq!(Capabilities::parse(&text), Ok(said));
+            assert!(text.is_empty() || text.ends_with(&[0]));
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Our client against our server, without a socket; and against servers that do not keep to the protocol.
+
+use std::rc::Rc;
+
+use vfio_user::client::{Answer, Client, ClientError, Reply, Window};
+use vfio_user::decoder::ProtocolError;
+use vfio_user::outbox::Outbox;
+use vfio_user::types::{DeviceInfo, IrqInfo, SparseArea};
+use vfio_user::wire::{Command, Errno};
+
+use crate::script::{ERROR, Fd, REPLY, Script, message, sized_message, words};
+
+/// Both ends, with as many `sendmsg` as the outboxes ask for in between.
+#[derive(Default)]
+struct Wire {
+    client: Client<Fd>,
+    requests: Outbox<Fd>,
+    script: Script,
+}
+
+impl Wire {
+    fn connected() -> Self {
+        let mut wire = Self::default();
+        wire.client.version(&mut wire.requests);
+        let agreed = wire.exchange(|reply| match reply.answer {
+            Ok(Answer::Version { capabilities, .. }) => capabilities.write_multiple,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(agreed, Some(true));
+        wire
+    }
+
+    fn deliver(&mut self) {
+        while let Some(chunk) = self.requests.chunk() {
+            self.script.receive(chunk.bytes, chunk.fds.to_vec()).unwrap();
+            let sent = chunk.bytes.len();
+            self.requests.sent(sent);
+        }
+        while let Some(chunk) = self.script.out.chunk() {
+            self.client.push(chunk.bytes, chunk.fds.to_vec()).unwrap();
+            let sent = chunk.bytes.len();
+            self.script.out.sent(sent);
+        }
+    }
+
+    fn exchange<T>(&mut self, check: impl FnOnce(Reply<'_, Fd>) -> T) -> T {
+        self.deliver();
+        check(self.client.next_reply().unwrap().expect("a reply"))
+    }
+
+    fn done(&mut self) {
+        self.exchange(|reply| assert_eq!(reply.answer, Ok(Answer::Done)));
+    }
+}
+
+#[test]
+fn the_device_is_discovered() {
+    let mut wire = Wire::connected();
+    wire.script.device.mapped = true;
+    wire.client.device_info(&mut wire.requests);
+    let info = DeviceInfo { flags: 3, regions: 9, irqs: 5 };
+    wire.exchange(|reply| assert_eq!(reply.answer, Ok(Answer::DeviceInfo(info))));
+    wire.client.irq_info(&mut wire.requests, 2);
+    wire.exchange(|reply| assert_eq!(reply.answer, Ok(Answer::Irq(IrqInfo { count: 3, flags: 9 }))));
+
+    wire.client.region_info(&mut wire.requests, 0, 32);
+    let room = wire.exchange(|reply| match reply.answer {
+        Ok(Answer::Region(region)) if region.sparse.is_empty() => region.argsz,
+        other => panic!("{other:?}"),
+    });
+    wire.client.region_info(&mut wire.requests, 0, room);
+    wire.exchange(|reply| {
+        let Ok(Answer::Region(region)) = reply.answer else { panic!("not a region") };
+        assert_eq!((region.size, region.offset), (0x4000, 0x10000));
+        assert_eq!(region.sparse, [SparseArea { offset: 0x2000, size: 0x2000 }]);
+        assert_eq!(reply.fds.iter().map(|fd| **fd).collect::<Vec<_>>(), [77]);
+    });
+}
+
+#[test]
+fn loads_stores_and_posted_stores() {
+    let mut wire = Wire::connected();
+    wire.script.device.bar0 = vec![0; 0x4000];
+    wire.client.write_posted(&mut wire.requests, 0, 0, &[1, 2]);
+    wire.client.write_multi_posted(&mut wire.requests, &[(0, 2, &[3]), (0, 3, &[4])]);
+    wire.client.write(&mut wire.requests, 0, 4, &[5, 6]);
+    wire.done();
+    let id = wire.client.read(&mut wire.requests, 0, 0, 6);
+    wire.exchange(|reply| {
+        assert_eq!((reply.id, reply.command), (id, Command::RegionRead));
+        assert_eq!(reply.answer, Ok(Answer::Data(&[1, 2, 3, 4, 5, 6])));
+    });
+    assert_eq!(wire.client.pending(), 0);
+    let counters = wire.script.session.counters();
+    assert_eq!((counters.posted_writes, counters.synchronous_writes), (3, 1));
+}
+
+#[test]
+fn memory_and_interrupts_travel_with_their_descriptors() {
+    let mut wire = Wire::connected();
+    let low = Window { iova: 0, size: 0x1000, offset: 0, writable: true };
+    let rom = Window { iova: 0x1000, size: 0x1000, offset: 0, writable: false };
+    // All at once: the outbox keeps messages with descriptors apart.
+    wire.client.dma_map(&mut wire.requests, low, Some(Rc::new(5)));
+    wire.client.dma_map(&mut wire.requests, rom, None);
+    wire.client.assign_irqs(&mut wire.requests, 2, 0, vec![Rc::new(6), Rc::new(7)]);
+    wire.client.deassign_irqs(&mut wire.requests, 2, 0, 1);
+    wire.client.disable_irqs(&mut wire.requests, 2);
+    wire.client.dma_unmap(&mut wire.requests, 0, 0x1000);
+    wire.client.dma_unmap_all(&mut wire.requests);
+    wire.client.reset(&mut wire.requests);
+    wire.deliver();
+    let said = wire.script.said();
+    assert_eq!(
+        said,
+        [
+            "map 0x0+0x1000 true Some((5, 0))",
+            "map 0x1000+0x1000 false None",
+            "Assign { index: 2, start: 0, fds: [6, 7] }",
+            "Deassign { index: 2, vectors: 0..1 }",
+            "Disable { index: 2 }",
+            "unmap 0x0+0x1000",
+            "unmap all",
+            "reset",
+        ]
+    );
+    for _ in 0..8 {
+        assert_eq!(wire.client.next_reply().unwrap().unwrap().answer, Ok(Answer::Done));
+    }
+    assert!(wire.client.next_reply().unwrap().is_none());
+}
+
+#[test]
+fn an_error_is_an_answer() {
+    let mut wire = Wire::connected();
+    wire.client.dma_unmap(&mut wire.requests, 0, 0x1000);
+    wire.exchange(|reply| assert_eq!(reply.answer, Err(Errno::ENOENT)));
+    wire.client.region_info(&mut wire.requests, 99, 32);
+    wire.exchange(|reply| assert_eq!(reply.answer, Err(Errno::EINVAL)));
+}
+
+/// A client that has asked for four bytes as its request 0.
+fn waiting() -> Client<Fd> {
+    let mut client = Client::new();
+    client.read(&mut Outbox::<Fd>::new(), 0, 0, 4);
+    client
+}
+
+#[track_caller]
+fn gives_up(bytes: &[u8], error: ClientError) {
+    let mut client = waiting();
+    client.push(bytes, []).unwrap();
+    assert_eq!(client.next_reply().map(|_| ()), Err(error));
+}
+
+#[test]
+fn a_server_that_breaks_the_protocol_is_left() {
+    let malformed = ClientError::MalformedReply(Command::RegionRead);
+    gives_up(&message(0, 9, REPLY, &[0; 15]), malformed);
+    gives_up(&message(0, 9, REPLY, &words(&[0, 0, 0, 4])), malformed);
+    gives_up(&message(0, 9, REPLY, &words(&[0, 0, 0, u32::MAX, 0])), malformed);
+    gives_up(&message(0, 9, REPLY, &vec![0; 2 << 20]), malformed);
+    gives_up(&message(1, 9, REPLY, &[0; 20]), ClientError::UnexpectedReply { id: 1, command: 9 });
+    gives_up(&message(0, 10, REPLY, &[0; 20]), ClientError::UnexpectedReply { id: 0, command: 10 });
+    gives_up(&message(0, 11, 0, &[0; 16]), ClientError::UnexpectedRequest(11));
+    let short = ProtocolError::SizeBelowHeader { size: 3 };
+    gives_up(&sized_message(0, 9, REPLY, 3, &[]), ClientError::Protocol(short));
+}
+
+#[test]
+fn a_capability_list_cannot_loop_or_leave_the_reply() {
+    let region = |cap_offset, next, areas| {
+        let info = words(&[64, 0b1111, 0, cap_offset, 0x4000, 0, 0, 0]);
+        [info, words(&[0x10001, next, areas, 0]), vec![0; 16]].concat()
+    };
+    for (cap_offset, next, areas) in
+        [(32, 32, 1), (32, 8, 1), (80, 0, 1), (u32::MAX, 0, 1), (32, 0, u32::MAX)]
+    {
+        let mut client: Client<Fd> = Client::new();
+        client.region_info(&mut Outbox::<Fd>::new(), 0, 64);
+        client.push(&message(0, 5, REPLY, &region(cap_offset, next, areas)), []).unwrap();
+        let error = client.next_reply().map(|_| ()).unwrap_err();
+        assert_eq!(error, ClientError::MalformedReply(Command::DeviceGetRegionInfo));
+    }
+}
+
+#[test]
+fn replies_in_single_bytes_are_replies() {
+    let mut client = waiting();
+    let reply = message(0, 9, REPLY | ERROR, &[]);
+    for byte in &reply[..15] {
+        client.push(&[*byte], []).unwrap();
+        assert!(client.next_reply().unwrap().is_none());
+    }
+    client.push(&reply[15..], []).unwrap();
+    assert_eq!(client.next_reply().unwrap().unwrap().answer, Err(Errno(0)));
+}

@@ -1,0 +1,78 @@
+//! Cloud Hypervisor's sequence, byte for byte as its client (the `vfio_user` crate) writes it, and what it cannot
+//! stand. The crate itself is talked to in `peer`.
+
+use crate::script::{REPLY, Script, access, dma_map, dma_unmap, fds, set_irqs, u32_at, version_body, words};
+
+const CAPABILITIES: &str =
+    "{\"capabilities\":{\"max_msg_fds\":1,\"max_data_xfer_size\":1048576,\"migration\":{\"pgsize\":4096}}}\0";
+
+fn region_request(argsz: u32, index: u32) -> Vec<u8> {
+    [words(&[argsz, 0, index, 0]), vec![0; 16]].concat()
+}
+
+fn connect() -> Script {
+    let mut script = Script::fresh();
+    let mut version = version_body(CAPABILITIES);
+    version[2] = 1;
+    let reply = script.ask(1, &version);
+    assert!(reply.starts_with(b"\0\0\x01\0{\"capabilities\":{"), "the key is mandatory to the client");
+    assert_eq!(reply.last(), Some(&0), "it cuts the last byte off unseen");
+    // argsz counts the header, by mistake.
+    script.ask(4, &words(&[32, 0, 0, 0]));
+    for index in 0..9 {
+        let reply = script.request(5, &region_request(32, index), Vec::new());
+        if u32_at(&reply.body, 0) > 32 {
+            let room = u32_at(&reply.body, 0);
+            assert_eq!(script.request(5, &region_request(room, index), Vec::new()).body.len(), room as usize);
+        }
+    }
+    script
+}
+
+#[test]
+fn a_device_is_attached_and_used() {
+    let mut script = connect();
+    script.ask(7, &words(&[16, 0, 2, 0]));
+    // BARs are sized through the configuration region, the ROM included.
+    for register in [0x10, 0x14, 0x18, 0x1c, 0x20, 0x24, 0x30] {
+        script.ask(10, &access(7, register, 4, &[0xff; 4]));
+        script.ask(9, &access(7, register, 4, &[]));
+    }
+    script.ask_with(2, &dma_map(3, 0, 0, 0x8000_0000), fds(&[5]));
+    script.ask_with(8, &set_irqs(4 | 32, 2, 0, 3), fds(&[1, 2, 3]));
+    script.ask(10, &access(0, 0x3818, 4, &[1, 0, 0, 0]));
+    script.ask(9, &access(0, 8, 4, &[]));
+    script.ask(8, &set_irqs(1 | 32, 2, 0, 0));
+    script.ask(3, &dma_unmap(0, 0, 0x8000_0000));
+    script.ask(13, &[]);
+    assert_eq!(script.session.counters().refused, 0);
+}
+
+#[test]
+fn no_region_access_is_answered_with_less_than_the_client_waits_for() {
+    let mut script = connect();
+    for (region, offset) in [(0, 0x4000), (1, 0), (6, 0), (8, 0xa0000), (12, 0), (0, u64::MAX)] {
+        let reply = script.request(9, &access(region, offset, 8, &[]), Vec::new());
+        assert_eq!((reply.flags, reply.body.len()), (REPLY, 16 + 8), "an error would hang its vCPU");
+        let reply = script.request(10, &access(region, offset, 8, &[0; 8]), Vec::new());
+        assert_eq!((reply.flags, reply.body.len()), (REPLY, 16));
+    }
+}
+
+#[test]
+fn no_region_is_mappable_without_a_descriptor() {
+    let mut script = connect();
+    script.device.mapped = true;
+    for index in 0..9 {
+        let room = u32_at(&script.ask(5, &region_request(32, index)), 0);
+        let reply = script.request(5, &region_request(room, index), Vec::new());
+        let mappable = u32_at(&reply.body, 4) & 4 != 0;
+        assert_eq!(mappable, !reply.fds.is_empty(), "it unwraps the descriptor of region {index}");
+    }
+}
+
+#[test]
+fn interrupts_it_would_unmask_at_every_access_are_not_offered() {
+    let mut script = connect();
+    assert_eq!(script.ask(7, &words(&[16, 0, 0, 0])), words(&[16, 0, 0, 0]), "INTx 0");
+}

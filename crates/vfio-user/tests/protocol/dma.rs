@@ -1,0 +1,160 @@
+//! DMA windows: overlap, exactness, limits, descriptors.
+
+use std::rc::Rc;
+
+use vfio_user::server::Session;
+use vfio_user::wire::Errno;
+
+use crate::script::{EINVAL, Script, dma_map, dma_unmap, fds, message, words};
+
+const MAP: u16 = 2;
+const UNMAP: u16 = 3;
+const RW: u32 = 3;
+const ALL: u32 = 1 << 1;
+const ENOENT: u32 = 2;
+const EEXIST: u32 = 17;
+const ENOSPC: u32 = 28;
+
+#[test]
+fn memory_with_and_without_a_descriptor_is_mapped() {
+    let mut script = Script::agreed();
+    assert!(
+        script.ask_with(MAP, &dma_map(RW, 0x1000, 0, 0xa0000), fds(&[5])).is_empty(),
+        "the reply has no body"
+    );
+    script.ask(MAP, &dma_map(1, 0, 0xfffc0000, 0x40000));
+    assert_eq!(script.said(), ["map 0x0+0xa0000 true Some((5, 4096))", "map 0xfffc0000+0x40000 false None"]);
+}
+
+#[test]
+fn a_window_over_an_existing_one_is_refused_with_eexist() {
+    let mut script = Script::agreed();
+    script.ask(MAP, &dma_map(RW, 0, 0x10000, 0x10000));
+    for (iova, size) in
+        [(0x10000, 0x10000), (0x1f000, 0x1000), (0, 0x11000), (0, 0x100000), (0x14000, 0x1000)]
+    {
+        assert_eq!(script.refused(MAP, &dma_map(RW, 0, iova, size)), EEXIST);
+    }
+    script.ask(MAP, &dma_map(RW, 0, 0x20000, 0x1000));
+    script.ask(MAP, &dma_map(RW, 0, 0xf000, 0x1000));
+    assert_eq!(script.session.dma_maps(), 3);
+}
+
+#[test]
+fn empty_unaligned_and_wrapping_windows_are_refused() {
+    let mut script = Script::agreed();
+    let top = u64::MAX - 0xfff;
+    let bad =
+        [(0, 0), (1, 0x1000), (0, 0x1001), (top, 0x1000), (top, 0x2000), (0x1000, u64::MAX), (0x1000, top)];
+    for (iova, size) in bad {
+        assert_eq!(script.refused(MAP, &dma_map(RW, 0, iova, size)), EINVAL, "{iova:#x}+{size:#x}");
+    }
+    script.ask(MAP, &dma_map(RW, 0, top - 0x1000, 0x1000));
+    script.ask(UNMAP, &dma_unmap(0, top - 0x1000, 0x1000));
+}
+
+#[test]
+fn a_file_offset_must_be_a_page_and_the_end_must_be_a_file_position() {
+    let mut script = Script::agreed();
+    for offset in [1, u64::MAX - 0xfff, i64::MAX as u64 - 0xfff] {
+        assert_eq!(script.refused_with(MAP, &dma_map(RW, offset, 0, 0x2000), fds(&[5])), EINVAL);
+    }
+}
+
+#[test]
+fn unknown_flags_short_bodies_and_small_argsz_are_refused() {
+    let mut script = Script::agreed();
+    assert_eq!(script.refused(MAP, &dma_map(4, 0, 0, 0x1000)), EINVAL);
+    assert_eq!(script.refused(MAP, &dma_map(RW, 0, 0, 0x1000)[..31]), EINVAL);
+    let mut small = dma_map(RW, 0, 0, 0x1000);
+    small[..4].copy_from_slice(&words(&[31]));
+    assert_eq!(script.refused(MAP, &small), EINVAL);
+    assert_eq!(script.refused(UNMAP, &dma_unmap(0, 0, 0x1000)[..23]), EINVAL);
+    assert_eq!(script.said(), [""; 0]);
+}
+
+#[test]
+fn two_descriptors_for_one_window_are_refused_and_closed() {
+    let mut script = Script::agreed();
+    let both = fds(&[1, 2]);
+    assert_eq!(script.refused_with(MAP, &dma_map(RW, 0, 0, 0x1000), both.clone()), EINVAL);
+    assert!(both.iter().all(|fd| Rc::strong_count(fd) == 1));
+}
+
+#[test]
+fn what_the_device_refuses_is_refused_with_its_number_and_does_not_count_as_mapped() {
+    let mut script = Script::agreed();
+    script.device.refuse = Some(Errno::EACCES);
+    assert_eq!(script.refused(MAP, &dma_map(RW, 0, 0, 0x1000)), 13);
+    script.device.refuse = Some(Errno(0));
+    assert_eq!(script.refused(MAP, &dma_map(RW, 0, 0, 0x1000)), 5, "an error without a number is EIO");
+    script.device.refuse = None;
+    script.ask(MAP, &dma_map(RW, 0, 0, 0x1000));
+}
+
+#[test]
+fn unmapping_takes_exactly_what_was_mapped_and_echoes_it() {
+    let mut script = Script::agreed();
+    script.ask(MAP, &dma_map(RW, 0, 0x10000, 0x10000));
+    for (iova, size) in [(0x10000, 0x1000), (0x11000, 0xf000), (0x10000, 0x20000), (0x30000, 0x1000)] {
+        assert_eq!(script.refused(UNMAP, &dma_unmap(0, iova, size)), ENOENT);
+    }
+    let entry = dma_unmap(0, 0x10000, 0x10000);
+    assert_eq!(script.ask(UNMAP, &entry), entry);
+    assert_eq!(script.refused(UNMAP, &entry), ENOENT, "once");
+    assert_eq!(script.device.maps, []);
+}
+
+#[test]
+fn unmap_all_is_bit_1_and_names_no_range() {
+    let mut script = Script::agreed();
+    let memory = fds(&[5]);
+    script.ask_with(MAP, &dma_map(RW, 0, 0, 0x1000), memory.clone());
+    script.ask(MAP, &dma_map(RW, 0, 0x1000, 0x1000));
+    assert_eq!(script.refused(UNMAP, &dma_unmap(ALL, 0, 0x1000)), EINVAL);
+    assert_eq!(script.refused(UNMAP, &dma_unmap(1 << 2, 0, 0)), EINVAL);
+    assert_eq!(script.refused(UNMAP, &dma_unmap(1 << 0, 0, 0x1000)), EINVAL, "no dirty bitmaps");
+    assert_eq!(script.ask(UNMAP, &dma_unmap(ALL, 0, 0)), dma_unmap(ALL, 0, 0));
+    assert_eq!(script.session.dma_maps(), 0);
+    assert_eq!(Rc::strong_count(&memory[0]), 1, "closed");
+    script.ask(MAP, &dma_map(RW, 0, 0, 0x1000));
+}
+
+#[test]
+fn a_client_cannot_map_more_windows_than_it_was_told() {
+    let mut script = Script::fresh();
+    script.session = Session::new(2);
+    let reply = script.ask(1, b"\0\0\0\0{\"capabilities\":{\"max_dma_maps\":65535}}\0");
+    assert_eq!(&reply[4..], b"{\"capabilities\":{\"max_dma_maps\":2}}\0");
+    script.ask(MAP, &dma_map(RW, 0, 0, 0x1000));
+    script.ask(MAP, &dma_map(RW, 0, 0x1000, 0x1000));
+    assert_eq!(script.refused(MAP, &dma_map(RW, 0, 0x2000, 0x1000)), ENOSPC);
+    script.ask(UNMAP, &dma_unmap(0, 0, 0x1000));
+    script.ask(MAP, &dma_map(RW, 0, 0x2000, 0x1000));
+}
+
+#[test]
+fn maps_that_want_no_reply_are_done_in_silence_and_refused_in_silence() {
+    let mut script = Script::agreed();
+    script.tell(MAP, &dma_map(RW, 0, 0, 0x1000));
+    script.tell(MAP, &dma_map(RW, 0, 0, 0x1000));
+    script.tell(UNMAP, &dma_unmap(0, 0x5000, 0x1000));
+    assert_eq!(script.session.dma_maps(), 1);
+    assert_eq!(script.session.counters().refused, 2);
+}
+
+#[test]
+fn a_lost_connection_unmaps_all_and_closes_every_descriptor_but_keeps_the_device() {
+    let mut script = Script::agreed();
+    let all = fds(&[1, 2, 3]);
+    script.ask_with(MAP, &dma_map(RW, 0, 0, 0x1000), vec![all[0].clone()]);
+    script.ask_with(8, &words(&[20, 0x24, 2, 0, 1]), vec![all[1].clone()]);
+    // Half of a message, and a descriptor in flight.
+    let half = message(9, MAP, 0, &dma_map(RW, 0, 0x1000, 0x1000));
+    script.receive(&half[..20], vec![all[2].clone()]).unwrap();
+    let Script { session, mut device, .. } = script;
+    session.close(&mut device);
+    assert!(all.iter().all(|fd| Rc::strong_count(fd) == 1));
+    assert_eq!(device.said.iter().filter(|said| said.contains("reset")).count(), 0);
+    assert_eq!(device.maps, []);
+}

@@ -1,0 +1,124 @@
+//! `DEVICE_SET_IRQS`: what each combination of data, action and range means, and which are refused.
+
+use std::rc::Rc;
+
+use crate::script::{EINVAL, ENOTSUP, Script, fds, set_irqs, words};
+
+const SET: u16 = 8;
+const NONE: u32 = 1;
+const BOOL: u32 = 2;
+const EVENTFD: u32 = 4;
+const MASK: u32 = 8;
+const UNMASK: u32 = 16;
+const TRIGGER: u32 = 32;
+const MSIX: u32 = 2;
+
+#[test]
+fn eventfds_are_assigned_to_a_range_and_replaced_at_any_time() {
+    let mut script = Script::agreed();
+    let first = fds(&[10, 11]);
+    script.ask_with(SET, &set_irqs(EVENTFD | TRIGGER, MSIX, 1, 2), first.clone());
+    script.ask_with(SET, &set_irqs(EVENTFD | TRIGGER, MSIX, 1, 1), fds(&[20]));
+    let numbers: Vec<_> = script.device.vectors.iter().map(|fd| fd.as_ref().map(|fd| **fd)).collect();
+    assert_eq!(numbers, [None, Some(20), Some(11)]);
+    assert_eq!(Rc::strong_count(&first[0]), 1, "the replaced one is closed");
+}
+
+#[test]
+fn a_range_without_descriptors_has_no_eventfds() {
+    let mut script = Script::agreed();
+    script.ask_with(SET, &set_irqs(EVENTFD | TRIGGER, MSIX, 0, 3), fds(&[1, 2, 3]));
+    script.said();
+    script.ask(SET, &set_irqs(EVENTFD | TRIGGER, MSIX, 0, 1));
+    assert_eq!(script.said(), ["Deassign { index: 2, vectors: 0..1 }"]);
+}
+
+#[test]
+fn no_data_and_no_range_switches_the_type_off() {
+    let mut script = Script::agreed();
+    let eventfds = fds(&[1, 2, 3]);
+    script.ask_with(SET, &set_irqs(EVENTFD | TRIGGER, MSIX, 0, 3), eventfds.clone());
+    script.ask(SET, &set_irqs(NONE | TRIGGER, MSIX, 0, 0));
+    assert!(eventfds.iter().all(|fd| Rc::strong_count(fd) == 1));
+    for index in [0, 1, 3, 4] {
+        script.ask(SET, &set_irqs(NONE | TRIGGER, index, 0, 0));
+    }
+}
+
+#[test]
+fn the_client_can_fire_vectors_by_range_or_one_by_one() {
+    let mut script = Script::agreed();
+    script.ask(SET, &set_irqs(NONE | TRIGGER, MSIX, 1, 2));
+    assert_eq!(script.said(), ["Trigger { index: 2, vector: 1 }", "Trigger { index: 2, vector: 2 }"]);
+    let body = [&words(&[23, BOOL | TRIGGER, MSIX, 0, 3])[..], &[1, 0, 1]].concat();
+    script.ask(SET, &body);
+    assert_eq!(script.said(), ["Trigger { index: 2, vector: 0 }", "Trigger { index: 2, vector: 2 }"]);
+    assert_eq!(script.refused(SET, &body[..22]), EINVAL, "one byte short");
+}
+
+#[test]
+fn a_range_outside_the_vectors_is_refused_before_the_device_sees_it() {
+    let mut script = Script::agreed();
+    let ranges = [(0, 4), (3, 1), (2, 2), (u32::MAX, 1), (1, u32::MAX), (u32::MAX, u32::MAX), (0, u32::MAX)];
+    for (start, count) in ranges {
+        for data in [NONE, BOOL, EVENTFD] {
+            assert_eq!(script.refused(SET, &set_irqs(data | TRIGGER, MSIX, start, count)), EINVAL);
+        }
+    }
+    assert_eq!(script.said(), [""; 0]);
+}
+
+#[test]
+fn as_many_descriptors_as_vectors_or_none() {
+    let mut script = Script::agreed();
+    for given in [&[1][..], &[1, 2, 3]] {
+        let eventfds = fds(given);
+        assert_eq!(
+            script.refused_with(SET, &set_irqs(EVENTFD | TRIGGER, MSIX, 0, 2), eventfds.clone()),
+            EINVAL
+        );
+        assert!(eventfds.iter().all(|fd| Rc::strong_count(fd) == 1), "closed");
+    }
+}
+
+#[test]
+fn exactly_one_kind_of_data_and_one_action() {
+    let mut script = Script::agreed();
+    let all = NONE | BOOL | EVENTFD | MASK | UNMASK | TRIGGER;
+    for flags in [0, NONE, TRIGGER, NONE | BOOL | TRIGGER, NONE | MASK | TRIGGER, all, 64 | NONE | TRIGGER] {
+        assert_eq!(script.refused(SET, &set_irqs(flags, MSIX, 0, 1)), EINVAL, "{flags:#x}");
+    }
+    assert_eq!(script.refused(SET, &set_irqs(EVENTFD | TRIGGER, MSIX, 0, 0)), EINVAL, "no vectors");
+    assert_eq!(script.refused(SET, &set_irqs(NONE | MASK, MSIX, 0, 0)), EINVAL);
+}
+
+#[test]
+fn masking_is_refused_where_the_type_cannot_be_masked() {
+    let mut script = Script::agreed();
+    for action in [MASK, UNMASK] {
+        assert_eq!(script.refused(SET, &set_irqs(NONE | action, MSIX, 0, 1)), ENOTSUP);
+        assert_eq!(script.refused_with(SET, &set_irqs(EVENTFD | action, MSIX, 0, 1), fds(&[1])), ENOTSUP);
+    }
+}
+
+#[test]
+fn unknown_types_and_types_without_vectors_are_refused() {
+    let mut script = Script::agreed();
+    for index in [5, u32::MAX] {
+        assert_eq!(script.refused(SET, &set_irqs(NONE | TRIGGER, index, 0, 0)), EINVAL);
+    }
+    for index in [0, 1, 3, 4] {
+        assert_eq!(script.refused_with(SET, &set_irqs(EVENTFD | TRIGGER, index, 0, 1), fds(&[1])), EINVAL);
+    }
+    assert_eq!(script.refused(SET, &[0; 19]), EINVAL);
+}
+
+#[test]
+fn a_storm_of_booleans_is_bounded_by_the_vectors() {
+    let mut script = Script::agreed();
+    let storm = [words(&[20 + 2048, BOOL | TRIGGER, MSIX, 0, 2048]), vec![1; 2048]].concat();
+    assert_eq!(script.refused(SET, &storm), EINVAL);
+    let storm = [words(&[1 << 20, BOOL | TRIGGER, MSIX, 0, 1 << 20]), vec![1; 1 << 20]].concat();
+    assert_eq!(script.refused(SET, &storm), EINVAL, "and not even held");
+    assert_eq!(script.said(), [""; 0]);
+}

@@ -1,0 +1,131 @@
+//! A boot as QEMU 11.1 sends it: realize, firmware, the guest driver, and the end. Numbers from a recorded boot.
+
+use crate::script::{
+    COMMAND, NO_REPLY, QEMU_CAPABILITIES, REPLY, Script, access, dma_map, dma_unmap, fds, message, set_irqs,
+    u32_at, version_body, words,
+};
+
+const EVENTFD_TRIGGER: u32 = 4 | 32;
+const NONE_TRIGGER: u32 = 1 | 32;
+const MSIX: u32 = 2;
+
+fn region_request(argsz: u32, index: u32) -> Vec<u8> {
+    [words(&[argsz, 0, index, 0]), vec![0; 16]].concat()
+}
+
+/// Version, information, all regions, interrupts, configuration space in one block.
+fn realize(script: &mut Script) {
+    script.ask(1, &version_body(QEMU_CAPABILITIES));
+    assert_eq!(script.ask(4, &words(&[16, 0, 0, 0])), words(&[16, 3, 9, 5]));
+    for index in 0..9 {
+        let reply = script.ask(5, &region_request(32, index));
+        assert_eq!(reply.len(), 32, "QEMU reads it into {} bytes", 16 + 32);
+        assert_eq!(u32_at(&reply, 0), 32, "nothing more to ask for");
+    }
+    for index in 0..5 {
+        assert_eq!(script.ask(7, &words(&[16, 0, index, 0])).len(), 16);
+    }
+    assert_eq!(script.ask(9, &access(7, 0, 4096, &[])).len(), 16 + 4096);
+}
+
+/// A memory transaction: maps are sent without waiting, the last reply is waited for.
+fn settle_memory(script: &mut Script) {
+    let transaction = [
+        (dma_map(3, 0, 0, 0xc0000), Some(5)),
+        (dma_map(1, 0, 0xc0000, 0x20000), None),
+        (dma_map(3, 0x100000, 0x100000, 0x1ff00000), Some(5)),
+        (dma_map(1, 0, 0xfffc0000, 0x40000), None),
+    ];
+    for (body, fd) in transaction {
+        let bytes = script.message(2, COMMAND, &body);
+        script.receive(&bytes, fd.map(|fd| fds(&[fd])).unwrap_or_default()).unwrap();
+    }
+    let replies = script.replies();
+    assert_eq!(replies.len(), 4);
+    assert!(replies.iter().all(|reply| reply.flags == REPLY && reply.body.is_empty()));
+    let entry = dma_unmap(0, 0xc0000, 0x20000);
+    assert_eq!(script.ask(3, &entry), entry);
+}
+
+/// MSI-X on: one vector without an eventfd, then each with its own, then one re-pointed, as masking does.
+fn enable_interrupts(script: &mut Script) {
+    script.ask(8, &set_irqs(EVENTFD_TRIGGER, MSIX, 0, 1));
+    for vector in 0..3 {
+        script.ask_with(8, &set_irqs(EVENTFD_TRIGGER, MSIX, vector, 1), fds(&[20 + vector as i32]));
+    }
+    script.ask_with(8, &set_irqs(EVENTFD_TRIGGER, MSIX, 1, 1), fds(&[31]));
+}
+
+#[test]
+fn a_guest_boots_transmits_and_shuts_down() {
+    let mut script = Script::fresh();
+    realize(&mut script);
+    settle_memory(&mut script);
+    script.ask(13, &[]);
+    enable_interrupts(&mut script);
+    let numbers: Vec<_> = script.device.vectors.iter().flatten().map(|fd| **fd).collect();
+    assert_eq!(numbers, [20, 31, 22]);
+    script.said();
+
+    // Transmit: a posted doorbell; later a load of STATUS, which sees the doorbell's effect.
+    script.tell(10, &access(0, 0x3818, 4, &[1, 0, 0, 0]));
+    script.ask(9, &access(0, 8, 4, &[]));
+    assert_eq!(script.said(), ["write 0 0x3818 [1, 0, 0, 0]", "read 0 0x8 4"]);
+
+    script.ask(8, &set_irqs(NONE_TRIGGER, MSIX, 0, 0));
+    assert!(script.device.vectors.iter().all(Option::is_none));
+    for (iova, size) in [(0, 0xc0000), (0x100000, 0x1ff00000), (0xfffc0000, 0x40000)] {
+        script.ask(3, &dma_unmap(0, iova, size));
+    }
+    assert_eq!(script.session.dma_maps(), 0);
+    let counters = script.session.counters();
+    assert_eq!((counters.refused, counters.out_of_range, counters.dropped_fds), (0, 0, 0));
+    assert_eq!((counters.reads, counters.posted_writes, counters.synchronous_writes), (2, 1, 0));
+}
+
+#[test]
+fn configuration_and_bar_sizing_are_synchronous() {
+    let mut script = Script::fresh();
+    realize(&mut script);
+    // The ROM is probed, the command register written.
+    script.ask(10, &access(7, 0x30, 4, &[0, 0xf8, 0xff, 0xff]));
+    script.ask(9, &access(7, 0x30, 4, &[]));
+    script.ask(10, &access(7, 4, 2, &[6, 4]));
+    assert_eq!(script.session.counters().synchronous_writes, 2);
+}
+
+#[test]
+fn a_queue_of_posted_writes_arrives_in_one_piece() {
+    let mut script = Script::fresh();
+    realize(&mut script);
+    let doorbells: Vec<u8> = (0..200)
+        .flat_map(|tail: u32| message(0, 10, NO_REPLY, &access(0, 0x3818, 4, &tail.to_le_bytes())))
+        .collect();
+    script.receive(&doorbells, Vec::new()).unwrap();
+    assert_eq!(script.said().len(), 200);
+    assert_eq!(script.replies(), []);
+}
+
+#[test]
+fn a_mapped_device_is_described_with_one_descriptor() {
+    let mut script = Script::fresh();
+    script.device.mapped = true;
+    script.ask(1, &version_body(QEMU_CAPABILITIES));
+    let small = script.request(5, &region_request(32, 0), Vec::new());
+    let room = u32_at(&small.body, 0);
+    let full = script.request(5, &region_request(room, 0), Vec::new());
+    assert_eq!(full.body.len(), room as usize);
+    assert_eq!(full.fds, [77], "QEMU expects one descriptor per region");
+    // QEMU announces its own mapping of the BAR as a window without a descriptor.
+    script.ask(2, &dma_map(3, 0, 0xfe00_2000, 0x2000));
+}
+
+#[test]
+fn a_client_gone_quiet_and_back_finds_every_reply() {
+    // Stopped for longer than its timeout, QEMU asks again with other ids; replies carry the ids they answer.
+    let mut script = Script::fresh();
+    realize(&mut script);
+    let late = [message(1, 9, 0, &access(0, 8, 4, &[])), message(2, 9, 0, &access(0, 8, 4, &[]))].concat();
+    script.receive(&late, Vec::new()).unwrap();
+    assert_eq!(script.replies().iter().map(|reply| reply.id).collect::<Vec<_>>(), [1, 2]);
+}

@@ -1,0 +1,202 @@
+//! Loads and stores: never an error, whatever the address; posted ones in silence; several in one message.
+
+use crate::script::{COMMAND, EINVAL, NO_REPLY, REPLY, Script, access, message, u32_at, u64_at};
+
+const READ: u16 = 9;
+const WRITE: u16 = 10;
+const WRITE_MULTI: u16 = 15;
+
+#[test]
+fn a_load_returns_the_devices_bytes_after_an_echo_of_the_request() {
+    let mut script = Script::agreed();
+    script.device.bar0 = (0..=255).cycle().take(0x4000).collect();
+    let reply = script.ask(READ, &access(0, 0x10, 4, &[]));
+    assert_eq!(reply, [&access(0, 0x10, 4, &[])[..], &[0x10, 0x11, 0x12, 0x13]].concat());
+    assert_eq!(script.said(), ["read 0 0x10 4"]);
+}
+
+#[test]
+fn a_load_that_nobody_answers_reads_all_ones() {
+    let mut script = Script::agreed();
+    let outside = [
+        (0, 0x4000, 1),
+        (0, 0x3ffd, 4),
+        (0, u64::MAX, 4),
+        (0, u64::MAX - 3, 4),
+        (1, 0, 4),
+        (6, 0, 4),
+        (7, 4096, 4),
+        (9, 0, 4),
+        (u32::MAX, 0, 4),
+    ];
+    for (region, offset, count) in outside {
+        let reply = script.ask(READ, &access(region, offset, count, &[]));
+        assert_eq!(reply[16..], vec![0xff; count as usize], "region {region} offset {offset:#x}");
+    }
+    assert_eq!(script.said(), [""; 0], "the device was not asked");
+    assert_eq!(script.session.counters().out_of_range, outside.len() as u64);
+}
+
+#[test]
+fn a_load_of_nothing_is_answered_with_nothing() {
+    let mut script = Script::agreed();
+    assert_eq!(script.ask(READ, &access(0, 0, 0, &[])).len(), 16);
+    assert_eq!(script.ask(READ, &access(77, u64::MAX, 0, &[])).len(), 16);
+}
+
+#[test]
+fn a_load_beyond_the_negotiated_maximum_is_refused_without_memory_being_taken_for_it() {
+    let mut script = Script::agreed();
+    for count in [(1 << 20) + 1, 0xffff_fff0, u32::MAX] {
+        assert_eq!(script.refused(READ, &access(0, 0, count, &[])), EINVAL);
+    }
+    assert_eq!(
+        script.ask(READ, &access(0, 0, 1 << 20, &[])).len(),
+        16 + (1 << 20),
+        "the maximum itself is fine"
+    );
+}
+
+#[test]
+fn a_load_that_wants_no_reply_does_not_touch_the_device() {
+    let mut script = Script::agreed();
+    script.tell(READ, &access(0, 0, 4, &[]));
+    assert_eq!(script.said(), [""; 0], "reads clear registers");
+}
+
+#[test]
+fn configuration_space_is_read_in_one_block_as_qemu_does() {
+    let mut script = Script::agreed();
+    assert_eq!(script.ask(READ, &access(7, 0, 4096, &[])).len(), 16 + 4096);
+}
+
+#[test]
+fn a_store_is_echoed_without_its_data() {
+    let mut script = Script::agreed();
+    let reply = script.ask(WRITE, &access(0, 0x3818, 4, &[1, 2, 3, 4]));
+    assert_eq!(reply, access(0, 0x3818, 4, &[]));
+    assert_eq!(script.said(), ["write 0 0x3818 [1, 2, 3, 4]"]);
+}
+
+#[test]
+fn a_posted_store_is_silent() {
+    let mut script = Script::agreed();
+    script.tell(WRITE, &access(0, 0x3818, 4, &[1, 0, 0, 0]));
+    assert_eq!(script.said(), ["write 0 0x3818 [1, 0, 0, 0]"]);
+    let counters = script.session.counters();
+    assert_eq!((counters.posted_writes, counters.synchronous_writes), (1, 0));
+}
+
+#[test]
+fn a_store_that_nobody_takes_is_swallowed_and_the_stream_stays_in_step() {
+    let mut script = Script::agreed();
+    for (region, offset) in [(0, 0x4000), (0, u64::MAX), (1, 0), (6, 0), (99, 0), (u32::MAX, u64::MAX)] {
+        script.ask(WRITE, &access(region, offset, 8, &[0xaa; 8]));
+        script.tell(WRITE, &access(region, offset, 8, &[0xaa; 8]));
+    }
+    assert_eq!(script.said(), [""; 0]);
+    script.ask(WRITE, &access(0, 0, 1, &[9]));
+    assert_eq!(script.said(), ["write 0 0x0 [9]"]);
+}
+
+#[test]
+fn a_store_that_contradicts_itself_is_swallowed_and_answered() {
+    let mut script = Script::agreed();
+    for (count, data) in [(8, 4), (4, 8), (u32::MAX, 4), (4, 0), (0, 4)] {
+        script.ask(WRITE, &access(0, 0, count, &vec![1; data]));
+        script.tell(WRITE, &access(0, 0, count, &vec![1; data]));
+    }
+    assert_eq!(script.said(), [""; 0]);
+    assert_eq!(script.session.counters().malformed_writes, 10);
+}
+
+#[test]
+fn a_request_too_short_to_name_a_region_is_refused() {
+    let mut script = Script::agreed();
+    for command in [READ, WRITE] {
+        assert_eq!(script.refused(command, &[0; 15]), EINVAL);
+        assert_eq!(script.refused(command, &[]), EINVAL);
+    }
+}
+
+#[test]
+fn a_store_of_the_maximum_goes_through_and_a_longer_one_is_swallowed() {
+    let mut script = Script::agreed();
+    let longest = 1 << 20;
+    script.ask(WRITE, &access(0, 0, longest, &vec![1; longest as usize]));
+    assert_eq!(script.refused(WRITE, &access(0, 0, longest + 1, &vec![1; longest as usize + 1])), EINVAL);
+    script.ask(WRITE, &access(0, 0, 4, &[0; 4]));
+}
+
+fn multi(writes: &[(u64, u32, u32, [u8; 8])]) -> Vec<u8> {
+    let mut body = (writes.len() as u64).to_le_bytes().to_vec();
+    for (offset, region, count, data) in writes {
+        body.extend(access(*region, *offset, *count, data));
+    }
+    body
+}
+
+#[test]
+fn several_stores_in_one_message_are_done_in_order_and_in_silence() {
+    let mut script = Script::agreed();
+    script.tell(
+        WRITE_MULTI,
+        &multi(&[
+            (0x3818, 0, 4, [1, 0, 0, 0, 9, 9, 9, 9]),
+            (0x100, 0, 8, [8; 8]),
+            (0x4000, 0, 4, [0; 8]),
+            (0, 0, 9, [0; 8]),
+            (0x2818, 0, 4, [2, 0, 0, 0, 9, 9, 9, 9]),
+        ]),
+    );
+    assert_eq!(
+        script.said(),
+        [
+            "write 0 0x3818 [1, 0, 0, 0]",
+            "write 0 0x100 [8, 8, 8, 8, 8, 8, 8, 8]",
+            "write 0 0x2818 [2, 0, 0, 0]"
+        ]
+    );
+    assert_eq!(script.session.counters().posted_writes, 5);
+}
+
+#[test]
+fn several_stores_with_a_reply_are_counted_in_it() {
+    let mut script = Script::agreed();
+    let reply = script.ask(WRITE_MULTI, &multi(&[(0, 0, 1, [1; 8]), (4, 0, 1, [2; 8])]));
+    assert_eq!((reply.len(), u64_at(&reply, 0)), (8, 2));
+}
+
+#[test]
+fn several_stores_are_refused_if_not_agreed_on_or_malformed() {
+    let mut plain = Script::fresh();
+    plain.ask(1, &[0; 4]);
+    assert_eq!(plain.refused(WRITE_MULTI, &multi(&[(0, 0, 1, [1; 8])])), EINVAL);
+    plain.ask(WRITE, &access(0, 0, 1, &[1]));
+
+    let mut script = Script::agreed();
+    for count in [2, u64::MAX] {
+        let mut body = multi(&[(0, 0, 1, [1; 8])]);
+        body[..8].copy_from_slice(&count.to_le_bytes());
+        assert_eq!(script.refused(WRITE_MULTI, &body), EINVAL);
+        script.tell(WRITE_MULTI, &body);
+    }
+    assert_eq!(script.refused(WRITE_MULTI, &[0; 7]), EINVAL);
+    assert_eq!(script.refused(WRITE_MULTI, &multi(&vec![(0, 0, 1, [1; 8]); 5000])), EINVAL);
+    assert_eq!(script.said(), [""; 0]);
+}
+
+#[test]
+fn a_posted_store_is_done_before_the_reply_to_the_load_behind_it() {
+    let mut script = Script::agreed();
+    let pipeline = [
+        message(1, WRITE, NO_REPLY, &access(0, 0, 1, &[1])),
+        message(1, READ, COMMAND, &access(0, 0, 1, &[])),
+        message(1, WRITE, NO_REPLY, &access(0, 0, 1, &[2])),
+    ];
+    script.receive(&pipeline.concat(), Vec::new()).unwrap();
+    assert_eq!(script.said(), ["write 0 0x0 [1]", "read 0 0x0 1", "write 0 0x0 [2]"]);
+    let replies = script.replies();
+    assert_eq!((replies.len(), replies[0].flags, replies[0].id), (1, REPLY, 1));
+    assert_eq!(u32_at(&replies[0].body, 12), 1);
+}

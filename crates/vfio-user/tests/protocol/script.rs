@@ -1,0 +1,338 @@
+//! A conversation with a session: requests in, replies out, and a device that writes down what it is told.
+
+use std::rc::Rc;
+
+use vfio_user::decoder::ProtocolError;
+use vfio_user::outbox::Outbox;
+use vfio_user::server::{Device, DmaMap, IrqSet, RegionInfo, Session, Step};
+use vfio_user::types::{DeviceInfo, IrqInfo, SparseArea};
+use vfio_user::wire::{Errno, device_flags, irq_flags, pci_irq, pci_region, region_flags};
+
+/// A descriptor that knows how many of it are alive.
+pub(crate) type Fd = Rc<i32>;
+
+pub(crate) const BAR0_SIZE: u64 = 0x4000;
+pub(crate) const MSIX_VECTORS: u32 = 3;
+
+pub(crate) const COMMAND: u32 = 0;
+pub(crate) const REPLY: u32 = 1;
+pub(crate) const NO_REPLY: u32 = 1 << 4;
+pub(crate) const ERROR: u32 = 1 << 5;
+
+pub(crate) const EINVAL: u32 = 22;
+pub(crate) const ENOTSUP: u32 = 95;
+
+/// A function like ours: BAR0 and BAR3 of 16 KiB, configuration space, three MSI-X vectors.
+#[derive(Default)]
+pub(crate) struct Recorder {
+    pub(crate) bar0: Vec<u8>,
+    /// BAR0's upper half can be mapped.
+    pub(crate) mapped: bool,
+    pub(crate) said: Vec<String>,
+    pub(crate) maps: Vec<DmaMap<Fd>>,
+    pub(crate) vectors: [Option<Fd>; MSIX_VECTORS as usize],
+    pub(crate) refuse: Option<Errno>,
+}
+
+const SPARSE: [SparseArea; 1] = [SparseArea { offset: 0x2000, size: 0x2000 }];
+
+impl Recorder {
+    fn note(&mut self, what: String) -> Result<(), Errno> {
+        self.said.push(what);
+        self.refuse.map_or(Ok(()), Err)
+    }
+}
+
+impl Device<Fd> for Recorder {
+    fn info(&self) -> DeviceInfo {
+        let flags = device_flags::PCI | device_flags::RESET;
+        DeviceInfo { flags, regions: pci_region::COUNT, irqs: pci_irq::COUNT }
+    }
+
+    fn region(&self, index: u32) -> Option<RegionInfo<'_>> {
+        let access = region_flags::READ | region_flags::WRITE;
+        match index {
+            pci_region::BAR0 if self.mapped => Some(RegionInfo {
+                size: BAR0_SIZE,
+                flags: access | region_flags::MMAP,
+                offset: 0x10000,
+                sparse: &SPARSE,
+            }),
+            pci_region::BAR0 | pci_region::BAR3 => {
+                Some(RegionInfo { size: BAR0_SIZE, flags: access, ..RegionInfo::default() })
+            }
+            pci_region::CONFIG => Some(RegionInfo { size: 4096, flags: access, ..RegionInfo::default() }),
+            pci_region::VGA | 0..pci_region::VGA => Some(RegionInfo::default()),
+            _ => None,
+        }
+    }
+
+    fn region_fd(&mut self, index: u32) -> Option<Fd> {
+        (index == pci_region::BAR0).then(|| Rc::new(77))
+    }
+
+    fn irq(&self, index: u32) -> Option<IrqInfo> {
+        let msix = IrqInfo { count: MSIX_VECTORS, flags: irq_flags::EVENTFD | irq_flags::NORESIZE };
+        match index {
+            pci_irq::MSIX => Some(msix),
+            0..pci_irq::COUNT => Some(IrqInfo::default()),
+            _ => None,
+        }
+    }
+
+    fn read(&mut self, region: u32, offset: u64, data: &mut [u8]) {
+        assert!(!data.is_empty() && offset + data.len() as u64 <= self.region(region).unwrap().size);
+        if region == pci_region::BAR0 && !self.bar0.is_empty() {
+            data.copy_from_slice(&self.bar0[offset as usize..][..data.len()]);
+        }
+        if data.len() <= 8 {
+            self.said.push(format!("read {region} {offset:#x} {}", data.len()));
+        }
+    }
+
+    fn write(&mut self, region: u32, offset: u64, data: &[u8]) {
+        assert!(!data.is_empty() && offset + data.len() as u64 <= self.region(region).unwrap().size);
+        if region == pci_region::BAR0 && !self.bar0.is_empty() {
+            self.bar0[offset as usize..][..data.len()].copy_from_slice(data);
+        }
+        if data.len() <= 8 {
+            self.said.push(format!("write {region} {offset:#x} {data:x?}"));
+        }
+    }
+
+    fn dma_map(&mut self, map: DmaMap<Fd>) -> Result<(), Errno> {
+        let file = map.file.as_ref().map(|file| (*file.fd, file.offset));
+        self.note(format!("map {:#x}+{:#x} {} {file:?}", map.iova, map.size, map.writable))?;
+        self.maps.push(map);
+        Ok(())
+    }
+
+    fn dma_unmap(&mut self, iova: u64, size: u64) {
+        self.said.push(format!("unmap {iova:#x}+{size:#x}"));
+        let before = self.maps.len();
+        self.maps.retain(|map| (map.iova, map.size) != (iova, size));
+        assert_eq!(self.maps.len() + 1, before, "only what is mapped is unmapped");
+    }
+
+    fn dma_unmap_all(&mut self) {
+        self.said.push("unmap all".into());
+        self.maps.clear();
+    }
+
+    fn set_irqs(&mut self, set: IrqSet<Fd>) -> Result<(), Errno> {
+        self.note(format!("{set:?}"))?;
+        match set {
+            IrqSet::Disable { index: pci_irq::MSIX } => self.vectors = Default::default(),
+            IrqSet::Assign { start, fds, .. } => {
+                for (vector, fd) in fds.into_iter().enumerate() {
+                    self.vectors[start as usize + vector] = Some(fd);
+                }
+            }
+            IrqSet::Deassign { vectors, .. } => {
+                vectors.for_each(|vector| self.vectors[vector as usize] = None);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn reset(&mut self) -> Result<(), Errno> {
+        self.note("reset".into())
+    }
+}
+
+/// One reply, as it came off the wire.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Reply {
+    pub(crate) id: u16,
+    pub(crate) command: u16,
+    pub(crate) flags: u32,
+    pub(crate) error: u32,
+    pub(crate) body: Vec<u8>,
+    pub(crate) fds: Vec<i32>,
+}
+
+/// A session, its device, and the client's end of the wire.
+#[derive(Default)]
+pub(crate) struct Script {
+    pub(crate) session: Session<Fd>,
+    pub(crate) device: Recorder,
+    pub(crate) out: Outbox<Fd>,
+    next_id: u16,
+}
+
+impl Script {
+    /// A connection on which nothing has been said.
+    pub(crate) fn fresh() -> Self {
+        Self { next_id: 100, ..Self::default() }
+    }
+
+    /// A connection after a QEMU-like `VERSION`.
+    pub(crate) fn agreed() -> Self {
+        let mut script = Self::fresh();
+        script.ask(1, &version_body(QEMU_CAPABILITIES));
+        script
+    }
+
+    /// Bytes as one `recvmsg` returns them; everything that can be handled is.
+    pub(crate) fn receive(&mut self, bytes: &[u8], fds: Vec<Fd>) -> Result<Step, ProtocolError> {
+        self.session.push(bytes, fds)?;
+        loop {
+            match self.session.step(&mut self.device, &mut self.out)? {
+                Step::Handled => {}
+                step => return Ok(step),
+            }
+        }
+    }
+
+    /// A message of the client's; its id counts up.
+    pub(crate) fn message(&mut self, command: u16, flags: u32, body: &[u8]) -> Vec<u8> {
+        self.next_id += 1;
+        message(self.next_id, command, flags, body)
+    }
+
+    /// Asks, and returns the only reply.
+    #[track_caller]
+    pub(crate) fn request(&mut self, command: u16, body: &[u8], fds: Vec<Fd>) -> Reply {
+        let bytes = self.message(command, COMMAND, body);
+        self.receive(&bytes, fds).unwrap();
+        let mut replies = self.replies();
+        assert_eq!(replies.len(), 1, "one request, one reply");
+        let reply = replies.remove(0);
+        assert_eq!((reply.id, reply.command), (self.next_id, command), "id and command are echoed");
+        reply
+    }
+
+    /// Asks, and returns the body of the successful reply.
+    #[track_caller]
+    pub(crate) fn ask(&mut self, command: u16, body: &[u8]) -> Vec<u8> {
+        self.ask_with(command, body, Vec::new())
+    }
+
+    /// Asks with descriptors, and returns the body of the successful reply.
+    #[track_caller]
+    pub(crate) fn ask_with(&mut self, command: u16, body: &[u8], fds: Vec<Fd>) -> Vec<u8> {
+        let reply = self.request(command, body, fds);
+        assert_eq!((reply.flags, reply.error), (REPLY, 0), "success");
+        reply.body
+    }
+
+    /// Asks, and returns the error number of the refusal.
+    #[track_caller]
+    pub(crate) fn refused(&mut self, command: u16, body: &[u8]) -> u32 {
+        self.refused_with(command, body, Vec::new())
+    }
+
+    /// Asks with descriptors, and returns the error number of the refusal.
+    #[track_caller]
+    pub(crate) fn refused_with(&mut self, command: u16, body: &[u8], fds: Vec<Fd>) -> u32 {
+        let reply = self.request(command, body, fds);
+        assert_eq!(reply.flags, REPLY | ERROR, "an error reply is a reply");
+        assert!(reply.body.is_empty(), "an error reply is a header only");
+        assert_ne!(reply.error, 0, "clients take 0 for success");
+        reply.error
+    }
+
+    /// Says something to which no reply may come.
+    #[track_caller]
+    pub(crate) fn tell(&mut self, command: u16, body: &[u8]) {
+        let bytes = self.message(command, NO_REPLY, body);
+        assert_eq!(self.receive(&bytes, Vec::new()), Ok(Step::Starved));
+        assert_eq!(self.replies(), [], "no reply to NO_REPLY");
+    }
+
+    /// Everything that is waiting to be sent, taken apart.
+    pub(crate) fn replies(&mut self) -> Vec<Reply> {
+        take_replies(&mut self.out)
+    }
+
+    /// What the device was told since the last time.
+    pub(crate) fn said(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.device.said)
+    }
+}
+
+pub(crate) fn take_replies(out: &mut Outbox<Fd>) -> Vec<Reply> {
+    let (mut bytes, mut with_fds) = (Vec::new(), Vec::new());
+    while let Some(chunk) = out.chunk() {
+        if !chunk.fds.is_empty() {
+            with_fds.push((bytes.len(), chunk.fds.iter().map(|fd| **fd).collect::<Vec<_>>()));
+        }
+        bytes.extend_from_slice(chunk.bytes);
+        let sent = chunk.bytes.len();
+        out.sent(sent);
+    }
+    let (mut replies, mut at) = (Vec::new(), 0);
+    while at < bytes.len() {
+        let header = &bytes[at..at + 16];
+        let size = u32_at(header, 4) as usize;
+        let fds = with_fds.iter().find(|(start, _)| *start == at).map(|(_, fds)| fds.clone());
+        replies.push(Reply {
+            id: u16_at(header, 0),
+            command: u16_at(header, 2),
+            flags: u32_at(header, 8),
+            error: u32_at(header, 12),
+            body: bytes[at + 16..at + size].to_vec(),
+            fds: fds.unwrap_or_default(),
+        });
+        at += size;
+    }
+    replies
+}
+
+pub(crate) const QEMU_CAPABILITIES: &str = concat!(
+    r#"{"capabilities":{"pgsizes":4096,"max_msg_fds":16,"max_dma_maps":65535,"max_data_xfer_size":1048576,"#,
+    r#""migration":{"max_bitmap_size":268435456,"pgsize":4096},"write_multiple":true}}"#,
+    "\0"
+);
+
+pub(crate) fn message(id: u16, command: u16, flags: u32, body: &[u8]) -> Vec<u8> {
+    sized_message(id, command, flags, 16 + body.len() as u32, body)
+}
+
+pub(crate) fn sized_message(id: u16, command: u16, flags: u32, size: u32, body: &[u8]) -> Vec<u8> {
+    let words = [size.to_le_bytes(), flags.to_le_bytes(), [0; 4]];
+    [&id.to_le_bytes()[..], &command.to_le_bytes(), &words.concat(), body].concat()
+}
+
+pub(crate) fn version_body(capabilities: &str) -> Vec<u8> {
+    [&[0, 0, 0, 0], capabilities.as_bytes()].concat()
+}
+
+/// Little-endian words of 32 bits.
+pub(crate) fn words(values: &[u32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+pub(crate) fn access(region: u32, offset: u64, count: u32, data: &[u8]) -> Vec<u8> {
+    [&offset.to_le_bytes()[..], &words(&[region, count]), data].concat()
+}
+
+pub(crate) fn dma_map(flags: u32, offset: u64, iova: u64, size: u64) -> Vec<u8> {
+    let long = [offset.to_le_bytes(), iova.to_le_bytes(), size.to_le_bytes()];
+    [words(&[32, flags]), long.concat()].concat()
+}
+
+pub(crate) fn dma_unmap(flags: u32, iova: u64, size: u64) -> Vec<u8> {
+    [words(&[24, flags]), [iova.to_le_bytes(), size.to_le_bytes()].concat()].concat()
+}
+
+pub(crate) fn set_irqs(flags: u32, index: u32, start: u32, count: u32) -> Vec<u8> {
+    words(&[20, flags, index, start, count])
+}
+
+pub(crate) fn fds(numbers: &[i32]) -> Vec<Fd> {
+    numbers.iter().map(|&number| Rc::new(number)).collect()
+}
+
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes(bytes[at..at + 2].try_into().unwrap())
+}
+
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
+}
+
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
+}

@@ -1,0 +1,96 @@
+//! Loads, stores and posted stores allocate nothing once the buffers have their size, at either end.
+
+use vfio_user::client::Client;
+use vfio_user::outbox::Outbox;
+use vfio_user::server::{Device, DmaMap, IrqSet, RegionInfo, Session, Step};
+use vfio_user::types::{DeviceInfo, IrqInfo};
+use vfio_user::wire::{Errno, region_flags};
+
+/// Registers, and nothing that would allocate.
+struct Registers([u8; 256]);
+
+impl Device<i32> for Registers {
+    fn info(&self) -> DeviceInfo {
+        DeviceInfo { flags: 2, regions: 9, irqs: 5 }
+    }
+    fn region(&self, _: u32) -> Option<RegionInfo<'_>> {
+        let flags = region_flags::READ | region_flags::WRITE;
+        Some(RegionInfo { size: 256, flags, ..RegionInfo::default() })
+    }
+    fn region_fd(&mut self, _: u32) -> Option<i32> {
+        None
+    }
+    fn irq(&self, _: u32) -> Option<IrqInfo> {
+        None
+    }
+    fn read(&mut self, _: u32, offset: u64, data: &mut [u8]) {
+        data.copy_from_slice(&self.0[offset as usize..][..data.len()]);
+    }
+    fn write(&mut self, _: u32, offset: u64, data: &[u8]) {
+        self.0[offset as usize..][..data.len()].copy_from_slice(data);
+    }
+    fn dma_map(&mut self, _: DmaMap<i32>) -> Result<(), Errno> {
+        Ok(())
+    }
+    fn dma_unmap(&mut self, _: u64, _: u64) {}
+    fn dma_unmap_all(&mut self) {}
+    fn set_irqs(&mut self, _: IrqSet<i32>) -> Result<(), Errno> {
+        Ok(())
+    }
+    fn reset(&mut self) -> Result<(), Errno> {
+        Ok(())
+    }
+}
+
+struct Ends {
+    client: Client<i32>,
+    requests: Outbox<i32>,
+    session: Session<i32>,
+    device: Registers,
+    replies: Outbox<i32>,
+}
+
+impl Ends {
+    fn exchange(&mut self) {
+        while let Some(chunk) = self.requests.chunk() {
+            self.session.push(chunk.bytes, chunk.fds.iter().copied()).unwrap();
+            let sent = chunk.bytes.len();
+            self.requests.sent(sent);
+            while self.session.step(&mut self.device, &mut self.replies).unwrap() == Step::Handled {}
+        }
+        while let Some(chunk) = self.replies.chunk() {
+            self.client.push(chunk.bytes, chunk.fds.iter().copied()).unwrap();
+            let sent = chunk.bytes.len();
+            self.replies.sent(sent);
+            while self.client.next_reply().unwrap().is_some() {}
+        }
+    }
+
+    fn traffic(&mut self, rounds: u32) {
+        for round in 0..rounds {
+            for doorbell in 0..3 {
+                self.client.write_posted(&mut self.requests, 0, 0x18, &(round + doorbell).to_le_bytes());
+            }
+            self.client.write(&mut self.requests, 0, 0x20, &round.to_le_bytes());
+            self.client.read(&mut self.requests, 0, 8, 4);
+            self.exchange();
+        }
+    }
+}
+
+#[test]
+fn steady_traffic_allocates_nothing() {
+    let mut ends = Ends {
+        client: Client::new(),
+        requests: Outbox::new(),
+        session: Session::default(),
+        device: Registers([0; 256]),
+        replies: Outbox::new(),
+    };
+    ends.client.version(&mut ends.requests);
+    ends.exchange();
+    ends.traffic(10);
+    let allocations = allocation_counter::measure(|| ends.traffic(1000));
+    assert_eq!(allocations.count_total, 0);
+    assert_eq!(ends.session.counters().posted_writes, 3030);
+}
