@@ -1,6 +1,8 @@
 //! The PF and VF drivers, portable over any bus: whatever implements [`Hal`] can carry them, be it the card
 //! in the same process, a vfio-user socket, or silicon.
 //!
+//! A driver is state without a bus: every call is handed the Hal, so that several drivers can share one.
+//!
 //! Left out: the operating system around a driver. Interrupts arrive as calls, time as an answer of the Hal.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -8,5 +10,10 @@
 extern crate alloc;
 
 pub mod hal;
+pub mod moderation;
+pub mod pf;
+pub mod vf;
 
-pub use hal::{DmaHal, DmaRegion, Hal};
+pub use hal::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
+pub use pf::Pf;
+pub use vf::Vf;

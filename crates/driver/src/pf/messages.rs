@@ -1,0 +1,124 @@
+//! What each request means and whether it is granted: the rules of Linux igb, and one more: an address that
+//! another function uses is refused unless the VF is trusted.
+//!
+//! Left out: VF_RESET and the mailbox itself (`mailbox`).
+
+use super::Pf;
+use super::counters::{Kind, Refusal};
+use super::switch::update;
+use crate::hal::Hal;
+use i82576::bits::{vlvf, vmolr};
+use i82576::ids::MAX_FRAME;
+use i82576::mailbox::{INFO_MASK, INFO_SHIFT, MAX_MULTICAST, MULTICAST_OVERFLOW, WORDS, mac_filter, promisc};
+use i82576::register as r;
+use i82576::{MacAddress, VfIndex};
+
+/// A decision, and what the reply repeats of the request.
+pub(super) struct Answer {
+    pub(super) echo: u32,
+    pub(super) outcome: Result<(), Refusal>,
+}
+
+impl Pf {
+    pub(super) fn decide<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, message: &[u32; WORDS]) -> Answer {
+        let [first, argument, high, ..] = *message;
+        let info = (first & INFO_MASK) >> INFO_SHIFT;
+        let outcome = match Kind::of(first) {
+            Kind::Mac => self.set_mac(hal, vf, info, MacAddress::from_words(argument, high)),
+            Kind::Multicast => self.set_multicast(hal, vf, info, message),
+            Kind::Vlan => self.set_vlan(hal, vf, info != 0, (argument & vlvf::VLANID_MASK) as u16),
+            Kind::FrameLength => self.set_frame_length(hal, vf, argument),
+            Kind::Promiscuity => return self.set_promiscuity(hal, vf, first),
+            // VF_RESET with an info field is not VF_RESET.
+            Kind::Reset | Kind::Other => Err(Refusal::Unknown),
+        };
+        Answer { echo: first, outcome }
+    }
+
+    fn set_mac<H: Hal>(
+        &mut self,
+        hal: &mut H,
+        vf: VfIndex,
+        info: u32,
+        mac: MacAddress,
+    ) -> Result<(), Refusal> {
+        let state = self.state(vf);
+        if info == 0 && state.mac == Some(mac) {
+            return Ok(());
+        }
+        let (trust, fixed) = (state.policy.trust, state.policy.admin_mac);
+        if fixed && !trust {
+            return Err(Refusal::AddressFixed);
+        }
+        if info == mac_filter::CLEAR {
+            self.filters.clear_added(hal, vf);
+            return Ok(());
+        }
+        if !mac.is_valid_unicast() {
+            return Err(Refusal::AddressInvalid);
+        }
+        if !trust && (mac == self.mac || self.filters.is_others(vf, mac)) {
+            return Err(Refusal::AddressInUse);
+        }
+        match info {
+            0 => {
+                self.use_mac(hal, vf, Some(mac));
+                Ok(())
+            }
+            mac_filter::ADD => self.filters.add(hal, vf, mac, self.enabled),
+            _ => Err(Refusal::Unknown),
+        }
+    }
+
+    fn set_multicast<H: Hal>(
+        &mut self,
+        hal: &mut H,
+        vf: VfIndex,
+        info: u32,
+        message: &[u32; WORDS],
+    ) -> Result<(), Refusal> {
+        let count = (info & !MULTICAST_OVERFLOW) as usize;
+        let state = self.state_mut(vf);
+        state.overflow = info & MULTICAST_OVERFLOW != 0 || count > MAX_MULTICAST;
+        state.groups = count.min(MAX_MULTICAST);
+        let hashes = message[1..].iter().flat_map(|word| [*word as u16, (*word >> 16) as u16]);
+        for (slot, hash) in state.hashes.iter_mut().zip(hashes) {
+            *slot = hash & 0xfff;
+        }
+        self.apply_groups(hal, vf);
+        Ok(())
+    }
+
+    fn set_vlan<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, join: bool, vlan: u16) -> Result<(), Refusal> {
+        if self.state(vf).policy.vlan.is_some() {
+            return Err(Refusal::VlanFixed);
+        }
+        match (join, vlan) {
+            // Untagged frames are everybody's: nobody leaves VLAN 0.
+            (false, 0) => return Ok(()),
+            (true, _) => self.vlans.join(hal, vf, vlan)?,
+            (false, _) => self.vlans.leave(hal, vf, vlan),
+        }
+        let strip = if vlan == 0 { 0 } else { vmolr::STRVLAN };
+        update(hal, r::vmolr(vf.get()), vmolr::STRVLAN, strip);
+        Ok(())
+    }
+
+    fn set_frame_length<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, bytes: u32) -> Result<(), Refusal> {
+        if bytes > MAX_FRAME as u32 {
+            return Err(Refusal::FrameLength);
+        }
+        update(hal, r::vmolr(vf.get()), vmolr::RLPML_MASK, bytes | vmolr::LPE);
+        Ok(())
+    }
+
+    /// The multicast bit is done and leaves the message; whatever is left in the info field is refused.
+    fn set_promiscuity<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, first: u32) -> Answer {
+        let multicast = promisc::MULTICAST << INFO_SHIFT;
+        self.state_mut(vf).all_multicast = first & multicast != 0;
+        self.apply_groups(hal, vf);
+        let echo = first & !multicast;
+        let outcome = if echo & INFO_MASK == 0 { Ok(()) } else { Err(Refusal::UnicastPromiscuity) };
+        Answer { echo, outcome }
+    }
+}

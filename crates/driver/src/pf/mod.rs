@@ -1,0 +1,212 @@
+//! The driver of the physical function as the host of virtual ones: it sets up the switch, lets VFs start,
+//! answers their mailboxes as Linux igb does, and holds them to their policy. It works through registers
+//! only, so it could drive silicon.
+//!
+//! It takes no interrupts: [`Pf::visit`] is called when the port's loop has time, looks at the events, and is
+//! bounded in what it does. It has no queues either: all traffic is the VFs' and the wire's.
+//!
+//! # How a stock igbvf learns of the link
+//! igbvf shows carrier on when STATUS.LU is set and the first dword of its mailbox has CTS, but it only looks
+//! when told: the mailbox interrupt turns the carrier off, marks the link unknown and starts the watchdog at
+//! once; the watchdog then reads STATUS and the mailbox, and again every two seconds until both agree. Clearing
+//! LU alone would not be noticed. So a change is two things: [`Pf::link_state`], which the card has to show to
+//! that VF as STATUS.LU (a VF's STATUS is the port's, so an override per VF is the card's own affair), and a
+//! PF_CONTROL message with CTS, whose interrupt makes igbvf look. Link up needs the message too: its CTS is
+//! what igbvf wants to find, and without it up to two seconds pass. When transmit descriptors are pending
+//! while the carrier is off, igbvf resets itself; its VF_RESET is then served as any other.
+//!
+//! Left out: rate limits, mirroring, a PF data path.
+
+mod counters;
+mod init;
+mod mailbox;
+mod messages;
+mod notice;
+mod policy;
+mod switch;
+#[cfg(test)]
+mod tests;
+mod visit;
+
+pub use counters::{Counters, Kind, Refusal};
+pub use policy::{PolicyError, PortVlan, VfPolicy};
+pub use visit::Visit;
+
+use crate::hal::Hal;
+use i82576::ids::MAX_VFS;
+use i82576::mailbox::MAX_MULTICAST;
+use i82576::{MacAddress, Time, VfIndex};
+use switch::{Filters, Groups, Vlans};
+
+/// Why the PF could not do what was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PfError {
+    /// Registers read as all ones.
+    #[error("the function does not answer on the bus")]
+    Gone,
+    /// CTRL.RST stays set.
+    #[error("the card does not come out of reset")]
+    ResetStuck,
+    /// More VFs than a port has.
+    #[error("a port has 8 virtual functions, not {0}")]
+    TooManyVfs(u8),
+}
+
+/// What the PF knows of a VF.
+#[derive(Debug)]
+struct VfState {
+    policy: VfPolicy,
+    /// The address in use: the policy's, or what the VF chose.
+    mac: Option<MacAddress>,
+    /// VF_RESET was served, and no reset has come since: requests are heard.
+    clear_to_send: bool,
+    /// When a NACK was last said without CTS, or the VF was reset.
+    last_nack: Option<Time>,
+    hashes: [u16; MAX_MULTICAST],
+    groups: usize,
+    /// More groups than a message holds.
+    overflow: bool,
+    all_multicast: bool,
+    /// A PF_CONTROL message is due.
+    notice: bool,
+    /// A reply is in the buffer, which nothing may overwrite before this moment or its acknowledgement.
+    reply_until: Option<Time>,
+    /// Visits in a row at which the VF held the buffer.
+    locked: u8,
+    counters: Counters,
+}
+
+impl VfState {
+    fn new() -> Self {
+        Self {
+            policy: VfPolicy::default(),
+            mac: None,
+            clear_to_send: false,
+            last_nack: None,
+            hashes: [0; MAX_MULTICAST],
+            groups: 0,
+            overflow: false,
+            all_multicast: false,
+            notice: false,
+            reply_until: None,
+            locked: 0,
+            counters: Counters::default(),
+        }
+    }
+}
+
+/// The physical function and its driver's state.
+#[derive(Debug)]
+pub struct Pf {
+    mac: MacAddress,
+    /// VFs 0..enabled exist.
+    enabled: u8,
+    vfs: [VfState; MAX_VFS],
+    filters: Filters,
+    vlans: Vlans,
+    groups: Groups,
+    /// The administrator wants the port up.
+    port_up: bool,
+    /// STATUS.LU of the port.
+    wire_up: bool,
+    /// The VF that is looked at first at the next visit.
+    turn: u8,
+}
+
+impl Pf {
+    /// Resets the function and sets it up, without any VF.
+    ///
+    /// # Errors
+    /// [`PfError::Gone`], [`PfError::ResetStuck`].
+    pub fn probe<H: Hal>(hal: &mut H) -> Result<Self, PfError> {
+        let mut pf = Self {
+            mac: MacAddress::ZERO,
+            enabled: 0,
+            vfs: core::array::from_fn(|_| VfState::new()),
+            filters: Filters::default(),
+            vlans: Vlans::default(),
+            groups: Groups::default(),
+            port_up: true,
+            wire_up: false,
+            turn: 0,
+        };
+        pf.initialise(hal)?;
+        Ok(pf)
+    }
+
+    /// Resets the card under its VFs: they are told before, lose their queues, and may start again afterwards.
+    ///
+    /// # Errors
+    /// As [`Pf::probe`].
+    pub fn reset<H: Hal>(&mut self, hal: &mut H) -> Result<(), PfError> {
+        self.notify_all(hal);
+        self.initialise(hal)?;
+        self.enable_vfs(hal, self.enabled)
+    }
+
+    /// Lets VFs 0..`count` start, under the policy set for each. The bus must have them enabled (SR-IOV
+    /// capability). VFs above lose their service.
+    ///
+    /// # Errors
+    /// [`PfError::TooManyVfs`].
+    pub fn enable_vfs<H: Hal>(&mut self, hal: &mut H, count: u8) -> Result<(), PfError> {
+        if usize::from(count) > MAX_VFS {
+            return Err(PfError::TooManyVfs(count));
+        }
+        let known = self.enabled.max(count);
+        for vf in VfIndex::all().filter(|vf| vf.get() < known) {
+            self.forget_vf(hal, vf);
+        }
+        self.enabled = count;
+        for vf in self.enabled_vfs() {
+            self.restore_defaults(hal, vf);
+        }
+        if count > 0 {
+            self.let_vfs_start(hal);
+        }
+        Ok(())
+    }
+
+    /// The enabled VFs, in order.
+    pub fn enabled_vfs(&self) -> impl Iterator<Item = VfIndex> + use<> {
+        let enabled = self.enabled;
+        VfIndex::all().filter(move |vf| vf.get() < enabled)
+    }
+
+    /// The port's own address.
+    #[must_use]
+    pub fn mac(&self) -> MacAddress {
+        self.mac
+    }
+
+    /// The address a VF uses, if it has one.
+    #[must_use]
+    pub fn vf_mac(&self, vf: VfIndex) -> Option<MacAddress> {
+        self.state(vf).mac
+    }
+
+    /// Whether a driver runs the VF: VF_RESET was served and no reset came since.
+    #[must_use]
+    pub fn vf_is_active(&self, vf: VfIndex) -> bool {
+        self.state(vf).clear_to_send
+    }
+
+    /// The VLANs a VF is a member of, in the order of the table; 0 stands for untagged.
+    pub fn vf_vlans(&self, vf: VfIndex) -> impl Iterator<Item = u16> + '_ {
+        self.vlans.of(vf)
+    }
+
+    /// What was counted for a VF.
+    #[must_use]
+    pub fn counters(&self, vf: VfIndex) -> &Counters {
+        &self.state(vf).counters
+    }
+
+    fn state(&self, vf: VfIndex) -> &VfState {
+        &self.vfs[vf.index()]
+    }
+
+    fn state_mut(&mut self, vf: VfIndex) -> &mut VfState {
+        &mut self.vfs[vf.index()]
+    }
+}

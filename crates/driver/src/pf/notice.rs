@@ -1,0 +1,88 @@
+//! What the PF says of its own accord: PF_CONTROL, by which a VF is told to look at the link again. A notice
+//! waits while a request or an unread reply is in the buffer, so that it never costs a VF an answer.
+//!
+//! Left out: showing the link itself, which is the card's (see the module above).
+
+use super::Pf;
+use super::mailbox::{asks, lock, unlock};
+use crate::hal::Hal;
+use core::time::Duration;
+use i82576::bits::p2v;
+use i82576::mailbox::{CTS, id};
+use i82576::register as r;
+use i82576::{Time, VfIndex};
+
+/// When to try again if a VF held the buffer.
+const RETRY: Duration = Duration::from_millis(1);
+
+impl Pf {
+    /// Whether a VF is to be shown a link: what the card must present as its STATUS.LU.
+    #[must_use]
+    pub fn link_state(&self, vf: VfIndex) -> bool {
+        self.wire_up && self.port_up && self.state(vf).policy.link
+    }
+
+    /// The administrator's wish for one VF's link. Afterwards the card must be told [`Pf::link_state`].
+    pub fn set_vf_link<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, up: bool) {
+        if core::mem::replace(&mut self.state_mut(vf).policy.link, up) != up {
+            self.notify(hal, vf);
+        }
+    }
+
+    /// The administrator's wish for the whole port. Afterwards the card must be told every VF's
+    /// [`Pf::link_state`].
+    pub fn set_port_link<H: Hal>(&mut self, hal: &mut H, up: bool) {
+        if core::mem::replace(&mut self.port_up, up) != up {
+            self.notify_all(hal);
+        }
+    }
+
+    /// Tells every VF to look at the link again, at once or at a later visit.
+    pub fn notify_all<H: Hal>(&mut self, hal: &mut H) {
+        self.mark_notices();
+        self.send_notices(hal);
+    }
+
+    /// Tells one VF to look at the link again, at once or at a later visit.
+    pub fn notify<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
+        if vf.get() < self.enabled {
+            self.state_mut(vf).notice = true;
+            self.send_notice(hal, vf);
+        }
+    }
+
+    pub(super) fn mark_notices(&mut self) {
+        for vf in self.enabled_vfs() {
+            self.state_mut(vf).notice = true;
+        }
+    }
+
+    pub(super) fn send_notices<H: Hal>(&mut self, hal: &mut H) {
+        for vf in self.enabled_vfs() {
+            self.send_notice(hal, vf);
+        }
+    }
+
+    fn send_notice<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
+        let now = hal.now();
+        let state = self.state(vf);
+        if !state.notice || state.reply_until.is_some_and(|until| now < until) || !lock(hal, vf) {
+            return;
+        }
+        if asks(hal, vf) {
+            return unlock(hal, vf);
+        }
+        let known = if state.clear_to_send { CTS } else { 0 };
+        hal.write(r::vmbmem(vf, 0), id::PF_CONTROL | known);
+        hal.write(r::p2v_mailbox(vf), p2v::STS);
+        let state = self.state_mut(vf);
+        state.notice = false;
+        state.counters.notices += 1;
+    }
+
+    /// When something that could not be done now can be tried again.
+    pub(super) fn deadline(&self, now: Time) -> Option<Time> {
+        let waiting = self.enabled_vfs().map(|vf| self.state(vf)).filter(|s| s.notice || s.locked > 0);
+        waiting.map(|s| s.reply_until.unwrap_or(now).max(now + RETRY)).min()
+    }
+}

@@ -1,0 +1,149 @@
+//! What the administrator decides for a VF, and its way into registers.
+//! Left out: what the VF asks for itself (`messages`).
+
+use super::Pf;
+use crate::hal::Hal;
+use i82576::bits::{dtxswc, vmvir};
+use i82576::register as r;
+use i82576::{MacAddress, VfIndex};
+
+/// The VLAN that the administrator puts a VF on: the guest sees untagged frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PortVlan {
+    /// VLAN id, 1..=4095.
+    pub id: u16,
+    /// Priority of inserted tags, 0..=7.
+    pub qos: u8,
+}
+
+/// The administrator's decisions for one VF.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VfPolicy {
+    /// The address VF_RESET gives. `None` is refused, and the guest invents one.
+    pub mac: Option<MacAddress>,
+    /// The address is the administrator's: the VF may not change it, unless trusted.
+    pub admin_mac: bool,
+    /// Puts the VF on one VLAN; `None` lets it join VLANs itself.
+    pub vlan: Option<PortVlan>,
+    /// Drop frames with a source address or VLAN that is not the VF's.
+    pub spoof_check: bool,
+    /// The VF may change an address in spite of `admin_mac`, and use another function's.
+    pub trust: bool,
+    /// The VF may send and receive.
+    pub enabled: bool,
+    /// The VF is shown a link, if the port has one.
+    pub link: bool,
+}
+
+impl Default for VfPolicy {
+    fn default() -> Self {
+        Self {
+            mac: None,
+            admin_mac: false,
+            vlan: None,
+            spoof_check: true,
+            trust: false,
+            enabled: true,
+            link: true,
+        }
+    }
+}
+
+/// Why a policy makes no sense.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PolicyError {
+    /// Zero or a group address.
+    #[error("{0} is not a unicast address")]
+    Mac(MacAddress),
+    /// Not a VLAN id or priority.
+    #[error("VLAN {} with priority {} does not exist (1..=4095, 0..=7)", .0.id, .0.qos)]
+    Vlan(PortVlan),
+    /// All VLAN filters are in use.
+    #[error("no VLAN filter is left")]
+    NoVlanFilter,
+}
+
+impl VfPolicy {
+    fn check(&self) -> Result<(), PolicyError> {
+        if let Some(mac) = self.mac.filter(|mac| !mac.is_valid_unicast()) {
+            return Err(PolicyError::Mac(mac));
+        }
+        match self.vlan {
+            Some(vlan) if vlan.id == 0 || vlan.id > 4095 || vlan.qos > 7 => Err(PolicyError::Vlan(vlan)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Pf {
+    /// The policy of a VF.
+    #[must_use]
+    pub fn policy(&self, vf: VfIndex) -> &VfPolicy {
+        &self.state(vf).policy
+    }
+
+    /// Sets the policy of a VF, whether enabled yet or not. A changed address reaches a running guest only
+    /// when it resets the VF; everything else holds at once.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: nothing is changed.
+    pub fn set_policy<H: Hal>(
+        &mut self,
+        hal: &mut H,
+        vf: VfIndex,
+        policy: VfPolicy,
+    ) -> Result<(), PolicyError> {
+        policy.check()?;
+        let old = self.state(vf).policy;
+        if let Some(vlan) = policy.vlan.filter(|_| !self.vlans.has_room(vf, policy.vlan.map_or(0, |v| v.id)))
+        {
+            return Err(match self.vlans.is_full() {
+                true => PolicyError::NoVlanFilter,
+                false => PolicyError::Vlan(vlan),
+            });
+        }
+        self.state_mut(vf).policy = policy;
+        if vf.get() >= self.enabled {
+            return Ok(());
+        }
+        if old.mac != policy.mac || old.admin_mac != policy.admin_mac {
+            self.use_mac(hal, vf, policy.mac);
+        }
+        if old.vlan != policy.vlan {
+            self.apply_vlan(hal, vf);
+        }
+        self.apply_spoof_check(hal, vf);
+        self.apply_enable(hal, vf);
+        if old.link != policy.link {
+            self.notify(hal, vf);
+        }
+        Ok(())
+    }
+
+    /// The VF's own VLANs go; what remains is the port VLAN, or untagged traffic.
+    pub(super) fn apply_vlan<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
+        let vlan = self.state(vf).policy.vlan;
+        self.vlans.leave_all(hal, vf);
+        // Room was checked when the policy was set, and entry 0 always exists.
+        let _ = self.vlans.join(hal, vf, vlan.map_or(0, |v| v.id));
+        let insert = vlan.map_or(0, |v| vmvir::DEFAULT | u32::from(v.qos) << 13 | u32::from(v.id));
+        hal.write(r::vmvir(vf.get()), insert);
+        self.apply_pool(hal, vf, vlan.is_some());
+    }
+
+    pub(super) fn apply_spoof_check<H: Hal>(&self, hal: &mut H, vf: VfIndex) {
+        let bits = vf.bit() << dtxswc::MAC_SPOOF_SHIFT | vf.bit() << dtxswc::VLAN_SPOOF_SHIFT;
+        let others = hal.read(r::DTXSWC) & !bits;
+        hal.write(r::DTXSWC, if self.state(vf).policy.spoof_check { others | bits } else { others });
+    }
+
+    /// Opens the gates of a VF that may move frames and whose driver has introduced itself; closes all others.
+    pub(super) fn apply_enable<H: Hal>(&self, hal: &mut H, vf: VfIndex) {
+        let state = self.state(vf);
+        let open = state.clear_to_send && state.policy.enabled;
+        for register in [r::VFTE, r::VFRE] {
+            let others = hal.read(register) & !vf.bit();
+            hal.write(register, if open { others | vf.bit() } else { others });
+        }
+    }
+}

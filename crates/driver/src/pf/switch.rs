@@ -1,0 +1,227 @@
+//! The switch's tables with the driver's copy of each: receive addresses, VLAN filters, multicast hashes. Only
+//! what changes is written.
+//!
+//! Entry 0 of the receive addresses is the port's own, 1 to 3 are kept back for it, VF n's is 23 - n, and what
+//! lies between is shared by all VFs, as in Linux. VLVF 0 is VLAN 0: untagged.
+//!
+//! Left out: who may ask for what (`messages`, `policy`).
+
+use super::counters::Refusal;
+use super::{Pf, VfState};
+use crate::hal::Hal;
+use i82576::bits::{rah, vlvf, vmolr};
+use i82576::ids::{MAX_VFS, RECEIVE_ADDRESSES, VLAN_FILTERS};
+use i82576::register as r;
+use i82576::{MacAddress, VfIndex};
+
+/// First entry that VFs may share.
+const SHARED_FROM: usize = 4;
+
+/// The receive-address table beyond the port's own entry.
+#[derive(Debug)]
+pub(super) struct Filters {
+    entries: [Option<(VfIndex, MacAddress)>; RECEIVE_ADDRESSES],
+}
+
+impl Default for Filters {
+    fn default() -> Self {
+        Self { entries: [None; RECEIVE_ADDRESSES] }
+    }
+}
+
+impl Filters {
+    const fn main_entry(vf: VfIndex) -> usize {
+        RECEIVE_ADDRESSES - 1 - vf.index()
+    }
+
+    fn set<H: Hal>(&mut self, hal: &mut H, entry: usize, owner: Option<(VfIndex, MacAddress)>) {
+        if self.entries[entry] == owner {
+            return;
+        }
+        self.entries[entry] = owner;
+        let i = entry as u32;
+        // Never valid with half an address.
+        hal.write(r::rah(i), 0);
+        if let Some((vf, mac)) = owner {
+            let (low, high) = mac.to_words();
+            hal.write(r::ral(i), low);
+            hal.write(r::rah(i), high | vf.bit() << rah::POOLSEL_SHIFT | rah::AV);
+        }
+    }
+
+    /// Gives the VF its main address, or none.
+    pub(super) fn set_main<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, mac: Option<MacAddress>) {
+        self.set(hal, Self::main_entry(vf), mac.map(|mac| (vf, mac)));
+    }
+
+    /// Adds an address for the VF, above entries of `enabled` VFs.
+    pub(super) fn add<H: Hal>(
+        &mut self,
+        hal: &mut H,
+        vf: VfIndex,
+        mac: MacAddress,
+        enabled: u8,
+    ) -> Result<(), Refusal> {
+        if self.entries.contains(&Some((vf, mac))) {
+            return Ok(());
+        }
+        let shared = SHARED_FROM..RECEIVE_ADDRESSES - usize::from(enabled);
+        let free = shared.into_iter().find(|i| self.entries[*i].is_none()).ok_or(Refusal::NoFilter)?;
+        self.set(hal, free, Some((vf, mac)));
+        Ok(())
+    }
+
+    /// Drops the VF's added addresses.
+    pub(super) fn clear_added<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
+        for entry in (0..RECEIVE_ADDRESSES).filter(|i| *i != Self::main_entry(vf)) {
+            if self.entries[entry].is_some_and(|(owner, _)| owner == vf) {
+                self.set(hal, entry, None);
+            }
+        }
+    }
+
+    /// Whether another VF has the address.
+    pub(super) fn is_others(&self, vf: VfIndex, mac: MacAddress) -> bool {
+        self.entries.iter().flatten().any(|(owner, theirs)| *owner != vf && *theirs == mac)
+    }
+}
+
+/// VLAN ids and their member pools.
+#[derive(Debug)]
+pub(super) struct Vlans {
+    /// VLAN id and pools; an entry without pools is free, entry 0 excepted.
+    entries: [(u16, u32); VLAN_FILTERS],
+}
+
+impl Default for Vlans {
+    fn default() -> Self {
+        Self { entries: [(0, 0); VLAN_FILTERS] }
+    }
+}
+
+impl Vlans {
+    /// The entry of an id, or a free one.
+    fn place(&self, vlan: u16) -> Option<usize> {
+        if vlan == 0 {
+            return Some(0);
+        }
+        let used = (1..VLAN_FILTERS).find(|i| self.entries[*i].1 != 0 && self.entries[*i].0 == vlan);
+        used.or_else(|| (1..VLAN_FILTERS).find(|i| self.entries[*i].1 == 0))
+    }
+
+    pub(super) fn has_room(&self, vf: VfIndex, vlan: u16) -> bool {
+        // What the VF alone holds becomes free when it changes over.
+        self.place(vlan).is_some() || self.entries[1..].iter().any(|(_, pools)| *pools == vf.bit())
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.entries[1..].iter().all(|(_, pools)| *pools != 0)
+    }
+
+    pub(super) fn join<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, vlan: u16) -> Result<(), Refusal> {
+        let place = self.place(vlan).ok_or(Refusal::NoVlanFilter)?;
+        let pools = if place == 0 || self.entries[place].1 != 0 { self.entries[place].1 } else { 0 };
+        self.entries[place] = (vlan, pools | vf.bit());
+        self.write(hal, place);
+        Ok(())
+    }
+
+    /// Leaves a VLAN; not being a member is fine.
+    pub(super) fn leave<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, vlan: u16) {
+        let place = self.place(vlan).filter(|i| self.entries[*i].1 & vf.bit() != 0);
+        if let Some(place) = place {
+            self.entries[place].1 &= !vf.bit();
+            self.write(hal, place);
+        }
+    }
+
+    pub(super) fn leave_all<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
+        for place in 0..VLAN_FILTERS {
+            if self.entries[place].1 & vf.bit() != 0 {
+                self.entries[place].1 &= !vf.bit();
+                self.write(hal, place);
+            }
+        }
+    }
+
+    pub(super) fn of(&self, vf: VfIndex) -> impl Iterator<Item = u16> + '_ {
+        self.entries.iter().filter(move |(_, pools)| pools & vf.bit() != 0).map(|(vlan, _)| *vlan)
+    }
+
+    /// Writes an entry, and the id's bit in VFTA, which the filter wants too.
+    pub(super) fn write<H: Hal>(&self, hal: &mut H, place: usize) {
+        let (vlan, pools) = self.entries[place];
+        let on = pools != 0 || place == 0;
+        let filter = vlvf::VLANID_EN | pools << vlvf::POOLSEL_SHIFT | u32::from(vlan);
+        hal.write(r::vlvf(place as u32), if on { filter } else { 0 });
+        let word = r::vfta(u32::from(vlan) / 32);
+        let bit = 1 << (vlan % 32);
+        let others = hal.read(word) & !bit;
+        hal.write(word, if on { others | bit } else { others });
+    }
+}
+
+/// Words of the multicast table.
+const TABLE: usize = 128;
+
+/// The multicast table: hashes of all VFs together.
+#[derive(Debug)]
+pub(super) struct Groups {
+    words: [u32; TABLE],
+}
+
+impl Default for Groups {
+    fn default() -> Self {
+        Self { words: [0; TABLE] }
+    }
+}
+
+impl Groups {
+    fn rebuild<H: Hal>(&mut self, hal: &mut H, vfs: &[VfState; MAX_VFS]) {
+        let mut wanted = [0u32; TABLE];
+        for vf in vfs.iter().filter(|vf| !vf.overflow && !vf.all_multicast) {
+            for hash in &vf.hashes[..vf.groups] {
+                wanted[usize::from(hash >> 5) % TABLE] |= 1 << (hash & 31);
+            }
+        }
+        for ((i, word), wanted) in (0..).zip(&mut self.words).zip(wanted) {
+            if *word != wanted {
+                *word = wanted;
+                hal.write(r::mta(i), wanted);
+            }
+        }
+    }
+}
+
+impl Pf {
+    /// Makes `mac` the VF's main address.
+    pub(super) fn use_mac<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, mac: Option<MacAddress>) {
+        self.state_mut(vf).mac = mac;
+        self.filters.set_main(hal, vf, mac);
+    }
+
+    /// Puts the VF's multicast wishes into the table and its pool's options.
+    pub(super) fn apply_groups<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
+        self.groups.rebuild(hal, &self.vfs);
+        let state = self.state(vf);
+        let choice = match (state.overflow || state.all_multicast, state.groups) {
+            (true, _) => vmolr::MPME,
+            (false, 0) => 0,
+            (false, _) => vmolr::ROMPE,
+        };
+        update(hal, r::vmolr(vf.get()), vmolr::ROMPE | vmolr::ROPE | vmolr::MPME, choice);
+    }
+
+    /// Puts the pool's options to what a VF starts with; with a port VLAN, untagged frames are not its own and
+    /// tags are stripped.
+    pub(super) fn apply_pool<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, port_vlan: bool) {
+        let tags = if port_vlan { vmolr::STRVLAN } else { vmolr::AUPE };
+        update(hal, r::vmolr(vf.get()), vmolr::STRVLAN | vmolr::AUPE, tags);
+    }
+}
+
+/// Clears and sets bits of a register.
+pub(super) fn update<H: Hal>(hal: &mut H, register: u32, clear: u32, set: u32) {
+    let value = hal.read(register) & !clear | set;
+    hal.write(register, value);
+}

@@ -1,0 +1,92 @@
+//! Three vectors, as igbvf lays them out: transmit, receive, mailbox. EIAC and EIAM cover all of them, so an
+//! interrupt clears its cause and masks itself; whoever has handled it unmasks it in EIMS.
+//!
+//! Left out: MSI-X itself, which is the bus's.
+
+use super::Vf;
+use crate::hal::{DmaHal, Hal};
+use crate::moderation::register_value;
+use i82576::bits::ivar;
+use i82576::register::vf;
+
+/// The vector of transmitted frames.
+pub const TRANSMIT_VECTOR: u16 = 0;
+/// The vector of received frames.
+pub const RECEIVE_VECTOR: u16 = 1;
+/// The vector of messages from the PF.
+pub const MAILBOX_VECTOR: u16 = 2;
+const ALL_VECTORS: u32 = 0b111;
+
+/// What an interrupt was about, and what is left for the owner to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// Frames have left; so many descriptors are free again. Nothing left to do.
+    Transmitted(usize),
+    /// Frames may be there: [`Vf::receive`] until there is none, then [`Vf::receive_done`].
+    Received,
+    /// The PF has something to say: [`Vf::check_link`].
+    Mailbox,
+    /// Not one of the VF's vectors.
+    Unknown,
+}
+
+impl Vf {
+    /// To be called when a vector's message arrives.
+    pub fn handle_interrupt<H: DmaHal>(&mut self, hal: &mut H, vector: u16) -> Event {
+        match vector {
+            TRANSMIT_VECTOR => {
+                let freed = self.tx.clean(hal);
+                self.unmask(hal, TRANSMIT_VECTOR);
+                Event::Transmitted(freed)
+            }
+            RECEIVE_VECTOR => Event::Received,
+            MAILBOX_VECTOR => {
+                self.link.look_again();
+                self.unmask(hal, MAILBOX_VECTOR);
+                Event::Mailbox
+            }
+            _ => Event::Unknown,
+        }
+    }
+
+    /// Every received frame was taken: buffers go back to the card, and the next frame may interrupt.
+    pub fn receive_done<H: DmaHal>(&mut self, hal: &mut H) {
+        self.rx.refill(hal);
+        self.moderate(hal);
+        self.unmask(hal, RECEIVE_VECTOR);
+    }
+
+    /// Re-tunes the interval between receive interrupts to the packet rate, if the policy wants that.
+    pub(super) fn moderate<H: Hal>(&mut self, hal: &mut H) {
+        let packets = self.rx.counters().frames;
+        if let Some(interval) = self.throttle.sample(hal.now(), packets) {
+            hal.write(vf::VTEITR + 4 * u32::from(RECEIVE_VECTOR), register_value(interval));
+        }
+    }
+
+    pub(super) fn start_interrupts<H: Hal>(&self, hal: &mut H) {
+        let entry = |vector: u16| u32::from(ivar::VALID) | u32::from(vector);
+        hal.write(vf::VTIVAR, entry(RECEIVE_VECTOR) | entry(TRANSMIT_VECTOR) << 8);
+        hal.write(vf::VTIVAR_MISC, entry(MAILBOX_VECTOR));
+        let interval = register_value(self.throttle.interval_us());
+        for vector in [TRANSMIT_VECTOR, RECEIVE_VECTOR] {
+            hal.write(vf::VTEITR + 4 * u32::from(vector), interval);
+        }
+        // Causes of an earlier life would interrupt at once.
+        hal.read(vf::VTEICR);
+        hal.write(vf::VTEIAC, ALL_VECTORS);
+        hal.write(vf::VTEIAM, ALL_VECTORS);
+        hal.write(vf::VTEIMS, ALL_VECTORS);
+    }
+
+    pub(super) fn stop_interrupts<H: Hal>(&self, hal: &mut H) {
+        hal.write(vf::VTEIMC, ALL_VECTORS);
+        hal.write(vf::VTEIAC, 0);
+    }
+
+    fn unmask<H: Hal>(&self, hal: &mut H, vector: u16) {
+        if self.running {
+            hal.write(vf::VTEIMS, 1 << vector);
+        }
+    }
+}

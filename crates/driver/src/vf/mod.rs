@@ -1,0 +1,183 @@
+//! The driver of a virtual function, what igbvf is in Linux: probe, mailbox, one pair of rings, three vectors.
+//!
+//! A frame's way is in `transmit` and `receive`; `offload` reads its headers. `reset` and `requests` talk to
+//! the PF through `mailbox`; `interrupt`, `link` and `statistics` are what their names say.
+//!
+//! Left out: the second queue pair, header split, and the operating system: whoever owns the [`Vf`] hears the
+//! interrupts and calls.
+
+mod interrupt;
+mod link;
+mod mailbox;
+mod offload;
+mod receive;
+mod requests;
+mod reset;
+mod statistics;
+#[cfg(test)]
+mod tests;
+mod transmit;
+
+pub use interrupt::{Event, MAILBOX_VECTOR, RECEIVE_VECTOR, TRANSMIT_VECTOR};
+pub use link::{LinkCheck, Speed};
+pub use mailbox::MailboxError;
+pub use offload::TxOffload;
+pub use receive::{Checksum, Received, RssHash, RxCounters, RxError};
+pub use requests::multicast_hash;
+pub use reset::local_mac;
+pub use statistics::Statistics;
+pub use transmit::{TxCounters, TxError};
+
+use crate::hal::{DmaHal, OutOfDmaMemory};
+use crate::moderation::{Moderator, Policy};
+use i82576::MacAddress;
+use mailbox::Mailbox;
+use receive::RxRing;
+use requests::Wishes;
+use transmit::TxRing;
+
+/// What the owner of a VF decides.
+#[derive(Debug, Clone, Copy)]
+pub struct Config {
+    /// Transmit descriptors, a multiple of 8 from 64 to 4096.
+    pub tx_descriptors: u16,
+    /// Receive descriptors, a multiple of 8 from 64 to 4096.
+    pub rx_descriptors: u16,
+    /// Longest frame, FCS and VLAN tag excluded, bytes.
+    pub max_frame: usize,
+    /// How often receive and transmit may interrupt.
+    pub moderation: Policy,
+    /// Where an address comes from if the PF gives none.
+    pub seed: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let moderation = Policy::default();
+        Self { tx_descriptors: 256, rx_descriptors: 256, max_frame: 1514, moderation, seed: 0 }
+    }
+}
+
+/// Why a VF could not do what was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum VfError {
+    /// The PF's driver has not let its VFs start.
+    #[error("the PF is still in reset")]
+    PfInReset,
+    /// The conversation with the PF failed.
+    #[error(transparent)]
+    Mailbox(#[from] MailboxError),
+    /// There is no memory for rings and buffers.
+    #[error(transparent)]
+    Memory(#[from] OutOfDmaMemory),
+    /// Not a ring size.
+    #[error("{0} descriptors: must be a multiple of 8 from 64 to 4096")]
+    RingSize(u16),
+    /// Not a VLAN id.
+    #[error("VLAN {0} is above 4095")]
+    Vlan(u16),
+    /// Longer than the MAC takes.
+    #[error("frames of {0} bytes are longer than the card takes")]
+    FrameLength(usize),
+}
+
+/// A virtual function and its driver's state.
+#[derive(Debug)]
+pub struct Vf {
+    mac: MacAddress,
+    /// What VF_RESET gave.
+    permanent: MacAddress,
+    mailbox: Mailbox,
+    wishes: Wishes,
+    tx: TxRing,
+    rx: RxRing,
+    throttle: Moderator,
+    link: link::Link,
+    statistics: statistics::Accumulator,
+    seed: u64,
+    running: bool,
+}
+
+impl Vf {
+    /// Resets the function, learns its address and sets memory aside. Nothing moves before [`Vf::start`].
+    ///
+    /// # Errors
+    /// [`VfError::PfInReset`] while the PF's driver is away, [`VfError::Mailbox`] if it does not answer,
+    /// [`VfError::RingSize`], [`VfError::Memory`].
+    pub fn probe<H: DmaHal>(hal: &mut H, config: &Config) -> Result<Self, VfError> {
+        let mut vf = Self {
+            mac: MacAddress::ZERO,
+            permanent: MacAddress::ZERO,
+            mailbox: Mailbox::default(),
+            wishes: Wishes::new(config.max_frame),
+            tx: TxRing::new(hal, config.tx_descriptors)?,
+            rx: RxRing::new(hal, config.rx_descriptors)?,
+            throttle: Moderator::new(config.moderation),
+            link: link::Link::default(),
+            statistics: statistics::Accumulator::default(),
+            seed: config.seed,
+            running: false,
+        };
+        vf.reset(hal)?;
+        vf.mac = vf.permanent;
+        Ok(vf)
+    }
+
+    /// Brings the function up: tells the PF its wishes, sets up rings and interrupts, enables the queues.
+    ///
+    /// # Errors
+    /// [`VfError::Mailbox`].
+    pub fn start<H: DmaHal>(&mut self, hal: &mut H) -> Result<(), VfError> {
+        self.repeat_wishes(hal)?;
+        self.tx.start(hal);
+        self.rx.start(hal);
+        self.start_interrupts(hal);
+        self.link.look_again();
+        self.statistics.rebase(hal);
+        self.running = true;
+        Ok(())
+    }
+
+    /// Takes the function down, without the PF's help, so that a dead PF cannot stop it: no interrupt, no DMA
+    /// afterwards.
+    pub fn stop<H: DmaHal>(&mut self, hal: &mut H) {
+        if core::mem::take(&mut self.running) {
+            self.statistics.update(hal);
+        }
+        self.rx.disable(hal);
+        self.tx.disable(hal);
+        hal.wait(reset::QUIESCE);
+        self.stop_interrupts(hal);
+        self.reset_function(hal);
+        self.link.drop_link();
+    }
+
+    /// Takes the function down and brings it up again with everything it had asked for. Frames that were
+    /// under way are lost.
+    ///
+    /// # Errors
+    /// As [`Vf::probe`] and [`Vf::start`].
+    pub fn restart<H: DmaHal>(&mut self, hal: &mut H) -> Result<(), VfError> {
+        self.stop(hal);
+        self.reset(hal)?;
+        self.start(hal)
+    }
+
+    /// The address in use.
+    #[must_use]
+    pub fn mac(&self) -> MacAddress {
+        self.mac
+    }
+
+    /// Whether the function was started and not stopped.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.running
+    }
+
+    /// Longest frame, FCS and VLAN tag excluded, bytes.
+    #[must_use]
+    pub fn max_frame(&self) -> usize {
+        self.wishes.max_frame
+    }
+}

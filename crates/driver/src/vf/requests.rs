@@ -1,0 +1,177 @@
+//! What a VF asks of the PF: its address, multicast groups, VLANs, frame length, promiscuity. What was granted
+//! is remembered, so that it can be asked for again after a reset.
+//!
+//! Left out: how a message travels (`mailbox`).
+
+use super::mailbox::MailboxError;
+use super::{Vf, VfError};
+use crate::hal::Hal;
+use i82576::MacAddress;
+use i82576::ids::{FCS, MAX_FRAME};
+use i82576::mailbox::{INFO_SHIFT, MAX_MULTICAST, WORDS, id, mac_filter, promisc};
+
+/// A VLAN tag's bytes.
+const VLAN_TAG: usize = 4;
+const VLAN_IDS: u16 = 4096;
+
+/// What the VF wants beside its address.
+#[derive(Debug)]
+pub(super) struct Wishes {
+    /// A bit a VLAN id.
+    vlans: [u64; VLAN_IDS as usize / 64],
+    multicast: [u16; MAX_MULTICAST],
+    groups: usize,
+    all_multicast: bool,
+    /// Longest frame, FCS and tag excluded, bytes.
+    pub(super) max_frame: usize,
+}
+
+impl Wishes {
+    pub(super) fn new(max_frame: usize) -> Self {
+        let vlans = [0; VLAN_IDS as usize / 64];
+        Self { vlans, multicast: [0; MAX_MULTICAST], groups: 0, all_multicast: false, max_frame }
+    }
+
+    fn note_vlan(&mut self, vlan: u16, member: bool) {
+        let bit = 1 << (vlan % 64);
+        let word = &mut self.vlans[usize::from(vlan) / 64];
+        *word = if member { *word | bit } else { *word & !bit };
+    }
+
+    fn vlan_ids(&self) -> impl Iterator<Item = u16> + use<> {
+        let vlans = self.vlans;
+        (0..VLAN_IDS).filter(move |v| vlans[usize::from(*v) / 64] & (1 << (v % 64)) != 0)
+    }
+}
+
+/// Where a group address falls in the multicast table with RCTL.MO 0: its top 12 bits (82576 7.1.1.2.1).
+#[must_use]
+pub fn multicast_hash(group: MacAddress) -> u16 {
+    u16::from(group.0[4] >> 4) | u16::from(group.0[5]) << 4
+}
+
+impl Vf {
+    /// Asks to be `mac`, for sending and receiving.
+    ///
+    /// # Errors
+    /// [`VfError::Mailbox`]: refused if the PF's administrator has chosen the address.
+    pub fn set_mac<H: Hal>(&mut self, hal: &mut H, mac: MacAddress) -> Result<(), VfError> {
+        self.mac_request(hal, id::SET_MAC_ADDR, mac)?;
+        self.mac = mac;
+        Ok(())
+    }
+
+    /// Asks to receive `mac` too.
+    ///
+    /// # Errors
+    /// [`VfError::Mailbox`]: refused if no filter is left, or as [`Vf::set_mac`].
+    pub fn add_mac<H: Hal>(&mut self, hal: &mut H, mac: MacAddress) -> Result<(), VfError> {
+        self.mac_request(hal, id::SET_MAC_ADDR | mac_filter::ADD << INFO_SHIFT, mac)
+    }
+
+    /// Drops every address of [`Vf::add_mac`].
+    ///
+    /// # Errors
+    /// [`VfError::Mailbox`].
+    pub fn clear_macs<H: Hal>(&mut self, hal: &mut H) -> Result<(), VfError> {
+        self.mac_request(hal, id::SET_MAC_ADDR | mac_filter::CLEAR << INFO_SHIFT, self.mac)
+    }
+
+    fn mac_request<H: Hal>(&mut self, hal: &mut H, first: u32, mac: MacAddress) -> Result<(), VfError> {
+        let (low, high) = mac.to_words();
+        Ok(self.mailbox.request(hal, &[first, low, high])?)
+    }
+
+    /// Asks for the groups, and for no others. More than a message holds become all of them.
+    ///
+    /// # Errors
+    /// [`VfError::Mailbox`].
+    pub fn set_multicast<H: Hal>(&mut self, hal: &mut H, groups: &[MacAddress]) -> Result<(), VfError> {
+        if groups.len() > MAX_MULTICAST {
+            return self.set_all_multicast(hal, true);
+        }
+        for (hash, group) in self.wishes.multicast.iter_mut().zip(groups) {
+            *hash = multicast_hash(*group);
+        }
+        self.wishes.groups = groups.len();
+        self.send_multicast(hal)
+    }
+
+    fn send_multicast<H: Hal>(&mut self, hal: &mut H) -> Result<(), VfError> {
+        let hashes = &self.wishes.multicast[..self.wishes.groups];
+        let mut message = [0; WORDS];
+        message[0] = id::SET_MULTICAST | (hashes.len() as u32) << INFO_SHIFT;
+        for (word, pair) in message[1..].iter_mut().zip(hashes.chunks(2)) {
+            *word = u32::from(pair[0]) | u32::from(pair.get(1).copied().unwrap_or(0)) << 16;
+        }
+        Ok(self.mailbox.request(hal, &message)?)
+    }
+
+    /// Asks for every multicast frame, or for the groups only.
+    ///
+    /// # Errors
+    /// [`VfError::Mailbox`].
+    pub fn set_all_multicast<H: Hal>(&mut self, hal: &mut H, all: bool) -> Result<(), VfError> {
+        let info = if all { promisc::MULTICAST } else { 0 };
+        self.mailbox.request(hal, &[id::SET_PROMISC | info << INFO_SHIFT])?;
+        self.wishes.all_multicast = all;
+        Ok(())
+    }
+
+    /// Asks for every frame. The 82576 has no such thing for a VF, so the PF refuses.
+    ///
+    /// # Errors
+    /// [`VfError::Mailbox`].
+    pub fn set_promiscuous<H: Hal>(&mut self, hal: &mut H) -> Result<(), VfError> {
+        let info = promisc::UNICAST | promisc::MULTICAST;
+        Ok(self.mailbox.request(hal, &[id::SET_PROMISC | info << INFO_SHIFT])?)
+    }
+
+    /// Joins or leaves a VLAN.
+    ///
+    /// # Errors
+    /// [`VfError::Vlan`] above 4095; [`VfError::Mailbox`]: refused if the PF has put the VF on one VLAN.
+    pub fn set_vlan<H: Hal>(&mut self, hal: &mut H, vlan: u16, member: bool) -> Result<(), VfError> {
+        if vlan >= VLAN_IDS {
+            return Err(VfError::Vlan(vlan));
+        }
+        let first = id::SET_VLAN | u32::from(member) << INFO_SHIFT;
+        self.mailbox.request(hal, &[first, u32::from(vlan)])?;
+        self.wishes.note_vlan(vlan, member);
+        Ok(())
+    }
+
+    /// Asks to receive frames of up to `bytes`, FCS and one VLAN tag excluded.
+    ///
+    /// # Errors
+    /// [`VfError::FrameLength`] above 9.5 KB; [`VfError::Mailbox`].
+    pub fn set_max_frame<H: Hal>(&mut self, hal: &mut H, bytes: usize) -> Result<(), VfError> {
+        let with_tag = bytes.saturating_add(FCS + VLAN_TAG);
+        if with_tag > MAX_FRAME {
+            return Err(VfError::FrameLength(bytes));
+        }
+        self.mailbox.request(hal, &[id::SET_LPE, with_tag as u32])?;
+        self.wishes.max_frame = bytes;
+        Ok(())
+    }
+
+    /// Says again what the PF has forgotten with the reset. A refusal is the PF's last word: the VF then lives
+    /// with what VF_RESET gave it.
+    pub(super) fn repeat_wishes<H: Hal>(&mut self, hal: &mut H) -> Result<(), VfError> {
+        match self.set_mac(hal, self.mac) {
+            Err(VfError::Mailbox(MailboxError::Refused(_))) => self.mac = self.permanent,
+            other => other?,
+        }
+        self.send_multicast(hal)?;
+        if self.wishes.all_multicast {
+            self.set_all_multicast(hal, true)?;
+        }
+        for vlan in self.wishes.vlan_ids() {
+            match self.set_vlan(hal, vlan, true) {
+                Err(VfError::Mailbox(MailboxError::Refused(_))) => self.wishes.note_vlan(vlan, false),
+                other => other?,
+            }
+        }
+        self.set_max_frame(hal, self.wishes.max_frame)
+    }
+}

@@ -1,0 +1,62 @@
+//! Resetting the function and introducing it to the PF in the order of igbvf: CTRL.RST, wait
+//! until neither RSTI nor RSTD shows, VF_RESET, and the address in the reply.
+//!
+//! Left out: asking again for what the PF forgot (`requests`).
+
+use super::mailbox::MailboxError;
+use super::{Vf, VfError};
+use crate::hal::Hal;
+use core::time::Duration;
+use i82576::MacAddress;
+use i82576::bits::ctrl;
+use i82576::mailbox::{ACK, NACK, id};
+use i82576::register::vf;
+
+/// Polls of RSTI and RSTD.
+const RESET_POLLS: u32 = 200;
+const RESET_POLL: Duration = Duration::from_micros(5);
+/// How long requests that were under way may take to finish.
+pub(super) const QUIESCE: Duration = Duration::from_millis(10);
+
+impl Vf {
+    /// Resets the function and says so to the PF; learns the permanent address.
+    pub(super) fn reset<H: Hal>(&mut self, hal: &mut H) -> Result<(), VfError> {
+        self.reset_function(hal);
+        self.wait_for_pf(hal)?;
+        let mut reply = [0; 3];
+        self.mailbox.exchange(hal, &[id::VF_RESET], &mut reply)?;
+        self.permanent = match reply[0] {
+            granted if granted == id::VF_RESET | ACK => MacAddress::from_words(reply[1], reply[2]),
+            refused if refused == id::VF_RESET | NACK => local_mac(self.seed),
+            reply => return Err(MailboxError::Unexpected { sent: id::VF_RESET, reply }.into()),
+        };
+        Ok(())
+    }
+
+    /// The reset alone: queues and interrupts off, nothing said to anybody.
+    pub(super) fn reset_function<H: Hal>(&mut self, hal: &mut H) {
+        hal.write(vf::CTRL, ctrl::RST);
+        self.mailbox.forget();
+    }
+
+    fn wait_for_pf<H: Hal>(&mut self, hal: &mut H) -> Result<(), VfError> {
+        for _ in 0..RESET_POLLS {
+            if !self.mailbox.reset_seen(hal)? {
+                return Ok(());
+            }
+            hal.wait(RESET_POLL);
+        }
+        Err(VfError::PfInReset)
+    }
+}
+
+/// A locally administered unicast address that depends on `seed` alone.
+#[must_use]
+pub fn local_mac(seed: u64) -> MacAddress {
+    // The finaliser of SplitMix64: neighbouring seeds give unrelated addresses.
+    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    let b = (z ^ (z >> 31)).to_le_bytes();
+    MacAddress([b[0] & 0xfc | 0x02, b[1], b[2], b[3], b[4], b[5]])
+}
