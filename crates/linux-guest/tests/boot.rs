@@ -7,6 +7,8 @@ use std::time::Duration;
 use linux_guest::{Assets, GuestError, KernelSeries, LinuxGuest};
 
 const BOOT: Duration = Duration::from_secs(120);
+/// What the kernel says of an 82576 VF when it looks for a driver.
+const VF: &str = "pci:v00008086d000010CAsv00008086sd0000A03Cbc02sc00i00";
 const COMMAND: Duration = Duration::from_secs(30);
 
 #[test]
@@ -18,6 +20,7 @@ fn a_stock_guest_boots_runs_commands_reboots_and_turns_off() {
     let release = guest.check("uname -r", COMMAND).unwrap();
     assert!(release.starts_with("6.1."), "{release}");
     guest.check("modprobe igbvf && grep -q ^igbvf /proc/modules && rmmod igbvf", COMMAND).unwrap();
+    guest.check(&format!("modprobe '{VF}' && rmmod igbvf"), COMMAND).expect("a VF finds its driver");
     guest.check("modprobe 8021q && lspci && ip -j addr && iperf3 -v && ethtool --version", COMMAND).unwrap();
 
     commands_are_framed(&guest);

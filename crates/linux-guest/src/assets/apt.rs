@@ -153,7 +153,8 @@ fn private_tool(program: &str, folder: &Path) -> Command {
     command
 }
 
-/// Writes the configuration of a private apt. Without `sources` it reads the host's.
+/// Writes the configuration of a private apt. Without `sources` it reads the host's. Whatever the host allows,
+/// nothing unverified is accepted.
 fn configure(folder: &Path, sources: Option<&str>) -> Result<()> {
     for sub in ["etc", "state/lists/partial", "cache/archives/partial", "nowhere/partial"] {
         let sub = folder.join(sub);
@@ -172,7 +173,9 @@ fn configure(folder: &Path, sources: Option<&str>) -> Result<()> {
          Dir::Etc::preferencesparts \"/dev/null\";\nAPT::Architecture \"amd64\";\n\
          APT::Install-Recommends \"false\";\nAPT::Sandbox::User \"\";\nAPT::Update::Error-Mode \"any\";\n\
          Acquire::Languages \"none\";\nAcquire::Retries \"3\";\n\
-         Acquire::IndexTargets::deb::DEP-11::DefaultEnabled \"false\";\nDebug::NoLocking \"true\";\n"
+         Acquire::IndexTargets::deb::DEP-11::DefaultEnabled \"false\";\nDebug::NoLocking \"true\";\n\
+         APT::Get::AllowUnauthenticated \"false\";\nAcquire::AllowInsecureRepositories \"false\";\n\
+         Acquire::AllowWeakRepositories \"false\";\nAcquire::AllowDowngradeToInsecureRepositories \"false\";\n"
     );
     if let Some(sources) = sources {
         write("etc/sources.list", sources)?;

@@ -76,7 +76,8 @@ impl GuestBuilder {
     ///
     /// # Errors
     ///
-    /// When QEMU cannot be run or ends at once, as it does when a socket has no server.
+    /// When QEMU cannot be run or ends at once. That a socket has no server shows a little later, in
+    /// [`wait_ready`](LinuxGuest::wait_ready).
     pub fn spawn(self, assets: &Assets) -> Result<LinuxGuest> {
         let accel = self.accel.unwrap_or_else(|| Accel::choose(assets));
         let machine = &self.machine;
