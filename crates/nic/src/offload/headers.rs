@@ -1,0 +1,201 @@
+//! Finds the headers of a frame: VLAN tags, IPv4 or IPv6 with its extensions, TCP, UDP or SCTP. What is
+//! truncated or contradicts itself is not reported, so a reported header is wholly inside the frame.
+//!
+//! Left out: tunnels, authentication and encryption headers (what follows them is not looked at).
+
+use super::be16;
+
+/// Bytes of the two Ethernet addresses.
+const ADDRESSES: usize = 12;
+/// VLAN tag.
+const TYPE_VLAN: u16 = 0x8100;
+/// Service (outer) VLAN tag.
+const TYPE_SERVICE_VLAN: u16 = 0x88a8;
+const TYPE_IPV4: u16 = 0x0800;
+const TYPE_IPV6: u16 = 0x86dd;
+
+/// IPv6 extension headers that are followed; a longer chain hides its transport.
+const MAX_EXTENSIONS: usize = 8;
+const IPV6_HEADER: usize = 40;
+
+/// IP protocol numbers.
+pub mod protocol {
+    /// TCP.
+    pub const TCP: u8 = 6;
+    /// UDP.
+    pub const UDP: u8 = 17;
+    /// SCTP.
+    pub const SCTP: u8 = 132;
+    pub(super) const HOP_BY_HOP: u8 = 0;
+    pub(super) const ROUTING: u8 = 43;
+    pub(super) const FRAGMENT: u8 = 44;
+    pub(super) const NONE: u8 = 59;
+    pub(super) const DESTINATION: u8 = 60;
+}
+
+/// Network header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum L3 {
+    /// Neither version of IP.
+    #[default]
+    None,
+    /// IPv4.
+    Ipv4,
+    /// IPv6.
+    Ipv6,
+}
+
+/// Transport header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum L4 {
+    /// None that is known, or a fragment.
+    #[default]
+    None,
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// SCTP.
+    Sctp,
+}
+
+/// Where the headers of a frame are. Offsets and lengths are bytes; an offset counts from the start of the frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Headers {
+    /// VLAN tags in the frame, at most two.
+    pub tags: u8,
+    /// Network header.
+    pub l3: L3,
+    /// Where it starts.
+    pub l3_offset: usize,
+    /// Its length, options or extensions included.
+    pub l3_length: usize,
+    /// It has options (IPv4) or extensions (IPv6).
+    pub extended: bool,
+    /// The packet is a fragment. An IPv6 packet with a fragment header counts, whatever the header says.
+    pub fragment: bool,
+    /// Where the IP packet ends by its own account; `None` if that is not inside the frame.
+    pub l3_end: Option<usize>,
+    /// Transport header.
+    pub l4: L4,
+    /// Where it starts.
+    pub l4_offset: usize,
+    /// Its length, options included.
+    pub l4_length: usize,
+    /// Bytes of all the headers found, Ethernet included.
+    pub header_length: usize,
+}
+
+impl Headers {
+    /// Reads the headers of a frame (no frame check sequence).
+    #[must_use]
+    pub fn parse(frame: &[u8]) -> Self {
+        let mut headers = Self::default();
+        match headers.link(frame) {
+            Some(TYPE_IPV4) => headers.ipv4(frame),
+            Some(TYPE_IPV6) => headers.ipv6(frame),
+            _ => {}
+        }
+        headers
+    }
+
+    /// Steps over the addresses and tags to the type of what follows.
+    fn link(&mut self, frame: &[u8]) -> Option<u16> {
+        let mut at = ADDRESSES;
+        let mut kind = be16(frame, at)?;
+        while kind == TYPE_VLAN && self.tags < 2 || kind == TYPE_SERVICE_VLAN && self.tags == 0 {
+            at += super::vlan::TAG;
+            kind = be16(frame, at)?;
+            self.tags += 1;
+        }
+        self.l3_offset = at + 2;
+        self.header_length = self.l3_offset;
+        Some(kind)
+    }
+
+    fn ipv4(&mut self, frame: &[u8]) {
+        let packet = frame.get(self.l3_offset..).unwrap_or_default();
+        let Some(fixed) = packet.first_chunk::<20>() else { return };
+        let length = usize::from(fixed[0] & 0xf) * 4;
+        if fixed[0] >> 4 != 4 || length < 20 || length > packet.len() {
+            return;
+        }
+        let total = usize::from(u16::from_be_bytes([fixed[2], fixed[3]]));
+        self.extended = length > 20;
+        self.fragment = u16::from_be_bytes([fixed[6], fixed[7]]) & 0x3fff != 0;
+        self.network(L3::Ipv4, length, total, packet.len());
+        self.transport(frame, fixed[9]);
+    }
+
+    fn ipv6(&mut self, frame: &[u8]) {
+        let packet = frame.get(self.l3_offset..).unwrap_or_default();
+        let Some(fixed) = packet.first_chunk::<IPV6_HEADER>() else { return };
+        if fixed[0] >> 4 != 6 {
+            return;
+        }
+        let total = IPV6_HEADER + usize::from(u16::from_be_bytes([fixed[4], fixed[5]]));
+        let inside = packet.get(..total).unwrap_or(packet);
+        let (mut length, mut next) = (IPV6_HEADER, fixed[6]);
+        for _ in 0..MAX_EXTENSIONS {
+            let Some(extension) = Extension::parse(inside.get(length..).unwrap_or_default(), next) else {
+                break;
+            };
+            self.extended = true;
+            self.fragment |= next == protocol::FRAGMENT;
+            length += extension.length;
+            next = extension.next;
+        }
+        self.network(L3::Ipv6, length, total, packet.len());
+        self.transport(frame, next);
+    }
+
+    /// Notes a network header of `length` bytes in a packet that calls itself `total` bytes long, of which
+    /// `available` are in the frame.
+    fn network(&mut self, l3: L3, length: usize, total: usize, available: usize) {
+        self.l3 = l3;
+        self.l3_length = length;
+        self.header_length = self.l3_offset + length;
+        self.l3_end = (length <= total && total <= available).then_some(self.l3_offset + total);
+    }
+
+    fn transport(&mut self, frame: &[u8], protocol: u8) {
+        let start = self.l3_offset + self.l3_length;
+        let segment = frame.get(start..self.l3_end.unwrap_or(frame.len())).unwrap_or_default();
+        let (l4, length) = match protocol {
+            protocol::TCP => (L4::Tcp, segment.get(12).map_or(0, |offset| usize::from(offset >> 4) * 4)),
+            protocol::UDP => (L4::Udp, 8),
+            protocol::SCTP => (L4::Sctp, 12),
+            _ => return,
+        };
+        let shortest = if l4 == L4::Tcp { 20 } else { length };
+        if !self.fragment && (shortest..=segment.len()).contains(&length) {
+            self.l4 = l4;
+            self.l4_offset = start;
+            self.l4_length = length;
+            self.header_length = start + length;
+        }
+    }
+}
+
+/// An IPv6 extension header.
+struct Extension {
+    length: usize,
+    next: u8,
+}
+
+impl Extension {
+    /// The extension header of kind `kind` at the start of `bytes`; `None` if it is not one or not all there.
+    fn parse(bytes: &[u8], kind: u8) -> Option<Self> {
+        let fixed = bytes.first_chunk::<8>()?;
+        let length = (usize::from(fixed[1]) + 1) * 8;
+        let (length, next) = match kind {
+            protocol::HOP_BY_HOP | protocol::DESTINATION => (length, fixed[0]),
+            // On the way to another hop the header's destination is not the one the transport was summed with.
+            protocol::ROUTING if fixed[3] != 0 => (length, protocol::NONE),
+            protocol::ROUTING => (length, fixed[0]),
+            protocol::FRAGMENT => (8, protocol::NONE),
+            _ => return None,
+        };
+        (length <= bytes.len()).then_some(Self { length, next })
+    }
+}

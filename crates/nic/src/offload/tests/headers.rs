@@ -1,0 +1,168 @@
+//! Which headers are found, and which are not believed.
+
+use super::{built, ipv4_frame, ipv4_header, ipv6, ipv6_frame, link, parsed, tcp4, tcp6, udp4, udp6};
+use crate::offload::headers::{Headers, L3, L4};
+use etherparse::{SlicedPacket, TransportSlice, VlanId};
+use proptest::prelude::{any, proptest};
+
+#[test]
+fn tcp_over_ipv4() {
+    let found = parsed(&tcp4(b"payload"));
+    assert_eq!((found.l3, found.l3_offset, found.l3_length, found.l3_end), (L3::Ipv4, 14, 20, Some(61)));
+    assert_eq!((found.l4, found.l4_offset, found.l4_length, found.header_length), (L4::Tcp, 34, 20, 54));
+    assert!(!found.extended && !found.fragment);
+}
+
+#[test]
+fn udp_over_ipv6() {
+    let found = parsed(&udp6(b"payload"));
+    assert_eq!((found.l3, found.l3_offset, found.l3_length, found.l3_end), (L3::Ipv6, 14, 40, Some(69)));
+    assert_eq!((found.l4, found.l4_offset, found.header_length), (L4::Udp, 54, 62));
+}
+
+#[test]
+fn one_tag_and_two_are_stepped_over_but_not_three() {
+    let one = built!(link().single_vlan(VlanId::try_new(5).unwrap()).ipv4([1; 4], [2; 4], 9).udp(1, 2), &[]);
+    assert_eq!((parsed(&one).tags, parsed(&one).l4_offset), (1, 38));
+    let two = built!(
+        link().double_vlan(5.try_into().unwrap(), 6.try_into().unwrap()).ipv4([1; 4], [2; 4], 9).udp(1, 2),
+        &[]
+    );
+    assert_eq!((parsed(&two).tags, parsed(&two).l4_offset), (2, 42));
+    let three = [&two[..16], &[0x81, 0, 0, 1], &two[16..]].concat();
+    assert_eq!((parsed(&three).tags, parsed(&three).l3, parsed(&three).header_length), (2, L3::None, 22));
+}
+
+#[test]
+fn ipv4_options_belong_to_the_network_header() {
+    let found = parsed(&ipv4_frame(ipv4_header(17, 0), &[1; 12], 0, &[0; 8]));
+    assert!(found.extended);
+    assert_eq!((found.l3_length, found.l4, found.l4_offset), (32, L4::Udp, 46));
+}
+
+#[test]
+fn a_fragment_has_no_transport() {
+    let mut first = ipv4_header(17, 0);
+    first.more_fragments = true;
+    for frame in [ipv4_frame(first, &[], 0, &[0; 16]), ipv4_frame(ipv4_header(17, 0), &[], 8, &[0; 16])] {
+        let found = parsed(&frame);
+        assert!(found.fragment);
+        assert_eq!((found.l4, found.header_length), (L4::None, 34));
+    }
+    let found = parsed(&ipv6_frame(44, &[17, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0]));
+    assert_eq!((found.fragment, found.l4, found.l3_length), (true, L4::None, 48));
+}
+
+#[test]
+fn ipv6_extensions_are_followed_to_the_transport() {
+    let hop_by_hop = [60, 0, 1, 4, 0, 0, 0, 0];
+    let destination = [17, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let datagram = [0, 1, 0, 2, 0, 8, 0, 0];
+    let found = parsed(&ipv6_frame(0, &[&hop_by_hop[..], &destination, &datagram].concat()));
+    assert_eq!((found.extended, found.l3_length, found.l4, found.l4_offset), (true, 64, L4::Udp, 78));
+}
+
+#[test]
+fn a_routing_header_with_hops_to_go_hides_the_transport() {
+    let routing = |left: u8| ipv6_frame(43, &[17, 0, 2, left, 0, 0, 0, 0, 0, 1, 0, 2, 0, 8, 0, 0]);
+    assert_eq!(parsed(&routing(0)).l4, L4::Udp);
+    assert_eq!(parsed(&routing(1)).l4, L4::None);
+}
+
+#[test]
+fn an_extension_chain_is_followed_for_eight_headers() {
+    let chain = |extensions: usize| {
+        let mut payload = alloc::vec![];
+        for i in 0..extensions {
+            payload.extend_from_slice(&[if i + 1 == extensions { 17 } else { 60 }, 0, 1, 4, 0, 0, 0, 0]);
+        }
+        payload.extend_from_slice(&[0, 1, 0, 2, 0, 8, 0, 0]);
+        ipv6_frame(60, &payload)
+    };
+    assert_eq!(parsed(&chain(8)).l4, L4::Udp);
+    assert_eq!(parsed(&chain(9)).l4, L4::None);
+}
+
+#[test]
+fn lengths_that_leave_the_frame_are_not_believed() {
+    let mut frame = udp4(b"payload");
+    frame[17] += 1;
+    assert_eq!((parsed(&frame).l3, parsed(&frame).l3_end), (L3::Ipv4, None));
+    let mut frame = tcp6(b"payload");
+    frame[18] = 0xff;
+    assert_eq!((parsed(&frame).l3, parsed(&frame).l3_end), (L3::Ipv6, None));
+}
+
+#[test]
+fn headers_that_contradict_themselves_are_not_reported() {
+    let mut short_ihl = tcp4(&[]);
+    short_ihl[14] = 0x44;
+    assert_eq!(parsed(&short_ihl).l3, L3::None);
+    let mut not_version_6 = tcp6(&[]);
+    not_version_6[14] = 0x45;
+    assert_eq!(parsed(&not_version_6).l3, L3::None);
+    let mut short_offset = tcp4(&[]);
+    short_offset[46] = 0x40;
+    assert_eq!((parsed(&short_offset).l3, parsed(&short_offset).l4), (L3::Ipv4, L4::None));
+}
+
+#[test]
+fn padding_of_a_short_frame_is_not_payload() {
+    let mut frame = udp4(b"x");
+    frame.resize(60, 0);
+    assert_eq!(parsed(&frame).l3_end, Some(43));
+}
+
+#[test]
+fn a_truncated_frame_shows_what_is_certain() {
+    let frame = built!(ipv6().tcp(1, 2, 3, 4), b"payload");
+    for length in 0..frame.len() {
+        let found = parsed(&frame[..length]);
+        assert_eq!(found.l3 == L3::Ipv6, length >= 54, "{length} bytes");
+        assert_eq!(found.l4 == L4::Tcp, length >= 74, "{length} bytes");
+        assert!(found.header_length <= length && found.l3_end.is_none(), "{length} bytes");
+    }
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_keep_every_header_inside_the_frame(mut frame: alloc::vec::Vec<u8>, kind in 0..4u8) {
+        if frame.len() > 14 {
+            let kind = [[0x81, 0], [8, 0], [0x86, 0xdd], [0x88, 0xa8]][usize::from(kind)];
+            frame[12..14].copy_from_slice(&kind);
+            frame[14] = if kind[0] == 8 { 0x45 } else { 0x60 };
+        }
+        let found = Headers::parse(&frame);
+        assert!(found.header_length <= frame.len());
+        assert!(found.l3 == L3::None || found.l3_offset + found.l3_length <= found.header_length);
+        assert!(found.l4 == L4::None || found.l4_offset + found.l4_length == found.header_length);
+        assert!(found.l3_end.is_none_or(|end| found.header_length <= end && end <= frame.len()));
+    }
+
+    #[test]
+    fn agrees_with_etherparse(payload: alloc::vec::Vec<u8>, six: bool, tcp: bool, tag in proptest::option::of(0u16..4096)) {
+        let mut frame = match (six, tcp) {
+            (false, false) => udp4(&payload),
+            (false, true) => tcp4(&payload),
+            (true, false) => udp6(&payload),
+            (true, true) => tcp6(&payload),
+        };
+        if let Some(tag) = tag {
+            let [high, low] = tag.to_be_bytes();
+            frame.splice(12..12, [0x81, 0, high, low]);
+        }
+        let (found, theirs) = (Headers::parse(&frame), SlicedPacket::from_ethernet(&frame).unwrap());
+        let expected = match theirs.transport {
+            Some(TransportSlice::Tcp(tcp)) => (L4::Tcp, tcp.payload().len()),
+            Some(TransportSlice::Udp(udp)) => (L4::Udp, udp.payload().len()),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((found.l4, frame.len() - found.header_length), expected);
+    }
+
+    #[test]
+    fn arbitrary_extension_chains_end(next: u8, payload in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let frame = ipv6_frame(next, &payload);
+        assert!(Headers::parse(&frame).header_length <= frame.len());
+    }
+}

@@ -1,0 +1,129 @@
+//! What the receive descriptor says of checksums, rule by rule.
+
+use super::{ipv4_frame, ipv4_header, ipv6_frame, parsed, tcp4, tcp6, udp4, udp6};
+use crate::offload::crc32c::crc32c;
+use crate::offload::receive::{Receive, classify};
+use alloc::vec::Vec;
+use i82576::bits::rxcsum::{IPOFL, TUOFL};
+use i82576::descriptor::rx::packet_type::{IPV4, IPV4_OPTIONS, IPV6, IPV6_EXTENSIONS, SCTP, TCP, UDP};
+use i82576::descriptor::rx::status::{IPCS, IPE, L4CS, L4E, UDPCS};
+use proptest::prelude::proptest;
+
+const ALL: u32 = IPOFL | TUOFL | 1 << 11;
+
+fn received(frame: &[u8]) -> Receive {
+    classify(frame, &parsed(frame), ALL)
+}
+
+fn status(frame: &[u8]) -> u32 {
+    received(frame).status
+}
+
+fn spoiled(mut frame: Vec<u8>, at: usize) -> Vec<u8> {
+    frame[at] ^= 0x10;
+    frame
+}
+
+#[test]
+fn good_checksums_are_reported_as_calculated() {
+    assert_eq!(received(&tcp4(b"odd")), Receive { packet_type: IPV4 | TCP, status: IPCS | L4CS });
+    assert_eq!(received(&udp4(b"even")), Receive { packet_type: IPV4 | UDP, status: IPCS | L4CS | UDPCS });
+}
+
+#[test]
+fn ipv6_sets_l4cs_without_ipcs() {
+    assert_eq!(received(&tcp6(b"odd")), Receive { packet_type: IPV6 | TCP, status: L4CS });
+    assert_eq!(received(&udp6(b"even")), Receive { packet_type: IPV6 | UDP, status: L4CS | UDPCS });
+}
+
+#[test]
+fn wrong_checksums_are_errors() {
+    assert_eq!(status(&spoiled(tcp4(b"payload"), 54)), IPCS | L4CS | L4E);
+    assert_eq!(status(&spoiled(udp6(b"payload"), 62)), L4CS | UDPCS | L4E);
+    // The time to live is in the IPv4 sum only.
+    assert_eq!(status(&spoiled(tcp4(b"payload"), 22)), IPCS | IPE | L4CS);
+}
+
+#[test]
+fn padding_is_not_summed() {
+    let mut frame = udp4(b"x");
+    frame.resize(60, 0xee);
+    assert_eq!(status(&frame), IPCS | L4CS | UDPCS);
+}
+
+#[test]
+fn rxcsum_turns_each_offload_off() {
+    let frame = tcp4(b"payload");
+    let with = |rxcsum| classify(&frame, &parsed(&frame), rxcsum).status;
+    assert_eq!((with(IPOFL), with(TUOFL), with(0)), (IPCS, L4CS, 0));
+}
+
+#[test]
+fn udp_without_checksum_is_not_claimed() {
+    let mut frame = udp4(b"payload");
+    frame[40..42].fill(0);
+    assert_eq!(status(&frame), IPCS);
+}
+
+#[test]
+fn fragments_get_no_l4cs() {
+    let mut header = ipv4_header(17, 0);
+    header.more_fragments = true;
+    let frame = ipv4_frame(header, &[], 0, &udp4(b"payload")[34..]);
+    assert_eq!(received(&frame), Receive { packet_type: IPV4, status: IPCS });
+}
+
+#[test]
+fn lengths_that_leave_the_frame_get_no_l4cs() {
+    let mut frame = udp4(b"payload");
+    frame[17] += 1;
+    assert_eq!(status(&frame) & (L4CS | UDPCS), 0);
+    let mut longer_than_ip = udp4(b"payload");
+    longer_than_ip[39] += 1;
+    assert_eq!(status(&longer_than_ip), IPCS);
+    let mut shorter_than_itself = udp4(b"payload");
+    shorter_than_itself[39] = 7;
+    assert_eq!(status(&shorter_than_itself), IPCS);
+}
+
+#[test]
+fn options_and_extensions_are_part_of_the_packet_type() {
+    let datagram = &udp4(b"payload")[34..];
+    let with_options = ipv4_frame(ipv4_header(17, 0), &[1; 4], 0, datagram);
+    assert_eq!(received(&with_options).packet_type, IPV4 | IPV4_OPTIONS | UDP);
+    assert_eq!(received(&with_options).status, IPCS | L4CS | UDPCS);
+    let datagram = &udp6(b"payload")[54..];
+    let with_extension = ipv6_frame(60, &[&[17, 0, 1, 4, 0, 0, 0, 0], datagram].concat());
+    assert_eq!(received(&with_extension).packet_type, IPV6 | IPV6_EXTENSIONS | UDP);
+    assert_eq!(received(&with_extension).status, L4CS | UDPCS);
+}
+
+#[test]
+fn sctp_is_checked_by_its_crc() {
+    let mut packet = [0, 1, 0, 2, 0, 0, 0, 3, 0, 0, 0, 0, 9, 9, 9];
+    let crc = crc32c(&[&packet]).to_le_bytes();
+    packet[8..12].copy_from_slice(&crc);
+    let frame = ipv4_frame(ipv4_header(132, 0), &[], 0, &packet);
+    assert_eq!(received(&frame), Receive { packet_type: IPV4 | SCTP, status: IPCS | L4CS });
+    assert_eq!(status(&spoiled(frame, 46)), IPCS | L4CS | L4E);
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_never_panic(frame: Vec<u8>, rxcsum: u32) {
+        let _ = classify(&frame, &parsed(&frame), rxcsum);
+    }
+
+    #[test]
+    fn what_etherparse_builds_is_right_and_any_flipped_payload_bit_is_seen(payload in proptest::collection::vec(0u8.., 1..1500), six: bool, tcp: bool, bit in 0..8u8) {
+        let mut frame = match (six, tcp) {
+            (false, false) => udp4(&payload),
+            (false, true) => tcp4(&payload),
+            (true, false) => udp6(&payload),
+            (true, true) => tcp6(&payload),
+        };
+        assert_eq!(status(&frame) & (L4CS | L4E | IPE), L4CS);
+        *frame.last_mut().unwrap() ^= 1 << bit;
+        assert_eq!(status(&frame) & (L4CS | L4E), L4CS | L4E);
+    }
+}

@@ -1,0 +1,139 @@
+//! Checksum insertion: as a driver seeds it, as the wire wants it.
+
+use super::{ipv4_frame, ipv4_header, parsed, tcp4, tcp6, udp4, udp6};
+use crate::offload::crc32c::crc32c;
+use crate::offload::receive::classify;
+use crate::offload::transmit::{Error, insert};
+use alloc::vec::Vec;
+use i82576::descriptor::rx::status::{IPE, L4CS, L4E};
+use i82576::descriptor::tx::{Context, Data, L4};
+use proptest::prelude::{any, proptest};
+
+const BOTH: Data = Data {
+    insert_ip_checksum: true,
+    insert_l4_checksum: true,
+    address: 0,
+    length: 0,
+    end_of_packet: true,
+    report_status: false,
+    insert_vlan: false,
+    segment: false,
+    context: 0,
+    check_context: false,
+    payload_length: 0,
+};
+
+fn context(ip_length: u16, l4: L4) -> Context {
+    Context { mac_length: 14, ip_length, ipv4: ip_length == 20, l4, ..Context::default() }
+}
+
+/// What a driver leaves in the field: the folded sum of addresses, protocol and length.
+pub(super) fn pseudo(frame: &[u8], six: bool, protocol: u8, length: usize) -> u16 {
+    let addresses = if six { &frame[22..54] } else { &frame[26..34] };
+    let words = addresses.chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
+    let mut sum = words.sum::<u32>() + u32::from(protocol) + length as u32;
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+#[test]
+fn checksums_are_what_an_independent_stack_computes() {
+    for (frame, ip, l4, protocol) in [
+        (tcp4(b"odd"), 20, L4::Tcp, 6),
+        (udp4(b"even"), 20, L4::Udp, 17),
+        (tcp6(b"odd"), 40, L4::Tcp, 6),
+        (udp6(b"even"), 40, L4::Udp, 17),
+    ] {
+        let at = 14 + usize::from(ip);
+        let field = at + if l4 == L4::Tcp { 16 } else { 6 };
+        let mut seeded = frame.clone();
+        let seed = pseudo(&frame, ip == 40, protocol, frame.len() - at);
+        seeded[field..field + 2].copy_from_slice(&seed.to_be_bytes());
+        if ip == 20 {
+            seeded[24..26].fill(0xee);
+        }
+        assert_eq!(insert(&mut seeded, &BOTH, &context(ip, l4)), Ok(()));
+        assert_eq!(seeded, frame, "{l4:?} behind {ip} bytes of IP");
+    }
+}
+
+#[test]
+fn nothing_asked_nothing_inserted() {
+    let mut frame = tcp4(&[]);
+    frame[24..26].fill(0);
+    let before = frame.clone();
+    assert_eq!(insert(&mut frame, &Data::default(), &context(20, L4::Tcp)), Ok(()));
+    assert_eq!(frame, before);
+}
+
+#[test]
+fn a_udp_sum_of_zero_is_sent_as_all_ones() {
+    // The payload's last word makes the sum come out as all ones, so its complement as zero.
+    let mut frame = udp4(&[0, 0]);
+    let sent = [frame[40], frame[41]];
+    frame[42..44].copy_from_slice(&sent);
+    let seed = pseudo(&frame, false, 17, 10).to_be_bytes();
+    frame[40..42].copy_from_slice(&seed);
+    assert_eq!(insert(&mut frame, &BOTH, &context(20, L4::Udp)), Ok(()));
+    assert_eq!(frame[40..42], [0xff, 0xff]);
+    assert_eq!(classify(&frame, &parsed(&frame), u32::MAX).status & (L4CS | L4E), L4CS);
+}
+
+#[test]
+fn sctp_gets_its_crc_whatever_the_field_held() {
+    let frame = ipv4_frame(ipv4_header(132, 0), &[], 0, &[0, 1, 0, 2, 0, 0, 0, 3, 7, 7, 7, 7, 5]);
+    let mut inserted = frame.clone();
+    assert_eq!(insert(&mut inserted, &BOTH, &context(20, L4::Sctp)), Ok(()));
+    let expected = crc32c(&[&frame[34..42], &[0; 4], &frame[46..]]);
+    assert_eq!(inserted[42..46], expected.to_le_bytes());
+}
+
+#[test]
+fn what_the_context_places_outside_the_frame_changes_nothing() {
+    let frame = tcp4(&[]);
+    let outside = |change: fn(&mut Context)| {
+        let mut context = context(20, L4::Tcp);
+        change(&mut context);
+        let mut spoiled = frame.clone();
+        let result = insert(&mut spoiled, &BOTH, &context);
+        assert_eq!(spoiled, frame);
+        result
+    };
+    assert_eq!(outside(|c| c.ip_length = 19), Err(Error::IpHeader));
+    assert_eq!(outside(|c| c.ip_length = 511), Err(Error::IpHeader));
+    assert_eq!(outside(|c| c.mac_length = 35), Err(Error::IpHeader));
+    assert_eq!(outside(|c| c.ip_length = 23), Err(Error::L4Header));
+    assert_eq!(outside(|c| c.l4 = L4::Reserved), Err(Error::Transport));
+    // A short fragment that claims SCTP (CVE-2024-3567).
+    let mut short = frame[..40].to_vec();
+    assert_eq!(insert(&mut short, &BOTH, &context(20, L4::Sctp)), Err(Error::L4Header));
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_frames_and_contexts_never_panic(mut frame: Vec<u8>, raw_data: [u8; 16], raw_context in any::<[u8; 16]>()) {
+        let (data, context) = super::descriptors(raw_data, raw_context);
+        let before = frame.clone();
+        if insert(&mut frame, &data, &context).is_err() {
+            assert_eq!(frame, before);
+        }
+    }
+
+    #[test]
+    fn inserted_is_received_as_good(payload: Vec<u8>, six: bool, tcp: bool) {
+        let (mut frame, l4, protocol) = match (six, tcp) {
+            (false, false) => (udp4(&payload), L4::Udp, 17),
+            (false, true) => (tcp4(&payload), L4::Tcp, 6),
+            (true, false) => (udp6(&payload), L4::Udp, 17),
+            (true, true) => (tcp6(&payload), L4::Tcp, 6),
+        };
+        let ip = if six { 40 } else { 20 };
+        let field = 14 + ip + if tcp { 16 } else { 6 };
+        let seed = pseudo(&frame, six, protocol, frame.len() - 14 - ip);
+        frame[field..field + 2].copy_from_slice(&seed.to_be_bytes());
+        insert(&mut frame, &BOTH, &context(ip as u16, l4)).unwrap();
+        assert_eq!(classify(&frame, &parsed(&frame), u32::MAX).status & (L4CS | L4E | IPE), L4CS);
+    }
+}

@@ -1,0 +1,93 @@
+//! Checksum insertion: the lengths of the context say where, the options of the data descriptor say which
+//! (datasheet 7.2.5). The card believes the context and not the frame, as the silicon does; it only refuses to
+//! leave the frame.
+//!
+//! Left out: segmentation (`segment`), which inserts per segment what this inserts once.
+
+use super::checksum::Sum;
+use super::crc32c::crc32c;
+use super::{be16, put16};
+use core::ops::Range;
+use i82576::descriptor::tx::{Context, Data, L4};
+use thiserror::Error;
+
+/// Where in an IPv4 header its checksum is.
+const IPV4_CHECKSUM: usize = 10;
+/// Where in an SCTP header its checksum is.
+const SCTP_CHECKSUM: usize = 8;
+
+/// Why no checksum was inserted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Error {
+    /// The IPv4 header the context describes is too short or not inside the frame.
+    #[error("IP header outside the frame")]
+    IpHeader,
+    /// The transport checksum field is not inside the frame.
+    #[error("transport header outside the frame")]
+    L4Header,
+    /// The context names the reserved transport.
+    #[error("reserved transport")]
+    Transport,
+}
+
+/// Inserts the checksums that `data` asks for into a whole frame. The transport's field must hold the sum of the
+/// pseudo header, length included, as the driver leaves it there. IPv6 has no header checksum: asking for one
+/// is ignored.
+///
+/// # Errors
+/// The frame is unchanged if what the context describes does not fit into it.
+pub fn insert(frame: &mut [u8], data: &Data, context: &Context) -> Result<(), Error> {
+    let ip_start = usize::from(context.mac_length);
+    let l4_start = ip_start + usize::from(context.ip_length);
+    let ip = data.insert_ip_checksum && context.ipv4;
+    if ip && (l4_start > frame.len() || l4_start - ip_start < 20) {
+        return Err(Error::IpHeader);
+    }
+    if data.insert_l4_checksum {
+        let field = checksum_field(context.l4)?;
+        let segment = frame.get_mut(l4_start..).filter(|s| s.len() >= field.end).ok_or(Error::L4Header)?;
+        match context.l4 {
+            L4::Sctp => seal_sctp(segment),
+            _ => seal_l4(segment, field.start, context.l4, 0),
+        }
+    }
+    if ip {
+        seal_ipv4(frame.get_mut(ip_start..l4_start).unwrap_or_default());
+    }
+    Ok(())
+}
+
+/// Where in its header the transport's checksum is.
+pub(super) fn checksum_field(l4: L4) -> Result<Range<usize>, Error> {
+    match l4 {
+        L4::Tcp => Ok(16..18),
+        L4::Udp => Ok(6..8),
+        L4::Sctp => Ok(SCTP_CHECKSUM..SCTP_CHECKSUM + 4),
+        L4::Reserved => Err(Error::Transport),
+    }
+}
+
+/// Writes the checksum of an IPv4 header.
+pub(super) fn seal_ipv4(header: &mut [u8]) {
+    put16(header, IPV4_CHECKSUM, 0);
+    let checksum = Sum::of(header).checksum();
+    put16(header, IPV4_CHECKSUM, checksum);
+}
+
+/// Writes the checksum of a TCP segment or UDP datagram over the seed in its field, `length` added to it.
+pub(super) fn seal_l4(segment: &mut [u8], field: usize, l4: L4, length: u32) {
+    let checksum = Sum::of(segment).number(length).checksum();
+    // In UDP a zero would say "not summed".
+    put16(segment, field, if checksum == 0 && l4 == L4::Udp { 0xffff } else { checksum });
+}
+
+fn seal_sctp(packet: &mut [u8]) {
+    let Some((before, rest)) = packet.split_at_mut_checked(SCTP_CHECKSUM) else { return };
+    let Some((field, after)) = rest.split_first_chunk_mut::<4>() else { return };
+    *field = crc32c(&[before, &[0; 4], after]).to_le_bytes();
+}
+
+/// The big-endian word at `at` of a header that is known to hold it.
+pub(super) fn word(header: &[u8], at: usize) -> u16 {
+    be16(header, at).unwrap_or(0)
+}

@@ -1,0 +1,163 @@
+//! The decision for one frame: pool selection (datasheet 7.10.3.3 and 7.10.3.4), transmit switching and
+//! anti-spoofing (7.10.3.9). Left out: whether a queue has room.
+
+use super::tables::Tables;
+use i82576::MacAddress;
+
+/// Where a frame comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The uplink.
+    Wire,
+    /// A pool's transmit queue, 0..=7.
+    Pool(u8),
+}
+
+impl Source {
+    /// The sender's bit; none for the wire.
+    const fn bit(self) -> u8 {
+        match self {
+            Source::Wire => 0,
+            Source::Pool(pool) => 1 << (pool & 7),
+        }
+    }
+}
+
+/// What the switch looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame {
+    /// Destination address.
+    pub dst: MacAddress,
+    /// Source address.
+    pub src: MacAddress,
+    /// The outermost VLAN tag, whether it is in the frame or about to be inserted.
+    pub vlan: Option<u16>,
+    /// Bytes, tag included, frame check sequence excluded.
+    pub length: usize,
+    /// Where it comes from.
+    pub source: Source,
+}
+
+/// Why a frame goes nowhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// A pool may not send to 01:80:c2:00:00:00 to 0f: pause, spanning tree, LACP are the port's own.
+    LinkControl,
+    /// The source address is not the sender's.
+    SourceSpoofed,
+    /// The sender is not in the frame's VLAN.
+    VlanSpoofed,
+    /// No filter wants it.
+    Unwanted,
+    /// Only the sender itself wants it.
+    OnlySender,
+    /// Whoever wants it may not receive.
+    Disabled,
+    /// It is too long for whoever wants it.
+    TooLong,
+}
+
+/// Who gets a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Decision {
+    /// A bit a pool.
+    pub pools: u8,
+    /// It goes to the uplink.
+    pub wire: bool,
+    /// Receive options are those of replicated frames: a broadcast or multicast while replication is on.
+    pub replicated: bool,
+    /// Why it goes nowhere; `None` exactly if it goes somewhere.
+    pub dropped: Option<Reason>,
+}
+
+/// The pools whose filters know a destination.
+struct Match {
+    pools: u8,
+    /// A unicast receive address, which is proof that the station is local.
+    exact: bool,
+}
+
+impl Tables {
+    /// Decides who gets a frame.
+    #[must_use]
+    pub fn decide(&self, frame: &Frame) -> Decision {
+        let sender = frame.source.bit();
+        if let Some(reason) = self.violation(frame, sender) {
+            return Decision { dropped: Some(reason), ..Decision::default() };
+        }
+        let from_wire = sender == 0;
+        let switched = from_wire || self.loopback;
+        let matched = self.matching(frame.dst, from_wire);
+        let wanted = if switched { matched.pools & self.in_vlan(frame.vlan) } else { 0 };
+        // A station that is certainly here is not looked for outside as well.
+        let stays = matched.exact && wanted != 0 || self.is_local_vlan(frame.vlan);
+        let others = wanted & !(sender & !self.own_loopback);
+        let enabled = others & self.enabled;
+        let fitting = self.fitting(enabled, frame.length, frame.vlan.is_some());
+        let pools = if self.replicate { fitting } else { fitting & fitting.wrapping_neg() };
+        let wire = !(from_wire || stays);
+        let dropped = match (pools, wire) {
+            (0, false) if wanted == 0 => Some(Reason::Unwanted),
+            (0, false) if others == 0 => Some(Reason::OnlySender),
+            (0, false) if enabled == 0 => Some(Reason::Disabled),
+            (0, false) => Some(Reason::TooLong),
+            _ => None,
+        };
+        Decision { pools, wire, replicated: self.replicate && frame.dst.is_group(), dropped }
+    }
+
+    /// What a pool must not send. The wire, and a port that is not shared, may send anything.
+    fn violation(&self, frame: &Frame, sender: u8) -> Option<Reason> {
+        if sender == 0 || !self.virtualised {
+            return None;
+        }
+        let [head @ .., last] = frame.dst.0;
+        if head == [0x01, 0x80, 0xc2, 0, 0] && last < 0x10 {
+            return Some(Reason::LinkControl);
+        }
+        if self.check_source & sender != 0 && self.exact.pools(frame.src) & sender == 0 {
+            return Some(Reason::SourceSpoofed);
+        }
+        let outside = frame.vlan.is_some_and(|tag| self.vlans.members(tag) & sender == 0);
+        (self.check_vlan & sender != 0 && outside).then_some(Reason::VlanSpoofed)
+    }
+
+    fn matching(&self, dst: MacAddress, from_wire: bool) -> Match {
+        if self.ignore_mac {
+            return Match { pools: self.all, exact: false };
+        }
+        if dst.is_broadcast() {
+            return Match { pools: self.broadcast, exact: false };
+        }
+        let exact = self.exact.pools(dst);
+        if dst.is_group() {
+            let hit = exact == 0 && self.multicast.hit(dst, self.hash_shift);
+            let inexact = if hit { self.multicast_hits } else { 0 };
+            return Match { pools: exact | inexact | self.every_multicast, exact: false };
+        }
+        if exact != 0 {
+            return Match { pools: exact, exact: true };
+        }
+        let hit = self.unicast.hit(dst, self.hash_shift);
+        let mut pools = if hit { self.unicast_hits } else { 0 };
+        if pools == 0 && from_wire {
+            pools = self.default_pools;
+        }
+        Match { pools, exact: false }
+    }
+
+    /// The pools that the VLAN filter lets a frame through to.
+    fn in_vlan(&self, vlan: Option<u16>) -> u8 {
+        match vlan {
+            _ if !self.filter_vlans => self.all,
+            None => self.untagged,
+            Some(tag) if !self.vlans.is_accepted(tag) => 0,
+            Some(tag) if self.virtualised => self.vlans.members(tag),
+            Some(_) => self.all,
+        }
+    }
+
+    fn is_local_vlan(&self, vlan: Option<u16>) -> bool {
+        self.virtualised && vlan.is_some_and(|tag| self.vlans.is_local(tag))
+    }
+}
