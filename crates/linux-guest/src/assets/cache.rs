@@ -7,28 +7,39 @@ use std::path::{Path, PathBuf};
 use super::error::{AtPath, Result};
 use super::progress::Progress;
 
-/// The cache folder, locked for this process until dropped.
+/// The cache folder. Building in it takes its lock, which is held until this is dropped; reading does not,
+/// since what is there is complete.
 #[derive(Debug)]
 pub(super) struct Cache {
     folder: PathBuf,
-    _lock: File,
+    lock: Option<File>,
 }
 
 impl Cache {
-    /// Opens and locks the folder; waits while another process prepares.
-    pub(super) fn open(folder: &Path, progress: &mut Progress) -> Result<Self> {
+    pub(super) fn open(folder: &Path) -> Result<Self> {
         fs::create_dir_all(folder).at(folder)?;
-        let path = folder.join("lock");
-        let lock = File::options().create(true).truncate(false).write(true).open(&path).at(&path)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                progress.step("waiting for another process that prepares the Linux guest");
-                lock.lock().at(&path)?;
-            }
-            Err(TryLockError::Error(error)) => return Err(error).at(&path),
+        Ok(Self { folder: folder.to_path_buf(), lock: None })
+    }
+
+    /// Whether this process has to build the part; waits while another one may be building it.
+    pub(super) fn lacks(&mut self, part: &Path, progress: &mut Progress) -> Result<bool> {
+        if part.exists() {
+            return Ok(false);
         }
-        Ok(Self { folder: folder.to_path_buf(), _lock: lock })
+        if self.lock.is_none() {
+            let path = self.folder.join("lock");
+            let lock = File::options().create(true).truncate(false).write(true).open(&path).at(&path)?;
+            match lock.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {
+                    progress.step("waiting for another process that prepares the Linux guest");
+                    lock.lock().at(&path)?;
+                }
+                Err(TryLockError::Error(error)) => return Err(error).at(&path),
+            }
+            self.lock = Some(lock);
+        }
+        Ok(!part.exists())
     }
 
     /// Where unfinished work lives. Downloads in it survive an interruption.
@@ -54,9 +65,10 @@ impl Cache {
         fs::rename(built, part).at(part)
     }
 
-    /// Frees what was only needed for building.
-    pub(super) fn clear_work(&self) -> Result<()> {
-        remove(&self.work_folder())
+    /// Frees what was only needed for building, and the lock.
+    pub(super) fn close(self) -> Result<()> {
+        // Without the lock the work is another process's.
+        if self.lock.is_some() { remove(&self.work_folder()) } else { Ok(()) }
     }
 }
 
@@ -88,17 +100,20 @@ mod tests {
     #[test]
     fn a_part_appears_only_when_published_and_a_new_recipe_is_a_new_part() {
         let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::open(folder.path(), &mut Progress::new()).unwrap();
+        let mut cache = Cache::open(folder.path()).unwrap();
         let part = cache.part("thing", "flour");
         assert_ne!(part, cache.part("thing", "rice"));
 
+        assert!(cache.lacks(&part, &mut Progress::new()).unwrap());
         let bench = cache.bench("thing").unwrap();
         fs::write(bench.join("crumb"), "x").unwrap();
         assert!(!part.exists());
         let bench = cache.bench("thing").unwrap();
         assert!(!bench.join("crumb").exists(), "an interrupted attempt is not built upon");
         cache.publish(&bench, &part).unwrap();
-        cache.clear_work().unwrap();
-        assert!(part.is_dir() && !cache.work_folder().exists());
+        assert!(!cache.lacks(&part, &mut Progress::new()).unwrap());
+        let work = cache.work_folder();
+        cache.close().unwrap();
+        assert!(part.is_dir() && !work.exists());
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn prepare(
     let parts = [tools.root().to_string_lossy(), kernel.image().to_string_lossy()].join(" ");
     let name = format!("initramfs-{}", series.name());
     let part = kitchen.cache.part(&name, &format!("1 {parts} {PROGRAMS:?} {INIT}"));
-    if !part.exists() {
+    if kitchen.lacks(&part)? {
         kitchen.progress.step("building the guest's initramfs");
         let path = kitchen.cache.bench("initramfs")?.join("initramfs.cpio");
         fs::write(&path, build(tools, kernel)?).at(&path)?;

@@ -33,7 +33,7 @@ impl Kernel {
 pub(super) fn prepare(kitchen: &mut Kitchen, series: KernelSeries, tools: &Tools) -> Result<Kernel> {
     let name = format!("kernel-{}", series.name());
     let folder = kitchen.cache.part(&name, &format!("2 {MODULES:?}"));
-    if !folder.exists() {
+    if kitchen.lacks(&folder)? {
         let apt = kitchen.apt(series.archive())?;
         let package = apt.stands_for(META_PACKAGE)?;
         kitchen.progress.step(&format!("fetching {package}"));

@@ -132,9 +132,8 @@ struct Kitchen {
 
 impl Kitchen {
     fn open() -> Result<Self> {
-        let mut progress = Progress::new();
-        let cache = Cache::open(&cache_folder()?, &mut progress)?;
-        Ok(Self { cache, mirror: Mirror::of_host(), progress, open: Vec::new() })
+        let cache = Cache::open(&cache_folder()?)?;
+        Ok(Self { cache, mirror: Mirror::of_host(), progress: Progress::new(), open: Vec::new() })
     }
 
     /// A private apt that sees one Debian release and nothing of the host's packages.
@@ -147,8 +146,13 @@ impl Kitchen {
         Ok(root)
     }
 
+    /// Whether a recipe has to be cooked.
+    fn lacks(&mut self, part: &Path) -> Result<bool> {
+        self.cache.lacks(part, &mut self.progress)
+    }
+
     fn close(self) -> Result<()> {
-        self.cache.clear_work()
+        self.cache.close()
     }
 }
 

@@ -66,7 +66,7 @@ impl Qemu {
 /// Debian's QEMU from the cache, fetched and unpacked if it is not there yet.
 pub(super) fn prepare(kitchen: &mut Kitchen) -> Result<Qemu> {
     let part = kitchen.cache.part("qemu", &format!("1 trixie-backports {PACKAGE}"));
-    if !part.exists() {
+    if kitchen.lacks(&part)? {
         let apt = kitchen.apt(Archive::Trixie)?;
         let packages = apt.fetch("QEMU", &[PACKAGE], &mut kitchen.progress)?;
         kitchen.progress.step("unpacking QEMU");

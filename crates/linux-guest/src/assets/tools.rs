@@ -49,7 +49,7 @@ impl Tools {
 /// The programs from the cache, fetched and unpacked if they are not there yet.
 pub(super) fn prepare(kitchen: &mut Kitchen) -> Result<Tools> {
     let part = kitchen.cache.part("tools", &format!("1 bookworm {PACKAGES:?}"));
-    if !part.exists() {
+    if kitchen.lacks(&part)? {
         let apt = kitchen.apt(Archive::Bookworm)?;
         let packages = apt.fetch("the guest's tools", &PACKAGES, &mut kitchen.progress)?;
         kitchen.progress.step("unpacking the guest's tools");
