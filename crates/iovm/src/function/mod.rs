@@ -1,0 +1,149 @@
+//! A VF as its guest sees it: an ordinary endpoint with ids, BARs, memory enable and its own MSI-X table.
+//! Left out: BAR 0, the registers, which are the card's.
+//!
+//! The BARs are what the SR-IOV capability says: 64 bits, not prefetchable, because registers that are
+//! cleared by reading cannot be prefetched. (QEMU's model of the card claims prefetchable; drivers take both.)
+
+#[cfg(test)]
+mod tests;
+
+use alloc::vec::Vec;
+use i82576::config::{self, MSIX_PBA};
+use i82576::{VfIndex, ids};
+use pcie::config::{Bar, Builder, ConfigSpace, Identity, SIZE, offset};
+use pcie::msix::{Message, Table, TableState};
+use pcie::{Effects, Endpoint, Function, Rid};
+
+/// A VF's BARs by number.
+pub type Bars = [(u8, Bar)];
+
+/// A VF as its guest sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VirtualFunction {
+    index: VfIndex,
+    rid: Rid,
+    endpoint: Endpoint,
+    table: Table,
+}
+
+impl VirtualFunction {
+    /// A VF after reset.
+    ///
+    /// # Panics
+    /// If the BARs do not fit a header.
+    #[must_use]
+    pub fn new(index: VfIndex, rid: Rid, identity: Identity, bars: &Bars) -> Self {
+        let endpoint = Endpoint::new(space(identity, bars));
+        Self { index, rid, endpoint, table: Table::new(ids::VF_VECTORS as u16) }
+    }
+
+    /// Which VF it is.
+    #[must_use]
+    pub fn index(&self) -> VfIndex {
+        self.index
+    }
+
+    /// Which VF it is, as a function of the device.
+    #[must_use]
+    pub fn function(&self) -> Function {
+        Function::Vf(self.index.get())
+    }
+
+    /// Where it is on the host's bus. A guest sees it wherever its VMM puts it.
+    #[must_use]
+    pub fn rid(&self) -> Rid {
+        self.rid
+    }
+
+    /// The configuration space: bytes, bus master, memory enable, MSI-X control.
+    #[must_use]
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Reads configuration space; beyond 4 KiB all bits are ones.
+    pub fn config_read(&self, offset: u64, into: &mut [u8]) {
+        self.endpoint.read_bytes(offset, into);
+    }
+
+    /// Writes configuration space. The MSI-X table follows by itself: ask [`VirtualFunction::release`]
+    /// afterwards. The card must follow bus mastering and reset; [`crate::Manager::config_write`] sees to it.
+    pub fn config_write(&mut self, offset: u64, from: &[u8]) -> Effects {
+        let effects = self.endpoint.write_bytes(offset, from);
+        if effects.function_reset {
+            self.table.reset();
+        }
+        if let Some(control) = effects.msix {
+            self.table.set_control(control);
+        }
+        effects
+    }
+
+    /// Reads the MSI-X BAR: table, pending bits, zero elsewhere.
+    pub fn msix_read(&self, offset: u64, into: &mut [u8]) {
+        let pba = u64::from(MSIX_PBA);
+        let before = usize::try_from(pba.saturating_sub(offset)).unwrap_or(usize::MAX).min(into.len());
+        let (table, pending) = into.split_at_mut(before);
+        self.table.read(offset, table);
+        self.table.read_pending(offset.saturating_sub(pba), pending);
+    }
+
+    /// Writes the MSI-X BAR. Ask [`VirtualFunction::release`] afterwards.
+    pub fn msix_write(&mut self, offset: u64, from: &[u8]) {
+        self.table.write(offset, from);
+    }
+
+    /// The card signals a vector: the message to send, or None if it pends or cannot be sent. A message is a
+    /// memory request, so a function that is no bus master sends none.
+    pub fn signal(&mut self, vector: u16) -> Option<Message> {
+        if self.endpoint.bus_master() { self.table.signal(vector) } else { None }
+    }
+
+    /// The next message that pends no longer; call until None.
+    pub fn release(&mut self) -> Option<(u16, Message)> {
+        if self.endpoint.bus_master() { self.table.release() } else { None }
+    }
+
+    /// Back to what it was when it was added: configuration as at boot, MSI-X zero. The card's part is the
+    /// reset ladder's.
+    pub fn reset(&mut self) {
+        self.endpoint.reset();
+        self.table.reset();
+    }
+
+    /// Everything a successor needs.
+    #[must_use]
+    pub fn save(&self) -> FunctionState {
+        FunctionState { config: self.endpoint.space().bytes().to_vec(), table: self.table.save() }
+    }
+
+    /// Takes over a state. False, and nothing changes, if its configuration is not one.
+    #[must_use]
+    pub fn load(&mut self, state: &FunctionState) -> bool {
+        let Ok(config) = <&[u8; SIZE]>::try_from(state.config.as_slice()) else { return false };
+        self.endpoint.load(config);
+        self.table.load(&state.table, self.endpoint.msix().unwrap_or_default());
+        true
+    }
+}
+
+/// A VF's state, plain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FunctionState {
+    /// The 4 KiB of configuration space.
+    pub config: Vec<u8>,
+    /// The MSI-X table.
+    pub table: TableState,
+}
+
+/// The configuration space of an ordinary endpoint with a VF's capabilities: no INTx, no ROM.
+fn space(identity: Identity, bars: &Bars) -> ConfigSpace {
+    let command = offset::COMMAND_MEMORY
+        | offset::COMMAND_BUS_MASTER
+        | offset::COMMAND_PARITY
+        | offset::COMMAND_SERR
+        | offset::COMMAND_INTX_DISABLE;
+    let header = config::scratch(Builder::new(identity, command));
+    let header = bars.iter().fold(header, |header, &(number, bar)| header.bar(number, bar));
+    config::vf::capabilities(header, false).build()
+}

@@ -1,0 +1,127 @@
+//! The SR-IOV capability from the manager's side: found by walking, read and written like any software would.
+//! Left out: what the device does about it.
+
+use super::{DiscoverError, EnableError, Hierarchy};
+use alloc::vec::Vec;
+use pcie::capability::sriov as field;
+use pcie::config::{Bar, BarKind, Identity, offset};
+use pcie::sriov::Placement;
+use pcie::{ConfigAccess, Function, walk};
+
+/// What discovery learned.
+#[derive(Debug, Clone)]
+pub(super) struct SrIov {
+    at: u16,
+    pub(super) total_vfs: u16,
+    pub(super) identity: Identity,
+    pub(super) bars: Vec<(u8, Bar)>,
+}
+
+impl SrIov {
+    pub(super) fn discover<D: ConfigAccess>(device: &mut D) -> Result<Self, DiscoverError> {
+        if device.config_read(Function::Pf, offset::VENDOR, 2) == 0xffff {
+            return Err(DiscoverError::NoFunction);
+        }
+        let at = walk::find_extended(|at| device.config_read(Function::Pf, at, 4), field::ID)
+            .ok_or(DiscoverError::NoSrIov)?;
+        let total_vfs = word(device, at + field::TOTAL_VFS);
+        let vf_device = word(device, at + field::VF_DEVICE);
+        let identity = identity(device, vf_device);
+        let bars = size_bars(device, at);
+        if bars.is_empty() {
+            return Err(DiscoverError::NoBars);
+        }
+        Ok(Self { at, total_vfs, identity, bars })
+    }
+
+    /// VFs that exist.
+    pub(super) fn enabled<D: ConfigAccess>(&self, device: &mut D) -> u16 {
+        let control = word(device, self.at + field::CONTROL);
+        if control & field::CONTROL_ENABLE == 0 { 0 } else { word(device, self.at + field::NUM_VFS) }
+    }
+
+    /// Where the VFs are, as the device has it now.
+    pub(super) fn placement<D: ConfigAccess>(&self, device: &mut D) -> Placement {
+        Placement {
+            first_offset: word(device, self.at + field::FIRST_OFFSET),
+            stride: word(device, self.at + field::STRIDE),
+        }
+    }
+
+    /// Sets everything that is locked once VFs exist: their number, page size and hierarchy.
+    pub(super) fn prepare<D: ConfigAccess>(
+        &self,
+        device: &mut D,
+        n: u16,
+        hierarchy: Hierarchy,
+    ) -> Result<(), EnableError> {
+        device.config_write(Function::Pf, self.at + field::CONTROL, 2, hierarchy.control().into());
+        device.config_write(Function::Pf, self.at + field::PAGE_SIZE, 4, 1);
+        device.config_write(Function::Pf, self.at + field::NUM_VFS, 2, n.into());
+        let kept = word(device, self.at + field::NUM_VFS);
+        if kept == n { Ok(()) } else { Err(EnableError::Refused { asked: n }) }
+    }
+
+    /// Makes the VFs exist and answer memory requests.
+    pub(super) fn enable<D: ConfigAccess>(&self, device: &mut D, hierarchy: Hierarchy) {
+        let control = hierarchy.control() | field::CONTROL_ENABLE | field::CONTROL_MEMORY;
+        device.config_write(Function::Pf, self.at + field::CONTROL, 2, control.into());
+    }
+
+    /// Makes them go.
+    pub(super) fn disable<D: ConfigAccess>(&self, device: &mut D) {
+        device.config_write(Function::Pf, self.at + field::CONTROL, 2, 0);
+    }
+}
+
+impl Hierarchy {
+    fn control(self) -> u16 {
+        match self {
+            Hierarchy::Flat => 0,
+            Hierarchy::Ari => field::CONTROL_ARI,
+        }
+    }
+}
+
+fn word<D: ConfigAccess>(device: &mut D, at: u16) -> u16 {
+    device.config_read(Function::Pf, at, 2) as u16
+}
+
+/// A VF is what the PF is, under another device id.
+fn identity<D: ConfigAccess>(device: &mut D, vf_device: u16) -> Identity {
+    let class = device.config_read(Function::Pf, offset::REVISION, 4);
+    Identity {
+        vendor: word(device, offset::VENDOR),
+        device: vf_device,
+        class: class >> 8,
+        revision: class as u8,
+        subsystem_vendor: word(device, offset::SUBSYSTEM_VENDOR),
+        subsystem: word(device, offset::SUBSYSTEM_VENDOR + 2),
+    }
+}
+
+/// Learns what one VF decodes by writing ones, with the VFs' memory off meanwhile; puts everything back.
+fn size_bars<D: ConfigAccess>(device: &mut D, at: u16) -> Vec<(u8, Bar)> {
+    let control = word(device, at + field::CONTROL);
+    device.config_write(Function::Pf, at + field::CONTROL, 2, (control & !field::CONTROL_MEMORY).into());
+    let mut bars = Vec::new();
+    let mut number = 0;
+    while number < 6 {
+        let low_at = at + field::VF_BAR0 + 4 * u16::from(number);
+        let low = size(device, low_at);
+        let high = if number < 5 { size(device, low_at + 4) } else { 0 };
+        let bar = Bar::from_sizing(low, high);
+        bars.extend(bar.map(|bar| (number, bar)));
+        number += if bar.is_some_and(|bar| bar.kind == BarKind::Memory64) { 2 } else { 1 };
+    }
+    device.config_write(Function::Pf, at + field::CONTROL, 2, control.into());
+    bars
+}
+
+fn size<D: ConfigAccess>(device: &mut D, at: u16) -> u32 {
+    let address = device.config_read(Function::Pf, at, 4);
+    device.config_write(Function::Pf, at, 4, u32::MAX);
+    let sized = device.config_read(Function::Pf, at, 4);
+    device.config_write(Function::Pf, at, 4, address);
+    sized
+}

@@ -1,0 +1,335 @@
+//! The manager of one port's VFs: from the SR-IOV capability to a function with an owner, and back.
+//!
+//! ```text
+//!            enable, add           assign                 (climbs the reset ladder at every arrow
+//!   Absent ------------> Present <========> Assigned       between Present and Assigned)
+//!      ^      remove        |     unassign      |
+//!      +--------------------+                   | the ladder fails
+//!                           ^                   v
+//!                           +---- reset --- Quarantined
+//! ```
+//!
+//! Left out: waiting. A device may take 100 ms after VFs are enabled; whoever drives silicon waits that long.
+
+mod capability;
+mod error;
+#[cfg(test)]
+mod tests;
+
+pub use error::{AssignmentError, DiscoverError, EnableError, RestoreError};
+
+use crate::{Device, FunctionState, VirtualFunction, ladder};
+use alloc::vec::Vec;
+use capability::SrIov;
+use core::fmt;
+use i82576::VfIndex;
+use pcie::{Effects, Function, Rid};
+
+/// Who a VF is assigned to; what the number means is the caller's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Owner(pub u64);
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "owner {}", self.0)
+    }
+}
+
+/// How the bus above the device routes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hierarchy {
+    /// By bus, device and function: VFs are on the next bus.
+    Flat,
+    /// By bus and an 8-bit function number: VFs are on the PF's bus.
+    Ari,
+}
+
+/// Where a VF is between its owners.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Not enabled, or removed: nobody can find it.
+    Absent,
+    /// There, clean, and nobody's.
+    Present,
+    /// Driven by its owner.
+    Assigned(Owner),
+    /// Its reset failed: it is stopped, and nobody gets it before a reset succeeds.
+    Quarantined,
+}
+
+/// A VF that exists.
+#[derive(Debug, Clone)]
+struct Slot {
+    state: State,
+    function: VirtualFunction,
+}
+
+/// The manager of one port's VFs.
+#[derive(Debug, Clone)]
+pub struct Manager {
+    pf: Rid,
+    sriov: SrIov,
+    slots: Vec<Slot>,
+}
+
+impl Manager {
+    /// Finds the SR-IOV capability of a device whose PF is at `pf`, and learns what its VFs are.
+    ///
+    /// # Errors
+    /// [`DiscoverError`].
+    pub fn discover<D: Device>(device: &mut D, pf: Rid) -> Result<Self, DiscoverError> {
+        Ok(Self { pf, sriov: SrIov::discover(device)?, slots: Vec::new() })
+    }
+
+    /// VFs that the device can have.
+    #[must_use]
+    pub fn total_vfs(&self) -> u16 {
+        self.sriov.total_vfs
+    }
+
+    /// VFs that exist.
+    #[must_use]
+    pub fn num_vfs(&self) -> u16 {
+        self.slots.len() as u16
+    }
+
+    /// Enables `n` VFs and adds each: they are present and nobody's.
+    ///
+    /// # Errors
+    /// [`EnableError`]; no VF exists then.
+    pub fn enable<D: Device>(
+        &mut self,
+        device: &mut D,
+        n: u16,
+        hierarchy: Hierarchy,
+    ) -> Result<(), EnableError> {
+        let (enabled, total) = (self.sriov.enabled(device), self.sriov.total_vfs);
+        match n {
+            _ if enabled != 0 => return Err(EnableError::AlreadyEnabled { enabled }),
+            0 => return Err(EnableError::None),
+            n if n > total => return Err(EnableError::TooMany { asked: n, total }),
+            _ => {}
+        }
+        self.sriov.prepare(device, n, hierarchy)?;
+        let slots = self.slots(device, n).ok_or(EnableError::OffTheBus)?;
+        self.sriov.enable(device, hierarchy);
+        self.slots = slots;
+        Ok(())
+    }
+
+    /// Takes all VFs away.
+    ///
+    /// # Errors
+    /// [`AssignmentError::Assigned`] if somebody still has one.
+    pub fn disable<D: Device>(&mut self, device: &mut D) -> Result<(), AssignmentError> {
+        for slot in &self.slots {
+            if let State::Assigned(owner) = slot.state {
+                return Err(AssignmentError::Assigned { vf: slot.function.index(), owner });
+            }
+        }
+        self.sriov.disable(device);
+        self.slots.clear();
+        Ok(())
+    }
+
+    /// Where a VF is between its owners.
+    #[must_use]
+    pub fn state(&self, vf: VfIndex) -> State {
+        self.slots.get(vf.index()).map_or(State::Absent, |slot| slot.state)
+    }
+
+    /// A VF that can be found.
+    #[must_use]
+    pub fn function(&self, vf: VfIndex) -> Option<&VirtualFunction> {
+        self.slots.get(vf.index()).filter(|slot| slot.state != State::Absent).map(|slot| &slot.function)
+    }
+
+    /// A VF that can be found: for its MSI-X table. Configuration writes go through
+    /// [`Manager::config_write`], or the card would not hear of them.
+    #[must_use]
+    pub fn function_mut(&mut self, vf: VfIndex) -> Option<&mut VirtualFunction> {
+        let slot = self.slots.get_mut(vf.index()).filter(|slot| slot.state != State::Absent);
+        slot.map(|slot| &mut slot.function)
+    }
+
+    /// Adds a VF that was removed.
+    ///
+    /// # Errors
+    /// [`AssignmentError`] if it does not exist, is there already, or cannot be reset.
+    pub fn add<D: Device>(&mut self, device: &mut D, vf: VfIndex) -> Result<(), AssignmentError> {
+        match self.slot(vf)?.state {
+            State::Absent => self.clean(device, vf),
+            _ => Err(AssignmentError::AlreadyPresent(vf)),
+        }
+    }
+
+    /// Removes a VF that nobody has; it exists on, stopped, and nobody can find it.
+    ///
+    /// # Errors
+    /// [`AssignmentError`] if it is not there or somebody has it.
+    pub fn remove<D: Device>(&mut self, device: &mut D, vf: VfIndex) -> Result<(), AssignmentError> {
+        let slot = self.slot(vf)?;
+        match slot.state {
+            State::Absent => return Err(AssignmentError::Absent(vf)),
+            State::Assigned(owner) => return Err(AssignmentError::Assigned { vf, owner }),
+            State::Present | State::Quarantined => {}
+        }
+        device.set_bus_master(slot.function.function(), false);
+        slot.state = State::Absent;
+        Ok(())
+    }
+
+    /// Gives a VF to an owner, clean.
+    ///
+    /// # Errors
+    /// [`AssignmentError`] if it is not present, or not clean: then it is quarantined.
+    pub fn assign<D: Device>(
+        &mut self,
+        device: &mut D,
+        vf: VfIndex,
+        owner: Owner,
+    ) -> Result<(), AssignmentError> {
+        match self.slot(vf)?.state {
+            State::Present => {}
+            State::Absent => return Err(AssignmentError::Absent(vf)),
+            State::Assigned(owner) => return Err(AssignmentError::Assigned { vf, owner }),
+            State::Quarantined => return Err(AssignmentError::Quarantined(vf)),
+        }
+        self.clean(device, vf)?;
+        self.slot(vf)?.state = State::Assigned(owner);
+        Ok(())
+    }
+
+    /// Takes a VF back from its owner, and cleans it at once: the owner's memory must not change hands while
+    /// the VF can still write to it.
+    ///
+    /// # Errors
+    /// [`AssignmentError`] if nobody has it, or it cannot be cleaned: then it is quarantined.
+    pub fn unassign<D: Device>(&mut self, device: &mut D, vf: VfIndex) -> Result<(), AssignmentError> {
+        match self.slot(vf)?.state {
+            State::Assigned(_) => self.clean(device, vf),
+            State::Absent => Err(AssignmentError::Absent(vf)),
+            State::Present => Err(AssignmentError::NotAssigned(vf)),
+            State::Quarantined => Err(AssignmentError::Quarantined(vf)),
+        }
+    }
+
+    /// Resets a VF from outside: on behalf of its owner, who keeps it, or to get it out of quarantine.
+    ///
+    /// # Errors
+    /// [`AssignmentError`] if it is not there, or cannot be reset: then it is quarantined.
+    pub fn reset<D: Device>(&mut self, device: &mut D, vf: VfIndex) -> Result<(), AssignmentError> {
+        let state = self.slot(vf)?.state;
+        if state == State::Absent {
+            return Err(AssignmentError::Absent(vf));
+        }
+        self.clean(device, vf)?;
+        if let State::Assigned(_) = state {
+            self.slot(vf)?.state = state;
+        }
+        Ok(())
+    }
+
+    /// Reads a VF's configuration space as its guest does. What is absent reads as all ones.
+    pub fn config_read(&self, vf: VfIndex, offset: u64, into: &mut [u8]) {
+        match self.function(vf) {
+            Some(function) => function.config_read(offset, into),
+            None => into.fill(0xff),
+        }
+    }
+
+    /// Writes a VF's configuration space as its owner does, and has the card follow: bus mastering, and a
+    /// function level reset. Nobody else can write: without an owner, nothing happens.
+    pub fn config_write<D: Device>(
+        &mut self,
+        device: &mut D,
+        vf: VfIndex,
+        offset: u64,
+        from: &[u8],
+    ) -> Effects {
+        let assigned = |slot: &&mut Slot| matches!(slot.state, State::Assigned(_));
+        let Some(slot) = self.slots.get_mut(vf.index()).filter(assigned) else { return Effects::default() };
+        let effects = slot.function.config_write(offset, from);
+        let function = slot.function.function();
+        if effects.function_reset {
+            device.set_bus_master(function, false);
+            device.function_level_reset(function);
+        }
+        match effects.bus_master {
+            Some(false) if effects.function_reset => {}
+            Some(on) => device.set_bus_master(function, on),
+            None => {}
+        }
+        effects
+    }
+
+    /// Everything a successor needs.
+    #[must_use]
+    pub fn save(&self) -> ManagerState {
+        let save = |slot: &Slot| SlotState { state: slot.state, function: slot.function.save() };
+        ManagerState { slots: self.slots.iter().map(save).collect() }
+    }
+
+    /// Takes over from a predecessor, on a device that has been restored already.
+    ///
+    /// # Errors
+    /// [`RestoreError`].
+    pub fn restore<D: Device>(device: &mut D, pf: Rid, state: &ManagerState) -> Result<Self, RestoreError> {
+        let mut manager = Self::discover(device, pf)?;
+        let (saved, enabled) = (state.slots.len(), manager.sriov.enabled(device));
+        if saved != usize::from(enabled) {
+            return Err(RestoreError::Mismatch { saved, enabled });
+        }
+        let mismatch = RestoreError::Mismatch { saved, enabled };
+        manager.slots = manager.slots(device, enabled).ok_or(mismatch)?;
+        for (slot, from) in manager.slots.iter_mut().zip(&state.slots) {
+            slot.state = from.state;
+            if !slot.function.load(&from.function) {
+                return Err(RestoreError::Damaged(slot.function.index()));
+            }
+        }
+        Ok(manager)
+    }
+
+    /// The VFs that `n` makes, where the device has them now. None if the bus has no room.
+    fn slots<D: Device>(&self, device: &mut D, n: u16) -> Option<Vec<Slot>> {
+        let placement = self.sriov.placement(device);
+        let slot = |n| {
+            let index = VfIndex::new(u8::try_from(n).ok()?)?;
+            let rid = placement.rid(self.pf, index.get())?;
+            let function = VirtualFunction::new(index, rid, self.sriov.identity, &self.sriov.bars);
+            Some(Slot { state: State::Present, function })
+        };
+        (0..n).map(slot).collect()
+    }
+
+    fn slot(&mut self, vf: VfIndex) -> Result<&mut Slot, AssignmentError> {
+        let enabled = self.num_vfs();
+        self.slots.get_mut(vf.index()).ok_or(AssignmentError::NotEnabled { vf, enabled })
+    }
+
+    /// Climbs the ladder and restores the configuration of boot: present, or quarantined.
+    fn clean<D: Device>(&mut self, device: &mut D, vf: VfIndex) -> Result<(), AssignmentError> {
+        let slot = self.slot(vf)?;
+        let climbed = ladder::climb(device, Function::Vf(vf.get()));
+        slot.function.reset();
+        slot.state = if climbed.is_ok() { State::Present } else { State::Quarantined };
+        Ok(climbed?)
+    }
+}
+
+/// A manager's state, plain: one entry per VF that exists.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ManagerState {
+    /// The VFs.
+    pub slots: Vec<SlotState>,
+}
+
+/// A VF's state with the manager, plain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SlotState {
+    /// Where it is between its owners.
+    pub state: State,
+    /// What its guest sees.
+    pub function: FunctionState,
+}

@@ -1,0 +1,236 @@
+//! Conversations between an operator, the manager, a guest and the card.
+
+use super::{AssignmentError, EnableError, Hierarchy, Manager, Owner, RestoreError, State};
+use crate::LadderError;
+use crate::test_card::{Asked, Card};
+use alloc::string::ToString;
+use i82576::VfIndex;
+use pcie::{Function, Rid};
+use proptest::prelude::*;
+use std::vec::Vec;
+
+const PF: Rid = Rid(0x0100);
+const ALICE: Owner = Owner(1);
+const BOB: Owner = Owner(2);
+/// Command: memory and bus master.
+const START: [u8; 2] = [0x06, 0x00];
+
+fn vf(n: u8) -> VfIndex {
+    VfIndex::new(n).unwrap()
+}
+
+fn enabled(n: u16) -> (Card, Manager) {
+    let mut card = Card::new();
+    let mut manager = Manager::discover(&mut card, PF).unwrap();
+    manager.enable(&mut card, n, Hierarchy::Flat).unwrap();
+    (card, manager)
+}
+
+fn rids(manager: &Manager) -> Vec<std::string::String> {
+    VfIndex::all().filter_map(|vf| manager.function(vf)).map(|vf| vf.rid().to_string()).collect()
+}
+
+#[test]
+fn vfs_appear_where_the_capability_says() {
+    let (_, manager) = enabled(3);
+    assert_eq!(rids(&manager), ["02:10.0", "02:10.2", "02:10.4"]);
+    let mut card = Card::new();
+    let mut manager = Manager::discover(&mut card, PF).unwrap();
+    manager.enable(&mut card, 2, Hierarchy::Ari).unwrap();
+    assert_eq!(rids(&manager), ["01:10.0", "01:10.2"]);
+}
+
+#[test]
+fn discovery_leaves_the_device_as_it_was() {
+    let mut card = Card::new();
+    let before = card.pf.clone();
+    let manager = Manager::discover(&mut card, PF).unwrap();
+    assert_eq!(card.pf, before);
+    assert_eq!((manager.total_vfs(), manager.num_vfs()), (8, 0));
+}
+
+#[test]
+fn enabling_says_what_to_do_instead() {
+    let mut card = Card::new();
+    let mut manager = Manager::discover(&mut card, PF).unwrap();
+    let nine = manager.enable(&mut card, 9, Hierarchy::Flat).unwrap_err();
+    assert_eq!(nine.to_string(), "9 VFs were asked for and the device has 8: ask for at most 8");
+    assert_eq!(manager.enable(&mut card, 0, Hierarchy::Flat), Err(EnableError::None));
+    manager.enable(&mut card, 7, Hierarchy::Flat).unwrap();
+    let again = manager.enable(&mut card, 8, Hierarchy::Flat).unwrap_err();
+    assert_eq!(again.to_string(), "7 VFs are enabled already: disable them first");
+    manager.disable(&mut card).unwrap();
+    assert!(card.vfs.is_empty());
+    manager.enable(&mut card, 8, Hierarchy::Flat).unwrap();
+    assert_eq!((manager.num_vfs(), card.vfs.len()), (8, 8));
+}
+
+#[test]
+fn a_pf_on_the_last_bus_has_no_room_for_vfs_without_ari() {
+    let mut card = Card::new();
+    let mut manager = Manager::discover(&mut card, Rid(0xff00)).unwrap();
+    assert_eq!(manager.enable(&mut card, 1, Hierarchy::Flat), Err(EnableError::OffTheBus));
+    assert!(card.vfs.is_empty());
+    assert_eq!(manager.enable(&mut card, 1, Hierarchy::Ari), Ok(()));
+}
+
+#[test]
+fn a_guest_sees_a_function_and_only_its_owner_writes() {
+    let (mut card, mut manager) = enabled(2);
+    let mut ids = [0; 4];
+    manager.config_read(vf(0), 0, &mut ids);
+    assert_eq!(ids, [0x86, 0x80, 0xca, 0x10]);
+    manager.config_read(vf(2), 0, &mut ids);
+    assert_eq!(ids, [0xff; 4], "there is no VF 2");
+    assert!(manager.config_write(&mut card, vf(0), 4, &START).is_empty(), "nobody has VF 0");
+    manager.assign(&mut card, vf(0), ALICE).unwrap();
+    assert_eq!(manager.config_write(&mut card, vf(0), 4, &START).bus_master, Some(true));
+    assert_eq!((card.bus_master(vf(0)), card.bus_master(vf(1))), (true, false));
+}
+
+#[test]
+fn a_function_level_reset_stops_the_vf_before_it_resets_it() {
+    let (mut card, mut manager) = enabled(1);
+    manager.assign(&mut card, vf(0), ALICE).unwrap();
+    manager.config_write(&mut card, vf(0), 4, &START);
+    card.take_log();
+    assert!(manager.config_write(&mut card, vf(0), 0xa8, &[0x10, 0xa8]).function_reset);
+    assert_eq!(card.take_log(), [Asked::BusMaster(0, false), Asked::Reset(0)]);
+    assert_eq!(manager.state(vf(0)), State::Assigned(ALICE));
+}
+
+#[test]
+fn between_owners_a_vf_climbs_the_ladder_and_remembers_nothing() {
+    let (mut card, mut manager) = enabled(1);
+    manager.assign(&mut card, vf(0), ALICE).unwrap();
+    manager.config_write(&mut card, vf(0), 4, &START);
+    manager.config_write(&mut card, vf(0), 0x10, &[0, 0, 0xbf, 0xfe]);
+    card.take_log();
+    let taken = manager.assign(&mut card, vf(0), BOB).unwrap_err();
+    assert_eq!(taken.to_string(), "vf0 is assigned to owner 1: take it back first");
+    manager.unassign(&mut card, vf(0)).unwrap();
+    assert_eq!(card.take_log(), [Asked::BusMaster(0, false), Asked::Quiesce(0), Asked::Reset(0)]);
+    manager.assign(&mut card, vf(0), BOB).unwrap();
+    let mut bar = [0xff; 4];
+    manager.config_read(vf(0), 0x10, &mut bar);
+    assert_eq!((bar, card.bus_master(vf(0))), ([4, 0, 0, 0], false));
+}
+
+#[test]
+fn a_vf_that_does_not_come_to_rest_is_quarantined() {
+    let (mut card, mut manager) = enabled(1);
+    manager.assign(&mut card, vf(0), ALICE).unwrap();
+    manager.config_write(&mut card, vf(0), 4, &START);
+    card.busy = true;
+    let busy = AssignmentError::Ladder(LadderError::Busy(Function::Vf(0)));
+    assert_eq!(manager.unassign(&mut card, vf(0)), Err(busy));
+    assert_eq!((manager.state(vf(0)), card.bus_master(vf(0))), (State::Quarantined, false));
+    assert_eq!(manager.assign(&mut card, vf(0), BOB), Err(AssignmentError::Quarantined(vf(0))));
+    assert_eq!(manager.reset(&mut card, vf(0)), Err(busy));
+    card.busy = false;
+    manager.reset(&mut card, vf(0)).unwrap();
+    assert_eq!(manager.assign(&mut card, vf(0), BOB), Ok(()));
+}
+
+#[test]
+fn an_owners_reset_leaves_it_the_vf() {
+    let (mut card, mut manager) = enabled(1);
+    manager.assign(&mut card, vf(0), ALICE).unwrap();
+    manager.config_write(&mut card, vf(0), 4, &START);
+    manager.reset(&mut card, vf(0)).unwrap();
+    assert_eq!((manager.state(vf(0)), card.bus_master(vf(0))), (State::Assigned(ALICE), false));
+}
+
+#[test]
+fn vfs_are_removed_and_added_but_not_from_under_an_owner() {
+    let (mut card, mut manager) = enabled(2);
+    manager.assign(&mut card, vf(1), ALICE).unwrap();
+    let assigned = AssignmentError::Assigned { vf: vf(1), owner: ALICE };
+    assert_eq!(manager.remove(&mut card, vf(1)), Err(assigned));
+    assert_eq!(manager.disable(&mut card), Err(assigned));
+    manager.remove(&mut card, vf(0)).unwrap();
+    assert_eq!((manager.state(vf(0)), manager.function(vf(0)).is_none()), (State::Absent, true));
+    assert_eq!(manager.assign(&mut card, vf(0), BOB), Err(AssignmentError::Absent(vf(0))));
+    manager.add(&mut card, vf(0)).unwrap();
+    assert_eq!(manager.add(&mut card, vf(0)), Err(AssignmentError::AlreadyPresent(vf(0))));
+    let missing = manager.assign(&mut card, vf(5), BOB).unwrap_err();
+    assert_eq!(missing.to_string(), "vf5 does not exist: 2 VFs are enabled");
+}
+
+#[test]
+fn a_successor_takes_over_vfs_with_their_owners() {
+    let (mut card, mut manager) = enabled(2);
+    manager.assign(&mut card, vf(1), ALICE).unwrap();
+    manager.config_write(&mut card, vf(1), 4, &START);
+    let mut state = manager.save();
+    let successor = Manager::restore(&mut card, PF, &state).unwrap();
+    assert_eq!((successor.save(), rids(&successor)), (state.clone(), rids(&manager)));
+    assert!(card.bus_master(vf(1)), "the guest does not notice");
+    state.slots[0].function.config.pop();
+    let damaged = Manager::restore(&mut card, PF, &state).unwrap_err();
+    assert_eq!(damaged, RestoreError::Damaged(vf(0)));
+    state.slots.pop();
+    let fewer = Manager::restore(&mut card, PF, &state).unwrap_err();
+    assert_eq!(fewer, RestoreError::Mismatch { saved: 1, enabled: 2 });
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Enable(u16),
+    Disable,
+    Add(u8),
+    Remove(u8),
+    Assign(u8, u64),
+    Unassign(u8),
+    Reset(u8),
+    Write(u8, u64, Vec<u8>),
+    Busy(bool),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let bytes = prop::collection::vec(any::<u8>(), 0..6);
+    prop_oneof![
+        (0u16..10).prop_map(Step::Enable),
+        Just(Step::Disable),
+        (0u8..8).prop_map(Step::Add),
+        (0u8..8).prop_map(Step::Remove),
+        (0u8..8, 0u64..3).prop_map(|(vf, owner)| Step::Assign(vf, owner)),
+        (0u8..8).prop_map(Step::Unassign),
+        (0u8..8).prop_map(Step::Reset),
+        (0u8..8, 0u64..0xb0, bytes).prop_map(|(vf, offset, bytes)| Step::Write(vf, offset, bytes)),
+        (0u8..8).prop_map(|vf| Step::Write(vf, 4, START.to_vec())),
+        any::<bool>().prop_map(Step::Busy),
+    ]
+}
+
+/// What was answered does not matter here, only what holds afterwards.
+fn take(step: Step, card: &mut Card, manager: &mut Manager) {
+    match step {
+        Step::Enable(n) => _ = manager.enable(card, n, Hierarchy::Flat),
+        Step::Disable => _ = manager.disable(card),
+        Step::Add(n) => _ = manager.add(card, vf(n)),
+        Step::Remove(n) => _ = manager.remove(card, vf(n)),
+        Step::Assign(n, owner) => _ = manager.assign(card, vf(n), Owner(owner)),
+        Step::Unassign(n) => _ = manager.unassign(card, vf(n)),
+        Step::Reset(n) => _ = manager.reset(card, vf(n)),
+        Step::Write(n, offset, bytes) => _ = manager.config_write(card, vf(n), offset, &bytes),
+        Step::Busy(busy) => card.busy = busy,
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_happens_only_an_owned_vf_makes_requests(steps in prop::collection::vec(step(), 0..120)) {
+        let mut card = Card::new();
+        let mut manager = Manager::discover(&mut card, PF).unwrap();
+        for step in steps {
+            take(step, &mut card, &mut manager);
+            prop_assert_eq!(card.vfs.len(), usize::from(manager.num_vfs()));
+            for vf in VfIndex::all() {
+                let asked = manager.function(vf).is_some_and(|function| function.endpoint().bus_master());
+                let owned = matches!(manager.state(vf), State::Assigned(_));
+                prop_assert_eq!(card.bus_master(vf), owned && asked, "{} {:?}", vf, manager.state(vf));
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! A card for tests: the 82576's configuration spaces, a log of what was asked of it, and a switch for
+//! requests that never arrive. Left out: everything behind configuration space.
+
+use crate::Device;
+use alloc::vec::Vec;
+use i82576::config::{pf, vf};
+use i82576::{MacAddress, VfIndex};
+use pcie::{ConfigAccess, Effects, Endpoint, Function};
+
+/// What was asked of the card.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    BusMaster(u8, bool),
+    Quiesce(u8),
+    Reset(u8),
+}
+
+/// The card.
+#[derive(Debug, Clone)]
+pub(crate) struct Card {
+    pub(crate) pf: Endpoint,
+    pub(crate) vfs: Vec<Endpoint>,
+    pub(crate) log: Vec<Asked>,
+    pub(crate) busy: bool,
+}
+
+impl Card {
+    pub(crate) fn new() -> Self {
+        let mac = MacAddress([0x00, 0x1b, 0x21, 0x2b, 0x46, 0xe0]);
+        Self { pf: pf::endpoint(mac), vfs: Vec::new(), log: Vec::new(), busy: false }
+    }
+
+    /// What was asked since the last time.
+    pub(crate) fn take_log(&mut self) -> Vec<Asked> {
+        core::mem::take(&mut self.log)
+    }
+
+    pub(crate) fn bus_master(&self, vf: VfIndex) -> bool {
+        self.vfs.get(vf.index()).is_some_and(Endpoint::bus_master)
+    }
+
+    fn endpoint(&mut self, function: Function) -> Option<&mut Endpoint> {
+        match function {
+            Function::Pf => Some(&mut self.pf),
+            Function::Vf(n) => self.vfs.get_mut(usize::from(n)),
+        }
+    }
+
+    /// VFs come and go as the capability says, and a reset one starts anew.
+    fn follow(&mut self, function: Function, effects: Effects) {
+        if let Some(sriov) = effects.sriov {
+            self.vfs.resize_with(sriov.active().into(), vf::endpoint);
+        }
+        if let Function::Vf(n) = function {
+            if effects.function_reset {
+                self.log.push(Asked::Reset(n));
+            }
+            if let (Some(on), false) = (effects.bus_master, effects.function_reset) {
+                self.log.push(Asked::BusMaster(n, on));
+            }
+        }
+    }
+}
+
+impl ConfigAccess for Card {
+    fn config_read(&mut self, function: Function, offset: u16, size: u8) -> u32 {
+        self.endpoint(function).map_or(u32::MAX, |endpoint| endpoint.read(offset, size))
+    }
+
+    fn config_write(&mut self, function: Function, offset: u16, size: u8, value: u32) {
+        let Some(endpoint) = self.endpoint(function) else { return };
+        let effects = endpoint.write(offset, size, value);
+        self.follow(function, effects);
+    }
+}
+
+impl Device for Card {
+    fn quiesce(&mut self, function: Function) -> bool {
+        if let Function::Vf(n) = function {
+            self.log.push(Asked::Quiesce(n));
+        }
+        !self.busy
+    }
+}
