@@ -59,7 +59,8 @@ pub enum L4 {
     Sctp,
 }
 
-/// Where the headers of a frame are. Offsets and lengths are bytes; an offset counts from the start of the frame.
+/// Where the headers of a frame are. Offsets and lengths are bytes; an offset counts from the start of the
+/// frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Headers {
     /// VLAN tags in the frame, at most two.
@@ -190,7 +191,8 @@ impl Extension {
         let length = (usize::from(fixed[1]) + 1) * 8;
         let (length, next) = match kind {
             protocol::HOP_BY_HOP | protocol::DESTINATION => (length, fixed[0]),
-            // On the way to another hop the header's destination is not the one the transport was summed with.
+            // On the way to another hop the header's destination is not the one the transport was summed
+            // with.
             protocol::ROUTING if fixed[3] != 0 => (length, protocol::NONE),
             protocol::ROUTING => (length, fixed[0]),
             protocol::FRAGMENT => (8, protocol::NONE),

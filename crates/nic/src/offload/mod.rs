@@ -1,6 +1,6 @@
-//! Stop 3: what the card computes so that the guest need not: checksums, segmentation, VLAN tags, the RSS hash.
-//! Pure functions over bytes that nobody may be trusted with: no panic, no allocation, work bounded by the
-//! length of what is given.
+//! Stop 3: what the card computes so that the guest need not: checksums, segmentation, VLAN tags, the RSS
+//! hash. Pure functions over bytes that nobody may be trusted with: no panic, no allocation, work bounded by
+//! the length of what is given.
 //!
 //! Left out: where the bytes come from and go to (`queue`), and who gets them (`switch`).
 

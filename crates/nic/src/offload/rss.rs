@@ -1,8 +1,8 @@
 //! Receive-side scaling: the Toeplitz hash of addresses and ports, and the table that turns it into a queue
 //! (datasheet 7.1.2.8; the algorithm and its test vectors are Microsoft's).
 //!
-//! Left out: the home address and type 2 routing headers of the "Ex" hash types, which hash the addresses of the
-//! IPv6 header as if those were absent.
+//! Left out: the home address and type 2 routing headers of the "Ex" hash types, which hash the addresses of
+//! the IPv6 header as if those were absent.
 
 use super::headers::{Headers, L3, L4};
 use crate::file::RegisterFile;

@@ -1,8 +1,9 @@
 //! Segmentation offload: one large TCP segment or UDP datagram becomes many that fit the wire, each with its
 //! own lengths, identification, sequence number, flags and checksums (datasheet 7.2.4).
 //!
-//! A guest chooses the header length (up to 893 bytes) and the segment size (down to 1 byte), so the bytes that
-//! come out may be some 900 times those that go in: a caller budgets segments ([`Segmenter::count`]), not packets.
+//! A guest chooses the header length (up to 893 bytes) and the segment size (down to 1 byte), so the bytes
+//! that come out may be some 900 times those that go in: a caller budgets segments ([`Segmenter::count`]),
+//! not packets.
 //!
 //! Left out: fetching the packet; VLAN tags, which a caller adds to each segment.
 
@@ -38,7 +39,8 @@ pub enum Error {
     FrameTooLong,
 }
 
-/// Which TCP flags survive in the first, middle and last segment: DTXTCPFLGL and DTXTCPFLGH, twelve bits each.
+/// Which TCP flags survive in the first, middle and last segment: DTXTCPFLGL and DTXTCPFLGH, twelve bits
+/// each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlagMasks {
     /// First of several.
@@ -50,7 +52,8 @@ pub struct FlagMasks {
 }
 
 impl FlagMasks {
-    /// FIN and PSH in the last only, CWR in the first only (RFC 3168, 6.1.2: it answers one congestion event).
+    /// FIN and PSH in the last only, CWR in the first only (RFC 3168, 6.1.2: it answers one congestion
+    /// event).
     pub const DEFAULT: Self = Self { first: 0xff6, middle: 0xf76, last: 0xf7f };
 
     /// The masks as software has set them.
@@ -74,9 +77,9 @@ pub struct Segmenter<'a> {
 }
 
 impl<'a> Segmenter<'a> {
-    /// Prepares a packet, headers and payload contiguous, for cutting as its first data descriptor and context
-    /// say. The payload is what is there: PAYLEN is not consulted. The transport's checksum field must hold the
-    /// sum of the pseudo header without the length.
+    /// Prepares a packet, headers and payload contiguous, for cutting as its first data descriptor and
+    /// context say. The payload is what is there: PAYLEN is not consulted. The transport's checksum field
+    /// must hold the sum of the pseudo header without the length.
     ///
     /// # Errors
     /// Contexts that describe no packet that could be cut.

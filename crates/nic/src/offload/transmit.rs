@@ -1,6 +1,6 @@
 //! Checksum insertion: the lengths of the context say where, the options of the data descriptor say which
-//! (datasheet 7.2.5). The card believes the context and not the frame, as the silicon does; it only refuses to
-//! leave the frame.
+//! (datasheet 7.2.5). The card believes the context and not the frame, as the silicon does; it only refuses
+//! to leave the frame.
 //!
 //! Left out: segmentation (`segment`), which inserts per segment what this inserts once.
 
@@ -30,9 +30,9 @@ pub enum Error {
     Transport,
 }
 
-/// Inserts the checksums that `data` asks for into a whole frame. The transport's field must hold the sum of the
-/// pseudo header, length included, as the driver leaves it there. IPv6 has no header checksum: asking for one
-/// is ignored.
+/// Inserts the checksums that `data` asks for into a whole frame. The transport's field must hold the sum of
+/// the pseudo header, length included, as the driver leaves it there. IPv6 has no header checksum: asking for
+/// one is ignored.
 ///
 /// # Errors
 /// The frame is unchanged if what the context describes does not fit into it.

@@ -1,5 +1,5 @@
-//! VLAN tags in frames. A buffer keeps [`TAG`] bytes of headroom before an untagged frame, so that a tag goes in
-//! or out by moving twelve bytes of addresses and never the payload:
+//! VLAN tags in frames. A buffer keeps [`TAG`] bytes of headroom before an untagged frame, so that a tag goes
+//! in or out by moving twelve bytes of addresses and never the payload:
 //!
 //! ```text
 //! tagged    [ addresses | 8100 tag | type payload.. ]
@@ -38,8 +38,8 @@ pub fn insert(buffer: &mut [u8], tag: u16) -> bool {
     true
 }
 
-/// Takes the tag out of the frame that starts at the first byte of `buffer`; it then starts [`TAG`] bytes later.
-/// `None`, and nothing changed, if it is not tagged.
+/// Takes the tag out of the frame that starts at the first byte of `buffer`; it then starts [`TAG`] bytes
+/// later. `None`, and nothing changed, if it is not tagged.
 #[must_use]
 pub fn strip(buffer: &mut [u8]) -> Option<u16> {
     let tag = read(buffer)?;

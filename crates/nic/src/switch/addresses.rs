@@ -1,5 +1,5 @@
-//! The address filters: exact ones in a hash table sized so that nearly every look-up is one probe, inexact ones
-//! as the datasheet's 4096-bit tables. Left out: which pools an inexact hit is for (`tables`).
+//! The address filters: exact ones in a hash table sized so that nearly every look-up is one probe, inexact
+//! ones as the datasheet's 4096-bit tables. Left out: which pools an inexact hit is for (`tables`).
 
 use crate::file::RegisterFile;
 use i82576::MacAddress;
@@ -38,7 +38,8 @@ impl Exact {
         (self.slots[self.slot(mac)] >> 48) as u8
     }
 
-    /// Where an address is, or the empty slot where it would be. Ends because there are more slots than filters.
+    /// Where an address is, or the empty slot where it would be. Ends because there are more slots than
+    /// filters.
     fn slot(&self, mac: MacAddress) -> usize {
         let key = number(mac);
         let mut at = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize % SLOTS;
@@ -73,13 +74,19 @@ mod tests {
     use super::Exact;
     use i82576::MacAddress;
     use i82576::ids::RECEIVE_ADDRESSES;
-    use proptest::prelude::proptest;
+    use proptest::prelude::{Strategy, proptest};
     use std::collections::HashMap;
     extern crate std;
 
+    fn arbitrary_address() -> impl Strategy<Value = [u8; 6]> {
+        [0u8..2, 0..2, 0..2, 0..2, 0..2, 0..3]
+    }
+
     proptest! {
         #[test]
-        fn exact_addresses_are_a_map(entries in proptest::collection::vec(([0u8..2, 0..2, 0..2, 0..2, 0..2, 0..3], 1u8..), 0..RECEIVE_ADDRESSES)) {
+        fn exact_addresses_are_a_map(
+            entries in proptest::collection::vec((arbitrary_address(), 1u8..), 0..RECEIVE_ADDRESSES)
+        ) {
             let (mut exact, mut map) = (Exact::new(), HashMap::new());
             for (bytes, pools) in entries {
                 exact.add(MacAddress(bytes), pools);

@@ -1,6 +1,6 @@
-//! The switch's filters as the frame path wants them: decoded from the registers once after a change, one mask
-//! or one load per question. Without VMDq the port is one pool, number 0, and its promiscuity bits take the
-//! place of the pool's, so that a frame's way is the same.
+//! The switch's filters as the frame path wants them: decoded from the registers once after a change, one
+//! mask or one load per question. Without VMDq the port is one pool, number 0, and its promiscuity bits take
+//! the place of the pool's, so that a frame's way is the same.
 //!
 //! Left out: keeping track of changes; a caller asks [`Tables::affected_by`] at each register write.
 
@@ -203,8 +203,8 @@ impl Tables {
         }
     }
 
-    /// The tag the card puts into a frame of `pool`, whose descriptor asked for `requested`: the pool's VLAN by
-    /// VMVIR comes before the descriptor's, and VMVIR may forbid tags.
+    /// The tag the card puts into a frame of `pool`, whose descriptor asked for `requested`: the pool's VLAN
+    /// by VMVIR comes before the descriptor's, and VMVIR may forbid tags.
     #[must_use]
     pub fn transmit_tag(&self, pool: u8, requested: Option<u16>) -> Option<u16> {
         let port_vlan = self.port_vlans[usize::from(pool & 7)];
@@ -215,7 +215,8 @@ impl Tables {
         }
     }
 
-    /// How a frame is handed to `pool`. Replicated frames ([`super::Decision::replicated`]) share one setting.
+    /// How a frame is handed to `pool`. Replicated frames ([`super::Decision::replicated`]) share one
+    /// setting.
     #[must_use]
     pub fn pool_options(&self, pool: u8, replicated: bool) -> PoolOptions {
         let has = |set: u8| set & 1 << (pool & 7) != 0;

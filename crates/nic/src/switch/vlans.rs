@@ -1,5 +1,6 @@
 //! VLAN membership: for each id its pools (VLVF), whether it is local, and whether the port takes it at all
-//! (VFTA). A table by id costs 4 KiB and makes a look-up one load. Left out: tags in frames (`offload::vlan`).
+//! (VFTA). A table by id costs 4 KiB and makes a look-up one load. Left out: tags in frames
+//! (`offload::vlan`).
 
 use crate::file::RegisterFile;
 use i82576::bits::vlvf;

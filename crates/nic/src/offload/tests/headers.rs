@@ -140,7 +140,12 @@ proptest! {
     }
 
     #[test]
-    fn agrees_with_etherparse(payload: alloc::vec::Vec<u8>, six: bool, tcp: bool, tag in proptest::option::of(0u16..4096)) {
+    fn agrees_with_etherparse(
+        payload: alloc::vec::Vec<u8>,
+        six: bool,
+        tcp: bool,
+        tag in proptest::option::of(0u16..4096),
+    ) {
         let mut frame = match (six, tcp) {
             (false, false) => udp4(&payload),
             (false, true) => tcp4(&payload),

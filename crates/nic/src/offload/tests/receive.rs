@@ -115,7 +115,12 @@ proptest! {
     }
 
     #[test]
-    fn what_etherparse_builds_is_right_and_any_flipped_payload_bit_is_seen(payload in proptest::collection::vec(0u8.., 1..1500), six: bool, tcp: bool, bit in 0..8u8) {
+    fn what_etherparse_builds_is_right_and_any_flipped_payload_bit_is_seen(
+        payload in proptest::collection::vec(0u8.., 1..1500),
+        six: bool,
+        tcp: bool,
+        bit in 0..8u8,
+    ) {
         let mut frame = match (six, tcp) {
             (false, false) => udp4(&payload),
             (false, true) => tcp4(&payload),

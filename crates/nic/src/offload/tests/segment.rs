@@ -158,7 +158,11 @@ fn contexts_that_describe_no_packet_are_refused() {
 
 proptest! {
     #[test]
-    fn segments_are_valid_and_reassemble(payload in proptest::collection::vec(any::<u8>(), 1..20_000), six: bool, mss in 88u16..9000) {
+    fn segments_are_valid_and_reassemble(
+        payload in proptest::collection::vec(any::<u8>(), 1..20_000),
+        six: bool,
+        mss in 88u16..9000,
+    ) {
         let (packet, mut context) = tcp_packet(&payload, six, FIN_PSH_CWR);
         context.mss = mss;
         let segments = cut(&packet, &context);
@@ -174,12 +178,19 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_packets_and_contexts_never_panic(packet: Vec<u8>, raw_data: [u8; 16], raw_context: [u8; 16], small: bool) {
+    fn arbitrary_packets_and_contexts_never_panic(
+        packet: Vec<u8>,
+        raw_data: [u8; 16],
+        raw_context: [u8; 16],
+        small: bool,
+    ) {
         let (data, mut context) = super::descriptors(raw_data, raw_context);
         if small {
-            context = Context { mac_length: 14, ip_length: 40, l4_length: 20, mss: context.mss % 16, ..context };
+            let mss = context.mss % 16;
+            context = Context { mac_length: 14, ip_length: 40, l4_length: 20, mss, ..context };
         }
-        let Ok(mut segmenter) = Segmenter::new(&packet, &data, &context, FlagMasks::DEFAULT) else { return Ok(()) };
+        let segmenter = Segmenter::new(&packet, &data, &context, FlagMasks::DEFAULT);
+        let Ok(mut segmenter) = segmenter else { return Ok(()) };
         let mut buffer = alloc::vec![0; segmenter.longest()];
         let expected = segmenter.count();
         let written = core::iter::from_fn(|| segmenter.write_next(&mut buffer)).count();

@@ -113,7 +113,11 @@ fn what_the_context_places_outside_the_frame_changes_nothing() {
 
 proptest! {
     #[test]
-    fn arbitrary_frames_and_contexts_never_panic(mut frame: Vec<u8>, raw_data: [u8; 16], raw_context in any::<[u8; 16]>()) {
+    fn arbitrary_frames_and_contexts_never_panic(
+        mut frame: Vec<u8>,
+        raw_data: [u8; 16],
+        raw_context in any::<[u8; 16]>(),
+    ) {
         let (data, context) = super::descriptors(raw_data, raw_context);
         let before = frame.clone();
         if insert(&mut frame, &data, &context).is_err() {

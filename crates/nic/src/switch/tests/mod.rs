@@ -1,5 +1,5 @@
-//! The switch rule by rule, on a port of eight pools, as the datasheet states them; then what must hold for any
-//! filters and any frame.
+//! The switch rule by rule, on a port of eight pools, as the datasheet states them; then what must hold for
+//! any filters and any frame.
 
 mod invariants;
 mod options;
@@ -94,8 +94,8 @@ impl Port {
         self.decide(frame(Source::Wire, PEER, dst))
     }
 
-    /// Sends a frame from pool 0, which is A's, to `dst`.
-    fn from_a(&self, dst: &str) -> Decision {
+    /// Sends a frame from pool 0 to `dst`.
+    fn a_sends(&self, dst: &str) -> Decision {
         self.decide(frame(Source::Pool(0), A, dst))
     }
 }

@@ -7,40 +7,40 @@ use i82576::register as r;
 
 #[test]
 fn local_unicast_stays_off_the_wire() {
-    assert_eq!(port().from_a(B), to(B_BIT));
+    assert_eq!(port().a_sends(B), to(B_BIT));
 }
 
 #[test]
 fn unknown_unicast_goes_to_the_wire_and_not_to_the_default_pool() {
-    assert_eq!(port().from_a(PEER), out());
+    assert_eq!(port().a_sends(PEER), out());
 }
 
 #[test]
 fn a_unicast_table_hit_is_no_proof_and_goes_to_both() {
     let port = port().pool(1, vmolr::ROPE).set(r::uta(0x990 >> 5), 1 << (0x990 & 31));
-    assert_eq!(port.from_a(PEER), Decision { wire: true, ..to(B_BIT) });
+    assert_eq!(port.a_sends(PEER), Decision { wire: true, ..to(B_BIT) });
 }
 
 #[test]
 fn broadcast_and_multicast_go_to_pools_and_wire_but_not_to_the_sender() {
     let port = port().pool(1, vmolr::MPME).pool(0, vmolr::MPME);
-    assert_eq!(port.from_a(BROADCAST), Decision { wire: true, ..copies(B_BIT | C_BIT) });
-    assert_eq!(port.from_a(GROUP), Decision { wire: true, ..copies(B_BIT) });
+    assert_eq!(port.a_sends(BROADCAST), Decision { wire: true, ..copies(B_BIT | C_BIT) });
+    assert_eq!(port.a_sends(GROUP), Decision { wire: true, ..copies(B_BIT) });
 }
 
 #[test]
 fn lle_lets_a_pool_hear_itself() {
-    assert_eq!(port().from_a(A), dropped(Reason::OnlySender));
+    assert_eq!(port().a_sends(A), dropped(Reason::OnlySender));
     let port = port().set(r::DTXSWC, 1 << dtxswc::LLE_SHIFT);
-    assert_eq!(port.from_a(A), to(A_BIT));
-    assert_eq!(port.from_a(BROADCAST).pools, A_BIT | B_BIT | C_BIT);
+    assert_eq!(port.a_sends(A), to(A_BIT));
+    assert_eq!(port.a_sends(BROADCAST).pools, A_BIT | B_BIT | C_BIT);
 }
 
 #[test]
 fn without_loopback_everything_goes_to_the_wire() {
     let port = port().clear(r::DTXSWC, dtxswc::LOOPBACK_EN);
-    assert_eq!(port.from_a(B), out());
-    assert_eq!(port.from_a(BROADCAST), Decision { wire: true, ..copies(0) });
+    assert_eq!(port.a_sends(B), out());
+    assert_eq!(port.a_sends(BROADCAST), Decision { wire: true, ..copies(0) });
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_local_vlan_never_goes_to_the_wire() {
 
 #[test]
 fn a_local_station_that_cannot_receive_is_not_sought_on_the_wire() {
-    assert_eq!(port().clear(r::VFRE, 2).from_a(B), dropped(Reason::Disabled));
+    assert_eq!(port().clear(r::VFRE, 2).a_sends(B), dropped(Reason::Disabled));
     let long = Frame { length: 4000, ..frame(Source::Pool(0), A, B) };
     assert_eq!(port().decide(long), dropped(Reason::TooLong));
 }
@@ -72,7 +72,7 @@ fn mac_anti_spoof_wants_a_receive_address_of_the_sender() {
     assert_eq!(port().decide(spoofed), to(C_BIT));
     let port = port().set(r::DTXSWC, 1 << dtxswc::MAC_SPOOF_SHIFT);
     assert_eq!(port.decide(spoofed), dropped(Reason::SourceSpoofed));
-    assert_eq!(port.from_a(C), to(C_BIT));
+    assert_eq!(port.a_sends(C), to(C_BIT));
     assert_eq!(port.decide(frame(Source::Pool(1), A, C)), to(C_BIT), "pool 1 is not checked");
 }
 
@@ -90,10 +90,10 @@ fn vlan_anti_spoof_wants_the_sender_in_the_vlan() {
 fn link_control_frames_of_a_pool_are_dropped() {
     let port = port().pool(1, vmolr::MPME);
     for control in ["01:80:c2:00:00:00", "01:80:c2:00:00:01", "01:80:c2:00:00:0e", "01:80:c2:00:00:0f"] {
-        assert_eq!(port.from_a(control), dropped(Reason::LinkControl), "{control}");
+        assert_eq!(port.a_sends(control), dropped(Reason::LinkControl), "{control}");
         assert_eq!(port.wire(control), copies(B_BIT), "{control}");
     }
-    assert!(port.from_a("01:80:c2:00:00:10").wire);
+    assert!(port.a_sends("01:80:c2:00:00:10").wire);
 }
 
 #[test]
