@@ -4,15 +4,16 @@
 use crate::Nic;
 use crate::frame::{Frame, HEADROOM};
 use crate::offload::headers::Headers;
+use crate::offload::rss::Hash;
 use crate::offload::segment::{FlagMasks, Segmenter};
 use crate::offload::{receive, transmit};
 use crate::queue::receive::{Description, Missed};
 use crate::queue::transmit::{Invalid, Packet, Taken};
-use crate::switch::{self, Source};
+use crate::switch::{self, Reason, Source};
 use crate::uplink::{self, Wire};
 use alloc::boxed::Box;
 use alloc::vec;
-use i82576::bits::{mrqc, rxcsum};
+use i82576::bits::{icr, mrqc, rxcsum};
 use i82576::descriptor::rx::status;
 use i82576::ids::{FCS, MAX_FRAME, MIN_FRAME};
 use i82576::register::{self as r, rx, rx_block, vf_stats};
@@ -168,8 +169,9 @@ impl Nic {
         let (dst, src) = frame.addresses();
         let length = frame.tagged().len();
         let decision = self.tables.decide(&switch::Frame { dst, src, vlan: frame.tag, length, source });
-        if let (Source::Pool(pool), Some(_)) = (source, decision.dropped) {
-            self.counters[usize::from(pool)].tx_blocked += 1;
+        if let (Source::Pool(pool), Some(reason)) = (source, decision.dropped)
+            && self.blocks(pool, reason)
+        {
             return;
         }
         if decision.pools != 0 {
@@ -192,17 +194,30 @@ impl Nic {
         }
     }
 
+    /// Whether a frame is dropped for what its sender may not do, which is counted and reported to the PF.
+    fn blocks(&mut self, pool: u8, reason: Reason) -> bool {
+        match reason {
+            Reason::Unwanted | Reason::OnlySender | Reason::Disabled | Reason::TooLong => return false,
+            Reason::LinkControl => {}
+            Reason::SourceSpoofed | Reason::VlanSpoofed => {
+                self.file.update(r::WVBR, 0, 1 << pool);
+                self.file.count(r::SSVPC, 1);
+                self.interrupts.raise_other(&mut self.file, icr::DOUTSYNC);
+            }
+        }
+        self.counters[usize::from(pool)].tx_blocked += 1;
+        true
+    }
+
     /// What the receive descriptor will say about a frame's contents.
     fn describe(&self, frame: &[u8], headers: &Headers) -> Description {
         let control = self.file.get(r::RXCSUM);
         let found = receive::classify(frame, headers, control);
         let rss = match self.file.get(r::MRQC) & mrqc::MODE_MASK {
-            mrqc::RSS | mrqc::VMDQ_RSS if control & rxcsum::PCSD != 0 => {
-                let hash = self.rss.hash(frame, headers);
-                (hash.rss_type, hash.value)
-            }
-            _ => (0, 0),
+            mrqc::RSS | mrqc::VMDQ_RSS => self.rss.hash(frame, headers),
+            _ => Hash::default(),
         };
+        let rss = (rss.rss_type, rss.value);
         Description { rss, packet_type: found.packet_type, status: found.status, ..Description::default() }
     }
 
@@ -220,6 +235,9 @@ impl Nic {
         let mut described = *described;
         let (dst, _) = frame.addresses();
         let queue = self.queue_of(pool, options.rss, described.rss.1);
+        if self.file.get(r::RXCSUM) & rxcsum::PCSD == 0 {
+            described.rss = (0, 0);
+        }
         let function = self.owners.of_queue(queue);
         let bytes = match frame.tag {
             Some(tag) if options.strip_vlan => {
