@@ -136,16 +136,23 @@ impl Pf {
 
     /// Resets the card under its VFs: they are told before, lose their queues, and may start again afterwards.
     ///
+    /// As with igb, a stock igbvf finds its way back by itself: it sees RSTD, finds no CTS in the mailbox, and
+    /// its acknowledgement is answered with the NACK that makes it reset.
+    ///
     /// # Errors
     /// As [`Pf::probe`].
     pub fn reset<H: Hal>(&mut self, hal: &mut H) -> Result<(), PfError> {
+        for state in &mut self.vfs {
+            // The notice must not say CTS: VFs would take the link for good.
+            state.clear_to_send = false;
+        }
         self.notify_all(hal);
         self.initialise(hal)?;
         self.enable_vfs(hal, self.enabled)
     }
 
     /// Lets VFs 0..`count` start, under the policy set for each. The bus must have them enabled (SR-IOV
-    /// capability). VFs above lose their service.
+    /// capability). All of them start anew: a driver that runs one is told, and has to reset it.
     ///
     /// # Errors
     /// [`PfError::TooManyVfs`].
@@ -154,12 +161,15 @@ impl Pf {
             return Err(PfError::TooManyVfs(count));
         }
         let known = self.enabled.max(count);
+        let mut active = 0;
         for vf in VfIndex::all().filter(|vf| vf.get() < known) {
+            active |= if self.state(vf).clear_to_send { vf.bit() } else { 0 };
             self.forget_vf(hal, vf);
         }
         self.enabled = count;
         for vf in self.enabled_vfs() {
             self.restore_defaults(hal, vf);
+            self.state_mut(vf).notice = active & vf.bit() != 0;
         }
         if count > 0 {
             self.let_vfs_start(hal);

@@ -6,6 +6,9 @@
 //! does if the PF speaks again after a lost answer. Until all of that holds the link is down, and every
 //! watchdog tick (2 s) looks again.
 //!
+//! One thing igbvf does not do: RSTI or RSTD while the function runs mean a reset that was not its own, so the
+//! queues are gone, whatever the mailbox says.
+//!
 //! Left out: the timer.
 
 use super::Vf;
@@ -44,6 +47,8 @@ pub enum LinkCheck {
 pub(super) struct Link {
     /// Known good, until something says otherwise.
     settled: bool,
+    /// Somebody else has reset the function.
+    lost: bool,
 }
 
 impl Link {
@@ -51,8 +56,8 @@ impl Link {
         self.settled = false;
     }
 
-    pub(super) fn drop_link(&mut self) {
-        self.settled = false;
+    pub(super) fn forget(&mut self) {
+        *self = Self::default();
     }
 }
 
@@ -61,10 +66,13 @@ impl Vf {
     pub fn check_link<H: Hal>(&mut self, hal: &mut H) -> LinkCheck {
         match self.mailbox.reset_seen(hal) {
             Err(_) => return LinkCheck::Gone,
-            Ok(reset) if reset || self.mailbox.is_lost() || self.mailbox.take_notice() => {
-                self.link.look_again();
-            }
-            Ok(_) => {}
+            Ok(reset) => self.link.lost |= reset && self.running,
+        }
+        if self.link.lost {
+            return LinkCheck::ResetNeeded;
+        }
+        if self.mailbox.is_lost() || self.mailbox.take_notice() {
+            self.link.look_again();
         }
         if self.link.settled { LinkCheck::Up(speed(hal.read(vf::STATUS))) } else { self.look(hal) }
     }

@@ -132,7 +132,7 @@ impl Vf {
         self.tx.start(hal);
         self.rx.start(hal);
         self.start_interrupts(hal);
-        self.link.look_again();
+        self.link.forget();
         self.statistics.rebase(hal);
         self.running = true;
         Ok(())
@@ -149,7 +149,7 @@ impl Vf {
         hal.wait(reset::QUIESCE);
         self.stop_interrupts(hal);
         self.reset_function(hal);
-        self.link.drop_link();
+        self.link.forget();
     }
 
     /// Takes the function down and brings it up again with everything it had asked for. Frames that were

@@ -1,0 +1,74 @@
+//! The drivers' Hal on top of the card in the same process. Left out: nothing is posted, registers act at once.
+
+use crate::Backplane;
+use core::time::Duration;
+use driver::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
+use i82576::Time;
+use pcie::{Function, Iova};
+
+/// The PF's registers. Waiting moves the clock alone: the PF driver is the one that waits.
+#[derive(Debug)]
+pub struct PfHal<'a> {
+    pub(crate) backplane: &'a mut Backplane,
+}
+
+/// A VF's registers and memory. Waiting moves the clock, the card and the PF driver.
+#[derive(Debug)]
+pub struct VfHal<'a> {
+    pub(crate) backplane: &'a mut Backplane,
+    pub(crate) function: Function,
+}
+
+impl Hal for PfHal<'_> {
+    fn read(&mut self, offset: u32) -> u32 {
+        self.backplane.nic.read(Function::Pf, offset, self.backplane.now)
+    }
+
+    fn write(&mut self, offset: u32, value: u32) {
+        self.backplane.nic.write(Function::Pf, offset, value, self.backplane.now);
+    }
+
+    fn now(&self) -> Time {
+        self.backplane.now
+    }
+
+    fn wait(&mut self, time: Duration) {
+        self.backplane.now = self.backplane.now + time;
+    }
+}
+
+impl Hal for VfHal<'_> {
+    fn read(&mut self, offset: u32) -> u32 {
+        self.backplane.nic.read(self.function, offset, self.backplane.now)
+    }
+
+    fn write(&mut self, offset: u32, value: u32) {
+        self.backplane.nic.write(self.function, offset, value, self.backplane.now);
+    }
+
+    fn now(&self) -> Time {
+        self.backplane.now
+    }
+
+    fn wait(&mut self, time: Duration) {
+        self.backplane.advance(time);
+    }
+}
+
+impl DmaHal for VfHal<'_> {
+    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+        self.backplane.world.memory(self.function).allocate(length, align)
+    }
+
+    fn dma_read(&self, iova: Iova, into: &mut [u8]) {
+        let memory = self.backplane.world.memory_of(self.function);
+        let bytes = memory.get(iova, into.len()).expect("the driver reads memory it has allocated");
+        into.copy_from_slice(bytes);
+    }
+
+    fn dma_write(&mut self, iova: Iova, from: &[u8]) {
+        let memory = self.backplane.world.memory(self.function);
+        let bytes = memory.get_mut(iova, from.len()).expect("the driver writes memory it has allocated");
+        bytes.copy_from_slice(from);
+    }
+}

@@ -1,0 +1,129 @@
+//! Interrupts: which vector, how often, and never lost. The clock is moved by hand.
+
+use crate::support::{Bench, between};
+use driver::moderation::{Adaptive, Policy};
+use driver::vf::{Config, Event, MAILBOX_VECTOR, RECEIVE_VECTOR, TRANSMIT_VECTOR};
+use pcie::Function;
+
+fn quiet(bench: &mut Bench) {
+    bench.advance_us(20_000);
+    for vf in 0..bench.vfs.len() as u8 {
+        for vector in bench.card.world().take_interrupts(Function::Vf(vf)) {
+            bench.on(vf, |driver, hal| {
+                driver.handle_interrupt(hal, vector);
+                driver.receive_done(hal);
+            });
+        }
+    }
+    bench.advance_us(20_000);
+    for vf in 0..bench.vfs.len() as u8 {
+        bench.card.world().take_interrupts(Function::Vf(vf));
+    }
+}
+
+#[test]
+fn sender_and_receiver_hear_on_their_own_vectors() {
+    let mut bench = Bench::new(2);
+    quiet(&mut bench);
+    bench.send(0, &between(0, 1, 60, 1));
+    bench.advance_us(100);
+    assert_eq!(bench.card.world().take_interrupts(Function::Vf(0)), [TRANSMIT_VECTOR]);
+    assert_eq!(bench.card.world().take_interrupts(Function::Vf(1)), [RECEIVE_VECTOR]);
+    assert_eq!(bench.card.world().take_interrupts(Function::Pf), []);
+}
+
+#[test]
+fn a_vector_stays_silent_until_it_is_handled_and_speaks_at_once_afterwards() {
+    let mut bench = Bench::new(2);
+    quiet(&mut bench);
+    for seed in 0..5 {
+        bench.send(0, &between(0, 1, 60, seed));
+        bench.advance_us(1_000);
+    }
+    assert_eq!(bench.card.world().take_interrupts(Function::Vf(1)), [RECEIVE_VECTOR]);
+    assert_eq!(bench.on(1, |vf, hal| vf.handle_interrupt(hal, RECEIVE_VECTOR)), Event::Received);
+    assert_eq!(bench.receive_all(1).len(), 5);
+    // One more arrives after the last look and before the interrupt is allowed again.
+    bench.send(0, &between(0, 1, 60, 9));
+    bench.on(1, |vf, hal| vf.receive_done(hal));
+    bench.advance_us(1_000);
+    assert_eq!(bench.card.world().take_interrupts(Function::Vf(1)), [RECEIVE_VECTOR]);
+}
+
+#[test]
+fn the_interval_bounds_the_rate() {
+    let config = Config { moderation: Policy::Fixed(200), ..Config::default() };
+    let mut bench = Bench::with_config(2, &config);
+    quiet(&mut bench);
+    let mut interrupts = 0;
+    for step in 0..1_000 {
+        bench.send(0, &between(0, 1, 60, step as u8));
+        bench.advance_us(10);
+        for vector in bench.card.world().take_interrupts(Function::Vf(1)) {
+            assert_eq!(vector, RECEIVE_VECTOR);
+            interrupts += 1;
+            bench.receive_all(1);
+            bench.on(1, |vf, hal| vf.receive_done(hal));
+        }
+    }
+    // 10 ms of frames every 10 us at one interrupt per 200 us.
+    assert!((49..=51).contains(&interrupts), "{interrupts}");
+}
+
+#[test]
+fn adaptive_moderation_follows_the_packet_rate() {
+    let adaptive = Adaptive { lowest_hz: 1_000, ..Adaptive::default() };
+    let config = Config { moderation: Policy::Adaptive(adaptive), ..Config::default() };
+    let mut bench = Bench::with_config(2, &config);
+    quiet(&mut bench);
+    let mut interrupts = 0;
+    // 100,000 packets a second: 100,000 * 1.2 / 64 = 1,875 interrupts a second.
+    for step in 0..20_000u32 {
+        bench.send(0, &between(0, 1, 60, step as u8));
+        bench.advance_us(10);
+        for _ in bench.card.world().take_interrupts(Function::Vf(1)) {
+            interrupts += u32::from(step >= 10_000);
+            bench.receive_all(1);
+            bench.on(1, |vf, hal| vf.receive_done(hal));
+        }
+    }
+    assert!((180..=195).contains(&interrupts), "{interrupts} in 0.1 s");
+}
+
+#[test]
+fn transmit_interrupts_give_descriptors_back() {
+    let mut bench = Bench::new(2);
+    quiet(&mut bench);
+    let frame = between(0, 1, 60, 1);
+    for _ in 0..3 {
+        bench.on(0, |vf, hal| {
+            vf.transmit(hal, &frame, &driver::vf::TxOffload::default()).unwrap();
+            vf.flush(hal);
+        });
+    }
+    bench.advance_us(100);
+    assert_eq!(bench.vfs[0].tx_pending(), 3);
+    assert_eq!(bench.card.world().take_interrupts(Function::Vf(0)), [TRANSMIT_VECTOR]);
+    let event = bench.on(0, |vf, hal| vf.handle_interrupt(hal, TRANSMIT_VECTOR));
+    assert_eq!(event, Event::Transmitted(3));
+}
+
+#[test]
+fn a_notice_of_the_pf_interrupts_on_the_third_vector() {
+    let mut bench = Bench::new(1);
+    quiet(&mut bench);
+    bench.card.with_pf_driver(|pf, hal| pf.notify_all(hal)).unwrap();
+    bench.advance_us(1);
+    assert_eq!(bench.card.world().take_interrupts(Function::Vf(0)), [MAILBOX_VECTOR]);
+    assert_eq!(bench.on(0, |vf, hal| vf.handle_interrupt(hal, MAILBOX_VECTOR)), Event::Mailbox);
+    assert_eq!(bench.on(0, |vf, hal| vf.handle_interrupt(hal, 3)), Event::Unknown);
+}
+
+#[test]
+fn the_watchdog_raises_a_receive_interrupt() {
+    let mut bench = Bench::new(1);
+    quiet(&mut bench);
+    bench.on(0, |vf, hal| vf.watchdog(hal));
+    bench.advance_us(1);
+    assert_eq!(bench.card.world().take_interrupts(Function::Vf(0)), [RECEIVE_VECTOR]);
+}

@@ -1,0 +1,80 @@
+//! The link as a VF sees it: the port's, as far as the PF lets it show.
+
+use crate::support::{Bench, index};
+use driver::vf::{LinkCheck, MAILBOX_VECTOR, Speed};
+use pcie::Function;
+
+const UP: LinkCheck = LinkCheck::Up(Speed::Thousand);
+
+/// Handles what arrived on the mailbox vector, and looks at the link.
+fn look(bench: &mut Bench, vf: u8) -> LinkCheck {
+    bench.advance_us(100_000);
+    let interrupts = bench.card.world().take_interrupts(Function::Vf(vf));
+    assert!(interrupts.contains(&MAILBOX_VECTOR), "vf{vf} was told nothing: {interrupts:?}");
+    bench.on(vf, |driver, hal| {
+        driver.handle_interrupt(hal, MAILBOX_VECTOR);
+        driver.check_link(hal)
+    })
+}
+
+fn told_nothing(bench: &mut Bench, vf: u8) -> LinkCheck {
+    assert!(!bench.card.world().take_interrupts(Function::Vf(vf)).contains(&MAILBOX_VECTOR));
+    bench.on(vf, |driver, hal| driver.check_link(hal))
+}
+
+fn clear(bench: &mut Bench) {
+    bench.advance_us(100_000);
+    for vf in 0..bench.vfs.len() as u8 {
+        bench.card.world().take_interrupts(Function::Vf(vf));
+        bench.on(vf, |driver, hal| driver.handle_interrupt(hal, MAILBOX_VECTOR));
+        assert_eq!(bench.on(vf, |driver, hal| driver.check_link(hal)), UP);
+    }
+    bench.advance_us(100_000);
+    for vf in 0..bench.vfs.len() as u8 {
+        bench.card.world().take_interrupts(Function::Vf(vf));
+    }
+}
+
+#[test]
+fn the_port_loses_its_link_and_finds_it_again() {
+    let mut bench = Bench::new(2);
+    clear(&mut bench);
+    for up in [false, true, false, true] {
+        bench.card.nic().set_link(up);
+        for vf in [0, 1] {
+            assert_eq!(look(&mut bench, vf), if up { UP } else { LinkCheck::Down });
+        }
+    }
+}
+
+#[test]
+fn one_vfs_link_is_the_administrators() {
+    let mut bench = Bench::new(2);
+    clear(&mut bench);
+    bench.card.with_pf_driver(|pf, hal| pf.set_vf_link(hal, index(1), false)).unwrap();
+    assert_eq!(look(&mut bench, 1), LinkCheck::Down);
+    assert_eq!(told_nothing(&mut bench, 0), UP);
+    bench.card.with_pf_driver(|pf, hal| pf.set_vf_link(hal, index(1), true)).unwrap();
+    assert_eq!(look(&mut bench, 1), UP);
+}
+
+#[test]
+fn the_administrator_takes_the_port_down() {
+    let mut bench = Bench::new(2);
+    clear(&mut bench);
+    bench.card.with_pf_driver(|pf, hal| pf.set_port_link(hal, false)).unwrap();
+    assert_eq!(look(&mut bench, 0), LinkCheck::Down);
+    assert_eq!(look(&mut bench, 1), LinkCheck::Down);
+}
+
+#[test]
+fn a_notice_never_overwrites_a_reply() {
+    let mut bench = Bench::new(1);
+    // The PF is told to notify while the VF waits for its answers, again and again.
+    for vlan in 1..20 {
+        bench.card.with_pf_driver(|pf, hal| pf.notify_all(hal)).unwrap();
+        bench.on(0, |vf, hal| vf.set_vlan(hal, vlan, true)).unwrap();
+        bench.card.with_pf_driver(|pf, hal| pf.notify_all(hal)).unwrap();
+    }
+    assert_eq!(bench.card.pf_driver().unwrap().vf_vlans(index(0)).count(), 20);
+}

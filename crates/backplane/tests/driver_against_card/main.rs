@@ -1,0 +1,13 @@
+//! The drivers against the card, in one process: what a guest sees of a VF, from the probe to hostile
+//! neighbours. Each module is one subject.
+
+mod frames;
+mod handshake;
+mod hostile;
+mod interrupts;
+mod link;
+mod offload;
+mod requests;
+mod resets;
+mod support;
+mod vlan;

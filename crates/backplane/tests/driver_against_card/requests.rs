@@ -1,0 +1,161 @@
+//! Requests that the PF refuses, and why; and messages that only a broken or hostile driver sends.
+
+use crate::support::{Bench, between, index};
+use backplane::{Backplane, PORT_MAC, vf_mac};
+use driver::Hal;
+use driver::pf::{Counters, Refusal, VfPolicy};
+use driver::vf::{MailboxError, VfError};
+use i82576::MacAddress;
+use i82576::register::vf::{CTRL, V2PMAILBOX, VMBMEM};
+
+fn policy(bench: &mut Bench, vf: u8, change: impl FnOnce(&mut VfPolicy)) {
+    let mut policy = *bench.card.pf_driver().unwrap().policy(index(vf));
+    change(&mut policy);
+    bench.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(vf), policy)).unwrap().unwrap();
+}
+
+fn counters(bench: &Bench) -> Counters {
+    *bench.card.pf_driver().unwrap().counters(index(0))
+}
+
+const REFUSED_MAC: Result<(), VfError> = Err(VfError::Mailbox(MailboxError::Refused(2)));
+const NEW: MacAddress = MacAddress([2, 7, 7, 7, 7, 7]);
+
+#[test]
+fn a_vf_may_change_its_address_and_hears_under_it() {
+    let mut bench = Bench::new(2);
+    bench.on(1, |vf, hal| vf.set_mac(hal, NEW)).unwrap();
+    let frame = crate::support::frame(NEW, vf_mac(0), 64, 1);
+    bench.send(0, &frame);
+    bench.send(0, &between(0, 1, 64, 2));
+    assert_eq!(bench.receive_all(1), [frame]);
+}
+
+#[test]
+fn an_administrators_address_stays_unless_trusted() {
+    let mut bench = Bench::new(1);
+    policy(&mut bench, 0, |p| p.admin_mac = true);
+    assert_eq!(bench.on(0, |vf, hal| vf.set_mac(hal, NEW)), REFUSED_MAC);
+    bench.on(0, |vf, hal| vf.set_mac(hal, vf_mac(0))).unwrap();
+    let add = bench.on(0, |vf, hal| vf.add_mac(hal, NEW));
+    assert_eq!(add, Err(VfError::Mailbox(MailboxError::Refused(0x2_0002))));
+    assert_eq!(counters(&bench).refused(Refusal::AddressFixed), 2);
+    policy(&mut bench, 0, |p| p.trust = true);
+    bench.on(0, |vf, hal| vf.set_mac(hal, NEW)).unwrap();
+    assert_eq!(bench.card.pf_driver().unwrap().vf_mac(index(0)), Some(NEW));
+}
+
+#[test]
+fn addresses_that_are_none_or_anothers_are_refused() {
+    let mut bench = Bench::new(2);
+    for mac in [MacAddress::ZERO, MacAddress::BROADCAST, MacAddress([1, 0, 0x5e, 0, 0, 1])] {
+        assert_eq!(bench.on(0, |vf, hal| vf.set_mac(hal, mac)), REFUSED_MAC);
+    }
+    for mac in [vf_mac(1), PORT_MAC] {
+        assert_eq!(bench.on(0, |vf, hal| vf.set_mac(hal, mac)), REFUSED_MAC);
+    }
+    let counters = counters(&bench);
+    assert_eq!(counters.refused(Refusal::AddressInvalid), 3);
+    assert_eq!(counters.refused(Refusal::AddressInUse), 2);
+    assert_eq!(bench.vfs[0].mac(), vf_mac(0));
+}
+
+#[test]
+fn additional_addresses_come_from_a_shared_pool() {
+    let mut bench = Bench::new(2);
+    let mac = |n| MacAddress([2, 6, 6, 6, 6, n]);
+    // 24 entries: the port's, three kept back, two VFs'.
+    for n in 0..18 {
+        bench.on(0, |vf, hal| vf.add_mac(hal, mac(n))).unwrap();
+    }
+    bench.on(0, |vf, hal| vf.add_mac(hal, mac(3))).unwrap();
+    let refused = bench.on(1, |vf, hal| vf.add_mac(hal, mac(99)));
+    assert_eq!(refused, Err(VfError::Mailbox(MailboxError::Refused(0x2_0002))));
+    bench.on(0, |vf, hal| vf.clear_macs(hal)).unwrap();
+    bench.on(1, |vf, hal| vf.add_mac(hal, mac(3))).unwrap();
+    let frame = crate::support::frame(mac(3), vf_mac(0), 64, 1);
+    bench.send(0, &frame);
+    assert_eq!(bench.receive_all(1), [frame]);
+}
+
+#[test]
+fn unicast_promiscuity_is_refused() {
+    let mut bench = Bench::new(1);
+    let refused = bench.on(0, |vf, hal| vf.set_promiscuous(hal));
+    assert_eq!(refused, Err(VfError::Mailbox(MailboxError::Refused(0x3_0006))));
+    assert_eq!(bench.card.vf(0).read(VMBMEM), 0x6001_0006, "the multicast half was done");
+    assert_eq!(counters(&bench).refused(Refusal::UnicastPromiscuity), 1);
+}
+
+/// Sends a message as a driver would that knows no protocol; answers what is in the buffer afterwards.
+fn raw(card: &mut Backplane, words: &[u32]) -> u32 {
+    let mut hal = card.vf(0);
+    hal.write(V2PMAILBOX, 4);
+    for (word, i) in words.iter().zip(0..) {
+        hal.write(VMBMEM + 4 * i, *word);
+    }
+    hal.write(V2PMAILBOX, 1);
+    card.settle();
+    card.vf(0).read(V2PMAILBOX);
+    card.vf(0).read(VMBMEM)
+}
+
+#[test]
+fn an_unknown_message_is_refused_and_repeated() {
+    let mut bench = Bench::new(1);
+    assert_eq!(raw(&mut bench.card, &[0x0012_0077]), 0x6012_0077);
+    assert_eq!(raw(&mut bench.card, &[0x0001_0001]), 0x6001_0001, "VF_RESET has no info");
+    assert_eq!(raw(&mut bench.card, &[5, 9729]), 0x6000_0005);
+    let counters = counters(&bench);
+    assert_eq!(counters.refused(Refusal::Unknown), 2);
+    assert_eq!(counters.refused(Refusal::FrameLength), 1);
+}
+
+#[test]
+fn nothing_is_heard_before_vf_reset_and_refusals_are_rare() {
+    let mut card = Backplane::with_pf(1).unwrap();
+    assert_eq!(raw(&mut card, &[2, 3, 4]), 0x4000_0002, "NACK, and not clear to send");
+    for _ in 0..10 {
+        assert_eq!(raw(&mut card, &[0x33]), 0x33, "too soon for another refusal");
+    }
+    card.advance(core::time::Duration::from_millis(2_001));
+    assert_eq!(raw(&mut card, &[0x33]), 0x4000_0033);
+    let counters = *card.pf_driver().unwrap().counters(index(0));
+    assert_eq!((counters.refused(Refusal::NotReady), counters.unanswered), (12, 10));
+}
+
+#[test]
+fn an_acknowledgement_out_of_the_blue_is_refused() {
+    let mut card = Backplane::with_pf(1).unwrap();
+    card.vf(0).write(V2PMAILBOX, 2);
+    card.settle();
+    assert_eq!(card.vf(0).read(VMBMEM), 0x4000_0000);
+}
+
+#[test]
+fn a_vf_that_sits_on_the_mailbox_loses_its_request() {
+    let mut bench = Bench::new(2);
+    let mut hal = bench.card.vf(0);
+    hal.write(V2PMAILBOX, 4);
+    hal.write(VMBMEM, 1);
+    hal.write(V2PMAILBOX, 5);
+    bench.advance_us(100_000);
+    assert_eq!(counters(&bench).dropped, 1);
+    assert_eq!(bench.card.last_visit().deadline, None, "the PF does not come back for it");
+    bench.send(0, &between(0, 1, 64, 1));
+    assert_eq!(bench.receive_all(1).len(), 1);
+}
+
+#[test]
+fn a_reset_cancels_what_was_asked_before() {
+    let mut bench = Bench::new(1);
+    let mut hal = bench.card.vf(0);
+    hal.write(V2PMAILBOX, 4);
+    hal.write(VMBMEM, 0x1_0004);
+    hal.write(VMBMEM + 4, 9);
+    hal.write(V2PMAILBOX, 1);
+    hal.write(CTRL, 1 << 26);
+    bench.card.settle();
+    assert_eq!(bench.card.pf_driver().unwrap().vf_vlans(index(0)).collect::<Vec<_>>(), [0]);
+    assert!(!bench.card.pf_driver().unwrap().vf_is_active(index(0)));
+}

@@ -1,0 +1,105 @@
+//! Resets of every kind, in the middle of everything: what was asked for comes back, neighbours do not notice.
+
+use crate::support::{Bench, between, index};
+use driver::vf::{LinkCheck, TxOffload};
+use i82576::MacAddress;
+use pcie::{ConfigAccess, Function};
+
+fn flood(bench: &mut Bench, from: u8, to: u8, count: u8) {
+    for seed in 0..count {
+        let frame = between(from, to, 200, seed);
+        let _ = bench.on(from, |vf, hal| vf.transmit(hal, &frame, &TxOffload::default()));
+    }
+}
+
+#[test]
+fn a_hundred_resets_under_traffic() {
+    let mut bench = Bench::new(3);
+    for round in 0..100 {
+        flood(&mut bench, 0, 1, 20);
+        flood(&mut bench, 1, 0, 20);
+        bench.on(1, |vf, hal| vf.restart(hal)).unwrap();
+        bench.send(2, &between(2, 0, 100, round));
+        let got = bench.receive_all(0);
+        assert!(got.contains(&between(2, 0, 100, round)), "round {round}: a neighbour's frame is missing");
+        bench.send(0, &between(0, 1, 300, round));
+        let got = bench.receive_all(1);
+        assert_eq!(got.last(), Some(&between(0, 1, 300, round)), "round {round}");
+    }
+    let counters = *bench.card.pf_driver().unwrap().counters(index(1));
+    assert_eq!(counters.resets, 1 + 100, "the probe, and each restart");
+    for vf in 0..3 {
+        assert_eq!(bench.card.world().faults(Function::Vf(vf)), 0);
+    }
+}
+
+#[test]
+fn a_restart_keeps_what_was_asked_for() {
+    let mut bench = Bench::new(2);
+    let group = MacAddress([1, 0, 0x5e, 1, 2, 3]);
+    let mac = MacAddress([2, 7, 7, 7, 7, 7]);
+    bench.on(1, |vf, hal| {
+        vf.set_mac(hal, mac).unwrap();
+        vf.set_vlan(hal, 7, true).unwrap();
+        vf.set_multicast(hal, &[group]).unwrap();
+        vf.set_max_frame(hal, 4000).unwrap();
+        vf.restart(hal).unwrap();
+    });
+    bench.on(0, |vf, hal| vf.set_vlan(hal, 7, true)).unwrap();
+    let to_group = crate::support::frame(group, backplane::vf_mac(0), 64, 1);
+    let to_mac = crate::support::frame(mac, backplane::vf_mac(0), 64, 1);
+    bench.send(0, &to_group);
+    bench.send_with(0, &to_mac, &TxOffload { vlan: Some(7), ..TxOffload::default() });
+    assert_eq!(bench.receive_all(1), [to_group, to_mac]);
+    assert_eq!(bench.vfs[1].max_frame(), 4000);
+}
+
+#[test]
+fn a_function_level_reset_in_the_middle_of_traffic() {
+    let mut bench = Bench::new(2);
+    flood(&mut bench, 0, 1, 100);
+    bench.card.nic().reset_function(Function::Vf(0));
+    bench.advance_us(1_000);
+    let before = bench.receive_all(1).len();
+    bench.card.world().take_interrupts(Function::Vf(0));
+    bench.advance_us(100_000);
+    assert_eq!(bench.receive_all(1).len(), 0, "nothing leaves a reset function ({before} did before)");
+    assert_eq!(bench.card.world().take_interrupts(Function::Vf(0)), []);
+
+    bench.card.nic().config_write(Function::Vf(0), 4, 2, 4);
+    assert_eq!(bench.on(0, |vf, hal| vf.check_link(hal)), LinkCheck::ResetNeeded);
+    bench.on(0, |vf, hal| vf.restart(hal)).unwrap();
+    bench.send(0, &between(0, 1, 64, 1));
+    assert_eq!(bench.receive_all(1), [between(0, 1, 64, 1)]);
+}
+
+#[test]
+fn the_pf_resets_under_its_vfs_and_they_come_back() {
+    let mut bench = Bench::new(2);
+    flood(&mut bench, 0, 1, 10);
+    bench.card.with_pf_driver(|pf, hal| pf.reset(hal)).unwrap().unwrap();
+    bench.advance_us(100_000);
+    bench.receive_all(1);
+    for vf in [0, 1] {
+        let check = bench.on(vf, |driver, hal| driver.check_link(hal));
+        assert_eq!(check, LinkCheck::ResetNeeded);
+        bench.on(vf, |driver, hal| driver.restart(hal)).unwrap();
+    }
+    bench.send(0, &between(0, 1, 64, 1));
+    assert_eq!(bench.receive_all(1), [between(0, 1, 64, 1)]);
+}
+
+#[test]
+fn a_stopped_vf_is_silent() {
+    let mut bench = Bench::new(2);
+    bench.on(1, |vf, hal| vf.stop(hal));
+    bench.card.settle();
+    bench.card.world().take_interrupts(Function::Vf(1));
+    bench.send(0, &between(0, 1, 64, 1));
+    bench.advance_us(100_000);
+    assert_eq!(bench.receive_all(1).len(), 0);
+    assert_eq!(bench.card.world().take_interrupts(Function::Vf(1)), []);
+    bench.on(1, |vf, hal| vf.restart(hal)).unwrap();
+    bench.send(0, &between(0, 1, 64, 2));
+    assert_eq!(bench.receive_all(1), [between(0, 1, 64, 2)]);
+}

@@ -1,0 +1,93 @@
+//! A card with some VFs up and running, and the frames that travel between them.
+
+use backplane::{Backplane, vf_mac};
+use core::time::Duration;
+use driver::vf::{Config, LinkCheck, Received, TxOffload, Vf};
+use i82576::{MacAddress, VfIndex};
+
+/// A card, its PF driver and started VFs.
+pub(crate) struct Bench {
+    pub(crate) card: Backplane,
+    pub(crate) vfs: Vec<Vf>,
+}
+
+pub(crate) fn index(vf: u8) -> VfIndex {
+    VfIndex::new(vf).unwrap()
+}
+
+impl Bench {
+    /// `count` VFs, started, with the link up.
+    pub(crate) fn new(count: u8) -> Self {
+        Self::with_config(count, &Config::default())
+    }
+
+    pub(crate) fn with_config(count: u8, config: &Config) -> Self {
+        let mut bench = Self::unstarted(count, config);
+        for vf in 0..count {
+            bench.start(vf);
+        }
+        bench
+    }
+
+    /// `count` VFs, probed.
+    pub(crate) fn unstarted(count: u8, config: &Config) -> Self {
+        let mut card = Backplane::with_pf(count).unwrap();
+        let probe = |vf| Vf::probe(&mut card.vf(vf), &Config { seed: u64::from(vf), ..*config }).unwrap();
+        let vfs = (0..count).map(probe).collect();
+        Self { card, vfs }
+    }
+
+    pub(crate) fn start(&mut self, vf: u8) {
+        self.on(vf, |driver, hal| driver.start(hal)).unwrap();
+        let check = self.on(vf, |driver, hal| driver.check_link(hal));
+        assert!(matches!(check, LinkCheck::Up(_)), "vf{vf}: {check:?}");
+    }
+
+    /// Lets VF `vf`'s driver do something.
+    pub(crate) fn on<R>(&mut self, vf: u8, act: impl FnOnce(&mut Vf, &mut backplane::VfHal<'_>) -> R) -> R {
+        act(&mut self.vfs[usize::from(vf)], &mut self.card.vf(vf))
+    }
+
+    /// Sends a frame and lets the card do everything that is due.
+    pub(crate) fn send(&mut self, vf: u8, frame: &[u8]) {
+        self.send_with(vf, frame, &TxOffload::default());
+    }
+
+    pub(crate) fn send_with(&mut self, vf: u8, frame: &[u8], offload: &TxOffload) {
+        self.on(vf, |driver, hal| {
+            driver.transmit(hal, frame, offload).unwrap();
+            driver.flush(hal);
+        });
+        self.card.settle();
+        self.on(vf, |driver, hal| driver.clean(hal));
+    }
+
+    /// The next frame that VF `vf` has received.
+    pub(crate) fn receive(&mut self, vf: u8) -> Option<(Vec<u8>, Received)> {
+        let mut buffer = vec![0; 10_000];
+        let received = self.on(vf, |driver, hal| driver.receive(hal, &mut buffer)).unwrap()?;
+        buffer.truncate(received.length);
+        Some((buffer, received))
+    }
+
+    /// Every frame that VF `vf` has received.
+    pub(crate) fn receive_all(&mut self, vf: u8) -> Vec<Vec<u8>> {
+        std::iter::from_fn(|| self.receive(vf)).map(|(frame, _)| frame).collect()
+    }
+
+    pub(crate) fn advance_us(&mut self, micros: u64) {
+        self.card.advance(Duration::from_micros(micros));
+    }
+}
+
+/// A frame of `length` bytes that nobody parses, with a body that depends on `seed`.
+pub(crate) fn frame(to: MacAddress, from: MacAddress, length: usize, seed: u8) -> Vec<u8> {
+    let mut frame = [&to.0[..], &from.0[..], &[0x88, 0xb5]].concat();
+    frame.extend((frame.len()..length).map(|i| (i as u8).wrapping_mul(7).wrapping_add(seed)));
+    frame
+}
+
+/// A frame from one VF to another.
+pub(crate) fn between(from: u8, to: u8, length: usize, seed: u8) -> Vec<u8> {
+    frame(vf_mac(to), vf_mac(from), length, seed)
+}

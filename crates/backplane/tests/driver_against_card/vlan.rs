@@ -1,0 +1,92 @@
+//! VLANs: tags that guests join and send themselves, and those that the administrator puts them on.
+
+use crate::support::{Bench, between, frame, index};
+use backplane::vf_mac;
+use driver::pf::{PortVlan, Refusal};
+use driver::vf::{MailboxError, TxOffload, VfError};
+use i82576::MacAddress;
+
+const TAG_7: TxOffload = TxOffload { ip_checksum: false, l4_checksum: false, tso: None, vlan: Some(0x6007) };
+
+fn tagged(frame: &[u8], tag: u16) -> Vec<u8> {
+    [&frame[..12], &[0x81, 0], &tag.to_be_bytes(), &frame[12..]].concat()
+}
+
+#[test]
+fn tagged_frames_reach_members_only_and_arrive_stripped() {
+    let mut bench = Bench::new(3);
+    bench.on(0, |vf, hal| vf.set_vlan(hal, 7, true)).unwrap();
+    bench.on(1, |vf, hal| vf.set_vlan(hal, 7, true)).unwrap();
+    let plain = between(0, 1, 100, 1);
+    bench.send_with(0, &plain, &TAG_7);
+    let (got, received) = bench.receive(1).unwrap();
+    assert_eq!((got, received.vlan), (plain, Some(0x6007)));
+
+    let broadcast = frame(MacAddress::BROADCAST, vf_mac(0), 100, 2);
+    bench.send_with(0, &broadcast, &TAG_7);
+    assert_eq!(bench.receive_all(1), [broadcast.clone()]);
+    assert_eq!(bench.receive_all(2).len(), 0);
+    assert_eq!(bench.card.world().take_frames(), [tagged(&broadcast, 0x6007)]);
+}
+
+#[test]
+fn leaving_a_vlan_ends_it() {
+    let mut bench = Bench::new(2);
+    for vf in [0, 1] {
+        bench.on(vf, |driver, hal| driver.set_vlan(hal, 7, true)).unwrap();
+    }
+    bench.on(1, |vf, hal| vf.set_vlan(hal, 7, false)).unwrap();
+    bench.send_with(0, &between(0, 1, 100, 1), &TAG_7);
+    assert_eq!(bench.receive_all(1).len(), 0);
+    assert_eq!(bench.card.pf_driver().unwrap().vf_vlans(index(1)).collect::<Vec<_>>(), [0]);
+}
+
+#[test]
+fn sending_on_a_foreign_vlan_is_spoofing() {
+    let mut bench = Bench::new(2);
+    bench.on(1, |vf, hal| vf.set_vlan(hal, 7, true)).unwrap();
+    bench.send_with(0, &between(0, 1, 100, 1), &TAG_7);
+    assert_eq!(bench.receive_all(1).len(), 0);
+    assert_eq!(bench.card.last_visit().spoofed, 0b01);
+}
+
+#[test]
+fn vlan_0_is_granted_and_stays() {
+    let mut bench = Bench::new(2);
+    bench.on(1, |vf, hal| vf.set_vlan(hal, 0, true)).unwrap();
+    bench.on(1, |vf, hal| vf.set_vlan(hal, 0, false)).unwrap();
+    bench.send(0, &between(0, 1, 100, 1));
+    assert_eq!(bench.receive_all(1).len(), 1);
+}
+
+#[test]
+fn vlans_run_out_after_31_and_come_back() {
+    let mut bench = Bench::new(1);
+    for vlan in 1..32 {
+        bench.on(0, |vf, hal| vf.set_vlan(hal, vlan, true)).unwrap();
+    }
+    let refused = bench.on(0, |vf, hal| vf.set_vlan(hal, 99, true));
+    assert_eq!(refused, Err(VfError::Mailbox(MailboxError::Refused(0x1_0004))));
+    assert_eq!(bench.card.pf_driver().unwrap().counters(index(0)).refused(Refusal::NoVlanFilter), 1);
+    bench.on(0, |vf, hal| vf.set_vlan(hal, 3, false)).unwrap();
+    bench.on(0, |vf, hal| vf.set_vlan(hal, 99, true)).unwrap();
+}
+
+#[test]
+fn a_port_vlan_is_invisible_to_the_guest_and_tags_the_wire() {
+    let mut bench = Bench::new(3);
+    for vf in [0, 1] {
+        let vlan = Some(PortVlan { id: 42, qos: 5 });
+        let policy = driver::pf::VfPolicy { vlan, ..*bench.card.pf_driver().unwrap().policy(index(vf)) };
+        bench.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(vf), policy)).unwrap().unwrap();
+    }
+    let broadcast = frame(MacAddress::BROADCAST, vf_mac(0), 100, 2);
+    bench.send(0, &broadcast);
+    assert_eq!(bench.receive_all(1), [broadcast.clone()]);
+    assert_eq!(bench.receive_all(2).len(), 0);
+    assert_eq!(bench.card.world().take_frames(), [tagged(&broadcast, 5 << 13 | 42)]);
+
+    let refused = bench.on(0, |vf, hal| vf.set_vlan(hal, 7, true));
+    assert_eq!(refused, Err(VfError::Mailbox(MailboxError::Refused(0x1_0004))));
+    assert_eq!(bench.card.pf_driver().unwrap().counters(index(0)).refused(Refusal::VlanFixed), 1);
+}
