@@ -185,7 +185,7 @@ const QUEUES: &[Register] = &[
     Register::one("QDE", r::QDE, Rw(0xffff)),
     Register::one("SWPBS", 0x3004, Rw(ALL)).reset(0x14),
     Register::one("TXPBS", 0x3404, Rw(ALL)).reset(0x28).sticky(),
-    Register::one("DTXTCPFLGL", r::DTXTCPFLGL, Rw(0x0fff_0fff)).reset(0x0ff6_0ff6),
+    Register::one("DTXTCPFLGL", r::DTXTCPFLGL, Rw(0x0fff_0fff)).reset(0x0f76_0ff6),
     Register::one("DTXTCPFLGH", r::DTXTCPFLGH, Rw(0x0fff)).reset(0x0f7f),
     rx("RDBAL", r::rx::RDBAL, Rw(RING_BASE)),
     rx("RDBAH", r::rx::RDBAH, Rw(ALL)),

@@ -59,6 +59,7 @@ pub struct Nic {
     pub(crate) tables: Tables,
     pub(crate) rss: Rss,
     pub(crate) tables_stale: bool,
+    pub(crate) rss_stale: bool,
     pub(crate) interrupts: Interrupts,
     pub(crate) throttle: Throttle,
     pub(crate) owners: Owners,
@@ -88,6 +89,7 @@ impl Nic {
             spaces: Spaces::new(config.mac),
             rss: Rss::load(&file),
             tables_stale: true,
+            rss_stale: true,
             interrupts: Interrupts::default(),
             throttle: Throttle::new(),
             owners: Owners { vfs: 0, masters: 0 },
@@ -110,6 +112,8 @@ impl Nic {
     pub fn poll<B: Bus, W: Wire>(&mut self, now: Time, budget: Budget, bus: &mut B, wire: &mut W) -> Poll {
         if core::mem::take(&mut self.tables_stale) {
             self.tables = Tables::load(&self.file);
+        }
+        if core::mem::take(&mut self.rss_stale) {
             self.rss = Rss::load(&self.file);
         }
         let from_wire = self.receive_from_wire(budget, bus, wire);
@@ -231,6 +235,18 @@ impl Nic {
         let bit = master_bit(function);
         self.owners.masters = if on { self.owners.masters | bit } else { self.owners.masters & !bit };
         self.tx_ready = u16::MAX;
+    }
+
+    /// Whether a function may use the bus.
+    #[must_use]
+    pub fn is_bus_master(&self, function: Function) -> bool {
+        self.owners.may_master(function)
+    }
+
+    /// Whether the port has a link.
+    #[must_use]
+    pub fn link(&self) -> bool {
+        self.link
     }
 
     /// The link of the port.

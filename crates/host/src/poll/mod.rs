@@ -12,6 +12,7 @@ mod waker;
 
 use std::fmt;
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -80,7 +81,7 @@ impl From<epoll::Event> for Ready {
 /// A set of descriptors to wait for, level-triggered: what is not dealt with is reported again.
 pub struct Poller {
     epoll: OwnedFd,
-    events: Vec<epoll::Event>,
+    ready: Vec<Ready>,
 }
 
 impl Poller {
@@ -89,7 +90,7 @@ impl Poller {
     /// # Errors
     /// The process is out of descriptors.
     pub fn new() -> io::Result<Self> {
-        Ok(Self { epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?, events: Vec::with_capacity(BATCH) })
+        Ok(Self { epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?, ready: Vec::with_capacity(BATCH) })
     }
 
     /// Adds a descriptor, to be reported as `token`. Remove it before it is closed: a copy held by another
@@ -123,14 +124,15 @@ impl Poller {
     /// # Errors
     /// `Unsupported` on an older kernel.
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<impl Iterator<Item = Ready> + '_> {
-        self.events.clear();
+        self.ready.clear();
         let timeout = timeout.map(timespec);
-        let spare = rustix::buffer::spare_capacity(&mut self.events);
-        match epoll::wait(&self.epoll, spare, timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => {}
+        let mut events = [const { MaybeUninit::uninit() }; BATCH];
+        match epoll::wait(&self.epoll, &mut events, timeout.as_ref()) {
+            Ok((events, _)) => self.ready.extend(events.iter().map(|event| Ready::from(*event))),
+            Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        Ok(self.events.iter().map(|event| Ready::from(*event)))
+        Ok(self.ready.iter().copied())
     }
 }
 

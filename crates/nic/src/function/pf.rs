@@ -127,7 +127,8 @@ impl Nic {
         if let Some(vector) = throttle_of(offset) {
             self.throttle.written(vector, value, now);
         }
-        self.tables_stale |= Tables::affected_by(offset) || Rss::affected_by(offset);
+        self.tables_stale |= Tables::affected_by(offset);
+        self.rss_stale |= Rss::affected_by(offset);
         self.queue_written(offset);
     }
 }

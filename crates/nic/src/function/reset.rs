@@ -29,7 +29,7 @@ impl Nic {
         self.file.reset(false);
         self.load_address();
         self.restart_queues();
-        self.tables_stale = true;
+        (self.tables_stale, self.rss_stale) = (true, true);
     }
 
     /// VFLR, VTCTRL.RST or the VF's own CTRL.RST. The facts that a next owner could inherit, such as buffer

@@ -1,0 +1,65 @@
+//! The configuration file as it is written: every key, and nothing that is not a key.
+
+use serde::Deserialize;
+use std::path::PathBuf;
+
+/// The whole file.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    /// Where sockets are made that are given no path of their own.
+    pub runtime_dir: Option<PathBuf>,
+    /// The ports. A file without any asks for one with everything at its default.
+    #[serde(default)]
+    pub port: Vec<Port>,
+}
+
+/// One port: a physical function, its virtual functions and an uplink.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Port {
+    /// How commands name the port. Default: pf0, pf1, ... in the order of the file.
+    pub name: Option<String>,
+    /// The port's own Ethernet address. Default: derived from the machine and the name.
+    pub mac: Option<String>,
+    /// What carries frames beyond the card. Default: nothing.
+    #[serde(default)]
+    pub uplink: Uplink,
+    /// How many VFs there are, 1 to 8. Default: 7.
+    pub vfs: Option<u8>,
+    /// VFs that differ from the default.
+    #[serde(default)]
+    pub vf: Vec<Vf>,
+}
+
+/// What carries frames beyond the card.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Uplink {
+    /// Nothing: VFs reach each other and nobody else.
+    #[default]
+    None,
+    /// The tap device of this name: attached to if it exists, else created.
+    Tap(String),
+}
+
+/// One virtual function.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Vf {
+    /// Which one, from 0.
+    pub index: u8,
+    /// Its Ethernet address, which the guest may then not change. Default: derived from the machine and the
+    /// name, and the guest may choose another.
+    pub mac: Option<String>,
+    /// Port VLAN: what the guest sends is tagged so, and it receives only this VLAN, untagged. 1 to 4094.
+    pub vlan: Option<u16>,
+    /// Priority of the port VLAN, 0 to 7.
+    pub qos: Option<u8>,
+    /// Drop what carries another source address or VLAN than the VF's. Default: true.
+    pub spoof_check: Option<bool>,
+    /// Let the guest change an address that the administrator has set. Default: false.
+    pub trust: Option<bool>,
+    /// Path of the vfio-user socket. Default: NAME.sock in the runtime directory, such as pf0vf3.sock.
+    pub socket: Option<PathBuf>,
+}

@@ -1,0 +1,257 @@
+//! What the host is to be: the configuration file, checked as a whole before anything is made.
+//!
+//! Left out: whether names and paths can be had; that shows when they are opened.
+
+pub mod file;
+#[cfg(test)]
+mod tests;
+
+use file::{File, Port, Uplink, Vf};
+use i82576::{MacAddress, VfIndex, ids};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// A configuration that makes sense.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Where the control socket is.
+    pub runtime_dir: PathBuf,
+    /// The ports.
+    pub ports: Vec<PortConfig>,
+}
+
+/// A port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortConfig {
+    /// Its name.
+    pub name: String,
+    /// Its own address.
+    pub mac: MacAddress,
+    /// What carries frames beyond the card.
+    pub uplink: Uplink,
+    /// Its VFs, by index.
+    pub vfs: Vec<VfConfig>,
+}
+
+/// A VF.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VfConfig {
+    /// Its name: the port's with "vf" and the index.
+    pub name: String,
+    /// Which one.
+    pub index: VfIndex,
+    /// Its address.
+    pub mac: MacAddress,
+    /// The address was set by the administrator: the guest may not change it.
+    pub admin_mac: bool,
+    /// Port VLAN and priority.
+    pub vlan: Option<(u16, u8)>,
+    /// Anti-spoofing.
+    pub spoof_check: bool,
+    /// The guest may change an administrator's address.
+    pub trust: bool,
+    /// The vfio-user socket.
+    pub socket: PathBuf,
+}
+
+/// Why a configuration is refused. Nothing has been changed then.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    /// The file could not be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not what a configuration looks like; the message names place and key.
+    #[error("{path}: {message}")]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// What and where.
+        message: String,
+    },
+    /// A value makes no sense.
+    #[error("{key}: {problem}")]
+    Value {
+        /// The key, with the port and VF it stands in.
+        key: String,
+        /// What is wrong, and what would be right.
+        problem: String,
+    },
+}
+
+fn value(key: impl Into<String>, problem: impl Into<String>) -> ConfigError {
+    ConfigError::Value { key: key.into(), problem: problem.into() }
+}
+
+/// VFs of a port that says nothing.
+const DEFAULT_VFS: u8 = 7;
+/// Longest name: with "vf7.sock" it still fits anywhere.
+const MAX_NAME: usize = 32;
+
+impl Config {
+    /// Reads and checks a file; without one, one port with all defaults.
+    ///
+    /// # Errors
+    /// [`ConfigError`], naming the key and the remedy.
+    pub fn load(path: Option<&Path>, default_runtime_dir: &Path) -> Result<Self, ConfigError> {
+        let file = match path {
+            None => File::default(),
+            Some(path) => {
+                let text = std::fs::read_to_string(path)
+                    .map_err(|source| ConfigError::Read { path: path.into(), source })?;
+                Self::parse(&text).map_err(|message| ConfigError::Syntax { path: path.into(), message })?
+            }
+        };
+        Self::check(file, default_runtime_dir)
+    }
+
+    /// Parses the text of a file.
+    ///
+    /// # Errors
+    /// What the parser says: line, column, and the key.
+    pub fn parse(text: &str) -> Result<File, String> {
+        toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())
+    }
+
+    /// Checks what was written and fills in what was not.
+    ///
+    /// # Errors
+    /// [`ConfigError::Value`].
+    pub fn check(mut file: File, default_runtime_dir: &Path) -> Result<Self, ConfigError> {
+        if file.port.is_empty() {
+            file.port.push(Port::default());
+        }
+        let runtime_dir = file.runtime_dir.unwrap_or_else(|| default_runtime_dir.to_owned());
+        let mut unique = Unique::default();
+        let mut ports = Vec::new();
+        for (number, port) in file.port.into_iter().enumerate() {
+            ports.push(check_port(number, port, &runtime_dir, &mut unique)?);
+        }
+        Ok(Self { runtime_dir, ports })
+    }
+
+    /// The control socket.
+    #[must_use]
+    pub fn control_socket(&self) -> PathBuf {
+        self.runtime_dir.join("control.sock")
+    }
+}
+
+/// Values that may be given once only, with the key that gave them.
+#[derive(Default)]
+struct Unique(HashMap<String, String>);
+
+impl Unique {
+    fn claim(&mut self, kind: &str, what: &str, key: &str) -> Result<(), ConfigError> {
+        match self.0.insert(format!("{kind} {what}"), key.to_owned()) {
+            Some(other) => Err(value(key, format!("{kind} {what} is also given to {other}; choose another"))),
+            None => Ok(()),
+        }
+    }
+}
+
+fn check_port(
+    number: usize,
+    port: Port,
+    runtime_dir: &Path,
+    unique: &mut Unique,
+) -> Result<PortConfig, ConfigError> {
+    let name = port.name.unwrap_or_else(|| format!("pf{number}"));
+    let well_formed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(well_formed) {
+        return Err(value("port.name", format!("{name:?} is not 1 to {MAX_NAME} letters, digits, - or _")));
+    }
+    unique.claim("name", &name, "port.name")?;
+    let count = port.vfs.unwrap_or(DEFAULT_VFS);
+    if !(1..=ids::MAX_VFS as u8).contains(&count) {
+        return Err(value(format!("{name}.vfs"), format!("{count} is not 1 to {}", ids::MAX_VFS)));
+    }
+    if let Uplink::Tap(tap) = &port.uplink {
+        unique.claim("tap", tap, &format!("{name}.uplink"))?;
+    }
+    let mac = address(port.mac.as_deref(), &format!("{name}.mac"), &name)?;
+    unique.claim("address", &mac.to_string(), &format!("{name}.mac"))?;
+    let mut given: Vec<Option<Vf>> = vec![None; usize::from(count)];
+    for vf in port.vf {
+        let key = format!("{name}.vf.index");
+        let index = vf.index;
+        let place = given
+            .get_mut(usize::from(index))
+            .ok_or_else(|| value(&key, format!("{index} is beyond the port's {count} VFs; raise vfs")))?;
+        if place.replace(vf).is_some() {
+            return Err(value(key, format!("{index} is given twice")));
+        }
+    }
+    let vfs = VfIndex::all().zip(given).map(|(index, vf)| check_vf(&name, index, vf, runtime_dir, unique));
+    let vfs = vfs.collect::<Result<_, _>>()?;
+    Ok(PortConfig { name, mac, uplink: port.uplink, vfs })
+}
+
+fn check_vf(
+    port: &str,
+    index: VfIndex,
+    vf: Option<Vf>,
+    runtime_dir: &Path,
+    unique: &mut Unique,
+) -> Result<VfConfig, ConfigError> {
+    let name = format!("{port}{index}");
+    let vf = vf.unwrap_or_default();
+    let mac = address(vf.mac.as_deref(), &format!("{name}.mac"), &name)?;
+    unique.claim("address", &mac.to_string(), &format!("{name}.mac"))?;
+    let qos = vf.qos.unwrap_or(0);
+    if qos > 7 {
+        return Err(value(format!("{name}.qos"), format!("{qos} is not 0 to 7")));
+    }
+    let vlan = match vf.vlan {
+        Some(id) if !(1..=4094).contains(&id) => {
+            return Err(value(
+                format!("{name}.vlan"),
+                format!("{id} is not 1 to 4094; leave it out for none"),
+            ));
+        }
+        None if vf.qos.is_some() => {
+            return Err(value(format!("{name}.qos"), "needs a vlan beside it"));
+        }
+        id => id.map(|id| (id, qos)),
+    };
+    let socket = vf.socket.unwrap_or_else(|| runtime_dir.join(format!("{name}.sock")));
+    unique.claim("socket", &socket.display().to_string(), &format!("{name}.socket"))?;
+    Ok(VfConfig {
+        index,
+        mac,
+        admin_mac: vf.mac.is_some(),
+        vlan,
+        spoof_check: vf.spoof_check.unwrap_or(true),
+        trust: vf.trust.unwrap_or(false),
+        socket,
+        name,
+    })
+}
+
+/// The address that is written, or one derived from the machine and the owner's name.
+fn address(text: Option<&str>, key: &str, owner: &str) -> Result<MacAddress, ConfigError> {
+    let Some(text) = text else { return Ok(derived_address(owner)) };
+    let mac: MacAddress = text.parse().map_err(|error| value(key, format!("{text:?}: {error}")))?;
+    if mac.is_valid_unicast() {
+        Ok(mac)
+    } else {
+        Err(value(
+            key,
+            format!("{mac} is no station's own address: the first byte must be even, and not all zero"),
+        ))
+    }
+}
+
+/// A locally administered address that stays the same on this machine and differs from other machines'.
+fn derived_address(owner: &str) -> MacAddress {
+    let machine = std::fs::read("/etc/machine-id").unwrap_or_default();
+    let fnv1a = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    let hash = machine.iter().chain(owner.as_bytes()).fold(0xcbf2_9ce4_8422_2325, fnv1a);
+    let [a, b, c, d, e, ..] = hash.to_le_bytes();
+    MacAddress([0x02, a, b, c, d, e])
+}

@@ -1,0 +1,81 @@
+//! What a configuration may say, and how it is told that it may not.
+
+use super::file::Uplink;
+use super::{Config, ConfigError};
+use std::path::Path;
+
+fn check(text: &str) -> Result<Config, ConfigError> {
+    let file = Config::parse(text).expect("parses");
+    Config::check(file, Path::new("/run/softiov"))
+}
+
+fn refused(text: &str) -> String {
+    check(text).expect_err("is refused").to_string()
+}
+
+#[test]
+fn without_a_file_there_is_one_port_with_seven_vfs_and_no_uplink() {
+    let config = check("").unwrap();
+    let [port] = &config.ports[..] else { panic!("{config:?}") };
+    assert_eq!((port.name.as_str(), port.vfs.len(), &port.uplink), ("pf0", 7, &Uplink::None));
+    assert_eq!(port.vfs[3].socket, Path::new("/run/softiov/pf0vf3.sock"));
+    assert!(port.vfs[3].mac.is_valid_unicast() && !port.vfs[3].admin_mac && port.vfs[3].spoof_check);
+}
+
+#[test]
+fn derived_addresses_are_stable_and_differ() {
+    let (one, two) = (check("").unwrap(), check("").unwrap());
+    assert_eq!(one, two);
+    assert_ne!(one.ports[0].vfs[0].mac, one.ports[0].vfs[1].mac);
+}
+
+#[test]
+fn everything_can_be_said() {
+    let config = check(
+        r#"
+        runtime_dir = "/tmp/x"
+        [[port]]
+        name = "left"
+        mac = "02:00:00:00:01:00"
+        uplink = { tap = "softiov0" }
+        vfs = 2
+        [[port.vf]]
+        index = 1
+        mac = "02:00:00:00:01:02"
+        vlan = 100
+        qos = 3
+        spoof_check = false
+        trust = true
+        socket = "/tmp/one.sock"
+        "#,
+    )
+    .unwrap();
+    let vf = &config.ports[0].vfs[1];
+    assert_eq!((vf.name.as_str(), vf.vlan, vf.admin_mac, vf.trust), ("leftvf1", Some((100, 3)), true, true));
+    assert_eq!(config.ports[0].uplink, Uplink::Tap("softiov0".into()));
+    assert_eq!(config.control_socket(), Path::new("/tmp/x/control.sock"));
+}
+
+#[test]
+fn unknown_keys_are_refused_by_name() {
+    let message = Config::parse("[[port]]\nuplnk = \"none\"").unwrap_err();
+    assert!(message.contains("uplnk") && message.contains("line 2"), "{message}");
+}
+
+#[test]
+fn a_refusal_names_the_key_and_the_remedy() {
+    for (text, parts) in [
+        ("[[port]]\nvfs = 9", ["pf0.vfs", "1 to 8"]),
+        ("[[port]]\nvfs = 2\n[[port.vf]]\nindex = 2", ["pf0.vf.index", "raise vfs"]),
+        ("[[port]]\n[[port.vf]]\nindex = 1\n[[port.vf]]\nindex = 1", ["pf0.vf.index", "twice"]),
+        ("[[port]]\n[[port.vf]]\nindex = 0\nvlan = 4095", ["pf0vf0.vlan", "1 to 4094"]),
+        ("[[port]]\n[[port.vf]]\nindex = 0\nqos = 1", ["pf0vf0.qos", "vlan"]),
+        ("[[port]]\nmac = \"01:00:5e:00:00:01\"", ["pf0.mac", "even"]),
+        ("[[port]]\nmac = \"nonsense\"", ["pf0.mac", "02:00:00:00:00:01"]),
+        ("[[port]]\nname = \"a/b\"", ["port.name", "letters"]),
+        ("[[port]]\nname = \"a\"\n[[port]]\nname = \"a\"", ["port.name", "choose another"]),
+    ] {
+        let message = refused(text);
+        assert!(parts.iter().all(|part| message.contains(part)), "{text}\n{message}");
+    }
+}

@@ -1,0 +1,96 @@
+//! The control socket's protocol: JSON-RPC 2.0, one request and one response, each a line. Left out: batches
+//! and notifications.
+
+use super::status::{LinkState, PortStatus, VfStatus};
+use serde::{Deserialize, Serialize};
+
+/// The longest line either side accepts, bytes.
+pub const MAX_LINE: u64 = 1 << 20;
+
+/// What can be asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "method", content = "params")]
+pub enum Request {
+    /// Every port with its VFs.
+    #[serde(rename = "port.list")]
+    PortList,
+    /// One VF by name.
+    #[serde(rename = "vf.show")]
+    VfShow {
+        /// The VF, such as pf0vf3.
+        vf: String,
+    },
+    /// Changes a VF.
+    #[serde(rename = "vf.set")]
+    VfSet {
+        /// The VF, such as pf0vf3.
+        vf: String,
+        /// Its link.
+        state: LinkState,
+    },
+}
+
+/// A request as it is sent.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Call {
+    /// "2.0".
+    pub jsonrpc: String,
+    /// Repeated in the answer.
+    pub id: u64,
+    /// What is asked.
+    #[serde(flatten)]
+    pub request: Request,
+}
+
+/// What is answered to a request that was served.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Answer {
+    /// To port.list.
+    Ports(Vec<PortStatus>),
+    /// To vf.show and vf.set.
+    Vf(Box<VfStatus>),
+}
+
+/// A request that was not served.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// JSON-RPC's number.
+    pub code: i32,
+    /// What is wrong, and the remedy.
+    pub message: String,
+}
+
+/// JSON-RPC: the request is not understood.
+pub const INVALID_REQUEST: i32 = -32600;
+/// The named VF does not exist.
+pub const NO_SUCH_VF: i32 = 1;
+/// The host is ending, or too busy to answer.
+pub const UNAVAILABLE: i32 = 2;
+
+/// A response as it is sent.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Response {
+    /// "2.0".
+    pub jsonrpc: String,
+    /// The request's.
+    pub id: u64,
+    /// Served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<Answer>,
+    /// Not served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<Failure>,
+}
+
+impl Response {
+    /// The response to request `id`.
+    #[must_use]
+    pub fn new(id: u64, outcome: Result<Answer, Failure>) -> Self {
+        let (result, error) = match outcome {
+            Ok(answer) => (Some(answer), None),
+            Err(failure) => (None, Some(failure)),
+        };
+        Self { jsonrpc: "2.0".into(), id, result, error }
+    }
+}

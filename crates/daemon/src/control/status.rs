@@ -1,0 +1,133 @@
+//! What the host tells about itself: the shapes that `softiov vf list` and `vf show` print, and that `--json`
+//! gives as they are.
+
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// A port.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortStatus {
+    /// Its name.
+    pub name: String,
+    /// Its own address.
+    pub mac: String,
+    /// "none", or "tap:NAME".
+    pub uplink: String,
+    /// Its link is up.
+    pub link: bool,
+    /// Its VFs.
+    pub vfs: Vec<VfStatus>,
+}
+
+/// A VF.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VfStatus {
+    /// Its name.
+    pub name: String,
+    /// Which VF of its port.
+    pub index: u8,
+    /// Its routing id, as a PCI address.
+    pub rid: String,
+    /// The address it uses now.
+    pub mac: String,
+    /// The port VLAN, if there is one.
+    pub vlan: Option<u16>,
+    /// Priority of the port VLAN.
+    pub qos: u8,
+    /// VLANs it is a member of; 0 stands for untagged.
+    pub vlans: Vec<u16>,
+    /// Anti-spoofing is on.
+    pub spoof_check: bool,
+    /// It may change an address that the administrator has set.
+    pub trust: bool,
+    /// The administrator's wish for the link.
+    pub link_state: LinkState,
+    /// What the guest sees: the link is up.
+    pub link: bool,
+    /// A driver runs it.
+    pub active: bool,
+    /// The vfio-user socket.
+    pub socket: PathBuf,
+    /// The VMM at the other end of it.
+    pub peer: Option<Peer>,
+    /// What keeps this VF from working, and the remedy.
+    pub hint: Option<String>,
+    /// Frames received by the guest.
+    pub rx: Traffic,
+    /// Frames sent by the guest.
+    pub tx: Traffic,
+    /// Frames lost, by reason.
+    pub drops: Drops,
+    /// What the VMM was asked to do.
+    pub interventions: Interventions,
+}
+
+/// The administrator's wish for a VF's link, in iproute2's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LinkState {
+    /// As the port's.
+    Auto,
+    /// Down.
+    Disable,
+}
+
+/// A connected VMM.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Peer {
+    /// Process id.
+    pub pid: i32,
+    /// User id.
+    pub uid: u32,
+    /// Windows of guest memory it has announced.
+    pub windows: usize,
+    /// Of these, the ones the card can reach.
+    pub shareable: usize,
+    /// Bytes of these.
+    pub shareable_bytes: u64,
+}
+
+/// One direction's frames.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Frames.
+    pub packets: u64,
+    /// Bytes, frame check sequence excluded.
+    pub bytes: u64,
+    /// Of the frames, multicast ones; received frames only.
+    pub multicast: u64,
+    /// Of the frames, broadcast ones; received frames only.
+    pub broadcast: u64,
+    /// Frames lost.
+    pub dropped: u64,
+}
+
+/// Frames lost, by reason.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drops {
+    /// The guest had posted too few receive descriptors.
+    pub rx_no_descriptors: u64,
+    /// The guest's receive queue was not set up.
+    pub rx_disabled: u64,
+    /// Transmit requests that made no sense.
+    pub tx_invalid: u64,
+    /// Spoofed, foreign VLAN, or link control.
+    pub tx_blocked: u64,
+    /// Nobody was there to take the frame.
+    pub tx_unclaimed: u64,
+    /// Memory the VMM has not shared.
+    pub dma_faults: u64,
+}
+
+/// What passed between card and VMM for this VF since the host started: the cost that SR-IOV is about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interventions {
+    /// Register reads: the guest waits for each.
+    pub reads: u64,
+    /// Register writes that the guest does not wait for.
+    pub posted_writes: u64,
+    /// Register writes that the guest waits for.
+    pub synchronous_writes: u64,
+    /// Interrupts.
+    pub interrupts: u64,
+}

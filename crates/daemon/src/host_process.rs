@@ -1,0 +1,210 @@
+//! The running host: its threads, and how it ends.
+
+use crate::config::Config;
+use crate::control::protocol::{Answer, Failure, NO_SUCH_VF, Request, UNAVAILABLE};
+use crate::control::server;
+use crate::control::status::{LinkState, PortStatus};
+use crate::port::{Command, Handle, Port, PortError};
+use host::poll::{Interest, Poller, Waker};
+use host::socket::{BindError, Listener};
+use i82576::VfIndex;
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use thiserror::Error;
+
+/// Why the host cannot start. Nothing is left behind.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// The folder for sockets cannot be made.
+    #[error("cannot make {path}: {source}; set runtime_dir to a folder you may write to")]
+    RuntimeDir {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The control socket cannot be made.
+    #[error("control socket: {0}")]
+    Control(#[from] BindError),
+    /// A port cannot be started.
+    #[error("{name}: {source}")]
+    Port {
+        /// The port.
+        name: String,
+        /// Why.
+        source: PortError,
+    },
+    /// epoll, eventfd or a thread.
+    #[error("cannot start: {0}")]
+    System(#[from] std::io::Error),
+}
+
+/// How long a port may take to answer a command: it goes round far more often.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A running host. Dropping it ends it.
+#[derive(Debug)]
+pub struct Host {
+    control_socket: PathBuf,
+    ports: Vec<(Handle, JoinHandle<()>)>,
+    control: Option<JoinHandle<()>>,
+    stop: Waker,
+}
+
+impl Host {
+    /// Starts every port of the configuration, or nothing.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn start(config: Config) -> Result<Self, StartError> {
+        let control_socket = config.control_socket();
+        std::fs::create_dir_all(&config.runtime_dir)
+            .map_err(|source| StartError::RuntimeDir { path: config.runtime_dir.clone(), source })?;
+        let listener = Listener::bind(&control_socket)?;
+        let mut opened = Vec::new();
+        for port in config.ports {
+            let (name, vfs) = (port.name.clone(), port.vfs.iter().map(|vf| vf.name.clone()).collect());
+            let (port, handle) =
+                Port::open(port).map_err(|source| StartError::Port { name: name.clone(), source })?;
+            opened.push((port, PortEntry { name, vfs, handle }));
+        }
+        let stop = Waker::new()?;
+        let poller = Poller::new()?;
+        poller.add(&listener, CONTROL, Interest::READ)?;
+        poller.add(&stop, STOP, Interest::READ)?;
+        let mut host = Self { control_socket, ports: Vec::new(), control: None, stop };
+        let mut entries = Vec::new();
+        for (port, entry) in opened {
+            let thread = std::thread::Builder::new().name(entry.name.clone()).spawn(move || port.run())?;
+            host.ports.push((entry.handle.clone(), thread));
+            entries.push(entry);
+        }
+        let control = Control { listener, poller, ports: entries };
+        host.control = Some(std::thread::Builder::new().name("control".into()).spawn(move || control.run())?);
+        Ok(host)
+    }
+
+    /// Where commands reach it.
+    #[must_use]
+    pub fn control_socket(&self) -> &std::path::Path {
+        &self.control_socket
+    }
+
+    /// Whether every thread still runs; one that does not has logged why.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.ports.iter().all(|(_, thread)| !thread.is_finished())
+            && self.control.as_ref().is_some_and(|thread| !thread.is_finished())
+    }
+
+    /// Ends it: every socket is closed and removed.
+    pub fn stop(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.stop.wake();
+        for (handle, _) in &self.ports {
+            let _ = handle.send(Command::Stop);
+        }
+        let threads = self.ports.drain(..).map(|(_, thread)| thread).chain(self.control.take());
+        for thread in threads {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the host had panicked");
+            }
+        }
+    }
+}
+
+const CONTROL: u64 = 0;
+const STOP: u64 = 1;
+
+/// A port as commands find it.
+#[derive(Debug)]
+struct PortEntry {
+    name: String,
+    vfs: Vec<String>,
+    handle: Handle,
+}
+
+/// The control thread.
+#[derive(Debug)]
+struct Control {
+    listener: Listener,
+    poller: Poller,
+    ports: Vec<PortEntry>,
+}
+
+impl Control {
+    fn run(mut self) {
+        loop {
+            let events: Vec<u64> = match self.poller.wait(None) {
+                Ok(events) => events.map(|event| event.token).collect(),
+                Err(error) => {
+                    tracing::error!(%error, "the control socket is given up");
+                    return;
+                }
+            };
+            if events.contains(&STOP) {
+                return;
+            }
+            if let Ok(Some(stream)) = self.listener.accept()
+                && let Err(error) = server::serve(stream, |request| self.handle(request))
+            {
+                tracing::debug!(%error, "a control request was not answered");
+            }
+        }
+    }
+
+    fn handle(&self, request: Request) -> Result<Answer, Failure> {
+        match request {
+            Request::PortList => {
+                let ask = |port: &PortEntry| port.ask(Command::Status);
+                Ok(Answer::Ports(self.ports.iter().map(ask).collect::<Result<_, _>>()?))
+            }
+            Request::VfShow { vf } => self.vf(&vf, |_, answer| Command::Status(answer)),
+            Request::VfSet { vf, state } => self.set_link(&vf, state),
+        }
+    }
+
+    fn set_link(&self, vf: &str, state: LinkState) -> Result<Answer, Failure> {
+        self.vf(vf, |index, answer| Command::SetLink(index, state, answer))
+    }
+
+    /// Finds a VF by name, sends its port a command, and answers with the VF's status.
+    fn vf(
+        &self,
+        name: &str,
+        command: impl FnOnce(VfIndex, mpsc::Sender<PortStatus>) -> Command,
+    ) -> Result<Answer, Failure> {
+        let find = |port: &PortEntry| port.vfs.iter().position(|vf| vf == name);
+        let found = self.ports.iter().find_map(|port| Some((port, find(port)?)));
+        let Some((port, position)) = found else {
+            let known: Vec<&str> = self.ports.iter().flat_map(|p| p.vfs.iter().map(String::as_str)).collect();
+            let message = format!("no VF is called {name:?}; there are {}", known.join(", "));
+            return Err(Failure { code: NO_SUCH_VF, message });
+        };
+        let index = VfIndex::all().nth(position).ok_or_else(unavailable)?;
+        let status = port.ask(|answer| command(index, answer))?;
+        let vf = status.vfs.into_iter().nth(position).ok_or_else(unavailable)?;
+        Ok(Answer::Vf(Box::new(vf)))
+    }
+}
+
+impl PortEntry {
+    fn ask(&self, command: impl FnOnce(mpsc::Sender<PortStatus>) -> Command) -> Result<PortStatus, Failure> {
+        let (sender, receiver) = mpsc::channel();
+        if !self.handle.send(command(sender)) {
+            return Err(unavailable());
+        }
+        receiver.recv_timeout(PATIENCE).map_err(|_| unavailable())
+    }
+}
+
+fn unavailable() -> Failure {
+    Failure { code: UNAVAILABLE, message: "the port does not answer; see the host's log".into() }
+}

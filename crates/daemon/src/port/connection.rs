@@ -1,0 +1,136 @@
+//! A client's connection to one VF: the socket, the session on it, and what could not be sent yet. Left out:
+//! what messages do to the VF.
+
+use super::device::VfDevice;
+use host::poll::Interest;
+use host::socket::{FdBatch, Received, Sent, Stream};
+use std::os::fd::{AsFd, OwnedFd};
+use vfio_user::outbox::Outbox;
+use vfio_user::server::{Counters, Session, Step};
+
+/// Receives, and messages, that one visit to a connection may take: other VFs wait meanwhile.
+const RECEIVES: usize = 8;
+const MESSAGES: usize = 256;
+
+/// Why a connection is over.
+#[derive(Debug)]
+pub(super) enum Over {
+    /// The client has gone.
+    Closed,
+    /// The client does not speak the protocol, or the socket broke.
+    Failed(String),
+}
+
+/// What a visit left behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Visit {
+    /// Everything that is there was handled.
+    Done,
+    /// There may be more: come back without waiting.
+    More,
+}
+
+/// A connected client.
+#[derive(Debug)]
+pub(super) struct Connection {
+    stream: Stream,
+    session: Session<OwnedFd>,
+    outbox: Outbox<OwnedFd>,
+    fds: FdBatch,
+    /// What the poller waits for on the socket.
+    interest: Interest,
+}
+
+impl Connection {
+    pub(super) fn new(stream: Stream) -> Self {
+        Self {
+            stream,
+            session: Session::default(),
+            outbox: Outbox::new(),
+            fds: FdBatch::new(),
+            interest: Interest::READ,
+        }
+    }
+
+    pub(super) fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    pub(super) fn counters(&self) -> Counters {
+        self.session.counters()
+    }
+
+    /// Handles what the client has sent, as far as one visit goes, and sends what is to be answered.
+    pub(super) fn visit(&mut self, device: &mut VfDevice<'_>, buffer: &mut [u8]) -> Result<Visit, Over> {
+        let mut messages = MESSAGES;
+        for _ in 0..RECEIVES {
+            if self.steps(device, &mut messages)? == Visit::More {
+                return Ok(Visit::More);
+            }
+            if self.outbox.pending() > 0 {
+                return Ok(Visit::Done);
+            }
+            match self.stream.recv(buffer, &mut self.fds) {
+                Ok(Received::Bytes(count)) => {
+                    let pushed = self.session.push(&buffer[..count], self.fds.drain());
+                    pushed.map_err(|error| Over::Failed(error.to_string()))?;
+                }
+                Ok(Received::WouldBlock) => return Ok(Visit::Done),
+                Ok(Received::Closed) => return Err(Over::Closed),
+                Err(error) => return Err(Over::Failed(error.to_string())),
+            }
+        }
+        Ok(Visit::More)
+    }
+
+    /// Handles whole messages until there is none, or replies pile up.
+    fn steps(&mut self, device: &mut VfDevice<'_>, messages: &mut usize) -> Result<Visit, Over> {
+        loop {
+            if *messages == 0 {
+                self.send()?;
+                return Ok(Visit::More);
+            }
+            *messages -= 1;
+            let step = self.session.step(device, &mut self.outbox);
+            let step = step.map_err(|error| Over::Failed(error.to_string()))?;
+            if step != Step::Handled {
+                self.send()?;
+            }
+            match step {
+                Step::Handled => {}
+                Step::Starved => return Ok(Visit::Done),
+                Step::Blocked if self.outbox.pending() > 0 => return Ok(Visit::Done),
+                Step::Blocked => {}
+            }
+        }
+    }
+
+    fn send(&mut self) -> Result<(), Over> {
+        while let Some(chunk) = self.outbox.chunk() {
+            let mut fds = Vec::new();
+            fds.extend(chunk.fds.iter().map(AsFd::as_fd));
+            match self.stream.send(chunk.bytes, &fds) {
+                Ok(Sent::Bytes(count)) => {
+                    drop(fds);
+                    self.outbox.sent(count);
+                }
+                Ok(Sent::WouldBlock) => return Ok(()),
+                Ok(Sent::Closed) => return Err(Over::Closed),
+                Err(error) => return Err(Over::Failed(error.to_string())),
+            }
+        }
+        Ok(())
+    }
+
+    /// What the poller must now wait for, if that has changed: while replies wait, nothing more is read.
+    pub(super) fn new_interest(&mut self) -> Option<Interest> {
+        let wanted = if self.outbox.pending() > 0 { Interest::WRITE } else { Interest::READ };
+        let before = std::mem::replace(&mut self.interest, wanted);
+        (before != wanted).then_some(wanted)
+    }
+
+    /// The client is gone: memory and interrupts go, the VF's state stays.
+    pub(super) fn close(self, device: &mut VfDevice<'_>) {
+        self.session.close(device);
+    }
+}

@@ -1,0 +1,50 @@
+//! The PF side's ways to the card: register calls for the PF driver, configuration requests for the SR-IOV
+//! manager, both in the thread that owns the card. The PF does no DMA and takes no interrupts.
+
+use driver::Hal;
+use host::poll::Clock;
+use i82576::Time;
+use nic::Nic;
+use pcie::{ConfigAccess, Function};
+use std::time::Duration;
+
+/// The moment now on the host's monotonic clock.
+pub(super) fn now() -> Time {
+    Time::from_nanos(Clock.now_ns())
+}
+
+/// The card as the PF driver sees it.
+pub(super) struct PfHal<'a>(pub(super) &'a mut Nic);
+
+impl Hal for PfHal<'_> {
+    fn read(&mut self, offset: u32) -> u32 {
+        self.0.read(Function::Pf, offset, now())
+    }
+
+    fn write(&mut self, offset: u32, value: u32) {
+        self.0.write(Function::Pf, offset, value, now());
+    }
+
+    fn now(&self) -> Time {
+        now()
+    }
+
+    fn wait(&mut self, time: Duration) {
+        std::thread::sleep(time);
+    }
+}
+
+/// The card as the SR-IOV manager sees it.
+pub(super) struct Card<'a>(pub(super) &'a mut Nic);
+
+impl ConfigAccess for Card<'_> {
+    fn config_read(&mut self, function: Function, offset: u16, size: u8) -> u32 {
+        self.0.config_read(function, offset, size)
+    }
+
+    fn config_write(&mut self, function: Function, offset: u16, size: u8, value: u32) {
+        self.0.config_write(function, offset, size, value);
+    }
+}
+
+impl iovm::Device for Card<'_> {}

@@ -1,0 +1,196 @@
+//! A live port: one thread owns the card, its PF driver, its VFs' clients and its uplink, so that nothing on
+//! a frame's way needs a lock. Commands arrive as messages.
+//!
+//! The thread sleeps until a socket, the uplink, a command or a deadline wakes it, and then goes round:
+//! messages of clients, the PF driver's visit, the card's poll. The PF driver takes no interrupts; it is
+//! visited every round, so a VF's request waits for one round at the most.
+
+mod bus;
+mod connection;
+mod device;
+mod hal;
+mod run;
+mod status;
+mod uplink;
+mod vf;
+
+pub use uplink::UplinkError;
+
+use crate::config::PortConfig;
+use crate::control::status::{LinkState, PortStatus};
+use bus::LiveBus;
+use driver::pf::{Pf, PfError, PolicyError, PortVlan, VfPolicy};
+use hal::{Card, PfHal};
+use host::poll::{Interest, Poller, Waker};
+use host::socket::BindError;
+use i82576::VfIndex;
+use iovm::{AssignmentError, DiscoverError, EnableError, Hierarchy, Manager, Owner};
+use nic::Nic;
+use pcie::{ConfigAccess, Function, Rid};
+use std::sync::mpsc;
+use thiserror::Error;
+use uplink::Uplink;
+use vf::Slot;
+
+/// Why a port cannot be started.
+#[derive(Debug, Error)]
+pub enum PortError {
+    /// A VF's socket.
+    #[error("{name}: {source}")]
+    Socket {
+        /// The VF.
+        name: String,
+        /// Why.
+        source: BindError,
+    },
+    /// The uplink.
+    #[error(transparent)]
+    Uplink(#[from] UplinkError),
+    /// epoll or eventfd.
+    #[error("cannot wait for events: {0}")]
+    System(#[from] std::io::Error),
+    /// The card and its drivers disagree: a defect of this program.
+    #[error("the card does not come up: {0}")]
+    Card(String),
+}
+
+macro_rules! card_errors {
+    ($($error:ty),*) => { $(impl From<$error> for PortError {
+        fn from(error: $error) -> Self {
+            Self::Card(error.to_string())
+        }
+    })* };
+}
+card_errors!(PfError, PolicyError, DiscoverError, EnableError, AssignmentError);
+
+/// What a port can be asked to do. Each answer goes to the sender given.
+#[derive(Debug)]
+pub enum Command {
+    /// Tell how things are.
+    Status(mpsc::Sender<PortStatus>),
+    /// Change a VF's link, then tell how things are.
+    SetLink(VfIndex, LinkState, mpsc::Sender<PortStatus>),
+    /// End.
+    Stop,
+}
+
+/// A port that is set up and does not run yet.
+#[derive(Debug)]
+pub struct Port {
+    name: String,
+    nic: Nic,
+    pf: Pf,
+    manager: Manager,
+    bus: LiveBus,
+    uplink: Uplink,
+    slots: Vec<Slot>,
+    poller: Poller,
+    waker: Waker,
+    commands: mpsc::Receiver<Command>,
+    /// What a receive reads into.
+    buffer: Box<[u8]>,
+    /// [`host::memory::poison_events`] when it was last looked at.
+    poisoned: u64,
+}
+
+/// Bus 0, device 1: where the PF would be on a board. Nobody routes by it here.
+const PF_RID: Rid = Rid(0x0008);
+/// One receive from a client: a guest's doorbells by the hundred, or a part of a long transfer.
+const RECEIVE_BUFFER: usize = 64 * 1024;
+
+/// Tokens of the poller: a listener a VF, a connection a VF, and three more.
+const LISTENERS: u64 = 0;
+const CONNECTIONS: u64 = 100;
+const WAKER: u64 = 200;
+const UPLINK: u64 = 201;
+
+/// The other end of a port: commands go in here.
+#[derive(Debug, Clone)]
+pub struct Handle {
+    commands: mpsc::Sender<Command>,
+    waker: Waker,
+}
+
+impl Handle {
+    /// Sends a command; `false` if the port has ended.
+    #[must_use]
+    pub fn send(&self, command: Command) -> bool {
+        let sent = self.commands.send(command).is_ok();
+        self.waker.wake();
+        sent
+    }
+}
+
+impl Port {
+    /// Brings up card, drivers, sockets and uplink.
+    ///
+    /// # Errors
+    /// [`PortError`]; what was made is taken down again.
+    pub fn open(config: PortConfig) -> Result<(Self, Handle), PortError> {
+        let uplink = Uplink::open(&config.uplink)?;
+        let slots = open_slots(&config)?;
+        let (nic, pf, manager) = bring_up(&config)?;
+        let poller = Poller::new()?;
+        let waker = Waker::new()?;
+        poller.add(&waker, WAKER, Interest::READ)?;
+        if let Some(tap) = uplink.tap() {
+            poller.add(tap, UPLINK, Interest::READ)?;
+        }
+        for (slot, token) in slots.iter().zip(LISTENERS..) {
+            poller.add(&slot.listener, token, Interest::READ)?;
+        }
+        let (sender, commands) = mpsc::channel();
+        let handle = Handle { commands: sender, waker: waker.clone() };
+        let port = Self {
+            name: config.name,
+            nic,
+            pf,
+            manager,
+            bus: LiveBus::new(),
+            uplink,
+            slots,
+            poller,
+            waker,
+            commands,
+            buffer: vec![0; RECEIVE_BUFFER].into(),
+            poisoned: host::memory::poison_events(),
+        };
+        Ok((port, handle))
+    }
+}
+
+fn open_slots(config: &PortConfig) -> Result<Vec<Slot>, PortError> {
+    let open = |vf: &crate::config::VfConfig| {
+        Slot::open(vf.clone()).map_err(|source| PortError::Socket { name: vf.name.clone(), source })
+    };
+    config.vfs.iter().map(open).collect()
+}
+
+/// The card with its PF driver and its VFs, each VF assigned to its socket: whoever connects there has it.
+fn bring_up(config: &PortConfig) -> Result<(Nic, Pf, Manager), PortError> {
+    let mut nic = Nic::new(nic::Config { mac: config.mac });
+    nic.config_write(Function::Pf, pcie::config::offset::COMMAND, 2, COMMAND.into());
+    nic.set_link(true);
+    let mut pf = Pf::probe(&mut PfHal(&mut nic))?;
+    let mut manager = Manager::discover(&mut Card(&mut nic), PF_RID)?;
+    manager.enable(&mut Card(&mut nic), config.vfs.len() as u16, Hierarchy::Ari)?;
+    for vf in &config.vfs {
+        let policy = VfPolicy {
+            mac: Some(vf.mac),
+            admin_mac: vf.admin_mac,
+            vlan: vf.vlan.map(|(id, qos)| PortVlan { id, qos }),
+            spoof_check: vf.spoof_check,
+            trust: vf.trust,
+            enabled: true,
+            link: true,
+        };
+        pf.set_policy(&mut PfHal(&mut nic), vf.index, policy)?;
+        manager.assign(&mut Card(&mut nic), vf.index, Owner(vf.index.get().into()))?;
+    }
+    pf.enable_vfs(&mut PfHal(&mut nic), config.vfs.len() as u8)?;
+    pf.visit(&mut PfHal(&mut nic));
+    Ok((nic, pf, manager))
+}
+
+/// What the host's bus sets in the PF's command register.
+const COMMAND: u16 = pcie::config::offset::COMMAND_MEMORY | pcie::config::offset::COMMAND_BUS_MASTER;

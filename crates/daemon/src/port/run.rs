@@ -1,0 +1,216 @@
+//! The port's loop. Left out: what is done to the card in each step.
+
+use super::connection::{Connection, Over, Visit};
+use super::device::VfDevice;
+use super::hal::{PfHal, now};
+use super::{CONNECTIONS, Command, LISTENERS, Port, UPLINK, WAKER};
+use crate::control::status::LinkState;
+use host::poll::Interest;
+use i82576::{Time, VfIndex};
+use nic::Budget;
+use pcie::Function;
+use std::time::Duration;
+
+/// The longest sleep while a link notice or a refusal of the PF driver waits for its time.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+
+impl Port {
+    /// Runs until told to stop. Sockets are gone afterwards.
+    pub fn run(mut self) {
+        let mut timeout = Some(Duration::ZERO);
+        loop {
+            if let Err(error) = self.wait(timeout) {
+                tracing::error!(port = self.name, %error, "cannot wait for events; the port ends");
+                return;
+            }
+            if !self.obey() {
+                return;
+            }
+            timeout = self.round();
+        }
+    }
+
+    /// Sleeps until something happens, and serves the sockets that woke it.
+    fn wait(&mut self, timeout: Option<Duration>) -> std::io::Result<()> {
+        let ready: [Option<u64>; 64] = {
+            let mut ready = [None; 64];
+            for (place, event) in ready.iter_mut().zip(self.poller.wait(timeout)?) {
+                *place = Some(event.token);
+            }
+            ready
+        };
+        for token in ready.into_iter().flatten() {
+            match token {
+                WAKER => self.waker.drain(),
+                UPLINK => self.uplink.set_readable(),
+                CONNECTIONS.. => self.mark((token - CONNECTIONS) as usize),
+                _ => self.accept((token - LISTENERS) as usize),
+            }
+        }
+        Ok(())
+    }
+
+    /// One round: clients, PF driver, card. Answers how long to sleep before the next; `None` is for ever.
+    fn round(&mut self) -> Option<Duration> {
+        for index in 0..self.slots.len() {
+            if self.slots[index].more {
+                self.serve(index);
+            }
+        }
+        let visit = self.pf.visit(&mut PfHal(&mut self.nic));
+        if visit.link_changed {
+            self.show_links();
+        }
+        let started = now();
+        let poll = self.nic.poll(started, Budget::default(), &mut self.bus, &mut self.uplink);
+        self.evict_poisoned();
+        if poll.more || self.slots.iter().any(|slot| slot.more) {
+            return Some(Duration::ZERO);
+        }
+        let sleep = |deadline: Time| deadline.since(now());
+        let notice = visit.deadline.map(|deadline| sleep(deadline).min(LONGEST_SLEEP));
+        [poll.deadline.map(sleep), notice].into_iter().flatten().min()
+    }
+
+    fn mark(&mut self, index: usize) {
+        if let Some(slot) = self.slots.get_mut(index) {
+            slot.more = slot.connection.is_some();
+        }
+    }
+
+    /// Takes a new client for a VF; a VF that has one keeps it, and the new one is turned away.
+    fn accept(&mut self, index: usize) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        let name = &slot.config.name;
+        let stream = match slot.listener.accept() {
+            Ok(Some(stream)) => stream,
+            Ok(None) => return,
+            Err(error) => {
+                if let Some(suppressed) = slot.log.allow(now()) {
+                    tracing::warn!(vf = name, %error, suppressed, "cannot accept a client");
+                }
+                return;
+            }
+        };
+        let peer = stream.peer().map(|peer| peer.pid).unwrap_or_default();
+        let log = slot.log.allow(now());
+        if slot.connection.is_some() {
+            if let Some(suppressed) = log {
+                tracing::warn!(vf = name, peer, suppressed, "turned away: another client has this VF");
+            }
+            return;
+        }
+        if let Err(error) = self.poller.add(&stream, CONNECTIONS + index as u64, Interest::READ) {
+            tracing::error!(vf = name, %error, "cannot serve a client");
+            return;
+        }
+        if let Some(suppressed) = log {
+            tracing::info!(vf = name, peer, suppressed, "a client has connected");
+        }
+        slot.connection = Some(Connection::new(stream));
+        slot.more = true;
+        let index = slot.config.index;
+        let masters = self.manager.function(index).is_some_and(|function| function.endpoint().bus_master());
+        self.nic.set_bus_master(Function::Vf(index.get()), masters);
+    }
+
+    /// One visit to a client.
+    fn serve(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        let Some(connection) = slot.connection.as_mut() else { return };
+        let vf = slot.config.index;
+        let (nic, manager) = (&mut self.nic, &mut self.manager);
+        let mut device = VfDevice { index: vf, nic, manager, reach: self.bus.vf(vf) };
+        match connection.visit(&mut device, &mut self.buffer) {
+            Ok(visit) => slot.more = visit == Visit::More,
+            Err(over) => return self.disconnect(index, over),
+        }
+        if let Some(interest) = connection.new_interest() {
+            let modified = self.poller.modify(connection.stream(), CONNECTIONS + index as u64, interest);
+            if let Err(error) = modified {
+                return self.disconnect(index, Over::Failed(error.to_string()));
+            }
+        }
+        self.warn_of_unshared_memory(index);
+    }
+
+    /// A client without shared memory works in every respect but that no frame can move: say so, once.
+    fn warn_of_unshared_memory(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        if slot.warned
+            || !super::status::lacks_memory(&self.nic, slot.config.index, self.bus.vf(slot.config.index))
+        {
+            return;
+        }
+        slot.warned = true;
+        if slot.log.allow(now()).is_some() {
+            tracing::warn!(vf = slot.config.name, "{}", super::status::SHARE_HINT);
+        }
+    }
+
+    /// Lets go of a client: its memory and interrupts at once, the VF's state never.
+    fn disconnect(&mut self, index: usize, over: Over) {
+        let slot = &mut self.slots[index];
+        let Some(connection) = slot.connection.take() else { return };
+        // Closing the descriptor removes it from the poller too; a failure here has no consequence.
+        let _ = self.poller.remove(connection.stream());
+        let vf = slot.config.index;
+        slot.retire(connection.counters());
+        let (nic, manager) = (&mut self.nic, &mut self.manager);
+        nic.set_bus_master(Function::Vf(vf.get()), false);
+        connection.close(&mut VfDevice { index: vf, nic, manager, reach: self.bus.vf(vf) });
+        let Some(suppressed) = slot.log.allow(now()) else { return };
+        let name = &slot.config.name;
+        match over {
+            Over::Closed => tracing::info!(vf = name, suppressed, "the client has gone"),
+            Over::Failed(why) => tracing::warn!(vf = name, why, suppressed, "the client is cut off"),
+        }
+    }
+
+    /// A client that has shrunk memory it had shared is cut off; the others never notice.
+    fn evict_poisoned(&mut self) {
+        let events = host::memory::poison_events();
+        if std::mem::replace(&mut self.poisoned, events) == events {
+            return;
+        }
+        for index in 0..self.slots.len() {
+            let vf = self.slots[index].config.index;
+            if self.bus.vf(vf).memory.poisoned() {
+                self.disconnect(index, Over::Failed("its shared memory was truncated under the card".into()));
+            }
+        }
+    }
+
+    /// Does what was commanded; `false` is the end.
+    fn obey(&mut self) -> bool {
+        loop {
+            match self.commands.try_recv() {
+                Ok(Command::Status(answer)) => {
+                    // Whoever asked may have given up waiting.
+                    let _ = answer.send(self.status());
+                }
+                Ok(Command::SetLink(vf, state, answer)) => {
+                    self.set_link(vf, state);
+                    let _ = answer.send(self.status());
+                }
+                Ok(Command::Stop) | Err(std::sync::mpsc::TryRecvError::Disconnected) => return false,
+                Err(std::sync::mpsc::TryRecvError::Empty) => return true,
+            }
+        }
+    }
+
+    fn set_link(&mut self, vf: VfIndex, state: LinkState) {
+        if let Some(slot) = self.slots.get_mut(vf.index()) {
+            slot.link_state = state;
+            self.pf.set_vf_link(&mut PfHal(&mut self.nic), vf, state == LinkState::Auto);
+            self.show_links();
+        }
+    }
+
+    /// Shows every VF the link that the PF driver has decided on.
+    fn show_links(&mut self) {
+        for vf in self.slots.iter().map(|slot| slot.config.index) {
+            self.nic.set_vf_link(vf, self.pf.link_state(vf));
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What a port tells about itself. Left out: how it is printed.
+
+use super::Port;
+use super::bus::Reach;
+use super::vf::Slot;
+use crate::control::status::{Drops, Peer, PortStatus, Traffic, VfStatus};
+use i82576::VfIndex;
+use nic::{Nic, PoolCounters};
+
+/// What to do about a guest whose memory the card cannot reach.
+pub(super) const SHARE_HINT: &str = "the guest's memory is not shared, so no frame can move: \
+     add share=on to QEMU's memory-backend (memory-backend-memfd, and -machine memory-backend=ID), \
+     or shared=on to Cloud Hypervisor's --memory";
+
+/// Whether a guest drives the VF though none of its memory can be reached.
+pub(super) fn lacks_memory(nic: &Nic, vf: VfIndex, reach: &Reach) -> bool {
+    reach.memory.shareable_regions() == 0
+        && !reach.memory.is_empty()
+        && nic.is_bus_master(pcie::Function::Vf(vf.get()))
+}
+
+impl Port {
+    pub(super) fn status(&mut self) -> PortStatus {
+        let vfs = (0..self.slots.len()).map(|index| self.vf_status(index)).collect();
+        let uplink = match self.uplink.tap() {
+            None => "none".to_owned(),
+            Some(tap) => format!("tap:{}", tap.name().as_str()),
+        };
+        PortStatus {
+            name: self.name.clone(),
+            mac: self.pf.mac().to_string(),
+            uplink,
+            link: self.nic.link(),
+            vfs,
+        }
+    }
+
+    fn vf_status(&mut self, index: usize) -> VfStatus {
+        let slot = &self.slots[index];
+        let vf = slot.config.index;
+        let policy = self.pf.policy(vf);
+        let counters = self.nic.counters()[vf.index()];
+        let reach = self.bus.vf(vf);
+        let hint =
+            (slot.connection.is_some() && lacks_memory(&self.nic, vf, reach)).then(|| SHARE_HINT.to_owned());
+        VfStatus {
+            name: slot.config.name.clone(),
+            index: vf.get(),
+            rid: self.manager.function(vf).map(|function| function.rid().to_string()).unwrap_or_default(),
+            mac: self.pf.vf_mac(vf).unwrap_or(slot.config.mac).to_string(),
+            vlan: policy.vlan.map(|vlan| vlan.id),
+            qos: policy.vlan.map_or(0, |vlan| vlan.qos),
+            vlans: self.pf.vf_vlans(vf).collect(),
+            spoof_check: policy.spoof_check,
+            trust: policy.trust,
+            link_state: slot.link_state,
+            link: self.nic.vf_link(vf),
+            active: self.pf.vf_is_active(vf),
+            socket: slot.config.socket.clone(),
+            peer: peer(slot, reach),
+            hint,
+            rx: received(&counters),
+            tx: sent(&counters),
+            drops: drops(&counters),
+            interventions: slot.interventions(reach.interrupts),
+        }
+    }
+}
+
+fn peer(slot: &Slot, reach: &Reach) -> Option<Peer> {
+    let credentials = slot.connection.as_ref()?.stream().peer().ok()?;
+    Some(Peer {
+        pid: credentials.pid,
+        uid: credentials.uid,
+        windows: reach.memory.len(),
+        shareable: reach.memory.shareable_regions(),
+        shareable_bytes: reach.memory.mapped_bytes(),
+    })
+}
+
+fn received(counters: &PoolCounters) -> Traffic {
+    Traffic {
+        packets: counters.rx_packets,
+        bytes: counters.rx_bytes,
+        multicast: counters.rx_multicast,
+        broadcast: counters.rx_broadcast,
+        dropped: counters.rx_no_descriptors + counters.rx_disabled,
+    }
+}
+
+fn sent(counters: &PoolCounters) -> Traffic {
+    Traffic {
+        packets: counters.tx_packets,
+        bytes: counters.tx_bytes,
+        dropped: counters.tx_invalid + counters.tx_blocked,
+        ..Traffic::default()
+    }
+}
+
+fn drops(counters: &PoolCounters) -> Drops {
+    Drops {
+        rx_no_descriptors: counters.rx_no_descriptors,
+        rx_disabled: counters.rx_disabled,
+        tx_invalid: counters.tx_invalid,
+        tx_blocked: counters.tx_blocked,
+        tx_unclaimed: counters.tx_unclaimed,
+        dma_faults: counters.dma_faults,
+    }
+}

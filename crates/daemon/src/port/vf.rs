@@ -1,0 +1,66 @@
+//! A VF's place in the live host: its socket, its client if there is one, and what is counted over all
+//! clients. Left out: the VF itself, which the card and the SR-IOV manager hold.
+
+use super::connection::Connection;
+use crate::config::VfConfig;
+use crate::control::status::{Interventions, LinkState};
+use crate::limit::Limit;
+use host::socket::{BindError, Listener};
+use vfio_user::server::Counters;
+
+/// Messages a minute that a client can make the host log about one VF.
+const LOG_BURST: u32 = 20;
+
+/// A VF's place.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) config: VfConfig,
+    pub(super) listener: Listener,
+    pub(super) connection: Option<Connection>,
+    /// The administrator's wish.
+    pub(super) link_state: LinkState,
+    /// The connection has more to do than its last visit did.
+    pub(super) more: bool,
+    /// The client has been told that it shares no memory.
+    pub(super) warned: bool,
+    pub(super) log: Limit,
+    /// Counts of clients that are gone.
+    past: Interventions,
+}
+
+impl Slot {
+    pub(super) fn open(config: VfConfig) -> Result<Self, BindError> {
+        let listener = Listener::bind(&config.socket)?;
+        Ok(Self {
+            config,
+            listener,
+            connection: None,
+            link_state: LinkState::Auto,
+            more: false,
+            warned: false,
+            log: Limit::per_minute(LOG_BURST),
+            past: Interventions::default(),
+        })
+    }
+
+    /// What passed between card and VMM, over all clients so far.
+    pub(super) fn interventions(&self, interrupts: u64) -> Interventions {
+        let now = self.connection.as_ref().map(Connection::counters).unwrap_or_default();
+        Interventions { interrupts, ..add(self.past, now) }
+    }
+
+    /// The client is gone; what it made the host do stays counted.
+    pub(super) fn retire(&mut self, counters: Counters) {
+        self.past = add(self.past, counters);
+        (self.more, self.warned) = (false, false);
+    }
+}
+
+fn add(past: Interventions, now: Counters) -> Interventions {
+    Interventions {
+        reads: past.reads + now.reads,
+        posted_writes: past.posted_writes + now.posted_writes,
+        synchronous_writes: past.synchronous_writes + now.synchronous_writes,
+        interrupts: past.interrupts,
+    }
+}
