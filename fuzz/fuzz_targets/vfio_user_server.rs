@@ -1,0 +1,257 @@
+//! A client that sends anything, in any pieces, with descriptors anywhere, and reads its replies or not.
+//!
+//! The input is a list of moves. A move starts with an opcode byte: raw bytes, or a message whose header is made
+//! sound so that the fuzzer reaches what is behind it, cut at a place of its choice. Checked: no panic, bounded
+//! memory, replies well formed, accesses inside regions, windows that never overlap, no descriptor left at the end.
+
+#![no_main]
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use libfuzzer_sys::fuzz_target;
+use vfio_user::outbox::Outbox;
+use vfio_user::server::{Device, DmaMap, IrqSet, OUTBOX_LIMIT, RegionInfo, Session, Step};
+use vfio_user::types::{DeviceInfo, IrqInfo, SparseArea};
+use vfio_user::wire::{Errno, irq_flags, pci_irq, pci_region, region_flags};
+
+type Fd = Rc<()>;
+
+const SPARSE: [SparseArea; 1] = [SparseArea { offset: 0x2000, size: 0x2000 }];
+const VECTORS: u32 = 3;
+
+/// A device that believes nothing and asserts what it was promised.
+#[derive(Default)]
+struct Suspicious {
+    windows: BTreeMap<u64, (u64, Option<Fd>)>,
+    vectors: [Option<Fd>; VECTORS as usize],
+    descriptor: Fd,
+}
+
+impl Suspicious {
+    fn check(&self, region: u32, offset: u64, length: usize, flag: u32) {
+        let info = self.region(region).unwrap();
+        assert!(length > 0 && info.flags & flag != 0);
+        assert!(offset.checked_add(length as u64).unwrap() <= info.size);
+    }
+}
+
+impl Device<Fd> for Suspicious {
+    fn info(&self) -> DeviceInfo {
+        DeviceInfo { flags: 3, regions: pci_region::COUNT, irqs: pci_irq::COUNT }
+    }
+
+    fn region(&self, index: u32) -> Option<RegionInfo<'_>> {
+        let access = region_flags::READ | region_flags::WRITE;
+        match index {
+            0 => Some(RegionInfo {
+                size: 0x4000,
+                flags: access | region_flags::MMAP,
+                offset: 0,
+                sparse: &SPARSE,
+            }),
+            3 => Some(RegionInfo { size: 0x4000, flags: region_flags::READ, ..RegionInfo::default() }),
+            pci_region::CONFIG => Some(RegionInfo { size: 4096, flags: access, ..RegionInfo::default() }),
+            _ => (index < pci_region::COUNT).then(RegionInfo::default),
+        }
+    }
+
+    fn region_fd(&mut self, _: u32) -> Option<Fd> {
+        Some(self.descriptor.clone())
+    }
+
+    fn irq(&self, index: u32) -> Option<IrqInfo> {
+        let flags = irq_flags::EVENTFD | irq_flags::MASKABLE;
+        let count = if index == pci_irq::MSIX { VECTORS } else { 0 };
+        (index < pci_irq::COUNT).then_some(IrqInfo { count, flags })
+    }
+
+    fn read(&mut self, region: u32, offset: u64, data: &mut [u8]) {
+        self.check(region, offset, data.len(), region_flags::READ);
+    }
+
+    fn write(&mut self, region: u32, offset: u64, data: &[u8]) {
+        self.check(region, offset, data.len(), region_flags::WRITE);
+    }
+
+    fn dma_map(&mut self, map: DmaMap<Fd>) -> Result<(), Errno> {
+        let end = map.iova.checked_add(map.size).unwrap();
+        assert!(map.size > 0 && map.iova % 4096 == 0 && map.size % 4096 == 0);
+        assert!(
+            self.windows.range(..end).next_back().is_none_or(|(iova, (size, _))| iova + size <= map.iova)
+        );
+        if map.size == 0x666000 {
+            return Err(Errno::ENOMEM);
+        }
+        if let Some(file) = &map.file {
+            assert!(file.offset % 4096 == 0 && file.offset.checked_add(map.size).is_some());
+        }
+        self.windows.insert(map.iova, (map.size, map.file.map(|file| file.fd)));
+        Ok(())
+    }
+
+    fn dma_unmap(&mut self, iova: u64, size: u64) {
+        assert_eq!(self.windows.remove(&iova).unwrap().0, size);
+    }
+
+    fn dma_unmap_all(&mut self) {
+        self.windows.clear();
+    }
+
+    fn set_irqs(&mut self, set: IrqSet<Fd>) -> Result<(), Errno> {
+        match set {
+            IrqSet::Disable { index } if index == pci_irq::MSIX => self.vectors = Default::default(),
+            IrqSet::Disable { index } => assert!(index < pci_irq::COUNT),
+            IrqSet::Assign { index, start, fds } => {
+                assert_eq!(index, pci_irq::MSIX);
+                for (vector, fd) in fds.into_iter().enumerate() {
+                    self.vectors[start as usize + vector] = Some(fd);
+                }
+            }
+            IrqSet::Deassign { index, vectors } => {
+                assert_eq!(index, pci_irq::MSIX);
+                assert!(!vectors.is_empty());
+                vectors.for_each(|vector| self.vectors[vector as usize] = None);
+            }
+            IrqSet::Trigger { index, vector }
+            | IrqSet::Mask { index, vector }
+            | IrqSet::Unmask { index, vector } => {
+                assert!(index == pci_irq::MSIX && vector < VECTORS);
+            }
+        }
+        Ok(())
+    }
+
+    fn reset(&mut self) -> Result<(), Errno> {
+        Ok(())
+    }
+}
+
+/// The client's end.
+struct Client {
+    session: Session<Fd>,
+    device: Suspicious,
+    out: Outbox<Fd>,
+    received: Vec<u8>,
+    descriptor: Fd,
+}
+
+impl Client {
+    /// One `recvmsg` of the server's. False when the connection ended.
+    fn send(&mut self, bytes: &[u8], fds: usize) -> bool {
+        let fds = std::iter::repeat_n(self.descriptor.clone(), fds);
+        // A server that is blocked does not read; one that reads anyway is refused at a limit.
+        if self.session.push(bytes, fds).is_err() {
+            return false;
+        }
+        for _ in 0..100_000 {
+            match self.session.step(&mut self.device, &mut self.out) {
+                Ok(Step::Handled) => {}
+                Ok(Step::Starved) => return true,
+                Ok(Step::Blocked) => self.read(usize::MAX),
+                Err(_) => return false,
+            }
+            assert!(self.out.pending() <= OUTBOX_LIMIT + (1 << 20) + 64);
+            assert!(self.session.dma_maps() == self.device.windows.len());
+        }
+        panic!("no end of work");
+    }
+
+    /// Takes some of what the server has to say.
+    fn read(&mut self, mut room: usize) {
+        while let Some(chunk) = self.out.chunk().filter(|_| room > 0) {
+            let taken = chunk.bytes.len().min(room);
+            self.received.extend_from_slice(&chunk.bytes[..taken]);
+            room -= taken;
+            self.out.sent(taken);
+        }
+    }
+
+    /// What was received is a row of replies.
+    fn check_replies(&self) {
+        let mut rest = &self.received[..];
+        while !rest.is_empty() {
+            let word = |at: usize| u32::from_le_bytes(rest[at..at + 4].try_into().unwrap());
+            let (size, flags, error) = (word(4) as usize, word(8), word(12));
+            assert!(flags == 1 && error == 0 || flags == 0x21 && error != 0 && size == 16);
+            rest = &rest[size..];
+        }
+    }
+}
+
+/// Takes `count` bytes off the input, or what there is.
+fn take<'a>(input: &mut &'a [u8], count: usize) -> &'a [u8] {
+    let (taken, rest) = input.split_at(count.min(input.len()));
+    *input = rest;
+    taken
+}
+
+fn byte(input: &mut &[u8]) -> u8 {
+    take(input, 1).first().copied().unwrap_or(0)
+}
+
+/// A message with a sound header: command, flags and length from the input.
+fn sound_message(input: &mut &[u8]) -> Vec<u8> {
+    let (command, style, length) = (byte(input), byte(input), byte(input));
+    let mut body = take(input, usize::from(length)).to_vec();
+    if style & 0x80 != 0 {
+        body.resize(body.len() + (usize::from(style & 0x7f) << 10), 0);
+    }
+    let size = 16 + body.len() as u32;
+    let flags = u32::from(style & 1) << 4;
+    let mut message = vec![7, 0, command % 20, 0];
+    message.extend(size.to_le_bytes());
+    message.extend(flags.to_le_bytes());
+    message.extend([0; 4]);
+    message.extend(body);
+    message
+}
+
+fn play(client: &mut Client, input: &mut &[u8]) -> bool {
+    let opcode = byte(input);
+    let fds = usize::from(byte(input) % 20);
+    match opcode % 4 {
+        0 => {
+            let length = usize::from(byte(input));
+            let bytes = take(input, length);
+            client.send(bytes, fds)
+        }
+        1 | 2 => {
+            let message = sound_message(input);
+            let cut = usize::from(byte(input)).min(message.len());
+            client.send(&message[..cut], 0) && client.send(&message[cut..], fds)
+        }
+        _ => {
+            let room = usize::from(byte(input)) << 6;
+            client.read(room);
+            true
+        }
+    }
+}
+
+fuzz_target!(|input: &[u8]| {
+    let descriptor = Fd::default();
+    let mut client = Client {
+        session: Session::new(64),
+        device: Suspicious::default(),
+        out: Outbox::new(),
+        received: Vec::new(),
+        descriptor: descriptor.clone(),
+    };
+    let mut input = input;
+    // Most inputs begin with an agreement, so that the rest means something.
+    if byte(&mut input) != 0 {
+        let text = b"\0\0\0\0{\"capabilities\":{\"write_multiple\":true,\"max_msg_fds\":16}}\0";
+        let mut version = vec![1, 0, 1, 0, 16 + text.len() as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        version.extend(text);
+        assert!(client.send(&version, 0));
+    }
+    while !input.is_empty() && play(&mut client, &mut input) {}
+    client.read(usize::MAX);
+    client.check_replies();
+    let Client { session, mut device, descriptor: lent, .. } = client;
+    session.close(&mut device);
+    drop(lent);
+    assert!(device.windows.is_empty() && device.vectors.iter().all(Option::is_none));
+    assert_eq!(Rc::strong_count(&descriptor), 1, "every descriptor is closed");
+});
