@@ -87,10 +87,11 @@ pub struct Decoder<F> {
     /// Received, from the start of the first unconsumed message at `head`.
     buffer: Vec<u8>,
     head: usize,
-    /// Position in the stream of `buffer[0]`.
+    /// Position of `buffer[0]` among all bytes that were ever in the buffer. Swallowed bytes do not count, but every
+    /// message has a header, so no two messages start at the same position.
     base: u64,
     discarding: Option<Discarding>,
-    /// Descriptors with the stream position at which their message starts, in order.
+    /// Descriptors with the position at which their message starts, in order.
     fds: VecDeque<(u64, F)>,
     dropped_fds: u64,
 }
@@ -122,9 +123,6 @@ impl<F> Decoder<F> {
         self.buffer.drain(..self.head);
         self.base += self.head as u64;
         self.head = 0;
-        if self.buffer.is_empty() {
-            self.base += swallowed as u64;
-        }
         self.buffer.extend_from_slice(&bytes[swallowed..]);
         self.keep_fds(bytes.len(), fds);
         Ok(())
