@@ -1,8 +1,13 @@
 //! One VF does what it likes with its registers and descriptors, the other VFs' traffic goes on.
 
-use crate::support::{Bench, between};
+use crate::support::{Bench, between, index};
+use backplane::vf_mac;
+use driver::pf::VfPolicy;
 use driver::{DmaHal, Hal};
-use i82576::window;
+use etherparse::PacketBuilder;
+use i82576::descriptor::tx::{Context, L4};
+use i82576::register::{tx, vf};
+use i82576::{MacAddress, window};
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
 
 const VILLAIN: u8 = 2;
@@ -12,7 +17,7 @@ const VILLAIN: u8 = 2;
 enum Act {
     Write(u32, u32),
     Read(u32),
-    Memory(u64, Vec<u8>),
+    Send(Vec<[u8; 16]>),
     Poll(u16),
 }
 
@@ -36,26 +41,40 @@ fn offset() -> impl Strategy<Value = u32> {
     prop_oneof![4 => known, 1 => (0u32..0x4000).prop_map(|o| o & !3)]
 }
 
-fn descriptor() -> impl Strategy<Value = Vec<u8>> {
-    let command = prop_oneof![
-        any::<u32>(),
-        (any::<u16>(), 0u32..256).prop_map(|(length, flags)| u32::from(length) | flags << 24 | 0x2030_0000),
-        (any::<u16>(), 0u32..256).prop_map(|(low, flags)| u32::from(low) | flags << 24 | 0x2020_0000),
-    ];
-    (0x10_0000u64..0x18_0000, command, any::<u32>()).prop_map(|(address, command, sizes)| {
-        let mut raw = address.to_le_bytes().to_vec();
-        raw.extend(command.to_le_bytes());
-        raw.extend(sizes.to_le_bytes());
-        raw
+/// Where the villain's transmit ring and its slots' buffers are: it has allocated them first.
+const RING: u64 = 0x10_0000;
+const SLOTS: u32 = 256;
+const BUFFERS: u64 = RING + SLOTS as u64 * 16;
+
+/// Data descriptors that are nearly right, context descriptors, and noise.
+fn descriptor() -> impl Strategy<Value = [u8; 16]> {
+    let address =
+        prop_oneof![9 => (0u64..SLOTS.into()).prop_map(|slot| BUFFERS + slot * 2048), 1 => any::<u64>()];
+    let length = prop_oneof![4 => 14u32..1_600, 1 => 0u32..0x1_0000];
+    // EOP, IFCS, RS, VLE and TSE in any combination, of type data (3) or context (2), extended.
+    let kind = prop_oneof![4 => Just(0x2030_0000u32), 1 => Just(0x2020_0000u32), 1 => any::<u32>()];
+    let flags = (0u32..32).prop_map(|f| (f & 3) << 24 | (f >> 2 & 1) << 27 | (f >> 3) << 30);
+    let command = (length.clone(), kind, flags).prop_map(|(length, kind, flags)| length | kind | flags);
+    let sizes = prop_oneof![(length, 0u32..4).prop_map(|(l, popts)| l << 14 | popts << 8), any::<u32>()];
+    (address, command, sizes).prop_map(|(address, command, sizes)| {
+        (u128::from(address) | u128::from(command) << 64 | u128::from(sizes) << 96).to_le_bytes()
+    })
+}
+
+/// A context that fits the frames in the villain's buffers, so that segmentation is reached.
+fn fitting_context() -> impl Strategy<Value = [u8; 16]> {
+    (1u16..2_000, any::<u16>()).prop_map(|(mss, vlan_tag)| {
+        let lengths = Context { mac_length: 14, ip_length: 20, l4_length: 20, ..Context::default() };
+        Context { vlan_tag, ipv4: true, l4: L4::Tcp, mss, ..lengths }.emit()
     })
 }
 
 fn act() -> impl Strategy<Value = Act> {
-    let slot = (0u64..1024).prop_map(|slot| 0x10_0000 + slot * 16);
+    let burst = proptest::collection::vec(prop_oneof![3 => descriptor(), 1 => fitting_context()], 1..40);
     prop_oneof![
-        6 => (offset(), value()).prop_map(|(o, v)| Act::Write(o, v)),
+        2 => (offset(), value()).prop_map(|(o, v)| Act::Write(o, v)),
         1 => offset().prop_map(Act::Read),
-        3 => (slot, descriptor()).prop_map(|(at, raw)| Act::Memory(at, raw)),
+        6 => burst.prop_map(Act::Send),
         2 => (1u16..2_000).prop_map(Act::Poll),
     ]
 }
@@ -66,19 +85,49 @@ fn perform(bench: &mut Bench, act: &Act) {
         Act::Read(offset) => {
             bench.card.vf(VILLAIN).read(*offset);
         }
-        Act::Memory(at, raw) => bench.card.vf(VILLAIN).dma_write(*at, raw),
+        Act::Send(descriptors) => send(&mut bench.card.vf(VILLAIN), descriptors),
         Act::Poll(micros) => bench.advance_us(u64::from(*micros)),
     }
 }
 
+/// Writes descriptors where the tail is, and moves it.
+fn send(hal: &mut impl DmaHal, descriptors: &[[u8; 16]]) {
+    let mut tail = hal.read(vf::TX_BLOCK + tx::TDT) % SLOTS;
+    for raw in descriptors {
+        hal.dma_write(RING + u64::from(tail) * 16, raw);
+        tail = (tail + 1) % SLOTS;
+    }
+    hal.write(vf::TX_BLOCK + tx::TDT, tail);
+}
+
+/// Puts a TCP frame into each of the villain's buffers: to a neighbour, to everybody, to the wire.
+fn arm(bench: &mut Bench) {
+    let targets = [vf_mac(0), MacAddress::BROADCAST, MacAddress([2, 9, 9, 9, 9, 9]), vf_mac(VILLAIN)];
+    for (slot, target) in (0..u64::from(SLOTS)).zip(targets.iter().cycle()) {
+        let mut frame = Vec::new();
+        let builder =
+            PacketBuilder::ethernet2(vf_mac(VILLAIN).0, target.0).ipv4([10, 0, 0, 9], [10, 0, 0, 1], 9);
+        builder.tcp(1, 2, 3, 4).write(&mut frame, &[slot as u8; 1_400]).unwrap();
+        bench.card.vf(VILLAIN).dma_write(BUFFERS + slot * 2048, &frame);
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_others_traffic_goes_on(acts in proptest::collection::vec(act(), 1..200)) {
         let mut bench = Bench::new(3);
+        arm(&mut bench);
+        // Whatever it makes of its memory is sent, not blocked as spoofed.
+        let policy = *bench.card.pf_driver().unwrap().policy(index(VILLAIN));
+        let policy = VfPolicy { spoof_check: false, trust: true, ..policy };
+        bench.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(VILLAIN), policy)).unwrap().unwrap();
         for (round, acts) in acts.chunks(10).enumerate() {
             acts.iter().for_each(|act| perform(&mut bench, act));
+            // A flood fills neighbours' rings; what counts is that it ends.
+            bench.card.settle();
+            (0..2).for_each(|vf| drop(bench.receive_all(vf)));
             let seed = round as u8;
             bench.send(0, &between(0, 1, 64 + round, seed));
             let got = bench.receive_all(1);

@@ -1,7 +1,9 @@
 //! The link as a VF sees it: the port's, as far as the PF lets it show.
 
 use crate::support::{Bench, index};
+use driver::Hal;
 use driver::vf::{LinkCheck, MAILBOX_VECTOR, Speed};
+use i82576::register::vf::{STATUS, V2PMAILBOX, VMBMEM};
 use pcie::Function;
 
 const UP: LinkCheck = LinkCheck::Up(Speed::Thousand);
@@ -77,4 +79,42 @@ fn a_notice_never_overwrites_a_reply() {
         bench.card.with_pf_driver(|pf, hal| pf.notify_all(hal)).unwrap();
     }
     assert_eq!(bench.card.pf_driver().unwrap().vf_vlans(index(0)).count(), 20);
+}
+
+/// What igbvf's link check reads: STATUS.LU, and the mailbox's first dword under the lock, acknowledged.
+fn as_igbvf_looks(bench: &mut Bench) -> (bool, u32) {
+    let mut hal = bench.card.vf(0);
+    let up = hal.read(STATUS) & 2 != 0;
+    hal.write(V2PMAILBOX, 4);
+    assert_eq!(hal.read(V2PMAILBOX) & 4, 4);
+    let word = hal.read(VMBMEM);
+    hal.write(V2PMAILBOX, 2);
+    (up, word)
+}
+
+#[test]
+fn what_igbvf_reads_when_its_link_changes() {
+    let mut bench = Bench::new(1);
+    clear(&mut bench);
+    for up in [false, true] {
+        bench.card.with_pf_driver(|pf, hal| pf.set_vf_link(hal, index(0), up)).unwrap();
+        bench.advance_us(1);
+        assert_eq!(bench.card.world().take_interrupts(Function::Vf(0)), [MAILBOX_VECTOR]);
+        assert_eq!(as_igbvf_looks(&mut bench), (up, 0x2000_0100));
+        bench.on(0, |vf, hal| vf.handle_interrupt(hal, MAILBOX_VECTOR));
+        bench.advance_us(1);
+    }
+}
+
+#[test]
+fn what_igbvf_reads_after_the_pf_was_reset() {
+    let mut bench = Bench::new(1);
+    bench.advance_us(3_000_000);
+    bench.card.with_pf_driver(|pf, hal| pf.reset(hal)).unwrap().unwrap();
+    bench.advance_us(2_000_000);
+    let (up, word) = as_igbvf_looks(&mut bench);
+    assert!(up && word & 0xe000_0000 == 0, "{word:#x}: neither CTS nor NACK, so it waits");
+    bench.advance_us(2_000_000);
+    let (_, word) = as_igbvf_looks(&mut bench);
+    assert_eq!(word, 0x4000_0000, "NACK without CTS makes it reset");
 }

@@ -18,9 +18,9 @@ use i82576::{Time, VfIndex};
 
 /// A VF that has not introduced itself is told so at most this often.
 const NACK_INTERVAL: Duration = Duration::from_secs(2);
-/// How long a reply stays safe from notices if the VF does not acknowledge it: igbvf sleeps 10 ms before it
-/// reads the reply to VF_RESET, and never acknowledges some.
-const REPLY_TIME: Duration = Duration::from_millis(50);
+/// How long a reply stays safe from notices if the VF does not acknowledge it. igbvf never reads some replies,
+/// and an emulated guest may take long over those it reads.
+const REPLY_TIME: Duration = Duration::from_secs(1);
 /// Visits that a VF may keep the buffer locked while it waits for an answer.
 const LOCK_PATIENCE: u8 = 10;
 

@@ -95,12 +95,8 @@ impl Pf {
     ) -> Result<(), PolicyError> {
         policy.check()?;
         let old = self.state(vf).policy;
-        if let Some(vlan) = policy.vlan.filter(|_| !self.vlans.has_room(vf, policy.vlan.map_or(0, |v| v.id)))
-        {
-            return Err(match self.vlans.is_full() {
-                true => PolicyError::NoVlanFilter,
-                false => PolicyError::Vlan(vlan),
-            });
+        if policy.vlan.is_some_and(|vlan| !self.vlans.has_room(vf, vlan.id)) {
+            return Err(PolicyError::NoVlanFilter);
         }
         self.state_mut(vf).policy = policy;
         if vf.get() >= self.enabled {

@@ -109,19 +109,15 @@ impl Vlans {
         used.or_else(|| (1..VLAN_FILTERS).find(|i| self.entries[*i].1 == 0))
     }
 
+    /// Whether the VF could change over to an id.
     pub(super) fn has_room(&self, vf: VfIndex, vlan: u16) -> bool {
-        // What the VF alone holds becomes free when it changes over.
+        // What it holds alone becomes free.
         self.place(vlan).is_some() || self.entries[1..].iter().any(|(_, pools)| *pools == vf.bit())
-    }
-
-    pub(super) fn is_full(&self) -> bool {
-        self.entries[1..].iter().all(|(_, pools)| *pools != 0)
     }
 
     pub(super) fn join<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, vlan: u16) -> Result<(), Refusal> {
         let place = self.place(vlan).ok_or(Refusal::NoVlanFilter)?;
-        let pools = if place == 0 || self.entries[place].1 != 0 { self.entries[place].1 } else { 0 };
-        self.entries[place] = (vlan, pools | vf.bit());
+        self.entries[place] = (vlan, self.entries[place].1 | vf.bit());
         self.write(hal, place);
         Ok(())
     }

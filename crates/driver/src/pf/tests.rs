@@ -1,1 +1,132 @@
-//! x
+//! The PF driver against registers that only remember: what it writes, and what it does about a card that is
+//! broken. Conversations with the real card are in the backplane's tests.
+
+use super::{Pf, PfError, PolicyError, PortVlan, VfPolicy};
+use crate::hal::Hal;
+use alloc::collections::BTreeMap;
+use core::time::Duration;
+use i82576::register as r;
+use i82576::{MacAddress, Time, VfIndex};
+
+/// Registers that keep what is written; CTRL.RST clears itself unless `stuck`.
+#[derive(Default)]
+struct Registers {
+    values: BTreeMap<u32, u32>,
+    now: Time,
+    stuck: bool,
+    gone: bool,
+}
+
+impl Hal for Registers {
+    fn read(&mut self, offset: u32) -> u32 {
+        if self.gone { u32::MAX } else { self.values.get(&offset).copied().unwrap_or(0) }
+    }
+    fn write(&mut self, offset: u32, value: u32) {
+        let value = if offset == r::CTRL && !self.stuck { value & !(1 << 26) } else { value };
+        self.values.insert(offset, value);
+    }
+    fn now(&self) -> Time {
+        self.now
+    }
+    fn wait(&mut self, time: Duration) {
+        self.now = self.now + time;
+    }
+}
+
+fn vf(n: u8) -> VfIndex {
+    VfIndex::new(n).unwrap()
+}
+
+fn with_mac(n: u8) -> VfPolicy {
+    VfPolicy { mac: Some(MacAddress([2, 0, 0, 0, 0, n])), ..VfPolicy::default() }
+}
+
+#[test]
+fn the_switch_is_set_up_and_vfs_may_start_only_when_they_are_enabled() {
+    let mut hal = Registers::default();
+    let mut pf = Pf::probe(&mut hal).unwrap();
+    assert_eq!(hal.read(r::MRQC), 3);
+    assert_eq!(hal.read(r::VT_CTL), 1 << 30 | 1 << 29, "replication, no default pool");
+    assert_eq!(hal.read(r::DTXSWC), 0x8000_ffff, "loopback and both spoof checks");
+    assert_eq!(hal.read(r::QDE), 0xffff);
+    assert_eq!(hal.read(r::RCTL) & (1 << 18 | 1 << 1), 1 << 18 | 1 << 1, "VLAN filter, enabled");
+    assert_eq!(hal.read(r::vlvf(0)), 0x8000_0000, "VLAN 0");
+    assert_eq!(hal.read(r::vfta(0)), 1);
+    assert_eq!(hal.read(r::CTRL_EXT) & 1 << 14, 0);
+    pf.enable_vfs(&mut hal, 7).unwrap();
+    assert_eq!(hal.read(r::CTRL_EXT) & 1 << 14, 1 << 14);
+    assert_eq!((hal.read(r::VFRE), hal.read(r::VFTE)), (0, 0), "gates open with VF_RESET");
+    assert_eq!(pf.enable_vfs(&mut hal, 9), Err(PfError::TooManyVfs(9)));
+}
+
+#[test]
+fn a_policy_is_in_registers() {
+    let mut hal = Registers::default();
+    let mut pf = Pf::probe(&mut hal).unwrap();
+    let vlan = Some(PortVlan { id: 100, qos: 3 });
+    let policy = VfPolicy { vlan, spoof_check: false, ..with_mac(5) };
+    pf.set_policy(&mut hal, vf(2), policy).unwrap();
+    pf.enable_vfs(&mut hal, 4).unwrap();
+    assert_eq!(hal.read(r::ral(21)), 0x0000_0002, "entry 23 - n");
+    assert_eq!(hal.read(r::rah(21)), 0x8000_0500 | 1 << (18 + 2));
+    assert_eq!(hal.read(r::vmvir(2)), 0x4000_0000 | 3 << 13 | 100);
+    assert_eq!(hal.read(r::vlvf(1)), 0x8000_0000 | 1 << (12 + 2) | 100);
+    assert_eq!(hal.read(r::vfta(3)), 1 << 4);
+    assert_eq!(hal.read(r::vmolr(2)) & (1 << 24 | 1 << 30), 1 << 30, "strip, and no untagged frames");
+    assert_eq!(hal.read(r::vmolr(1)) & (1 << 24 | 1 << 30), 1 << 24);
+    assert_eq!(hal.read(r::DTXSWC) & 0xffff, 0xfbfb);
+
+    pf.set_policy(&mut hal, vf(2), with_mac(5)).unwrap();
+    assert_eq!((hal.read(r::vlvf(1)), hal.read(r::vfta(3)), hal.read(r::vmvir(2))), (0, 0, 0));
+    assert_eq!(hal.read(r::DTXSWC) & 0xffff, 0xffff);
+}
+
+#[test]
+fn a_policy_that_makes_no_sense_changes_nothing() {
+    let mut hal = Registers::default();
+    let mut pf = Pf::probe(&mut hal).unwrap();
+    let group = VfPolicy { mac: Some(MacAddress::BROADCAST), ..VfPolicy::default() };
+    assert_eq!(pf.set_policy(&mut hal, vf(0), group), Err(PolicyError::Mac(MacAddress::BROADCAST)));
+    for (id, qos) in [(0, 0), (4096, 0), (1, 8)] {
+        let vlan = PortVlan { id, qos };
+        let policy = VfPolicy { vlan: Some(vlan), ..VfPolicy::default() };
+        assert_eq!(pf.set_policy(&mut hal, vf(0), policy), Err(PolicyError::Vlan(vlan)));
+    }
+    assert_eq!(*pf.policy(vf(0)), VfPolicy::default());
+}
+
+#[test]
+fn a_broken_card_is_an_error_after_a_bounded_time() {
+    let mut hal = Registers { stuck: true, ..Registers::default() };
+    assert_eq!(Pf::probe(&mut hal).unwrap_err(), PfError::ResetStuck);
+    assert!(hal.now < Time::from_micros(100_000));
+    let mut hal = Registers { gone: true, ..Registers::default() };
+    assert_eq!(Pf::probe(&mut hal).unwrap_err(), PfError::Gone);
+}
+
+#[test]
+fn a_card_that_is_gone_is_visited_in_vain() {
+    let mut hal = Registers::default();
+    let mut pf = Pf::probe(&mut hal).unwrap();
+    pf.enable_vfs(&mut hal, 8).unwrap();
+    hal.gone = true;
+    assert_eq!(pf.visit(&mut hal), super::Visit::default());
+}
+
+#[test]
+fn the_link_is_the_ports_and_the_administrators() {
+    let mut hal = Registers::default();
+    hal.write(r::STATUS, 2);
+    let mut pf = Pf::probe(&mut hal).unwrap();
+    pf.enable_vfs(&mut hal, 2).unwrap();
+    assert!(pf.link_state(vf(0)));
+    pf.set_vf_link(&mut hal, vf(0), false);
+    assert_eq!((pf.link_state(vf(0)), pf.link_state(vf(1))), (false, true));
+    pf.set_port_link(&mut hal, false);
+    assert!(!pf.link_state(vf(1)));
+    pf.set_port_link(&mut hal, true);
+    hal.write(r::STATUS, 0);
+    hal.write(r::ICR, 1 << 2);
+    assert!(pf.visit(&mut hal).link_changed);
+    assert!(!pf.link_state(vf(1)));
+}

@@ -62,14 +62,16 @@ impl Link {
 }
 
 impl Vf {
-    /// Looks at the link, which costs register reads only if there is reason to.
+    /// Looks at the link, closely only if there is reason to. A function that was not started has none.
     pub fn check_link<H: Hal>(&mut self, hal: &mut H) -> LinkCheck {
         match self.mailbox.reset_seen(hal) {
             Err(_) => return LinkCheck::Gone,
-            Ok(reset) => self.link.lost |= reset && self.running,
+            Ok(reset) => self.link.lost |= reset,
         }
-        if self.link.lost {
-            return LinkCheck::ResetNeeded;
+        match (self.running, self.link.lost) {
+            (false, _) => return LinkCheck::Down,
+            (true, true) => return LinkCheck::ResetNeeded,
+            (true, false) => {}
         }
         if self.mailbox.is_lost() || self.mailbox.take_notice() {
             self.link.look_again();

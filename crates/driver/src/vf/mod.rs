@@ -3,6 +3,34 @@
 //! A frame's way is in `transmit` and `receive`; `offload` reads its headers. `reset` and `requests` talk to
 //! the PF through `mailbox`; `interrupt`, `link` and `statistics` are what their names say.
 //!
+//! # A VF's life
+//! ```
+//! # use driver::{DmaHal, vf::{Config, Event, TxOffload, Vf, VfError}};
+//! # fn owner<H: DmaHal>(hal: &mut H, interrupts: &[u16], frame: &[u8]) -> Result<(), VfError> {
+//! let mut vf = Vf::probe(hal, &Config::default())?; // reset, VF_RESET, an address
+//! vf.start(hal)?; // wishes to the PF, rings, interrupts
+//! for vector in interrupts {
+//!     match vf.handle_interrupt(hal, *vector) {
+//!         Event::Received => {
+//!             let mut buffer = [0; 2048];
+//!             while let Ok(Some(received)) = vf.receive(hal, &mut buffer) {
+//!                 let _frame = &buffer[..received.length];
+//!             }
+//!             vf.receive_done(hal); // unmasks the vector
+//!         }
+//!         Event::Mailbox => drop(vf.check_link(hal)), // ResetNeeded: vf.restart(hal)
+//!         Event::Transmitted(_) | Event::Unknown => {}
+//!     }
+//! }
+//! if vf.transmit(hal, frame, &TxOffload::default()).is_ok() {
+//!     vf.flush(hal); // rings the doorbell; without it, every 16 frames
+//! }
+//! vf.watchdog(hal); // every two seconds
+//! vf.stop(hal);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Left out: the second queue pair, header split, and the operating system: whoever owns the [`Vf`] hears the
 //! interrupts and calls.
 

@@ -57,6 +57,11 @@ impl Accumulator {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn first(&self) -> u64 {
+        self.sums[0]
+    }
+
     /// Adds what was counted since.
     pub(super) fn update<H: Hal>(&mut self, hal: &mut H) {
         for ((sum, last), offset) in self.sums.iter_mut().zip(&mut self.last).zip(REGISTERS) {

@@ -1,1 +1,229 @@
-//! x
+//! The VF driver against registers and memory that only remember, with the test in the card's place: rings at
+//! their edges, and a card that writes nonsense. Conversations with the real card are in the backplane's tests.
+
+use super::receive::RxRing;
+use super::statistics::Accumulator;
+use super::transmit::TxRing;
+use super::{Checksum, RxError, TxError, TxOffload, VfError};
+use crate::hal::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+use i82576::Time;
+use i82576::descriptor::rx::{Posted, WriteBack, status};
+use i82576::descriptor::tx::{self as descriptor, Transmit};
+use i82576::register::{rx, tx, vf};
+
+#[derive(Default)]
+struct Desk {
+    registers: BTreeMap<u32, u32>,
+    memory: Vec<u8>,
+}
+
+impl Hal for Desk {
+    fn read(&mut self, offset: u32) -> u32 {
+        self.registers.get(&offset).copied().unwrap_or(0)
+    }
+    fn write(&mut self, offset: u32, value: u32) {
+        self.registers.insert(offset, value);
+    }
+    fn now(&self) -> Time {
+        Time::ZERO
+    }
+    fn wait(&mut self, _time: Duration) {}
+}
+
+impl DmaHal for Desk {
+    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+        let start = self.memory.len().next_multiple_of(align);
+        self.memory.resize(start + length, 0);
+        Ok(DmaRegion { iova: start as u64, length })
+    }
+    fn dma_read(&self, iova: u64, into: &mut [u8]) {
+        into.copy_from_slice(&self.memory[iova as usize..][..into.len()]);
+    }
+    fn dma_write(&mut self, iova: u64, from: &[u8]) {
+        self.memory[iova as usize..][..from.len()].copy_from_slice(from);
+    }
+}
+
+impl Desk {
+    fn raw(&self, ring: u32, slot: u64) -> [u8; 16] {
+        let mut raw = [0; 16];
+        let base = self.registers.get(&ring).copied().unwrap_or(0);
+        self.dma_read(u64::from(base) + slot * 16, &mut raw);
+        raw
+    }
+
+    /// Plays the card: a frame's piece arrives in a receive slot.
+    fn fill(&mut self, slot: u64, bytes: &[u8], length: u16, bits: u32) {
+        let base = self.read(vf::RX_BLOCK + rx::RDBAL);
+        let posted = Posted::parse(&self.raw(vf::RX_BLOCK + rx::RDBAL, slot));
+        self.dma_write(posted.packet, bytes);
+        let back = WriteBack { length, status: bits, ..WriteBack::default() };
+        self.dma_write(u64::from(base) + slot * 16, &back.emit());
+    }
+
+    /// Plays the card: writes DD into a transmit slot that asked for it.
+    fn report(&mut self, slot: u64) {
+        let base = u64::from(self.read(vf::TX_BLOCK + tx::TDBAL));
+        self.dma_write(base + slot * 16 + 12, &1u32.to_le_bytes());
+    }
+
+    fn data(&self, slot: u64) -> descriptor::Data {
+        match descriptor::parse(&self.raw(vf::TX_BLOCK + tx::TDBAL, slot)) {
+            Transmit::Data(data) => data,
+            other => panic!("slot {slot}: {other:?}"),
+        }
+    }
+}
+
+fn receiver() -> (Desk, RxRing) {
+    let mut desk = Desk::default();
+    let mut ring = RxRing::new(&mut desk, 64).unwrap();
+    ring.start(&mut desk);
+    (desk, ring)
+}
+
+fn transmitter() -> (Desk, TxRing) {
+    let mut desk = Desk::default();
+    let mut ring = TxRing::new(&mut desk, 64).unwrap();
+    ring.start(&mut desk);
+    (desk, ring)
+}
+
+const PLAIN: TxOffload = TxOffload { ip_checksum: false, l4_checksum: false, tso: None, vlan: None };
+
+#[test]
+fn all_slots_but_one_are_posted() {
+    let (mut desk, ring) = receiver();
+    assert_eq!(desk.read(vf::RX_BLOCK + rx::RDT), 63);
+    assert_eq!(desk.read(vf::RX_BLOCK + rx::SRRCTL), 0x8200_0002);
+    assert_eq!(desk.read(vf::RX_BLOCK + rx::RXDCTL), 0x0201_0810);
+    assert_eq!(ring.counters().doorbells, 4);
+}
+
+#[test]
+fn received_slots_are_posted_again_sixteen_at_a_time() {
+    let (mut desk, mut ring) = receiver();
+    let mut buffer = [0; 100];
+    for slot in 0..15 {
+        desk.fill(slot, &[slot as u8; 60], 60, status::EOP);
+        assert_eq!(ring.receive(&mut desk, &mut buffer).unwrap().unwrap().length, 60);
+        assert_eq!(buffer[0], slot as u8);
+        assert_eq!(desk.read(vf::RX_BLOCK + rx::RDT), 63);
+    }
+    desk.fill(15, &[9; 60], 60, status::EOP | status::IPCS | status::IPE | status::L4CS);
+    let received = ring.receive(&mut desk, &mut buffer).unwrap().unwrap();
+    assert_eq!((received.ip_checksum, received.l4_checksum), (Checksum::Bad, Checksum::Good));
+    assert_eq!(desk.read(vf::RX_BLOCK + rx::RDT), 0, "to the end of the ring");
+    assert_eq!(ring.receive(&mut desk, &mut buffer), Ok(None));
+}
+
+#[test]
+fn a_frame_is_taken_when_its_last_piece_is_there() {
+    let (mut desk, mut ring) = receiver();
+    let mut buffer = vec![0; 5000];
+    desk.fill(0, &[1; 2048], 2048, 0);
+    desk.fill(1, &[2; 2048], 2048, 0);
+    assert_eq!(ring.receive(&mut desk, &mut buffer), Ok(None));
+    desk.fill(2, &[3; 10], 10, status::EOP);
+    assert_eq!(ring.receive(&mut desk, &mut buffer).unwrap().unwrap().length, 4106);
+    assert_eq!((buffer[2047], buffer[2048], buffer[4105]), (1, 2, 3));
+}
+
+#[test]
+fn nonsense_of_the_card_costs_one_frame() {
+    let (mut desk, mut ring) = receiver();
+    let mut buffer = [0; 100];
+    desk.fill(0, &[], 2049, status::EOP);
+    desk.fill(1, &[5; 101], 101, status::EOP);
+    desk.fill(2, &[6; 60], 60, status::EOP);
+    assert_eq!(ring.receive(&mut desk, &mut buffer), Err(RxError::Malformed));
+    assert_eq!(ring.receive(&mut desk, &mut buffer), Err(RxError::TooLong(101)));
+    assert_eq!(ring.receive(&mut desk, &mut buffer).unwrap().unwrap().length, 60);
+    assert_eq!((ring.counters().errors, ring.counters().frames), (2, 1));
+}
+
+#[test]
+fn the_last_of_a_batch_reports() {
+    let (mut desk, mut ring) = transmitter();
+    for _ in 0..3 {
+        ring.transmit(&mut desk, [&[7; 60], &[]], &PLAIN, 1514).unwrap();
+    }
+    assert_eq!(desk.read(vf::TX_BLOCK + tx::TDT), 0, "not before the doorbell");
+    ring.flush(&mut desk);
+    assert_eq!(desk.read(vf::TX_BLOCK + tx::TDT), 3);
+    let reports: Vec<_> = (0..3).map(|slot| desk.data(slot).report_status).collect();
+    assert_eq!(reports, [false, false, true]);
+    assert_eq!(ring.clean(&mut desk), 0);
+    desk.report(2);
+    assert_eq!((ring.clean(&mut desk), ring.pending()), (3, 0));
+}
+
+#[test]
+fn a_frame_over_several_slots_ends_once() {
+    let (mut desk, mut ring) = transmitter();
+    let first = vec![1; 3000];
+    let second = vec![2; 2000];
+    ring.transmit(&mut desk, [&first, &second], &PLAIN, 9000).unwrap();
+    ring.flush(&mut desk);
+    let slots: Vec<_> = (0..3).map(|slot| desk.data(slot)).collect();
+    assert_eq!(slots.iter().map(|d| d.length).collect::<Vec<_>>(), [2048, 2048, 904]);
+    assert_eq!(slots.iter().map(|d| d.end_of_packet).collect::<Vec<_>>(), [false, false, true]);
+    assert!(slots.iter().all(|d| d.payload_length == 5000));
+    let mut joint = [0; 2];
+    desk.dma_read(slots[1].address + 951, &mut joint);
+    assert_eq!(joint, [1, 2]);
+}
+
+#[test]
+fn a_context_is_written_only_when_it_changes() {
+    let (mut desk, mut ring) = transmitter();
+    for tag in [5, 5, 6] {
+        ring.transmit(&mut desk, [&[0; 60], &[]], &TxOffload { vlan: Some(tag), ..PLAIN }, 1514).unwrap();
+    }
+    ring.flush(&mut desk);
+    let kinds: Vec<_> = (0..5)
+        .map(|slot| match descriptor::parse(&desk.raw(vf::TX_BLOCK + tx::TDBAL, slot)) {
+            Transmit::Context(context) => Some(context.vlan_tag),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(kinds, [Some(5), None, None, Some(6), None]);
+}
+
+#[test]
+fn a_ring_goes_round_and_round() {
+    let (mut desk, mut ring) = transmitter();
+    for round in 0..1_000u64 {
+        ring.transmit(&mut desk, [&[0; 60], &[]], &PLAIN, 1514).unwrap();
+        ring.flush(&mut desk);
+        desk.report(round % 64);
+        assert_eq!(ring.clean(&mut desk), 1, "round {round}");
+    }
+    ring.disable(&mut desk);
+    assert_eq!(ring.transmit(&mut desk, [&[0; 60], &[]], &PLAIN, 1514), Err(TxError::Stopped));
+}
+
+#[test]
+fn ring_sizes_are_checked() {
+    for size in [0, 8, 56, 65, 4104] {
+        assert_eq!(RxRing::new(&mut Desk::default(), size).unwrap_err(), VfError::RingSize(size));
+        assert_eq!(TxRing::new(&mut Desk::default(), size).unwrap_err(), VfError::RingSize(size));
+    }
+}
+
+#[test]
+fn counters_wrap_and_the_sum_does_not() {
+    let mut desk = Desk::default();
+    let mut sum = Accumulator::default();
+    desk.write(vf::VFGPRC, 0xffff_fff0);
+    sum.rebase(&mut desk);
+    desk.write(vf::VFGPRC, 0x10);
+    sum.update(&mut desk);
+    desk.write(vf::VFGPRC, 0xf);
+    sum.update(&mut desk);
+    assert_eq!(sum.first(), 0x20 + 0xffff_ffff);
+}
