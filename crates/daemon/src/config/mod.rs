@@ -252,6 +252,8 @@ fn derived_address(owner: &str) -> MacAddress {
     let machine = std::fs::read("/etc/machine-id").unwrap_or_default();
     let fnv1a = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
     let hash = machine.iter().chain(owner.as_bytes()).fold(0xcbf2_9ce4_8422_2325, fnv1a);
-    let [a, b, c, d, e, ..] = hash.to_le_bytes();
+    // FNV leaves names that differ in their last letter alike in the upper bytes: mix once more.
+    let mixed = (hash ^ hash >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    let [.., a, b, c, d, e] = mixed.to_le_bytes();
     MacAddress([0x02, a, b, c, d, e])
 }
