@@ -1,2 +1,33 @@
-//! The tasks of the project: `cargo xtask test` proves everything.
-fn main() {}
+//! The tasks of the project: `cargo xtask test` proves everything that can be proved on this machine,
+//! `cargo xtask tidy` checks the rules that the compiler does not know.
+//!
+//! Left out: building and running the card itself; that is plain cargo.
+
+mod metadata;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// The tasks of the project.
+#[derive(Debug, Parser)]
+#[command(bin_name = "cargo xtask")]
+enum Task {
+    /// Runs every check and test; ends with `N passed, N failed, N skipped`.
+    Test(test::Options),
+    /// Checks layering, lengths, unsafe code, licences and the like.
+    Tidy,
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    match Task::parse() {
+        Task::Test(options) => test::run(&options),
+        Task::Tidy => {
+            let report = tidy::check()?;
+            println!("{report}");
+            Ok(if report.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        }
+    }
+}

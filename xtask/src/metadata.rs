@@ -1,0 +1,111 @@
+//! What cargo knows about the packages, and where the checkout is. Holds no rules.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+/// The cargo that started this program, without a terminal to ask anything on.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.stdin(Stdio::null());
+    command
+}
+
+/// The folder of the workspace, whatever folder `cargo xtask` was called in.
+pub(crate) fn workspace_root() -> Result<PathBuf> {
+    let manifest_folder = env::var_os("CARGO_MANIFEST_DIR").context("start this as `cargo xtask`")?;
+    let root = Path::new(&manifest_folder).parent().context("xtask lies in a workspace")?;
+    Ok(root.to_owned())
+}
+
+/// One package, as far as the rules look at it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Package {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    /// An SPDX expression.
+    pub(crate) licence: Option<String>,
+    pub(crate) manifest: PathBuf,
+    pub(crate) dependencies: Vec<Dependency>,
+    pub(crate) targets: Vec<Target>,
+}
+
+/// What a package asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Dependency {
+    pub(crate) name: String,
+    /// For tests, examples and benchmarks only.
+    pub(crate) dev: bool,
+}
+
+/// What a package is built into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) name: String,
+    /// `lib`, `bin`, `test`, ...
+    pub(crate) kind: String,
+    pub(crate) root: PathBuf,
+    /// Whether a plain `cargo test` runs it.
+    pub(crate) tested: bool,
+}
+
+/// The packages of the workspace that `manifest` belongs to.
+pub(crate) fn members(manifest: &Path) -> Result<Vec<Package>> {
+    packages(cargo().args(["metadata", "--format-version=1", "--no-deps", "--manifest-path"]).arg(manifest))
+}
+
+/// Every package that the workspace of `manifest` builds from on this platform, its own among them.
+pub(crate) fn closure(manifest: &Path) -> Result<Vec<Package>> {
+    let mut command = cargo();
+    command.args(["metadata", "--format-version=1", "--filter-platform", &platform()?, "--manifest-path"]);
+    packages(command.arg(manifest))
+}
+
+fn platform() -> Result<String> {
+    let output = Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())).arg("-vV").output()?;
+    let text = String::from_utf8(output.stdout)?;
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(host.context("rustc -vV names no host")?.to_owned())
+}
+
+fn packages(command: &mut Command) -> Result<Vec<Package>> {
+    let output = command.output().context("cargo metadata")?;
+    ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr).trim());
+    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    list(&metadata["packages"]).map(package).collect()
+}
+
+fn package(json: &Value) -> Result<Package> {
+    Ok(Package {
+        name: text(&json["name"])?,
+        version: text(&json["version"])?,
+        licence: json["license"].as_str().map(str::to_owned),
+        manifest: text(&json["manifest_path"])?.into(),
+        dependencies: list(&json["dependencies"]).map(dependency).collect::<Result<_>>()?,
+        targets: list(&json["targets"]).map(target).collect::<Result<_>>()?,
+    })
+}
+
+fn dependency(json: &Value) -> Result<Dependency> {
+    Ok(Dependency { name: text(&json["name"])?, dev: json["kind"] == "dev" })
+}
+
+fn target(json: &Value) -> Result<Target> {
+    Ok(Target {
+        name: text(&json["name"])?,
+        kind: text(&json["kind"][0])?,
+        root: text(&json["src_path"])?.into(),
+        tested: json["test"] == true,
+    })
+}
+
+fn list(json: &Value) -> impl Iterator<Item = &Value> {
+    json.as_array().into_iter().flatten()
+}
+
+fn text(json: &Value) -> Result<String> {
+    json.as_str().map(str::to_owned).with_context(|| format!("cargo metadata: {json} where a text belongs"))
+}

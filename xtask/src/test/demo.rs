@@ -1,0 +1,76 @@
+//! What the demo's JSON has to say for the demo to have worked. How fast it was is not judged.
+
+use serde_json::Value;
+
+/// # Errors
+/// What is wrong with it.
+pub(super) fn check(json: &str) -> Result<String, String> {
+    let demo: Value = serde_json::from_str(json).map_err(|error| format!("not JSON: {error}"))?;
+    let guests = list(&demo, "guests")?;
+    for key in ["vf", "kind", "mac", "driver"] {
+        if let Some(guest) = guests.iter().find(|guest| guest[key].is_null()) {
+            return Err(format!("a guest without \"{key}\": {guest}"));
+        }
+    }
+    let pings = list(&demo, "pings")?;
+    if let Some(lost) = pings.iter().find(|ping| !is_answered(ping)) {
+        return Err(format!("a ping went unanswered: {lost}"));
+    }
+    let flows = list(&demo, "flows")?;
+    if let Some(dry) = flows.iter().find(|flow| flow["bytes"].as_u64().unwrap_or(0) == 0) {
+        return Err(format!("a flow carried nothing: {dry}"));
+    }
+    let interventions = &demo["interventions_per_1000_packets"];
+    if let Some(key) =
+        ["reads", "writes", "interrupts"].into_iter().find(|key| !interventions[key].is_number())
+    {
+        return Err(format!("no \"{key}\" in \"interventions_per_1000_packets\": {interventions}"));
+    }
+    Ok(format!("{} guests, {} pings, {} flows", guests.len(), pings.len(), flows.len()))
+}
+
+fn list<'a>(demo: &'a Value, key: &str) -> Result<&'a Vec<Value>, String> {
+    let list = demo[key].as_array().filter(|list| !list.is_empty());
+    list.ok_or_else(|| format!("\"{key}\" is not a list with something in it: {}", demo[key]))
+}
+
+fn is_answered(ping: &Value) -> bool {
+    let sent = ping["sent"].as_u64();
+    sent.is_some_and(|sent| sent > 0) && sent == ping["received"].as_u64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn sample() -> Value {
+        json!({
+            "guests": [{"vf": 0, "kind": "embedded", "mac": "02:00:00:00:00:01", "driver": "softiov"}],
+            "pings": [{"from": 0, "to": 1, "sent": 5, "received": 5, "rtt_us_p50": 80.5}],
+            "flows": [{"from": 0, "to": 1, "protocol": "tcp", "bytes": 1000, "mbps": 1.5}],
+            "interventions_per_1000_packets": {"reads": 0, "writes": 12.5, "interrupts": 3},
+        })
+    }
+
+    #[test]
+    fn a_good_demo_is_summed_up() {
+        assert_eq!(check(&sample().to_string()), Ok("1 guests, 1 pings, 1 flows".to_owned()));
+    }
+
+    #[test]
+    fn lost_pings_dry_flows_and_missing_parts_are_told() {
+        let spoiled = |pointer: &str, value: Value| {
+            let mut demo = sample();
+            *demo.pointer_mut(pointer).unwrap() = value;
+            check(&demo.to_string()).unwrap_err()
+        };
+        assert!(spoiled("/pings/0/received", json!(4)).contains("unanswered"));
+        assert!(spoiled("/pings/0", json!({})).contains("unanswered"));
+        assert!(spoiled("/flows/0/bytes", json!(0)).contains("nothing"));
+        assert!(spoiled("/flows", json!([])).contains("flows"));
+        assert!(spoiled("/guests/0/mac", Value::Null).contains("mac"));
+        assert!(spoiled("/interventions_per_1000_packets", Value::Null).contains("reads"));
+        assert!(check("hello").unwrap_err().contains("not JSON"));
+    }
+}

@@ -1,0 +1,117 @@
+//! `cargo xtask test`: every check in order, from cheap to dear, and what came of it. A failing stage does not
+//! hide the ones behind it, except that nothing is run that could not be built; what could not run is said and
+//! counted as skipped. Left out: finding out why something failed; the stage's whole output is shown for that.
+
+mod demo;
+mod process;
+mod results;
+mod setup;
+mod stage;
+mod summary;
+
+use std::env;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+use anyhow::Result;
+
+use crate::metadata;
+pub(crate) use stage::GUEST_TESTS;
+use stage::Stage;
+use summary::{Finished, Tally};
+
+/// What to run.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Leave out what boots virtual machines or builds for release; it counts as skipped.
+    #[arg(long)]
+    quick: bool,
+    /// Run these stages and no others.
+    #[arg(long, value_name = "STAGE", num_args = 1.., conflicts_with = "quick")]
+    only: Vec<Stage>,
+}
+
+/// What the stages know.
+#[derive(Debug)]
+struct Context {
+    root: PathBuf,
+    /// What git said of the checkout before anything was built. `None`: this is no checkout.
+    status: Option<String>,
+}
+
+impl Context {
+    /// `git status`, if there is git and this is a checkout.
+    fn git_status(root: &PathBuf) -> Option<String> {
+        let output = Command::new("git").args(["status", "--porcelain"]).current_dir(root).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+}
+
+/// Runs the stages that were asked for, and tells of them on standard output.
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let root = metadata::workspace_root()?;
+    // In a fresh clone there is nothing that git could report; even a lock file that this very program's
+    // build changed is an error there.
+    let status =
+        Context::git_status(&root).map(|now| if env::var_os("CI").is_some() { String::new() } else { now });
+    let context = Context { root, status };
+    let mut finished: Vec<Finished> = Vec::new();
+    for stage in options.stages() {
+        let built = finished.iter().all(|done| done.stage != Stage::Build || done.tally.failed == 0);
+        println!("\n== {}: {}", stage.name(), stage.title());
+        let begun = Instant::now();
+        let tally = match options.reason_to_skip(stage, built) {
+            Some(reason) => Tally::skip(format!("{}: {reason}", stage.title())),
+            None => stage.run(&context).unwrap_or_else(|error| {
+                println!("{error:#}");
+                Tally::FAILED
+            }),
+        };
+        let done = Finished { stage, tally, took: begun.elapsed() };
+        println!("   {done}");
+        finished.push(done);
+    }
+    println!("\n{}", summary::Summary(&finished));
+    let failed = finished.iter().any(|done| done.tally.failed > 0);
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+impl Options {
+    fn stages(&self) -> Vec<Stage> {
+        let asked_for = |stage: &Stage| self.only.is_empty() || self.only.contains(stage);
+        Stage::ALL.into_iter().filter(asked_for).collect()
+    }
+
+    fn reason_to_skip(&self, stage: Stage, built: bool) -> Option<&'static str> {
+        if self.quick && stage.is_long() {
+            Some("left out by --quick")
+        } else if !built && stage.needs_build() {
+            Some("the build failed")
+        } else {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stages_run_in_their_own_order_whatever_the_order_asked_for() {
+        let options = Options { quick: false, only: vec![Stage::Test, Stage::Fmt] };
+        assert_eq!(options.stages(), [Stage::Fmt, Stage::Test]);
+        let all = Options { quick: false, only: Vec::new() };
+        assert_eq!(all.stages(), Stage::ALL);
+    }
+
+    #[test]
+    fn what_is_left_out_has_a_reason() {
+        let options = Options { quick: true, only: Vec::new() };
+        assert_eq!(options.reason_to_skip(Stage::Linux, true), Some("left out by --quick"));
+        assert_eq!(options.reason_to_skip(Stage::Test, false), Some("the build failed"));
+        assert_eq!(options.reason_to_skip(Stage::Test, true), None);
+        assert_eq!(options.reason_to_skip(Stage::Tree, false), None);
+    }
+}

@@ -1,0 +1,161 @@
+//! Runs a program, keeps what it prints, and shows a sign of life meanwhile. Left out: a time limit; tests
+//! have their own.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+/// How often a silent program is looked at.
+const GLANCE: Duration = Duration::from_millis(200);
+/// How often a quiet stage says that it is still there.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(60);
+/// How long to read on after the end of a program, when something that it left behind holds its output open.
+const LEFTOVERS: Duration = Duration::from_secs(2);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Show {
+    /// Every line as it comes.
+    Live,
+    /// Everything, but only if the program fails.
+    OnFailure,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stream {
+    Stdout,
+    Stderr,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) stream: Stream,
+    pub(super) text: String,
+}
+
+/// What a program printed, both streams in the order they were read.
+#[derive(Debug)]
+pub(super) struct Output {
+    pub(super) success: bool,
+    pub(super) lines: Vec<Line>,
+}
+
+impl Output {
+    pub(super) fn stdout(&self) -> String {
+        self.text(|line| line.stream == Stream::Stdout)
+    }
+
+    pub(super) fn all(&self) -> String {
+        self.text(|_| true)
+    }
+
+    fn text(&self, wanted: impl Fn(&&Line) -> bool) -> String {
+        let lines: Vec<_> = self.lines.iter().filter(wanted).map(|line| line.text.as_str()).collect();
+        lines.join("\n")
+    }
+}
+
+/// Runs the program to its end.
+///
+/// # Errors
+/// When it cannot be started.
+pub(super) fn run(command: &mut Command, show: Show) -> Result<Output> {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().with_context(|| format!("{command:?}"))?;
+    let (sender, receiver) = mpsc::channel();
+    read(child.stdout.take(), Stream::Stdout, sender.clone());
+    read(child.stderr.take(), Stream::Stderr, sender);
+    let lines = collect(&mut child, &receiver, show)?;
+    let status = child.wait()?;
+    let output = Output { success: status.success(), lines };
+    if !output.success {
+        if show == Show::OnFailure {
+            println!("{}", output.all());
+        }
+        println!("{}: {status}", shown(command));
+    }
+    Ok(output)
+}
+
+fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+fn read(pipe: Option<impl Read + Send + 'static>, stream: Stream, sender: Sender<Line>) {
+    thread::spawn(move || {
+        for line in pipe.into_iter().flat_map(|pipe| BufReader::new(pipe).split(b'\n')) {
+            let Ok(line) = line else { return };
+            let text = String::from_utf8_lossy(&line).trim_end_matches('\r').to_owned();
+            if sender.send(Line { stream, text }).is_err() {
+                return;
+            }
+        }
+    });
+}
+
+/// The program's lines, until it has ended and both its streams are read.
+fn collect(child: &mut Child, receiver: &Receiver<Line>, show: Show) -> io::Result<Vec<Line>> {
+    let begun = Instant::now();
+    let mut lines: Vec<Line> = Vec::new();
+    let mut sign_at = SIGN_OF_LIFE;
+    let mut ended: Option<Instant> = None;
+    loop {
+        match receiver.recv_timeout(GLANCE) {
+            Ok(line) => {
+                if show == Show::Live {
+                    println!("{}", line.text);
+                }
+                lines.push(line);
+            }
+            Err(RecvTimeoutError::Disconnected) => return Ok(lines),
+            Err(RecvTimeoutError::Timeout) => {
+                if ended.is_none() && child.try_wait()?.is_some() {
+                    ended = Some(Instant::now());
+                }
+                if ended.is_some_and(|ended| ended.elapsed() > LEFTOVERS) {
+                    return Ok(lines);
+                }
+            }
+        }
+        if show == Show::OnFailure && begun.elapsed() > sign_at {
+            let last = lines.last().map_or("", |line| line.text.as_str());
+            println!("   {} s: {last}", sign_at.as_secs());
+            sign_at += SIGN_OF_LIFE;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sh(script: &str) -> Output {
+        run(Command::new("sh").args(["-c", script]), Show::OnFailure).unwrap()
+    }
+
+    #[test]
+    fn both_streams_are_kept_and_told_apart() {
+        let output = sh("echo out; echo err >&2; printf 'no newline'");
+        assert!(output.success);
+        assert_eq!(output.stdout(), "out\nno newline");
+        assert!(output.lines.contains(&Line { stream: Stream::Stderr, text: "err".to_owned() }));
+    }
+
+    #[test]
+    fn failure_is_an_outcome_and_a_missing_program_an_error() {
+        assert!(!sh("exit 3").success);
+        assert!(!sh("kill -9 $$").success);
+        assert!(run(&mut Command::new("no-such-program"), Show::Live).is_err());
+    }
+
+    #[test]
+    fn what_a_program_leaves_behind_does_not_hold_us_up() {
+        let begun = Instant::now();
+        assert_eq!(sh("sleep 30 & echo done").stdout(), "done");
+        assert!(begun.elapsed() < Duration::from_secs(20));
+    }
+}

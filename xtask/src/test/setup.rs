@@ -1,0 +1,113 @@
+//! The host programs that tests call, installed from Debian packages where they are missing and that is
+//! possible. Left out: QEMU and all that is inside a guest; the tests that boot guests prepare these for
+//! themselves, without privilege.
+
+use std::env;
+use std::ffi::OsStr;
+use std::process::{Command, Stdio};
+
+use anyhow::Result;
+
+use super::process::{self, Show};
+use super::summary::Tally;
+
+/// A program of the host, where it comes from, and what cannot be tested without it.
+#[derive(Debug)]
+struct Need {
+    program: &'static str,
+    package: &'static str,
+    what: &'static str,
+}
+
+const NEEDS: [Need; 2] = [
+    Need { program: "ip", package: "iproute2", what: "taps and bridges in a network namespace" },
+    Need { program: "lspci", package: "pciutils", what: "a VF as lspci describes it" },
+];
+
+/// Sees to it that everything needed is there.
+pub(super) fn run() -> Result<Tally> {
+    let missing: Vec<_> = NEEDS.iter().filter(|need| !is_present(need)).collect();
+    if missing.is_empty() {
+        return Ok(Tally::PASSED);
+    }
+    let obstacle = install(&missing)?;
+    let still_missing: Vec<_> = NEEDS.iter().filter(|need| !is_present(need)).collect();
+    if still_missing.is_empty() {
+        return Ok(Tally::PASSED);
+    }
+    let obstacle = obstacle.unwrap_or("the packages did not bring them into PATH");
+    Ok(Tally {
+        skipped: still_missing.iter().map(|need| reason(need, obstacle)).collect(),
+        ..Tally::default()
+    })
+}
+
+fn reason(Need { program, package, what }: &Need, obstacle: &str) -> String {
+    format!("{what}: `{program}` is missing (Debian package {package}), and {obstacle}")
+}
+
+fn is_present(need: &Need) -> bool {
+    in_path(need.program)
+}
+
+fn in_path(program: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+/// Installs the packages of what is missing; returns what stood in the way.
+fn install(missing: &[&Need]) -> Result<Option<&'static str>> {
+    if !in_path("apt-get") {
+        return Ok(Some("this system has no apt-get to install it with"));
+    }
+    if !is_root() && !succeeds("sudo", &["-n", "true"]) {
+        return Ok(Some("installing it takes root or passwordless sudo"));
+    }
+    let packages: Vec<_> = missing.iter().map(|need| need.package).collect();
+    println!("   installing {}", packages.join(" "));
+    // A third party's source may be down; what matters is whether the packages can be had.
+    process::run(apt_get(["update"]).arg("-q"), Show::Live)?;
+    let mut command = apt_get(["install", "-q", "-y", "--no-install-recommends"]);
+    let output = process::run(command.args(packages), Show::Live)?;
+    Ok(if output.success { None } else { Some("apt-get could not install it") })
+}
+
+fn apt_get<const N: usize>(arguments: [&str; N]) -> Command {
+    let words = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"];
+    let prefix: &[&str] = if is_root() { &[] } else { &["sudo", "-n"] };
+    let mut words = prefix.iter().chain(&words).chain(&arguments).map(OsStr::new);
+    let mut command = Command::new(words.next().unwrap_or_default());
+    command.args(words).stdin(Stdio::null());
+    command
+}
+
+fn is_root() -> bool {
+    let output = Command::new("id").arg("-u").output();
+    output.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+fn succeeds(program: &str, arguments: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_looked_for_in_path() {
+        assert!(in_path("sh"));
+        assert!(!in_path("no-such-program"));
+    }
+
+    #[test]
+    fn what_cannot_be_tested_is_said_with_the_reason() {
+        let reason = reason(&NEEDS[1], "there is no apt");
+        assert_eq!(
+            reason,
+            "a VF as lspci describes it: `lspci` is missing (Debian package pciutils), and there is no apt"
+        );
+    }
+}

@@ -1,0 +1,186 @@
+//! The stages: what each is called, what it runs, and how its outcome is counted.
+//!
+//! Tests and guests use the development profile, which is optimised enough and built once; the demo is built
+//! for release because that is how people run it. All test stages build the same selection of packages, since
+//! another selection has other features and would build everything again.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use super::process::{self, Output, Show};
+use super::summary::Tally;
+use super::{Context, demo, results, setup};
+use crate::{metadata, tidy};
+
+/// The tests that boot virtual machines. Their targets say `test = false`, so a plain `cargo test` passes over
+/// them; `xtask tidy` sees to it that no other target does.
+pub(crate) const GUEST_TESTS: [&str; 2] = ["boot", "linux"];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Stage {
+    Setup,
+    Fmt,
+    Tidy,
+    Clippy,
+    Doc,
+    Build,
+    Test,
+    Boot,
+    Linux,
+    Demo,
+    Tree,
+}
+
+impl Stage {
+    pub(super) const ALL: [Self; 11] = [
+        Self::Setup,
+        Self::Fmt,
+        Self::Tidy,
+        Self::Clippy,
+        Self::Doc,
+        Self::Build,
+        Self::Test,
+        Self::Boot,
+        Self::Linux,
+        Self::Demo,
+        Self::Tree,
+    ];
+
+    /// The name on the command line.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Setup => "setup",
+            Self::Fmt => "fmt",
+            Self::Tidy => "tidy",
+            Self::Clippy => "clippy",
+            Self::Doc => "doc",
+            Self::Build => "build",
+            Self::Test => "test",
+            Self::Boot => "boot",
+            Self::Linux => "linux",
+            Self::Demo => "demo",
+            Self::Tree => "tree",
+        }
+    }
+
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::Setup => "host programs that tests use",
+            Self::Fmt => "formatting",
+            Self::Tidy => "layering, lengths, unsafe code, licences",
+            Self::Clippy => "lints",
+            Self::Doc => "documentation builds without warnings",
+            Self::Build => "everything builds",
+            Self::Test => "unit, protocol, property, driver-against-card and vfio-user tests",
+            Self::Boot => "a stock Linux guest boots without a card",
+            Self::Linux => "stock Linux guests on the card",
+            Self::Demo => "the demo with embedded guests",
+            Self::Tree => "the build leaves the checkout as it was",
+        }
+    }
+
+    pub(super) fn is_long(self) -> bool {
+        matches!(self, Self::Boot | Self::Linux | Self::Demo)
+    }
+
+    pub(super) fn needs_build(self) -> bool {
+        matches!(self, Self::Test | Self::Boot | Self::Linux | Self::Demo)
+    }
+
+    /// # Errors
+    /// When it could not even be tried; what was tried and failed is counted and has been shown.
+    pub(super) fn run(self, context: &Context) -> Result<Tally> {
+        match self {
+            Self::Setup => setup::run(),
+            Self::Fmt => check(cargo(context, "fmt --all --check")),
+            Self::Tidy => tidy(),
+            Self::Clippy => check(cargo(context, "clippy --workspace --all-targets -- --deny warnings")),
+            Self::Doc => {
+                check(cargo(context, "doc --workspace --no-deps").env("RUSTDOCFLAGS", "--deny warnings"))
+            }
+            Self::Build => check(cargo(context, "test --workspace --no-run")),
+            Self::Test => {
+                // The output of tests that pass is wanted for what they say they skipped.
+                test(cargo(context, "test --workspace --no-fail-fast -- --show-output"), Show::OnFailure)
+            }
+            Self::Boot => test(cargo(context, "test --workspace --test boot -- --nocapture"), Show::Live),
+            Self::Linux => test(cargo(context, "test --workspace --test linux -- --nocapture"), Show::Live),
+            Self::Demo => demo(context),
+            Self::Tree => Ok(tree(context)),
+        }
+    }
+}
+
+fn cargo(context: &Context, arguments: &str) -> Command {
+    let mut command = metadata::cargo();
+    command.args(arguments.split(' ')).current_dir(&context.root).env("CARGO_TERM_COLOR", "never");
+    command
+}
+
+/// A stage that counts as one.
+fn check(mut command: impl std::borrow::BorrowMut<Command>) -> Result<Tally> {
+    let output = process::run(command.borrow_mut(), Show::OnFailure)?;
+    Ok(if output.success { Tally::PASSED } else { Tally::FAILED })
+}
+
+/// A stage that counts by its tests.
+fn test(mut command: Command, show: Show) -> Result<Tally> {
+    let Output { success, lines } = process::run(&mut command, show)?;
+    let tally = results::read(lines.iter().map(|line| line.text.as_str()));
+    if success && tally.is_empty() {
+        println!("no test ran");
+        return Ok(Tally::FAILED);
+    }
+    // A build that failed and a test that took its whole process along are in nobody's count.
+    Ok(if !success && tally.failed == 0 { Tally { failed: 1, ..tally } } else { tally })
+}
+
+fn tidy() -> Result<Tally> {
+    let report = tidy::check()?;
+    println!("{report}");
+    Ok(if report.findings.is_empty() { Tally::PASSED } else { Tally::FAILED })
+}
+
+fn demo(context: &Context) -> Result<Tally> {
+    let mut command = cargo(context, "run --release --package softiov -- demo --json");
+    let output = process::run(&mut command, Show::OnFailure)?;
+    if !output.success {
+        return Ok(Tally::FAILED);
+    }
+    Ok(match demo::check(&output.stdout()) {
+        Ok(said) => {
+            println!("   {said}");
+            Tally::PASSED
+        }
+        Err(wrong) => {
+            println!("{}\n{wrong}", output.all());
+            Tally::FAILED
+        }
+    })
+}
+
+fn tree(context: &Context) -> Tally {
+    match (&context.status, Context::git_status(&context.root)) {
+        (Some(before), Some(after)) if *before == after => Tally::PASSED,
+        (Some(before), Some(after)) => {
+            println!("git status before:\n{before}and after:\n{after}");
+            Tally::FAILED
+        }
+        _ => Tally::skip("the build leaves the checkout as it was: no git, or not a checkout".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::ValueEnum;
+
+    #[test]
+    fn names_are_those_of_the_command_line() {
+        for stage in Stage::ALL {
+            assert_eq!(Stage::from_str(stage.name(), false), Ok(stage));
+        }
+        assert_eq!(Stage::ALL, Stage::value_variants());
+    }
+}

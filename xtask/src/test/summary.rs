@@ -1,0 +1,126 @@
+//! Counts, and the table at the end. The last line is for programs too: `N passed, N failed, N skipped`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use super::stage::Stage;
+
+/// How many tests, or stages that are one test, came out how.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub(super) passed: usize,
+    pub(super) failed: usize,
+    /// Tests that the test program passed over.
+    pub(super) ignored: usize,
+    /// What did not run, and why: one entry each.
+    pub(super) skipped: Vec<String>,
+}
+
+impl Tally {
+    pub(super) const PASSED: Self = Self { passed: 1, failed: 0, ignored: 0, skipped: Vec::new() };
+    pub(super) const FAILED: Self = Self { passed: 0, failed: 1, ignored: 0, skipped: Vec::new() };
+
+    pub(super) fn skip(what_and_why: String) -> Self {
+        Self { skipped: vec![what_and_why], ..Self::default() }
+    }
+
+    pub(super) fn skips(&self) -> usize {
+        self.ignored + self.skipped.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.passed + self.failed + self.skips() == 0
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skips())
+    }
+}
+
+/// A stage and what came of it.
+#[derive(Debug)]
+pub(super) struct Finished {
+    pub(super) stage: Stage,
+    pub(super) tally: Tally,
+    pub(super) took: Duration,
+}
+
+impl Finished {
+    fn verdict(&self) -> &'static str {
+        match &self.tally {
+            tally if tally.failed > 0 => "FAILED",
+            tally if tally.passed == 0 => "skipped",
+            _ => "ok",
+        }
+    }
+}
+
+impl fmt::Display for Finished {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} ({:.1} s)", self.verdict(), self.tally, self.took.as_secs_f64())
+    }
+}
+
+/// All stages, what was skipped, and the sum.
+#[derive(Debug)]
+pub(super) struct Summary<'a>(pub(super) &'a [Finished]);
+
+impl fmt::Display for Summary<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:8} {:8} {:>7} {:>7} {:>8} {:>9}", "stage", "", "passed", "failed", "skipped", "time")?;
+        let mut sum = Tally::default();
+        let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+        for done in self.0 {
+            let Finished { stage, tally, took } = done;
+            let (name, verdict, skips) = (stage.name(), done.verdict(), tally.skips());
+            let seconds = took.as_secs_f64();
+            writeln!(
+                f,
+                "{name:8} {verdict:8} {:7} {:7} {skips:8} {seconds:7.1} s",
+                tally.passed, tally.failed
+            )?;
+            sum.passed += tally.passed;
+            sum.failed += tally.failed;
+            sum.ignored += tally.ignored;
+            sum.skipped.extend(tally.skipped.iter().cloned());
+            for reason in &tally.skipped {
+                *reasons.entry(reason).or_default() += 1;
+            }
+        }
+        for (reason, times) in reasons {
+            let times = if times > 1 { format!(" ({times} times)") } else { String::new() };
+            writeln!(f, "SKIPPED: {reason}{times}")?;
+        }
+        if sum.ignored > 0 {
+            writeln!(f, "SKIPPED: {} tests marked to be ignored", sum.ignored)?;
+        }
+        writeln!(f, "\n{sum}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_names_what_was_skipped_and_ends_with_the_plain_sum() {
+        let skips = vec!["taps: no tun".to_owned(), "taps: no tun".to_owned(), "lspci: none".to_owned()];
+        let test = Tally { passed: 40, failed: 1, ignored: 2, skipped: skips };
+        let took = Duration::from_millis(1500);
+        let finished = [
+            Finished { stage: Stage::Fmt, tally: Tally::PASSED, took },
+            Finished { stage: Stage::Test, tally: test, took },
+            Finished { stage: Stage::Linux, tally: Tally::skip("guests: left out".to_owned()), took },
+        ];
+        let text = Summary(&finished).to_string();
+        assert!(text.contains("fmt      ok             1       0        0     1.5 s\n"), "{text}");
+        assert!(text.contains("test     FAILED        40       1        5     1.5 s\n"), "{text}");
+        assert!(text.contains("linux    skipped        0       0        1     1.5 s\n"), "{text}");
+        assert!(text.contains("SKIPPED: taps: no tun (2 times)\n"), "{text}");
+        assert!(text.contains("SKIPPED: 2 tests marked to be ignored\n"), "{text}");
+        assert_eq!(text.lines().last(), Some("41 passed, 1 failed, 6 skipped"));
+    }
+}

@@ -1,0 +1,114 @@
+//! Which crate of the workspace may know which. Dependencies point one way: what the card is (pure) below,
+//! what runs it above. Left out: dependencies from crates.io, which are reviewed by people.
+
+use std::path::PathBuf;
+
+use super::Finding;
+use super::pure::PURE;
+use crate::metadata::{Dependency, Package};
+
+/// Every crate, and the crates it may build on.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("pcie", &[]),
+    ("i82576", &["pcie"]),
+    ("nic", &["pcie", "i82576"]),
+    ("driver", &["i82576"]),
+    ("iovm", &["pcie", "i82576", "driver"]),
+    ("backplane", &["pcie", "i82576", "nic", "driver"]),
+    ("vfio-user", &[]),
+    ("host", &[]),
+    ("daemon", &["pcie", "i82576", "nic", "driver", "iovm", "vfio-user", "host"]),
+    ("embedded-guest", &["i82576", "driver", "vfio-user", "host"]),
+    ("linux-guest", &["host"]),
+    ("softiov", &["daemon", "host", "embedded-guest", "linux-guest", "i82576"]),
+    ("xtask", &["linux-guest"]),
+];
+/// What a pure crate may not even test with: the way down would lead back up.
+const ABOVE: [&str; 2] = ["daemon", "softiov"];
+
+pub(super) fn check(members: &[Package], manifest_of: impl Fn(&Package) -> PathBuf) -> Vec<Finding> {
+    let is_member = |name: &str| members.iter().any(|member| member.name == name);
+    let mut findings = Vec::new();
+    for member in members {
+        let mut found = |what: String, remedy| {
+            let file = manifest_of(member);
+            findings.push(Finding { file, line: 1, rule: "layering", what, remedy });
+        };
+        let Some((_, allowed)) = ALLOWED.iter().find(|(name, _)| *name == member.name) else {
+            found(
+                format!("`{}` has no layer", member.name),
+                "add it to the table in xtask/src/tidy/layering.rs",
+            );
+            continue;
+        };
+        for dependency in member.dependencies.iter().filter(|dependency| is_member(&dependency.name)) {
+            if !may(&member.name, allowed, dependency) {
+                let way = if dependency.dev { "test with" } else { "build on" };
+                let what = format!("`{}` may not {way} `{}`", member.name, dependency.name);
+                found(what, "let the crate above tie the two together, or move the shared part down");
+            }
+        }
+    }
+    findings
+}
+
+fn may(name: &str, allowed: &[&str], dependency: &Dependency) -> bool {
+    let wanted = dependency.name.as_str();
+    if dependency.dev {
+        !(PURE.contains(&name) && ABOVE.contains(&wanted))
+    } else {
+        allowed.contains(&wanted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(name: &str, dependencies: &[(&str, bool)]) -> Package {
+        let dependency = |&(name, dev): &(&str, bool)| Dependency { name: name.to_owned(), dev };
+        Package {
+            name: name.to_owned(),
+            version: String::new(),
+            licence: None,
+            manifest: PathBuf::new(),
+            dependencies: dependencies.iter().map(dependency).collect(),
+            targets: Vec::new(),
+        }
+    }
+
+    fn found(members: &[Package]) -> Vec<String> {
+        check(members, |_| PathBuf::new()).into_iter().map(|finding| finding.what).collect()
+    }
+
+    #[test]
+    fn the_card_does_not_know_its_driver() {
+        let below = [package("pcie", &[]), package("i82576", &[("pcie", false)]), package("driver", &[])];
+        let nic = package("nic", &[("pcie", false), ("driver", false), ("thiserror", false)]);
+        let members = [below.as_slice(), &[nic]].concat();
+        assert_eq!(found(&members), ["`nic` may not build on `driver`"]);
+    }
+
+    #[test]
+    fn a_pure_crate_may_test_with_its_siblings_but_not_with_what_is_above() {
+        let members = [
+            package("daemon", &[]),
+            package("driver", &[]),
+            package("nic", &[("driver", true), ("daemon", true)]),
+        ];
+        assert_eq!(found(&members), ["`nic` may not test with `daemon`"]);
+    }
+
+    #[test]
+    fn a_new_crate_needs_a_layer() {
+        assert_eq!(found(&[package("novel", &[])]), ["`novel` has no layer"]);
+    }
+
+    #[test]
+    fn the_table_is_in_order_so_there_is_no_way_back() {
+        for (at, (name, allowed)) in ALLOWED.iter().enumerate() {
+            let earlier = |wanted: &&str| ALLOWED[..at].iter().any(|(name, _)| name == wanted);
+            assert!(allowed.iter().all(earlier), "{name} builds on a later crate");
+        }
+    }
+}

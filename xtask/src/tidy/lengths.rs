@@ -1,0 +1,99 @@
+//! Functions fit a screen, files fit a sitting. Counts every line, blank ones and tests too.
+
+use proc_macro2::{Delimiter, TokenTree};
+
+use super::Finding;
+use super::source::{Rust, group, ident, is_punct, line};
+
+const FILE: usize = 450;
+const FUNCTION: usize = 70;
+
+pub(super) fn file(rust: &Rust) -> Vec<Finding> {
+    let lines = rust.text.lines().count();
+    if lines <= FILE {
+        return Vec::new();
+    }
+    let what = format!("{lines} lines, {FILE} at most");
+    vec![rust.finding(
+        lines,
+        "file-length",
+        what,
+        "divide it by idea; long tests go into a `tests.rs` beside",
+    )]
+}
+
+pub(super) fn functions(rust: &Rust) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    rust.each(|tokens| {
+        let Some((name, lines)) = function(tokens) else { return };
+        if lines > FUNCTION {
+            let what = format!("`{name}` has {lines} lines, {FUNCTION} at most");
+            let remedy = "give its parts names of their own";
+            findings.push(rust.finding(line(&tokens[0]), "function-length", what, remedy));
+        }
+    });
+    findings
+}
+
+/// Name and length, from signature to closing brace, of the function that the tokens begin with.
+fn function(tokens: &[TokenTree]) -> Option<(String, usize)> {
+    if ident(tokens.first())? != "fn" {
+        return None;
+    }
+    let name = ident(tokens.get(1))?;
+    let body = (2..tokens.len()).find_map(|at| body_or_end(tokens, at))??;
+    Some((name.to_string(), body + 1 - line(&tokens[0])))
+}
+
+/// At the body, the line it ends on; at a semicolon, that there is none; elsewhere nothing.
+fn body_or_end(tokens: &[TokenTree], at: usize) -> Option<Option<usize>> {
+    // In `-> Ring<{ LEN }>` the braces hold a constant.
+    let argument = is_punct(tokens.get(at - 1), '<') || is_punct(tokens.get(at - 1), ',');
+    match group(tokens.get(at), Delimiter::Brace) {
+        // A where clause may end in a comma; a constant argument is followed by `,` or `>`.
+        Some(_) if argument && closes_argument(tokens.get(at + 1)) => None,
+        Some(body) => Some(Some(body.span_close().end().line)),
+        None if is_punct(tokens.get(at), ';') => Some(None),
+        None => None,
+    }
+}
+
+fn closes_argument(next: Option<&TokenTree>) -> bool {
+    is_punct(next, ',') || is_punct(next, '>')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn function_of(signature: &str, lines: usize) -> String {
+        format!("{signature} {{\n{}}}\n", "    work();\n".repeat(lines - 2))
+    }
+
+    #[test]
+    fn a_file_fits_a_sitting() {
+        assert!(file(&Rust::sample(&"//\n".repeat(FILE))).is_empty());
+        let findings = file(&Rust::sample(&"//\n".repeat(FILE + 1)));
+        assert_eq!((findings.len(), findings[0].line), (1, FILE + 1));
+    }
+
+    #[test]
+    fn a_function_fits_a_screen() {
+        assert!(functions(&Rust::sample(&function_of("fn short()", FUNCTION))).is_empty());
+        let long = format!("\n{}", function_of("pub fn long() -> Ring<{ LEN }> where A: B,", FUNCTION + 1));
+        let findings = functions(&Rust::sample(&long));
+        assert_eq!((findings.len(), findings[0].line), (1, 2));
+        assert!(findings[0].what.starts_with("`long` has 71 lines"), "{}", findings[0].what);
+    }
+
+    #[test]
+    fn functions_in_macros_and_traits_are_seen_and_function_pointers_are_not() {
+        let in_macro = format!("proptest! {{\n{}}}\n", function_of("fn long(a in 0..9)", FUNCTION + 1));
+        assert_eq!(functions(&Rust::sample(&in_macro)).len(), 1);
+        let other = format!(
+            "trait T {{ fn f(&self); fn g(); }}\ntype P = fn(u8);\nstruct S {{\n{}}}",
+            "a: u8,\n".repeat(99)
+        );
+        assert!(functions(&Rust::sample(&other)).is_empty());
+    }
+}

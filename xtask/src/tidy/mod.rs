@@ -1,0 +1,111 @@
+//! The rules of the project that the compiler and clippy do not know, each a function from what it looks at
+//! to what it finds. Left out: mending what is found.
+
+mod architecture;
+mod layering;
+mod lengths;
+mod licences;
+mod modules;
+mod opening;
+mod pure;
+mod source;
+mod unrun;
+mod unsafety;
+mod words;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+use crate::metadata::{self, Package};
+use source::{Rust, Tracked};
+
+/// One breach of one rule.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Finding {
+    /// Relative to the workspace.
+    file: PathBuf,
+    line: usize,
+    rule: &'static str,
+    what: String,
+    remedy: &'static str,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, line, rule, what, remedy } = self;
+        write!(f, "{}:{line}: {rule}: {what}\n    remedy: {remedy}", file.display())
+    }
+}
+
+/// All breaches of all rules.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) findings: Vec<Finding>,
+    files: usize,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for finding in &self.findings {
+            writeln!(f, "{finding}")?;
+        }
+        write!(f, "tidy: {} files, {} findings", self.files, self.findings.len())
+    }
+}
+
+/// Applies every rule to the checkout.
+pub(crate) fn check() -> Result<Report> {
+    let root = metadata::workspace_root()?;
+    let tracked = source::tracked(&root)?;
+    let members = metadata::members(&root.join("Cargo.toml"))?;
+    let closure = metadata::closure(&root.join("Cargo.toml"))?;
+    let manifest_of = |package: &Package| relative(&root, &package.manifest);
+
+    let mut findings = layering::check(&members, manifest_of);
+    findings.extend(licences::check(&closure));
+    findings.extend(unrun::check(&members, manifest_of));
+    findings.extend(architecture::check(&members, &tracked));
+    findings.extend(tracked.iter().flat_map(words::machine_paths));
+    let sources = rust_sources(&tracked, &mut findings);
+    findings.extend(pure::check(&members, &root, &sources));
+    findings.extend(modules::check(&target_roots(&root, &members, &tracked)?, &sources));
+    findings.extend(sources.iter().flat_map(each_source));
+    findings.sort();
+    Ok(Report { findings, files: tracked.len() })
+}
+
+/// The rules that look at one Rust file.
+fn each_source(rust: &Rust) -> Vec<Finding> {
+    [opening::check, lengths::file, lengths::functions, unsafety::check, words::unfinished, words::silenced]
+        .iter()
+        .flat_map(|rule| rule(rust))
+        .collect()
+}
+
+/// The Rust files; one that is not Rust is a finding.
+fn rust_sources(tracked: &[Tracked], findings: &mut Vec<Finding>) -> Vec<Rust> {
+    let parsed = tracked.iter().filter(|file| file.is_rust()).map(Rust::parse);
+    let (sources, broken): (Vec<_>, Vec<_>) = parsed.partition(std::result::Result::is_ok);
+    findings.extend(broken.into_iter().filter_map(std::result::Result::err));
+    sources.into_iter().filter_map(std::result::Result::ok).collect()
+}
+
+/// The first file of everything that is built, also by packages outside the workspace (the fuzz targets).
+fn target_roots(root: &Path, members: &[Package], tracked: &[Tracked]) -> Result<BTreeSet<PathBuf>> {
+    let mut packages = members.to_vec();
+    let known: BTreeSet<_> = members.iter().map(|member| relative(root, &member.manifest)).collect();
+    for file in tracked.iter().filter(|file| file.path.ends_with("Cargo.toml")) {
+        if file.path != Path::new("Cargo.toml") && !known.contains(&file.path) {
+            packages.extend(metadata::members(&root.join(&file.path))?);
+        }
+    }
+    let targets = packages.iter().flat_map(|package| &package.targets);
+    Ok(targets.map(|target| relative(root, &target.root)).collect())
+}
+
+fn relative(root: &Path, path: &Path) -> PathBuf {
+    path.strip_prefix(root).unwrap_or(path).to_owned()
+}

@@ -1,0 +1,110 @@
+//! Every Rust file is compiled: a `mod` declaration leads to it from the first file of something that is
+//! built. Left out: `include!`, and modules declared by macros.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use proc_macro2::{Delimiter, TokenTree};
+
+use super::Finding;
+use super::source::{Rust, attribute, group, ident, inside, is_punct};
+
+pub(super) fn check(roots: &BTreeSet<PathBuf>, sources: &[Rust]) -> Vec<Finding> {
+    let reached = reach(roots, sources);
+    let remedy = "declare it with `mod`, or remove it";
+    let orphans = sources.iter().filter(|source| !reached.contains(&source.path));
+    orphans.map(|source| source.finding(1, "orphan", "no `mod` declaration leads here", remedy)).collect()
+}
+
+fn reach(roots: &BTreeSet<PathBuf>, sources: &[Rust]) -> BTreeSet<PathBuf> {
+    let mut reached = BTreeSet::new();
+    let mut ahead: Vec<PathBuf> = roots.iter().cloned().collect();
+    while let Some(path) = ahead.pop() {
+        let Some(source) = sources.iter().find(|source| source.path == path) else { continue };
+        if reached.insert(path.clone()) {
+            declared(&source.tokens, &module_folder(&path, roots.contains(&path)), &path, &mut ahead);
+        }
+    }
+    reached
+}
+
+/// Where the files of a file's modules lie.
+fn module_folder(path: &Path, root: bool) -> PathBuf {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let stem = path.file_stem().unwrap_or_default();
+    if root || stem == "mod" { folder.to_owned() } else { folder.join(stem) }
+}
+
+/// Adds the files that the `mod` declarations among the tokens may mean.
+fn declared(tokens: &[TokenTree], folder: &Path, declaring: &Path, files: &mut Vec<PathBuf>) {
+    let mut path_attribute = None;
+    for start in 0..tokens.len() {
+        let tokens = &tokens[start..];
+        if let Some(path) = attribute(tokens).and_then(|group| path_value(&inside(group))) {
+            path_attribute = Some(path);
+        }
+        if is_punct(tokens.first(), ';') || group(tokens.first(), Delimiter::Brace).is_some() {
+            path_attribute = None;
+        }
+        let Some(name) = module_name(tokens) else { continue };
+        if let Some(body) = group(tokens.get(2), Delimiter::Brace) {
+            declared(&inside(body), &folder.join(&name), declaring, files);
+        } else if let Some(path) = path_attribute.take() {
+            files.push(declaring.parent().unwrap_or(Path::new("")).join(path));
+        } else {
+            files.push(folder.join(format!("{name}.rs")));
+            files.push(folder.join(name).join("mod.rs"));
+        }
+    }
+}
+
+fn module_name(tokens: &[TokenTree]) -> Option<String> {
+    let name = (ident(tokens.first())? == "mod").then(|| ident(tokens.get(1)))??;
+    Some(name.to_string())
+}
+
+/// The text of `path = "..."`.
+fn path_value(attribute: &[TokenTree]) -> Option<String> {
+    match attribute {
+        [TokenTree::Ident(name), TokenTree::Punct(_), TokenTree::Literal(value)] if name == "path" => {
+            Some(value.to_string().trim_matches('"').to_owned())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::source::Tracked;
+
+    fn orphans(files: &[(&str, &str)]) -> Vec<String> {
+        let file = |(path, text): &(&str, &str)| Tracked { path: path.into(), text: (*text).to_owned() };
+        let sources: Vec<_> = files.iter().map(|entry| Rust::parse(&file(entry)).unwrap()).collect();
+        let roots = BTreeSet::from([PathBuf::from("src/lib.rs"), PathBuf::from("tests/all.rs")]);
+        check(&roots, &sources).into_iter().map(|finding| finding.file.display().to_string()).collect()
+    }
+
+    #[test]
+    fn modules_are_followed_through_files_folders_and_blocks() {
+        let files = [
+            ("src/lib.rs", "mod a;\npub mod b;\nmod inline { mod c; }\n// mod e;\n"),
+            ("src/a.rs", "#[cfg(test)]\nmod tests;"),
+            ("src/a/tests.rs", ""),
+            ("src/b/mod.rs", "pub(crate) mod d;"),
+            ("src/b/d.rs", ""),
+            ("src/inline/c.rs", ""),
+            ("src/e.rs", ""),
+            ("tests/all.rs", "#[path = \"shared/peer.rs\"]\nmod peer;\nmod other;"),
+            ("tests/shared/peer.rs", ""),
+            ("tests/other.rs", ""),
+            ("tests/shared/unused.rs", ""),
+        ];
+        assert_eq!(orphans(&files), ["src/e.rs", "tests/shared/unused.rs"]);
+    }
+
+    #[test]
+    fn files_that_declare_each_other_end() {
+        assert!(orphans(&[("src/lib.rs", "#[path = \"lib.rs\"] mod again;")]).is_empty());
+    }
+}

@@ -1,0 +1,65 @@
+//! The pure crates can have neither a clock nor I/O nor unsafe code, because their first file says so.
+
+use std::path::Path;
+
+use proc_macro2::{Delimiter, TokenTree};
+
+use super::source::{Rust, attribute, group, ident, inside, is_punct};
+use super::{Finding, relative};
+use crate::metadata::Package;
+
+/// The crates that are state machines.
+pub(super) const PURE: [&str; 6] = ["pcie", "i82576", "nic", "driver", "iovm", "vfio-user"];
+
+pub(super) fn check(members: &[Package], root: &Path, sources: &[Rust]) -> Vec<Finding> {
+    let libraries = members
+        .iter()
+        .filter(|member| PURE.contains(&member.name.as_str()))
+        .flat_map(|member| member.targets.iter().filter(|target| target.kind == "lib"));
+    let files = libraries.map(|library| relative(root, &library.root));
+    files.filter_map(|file| sources.iter().find(|source| source.path == file)).flat_map(attributes).collect()
+}
+
+fn attributes(library: &Rust) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if !has_inner(library, is_no_std) {
+        let remedy = "add `#![no_std]`, and `extern crate std` under `#[cfg(test)]` at most";
+        findings.push(library.finding(1, "pure", "a pure crate without `#![no_std]`", remedy));
+    }
+    if !has_inner(library, forbids_unsafe) {
+        let what = "a pure crate without `#![forbid(unsafe_code)]`";
+        findings.push(library.finding(1, "pure", what, "add it"));
+    }
+    findings
+}
+
+/// Whether one of the file's own attributes, `#![...]`, is as wanted.
+fn has_inner(library: &Rust, wanted: fn(&[TokenTree]) -> bool) -> bool {
+    (0..library.tokens.len()).any(|start| {
+        let tokens = &library.tokens[start..];
+        is_punct(tokens.get(1), '!') && attribute(tokens).is_some_and(|group| wanted(&inside(group)))
+    })
+}
+
+fn is_no_std(attribute: &[TokenTree]) -> bool {
+    matches!(attribute, [TokenTree::Ident(name)] if name == "no_std")
+}
+
+fn forbids_unsafe(attribute: &[TokenTree]) -> bool {
+    let lints = group(attribute.get(1), Delimiter::Parenthesis).map(inside).unwrap_or_default();
+    let names = |word: &str| lints.iter().any(|lint| ident(Some(lint)).is_some_and(|lint| lint == word));
+    ident(attribute.first()).is_some_and(|name| name == "forbid") && names("unsafe_code")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pure_crate_says_so() {
+        let pure = "//! A.\n#![no_std]\n#![forbid(unsafe_code)]\nextern crate alloc;\n";
+        assert!(attributes(&Rust::sample(pure)).is_empty());
+        let almost = "//! A.\n#![cfg_attr(not(test), no_std)]\n#![deny(unsafe_code)]\n";
+        assert_eq!(attributes(&Rust::sample(almost)).len(), 2);
+    }
+}

@@ -1,0 +1,126 @@
+//! The files of the checkout, and Rust files as tokens with their lines. Tokens rather than a syntax tree:
+//! they reach into macros, and comments and texts cannot be mistaken for code. Holds no rules.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
+
+use super::Finding;
+
+/// A text file that git tracks, or would.
+#[derive(Clone, Debug)]
+pub(super) struct Tracked {
+    /// Relative to the workspace.
+    pub(super) path: PathBuf,
+    pub(super) text: String,
+}
+
+impl Tracked {
+    pub(super) fn is_rust(&self) -> bool {
+        self.path.extension().is_some_and(|extension| extension == "rs")
+    }
+}
+
+/// All text files of the checkout that git does not ignore.
+pub(super) fn tracked(root: &Path) -> Result<Vec<Tracked>> {
+    let arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
+    let output = Command::new("git").args(arguments).current_dir(root).output().context("git ls-files")?;
+    ensure!(output.status.success(), "git ls-files: {}", String::from_utf8_lossy(&output.stderr).trim());
+    let names = String::from_utf8(output.stdout).context("a file name is not UTF-8")?;
+    // What cannot be read as text is a picture, a link, or deleted and not yet committed.
+    let file = |name: &str| Some((PathBuf::from(name), fs::read_to_string(root.join(name)).ok()?));
+    let files = names.split_terminator('\0').filter_map(file);
+    Ok(files.map(|(path, text)| Tracked { path, text }).collect())
+}
+
+/// A Rust file.
+#[derive(Clone, Debug)]
+pub(super) struct Rust {
+    pub(super) path: PathBuf,
+    pub(super) text: String,
+    pub(super) tokens: Vec<TokenTree>,
+}
+
+impl Rust {
+    /// # Errors
+    /// A finding, when the file cannot be split into tokens.
+    pub(super) fn parse(file: &Tracked) -> std::result::Result<Self, Finding> {
+        match file.text.parse::<TokenStream>() {
+            Ok(tokens) => Ok(Self {
+                path: file.path.clone(),
+                text: file.text.clone(),
+                tokens: tokens.into_iter().collect(),
+            }),
+            Err(error) => Err(Finding {
+                file: file.path.clone(),
+                line: error.span().start().line,
+                rule: "rust",
+                what: error.to_string(),
+                remedy: "make it compile",
+            }),
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn sample(text: &str) -> Self {
+        Self::parse(&Tracked { path: "crates/sample/src/lib.rs".into(), text: text.to_owned() }).unwrap()
+    }
+
+    pub(super) fn finding(
+        &self,
+        line: usize,
+        rule: &'static str,
+        what: impl Into<String>,
+        remedy: &'static str,
+    ) -> Finding {
+        Finding { file: self.path.clone(), line, rule, what: what.into(), remedy }
+    }
+
+    /// Calls `visit` with every run of sibling tokens, from each token to the end of its group.
+    pub(super) fn each(&self, mut visit: impl FnMut(&[TokenTree])) {
+        walk(&self.tokens, &mut visit);
+    }
+}
+
+fn walk(tokens: &[TokenTree], visit: &mut impl FnMut(&[TokenTree])) {
+    for start in 0..tokens.len() {
+        visit(&tokens[start..]);
+        if let TokenTree::Group(group) = &tokens[start] {
+            walk(&inside(group), visit);
+        }
+    }
+}
+
+/// The tokens between a pair of brackets.
+pub(super) fn inside(group: &Group) -> Vec<TokenTree> {
+    group.stream().into_iter().collect()
+}
+
+/// The line of a token, from 1.
+pub(super) fn line(token: &TokenTree) -> usize {
+    token.span().start().line
+}
+
+pub(super) fn ident(token: Option<&TokenTree>) -> Option<&Ident> {
+    if let Some(TokenTree::Ident(ident)) = token { Some(ident) } else { None }
+}
+
+pub(super) fn group(token: Option<&TokenTree>, delimiter: Delimiter) -> Option<&Group> {
+    match token {
+        Some(TokenTree::Group(group)) if group.delimiter() == delimiter => Some(group),
+        _ => None,
+    }
+}
+
+pub(super) fn is_punct(token: Option<&TokenTree>, character: char) -> bool {
+    matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == character)
+}
+
+/// What is in the brackets when the tokens begin with an attribute, `#[...]` or `#![...]`.
+pub(super) fn attribute(tokens: &[TokenTree]) -> Option<&Group> {
+    let inner = usize::from(is_punct(tokens.get(1), '!'));
+    if is_punct(tokens.first(), '#') { group(tokens.get(1 + inner), Delimiter::Bracket) } else { None }
+}

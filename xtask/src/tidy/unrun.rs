@@ -1,0 +1,52 @@
+//! No test is out of sight: a target that a plain `cargo test` passes over has a stage of its own in
+//! `cargo xtask test`.
+
+use std::path::PathBuf;
+
+use super::Finding;
+use crate::metadata::Package;
+use crate::test::GUEST_TESTS;
+
+pub(super) fn check(members: &[Package], manifest_of: impl Fn(&Package) -> PathBuf) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for member in members {
+        let unrun = member.targets.iter().filter(|target| target.kind == "test" && !target.tested);
+        for target in unrun.filter(|target| !GUEST_TESTS.contains(&target.name.as_str())) {
+            findings.push(Finding {
+                file: manifest_of(member),
+                line: 1,
+                rule: "unrun",
+                what: format!("the test `{}` is never run", target.name),
+                remedy: "remove `test = false`, or give it a stage in xtask/src/test",
+            });
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::Target;
+
+    #[test]
+    fn only_tests_with_a_stage_of_their_own_are_passed_over() {
+        let target = |name: &str, tested| Target {
+            name: name.to_owned(),
+            kind: "test".to_owned(),
+            root: PathBuf::new(),
+            tested,
+        };
+        let package = Package {
+            name: "a".to_owned(),
+            version: String::new(),
+            licence: None,
+            manifest: PathBuf::new(),
+            dependencies: Vec::new(),
+            targets: vec![target("seen", true), target(GUEST_TESTS[0], false), target("forgotten", false)],
+        };
+        let found = check(&[package], |_| PathBuf::new());
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].what, "the test `forgotten` is never run");
+    }
+}

@@ -1,0 +1,47 @@
+//! The word `unsafe` is spelled in `crates/host` only. That each block there argues for itself is a lint of
+//! clippy's.
+
+use std::path::Path;
+
+use super::Finding;
+use super::source::{Rust, ident, line};
+
+const HOME: &str = "crates/host";
+
+pub(super) fn check(rust: &Rust) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if rust.path.starts_with(Path::new(HOME)) {
+        return findings;
+    }
+    rust.each(|tokens| {
+        if ident(tokens.first()).is_some_and(|ident| ident == "unsafe") {
+            let remedy = "put it into crates/host behind a safe interface";
+            findings.push(rust.finding(
+                line(&tokens[0]),
+                "unsafe",
+                "unsafe code outside crates/host",
+                remedy,
+            ));
+        }
+    });
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOURCE: &str =
+        "#![forbid(unsafe_code)]\n// unsafe\nconst A: &str = \"unsafe\";\nm! { unsafe { f() } }\n";
+
+    #[test]
+    fn unsafe_code_lives_in_host() {
+        let mut rust = Rust::sample(SOURCE);
+        let lines: Vec<_> = check(&rust).iter().map(|finding| finding.line).collect();
+        assert_eq!(lines, [4], "neither comments, texts nor lint names count");
+        rust.path = "crates/host/src/lib.rs".into();
+        assert!(check(&rust).is_empty());
+        rust.path = "crates/hostile/src/lib.rs".into();
+        assert_eq!(check(&rust).len(), 1);
+    }
+}
