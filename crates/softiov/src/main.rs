@@ -1,2 +1,52 @@
-//! The softiov command.
-fn main() {}
+//! The softiov command: thin subcommands over the crates that do the work.
+
+mod place;
+mod qemu_args;
+mod serve;
+mod vf;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// An SR-IOV network card in software: virtual functions for virtual machines, without the hardware.
+#[derive(Debug, Parser)]
+#[command(version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the card: ports, their VFs' sockets, uplinks.
+    Serve(serve::Args),
+    /// Show and change VFs of a running host.
+    #[command(subcommand)]
+    Vf(vf::Command),
+    /// Print the QEMU arguments that attach a VF.
+    QemuArgs(qemu_args::Args),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Serve(args) => serve::run(&args),
+        Command::Vf(command) => vf::run(command),
+        Command::QemuArgs(args) => qemu_args::run(&args),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("softiov: {error:#}");
+            ExitCode::from(exit_code(&error))
+        }
+    }
+}
+
+/// 1: refused; 3: there is no host to ask. (2 is clap's, for usage.)
+fn exit_code(error: &anyhow::Error) -> u8 {
+    use daemon::control::client::ClientError;
+    match error.downcast_ref::<ClientError>() {
+        Some(ClientError::Unreachable { .. } | ClientError::Io(_)) => 3,
+        _ => 1,
+    }
+}

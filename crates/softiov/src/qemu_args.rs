@@ -1,0 +1,82 @@
+//! `softiov qemu-args`: what to add to a QEMU command line so that a guest has a VF.
+
+use crate::place::Place;
+use anyhow::Context;
+use daemon::control::client::{ClientError, ask};
+use daemon::control::protocol::{Answer, Request};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Which VF, and for what guest.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The VF, such as pf0vf0.
+    vf: String,
+    /// The guest's memory.
+    #[arg(long, default_value = "1G", value_name = "SIZE")]
+    memory: String,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Prints the arguments, a line each option.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let socket = find_socket(args)?;
+    print!("{}", arguments(&socket, &args.memory));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The socket as the running host tells it, or where the configuration will put it.
+fn find_socket(args: &Args) -> anyhow::Result<PathBuf> {
+    let config = args.place.load()?;
+    match ask(&config.control_socket(), Request::VfShow { vf: args.vf.clone() }) {
+        Ok(Answer::Vf(vf)) => Ok(vf.socket),
+        Ok(Answer::Ports(_)) => anyhow::bail!("the host answered something else than was asked"),
+        Err(ClientError::Unreachable { .. }) => {
+            eprintln!("softiov: no host is running yet; start one with `softiov serve`");
+            let mut vfs = config.ports.iter().flat_map(|port| &port.vfs);
+            let vf = vfs.find(|vf| vf.name == args.vf);
+            Ok(vf
+                .with_context(|| format!("no VF is called {:?} in the configuration", args.vf))?
+                .socket
+                .clone())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The options, quoted for a shell. QEMU needs memory that it shares with the card.
+fn arguments(socket: &Path, memory: &str) -> String {
+    let path = serde_json::Value::from(socket.to_string_lossy());
+    let device = format!("{{\"driver\":\"vfio-user-pci\",\"socket\":{{\"path\":{path},\"type\":\"unix\"}}}}");
+    format!(
+        "-object memory-backend-memfd,id=mem0,size={memory},share=on \\\n\
+         -machine q35,memory-backend=mem0 -m {memory} \\\n\
+         -device '{}'\n",
+        device.replace('\'', "'\\''")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::arguments;
+    use std::path::Path;
+
+    #[test]
+    fn the_socket_is_given_as_qemu_10_wants_it() {
+        let text = arguments(Path::new("/run/softiov/pf0vf3.sock"), "2G");
+        assert_eq!(
+            text,
+            "-object memory-backend-memfd,id=mem0,size=2G,share=on \\\n\
+             -machine q35,memory-backend=mem0 -m 2G \\\n\
+             -device '{\"driver\":\"vfio-user-pci\",\
+             \"socket\":{\"path\":\"/run/softiov/pf0vf3.sock\",\"type\":\"unix\"}}'\n"
+        );
+    }
+
+    #[test]
+    fn a_path_cannot_break_out_of_its_quotes() {
+        let text = arguments(Path::new("/tmp/a'b\"c.sock"), "1G");
+        assert!(text.contains(r#"/tmp/a'\''b\"c.sock"#), "{text}");
+    }
+}

@@ -1,0 +1,57 @@
+//! `softiov serve`: the host, in the foreground, until it is asked to end.
+
+use crate::place::Place;
+use anyhow::Context;
+use daemon::Host;
+use host::poll::{Interest, Poller, Signals};
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// How the host is started.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    place: Place,
+}
+
+/// How often the host looks whether its threads still run.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Runs the host. SIGTERM and SIGINT end it cleanly.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    start_log();
+    let config = args.place.load()?;
+    // Before any thread starts: none may be left that a signal could kill.
+    let signals = Signals::install().context("cannot catch signals")?;
+    let mut poller = Poller::new()?;
+    poller.add(&signals, 0, Interest::READ)?;
+    for vf in config.ports.iter().flat_map(|port| &port.vfs) {
+        tracing::info!(vf = vf.name, socket = %vf.socket.display(), mac = %vf.mac, "ready");
+    }
+    let host = Host::start(config)?;
+    tracing::info!(control = %host.control_socket().display(), "serving");
+    while host.is_whole() {
+        poller.wait(Some(LOOK))?.for_each(drop);
+        if signals.take().asks_to_end() {
+            tracing::info!("ending");
+            host.stop();
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+    host.stop();
+    anyhow::bail!("a thread of the host has ended; see the log above")
+}
+
+/// Log lines go to standard error; RUST_LOG chooses how many.
+fn start_log() {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env();
+    let filter = filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    let colours = std::io::stderr().is_terminal();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(colours)
+        .with_target(false)
+        .init();
+}

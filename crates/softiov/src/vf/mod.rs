@@ -1,0 +1,86 @@
+//! `softiov vf`: VFs of a running host, shown and changed.
+
+mod print;
+
+use crate::place::Place;
+use anyhow::bail;
+use clap::ValueEnum;
+use daemon::control::client::ask;
+use daemon::control::protocol::{Answer, Request};
+use daemon::control::status::LinkState;
+use std::process::ExitCode;
+
+/// What to do with VFs.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    /// A line for each VF.
+    List {
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Everything about one VF.
+    Show {
+        /// The VF, such as pf0vf0.
+        vf: String,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Change one VF.
+    Set {
+        /// The VF, such as pf0vf0.
+        vf: String,
+        /// Its link: as the port's, or down.
+        #[arg(long, value_enum)]
+        state: State,
+        #[command(flatten)]
+        output: Output,
+    },
+}
+
+/// Which host, and in which form.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Output {
+    /// JSON instead of text.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// A VF's link, in iproute2's words.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum State {
+    /// As the port's.
+    Auto,
+    /// Down.
+    Disable,
+}
+
+/// Asks the host and prints its answer.
+pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
+    let (request, output) = match command {
+        Command::List { output } => (Request::PortList, output),
+        Command::Show { vf, output } => (Request::VfShow { vf }, output),
+        Command::Set { vf, state, output } => {
+            let state = match state {
+                State::Auto => LinkState::Auto,
+                State::Disable => LinkState::Disable,
+            };
+            (Request::VfSet { vf, state }, output)
+        }
+    };
+    let socket = output.place.load()?.control_socket();
+    let answer = ask(&socket, request)?;
+    if output.json {
+        println!("{}", serde_json::to_string_pretty(&answer)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    match answer {
+        Answer::Ports(ports) => print!("{}", print::list(&ports)),
+        Answer::Vf(vf) => print!("{}", print::show(&vf)),
+    }
+    if std::io::Write::flush(&mut std::io::stdout()).is_err() {
+        bail!("cannot write to standard output");
+    }
+    Ok(ExitCode::SUCCESS)
+}

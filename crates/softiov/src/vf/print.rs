@@ -1,0 +1,107 @@
+//! VFs as text, in the manner of `ip link show`. Left out: JSON, which is the status as it is.
+
+use daemon::control::status::{LinkState, PortStatus, VfStatus};
+use std::fmt::Write;
+
+/// A line for each VF, under a line for its port.
+pub(super) fn list(ports: &[PortStatus]) -> String {
+    let mut text = String::new();
+    for port in ports {
+        let PortStatus { name, mac, uplink, .. } = port;
+        let _ = writeln!(text, "{name}: link/ether {mac} uplink {uplink} state {}", state(port.link));
+        for vf in &port.vfs {
+            let _ = writeln!(text, "    {}", line(vf));
+        }
+    }
+    text
+}
+
+fn line(vf: &VfStatus) -> String {
+    let mut line = format!("{:<8} link/ether {}", vf.name, vf.mac);
+    if let Some(vlan) = vf.vlan {
+        let _ = write!(line, ", vlan {vlan}");
+        if vf.qos > 0 {
+            let _ = write!(line, ", qos {}", vf.qos);
+        }
+    }
+    let _ = write!(line, ", state {}, driver {}", state(vf.link), if vf.active { "active" } else { "none" });
+    match &vf.peer {
+        Some(peer) => {
+            let _ = write!(line, ", client pid {}", peer.pid);
+        }
+        None => line.push_str(", no client"),
+    }
+    if vf.hint.is_some() {
+        line.push_str(" (see vf show)");
+    }
+    line
+}
+
+fn state(up: bool) -> &'static str {
+    if up { "UP" } else { "DOWN" }
+}
+
+fn on(set: bool) -> &'static str {
+    if set { "on" } else { "off" }
+}
+
+/// Everything about one VF.
+pub(super) fn show(vf: &VfStatus) -> String {
+    let mut text = line(vf) + "\n";
+    let link_state = match vf.link_state {
+        LinkState::Auto => "auto",
+        LinkState::Disable => "disable",
+    };
+    let _ = writeln!(
+        text,
+        "    spoof checking {}, link-state {link_state}, trust {}, rid {}",
+        on(vf.spoof_check),
+        on(vf.trust),
+        vf.rid
+    );
+    let vlans: Vec<String> = vf.vlans.iter().map(u16::to_string).collect();
+    let _ =
+        writeln!(text, "    vlans {}", if vlans.is_empty() { "none".to_owned() } else { vlans.join(" ") });
+    let _ = writeln!(text, "    socket {}", vf.socket.display());
+    if let Some(peer) = &vf.peer {
+        let _ = writeln!(
+            text,
+            "    client pid {} uid {}, {} memory windows, {} shareable ({} MiB)",
+            peer.pid,
+            peer.uid,
+            peer.windows,
+            peer.shareable,
+            peer.shareable_bytes >> 20
+        );
+    }
+    if let Some(hint) = &vf.hint {
+        let _ = writeln!(text, "    warning: {hint}");
+    }
+    counters(&mut text, vf);
+    text
+}
+
+fn counters(text: &mut String, vf: &VfStatus) {
+    let (rx, tx, drops, vmm) = (&vf.rx, &vf.tx, &vf.drops, &vf.interventions);
+    let _ = writeln!(
+        text,
+        "    RX: bytes {} packets {} mcast {} bcast {} dropped {}",
+        rx.bytes, rx.packets, rx.multicast, rx.broadcast, rx.dropped
+    );
+    let _ = writeln!(text, "    TX: bytes {} packets {} dropped {}", tx.bytes, tx.packets, tx.dropped);
+    let _ = writeln!(
+        text,
+        "    drops: no descriptors {}, queue disabled {}, invalid {}, blocked {}, unclaimed {}, dma faults {}",
+        drops.rx_no_descriptors,
+        drops.rx_disabled,
+        drops.tx_invalid,
+        drops.tx_blocked,
+        drops.tx_unclaimed,
+        drops.dma_faults
+    );
+    let _ = writeln!(
+        text,
+        "    VMM interventions: {} reads, {} posted writes, {} synchronous writes, {} interrupts",
+        vmm.reads, vmm.posted_writes, vmm.synchronous_writes, vmm.interrupts
+    );
+}
