@@ -20,6 +20,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("daemon", &["pcie", "i82576", "nic", "driver", "iovm", "vfio-user", "host"]),
     ("embedded-guest", &["i82576", "driver", "vfio-user", "host"]),
     ("linux-guest", &["host"]),
+    ("sim", &[]),
+    ("hypervisor", &["pcie", "sim"]),
     ("softiov", &["daemon", "host", "embedded-guest", "linux-guest", "i82576"]),
     ("xtask", &["linux-guest"]),
 ];

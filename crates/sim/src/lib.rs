@@ -1,0 +1,13 @@
+//! Virtual time: instants in picoseconds, an event queue in a stable order, named deterministic generators,
+//! and a trace with a rolling hash.
+//!
+//! The same seed gives the same events in the same order and therefore the same hash; every experiment is run
+//! twice to see that it does.
+//!
+//! Left out: what the events are. This crate knows nothing of machines, cards or drivers.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
