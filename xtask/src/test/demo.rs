@@ -2,11 +2,17 @@
 
 use serde_json::Value;
 
+/// How many guests the demo has at least.
+const GUESTS: usize = 3;
+
 /// # Errors
 /// What is wrong with it.
 pub(super) fn check(json: &str) -> Result<String, String> {
     let demo: Value = serde_json::from_str(json).map_err(|error| format!("not JSON: {error}"))?;
     let guests = list(&demo, "guests")?;
+    if guests.len() < GUESTS {
+        return Err(format!("{} guests, {GUESTS} expected", guests.len()));
+    }
     for key in ["vf", "kind", "mac", "driver"] {
         if let Some(guest) = guests.iter().find(|guest| guest[key].is_null()) {
             return Err(format!("a guest without \"{key}\": {guest}"));
@@ -45,8 +51,9 @@ mod tests {
     use serde_json::json;
 
     fn sample() -> Value {
+        let guest = json!({"vf": "vf0", "kind": "embedded", "mac": "02:00:00:00:00:01", "driver": "softiov"});
         json!({
-            "guests": [{"vf": 0, "kind": "embedded", "mac": "02:00:00:00:00:01", "driver": "softiov"}],
+            "guests": vec![guest; GUESTS],
             "pings": [{"from": 0, "to": 1, "sent": 5, "received": 5, "rtt_us_p50": 80.5}],
             "flows": [{"from": 0, "to": 1, "protocol": "tcp", "bytes": 1000, "mbps": 1.5}],
             "interventions_per_1000_packets": {"reads": 0, "writes": 12.5, "interrupts": 3},
@@ -55,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_good_demo_is_summed_up() {
-        assert_eq!(check(&sample().to_string()), Ok("1 guests, 1 pings, 1 flows".to_owned()));
+        assert_eq!(check(&sample().to_string()), Ok("3 guests, 1 pings, 1 flows".to_owned()));
     }
 
     #[test]
@@ -69,6 +76,7 @@ mod tests {
         assert!(spoiled("/pings/0", json!({})).contains("unanswered"));
         assert!(spoiled("/flows/0/bytes", json!(0)).contains("nothing"));
         assert!(spoiled("/flows", json!([])).contains("flows"));
+        assert!(spoiled("/guests", json!([{}])).contains("1 guests"));
         assert!(spoiled("/guests/0/mac", Value::Null).contains("mac"));
         assert!(spoiled("/interventions_per_1000_packets", Value::Null).contains("reads"));
         assert!(check("hello").unwrap_err().contains("not JSON"));

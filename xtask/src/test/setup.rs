@@ -24,6 +24,10 @@ const NEEDS: [Need; 2] = [
     Need { program: "lspci", package: "pciutils", what: "a VF as lspci describes it" },
 ];
 
+/// What stands in for Debian packages when guests are made.
+const GUEST_VARIABLES: [&str; 3] = ["SOFTIOV_QEMU", "SOFTIOV_GUEST_KERNEL", "SOFTIOV_GUEST_INITRAMFS"];
+const GUEST_TOOLS: [&str; 3] = ["apt-get", "apt-cache", "dpkg-deb"];
+
 /// Sees to it that everything needed is there.
 pub(super) fn run() -> Result<Tally> {
     let missing: Vec<_> = NEEDS.iter().filter(|need| !is_present(need)).collect();
@@ -53,6 +57,21 @@ fn is_present(need: &Need) -> bool {
 fn in_path(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+/// Why no guest can be booted here, if none can. Knows what `linux_guest::Assets` needs, so that a system
+/// without it is told apart from a failure.
+pub(super) fn guest_obstacle() -> Option<String> {
+    let given = |name: &&str| env::var_os(name).is_some_and(|value| !value.is_empty());
+    if GUEST_VARIABLES.iter().all(given) {
+        return None;
+    }
+    if env::consts::ARCH != "x86_64" {
+        return Some(format!("guests are made for x86-64 hosts only, this one is {}", env::consts::ARCH));
+    }
+    let missing = GUEST_TOOLS.into_iter().find(|tool| !in_path(tool))?;
+    let variables = GUEST_VARIABLES.join(", ");
+    Some(format!("guests are made from Debian packages, here is no `{missing}`, and {variables} are not set"))
 }
 
 /// Installs the packages of what is missing; returns what stood in the way.

@@ -115,11 +115,19 @@ impl Stage {
                 // The output of tests that pass is wanted for what they say they skipped.
                 test(cargo(context, "test --workspace --no-fail-fast -- --show-output"), Show::OnFailure)
             }
-            Self::Boot => test(cargo(context, "test --workspace --test boot -- --nocapture"), Show::Live),
-            Self::Linux => test(cargo(context, "test --workspace --test linux -- --nocapture"), Show::Live),
+            Self::Boot | Self::Linux => self.boot_guests(context),
             Self::Demo => demo(context),
             Self::Tree => Ok(tree(context)),
         }
+    }
+
+    /// Runs the test of this stage's name, if guests can be booted here.
+    fn boot_guests(self, context: &Context) -> Result<Tally> {
+        if let Some(obstacle) = setup::guest_obstacle() {
+            return Ok(Tally::skip(format!("{}: {obstacle}", self.title())));
+        }
+        let arguments = format!("test --workspace --test {} -- --nocapture", self.name());
+        test(cargo(context, &arguments), Show::Live)
     }
 }
 
@@ -196,6 +204,7 @@ mod tests {
         for stage in Stage::ALL {
             assert_eq!(Stage::from_str(stage.name(), false), Ok(stage));
         }
+        assert_eq!([Stage::Boot.name(), Stage::Linux.name()], GUEST_TESTS, "these name their test too");
         assert_eq!(Stage::ALL, Stage::value_variants());
     }
 }
