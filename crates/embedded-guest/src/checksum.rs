@@ -1,0 +1,119 @@
+//! Who computes and verifies which checksum: the card, for TCP and UDP over IPv4; this, for the rest.
+//!
+//! The stack neither computes nor verifies the checksums of IPv4, TCP and UDP. Left out: ICMP, which the stack
+//! keeps, and IPv6.
+
+use driver::vf::{Checksum, Received, TxOffload};
+use smoltcp::wire::{
+    EthernetFrame, EthernetProtocol, IpAddress, IpProtocol, Ipv4Packet, TcpPacket, UdpPacket,
+};
+
+/// What the card is to complete in an outgoing frame; what it cannot complete is filled in here.
+pub(crate) fn hand_over(frame: &mut [u8]) -> TxOffload {
+    let Ok(mut ethernet) = EthernetFrame::new_checked(frame) else { return TxOffload::default() };
+    if ethernet.ethertype() != EthernetProtocol::Ipv4 {
+        return TxOffload::default();
+    }
+    let Ok(mut packet) = Ipv4Packet::new_checked(ethernet.payload_mut()) else { return TxOffload::default() };
+    let transport = matches!(packet.next_header(), IpProtocol::Tcp | IpProtocol::Udp);
+    if transport && is_whole(&packet) {
+        return TxOffload { ip_checksum: true, l4_checksum: true, ..TxOffload::default() };
+    }
+    packet.fill_checksum();
+    TxOffload::default()
+}
+
+/// Whether no checksum of a received frame is wrong: the card's word, where it has one.
+pub(crate) fn is_intact(frame: &[u8], received: &Received) -> bool {
+    match (received.ip_checksum, received.l4_checksum) {
+        (Checksum::Bad, _) | (_, Checksum::Bad) => false,
+        (Checksum::Good, Checksum::Good) => true,
+        (ip, l4) => verify(frame, ip == Checksum::Unknown, l4 == Checksum::Unknown),
+    }
+}
+
+/// Verifies what is there to be verified. What is no whole IPv4 packet is the stack's to refuse.
+fn verify(frame: &[u8], ip: bool, l4: bool) -> bool {
+    let Ok(ethernet) = EthernetFrame::new_checked(frame) else { return true };
+    if ethernet.ethertype() != EthernetProtocol::Ipv4 {
+        return true;
+    }
+    let Ok(packet) = Ipv4Packet::new_checked(ethernet.payload()) else { return true };
+    (!ip || packet.verify_checksum()) && (!l4 || transport_is_intact(&packet))
+}
+
+fn transport_is_intact(packet: &Ipv4Packet<&[u8]>) -> bool {
+    if !is_whole(packet) {
+        return true;
+    }
+    let (from, to) = (IpAddress::Ipv4(packet.src_addr()), IpAddress::Ipv4(packet.dst_addr()));
+    match packet.next_header() {
+        IpProtocol::Tcp => {
+            TcpPacket::new_checked(packet.payload()).is_ok_and(|tcp| tcp.verify_checksum(&from, &to))
+        }
+        IpProtocol::Udp => {
+            UdpPacket::new_checked(packet.payload()).is_ok_and(|udp| udp.verify_checksum(&from, &to))
+        }
+        _ => true,
+    }
+}
+
+/// Whether a packet is not a fragment.
+fn is_whole<T: AsRef<[u8]>>(packet: &Ipv4Packet<T>) -> bool {
+    !packet.more_frags() && packet.frag_offset() == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An Ethernet frame with an IPv4 packet of 28 bytes, without checksums.
+    fn frame(protocol: u8) -> [u8; 42] {
+        let mut frame = [0; 42];
+        frame[12..14].copy_from_slice(&[8, 0]);
+        frame[14] = 0x45;
+        frame[17] = 28;
+        frame[23] = protocol;
+        frame[26..34].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
+        frame[39] = 8;
+        frame
+    }
+
+    #[test]
+    fn the_card_completes_udp_and_is_not_asked_to_complete_icmp() {
+        let mut udp = frame(17);
+        let offload = hand_over(&mut udp);
+        assert!(offload.ip_checksum && offload.l4_checksum);
+        assert_eq!(udp, frame(17), "untouched");
+
+        let mut icmp = frame(1);
+        assert_eq!(hand_over(&mut icmp), TxOffload::default());
+        assert!(Ipv4Packet::new_unchecked(&icmp[14..]).verify_checksum());
+    }
+
+    #[test]
+    fn a_fragment_of_udp_is_not_the_cards() {
+        let mut fragment = frame(17);
+        fragment[20] = 0x20;
+        assert_eq!(hand_over(&mut fragment), TxOffload::default());
+    }
+
+    #[test]
+    fn the_cards_verdict_counts_and_without_one_the_sums_do() {
+        let verdict = |ip_checksum, l4_checksum| Received { ip_checksum, l4_checksum, ..Received::default() };
+        let mut udp = frame(17);
+        assert!(is_intact(&udp, &verdict(Checksum::Good, Checksum::Good)));
+        assert!(!is_intact(&udp, &verdict(Checksum::Good, Checksum::Bad)));
+        assert!(!is_intact(&udp, &verdict(Checksum::Unknown, Checksum::Good)), "no IPv4 checksum");
+        Ipv4Packet::new_unchecked(&mut udp[14..]).fill_checksum();
+        assert!(is_intact(&udp, &verdict(Checksum::Unknown, Checksum::Unknown)), "UDP may have none");
+        udp[40] = 1;
+        assert!(!is_intact(&udp, &verdict(Checksum::Good, Checksum::Unknown)), "a wrong UDP checksum");
+    }
+
+    #[test]
+    fn what_is_not_ipv4_has_no_checksum_to_be_wrong() {
+        assert!(is_intact(&[0xff; 60], &Received::default()));
+        assert!(is_intact(&[], &Received::default()));
+    }
+}

@@ -1,0 +1,175 @@
+//! The VF driver as the TCP/IP stack's network device: tokens over fixed buffers, nothing allocated for a frame.
+//!
+//! Checksums and segmentation are the card's work; what it did not look at, [`checksum`](crate::checksum) does.
+//! Left out: when to look, and interrupts, which are the guest's loop's ([`crate::guest`]).
+
+use crate::checksum;
+use driver::DmaHal;
+use driver::vf::{TxOffload, Vf};
+use smoltcp::phy::{Checksum, Device, DeviceCapabilities, Medium, PacketMeta, RxToken, TxToken};
+use smoltcp::time::Instant;
+use std::num::NonZeroUsize;
+
+/// Longest frame on the wire, FCS excluded.
+pub(crate) const MAX_FRAME: usize = 1514;
+/// Longest frame before the card cuts it: the longest IPv4 packet with its Ethernet header.
+const MAX_SEGMENTED: usize = 14 + 65_535;
+/// Frames that are looked at in search of one that is intact, before others get their turn.
+const LOOKS: usize = 64;
+/// Descriptors for one frame: a context and its data.
+const FRAME_SLOTS: usize = 2;
+/// Descriptors for the longest frame before segmentation, in buffers of 2 KB, and its context.
+const SEGMENTED_SLOTS: usize = MAX_SEGMENTED.div_ceil(2048) + 1;
+
+/// Frames that the device did not pass on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Refused {
+    /// Received with a wrong checksum.
+    pub bad_checksum: u64,
+    /// Not taken by the driver.
+    pub transmit: u64,
+}
+
+/// A VF, its bus, and a buffer for each direction.
+#[derive(Debug)]
+pub(crate) struct Port<H> {
+    pub(crate) hal: H,
+    pub(crate) vf: Vf,
+    rx: Box<[u8]>,
+    tx: Box<[u8]>,
+    /// Transmit descriptors that can be in use.
+    slots: usize,
+    /// The receive ring was found empty at the last look.
+    pub(crate) drained: bool,
+    pub(crate) refused: Refused,
+}
+
+impl<H: DmaHal> Port<H> {
+    /// `tx_descriptors` are what the driver was configured with.
+    pub(crate) fn new(hal: H, vf: Vf, tx_descriptors: u16) -> Self {
+        Self {
+            hal,
+            vf,
+            rx: vec![0; MAX_FRAME].into(),
+            tx: vec![0; MAX_SEGMENTED].into(),
+            slots: usize::from(tx_descriptors) - 1,
+            drained: false,
+            refused: Refused::default(),
+        }
+    }
+
+    /// Whether that many descriptors can be had now.
+    fn has_room(&mut self, wanted: usize) -> bool {
+        if self.slots - self.vf.tx_pending() < wanted {
+            // What is queued must be told of before it can come back.
+            self.vf.flush(&mut self.hal);
+            self.vf.clean(&mut self.hal);
+        }
+        self.slots - self.vf.tx_pending() >= wanted
+    }
+
+    /// Whether the stack cannot send for want of descriptors.
+    pub(crate) fn is_full(&mut self) -> bool {
+        !self.has_room(SEGMENTED_SLOTS)
+    }
+
+    /// The length of the next intact frame, now in `rx`.
+    fn next_frame(&mut self) -> Option<usize> {
+        for _ in 0..LOOKS {
+            match self.vf.receive(&mut self.hal, &mut self.rx) {
+                Ok(Some(frame)) if checksum::is_intact(&self.rx[..frame.length], &frame) => {
+                    return Some(frame.length);
+                }
+                Ok(Some(_)) => self.refused.bad_checksum += 1,
+                Ok(None) => {
+                    self.drained = true;
+                    return None;
+                }
+                // The driver has counted it.
+                Err(_) => {}
+            }
+        }
+        None
+    }
+}
+
+impl<H: DmaHal> Device for Port<H> {
+    type RxToken<'a>
+        = Rx<'a>
+    where
+        H: 'a;
+    type TxToken<'a>
+        = Tx<'a, H>
+    where
+        H: 'a;
+
+    fn receive(&mut self, _now: Instant) -> Option<(Rx<'_>, Tx<'_, H>)> {
+        // The stack may answer at once.
+        if !self.has_room(FRAME_SLOTS) {
+            return None;
+        }
+        let length = self.next_frame()?;
+        let Self { hal, vf, rx, tx, refused, .. } = self;
+        Some((Rx(&rx[..length]), Tx { hal, vf, buffer: tx, refused, segment: None }))
+    }
+
+    fn transmit(&mut self, _now: Instant) -> Option<Tx<'_, H>> {
+        if self.is_full() {
+            return None;
+        }
+        let Self { hal, vf, tx, refused, .. } = self;
+        Some(Tx { hal, vf, buffer: tx, refused, segment: None })
+    }
+
+    fn capabilities(&self) -> DeviceCapabilities {
+        let mut capabilities = DeviceCapabilities::default();
+        capabilities.medium = Medium::Ethernet;
+        capabilities.max_transmission_unit = MAX_FRAME;
+        // The card's work, or the checksum module's.
+        capabilities.checksum.ipv4 = Checksum::None;
+        capabilities.checksum.tcp = Checksum::None;
+        capabilities.checksum.udp = Checksum::None;
+        capabilities.segmentation.tcpv4 = NonZeroUsize::new(MAX_SEGMENTED);
+        capabilities
+    }
+}
+
+/// A frame that was received.
+#[derive(Debug)]
+pub(crate) struct Rx<'a>(&'a [u8]);
+
+impl RxToken for Rx<'_> {
+    fn consume<R, F: FnOnce(&[u8]) -> R>(self, f: F) -> R {
+        f(self.0)
+    }
+}
+
+/// Room for a frame.
+#[derive(Debug)]
+pub(crate) struct Tx<'a, H> {
+    hal: &'a mut H,
+    vf: &'a mut Vf,
+    buffer: &'a mut [u8],
+    refused: &'a mut Refused,
+    /// Payload of each segment, if the card is to cut.
+    segment: Option<u16>,
+}
+
+impl<H: DmaHal> TxToken for Tx<'_, H> {
+    fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, f: F) -> R {
+        let frame = &mut self.buffer[..len];
+        let result = f(frame);
+        let offload = match self.segment {
+            Some(mss) => TxOffload { tso: Some(mss), ..TxOffload::default() },
+            None => checksum::hand_over(frame),
+        };
+        if self.vf.transmit(self.hal, frame, &offload).is_err() {
+            self.refused.transmit += 1;
+        }
+        result
+    }
+
+    fn set_meta(&mut self, meta: PacketMeta) {
+        self.segment = meta.segmentation_offload_size.map(std::num::NonZeroU16::get);
+    }
+}

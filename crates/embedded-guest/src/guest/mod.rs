@@ -1,0 +1,330 @@
+//! The guest's thread: interrupts, frames between driver and TCP/IP stack, and what its owner asks for.
+//!
+//! One round of the loop: commands, frames in, sockets, frames out, doorbell, interrupts unmasked, sleep. Each
+//! step is bounded, so a busy guest still obeys.
+//!
+//! Left out: how frames move ([`device`](crate::device)), and the owner's side of commands (the crate's root).
+
+pub(crate) mod flow;
+mod pattern;
+pub(crate) mod ping;
+mod sink;
+
+use crate::Stats;
+use crate::device::Port;
+use crate::hal::VfioUserHal;
+use driver::vf::{Event, LinkCheck};
+use flow::{Flow, FlowError, Sender};
+use host::poll::{Clock, Interest, Poller, Waker};
+use ping::{Pinger, Pings};
+use sink::Sink;
+use smoltcp::iface::{Config, Interface, PollIngressSingleResult, PollResult, SocketHandle, SocketSet};
+use smoltcp::socket::tcp;
+use smoltcp::time::Instant;
+use smoltcp::wire::{EthernetAddress, HardwareAddress, IpCidr};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// Frames taken, and packets made, in one round.
+const INGRESS: usize = 128;
+const EGRESS: usize = 512;
+/// How often the driver's watchdog runs, and how often a link that is down is looked at.
+const WATCHDOG_NS: u64 = 2_000_000_000;
+const LINK_DOWN_NS: u64 = 50_000_000;
+/// How long to sleep at most when only the transmit ring holds things up, in case its interrupt got lost.
+const RING_FULL: Duration = Duration::from_millis(1);
+const PREFIX: u8 = 24;
+/// Where local ports begin.
+const EPHEMERAL: u16 = 49_152;
+
+/// What the poller reports; vectors come first, as their number.
+const VECTORS: u64 = i82576::ids::VF_VECTORS as u64;
+const WAKER: u64 = VECTORS;
+const SOCKET: u64 = VECTORS + 1;
+
+/// What the guest's owner asks for.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Ping { to: Ipv4Addr, count: u16, answer: mpsc::Sender<Pings> },
+    Send { to: Ipv4Addr, bytes: u64, answer: mpsc::Sender<Result<Flow, FlowError>> },
+    Stats { answer: mpsc::Sender<Stats> },
+    Stop,
+}
+
+/// Something under way for the owner.
+#[derive(Debug)]
+enum Action {
+    Ping(Pinger, mpsc::Sender<Pings>),
+    Send(Sender, mpsc::Sender<Result<Flow, FlowError>>),
+}
+
+/// The thread's state.
+pub(crate) struct Guest {
+    port: Port<VfioUserHal>,
+    interface: Interface,
+    sockets: SocketSet<'static>,
+    sink: Sink,
+    actions: Vec<Action>,
+    /// Sockets that are closing on their own.
+    closing: Vec<SocketHandle>,
+    commands: mpsc::Receiver<Command>,
+    poller: Poller,
+    waker: Waker,
+    link: Arc<AtomicBool>,
+    /// Vectors that have signalled, a bit each.
+    signalled: u64,
+    interrupts: u64,
+    /// The receive vector has masked itself, and is unmasked when the ring is empty.
+    receiving: bool,
+    /// When the watchdog runs next, nanoseconds.
+    watchdog: u64,
+    serial: u16,
+}
+
+impl Guest {
+    /// A guest around a started VF.
+    ///
+    /// # Errors
+    /// epoll refuses.
+    pub(crate) fn new(
+        mut port: Port<VfioUserHal>,
+        ip: Ipv4Addr,
+        commands: mpsc::Receiver<Command>,
+        waker: Waker,
+        link: Arc<AtomicBool>,
+    ) -> std::io::Result<Self> {
+        let poller = Poller::new()?;
+        for (vector, token) in (0..).zip(0..VECTORS) {
+            if let Some(eventfd) = port.hal.eventfd(vector) {
+                poller.add(eventfd, token, Interest::READ)?;
+            }
+        }
+        poller.add(&waker, WAKER, Interest::READ)?;
+        poller.add(port.hal.stream(), SOCKET, Interest::READ)?;
+        let now_ns = Clock.now_ns();
+        let mac = EthernetAddress(port.vf.mac().0);
+        let mut config = Config::new(HardwareAddress::Ethernet(mac));
+        config.random_seed = now_ns ^ u64::from(ip.to_bits());
+        let mut interface = Interface::new(config, &mut port, instant(now_ns));
+        interface.update_ip_addrs(|addresses| {
+            // The list is empty, so there is room.
+            let _ = addresses.push(IpCidr::new(ip.into(), PREFIX));
+        });
+        let mut sockets = SocketSet::new(Vec::new());
+        let sink = Sink::new(&mut sockets);
+        Ok(Self {
+            port,
+            interface,
+            sockets,
+            sink,
+            actions: Vec::new(),
+            closing: Vec::new(),
+            commands,
+            poller,
+            waker,
+            link,
+            signalled: 0,
+            interrupts: 0,
+            receiving: false,
+            watchdog: 0,
+            serial: 0,
+        })
+    }
+
+    /// Runs until it is told to stop, or its card is gone.
+    pub(crate) fn run(mut self) {
+        while self.obey() && self.port.hal.broken().is_none() {
+            let now_ns = Clock.now_ns();
+            self.take_interrupts();
+            self.move_frames(now_ns);
+            if now_ns >= self.watchdog {
+                self.watch(now_ns);
+            }
+            if !self.sleep() {
+                break;
+            }
+        }
+        self.link.store(false, Ordering::Release);
+        self.port.vf.stop(&mut self.port.hal);
+    }
+
+    /// Starts what was asked for; `false` is the end.
+    fn obey(&mut self) -> bool {
+        loop {
+            match self.commands.try_recv() {
+                Ok(Command::Ping { to, count, answer }) => {
+                    let ident = self.next_serial();
+                    let pinger = Pinger::new(&mut self.sockets, to, ident, count);
+                    self.actions.extend(pinger.map(|pinger| Action::Ping(pinger, answer)));
+                }
+                Ok(Command::Send { to, bytes, answer }) => self.send(to, bytes, answer),
+                Ok(Command::Stats { answer }) => {
+                    // Whoever asked may have given up.
+                    let _ = answer.send(self.stats());
+                }
+                Ok(Command::Stop) | Err(mpsc::TryRecvError::Disconnected) => return false,
+                Err(mpsc::TryRecvError::Empty) => return true,
+            }
+        }
+    }
+
+    fn send(&mut self, to: Ipv4Addr, bytes: u64, answer: mpsc::Sender<Result<Flow, FlowError>>) {
+        let serial = self.next_serial();
+        let port = EPHEMERAL | serial;
+        let seed = Clock.now_ns();
+        let context = self.interface.context();
+        match Sender::connect(context, &mut self.sockets, to, port, bytes, seed) {
+            Some(sender) => self.actions.push(Action::Send(sender, answer)),
+            None => {
+                let _ = answer.send(Err(FlowError::NoConnection));
+            }
+        }
+    }
+
+    /// Tells actions of the same time apart.
+    fn next_serial(&mut self) -> u16 {
+        self.serial = (self.serial + 1) % (u16::MAX - EPHEMERAL);
+        self.serial
+    }
+
+    fn stats(&mut self) -> Stats {
+        let Port { hal, vf, refused, .. } = &mut self.port;
+        Stats {
+            card: vf.statistics(hal),
+            rx: vf.rx_counters(),
+            tx: vf.tx_counters(),
+            refused: *refused,
+            interrupts: self.interrupts,
+            accesses: hal.accesses(),
+        }
+    }
+
+    fn take_interrupts(&mut self) {
+        let signalled = std::mem::take(&mut self.signalled);
+        for vector in (0..VECTORS as u16).filter(|vector| signalled & (1 << vector) != 0) {
+            let Some(eventfd) = self.port.hal.eventfd(vector.into()) else { continue };
+            self.interrupts += eventfd.drain();
+            match self.port.vf.handle_interrupt(&mut self.port.hal, vector) {
+                Event::Received => self.receiving = true,
+                // The link may have changed: look now.
+                Event::Mailbox => self.watchdog = 0,
+                Event::Transmitted(_) | Event::Unknown => {}
+            }
+        }
+    }
+
+    /// Frames in, sockets, frames out; the card hears of it at the end.
+    fn move_frames(&mut self, now_ns: u64) {
+        let now = instant(now_ns);
+        let Self { port, interface, sockets, .. } = self;
+        port.drained = false;
+        interface.poll_maintenance(now);
+        for _ in 0..INGRESS {
+            if interface.poll_ingress_single(now, port, sockets) == PollIngressSingleResult::None {
+                break;
+            }
+        }
+        self.sink.step(&mut self.sockets);
+        self.step_actions(now_ns);
+        self.reap();
+        let Self { port, interface, sockets, .. } = self;
+        for _ in 0..EGRESS {
+            if interface.poll_egress(now, port, sockets) == PollResult::None {
+                break;
+            }
+        }
+        port.vf.flush(&mut port.hal);
+        if self.receiving && port.drained {
+            self.receiving = false;
+            port.vf.receive_done(&mut port.hal);
+        }
+    }
+
+    fn step_actions(&mut self, now_ns: u64) {
+        let Self { actions, sockets, closing, .. } = self;
+        actions.retain_mut(|action| match action {
+            Action::Ping(pinger, answer) => match pinger.step(sockets, now_ns) {
+                None => true,
+                Some(pings) => {
+                    sockets.remove(pinger.handle());
+                    let _ = answer.send(pings);
+                    false
+                }
+            },
+            Action::Send(sender, answer) => match sender.step(sockets, now_ns) {
+                None => true,
+                Some(outcome) => {
+                    closing.push(sender.handle());
+                    let _ = answer.send(outcome);
+                    false
+                }
+            },
+        });
+    }
+
+    /// Removes sockets that have said their last.
+    fn reap(&mut self) {
+        let Self { closing, sockets, .. } = self;
+        closing.retain(|handle| {
+            let state = sockets.get::<tcp::Socket<'static>>(*handle).state();
+            let over = matches!(state, tcp::State::TimeWait | tcp::State::Closed);
+            if over {
+                sockets.remove(*handle);
+            }
+            !over
+        });
+    }
+
+    /// The driver's periodic work.
+    fn watch(&mut self, now_ns: u64) {
+        let Port { hal, vf, .. } = &mut self.port;
+        let mut check = vf.watchdog(hal);
+        if check == LinkCheck::ResetNeeded && vf.restart(hal).is_ok() {
+            self.receiving = false;
+            check = vf.check_link(hal);
+        }
+        let up = matches!(check, LinkCheck::Up(_));
+        self.link.store(up, Ordering::Release);
+        self.watchdog = now_ns + if up { WATCHDOG_NS } else { LINK_DOWN_NS };
+    }
+
+    /// Waits for something to do; `false` if the card is gone.
+    fn sleep(&mut self) -> bool {
+        let timeout = self.timeout();
+        let Ok(events) = self.poller.wait(Some(timeout)) else { return false };
+        let mut woken = false;
+        for event in events {
+            match event.token {
+                WAKER => woken = true,
+                SOCKET if event.closed => return false,
+                vector => self.signalled |= 1 << vector,
+            }
+        }
+        if woken {
+            self.waker.drain();
+        }
+        true
+    }
+
+    fn timeout(&mut self) -> Duration {
+        let now_ns = Clock.now_ns();
+        let until = |deadline: u64| Duration::from_nanos(deadline.saturating_sub(now_ns));
+        let pings = self.actions.iter().filter_map(|action| match action {
+            Action::Ping(pinger, _) => pinger.deadline(),
+            Action::Send(..) => None,
+        });
+        let longest = pings.map(until).fold(until(self.watchdog), Duration::min);
+        let stack = self.interface.poll_delay(instant(now_ns), &self.sockets);
+        let stack = stack.map_or(longest, |delay| Duration::from_micros(delay.total_micros()));
+        let wanted = if self.receiving { Duration::ZERO } else { stack.min(longest) };
+        // What cannot be sent, and what cannot be received for want of an answer, waits for descriptors.
+        if wanted < RING_FULL && self.port.is_full() { RING_FULL } else { wanted }
+    }
+}
+
+fn instant(now_ns: u64) -> Instant {
+    Instant::from_micros(i64::try_from(now_ns / 1_000).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,244 @@
+//! The server of test flows: takes bytes, compares each with what it must be, and tells the sender what came.
+//!
+//! A flow, in bytes: the sender says "SOFTIOVF", how many bytes will follow and the pattern's seed (each 8 bytes,
+//! little-endian), then sends the bytes. The receiver answers with the number of bytes received and the position
+//! of the first wrong one (all ones: none), and the sender closes.
+//!
+//! Left out: the sender ([`flow`](super::flow)).
+
+use super::pattern::Pattern;
+use smoltcp::iface::{SocketHandle, SocketSet};
+use smoltcp::socket::tcp;
+use smoltcp::time::Duration;
+
+/// Where flows are received.
+pub(super) const PORT: u16 = 4_000;
+/// Flows that can arrive at the same time.
+const VISITORS: usize = 4;
+/// Receive window: fewer full-sized frames than a receive ring of 256 holds, so that one flow never overruns it.
+const WINDOW: usize = 256 << 10;
+/// A verdict is short.
+const ANSWERS: usize = 1 << 10;
+/// A peer that says nothing for so long is gone.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A silent peer is asked so often.
+const KEEP_ALIVE: Duration = Duration::from_secs(2);
+
+const MAGIC: [u8; 8] = *b"SOFTIOVF";
+pub(super) const HEADER: usize = 24;
+pub(super) const VERDICT: usize = 16;
+const NOTHING_WRONG: u64 = u64::MAX;
+
+/// What a flow begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) length: u64,
+    pub(super) seed: u64,
+}
+
+impl Header {
+    pub(super) fn emit(self) -> [u8; HEADER] {
+        let mut bytes = [0; HEADER];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..16].copy_from_slice(&self.length.to_le_bytes());
+        bytes[16..].copy_from_slice(&self.seed.to_le_bytes());
+        bytes
+    }
+
+    fn parse(bytes: &[u8; HEADER]) -> Option<Self> {
+        (bytes[..8] == MAGIC).then(|| Self { length: word(&bytes[8..]), seed: word(&bytes[16..]) })
+    }
+}
+
+/// What a flow ends with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Verdict {
+    pub(super) received: u64,
+    pub(super) first_wrong: Option<u64>,
+}
+
+impl Verdict {
+    fn emit(self) -> [u8; VERDICT] {
+        let mut bytes = [0; VERDICT];
+        bytes[..8].copy_from_slice(&self.received.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.first_wrong.unwrap_or(NOTHING_WRONG).to_le_bytes());
+        bytes
+    }
+
+    pub(super) fn parse(bytes: &[u8; VERDICT]) -> Self {
+        let first_wrong = Some(word(&bytes[8..])).filter(|position| *position != NOTHING_WRONG);
+        Self { received: word(bytes), first_wrong }
+    }
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    bytes.first_chunk().map_or(0, |chunk| u64::from_le_bytes(*chunk))
+}
+
+/// How far a visitor is.
+#[derive(Debug)]
+enum Phase {
+    Header { bytes: [u8; HEADER], have: usize },
+    Body { length: u64, pattern: Pattern, first_wrong: Option<u64> },
+    Answered,
+}
+
+impl Phase {
+    const START: Self = Self::Header { bytes: [0; HEADER], have: 0 };
+
+    /// Takes bytes off the front of `data`; answers how many.
+    fn take(&mut self, data: &[u8]) -> usize {
+        match self {
+            Self::Header { bytes, have } => {
+                let count = data.len().min(HEADER - *have);
+                bytes[*have..*have + count].copy_from_slice(&data[..count]);
+                *have += count;
+                if *have == HEADER {
+                    *self = Self::begin(bytes);
+                }
+                count
+            }
+            Self::Body { length, pattern, first_wrong } => {
+                let left = length.saturating_sub(pattern.position());
+                let count = data.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+                let wrong = pattern.check(&data[..count]);
+                *first_wrong = first_wrong.or(wrong);
+                // More than was announced has no business here.
+                if count > 0 { count } else { data.len() }
+            }
+            Self::Answered => data.len(),
+        }
+    }
+
+    fn begin(header: &[u8; HEADER]) -> Self {
+        match Header::parse(header) {
+            Some(Header { length, seed }) => {
+                Self::Body { length, pattern: Pattern::new(seed), first_wrong: None }
+            }
+            None => Self::Answered,
+        }
+    }
+
+    /// What to answer, once everything has come or nothing more will.
+    fn verdict(&self, over: bool) -> Option<Verdict> {
+        match self {
+            Self::Body { length, pattern, first_wrong } if over || pattern.position() >= *length => {
+                Some(Verdict { received: pattern.position(), first_wrong: *first_wrong })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The listening sockets.
+#[derive(Debug)]
+pub(super) struct Sink {
+    visitors: Vec<(SocketHandle, Phase)>,
+}
+
+impl Sink {
+    pub(super) fn new(sockets: &mut SocketSet<'static>) -> Self {
+        let socket = || {
+            let mut socket = tcp::Socket::new(buffer(WINDOW), buffer(ANSWERS));
+            socket.set_timeout(Some(PATIENCE));
+            socket.set_keep_alive(Some(KEEP_ALIVE));
+            socket
+        };
+        Self { visitors: (0..VISITORS).map(|_| (sockets.add(socket()), Phase::START)).collect() }
+    }
+
+    /// Takes what has come, and answers where everything has.
+    pub(super) fn step(&mut self, sockets: &mut SocketSet<'static>) {
+        for (handle, phase) in &mut self.visitors {
+            serve(sockets.get_mut(*handle), phase);
+        }
+    }
+}
+
+pub(super) fn buffer(bytes: usize) -> tcp::SocketBuffer<'static> {
+    tcp::SocketBuffer::new(vec![0; bytes])
+}
+
+fn serve(socket: &mut tcp::Socket<'static>, phase: &mut Phase) {
+    if !socket.is_open() {
+        *phase = Phase::START;
+        // Refused only for port 0 and for a socket that is open.
+        let _ = socket.listen(PORT);
+        return;
+    }
+    while socket.can_recv() {
+        if socket.recv(|data| (phase.take(data), ())).is_err() {
+            break;
+        }
+    }
+    let over = socket.is_active() && !socket.may_recv() && socket.state() != tcp::State::SynReceived;
+    if let Some(verdict) = phase.verdict(over)
+        && socket.can_send()
+    {
+        // The socket's buffer is empty and longer than a verdict.
+        let _ = socket.send_slice(&verdict.emit());
+        *phase = Phase::Answered;
+    }
+    if over {
+        socket.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Header, Phase, Verdict};
+    use crate::guest::pattern::Pattern;
+
+    fn flow(length: u64) -> Vec<u8> {
+        let mut bytes = Header { length, seed: 5 }.emit().to_vec();
+        let mut body = vec![0; length as usize];
+        Pattern::new(5).fill(&mut body);
+        bytes.extend(body);
+        bytes
+    }
+
+    /// Feeds a receiver in pieces of 7.
+    fn receive(bytes: &[u8]) -> Phase {
+        let mut phase = Phase::START;
+        for mut piece in bytes.chunks(7) {
+            while !piece.is_empty() {
+                piece = &piece[phase.take(piece)..];
+            }
+        }
+        phase
+    }
+
+    #[test]
+    fn a_whole_flow_is_confirmed_and_survives_the_wire() {
+        let verdict = receive(&flow(100)).verdict(false).unwrap();
+        assert_eq!(verdict, Verdict { received: 100, first_wrong: None });
+        assert_eq!(Verdict::parse(&verdict.emit()), verdict);
+    }
+
+    #[test]
+    fn a_flow_cut_short_is_answered_when_the_sender_is_done() {
+        let phase = receive(&flow(100)[..74]);
+        assert_eq!(phase.verdict(false), None);
+        assert_eq!(phase.verdict(true), Some(Verdict { received: 50, first_wrong: None }));
+    }
+
+    #[test]
+    fn a_changed_byte_is_named() {
+        let mut bytes = flow(100);
+        bytes[24 + 33] ^= 0x80;
+        assert_eq!(receive(&bytes).verdict(false), Some(Verdict { received: 100, first_wrong: Some(33) }));
+    }
+
+    #[test]
+    fn whoever_speaks_something_else_gets_no_answer() {
+        let phase = receive(&[b'x'; 400]);
+        assert_eq!(phase.verdict(true), None);
+    }
+
+    #[test]
+    fn bytes_beyond_the_announced_length_are_dropped() {
+        let mut bytes = flow(10);
+        bytes.extend([0; 50]);
+        assert_eq!(receive(&bytes).verdict(true), Some(Verdict { received: 10, first_wrong: None }));
+    }
+}

@@ -1,0 +1,150 @@
+//! From a socket to a VF that a driver can probe: what QEMU asks and announces, in its order, and then what a
+//! kernel's PCI core writes to configuration space.
+//!
+//! Left out: the MSI-X table, which a VMM keeps to itself.
+
+use super::connection::Connection;
+use super::{Accesses, HalError, RAM_BASE, VfioUserHal};
+use host::eventfd::EventFd;
+use host::shared::SharedMemory;
+use i82576::ids::{VF_BAR0_SIZE, VF_VECTORS};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use vfio_user::client::{Answer, Client, Window};
+use vfio_user::outbox::Outbox;
+use vfio_user::types::DeviceInfo;
+use vfio_user::wire::{Errno, VERSION_MAJOR, device_flags, pci_irq, pci_region};
+
+/// Configuration space: vendor and device.
+const IDS: u64 = 0x00;
+const VF_IDS: [u8; 4] = [0x86, 0x80, 0xca, 0x10];
+/// Configuration space: the command register.
+const COMMAND: u64 = 0x04;
+/// Memory space and bus master.
+const ENABLE: u16 = 1 << 1 | 1 << 2;
+/// Configuration space: the first capability.
+const CAPABILITIES: u64 = 0x34;
+const MSIX: u8 = 0x11;
+/// In MSI-X message control: enable.
+const MSIX_ENABLE: u16 = 1 << 15;
+/// Capabilities that fit the first 256 bytes: a longer list is a loop.
+const MAX_CAPABILITIES: usize = 48;
+/// Room for a region's fixed description.
+const REGION_INFO: u32 = 32;
+
+impl VfioUserHal {
+    /// Attaches to the VF behind `socket` with `memory` bytes (a multiple of 4,096) for the card to reach, and
+    /// leaves it reset, enabled and with an eventfd a vector.
+    ///
+    /// # Errors
+    /// [`HalError`].
+    pub fn attach(socket: &Path, memory: u64) -> Result<Self, HalError> {
+        let mut connection = Connection::open(socket)?;
+        let memory = SharedMemory::new(memory)?;
+        identify(&mut connection)?;
+        share(&mut connection, &memory)?;
+        done(&mut connection, "a reset", |client, out| client.reset(out))?;
+        let eventfds = [EventFd::new()?, EventFd::new()?, EventFd::new()?];
+        assign(&mut connection, &eventfds)?;
+        enable(&mut connection)?;
+        Ok(Self { connection, memory, eventfds, accesses: Accesses::default(), broken: None })
+    }
+}
+
+/// A request whose success says no more than that.
+fn done(
+    connection: &mut Connection,
+    request: &'static str,
+    make: impl FnOnce(&mut Client<OwnedFd>, &mut Outbox<OwnedFd>) -> u16,
+) -> Result<(), HalError> {
+    let answer: Result<(), Errno> = connection.ask(make, |answer| answer.map(drop))?;
+    answer.map_err(|errno| HalError::Refused { request, errno })
+}
+
+/// Makes sure of version, device, regions and interrupts.
+fn identify(connection: &mut Connection) -> Result<(), HalError> {
+    let major = connection.ask(Client::version, |answer| match answer {
+        Ok(Answer::Version { major, .. }) => Some(major),
+        _ => None,
+    })?;
+    expect(major == Some(VERSION_MAJOR), "the server speaks another protocol version")?;
+    let info = connection.ask(Client::device_info, |answer| match answer {
+        Ok(Answer::DeviceInfo(info)) => Some(info),
+        _ => None,
+    })?;
+    let usable = |info: DeviceInfo| {
+        info.flags & device_flags::PCI != 0 && info.regions > pci_region::CONFIG && info.irqs > pci_irq::MSIX
+    };
+    expect(info.is_some_and(usable), "not a PCI function")?;
+    let registers = region_size(connection, pci_region::BAR0)?;
+    expect(registers >= VF_BAR0_SIZE as u64, "BAR0 is too small")?;
+    let vectors = connection.ask(
+        |client, out| client.irq_info(out, pci_irq::MSIX),
+        |answer| match answer {
+            Ok(Answer::Irq(info)) => info.count,
+            _ => 0,
+        },
+    )?;
+    expect(vectors as usize >= VF_VECTORS, "too few MSI-X vectors")?;
+    let mut ids = [0; 4];
+    connection.read(pci_region::CONFIG, IDS, &mut ids)?;
+    expect(ids == VF_IDS, "another vendor or device id than 8086:10ca")
+}
+
+fn expect(holds: bool, otherwise: &'static str) -> Result<(), HalError> {
+    if holds { Ok(()) } else { Err(HalError::NotAVf(otherwise)) }
+}
+
+fn region_size(connection: &mut Connection, index: u32) -> Result<u64, HalError> {
+    connection.ask(
+        |client, out| client.region_info(out, index, REGION_INFO),
+        |answer| match answer {
+            Ok(Answer::Region(layout)) => layout.size,
+            _ => 0,
+        },
+    )
+}
+
+fn share(connection: &mut Connection, memory: &SharedMemory) -> Result<(), HalError> {
+    let fd = memory.as_fd().try_clone_to_owned()?;
+    let window = Window { iova: RAM_BASE, size: memory.memory().len(), offset: 0, writable: true };
+    done(connection, "shared memory", |client, out| client.dma_map(out, window, Some(fd)))
+}
+
+fn assign(connection: &mut Connection, eventfds: &[EventFd]) -> Result<(), HalError> {
+    let copies: Result<Vec<OwnedFd>, _> = eventfds.iter().map(|e| e.as_fd().try_clone_to_owned()).collect();
+    let copies = copies?;
+    done(connection, "eventfds", |client, out| client.assign_irqs(out, pci_irq::MSIX, 0, copies))
+}
+
+/// Lets the function reach memory and signal.
+fn enable(connection: &mut Connection) -> Result<(), HalError> {
+    let control = u64::from(find_capability(connection, MSIX)?) + 2;
+    for (offset, bits) in [(COMMAND, ENABLE), (control, MSIX_ENABLE)] {
+        let mut word = [0; 2];
+        connection.read(pci_region::CONFIG, offset, &mut word)?;
+        let word = (u16::from_le_bytes(word) | bits).to_le_bytes();
+        done(connection, "a configuration write", |client, out| {
+            client.write(out, pci_region::CONFIG, offset, &word)
+        })?;
+    }
+    Ok(())
+}
+
+fn find_capability(connection: &mut Connection, wanted: u8) -> Result<u8, HalError> {
+    let mut pointer = [0];
+    connection.read(pci_region::CONFIG, CAPABILITIES, &mut pointer)?;
+    for _ in 0..MAX_CAPABILITIES {
+        let at = pointer[0] & 0xfc;
+        if at == 0 {
+            break;
+        }
+        let mut header = [0; 2];
+        connection.read(pci_region::CONFIG, at.into(), &mut header)?;
+        if header[0] == wanted {
+            return Ok(at);
+        }
+        pointer = [header[1]];
+    }
+    Err(HalError::NotAVf("no MSI-X capability"))
+}

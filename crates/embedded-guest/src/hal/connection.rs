@@ -1,0 +1,124 @@
+//! The socket with the client's half of the protocol on it: requests that wait for their reply, and writes
+//! that wait for nothing. Knows nothing of the card.
+
+use super::HalError;
+use host::poll::{Interest, Poller};
+use host::socket::{FdBatch, Received, Sent, Stream};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::time::Duration;
+use vfio_user::client::{Answer, Client};
+use vfio_user::outbox::Outbox;
+use vfio_user::wire::Errno;
+
+/// How long the server may take over a message. A port thread answers in microseconds, a debugged one does not.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Replies are short.
+const BUFFER: usize = 4096;
+
+/// A connection to a vfio-user server.
+#[derive(Debug)]
+pub(super) struct Connection {
+    stream: Stream,
+    poller: Poller,
+    client: Client<OwnedFd>,
+    outbox: Outbox<OwnedFd>,
+    buffer: Vec<u8>,
+    fds: FdBatch,
+}
+
+impl Connection {
+    pub(super) fn open(path: &Path) -> Result<Self, HalError> {
+        let connect = |source| HalError::Connect { path: path.to_owned(), source };
+        let stream = Stream::connect(path).map_err(connect)?;
+        let poller = Poller::new()?;
+        poller.add(&stream, 0, Interest::READ)?;
+        Ok(Self {
+            stream,
+            poller,
+            client: Client::new(),
+            outbox: Outbox::new(),
+            buffer: vec![0; BUFFER],
+            fds: FdBatch::new(),
+        })
+    }
+
+    pub(super) fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// Makes a request and takes its answer, waiting for it.
+    pub(super) fn ask<T>(
+        &mut self,
+        request: impl FnOnce(&mut Client<OwnedFd>, &mut Outbox<OwnedFd>) -> u16,
+        take: impl FnOnce(Result<Answer<'_>, Errno>) -> T,
+    ) -> Result<T, HalError> {
+        request(&mut self.client, &mut self.outbox);
+        self.send()?;
+        loop {
+            // One request is under way at a time, so the reply is its own.
+            if let Some(reply) = self.client.next_reply()? {
+                return Ok(take(reply.answer));
+            }
+            self.receive()?;
+        }
+    }
+
+    /// Loads from a region, waiting for the bytes.
+    pub(super) fn read(&mut self, region: u32, offset: u64, into: &mut [u8]) -> Result<(), HalError> {
+        let count = into.len() as u32;
+        self.ask(
+            |client, out| client.read(out, region, offset, count),
+            |answer| match answer {
+                Ok(Answer::Data(data)) if data.len() == into.len() => {
+                    into.copy_from_slice(data);
+                    Ok(())
+                }
+                Ok(_) => Err(HalError::NotAVf("a region read came back short")),
+                Err(errno) => Err(HalError::Refused { request: "a region read", errno }),
+            },
+        )?
+    }
+
+    /// Stores to a region without waiting for anything but room in the socket.
+    pub(super) fn write_posted(&mut self, region: u32, offset: u64, data: &[u8]) -> Result<(), HalError> {
+        self.client.write_posted(&mut self.outbox, region, offset, data);
+        self.send()
+    }
+
+    fn send(&mut self) -> Result<(), HalError> {
+        while let Some(chunk) = self.outbox.chunk() {
+            let fds: Vec<BorrowedFd<'_>> = chunk.fds.iter().map(AsFd::as_fd).collect();
+            let sent = self.stream.send(chunk.bytes, &fds)?;
+            drop(fds);
+            match sent {
+                Sent::Bytes(count) => self.outbox.sent(count),
+                Sent::WouldBlock => self.wait_for_room()?,
+                Sent::Closed => return Err(HalError::Gone),
+            }
+        }
+        Ok(())
+    }
+
+    fn wait_for_room(&mut self) -> Result<(), HalError> {
+        self.poller.modify(&self.stream, 0, Interest::WRITE)?;
+        let ready = self.poller.wait(Some(PATIENCE))?.next().is_some();
+        self.poller.modify(&self.stream, 0, Interest::READ)?;
+        if ready { Ok(()) } else { Err(HalError::Late) }
+    }
+
+    fn receive(&mut self) -> Result<(), HalError> {
+        loop {
+            match self.stream.recv(&mut self.buffer, &mut self.fds)? {
+                Received::Bytes(count) => {
+                    return Ok(self.client.push(&self.buffer[..count], self.fds.drain())?);
+                }
+                Received::Closed => return Err(HalError::Gone),
+                Received::WouldBlock if self.poller.wait(Some(PATIENCE))?.next().is_none() => {
+                    return Err(HalError::Late);
+                }
+                Received::WouldBlock => {}
+            }
+        }
+    }
+}
