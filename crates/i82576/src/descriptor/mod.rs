@@ -10,19 +10,19 @@ pub const SIZE: usize = 16;
 /// The status bit by which the card gives a descriptor back: descriptor done.
 pub const DD: u32 = 1 << 0;
 
-fn dword(raw: &[u8; SIZE], index: usize) -> u32 {
-    let at = 4 * index;
-    u32::from_le_bytes([raw[at], raw[at + 1], raw[at + 2], raw[at + 3]])
+#[inline]
+fn dword(raw: &[u8; SIZE], index: u32) -> u32 {
+    (u128::from_le_bytes(*raw) >> (32 * index)) as u32
 }
 
-fn qword(raw: &[u8; SIZE], index: usize) -> u64 {
-    u64::from(dword(raw, 2 * index)) | u64::from(dword(raw, 2 * index + 1)) << 32
+#[inline]
+fn qword(raw: &[u8; SIZE], index: u32) -> u64 {
+    (u128::from_le_bytes(*raw) >> (64 * index)) as u64
 }
 
-fn from_dwords(dwords: [u32; 4]) -> [u8; SIZE] {
-    let mut raw = [0; SIZE];
-    for (bytes, dword) in raw.chunks_exact_mut(4).zip(dwords) {
-        bytes.copy_from_slice(&dword.to_le_bytes());
-    }
-    raw
+#[inline]
+fn from_dwords([a, b, c, d]: [u32; 4]) -> [u8; SIZE] {
+    let low = u64::from(a) | u64::from(b) << 32;
+    let high = u64::from(c) | u64::from(d) << 32;
+    (u128::from(low) | u128::from(high) << 64).to_le_bytes()
 }

@@ -15,12 +15,14 @@ pub struct Posted {
 impl Posted {
     /// Reads a posted descriptor.
     #[must_use]
+    #[inline]
     pub fn parse(raw: &[u8; SIZE]) -> Self {
         Self { packet: qword(raw, 0), header: qword(raw, 1) & !1 }
     }
 
     /// The descriptor as the driver writes it.
     #[must_use]
+    #[inline]
     pub fn emit(&self) -> [u8; SIZE] {
         let (p, h) = (self.packet, self.header & !1);
         from_dwords([p as u32, (p >> 32) as u32, h as u32, (h >> 32) as u32])
@@ -109,6 +111,7 @@ pub struct WriteBack {
 impl WriteBack {
     /// Reads a written-back descriptor; `None` while the card has not given it back.
     #[must_use]
+    #[inline]
     pub fn parse(raw: &[u8; SIZE]) -> Option<Self> {
         let (info, status, sizes) = (dword(raw, 0), dword(raw, 2), dword(raw, 3));
         (status & DD != 0).then_some(Self {
@@ -125,6 +128,7 @@ impl WriteBack {
 
     /// The descriptor as the card writes it, DD set.
     #[must_use]
+    #[inline]
     pub fn emit(&self) -> [u8; SIZE] {
         let info = u32::from(self.rss_type & 0xf)
             | u32::from(self.packet_type & 0x1ff) << 4

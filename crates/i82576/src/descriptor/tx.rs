@@ -97,6 +97,7 @@ pub struct Context {
 
 /// Reads a descriptor.
 #[must_use]
+#[inline]
 pub fn parse(raw: &[u8; SIZE]) -> Transmit {
     let command = dword(raw, 2);
     match ((command >> DTYP_SHIFT) & 0xf, command & DEXT != 0) {
@@ -107,6 +108,7 @@ pub fn parse(raw: &[u8; SIZE]) -> Transmit {
 }
 
 impl Data {
+    #[inline]
     fn parse(raw: &[u8; SIZE]) -> Self {
         let (command, status) = (dword(raw, 2), dword(raw, 3));
         Self {
@@ -126,6 +128,7 @@ impl Data {
 
     /// The descriptor as the driver writes it; the frame check sequence is always the card's to insert.
     #[must_use]
+    #[inline]
     pub fn emit(&self) -> [u8; SIZE] {
         let flag = |on: bool, bit: u32| if on { bit } else { 0 };
         let command = u32::from(self.length)
@@ -146,6 +149,7 @@ impl Data {
 }
 
 impl Context {
+    #[inline]
     fn parse(raw: &[u8; SIZE]) -> Self {
         let (lengths, command, sizes) = (dword(raw, 0), dword(raw, 2), dword(raw, 3));
         Self {
@@ -167,6 +171,7 @@ impl Context {
 
     /// The descriptor as the driver writes it.
     #[must_use]
+    #[inline]
     pub fn emit(&self) -> [u8; SIZE] {
         let lengths = u32::from(self.ip_length & 0x1ff)
             | u32::from(self.mac_length & 0x7f) << 9
