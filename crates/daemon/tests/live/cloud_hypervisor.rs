@@ -1,0 +1,54 @@
+//! A VMM like Cloud Hypervisor, on the published client of the `vfio_user` crate, and what it cannot stand.
+
+use crate::support::cloud_hypervisor;
+use crate::support::guest::{Guest, exchange};
+use crate::support::live::Live;
+use crate::support::machine::Vmm;
+
+#[test]
+fn two_guests_exchange_frames_by_interrupt() {
+    let live = Live::start();
+    let mut a = Guest::under_cloud_hypervisor(&live, 0);
+    let mut b = Guest::under_cloud_hypervisor(&live, 1);
+    exchange(&mut a, &mut b, 50);
+    let counted = live.show(0).interventions;
+    assert_eq!(counted.posted_writes, 0, "every access is waited for");
+    assert!(counted.synchronous_writes > 0);
+}
+
+#[test]
+fn guests_of_both_vmms_meet_on_one_card() {
+    let live = Live::start();
+    let (mut a, mut b) = (Guest::under_cloud_hypervisor(&live, 5), Guest::under_qemu(&live, 6));
+    exchange(&mut a, &mut b, 20);
+}
+
+#[test]
+fn an_access_outside_of_everything_is_answered_in_full() {
+    // An error reply has no data, and the client would wait for it for ever.
+    let live = Live::start();
+    let mut machine = cloud_hypervisor::boot(&live.socket(0));
+    for (region, offset) in [(0, 0x4000), (1, 0), (6, 0), (7, 0x1000), (8, 0), (200, 0), (0, u64::MAX - 3)] {
+        let mut data = [0; 8];
+        machine.vmm.0.region_write(region, offset, &[0; 8]).unwrap();
+        machine.vmm.0.region_read(region, offset, &mut data).unwrap();
+        assert_eq!(data, [0xff; 8], "region {region} at {offset:#x}");
+    }
+    let mut ids = [0; 4];
+    machine.vmm.load(7, 0, &mut ids);
+    assert_eq!(ids, [0x86, 0x80, 0xca, 0x10], "the stream is in step");
+}
+
+#[test]
+fn interrupts_are_switched_off_and_on_as_a_set() {
+    let live = Live::start();
+    let (mut a, mut b) = (Guest::under_cloud_hypervisor(&live, 0), Guest::under_qemu(&live, 1));
+    a.machine.vmm.0.set_irqs(2, 1 | 32, 0, 0, &[]).unwrap();
+    assert!(b.send(a.vf.mac(), &[1; 60]));
+    assert_eq!(a.receive_within(std::time::Duration::from_millis(50)), Vec::<Vec<u8>>::new());
+    let fds: Vec<i32> =
+        a.machine.eventfd_copies().into_iter().map(std::os::fd::IntoRawFd::into_raw_fd).collect();
+    a.machine.vmm.0.set_irqs(2, 4 | 32, 0, 3, &fds).unwrap();
+    assert_eq!(a.take().len(), 1, "the frame was there all along");
+    exchange(&mut a, &mut b, 3);
+}

@@ -1,0 +1,79 @@
+//! A VMM like QEMU: what it asks while it starts, what its guest's driver does, and frames.
+
+use crate::support::guest::{Guest, exchange};
+use crate::support::live::Live;
+use crate::support::machine::{BAR0, CONFIG, Vmm};
+use crate::support::{eventually, qemu};
+use driver::Hal;
+use i82576::register::vf;
+
+#[test]
+fn a_guest_boots_and_its_driver_shakes_hands() {
+    let live = Live::start();
+    let guest = Guest::under_qemu(&live, 3);
+    let status = live.show(3);
+    assert_eq!(guest.vf.mac().to_string(), status.mac);
+    assert!(status.active && status.link, "{status:?}");
+    let peer = status.peer.unwrap();
+    assert_eq!((peer.pid, peer.windows, peer.shareable), (std::process::id().cast_signed(), 3, 2));
+    assert_eq!(status.hint, None);
+    assert!(status.interventions.reads > 0 && status.interventions.posted_writes > 0);
+}
+
+#[test]
+fn the_handshake_in_raw_registers() {
+    // Datasheet 7.1.5.1.2: take the buffer, leave a message, ring; the PF acknowledges and answers.
+    let live = Live::start();
+    let mut machine = qemu::boot(&live.socket(0));
+    machine.write(vf::CTRL, 1 << 26);
+    eventually("the buffer is ours", || {
+        machine.write(vf::V2PMAILBOX, 4);
+        machine.read(vf::V2PMAILBOX) & 4 != 0
+    });
+    machine.write(vf::VMBMEM, 1);
+    machine.write(vf::V2PMAILBOX, 1);
+    eventually("the PF answers", || machine.read(vf::V2PMAILBOX) & 0x10 != 0);
+    assert_eq!(machine.read(vf::VMBMEM), 0x8000_0001, "VF_RESET, acknowledged, nothing else");
+    let words = [machine.read(vf::VMBMEM + 4), machine.read(vf::VMBMEM + 8)];
+    let address = i82576::MacAddress::from_words(words[0], words[1]);
+    assert_eq!(address.to_string(), live.show(0).mac);
+}
+
+#[test]
+fn the_rom_bar_is_not_there_and_bars_have_their_sizes() {
+    let live = Live::start();
+    let mut machine = qemu::boot(&live.socket(0));
+    for (register, written, mask) in
+        [(0x30, 0xffff_f800, 0), (0x10, u32::MAX, 0xffff_c000), (0x1c, u32::MAX, 0xffff_c000)]
+    {
+        machine.vmm.store(CONFIG, register, &u32::to_le_bytes(written));
+        let mut read = [0; 4];
+        machine.vmm.load(CONFIG, register, &mut read);
+        assert_eq!(u32::from_le_bytes(read) & !0xf, mask, "register {register:#x}");
+    }
+}
+
+#[test]
+fn several_writes_arrive_in_one_message_and_in_order() {
+    let live = Live::start();
+    let mut machine = qemu::boot(&live.socket(0));
+    let before = live.show(0).interventions.posted_writes;
+    let words: Vec<[u8; 4]> = (1..=3u32).map(u32::to_le_bytes).collect();
+    let at = u64::from(vf::VTEITR);
+    machine.vmm.store_many(&[(BAR0, at, &words[0]), (BAR0, at + 4, &words[1]), (BAR0, at, &words[2])]);
+    assert_eq!((machine.read(vf::VTEITR) & 0x7ffc, machine.read(vf::VTEITR + 4) & 0x7ffc), (0, 0));
+    assert_eq!(live.show(0).interventions.posted_writes, before + 3);
+}
+
+#[test]
+fn two_guests_exchange_frames_by_interrupt() {
+    let live = Live::start();
+    let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    exchange(&mut a, &mut b, 50);
+    for vf in [0, 1] {
+        let status = live.show(vf);
+        assert_eq!((status.tx.packets, status.rx.packets), (50, 50));
+        assert!(status.interventions.interrupts >= 50, "{:?}", status.interventions);
+        assert_eq!(status.drops.dma_faults, 0);
+    }
+}

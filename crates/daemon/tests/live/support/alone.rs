@@ -1,0 +1,46 @@
+//! Tests that count what a whole process uses (descriptors, memory, processor time, log lines) run in a process of
+//! their own: others beside them would be counted too.
+
+use rustix::param::clock_ticks_per_second;
+use std::process::Command;
+use std::time::Duration;
+
+const MARK: &str = "SOFTIOV_TEST_ALONE";
+
+/// Runs `body` in a process of its own. `name` is the test's, with its module.
+#[track_caller]
+pub(crate) fn alone(name: &str, body: impl FnOnce()) {
+    if std::env::var_os(MARK).is_some() {
+        return body();
+    }
+    let program = std::env::current_exe().unwrap();
+    let output =
+        Command::new(program).args([name, "--exact", "--nocapture"]).env(MARK, "1").output().unwrap();
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("running 1 test"), "is {name:?} the name of the test?\n{said}");
+    assert!(output.status.success(), "{said}");
+}
+
+/// Open descriptors of this process.
+pub(crate) fn descriptors() -> usize {
+    // Less the one that reads the folder.
+    std::fs::read_dir("/proc/self/fd").unwrap().count() - 1
+}
+
+/// Resident memory of this process, bytes.
+pub(crate) fn resident() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = statm.split(' ').nth(1).unwrap().parse().unwrap();
+    pages * rustix::param::page_size() as u64
+}
+
+/// Processor time of this process so far, user and system.
+pub(crate) fn processor_time() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    // The command's name may hold anything; what follows its last parenthesis is numbers.
+    let (_, numbers) = stat.rsplit_once(')').unwrap();
+    let fields: Vec<&str> = numbers.split_whitespace().collect();
+    let ticks: u64 = fields[11..13].iter().map(|field| field.parse::<u64>().unwrap()).sum();
+    Duration::from_millis(ticks * 1000 / clock_ticks_per_second())
+}

@@ -1,0 +1,133 @@
+//! A guest: a machine with the VF driver up, that sends and receives frames by interrupt.
+
+use super::live::Live;
+use super::machine::{Machine, Vmm};
+use super::qemu::{self, Qemu};
+use super::{PATIENCE, cloud_hypervisor, eventually};
+use cloud_hypervisor::CloudHypervisor;
+use driver::Hal;
+use driver::vf::{Config, Event, LinkCheck, MAILBOX_VECTOR, RECEIVE_VECTOR, TxOffload, Vf};
+use i82576::MacAddress;
+use std::time::{Duration, Instant};
+
+/// An EtherType for local experiments (IEEE 802).
+const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
+const HEADER: usize = 14;
+
+/// A machine and its VF driver.
+pub(crate) struct Guest<V> {
+    pub(crate) machine: Machine<V>,
+    pub(crate) vf: Vf,
+}
+
+impl Guest<Qemu> {
+    /// A guest under QEMU.
+    pub(crate) fn under_qemu(live: &Live, vf: u8) -> Self {
+        Self::bring_up(qemu::boot(&live.socket(vf)))
+    }
+}
+
+impl Guest<CloudHypervisor> {
+    /// A guest under Cloud Hypervisor.
+    pub(crate) fn under_cloud_hypervisor(live: &Live, vf: u8) -> Self {
+        Self::bring_up(cloud_hypervisor::boot(&live.socket(vf)))
+    }
+}
+
+impl<V: Vmm> Guest<V> {
+    /// Probes and starts the driver: reset, mailbox handshake, rings, interrupts, link.
+    pub(crate) fn bring_up(mut machine: Machine<V>) -> Self {
+        let vf = Vf::probe(&mut machine, &Config::default()).unwrap();
+        let mut guest = Self { machine, vf };
+        guest.start();
+        guest
+    }
+
+    pub(crate) fn start(&mut self) {
+        self.vf.start(&mut self.machine).unwrap();
+        self.wait_for_link();
+    }
+
+    /// The watchdog's work, in a hurry.
+    pub(crate) fn wait_for_link(&mut self) {
+        eventually("the link comes up", || match self.vf.watchdog(&mut self.machine) {
+            LinkCheck::Up(_) => true,
+            LinkCheck::ResetNeeded => {
+                self.vf.restart(&mut self.machine).unwrap();
+                false
+            }
+            _ => false,
+        });
+    }
+
+    /// Answers a mailbox interrupt if there was one.
+    pub(crate) fn hears_mailbox(&mut self) -> bool {
+        let heard = self.machine.wait_for(MAILBOX_VECTOR, PATIENCE);
+        if heard {
+            self.vf.handle_interrupt(&mut self.machine, MAILBOX_VECTOR);
+        }
+        heard
+    }
+
+    /// Sends one frame; false if the ring is full.
+    pub(crate) fn send(&mut self, to: MacAddress, payload: &[u8]) -> bool {
+        let frame = [&to.0[..], &self.vf.mac().0, &ETHERTYPE, payload].concat();
+        let sent = self.vf.transmit(&mut self.machine, &frame, &TxOffload::default()).is_ok();
+        self.vf.flush(&mut self.machine);
+        if !sent {
+            self.vf.clean(&mut self.machine);
+        }
+        sent
+    }
+
+    /// Takes every frame that has arrived, without waiting; their payloads.
+    pub(crate) fn take(&mut self) -> Vec<Vec<u8>> {
+        let mut buffer = [0; 2048];
+        let mut payloads = Vec::new();
+        while let Ok(Some(received)) = self.vf.receive(&mut self.machine, &mut buffer) {
+            payloads.push(buffer[HEADER..received.length].to_vec());
+        }
+        self.vf.receive_done(&mut self.machine);
+        payloads
+    }
+
+    /// Sleeps until an interrupt says that frames are there; their payloads. Empty if none came in time.
+    pub(crate) fn receive_within(&mut self, patience: Duration) -> Vec<Vec<u8>> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if !self.machine.wait_for(RECEIVE_VECTOR, left) {
+                return Vec::new();
+            }
+            assert_eq!(self.vf.handle_interrupt(&mut self.machine, RECEIVE_VECTOR), Event::Received);
+            let payloads = self.take();
+            if !payloads.is_empty() {
+                return payloads;
+            }
+        }
+    }
+
+    /// As [`Self::receive_within`], and something must come.
+    #[track_caller]
+    pub(crate) fn receive(&mut self) -> Vec<Vec<u8>> {
+        let payloads = self.receive_within(PATIENCE);
+        assert!(
+            !payloads.is_empty(),
+            "no frame, VTEIMS {:#x}",
+            self.machine.read(i82576::register::vf::VTEIMS)
+        );
+        payloads
+    }
+}
+
+/// Frames there and back between two guests, each announced by an interrupt.
+#[track_caller]
+pub(crate) fn exchange<A: Vmm, B: Vmm>(a: &mut Guest<A>, b: &mut Guest<B>, rounds: u32) {
+    for round in 0..rounds {
+        let payload = [&round.to_le_bytes()[..], &[0xa5; 60]].concat();
+        assert!(a.send(b.vf.mac(), &payload));
+        assert_eq!(b.receive(), [payload.clone()], "round {round}, there");
+        assert!(b.send(a.vf.mac(), &payload));
+        assert_eq!(a.receive(), [payload], "round {round}, back");
+    }
+}

@@ -1,0 +1,68 @@
+//! A real host in a temporary folder, and questions to it over its control socket.
+
+use daemon::Host;
+use daemon::config::Config;
+use daemon::control::client::ask;
+use daemon::control::protocol::{Answer, Request};
+use daemon::control::status::{PortStatus, VfStatus};
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+/// A running host with one port, pf0.
+pub(crate) struct Live {
+    host: Option<Host>,
+    folder: TempDir,
+}
+
+impl Live {
+    /// One port with everything at its default: seven VFs, no uplink.
+    pub(crate) fn start() -> Self {
+        Self::with("")
+    }
+
+    /// As the configuration says.
+    pub(crate) fn with(text: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = Config::parse(text).unwrap();
+        let host = Host::start(Config::check(file, folder.path()).unwrap()).unwrap();
+        Self { host: Some(host), folder }
+    }
+
+    /// The vfio-user socket of a VF.
+    pub(crate) fn socket(&self, vf: u8) -> PathBuf {
+        self.folder.path().join(format!("pf0vf{vf}.sock"))
+    }
+
+    /// The control socket.
+    pub(crate) fn control_socket(&self) -> PathBuf {
+        self.folder.path().join("control.sock")
+    }
+
+    /// What `softiov vf show` would say.
+    pub(crate) fn show(&self, vf: u8) -> VfStatus {
+        let request = Request::VfShow { vf: format!("pf0vf{vf}") };
+        match ask(&self.control_socket(), request).unwrap() {
+            Answer::Vf(status) => *status,
+            Answer::Ports(_) => panic!("a list to vf.show"),
+        }
+    }
+
+    /// What `softiov vf list` would say about the port.
+    pub(crate) fn port(&self) -> PortStatus {
+        match ask(&self.control_socket(), Request::PortList).unwrap() {
+            Answer::Ports(mut ports) => ports.remove(0),
+            Answer::Vf(_) => panic!("a VF to port.list"),
+        }
+    }
+
+    /// Whether every thread still runs.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.host.as_ref().is_some_and(Host::is_whole)
+    }
+
+    /// Ends the host; what is left in its folder.
+    pub(crate) fn stop(mut self) -> Vec<PathBuf> {
+        drop(self.host.take());
+        std::fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect()
+    }
+}

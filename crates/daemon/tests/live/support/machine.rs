@@ -1,0 +1,125 @@
+//! A virtual machine as its driver sees it: whatever VMM it runs under, registers, memory and interrupts.
+
+use super::PATIENCE;
+use super::ram::Ram;
+use driver::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
+use host::eventfd::EventFd;
+use host::poll::{Clock, Interest, Poller};
+use i82576::Time;
+use i82576::ids::VF_VECTORS;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{Ordering, fence};
+use std::time::Duration;
+
+/// VFIO's region numbers.
+pub(crate) const BAR0: u32 = 0;
+pub(crate) const BAR3: u32 = 3;
+pub(crate) const CONFIG: u32 = 7;
+/// VFIO's number of MSI-X among the interrupt types.
+pub(crate) const MSIX: u32 = 2;
+/// Configuration space: the command register, and memory space with bus master in it.
+pub(crate) const COMMAND: u64 = 4;
+pub(crate) const ENABLE: u16 = 6;
+
+/// What a VMM does for its guest. When the card is gone, reads give all ones and writes vanish.
+pub(crate) trait Vmm {
+    /// A guest's load.
+    fn load(&mut self, region: u32, offset: u64, into: &mut [u8]);
+    /// A guest's store.
+    fn store(&mut self, region: u32, offset: u64, from: &[u8]);
+}
+
+/// A virtual machine with a VF.
+pub(crate) struct Machine<V> {
+    pub(crate) vmm: V,
+    pub(crate) ram: Ram,
+    /// What each MSI-X vector signals.
+    pub(crate) eventfds: [EventFd; VF_VECTORS],
+}
+
+impl<V: Vmm> Machine<V> {
+    pub(crate) fn new(vmm: V) -> Self {
+        let eventfds = std::array::from_fn(|_| EventFd::new().unwrap());
+        Self { vmm, ram: Ram::new(), eventfds }
+    }
+
+    pub(crate) fn config_word(&mut self, offset: u64) -> u16 {
+        let mut word = [0; 2];
+        self.vmm.load(CONFIG, offset, &mut word);
+        u16::from_le_bytes(word)
+    }
+
+    /// What a kernel's PCI core does: memory space and bus master on, MSI-X on.
+    pub(crate) fn enable(&mut self) {
+        let command = self.config_word(COMMAND) | ENABLE;
+        self.vmm.store(CONFIG, COMMAND, &command.to_le_bytes());
+        let control = self.capability(0x11) + 2;
+        let word = self.config_word(control) | 1 << 15;
+        self.vmm.store(CONFIG, control, &word.to_le_bytes());
+    }
+
+    /// Where a capability is.
+    pub(crate) fn capability(&mut self, id: u8) -> u64 {
+        let mut at = u64::from(self.config_word(0x34) & 0xfc);
+        while at != 0 {
+            let [found, next] = self.config_word(at).to_le_bytes();
+            if found == id {
+                return at;
+            }
+            at = next.into();
+        }
+        panic!("no capability {id:#x}");
+    }
+
+    /// Copies of the vectors' eventfds, to hand over.
+    pub(crate) fn eventfd_copies(&self) -> Vec<OwnedFd> {
+        self.eventfds.iter().map(|eventfd| eventfd.as_fd().try_clone_to_owned().unwrap()).collect()
+    }
+
+    /// Waits for a vector's interrupt; false if none comes.
+    pub(crate) fn wait_for(&self, vector: u16, patience: Duration) -> bool {
+        let eventfd = &self.eventfds[usize::from(vector)];
+        let mut poller = Poller::new().unwrap();
+        poller.add(eventfd, 0, Interest::READ).unwrap();
+        let signalled = poller.wait(Some(patience.min(PATIENCE))).unwrap().next().is_some();
+        eventfd.drain();
+        signalled
+    }
+}
+
+impl<V: Vmm> Hal for Machine<V> {
+    fn read(&mut self, offset: u32) -> u32 {
+        let mut value = [0; 4];
+        self.vmm.load(BAR0, offset.into(), &mut value);
+        u32::from_le_bytes(value)
+    }
+
+    fn write(&mut self, offset: u32, value: u32) {
+        self.vmm.store(BAR0, offset.into(), &value.to_le_bytes());
+    }
+
+    fn now(&self) -> Time {
+        Time::from_nanos(Clock.now_ns())
+    }
+
+    fn wait(&mut self, time: Duration) {
+        std::thread::sleep(time);
+    }
+}
+
+impl<V: Vmm> DmaHal for Machine<V> {
+    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+        let iova = self.ram.allocate(length as u64, align as u64).ok_or(OutOfDmaMemory(length))?;
+        Ok(DmaRegion { iova, length })
+    }
+
+    fn dma_read(&self, iova: u64, into: &mut [u8]) {
+        self.ram.read(iova, into);
+        fence(Ordering::Acquire);
+    }
+
+    fn dma_write(&mut self, iova: u64, from: &[u8]) {
+        fence(Ordering::Release);
+        self.ram.write(iova, from);
+    }
+}

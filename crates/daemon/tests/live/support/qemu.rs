@@ -1,0 +1,239 @@
+//! A VMM that behaves as QEMU 11.1 does: posted stores to BARs, waited-for stores to configuration space,
+//! eventfds one by one, memory announced with and without descriptors.
+
+use super::PATIENCE;
+use super::machine::{CONFIG, MSIX, Machine, Vmm};
+use super::ram::{HIGH, HOLE, SIZE};
+use host::poll::{Interest, Poller};
+use host::socket::{FdBatch, Received, Sent, Stream};
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use vfio_user::client::{Answer, Client, Window};
+use vfio_user::outbox::Outbox;
+use vfio_user::types::DeviceInfo;
+use vfio_user::wire::{Errno, device_flags, region_flags};
+
+/// The host has closed the connection.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Gone;
+
+/// A connection.
+pub(crate) struct Qemu {
+    stream: Stream,
+    poller: Poller,
+    client: Client<OwnedFd>,
+    outbox: Outbox<OwnedFd>,
+    buffer: Vec<u8>,
+    fds: FdBatch,
+    pub(crate) gone: bool,
+}
+
+impl Qemu {
+    /// Connects; says nothing yet.
+    pub(crate) fn connect(path: &Path) -> Self {
+        let stream = connect(path);
+        let poller = Poller::new().unwrap();
+        poller.add(&stream, 0, Interest::READ).unwrap();
+        let (buffer, fds) = (vec![0; 8192], FdBatch::new());
+        Self { stream, poller, client: Client::new(), outbox: Outbox::new(), buffer, fds, gone: false }
+    }
+
+    /// Connects and agrees on a version.
+    pub(crate) fn greet(path: &Path) -> Self {
+        let mut qemu = Self::connect(path);
+        qemu.version();
+        qemu
+    }
+
+    /// Proposes QEMU's version. The server offers what QEMU can do: several writes in one message.
+    pub(crate) fn version(&mut self) {
+        let agreed = self.ask(Client::version, |answer| match answer {
+            Ok(Answer::Version { major: 0, minor: 1, capabilities }) => capabilities.write_multiple,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(agreed, Ok(Some(true)));
+    }
+
+    /// A request and what becomes of it.
+    pub(crate) fn ask<T>(
+        &mut self,
+        request: impl FnOnce(&mut Client<OwnedFd>, &mut Outbox<OwnedFd>) -> u16,
+        take: impl FnOnce(Result<Answer<'_>, Errno>) -> T,
+    ) -> Result<T, Gone> {
+        request(&mut self.client, &mut self.outbox);
+        self.flush()?;
+        loop {
+            if let Some(reply) = self.client.next_reply().unwrap() {
+                return Ok(take(reply.answer));
+            }
+            self.receive()?;
+        }
+    }
+
+    /// A request whose success says no more than that.
+    pub(crate) fn done(
+        &mut self,
+        request: impl FnOnce(&mut Client<OwnedFd>, &mut Outbox<OwnedFd>) -> u16,
+    ) -> Result<(), Errno> {
+        self.ask(request, |answer| answer.map(drop)).expect("the host is there")
+    }
+
+    pub(crate) fn map(&mut self, iova: u64, size: u64, fd: Option<OwnedFd>) -> Result<(), Errno> {
+        // What has no descriptor is ROM, as far as the guest's boot goes.
+        let window =
+            Window { iova, size, offset: if fd.is_some() { iova } else { 0 }, writable: fd.is_some() };
+        self.done(|client, out| client.dma_map(out, window, fd))
+    }
+
+    pub(crate) fn unmap(&mut self, iova: u64, size: u64) -> Result<(), Errno> {
+        self.done(|client, out| client.dma_unmap(out, iova, size))
+    }
+
+    pub(crate) fn assign(&mut self, vector: u16, fds: Vec<OwnedFd>) -> Result<(), Errno> {
+        self.done(|client, out| client.assign_irqs(out, MSIX, vector.into(), fds))
+    }
+
+    /// Several stores in one message that nobody waits for.
+    pub(crate) fn store_many(&mut self, writes: &[(u32, u64, &[u8])]) {
+        self.client.write_multi_posted(&mut self.outbox, writes);
+        self.gone |= self.flush().is_err();
+    }
+
+    fn flush(&mut self) -> Result<(), Gone> {
+        while let Some(chunk) = self.outbox.chunk() {
+            let fds: Vec<BorrowedFd<'_>> = chunk.fds.iter().map(AsFd::as_fd).collect();
+            let sent = self.stream.send(chunk.bytes, &fds).unwrap();
+            drop(fds);
+            match sent {
+                Sent::Bytes(count) => self.outbox.sent(count),
+                Sent::WouldBlock => self.wait(Interest::WRITE),
+                Sent::Closed => return Err(Gone),
+            }
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self) -> Result<(), Gone> {
+        loop {
+            match self.stream.recv(&mut self.buffer, &mut self.fds).unwrap() {
+                Received::Bytes(count) => {
+                    self.client.push(&self.buffer[..count], self.fds.drain()).unwrap();
+                    return Ok(());
+                }
+                Received::WouldBlock => self.wait(Interest::READ),
+                Received::Closed => return Err(Gone),
+            }
+        }
+    }
+
+    fn wait(&mut self, interest: Interest) {
+        self.poller.modify(&self.stream, 0, interest).unwrap();
+        assert!(self.poller.wait(Some(PATIENCE)).unwrap().next().is_some(), "the host does not answer");
+    }
+}
+
+/// Connects, however many wait already.
+pub(crate) fn connect(path: &Path) -> Stream {
+    loop {
+        match Stream::connect(path) {
+            Ok(stream) => return stream,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::yield_now(),
+            Err(error) => panic!("{}: {error}", path.display()),
+        }
+    }
+}
+
+impl Vmm for Qemu {
+    fn load(&mut self, region: u32, offset: u64, into: &mut [u8]) {
+        into.fill(0xff);
+        let count = into.len() as u32;
+        let answered = self.ask(
+            |client, out| client.read(out, region, offset, count),
+            |answer| match answer {
+                Ok(Answer::Data(data)) => into.copy_from_slice(data),
+                other => panic!("{other:?}"),
+            },
+        );
+        self.gone |= answered.is_err();
+    }
+
+    fn store(&mut self, region: u32, offset: u64, from: &[u8]) {
+        let stored = if region == CONFIG {
+            let write = |client: &mut Client<OwnedFd>, out: &mut Outbox<OwnedFd>| {
+                client.write(out, region, offset, from)
+            };
+            self.ask(write, |answer| assert_eq!(answer, Ok(Answer::Done)))
+        } else {
+            self.client.write_posted(&mut self.outbox, region, offset, from);
+            self.flush()
+        };
+        self.gone |= stored.is_err();
+    }
+}
+
+/// Everything QEMU does until the guest's driver takes over.
+pub(crate) fn boot(path: &Path) -> Machine<Qemu> {
+    let mut machine = Machine::new(Qemu::connect(path));
+    realize(&mut machine.vmm);
+    share(&mut machine);
+    machine.vmm.done(Client::reset).unwrap();
+    enable_interrupts(&mut machine);
+    machine.enable();
+    machine
+}
+
+/// Version, device, regions (first with little room, then with as much as is needed), interrupts, and all of
+/// configuration space in one block.
+fn realize(qemu: &mut Qemu) {
+    qemu.version();
+    let info = qemu.ask(Client::device_info, |answer| answer == Ok(Answer::DeviceInfo(EXPECTED)));
+    assert_eq!(info, Ok(true));
+    for index in 0..9 {
+        let (argsz, size, flags) = region(qemu, index, 32);
+        assert_eq!(region(qemu, index, argsz), (argsz, size, flags));
+        assert_eq!(flags & region_flags::MMAP, 0, "one mappable region would end posted stores");
+    }
+    for (index, count) in [(0, 0), (1, 0), (2, 3), (3, 0), (4, 0)] {
+        let take = |answer: Result<Answer<'_>, Errno>| match answer {
+            Ok(Answer::Irq(info)) => info.count,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(qemu.ask(|client, out| client.irq_info(out, index), take), Ok(count));
+    }
+    let mut space = [0; 4096];
+    qemu.load(CONFIG, 0, &mut space);
+    assert_eq!(space[..4], [0x86, 0x80, 0xca, 0x10]);
+}
+
+const EXPECTED: DeviceInfo =
+    DeviceInfo { flags: device_flags::PCI | device_flags::RESET, regions: 9, irqs: 5 };
+
+fn region(qemu: &mut Qemu, index: u32, room: u32) -> (u32, u64, u32) {
+    let take = |answer: Result<Answer<'_>, Errno>| match answer {
+        Ok(Answer::Region(layout)) => (layout.argsz, layout.size, layout.flags),
+        other => panic!("{other:?}"),
+    };
+    qemu.ask(|client, out| client.region_info(out, index, room), take).unwrap()
+}
+
+/// Memory as it settles: RAM with a descriptor, ROM and another device's memory without.
+pub(crate) fn share(machine: &mut Machine<Qemu>) {
+    let (low, high) = (machine.ram.fd(), machine.ram.fd());
+    let qemu = &mut machine.vmm;
+    qemu.map(0, HOLE, Some(low)).unwrap();
+    qemu.map(HOLE, 0x2_0000, None).unwrap();
+    qemu.map(HIGH, SIZE - HIGH, Some(high)).unwrap();
+    qemu.map(0xfffc_0000, 0x4_0000, None).unwrap();
+    qemu.unmap(HOLE, 0x2_0000).unwrap();
+}
+
+/// MSI-X on: one vector without an eventfd, then each with its own.
+fn enable_interrupts(machine: &mut Machine<Qemu>) {
+    let copies = machine.eventfd_copies();
+    let qemu = &mut machine.vmm;
+    qemu.done(|client, out| client.deassign_irqs(out, MSIX, 0, 1)).unwrap();
+    for (vector, copy) in (0..).zip(copies) {
+        qemu.assign(vector, vec![copy]).unwrap();
+    }
+}

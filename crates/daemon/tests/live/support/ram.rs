@@ -1,0 +1,54 @@
+//! A guest's memory: a memfd that its owner can truncate, as QEMU's is when nobody asked for seals.
+
+use host::memory::{MappedFile, Protection};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use std::os::fd::{AsFd, OwnedFd};
+
+/// Bytes of a guest's memory.
+pub(crate) const SIZE: u64 = 16 << 20;
+/// What is below holds firmware and legacy devices.
+pub(crate) const HIGH: u64 = 1 << 20;
+/// Where the legacy hole begins.
+pub(crate) const HOLE: u64 = 0xc_0000;
+
+/// Memory, at the same addresses for the guest and in its file.
+#[derive(Debug)]
+pub(crate) struct Ram {
+    fd: OwnedFd,
+    memory: MappedFile,
+    next: u64,
+}
+
+impl Ram {
+    pub(crate) fn new() -> Self {
+        let fd = memfd_create("ram", MemfdFlags::CLOEXEC).unwrap();
+        ftruncate(&fd, SIZE).unwrap();
+        let memory = MappedFile::map(&fd, 0, SIZE, Protection::ReadWrite).unwrap();
+        Self { fd, memory, next: HIGH }
+    }
+
+    /// A descriptor to hand over.
+    pub(crate) fn fd(&self) -> OwnedFd {
+        self.fd.as_fd().try_clone_to_owned().unwrap()
+    }
+
+    /// Takes the memory away from under whoever has mapped it.
+    pub(crate) fn truncate(&self) {
+        ftruncate(&self.fd, 0).unwrap();
+    }
+
+    /// The first address of `length` bytes that nobody uses.
+    pub(crate) fn allocate(&mut self, length: u64, align: u64) -> Option<u64> {
+        let start = self.next.next_multiple_of(align);
+        self.next = start + length;
+        (self.next <= SIZE).then_some(start)
+    }
+
+    pub(crate) fn read(&self, address: u64, into: &mut [u8]) {
+        self.memory.read(address, into).unwrap();
+    }
+
+    pub(crate) fn write(&self, address: u64, from: &[u8]) {
+        self.memory.write(address, from).unwrap();
+    }
+}

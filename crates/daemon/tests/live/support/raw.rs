@@ -1,0 +1,104 @@
+//! Bytes on a vfio-user socket, right or wrong, and what comes back.
+
+use super::{PATIENCE, eventually};
+use host::socket::Stream;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use vfio_user::wire::Command;
+
+/// A header and a body. Flag bit 4 asks for no reply.
+pub(crate) fn message(id: u16, command: Command, flags: u32, body: &[u8]) -> Vec<u8> {
+    let size = 16 + body.len() as u32;
+    [
+        &id.to_le_bytes()[..],
+        &command.number().to_le_bytes(),
+        &size.to_le_bytes(),
+        &flags.to_le_bytes(),
+        &[0; 4],
+        body,
+    ]
+    .concat()
+}
+
+/// The smallest proposal there is.
+pub(crate) fn version() -> Vec<u8> {
+    message(0, Command::Version, 0, b"\0\0\x01\0{}\0")
+}
+
+/// A region access without its data.
+pub(crate) fn access(region: u32, offset: u64, count: u32) -> Vec<u8> {
+    [&offset.to_le_bytes()[..], &region.to_le_bytes(), &count.to_le_bytes()].concat()
+}
+
+/// A load.
+pub(crate) fn load(id: u16, region: u32, offset: u64, count: u32) -> Vec<u8> {
+    message(id, Command::RegionRead, 0, &access(region, offset, count))
+}
+
+/// A blocking connection that gives up after a while.
+pub(crate) struct Raw(UnixStream);
+
+impl Raw {
+    pub(crate) fn connect(path: &Path) -> Self {
+        let stream = UnixStream::connect(path).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        Self(stream)
+    }
+
+    /// Connects and has a version agreed on.
+    pub(crate) fn greet(path: &Path) -> Self {
+        let mut raw = Self::connect(path);
+        raw.send(&version());
+        let (error, _) = raw.reply().expect("a reply to VERSION");
+        assert_eq!(error, 0);
+        raw
+    }
+
+    pub(crate) fn stream(&self) -> &UnixStream {
+        &self.0
+    }
+
+    /// Sends all of it; false if the other side has closed.
+    pub(crate) fn try_send(&mut self, bytes: &[u8]) -> bool {
+        self.0.write_all(bytes).is_ok()
+    }
+
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
+        self.0.write_all(bytes).unwrap();
+    }
+
+    /// Sends a message with descriptors, any number of any kind.
+    pub(crate) fn send_with(&mut self, bytes: &[u8], fds: &[BorrowedFd<'_>]) {
+        let copy = Stream::adopt(OwnedFd::from(self.0.try_clone().unwrap())).unwrap();
+        copy.send(bytes, fds).unwrap();
+        self.0.set_nonblocking(false).unwrap();
+    }
+
+    /// The error number and the body of the next reply; `None` if the other side has closed.
+    pub(crate) fn reply(&mut self) -> Option<(u32, Vec<u8>)> {
+        let mut header = [0; 16];
+        if let Err(error) = self.0.read_exact(&mut header) {
+            assert!(matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset), "{error}");
+            return None;
+        }
+        let word =
+            |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        assert_eq!(word(8) & 0xf, 1, "a reply");
+        let mut body = vec![0; word(4) as usize - 16];
+        self.0.read_exact(&mut body).unwrap();
+        Some((word(12), body))
+    }
+
+    /// Waits until the other side has closed, reading what it says before.
+    pub(crate) fn wait_for_end(&mut self) {
+        let mut buffer = [0; 4096];
+        eventually("the connection ends", || {
+            self.0
+                .read(&mut buffer)
+                .map_or_else(|error| error.kind() == ErrorKind::ConnectionReset, |n| n == 0)
+        });
+    }
+}
