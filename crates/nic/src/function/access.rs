@@ -9,6 +9,7 @@ use pcie::Function;
 impl Nic {
     /// Reads bytes of a function's BAR0; beyond its end they are zero.
     pub fn read_bytes(&mut self, function: Function, offset: u64, into: &mut [u8], now: Time) {
+        into.fill(0);
         for_each_dword(offset, into.len(), |dword, lane, range| {
             let bytes = self.read(function, dword, now).to_le_bytes();
             into[range.clone()].copy_from_slice(&bytes[lane..lane + range.len()]);
@@ -26,17 +27,16 @@ impl Nic {
 
     /// What a write of other bytes must leave in a dword: the stored value, if storing is all it does.
     fn kept(&self, function: Function, offset: u32) -> u32 {
-        let (access, at) = match function {
-            Function::Pf => match self.file.find(offset) {
-                Some(place) => (place.access, place.offset),
-                None => return 0,
-            },
-            Function::Vf(n) => match VfIndex::new(n).and_then(|vf| window::resolve(vf, offset)) {
-                Some(slot) if slot.shift == 0 => (slot.access, slot.offset),
-                _ => return 0,
-            },
+        let slot = match function {
+            Function::Pf => self.file.find(offset).map(|place| (place.access, place.offset, 0, u32::MAX)),
+            Function::Vf(n) => VfIndex::new(n)
+                .and_then(|vf| window::resolve(vf, offset))
+                .map(|slot| (slot.access, slot.offset, slot.shift, slot.mask)),
         };
-        if matches!(access, Access::Rw(_)) { self.file.get(at) } else { 0 }
+        match slot {
+            Some((Access::Rw(_), at, shift, mask)) => self.file.get(at) >> shift & mask,
+            _ => 0,
+        }
     }
 }
 

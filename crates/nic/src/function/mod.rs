@@ -14,23 +14,29 @@ use i82576::{Time, VfIndex};
 use pcie::Function;
 
 impl Nic {
-    /// Reads the register at a dword-aligned byte offset of a function's BAR0; zero where nothing is.
+    /// Reads the register at a dword-aligned byte offset of a function's BAR0; zero where nothing is. A VF
+    /// that does not exist does not answer, which reads as all ones.
     pub fn read(&mut self, function: Function, offset: u32, now: Time) -> u32 {
         match function {
             Function::Pf => self.pf_read(offset, now),
-            Function::Vf(n) => VfIndex::new(n).map_or(0, |vf| self.vf_read(vf, offset, now)),
+            Function::Vf(n) => self.existing(n).map_or(u32::MAX, |vf| self.vf_read(vf, offset, now)),
         }
     }
 
-    /// Writes the register at a dword-aligned byte offset of a function's BAR0.
+    /// Writes the register at a dword-aligned byte offset of a function's BAR0. A VF that does not exist must
+    /// not reach its queues and vectors, which are the PF's.
     pub fn write(&mut self, function: Function, offset: u32, value: u32, now: Time) {
         match function {
             Function::Pf => self.pf_write(offset, value, now),
             Function::Vf(n) => {
-                if let Some(vf) = VfIndex::new(n) {
+                if let Some(vf) = self.existing(n) {
                     self.vf_write(vf, offset, value, now);
                 }
             }
         }
+    }
+
+    fn existing(&self, n: u8) -> Option<VfIndex> {
+        VfIndex::new(n).filter(|_| n < self.owners.vfs)
     }
 }

@@ -1,0 +1,211 @@
+//! The bench: the card, memory per function, a clock moved by hand, and a PF that has set the port up with
+//! plain register writes. Left out: drivers.
+
+mod frames;
+mod rings;
+mod world;
+
+pub(crate) use frames::{mac, plain, tagged, tcp, tcp6, udp};
+pub(crate) use rings::{Received, TX_RING, buffer, data, head_address, packet};
+pub(crate) use world::{Access, BASE, SIZE, World};
+
+use core::time::Duration;
+use i82576::bits::{ctrl_ext, dtxswc, gpie, mrqc, rah, rctl, tctl, vmolr, vt_ctl};
+use i82576::config::pf::SRIOV;
+use i82576::register as r;
+use i82576::{MacAddress, Time, VfIndex};
+use nic::{Budget, Nic, Poll};
+use pcie::capability::sriov;
+use pcie::config::offset;
+use pcie::{ConfigAccess, Function};
+use rings::Rings;
+
+/// The port's own address.
+pub(crate) const PORT: MacAddress = MacAddress([0x02, 0, 0, 0, 0, 0xff]);
+/// The options of a pool that tests start from: untagged, broadcast, multicast hits, any length.
+pub(crate) const POOL: u32 =
+    vmolr::STRCRC | vmolr::AUPE | vmolr::BAM | vmolr::ROMPE | vmolr::LPE | i82576::ids::MAX_FRAME as u32;
+
+/// The card on the bench.
+pub(crate) struct Bench {
+    pub(crate) nic: Nic,
+    pub(crate) world: World,
+    pub(crate) now: Time,
+    pub(crate) budget: Budget,
+    rings: [Rings; 9],
+}
+
+/// A function's registers and rings.
+pub(crate) struct Port<'a> {
+    bench: &'a mut Bench,
+    function: Function,
+}
+
+/// A VF's number as the card's own type.
+pub(crate) fn index(n: u8) -> VfIndex {
+    VfIndex::new(n).unwrap()
+}
+
+fn slot(function: Function) -> usize {
+    match function {
+        Function::Pf => 8,
+        Function::Vf(n) => usize::from(n),
+    }
+}
+
+impl Bench {
+    /// A card as it comes out of power-on, but for the link, which is up, and the PF, which masters the bus.
+    pub(crate) fn bare() -> Self {
+        let mut nic = Nic::new(nic::Config { mac: PORT });
+        let command = offset::COMMAND_MEMORY | offset::COMMAND_BUS_MASTER;
+        nic.config_write(Function::Pf, offset::COMMAND, 2, u32::from(command));
+        nic.set_link(true);
+        let rings = core::array::from_fn(|_| Rings::default());
+        Self { nic, world: World::new(), now: Time::ZERO, budget: Budget::default(), rings }
+    }
+
+    /// A card with `vfs` VFs, switched between each other and the wire. Pool `vfs` is the PF's.
+    pub(crate) fn new(vfs: u8) -> Self {
+        let mut bench = Self::bare();
+        bench.enable_vfs(vfs);
+        bench.set_up_port(vfs);
+        bench
+    }
+
+    /// SR-IOV on, every VF a bus master.
+    pub(crate) fn enable_vfs(&mut self, vfs: u8) {
+        self.config(Function::Pf, SRIOV + sriov::NUM_VFS, u32::from(vfs));
+        self.config(
+            Function::Pf,
+            SRIOV + sriov::CONTROL,
+            u32::from(sriov::CONTROL_ENABLE | sriov::CONTROL_MEMORY),
+        );
+        for vf in 0..vfs {
+            self.config(Function::Vf(vf), offset::COMMAND, u32::from(offset::COMMAND_BUS_MASTER));
+        }
+    }
+
+    /// What a PF driver writes: pools, addresses, loopback, receiver and transmitter on, VFs let go.
+    pub(crate) fn set_up_port(&mut self, vfs: u8) {
+        let mut pf = self.pf();
+        pf.write(r::GPIE, gpie::MULTIPLE_MSIX | gpie::EIAME | gpie::PBA | gpie::NSICR);
+        pf.write(r::MRQC, mrqc::VMDQ);
+        pf.write(r::VT_CTL, vt_ctl::REPL_EN | u32::from(vfs & 7) << vt_ctl::DEF_PL_SHIFT);
+        pf.write(r::DTXSWC, dtxswc::LOOPBACK_EN);
+        for pool in 0..8 {
+            pf.write(r::vmolr(pool), POOL);
+        }
+        for pool in 0..vfs {
+            pf.set_address(23 - u32::from(pool), mac(pool), 1 << pool);
+        }
+        pf.set_address(0, PORT, if vfs < 8 { 1 << vfs } else { 0 });
+        pf.write(r::VFRE, 0xff);
+        pf.write(r::VFTE, 0xff);
+        pf.write(r::RCTL, rctl::EN | rctl::LPE | rctl::BAM);
+        pf.write(r::TCTL, tctl::EN | tctl::PSP);
+        pf.write(r::CTRL_EXT, ctrl_ext::PFRSTD | ctrl_ext::DRV_LOAD);
+    }
+
+    /// A two-byte configuration write.
+    pub(crate) fn config(&mut self, function: Function, offset: u16, value: u32) {
+        self.nic.config_write(function, offset, 2, value);
+    }
+
+    pub(crate) fn pf(&mut self) -> Port<'_> {
+        Port { bench: self, function: Function::Pf }
+    }
+
+    pub(crate) fn vf(&mut self, n: u8) -> Port<'_> {
+        Port { bench: self, function: Function::Vf(n) }
+    }
+
+    /// One poll.
+    pub(crate) fn poll_once(&mut self) -> Poll {
+        let World { bus, wire } = &mut self.world;
+        self.nic.poll(self.now, self.budget, bus, wire)
+    }
+
+    /// Polls until there is no more to do now.
+    pub(crate) fn poll(&mut self) -> Poll {
+        for _ in 0..1000 {
+            let poll = self.poll_once();
+            if !poll.more {
+                return poll;
+            }
+        }
+        panic!("the card is never idle");
+    }
+
+    /// Moves the clock without polling.
+    pub(crate) fn wait_us(&mut self, us: u64) {
+        self.now = self.now + Duration::from_micros(us);
+    }
+
+    /// A frame comes in from the wire, and the card is polled.
+    pub(crate) fn from_wire(&mut self, frame: &[u8]) {
+        self.world.wire.incoming.push_back(frame.to_vec());
+        self.poll();
+    }
+
+    /// The frames that went to the wire since the last call.
+    pub(crate) fn to_wire(&mut self) -> Vec<Vec<u8>> {
+        core::mem::take(&mut self.world.wire.outgoing)
+    }
+
+    /// The messages sent since the last call.
+    pub(crate) fn msix(&mut self) -> Vec<(Function, u16)> {
+        core::mem::take(&mut self.world.bus.msix)
+    }
+
+    /// Exactly this message was sent since the last call.
+    #[track_caller]
+    pub(crate) fn expect_msix(&mut self, function: Function, vector: u16) {
+        assert_eq!(self.msix(), [(function, vector)]);
+    }
+
+    #[track_caller]
+    pub(crate) fn expect_no_msix(&mut self) {
+        assert_eq!(self.msix(), []);
+    }
+
+    /// Polls, and nothing comes out of the card: no memory request, no message, no frame.
+    #[track_caller]
+    pub(crate) fn expect_nothing(&mut self) {
+        self.world.bus.log.clear();
+        self.msix();
+        self.to_wire();
+        self.poll();
+        assert_eq!(self.world.bus.log, []);
+        self.expect_no_msix();
+        assert!(self.to_wire().is_empty());
+    }
+}
+
+impl Port<'_> {
+    pub(crate) fn read(&mut self, offset: u32) -> u32 {
+        self.bench.nic.read(self.function, offset, self.bench.now)
+    }
+
+    pub(crate) fn write(&mut self, offset: u32, value: u32) {
+        self.bench.nic.write(self.function, offset, value, self.bench.now);
+    }
+
+    /// Sets bits of a plain register.
+    pub(crate) fn set(&mut self, offset: u32, bits: u32) {
+        let value = self.read(offset);
+        self.write(offset, value | bits);
+    }
+
+    /// Clears bits of a plain register.
+    pub(crate) fn clear(&mut self, offset: u32, bits: u32) {
+        let value = self.read(offset);
+        self.write(offset, value & !bits);
+    }
+
+    /// The PF's receive address `i`.
+    pub(crate) fn set_address(&mut self, i: u32, mac: MacAddress, pools: u32) {
+        let (low, high) = mac.to_words();
+        self.write(r::ral(i), low);
+        self.write(r::rah(i), high | rah::AV | pools << rah::POOLSEL_SHIFT);
+    }
+}

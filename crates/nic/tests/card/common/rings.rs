@@ -1,0 +1,262 @@
+//! A function's rings on the bench: descriptors written into its memory, doorbells rung, results read back.
+//! Each function uses the first queue pair of its pool, with 2 KiB receive buffers.
+
+use super::{BASE, Bench, Port, index, slot};
+use i82576::bits::dctl;
+use i82576::descriptor::rx::{Posted, WriteBack};
+use i82576::descriptor::tx::Data;
+use i82576::descriptor::{DD, SIZE as DESCRIPTOR};
+use i82576::register::{self as r, rx, tx};
+use pcie::{Function, Iova};
+
+pub(crate) const RX_RING: Iova = BASE;
+pub(crate) const TX_RING: Iova = BASE + 0x1000;
+const HEAD: Iova = BASE + 0x2000;
+const BUFFERS: Iova = BASE + 0x1_0000;
+const HEADERS: Iova = BASE + 0x4_0000;
+const FRAMES: Iova = BASE + 0x6_0000;
+const BUFFER: u64 = 2048;
+const HEADER: u64 = 1024;
+
+/// Descriptors of a ring unless a test says otherwise.
+pub(crate) const RING: u32 = 64;
+
+/// Where software is in its rings.
+#[derive(Clone, Copy)]
+pub(crate) struct Rings {
+    pub(crate) rx_count: u32,
+    pub(crate) rx_tail: u32,
+    pub(crate) rx_next: u32,
+    pub(crate) tx_count: u32,
+    pub(crate) tx_tail: u32,
+    frames: Iova,
+}
+
+impl Default for Rings {
+    fn default() -> Self {
+        Self { rx_count: RING, rx_tail: 0, rx_next: 0, tx_count: RING, tx_tail: 0, frames: FRAMES }
+    }
+}
+
+/// A frame as software finds it: all its bytes, and the descriptors it took.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Received {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) parts: Vec<WriteBack>,
+}
+
+impl Received {
+    /// The descriptor with the status.
+    pub(crate) fn last(&self) -> &WriteBack {
+        self.parts.last().unwrap()
+    }
+}
+
+/// Packet buffer of receive descriptor `i`.
+pub(crate) fn buffer(i: u32) -> Iova {
+    BUFFERS + u64::from(i) * BUFFER
+}
+
+fn header(i: u32) -> Iova {
+    HEADERS + u64::from(i) * HEADER
+}
+
+/// Where the head write-back of tests goes.
+pub(crate) fn head_address() -> Iova {
+    HEAD
+}
+
+/// A data descriptor: middle of a packet, nothing asked.
+pub(crate) fn data(address: Iova, length: u16) -> Data {
+    Data { address, length, ..Data::default() }
+}
+
+/// A whole packet in one descriptor that reports its status.
+pub(crate) fn packet(address: Iova, length: u16) -> Data {
+    Data { end_of_packet: true, report_status: true, payload_length: length.into(), ..data(address, length) }
+}
+
+impl Port<'_> {
+    /// Offset of a register of the function's first receive queue.
+    pub(crate) fn rx(&mut self, at: u32) -> u32 {
+        match self.function {
+            Function::Pf => r::rx_block(index(self.pf_pool()).queue(0)) + at,
+            Function::Vf(_) => r::vf::RX_BLOCK + at,
+        }
+    }
+
+    /// Offset of a register of the function's first transmit queue.
+    pub(crate) fn tx(&mut self, at: u32) -> u32 {
+        match self.function {
+            Function::Pf => r::tx_block(index(self.pf_pool()).queue(0)) + at,
+            Function::Vf(_) => r::vf::TX_BLOCK + at,
+        }
+    }
+
+    fn pf_pool(&mut self) -> u8 {
+        self.bench.vfs().min(7)
+    }
+
+    pub(crate) fn rings(&mut self) -> &mut Rings {
+        &mut self.bench.rings[slot(self.function)]
+    }
+
+    /// Sets up both rings, all receive descriptors posted, and (a VF) its vectors: transmit 0, receive 1,
+    /// mailbox 2, all of them auto-cleared and unmasked.
+    pub(crate) fn start(&mut self) {
+        self.start_sized(RING, RING);
+    }
+
+    pub(crate) fn start_sized(&mut self, rx_count: u32, tx_count: u32) {
+        *self.rings() = Rings { rx_count, tx_count, ..Rings::default() };
+        for (at, value) in [
+            (rx::RDBAL, RX_RING as u32),
+            (rx::RDBAH, 0),
+            (rx::RDLEN, rx_count * DESCRIPTOR as u32),
+            (rx::SRRCTL, 0x8200_0002),
+            (rx::RDH, 0),
+            (rx::RDT, 0),
+            (rx::RXDCTL, dctl::ENABLE),
+        ] {
+            let offset = self.rx(at);
+            self.write(offset, value);
+        }
+        for (at, value) in [
+            (tx::TDBAL, TX_RING as u32),
+            (tx::TDBAH, 0),
+            (tx::TDLEN, tx_count * DESCRIPTOR as u32),
+            (tx::TDH, 0),
+            (tx::TDT, 0),
+            (tx::TXDCTL, dctl::ENABLE),
+        ] {
+            let offset = self.tx(at);
+            self.write(offset, value);
+        }
+        self.post(rx_count - 1);
+        if matches!(self.function, Function::Vf(_)) {
+            self.write(r::vf::VTIVAR, 0x8081);
+            self.write(r::vf::VTIVAR_MISC, 0x82);
+            self.write(r::vf::VTEIAC, 7);
+            self.write(r::vf::VTEIMS, 7);
+        }
+    }
+
+    /// Posts `count` more receive descriptors.
+    pub(crate) fn post(&mut self, count: u32) {
+        for _ in 0..count {
+            let rings = *self.rings();
+            let i = rings.rx_tail;
+            let posted = Posted { packet: buffer(i), header: header(i) };
+            self.poke(RX_RING + u64::from(i) * DESCRIPTOR as u64, &posted.emit());
+            self.rings().rx_tail = (i + 1) % rings.rx_count;
+        }
+        let (offset, tail) = (self.rx(rx::RDT), self.rings().rx_tail);
+        self.write(offset, tail);
+    }
+
+    /// Bytes of the function's memory.
+    pub(crate) fn peek(&mut self, iova: Iova, length: usize) -> Vec<u8> {
+        let at = (iova - BASE) as usize;
+        self.bench.world.bus.memory(self.function)[at..at + length].to_vec()
+    }
+
+    /// Puts bytes into the function's memory.
+    pub(crate) fn poke(&mut self, iova: Iova, bytes: &[u8]) {
+        let at = (iova - BASE) as usize;
+        self.bench.world.bus.memory(self.function)[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// Puts bytes into a place of their own, for transmit descriptors to name.
+    pub(crate) fn place(&mut self, bytes: &[u8]) -> Iova {
+        let at = self.rings().frames;
+        let next = at + bytes.len() as u64;
+        let full = next > BASE + super::SIZE as u64 - 0x4_0000;
+        self.rings().frames = if full { FRAMES } else { next };
+        self.poke(at, bytes);
+        at
+    }
+
+    /// Writes a descriptor at the tail without ringing; answers its index.
+    pub(crate) fn put(&mut self, raw: [u8; DESCRIPTOR]) -> u32 {
+        let rings = *self.rings();
+        self.poke(TX_RING + u64::from(rings.tx_tail) * DESCRIPTOR as u64, &raw);
+        self.rings().tx_tail = (rings.tx_tail + 1) % rings.tx_count;
+        rings.tx_tail
+    }
+
+    /// Rings the transmit doorbell.
+    pub(crate) fn ring(&mut self) {
+        let (offset, tail) = (self.tx(tx::TDT), self.rings().tx_tail);
+        self.write(offset, tail);
+    }
+
+    /// Puts descriptors into the ring, rings, and polls.
+    pub(crate) fn transmit(&mut self, descriptors: &[[u8; DESCRIPTOR]]) {
+        for raw in descriptors {
+            self.put(*raw);
+        }
+        self.ring();
+        self.bench.poll();
+    }
+
+    /// Sends a frame from one buffer.
+    pub(crate) fn send(&mut self, frame: &[u8]) {
+        let address = self.place(frame);
+        self.transmit(&[packet(address, frame.len() as u16).emit()]);
+    }
+
+    /// Whether transmit descriptor `i` reads as done.
+    pub(crate) fn is_done(&mut self, i: u32) -> bool {
+        let status = self.peek(TX_RING + u64::from(i) * DESCRIPTOR as u64 + 12, 4);
+        status[0] & DD as u8 != 0
+    }
+
+    /// Takes the frames received since the last call, without posting new descriptors.
+    pub(crate) fn received(&mut self) -> Vec<Received> {
+        let (mut frames, mut current) = (Vec::new(), Received { bytes: Vec::new(), parts: Vec::new() });
+        loop {
+            let Rings { rx_next: i, rx_count, .. } = *self.rings();
+            let at = RX_RING + u64::from(i) * DESCRIPTOR as u64;
+            let raw = self.peek(at, DESCRIPTOR).try_into().unwrap();
+            let Some(back) = WriteBack::parse(&raw) else { break };
+            // As a driver would: what it has seen is not seen twice.
+            self.poke(at, &[0; DESCRIPTOR]);
+            self.rings().rx_next = (i + 1) % rx_count;
+            if back.split {
+                current.bytes.extend(self.peek(header(i), back.header_length.into()));
+            }
+            current.bytes.extend(self.peek(buffer(i), back.length.into()));
+            current.parts.push(back);
+            if back.end_of_packet() {
+                frames.push(core::mem::replace(
+                    &mut current,
+                    Received { bytes: Vec::new(), parts: Vec::new() },
+                ));
+            }
+        }
+        assert!(current.parts.is_empty(), "half a frame: {current:?}");
+        frames
+    }
+
+    /// Takes exactly one frame.
+    #[track_caller]
+    pub(crate) fn expect_frame(&mut self) -> Received {
+        let mut frames = self.received();
+        assert_eq!(frames.len(), 1, "one frame expected");
+        frames.remove(0)
+    }
+
+    /// Nothing was received.
+    #[track_caller]
+    pub(crate) fn expect_no_frame(&mut self) {
+        assert_eq!(self.received(), []);
+    }
+}
+
+impl Bench {
+    /// VFs that exist.
+    pub(crate) fn vfs(&mut self) -> u8 {
+        let status = self.nic.read(Function::Pf, r::STATUS, self.now);
+        (status >> i82576::bits::status::NUM_VFS_SHIFT & 0xf) as u8
+    }
+}

@@ -1,0 +1,106 @@
+//! What surrounds the card: a block of memory for each function with nothing mapped around it, a log of every
+//! memory request, the messages sent, and a wire that is two lists of frames.
+
+use nic::Wire;
+use pcie::{Bus, DmaFault, Function, Iova};
+use std::collections::VecDeque;
+
+/// Where each function's memory begins.
+pub(crate) const BASE: Iova = 0x1_0000;
+/// Bytes of each function's memory.
+pub(crate) const SIZE: usize = 2 << 20;
+
+/// A memory request: who, write, where, how many bytes, and whether it was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Access {
+    pub(crate) function: Function,
+    pub(crate) write: bool,
+    pub(crate) iova: Iova,
+    pub(crate) length: usize,
+    pub(crate) fault: bool,
+}
+
+/// Memory and messages.
+#[derive(Default)]
+pub(crate) struct TestBus {
+    memory: Vec<(Function, Vec<u8>)>,
+    pub(crate) log: Vec<Access>,
+    pub(crate) msix: Vec<(Function, u16)>,
+}
+
+/// Frames in, frames out.
+#[derive(Default)]
+pub(crate) struct ListWire {
+    pub(crate) incoming: VecDeque<Vec<u8>>,
+    pub(crate) outgoing: Vec<Vec<u8>>,
+}
+
+/// Everything around the card.
+pub(crate) struct World {
+    pub(crate) bus: TestBus,
+    pub(crate) wire: ListWire,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self { bus: TestBus::default(), wire: ListWire::default() }
+    }
+}
+
+impl TestBus {
+    /// A function's memory, which starts at [`BASE`].
+    pub(crate) fn memory(&mut self, function: Function) -> &mut [u8] {
+        let at = self.memory.iter().position(|(owner, _)| *owner == function).unwrap_or_else(|| {
+            self.memory.push((function, vec![0; SIZE]));
+            self.memory.len() - 1
+        });
+        &mut self.memory[at].1
+    }
+
+    fn range(&mut self, function: Function, iova: Iova, length: usize) -> Option<&mut [u8]> {
+        let start = usize::try_from(iova.checked_sub(BASE)?).ok()?;
+        self.memory(function).get_mut(start..start.checked_add(length)?)
+    }
+
+    fn note(&mut self, function: Function, write: bool, iova: Iova, length: usize) -> Result<(), DmaFault> {
+        let fault = self.range(function, iova, length).is_none();
+        self.log.push(Access { function, write, iova, length, fault });
+        if fault { Err(DmaFault { function, iova }) } else { Ok(()) }
+    }
+}
+
+impl Bus for TestBus {
+    fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
+        self.note(function, false, iova, into.len())?;
+        if let Some(bytes) = self.range(function, iova, into.len()) {
+            into.copy_from_slice(bytes);
+        }
+        Ok(())
+    }
+
+    fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault> {
+        self.note(function, true, iova, from.len())?;
+        if let Some(bytes) = self.range(function, iova, from.len()) {
+            bytes.copy_from_slice(from);
+        }
+        Ok(())
+    }
+
+    fn msix(&mut self, function: Function, vector: u16) {
+        self.msix.push((function, vector));
+    }
+}
+
+impl Wire for ListWire {
+    fn transmit(&mut self, frame: &[u8]) -> bool {
+        self.outgoing.push(frame.to_vec());
+        true
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> Option<usize> {
+        let frame = self.incoming.pop_front()?;
+        let length = frame.len().min(into.len());
+        into[..length].copy_from_slice(&frame[..length]);
+        Some(length)
+    }
+}

@@ -1,0 +1,6 @@
+//! The card against the datasheet, a rule a test: registers are written, descriptors are put into memory, the
+//! card is polled, and what comes out is looked at. Left out: drivers, which are tested against the card in a
+//! crate of their own, and the pure parts (`offload`, `switch`), which have tests beside them.
+
+mod common;
+mod registers;

@@ -1,0 +1,325 @@
+//! The register table holds on the card: what may be written, what reading clears, where aliases are, and how
+//! accesses of any width fall on dwords.
+
+use crate::common::{Bench, index};
+use i82576::bits::v2p;
+use i82576::register as r;
+use i82576::table::{self, Access, Register};
+use i82576::{Time, VfIndex, ids, window};
+use pcie::Function;
+
+const ALL: u32 = u32::MAX;
+
+/// Registers whose reads and writes do more than their row says, or show something computed.
+const MORE_THAN_THEIR_ROW: &[&str] =
+    &["CTRL", "STATUS", "SWSM", "ICR", "IMS", "IMC", "EIMC", "EIMS", "EICR", "V2PMAILBOX", "P2VMAILBOX"];
+
+/// Every plain register of the table with one of its offsets.
+fn elements() -> impl Iterator<Item = (&'static Register, u32)> {
+    let plain = table::rows().filter(|row| !MORE_THAN_THEIR_ROW.contains(&row.name));
+    plain.flat_map(|row| row.offsets().map(move |offset| (row, offset)))
+}
+
+/// Offset of every alias and of what it stands for.
+fn aliases() -> impl Iterator<Item = (&'static Register, u32, u32)> {
+    let aliased = table::rows().filter_map(|row| row.alias.map(|alias| (row, alias)));
+    aliased.flat_map(|(row, alias)| {
+        let here = (0..alias.count).map(move |i| alias.offset + i * alias.stride);
+        row.offsets().zip(here).map(move |(home, alias)| (row, home, alias))
+    })
+}
+
+#[test]
+fn every_register_reads_its_reset_value_after_power_on() {
+    let mut bench = Bench::bare();
+    for (row, offset) in elements() {
+        let expected = match row.name {
+            // The port's own address is loaded from the NVM.
+            "RAL" if offset == r::ral(0) => 0x0000_0002,
+            "RAH" if offset == r::rah(0) => 0x8004_ff00,
+            _ => row.reset,
+        };
+        assert_eq!(bench.pf().read(offset), expected, "{} {offset:#x}", row.name);
+    }
+}
+
+#[test]
+fn read_write_registers_keep_their_bits_and_no_others() {
+    let mut bench = Bench::bare();
+    for (row, offset) in elements() {
+        if let Access::Rw(bits) = row.access {
+            // EITR's counter field runs down from what is written there; it is tested with the throttle.
+            let shown = if row.name == "EITR" { bits } else { ALL };
+            bench.pf().write(offset, ALL);
+            assert_eq!(bench.pf().read(offset) & shown, row.reset & !bits | bits, "{} {offset:#x}", row.name);
+            bench.pf().write(offset, 0);
+            assert_eq!(bench.pf().read(offset) & shown, row.reset & !bits, "{} {offset:#x}", row.name);
+        }
+    }
+}
+
+#[test]
+fn read_only_registers_stay_as_they_are() {
+    let mut bench = Bench::new(3);
+    for (row, offset) in table::rows().flat_map(|row| row.offsets().map(move |offset| (row, offset))) {
+        if row.access == Access::Ro && row.name != "V2PMAILBOX" {
+            let before = bench.pf().read(offset);
+            bench.pf().write(offset, !before);
+            assert_eq!(bench.pf().read(offset), before, "{} {offset:#x}", row.name);
+        }
+    }
+}
+
+#[test]
+fn counters_ignore_writes_and_read_zero_without_traffic() {
+    let mut bench = Bench::bare();
+    for (row, offset) in elements().filter(|(row, _)| row.access == Access::Rc) {
+        bench.pf().write(offset, ALL);
+        assert_eq!(bench.pf().read(offset), 0, "{} {offset:#x}", row.name);
+    }
+}
+
+#[test]
+fn write_only_registers_read_zero() {
+    let mut bench = Bench::bare();
+    for (row, offset) in elements().filter(|(row, _)| row.access == Access::Wo) {
+        assert_eq!(bench.pf().read(offset), 0, "{} {offset:#x}", row.name);
+    }
+}
+
+#[test]
+fn a_one_written_to_a_mask_sets_and_to_its_clear_register_clears() {
+    for (set, clear) in [(r::IMS, r::IMC), (r::EIMS, r::EIMC)] {
+        let mut bench = Bench::bare();
+        bench.pf().write(set, 0x0f);
+        bench.pf().write(set, 0xf0);
+        assert_eq!(bench.pf().read(set), 0xff);
+        bench.pf().write(clear, 0x18);
+        assert_eq!(bench.pf().read(set), 0xe7);
+        assert_eq!(bench.pf().read(clear), 0xe7, "the clear register reads the mask");
+    }
+}
+
+#[test]
+fn a_one_written_to_an_event_register_clears_that_event_alone() {
+    let mut bench = Bench::new(3);
+    for vf in 0..3 {
+        bench.vf(vf).write(r::vf::V2PMAILBOX, v2p::REQ | v2p::ACK);
+    }
+    assert_eq!(bench.pf().read(r::MBVFICR), 0x0007_0007);
+    bench.pf().write(r::MBVFICR, 0x0002_0001);
+    assert_eq!(bench.pf().read(r::MBVFICR), 0x0005_0006);
+    assert_eq!(bench.pf().read(r::MBVFICR), 0x0005_0006, "reading clears nothing");
+}
+
+#[test]
+fn an_alias_is_the_register_itself() {
+    let mut bench = Bench::bare();
+    for (row, home, alias) in aliases() {
+        if let Access::Rw(bits) = row.access {
+            bench.pf().write(alias, 0x5a5a_5a5a & bits);
+            assert_eq!(bench.pf().read(home), bench.pf().read(alias), "{}", row.name);
+            bench.pf().write(home, 0xa5a5_a5a5 & bits);
+            assert_eq!(bench.pf().read(alias), row.reset & !bits | 0xa5a5_a5a5 & bits, "{}", row.name);
+        }
+    }
+    assert_eq!(bench.pf().read(0x3814 + 0x300), bench.pf().read(0xe014 + 0xc0), "TXCTL of queue 3");
+}
+
+#[test]
+fn where_nothing_is_reads_zero_and_ignores_writes() {
+    let mut bench = Bench::bare();
+    let mut known = vec![false; ids::PF_BAR0_SIZE / 4];
+    for offset in table::rows().flat_map(Register::offsets).chain(aliases().map(|(_, _, alias)| alias)) {
+        known[offset as usize / 4] = true;
+    }
+    // The PF's view of the VFs' interrupt registers.
+    for at in (0x20..=0x30).step_by(4).chain([0x80]) {
+        VfIndex::all().for_each(|vf| known[(r::vf_block(vf) + at) as usize / 4] = true);
+    }
+    let unknown = (0u32..).step_by(4).zip(&known).filter(|(_, known)| !**known).map(|(offset, _)| offset);
+    for offset in unknown.chain([0x2_0000, 0xffff_fffc]) {
+        bench.pf().write(offset, ALL);
+        assert_eq!(bench.pf().read(offset), 0, "{offset:#x}");
+    }
+}
+
+#[test]
+fn the_port_can_be_told_from_its_status() {
+    let mut bench = Bench::new(3);
+    // FD, LU, 1000 Mb/s, initialised, PHY reset seen, 3 VFs, SR-IOV on, bus master.
+    assert_eq!(bench.pf().read(r::STATUS), 0x000c_c683);
+    assert_eq!(bench.vf(0).read(r::vf::STATUS), 0x000c_c683);
+    bench.nic.set_vf_link(index(0), false);
+    assert_eq!(bench.vf(0).read(r::vf::STATUS), 0x000c_c681, "this VF is shown no link");
+    assert_eq!(bench.vf(1).read(r::vf::STATUS), 0x000c_c683);
+    bench.nic.set_link(false);
+    assert_eq!(bench.pf().read(r::STATUS), 0x000c_c681);
+}
+
+#[test]
+fn gio_master_falls_when_the_pf_asks_and_comes_back() {
+    let mut bench = Bench::bare();
+    let (master, disable) = (1 << 19, 1 << 2);
+    assert_ne!(bench.pf().read(r::STATUS) & master, 0);
+    bench.pf().set(r::CTRL, disable);
+    assert_eq!(bench.pf().read(r::STATUS) & master, 0);
+    bench.pf().clear(r::CTRL, disable);
+    assert_ne!(bench.pf().read(r::STATUS) & master, 0);
+}
+
+#[test]
+fn the_software_semaphore_is_taken_by_reading_it() {
+    let mut bench = Bench::bare();
+    assert_eq!(bench.pf().read(r::SWSM) & 1, 0);
+    assert_eq!(bench.pf().read(r::SWSM) & 1, 1, "somebody has it");
+    bench.pf().write(r::SWSM, 0);
+    assert_eq!(bench.pf().read(r::SWSM) & 1, 0);
+}
+
+/// Plain VF registers: the window shows the same bits as the PF's file, in both directions.
+#[test]
+fn a_vf_register_is_a_window_onto_the_ports_file() {
+    let mut bench = Bench::new(8);
+    for vf in VfIndex::all() {
+        for row in window::TABLE {
+            let Access::Rw(bits) = row.access else { continue };
+            if row.name == "VTEITR" {
+                continue;
+            }
+            for element in 0..row.count {
+                let (slot, at) = (row.slot(vf, element), row.offset + element * row.stride);
+                let pattern = 0xa5c3_965a & bits & slot.mask;
+                bench.vf(vf.get()).write(at, pattern);
+                let kept = bench.vf(vf.get()).read(at);
+                assert_eq!(kept & bits & slot.mask, pattern, "{vf} {}", row.name);
+                let seen = bench.pf().read(slot.offset) >> slot.shift & slot.mask;
+                assert_eq!(seen, kept, "{vf} {}", row.name);
+                bench.pf().write(slot.offset, 0);
+                assert_eq!(bench.vf(vf.get()).read(at) & bits, 0, "{vf} {}", row.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_vf_sees_three_bits_of_the_ports_vectors_and_no_more() {
+    let mut bench = Bench::new(8);
+    for vf in VfIndex::all() {
+        let shift = u32::from(vf.first_vector());
+        bench.vf(vf.get()).write(r::vf::VTEIMS, ALL);
+        assert_eq!(bench.pf().read(r::EIMS), 7 << shift);
+        bench.vf(vf.get()).write(r::vf::VTEICS, ALL);
+        assert_eq!(bench.pf().read(r::vf_block(vf) + 0x24), 7, "VTEIMS of the PF's view");
+        assert_eq!(bench.vf(vf.get()).read(r::vf::VTEIMS), 7);
+        bench.vf(vf.get()).write(r::vf::VTEIMC, 2);
+        assert_eq!(bench.pf().read(r::EIMS), 5 << shift);
+        bench.pf().write(r::EIMC, ALL);
+        assert_eq!(bench.vf(vf.get()).read(r::vf::VTEIMS), 0);
+        assert_eq!(bench.vf(vf.get()).read(r::vf::VTEICR), 7, "the causes that VTEICS set");
+        assert_eq!(bench.pf().read(r::EICR), 0, "and that reading has cleared");
+    }
+}
+
+#[test]
+fn the_pf_drives_a_vfs_interrupts_through_its_own_view() {
+    let mut bench = Bench::new(3);
+    let block = r::vf_block(index(1));
+    bench.pf().write(block + 0x24, 3);
+    assert_eq!(bench.vf(1).read(r::vf::VTEIMS), 3);
+    bench.pf().write(block + 0x28, 1);
+    assert_eq!(bench.vf(1).read(r::vf::VTEIMS), 2);
+    bench.pf().write(block + 0x2c, 5);
+    bench.pf().write(block + 0x30, 6);
+    assert_eq!((bench.vf(1).read(r::vf::VTEIAC), bench.vf(1).read(r::vf::VTEIAM)), (5, 6));
+    bench.pf().write(block + 0x20, 4);
+    assert_eq!(bench.pf().read(block + 0x80), 4);
+    assert_eq!(bench.vf(1).read(r::vf::VTEICR), 0);
+}
+
+#[test]
+fn vector_3_does_not_fit_into_a_vfs_masks_but_into_its_ivar() {
+    let mut bench = Bench::new(3);
+    bench.vf(0).write(r::vf::VTIVAR, ALL);
+    assert_eq!(bench.vf(0).read(r::vf::VTIVAR), 0x8383_8383);
+    bench.vf(0).write(r::vf::VTIVAR_MISC, ALL);
+    assert_eq!(bench.vf(0).read(r::vf::VTIVAR_MISC), 0x83);
+    bench.vf(0).write(r::vf::VTEIAC, ALL);
+    assert_eq!(bench.vf(0).read(r::vf::VTEIAC), 7);
+}
+
+#[test]
+fn vf_registers_that_do_not_exist_read_zero() {
+    let mut bench = Bench::new(3);
+    for offset in (0..ids::VF_BAR0_SIZE as u32).step_by(4).chain([0x4000, 0x1_0000, 0xffff_fffc]) {
+        if window::resolve(index(0), offset).is_none() {
+            bench.vf(0).write(offset, ALL);
+            assert_eq!(bench.vf(0).read(offset), 0, "{offset:#x}");
+        }
+    }
+    assert_eq!(bench.vf(0).read(r::vf::CTRL), 0);
+}
+
+#[test]
+fn bytes_and_words_change_their_part_of_a_register() {
+    let mut bench = Bench::new(3);
+    let (vf, now) = (Function::Vf(0), Time::ZERO);
+    let at = u64::from(r::vf::VMBMEM);
+    bench.vf(0).write(r::vf::VMBMEM, 0x4433_2211);
+    bench.vf(0).write(r::vf::VMBMEM + 4, 0x8877_6655);
+    for start in 0..8 {
+        for end in start..=8 {
+            let mut bytes = vec![0; end - start];
+            bench.nic.read_bytes(vf, at + start as u64, &mut bytes, now);
+            let all = [0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88];
+            assert_eq!(bytes, all[start..end], "{start}..{end}");
+        }
+    }
+    bench.nic.write_bytes(vf, at + 3, &[0xaa, 0xbb, 0xcc], now);
+    assert_eq!(bench.vf(0).read(r::vf::VMBMEM), 0xaa33_2211);
+    assert_eq!(bench.vf(0).read(r::vf::VMBMEM + 4), 0x8877_ccbb);
+}
+
+#[test]
+fn a_byte_written_beside_a_vfs_vector_bits_leaves_them_alone() {
+    let mut bench = Bench::new(3);
+    for at in [r::vf::VTEIAC, r::vf::VTEIAM] {
+        bench.vf(1).write(at, 5);
+        bench.nic.write_bytes(Function::Vf(1), u64::from(at) + 1, &[0xff], Time::ZERO);
+        assert_eq!(bench.vf(1).read(at), 5);
+        bench.nic.write_bytes(Function::Vf(1), u64::from(at), &[3], Time::ZERO);
+        assert_eq!(bench.vf(1).read(at), 3);
+    }
+}
+
+#[test]
+fn a_byte_written_to_a_set_or_clear_register_is_that_byte_alone() {
+    let mut bench = Bench::bare();
+    bench.pf().write(r::EIMS, 0x0001_0101);
+    bench.nic.write_bytes(Function::Pf, u64::from(r::EIMC) + 1, &[0x01], Time::ZERO);
+    assert_eq!(bench.pf().read(r::EIMS), 0x0001_0001);
+    bench.nic.write_bytes(Function::Pf, u64::from(r::EIMS) + 2, &[0x02], Time::ZERO);
+    assert_eq!(bench.pf().read(r::EIMS), 0x0003_0001);
+}
+
+#[test]
+fn bytes_beyond_the_bar_are_zero() {
+    let mut bench = Bench::new(3);
+    for offset in [0x1_fffe, 0x2_0000, 0xffff_fffe, 1 << 32, 1 << 63, u64::MAX - 1] {
+        for function in [Function::Pf, Function::Vf(0)] {
+            let mut bytes = [0xee; 8];
+            bench.nic.write_bytes(function, offset, &[0xff; 8], Time::ZERO);
+            bench.nic.read_bytes(function, offset, &mut bytes, Time::ZERO);
+            assert_eq!(bytes, [0; 8], "{function} {offset:#x}");
+        }
+    }
+}
+
+#[test]
+fn a_vf_that_does_not_exist_has_no_registers() {
+    let mut bench = Bench::new(3);
+    assert_eq!(bench.vf(3).read(r::vf::STATUS), ALL, "nobody answers");
+    bench.vf(3).write(r::vf::RX_BLOCK + r::rx::RDLEN, 0x1000);
+    let queue = index(3).queue(0);
+    assert_eq!(bench.pf().read(r::rx_block(queue) + r::rx::RDLEN), 0, "the queue is the PF's");
+}
