@@ -248,7 +248,8 @@ const SWITCH: &[Register] = &[
 
 /// Between PF and VFs.
 const MAILBOX: &[Register] = &[
-    Register::many("VMBMEM", r::vmbmem(VF0, 0), 4, 128, Rw(ALL)),
+    // Memory, not a register: no reset clears what igbvf reads again to see whether it may send.
+    Register::many("VMBMEM", r::vmbmem(VF0, 0), 4, 128, Rw(ALL)).sticky(),
     Register::many("P2VMAILBOX", r::p2v_mailbox(VF0), 4, 8, Rw(0)),
     Register::many("V2PMAILBOX", r::v2p_mailbox(VF0), 4, 8, Ro).reset(crate::bits::v2p::RSTI),
     Register::one("MBVFICR", r::MBVFICR, W1c(0x00ff_00ff)),

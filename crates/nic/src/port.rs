@@ -198,9 +198,9 @@ impl Nic {
         self.file.get(r::RCTL) & rctl::EN != 0
     }
 
-    /// The functions that may master the bus now: none while the PF has asked the card to stop.
+    /// The functions that may master the bus now: none while the PF sleeps or has asked the card to stop.
     pub(crate) fn masters(&self) -> Owners {
-        let stopped = self.file.get(r::CTRL) & ctrl::GIO_MASTER_DISABLE != 0;
+        let stopped = self.sleeps() || self.file.get(r::CTRL) & ctrl::GIO_MASTER_DISABLE != 0;
         Owners { masters: if stopped { 0 } else { self.owners.masters }, ..self.owners }
     }
 

@@ -33,21 +33,26 @@ impl Nic {
         if effects.function_reset {
             self.reset_function(function);
         }
-        if let Some(on) = effects.bus_master {
-            self.set_bus_master(function, on);
-        }
-        if effects.power == Some(PowerState::D3Hot) {
-            self.set_bus_master(function, false);
+        if (effects.bus_master, effects.power) != (None, None) {
+            let masters = self.space(function).is_some_and(|s| s.bus_master() && s.power() == PowerState::D0);
+            self.set_bus_master(function, masters);
         }
         if let Some(sriov) = effects.sriov {
             self.set_vfs(sriov.active().min(i82576::ids::MAX_VFS as u16) as u8);
         }
     }
 
-    /// How many VFs exist, as the SR-IOV capability says. VFs that come or go are reset.
+    /// The PF sleeps, and with it its VFs (Single root I/O virtualization specification 1.1, chapter 5).
+    pub(crate) fn sleeps(&self) -> bool {
+        self.spaces.pf.power() == PowerState::D3Hot
+    }
+
+    /// How many VFs exist, as the SR-IOV capability says. VFs that come or go are reset; what is beyond them
+    /// is the PF's.
     fn set_vfs(&mut self, vfs: u8) {
         if vfs != self.owners.vfs {
-            VfIndex::all().for_each(|vf| self.reset_vf(vf));
+            let most = vfs.max(self.owners.vfs);
+            VfIndex::all().filter(|vf| vf.get() < most).for_each(|vf| self.reset_vf(vf));
             self.spaces.vfs.iter_mut().for_each(Endpoint::reset);
             self.owners.vfs = vfs;
             self.owners.masters &= crate::interrupt::master_bit(Function::Pf);

@@ -54,7 +54,7 @@ impl Nic {
         }
         let Some(place) = self.file.find(offset) else { return };
         match place.offset {
-            r::CTRL if value & ctrl::RST != 0 => self.reset_port(),
+            r::CTRL if value & ctrl::RST != 0 => self.reset_port(false),
             r::ICS => self.interrupts.raise_other(&mut self.file, value),
             r::IMS => {
                 self.file.update(r::IMS, 0, value);

@@ -2,9 +2,10 @@
 //! because the card moves frames only while it is polled.
 
 use crate::interrupt::ALL_VECTORS;
+use crate::moderation::Throttle;
 use crate::{Nic, mailbox};
 use i82576::register::{self as r, rx_block, tx_block};
-use i82576::{Vector, VfIndex};
+use i82576::{Vector, VfIndex, window};
 use pcie::Function;
 
 impl Nic {
@@ -13,7 +14,7 @@ impl Nic {
     pub fn reset_function(&mut self, function: Function) {
         self.reset_space(function);
         match function {
-            Function::Pf => self.reset_port(),
+            Function::Pf => self.reset_port(true),
             Function::Vf(n) => {
                 if let Some(vf) = VfIndex::new(n) {
                     self.reset_vf(vf);
@@ -22,11 +23,14 @@ impl Nic {
         }
     }
 
-    /// CTRL.RST of the PF: registers go to their defaults but for EITR and packet buffer sizes, and every VF
-    /// sees RSTI until the PF says that it is done.
-    pub(super) fn reset_port(&mut self) {
+    /// CTRL.RST of the PF: registers go to their defaults, but for the few that only `power_on` resets, and
+    /// every VF sees RSTI until the PF says that it is done.
+    pub(super) fn reset_port(&mut self, power_on: bool) {
         self.interrupts.reset(&mut self.file, ALL_VECTORS);
-        self.file.reset(false);
+        self.file.reset(power_on);
+        if power_on {
+            self.throttle = Throttle::new();
+        }
         self.load_address();
         self.restart_queues();
         (self.tables_stale, self.rss_stale) = (true, true);
@@ -35,7 +39,7 @@ impl Nic {
     /// VFLR, VTCTRL.RST or the VF's own CTRL.RST. The facts that a next owner could inherit, such as buffer
     /// sizes and write-back addresses, are cleared too, though silicon keeps some of them.
     pub(crate) fn reset_vf(&mut self, vf: VfIndex) {
-        let vectors = i82576::window::VECTOR_BITS << vf.first_vector();
+        let vectors = window::VECTOR_BITS << vf.first_vector();
         self.interrupts.reset(&mut self.file, vectors);
         for local in 0..i82576::ids::VF_VECTORS as u8 {
             if let Some(vector) = Vector::new(vf.first_vector() + local) {
@@ -45,6 +49,9 @@ impl Nic {
         }
         self.file.set(r::vtivar(vf), 0);
         self.file.set(r::vtivar_misc(vf), 0);
+        if let Some(slot) = window::resolve(vf, r::vf::PSRTYPE) {
+            self.file.set(slot.offset, 0);
+        }
         for queue in [vf.queue(0), vf.queue(1)] {
             self.file.reset_range(rx_block(queue)..rx_block(queue) + 0x40);
             self.file.reset_range(tx_block(queue)..tx_block(queue) + 0x40);

@@ -65,10 +65,13 @@ pub fn vf_reset(file: &mut RegisterFile, interrupts: &mut Interrupts, vf: VfInde
     ring_pf(file, interrupts, vf);
 }
 
-/// The PF is done with its own reset (CTRL_EXT.PFRSTD): VFs may start.
+/// The PF is done with its own reset (CTRL_EXT.PFRSTD): VFs may start. A PF that writes the register again
+/// for another of its bits has not been reset again.
 pub fn pf_reset_done(file: &mut RegisterFile) {
-    for vf in VfIndex::all() {
-        file.update(r::v2p_mailbox(vf), v2p::RSTI, v2p::RSTD);
+    for at in VfIndex::all().map(r::v2p_mailbox) {
+        if file.get(at) & v2p::RSTI != 0 {
+            file.update(at, v2p::RSTI, v2p::RSTD);
+        }
     }
 }
 

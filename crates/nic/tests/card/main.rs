@@ -3,4 +3,6 @@
 //! crate of their own, and the pure parts (`offload`, `switch`), which have tests beside them.
 
 mod common;
+mod mailbox;
 mod registers;
+mod resets;

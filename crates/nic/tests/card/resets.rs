@@ -1,0 +1,292 @@
+//! The resets: what each clears and keeps, who is told, and that nothing comes out of the card afterwards.
+//! And SR-IOV itself: VFs come and go with VF Enable.
+
+use crate::common::{BASE, Bench, index, mac, plain};
+use i82576::bits::{ctrl, ctrl_ext, dctl, icr, v2p};
+use i82576::config::{EXPRESS, pf};
+use i82576::register::{self as r, rx, tx, vf};
+use pcie::capability::{express, power, sriov};
+use pcie::config::offset;
+use pcie::{ConfigAccess, Function, Function::Vf};
+
+/// A way to reset VF 1.
+const WAYS: [fn(&mut Bench); 3] = [
+    |bench| bench.vf(1).write(vf::CTRL, ctrl::RST),
+    |bench| bench.pf().write(r::vf_block(index(1)), ctrl::RST),
+    |bench| level_reset(bench, Vf(1)),
+];
+
+/// Function level reset through configuration space.
+fn level_reset(bench: &mut Bench, function: Function) {
+    let at = u16::from(EXPRESS) + express::DEVICE_CONTROL;
+    bench.config(function, at, u32::from(express::DEVICE_CONTROL_FLR));
+}
+
+/// VFs 0 to 2 with running rings, and frames under way from VF 1 to both of its neighbours.
+fn busy() -> Bench {
+    let mut bench = Bench::new(3);
+    for vf in 0..3 {
+        bench.vf(vf).read(vf::V2PMAILBOX);
+        bench.vf(vf).start();
+    }
+    bench.poll();
+    bench.msix();
+    bench
+}
+
+#[test]
+fn a_vf_reset_takes_its_rings_vectors_and_gates_away() {
+    for reset in WAYS {
+        let mut bench = busy();
+        bench.vf(1).write(vf::VTEITR, 100 << 2);
+        bench.vf(1).write(vf::VTEIAM, 7);
+        bench.vf(1).write(vf::VTEIMC, 1);
+        bench.vf(1).write(vf::VTEICS, 1);
+        bench.vf(1).write(vf::TX_BLOCK + tx::TDWBAL, 0x1001);
+        bench.vf(1).write(vf::PSRTYPE, 0x10);
+        reset(&mut bench);
+        for at in [vf::VTEICR, vf::VTEIMS, vf::VTEIAC, vf::VTEIAM, vf::VTEITR, vf::VTIVAR, vf::VTIVAR_MISC] {
+            assert_eq!(bench.vf(1).read(at), 0, "{at:#x}");
+        }
+        for queue in [0, vf::QUEUE_STRIDE] {
+            let (rx_block, tx_block) = (vf::RX_BLOCK + queue, vf::TX_BLOCK + queue);
+            assert_eq!(bench.vf(1).read(rx_block + rx::RXDCTL), 1 << dctl::WTHRESH_SHIFT);
+            assert_eq!(bench.vf(1).read(tx_block + tx::TXDCTL), 0);
+            for at in [rx_block + rx::RDLEN, rx_block + rx::RDT, tx_block + tx::TDLEN, tx_block + tx::TDT] {
+                assert_eq!(bench.vf(1).read(at), 0, "{at:#x}");
+            }
+            assert_eq!(bench.vf(1).read(tx_block + tx::TDWBAL), 0, "the next owner's memory is another's");
+            assert_eq!(bench.vf(1).read(rx_block + rx::SRRCTL), 0x400);
+        }
+        assert_eq!(bench.vf(1).read(vf::PSRTYPE), 0);
+        assert_eq!((bench.pf().read(r::VFRE), bench.pf().read(r::VFTE)), (0xfd, 0xfd));
+    }
+}
+
+#[test]
+fn after_a_vf_reset_nothing_is_read_written_or_sent_in_its_name() {
+    for reset in WAYS {
+        let mut bench = busy();
+        let frame = bench.vf(1).place(&plain(mac(0), mac(1), 100));
+        bench.vf(1).put(crate::common::packet(frame, 114).emit());
+        bench.vf(1).ring();
+        bench.vf(1).write(vf::VTEICS, 7);
+        bench.world.wire.incoming.push_back(plain(mac(1), mac(9), 100));
+        reset(&mut bench);
+        bench.expect_nothing();
+        bench.vf(0).expect_no_frame();
+    }
+}
+
+#[test]
+fn a_vf_reset_disturbs_no_other_vf() {
+    for reset in WAYS {
+        let mut bench = busy();
+        let frame = bench.vf(0).place(&plain(mac(2), mac(0), 100));
+        bench.vf(0).put(crate::common::packet(frame, 114).emit());
+        bench.vf(0).ring();
+        reset(&mut bench);
+        bench.poll();
+        assert_eq!(bench.vf(2).expect_frame().bytes.len(), 114);
+        assert_eq!(bench.msix(), [(Vf(2), 1), (Vf(0), 0)]);
+        for vf in [0, 2] {
+            assert_eq!(bench.vf(vf).read(vf::VTEIMS), 7);
+            assert_eq!(bench.vf(vf).read(vf::V2PMAILBOX), 0);
+        }
+    }
+}
+
+#[test]
+fn a_vf_reset_is_an_event_at_the_pf() {
+    for reset in WAYS {
+        let mut bench = busy();
+        bench.pf().write(r::VFLRE, 0xff);
+        bench.pf().read(r::ICR);
+        reset(&mut bench);
+        assert_eq!(bench.pf().read(r::VFLRE), 2);
+        assert_ne!(bench.pf().read(r::ICR) & icr::VMMB, 0);
+        assert_eq!(bench.vf(1).read(vf::V2PMAILBOX), v2p::RSTD);
+    }
+}
+
+#[test]
+fn only_a_function_level_reset_takes_bus_mastering() {
+    let mut bench = busy();
+    WAYS[0](&mut bench);
+    assert!(bench.nic.is_bus_master(Vf(1)));
+    WAYS[2](&mut bench);
+    assert!(!bench.nic.is_bus_master(Vf(1)));
+    assert_eq!(bench.nic.config_read(Vf(1), offset::COMMAND, 2), 0);
+}
+
+#[test]
+fn a_vf_works_again_after_a_reset() {
+    for reset in WAYS {
+        let mut bench = busy();
+        reset(&mut bench);
+        bench.config(Vf(1), offset::COMMAND, u32::from(offset::COMMAND_BUS_MASTER));
+        bench.pf().write(r::VFRE, 0xff);
+        bench.pf().write(r::VFTE, 0xff);
+        bench.vf(1).start();
+        bench.vf(0).send(&plain(mac(1), mac(0), 60));
+        assert_eq!(bench.vf(1).expect_frame().bytes.len(), 74);
+        bench.vf(1).send(&plain(mac(0), mac(1), 70));
+        assert_eq!(bench.vf(0).expect_frame().bytes.len(), 84);
+    }
+}
+
+#[test]
+fn a_thousand_resets_under_traffic() {
+    let mut bench = busy();
+    for round in 0..1000 {
+        WAYS[round % WAYS.len()](&mut bench);
+        bench.config(Vf(1), offset::COMMAND, u32::from(offset::COMMAND_BUS_MASTER));
+        bench.pf().write(r::VFRE, 0xff);
+        bench.pf().write(r::VFTE, 0xff);
+        bench.vf(1).start();
+        bench.vf(0).send(&plain(mac(1), mac(0), 60));
+        assert_eq!(bench.vf(1).received().len(), 1);
+        let frame = bench.vf(1).place(&plain(mac(0), mac(1), 60));
+        bench.vf(1).put(crate::common::packet(frame, 74).emit());
+        bench.vf(1).ring();
+        bench.world.bus.log.clear();
+    }
+    assert_eq!(bench.vf(0).received().len(), 0);
+}
+
+#[test]
+fn a_pf_reset_puts_every_register_back_but_throttles_buffers_and_mailbox_memory() {
+    let mut bench = busy();
+    bench.pf().write(r::eitr(i82576::Vector::new(0).unwrap()), 50 << 2);
+    bench.vf(0).write(vf::VTEITR, 100 << 2);
+    bench.pf().write(0x2404, 0x30);
+    bench.pf().write(r::CTRL, ctrl::RST);
+    assert_eq!(bench.pf().read(r::CTRL) & ctrl::RST, 0);
+    assert_eq!((bench.pf().read(r::RCTL), bench.pf().read(r::TCTL), bench.pf().read(r::MRQC)), (0, 0, 0));
+    assert_eq!(bench.pf().read(r::CTRL_EXT) & ctrl_ext::PFRSTD, 0);
+    assert_eq!((bench.pf().read(r::VFRE), bench.pf().read(r::VFTE)), (0xff, 0xff));
+    assert_eq!((bench.pf().read(r::ral(0)), bench.pf().read(r::rah(0))), (0x0000_0002, 0x8004_ff00));
+    assert_eq!(bench.pf().read(r::rah(23)), 0);
+    assert_eq!(bench.pf().read(r::EIMS), 0);
+    assert_eq!(bench.pf().read(r::eitr(i82576::Vector::new(0).unwrap())), 50 << 2);
+    assert_eq!(bench.vf(0).read(vf::VTEITR), 100 << 2);
+    assert_eq!(bench.pf().read(0x2404), 0x30);
+    assert_eq!(bench.vfs(), 3, "configuration space is not touched");
+    for vf in 0..3 {
+        assert_eq!(bench.vf(vf).read(vf::V2PMAILBOX), v2p::RSTI);
+        assert_eq!(bench.vf(vf).read(vf::RX_BLOCK + rx::RXDCTL) & dctl::ENABLE, 0);
+        assert_eq!(bench.vf(vf).read(vf::VTIVAR), 0);
+    }
+    bench.expect_nothing();
+}
+
+#[test]
+fn vfs_come_back_after_a_pf_reset() {
+    let mut bench = busy();
+    bench.pf().write(r::CTRL, ctrl::RST);
+    bench.set_up_port(3);
+    for vf in 0..2 {
+        assert_eq!(bench.vf(vf).read(vf::V2PMAILBOX), v2p::RSTD);
+        bench.vf(vf).start();
+    }
+    bench.vf(0).send(&plain(mac(1), mac(0), 60));
+    assert_eq!(bench.vf(1).expect_frame().bytes.len(), 74);
+}
+
+#[test]
+fn a_function_level_reset_of_the_pf_is_a_power_on_without_vfs() {
+    let mut bench = busy();
+    bench.pf().write(0x2404, 0x30);
+    bench.vf(0).write(vf::VTEITR, 100 << 2);
+    level_reset(&mut bench, Function::Pf);
+    assert_eq!(bench.vfs(), 0);
+    assert!(!bench.nic.is_bus_master(Function::Pf) && !bench.nic.is_bus_master(Vf(0)));
+    assert_eq!(bench.nic.config_read(Vf(0), 0, 4), u32::MAX);
+    assert_eq!(bench.nic.config_read(Function::Pf, pf::SRIOV + sriov::CONTROL, 2), 0);
+    assert_eq!(bench.nic.config_read(Function::Pf, pf::SRIOV + sriov::NUM_VFS, 2), 0);
+    assert_eq!(bench.pf().read(0x2404), 0x40, "what a software reset keeps is reset too");
+    assert_eq!(bench.pf().read(r::eitr(i82576::Vector::new(22).unwrap())), 0);
+    bench.expect_nothing();
+}
+
+#[test]
+fn without_bus_mastering_nothing_leaves_a_vf() {
+    let mut bench = busy();
+    let frame = bench.vf(1).place(&plain(mac(0), mac(1), 60));
+    bench.config(Vf(1), offset::COMMAND, 0);
+    bench.vf(1).put(crate::common::packet(frame, 74).emit());
+    bench.vf(1).ring();
+    bench.vf(1).write(vf::VTEICS, 7);
+    bench.world.wire.incoming.push_back(plain(mac(1), mac(9), 60));
+    bench.expect_nothing();
+    bench.config(Vf(1), offset::COMMAND, u32::from(offset::COMMAND_BUS_MASTER));
+    bench.poll();
+    assert_eq!(bench.vf(0).expect_frame().bytes.len(), 74, "what waited goes on");
+}
+
+#[test]
+fn a_pf_that_sleeps_moves_nothing_and_wakes_as_after_a_reset() {
+    let mut bench = busy();
+    let control = u16::from(pf::POWER) + power::CONTROL;
+    bench.config(Function::Pf, control, 3);
+    assert_eq!(bench.nic.config_read(Function::Pf, control, 2) & 3, 3);
+    let frame = bench.vf(1).place(&plain(mac(0), mac(1), 60));
+    bench.vf(1).put(crate::common::packet(frame, 74).emit());
+    bench.vf(1).ring();
+    bench.expect_nothing();
+    let command = u32::from(offset::COMMAND_BUS_MASTER);
+    bench.config(Function::Pf, offset::COMMAND, 0);
+    bench.config(Function::Pf, offset::COMMAND, command);
+    bench.expect_nothing();
+    assert!(!bench.nic.is_bus_master(Function::Pf), "asleep, whatever the command register says");
+    bench.config(Function::Pf, control, 0);
+    assert_eq!(bench.vfs(), 0);
+    assert_eq!(bench.pf().read(r::RCTL), 0);
+}
+
+#[test]
+fn vfs_appear_and_disappear_with_vf_enable() {
+    let mut bench = Bench::bare();
+    let (num_vfs, control) = (pf::SRIOV + sriov::NUM_VFS, pf::SRIOV + sriov::CONTROL);
+    assert_eq!(bench.nic.config_read(Vf(0), 0, 4), u32::MAX);
+    for vfs in [7u8, 1, 8, 3] {
+        bench.enable_vfs(vfs);
+        assert_eq!(bench.vfs(), vfs);
+        for vf in 0..8 {
+            let id = bench.nic.config_read(Vf(vf), offset::REVISION, 4);
+            assert_eq!(id == u32::MAX, vf >= vfs, "VF {vf} of {vfs}");
+        }
+        bench.config(Function::Pf, control, 0);
+        assert_eq!(bench.vfs(), 0);
+        assert_eq!(bench.nic.config_read(Function::Pf, num_vfs, 2), u32::from(vfs), "NumVFs stays");
+        assert!(!bench.nic.is_bus_master(Vf(0)));
+    }
+}
+
+#[test]
+fn num_vfs_is_bounded_and_locked_while_vfs_exist() {
+    let mut bench = Bench::bare();
+    let num_vfs = pf::SRIOV + sriov::NUM_VFS;
+    for value in [9, 256, 0xffff] {
+        bench.config(Function::Pf, num_vfs, value);
+        assert_eq!(bench.nic.config_read(Function::Pf, num_vfs, 2), 0);
+    }
+    bench.enable_vfs(3);
+    for value in [0, 8, 0xffff] {
+        bench.config(Function::Pf, num_vfs, value);
+        assert_eq!(bench.vfs(), 3);
+    }
+}
+
+#[test]
+fn enabling_vfs_leaves_the_pfs_own_queues_alone() {
+    let mut bench = Bench::bare();
+    let queue = r::rx_block(index(7).queue(0));
+    bench.pf().write(queue + rx::RDLEN, 0x1000);
+    bench.pf().write(queue + rx::RDBAL, BASE as u32);
+    bench.enable_vfs(7);
+    assert_eq!(bench.pf().read(queue + rx::RDLEN), 0x1000);
+    assert_eq!(bench.pf().read(r::VFLRE), 0x7f);
+    bench.config(Function::Pf, pf::SRIOV + sriov::CONTROL, 0);
+    assert_eq!(bench.pf().read(queue + rx::RDLEN), 0x1000);
+}
