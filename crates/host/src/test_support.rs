@@ -37,3 +37,20 @@ pub fn in_network_namespace<T: Send>(what: &str, body: impl FnOnce() -> T + Send
         Err(panic) => std::panic::resume_unwind(panic),
     }
 }
+
+/// Names the test whose body this process is to run.
+const ALONE: &str = "SOFTIOV_TEST_ALONE";
+
+/// Runs a test's body in a process of its own, for bodies that use up or end the process: the test binary is
+/// started again for that one test. `None` inside that process, after the body; else what became of it.
+///
+/// # Errors
+/// The process could not be started.
+pub fn in_own_process(test: &str, body: impl FnOnce()) -> std::io::Result<Option<std::process::Output>> {
+    if std::env::var_os(ALONE).is_some_and(|name| name == *test) {
+        body();
+        return Ok(None);
+    }
+    let this = std::env::current_exe()?;
+    std::process::Command::new(this).args(["--exact", test]).env(ALONE, test).output().map(Some)
+}

@@ -26,7 +26,9 @@ pub use waker::Waker;
 /// Events taken from the kernel in one wait; what is left comes with the next.
 const BATCH: usize = 64;
 
-/// What to wait for on a descriptor. Its end (hang-up, error) is always waited for.
+/// What to wait for on a descriptor. Its end (hang-up, error) is always waited for; that the peer will send no
+/// more, only by who wants to read. (Who waits for room to write could do nothing about it, and would be woken by
+/// it for ever.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interest {
     /// Something to read, or to accept.
@@ -44,8 +46,8 @@ impl Interest {
     pub const BOTH: Self = Self { readable: true, writable: true };
 
     fn flags(self) -> epoll::EventFlags {
-        let mut flags = epoll::EventFlags::RDHUP;
-        flags.set(epoll::EventFlags::IN, self.readable);
+        let mut flags = epoll::EventFlags::empty();
+        flags.set(epoll::EventFlags::IN | epoll::EventFlags::RDHUP, self.readable);
         flags.set(epoll::EventFlags::OUT, self.writable);
         flags
     }

@@ -40,6 +40,21 @@ fn what_is_ready_is_reported_by_its_token_until_dealt_with() {
 }
 
 #[test]
+fn who_waits_for_room_is_not_woken_because_the_peer_says_no_more() {
+    let mut poller = Poller::new().unwrap();
+    let (one, other) = Stream::pair().unwrap();
+    while let Ok(crate::socket::Sent::Bytes(_)) = other.send(&[0; 4096], &[]) {}
+    rustix::net::shutdown(&one, rustix::net::Shutdown::Write).unwrap();
+    poller.add(&other, 1, Interest::WRITE).unwrap();
+    assert_eq!(tokens(&mut poller, NOW), []);
+    poller.modify(&other, 1, Interest::READ).unwrap();
+    assert_eq!(tokens(&mut poller, NOW), [1]);
+    drop(one);
+    poller.modify(&other, 1, Interest::WRITE).unwrap();
+    assert_eq!(tokens(&mut poller, SOON), [1], "nobody is there any more");
+}
+
+#[test]
 fn a_descriptor_is_added_once_and_a_file_not_at_all() {
     let poller = Poller::new().unwrap();
     let (one, _other) = Stream::pair().unwrap();

@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::cmsg_space;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::net::{
@@ -153,6 +154,16 @@ impl Stream {
                 Err(error) => Err(error.into()),
             };
         }
+    }
+
+    /// Whether the peer will send no more: it has closed its end, or has died. What it sent before may still
+    /// have to be received.
+    #[must_use]
+    pub fn is_hung_up(&self) -> bool {
+        let mut asked = [PollFd::new(&self.0, PollFlags::RDHUP)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        // An error would say nothing about the peer; receiving will tell.
+        poll(&mut asked, Some(&now)).is_ok_and(|ready| ready > 0)
     }
 
     /// Who is at the other end.

@@ -5,6 +5,7 @@ use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::{fs, io::Read};
 
 use super::*;
+use crate::test_support::in_own_process;
 use rustix::fd::{AsFd, OwnedFd};
 
 fn folder() -> tempfile::TempDir {
@@ -264,10 +265,7 @@ fn ten_thousand_connections_leave_nothing_behind() {
     assert_eq!(rustix::io::read(&reader, &mut [0; 1]), Ok(0), "no copy of the write end is left");
 }
 
-/// The body of the next test, run in a process of its own.
-#[test]
-#[ignore = "uses up the descriptors of its process; run by the next test"]
-fn child_turns_a_client_away_without_descriptors() {
+fn turn_a_client_away_without_descriptors() {
     let folder = folder();
     let mut listener = Listener::bind(&folder.path().join("vf0.sock")).unwrap();
     let turned_away = Stream::connect(listener.path()).unwrap();
@@ -293,8 +291,19 @@ fn child_turns_a_client_away_without_descriptors() {
 
 #[test]
 fn without_descriptors_clients_are_turned_away_and_losses_noticed() {
-    let name = "socket::tests::child_turns_a_client_away_without_descriptors";
-    let this = std::env::current_exe().unwrap();
-    let child = std::process::Command::new(this).args(["--exact", name, "--ignored"]).output().unwrap();
-    assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
+    let name = "socket::tests::without_descriptors_clients_are_turned_away_and_losses_noticed";
+    let child = in_own_process(name, turn_a_client_away_without_descriptors).unwrap();
+    assert!(child.is_none_or(|child| child.status.success()), "see the output of the test alone");
+}
+
+#[test]
+fn a_peer_that_has_hung_up_is_known_before_everything_is_read() {
+    let (one, other) = Stream::pair().unwrap();
+    one.send(b"last words", &[]).unwrap();
+    assert!(!other.is_hung_up());
+    drop(one);
+    assert!(other.is_hung_up());
+    let (one, other) = Stream::pair().unwrap();
+    rustix::net::shutdown(&one, rustix::net::Shutdown::Write).unwrap();
+    assert!(other.is_hung_up() && !one.is_hung_up());
 }
