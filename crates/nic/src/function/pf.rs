@@ -1,5 +1,6 @@
 //! The PF's registers, as far as they are more than their row in the table.
 
+use crate::interrupt::Interrupts;
 use crate::offload::rss::Rss;
 use crate::switch::Tables;
 use crate::{Nic, mailbox};
@@ -95,7 +96,7 @@ impl Nic {
         let value = self.file.read(access, offset, shift, mask);
         match offset {
             r::EICR => self.interrupts.acknowledge(&mut self.file, value << shift),
-            r::ICR => self.file.set(r::ICR, 0),
+            r::ICR => Interrupts::other_read(&mut self.file, value),
             _ => {}
         }
         match throttle_of(offset) {
@@ -115,6 +116,7 @@ impl Nic {
         now: Time,
     ) {
         let bits = (value & mask) << shift;
+        let masked = !self.file.get(r::EIMS);
         match offset {
             r::EICS => self.interrupts.raise(&mut self.file, bits),
             r::EIMC => self.file.update(r::EIMS, bits, 0),
@@ -122,7 +124,7 @@ impl Nic {
             _ => self.file.write(access, offset, shift, mask, value),
         }
         if offset == r::EIMS {
-            self.interrupts.unmasked(&mut self.file, bits);
+            self.interrupts.unmasked(&self.file, bits & masked);
         }
         if let Some(vector) = throttle_of(offset) {
             self.throttle.written(vector, value, now);

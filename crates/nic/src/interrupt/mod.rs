@@ -66,8 +66,20 @@ impl Interrupts {
         }
     }
 
-    /// Mask bits were set: causes that were waiting behind them fire now.
-    pub fn unmasked(&mut self, file: &mut RegisterFile, bits: u32) {
+    /// ICR was read as `value`: its causes go, and IAM masks its own, if this was an interrupt or GPIE.NSICR
+    /// says that every read counts; without any mask bit there are no interrupts, and causes go as well.
+    pub fn other_read(file: &mut RegisterFile, value: u32) {
+        let counts = value & icr::INTA != 0 || file.get(r::GPIE) & gpie::NSICR != 0;
+        if counts || file.get(r::IMS) == 0 {
+            file.set(r::ICR, 0);
+        }
+        if counts {
+            file.update(r::IMS, file.get(r::IAM), 0);
+        }
+    }
+
+    /// Mask bits that were clear are set: causes that were waiting behind them fire now.
+    pub fn unmasked(&mut self, file: &RegisterFile, bits: u32) {
         self.unsent |= file.get(r::EICR) & bits & ALL_VECTORS;
     }
 

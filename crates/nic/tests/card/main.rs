@@ -3,6 +3,8 @@
 //! crate of their own, and the pure parts (`offload`, `switch`), which have tests beside them.
 
 mod common;
+mod interrupts;
 mod mailbox;
 mod registers;
 mod resets;
+mod throttling;
