@@ -3,12 +3,12 @@
 
 use super::protocol::{Answer, Call, Failure, INVALID_REQUEST, MAX_LINE, Request, Response};
 use host::socket::Stream;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// How long a client may take to send its request or read the response.
+/// How long a client may take to send its request, and to read the response.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Serves the one request of a new connection.
@@ -16,12 +16,10 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// # Errors
 /// The connection broke or was too slow; nothing is lost but the response.
 pub fn serve(stream: Stream, handle: impl FnOnce(Request) -> Result<Answer, Failure>) -> std::io::Result<()> {
-    let mut stream = UnixStream::from(OwnedFd::from(stream));
+    let stream = UnixStream::from(OwnedFd::from(stream));
     stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
     let mut line = String::new();
-    BufReader::new((&stream).take(MAX_LINE)).read_line(&mut line)?;
+    BufReader::new(Patient::new(&stream).take(MAX_LINE)).read_line(&mut line)?;
     let response = match serde_json::from_str::<Call>(&line) {
         Ok(call) => Response::new(call.id, handle(call.request)),
         Err(error) => {
@@ -31,5 +29,40 @@ pub fn serve(stream: Stream, handle: impl FnOnce(Request) -> Result<Answer, Fail
     };
     let mut bytes = serde_json::to_vec(&response)?;
     bytes.push(b'\n');
-    stream.write_all(&bytes)
+    Patient::new(&stream).write_all(&bytes)
+}
+
+/// A stream on which everything together may take [`PATIENCE`], however many steps it is made of.
+struct Patient<'a> {
+    stream: &'a UnixStream,
+    deadline: Instant,
+}
+
+impl<'a> Patient<'a> {
+    fn new(stream: &'a UnixStream) -> Self {
+        Self { stream, deadline: Instant::now() + PATIENCE }
+    }
+
+    fn left(&self) -> io::Result<Option<Duration>> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
+    }
+}
+
+impl Read for Patient<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(self.left()?)?;
+        (&mut self.stream).read(buffer)
+    }
+}
+
+impl Write for Patient<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(self.left()?)?;
+        (&mut self.stream).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

@@ -12,6 +12,10 @@ use vfio_user::server::{Counters, Session, Step};
 const RECEIVES: usize = 8;
 const MESSAGES: usize = 256;
 
+/// Which descriptors are lost cannot be told, and a window without its memory would fail without a word.
+const LOST_FDS: &str =
+    "descriptors were lost: it sent too many at once, or this process may open no more (ulimit -n)";
+
 /// Why a connection is over.
 #[derive(Debug)]
 pub(super) enum Over {
@@ -62,6 +66,15 @@ impl Connection {
 
     /// Handles what the client has sent, as far as one visit goes, and sends what is to be answered.
     pub(super) fn visit(&mut self, device: &mut VfDevice<'_>, buffer: &mut [u8]) -> Result<Visit, Over> {
+        let visited = self.receive(device, buffer);
+        if let Err(Over::Failed(_)) = visited {
+            // What was answered before comes before the end, as far as the socket takes it at once.
+            let _ = self.send();
+        }
+        visited
+    }
+
+    fn receive(&mut self, device: &mut VfDevice<'_>, buffer: &mut [u8]) -> Result<Visit, Over> {
         let mut messages = MESSAGES;
         for _ in 0..RECEIVES {
             if self.steps(device, &mut messages)? == Visit::More {
@@ -71,6 +84,7 @@ impl Connection {
                 return Ok(Visit::Done);
             }
             match self.stream.recv(buffer, &mut self.fds) {
+                Ok(Received::Bytes(_)) if self.fds.truncated() => return Err(Over::Failed(LOST_FDS.into())),
                 Ok(Received::Bytes(count)) => {
                     let pushed = self.session.push(&buffer[..count], self.fds.drain());
                     pushed.map_err(|error| Over::Failed(error.to_string()))?;

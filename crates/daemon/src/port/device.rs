@@ -112,6 +112,8 @@ impl Device<OwnedFd> for VfDevice<'_> {
 
     fn set_irqs(&mut self, set: IrqSet<OwnedFd>) -> Result<(), Errno> {
         match set {
+            // Clients switch off types that they never switched on.
+            IrqSet::Disable { index } if index != MSIX => {}
             IrqSet::Disable { .. } => self.reach.vectors = [const { None }; VF_VECTORS],
             IrqSet::Assign { start, fds, .. } => {
                 // All are looked at before one is taken.

@@ -2,13 +2,15 @@
 
 use super::connection::{Connection, Over, Visit};
 use super::device::VfDevice;
-use super::hal::{PfHal, now};
+use super::hal::{Card, PfHal, now};
 use super::{CONNECTIONS, Command, LISTENERS, Port, UPLINK, WAKER};
 use crate::control::status::LinkState;
 use host::poll::Interest;
+use host::socket::Stream;
 use i82576::{Time, VfIndex};
-use nic::Budget;
-use pcie::Function;
+use iovm::Manager;
+use nic::{Budget, Nic};
+use pcie::config::offset::{COMMAND, COMMAND_BUS_MASTER};
 use std::time::Duration;
 
 /// The longest sleep while a link notice or a refusal of the PF driver waits for its time.
@@ -92,26 +94,38 @@ impl Port {
                 return;
             }
         };
-        let peer = stream.peer().map(|peer| peer.pid).unwrap_or_default();
-        let log = slot.log.allow(now());
-        if slot.connection.is_some() {
-            if let Some(suppressed) = log {
-                tracing::warn!(vf = name, peer, suppressed, "turned away: another client has this VF");
+        match &slot.connection {
+            None => self.attach(index, stream),
+            // Its end may lie behind much that is still to be read; whoever comes next need not see that.
+            Some(connection) if slot.next.is_none() && connection.stream().is_hung_up() => {
+                slot.next = Some(stream);
+                slot.more = true;
             }
-            return;
+            Some(_) => {
+                if let Some(suppressed) = slot.log.allow(now()) {
+                    let peer = peer_pid(&stream);
+                    tracing::warn!(vf = name, peer, suppressed, "turned away: another client has this VF");
+                }
+            }
         }
-        if let Err(error) = self.poller.add(&stream, CONNECTIONS + index as u64, Interest::READ) {
-            tracing::error!(vf = name, %error, "cannot serve a client");
-            return;
+    }
+
+    /// Serves a client from now on.
+    fn attach(&mut self, index: usize, stream: Stream) {
+        let slot = &mut self.slots[index];
+        let name = &slot.config.name;
+        let added = self.poller.add(&stream, CONNECTIONS + index as u64, Interest::READ);
+        if let Some(suppressed) = slot.log.allow(now()) {
+            let peer = peer_pid(&stream);
+            match &added {
+                Ok(()) => tracing::info!(vf = name, peer, suppressed, "a client has connected"),
+                Err(error) => tracing::error!(vf = name, peer, %error, suppressed, "cannot serve a client"),
+            }
         }
-        if let Some(suppressed) = log {
-            tracing::info!(vf = name, peer, suppressed, "a client has connected");
+        if added.is_ok() {
+            slot.connection = Some(Connection::new(stream));
+            slot.more = true;
         }
-        slot.connection = Some(Connection::new(stream));
-        slot.more = true;
-        let index = slot.config.index;
-        let masters = self.manager.function(index).is_some_and(|function| function.endpoint().bus_master());
-        self.nic.set_bus_master(Function::Vf(index.get()), masters);
     }
 
     /// One visit to a client.
@@ -122,6 +136,8 @@ impl Port {
         let (nic, manager) = (&mut self.nic, &mut self.manager);
         let mut device = VfDevice { index: vf, nic, manager, reach: self.bus.vf(vf) };
         match connection.visit(&mut device, &mut self.buffer) {
+            // It has hung up and reads no replies; somebody else waits for the VF.
+            Ok(Visit::Done) if slot.next.is_some() => return self.disconnect(index, Over::Closed),
             Ok(visit) => slot.more = visit == Visit::More,
             Err(over) => return self.disconnect(index, over),
         }
@@ -148,7 +164,8 @@ impl Port {
         }
     }
 
-    /// Lets go of a client: its memory and interrupts at once, the VF's state never.
+    /// Lets go of a client: its memory and interrupts at once. The VF's state stays, but that it masters the
+    /// bus: its rings name addresses of this client, and the next one's memory must not be written to by them.
     fn disconnect(&mut self, index: usize, over: Over) {
         let slot = &mut self.slots[index];
         let Some(connection) = slot.connection.take() else { return };
@@ -157,13 +174,17 @@ impl Port {
         let vf = slot.config.index;
         slot.retire(connection.counters());
         let (nic, manager) = (&mut self.nic, &mut self.manager);
-        nic.set_bus_master(Function::Vf(vf.get()), false);
+        end_bus_mastering(nic, manager, vf);
         connection.close(&mut VfDevice { index: vf, nic, manager, reach: self.bus.vf(vf) });
-        let Some(suppressed) = slot.log.allow(now()) else { return };
-        let name = &slot.config.name;
-        match over {
-            Over::Closed => tracing::info!(vf = name, suppressed, "the client has gone"),
-            Over::Failed(why) => tracing::warn!(vf = name, why, suppressed, "the client is cut off"),
+        if let Some(suppressed) = slot.log.allow(now()) {
+            let name = &slot.config.name;
+            match over {
+                Over::Closed => tracing::info!(vf = name, suppressed, "the client has gone"),
+                Over::Failed(why) => tracing::warn!(vf = name, why, suppressed, "the client is cut off"),
+            }
+        }
+        if let Some(next) = slot.next.take() {
+            self.attach(index, next);
         }
     }
 
@@ -213,4 +234,16 @@ impl Port {
             self.nic.set_vf_link(vf, self.pf.link_state(vf));
         }
     }
+}
+
+fn peer_pid(stream: &Stream) -> i32 {
+    stream.peer().map(|peer| peer.pid).unwrap_or_default()
+}
+
+/// As if software had cleared the bit in the command register.
+fn end_bus_mastering(nic: &mut Nic, manager: &mut Manager, vf: VfIndex) {
+    let mut command = [0; 2];
+    manager.config_read(vf, COMMAND.into(), &mut command);
+    let command = u16::from_le_bytes(command) & !COMMAND_BUS_MASTER;
+    manager.config_write(&mut Card(nic), vf, COMMAND.into(), &command.to_le_bytes());
 }

@@ -5,7 +5,7 @@ use super::connection::Connection;
 use crate::config::VfConfig;
 use crate::control::status::{Interventions, LinkState};
 use crate::limit::Limit;
-use host::socket::{BindError, Listener};
+use host::socket::{BindError, Listener, Stream};
 use vfio_user::server::Counters;
 
 /// Messages a minute that a client can make the host log about one VF.
@@ -17,6 +17,8 @@ pub(super) struct Slot {
     pub(super) config: VfConfig,
     pub(super) listener: Listener,
     pub(super) connection: Option<Connection>,
+    /// Who has connected after the client hung up, and before everything it had sent was handled.
+    pub(super) next: Option<Stream>,
     /// The administrator's wish.
     pub(super) link_state: LinkState,
     /// The connection has more to do than its last visit did.
@@ -35,6 +37,7 @@ impl Slot {
             config,
             listener,
             connection: None,
+            next: None,
             link_state: LinkState::Auto,
             more: false,
             warned: false,

@@ -4,6 +4,8 @@ use crate::support::cloud_hypervisor;
 use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;
 use crate::support::machine::Vmm;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
 
 #[test]
 fn two_guests_exchange_frames_by_interrupt() {
@@ -44,10 +46,14 @@ fn interrupts_are_switched_off_and_on_as_a_set() {
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_cloud_hypervisor(&live, 0), Guest::under_qemu(&live, 1));
     a.machine.vmm.0.set_irqs(2, 1 | 32, 0, 0, &[]).unwrap();
+    // What was signalled before.
+    for eventfd in &a.machine.eventfds {
+        eventfd.drain();
+    }
     assert!(b.send(a.vf.mac(), &[1; 60]));
-    assert_eq!(a.receive_within(std::time::Duration::from_millis(50)), Vec::<Vec<u8>>::new());
-    let fds: Vec<i32> =
-        a.machine.eventfd_copies().into_iter().map(std::os::fd::IntoRawFd::into_raw_fd).collect();
+    assert_eq!(a.receive_within(Duration::from_millis(50)), Vec::<Vec<u8>>::new());
+    let copies = a.machine.eventfd_copies();
+    let fds: Vec<i32> = copies.iter().map(AsRawFd::as_raw_fd).collect();
     a.machine.vmm.0.set_irqs(2, 4 | 32, 0, 3, &fds).unwrap();
     assert_eq!(a.take().len(), 1, "the frame was there all along");
     exchange(&mut a, &mut b, 3);

@@ -5,4 +5,12 @@
 mod support;
 
 mod cloud_hypervisor;
+mod control;
+mod dma;
+mod fairness;
+mod hostile;
+mod interrupts;
+mod lifetime;
 mod qemu;
+mod resets;
+mod resources;

@@ -2,9 +2,11 @@
 
 use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;
-use crate::support::machine::{BAR0, CONFIG, Vmm};
+use crate::support::machine::{BAR0, BAR3, CONFIG, Vmm};
 use crate::support::{eventually, qemu};
+use daemon::control::status::LinkState;
 use driver::Hal;
+use driver::vf::LinkCheck;
 use i82576::register::vf;
 
 #[test]
@@ -58,10 +60,10 @@ fn several_writes_arrive_in_one_message_and_in_order() {
     let live = Live::start();
     let mut machine = qemu::boot(&live.socket(0));
     let before = live.show(0).interventions.posted_writes;
-    let words: Vec<[u8; 4]> = (1..=3u32).map(u32::to_le_bytes).collect();
+    let words = [0x100, 0x200, 0x300].map(u32::to_le_bytes);
     let at = u64::from(vf::VTEITR);
     machine.vmm.store_many(&[(BAR0, at, &words[0]), (BAR0, at + 4, &words[1]), (BAR0, at, &words[2])]);
-    assert_eq!((machine.read(vf::VTEITR) & 0x7ffc, machine.read(vf::VTEITR + 4) & 0x7ffc), (0, 0));
+    assert_eq!((machine.read(vf::VTEITR), machine.read(vf::VTEITR + 4)), (0x300, 0x200));
     assert_eq!(live.show(0).interventions.posted_writes, before + 3);
 }
 
@@ -76,4 +78,33 @@ fn two_guests_exchange_frames_by_interrupt() {
         assert!(status.interventions.interrupts >= 50, "{:?}", status.interventions);
         assert_eq!(status.drops.dma_faults, 0);
     }
+}
+
+#[test]
+fn the_msix_bar_holds_a_table_that_nobody_but_the_vmm_needs() {
+    let live = Live::start();
+    let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    let mut entry = [0; 16];
+    a.machine.vmm.load(BAR3, 16, &mut entry);
+    assert_eq!(entry[12], 1, "masked, as after a reset");
+    a.machine.vmm.store(BAR3, 16, &[0xf0; 8]);
+    a.machine.vmm.load(BAR3, 16, &mut entry);
+    assert_eq!(entry[..8], [0xf0; 8]);
+    exchange(&mut a, &mut b, 2);
+}
+
+#[test]
+fn the_guest_hears_of_its_link_going_down_and_up() {
+    let live = Live::start();
+    let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    let status = live.set(0, LinkState::Disable);
+    assert_eq!((status.link_state, status.link), (LinkState::Disable, false));
+    eventually("the guest sees it", || {
+        a.hears_mailbox() && a.vf.check_link(&mut a.machine) == LinkCheck::Down
+    });
+    assert!(live.show(1).link, "nobody else's");
+    assert!(live.set(0, LinkState::Auto).link);
+    assert!(a.hears_mailbox());
+    a.wait_for_link();
+    exchange(&mut a, &mut b, 3);
 }

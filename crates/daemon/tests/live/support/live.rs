@@ -4,7 +4,7 @@ use daemon::Host;
 use daemon::config::Config;
 use daemon::control::client::ask;
 use daemon::control::protocol::{Answer, Request};
-use daemon::control::status::{PortStatus, VfStatus};
+use daemon::control::status::{LinkState, PortStatus, VfStatus};
 use std::path::PathBuf;
 use tempfile::TempDir;
 
@@ -40,7 +40,15 @@ impl Live {
 
     /// What `softiov vf show` would say.
     pub(crate) fn show(&self, vf: u8) -> VfStatus {
-        let request = Request::VfShow { vf: format!("pf0vf{vf}") };
+        self.ask_vf(Request::VfShow { vf: format!("pf0vf{vf}") })
+    }
+
+    /// `softiov vf set`.
+    pub(crate) fn set(&self, vf: u8, state: LinkState) -> VfStatus {
+        self.ask_vf(Request::VfSet { vf: format!("pf0vf{vf}"), state })
+    }
+
+    fn ask_vf(&self, request: Request) -> VfStatus {
         match ask(&self.control_socket(), request).unwrap() {
             Answer::Vf(status) => *status,
             Answer::Ports(_) => panic!("a list to vf.show"),

@@ -174,6 +174,11 @@ impl Vmm for Qemu {
 
 /// Everything QEMU does until the guest's driver takes over.
 pub(crate) fn boot(path: &Path) -> Machine<Qemu> {
+    boot_sharing(path, share)
+}
+
+/// As [`boot`], with memory announced as `share` does.
+pub(crate) fn boot_sharing(path: &Path, share: fn(&mut Machine<Qemu>)) -> Machine<Qemu> {
     let mut machine = Machine::new(Qemu::connect(path));
     realize(&mut machine.vmm);
     share(&mut machine);
@@ -226,6 +231,13 @@ pub(crate) fn share(machine: &mut Machine<Qemu>) {
     qemu.map(HIGH, SIZE - HIGH, Some(high)).unwrap();
     qemu.map(0xfffc_0000, 0x4_0000, None).unwrap();
     qemu.unmap(HOLE, 0x2_0000).unwrap();
+}
+
+/// The same without `share=on`: no descriptor comes with anything.
+pub(crate) fn announce_only(machine: &mut Machine<Qemu>) {
+    let qemu = &mut machine.vmm;
+    qemu.map(0, HOLE, None).unwrap();
+    qemu.map(HIGH, SIZE - HIGH, None).unwrap();
 }
 
 /// MSI-X on: one vector without an eventfd, then each with its own.

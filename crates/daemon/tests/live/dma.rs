@@ -1,0 +1,161 @@
+//! What of a guest's memory the card may reach, and from when to when.
+
+use crate::support::eventually;
+use crate::support::guest::{Guest, exchange};
+use crate::support::live::Live;
+use crate::support::qemu;
+use crate::support::ram::{HIGH, Ram, SIZE};
+use crate::support::raw::{Raw, load, message};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use vfio_user::wire::{Command, Errno};
+
+#[test]
+fn an_overlap_is_refused_and_nothing_changes() {
+    let live = Live::start();
+    let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    let fd = a.machine.ram.fd();
+    let qemu = &mut a.machine.vmm;
+    for (iova, size) in [(HIGH, SIZE - HIGH), (HIGH + 0x1000, 0x1000), (0, 0x1000), (SIZE - 0x1000, 0x2000)] {
+        assert_eq!(qemu.map(iova, size, None), Err(Errno::EEXIST), "{iova:#x}+{size:#x}");
+    }
+    assert_eq!(qemu.map(HIGH, SIZE - HIGH, Some(fd)), Err(Errno::EEXIST));
+    exchange(&mut a, &mut b, 3);
+    assert_eq!(a.machine.ram.mapped_by_the_host(), 2);
+}
+
+#[test]
+fn memory_without_a_descriptor_is_known_and_out_of_reach() {
+    let live = Live::start();
+    let (mut b, mut c) = (Guest::under_qemu(&live, 1), Guest::under_qemu(&live, 2));
+    // Started without share=on, a guest works in every respect but that no frame can move.
+    let machine = qemu::boot_sharing(&live.socket(0), qemu::announce_only);
+    let mut a = Guest::bring_up(machine);
+    let status = live.show(0);
+    assert!(status.active && status.hint.is_some_and(|hint| hint.contains("share=on")));
+    assert_eq!(status.peer.map(|peer| (peer.windows, peer.shareable)), Some((2, 0)));
+    assert!(a.send(b.vf.mac(), &[1; 60]));
+    assert!(b.send(a.vf.mac(), &[1; 60]));
+    eventually("both directions fault", || live.show(0).drops.dma_faults >= 2);
+    exchange(&mut b, &mut c, 10);
+    assert_eq!(live.show(1).drops.dma_faults, 0);
+    assert!(!a.machine.vmm.gone, "the guest lives on");
+}
+
+#[test]
+fn the_hint_goes_with_the_cause() {
+    let live = Live::start();
+    let mut machine = qemu::boot_sharing(&live.socket(0), qemu::announce_only);
+    assert!(live.show(0).hint.is_some(), "bus master on, and nothing to master");
+    let fd = machine.ram.fd();
+    machine.vmm.unmap(HIGH, SIZE - HIGH).unwrap();
+    machine.vmm.map(HIGH, SIZE - HIGH, Some(fd)).unwrap();
+    assert_eq!(live.show(0).hint, None);
+    drop(machine);
+    eventually("the client is gone", || live.show(0).peer.is_none());
+    assert_eq!(live.show(0).hint, None);
+}
+
+#[test]
+fn an_unmap_is_answered_when_nothing_of_the_window_is_held() {
+    let live = Live::start();
+    let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    for _ in 0..20 {
+        for _ in 0..8 {
+            b.send(a.vf.mac(), &[1; 60]);
+        }
+        a.machine.vmm.unmap(HIGH, SIZE - HIGH).unwrap();
+        assert_eq!(a.machine.ram.mapped_by_the_host(), 1, "the low window only");
+        let fd = a.machine.ram.fd();
+        a.machine.vmm.map(HIGH, SIZE - HIGH, Some(fd)).unwrap();
+        assert_eq!(a.machine.ram.mapped_by_the_host(), 2);
+    }
+    // Frames may have been lost meanwhile, the ability to receive was not.
+    a.vf.restart(&mut a.machine).unwrap();
+    a.wait_for_link();
+    b.take();
+    exchange(&mut a, &mut b, 5);
+}
+
+#[test]
+fn an_unmap_names_a_window_exactly_or_all() {
+    let live = Live::start();
+    let mut machine = qemu::boot(&live.socket(0));
+    let qemu = &mut machine.vmm;
+    for (iova, size) in [(HIGH, 0x1000), (HIGH + 0x1000, 0x1000), (SIZE, 0x1000), (0, SIZE)] {
+        assert_eq!(qemu.unmap(iova, size), Err(Errno::ENOENT), "{iova:#x}+{size:#x}");
+    }
+    assert_eq!(qemu.done(|client, out| client.dma_unmap_all(out)), Ok(()));
+    assert_eq!(machine.ram.mapped_by_the_host(), 0);
+    qemu::share(&mut machine);
+    assert_eq!(machine.ram.mapped_by_the_host(), 2);
+}
+
+/// Descriptors that are not memory the card could write to, and what is said to them.
+fn impostors() -> Vec<(&'static str, OwnedFd, Errno)> {
+    let (pipe, _) = rustix::pipe::pipe().unwrap();
+    let (socket, _) =
+        socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+    let file = |path, flags| open(path, flags | OFlags::CLOEXEC, Mode::empty()).unwrap();
+    let ram = Ram::new();
+    let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&ram.fd()));
+    let read_only = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+    let mut impostors = vec![
+        ("a pipe", pipe, Errno::EINVAL),
+        ("a socket", socket, Errno::EINVAL),
+        ("a folder", file("/tmp", OFlags::RDONLY), Errno::EINVAL),
+        ("a device", file("/dev/zero", OFlags::RDWR), Errno::EINVAL),
+        ("a path", file("/", OFlags::PATH), Errno::EINVAL),
+        (
+            "a file on a disk",
+            tempfile::tempfile_in(env!("CARGO_TARGET_TMPDIR")).unwrap().into(),
+            Errno::EINVAL,
+        ),
+    ];
+    // The descriptor the path named is closed by now on some kernels; then there is nothing to try.
+    impostors.extend(read_only.ok().map(|fd| ("memory to read only", fd, Errno(13))));
+    impostors
+}
+
+#[test]
+fn what_is_no_memory_is_refused_and_the_next_message_is_heard() {
+    let live = Live::start();
+    let mut machine = qemu::boot(&live.socket(0));
+    for (what, fd, errno) in impostors() {
+        let refused = machine.vmm.map(1 << 32, 0x1000, Some(fd));
+        assert!(refused == Err(errno) || refused == Err(Errno::EINVAL), "{what}: {refused:?}");
+    }
+    let ram = Ram::new();
+    assert_eq!(machine.vmm.map(SIZE, 0x1000, Some(ram.fd())), Err(Errno::EINVAL), "beyond the file's end");
+    assert_eq!(ram.mapped_by_the_host(), 0);
+    assert_eq!(live.show(0).peer.unwrap().windows, 3, "none of them left a trace");
+}
+
+fn dma_map(iova: u64) -> Vec<u8> {
+    let body = [
+        &32u32.to_le_bytes()[..],
+        &3u32.to_le_bytes(),
+        &[0; 8],
+        &iova.to_le_bytes(),
+        &0x1000u64.to_le_bytes(),
+    ];
+    message(1, Command::DmaMap, 0, &body.concat())
+}
+
+#[test]
+fn more_than_one_descriptor_for_a_window_is_refused() {
+    let live = Live::start();
+    let mut raw = Raw::greet(&live.socket(0));
+    let ram = Ram::new();
+    let fd = ram.fd();
+    for count in [2, 16, 17, 32] {
+        let fds: Vec<BorrowedFd<'_>> = vec![fd.as_fd(); count];
+        raw.send_with(&dma_map(0), &fds);
+        assert_eq!(raw.reply().map(|(errno, _)| errno), Some(22), "{count} descriptors");
+    }
+    raw.send_with(&dma_map(0), &[fd.as_fd()]);
+    assert_eq!(raw.reply().map(|(errno, _)| errno), Some(0));
+    raw.send(&load(2, 7, 0, 4));
+    assert_eq!(raw.reply().map(|(_, body)| body[16..].to_vec()), Some(vec![0x86, 0x80, 0xca, 0x10]));
+}

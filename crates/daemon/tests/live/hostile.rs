@@ -1,0 +1,210 @@
+//! Clients that stall, babble, or break their memory: theirs is the only connection that suffers.
+
+use crate::support::guest::{Guest, exchange};
+use crate::support::live::Live;
+use crate::support::ram::Ram;
+use crate::support::raw::{Raw, load, message, version};
+use crate::support::{eventually, qemu};
+use std::io::Write;
+use std::net::Shutdown;
+use std::os::fd::AsFd;
+use vfio_user::wire::Command;
+
+/// Two guests that must not notice anything, and VF 0 for the one who misbehaves.
+struct Bystanders {
+    live: Live,
+    b: Guest<qemu::Qemu>,
+    c: Guest<qemu::Qemu>,
+}
+
+impl Bystanders {
+    fn new() -> Self {
+        let live = Live::start();
+        let (b, c) = (Guest::under_qemu(&live, 1), Guest::under_qemu(&live, 2));
+        Self { live, b, c }
+    }
+
+    fn raw(&self) -> Raw {
+        Raw::greet(&self.live.socket(0))
+    }
+
+    #[track_caller]
+    fn are_fine(&mut self) {
+        exchange(&mut self.b, &mut self.c, 5);
+    }
+
+    /// The next client of VF 0 finds a working VF.
+    #[track_caller]
+    fn and_so_is_the_next_client(&mut self) {
+        self.are_fine();
+        let mut a = Guest::under_qemu(&self.live, 0);
+        exchange(&mut a, &mut self.b, 5);
+        assert!(self.live.is_whole());
+    }
+}
+
+#[test]
+fn half_a_message_and_silence() {
+    let mut bystanders = Bystanders::new();
+    let mut raw = bystanders.raw();
+    let whole = load(1, 7, 0, 4);
+    for cut in 1..whole.len() {
+        raw.send(&whole[..cut]);
+        if cut % 8 == 0 {
+            bystanders.are_fine();
+        }
+        raw.send(&whole[cut..]);
+        assert_eq!(raw.reply().map(|(error, body)| (error, body.len())), Some((0, 20)), "cut at {cut}");
+    }
+    raw.send(&whole[..9]);
+    bystanders.are_fine();
+    drop(raw);
+    bystanders.and_so_is_the_next_client();
+}
+
+#[test]
+fn a_size_below_the_header_ends_the_connection_after_the_replies_that_are_due() {
+    let mut bystanders = Bystanders::new();
+    for size in [0u32, 1, 15] {
+        let mut raw = bystanders.raw();
+        let mut bad = message(9, Command::RegionRead, 0, &[0; 16]);
+        bad[4..8].copy_from_slice(&size.to_le_bytes());
+        raw.send(&[load(1, 7, 0, 4), load(2, 7, 0, 4), bad].concat());
+        assert!(raw.reply().is_some() && raw.reply().is_some(), "size {size}: both loads came before");
+        assert_eq!(raw.reply(), None);
+        eventually("the VF is free", || bystanders.live.show(0).peer.is_none());
+    }
+    bystanders.and_so_is_the_next_client();
+}
+
+#[test]
+fn another_protocol_version_is_told_so_before_the_end() {
+    let mut bystanders = Bystanders::new();
+    let mut raw = Raw::connect(&bystanders.live.socket(0));
+    let mut other = version();
+    other[16] = 1;
+    raw.send(&other);
+    assert_eq!(raw.reply().map(|(error, _)| error), Some(22));
+    assert_eq!(raw.reply(), None);
+    bystanders.and_so_is_the_next_client();
+}
+
+#[test]
+fn garbage() {
+    let mut bystanders = Bystanders::new();
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    for round in 0..64 {
+        let mut bytes: Vec<u8> = (0..1024).flat_map(|_| random().to_le_bytes()).collect();
+        if round % 2 == 0 {
+            // A plausible size, so that the bytes are looked at.
+            bytes[4..8].copy_from_slice(&u32::to_le_bytes(64));
+        }
+        let mut raw = Raw::connect(&bystanders.live.socket(0));
+        if round % 4 < 2 {
+            raw.send(&version());
+        }
+        // The host may well have hung up before it was all said.
+        raw.try_send(&bytes);
+        let _ = raw.stream().shutdown(Shutdown::Write);
+        raw.wait_for_end();
+    }
+    bystanders.and_so_is_the_next_client();
+}
+
+#[test]
+fn death_in_the_middle_of_a_message_with_descriptors() {
+    let mut bystanders = Bystanders::new();
+    let ram = Ram::new();
+    let fd = ram.fd();
+    for cut in [1, 15, 16, 17, 40] {
+        let map = message(1, Command::DmaMap, 0, &[0; 32]);
+        let mut raw = bystanders.raw();
+        raw.send_with(&map[..cut], &[fd.as_fd(); 3]);
+        drop(raw);
+        eventually("the VF is free", || bystanders.live.show(0).peer.is_none());
+    }
+    bystanders.and_so_is_the_next_client();
+}
+
+#[test]
+fn more_descriptors_than_can_be_kept_end_the_connection() {
+    // Which of them were lost cannot be told, so no message they came with can be carried out as it was meant.
+    let mut bystanders = Bystanders::new();
+    let mut raw = bystanders.raw();
+    let fd = Ram::new().fd();
+    send_many(raw.stream(), &message(1, Command::DmaMap, 0, &[0; 32]), &[fd.as_fd(); 40]);
+    raw.wait_for_end();
+    bystanders.and_so_is_the_next_client();
+}
+
+/// Sends more descriptors than a well-behaved socket of ours would.
+fn send_many(socket: impl AsFd, bytes: &[u8], fds: &[std::os::fd::BorrowedFd<'_>]) {
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+    let mut space = vec![std::mem::MaybeUninit::uninit(); SendAncillaryMessage::ScmRights(fds).size()];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    assert!(control.push(SendAncillaryMessage::ScmRights(fds)));
+    sendmsg(socket, &[std::io::IoSlice::new(bytes)], &mut control, SendFlags::empty()).unwrap();
+}
+
+#[test]
+fn replies_that_nobody_reads_are_held_back_and_all_of_them_come_in_the_end() {
+    let mut bystanders = Bystanders::new();
+    let mut raw = bystanders.raw();
+    raw.stream().set_nonblocking(true).unwrap();
+    let mut asked = 0;
+    let mut quiet = 0;
+    // Until the host has stopped taking requests for a while.
+    while quiet < 20 {
+        match raw.stream().write(&load(asked, 7, 0, 4096)) {
+            Ok(32) => (asked, quiet) = (asked + 1, 0),
+            Ok(other) => panic!("{other} bytes of a request taken"),
+            Err(_) => {
+                quiet += 1;
+                bystanders.are_fine();
+            }
+        }
+        assert!(asked < 60_000, "the host takes everything");
+    }
+    raw.stream().set_nonblocking(false).unwrap();
+    for _ in 0..asked {
+        assert_eq!(raw.reply().map(|(error, body)| (error, body.len())), Some((0, 16 + 4096)));
+    }
+    drop(raw);
+    bystanders.and_so_is_the_next_client();
+}
+
+#[test]
+fn memory_truncated_under_the_card_cuts_off_its_owner_alone() {
+    let mut bystanders = Bystanders::new();
+    let mut a = Guest::under_qemu(&bystanders.live, 0);
+    exchange(&mut a, &mut bystanders.b, 3);
+    a.machine.ram.truncate();
+    assert!(bystanders.c.send(a.vf.mac(), &[1; 60]));
+    eventually("its client is cut off", || bystanders.live.show(0).peer.is_none());
+    bystanders.are_fine();
+    assert_eq!(driver::Hal::read(&mut a.machine, 8), u32::MAX, "the guest finds its card gone");
+    drop(a);
+    bystanders.and_so_is_the_next_client();
+}
+
+#[test]
+fn memory_truncated_while_frames_are_sent_from_it() {
+    let mut bystanders = Bystanders::new();
+    for _ in 0..5 {
+        let mut a = Guest::under_qemu(&bystanders.live, 0);
+        let to = bystanders.b.vf.mac();
+        a.send_many(to, 100);
+        a.machine.ram.truncate();
+        a.send_many(to, 100);
+        eventually("its client is cut off", || bystanders.live.show(0).peer.is_none());
+        bystanders.b.take();
+        bystanders.are_fine();
+    }
+    bystanders.and_so_is_the_next_client();
+}

@@ -1,0 +1,109 @@
+//! Clients come and go; a VF stays.
+
+use crate::support::eventually;
+use crate::support::guest::{Guest, exchange};
+use crate::support::live::Live;
+use crate::support::machine::{BAR0, COMMAND, CONFIG, ENABLE, Machine, Vmm};
+use crate::support::qemu::{self, Qemu};
+use crate::support::ram::SIZE;
+use crate::support::raw::Raw;
+use driver::Hal;
+use i82576::MacAddress;
+use i82576::register::vf;
+
+#[test]
+fn registers_outlive_the_connection() {
+    // Specification, "Client Disconnection": windows and interrupts go, the device's state stays.
+    let live = Live::start();
+    let mut machine = qemu::boot(&live.socket(0));
+    let base = 0x1234_5600;
+    machine.write(vf::VTEITR, 0x300);
+    machine.write(0x2800, base);
+    assert_eq!(machine.read(0x2800), base);
+    drop(machine);
+    eventually("the client is gone", || live.show(0).peer.is_none());
+    let mut next = Machine::new(Qemu::greet(&live.socket(0)));
+    assert_eq!((next.read(0x2800), next.read(vf::VTEITR)), (base, 0x300));
+    assert_eq!(live.show(0).peer.map(|peer| peer.windows), Some(0));
+}
+
+#[test]
+fn nothing_is_written_to_a_client_in_the_name_of_the_one_before() {
+    let live = Live::start();
+    let (a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    let mac = a.vf.mac();
+    // Killed with its rings running and its buffers posted.
+    drop(a);
+    eventually("the client is gone", || live.show(0).peer.is_none());
+    // The next guest's firmware is in memory before anybody has reset the VF.
+    let mut next = Machine::new(Qemu::greet(&live.socket(0)));
+    qemu::share(&mut next);
+    for to in [mac, MacAddress::BROADCAST] {
+        assert!(b.send(to, &[0xa5; 1000]));
+    }
+    eventually("the frames are through", || live.show(1).tx.packets >= 2);
+    let mut memory = vec![0; SIZE as usize];
+    next.ram.read(0, &mut memory);
+    assert!(memory.iter().all(|byte| *byte == 0), "memory of the new guest was written to");
+    assert_eq!(next.config_word(COMMAND) & ENABLE, ENABLE & !4, "mastering the bus is asked for anew");
+}
+
+#[test]
+fn a_second_client_is_turned_away_and_the_first_does_not_notice() {
+    let live = Live::start();
+    let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    for _ in 0..50 {
+        Raw::connect(&live.socket(0)).wait_for_end();
+    }
+    exchange(&mut a, &mut b, 5);
+}
+
+#[test]
+fn a_client_that_comes_when_the_last_has_just_gone_is_served() {
+    let live = Live::start();
+    for round in 0..200 {
+        let mut qemu = Qemu::greet(&live.socket(0));
+        // Things left unread make the host learn of the end late.
+        for _ in 0..round * 20 {
+            qemu.store(BAR0, u64::from(vf::VTEIMS), &[0; 4]);
+        }
+    }
+}
+
+#[test]
+fn a_vmm_killed_under_traffic_is_replaced_and_the_others_do_not_notice() {
+    let live = Live::start();
+    let (mut b, mut c) = (Guest::under_qemu(&live, 1), Guest::under_qemu(&live, 2));
+    for _ in 0..10 {
+        let mut a = Guest::under_qemu(&live, 0);
+        a.send_many(b.vf.mac(), 50);
+        c.send_many(a.vf.mac(), 50);
+        drop(a);
+        exchange_after_traffic(&mut b, &mut c);
+    }
+    let mut a = Guest::under_qemu(&live, 0);
+    b.take();
+    exchange(&mut a, &mut b, 5);
+}
+
+/// What the dead one had sent arrives first.
+fn exchange_after_traffic(b: &mut Guest<Qemu>, c: &mut Guest<Qemu>) {
+    assert!(b.send(c.vf.mac(), &[3; 60]));
+    assert_eq!(c.receive(), [[3; 60]]);
+    assert!(c.send(b.vf.mac(), &[4; 60]));
+    let mut last = Vec::new();
+    while last != [4; 60] {
+        last = b.receive().pop().unwrap_or_default();
+    }
+}
+
+#[test]
+fn sockets_go_with_the_host() {
+    let live = Live::start();
+    let guest = Guest::under_qemu(&live, 0);
+    assert!(live.socket(6).exists());
+    assert_eq!(live.stop(), Vec::<std::path::PathBuf>::new());
+    let mut machine = guest.machine;
+    machine.vmm.load(CONFIG, 0, &mut [0; 4]);
+    assert!(machine.vmm.gone);
+}

@@ -1,0 +1,54 @@
+//! Resets from outside the driver: function level reset, and the VMM's.
+
+use crate::support::guest::{Guest, exchange};
+use crate::support::live::Live;
+use crate::support::machine::{CONFIG, Vmm};
+use crate::support::qemu::Qemu;
+use vfio_user::client::Client;
+
+/// PCI Express device control, relative to its capability, and the bit that starts a function level reset.
+const DEVICE_CONTROL: u64 = 8;
+const INITIATE_FLR: u16 = 1 << 15;
+
+fn function_level_reset(guest: &mut Guest<Qemu>) {
+    let control = guest.machine.capability(0x10) + DEVICE_CONTROL;
+    let word = guest.machine.config_word(control) | INITIATE_FLR;
+    guest.machine.vmm.store(CONFIG, control, &word.to_le_bytes());
+}
+
+fn device_reset(guest: &mut Guest<Qemu>) {
+    guest.machine.vmm.done(Client::reset).unwrap();
+}
+
+fn under_traffic(reset: fn(&mut Guest<Qemu>)) {
+    let live = Live::start();
+    let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    let mut c = Guest::under_qemu(&live, 2);
+    for round in 0..20 {
+        for _ in 0..30 {
+            b.send(a.vf.mac(), &[1; 200]);
+            a.send(b.vf.mac(), &[1; 200]);
+        }
+        reset(&mut a);
+        b.send_many(a.vf.mac(), 30);
+        assert!(!live.show(0).active, "round {round}: the PF knows that the VF is gone");
+        // What a kernel does after a reset: enable again, then the driver starts over.
+        a.machine.enable();
+        a.vf.restart(&mut a.machine).unwrap();
+        a.wait_for_link();
+        b.take();
+        a.take();
+        exchange(&mut b, &mut c, 2);
+        exchange(&mut a, &mut c, 2);
+    }
+}
+
+#[test]
+fn a_function_level_reset_under_traffic() {
+    under_traffic(function_level_reset);
+}
+
+#[test]
+fn a_reset_by_the_vmm_under_traffic() {
+    under_traffic(device_reset);
+}
