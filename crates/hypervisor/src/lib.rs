@@ -11,3 +11,5 @@
 extern crate alloc;
 #[cfg(test)]
 extern crate std;
+
+pub mod lapic;

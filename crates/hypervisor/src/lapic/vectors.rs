@@ -1,0 +1,45 @@
+//! A set of interrupt vectors, as the APIC's 256-bit registers are (SDM volume 3, 10.8.4). Left out: what
+//! being in a set means.
+
+/// A set of vectors 0 to 255, ordered by priority: the higher number comes first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Vectors([u64; 4]);
+
+impl Vectors {
+    /// Adds a vector: whether it is new.
+    pub const fn insert(&mut self, vector: u8) -> bool {
+        let new = !self.contains(vector);
+        self.0[vector as usize / 64] |= 1 << (vector % 64);
+        new
+    }
+
+    /// Takes a vector out.
+    pub const fn remove(&mut self, vector: u8) {
+        self.0[vector as usize / 64] &= !(1 << (vector % 64));
+    }
+
+    /// Whether the vector is in the set.
+    #[must_use]
+    pub const fn contains(&self, vector: u8) -> bool {
+        self.0[vector as usize / 64] >> (vector % 64) & 1 != 0
+    }
+
+    /// The vector of highest priority.
+    #[must_use]
+    pub fn highest(&self) -> Option<u8> {
+        let word = (0..4).rev().find(|&word| self.0[word] != 0)?;
+        Some((64 * word as u32 + self.0[word].ilog2()) as u8)
+    }
+
+    /// How many vectors are in the set.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.0.iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// Vectors 32n to 32n+31 as the register that shows them; zero from 8 on.
+    #[must_use]
+    pub fn dword(&self, n: usize) -> u32 {
+        self.0.get(n / 2).map_or(0, |word| (word >> (32 * (n % 2))) as u32)
+    }
+}
