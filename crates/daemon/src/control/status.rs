@@ -11,7 +11,7 @@ pub struct PortStatus {
     pub name: String,
     /// Its own address.
     pub mac: String,
-    /// "none", or "tap:NAME".
+    /// "none", "tap:NAME", or "tap:NAME (gone)".
     pub uplink: String,
     /// Its link is up.
     pub link: bool,

@@ -66,6 +66,7 @@ impl Port {
         let started = now();
         let poll = self.nic.poll(started, Budget::default(), &mut self.bus, &mut self.uplink);
         self.evict_poisoned();
+        self.give_up_lost_uplink();
         if poll.more || self.slots.iter().any(|slot| slot.more) {
             return Some(Duration::ZERO);
         }
@@ -200,6 +201,15 @@ impl Port {
                 self.disconnect(index, Over::Failed("its shared memory was truncated under the card".into()));
             }
         }
+    }
+
+    /// Without its uplink the card goes on: VFs still reach each other.
+    fn give_up_lost_uplink(&mut self) {
+        let Some((tap, error)) = self.uplink.take_lost() else { return };
+        // Closing the descriptor removes it from the poller too; a failure here has no consequence.
+        let _ = self.poller.remove(&tap);
+        let (port, tap) = (&self.name, tap.name().as_str());
+        tracing::error!(port, tap, %error, "the uplink is gone; make the tap again and restart the host to have it back");
     }
 
     /// Does what was commanded; `false` is the end.

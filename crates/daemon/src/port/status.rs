@@ -22,14 +22,10 @@ pub(super) fn lacks_memory(nic: &Nic, vf: VfIndex, reach: &Reach) -> bool {
 impl Port {
     pub(super) fn status(&mut self) -> PortStatus {
         let vfs = (0..self.slots.len()).map(|index| self.vf_status(index)).collect();
-        let uplink = match self.uplink.tap() {
-            None => "none".to_owned(),
-            Some(tap) => format!("tap:{}", tap.name().as_str()),
-        };
         PortStatus {
             name: self.name.clone(),
             mac: self.pf.mac().to_string(),
-            uplink,
+            uplink: self.uplink.to_string(),
             link: self.nic.link(),
             vfs,
         }

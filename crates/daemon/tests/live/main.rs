@@ -14,3 +14,4 @@ mod lifetime;
 mod qemu;
 mod resets;
 mod resources;
+mod uplink;

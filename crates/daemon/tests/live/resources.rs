@@ -1,6 +1,6 @@
 //! What clients can make the host use: descriptors, memory, processor time, lines in the log.
 
-use crate::support::alone::{alone, descriptors, processor_time, resident};
+use crate::support::alone::{alone, assert_asleep, descriptors, resident};
 use crate::support::eventually;
 use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;
@@ -71,16 +71,6 @@ fn a_client_that_never_reads_costs_a_bounded_amount_of_memory() {
         assert!(grown < 7 * (4 << 20), "{grown} bytes for seven clients");
         assert_eq!(live.port().vfs.len(), 7, "the host answers");
     });
-}
-
-/// Processor time that the process takes over two seconds in which nothing is to be done.
-#[track_caller]
-fn assert_asleep(what: &str) {
-    std::thread::sleep(Duration::from_millis(300));
-    let before = processor_time();
-    std::thread::sleep(Duration::from_secs(2));
-    let used = processor_time() - before;
-    assert!(used < Duration::from_millis(200), "{what}: {used:?} of processor time in two seconds");
 }
 
 #[test]

@@ -35,8 +35,18 @@ pub(crate) fn resident() -> u64 {
     pages * rustix::param::page_size() as u64
 }
 
+/// Makes sure that the process takes next to no processor time in two seconds in which nothing is to be done.
+#[track_caller]
+pub(crate) fn assert_asleep(what: &str) {
+    std::thread::sleep(Duration::from_millis(300));
+    let before = processor_time();
+    std::thread::sleep(Duration::from_secs(2));
+    let used = processor_time() - before;
+    assert!(used < Duration::from_millis(200), "{what}: {used:?} of processor time in two seconds");
+}
+
 /// Processor time of this process so far, user and system.
-pub(crate) fn processor_time() -> Duration {
+fn processor_time() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
     // The command's name may hold anything; what follows its last parenthesis is numbers.
     let (_, numbers) = stat.rsplit_once(')').unwrap();
