@@ -13,6 +13,7 @@
 //! | [`eventfd`] | interrupts and wake-ups |
 //! | [`poll`] | epoll, wakers, termination signals, the clock |
 //! | [`tap`] | a tap network interface |
+//! | [`limits`] | how many descriptors this process may have |
 //! | [`runtime_dir`] | where sockets live when nobody says otherwise |
 //!
 //! What it leaves out: packet sockets, VFIO, netlink, and any platform but Linux.
@@ -22,6 +23,7 @@ compile_error!("softiov's host side is Linux only: it is made of memfd, eventfd,
 
 pub mod dma;
 pub mod eventfd;
+pub mod limits;
 pub mod memory;
 pub mod poll;
 pub mod runtime_dir;

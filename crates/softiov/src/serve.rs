@@ -22,6 +22,10 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     start_log();
     let config = args.place.load()?;
+    // Each client may hold dozens of descriptors: files of memory, eventfds, its socket.
+    if let Err(error) = host::limits::raise_open_files() {
+        tracing::warn!(%error, "the limit on open files stays as it is");
+    }
     // Before any thread starts: none may be left that a signal could kill.
     let signals = Signals::install().context("cannot catch signals")?;
     let mut poller = Poller::new()?;
