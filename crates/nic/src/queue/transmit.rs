@@ -149,7 +149,7 @@ impl TransmitQueue {
 
     /// The first descriptor that has not been consumed.
     fn next(&self, ring: &Ring) -> u32 {
-        ring.advance(self.done.head(), self.done.len())
+        ring.advance(self.done.head(), self.done.waiting())
     }
 
     /// Reads descriptors up to the end of a packet. Contexts take effect at once: reading them again does no
@@ -214,7 +214,7 @@ impl TransmitQueue {
             let Some(place) = staging.get_mut(length..end) else {
                 return Taken::Dropped(Invalid::Size);
             };
-            if bus.dma_read(function, data.address, place).is_err() {
+            if !place.is_empty() && bus.dma_read(function, data.address, place).is_err() {
                 return Taken::Dropped(Invalid::Fault);
             }
             length = end;
@@ -269,10 +269,9 @@ impl TransmitQueue {
         let low = file.get(block + tx::TDWBAL);
         if low & tdwbal::HEAD_WB_EN == 0 {
             self.done.flush(ring, function, bus)?;
-        } else if !self.done.is_empty() {
-            self.done.skip(ring);
+        } else {
             let address = u64::from(low & !3) | u64::from(file.get(block + tx::TDWBAH)) << 32;
-            bus.dma_write(function, address, &self.done.head().to_le_bytes())?;
+            self.done.flush_head(ring, function, bus, address)?;
         }
         file.set(block + tx::TDH, self.done.head());
         Ok(())

@@ -4,7 +4,7 @@
 use super::BURST;
 use super::ring::Ring;
 use i82576::descriptor::SIZE;
-use pcie::{Bus, DmaFault, Function};
+use pcie::{Bus, DmaFault, Function, Iova};
 
 /// Consecutive descriptors of a ring, as they will read in memory.
 #[derive(Debug)]
@@ -26,12 +26,6 @@ impl Batch {
         Self { raw: [[0; SIZE]; BURST], count: 0, at: index, speaks: false, spoke: false }
     }
 
-    /// Whether nothing waits.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
     /// No more fits.
     #[must_use]
     pub fn is_full(&self) -> bool {
@@ -46,7 +40,7 @@ impl Batch {
 
     /// Descriptors that wait.
     #[must_use]
-    pub fn len(&self) -> u32 {
+    pub fn waiting(&self) -> u32 {
         self.count as u32
     }
 
@@ -64,26 +58,46 @@ impl Batch {
     /// # Errors
     /// [`DmaFault`] if the ring is not in the function's memory; the descriptors are then lost.
     pub fn flush<B: Bus>(&mut self, ring: &Ring, function: Function, bus: &mut B) -> Result<(), DmaFault> {
-        let (count, from, speaks) = (self.count, self.at, self.speaks);
-        self.skip(ring);
-        if speaks && ring.contains(from) {
+        let (count, from) = (self.count, self.at);
+        if self.move_on(ring) {
             let before_wrap = ring.contiguous(from, count as u32) as usize;
             let (one, two) = self.raw[..count].split_at(before_wrap);
             bus.dma_write(function, ring.address(from), one.as_flattened())?;
             if !two.is_empty() {
                 bus.dma_write(function, ring.address(0), two.as_flattened())?;
             }
+            self.spoke = true;
         }
         Ok(())
     }
 
-    /// Moves on without touching memory.
-    pub fn skip(&mut self, ring: &Ring) {
-        if ring.contains(self.at) {
-            self.at = ring.advance(self.at, self.count as u32);
-            self.spoke |= self.speaks;
+    /// Moves on and, instead of giving descriptors back, writes the head to `address`.
+    ///
+    /// # Errors
+    /// [`DmaFault`] if that is not in the function's memory.
+    pub fn flush_head<B: Bus>(
+        &mut self,
+        ring: &Ring,
+        function: Function,
+        bus: &mut B,
+        address: Iova,
+    ) -> Result<(), DmaFault> {
+        if self.move_on(ring) {
+            bus.dma_write(function, address, &self.at.to_le_bytes())?;
+            self.spoke = true;
         }
-        (self.count, self.speaks) = (0, false);
+        Ok(())
+    }
+
+    /// Empties the batch; answers whether software is to be told.
+    fn move_on(&mut self, ring: &Ring) -> bool {
+        let count = core::mem::take(&mut self.count) as u32;
+        let speaks = core::mem::take(&mut self.speaks);
+        if !ring.contains(self.at) {
+            return false;
+        }
+        self.at = ring.advance(self.at, count);
+        speaks
     }
 
     /// Whether software has something new to look at since it was last asked.

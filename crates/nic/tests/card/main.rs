@@ -8,3 +8,4 @@ mod mailbox;
 mod registers;
 mod resets;
 mod throttling;
+mod transmit;

@@ -1,0 +1,398 @@
+//! Transmit descriptors: what makes a packet, what is written back, and the gates in front of a queue.
+//! Left out: what segmentation and checksums do to bytes (`offload`), and who gets the frame.
+
+use crate::common::{Bench, TX_RING, data, head_address, mac, packet, plain, tagged, tcp, tcp6};
+use etherparse::{SlicedPacket, TransportSlice};
+use i82576::bits::{ctrl, dctl, tctl};
+use i82576::descriptor::tx::{Context, Data, L4};
+use i82576::register::{self as r, tx, vf};
+use pcie::Function::Vf;
+use pcie::{ConfigAccess, config::offset};
+
+const WIRE: i82576::MacAddress = mac(9);
+
+fn bench() -> Bench {
+    let mut bench = Bench::new(3);
+    bench.vf(0).start();
+    bench
+}
+
+/// Offset of a register of VF 0's first transmit queue.
+fn at(register: u32) -> u32 {
+    vf::TX_BLOCK + register
+}
+
+/// A frame to the wire, in memory.
+fn placed(bench: &mut Bench, payload: usize) -> (Vec<u8>, Data) {
+    let frame = plain(WIRE, mac(0), payload);
+    let address = bench.vf(0).place(&frame);
+    let descriptor = packet(address, frame.len() as u16);
+    (frame, descriptor)
+}
+
+/// A context for TCP over IPv4 without options.
+fn context(index: u8, mss: u16) -> Context {
+    Context {
+        mac_length: 14,
+        ip_length: 20,
+        l4_length: 20,
+        ipv4: true,
+        l4: L4::Tcp,
+        mss,
+        index,
+        ..Context::default()
+    }
+}
+
+#[test]
+fn a_frame_in_one_descriptor() {
+    let mut bench = bench();
+    let (frame, descriptor) = placed(&mut bench, 100);
+    bench.vf(0).transmit(&[descriptor.emit()]);
+    assert_eq!(bench.to_wire(), [frame]);
+    assert!(bench.vf(0).is_done(0));
+    assert_eq!(bench.vf(0).read(at(tx::TDH)), 1);
+    bench.expect_msix(Vf(0), 0);
+}
+
+#[test]
+fn a_frame_in_many_descriptors_some_of_them_empty() {
+    let mut bench = bench();
+    let (frame, whole) = placed(&mut bench, 286);
+    let base = whole.address;
+    let pieces = [(0, 0), (0, 14), (14, 0), (14, 1), (15, 200), (215, 0), (215, 85)];
+    let mut descriptors: Vec<_> = pieces.map(|(at, length)| data(base + at, length)).to_vec();
+    // The address of an empty buffer is nobody's business.
+    descriptors[2].address = 0;
+    descriptors[5].address = u64::MAX;
+    let last = descriptors.last_mut().unwrap();
+    (last.end_of_packet, last.report_status) = (true, true);
+    bench.vf(0).transmit(&descriptors.iter().map(Data::emit).collect::<Vec<_>>());
+    assert_eq!(bench.to_wire(), [frame]);
+    assert!((0..6).all(|i| !bench.vf(0).is_done(i)));
+    assert!(bench.vf(0).is_done(6));
+    assert_eq!(bench.nic.counters()[0].dma_faults, 0);
+}
+
+#[test]
+fn an_incomplete_packet_waits_for_its_rest() {
+    let mut bench = bench();
+    let (frame, whole) = placed(&mut bench, 86);
+    let first = data(whole.address, 60);
+    bench.vf(0).transmit(&[first.emit()]);
+    assert!(bench.to_wire().is_empty());
+    assert_eq!(bench.vf(0).read(at(tx::TDH)), 0, "nothing is taken yet");
+    bench.vf(0).transmit(&[packet(whole.address + 60, 40).emit()]);
+    assert_eq!(bench.to_wire(), [frame]);
+    assert_eq!(bench.vf(0).read(at(tx::TDH)), 2);
+}
+
+#[test]
+fn the_first_half_of_a_packet_is_read_again_if_the_ring_wraps_in_between() {
+    let mut bench = Bench::new(3);
+    bench.vf(0).start_sized(8, 8);
+    for round in 0..100u64 {
+        let (frame, whole) = placed(&mut bench, 46 + (round as usize % 7));
+        let third = frame.len() as u16 / 3;
+        bench.vf(0).transmit(&[data(whole.address, third).emit()]);
+        bench.vf(0).transmit(&[data(whole.address + u64::from(third), third).emit()]);
+        assert!(bench.to_wire().is_empty());
+        let rest = frame.len() as u16 - 2 * third;
+        bench.vf(0).transmit(&[packet(whole.address + 2 * u64::from(third), rest).emit()]);
+        assert_eq!(bench.to_wire(), [frame], "round {round}");
+    }
+}
+
+#[test]
+fn a_full_ring_is_sent_whole_and_in_order() {
+    for count in [8, 24, 64] {
+        let mut bench = Bench::new(3);
+        bench.vf(0).start_sized(8, count);
+        for _ in 0..5 {
+            let mut expected = Vec::new();
+            let mut descriptors = Vec::new();
+            for i in 0..count as usize - 1 {
+                let (frame, descriptor) = placed(&mut bench, 50 + i);
+                expected.push(frame);
+                descriptors.push(descriptor.emit());
+            }
+            bench.vf(0).transmit(&descriptors);
+            assert_eq!(bench.to_wire(), expected);
+        }
+    }
+}
+
+#[test]
+fn descriptors_are_fetched_and_written_back_in_bursts() {
+    let mut bench = bench();
+    let (_, descriptor) = placed(&mut bench, 50);
+    bench.world.bus.log.clear();
+    bench.vf(0).transmit(&[descriptor.emit(); 63]);
+    let ring = |write| {
+        let log = &bench.world.bus.log;
+        log.iter().filter(|a| a.write == write && a.iova < TX_RING + 0x400).count()
+    };
+    assert_eq!((ring(false), ring(true)), (2, 2), "63 descriptors, 32 at a time");
+}
+
+#[test]
+fn only_descriptors_that_ask_for_it_are_written_back() {
+    let mut bench = bench();
+    let (frame, descriptor) = placed(&mut bench, 100);
+    let silent = Data { report_status: false, ..descriptor };
+    bench.world.bus.log.clear();
+    bench.vf(0).transmit(&[silent.emit(), silent.emit()]);
+    assert_eq!(bench.to_wire(), [frame.clone(), frame.clone()]);
+    assert!(bench.world.bus.log.iter().all(|access| !access.write));
+    assert_eq!(bench.vf(0).read(at(tx::TDH)), 2);
+    bench.expect_no_msix();
+    bench.vf(0).transmit(&[silent.emit(), descriptor.emit(), silent.emit()]);
+    assert_eq!([2, 3, 4].map(|i| bench.vf(0).is_done(i)), [false, true, false]);
+    bench.expect_msix(Vf(0), 0);
+}
+
+#[test]
+fn the_head_is_written_instead_of_descriptors_if_tdwbal_says_so() {
+    let mut bench = bench();
+    bench.vf(0).write(at(tx::TDWBAL), head_address() as u32 | 1);
+    bench.vf(0).write(at(tx::TDWBAH), 0);
+    let (_, descriptor) = placed(&mut bench, 100);
+    bench.vf(0).transmit(&[descriptor.emit(), descriptor.emit(), descriptor.emit()]);
+    assert_eq!(bench.vf(0).peek(head_address(), 4), [3, 0, 0, 0]);
+    assert!((0..3).all(|i| !bench.vf(0).is_done(i)));
+    bench.expect_msix(Vf(0), 0);
+    let silent = Data { report_status: false, ..descriptor };
+    bench.world.bus.log.clear();
+    bench.vf(0).transmit(&[silent.emit()]);
+    assert!(bench.world.bus.log.iter().all(|access| !access.write), "nobody asked");
+    assert_eq!(bench.vf(0).peek(head_address(), 4), [3, 0, 0, 0]);
+}
+
+#[test]
+fn a_head_that_cannot_be_written_costs_only_that_vf() {
+    let mut bench = bench();
+    bench.vf(1).start();
+    bench.vf(0).write(at(tx::TDWBAL), 1);
+    let (_, descriptor) = placed(&mut bench, 100);
+    bench.vf(0).transmit(&[descriptor.emit()]);
+    assert_eq!(bench.msix(), [], "what was not said is not announced");
+    bench.vf(1).send(&plain(WIRE, mac(1), 70));
+    assert_eq!(bench.to_wire().len(), 2);
+}
+
+#[test]
+fn contexts_are_taken_without_sending_anything() {
+    let mut bench = bench();
+    bench.vf(0).transmit(&[context(0, 0).emit(), context(1, 0).emit()]);
+    assert!(bench.to_wire().is_empty());
+    assert_eq!(bench.vf(0).read(at(tx::TDH)), 2);
+    bench.expect_no_msix();
+}
+
+/// The tag of the frame on the wire, if there is one.
+fn tag(frame: &[u8]) -> Option<u16> {
+    (frame[12..14] == [0x81, 0]).then(|| u16::from_be_bytes([frame[14], frame[15]]))
+}
+
+#[test]
+fn a_queue_has_two_contexts_which_stay_until_they_are_overwritten() {
+    let mut bench = bench();
+    let vlan = |index, vlan_tag| Context { vlan_tag, ..context(index, 0) }.emit();
+    let (_, descriptor) = placed(&mut bench, 100);
+    let with = |context| Data { insert_vlan: true, context, ..descriptor }.emit();
+    bench.vf(0).transmit(&[vlan(0, 10), vlan(1, 20), with(0), with(1), with(0)]);
+    bench.vf(0).transmit(&[with(1), vlan(1, 30), with(1), with(0)]);
+    let tags: Vec<_> = bench.to_wire().iter().filter_map(|frame| tag(frame)).collect();
+    assert_eq!(tags, [10, 20, 10, 20, 30, 10]);
+}
+
+#[test]
+fn contexts_are_the_queues_own() {
+    let mut bench = bench();
+    bench.vf(1).start();
+    bench.vf(0).transmit(&[Context { vlan_tag: 10, ..context(0, 0) }.emit()]);
+    let frame = plain(WIRE, mac(1), 60);
+    let address = bench.vf(1).place(&frame);
+    bench.vf(1).transmit(&[Data { insert_vlan: true, ..packet(address, 74) }.emit()]);
+    assert_eq!(tag(&bench.to_wire()[0]), Some(0));
+}
+
+#[test]
+fn the_tag_is_inserted_if_the_first_descriptor_says_so() {
+    let mut bench = bench();
+    bench.vf(0).transmit(&[Context { vlan_tag: 0x6064, ..context(0, 0) }.emit()]);
+    let (frame, whole) = placed(&mut bench, 86);
+    let (first, last) = (data(whole.address, 50), packet(whole.address + 50, 50));
+    bench.vf(0).transmit(&[Data { insert_vlan: true, ..first }.emit(), last.emit()]);
+    assert_eq!(bench.to_wire(), [tagged(0x6064, &frame)]);
+    bench.vf(0).transmit(&[first.emit(), Data { insert_vlan: true, ..last }.emit()]);
+    assert_eq!(bench.to_wire(), [frame]);
+}
+
+#[test]
+fn a_tag_in_the_frame_stays_where_it_is() {
+    let mut bench = bench();
+    let inner = tagged(20, &plain(WIRE, mac(0), 60));
+    bench.vf(0).send(&inner);
+    assert_eq!(bench.to_wire().pop(), Some(inner.clone()));
+    let address = bench.vf(0).place(&inner);
+    let descriptor = Data { insert_vlan: true, ..packet(address, inner.len() as u16) };
+    bench.vf(0).transmit(&[Context { vlan_tag: 10, ..context(0, 0) }.emit(), descriptor.emit()]);
+    assert_eq!(bench.to_wire(), [tagged(10, &inner)], "the card's goes outside");
+}
+
+#[test]
+fn a_large_segment_is_cut_as_its_context_says() {
+    let mut bench = bench();
+    let payload: Vec<u8> = (0..2500).map(|i| i as u8).collect();
+    let mut frame = tcp(WIRE, mac(0), &payload);
+    // The driver leaves lengths and checksums for the card to fill in.
+    frame[16..18].fill(0);
+    frame[24..26].fill(0);
+    let pseudo: u32 = [0x0a00, 0x0001, 0x0a00, 0x0002, 6].iter().sum();
+    frame[50..52].copy_from_slice(&(pseudo as u16).to_be_bytes());
+    let address = bench.vf(0).place(&frame);
+    let first = Data {
+        segment: true,
+        insert_ip_checksum: true,
+        insert_l4_checksum: true,
+        payload_length: 2500,
+        ..data(address, 54)
+    };
+    let last = packet(address + 54, 2500);
+    bench.vf(0).transmit(&[context(0, 1000).emit(), first.emit(), last.emit()]);
+    let segments = bench.to_wire();
+    let mut bytes = Vec::new();
+    for segment in &segments {
+        let sliced = SlicedPacket::from_ethernet(segment).unwrap();
+        let Some(etherparse::NetSlice::Ipv4(ip)) = sliced.net else { panic!("not IPv4") };
+        let Some(TransportSlice::Tcp(tcp)) = sliced.transport else { panic!("not TCP") };
+        let header = ip.header().to_header();
+        assert_eq!(header.header_checksum, header.calc_header_checksum());
+        assert_eq!(tcp.checksum(), tcp.to_header().calc_checksum_ipv4(&header, tcp.payload()).unwrap());
+        assert_eq!(tcp.sequence_number(), 5000 + bytes.len() as u32);
+        assert_eq!(tcp.psh(), bytes.len() == 2000, "in the last only");
+        bytes.extend(tcp.payload());
+    }
+    assert_eq!((segments.len(), bytes), (3, payload));
+    assert!(!bench.vf(0).is_done(1) && bench.vf(0).is_done(2));
+    assert_eq!(bench.pf().read(r::TSCTC), 1);
+    assert_eq!(bench.vf(0).read(vf::VFGPTC), 3);
+}
+
+#[test]
+fn checksums_are_inserted_where_the_context_says() {
+    let mut bench = bench();
+    let good = tcp6(WIRE, mac(0), b"an odd load");
+    let mut frame = good.clone();
+    let pseudo: u32 = 8 * 0xfdfd + 8 * 0xfefe + 31 + 6;
+    let pseudo = (pseudo & 0xffff) + (pseudo >> 16);
+    frame[70..72].copy_from_slice(&(pseudo as u16).to_be_bytes());
+    let address = bench.vf(0).place(&frame);
+    let context = Context { ip_length: 40, ipv4: false, ..context(0, 0) };
+    let descriptor = Data { insert_l4_checksum: true, ..packet(address, frame.len() as u16) };
+    bench.vf(0).transmit(&[context.emit(), descriptor.emit()]);
+    assert_eq!(bench.to_wire(), [good]);
+}
+
+#[test]
+fn short_frames_are_padded() {
+    let mut bench = bench();
+    bench.vf(0).send(&plain(WIRE, mac(0), 1000));
+    bench.to_wire();
+    let short = plain(WIRE, mac(0), 6);
+    bench.vf(0).send(&short);
+    let sent = bench.to_wire().remove(0);
+    assert_eq!((sent.len(), &sent[..20]), (60, &short[..]));
+    assert!(sent[20..].iter().all(|byte| *byte == 0), "with nothing of earlier frames");
+}
+
+#[test]
+fn a_doorbell_rung_before_the_gates_are_open_is_heard_when_they_are() {
+    type Gate = (fn(&mut Bench), fn(&mut Bench));
+    let gates: [Gate; 5] = [
+        (|b| b.pf().clear(r::TCTL, tctl::EN), |b| b.pf().set(r::TCTL, tctl::EN)),
+        (|b| b.pf().write(r::VFTE, 0xfe), |b| b.pf().write(r::VFTE, 0xff)),
+        (|b| b.vf(0).write(at(tx::TXDCTL), 0), |b| b.vf(0).write(at(tx::TXDCTL), dctl::ENABLE)),
+        (
+            |b| b.nic.config_write(Vf(0), offset::COMMAND, 2, 0),
+            |b| b.nic.config_write(Vf(0), offset::COMMAND, 2, u32::from(offset::COMMAND_BUS_MASTER)),
+        ),
+        (
+            |b| b.pf().set(r::CTRL, ctrl::GIO_MASTER_DISABLE),
+            |b| b.pf().clear(r::CTRL, ctrl::GIO_MASTER_DISABLE),
+        ),
+    ];
+    for (close, open) in gates {
+        let mut bench = bench();
+        let (frame, descriptor) = placed(&mut bench, 60);
+        close(&mut bench);
+        bench.vf(0).put(descriptor.emit());
+        bench.vf(0).ring();
+        bench.expect_nothing();
+        open(&mut bench);
+        bench.poll();
+        assert_eq!(bench.to_wire(), [frame]);
+    }
+}
+
+#[test]
+fn the_gate_of_one_vf_is_not_the_gate_of_another() {
+    let mut bench = bench();
+    bench.vf(1).start();
+    bench.pf().write(r::VFTE, 0b01);
+    bench.vf(1).send(&plain(WIRE, mac(1), 60));
+    bench.vf(0).send(&plain(WIRE, mac(0), 61));
+    assert_eq!(bench.to_wire().len(), 1);
+}
+
+#[test]
+fn a_queue_that_is_disabled_forgets_nothing_that_was_sent() {
+    let mut bench = bench();
+    let (frame, descriptor) = placed(&mut bench, 60);
+    bench.vf(0).transmit(&[descriptor.emit(); 3]);
+    assert_eq!(bench.to_wire().len(), 3);
+    bench.vf(0).write(at(tx::TXDCTL), 0);
+    assert_eq!(bench.vf(0).read(at(tx::TXDCTL)), 0, "at once");
+    bench.vf(0).write(at(tx::TXDCTL), dctl::ENABLE);
+    bench.expect_nothing();
+    bench.vf(0).transmit(&[descriptor.emit()]);
+    assert_eq!(bench.to_wire(), [frame]);
+}
+
+#[test]
+fn the_second_queue_of_a_vf_sends_as_well() {
+    let mut bench = bench();
+    let second = at(vf::QUEUE_STRIDE);
+    let (frame, descriptor) = placed(&mut bench, 60);
+    let ring = TX_RING + 0x800;
+    bench.vf(0).poke(ring, &descriptor.emit());
+    for (register, value) in
+        [(tx::TDBAL, ring as u32), (tx::TDLEN, 128), (tx::TXDCTL, dctl::ENABLE), (tx::TDT, 1)]
+    {
+        bench.vf(0).write(second + register, value);
+    }
+    bench.vf(0).write(vf::VTIVAR, 0x8200_0000);
+    bench.poll();
+    assert_eq!(bench.to_wire(), [frame]);
+    bench.expect_msix(Vf(0), 2);
+}
+
+#[test]
+fn a_poll_sends_what_its_budget_allows_from_each_queue() {
+    let mut bench = bench();
+    bench.vf(1).start();
+    bench.budget.frames = 4;
+    for vf in 0..2 {
+        let frame = plain(WIRE, mac(vf), 60);
+        let address = bench.vf(vf).place(&frame);
+        for _ in 0..6 {
+            bench.vf(vf).put(packet(address, 74).emit());
+        }
+        bench.vf(vf).ring();
+    }
+    assert!(bench.poll_once().more);
+    assert_eq!(bench.to_wire().len(), 8);
+    assert!(!bench.poll_once().more);
+    assert_eq!(bench.to_wire().len(), 4);
+}
