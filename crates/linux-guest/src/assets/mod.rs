@@ -20,6 +20,7 @@ mod cache;
 mod cpio;
 mod elf;
 mod error;
+mod host_tools;
 mod initramfs;
 mod kernel;
 mod libraries;
@@ -34,6 +35,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 pub use error::AssetError;
+pub use host_tools::HostTools;
 pub use qemu::Qemu;
 
 use apt::AptRoot;
