@@ -1,0 +1,154 @@
+//! What the stock driver and its tools see of a VF: binding, configuration space, ethtool's view, interrupts.
+//! Left out: traffic for its own sake.
+
+use crate::guest::{Guest, eventually};
+use crate::report::Outcome;
+use crate::world::{ALICE, World};
+use anyhow::{Context, Result, bail, ensure};
+use daemon::control::status::LinkState;
+
+/// `lspci -vv` of a VF in a guest, as [`normalised`].
+const LSPCI: &str = include_str!("lspci.golden");
+
+/// The vectors as igbvf names them: one for each queue, and the mailbox.
+const VECTORS: [&str; 3] = ["eth0-tx-0", "eth0-rx-0", "eth0"];
+
+/// An unmodified Debian kernel finds its driver for each guest's VF, and the VF has the address it is given.
+pub(crate) fn binds_and_brings_the_link_up(world: &mut World) -> Result<Outcome> {
+    for guest in [&world.alice, &world.bob, world.carol()?] {
+        let release = guest.linux.kernel_release();
+        ensure!(release.starts_with("6.1."), "{} runs Linux {release}", guest.name());
+        let identity = guest.check("cd /sys/class/net/eth0; cat device/vendor device/device address")?;
+        let mac = world.vf(guest.vf)?.mac;
+        ensure!(identity == format!("0x8086\n0x10ca\n{mac}\n"), "{}: {identity:?}, not {mac}", guest.name());
+        let driver = guest.check("ethtool -i eth0")?;
+        ensure!(driver.contains("driver: igbvf\n"), "{}: {driver}", guest.name());
+        let link = guest.check("ethtool eth0")?;
+        ensure!(
+            link.contains("Speed: 1000Mb/s")
+                && link.contains("Duplex: Full")
+                && link.contains("Link detected: yes"),
+            "{}: {link}",
+            guest.name()
+        );
+        world.wait_vf(guest.vf, "be run by a driver with its link up", |vf| vf.active && vf.link)?;
+        let complaints =
+            guest.check("dmesg | grep -E 'igbvf|eth0' | grep -E '[Ff]ail|[Ee]rror|Hang|timeout|not added|still in reset' || true")?;
+        ensure!(complaints.is_empty(), "{}: the kernel complains: {complaints}", guest.name());
+    }
+    Ok(Outcome::Passed)
+}
+
+/// The configuration space as lspci decodes it, against the one on record.
+pub(crate) fn lspci_shows_the_vf_as_on_record(world: &mut World) -> Result<Outcome> {
+    let seen = normalised(&world.alice.check("lspci -s 01:00.0 -vv 2> /dev/null")?);
+    if seen == LSPCI {
+        return Ok(Outcome::Passed);
+    }
+    let only_in = |text: &str, other: &str, mark: &str| -> String {
+        let differing = text.lines().filter(|line| !other.lines().any(|one| one == *line));
+        differing.map(|line| format!("{mark} {line}\n")).collect()
+    };
+    bail!(
+        "not what lspci.golden has:\n{}{}all of it:\n{seen}",
+        only_in(LSPCI, &seen, "-"),
+        only_in(&seen, LSPCI, "+")
+    )
+}
+
+/// Leaves out what the machine around the VF decides: where its BARs lie, and the slot above it. What a bound
+/// driver turns on (BusMaster, MSI-X) stays: it is bound whenever this is asked.
+fn normalised(lspci: &str) -> String {
+    let lines = lspci.trim_end().lines().filter(|line| !line.trim_start().starts_with("Physical Slot:"));
+    let line = |line: &str| match line.split_once("Memory at ") {
+        Some((before, after)) => {
+            let after = after.split_once(' ').map_or("", |(_, rest)| rest);
+            format!("{before}Memory at ADDRESS {after}\n")
+        }
+        None => format!("{}\n", line.trim_end()),
+    };
+    lines.map(line).collect()
+}
+
+/// Each question that ethtool has for igbvf is answered, and the two settings it may change are kept.
+pub(crate) fn ethtool_reads_and_sets(world: &mut World) -> Result<Outcome> {
+    let alice = &world.alice;
+    for question in ["-i", "-k", "-S", "-d", "-a", "-t"] {
+        alice.check(&format!("ethtool {question} eth0"))?;
+    }
+    for usecs in ["250", "3"] {
+        alice.check(&format!("ethtool -C eth0 rx-usecs {usecs}"))?;
+        let seen = alice.check("ethtool -c eth0")?;
+        ensure!(seen.contains(&format!("rx-usecs: {usecs}\n")), "rx-usecs {usecs} was set, and now: {seen}");
+    }
+    for entries in ["128", "4096", "1024"] {
+        alice.check(&format!("ethtool -G eth0 rx {entries} tx {entries}"))?;
+        let seen = alice.check("ethtool -g eth0")?;
+        let now = seen.split_once("Current").map_or("", |(_, now)| now);
+        let words: Vec<_> = now.split_whitespace().collect();
+        let is_set = |name: &str| words.windows(2).any(|pair| pair == [name, entries]);
+        ensure!(is_set("RX:") && is_set("TX:"), "rings of {entries} were set, and now: {seen}");
+        alice.wait_carrier(true)?;
+        alice.ping(&world.bob.address(), 1400, 10)?;
+    }
+    Ok(Outcome::Passed)
+}
+
+/// Three MSI-X vectors of the VF, each of which interrupts for what it is there for.
+pub(crate) fn three_vectors_interrupt(world: &mut World) -> Result<Outcome> {
+    let alice = &world.alice;
+    let before = vectors(alice)?;
+    alice.ping(&world.bob.address(), 56, 50)?;
+    // The PF tells of a changed link through the mailbox.
+    world.set_link(ALICE, LinkState::Disable)?;
+    alice.wait_carrier(false)?;
+    world.set_link(ALICE, LinkState::Auto)?;
+    alice.wait_carrier(true)?;
+    eventually(|| {
+        let now = vectors(alice)?;
+        let grew = before.iter().zip(&now).all(|(before, now)| now > before);
+        ensure!(grew, "interrupts of {VECTORS:?} were {before:?} and are {now:?} after traffic");
+        Ok(())
+    })?;
+    let status = world.vf(ALICE)?;
+    ensure!(status.interventions.interrupts > 0, "the host counts no interrupt: {status:?}");
+    Ok(Outcome::Passed)
+}
+
+/// With `rx-usecs 1000` the receive vector interrupts no more than once a millisecond, whatever arrives.
+pub(crate) fn interrupts_are_moderated(world: &mut World) -> Result<Outcome> {
+    let (alice, bob) = (&world.alice, &world.bob);
+    bob.check("ethtool -C eth0 rx-usecs 1000")?;
+    let (started, before) = (uptime(bob)?, vectors(bob)?);
+    let flow = alice.iperf(&bob.address(), "-t 2")?;
+    let (ended, after) = (uptime(bob)?, vectors(bob)?);
+    bob.check("ethtool -C eth0 rx-usecs 3")?;
+    let interrupts = after[1] - before[1];
+    // The clocks of guest and host are read at different moments.
+    let most = ((ended - started) * 1000.0 * 1.05) as u64 + 10;
+    ensure!(
+        (1..=most).contains(&interrupts),
+        "{interrupts} receive interrupts in {:.3} s, {most} at most were allowed ({flow:?})",
+        ended - started
+    );
+    Ok(Outcome::Passed)
+}
+
+/// Seconds since the guest booted.
+fn uptime(guest: &Guest) -> Result<f64> {
+    let text = guest.check("cat /proc/uptime")?;
+    Ok(text.split_whitespace().next().context("an empty /proc/uptime")?.parse()?)
+}
+
+/// How often each of [`VECTORS`] has interrupted.
+fn vectors(guest: &Guest) -> Result<[u64; 3]> {
+    let all = guest.interrupts()?;
+    let names: Vec<_> = all.iter().map(|(name, _)| name.as_str()).collect();
+    ensure!(all.len() == VECTORS.len(), "{}: the vectors of eth0 are {names:?}", guest.name());
+    let mut counts = [0; 3];
+    for (count, vector) in counts.iter_mut().zip(VECTORS) {
+        let found = all.iter().find(|(name, _)| name == vector);
+        *count = found.with_context(|| format!("{}: no {vector} in {names:?}", guest.name()))?.1;
+    }
+    Ok(counts)
+}

@@ -1,0 +1,215 @@
+//! A guest with its place in the scenario: addresses by number, and the questions that checks ask of it. Left
+//! out: booting and the control channel, which are `linux_guest`'s.
+
+use anyhow::{Context, Error, Result, anyhow, bail, ensure};
+use linux_guest::{Assets, Background, GuestBuilder, LinuxGuest, Output};
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+/// Time for a boot. It takes four seconds on an idle machine.
+pub(crate) const BOOT: Duration = Duration::from_secs(240);
+/// Time for a command, however busy the machine is.
+pub(crate) const COMMAND: Duration = Duration::from_secs(120);
+/// Time for something to come about that is polled for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running guest.
+#[derive(Debug)]
+pub(crate) struct Guest {
+    pub(crate) linux: LinuxGuest,
+    /// The VF behind its eth0.
+    pub(crate) vf: &'static str,
+    number: u8,
+}
+
+/// What iperf3 reports of a flow at its end.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
+}
+
+impl Guest {
+    /// Starts a guest; `number` makes its addresses.
+    pub(crate) fn spawn(
+        builder: GuestBuilder,
+        assets: &Assets,
+        vf: &'static str,
+        number: u8,
+    ) -> Result<Self> {
+        Ok(Self { linux: builder.spawn(assets)?, vf, number })
+    }
+
+    /// Its address on the untagged network.
+    pub(crate) fn address(&self) -> String {
+        self.vlan_address(0)
+    }
+
+    /// Its address in a VLAN with an id below 256.
+    pub(crate) fn vlan_address(&self, vlan: u8) -> String {
+        format!("10.82.{vlan}.{}", self.number)
+    }
+
+    /// Its IPv6 address on the untagged network.
+    pub(crate) fn address_v6(&self) -> String {
+        format!("fd82::{}", self.number)
+    }
+
+    /// Brings its network to the state in which every check begins: driver loaded, eth0 up with an MTU of 1500
+    /// and its addresses, no VLANs, an iperf3 server running.
+    pub(crate) fn settle(&self) -> Result<()> {
+        // An address is answered for on its own interface only, so that interfaces can be told apart.
+        let script = format!(
+            "[ -d /sys/class/net/eth0 ] || modprobe igbvf
+             echo 1 > /proc/sys/net/ipv4/conf/all/arp_ignore
+             for vlan in /sys/class/net/*.*; do [ ! -e $vlan ] || ip link del ${{vlan##*/}}; done
+             for other in eth1 eth2; do [ ! -e /sys/class/net/$other ] || ip link set $other down; done
+             ip link set eth0 mtu 1500 up || exit
+             ip addr replace {}/24 dev eth0 || exit
+             ip addr replace {}/64 dev eth0 nodad || exit
+             pidof iperf3 > /dev/null || iperf3 -s -D",
+            self.address(),
+            self.address_v6()
+        );
+        self.check(&script)?;
+        self.wait_carrier(true)
+    }
+
+    /// Runs a script that has to succeed.
+    pub(crate) fn check(&self, script: &str) -> Result<String> {
+        Ok(self.linux.check(script, COMMAND)?)
+    }
+
+    /// Runs a script that has to fail, and returns what it said.
+    pub(crate) fn check_fails(&self, script: &str) -> Result<String> {
+        let output = self.linux.run(script, COMMAND)?;
+        let text = output.stdout + &output.stderr;
+        ensure!(output.status != 0, "{}: {script:?} should have failed; it printed {text:?}", self.name());
+        Ok(text)
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.linux.name()
+    }
+
+    /// Waits for what the driver makes of the link.
+    pub(crate) fn wait_carrier(&self, up: bool) -> Result<()> {
+        eventually(|| {
+            let carrier = self.check("cat /sys/class/net/eth0/carrier")?;
+            ensure!(carrier.trim() == if up { "1" } else { "0" }, "carrier is {}", carrier.trim());
+            Ok(())
+        })
+        .with_context(|| format!("{}: the link should be {}", self.name(), if up { "up" } else { "down" }))
+    }
+
+    /// Pings, each time as soon as the last answer is there; every one must be answered.
+    pub(crate) fn ping(&self, address: &str, size: u32, count: u32) -> Result<()> {
+        let output = self.linux.run(&format!("ping -A -c {count} -s {size} {address}"), COMMAND)?;
+        let expected = format!("{count} packets transmitted, {count} packets received");
+        ensure!(
+            output.stdout.contains(&expected),
+            "{}: ping {address} with {size} bytes: {}{}",
+            self.name(),
+            output.stdout,
+            output.stderr
+        );
+        Ok(())
+    }
+
+    /// Waits until an address answers.
+    pub(crate) fn reach(&self, address: &str) -> Result<()> {
+        eventually(|| self.check(&format!("ping -c 1 -W 1 {address}")).map(drop))
+            .with_context(|| format!("{} does not reach {address}", self.name()))
+    }
+
+    /// Sees to it that an address does not answer: neither now nor within a second or two.
+    pub(crate) fn cannot_reach(&self, interface: &str, address: &str) -> Result<()> {
+        self.check_fails(&format!("ping -c 2 -W 1 -I {interface} {address}")).map(drop)
+    }
+
+    /// Adds a VLAN interface on top of another, with this guest's address in it.
+    pub(crate) fn join_vlan(&self, below: &str, vlan: u8) -> Result<()> {
+        let (name, address) = (format!("{below}.{vlan}"), self.vlan_address(vlan));
+        let script = format!(
+            "modprobe 8021q && ip link add link {below} name {name} type vlan id {vlan} &&
+             ip addr add {address}/24 dev {name} && ip link set {name} up"
+        );
+        self.check(&script).map(drop)
+    }
+
+    /// Sends so many frames to everybody in a VLAN (0: untagged). Nobody answers them.
+    pub(crate) fn broadcast(&self, vlan: u8, count: u32) -> Result<()> {
+        self.check_fails(&format!("ping -q -c {count} -i 0.02 -W 1 10.82.{vlan}.255")).map(drop)
+    }
+
+    /// Runs an iperf3 client to its end. `options` say how much and what.
+    pub(crate) fn iperf(&self, server: &str, options: &str) -> Result<Flow> {
+        // The server takes one client at a time, and a moment between two: only that is tried again.
+        let ended = eventually(|| {
+            let output = self.linux.run(&iperf_command(server, options), COMMAND)?;
+            let report: Value = serde_json::from_str(&output.stdout).unwrap_or_default();
+            match flow(&report) {
+                Some(flow) if output.success() => Ok(Ok(flow)),
+                _ if output.stdout.contains("busy") => bail!("the server stays busy"),
+                _ => Ok(Err(iperf_failure(&output, &report))),
+            }
+        });
+        ended.flatten().with_context(|| format!("{}: iperf3 {options} to {server}", self.name()))
+    }
+
+    /// Starts an iperf3 client in the background, to be finished with [`finish_iperf`](Self::finish_iperf).
+    pub(crate) fn start_iperf(&self, server: &str, options: &str) -> Result<Background> {
+        Ok(self.linux.spawn_background(&iperf_command(server, options))?)
+    }
+
+    pub(crate) fn finish_iperf(&self, running: &Background) -> Result<Flow> {
+        let output = self.linux.wait(running, COMMAND)?;
+        let report: Value = serde_json::from_str(&output.stdout).unwrap_or_default();
+        let flow = flow(&report).filter(|_| output.success());
+        flow.ok_or_else(|| iperf_failure(&output, &report)).with_context(|| self.name().to_owned())
+    }
+
+    /// A counter of `ethtool -S eth0`.
+    pub(crate) fn statistic(&self, name: &str) -> Result<u64> {
+        let text = self.check("ethtool -S eth0")?;
+        let value = text.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(": "));
+        let value = value.with_context(|| format!("ethtool -S has no {name}:\n{text}"))?;
+        Ok(value.parse()?)
+    }
+
+    /// How often each of the interrupts of eth0 has come, by name.
+    pub(crate) fn interrupts(&self) -> Result<Vec<(String, u64)>> {
+        let text = self.check("cat /proc/interrupts")?;
+        let parse = |line: &str| {
+            let words: Vec<_> = line.split_whitespace().collect();
+            let name = words.last().filter(|name| name.starts_with("eth0"))?;
+            Some(((*name).to_owned(), words.get(1)?.parse().ok()?))
+        };
+        Ok(text.lines().filter_map(parse).collect())
+    }
+}
+
+fn iperf_command(server: &str, options: &str) -> String {
+    format!("iperf3 -J -c {server} {options}")
+}
+
+fn iperf_failure(output: &Output, report: &Value) -> Error {
+    anyhow!("iperf3 ended with status {}: {}{}", output.status, report["error"], output.stderr)
+}
+
+/// TCP's and UDP's reports have the same two sums.
+fn flow(report: &Value) -> Option<Flow> {
+    let bytes = |sum: &str| report["end"][sum]["bytes"].as_u64();
+    Some(Flow { sent: bytes("sum_sent")?, received: bytes("sum_received")? })
+}
+
+/// Looks again and again until what is looked for is there; else fails as the last look did.
+pub(crate) fn eventually<T>(mut look: impl FnMut() -> Result<T>) -> Result<T> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match look() {
+            Err(_) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(50)),
+            seen => return seen,
+        }
+    }
+}

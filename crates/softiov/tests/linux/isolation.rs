@@ -1,0 +1,81 @@
+//! VMMs that misbehave or die, and what the others notice: nothing. Left out: hostile bytes on the socket, which
+//! are the protocol's own tests.
+
+use crate::guest::{BOOT, COMMAND};
+use crate::report::Outcome;
+use crate::world::{ALICE, BOB, CAROL, CAROL_VLAN, VISITOR, World};
+use anyhow::{Result, bail, ensure};
+use linux_guest::GuestError;
+
+/// A second server for iperf3, for traffic that is meant to break off.
+const DOOMED_PORT: u16 = 5202;
+
+/// A VF serves one client. Who comes second is turned away, and the first notices nothing.
+pub(crate) fn second_client_is_turned_away(world: &mut World) -> Result<Outcome> {
+    let before = world.vf(ALICE)?.peer;
+    let intruder = world.builder("intruder", ALICE).spawn(world.assets());
+    match intruder.and_then(|intruder| intruder.wait_ready(BOOT)) {
+        Err(GuestError::Ended { .. }) => {}
+        Err(other) => return Err(other.into()),
+        Ok(()) => bail!("a second guest has booted on {ALICE}"),
+    }
+    let after = world.vf(ALICE)?.peer;
+    ensure!(before.is_some() && before == after, "{ALICE} had {before:?} and has {after:?}");
+    world.alice.ping(&world.bob.address(), 1400, 10)?;
+    Ok(Outcome::Passed)
+}
+
+/// SIGKILL to one VMM in the middle of traffic: a flow between two others completes, and the next VMM on the VF
+/// finds it as new.
+pub(crate) fn killed_vmm_is_not_noticed(world: &mut World) -> Result<Outcome> {
+    let carol = world.take_carol()?;
+    let (alice, bob) = (&world.alice, &world.bob);
+    bob.check(&format!("iperf3 -s -D -p {DOOMED_PORT}"))?;
+    let sent = world.vf(CAROL)?.tx.packets;
+    let doomed = carol.start_iperf(&bob.address(), &format!("-p {DOOMED_PORT} -t 600"))?;
+    world.wait_vf(CAROL, "send", |vf| vf.tx.packets > sent + 1000)?;
+    let sent = world.vf(ALICE)?.tx.packets;
+    let flow = alice.start_iperf(&bob.address(), "-n 64M")?;
+    world.wait_vf(ALICE, "send", |vf| vf.tx.packets > sent + 1000)?;
+
+    carol.linux.kill9();
+    drop(doomed);
+    let flow = alice.finish_iperf(&flow)?;
+    ensure!(flow.sent >= 64 << 20, "alice to bob: {flow:?}");
+    for vf in [CAROL, CAROL_VLAN] {
+        world.wait_vf(vf, "have no client", |vf| vf.peer.is_none())?;
+    }
+    bob.ping(&alice.address(), 8000, 10)?;
+    bob.check("killall -9 iperf3; true")?;
+
+    // A new carol.
+    world.settle()?;
+    let carol = world.carol()?;
+    carol.ping(&world.alice.address(), 8000, 10)?;
+    carol.iperf(&world.bob.address(), "-n 8M")?;
+    carol.iperf(&world.bob.address(), "-n 8M -R")?;
+    Ok(Outcome::Passed)
+}
+
+/// A guest without `share=on` boots, binds and has a link; that no frame can move is told with the remedy, once
+/// in the log and with the VF for as long as it is so. The other VFs go on.
+pub(crate) fn unshared_memory_is_told(world: &mut World) -> Result<Outcome> {
+    let builder = world.builder("recluse", VISITOR).shared_memory(false);
+    let recluse = world.boot_visitor(builder, world.assets())?;
+    recluse.settle()?;
+    let status = world.wait_vf(VISITOR, "have a hint", |vf| vf.hint.is_some())?;
+    let hint = status.hint.unwrap_or_default();
+    ensure!(hint.contains("share=on"), "the hint is {hint:?}");
+    let peer = status.peer.map(|peer| (peer.windows > 0, peer.shareable));
+    ensure!(peer == Some((true, 0)), "windows, and how many can be reached: {peer:?}");
+    recluse.cannot_reach("eth0", &world.alice.address())?;
+    for vf in [ALICE, BOB, CAROL] {
+        let other = world.vf(vf)?;
+        ensure!(other.hint.is_none() && other.link, "{vf} is affected: {other:?}");
+    }
+    world.alice.ping(&world.bob.address(), 8000, 10)?;
+    world.alice.iperf(&world.bob.address(), "-n 8M")?;
+    recluse.linux.shutdown(COMMAND)?;
+    world.wait_vf(VISITOR, "be free, without a hint", |vf| vf.peer.is_none() && vf.hint.is_none())?;
+    Ok(Outcome::Passed)
+}

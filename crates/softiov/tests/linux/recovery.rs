@@ -1,0 +1,76 @@
+//! A guest that takes its network down and up again in every way it has, and a PF that does so to the guest. The
+//! host is never touched. Left out: VMMs that die.
+
+use crate::guest::{BOOT, Guest};
+use crate::report::Outcome;
+use crate::world::{ALICE, BOB, World};
+use anyhow::{Context, Result, ensure};
+use daemon::control::status::LinkState;
+
+const TIMES: u32 = 20;
+
+/// The PF takes a VF's link down and gives it back: the guest sees both, and traffic resumes by itself.
+pub(crate) fn link_follows_the_pf(world: &mut World) -> Result<Outcome> {
+    let (alice, bob) = (&world.alice, &world.bob);
+    world.set_link(ALICE, LinkState::Disable)?;
+    alice.wait_carrier(false)?;
+    let status = world.vf(ALICE)?;
+    ensure!(status.link_state == LinkState::Disable && !status.link, "the host says {status:?}");
+    let other = bob.check("cat /sys/class/net/eth0/carrier")?;
+    ensure!(other.trim() == "1", "bob's carrier is {other}");
+    alice.cannot_reach("eth0", &bob.address())?;
+
+    world.set_link(ALICE, LinkState::Auto)?;
+    alice.wait_carrier(true)?;
+    alice.reach(&bob.address())?;
+    bob.ping(&alice.address(), 1400, 10)?;
+    Ok(Outcome::Passed)
+}
+
+/// `ip link set eth0 down` and `up`: rings are torn down and set up anew.
+pub(crate) fn interface_down_and_up(world: &mut World) -> Result<Outcome> {
+    repeat(world, "ip link set eth0 down")
+}
+
+/// `rmmod` and `modprobe`: the function is left and probed anew, from its configuration space on.
+pub(crate) fn driver_unloaded_and_loaded(world: &mut World) -> Result<Outcome> {
+    repeat(world, "rmmod igbvf && [ ! -e /sys/class/net/eth0 ] && modprobe igbvf")
+}
+
+/// The machine is reset without a word to the driver, and boots again.
+pub(crate) fn guest_reboots(world: &mut World) -> Result<Outcome> {
+    let before = world.vf(ALICE)?.peer.context("alice's VMM is not connected")?.pid;
+    world.alice.linux.reboot()?;
+    world.alice.linux.wait_ready(BOOT)?;
+    world.alice.settle()?;
+    exchange(&world.alice, &world.bob)?;
+    let after = world.vf(ALICE)?.peer.context("alice's VMM is not connected")?.pid;
+    ensure!(before == after, "the VMM was {before} and is {after}: that was no reboot of the guest");
+    Ok(Outcome::Passed)
+}
+
+/// Disturbs alice's eth0 many times; each time it has to come back and reach bob.
+fn repeat(world: &World, disturbance: &str) -> Result<Outcome> {
+    let (alice, bob) = (&world.alice, &world.bob);
+    for time in 1..=TIMES {
+        alice.check(disturbance)?;
+        alice.settle()?;
+        alice
+            .reach(&bob.address())
+            .with_context(|| format!("after {disturbance:?}, time {time} of {TIMES}"))?;
+    }
+    exchange(alice, bob)?;
+    let bobs = world.vf(BOB)?;
+    ensure!(bobs.link && bobs.active, "bob was disturbed: {bobs:?}");
+    Ok(Outcome::Passed)
+}
+
+/// Everything works as before.
+fn exchange(one: &Guest, other: &Guest) -> Result<()> {
+    for (from, to) in [(one, other), (other, one)] {
+        from.reach(&to.address())?;
+        from.ping(&to.address(), 8000, 10)?;
+        from.iperf(&to.address(), "-n 8M")?;
+    }
+    Ok(())
+}

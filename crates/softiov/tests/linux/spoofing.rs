@@ -1,0 +1,62 @@
+//! Source addresses that are not a guest's own. Left out: switching the check off.
+
+use crate::report::Outcome;
+use crate::world::{CAROL, CAROL_MAC, World};
+use anyhow::{Context, Result, ensure};
+
+const FOREIGN_MAC: &str = "02:82:57:60:00:99";
+/// A VLAN that nothing else uses.
+const VLAN: u8 = 77;
+const FRAMES: u32 = 10;
+
+/// The guest may change an address that nobody has set, and not one that the administrator has.
+pub(crate) fn addresses_of_the_administrator_stay(world: &mut World) -> Result<Outcome> {
+    let (alice, bob, carol) = (&world.alice, &world.bob, world.carol()?);
+    carol.check_fails(&format!("ip link set eth0 address {FOREIGN_MAC}"))?;
+    let kept = carol.check("cat /sys/class/net/eth0/address")?;
+    ensure!(kept.trim() == CAROL_MAC, "carol has {kept} now");
+    carol.reach(&bob.address())?;
+
+    let own = world.vf(alice.vf)?.mac;
+    alice.check(&format!("ip link set eth0 address {FOREIGN_MAC}"))?;
+    world.wait_vf(alice.vf, &format!("have {FOREIGN_MAC}"), |vf| vf.mac == FOREIGN_MAC)?;
+    // Whoever knows the old address has to learn the new one.
+    bob.check("ip neigh flush all")?;
+    alice.reach(&bob.address())?;
+    bob.ping(&alice.address(), 56, 5)?;
+    alice.check(&format!("ip link set eth0 address {own}"))?;
+    bob.check("ip neigh flush all")?;
+    alice.reach(&bob.address())?;
+    Ok(Outcome::Passed)
+}
+
+/// Frames with a source address that is not the VF's reach nobody and are counted.
+///
+/// A VLAN interface may have an address of its own. The driver asks the PF for it and the PF refuses; the guest's
+/// kernel sends with it all the same.
+pub(crate) fn foreign_addresses_are_blocked(world: &mut World) -> Result<Outcome> {
+    let (bob, carol) = (&world.bob, world.carol()?);
+    bob.join_vlan("eth0", VLAN)?;
+    carol.join_vlan("eth0", VLAN)?;
+    carol.reach(&bob.vlan_address(VLAN)).context("with its own address")?;
+
+    let interface = format!("eth0.{VLAN}");
+    carol
+        .check(&format!("ip link set {interface} down; ip link set {interface} address {FOREIGN_MAC} up"))?;
+    let address = carol.check(&format!("cat /sys/class/net/{interface}/address"))?;
+    ensure!(address.trim() == FOREIGN_MAC, "carol's {interface} has {address}");
+    let blocked = world.vf(CAROL)?.drops.tx_blocked;
+    let heard = world.vf(bob.vf)?.rx.broadcast;
+    carol.broadcast(VLAN, FRAMES)?;
+    carol.cannot_reach(&interface, &bob.vlan_address(VLAN))?;
+    let status = world.vf(CAROL)?;
+    let newly_blocked = status.drops.tx_blocked - blocked;
+    let newly_heard = world.vf(bob.vf)?.rx.broadcast - heard;
+    ensure!(
+        newly_blocked >= FRAMES.into() && newly_heard < u64::from(FRAMES) / 2,
+        "of {FRAMES} and more foreign frames {newly_blocked} were blocked, and bob got {newly_heard}: {status:?}"
+    );
+    carol.check(&format!("ip link del {interface}"))?;
+    carol.ping(&bob.address(), 56, 5).context("its own traffic goes on")?;
+    Ok(Outcome::Passed)
+}

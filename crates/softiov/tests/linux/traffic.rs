@@ -1,0 +1,136 @@
+//! Frames between two guests: every size, every protocol, with the offloads that the driver turns on by itself.
+//! Left out: VLANs, and whatever is beyond the card.
+
+use crate::guest::{Guest, eventually};
+use crate::report::Outcome;
+use crate::world::World;
+use anyhow::{Context, Result, ensure};
+use daemon::control::status::Traffic;
+
+/// How much a flow carries: enough to fill every ring many times, a second or less on an emulated CPU.
+const AMOUNT: &str = "-n 24M";
+const AMOUNT_BYTES: u64 = 24 << 20;
+
+/// What ethtool calls the offloads that must be on with a stock driver.
+const OFFLOADS: [&str; 6] = [
+    "rx-checksumming: on",
+    "tx-checksum-ip-generic: on",
+    "tx-tcp-segmentation: on",
+    "tx-tcp6-segmentation: on",
+    "rx-vlan-offload: on",
+    "tx-vlan-offload: on",
+];
+
+/// Small, nearly full, and fragmented pings, both ways.
+pub(crate) fn pings_are_answered(world: &mut World) -> Result<Outcome> {
+    for (from, to) in both_ways(world) {
+        for size in [56, 1400, 8000] {
+            from.ping(&to.address(), size, 30)?;
+        }
+    }
+    Ok(Outcome::Passed)
+}
+
+/// TCP in each direction with segmentation and checksums left to the card, and no checksum found wrong.
+pub(crate) fn tcp_is_offloaded(world: &mut World) -> Result<Outcome> {
+    for (from, to) in both_ways(world) {
+        let features = from.check("ethtool -k eth0")?;
+        for offload in OFFLOADS {
+            ensure!(features.contains(offload), "{}: {offload:?} is not in\n{features}", from.name());
+        }
+        let good = to.statistic("rx_csum_offload_good")?;
+        let local = to.statistic("lbrx_packets")?;
+        let sent = world.vf(from.vf)?.tx;
+        let flow = from.iperf(&to.address(), AMOUNT)?;
+        ensure!(flow.sent >= AMOUNT_BYTES && flow.received > 0, "{} to {}: {flow:?}", from.name(), to.name());
+
+        let size = frame_size(sent, world.vf(from.vf)?.tx);
+        ensure!((1000..=1514).contains(&size), "{} sent frames of {size} bytes", from.name());
+        grows(to, "rx_csum_offload_good", good)?;
+        // The driver reads the card's counters every two seconds.
+        grows(to, "lbrx_packets", local)?;
+        no_checksum_errors(to)?;
+        no_checksum_errors(from)?;
+    }
+    Ok(Outcome::Passed)
+}
+
+/// Datagrams at a rate that nobody has to lose any at.
+pub(crate) fn udp_arrives(world: &mut World) -> Result<Outcome> {
+    for (from, to) in both_ways(world) {
+        let flow = from.iperf(&to.address(), "-u -b 10M -l 1400 -n 1M")?;
+        // A machine that is busy elsewhere may still cost some.
+        ensure!(flow.received > flow.sent / 2, "{} to {}: {flow:?}", from.name(), to.name());
+        no_checksum_errors(to)?;
+    }
+    Ok(Outcome::Passed)
+}
+
+/// Neighbour discovery lives on multicast, and segmentation has a second IP version to know.
+pub(crate) fn ipv6_works(world: &mut World) -> Result<Outcome> {
+    for (from, to) in both_ways(world) {
+        for size in [56, 1400, 8000] {
+            from.ping(&to.address_v6(), size, 10)?;
+        }
+        let flow = from.iperf(&to.address_v6(), AMOUNT)?;
+        ensure!(flow.sent >= AMOUNT_BYTES, "{} to {}: {flow:?}", from.name(), to.name());
+        no_checksum_errors(to)?;
+    }
+    Ok(Outcome::Passed)
+}
+
+/// With an MTU of 9000 the driver lets the card split headers off and fill several buffers with a frame.
+pub(crate) fn jumbo_frames_pass_whole(world: &mut World) -> Result<Outcome> {
+    for guest in [&world.alice, &world.bob] {
+        guest.check("ip link set eth0 mtu 9000")?;
+        guest.wait_carrier(true)?;
+    }
+    for (from, to) in both_ways(world) {
+        from.reach(&to.address())?;
+        let fragments = fragments_made(from)?;
+        from.ping(&to.address(), 8000, 20)?;
+        let made = fragments_made(from)? - fragments;
+        ensure!(made == 0, "{}: {made} fragments were made of frames that fit", from.name());
+        let before = world.vf(to.vf)?.rx;
+        let flow = from.iperf(&to.address(), AMOUNT)?;
+        ensure!(flow.sent >= AMOUNT_BYTES, "{} to {}: {flow:?}", from.name(), to.name());
+        // A receive buffer of igbvf's has 2,048 bytes.
+        let size = frame_size(before, world.vf(to.vf)?.rx);
+        ensure!(size > 4096, "{} got frames of {size} bytes", to.name());
+        no_checksum_errors(to)?;
+    }
+    Ok(Outcome::Passed)
+}
+
+fn both_ways(world: &World) -> [(&Guest, &Guest); 2] {
+    [(&world.alice, &world.bob), (&world.bob, &world.alice)]
+}
+
+/// Mean size of the frames between two readings, bytes.
+fn frame_size(before: Traffic, after: Traffic) -> u64 {
+    (after.bytes - before.bytes) / (after.packets - before.packets).max(1)
+}
+
+fn no_checksum_errors(guest: &Guest) -> Result<()> {
+    let errors = guest.statistic("rx_csum_offload_errors")?;
+    ensure!(errors == 0, "{}: rx_csum_offload_errors is {errors}", guest.name());
+    Ok(())
+}
+
+/// Waits until a counter of `ethtool -S` is beyond what it was.
+fn grows(guest: &Guest, statistic: &str, before: u64) -> Result<()> {
+    eventually(|| {
+        let now = guest.statistic(statistic)?;
+        ensure!(now > before, "{}: {statistic} stays at {now}", guest.name());
+        Ok(())
+    })
+}
+
+/// FragCreates of /proc/net/snmp: a line of names and a line of numbers.
+fn fragments_made(guest: &Guest) -> Result<u64> {
+    let text = guest.check("grep ^Ip: /proc/net/snmp")?;
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    let column = rows.first().and_then(|names| names.iter().position(|name| *name == "FragCreates"));
+    let number = column.and_then(|column| rows.get(1)?.get(column)).context("no FragCreates")?;
+    Ok(number.parse()?)
+}

@@ -1,0 +1,64 @@
+//! Traffic between a guest and what is beyond the uplink. Left out: the guests among themselves.
+
+use crate::guest::Guest;
+use crate::report::Outcome;
+use crate::wire::Wire;
+use crate::world::{CAROL_OUTSIDE, World};
+use anyhow::{Result, ensure};
+
+const VLAN: u8 = 42;
+const AMOUNT: &str = "-n 16M";
+
+/// Pings, fragments and TCP in both directions.
+pub(crate) fn vf_and_outside_exchange_traffic(world: &mut World) -> Result<Outcome> {
+    let wire = match &world.wire {
+        Ok(wire) => wire,
+        Err(why) => return Ok(Outcome::Skipped(format!("no uplink here: {why}"))),
+    };
+    world.alice.reach(&wire.address())?;
+    let local = world.alice.statistic("lbrx_packets")?;
+    exchange(&world.alice, &wire.address(), wire, &world.alice.address())?;
+    let frames = world.alice.statistic("lbrx_packets")? - local;
+    ensure!(frames < 100, "{frames} frames are counted as local though they came over the uplink");
+    Ok(Outcome::Passed)
+}
+
+/// Tagged frames of a VLAN go out of one port's uplink and in by another's: nobody between them knows the VLAN.
+pub(crate) fn vlans_cross_the_uplink(world: &mut World) -> Result<Outcome> {
+    if let Err(why) = &world.wire {
+        return Ok(Outcome::Skipped(format!("no uplink here: {why}")));
+    }
+    let (alice, bob, outside) = (&world.alice, &world.bob, world.carol()?);
+    outside.check("ip link set eth2 up")?;
+    outside.join_vlan("eth2", VLAN)?;
+    alice.join_vlan("eth0", VLAN)?;
+    alice.reach(&outside.vlan_address(VLAN))?;
+    for size in [56, 1400, 8000] {
+        alice.ping(&outside.vlan_address(VLAN), size, 10)?;
+        outside.ping(&alice.vlan_address(VLAN), size, 10)?;
+    }
+    let before = world.vf(CAROL_OUTSIDE)?.rx.packets;
+    alice.iperf(&outside.vlan_address(VLAN), AMOUNT)?;
+    alice.iperf(&outside.vlan_address(VLAN), &format!("{AMOUNT} -R"))?;
+    let frames = world.vf(CAROL_OUTSIDE)?.rx.packets - before;
+    ensure!(frames > 1000, "only {frames} frames came to the other port's VF");
+
+    // Bob has an address there and no membership.
+    bob.check(&format!("ip addr add {}/24 dev eth0", bob.vlan_address(VLAN)))?;
+    let refused = bob.cannot_reach("eth0", &outside.vlan_address(VLAN));
+    bob.check(&format!("ip addr del {}/24 dev eth0", bob.vlan_address(VLAN)))?;
+    outside.check(&format!("ip link del eth2.{VLAN}; ip link set eth2 down"))?;
+    refused.map(|()| Outcome::Passed)
+}
+
+fn exchange(guest: &Guest, outside: &str, wire: &Wire, inside: &str) -> Result<()> {
+    for size in [56, 1400, 8000] {
+        guest.ping(outside, size, 10)?;
+        wire.ping(inside, size, 10)?;
+    }
+    guest.iperf(outside, AMOUNT)?;
+    guest.iperf(outside, &format!("{AMOUNT} -R"))?;
+    let errors = guest.statistic("rx_csum_offload_errors")?;
+    ensure!(errors == 0, "{}: rx_csum_offload_errors is {errors}", guest.name());
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! What is beyond the uplinks: a network namespace with a bridge, which has an address and an iperf3 server, and
+//! which the taps of two ports are plugged into. It needs privileges; without them the scenario goes on without
+//! uplinks and says so. Left out: making the taps, which is the host's own work.
+
+use anyhow::{Context, Result, ensure};
+use linux_guest::HostTools;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::process::{Child, Command, Stdio};
+
+/// The last byte of the namespace's address.
+const NUMBER: u8 = 254;
+
+/// The bridge.
+const BRIDGE: &str = "wire";
+
+/// The namespace. Dropping it removes it.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    name: String,
+    tools: HostTools,
+    server: Option<Child>,
+}
+
+impl Wire {
+    /// Makes the namespace with its bridge.
+    ///
+    /// # Errors
+    /// Why there can be none here.
+    pub(crate) fn open() -> Result<Self> {
+        let tools = HostTools::prepare().context("busybox and iperf3 for the host")?;
+        File::options().read(true).write(true).open("/dev/net/tun").context("/dev/net/tun")?;
+        // Unique on this machine, and short enough for an interface.
+        let name = format!("siot{}", std::process::id());
+        run(Command::new("ip").args(["netns", "add", &name])).context("a network namespace")?;
+        let mut wire = Self { name, tools, server: None };
+        wire.ip(&format!("link add {BRIDGE} type bridge mcast_snooping 0")).context("a bridge")?;
+        wire.ip(&format!("addr add {}/24 dev {BRIDGE}", wire.address()))?;
+        wire.ip(&format!("link set {BRIDGE} up"))?;
+        let mut server = wire.inside(&wire.tools.iperf3());
+        server.arg("-s").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        wire.server = Some(server.spawn().context("iperf3 in the namespace")?);
+        Ok(wire)
+    }
+
+    /// The tap that the host is to make for a port.
+    pub(crate) fn tap(&self, port: u8) -> String {
+        format!("{}p{port}", self.name)
+    }
+
+    /// Plugs a port's tap, which the host holds open, into the bridge.
+    pub(crate) fn plug(&self, port: u8) -> Result<()> {
+        let tap = self.tap(port);
+        run(Command::new("ip").args(["link", "set", &tap, "netns", &self.name]))?;
+        self.ip(&format!("link set {tap} master {BRIDGE} up"))
+    }
+
+    /// Its address.
+    pub(crate) fn address(&self) -> String {
+        format!("10.82.0.{NUMBER}")
+    }
+
+    /// Pings a guest; every ping must be answered.
+    pub(crate) fn ping(&self, address: &str, size: u32, count: u32) -> Result<()> {
+        let mut ping = self.inside(&self.tools.busybox());
+        let words = format!("ping -A -c {count} -s {size} {address}");
+        let text = run(ping.args(words.split(' '))).context("from the namespace")?;
+        let expected = format!("{count} packets transmitted, {count} packets received");
+        ensure!(text.contains(&expected), "from the namespace: {words}: {text}");
+        Ok(())
+    }
+
+    /// `ip` with these words, in the namespace.
+    fn ip(&self, words: &str) -> Result<()> {
+        run(Command::new("ip").args(["-n", &self.name]).args(words.split(' '))).map(drop)
+    }
+
+    /// The same command, in the namespace.
+    fn inside(&self, command: &Command) -> Command {
+        let mut inside = Command::new("ip");
+        inside.args(["netns", "exec", &self.name]).arg(command.get_program()).args(command.get_args());
+        inside
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        if let Some(mut server) = self.server.take() {
+            // Both fail only for a server that has ended.
+            let _ = server.kill();
+            let _ = server.wait();
+        }
+        if let Err(error) = run(Command::new("ip").args(["netns", "del", &self.name])) {
+            eprintln!("the namespace {} is left behind: {error:#}", self.name);
+        }
+    }
+}
+
+/// Runs a program of the host that has to succeed, and returns what it printed.
+fn run(command: &mut Command) -> Result<String> {
+    let shown = |part: &OsStr| part.to_string_lossy().into_owned();
+    let words: Vec<_> = std::iter::once(command.get_program()).chain(command.get_args()).map(shown).collect();
+    let output = command.output().with_context(|| words.join(" "))?;
+    let text =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{}: {}: {}", words.join(" "), output.status, text.trim());
+    Ok(text)
+}

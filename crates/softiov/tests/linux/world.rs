@@ -1,0 +1,157 @@
+//! The scenario: a live host, two guests that most checks are about, a third that gets in the way, and what is
+//! beyond the uplinks. Left out: what is checked.
+
+use crate::guest::{BOOT, Guest, eventually};
+use crate::wire::Wire;
+use anyhow::{Context, Result, anyhow, bail};
+use daemon::Host;
+use daemon::config::Config;
+use daemon::control::client::ask;
+use daemon::control::protocol::{Answer, Request};
+use daemon::control::status::{LinkState, VfStatus};
+use linux_guest::{Assets, GuestBuilder, KernelSeries, LinuxGuest};
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+/// The VFs, by what they are for.
+pub(crate) const ALICE: &str = "pf0vf0";
+pub(crate) const BOB: &str = "pf0vf1";
+/// Its address is set by the administrator.
+pub(crate) const CAROL: &str = "pf0vf2";
+/// Carol's second: on port VLAN 100.
+pub(crate) const CAROL_VLAN: &str = "pf0vf3";
+/// Carol's third: on the other port, which shares a wire with the first if there is an uplink.
+pub(crate) const CAROL_OUTSIDE: &str = "pf1vf0";
+/// For a guest that comes for one check.
+pub(crate) const VISITOR: &str = "pf0vf4";
+
+/// The ports of the host.
+const PORTS: [u8; 2] = [0, 1];
+/// The address of [`CAROL`].
+pub(crate) const CAROL_MAC: &str = "02:82:57:60:00:02";
+/// The VLAN of [`CAROL_VLAN`].
+pub(crate) const PORT_VLAN: u8 = 100;
+
+/// Everything that runs. The guests end before their host, and the host before the wire.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) alice: Guest,
+    pub(crate) bob: Guest,
+    carol: Option<Guest>,
+    assets: Assets,
+    host: Host,
+    /// What is beyond the uplink, or why there is none.
+    pub(crate) wire: Result<Wire, String>,
+    runtime_dir: TempDir,
+}
+
+impl World {
+    /// Starts host and guests.
+    pub(crate) fn start() -> Result<Self> {
+        let assets = Assets::prepare(KernelSeries::Bookworm61)?;
+        let runtime_dir = TempDir::new()?;
+        let wire = Wire::open().map_err(|error| format!("{error:#}"));
+        let file = Config::parse(&config(wire.as_ref().ok())).map_err(|error| anyhow!(error))?;
+        let host = Host::start(Config::check(file, runtime_dir.path())?)?;
+        if let Ok(wire) = &wire {
+            PORTS.iter().try_for_each(|port| wire.plug(*port))?;
+        }
+        let socket = |vf| socket(&runtime_dir, vf);
+        let (alice, bob) = (LinuxGuest::builder("alice"), LinuxGuest::builder("bob"));
+        let alice = Guest::spawn(alice.vf_socket(socket(ALICE)), &assets, ALICE, 1)?;
+        let bob = Guest::spawn(bob.vf_socket(socket(BOB)), &assets, BOB, 2)?;
+        let world = Self { alice, bob, carol: None, assets, host, wire, runtime_dir };
+        world.alice.linux.wait_ready(BOOT)?;
+        world.bob.linux.wait_ready(BOOT)?;
+        Ok(world)
+    }
+
+    /// Brings everything to the state in which each check begins, whatever the one before has left.
+    pub(crate) fn settle(&mut self) -> Result<()> {
+        self.set_link(ALICE, LinkState::Auto)?;
+        if self.carol.is_none() {
+            let builder =
+                [CAROL_VLAN, CAROL_OUTSIDE].iter().fold(self.builder("carol", CAROL), |builder, vf| {
+                    builder.vf_socket(socket(&self.runtime_dir, vf))
+                });
+            let carol = Guest::spawn(builder, &self.assets, CAROL, 3)?;
+            carol.linux.wait_ready(BOOT)?;
+            self.carol = Some(carol);
+        }
+        self.alice.settle()?;
+        self.bob.settle()?;
+        self.carol()?.settle()
+    }
+
+    /// The third guest: eth0 is [`CAROL`], eth1 [`CAROL_VLAN`], eth2 [`CAROL_OUTSIDE`].
+    pub(crate) fn carol(&self) -> Result<&Guest> {
+        self.carol.as_ref().context("carol is not running")
+    }
+
+    /// Takes the third guest away, to do harm to it. The next check has a new one.
+    pub(crate) fn take_carol(&mut self) -> Result<Guest> {
+        self.carol.take().context("carol is not running")
+    }
+
+    /// Describes a guest on a VF.
+    pub(crate) fn builder(&self, name: &str, vf: &str) -> GuestBuilder {
+        LinuxGuest::builder(name).vf_socket(socket(&self.runtime_dir, vf))
+    }
+
+    /// Boots the guest described, on [`VISITOR`].
+    pub(crate) fn boot_visitor(&self, builder: GuestBuilder, assets: &Assets) -> Result<Guest> {
+        let visitor = Guest::spawn(builder, assets, VISITOR, 5)?;
+        visitor.linux.wait_ready(BOOT)?;
+        Ok(visitor)
+    }
+
+    /// The assets of most guests.
+    pub(crate) fn assets(&self) -> &Assets {
+        &self.assets
+    }
+
+    /// What the host tells about a VF.
+    pub(crate) fn vf(&self, vf: &str) -> Result<VfStatus> {
+        self.ask(Request::VfShow { vf: vf.to_owned() })
+    }
+
+    /// Commands a VF's link.
+    pub(crate) fn set_link(&self, vf: &str, state: LinkState) -> Result<()> {
+        self.ask(Request::VfSet { vf: vf.to_owned(), state }).map(drop)
+    }
+
+    /// Waits until the host sees a VF as wanted; `describe` says what is wrong with it.
+    pub(crate) fn wait_vf(
+        &self,
+        vf: &str,
+        wanted: &str,
+        is_so: impl Fn(&VfStatus) -> bool,
+    ) -> Result<VfStatus> {
+        eventually(|| {
+            let status = self.vf(vf)?;
+            if is_so(&status) { Ok(status) } else { bail!("{vf} should {wanted}, it is {status:?}") }
+        })
+    }
+
+    fn ask(&self, request: Request) -> Result<VfStatus> {
+        match ask(self.host.control_socket(), request)? {
+            Answer::Vf(status) => Ok(*status),
+            Answer::Ports(ports) => bail!("one VF was asked for, and {} ports are told", ports.len()),
+        }
+    }
+}
+
+fn socket(runtime_dir: &TempDir, vf: &str) -> PathBuf {
+    runtime_dir.path().join(format!("{vf}.sock"))
+}
+
+fn config(wire: Option<&Wire>) -> String {
+    let [first, second] =
+        PORTS.map(|port| wire.map_or(String::new(), |wire| format!("uplink.tap = {:?}", wire.tap(port))));
+    format!(
+        "[[port]]\n{first}\n\
+         [[port.vf]]\nindex = 2\nmac = {CAROL_MAC:?}\n\
+         [[port.vf]]\nindex = 3\nvlan = {PORT_VLAN}\n\
+         [[port]]\n{second}\nvfs = 1\n"
+    )
+}
