@@ -36,9 +36,12 @@ const WATCHDOG_NS: u64 = 2_000_000_000;
 const LINK_DOWN_NS: u64 = 50_000_000;
 /// How long to sleep at most when only the transmit ring holds things up, in case its interrupt got lost.
 const RING_FULL: Duration = Duration::from_millis(1);
+/// How long connections that are closing may take when the guest is stopped: else their peers would wait.
+const FAREWELL_NS: u64 = 100_000_000;
 const PREFIX: u8 = 24;
-/// Where local ports begin.
+/// Where local ports begin, and how many there are.
 const EPHEMERAL: u16 = 49_152;
+const PORTS: u16 = u16::MAX - EPHEMERAL;
 
 /// What the poller reports; vectors come first, as their number.
 const VECTORS: u64 = i82576::ids::VF_VECTORS as u64;
@@ -81,6 +84,7 @@ pub(crate) struct Guest {
     receiving: bool,
     /// When the watchdog runs next, nanoseconds.
     watchdog: u64,
+    /// Of the last action.
     serial: u16,
 }
 
@@ -130,25 +134,34 @@ impl Guest {
             interrupts: 0,
             receiving: false,
             watchdog: 0,
-            serial: 0,
+            // A predecessor on this VF may have left connections behind.
+            serial: (now_ns >> 10) as u16 % PORTS,
         })
     }
 
     /// Runs until it is told to stop, or its card is gone.
     pub(crate) fn run(mut self) {
-        while self.obey() && self.port.hal.broken().is_none() {
-            let now_ns = Clock.now_ns();
-            self.take_interrupts();
-            self.move_frames(now_ns);
-            if now_ns >= self.watchdog {
-                self.watch(now_ns);
-            }
-            if !self.sleep() {
-                break;
-            }
+        let mut present = true;
+        while present && self.obey() {
+            present = self.round();
+        }
+        let deadline = Clock.now_ns() + FAREWELL_NS;
+        while present && !self.closing.is_empty() && Clock.now_ns() < deadline {
+            present = self.round();
         }
         self.link.store(false, Ordering::Release);
         self.port.vf.stop(&mut self.port.hal);
+    }
+
+    /// Does what there is to do and waits for more; `false` if the card is gone.
+    fn round(&mut self) -> bool {
+        let now_ns = Clock.now_ns();
+        self.take_interrupts();
+        self.move_frames(now_ns);
+        if now_ns >= self.watchdog {
+            self.watch(now_ns);
+        }
+        self.sleep() && self.port.hal.broken().is_none()
     }
 
     /// Starts what was asked for; `false` is the end.
@@ -173,7 +186,7 @@ impl Guest {
 
     fn send(&mut self, to: Ipv4Addr, bytes: u64, answer: mpsc::Sender<Result<Flow, FlowError>>) {
         let serial = self.next_serial();
-        let port = EPHEMERAL | serial;
+        let port = EPHEMERAL + serial;
         let seed = Clock.now_ns();
         let context = self.interface.context();
         match Sender::connect(context, &mut self.sockets, to, port, bytes, seed) {
@@ -186,7 +199,7 @@ impl Guest {
 
     /// Tells actions of the same time apart.
     fn next_serial(&mut self) -> u16 {
-        self.serial = (self.serial + 1) % (u16::MAX - EPHEMERAL);
+        self.serial = (self.serial + 1) % PORTS;
         self.serial
     }
 

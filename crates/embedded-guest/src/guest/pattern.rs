@@ -22,44 +22,63 @@ impl Pattern {
 
     /// Writes the next bytes.
     pub(super) fn fill(&mut self, into: &mut [u8]) {
-        let mut rest = into;
-        while !rest.is_empty() {
-            let (word, start) = self.here();
-            let length = rest.len().min(WORD - start);
-            let (now, later) = rest.split_at_mut(length);
-            now.copy_from_slice(&word[start..start + length]);
-            self.position += length as u64;
-            rest = later;
+        let (head, rest) = into.split_at_mut(self.to_boundary().min(into.len()));
+        self.fill_within_word(head);
+        let mut words = rest.chunks_exact_mut(WORD);
+        for bytes in &mut words {
+            bytes.copy_from_slice(&self.word());
+            self.position += WORD as u64;
         }
+        self.fill_within_word(words.into_remainder());
     }
 
     /// Compares with the next bytes; answers the position of the first that differs. Goes on behind them in any
     /// case.
     pub(super) fn check(&mut self, bytes: &[u8]) -> Option<u64> {
-        let mut rest = bytes;
-        let mut wrong = None;
-        while !rest.is_empty() {
-            let (word, start) = self.here();
-            let length = rest.len().min(WORD - start);
-            let (now, later) = rest.split_at(length);
-            if now != &word[start..start + length] && wrong.is_none() {
-                let within = now.iter().zip(&word[start..]).take_while(|(a, b)| a == b).count();
-                wrong = Some(self.position + within as u64);
+        let (head, rest) = bytes.split_at(self.to_boundary().min(bytes.len()));
+        let mut wrong = self.check_within_word(head);
+        let (words, tail) = rest.as_chunks::<WORD>();
+        for bytes in words {
+            if *bytes == self.word() {
+                self.position += WORD as u64;
+            } else {
+                wrong = wrong.or(self.check_within_word(bytes));
             }
-            self.position += length as u64;
-            rest = later;
         }
-        wrong
+        wrong.or(self.check_within_word(tail))
     }
 
-    /// The word at the position, and where in it the position is.
-    fn here(&self) -> ([u8; WORD], usize) {
+    fn fill_within_word(&mut self, into: &mut [u8]) {
+        let start = self.within();
+        into.copy_from_slice(&self.word()[start..start + into.len()]);
+        self.position += into.len() as u64;
+    }
+
+    fn check_within_word(&mut self, bytes: &[u8]) -> Option<u64> {
+        let (word, start, first) = (self.word(), self.within(), self.position);
+        self.position += bytes.len() as u64;
+        let differs = bytes.iter().zip(&word[start..]).position(|(is, should)| is != should);
+        differs.map(|at| first + at as u64)
+    }
+
+    /// Where in its word the position is.
+    fn within(&self) -> usize {
+        (self.position % WORD as u64) as usize
+    }
+
+    /// Bytes to the next word, if not at the beginning of one.
+    fn to_boundary(&self) -> usize {
+        (WORD - self.within()) % WORD
+    }
+
+    /// The word that the position is in.
+    fn word(&self) -> [u8; WORD] {
         // SplitMix64: every word is a bijection of its number.
         let number = self.position / WORD as u64;
         let mut z = self.seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)).to_le_bytes(), (self.position % WORD as u64) as usize)
+        (z ^ (z >> 31)).to_le_bytes()
     }
 }
 

@@ -8,6 +8,8 @@
 
 mod attach;
 mod connection;
+#[cfg(test)]
+mod tests;
 
 use connection::Connection;
 use driver::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};

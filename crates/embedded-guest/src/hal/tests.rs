@@ -1,0 +1,262 @@
+//! The Hal against a small server over a real socket: what it says, what it shares, and what it makes of a
+//! server that leaves or is something else.
+
+use super::{HalError, RAM_BASE, VfioUserHal};
+use driver::{DmaHal, Hal};
+use host::eventfd::EventFd;
+use host::memory::{MappedFile, Protection};
+use host::poll::{Interest, Poller};
+use host::socket::{FdBatch, Listener, Received, Stream};
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::thread;
+use tempfile::TempDir;
+use vfio_user::outbox::Outbox;
+use vfio_user::server::{Device, DmaMap, IrqSet, RegionInfo, Session, Step};
+use vfio_user::types::{DeviceInfo, IrqInfo};
+use vfio_user::wire::{Errno, device_flags, irq_flags, pci_irq, pci_region, region_flags};
+
+const MEMORY: u64 = 64 << 10;
+/// Where the toy has its MSI-X capability, behind another one.
+const MSIX_AT: u8 = 0x70;
+/// Toy registers: the first is plain, a write to the second interrupts, a write to the third copies a byte of
+/// memory to the next, and one to the last makes the server leave.
+const PLAIN: u32 = 0x10;
+const RAISE: u32 = 0x20;
+const COPY: u32 = 0x30;
+const LEAVE: u32 = 0x40;
+
+/// A function with registers of no meaning.
+#[derive(Default)]
+struct Toy {
+    config: BTreeMap<u64, u8>,
+    plain: [u8; 4],
+    memory: Option<(u64, MappedFile)>,
+    eventfds: Vec<EventFd>,
+    leaving: bool,
+    /// What the client did, in order.
+    said: Vec<String>,
+}
+
+impl Toy {
+    fn vf() -> Self {
+        let bytes: [(u64, &[u8]); 4] =
+            [(0, &[0x86, 0x80, 0xca, 0x10]), (0x34, &[0x40]), (0x40, &[0x10, MSIX_AT]), (0x70, &[0x11, 0])];
+        let config = bytes.iter().flat_map(|(at, bytes)| (*at..).zip(bytes.iter().copied()));
+        Self { config: config.collect(), ..Self::default() }
+    }
+
+    fn register(&mut self, offset: u32, data: &[u8]) {
+        match offset {
+            PLAIN => self.plain.copy_from_slice(data),
+            RAISE => self.eventfds[usize::from(data[0])].signal(),
+            COPY => {
+                let (iova, memory) = self.memory.as_ref().expect("memory was shared");
+                let offset = u64::from(u32::from_le_bytes(data.try_into().unwrap())) + RAM_BASE - iova;
+                let mut byte = [0];
+                memory.read(offset, &mut byte).unwrap();
+                memory.write(offset + 1, &byte).unwrap();
+            }
+            LEAVE => self.leaving = true,
+            _ => {}
+        }
+    }
+}
+
+impl Device<OwnedFd> for Toy {
+    fn info(&self) -> DeviceInfo {
+        let flags = device_flags::PCI | device_flags::RESET;
+        DeviceInfo { flags, regions: pci_region::COUNT, irqs: pci_irq::COUNT }
+    }
+
+    fn region(&self, index: u32) -> Option<RegionInfo<'_>> {
+        let size = match index {
+            pci_region::BAR0 => 16 << 10,
+            pci_region::CONFIG => 4096,
+            _ => 0,
+        };
+        let flags = region_flags::READ | region_flags::WRITE;
+        (index < pci_region::COUNT).then_some(RegionInfo { size, flags, ..RegionInfo::default() })
+    }
+
+    fn region_fd(&mut self, _: u32) -> Option<OwnedFd> {
+        None
+    }
+
+    fn irq(&self, index: u32) -> Option<IrqInfo> {
+        let count = if index == pci_irq::MSIX { 3 } else { 0 };
+        (index < pci_irq::COUNT).then_some(IrqInfo { count, flags: irq_flags::EVENTFD })
+    }
+
+    fn read(&mut self, region: u32, offset: u64, data: &mut [u8]) {
+        match region {
+            pci_region::CONFIG => {
+                for (at, byte) in (offset..).zip(data) {
+                    *byte = self.config.get(&at).copied().unwrap_or(0);
+                }
+            }
+            _ => data.copy_from_slice(&self.plain[..data.len()]),
+        }
+    }
+
+    fn write(&mut self, region: u32, offset: u64, data: &[u8]) {
+        if region == pci_region::BAR0 {
+            return self.register(offset as u32, data);
+        }
+        self.said.push(format!("config {offset:#x} = {data:02x?}"));
+        self.config.extend((offset..).zip(data.iter().copied()));
+    }
+
+    fn dma_map(&mut self, map: DmaMap<OwnedFd>) -> Result<(), Errno> {
+        let file = map.file.ok_or(Errno::EINVAL)?;
+        let memory = MappedFile::map(&file.fd, file.offset, map.size, Protection::ReadWrite);
+        self.memory = Some((map.iova, memory.map_err(|_| Errno::EINVAL)?));
+        self.said.push(format!("map {:#x}+{:#x}", map.iova, map.size));
+        Ok(())
+    }
+
+    fn dma_unmap(&mut self, _: u64, _: u64) {}
+
+    fn dma_unmap_all(&mut self) {}
+
+    fn set_irqs(&mut self, set: IrqSet<OwnedFd>) -> Result<(), Errno> {
+        if let IrqSet::Assign { index, start, fds } = set {
+            self.said.push(format!("interrupt type {index}, vector {start}: {} eventfds", fds.len()));
+            self.eventfds = fds.into_iter().map(|fd| EventFd::adopt(fd).unwrap()).collect();
+        }
+        Ok(())
+    }
+
+    fn reset(&mut self) -> Result<(), Errno> {
+        self.said.push("reset".into());
+        Ok(())
+    }
+}
+
+/// A server for one client; what the client said comes when it is over.
+struct Server {
+    _folder: TempDir,
+    path: PathBuf,
+    said: mpsc::Receiver<Vec<String>>,
+}
+
+fn serve(toy: Toy) -> Server {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("vf.sock");
+    let mut listener = Listener::bind(&path).unwrap();
+    let (sender, said) = mpsc::channel();
+    thread::spawn(move || {
+        let mut poller = Poller::new().unwrap();
+        poller.add(&listener, 0, Interest::READ).unwrap();
+        poller.wait(None).unwrap().for_each(drop);
+        let stream = listener.accept().unwrap().unwrap();
+        let _ = sender.send(converse(&stream, toy));
+    });
+    Server { _folder: folder, path, said }
+}
+
+fn converse(stream: &Stream, mut toy: Toy) -> Vec<String> {
+    let mut session = Session::default();
+    let mut out: Outbox<OwnedFd> = Outbox::new();
+    let (mut buffer, mut fds) = (vec![0; 4096], FdBatch::new());
+    let mut poller = Poller::new().unwrap();
+    poller.add(stream, 0, Interest::READ).unwrap();
+    while !toy.leaving {
+        match stream.recv(&mut buffer, &mut fds).unwrap() {
+            Received::Bytes(count) => session.push(&buffer[..count], fds.drain()).unwrap(),
+            Received::WouldBlock => poller.wait(None).unwrap().for_each(drop),
+            Received::Closed => break,
+        }
+        while !toy.leaving && session.step(&mut toy, &mut out).unwrap() == Step::Handled {}
+        while let Some(chunk) = out.chunk() {
+            let fds: Vec<BorrowedFd<'_>> = chunk.fds.iter().map(AsFd::as_fd).collect();
+            let host::socket::Sent::Bytes(sent) = stream.send(chunk.bytes, &fds).unwrap() else { break };
+            drop(fds);
+            out.sent(sent);
+        }
+    }
+    toy.said
+}
+
+#[test]
+fn attaching_says_what_a_vmm_and_a_kernel_say() {
+    let server = serve(Toy::vf());
+    drop(VfioUserHal::attach(&server.path, MEMORY).unwrap());
+    assert_eq!(
+        server.said.recv().unwrap(),
+        [
+            "map 0x100000000+0x10000",
+            "reset",
+            "interrupt type 2, vector 0: 3 eventfds",
+            "config 0x4 = [06, 00]",
+            "config 0x72 = [00, 80]",
+        ]
+    );
+}
+
+#[test]
+fn a_read_sees_the_posted_writes_before_it() {
+    let server = serve(Toy::vf());
+    let mut hal = VfioUserHal::attach(&server.path, MEMORY).unwrap();
+    for value in 0..1_000 {
+        hal.write(PLAIN, value);
+    }
+    assert_eq!(hal.read(PLAIN), 999);
+    assert_eq!((hal.accesses().reads, hal.accesses().writes), (1, 1_000));
+}
+
+#[test]
+fn memory_is_shared_aligned_and_comes_to_an_end() {
+    let server = serve(Toy::vf());
+    let mut hal = VfioUserHal::attach(&server.path, MEMORY).unwrap();
+    let first = hal.dma_alloc(100, 128).unwrap();
+    let second = hal.dma_alloc(4096, 4096).unwrap();
+    assert!(first.iova >= RAM_BASE && second.iova.is_multiple_of(4096));
+    hal.dma_write(second.iova, &[7]);
+    hal.write(COPY, (second.iova - RAM_BASE) as u32);
+    hal.read(PLAIN);
+    let mut seen = [0; 3];
+    hal.dma_read(second.iova, &mut seen);
+    assert_eq!(seen, [7, 7, 0]);
+    assert!(hal.dma_alloc(MEMORY as usize, 1).is_err());
+}
+
+#[test]
+fn an_interrupt_arrives_at_its_vector() {
+    let server = serve(Toy::vf());
+    let mut hal = VfioUserHal::attach(&server.path, MEMORY).unwrap();
+    hal.write(RAISE, 1);
+    hal.read(PLAIN);
+    let drained: Vec<_> = (0..3).map(|vector| hal.eventfd(vector).unwrap().drain()).collect();
+    assert_eq!(drained, [0, 1, 0]);
+    assert!(hal.eventfd(3).is_none());
+}
+
+#[test]
+fn a_server_that_leaves_makes_the_function_read_as_gone() {
+    let server = serve(Toy::vf());
+    let mut hal = VfioUserHal::attach(&server.path, MEMORY).unwrap();
+    hal.write(LEAVE, 1);
+    assert_eq!(hal.read(PLAIN), u32::MAX);
+    assert!(matches!(hal.broken(), Some(HalError::Gone)));
+    hal.write(PLAIN, 1);
+    assert_eq!(hal.read(PLAIN), u32::MAX);
+}
+
+#[test]
+fn what_is_not_a_vf_is_refused() {
+    let mut other = Toy::vf();
+    other.config.insert(2, 0xc9);
+    let server = serve(other);
+    assert!(matches!(VfioUserHal::attach(&server.path, MEMORY), Err(HalError::NotAVf(_))));
+
+    let mut endless = Toy::vf();
+    endless.config.insert(0x41, 0x40);
+    let server = serve(endless);
+    assert!(matches!(VfioUserHal::attach(&server.path, MEMORY), Err(HalError::NotAVf(_))), "a loop ends");
+
+    let nobody = server.path.with_file_name("nobody.sock");
+    assert!(matches!(VfioUserHal::attach(&nobody, MEMORY), Err(HalError::Connect { .. })));
+}

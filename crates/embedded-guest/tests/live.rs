@@ -1,0 +1,117 @@
+//! Guests on the live host, over real sockets: frames, the link, and comings and goings.
+
+use daemon::Host;
+use daemon::config::Config as HostConfig;
+use daemon::control::client::ask;
+use daemon::control::protocol::{Answer, Request};
+use daemon::control::status::{LinkState, VfStatus};
+use embedded_guest::{Config, EmbeddedGuest, FlowError, GuestError};
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct World {
+    host: Host,
+    folder: TempDir,
+}
+
+impl World {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let config = HostConfig::check(HostConfig::parse("").unwrap(), folder.path()).unwrap();
+        Self { host: Host::start(config).unwrap(), folder }
+    }
+
+    fn attach(&self, vf: u8) -> EmbeddedGuest {
+        let name = format!("pf0vf{vf}");
+        let socket = self.folder.path().join(format!("{name}.sock"));
+        let guest = EmbeddedGuest::start(Config { socket, name, ip: address(vf) }).unwrap();
+        assert!(guest.wait_link(PATIENCE), "the link of {} comes up", guest.name());
+        guest
+    }
+
+    fn ask(&self, request: Request) -> VfStatus {
+        match ask(self.host.control_socket(), request).unwrap() {
+            Answer::Vf(status) => *status,
+            Answer::Ports(_) => panic!("one VF was asked about"),
+        }
+    }
+}
+
+fn address(vf: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 82, 0, vf + 1)
+}
+
+fn eventually(what: &str, holds: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn pings_are_answered_and_flows_arrive_intact_both_ways_at_once() {
+    let world = World::new();
+    let (one, other) = (world.attach(0), world.attach(1));
+    let pings = one.ping(other.ip(), 50).unwrap();
+    assert_eq!((pings.sent, pings.received()), (50, 50));
+
+    let length = (8 << 20) + 77;
+    let send = |from: &EmbeddedGuest, to: Ipv4Addr| from.send_tcp(to, length).unwrap();
+    let flows = std::thread::scope(|scope| {
+        let there = scope.spawn(|| send(&one, other.ip()));
+        let back = scope.spawn(|| send(&other, one.ip()));
+        [there.join().unwrap(), back.join().unwrap()]
+    });
+    assert!(flows.iter().all(|flow| flow.is_intact() && flow.bytes == length), "{flows:?}");
+
+    let stats = one.stats().unwrap();
+    assert!(stats.interrupts > 0 && stats.accesses.reads > 0 && stats.rx.frames > 0, "{stats:?}");
+    assert!(stats.tx.frames < stats.card.tx_packets, "the card has cut segments: {stats:?}");
+    assert_eq!((stats.refused.bad_checksum, stats.refused.transmit, stats.rx.errors), (0, 0, 0), "{stats:?}");
+    let status = world.ask(Request::VfShow { vf: "pf0vf0".into() });
+    assert_eq!(status.mac, one.mac().to_string());
+}
+
+#[test]
+fn nobody_answers_for_an_address_that_nobody_has() {
+    let world = World::new();
+    let guest = world.attach(0);
+    let pings = guest.ping(address(9), 1).unwrap();
+    assert_eq!((pings.sent, pings.received()), (1, 0));
+    assert_eq!(pings.median(), None);
+    let flow = guest.send_tcp(address(9), 1);
+    assert!(matches!(flow, Err(GuestError::Flow(FlowError::NoConnection))), "{flow:?}");
+}
+
+#[test]
+fn a_guest_sees_its_link_go_and_come_back() {
+    let world = World::new();
+    let guest = world.attach(0);
+    world.ask(Request::VfSet { vf: "pf0vf0".into(), state: LinkState::Disable });
+    eventually("the link goes down", || !guest.link_up());
+    world.ask(Request::VfSet { vf: "pf0vf0".into(), state: LinkState::Auto });
+    eventually("the link comes back", || guest.link_up());
+}
+
+#[test]
+fn a_vf_serves_guest_after_guest() {
+    let world = World::new();
+    let server = world.attach(0);
+    for _ in 0..3 {
+        let visitor = world.attach(1);
+        assert!(visitor.send_tcp(server.ip(), 1 << 20).unwrap().is_intact());
+    }
+}
+
+#[test]
+fn a_guest_notices_that_its_host_is_gone() {
+    let world = World::new();
+    let guest = world.attach(0);
+    world.host.stop();
+    eventually("the link goes with the host", || !guest.link_up());
+    eventually("the guest ends", || matches!(guest.stats(), Err(GuestError::Ended)));
+}
