@@ -1,5 +1,6 @@
 //! The softiov command: thin subcommands over the crates that do the work.
 
+mod demo;
 mod place;
 mod qemu_args;
 mod serve;
@@ -18,6 +19,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Start a host with guests on it, move traffic, and show what it cost.
+    Demo(demo::Args),
     /// Run the card: ports, their VFs' sockets, uplinks.
     Serve(serve::Args),
     /// Show and change VFs of a running host.
@@ -29,6 +32,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
+        Command::Demo(args) => demo::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Vf(command) => vf::run(command),
         Command::QemuArgs(args) => qemu_args::run(&args),

@@ -1,0 +1,88 @@
+//! The demo without virtual machines: three guests in this process, over real sockets and shared memory.
+
+use super::host::DemoHost;
+use super::report::{Flow, Guest, Outcome, Ping, Report, to_tenths};
+use super::say;
+use anyhow::{Context, Result};
+use daemon::config::VfConfig;
+use embedded_guest::{Config, EmbeddedGuest};
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+const GUESTS: usize = 3;
+const PINGS: u16 = 20;
+const FLOW_BYTES: u64 = 64 << 20;
+const LINK_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Runs it.
+pub(super) fn run() -> Result<Outcome> {
+    say(format_args!("starting the host: one port, {GUESTS} VFs, no uplink"));
+    let host = DemoHost::start(GUESTS, None)?;
+    let guests = host.vfs().iter().map(attach).collect::<Result<Vec<_>>>()?;
+    let mut report = Report { guests: guests.iter().map(describe).collect(), ..Report::default() };
+    let mut problems = Vec::new();
+    for guest in guests.iter().filter(|guest| !guest.wait_link(LINK_PATIENCE)) {
+        problems.push(format!("{}: the link does not come up", guest.name()));
+    }
+    say(format_args!("{PINGS} pings from every guest to every other"));
+    for (from, to) in pairs(&guests) {
+        report.pings.push(ping(from, to)?);
+    }
+    say(format_args!("{} MiB over TCP from every guest to every other", FLOW_BYTES >> 20));
+    for (from, to) in pairs(&guests) {
+        let (flow, problem) = send(from, to);
+        report.flows.push(flow);
+        problems.extend(problem);
+    }
+    let port = host.status()?;
+    Ok(Outcome::new(report, port.vfs, problems))
+}
+
+fn attach(vf: &VfConfig) -> Result<EmbeddedGuest> {
+    say(format_args!("attaching a guest to {}", vf.name));
+    let ip = Ipv4Addr::new(10, 82, 0, vf.index.get() + 1);
+    let config = Config { socket: vf.socket.clone(), name: vf.name.clone(), ip };
+    EmbeddedGuest::start(config).with_context(|| format!("the guest on {}", vf.name))
+}
+
+fn describe(guest: &EmbeddedGuest) -> Guest {
+    Guest {
+        vf: guest.name().to_owned(),
+        kind: "embedded",
+        mac: guest.mac().to_string(),
+        driver: "softiov driver::vf".to_owned(),
+    }
+}
+
+fn pairs(guests: &[EmbeddedGuest]) -> impl Iterator<Item = (&EmbeddedGuest, &EmbeddedGuest)> {
+    let ordered = guests.iter().flat_map(move |from| guests.iter().map(move |to| (from, to)));
+    ordered.filter(|(from, to)| from.name() != to.name())
+}
+
+fn ping(from: &EmbeddedGuest, to: &EmbeddedGuest) -> Result<Ping> {
+    let pings = from.ping(to.ip(), PINGS)?;
+    Ok(Ping {
+        from: from.name().to_owned(),
+        to: to.name().to_owned(),
+        sent: pings.sent.into(),
+        received: pings.received() as u64,
+        rtt_us_p50: pings.median().map(|median| to_tenths(median.as_secs_f64() * 1e6)),
+    })
+}
+
+/// One flow, and what is wrong with it.
+fn send(from: &EmbeddedGuest, to: &EmbeddedGuest) -> (Flow, Option<String>) {
+    let sent = from.send_tcp(to.ip(), FLOW_BYTES);
+    let (bytes, mbps, wrong) = match &sent {
+        Ok(flow) if flow.is_intact() => (flow.bytes, flow.mbps(), None),
+        Ok(flow) => {
+            let (received, bytes) = (flow.received, flow.bytes);
+            let at = flow.first_wrong.map(|at| format!(", wrong from byte {at} on")).unwrap_or_default();
+            (received, flow.mbps(), Some(format!("{received} of {bytes} bytes received{at}")))
+        }
+        Err(error) => (0, 0.0, Some(error.to_string())),
+    };
+    let (from, to) = (from.name().to_owned(), to.name().to_owned());
+    let problem = wrong.map(|what| format!("TCP from {from} to {to}: {what}"));
+    (Flow { from, to, protocol: "tcp", bytes, mbps: to_tenths(mbps) }, problem)
+}

@@ -1,0 +1,55 @@
+//! `softiov demo`: the real host with guests on it, traffic between them, and a table of what it cost.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `host` | a host of its own in a temporary folder |
+//! | `embedded` | three guests in this process: no root, no QEMU |
+//! | `linux` | two Debian virtual machines with the stock igbvf, and the host on an uplink if privileged |
+//! | `report` | what is printed, and the verdict |
+//!
+//! Left out: configuration; a demo is the same everywhere.
+
+mod embedded;
+mod host;
+mod linux;
+mod report;
+
+use std::process::ExitCode;
+
+/// Start a host, attach guests, move traffic, and show what it cost.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Print the report as JSON.
+    #[arg(long)]
+    json: bool,
+    /// Boot two Debian virtual machines instead of guests inside this process.
+    #[arg(long)]
+    linux: bool,
+    /// How long each iperf3 flow takes, seconds.
+    #[arg(long, value_name = "N", default_value_t = 5, requires = "linux",
+          value_parser = clap::value_parser!(u64).range(1..=600))]
+    seconds: u64,
+}
+
+/// Runs the demo. The exit status tells whether everything that was sent arrived.
+///
+/// # Errors
+/// Something needed for the demo itself cannot be had.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let outcome = if args.linux { linux::run(args.seconds)? } else { embedded::run()? };
+    if args.json {
+        println!("{}", serde_json::to_string(&outcome.report)?);
+    } else {
+        print!("{outcome}");
+    }
+    let problems = outcome.problems();
+    for problem in &problems {
+        eprintln!("softiov demo: LOST: {problem}");
+    }
+    Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Tells whoever waits what is happening.
+fn say(what: impl std::fmt::Display) {
+    eprintln!("softiov demo: {what}");
+}

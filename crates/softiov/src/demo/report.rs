@@ -1,0 +1,248 @@
+//! What a demo found: its JSON, its tables, and whether anything was lost that should not be.
+
+use daemon::control::status::VfStatus;
+use serde::Serialize;
+use std::fmt;
+
+/// The JSON report.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Report {
+    pub(super) guests: Vec<Guest>,
+    pub(super) pings: Vec<Ping>,
+    pub(super) flows: Vec<Flow>,
+    pub(super) interventions_per_1000_packets: Interventions,
+}
+
+/// A guest on a VF.
+#[derive(Debug, Serialize)]
+pub(super) struct Guest {
+    pub(super) vf: String,
+    pub(super) kind: &'static str,
+    pub(super) mac: String,
+    pub(super) driver: String,
+}
+
+/// A series of pings.
+#[derive(Debug, Serialize)]
+pub(super) struct Ping {
+    pub(super) from: String,
+    pub(super) to: String,
+    pub(super) sent: u64,
+    pub(super) received: u64,
+    /// Median round trip, microseconds; null if none was answered.
+    pub(super) rtt_us_p50: Option<f64>,
+}
+
+/// A flow.
+#[derive(Debug, Serialize)]
+pub(super) struct Flow {
+    pub(super) from: String,
+    pub(super) to: String,
+    pub(super) protocol: &'static str,
+    /// Bytes received.
+    pub(super) bytes: u64,
+    pub(super) mbps: f64,
+}
+
+/// What the VMM had to do for 1,000 packets, which is what SR-IOV is about.
+#[derive(Debug, Default, Clone, Copy, Serialize)]
+pub(super) struct Interventions {
+    /// Register reads, for each of which a guest waits.
+    pub(super) reads: f64,
+    /// Register writes, posted or not.
+    pub(super) writes: f64,
+    /// Interrupts.
+    pub(super) interrupts: f64,
+}
+
+impl Interventions {
+    /// Over all VFs together, sent and received packets alike.
+    fn of(vfs: &[VfStatus]) -> Self {
+        let sum = |what: fn(&VfStatus) -> u64| vfs.iter().map(what).sum::<u64>();
+        let packets = sum(packets).max(1) as f64;
+        let rate = |what| to_tenths(sum(what) as f64 * 1000.0 / packets);
+        Self {
+            reads: rate(|vf| vf.interventions.reads),
+            writes: rate(|vf| vf.interventions.posted_writes + vf.interventions.synchronous_writes),
+            interrupts: rate(|vf| vf.interventions.interrupts),
+        }
+    }
+}
+
+/// What is measured here is no more exact than that.
+pub(super) fn to_tenths(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
+}
+
+fn packets(vf: &VfStatus) -> u64 {
+    vf.rx.packets + vf.tx.packets
+}
+
+/// The report with what only the tables and the verdict need.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) report: Report,
+    vfs: Vec<VfStatus>,
+    /// What went wrong beside unanswered pings.
+    wrong: Vec<String>,
+}
+
+impl Outcome {
+    /// `vfs` is what the host says of the VFs at the end, `wrong` what is already known to be.
+    pub(super) fn new(mut report: Report, vfs: Vec<VfStatus>, wrong: Vec<String>) -> Self {
+        report.interventions_per_1000_packets = Interventions::of(&vfs);
+        Self { report, vfs, wrong }
+    }
+
+    /// What was lost that should not be; nothing, if all is well.
+    pub(super) fn problems(&self) -> Vec<String> {
+        let unanswered = |ping: &Ping| {
+            let lost = ping.received < ping.sent || ping.sent == 0;
+            lost.then(|| {
+                let Ping { from, to, sent, received, .. } = ping;
+                format!("ping from {from} to {to}: {received} answers to {sent} requests")
+            })
+        };
+        self.report.pings.iter().filter_map(unanswered).chain(self.wrong.iter().cloned()).collect()
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", Table::new(&VF_COLUMNS, self.vfs.iter().map(vf_row).collect()))?;
+        writeln!(f, "{}", Table::new(&PING_COLUMNS, self.report.pings.iter().map(ping_row).collect()))?;
+        writeln!(f, "{}", Table::new(&FLOW_COLUMNS, self.report.flows.iter().map(flow_row).collect()))?;
+        let Interventions { reads, writes, interrupts } = self.report.interventions_per_1000_packets;
+        writeln!(
+            f,
+            "VMM interventions per 1,000 packets: {reads:.1} reads, {writes:.1} writes, {interrupts:.1} interrupts"
+        )
+    }
+}
+
+const VF_COLUMNS: [&str; 11] = [
+    "VF",
+    "MAC",
+    "link",
+    "rx packets",
+    "rx bytes",
+    "tx packets",
+    "tx bytes",
+    "drops",
+    "interrupts",
+    "reads/1k",
+    "writes/1k",
+];
+const PING_COLUMNS: [&str; 5] = ["ping from", "to", "sent", "received", "median RTT"];
+const FLOW_COLUMNS: [&str; 5] = ["flow from", "to", "protocol", "bytes", "Mbit/s"];
+
+fn vf_row(vf: &VfStatus) -> Vec<String> {
+    let Interventions { reads, writes, .. } = Interventions::of(std::slice::from_ref(vf));
+    vec![
+        vf.name.clone(),
+        vf.mac.clone(),
+        if vf.link { "up" } else { "down" }.to_owned(),
+        vf.rx.packets.to_string(),
+        vf.rx.bytes.to_string(),
+        vf.tx.packets.to_string(),
+        vf.tx.bytes.to_string(),
+        (vf.rx.dropped + vf.tx.dropped).to_string(),
+        vf.interventions.interrupts.to_string(),
+        format!("{reads:.1}"),
+        format!("{writes:.1}"),
+    ]
+}
+
+fn ping_row(ping: &Ping) -> Vec<String> {
+    let median = ping.rtt_us_p50.map_or("-".to_owned(), |micros| format!("{micros:.0} us"));
+    vec![ping.from.clone(), ping.to.clone(), ping.sent.to_string(), ping.received.to_string(), median]
+}
+
+fn flow_row(flow: &Flow) -> Vec<String> {
+    let mbps = format!("{:.0}", flow.mbps);
+    vec![flow.from.clone(), flow.to.clone(), flow.protocol.to_owned(), flow.bytes.to_string(), mbps]
+}
+
+/// Rows under a heading, as wide as they need to be.
+struct Table {
+    rows: Vec<Vec<String>>,
+    widths: Vec<usize>,
+}
+
+impl Table {
+    fn new(columns: &[&str], mut rows: Vec<Vec<String>>) -> Self {
+        rows.insert(0, columns.iter().map(|&column| column.to_owned()).collect());
+        let width =
+            |column| rows.iter().filter_map(|row| row.get(column)).map(String::len).max().unwrap_or(0);
+        let widths = (0..columns.len()).map(width).collect();
+        Self { rows, widths }
+    }
+}
+
+impl fmt::Display for Table {
+    /// Names to the left, numbers to the right.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for row in &self.rows {
+            let mut line = String::new();
+            for (column, (cell, width)) in row.iter().zip(&self.widths).enumerate() {
+                line += &if column < 2 { format!("{cell:<width$}  ") } else { format!("{cell:>width$}  ") };
+            }
+            writeln!(f, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Flow, Guest, Outcome, Ping, Report};
+
+    fn ping(sent: u64, received: u64) -> Ping {
+        Ping { from: "pf0vf0".into(), to: "pf0vf1".into(), sent, received, rtt_us_p50: Some(41.5) }
+    }
+
+    fn report(pings: Vec<Ping>) -> Report {
+        let guest = Guest {
+            vf: "pf0vf0".into(),
+            kind: "embedded",
+            mac: "02:00:00:00:00:01".into(),
+            driver: "softiov driver::vf".into(),
+        };
+        let flow = Flow { from: "a".into(), to: "b".into(), protocol: "tcp", bytes: 9, mbps: 1.5 };
+        Report { guests: vec![guest], pings, flows: vec![flow], ..Report::default() }
+    }
+
+    #[test]
+    fn the_json_has_the_promised_shape() {
+        let outcome = Outcome::new(report(vec![ping(20, 20)]), vec![], vec![]);
+        assert_eq!(
+            serde_json::to_string(&outcome.report).unwrap(),
+            r#"{"guests":[{"vf":"pf0vf0","kind":"embedded","mac":"02:00:00:00:00:01","driver":"softiov driver::vf"}],"#
+                .to_owned()
+                + r#""pings":[{"from":"pf0vf0","to":"pf0vf1","sent":20,"received":20,"rtt_us_p50":41.5}],"#
+                + r#""flows":[{"from":"a","to":"b","protocol":"tcp","bytes":9,"mbps":1.5}],"#
+                + r#""interventions_per_1000_packets":{"reads":0.0,"writes":0.0,"interrupts":0.0}}"#
+        );
+    }
+
+    #[test]
+    fn an_unanswered_ping_is_a_problem_and_so_is_a_series_that_sent_none() {
+        let outcome = Outcome::new(report(vec![ping(20, 20), ping(20, 19), ping(0, 0)]), vec![], vec![]);
+        assert_eq!(
+            outcome.problems(),
+            [
+                "ping from pf0vf0 to pf0vf1: 19 answers to 20 requests",
+                "ping from pf0vf0 to pf0vf1: 0 answers to 0 requests",
+            ]
+        );
+    }
+
+    #[test]
+    fn columns_line_up() {
+        let text = Outcome::new(report(vec![ping(20, 20)]), vec![], vec![]).to_string();
+        let heading = text.lines().find(|line| line.starts_with("ping from")).unwrap();
+        let row = text.lines().find(|line| line.starts_with("pf0vf0")).unwrap();
+        assert_eq!(heading.find("to"), row.find("pf0vf1"));
+        assert_eq!((heading.len(), row.ends_with("42 us")), (row.len(), true));
+    }
+}
