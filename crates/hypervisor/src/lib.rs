@@ -12,4 +12,6 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod evtchn;
 pub mod lapic;
+pub mod msix;

@@ -1,0 +1,175 @@
+//! Two domains talk over event channels; then every short history of a port that moves between vCPUs.
+
+use super::{Binding, Channels, DomainIndex, Error, Notified, PORTS};
+use proptest::prelude::*;
+use std::vec::Vec;
+
+/// A back end with one vCPU, a front end with two, and a channel between them: (machine, back, its port, front,
+/// its port).
+fn connected() -> (Channels, DomainIndex, u16, DomainIndex, u16) {
+    let mut machine = Channels::new();
+    let (back, front) = (machine.add_domain(1), machine.add_domain(2));
+    let offered = machine.alloc_unbound(front, back).unwrap();
+    let own = machine.bind_interdomain(back, front, offered).unwrap();
+    (machine, back, own, front, offered)
+}
+
+/// Takes an upcall if one is due: the events it found.
+fn upcall(machine: &mut Channels, domain: DomainIndex, vcpu: u16) -> Vec<u16> {
+    let ports = machine.domain(domain).unwrap();
+    let mut taken = Vec::new();
+    let mut due = ports.enter_upcall(vcpu);
+    while due {
+        taken.extend(core::iter::from_fn(|| ports.next(vcpu)));
+        due = ports.leave_upcall(vcpu) && ports.enter_upcall(vcpu);
+    }
+    taken
+}
+
+#[test]
+fn an_event_arrives_at_the_other_end_once() {
+    let (mut machine, back, own, front, theirs) = connected();
+    assert_eq!(machine.send(back, own), Ok(Notified::Upcall(0)));
+    assert_eq!(machine.send(back, own), Ok(Notified::Coalesced));
+    assert_eq!(upcall(&mut machine, front, 0), [theirs]);
+    assert_eq!(upcall(&mut machine, front, 0), []);
+    assert_eq!(machine.send(front, theirs), Ok(Notified::Upcall(0)), "and back");
+    assert_eq!(upcall(&mut machine, back, 0), [own]);
+}
+
+#[test]
+fn ports_share_an_upcall() {
+    let (mut machine, _, _, front, theirs) = connected();
+    let timer = machine.bind(front, Binding::Virq(0), 0).unwrap();
+    assert_eq!(machine.raise(front, timer), Ok(Notified::Upcall(0)));
+    assert_eq!(machine.raise(front, theirs), Ok(Notified::Joined));
+    assert_eq!(upcall(&mut machine, front, 0), [theirs, timer]);
+}
+
+#[test]
+fn a_masked_port_pends_until_it_is_unmasked() {
+    let (mut machine, back, own, front, theirs) = connected();
+    machine.domain(front).unwrap().mask(theirs);
+    assert_eq!(machine.send(back, own), Ok(Notified::Masked));
+    assert_eq!(upcall(&mut machine, front, 0), []);
+    let ports = machine.domain(front).unwrap();
+    assert!(ports.is_pending(theirs));
+    assert_eq!(ports.unmask(theirs), Some(Notified::Upcall(0)));
+    assert_eq!(upcall(&mut machine, front, 0), [theirs]);
+    assert_eq!(machine.domain(front).unwrap().unmask(theirs), None);
+}
+
+#[test]
+fn an_event_during_an_upcall_is_seen_before_it_is_left() {
+    let (mut machine, back, own, front, theirs) = connected();
+    machine.send(back, own).unwrap();
+    let ports = machine.domain(front).unwrap();
+    assert!(ports.enter_upcall(0) && !ports.enter_upcall(0));
+    assert_eq!((ports.next(0), ports.next(0)), (Some(theirs), None));
+    assert_eq!(machine.send(back, own), Ok(Notified::Joined), "no second upcall inside the first");
+    let ports = machine.domain(front).unwrap();
+    assert!(ports.leave_upcall(0) && ports.enter_upcall(0));
+    assert_eq!(ports.next(0), Some(theirs));
+    assert!(!ports.leave_upcall(0));
+}
+
+#[test]
+fn a_vcpu_with_upcalls_masked_takes_them_when_it_unmasks() {
+    let (mut machine, back, own, front, _) = connected();
+    assert!(!machine.domain(front).unwrap().set_upcall_mask(0, true));
+    assert_eq!(machine.send(back, own), Ok(Notified::Joined));
+    let ports = machine.domain(front).unwrap();
+    assert!(!ports.upcall_due(0) && ports.set_upcall_mask(0, false));
+}
+
+#[test]
+fn a_port_moved_carelessly_strands_its_event_and_rebind_does_not() {
+    let (mut machine, back, own, front, theirs) = connected();
+    machine.send(back, own).unwrap();
+    machine.domain(front).unwrap().bind_vcpu(theirs, 1).unwrap();
+    assert_eq!((upcall(&mut machine, front, 0), upcall(&mut machine, front, 1)), (std::vec![], std::vec![]));
+    assert_eq!(machine.send(back, own), Ok(Notified::Coalesced), "nobody will ever look");
+    assert_eq!(machine.rebind(front, theirs, 1), Ok(Some(Notified::Upcall(1))));
+    assert_eq!(upcall(&mut machine, front, 1), [theirs]);
+}
+
+#[test]
+fn calls_with_nonsense_are_refused() {
+    let (mut machine, back, own, front, theirs) = connected();
+    assert_eq!(machine.send(9, 1), Err(Error::Domain));
+    assert_eq!((machine.send(back, 0), machine.send(back, PORTS)), (Err(Error::Port), Err(Error::Port)));
+    assert_eq!(machine.bind_interdomain(back, front, theirs), Err(Error::NotWaiting), "it is taken");
+    assert_eq!(machine.bind(front, Binding::Interdomain(0, 1), 0), Err(Error::NotWaiting));
+    assert_eq!(machine.bind(front, Binding::Ipi, 2), Err(Error::Vcpu));
+    assert_eq!(machine.rebind(front, theirs, 2), Err(Error::Vcpu));
+    let stranger = machine.add_domain(1);
+    let offered = machine.alloc_unbound(front, back).unwrap();
+    assert_eq!(machine.bind_interdomain(stranger, front, offered), Err(Error::NotWaiting));
+    machine.close(back, own).unwrap();
+    assert_eq!(machine.send(front, theirs), Err(Error::NoOtherEnd));
+    assert_eq!(machine.close(back, own), Err(Error::Port));
+}
+
+#[test]
+fn ports_run_out_and_come_back() {
+    let mut machine = Channels::new();
+    let domain = machine.add_domain(1);
+    for expected in 1..PORTS {
+        assert_eq!(machine.bind(domain, Binding::Ipi, 0), Ok(expected));
+    }
+    assert_eq!(machine.bind(domain, Binding::Ipi, 0), Err(Error::Full));
+    machine.send(domain, 77).unwrap();
+    machine.close(domain, 77).unwrap();
+    assert_eq!(machine.bind(domain, Binding::Pirq(4), 0), Ok(77));
+    assert!(!machine.domain(domain).unwrap().is_pending(77), "what pended went with the port");
+}
+
+#[test]
+fn no_event_is_lost_in_any_history_of_six_steps() {
+    const STEPS: u32 = 7;
+    for history in 0..STEPS.pow(6) {
+        let (mut machine, back, own, front, theirs) = connected();
+        let mut owed = false;
+        for step in 0..6 {
+            match history / STEPS.pow(step) % STEPS {
+                0 => {
+                    machine.send(back, own).unwrap();
+                    owed = true;
+                }
+                vcpu @ 1..=2 => drop(machine.rebind(front, theirs, vcpu as u16 - 1)),
+                vcpu @ 3..=4 => owed &= upcall(&mut machine, front, vcpu as u16 - 3).is_empty(),
+                5 => drop(machine.domain(front).unwrap().mask(theirs)),
+                _ => drop(machine.domain(front).unwrap().unmask(theirs)),
+            }
+        }
+        machine.domain(front).unwrap().unmask(theirs);
+        let seen = [0, 1].iter().any(|&vcpu| !upcall(&mut machine, front, vcpu).is_empty());
+        assert_eq!(seen, owed, "history {history}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_guest_is_survived(steps in prop::collection::vec((0u8..12, any::<u16>(), 0u16..6), 0..200)) {
+        let (mut machine, ..) = connected();
+        for (what, wild, tame) in steps {
+            let port = if wild % 2 == 0 { tame } else { wild };
+            let domain = wild % 3;
+            let Ok(ports) = machine.domain(domain) else { continue };
+            match what {
+                0 => drop(ports.mask(port)),
+                1 => drop(ports.unmask(port)),
+                2 => drop(ports.set_upcall_mask(tame, wild % 5 == 0)),
+                3 => drop(ports.enter_upcall(tame)),
+                4 => drop(ports.next(tame)),
+                5 => drop(ports.leave_upcall(tame)),
+                6 => drop(machine.send(domain, port)),
+                7 => drop(machine.close(domain, port)),
+                8 => drop(machine.alloc_unbound(domain, tame)),
+                9 => drop(machine.bind_interdomain(domain, tame, port)),
+                10 => drop(machine.rebind(domain, port, tame)),
+                _ => drop(machine.raise(domain, port)),
+            }
+        }
+    }
+}
