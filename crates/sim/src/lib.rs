@@ -11,3 +11,15 @@
 extern crate alloc;
 #[cfg(test)]
 extern crate std;
+
+pub mod frequency;
+pub mod queue;
+pub mod random;
+pub mod time;
+pub mod trace;
+
+pub use frequency::Frequency;
+pub use queue::{EventKey, EventQueue};
+pub use random::Generator;
+pub use time::{Instant, Span};
+pub use trace::{Label, Trace};

@@ -1,0 +1,107 @@
+//! The clock of a processor: which cycle it is at an instant, and at which instant a cycle begins. Left out:
+//! frequencies that change.
+//!
+//! Both ways are functions of absolute time, not of differences, so nothing drifts: a cycle of 2.8 GHz is
+//! 357.142857... ps, and its n-th begins at the first picosecond not before n times that. For every cycle `c`
+//! of a clock below 1 THz, `cycle_at(start_of(c)) == c`.
+
+use crate::time::{Instant, PICOS_PER_SECOND};
+
+/// A frequency, kept as the reduced fraction cycles / picoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frequency {
+    cycles: u64,
+    picos: u64,
+}
+
+impl Frequency {
+    /// A clock of `hertz`; those of less than 1 Hz and of 1 THz or more, which no processor has, become the
+    /// nearest that can be told in picoseconds.
+    pub const fn from_hertz(hertz: u64) -> Frequency {
+        let hertz = match hertz {
+            0 => 1,
+            PICOS_PER_SECOND.. => PICOS_PER_SECOND - 1,
+            _ => hertz,
+        };
+        let common = greatest_common_divisor(hertz, PICOS_PER_SECOND);
+        Frequency { cycles: hertz / common, picos: PICOS_PER_SECOND / common }
+    }
+
+    /// Cycles a second.
+    pub const fn hertz(self) -> u64 {
+        PICOS_PER_SECOND / self.picos * self.cycles
+    }
+
+    /// The cycle the clock is in at `instant`: the number of cycles completed since the beginning.
+    #[inline]
+    pub const fn cycle_at(self, instant: Instant) -> u64 {
+        match instant.picos().checked_mul(self.cycles) {
+            Some(product) => product / self.picos,
+            // Below 1 THz there are fewer cycles than picoseconds: the quotient fits.
+            None => (instant.picos() as u128 * self.cycles as u128 / self.picos as u128) as u64,
+        }
+    }
+
+    /// When cycle `cycle` begins: the first picosecond that is in it.
+    #[inline]
+    pub const fn start_of(self, cycle: u64) -> Instant {
+        match cycle.checked_mul(self.picos) {
+            Some(product) => Instant::from_picos(product.div_ceil(self.cycles)),
+            None => {
+                let wide = (cycle as u128 * self.picos as u128).div_ceil(self.cycles as u128);
+                if wide > u64::MAX as u128 { Instant::NEVER } else { Instant::from_picos(wide as u64) }
+            }
+        }
+    }
+}
+
+const fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{any, proptest};
+
+    use super::*;
+
+    const NEHALEM: Frequency = Frequency::from_hertz(2_800_000_000);
+
+    #[test]
+    fn a_second_has_exactly_its_cycles() {
+        assert_eq!(NEHALEM.cycle_at(Instant::from_picos(PICOS_PER_SECOND)), 2_800_000_000);
+        assert_eq!(NEHALEM.cycle_at(Instant::from_picos(PICOS_PER_SECOND - 1)), 2_799_999_999);
+        assert_eq!(NEHALEM.hertz(), 2_800_000_000);
+    }
+
+    #[test]
+    fn cycles_one_by_one_do_not_drift() {
+        let mut cycle = 0;
+        for _ in 0..10_000 {
+            cycle = NEHALEM.cycle_at(NEHALEM.start_of(cycle)) + 1;
+        }
+        assert_eq!(NEHALEM.start_of(cycle), Instant::from_picos(10_000 * 2_500 / 7 + 1));
+    }
+
+    proptest! {
+        #[test]
+        fn a_cycle_begins_in_itself(hertz in 1..PICOS_PER_SECOND, cycle in any::<u32>()) {
+            let clock = Frequency::from_hertz(hertz);
+            let start = clock.start_of(u64::from(cycle));
+            if start != Instant::NEVER {
+                assert_eq!(clock.cycle_at(start), u64::from(cycle));
+                let before = Instant::from_picos(start.picos().saturating_sub(1));
+                assert!(cycle == 0 || clock.cycle_at(before) < u64::from(cycle));
+            }
+        }
+
+        #[test]
+        fn no_instant_is_too_late(hertz in any::<u64>(), picos in any::<u64>()) {
+            let clock = Frequency::from_hertz(hertz);
+            assert!(clock.start_of(clock.cycle_at(Instant::from_picos(picos))).picos() <= picos);
+        }
+    }
+}
