@@ -1,7 +1,15 @@
-//! What the card counts for its owner beyond the registers: 64-bit, never cleared, one set a pool. Left out:
-//! what a driver reads, which is in the register file.
+//! What is counted of a pool's traffic: for the card's owner 64-bit and never cleared, and for drivers the VF's
+//! statistics registers. Left out: the port's registers, which count what crosses the wire (`uplink`).
 
-use i82576::ids::MAX_VFS;
+use crate::Nic;
+use crate::queue::receive::Missed;
+use crate::switch::Source;
+use i82576::ids::{FCS, MAX_VFS};
+use i82576::register::{self as r, rx, rx_block, vf_stats};
+use i82576::{MacAddress, Queue, VfIndex};
+
+/// RQDPC has 12 bits and stops at its end.
+const RQDPC_END: u32 = 0xfff;
 
 /// A pool's traffic and losses since power-on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,3 +42,70 @@ pub struct PoolCounters {
 
 /// The counters of all pools.
 pub type Counters = [PoolCounters; MAX_VFS];
+
+impl Nic {
+    /// A frame of a pool reached one of its queues, or did not.
+    pub(crate) fn count_received(
+        &mut self,
+        pool: u8,
+        queue: Queue,
+        dst: MacAddress,
+        length: usize,
+        source: Source,
+        outcome: Result<(), Missed>,
+    ) {
+        let counters = &mut self.counters[usize::from(pool)];
+        match outcome {
+            Ok(()) => {
+                counters.rx_packets += 1;
+                counters.rx_bytes += length as u64;
+                counters.rx_broadcast += u64::from(dst.is_broadcast());
+                counters.rx_multicast += u64::from(dst.is_group() && !dst.is_broadcast());
+                let loopback = source != Source::Wire;
+                self.count_vf(pool, length, (vf_stats::VFGPRC, vf_stats::VFGORC));
+                if loopback {
+                    self.count_vf(pool, length, (vf_stats::VFGPRLBC, vf_stats::VFGORLBC));
+                }
+                if dst.is_group()
+                    && !dst.is_broadcast()
+                    && let Some(vf) = self.vf_of(pool)
+                {
+                    self.file.count(r::vf_block(vf) + vf_stats::VFMPRC, 1);
+                }
+            }
+            Err(Missed::Disabled) => counters.rx_disabled += 1,
+            Err(Missed::Fault) => counters.dma_faults += 1,
+            Err(Missed::NoDescriptors) => {
+                counters.rx_no_descriptors += 1;
+                let missed = rx_block(queue) + rx::RQDPC;
+                self.file.set(missed, (self.file.get(missed) + 1).min(RQDPC_END));
+                self.file.count(r::RNBC, 1);
+            }
+        }
+    }
+
+    /// A pool has sent a frame: to somebody here, to the wire, or both.
+    pub(crate) fn count_sent(&mut self, pool: u8, length: usize, local: bool, wire: bool) {
+        let counters = &mut self.counters[usize::from(pool)];
+        counters.tx_packets += 1;
+        counters.tx_bytes += length as u64;
+        counters.tx_unclaimed += u64::from(!local && !wire);
+        self.count_vf(pool, length, (vf_stats::VFGPTC, vf_stats::VFGOTC));
+        if local {
+            self.count_vf(pool, length, (vf_stats::VFGPTLBC, vf_stats::VFGOTLBC));
+        }
+    }
+
+    /// Counts a frame in a VF's packet and octet registers; octets include the frame check sequence.
+    fn count_vf(&mut self, pool: u8, length: usize, (packets, octets): (u32, u32)) {
+        if let Some(vf) = self.vf_of(pool) {
+            self.file.count(r::vf_block(vf) + packets, 1);
+            self.file.count(r::vf_block(vf) + octets, (length + FCS) as u32);
+        }
+    }
+
+    /// The VF a pool belongs to, if it is not the PF's.
+    fn vf_of(&self, pool: u8) -> Option<VfIndex> {
+        VfIndex::new(pool).filter(|vf| vf.get() < self.owners.vfs)
+    }
+}

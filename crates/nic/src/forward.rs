@@ -2,22 +2,22 @@
 //! pools and wire. Left out: the stops, which are called in order here.
 
 use crate::Nic;
-use crate::frame::{Frame, HEADROOM};
+use crate::frame::{Frame, HEADER, HEADROOM};
 use crate::offload::headers::Headers;
 use crate::offload::rss::Hash;
 use crate::offload::segment::{FlagMasks, Segmenter};
 use crate::offload::{receive, transmit};
-use crate::queue::receive::{Description, Missed};
+use crate::queue::receive::Description;
 use crate::queue::transmit::{Invalid, Packet, Taken};
 use crate::switch::{self, Reason, Source};
 use crate::uplink::{self, Wire};
 use alloc::boxed::Box;
 use alloc::vec;
+use i82576::Queue;
 use i82576::bits::{icr, mrqc, rxcsum};
 use i82576::descriptor::rx::status;
 use i82576::ids::{FCS, MAX_FRAME, MIN_FRAME};
-use i82576::register::{self as r, rx, rx_block, vf_stats};
-use i82576::{MacAddress, Queue, VfIndex};
+use i82576::register as r;
 use pcie::Bus;
 
 /// The largest packet a queue may hand over: 256 KB is what PAYLEN can say, with room for headers.
@@ -46,14 +46,19 @@ impl Nic {
     pub(crate) fn forward_from_wire<B: Bus, W: Wire>(&mut self, bus: &mut B, wire: &mut W) -> bool {
         let mut staging = core::mem::take(&mut self.staging.frame);
         let received = wire.receive(&mut staging[HEADROOM..]);
-        if let Some(length) = received.filter(|_| self.link && self.receives()) {
-            let length = length.min(MAX_FRAME - FCS);
-            let padded = pad(&mut staging[HEADROOM..], length);
-            if let Some(mut frame) = Frame::new(&mut staging[..HEADROOM + padded]) {
-                uplink::count_received(&mut self.file, frame.addresses().0, padded);
-                frame.take_tag();
-                self.switch(Source::Wire, &mut frame, bus, wire);
+        match received {
+            Some(_) if !self.link || !self.receives() => {}
+            Some(..HEADER) => self.file.count(r::RUC, 1),
+            Some(length) if length > MAX_FRAME - FCS => self.file.count(r::ROC, 1),
+            Some(length) => {
+                let padded = pad(&mut staging[HEADROOM..], length);
+                if let Some(mut frame) = Frame::new(&mut staging[..HEADROOM + padded]) {
+                    uplink::count_received(&mut self.file, frame.addresses().0, padded);
+                    frame.take_tag();
+                    self.switch(Source::Wire, &mut frame, bus, wire);
+                }
             }
+            None => {}
         }
         self.staging.frame = staging;
         received.is_some()
@@ -102,7 +107,7 @@ impl Nic {
         bus: &mut B,
         wire: &mut W,
     ) {
-        if packet.length > MAX_FRAME - FCS {
+        if !(HEADER..=MAX_FRAME - FCS).contains(&packet.length) {
             self.counters[usize::from(pool)].tx_invalid += 1;
             return;
         }
@@ -155,12 +160,13 @@ impl Nic {
             self.counters[usize::from(pool)].tx_invalid += 1;
             return;
         };
-        if packet.first.insert_vlan {
-            frame.tag = Some(packet.context.vlan_tag);
-        } else {
+        let asked = packet.first.insert_vlan.then_some(packet.context.vlan_tag);
+        let inserted = self.tables.transmit_tag(pool, asked);
+        // A tag that the descriptor asks for goes before one in the frame; the pool's takes its place.
+        if asked.is_none() || inserted.is_none() {
             frame.take_tag();
         }
-        frame.tag = self.tables.transmit_tag(pool, frame.tag);
+        frame.tag = inserted.or(frame.tag);
         self.switch(Source::Pool(pool), &mut frame, bus, wire);
     }
 
@@ -169,10 +175,10 @@ impl Nic {
         let (dst, src) = frame.addresses();
         let length = frame.tagged().len();
         let decision = self.tables.decide(&switch::Frame { dst, src, vlan: frame.tag, length, source });
-        if let (Source::Pool(pool), Some(reason)) = (source, decision.dropped)
-            && self.blocks(pool, reason)
-        {
-            return;
+        match (source, decision.dropped) {
+            (Source::Pool(pool), Some(reason)) if self.blocks(pool, reason) => return,
+            (Source::Wire, Some(Reason::TooLong)) => self.file.count(r::ROC, 1),
+            _ => {}
         }
         if decision.pools != 0 {
             let headers = Headers::parse(frame.untagged());
@@ -269,62 +275,6 @@ impl Nic {
             _ => entry,
         };
         Queue::new(index & 0xf).unwrap_or(FIRST_QUEUE)
-    }
-
-    fn count_received(
-        &mut self,
-        pool: u8,
-        queue: Queue,
-        dst: MacAddress,
-        length: usize,
-        source: Source,
-        outcome: Result<(), Missed>,
-    ) {
-        let counters = &mut self.counters[usize::from(pool)];
-        match outcome {
-            Ok(()) => {
-                counters.rx_packets += 1;
-                counters.rx_bytes += length as u64;
-                counters.rx_broadcast += u64::from(dst.is_broadcast());
-                counters.rx_multicast += u64::from(dst.is_group() && !dst.is_broadcast());
-                let loopback = source != Source::Wire;
-                self.count_vf(pool, length, (vf_stats::VFGPRC, vf_stats::VFGORC));
-                if loopback {
-                    self.count_vf(pool, length, (vf_stats::VFGPRLBC, vf_stats::VFGORLBC));
-                }
-                if dst.is_group()
-                    && let Some(vf) = VfIndex::new(pool)
-                {
-                    self.file.count(r::vf_block(vf) + vf_stats::VFMPRC, 1);
-                }
-            }
-            Err(Missed::Disabled) => counters.rx_disabled += 1,
-            Err(Missed::Fault) => counters.dma_faults += 1,
-            Err(Missed::NoDescriptors) => {
-                counters.rx_no_descriptors += 1;
-                self.file.count(rx_block(queue) + rx::RQDPC, 1);
-                self.file.count(r::RNBC, 1);
-            }
-        }
-    }
-
-    fn count_sent(&mut self, pool: u8, length: usize, local: bool, wire: bool) {
-        let counters = &mut self.counters[usize::from(pool)];
-        counters.tx_packets += 1;
-        counters.tx_bytes += length as u64;
-        counters.tx_unclaimed += u64::from(!local && !wire);
-        self.count_vf(pool, length, (vf_stats::VFGPTC, vf_stats::VFGOTC));
-        if local {
-            self.count_vf(pool, length, (vf_stats::VFGPTLBC, vf_stats::VFGOTLBC));
-        }
-    }
-
-    /// Counts a frame in a VF's packet and octet registers; octets include the frame check sequence.
-    fn count_vf(&mut self, pool: u8, length: usize, (packets, octets): (u32, u32)) {
-        if let Some(vf) = VfIndex::new(pool).filter(|vf| vf.get() < self.owners.vfs) {
-            self.file.count(r::vf_block(vf) + packets, 1);
-            self.file.count(r::vf_block(vf) + octets, (length + FCS) as u32);
-        }
     }
 }
 

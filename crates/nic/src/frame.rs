@@ -9,7 +9,7 @@ use i82576::MacAddress;
 /// Bytes kept free before a frame so that inserting a tag moves the addresses and nothing else.
 pub(crate) const HEADROOM: usize = TAG;
 /// Bytes of the shortest thing that has an ether type.
-const HEADER: usize = 14;
+pub(crate) const HEADER: usize = 14;
 
 /// A frame in a buffer with [`HEADROOM`] bytes before it.
 #[derive(Debug)]

@@ -67,6 +67,8 @@ pub mod status {
     pub const L4E: u32 = 1 << 29;
     /// IPv4 header checksum wrong.
     pub const IPE: u32 = 1 << 30;
+    /// The data did not all arrive in memory: software must drop the packet.
+    pub const RXE: u32 = 1 << 31;
 }
 
 /// RSS types, the low four bits of the first dword.

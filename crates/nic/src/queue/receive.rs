@@ -5,12 +5,12 @@ use super::BURST;
 use super::ring::Ring;
 use super::write_back::Batch;
 use crate::file::RegisterFile;
+use i82576::Queue;
 use i82576::bits::{rctl, srrctl};
 use i82576::descriptor::rx::{Posted, WriteBack, status};
 use i82576::descriptor::{DD, SIZE};
 use i82576::register::{RCTL, rx, rx_block};
-use i82576::{Queue, ids};
-use pcie::{Bus, DmaFault, Function};
+use pcie::{Bus, DmaFault, Function, Iova};
 
 /// What the descriptor of a frame says about it, beside lengths.
 #[derive(Debug, Clone, Copy, Default)]
@@ -106,13 +106,18 @@ impl ReceiveQueue {
         }
         let outcome = self.scatter(file, &ring, function, bus, frame, split, buffers.packet, description);
         self.halted |= outcome.is_err();
-        outcome.map_err(Missed::from)
+        if outcome? { Ok(()) } else { Err(Missed::Fault) }
     }
 
+    /// Descriptors that may be filled: never so many that the ring goes round before any is given back, which
+    /// software could otherwise bring about by moving the tail back behind what was fetched.
     fn left(&self, ring: &Ring) -> usize {
-        self.fetched - self.next + ring.available(self.fetch_at) as usize
+        let posted = self.fetched - self.next + ring.available(self.fetch_at) as usize;
+        posted.min(ring.most().saturating_sub(self.done.waiting()) as usize)
     }
 
+    /// Fills descriptors with a frame; answers whether all of it reached memory. What did not is lost, as a
+    /// posted write is that the bus refuses, and the descriptor says so: the ring goes on.
     #[expect(clippy::too_many_arguments, reason = "one frame's journey into one ring")]
     fn scatter<B: Bus>(
         &mut self,
@@ -124,16 +129,16 @@ impl ReceiveQueue {
         split: usize,
         buffer: usize,
         description: &Description,
-    ) -> Result<(), DmaFault> {
+    ) -> Result<bool, DmaFault> {
         let (header, mut rest) = frame.split_at(split);
-        let mut first = true;
+        let (mut first, mut whole) = (true, true);
         while first || !rest.is_empty() {
             let posted = self.take(ring, function, bus)?;
-            if first && split > 0 {
-                bus.dma_write(function, posted.header, header)?;
+            if first {
+                whole &= write(bus, function, posted.header, header);
             }
             let (part, later) = rest.split_at(rest.len().min(buffer));
-            bus.dma_write(function, posted.packet, part)?;
+            whole &= write(bus, function, posted.packet, part);
             rest = later;
             let mut back = WriteBack { length: part.len() as u16, status: DD, ..WriteBack::default() };
             if first && split > 0 {
@@ -141,11 +146,12 @@ impl ReceiveQueue {
             }
             if rest.is_empty() {
                 back = description.fill(back);
+                back.status |= if whole { 0 } else { status::RXE };
             }
             self.finish(file, ring, function, bus, back.emit())?;
             first = false;
         }
-        Ok(())
+        Ok(whole)
     }
 
     /// The next posted descriptor, fetching a burst if none is at hand.
@@ -203,6 +209,11 @@ impl ReceiveQueue {
     }
 }
 
+/// Writes to a buffer, if there is anything to write.
+fn write<B: Bus>(bus: &mut B, function: Function, iova: Iova, bytes: &[u8]) -> bool {
+    bytes.is_empty() || bus.dma_write(function, iova, bytes).is_ok()
+}
+
 impl Description {
     fn fill(&self, back: WriteBack) -> WriteBack {
         WriteBack {
@@ -227,6 +238,8 @@ struct Buffers {
     always: bool,
 }
 
+/// The longest header that HDRLEN can tell of.
+const MAX_HEADER: usize = 0x3ff;
 /// SRRCTL.DESCTYPE: split headers that are understood.
 const HEADER_SPLIT: u32 = 2;
 /// SRRCTL.DESCTYPE: split always.
@@ -241,7 +254,7 @@ impl Buffers {
         };
         let kind = srrctl::descriptor_type(control);
         let splits = matches!(kind, HEADER_SPLIT | ALWAYS_SPLIT);
-        let header = if splits { srrctl::header_buffer(control).min(ids::MAX_FRAME) } else { 0 };
+        let header = if splits { srrctl::header_buffer(control).min(MAX_HEADER) } else { 0 };
         Self { packet, header, always: kind == ALWAYS_SPLIT }
     }
 

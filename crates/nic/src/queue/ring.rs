@@ -48,6 +48,12 @@ impl Ring {
         if self.tail >= from { self.tail - from } else { self.count - from + self.tail }
     }
 
+    /// The most descriptors that can be outstanding: a full ring would look like an empty one.
+    #[must_use]
+    pub fn most(&self) -> u32 {
+        self.count - 1
+    }
+
     /// The index `steps` (at most a ring) after `from`.
     #[must_use]
     pub fn advance(&self, from: u32, steps: u32) -> u32 {

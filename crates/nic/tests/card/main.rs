@@ -5,6 +5,7 @@
 mod common;
 mod interrupts;
 mod mailbox;
+mod receive;
 mod registers;
 mod resets;
 mod throttling;
