@@ -1,6 +1,6 @@
 //! The VF driver as the TCP/IP stack's network device: tokens over fixed buffers, nothing allocated for a frame.
 //!
-//! Checksums and segmentation are the card's work; what it did not look at, [`checksum`](crate::checksum) does.
+//! Checksums and segmentation are the card's work; what it did not look at, [`checksum`] does.
 //! Left out: when to look, and interrupts, which are the guest's loop's ([`crate::guest`]).
 
 use crate::checksum;
