@@ -1,6 +1,7 @@
 //! The softiov command: thin subcommands over the crates that do the work.
 
 mod demo;
+mod output;
 mod place;
 mod qemu_args;
 mod serve;
@@ -40,7 +41,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("softiov: {error:#}");
+            eprintln!("softiov: {}", output::explain(&error));
             ExitCode::from(exit_code(&error))
         }
     }

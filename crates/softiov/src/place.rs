@@ -18,14 +18,15 @@ pub(crate) struct Place {
 impl Place {
     /// The configuration of that host.
     pub(crate) fn load(&self) -> anyhow::Result<Config> {
-        let default = match &self.runtime_dir {
-            Some(dir) => dir.clone(),
-            None => host::runtime_dir::runtime_dir().context("no place for sockets")?,
-        };
-        let mut config = Config::load(self.config.as_deref(), &default)?;
-        if let Some(dir) = &self.runtime_dir {
-            config.runtime_dir.clone_from(dir);
+        let mut file = Config::read(self.config.as_deref())?;
+        if self.runtime_dir.is_some() {
+            file.runtime_dir.clone_from(&self.runtime_dir);
         }
-        Ok(config)
+        let default = match &file.runtime_dir {
+            Some(dir) => dir.clone(),
+            None => host::runtime_dir::runtime_dir()
+                .context("no place for sockets; choose one with --runtime-dir")?,
+        };
+        Ok(Config::check(file, &default)?)
     }
 }

@@ -22,7 +22,7 @@ pub(crate) struct Args {
 /// Prints the arguments, a line each option.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let socket = find_socket(args)?;
-    print!("{}", arguments(&socket, &args.memory));
+    crate::output::print(&arguments(&socket, &args.memory))?;
     Ok(ExitCode::SUCCESS)
 }
 

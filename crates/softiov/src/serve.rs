@@ -30,10 +30,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let signals = Signals::install().context("cannot catch signals")?;
     let mut poller = Poller::new()?;
     poller.add(&signals, 0, Interest::READ)?;
+    let host = Host::start(config.clone())?;
     for vf in config.ports.iter().flat_map(|port| &port.vfs) {
         tracing::info!(vf = vf.name, socket = %vf.socket.display(), mac = %vf.mac, "ready");
     }
-    let host = Host::start(config)?;
     tracing::info!(control = %host.control_socket().display(), "serving");
     while host.is_whole() {
         poller.wait(Some(LOOK))?.for_each(drop);

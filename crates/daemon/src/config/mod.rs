@@ -7,6 +7,7 @@ pub mod file;
 mod tests;
 
 use file::{File, Port, Uplink, Vf};
+use host::tap::InterfaceName;
 use i82576::{MacAddress, VfIndex, ids};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -94,20 +95,15 @@ const DEFAULT_VFS: u8 = 7;
 const MAX_NAME: usize = 32;
 
 impl Config {
-    /// Reads and checks a file; without one, one port with all defaults.
+    /// Reads a file; without one, everything is left to the defaults.
     ///
     /// # Errors
-    /// [`ConfigError`], naming the key and the remedy.
-    pub fn load(path: Option<&Path>, default_runtime_dir: &Path) -> Result<Self, ConfigError> {
-        let file = match path {
-            None => File::default(),
-            Some(path) => {
-                let text = std::fs::read_to_string(path)
-                    .map_err(|source| ConfigError::Read { path: path.into(), source })?;
-                Self::parse(&text).map_err(|message| ConfigError::Syntax { path: path.into(), message })?
-            }
-        };
-        Self::check(file, default_runtime_dir)
+    /// [`ConfigError::Read`], [`ConfigError::Syntax`].
+    pub fn read(path: Option<&Path>) -> Result<File, ConfigError> {
+        let Some(path) = path else { return Ok(File::default()) };
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Read { path: path.into(), source })?;
+        Self::parse(&text).map_err(|message| ConfigError::Syntax { path: path.into(), message })
     }
 
     /// Parses the text of a file.
@@ -172,7 +168,9 @@ fn check_port(
         return Err(value(format!("{name}.vfs"), format!("{count} is not 1 to {}", ids::MAX_VFS)));
     }
     if let Uplink::Tap(tap) = &port.uplink {
-        unique.claim("tap", tap, &format!("{name}.uplink"))?;
+        let key = format!("{name}.uplink");
+        tap.parse::<InterfaceName>().map_err(|error| value(&key, error.to_string()))?;
+        unique.claim("tap", tap, &key)?;
     }
     let mac = address(port.mac.as_deref(), &format!("{name}.mac"), &name)?;
     unique.claim("address", &mac.to_string(), &format!("{name}.mac"))?;

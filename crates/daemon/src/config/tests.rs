@@ -73,9 +73,17 @@ fn a_refusal_names_the_key_and_the_remedy() {
         ("[[port]]\nmac = \"01:00:5e:00:00:01\"", ["pf0.mac", "even"]),
         ("[[port]]\nmac = \"nonsense\"", ["pf0.mac", "02:00:00:00:00:01"]),
         ("[[port]]\nname = \"a/b\"", ["port.name", "letters"]),
+        ("[[port]]\nuplink = { tap = \"a/b\" }", ["pf0.uplink", "1 to 15"]),
         ("[[port]]\nname = \"a\"\n[[port]]\nname = \"a\"", ["port.name", "choose another"]),
     ] {
         let message = refused(text);
         assert!(parts.iter().all(|part| message.contains(part)), "{text}\n{message}");
     }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let error = Config::read(Some(Path::new("/nonexistent/softiov.toml"))).unwrap_err();
+    assert!(error.to_string().contains("/nonexistent/softiov.toml"));
+    assert!(Config::read(None).is_ok());
 }

@@ -3,7 +3,6 @@
 mod print;
 
 use crate::place::Place;
-use anyhow::bail;
 use clap::ValueEnum;
 use daemon::control::client::ask;
 use daemon::control::protocol::{Answer, Request};
@@ -71,16 +70,11 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     };
     let socket = output.place.load()?.control_socket();
     let answer = ask(&socket, request)?;
-    if output.json {
-        println!("{}", serde_json::to_string_pretty(&answer)?);
-        return Ok(ExitCode::SUCCESS);
-    }
-    match answer {
-        Answer::Ports(ports) => print!("{}", print::list(&ports)),
-        Answer::Vf(vf) => print!("{}", print::show(&vf)),
-    }
-    if std::io::Write::flush(&mut std::io::stdout()).is_err() {
-        bail!("cannot write to standard output");
-    }
+    let text = match answer {
+        answer if output.json => serde_json::to_string_pretty(&answer)? + "\n",
+        Answer::Ports(ports) => print::list(&ports),
+        Answer::Vf(vf) => print::show(&vf),
+    };
+    crate::output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,0 +1,33 @@
+//! What people read: answers on standard output, and errors told once.
+
+use anyhow::Context;
+use std::io::Write;
+
+/// Writes to standard output, all of it.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot write to standard output")
+}
+
+/// An error with its causes, less those that the error before has told already.
+pub(crate) fn explain(error: &anyhow::Error) -> String {
+    let mut told = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !told.contains(&cause) {
+            told = if told.is_empty() { cause } else { format!("{told}: {cause}") };
+        }
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::explain;
+    use anyhow::anyhow;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let error = anyhow!("no such file").context("cannot read x: no such file").context("starting");
+        assert_eq!(explain(&error), "starting: cannot read x: no such file");
+    }
+}

@@ -1,0 +1,68 @@
+//! Configuration files: an error names place, key and remedy, and changes nothing.
+
+use crate::process::{Said, Serve, files, softiov};
+use rustix::process::Signal;
+use tempfile::{TempDir, tempdir};
+
+/// Starts a host that must refuse `text`.
+fn refused(folder: &TempDir, text: &str) -> Said {
+    let file = folder.path().join("softiov.toml");
+    std::fs::write(&file, text).unwrap();
+    let said = softiov(&folder.path().join("sockets"), &["serve", "--config", file.to_str().unwrap()]);
+    assert_eq!(said.status, Some(1), "{text}: {}", said.err);
+    assert_eq!(files(folder.path()), ["softiov.toml"], "{text}: something was made");
+    said
+}
+
+#[test]
+fn an_unknown_key_is_refused_by_name_and_line() {
+    let folder = tempdir().unwrap();
+    let said = refused(&folder, "[[port]]\nname = \"a\"\nuplnk = \"none\"\n");
+    for part in ["softiov.toml", "line 3", "uplnk", "uplink"] {
+        assert!(said.err.contains(part), "{part} in {}", said.err);
+    }
+}
+
+#[test]
+fn a_value_that_makes_no_sense_is_refused_with_the_remedy() {
+    let folder = tempdir().unwrap();
+    for (text, key, remedy) in [
+        ("[[port]]\nvfs = 9", "pf0.vfs", "1 to 8"),
+        ("[[port]]\n[[port.vf]]\nindex = 0\nvlan = 4095", "pf0vf0.vlan", "1 to 4094"),
+        ("[[port]]\nmac = \"01:00:00:00:00:00\"", "pf0.mac", "even"),
+        ("[[port]]\nuplink = { tap = \"a/b\" }", "pf0.uplink", "printable"),
+        (
+            "[[port]]\nuplink = { tap = \"a\" }\n[[port]]\nuplink = { tap = \"a\" }",
+            "pf1.uplink",
+            "choose another",
+        ),
+    ] {
+        let said = refused(&folder, text);
+        assert!(said.err.contains(key) && said.err.contains(remedy), "{text}: {}", said.err);
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let folder = tempdir().unwrap();
+    let said = softiov(folder.path(), &["serve", "--config", "/nonexistent.toml"]);
+    assert_eq!(said.status, Some(1));
+    assert!(
+        said.err.contains("/nonexistent.toml") && said.err.matches("os error").count() == 1,
+        "{}",
+        said.err
+    );
+}
+
+#[test]
+fn the_folder_on_the_command_line_comes_before_the_files() {
+    let folder = tempdir().unwrap();
+    let elsewhere = folder.path().join("elsewhere");
+    let file = folder.path().join("softiov.toml");
+    std::fs::write(&file, format!("runtime_dir = {elsewhere:?}\n[[port]]\nname = \"left\"\nvfs = 1\n"))
+        .unwrap();
+    let mut serve = Serve::start(&folder, &["--config", file.to_str().unwrap()]);
+    assert_eq!(serve.files(), ["control.sock", "leftvf0.sock"]);
+    assert!(!elsewhere.exists());
+    assert_eq!(serve.end(Signal::TERM).code(), Some(0));
+}

@@ -1,0 +1,116 @@
+//! The binary, run to its end or kept running.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The binary.
+pub(crate) const SOFTIOV: &str = env!("CARGO_BIN_EXE_softiov");
+
+/// What a command said, and how it ended.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) status: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+/// Runs a command of the binary on the host in `folder`.
+pub(crate) fn softiov(folder: &Path, arguments: &[&str]) -> Said {
+    let mut command = Command::new(SOFTIOV);
+    finish(command.args(arguments).arg("--runtime-dir").arg(folder))
+}
+
+/// Runs a command to its end.
+pub(crate) fn finish(command: &mut Command) -> Said {
+    let output = command.env_remove("RUST_LOG").output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Said { status: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+/// A host that runs.
+pub(crate) struct Serve {
+    child: Child,
+    folder: PathBuf,
+    log: PathBuf,
+}
+
+impl Serve {
+    /// `softiov serve` with its sockets in `folder`; waits until it serves.
+    #[track_caller]
+    pub(crate) fn start(folder: &TempDir, arguments: &[&str]) -> Self {
+        Self::spawn(folder, Command::new(SOFTIOV).arg("serve").args(arguments))
+    }
+
+    /// As [`Self::start`], from a command of the caller's.
+    #[track_caller]
+    pub(crate) fn spawn(folder: &TempDir, command: &mut Command) -> Self {
+        let sockets = folder.path().join("sockets");
+        let log = folder.path().join("log");
+        let file = std::fs::File::create(&log).unwrap();
+        let child = command.arg("--runtime-dir").arg(&sockets).env_remove("RUST_LOG").stderr(file);
+        let child = child.stdout(Stdio::null()).spawn().unwrap();
+        let mut serve = Self { child, folder: sockets, log };
+        let deadline = Instant::now() + PATIENCE;
+        while !serve.log().contains("serving") {
+            let over = serve.child.try_wait().unwrap().is_some() || Instant::now() > deadline;
+            assert!(!over, "the host does not start:\n{}", serve.log());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        serve
+    }
+
+    /// Where its sockets are.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What it has logged.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// Its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The files in its folder, sorted.
+    pub(crate) fn files(&self) -> Vec<String> {
+        files(&self.folder)
+    }
+
+    /// Sends a signal and waits for the end.
+    pub(crate) fn end(&mut self, signal: Signal) -> ExitStatus {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "the host does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Serve {
+    fn drop(&mut self) {
+        // Our own child, so its number is nobody else's until it is waited for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The files of a folder, sorted.
+pub(crate) fn files(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}

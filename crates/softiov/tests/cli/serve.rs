@@ -1,0 +1,82 @@
+//! `softiov serve`: start, end, and what is found of the one before.
+
+use crate::process::{SOFTIOV, Serve, files, softiov};
+use rustix::process::Signal;
+use std::process::Command;
+use tempfile::tempdir;
+
+#[test]
+fn without_a_file_there_are_seven_vfs_and_a_control_socket() {
+    let folder = tempdir().unwrap();
+    let serve = Serve::start(&folder, &[]);
+    let mut expected: Vec<String> = (0..7).map(|vf| format!("pf0vf{vf}.sock")).collect();
+    expected.insert(0, "control.sock".to_owned());
+    assert_eq!(serve.files(), expected);
+    assert!(serve.log().contains("pf0vf6.sock"), "{}", serve.log());
+}
+
+#[test]
+fn asked_to_end_it_removes_its_sockets_and_succeeds() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let folder = tempdir().unwrap();
+        let mut serve = Serve::start(&folder, &[]);
+        assert_eq!(serve.end(signal).code(), Some(0), "{signal:?}: {}", serve.log());
+        assert_eq!(serve.files(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn sockets_of_a_dead_host_are_replaced() {
+    let folder = tempdir().unwrap();
+    let mut dead = Serve::start(&folder, &[]);
+    assert_eq!(dead.end(Signal::KILL).code(), None);
+    assert_eq!(dead.files().len(), 8, "it had no chance to clean up");
+    let mut serve = Serve::start(&folder, &[]);
+    assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(0));
+    assert_eq!(serve.end(Signal::TERM).code(), Some(0));
+    assert_eq!(serve.files(), Vec::<String>::new());
+}
+
+#[test]
+fn a_second_host_in_the_same_place_is_refused() {
+    let folder = tempdir().unwrap();
+    let serve = Serve::start(&folder, &[]);
+    let before = serve.files();
+    let second = softiov(serve.folder(), &["serve"]);
+    assert_eq!(second.status, Some(1));
+    assert!(second.err.contains("control.sock is in use by another process"), "{}", second.err);
+    assert_eq!(second.err.matches("in use").count(), 1, "said once: {}", second.err);
+    assert!(!second.err.contains("ready"), "nothing was: {}", second.err);
+    assert_eq!(serve.files(), before);
+    assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(0), "the first lives on");
+}
+
+#[test]
+fn a_file_in_a_sockets_place_is_left_alone() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("pf0vf3.sock");
+    std::fs::write(&path, "precious").unwrap();
+    let said = softiov(folder.path(), &["serve"]);
+    assert_eq!(said.status, Some(1));
+    assert!(said.err.contains("pf0vf3.sock exists and is not a socket"), "{}", said.err);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
+    assert_eq!(files(folder.path()), ["pf0vf3.sock"], "what had been made is gone again");
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_named_with_the_remedy() {
+    let said = softiov("/proc/softiov".as_ref(), &["serve"]);
+    assert_eq!(said.status, Some(1));
+    assert!(said.err.contains("/proc/softiov") && said.err.contains("runtime_dir"), "{}", said.err);
+}
+
+#[test]
+fn the_limit_on_open_files_is_raised() {
+    let folder = tempdir().unwrap();
+    let script = format!("ulimit -S -n 128; exec {SOFTIOV} serve \"$@\"");
+    let serve = Serve::spawn(&folder, Command::new("sh").args(["-c", &script, "sh"]));
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", serve.id())).unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(words[3], words[4], "{line}");
+}

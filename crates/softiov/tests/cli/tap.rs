@@ -1,0 +1,69 @@
+//! A tap as the uplink: made by the host where it may, refused with the remedy where it may not.
+
+use crate::process::{SOFTIOV, Serve, files, finish, softiov};
+use host::test_support::{in_network_namespace, skipped};
+use rustix::process::{Signal, geteuid};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::Command;
+use tempfile::tempdir;
+
+const CONFIG: &str = "[[port]]\nuplink = { tap = \"softiov7\" }\n";
+
+/// Interfaces of the network namespace of this thread.
+fn interfaces() -> String {
+    fs::read_to_string("/proc/thread-self/net/dev").unwrap()
+}
+
+#[test]
+fn a_tap_is_made_and_goes_with_the_host() {
+    in_network_namespace("a_tap_is_made_and_goes_with_the_host", || {
+        let folder = tempdir().unwrap();
+        let file = folder.path().join("softiov.toml");
+        fs::write(&file, CONFIG).unwrap();
+        let mut serve = Serve::start(&folder, &["--config", file.to_str().unwrap()]);
+        assert!(interfaces().contains("softiov7:"));
+        let said = softiov(serve.folder(), &["vf", "list"]);
+        assert!(said.out.contains("uplink tap:softiov7"), "{}", said.out);
+        assert_eq!(serve.end(Signal::TERM).code(), Some(0));
+        assert!(!interfaces().contains("softiov7:"));
+    });
+}
+
+#[test]
+fn without_the_privilege_it_says_who_has_it_and_leaves_nothing() {
+    let name = "without_the_privilege_it_says_who_has_it_and_leaves_nothing";
+    match fs::metadata("/dev/net/tun") {
+        Err(error) => return skipped(name, &format!("/dev/net/tun: {error}")),
+        Ok(tun) if tun.mode() & 0o006 != 0o006 => {
+            return skipped(name, "/dev/net/tun is not open to everybody here");
+        }
+        Ok(_) => {}
+    }
+    let folder = tempdir().unwrap();
+    // Another user has to reach all of it.
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).unwrap();
+    let (binary, file) = (folder.path().join("softiov"), folder.path().join("softiov.toml"));
+    fs::copy(SOFTIOV, &binary).unwrap();
+    fs::write(&file, CONFIG).unwrap();
+    let sockets = folder.path().join("sockets");
+    let mut command = as_nobody(&binary);
+    command.arg("serve").arg("--config").arg(&file).arg("--runtime-dir").arg(&sockets);
+    let said = finish(&mut command);
+    assert_eq!(said.status, Some(1), "{}", said.err);
+    for part in ["softiov7", "root or CAP_NET_ADMIN", "ip tuntap add"] {
+        assert!(said.err.contains(part), "{part} in {}", said.err);
+    }
+    assert_eq!(files(&sockets), Vec::<String>::new());
+}
+
+/// A command without privileges.
+fn as_nobody(binary: &Path) -> Command {
+    if !geteuid().is_root() {
+        return Command::new(binary);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--"]).arg(binary);
+    command
+}

@@ -1,0 +1,108 @@
+//! `softiov vf` and `softiov qemu-args`: what they print, and how they fail.
+
+use crate::process::{SOFTIOV, Serve, finish, softiov};
+use serde_json::Value;
+use std::process::Command;
+use tempfile::tempdir;
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+#[test]
+fn list_gives_a_line_for_each_vf_and_the_same_as_json() {
+    let folder = tempdir().unwrap();
+    let serve = Serve::start(&folder, &[]);
+    let text = softiov(serve.folder(), &["vf", "list"]);
+    assert_eq!((text.status, text.err.as_str()), (Some(0), ""));
+    assert_eq!(text.out.lines().count(), 8, "{}", text.out);
+    let ports = json(&softiov(serve.folder(), &["vf", "list", "--json"]).out);
+    assert_eq!((&ports[0]["name"], &ports[0]["uplink"]), (&"pf0".into(), &"none".into()));
+    for (line, vf) in text.out.lines().skip(1).zip(ports[0]["vfs"].as_array().unwrap()) {
+        assert!(line.contains(vf["name"].as_str().unwrap()) && line.contains(vf["mac"].as_str().unwrap()));
+        assert!(line.contains("no client") && vf["peer"].is_null());
+    }
+}
+
+#[test]
+fn show_tells_everything_and_set_changes_the_link() {
+    let folder = tempdir().unwrap();
+    let serve = Serve::start(&folder, &[]);
+    let said = softiov(serve.folder(), &["vf", "show", "pf0vf2"]);
+    for part in
+        ["pf0vf2", "spoof checking on", "link-state auto", "RX: ", "TX: ", "VMM interventions", "vf2.sock"]
+    {
+        assert!(said.out.contains(part), "{part} in {}", said.out);
+    }
+    let vf = json(&softiov(serve.folder(), &["vf", "show", "pf0vf2", "--json"]).out);
+    assert_eq!((&vf["index"], &vf["link"], &vf["hint"]), (&2.into(), &true.into(), &Value::Null));
+    for counters in ["rx", "tx", "drops", "interventions"] {
+        assert!(vf[counters].is_object(), "{counters}");
+    }
+    let set = softiov(serve.folder(), &["vf", "set", "pf0vf2", "--state", "disable"]);
+    assert!(set.status == Some(0) && set.out.contains("link-state disable"), "{set:?}");
+    assert_eq!(json(&softiov(serve.folder(), &["vf", "show", "pf0vf2", "--json"]).out)["link"], false);
+}
+
+#[test]
+fn an_unknown_vf_is_answered_with_the_known_ones() {
+    let folder = tempdir().unwrap();
+    let serve = Serve::start(&folder, &[]);
+    for command in ["vf show pf9vf9", "vf set pf9vf9 --state auto", "qemu-args pf9vf9"] {
+        let said = softiov(serve.folder(), &command.split(' ').collect::<Vec<_>>());
+        assert_eq!((said.status, said.out.as_str()), (Some(1), ""), "{command}");
+        assert!(
+            said.err.contains("pf9vf9") && said.err.contains("pf0vf0, pf0vf1"),
+            "{command}: {}",
+            said.err
+        );
+    }
+}
+
+#[test]
+fn without_a_host_the_status_is_3_and_the_remedy_is_named() {
+    let folder = tempdir().unwrap();
+    for command in ["vf list", "vf list --json", "vf show pf0vf0", "vf set pf0vf0 --state auto"] {
+        let said = softiov(folder.path(), &command.split(' ').collect::<Vec<_>>());
+        assert_eq!((said.status, said.out.as_str()), (Some(3), ""), "{command}");
+        assert!(said.err.contains("softiov serve") && said.err.contains("control.sock"), "{}", said.err);
+        assert_eq!(said.err.lines().count(), 1, "{}", said.err);
+    }
+}
+
+#[test]
+fn qemu_args_are_the_same_before_and_after_the_host_starts() {
+    let folder = tempdir().unwrap();
+    let sockets = folder.path().join("sockets");
+    let before = softiov(&sockets, &["qemu-args", "pf0vf1", "--memory", "2G"]);
+    assert!(before.status == Some(0) && before.err.contains("softiov serve"), "{before:?}");
+    let serve = Serve::start(&folder, &[]);
+    let after = softiov(serve.folder(), &["qemu-args", "pf0vf1", "--memory", "2G"]);
+    assert_eq!((after.status, after.err.as_str()), (Some(0), ""));
+    assert_eq!(after.out, before.out);
+    for part in ["size=2G,share=on", "vfio-user-pci", sockets.join("pf0vf1.sock").to_str().unwrap()] {
+        assert!(after.out.contains(part), "{part} in {}", after.out);
+    }
+}
+
+#[test]
+fn an_output_that_takes_nothing_is_an_error_and_no_panic() {
+    let folder = tempdir().unwrap();
+    let serve = Serve::start(&folder, &[]);
+    for command in ["vf list", "vf list --json", "vf show pf0vf0", "qemu-args pf0vf0"] {
+        let script =
+            format!("exec {SOFTIOV} {command} --runtime-dir {} > /dev/full", serve.folder().display());
+        let said = finish(Command::new("sh").args(["-c", &script]));
+        assert_eq!(said.status, Some(1), "{command}: {}", said.err);
+        assert!(said.err.contains("cannot write to standard output"), "{command}: {}", said.err);
+    }
+}
+
+#[test]
+fn a_wrong_command_line_has_status_2() {
+    let folder = tempdir().unwrap();
+    for command in ["vf", "vf explode", "serve --uplink none", "vf set pf0vf0 --state sideways"] {
+        let said = softiov(folder.path(), &command.split(' ').collect::<Vec<_>>());
+        assert_eq!(said.status, Some(2), "{command}: {}", said.err);
+    }
+}
