@@ -13,5 +13,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod evtchn;
+pub mod iommu;
 pub mod lapic;
 pub mod msix;
+pub mod remap;

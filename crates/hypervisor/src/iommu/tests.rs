@@ -1,0 +1,216 @@
+//! What a function reaches, and what it does not: page tables, cache, faults, and random mappings against a
+//! list of pages.
+
+use super::fault::KEPT;
+use super::{Access, Counts, Effort, Fault, Iommu, MapError, PageTables, Reason, Rights, Size, Tlb};
+use pcie::Rid;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::vec::Vec;
+
+const VF: Rid = Rid(0x0110);
+const OTHER: Rid = Rid(0x0112);
+
+/// VF belongs to domain 1, OTHER to domain 2; domain 1 has a small page at 1000h and a large one at 200000h.
+fn machine() -> Iommu {
+    let mut iommu = Iommu::new(Tlb::new(16, 4));
+    iommu.attach(VF, 1);
+    iommu.attach(OTHER, 2);
+    iommu.domain(1).map(0x1000, 0x7000_0000, Size::Small, Rights::ALL).unwrap();
+    iommu.domain(1).map(0x20_0000, 0x4000_0000, Size::Large, Rights::READ).unwrap();
+    iommu
+}
+
+fn reached(iommu: &mut Iommu, rid: Rid, iova: u64) -> Result<u64, Reason> {
+    iommu.translate(rid, iova, Access::Read).map(|t| t.address).map_err(|fault| fault.reason)
+}
+
+#[test]
+fn a_function_reaches_what_its_domain_maps() {
+    let mut iommu = machine();
+    let small = iommu.translate(VF, 0x1234, Access::Write).unwrap();
+    assert_eq!((small.address, small.room, small.loads), (0x7000_0234, 0xdcc, 4));
+    let large = iommu.translate(VF, 0x21_2345, Access::Read).unwrap();
+    assert_eq!((large.address, large.room, large.loads), (0x4001_2345, 0x1e_dcbb, 3));
+    assert_eq!((iommu.translate(VF, 0x1000, Access::Read).unwrap().loads, iommu.faults().count()), (0, 0));
+    assert_eq!(iommu.tlb().counts(), Counts { hits: 1, misses: 2 });
+}
+
+#[test]
+fn nothing_else_is_reached() {
+    let mut iommu = machine();
+    for (rid, iova, access, reason) in [
+        (VF, 0x2000, Access::Read, Reason::Unmapped),
+        (VF, 0x0fff, Access::Read, Reason::Unmapped),
+        (VF, 0x20_0000, Access::Write, Reason::Rights),
+        (VF, 1 << 48 | 0x1000, Access::Read, Reason::Width),
+        (OTHER, 0x1000, Access::Read, Reason::Unmapped),
+        (Rid(0x0111), 0x1000, Access::Read, Reason::UnknownFunction),
+        (Rid(0xff00), 0x1000, Access::Write, Reason::UnknownFunction),
+    ] {
+        let fault = Fault { rid, iova, access, reason };
+        assert_eq!(iommu.translate(rid, iova, access), Err(fault));
+        assert_eq!(iommu.faults().kept().last(), Some(&fault));
+    }
+}
+
+#[test]
+fn two_domains_use_the_same_address() {
+    let mut iommu = machine();
+    iommu.domain(2).map(0x1000, 0x9000_0000, Size::Small, Rights::ALL).unwrap();
+    for _ in 0..2 {
+        assert_eq!(reached(&mut iommu, VF, 0x1000), Ok(0x7000_0000));
+        assert_eq!(reached(&mut iommu, OTHER, 0x1000), Ok(0x9000_0000));
+    }
+}
+
+#[test]
+fn a_page_unmapped_is_reached_until_the_iotlb_is_told() {
+    let mut iommu = machine();
+    assert_eq!(reached(&mut iommu, VF, 0x1000), Ok(0x7000_0000));
+    iommu.domain(1).unmap(0x1000, Size::Small).unwrap();
+    assert_eq!(reached(&mut iommu, VF, 0x1000), Ok(0x7000_0000), "stale, as in hardware");
+    iommu.tlb().invalidate_page(1, 0x1000);
+    assert_eq!(reached(&mut iommu, VF, 0x1000), Err(Reason::Unmapped));
+    assert_eq!(reached(&mut iommu, VF, 0x20_0000), Ok(0x4000_0000));
+    iommu.unmap_and_flush(1, 0x20_0000, Size::Large).unwrap();
+    assert_eq!(reached(&mut iommu, VF, 0x20_0000), Err(Reason::Unmapped));
+}
+
+#[test]
+fn an_invalidation_forgets_its_domain_only() {
+    let mut iommu = machine();
+    iommu.domain(2).map(0x1000, 0x9000_0000, Size::Small, Rights::ALL).unwrap();
+    let loads = |iommu: &mut Iommu, rid| iommu.translate(rid, 0x1000, Access::Read).unwrap().loads;
+    assert_eq!((loads(&mut iommu, VF), loads(&mut iommu, OTHER)), (4, 4));
+    iommu.tlb().invalidate_domain(1);
+    assert_eq!((loads(&mut iommu, VF), loads(&mut iommu, OTHER)), (4, 0));
+    iommu.tlb().invalidate_all();
+    assert_eq!((loads(&mut iommu, VF), loads(&mut iommu, OTHER)), (4, 4));
+}
+
+#[test]
+fn a_function_taken_away_or_given_to_another_domain_leaves_the_old_one() {
+    let mut iommu = machine();
+    assert!(reached(&mut iommu, VF, 0x1000).is_ok());
+    iommu.attach(VF, 2);
+    assert_eq!((reached(&mut iommu, VF, 0x1000), iommu.owner(VF)), (Err(Reason::Unmapped), Some(2)));
+    iommu.detach(VF);
+    assert_eq!(reached(&mut iommu, VF, 0x1000), Err(Reason::UnknownFunction));
+}
+
+#[test]
+fn a_range_is_visited_in_pieces_up_to_the_fault() {
+    let mut iommu = machine();
+    iommu.domain(1).map(0x2000, 0x5000_0000, Size::Small, Rights::ALL).unwrap();
+    let mut pieces = Vec::new();
+    let effort =
+        iommu.translate_range(VF, 0x1f00, 0x300, Access::Write, |at, length| pieces.push((at, length)));
+    assert_eq!(effort, Ok(Effort { pages: 2, misses: 2, loads: 8 }));
+    assert_eq!(pieces, [(0x7000_0f00, 0x100), (0x5000_0000, 0x200)]);
+    let fault =
+        iommu.translate_range(VF, 0x2f00, 0x300, Access::Write, |at, length| pieces.push((at, length)));
+    assert_eq!(fault.map_err(|fault| fault.iova), Err(0x3000));
+    assert_eq!(pieces[2..], [(0x5000_0f00, 0x100)]);
+    assert!(iommu.translate_range(VF, u64::MAX, 9, Access::Read, |_, _| ()).is_err());
+}
+
+#[test]
+fn a_flood_of_faults_is_counted_and_not_kept() {
+    let mut iommu = machine();
+    for n in 0..1000 {
+        let _ = iommu.translate(VF, 0x5000_0000 + n, Access::Write);
+    }
+    assert_eq!((iommu.faults().count(), iommu.faults().kept().len()), (1000, KEPT));
+    iommu.faults().clear();
+    let _ = iommu.translate(VF, 0x1, Access::Write);
+    assert_eq!(iommu.faults().kept().len(), 1);
+}
+
+#[test]
+fn the_least_recently_used_translation_makes_room() {
+    let mut iommu = Iommu::new(Tlb::new(1, 2));
+    iommu.attach(VF, 0);
+    iommu.domain(0).map_range(0, 0, 0x4000, Rights::ALL).unwrap();
+    let mut loads = |iova| iommu.translate(VF, iova, Access::Read).unwrap().loads;
+    assert_eq!([loads(0x1000), loads(0x2000), loads(0x1000)], [4, 4, 0]);
+    assert_eq!([loads(0x3000), loads(0x1000), loads(0x2000)], [4, 0, 4]);
+}
+
+#[test]
+fn more_rights_need_no_invalidation() {
+    let mut iommu = machine();
+    assert!(reached(&mut iommu, VF, 0x20_0000).is_ok());
+    iommu.domain(1).unmap(0x20_0000, Size::Large).unwrap();
+    iommu.domain(1).map(0x20_0000, 0x4000_0000, Size::Large, Rights::ALL).unwrap();
+    assert!(iommu.translate(VF, 0x20_0000, Access::Write).is_ok(), "lack of a right makes it look again");
+}
+
+#[test]
+fn mappings_that_cannot_be_are_refused() {
+    let mut tables = PageTables::default();
+    let map = PageTables::map;
+    assert_eq!(map(&mut tables, 0x1800, 0, Size::Small, Rights::ALL), Err(MapError::Misaligned));
+    assert_eq!(map(&mut tables, 0x20_0000, 0x1000, Size::Large, Rights::ALL), Err(MapError::Misaligned));
+    assert_eq!(map(&mut tables, 1 << 48, 0, Size::Small, Rights::ALL), Err(MapError::Width));
+    let nothing = Rights { read: false, write: false };
+    assert_eq!(map(&mut tables, 0, 0, Size::Small, nothing), Err(MapError::NoRights));
+    map(&mut tables, 0x20_0000, 0, Size::Large, Rights::ALL).unwrap();
+    assert_eq!(map(&mut tables, 0x20_1000, 0, Size::Small, Rights::ALL), Err(MapError::Occupied));
+    assert_eq!(tables.unmap(0x20_1000, Size::Small), Err(MapError::Unmapped));
+    map(&mut tables, 0x40_1000, 0, Size::Small, Rights::ALL).unwrap();
+    assert_eq!(map(&mut tables, 0x40_0000, 0, Size::Large, Rights::ALL), Err(MapError::Occupied));
+    assert_eq!(tables.unmap(0x40_0000, Size::Large), Err(MapError::Unmapped));
+}
+
+#[test]
+fn tables_that_become_empty_are_used_again() {
+    let mut tables = PageTables::default();
+    for n in 0..1000 {
+        tables.map(n << 30, 0, Size::Small, Rights::ALL).unwrap();
+        assert_eq!(tables.tables(), 4);
+        tables.unmap(n << 30, Size::Small).unwrap();
+        assert_eq!(tables.tables(), 1);
+    }
+}
+
+proptest! {
+    #[test]
+    fn exactly_the_mapped_pages_are_reached(
+        steps in prop::collection::vec((0u8..4, 0u64..2048, 0u64..1000), 0..200),
+    ) {
+        let mut iommu = Iommu::new(Tlb::new(4, 2));
+        iommu.attach(VF, 1);
+        let mut pages: BTreeMap<u64, u64> = BTreeMap::new();
+        for (what, page, host) in steps {
+            // Pages near the ends of two large ones.
+            let (iova, host) = (page << 12, host << 21);
+            let size = if what == 1 { Size::Large } else { Size::Small };
+            let iova = iova & !(size.bytes() - 1);
+            let span = (iova..iova + size.bytes()).step_by(4096);
+            match what {
+                0 | 1 => {
+                    let free = span.clone().all(|at| !pages.contains_key(&at));
+                    let mapped = iommu.domain(1).map(iova, host, size, Rights::ALL).is_ok();
+                    prop_assert_eq!(mapped, free);
+                    if mapped {
+                        pages.extend(span.map(|at| (at, host + at - iova)));
+                    }
+                }
+                2 => {
+                    let wanted = [Size::Small, Size::Large];
+                    for size in wanted {
+                        let iova = iova & !(size.bytes() - 1);
+                        if iommu.unmap_and_flush(1, iova, size).is_ok() {
+                            pages.retain(|&at, _| !(iova..iova + size.bytes()).contains(&at));
+                        }
+                    }
+                }
+                _ => {
+                    let found = iommu.translate(VF, iova + 5, Access::Write).map(|t| t.address - 5);
+                    prop_assert_eq!(found.ok(), pages.get(&iova).copied());
+                }
+            }
+        }
+    }
+}
