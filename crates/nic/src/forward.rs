@@ -64,8 +64,8 @@ impl Nic {
         received.is_some()
     }
 
-    /// Takes one packet from a transmit queue; answers how many frames it made, at least 1, or `None` if there
-    /// was no packet.
+    /// Takes one packet from a transmit queue; answers how many frames of the budget it cost, at least 1, or
+    /// `None` if there was no packet.
     pub(crate) fn forward_from_queue<B: Bus, W: Wire>(
         &mut self,
         queue: Queue,
@@ -95,7 +95,7 @@ impl Nic {
             }
         };
         self.staging = staging;
-        frames
+        frames.map(|frames| frames.max(self.tx[queue.index()].effort()))
     }
 
     /// A packet that is one frame.

@@ -13,8 +13,12 @@ use i82576::register::{tx, tx_block};
 use pcie::{Bus, DmaFault, Function};
 
 /// The most descriptors a packet may take, its context included. Linux igbvf needs about 40 for the largest
-/// one; what goes beyond is dropped in pieces of this size.
+/// one; what goes beyond is dropped, in pieces of this size, up to its end.
 pub const MAX_DESCRIPTORS: usize = 128;
+/// What a frame of the budget pays for: descriptors read and bytes gathered. Honest packets make more frames
+/// than that; only a guest that wants the card to work for nothing does not.
+const DESCRIPTORS_A_FRAME: usize = 16;
+const BYTES_A_FRAME: usize = 2048;
 
 /// A packet, as its descriptors tell it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +77,10 @@ pub struct TransmitQueue {
     /// The descriptors of the packet being taken.
     packet: [[u8; SIZE]; MAX_DESCRIPTORS],
     done: Batch,
+    /// What was begun is too long for a packet and is dropped up to its end.
+    skipping: bool,
+    /// Descriptors and bytes that the last packet took.
+    effort: (usize, usize),
     /// The ring itself faulted; it stays silent until it is set up anew.
     halted: bool,
 }
@@ -89,6 +97,8 @@ impl TransmitQueue {
             fetched: 0,
             packet: [[0; SIZE]; MAX_DESCRIPTORS],
             done: Batch::at(0),
+            skipping: false,
+            effort: (0, 0),
             halted: false,
         }
     }
@@ -99,7 +109,14 @@ impl TransmitQueue {
         self.contexts = [Context::default(); 2];
         self.fetched = 0;
         self.done = Batch::at(file.get(tx_block(self.queue) + tx::TDH));
-        self.halted = false;
+        (self.skipping, self.halted) = (false, false);
+    }
+
+    /// What the last packet cost the card, in frames of the budget.
+    #[must_use]
+    pub fn effort(&self) -> usize {
+        let (descriptors, bytes) = self.effort;
+        (descriptors / DESCRIPTORS_A_FRAME).max(bytes / BYTES_A_FRAME)
     }
 
     /// Takes the next packet into `staging`, if there is a complete one.
@@ -110,6 +127,7 @@ impl TransmitQueue {
         bus: &mut B,
         staging: &mut [u8],
     ) -> Taken {
+        self.effort = (0, 0);
         let Some(ring) = Ring::transmit(file, self.queue).filter(|_| !self.halted) else {
             return Taken::Nothing;
         };
@@ -166,17 +184,25 @@ impl TransmitQueue {
                 Transmit::Other => return Ok(Scan::Invalid(count + 1, Invalid::Type)),
                 Transmit::Data(data) => {
                     let first = *first.get_or_insert(data);
+                    if data.end_of_packet && core::mem::take(&mut self.skipping) {
+                        return Ok(Scan::Invalid(count + 1, Invalid::Size));
+                    }
                     if data.end_of_packet {
                         return Ok(Scan::Complete(count + 1, first));
                     }
                 }
             }
         }
-        Ok(match (first, available) {
-            (_, 0) => Scan::Incomplete,
-            (_, MAX_DESCRIPTORS..) => Scan::Invalid(MAX_DESCRIPTORS, Invalid::Size),
-            (Some(_), _) => Scan::Incomplete,
-            (None, count) => Scan::Contexts(count),
+        // A packet that fills the ring will never be complete.
+        let most = MAX_DESCRIPTORS.min(ring.most() as usize);
+        self.skipping |= first.is_some() && available >= most;
+        Ok(match first {
+            _ if available == 0 => Scan::Incomplete,
+            _ if self.skipping || available >= MAX_DESCRIPTORS => {
+                Scan::Invalid(available.min(MAX_DESCRIPTORS), Invalid::Size)
+            }
+            Some(_) => Scan::Incomplete,
+            None => Scan::Contexts(available),
         })
     }
 
@@ -218,6 +244,7 @@ impl TransmitQueue {
                 return Taken::Dropped(Invalid::Fault);
             }
             length = end;
+            self.effort.1 = length;
         }
         if length == 0 {
             return Taken::Dropped(Invalid::Size);
@@ -240,6 +267,7 @@ impl TransmitQueue {
             }
             let raw = self.packet[index];
             let report = matches!(parse(&raw), Transmit::Data(data) if data.report_status);
+            self.effort.0 += 1;
             self.done.push(if report { with_dd(raw) } else { raw }, report);
         }
         // What was fetched must not be taken for new once the ring has gone round.

@@ -163,7 +163,7 @@ fn an_entry_that_is_not_valid_or_names_vector_3_interrupts_nobody() {
         let mut bench = Bench::new(3);
         bench.vf(1).start();
         bench.vf(1).write(vf::VTIVAR, entries);
-        bench.from_wire(&plain(mac(1), mac(9), 60));
+        bench.wire_sends(&plain(mac(1), mac(9), 60));
         assert_eq!(bench.vf(1).received().len(), 1);
         bench.expect_no_msix();
         assert_eq!(bench.pf().read(r::EICR), 0, "vector 3 would be VF 0's vector 0");
@@ -242,7 +242,7 @@ fn the_pfs_queues_interrupt_on_the_vectors_that_ivar_names() {
     bench.pf().write(r::ivar(3), 0x8281);
     bench.pf().write(r::EIMS, 0x3ff);
     bench.pf().write(r::EIAC, 0x3ff);
-    bench.from_wire(&plain(crate::common::PORT, mac(9), 60));
+    bench.wire_sends(&plain(crate::common::PORT, mac(9), 60));
     bench.expect_msix(Pf, 1);
     bench.pf().send(&plain(mac(9), crate::common::PORT, 60));
     bench.expect_msix(Pf, 2);
@@ -255,7 +255,7 @@ fn an_ivar_entry_beyond_the_last_vector_interrupts_nobody() {
         bench.pf().start();
         bench.pf().write(r::ivar(3), 0x80 | vector);
         bench.pf().write(r::EIMS, u32::MAX);
-        bench.from_wire(&plain(crate::common::PORT, mac(9), 60));
+        bench.wire_sends(&plain(crate::common::PORT, mac(9), 60));
         bench.expect_no_msix();
         assert_eq!(bench.pf().read(r::EICR), 0);
     }

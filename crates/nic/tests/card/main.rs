@@ -3,10 +3,14 @@
 //! crate of their own, and the pure parts (`offload`, `switch`), which have tests beside them.
 
 mod common;
+mod hostile;
 mod interrupts;
 mod mailbox;
+mod random;
 mod receive;
 mod registers;
 mod resets;
+mod statistics;
+mod switch_path;
 mod throttling;
 mod transmit;

@@ -26,13 +26,13 @@ fn frame(length: usize) -> Vec<u8> {
 
 /// SRRCTL: packet buffers of `kb` KiB (0: RCTL decides), header buffers of `header` bytes, a descriptor type.
 fn srrctl(kb: u32, header: u32, kind: u32) -> u32 {
-    kb | header / 64 << 8 | kind << 25 | 1 << 31
+    kb | (header / 64) << 8 | kind << 25 | 1 << 31
 }
 
 #[test]
 fn a_frame_that_fits_one_buffer() {
     let mut bench = bench();
-    bench.from_wire(&frame(200));
+    bench.wire_sends(&frame(200));
     bench.expect_msix(Vf(0), 1);
     let received = bench.vf(0).expect_frame();
     assert_eq!(received.bytes, frame(200));
@@ -43,7 +43,7 @@ fn a_frame_that_fits_one_buffer() {
 #[test]
 fn a_frame_that_needs_several_buffers_says_so_in_the_last() {
     let mut bench = bench();
-    bench.from_wire(&frame(5000));
+    bench.wire_sends(&frame(5000));
     let received = bench.vf(0).expect_frame();
     assert_eq!(received.bytes, frame(5000));
     let lengths: Vec<_> = received.parts.iter().map(|part| part.length).collect();
@@ -57,7 +57,7 @@ fn a_frame_that_needs_several_buffers_says_so_in_the_last() {
 fn the_longest_frame_fills_its_last_buffer_exactly() {
     let mut bench = bench();
     for length in [2048, 4096, 8192, i82576::ids::MAX_FRAME - 4] {
-        bench.from_wire(&frame(length));
+        bench.wire_sends(&frame(length));
         let received = bench.vf(0).expect_frame();
         assert_eq!((received.bytes.len(), received.parts.len()), (length, length.div_ceil(2048)));
     }
@@ -68,10 +68,10 @@ fn no_frame_is_split_for_want_of_descriptors() {
     let mut bench = Bench::new(3);
     bench.vf(0).start_sized(8, 8);
     bench.vf(0).write(at(rx::SRRCTL), srrctl(1, 0, 1));
-    bench.from_wire(&frame(7 * 1024 + 1));
+    bench.wire_sends(&frame(7 * 1024 + 1));
     bench.vf(0).expect_no_frame();
     for length in [4 * 1024, 3 * 1024 + 1, 3 * 1024, 60] {
-        bench.from_wire(&frame(length));
+        bench.wire_sends(&frame(length));
     }
     let lengths: Vec<_> = bench.vf(0).received().iter().map(|frame| frame.bytes.len()).collect();
     assert_eq!(lengths, [4 * 1024, 3 * 1024], "what fits is taken in the order it came");
@@ -79,7 +79,7 @@ fn no_frame_is_split_for_want_of_descriptors() {
     assert_eq!(bench.vf(0).read(at(rx::RQDPC)), 0, "cleared by reading");
     assert_eq!(bench.pf().read(r::RNBC), 3);
     bench.vf(0).post(7);
-    bench.from_wire(&frame(60));
+    bench.wire_sends(&frame(60));
     assert_eq!(bench.vf(0).received().len(), 1);
 }
 
@@ -90,7 +90,7 @@ fn a_ring_is_used_round_and_round() {
         bench.vf(0).start_sized(count, 8);
         for round in 0..200usize {
             let sizes = [60 + round, 3000 + round, 100];
-            sizes.iter().for_each(|size| bench.from_wire(&frame(*size)));
+            sizes.iter().for_each(|size| bench.wire_sends(&frame(*size)));
             let received = bench.vf(0).received();
             assert_eq!(received.iter().map(|f| f.bytes.len()).collect::<Vec<_>>(), sizes, "round {round}");
             bench.vf(0).post(4);
@@ -131,7 +131,7 @@ fn the_buffer_size_is_the_queues_or_the_ports() {
         let mut bench = bench();
         bench.pf().set(r::RCTL, bsize << 16);
         bench.vf(0).write(at(rx::SRRCTL), srrctl(kb, 0, 1));
-        bench.from_wire(&frame(7000));
+        bench.wire_sends(&frame(7000));
         let parts = bench.vf(0).expect_frame().parts;
         assert_eq!(usize::from(parts[0].length), expected, "{kb} KiB, BSIZE {bsize}");
         assert_eq!(parts.iter().map(|part| usize::from(part.length)).sum::<usize>(), 7000);
@@ -143,7 +143,7 @@ fn headers_that_are_understood_are_split_off() {
     let mut bench = bench();
     bench.vf(0).write(at(rx::SRRCTL), srrctl(2, 128, 2));
     let segment = tcp(mac(0), mac(9), &[7; 3000]);
-    bench.from_wire(&segment);
+    bench.wire_sends(&segment);
     let received = bench.vf(0).expect_frame();
     assert_eq!(received.bytes, segment);
     assert_eq!((received.parts[0].split, received.parts[0].header_length), (true, 54));
@@ -159,11 +159,11 @@ fn headers_longer_than_their_buffer_are_not_split_off() {
     let mut segment = tagged(5, &tagged(6, &tcp(mac(0), mac(9), &[7; 100])));
     segment.truncate(160);
     bench.pf().write(r::vmolr(0), POOL);
-    bench.from_wire(&segment);
+    bench.wire_sends(&segment);
     let received = bench.vf(0).expect_frame();
     assert!(received.last().split);
     bench.vf(0).write(at(rx::SRRCTL), srrctl(2, 0, 2));
-    bench.from_wire(&segment);
+    bench.wire_sends(&segment);
     assert!(!bench.vf(0).expect_frame().last().split);
 }
 
@@ -172,17 +172,17 @@ fn with_split_always_the_header_buffer_comes_first_whatever_the_frame_is() {
     let mut bench = bench();
     bench.vf(0).write(at(rx::SRRCTL), srrctl(2, 64, 5));
     bench.world.bus.log.clear();
-    bench.from_wire(&frame(60));
+    bench.wire_sends(&frame(60));
     let received = bench.vf(0).expect_frame();
     assert_eq!(received.bytes, frame(60));
     let last = received.last();
     assert_eq!((last.split, last.length), (true, 60 - last.header_length));
-    bench.from_wire(&frame(300));
+    bench.wire_sends(&frame(300));
     let received = bench.vf(0).expect_frame();
     assert!(received.last().split);
     assert_eq!(received.bytes, frame(300));
     let segment = tcp(mac(0), mac(9), &[7; 300]);
-    bench.from_wire(&segment);
+    bench.wire_sends(&segment);
     let received = bench.vf(0).expect_frame();
     assert_eq!((received.last().header_length, received.last().length), (54, 300));
     assert_eq!(received.bytes, segment);
@@ -197,7 +197,7 @@ fn a_header_length_never_outgrows_its_field() {
     bytes[54..56].copy_from_slice(&[59, 130]);
     for (kind, split) in [(2, None), (5, Some(1023))] {
         bench.vf(0).write(at(rx::SRRCTL), srrctl(2, 63 * 64, kind));
-        bench.from_wire(&bytes);
+        bench.wire_sends(&bytes);
         let received = bench.vf(0).expect_frame();
         assert_eq!(received.bytes, bytes);
         let first = received.parts[0];
@@ -209,17 +209,17 @@ fn a_header_length_never_outgrows_its_field() {
 fn a_tag_is_left_in_the_frame_or_moved_to_the_descriptor() {
     let mut bench = bench();
     let untagged = frame(100);
-    bench.from_wire(&tagged(0x6064, &untagged));
+    bench.wire_sends(&tagged(0x6064, &untagged));
     let received = bench.vf(0).expect_frame();
     assert_eq!(received.bytes, tagged(0x6064, &untagged));
     assert_eq!((received.last().status & status::VP, received.last().vlan_tag), (0, 0));
     bench.pf().write(r::vmolr(0), POOL | vmolr::STRVLAN);
-    bench.from_wire(&tagged(0x6064, &untagged));
+    bench.wire_sends(&tagged(0x6064, &untagged));
     let received = bench.vf(0).expect_frame();
     assert_eq!(received.bytes, untagged);
     assert_ne!(received.last().status & status::VP, 0);
     assert_eq!(received.last().vlan_tag, 0x6064);
-    bench.from_wire(&untagged);
+    bench.wire_sends(&untagged);
     let received = bench.vf(0).expect_frame();
     assert_eq!((received.last().status & status::VP, received.bytes), (0, untagged));
 }
@@ -228,7 +228,7 @@ fn a_tag_is_left_in_the_frame_or_moved_to_the_descriptor() {
 fn ctrl_vme_does_not_strip_while_pools_are_in_use() {
     let mut bench = bench();
     bench.pf().set(r::CTRL, ctrl::VME);
-    bench.from_wire(&tagged(100, &frame(100)));
+    bench.wire_sends(&tagged(100, &frame(100)));
     assert_eq!(bench.vf(0).expect_frame().bytes.len(), 104);
 }
 
@@ -241,7 +241,7 @@ fn tag_and_split_in_several_buffers_all_at_once() {
         [(POOL, 58, tagged(5, &segment)), (POOL | vmolr::STRVLAN, 54, segment.clone())]
     {
         bench.pf().write(r::vmolr(0), options);
-        bench.from_wire(&tagged(5, &segment));
+        bench.wire_sends(&tagged(5, &segment));
         let received = bench.vf(0).expect_frame();
         assert_eq!(received.parts[0].header_length, header);
         assert_eq!(received.bytes, bytes);
@@ -258,7 +258,7 @@ fn checksums_are_looked_at_as_rxcsum_asks() {
     bad[60] ^= 1;
     let checks = status::L4CS | status::IPCS | status::UDPCS | status::L4E | status::IPE;
     let mut check = |frame: &[u8]| {
-        bench.from_wire(frame);
+        bench.wire_sends(frame);
         let received = bench.vf(0).expect_frame();
         (received.last().packet_type, received.last().status & checks)
     };
@@ -270,7 +270,7 @@ fn checksums_are_looked_at_as_rxcsum_asks() {
     let datagram = udp(mac(0), mac(9), &[1, 2, 3]);
     assert_eq!(check(&datagram).1, status::L4CS | status::IPCS | status::UDPCS);
     bench.pf().write(r::RXCSUM, 0);
-    bench.from_wire(&bad);
+    bench.wire_sends(&bad);
     assert_eq!(bench.vf(0).expect_frame().last().status & checks, 0);
 }
 
@@ -282,15 +282,15 @@ fn the_hash_is_in_the_descriptor_and_chooses_between_a_pools_queues() {
     bench.pf().write(r::rssrk(0), 0x0102_0304);
     (0..32).for_each(|word| bench.pf().write(r::reta(word), 0x0101_0101));
     let segment = tcp(mac(0), mac(9), &[7; 100]);
-    bench.from_wire(&segment);
+    bench.wire_sends(&segment);
     let first = bench.vf(0).expect_frame();
     assert_eq!(first.last().rss_type, rss_type::TCP_IPV4);
     assert_ne!(first.last().hash, 0);
-    bench.from_wire(&frame(60));
+    bench.wire_sends(&frame(60));
     let plain = bench.vf(0).expect_frame();
     assert_eq!((plain.last().rss_type, plain.last().hash), (rss_type::NONE, 0));
     bench.pf().write(r::vmolr(0), POOL | vmolr::RSSE);
-    bench.from_wire(&segment);
+    bench.wire_sends(&segment);
     bench.vf(0).expect_no_frame();
     assert_eq!(bench.nic.counters()[0].rx_disabled, 1, "queue 8 is not set up");
 }
@@ -300,7 +300,7 @@ fn without_pcsd_the_hash_is_not_reported() {
     let mut bench = bench();
     bench.pf().write(r::MRQC, mrqc::VMDQ_RSS | 1 << 16);
     bench.pf().write(r::rssrk(0), 0x0102_0304);
-    bench.from_wire(&tcp(mac(0), mac(9), &[7; 100]));
+    bench.wire_sends(&tcp(mac(0), mac(9), &[7; 100]));
     let received = bench.vf(0).expect_frame();
     assert_eq!((received.last().rss_type, received.last().hash), (0, 0));
 }
@@ -308,10 +308,10 @@ fn without_pcsd_the_hash_is_not_reported() {
 #[test]
 fn frames_are_padded_to_the_shortest_that_ethernet_knows() {
     let mut bench = bench();
-    bench.from_wire(&frame(1000));
+    bench.wire_sends(&frame(1000));
     bench.vf(0).received();
     for length in 14..60 {
-        bench.from_wire(&frame(length));
+        bench.wire_sends(&frame(length));
         let received = bench.vf(0).expect_frame().bytes;
         assert_eq!((received.len(), &received[..length]), (60, &frame(length)[..]));
         assert!(received[length..].iter().all(|byte| *byte == 0));
@@ -325,12 +325,12 @@ fn what_is_no_frame_is_counted_and_dropped() {
     let pool = &mut bench.pf();
     pool.write(r::VT_CTL, 1 << 30);
     for length in 0..14 {
-        bench.from_wire(&frame(60)[..length]);
+        bench.wire_sends(&frame(60)[..length]);
     }
     bench.vf(0).expect_no_frame();
     assert_eq!((bench.pf().read(r::RUC), bench.pf().read(r::GPRC)), (14, 0));
-    bench.from_wire(&frame(i82576::ids::MAX_FRAME - 3));
-    bench.from_wire(&frame(20_000));
+    bench.wire_sends(&frame(i82576::ids::MAX_FRAME - 3));
+    bench.wire_sends(&frame(20_000));
     bench.vf(0).expect_no_frame();
     assert_eq!((bench.pf().read(r::ROC), bench.pf().read(r::GPRC)), (2, 0));
 }
@@ -339,13 +339,13 @@ fn what_is_no_frame_is_counted_and_dropped() {
 fn a_frame_longer_than_the_pool_takes_is_dropped_and_counted() {
     let mut bench = bench();
     bench.pf().write(r::vmolr(0), POOL & !vmolr::LPE);
-    bench.from_wire(&frame(1515));
+    bench.wire_sends(&frame(1515));
     bench.vf(0).expect_no_frame();
     assert_eq!(bench.pf().read(r::ROC), 1);
-    bench.from_wire(&frame(1514));
+    bench.wire_sends(&frame(1514));
     assert_eq!(bench.vf(0).received().len(), 1);
     bench.vf(1).start();
-    bench.from_wire(&plain(i82576::MacAddress::BROADCAST, mac(9), 2000));
+    bench.wire_sends(&plain(i82576::MacAddress::BROADCAST, mac(9), 2000));
     bench.vf(0).expect_no_frame();
     assert_eq!(bench.vf(1).received().len(), 1);
     assert_eq!(bench.pf().read(r::ROC), 0, "somebody took it");
@@ -372,7 +372,7 @@ fn nothing_is_received_through_a_closed_gate() {
 #[test]
 fn rxdctl_reads_zero_at_once_after_it_was_disabled() {
     let mut bench = bench();
-    bench.from_wire(&frame(60));
+    bench.wire_sends(&frame(60));
     bench.vf(0).write(at(rx::RXDCTL), 1 << 16);
     assert_eq!(bench.vf(0).read(at(rx::RXDCTL)) & dctl::ENABLE, 0);
 }
@@ -380,7 +380,7 @@ fn rxdctl_reads_zero_at_once_after_it_was_disabled() {
 #[test]
 fn head_and_tail_may_be_written_after_the_queue_was_enabled() {
     let mut bench = bench();
-    bench.from_wire(&frame(60));
+    bench.wire_sends(&frame(60));
     bench.vf(0).received();
     bench.vf(0).write(at(rx::RXDCTL), 0);
     bench.vf(0).write(at(rx::RXDCTL), dctl::ENABLE);
@@ -388,7 +388,7 @@ fn head_and_tail_may_be_written_after_the_queue_was_enabled() {
     bench.vf(0).write(at(rx::RDT), 0);
     *bench.vf(0).rings() = Default::default();
     bench.vf(0).post(8);
-    bench.from_wire(&frame(61));
+    bench.wire_sends(&frame(61));
     assert_eq!(bench.vf(0).expect_frame().bytes.len(), 61);
 }
 
@@ -413,7 +413,7 @@ fn the_second_queue_of_a_vf_receives_by_hash() {
     (0..32).for_each(|word| bench.pf().write(r::reta(word), 0x0101_0101));
     bench.pf().write(r::vmolr(0), POOL | vmolr::RSSE);
     bench.vf(0).write(vf::VTIVAR, 0x0080_0000);
-    bench.from_wire(&tcp(mac(0), mac(9), &[7; 100]));
+    bench.wire_sends(&tcp(mac(0), mac(9), &[7; 100]));
     assert_eq!(bench.vf(0).read(second + rx::RDH), 1);
     bench.expect_msix(Vf(0), 0);
 }

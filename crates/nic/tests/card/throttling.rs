@@ -49,7 +49,7 @@ fn many_causes_in_an_interval_are_one_message() {
     fire(&mut bench);
     for _ in 0..50 {
         bench.wait_us(1);
-        bench.from_wire(&plain(mac(0), mac(9), 60));
+        bench.wire_sends(&plain(mac(0), mac(9), 60));
     }
     bench.expect_no_msix();
     bench.wait_us(50);

@@ -49,7 +49,7 @@ fn a_frame_in_one_descriptor() {
     let mut bench = bench();
     let (frame, descriptor) = placed(&mut bench, 100);
     bench.vf(0).transmit(&[descriptor.emit()]);
-    assert_eq!(bench.to_wire(), [frame]);
+    assert_eq!(bench.wire_got(), [frame]);
     assert!(bench.vf(0).is_done(0));
     assert_eq!(bench.vf(0).read(at(tx::TDH)), 1);
     bench.expect_msix(Vf(0), 0);
@@ -68,7 +68,7 @@ fn a_frame_in_many_descriptors_some_of_them_empty() {
     let last = descriptors.last_mut().unwrap();
     (last.end_of_packet, last.report_status) = (true, true);
     bench.vf(0).transmit(&descriptors.iter().map(Data::emit).collect::<Vec<_>>());
-    assert_eq!(bench.to_wire(), [frame]);
+    assert_eq!(bench.wire_got(), [frame]);
     assert!((0..6).all(|i| !bench.vf(0).is_done(i)));
     assert!(bench.vf(0).is_done(6));
     assert_eq!(bench.nic.counters()[0].dma_faults, 0);
@@ -80,10 +80,10 @@ fn an_incomplete_packet_waits_for_its_rest() {
     let (frame, whole) = placed(&mut bench, 86);
     let first = data(whole.address, 60);
     bench.vf(0).transmit(&[first.emit()]);
-    assert!(bench.to_wire().is_empty());
+    assert!(bench.wire_got().is_empty());
     assert_eq!(bench.vf(0).read(at(tx::TDH)), 0, "nothing is taken yet");
     bench.vf(0).transmit(&[packet(whole.address + 60, 40).emit()]);
-    assert_eq!(bench.to_wire(), [frame]);
+    assert_eq!(bench.wire_got(), [frame]);
     assert_eq!(bench.vf(0).read(at(tx::TDH)), 2);
 }
 
@@ -96,10 +96,10 @@ fn the_first_half_of_a_packet_is_read_again_if_the_ring_wraps_in_between() {
         let third = frame.len() as u16 / 3;
         bench.vf(0).transmit(&[data(whole.address, third).emit()]);
         bench.vf(0).transmit(&[data(whole.address + u64::from(third), third).emit()]);
-        assert!(bench.to_wire().is_empty());
+        assert!(bench.wire_got().is_empty());
         let rest = frame.len() as u16 - 2 * third;
         bench.vf(0).transmit(&[packet(whole.address + 2 * u64::from(third), rest).emit()]);
-        assert_eq!(bench.to_wire(), [frame], "round {round}");
+        assert_eq!(bench.wire_got(), [frame], "round {round}");
     }
 }
 
@@ -117,7 +117,7 @@ fn a_full_ring_is_sent_whole_and_in_order() {
                 descriptors.push(descriptor.emit());
             }
             bench.vf(0).transmit(&descriptors);
-            assert_eq!(bench.to_wire(), expected);
+            assert_eq!(bench.wire_got(), expected);
         }
     }
 }
@@ -142,7 +142,7 @@ fn only_descriptors_that_ask_for_it_are_written_back() {
     let silent = Data { report_status: false, ..descriptor };
     bench.world.bus.log.clear();
     bench.vf(0).transmit(&[silent.emit(), silent.emit()]);
-    assert_eq!(bench.to_wire(), [frame.clone(), frame.clone()]);
+    assert_eq!(bench.wire_got(), [frame.clone(), frame.clone()]);
     assert!(bench.world.bus.log.iter().all(|access| !access.write));
     assert_eq!(bench.vf(0).read(at(tx::TDH)), 2);
     bench.expect_no_msix();
@@ -177,14 +177,14 @@ fn a_head_that_cannot_be_written_costs_only_that_vf() {
     bench.vf(0).transmit(&[descriptor.emit()]);
     assert_eq!(bench.msix(), [], "what was not said is not announced");
     bench.vf(1).send(&plain(WIRE, mac(1), 70));
-    assert_eq!(bench.to_wire().len(), 2);
+    assert_eq!(bench.wire_got().len(), 2);
 }
 
 #[test]
 fn contexts_are_taken_without_sending_anything() {
     let mut bench = bench();
     bench.vf(0).transmit(&[context(0, 0).emit(), context(1, 0).emit()]);
-    assert!(bench.to_wire().is_empty());
+    assert!(bench.wire_got().is_empty());
     assert_eq!(bench.vf(0).read(at(tx::TDH)), 2);
     bench.expect_no_msix();
 }
@@ -202,7 +202,7 @@ fn a_queue_has_two_contexts_which_stay_until_they_are_overwritten() {
     let with = |context| Data { insert_vlan: true, context, ..descriptor }.emit();
     bench.vf(0).transmit(&[vlan(0, 10), vlan(1, 20), with(0), with(1), with(0)]);
     bench.vf(0).transmit(&[with(1), vlan(1, 30), with(1), with(0)]);
-    let tags: Vec<_> = bench.to_wire().iter().filter_map(|frame| tag(frame)).collect();
+    let tags: Vec<_> = bench.wire_got().iter().filter_map(|frame| tag(frame)).collect();
     assert_eq!(tags, [10, 20, 10, 20, 30, 10]);
 }
 
@@ -214,7 +214,7 @@ fn contexts_are_the_queues_own() {
     let frame = plain(WIRE, mac(1), 60);
     let address = bench.vf(1).place(&frame);
     bench.vf(1).transmit(&[Data { insert_vlan: true, ..packet(address, 74) }.emit()]);
-    assert_eq!(tag(&bench.to_wire()[0]), Some(0));
+    assert_eq!(tag(&bench.wire_got()[0]), Some(0));
 }
 
 #[test]
@@ -224,9 +224,9 @@ fn the_tag_is_inserted_if_the_first_descriptor_says_so() {
     let (frame, whole) = placed(&mut bench, 86);
     let (first, last) = (data(whole.address, 50), packet(whole.address + 50, 50));
     bench.vf(0).transmit(&[Data { insert_vlan: true, ..first }.emit(), last.emit()]);
-    assert_eq!(bench.to_wire(), [tagged(0x6064, &frame)]);
+    assert_eq!(bench.wire_got(), [tagged(0x6064, &frame)]);
     bench.vf(0).transmit(&[first.emit(), Data { insert_vlan: true, ..last }.emit()]);
-    assert_eq!(bench.to_wire(), [frame]);
+    assert_eq!(bench.wire_got(), [frame]);
 }
 
 #[test]
@@ -234,11 +234,11 @@ fn a_tag_in_the_frame_stays_where_it_is() {
     let mut bench = bench();
     let inner = tagged(20, &plain(WIRE, mac(0), 60));
     bench.vf(0).send(&inner);
-    assert_eq!(bench.to_wire().pop(), Some(inner.clone()));
+    assert_eq!(bench.wire_got().pop(), Some(inner.clone()));
     let address = bench.vf(0).place(&inner);
     let descriptor = Data { insert_vlan: true, ..packet(address, inner.len() as u16) };
     bench.vf(0).transmit(&[Context { vlan_tag: 10, ..context(0, 0) }.emit(), descriptor.emit()]);
-    assert_eq!(bench.to_wire(), [tagged(10, &inner)], "the card's goes outside");
+    assert_eq!(bench.wire_got(), [tagged(10, &inner)], "the card's goes outside");
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn a_large_segment_is_cut_as_its_context_says() {
     };
     let last = packet(address + 54, 2500);
     bench.vf(0).transmit(&[context(0, 1000).emit(), first.emit(), last.emit()]);
-    let segments = bench.to_wire();
+    let segments = bench.wire_got();
     let mut bytes = Vec::new();
     for segment in &segments {
         let sliced = SlicedPacket::from_ethernet(segment).unwrap();
@@ -292,17 +292,17 @@ fn checksums_are_inserted_where_the_context_says() {
     let context = Context { ip_length: 40, ipv4: false, ..context(0, 0) };
     let descriptor = Data { insert_l4_checksum: true, ..packet(address, frame.len() as u16) };
     bench.vf(0).transmit(&[context.emit(), descriptor.emit()]);
-    assert_eq!(bench.to_wire(), [good]);
+    assert_eq!(bench.wire_got(), [good]);
 }
 
 #[test]
 fn short_frames_are_padded() {
     let mut bench = bench();
     bench.vf(0).send(&plain(WIRE, mac(0), 1000));
-    bench.to_wire();
+    bench.wire_got();
     let short = plain(WIRE, mac(0), 6);
     bench.vf(0).send(&short);
-    let sent = bench.to_wire().remove(0);
+    let sent = bench.wire_got().remove(0);
     assert_eq!((sent.len(), &sent[..20]), (60, &short[..]));
     assert!(sent[20..].iter().all(|byte| *byte == 0), "with nothing of earlier frames");
 }
@@ -332,7 +332,7 @@ fn a_doorbell_rung_before_the_gates_are_open_is_heard_when_they_are() {
         bench.expect_nothing();
         open(&mut bench);
         bench.poll();
-        assert_eq!(bench.to_wire(), [frame]);
+        assert_eq!(bench.wire_got(), [frame]);
     }
 }
 
@@ -343,7 +343,7 @@ fn the_gate_of_one_vf_is_not_the_gate_of_another() {
     bench.pf().write(r::VFTE, 0b01);
     bench.vf(1).send(&plain(WIRE, mac(1), 60));
     bench.vf(0).send(&plain(WIRE, mac(0), 61));
-    assert_eq!(bench.to_wire().len(), 1);
+    assert_eq!(bench.wire_got().len(), 1);
 }
 
 #[test]
@@ -351,13 +351,13 @@ fn a_queue_that_is_disabled_forgets_nothing_that_was_sent() {
     let mut bench = bench();
     let (frame, descriptor) = placed(&mut bench, 60);
     bench.vf(0).transmit(&[descriptor.emit(); 3]);
-    assert_eq!(bench.to_wire().len(), 3);
+    assert_eq!(bench.wire_got().len(), 3);
     bench.vf(0).write(at(tx::TXDCTL), 0);
     assert_eq!(bench.vf(0).read(at(tx::TXDCTL)), 0, "at once");
     bench.vf(0).write(at(tx::TXDCTL), dctl::ENABLE);
     bench.expect_nothing();
     bench.vf(0).transmit(&[descriptor.emit()]);
-    assert_eq!(bench.to_wire(), [frame]);
+    assert_eq!(bench.wire_got(), [frame]);
 }
 
 #[test]
@@ -374,7 +374,7 @@ fn the_second_queue_of_a_vf_sends_as_well() {
     }
     bench.vf(0).write(vf::VTIVAR, 0x8200_0000);
     bench.poll();
-    assert_eq!(bench.to_wire(), [frame]);
+    assert_eq!(bench.wire_got(), [frame]);
     bench.expect_msix(Vf(0), 2);
 }
 
@@ -392,7 +392,7 @@ fn a_poll_sends_what_its_budget_allows_from_each_queue() {
         bench.vf(vf).ring();
     }
     assert!(bench.poll_once().more);
-    assert_eq!(bench.to_wire().len(), 8);
+    assert_eq!(bench.wire_got().len(), 8);
     assert!(!bench.poll_once().more);
-    assert_eq!(bench.to_wire().len(), 4);
+    assert_eq!(bench.wire_got().len(), 4);
 }

@@ -6,7 +6,7 @@ mod rings;
 mod world;
 
 pub(crate) use frames::{mac, plain, tagged, tcp, tcp6, udp};
-pub(crate) use rings::{Received, TX_RING, buffer, data, head_address, packet};
+pub(crate) use rings::{TX_RING, buffer, data, head_address, packet};
 pub(crate) use world::{Access, BASE, SIZE, World};
 
 use core::time::Duration;
@@ -142,13 +142,13 @@ impl Bench {
     }
 
     /// A frame comes in from the wire, and the card is polled.
-    pub(crate) fn from_wire(&mut self, frame: &[u8]) {
+    pub(crate) fn wire_sends(&mut self, frame: &[u8]) {
         self.world.wire.incoming.push_back(frame.to_vec());
         self.poll();
     }
 
     /// The frames that went to the wire since the last call.
-    pub(crate) fn to_wire(&mut self) -> Vec<Vec<u8>> {
+    pub(crate) fn wire_got(&mut self) -> Vec<Vec<u8>> {
         core::mem::take(&mut self.world.wire.outgoing)
     }
 
@@ -173,11 +173,11 @@ impl Bench {
     pub(crate) fn expect_nothing(&mut self) {
         self.world.bus.log.clear();
         self.msix();
-        self.to_wire();
+        self.wire_got();
         self.poll();
         assert_eq!(self.world.bus.log, []);
         self.expect_no_msix();
-        assert!(self.to_wire().is_empty());
+        assert!(self.wire_got().is_empty());
     }
 }
 

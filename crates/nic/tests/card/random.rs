@@ -1,0 +1,239 @@
+//! One VF does whatever chance says, while its neighbours talk to each other; and whatever happens, happens
+//! the same way twice.
+
+use crate::common::{Access, BASE, Bench, SIZE, mac, plain};
+use i82576::bits::dctl;
+use i82576::descriptor::tx::{Context, Data, L4};
+use i82576::register::{self as r, rx, tx, vf};
+use i82576::window;
+use pcie::Function::{self, Vf};
+use pcie::config::offset;
+use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
+use proptest::test_runner::Config;
+
+/// Something a guest, its VMM or the world does.
+#[derive(Debug, Clone)]
+enum Act {
+    Write(u32, u32),
+    WriteBytes(u64, Vec<u8>),
+    Read(u64, usize),
+    Poke(u64, Vec<u8>),
+    Send(Vec<[u8; 16]>),
+    Start,
+    Post,
+    Arrive(Vec<u8>),
+    Wait(u64),
+    FunctionLevelReset,
+    PfReset,
+    Poll,
+}
+
+fn value() -> impl Strategy<Value = u32> {
+    prop_oneof![
+        any::<u32>(),
+        0u32..70,
+        (0u32..SIZE as u32).prop_map(|at| BASE as u32 + at),
+        (0u32..32).prop_map(|bit| 1 << bit),
+        (0u32..0x20).prop_map(|count| count * 128),
+        Just(dctl::ENABLE),
+    ]
+}
+
+/// A register of the VF, or any other offset.
+fn register() -> impl Strategy<Value = u32> {
+    let known = (0..window::TABLE.len(), any::<u32>()).prop_map(|(row, element)| {
+        let row = &window::TABLE[row];
+        row.offset + element % row.count * row.stride
+    });
+    let rings = prop_oneof![Just(vf::RX_BLOCK), Just(vf::TX_BLOCK)];
+    prop_oneof![4 => known, 4 => (rings, 0u32..16).prop_map(|(block, i)| block + 4 * i), 1 => any::<u32>()]
+}
+
+fn address() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        4 => (0..SIZE as u64).prop_map(|at| BASE + at),
+        1 => any::<u64>(),
+        1 => (0u64..70_000).prop_map(|below| u64::MAX - below),
+    ]
+}
+
+fn l4() -> impl Strategy<Value = L4> {
+    prop_oneof![Just(L4::Tcp), Just(L4::Udp), Just(L4::Sctp), Just(L4::Reserved)]
+}
+
+fn context() -> impl Strategy<Value = [u8; 16]> {
+    (0u8..60, 0u16..80, 0u8..40, any::<u16>(), any::<bool>(), l4(), 0u16..3000, 0u8..2).prop_map(
+        |(mac_length, ip_length, l4_length, vlan_tag, ipv4, l4, mss, index)| {
+            Context { mac_length, ip_length, l4_length, vlan_tag, ipv4, l4, mss, index }.emit()
+        },
+    )
+}
+
+fn data() -> impl Strategy<Value = [u8; 16]> {
+    let length = prop_oneof![any::<u16>(), 0u16..2000];
+    (address(), length, any::<[bool; 6]>(), 0u8..2).prop_map(|(address, length, flags, context)| {
+        let [end_of_packet, report_status, insert_vlan, segment, ip, l4] = flags;
+        Data {
+            address,
+            length,
+            end_of_packet,
+            report_status,
+            insert_vlan,
+            segment,
+            insert_ip_checksum: ip,
+            insert_l4_checksum: l4,
+            context,
+            ..Data::default()
+        }
+        .emit()
+    })
+}
+
+fn descriptors() -> impl Strategy<Value = Vec<[u8; 16]>> {
+    proptest::collection::vec(prop_oneof![1 => any::<[u8; 16]>(), 3 => data(), 1 => context()], 1..30)
+}
+
+fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
+    proptest::collection::vec(any::<u8>(), 0..most)
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let frame = (0..10u8, 0..3000usize).prop_map(|(to, length)| plain(mac(to), mac(9), length));
+    prop_oneof![
+        8 => (register(), value()).prop_map(|(at, value)| Act::Write(at, value)),
+        1 => (register(), bytes(12)).prop_map(|(at, bytes)| Act::WriteBytes(u64::from(at) + 1, bytes)),
+        1 => (any::<u64>(), bytes(12)).prop_map(|(at, bytes)| Act::WriteBytes(at, bytes)),
+        2 => (register(), 0..12usize).prop_map(|(at, length)| Act::Read(u64::from(at), length)),
+        2 => (0..SIZE as u64 - 64, bytes(64)).prop_map(|(at, bytes)| Act::Poke(BASE + at, bytes)),
+        4 => descriptors().prop_map(Act::Send),
+        2 => Just(Act::Start),
+        1 => Just(Act::Post),
+        2 => frame.prop_map(Act::Arrive),
+        1 => bytes(200).prop_map(Act::Arrive),
+        1 => (0u64..10_000).prop_map(Act::Wait),
+        1 => Just(Act::FunctionLevelReset),
+        1 => Just(Act::PfReset),
+        4 => Just(Act::Poll),
+    ]
+}
+
+fn perform(bench: &mut Bench, act: &Act) {
+    let now = bench.now;
+    match act {
+        Act::Write(at, value) => bench.vf(0).write(*at, *value),
+        Act::WriteBytes(at, bytes) => bench.nic.write_bytes(Vf(0), *at, bytes, now),
+        Act::Read(at, length) => bench.nic.read_bytes(Vf(0), *at, &mut vec![0; *length], now),
+        Act::Poke(at, bytes) => bench.vf(0).poke(*at, bytes),
+        Act::Send(descriptors) => {
+            descriptors.iter().for_each(|raw| drop(bench.vf(0).put(*raw)));
+            bench.vf(0).ring();
+        }
+        Act::Start => bench.vf(0).start(),
+        Act::Post => bench.vf(0).post(5),
+        Act::Arrive(frame) => bench.world.wire.incoming.push_back(frame.clone()),
+        Act::Wait(us) => bench.wait_us(*us),
+        Act::FunctionLevelReset => {
+            let control = u16::from(i82576::config::EXPRESS) + pcie::capability::express::DEVICE_CONTROL;
+            bench.config(Vf(0), control, u32::from(pcie::capability::express::DEVICE_CONTROL_FLR));
+        }
+        Act::PfReset => bench.pf().write(r::vf_block(crate::common::index(0)), i82576::bits::ctrl::RST),
+        Act::Poll => drop(bench.poll_once()),
+    }
+}
+
+/// The PF and the VMM do not hold a grudge.
+fn forgive(bench: &mut Bench) {
+    bench.config(Vf(0), offset::COMMAND, u32::from(offset::COMMAND_BUS_MASTER));
+    bench.pf().write(r::VFRE, 0xff);
+    bench.pf().write(r::VFTE, 0xff);
+}
+
+fn bench() -> Bench {
+    let mut bench = Bench::new(3);
+    (0..3).for_each(|vf| bench.vf(vf).start());
+    bench
+}
+
+/// Takes what the neighbours got and gives them room again.
+fn drain(bench: &mut Bench, vf: u8) -> Vec<Vec<u8>> {
+    let received = bench.vf(vf).received();
+    let taken = received.iter().map(|frame| frame.parts.len() as u32).sum();
+    bench.vf(vf).post(taken);
+    received.into_iter().map(|frame| frame.bytes).collect()
+}
+
+/// A memory request in a function's own name to its own memory, or one that was refused, and never the PF's.
+fn in_bounds(access: &Access) -> bool {
+    match access.function {
+        Vf(0) => true,
+        Vf(1 | 2) => !access.fault,
+        Function::Pf | Vf(_) => false,
+    }
+}
+
+fn finish(bench: &mut Bench) {
+    for _ in 0..50 {
+        if !bench.poll_once().more {
+            return;
+        }
+    }
+    bench.vf(0).write(vf::CTRL, i82576::bits::ctrl::RST);
+    forgive(bench);
+    bench.poll();
+}
+
+/// What is left behind: every memory request, message and frame, and the VF's registers.
+fn trace(acts: &[Act]) -> (Vec<Access>, Vec<(Function, u16)>, Vec<Vec<u8>>, Vec<u32>) {
+    let mut bench = bench();
+    for act in acts {
+        perform(&mut bench, act);
+        forgive(&mut bench);
+    }
+    finish(&mut bench);
+    let registers = (0..0x4000).step_by(4).map(|at| bench.vf(0).read(at)).collect();
+    (bench.world.bus.log.clone(), bench.msix(), bench.wire_got(), registers)
+}
+
+proptest! {
+    #![proptest_config(Config::with_cases(200))]
+
+    #[test]
+    fn a_vf_gone_mad_does_not_disturb_its_neighbours(
+        rounds in proptest::collection::vec(proptest::collection::vec(act(), 1..20), 1..8)
+    ) {
+        let mut bench = bench();
+        for (round, acts) in rounds.iter().enumerate() {
+            for act in acts {
+                perform(&mut bench, act);
+                assert!(bench.world.bus.log.len() < 100_000, "{act:?} is too much work");
+                let stray = bench.world.bus.log.iter().find(|access| !in_bounds(access));
+                assert_eq!(stray, None);
+                bench.world.bus.log.clear();
+                drain(&mut bench, 1);
+                drain(&mut bench, 2);
+            }
+            forgive(&mut bench);
+            finish(&mut bench);
+            bench.wait_us(10_000);
+            bench.msix();
+            drain(&mut bench, 1);
+            drain(&mut bench, 2);
+            for (from, to) in [(1, 2), (2, 1)] {
+                let frame = plain(mac(to), mac(from), 100 + round);
+                bench.vf(from).send(&frame);
+                assert_eq!(drain(&mut bench, to), [frame]);
+                let messages = bench.msix();
+                assert_eq!(messages.len(), 2);
+                assert!(messages.contains(&(Vf(to), 1)) && messages.contains(&(Vf(from), 0)));
+                assert_eq!(bench.vf(to).read(vf::VTEIMS), 7);
+                assert_eq!(bench.vf(to).read(vf::RX_BLOCK + rx::RXDCTL) & dctl::ENABLE, dctl::ENABLE);
+                assert_eq!(bench.vf(to).read(vf::TX_BLOCK + tx::TXDCTL) & dctl::ENABLE, dctl::ENABLE);
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_script_leaves_the_same_trace(acts in proptest::collection::vec(act(), 1..60)) {
+        assert_eq!(trace(&acts), trace(&acts));
+    }
+}

@@ -1,0 +1,228 @@
+//! Frames between VFs, PF and wire with everything in between: who gets them, and in whose memory they end.
+//! Left out: the decision itself, which is tested exhaustively beside it (`switch`).
+
+use crate::common::{Bench, POOL, PORT, data, mac, packet, plain, tagged};
+use i82576::MacAddress;
+use i82576::bits::{dtxswc, icr, rctl, vlvf, vmolr, vmvir, vt_ctl};
+use i82576::register::{self as r, vf};
+use pcie::Function::{Pf, Vf};
+
+const ALL: MacAddress = MacAddress::BROADCAST;
+
+/// VFs 0 to 2 and the PF (pool 3) with running rings.
+fn bench() -> Bench {
+    let mut bench = Bench::new(3);
+    for vf in 0..3 {
+        bench.vf(vf).start();
+    }
+    bench.pf().start();
+    bench
+}
+
+/// How many frames each of VF 0 to 2, the PF and the wire got.
+fn got(bench: &mut Bench) -> [usize; 5] {
+    let [a, b, c] = [0, 1, 2].map(|vf| bench.vf(vf).received().len());
+    [a, b, c, bench.pf().received().len(), bench.wire_got().len()]
+}
+
+#[test]
+fn a_frame_for_a_neighbour_stays_off_the_wire() {
+    let mut bench = bench();
+    bench.vf(0).send(&plain(mac(1), mac(0), 100));
+    assert_eq!(got(&mut bench), [0, 1, 0, 0, 0]);
+    assert_eq!(bench.msix(), [(Vf(1), 1), (Vf(0), 0)]);
+}
+
+#[test]
+fn a_frame_for_a_stranger_goes_to_the_wire_only() {
+    let mut bench = bench();
+    bench.vf(0).send(&plain(mac(9), mac(0), 100));
+    assert_eq!(got(&mut bench), [0, 0, 0, 0, 1]);
+}
+
+#[test]
+fn a_frame_to_oneself_is_not_received() {
+    let mut bench = bench();
+    bench.vf(0).send(&plain(mac(0), mac(0), 100));
+    assert_eq!(got(&mut bench), [0, 0, 0, 0, 0]);
+    bench.pf().write(r::DTXSWC, dtxswc::LOOPBACK_EN | 1 << dtxswc::LLE_SHIFT);
+    bench.vf(0).send(&plain(mac(0), mac(0), 100));
+    assert_eq!(got(&mut bench), [1, 0, 0, 0, 0]);
+}
+
+#[test]
+fn a_broadcast_goes_to_everybody_but_the_sender() {
+    let mut bench = bench();
+    bench.vf(1).send(&plain(ALL, mac(1), 100));
+    assert_eq!(got(&mut bench), [1, 0, 1, 1, 1]);
+    bench.pf().send(&plain(ALL, PORT, 100));
+    assert_eq!(got(&mut bench), [1, 1, 1, 0, 1]);
+}
+
+#[test]
+fn frames_from_the_wire_go_to_whom_they_are_for() {
+    let mut bench = bench();
+    bench.wire_sends(&plain(mac(2), mac(9), 100));
+    assert_eq!(got(&mut bench), [0, 0, 1, 0, 0]);
+    bench.wire_sends(&plain(ALL, mac(9), 100));
+    assert_eq!(got(&mut bench), [1, 1, 1, 1, 0]);
+    bench.wire_sends(&plain(mac(8), mac(9), 100));
+    assert_eq!(got(&mut bench), [0, 0, 0, 1, 0], "unknown: the default pool");
+    bench.pf().write(r::VT_CTL, vt_ctl::REPL_EN | vt_ctl::DIS_DEF_PL);
+    bench.wire_sends(&plain(mac(8), mac(9), 100));
+    assert_eq!(got(&mut bench), [0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn multicast_goes_where_the_hash_was_asked_for() {
+    let mut bench = bench();
+    let group = MacAddress([0x01, 0, 0x5e, 0, 0, 0xfb]);
+    bench.wire_sends(&plain(group, mac(9), 100));
+    assert_eq!(got(&mut bench), [0, 0, 0, 0, 0]);
+    // Bits 47:36 of the address: 0xfb0.
+    bench.pf().write(r::mta(0xfb0 >> 5), 1 << (0xfb0 & 31));
+    bench.pf().write(r::vmolr(1), POOL & !vmolr::ROMPE);
+    bench.wire_sends(&plain(group, mac(9), 100));
+    assert_eq!(got(&mut bench), [1, 0, 1, 1, 0]);
+    bench.vf(0).send(&plain(group, mac(0), 100));
+    assert_eq!(got(&mut bench), [0, 0, 1, 1, 1]);
+}
+
+#[test]
+fn without_loopback_everything_goes_to_the_wire() {
+    let mut bench = bench();
+    bench.pf().write(r::DTXSWC, 0);
+    bench.vf(0).send(&plain(mac(1), mac(0), 100));
+    bench.vf(0).send(&plain(ALL, mac(0), 100));
+    assert_eq!(got(&mut bench), [0, 0, 0, 0, 2]);
+}
+
+#[test]
+fn memory_is_read_and_written_in_the_name_of_its_owner() {
+    let mut bench = bench();
+    bench.world.bus.log.clear();
+    bench.vf(0).send(&plain(mac(1), mac(0), 100));
+    let by = |write, function| {
+        bench.world.bus.log.iter().filter(|a| a.write == write && a.function == function).count()
+    };
+    assert_eq!((by(false, Vf(0)), by(true, Vf(0))), (2, 1), "ring and frame; write-back");
+    assert_eq!((by(false, Vf(1)), by(true, Vf(1))), (1, 2), "ring; frame and write-back");
+    assert_eq!(bench.world.bus.log.len(), 6);
+    bench.pf().send(&plain(mac(9), PORT, 100));
+    assert_eq!(bench.world.bus.log.iter().filter(|a| a.function == Pf).count(), 3);
+}
+
+#[test]
+fn an_administrators_change_counts_from_the_next_frame_on() {
+    let mut bench = bench();
+    bench.pf().set_address(22, mac(7), 0b010);
+    bench.vf(0).send(&plain(mac(1), mac(0), 100));
+    assert_eq!(got(&mut bench), [0, 0, 0, 0, 1]);
+    bench.vf(0).send(&plain(mac(7), mac(0), 100));
+    assert_eq!(got(&mut bench), [0, 1, 0, 0, 0]);
+}
+
+#[test]
+fn a_port_vlan_keeps_pools_apart_without_their_knowing() {
+    let mut bench = bench();
+    bench.pf().set(r::RCTL, rctl::VFE);
+    bench.pf().write(r::vfta(100 / 32), 1 << (100 % 32));
+    bench.pf().write(r::vlvf(0), vlvf::VLANID_EN | 100 | 0b011 << vlvf::POOLSEL_SHIFT);
+    for pool in [0, 1] {
+        bench.pf().write(r::vmvir(pool), vmvir::DEFAULT | 100);
+        bench.pf().write(r::vmolr(pool), POOL & !vmolr::AUPE | vmolr::STRVLAN);
+    }
+    bench.vf(0).send(&plain(mac(1), mac(0), 100));
+    assert_eq!(bench.vf(1).expect_frame().bytes, plain(mac(1), mac(0), 100));
+    bench.vf(0).send(&plain(mac(2), mac(0), 100));
+    assert_eq!(bench.wire_got(), [tagged(100, &plain(mac(2), mac(0), 100))], "VF 2 is not a member");
+    bench.vf(0).send(&tagged(200, &plain(mac(9), mac(0), 100)));
+    assert_eq!(bench.wire_got(), [tagged(100, &plain(mac(9), mac(0), 100))], "the sender's tag is replaced");
+    bench.vf(2).send(&plain(mac(0), mac(2), 100));
+    assert_eq!(got(&mut bench), [0, 0, 0, 0, 1], "untagged frames are not for VF 0");
+}
+
+#[test]
+fn a_pool_that_may_not_insert_tags_keeps_those_in_its_frames() {
+    let mut bench = bench();
+    bench.pf().write(r::vmvir(0), vmvir::NEVER);
+    let frame = tagged(5, &plain(mac(9), mac(0), 100));
+    let address = bench.vf(0).place(&frame);
+    let asks = i82576::descriptor::tx::Data { insert_vlan: true, ..packet(address, frame.len() as u16) };
+    bench.vf(0).transmit(&[asks.emit()]);
+    assert_eq!(bench.wire_got(), [frame]);
+}
+
+#[test]
+fn what_one_pool_strips_another_keeps() {
+    let mut bench = bench();
+    bench.pf().write(r::RPLOLR, 0);
+    bench.pf().write(r::vmolr(1), POOL | vmolr::STRVLAN);
+    bench.pf().write(r::VT_CTL, vt_ctl::REPL_EN);
+    let frame = plain(mac(1), mac(9), 100);
+    bench.pf().set_address(21, mac(1), 0b101);
+    bench.wire_sends(&tagged(7, &frame));
+    assert_eq!(bench.vf(0).expect_frame().bytes, tagged(7, &frame));
+    assert_eq!(bench.vf(1).expect_frame().bytes, frame);
+    assert_eq!(bench.vf(2).expect_frame().bytes, tagged(7, &frame));
+}
+
+#[test]
+fn a_spoofed_source_is_blocked_and_reported() {
+    let mut bench = bench();
+    bench.pf().write(r::DTXSWC, dtxswc::LOOPBACK_EN | 0b111);
+    bench.pf().read(r::ICR);
+    bench.vf(0).send(&plain(mac(1), mac(2), 100));
+    assert_eq!(got(&mut bench), [0; 5]);
+    assert_eq!((bench.pf().read(r::WVBR), bench.pf().read(r::WVBR)), (1, 0));
+    assert_eq!(bench.pf().read(r::SSVPC), 1);
+    assert_ne!(bench.pf().read(r::ICR) & icr::DOUTSYNC, 0);
+    assert!(bench.vf(0).is_done(0), "the descriptor is done all the same");
+    assert_eq!(bench.nic.counters()[0].tx_blocked, 1);
+}
+
+#[test]
+fn the_ports_own_control_frames_are_not_for_vfs_to_send() {
+    let mut bench = bench();
+    for last in 0..16 {
+        bench.vf(0).send(&plain(MacAddress([0x01, 0x80, 0xc2, 0, 0, last]), mac(0), 50));
+    }
+    assert_eq!(got(&mut bench), [0; 5]);
+    assert_eq!(bench.nic.counters()[0].tx_blocked, 16);
+}
+
+#[test]
+fn a_vf_that_has_no_room_costs_the_others_nothing() {
+    let mut bench = bench();
+    let tail = vf::RX_BLOCK + r::rx::RDT;
+    bench.vf(1).write(tail, 0);
+    bench.vf(0).send(&plain(ALL, mac(0), 100));
+    assert_eq!(got(&mut bench), [0, 0, 1, 1, 1]);
+    assert_eq!(bench.vf(1).read(vf::RX_BLOCK + r::rx::RQDPC), 1);
+}
+
+#[test]
+fn a_frame_of_several_buffers_into_several_buffers() {
+    let mut bench = bench();
+    let frame = plain(mac(1), mac(0), 7000);
+    let address = bench.vf(0).place(&frame);
+    let (head, tail) = (data(address, 3333), packet(address + 3333, frame.len() as u16 - 3333));
+    bench.vf(0).transmit(&[head.emit(), tail.emit()]);
+    let received = bench.vf(1).expect_frame();
+    assert_eq!((received.bytes, received.parts.len()), (frame, 4));
+}
+
+#[test]
+fn without_pools_the_port_is_an_ordinary_card() {
+    let mut bench = Bench::bare();
+    bench.pf().write(r::GPIE, 1 << 4);
+    bench.pf().write(r::RCTL, rctl::EN | rctl::BAM);
+    bench.pf().write(r::TCTL, 2);
+    bench.pf().start();
+    bench.wire_sends(&plain(PORT, mac(9), 100));
+    assert_eq!(bench.pf().received().len(), 1);
+    bench.wire_sends(&plain(mac(3), mac(9), 100));
+    bench.pf().expect_no_frame();
+    bench.pf().send(&plain(mac(3), PORT, 100));
+    assert_eq!(bench.wire_got().len(), 1);
+}
