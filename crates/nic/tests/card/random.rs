@@ -125,7 +125,9 @@ fn perform(bench: &mut Bench, act: &Act) {
         Act::Read(at, length) => bench.nic.read_bytes(Vf(0), *at, &mut vec![0; *length], now),
         Act::Poke(at, bytes) => bench.vf(0).poke(*at, bytes),
         Act::Send(descriptors) => {
-            descriptors.iter().for_each(|raw| drop(bench.vf(0).put(*raw)));
+            for raw in descriptors {
+                bench.vf(0).put(*raw);
+            }
             bench.vf(0).ring();
         }
         Act::Start => bench.vf(0).start(),
@@ -182,8 +184,16 @@ fn finish(bench: &mut Bench) {
     bench.poll();
 }
 
-/// What is left behind: every memory request, message and frame, and the VF's registers.
-fn trace(acts: &[Act]) -> (Vec<Access>, Vec<(Function, u16)>, Vec<Vec<u8>>, Vec<u32>) {
+/// What a script leaves behind: memory requests, messages and frames in order, and the VF's registers.
+#[derive(Debug, PartialEq, Eq)]
+struct Trace {
+    requests: Vec<Access>,
+    messages: Vec<(Function, u16)>,
+    frames: Vec<Vec<u8>>,
+    registers: Vec<u32>,
+}
+
+fn trace(acts: &[Act]) -> Trace {
     let mut bench = bench();
     for act in acts {
         perform(&mut bench, act);
@@ -191,11 +201,12 @@ fn trace(acts: &[Act]) -> (Vec<Access>, Vec<(Function, u16)>, Vec<Vec<u8>>, Vec<
     }
     finish(&mut bench);
     let registers = (0..0x4000).step_by(4).map(|at| bench.vf(0).read(at)).collect();
-    (bench.world.bus.log.clone(), bench.msix(), bench.wire_got(), registers)
+    let requests = core::mem::take(&mut bench.world.bus.log);
+    Trace { requests, messages: bench.msix(), frames: bench.wire_got(), registers }
 }
 
 proptest! {
-    #![proptest_config(Config::with_cases(200))]
+    #![proptest_config(Config { cases: 200, failure_persistence: None, ..Config::default() })]
 
     #[test]
     fn a_vf_gone_mad_does_not_disturb_its_neighbours(
@@ -222,7 +233,9 @@ proptest! {
                 let frame = plain(mac(to), mac(from), 100 + round);
                 bench.vf(from).send(&frame);
                 assert_eq!(drain(&mut bench, to), [frame]);
-                let messages = bench.msix();
+                let mut messages = bench.msix();
+                // The mad one may have a throttled message left to send.
+                messages.retain(|(function, _)| *function != Vf(0));
                 assert_eq!(messages.len(), 2);
                 assert!(messages.contains(&(Vf(to), 1)) && messages.contains(&(Vf(from), 0)));
                 assert_eq!(bench.vf(to).read(vf::VTEIMS), 7);
