@@ -3,6 +3,7 @@
 use super::connection::{Connection, Over, Visit};
 use super::device::VfDevice;
 use super::hal::{Card, PfHal, now};
+use super::status::{SHARE_HINT, is_private, lacks_memory};
 use super::{CONNECTIONS, Command, LISTENERS, Port, UPLINK, WAKER};
 use crate::control::status::LinkState;
 use host::poll::Interest;
@@ -10,6 +11,7 @@ use host::socket::Stream;
 use i82576::{Time, VfIndex};
 use iovm::Manager;
 use nic::{Budget, Nic};
+use pcie::Function;
 use pcie::config::offset::{COMMAND, COMMAND_BUS_MASTER};
 use std::time::Duration;
 
@@ -154,14 +156,18 @@ impl Port {
     /// A client without shared memory works in every respect but that no frame can move: say so, once.
     fn warn_of_unshared_memory(&mut self, index: usize) {
         let slot = &mut self.slots[index];
-        if slot.warned
-            || !super::status::lacks_memory(&self.nic, slot.config.index, self.bus.vf(slot.config.index))
-        {
+        let vf = slot.config.index;
+        let reach = self.bus.vf(vf);
+        if !slot.judged && self.nic.is_bus_master(Function::Vf(vf.get())) {
+            // Now, because the card has not written to the memory itself yet.
+            (slot.judged, slot.private_memory) = (true, is_private(&reach.memory));
+        }
+        if slot.warned || !lacks_memory(&self.nic, slot, reach) {
             return;
         }
         slot.warned = true;
         if slot.log.allow(now()).is_some() {
-            tracing::warn!(vf = slot.config.name, "{}", super::status::SHARE_HINT);
+            tracing::warn!(vf = slot.config.name, "{SHARE_HINT}");
         }
     }
 

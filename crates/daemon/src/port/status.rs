@@ -4,8 +4,9 @@ use super::Port;
 use super::bus::Reach;
 use super::vf::Slot;
 use crate::control::status::{Drops, Peer, PortStatus, Traffic, VfStatus};
-use i82576::VfIndex;
+use host::dma::DmaTable;
 use nic::{Nic, PoolCounters};
+use pcie::Function;
 
 /// What to do about a guest whose memory the card cannot reach.
 pub(super) const SHARE_HINT: &str = "the guest's memory is not shared, so no frame can move: \
@@ -13,10 +14,19 @@ pub(super) const SHARE_HINT: &str = "the guest's memory is not shared, so no fra
      or shared=on to Cloud Hypervisor's --memory";
 
 /// Whether a guest drives the VF though none of its memory can be reached.
-pub(super) fn lacks_memory(nic: &Nic, vf: VfIndex, reach: &Reach) -> bool {
-    reach.memory.shareable_regions() == 0
-        && !reach.memory.is_empty()
-        && nic.is_bus_master(pcie::Function::Vf(vf.get()))
+pub(super) fn lacks_memory(nic: &Nic, slot: &Slot, reach: &Reach) -> bool {
+    let unreachable = reach.memory.shareable_regions() == 0 && !reach.memory.is_empty();
+    (unreachable || slot.private_memory) && nic.is_bus_master(Function::Vf(slot.config.index.get()))
+}
+
+/// Guests with less memory than this are not judged: no operating system fits in there, and what does may
+/// well begin with nothing written.
+const JUDGED: u64 = 64 << 20;
+
+/// Whether a guest that has just begun to drive its VF writes to copies of the memory that its VMM shares
+/// (QEMU's `share=off` on a memory backend with a file): the card would read zeros for ever.
+pub(super) fn is_private(memory: &DmaTable) -> bool {
+    memory.mapped_bytes() >= JUDGED && memory.is_blank()
 }
 
 impl Port {
@@ -37,8 +47,8 @@ impl Port {
         let policy = self.pf.policy(vf);
         let counters = self.nic.counters()[vf.index()];
         let reach = self.bus.vf(vf);
-        let hint =
-            (slot.connection.is_some() && lacks_memory(&self.nic, vf, reach)).then(|| SHARE_HINT.to_owned());
+        let hint = (slot.connection.is_some() && lacks_memory(&self.nic, slot, reach))
+            .then(|| SHARE_HINT.to_owned());
         VfStatus {
             name: slot.config.name.clone(),
             index: vf.get(),

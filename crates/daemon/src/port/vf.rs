@@ -23,6 +23,10 @@ pub(super) struct Slot {
     pub(super) link_state: LinkState,
     /// The connection has more to do than its last visit did.
     pub(super) more: bool,
+    /// The guest masters the bus or has done so, and its memory was looked at then.
+    pub(super) judged: bool,
+    /// It was found to write to private copies of what was handed over.
+    pub(super) private_memory: bool,
     /// The client has been told that it shares no memory.
     pub(super) warned: bool,
     pub(super) log: Limit,
@@ -40,6 +44,8 @@ impl Slot {
             next: None,
             link_state: LinkState::Auto,
             more: false,
+            judged: false,
+            private_memory: false,
             warned: false,
             log: Limit::per_minute(LOG_BURST),
             past: Interventions::default(),
@@ -56,6 +62,7 @@ impl Slot {
     pub(super) fn retire(&mut self, counters: Counters) {
         self.past = add(self.past, counters);
         (self.more, self.warned) = (false, false);
+        (self.judged, self.private_memory) = (false, false);
     }
 }
 

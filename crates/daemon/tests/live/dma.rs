@@ -3,12 +3,15 @@
 use crate::support::eventually;
 use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;
-use crate::support::qemu;
+use crate::support::machine::{COMMAND, CONFIG, ENABLE, Vmm};
+use crate::support::qemu::{self, Qemu};
 use crate::support::ram::{HIGH, Ram, SIZE};
 use crate::support::raw::{Raw, load, message};
-use rustix::fs::{Mode, OFlags, open};
+use host::memory::{MappedFile, Protection};
+use rustix::fs::{MemfdFlags, Mode, OFlags, ftruncate, memfd_create, open};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use vfio_user::client::Window;
 use vfio_user::wire::{Command, Errno};
 
 #[test]
@@ -55,6 +58,37 @@ fn the_hint_goes_with_the_cause() {
     drop(machine);
     eventually("the client is gone", || live.show(0).peer.is_none());
     assert_eq!(live.show(0).hint, None);
+}
+
+/// QEMU's `share=off` hands over a file, and the guest writes to private copies of its pages.
+#[test]
+fn memory_that_stays_blank_is_not_the_guests() {
+    let live = Live::start();
+    let memory = memfd_create("large", MemfdFlags::CLOEXEC).unwrap();
+    ftruncate(&memory, LARGE).unwrap();
+    let guest = boot_large(&live, &memory);
+    assert!(live.show(0).hint.is_some_and(|hint| hint.contains("share=on")));
+    drop(guest);
+    eventually("the client is gone", || live.show(0).peer.is_none());
+    assert_eq!(live.show(0).hint, None);
+
+    let written = MappedFile::map(&memory, 0, LARGE, Protection::ReadWrite).unwrap();
+    written.write(0x400, &[1; 256]).unwrap();
+    let _guest = boot_large(&live, &memory);
+    assert_eq!(live.show(0).hint, None);
+}
+
+/// Less than this is not judged, an operating system needs more.
+const LARGE: u64 = 64 << 20;
+
+/// A guest with this memory that has just made its VF a bus master.
+fn boot_large(live: &Live, memory: &OwnedFd) -> Qemu {
+    let mut qemu = Qemu::greet(&live.socket(0));
+    let window = Window { iova: 0, size: LARGE, offset: 0, writable: true };
+    let fd = memory.try_clone().unwrap();
+    qemu.done(|client, out| client.dma_map(out, window, Some(fd))).unwrap();
+    qemu.store(CONFIG, COMMAND, &ENABLE.to_le_bytes());
+    qemu
 }
 
 #[test]

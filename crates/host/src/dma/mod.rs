@@ -29,6 +29,10 @@ use crate::memory::{FileIdentity, MapError, MappedFile, Protection, poison_event
 
 /// Addresses and sizes come in pages of this many bytes, as announced to the client (`pgsizes`).
 pub const PAGE_SIZE: u64 = 4096;
+/// Pages that [`DmaTable::is_blank`] looks at: so many of the lowest (a PC's first MiB is written to before any
+/// driver runs), and so many of the rest.
+const LOW_SAMPLES: u64 = 256;
+const SPREAD_SAMPLES: u64 = 256;
 
 /// How much of this process one client may use up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -261,6 +265,29 @@ impl DmaTable {
     #[must_use]
     pub fn mapped_bytes(&self) -> u64 {
         self.mapped_bytes
+    }
+
+    /// Whether nothing was ever written to what can be reached, as far as a sample shows: the lowest pages, and
+    /// some that are spread over the rest.
+    ///
+    /// A client that maps its memory privately (`share=off`) hands over a file too, and then fills copies of
+    /// its pages that nobody else sees. Memory that is in use is told by the first page or two.
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        let stride = (self.mapped_bytes / SPREAD_SAMPLES).next_multiple_of(PAGE_SIZE).max(PAGE_SIZE);
+        let mut page = [0; PAGE_SIZE as usize];
+        let mut low = LOW_SAMPLES;
+        for memory in self.regions.iter().filter_map(|region| Some(&region.backing.as_ref()?.memory)) {
+            let mut offset = 0;
+            while offset < memory.len() {
+                if memory.read(offset, &mut page).is_ok() && page != [0; PAGE_SIZE as usize] {
+                    return false;
+                }
+                offset += if low > 0 { PAGE_SIZE } else { stride };
+                low = low.saturating_sub(1);
+            }
+        }
+        true
     }
 
     /// Whether the client shrank some memory after mapping it. Its session should then be ended: what the

@@ -50,6 +50,26 @@ fn a_buffer_may_cross_adjacent_regions_but_not_a_hole() {
 }
 
 #[test]
+fn memory_is_blank_until_something_is_written_low_or_in_many_places() {
+    let pages = 64 << 10;
+    let blank = || table(&[(0, 4), (16, pages)]);
+    assert!(DmaTable::default().is_blank());
+    assert!(blank().is_blank());
+
+    let low = blank();
+    low.write(20 * PAGE, &[0; 100]).unwrap();
+    assert!(low.is_blank(), "zeros are nothing");
+    low.write(260 * PAGE - 1, &[1]).unwrap();
+    assert!(!low.is_blank());
+
+    let high = blank();
+    for page in pages / 2..pages {
+        high.write((16 + page) * PAGE, &[1]).unwrap();
+    }
+    assert!(!high.is_blank());
+}
+
+#[test]
 fn an_address_that_wraps_is_a_fault() {
     let mut table = DmaTable::default();
     let last_page = u64::MAX - PAGE + 1;
