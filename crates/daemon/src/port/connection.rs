@@ -2,15 +2,20 @@
 //! what messages do to the VF.
 
 use super::device::VfDevice;
+use super::hal::now;
 use host::poll::Interest;
 use host::socket::{FdBatch, Received, Sent, Stream};
+use i82576::Time;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 use vfio_user::outbox::Outbox;
 use vfio_user::server::{Counters, Session, Step};
 
-/// Receives, and messages, that one visit to a connection may take: other VFs wait meanwhile.
+/// Receives and messages that one visit to a connection may take, and how long: other VFs wait meanwhile. The
+/// time counts when messages are expensive, such as one window among tens of thousands.
 const RECEIVES: usize = 8;
 const MESSAGES: usize = 256;
+const TURN: Duration = Duration::from_micros(500);
 
 /// Which descriptors are lost cannot be told, and a window without its memory would fail without a word.
 const LOST_FDS: &str =
@@ -32,6 +37,19 @@ pub(super) enum Visit {
     Done,
     /// There may be more: come back without waiting.
     More,
+}
+
+/// What is left of a visit.
+#[derive(Debug)]
+struct Turn {
+    messages: usize,
+    began: Time,
+}
+
+impl Turn {
+    fn is_over(&self) -> bool {
+        self.messages == 0 || now().since(self.began) >= TURN
+    }
 }
 
 /// A connected client.
@@ -75,9 +93,9 @@ impl Connection {
     }
 
     fn receive(&mut self, device: &mut VfDevice<'_>, buffer: &mut [u8]) -> Result<Visit, Over> {
-        let mut messages = MESSAGES;
+        let mut turn = Turn { messages: MESSAGES, began: now() };
         for _ in 0..RECEIVES {
-            if self.steps(device, &mut messages)? == Visit::More {
+            if self.steps(device, &mut turn)? == Visit::More {
                 return Ok(Visit::More);
             }
             if self.outbox.pending() > 0 {
@@ -98,13 +116,13 @@ impl Connection {
     }
 
     /// Handles whole messages until there is none, or replies pile up.
-    fn steps(&mut self, device: &mut VfDevice<'_>, messages: &mut usize) -> Result<Visit, Over> {
+    fn steps(&mut self, device: &mut VfDevice<'_>, turn: &mut Turn) -> Result<Visit, Over> {
         loop {
-            if *messages == 0 {
+            if turn.is_over() {
                 self.send()?;
                 return Ok(Visit::More);
             }
-            *messages -= 1;
+            turn.messages -= 1;
             let step = self.session.step(device, &mut self.outbox);
             let step = step.map_err(|error| Over::Failed(error.to_string()))?;
             if step != Step::Handled {

@@ -4,6 +4,8 @@ use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;
 use crate::support::machine::{BAR0, Machine, Vmm};
 use crate::support::qemu::{self, Qemu};
+use crate::support::raw::{Raw, dma_map, dma_unmap};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
@@ -55,4 +57,50 @@ fn windows_at_full_speed() {
         machine.vmm.map(1 << 20, 15 << 20, Some(fd)).unwrap();
     });
     assert!(floods > 10, "{floods}");
+}
+
+/// Windows of a client that has nearly as many as it may; the first page is left free.
+const MANY: u64 = 60_000;
+/// Messages that such a client sends at a time.
+const BATCH: usize = 300;
+
+/// A client whose every request is as expensive as it can make it, by the hundred.
+fn juggle_windows(socket: &Path, stop: &AtomicBool, handled: &AtomicU64) {
+    let mut raw = Raw::greet(socket);
+    for first in (1..MANY).step_by(BATCH) {
+        let maps = (first..first + BATCH as u64).flat_map(|window| dma_map(window * 0x2000, 0x1000));
+        raw.send(&maps.collect::<Vec<u8>>());
+        (0..BATCH).for_each(|_| assert_eq!(raw.reply().map(|(error, _)| error), Some(0)));
+    }
+    let batch = [dma_map(0, 0x1000), dma_unmap(0, 0x1000)].concat().repeat(BATCH);
+    while !stop.load(Ordering::Relaxed) {
+        raw.send(&batch);
+        for _ in 0..2 * BATCH {
+            assert_eq!(raw.reply().map(|(error, _)| error), Some(0));
+            handled.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[test]
+fn expensive_requests_by_the_hundred_do_not_add_up() {
+    const ROUNDS: u32 = 20;
+    let live = Live::start();
+    let (mut b, mut c) = (Guest::under_qemu(&live, 5), Guest::under_qemu(&live, 6));
+    let (stop, handled) = (AtomicBool::new(false), [const { AtomicU64::new(0) }; 3]);
+    let total = || handled.iter().map(|handled| handled.load(Ordering::Relaxed)).sum::<u64>();
+    thread::scope(|scope| {
+        for (vf, handled) in (0..).zip(&handled) {
+            let (socket, stop) = (live.socket(vf), &stop);
+            scope.spawn(move || juggle_windows(&socket, stop, handled));
+        }
+        while handled.iter().any(|handled| handled.load(Ordering::Relaxed) == 0) {
+            thread::yield_now();
+        }
+        let before = total();
+        exchange(&mut b, &mut c, ROUNDS);
+        let per_frame = (total() - before) / u64::from(2 * ROUNDS);
+        stop.store(true, Ordering::Relaxed);
+        assert!(per_frame < 400, "{per_frame} requests of others were handled for each frame");
+    });
 }

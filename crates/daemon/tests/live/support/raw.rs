@@ -37,6 +37,18 @@ pub(crate) fn load(id: u16, region: u32, offset: u64, count: u32) -> Vec<u8> {
     message(id, Command::RegionRead, 0, &access(region, offset, count))
 }
 
+/// A window of guest memory, to be announced. Its descriptor, if any, is sent with it.
+pub(crate) fn dma_map(iova: u64, size: u64) -> Vec<u8> {
+    let numbers = [0, iova, size].map(u64::to_le_bytes).concat();
+    message(1, Command::DmaMap, 0, &[&32u32.to_le_bytes()[..], &3u32.to_le_bytes(), &numbers].concat())
+}
+
+/// The same window, withdrawn.
+pub(crate) fn dma_unmap(iova: u64, size: u64) -> Vec<u8> {
+    let numbers = [iova, size].map(u64::to_le_bytes).concat();
+    message(1, Command::DmaUnmap, 0, &[&24u32.to_le_bytes()[..], &0u32.to_le_bytes(), &numbers].concat())
+}
+
 /// A blocking connection that gives up after a while.
 pub(crate) struct Raw(UnixStream);
 
