@@ -2,7 +2,10 @@
 
 use crate::process::{SOFTIOV, Serve, files, softiov};
 use rustix::process::Signal;
+use std::io::Read;
+use std::os::unix::net::UnixStream;
 use std::process::Command;
+use std::time::{Duration, Instant};
 use tempfile::tempdir;
 
 #[test]
@@ -79,4 +82,42 @@ fn the_limit_on_open_files_is_raised() {
     let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
     let words: Vec<&str> = line.split_whitespace().collect();
     assert_eq!(words[3], words[4], "{line}");
+}
+
+/// Descriptors that the process has open, and the processor time it has used, in ticks.
+fn used(serve: &Serve) -> (usize, u64) {
+    let folder = format!("/proc/{}", serve.id());
+    let stat = std::fs::read_to_string(format!("{folder}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    let ticks = fields[11..13].iter().map(|field| field.parse::<u64>().unwrap()).sum();
+    (std::fs::read_dir(format!("{folder}/fd")).unwrap().count(), ticks)
+}
+
+/// Whether the host has hung up on a client.
+fn is_turned_away(client: &UnixStream) -> bool {
+    client.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    matches!((&mut &*client).read(&mut [0]), Ok(0))
+}
+
+#[test]
+fn out_of_descriptors_it_turns_clients_away_and_recovers() {
+    let folder = tempdir().unwrap();
+    let open = used(&Serve::start(&folder, &[])).0;
+    let script = format!("ulimit -n {}; exec {SOFTIOV} serve \"$@\"", open + 3);
+    let serve = Serve::spawn(&folder, Command::new("sh").args(["-c", &script, "sh"]));
+    let connect = |vf| UnixStream::connect(serve.folder().join(format!("pf0vf{vf}.sock"))).unwrap();
+    let clients: Vec<UnixStream> = (0..7).map(connect).collect();
+    let away = clients.iter().filter(|client| is_turned_away(client)).count();
+    assert!((1..7).contains(&away), "{away} of 7, though a few descriptors were left");
+    assert!(serve.log().contains("cannot accept a client"), "{}", serve.log());
+    assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(3), "it cannot even be asked");
+    let before = used(&serve).1;
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(used(&serve).1 - before < 20, "and sleeps");
+    drop(clients);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while softiov(serve.folder(), &["vf", "list"]).status != Some(0) {
+        assert!(Instant::now() < deadline, "{}", serve.log());
+    }
+    assert!(!is_turned_away(&connect(6)));
 }
