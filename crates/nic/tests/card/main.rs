@@ -8,6 +8,7 @@ mod interrupts;
 mod mailbox;
 mod random;
 mod receive;
+mod receive_offload;
 mod registers;
 mod resets;
 mod statistics;

@@ -1,0 +1,63 @@
+//! A guest that writes what it likes: rings that are none, descriptors that lie, memory that is not there.
+//! Whatever it does, the card neither panics nor works for it without bound, and its neighbours' frames go on.
+
+mod packets;
+mod rings;
+
+use crate::common::{BASE, Bench, SIZE, mac, plain};
+use i82576::register::vf;
+use pcie::Function::Vf;
+
+const END: u64 = BASE + SIZE as u64;
+/// Memory requests that one poll may make for one queue: the budget's frames, at most 16 descriptors each, and
+/// rings on top.
+const REQUESTS_A_POLL: usize = 256 * (16 + 4) + 256;
+
+/// VF 0 is hostile, VFs 1 and 2 are not.
+fn bench() -> Bench {
+    let mut bench = Bench::new(3);
+    for vf in 0..3 {
+        bench.vf(vf).start();
+    }
+    bench
+}
+
+fn rx_at(register: u32) -> u32 {
+    vf::RX_BLOCK + register
+}
+
+fn tx_at(register: u32) -> u32 {
+    vf::TX_BLOCK + register
+}
+
+/// Frames go to and fro between VFs 1 and 2, and every memory request was the right one's.
+#[track_caller]
+fn expect_neighbours_well(bench: &mut Bench) {
+    for (from, to) in [(1, 2), (2, 1)] {
+        let frame = plain(mac(to), mac(from), 300);
+        bench.vf(from).send(&frame);
+        let received = bench.vf(to).received();
+        assert_eq!(received.last().map(|last| &last.bytes), Some(&frame), "from {from} to {to}");
+        let taken = received.iter().map(|received| received.parts.len() as u32).sum();
+        bench.vf(to).post(taken);
+    }
+    for vf in [1, 2] {
+        let stray = bench.world.bus.log.iter().find(|access| access.function == Vf(vf) && access.fault);
+        assert_eq!(stray, None);
+    }
+    bench.world.bus.log.clear();
+}
+
+/// Polls until the card is idle; no poll makes more requests than it may.
+#[track_caller]
+fn poll_bounded(bench: &mut Bench) {
+    for _ in 0..10_000 {
+        bench.world.bus.log.clear();
+        let more = bench.poll_once().more;
+        assert!(bench.world.bus.log.len() <= REQUESTS_A_POLL, "{} requests", bench.world.bus.log.len());
+        if !more {
+            return;
+        }
+    }
+    panic!("the card is never idle");
+}
