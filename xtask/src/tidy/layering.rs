@@ -22,7 +22,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("linux-guest", &["host"]),
     ("sim", &[]),
     ("hypervisor", &["pcie", "sim"]),
-    ("softiov", &["daemon", "host", "embedded-guest", "linux-guest", "i82576"]),
+    ("lab", &["pcie", "i82576", "nic", "driver", "iovm", "backplane", "sim", "hypervisor"]),
+    ("softiov", &["daemon", "host", "embedded-guest", "linux-guest", "lab", "i82576"]),
     ("xtask", &["linux-guest"]),
 ];
 /// What a pure crate may not even test with: the way down would lead back up.

@@ -1,0 +1,256 @@
+//! A chart's parts at their places. Left out: where the places are (`layout`), what the legend says (`legend`).
+
+use super::layout::{LINE, Layout, WIDTH};
+use super::legend::{self, Sample};
+use super::svg::{Px, Svg};
+use super::ticks::{Ticks, grouped};
+use super::{Chart, Mark, Series, X};
+
+const STYLE: &str = include_str!("style.css");
+const COLOURS: usize = 8;
+const DASHES: [&str; 4] = ["none", "7 4", "2 4", "9 3 2 3"];
+
+pub(super) fn chart(chart: &Chart) -> String {
+    let layout = Layout::of(chart);
+    let mut svg = Svg::default();
+    let id = &chart.id;
+    let view = format!("0 0 {} {}", Px(WIDTH), Px(layout.height));
+    let labels = format!("{id}-title {id}-text");
+    svg.open(
+        "svg",
+        &[
+            ("xmlns", &"http://www.w3.org/2000/svg"),
+            ("class", &"lab-figure"),
+            ("viewBox", &view),
+            ("role", &"img"),
+            ("aria-labelledby", &labels),
+        ],
+    );
+    svg.text("title", &[("id", &format!("{id}-title"))], &chart.title);
+    svg.text("desc", &[("id", &format!("{id}-text"))], &chart.description);
+    svg.style(STYLE);
+    patterns(&mut svg, chart);
+    svg.text("text", &[("class", &"heading"), ("x", &Px(layout.left)), ("y", &Px(24.0))], &chart.title);
+    draw_legend(&mut svg, chart, &layout);
+    scales(&mut svg, chart, &layout);
+    below(&mut svg, chart, &layout);
+    bars(&mut svg, chart, &layout);
+    lines(&mut svg, chart, &layout);
+    svg.finish()
+}
+
+/// Hatches over the bars of all variants but the first.
+fn patterns(svg: &mut Svg, chart: &Chart) {
+    let last = chart.series.iter().map(|series| series.variant).max().unwrap_or(0);
+    if last == 0 {
+        return;
+    }
+    svg.open("defs", &[]);
+    for variant in 1..=last {
+        let turn = format!("rotate({})", [45, 135, 0, 90][(variant - 1) % 4]);
+        svg.open(
+            "pattern",
+            &[
+                ("id", &pattern(chart, variant)),
+                ("width", &6),
+                ("height", &6),
+                ("patternUnits", &"userSpaceOnUse"),
+                ("patternTransform", &turn),
+            ],
+        );
+        svg.empty("path", &[("class", &"hatch"), ("d", &"M0 0V6"), ("stroke-width", &3)]);
+        svg.close();
+    }
+    svg.close();
+}
+
+fn pattern(chart: &Chart, variant: usize) -> String {
+    format!("{}-hatch{variant}", chart.id)
+}
+
+fn colour(class: &str, colour: usize) -> String {
+    format!("{class} c{}", colour % COLOURS)
+}
+
+fn draw_legend(svg: &mut Svg, chart: &Chart, layout: &Layout) {
+    for (row, entries) in layout.legend.iter().enumerate() {
+        let y = 48.0 + row as f64 * LINE;
+        for entry in entries {
+            let x = layout.left + entry.x;
+            sample(svg, chart, entry.sample, x, y);
+            svg.text("text", &[("class", &"name"), ("x", &Px(x + 24.0)), ("y", &Px(y))], &entry.label);
+        }
+    }
+}
+
+fn sample(svg: &mut Svg, chart: &Chart, sample: Sample, x: f64, y: f64) {
+    let square = |svg: &mut Svg, class: &str, fill: Option<String>| {
+        let place: [(&str, &dyn std::fmt::Display); 5] =
+            [("class", &class), ("x", &Px(x + 4.0)), ("y", &Px(y - 10.0)), ("width", &12), ("height", &12)];
+        match fill {
+            Some(fill) => svg.empty("rect", &[place.as_slice(), &[("fill", &fill)]].concat()),
+            None => svg.empty("rect", &place),
+        }
+    };
+    match sample {
+        Sample::Bar { colour: of } => square(svg, &colour("bar", of), None),
+        Sample::Pattern { variant } => {
+            square(svg, "sample", None);
+            if variant > 0 {
+                square(svg, "over", Some(format!("url(#{})", pattern(chart, variant))));
+            }
+        }
+        Sample::Line { colour: of, variant } => {
+            let y = y - 4.0;
+            path(svg, of, variant, &format!("M{} {}H{}", Px(x), Px(y), Px(x + 20.0)));
+            let shape = marker_shape(x + 10.0, y, of + variant);
+            svg.empty("path", &[("class", &colour("marker", of)), ("d", &shape)]);
+        }
+    }
+}
+
+/// Lines across, numbers beside, titles upright.
+fn scales(svg: &mut Svg, chart: &Chart, layout: &Layout) {
+    for value in layout.left_ticks.values() {
+        let y = Px(layout.height_of(&layout.left_ticks, value));
+        let class = if value == 0.0 { "axis" } else { "grid" };
+        let across = format!("M{} {y}H{}", Px(layout.left), Px(layout.right));
+        svg.empty("path", &[("class", &class), ("d", &across)]);
+    }
+    numbers(svg, layout, &layout.left_ticks, layout.left - 8.0, "end");
+    upright(svg, layout, 18.0, &format!("{} ({})", chart.left.title, chart.left.unit));
+    if let (Some(ticks), Some(right)) = (&layout.right_ticks, &chart.right) {
+        numbers(svg, layout, ticks, layout.right + 8.0, "start");
+        upright(svg, layout, WIDTH - 10.0, &format!("{} ({})", right.title, right.unit));
+    }
+}
+
+fn numbers(svg: &mut Svg, layout: &Layout, ticks: &Ticks, x: f64, class: &str) {
+    for value in ticks.values() {
+        let y = Px(layout.height_of(ticks, value) + 4.0);
+        svg.text("text", &[("class", &class), ("x", &Px(x)), ("y", &y)], &ticks.label(value));
+    }
+}
+
+fn upright(svg: &mut Svg, layout: &Layout, x: f64, title: &str) {
+    let turn = format!("translate({} {})rotate(-90)", Px(x), Px((layout.top + layout.bottom) / 2.0));
+    svg.text("text", &[("class", &"middle"), ("transform", &turn)], title);
+}
+
+/// What stands below x: names or numbers, then the title.
+fn below(svg: &mut Svg, chart: &Chart, layout: &Layout) {
+    let first = layout.bottom + LINE;
+    match &chart.x {
+        X::Numbers(numbers) => {
+            for (at, number) in numbers.iter().enumerate() {
+                label(svg, layout.x(chart, at), first, &grouped(&number.to_string()));
+            }
+        }
+        X::Names(names) => {
+            for level in 0..names.first().map_or(0, Vec::len) {
+                names_of_level(svg, chart, layout, names, level);
+            }
+        }
+    }
+    label(svg, (layout.left + layout.right) / 2.0, layout.height - 12.0, &chart.x_title);
+}
+
+/// The innermost level is on top; neighbours that share all outer names share one label.
+fn names_of_level(svg: &mut Svg, chart: &Chart, layout: &Layout, names: &[Vec<String>], level: usize) {
+    let levels = names[0].len();
+    let y = layout.bottom + (levels - level) as f64 * LINE;
+    let innermost = level + 1 == levels;
+    let mut start = 0;
+    while start < names.len() {
+        let shared = |other: &Vec<String>| other.get(..=level) == names[start].get(..=level);
+        let run = if innermost { 1 } else { names[start..].iter().take_while(|other| shared(other)).count() };
+        let middle = (layout.x(chart, start) + layout.x(chart, start + run - 1)) / 2.0;
+        label(svg, middle, y, names[start].get(level).map_or("", String::as_str));
+        if level == 0 && levels > 1 && start > 0 {
+            let x = layout.left + start as f64 * layout.band();
+            let cut = format!("M{} {}V{}", Px(x), Px(layout.bottom), Px(y + 4.0));
+            svg.empty("path", &[("class", &"axis"), ("d", &cut)]);
+        }
+        start += run;
+    }
+}
+
+fn label(svg: &mut Svg, x: f64, y: f64, text: &str) {
+    svg.text("text", &[("class", &"middle"), ("x", &Px(x)), ("y", &Px(y))], text);
+}
+
+/// Bars, each stack from zero up.
+fn bars(svg: &mut Svg, chart: &Chart, layout: &Layout) {
+    for at in 0..chart.x.len() {
+        let middle = layout.x(chart, at);
+        let mut tops: Vec<f64> = Vec::new();
+        for series in &chart.series {
+            let (Mark::Bar { stack }, Some(Some(value))) = (series.mark, series.values.get(at)) else {
+                continue;
+            };
+            tops.resize(tops.len().max(stack + 1), 0.0);
+            let (from, to) = (tops[stack], tops[stack] + value);
+            tops[stack] = to;
+            let (x, width) = layout.bar(middle, stack);
+            let (y, end) = (layout.y(series, from.max(to)), layout.y(series, from.min(to)));
+            let shape = format!("M{} {}h{}V{}h-{}Z", Px(x), Px(y), Px(width), Px(end), Px(width));
+            let said = told(chart, series, at, *value);
+            svg.marked("path", &[("class", &colour("bar", series.colour)), ("d", &shape)], &said);
+            if series.variant > 0 {
+                let fill = format!("url(#{})", pattern(chart, series.variant));
+                svg.marked("path", &[("fill", &fill), ("d", &shape)], &said);
+            }
+        }
+    }
+}
+
+fn lines(svg: &mut Svg, chart: &Chart, layout: &Layout) {
+    for series in chart.series.iter().filter(|series| series.mark == Mark::Line) {
+        let mut line = String::new();
+        let mut pen_up = true;
+        for (at, value) in series.values.iter().enumerate() {
+            let Some(value) = value else {
+                pen_up = true;
+                continue;
+            };
+            let (x, y) = (Px(layout.x(chart, at)), Px(layout.y(series, *value)));
+            line += &format!("{}{x} {y}", if pen_up { 'M' } else { 'L' });
+            pen_up = false;
+        }
+        path(svg, series.colour, series.variant, &line);
+        for (at, value) in series.values.iter().enumerate() {
+            let Some(value) = value else { continue };
+            let (x, y) = (layout.x(chart, at), layout.y(series, *value));
+            let shape = marker_shape(x, y, series.colour + series.variant);
+            let said = told(chart, series, at, *value);
+            svg.marked("path", &[("class", &colour("marker", series.colour)), ("d", &shape)], &said);
+        }
+    }
+}
+
+fn path(svg: &mut Svg, of: usize, variant: usize, line: &str) {
+    let dash = DASHES[variant % DASHES.len()];
+    svg.empty("path", &[("class", &colour("line", of)), ("stroke-dasharray", &dash), ("d", &line)]);
+}
+
+/// A circle, square, diamond or triangle, so that lines are told apart without colour.
+fn marker_shape(x: f64, y: f64, which: usize) -> String {
+    let at = |dx: f64, dy: f64| format!("{} {}", Px(x + dx), Px(y + dy));
+    match which % 4 {
+        0 => format!("M{}a4 4 0 1 0 8 0a4 4 0 1 0 -8 0Z", at(-4.0, 0.0)),
+        1 => format!("M{}h7.4v7.4h-7.4Z", at(-3.7, -3.7)),
+        2 => format!("M{}L{}L{}L{}Z", at(0.0, -5.2), at(5.2, 0.0), at(0.0, 5.2), at(-5.2, 0.0)),
+        _ => format!("M{}L{}L{}Z", at(0.0, -5.0), at(5.0, 4.0), at(-5.0, 4.0)),
+    }
+}
+
+/// What a mark says when it is pointed at.
+fn told(chart: &Chart, series: &Series, at: usize, value: f64) -> String {
+    let place = match &chart.x {
+        X::Names(names) => names.get(at).map(|names| names.join(", ")).unwrap_or_default(),
+        X::Numbers(numbers) => numbers.get(at).map(f64::to_string).unwrap_or_default(),
+    };
+    let scale = if series.right { chart.right.as_ref() } else { Some(&chart.left) };
+    let unit = scale.map_or("", |scale| scale.unit.as_str());
+    format!("{place}: {} {} {unit}", legend::name(series), grouped(&value.to_string()))
+}

@@ -1,0 +1,130 @@
+//! Where everything in a chart is. Left out: drawing it.
+
+use super::legend::{self, Entry};
+use super::ticks::Ticks;
+use super::{Chart, Mark, Series, X};
+
+pub(super) const WIDTH: f64 = 760.0;
+/// Of the plot alone.
+const PLOT_HEIGHT: f64 = 270.0;
+const SIDE: f64 = 72.0;
+const BARE_SIDE: f64 = 24.0;
+const HEADING: f64 = 46.0;
+pub(super) const LINE: f64 = 18.0;
+/// Of a category, how much its bars take.
+const FILL: f64 = 0.72;
+const WIDEST_BAR: f64 = 54.0;
+
+/// The plot's rectangle, its scales and its surroundings.
+#[derive(Debug)]
+pub(super) struct Layout {
+    pub(super) left: f64,
+    pub(super) right: f64,
+    pub(super) top: f64,
+    pub(super) bottom: f64,
+    pub(super) height: f64,
+    pub(super) legend: Vec<Vec<Entry>>,
+    pub(super) left_ticks: Ticks,
+    pub(super) right_ticks: Option<Ticks>,
+    stacks: usize,
+    numbers: Option<(f64, f64)>,
+    places: usize,
+}
+
+impl Layout {
+    pub(super) fn of(chart: &Chart) -> Self {
+        const INTERVALS: usize = 5;
+        let right = WIDTH - if chart.right.is_some() { SIDE } else { BARE_SIDE };
+        let legend = legend::rows(chart, right - SIDE);
+        let top = HEADING + legend.len() as f64 * LINE + 14.0;
+        let bottom = top + PLOT_HEIGHT;
+        let levels = if let X::Names(names) = &chart.x { names.first().map_or(1, Vec::len) } else { 1 };
+        let left_ticks = Ticks::cover(extremes(chart, false), INTERVALS);
+        let right_ticks = chart.right.as_ref().map(|_| Ticks::cover_in(extremes(chart, true), &left_ticks));
+        let stacks = chart.series.iter().filter_map(stack).max().map_or(0, |last| last + 1);
+        let numbers = if let X::Numbers(numbers) = &chart.x { Some(range(numbers)) } else { None };
+        Self {
+            left: SIDE,
+            right,
+            top,
+            bottom,
+            height: bottom + levels as f64 * LINE + 40.0,
+            legend,
+            left_ticks,
+            right_ticks,
+            stacks,
+            numbers,
+            places: chart.x.len(),
+        }
+    }
+
+    /// The middle of the place at this position along x.
+    pub(super) fn x(&self, chart: &Chart, at: usize) -> f64 {
+        match (&chart.x, self.numbers) {
+            (X::Numbers(numbers), Some((low, high))) => {
+                let part = numbers.get(at).map_or(0.5, |number| (number - low) / (high - low));
+                self.left + part * (self.right - self.left)
+            }
+            _ => self.left + (at as f64 + 0.5) * self.band(),
+        }
+    }
+
+    /// How much of x a category has.
+    pub(super) fn band(&self) -> f64 {
+        (self.right - self.left) / self.places.max(1) as f64
+    }
+
+    /// Left edge and width of a bar.
+    pub(super) fn bar(&self, middle: f64, stack: usize) -> (f64, f64) {
+        let stacks = self.stacks.max(1) as f64;
+        let width = (self.band() * FILL / stacks).min(WIDEST_BAR);
+        let gap = (width * 0.08).min(3.0);
+        (middle + (stack as f64 - stacks / 2.0) * width + gap / 2.0, width - gap)
+    }
+
+    pub(super) fn y(&self, series: &Series, value: f64) -> f64 {
+        let ticks = match (&self.right_ticks, series.right) {
+            (Some(ticks), true) => ticks,
+            _ => &self.left_ticks,
+        };
+        self.height_of(ticks, value)
+    }
+
+    pub(super) fn height_of(&self, ticks: &Ticks, value: f64) -> f64 {
+        self.bottom - ticks.place(value) * (self.bottom - self.top)
+    }
+}
+
+fn stack(series: &Series) -> Option<usize> {
+    match series.mark {
+        Mark::Bar { stack } => Some(stack),
+        Mark::Line => None,
+    }
+}
+
+/// What a scale has to reach: every point of a line, the top of every stack.
+fn extremes(chart: &Chart, right: bool) -> impl Iterator<Item = f64> + Clone + '_ {
+    let series = move || chart.series.iter().filter(move |series| series.right == right);
+    let lines = series().filter(|series| stack(series).is_none());
+    let points = lines.flat_map(|series| series.values.iter().flatten().copied());
+    let sum = move |of: usize, at: usize| -> f64 {
+        series().filter(|series| stack(series) == Some(of)).filter_map(|series| *series.values.get(at)?).sum()
+    };
+    let stacks = series().filter_map(stack);
+    let tops = stacks.flat_map(move |of| (0..chart.x.len()).map(move |at| sum(of, at)));
+    points.chain(tops)
+}
+
+/// From the first number to the last with a little room.
+fn range(numbers: &[f64]) -> (f64, f64) {
+    let low = numbers.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if high > low {
+        let room = (high - low) * 0.06;
+        (low - room, high + room)
+    } else if high == low {
+        (low - 1.0, low + 1.0)
+    } else {
+        (0.0, 1.0)
+    }
+}

@@ -1,0 +1,77 @@
+//! The legend: what each colour, pattern and marker stands for. Left out: drawing it.
+
+use super::{Chart, Mark, Series};
+
+/// A sample and what it stands for.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Entry {
+    pub(super) sample: Sample,
+    pub(super) label: String,
+    /// From the left edge of the plot.
+    pub(super) x: f64,
+}
+
+/// What is shown before the words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sample {
+    /// A filled square of a colour.
+    Bar { colour: usize },
+    /// A square of no colour with a pattern.
+    Pattern { variant: usize },
+    /// A line of a colour and dash with its marker.
+    Line { colour: usize, variant: usize },
+}
+
+/// How much an estimated character takes at the legend's size.
+const CHARACTER: f64 = 6.6;
+const SAMPLE: f64 = 24.0;
+const GAP: f64 = 18.0;
+
+/// The entries, as many in a row as fit.
+pub(super) fn rows(chart: &Chart, width: f64) -> Vec<Vec<Entry>> {
+    let mut rows: Vec<Vec<Entry>> = Vec::new();
+    let mut x = 0.0;
+    for (sample, label) in entries(chart) {
+        let needed = SAMPLE + label.chars().count() as f64 * CHARACTER;
+        if rows.is_empty() || x + needed > width {
+            rows.push(Vec::new());
+            x = 0.0;
+        }
+        if let Some(row) = rows.last_mut() {
+            row.push(Entry { sample, label, x });
+        }
+        x += needed + GAP;
+    }
+    rows
+}
+
+/// Bars by colour and, where there are several of one colour, by pattern; each line by itself.
+fn entries(chart: &Chart) -> Vec<(Sample, String)> {
+    let mut entries: Vec<(Sample, String)> = Vec::new();
+    let mut add = |sample, label: String| {
+        if !entries.iter().any(|(known, _)| *known == sample) {
+            entries.push((sample, label));
+        }
+    };
+    let bars = || chart.series.iter().filter(|series| series.mark != Mark::Line);
+    bars().for_each(|series| add(Sample::Bar { colour: series.colour }, series.label.clone()));
+    for series in bars().filter(|series| !series.variant_label.is_empty()) {
+        add(Sample::Pattern { variant: series.variant }, series.variant_label.clone());
+    }
+    for series in chart.series.iter().filter(|series| series.mark == Mark::Line) {
+        let scale = match (&chart.right, series.right) {
+            (Some(right), true) => format!(" ({}, right)", right.unit),
+            _ => String::new(),
+        };
+        add(Sample::Line { colour: series.colour, variant: series.variant }, name(series) + &scale);
+    }
+    entries
+}
+
+/// What a series is called where it stands alone.
+pub(super) fn name(series: &Series) -> String {
+    match series.variant_label.as_str() {
+        "" => series.label.clone(),
+        variant => format!("{}, {variant}", series.label),
+    }
+}

@@ -1,0 +1,125 @@
+//! SVG as text: elements, attributes, escapes, and numbers that are short and always the same. Left out: knowing
+//! what is drawn.
+
+use std::fmt::{self, Display, Write};
+
+/// A pixel coordinate, written to a tenth.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Px(pub(super) f64);
+
+impl Display for Px {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tenths = (self.0 * 10.0).round();
+        let tenths = if tenths == 0.0 { 0.0 } else { tenths / 10.0 };
+        write!(f, "{tenths}")
+    }
+}
+
+/// Attributes of an element.
+pub(super) type Attributes<'a> = &'a [(&'a str, &'a dyn Display)];
+
+/// Markup as it grows.
+#[derive(Debug, Default)]
+pub(super) struct Svg {
+    text: String,
+    open: Vec<&'static str>,
+}
+
+impl Svg {
+    /// Begins an element that holds others.
+    pub(super) fn open(&mut self, name: &'static str, attributes: Attributes<'_>) {
+        self.start(name, attributes);
+        self.text.push_str(">\n");
+        self.open.push(name);
+    }
+
+    /// Ends the element begun last.
+    pub(super) fn close(&mut self) {
+        if let Some(name) = self.open.pop() {
+            self.indent();
+            let _ = writeln!(self.text, "</{name}>");
+        }
+    }
+
+    /// An element that holds nothing.
+    pub(super) fn empty(&mut self, name: &'static str, attributes: Attributes<'_>) {
+        self.start(name, attributes);
+        self.text.push_str("/>\n");
+    }
+
+    /// An element that holds text.
+    pub(super) fn text(&mut self, name: &'static str, attributes: Attributes<'_>, text: &str) {
+        self.start(name, attributes);
+        let _ = writeln!(self.text, ">{}</{name}>", Escaped(text));
+    }
+
+    /// An element that says something about itself when it is pointed at.
+    pub(super) fn marked(&mut self, name: &'static str, attributes: Attributes<'_>, title: &str) {
+        self.start(name, attributes);
+        let _ = writeln!(self.text, "><title>{}</title></{name}>", Escaped(title));
+    }
+
+    /// A style sheet; it is not escaped, so it has no `<`.
+    pub(super) fn style(&mut self, css: &str) {
+        self.indent();
+        let _ = writeln!(self.text, "<style>\n{}\n</style>", css.trim_end());
+    }
+
+    pub(super) fn finish(mut self) -> String {
+        while !self.open.is_empty() {
+            self.close();
+        }
+        self.text
+    }
+
+    fn start(&mut self, name: &str, attributes: Attributes<'_>) {
+        self.indent();
+        let _ = write!(self.text, "<{name}");
+        for (key, value) in attributes {
+            let _ = write!(self.text, " {key}=\"{}\"", Escaped(&value.to_string()));
+        }
+    }
+
+    fn indent(&mut self) {
+        for _ in &self.open {
+            self.text.push(' ');
+        }
+    }
+}
+
+struct Escaped<'a>(&'a str);
+
+impl Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for character in self.0.chars() {
+            match character {
+                '&' => f.write_str("&amp;")?,
+                '<' => f.write_str("&lt;")?,
+                '>' => f.write_str("&gt;")?,
+                '"' => f.write_str("&quot;")?,
+                // XML has no others below the space.
+                character if character.is_control() => f.write_char('\u{fffd}')?,
+                character => f.write_char(character)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Px, Svg};
+
+    #[test]
+    fn elements_nest_and_text_is_escaped() {
+        let mut svg = Svg::default();
+        svg.open("g", &[("class", &"a\"b")]);
+        svg.text("text", &[("x", &Px(1.25)), ("y", &Px(-0.04))], "a < b & \u{7}c");
+        svg.marked("rect", &[], "7 > 6");
+        assert_eq!(
+            svg.finish(),
+            "<g class=\"a&quot;b\">\n <text x=\"1.3\" y=\"0\">a &lt; b &amp; \u{fffd}c</text>\n \
+             <rect><title>7 &gt; 6</title></rect>\n</g>\n"
+        );
+    }
+}

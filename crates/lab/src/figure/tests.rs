@@ -1,0 +1,81 @@
+//! Charts as they are drawn: the same bytes every time, and marks where the numbers say.
+
+use std::num::NonZeroUsize;
+
+use super::from_rows::charts;
+use super::{Chart, Mark, X};
+use crate::row::Row;
+use crate::runner::plan::Selection;
+use crate::runner::{self, Options};
+use crate::synthetic::catalogue;
+
+fn drawn(experiment: &str) -> Vec<Chart> {
+    let options = Options { seed: 1, jobs: NonZeroUsize::MIN, shard: None, set: Vec::new(), out: None };
+    let selection = Selection::Names(vec![experiment.to_owned()]);
+    let run = runner::run(&catalogue(), &selection, &options, &mut ()).unwrap();
+    let rows: Vec<&Row> = run.records.iter().map(|record| &record.row).collect();
+    charts(catalogue().experiment(experiment).unwrap(), &rows, experiment)
+}
+
+/// Set `BLESS` to write the golden anew, and look at it before it is kept.
+fn golden(name: &str, svg: &str) {
+    let path = format!("{}/tests/golden/{name}.svg", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, svg).unwrap();
+    }
+    let golden = std::fs::read_to_string(&path).unwrap();
+    assert!(
+        golden == svg,
+        "{name} is drawn in another way than {path}; if it should be, run again with BLESS=1"
+    );
+}
+
+#[test]
+fn figures_are_drawn_as_they_always_were() {
+    golden("stacked-split-twin", &drawn("queue")[0].to_svg());
+    golden("stacked-two-levels", &drawn("ladder")[0].to_svg());
+    golden("lines-twin", &drawn("sizes")[0].to_svg());
+    golden("grouped", &drawn("sizes")[1].to_svg());
+}
+
+#[test]
+fn stacks_stand_beside_each_other_for_each_variant() {
+    let chart = &drawn("queue")[0];
+    assert_eq!(chart.x, X::Names((1..=7).map(|vms| vec![vms.to_string()]).collect()));
+    let marks: Vec<_> =
+        chart.series.iter().map(|series| (series.mark, series.variant_label.as_str())).collect();
+    let (bar, line) = (|stack| Mark::Bar { stack }, Mark::Line);
+    let expected =
+        |stack, label| vec![(bar(stack), label), (bar(stack), label), (bar(stack), label), (line, label)];
+    assert_eq!(marks, [expected(0, "without"), expected(1, "with the short cut")].concat());
+}
+
+#[test]
+fn lines_over_integers_are_true_to_distance() {
+    assert_eq!(drawn("sizes")[0].x, X::Numbers(vec![1500.0, 2000.0, 3000.0, 4000.0]));
+    assert_eq!(
+        drawn("sizes")[1].x,
+        X::Names(["1500", "2000", "3000", "4000"].map(|name| vec![name.into()]).into())
+    );
+}
+
+#[test]
+fn missing_rows_leave_gaps_and_no_rows_an_empty_plot() {
+    let mut chart = drawn("sizes").remove(0);
+    chart.series[0].values[1] = None;
+    let svg = chart.to_svg();
+    let line = svg.lines().filter(|line| line.contains("class=\"line c0\"")).nth(1).unwrap();
+    assert_eq!((line.matches('M').count(), line.matches('L').count()), (2, 1), "{line}");
+    let experiment = catalogue().experiment("ladder").unwrap();
+    for chart in charts(experiment, &[], "none") {
+        assert!(!chart.to_svg().contains("NaN"), "{}", chart.to_svg());
+    }
+}
+
+#[test]
+fn values_below_zero_and_of_any_size_are_drawn() {
+    let mut chart = drawn("sizes").remove(1);
+    chart.series[0].values = vec![Some(-5.0), Some(1e-300), Some(1e300), None];
+    let svg = chart.to_svg();
+    assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+}

@@ -1,0 +1,211 @@
+//! Values by name, in the order they were given: what JSON objects are to their writer. Left out: fast look-up;
+//! there are a dozen entries.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use thiserror::Error;
+
+use crate::value::Value;
+
+/// Values by name, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Named<T>(Vec<(String, T)>);
+
+/// What a point is called.
+pub type Params = Named<Value>;
+/// What a point found.
+pub type Metrics = Named<f64>;
+
+/// A value was asked for that is not there, or not of that kind.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("there is no `{name}` that is {kind}")]
+pub struct NoSuchValue {
+    /// The name asked for.
+    pub name: String,
+    /// The kind asked for.
+    pub kind: &'static str,
+}
+
+impl<T> Named<T> {
+    /// No values.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Adds a value at the end, or replaces the one of that name where it is.
+    pub fn set(&mut self, name: impl Into<String>, value: T) {
+        let name = name.into();
+        match self.0.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, old)) => *old = value,
+            None => self.0.push((name, value)),
+        }
+    }
+
+    /// As [`Self::set`], for building in one expression.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, value: T) -> Self {
+        self.set(name, value);
+        self
+    }
+
+    /// The value of that name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&T> {
+        self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+
+    /// All names and values, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &T)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// All names, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.iter().map(|(name, _)| name)
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Named<Value> {
+    /// The integer of that name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn int(&self, name: &str) -> Result<i64, NoSuchValue> {
+        self.as_kind(name, "an integer", |value| if let Value::Int(int) = value { Some(*int) } else { None })
+    }
+
+    /// The yes or no of that name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn bool(&self, name: &str) -> Result<bool, NoSuchValue> {
+        self.as_kind(
+            name,
+            "true or false",
+            |value| if let Value::Bool(bool) = value { Some(*bool) } else { None },
+        )
+    }
+
+    /// The number of that name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn real(&self, name: &str) -> Result<f64, NoSuchValue> {
+        self.as_kind(name, "a number", |value| match value {
+            Value::Real(real) => Some(*real),
+            Value::Int(int) => Some(*int as f64),
+            _ => None,
+        })
+    }
+
+    /// The text of that name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn text(&self, name: &str) -> Result<&str, NoSuchValue> {
+        self.as_kind(
+            name,
+            "a name",
+            |value| if let Value::Text(text) = value { Some(text.as_ref()) } else { None },
+        )
+    }
+
+    fn as_kind<'a, T>(
+        &'a self,
+        name: &str,
+        kind: &'static str,
+        read: impl FnOnce(&'a Value) -> Option<T>,
+    ) -> Result<T, NoSuchValue> {
+        self.get(name).and_then(read).ok_or_else(|| NoSuchValue { name: name.to_owned(), kind })
+    }
+}
+
+impl<T> Default for Named<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> FromIterator<(String, T)> for Named<T> {
+    fn from_iter<I: IntoIterator<Item = (String, T)>>(values: I) -> Self {
+        let mut named = Self::new();
+        values.into_iter().for_each(|(name, value)| named.set(name, value));
+        named
+    }
+}
+
+/// `vms=1 msi_accel=false`.
+impl<T: fmt::Display> fmt::Display for Named<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (name, value)) in self.iter().enumerate() {
+            write!(f, "{}{name}={value}", if at == 0 { "" } else { " " })?;
+        }
+        Ok(())
+    }
+}
+
+impl<T: Serialize> Serialize for Named<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(InOrder(PhantomData))
+    }
+}
+
+struct InOrder<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for InOrder<T> {
+    type Value = Named<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Named<T>, A::Error> {
+        let mut named = Named::new();
+        while let Some((name, value)) = map.next_entry::<String, T>()? {
+            if named.get(&name).is_some() {
+                return Err(A::Error::custom(format!("`{name}` is there twice")));
+            }
+            named.set(name, value);
+        }
+        Ok(named)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Named, Params};
+    use crate::value::Value;
+
+    #[test]
+    fn order_survives_json() {
+        let json = r#"{"vms":1,"accel":false,"alpha":"x"}"#;
+        let params: Params = serde_json::from_str(json).unwrap();
+        assert_eq!(serde_json::to_string(&params).unwrap(), json);
+        assert_eq!(params.to_string(), "vms=1 accel=false alpha=x");
+        assert!(serde_json::from_str::<Params>(r#"{"a":1,"a":2}"#).is_err());
+    }
+
+    #[test]
+    fn a_value_of_another_kind_is_not_there() {
+        let params = Named::new().with("vms", Value::Int(7)).with("policy", Value::name("aic"));
+        assert_eq!((params.int("vms"), params.real("vms")), (Ok(7), Ok(7.0)));
+        assert_eq!(params.text("policy"), Ok("aic"));
+        assert_eq!(params.bool("vms").unwrap_err().to_string(), "there is no `vms` that is true or false");
+    }
+}

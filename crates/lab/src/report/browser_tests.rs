@@ -1,0 +1,85 @@
+//! The report as a browser shows it, by the colours of a screenshot. Left out: whether it is beautiful.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, thread};
+
+use super::tests::{records, report};
+
+const WIDTH: u32 = 1200;
+const HEIGHT: u32 = 3000;
+/// The first four colours of figures, in light and in dark.
+const LIGHT: [u32; 4] = [0x2f_6d_b3, 0xe0_8a_2e, 0x3a_94_67, 0xb4_42_4a];
+const DARK: [u32; 4] = [0x6a_a5_e8, 0xf0_a9_5c, 0x63_bd_8f, 0xe3_77_7e];
+
+#[test]
+fn a_browser_shows_the_figures_in_light_and_in_dark() {
+    let Some(browser) = browser() else {
+        // Past the capture of the test harness, which would hide it.
+        let _ = io::stderr().write_all(
+            b"SKIPPED: the lab's report in a browser: chromium is not installed (Debian package chromium)\n",
+        );
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    // A few rows of other settings too, for the looks of it.
+    let page = folder.path().join("report.html");
+    report([records(1, &[]), records(1, &["cpu=modern", "vms=2"])].concat()).write(&page).unwrap();
+    for (scheme, colours, others) in [(1, LIGHT, DARK), (0, DARK, LIGHT)] {
+        let picture = folder.path().join(format!("{scheme}.png"));
+        shoot(&browser, &page, &picture, scheme);
+        let seen = colours_of(&picture);
+        for (colour, other) in colours.iter().zip(others) {
+            assert!(seen.contains(colour), "{colour:06x} is not to be seen");
+            assert!(!seen.contains(&other), "{other:06x} is to be seen");
+        }
+        if let Some(kept) = env::var_os("LAB_SCREENSHOTS") {
+            let kept = PathBuf::from(kept);
+            std::fs::copy(&picture, kept.join(format!("{scheme}.png"))).unwrap();
+            std::fs::copy(&page, kept.join("report.html")).unwrap();
+        }
+    }
+}
+
+fn browser() -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).map(|folder| folder.join("chromium")).find(|program| program.is_file())
+}
+
+/// `scheme` is Blink's: 0 dark, 1 light.
+fn shoot(browser: &Path, page: &Path, picture: &Path, scheme: u8) {
+    let profile = tempfile::tempdir().unwrap();
+    let mut command = Command::new(browser);
+    command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]);
+    command.args(["--disable-background-networking", "--disable-component-update", "--disable-sync"]);
+    command.args(["--hide-scrollbars", "--force-device-scale-factor=1", "--force-color-profile=srgb"]);
+    command.arg(format!("--blink-settings=preferredColorScheme={scheme}"));
+    command.arg(format!("--window-size={WIDTH},{HEIGHT}"));
+    command.arg(format!("--user-data-dir={}", profile.path().display()));
+    command.arg(format!("--screenshot={}", picture.display()));
+    command.arg(format!("file://{}", page.display())).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > deadline {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("the browser did not come back");
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn colours_of(picture: &Path) -> BTreeSet<u32> {
+    let decoder = png::Decoder::new(BufReader::new(File::open(picture).unwrap()));
+    let mut reader = decoder.read_info().unwrap();
+    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+    let info = reader.next_frame(&mut pixels).unwrap();
+    assert_eq!((info.width, info.height, info.bit_depth), (WIDTH, HEIGHT, png::BitDepth::Eight));
+    let pixels = pixels.chunks_exact(info.color_type.samples());
+    pixels.map(|pixel| u32::from_be_bytes([0, pixel[0], pixel[1], pixel[2]])).collect()
+}

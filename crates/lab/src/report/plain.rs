@@ -1,0 +1,100 @@
+//! The report for other programs: CSV and JSON. Left out: figures.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use super::Report;
+use crate::catalogue::{Parameter, Residual};
+use crate::named::Named;
+use crate::row::Row;
+
+pub(super) fn csv(report: &Report) -> String {
+    let rows = || report.sections.iter().flat_map(|section| &section.rows);
+    let params = union(rows().flat_map(|row| row.params.names()));
+    let metrics = union(rows().flat_map(|row| row.metrics.names()));
+    let mut text = "experiment".to_owned();
+    for name in params.iter().chain(&metrics) {
+        let _ = write!(text, ",{}", field(name));
+    }
+    text.push('\n');
+    for row in rows() {
+        text += &field(&row.experiment);
+        cells(&mut text, &params, &row.params);
+        cells(&mut text, &metrics, &row.metrics);
+        text.push('\n');
+    }
+    text
+}
+
+fn union<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut union = Vec::new();
+    names.for_each(|name| {
+        if !union.contains(&name) {
+            union.push(name);
+        }
+    });
+    union
+}
+
+fn cells<T: ToString>(text: &mut String, names: &[&str], values: &Named<T>) {
+    for name in names {
+        let value = values.get(name).map(T::to_string).unwrap_or_default();
+        let _ = write!(text, ",{}", field(&value));
+    }
+}
+
+/// RFC 4180, section 2.
+fn field(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+#[derive(Serialize)]
+struct All<'a> {
+    version: &'a str,
+    seed: u64,
+    experiments: Vec<About<'a>>,
+    rows: Vec<&'a Row>,
+    parameters: &'a [Parameter],
+    residuals: &'a [Residual],
+}
+
+#[derive(Serialize)]
+struct About<'a> {
+    experiment: &'a str,
+    title: &'a str,
+    shows: &'a str,
+    units: Named<&'a str>,
+    command: String,
+    missing_points: usize,
+}
+
+pub(super) fn json(report: &Report) -> String {
+    let about = report.sections.iter().map(|section| About {
+        experiment: section.experiment.name,
+        title: section.experiment.title,
+        shows: section.experiment.shows,
+        units: section
+            .experiment
+            .metrics
+            .iter()
+            .map(|metric| (metric.name.to_owned(), metric.unit))
+            .collect(),
+        command: section.command(report.seed),
+        missing_points: section.missing,
+    });
+    let all = All {
+        version: &report.version,
+        seed: report.seed,
+        experiments: about.collect(),
+        rows: report.sections.iter().flat_map(|section| &section.rows).collect(),
+        parameters: &report.parameters,
+        residuals: &report.residuals,
+    };
+    // Names, numbers and texts: nothing in a report can fail to be JSON.
+    serde_json::to_string_pretty(&all).unwrap_or_default() + "\n"
+}

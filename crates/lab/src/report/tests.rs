@@ -1,0 +1,132 @@
+//! Reports of rows from experiments for tests.
+
+use std::num::NonZeroUsize;
+
+use super::{Report, ReportError};
+use crate::runner::plan::Selection;
+use crate::runner::store::Record;
+use crate::runner::{self, Options};
+use crate::synthetic::catalogue;
+
+pub(super) fn records(seed: u64, set: &[&str]) -> Vec<Record> {
+    let set = set.iter().map(|text| text.parse().unwrap()).collect();
+    let options = Options { seed, jobs: NonZeroUsize::MIN, shard: None, set, out: None };
+    runner::run(&catalogue(), &Selection::All, &options, &mut ()).unwrap().records
+}
+
+pub(super) fn report(records: Vec<Record>) -> Report {
+    Report::new(&catalogue(), records, None).unwrap()
+}
+
+fn refusal(records: Vec<Record>, seed: Option<u64>) -> ReportError {
+    Report::new(&catalogue(), records, seed).unwrap_err()
+}
+
+#[test]
+fn the_page_needs_nothing_else() {
+    let page = report(records(1, &[])).to_html();
+    let without_namespace = page.replace("http://www.w3.org/2000/svg", "");
+    for outside in ["http://", "https://", "src=", "<script", "<link", "@import", "url(h"] {
+        assert!(!without_namespace.contains(outside), "{outside}");
+    }
+    assert!(page.contains("a &lt;test&gt; &amp; nothing else"));
+}
+
+#[test]
+fn the_page_has_every_figure_table_and_command() {
+    let records = records(7, &[]);
+    let version = records[0].version.clone();
+    let page = report(records).to_html();
+    assert_eq!(page.matches("<svg").count(), 4);
+    assert_eq!(page.matches("<table>").count(), 3 + 2);
+    for said in [
+        "softiov lab run queue --seed 7<",
+        "softiov lab run all --seed 7 --out results",
+        version.as_str(),
+        "contention",
+        "fitted",
+        "+12.4 %",
+        "+0.6 %",
+    ] {
+        assert!(page.contains(said), "{said}");
+    }
+    assert!(!page.contains("have not been run"));
+}
+
+#[test]
+fn the_order_of_records_does_not_matter() {
+    let in_order = records(1, &[]);
+    let mut reversed = in_order.clone();
+    reversed.reverse();
+    let (one, other) = (report(in_order), report(reversed));
+    assert_eq!(one.to_html(), other.to_html());
+    assert_eq!((one.to_csv(), one.to_json()), (other.to_csv(), other.to_json()));
+}
+
+#[test]
+fn changed_settings_have_sections_of_their_own_and_points_beyond_the_sweep_do_not() {
+    let changed = records(1, &["cpu=modern"]);
+    let beyond = records(1, &["vms=9"]);
+    let report = report([changed, beyond, records(1, &[])].concat());
+    let sections: Vec<_> =
+        report.sections.iter().map(|section| (section.id(), section.rows.len(), section.missing)).collect();
+    let section = |id: &str, rows| (id.to_owned(), rows, 0);
+    assert_eq!(
+        sections,
+        [
+            section("queue", 16),
+            section("queue-cpu-modern", 14),
+            section("ladder", 5),
+            section("ladder-cpu-modern", 5),
+            section("sizes", 4),
+            section("sizes-cpu-modern", 4),
+        ]
+    );
+    assert_eq!(report.sections[1].command(1), "softiov lab run queue --seed 1 --set cpu=modern");
+    let last = report.sections[0].rows[15].params.to_string();
+    assert_eq!(last, "vms=9 accel=true");
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let mut some = records(1, &[]);
+    some.truncate(13);
+    assert!(report(some).to_html().contains("that have not been run: 1."));
+}
+
+#[test]
+fn csv_has_a_column_for_everything_and_cells_for_what_there_is() {
+    let csv = report(records(1, &[])).to_csv();
+    let mut lines = csv.lines();
+    let heading = "experiment,vms,accel,guest,opts,message_bytes,throughput_mbps,cpu_dom0_pct,cpu_xen_pct,cpu_guest_pct";
+    assert_eq!(lines.next(), Some(heading));
+    assert!(lines.next().unwrap().starts_with("queue,1,false,,,,956."), "{csv}");
+    assert!(csv.lines().all(|line| line.matches(',').count() == 9));
+}
+
+#[test]
+fn json_has_the_rows_as_they_are() {
+    let records = records(1, &[]);
+    let json: serde_json::Value = serde_json::from_str(&report(records.clone()).to_json()).unwrap();
+    assert_eq!(json["rows"][0], serde_json::to_value(&records[0].row).unwrap());
+    assert_eq!(json["rows"].as_array().unwrap().len(), records.len());
+    assert_eq!(json["residuals"][1]["model"], 561.0);
+}
+
+#[test]
+fn rows_that_do_not_belong_together_are_refused() {
+    assert!(matches!(refusal(Vec::new(), None), ReportError::Empty));
+    let seeds = [records(1, &[]), records(2, &[])].concat();
+    assert_eq!(
+        refusal(seeds.clone(), None).to_string(),
+        "there are rows of the seeds 1, 2; choose one with --seed"
+    );
+    assert_eq!(Report::new(&catalogue(), seeds.clone(), Some(2)).unwrap().seed, 2);
+    assert_eq!(refusal(seeds, Some(3)).to_string(), "there are no rows of seed 3");
+    let mut versions = records(1, &[]);
+    versions[3].version = "0.0.9+0".to_owned();
+    assert!(refusal(versions, None).to_string().contains("versions 0.0.9+0, "));
+    let mut unknown = records(1, &[]);
+    unknown[0].row.experiment = "fig99".to_owned();
+    assert!(refusal(unknown, None).to_string().contains("rows of `fig99`"));
+}

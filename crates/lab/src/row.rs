@@ -1,0 +1,63 @@
+//! A row: what one point is called and what it found. Left out: seed and version, which [`crate::runner::store`]
+//! keeps beside it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::named::{Metrics, Params};
+
+/// One point and its metrics, written as one JSON object with the fields in this order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    /// The name of the experiment, such as `fig06`.
+    pub experiment: String,
+    /// The values on the axes, in the experiment's order, then the settings that were changed.
+    pub params: Params,
+    /// What was found, in the experiment's order, rounded by [`rounded`].
+    pub metrics: Metrics,
+}
+
+impl Row {
+    /// The row as one line of JSON, without the end of the line.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        // Names, finite numbers and texts: nothing in a row can fail to be JSON.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+/// Six significant digits: more than any model is good for, and few enough that the last bits of a sum do not
+/// show. Decimal, so that what is printed is what is kept; never minus zero.
+#[must_use]
+pub fn rounded(value: f64) -> f64 {
+    let rounded = format!("{value:.5e}").parse().unwrap_or(value);
+    if rounded == 0.0 { 0.0 } else { rounded }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Row, rounded};
+    use crate::named::Named;
+    use crate::value::Value;
+
+    #[test]
+    fn a_row_is_one_object_with_its_fields_in_order() {
+        let row = Row {
+            experiment: "fig06".into(),
+            params: Named::new().with("vms", Value::Int(1)).with("msi_accel", Value::Bool(false)),
+            metrics: Named::new().with("throughput_mbps", 957.1).with("cpu_dom0_pct", 17.0),
+        };
+        let json = r#"{"experiment":"fig06","params":{"vms":1,"msi_accel":false},"metrics":{"throughput_mbps":957.1,"cpu_dom0_pct":17.0}}"#;
+        assert_eq!(row.to_json(), json);
+        assert_eq!(serde_json::from_str::<Row>(json).unwrap(), row);
+    }
+
+    #[test]
+    fn six_digits_are_kept() {
+        assert_eq!(rounded(957.123_456), 957.123);
+        assert_eq!(rounded(154_012_345.6), 154_012_000.0);
+        assert_eq!(rounded(0.1 + 0.2), 0.3);
+        assert_eq!(rounded(-0.0).to_bits(), 0.0_f64.to_bits());
+        assert!(rounded(f64::NAN).is_nan());
+    }
+}

@@ -1,0 +1,291 @@
+//! Which points are run: the selected experiments, what is set, the shard, and every point's seed.
+//! Left out: running them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use super::Options;
+use crate::catalogue::{Catalogue, Setting};
+use crate::experiment::{Axis, Context, Experiment, Point, Points, Values};
+use crate::hash;
+use crate::named::{Named, Params};
+use crate::value::Value;
+
+/// Which experiments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Selection {
+    /// Every one.
+    All,
+    /// These; their order is the catalogue's all the same.
+    Names(Vec<String>),
+}
+
+/// `key=value`: an axis held at one value, or a setting changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    /// The axis or setting.
+    pub key: String,
+    /// The value, as written.
+    pub value: String,
+}
+
+/// An assignment without its `=`.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("write it as key=value")]
+pub struct NotAnAssignment;
+
+impl FromStr for Assignment {
+    type Err = NotAnAssignment;
+
+    fn from_str(text: &str) -> Result<Self, NotAnAssignment> {
+        let (key, value) = text.split_once('=').ok_or(NotAnAssignment)?;
+        let (key, value) = (key.trim().to_owned(), value.trim().to_owned());
+        if key.is_empty() || value.is_empty() { Err(NotAnAssignment) } else { Ok(Self { key, value }) }
+    }
+}
+
+/// One part of several, counted from 1: points are dealt out in turn, so that each part has cheap and dear ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    part: usize,
+    of: usize,
+}
+
+/// A shard that is none.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("write it as i/n with i from 1 to n, such as 1/4")]
+pub struct NotAShard;
+
+impl FromStr for Shard {
+    type Err = NotAShard;
+
+    fn from_str(text: &str) -> Result<Self, NotAShard> {
+        let (part, of) = text.split_once('/').ok_or(NotAShard)?;
+        let number = |text: &str| text.parse::<usize>().map_err(|_| NotAShard);
+        let shard = Self { part: number(part)?, of: number(of)? };
+        if (1..=shard.of).contains(&shard.part) { Ok(shard) } else { Err(NotAShard) }
+    }
+}
+
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.part, self.of)
+    }
+}
+
+/// What was asked for cannot be run.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum PlanError {
+    /// There is no such experiment.
+    #[error("no experiment is called `{name}`; there are: {known}")]
+    UnknownExperiment {
+        /// As written.
+        name: String,
+        /// All of them.
+        known: String,
+    },
+    /// There is no such axis or setting.
+    #[error("nothing is called `{key}`{hint}")]
+    UnknownKey {
+        /// As written.
+        key: String,
+        /// What may have been meant, or what there is.
+        hint: String,
+    },
+    /// The value is not one.
+    #[error("{key} cannot be `{value}`: it is {expected}")]
+    BadValue {
+        /// The axis or setting.
+        key: String,
+        /// As written.
+        value: String,
+        /// What it may be.
+        expected: String,
+    },
+    /// What is set leaves nothing of an experiment.
+    #[error("{experiment} has no point with what is set; see its points with `softiov lab list --json`")]
+    NoPoint {
+        /// Which.
+        experiment: &'static str,
+    },
+}
+
+/// A point with all it takes to run it.
+#[derive(Clone, Debug)]
+pub(crate) struct Planned {
+    pub(crate) experiment: &'static Experiment,
+    pub(crate) point: Point,
+    pub(crate) context: Context,
+}
+
+/// All points of an experiment as it is, in order.
+#[must_use]
+pub fn points(experiment: &'static Experiment) -> Vec<Params> {
+    combinations(experiment, &[]).into_iter().map(|values| name_values(experiment, values)).collect()
+}
+
+/// The points to run, in order.
+pub(super) fn plan(
+    catalogue: &Catalogue,
+    selection: &Selection,
+    options: &Options,
+) -> Result<Vec<Planned>, PlanError> {
+    let experiments = select(catalogue, selection)?;
+    check_keys(catalogue, &experiments, &options.set)?;
+    let (settings, changed) = apply(&catalogue.settings, &options.set)?;
+    let mut planned = Vec::new();
+    for experiment in experiments {
+        let held = hold(experiment, &options.set)?;
+        let values = combinations(experiment, &held);
+        if values.is_empty() {
+            return Err(PlanError::NoPoint { experiment: experiment.name });
+        }
+        for values in values {
+            let axes = name_values(experiment, values);
+            let seed = seed(options.seed, experiment.name, &axes);
+            let point = Point { experiment: experiment.name, axes, changed: changed.clone() };
+            planned.push(Planned {
+                experiment,
+                point,
+                context: Context { seed, settings: settings.clone() },
+            });
+        }
+    }
+    if let Some(Shard { part, of }) = options.shard {
+        let mut at = 0..;
+        planned.retain(|_| at.next().is_some_and(|at: usize| at % of == part - 1));
+    }
+    Ok(planned)
+}
+
+fn select(catalogue: &Catalogue, selection: &Selection) -> Result<Vec<&'static Experiment>, PlanError> {
+    let all = catalogue.experiments.iter();
+    let Selection::Names(names) = selection else { return Ok(all.collect()) };
+    if let Some(name) = names.iter().find(|name| catalogue.experiment(name).is_none()) {
+        let known: Vec<_> = all.map(|experiment| experiment.name).collect();
+        return Err(PlanError::UnknownExperiment { name: name.clone(), known: known.join(", ") });
+    }
+    Ok(all.filter(|experiment| names.iter().any(|name| name == experiment.name)).collect())
+}
+
+/// Every key is an axis of a selected experiment, or a setting.
+fn check_keys(
+    catalogue: &Catalogue,
+    experiments: &[&'static Experiment],
+    set: &[Assignment],
+) -> Result<(), PlanError> {
+    let axes = experiments.iter().flat_map(|experiment| experiment.axes).map(|axis| axis.name);
+    let mut known: Vec<&str> =
+        axes.chain(catalogue.settings.iter().map(|setting| setting.name.as_str())).collect();
+    known.sort_unstable();
+    known.dedup();
+    match set.iter().find(|assignment| !known.contains(&assignment.key.as_str())) {
+        Some(Assignment { key, .. }) => {
+            Err(PlanError::UnknownKey { key: key.clone(), hint: hint(key, &known) })
+        }
+        None => Ok(()),
+    }
+}
+
+/// The names most like what was written; if none is, some of what there is.
+fn hint(key: &str, known: &[&str]) -> String {
+    const SHOWN: usize = 5;
+    let likeness = |name: &str| {
+        if name.contains(key) || key.contains(name) { 1.0 } else { strsim::jaro_winkler(key, name) }
+    };
+    let mut close: Vec<_> = known.iter().map(|name| (likeness(name), *name)).collect();
+    close.retain(|(likeness, _)| *likeness > 0.75);
+    close.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let names: Vec<_> = close.iter().take(SHOWN).map(|(_, name)| *name).collect();
+    match names.as_slice() {
+        [] if known.is_empty() => "; there is nothing to set".to_owned(),
+        [] => format!("; what can be set is shown by `softiov lab list`, such as {}", known[0]),
+        names => format!("; did you mean {}?", names.join(", ")),
+    }
+}
+
+/// All settings, and those that are not at their default. The last assignment of a key counts.
+fn apply(settings: &[Setting], set: &[Assignment]) -> Result<(Params, Params), PlanError> {
+    let (mut all, mut changed) = (Named::new(), Named::new());
+    for setting in settings {
+        let value = match set.iter().rfind(|assignment| assignment.key == setting.name) {
+            Some(assignment) => setting_value(setting, assignment)?,
+            None => setting.default.clone(),
+        };
+        if value != setting.default {
+            changed.set(&setting.name, value.clone());
+        }
+        all.set(&setting.name, value);
+    }
+    Ok((all, changed))
+}
+
+fn setting_value(setting: &Setting, assignment: &Assignment) -> Result<Value, PlanError> {
+    let choices: Vec<_> = setting.choices.iter().map(|&choice| Value::name(choice)).collect();
+    parse(assignment, &setting.default, &choices)
+}
+
+/// The axes that are held at one value.
+fn hold(experiment: &Experiment, set: &[Assignment]) -> Result<Vec<(&'static str, Value)>, PlanError> {
+    let mut held = Vec::new();
+    for axis in experiment.axes {
+        if let Some(assignment) = set.iter().rfind(|assignment| assignment.key == axis.name) {
+            held.push((axis.name, axis_value(axis, assignment)?));
+        }
+    }
+    Ok(held)
+}
+
+/// A count may go beyond the sweep; a name or a switch must be one of it.
+fn axis_value(axis: &Axis, assignment: &Assignment) -> Result<Value, PlanError> {
+    let values = axis.values.list();
+    match (axis.values, values.first()) {
+        (Values::List(names), Some(Value::Text(_))) => parse(assignment, &names[0], names),
+        (_, Some(like)) => parse(assignment, like, &[]),
+        (_, None) => parse(assignment, &Value::Bool(false), &[]),
+    }
+}
+
+fn parse(assignment: &Assignment, like: &Value, choices: &[Value]) -> Result<Value, PlanError> {
+    let Assignment { key, value } = assignment;
+    let bad = |expected: String| PlanError::BadValue { key: key.clone(), value: value.clone(), expected };
+    let parsed = like.parse_alike(value).ok_or_else(|| bad(like.kind().to_owned()))?;
+    if choices.is_empty() || choices.contains(&parsed) {
+        return Ok(parsed);
+    }
+    let names: Vec<_> = choices.iter().map(Value::to_string).collect();
+    Err(bad(format!("one of {}", names.join(", "))))
+}
+
+/// The combinations of values that are points, in order.
+fn combinations(experiment: &Experiment, held: &[(&'static str, Value)]) -> Vec<Vec<Value>> {
+    let held = |axis: &Axis| held.iter().find(|(name, _)| *name == axis.name).map(|(_, value)| value);
+    match experiment.points {
+        Points::Listed(points) => {
+            let fits = |point: &&[Value]| {
+                let mut pairs = point.iter().zip(experiment.axes);
+                pairs.all(|(value, axis)| held(axis).is_none_or(|held| held == value))
+            };
+            points.iter().copied().filter(|point| fits(point)).map(<[Value]>::to_vec).collect()
+        }
+        Points::All => experiment.axes.iter().fold(vec![Vec::new()], |begun, axis| {
+            let values = held(axis).map_or_else(|| axis.values.list(), |value| vec![value.clone()]);
+            let extend = |begun: &Vec<Value>| {
+                let begun = begun.clone();
+                values.iter().map(move |value| [begun.as_slice(), std::slice::from_ref(value)].concat())
+            };
+            begun.iter().flat_map(extend).collect()
+        }),
+    }
+}
+
+fn name_values(experiment: &Experiment, values: Vec<Value>) -> Params {
+    experiment.axes.iter().map(|axis| axis.name.to_owned()).zip(values).collect()
+}
+
+/// A seed of a point's own, so that no point's numbers depend on which others are run.
+fn seed(seed: u64, experiment: &str, axes: &Params) -> u64 {
+    hash::stable(format!("{seed} {experiment} {axes}").as_bytes())
+}

@@ -1,0 +1,58 @@
+//! How far a run is, on standard error: a bar where someone looks, a line for each point where it goes to a file.
+//! Left out: standard output, which is for rows.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::experiment::Point;
+
+/// The progress of one run.
+#[derive(Debug)]
+pub struct Progress {
+    bar: ProgressBar,
+    visible: bool,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
+        // Both placeholders and widths are fixed: a template that does not parse would not pass the tests.
+        if let Ok(style) = ProgressStyle::with_template(
+            "{bar:32.cyan/dim} {pos:>4}/{len} {elapsed_precise} eta {eta:<4} {wide_msg}",
+        ) {
+            bar.set_style(style.progress_chars("━╸─"));
+        }
+        Self { visible: !bar.is_hidden(), bar }
+    }
+}
+
+impl Progress {
+    /// This many points are about to be run.
+    pub fn planned(&self, points: usize) {
+        self.bar.set_length(points as u64);
+        if self.visible {
+            self.bar.enable_steady_tick(Duration::from_millis(200));
+        }
+    }
+
+    /// A point is done.
+    pub fn done(&self, point: &Point) {
+        self.bar.inc(1);
+        if self.visible {
+            self.bar.set_message(point.to_string());
+        } else {
+            eprintln!("{}/{} {point}", self.bar.position(), self.bar.length().unwrap_or(0));
+        }
+    }
+
+    /// Does something with standard output while the bar is out of the way.
+    pub fn aside<T>(&self, act: impl FnOnce() -> T) -> T {
+        self.bar.suspend(act)
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,193 @@
+//! What a run promises: the same rows whoever runs them, each once, and failures that name their point.
+
+use std::num::NonZeroUsize;
+use std::{fs, io};
+
+use super::plan::{Assignment, PlanError, Selection, Shard};
+use super::store::{self, Record};
+use super::{LabError, Options, Run, Watch, run};
+use crate::experiment::Point;
+use crate::row::Row;
+use crate::synthetic::catalogue;
+
+fn options(jobs: usize) -> Options {
+    Options { seed: 1, jobs: NonZeroUsize::new(jobs).unwrap(), shard: None, set: Vec::new(), out: None }
+}
+
+fn set(assignments: &[&str]) -> Options {
+    Options { set: assignments.iter().map(|text| text.parse().unwrap()).collect(), ..options(2) }
+}
+
+fn names(names: &[&str]) -> Selection {
+    Selection::Names(names.iter().map(|&name| name.to_owned()).collect())
+}
+
+fn go(selection: &Selection, options: &Options) -> Result<Run, LabError> {
+    run(&catalogue(), selection, options, &mut ())
+}
+
+fn lines(run: &Run) -> Vec<String> {
+    run.records.iter().map(|record| record.row.to_json()).collect()
+}
+
+fn params(run: &Run) -> Vec<String> {
+    run.records.iter().map(|record| record.row.params.to_string()).collect()
+}
+
+#[test]
+fn the_same_seed_gives_the_same_traces_and_rows_with_any_number_of_jobs() {
+    let one = go(&Selection::All, &options(1)).unwrap();
+    let four = go(&Selection::All, &options(4)).unwrap();
+    assert_eq!(one.records, four.records, "rows and traces");
+    let other = go(&Selection::All, &Options { seed: 2, ..options(1) }).unwrap();
+    assert!(one.records.iter().zip(&other.records).all(|(one, other)| one.trace != other.trace));
+}
+
+#[test]
+fn rows_come_in_the_order_of_the_points() {
+    let run = go(&names(&["ladder", "queue"]), &options(3)).unwrap();
+    let params = params(&run);
+    assert_eq!(params[..3], ["vms=1 accel=false", "vms=1 accel=true", "vms=2 accel=false"]);
+    assert_eq!(params[14], "guest=old opts=none");
+    assert_eq!(params.len(), 14 + 5);
+    assert_eq!((run.events, run.simulated_ps), (19_000, 38_000_000_000_000));
+}
+
+#[test]
+fn a_point_does_not_depend_on_which_others_are_run() {
+    let all = lines(&go(&Selection::All, &options(2)).unwrap());
+    let one = lines(&go(&names(&["queue"]), &set(&["vms=3", "accel=true"])).unwrap());
+    assert_eq!(one, [all[5].clone()]);
+}
+
+#[test]
+fn shards_together_are_the_whole() {
+    let whole = lines(&go(&Selection::All, &options(2)).unwrap());
+    let mut parts = Vec::new();
+    for part in ["1/3", "2/3", "3/3"] {
+        let shard: Shard = part.parse().unwrap();
+        parts.push(lines(&go(&Selection::All, &Options { shard: Some(shard), ..options(2) }).unwrap()));
+    }
+    let dealt: Vec<_> = (0..whole.len()).map(|at| parts[at % 3][at / 3].clone()).collect();
+    assert_eq!(dealt, whole);
+    for no in ["0/3", "4/3", "1", "1/0", "a/b"] {
+        assert!(no.parse::<Shard>().is_err(), "{no}");
+    }
+}
+
+#[test]
+fn an_axis_can_be_held_also_beyond_the_sweep() {
+    assert_eq!(
+        params(&go(&names(&["queue"]), &set(&["vms=9"])).unwrap()),
+        ["vms=9 accel=false", "vms=9 accel=true"]
+    );
+    assert_eq!(
+        params(&go(&names(&["ladder"]), &set(&["guest=new"])).unwrap()),
+        ["guest=new opts=none", "guest=new opts=eoi"]
+    );
+    let error = go(&names(&["ladder"]), &set(&["guest=native", "opts=eoi"])).unwrap_err();
+    assert!(matches!(error, LabError::Plan(PlanError::NoPoint { experiment: "ladder" })), "{error}");
+}
+
+#[test]
+fn a_changed_setting_is_in_the_row_and_leaves_the_random_numbers_alone() {
+    let changed = go(&names(&["queue"]), &set(&["vms=1", "accel=true", "contention=1.5", "cpu=nehalem"]));
+    let changed = changed.unwrap();
+    assert_eq!(params(&changed), ["vms=1 accel=true contention=1.5"], "cpu is at its default");
+    let plain = go(&names(&["queue"]), &set(&["vms=1", "accel=true"])).unwrap();
+    let metric = |run: &Run, name| *run.records[0].row.metrics.get(name).unwrap();
+    assert_eq!(metric(&changed, "throughput_mbps"), metric(&plain, "throughput_mbps"));
+    assert!(metric(&changed, "cpu_xen_pct") > metric(&plain, "cpu_xen_pct"));
+}
+
+#[test]
+fn what_is_unknown_is_refused_with_what_is_known() {
+    for (selection, assignment, message) in [
+        (names(&["quue"]), "vms=1", "no experiment is called `quue`; there are: queue, ladder, sizes"),
+        (Selection::All, "cost.eoi_ful=1", "nothing is called `cost.eoi_ful`; did you mean cost.eoi_full?"),
+        (Selection::All, "eoi=1", "nothing is called `eoi`; did you mean cost.eoi_full?"),
+        (
+            Selection::All,
+            "zzz=1",
+            "nothing is called `zzz`; what can be set is shown by `softiov lab list`, such as accel",
+        ),
+        (names(&["sizes"]), "vms=one", "nothing is called `vms`"),
+        (Selection::All, "vms=one", "vms cannot be `one`: it is an integer"),
+        (Selection::All, "cpu=z80", "cpu cannot be `z80`: it is one of nehalem, modern"),
+        (Selection::All, "guest=dos", "guest cannot be `dos`: it is one of old, new, native"),
+    ] {
+        let error = go(&selection, &set(&[assignment])).unwrap_err().to_string();
+        assert!(error.starts_with(message), "{error}");
+    }
+    assert!("vms".parse::<Assignment>().is_err() && "=1".parse::<Assignment>().is_err());
+}
+
+#[test]
+fn failures_name_their_points_and_do_not_stop_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { out: Some(folder.path().to_owned()), ..set(&["cost.eoi_full=-1", "accel=true"]) };
+    let error = go(&names(&["queue"]), &options).unwrap_err();
+    let text = error.to_string();
+    let start =
+        "7 of 7 points failed: \n  queue vms=1 accel=true cost.eoi_full=-1: invariant violated: the sum";
+    assert!(text.starts_with(start), "{text}");
+    let LabError::Failed { failures, points: 7 } = error else { panic!("{error}") };
+    assert_eq!(failures.len(), 7);
+    let refused = go(&names(&["queue"]), &set(&["vms=61"])).unwrap_err().to_string();
+    assert!(refused.contains("queue vms=61 accel=false: 61 virtual machines do not fit"), "{refused}");
+}
+
+#[test]
+fn what_is_kept_with_the_same_inputs_is_not_run_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { out: Some(folder.path().to_owned()), ..options(2) };
+    let first = go(&names(&["queue"]), &options).unwrap();
+    let again = go(&Selection::All, &options).unwrap();
+    assert_eq!((first.reused, again.reused), (0, 14));
+    assert_eq!(again.records[..14], first.records);
+    assert_eq!(store::read(folder.path()).unwrap().len(), again.records.len());
+    let other_seed = go(&names(&["queue"]), &Options { seed: 2, ..options.clone() }).unwrap();
+    let other_set = Options { set: vec!["contention=2".parse().unwrap()], ..options };
+    assert_eq!((other_seed.reused, go(&names(&["queue"]), &other_set).unwrap().reused), (0, 0));
+}
+
+#[test]
+fn rows_that_are_torn_or_of_another_version_are_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { out: Some(folder.path().to_owned()), ..options(2) };
+    go(&names(&["sizes"]), &options).unwrap();
+    let mut files: Vec<_> =
+        fs::read_dir(folder.path().join("rows")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let text = fs::read_to_string(&files[0]).unwrap();
+    let mut old: Record = serde_json::from_str(&text).unwrap();
+    old.version = "0.0.9+0".to_owned();
+    fs::write(&files[0], serde_json::to_string(&old).unwrap()).unwrap();
+    fs::write(&files[1], &text[..40]).unwrap();
+    assert!(store::read(folder.path()).unwrap_err().to_string().contains("is not a row of the lab"));
+    assert_eq!(go(&names(&["sizes"]), &options).unwrap().reused, 2);
+    assert_eq!(fs::read_to_string(&files[0]).unwrap(), text);
+    assert_eq!(go(&names(&["sizes"]), &options).unwrap().reused, 4);
+}
+
+/// Takes two rows and then no more.
+struct Full(Vec<String>);
+
+impl Watch for Full {
+    fn done(&mut self, point: &Point) {
+        assert_eq!(point.experiment, "queue");
+    }
+
+    fn row(&mut self, row: &Row) -> io::Result<()> {
+        self.0.push(row.to_json());
+        if self.0.len() < 2 { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
+    }
+}
+
+#[test]
+fn nothing_more_is_run_when_nobody_takes_rows() {
+    let mut full = Full(Vec::new());
+    let error = run(&catalogue(), &names(&["queue"]), &options(2), &mut full).unwrap_err();
+    assert!(matches!(error, LabError::Output(_)), "{error}");
+    assert_eq!(full.0.len(), 2);
+}

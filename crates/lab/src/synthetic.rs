@@ -1,0 +1,206 @@
+//! Experiments for tests: a queue of arithmetic, cheap and plausible. Left out: any claim about a machine.
+
+use crate::catalogue::{Catalogue, Parameter, Residual, Setting};
+use crate::experiment::{
+    Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
+};
+use crate::hash;
+use crate::named::Named;
+use crate::value::Value;
+
+const fn metric(name: &'static str, unit: &'static str, what: &'static str) -> Metric {
+    Metric { name, unit, what }
+}
+
+const METRICS: &[Metric] = &[
+    metric("throughput_mbps", "Mb/s", "payload received"),
+    metric("cpu_dom0_pct", "%", "dom0, in threads"),
+    metric("cpu_xen_pct", "%", "hypervisor, in threads"),
+    metric("cpu_guest_pct", "%", "guests, in threads"),
+];
+
+const CPU: Scale = Scale {
+    title: "CPU",
+    unit: "% of a thread",
+    series: &[("cpu_guest_pct", "guests"), ("cpu_xen_pct", "hypervisor"), ("cpu_dom0_pct", "dom0")],
+};
+const THROUGHPUT: Scale =
+    Scale { title: "Throughput", unit: "Mb/s", series: &[("throughput_mbps", "throughput")] };
+
+const VMS: Axis = Axis {
+    name: "vms",
+    what: "virtual machines on the port",
+    values: Values::Range { first: 1, last: 7, step: 1 },
+    labels: &[],
+};
+
+/// Two axes, all points; stacked bars with a line on a second scale.
+const QUEUE: Experiment = Experiment {
+    name: "queue",
+    title: "A queue with and without a short cut",
+    shows: "Seven guests share a port. The short cut takes the service domain out of the path of an interrupt.",
+    axes: &[
+        VMS,
+        Axis {
+            name: "accel",
+            what: "the short cut",
+            values: Values::List(&[Value::Bool(false), Value::Bool(true)]),
+            labels: &["without", "with the short cut"],
+        },
+    ],
+    points: Points::All,
+    metrics: METRICS,
+    figures: &[Figure {
+        title: "Load and loss",
+        kind: Kind::StackedBars,
+        x: &["vms"],
+        x_title: "Virtual machines",
+        split: Some("accel"),
+        left: CPU,
+        right: Some(THROUGHPUT),
+    }],
+    run,
+};
+
+/// Points that are listed, over two axes of names.
+const LADDER: Experiment = Experiment {
+    name: "ladder",
+    title: "One improvement after the other",
+    shows: "Each guest gets what it can use.",
+    axes: &[
+        Axis {
+            name: "guest",
+            what: "the guest's kernel",
+            values: Values::List(&[Value::name("old"), Value::name("new"), Value::name("native")]),
+            labels: &[],
+        },
+        Axis {
+            name: "opts",
+            what: "what is improved, each with those before",
+            values: Values::List(&[Value::name("none"), Value::name("msi"), Value::name("eoi")]),
+            labels: &["none", "+ MSI-X", "+ EOI"],
+        },
+    ],
+    points: Points::Listed(&[
+        &[Value::name("old"), Value::name("none")],
+        &[Value::name("old"), Value::name("msi")],
+        &[Value::name("new"), Value::name("none")],
+        &[Value::name("new"), Value::name("eoi")],
+        &[Value::name("native"), Value::name("none")],
+    ]),
+    metrics: METRICS,
+    figures: &[Figure {
+        title: "Load by domain",
+        kind: Kind::StackedBars,
+        x: &["guest", "opts"],
+        x_title: "Guest and improvements",
+        split: None,
+        left: CPU,
+        right: None,
+    }],
+    run,
+};
+
+/// One axis of integers; lines, and bars beside each other.
+const SIZES: Experiment = Experiment {
+    name: "sizes",
+    title: "Message sizes",
+    shows: "Larger messages cost less for each byte.",
+    axes: &[Axis {
+        name: "message_bytes",
+        what: "payload of a message",
+        values: Values::List(&[Value::Int(1500), Value::Int(2000), Value::Int(3000), Value::Int(4000)]),
+        labels: &[],
+    }],
+    points: Points::All,
+    metrics: METRICS,
+    figures: &[
+        Figure {
+            title: "Throughput",
+            kind: Kind::Lines,
+            x: &["message_bytes"],
+            x_title: "Message size (bytes)",
+            split: None,
+            left: THROUGHPUT,
+            right: Some(CPU),
+        },
+        Figure {
+            title: "Load",
+            kind: Kind::GroupedBars,
+            x: &["message_bytes"],
+            x_title: "Message size (bytes)",
+            split: None,
+            left: CPU,
+            right: None,
+        },
+    ],
+    run,
+};
+
+/// Three experiments and three settings.
+pub(crate) fn catalogue() -> Catalogue {
+    let setting = |name: &str, default, unit, choices| Setting {
+        name: name.to_owned(),
+        default,
+        unit,
+        what: format!("{name} of the test"),
+        choices,
+    };
+    Catalogue {
+        experiments: &[QUEUE, LADDER, SIZES],
+        settings: vec![
+            setting("cpu", Value::name("nehalem"), "", &["nehalem", "modern"]),
+            setting("cost.eoi_full", Value::Int(8400), "cycles", &[]),
+            setting("contention", Value::Real(1.3), "", &[]),
+        ],
+        parameters: vec![
+            parameter("eoi_full", 8400.0, "cycles", "stated"),
+            parameter("grant_copy", 600.0, "cycles", "estimate"),
+            parameter("contention", 1.3, "", "fitted"),
+        ],
+        residuals: vec![
+            residual("dom0 before the short cut, 1 guest", 17.0, 17.1),
+            residual("all CPUs, 10 guests", 499.0, 561.0),
+        ],
+    }
+}
+
+fn parameter(name: &str, value: f64, unit: &str, kind: &str) -> Parameter {
+    Parameter {
+        table: "nehalem".into(),
+        name: name.into(),
+        value,
+        unit: unit.into(),
+        kind: kind.into(),
+        source: "a <test> & nothing else".into(),
+    }
+}
+
+fn residual(what: &str, target: f64, model: f64) -> Residual {
+    Residual { what: what.into(), unit: "%".into(), target, model, source: "a test".into() }
+}
+
+fn run(point: &Point, context: &Context) -> Result<Outcome, RunError> {
+    let bytes = point.axes.int("message_bytes").map(|bytes| bytes / 1000);
+    let vms = point.axes.int("vms").or(bytes).unwrap_or(10);
+    if !(0..=60).contains(&vms) {
+        return Err(RunError::Refused(format!("{vms} virtual machines do not fit on the port")));
+    }
+    let eoi = context.settings.int("cost.eoi_full")?;
+    if eoi < 0 {
+        return Err(RunError::Invariant("the sum of all cycles is not the time that passed".to_owned()));
+    }
+    let short = point.axes.bool("accel").unwrap_or(false);
+    let jitter = (context.seed % 1000) as f64 / 1000.0;
+    let vms = vms as f64;
+    Ok(Outcome {
+        metrics: Named::new()
+            .with("throughput_mbps", 957.1 - vms * 0.37 + jitter / 10.0)
+            .with("cpu_dom0_pct", if short { 3.0 } else { 14.0 + 3.1 * vms })
+            .with("cpu_xen_pct", vms * context.settings.real("contention")? * eoi as f64 / 2800.0)
+            .with("cpu_guest_pct", 18.0 + 4.0 * vms + jitter),
+        trace: hash::stable(format!("{point} {}", context.seed).as_bytes()),
+        simulated_ps: 2_000_000_000_000,
+        events: 1000,
+    })
+}

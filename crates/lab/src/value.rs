@@ -1,0 +1,89 @@
+//! The value of a parameter. Left out: metrics, which are always numbers.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What a parameter is set to. Written to JSON as itself: `3`, `false`, `1.25`, `"2k"`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// Yes or no.
+    Bool(bool),
+    /// A count or an amount in whole units.
+    Int(i64),
+    /// A factor or a fraction; for settings, an axis has none.
+    Real(f64),
+    /// A name.
+    Text(Cow<'static, str>),
+}
+
+impl Value {
+    /// A name known at compile time.
+    #[must_use]
+    pub const fn name(text: &'static str) -> Self {
+        Self::Text(Cow::Borrowed(text))
+    }
+
+    /// Reads a value of the same kind as this one.
+    #[must_use]
+    pub fn parse_alike(&self, text: &str) -> Option<Self> {
+        match self {
+            Self::Bool(_) => text.parse().ok().map(Self::Bool),
+            Self::Int(_) => text.parse().ok().map(Self::Int),
+            Self::Real(_) => text.parse().ok().filter(|real: &f64| real.is_finite()).map(Self::Real),
+            Self::Text(_) => Some(Self::Text(Cow::Owned(text.to_owned()))),
+        }
+    }
+
+    /// What this kind of value is called in messages.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Bool(_) => "true or false",
+            Self::Int(_) => "an integer",
+            Self::Real(_) => "a number",
+            Self::Text(_) => "a name",
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bool(value) => value.fmt(f),
+            Self::Int(value) => value.fmt(f),
+            Self::Real(value) => value.fmt(f),
+            Self::Text(value) => value.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Value;
+
+    #[test]
+    fn json_has_the_value_itself_and_gives_it_back() {
+        for (value, json) in [
+            (Value::Int(3), "3"),
+            (Value::Bool(false), "false"),
+            (Value::Real(2.0), "2.0"),
+            (Value::name("2k"), "\"2k\""),
+        ] {
+            assert_eq!(serde_json::to_string(&value).unwrap(), json);
+            assert_eq!(serde_json::from_str::<Value>(json).unwrap(), value);
+        }
+    }
+
+    #[test]
+    fn a_value_is_read_as_the_kind_it_replaces() {
+        assert_eq!(Value::Int(1).parse_alike("7"), Some(Value::Int(7)));
+        assert_eq!(Value::Int(1).parse_alike("7.5"), None);
+        assert_eq!(Value::Bool(true).parse_alike("yes"), None);
+        assert_eq!(Value::Real(1.0).parse_alike("2"), Some(Value::Real(2.0)));
+        assert_eq!(Value::Real(1.0).parse_alike("inf"), None);
+        assert_eq!(Value::name("20k").parse_alike("1"), Some(Value::name("1")));
+    }
+}
