@@ -1,0 +1,114 @@
+//! What things cost: a table for each CPU model, each constant with its unit, the range it may lie in, its kind
+//! and its source. Left out: fitting (the lab's), which gives constants other values by name.
+//!
+//! Looking a constant up is an array access, `table[Cost::EoiFast]`; names are for files and command lines. One
+//! table is never another one scaled by the clock.
+
+use core::ops::Index;
+
+use crate::exit::Features;
+
+mod modern;
+mod nehalem;
+pub mod observed;
+pub mod row;
+#[cfg(test)]
+mod tests;
+
+pub use observed::{OBSERVATIONS, Observation};
+pub use row::{Cost, Kind, Row, SetError, Unit};
+
+/// What things cost on one CPU model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CostTable {
+    name: &'static str,
+    features: Features,
+    rows: [Row; Cost::COUNT],
+}
+
+impl CostTable {
+    /// The Xeon 5500 of the paper, under Xen 3.4.
+    pub fn nehalem() -> CostTable {
+        CostTable { name: "nehalem", features: nehalem::FEATURES, rows: nehalem::ROWS }
+    }
+
+    /// A current server processor (of the Sapphire Rapids kind), under KVM.
+    pub fn modern() -> CostTable {
+        CostTable { name: "modern", features: modern::FEATURES, rows: modern::ROWS }
+    }
+
+    /// The table called `name`.
+    pub fn named(name: &str) -> Option<CostTable> {
+        [CostTable::nehalem(), CostTable::modern()].into_iter().find(|table| table.name == name)
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What the processor spares its guests.
+    pub fn features(&self) -> Features {
+        self.features
+    }
+
+    /// The same costs on a processor with other features.
+    #[must_use]
+    pub fn with_features(self, features: Features) -> CostTable {
+        CostTable { features, ..self }
+    }
+
+    /// All constants, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter()
+    }
+
+    /// A constant with all that is known of it.
+    pub fn row(&self, cost: Cost) -> &Row {
+        &self.rows[cost as usize]
+    }
+
+    /// Gives the constant called `name` another value.
+    ///
+    /// # Errors
+    ///
+    /// If there is none of that name, or the value is out of all proportion.
+    pub fn set(&mut self, name: &str, value: u64) -> Result<(), SetError> {
+        self.replace(name, value, Kind::Given)
+    }
+
+    /// Gives the constant called `name` the value that a calibration found.
+    ///
+    /// # Errors
+    ///
+    /// As [`CostTable::set`].
+    pub fn fit(&mut self, name: &str, value: u64) -> Result<(), SetError> {
+        self.replace(name, value, Kind::Fitted)
+    }
+
+    /// What copying `bytes` costs, in cycles, rounded up; `rate` is one of the rows in cycles per 1,000 bytes.
+    #[inline]
+    pub fn bytes(&self, rate: Cost, bytes: u64) -> u64 {
+        (bytes * self[rate]).div_ceil(1_000)
+    }
+
+    fn replace(&mut self, name: &str, value: u64, kind: Kind) -> Result<(), SetError> {
+        let row = self.rows.iter_mut().find(|row| row.name == name).ok_or(SetError::Unknown)?;
+        let range = row.unit.range();
+        if !range.contains(&value) {
+            return Err(SetError::OutOfRange { unit: row.unit, least: *range.start(), most: *range.end() });
+        }
+        row.value = value;
+        row.kind = kind;
+        Ok(())
+    }
+}
+
+impl Index<Cost> for CostTable {
+    type Output = u64;
+
+    #[inline]
+    fn index(&self, cost: Cost) -> &u64 {
+        &self.rows[cost as usize].value
+    }
+}

@@ -1,0 +1,90 @@
+//! What others observed: values to calibrate on and to compare with, none of which is a cost the model may use.
+//! Left out: published results that the model has to predict.
+
+use super::row::{Kind, Unit};
+
+/// A published observation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Observation {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value.
+    pub value: u64,
+    /// What the value is counted in; thousandths are of one hardware thread unless the name says otherwise.
+    pub unit: Unit,
+    /// Published or stated.
+    pub kind: Kind,
+    /// What exactly was observed, and by whom.
+    pub source: &'static str,
+}
+
+/// All of them.
+pub const OBSERVATIONS: &[Observation] = &[
+    stated(
+        "msi_dom0_before",
+        170,
+        Unit::Permille,
+        "1 VM on 1 port, 2.6.18 HVM: dom0, MSI-X in the device model",
+    ),
+    stated("msi_dom0_after", 30, Unit::Permille, "the same with MSI-X in the hypervisor: about 3 %"),
+    stated(
+        "overhead_per_second",
+        154_000_000,
+        Unit::Hertz,
+        "1 VM, 2.6.28: cycles/s of virtualization overhead",
+    ),
+    stated("apic_access_per_second", 139_000_000, Unit::Hertz, "of these in APIC-access exits"),
+    stated(
+        "eoi_share_of_apic_access",
+        470,
+        Unit::Permille,
+        "of these EOI writes: share of APIC-access exits",
+    ),
+    stated("udp_throughput", 957_000_000, Unit::BitsPerSecond, "1 VM on 1 port, UDP"),
+    stated("tcp_throughput", 940_000_000, Unit::BitsPerSecond, "1 VM on 1 port, TCP at 20 kHz"),
+    stated("udp_saving_20k_to_2k", 400, Unit::Permille, "UDP_STREAM: CPU saved at 2 kHz, relative to 20 kHz"),
+    stated("ten_vms_2_6_18_before", 4_990, Unit::Permille, "10 VMs on 10 ports, 2.6.18 HVM, no optimisation"),
+    stated("ten_vms_2_6_18_after", 2_270, Unit::Permille, "the same with MSI-X in the hypervisor"),
+    stated(
+        "ten_vms_2_6_28_all",
+        1_930,
+        Unit::Permille,
+        "10 VMs on 10 ports, 2.6.28 HVM, all three, 9.57 Gb/s UDP",
+    ),
+    stated("hvm_scaling_per_vm", 28, Unit::Permille, "each VM more, from 10 to 60, at 9.57 Gb/s"),
+    stated("loopback_bandwidth", 2_800_000_000, Unit::BitsPerSecond, "between VFs inside the card"),
+    stated(
+        "pv_one_backend",
+        3_600_000_000,
+        Unit::BitsPerSecond,
+        "10 VMs, stock PV, one back-end thread at 100 %",
+    ),
+    stated("pv_cycles_per_packet", 9_000, Unit::Cycles, "the same, per packet of that thread"),
+    published("transition_prescott", 3_963, AGESEN),
+    published("transition_merom", 1_579, AGESEN),
+    published("transition_penryn", 1_266, AGESEN),
+    published("transition_nehalem", 1_009, AGESEN),
+    published("transition_westmere", 761, AGESEN),
+    published("transition_sandy_bridge", 784, AGESEN),
+    published("kvm_hypercall_least", 1_300, DALL),
+    published("kvm_hypercall_most", 1_437, DALL),
+    published("kvm_exit_in_kernel", 2_565, DALL),
+    published("kvm_exit_in_user_space", 6_732, DALL),
+    published("kvm_virtual_ipi", 3_102, DALL),
+    published("kvm_eoi", 1_556, DALL),
+    published("kvm_ioeventfd", 560, DALL),
+    published("kvm_vmcall_2017", 1_181, "Linux commit b7ffc44d5b2e (A. Lutomirski), kvm-unit-tests"),
+    published("kvm_cpuid_2017", 1_291, "Linux commit b7ffc44d5b2e (A. Lutomirski), kvm-unit-tests"),
+];
+
+const AGESEN: &str = "Agesen et al., ATC 2012: VM exit and entry, hardware only";
+const DALL: &str = "Dall et al., ISCA 2016 and ATC 2017: KVM on Sandy Bridge";
+
+/// From Dong et al., HPCA 2010.
+const fn stated(name: &'static str, value: u64, unit: Unit, source: &'static str) -> Observation {
+    Observation { name, value, unit, kind: Kind::Stated, source }
+}
+
+const fn published(name: &'static str, cycles: u64, source: &'static str) -> Observation {
+    Observation { name, value: cycles, unit: Unit::Cycles, kind: Kind::Published, source }
+}

@@ -1,0 +1,226 @@
+//! A constant: what it is, what its value is, where that comes from. Left out: the values.
+
+use core::ops::RangeInclusive;
+
+/// What a value is counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Cycles, each time.
+    Cycles,
+    /// Cycles for 1,000 bytes.
+    CyclesPerKilobyte,
+    /// Thousandths.
+    Permille,
+    /// A second.
+    Hertz,
+    /// Bits a second.
+    BitsPerSecond,
+}
+
+impl Unit {
+    /// What reports call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Unit::Cycles => "cycles",
+            Unit::CyclesPerKilobyte => "cycles/1000 B",
+            Unit::Permille => "permille",
+            Unit::Hertz => "Hz",
+            Unit::BitsPerSecond => "bit/s",
+        }
+    }
+
+    /// Values that can be meant: a clock stays below 100 GHz, nothing takes a thousand million cycles.
+    pub(crate) const fn range(self) -> RangeInclusive<u64> {
+        match self {
+            Unit::Cycles => 0..=1_000_000_000,
+            Unit::CyclesPerKilobyte | Unit::Permille => 0..=1_000_000,
+            Unit::Hertz => 1..=100_000_000_000,
+            Unit::BitsPerSecond => 1..=1_000_000_000_000,
+        }
+    }
+}
+
+/// How good a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Measured and published by someone else, for this processor or a near one.
+    Published,
+    /// Stated by the paper that is reproduced.
+    Stated,
+    /// Follows from published or stated values; the source says how.
+    Derived,
+    /// An engineer's guess: the source says from what.
+    Estimate,
+    /// Found by the lab's calibration.
+    Fitted,
+    /// Given by the user.
+    Given,
+}
+
+impl Kind {
+    /// What reports call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Published => "published",
+            Kind::Stated => "stated",
+            Kind::Derived => "derived",
+            Kind::Estimate => "estimate",
+            Kind::Fitted => "fitted",
+            Kind::Given => "given",
+        }
+    }
+}
+
+/// A constant of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Which.
+    pub cost: Cost,
+    /// Its name in files and on command lines.
+    pub name: &'static str,
+    /// Its value.
+    pub value: u64,
+    /// What the value is counted in.
+    pub unit: Unit,
+    /// Where it is believed to lie, for calibration and sensitivity; both ends included.
+    pub range: (u64, u64),
+    /// How good the value is.
+    pub kind: Kind,
+    /// Where it comes from.
+    pub source: &'static str,
+}
+
+/// A constant that cannot be given that value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SetError {
+    /// No constant has that name.
+    #[error("there is no such constant")]
+    Unknown,
+    /// The value cannot be meant.
+    #[error("a value in {name} is from {least} to {most}", name = unit.name())]
+    OutOfRange {
+        /// What it is counted in.
+        unit: Unit,
+        /// The least.
+        least: u64,
+        /// The most.
+        most: u64,
+    },
+}
+
+/// Everything that has a price, and the few numbers that go with prices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Cost {
+    /// The clock.
+    ClockHertz,
+    /// Thousandths of a cycle that a cycle of work takes while the sibling thread is busy.
+    SmtContention,
+    /// VM exit and entry, the processor alone.
+    VmTransition,
+    /// A physical interrupt while a guest runs: exit, acknowledge, find the owner, entry.
+    ExitExternalInterrupt,
+    /// A write to the EOI register, fetched, decoded and emulated.
+    EoiEmulated,
+    /// A write to the EOI register, believed from the exit qualification.
+    EoiFast,
+    /// Fetching and decoding the instruction in addition to the fast path.
+    EoiFetch,
+    /// Another access to the APIC page, fetched, decoded and emulated.
+    ExitApicOther,
+    /// A write to an MSI-X table, handled in the hypervisor.
+    ExitMsixMmio,
+    /// An access to emulated memory that goes to a device model: the hypervisor's part.
+    ExitOtherMmio,
+    /// A device model serving one access, in the service domain's kernel and user space.
+    DeviceModel,
+    /// A hypercall of a guest on hardware virtualization.
+    HypercallHvm,
+    /// A guest going idle, and the way back in when it is woken.
+    ExitHlt,
+    /// An exit to inject an interrupt that had to wait.
+    ExitInterruptWindow,
+    /// An access to an intercepted model-specific register.
+    ExitMsr,
+    /// An exit of any other kind.
+    ExitOther,
+    /// Setting a request in a virtual APIC and injecting it at entry.
+    Injection,
+    /// A timer interrupt of the hypervisor, scheduler included.
+    HypervisorTick,
+    /// An interrupt from one virtual CPU to another.
+    VirtualIpi,
+    /// Putting another virtual CPU on a thread.
+    SwitchDirect,
+    /// Caches and TLB filled again after that.
+    SwitchIndirect,
+    /// A hypercall of a paravirtualized guest.
+    HypercallPv,
+    /// Sending on an event channel.
+    EventSend,
+    /// In addition, if the receiver's virtual CPU runs on another thread.
+    EventRemote,
+    /// In addition, if the receiver's virtual CPU was blocked.
+    EventBlocked,
+    /// Entering a paravirtualized guest's event handler, and leaving it.
+    EventUpcall,
+    /// Mapping and unmapping a granted page.
+    GrantMapUnmap,
+    /// Copying to or from a granted page, without the bytes.
+    GrantCopy,
+    /// Exchanging the ownership of a page.
+    PageFlip,
+    /// Copying bytes that are in the cache.
+    CopyWarm,
+    /// Copying bytes that are not in the cache.
+    CopyCold,
+    /// A packet through the software bridge.
+    Bridge,
+    /// Raising and running a softirq.
+    Softirq,
+    /// A packet in a split driver's back end, without copy, bridge, softirq and the physical driver.
+    Backend,
+    /// A packet in a split driver's front end, buffer granting included.
+    Frontend,
+    /// In addition to a system call of a 64-bit paravirtualized guest.
+    PvSyscall,
+    /// Reading a device register.
+    MmioRead,
+    /// Writing a device register; posted.
+    MmioWrite,
+    /// Taking and leaving an interrupt in a kernel, without its handler.
+    InterruptEntry,
+    /// An interrupt handler of a network driver: it schedules a poll.
+    InterruptHandler,
+    /// A periodic timer interrupt in a kernel.
+    GuestTick,
+    /// Beginning and ending a poll of the receive ring.
+    NapiEntry,
+    /// A received packet in the driver.
+    RxDriver,
+    /// A socket buffer for it.
+    RxSkb,
+    /// IP and TCP.
+    RxTcp,
+    /// IP and UDP.
+    RxUdp,
+    /// Waking the receiver and its system call.
+    RxWake,
+    /// Copying the payload to the program.
+    RxCopy,
+    /// Sending a TCP acknowledgement.
+    RxAck,
+    /// A program's send, without copy and protocol.
+    TxSyscall,
+    /// A buffer handed down through protocol and queue, segmented or not.
+    TxStack,
+    /// Describing a buffer to the card, and its completion later.
+    TxDriver,
+    /// Changing from one process to another.
+    ContextSwitch,
+}
+
+impl Cost {
+    /// How many there are.
+    pub const COUNT: usize = Cost::ContextSwitch as usize + 1;
+}

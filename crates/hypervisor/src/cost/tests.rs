@@ -1,0 +1,81 @@
+//! Tables are complete, say where they come from, and can be given other values.
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+#[test]
+fn rows_are_in_the_order_of_the_constants_and_names_are_unique() {
+    for table in [CostTable::nehalem(), CostTable::modern()] {
+        for (at, row) in table.iter().enumerate() {
+            assert_eq!(row.cost as usize, at, "{}", row.name);
+        }
+        let names: BTreeSet<_> = table.iter().map(|row| row.name).collect();
+        assert_eq!(names.len(), Cost::COUNT);
+    }
+}
+
+#[test]
+fn every_value_has_a_source_and_lies_in_its_range() {
+    for table in [CostTable::nehalem(), CostTable::modern()] {
+        for row in table.iter() {
+            assert!(!row.source.is_empty(), "{}", row.name);
+            assert!((row.range.0..=row.range.1).contains(&row.value), "{}", row.name);
+            assert!(row.unit.range().contains(&row.value), "{}", row.name);
+        }
+    }
+}
+
+#[test]
+fn what_the_paper_states_is_not_a_range() {
+    let stated = CostTable::nehalem();
+    for row in stated.iter().filter(|row| row.kind == Kind::Stated) {
+        assert_eq!((row.value, row.value), row.range, "{}", row.name);
+    }
+}
+
+#[test]
+fn both_tables_name_the_same_constants_in_the_same_units() {
+    let (old, new) = (CostTable::nehalem(), CostTable::modern());
+    for (old, new) in old.iter().zip(new.iter()) {
+        assert_eq!((old.name, old.unit), (new.name, new.unit));
+    }
+}
+
+#[test]
+fn a_constant_is_given_another_value_by_name() {
+    let mut table = CostTable::nehalem();
+    table.set("eoi_fast", 3_000).expect("known");
+    assert_eq!((table[Cost::EoiFast], table.row(Cost::EoiFast).kind), (3_000, Kind::Given));
+    table.fit("eoi_fast", 2_900).expect("known");
+    assert_eq!((table[Cost::EoiFast], table.row(Cost::EoiFast).kind), (2_900, Kind::Fitted));
+}
+
+#[test]
+fn an_unknown_name_and_an_absurd_value_are_refused() {
+    let mut table = CostTable::nehalem();
+    assert_eq!(table.set("eoi_slow", 1), Err(SetError::Unknown));
+    let refused = table.set("clock_hertz", 0);
+    assert!(matches!(refused, Err(SetError::OutOfRange { unit: Unit::Hertz, least: 1, .. })));
+    assert_eq!(table, CostTable::nehalem());
+}
+
+#[test]
+fn tables_are_found_by_name() {
+    assert_eq!(CostTable::named("modern"), Some(CostTable::modern()));
+    assert_eq!(CostTable::named("alpha"), None);
+}
+
+#[test]
+fn a_cold_copy_of_a_full_frame_costs_1742_cycles() {
+    assert_eq!(CostTable::nehalem().bytes(Cost::CopyCold, 1_514), 1_742);
+}
+
+#[test]
+fn a_stock_back_end_packet_adds_up_to_nine_thousand_cycles() {
+    let table = CostTable::nehalem();
+    let fixed = [Cost::Backend, Cost::GrantCopy, Cost::Bridge, Cost::Softirq, Cost::RxDriver, Cost::RxSkb];
+    let sum: u64 = fixed.iter().map(|cost| table[*cost]).sum();
+    let packet = sum + table.bytes(Cost::CopyCold, 1_514);
+    assert!((8_900..=9_100).contains(&packet), "{packet}");
+}

@@ -1,0 +1,94 @@
+//! Who runs next on a thread: the seam, and round robin. Left out: credit, real time, and moving virtual CPUs
+//! from one thread to another.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::fmt::Debug;
+
+use super::{ThreadId, VcpuId};
+
+/// Decides who runs next on each thread. A virtual CPU that runs is in nobody's queue.
+pub trait Scheduler: Debug {
+    /// The machine has one more thread.
+    fn add_thread(&mut self);
+
+    /// The thread will have one more virtual CPU, so that queues need not grow later.
+    fn add_vcpu(&mut self, thread: ThreadId, vcpu: VcpuId);
+
+    /// `vcpu` was blocked and is ready now.
+    fn woken(&mut self, thread: ThreadId, vcpu: VcpuId);
+
+    /// `vcpu` ran a step of `cycles` and is ready to go on.
+    fn continues(&mut self, thread: ThreadId, vcpu: VcpuId, cycles: u64);
+
+    /// `vcpu` ran a step of `cycles` and blocked.
+    fn blocked(&mut self, thread: ThreadId, vcpu: VcpuId, cycles: u64);
+
+    /// Takes the one to run next, if any is ready.
+    fn pick(&mut self, thread: ThreadId) -> Option<VcpuId>;
+
+    /// Whether any is ready.
+    fn has_ready(&self, thread: ThreadId) -> bool;
+}
+
+/// Round robin: whoever runs goes on until it blocks or has used its slice, then the next in line has its turn.
+/// A virtual CPU that wakes up goes to the end of the line.
+#[derive(Debug)]
+pub struct RoundRobin {
+    slice: u64,
+    lines: Vec<Line>,
+}
+
+#[derive(Debug, Default)]
+struct Line {
+    ready: VecDeque<VcpuId>,
+    members: usize,
+    /// What the one who has its turn used of its slice.
+    used: u64,
+}
+
+impl RoundRobin {
+    /// Turns of `slice` cycles, to the end of the step in which they are used up.
+    pub fn new(slice: u64) -> RoundRobin {
+        RoundRobin { slice, lines: Vec::new() }
+    }
+}
+
+impl Scheduler for RoundRobin {
+    fn add_thread(&mut self) {
+        self.lines.push(Line::default());
+    }
+
+    fn add_vcpu(&mut self, thread: ThreadId, _: VcpuId) {
+        let line = &mut self.lines[thread.index()];
+        line.members += 1;
+        line.ready.reserve(line.members);
+    }
+
+    fn woken(&mut self, thread: ThreadId, vcpu: VcpuId) {
+        self.lines[thread.index()].ready.push_back(vcpu);
+    }
+
+    fn continues(&mut self, thread: ThreadId, vcpu: VcpuId, cycles: u64) {
+        let line = &mut self.lines[thread.index()];
+        line.used += cycles;
+        if line.used < self.slice {
+            line.ready.push_front(vcpu);
+        } else {
+            line.used = 0;
+            line.ready.push_back(vcpu);
+        }
+    }
+
+    fn blocked(&mut self, thread: ThreadId, _: VcpuId, _: u64) {
+        self.lines[thread.index()].used = 0;
+    }
+
+    fn pick(&mut self, thread: ThreadId) -> Option<VcpuId> {
+        self.lines[thread.index()].ready.pop_front()
+    }
+
+    fn has_ready(&self, thread: ThreadId) -> bool {
+        !self.lines[thread.index()].ready.is_empty()
+    }
+}

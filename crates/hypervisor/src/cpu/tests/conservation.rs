@@ -1,0 +1,102 @@
+//! Whatever happens, every cycle is accounted for once, and the same things happen again.
+
+use std::vec::Vec;
+
+use proptest::collection::vec;
+use proptest::prelude::{Strategy, any, prop_oneof, proptest};
+use sim::{Frequency, Generator};
+
+use super::world::{Event, World, config, thread};
+use crate::account::{Category, Charge};
+use crate::cpu::{Config, Step, Then};
+
+/// A different mixture each turn, out of the turn alone.
+fn mixture(step: &mut Step, turn: u64) -> Then {
+    let mut chance = Generator::named(turn, "mixture");
+    for _ in 0..chance.below(5) {
+        let category = Category::ALL[chance.below(Category::COUNT as u64) as usize];
+        let cycles = chance.below(4_000);
+        step.charge(category, cycles);
+    }
+    if chance.chance(600) { Then::Block } else { Then::Continue }
+}
+
+#[derive(Clone, Debug)]
+enum Act {
+    Wake { at: u64, vcpu: usize },
+    Interrupt { at: u64, thread: u16, cycles: u64 },
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let at = 0..200_000_u64;
+    prop_oneof![
+        (at.clone(), any::<usize>()).prop_map(|(at, vcpu)| Act::Wake { at, vcpu }),
+        (at, any::<u16>(), 0..9_000_u64).prop_map(|(at, thread, cycles)| Act::Interrupt {
+            at,
+            thread,
+            cycles
+        }),
+    ]
+}
+
+fn world(config: Config, vcpus: u16, acts: &[Act]) -> World {
+    let threads = config.cores * config.threads_per_core;
+    let mut world = World::new(config);
+    let all: Vec<_> = (0..vcpus).map(|index| world.guest(index % threads, mixture).1).collect();
+    for act in acts {
+        match *act {
+            Act::Wake { at, vcpu } => world.at(at, Event::Wake(all[vcpu % all.len()])),
+            Act::Interrupt { at, thread: index, cycles } => {
+                world.at(at, Event::Interrupt { thread: thread(index % threads), cycles });
+            }
+        }
+    }
+    world
+}
+
+proptest! {
+    #[test]
+    fn every_cycle_is_accounted_for_once(
+        (cores, siblings, vcpus) in (1..4_u16, 1..3_u16, 1..12_u16),
+        hertz in 900_000_000..3_900_000_000_u64,
+        contention_permille in 1_000..2_000_u64,
+        acts in vec(act(), 0..200),
+        mut stops in vec(0..300_000_u64, 1..6),
+    ) {
+        let clock = Frequency::from_hertz(hertz);
+        let config = Config { clock, contention_permille, switch: 71, refill: 13, ..config(cores, siblings) };
+        let mut world = world(config, vcpus, &acts);
+        stops.sort_unstable();
+        let mut earlier = world.run(0);
+        for stop in stops {
+            let books = world.run(stop);
+            books.check().unwrap();
+            let usage = books.since(&earlier);
+            usage.check().unwrap();
+            assert_eq!(usage.busy() + usage.idle(), usage.ledger().total());
+            earlier = books;
+        }
+    }
+
+    #[test]
+    fn a_thread_does_one_thing_at_a_time(acts in vec(act(), 0..200)) {
+        let mut world = world(config(2, 2), 9, &acts);
+        world.run(1_000_000);
+        for home in 0..4 {
+            let machine = &world.machine;
+            let steps = world.steps.iter().filter(|step| machine.home(step.0) == thread(home));
+            let times: Vec<_> = steps.flat_map(|(_, from, to, _)| [*from, *to]).collect();
+            assert!(times.is_sorted(), "{times:?}");
+        }
+    }
+
+    #[test]
+    fn the_same_acts_have_the_same_hash(acts in vec(act(), 1..200)) {
+        let hash = || {
+            let mut world = world(config(2, 2), 9, &acts);
+            let books = world.run(300_000);
+            (world.trace.hash(), world.trace.events(), books)
+        };
+        assert_eq!(hash(), hash());
+    }
+}

@@ -1,0 +1,5 @@
+//! The rules of the processors, each by name, and a small world that keeps the conversation going.
+
+mod conservation;
+mod rules;
+mod world;

@@ -1,0 +1,245 @@
+//! One rule each.
+
+use std::vec::Vec;
+
+use super::world::{Event, World, busy, config, nanos, once, thread};
+use crate::account::{Category, Charge};
+use crate::cost::CostTable;
+use crate::cpu::{Config, Machine, Next, Step, Then, VcpuId};
+use crate::domain::{DomainId, DomainKind};
+
+/// When each step began and ended, in nanoseconds.
+fn steps(world: &World) -> Vec<(usize, u64, u64)> {
+    world.steps.iter().map(|(vcpu, from, to, _)| (vcpu.index(), from.nanos(), to.nanos())).collect()
+}
+
+#[test]
+fn a_step_keeps_its_thread_busy_for_what_it_charged() {
+    let mut world = World::new(config(1, 1));
+    let (domain, vcpu) = world.guest(0, once);
+    world.at(500, Event::Wake(vcpu));
+    let books = world.run(5_000);
+    assert_eq!(steps(&world), [(0, 500, 1_500)]);
+    assert_eq!(books.ledger().spent(domain, Category::Kernel), 1_000);
+    assert_eq!(books.ledger().idle(0), 4_000);
+    assert!(world.machine.is_blocked(vcpu));
+}
+
+#[test]
+fn idle_is_what_remains_on_every_thread() {
+    let mut world = World::new(config(2, 2));
+    let (_, vcpu) = world.guest(3, busy);
+    world.at(0, Event::Wake(vcpu));
+    let books = world.run(10_000);
+    let idle: Vec<u64> = (0..4).map(|thread| books.ledger().idle(thread)).collect();
+    assert_eq!(idle, [10_000, 10_000, 10_000, 0]);
+    books.check().expect("the books close");
+}
+
+#[test]
+fn a_thread_woken_while_another_runs_waits_for_the_end_of_the_step() {
+    let mut world = World::new(config(1, 1));
+    let [(_, first), (_, second)] = [world.guest(0, once), world.guest(0, once)];
+    world.at(0, Event::Wake(first));
+    world.at(300, Event::Wake(second));
+    world.run(5_000);
+    assert_eq!(steps(&world), [(0, 0, 1_000), (1, 1_000, 2_000)]);
+}
+
+#[test]
+fn a_wake_up_during_the_step_is_not_lost() {
+    let mut world = World::new(config(1, 1));
+    let (_, vcpu) = world.guest(0, once);
+    world.at(0, Event::Wake(vcpu));
+    world.at(999, Event::Wake(vcpu));
+    world.at(999, Event::Wake(vcpu));
+    world.run(5_000);
+    assert_eq!(steps(&world), [(0, 0, 1_000), (0, 1_000, 2_000)]);
+}
+
+#[test]
+fn a_step_that_charges_nothing_takes_a_cycle() {
+    let mut world = World::new(config(1, 1));
+    let (domain, vcpu) = world.guest(0, |_, _| Then::Continue);
+    world.at(0, Event::Wake(vcpu));
+    let books = world.run(10);
+    assert_eq!(books.ledger().spent(domain, Category::Kernel), 10);
+}
+
+#[test]
+fn a_step_knows_how_far_it_has_come() {
+    let mut machine = Machine::new(config(1, 1));
+    let domain = machine.add_domain(DomainKind::Native, "native".into());
+    let vcpu = machine.add_vcpu(domain, thread(0));
+    assert!(machine.wake(vcpu, nanos(7)).is_some());
+    let Next::Run(mut step) = machine.visit(thread(0), nanos(7)) else { panic!("ready") };
+    assert_eq!(machine.running(thread(0), nanos(7)), Some(vcpu));
+    step.charge(Category::Driver, 250);
+    assert_eq!((step.began(), step.now()), (nanos(7), nanos(257)));
+    let visit = machine.finish(step, Then::Block);
+    assert_eq!(visit.at, nanos(257));
+    assert_eq!(machine.running(thread(0), nanos(256)), Some(vcpu));
+    assert_eq!(machine.running(thread(0), nanos(257)), None);
+}
+
+#[test]
+fn work_takes_half_as_long_again_while_the_sibling_is_busy() {
+    let mut world = World::new(config(1, 2));
+    let [(_, first), (_, second)] = [world.guest(0, once), world.guest(1, once)];
+    world.at(0, Event::Wake(first));
+    world.at(400, Event::Wake(second));
+    world.at(1_400, Event::Wake(first));
+    world.at(5_000, Event::Wake(second));
+    world.run(9_000);
+    assert_eq!(steps(&world), [(0, 0, 1_000), (1, 400, 1_900), (0, 1_400, 2_900), (1, 5_000, 6_000)]);
+}
+
+#[test]
+fn threads_of_other_cores_do_not_contend() {
+    let mut world = World::new(config(2, 2));
+    for home in [0, 2] {
+        let (_, vcpu) = world.guest(home, busy);
+        world.at(0, Event::Wake(vcpu));
+    }
+    world.run(10_000);
+    assert!(world.steps.iter().all(|(.., contended)| !contended));
+}
+
+#[test]
+fn a_sibling_between_two_steps_is_busy() {
+    let mut world = World::new(config(1, 2));
+    for home in [0, 1] {
+        let (_, vcpu) = world.guest(home, busy);
+        world.at(0, Event::Wake(vcpu));
+    }
+    world.run(20_000);
+    assert!(world.steps.iter().all(|(.., contended)| *contended), "{:?}", world.steps);
+}
+
+#[test]
+fn contention_loses_no_fraction_of_a_cycle() {
+    fn odd(step: &mut Step, turn: u64) -> Then {
+        step.charge(Category::Kernel, 1 + turn % 2);
+        step.charge(Category::Driver, 1);
+        Then::Continue
+    }
+    let mut world = World::new(Config { contention_permille: 1_333, ..config(1, 2) });
+    let [(odd, first), (_, second)] = [world.guest(0, odd), world.guest(1, busy)];
+    world.at(0, Event::Wake(second));
+    world.at(0, Event::Wake(first));
+    let books = world.run(40_000);
+    let work: u64 =
+        (0..world.steps.iter().filter(|step| step.0 == first).count() as u64).map(|turn| 2 + turn % 2).sum();
+    let spent = [Category::Kernel, Category::Driver].map(|category| books.ledger().spent(odd, category));
+    assert_eq!(spent.iter().sum::<u64>(), work * 1_333 / 1_000);
+}
+
+#[test]
+fn an_interrupt_prolongs_the_step_it_falls_into() {
+    let mut world = World::new(config(1, 1));
+    let (_, vcpu) = world.guest(0, once);
+    world.at(0, Event::Wake(vcpu));
+    for at in [100, 1_050] {
+        world.at(at, Event::Interrupt { thread: thread(0), cycles: 200 });
+    }
+    world.at(1_300, Event::Wake(vcpu));
+    let books = world.run(5_000);
+    assert_eq!(steps(&world), [(0, 0, 1_000), (0, 1_400, 2_400)]);
+    assert_eq!(books.ledger().spent(DomainId::HYPERVISOR, Category::ExternalInterrupt), 400);
+    books.check().expect("the books close");
+}
+
+#[test]
+fn an_interrupt_on_an_idle_thread_delays_whoever_is_woken_by_it() {
+    let mut world = World::new(config(1, 1));
+    let (_, vcpu) = world.guest(0, once);
+    world.at(100, Event::Interrupt { thread: thread(0), cycles: 200 });
+    world.at(100, Event::Wake(vcpu));
+    world.run(5_000);
+    assert_eq!(steps(&world), [(0, 300, 1_300)]);
+}
+
+#[test]
+fn a_switch_is_charged_when_the_virtual_cpu_changes_and_only_then() {
+    let mut world = World::new(Config { switch: 40, refill: 60, ..config(1, 1) });
+    let [(a, first), (b, second)] = [world.guest(0, once), world.guest(0, once)];
+    for (at, vcpu) in [(0, first), (5_000, first), (10_000, second), (15_000, second), (20_000, first)] {
+        world.at(at, Event::Wake(vcpu));
+    }
+    let books = world.run(25_000);
+    let of =
+        |domain| [Category::Switch, Category::Refill].map(|category| books.ledger().spent(domain, category));
+    assert_eq!((of(a), of(b)), ([80, 120], [40, 60]));
+}
+
+#[test]
+fn eight_virtual_cpus_share_a_thread_fairly() {
+    let mut world = World::new(config(1, 1));
+    let guests: Vec<_> = (0..8).map(|_| world.guest(0, busy)).collect();
+    guests.iter().for_each(|(_, vcpu)| world.at(0, Event::Wake(*vcpu)));
+    let books = world.run(8_000_000);
+    for (domain, _) in guests {
+        let share = books.ledger().spent(domain, Category::Kernel);
+        assert!(share.abs_diff(1_000_000) <= 10_000, "{share} is more than a slice off");
+    }
+}
+
+#[test]
+fn a_turn_lasts_for_a_slice_and_blocking_ends_it() {
+    fn two_then_sleep(step: &mut Step, turn: u64) -> Then {
+        step.charge(Category::Kernel, 1_000);
+        if turn == 1 { Then::Block } else { Then::Continue }
+    }
+    let mut world = World::new(config(1, 1));
+    let [(_, first), (_, second)] = [world.guest(0, two_then_sleep), world.guest(0, busy)];
+    world.at(0, Event::Wake(first));
+    world.at(0, Event::Wake(second));
+    world.at(2_500, Event::Wake(first));
+    world.run(13_500);
+    let who: Vec<usize> = world.steps.iter().map(|step| step.0.index()).collect();
+    assert_eq!(who, [0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0]);
+}
+
+#[test]
+fn percent_is_of_one_thread_over_the_interval_measured() {
+    let mut world = World::new(config(2, 1));
+    let guests = [world.guest(0, busy), world.guest(1, once)];
+    world.at(0, Event::Wake(guests[0].1));
+    world.at(20_000, Event::Wake(guests[1].1));
+    let warm = world.run(10_000);
+    let usage = world.run(30_000).since(&warm);
+    usage.check().expect("the books close");
+    assert_eq!(usage.elapsed(), 20_000);
+    assert!((usage.percent(usage.own(guests[0].0)) - 100.0).abs() < 1e-9);
+    assert!((usage.percent(usage.own(guests[1].0)) - 5.0).abs() < 1e-9);
+    assert_eq!(usage.own_of(world.machine.domains(), DomainKind::is_guest), 21_000);
+    assert_eq!((usage.busy(), usage.idle(), usage.hypervisor()), (21_000, 19_000, 0));
+    assert!((usage.per_second(usage.category(Category::Kernel)) - 1.05e9).abs() < 1.0);
+}
+
+#[test]
+fn steps_are_executed_without_allocation() {
+    let mut machine = Machine::new(Config::from_table(&CostTable::nehalem(), 2, 2));
+    let domain = machine.add_domain(DomainKind::Hvm, "guest".into());
+    let vcpus: Vec<VcpuId> = (0..16).map(|index| machine.add_vcpu(domain, thread(index % 4))).collect();
+    let allocated = allocation_counter::measure(|| {
+        let mut now = nanos(0);
+        for vcpu in vcpus.iter().cycle().take(1_000) {
+            let woken = machine.wake(*vcpu, now);
+            machine.steal(machine.home(*vcpu), domain, Category::Injection, 500, now);
+            let mut visit = woken.expect("its thread is idle");
+            loop {
+                now = now.max(visit.at);
+                visit = match machine.visit(visit.thread, now) {
+                    Next::Run(mut step) => {
+                        step.charge(Category::Driver, 5_000);
+                        machine.finish(step, Then::Block)
+                    }
+                    Next::Later(visit) => visit,
+                    Next::Idle => break,
+                };
+            }
+        }
+    });
+    assert_eq!(allocated.count_total, 0);
+}
