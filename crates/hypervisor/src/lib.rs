@@ -12,7 +12,13 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod account;
+pub mod cost;
+pub mod cpu;
+pub mod decode;
+pub mod domain;
 pub mod evtchn;
+pub mod exit;
 pub mod iommu;
 pub mod lapic;
 pub mod msix;

@@ -15,18 +15,16 @@ mod tests;
 
 pub use domain::{DomainPorts, PORTS};
 
+use crate::domain::DomainId;
 use alloc::vec::Vec;
-
-/// A domain, by its place in [`Channels`].
-pub type DomainIndex = u16;
 
 /// What a port is bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Binding {
     /// Waits for a domain to bind to it.
-    Unbound(DomainIndex),
+    Unbound(DomainId),
     /// The other end is a port of a domain.
-    Interdomain(DomainIndex, u16),
+    Interdomain(DomainId, u16),
     /// A physical interrupt.
     Pirq(u16),
     /// A virtual interrupt: timer, console and the like.
@@ -51,8 +49,8 @@ pub enum Notified {
 /// Why a call was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// No such domain.
-    #[error("no such domain")]
+    /// The domain has no event channels.
+    #[error("domain has no event channels")]
     Domain,
     /// No such port, or it is free.
     #[error("port is not in use")]
@@ -74,7 +72,7 @@ pub enum Error {
 /// The event channels of a machine.
 #[derive(Debug, Clone, Default)]
 pub struct Channels {
-    domains: Vec<DomainPorts>,
+    domains: Vec<Option<DomainPorts>>,
 }
 
 impl Channels {
@@ -84,25 +82,28 @@ impl Channels {
         Self::default()
     }
 
-    /// Adds a domain with so many vCPUs, at least one. Port 0 is never used.
-    pub fn add_domain(&mut self, vcpus: u16) -> DomainIndex {
-        self.domains.push(DomainPorts::new(vcpus));
-        (self.domains.len() - 1) as DomainIndex
+    /// Gives a domain event channels for so many vCPUs (at least one), none bound. Port 0 is never used.
+    pub fn add_domain(&mut self, domain: DomainId, vcpus: u16) {
+        let at = domain.index();
+        if self.domains.len() <= at {
+            self.domains.resize_with(at + 1, || None);
+        }
+        self.domains[at] = Some(DomainPorts::new(vcpus));
     }
 
     /// A domain's shared memory.
     ///
     /// # Errors
     /// [`Error::Domain`].
-    pub fn domain(&mut self, domain: DomainIndex) -> Result<&mut DomainPorts, Error> {
-        self.domains.get_mut(usize::from(domain)).ok_or(Error::Domain)
+    pub fn domain(&mut self, domain: DomainId) -> Result<&mut DomainPorts, Error> {
+        self.domains.get_mut(domain.index()).and_then(Option::as_mut).ok_or(Error::Domain)
     }
 
     /// A new port that waits for `remote` to bind to it. Notifies vCPU 0 until bound elsewhere.
     ///
     /// # Errors
     /// [`Error::Domain`], [`Error::Full`].
-    pub fn alloc_unbound(&mut self, domain: DomainIndex, remote: DomainIndex) -> Result<u16, Error> {
+    pub fn alloc_unbound(&mut self, domain: DomainId, remote: DomainId) -> Result<u16, Error> {
         self.domain(remote)?;
         self.domain(domain)?.allocate(Binding::Unbound(remote))
     }
@@ -111,12 +112,7 @@ impl Channels {
     ///
     /// # Errors
     /// [`Error::Domain`], [`Error::Port`], [`Error::NotWaiting`], [`Error::Full`].
-    pub fn bind_interdomain(
-        &mut self,
-        domain: DomainIndex,
-        remote: DomainIndex,
-        port: u16,
-    ) -> Result<u16, Error> {
+    pub fn bind_interdomain(&mut self, domain: DomainId, remote: DomainId, port: u16) -> Result<u16, Error> {
         if self.domain(remote)?.binding(port)? != Binding::Unbound(domain) {
             return Err(Error::NotWaiting);
         }
@@ -129,7 +125,7 @@ impl Channels {
     ///
     /// # Errors
     /// [`Error::Domain`], [`Error::Vcpu`], [`Error::Full`]; [`Error::NotWaiting`] for the other bindings.
-    pub fn bind(&mut self, domain: DomainIndex, to: Binding, vcpu: u16) -> Result<u16, Error> {
+    pub fn bind(&mut self, domain: DomainId, to: Binding, vcpu: u16) -> Result<u16, Error> {
         if matches!(to, Binding::Unbound(_) | Binding::Interdomain(..)) {
             return Err(Error::NotWaiting);
         }
@@ -144,7 +140,7 @@ impl Channels {
     ///
     /// # Errors
     /// [`Error::Domain`], [`Error::Port`].
-    pub fn close(&mut self, domain: DomainIndex, port: u16) -> Result<(), Error> {
+    pub fn close(&mut self, domain: DomainId, port: u16) -> Result<(), Error> {
         let binding = self.domain(domain)?.binding(port)?;
         if let Binding::Interdomain(remote, other) = binding {
             self.domain(remote)?.set_binding(other, Binding::Unbound(domain));
@@ -157,7 +153,7 @@ impl Channels {
     ///
     /// # Errors
     /// [`Error::Domain`], [`Error::Port`], [`Error::NoOtherEnd`].
-    pub fn send(&mut self, domain: DomainIndex, port: u16) -> Result<Notified, Error> {
+    pub fn send(&mut self, domain: DomainId, port: u16) -> Result<Notified, Error> {
         match self.domain(domain)?.binding(port)? {
             Binding::Interdomain(remote, other) => Ok(self.domain(remote)?.set_pending(other)),
             Binding::Ipi => Ok(self.domain(domain)?.set_pending(port)),
@@ -169,7 +165,7 @@ impl Channels {
     ///
     /// # Errors
     /// [`Error::Domain`], [`Error::Port`].
-    pub fn raise(&mut self, domain: DomainIndex, port: u16) -> Result<Notified, Error> {
+    pub fn raise(&mut self, domain: DomainId, port: u16) -> Result<Notified, Error> {
         let domain = self.domain(domain)?;
         domain.binding(port)?;
         Ok(domain.set_pending(port))
@@ -180,7 +176,7 @@ impl Channels {
     ///
     /// # Errors
     /// [`Error::Domain`], [`Error::Port`], [`Error::Vcpu`].
-    pub fn rebind(&mut self, domain: DomainIndex, port: u16, vcpu: u16) -> Result<Option<Notified>, Error> {
+    pub fn rebind(&mut self, domain: DomainId, port: u16, vcpu: u16) -> Result<Option<Notified>, Error> {
         let domain = self.domain(domain)?;
         domain.binding(port)?;
         domain.check_vcpu(vcpu)?;

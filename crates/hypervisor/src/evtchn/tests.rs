@@ -1,21 +1,24 @@
 //! Two domains talk over event channels; then every short history of a port that moves between vCPUs.
 
-use super::{Binding, Channels, DomainIndex, Error, Notified, PORTS};
+use super::{Binding, Channels, Error, Notified, PORTS};
+use crate::domain::DomainId;
 use proptest::prelude::*;
 use std::vec::Vec;
 
 /// A back end with one vCPU, a front end with two, and a channel between them: (machine, back, its port, front,
 /// its port).
-fn connected() -> (Channels, DomainIndex, u16, DomainIndex, u16) {
+fn connected() -> (Channels, DomainId, u16, DomainId, u16) {
     let mut machine = Channels::new();
-    let (back, front) = (machine.add_domain(1), machine.add_domain(2));
+    let (back, front) = (DomainId::new(1), DomainId::new(2));
+    machine.add_domain(back, 1);
+    machine.add_domain(front, 2);
     let offered = machine.alloc_unbound(front, back).unwrap();
     let own = machine.bind_interdomain(back, front, offered).unwrap();
     (machine, back, own, front, offered)
 }
 
 /// Takes an upcall if one is due: the events it found.
-fn upcall(machine: &mut Channels, domain: DomainIndex, vcpu: u16) -> Vec<u16> {
+fn upcall(machine: &mut Channels, domain: DomainId, vcpu: u16) -> Vec<u16> {
     let ports = machine.domain(domain).unwrap();
     let mut taken = Vec::new();
     let mut due = ports.enter_upcall(vcpu);
@@ -96,13 +99,14 @@ fn a_port_moved_carelessly_strands_its_event_and_rebind_does_not() {
 #[test]
 fn calls_with_nonsense_are_refused() {
     let (mut machine, back, own, front, theirs) = connected();
-    assert_eq!(machine.send(9, 1), Err(Error::Domain));
+    assert_eq!(machine.send(DomainId::new(9), 1), Err(Error::Domain));
     assert_eq!((machine.send(back, 0), machine.send(back, PORTS)), (Err(Error::Port), Err(Error::Port)));
     assert_eq!(machine.bind_interdomain(back, front, theirs), Err(Error::NotWaiting), "it is taken");
-    assert_eq!(machine.bind(front, Binding::Interdomain(0, 1), 0), Err(Error::NotWaiting));
+    assert_eq!(machine.bind(front, Binding::Interdomain(back, 1), 0), Err(Error::NotWaiting));
     assert_eq!(machine.bind(front, Binding::Ipi, 2), Err(Error::Vcpu));
     assert_eq!(machine.rebind(front, theirs, 2), Err(Error::Vcpu));
-    let stranger = machine.add_domain(1);
+    let stranger = DomainId::new(3);
+    machine.add_domain(stranger, 1);
     let offered = machine.alloc_unbound(front, back).unwrap();
     assert_eq!(machine.bind_interdomain(stranger, front, offered), Err(Error::NotWaiting));
     machine.close(back, own).unwrap();
@@ -113,7 +117,8 @@ fn calls_with_nonsense_are_refused() {
 #[test]
 fn ports_run_out_and_come_back() {
     let mut machine = Channels::new();
-    let domain = machine.add_domain(1);
+    let domain = DomainId::new(0);
+    machine.add_domain(domain, 1);
     for expected in 1..PORTS {
         assert_eq!(machine.bind(domain, Binding::Ipi, 0), Ok(expected));
     }
@@ -154,7 +159,7 @@ proptest! {
         let (mut machine, ..) = connected();
         for (what, wild, tame) in steps {
             let port = if wild % 2 == 0 { tame } else { wild };
-            let domain = wild % 3;
+            let domain = DomainId::new(wild % 4);
             let Ok(ports) = machine.domain(domain) else { continue };
             match what {
                 0 => drop(ports.mask(port)),
@@ -165,8 +170,8 @@ proptest! {
                 5 => drop(ports.leave_upcall(tame)),
                 6 => drop(machine.send(domain, port)),
                 7 => drop(machine.close(domain, port)),
-                8 => drop(machine.alloc_unbound(domain, tame)),
-                9 => drop(machine.bind_interdomain(domain, tame, port)),
+                8 => drop(machine.alloc_unbound(domain, DomainId::new(tame))),
+                9 => drop(machine.bind_interdomain(domain, DomainId::new(tame), port)),
                 10 => drop(machine.rebind(domain, port, tame)),
                 _ => drop(machine.raise(domain, port)),
             }

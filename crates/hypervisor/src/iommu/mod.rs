@@ -21,7 +21,7 @@ pub use fault::{Fault, FaultLog, Reason};
 pub use table::{MapError, PageTables, Rights, Size};
 pub use tlb::{Counts, Tlb};
 
-use crate::evtchn::DomainIndex;
+use crate::domain::DomainId;
 use alloc::vec::Vec;
 use context::Contexts;
 use pcie::{Iova, Rid};
@@ -74,7 +74,7 @@ impl Iommu {
     }
 
     /// Assigns a function to a domain.
-    pub fn attach(&mut self, rid: Rid, domain: DomainIndex) {
+    pub fn attach(&mut self, rid: Rid, domain: DomainId) {
         self.contexts.set(rid, Some(domain));
         self.domain(domain);
     }
@@ -86,13 +86,13 @@ impl Iommu {
 
     /// The domain of a function.
     #[must_use]
-    pub fn owner(&self, rid: Rid) -> Option<DomainIndex> {
+    pub fn owner(&self, rid: Rid) -> Option<DomainId> {
         self.contexts.get(rid)
     }
 
     /// The page tables of a domain, empty at first. After unmapping or taking rights away, invalidate.
-    pub fn domain(&mut self, domain: DomainIndex) -> &mut PageTables {
-        let at = usize::from(domain);
+    pub fn domain(&mut self, domain: DomainId) -> &mut PageTables {
+        let at = domain.index();
         if self.tables.len() <= at {
             self.tables.resize_with(at + 1, PageTables::default);
         }
@@ -108,7 +108,7 @@ impl Iommu {
     ///
     /// # Errors
     /// [`MapError`].
-    pub fn unmap_and_flush(&mut self, domain: DomainIndex, iova: Iova, size: Size) -> Result<(), MapError> {
+    pub fn unmap_and_flush(&mut self, domain: DomainId, iova: Iova, size: Size) -> Result<(), MapError> {
         self.domain(domain).unmap(iova, size)?;
         self.tlb.invalidate_page(domain, iova);
         Ok(())
@@ -162,7 +162,7 @@ impl Iommu {
             return Ok(page.translation(iova, 0));
         }
         self.tlb.count_miss();
-        let tables = self.tables.get(usize::from(domain)).ok_or(Reason::Unmapped)?;
+        let tables = self.tables.get(domain.index()).ok_or(Reason::Unmapped)?;
         let (page, loads) = tables.walk(iova)?;
         if !page.rights.allow(access) {
             return Err(Reason::Rights);

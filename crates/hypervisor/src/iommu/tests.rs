@@ -3,6 +3,7 @@
 
 use super::fault::KEPT;
 use super::{Access, Counts, Effort, Fault, Iommu, MapError, PageTables, Reason, Rights, Size, Tlb};
+use crate::domain::DomainId;
 use pcie::Rid;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -10,14 +11,16 @@ use std::vec::Vec;
 
 const VF: Rid = Rid(0x0110);
 const OTHER: Rid = Rid(0x0112);
+const FIRST: DomainId = DomainId::new(1);
+const SECOND: DomainId = DomainId::new(2);
 
-/// VF belongs to domain 1, OTHER to domain 2; domain 1 has a small page at 1000h and a large one at 200000h.
+/// VF belongs to the first domain, OTHER to the second; the first has a small page at 1000h and a large one at 200000h.
 fn machine() -> Iommu {
     let mut iommu = Iommu::new(Tlb::new(16, 4));
-    iommu.attach(VF, 1);
-    iommu.attach(OTHER, 2);
-    iommu.domain(1).map(0x1000, 0x7000_0000, Size::Small, Rights::ALL).unwrap();
-    iommu.domain(1).map(0x20_0000, 0x4000_0000, Size::Large, Rights::READ).unwrap();
+    iommu.attach(VF, FIRST);
+    iommu.attach(OTHER, SECOND);
+    iommu.domain(FIRST).map(0x1000, 0x7000_0000, Size::Small, Rights::ALL).unwrap();
+    iommu.domain(FIRST).map(0x20_0000, 0x4000_0000, Size::Large, Rights::READ).unwrap();
     iommu
 }
 
@@ -57,7 +60,7 @@ fn nothing_else_is_reached() {
 #[test]
 fn two_domains_use_the_same_address() {
     let mut iommu = machine();
-    iommu.domain(2).map(0x1000, 0x9000_0000, Size::Small, Rights::ALL).unwrap();
+    iommu.domain(SECOND).map(0x1000, 0x9000_0000, Size::Small, Rights::ALL).unwrap();
     for _ in 0..2 {
         assert_eq!(reached(&mut iommu, VF, 0x1000), Ok(0x7000_0000));
         assert_eq!(reached(&mut iommu, OTHER, 0x1000), Ok(0x9000_0000));
@@ -68,22 +71,22 @@ fn two_domains_use_the_same_address() {
 fn a_page_unmapped_is_reached_until_the_iotlb_is_told() {
     let mut iommu = machine();
     assert_eq!(reached(&mut iommu, VF, 0x1000), Ok(0x7000_0000));
-    iommu.domain(1).unmap(0x1000, Size::Small).unwrap();
+    iommu.domain(FIRST).unmap(0x1000, Size::Small).unwrap();
     assert_eq!(reached(&mut iommu, VF, 0x1000), Ok(0x7000_0000), "stale, as in hardware");
-    iommu.tlb().invalidate_page(1, 0x1000);
+    iommu.tlb().invalidate_page(FIRST, 0x1000);
     assert_eq!(reached(&mut iommu, VF, 0x1000), Err(Reason::Unmapped));
     assert_eq!(reached(&mut iommu, VF, 0x20_0000), Ok(0x4000_0000));
-    iommu.unmap_and_flush(1, 0x20_0000, Size::Large).unwrap();
+    iommu.unmap_and_flush(FIRST, 0x20_0000, Size::Large).unwrap();
     assert_eq!(reached(&mut iommu, VF, 0x20_0000), Err(Reason::Unmapped));
 }
 
 #[test]
 fn an_invalidation_forgets_its_domain_only() {
     let mut iommu = machine();
-    iommu.domain(2).map(0x1000, 0x9000_0000, Size::Small, Rights::ALL).unwrap();
+    iommu.domain(SECOND).map(0x1000, 0x9000_0000, Size::Small, Rights::ALL).unwrap();
     let loads = |iommu: &mut Iommu, rid| iommu.translate(rid, 0x1000, Access::Read).unwrap().loads;
     assert_eq!((loads(&mut iommu, VF), loads(&mut iommu, OTHER)), (4, 4));
-    iommu.tlb().invalidate_domain(1);
+    iommu.tlb().invalidate_domain(FIRST);
     assert_eq!((loads(&mut iommu, VF), loads(&mut iommu, OTHER)), (4, 0));
     iommu.tlb().invalidate_all();
     assert_eq!((loads(&mut iommu, VF), loads(&mut iommu, OTHER)), (4, 4));
@@ -93,8 +96,8 @@ fn an_invalidation_forgets_its_domain_only() {
 fn a_function_taken_away_or_given_to_another_domain_leaves_the_old_one() {
     let mut iommu = machine();
     assert!(reached(&mut iommu, VF, 0x1000).is_ok());
-    iommu.attach(VF, 2);
-    assert_eq!((reached(&mut iommu, VF, 0x1000), iommu.owner(VF)), (Err(Reason::Unmapped), Some(2)));
+    iommu.attach(VF, SECOND);
+    assert_eq!((reached(&mut iommu, VF, 0x1000), iommu.owner(VF)), (Err(Reason::Unmapped), Some(SECOND)));
     iommu.detach(VF);
     assert_eq!(reached(&mut iommu, VF, 0x1000), Err(Reason::UnknownFunction));
 }
@@ -102,7 +105,7 @@ fn a_function_taken_away_or_given_to_another_domain_leaves_the_old_one() {
 #[test]
 fn a_range_is_visited_in_pieces_up_to_the_fault() {
     let mut iommu = machine();
-    iommu.domain(1).map(0x2000, 0x5000_0000, Size::Small, Rights::ALL).unwrap();
+    iommu.domain(FIRST).map(0x2000, 0x5000_0000, Size::Small, Rights::ALL).unwrap();
     let mut pieces = Vec::new();
     let effort =
         iommu.translate_range(VF, 0x1f00, 0x300, Access::Write, |at, length| pieces.push((at, length)));
@@ -130,8 +133,8 @@ fn a_flood_of_faults_is_counted_and_not_kept() {
 #[test]
 fn the_least_recently_used_translation_makes_room() {
     let mut iommu = Iommu::new(Tlb::new(1, 2));
-    iommu.attach(VF, 0);
-    iommu.domain(0).map_range(0, 0, 0x4000, Rights::ALL).unwrap();
+    iommu.attach(VF, FIRST);
+    iommu.domain(FIRST).map_range(0, 0, 0x4000, Rights::ALL).unwrap();
     let mut loads = |iova| iommu.translate(VF, iova, Access::Read).unwrap().loads;
     assert_eq!([loads(0x1000), loads(0x2000), loads(0x1000)], [4, 4, 0]);
     assert_eq!([loads(0x3000), loads(0x1000), loads(0x2000)], [4, 0, 4]);
@@ -141,8 +144,8 @@ fn the_least_recently_used_translation_makes_room() {
 fn more_rights_need_no_invalidation() {
     let mut iommu = machine();
     assert!(reached(&mut iommu, VF, 0x20_0000).is_ok());
-    iommu.domain(1).unmap(0x20_0000, Size::Large).unwrap();
-    iommu.domain(1).map(0x20_0000, 0x4000_0000, Size::Large, Rights::ALL).unwrap();
+    iommu.domain(FIRST).unmap(0x20_0000, Size::Large).unwrap();
+    iommu.domain(FIRST).map(0x20_0000, 0x4000_0000, Size::Large, Rights::ALL).unwrap();
     assert!(iommu.translate(VF, 0x20_0000, Access::Write).is_ok(), "lack of a right makes it look again");
 }
 
@@ -180,7 +183,7 @@ proptest! {
         steps in prop::collection::vec((0u8..4, 0u64..2048, 0u64..1000), 0..200),
     ) {
         let mut iommu = Iommu::new(Tlb::new(4, 2));
-        iommu.attach(VF, 1);
+        iommu.attach(VF, FIRST);
         let mut pages: BTreeMap<u64, u64> = BTreeMap::new();
         for (what, page, host) in steps {
             // Pages near the ends of two large ones.
@@ -191,7 +194,7 @@ proptest! {
             match what {
                 0 | 1 => {
                     let free = span.clone().all(|at| !pages.contains_key(&at));
-                    let mapped = iommu.domain(1).map(iova, host, size, Rights::ALL).is_ok();
+                    let mapped = iommu.domain(FIRST).map(iova, host, size, Rights::ALL).is_ok();
                     prop_assert_eq!(mapped, free);
                     if mapped {
                         pages.extend(span.map(|at| (at, host + at - iova)));
@@ -201,7 +204,7 @@ proptest! {
                     let wanted = [Size::Small, Size::Large];
                     for size in wanted {
                         let iova = iova & !(size.bytes() - 1);
-                        if iommu.unmap_and_flush(1, iova, size).is_ok() {
+                        if iommu.unmap_and_flush(FIRST, iova, size).is_ok() {
                             pages.retain(|&at, _| !(iova..iova + size.bytes()).contains(&at));
                         }
                     }

@@ -2,7 +2,7 @@
 //! makes room (VT-d 6.2.3). Left out: what a miss costs.
 
 use super::table::{Page, Size};
-use crate::evtchn::DomainIndex;
+use crate::domain::DomainId;
 use alloc::vec;
 use alloc::vec::Vec;
 use pcie::Iova;
@@ -18,7 +18,7 @@ pub struct Counts {
 
 #[derive(Debug, Clone, Copy)]
 struct Slot {
-    domain: DomainIndex,
+    domain: DomainId,
     number: u64,
     page: Page,
     used: u64,
@@ -57,14 +57,14 @@ impl Tlb {
     }
 
     /// Forgets a domain.
-    pub fn invalidate_domain(&mut self, domain: DomainIndex) {
+    pub fn invalidate_domain(&mut self, domain: DomainId) {
         for slot in &mut self.slots {
             slot.take_if(|slot| slot.domain == domain);
         }
     }
 
     /// Forgets the page of a domain at an address, whichever its size.
-    pub fn invalidate_page(&mut self, domain: DomainIndex, iova: Iova) {
+    pub fn invalidate_page(&mut self, domain: DomainId, iova: Iova) {
         for size in [Size::Small, Size::Large] {
             if let Some(at) = self.position(domain, iova, size) {
                 self.slots[at] = None;
@@ -72,7 +72,7 @@ impl Tlb {
         }
     }
 
-    pub(super) fn lookup(&mut self, domain: DomainIndex, iova: Iova) -> Option<Page> {
+    pub(super) fn lookup(&mut self, domain: DomainId, iova: Iova) -> Option<Page> {
         let small = self.position(domain, iova, Size::Small);
         let at = small.or_else(|| self.position(domain, iova, Size::Large))?;
         self.clock += 1;
@@ -90,7 +90,7 @@ impl Tlb {
     }
 
     /// Remembers a page in place of an old knowledge of it, else of the least recently used one of its set.
-    pub(super) fn fill(&mut self, domain: DomainIndex, iova: Iova, page: Page) {
+    pub(super) fn fill(&mut self, domain: DomainId, iova: Iova, page: Page) {
         self.clock += 1;
         let number = iova >> page.size.shift();
         let known = self.position(domain, iova, page.size);
@@ -101,15 +101,15 @@ impl Tlb {
         }
     }
 
-    fn position(&self, domain: DomainIndex, iova: Iova, size: Size) -> Option<usize> {
+    fn position(&self, domain: DomainId, iova: Iova, size: Size) -> Option<usize> {
         let number = iova >> size.shift();
         let is = |slot: Slot| slot.domain == domain && slot.number == number && slot.page.size == size;
         self.set(domain, number).find(|&at| self.slots[at].is_some_and(is))
     }
 
     /// The slots of a set. The domain is mixed in: guests use the same addresses.
-    fn set(&self, domain: DomainIndex, number: u64) -> core::ops::Range<usize> {
-        let mixed = number ^ u64::from(domain).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+    fn set(&self, domain: DomainId, number: u64) -> core::ops::Range<usize> {
+        let mixed = number ^ (domain.index() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         let first = (mixed & self.mask) as usize * self.ways;
         first..first + self.ways
     }

@@ -22,6 +22,7 @@ pub use timer::{Mode, Timer};
 pub use vectors::Vectors;
 
 use registers::Lvt;
+use sim::{Instant, Span};
 
 /// Spurious-interrupt register: the APIC is enabled by software.
 const SVR_ENABLE: u32 = 1 << 8;
@@ -75,9 +76,9 @@ pub struct Lapic {
 }
 
 impl Lapic {
-    /// An APIC after reset. `bus_tick`: picoseconds of a tick of the clock that drives its timer.
+    /// An APIC after reset. `bus_tick`: a tick of the clock that drives its timer.
     #[must_use]
-    pub fn new(id: u32, bus_tick: u64) -> Self {
+    pub fn new(id: u32, bus_tick: Span) -> Self {
         Self {
             id,
             irr: Vectors::default(),
@@ -99,7 +100,7 @@ impl Lapic {
     pub fn reset(&mut self) {
         let timer = &mut self.timer;
         timer.reset();
-        *self = Self { timer: timer.clone(), ..Self::new(self.id, 1) };
+        *self = Self { timer: timer.clone(), ..Self::new(self.id, Span::ZERO) };
     }
 
     /// The APIC id.
@@ -186,20 +187,19 @@ impl Lapic {
 
     /// Lets time pass up to `now`: None if the timer has nothing to say, else what became of its interrupt.
     /// Periods that passed unseen are one interrupt.
-    pub fn run_timer(&mut self, now: u64) -> Option<Accept> {
+    pub fn run_timer(&mut self, now: Instant) -> Option<Accept> {
         let times = self.timer.pass(now);
         (times > 0 && !self.lvt.timer_masked()).then(|| self.accept(self.lvt.timer_vector()))
     }
 
-    /// When [`Lapic::run_timer`] has something to do, in picoseconds: None while the timer is stopped or
-    /// masked.
+    /// When [`Lapic::run_timer`] has something to do: None while the timer is stopped or masked.
     #[must_use]
-    pub fn deadline(&self) -> Option<u64> {
+    pub fn deadline(&self) -> Option<Instant> {
         self.timer.zero_at().filter(|_| !self.lvt.timer_masked())
     }
 
-    /// Writes the TSC deadline, already as a time in picoseconds; None disarms. Ignored in the other modes.
-    pub fn arm_deadline(&mut self, deadline: Option<u64>) {
+    /// Writes the TSC deadline, already as a time; None disarms. Ignored in the other modes.
+    pub fn arm_deadline(&mut self, deadline: Option<Instant>) {
         self.timer.arm(deadline);
     }
 

@@ -2,6 +2,7 @@
 //! Left out: accesses of other sizes than a register's, which the instruction emulator shapes.
 
 use super::{ERROR_REGISTER, Eoi, Ipi, Lapic, Mode, SVR_ENABLE, ipi::logical_x2apic};
+use sim::Instant;
 
 /// APIC id, bits 31:24.
 pub const ID: u16 = 0x20;
@@ -101,8 +102,8 @@ impl Lvt {
 
 impl Lapic {
     /// Reads the 32-bit register at `offset`, a multiple of 16. A reserved one is zero and noted as an error.
-    pub fn read(&mut self, now: u64, offset: u16) -> u32 {
-        match offset {
+    pub fn read(&mut self, now: Instant, offset: u16) -> u32 {
+        match aligned(offset) {
             ID => self.id << 24,
             VERSION => VERSION_VALUE,
             TPR => self.tpr.into(),
@@ -133,9 +134,9 @@ impl Lapic {
     }
 
     /// Writes the 32-bit register at `offset`, a multiple of 16.
-    pub fn write(&mut self, now: u64, offset: u16, value: u32) -> Write {
+    pub fn write(&mut self, now: Instant, offset: u16, value: u32) -> Write {
         self.run_timer(now);
-        match offset {
+        match aligned(offset) {
             EOI => return Write::Eoi(self.eoi()),
             ICR => {
                 self.command = self.command & !0xffff_ffff | u64::from(value & 0x000c_cfff);
@@ -162,7 +163,7 @@ impl Lapic {
     ///
     /// # Errors
     /// [`Gp`] if there is no such register, or it is write-only.
-    pub fn read_msr(&mut self, now: u64, msr: u32) -> Result<u64, Gp> {
+    pub fn read_msr(&mut self, now: Instant, msr: u32) -> Result<u64, Gp> {
         match x2apic_offset(msr)? {
             ID => Ok(self.id.into()),
             LDR => Ok(logical_x2apic(self.id).into()),
@@ -176,7 +177,7 @@ impl Lapic {
     ///
     /// # Errors
     /// [`Gp`] if there is no such register, it is read-only, or a reserved bit is set: for EOI that is any.
-    pub fn write_msr(&mut self, now: u64, msr: u32, value: u64) -> Result<Write, Gp> {
+    pub fn write_msr(&mut self, now: Instant, msr: u32, value: u64) -> Result<Write, Gp> {
         let offset = x2apic_offset(msr)?;
         let reserved = match offset {
             ICR => 0xfff3_3000,
@@ -228,7 +229,7 @@ impl Lapic {
         Write::Timer
     }
 
-    fn write_timer(&mut self, now: u64, offset: u16, value: u32) -> Write {
+    fn write_timer(&mut self, now: Instant, offset: u16, value: u32) -> Write {
         if offset == TMICT {
             self.timer.start(now, value);
         } else {
@@ -236,6 +237,11 @@ impl Lapic {
         }
         Write::Timer
     }
+}
+
+/// The offset; what is no multiple of 16 becomes 0, where there is no register.
+fn aligned(offset: u16) -> u16 {
+    if offset.is_multiple_of(16) { offset } else { 0 }
 }
 
 /// The offset of an MSR's register, if an x2APIC has it.

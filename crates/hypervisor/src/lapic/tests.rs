@@ -7,16 +7,24 @@ use super::registers::{
 };
 use super::{Accept, Destination, Eoi, Gp, Ipi, Lapic, Write};
 use proptest::prelude::*;
+use sim::{Instant, Span};
 use std::vec::Vec;
 
 /// A bus clock of 100 MHz, as Xen's.
-const BUS_TICK: u64 = 10_000;
+const BUS_TICK: Span = Span::from_picos(10_000);
 /// Divide configuration: by 1.
 const BY_1: u32 = 0b1011;
 
+const T0: Instant = Instant::ZERO;
+
+/// So many picoseconds after the beginning.
+fn at(picos: u64) -> Instant {
+    Instant::from_picos(picos)
+}
+
 fn enabled() -> Lapic {
     let mut lapic = Lapic::new(3, BUS_TICK);
-    lapic.write(0, SVR, 0x1ff);
+    lapic.write(T0, SVR, 0x1ff);
     lapic
 }
 
@@ -28,9 +36,9 @@ fn msr(offset: u16) -> u32 {
 fn after_reset_it_is_disabled_and_every_lvt_entry_is_masked() {
     // 10.4.7.1.
     let mut lapic = Lapic::new(3, BUS_TICK);
-    assert_eq!((lapic.read(0, ID), lapic.read(0, VERSION)), (3 << 24, 0x50014));
-    assert_eq!((lapic.read(0, SVR), lapic.read(0, DFR), lapic.read(0, TPR)), (0xff, u32::MAX, 0));
-    assert!((LVT_TIMER..=LVT_ERROR).step_by(16).all(|lvt| lapic.read(0, lvt) == 0x1_0000));
+    assert_eq!((lapic.read(T0, ID), lapic.read(T0, VERSION)), (3 << 24, 0x50014));
+    assert_eq!((lapic.read(T0, SVR), lapic.read(T0, DFR), lapic.read(T0, TPR)), (0xff, u32::MAX, 0));
+    assert!((LVT_TIMER..=LVT_ERROR).step_by(16).all(|lvt| lapic.read(T0, lvt) == 0x1_0000));
     assert_eq!((lapic.accept(0x40), lapic.deliverable()), (Accept::Disabled, None));
 }
 
@@ -39,12 +47,12 @@ fn disabling_holds_what_is_pending_and_masks_the_lvt() {
     // 10.4.7.2.
     let mut lapic = enabled();
     lapic.accept(0x40);
-    lapic.write(0, LVT_TIMER, 0x50);
-    lapic.write(0, SVR, 0xff);
-    assert_eq!((lapic.deliverable(), lapic.read(0, LVT_TIMER)), (None, 0x1_0050));
-    lapic.write(0, LVT_TIMER, 0x50);
-    assert_eq!(lapic.read(0, LVT_TIMER), 0x1_0050, "the mask cannot be cleared while disabled");
-    lapic.write(0, SVR, 0x1ff);
+    lapic.write(T0, LVT_TIMER, 0x50);
+    lapic.write(T0, SVR, 0xff);
+    assert_eq!((lapic.deliverable(), lapic.read(T0, LVT_TIMER)), (None, 0x1_0050));
+    lapic.write(T0, LVT_TIMER, 0x50);
+    assert_eq!(lapic.read(T0, LVT_TIMER), 0x1_0050, "the mask cannot be cleared while disabled");
+    lapic.write(T0, SVR, 0x1ff);
     assert_eq!(lapic.deliverable(), Some(0x40));
 }
 
@@ -52,16 +60,16 @@ fn disabling_holds_what_is_pending_and_masks_the_lvt() {
 fn vectors_below_16_are_illegal_and_noted() {
     // 10.5.2, 10.5.3: the error register shows what has accumulated when it is written.
     let mut lapic = enabled();
-    lapic.write(0, LVT_ERROR, 0xfe);
+    lapic.write(T0, LVT_ERROR, 0xfe);
     assert_eq!(lapic.accept(15), Accept::Illegal);
-    assert_eq!(lapic.read(0, ESR), 0);
-    lapic.write(0, ESR, 0);
-    assert_eq!(lapic.read(0, ESR), 1 << 6);
+    assert_eq!(lapic.read(T0, ESR), 0);
+    lapic.write(T0, ESR, 0);
+    assert_eq!(lapic.read(T0, ESR), 1 << 6);
     assert_eq!(lapic.inject(), Some(0xfe), "the error's own interrupt");
-    lapic.write(0, ICR, 0x0004_0005);
-    lapic.read(0, 0x40);
-    lapic.write(0, ESR, 0);
-    assert_eq!(lapic.read(0, ESR), 1 << 5 | 1 << 7, "an illegal vector sent, a register that there is not");
+    lapic.write(T0, ICR, 0x0004_0005);
+    lapic.read(T0, 0x40);
+    lapic.write(T0, ESR, 0);
+    assert_eq!(lapic.read(T0, ESR), 1 << 5 | 1 << 7, "an illegal vector sent, a register that there is not");
 }
 
 #[test]
@@ -71,7 +79,7 @@ fn the_irr_holds_one_of_a_kind_beside_the_one_in_service() {
     assert_eq!((lapic.accept(0x41), lapic.accept(0x41)), (Accept::Requested, Accept::Coalesced));
     assert_eq!(lapic.inject(), Some(0x41));
     assert_eq!((lapic.accept(0x41), lapic.accept(0x41)), (Accept::Requested, Accept::Coalesced));
-    assert_eq!((lapic.read(0, ISR + 0x20), lapic.read(0, IRR + 0x20)), (2, 2));
+    assert_eq!((lapic.read(T0, ISR + 0x20), lapic.read(T0, IRR + 0x20)), (2, 2));
     assert_eq!(lapic.inject(), None, "its own class is in service");
     assert_eq!(lapic.eoi(), Eoi { ended: Some(0x41), level: false, next: Some(0x41) });
 }
@@ -81,11 +89,11 @@ fn the_trigger_mode_is_that_of_the_last_request() {
     // 10.8.4, 10.8.5: the I/O APIC hears of the end of a level-triggered interrupt.
     let mut lapic = enabled();
     lapic.accept_level(0x60);
-    assert_eq!(lapic.read(0, TMR + 0x30), 1);
+    assert_eq!(lapic.read(T0, TMR + 0x30), 1);
     lapic.inject();
     assert!(lapic.eoi().level);
     lapic.accept(0x60);
-    assert_eq!(lapic.read(0, TMR + 0x30), 0);
+    assert_eq!(lapic.read(T0, TMR + 0x30), 0);
 }
 
 #[test]
@@ -112,8 +120,8 @@ fn the_processor_priority_is_the_higher_of_task_and_service() {
     lapic.accept(0x54);
     lapic.inject();
     for (tpr, ppr) in [(0, 0x50), (0x4f, 0x50), (0x5a, 0x5a), (0x63, 0x63)] {
-        lapic.write(0, TPR, tpr);
-        assert_eq!(lapic.read(0, PPR), ppr);
+        lapic.write(T0, TPR, tpr);
+        assert_eq!(lapic.read(T0, PPR), ppr);
     }
 }
 
@@ -132,9 +140,9 @@ fn what_was_masked_after_it_was_offered_becomes_spurious() {
     // 10.9: the spurious vector does not go into service; the request stays.
     let mut lapic = enabled();
     lapic.accept(0x4f);
-    lapic.write(0, TPR, 0x40);
+    lapic.write(T0, TPR, 0x40);
     assert_eq!((lapic.acknowledge(), lapic.in_service().highest()), (0xff, None));
-    lapic.write(0, TPR, 0);
+    lapic.write(T0, TPR, 0);
     assert_eq!(lapic.acknowledge(), 0x4f);
 }
 
@@ -142,36 +150,36 @@ fn what_was_masked_after_it_was_offered_becomes_spurious() {
 fn a_one_shot_timer_fires_once() {
     // 10.5.4: divided by 16, 100 counts of 160 ns.
     let mut lapic = enabled();
-    lapic.write(0, TDCR, 0b0011);
-    lapic.write(0, LVT_TIMER, 0x50);
-    assert_eq!(lapic.write(0, TMICT, 100), Write::Timer);
-    assert_eq!(lapic.deadline(), Some(16_000_000));
-    assert_eq!((lapic.read(15_900_000, TMCCT), lapic.run_timer(15_999_999)), (1, None));
-    assert_eq!(lapic.run_timer(16_000_000), Some(Accept::Requested));
-    assert_eq!((lapic.deadline(), lapic.read(17_000_000, TMCCT)), (None, 0));
+    lapic.write(T0, TDCR, 0b0011);
+    lapic.write(T0, LVT_TIMER, 0x50);
+    assert_eq!(lapic.write(T0, TMICT, 100), Write::Timer);
+    assert_eq!(lapic.deadline(), Some(at(16_000_000)));
+    assert_eq!((lapic.read(at(15_900_000), TMCCT), lapic.run_timer(at(15_999_999))), (1, None));
+    assert_eq!(lapic.run_timer(at(16_000_000)), Some(Accept::Requested));
+    assert_eq!((lapic.deadline(), lapic.read(at(17_000_000), TMCCT)), (None, 0));
 }
 
 #[test]
 fn a_periodic_timer_goes_on_and_missed_periods_are_one_interrupt() {
     let mut lapic = enabled();
-    lapic.write(0, TDCR, BY_1);
-    lapic.write(0, LVT_TIMER, 0x2_0050);
-    lapic.write(0, TMICT, 10);
-    assert_eq!(lapic.run_timer(100_000), Some(Accept::Requested));
-    assert_eq!(lapic.deadline(), Some(200_000));
-    assert_eq!(lapic.run_timer(555_000), Some(Accept::Coalesced));
-    assert_eq!((lapic.deadline(), lapic.read(555_000, TMCCT)), (Some(600_000), 5));
-    lapic.write(555_000, TMICT, 0);
+    lapic.write(T0, TDCR, BY_1);
+    lapic.write(T0, LVT_TIMER, 0x2_0050);
+    lapic.write(T0, TMICT, 10);
+    assert_eq!(lapic.run_timer(at(100_000)), Some(Accept::Requested));
+    assert_eq!(lapic.deadline(), Some(at(200_000)));
+    assert_eq!(lapic.run_timer(at(555_000)), Some(Accept::Coalesced));
+    assert_eq!((lapic.deadline(), lapic.read(at(555_000), TMCCT)), (Some(at(600_000)), 5));
+    lapic.write(at(555_000), TMICT, 0);
     assert_eq!(lapic.deadline(), None, "an initial count of zero stops it");
 }
 
 #[test]
 fn a_masked_timer_counts_silently() {
     let mut lapic = enabled();
-    lapic.write(0, TDCR, BY_1);
-    lapic.write(0, TMICT, 10);
-    assert_eq!((lapic.deadline(), lapic.read(30_000, TMCCT)), (None, 7));
-    lapic.write(150_000, LVT_TIMER, 0x50);
+    lapic.write(T0, TDCR, BY_1);
+    lapic.write(T0, TMICT, 10);
+    assert_eq!((lapic.deadline(), lapic.read(at(30_000), TMCCT)), (None, 7));
+    lapic.write(at(150_000), LVT_TIMER, 0x50);
     assert_eq!((lapic.deadline(), lapic.deliverable()), (None, None), "it has passed unseen");
 }
 
@@ -179,31 +187,31 @@ fn a_masked_timer_counts_silently() {
 fn a_deadline_timer_has_no_count_and_is_disarmed_by_a_change_of_mode() {
     // 10.5.4.1.
     let mut lapic = enabled();
-    lapic.write(0, LVT_TIMER, 0x4_0050);
-    lapic.write(0, TMICT, 100);
-    lapic.arm_deadline(Some(777));
-    assert_eq!((lapic.deadline(), lapic.read(0, TMICT), lapic.read(0, TMCCT)), (Some(777), 0, 0));
-    lapic.write(0, LVT_TIMER, 0x2_0050);
+    lapic.write(T0, LVT_TIMER, 0x4_0050);
+    lapic.write(T0, TMICT, 100);
+    lapic.arm_deadline(Some(at(777)));
+    assert_eq!((lapic.deadline(), lapic.read(T0, TMICT), lapic.read(T0, TMCCT)), (Some(at(777)), 0, 0));
+    lapic.write(T0, LVT_TIMER, 0x2_0050);
     assert_eq!(lapic.deadline(), None);
-    lapic.write(0, LVT_TIMER, 0x4_0050);
-    lapic.arm_deadline(Some(777));
-    assert_eq!((lapic.run_timer(777), lapic.deadline()), (Some(Accept::Requested), None));
+    lapic.write(T0, LVT_TIMER, 0x4_0050);
+    lapic.arm_deadline(Some(at(777)));
+    assert_eq!((lapic.run_timer(at(777)), lapic.deadline()), (Some(Accept::Requested), None));
 }
 
 #[test]
 fn the_command_register_sends_when_its_low_half_is_written() {
     // 10.6.1.
     let mut lapic = enabled();
-    assert_eq!(lapic.write(0, ICR_HIGH, 0x0700_0000), Write::Stored);
+    assert_eq!(lapic.write(T0, ICR_HIGH, 0x0700_0000), Write::Stored);
     let ipi = Ipi { vector: 0xfd, mode: 0, to: Destination::Physical(7) };
-    assert_eq!(lapic.write(0, ICR, 0xfd), Write::Ipi(ipi));
+    assert_eq!(lapic.write(T0, ICR, 0xfd), Write::Ipi(ipi));
     assert_eq!(
-        lapic.write(0, ICR, 0x000c_08fd),
+        lapic.write(T0, ICR, 0x000c_08fd),
         Write::Ipi(Ipi { vector: 0xfd, mode: 0, to: Destination::Others })
     );
-    assert_eq!(lapic.write(0, ICR, 0x0004_00f0), Write::SelfIpi(Accept::Requested));
+    assert_eq!(lapic.write(T0, ICR, 0x0004_00f0), Write::SelfIpi(Accept::Requested));
     let mut other = Lapic::new(7, BUS_TICK);
-    other.write(0, SVR, 0x1ff);
+    other.write(T0, SVR, 0x1ff);
     assert!(other.is_meant(ipi.to, false) && !lapic.is_meant(ipi.to, false));
     assert_eq!((other.receive(ipi), other.inject()), (Some(Accept::Requested), Some(0xfd)));
     assert_eq!(other.receive(Ipi { mode: 4, ..ipi }), None, "an NMI has no vector");
@@ -213,12 +221,12 @@ fn the_command_register_sends_when_its_low_half_is_written() {
 fn logical_destinations_are_flat_or_clusters() {
     // 10.6.2.2; x2APIC: 10.12.10.2.
     let mut lapic = enabled();
-    lapic.write(0, LDR, 0x2400_0000);
+    lapic.write(T0, LDR, 0x2400_0000);
     assert!(
         lapic.is_meant(Destination::Logical(0x04), false)
             && lapic.is_meant(Destination::Logical(0x20), false)
     );
-    lapic.write(0, DFR, 0);
+    lapic.write(T0, DFR, 0);
     assert!(
         lapic.is_meant(Destination::Logical(0x24), false)
             && lapic.is_meant(Destination::Logical(0xf4), false)
@@ -237,15 +245,15 @@ fn the_x2apic_takes_only_a_zero_for_an_eoi() {
     let mut lapic = enabled();
     lapic.accept(0x40);
     lapic.inject();
-    assert_eq!(lapic.write_msr(0, msr(EOI), 1), Err(Gp));
+    assert_eq!(lapic.write_msr(T0, msr(EOI), 1), Err(Gp));
     let ended = Eoi { ended: Some(0x40), level: false, next: None };
-    assert_eq!(lapic.write_msr(0, msr(EOI), 0), Ok(Write::Eoi(ended)));
-    assert_eq!(lapic.read_msr(0, msr(EOI)), Err(Gp));
-    assert_eq!((lapic.read_msr(0, msr(ID)), lapic.read_msr(0, msr(LDR))), (Ok(3), Ok(8)));
-    assert_eq!((lapic.read_msr(0, msr(DFR)), lapic.read_msr(0, msr(ICR_HIGH))), (Err(Gp), Err(Gp)));
-    assert_eq!(lapic.write_msr(0, msr(SELF_IPI), 0x44), Ok(Write::SelfIpi(Accept::Requested)));
+    assert_eq!(lapic.write_msr(T0, msr(EOI), 0), Ok(Write::Eoi(ended)));
+    assert_eq!(lapic.read_msr(T0, msr(EOI)), Err(Gp));
+    assert_eq!((lapic.read_msr(T0, msr(ID)), lapic.read_msr(T0, msr(LDR))), (Ok(3), Ok(8)));
+    assert_eq!((lapic.read_msr(T0, msr(DFR)), lapic.read_msr(T0, msr(ICR_HIGH))), (Err(Gp), Err(Gp)));
+    assert_eq!(lapic.write_msr(T0, msr(SELF_IPI), 0x44), Ok(Write::SelfIpi(Accept::Requested)));
     let ipi = Ipi { vector: 0x44, mode: 0, to: Destination::Physical(0x1234) };
-    assert_eq!(lapic.write_msr(0, msr(ICR), 0x1234 << 32 | 0x44), Ok(Write::Ipi(ipi)));
+    assert_eq!(lapic.write_msr(T0, msr(ICR), 0x1234 << 32 | 0x44), Ok(Write::Ipi(ipi)));
 }
 
 /// The three registers as plain lists, searched from end to end.
@@ -306,9 +314,9 @@ proptest! {
     #[test]
     fn any_access_is_survived(steps in prop::collection::vec((any::<bool>(), 0u16..0x400, any::<u32>()), 0..100)) {
         let mut lapic = enabled();
-        let mut now = 0;
+        let mut now = T0;
         for (reads, offset, value) in steps {
-            now += u64::from(value);
+            now += Span::from_picos(value.into());
             if reads {
                 lapic.read(now, offset);
                 let _ = lapic.read_msr(now, value % 0x1000);
@@ -317,7 +325,7 @@ proptest! {
                 let _ = lapic.write_msr(now, msr(offset), value.into());
             }
             lapic.run_timer(now);
-            prop_assert!(lapic.deadline().is_none_or(|at| at > now));
+            prop_assert!(lapic.deadline().is_none_or(|deadline| deadline > now));
         }
     }
 
@@ -327,13 +335,13 @@ proptest! {
     ) {
         let mut timer = super::Timer::new(BUS_TICK);
         timer.set_mode(super::Mode::Periodic);
-        timer.set_divide(0, divide);
-        timer.start(0, count);
-        let period = timer.zero_at().unwrap();
+        timer.set_divide(T0, divide);
+        timer.start(T0, count);
+        let period = timer.zero_at().unwrap().picos();
         let (mut now, mut fired) = (0, 0);
         for step in steps {
             now += step;
-            fired += timer.pass(now);
+            fired += timer.pass(at(now));
             prop_assert_eq!(fired, now / period);
         }
     }

@@ -1,7 +1,7 @@
 //! The APIC timer: a count that falls with the divided bus clock (SDM volume 3, 10.5.4). Left out: its LVT
 //! entry's vector and mask; drift of the bus clock.
-//!
-//! Time is picoseconds since any origin.
+
+use sim::{Instant, Span};
 
 /// How the timer counts: bits 18:17 of its LVT entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -18,23 +18,24 @@ pub enum Mode {
 /// The timer.
 #[derive(Debug, Clone)]
 pub struct Timer {
+    /// Picoseconds.
     bus_tick: u64,
     divide: u32,
     mode: Mode,
     initial: u32,
-    zero_at: Option<u64>,
+    zero_at: Option<Instant>,
 }
 
 impl Timer {
-    /// A stopped timer on a bus clock with a tick of `bus_tick` picoseconds (at least 1), divided by 2.
+    /// A stopped timer on a bus clock of this tick (at least a picosecond), divided by 2.
     #[must_use]
-    pub fn new(bus_tick: u64) -> Self {
-        Self { bus_tick: bus_tick.max(1), divide: 0, mode: Mode::OneShot, initial: 0, zero_at: None }
+    pub fn new(bus_tick: Span) -> Self {
+        Self { bus_tick: bus_tick.picos().max(1), divide: 0, mode: Mode::OneShot, initial: 0, zero_at: None }
     }
 
     /// Back to the state after reset; the bus clock stays.
     pub fn reset(&mut self) {
-        *self = Self::new(self.bus_tick);
+        *self = Self::new(Span::from_picos(self.bus_tick));
     }
 
     /// The counting mode.
@@ -59,15 +60,15 @@ impl Timer {
     }
 
     /// Writes the initial count, which starts the timer anew; zero stops it. Ignored in TSC-deadline mode.
-    pub fn start(&mut self, now: u64, initial: u32) {
+    pub fn start(&mut self, now: Instant, initial: u32) {
         if self.mode != Mode::TscDeadline {
             self.initial = initial;
-            self.zero_at = (initial != 0).then(|| now.saturating_add(self.length(initial)));
+            self.zero_at = (initial != 0).then(|| now + self.length(initial));
         }
     }
 
     /// Arms the timer for a time, or disarms it. Ignored outside TSC-deadline mode.
-    pub fn arm(&mut self, deadline: Option<u64>) {
+    pub fn arm(&mut self, deadline: Option<Instant>) {
         if self.mode == Mode::TscDeadline {
             self.zero_at = deadline;
         }
@@ -80,19 +81,19 @@ impl Timer {
     }
 
     /// Writes the divide configuration. What is left of the count goes on at the new rate.
-    pub fn set_divide(&mut self, now: u64, divide: u32) {
+    pub fn set_divide(&mut self, now: Instant, divide: u32) {
         let left = self.current(now);
         self.divide = divide & 0b1011;
         if self.mode != Mode::TscDeadline && self.zero_at.is_some() {
-            self.zero_at = Some(now.saturating_add(self.length(left)));
+            self.zero_at = Some(now + self.length(left));
         }
     }
 
     /// The current-count register; zero when stopped and in TSC-deadline mode.
     #[must_use]
-    pub fn current(&self, now: u64) -> u32 {
+    pub fn current(&self, now: Instant) -> u32 {
         let left = match self.zero_at {
-            Some(zero_at) if self.mode != Mode::TscDeadline => zero_at.saturating_sub(now),
+            Some(zero_at) if self.mode != Mode::TscDeadline => zero_at.since(now).picos(),
             _ => 0,
         };
         left.div_ceil(self.tick()).min(u64::from(self.initial)) as u32
@@ -100,25 +101,25 @@ impl Timer {
 
     /// When the count is zero next.
     #[must_use]
-    pub fn zero_at(&self) -> Option<u64> {
+    pub fn zero_at(&self) -> Option<Instant> {
         self.zero_at
     }
 
     /// Lets time pass: how often zero was reached up to and including `now`.
-    pub fn pass(&mut self, now: u64) -> u64 {
+    pub fn pass(&mut self, now: Instant) -> u64 {
         let Some(zero_at) = self.zero_at.filter(|&at| at <= now) else { return 0 };
         if self.mode != Mode::Periodic {
             self.zero_at = None;
             return 1;
         }
-        let period = self.length(self.initial).max(1);
-        let times = (now - zero_at) / period + 1;
-        self.zero_at = zero_at.checked_add(period.saturating_mul(times));
+        let period = self.length(self.initial).picos().max(1);
+        let times = now.since(zero_at).picos() / period + 1;
+        self.zero_at = Some(zero_at + Span::from_picos(period.saturating_mul(times))).filter(|&at| at > now);
         times
     }
 
-    fn length(&self, count: u32) -> u64 {
-        self.tick().saturating_mul(u64::from(count))
+    fn length(&self, count: u32) -> Span {
+        Span::from_picos(self.tick().saturating_mul(u64::from(count)))
     }
 
     /// Picoseconds a count: bits 3, 1, 0 are 000 for a divisor of 2 and so on to 110 for 128; 111 is 1.

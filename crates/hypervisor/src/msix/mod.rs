@@ -112,11 +112,9 @@ impl VirtualTable {
             self.write_across(offset, from);
             return Written { by: self.count(why), mask: None };
         };
-        let before = self.bytes(entry);
-        self.table.write(offset, from);
-        let after = self.bytes(entry);
-        let altered = before[..12] != after[..12];
-        let [was, is] = [before, after].map(|bytes| bytes[12] & MASKED != 0);
+        let was = self.is_masked(entry);
+        let altered = self.put(entry, offset, from);
+        let is = self.is_masked(entry);
         let unmasks = reaches_control(offset, from.len()) && !is;
         let changed = &mut self.changed[usize::from(entry)];
         *changed |= altered;
@@ -176,10 +174,23 @@ impl VirtualTable {
         u16::try_from(offset / ENTRY as u64).ok().filter(|&entry| entry < self.table.vectors())
     }
 
-    fn bytes(&self, entry: u16) -> [u8; ENTRY] {
-        let mut bytes = [0; ENTRY];
-        self.table.read(u64::from(entry) * ENTRY as u64, &mut bytes);
-        bytes
+    fn is_masked(&self, entry: u16) -> bool {
+        let mut control = [0];
+        self.table.read(u64::from(entry) * ENTRY as u64 + CONTROL, &mut control);
+        control[0] & MASKED != 0
+    }
+
+    /// Writes inside an entry: whether its address or data is another now.
+    fn put(&mut self, entry: u16, offset: u64, from: &[u8]) -> bool {
+        if offset % ENTRY as u64 >= CONTROL {
+            self.table.write(offset, from);
+            return false;
+        }
+        let [mut before, mut after] = [[0; CONTROL as usize]; 2];
+        self.table.read(u64::from(entry) * ENTRY as u64, &mut before);
+        self.table.write(offset, from);
+        self.table.read(u64::from(entry) * ENTRY as u64, &mut after);
+        before != after
     }
 
     fn count(&mut self, why: Option<Why>) -> By {

@@ -16,7 +16,7 @@ pub mod vectors;
 pub use message::{Remappable, Request};
 pub use vectors::{Exhausted, PhysicalVector, VectorSpace};
 
-use crate::evtchn::DomainIndex;
+use crate::domain::DomainId;
 use alloc::vec::Vec;
 use pcie::Rid;
 use pcie::msix::Message;
@@ -28,7 +28,7 @@ const MOST_ENTRIES: usize = 1 << 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
     /// The domain.
-    pub domain: DomainIndex,
+    pub domain: DomainId,
     /// The function that sends.
     pub rid: Rid,
     /// The vector's number in the function's MSI-X table.

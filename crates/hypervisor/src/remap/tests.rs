@@ -2,6 +2,7 @@
 
 use super::message::{Remappable, Request};
 use super::{Blocked, Exhausted, Owner, Refused, Remapper, VectorSpace};
+use crate::domain::DomainId;
 use pcie::Rid;
 use pcie::msix::Message;
 use proptest::prelude::*;
@@ -9,7 +10,7 @@ use std::collections::HashMap;
 use std::vec::Vec;
 
 fn owner(domain: u16, rid: u16, entry: u16) -> Owner {
-    Owner { domain, rid: Rid(rid), entry }
+    Owner { domain: DomainId::new(domain), rid: Rid(rid), entry }
 }
 
 /// Vector `vector` at CPU 2, as Linux programs it.
@@ -35,7 +36,7 @@ fn the_same_guest_vector_in_two_domains_is_two_physical_ones() {
         remapper.arrive(Rid(rid), message).unwrap()
     });
     assert_ne!(sent[0].vector, sent[1].vector);
-    assert_eq!((sent[0].owner.domain, sent[1].owner.domain), (1, 2));
+    assert_eq!(sent.map(|interrupt| interrupt.owner.domain.index()), [1, 2]);
 }
 
 #[test]

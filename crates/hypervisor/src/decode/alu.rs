@@ -1,0 +1,95 @@
+//! Arithmetic and logic with flags (SDM volume 1, appendix A). Left out: shifts, multiplication, division.
+
+use super::cpu::{AF, CF, OF, PF, SF, ZF, mask};
+use iced_x86::Mnemonic;
+
+/// All flags that are computed here.
+pub const FLAGS: u64 = CF | PF | AF | ZF | SF | OF;
+
+/// An operation on two values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Operation {
+    kind: Kind,
+    /// The result is written; comparisons leave it.
+    pub keeps: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Add { carry: bool },
+    Subtract { borrow: bool },
+    And,
+    Or,
+    Xor,
+}
+
+impl Operation {
+    /// The operation of an instruction with two operands.
+    #[must_use]
+    pub fn of(mnemonic: Mnemonic) -> Option<Self> {
+        let (kind, keeps) = match mnemonic {
+            Mnemonic::Add => (Kind::Add { carry: false }, true),
+            Mnemonic::Adc => (Kind::Add { carry: true }, true),
+            Mnemonic::Sub => (Kind::Subtract { borrow: false }, true),
+            Mnemonic::Sbb => (Kind::Subtract { borrow: true }, true),
+            Mnemonic::Cmp => (Kind::Subtract { borrow: false }, false),
+            Mnemonic::And => (Kind::And, true),
+            Mnemonic::Test => (Kind::And, false),
+            Mnemonic::Or => (Kind::Or, true),
+            Mnemonic::Xor => (Kind::Xor, true),
+            _ => return None,
+        };
+        Some(Self { kind, keeps })
+    }
+
+    /// The result of `bytes` bytes, and the flags after `flags`.
+    #[must_use]
+    pub fn apply(self, a: u64, b: u64, bytes: usize, flags: u64) -> (u64, u64) {
+        let (a, b, all) = (a & mask(bytes), b & mask(bytes), u128::from(mask(bytes)));
+        let sign = 1 << (8 * bytes - 1);
+        let carry_in = |uses: bool| u128::from(uses && flags & CF != 0);
+        let (result, carry, overflow) = match self.kind {
+            Kind::Add { carry } => {
+                let wide = u128::from(a) + u128::from(b) + carry_in(carry);
+                let result = (wide & all) as u64;
+                (result, wide > all, (a ^ result) & (b ^ result) & sign != 0)
+            }
+            Kind::Subtract { borrow } => {
+                let less = u128::from(b) + carry_in(borrow);
+                let result = (u128::from(a).wrapping_sub(less) & all) as u64;
+                (result, less > u128::from(a), (a ^ b) & (a ^ result) & sign != 0)
+            }
+            Kind::And => (a & b, false, false),
+            Kind::Or => (a | b, false, false),
+            Kind::Xor => (a ^ b, false, false),
+        };
+        let logic = matches!(self.kind, Kind::And | Kind::Or | Kind::Xor);
+        let half = !logic && (a ^ b ^ result) & 0x10 != 0;
+        let even = (result as u8).count_ones().is_multiple_of(2);
+        let pairs = [
+            (CF, carry),
+            (PF, even),
+            (AF, half),
+            (ZF, result == 0),
+            (SF, result & sign != 0),
+            (OF, overflow),
+        ];
+        let set = pairs.iter().filter(|(_, set)| *set).fold(0, |set, (flag, _)| set | flag);
+        (result, flags & !FLAGS | set)
+    }
+}
+
+/// An operation on one value: the result, and the flags after `flags`.
+#[must_use]
+pub fn unary(mnemonic: Mnemonic, value: u64, bytes: usize, flags: u64) -> Option<(u64, u64)> {
+    let apply = |kind, a, b| Operation { kind, keeps: true }.apply(a, b, bytes, flags);
+    // INC and DEC leave the carry flag.
+    let keep_carry = |(result, after): (u64, u64)| (result, after & !CF | flags & CF);
+    match mnemonic {
+        Mnemonic::Not => Some((!value & mask(bytes), flags)),
+        Mnemonic::Neg => Some(apply(Kind::Subtract { borrow: false }, 0, value)),
+        Mnemonic::Inc => Some(keep_carry(apply(Kind::Add { carry: false }, value, 1))),
+        Mnemonic::Dec => Some(keep_carry(apply(Kind::Subtract { borrow: false }, value, 1))),
+        _ => None,
+    }
+}

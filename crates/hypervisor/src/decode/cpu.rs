@@ -1,0 +1,93 @@
+//! The registers of a vCPU that an emulated instruction reads and writes. Left out: vector registers, segments
+//! other than the bases of FS and GS.
+
+use super::Trap;
+use iced_x86::Register;
+
+/// Carry flag.
+pub const CF: u64 = 1;
+/// Parity flag.
+pub const PF: u64 = 1 << 2;
+/// Auxiliary carry flag.
+pub const AF: u64 = 1 << 4;
+/// Zero flag.
+pub const ZF: u64 = 1 << 6;
+/// Sign flag.
+pub const SF: u64 = 1 << 7;
+/// Direction flag: string instructions go down.
+pub const DF: u64 = 1 << 10;
+/// Overflow flag.
+pub const OF: u64 = 1 << 11;
+
+/// RAX's place among the registers.
+pub const RAX: usize = 0;
+/// RCX's place.
+pub const RCX: usize = 1;
+/// RSI's place.
+pub const RSI: usize = 6;
+/// RDI's place.
+pub const RDI: usize = 7;
+
+/// A vCPU in 64-bit mode.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Cpu {
+    /// RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8 to R15.
+    pub registers: [u64; 16],
+    /// The next instruction.
+    pub rip: u64,
+    /// The flags.
+    pub flags: u64,
+    /// Where FS and GS begin.
+    pub bases: [u64; 2],
+    /// The page tables.
+    pub cr3: u64,
+    /// User code runs (CPL 3).
+    pub user: bool,
+}
+
+impl Cpu {
+    /// Reads a general-purpose register of any size.
+    ///
+    /// # Errors
+    /// [`Trap::Undefined`] for other registers.
+    pub(super) fn get(&self, register: Register) -> Result<u64, Trap> {
+        let value = self.registers[place(register)?];
+        let shifted = if is_high_byte(register) { value >> 8 } else { value };
+        Ok(shifted & mask(register.size()))
+    }
+
+    /// Writes a general-purpose register: 32 bits clear the upper half, fewer keep the rest.
+    ///
+    /// # Errors
+    /// [`Trap::Undefined`] for other registers.
+    pub(super) fn set(&mut self, register: Register, value: u64) -> Result<(), Trap> {
+        let whole = &mut self.registers[place(register)?];
+        let shift = if is_high_byte(register) { 8 } else { 0 };
+        let kept = if register.size() >= 4 { 0 } else { !(mask(register.size()) << shift) };
+        *whole = *whole & kept | (value & mask(register.size())) << shift;
+        Ok(())
+    }
+
+    /// Where a segment begins, or what a register of an address holds.
+    pub(super) fn address_part(&self, register: Register) -> Option<u64> {
+        match register {
+            Register::FS => Some(self.bases[0]),
+            Register::GS => Some(self.bases[1]),
+            Register::CS | Register::DS | Register::ES | Register::SS => Some(0),
+            _ => self.get(register).ok(),
+        }
+    }
+}
+
+/// The bits of a value of 1 to 8 bytes.
+pub(super) fn mask(bytes: usize) -> u64 {
+    u64::MAX >> (64 - 8 * bytes.clamp(1, 8))
+}
+
+fn place(register: Register) -> Result<usize, Trap> {
+    if register.is_gpr() { Ok(register.full_register().number() % 16) } else { Err(Trap::Undefined) }
+}
+
+fn is_high_byte(register: Register) -> bool {
+    matches!(register, Register::AH | Register::CH | Register::DH | Register::BH)
+}

@@ -1,0 +1,205 @@
+//! Carries out an instruction that may touch the APIC's page. Data moves, exchanges, string moves, logic and
+//! addition: what compilers and kernels use on device memory. Left out: everything else, which traps.
+
+use super::alu::{Operation, unary};
+use super::apic_access::{Effect, Guest};
+use super::cpu::{DF, RCX, RDI, RSI, mask};
+use super::memory::GuestMemory;
+use super::paging::{Intent, is_canonical, walk};
+use super::{Cpu, Trap, Work};
+use iced_x86::{Instruction, Mnemonic, OpKind};
+
+/// Bytes of a page.
+const PAGE: u64 = 4096;
+
+/// An instruction being carried out.
+pub(super) struct Execution<'a, M> {
+    pub(super) guest: Guest<'a, M>,
+    pub(super) cpu: &'a mut Cpu,
+    pub(super) instruction: Instruction,
+    pub(super) work: &'a mut Work,
+    pub(super) effect: Effect,
+}
+
+impl<M: GuestMemory> Execution<'_, M> {
+    /// Carries it out, one element of it if it repeats, and moves RIP on when it is done.
+    pub(super) fn run(mut self) -> Result<Effect, Trap> {
+        let done = if self.instruction.is_string_instruction() {
+            self.string()?
+        } else {
+            self.plain()?;
+            true
+        };
+        if done {
+            self.cpu.rip = self.instruction.next_ip();
+        }
+        Ok(self.effect)
+    }
+
+    fn plain(&mut self) -> Result<(), Trap> {
+        let mnemonic = self.instruction.mnemonic();
+        match mnemonic {
+            Mnemonic::Mov | Mnemonic::Movzx => {
+                let value = self.operand(1)?;
+                self.set_operand(0, value)
+            }
+            Mnemonic::Movsx | Mnemonic::Movsxd => {
+                let unused = 64 - 8 * self.bytes(1) as u32;
+                let value = ((self.operand(1)? << unused) as i64 >> unused) as u64;
+                self.set_operand(0, value)
+            }
+            Mnemonic::Xchg => {
+                let values = [self.operand(0)?, self.operand(1)?];
+                // Memory first: it may fault. It is operand 0 where there is any.
+                self.set_operand(0, values[1])?;
+                self.set_operand(1, values[0])
+            }
+            _ => self.arithmetic(mnemonic),
+        }
+    }
+
+    fn arithmetic(&mut self, mnemonic: Mnemonic) -> Result<(), Trap> {
+        let bytes = self.bytes(0);
+        let operation = Operation::of(mnemonic);
+        if operation.is_none() && unary(mnemonic, 0, bytes, 0).is_none() {
+            return Err(Trap::Undefined);
+        }
+        let value = self.operand(0)?;
+        let (result, flags) = match operation {
+            Some(operation) => operation.apply(value, self.operand(1)?, bytes, self.cpu.flags),
+            None => unary(mnemonic, value, bytes, self.cpu.flags).ok_or(Trap::Undefined)?,
+        };
+        if operation.is_none_or(|operation| operation.keeps) {
+            self.set_operand(0, result)?;
+        }
+        self.cpu.flags = flags;
+        Ok(())
+    }
+
+    /// One element of STOS, MOVS or LODS: whether the instruction is done. The next element of a repeated one
+    /// is another run, so that no guest can keep the hypervisor busy.
+    fn string(&mut self) -> Result<bool, Trap> {
+        let repeats = self.instruction.has_rep_prefix() || self.instruction.has_repne_prefix();
+        if repeats && self.cpu.registers[RCX] == 0 {
+            return Ok(true);
+        }
+        let bytes = self.bytes(if self.loads_string() { 1 } else { 0 });
+        let value = self.operand(1)?;
+        self.set_operand(0, value)?;
+        let step = if self.cpu.flags & DF == 0 { bytes as u64 } else { (bytes as u64).wrapping_neg() };
+        for operand in 0..2 {
+            let moved = match self.instruction.op_kind(operand) {
+                OpKind::MemorySegRSI => RSI,
+                OpKind::MemoryESRDI => RDI,
+                _ => continue,
+            };
+            self.cpu.registers[moved] = self.cpu.registers[moved].wrapping_add(step);
+        }
+        if repeats {
+            self.cpu.registers[RCX] -= 1;
+        }
+        Ok(!repeats || self.cpu.registers[RCX] == 0)
+    }
+
+    fn loads_string(&self) -> bool {
+        self.instruction.op_kind(0) == OpKind::Register
+    }
+
+    /// The size of an operand.
+    fn bytes(&self, operand: u32) -> usize {
+        match self.instruction.op_kind(operand) {
+            OpKind::Register => self.instruction.op_register(operand).size(),
+            _ => self.instruction.memory_size().size(),
+        }
+        .clamp(1, 8)
+    }
+
+    fn operand(&mut self, operand: u32) -> Result<u64, Trap> {
+        match self.instruction.op_kind(operand) {
+            OpKind::Register => self.cpu.get(self.instruction.op_register(operand)),
+            OpKind::Memory | OpKind::MemorySegRSI | OpKind::MemoryESRDI => {
+                let linear = self.linear(operand)?;
+                self.load(linear, self.bytes(operand))
+            }
+            _ => self.instruction.try_immediate(operand).map_err(|_| Trap::Undefined),
+        }
+    }
+
+    fn set_operand(&mut self, operand: u32, value: u64) -> Result<(), Trap> {
+        match self.instruction.op_kind(operand) {
+            OpKind::Register => self.cpu.set(self.instruction.op_register(operand), value),
+            OpKind::Memory | OpKind::MemoryESRDI => {
+                let linear = self.linear(operand)?;
+                self.store(linear, self.bytes(operand), value)
+            }
+            _ => Err(Trap::Undefined),
+        }
+    }
+
+    fn linear(&self, operand: u32) -> Result<u64, Trap> {
+        let part = |register, _, _| self.cpu.address_part(register);
+        self.instruction.virtual_address(operand, 0, part).ok_or(Trap::Undefined)
+    }
+
+    fn load(&mut self, linear: u64, bytes: usize) -> Result<u64, Trap> {
+        let address = self.translate(linear, bytes, Intent::Read)?;
+        if let Some(offset) = self.guest.apic_offset(address) {
+            return self.apic_read(offset, bytes);
+        }
+        let mut value = [0; 8];
+        if !self.guest.memory.read(address, &mut value[..bytes]) {
+            return Err(Trap::Undefined);
+        }
+        Ok(u64::from_le_bytes(value))
+    }
+
+    fn store(&mut self, linear: u64, bytes: usize, value: u64) -> Result<(), Trap> {
+        let address = self.translate(linear, bytes, Intent::Write)?;
+        if let Some(offset) = self.guest.apic_offset(address) {
+            return self.apic_write(offset, bytes, value);
+        }
+        let stored = self.guest.memory.write(address, &value.to_le_bytes()[..bytes]);
+        if stored { Ok(()) } else { Err(Trap::Undefined) }
+    }
+
+    fn translate(&mut self, linear: u64, bytes: usize, intent: Intent) -> Result<u64, Trap> {
+        if !is_canonical(linear) {
+            return Err(Trap::GeneralProtection);
+        }
+        if linear % PAGE + bytes as u64 > PAGE {
+            return Err(Trap::Undefined);
+        }
+        let walk = walk(self.guest.memory, self.cpu.cr3, linear, intent, self.cpu.user);
+        self.work.table_loads += walk.loads;
+        self.work.accesses += 1;
+        Ok(walk.result?)
+    }
+
+    /// Registers have 4 bytes (SDM volume 3, 10.4.1). Parts of them are read and written too, as systems do
+    /// that rely on it; accesses of 8 bytes or across registers have no meaning.
+    fn apic_read(&mut self, offset: u16, bytes: usize) -> Result<u64, Trap> {
+        let (register, lane) = split(offset, bytes)?;
+        let value = self.guest.lapic.read(self.guest.now, register);
+        if self.effect == Effect::None {
+            self.effect = Effect::Read;
+        }
+        Ok(u64::from(value) >> lane & mask(bytes))
+    }
+
+    fn apic_write(&mut self, offset: u16, bytes: usize, value: u64) -> Result<(), Trap> {
+        let (register, lane) = split(offset, bytes)?;
+        let mut whole = value as u32;
+        if bytes < 4 {
+            let part = (mask(bytes) as u32) << lane;
+            whole = self.guest.lapic.read(self.guest.now, register) & !part | whole << lane & part;
+        }
+        self.effect = Effect::Write(self.guest.lapic.write(self.guest.now, register, whole));
+        Ok(())
+    }
+}
+
+/// The register and the first bit of an access to it.
+fn split(offset: u16, bytes: usize) -> Result<(u16, u32), Trap> {
+    let inside = usize::from(offset % 4);
+    if inside + bytes > 4 { Err(Trap::Undefined) } else { Ok((offset - inside as u16, 8 * inside as u32)) }
+}

@@ -1,0 +1,48 @@
+//! A guest's physical memory as the hypervisor reads it. Left out: ballooning, sharing, devices in between.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// A guest's physical memory.
+pub trait GuestMemory {
+    /// Reads bytes: false, and nothing read, if there is no memory for all of them.
+    fn read(&self, address: u64, into: &mut [u8]) -> bool;
+    /// Writes bytes: false, and nothing written, if there is no memory for all of them.
+    fn write(&mut self, address: u64, from: &[u8]) -> bool;
+}
+
+/// Memory from address 0 on.
+#[derive(Debug, Clone)]
+pub struct FlatMemory(Vec<u8>);
+
+impl FlatMemory {
+    /// So many bytes, all zero.
+    #[must_use]
+    pub fn new(bytes: usize) -> Self {
+        Self(vec![0; bytes])
+    }
+
+    fn range(&self, address: u64, length: usize) -> Option<core::ops::Range<usize>> {
+        let first = usize::try_from(address).ok()?;
+        let end = first.checked_add(length).filter(|&end| end <= self.0.len())?;
+        Some(first..end)
+    }
+}
+
+impl GuestMemory for FlatMemory {
+    fn read(&self, address: u64, into: &mut [u8]) -> bool {
+        let range = self.range(address, into.len());
+        if let Some(range) = range.clone() {
+            into.copy_from_slice(&self.0[range]);
+        }
+        range.is_some()
+    }
+
+    fn write(&mut self, address: u64, from: &[u8]) -> bool {
+        let range = self.range(address, from.len());
+        if let Some(range) = range.clone() {
+            self.0[range].copy_from_slice(from);
+        }
+        range.is_some()
+    }
+}

@@ -1,0 +1,167 @@
+//! A guest's page tables: walked as its CPU would (SDM volume 3, 4.5 to 4.7), and built for a modelled guest.
+//! Four levels, pages of 4 KiB, 2 MiB and 1 GiB, no-execute and write-protect on. Left out: accessed and dirty
+//! bits, protection keys, SMEP and SMAP.
+
+use super::memory::GuestMemory;
+
+/// Entry: present.
+const PRESENT: u64 = 1;
+/// Entry: writing is allowed.
+pub const WRITE: u64 = 1 << 1;
+/// Entry: user code may access.
+pub const USER: u64 = 1 << 2;
+/// Entry: a page of 2 MiB or 1 GiB rather than a table.
+const LARGE: u64 = 1 << 7;
+/// Entry: code may not be fetched.
+pub const NO_EXECUTE: u64 = 1 << 63;
+/// Entry: the address.
+const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
+/// Error code: the entry had a reserved bit set.
+const RESERVED: u32 = 1 << 3;
+
+/// What an access is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Intent {
+    /// Reading data.
+    Read,
+    /// Writing data.
+    Write,
+    /// Fetching code.
+    Fetch,
+}
+
+/// A page fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("page fault at {linear:#x}, error code {code:#x}")]
+pub struct PageFault {
+    /// The linear address, for CR2.
+    pub linear: u64,
+    /// The error code: present, write, user, reserved bit, fetch.
+    pub code: u32,
+}
+
+/// A walk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Walk {
+    /// The physical address, or the fault.
+    pub result: Result<u64, PageFault>,
+    /// Entries loaded.
+    pub loads: u32,
+}
+
+/// Whether bits 63:47 are all alike, as an address of 48 bits must have them.
+#[must_use]
+pub fn is_canonical(linear: u64) -> bool {
+    matches!(linear >> 47, 0 | 0x1_ffff)
+}
+
+/// Walks from CR3. A table where there is no memory reads as not present.
+pub fn walk(memory: &impl GuestMemory, cr3: u64, linear: u64, intent: Intent, user: bool) -> Walk {
+    let mut loads = 0;
+    let result = descend(memory, cr3, linear, &mut loads).and_then(|(address, rights)| {
+        let forbidden = match intent {
+            Intent::Write => rights & WRITE == 0,
+            Intent::Fetch => rights & NO_EXECUTE != 0,
+            Intent::Read => false,
+        };
+        if forbidden || user && rights & USER == 0 { Err(PRESENT as u32) } else { Ok(address) }
+    });
+    let asked = match intent {
+        Intent::Read => 0,
+        Intent::Write => 1 << 1,
+        Intent::Fetch => 1 << 4,
+    };
+    let user = u32::from(user) << 2;
+    Walk { result: result.map_err(|code| PageFault { linear, code: code | asked | user }), loads }
+}
+
+/// The physical address, and what all levels allow together; else the low bits of an error code.
+fn descend(memory: &impl GuestMemory, cr3: u64, linear: u64, loads: &mut u32) -> Result<(u64, u64), u32> {
+    let mut table = cr3 & ADDRESS;
+    let mut rights = WRITE | USER;
+    for level in (0..4).rev() {
+        let shift = 12 + 9 * level;
+        let mut bytes = [0; 8];
+        *loads += 1;
+        let loaded = memory.read(table + (linear >> shift & 511) * 8, &mut bytes);
+        let entry = u64::from_le_bytes(bytes);
+        if !loaded || entry & PRESENT == 0 {
+            return Err(0);
+        }
+        rights &= entry | NO_EXECUTE;
+        rights |= entry & NO_EXECUTE;
+        let inside = (1 << shift) - 1;
+        if level > 0 && entry & LARGE == 0 {
+            table = entry & ADDRESS;
+        } else if level == 3 || level > 0 && entry & inside & ADDRESS & !0x1000 != 0 {
+            return Err(RESERVED | PRESENT as u32);
+        } else {
+            return Ok((entry & ADDRESS & !inside | linear & inside, rights));
+        }
+    }
+    Err(0)
+}
+
+/// Builds page tables in a guest's memory, taking pages for tables from a range.
+#[derive(Debug, Clone)]
+pub struct GuestTables {
+    root: u64,
+    next: u64,
+}
+
+/// The levels of leaves: what a page's size is called here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PageSize {
+    /// 4 KiB.
+    Small = 0,
+    /// 2 MiB.
+    Large = 1,
+    /// 1 GiB.
+    Huge = 2,
+}
+
+impl GuestTables {
+    /// Tables whose root is the page at `first`; further ones follow it.
+    #[must_use]
+    pub fn new(first: u64) -> Self {
+        let root = first & ADDRESS;
+        Self { root, next: root + 0x1000 }
+    }
+
+    /// The value for CR3.
+    #[must_use]
+    pub fn cr3(&self) -> u64 {
+        self.root
+    }
+
+    /// Maps a page with [`WRITE`], [`USER`], [`NO_EXECUTE`] or none. False if memory for a table is missing.
+    pub fn map(
+        &mut self,
+        to: &mut impl GuestMemory,
+        linear: u64,
+        address: u64,
+        size: PageSize,
+        rights: u64,
+    ) -> bool {
+        let mut table = self.root;
+        for level in (size as u64 + 1..4).rev() {
+            let at = table + (linear >> (12 + 9 * level) & 511) * 8;
+            let mut bytes = [0; 8];
+            if !to.read(at, &mut bytes) {
+                return false;
+            }
+            let mut entry = u64::from_le_bytes(bytes);
+            if entry & PRESENT == 0 {
+                entry = self.next | PRESENT | WRITE | USER;
+                self.next += 0x1000;
+                if !to.write(at, &entry.to_le_bytes()) {
+                    return false;
+                }
+            }
+            table = entry & ADDRESS;
+        }
+        let leaf = if size == PageSize::Small { 0 } else { LARGE };
+        let at = table + (linear >> (12 + 9 * size as u64) & 511) * 8;
+        to.write(at, &(address & ADDRESS | rights | PRESENT | leaf).to_le_bytes())
+    }
+}

@@ -1,0 +1,349 @@
+//! A guest's instructions at its APIC's page, by policy, and what the short way loses.
+
+use super::alu::{FLAGS, Operation, unary};
+use super::cpu::{AF, CF, DF, OF, PF, RAX, RCX, RDI, RSI, SF, ZF};
+use super::paging::{Intent, NO_EXECUTE, PageSize, USER, WRITE, walk};
+use super::{
+    ApicAccess, Cpu, Effect, FlatMemory, Guest, GuestMemory, GuestTables, Handled, How, PageFault, Policy,
+    Trap, Work, apic_access,
+};
+use crate::lapic::{Eoi, Lapic, Write, registers};
+use iced_x86::Mnemonic;
+use proptest::prelude::*;
+use sim::{Instant, Span};
+
+/// The APIC's page, where Linux maps it, and where the test's code and data are.
+const APIC_PAGE: u64 = 0xfee0_0000;
+const APIC: u64 = 0xffff_ffff_ff5f_d000;
+const CODE: u64 = 0xffff_ffff_8020_0000;
+const DATA: u64 = 0xffff_8800_0000_5000;
+/// Physical: two pages of code, a page of data; the tables follow.
+const CODE_PAGE: u64 = 0x3000;
+const DATA_PAGE: u64 = 0x5000;
+const TABLES: u64 = 0x1_0000;
+/// Exit qualifications.
+const WRITES_EOI: u64 = 0x10b0;
+
+struct World {
+    memory: FlatMemory,
+    cpu: Cpu,
+    lapic: Lapic,
+}
+
+impl World {
+    /// A kernel at `rip` with this code, vector 41h in service and 31h requested.
+    fn at(rip: u64, code: &[u8]) -> Self {
+        let mut memory = FlatMemory::new(0x2_0000);
+        let mut tables = GuestTables::new(TABLES);
+        for (linear, page, rights) in [
+            (APIC, APIC_PAGE, WRITE | NO_EXECUTE),
+            (CODE, CODE_PAGE, 0),
+            (CODE + 0x1000, CODE_PAGE + 0x1000, 0),
+            (DATA, DATA_PAGE, WRITE | NO_EXECUTE),
+        ] {
+            assert!(tables.map(&mut memory, linear, page, PageSize::Small, rights));
+        }
+        assert!(memory.write(CODE_PAGE + rip - CODE, code));
+        let mut lapic = Lapic::new(0, Span::from_nanos(10));
+        lapic.write(Instant::ZERO, registers::SVR, 0x1ff);
+        lapic.accept(0x41);
+        lapic.inject();
+        lapic.accept(0x31);
+        Self { memory, lapic, cpu: Cpu { rip, cr3: tables.cr3(), ..Cpu::default() } }
+    }
+
+    fn running(code: &[u8]) -> Self {
+        Self::at(CODE, code)
+    }
+
+    fn with(mut self, register: usize, value: u64) -> Self {
+        self.cpu.registers[register] = value;
+        self
+    }
+
+    fn exit(&mut self, policy: Policy, qualification: u64, length: u8) -> Handled {
+        let World { memory, cpu, lapic } = self;
+        let guest = Guest { memory, lapic, apic_page: APIC_PAGE, now: Instant::ZERO };
+        apic_access(policy, ApicAccess::new(qualification, length), cpu, guest)
+    }
+
+    fn emulate(&mut self) -> Result<Effect, Trap> {
+        self.exit(Policy::Emulate, WRITES_EOI, 0).result
+    }
+}
+
+fn ended() -> Effect {
+    Effect::Write(Write::Eoi(Eoi { ended: Some(0x41), level: false, next: Some(0x31) }))
+}
+
+/// `mov dword [APIC + b0h], 0`: what Linux 2.6.28 ends an interrupt with.
+const MOV_IMMEDIATE: [u8; 11] = [0xc7, 0x04, 0x25, 0xb0, 0xd0, 0x5f, 0xff, 0, 0, 0, 0];
+/// `stosd`.
+const STOS: [u8; 1] = [0xab];
+/// `rep stosd`.
+const REP_STOS: [u8; 2] = [0xf3, 0xab];
+/// `movsd`.
+const MOVS: [u8; 1] = [0xa5];
+
+#[test]
+fn each_policy_ends_the_interrupt_and_says_what_it_took() {
+    for (policy, how, table_loads, accesses) in [
+        (Policy::Fast, How::Fast, 0, 0),
+        (Policy::FastChecked, How::Checked, 4, 0),
+        (Policy::Emulate, How::Emulated, 8, 1),
+    ] {
+        let mut world = World::running(&MOV_IMMEDIATE);
+        let handled = world.exit(policy, WRITES_EOI, 11);
+        assert_eq!((handled.how, handled.result), (how, Ok(ended())));
+        assert_eq!((handled.work.table_loads, handled.work.accesses), (table_loads, accesses));
+        assert_eq!(world.cpu.rip, CODE + 11);
+    }
+}
+
+#[test]
+fn only_a_linear_write_at_the_eoi_register_is_short() {
+    // Access types: 0 read, 1 write, 2 fetch, 3 event delivery; offset b0h and 80h.
+    for qualification in [0x00b0, 0x20b0, 0x30b0, 0xf0b0, 0x1080, 0x10b4] {
+        let mut world = World::running(&MOV_IMMEDIATE);
+        assert_eq!(world.exit(Policy::Fast, qualification, 11).how, How::Emulated);
+    }
+}
+
+#[test]
+fn all_ways_to_move_end_the_interrupt() {
+    let codes: [&[u8]; 8] = [
+        &[0x89, 0x07],                                           // mov [rdi], eax
+        &[0x89, 0x47, 0x00],                                     // mov [rdi+0], eax
+        &[0xa3, 0xb0, 0xd0, 0x5f, 0xff, 0xff, 0xff, 0xff, 0xff], // mov [moffs64], eax
+        &[0x89, 0x04, 0x25, 0xb0, 0xd0, 0x5f, 0xff],             // mov [disp32], eax
+        &[0x44, 0x89, 0x07],                                     // mov [rdi], r8d
+        &[0x87, 0x07],                                           // xchg [rdi], eax
+        &[0x66, 0xc7, 0x07, 0x00, 0x00],                         // mov word [rdi], 0
+        &[0xc6, 0x07, 0x00],                                     // mov byte [rdi], 0
+    ];
+    for code in codes {
+        let mut world = World::running(code).with(RDI, APIC + 0xb0);
+        assert_eq!(world.emulate(), Ok(ended()), "{code:x?}");
+        assert_eq!(world.cpu.rip, CODE + code.len() as u64);
+    }
+}
+
+#[test]
+fn a_segment_and_an_index_are_part_of_the_address() {
+    // mov gs:[rdi + 4*rcx + 10h], eax
+    let mut world = World::running(&[0x65, 0x89, 0x44, 0x8f, 0x10]).with(RDI, 0x50).with(RCX, 0x10);
+    world.cpu.bases[1] = APIC + 0x10;
+    assert_eq!(world.emulate(), Ok(ended()));
+}
+
+#[test]
+fn reads_come_back_in_the_register_that_is_meant() {
+    // mov eax, [rdi]; movzx eax, byte [rdi]; mov ah, [rdi]; movsx rax, byte [rdi]; movsxd rax, dword [rdi].
+    let codes: [(&[u8], u64); 5] = [
+        (&[0x8b, 0x07], 0x8034_56f1),
+        (&[0x0f, 0xb6, 0x07], 0xf1),
+        (&[0x8a, 0x27], 0x7777_7777_7777_f177),
+        (&[0x48, 0x0f, 0xbe, 0x07], 0xffff_ffff_ffff_fff1),
+        (&[0x48, 0x63, 0x07], 0xffff_ffff_8034_56f1),
+    ];
+    for (code, expected) in codes {
+        let mut world = World::running(code).with(RDI, DATA).with(RAX, 0x7777_7777_7777_7777);
+        world.memory.write(DATA_PAGE, &0x8034_56f1u32.to_le_bytes());
+        assert_eq!((world.emulate(), world.cpu.registers[RAX]), (Ok(Effect::None), expected), "{code:x?}");
+    }
+    let mut world = World::running(&[0x8b, 0x07]).with(RDI, APIC + 0x30);
+    assert_eq!((world.emulate(), world.cpu.registers[RAX]), (Ok(Effect::Read), 0x5_0014));
+}
+
+#[test]
+fn a_register_may_be_changed_in_place() {
+    // TPR: mov [rdi], eax; or dword [rdi], 0fh; and dword [rdi], f0h; xor, add, inc, not byte.
+    let mut world = World::running(&[
+        0xc7, 0x07, 0x30, 0, 0, 0, 0x83, 0x0f, 0x0f, 0x81, 0x27, 0xf0, 0, 0, 0, 0x83, 0x37, 0x01, 0x83, 0x07,
+        0x02, 0xff, 0x07, 0xf6, 0x17,
+    ])
+    .with(RDI, APIC + 0x80);
+    for expected in [0x30, 0x3f, 0x30, 0x31, 0x33, 0x34, 0xcb] {
+        assert_eq!((world.emulate(), world.lapic.tpr()), (Ok(Effect::Write(Write::Stored)), expected));
+    }
+    assert_eq!(world.cpu.rip, CODE + 25);
+}
+
+#[test]
+fn a_comparison_writes_nothing() {
+    // test dword [rdi], 8: TPR stays, ZF set. cmp dword [rdi], 1: CF and SF.
+    let mut world = World::running(&[0xf7, 0x07, 8, 0, 0, 0, 0x83, 0x3f, 0x01]).with(RDI, APIC + 0x80);
+    assert_eq!((world.emulate(), world.cpu.flags), (Ok(Effect::Read), ZF | PF));
+    assert_eq!((world.emulate(), world.cpu.flags), (Ok(Effect::Read), CF | PF | AF | SF));
+}
+
+#[test]
+fn the_short_way_loses_what_stos_does_to_rdi() {
+    let rdi = |policy| {
+        let mut world = World::running(&STOS).with(RDI, APIC + 0xb0);
+        assert_eq!(world.exit(policy, WRITES_EOI, 1).result, Ok(ended()));
+        world.cpu.registers[RDI] - APIC
+    };
+    assert_eq!((rdi(Policy::Emulate), rdi(Policy::FastChecked)), (0xb4, 0xb4));
+    assert_eq!(rdi(Policy::Fast), 0xb0, "the divergence that is accepted");
+}
+
+#[test]
+fn the_short_way_loses_what_movs_does_to_rsi_and_rdi() {
+    let moved = |policy, flags| {
+        let mut world = World::running(&MOVS).with(RDI, APIC + 0xb0).with(RSI, DATA);
+        world.cpu.flags = flags;
+        assert_eq!(world.exit(policy, WRITES_EOI, 1).result, Ok(ended()));
+        [world.cpu.registers[RDI].wrapping_sub(APIC + 0xb0), world.cpu.registers[RSI].wrapping_sub(DATA)]
+    };
+    assert_eq!(moved(Policy::Emulate, 0), [4, 4]);
+    assert_eq!(moved(Policy::FastChecked, DF), [4u64.wrapping_neg(); 2]);
+    assert_eq!(moved(Policy::Fast, 0), [0, 0]);
+}
+
+#[test]
+fn a_repeated_stos_exits_once_an_element_and_the_short_way_ends_after_one() {
+    let mut world = World::running(&REP_STOS).with(RDI, APIC + 0xb0).with(RCX, 3);
+    for (effect, left, rip) in [
+        (ended(), 2, CODE),
+        (Effect::Write(Write::Ignored), 1, CODE),
+        (Effect::Write(Write::Ignored), 0, CODE + 2),
+    ] {
+        assert_eq!(world.emulate(), Ok(effect));
+        assert_eq!((world.cpu.registers[RCX], world.cpu.rip), (left, rip));
+    }
+    let mut world = World::running(&REP_STOS).with(RDI, APIC + 0xb0).with(RCX, 3);
+    assert_eq!(world.exit(Policy::Fast, WRITES_EOI, 2).result, Ok(ended()));
+    assert_eq!((world.cpu.registers[RCX], world.cpu.rip), (3, CODE + 2));
+}
+
+#[test]
+fn code_may_cross_a_page_and_only_then_is_the_next_walked() {
+    let rip = CODE + 0x1000 - 5;
+    let mut world = World::at(rip, &MOV_IMMEDIATE);
+    let handled = world.exit(Policy::Emulate, WRITES_EOI, 11);
+    assert_eq!(handled.result, Ok(ended()));
+    assert_eq!(handled.work, Work { table_loads: 12, fetched: 15, decoded: 1, accesses: 1 });
+    let mut world = World::at(CODE + 0x1000 - 2, &[0x89, 0x07]).with(RDI, APIC + 0xb0);
+    let handled = world.exit(Policy::Emulate, WRITES_EOI, 2);
+    assert_eq!(handled.work, Work { table_loads: 8, fetched: 2, decoded: 1, accesses: 1 });
+    let mut world = World::at(CODE + 0x2000 - 5, &MOV_IMMEDIATE[..5]);
+    let fault = PageFault { linear: CODE + 0x2000, code: 1 << 4 };
+    assert_eq!((world.emulate(), world.cpu.rip), (Err(Trap::Page(fault)), CODE + 0x2000 - 5));
+}
+
+#[test]
+fn a_fault_leaves_the_guest_as_it_was() {
+    // movsd from a page that is not there; stosd to one that cannot be written.
+    let codes: [(&[u8], u64, u64, u32); 3] =
+        [(&MOVS, APIC + 0xb0, 0x1000, 0), (&STOS, CODE, 0, 3), (&STOS, 0x1000, 0, 2)];
+    for (code, rdi, rsi, error) in codes {
+        let mut world = World::running(code).with(RDI, rdi).with(RSI, rsi);
+        let (before, in_service) = (world.cpu.clone(), *world.lapic.in_service());
+        let linear = if code == MOVS { rsi } else { rdi };
+        assert_eq!(world.emulate(), Err(Trap::Page(PageFault { linear, code: error })));
+        assert_eq!((&world.cpu, world.lapic.in_service()), (&before, &in_service));
+    }
+}
+
+#[test]
+fn what_is_not_emulated_traps() {
+    let codes: [&[u8]; 6] = [
+        &[0x0f, 0x0b],       // ud2
+        &[0x0f, 0x11, 0x07], // movups [rdi], xmm0
+        &[0x48, 0x89, 0x07], // mov [rdi], rax: 8 bytes
+        &[0x67, 0xab],       // stosd with edi
+        &[0xd1, 0x27],       // shl dword [rdi], 1
+        &[0x8c, 0x1f],       // mov [rdi], ds
+    ];
+    for code in codes {
+        let mut world = World::running(code).with(RDI, APIC + 0xb0);
+        assert_eq!((world.emulate(), world.cpu.rip), (Err(Trap::Undefined), CODE), "{code:x?}");
+    }
+    let mut world = World::running(&[0x89, 0x07]).with(RDI, 1 << 50);
+    assert_eq!(world.emulate(), Err(Trap::GeneralProtection));
+    let mut world = World::running(&[0x89, 0x07]).with(RDI, APIC + 0xffe);
+    assert_eq!(world.emulate(), Err(Trap::Undefined), "across pages");
+}
+
+#[test]
+fn a_walk_loads_an_entry_a_level_and_obeys_each() {
+    // SDM volume 3, 4.5.4, 4.6.1, 4.7.
+    let mut memory = FlatMemory::new(0x1_0000);
+    let mut tables = GuestTables::new(0x1000);
+    for (linear, size, rights) in [
+        (0x1000, PageSize::Small, USER),
+        (0x4020_0000, PageSize::Large, WRITE | NO_EXECUTE),
+        (0x80_0000_0000, PageSize::Huge, WRITE | USER),
+    ] {
+        assert!(tables.map(&mut memory, linear, 0x4000_0000, size, rights));
+    }
+    let cr3 = tables.cr3();
+    let at = |linear, intent, user| {
+        let walk = walk(&memory, cr3, linear, intent, user);
+        (walk.result.map_err(|fault| fault.code), walk.loads)
+    };
+    assert_eq!(at(0x1234, Intent::Read, true), (Ok(0x4000_0234), 4));
+    assert_eq!(at(0x4021_2345, Intent::Write, false), (Ok(0x4001_2345), 3));
+    assert_eq!(at(0x80_2345_6789, Intent::Fetch, true), (Ok(0x6345_6789), 2));
+    assert_eq!(at(0x1234, Intent::Write, true), (Err(0b00111), 4));
+    assert_eq!(at(0x4021_2345, Intent::Fetch, false), (Err(0b10001), 3));
+    assert_eq!(at(0x4021_2345, Intent::Read, true), (Err(0b00101), 3));
+    assert_eq!(at(0x9000, Intent::Read, false), (Err(0), 4));
+    assert_eq!(at(0xffff_8000_0000_0000, Intent::Write, false), (Err(0b00010), 1));
+    assert_eq!(walk(&memory, 0xffff_f000, 0x1000, Intent::Read, false).result.map_err(|f| f.code), Err(0));
+    let mut reserved = memory.clone();
+    reserved.write(0x1000, &0x83u64.to_le_bytes());
+    assert_eq!(walk(&reserved, cr3, 0x1000, Intent::Read, false).result.map_err(|f| f.code), Err(0b01001));
+}
+
+#[test]
+fn increments_leave_the_carry_and_negation_sets_it() {
+    assert_eq!(unary(Mnemonic::Inc, 0xff, 1, CF), Some((0, CF | PF | AF | ZF)));
+    assert_eq!(unary(Mnemonic::Dec, 0x80, 1, 0), Some((0x7f, OF | AF)));
+    assert_eq!(unary(Mnemonic::Neg, 1, 4, 0), Some((0xffff_ffff, CF | PF | AF | SF)));
+    assert_eq!(unary(Mnemonic::Not, 0xf0, 1, CF), Some((0x0f, CF)));
+}
+
+proptest! {
+    #[test]
+    fn addition_and_subtraction_agree_with_the_languages_own(a: u32, b: u32, carry: bool) {
+        let flags = if carry { CF } else { 0 };
+        let add = Operation::of(Mnemonic::Adc).unwrap().apply(a.into(), b.into(), 4, flags);
+        let sum = i64::from(a as i32) + i64::from(b as i32) + i64::from(carry);
+        prop_assert_eq!(add.0 as u32, sum as u32);
+        prop_assert_eq!(add.1 & CF != 0, u64::from(a) + u64::from(b) + u64::from(carry) > u32::MAX.into());
+        prop_assert_eq!(add.1 & OF != 0, i32::try_from(sum).is_err());
+        let sub = Operation::of(Mnemonic::Sbb).unwrap().apply(a.into(), b.into(), 4, flags);
+        let difference = i64::from(a as i32) - i64::from(b as i32) - i64::from(carry);
+        prop_assert_eq!(sub.0 as u32, difference as u32);
+        prop_assert_eq!(sub.1 & CF != 0, u64::from(b) + u64::from(carry) > u64::from(a));
+        prop_assert_eq!(sub.1 & OF != 0, i32::try_from(difference).is_err());
+        prop_assert_eq!((sub.1 & SF != 0, sub.1 & ZF != 0), ((difference as i32) < 0, difference as u32 == 0));
+        prop_assert_eq!((add.1 | sub.1) & !FLAGS, 0);
+    }
+
+    #[test]
+    fn any_code_with_any_registers_is_survived(
+        code in prop::collection::vec(any::<u8>(), 1..16),
+        registers in prop::array::uniform16(prop_oneof![Just(APIC + 0xb0), Just(DATA), Just(2), any::<u64>()]),
+        qualification: u64,
+    ) {
+        for policy in [Policy::Fast, Policy::FastChecked, Policy::Emulate] {
+            let mut world = World::running(&code);
+            world.cpu.registers = registers;
+            let before = world.cpu.clone();
+            let handled = world.exit(policy, qualification, 3);
+            prop_assert!(handled.work.table_loads <= 24 && handled.work.fetched <= 15);
+            prop_assert!(handled.result.is_ok() || world.cpu == before);
+        }
+    }
+
+    #[test]
+    fn any_page_tables_are_survived(tables in prop::collection::vec(any::<u8>(), 4096), linear: u64, cr3 in 0u64..4) {
+        let mut memory = FlatMemory::new(0x4000);
+        memory.write(0, &tables);
+        let walk = walk(&memory, cr3 << 12, linear, Intent::Write, true);
+        prop_assert!((1..=4).contains(&walk.loads));
+    }
+}
