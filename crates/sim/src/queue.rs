@@ -197,6 +197,7 @@ impl<E> EventQueue<E> {
 }
 
 impl Entry {
+    #[inline]
     fn is_before(&self, other: &Entry) -> bool {
         (self.at, self.sequence) < (other.at, other.sequence)
     }

@@ -157,7 +157,13 @@ impl Charges {
         self.iter().map(|(_, cycles)| cycles).sum()
     }
 
+    /// Whether nothing was charged, or only zeroes.
+    pub fn is_empty(&self) -> bool {
+        self.iter().all(|(_, cycles)| cycles == 0)
+    }
+
     /// Those charged at all, in order.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = (Category, u64)> + '_ {
         let mut left = self.touched;
         core::iter::from_fn(move || {

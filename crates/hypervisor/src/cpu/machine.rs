@@ -60,6 +60,7 @@ pub struct Visit {
 
 /// What a thread does next.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a box for each step would be an allocation")]
 #[must_use]
 pub enum Next {
     /// Execute this, and give it to [`Machine::finish`].
@@ -192,7 +193,7 @@ impl<S: Scheduler> Machine<S> {
     ///
     /// A step that charges nothing takes one cycle of kernel time, so that time goes on whatever guests do.
     pub fn finish(&mut self, mut step: Step, then: Then) -> Visit {
-        if step.charges.total() == 0 {
+        if step.charges.is_empty() {
             step.charge(Category::Kernel, 1);
         }
         let Step { thread, vcpu, domain, charges, mut stretch, .. } = step;
