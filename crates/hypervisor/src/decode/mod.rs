@@ -1,7 +1,7 @@
 //! What a hypervisor does when a guest touches its APIC's page: it can trust the exit's own words, or read and
 //! carry out the guest's instruction, for which it must walk the guest's page tables first.
 //!
-//! - [`apic_access`]: the exit, the three policies, and what was done;
+//! - [`mod@apic_access`]: the exit, the three policies, and what was done;
 //! - [`memory`], [`paging`]: a guest's memory and page tables as the hypervisor reads them;
 //! - [`fetch`]: from RIP to an instruction;
 //! - [`execute`], [`alu`], [`cpu`]: the instruction's effect on registers, memory and APIC.

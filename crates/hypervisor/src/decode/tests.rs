@@ -298,6 +298,19 @@ fn a_walk_loads_an_entry_a_level_and_obeys_each() {
 }
 
 #[test]
+fn an_exit_allocates_nothing_once_the_decoder_has_its_tables() {
+    let mut world = World::running(&MOV_IMMEDIATE);
+    world.emulate().unwrap();
+    let allocated = allocation_counter::measure(|| {
+        for policy in [Policy::Fast, Policy::FastChecked, Policy::Emulate] {
+            world.cpu.rip = CODE;
+            assert!(world.exit(policy, WRITES_EOI, 11).result.is_ok());
+        }
+    });
+    assert_eq!(allocated.count_total, 0);
+}
+
+#[test]
 fn increments_leave_the_carry_and_negation_sets_it() {
     assert_eq!(unary(Mnemonic::Inc, 0xff, 1, CF), Some((0, CF | PF | AF | ZF)));
     assert_eq!(unary(Mnemonic::Dec, 0x80, 1, 0), Some((0x7f, OF | AF)));

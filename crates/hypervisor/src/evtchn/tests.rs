@@ -97,6 +97,18 @@ fn a_port_moved_carelessly_strands_its_event_and_rebind_does_not() {
 }
 
 #[test]
+fn an_event_allocates_nothing() {
+    let (mut machine, back, own, front, theirs) = connected();
+    let allocated = allocation_counter::measure(|| {
+        machine.send(back, own).unwrap();
+        let ports = machine.domain(front).unwrap();
+        assert!(ports.enter_upcall(0));
+        assert_eq!((ports.next(0), ports.next(0), ports.leave_upcall(0)), (Some(theirs), None, false));
+    });
+    assert_eq!(allocated.count_total, 0);
+}
+
+#[test]
 fn calls_with_nonsense_are_refused() {
     let (mut machine, back, own, front, theirs) = connected();
     assert_eq!(machine.send(DomainId::new(9), 1), Err(Error::Domain));

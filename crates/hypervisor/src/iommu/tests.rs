@@ -131,6 +131,17 @@ fn a_flood_of_faults_is_counted_and_not_kept() {
 }
 
 #[test]
+fn a_translation_and_a_fault_allocate_nothing() {
+    let mut iommu = machine();
+    let allocated = allocation_counter::measure(|| {
+        for _ in 0..2 * KEPT {
+            assert!(reached(&mut iommu, VF, 0x1000).is_ok() && reached(&mut iommu, VF, 0x9000).is_err());
+        }
+    });
+    assert_eq!(allocated.count_total, 0);
+}
+
+#[test]
 fn the_least_recently_used_translation_makes_room() {
     let mut iommu = Iommu::new(Tlb::new(1, 2));
     iommu.attach(VF, FIRST);
