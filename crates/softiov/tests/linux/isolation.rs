@@ -3,7 +3,7 @@
 
 use crate::guest::{BOOT, COMMAND};
 use crate::report::Outcome;
-use crate::world::{ALICE, BOB, CAROL, CAROL_VLAN, VISITOR, World};
+use crate::world::{ALICE, BOB, CAROL, CAROL_OUTSIDE, CAROL_VLAN, VISITOR, World};
 use anyhow::{Result, bail, ensure};
 use linux_guest::GuestError;
 
@@ -35,14 +35,16 @@ pub(crate) fn killed_vmm_is_not_noticed(world: &mut World) -> Result<Outcome> {
     let doomed = carol.start_iperf(&bob.address(), &format!("-p {DOOMED_PORT} -t 600"))?;
     world.wait_vf(CAROL, "send", |vf| vf.tx.packets > sent + 1000)?;
     let sent = world.vf(ALICE)?.tx.packets;
-    let flow = alice.start_iperf(&bob.address(), "-n 64M")?;
+    let flow = alice.start_iperf(&bob.address(), "-t 6")?;
     world.wait_vf(ALICE, "send", |vf| vf.tx.packets > sent + 1000)?;
 
     carol.linux.kill9();
     drop(doomed);
+    let sent = world.vf(ALICE)?.tx.packets;
     let flow = alice.finish_iperf(&flow)?;
-    ensure!(flow.sent >= 64 << 20, "alice to bob: {flow:?}");
-    for vf in [CAROL, CAROL_VLAN] {
+    let went_on = world.vf(ALICE)?.tx.packets - sent;
+    ensure!(went_on > 100, "alice sent {went_on} frames more after carol's VMM was killed: {flow:?}");
+    for vf in [CAROL, CAROL_VLAN, CAROL_OUTSIDE] {
         world.wait_vf(vf, "have no client", |vf| vf.peer.is_none())?;
     }
     bob.ping(&alice.address(), 8000, 10)?;
@@ -66,8 +68,6 @@ pub(crate) fn unshared_memory_is_told(world: &mut World) -> Result<Outcome> {
     let status = world.wait_vf(VISITOR, "have a hint", |vf| vf.hint.is_some())?;
     let hint = status.hint.unwrap_or_default();
     ensure!(hint.contains("share=on"), "the hint is {hint:?}");
-    let peer = status.peer.map(|peer| (peer.windows > 0, peer.shareable));
-    ensure!(peer == Some((true, 0)), "windows, and how many can be reached: {peer:?}");
     recluse.cannot_reach("eth0", &world.alice.address())?;
     for vf in [ALICE, BOB, CAROL] {
         let other = world.vf(vf)?;
