@@ -133,12 +133,13 @@ impl Nic {
         true
     }
 
-    /// Visits every ready transmit queue once; answers whether one of them has more.
+    /// Visits every ready transmit queue once, and next time first those behind the one that came first now.
+    /// A queue behind a closed gate stays ready. Answers whether one of them has more.
     fn transmit<B: Bus, W: Wire>(&mut self, budget: Budget, bus: &mut B, wire: &mut W) -> bool {
         if self.tx_ready == 0 || self.file.get(r::TCTL) & tctl::EN == 0 {
             return false;
         }
-        let mut more = false;
+        let (mut more, mut served) = (false, None);
         let first = self.first;
         for queue in (0..ids::QUEUES as u8).filter_map(|i| Queue::new((first + i) & 15)) {
             let bit = 1 << queue.get();
@@ -146,12 +147,13 @@ impl Nic {
                 continue;
             }
             self.tx_ready &= !bit;
+            served.get_or_insert(queue.get());
             if self.transmit_from(queue, budget, bus, wire) {
                 self.tx_ready |= bit;
                 more = true;
             }
         }
-        self.first = (first + 1) & 15;
+        self.first = served.map_or(first, |queue| (queue + 1) & 15);
         more
     }
 
@@ -217,7 +219,6 @@ impl Nic {
                 self.tx_ready |= 1 << queue;
             }
             (TX_BLOCKS, tx::TDT) => self.tx_ready |= 1 << queue,
-            _ if matches!(offset, r::TCTL | r::VFTE | r::CTRL) => self.tx_ready = u16::MAX,
             _ => {}
         }
     }
@@ -234,7 +235,6 @@ impl Nic {
     pub fn set_bus_master(&mut self, function: Function, on: bool) {
         let bit = master_bit(function);
         self.owners.masters = if on { self.owners.masters | bit } else { self.owners.masters & !bit };
-        self.tx_ready = u16::MAX;
     }
 
     /// Whether a function may use the bus.

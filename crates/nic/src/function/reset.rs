@@ -69,6 +69,5 @@ impl Nic {
     pub(super) fn restart_queues(&mut self) {
         self.rx.iter_mut().for_each(|queue| queue.restart(&self.file));
         self.tx.iter_mut().for_each(|queue| queue.restart(&self.file));
-        self.tx_ready = u16::MAX;
     }
 }

@@ -70,7 +70,8 @@ enum Scan {
 pub struct TransmitQueue {
     queue: Queue,
     contexts: [Context; 2],
-    /// Descriptors fetched ahead: `fetched` of them from ring index `fetched_at` on.
+    /// Descriptors fetched ahead: `fetched` of them from ring index `fetched_at` on. Never a whole ring, so that
+    /// whoever goes round comes to one that has to be fetched, before those fetched the last time.
     burst: [[u8; SIZE]; BURST],
     fetched_at: u32,
     fetched: u32,
@@ -269,11 +270,6 @@ impl TransmitQueue {
             let report = matches!(parse(&raw), Transmit::Data(data) if data.report_status);
             self.effort.0 += 1;
             self.done.push(if report { with_dd(raw) } else { raw }, report);
-        }
-        // What was fetched must not be taken for new once the ring has gone round.
-        let (next, end) = (self.next(ring), self.fetched_at + self.fetched);
-        if !(self.fetched_at..end).contains(&next) {
-            self.fetched = 0;
         }
         Ok(())
     }

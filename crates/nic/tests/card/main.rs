@@ -15,3 +15,4 @@ mod statistics;
 mod switch_path;
 mod throttling;
 mod transmit;
+mod transmit_offload;

@@ -120,6 +120,43 @@ fn only_a_function_level_reset_takes_bus_mastering() {
 }
 
 #[test]
+fn a_vf_that_starts_again_waits_for_the_pf_to_open_its_gates() {
+    for reset in WAYS {
+        let mut bench = busy();
+        reset(&mut bench);
+        bench.config(Vf(1), offset::COMMAND, u32::from(offset::COMMAND_BUS_MASTER));
+        bench.vf(1).start();
+        bench.wire_sends(&plain(mac(1), mac(9), 60));
+        bench.vf(1).send(&plain(mac(9), mac(1), 60));
+        bench.vf(1).expect_no_frame();
+        assert!(bench.wire_got().is_empty());
+        bench.pf().write(r::VFTE, 0xff);
+        bench.poll();
+        assert_eq!(bench.wire_got().len(), 1, "what was sent meanwhile goes on");
+    }
+}
+
+#[test]
+fn nothing_of_a_packet_or_context_outlives_a_reset() {
+    for reset in WAYS {
+        let mut bench = busy();
+        let frame = bench.vf(1).place(&plain(mac(9), mac(1), 60));
+        let context = i82576::descriptor::tx::Context { vlan_tag: 10, ..Default::default() };
+        bench.vf(1).transmit(&[context.emit()]);
+        // The ring is full, and the packet in it has no end.
+        bench.vf(1).transmit(&[crate::common::data(frame, 64).emit(); 63]);
+        reset(&mut bench);
+        bench.config(Vf(1), offset::COMMAND, u32::from(offset::COMMAND_BUS_MASTER));
+        bench.pf().write(r::VFTE, 0xff);
+        bench.vf(1).start();
+        let frame = bench.vf(1).place(&plain(mac(9), mac(1), 60));
+        let tagged = i82576::descriptor::tx::Data { insert_vlan: true, ..crate::common::packet(frame, 74) };
+        bench.vf(1).transmit(&[tagged.emit()]);
+        assert_eq!(bench.wire_got(), [crate::common::tagged(0, &plain(mac(9), mac(1), 60))]);
+    }
+}
+
+#[test]
 fn a_vf_works_again_after_a_reset() {
     for reset in WAYS {
         let mut bench = busy();

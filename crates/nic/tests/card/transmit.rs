@@ -1,10 +1,9 @@
 //! Transmit descriptors: what makes a packet, what is written back, and the gates in front of a queue.
 //! Left out: what segmentation and checksums do to bytes (`offload`), and who gets the frame.
 
-use crate::common::{Bench, TX_RING, data, head_address, mac, packet, plain, tagged, tcp, tcp6};
-use etherparse::{SlicedPacket, TransportSlice};
+use crate::common::{Bench, TX_RING, data, head_address, mac, packet, plain};
 use i82576::bits::{ctrl, dctl, tctl};
-use i82576::descriptor::tx::{Context, Data, L4};
+use i82576::descriptor::tx::Data;
 use i82576::register::{self as r, tx, vf};
 use pcie::Function::Vf;
 use pcie::{ConfigAccess, config::offset};
@@ -28,20 +27,6 @@ fn placed(bench: &mut Bench, payload: usize) -> (Vec<u8>, Data) {
     let address = bench.vf(0).place(&frame);
     let descriptor = packet(address, frame.len() as u16);
     (frame, descriptor)
-}
-
-/// A context for TCP over IPv4 without options.
-fn context(index: u8, mss: u16) -> Context {
-    Context {
-        mac_length: 14,
-        ip_length: 20,
-        l4_length: 20,
-        ipv4: true,
-        l4: L4::Tcp,
-        mss,
-        index,
-        ..Context::default()
-    }
 }
 
 #[test]
@@ -181,121 +166,6 @@ fn a_head_that_cannot_be_written_costs_only_that_vf() {
 }
 
 #[test]
-fn contexts_are_taken_without_sending_anything() {
-    let mut bench = bench();
-    bench.vf(0).transmit(&[context(0, 0).emit(), context(1, 0).emit()]);
-    assert!(bench.wire_got().is_empty());
-    assert_eq!(bench.vf(0).read(at(tx::TDH)), 2);
-    bench.expect_no_msix();
-}
-
-/// The tag of the frame on the wire, if there is one.
-fn tag(frame: &[u8]) -> Option<u16> {
-    (frame[12..14] == [0x81, 0]).then(|| u16::from_be_bytes([frame[14], frame[15]]))
-}
-
-#[test]
-fn a_queue_has_two_contexts_which_stay_until_they_are_overwritten() {
-    let mut bench = bench();
-    let vlan = |index, vlan_tag| Context { vlan_tag, ..context(index, 0) }.emit();
-    let (_, descriptor) = placed(&mut bench, 100);
-    let with = |context| Data { insert_vlan: true, context, ..descriptor }.emit();
-    bench.vf(0).transmit(&[vlan(0, 10), vlan(1, 20), with(0), with(1), with(0)]);
-    bench.vf(0).transmit(&[with(1), vlan(1, 30), with(1), with(0)]);
-    let tags: Vec<_> = bench.wire_got().iter().filter_map(|frame| tag(frame)).collect();
-    assert_eq!(tags, [10, 20, 10, 20, 30, 10]);
-}
-
-#[test]
-fn contexts_are_the_queues_own() {
-    let mut bench = bench();
-    bench.vf(1).start();
-    bench.vf(0).transmit(&[Context { vlan_tag: 10, ..context(0, 0) }.emit()]);
-    let frame = plain(WIRE, mac(1), 60);
-    let address = bench.vf(1).place(&frame);
-    bench.vf(1).transmit(&[Data { insert_vlan: true, ..packet(address, 74) }.emit()]);
-    assert_eq!(tag(&bench.wire_got()[0]), Some(0));
-}
-
-#[test]
-fn the_tag_is_inserted_if_the_first_descriptor_says_so() {
-    let mut bench = bench();
-    bench.vf(0).transmit(&[Context { vlan_tag: 0x6064, ..context(0, 0) }.emit()]);
-    let (frame, whole) = placed(&mut bench, 86);
-    let (first, last) = (data(whole.address, 50), packet(whole.address + 50, 50));
-    bench.vf(0).transmit(&[Data { insert_vlan: true, ..first }.emit(), last.emit()]);
-    assert_eq!(bench.wire_got(), [tagged(0x6064, &frame)]);
-    bench.vf(0).transmit(&[first.emit(), Data { insert_vlan: true, ..last }.emit()]);
-    assert_eq!(bench.wire_got(), [frame]);
-}
-
-#[test]
-fn a_tag_in_the_frame_stays_where_it_is() {
-    let mut bench = bench();
-    let inner = tagged(20, &plain(WIRE, mac(0), 60));
-    bench.vf(0).send(&inner);
-    assert_eq!(bench.wire_got().pop(), Some(inner.clone()));
-    let address = bench.vf(0).place(&inner);
-    let descriptor = Data { insert_vlan: true, ..packet(address, inner.len() as u16) };
-    bench.vf(0).transmit(&[Context { vlan_tag: 10, ..context(0, 0) }.emit(), descriptor.emit()]);
-    assert_eq!(bench.wire_got(), [tagged(10, &inner)], "the card's goes outside");
-}
-
-#[test]
-fn a_large_segment_is_cut_as_its_context_says() {
-    let mut bench = bench();
-    let payload: Vec<u8> = (0..2500).map(|i| i as u8).collect();
-    let mut frame = tcp(WIRE, mac(0), &payload);
-    // The driver leaves lengths and checksums for the card to fill in.
-    frame[16..18].fill(0);
-    frame[24..26].fill(0);
-    let pseudo: u32 = [0x0a00, 0x0001, 0x0a00, 0x0002, 6].iter().sum();
-    frame[50..52].copy_from_slice(&(pseudo as u16).to_be_bytes());
-    let address = bench.vf(0).place(&frame);
-    let first = Data {
-        segment: true,
-        insert_ip_checksum: true,
-        insert_l4_checksum: true,
-        payload_length: 2500,
-        ..data(address, 54)
-    };
-    let last = packet(address + 54, 2500);
-    bench.vf(0).transmit(&[context(0, 1000).emit(), first.emit(), last.emit()]);
-    let segments = bench.wire_got();
-    let mut bytes = Vec::new();
-    for segment in &segments {
-        let sliced = SlicedPacket::from_ethernet(segment).unwrap();
-        let Some(etherparse::NetSlice::Ipv4(ip)) = sliced.net else { panic!("not IPv4") };
-        let Some(TransportSlice::Tcp(tcp)) = sliced.transport else { panic!("not TCP") };
-        let header = ip.header().to_header();
-        assert_eq!(header.header_checksum, header.calc_header_checksum());
-        assert_eq!(tcp.checksum(), tcp.to_header().calc_checksum_ipv4(&header, tcp.payload()).unwrap());
-        assert_eq!(tcp.sequence_number(), 5000 + bytes.len() as u32);
-        assert_eq!(tcp.psh(), bytes.len() == 2000, "in the last only");
-        bytes.extend(tcp.payload());
-    }
-    assert_eq!((segments.len(), bytes), (3, payload));
-    assert!(!bench.vf(0).is_done(1) && bench.vf(0).is_done(2));
-    assert_eq!(bench.pf().read(r::TSCTC), 1);
-    assert_eq!(bench.vf(0).read(vf::VFGPTC), 3);
-}
-
-#[test]
-fn checksums_are_inserted_where_the_context_says() {
-    let mut bench = bench();
-    let good = tcp6(WIRE, mac(0), b"an odd load");
-    let mut frame = good.clone();
-    let pseudo: u32 = 8 * 0xfdfd + 8 * 0xfefe + 31 + 6;
-    let pseudo = (pseudo & 0xffff) + (pseudo >> 16);
-    frame[70..72].copy_from_slice(&(pseudo as u16).to_be_bytes());
-    let address = bench.vf(0).place(&frame);
-    let context = Context { ip_length: 40, ipv4: false, ..context(0, 0) };
-    let descriptor = Data { insert_l4_checksum: true, ..packet(address, frame.len() as u16) };
-    bench.vf(0).transmit(&[context.emit(), descriptor.emit()]);
-    assert_eq!(bench.wire_got(), [good]);
-}
-
-#[test]
 fn short_frames_are_padded() {
     let mut bench = bench();
     bench.vf(0).send(&plain(WIRE, mac(0), 1000));
@@ -376,6 +246,25 @@ fn the_second_queue_of_a_vf_sends_as_well() {
     bench.poll();
     assert_eq!(bench.wire_got(), [frame]);
     bench.expect_msix(Vf(0), 2);
+}
+
+#[test]
+fn queues_take_turns_at_being_first() {
+    let mut bench = bench();
+    bench.vf(1).start();
+    let frames = [0, 1].map(|vf| plain(WIRE, mac(vf), 60));
+    let mut first = [0; 2];
+    for _ in 0..20 {
+        for vf in 0..2u8 {
+            let address = bench.vf(vf).place(&frames[usize::from(vf)]);
+            bench.vf(vf).put(packet(address, 74).emit());
+            bench.vf(vf).ring();
+        }
+        bench.poll();
+        let sent = bench.wire_got();
+        first[usize::from(sent[0] == frames[1])] += 1;
+    }
+    assert_eq!(first, [10, 10]);
 }
 
 #[test]

@@ -59,6 +59,22 @@ fn heads_and_tails_moved_at_will_between_polls() {
 }
 
 #[test]
+fn a_tail_moved_back_behind_what_was_fetched_makes_no_more_than_a_ring() {
+    let mut bench = Bench::new(3);
+    bench.vf(0).start_sized(8, 8);
+    bench.wire_sends(&plain(mac(0), mac(9), 60));
+    bench.vf(0).write(rx_at(rx::RDT), 6);
+    for _ in 0..20 {
+        bench.world.wire.incoming.push_back(plain(mac(0), mac(9), 60));
+    }
+    bench.poll();
+    let counters = bench.nic.counters()[0];
+    // The eighth descriptor was never written, and names no memory.
+    assert_eq!(counters.rx_packets + counters.dma_faults, 1 + 7);
+    assert_eq!(bench.vf(0).read(rx_at(rx::RDH)), 0);
+}
+
+#[test]
 fn rings_of_no_length_and_of_the_greatest() {
     let mut bench = bench();
     for length in [0, 1, 127, 128, 0x000f_ff80, u32::MAX] {
