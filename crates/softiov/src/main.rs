@@ -1,6 +1,7 @@
 //! The softiov command: thin subcommands over the crates that do the work.
 
 mod demo;
+mod lab;
 mod output;
 mod place;
 mod qemu_args;
@@ -27,6 +28,9 @@ enum Command {
     /// Show and change VFs of a running host.
     #[command(subcommand)]
     Vf(vf::Command),
+    /// Experiments in virtual time: what SR-IOV costs, and what each optimisation buys.
+    #[command(subcommand)]
+    Lab(lab::Command),
     /// Print the QEMU arguments that attach a VF.
     QemuArgs(qemu_args::Args),
 }
@@ -36,6 +40,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Vf(command) => vf::run(command),
+        Command::Lab(command) => lab::run(&command),
         Command::QemuArgs(args) => qemu_args::run(&args),
     };
     match outcome {

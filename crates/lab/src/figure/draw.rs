@@ -213,14 +213,14 @@ fn lines(svg: &mut Svg, chart: &Chart, layout: &Layout) {
                 pen_up = true;
                 continue;
             };
-            let (x, y) = (Px(layout.x(chart, at)), Px(layout.y(series, *value)));
+            let (x, y) = (Px(layout.line_x(chart, series, at)), Px(layout.y(series, *value)));
             line += &format!("{}{x} {y}", if pen_up { 'M' } else { 'L' });
             pen_up = false;
         }
         path(svg, series.colour, series.variant, &line);
         for (at, value) in series.values.iter().enumerate() {
             let Some(value) = value else { continue };
-            let (x, y) = (layout.x(chart, at), layout.y(series, *value));
+            let (x, y) = (layout.line_x(chart, series, at), layout.y(series, *value));
             let shape = marker_shape(x, y, series.colour + series.variant);
             let said = told(chart, series, at, *value);
             svg.marked("path", &[("class", &colour("marker", series.colour)), ("d", &shape)], &said);

@@ -112,17 +112,17 @@ impl Source<'_> {
         let left = self.figure.left.series.len();
         let mut series = Vec::new();
         for (variant, (value, variant_label)) in variants.iter().enumerate() {
-            for (colour, ((metric, label), right)) in metrics.iter().enumerate() {
+            for (at, ((metric, label), right)) in metrics.iter().enumerate() {
                 let mark = match self.figure.kind {
                     _ if *right => Mark::Line,
                     Kind::Lines => Mark::Line,
                     Kind::StackedBars => Mark::Bar { stack: variant },
-                    Kind::GroupedBars => Mark::Bar { stack: variant * left + colour },
+                    Kind::GroupedBars => Mark::Bar { stack: variant * left + at },
                 };
                 series.push(Series {
                     label: (*label).to_owned(),
                     variant_label: variant_label.clone(),
-                    colour,
+                    colour: self.colour(metric),
                     variant,
                     mark,
                     right: *right,
@@ -131,6 +131,11 @@ impl Source<'_> {
             }
         }
         series
+    }
+
+    /// A metric has the same colour in every figure of its experiment.
+    fn colour(&self, metric: &str) -> usize {
+        self.experiment.metrics.iter().position(|known| known.name == metric).unwrap_or(0)
     }
 
     fn value(&self, place: &[Value], variant: Option<&Value>, metric: &str) -> Option<f64> {

@@ -27,6 +27,8 @@ pub(super) struct Layout {
     pub(super) left_ticks: Ticks,
     pub(super) right_ticks: Option<Ticks>,
     stacks: usize,
+    /// Each variant has one stack, and its lines run over it.
+    stack_a_variant: bool,
     numbers: Option<(f64, f64)>,
     places: usize,
 }
@@ -53,6 +55,10 @@ impl Layout {
             left_ticks,
             right_ticks,
             stacks,
+            stack_a_variant: chart
+                .series
+                .iter()
+                .all(|series| stack(series).is_none_or(|of| of == series.variant)),
             numbers,
             places: chart.x.len(),
         }
@@ -80,6 +86,16 @@ impl Layout {
         let width = (self.band() * FILL / stacks).min(WIDEST_BAR);
         let gap = (width * 0.08).min(3.0);
         (middle + (stack as f64 - stacks / 2.0) * width + gap / 2.0, width - gap)
+    }
+
+    /// Where a line's point is along x: over the bars that it belongs to.
+    pub(super) fn line_x(&self, chart: &Chart, series: &Series, at: usize) -> f64 {
+        let middle = self.x(chart, at);
+        if self.stacks < 2 || !self.stack_a_variant {
+            return middle;
+        }
+        let (left, width) = self.bar(middle, series.variant);
+        left + width / 2.0
     }
 
     pub(super) fn y(&self, series: &Series, value: f64) -> f64 {

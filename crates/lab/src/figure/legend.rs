@@ -25,7 +25,7 @@ pub(super) enum Sample {
 /// How much an estimated character takes at the legend's size.
 const CHARACTER: f64 = 6.6;
 const SAMPLE: f64 = 24.0;
-const GAP: f64 = 18.0;
+const GAP: f64 = 22.0;
 
 /// The entries, as many in a row as fit.
 pub(super) fn rows(chart: &Chart, width: f64) -> Vec<Vec<Entry>> {

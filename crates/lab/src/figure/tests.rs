@@ -51,6 +51,14 @@ fn stacks_stand_beside_each_other_for_each_variant() {
 }
 
 #[test]
+fn a_metric_has_one_colour_in_all_figures() {
+    let colour =
+        |chart: &Chart| chart.series.iter().find(|series| series.label == "dom0").map(|dom0| dom0.colour);
+    let charts = [drawn("queue"), drawn("sizes")].concat();
+    assert_eq!(charts.iter().map(colour).collect::<Vec<_>>(), [Some(1); 3]);
+}
+
+#[test]
 fn lines_over_integers_are_true_to_distance() {
     assert_eq!(drawn("sizes")[0].x, X::Numbers(vec![1500.0, 2000.0, 3000.0, 4000.0]));
     assert_eq!(

@@ -189,9 +189,9 @@ fn reproduce(report: &Report) -> Markup {
     html! {
         section #reproduce {
             h2 { "How to reproduce" }
-            p { "With the version above, and on any machine, these give the same rows and this page again, byte for byte:" }
+            p { "With the version above, on any machine, these run the sweeps again and make this page of them:" }
             pre { code {
-                "softiov lab run all --seed " (report.seed) " --out results\n"
+                @for command in report.commands() { (command) " --out results\n" }
                 "softiov lab report --in results --out report.html"
             } }
             p { "The rows themselves are in the CSV and JSON files beside this page." }

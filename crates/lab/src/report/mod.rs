@@ -137,6 +137,18 @@ impl Report {
         plain::json(self)
     }
 
+    /// The commands that find all rows again, one for each choice of settings.
+    fn commands(&self) -> Vec<String> {
+        let mut choices: Vec<(&Params, Vec<&str>)> = Vec::new();
+        for section in &self.sections {
+            match choices.iter_mut().find(|(changed, _)| **changed == section.changed) {
+                Some((_, names)) => names.push(section.experiment.name),
+                None => choices.push((&section.changed, vec![section.experiment.name])),
+            }
+        }
+        choices.iter().map(|(changed, names)| command(&names.join(" "), self.seed, changed)).collect()
+    }
+
     /// Writes the page, and CSV and JSON beside it; answers where.
     ///
     /// # Errors
@@ -160,13 +172,18 @@ impl Section {
 
     /// The command that finds these rows again.
     fn command(&self, seed: u64) -> String {
-        let set = self.changed.iter().map(|(name, value)| format!(" --set {name}={value}"));
-        format!("softiov lab run {} --seed {seed}{}", self.experiment.name, set.collect::<String>())
+        command(self.experiment.name, seed, &self.changed)
     }
 
     fn rows(&self) -> Vec<&Row> {
         self.rows.iter().collect()
     }
+}
+
+/// The command that runs the experiments of these names.
+fn command(names: &str, seed: u64, changed: &Params) -> String {
+    let set = changed.iter().map(|(name, value)| format!(" --set {name}={value}"));
+    format!("softiov lab run {names} --seed {seed}{}", set.collect::<String>())
 }
 
 fn different<T: Ord>(values: impl Iterator<Item = T>) -> Vec<T> {

@@ -41,7 +41,7 @@ fn the_page_has_every_figure_table_and_command() {
     assert_eq!(page.matches("<table>").count(), 3 + 2);
     for said in [
         "softiov lab run queue --seed 7<",
-        "softiov lab run all --seed 7 --out results",
+        "softiov lab run queue ladder sizes --seed 7 --out results\n",
         version.as_str(),
         "contention",
         "fitted",
@@ -83,6 +83,10 @@ fn changed_settings_have_sections_of_their_own_and_points_beyond_the_sweep_do_no
         ]
     );
     assert_eq!(report.sections[1].command(1), "softiov lab run queue --seed 1 --set cpu=modern");
+    assert_eq!(
+        report.commands(),
+        ["", " --set cpu=modern"].map(|set| format!("softiov lab run queue ladder sizes --seed 1{set}"))
+    );
     let last = report.sections[0].rows[15].params.to_string();
     assert_eq!(last, "vms=9 accel=true");
 }

@@ -1,0 +1,105 @@
+//! `softiov lab`: experiments in virtual time, listed, run and reported. Left out: everything that an experiment
+//! is; that is the crate `lab`'s.
+
+mod list;
+mod report;
+mod run;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use lab::catalogue::Catalogue;
+use lab::runner::plan::{Assignment, Shard};
+
+/// What to do in the lab.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    /// The experiments and what can be set.
+    List {
+        /// JSON instead of text.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run experiments; a row for each point.
+    Run(RunArgs),
+    /// Show rows as figures and tables: one HTML file, with CSV and JSON beside it.
+    Report(ReportArgs),
+}
+
+/// Which experiments, and how.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunArgs {
+    /// The experiments, such as fig06, or all.
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+    /// Print rows as JSON, one object a line, in the order of the points.
+    #[arg(long)]
+    json: bool,
+    /// Keep rows in this folder; what is there already with the same inputs is not run again.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    how: How,
+    /// Hold a parameter at one value, or change a setting. May be given several times.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<Assignment>,
+    /// Run only the i-th of n parts.
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
+}
+
+/// Which rows, and where to.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReportArgs {
+    /// The folder that `lab run --out` kept rows in. Without it, all experiments are run first.
+    #[arg(long = "in", value_name = "DIR", conflicts_with = "jobs")]
+    folder: Option<PathBuf>,
+    /// The page; CSV and JSON have the same name with other endings.
+    #[arg(long, value_name = "FILE", default_value = "lab-report.html")]
+    out: PathBuf,
+    /// The seed whose rows are reported, if the folder has several; otherwise as for `lab run`.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// As for `lab run`.
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+}
+
+/// What a run's rows follow from, and what they do not.
+#[derive(Debug, clap::Args)]
+struct How {
+    /// The same seed gives the same rows.
+    #[arg(long, value_name = "N", default_value_t = SEED)]
+    seed: u64,
+    /// How many points to run at a time; the rows do not depend on it. As many as there are processors, if not
+    /// given.
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+}
+
+const SEED: u64 = 1;
+
+/// Does it with the experiments there are.
+///
+/// # Errors
+/// It is refused, or a point failed.
+pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
+    run_with(&lab::experiments::catalogue(), command)
+}
+
+fn run_with(catalogue: &Catalogue, command: &Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::List { json } => list::list(catalogue, *json)?,
+        Command::Run(args) => run::run(catalogue, args)?,
+        Command::Report(args) => report::report(catalogue, args)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn jobs(asked: Option<NonZeroUsize>) -> NonZeroUsize {
+    asked.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
+}

@@ -1,0 +1,33 @@
+//! `softiov lab report`: rows that were kept, or rows of a run of everything, as a page.
+
+use std::path::Path;
+
+use anyhow::Context;
+use lab::catalogue::Catalogue;
+use lab::report::Report;
+use lab::runner::Options;
+use lab::runner::plan::Selection;
+use lab::runner::store::{self, Record};
+
+use super::{ReportArgs, SEED, jobs, run};
+use crate::output;
+
+pub(super) fn report(catalogue: &Catalogue, args: &ReportArgs) -> anyhow::Result<()> {
+    let records = match &args.folder {
+        Some(folder) => kept(folder)?,
+        None => found_now(catalogue, args)?,
+    };
+    let report = Report::new(catalogue, records, args.seed)?;
+    let paths = report.write(&args.out)?;
+    output::print(&paths.map(|path| format!("{}\n", path.display())).concat())
+}
+
+fn kept(folder: &Path) -> anyhow::Result<Vec<Record>> {
+    store::read(folder).context("cannot read rows; keep some with `softiov lab run all --out DIR`")
+}
+
+fn found_now(catalogue: &Catalogue, args: &ReportArgs) -> anyhow::Result<Vec<Record>> {
+    let seed = args.seed.unwrap_or(SEED);
+    let options = Options { seed, jobs: jobs(args.jobs), shard: None, set: Vec::new(), out: None };
+    Ok(run::watched(catalogue, &Selection::All, &options, false)?.records)
+}

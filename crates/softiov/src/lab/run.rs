@@ -1,0 +1,112 @@
+//! `softiov lab run`: rows on standard output, everything else on standard error.
+
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use lab::catalogue::Catalogue;
+use lab::experiment::Point;
+use lab::row::Row;
+use lab::runner::plan::Selection;
+use lab::runner::progress::Progress;
+use lab::runner::{self, Options, Run, Watch};
+
+use super::table::Table;
+use super::{RunArgs, jobs};
+use crate::output;
+
+pub(super) fn run(catalogue: &Catalogue, args: &RunArgs) -> anyhow::Result<()> {
+    let options = Options {
+        seed: args.how.seed,
+        jobs: jobs(args.how.jobs),
+        shard: args.shard,
+        set: args.set.clone(),
+        out: args.out.clone(),
+    };
+    let run = watched(catalogue, &selection(&args.names), &options, args.json)?;
+    if args.json { Ok(()) } else { output::print(&tables(&run)) }
+}
+
+fn selection(names: &[String]) -> Selection {
+    if names.iter().any(|name| name == "all") { Selection::All } else { Selection::Names(names.to_vec()) }
+}
+
+/// Runs with progress on standard error, and says there what it took.
+pub(super) fn watched(
+    catalogue: &Catalogue,
+    selection: &Selection,
+    options: &Options,
+    json: bool,
+) -> anyhow::Result<Run> {
+    let mut watcher = Watcher { progress: Progress::default(), json };
+    let begun = Instant::now();
+    let outcome = runner::run(catalogue, selection, options, &mut watcher);
+    watcher.progress.finish();
+    let run = outcome?;
+    eprintln!("softiov lab: {}", summary(&run, begun.elapsed()));
+    Ok(run)
+}
+
+/// How much was done, and how fast it was against the time that it models.
+pub(super) fn summary(run: &Run, took: Duration) -> String {
+    let (seconds, simulated) = (took.as_secs_f64(), run.simulated_ps as f64 / 1e12);
+    let mut text = format!("{} rows", run.records.len());
+    if run.reused > 0 {
+        text += &format!(", {} of them kept from before", run.reused);
+    }
+    if run.reused < run.records.len() && seconds > 0.0 {
+        let (speed, rate) = (simulated / seconds, run.events as f64 / seconds / 1e6);
+        text += &format!(
+            "; {simulated:.1} s simulated in {seconds:.1} s: {speed:.2} times real time, {rate:.2} M events/s"
+        );
+    }
+    text
+}
+
+/// Shows progress, and hands out rows as soon as their turn comes.
+struct Watcher {
+    progress: Progress,
+    json: bool,
+}
+
+impl Watch for Watcher {
+    fn planned(&mut self, points: usize) {
+        self.progress.planned(points);
+    }
+
+    fn done(&mut self, point: &Point) {
+        self.progress.done(point);
+    }
+
+    fn row(&mut self, row: &Row) -> io::Result<()> {
+        if !self.json {
+            return Ok(());
+        }
+        let line = row.to_json() + "\n";
+        self.progress.aside(|| {
+            let mut out = io::stdout().lock();
+            out.write_all(line.as_bytes()).and_then(|()| out.flush())
+        })
+    }
+}
+
+/// A table for each experiment.
+pub(super) fn tables(run: &Run) -> String {
+    let rows: Vec<_> = run.records.iter().map(|record| &record.row).collect();
+    let tables = rows.chunk_by(|one, next| one.experiment == next.experiment).map(table);
+    tables.collect::<Vec<_>>().join("\n")
+}
+
+fn table(rows: &[&Row]) -> String {
+    let params: Vec<_> = rows[0].params.names().collect();
+    let metrics: Vec<_> = rows[0].metrics.names().collect();
+    let name = [rows[0].experiment.as_str()];
+    let heading = [&name, params.as_slice(), &metrics].concat();
+    let mut table = Table::new(heading.into_iter().map(str::to_owned).collect(), 1);
+    for row in rows {
+        let params = params.iter().map(|name| row.params.get(name).map(ToString::to_string));
+        let metrics = metrics.iter().map(|name| row.metrics.get(name).map(ToString::to_string));
+        let cells = params.chain(metrics).map(Option::unwrap_or_default);
+        table.row(std::iter::once(String::new()).chain(cells).collect());
+    }
+    table.to_string()
+}

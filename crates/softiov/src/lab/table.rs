@@ -1,0 +1,56 @@
+//! Text in columns. Left out: borders.
+
+use std::fmt;
+
+/// A heading and rows, each column as wide as it needs to be.
+#[derive(Debug)]
+pub(super) struct Table {
+    rows: Vec<Vec<String>>,
+    /// Columns from this one on are numbers, set to the right.
+    numbers: usize,
+}
+
+impl Table {
+    pub(super) fn new(heading: Vec<String>, numbers: usize) -> Self {
+        Self { rows: vec![heading], numbers }
+    }
+
+    pub(super) fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+
+    fn width(&self, column: usize) -> usize {
+        self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let widths: Vec<_> = (0..columns).map(|column| self.width(column)).collect();
+        for row in &self.rows {
+            let mut line = String::new();
+            for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
+                line += &if column < self.numbers {
+                    format!("{cell:<width$}  ")
+                } else {
+                    format!("{cell:>width$}  ")
+                };
+            }
+            writeln!(f, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Table;
+
+    #[test]
+    fn names_go_to_the_left_and_numbers_to_the_right() {
+        let mut table = Table::new(vec!["policy".into(), "mbps".into()], 1);
+        table.row(vec!["20k".into(), "957.1".into()]);
+        assert_eq!(table.to_string(), "policy   mbps\n20k     957.1\n");
+    }
+}

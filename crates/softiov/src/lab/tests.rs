@@ -1,0 +1,147 @@
+//! The subcommands on an experiment made up for it.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use lab::catalogue::{Catalogue, Setting};
+use lab::experiment::{
+    Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
+};
+use lab::named::Named;
+use lab::runner::Run;
+use lab::value::Value;
+
+use super::{Command, list, run, run_with};
+
+#[derive(Debug, Parser)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+fn catalogue() -> Catalogue {
+    const DOUBLE: Experiment = Experiment {
+        name: "double",
+        title: "Twice as much",
+        shows: "Nothing of note.",
+        axes: &[Axis {
+            name: "vms",
+            what: "virtual machines",
+            values: Values::Range { first: 1, last: 3, step: 1 },
+            labels: &[],
+        }],
+        points: Points::All,
+        metrics: &[Metric { name: "mbps", unit: "Mb/s", what: "throughput" }],
+        figures: &[Figure {
+            title: "Twice",
+            kind: Kind::Lines,
+            x: &["vms"],
+            x_title: "VMs",
+            split: None,
+            left: Scale { title: "Throughput", unit: "Mb/s", series: &[("mbps", "throughput")] },
+            right: None,
+        }],
+        run: double,
+    };
+    let setting = Setting {
+        name: "factor".into(),
+        default: Value::Int(2),
+        unit: "times",
+        what: "how much".into(),
+        choices: &[],
+    };
+    Catalogue { experiments: &[DOUBLE], settings: vec![setting], ..Catalogue::default() }
+}
+
+fn double(point: &Point, context: &Context) -> Result<Outcome, RunError> {
+    let mbps = point.axes.int("vms")? * context.settings.int("factor")?;
+    if mbps < 0 {
+        return Err(RunError::Invariant("frames came out of nowhere".into()));
+    }
+    Ok(Outcome {
+        metrics: Named::new().with("mbps", mbps as f64),
+        trace: context.seed,
+        simulated_ps: 1_000_000_000_000,
+        events: 1_000_000,
+    })
+}
+
+fn softiov_lab(arguments: &str) -> anyhow::Result<ExitCode> {
+    let cli = Cli::try_parse_from(format!("softiov {arguments}").split(' '))?;
+    run_with(&catalogue(), &cli.command)
+}
+
+#[test]
+fn rows_that_were_kept_become_a_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = folder.path().display();
+    softiov_lab(&format!("run all --out {rows} --shard 1/2")).unwrap();
+    softiov_lab(&format!("run double --out {rows} --shard 2/2 --jobs 1")).unwrap();
+    softiov_lab(&format!("report --in {rows} --out {rows}/page.html")).unwrap();
+    let kept = std::fs::read_to_string(folder.path().join("page.html")).unwrap();
+    softiov_lab(&format!("report --out {rows}/again.html --jobs 2")).unwrap();
+    assert_eq!(kept, std::fs::read_to_string(folder.path().join("again.html")).unwrap());
+    assert!(folder.path().join("page.csv").exists() && folder.path().join("page.json").exists());
+}
+
+#[test]
+fn what_is_refused_says_what_to_do() {
+    for (arguments, message) in [
+        ("run triple", "no experiment is called `triple`; there are: double"),
+        ("run all --set fctor=3", "nothing is called `fctor`; did you mean factor?"),
+        ("run all --set vms=2 --set factor=-1", "double vms=2 factor=-1: invariant violated: frames came"),
+        ("report --in nowhere", "keep some with `softiov lab run all --out DIR`"),
+    ] {
+        let error = format!("{:#}", softiov_lab(arguments).unwrap_err());
+        assert!(error.contains(message), "{error}");
+        assert_eq!(crate::exit_code(&anyhow::anyhow!(error)), 1);
+    }
+}
+
+#[test]
+fn what_is_not_a_command_is_usage() {
+    for arguments in
+        ["run", "run all --set vms", "run all --shard 3/2", "run all --jobs 0", "report --in a --jobs 2"]
+    {
+        let error = softiov_lab(arguments).unwrap_err();
+        assert_eq!(error.downcast::<clap::Error>().unwrap().exit_code(), 2, "{arguments}");
+    }
+}
+
+#[test]
+fn the_list_has_points_and_settings() {
+    let text = list::as_text(&catalogue());
+    assert_eq!(
+        text,
+        "experiment  points  parameters  title\n\
+         double      3       vms         Twice as much\n\n\
+         setting  default  what\n\
+         factor   2 times  how much\n"
+    );
+    let json: serde_json::Value = serde_json::from_str(&list::as_json(&catalogue()).unwrap()).unwrap();
+    assert_eq!(json["experiments"][0]["params"]["vms"], serde_json::json!([1, 2, 3]));
+    assert_eq!(json["settings"][0]["default"], 2);
+}
+
+#[test]
+fn a_run_without_json_is_tables_and_its_speed_is_told() {
+    let options = lab::runner::Options {
+        seed: 1,
+        jobs: std::num::NonZeroUsize::MIN,
+        shard: None,
+        set: vec!["vms=2".parse().unwrap()],
+        out: None,
+    };
+    let found =
+        lab::runner::run(&catalogue(), &lab::runner::plan::Selection::All, &options, &mut ()).unwrap();
+    assert_eq!(run::tables(&found), "double  vms  mbps\n          2     4\n");
+    assert_eq!(
+        run::summary(&found, Duration::from_millis(500)),
+        "1 rows; 1.0 s simulated in 0.5 s: 2.00 times real time, 2.00 M events/s"
+    );
+    assert_eq!(
+        run::summary(&Run { reused: 1, ..found }, Duration::ZERO),
+        "1 rows, 1 of them kept from before"
+    );
+}
