@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use indicatif::style::TemplateError;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::experiment::Point;
@@ -14,14 +15,17 @@ pub struct Progress {
     visible: bool,
 }
 
+fn style() -> Result<ProgressStyle, TemplateError> {
+    let template = "{bar:32.cyan/dim} {pos:>4}/{len} {elapsed_precise} eta {eta:<4} {wide_msg}";
+    Ok(ProgressStyle::with_template(template)?.progress_chars("━╸─"))
+}
+
 impl Default for Progress {
     fn default() -> Self {
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
-        // Both placeholders and widths are fixed: a template that does not parse would not pass the tests.
-        if let Ok(style) = ProgressStyle::with_template(
-            "{bar:32.cyan/dim} {pos:>4}/{len} {elapsed_precise} eta {eta:<4} {wide_msg}",
-        ) {
-            bar.set_style(style.progress_chars("━╸─"));
+        // A test sees to it that there is a style.
+        if let Ok(style) = style() {
+            bar.set_style(style);
         }
         Self { visible: !bar.is_hidden(), bar }
     }
@@ -54,5 +58,15 @@ impl Progress {
     /// Takes the bar away.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::style;
+
+    #[test]
+    fn the_bar_has_a_style() {
+        assert!(style().is_ok());
     }
 }
