@@ -19,6 +19,7 @@ pub mod experiment;
 pub mod experiments;
 pub mod figure;
 mod hash;
+pub mod machine;
 pub mod named;
 pub mod report;
 pub mod row;

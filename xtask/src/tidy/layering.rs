@@ -22,7 +22,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("linux-guest", &["host"]),
     ("sim", &[]),
     ("hypervisor", &["pcie", "sim"]),
-    ("lab", &["pcie", "i82576", "nic", "driver", "iovm", "backplane", "sim", "hypervisor"]),
+    ("guest", &["i82576", "driver", "sim", "hypervisor"]),
+    ("lab", &["pcie", "i82576", "nic", "driver", "iovm", "sim", "hypervisor", "guest"]),
     ("softiov", &["daemon", "host", "embedded-guest", "linux-guest", "lab", "i82576"]),
     ("xtask", &["linux-guest"]),
 ];

@@ -328,6 +328,15 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Kind::Estimate,
         "engineering seed",
     ),
+    row(
+        Cost::TimerWrites,
+        "timer_writes",
+        565,
+        Unit::Permille,
+        (300, 1_000),
+        Kind::Derived,
+        "as on nehalem: a property of the kernel",
+    ),
 ];
 
 const fn row(

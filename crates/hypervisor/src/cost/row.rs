@@ -218,9 +218,11 @@ pub enum Cost {
     TxDriver,
     /// Changing from one process to another.
     ContextSwitch,
+    /// Of 1,000 times that a tickless kernel goes idle or wakes, how often it writes its timer.
+    TimerWrites,
 }
 
 impl Cost {
     /// How many there are.
-    pub const COUNT: usize = Cost::ContextSwitch as usize + 1;
+    pub const COUNT: usize = Cost::TimerWrites as usize + 1;
 }

@@ -1,0 +1,126 @@
+//! A kernel with one network device and one program, as a sequence of steps: hard interrupts first, then the
+//! poll of the receive ring, then the program, then nothing.
+//!
+//! Each step charges what it does and is short: one interrupt, one poll of at most 64 packets, a few
+//! reads of the program. Left out: other processes, paging, and sending by the program.
+
+mod interrupt;
+mod poll;
+mod program;
+mod spec;
+#[cfg(test)]
+mod tests;
+
+pub use spec::{Load, Spec, Tick};
+
+use crate::platform::Platform;
+use crate::socket::Socket;
+use alloc::boxed::Box;
+use driver::vf::Vf;
+use hypervisor::cpu::Then;
+use interrupt::Phase;
+use sim::Instant;
+
+/// Longest frame that the driver hands over.
+const FRAME: usize = 9_728;
+
+/// A kernel, its driver, its socket and its program.
+#[derive(Debug)]
+pub struct Kernel {
+    spec: Spec,
+    vf: Vf,
+    socket: Socket,
+    /// Where a hard interrupt stands that had to wait.
+    phase: Option<Phase>,
+    /// The receive ring is to be polled.
+    poll: bool,
+    /// The program has something to read and was woken.
+    runnable: bool,
+    /// Nothing was left to do at the end of the last step.
+    idle: bool,
+    /// When the timer is set for, as far as the kernel knows.
+    timer: Option<Instant>,
+    /// Thousandths of a timer write that going idle still owes.
+    timer_debt: u64,
+    stream: poll::Stream,
+    counters: Counters,
+    buffer: Box<[u8]>,
+}
+
+/// What a kernel has counted since it was made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Interrupts of the receive vector.
+    pub receive_interrupts: u64,
+    /// Interrupts of the timer.
+    pub timer_interrupts: u64,
+    /// Polls of the receive ring.
+    pub polls: u64,
+    /// Frames taken from the ring.
+    pub frames: u64,
+    /// Acknowledgements sent.
+    pub acknowledgements: u64,
+    /// Payload bytes that the program has read.
+    pub read_bytes: u64,
+    /// Packets that the program has read.
+    pub read_packets: u64,
+}
+
+impl Kernel {
+    /// A kernel that drives a VF which has been started.
+    #[must_use]
+    pub fn new(spec: Spec, vf: Vf) -> Self {
+        Self {
+            socket: Socket::new(spec.socket_packets),
+            spec,
+            vf,
+            phase: None,
+            poll: false,
+            runnable: false,
+            idle: true,
+            timer: None,
+            timer_debt: 0,
+            stream: poll::Stream::default(),
+            counters: Counters::default(),
+            buffer: alloc::vec![0; FRAME].into(),
+        }
+    }
+
+    /// One step; answers whether there is more to do.
+    pub fn step<P: Platform>(&mut self, platform: &mut P) -> Then {
+        if let Some(then) = self.interrupt(platform) {
+            return then;
+        }
+        if self.poll {
+            self.poll(platform);
+            return Then::Continue;
+        }
+        if self.runnable {
+            self.run(platform);
+            return Then::Continue;
+        }
+        if !core::mem::replace(&mut self.idle, true) {
+            self.stop_tick(platform);
+            platform.halt();
+        }
+        Then::Block
+    }
+
+    /// The VF's driver.
+    #[must_use]
+    pub fn vf(&self) -> &Vf {
+        &self.vf
+    }
+
+    /// The program's receive buffer.
+    #[must_use]
+    pub fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    /// What it has counted.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}

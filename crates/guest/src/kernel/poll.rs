@@ -1,0 +1,94 @@
+//! The poll of the receive ring (NAPI) and the protocol above it, as far as the socket.
+
+use super::Kernel;
+use super::spec::Load;
+use crate::packet::{self, Packet, TCP_HEADERS};
+use crate::platform::Platform;
+use driver::vf::TxOffload;
+use hypervisor::account::Category;
+use hypervisor::cost::Cost;
+use i82576::MacAddress;
+
+/// The receiving end of the stream.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Stream {
+    /// Number of the next byte.
+    expected: u32,
+    /// Segments since the last acknowledgement.
+    unacknowledged: u32,
+    peer: MacAddress,
+}
+
+impl Kernel {
+    /// One poll: as many packets as there are, up to the budget. If the ring is empty afterwards the vector is
+    /// unmasked, else the next step polls again.
+    pub(super) fn poll<P: Platform>(&mut self, platform: &mut P) {
+        self.counters.polls += 1;
+        platform.charge(Category::Kernel, platform.cost(Cost::Softirq));
+        platform.charge(Category::Driver, platform.cost(Cost::NapiEntry));
+        let mut buffer = core::mem::take(&mut self.buffer);
+        let mut taken = 0;
+        while taken < self.spec.budget {
+            let Ok(Some(received)) = self.vf.receive(platform, &mut buffer) else { break };
+            taken += 1;
+            self.counters.frames += 1;
+            platform.charge(Category::Driver, platform.cost(Cost::RxDriver));
+            self.take(platform, &buffer[..received.length]);
+        }
+        self.buffer = buffer;
+        if self.stream.unacknowledged > 0 {
+            self.acknowledge(platform);
+        }
+        if taken < self.spec.budget {
+            self.poll = false;
+            self.vf.receive_done(platform);
+        }
+        if !self.socket.is_empty() && !self.runnable {
+            self.runnable = true;
+            platform.charge(Category::Kernel, platform.cost(Cost::ContextSwitch));
+            self.start_tick(platform);
+        }
+    }
+
+    /// A frame goes up the stack.
+    fn take<P: Platform>(&mut self, platform: &mut P, frame: &[u8]) {
+        platform.charge(Category::Kernel, platform.cost(Cost::RxSkb));
+        match (packet::parse(frame), self.spec.load) {
+            (Packet::Udp(payload), Load::Udp) => {
+                platform.charge(Category::Kernel, platform.cost(Cost::RxUdp));
+                self.socket.push(payload as u64);
+            }
+            (Packet::Tcp { sequence, payload, .. }, Load::Tcp) => {
+                platform.charge(Category::Kernel, platform.cost(Cost::RxTcp));
+                self.stream.peer = frame.get(6..).and_then(MacAddress::from_slice).unwrap_or_default();
+                self.segment(platform, sequence, payload);
+            }
+            _ => {}
+        }
+    }
+
+    /// A segment in order is taken if there is room for it; anything else is answered with what is expected.
+    fn segment<P: Platform>(&mut self, platform: &mut P, sequence: u32, payload: usize) {
+        if sequence == self.stream.expected && self.socket.push(payload as u64) {
+            self.stream.expected = sequence.wrapping_add(payload as u32);
+        }
+        self.stream.unacknowledged += 1;
+        if self.stream.unacknowledged >= 2 {
+            self.acknowledge(platform);
+        }
+    }
+
+    /// Sends an acknowledgement; one that the ring has no room for is made up for by the next.
+    fn acknowledge<P: Platform>(&mut self, platform: &mut P) {
+        self.stream.unacknowledged = 0;
+        platform.charge(Category::Kernel, platform.cost(Cost::RxAck));
+        platform.charge(Category::Driver, platform.cost(Cost::TxDriver));
+        let mut frame = [0; TCP_HEADERS];
+        let ack = Packet::Tcp { sequence: 0, acknowledgement: self.stream.expected, payload: 0 };
+        packet::fill(&mut frame, self.vf.mac(), self.stream.peer, ack);
+        if self.vf.transmit(platform, &frame, &TxOffload::default()).is_ok() {
+            self.counters.acknowledgements += 1;
+            self.vf.flush(platform);
+        }
+    }
+}

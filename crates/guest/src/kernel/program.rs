@@ -1,0 +1,36 @@
+//! The program: it reads what its socket holds. A few reads are one step, so that interrupts come in between.
+
+use super::Kernel;
+use super::spec::Load;
+use crate::platform::Platform;
+use hypervisor::account::Category;
+use hypervisor::cost::Cost;
+
+/// Packets that one step of the program reads.
+const READS: u32 = 8;
+
+impl Kernel {
+    /// Reads a few packets; the program sleeps when there are none left.
+    pub(super) fn run<P: Platform>(&mut self, platform: &mut P) {
+        let per_copy = platform.cost(Cost::RxCopy);
+        let per_call = platform.cost(Cost::RxWake);
+        let mut calls = 0;
+        for _ in 0..READS {
+            let Some(bytes) = self.socket.pop() else { break };
+            self.counters.read_bytes += bytes;
+            self.counters.read_packets += 1;
+            platform.charge(Category::User, (bytes * per_copy).div_ceil(1_000));
+            calls += 1;
+        }
+        let calls = match self.spec.load {
+            Load::Udp => calls,
+            // A stream's reader takes all that is there.
+            Load::Tcp => 1,
+        };
+        platform.charge(Category::User, calls * per_call);
+        if self.socket.is_empty() {
+            self.runnable = false;
+            platform.charge(Category::Kernel, platform.cost(Cost::ContextSwitch));
+        }
+    }
+}

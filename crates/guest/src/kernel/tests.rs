@@ -1,0 +1,11 @@
+//! The kernel's parts that need no card: the specs of the paper's two kernels.
+
+use super::spec::{Load, Spec, Tick};
+
+#[test]
+fn a_2_6_18_kernel_masks_and_ticks_and_a_2_6_28_kernel_does_neither_when_idle() {
+    let (old, new) = (Spec::linux_2_6_18(Load::Udp), Spec::linux_2_6_28(Load::Udp));
+    assert!(old.masks && matches!(old.tick, Tick::Periodic(_)));
+    assert!(!new.masks && matches!(new.tick, Tick::Tickless(_)));
+    assert_eq!((old.socket_packets, old.budget), (64, 64));
+}

@@ -1,0 +1,55 @@
+//! What a kernel needs of the machine it runs on: the card's registers and shared memory (by way of the
+//! driver's [`DmaHal`]), interrupts, a timer, and somewhere to charge its work to.
+//!
+//! Left out: what each of these costs. Whoever implements it charges that: nothing on bare metal, an exit on
+//! hardware virtualization, a hypercall under paravirtualization.
+
+use driver::DmaHal;
+use hypervisor::account::Category;
+use hypervisor::cost::Cost;
+use sim::Instant;
+
+/// An interrupt as the kernel's entry code finds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interrupt {
+    /// The local timer.
+    Timer,
+    /// A vector of the VF: transmit, receive or mailbox.
+    Device(u16),
+}
+
+/// Whether an access to an emulated device is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// It is.
+    Done,
+    /// Somebody else is at it; the kernel stands still until it is woken.
+    Waits,
+}
+
+/// The machine below a kernel.
+pub trait Platform: DmaHal {
+    /// Charges work of the kernel, its driver or its program.
+    fn charge(&mut self, category: Category, cycles: u64);
+
+    /// A constant of the machine's cost table.
+    fn cost(&self, cost: Cost) -> u64;
+
+    /// The moment now, on the machine's clock.
+    fn instant(&self) -> Instant;
+
+    /// Takes the next interrupt, if one is to be taken.
+    fn take_interrupt(&mut self) -> Option<Interrupt>;
+
+    /// Ends the interrupt that was taken last.
+    fn end_of_interrupt(&mut self);
+
+    /// Masks or unmasks a vector in the VF's MSI-X table.
+    fn mask(&mut self, vector: u16, masked: bool) -> Access;
+
+    /// Programs the local timer; `None` stops it.
+    fn set_timer(&mut self, at: Option<Instant>);
+
+    /// Nothing is left to do until the next interrupt.
+    fn halt(&mut self);
+}

@@ -1,0 +1,90 @@
+//! A socket's receive buffer: it holds so many packets, and drops the next. Left out: the bytes; a buffer of
+//! the kernel's accounting (1,888 bytes for a full frame) is what runs out.
+
+/// A receive buffer.
+#[derive(Debug, Clone)]
+pub struct Socket {
+    room: u32,
+    packets: u32,
+    bytes: u64,
+    /// What was put in since the beginning.
+    pub accepted: Count,
+    /// What found no room since the beginning.
+    pub dropped: Count,
+}
+
+/// Packets and their payload.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Packets.
+    pub packets: u64,
+    /// Payload bytes.
+    pub bytes: u64,
+}
+
+impl Count {
+    fn add(&mut self, bytes: u64) {
+        self.packets += 1;
+        self.bytes += bytes;
+    }
+}
+
+impl Socket {
+    /// A buffer for `room` packets.
+    #[must_use]
+    pub fn new(room: u32) -> Self {
+        Self { room, packets: 0, bytes: 0, accepted: Count::default(), dropped: Count::default() }
+    }
+
+    /// Puts a packet in; `false` if it was dropped.
+    pub fn push(&mut self, bytes: u64) -> bool {
+        if self.packets == self.room {
+            self.dropped.add(bytes);
+            return false;
+        }
+        self.packets += 1;
+        self.bytes += bytes;
+        self.accepted.add(bytes);
+        true
+    }
+
+    /// Takes one packet out; its bytes, or `None`.
+    pub fn pop(&mut self) -> Option<u64> {
+        let share = self.bytes.checked_div(u64::from(self.packets))?;
+        self.packets -= 1;
+        self.bytes -= share;
+        Some(share)
+    }
+
+    /// Packets inside.
+    #[must_use]
+    pub fn len(&self) -> u32 {
+        self.packets
+    }
+
+    /// Nothing is inside.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.packets == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Socket;
+
+    #[test]
+    fn the_65th_packet_of_a_64_packet_buffer_is_dropped() {
+        let mut socket = Socket::new(64);
+        assert_eq!((0..81).filter(|_| socket.push(1_472)).count(), 64);
+        assert_eq!((socket.accepted.packets, socket.dropped.packets), (64, 17));
+    }
+
+    #[test]
+    fn what_goes_in_comes_out() {
+        let mut socket = Socket::new(8);
+        [100, 200, 300].iter().for_each(|bytes| assert!(socket.push(*bytes)));
+        let out: u64 = core::iter::from_fn(|| socket.pop()).sum();
+        assert_eq!((out, socket.is_empty()), (600, true));
+    }
+}

@@ -1,0 +1,41 @@
+//! The experiments there are, and what can be set in all of them. Left out: how they are run and shown.
+//!
+//! | module | experiments |
+//! |---|---|
+//! | `interrupts` | what masking and end-of-interrupt cost: fig06, fig07 |
+//! | `coalescing` | how often to interrupt: fig08, fig09 |
+//! | `scaling` | ten ports: fig11, fig14 |
+//! | `settings` | what `--set` changes, and the constants that a report lists |
+//! | `point` | from a point to a machine, and from what happened to metrics |
+
+mod coalescing;
+mod interrupts;
+mod point;
+mod scaling;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+use crate::catalogue::Catalogue;
+use crate::experiment::Experiment;
+
+/// Every experiment, in the order of rows and reports.
+pub const ALL: &[Experiment] = &[
+    interrupts::FIG06,
+    interrupts::FIG07,
+    coalescing::FIG08,
+    coalescing::FIG09,
+    scaling::FIG11,
+    scaling::FIG14,
+];
+
+/// The experiments, and what can be set in all of them.
+#[must_use]
+pub fn catalogue() -> Catalogue {
+    Catalogue {
+        experiments: ALL,
+        settings: settings::all(),
+        parameters: settings::parameters(),
+        ..Catalogue::default()
+    }
+}

@@ -1,0 +1,84 @@
+//! From a point to a machine, and from what happened to metrics: what all experiments share.
+
+use super::settings;
+use crate::experiment::{Context, Metric, Outcome, RunError, Scale};
+use crate::machine::{Measured, Setup, Traffic, World};
+use crate::named::Metrics;
+use driver::moderation::{Policy, interval_us};
+use guest::{Load, Spec};
+use hypervisor::domain::DomainKind;
+use hypervisor::exit::EoiPath;
+use hypervisor::msix::Handler;
+use sim::Span;
+
+/// A metric.
+pub(super) const fn metric(name: &'static str, unit: &'static str, what: &'static str) -> Metric {
+    Metric { name, unit, what }
+}
+
+pub(super) const DOM0: Metric = metric("cpu_dom0_pct", "%", "the service domain, in percent of a thread");
+pub(super) const XEN: Metric = metric("cpu_xen_pct", "%", "the hypervisor, in percent of a thread");
+pub(super) const GUEST: Metric = metric("cpu_guest_pct", "%", "the guests, in percent of a thread");
+pub(super) const TOTAL: Metric = metric("cpu_total_pct", "%", "all of them, in percent of a thread");
+
+/// The scale of processor use by domain.
+pub(super) const CPU: Scale = Scale {
+    title: "CPU",
+    unit: "% of a thread",
+    series: &[("cpu_guest_pct", "guests"), ("cpu_xen_pct", "hypervisor"), ("cpu_dom0_pct", "dom0")],
+};
+
+/// How long a machine whose policy is fixed takes to run up.
+const RUN_UP: Span = Span::from_millis(20);
+
+/// The machine of the paper with one guest of the newer kernel reading datagrams, nothing accelerated.
+pub(super) fn setup(context: &Context) -> Result<Setup, RunError> {
+    let hertz = settings::amount(context, settings::INTERRUPT_HZ)?;
+    Ok(Setup {
+        table: settings::table(context)?,
+        ports: 1,
+        guests: 1,
+        kind: DomainKind::Hvm,
+        spec: Spec::linux_2_6_28(Load::Udp),
+        traffic: Traffic::Udp,
+        moderation: Policy::Fixed(interval_us(hertz.into())),
+        msix: Handler::Hypervisor,
+        eoi: EoiPath::Emulated,
+        seed: context.seed,
+    })
+}
+
+/// Runs a machine; answers what happened and the outcome to put metrics into.
+pub(super) fn run(setup: &Setup, context: &Context) -> Result<(Measured, Outcome), RunError> {
+    let mut world = World::new(setup).map_err(|error| RunError::Refused(error.to_string()))?;
+    let adaptive = matches!(setup.moderation, Policy::Adaptive(_));
+    let warm_up = if adaptive { settings::warm_up(context)? } else { RUN_UP };
+    let span = settings::span(context)?;
+    let measured = world.measure(warm_up, span).map_err(|error| RunError::Invariant(error.to_string()))?;
+    let outcome = Outcome {
+        metrics: Metrics::default(),
+        trace: world.hash(),
+        simulated_ps: (warm_up + span).picos(),
+        events: world.events(),
+    };
+    Ok((measured, outcome))
+}
+
+/// Adds processor use by domain.
+pub(super) fn cpu(metrics: Metrics, measured: &Measured) -> Metrics {
+    metrics
+        .with(DOM0.name, measured.cpu_dom0_pct())
+        .with(XEN.name, measured.cpu_xen_pct())
+        .with(GUEST.name, measured.cpu_guest_pct())
+}
+
+/// Adds the sum of processor use.
+pub(super) fn total(metrics: Metrics, measured: &Measured) -> Metrics {
+    let sum = measured.cpu_dom0_pct() + measured.cpu_xen_pct() + measured.cpu_guest_pct();
+    metrics.with(TOTAL.name, sum)
+}
+
+/// An integer of a point as a small count.
+pub(super) fn count(value: i64) -> Result<u8, RunError> {
+    u8::try_from(value).map_err(|_| RunError::Refused(format!("{value} is no count of guests")))
+}

@@ -1,0 +1,99 @@
+//! What can be set in every experiment: which processor's cost table, each constant in it, and the few inputs that
+//! the paper leaves open. Left out: values that belong to one experiment; those are its axes.
+
+use crate::catalogue::{Parameter, Setting};
+use crate::experiment::{Context, RunError};
+use crate::value::Value;
+use hypervisor::cost::CostTable;
+use sim::Span;
+
+/// Names of the settings that are not constants of the table.
+pub(super) const TABLE: &str = "table";
+pub(super) const INTERRUPT_HZ: &str = "interrupt_hz";
+pub(super) const WINDOW: &str = "tcp_window_bytes";
+const MEASURE: &str = "measure_ms";
+const WARM_UP: &str = "warm_up_ms";
+const GROUP: &str = "cost.";
+
+/// What "as the table has it" is for a constant: no constant is negative.
+const FROM_TABLE: i64 = -1;
+
+/// All settings.
+pub(super) fn all() -> Vec<Setting> {
+    let setting = |name: &str, default, unit, what: &str, choices| Setting {
+        name: name.to_owned(),
+        default,
+        unit,
+        what: what.to_owned(),
+        choices,
+    };
+    let mut settings = vec![
+        setting(TABLE, Value::name("nehalem"), "", "the processor's cost table", &["nehalem", "modern"]),
+        // 47 % of 139 M cycles/s at 8.4 K an EOI are 7.8 K interrupts/s, timer interrupts among them.
+        setting(INTERRUPT_HZ, Value::Int(7_500), "Hz", "interrupts of a VF where no policy is varied", &[]),
+        setting(
+            WINDOW,
+            Value::Int(92_672),
+            "B",
+            "bytes under way of a stream: 64 segments, as many as the socket holds",
+            &[],
+        ),
+        setting(MEASURE, Value::Int(200), "ms", "virtual time that is measured", &[]),
+        // The adaptive policy samples once a second, and a stream may take a few samples to speed up.
+        setting(WARM_UP, Value::Int(5_050), "ms", "virtual time before that, for the adaptive policy", &[]),
+    ];
+    for row in CostTable::nehalem().iter() {
+        let what = format!("constant of the cost table; {FROM_TABLE}: as the table has it");
+        let name = format!("{GROUP}{}", row.name);
+        let default = Value::Int(FROM_TABLE);
+        settings.push(Setting { name, default, unit: row.unit.name(), what, choices: &[] });
+    }
+    settings
+}
+
+/// The constants of the default table, for the report.
+pub(super) fn parameters() -> Vec<Parameter> {
+    let table = CostTable::nehalem();
+    let parameter = |row: &hypervisor::cost::Row| Parameter {
+        table: table.name().to_owned(),
+        name: row.name.to_owned(),
+        value: row.value as f64,
+        unit: row.unit.name().to_owned(),
+        kind: row.kind.name().to_owned(),
+        source: row.source.to_owned(),
+    };
+    table.iter().map(parameter).collect()
+}
+
+/// The table that a run is to use.
+pub(super) fn table(context: &Context) -> Result<CostTable, RunError> {
+    let name = context.settings.text(TABLE)?;
+    let mut table =
+        CostTable::named(name).ok_or_else(|| RunError::Refused(format!("there is no table {name}")))?;
+    let names: Vec<&'static str> = table.iter().map(|row| row.name).collect();
+    for name in names {
+        if let Ok(value) = u64::try_from(context.settings.int(&format!("{GROUP}{name}"))?) {
+            table.set(name, value).map_err(|error| RunError::Refused(format!("{GROUP}{name}: {error}")))?;
+        }
+    }
+    Ok(table)
+}
+
+/// A setting that is a positive amount.
+pub(super) fn amount(context: &Context, name: &str) -> Result<u32, RunError> {
+    let value = context.settings.int(name)?;
+    u32::try_from(value)
+        .ok()
+        .filter(|value| *value > 0)
+        .ok_or_else(|| RunError::Refused(format!("{name} is {value}; it must be from 1 to {}", u32::MAX)))
+}
+
+/// How long is measured.
+pub(super) fn span(context: &Context) -> Result<Span, RunError> {
+    Ok(Span::from_millis(amount(context, MEASURE)?.into()))
+}
+
+/// How long an adaptive policy may settle before.
+pub(super) fn warm_up(context: &Context) -> Result<Span, RunError> {
+    Ok(Span::from_millis(amount(context, WARM_UP)?.into()))
+}

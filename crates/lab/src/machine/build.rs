@@ -1,0 +1,136 @@
+//! What a machine is to be, and putting it together: the server of the paper by default.
+
+use super::dom0::ServiceCpu;
+use super::port::Port;
+use super::vm::Hardware;
+use super::wire::Traffic;
+use super::world::{Event, Vm, World};
+use driver::moderation::Policy;
+use guest::{Kernel, Spec};
+use hypervisor::cost::CostTable;
+use hypervisor::cpu::{Config, Machine, ThreadId};
+use hypervisor::domain::DomainKind;
+use hypervisor::exit::EoiPath;
+use hypervisor::msix::Handler;
+use sim::{EventQueue, Generator, Instant, Span, Trace};
+use thiserror::Error;
+
+/// What a machine is to be.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// What things cost.
+    pub table: CostTable,
+    /// Ports.
+    pub ports: u8,
+    /// Guests, spread over the ports evenly.
+    pub guests: u8,
+    /// What guests are to the hypervisor; [`DomainKind::Native`] is one bare machine with a VF a guest.
+    pub kind: DomainKind,
+    /// Their kernel.
+    pub spec: Spec,
+    /// What clients send.
+    pub traffic: Traffic,
+    /// How often the VF driver lets the card interrupt.
+    pub moderation: Policy,
+    /// Who handles mask bits.
+    pub msix: Handler,
+    /// How an end of interrupt is handled.
+    pub eoi: EoiPath,
+    /// Decides the phases of clocks, and nothing else.
+    pub seed: u64,
+}
+
+/// Why a machine cannot be put together.
+#[derive(Debug, Error)]
+pub enum BuildError {
+    /// The numbers make no sense.
+    #[error("{guests} guests on {ports} ports: a port has 1 to 7")]
+    Guests {
+        /// Guests.
+        guests: u8,
+        /// Ports.
+        ports: u8,
+    },
+    /// The card and its drivers disagree: a defect of this program.
+    #[error("the card does not come up: {0}")]
+    Card(String),
+}
+
+/// The server: two sockets of four cores, two threads each. Thread 0 of a core is the service domain's, thread
+/// 1 the guests'.
+const CORES: u16 = 8;
+
+impl World {
+    /// Puts a machine together, with every driver started and nothing under way.
+    ///
+    /// # Errors
+    /// [`BuildError`].
+    pub fn new(setup: &Setup) -> Result<Self, BuildError> {
+        let (guests, ports) = (setup.guests, setup.ports);
+        if ports == 0 || guests < ports || guests.div_ceil(ports) > 7 {
+            return Err(BuildError::Guests { guests, ports });
+        }
+        let mut world = Self {
+            table: setup.table.clone(),
+            eoi: setup.eoi,
+            machine: Machine::new(Config::from_table(&setup.table, CORES, 2)),
+            queue: EventQueue::new(),
+            ports: Vec::new(),
+            port_events: vec![None; ports.into()],
+            vms: Vec::new(),
+            timers: vec![None; guests.into()],
+            service: Vec::new(),
+            trace: Trace::new(),
+        };
+        if setup.kind != DomainKind::Native {
+            world.add_service_domain();
+        }
+        let config =
+            driver::vf::Config { moderation: setup.moderation, rx_descriptors: 1024, ..Default::default() };
+        for port in 0..ports {
+            // Guest g is on port g modulo the number of ports.
+            let vfs = (guests - port).div_ceil(ports);
+            let (built, drivers) = Port::new(port, vfs, setup.traffic, &config).map_err(BuildError::Card)?;
+            world.ports.push(built);
+            for (vf, driver) in drivers.into_iter().enumerate() {
+                world.add_guest(setup, usize::from(port), vf as u8, driver);
+            }
+        }
+        world.start_clocks(setup);
+        Ok(world)
+    }
+
+    fn add_service_domain(&mut self) {
+        let domain = self.machine.add_domain(DomainKind::Dom0, "dom0".into());
+        for core in 0..CORES {
+            let vcpu = self.machine.add_vcpu(domain, ThreadId::new(2 * core));
+            self.service.push(ServiceCpu::new(vcpu));
+        }
+    }
+
+    fn add_guest(&mut self, setup: &Setup, port: usize, vf: u8, driver: driver::vf::Vf) {
+        let index = self.vms.len();
+        let domain = self.machine.add_domain(setup.kind, format!("guest{index}"));
+        let home = ThreadId::new(2 * (index as u16 % CORES) + 1);
+        let vcpu = self.machine.add_vcpu(domain, home);
+        let hardware = Hardware::new(setup.kind, domain, vcpu, vf, setup.msix);
+        self.vms.push(Vm { kernel: Kernel::new(setup.spec, driver), hardware, port });
+    }
+
+    /// Ticks begin at a phase of their own, and every port is looked at.
+    fn start_clocks(&mut self, setup: &Setup) {
+        let mut phases = Generator::named(setup.seed, "tick phases");
+        let mut phase = |period: Span| Instant::ZERO + Span::from_picos(phases.below(period.picos().max(1)));
+        for cpu in 0..self.service.len() {
+            self.queue.schedule(phase(super::dom0::TICK), Event::ServiceTick(cpu));
+        }
+        if let guest::kernel::Tick::Periodic(period) = setup.spec.tick {
+            for vm in 0..self.vms.len() {
+                self.queue.schedule(phase(period), Event::PeriodicTick(vm, period));
+            }
+        }
+        for port in 0..self.ports.len() {
+            self.sync(port, Instant::ZERO);
+        }
+    }
+}

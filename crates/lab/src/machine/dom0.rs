@@ -1,0 +1,43 @@
+//! The service domain: a virtual CPU on one thread of each core, a periodic tick on each, and a device model for
+//! each guest that has one. Left out: back ends of split drivers.
+
+use hypervisor::account::{Category, Charge};
+use hypervisor::cost::{Cost, CostTable};
+use hypervisor::cpu::{Step, Then, VcpuId};
+use sim::Span;
+use std::collections::VecDeque;
+
+/// Its tick: Linux 2.6.18 of RHEL 5.
+pub(super) const TICK: Span = Span::from_millis(1);
+
+/// A virtual CPU of the service domain.
+#[derive(Debug)]
+pub(super) struct ServiceCpu {
+    pub(super) vcpu: VcpuId,
+    /// Ticks that have come.
+    pub(super) ticks: u32,
+    /// Guests whose access waits for the device model that runs here.
+    pub(super) requests: VecDeque<usize>,
+}
+
+impl ServiceCpu {
+    pub(super) fn new(vcpu: VcpuId) -> Self {
+        Self { vcpu, ticks: 0, requests: VecDeque::new() }
+    }
+
+    /// One step; answers which guest may go on, if one may.
+    pub(super) fn step(&mut self, step: &mut Step, table: &CostTable) -> (Option<usize>, Then) {
+        if self.ticks > 0 {
+            self.ticks -= 1;
+            step.charge(Category::Timer, table[Cost::HypervisorTick]);
+            step.charge(Category::EventChannel, table[Cost::EventUpcall]);
+            step.charge(Category::Kernel, table[Cost::GuestTick]);
+        }
+        let served = self.requests.pop_front();
+        if served.is_some() {
+            step.charge(Category::DeviceModel, table[Cost::DeviceModel]);
+        }
+        let then = if self.ticks == 0 && self.requests.is_empty() { Then::Block } else { Then::Continue };
+        (served, then)
+    }
+}

@@ -1,0 +1,144 @@
+//! The platform under a guest's kernel: what it does is charged to the step, and what a hypervisor would trap is
+//! charged to it. Left out: device models, which the world lets run.
+
+use super::port::{Port, card_time};
+use super::vm::{DEVICE_VECTOR, Hardware, TIMER_VECTOR};
+use driver::{DmaHal, DmaRegion, Hal, hal::OutOfDmaMemory};
+use guest::{Access, Interrupt, Platform};
+use hypervisor::account::{Category, Charge};
+use hypervisor::cost::{Cost, CostTable};
+use hypervisor::cpu::Step;
+use hypervisor::domain::DomainKind;
+use hypervisor::exit::{EoiPath, ExitKind};
+use hypervisor::msix::By;
+use i82576::Time;
+use pcie::Function;
+use sim::Instant;
+use std::time::Duration;
+
+/// A guest's platform during one step.
+pub(super) struct Env<'a> {
+    pub(super) step: &'a mut Step,
+    pub(super) hardware: &'a mut Hardware,
+    pub(super) port: &'a mut Port,
+    pub(super) table: &'a CostTable,
+    pub(super) eoi: EoiPath,
+}
+
+impl Env<'_> {
+    fn function(&self) -> Function {
+        Function::Vf(self.hardware.vf)
+    }
+
+    fn virtualised(&self) -> bool {
+        self.hardware.kind == DomainKind::Hvm
+    }
+
+    fn exit(&mut self, kind: ExitKind) {
+        self.step.charge(kind.category(), kind.price(self.table));
+    }
+}
+
+impl Platform for Env<'_> {
+    fn charge(&mut self, category: Category, cycles: u64) {
+        self.step.charge(category, cycles);
+    }
+
+    fn cost(&self, cost: Cost) -> u64 {
+        self.table[cost]
+    }
+
+    fn instant(&self) -> Instant {
+        self.step.now()
+    }
+
+    fn take_interrupt(&mut self) -> Option<Interrupt> {
+        let vector = self.hardware.lapic.inject()?;
+        if self.virtualised() {
+            self.step.charge(Category::Injection, self.table[Cost::Injection]);
+        }
+        Some(match vector {
+            TIMER_VECTOR => Interrupt::Timer,
+            vector => Interrupt::Device(u16::from(vector.wrapping_sub(DEVICE_VECTOR))),
+        })
+    }
+
+    fn end_of_interrupt(&mut self) {
+        self.hardware.lapic.eoi();
+        if !self.virtualised() {
+            return;
+        }
+        match self.table.features().on_eoi() {
+            Some(ExitKind::ApicEoi) => self.step.charge(Category::ApicEoi, self.eoi.price(self.table)),
+            Some(exit) => self.exit(exit),
+            None => {}
+        }
+    }
+
+    fn mask(&mut self, vector: u16, masked: bool) -> Access {
+        let by = self.hardware.write_mask(vector, masked);
+        if !self.virtualised() {
+            self.step.charge(Category::Driver, self.table[Cost::MmioWrite]);
+            return Access::Done;
+        }
+        match by {
+            By::Hypervisor => {
+                self.exit(ExitKind::MsixMmio);
+                Access::Done
+            }
+            By::DeviceModel(_) => {
+                self.step.charge(Category::MsixMmio, self.table[Cost::ExitOtherMmio]);
+                self.hardware.forwarded += 1;
+                Access::Waits
+            }
+        }
+    }
+
+    fn set_timer(&mut self, at: Option<Instant>) {
+        if self.virtualised() {
+            self.exit(self.table.features().on_apic_write());
+        }
+        self.hardware.timer_request = Some(at);
+    }
+
+    fn halt(&mut self) {
+        if self.virtualised() {
+            self.exit(ExitKind::Hlt);
+        }
+    }
+}
+
+impl Hal for Env<'_> {
+    fn read(&mut self, offset: u32) -> u32 {
+        self.step.charge(Category::Driver, self.table[Cost::MmioRead]);
+        self.port.nic.read(self.function(), offset, card_time(self.step.now()))
+    }
+
+    fn write(&mut self, offset: u32, value: u32) {
+        self.step.charge(Category::Driver, self.table[Cost::MmioWrite]);
+        self.port.nic.write(self.function(), offset, value, card_time(self.step.now()));
+    }
+
+    fn now(&self) -> Time {
+        card_time(self.step.now())
+    }
+
+    fn wait(&mut self, _time: Duration) {}
+}
+
+impl DmaHal for Env<'_> {
+    fn dma_alloc(&mut self, length: usize, _align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+        // A driver sets memory aside before it starts, and never on a frame's way.
+        Err(OutOfDmaMemory(length))
+    }
+
+    fn dma_read(&self, iova: u64, into: &mut [u8]) {
+        let memory = &self.port.bus.memory[usize::from(self.hardware.vf)];
+        memory.read(iova, into).expect("the driver reads what it set aside");
+    }
+
+    fn dma_write(&mut self, iova: u64, from: &[u8]) {
+        let memory = &mut self.port.bus.memory[usize::from(self.hardware.vf)];
+        memory.at(iova, from.len()).expect("the driver writes what it set aside").copy_from_slice(from);
+    }
+}

@@ -1,0 +1,44 @@
+//! The machine as a whole, in the set-ups of the paper.
+
+use super::{Setup, Traffic, World};
+use driver::moderation::Policy;
+use guest::{Load, Spec};
+use hypervisor::cost::CostTable;
+use hypervisor::domain::DomainKind;
+use hypervisor::exit::EoiPath;
+use hypervisor::msix::Handler;
+use sim::Span;
+
+fn setup() -> Setup {
+    Setup {
+        table: CostTable::nehalem(),
+        ports: 1,
+        guests: 1,
+        kind: DomainKind::Hvm,
+        spec: Spec::linux_2_6_28(Load::Udp),
+        traffic: Traffic::Udp,
+        moderation: Policy::Fixed(500),
+        msix: Handler::Hypervisor,
+        eoi: EoiPath::Emulated,
+        seed: 1,
+    }
+}
+
+#[test]
+fn one_guest_reads_a_gigabit_of_datagrams() {
+    let mut world = World::new(&setup()).unwrap();
+    let measured = world.measure(Span::from_millis(20), Span::from_millis(100)).unwrap();
+    assert!((956.0..958.0).contains(&measured.throughput_mbps()), "{}", measured.throughput_mbps());
+    assert!((1_900.0..2_010.0).contains(&measured.interrupts_per_s()), "{}", measured.interrupts_per_s());
+}
+
+#[test]
+fn the_same_seed_is_the_same_story() {
+    let hash = |seed| {
+        let mut world = World::new(&Setup { seed, guests: 3, ..setup() }).unwrap();
+        world.measure(Span::from_millis(5), Span::from_millis(10)).unwrap();
+        world.hash()
+    };
+    assert_eq!(hash(7), hash(7));
+    assert_ne!(hash(7), hash(8));
+}

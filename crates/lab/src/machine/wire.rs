@@ -1,0 +1,209 @@
+//! Clients and the line they share: one client a guest, all behind one gigabit wire. Datagrams are sent as fast
+//! as the wire takes them; a stream is limited by its window. Each client sends in bursts, as a sender with
+//! segmentation offload does. Left out: losses on the wire, and what a client's own machine costs.
+
+use guest::packet::{self, Packet, TCP_HEADERS, UDP_HEADERS};
+use i82576::MacAddress;
+use nic::Wire;
+use sim::{Instant, Span};
+use std::collections::VecDeque;
+
+/// What the clients of a port send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Traffic {
+    /// Datagrams, as many as the wire takes.
+    Udp,
+    /// A stream with so many bytes under way at the most.
+    Tcp {
+        /// Bytes.
+        window: u32,
+    },
+}
+
+/// Payload of a datagram and of a segment that fill a frame.
+pub(super) const UDP_PAYLOAD: usize = 1_472;
+pub(super) const TCP_PAYLOAD: usize = 1_448;
+/// What a frame takes of the wire beside its bytes: preamble, frame check sequence, gap.
+const OVERHEAD: usize = 24;
+const BITS_PER_SECOND: u64 = 1_000_000_000;
+/// Frames of a burst: 64 KB in segments.
+const BURST: u32 = 44;
+/// From a client's wire to its next segment: the card, the interrupt, the stack of a machine of its time.
+const TURNAROUND: Span = Span::from_micros(30);
+/// Acknowledgements that repeat the last before a client sends from there again.
+const DUPLICATES: u32 = 3;
+
+/// A client.
+#[derive(Debug)]
+struct Client {
+    guest: MacAddress,
+    own: MacAddress,
+    template: Vec<u8>,
+    /// Number of the next byte to send, and of the first not acknowledged.
+    next: u32,
+    acknowledged: u32,
+    duplicates: u32,
+    /// It may send nothing before this.
+    ready: Instant,
+}
+
+/// A frame under way.
+#[derive(Debug, Clone, Copy)]
+struct Flight {
+    arrives: Instant,
+    client: usize,
+    sequence: u32,
+}
+
+/// The wire of a port.
+#[derive(Debug)]
+pub(super) struct Line {
+    traffic: Traffic,
+    clients: Vec<Client>,
+    flights: VecDeque<Flight>,
+    /// When the wire is free.
+    free: Instant,
+    /// Whose turn it is.
+    turn: usize,
+    frame_time: Span,
+    /// The moment up to which frames have arrived.
+    now: Instant,
+    /// Clients, a bit each, whose guest got a frame in the last poll.
+    pub(super) delivered: u8,
+    /// Frames delivered.
+    pub(super) frames: u64,
+}
+
+impl Line {
+    pub(super) fn new(traffic: Traffic, guests: &[MacAddress]) -> Self {
+        let length = match traffic {
+            Traffic::Udp => UDP_HEADERS + UDP_PAYLOAD,
+            Traffic::Tcp { .. } => TCP_HEADERS + TCP_PAYLOAD,
+        };
+        let clients = guests.iter().zip(0u8..).map(|(guest, n)| Client {
+            guest: *guest,
+            own: MacAddress([0x02, 0xc1, 0, 0, 0, n]),
+            template: vec![0; length],
+            next: 0,
+            acknowledged: 0,
+            duplicates: 0,
+            ready: Instant::ZERO,
+        });
+        let mut line = Self {
+            traffic,
+            clients: clients.collect(),
+            flights: VecDeque::new(),
+            free: Instant::ZERO,
+            turn: 0,
+            frame_time: Span::of_bits(((length + OVERHEAD) * 8) as u64, BITS_PER_SECOND),
+            now: Instant::ZERO,
+            delivered: 0,
+            frames: 0,
+        };
+        let (udp, tcp) = (Packet::Udp(UDP_PAYLOAD), line.segment(0));
+        for client in &mut line.clients {
+            let packet = if traffic == Traffic::Udp { udp } else { tcp };
+            packet::fill(&mut client.template, client.own, client.guest, packet);
+        }
+        line
+    }
+
+    fn segment(&self, sequence: u32) -> Packet {
+        Packet::Tcp { sequence, acknowledgement: 0, payload: TCP_PAYLOAD }
+    }
+
+    /// Lets time pass up to `now`: what has arrived by then can be received.
+    pub(super) fn advance(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+        self.delivered = 0;
+        while self.flights.back().is_none_or(|last| last.arrives <= self.now) && self.send_burst() {}
+    }
+
+    /// When the next frame arrives, as far as anybody has sent one.
+    pub(super) fn next_arrival(&self) -> Option<Instant> {
+        self.flights.front().map(|flight| flight.arrives)
+    }
+
+    /// The next client that may sends a burst; `false` if none may.
+    fn send_burst(&mut self) -> bool {
+        for step in 0..self.clients.len() {
+            let index = (self.turn + step) % self.clients.len();
+            let count = self.allowed(index);
+            if count == 0 {
+                continue;
+            }
+            self.turn = index + 1;
+            let client = &mut self.clients[index];
+            let mut at = self.free.max(client.ready);
+            if self.traffic != Traffic::Udp {
+                at = at.max(self.now);
+            }
+            for _ in 0..count {
+                at += self.frame_time;
+                self.flights.push_back(Flight { arrives: at, client: index, sequence: client.next });
+                client.next = client.next.wrapping_add(TCP_PAYLOAD as u32);
+            }
+            self.free = at;
+            return true;
+        }
+        false
+    }
+
+    /// Frames that a client may send in its turn.
+    fn allowed(&self, index: usize) -> u32 {
+        let client = &self.clients[index];
+        match self.traffic {
+            Traffic::Udp => BURST,
+            Traffic::Tcp { window } => {
+                let under_way = client.next.wrapping_sub(client.acknowledged);
+                (window.saturating_sub(under_way) / TCP_PAYLOAD as u32).min(BURST)
+            }
+        }
+    }
+
+    /// A guest acknowledges.
+    fn acknowledge(&mut self, from: MacAddress, number: u32) {
+        let now = self.now;
+        let Some(client) = self.clients.iter_mut().find(|client| client.guest == from) else { return };
+        if number == client.acknowledged {
+            client.duplicates += 1;
+            if client.duplicates == DUPLICATES {
+                client.next = number;
+            }
+            return;
+        }
+        (client.acknowledged, client.duplicates) = (number, 0);
+        // After going back, the guest may already have more than was sent again.
+        if client.next.wrapping_sub(number) > u32::MAX / 2 {
+            client.next = number;
+        }
+        client.ready = now + TURNAROUND;
+    }
+}
+
+impl Wire for Line {
+    fn transmit(&mut self, frame: &[u8]) -> bool {
+        if let (Packet::Tcp { acknowledgement, .. }, Some(from)) =
+            (packet::parse(frame), frame.get(6..).and_then(MacAddress::from_slice))
+        {
+            self.acknowledge(from, acknowledgement);
+        }
+        true
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> Option<usize> {
+        let flight = *self.flights.front().filter(|flight| flight.arrives <= self.now)?;
+        self.flights.pop_front();
+        let packet = self.segment(flight.sequence);
+        let client = &mut self.clients[flight.client];
+        if self.traffic != Traffic::Udp {
+            let (own, guest) = (client.own, client.guest);
+            packet::fill(&mut client.template, own, guest, packet);
+        }
+        let length = client.template.len();
+        into.get_mut(..length)?.copy_from_slice(&client.template);
+        self.delivered |= 1 << (flight.client & 7);
+        self.frames += 1;
+        Some(length)
+    }
+}

@@ -1,0 +1,225 @@
+//! The machine as it runs: events, and who does what at each. Left out: what steps do, which is the kernels' and
+//! the service domain's.
+
+use super::dom0::{self, ServiceCpu};
+use super::env::Env;
+use super::port::Port;
+use super::vm::{Hardware, TIMER_VECTOR};
+use guest::Kernel;
+use hypervisor::account::Category;
+use hypervisor::cost::{Cost, CostTable};
+use hypervisor::cpu::{Machine, Next, Step, ThreadId, Visit};
+use hypervisor::domain::DomainKind;
+use hypervisor::exit::EoiPath;
+use sim::{EventKey, EventQueue, Instant, Label, Span, Trace};
+
+/// What happens.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Event {
+    /// A thread wants to be visited.
+    Visit(ThreadId),
+    /// Something may happen at a port.
+    Port(usize),
+    /// A guest's timer is due.
+    Timer(usize),
+    /// A guest's periodic timer is due, and again after the period.
+    PeriodicTick(usize, Span),
+    /// The service domain's tick.
+    ServiceTick(usize),
+}
+
+/// A guest.
+#[derive(Debug)]
+pub(super) struct Vm {
+    pub(super) kernel: Kernel,
+    pub(super) hardware: Hardware,
+    pub(super) port: usize,
+}
+
+/// The machine.
+#[derive(Debug)]
+pub struct World {
+    pub(super) table: CostTable,
+    pub(super) eoi: EoiPath,
+    pub(super) machine: Machine,
+    pub(super) queue: EventQueue<Event>,
+    pub(super) ports: Vec<Port>,
+    pub(super) port_events: Vec<Option<EventKey>>,
+    pub(super) vms: Vec<Vm>,
+    pub(super) timers: Vec<Option<EventKey>>,
+    pub(super) service: Vec<ServiceCpu>,
+    pub(super) trace: Trace,
+}
+
+const WORLD: Label = Label::new("world");
+const STEP: Label = Label::new("step");
+const INTERRUPT: Label = Label::new("interrupt");
+
+impl World {
+    /// Lets everything happen up to `end`.
+    pub fn run(&mut self, end: Instant) {
+        while let Some((now, event)) = self.queue.pop_before(end) {
+            match event {
+                Event::Visit(thread) => self.visit(thread, now),
+                Event::Port(port) => {
+                    self.port_events[port] = None;
+                    self.sync(port, now);
+                }
+                Event::Timer(vm) => {
+                    self.timers[vm] = None;
+                    self.timer(vm, now);
+                }
+                Event::PeriodicTick(vm, period) => {
+                    self.queue.schedule(now + period, event);
+                    self.timer(vm, now);
+                }
+                Event::ServiceTick(cpu) => {
+                    self.queue.schedule(now + dom0::TICK, event);
+                    self.service[cpu].ticks += 1;
+                    let visit = self.machine.wake(self.service[cpu].vcpu, now);
+                    self.expect(visit);
+                }
+            }
+        }
+    }
+
+    /// The hash of everything that has happened.
+    #[must_use]
+    pub fn hash(&self) -> u64 {
+        self.trace.hash()
+    }
+
+    /// How many events that hash is over.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.trace.events()
+    }
+
+    fn expect(&mut self, visit: Option<Visit>) {
+        if let Some(Visit { thread, at }) = visit {
+            self.queue.schedule(at, Event::Visit(thread));
+        }
+    }
+
+    fn visit(&mut self, thread: ThreadId, now: Instant) {
+        match self.machine.visit(thread, now) {
+            Next::Run(step) => self.execute(step),
+            Next::Later(visit) => self.expect(Some(visit)),
+            Next::Idle => {}
+        }
+    }
+
+    /// Runs a step of whoever's turn it is.
+    fn execute(&mut self, step: Step) {
+        let vcpu = step.vcpu();
+        match self.service.iter().position(|cpu| cpu.vcpu == vcpu) {
+            Some(cpu) => self.execute_service(cpu, step),
+            // Guests' virtual CPUs were added in order, after the service domain's.
+            None => self.execute_guest(vcpu.index() - self.service.len(), step),
+        }
+    }
+
+    fn execute_service(&mut self, cpu: usize, mut step: Step) {
+        let (served, then) = self.service[cpu].step(&mut step, &self.table);
+        let (done, began) = (step.now(), step.began());
+        self.trace.note(began, WORLD, STEP, &[step.vcpu().index() as u64, step.charges().total()]);
+        let visit = self.machine.finish(step, then);
+        self.expect(Some(visit));
+        if let Some(vm) = served {
+            let visit = self.machine.wake(self.vms[vm].hardware.vcpu, done);
+            self.expect(visit);
+        }
+    }
+
+    fn execute_guest(&mut self, index: usize, mut step: Step) {
+        let Vm { kernel, hardware, port } = &mut self.vms[index];
+        let (port, began) = (*port, step.began());
+        // What has arrived by now is there to be found.
+        self.ports[port].sync(began);
+        let then = {
+            let (table, eoi) = (&self.table, self.eoi);
+            let mut env = Env { step: &mut step, hardware, port: &mut self.ports[port], table, eoi };
+            kernel.step(&mut env)
+        };
+        let (done, vcpu) = (step.now(), step.vcpu());
+        let timer = hardware.timer_request.take();
+        let forwarded = core::mem::take(&mut hardware.forwarded);
+        self.trace.note(began, WORLD, STEP, &[vcpu.index() as u64, step.charges().total()]);
+        let visit = self.machine.finish(step, then);
+        self.expect(Some(visit));
+        if let Some(at) = timer {
+            self.set_timer(index, at);
+        }
+        if forwarded > 0 {
+            self.forward(index, done);
+        }
+        self.sync(port, began);
+    }
+
+    /// A guest's access goes to its device model, which runs on a virtual CPU of the service domain: the next
+    /// core's, as good as any for a process that the service domain's scheduler moves about.
+    fn forward(&mut self, vm: usize, now: Instant) {
+        let cpu = (vm + 1) % self.service.len().max(1);
+        let Some(service) = self.service.get_mut(cpu) else { return };
+        service.requests.push_back(vm);
+        let visit = self.machine.wake(service.vcpu, now);
+        self.expect(visit);
+    }
+
+    fn set_timer(&mut self, vm: usize, at: Option<Instant>) {
+        if let Some(key) = self.timers[vm].take() {
+            self.queue.cancel(key);
+        }
+        self.timers[vm] = at.map(|at| self.queue.schedule(at, Event::Timer(vm)));
+    }
+
+    /// A guest's timer is due: the hypervisor's own timer interrupt, and the guest's.
+    fn timer(&mut self, vm: usize, now: Instant) {
+        let hardware = &mut self.vms[vm].hardware;
+        hardware.lapic.accept(TIMER_VECTOR);
+        let (vcpu, domain, kind) = (hardware.vcpu, hardware.domain, hardware.kind);
+        if kind != DomainKind::Native {
+            let thread = self.machine.home(vcpu);
+            self.machine.steal(thread, domain, Category::Timer, self.table[Cost::HypervisorTick], now);
+        }
+        let visit = self.machine.wake(vcpu, now);
+        self.expect(visit);
+    }
+
+    /// Lets a port catch up, takes its interrupts on, and schedules the next look at it.
+    pub(super) fn sync(&mut self, port: usize, now: Instant) {
+        let next = self.ports[port].sync(now);
+        if let Some(key) = self.port_events[port].take() {
+            self.queue.cancel(key);
+        }
+        self.port_events[port] = next.map(|at| self.queue.schedule(at, Event::Port(port)));
+        let mut sent = core::mem::take(&mut self.ports[port].bus.sent);
+        for (vf, vector) in sent.drain(..) {
+            self.interrupt(port, vf, vector, now);
+        }
+        self.ports[port].bus.sent = sent;
+    }
+
+    /// A device's interrupt: whoever runs on the owner's thread is interrupted for it, and the owner is woken. On
+    /// an idle thread the hypervisor is there already, which going idle has paid for.
+    fn interrupt(&mut self, port: usize, vf: u8, vector: u16, now: Instant) {
+        let Some(index) = self.vms.iter().position(|vm| vm.port == port && vm.hardware.vf == vf) else {
+            return;
+        };
+        let hardware = &mut self.vms[index].hardware;
+        self.trace.note(now, WORLD, INTERRUPT, &[index as u64, u64::from(vector)]);
+        let (vcpu, domain, kind) = (hardware.vcpu, hardware.domain, hardware.kind);
+        let deliverable = hardware.signal(vector);
+        if kind != DomainKind::Native
+            && self.machine.running(self.machine.home(vcpu), now).is_some()
+            && let Some(exit) = self.table.features().on_device_interrupt()
+        {
+            let thread = self.machine.home(vcpu);
+            self.machine.steal(thread, domain, exit.category(), exit.price(&self.table), now);
+        }
+        if deliverable {
+            let visit = self.machine.wake(vcpu, now);
+            self.expect(visit);
+        }
+    }
+}
