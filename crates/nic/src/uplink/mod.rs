@@ -11,7 +11,7 @@ pub trait Wire {
     fn transmit(&mut self, frame: &[u8]) -> bool;
 
     /// Puts the next frame into `into` and answers its length; `None` if there is none. A frame longer than
-    /// `into` is dropped.
+    /// `into` is dropped, or cut to its length: more fits in there than the longest frame the card takes.
     fn receive(&mut self, into: &mut [u8]) -> Option<usize>;
 }
 
