@@ -14,6 +14,7 @@ const PROTOCOL_UDP: u8 = 17;
 /// Sequence number of a segment, acknowledgement number of an acknowledgement.
 const SEQUENCE_AT: usize = 38;
 const ACKNOWLEDGEMENT_AT: usize = 42;
+const WINDOW_AT: usize = 48;
 
 /// What a frame is to the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub enum Packet {
         sequence: u32,
         /// Number of the next byte that the sender of this expects.
         acknowledgement: u32,
+        /// Packets that the sender of this has room for beyond that byte.
+        window: u16,
         /// Payload bytes.
         payload: usize,
     },
@@ -37,13 +40,15 @@ pub enum Packet {
 #[must_use]
 pub fn parse(frame: &[u8]) -> Packet {
     let word = |at: usize| frame.get(at..)?.first_chunk().map(|b| u32::from_be_bytes(*b));
-    let total = frame.get(16..).and_then(|rest| rest.first_chunk()).map_or(0, |b| u16::from_be_bytes(*b));
+    let half = |at: usize| frame.get(at..)?.first_chunk().map(|b| u16::from_be_bytes(*b));
+    let total = half(16).unwrap_or(0);
     let payload = |headers: usize| (14 + usize::from(total)).min(frame.len()).saturating_sub(headers);
     match frame.get(PROTOCOL_AT) {
         Some(&PROTOCOL_UDP) => Packet::Udp(payload(UDP_HEADERS)),
         Some(&PROTOCOL_TCP) => Packet::Tcp {
             sequence: word(SEQUENCE_AT).unwrap_or(0),
             acknowledgement: word(ACKNOWLEDGEMENT_AT).unwrap_or(0),
+            window: half(WINDOW_AT).unwrap_or(0),
             payload: payload(TCP_HEADERS),
         },
         _ => Packet::Other,
@@ -68,12 +73,13 @@ pub fn fill(frame: &mut [u8], from: MacAddress, to: MacAddress, packet: Packet) 
     ip[10..12].copy_from_slice(&(!(folded as u16)).to_be_bytes());
     frame[14..34].copy_from_slice(&ip);
     match packet {
-        Packet::Tcp { sequence, acknowledgement, .. } if length >= TCP_HEADERS => {
+        Packet::Tcp { sequence, acknowledgement, window, .. } if length >= TCP_HEADERS => {
             frame[34..38].copy_from_slice(&[0x30, 0x39, 0x13, 0x89]);
             frame[SEQUENCE_AT..][..4].copy_from_slice(&sequence.to_be_bytes());
             frame[ACKNOWLEDGEMENT_AT..][..4].copy_from_slice(&acknowledgement.to_be_bytes());
             frame[46..TCP_HEADERS].fill(0);
             frame[46] = 0x80;
+            frame[WINDOW_AT..][..2].copy_from_slice(&window.to_be_bytes());
         }
         _ => {
             let [high, low] = ((length - 34) as u16).to_be_bytes();
@@ -94,7 +100,7 @@ mod tests {
         fill(&mut frame, from, to, Packet::Udp(1_472));
         assert_eq!(parse(&frame), Packet::Udp(1_472));
         let mut frame = [0; TCP_HEADERS + 1_448];
-        let segment = Packet::Tcp { sequence: 7_000, acknowledgement: 9, payload: 1_448 };
+        let segment = Packet::Tcp { sequence: 7_000, acknowledgement: 9, window: 3, payload: 1_448 };
         fill(&mut frame, from, to, segment);
         assert_eq!(parse(&frame), segment);
         assert_eq!(MacAddress::from_slice(&frame), Some(to));
@@ -107,10 +113,10 @@ mod tests {
             &mut frame,
             MacAddress([2; 6]),
             MacAddress([4; 6]),
-            Packet::Tcp { sequence: 0, acknowledgement: 5, payload: 0 },
+            Packet::Tcp { sequence: 0, acknowledgement: 5, window: 64, payload: 0 },
         );
         let padded = [&frame[..], &[0; 20]].concat();
-        assert_eq!(parse(&padded), Packet::Tcp { sequence: 0, acknowledgement: 5, payload: 0 });
+        assert_eq!(parse(&padded), Packet::Tcp { sequence: 0, acknowledgement: 5, window: 64, payload: 0 });
         assert_eq!(parse(&[0; 10]), Packet::Other);
     }
 

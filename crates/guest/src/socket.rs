@@ -56,10 +56,16 @@ impl Socket {
         Some(share)
     }
 
-    /// Packets inside.
+    /// Packets that it still has room for.
     #[must_use]
-    pub fn len(&self) -> u32 {
-        self.packets
+    pub fn room(&self) -> u32 {
+        self.room - self.packets
+    }
+
+    /// Packets that it holds when it is full.
+    #[must_use]
+    pub fn capacity(&self) -> u32 {
+        self.room
     }
 
     /// Nothing is inside.

@@ -16,6 +16,8 @@ pub(super) struct Stream {
     expected: u32,
     /// Segments since the last acknowledgement.
     unacknowledged: u32,
+    /// Packets of room that the last acknowledgement told of.
+    pub(super) window: u32,
     peer: MacAddress,
 }
 
@@ -79,12 +81,14 @@ impl Kernel {
     }
 
     /// Sends an acknowledgement; one that the ring has no room for is made up for by the next.
-    fn acknowledge<P: Platform>(&mut self, platform: &mut P) {
+    pub(super) fn acknowledge<P: Platform>(&mut self, platform: &mut P) {
         self.stream.unacknowledged = 0;
         platform.charge(Category::Kernel, platform.cost(Cost::RxAck));
         platform.charge(Category::Driver, platform.cost(Cost::TxDriver));
+        self.stream.window = self.socket.room();
         let mut frame = [0; TCP_HEADERS];
-        let ack = Packet::Tcp { sequence: 0, acknowledgement: self.stream.expected, payload: 0 };
+        let window = self.stream.window.min(u16::MAX.into()) as u16;
+        let ack = Packet::Tcp { sequence: 0, acknowledgement: self.stream.expected, window, payload: 0 };
         packet::fill(&mut frame, self.vf.mac(), self.stream.peer, ack);
         if self.vf.transmit(platform, &frame, &TxOffload::default()).is_ok() {
             self.counters.acknowledgements += 1;

@@ -30,6 +30,10 @@ impl Kernel {
         platform.charge(Category::User, calls * per_call);
         if self.socket.is_empty() {
             self.runnable = false;
+            // A sender that was told of little room must hear that there is more.
+            if self.spec.load == Load::Tcp && self.stream.window < self.socket.capacity() / 2 {
+                self.acknowledge(platform);
+            }
             platform.charge(Category::Kernel, platform.cost(Cost::ContextSwitch));
         }
     }

@@ -75,7 +75,8 @@ fn coalesce(at: &Point, context: &Context, load: Load) -> Result<Outcome, RunErr
     setup.moderation = policy(at.axes.text("policy")?)?;
     setup.spec = Spec::linux_2_6_28(load);
     if load == Load::Tcp {
-        setup.traffic = Traffic::Tcp { window: settings::amount(context, settings::WINDOW)? };
+        let window = settings::amount(context, settings::WINDOW)?;
+        setup.traffic = Traffic::Tcp { window: window.min(u16::MAX.into()) as u16 };
     }
     let (measured, mut outcome) = point::run(&setup, context)?;
     let metrics = outcome

@@ -10,7 +10,7 @@ use sim::Span;
 /// Names of the settings that are not constants of the table.
 pub(super) const TABLE: &str = "table";
 pub(super) const INTERRUPT_HZ: &str = "interrupt_hz";
-pub(super) const WINDOW: &str = "tcp_window_bytes";
+pub(super) const WINDOW: &str = "tcp_window";
 const MEASURE: &str = "measure_ms";
 const WARM_UP: &str = "warm_up_ms";
 const GROUP: &str = "cost.";

@@ -13,10 +13,10 @@ use std::collections::VecDeque;
 pub enum Traffic {
     /// Datagrams, as many as the wire takes.
     Udp,
-    /// A stream with so many bytes under way at the most.
+    /// A stream with so many segments under way at the most; the receiver may ask for fewer.
     Tcp {
-        /// Bytes.
-        window: u32,
+        /// Segments.
+        window: u16,
     },
 }
 
@@ -30,6 +30,8 @@ const BITS_PER_SECOND: u64 = 1_000_000_000;
 const BURST: u32 = 44;
 /// From a client's wire to its next segment: the card, the interrupt, the stack of a machine of its time.
 const TURNAROUND: Span = Span::from_micros(30);
+/// Segments that a client sends before it has heard of the receiver's window.
+const INITIAL_WINDOW: u16 = 3;
 /// Acknowledgements that repeat the last before a client sends from there again.
 const DUPLICATES: u32 = 3;
 
@@ -42,6 +44,8 @@ struct Client {
     /// Number of the next byte to send, and of the first not acknowledged.
     next: u32,
     acknowledged: u32,
+    /// Segments that the receiver has room for beyond that.
+    room: u16,
     duplicates: u32,
     /// It may send nothing before this.
     ready: Instant,
@@ -86,6 +90,7 @@ impl Line {
             template: vec![0; length],
             next: 0,
             acknowledged: 0,
+            room: INITIAL_WINDOW,
             duplicates: 0,
             ready: Instant::ZERO,
         });
@@ -109,19 +114,25 @@ impl Line {
     }
 
     fn segment(&self, sequence: u32) -> Packet {
-        Packet::Tcp { sequence, acknowledgement: 0, payload: TCP_PAYLOAD }
+        Packet::Tcp { sequence, acknowledgement: 0, window: 0, payload: TCP_PAYLOAD }
     }
 
     /// Lets time pass up to `now`: what has arrived by then can be received.
     pub(super) fn advance(&mut self, now: Instant) {
         self.now = self.now.max(now);
         self.delivered = 0;
-        while self.flights.back().is_none_or(|last| last.arrives <= self.now) && self.send_burst() {}
+        self.send();
     }
 
     /// When the next frame arrives, as far as anybody has sent one.
     pub(super) fn next_arrival(&self) -> Option<Instant> {
         self.flights.front().map(|flight| flight.arrives)
+    }
+
+    /// Clients send: a stream all that its window allows, datagrams until there is a frame in the future.
+    fn send(&mut self) {
+        let far_enough = |line: &Self| line.flights.back().is_some_and(|last| last.arrives > line.now);
+        while !(self.traffic == Traffic::Udp && far_enough(self)) && self.send_burst() {}
     }
 
     /// The next client that may sends a burst; `false` if none may.
@@ -135,9 +146,6 @@ impl Line {
             self.turn = index + 1;
             let client = &mut self.clients[index];
             let mut at = self.free.max(client.ready);
-            if self.traffic != Traffic::Udp {
-                at = at.max(self.now);
-            }
             for _ in 0..count {
                 at += self.frame_time;
                 self.flights.push_back(Flight { arrives: at, client: index, sequence: client.next });
@@ -156,16 +164,19 @@ impl Line {
             Traffic::Udp => BURST,
             Traffic::Tcp { window } => {
                 let under_way = client.next.wrapping_sub(client.acknowledged);
-                (window.saturating_sub(under_way) / TCP_PAYLOAD as u32).min(BURST)
+                let segments = under_way.div_ceil(TCP_PAYLOAD as u32);
+                u32::from(window.min(client.room)).saturating_sub(segments).min(BURST)
             }
         }
     }
 
     /// A guest acknowledges.
-    fn acknowledge(&mut self, from: MacAddress, number: u32) {
+    fn acknowledge(&mut self, from: MacAddress, number: u32, room: u16) {
         let now = self.now;
         let Some(client) = self.clients.iter_mut().find(|client| client.guest == from) else { return };
-        if number == client.acknowledged {
+        let repeated = number == client.acknowledged && room == client.room;
+        client.room = room;
+        if repeated {
             client.duplicates += 1;
             if client.duplicates == DUPLICATES {
                 client.next = number;
@@ -178,15 +189,16 @@ impl Line {
             client.next = number;
         }
         client.ready = now + TURNAROUND;
+        self.send();
     }
 }
 
 impl Wire for Line {
     fn transmit(&mut self, frame: &[u8]) -> bool {
-        if let (Packet::Tcp { acknowledgement, .. }, Some(from)) =
+        if let (Packet::Tcp { acknowledgement, window, .. }, Some(from)) =
             (packet::parse(frame), frame.get(6..).and_then(MacAddress::from_slice))
         {
-            self.acknowledge(from, acknowledgement);
+            self.acknowledge(from, acknowledgement, window);
         }
         true
     }
