@@ -37,11 +37,8 @@ pub(crate) struct Args {
 /// Something needed for the demo itself cannot be had.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let outcome = if args.linux { linux::run(args.seconds)? } else { embedded::run()? };
-    if args.json {
-        println!("{}", serde_json::to_string(&outcome.report)?);
-    } else {
-        print!("{outcome}");
-    }
+    let report = if args.json { serde_json::to_string(&outcome.report)? + "\n" } else { outcome.to_string() };
+    crate::output::print(&report)?;
     let problems = outcome.problems();
     for problem in &problems {
         eprintln!("softiov demo: LOST: {problem}");

@@ -1,8 +1,9 @@
 //! The command as people and scripts meet it: the real binary, its exit status, what it prints, what it leaves.
 //!
-//! Left out: `softiov demo`, and what guests do with their VFs.
+//! Left out: what guests do with their VFs.
 
 mod config;
+mod demo;
 mod process;
 mod serve;
 mod tap;
