@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 /// An SR-IOV network card in software: virtual functions for virtual machines, without the hardware.
 #[derive(Debug, Parser)]
-#[command(version, about)]
+#[command(version)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
