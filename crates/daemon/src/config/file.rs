@@ -1,6 +1,9 @@
 //! The configuration file as it is written: every key, and nothing that is not a key.
 
-use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::fmt;
 use std::path::PathBuf;
 
 /// The whole file.
@@ -33,14 +36,49 @@ pub struct Port {
 }
 
 /// What carries frames beyond the card.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Uplink {
     /// Nothing: VFs reach each other and nobody else.
     #[default]
     None,
     /// The tap device of this name: attached to if it exists, else created.
     Tap(String),
+}
+
+/// By hand, because what serde derives says of a mistake that it is a variant of the wrong kind.
+impl<'de> Deserialize<'de> for Uplink {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(WordOrTable)
+    }
+}
+
+/// An uplink as it is written.
+struct WordOrTable;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TapTable {
+    tap: String,
+}
+
+impl<'de> Visitor<'de> for WordOrTable {
+    type Value = Uplink;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(r#""none" or { tap = "NAME" }"#)
+    }
+
+    fn visit_str<E: Error>(self, word: &str) -> Result<Uplink, E> {
+        match word {
+            "none" => Ok(Uplink::None),
+            _ => Err(E::invalid_value(Unexpected::Str(word), &self)),
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<Uplink, A::Error> {
+        let TapTable { tap } = Deserialize::deserialize(MapAccessDeserializer::new(table))?;
+        Ok(Uplink::Tap(tap))
+    }
 }
 
 /// One virtual function.

@@ -63,6 +63,20 @@ fn unknown_keys_are_refused_by_name() {
 }
 
 #[test]
+fn an_uplink_that_is_none_is_told_what_there_is() {
+    for (text, parts) in [
+        ("\"tap\"", ["string \"tap\"", "\"none\" or { tap = \"NAME\" }"]),
+        ("7", ["integer `7`", "\"none\" or { tap = \"NAME\" }"]),
+        ("{ tun = \"x\" }", ["`tun`", "`tap`"]),
+        ("{ tap = \"x\", mtu = 1 }", ["`mtu`", "`tap`"]),
+        ("{}", ["missing", "`tap`"]),
+    ] {
+        let message = Config::parse(&format!("[[port]]\nuplink = {text}")).unwrap_err();
+        assert!(parts.iter().all(|part| message.contains(part)), "{text}\n{message}");
+    }
+}
+
+#[test]
 fn a_refusal_names_the_key_and_the_remedy() {
     for (text, parts) in [
         ("[[port]]\nvfs = 9", ["pf0.vfs", "1 to 8"]),
