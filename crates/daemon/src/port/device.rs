@@ -13,16 +13,7 @@ use pcie::Function;
 use std::os::fd::OwnedFd;
 use vfio_user::server::{Device, DmaMap, IrqSet, RegionInfo};
 use vfio_user::types::{DeviceInfo, IrqInfo};
-use vfio_user::wire::{Errno, device_flags, irq_flags, region_flags};
-
-/// VFIO's fixed numbering of a PCI device's regions.
-const REGIONS: u32 = 9;
-const BAR0: u32 = 0;
-const BAR3: u32 = 3;
-const CONFIG: u32 = 7;
-/// VFIO's fixed numbering of a PCI device's interrupt types.
-const IRQ_TYPES: u32 = 5;
-const MSIX: u32 = 2;
+use vfio_user::wire::{Errno, device_flags, irq_flags, pci_irq, pci_region, region_flags};
 
 /// One VF and what it needs to answer a message.
 pub(super) struct VfDevice<'a> {
@@ -40,15 +31,19 @@ impl VfDevice<'_> {
 
 impl Device<OwnedFd> for VfDevice<'_> {
     fn info(&self) -> DeviceInfo {
-        DeviceInfo { flags: device_flags::PCI | device_flags::RESET, regions: REGIONS, irqs: IRQ_TYPES }
+        DeviceInfo {
+            flags: device_flags::PCI | device_flags::RESET,
+            regions: pci_region::COUNT,
+            irqs: pci_irq::COUNT,
+        }
     }
 
     fn region(&self, index: u32) -> Option<RegionInfo<'_>> {
         let size = match index {
-            BAR0 => VF_BAR0_SIZE,
-            BAR3 => BAR3_SIZE,
-            CONFIG => pcie::config::SIZE,
-            index if index < REGIONS => 0,
+            pci_region::BAR0 => VF_BAR0_SIZE,
+            pci_region::BAR3 => BAR3_SIZE,
+            pci_region::CONFIG => pcie::config::SIZE,
+            index if index < pci_region::COUNT => 0,
             _ => return None,
         };
         let flags = if size > 0 { region_flags::READ | region_flags::WRITE } else { 0 };
@@ -60,33 +55,33 @@ impl Device<OwnedFd> for VfDevice<'_> {
     }
 
     fn irq(&self, index: u32) -> Option<IrqInfo> {
-        let count = if index == MSIX { VF_VECTORS as u32 } else { 0 };
+        let count = if index == pci_irq::MSIX { VF_VECTORS as u32 } else { 0 };
         let flags = if count > 0 { irq_flags::EVENTFD | irq_flags::NORESIZE } else { 0 };
-        (index < IRQ_TYPES).then_some(IrqInfo { flags, count })
+        (index < pci_irq::COUNT).then_some(IrqInfo { flags, count })
     }
 
     fn read(&mut self, region: u32, offset: u64, data: &mut [u8]) {
         match region {
-            BAR0 => self.nic.read_bytes(self.function(), offset, data, now()),
-            BAR3 => {
+            pci_region::BAR0 => self.nic.read_bytes(self.function(), offset, data, now()),
+            pci_region::BAR3 => {
                 if let Some(function) = self.manager.function(self.index) {
                     function.msix_read(offset, data);
                 }
             }
-            CONFIG => self.manager.config_read(self.index, offset, data),
+            pci_region::CONFIG => self.manager.config_read(self.index, offset, data),
             _ => {}
         }
     }
 
     fn write(&mut self, region: u32, offset: u64, data: &[u8]) {
         match region {
-            BAR0 => self.nic.write_bytes(self.function(), offset, data, now()),
-            BAR3 => {
+            pci_region::BAR0 => self.nic.write_bytes(self.function(), offset, data, now()),
+            pci_region::BAR3 => {
                 if let Some(function) = self.manager.function_mut(self.index) {
                     function.msix_write(offset, data);
                 }
             }
-            CONFIG => {
+            pci_region::CONFIG => {
                 self.manager.config_write(&mut Card(self.nic), self.index, offset, data);
             }
             _ => {}
@@ -113,7 +108,7 @@ impl Device<OwnedFd> for VfDevice<'_> {
     fn set_irqs(&mut self, set: IrqSet<OwnedFd>) -> Result<(), Errno> {
         match set {
             // Clients switch off types that they never switched on.
-            IrqSet::Disable { index } if index != MSIX => {}
+            IrqSet::Disable { index } if index != pci_irq::MSIX => {}
             IrqSet::Disable { .. } => self.reach.vectors = [const { None }; VF_VECTORS],
             IrqSet::Assign { start, fds, .. } => {
                 // All are looked at before one is taken.
