@@ -31,9 +31,6 @@ pub enum FaultKind {
     /// The access runs past the last address.
     #[error("runs past the end of the address space")]
     Wraps,
-    /// A word access off its natural alignment.
-    #[error("not aligned")]
-    Misaligned,
 }
 
 #[derive(Clone, Copy)]
@@ -83,51 +80,6 @@ impl DmaTable {
         self.write_across(iova, bytes)
     }
 
-    /// Copies `len` bytes from `iova` in this table to `to_iova` in `to`, which may be this table: guest to
-    /// guest without a stop in between. The ranges may overlap only if both lie in one region each.
-    ///
-    /// # Errors
-    /// [`DmaFault`] of either side; nothing was then moved.
-    #[inline]
-    pub fn copy_to(&self, iova: u64, to: &Self, to_iova: u64, len: usize) -> Result<(), DmaFault> {
-        if len == 0 {
-            return Ok(());
-        }
-        let source = self.piece(iova, len, Direction::Read)?;
-        let target = to.piece(to_iova, len, Direction::Write)?;
-        if source.len < len || target.len < len {
-            return self.copy_across(iova, to, to_iova, len);
-        }
-        let moved = source.memory.copy_to(source.offset, target.memory, target.offset, len);
-        moved.map_err(|error| fault(to_iova, error))
-    }
-
-    /// Loads a word at an address that is a multiple of four, with acquire ordering: descriptor status words.
-    ///
-    /// # Errors
-    /// [`DmaFault`].
-    pub fn load_u32(&self, iova: u64) -> Result<u32, DmaFault> {
-        let piece = self.piece(iova, size_of::<u32>(), Direction::Read)?;
-        piece.memory.load_u32(piece.offset).map_err(|error| fault(iova, error))
-    }
-
-    /// Stores a word at an address that is a multiple of four, with release ordering: head write-back.
-    ///
-    /// # Errors
-    /// [`DmaFault`].
-    pub fn store_u32(&self, iova: u64, value: u32) -> Result<(), DmaFault> {
-        let piece = self.piece(iova, size_of::<u32>(), Direction::Write)?;
-        piece.memory.store_u32(piece.offset, value).map_err(|error| fault(iova, error))
-    }
-
-    /// Asks the processor for the cache line at `iova`. A hint: an address that is not mapped is ignored.
-    #[inline]
-    pub fn prefetch(&self, iova: u64) {
-        if let Ok(piece) = self.piece(iova, 1, Direction::Read) {
-            piece.memory.prefetch(piece.offset);
-        }
-    }
-
     #[cold]
     fn read_across(&self, iova: u64, buffer: &mut [u8]) -> Result<(), DmaFault> {
         self.check(iova, buffer.len(), Direction::Read)?;
@@ -153,22 +105,6 @@ impl DmaTable {
             piece.memory.write(piece.offset, now).map_err(|error| fault(at, error))?;
             at = at.wrapping_add(piece.len as u64);
             rest = later;
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn copy_across(&self, iova: u64, to: &Self, to_iova: u64, len: usize) -> Result<(), DmaFault> {
-        self.check(iova, len, Direction::Read)?;
-        to.check(to_iova, len, Direction::Write)?;
-        let mut done = 0;
-        while done < len {
-            let (from_at, to_at) = (iova + done as u64, to_iova + done as u64);
-            let source = self.piece(from_at, len - done, Direction::Read)?;
-            let target = to.piece(to_at, source.len, Direction::Write)?;
-            let moved = source.memory.copy_to(source.offset, target.memory, target.offset, target.len);
-            moved.map_err(|error| fault(to_at, error))?;
-            done += target.len;
         }
         Ok(())
     }
@@ -224,7 +160,6 @@ fn fault(iova: u64, error: AccessError) -> DmaFault {
     let kind = match error {
         AccessError::OutOfRange { .. } => FaultKind::Unmapped,
         AccessError::ReadOnly => FaultKind::Forbidden,
-        AccessError::Misaligned { .. } => FaultKind::Misaligned,
     };
     DmaFault { iova, kind }
 }

@@ -43,19 +43,6 @@ pub(super) unsafe fn into_guest(bytes: &[u8], target: *mut u8) {
     }
 }
 
-/// Brings a cache line closer.
-#[inline]
-pub(super) fn prefetch(line: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch never faults, whatever the address.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(line.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = line;
-}
-
 /// Tells the compiler that guest memory may differ from now on, so that it uses the copy it has instead of
 /// looking again: what was checked is what is used.
 #[inline]

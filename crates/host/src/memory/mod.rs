@@ -1,9 +1,8 @@
 //! A file mapped shared into this process: guest memory as the card reaches it.
 //!
 //! The other side of the mapping is a guest or a VMM that may write, or truncate, at any moment. Therefore no
-//! reference to mapped bytes ever leaves this module: bytes are copied in, copied out, or moved between two
-//! mappings, after a bounds check; single words can be loaded and stored atomically. A file that shrinks
-//! under its mapping does not kill the process: the mapping turns into zeros and says so.
+//! reference to mapped bytes ever leaves this module: bytes are copied in and copied out, after a bounds check. A
+//! file that shrinks under its mapping does not kill the process: the mapping turns into zeros and says so.
 //!
 //! Left out: which addresses a guest gives these bytes ([`crate::dma`]), and any notion of descriptor.
 
@@ -21,7 +20,6 @@ mod tests;
 use std::fmt;
 use std::os::fd::AsFd;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -105,12 +103,6 @@ pub enum AccessError {
     /// A store to a read-only mapping.
     #[error("the mapping is read-only")]
     ReadOnly,
-    /// A word access that is not aligned to its size.
-    #[error("word access at {offset:#x} is not aligned")]
-    Misaligned {
-        /// First byte asked for, from the start of the mapping.
-        offset: u64,
-    },
 }
 
 /// A range of a file, mapped shared. Unmapped when dropped.
@@ -123,8 +115,8 @@ pub struct MappedFile {
     registration: sigbus::Registration,
 }
 
-// SAFETY: the mapping belongs to the process, not to a thread; `base` is only used for the copies and the
-// atomic words below, which tolerate any concurrent writer, since the guest is one.
+// SAFETY: the mapping belongs to the process, not to a thread; `base` is only used for the copies
+// below, which tolerate any concurrent writer, since the guest is one.
 unsafe impl Send for MappedFile {}
 // SAFETY: as above; every access through `&self` tolerates concurrent access.
 unsafe impl Sync for MappedFile {}
@@ -210,73 +202,6 @@ impl MappedFile {
         Ok(())
     }
 
-    /// Copies `len` bytes from one mapping to another (or within one; the ranges may overlap).
-    ///
-    /// # Errors
-    /// [`AccessError::OutOfRange`], [`AccessError::ReadOnly`].
-    #[inline]
-    pub fn copy_to(&self, offset: u64, to: &Self, to_offset: u64, len: usize) -> Result<(), AccessError> {
-        let source = self.at(offset, len)?;
-        let target = to.at_writable(to_offset, len)?;
-        // SAFETY: both ranges were checked; `ptr::copy` tolerates overlap.
-        unsafe { ptr::copy(source.as_ptr(), target.as_ptr(), len) };
-        Ok(())
-    }
-
-    /// Loads a word; what the guest stored before it is visible after it (acquire).
-    ///
-    /// # Errors
-    /// [`AccessError::OutOfRange`], [`AccessError::Misaligned`].
-    #[inline]
-    pub fn load_u32(&self, offset: u64) -> Result<u32, AccessError> {
-        let word = aligned::<u32>(self.at(offset, size_of::<u32>())?, offset)?;
-        // SAFETY: four mapped, aligned bytes that live as long as `self`; the guest races us atomically.
-        Ok(u32::from_le(unsafe { AtomicU32::from_ptr(word) }.load(Ordering::Acquire)))
-    }
-
-    /// Stores a word; what was written before it is visible to a guest that sees it (release).
-    ///
-    /// # Errors
-    /// [`AccessError::OutOfRange`], [`AccessError::Misaligned`], [`AccessError::ReadOnly`].
-    #[inline]
-    pub fn store_u32(&self, offset: u64, value: u32) -> Result<(), AccessError> {
-        let word = aligned::<u32>(self.at_writable(offset, size_of::<u32>())?, offset)?;
-        // SAFETY: four writable, aligned bytes that live as long as `self`; the guest races us atomically.
-        unsafe { AtomicU32::from_ptr(word) }.store(value.to_le(), Ordering::Release);
-        Ok(())
-    }
-
-    /// Loads a double word with acquire ordering, as [`Self::load_u32`].
-    ///
-    /// # Errors
-    /// [`AccessError::OutOfRange`], [`AccessError::Misaligned`].
-    #[inline]
-    pub fn load_u64(&self, offset: u64) -> Result<u64, AccessError> {
-        let word = aligned::<u64>(self.at(offset, size_of::<u64>())?, offset)?;
-        // SAFETY: eight mapped, aligned bytes that live as long as `self`; the guest races us atomically.
-        Ok(u64::from_le(unsafe { AtomicU64::from_ptr(word) }.load(Ordering::Acquire)))
-    }
-
-    /// Stores a double word with release ordering, as [`Self::store_u32`].
-    ///
-    /// # Errors
-    /// [`AccessError::OutOfRange`], [`AccessError::Misaligned`], [`AccessError::ReadOnly`].
-    #[inline]
-    pub fn store_u64(&self, offset: u64, value: u64) -> Result<(), AccessError> {
-        let word = aligned::<u64>(self.at_writable(offset, size_of::<u64>())?, offset)?;
-        // SAFETY: eight writable, aligned bytes that live as long as `self`; the guest races us atomically.
-        unsafe { AtomicU64::from_ptr(word) }.store(value.to_le(), Ordering::Release);
-        Ok(())
-    }
-
-    /// Asks the processor to bring the cache line at `offset` closer. A hint: out of range it does nothing.
-    #[inline]
-    pub fn prefetch(&self, offset: u64) {
-        if let Ok(line) = self.at(offset, 1) {
-            copy::prefetch(line.as_ptr());
-        }
-    }
-
     #[inline]
     fn at(&self, offset: u64, len: usize) -> Result<NonNull<u8>, AccessError> {
         let start =
@@ -293,12 +218,6 @@ impl MappedFile {
         }
         self.at(offset, len)
     }
-}
-
-#[inline]
-fn aligned<T>(address: NonNull<u8>, offset: u64) -> Result<*mut T, AccessError> {
-    let word = address.as_ptr().cast::<T>();
-    if word.is_aligned() { Ok(word) } else { Err(AccessError::Misaligned { offset }) }
 }
 
 fn refused_mapping(errno: Errno) -> MapError {

@@ -51,26 +51,7 @@ fn no_byte_outside_the_range_is_reachable() {
     assert_eq!(map.read(PAGE - 1, &mut [0; 2]), outside(PAGE - 1, 2));
     assert_eq!(map.write(PAGE, &[0]), outside(PAGE, 1));
     assert_eq!(map.read(u64::MAX, &mut [0; 2]), outside(u64::MAX, 2));
-    assert_eq!(map.copy_to(0, &map, PAGE - 1, 2), outside(PAGE - 1, 2));
-    assert_eq!(map.load_u32(PAGE - 2), Err(AccessError::OutOfRange { offset: PAGE - 2, len: 4 }));
     assert_eq!(map.read(PAGE, &mut []), Ok(()), "no bytes at the very end are no access");
-    map.prefetch(u64::MAX);
-    map.prefetch(0);
-}
-
-#[test]
-fn words_are_little_endian_and_aligned() {
-    let fd = memfd(1);
-    let map = mapped(&fd, 1);
-    map.store_u32(8, 0x0403_0201).unwrap();
-    map.store_u64(16, 0x0807_0605_0403_0201).unwrap();
-    let mut seen = [0; 16];
-    map.read(8, &mut seen).unwrap();
-    assert_eq!(seen, [1, 2, 3, 4, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
-    assert_eq!(map.load_u32(8), Ok(0x0403_0201));
-    assert_eq!(map.load_u64(16), Ok(0x0807_0605_0403_0201));
-    assert_eq!(map.load_u32(10), Err(AccessError::Misaligned { offset: 10 }));
-    assert_eq!(map.store_u64(20, 0), Err(AccessError::Misaligned { offset: 20 }));
 }
 
 #[test]
@@ -87,24 +68,11 @@ fn every_length_and_alignment_is_written_whole() {
 }
 
 #[test]
-fn a_copy_within_a_mapping_may_overlap_itself() {
-    let fd = memfd(1);
-    let map = mapped(&fd, 1);
-    map.write(0, b"abcdef").unwrap();
-    map.copy_to(0, &map, 2, 6).unwrap();
-    let mut seen = [0; 8];
-    map.read(0, &mut seen).unwrap();
-    assert_eq!(&seen, b"ababcdef");
-}
-
-#[test]
 fn a_read_only_mapping_refuses_stores() {
     let fd = memfd(1);
     let map = MappedFile::map(&fd, 0, PAGE, Protection::ReadOnly).unwrap();
     assert_eq!(map.write(0, &[1]), Err(AccessError::ReadOnly));
-    assert_eq!(map.store_u32(0, 1), Err(AccessError::ReadOnly));
-    assert_eq!(map.copy_to(0, &map, 8, 1), Err(AccessError::ReadOnly));
-    assert_eq!(map.load_u32(0), Ok(0));
+    assert_eq!(map.read(0, &mut [0]), Ok(()));
 }
 
 #[test]
@@ -171,7 +139,6 @@ fn a_truncated_memfd_turns_into_zeros_and_harms_no_neighbour() {
     assert!(victim.poisoned() && !neighbour.poisoned());
     assert!(poison_events() > events);
     victim.write(3 * PAGE, &[1]).unwrap();
-    victim.copy_to(3 * PAGE, &neighbour, 100, 50).unwrap();
     let mut kept = [0; 10];
     neighbour.read(0, &mut kept).unwrap();
     assert_eq!(&kept, b"still here");
@@ -184,7 +151,7 @@ fn a_slot_is_clean_again_for_the_next_mapping() {
         let map = mapped(&fd, 1);
         assert!(!map.poisoned());
         ftruncate(&fd, 0).unwrap();
-        map.store_u32(0, 1).unwrap();
+        map.write(0, &[1]).unwrap();
         assert!(map.poisoned());
     }
 }
