@@ -1,6 +1,7 @@
 //! The link as a VF sees it: the port's, as far as the PF lets it show.
 
 use crate::support::{Bench, index};
+use core::time::Duration;
 use driver::Hal;
 use driver::vf::{LinkCheck, MAILBOX_VECTOR, Speed};
 use i82576::register::vf::{STATUS, V2PMAILBOX, VMBMEM};
@@ -47,6 +48,29 @@ fn the_port_loses_its_link_and_finds_it_again() {
             assert_eq!(look(&mut bench, vf), if up { UP } else { LinkCheck::Down });
         }
     }
+}
+
+#[test]
+fn a_vf_that_keeps_the_buffer_is_told_late_and_asked_ever_less_often() {
+    const VFU: u32 = 4;
+    let mut bench = Bench::new(2);
+    clear(&mut bench);
+    bench.card.vf(1).write(V2PMAILBOX, VFU);
+    bench.card.with_pf_driver(|pf, hal| pf.set_vf_link(hal, index(1), false)).unwrap();
+    let mut visits = 0;
+    let end = bench.card.now() + Duration::from_secs(60);
+    while bench.card.now() < end {
+        bench.card.settle();
+        let next = bench.card.last_visit().deadline.expect("the notice is not forgotten");
+        bench.card.advance(next.since(bench.card.now()));
+        visits += 1;
+    }
+    assert!(visits < 100, "the PF came {visits} times in a minute");
+
+    bench.card.vf(1).write(V2PMAILBOX, 0);
+    bench.advance_us(2_000_000);
+    assert_eq!(look(&mut bench, 1), LinkCheck::Down);
+    assert_eq!(bench.card.last_visit().deadline, None);
 }
 
 #[test]

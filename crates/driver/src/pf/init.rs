@@ -29,7 +29,7 @@ impl Pf {
         (self.filters, self.vlans, self.groups) = (Filters::default(), Vlans::default(), Groups::default());
         for vf in VfIndex::all() {
             let state = self.state_mut(vf);
-            (state.clear_to_send, state.notice, state.reply_until) = (false, false, None);
+            (state.clear_to_send, state.notice, state.reply_until) = (false, None, None);
         }
         self.mac = MacAddress::from_words(hal.read(r::ral(0)), hal.read(r::rah(0)));
         clear_tables(hal, self.mac);
@@ -53,7 +53,7 @@ impl Pf {
         let state = self.state_mut(vf);
         state.clear_to_send = false;
         (state.groups, state.overflow, state.all_multicast) = (0, false, false);
-        (state.notice, state.reply_until, state.locked) = (false, None, 0);
+        (state.notice, state.reply_until, state.locked) = (None, None, 0);
         self.apply_enable(hal, vf);
         self.use_mac(hal, vf, None);
         self.filters.clear_added(hal, vf);

@@ -67,8 +67,8 @@ struct VfState {
     /// More groups than a message holds.
     overflow: bool,
     all_multicast: bool,
-    /// A PF_CONTROL message is due.
-    notice: bool,
+    /// A PF_CONTROL message is due since then.
+    notice: Option<Time>,
     /// A reply is in the buffer, which nothing may overwrite before this moment or its acknowledgement.
     reply_until: Option<Time>,
     /// Visits in a row at which the VF held the buffer.
@@ -87,7 +87,7 @@ impl VfState {
             groups: 0,
             overflow: false,
             all_multicast: false,
-            notice: false,
+            notice: None,
             reply_until: None,
             locked: 0,
             counters: Counters::default(),
@@ -169,7 +169,7 @@ impl Pf {
         self.enabled = count;
         for vf in self.enabled_vfs() {
             self.restore_defaults(hal, vf);
-            self.state_mut(vf).notice = active & vf.bit() != 0;
+            self.state_mut(vf).notice = (active & vf.bit() != 0).then(|| hal.now());
         }
         if count > 0 {
             self.let_vfs_start(hal);

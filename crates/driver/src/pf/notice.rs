@@ -3,8 +3,8 @@
 //!
 //! Left out: showing the link itself, which is the card's (see the module above).
 
-use super::Pf;
 use super::mailbox::{asks, lock, unlock};
+use super::{Pf, VfState};
 use crate::hal::Hal;
 use core::time::Duration;
 use i82576::bits::p2v;
@@ -12,8 +12,10 @@ use i82576::mailbox::{CTS, id};
 use i82576::register as r;
 use i82576::{Time, VfIndex};
 
-/// When to try again if a VF held the buffer.
+/// When to try again if a VF held the buffer: soon, and then ever less often, each time after as long as it has
+/// taken so far. A guest that keeps the buffer, or has died with it, must not keep the port awake.
 const RETRY: Duration = Duration::from_millis(1);
+const LONGEST_RETRY: Duration = Duration::from_secs(1);
 
 impl Pf {
     /// Whether a VF is to be shown a link: what the card must present as its STATUS.LU.
@@ -39,21 +41,22 @@ impl Pf {
 
     /// Tells every VF to look at the link again, at once or at a later visit.
     pub fn notify_all<H: Hal>(&mut self, hal: &mut H) {
-        self.mark_notices();
+        self.mark_notices(hal.now());
         self.send_notices(hal);
     }
 
     /// Tells one VF to look at the link again, at once or at a later visit.
     pub fn notify<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
         if vf.get() < self.enabled {
-            self.state_mut(vf).notice = true;
+            let now = hal.now();
+            self.state_mut(vf).notice.get_or_insert(now);
             self.send_notice(hal, vf);
         }
     }
 
-    pub(super) fn mark_notices(&mut self) {
+    pub(super) fn mark_notices(&mut self, now: Time) {
         for vf in self.enabled_vfs() {
-            self.state_mut(vf).notice = true;
+            self.state_mut(vf).notice.get_or_insert(now);
         }
     }
 
@@ -66,7 +69,7 @@ impl Pf {
     fn send_notice<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
         let now = hal.now();
         let state = self.state(vf);
-        if !state.notice || state.reply_until.is_some_and(|until| now < until) || !lock(hal, vf) {
+        if state.notice.is_none() || state.reply_until.is_some_and(|until| now < until) || !lock(hal, vf) {
             return;
         }
         if asks(hal, vf) {
@@ -76,13 +79,19 @@ impl Pf {
         hal.write(r::vmbmem(vf, 0), id::PF_CONTROL | known);
         hal.write(r::p2v_mailbox(vf), p2v::STS);
         let state = self.state_mut(vf);
-        state.notice = false;
+        state.notice = None;
         state.counters.notices += 1;
     }
 
     /// When something that could not be done now can be tried again.
     pub(super) fn deadline(&self, now: Time) -> Option<Time> {
-        let waiting = self.enabled_vfs().map(|vf| self.state(vf)).filter(|s| s.notice || s.locked > 0);
-        waiting.map(|s| s.reply_until.unwrap_or(now).max(now + RETRY)).min()
+        let waiting =
+            self.enabled_vfs().map(|vf| self.state(vf)).filter(|s| s.notice.is_some() || s.locked > 0);
+        let retry = |s: &VfState| match s.notice {
+            Some(since) if s.locked == 0 => now.since(since).clamp(RETRY, LONGEST_RETRY),
+            _ => RETRY,
+        };
+        let next = |s: &VfState| s.reply_until.filter(|until| *until > now).unwrap_or(now + retry(s));
+        waiting.map(next).min()
     }
 }

@@ -65,7 +65,7 @@ impl Pf {
             let state = self.state_mut(vf);
             state.counters.resets += 1;
             state.last_nack = Some(now);
-            (state.notice, state.locked) = (false, 0);
+            (state.notice, state.locked) = (None, 0);
             if vf.get() < self.enabled {
                 self.restore_defaults(hal, vf);
             }
@@ -79,7 +79,7 @@ impl Pf {
             visit.link_changed = core::mem::replace(&mut self.wire_up, up) != up;
         }
         if visit.link_changed {
-            self.mark_notices();
+            self.mark_notices(hal.now());
         }
         if causes & icr::DOUTSYNC != 0 {
             let queues = hal.read(r::WVBR);
