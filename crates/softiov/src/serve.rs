@@ -18,7 +18,8 @@ pub(crate) struct Args {
 /// How often the host looks whether its threads still run.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Runs the host. SIGTERM and SIGINT end it cleanly.
+/// Runs the host. SIGTERM and SIGINT end it cleanly; SIGHUP does not, since guests would lose their VFs with the
+/// terminal that the host was started from.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     start_log();
     let config = args.place.load()?;

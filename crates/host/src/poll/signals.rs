@@ -20,7 +20,7 @@ pub enum Signal {
     Terminate,
     /// SIGINT: end cleanly, asked from the keyboard.
     Interrupt,
-    /// SIGHUP: read the configuration again.
+    /// SIGHUP: the terminal is gone, or what the process makes of it.
     HangUp,
 }
 

@@ -84,9 +84,14 @@ impl Serve {
         files(&self.folder)
     }
 
+    /// Sends a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
     /// Sends a signal and waits for the end.
     pub(crate) fn end(&mut self, signal: Signal) -> ExitStatus {
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
+        self.signal(signal);
         let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {

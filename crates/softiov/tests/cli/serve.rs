@@ -29,6 +29,15 @@ fn asked_to_end_it_removes_its_sockets_and_succeeds() {
 }
 
 #[test]
+fn it_outlives_its_terminal() {
+    let folder = tempdir().unwrap();
+    let mut serve = Serve::start(&folder, &[]);
+    serve.signal(Signal::HUP);
+    assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(0));
+    assert_eq!(serve.end(Signal::TERM).code(), Some(0), "{}", serve.log());
+}
+
+#[test]
 fn sockets_of_a_dead_host_are_replaced() {
     let folder = tempdir().unwrap();
     let mut dead = Serve::start(&folder, &[]);
