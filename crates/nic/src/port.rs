@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use i82576::bits::{ctrl, rah, rctl, tctl};
 use i82576::register::{self as r, rx, tx};
 use i82576::{MacAddress, Queue, Time, VfIndex, ids};
-use pcie::{Bus, Function};
+use pcie::{Bus, DmaFault, Function};
 
 /// Where the queues' register blocks start; there are 16 of 64 bytes in either kind.
 const RX_BLOCKS: u32 = 0xc000;
@@ -173,9 +173,8 @@ impl Nic {
             }
         }
         let function = self.owners.of_queue(queue);
-        if self.tx[queue.index()].write_back(&mut self.file, function, bus) {
-            self.interrupts.raise_queue(&mut self.file, queue, Direction::Tx, self.owners.vfs);
-        }
+        let announced = self.tx[queue.index()].write_back(&mut self.file, function, bus);
+        self.announce(queue, Direction::Tx, announced);
         left == 0
     }
 
@@ -183,9 +182,17 @@ impl Nic {
         let touched = core::mem::take(&mut self.rx_touched);
         for queue in Queue::all().filter(|queue| touched & 1 << queue.get() != 0) {
             let function = self.owners.of_queue(queue);
-            if self.rx[queue.index()].write_back(&mut self.file, function, bus) {
-                self.interrupts.raise_queue(&mut self.file, queue, Direction::Rx, self.owners.vfs);
-            }
+            let announced = self.rx[queue.index()].write_back(&mut self.file, function, bus);
+            self.announce(queue, Direction::Rx, announced);
+        }
+    }
+
+    /// Raises a queue's interrupt if something was given back, and counts a ring that could not be written.
+    fn announce(&mut self, queue: Queue, direction: Direction, announced: Result<bool, DmaFault>) {
+        match announced {
+            Ok(true) => self.interrupts.raise_queue(&mut self.file, queue, direction, self.owners.vfs),
+            Ok(false) => {}
+            Err(_) => self.counters[usize::from(queue.pool())].dma_faults += 1,
         }
     }
 

@@ -189,11 +189,22 @@ impl ReceiveQueue {
     }
 
     /// Gives back what is done; answers whether there was anything, so that an interrupt is due.
-    pub fn write_back<B: Bus>(&mut self, file: &mut RegisterFile, function: Function, bus: &mut B) -> bool {
+    ///
+    /// # Errors
+    /// [`DmaFault`] if the ring is not in the function's memory; the queue then stays silent until it is set up
+    /// anew.
+    pub fn write_back<B: Bus>(
+        &mut self,
+        file: &mut RegisterFile,
+        function: Function,
+        bus: &mut B,
+    ) -> Result<bool, DmaFault> {
         if let Some(ring) = Ring::receive(file, self.queue).filter(|_| !self.halted) {
-            self.halted |= self.flush(file, &ring, function, bus).is_err();
+            let flushed = self.flush(file, &ring, function, bus);
+            self.halted |= flushed.is_err();
+            flushed?;
         }
-        self.done.announce()
+        Ok(self.done.announce())
     }
 
     fn flush<B: Bus>(

@@ -147,6 +147,18 @@ fn a_ring_that_faulted_works_again_once_it_is_set_up() {
 }
 
 #[test]
+fn a_write_back_that_has_nowhere_to_go_is_counted_and_stops_the_queue() {
+    let mut bench = bench();
+    bench.vf(0).write(tx_at(tx::TDWBAL), i82576::bits::tdwbal::HEAD_WB_EN);
+    for _ in 0..2 {
+        bench.vf(0).send(&plain(mac(1), mac(0), 60));
+    }
+    assert_eq!(bench.nic.counters()[0].dma_faults, 1);
+    assert_eq!(bench.vf(1).received().len(), 1, "the second was not sent any more");
+    expect_neighbours_well(&mut bench);
+}
+
+#[test]
 fn receive_buffers_that_are_not_there() {
     let mut bench = bench();
     let ring = |i: usize| BASE + 16 * i as u64;
