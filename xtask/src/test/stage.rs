@@ -32,11 +32,12 @@ pub(super) enum Stage {
     Boot,
     Linux,
     Demo,
+    DemoLinux,
     Tree,
 }
 
 impl Stage {
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::Setup,
         Self::Fmt,
         Self::Tidy,
@@ -47,6 +48,7 @@ impl Stage {
         Self::Boot,
         Self::Linux,
         Self::Demo,
+        Self::DemoLinux,
         Self::Tree,
     ];
 
@@ -63,6 +65,7 @@ impl Stage {
             Self::Boot => "boot",
             Self::Linux => "linux",
             Self::Demo => "demo",
+            Self::DemoLinux => "demo-linux",
             Self::Tree => "tree",
         }
     }
@@ -79,16 +82,17 @@ impl Stage {
             Self::Boot => "a stock Linux guest boots without a card",
             Self::Linux => "stock Linux guests on the card",
             Self::Demo => "the demo with embedded guests",
+            Self::DemoLinux => "the demo with stock Linux guests",
             Self::Tree => "the build leaves the checkout as it was",
         }
     }
 
     pub(super) fn is_long(self) -> bool {
-        matches!(self, Self::Boot | Self::Linux | Self::Demo)
+        matches!(self, Self::Boot | Self::Linux | Self::Demo | Self::DemoLinux)
     }
 
     pub(super) fn needs_build(self) -> bool {
-        matches!(self, Self::Test | Self::Boot | Self::Linux | Self::Demo)
+        self == Self::Test || self.is_long()
     }
 
     /// # Errors
@@ -116,7 +120,11 @@ impl Stage {
                 test(cargo(context, "test --workspace --no-fail-fast -- --show-output"), Show::OnFailure)
             }
             Self::Boot | Self::Linux => self.boot_guests(context),
-            Self::Demo => demo(context),
+            Self::Demo => demo(context, "demo --json", demo::EMBEDDED_GUESTS),
+            Self::DemoLinux => match setup::guest_obstacle() {
+                Some(obstacle) => Ok(Tally::skip(format!("{}: {obstacle}", self.title()))),
+                None => demo(context, "demo --linux --seconds 2 --json", demo::LINUX_GUESTS),
+            },
             Self::Tree => Ok(tree(context)),
         }
     }
@@ -165,13 +173,13 @@ fn tidy() -> Result<Tally> {
     Ok(if report.findings.is_empty() { Tally::PASSED } else { Tally::FAILED })
 }
 
-fn demo(context: &Context) -> Result<Tally> {
-    let mut command = cargo(context, "run --release --package softiov -- demo --json");
+fn demo(context: &Context, arguments: &str, guests: usize) -> Result<Tally> {
+    let mut command = cargo(context, &format!("run --release --package softiov -- {arguments}"));
     let output = process::run(&mut command, Show::OnFailure)?;
     if !output.success {
         return Ok(Tally::FAILED);
     }
-    Ok(match demo::check(&output.stdout()) {
+    Ok(match demo::check(&output.stdout(), guests) {
         Ok(said) => {
             println!("   {said}");
             Tally::PASSED
