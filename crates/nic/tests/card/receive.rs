@@ -1,5 +1,7 @@
 //! Receive descriptors: how a frame is laid into buffers, and the gates in front of a queue. Left out: what the
-//! descriptors say of its contents (`receive_offload`), and who gets the frame.
+//! descriptors say of its contents (`offload`), and who gets the frame.
+
+mod offload;
 
 use crate::common::{Bench, POOL, buffer, mac, plain};
 use i82576::bits::{ctrl, dctl, rctl, vmolr};

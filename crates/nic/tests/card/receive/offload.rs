@@ -1,32 +1,12 @@
 //! What receive descriptors say of a frame: split headers, VLAN tags, checksums and hashes. Left out: what the
 //! header parser and the hash find, which is tested beside them (`offload`).
 
-use crate::common::{Bench, POOL, SIZE, mac, plain, tagged, tcp, udp};
+use super::{at, bench, frame, srrctl};
+use crate::common::{POOL, SIZE, mac, tagged, tcp, udp};
 use i82576::bits::{ctrl, dctl, mrqc, vmolr};
 use i82576::descriptor::rx::{packet_type, rss_type, status};
 use i82576::register::{self as r, rx, vf};
 use pcie::Function::Vf;
-
-fn bench() -> Bench {
-    let mut bench = Bench::new(3);
-    bench.vf(0).start();
-    bench
-}
-
-/// Offset of a register of VF 0's first receive queue.
-fn at(register: u32) -> u32 {
-    vf::RX_BLOCK + register
-}
-
-/// A frame of `length` bytes for VF 0.
-fn frame(length: usize) -> Vec<u8> {
-    plain(mac(0), mac(9), length - 14)
-}
-
-/// SRRCTL: packet buffers of `kb` KiB (0: RCTL decides), header buffers of `header` bytes, a descriptor type.
-fn srrctl(kb: u32, header: u32, kind: u32) -> u32 {
-    kb | (header / 64) << 8 | kind << 25 | 1 << 31
-}
 
 #[test]
 fn headers_that_are_understood_are_split_off() {

@@ -1,31 +1,11 @@
 //! What context descriptors and the first data descriptor ask for: tags, segments, checksums. Left out: every
 //! corner of segmentation, which is tested beside it (`offload`).
 
-use crate::common::{Bench, data, mac, packet, plain, tagged, tcp, tcp6};
+use super::{WIRE, at, bench, placed};
+use crate::common::{data, mac, packet, plain, tagged, tcp, tcp6};
 use etherparse::{SlicedPacket, TransportSlice};
 use i82576::descriptor::tx::{Context, Data, L4};
 use i82576::register::{self as r, tx, vf};
-
-const WIRE: i82576::MacAddress = mac(9);
-
-fn bench() -> Bench {
-    let mut bench = Bench::new(3);
-    bench.vf(0).start();
-    bench
-}
-
-/// Offset of a register of VF 0's first transmit queue.
-fn at(register: u32) -> u32 {
-    vf::TX_BLOCK + register
-}
-
-/// A frame to the wire, in memory.
-fn placed(bench: &mut Bench, payload: usize) -> (Vec<u8>, Data) {
-    let frame = plain(WIRE, mac(0), payload);
-    let address = bench.vf(0).place(&frame);
-    let descriptor = packet(address, frame.len() as u16);
-    (frame, descriptor)
-}
 
 /// A context for TCP over IPv4 without options.
 fn context(index: u8, mss: u16) -> Context {
