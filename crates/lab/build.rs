@@ -1,4 +1,4 @@
-//! Hashes the sources of everything that decides what an experiment finds, so that rows stored by one build are
+//! Hashes the sources, and the data, of everything that decides what an experiment finds, so that rows stored by one build are
 //! not taken for those of another. Left out: the compiler and the dependencies from crates.io, neither of which
 //! may change a result in integers.
 
@@ -19,6 +19,8 @@ fn main() -> io::Result<()> {
             collect(&sources, &mut files)?;
         }
     }
+    println!("cargo::rerun-if-changed={}", here.join("data").display());
+    collect(&here.join("data"), &mut files)?;
     files.sort();
     let mut hash = 0xcbf2_9ce4_8422_2325;
     for file in &files {

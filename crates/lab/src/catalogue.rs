@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Experiment, Figure, Kind, Points};
 use crate::value::Value;
@@ -54,7 +54,7 @@ pub struct Parameter {
 }
 
 /// One value that the model was calibrated on, and what the model makes of it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Residual {
     /// What was measured, and in which set-up.
     pub what: String,

@@ -5,6 +5,7 @@
 //! | [`experiment`] | an experiment as data: axes, metrics, figures, and the function that runs one point |
 //! | [`catalogue`] | experiments and settings together |
 //! | [`experiments`] | the experiments there are |
+//! | [`calibrate`] | constants fitted to published values, and how far off they leave the model |
 //! | [`row`], [`named`], [`value`] | what a point is called and what it found |
 //! | [`runner`] | points in parallel, rows in order, rows kept and found again |
 //! | [`figure`] | charts, and the SVG that shows them |
@@ -14,6 +15,7 @@
 //! Left out: real time. What a run took is said on standard error and is in no row.
 #![forbid(unsafe_code)]
 
+pub mod calibrate;
 pub mod catalogue;
 pub mod experiment;
 pub mod experiments;

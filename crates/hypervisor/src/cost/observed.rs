@@ -51,6 +51,7 @@ pub const OBSERVATIONS: &[Observation] = &[
         Unit::Permille,
         "10 VMs on 10 ports, 2.6.28 HVM, all three, 9.57 Gb/s UDP",
     ),
+    stated("ten_vms_throughput", 9_570_000_000, Unit::BitsPerSecond, "the same: payload"),
     stated("hvm_scaling_per_vm", 28, Unit::Permille, "each VM more, from 10 to 60, at 9.57 Gb/s"),
     stated("loopback_bandwidth", 2_800_000_000, Unit::BitsPerSecond, "between VFs inside the card"),
     stated(

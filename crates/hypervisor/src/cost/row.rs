@@ -194,6 +194,8 @@ pub enum Cost {
     InterruptHandler,
     /// A periodic timer interrupt in a kernel.
     GuestTick,
+    /// The service domain's daemons and timers, for each tick.
+    ServiceTick,
     /// Beginning and ending a poll of the receive ring.
     NapiEntry,
     /// A received packet in the driver.

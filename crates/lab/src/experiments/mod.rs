@@ -36,6 +36,6 @@ pub fn catalogue() -> Catalogue {
         experiments: ALL,
         settings: settings::all(),
         parameters: settings::parameters(),
-        ..Catalogue::default()
+        residuals: settings::residuals(),
     }
 }

@@ -1,7 +1,8 @@
 //! What can be set in every experiment: which processor's cost table, each constant in it, and the few inputs that
 //! the paper leaves open. Left out: values that belong to one experiment; those are its axes.
 
-use crate::catalogue::{Parameter, Setting};
+use crate::calibrate::stored;
+use crate::catalogue::{Parameter, Residual, Setting};
 use crate::experiment::{Context, RunError};
 use crate::value::Value;
 use hypervisor::cost::CostTable;
@@ -53,7 +54,9 @@ pub(super) fn all() -> Vec<Setting> {
 
 /// The constants of the default table, for the report.
 pub(super) fn parameters() -> Vec<Parameter> {
-    let table = CostTable::nehalem();
+    // A table that does not take its fit is refused when something is run.
+    let seeds = CostTable::nehalem();
+    let table = stored::fitted(seeds.clone()).unwrap_or(seeds);
     let parameter = |row: &hypervisor::cost::Row| Parameter {
         table: table.name().to_owned(),
         name: row.name.to_owned(),
@@ -65,11 +68,17 @@ pub(super) fn parameters() -> Vec<Parameter> {
     table.iter().map(parameter).collect()
 }
 
+/// How far the calibrated table leaves the model from what it was calibrated on, for the report.
+pub(super) fn residuals() -> Vec<Residual> {
+    stored::stored().map(|stored| stored.residuals.clone()).unwrap_or_default()
+}
+
 /// The table that a run is to use.
 pub(super) fn table(context: &Context) -> Result<CostTable, RunError> {
     let name = context.settings.text(TABLE)?;
-    let mut table =
+    let seeds =
         CostTable::named(name).ok_or_else(|| RunError::Refused(format!("there is no table {name}")))?;
+    let mut table = stored::fitted(seeds).map_err(RunError::Refused)?;
     let names: Vec<&'static str> = table.iter().map(|row| row.name).collect();
     for name in names {
         if let Ok(value) = u64::try_from(context.settings.int(&format!("{GROUP}{name}"))?) {

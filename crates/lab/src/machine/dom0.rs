@@ -31,7 +31,7 @@ impl ServiceCpu {
             self.ticks -= 1;
             step.charge(Category::Timer, table[Cost::HypervisorTick]);
             step.charge(Category::EventChannel, table[Cost::EventUpcall]);
-            step.charge(Category::Kernel, table[Cost::GuestTick]);
+            step.charge(Category::Kernel, table[Cost::GuestTick] + table[Cost::ServiceTick]);
         }
         let served = self.requests.pop_front();
         if served.is_some() {

@@ -1,6 +1,7 @@
 //! `softiov lab`: experiments in virtual time, listed, run and reported. Left out: everything that an experiment
 //! is; that is the crate `lab`'s.
 
+mod calibrate;
 mod list;
 mod report;
 mod run;
@@ -28,6 +29,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Show rows as figures and tables: one HTML file, with CSV and JSON beside it.
     Report(ReportArgs),
+    /// Fit constants to published values; what is fitted, and what is left over.
+    Calibrate(CalibrateArgs),
 }
 
 /// Which experiments, and how.
@@ -69,6 +72,23 @@ pub(crate) struct ReportArgs {
     jobs: Option<NonZeroUsize>,
 }
 
+/// What to find out, and where to keep it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CalibrateArgs {
+    /// Print JSON instead of tables.
+    #[arg(long)]
+    json: bool,
+    /// Keep constants and residuals in this file; the build takes them from crates/lab/data/nehalem.toml.
+    #[arg(long, value_name = "FILE", conflicts_with = "sensitivity")]
+    out: Option<PathBuf>,
+    /// Fit nothing; show what each constant, a fifth less and a fifth more, does to the values.
+    #[arg(long)]
+    sensitivity: bool,
+    /// As for `lab run`.
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+}
+
 /// What a run's rows follow from, and what they do not.
 #[derive(Debug, clap::Args)]
 struct How {
@@ -96,6 +116,7 @@ fn run_with(catalogue: &Catalogue, command: &Command) -> anyhow::Result<ExitCode
         Command::List { json } => list::list(catalogue, *json)?,
         Command::Run(args) => run::run(catalogue, args)?,
         Command::Report(args) => report::report(catalogue, args)?,
+        Command::Calibrate(args) => calibrate::calibrate(args)?,
     }
     Ok(ExitCode::SUCCESS)
 }

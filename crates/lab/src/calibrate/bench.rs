@@ -1,0 +1,98 @@
+//! Runs the points that targets need with other constants, several at a time. Left out: which constants.
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{iter, thread};
+
+use super::target::{At, Target};
+use crate::catalogue::Catalogue;
+use crate::experiments;
+use crate::named::Metrics;
+use crate::runner::plan::{Assignment, Selection};
+use crate::runner::{self, LabError, Options};
+
+/// Constants by name.
+pub(super) type Constants = Vec<(&'static str, u64)>;
+
+/// The adaptive policy samples once a second: after one sample a datagram receiver's rate stays as it is.
+const WARM_UP: (&str, u64) = ("warm_up_ms", 1_050);
+
+/// The seed of `softiov lab run`, unless it is given another.
+const SEED: u64 = 1;
+
+pub(super) struct Bench {
+    catalogue: Catalogue,
+    targets: Vec<&'static Target>,
+    /// Each once, though several targets may need it.
+    points: Vec<&'static At>,
+    jobs: NonZeroUsize,
+}
+
+impl Bench {
+    pub(super) fn new(targets: Vec<&'static Target>, jobs: NonZeroUsize) -> Self {
+        let mut points: Vec<&'static At> = Vec::new();
+        for point in targets.iter().flat_map(|target| target.points) {
+            if !points.contains(&point) {
+                points.push(point);
+            }
+        }
+        Self { catalogue: experiments::catalogue(), targets, points, jobs }
+    }
+
+    pub(super) fn targets(&self) -> &[&'static Target] {
+        &self.targets
+    }
+
+    /// What the model makes of each target, with each set of constants.
+    pub(super) fn run(&self, sets: &[Constants]) -> Result<Vec<Vec<f64>>, LabError> {
+        let tasks: Vec<_> =
+            sets.iter().flat_map(|set| self.points.iter().map(move |point| (set, *point))).collect();
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut found = Vec::new();
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some((set, point)) = tasks.get(at) else { return found };
+                found.push((at, self.find(set, point)));
+            }
+        };
+        let found: Vec<_> = thread::scope(|scope| {
+            let workers: Vec<_> = (0..self.jobs.get()).map(|_| scope.spawn(work)).collect();
+            workers.into_iter().flat_map(|worker| worker.join().unwrap_or_default()).collect()
+        });
+        let mut metrics = vec![Metrics::default(); tasks.len()];
+        for (at, found) in found {
+            metrics[at] = found?;
+        }
+        Ok(metrics.chunks(self.points.len()).map(|metrics| self.values(metrics)).collect())
+    }
+
+    /// The relative residuals, weighted.
+    pub(super) fn misfits<'a>(&'a self, found: &'a [f64]) -> impl Iterator<Item = f64> + 'a {
+        self.targets.iter().zip(found).map(|(target, found)| target.weight * (found / target.value().0 - 1.0))
+    }
+
+    fn values(&self, metrics: &[Metrics]) -> Vec<f64> {
+        let of = |point: &At| {
+            let at = self.points.iter().position(|known| *known == point);
+            at.map(|at| &metrics[at])
+        };
+        let value = |target: &&Target| {
+            let metrics: Vec<_> = target.points.iter().filter_map(of).collect();
+            target.formula.value(&metrics)
+        };
+        self.targets.iter().map(value).collect()
+    }
+
+    fn find(&self, constants: &Constants, point: &At) -> Result<Metrics, LabError> {
+        let axes = point.axes.iter().map(|(key, value)| (String::from(*key), String::from(*value)));
+        let constants = constants.iter().map(|(name, value)| (format!("cost.{name}"), value.to_string()));
+        let warm_up = iter::once((WARM_UP.0.to_owned(), WARM_UP.1.to_string()));
+        let set =
+            axes.chain(constants).chain(warm_up).map(|(key, value)| Assignment { key, value }).collect();
+        let options = Options { seed: SEED, jobs: NonZeroUsize::MIN, shard: None, set, out: None };
+        let selection = Selection::Names(vec![point.experiment.to_owned()]);
+        let run = runner::run(&self.catalogue, &selection, &options, &mut ())?;
+        Ok(run.records.into_iter().next().map(|record| record.row.metrics).unwrap_or_default())
+    }
+}

@@ -1,0 +1,87 @@
+//! Least squares in the unit cube: damped Gauss-Newton steps, with derivatives from finite differences. Left out:
+//! what the sides of the cube mean, and any claim to a global minimum.
+
+/// Steps at most.
+const STEPS: usize = 5;
+/// How far a derivative looks: far enough that integers and the phases of interrupts do not matter.
+const PROBE: f64 = 0.1;
+/// How strongly a step is held back. All are tried, whole and half, and the best is taken, be it a probe.
+const DAMPING: [f64; 3] = [1e-4, 1e-2, 1e-1];
+/// A step that lowers the sum of squares by a smaller part is the last.
+const ENOUGH: f64 = 0.005;
+
+/// The place whose misfits have the least sum of squares that was found from `at`; `misfits` answers for several
+/// places at once, so that it may look at them side by side.
+pub(super) fn minimise<E>(
+    mut at: Vec<f64>,
+    misfits: impl Fn(&[Vec<f64>]) -> Result<Vec<Vec<f64>>, E>,
+    tell: &dyn Fn(&str),
+) -> Result<Vec<f64>, E> {
+    let mut here = misfits(std::slice::from_ref(&at))?.swap_remove(0);
+    for step in 1..=STEPS {
+        tell(&format!("step {step} of at most {STEPS}: sum of squares {:.4}", squares(&here)));
+        let probes: Vec<_> = (0..at.len()).flat_map(|side| probes(&at, side)).collect();
+        let probed = misfits(&probes)?;
+        let slopes: Vec<_> =
+            (0..at.len()).map(|side| slope(side, &probes[2 * side..], &probed[2 * side..])).collect();
+        let whole = DAMPING.iter().map(|&damping| advance(&at, &here, &slopes, damping));
+        let tries: Vec<_> = whole.flat_map(|to| [middle(&at, &to), to]).collect();
+        let tried = misfits(&tries)?;
+        let found = tried.into_iter().zip(tries).chain(probed.into_iter().zip(probes));
+        let Some((best, place)) = found.min_by(|a, b| squares(&a.0).total_cmp(&squares(&b.0))) else { break };
+        let gain = 1.0 - squares(&best) / squares(&here);
+        if gain > 0.0 {
+            (here, at) = (best, place);
+        }
+        if gain.is_nan() || gain < ENOUGH {
+            break;
+        }
+    }
+    tell(&format!("sum of squares {:.4}", squares(&here)));
+    Ok(at)
+}
+
+fn squares(misfits: &[f64]) -> f64 {
+    misfits.iter().map(|misfit| misfit * misfit).sum()
+}
+
+/// The places a little back and a little further along one side.
+fn probes(at: &[f64], side: usize) -> [Vec<f64>; 2] {
+    [-PROBE, PROBE].map(|by| {
+        let mut place = at.to_vec();
+        place[side] = (place[side] + by).clamp(0.0, 1.0);
+        place
+    })
+}
+
+/// How misfits change along a side, from the two places of its probes.
+fn slope(side: usize, probes: &[Vec<f64>], probed: &[Vec<f64>]) -> Vec<f64> {
+    let moved = probes[1][side] - probes[0][side];
+    probed[1].iter().zip(&probed[0]).map(|(further, back)| (further - back) / moved).collect()
+}
+
+/// Half-way.
+fn middle(from: &[f64], to: &[f64]) -> Vec<f64> {
+    from.iter().zip(to).map(|(from, to)| f64::midpoint(*from, *to)).collect()
+}
+
+/// The least sum of squares in the cube if misfits were straight, found side by side in turn; damping is the price
+/// of a whole side.
+fn advance(at: &[f64], here: &[f64], slopes: &[Vec<f64>], damping: f64) -> Vec<f64> {
+    const ROUNDS: usize = 2_000;
+    let (mut place, mut misfits) = (at.to_vec(), here.to_vec());
+    for _ in 0..ROUNDS {
+        for (side, slope) in slopes.iter().enumerate() {
+            let gradient = dot(slope, &misfits) + damping * (place[side] - at[side]);
+            let to = (place[side] - gradient / (squares(slope) + damping)).clamp(0.0, 1.0);
+            let moved = to - place[side];
+            place[side] = to;
+            misfits.iter_mut().zip(slope).for_each(|(misfit, slope)| *misfit += slope * moved);
+        }
+    }
+    place
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}

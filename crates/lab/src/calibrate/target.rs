@@ -1,0 +1,130 @@
+//! The values of the calibration: which points find each, by which formula. Left out: the values themselves, which
+//! are [`OBSERVATIONS`].
+
+use std::borrow::Cow;
+
+use hypervisor::cost::{OBSERVATIONS, Observation, Unit};
+
+use crate::named::Metrics;
+
+/// A published value, and how the model finds it.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// The observation's name.
+    pub name: &'static str,
+    /// The points that it takes, in the order of the formula.
+    pub points: &'static [At],
+    /// From the points' metrics to the value.
+    pub formula: Formula,
+    /// How much a relative residual counts; 0 for values that are only reported.
+    pub weight: f64,
+}
+
+/// One point of an experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct At {
+    /// The experiment's name.
+    pub experiment: &'static str,
+    /// A value for each axis.
+    pub axes: &'static [(&'static str, &'static str)],
+}
+
+/// From metrics to a value.
+#[derive(Clone, Copy, Debug)]
+pub enum Formula {
+    /// A metric of the only point, times a factor between units.
+    Metric(&'static str, f64),
+    /// By how many percent the sum of the metrics is less at the second point.
+    Saving(&'static [&'static str]),
+    /// How much a metric grows from the first point to the second, divided by so many steps.
+    Slope(&'static str, f64),
+}
+
+impl Formula {
+    /// The value. A metric that is missing makes it not a number, which a test would notice.
+    pub(super) fn value(&self, points: &[&Metrics]) -> f64 {
+        let get = |at: usize, name: &str| {
+            points.get(at).and_then(|metrics| metrics.get(name)).copied().unwrap_or(f64::NAN)
+        };
+        match *self {
+            Self::Metric(name, factor) => get(0, name) * factor,
+            Self::Saving(names) => {
+                let sum = |at| names.iter().map(|name| get(at, name)).sum::<f64>();
+                (1.0 - sum(1) / sum(0)) * 100.0
+            }
+            Self::Slope(name, steps) => (get(1, name) - get(0, name)) / steps,
+        }
+    }
+}
+
+const CPU: &[&str] = &["cpu_dom0_pct", "cpu_xen_pct", "cpu_guest_pct"];
+const MSI_OFF: At = At { experiment: "fig06", axes: &[("vms", "1"), ("msi_accel", "false")] };
+const MSI_ON: At = At { experiment: "fig06", axes: &[("vms", "1"), ("msi_accel", "true")] };
+const EOI_OFF: At = At { experiment: "fig07", axes: &[("vms", "1"), ("eoi_accel", "false")] };
+const UDP_20K: At = At { experiment: "fig08", axes: &[("policy", "20k")] };
+const UDP_2K: At = At { experiment: "fig08", axes: &[("policy", "2k")] };
+const TCP_20K: At = At { experiment: "fig09", axes: &[("policy", "20k")] };
+const OLD_NONE: At = At { experiment: "fig11", axes: &[("guest", "2.6.18"), ("opts", "none")] };
+const OLD_MSI: At = At { experiment: "fig11", axes: &[("guest", "2.6.18"), ("opts", "msi")] };
+const NEW_ALL: At = At { experiment: "fig11", axes: &[("guest", "2.6.28"), ("opts", "aic")] };
+const TEN: At = At { experiment: "fig14", axes: &[("vms", "10")] };
+const SIXTY: At = At { experiment: "fig14", axes: &[("vms", "60")] };
+
+/// All of them; every one that is fitted to counts the same.
+pub const TARGETS: &[Target] = &[
+    fitted("msi_dom0_before", &[MSI_OFF], Formula::Metric("cpu_dom0_pct", 1.0)),
+    fitted("msi_dom0_after", &[MSI_ON], Formula::Metric("cpu_dom0_pct", 1.0)),
+    fitted("overhead_per_second", &[EOI_OFF], Formula::Metric("total_mcycles_per_s", 1.0)),
+    fitted("apic_access_per_second", &[EOI_OFF], Formula::Metric("apic_access_mcycles", 1.0)),
+    fitted("eoi_share_of_apic_access", &[EOI_OFF], Formula::Metric("eoi_share_pct", 1.0)),
+    fitted("udp_saving_20k_to_2k", &[UDP_20K, UDP_2K], Formula::Saving(CPU)),
+    fitted("ten_vms_2_6_18_before", &[OLD_NONE], Formula::Metric("cpu_total_pct", 1.0)),
+    fitted("ten_vms_2_6_18_after", &[OLD_MSI], Formula::Metric("cpu_total_pct", 1.0)),
+    fitted("ten_vms_2_6_28_all", &[NEW_ALL], Formula::Metric("cpu_total_pct", 1.0)),
+    fitted("hvm_scaling_per_vm", &[TEN, SIXTY], Formula::Slope("cpu_total_pct", 50.0)),
+    reported("udp_throughput", &[UDP_20K], Formula::Metric("throughput_mbps", 1.0)),
+    reported("tcp_throughput", &[TCP_20K], Formula::Metric("throughput_mbps", 1.0)),
+    reported("ten_vms_throughput", &[NEW_ALL], Formula::Metric("throughput_gbps", 1_000.0)),
+];
+
+const fn fitted(name: &'static str, points: &'static [At], formula: Formula) -> Target {
+    Target { name, points, formula, weight: 1.0 }
+}
+
+const fn reported(name: &'static str, points: &'static [At], formula: Formula) -> Target {
+    Target { name, points, formula, weight: 0.0 }
+}
+
+impl Target {
+    fn observation(&self) -> Option<&'static Observation> {
+        OBSERVATIONS.iter().find(|observation| observation.name == self.name)
+    }
+
+    /// The value, in the unit of the formula, and that unit.
+    #[must_use]
+    pub fn value(&self) -> (f64, &'static str) {
+        self.observation().map_or((f64::NAN, ""), |observation| {
+            let value = observation.value as f64;
+            match observation.unit {
+                Unit::Permille => (value / 10.0, "%"),
+                Unit::Hertz => (value / 1e6, "Mcycles/s"),
+                Unit::BitsPerSecond => (value / 1e6, "Mb/s"),
+                unit @ (Unit::Cycles | Unit::CyclesPerKilobyte) => (value, unit.name()),
+            }
+        })
+    }
+
+    /// What it is, by name; one that is only reported says so.
+    #[must_use]
+    pub fn what(&self) -> String {
+        let note = if self.weight > 0.0 { "" } else { " (not fitted)" };
+        format!("{}{note}", self.name)
+    }
+
+    /// What exactly was observed, and by whom.
+    #[must_use]
+    pub fn source(&self) -> String {
+        let source = self.observation().map_or(Cow::Borrowed(""), |observation| observation.source.into());
+        format!("Dong et al., HPCA 2010: {source}")
+    }
+}
