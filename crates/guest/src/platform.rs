@@ -50,6 +50,9 @@ pub trait Platform: DmaHal {
     /// Programs the local timer; `None` stops it.
     fn set_timer(&mut self, at: Option<Instant>);
 
+    /// A program enters its kernel and leaves it, beyond what a bare machine charges for that.
+    fn system_call(&mut self);
+
     /// Nothing is left to do until the next interrupt.
     fn halt(&mut self);
 }

@@ -18,6 +18,13 @@ pub(super) enum Phase {
     Over,
 }
 
+/// What a tickless kernel does to its tick.
+#[derive(Debug, Clone, Copy)]
+enum Change {
+    Start,
+    Stop,
+}
+
 impl Kernel {
     /// Takes one hard interrupt, or goes on with one. `None` if there is none.
     pub(super) fn interrupt<P: Platform>(&mut self, platform: &mut P) -> Option<Then> {
@@ -80,25 +87,27 @@ impl Kernel {
         let Tick::Tickless(period) = self.spec.tick else { return };
         let period = period.picos().max(1);
         let next = Instant::ZERO + sim::Span::from_picos((platform.instant().picos() / period + 1) * period);
-        self.program(platform, Some(next));
+        self.program(platform, Change::Start, Some(next));
     }
 
     /// Nothing runs: a tickless kernel stops its tick.
     pub(super) fn stop_tick<P: Platform>(&mut self, platform: &mut P) {
         if let Tick::Tickless(_) = self.spec.tick {
-            self.program(platform, None);
+            self.program(platform, Change::Stop, None);
         }
     }
 
     /// Not every change of mind reaches the timer: a tick that is due at once is left alone, and a stopped one may
     /// be started for what it was set for before. How many do is a constant of the table.
-    fn program<P: Platform>(&mut self, platform: &mut P, at: Option<Instant>) {
+    fn program<P: Platform>(&mut self, platform: &mut P, change: Change, at: Option<Instant>) {
         if self.timer == at {
             return;
         }
-        self.timer_debt += platform.cost(Cost::TimerWrites);
-        if self.timer_debt >= 1_000 {
-            self.timer_debt -= 1_000;
+        // Starts and stops are counted apart: they alternate, and one count for both would fall into step.
+        let debt = &mut self.timer_debts[change as usize];
+        *debt += platform.cost(Cost::TimerWrites);
+        if *debt >= 1_000 {
+            *debt -= 1_000;
             self.timer = at;
             platform.set_timer(at);
         }

@@ -40,8 +40,8 @@ pub struct Kernel {
     idle: bool,
     /// When the timer is set for, as far as the kernel knows.
     timer: Option<Instant>,
-    /// Thousandths of a timer write that going idle still owes.
-    timer_debt: u64,
+    /// Thousandths of a timer write still owed for starting the tick, and for stopping it.
+    timer_debts: [u64; 2],
     stream: poll::Stream,
     counters: Counters,
     buffer: Box<[u8]>,
@@ -79,7 +79,7 @@ impl Kernel {
             runnable: false,
             idle: true,
             timer: None,
-            timer_debt: 0,
+            timer_debts: [0; 2],
             stream: poll::Stream::default(),
             counters: Counters::default(),
             buffer: alloc::vec![0; FRAME].into(),

@@ -28,6 +28,9 @@ impl Kernel {
             Load::Tcp => 1,
         };
         platform.charge(Category::User, calls * per_call);
+        for _ in 0..calls {
+            platform.system_call();
+        }
         if self.socket.is_empty() {
             self.runnable = false;
             // A sender that was told of little room must hear that there is more.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `interrupts` | what masking and end-of-interrupt cost: fig06, fig07 |
 //! | `coalescing` | how often to interrupt: fig08, fig09 |
-//! | `scaling` | ten ports: fig11, fig14 |
+//! | `scaling` | ten ports: fig11, fig14, fig15 |
 //! | `settings` | what `--set` changes, and the constants that a report lists |
 //! | `point` | from a point to a machine, and from what happened to metrics |
 
@@ -27,6 +27,7 @@ pub const ALL: &[Experiment] = &[
     coalescing::FIG09,
     scaling::FIG11,
     scaling::FIG14,
+    scaling::FIG15,
 ];
 
 /// The experiments, and what can be set in all of them.

@@ -2,7 +2,7 @@
 //! charged to it. Left out: device models, which the world lets run.
 
 use super::port::{Port, card_time};
-use super::vm::{DEVICE_VECTOR, Hardware, TIMER_VECTOR};
+use super::vm::Hardware;
 use driver::{DmaHal, DmaRegion, Hal, hal::OutOfDmaMemory};
 use guest::{Access, Interrupt, Platform};
 use hypervisor::account::{Category, Charge};
@@ -34,6 +34,10 @@ impl Env<'_> {
         self.hardware.kind == DomainKind::Hvm
     }
 
+    fn hypercall(&mut self) {
+        self.step.charge(Category::Hypercall, self.table[Cost::HypercallPv]);
+    }
+
     fn exit(&mut self, kind: ExitKind) {
         self.step.charge(kind.category(), kind.price(self.table));
     }
@@ -53,18 +57,17 @@ impl Platform for Env<'_> {
     }
 
     fn take_interrupt(&mut self) -> Option<Interrupt> {
-        let vector = self.hardware.lapic.inject()?;
+        let (interrupt, upcall) = self.hardware.controller.take()?;
         if self.virtualised() {
             self.step.charge(Category::Injection, self.table[Cost::Injection]);
+        } else if upcall {
+            self.step.charge(Category::EventChannel, self.table[Cost::EventUpcall]);
         }
-        Some(match vector {
-            TIMER_VECTOR => Interrupt::Timer,
-            vector => Interrupt::Device(u16::from(vector.wrapping_sub(DEVICE_VECTOR))),
-        })
+        Some(interrupt)
     }
 
     fn end_of_interrupt(&mut self) {
-        self.hardware.lapic.eoi();
+        self.hardware.controller.end();
         if !self.virtualised() {
             return;
         }
@@ -78,7 +81,10 @@ impl Platform for Env<'_> {
     fn mask(&mut self, vector: u16, masked: bool) -> Access {
         let by = self.hardware.write_mask(vector, masked);
         if !self.virtualised() {
-            self.step.charge(Category::Driver, self.table[Cost::MmioWrite]);
+            // A paravirtualized kernel masks its event channel instead, in memory it shares.
+            if self.hardware.kind == DomainKind::Native {
+                self.step.charge(Category::Driver, self.table[Cost::MmioWrite]);
+            }
             return Access::Done;
         }
         match by {
@@ -95,15 +101,25 @@ impl Platform for Env<'_> {
     }
 
     fn set_timer(&mut self, at: Option<Instant>) {
-        if self.virtualised() {
-            self.exit(self.table.features().on_apic_write());
+        match self.hardware.kind {
+            DomainKind::Hvm => self.exit(self.table.features().on_apic_write()),
+            DomainKind::Pvm => self.hypercall(),
+            _ => {}
         }
         self.hardware.timer_request = Some(at);
     }
 
     fn halt(&mut self) {
-        if self.virtualised() {
-            self.exit(ExitKind::Hlt);
+        match self.hardware.kind {
+            DomainKind::Hvm => self.exit(ExitKind::Hlt),
+            DomainKind::Pvm => self.hypercall(),
+            _ => {}
+        }
+    }
+
+    fn system_call(&mut self) {
+        if self.hardware.kind == DomainKind::Pvm {
+            self.step.charge(Category::Hypercall, self.table[Cost::PvSyscall]);
         }
     }
 }

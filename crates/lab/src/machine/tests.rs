@@ -3,6 +3,7 @@
 use super::{Setup, Traffic, World};
 use driver::moderation::Policy;
 use guest::{Load, Spec};
+use hypervisor::account::Category;
 use hypervisor::cost::CostTable;
 use hypervisor::domain::DomainKind;
 use hypervisor::exit::EoiPath;
@@ -30,6 +31,17 @@ fn one_guest_reads_a_gigabit_of_datagrams() {
     let measured = world.measure(Span::from_millis(20), Span::from_millis(100)).unwrap();
     assert!((956.0..958.0).contains(&measured.throughput_mbps()), "{}", measured.throughput_mbps());
     assert!((1_900.0..2_010.0).contains(&measured.interrupts_per_s()), "{}", measured.interrupts_per_s());
+}
+
+#[test]
+fn a_paravirtualized_guest_takes_events_and_no_exits() {
+    let mut world = World::new(&Setup { kind: DomainKind::Pvm, ..setup() }).unwrap();
+    let measured = world.measure(Span::from_millis(20), Span::from_millis(100)).unwrap();
+    assert!((956.0..958.0).contains(&measured.throughput_mbps()), "{}", measured.throughput_mbps());
+    for exit in [Category::ApicEoi, Category::ApicOther, Category::Hlt, Category::ExternalInterrupt] {
+        assert_eq!(measured.mcycles_per_s(exit).to_bits(), 0.0f64.to_bits(), "{exit:?}");
+    }
+    assert!(measured.mcycles_per_s(Category::EventChannel) > 0.0);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use super::dom0::{self, ServiceCpu};
 use super::env::Env;
 use super::port::Port;
-use super::vm::{Hardware, TIMER_VECTOR};
+use super::vm::Hardware;
 use guest::Kernel;
 use hypervisor::account::Category;
 use hypervisor::cost::{Cost, CostTable};
@@ -176,7 +176,7 @@ impl World {
     /// A guest's timer is due: the hypervisor's own timer interrupt, and the guest's.
     fn timer(&mut self, vm: usize, now: Instant) {
         let hardware = &mut self.vms[vm].hardware;
-        hardware.lapic.accept(TIMER_VECTOR);
+        hardware.timer_due();
         let (vcpu, domain, kind) = (hardware.vcpu, hardware.domain, hardware.kind);
         if kind != DomainKind::Native {
             let thread = self.machine.home(vcpu);
@@ -210,11 +210,15 @@ impl World {
         self.trace.note(now, WORLD, INTERRUPT, &[index as u64, u64::from(vector)]);
         let (vcpu, domain, kind) = (hardware.vcpu, hardware.domain, hardware.kind);
         let deliverable = hardware.signal(vector);
-        if kind != DomainKind::Native
-            && self.machine.running(self.machine.home(vcpu), now).is_some()
+        let thread = self.machine.home(vcpu);
+        if kind == DomainKind::Pvm {
+            let blocked = if self.machine.is_blocked(vcpu) { self.table[Cost::EventBlocked] } else { 0 };
+            let cycles = self.table[Cost::EventSend] + blocked;
+            self.machine.steal(thread, domain, Category::EventChannel, cycles, now);
+        } else if kind == DomainKind::Hvm
+            && self.machine.running(thread, now).is_some()
             && let Some(exit) = self.table.features().on_device_interrupt()
         {
-            let thread = self.machine.home(vcpu);
             self.machine.steal(thread, domain, exit.category(), exit.price(&self.table), now);
         }
         if deliverable {
