@@ -7,8 +7,11 @@
 //! That flag belongs to the open file, which the client shares, so setting it also changes what the client
 //! sees of a blocking read; QEMU and Cloud Hypervisor set it themselves, and KVM's irqfd does not look at it.
 //! Whoever hands over a blocking eventfd is given the flag rather than the power to stop the thread that
-//! serves everyone. Left open: a client that clears the flag again and then fills the counter; no interface
-//! of the kernel lets a process protect itself from that and still signal with one plain write.
+//! serves everyone, and as a client may clear it again, it is made sure of before each write.
+//!
+//! Left open: a client that clears the flag and fills the counter between that look and the write. The kernel has
+//! no write to an eventfd that cannot block by itself (`RWF_NOWAIT` is not supported there), and gives nobody an
+//! open file of their own for one.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -65,18 +68,25 @@ impl EventFd {
         if kind.as_bytes() != b"anon_inode:[eventfd]" {
             return Err(AdoptError::NotAnEventFd);
         }
-        let flags = fcntl_getfl(&fd).map_err(system)?;
-        if !flags.contains(OFlags::NONBLOCK) {
-            fcntl_setfl(&fd, flags | OFlags::NONBLOCK).map_err(system)?;
-        }
-        Ok(Self(fd))
+        let event = Self(fd);
+        event.keep_from_blocking().map_err(system)?;
+        Ok(event)
+    }
+
+    /// Sets the flag again if somebody who shares the open file has cleared it.
+    #[inline]
+    fn keep_from_blocking(&self) -> Result<(), Errno> {
+        let flags = fcntl_getfl(&self.0)?;
+        if flags.contains(OFlags::NONBLOCK) { Ok(()) } else { fcntl_setfl(&self.0, flags | OFlags::NONBLOCK) }
     }
 
     /// Adds one. A full counter is as good: its reader has not been there yet and will be woken all the same.
     /// There is no error to handle: a client that breaks its own eventfd has lost its own interrupts.
     #[inline]
     pub fn signal(&self) {
-        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+        if self.keep_from_blocking().is_ok() {
+            let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+        }
     }
 
     /// Takes the count, leaving zero; zero if it was zero already.
@@ -123,6 +133,21 @@ mod tests {
         rustix::io::write(&event, &(u64::MAX - 1).to_ne_bytes()).unwrap();
         event.signal();
         assert_eq!(event.drain(), u64::MAX - 1);
+    }
+
+    #[test]
+    fn a_client_that_clears_the_flag_and_fills_the_counter_stops_nobody() {
+        let theirs = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+        let ours = EventFd::adopt(theirs.try_clone().unwrap()).unwrap();
+        rustix::io::write(&theirs, &(u64::MAX - 1).to_ne_bytes()).unwrap();
+        fcntl_setfl(&theirs, fcntl_getfl(&theirs).unwrap() - OFlags::NONBLOCK).unwrap();
+        let (done, waits) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            ours.signal();
+            done.send(())
+        });
+        let patience = std::time::Duration::from_secs(10);
+        assert!(waits.recv_timeout(patience).is_ok(), "the write must not wait for the client");
     }
 
     #[test]
