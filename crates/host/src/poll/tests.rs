@@ -109,9 +109,13 @@ fn a_timeout_is_never_early_and_finer_than_a_millisecond() {
         Duration::from_nanos(Clock.now_ns() - before)
     };
     let asked = Duration::from_micros(150);
-    let shortest = (0..20).map(|_| wait(&mut poller, asked)).min().unwrap();
-    assert!(shortest >= asked, "{shortest:?}");
-    assert!(shortest < Duration::from_millis(1), "{shortest:?} looks rounded to milliseconds");
+    // On a busy machine most waits take longer; one that was rounded to milliseconds is never shorter than that.
+    let finer = (0..10_000).any(|_| {
+        let took = wait(&mut poller, asked);
+        assert!(took >= asked, "{took:?}");
+        took < Duration::from_millis(1)
+    });
+    assert!(finer, "timeouts look rounded to milliseconds");
 }
 
 #[test]
