@@ -6,6 +6,7 @@ use crate::frame::{Frame, HEADER, HEADROOM};
 use crate::offload::headers::Headers;
 use crate::offload::rss::Hash;
 use crate::offload::segment::{FlagMasks, Segmenter};
+use crate::offload::vlan::TAG;
 use crate::offload::{receive, transmit};
 use crate::queue::receive::Description;
 use crate::queue::transmit::{Invalid, Packet, Taken};
@@ -252,7 +253,7 @@ impl Nic {
                 frame.untagged()
             }
             Some(_) if described.header_length > 0 => {
-                described.header_length += HEADROOM;
+                described.header_length += TAG;
                 frame.tagged()
             }
             _ => frame.tagged(),

@@ -76,7 +76,6 @@ impl Port {
         }
         let all = (1u16 << self.bus.memory.len()) - 1;
         let arrival = self.line.next_arrival().filter(|_| u16::from(self.waiting) & all != all);
-        // A nanosecond is rounded up: the card must not be asked before the interrupt is due.
         let deadline = poll.deadline.map(|at| Instant::from_nanos(at.as_nanos()));
         [arrival, deadline].into_iter().flatten().min()
     }
