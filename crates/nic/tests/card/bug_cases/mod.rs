@@ -1,0 +1,70 @@
+//! The bugs that a well-known software model of this card had or has, each as a named test here: 20 that were
+//! reported and mended there, and the gaps that are still open. A file a case; the table says which.
+//!
+//! Left out: the rules as such, which have tests of their own beside this folder. A case here is the
+//! conversation in which that model went wrong.
+
+mod c17_sriov_capability;
+
+use std::collections::BTreeSet;
+
+/// A case: its file, and the rule that was broken.
+const CASES: &[(&str, &str)] = &[
+    ("c01_reset_notices", "RSTI holds until PFRSTD, RSTD clears on read; VFs outlive a reset of the PF"),
+    ("c02_gates", "VFRE and VFTE gate traffic, a VF's reset closes them"),
+    ("c03_legacy_rxdw", "RXDW and TXDW are raised when interrupts are MSI or INTx"),
+    ("c04_oversize", "each pool has its own longest frame; a jumbo frame takes several buffers"),
+    ("c05_pool_rss", "RSS within a pool uses queues n and n + 8"),
+    ("c06_vf_statistics", "every VF statistic counts, multicast at both of its offsets"),
+    ("c07_port_vlan", "VMVIR's default tag is inserted, VMOLR.STRVLAN strips it"),
+    ("c08_requester_id", "every request of a VF's queue carries the VF's id"),
+    ("c09_packet_type", "packet types of UDP, SCTP and IPv6 with extension headers"),
+    ("c10_vlan_insert", "tags are inserted without CTRL.VME, as the first descriptor says"),
+    ("c11_icr", "ICR masks by IAM, clears when asserted, and notifies of new causes only"),
+    ("c12_short_frames", "frames shorter than a header, and padding"),
+    ("c13_auto_clear", "EICR of a delayed message; EIAC clears its own bits alone"),
+    ("c13_group_counters", "broadcast and multicast are counted"),
+    ("c14_single_vector", "with GPIE zero everything goes to MSI-X vector 0"),
+    ("c15_udp_sctp", "RSS types of UDP; SCTP's checksum both ways"),
+    ("c16_double_vlan", "CTRL_EXT.EXT_VLAN: the inner tag is filtered and stripped"),
+    ("c17_sriov_capability", "NumVFs is bounded and locked, resets take VFs away, VFE toggles"),
+    ("c18_throttle", "EITR in microseconds, its counter, CNT_IGNR, nothing spurious, nothing lost"),
+    ("c19_state", "link and transmit context survive a save and restore"),
+    ("c20_empty_ring", "a ring without descriptors, or a tail beyond it, ends no loop late"),
+    ("gap_anti_spoof", "spoofed addresses and VLANs are dropped and reported in WVBR"),
+    ("gap_auto_mask", "EIAM is what was written, for PF and VF"),
+    ("gap_ignore_mac", "VT_CTL.IGNORE_MAC chooses pools by VLAN alone"),
+    ("gap_ivar", "EIAC and VTIVAR are what was written; VTIVAR serves queue 1"),
+    ("gap_legacy_descriptors", "legacy receive and transmit descriptors"),
+    ("gap_local_vlan", "VLVF.LVLAN keeps a VLAN off the wire"),
+    ("gap_loopback_to_sender", "DTXSWC.LLE lets a pool hear itself"),
+    ("gap_mirror", "mirroring rules copy to a pool"),
+    ("gap_own_broadcast", "a sender does not get its own broadcast"),
+    ("gap_promiscuous", "VMOLR.MPME and VMOLR.ROPE"),
+    ("gap_rate", "RTTBCNRC limits what a queue sends"),
+    ("gap_rqdpc", "RQDPC counts on every queue"),
+    ("gap_storm", "storm control stops broadcast and multicast and says so"),
+    ("gap_txctl3", "the legacy place of queue 3's TXCTL"),
+    ("gap_vteicr", "VTEIMS and VTEICR are the same bits for PF and VF"),
+];
+
+/// The files beside this one, without their ending.
+fn files() -> BTreeSet<String> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/card/bug_cases");
+    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    let stems = names.filter_map(|name| name.to_str()?.strip_suffix(".rs").map(str::to_owned));
+    stems.filter(|stem| stem != "mod").collect()
+}
+
+#[test]
+fn every_file_here_is_a_case_of_the_table() {
+    for file in files() {
+        assert!(CASES.iter().any(|(name, _)| *name == file), "{file} is not in the table");
+    }
+}
+
+#[test]
+fn the_table_is_in_order_and_says_each_rule() {
+    assert!(CASES.is_sorted());
+    assert!(CASES.iter().all(|(_, rule)| !rule.is_empty()));
+}
