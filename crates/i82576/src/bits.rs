@@ -1,6 +1,10 @@
 //! Bit fields of the registers, one module a register. A field that is wider than a bit has a `_SHIFT` or is
 //! read by a function. Left out: bits nobody acts on.
 
+mod switch;
+
+pub use switch::{dtxctl, dtxswc, lvmmc, rplolr, sccrl, scsts, vlvf, vmolr, vmrctl, vmvir, vt_ctl, wvbr};
+
 /// CTRL.
 pub mod ctrl {
     /// Full duplex.
@@ -63,6 +67,8 @@ pub mod rctl {
     pub const BAM: u32 = 1 << 15;
     /// VLAN filter enabled.
     pub const VFE: u32 = 1 << 18;
+    /// Pass MAC control frames, pause among them, to software.
+    pub const PMCF: u32 = 1 << 23;
     /// Strip the frame check sequence.
     pub const SECRC: u32 = 1 << 26;
 
@@ -93,6 +99,8 @@ pub mod icr {
     pub const RXDW: u32 = 1 << 7;
     /// A VF has written its mailbox or was reset.
     pub const VMMB: u32 = 1 << 8;
+    /// Storm control event: a storm began or ended.
+    pub const SCE: u32 = 1 << 25;
     /// Transmit out of sync: a VF's packet was blocked.
     pub const DOUTSYNC: u32 = 1 << 28;
     /// The interrupt was asserted.
@@ -235,20 +243,6 @@ pub mod rah {
     pub const POOLSEL_MASK: u32 = 0xff << POOLSEL_SHIFT;
 }
 
-/// VT_CTL.
-pub mod vt_ctl {
-    /// Default pool field.
-    pub const DEF_PL_SHIFT: u32 = 7;
-    /// Default pool mask.
-    pub const DEF_PL_MASK: u32 = 7 << DEF_PL_SHIFT;
-    /// Pools are chosen by VLAN alone.
-    pub const IGNORE_MAC: u32 = 1 << 28;
-    /// No default pool.
-    pub const DIS_DEF_PL: u32 = 1 << 29;
-    /// Replicate to every pool that wants the frame.
-    pub const REPL_EN: u32 = 1 << 30;
-}
-
 /// MRQC.
 pub mod mrqc {
     /// Queueing mode field.
@@ -261,84 +255,6 @@ pub mod mrqc {
     pub const VMDQ_RSS: u32 = 5;
     /// First of the nine hash type bits.
     pub const HASH_TYPES_SHIFT: u32 = 16;
-}
-
-/// VMOLR.
-pub mod vmolr {
-    /// Longest packet mask.
-    pub const RLPML_MASK: u32 = 0x3fff;
-    /// Long packets accepted.
-    pub const LPE: u32 = 1 << 16;
-    /// Receive-side scaling within the pool.
-    pub const RSSE: u32 = 1 << 17;
-    /// Untagged packets accepted.
-    pub const AUPE: u32 = 1 << 24;
-    /// Packets that hit the multicast table accepted.
-    pub const ROMPE: u32 = 1 << 25;
-    /// Packets that hit the unicast table accepted.
-    pub const ROPE: u32 = 1 << 26;
-    /// Broadcast accepted.
-    pub const BAM: u32 = 1 << 27;
-    /// Every multicast packet accepted.
-    pub const MPME: u32 = 1 << 28;
-    /// Strip the VLAN tag.
-    pub const STRVLAN: u32 = 1 << 30;
-    /// Strip the frame check sequence; must be one.
-    pub const STRCRC: u32 = 1 << 31;
-}
-
-/// VMVIR.
-pub mod vmvir {
-    /// The tag.
-    pub const TAG_MASK: u32 = 0xffff;
-    /// Action field.
-    pub const VLANA_SHIFT: u32 = 30;
-    /// Always insert the default tag.
-    pub const DEFAULT: u32 = 1 << VLANA_SHIFT;
-    /// Never insert a tag.
-    pub const NEVER: u32 = 2 << VLANA_SHIFT;
-}
-
-/// VLVF.
-pub mod vlvf {
-    /// VLAN id.
-    pub const VLANID_MASK: u32 = 0xfff;
-    /// One bit a pool.
-    pub const POOLSEL_SHIFT: u32 = 12;
-    /// All of the pool bits.
-    pub const POOLSEL_MASK: u32 = 0xff << POOLSEL_SHIFT;
-    /// Local VLAN: never to the wire.
-    pub const LVLAN: u32 = 1 << 20;
-    /// The entry is valid.
-    pub const VLANID_EN: u32 = 1 << 31;
-}
-
-/// DTXSWC.
-pub mod dtxswc {
-    /// MAC anti-spoof, a bit a pool.
-    pub const MAC_SPOOF_SHIFT: u32 = 0;
-    /// VLAN anti-spoof, a bit a pool.
-    pub const VLAN_SPOOF_SHIFT: u32 = 8;
-    /// Local loopback to the sender's own pool, a bit a pool.
-    pub const LLE_SHIFT: u32 = 16;
-    /// Switch between pools.
-    pub const LOOPBACK_EN: u32 = 1 << 31;
-}
-
-/// DTXCTL.
-pub mod dtxctl {
-    /// Report spoofing.
-    pub const SPOOF_INT: u32 = 1 << 6;
-    /// Insert VLAN tags that are given with the descriptor.
-    pub const VLAN_ADDED: u32 = 1 << 3;
-}
-
-/// RPLOLR.
-pub mod rplolr {
-    /// Strip the VLAN tag of replicated packets.
-    pub const STRVLAN: u32 = 1 << 30;
-    /// Strip the frame check sequence of replicated packets.
-    pub const STRCRC: u32 = 1 << 31;
 }
 
 /// RXCSUM.

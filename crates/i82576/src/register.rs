@@ -66,8 +66,12 @@ offsets! {
     QDE = 0x2408;
     /// DMA transmit switch control.
     DTXSWC = 0x3500;
-    /// Wrong VM behaviour.
+    /// Last VM misbehaviour: why, and the queue.
+    LVMMC = 0x3548;
+    /// Wrong VM behaviour: queues that spoofed, and queues that are blocked.
     WVBR = 0x3554;
+    /// Malicious driver free block: queues to let go on.
+    MDFB = 0x3558;
     /// TCP flags kept in the first (bits 11:0) and middle (27:16) segments.
     DTXTCPFLGL = 0x359c;
     /// TCP flags kept in the last segment.
@@ -122,6 +126,12 @@ offsets! {
     BPTC = 0x40f4;
     /// Segmentation contexts transmitted.
     TSCTC = 0x40f8;
+    /// Flow control frames received with an operation nobody knows.
+    FCRUC = 0x4058;
+    /// Pause frames received that end a pause.
+    XONRXC = 0x4048;
+    /// Pause frames received that begin one.
+    XOFFRXC = 0x4050;
     /// Switch security violation packets.
     SSVPC = 0x41a0;
     /// Receive checksum control.
@@ -136,6 +146,22 @@ offsets! {
     MRQC = 0x5818;
     /// Replication offload.
     RPLOLR = 0x5af0;
+    /// Storm control.
+    SCCRL = 0x5db0;
+    /// Storm control status.
+    SCSTS = 0x5db4;
+    /// Broadcast storm threshold.
+    BSCTRH = 0x5db8;
+    /// Multicast storm threshold.
+    MSCTRH = 0x5dbc;
+    /// Broadcast traffic in the current window.
+    BSCCNT = 0x5dc0;
+    /// Multicast traffic in the current window.
+    MSCCNT = 0x5dc4;
+    /// Intervals that have passed in the current window.
+    SCTC = 0x5dc8;
+    /// Storm control basic interval.
+    SCBI = 0x5dcc;
     /// Software semaphore.
     SWSM = 0x5b50;
 }
@@ -222,6 +248,24 @@ pub const fn rssrk(word: u32) -> u32 {
 #[must_use]
 pub const fn vlvf(i: u32) -> u32 {
     0x5d00 + 4 * (i & 31)
+}
+
+/// Mirror rule `i` (0..4): what is mirrored, and to which pool.
+#[must_use]
+pub const fn vmrctl(i: u32) -> u32 {
+    0x5d80 + 4 * (i & 3)
+}
+
+/// Mirror rule `i` (0..4): the VLAN filters whose VLANs are mirrored.
+#[must_use]
+pub const fn vmrvlan(i: u32) -> u32 {
+    0x5d90 + 4 * (i & 3)
+}
+
+/// Mirror rule `i` (0..4): the pools that are mirrored.
+#[must_use]
+pub const fn vmrvm(i: u32) -> u32 {
+    0x5da0 + 4 * (i & 3)
 }
 
 /// Unicast hash table, 128 dwords.
