@@ -1,10 +1,9 @@
-//! What a kernel needs of the machine it runs on: the card's registers and shared memory (by way of the
-//! driver's [`DmaHal`]), interrupts, a timer, and somewhere to charge its work to.
+//! What a kernel needs of the machine it runs on: interrupts, a timer, and somewhere to charge its work to. What
+//! its device's driver needs beyond that is the device's affair ([`crate::device`]).
 //!
 //! Left out: what each of these costs. Whoever implements it charges that: nothing on bare metal, an exit on
 //! hardware virtualization, a hypercall under paravirtualization.
 
-use driver::DmaHal;
 use hypervisor::account::Category;
 use hypervisor::cost::Cost;
 use sim::Instant;
@@ -14,7 +13,7 @@ use sim::Instant;
 pub enum Interrupt {
     /// The local timer.
     Timer,
-    /// A vector of the VF: transmit, receive or mailbox.
+    /// A vector of the network device; of a VF, transmit, receive or mailbox.
     Device(u16),
 }
 
@@ -28,7 +27,7 @@ pub enum Access {
 }
 
 /// The machine below a kernel.
-pub trait Platform: DmaHal {
+pub trait Platform {
     /// Charges work of the kernel, its driver or its program.
     fn charge(&mut self, category: Category, cycles: u64);
 
@@ -44,7 +43,7 @@ pub trait Platform: DmaHal {
     /// Ends the interrupt that was taken last.
     fn end_of_interrupt(&mut self);
 
-    /// Masks or unmasks a vector in the VF's MSI-X table.
+    /// Masks or unmasks a vector in the device's MSI-X table, if it has one.
     fn mask(&mut self, vector: u16, masked: bool) -> Access;
 
     /// Programs the local timer; `None` stops it.

@@ -2,8 +2,8 @@
 //! while somebody else does that for it.
 
 use super::{Kernel, Tick};
+use crate::device::Device;
 use crate::platform::{Access, Interrupt, Platform};
-use driver::vf::{Event, RECEIVE_VECTOR};
 use hypervisor::account::Category;
 use hypervisor::cost::Cost;
 use hypervisor::cpu::Then;
@@ -25,9 +25,12 @@ enum Change {
     Stop,
 }
 
-impl Kernel {
+impl<D> Kernel<D> {
     /// Takes one hard interrupt, or goes on with one. `None` if there is none.
-    pub(super) fn interrupt<P: Platform>(&mut self, platform: &mut P) -> Option<Then> {
+    pub(super) fn interrupt<P: Platform>(&mut self, platform: &mut P) -> Option<Then>
+    where
+        D: Device<P>,
+    {
         let phase = match self.phase.take() {
             Some(phase) => phase,
             None => match platform.take_interrupt()? {
@@ -58,12 +61,14 @@ impl Kernel {
     }
 
     /// The driver's handler: it schedules a poll, or deals with the event at once.
-    fn handle<P: Platform>(&mut self, platform: &mut P, vector: u16) {
+    fn handle<P: Platform>(&mut self, platform: &mut P, vector: u16)
+    where
+        D: Device<P>,
+    {
         platform.charge(Category::Driver, platform.cost(Cost::InterruptHandler));
-        if vector == RECEIVE_VECTOR {
+        let heard = self.device.interrupt(platform, vector);
+        if heard.received {
             self.counters.receive_interrupts += 1;
-        }
-        if let Event::Received = self.vf.handle_interrupt(platform, vector) {
             self.poll = true;
         }
     }

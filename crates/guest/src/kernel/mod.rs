@@ -13,10 +13,10 @@ mod tests;
 
 pub use spec::{Load, Spec, Tick};
 
+use crate::device::Device;
 use crate::platform::Platform;
 use crate::socket::Socket;
 use alloc::boxed::Box;
-use driver::vf::Vf;
 use hypervisor::cpu::Then;
 use interrupt::Phase;
 use sim::Instant;
@@ -24,11 +24,11 @@ use sim::Instant;
 /// Longest frame that the driver hands over.
 const FRAME: usize = 9_728;
 
-/// A kernel, its driver, its socket and its program.
+/// A kernel, its network device `D`, its socket and its program.
 #[derive(Debug)]
-pub struct Kernel {
+pub struct Kernel<D> {
     spec: Spec,
-    vf: Vf,
+    device: D,
     socket: Socket,
     /// Where a hard interrupt stands that had to wait.
     phase: Option<Phase>,
@@ -50,7 +50,7 @@ pub struct Kernel {
 /// What a kernel has counted since it was made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Interrupts of the receive vector.
+    /// Interrupts that found frames received.
     pub receive_interrupts: u64,
     /// Interrupts of the timer.
     pub timer_interrupts: u64,
@@ -66,14 +66,14 @@ pub struct Counters {
     pub read_packets: u64,
 }
 
-impl Kernel {
-    /// A kernel that drives a VF which has been started.
+impl<D> Kernel<D> {
+    /// A kernel that drives a device which has been started.
     #[must_use]
-    pub fn new(spec: Spec, vf: Vf) -> Self {
+    pub fn new(spec: Spec, device: D) -> Self {
         Self {
             socket: Socket::new(spec.socket_packets),
             spec,
-            vf,
+            device,
             phase: None,
             poll: false,
             runnable: false,
@@ -87,7 +87,10 @@ impl Kernel {
     }
 
     /// One step; answers whether there is more to do.
-    pub fn step<P: Platform>(&mut self, platform: &mut P) -> Then {
+    pub fn step<P: Platform>(&mut self, platform: &mut P) -> Then
+    where
+        D: Device<P>,
+    {
         if let Some(then) = self.interrupt(platform) {
             return then;
         }
@@ -106,10 +109,10 @@ impl Kernel {
         Then::Block
     }
 
-    /// The VF's driver.
+    /// Its network device.
     #[must_use]
-    pub fn vf(&self) -> &Vf {
-        &self.vf
+    pub fn device(&self) -> &D {
+        &self.device
     }
 
     /// The program's receive buffer.

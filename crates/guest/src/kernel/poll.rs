@@ -2,6 +2,7 @@
 
 use super::Kernel;
 use super::spec::Load;
+use crate::device::Device;
 use crate::packet::{self, Packet, TCP_HEADERS};
 use crate::platform::Platform;
 use driver::vf::TxOffload;
@@ -21,29 +22,30 @@ pub(super) struct Stream {
     peer: MacAddress,
 }
 
-impl Kernel {
-    /// One poll: as many packets as there are, up to the budget. If the ring is empty afterwards the vector is
-    /// unmasked, else the next step polls again.
-    pub(super) fn poll<P: Platform>(&mut self, platform: &mut P) {
+impl<D> Kernel<D> {
+    /// One poll: as many packets as there are, up to the budget. If none is left afterwards the next may
+    /// interrupt, else the next step polls again.
+    pub(super) fn poll<P: Platform>(&mut self, platform: &mut P)
+    where
+        D: Device<P>,
+    {
         self.counters.polls += 1;
         platform.charge(Category::Kernel, platform.cost(Cost::Softirq));
         platform.charge(Category::Driver, platform.cost(Cost::NapiEntry));
         let mut buffer = core::mem::take(&mut self.buffer);
         let mut taken = 0;
         while taken < self.spec.budget {
-            let Ok(Some(received)) = self.vf.receive(platform, &mut buffer) else { break };
+            let Some(length) = self.device.receive(platform, &mut buffer) else { break };
             taken += 1;
             self.counters.frames += 1;
-            platform.charge(Category::Driver, platform.cost(Cost::RxDriver));
-            self.take(platform, &buffer[..received.length]);
+            self.take(platform, &buffer[..length]);
         }
         self.buffer = buffer;
         if self.stream.unacknowledged > 0 {
             self.acknowledge(platform);
         }
         if taken < self.spec.budget {
-            self.poll = false;
-            self.vf.receive_done(platform);
+            self.poll = self.device.receive_done(platform);
         }
         if !self.socket.is_empty() && !self.runnable {
             self.runnable = true;
@@ -53,7 +55,10 @@ impl Kernel {
     }
 
     /// A frame goes up the stack.
-    fn take<P: Platform>(&mut self, platform: &mut P, frame: &[u8]) {
+    fn take<P: Platform>(&mut self, platform: &mut P, frame: &[u8])
+    where
+        D: Device<P>,
+    {
         platform.charge(Category::Kernel, platform.cost(Cost::RxSkb));
         match (packet::parse(frame), self.spec.load) {
             (Packet::Udp(payload), Load::Udp) => {
@@ -70,7 +75,10 @@ impl Kernel {
     }
 
     /// A segment in order is taken if there is room for it; anything else is answered with what is expected.
-    fn segment<P: Platform>(&mut self, platform: &mut P, sequence: u32, payload: usize) {
+    fn segment<P: Platform>(&mut self, platform: &mut P, sequence: u32, payload: usize)
+    where
+        D: Device<P>,
+    {
         if sequence == self.stream.expected && self.socket.push(payload as u64) {
             self.stream.expected = sequence.wrapping_add(payload as u32);
         }
@@ -81,18 +89,20 @@ impl Kernel {
     }
 
     /// Sends an acknowledgement; one that the ring has no room for is made up for by the next.
-    pub(super) fn acknowledge<P: Platform>(&mut self, platform: &mut P) {
+    pub(super) fn acknowledge<P: Platform>(&mut self, platform: &mut P)
+    where
+        D: Device<P>,
+    {
         self.stream.unacknowledged = 0;
         platform.charge(Category::Kernel, platform.cost(Cost::RxAck));
-        platform.charge(Category::Driver, platform.cost(Cost::TxDriver));
         self.stream.window = self.socket.room();
         let mut frame = [0; TCP_HEADERS];
         let window = self.stream.window.min(u16::MAX.into()) as u16;
         let ack = Packet::Tcp { sequence: 0, acknowledgement: self.stream.expected, window, payload: 0 };
-        packet::fill(&mut frame, self.vf.mac(), self.stream.peer, ack);
-        if self.vf.transmit(platform, &frame, &TxOffload::default()).is_ok() {
+        packet::fill(&mut frame, self.device.mac(), self.stream.peer, ack);
+        if self.device.transmit(platform, &frame, &TxOffload::default()).is_ok() {
             self.counters.acknowledgements += 1;
-            self.vf.flush(platform);
+            self.device.flush(platform);
         }
     }
 }

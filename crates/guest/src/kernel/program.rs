@@ -2,6 +2,7 @@
 
 use super::Kernel;
 use super::spec::Load;
+use crate::device::Device;
 use crate::platform::Platform;
 use hypervisor::account::Category;
 use hypervisor::cost::Cost;
@@ -9,9 +10,12 @@ use hypervisor::cost::Cost;
 /// Packets that one step of the program reads.
 const READS: u32 = 8;
 
-impl Kernel {
+impl<D> Kernel<D> {
     /// Reads a few packets; the program sleeps when there are none left.
-    pub(super) fn run<P: Platform>(&mut self, platform: &mut P) {
+    pub(super) fn run<P: Platform>(&mut self, platform: &mut P)
+    where
+        D: Device<P>,
+    {
         let per_copy = platform.cost(Cost::RxCopy);
         let per_call = platform.cost(Cost::RxWake);
         let mut calls = 0;

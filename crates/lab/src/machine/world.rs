@@ -5,6 +5,7 @@ use super::dom0::{self, ServiceCpu};
 use super::env::Env;
 use super::port::Port;
 use super::vm::Hardware;
+use driver::vf::Vf;
 use guest::Kernel;
 use hypervisor::account::Category;
 use hypervisor::cost::{Cost, CostTable};
@@ -31,7 +32,7 @@ pub(super) enum Event {
 /// A guest.
 #[derive(Debug)]
 pub(super) struct Vm {
-    pub(super) kernel: Kernel,
+    pub(super) kernel: Kernel<Vf>,
     pub(super) hardware: Hardware,
     pub(super) port: usize,
 }
