@@ -105,6 +105,8 @@ pub mod icr {
     pub const DOUTSYNC: u32 = 1 << 28;
     /// The interrupt was asserted.
     pub const INTA: u32 = 1 << 31;
+    /// The causes there are.
+    pub const SETTABLE: u32 = 0x77d4_fbfd;
 }
 
 /// GPIE.
@@ -117,6 +119,8 @@ pub mod gpie {
     pub const EIAME: u32 = 1 << 30;
     /// Pending-bit array support.
     pub const PBA: u32 = 1 << 31;
+    /// Writable bits; 11:7 are the interval of low-latency interrupts.
+    pub const KEPT: u32 = NSICR | MULTIPLE_MSIX | 0x1f << 7 | EIAME | PBA;
 }
 
 /// IVAR, IVAR_MISC, VTIVAR, VTIVAR_MISC: one byte an entry.

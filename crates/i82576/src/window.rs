@@ -4,7 +4,8 @@
 //! Left out: side effects. Plain registers need no other code than this table.
 
 use crate::register::{self as r, vf, vf_stats};
-use crate::table::Access;
+use crate::table::queues::{DCTL, INDEX, RING_BASE, RING_LENGTH, SRRCTL, WRITE_BACK};
+use crate::table::{ALL, Access};
 use crate::units::{Vector, VfIndex};
 
 /// Where the bits of a VF register are kept in the PF's file.
@@ -54,7 +55,6 @@ pub struct Slot {
     pub access: Access,
 }
 
-const ALL: u32 = 0xffff_ffff;
 /// The bits of a VF's three vectors.
 pub const VECTOR_BITS: u32 = 0b111;
 
@@ -103,6 +103,7 @@ pub const TABLE: &[VfRegister] = &[
         backing: Backing::PerVf(0x0800, 0x40),
     },
     row("V2PMAILBOX", vf::V2PMAILBOX, Wo, Backing::PerVf(0x0c40, 4)),
+    row("VTPBACL", vf::VTPBACL, Wo, Backing::Shared(r::PBACL)),
     row("PSRTYPE", vf::PSRTYPE, Rw(ALL), Backing::PerVf(0x5480, 4)),
     stat("VFGPRC", vf_stats::VFGPRC),
     stat("VFGPTC", vf_stats::VFGPTC),
@@ -115,6 +116,7 @@ pub const TABLE: &[VfRegister] = &[
     stat("VFGPTLBC", vf_stats::VFGPTLBC),
     stat("VFGORLBC", vf_stats::VFGORLBC),
     stat("VFGOTLBC", vf_stats::VFGOTLBC),
+    row("FRTIMER", vf::FRTIMER, Ro, Backing::Shared(r::FRTIMER)),
     row("VTEICS", vf::VTEICS, Wo, Backing::VectorBits(r::EICS)),
     row("VTEIMS", vf::VTEIMS, W1s(VECTOR_BITS), Backing::VectorBits(r::EIMS)),
     row("VTEIMC", vf::VTEIMC, Wo, Backing::VectorBits(r::EIMC)),
@@ -136,23 +138,25 @@ pub const TABLE: &[VfRegister] = &[
         Rw(crate::bits::ivar::VTIVAR_MISC_MASK),
         Backing::PerVf(0x1_1720, 0x100),
     ),
-    rx("RDBAL", r::rx::RDBAL, Rw(0xffff_ff80)),
+    row("PBRWAC", vf::PBRWAC, Ro, Backing::Shared(0x24e8)),
+    row("PBTWAC", vf::PBTWAC, Ro, Backing::Shared(0x34e8)),
+    rx("RDBAL", r::rx::RDBAL, Rw(RING_BASE)),
     rx("RDBAH", r::rx::RDBAH, Rw(ALL)),
-    rx("RDLEN", r::rx::RDLEN, Rw(0x000f_ff80)),
-    rx("SRRCTL", r::rx::SRRCTL, Rw(0xcff0_3f7f | 0x0e00_0000)),
-    rx("RDH", r::rx::RDH, Rw(0xffff)),
+    rx("RDLEN", r::rx::RDLEN, Rw(RING_LENGTH)),
+    rx("SRRCTL", r::rx::SRRCTL, Rw(SRRCTL)),
+    rx("RDH", r::rx::RDH, Rw(INDEX)),
     rx("RXCTL", r::rx::RXCTL, Rw(ALL)),
-    rx("RDT", r::rx::RDT, Rw(0xffff)),
-    rx("RXDCTL", r::rx::RXDCTL, Rw(0x0a1f_1f1f)),
+    rx("RDT", r::rx::RDT, Rw(INDEX)),
+    rx("RXDCTL", r::rx::RXDCTL, Rw(DCTL)),
     rx("RQDPC", r::rx::RQDPC, Rc),
-    tx("TDBAL", r::tx::TDBAL, Rw(0xffff_ff80)),
+    tx("TDBAL", r::tx::TDBAL, Rw(RING_BASE)),
     tx("TDBAH", r::tx::TDBAH, Rw(ALL)),
-    tx("TDLEN", r::tx::TDLEN, Rw(0x000f_ff80)),
-    tx("TDH", r::tx::TDH, Rw(0xffff)),
+    tx("TDLEN", r::tx::TDLEN, Rw(RING_LENGTH)),
+    tx("TDH", r::tx::TDH, Rw(INDEX)),
     tx("TXCTL", r::tx::TXCTL, Rw(ALL)),
-    tx("TDT", r::tx::TDT, Rw(0xffff)),
-    tx("TXDCTL", r::tx::TXDCTL, Rw(0x0a1f_1f1f)),
-    tx("TDWBAL", r::tx::TDWBAL, Rw(0xffff_fffd)),
+    tx("TDT", r::tx::TDT, Rw(INDEX)),
+    tx("TXDCTL", r::tx::TXDCTL, Rw(DCTL)),
+    tx("TDWBAL", r::tx::TDWBAL, Rw(WRITE_BACK)),
     tx("TDWBAH", r::tx::TDWBAH, Rw(ALL)),
 ];
 

@@ -40,28 +40,24 @@ impl RegisterFile {
     }
 
     fn place(&mut self, row: &Register) {
-        for (element, offset) in (0..).zip(row.offsets()) {
-            let alias = row.alias.filter(|a| element < a.count).map(|a| a.offset + element * a.stride);
-            for at in [Some(offset), alias].into_iter().flatten() {
-                self.places[at as usize / 4] = Some(Place { offset, access: row.access });
-            }
+        let twice = row.offsets().zip(row.aliases()).map(|(offset, alias)| (alias, offset));
+        for (at, offset) in row.offsets().map(|offset| (offset, offset)).chain(twice) {
+            self.places[at as usize / 4] = Some(Place { offset, access: row.access });
         }
     }
 
     /// Puts every register back to its reset value; those that survive a software reset only if `power_on`.
     pub fn reset(&mut self, power_on: bool) {
         for row in table::rows().filter(|row| power_on || !row.sticky) {
-            for offset in row.offsets() {
-                self.set(offset, row.reset);
-            }
+            row.resets().for_each(|(offset, value)| self.set(offset, value));
         }
     }
 
     /// Puts the registers with canonical offsets within `range` back to their reset values.
     pub fn reset_range(&mut self, range: core::ops::Range<u32>) {
         for row in table::rows() {
-            for offset in row.offsets().filter(|offset| range.contains(offset)) {
-                self.set(offset, row.reset);
+            for (offset, value) in row.resets().filter(|(offset, _)| range.contains(offset)) {
+                self.set(offset, value);
             }
         }
     }

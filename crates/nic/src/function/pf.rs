@@ -4,7 +4,7 @@ use crate::interrupt::Interrupts;
 use crate::offload::rss::Rss;
 use crate::switch::Tables;
 use crate::{Nic, mailbox};
-use i82576::bits::{ctrl, ctrl_ext, status};
+use i82576::bits::{ctrl, ctrl_ext, icr, status};
 use i82576::register::{self as r, vf_stats};
 use i82576::table::Access;
 use i82576::{Time, Vector, VfIndex, ids};
@@ -56,9 +56,9 @@ impl Nic {
         let Some(place) = self.file.find(offset) else { return };
         match place.offset {
             r::CTRL if value & ctrl::RST != 0 => self.reset_port(false),
-            r::ICS => self.interrupts.raise_other(&mut self.file, value),
+            r::ICS => self.interrupts.raise_other(&mut self.file, value & icr::SETTABLE),
             r::IMS => {
-                self.file.update(r::IMS, 0, value);
+                self.file.update(r::IMS, 0, value & icr::SETTABLE);
                 self.interrupts.raise_other(&mut self.file, 0);
             }
             r::IMC => self.file.update(r::IMS, value, 0),
@@ -150,8 +150,10 @@ fn per_vf(offset: u32) -> Option<(VfIndex, PerVf)> {
     let vf = VfIndex::new((index >> 8) as u8)?;
     Some(match index & 0xff {
         vf_stats::VTCTRL => (vf, PerVf::Control),
-        at @ 0x20..=0x30 => (vf, PerVf::Interrupt(r::vf::VTEICS + (at & !3) - 0x20)),
-        0x80 => (vf, PerVf::Interrupt(r::vf::VTEICR)),
+        at @ vf_stats::VTEICS..=vf_stats::VTEIAM => {
+            (vf, PerVf::Interrupt(r::vf::VTEICS + (at & !3) - vf_stats::VTEICS))
+        }
+        vf_stats::VTEICR => (vf, PerVf::Interrupt(r::vf::VTEICR)),
         _ => return None,
     })
 }

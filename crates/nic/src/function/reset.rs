@@ -4,9 +4,15 @@
 use crate::interrupt::ALL_VECTORS;
 use crate::moderation::Throttle;
 use crate::{Nic, mailbox};
-use i82576::register::{self as r, rx_block, tx_block};
-use i82576::{Vector, VfIndex, window};
+use i82576::bits::dctl;
+use i82576::register::{self as r, rx, rx_block, tx, tx_block};
+use i82576::{Queue, Vector, VfIndex, window};
 use pcie::Function;
+
+const VF0: VfIndex = match VfIndex::new(0) {
+    Some(vf) => vf,
+    None => panic!(),
+};
 
 impl Nic {
     /// Function-level reset: the function's configuration space and bus mastering, and of the PF every
@@ -32,6 +38,10 @@ impl Nic {
             self.throttle = Throttle::new();
         }
         self.load_address();
+        // Queue 0 runs after a reset, for firmware; it is not the PF's while there are VFs.
+        if self.owners.vfs > 0 {
+            self.stop_queue(VF0.queue(0));
+        }
         self.restart_queues();
         (self.tables_stale, self.rss_stale) = (true, true);
     }
@@ -55,6 +65,7 @@ impl Nic {
         for queue in [vf.queue(0), vf.queue(1)] {
             self.file.reset_range(rx_block(queue)..rx_block(queue) + 0x40);
             self.file.reset_range(tx_block(queue)..tx_block(queue) + 0x40);
+            self.stop_queue(queue);
             self.rx[queue.index()].restart(&self.file);
             self.tx[queue.index()].restart(&self.file);
         }
@@ -63,6 +74,12 @@ impl Nic {
         }
         self.tables_stale = true;
         mailbox::vf_reset(&mut self.file, &mut self.interrupts, vf);
+    }
+
+    fn stop_queue(&mut self, queue: Queue) {
+        for control in [rx_block(queue) + rx::RXDCTL, tx_block(queue) + tx::TXDCTL] {
+            self.file.update(control, dctl::ENABLE, 0);
+        }
     }
 
     /// Every queue forgets what it has fetched.

@@ -199,7 +199,10 @@ fn a_pf_reset_puts_every_register_back_but_throttles_buffers_and_mailbox_memory(
     bench.pf().write(0x2404, 0x30);
     bench.pf().write(r::CTRL, ctrl::RST);
     assert_eq!(bench.pf().read(r::CTRL) & ctrl::RST, 0);
-    assert_eq!((bench.pf().read(r::RCTL), bench.pf().read(r::TCTL), bench.pf().read(r::MRQC)), (0, 0, 0));
+    assert_eq!(
+        (bench.pf().read(r::RCTL), bench.pf().read(r::TCTL), bench.pf().read(r::MRQC)),
+        (0, 0xa404_00f8, 0)
+    );
     assert_eq!(bench.pf().read(r::CTRL_EXT) & ctrl_ext::PFRSTD, 0);
     assert_eq!((bench.pf().read(r::VFRE), bench.pf().read(r::VFTE)), (0xff, 0xff));
     assert_eq!((bench.pf().read(r::ral(0)), bench.pf().read(r::rah(0))), (0x0000_0002, 0x8004_ff00));

@@ -7,6 +7,11 @@ macro_rules! offsets {
     ($($(#[$doc:meta])* $name:ident = $offset:literal;)*) => { $($(#[$doc])* pub const $name: u32 = $offset;)* };
 }
 
+pub mod rx;
+pub mod tx;
+pub mod vf;
+pub mod vf_stats;
+
 offsets! {
     /// Device control.
     CTRL = 0x0000;
@@ -20,6 +25,22 @@ offsets! {
     CTRL_EXT = 0x0018;
     /// PHY access.
     MDIC = 0x0020;
+    /// Free-running timer.
+    FRTIMER = 0x1048;
+    /// EEPROM write.
+    EEWR = 0x102c;
+    /// The clock, low half.
+    SYSTIML = 0xb600;
+    /// The clock, high half.
+    SYSTIMH = 0xb604;
+    /// The clock's increment and its period.
+    TIMINCA = 0xb608;
+    /// Adjustment of the clock, low half.
+    TIMADJL = 0xb60c;
+    /// Adjustment of the clock, high half and sign; writing it applies both.
+    TIMADJH = 0xb610;
+    /// Pending-bit clear.
+    PBACL = 0x5b68;
     /// VLAN ether type.
     VET = 0x0038;
     /// Receive control.
@@ -302,140 +323,4 @@ pub const fn vtivar(vf: VfIndex) -> u32 {
 #[must_use]
 pub const fn vtivar_misc(vf: VfIndex) -> u32 {
     0x1_1720 + 0x100 * vf.get() as u32
-}
-
-/// Offsets within a receive queue's block.
-pub mod rx {
-    offsets! {
-        /// Ring base, low half; 128-byte aligned.
-        RDBAL = 0x00;
-        /// Ring base, high half.
-        RDBAH = 0x04;
-        /// Ring length in bytes, a multiple of 128.
-        RDLEN = 0x08;
-        /// Split and replication receive control.
-        SRRCTL = 0x0c;
-        /// Head: next descriptor the card fills.
-        RDH = 0x10;
-        /// Direct cache access control.
-        RXCTL = 0x14;
-        /// Tail: first descriptor that is not the card's.
-        RDT = 0x18;
-        /// Descriptor control.
-        RXDCTL = 0x28;
-        /// Dropped packets, cleared on read.
-        RQDPC = 0x30;
-    }
-}
-
-/// Offsets within a transmit queue's block.
-pub mod tx {
-    offsets! {
-        /// Ring base, low half; 128-byte aligned.
-        TDBAL = 0x00;
-        /// Ring base, high half.
-        TDBAH = 0x04;
-        /// Ring length in bytes, a multiple of 128.
-        TDLEN = 0x08;
-        /// Head: next descriptor the card fetches.
-        TDH = 0x10;
-        /// Direct cache access control.
-        TXCTL = 0x14;
-        /// Tail: first descriptor that is not the card's.
-        TDT = 0x18;
-        /// Descriptor control.
-        TXDCTL = 0x28;
-        /// Head write-back address, low half, with its enable bit.
-        TDWBAL = 0x38;
-        /// Head write-back address, high half.
-        TDWBAH = 0x3c;
-    }
-}
-
-/// Offsets within a VF's statistics and control block ([`vf_block`]).
-pub mod vf_stats {
-    offsets! {
-        /// Reset control of the VF, written by the PF.
-        VTCTRL = 0x00;
-        /// Good packets received.
-        VFGPRC = 0x10;
-        /// Good packets transmitted.
-        VFGPTC = 0x14;
-        /// Good octets received.
-        VFGORC = 0x18;
-        /// Good octets transmitted.
-        VFGOTC = 0x34;
-        /// Multicast packets received.
-        VFMPRC = 0x3c;
-        /// Good loopback packets received.
-        VFGPRLBC = 0x40;
-        /// Good loopback packets transmitted.
-        VFGPTLBC = 0x44;
-        /// Good loopback octets received.
-        VFGORLBC = 0x48;
-        /// Good loopback octets transmitted.
-        VFGOTLBC = 0x50;
-    }
-}
-
-/// Byte offsets of a VF's registers in its 16 KiB BAR0.
-pub mod vf {
-    offsets! {
-        /// Device control: only the reset bit exists.
-        CTRL = 0x0000;
-        /// Device status: the port's.
-        STATUS = 0x0008;
-        /// Mailbox memory, 16 dwords.
-        VMBMEM = 0x0800;
-        /// Mailbox control.
-        V2PMAILBOX = 0x0c40;
-        /// Pending-bit clear.
-        VTPBACL = 0x0f04;
-        /// Packet split receive type.
-        PSRTYPE = 0x0f0c;
-        /// Start of the statistics, at the distance `vf_stats` gives from the PF's block.
-        STATISTICS = 0x0f00;
-        /// Good packets received.
-        VFGPRC = 0x0f10;
-        /// Good packets transmitted.
-        VFGPTC = 0x0f14;
-        /// Good octets received.
-        VFGORC = 0x0f18;
-        /// Good octets transmitted.
-        VFGOTC = 0x0f34;
-        /// Multicast packets received.
-        VFMPRC = 0x0f3c;
-        /// Good loopback packets received.
-        VFGPRLBC = 0x0f40;
-        /// Good loopback packets transmitted.
-        VFGPTLBC = 0x0f44;
-        /// Good loopback octets received.
-        VFGORLBC = 0x0f48;
-        /// Good loopback octets transmitted.
-        VFGOTLBC = 0x0f50;
-        /// Interrupt cause set.
-        VTEICS = 0x1520;
-        /// Interrupt mask set and read.
-        VTEIMS = 0x1524;
-        /// Interrupt mask clear.
-        VTEIMC = 0x1528;
-        /// Interrupt auto-clear.
-        VTEIAC = 0x152c;
-        /// Interrupt auto-mask.
-        VTEIAM = 0x1530;
-        /// Interrupt cause.
-        VTEICR = 0x1580;
-        /// Interrupt throttle of vector 0; the others follow at a stride of 4.
-        VTEITR = 0x1680;
-        /// Vector allocation of both queue pairs.
-        VTIVAR = 0x1700;
-        /// Vector allocation of the mailbox.
-        VTIVAR_MISC = 0x1740;
-        /// Block of receive queue 0; queue 1 follows at [`QUEUE_STRIDE`].
-        RX_BLOCK = 0x2800;
-        /// Block of transmit queue 0; queue 1 follows at [`QUEUE_STRIDE`].
-        TX_BLOCK = 0x3800;
-        /// Distance between a VF's two queue blocks.
-        QUEUE_STRIDE = 0x100;
-    }
 }

@@ -1,0 +1,22 @@
+//! Offsets within a transmit queue's block ([`super::tx_block`]). Left out: what they do.
+
+offsets! {
+    /// Ring base, low half; 128-byte aligned.
+    TDBAL = 0x00;
+    /// Ring base, high half.
+    TDBAH = 0x04;
+    /// Ring length in bytes, a multiple of 128.
+    TDLEN = 0x08;
+    /// Head: next descriptor the card fetches.
+    TDH = 0x10;
+    /// Direct cache access control.
+    TXCTL = 0x14;
+    /// Tail: first descriptor that is not the card's.
+    TDT = 0x18;
+    /// Descriptor control.
+    TXDCTL = 0x28;
+    /// Head write-back address, low half, with its enable bit.
+    TDWBAL = 0x38;
+    /// Head write-back address, high half.
+    TDWBAH = 0x3c;
+}

@@ -1,0 +1,68 @@
+//! Control, status, NVM and PHY access, semaphores, management, time. Left out: flash, SerDes negotiation.
+
+use super::Access::{Ro, Rw, W1c, Wo};
+use super::{ALL, Register};
+use crate::register as r;
+
+pub(super) const ROWS: &[Register] = &[
+    Register::one("CTRL", r::CTRL, Rw(!0x8400_0000))
+        .reset(0x0010_0209)
+        .also_at(0x0004, 4, 1)
+        .more("RST and PHY_RST clear themselves; GIO_MASTER_DISABLE stops every request of the card"),
+    Register::one("STATUS", r::STATUS, Ro)
+        .reset(crate::bits::status::PHYRA)
+        .more("computed: link, speed, VFs, bus mastering; writing PHYRA as zero clears it"),
+    Register::one("EECD", r::EECD, Rw(0x0000_004f)).reset(0x0000_1300).more("GNT follows REQ"),
+    Register::one("EERD", r::EERD, Rw(0x0000_fffc)).more("START reads a word of the NVM, DONE at once"),
+    Register::one("CTRL_EXT", r::CTRL_EXT, Rw(!0x8000_3000))
+        .more("EE_RST, ASDCHK and PBA_CLR clear themselves; PFRSTD lets the VFs go"),
+    Register::one("MDIC", r::MDIC, Rw(0x2fff_ffff))
+        .reset(0x1000_0000)
+        .more("reads or writes a PHY register, READY at once; ERROR where no PHY answers"),
+    Register::one("FCAL", 0x0028, Rw(ALL)),
+    Register::one("FCAH", 0x002c, Rw(ALL)),
+    Register::one("FCT", 0x0030, Rw(ALL)),
+    Register::one("CONNSW", 0x0034, Rw(ALL)),
+    Register::one("VET", r::VET, Rw(ALL)).reset(0x8100_8100),
+    Register::one("FCTTV", 0x0170, Rw(ALL)),
+    Register::one("LEDCTL", 0x0e00, Rw(ALL)).reset(0x0706_8302),
+    Register::one("EEMNGCTL", 0x1010, Ro).reset(0x000c_0000),
+    Register::one("EEWR", r::EEWR, Rw(0xffff_fffc)).more("START writes a word of the NVM, DONE at once"),
+    Register::one("FRTIMER", r::FRTIMER, Ro).more("the time: microseconds 9:0, milliseconds 19:10, seconds"),
+    Register::one("PCS_CFG0", 0x4200, Rw(ALL)),
+    Register::one("PCS_LCTL", 0x4208, Rw(ALL)),
+    Register::one("PCS_LSTAT", 0x420c, Ro),
+    Register::one("PCS_ANADV", 0x4218, Rw(ALL)),
+    Register::one("WUC", 0x5800, Rw(ALL)),
+    Register::one("WUFC", 0x5808, Rw(ALL)),
+    Register::one("WUS", 0x5810, W1c(ALL)),
+    Register::one("MANC", 0x5820, Rw(ALL)),
+    Register::one("MANC2H", 0x5860, Rw(ALL)),
+    Register::one("GCR", 0x5b00, Rw(0x0001_f000)).reset(0x0004_0000),
+    Register::one("FACTPS", 0x5b30, Ro),
+    Register::one("SWSM", r::SWSM, Rw(0x0000_0003)).more("reading sets SMBI after the old value was read"),
+    Register::one("FWSM", 0x5b54, Ro),
+    Register::one("SW_FW_SYNC", 0x5b5c, Rw(0x0000_ffff)),
+    Register::one("PBACL", r::PBACL, Wo).more("ones clear pending bits, which are where the vector table is"),
+    Register::one("CIAA", 0x5b88, Rw(ALL)),
+    Register::one("CIAD", 0x5b8c, Wo)
+        .more("VF configuration is not reached this way: reads zero, does nothing"),
+    Register::one("IOVCTL", 0x5bbc, Rw(1)),
+    Register::one("LEDMUX", 0x8130, Rw(ALL)),
+    Register::one("SYSTIML", r::SYSTIML, Rw(ALL))
+        .more("the clock's low half; reading it holds the high half; writes set the clock"),
+    Register::one("SYSTIMH", r::SYSTIMH, Rw(ALL)).more("the clock's high half"),
+    Register::one("TIMINCA", r::TIMINCA, Rw(ALL)).more("what the clock adds (23:0) every 16 ns times 31:24"),
+    Register::one("TIMADJL", r::TIMADJL, Rw(ALL)),
+    Register::one("TIMADJH", r::TIMADJH, Rw(ALL))
+        .more("adds TIMADJ to the clock, or with bit 31 subtracts it"),
+    // Packets are not stamped: the valid bits never rise, and the stamps stay zero.
+    Register::one("TSYNCTXCTL", 0xb614, Rw(0x0000_0010)),
+    Register::one("TXSTMPL", 0xb618, Ro),
+    Register::one("TXSTMPH", 0xb61c, Ro),
+    Register::one("TSYNCRXCTL", 0xb620, Rw(0x0000_001e)),
+    Register::one("RXSTMPL", 0xb624, Ro),
+    Register::one("RXSTMPH", 0xb628, Ro),
+    Register::one("RXSATRL", 0xb62c, Ro),
+    Register::one("RXSATRH", 0xb630, Ro),
+];

@@ -1,0 +1,46 @@
+//! Causes, masks, vectors and throttles. Left out: low-latency interrupts, the TCP timer.
+
+use super::Access::{Rw, W1c, W1s, Wo};
+use super::{ALL, Register};
+use crate::bits::{eitr, gpie, icr, ivar};
+use crate::register as r;
+use crate::units::{Vector, VfIndex};
+
+const VF0: VfIndex = match VfIndex::new(0) {
+    Some(vf) => vf,
+    None => panic!(),
+};
+const V0: Vector = match Vector::new(0) {
+    Some(v) => v,
+    None => panic!(),
+};
+/// Bits of a mask that a vector or a legacy cause can have.
+const EXTENDED: u32 = 0xc1ff_ffff;
+const TO_CAUSE: &str = "ones set causes";
+const TO_MASK: &str = "ones clear bits of the mask; reads as the mask";
+
+pub(super) const ROWS: &[Register] = &[
+    Register::one("ICR", r::ICR, W1c(ALL))
+        .also_at(0x00c0, 4, 1)
+        .more("reading clears if GPIE.NSICR, if nothing is unmasked, or if INTA is set; both mask by IAM"),
+    Register::one("ICS", r::ICS, Wo).also_at(0x00c8, 4, 1).more(TO_CAUSE),
+    Register::one("IMS", r::IMS, W1s(icr::SETTABLE)).also_at(0x00d0, 4, 1).more("unmasked causes interrupt"),
+    Register::one("IMC", r::IMC, Wo).also_at(0x00d8, 4, 1).more(TO_MASK),
+    Register::one("IAM", r::IAM, Rw(ALL)).also_at(0x00e0, 4, 1),
+    Register::one("GPIE", r::GPIE, Rw(gpie::KEPT)),
+    Register::one("EICS", r::EICS, Wo).more(TO_CAUSE),
+    Register::one("EIMS", r::EIMS, W1s(EXTENDED)).more("unmasked causes interrupt"),
+    Register::one("EIMC", r::EIMC, Wo).more(TO_MASK),
+    Register::one("EIAC", r::EIAC, Rw(0x01ff_ffff)),
+    Register::one("EIAM", r::EIAM, Rw(EXTENDED)),
+    Register::one("EICR", r::EICR, W1c(EXTENDED)).more("reading clears; both mask by EIAM"),
+    Register::many("EITR", r::eitr(V0), 4, 25, Rw(eitr::KEPT))
+        .sticky()
+        .more("30:21 read the counter and, unless CNT_IGNR (31) is written as one, set it"),
+    Register::many("IVAR", r::ivar(0), 4, 8, Rw(0x9f9f_9f9f))
+        .more("under MSI-X writes count only while GPIE.MULTIPLE_MSIX is set"),
+    Register::one("IVAR_MISC", r::IVAR_MISC, Rw(0x0000_9f9f))
+        .more("under MSI-X writes count only while GPIE.MULTIPLE_MSIX is set"),
+    Register::many("VTIVAR", r::vtivar(VF0), 0x100, 8, Rw(ivar::VTIVAR_MASK)),
+    Register::many("VTIVAR_MISC", r::vtivar_misc(VF0), 0x100, 8, Rw(ivar::VTIVAR_MISC_MASK)),
+];

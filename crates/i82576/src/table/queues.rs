@@ -1,0 +1,66 @@
+//! Rings and packet buffers. A queue's registers are in its block of the dense layout; those of the first four
+//! are in the blocks of the old layout as well. Left out: direct cache access itself.
+
+use super::Access::{Rc, Ro, Rw};
+use super::{ALL, Access, Register};
+use crate::bits::dctl;
+use crate::register as r;
+use crate::units::Queue;
+
+/// Ring bases are 128-byte aligned.
+pub(crate) const RING_BASE: u32 = 0xffff_ff80;
+/// Ring lengths are whole descriptors, up to 64K of them.
+pub(crate) const RING_LENGTH: u32 = 0x000f_fff0;
+/// Heads and tails are descriptor indices.
+pub(crate) const INDEX: u32 = 0xffff;
+/// Thresholds, enable and priority of RXDCTL and TXDCTL; SWFLSH clears itself.
+pub(crate) const DCTL: u32 = 0x0a1f_1f1f;
+/// SRRCTL without what is reserved.
+pub(crate) const SRRCTL: u32 = 0xcff0_3f7f;
+/// TDWBAL without what is reserved.
+pub(crate) const WRITE_BACK: u32 = 0xffff_fffd;
+
+const Q0: Queue = match Queue::new(0) {
+    Some(q) => q,
+    None => panic!(),
+};
+const DOORBELL: &str = "a doorbell: the card looks for descriptors up to here";
+const RUNS: &str = "SWFLSH clears itself; a queue starts and stops with ENABLE";
+
+const fn rx(name: &'static str, at: u32, access: Access) -> Register {
+    Register::many(name, r::rx_block(Q0) + at, 0x40, 16, access).also_at(0x2800 + at, 0x100, 4)
+}
+
+const fn tx(name: &'static str, at: u32, access: Access) -> Register {
+    Register::many(name, r::tx_block(Q0) + at, 0x40, 16, access).also_at(0x3800 + at, 0x100, 4)
+}
+
+pub(super) const ROWS: &[Register] = &[
+    Register::one("RXPBS", 0x2404, Rw(ALL)).reset(0x40).sticky(),
+    Register::one("QDE", r::QDE, Rw(0xffff)),
+    Register::one("PBRWAC", 0x24e8, Ro),
+    Register::one("SWPBS", 0x3004, Rw(ALL)).reset(0x14),
+    Register::one("TXPBS", 0x3404, Rw(ALL)).reset(0x28).sticky(),
+    Register::one("PBTWAC", 0x34e8, Ro),
+    Register::one("DTXTCPFLGL", r::DTXTCPFLGL, Rw(0x0fff_0fff)).reset(0x0f76_0ff6),
+    Register::one("DTXTCPFLGH", r::DTXTCPFLGH, Rw(0x0fff)).reset(0x0f7f),
+    rx("RDBAL", r::rx::RDBAL, Rw(RING_BASE)),
+    rx("RDBAH", r::rx::RDBAH, Rw(ALL)),
+    rx("RDLEN", r::rx::RDLEN, Rw(RING_LENGTH)),
+    rx("SRRCTL", r::rx::SRRCTL, Rw(SRRCTL)).reset(0x400),
+    rx("RDH", r::rx::RDH, Rw(INDEX)).more("moves as the card fills descriptors"),
+    rx("RXCTL", r::rx::RXCTL, Rw(ALL)).reset(0xa200),
+    rx("RDT", r::rx::RDT, Rw(INDEX)).more(DOORBELL),
+    // The PF's first queue runs after a reset, so that firmware may receive.
+    rx("RXDCTL", r::rx::RXDCTL, Rw(DCTL)).reset(0x0001_0000).first(0x0001_0000 | dctl::ENABLE).more(RUNS),
+    rx("RQDPC", r::rx::RQDPC, Rc).more("counts to its end, 0xfff"),
+    tx("TDBAL", r::tx::TDBAL, Rw(RING_BASE)),
+    tx("TDBAH", r::tx::TDBAH, Rw(ALL)),
+    tx("TDLEN", r::tx::TDLEN, Rw(RING_LENGTH)),
+    tx("TDH", r::tx::TDH, Rw(INDEX)).more("moves as the card fetches descriptors"),
+    tx("TXCTL", r::tx::TXCTL, Rw(ALL)).reset(0x2a00),
+    tx("TDT", r::tx::TDT, Rw(INDEX)).more(DOORBELL),
+    tx("TXDCTL", r::tx::TXDCTL, Rw(DCTL)).first(dctl::ENABLE).more(RUNS),
+    tx("TDWBAL", r::tx::TDWBAL, Rw(WRITE_BACK)),
+    tx("TDWBAH", r::tx::TDWBAH, Rw(ALL)),
+];

@@ -1,0 +1,35 @@
+//! The switch between pools: policy, misbehaviour, rates, mirrors, storms. Left out: the pools' addresses and
+//! VLAN tables, which are filters.
+
+use super::Access::{Rc, Ro, Rw, W1c};
+use super::{ALL, Register};
+use crate::register as r;
+
+pub(super) const ROWS: &[Register] = &[
+    Register::one("DTXSWC", r::DTXSWC, Rw(0x80ff_ffff)),
+    Register::one("LVMMC", r::LVMMC, Rc),
+    Register::one("WVBR", r::WVBR, Rc),
+    Register::one("MDFB", r::MDFB, W1c(0xffff)),
+    Register::one("DTXCTL", r::DTXCTL, Rw(0x7f)).reset(0x44),
+    Register::one("RTTDQSEL", r::RTTDQSEL, Rw(0xf)),
+    Register::one("RTTBCNRM", r::RTTBCNRM, Rw(0x3ff)),
+    Register::one("RTTBCNRC", r::RTTBCNRC, Rw(0x8fff_ffff)),
+    Register::one("RTTBCNRS", 0x36b4, Ro),
+    Register::one("RTTBCNRD", 0x36b8, Ro),
+    Register::many("VMVIR", r::vmvir(0), 4, 8, Rw(0xc000_ffff)),
+    Register::one("VT_CTL", r::VT_CTL, Rw(0x7000_0380)),
+    Register::many("VMOLR", r::vmolr(0), 4, 8, Rw(0x5f03_3fff | 0x2080_0000)).reset(0x8000_2600),
+    Register::one("RPLOLR", r::RPLOLR, Rw(0x4000_0000)).reset(0x8000_0000),
+    Register::many("VLVF", r::vlvf(0), 4, 32, Rw(0x801f_ffff)),
+    Register::many("VMRCTL", r::vmrctl(0), 4, 4, Rw(0x0000_070f)),
+    Register::many("VMRVLAN", r::vmrvlan(0), 4, 4, Rw(ALL)),
+    Register::many("VMRVM", r::vmrvm(0), 4, 4, Rw(0xff)),
+    Register::one("SCCRL", r::SCCRL, Rw(0x0003_ff1f)),
+    Register::one("SCSTS", r::SCSTS, Ro),
+    Register::one("BSCTRH", r::BSCTRH, Rw(0x0007_ffff)),
+    Register::one("MSCTRH", r::MSCTRH, Rw(0x0007_ffff)),
+    Register::one("BSCCNT", r::BSCCNT, Ro),
+    Register::one("MSCCNT", r::MSCCNT, Ro),
+    Register::one("SCTC", r::SCTC, Ro),
+    Register::one("SCBI", r::SCBI, Rw(0x01ff_ffff)).reset(crate::bits::sccrl::BASIC_INTERVAL_RESET),
+];

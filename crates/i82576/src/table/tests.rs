@@ -1,0 +1,75 @@
+//! What holds of the table as a whole: no register on top of another, no second place beyond its register, no
+//! reset value that software could not have read.
+
+use super::{Access, Register, rows};
+use crate::ids::PF_BAR0_SIZE;
+use crate::register as r;
+use crate::units::Queue;
+extern crate std;
+use std::collections::{HashMap, HashSet};
+
+#[test]
+fn no_two_registers_share_an_offset() {
+    let mut owner = HashMap::new();
+    for row in rows() {
+        for offset in row.offsets().chain(row.aliases()) {
+            assert!(offset.is_multiple_of(4) && (offset as usize) < PF_BAR0_SIZE, "{} {offset:#x}", row.name);
+            if let Some(other) = owner.insert(offset, row.name) {
+                panic!("{} and {other} both claim {offset:#x}", row.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn no_two_registers_share_a_name() {
+    let mut names = HashSet::new();
+    assert!(rows().all(|row| !row.name.is_empty() && names.insert(row.name)));
+}
+
+#[test]
+fn an_alias_shows_the_first_elements_of_its_row() {
+    for row in rows() {
+        if let Some(alias) = row.alias {
+            assert!(alias.count <= row.count, "{}", row.name);
+        }
+    }
+}
+
+/// Row of this name.
+fn named(name: &str) -> &'static Register {
+    rows().find(|row| row.name == name).unwrap()
+}
+
+#[test]
+fn the_first_four_queues_are_in_the_old_layout_as_well() {
+    for (name, at) in [("RDBAL", 0x2800), ("RQDPC", 0x2830), ("TDBAL", 0x3800), ("TXCTL", 0x3814)] {
+        let aliases: std::vec::Vec<u32> = named(name).aliases().collect();
+        assert_eq!(aliases, [at, at + 0x100, at + 0x200, at + 0x300], "{name}");
+    }
+    for (queue, row) in Queue::all().zip(named("TXCTL").offsets()) {
+        assert_eq!(row, r::tx_block(queue) + r::tx::TXCTL);
+    }
+}
+
+#[test]
+fn the_cause_registers_of_the_first_generation_are_aliases() {
+    for (name, at) in [("ICR", 0xc0), ("ICS", 0xc8), ("IMS", 0xd0), ("IMC", 0xd8), ("IAM", 0xe0)] {
+        assert!(named(name).aliases().eq([at]), "{name}");
+    }
+}
+
+#[test]
+fn counters_and_events_are_zero_after_reset() {
+    for row in rows().filter(|row| matches!(row.access, Access::Rc | Access::W1c(_) | Access::Wo)) {
+        assert!(row.resets().all(|(_, value)| value == 0), "{}", row.name);
+    }
+}
+
+#[test]
+fn only_the_pfs_first_queue_runs_after_reset() {
+    for name in ["RXDCTL", "TXDCTL"] {
+        let running = named(name).resets().filter(|(_, value)| value & crate::bits::dctl::ENABLE != 0);
+        assert_eq!(running.count(), 1, "{name}");
+    }
+}

@@ -1,0 +1,52 @@
+//! Between PF and VFs: mailboxes, gates, and the window in the PF's BAR onto each VF's own registers.
+//! Left out: a VF's own BAR (`window`).
+
+use super::Access::{Ro, Rw, W1c, W1s, Wo};
+use super::{ALL, Access, Register};
+use crate::bits::v2p;
+use crate::register::{self as r, vf_stats};
+use crate::units::VfIndex;
+
+const VF0: VfIndex = match VfIndex::new(0) {
+    Some(vf) => vf,
+    None => panic!(),
+};
+/// A VF has three vectors.
+const VECTORS: u32 = 0b111;
+const THE_VFS: &str = "the VF's own register of this name";
+
+const fn per_vf(name: &'static str, at: u32, access: Access) -> Register {
+    Register::many(name, r::vf_block(VF0) + at, 0x100, 8, access)
+}
+
+pub(super) const ROWS: &[Register] = &[
+    // Memory, not a register: no reset clears what igbvf reads again to see whether it may send.
+    Register::many("VMBMEM", r::vmbmem(VF0, 0), 4, 128, Rw(ALL)).sticky(),
+    Register::many("P2VMAILBOX", r::p2v_mailbox(VF0), 4, 8, Rw(0))
+        .more("PFU takes the buffer unless the VF has it; STS and ACK ring the VF; RVFU frees the buffer"),
+    Register::many("V2PMAILBOX", r::v2p_mailbox(VF0), 4, 8, Ro)
+        .reset(v2p::RSTI)
+        .more("the VF's own register of this name, without what its reads and writes do"),
+    Register::one("MBVFICR", r::MBVFICR, W1c(0x00ff_00ff)),
+    Register::one("MBVFIMR", r::MBVFIMR, Rw(0xff)).reset(0xff),
+    Register::one("VFLRE", r::VFLRE, W1c(0xff)),
+    Register::one("VFRE", r::VFRE, Rw(0xff)).reset(0xff),
+    Register::one("VFTE", r::VFTE, Rw(0xff)).reset(0xff),
+    per_vf("VTCTRL", vf_stats::VTCTRL, Wo).more("RST resets the VF"),
+    per_vf("VTEICS", vf_stats::VTEICS, Wo).more(THE_VFS),
+    per_vf("VTEIMS", vf_stats::VTEIMS, W1s(VECTORS)).more(THE_VFS),
+    per_vf("VTEIMC", vf_stats::VTEIMC, Wo).more(THE_VFS),
+    per_vf("VTEIAC", vf_stats::VTEIAC, Rw(VECTORS)).more(THE_VFS),
+    per_vf("VTEIAM", vf_stats::VTEIAM, Rw(VECTORS)).more(THE_VFS),
+    per_vf("VTEICR", vf_stats::VTEICR, W1c(VECTORS)).more(THE_VFS),
+    per_vf("VFGPRC", vf_stats::VFGPRC, Ro),
+    per_vf("VFGPTC", vf_stats::VFGPTC, Ro),
+    per_vf("VFGORC", vf_stats::VFGORC, Ro),
+    per_vf("VFGOTC", vf_stats::VFGOTC, Ro),
+    // Intel's header has it at 0x38, another model of the card at 0x3c: both are the one counter.
+    per_vf("VFMPRC", vf_stats::VFMPRC, Ro).also_at(0x1_0038, 0x100, 8),
+    per_vf("VFGPRLBC", vf_stats::VFGPRLBC, Ro),
+    per_vf("VFGPTLBC", vf_stats::VFGPTLBC, Ro),
+    per_vf("VFGORLBC", vf_stats::VFGORLBC, Ro),
+    per_vf("VFGOTLBC", vf_stats::VFGOTLBC, Ro),
+];
