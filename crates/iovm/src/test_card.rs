@@ -27,7 +27,7 @@ pub(crate) struct Card {
 impl Card {
     pub(crate) fn new() -> Self {
         let mac = MacAddress([0x00, 0x1b, 0x21, 0x2b, 0x46, 0xe0]);
-        Self { pf: pf::endpoint(mac), vfs: Vec::new(), log: Vec::new(), busy: false }
+        Self { pf: pf::endpoint(mac, true), vfs: Vec::new(), log: Vec::new(), busy: false }
     }
 
     /// What was asked since the last time.

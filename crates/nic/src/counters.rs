@@ -40,6 +40,27 @@ pub struct PoolCounters {
     pub dma_faults: u64,
 }
 
+impl core::ops::Add for PoolCounters {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            rx_packets: self.rx_packets + other.rx_packets,
+            rx_bytes: self.rx_bytes + other.rx_bytes,
+            rx_multicast: self.rx_multicast + other.rx_multicast,
+            rx_broadcast: self.rx_broadcast + other.rx_broadcast,
+            rx_no_descriptors: self.rx_no_descriptors + other.rx_no_descriptors,
+            rx_disabled: self.rx_disabled + other.rx_disabled,
+            tx_packets: self.tx_packets + other.tx_packets,
+            tx_bytes: self.tx_bytes + other.tx_bytes,
+            tx_invalid: self.tx_invalid + other.tx_invalid,
+            tx_blocked: self.tx_blocked + other.tx_blocked,
+            tx_unclaimed: self.tx_unclaimed + other.tx_unclaimed,
+            dma_faults: self.dma_faults + other.dma_faults,
+        }
+    }
+}
+
 /// The counters of all pools.
 pub type Counters = [PoolCounters; MAX_VFS];
 

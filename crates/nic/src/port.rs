@@ -26,6 +26,8 @@ const TX_BLOCKS: u32 = 0xe000;
 pub struct Config {
     /// The port's own address.
     pub mac: MacAddress,
+    /// I/O virtualization is on: without it the card has no VFs, and says so in configuration space.
+    pub iov: bool,
 }
 
 /// How much one poll may do.
@@ -71,6 +73,8 @@ pub struct Nic {
     pub(crate) rx_touched: u16,
     /// Queue at which the next round starts, so that none is always first.
     first: u8,
+    /// IOADDR.
+    pub(crate) io_address: u32,
     pub(crate) link: bool,
     /// VFs that see the link, as long as the port has one.
     links: u8,
@@ -86,7 +90,7 @@ impl Nic {
         let mut nic = Self {
             config,
             tables: Tables::load(&file),
-            spaces: Spaces::new(config.mac),
+            spaces: Spaces::new(&config),
             rss: Rss::load(&file),
             tables_stale: true,
             rss_stale: true,
@@ -98,6 +102,7 @@ impl Nic {
             tx_ready: 0,
             rx_touched: 0,
             first: 0,
+            io_address: 0,
             link: false,
             links: u8::MAX,
             staging: Staging::new(),

@@ -1,4 +1,4 @@
-//! `softiov qemu-args`: what to add to a QEMU command line so that a guest has a VF.
+//! `softiov qemu-args`: what to add to a QEMU command line so that a guest has a VF, or a whole port.
 
 use crate::place::Place;
 use anyhow::Context;
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 /// Which VF, and for what guest.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The VF, such as pf0vf0.
+    /// The VF, such as pf0vf0; or a port with pf = "guest", such as pf1.
     vf: String,
     /// The guest's memory.
     #[arg(long, default_value = "1G", value_name = "SIZE")]
@@ -29,6 +29,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// The socket as the running host tells it, or where the configuration will put it.
 fn find_socket(args: &Args) -> anyhow::Result<PathBuf> {
     let config = args.place.load()?;
+    let pf = config.ports.iter().find(|port| port.name == args.vf).and_then(|port| port.pf_socket.clone());
+    if let Some(socket) = pf {
+        return Ok(socket);
+    }
     match ask(&config.control_socket(), Request::VfShow { vf: args.vf.clone() }) {
         Ok(Answer::Vf(vf)) => Ok(vf.socket),
         Ok(Answer::Ports(_)) => anyhow::bail!("the host answered something else than was asked"),

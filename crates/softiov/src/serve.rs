@@ -32,6 +32,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut poller = Poller::new()?;
     poller.add(&signals, 0, Interest::READ)?;
     let host = Host::start(config.clone())?;
+    for port in &config.ports {
+        if let Some(socket) = &port.pf_socket {
+            tracing::info!(pf = port.name, socket = %socket.display(), mac = %port.mac, "ready");
+        }
+    }
     for vf in config.ports.iter().flat_map(|port| &port.vfs) {
         tracing::info!(vf = vf.name, socket = %vf.socket.display(), mac = %vf.mac, "ready");
     }

@@ -28,11 +28,28 @@ pub struct Port {
     /// What carries frames beyond the card. Default: nothing.
     #[serde(default)]
     pub uplink: Uplink,
-    /// How many VFs there are, 1 to 8. Default: 7.
+    /// Who drives the physical function. Default: the host, which offers the VFs to guests.
+    #[serde(default)]
+    pub pf: Pf,
+    /// Path of the PF's own vfio-user socket, for a PF that a guest drives. Default: NAME.sock in the runtime
+    /// directory, such as pf0.sock.
+    pub socket: Option<PathBuf>,
+    /// How many VFs there are, 1 to 8. Default: 7; none if a guest drives the PF.
     pub vfs: Option<u8>,
     /// VFs that differ from the default.
     #[serde(default)]
     pub vf: Vec<Vf>,
+}
+
+/// Who drives a port's physical function.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pf {
+    /// This program: it manages the VFs, which guests have.
+    #[default]
+    Host,
+    /// A guest, which has the whole port.
+    Guest,
 }
 
 /// What carries frames beyond the card.

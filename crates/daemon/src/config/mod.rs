@@ -6,7 +6,7 @@ pub mod file;
 #[cfg(test)]
 mod tests;
 
-use file::{File, Port, Uplink, Vf};
+use file::{File, Pf, Port, Uplink, Vf};
 use host::tap::InterfaceName;
 use i82576::{MacAddress, VfIndex, ids};
 use std::collections::HashMap;
@@ -31,6 +31,8 @@ pub struct PortConfig {
     pub mac: MacAddress,
     /// What carries frames beyond the card.
     pub uplink: Uplink,
+    /// The vfio-user socket of the PF, if a guest drives it; there are no VFs then.
+    pub pf_socket: Option<PathBuf>,
     /// Its VFs, by index.
     pub vfs: Vec<VfConfig>,
 }
@@ -91,6 +93,8 @@ fn value(key: impl Into<String>, problem: impl Into<String>) -> ConfigError {
 
 /// VFs of a port that says nothing.
 const DEFAULT_VFS: u8 = 7;
+/// The control socket's name in the runtime directory.
+const CONTROL_SOCKET: &str = "control.sock";
 /// Longest name: with "vf7.sock" it still fits anywhere.
 const MAX_NAME: usize = 32;
 
@@ -124,6 +128,8 @@ impl Config {
         }
         let runtime_dir = file.runtime_dir.unwrap_or_else(|| default_runtime_dir.to_owned());
         let mut unique = Unique::default();
+        let control = runtime_dir.join(CONTROL_SOCKET);
+        unique.claim("socket", &control.display().to_string(), "the host itself, for commands")?;
         let mut ports = Vec::new();
         for (number, port) in file.port.into_iter().enumerate() {
             ports.push(check_port(number, port, &runtime_dir, &mut unique)?);
@@ -134,7 +140,7 @@ impl Config {
     /// The control socket.
     #[must_use]
     pub fn control_socket(&self) -> PathBuf {
-        self.runtime_dir.join("control.sock")
+        self.runtime_dir.join(CONTROL_SOCKET)
     }
 }
 
@@ -157,14 +163,18 @@ fn check_port(
     runtime_dir: &Path,
     unique: &mut Unique,
 ) -> Result<PortConfig, ConfigError> {
-    let name = port.name.unwrap_or_else(|| format!("pf{number}"));
+    let name = port.name.clone().unwrap_or_else(|| format!("pf{number}"));
     let well_formed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(well_formed) {
         return Err(value("port.name", format!("{name:?} is not 1 to {MAX_NAME} letters, digits, - or _")));
     }
     unique.claim("name", &name, "port.name")?;
-    let count = port.vfs.unwrap_or(DEFAULT_VFS);
-    if !(1..=ids::MAX_VFS as u8).contains(&count) {
+    let pf_socket = check_pf(&name, &port, runtime_dir, unique)?;
+    let count = match (&pf_socket, port.vfs) {
+        (Some(_), _) => 0,
+        (None, count) => count.unwrap_or(DEFAULT_VFS),
+    };
+    if pf_socket.is_none() && !(1..=ids::MAX_VFS as u8).contains(&count) {
         return Err(value(format!("{name}.vfs"), format!("{count} is not 1 to {}", ids::MAX_VFS)));
     }
     if let Uplink::Tap(tap) = &port.uplink {
@@ -187,7 +197,32 @@ fn check_port(
     }
     let vfs = VfIndex::all().zip(given).map(|(index, vf)| check_vf(&name, index, vf, runtime_dir, unique));
     let vfs = vfs.collect::<Result<_, _>>()?;
-    Ok(PortConfig { name, mac, uplink: port.uplink, vfs })
+    Ok(PortConfig { name, mac, uplink: port.uplink, pf_socket, vfs })
+}
+
+/// Where the PF is offered to a guest, if it is. Such a port has no VFs: what a guest's driver makes of the PF is
+/// its own business, and no VMM passes SR-IOV on through vfio-user.
+fn check_pf(
+    name: &str,
+    port: &Port,
+    runtime_dir: &Path,
+    unique: &mut Unique,
+) -> Result<Option<PathBuf>, ConfigError> {
+    let key = |key: &str| format!("{name}.{key}");
+    if port.pf == Pf::Host {
+        return match port.socket {
+            Some(_) => Err(value(key("socket"), "only a PF with pf = \"guest\" has one; VFs have their own")),
+            None => Ok(None),
+        };
+    }
+    if port.vfs.is_some() || !port.vf.is_empty() {
+        let why = "a port with pf = \"guest\" has no VFs: its guest drives the whole port, and VMMs hide \
+                   SR-IOV from guests; leave them out, or give them a port of their own";
+        return Err(value(key("vfs"), why));
+    }
+    let socket = port.socket.clone().unwrap_or_else(|| runtime_dir.join(format!("{name}.sock")));
+    unique.claim("socket", &socket.display().to_string(), &key("socket"))?;
+    Ok(Some(socket))
 }
 
 fn check_vf(

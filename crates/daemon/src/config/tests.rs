@@ -23,6 +23,16 @@ fn without_a_file_there_is_one_port_with_seven_vfs_and_no_uplink() {
 }
 
 #[test]
+fn a_guest_that_drives_the_pf_has_a_socket_and_no_vfs() {
+    let config =
+        check("[[port]]\n[[port]]\npf = \"guest\"\n[[port]]\npf = \"guest\"\nsocket = \"/tmp/x\"").unwrap();
+    let sockets: Vec<_> = config.ports.iter().map(|port| port.pf_socket.as_deref()).collect();
+    assert_eq!(sockets, [None, Some(Path::new("/run/softiov/pf1.sock")), Some(Path::new("/tmp/x"))]);
+    let vfs: Vec<_> = config.ports.iter().map(|port| port.vfs.len()).collect();
+    assert_eq!(vfs, [7, 0, 0]);
+}
+
+#[test]
 fn derived_addresses_are_stable_and_differ() {
     let (one, two) = (check("").unwrap(), check("").unwrap());
     assert_eq!(one, two);
@@ -84,6 +94,14 @@ fn a_refusal_names_the_key_and_the_remedy() {
         ("[[port]]\n[[port.vf]]\nindex = 1\n[[port.vf]]\nindex = 1", ["pf0.vf.index", "twice"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nvlan = 4095", ["pf0vf0.vlan", "1 to 4094"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nqos = 1", ["pf0vf0.qos", "vlan"]),
+        ("[[port]]\npf = \"guest\"\nvfs = 2", ["pf0.vfs", "SR-IOV"]),
+        ("[[port]]\npf = \"guest\"\n[[port.vf]]\nindex = 0", ["pf0.vfs", "a port of their own"]),
+        ("[[port]]\nsocket = \"/run/x.sock\"", ["pf0.socket", "pf = \"guest\""]),
+        (
+            "[[port]]\npf = \"guest\"\nsocket = \"/run/x\"\n[[port]]\npf = \"guest\"\nsocket = \"/run/x\"",
+            ["pf1.socket", "pf0.socket"],
+        ),
+        ("[[port]]\npf = \"guest\"\nname = \"control\"", ["control.socket", "control.sock"]),
         ("[[port]]\nmac = \"01:00:5e:00:00:01\"", ["pf0.mac", "even"]),
         ("[[port]]\nmac = \"nonsense\"", ["pf0.mac", "02:00:00:00:00:01"]),
         ("[[port]]\nname = \"a/b\"", ["port.name", "letters"]),

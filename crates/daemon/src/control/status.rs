@@ -15,8 +15,30 @@ pub struct PortStatus {
     pub uplink: String,
     /// Its link is up.
     pub link: bool,
+    /// Its PF, if a guest may have it; there are no VFs then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pf: Option<PfStatus>,
     /// Its VFs.
     pub vfs: Vec<VfStatus>,
+}
+
+/// A PF that a guest drives. What it makes of the port is its own business, so there is no link or VLAN to tell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PfStatus {
+    /// The vfio-user socket.
+    pub socket: PathBuf,
+    /// The VMM at the other end of it.
+    pub peer: Option<Peer>,
+    /// What keeps the PF from working, and the remedy.
+    pub hint: Option<String>,
+    /// Frames received by the guest.
+    pub rx: Traffic,
+    /// Frames sent by the guest.
+    pub tx: Traffic,
+    /// Frames lost, by reason.
+    pub drops: Drops,
+    /// What the VMM was asked to do.
+    pub interventions: Interventions,
 }
 
 /// A VF.

@@ -1,23 +1,26 @@
-//! The bus of a live card: each VF's memory and interrupts are what its VMM has handed over, and nothing else
-//! can be reached in its name. The PF has neither.
+//! The bus of a live card: each function's memory and interrupts are what its VMM has handed over, and nothing
+//! else can be reached in its name. A PF that the host drives has neither.
 
 use host::dma::{DmaLimits, DmaTable};
 use host::eventfd::EventFd;
+use i82576::config::pf;
 use i82576::ids::{MAX_VFS, VF_VECTORS};
 use pcie::{Bus, DmaFault, Function, Iova};
 
-/// What one VF reaches.
+/// What one function reaches.
 #[derive(Debug)]
 pub(super) struct Reach {
     pub(super) memory: DmaTable,
-    pub(super) vectors: [Option<EventFd>; VF_VECTORS],
+    /// The eventfd of each MSI-X vector that has one.
+    pub(super) vectors: Box<[Option<EventFd>]>,
     /// Interrupts sent.
     pub(super) interrupts: u64,
 }
 
-/// The bus: a [`Reach`] a VF.
+/// The bus: a [`Reach`] a function.
 #[derive(Debug)]
 pub(super) struct LiveBus {
+    pf: Reach,
     vfs: [Reach; MAX_VFS],
 }
 
@@ -29,35 +32,38 @@ const BURST: usize = nic::queue::BURST * i82576::descriptor::SIZE;
 
 impl LiveBus {
     pub(super) fn new() -> Self {
-        let reach = |_| Reach {
+        let reach = |vectors| Reach {
             memory: DmaTable::new(DmaLimits::default()),
-            vectors: [const { None }; VF_VECTORS],
+            vectors: std::iter::repeat_with(|| None).take(vectors).collect(),
             interrupts: 0,
         };
-        Self { vfs: std::array::from_fn(reach) }
+        Self { pf: reach(pf::VECTORS.into()), vfs: std::array::from_fn(|_| reach(VF_VECTORS)) }
     }
 
-    pub(super) fn vf(&mut self, index: i82576::VfIndex) -> &mut Reach {
-        &mut self.vfs[index.index()]
-    }
-
-    fn memory(&self, function: Function, iova: Iova) -> Result<&DmaTable, DmaFault> {
+    /// What a function reaches. There are no functions beyond the last VF.
+    pub(super) fn reach(&mut self, function: Function) -> &mut Reach {
         match function {
-            Function::Pf => None,
-            Function::Vf(n) => self.vfs.get(usize::from(n)).map(|reach| &reach.memory),
+            Function::Pf => &mut self.pf,
+            Function::Vf(n) => &mut self.vfs[usize::from(n) % MAX_VFS],
         }
-        .ok_or(DmaFault { function, iova })
+    }
+
+    fn memory(&self, function: Function) -> &DmaTable {
+        match function {
+            Function::Pf => &self.pf.memory,
+            Function::Vf(n) => &self.vfs[usize::from(n) % MAX_VFS].memory,
+        }
     }
 }
 
 impl Bus for LiveBus {
     fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
-        let read = self.memory(function, iova)?.read(iova, into);
+        let read = self.memory(function).read(iova, into);
         read.map_err(|fault| DmaFault { function, iova: fault.iova })
     }
 
     fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault> {
-        let memory = self.memory(function, iova)?;
+        let memory = self.memory(function);
         let descriptors = from.len() <= BURST && from.len().is_multiple_of(i82576::descriptor::SIZE);
         let piece = if descriptors { ORDERED } else { from.len().max(1) };
         let mut at = iova;
@@ -69,8 +75,7 @@ impl Bus for LiveBus {
     }
 
     fn msix(&mut self, function: Function, vector: u16) {
-        let Function::Vf(n) = function else { return };
-        let Some(reach) = self.vfs.get_mut(usize::from(n)) else { return };
+        let reach = self.reach(function);
         if let Some(Some(eventfd)) = reach.vectors.get(usize::from(vector)) {
             eventfd.signal();
             reach.interrupts += 1;

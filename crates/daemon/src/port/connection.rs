@@ -1,7 +1,7 @@
-//! A client's connection to one VF: the socket, the session on it, and what could not be sent yet. Left out:
-//! what messages do to the VF.
+//! A client's connection to one function: the socket, the session on it, and what could not be sent yet. Left out:
+//! what messages do to the function.
 
-use super::device::VfDevice;
+use super::device::FunctionDevice;
 use super::hal::now;
 use host::poll::Interest;
 use host::socket::{FdBatch, Received, Sent, Stream};
@@ -83,7 +83,11 @@ impl Connection {
     }
 
     /// Handles what the client has sent, as far as one visit goes, and sends what is to be answered.
-    pub(super) fn visit(&mut self, device: &mut VfDevice<'_>, buffer: &mut [u8]) -> Result<Visit, Over> {
+    pub(super) fn visit(
+        &mut self,
+        device: &mut FunctionDevice<'_>,
+        buffer: &mut [u8],
+    ) -> Result<Visit, Over> {
         let visited = self.receive(device, buffer);
         if let Err(Over::Failed(_)) = visited {
             // What was answered before comes before the end, as far as the socket takes it at once.
@@ -92,7 +96,7 @@ impl Connection {
         visited
     }
 
-    fn receive(&mut self, device: &mut VfDevice<'_>, buffer: &mut [u8]) -> Result<Visit, Over> {
+    fn receive(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> Result<Visit, Over> {
         let mut turn = Turn { messages: MESSAGES, began: now() };
         for _ in 0..RECEIVES {
             if self.steps(device, &mut turn)? == Visit::More {
@@ -116,7 +120,7 @@ impl Connection {
     }
 
     /// Handles whole messages until there is none, or replies pile up.
-    fn steps(&mut self, device: &mut VfDevice<'_>, turn: &mut Turn) -> Result<Visit, Over> {
+    fn steps(&mut self, device: &mut FunctionDevice<'_>, turn: &mut Turn) -> Result<Visit, Over> {
         loop {
             if turn.is_over() {
                 self.send()?;
@@ -162,7 +166,7 @@ impl Connection {
     }
 
     /// The client is gone: memory and interrupts go, the VF's state stays.
-    pub(super) fn close(self, device: &mut VfDevice<'_>) {
+    pub(super) fn close(self, device: &mut FunctionDevice<'_>) {
         self.session.close(device);
     }
 }

@@ -1,13 +1,13 @@
-//! A VF as a vfio-user device: regions, interrupts and memory of one client, led to the card. Left out: the
+//! A function as a vfio-user device: regions, interrupts and memory of one client, led to the card. Left out: the
 //! protocol, and the socket.
 
 use super::bus::Reach;
-use super::hal::{Card, now};
+use super::hal::now;
+use super::side::{Side, vf};
 use host::dma::Permissions;
 use host::eventfd::EventFd;
-use i82576::VfIndex;
-use i82576::ids::{BAR3_SIZE, VF_BAR0_SIZE, VF_VECTORS};
-use iovm::Manager;
+use i82576::config::pf::IO_SIZE;
+use i82576::ids::{BAR3_SIZE, PF_BAR0_SIZE, VF_BAR0_SIZE};
 use nic::Nic;
 use pcie::Function;
 use std::os::fd::OwnedFd;
@@ -15,21 +15,15 @@ use vfio_user::server::{Device, DmaMap, IrqSet, RegionInfo};
 use vfio_user::types::{DeviceInfo, IrqInfo};
 use vfio_user::wire::{Errno, device_flags, irq_flags, pci_irq, pci_region, region_flags};
 
-/// One VF and what it needs to answer a message.
-pub(super) struct VfDevice<'a> {
-    pub(super) index: VfIndex,
+/// One function and what it needs to answer a message.
+pub(super) struct FunctionDevice<'a> {
+    pub(super) function: Function,
     pub(super) nic: &'a mut Nic,
-    pub(super) manager: &'a mut Manager,
+    pub(super) side: &'a mut Side,
     pub(super) reach: &'a mut Reach,
 }
 
-impl VfDevice<'_> {
-    fn function(&self) -> Function {
-        Function::Vf(self.index.get())
-    }
-}
-
-impl Device<OwnedFd> for VfDevice<'_> {
+impl Device<OwnedFd> for FunctionDevice<'_> {
     fn info(&self) -> DeviceInfo {
         DeviceInfo {
             flags: device_flags::PCI | device_flags::RESET,
@@ -39,8 +33,11 @@ impl Device<OwnedFd> for VfDevice<'_> {
     }
 
     fn region(&self, index: u32) -> Option<RegionInfo<'_>> {
+        let is_vf = vf(self.function).is_some();
         let size = match index {
-            pci_region::BAR0 => VF_BAR0_SIZE,
+            pci_region::BAR0 if is_vf => VF_BAR0_SIZE,
+            pci_region::BAR0 => PF_BAR0_SIZE,
+            pci_region::BAR2 if !is_vf => IO_SIZE as usize,
             pci_region::BAR3 => BAR3_SIZE,
             pci_region::CONFIG => pcie::config::SIZE,
             index if index < pci_region::COUNT => 0,
@@ -55,35 +52,27 @@ impl Device<OwnedFd> for VfDevice<'_> {
     }
 
     fn irq(&self, index: u32) -> Option<IrqInfo> {
-        let count = if index == pci_irq::MSIX { VF_VECTORS as u32 } else { 0 };
+        let count = if index == pci_irq::MSIX { self.reach.vectors.len() as u32 } else { 0 };
         let flags = if count > 0 { irq_flags::EVENTFD | irq_flags::NORESIZE } else { 0 };
         (index < pci_irq::COUNT).then_some(IrqInfo { flags, count })
     }
 
     fn read(&mut self, region: u32, offset: u64, data: &mut [u8]) {
         match region {
-            pci_region::BAR0 => self.nic.read_bytes(self.function(), offset, data, now()),
-            pci_region::BAR3 => {
-                if let Some(function) = self.manager.function(self.index) {
-                    function.msix_read(offset, data);
-                }
-            }
-            pci_region::CONFIG => self.manager.config_read(self.index, offset, data),
+            pci_region::BAR0 => self.nic.read_bytes(self.function, offset, data, now()),
+            pci_region::BAR2 => self.nic.io_read(offset, data, now()),
+            pci_region::BAR3 => self.side.msix_read(self.function, offset, data),
+            pci_region::CONFIG => self.side.config_read(self.nic, self.function, offset, data),
             _ => {}
         }
     }
 
     fn write(&mut self, region: u32, offset: u64, data: &[u8]) {
         match region {
-            pci_region::BAR0 => self.nic.write_bytes(self.function(), offset, data, now()),
-            pci_region::BAR3 => {
-                if let Some(function) = self.manager.function_mut(self.index) {
-                    function.msix_write(offset, data);
-                }
-            }
-            pci_region::CONFIG => {
-                self.manager.config_write(&mut Card(self.nic), self.index, offset, data);
-            }
+            pci_region::BAR0 => self.nic.write_bytes(self.function, offset, data, now()),
+            pci_region::BAR2 => self.nic.io_write(offset, data, now()),
+            pci_region::BAR3 => self.side.msix_write(self.function, offset, data),
+            pci_region::CONFIG => self.side.config_write(self.nic, self.function, offset, data),
             _ => {}
         }
     }
@@ -109,7 +98,7 @@ impl Device<OwnedFd> for VfDevice<'_> {
         match set {
             // Clients switch off types that they never switched on.
             IrqSet::Disable { index } if index != pci_irq::MSIX => {}
-            IrqSet::Disable { .. } => self.reach.vectors = [const { None }; VF_VECTORS],
+            IrqSet::Disable { .. } => self.reach.vectors.fill_with(|| None),
             IrqSet::Assign { start, fds, .. } => {
                 // All are looked at before one is taken.
                 let eventfds = fds.into_iter().map(EventFd::adopt).collect::<Result<Vec<_>, _>>();
@@ -136,7 +125,7 @@ impl Device<OwnedFd> for VfDevice<'_> {
     }
 
     fn reset(&mut self) -> Result<(), Errno> {
-        self.manager.reset(&mut Card(self.nic), self.index).map_err(|_| Errno::EIO)
+        if self.side.reset(self.nic, self.function) { Ok(()) } else { Err(Errno::EIO) }
     }
 }
 

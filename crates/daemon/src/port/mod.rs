@@ -1,4 +1,4 @@
-//! A live port: one thread owns the card, its PF driver, its VFs' clients and its uplink, so that nothing on
+//! A live port: one thread owns the card, its PF driver, its functions' clients and its uplink, so that nothing on
 //! a frame's way needs a lock. Commands arrive as messages.
 //!
 //! The thread sleeps until a socket, the uplink, a command or a deadline wakes it, and then goes round:
@@ -10,35 +10,36 @@ mod connection;
 mod device;
 mod hal;
 mod run;
+mod side;
+mod slot;
 mod status;
 mod uplink;
-mod vf;
 
 pub use uplink::UplinkError;
 
 use crate::config::PortConfig;
 use crate::control::status::{LinkState, PortStatus};
 use bus::LiveBus;
-use driver::pf::{Pf, PfError, PolicyError, PortVlan, VfPolicy};
-use hal::{Card, PfHal};
+use driver::pf::{PfError, PolicyError};
 use host::poll::{Interest, Poller, Waker};
 use host::socket::BindError;
-use i82576::VfIndex;
-use iovm::{AssignmentError, DiscoverError, EnableError, Hierarchy, Manager, Owner};
+use i82576::{MacAddress, VfIndex};
+use iovm::{AssignmentError, DiscoverError, EnableError};
 use nic::Nic;
-use pcie::{ConfigAccess, Function, Rid};
+use pcie::Rid;
+use side::Side;
+use slot::Slot;
 use std::sync::mpsc;
 use thiserror::Error;
 use uplink::Uplink;
-use vf::Slot;
 
 /// Why a port cannot be started.
 #[derive(Debug, Error)]
 pub enum PortError {
-    /// A VF's socket.
+    /// A function's socket.
     #[error("{name}: {source}")]
     Socket {
-        /// The VF.
+        /// The function.
         name: String,
         /// Why.
         source: BindError,
@@ -78,9 +79,9 @@ pub enum Command {
 #[derive(Debug)]
 pub struct Port {
     name: String,
+    mac: MacAddress,
     nic: Nic,
-    pf: Pf,
-    manager: Manager,
+    side: Side,
     bus: LiveBus,
     uplink: Uplink,
     slots: Vec<Slot>,
@@ -98,7 +99,7 @@ const PF_RID: Rid = Rid(0x0008);
 /// One receive from a client: a guest's doorbells by the hundred, or a part of a long transfer.
 const RECEIVE_BUFFER: usize = 64 * 1024;
 
-/// Tokens of the poller: a listener a VF, a connection a VF, and three more.
+/// Tokens of the poller: a listener and a connection for each function, and two more.
 const LISTENERS: u64 = 0;
 const CONNECTIONS: u64 = 100;
 const WAKER: u64 = 200;
@@ -128,8 +129,8 @@ impl Port {
     /// [`PortError`]; what was made is taken down again.
     pub fn open(config: PortConfig) -> Result<(Self, Handle), PortError> {
         let uplink = Uplink::open(&config.uplink)?;
-        let slots = open_slots(&config)?;
-        let (nic, pf, manager) = bring_up(&config)?;
+        let slots = Slot::open_all(&config)?;
+        let (nic, side) = Side::bring_up(&config)?;
         let poller = Poller::new()?;
         let waker = Waker::new()?;
         poller.add(&waker, WAKER, Interest::READ)?;
@@ -143,9 +144,9 @@ impl Port {
         let handle = Handle { commands: sender, waker: waker.clone() };
         let port = Self {
             name: config.name,
+            mac: config.mac,
             nic,
-            pf,
-            manager,
+            side,
             bus: LiveBus::new(),
             uplink,
             slots,
@@ -158,39 +159,3 @@ impl Port {
         Ok((port, handle))
     }
 }
-
-fn open_slots(config: &PortConfig) -> Result<Vec<Slot>, PortError> {
-    let open = |vf: &crate::config::VfConfig| {
-        Slot::open(vf.clone()).map_err(|source| PortError::Socket { name: vf.name.clone(), source })
-    };
-    config.vfs.iter().map(open).collect()
-}
-
-/// The card with its PF driver and its VFs, each VF assigned to its socket: whoever connects there has it.
-fn bring_up(config: &PortConfig) -> Result<(Nic, Pf, Manager), PortError> {
-    let mut nic = Nic::new(nic::Config { mac: config.mac });
-    nic.config_write(Function::Pf, pcie::config::offset::COMMAND, 2, COMMAND.into());
-    nic.set_link(true);
-    let mut pf = Pf::probe(&mut PfHal(&mut nic))?;
-    let mut manager = Manager::discover(&mut Card(&mut nic), PF_RID)?;
-    manager.enable(&mut Card(&mut nic), config.vfs.len() as u16, Hierarchy::Ari)?;
-    for vf in &config.vfs {
-        let policy = VfPolicy {
-            mac: Some(vf.mac),
-            admin_mac: vf.admin_mac,
-            vlan: vf.vlan.map(|(id, qos)| PortVlan { id, qos }),
-            spoof_check: vf.spoof_check,
-            trust: vf.trust,
-            enabled: true,
-            link: true,
-        };
-        pf.set_policy(&mut PfHal(&mut nic), vf.index, policy)?;
-        manager.assign(&mut Card(&mut nic), vf.index, Owner(vf.index.get().into()))?;
-    }
-    pf.enable_vfs(&mut PfHal(&mut nic), config.vfs.len() as u8)?;
-    pf.visit(&mut PfHal(&mut nic));
-    Ok((nic, pf, manager))
-}
-
-/// What the host's bus sets in the PF's command register.
-const COMMAND: u16 = pcie::config::offset::COMMAND_MEMORY | pcie::config::offset::COMMAND_BUS_MASTER;

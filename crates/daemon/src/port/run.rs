@@ -1,15 +1,15 @@
 //! The port's loop. Left out: what is done to the card in each step.
 
 use super::connection::{Connection, Over, Visit};
-use super::device::VfDevice;
-use super::hal::{Card, PfHal, now};
+use super::device::FunctionDevice;
+use super::hal::{PfHal, now};
+use super::side::{Hosted, Side, vf};
 use super::status::{SHARE_HINT, is_private, lacks_memory};
 use super::{CONNECTIONS, Command, LISTENERS, Port, UPLINK, WAKER};
 use crate::control::status::LinkState;
 use host::poll::Interest;
 use host::socket::Stream;
 use i82576::{Time, VfIndex};
-use iovm::Manager;
 use nic::{Budget, Nic};
 use pcie::Function;
 use pcie::config::offset::{COMMAND, COMMAND_BUS_MASTER};
@@ -61,10 +61,7 @@ impl Port {
                 self.serve(index);
             }
         }
-        let visit = self.pf.visit(&mut PfHal(&mut self.nic));
-        if visit.link_changed {
-            self.show_links();
-        }
+        let notice = self.visit_pf();
         let started = now();
         let poll = self.nic.poll(started, Budget::default(), &mut self.bus, &mut self.uplink);
         self.evict_poisoned();
@@ -73,8 +70,17 @@ impl Port {
             return Some(Duration::ZERO);
         }
         let sleep = |deadline: Time| deadline.since(now());
-        let notice = visit.deadline.map(|deadline| sleep(deadline).min(LONGEST_SLEEP));
+        let notice = notice.map(|deadline| sleep(deadline).min(LONGEST_SLEEP));
         [poll.deadline.map(sleep), notice].into_iter().flatten().min()
+    }
+
+    /// Lets the PF driver, if it is here, see to its VFs. Answers when it wants to be visited again.
+    fn visit_pf(&mut self) -> Option<Time> {
+        let visit = self.side.hosted()?.pf.visit(&mut PfHal(&mut self.nic));
+        if visit.link_changed {
+            self.show_links();
+        }
+        visit.deadline
     }
 
     fn mark(&mut self, index: usize) {
@@ -83,16 +89,16 @@ impl Port {
         }
     }
 
-    /// Takes a new client for a VF; a VF that has one keeps it, and the new one is turned away.
+    /// Takes a new client for a function; one that has a client keeps it, and the new one is turned away.
     fn accept(&mut self, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else { return };
-        let name = &slot.config.name;
+        let name = &slot.name;
         let stream = match slot.listener.accept() {
             Ok(Some(stream)) => stream,
             Ok(None) => return,
             Err(error) => {
                 if let Some(suppressed) = slot.log.allow(now()) {
-                    tracing::warn!(vf = name, %error, suppressed, "cannot accept a client");
+                    tracing::warn!(function = name, %error, suppressed, "cannot accept a client");
                 }
                 return;
             }
@@ -107,7 +113,12 @@ impl Port {
             Some(_) => {
                 if let Some(suppressed) = slot.log.allow(now()) {
                     let peer = peer_pid(&stream);
-                    tracing::warn!(vf = name, peer, suppressed, "turned away: another client has this VF");
+                    tracing::warn!(
+                        function = name,
+                        peer,
+                        suppressed,
+                        "turned away: another client has this function"
+                    );
                 }
             }
         }
@@ -116,13 +127,15 @@ impl Port {
     /// Serves a client from now on.
     fn attach(&mut self, index: usize, stream: Stream) {
         let slot = &mut self.slots[index];
-        let name = &slot.config.name;
+        let name = &slot.name;
         let added = self.poller.add(&stream, CONNECTIONS + index as u64, Interest::READ);
         if let Some(suppressed) = slot.log.allow(now()) {
             let peer = peer_pid(&stream);
             match &added {
-                Ok(()) => tracing::info!(vf = name, peer, suppressed, "a client has connected"),
-                Err(error) => tracing::error!(vf = name, peer, %error, suppressed, "cannot serve a client"),
+                Ok(()) => tracing::info!(function = name, peer, suppressed, "a client has connected"),
+                Err(error) => {
+                    tracing::error!(function = name, peer, %error, suppressed, "cannot serve a client");
+                }
             }
         }
         if added.is_ok() {
@@ -135,11 +148,10 @@ impl Port {
     fn serve(&mut self, index: usize) {
         let slot = &mut self.slots[index];
         let Some(connection) = slot.connection.as_mut() else { return };
-        let vf = slot.config.index;
-        let (nic, manager) = (&mut self.nic, &mut self.manager);
-        let mut device = VfDevice { index: vf, nic, manager, reach: self.bus.vf(vf) };
+        let (function, nic, side) = (slot.function, &mut self.nic, &mut self.side);
+        let mut device = FunctionDevice { function, nic, side, reach: self.bus.reach(function) };
         match connection.visit(&mut device, &mut self.buffer) {
-            // It has hung up and reads no replies; somebody else waits for the VF.
+            // It has hung up and reads no replies; somebody else waits for the function.
             Ok(Visit::Done) if slot.next.is_some() => return self.disconnect(index, Over::Closed),
             Ok(visit) => slot.more = visit == Visit::More,
             Err(over) => return self.disconnect(index, over),
@@ -156,9 +168,8 @@ impl Port {
     /// A client without shared memory works in every respect but that no frame can move: say so, once.
     fn warn_of_unshared_memory(&mut self, index: usize) {
         let slot = &mut self.slots[index];
-        let vf = slot.config.index;
-        let reach = self.bus.vf(vf);
-        if !slot.judged && self.nic.is_bus_master(Function::Vf(vf.get())) {
+        let reach = self.bus.reach(slot.function);
+        if !slot.judged && self.nic.is_bus_master(slot.function) {
             // Now, because the card has not written to the memory itself yet.
             (slot.judged, slot.private_memory) = (true, is_private(&reach.memory));
         }
@@ -167,27 +178,28 @@ impl Port {
         }
         slot.warned = true;
         if slot.log.allow(now()).is_some() {
-            tracing::warn!(vf = slot.config.name, "{SHARE_HINT}");
+            tracing::warn!(function = slot.name, "{SHARE_HINT}");
         }
     }
 
-    /// Lets go of a client: its memory and interrupts at once. The VF's state stays, but that it masters the
+    /// Lets go of a client: its memory and interrupts at once. The function's state stays, but that it masters the
     /// bus: its rings name addresses of this client, and the next one's memory must not be written to by them.
     fn disconnect(&mut self, index: usize, over: Over) {
         let slot = &mut self.slots[index];
         let Some(connection) = slot.connection.take() else { return };
         // Closing the descriptor removes it from the poller too; a failure here has no consequence.
         let _ = self.poller.remove(connection.stream());
-        let vf = slot.config.index;
         slot.retire(connection.counters());
-        let (nic, manager) = (&mut self.nic, &mut self.manager);
-        end_bus_mastering(nic, manager, vf);
-        connection.close(&mut VfDevice { index: vf, nic, manager, reach: self.bus.vf(vf) });
+        let (function, nic, side) = (slot.function, &mut self.nic, &mut self.side);
+        end_bus_mastering(nic, side, function);
+        connection.close(&mut FunctionDevice { function, nic, side, reach: self.bus.reach(function) });
         if let Some(suppressed) = slot.log.allow(now()) {
-            let name = &slot.config.name;
+            let name = &slot.name;
             match over {
-                Over::Closed => tracing::info!(vf = name, suppressed, "the client has gone"),
-                Over::Failed(why) => tracing::warn!(vf = name, why, suppressed, "the client is cut off"),
+                Over::Closed => tracing::info!(function = name, suppressed, "the client has gone"),
+                Over::Failed(why) => {
+                    tracing::warn!(function = name, why, suppressed, "the client is cut off");
+                }
             }
         }
         if let Some(next) = slot.next.take() {
@@ -202,8 +214,8 @@ impl Port {
             return;
         }
         for index in 0..self.slots.len() {
-            let vf = self.slots[index].config.index;
-            if self.bus.vf(vf).memory.poisoned() {
+            let function = self.slots[index].function;
+            if self.bus.reach(function).memory.poisoned() {
                 self.disconnect(index, Over::Failed("its shared memory was truncated under the card".into()));
             }
         }
@@ -237,17 +249,19 @@ impl Port {
     }
 
     fn set_link(&mut self, vf: VfIndex, state: LinkState) {
-        if let Some(slot) = self.slots.get_mut(vf.index()) {
+        let slot = self.slots.iter_mut().find(|slot| slot.function == Function::Vf(vf.get()));
+        if let (Some(slot), Some(Hosted { pf, .. })) = (slot, self.side.hosted()) {
             slot.link_state = state;
-            self.pf.set_vf_link(&mut PfHal(&mut self.nic), vf, state == LinkState::Auto);
+            pf.set_vf_link(&mut PfHal(&mut self.nic), vf, state == LinkState::Auto);
             self.show_links();
         }
     }
 
     /// Shows every VF the link that the PF driver has decided on.
     fn show_links(&mut self) {
-        for vf in self.slots.iter().map(|slot| slot.config.index) {
-            self.nic.set_vf_link(vf, self.pf.link_state(vf));
+        let Some(Hosted { pf, .. }) = self.side.hosted() else { return };
+        for vf in self.slots.iter().filter_map(|slot| vf(slot.function)) {
+            self.nic.set_vf_link(vf, pf.link_state(vf));
         }
     }
 }
@@ -257,9 +271,9 @@ fn peer_pid(stream: &Stream) -> i32 {
 }
 
 /// As if software had cleared the bit in the command register.
-fn end_bus_mastering(nic: &mut Nic, manager: &mut Manager, vf: VfIndex) {
+fn end_bus_mastering(nic: &mut Nic, side: &mut Side, function: Function) {
     let mut command = [0; 2];
-    manager.config_read(vf, COMMAND.into(), &mut command);
+    side.config_read(nic, function, COMMAND.into(), &mut command);
     let command = u16::from_le_bytes(command) & !COMMAND_BUS_MASTER;
-    manager.config_write(&mut Card(nic), vf, COMMAND.into(), &command.to_le_bytes());
+    side.config_write(nic, function, COMMAND.into(), &command.to_le_bytes());
 }

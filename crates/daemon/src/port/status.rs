@@ -2,9 +2,11 @@
 
 use super::Port;
 use super::bus::Reach;
-use super::vf::Slot;
-use crate::control::status::{Drops, Peer, PortStatus, Traffic, VfStatus};
+use super::side::{Hosted, vf};
+use super::slot::Slot;
+use crate::control::status::{Drops, Peer, PfStatus, PortStatus, Traffic, VfStatus};
 use host::dma::DmaTable;
+use i82576::VfIndex;
 use nic::{Nic, PoolCounters};
 use pcie::Function;
 
@@ -13,17 +15,17 @@ pub(super) const SHARE_HINT: &str = "the guest's memory is not shared, so no fra
      add share=on to QEMU's memory-backend (memory-backend-memfd, and -machine memory-backend=ID), \
      or shared=on to Cloud Hypervisor's --memory";
 
-/// Whether a guest drives the VF though none of its memory can be reached.
+/// Whether a guest drives the function though none of its memory can be reached.
 pub(super) fn lacks_memory(nic: &Nic, slot: &Slot, reach: &Reach) -> bool {
     let unreachable = reach.memory.shareable_regions() == 0 && !reach.memory.is_empty();
-    (unreachable || slot.private_memory) && nic.is_bus_master(Function::Vf(slot.config.index.get()))
+    (unreachable || slot.private_memory) && nic.is_bus_master(slot.function)
 }
 
 /// Guests with less memory than this are not judged: no operating system fits in there, and what does may
 /// well begin with nothing written.
 const JUDGED: u64 = 64 << 20;
 
-/// Whether a guest that has just begun to drive its VF writes to copies of the memory that its VMM shares
+/// Whether a guest that has just begun to drive its function writes to copies of the memory that its VMM shares
 /// (QEMU's `share=off` on a memory backend with a file): the card would read zeros for ever.
 pub(super) fn is_private(memory: &DmaTable) -> bool {
     memory.mapped_bytes() >= JUDGED && memory.is_blank()
@@ -31,46 +33,66 @@ pub(super) fn is_private(memory: &DmaTable) -> bool {
 
 impl Port {
     pub(super) fn status(&mut self) -> PortStatus {
-        let vfs = (0..self.slots.len()).map(|index| self.vf_status(index)).collect();
+        let vfs = (0..self.slots.len()).filter_map(|index| self.vf_status(index)).collect();
         PortStatus {
             name: self.name.clone(),
-            mac: self.pf.mac().to_string(),
+            mac: self.mac.to_string(),
             uplink: self.uplink.to_string(),
             link: self.nic.link(),
+            pf: self.pf_status(),
             vfs,
         }
     }
 
-    fn vf_status(&mut self, index: usize) -> VfStatus {
-        let slot = &self.slots[index];
-        let vf = slot.config.index;
-        let policy = self.pf.policy(vf);
-        let counters = self.nic.counters()[vf.index()];
-        let reach = self.bus.vf(vf);
-        let hint = (slot.connection.is_some() && lacks_memory(&self.nic, slot, reach))
-            .then(|| SHARE_HINT.to_owned());
-        VfStatus {
-            name: slot.config.name.clone(),
-            index: vf.get(),
-            rid: self.manager.function(vf).map(|function| function.rid().to_string()).unwrap_or_default(),
-            mac: self.pf.vf_mac(vf).unwrap_or(slot.config.mac).to_string(),
-            vlan: policy.vlan.map(|vlan| vlan.id),
-            qos: policy.vlan.map_or(0, |vlan| vlan.qos),
-            vlans: self.pf.vf_vlans(vf).collect(),
-            spoof_check: policy.spoof_check,
-            trust: policy.trust,
-            link_state: slot.link_state,
-            link: self.nic.vf_link(vf),
-            active: self.pf.vf_is_active(vf),
-            socket: slot.config.socket.clone(),
+    /// The PF, if a guest may have it. Every pool is its own.
+    fn pf_status(&mut self) -> Option<PfStatus> {
+        let slot = self.slots.iter().find(|slot| slot.function == Function::Pf)?;
+        let counters = self.nic.counters().iter().fold(PoolCounters::default(), |sum, pool| sum + *pool);
+        let reach = self.bus.reach(slot.function);
+        Some(PfStatus {
+            socket: slot.socket.clone(),
             peer: peer(slot, reach),
-            hint,
+            hint: hint(&self.nic, slot, reach),
             rx: received(&counters),
             tx: sent(&counters),
             drops: drops(&counters),
             interventions: slot.interventions(reach.interrupts),
-        }
+        })
     }
+
+    fn vf_status(&mut self, index: usize) -> Option<VfStatus> {
+        let slot = self.slots.get(index)?;
+        let vf: VfIndex = vf(slot.function)?;
+        let Hosted { pf, manager } = self.side.hosted()?;
+        let policy = pf.policy(vf);
+        let counters = self.nic.counters()[vf.index()];
+        let reach = self.bus.reach(slot.function);
+        Some(VfStatus {
+            name: slot.name.clone(),
+            index: vf.get(),
+            rid: manager.function(vf).map(|function| function.rid().to_string()).unwrap_or_default(),
+            mac: pf.vf_mac(vf).unwrap_or(slot.mac).to_string(),
+            vlan: policy.vlan.map(|vlan| vlan.id),
+            qos: policy.vlan.map_or(0, |vlan| vlan.qos),
+            vlans: pf.vf_vlans(vf).collect(),
+            spoof_check: policy.spoof_check,
+            trust: policy.trust,
+            link_state: slot.link_state,
+            link: self.nic.vf_link(vf),
+            active: pf.vf_is_active(vf),
+            socket: slot.socket.clone(),
+            peer: peer(slot, reach),
+            hint: hint(&self.nic, slot, reach),
+            rx: received(&counters),
+            tx: sent(&counters),
+            drops: drops(&counters),
+            interventions: slot.interventions(reach.interrupts),
+        })
+    }
+}
+
+fn hint(nic: &Nic, slot: &Slot, reach: &Reach) -> Option<String> {
+    (slot.connection.is_some() && lacks_memory(nic, slot, reach)).then(|| SHARE_HINT.to_owned())
 }
 
 fn peer(slot: &Slot, reach: &Reach) -> Option<Peer> {

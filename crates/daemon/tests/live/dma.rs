@@ -33,7 +33,7 @@ fn memory_without_a_descriptor_is_known_and_out_of_reach() {
     let live = Live::start();
     let (mut b, mut c) = (Guest::under_qemu(&live, 1), Guest::under_qemu(&live, 2));
     // Started without share=on, a guest works in every respect but that no frame can move.
-    let machine = qemu::boot_sharing(&live.socket(0), qemu::announce_only);
+    let machine = qemu::boot_as(&live.socket(0), qemu::VF, qemu::announce_only);
     let mut a = Guest::bring_up(machine);
     let status = live.show(0);
     assert!(status.active && status.hint.is_some_and(|hint| hint.contains("share=on")));
@@ -49,7 +49,7 @@ fn memory_without_a_descriptor_is_known_and_out_of_reach() {
 #[test]
 fn the_hint_goes_with_the_cause() {
     let live = Live::start();
-    let mut machine = qemu::boot_sharing(&live.socket(0), qemu::announce_only);
+    let mut machine = qemu::boot_as(&live.socket(0), qemu::VF, qemu::announce_only);
     assert!(live.show(0).hint.is_some(), "bus master on, and nothing to master");
     let fd = machine.ram.fd();
     machine.vmm.unmap(HIGH, SIZE - HIGH).unwrap();

@@ -22,7 +22,7 @@ fn registers_outlive_the_connection() {
     assert_eq!(machine.read(0x2800), base);
     drop(machine);
     eventually("the client is gone", || live.show(0).peer.is_none());
-    let mut next = Machine::new(Qemu::greet(&live.socket(0)));
+    let mut next = Machine::new(Qemu::greet(&live.socket(0)), 3);
     assert_eq!((next.read(0x2800), next.read(vf::VTEITR)), (base, 0x300));
     assert_eq!(live.show(0).peer.map(|peer| peer.windows), Some(0));
 }
@@ -36,7 +36,7 @@ fn nothing_is_written_to_a_client_in_the_name_of_the_one_before() {
     drop(a);
     eventually("the client is gone", || live.show(0).peer.is_none());
     // The next guest's firmware is in memory before anybody has reset the VF.
-    let mut next = Machine::new(Qemu::greet(&live.socket(0)));
+    let mut next = Machine::new(Qemu::greet(&live.socket(0)), 3);
     qemu::share(&mut next);
     for to in [mac, MacAddress::BROADCAST] {
         assert!(b.send(to, &[0xa5; 1000]));

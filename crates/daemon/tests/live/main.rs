@@ -11,6 +11,7 @@ mod fairness;
 mod hostile;
 mod interrupts;
 mod lifetime;
+mod pf;
 mod qemu;
 mod resets;
 mod resources;

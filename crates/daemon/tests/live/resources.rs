@@ -137,7 +137,7 @@ fn no_client_floods_the_log() {
             drop(qemu::connect(&live.socket(1)));
         }
         for _ in 0..100 {
-            drop(qemu::boot_sharing(&live.socket(2), qemu::announce_only));
+            drop(qemu::boot_as(&live.socket(2), qemu::VF, qemu::announce_only));
         }
         drop(held);
         let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();

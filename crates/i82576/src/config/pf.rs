@@ -22,7 +22,7 @@ pub const SRIOV: u16 = 0x160;
 /// MSI-X vectors of the PF, as a board's NVM usually asks for.
 pub const VECTORS: u16 = 10;
 /// Bytes of the I/O BAR: IOADDR and IODATA.
-const IO_SIZE: u32 = 32;
+pub const IO_SIZE: u32 = 32;
 /// First VF offset where the hierarchy does not route by ARI: one bus further up.
 const FIRST_OFFSET: u16 = 0x180;
 /// First VF offset where it does.
@@ -33,9 +33,10 @@ const STRIDE: u16 = 2;
 const VF_BARS: &[(u8, Bar)] =
     &[(0, Bar::memory64(ids::VF_BAR0_SIZE as u32)), (MSIX_BAR, Bar::memory64(ids::BAR3_SIZE as u32))];
 
-/// The PF's configuration space after power-on. `mac` is the port's, for the serial number.
+/// The PF's configuration space after power-on. `mac` is the port's, for the serial number; `iov` is what the
+/// NVM says of I/O virtualization (word 0x25, bit 0): without it there is no SR-IOV capability.
 #[must_use]
-pub fn space(mac: MacAddress) -> ConfigSpace {
+pub fn space(mac: MacAddress, iov: bool) -> ConfigSpace {
     let command = offset::COMMAND_IO
         | offset::COMMAND_MEMORY
         | offset::COMMAND_BUS_MASTER
@@ -48,22 +49,22 @@ pub fn space(mac: MacAddress) -> ConfigSpace {
         .bar(MSIX_BAR, Bar::memory32(ids::BAR3_SIZE as u32))
         .register(Register::byte(offset::INTERRUPT_PIN, 1));
     let msix = MsiX { vectors: VECTORS, bar: MSIX_BAR, table: MSIX_TABLE, pba: MSIX_PBA };
-    super::scratch(header)
+    let space = super::scratch(header)
         .capability(POWER, Power { capabilities: 0xc823, data_scale: 1, data: 0x1a }.capability())
         .capability(MSI, msi::capability())
         .capability(MSIX, msix.capability())
         .capability(EXPRESS, super::express(false).capability())
         .extended(AER, super::aer(false).capability())
         .extended(SERIAL, dsn::from_mac(mac.0))
-        .extended(ARI, ari::capability(0))
-        .extended(SRIOV, sriov().capability())
-        .build()
+        .extended(ARI, ari::capability(0));
+    let space = if iov { space.extended(SRIOV, sriov().capability()) } else { space };
+    space.build()
 }
 
 /// The PF's configuration space with its side effects.
 #[must_use]
-pub fn endpoint(mac: MacAddress) -> Endpoint {
-    Endpoint::with_ari_offset(space(mac), FIRST_OFFSET_ARI)
+pub fn endpoint(mac: MacAddress, iov: bool) -> Endpoint {
+    Endpoint::with_ari_offset(space(mac, iov), FIRST_OFFSET_ARI)
 }
 
 fn sriov() -> SrIov {

@@ -26,7 +26,7 @@ fn the_pf_is_the_board() {
     let aer = [(0x100, 0x1401_0001), (0x10c, 0x0006_2011), (0x114, 0x0000_2000)];
     let serial = [(0x140, 0x1501_0003), (0x144, 0xff2b_46e0), (0x148, 0x001b_21ff)];
     let ari = [(0x150, 0x1601_000e), (0x154, 0)];
-    let mut space = pf::space(MAC);
+    let mut space = pf::space(MAC, true);
     space.write(0x72, 2, 0x8000);
     space.write(0xa8, 2, 0x2830);
     space.write(0xb0, 2, 0x0042);
@@ -37,7 +37,7 @@ fn the_pf_is_the_board() {
 
 #[test]
 fn sr_iov_is_the_boards_before_and_after_vfs_are_enabled() {
-    let mut pf = pf::endpoint(MAC);
+    let mut pf = pf::endpoint(MAC, true);
     check(pf.space(), &[(0x160, 0x0001_0010), (0x164, 0), (0x168, 0), (0x16c, 0x0008_0008), (0x170, 0)]);
     check(pf.space(), &[(0x174, 0x0002_0180), (0x178, 0x10ca_0000), (0x17c, 0x553), (0x180, 1), (0x19c, 0)]);
     check(pf.space(), &[(0x184, 4), (0x188, 0), (0x18c, 0), (0x190, 4), (0x194, 0), (0x198, 0)]);
@@ -54,7 +54,7 @@ fn sr_iov_is_the_boards_before_and_after_vfs_are_enabled() {
 
 #[test]
 fn the_pfs_bars_are_registers_ports_and_msi_x() {
-    let mut space = pf::space(MAC);
+    let mut space = pf::space(MAC, true);
     space.write_bytes(0x10, &[0xff; 24]);
     check(&space, &[(0x10, 0xfffe_0000), (0x14, 0), (0x18, 0xffff_ffe1), (0x1c, 0xffff_c000), (0x20, 0)]);
     check(&space, &[(0x24, 0), (0x30, 0)]);
@@ -62,7 +62,7 @@ fn the_pfs_bars_are_registers_ports_and_msi_x() {
 
 #[test]
 fn a_function_level_reset_of_the_pf_takes_the_vfs_away() {
-    let mut pf = pf::endpoint(MAC);
+    let mut pf = pf::endpoint(MAC, true);
     pf.write(0x170, 2, 7);
     pf.write(0x168, 2, 0x0009);
     let effects = pf.write(0xa8, 2, 0x8000);
@@ -92,3 +92,10 @@ fn a_vf_has_three_vectors_flr_and_nothing_of_the_pfs_settings() {
 }
 
 const ON: msix::Control = msix::Control { enabled: true, masked: false };
+
+#[test]
+fn without_io_virtualization_there_is_no_sr_iov_capability() {
+    let mut pf = pf::endpoint(MAC, false);
+    check(pf.space(), &[(0x150, 0x0001_000e), (0x160, 0)]);
+    assert_eq!(pf.write(0x168, 2, 1), Effects::default());
+}

@@ -38,7 +38,7 @@ impl Port {
         traffic: Traffic,
         config: &driver::vf::Config,
     ) -> Result<(Self, Vec<Vf>), String> {
-        let mut nic = Nic::new(nic::Config { mac: MacAddress([0x02, 0xaa, number, 0, 0, 0]) });
+        let mut nic = Nic::new(nic::Config { mac: MacAddress([0x02, 0xaa, number, 0, 0, 0]), iov: true });
         let command = pcie::config::offset::COMMAND_MEMORY | pcie::config::offset::COMMAND_BUS_MASTER;
         nic.config_write(Function::Pf, pcie::config::offset::COMMAND, 2, command.into());
         nic.set_link(true);

@@ -2,7 +2,7 @@
 //! Left out: the full space a guest sees of a VF, which the SR-IOV manager makes up.
 
 use crate::Nic;
-use i82576::{MacAddress, VfIndex, config};
+use i82576::{VfIndex, config};
 use pcie::capability::power::PowerState;
 use pcie::{ConfigAccess, Effects, Endpoint, Function};
 
@@ -14,8 +14,11 @@ pub(crate) struct Spaces {
 }
 
 impl Spaces {
-    pub(crate) fn new(mac: MacAddress) -> Self {
-        Self { pf: config::pf::endpoint(mac), vfs: core::array::from_fn(|_| config::vf::endpoint()) }
+    pub(crate) fn new(nvm: &crate::Config) -> Self {
+        Self {
+            pf: config::pf::endpoint(nvm.mac, nvm.iov),
+            vfs: core::array::from_fn(|_| config::vf::endpoint()),
+        }
     }
 }
 
@@ -27,6 +30,21 @@ impl Nic {
             Function::Vf(n) if n < self.owners.vfs => self.spaces.vfs.get_mut(usize::from(n)),
             Function::Vf(_) => None,
         }
+    }
+
+    /// Reads a function's configuration space; where nothing answers, all bits are ones.
+    pub fn config_read_bytes(&mut self, function: Function, offset: u64, into: &mut [u8]) {
+        match self.space(function) {
+            Some(space) => space.read_bytes(offset, into),
+            None => into.fill(0xff),
+        }
+    }
+
+    /// Writes a function's configuration space, and answers what that set off, which is done already.
+    pub fn config_write_bytes(&mut self, function: Function, offset: u64, from: &[u8]) -> Effects {
+        let effects = self.space(function).map(|space| space.write_bytes(offset, from)).unwrap_or_default();
+        self.follow(function, effects);
+        effects
     }
 
     fn follow(&mut self, function: Function, effects: Effects) {

@@ -5,6 +5,7 @@
 
 pub mod access;
 pub(crate) mod config;
+pub mod io;
 pub mod pf;
 pub mod reset;
 pub mod vf;

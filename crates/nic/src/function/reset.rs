@@ -36,6 +36,7 @@ impl Nic {
         self.file.reset(power_on);
         if power_on {
             self.throttle = Throttle::new();
+            self.io_address = 0;
         }
         self.load_address();
         // Queue 0 runs after a reset, for firmware; it is not the PF's while there are VFs.

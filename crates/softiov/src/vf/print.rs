@@ -1,6 +1,6 @@
-//! VFs as text, in the manner of `ip link show`. Left out: JSON, which is the status as it is.
+//! Ports and VFs as text, in the manner of `ip link show`. Left out: JSON, which is the status as it is.
 
-use daemon::control::status::{LinkState, PortStatus, VfStatus};
+use daemon::control::status::{LinkState, Peer, PortStatus, VfStatus};
 use std::fmt::Write;
 
 /// A line for each VF, under a line for its port.
@@ -8,7 +8,12 @@ pub(super) fn list(ports: &[PortStatus]) -> String {
     let mut text = String::new();
     for port in ports {
         let PortStatus { name, mac, uplink, .. } = port;
-        let _ = writeln!(text, "{name}: link/ether {mac} uplink {uplink} state {}", state(port.link));
+        let _ = write!(text, "{name}: link/ether {mac} uplink {uplink} state {}", state(port.link));
+        if let Some(pf) = &port.pf {
+            let _ = write!(text, ", pf for a guest at {}{}", pf.socket.display(), client(pf.peer.as_ref()));
+            text.push_str(if pf.hint.is_some() { " (see --json)" } else { "" });
+        }
+        text.push('\n');
         for vf in &port.vfs {
             let _ = writeln!(text, "    {}", line(vf));
         }
@@ -25,16 +30,15 @@ fn line(vf: &VfStatus) -> String {
         }
     }
     let _ = write!(line, ", state {}, driver {}", state(vf.link), if vf.active { "active" } else { "none" });
-    match &vf.peer {
-        Some(peer) => {
-            let _ = write!(line, ", client pid {}", peer.pid);
-        }
-        None => line.push_str(", no client"),
-    }
+    line += &client(vf.peer.as_ref());
     if vf.hint.is_some() {
         line.push_str(" (see vf show)");
     }
     line
+}
+
+fn client(peer: Option<&Peer>) -> String {
+    peer.map_or(", no client".to_owned(), |peer| format!(", client pid {}", peer.pid))
 }
 
 fn state(up: bool) -> &'static str {

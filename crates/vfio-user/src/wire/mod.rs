@@ -97,6 +97,8 @@ pub mod dma_flags {
 pub mod pci_region {
     /// BAR 0; BAR `n` is region `n`.
     pub const BAR0: u32 = 0;
+    /// Base address register 2.
+    pub const BAR2: u32 = 2;
     /// BAR 3.
     pub const BAR3: u32 = 3;
     /// Expansion ROM.

@@ -3,6 +3,7 @@
 
 use super::machine::{CONFIG, MSIX, Machine, Vmm};
 use super::ram::{HIGH, HOLE, SIZE};
+use i82576::ids::VF_VECTORS;
 use published_vfio_user::Client;
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::Path;
@@ -35,7 +36,7 @@ pub(crate) fn boot(path: &Path) -> Machine<CloudHypervisor> {
     assert_eq!(sizes, [0x4000, 0, 0, 0x4000, 0, 0, 0, 0x1000, 0]);
     assert_eq!(client.get_irq_info(MSIX).unwrap().count, 3);
     assert_eq!(client.get_irq_info(0).unwrap().count, 0, "an INTx would be unmasked at every access");
-    let mut machine = Machine::new(CloudHypervisor(client));
+    let mut machine = Machine::new(CloudHypervisor(client), VF_VECTORS as u32);
     size_bars(&mut machine.vmm);
     let fd = machine.ram.fd();
     let client = &mut machine.vmm.0;

@@ -33,6 +33,11 @@ impl Live {
         self.folder.path().join(format!("pf0vf{vf}.sock"))
     }
 
+    /// The vfio-user socket of a PF that a guest drives.
+    pub(crate) fn pf_socket(&self) -> PathBuf {
+        self.folder.path().join("pf0.sock")
+    }
+
     /// The control socket.
     pub(crate) fn control_socket(&self) -> PathBuf {
         self.folder.path().join("control.sock")

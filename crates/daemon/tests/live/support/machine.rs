@@ -6,7 +6,6 @@ use driver::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
 use host::eventfd::EventFd;
 use host::poll::{Clock, Interest, Poller};
 use i82576::Time;
-use i82576::ids::VF_VECTORS;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
@@ -29,17 +28,17 @@ pub(crate) trait Vmm {
     fn store(&mut self, region: u32, offset: u64, from: &[u8]);
 }
 
-/// A virtual machine with a VF.
+/// A virtual machine with a function of the card.
 pub(crate) struct Machine<V> {
     pub(crate) vmm: V,
     pub(crate) ram: Ram,
     /// What each MSI-X vector signals.
-    pub(crate) eventfds: [EventFd; VF_VECTORS],
+    pub(crate) eventfds: Vec<EventFd>,
 }
 
 impl<V: Vmm> Machine<V> {
-    pub(crate) fn new(vmm: V) -> Self {
-        let eventfds = std::array::from_fn(|_| EventFd::new().unwrap());
+    pub(crate) fn new(vmm: V, vectors: u32) -> Self {
+        let eventfds = (0..vectors).map(|_| EventFd::new().unwrap()).collect();
         Self { vmm, ram: Ram::new(), eventfds }
     }
 

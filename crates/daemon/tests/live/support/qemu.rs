@@ -14,6 +14,21 @@ use vfio_user::outbox::Outbox;
 use vfio_user::types::DeviceInfo;
 use vfio_user::wire::{Errno, device_flags, region_flags};
 
+/// What a function is expected to be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape {
+    device: u16,
+    /// Bytes of the regions by number: BARs, ROM, configuration space, VGA.
+    regions: [u64; 9],
+    /// MSI-X vectors.
+    vectors: u32,
+}
+
+pub(crate) const VF: Shape =
+    Shape { device: 0x10ca, regions: [0x4000, 0, 0, 0x4000, 0, 0, 0, 4096, 0], vectors: 3 };
+pub(crate) const PF: Shape =
+    Shape { device: 0x10c9, regions: [0x2_0000, 0, 32, 0x4000, 0, 0, 0, 4096, 0], vectors: 10 };
+
 /// The host has closed the connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Gone;
@@ -174,13 +189,13 @@ impl Vmm for Qemu {
 
 /// Everything QEMU does until the guest's driver takes over.
 pub(crate) fn boot(path: &Path) -> Machine<Qemu> {
-    boot_sharing(path, share)
+    boot_as(path, VF, share)
 }
 
-/// As [`boot`], with memory announced as `share` does.
-pub(crate) fn boot_sharing(path: &Path, share: fn(&mut Machine<Qemu>)) -> Machine<Qemu> {
-    let mut machine = Machine::new(Qemu::connect(path));
-    realize(&mut machine.vmm);
+/// As [`boot`], on any function, with memory announced as `share` does.
+pub(crate) fn boot_as(path: &Path, shape: Shape, share: fn(&mut Machine<Qemu>)) -> Machine<Qemu> {
+    let mut machine = Machine::new(Qemu::connect(path), shape.vectors);
+    realize(&mut machine.vmm, shape);
     share(&mut machine);
     machine.vmm.done(Client::reset).unwrap();
     enable_interrupts(&mut machine);
@@ -190,16 +205,17 @@ pub(crate) fn boot_sharing(path: &Path, share: fn(&mut Machine<Qemu>)) -> Machin
 
 /// Version, device, regions (first with little room, then with as much as is needed), interrupts, and all of
 /// configuration space in one block.
-fn realize(qemu: &mut Qemu) {
+fn realize(qemu: &mut Qemu, shape: Shape) {
     qemu.version();
     let info = qemu.ask(Client::device_info, |answer| answer == Ok(Answer::DeviceInfo(EXPECTED)));
     assert_eq!(info, Ok(true));
-    for index in 0..9 {
+    for (index, expected) in (0..).zip(shape.regions) {
         let (argsz, size, flags) = region(qemu, index, 32);
+        assert_eq!(size, expected, "region {index}");
         assert_eq!(region(qemu, index, argsz), (argsz, size, flags));
         assert_eq!(flags & region_flags::MMAP, 0, "one mappable region would end posted stores");
     }
-    for (index, count) in [(0, 0), (1, 0), (2, 3), (3, 0), (4, 0)] {
+    for (index, count) in [(0, 0), (1, 0), (2, shape.vectors), (3, 0), (4, 0)] {
         let take = |answer: Result<Answer<'_>, Errno>| match answer {
             Ok(Answer::Irq(info)) => info.count,
             other => panic!("{other:?}"),
@@ -208,7 +224,8 @@ fn realize(qemu: &mut Qemu) {
     }
     let mut space = [0; 4096];
     qemu.load(CONFIG, 0, &mut space);
-    assert_eq!(space[..4], [0x86, 0x80, 0xca, 0x10]);
+    let ids = [0x8086, shape.device].map(u16::to_le_bytes);
+    assert_eq!(space[..4], *ids.as_flattened());
 }
 
 const EXPECTED: DeviceInfo =

@@ -56,7 +56,7 @@ fn slot(function: Function) -> usize {
 impl Bench {
     /// A card as it comes out of power-on, but for the link, which is up, and the PF, which masters the bus.
     pub(crate) fn bare() -> Self {
-        let mut nic = Nic::new(nic::Config { mac: PORT });
+        let mut nic = Nic::new(nic::Config { mac: PORT, iov: true });
         let command = offset::COMMAND_MEMORY | offset::COMMAND_BUS_MASTER;
         nic.config_write(Function::Pf, offset::COMMAND, 2, u32::from(command));
         nic.set_link(true);

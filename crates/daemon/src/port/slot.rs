@@ -1,25 +1,33 @@
-//! A VF's place in the live host: its socket, its client if there is one, and what is counted over all
-//! clients. Left out: the VF itself, which the card and the SR-IOV manager hold.
+//! A function's place in the live host: its socket, its client if there is one, and what is counted over all
+//! clients. Left out: the function itself, which the card and the SR-IOV manager hold.
 
+use super::PortError;
 use super::connection::Connection;
-use crate::config::VfConfig;
+use crate::config::PortConfig;
 use crate::control::status::{Interventions, LinkState};
 use crate::limit::Limit;
-use host::socket::{BindError, Listener, Stream};
+use host::socket::{Listener, Stream};
+use i82576::MacAddress;
+use pcie::Function;
+use std::path::{Path, PathBuf};
 use vfio_user::server::Counters;
 
-/// Messages a minute that a client can make the host log about one VF.
+/// Messages a minute that a client can make the host log about one function.
 const LOG_BURST: u32 = 20;
 
-/// A VF's place.
+/// A function's place.
 #[derive(Debug)]
 pub(super) struct Slot {
-    pub(super) config: VfConfig,
+    pub(super) function: Function,
+    pub(super) name: String,
+    /// The address it starts with.
+    pub(super) mac: MacAddress,
+    pub(super) socket: PathBuf,
     pub(super) listener: Listener,
     pub(super) connection: Option<Connection>,
     /// Who has connected after the client hung up, and before everything it had sent was handled.
     pub(super) next: Option<Stream>,
-    /// The administrator's wish.
+    /// The administrator's wish for a VF.
     pub(super) link_state: LinkState,
     /// The connection has more to do than its last visit did.
     pub(super) more: bool,
@@ -35,10 +43,23 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    pub(super) fn open(config: VfConfig) -> Result<Self, BindError> {
-        let listener = Listener::bind(&config.socket)?;
+    /// A place for each function that the port offers: the PF, or the VFs.
+    pub(super) fn open_all(config: &PortConfig) -> Result<Vec<Self>, PortError> {
+        let pf =
+            config.pf_socket.iter().map(|socket| Self::open(Function::Pf, &config.name, config.mac, socket));
+        let vfs = config.vfs.iter();
+        let vfs = vfs.map(|vf| Self::open(Function::Vf(vf.index.get()), &vf.name, vf.mac, &vf.socket));
+        pf.chain(vfs).collect()
+    }
+
+    fn open(function: Function, name: &str, mac: MacAddress, socket: &Path) -> Result<Self, PortError> {
+        let listener =
+            Listener::bind(socket).map_err(|source| PortError::Socket { name: name.to_owned(), source })?;
         Ok(Self {
-            config,
+            function,
+            name: name.to_owned(),
+            mac,
+            socket: socket.to_owned(),
             listener,
             connection: None,
             next: None,

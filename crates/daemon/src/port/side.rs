@@ -1,0 +1,150 @@
+//! Who has the physical function: this program, with the PF driver and the SR-IOV manager, or a guest, to which
+//! it is a whole device. Either way its functions have configuration spaces and MSI-X tables; here they are found.
+//! Left out: the card.
+
+use super::hal::{Card, PfHal};
+use super::{PF_RID, PortError};
+use crate::config::PortConfig;
+use driver::pf::{Pf, PortVlan, VfPolicy};
+use i82576::VfIndex;
+use i82576::config::{MSIX_PBA, pf};
+use iovm::{Hierarchy, Manager, Owner};
+use nic::Nic;
+use pcie::msix::Table;
+use pcie::{ConfigAccess, Function};
+
+/// Who has the PF.
+#[derive(Debug)]
+pub(super) enum Side {
+    /// This program. Its VFs are guests'.
+    Host(Box<Hosted>),
+    /// A guest. The table is as its VMM last wrote it; messages go by eventfds.
+    Guest(Table),
+}
+
+/// The PF's software.
+#[derive(Debug)]
+pub(super) struct Hosted {
+    pub(super) pf: Pf,
+    pub(super) manager: Manager,
+}
+
+/// What the host's bus sets in the PF's command register.
+const COMMAND: u16 = pcie::config::offset::COMMAND_MEMORY | pcie::config::offset::COMMAND_BUS_MASTER;
+
+impl Side {
+    /// The card as its owners find it: in the host with the VFs made, else as after power-on.
+    pub(super) fn bring_up(config: &PortConfig) -> Result<(Nic, Self), PortError> {
+        let hosted = config.pf_socket.is_none();
+        let mut nic = Nic::new(nic::Config { mac: config.mac, iov: hosted });
+        nic.set_link(true);
+        let side =
+            if hosted { Self::Host(Hosted::bring_up(config, &mut nic)?.into()) } else { Self::of_guest() };
+        Ok((nic, side))
+    }
+
+    fn of_guest() -> Self {
+        Self::Guest(Table::new(pf::VECTORS))
+    }
+
+    /// The PF's software, if it is here.
+    pub(super) fn hosted(&mut self) -> Option<&mut Hosted> {
+        match self {
+            Self::Host(hosted) => Some(hosted),
+            Self::Guest(_) => None,
+        }
+    }
+
+    pub(super) fn config_read(&self, nic: &mut Nic, function: Function, offset: u64, data: &mut [u8]) {
+        match (self, vf(function)) {
+            (Self::Host(hosted), Some(vf)) => hosted.manager.config_read(vf, offset, data),
+            _ => nic.config_read_bytes(function, offset, data),
+        }
+    }
+
+    pub(super) fn config_write(&mut self, nic: &mut Nic, function: Function, offset: u64, data: &[u8]) {
+        match (self, vf(function)) {
+            (Self::Host(hosted), Some(vf)) => {
+                hosted.manager.config_write(&mut Card(nic), vf, offset, data);
+            }
+            (Self::Guest(table), None) => {
+                if nic.config_write_bytes(function, offset, data).function_reset {
+                    table.reset();
+                }
+            }
+            (Self::Host(_), None) | (Self::Guest(_), Some(_)) => {}
+        }
+    }
+
+    pub(super) fn msix_read(&self, function: Function, offset: u64, data: &mut [u8]) {
+        match (self, vf(function)) {
+            (Self::Host(hosted), Some(vf)) => {
+                if let Some(function) = hosted.manager.function(vf) {
+                    function.msix_read(offset, data);
+                }
+            }
+            // What lies behind the table, pending bits too, is zero: nothing pends here.
+            (Self::Guest(table), None) => table.read(offset, data),
+            (Self::Host(_), None) | (Self::Guest(_), Some(_)) => {}
+        }
+    }
+
+    pub(super) fn msix_write(&mut self, function: Function, offset: u64, data: &[u8]) {
+        match (self, vf(function)) {
+            (Self::Host(hosted), Some(vf)) => {
+                if let Some(function) = hosted.manager.function_mut(vf) {
+                    function.msix_write(offset, data);
+                }
+            }
+            (Self::Guest(table), None) if offset < MSIX_PBA.into() => table.write(offset, data),
+            _ => {}
+        }
+    }
+
+    /// Back to what it was after power-on; false if that cannot be.
+    pub(super) fn reset(&mut self, nic: &mut Nic, function: Function) -> bool {
+        match (self, vf(function)) {
+            (Self::Host(hosted), Some(vf)) => hosted.manager.reset(&mut Card(nic), vf).is_ok(),
+            (Self::Guest(table), None) => {
+                nic.reset_function(function);
+                table.reset();
+                true
+            }
+            (Self::Host(_), None) | (Self::Guest(_), Some(_)) => false,
+        }
+    }
+}
+
+impl Hosted {
+    /// The PF driver and the VFs, each VF assigned to its socket: whoever connects there has it.
+    fn bring_up(config: &PortConfig, nic: &mut Nic) -> Result<Self, PortError> {
+        nic.config_write(Function::Pf, pcie::config::offset::COMMAND, 2, COMMAND.into());
+        let mut pf = Pf::probe(&mut PfHal(nic))?;
+        let mut manager = Manager::discover(&mut Card(nic), PF_RID)?;
+        manager.enable(&mut Card(nic), config.vfs.len() as u16, Hierarchy::Ari)?;
+        for vf in &config.vfs {
+            let policy = VfPolicy {
+                mac: Some(vf.mac),
+                admin_mac: vf.admin_mac,
+                vlan: vf.vlan.map(|(id, qos)| PortVlan { id, qos }),
+                spoof_check: vf.spoof_check,
+                trust: vf.trust,
+                enabled: true,
+                link: true,
+            };
+            pf.set_policy(&mut PfHal(nic), vf.index, policy)?;
+            manager.assign(&mut Card(nic), vf.index, Owner(vf.index.get().into()))?;
+        }
+        pf.enable_vfs(&mut PfHal(nic), config.vfs.len() as u8)?;
+        pf.visit(&mut PfHal(nic));
+        Ok(Self { pf, manager })
+    }
+}
+
+/// The VF that a function is, if it is one.
+pub(super) fn vf(function: Function) -> Option<VfIndex> {
+    match function {
+        Function::Pf => None,
+        Function::Vf(n) => VfIndex::new(n),
+    }
+}

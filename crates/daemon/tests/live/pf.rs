@@ -1,0 +1,137 @@
+//! A PF that a guest drives: the whole port over one socket, and nothing of the host's in the way.
+
+use crate::support::PATIENCE;
+use crate::support::live::Live;
+use crate::support::machine::{CONFIG, Machine, Vmm};
+use crate::support::qemu::{self, Qemu};
+use driver::{DmaHal, Hal};
+use i82576::bits::{ivar, tctl};
+use i82576::descriptor::tx::Data;
+use i82576::descriptor::{DD, SIZE};
+use i82576::ids::{DEVICE_PF, VENDOR};
+use i82576::register::{self as r, tx, tx_block};
+use i82576::{MacAddress, Queue};
+
+const PF: &str = "[[port]]\npf = \"guest\"\nmac = \"02:82:57:60:00:09\"";
+/// The I/O BAR.
+const BAR2: u32 = 2;
+/// The PF's last MSI-X vector.
+const VECTOR: u16 = 9;
+
+fn boot(live: &Live) -> Machine<Qemu> {
+    qemu::boot_as(&live.pf_socket(), qemu::PF, qemu::share)
+}
+
+/// Sends a frame on queue 0, whose ring is set up anew, and waits for vector 9 to tell that it is done.
+fn sends(machine: &mut Machine<Qemu>) -> bool {
+    let ring = machine.dma_alloc(8 * SIZE, 128).unwrap().iova;
+    let buffer = machine.dma_alloc(64, 64).unwrap().iova;
+    machine.dma_write(buffer, &[0xff; 60]);
+    let data = Data {
+        address: buffer,
+        length: 60,
+        payload_length: 60,
+        end_of_packet: true,
+        report_status: true,
+        ..Data::default()
+    };
+    machine.dma_write(ring, &data.emit());
+    machine.write(r::GPIE, 1 << 4);
+    machine.write(r::ivar(0), u32::from(ivar::VALID | VECTOR as u8) << 8);
+    machine.write(r::EIMS, 1 << VECTOR);
+    let block = tx_block(Queue::new(0).unwrap());
+    machine.write(block + tx::TXDCTL, 0);
+    for (register, value) in
+        [(tx::TDBAL, ring as u32), (tx::TDBAH, 0), (tx::TDLEN, 128), (tx::TDH, 0), (tx::TDT, 0)]
+    {
+        machine.write(block + register, value);
+    }
+    machine.write(block + tx::TXDCTL, 1 << 25);
+    machine.write(r::TCTL, tctl::EN);
+    machine.write(block + tx::TDT, 1);
+    machine.wait_for(VECTOR, PATIENCE) && {
+        let mut status = [0; 4];
+        machine.dma_read(ring + 12, &mut status);
+        u32::from_le_bytes(status) & DD != 0
+    }
+}
+
+#[test]
+fn a_guest_has_the_whole_port() {
+    let live = Live::with(PF);
+    let mut machine = boot(&live);
+    let mut ids = [0; 4];
+    machine.vmm.load(CONFIG, 0, &mut ids);
+    assert_eq!(u32::from_le_bytes(ids), u32::from(DEVICE_PF) << 16 | u32::from(VENDOR));
+    let words = [machine.read(r::ral(0)), machine.read(r::rah(0))];
+    assert_eq!(MacAddress::from_words(words[0], words[1]).to_string(), "02:82:57:60:00:09");
+    assert!(machine.read(r::STATUS) & 2 != 0, "the link is up");
+
+    assert!(sends(&mut machine), "descriptors, buffer and interrupt are the guest's");
+    let port = live.port();
+    assert!(port.vfs.is_empty() && port.link, "{port:?}");
+    let pf = port.pf.unwrap();
+    assert_eq!((pf.tx.packets, pf.tx.bytes, pf.drops.dma_faults), (1, 60, 0));
+    assert_eq!(pf.peer.unwrap().pid, std::process::id().cast_signed());
+    assert!(pf.interventions.interrupts > 0 && pf.hint.is_none());
+}
+
+#[test]
+fn nobody_here_has_touched_the_pf() {
+    // CTRL_EXT.DRV_LOAD is a driver's mark, VFRE and VFTE are all ones before one has been there.
+    let live = Live::with(PF);
+    let mut machine = boot(&live);
+    assert_eq!(machine.read(r::CTRL_EXT) & 1 << 28, 0);
+    assert_eq!([machine.read(r::VFRE), machine.read(r::VFTE)], [0xff; 2]);
+}
+
+#[test]
+fn sr_iov_is_not_offered_because_no_vmm_passes_it_on() {
+    let live = Live::with(PF);
+    let mut machine = boot(&live);
+    let mut space = [0; 4096];
+    machine.vmm.load(CONFIG, 0, &mut space);
+    let header = |at: usize| u32::from_le_bytes(space[at..at + 4].try_into().unwrap());
+    let ids: Vec<u32> =
+        std::iter::successors(Some(0x100), |at| Some((header(*at) >> 20) as usize).filter(|at| *at > 0))
+            .map(|at| header(at) & 0xffff)
+            .collect();
+    assert_eq!(ids, [0x0001, 0x0003, 0x000e], "AER, serial number, ARI");
+}
+
+#[test]
+fn registers_are_reached_through_the_io_bar_too() {
+    let live = Live::with(PF);
+    let mut machine = boot(&live);
+    machine.vmm.store(BAR2, 0, &r::STATUS.to_le_bytes());
+    let mut word = [0; 4];
+    machine.vmm.load(BAR2, 4, &mut word);
+    assert_eq!(u32::from_le_bytes(word), machine.read(r::STATUS));
+}
+
+#[test]
+fn a_reset_by_the_vmm_is_as_after_power_on() {
+    let live = Live::with(PF);
+    let mut machine = boot(&live);
+    assert!(sends(&mut machine));
+    machine.vmm.done(vfio_user::client::Client::reset).unwrap();
+    assert_eq!(machine.read(r::TCTL) & tctl::EN, 0);
+    assert_eq!(machine.config_word(4), 0, "neither memory nor bus master");
+    machine.enable();
+    assert!(sends(&mut machine));
+}
+
+#[test]
+fn the_next_client_finds_no_way_into_the_last_ones_memory() {
+    let live = Live::with(PF);
+    let mut machine = boot(&live);
+    assert!(sends(&mut machine));
+    drop(machine);
+    let mut next = Machine::new(Qemu::greet(&live.pf_socket()), 10);
+    assert_eq!(next.config_word(4) & 4, 0, "bus mastering ends with a client");
+    let mut next = {
+        drop(next);
+        boot(&live)
+    };
+    assert!(sends(&mut next));
+}
