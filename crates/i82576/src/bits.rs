@@ -93,14 +93,20 @@ pub mod icr {
     pub const TXDW: u32 = 1 << 0;
     /// Link status change.
     pub const LSC: u32 = 1 << 2;
+    /// Few receive descriptors are left.
+    pub const RXDMT0: u32 = 1 << 4;
     /// Receive buffers ran out.
     pub const RXO: u32 = 1 << 6;
     /// Receive descriptor written back.
     pub const RXDW: u32 = 1 << 7;
+    /// The PHY has answered.
+    pub const MDAC: u32 = 1 << 9;
     /// A VF has written its mailbox or was reset.
     pub const VMMB: u32 = 1 << 8;
     /// Storm control event: a storm began or ended.
     pub const SCE: u32 = 1 << 25;
+    /// The device was reset.
+    pub const DRSTA: u32 = 1 << 30;
     /// Transmit out of sync: a VF's packet was blocked.
     pub const DOUTSYNC: u32 = 1 << 28;
     /// The interrupt was asserted.
@@ -275,4 +281,48 @@ pub mod rxcsum {
 pub mod tdwbal {
     /// Write the head back to memory instead of into descriptors.
     pub const HEAD_WB_EN: u32 = 1 << 0;
+}
+
+/// EECD.
+pub mod eecd {
+    /// Software asks for the NVM.
+    pub const REQ: u32 = 1 << 6;
+    /// Software has the NVM.
+    pub const GNT: u32 = 1 << 7;
+}
+
+/// EERD and EEWR.
+pub mod eerw {
+    /// Read or write the word now.
+    pub const START: u32 = 1 << 0;
+    /// The word was read or written.
+    pub const DONE: u32 = 1 << 1;
+    /// Position of the word's number, 14 bits.
+    pub const ADDRESS_SHIFT: u32 = 2;
+    /// Mask of the word's number.
+    pub const ADDRESS_MASK: u32 = 0xfffc;
+    /// Position of the word.
+    pub const DATA_SHIFT: u32 = 16;
+}
+
+/// MDIC.
+pub mod mdic {
+    /// The word.
+    pub const DATA: u32 = 0xffff;
+    /// Position of the register's number, 5 bits.
+    pub const REGISTER_SHIFT: u32 = 16;
+    /// Position of the PHY's address, 5 bits.
+    pub const PHY_SHIFT: u32 = 21;
+    /// What to do.
+    pub const OPERATION: u32 = 3 << 26;
+    /// Write the word.
+    pub const WRITE: u32 = 1 << 26;
+    /// Read the word.
+    pub const READ: u32 = 2 << 26;
+    /// Done.
+    pub const READY: u32 = 1 << 28;
+    /// Interrupt when done.
+    pub const INTERRUPT: u32 = 1 << 29;
+    /// No PHY answered.
+    pub const ERROR: u32 = 1 << 30;
 }

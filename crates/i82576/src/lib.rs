@@ -12,6 +12,8 @@ pub mod descriptor;
 pub mod ids;
 pub mod mac;
 pub mod mailbox;
+pub mod nvm;
+pub mod phy;
 pub mod register;
 pub mod table;
 pub mod units;

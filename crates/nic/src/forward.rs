@@ -48,7 +48,7 @@ impl Nic {
         let mut staging = core::mem::take(&mut self.staging.frame);
         let received = wire.receive(&mut staging[HEADROOM..]);
         match received {
-            Some(_) if !self.link || !self.receives() => {}
+            Some(_) if !self.link || self.phy.loops_back() || !self.receives() => {}
             Some(..HEADER) => self.file.count(r::RUC, 1),
             Some(length) if length > MAX_FRAME - FCS => self.file.count(r::ROC, 1),
             Some(length) => {
@@ -192,13 +192,27 @@ impl Nic {
                 self.deliver(pool, source, frame, &described, decision.replicated, bus);
             }
         }
-        let sent = decision.wire && self.link && wire.transmit(frame.tagged());
+        let sent = decision.wire && self.link && self.leave(frame, bus, wire);
         if sent {
             uplink::count_sent(&mut self.file, dst, length);
         }
         if let Source::Pool(pool) = source {
             self.count_sent(pool, length, decision.pools != 0, sent);
         }
+    }
+
+    /// The frame leaves for the wire, which in loopback brings it back at once; `false` if it was dropped.
+    fn leave<B: Bus, W: Wire>(&mut self, frame: &mut Frame<'_>, bus: &mut B, wire: &mut W) -> bool {
+        if !self.phy.loops_back() {
+            return wire.transmit(frame.tagged());
+        }
+        if self.receives() {
+            let (dst, _) = frame.addresses();
+            let length = frame.tagged().len();
+            uplink::count_received(&mut self.file, dst, length);
+            self.switch(Source::Wire, frame, bus, wire);
+        }
+        true
     }
 
     /// Whether a frame is dropped for what its sender may not do, which is counted and reported to the PF.

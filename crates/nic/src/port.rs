@@ -1,5 +1,8 @@
 //! One port of the card: its state, and the poll that moves frames. Left out: the stops themselves.
 
+use crate::board::clock::Clock;
+use crate::board::nvm::Nvm;
+use crate::board::phy::Phy;
 use crate::counters::Counters;
 use crate::file::RegisterFile;
 use crate::forward::Staging;
@@ -55,7 +58,9 @@ pub struct Poll {
 /// One port: a PF and up to eight VFs.
 #[derive(Debug)]
 pub struct Nic {
-    pub(crate) config: Config,
+    pub(crate) nvm: Nvm,
+    pub(crate) phy: Phy,
+    pub(crate) clock: Clock,
     pub(crate) file: RegisterFile,
     pub(crate) spaces: Spaces,
     pub(crate) tables: Tables,
@@ -75,6 +80,8 @@ pub struct Nic {
     first: u8,
     /// IOADDR.
     pub(crate) io_address: u32,
+    /// The wire carries a signal.
+    carrier: bool,
     pub(crate) link: bool,
     /// VFs that see the link, as long as the port has one.
     links: u8,
@@ -88,7 +95,9 @@ impl Nic {
     pub fn new(config: Config) -> Self {
         let file = RegisterFile::new();
         let mut nic = Self {
-            config,
+            nvm: Nvm::new(config.mac, config.iov),
+            phy: Phy::new(),
+            clock: Clock::default(),
             tables: Tables::load(&file),
             spaces: Spaces::new(&config),
             rss: Rss::load(&file),
@@ -103,6 +112,7 @@ impl Nic {
             rx_touched: 0,
             first: 0,
             io_address: 0,
+            carrier: false,
             link: false,
             links: u8::MAX,
             staging: Staging::new(),
@@ -237,7 +247,7 @@ impl Nic {
 
     /// RAL0 and RAH0 are loaded from the NVM at each reset.
     pub(crate) fn load_address(&mut self) {
-        let (low, high) = self.config.mac.to_words();
+        let (low, high) = self.nvm.mac().to_words();
         self.file.set(r::ral(0), low);
         self.file.set(r::rah(0), high | rah::AV | 1 << rah::POOLSEL_SHIFT);
     }
@@ -261,8 +271,15 @@ impl Nic {
         self.link
     }
 
-    /// The link of the port.
+    /// The wire has a partner, or none: with it the port has a link, unless the PHY sleeps.
     pub fn set_link(&mut self, up: bool) {
+        self.carrier = up;
+        self.renew_link();
+    }
+
+    /// The link follows the wire and the PHY.
+    pub(crate) fn renew_link(&mut self) {
+        let up = self.phy.renew_link(self.carrier);
         if core::mem::replace(&mut self.link, up) != up {
             self.interrupts.raise_other(&mut self.file, i82576::bits::icr::LSC);
         }

@@ -1,10 +1,11 @@
 //! The PF's registers, as far as they are more than their row in the table.
 
+use crate::board::clock;
 use crate::interrupt::Interrupts;
 use crate::offload::rss::Rss;
 use crate::switch::Tables;
 use crate::{Nic, mailbox};
-use i82576::bits::{ctrl, ctrl_ext, icr, status};
+use i82576::bits::{ctrl, ctrl_ext, eecd, icr, mdic, status};
 use i82576::register::{self as r, vf_stats};
 use i82576::table::Access;
 use i82576::{Time, Vector, VfIndex, ids};
@@ -27,6 +28,8 @@ impl Nic {
         let Some(place) = self.file.find(offset) else { return 0 };
         match place.offset {
             r::STATUS => self.status(self.link),
+            r::SYSTIML => self.clock.low(now),
+            r::SYSTIMH => self.clock.high(),
             r::IMC => self.file.get(r::IMS),
             r::EIMC => self.file.get(r::EIMS),
             r::SWSM => {
@@ -56,6 +59,13 @@ impl Nic {
         let Some(place) = self.file.find(offset) else { return };
         match place.offset {
             r::CTRL if value & ctrl::RST != 0 => self.reset_port(false),
+            r::STATUS => self.file.update(r::STATUS, status::PHYRA & !value, 0),
+            r::EERD => self.file.set(r::EERD, self.nvm.read(value)),
+            r::EEWR => {
+                let answer = self.nvm.write(value);
+                self.file.set(r::EEWR, answer);
+            }
+            r::MDIC => self.reach_phy(value),
             r::ICS => self.interrupts.raise_other(&mut self.file, value & icr::SETTABLE),
             r::IMS => {
                 self.file.update(r::IMS, 0, value & icr::SETTABLE);
@@ -64,14 +74,41 @@ impl Nic {
             r::IMC => self.file.update(r::IMS, value, 0),
             _ => self.write_place(place.access, place.offset, 0, u32::MAX, value, now),
         }
-        if place.offset == r::CTRL_EXT && value & ctrl_ext::PFRSTD != 0 {
-            mailbox::pf_reset_done(&mut self.file);
+        self.follow_write(place.offset, value, now);
+    }
+
+    /// What a write sets off beyond its own register.
+    fn follow_write(&mut self, offset: u32, value: u32, now: Time) {
+        match offset {
+            r::CTRL if value & ctrl::PHY_RST != 0 => {
+                self.phy.reset();
+                self.renew_link();
+                self.file.update(r::STATUS, 0, status::PHYRA);
+            }
+            r::CTRL_EXT if value & ctrl_ext::PFRSTD != 0 => mailbox::pf_reset_done(&mut self.file),
+            r::EECD if value & eecd::REQ != 0 => self.file.update(r::EECD, 0, eecd::GNT),
+            r::EECD => self.file.update(r::EECD, eecd::GNT, 0),
+            r::SYSTIML => self.clock.set_low(value, now),
+            r::SYSTIMH => self.clock.set_high(value, now),
+            r::TIMINCA => self.clock.set_increment(value, now),
+            r::TIMADJH => self.clock.adjust(self.file.get(r::TIMADJL), value, now),
+            _ => {}
+        }
+    }
+
+    /// MDIC was written.
+    fn reach_phy(&mut self, value: u32) {
+        let answer = self.phy.access(value);
+        self.file.set(r::MDIC, answer);
+        self.renew_link();
+        if value & mdic::INTERRUPT != 0 {
+            self.interrupts.raise_other(&mut self.file, icr::MDAC);
         }
     }
 
     /// STATUS as a function sees it whose link is `up`.
     pub(super) fn status(&self, up: bool) -> u32 {
-        let mut value = status::FD | status::SPEED_1000 | status::LAN_INIT_DONE | status::PHYRA;
+        let mut value = status::FD | status::SPEED_1000 | status::LAN_INIT_DONE | self.file.get(r::STATUS);
         if up {
             value |= status::LU;
         }
@@ -95,6 +132,7 @@ impl Nic {
     ) -> u32 {
         let value = self.file.read(access, offset, shift, mask);
         match offset {
+            r::FRTIMER => return clock::free_running(now),
             r::EICR => self.interrupts.acknowledge(&mut self.file, value << shift),
             r::ICR => Interrupts::other_read(&mut self.file, value),
             _ => {}

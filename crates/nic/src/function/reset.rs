@@ -1,6 +1,7 @@
 //! The resets: what each clears, what it keeps, and who is told. Nothing is in flight when one is asked for,
 //! because the card moves frames only while it is polled.
 
+use crate::board::clock::Clock;
 use crate::interrupt::ALL_VECTORS;
 use crate::moderation::Throttle;
 use crate::{Nic, mailbox};
@@ -37,7 +38,10 @@ impl Nic {
         if power_on {
             self.throttle = Throttle::new();
             self.io_address = 0;
+            self.phy.reset();
+            self.renew_link();
         }
+        self.clock = Clock::default();
         self.load_address();
         // Queue 0 runs after a reset, for firmware; it is not the PF's while there are VFs.
         if self.owners.vfs > 0 {

@@ -1,0 +1,78 @@
+//! The NVM as a board carries it: 16-bit words, of which the first 64 are described and summed up. Left out:
+//! the boot images behind them, and the serial protocol of the chip itself.
+
+use crate::{MacAddress, ids};
+
+/// Words of the NVM, as EECD.SIZE_EX says: 64 shifted left by 2.
+pub const WORDS: usize = 256;
+/// Words that the checksum covers, its own included.
+pub const SUMMED: usize = 64;
+/// What the words covered add up to.
+pub const SUM: u16 = 0xbaba;
+
+/// The port's address, low byte first: this word and the two after it.
+pub const MAC: usize = 0x00;
+/// Bits 15:11: MSI-X vectors of the PF minus one.
+pub const MSIX: usize = 0x16;
+/// Bit 0: the card has virtual functions.
+pub const IOV: usize = 0x25;
+/// Where alternative addresses are; all ones: there are none.
+pub const ALTERNATIVE_MAC: usize = 0x37;
+/// The word that makes the sum right.
+pub const CHECKSUM: usize = 0x3f;
+
+/// What nobody has written.
+const ERASED: u16 = 0xffff;
+/// Words 0x03 to 0x27 of a board with one copper port.
+const BOARD: [u16; 0x25] = [
+    0x0d34, 0xffff, 0x2010, 0xffff, 0xffff, 0x0000, 0x1040, 0x002b, 0x0000, 0x8086, 0x10c9, 0x0000, 0x70c3,
+    0x0004, 0x10c9, 0x5c00, 0x0000, 0x2880, 0x0014, 0x4a40, 0x0060, 0x6cfb, 0xc7b0, 0x0abe, 0x0403, 0x0783,
+    0x10a6, 0x0001, 0x0602, 0x0004, 0x0020, 0x0000, 0x004a, 0x2080, 0x00f5, 0x10ca, 0x0000,
+];
+
+/// What the factory writes for a port with this address.
+#[must_use]
+pub fn image(mac: MacAddress, iov: bool) -> [u16; WORDS] {
+    let mut words = [ERASED; WORDS];
+    let (low, high) = mac.to_words();
+    words[MAC..MAC + 3].copy_from_slice(&[low as u16, (low >> 16) as u16, high as u16]);
+    words[MAC + 3..][..BOARD.len()].copy_from_slice(&BOARD);
+    words[IOV] = words[IOV] & !1 | u16::from(iov);
+    words[MSIX] = words[MSIX] & 0x07ff | (crate::config::pf::VECTORS - 1) << 11;
+    debug_assert_eq!(words[IOV + 1], ids::DEVICE_VF);
+    words[CHECKSUM] = 0;
+    words[CHECKSUM] = SUM.wrapping_sub(sum(&words));
+    words
+}
+
+/// What the words that the checksum covers add up to.
+#[must_use]
+pub fn sum(words: &[u16; WORDS]) -> u16 {
+    words[..SUMMED].iter().fold(0, |sum, word| sum.wrapping_add(*word))
+}
+
+/// The address in words 0 to 2.
+#[must_use]
+pub fn mac(words: &[u16; WORDS]) -> MacAddress {
+    let low = u32::from(words[MAC]) | u32::from(words[MAC + 1]) << 16;
+    MacAddress::from_words(low, words[MAC + 2].into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{IOV, MSIX, SUM, image, mac, sum};
+    use crate::MacAddress;
+
+    const PORT: MacAddress = MacAddress([0x00, 0x1b, 0x21, 0x2b, 0x46, 0xe0]);
+
+    #[test]
+    fn an_image_sums_up_and_holds_the_address() {
+        for iov in [false, true] {
+            let words = image(PORT, iov);
+            assert_eq!(sum(&words), SUM);
+            assert_eq!(words[..3], [0x1b00, 0x2b21, 0xe046]);
+            assert_eq!(mac(&words), PORT);
+            assert_eq!((words[IOV] & 1 == 1, words[MSIX] >> 11), (iov, 9));
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! What a board has beside the switch of frames: the NVM, the PHY, and the clock. Each is a state with the
+//! registers by which drivers reach it. Left out: LEDs, flash, management.
+
+pub(crate) mod clock;
+pub(crate) mod nvm;
+pub(crate) mod phy;
+#[cfg(test)]
+mod tests;

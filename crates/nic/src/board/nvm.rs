@@ -1,0 +1,52 @@
+//! The NVM behind EERD and EEWR: a word is read or written at once. What was written stays until the card
+//! goes. Left out: the chip's serial protocol; EECD grants its request and moves no bits.
+
+use alloc::boxed::Box;
+use i82576::bits::eerw;
+use i82576::{MacAddress, nvm};
+
+/// What a word reads as beyond the last.
+const NOTHING: u16 = 0xffff;
+
+/// The words.
+#[derive(Debug)]
+pub(crate) struct Nvm {
+    words: Box<[u16; nvm::WORDS]>,
+}
+
+impl Nvm {
+    /// As the factory made it.
+    pub(crate) fn new(mac: MacAddress, iov: bool) -> Self {
+        Self { words: Box::new(nvm::image(mac, iov)) }
+    }
+
+    /// The port's address as the words have it now.
+    pub(crate) fn mac(&self) -> MacAddress {
+        nvm::mac(&self.words)
+    }
+
+    /// EERD after `value` was written to it.
+    pub(crate) fn read(&self, value: u32) -> u32 {
+        let address = value & eerw::ADDRESS_MASK;
+        if value & eerw::START == 0 {
+            return address;
+        }
+        let word = self.words.get(at(value)).copied().unwrap_or(NOTHING);
+        address | eerw::DONE | u32::from(word) << eerw::DATA_SHIFT
+    }
+
+    /// EEWR after `value` was written to it.
+    pub(crate) fn write(&mut self, value: u32) -> u32 {
+        if value & eerw::START == 0 {
+            return value & !eerw::DONE;
+        }
+        if let Some(word) = self.words.get_mut(at(value)) {
+            *word = (value >> eerw::DATA_SHIFT) as u16;
+        }
+        value & !eerw::START | eerw::DONE
+    }
+}
+
+fn at(value: u32) -> usize {
+    ((value & eerw::ADDRESS_MASK) >> eerw::ADDRESS_SHIFT) as usize
+}

@@ -1,0 +1,116 @@
+//! The board's parts by themselves: words, PHY registers, and a clock under a moved time.
+
+use super::clock::{Clock, free_running};
+use super::nvm::Nvm;
+use super::phy::Phy;
+use i82576::bits::mdic;
+use i82576::phy::{self, control};
+use i82576::{MacAddress, Time, nvm};
+
+fn read(phy: &mut Phy, register: usize) -> u32 {
+    phy.access(mdic::READ | 1 << mdic::PHY_SHIFT | (register as u32) << mdic::REGISTER_SHIFT) & mdic::DATA
+}
+
+fn write(phy: &mut Phy, register: usize, value: u16) {
+    let address = 1 << mdic::PHY_SHIFT | (register as u32) << mdic::REGISTER_SHIFT;
+    phy.access(mdic::WRITE | address | u32::from(value));
+}
+
+#[test]
+fn a_word_beyond_the_nvm_reads_as_erased_and_takes_nothing() {
+    let mut nvm = Nvm::new(MacAddress([2, 0, 0, 0, 0, 1]), true);
+    let beyond = (nvm::WORDS as u32) << 2 | 1;
+    assert_eq!(nvm.write(0xbeef_0000 | beyond) & 3, 2);
+    assert_eq!(nvm.read(beyond) >> 16, 0xffff);
+    assert_eq!(nvm.read(0xffff_ffff) >> 16, 0xffff);
+}
+
+#[test]
+fn the_status_remembers_a_lost_link_until_it_is_read() {
+    let mut phy = Phy::new();
+    assert_eq!(read(&mut phy, phy::STATUS), 0x7949);
+    assert!(phy.renew_link(true));
+    assert_eq!(read(&mut phy, phy::STATUS), 0x796d);
+    assert!(!phy.renew_link(false));
+    assert!(phy.renew_link(true));
+    assert_eq!(read(&mut phy, phy::STATUS), 0x7969, "it was down meanwhile");
+    assert_eq!(read(&mut phy, phy::STATUS), 0x796d);
+}
+
+#[test]
+fn a_phy_that_sleeps_has_no_link_and_one_in_loopback_always_has() {
+    let mut phy = Phy::new();
+    for (value, carrier, up) in [
+        (control::POWER_DOWN, true, false),
+        (control::ISOLATE, true, false),
+        (control::LOOPBACK, false, true),
+        (control::LOOPBACK | control::POWER_DOWN, true, false),
+        (0, true, true),
+    ] {
+        write(&mut phy, phy::CONTROL, value);
+        assert_eq!(phy.renew_link(carrier), up, "{value:#x}");
+    }
+}
+
+#[test]
+fn reset_and_restart_clear_themselves() {
+    let mut phy = Phy::new();
+    write(&mut phy, phy::ADVERTISE, 0x0001);
+    write(&mut phy, phy::CONTROL, 0x1140 | control::RESTART);
+    assert_eq!(read(&mut phy, phy::CONTROL), 0x1140);
+    assert_eq!(read(&mut phy, phy::ADVERTISE), 0x0001);
+    write(&mut phy, phy::CONTROL, control::RESET | control::LOOPBACK);
+    assert_eq!(read(&mut phy, phy::CONTROL), 0x1140, "a reset resets the rest of what was written, too");
+    assert_eq!(read(&mut phy, phy::ADVERTISE), 0x0de1);
+}
+
+#[test]
+fn a_page_moves_the_upper_registers_and_no_others() {
+    let mut phy = Phy::new();
+    write(&mut phy, phy::PORT_CONTROL, 0x1234);
+    write(&mut phy, phy::PAGE, 0x11b1);
+    assert_eq!(read(&mut phy, phy::PORT_CONTROL), 0);
+    assert_eq!((read(&mut phy, phy::ID_1), read(&mut phy, phy::PAGE)), (0x02a8, 0x11b1));
+    write(&mut phy, phy::PORT_CONTROL, 0xffff);
+    write(&mut phy, phy::PAGE, phy::PORT_CONTROL as u16);
+    assert_eq!(read(&mut phy, phy::PORT_CONTROL), 0x1234);
+}
+
+#[test]
+fn the_clock_stands_until_it_has_an_increment() {
+    let mut clock = Clock::default();
+    assert_eq!(clock.low(Time::from_micros(5)), 0);
+    clock.set_increment(1 << 24 | 16 << 19, Time::from_micros(5));
+    assert_eq!(clock.low(Time::from_micros(6)), 1000 / 16 * (16 << 19));
+    clock.set_increment(0, Time::from_micros(6));
+    assert_eq!(clock.low(Time::from_micros(99)), 62 * (16 << 19));
+}
+
+#[test]
+fn the_high_half_is_of_the_moment_when_the_low_half_was_read() {
+    let mut clock = Clock::default();
+    clock.set_increment(1 << 24 | 1, Time::ZERO);
+    clock.set_low(0xffff_ffff, Time::ZERO);
+    assert_eq!((clock.low(Time::ZERO), clock.high()), (0xffff_ffff, 0));
+    assert_eq!((clock.low(Time::from_nanos(16)), clock.high()), (0, 1));
+    clock.set_high(7, Time::from_nanos(16));
+    assert_eq!((clock.low(Time::from_nanos(16)), clock.high()), (0, 7));
+    clock.adjust(5, 1 << 31, Time::from_nanos(16));
+    assert_eq!((clock.low(Time::from_nanos(16)), clock.high()), (0xffff_fffb, 6));
+    clock.adjust(5, 0, Time::from_nanos(16));
+    assert_eq!((clock.low(Time::from_nanos(16)), clock.high()), (0, 7));
+}
+
+#[test]
+fn a_clock_at_the_end_of_time_is_no_panic() {
+    let mut clock = Clock::default();
+    clock.set_increment(u32::MAX, Time::ZERO);
+    clock.low(Time::from_nanos(u64::MAX));
+    clock.set_low(1, Time::from_nanos(u64::MAX));
+    assert_eq!(clock.low(Time::ZERO), 1, "time that goes back does not count");
+}
+
+#[test]
+fn the_free_running_timer_is_the_time() {
+    assert_eq!(free_running(Time::from_micros(2_003_004)), 2 << 20 | 3 << 10 | 4);
+}

@@ -1,0 +1,249 @@
+//! What a PF driver does before it has a single descriptor: NVM, PHY, semaphores, clock, and the register test
+//! by which igb makes sure of the card.
+
+use crate::common::{Bench, PORT, mac, plain};
+use i82576::bits::{ctrl, icr, mdic, rctl, status, tctl};
+use i82576::phy::{self, control};
+use i82576::register as r;
+use i82576::{Time, nvm};
+
+/// A word, as drivers read it.
+fn word(bench: &mut Bench, at: usize) -> u16 {
+    bench.pf().write(r::EERD, (at as u32) << 2 | 1);
+    let value = bench.pf().read(r::EERD);
+    assert_eq!(value & 3, 2, "DONE, and in the wide layout");
+    (value >> 16) as u16
+}
+
+fn write_word(bench: &mut Bench, at: usize, word: u16) {
+    bench.pf().write(r::EEWR, u32::from(word) << 16 | (at as u32) << 2 | 1);
+    assert_eq!(bench.pf().read(r::EEWR) & 3, 2);
+}
+
+/// A register of the PHY at `address`, as drivers read it; `None` if nobody answers.
+fn phy_at(bench: &mut Bench, address: u32, register: usize) -> Option<u16> {
+    let value = mdic::READ | address << mdic::PHY_SHIFT | (register as u32) << mdic::REGISTER_SHIFT;
+    bench.pf().write(r::MDIC, value);
+    let answer = bench.pf().read(r::MDIC);
+    assert_ne!(answer & mdic::READY, 0);
+    (answer & mdic::ERROR == 0).then_some(answer as u16)
+}
+
+fn write_phy(bench: &mut Bench, register: usize, value: u16) {
+    let place = phy::ADDRESS << mdic::PHY_SHIFT | (register as u32) << mdic::REGISTER_SHIFT;
+    bench.pf().write(r::MDIC, mdic::WRITE | place | u32::from(value));
+    assert_eq!(bench.pf().read(r::MDIC) & (mdic::READY | mdic::ERROR), mdic::READY);
+}
+
+#[test]
+fn the_nvm_sums_up_and_holds_the_address() {
+    let mut bench = Bench::bare();
+    let words: Vec<u16> = (0..nvm::SUMMED).map(|at| word(&mut bench, at)).collect();
+    assert_eq!(words.iter().fold(0u16, |sum, word| sum.wrapping_add(*word)), 0xbaba);
+    assert_eq!(words[..3], [0x0002, 0x0000, 0xff00], "02:00:00:00:00:ff");
+    assert_eq!((words[0x0d], words[0x16] >> 11, words[0x37]), (0x10c9, 9, 0xffff));
+    // Fewer than 2^15 words: more are read bit by bit.
+    let size = (bench.pf().read(r::EECD) >> 11 & 0xf) + 6;
+    assert_eq!(1 << size, nvm::WORDS);
+}
+
+#[test]
+fn the_nvm_is_read_when_start_is_written_and_not_before() {
+    let mut bench = Bench::bare();
+    bench.pf().write(r::EERD, 2 << 2);
+    assert_eq!(bench.pf().read(r::EERD), 2 << 2);
+}
+
+#[test]
+fn an_address_written_to_the_nvm_is_loaded_at_the_next_reset() {
+    let mut bench = Bench::bare();
+    for (at, value) in [(0, 0x0a02), (1, 0x0c0b), (2, 0x0e0d)] {
+        write_word(&mut bench, at, value);
+    }
+    assert_eq!(bench.pf().read(r::ral(0)), 0x0000_0002, "not yet");
+    bench.pf().write(r::CTRL, ctrl::RST);
+    assert_eq!(bench.pf().read(r::ral(0)), 0x0c0b_0a02);
+    assert_eq!(bench.pf().read(r::rah(0)), 0x8004_0e0d);
+    assert_eq!(word(&mut bench, 0), 0x0a02, "and the NVM is no register: resets leave it alone");
+}
+
+#[test]
+fn the_nvm_is_granted_to_software_and_was_read_by_the_card() {
+    let mut bench = Bench::bare();
+    assert_eq!(bench.pf().read(r::EECD) & 0x3c0, 0x300, "present, auto-read done");
+    bench.pf().set(r::EECD, 1 << 6);
+    assert_eq!(bench.pf().read(r::EECD) & 0xc0, 0xc0);
+    bench.pf().clear(r::EECD, 1 << 6);
+    assert_eq!(bench.pf().read(r::EECD) & 0xc0, 0);
+    bench.pf().write(r::CTRL, ctrl::RST);
+    assert_eq!(bench.pf().read(r::EECD) & 0x3c0, 0x300);
+    assert_eq!(bench.pf().read(0x1010) & 0x000c_0000, 0x000c_0000, "configuration done, both ports");
+}
+
+#[test]
+fn an_igp3_answers_at_address_1_and_nobody_elsewhere() {
+    let mut bench = Bench::bare();
+    for address in 0..32 {
+        let id = phy_at(&mut bench, address, phy::ID_1).zip(phy_at(&mut bench, address, phy::ID_2));
+        assert_eq!(id, (address == 1).then_some((0x02a8, 0x0391)), "address {address}");
+    }
+    bench.pf().write(r::MDIC, 1 << mdic::PHY_SHIFT);
+    assert_ne!(bench.pf().read(r::MDIC) & mdic::ERROR, 0, "neither read nor write");
+}
+
+#[test]
+fn mdic_interrupts_when_asked_to() {
+    let mut bench = Bench::bare();
+    bench.pf().read(r::ICR);
+    phy_at(&mut bench, 1, phy::STATUS);
+    assert_eq!(bench.pf().read(r::ICR), 0);
+    bench.pf().write(r::MDIC, mdic::READ | 1 << mdic::PHY_SHIFT | mdic::INTERRUPT);
+    assert_eq!(bench.pf().read(r::ICR), icr::MDAC);
+}
+
+#[test]
+fn a_phy_put_to_sleep_takes_the_link_away() {
+    let mut bench = Bench::new(1);
+    bench.pf().read(r::ICR);
+    write_phy(&mut bench, phy::CONTROL, 0x1140 | control::POWER_DOWN);
+    assert_eq!(bench.pf().read(r::STATUS) & status::LU, 0);
+    assert_eq!(bench.vf(0).read(r::vf::STATUS) & status::LU, 0, "a VF sees the port's link");
+    assert_eq!(bench.pf().read(r::ICR) & icr::LSC, icr::LSC);
+    write_phy(&mut bench, phy::CONTROL, 0x1140);
+    assert_eq!(bench.pf().read(r::STATUS) & status::LU, status::LU);
+    assert_eq!(bench.pf().read(r::ICR) & icr::LSC, icr::LSC);
+}
+
+#[test]
+fn in_loopback_what_is_sent_comes_back_and_the_wire_hears_nothing() {
+    let mut bench = Bench::bare();
+    bench.nic.set_link(false);
+    write_phy(&mut bench, phy::CONTROL, 0x4140);
+    bench.pf().write(r::RCTL, rctl::EN | rctl::BAM | rctl::UPE);
+    bench.pf().write(r::TCTL, tctl::EN | tctl::PSP);
+    bench.pf().start();
+    bench.pf().send(&plain(i82576::MacAddress::BROADCAST, mac(9), 200));
+    assert_eq!(bench.pf().expect_frame().bytes, plain(i82576::MacAddress::BROADCAST, mac(9), 200));
+    assert!(bench.wire_got().is_empty());
+    assert_eq!((bench.pf().read(r::GPTC), bench.pf().read(r::GPRC)), (1, 1));
+    bench.wire_sends(&plain(PORT, mac(9), 60));
+    bench.pf().expect_no_frame();
+    write_phy(&mut bench, phy::CONTROL, 0x1140);
+    assert_eq!(bench.pf().read(r::STATUS) & status::LU, 0, "there is no partner");
+}
+
+#[test]
+fn a_phy_reset_is_seen_in_status_until_it_is_cleared() {
+    let mut bench = Bench::bare();
+    assert_eq!(bench.pf().read(r::STATUS) & status::PHYRA, status::PHYRA, "power-on is one");
+    bench.pf().write(r::STATUS, 0);
+    assert_eq!(bench.pf().read(r::STATUS) & status::PHYRA, 0);
+    write_phy(&mut bench, phy::ADVERTISE, 1);
+    bench.pf().set(r::CTRL, ctrl::PHY_RST);
+    assert_eq!(bench.pf().read(r::CTRL) & ctrl::PHY_RST, 0);
+    assert_eq!(bench.pf().read(r::STATUS) & status::PHYRA, status::PHYRA);
+    assert_eq!(phy_at(&mut bench, 1, phy::ADVERTISE), Some(0x0de1));
+}
+
+#[test]
+fn a_software_reset_leaves_the_phy_alone() {
+    let mut bench = Bench::bare();
+    write_phy(&mut bench, phy::ADVERTISE, 1);
+    bench.pf().write(r::CTRL, ctrl::RST);
+    assert_eq!(phy_at(&mut bench, 1, phy::ADVERTISE), Some(1));
+}
+
+#[test]
+fn semaphores_between_software_and_firmware() {
+    let mut bench = Bench::bare();
+    bench.pf().read(r::SWSM);
+    bench.pf().write(r::SWSM, 2);
+    assert_eq!(bench.pf().read(r::SWSM) & 2, 2, "no firmware takes SWESMBI away");
+    bench.pf().write(r::SWSM, 0);
+    assert_eq!(bench.pf().read(r::SWSM), 0);
+    bench.pf().write(0x5b5c, 0xffff_ffff);
+    assert_eq!(bench.pf().read(0x5b5c), 0x0000_ffff, "firmware holds nothing");
+    assert_eq!((bench.pf().read(0x5b54), bench.pf().read(0x5820)), (0, 0), "there is none");
+}
+
+#[test]
+fn the_clock_runs_as_timinca_says() {
+    let mut bench = Bench::bare();
+    bench.pf().write(r::TIMINCA, 1 << 24 | 16 << 19);
+    bench.wait_us(1000);
+    let low = u64::from(bench.pf().read(r::SYSTIML));
+    let count = low | u64::from(bench.pf().read(r::SYSTIMH)) << 32;
+    assert_eq!(count >> 19, 1_000_000, "nanoseconds");
+    bench.pf().write(r::CTRL, ctrl::RST);
+    bench.wait_us(1000);
+    assert_eq!(bench.pf().read(r::SYSTIML), 0, "and stands still after a reset");
+}
+
+#[test]
+fn no_packet_is_stamped_and_none_seems_to_be() {
+    let mut bench = Bench::bare();
+    for control in [0xb614, 0xb620] {
+        bench.pf().write(control, u32::MAX);
+        assert_eq!(bench.pf().read(control) & 1, 0, "the stamp is never valid");
+    }
+}
+
+#[test]
+fn the_free_running_timer_is_the_time_for_pf_and_vf() {
+    let mut bench = Bench::new(1);
+    bench.now = Time::from_micros(2_003_004);
+    for value in [bench.pf().read(r::FRTIMER), bench.vf(0).read(r::vf::FRTIMER)] {
+        assert_eq!(value, 2 << 20 | 3 << 10 | 4);
+    }
+}
+
+/// What igb's `ethtool -t` writes and expects to read: offset, distance, how many, and the bits.
+const PATTERNS: &[(u32, u32, u32, u32)] = &[
+    (0x0028, 0x100, 1, 0xffff_ffff),
+    (0x002c, 0x100, 1, 0x0000_ffff),
+    (0x0030, 0x100, 1, 0x0000_ffff),
+    (0x0038, 0x100, 1, 0xffff_ffff),
+    (0x2800, 0x100, 4, 0xffff_ff80),
+    (0x2804, 0x100, 4, 0xffff_ffff),
+    (0x2808, 0x100, 4, 0x000f_fff0),
+    (0xc100, 0x40, 12, 0xffff_ff80),
+    (0xc104, 0x40, 12, 0xffff_ffff),
+    (0xc108, 0x40, 12, 0x000f_fff0),
+    (0x2818, 0x100, 4, 0x0000_ffff),
+    (0xc118, 0x40, 12, 0x0000_ffff),
+    (0x2168, 0x100, 1, 0x0000_fff0),
+    (0x0170, 0x100, 1, 0x0000_ffff),
+    (0x0410, 0x100, 1, 0x3fff_ffff),
+    (0x3800, 0x100, 4, 0xffff_ff80),
+    (0x3804, 0x100, 4, 0xffff_ffff),
+    (0x3808, 0x100, 4, 0x000f_fff0),
+    (0xe100, 0x40, 12, 0xffff_ff80),
+    (0xe104, 0x40, 12, 0xffff_ffff),
+    (0xe108, 0x40, 12, 0x000f_fff0),
+    (0x5400, 8, 16, 0xffff_ffff),
+    (0x5404, 8, 16, 0x83ff_ffff),
+    (0x54e0, 8, 8, 0xffff_ffff),
+    (0x54e4, 8, 8, 0x83ff_ffff),
+    (0x5200, 4, 128, 0xffff_ffff),
+];
+
+#[test]
+fn the_card_passes_the_register_test_of_igb() {
+    let mut bench = Bench::bare();
+    for &(first, stride, count, bits) in PATTERNS {
+        for at in (0..count).map(|i| first + i * stride) {
+            for pattern in [0x5a5a_5a5a, 0xa5a5_a5a5, 0, 0xffff_ffff] {
+                bench.pf().write(at, pattern);
+                assert_eq!(bench.pf().read(at) & bits, pattern & bits, "{at:#x}");
+            }
+        }
+    }
+    let toggle = 0x7fff_f3ff;
+    let before = bench.pf().read(r::STATUS) & toggle;
+    bench.pf().write(r::STATUS, toggle);
+    assert_eq!(bench.pf().read(r::STATUS) & toggle, before);
+    for (at, value) in [(r::RCTL, 0), (r::RCTL, 0x000f_b0fa), (r::RCTL, 0x04cf_b0fe), (r::TCTL, 0)] {
+        bench.pf().write(at, value);
+        assert_eq!(bench.pf().read(at), value, "{at:#x}");
+    }
+}
