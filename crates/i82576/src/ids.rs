@@ -23,6 +23,8 @@ pub const VF_VECTORS: usize = 3;
 pub const RECEIVE_ADDRESSES: usize = 24;
 /// VLAN pool filters (VLVF).
 pub const VLAN_FILTERS: usize = 32;
+/// Mirror rules (VMRCTL).
+pub const MIRROR_RULES: usize = 4;
 /// Bytes of the PF's register BAR.
 pub const PF_BAR0_SIZE: usize = 0x2_0000;
 /// Bytes of a VF's register BAR.

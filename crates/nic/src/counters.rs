@@ -4,6 +4,7 @@
 use crate::Nic;
 use crate::queue::receive::Missed;
 use crate::switch::Source;
+use i82576::bits::srrctl;
 use i82576::ids::{FCS, MAX_VFS};
 use i82576::register::{self as r, rx, rx_block, vf_stats};
 use i82576::{MacAddress, Queue, VfIndex};
@@ -26,14 +27,24 @@ pub struct PoolCounters {
     pub rx_no_descriptors: u64,
     /// Frames for the pool while its queue was not set up.
     pub rx_disabled: u64,
+    /// Frames for the pool that storm control kept from it.
+    pub rx_storm: u64,
     /// Frames sent by the pool that the card switched or put on the wire.
     pub tx_packets: u64,
     /// Their bytes, frame check sequence excluded.
     pub tx_bytes: u64,
+    /// Of the frames sent, multicast ones.
+    pub tx_multicast: u64,
+    /// Of the frames sent, broadcast ones.
+    pub tx_broadcast: u64,
     /// Packets that made no sense: descriptors, lengths, offload requests.
     pub tx_invalid: u64,
     /// Frames with an address or VLAN that is not the pool's, and link-control frames.
     pub tx_blocked: u64,
+    /// Of these, frames with an address or VLAN that is not the pool's.
+    pub tx_spoofed: u64,
+    /// Of these, link-control frames: pause, spanning tree and the like.
+    pub tx_link_control: u64,
     /// Frames that nobody took: no destination, or the wire refused.
     pub tx_unclaimed: u64,
     /// Memory requests that the bus refused.
@@ -98,16 +109,33 @@ impl Nic {
             Err(Missed::Fault) => counters.dma_faults += 1,
             Err(Missed::NoDescriptors) => {
                 counters.rx_no_descriptors += 1;
-                let missed = rx_block(queue) + rx::RQDPC;
-                self.file.set(missed, (self.file.get(missed) + 1).min(RQDPC_END));
-                self.file.count(r::RNBC, 1);
+                self.count_missed(queue);
             }
         }
     }
 
+    /// A frame found no descriptors. A queue that drops (QDE, SRRCTL.DROP_EN) counts it itself; for one that would
+    /// have the port wait it counts as missed by the port, which waits for nobody.
+    fn count_missed(&mut self, queue: Queue) {
+        let block = rx_block(queue);
+        let drops = self.file.get(r::QDE) & 1 << queue.get() != 0
+            || self.file.get(block + rx::SRRCTL) & srrctl::DROP_EN != 0;
+        if drops {
+            let dropped = (self.file.get(block + rx::RQDPC) + 1).min(RQDPC_END);
+            self.file.set(block + rx::RQDPC, dropped);
+        } else {
+            self.file.count(r::MPC, 1);
+        }
+        self.file.count(r::RNBC, 1);
+    }
+
     /// A pool has sent a frame: to somebody here, to the wire, or both.
-    pub(crate) fn count_sent(&mut self, pool: u8, length: usize, local: bool, wire: bool) {
+    pub(crate) fn count_sent(&mut self, pool: u8, dst: MacAddress, length: usize, local: bool, wire: bool) {
         let counters = &mut self.counters[usize::from(pool)];
+        if dst.is_group() {
+            counters.tx_broadcast += u64::from(dst.is_broadcast());
+            counters.tx_multicast += u64::from(!dst.is_broadcast());
+        }
         counters.tx_packets += 1;
         counters.tx_bytes += length as u64;
         counters.tx_unclaimed += u64::from(!local && !wire);

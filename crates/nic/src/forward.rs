@@ -15,7 +15,7 @@ use crate::uplink::{self, Wire};
 use alloc::boxed::Box;
 use alloc::vec;
 use i82576::Queue;
-use i82576::bits::{icr, mrqc, rxcsum};
+use i82576::bits::{lvmmc, mrqc, rxcsum};
 use i82576::descriptor::rx::status;
 use i82576::ids::{FCS, MAX_FRAME, MIN_FRAME};
 use i82576::register as r;
@@ -53,10 +53,11 @@ impl Nic {
             Some(length) if length > MAX_FRAME - FCS => self.file.count(r::ROC, 1),
             Some(length) => {
                 let padded = pad(&mut staging[HEADROOM..], length);
-                if let Some(mut frame) = Frame::new(&mut staging[..HEADROOM + padded]) {
+                let ends = uplink::ends_here(&mut self.file, &staging[HEADROOM..HEADROOM + padded]);
+                if let Some(mut frame) = Frame::new(&mut staging[..HEADROOM + padded]).filter(|_| !ends) {
                     uplink::count_received(&mut self.file, frame.addresses().0, padded);
                     frame.take_tag();
-                    self.switch(Source::Wire, &mut frame, bus, wire);
+                    self.switch(None, &mut frame, bus, wire);
                 }
             }
             None => {}
@@ -66,7 +67,7 @@ impl Nic {
     }
 
     /// Takes one packet from a transmit queue; answers how many frames of the budget it cost, at least 1, or
-    /// `None` if there was no packet.
+    /// `None` if there was no packet, or none may follow.
     pub(crate) fn forward_from_queue<B: Bus, W: Wire>(
         &mut self,
         queue: Queue,
@@ -80,51 +81,50 @@ impl Nic {
         let frames = match taken {
             Taken::Nothing => None,
             Taken::Dropped(why) => {
-                let counters = &mut self.counters[usize::from(queue.pool())];
                 match why {
-                    Invalid::Fault => counters.dma_faults += 1,
-                    Invalid::Size | Invalid::Type => counters.tx_invalid += 1,
+                    Invalid::Fault => self.counters[usize::from(queue.pool())].dma_faults += 1,
+                    Invalid::Size => self.misbehaved(queue, lvmmc::SIZE),
+                    Invalid::Type => self.misbehaved(queue, lvmmc::DESCRIPTOR),
                 }
                 Some(1)
             }
             Taken::Packet(packet) if packet.first.segment => {
-                Some(self.segment(queue.pool(), &packet, &mut staging, bus, wire))
+                Some(self.segment(queue, &packet, &mut staging, bus, wire))
             }
             Taken::Packet(packet) => {
-                self.send_whole(queue.pool(), &packet, &mut staging.packet, bus, wire);
+                self.send_whole(queue, &packet, &mut staging.packet, bus, wire);
                 Some(1)
             }
         };
         self.staging = staging;
-        frames.map(|frames| frames.max(self.tx[queue.index()].effort()))
+        frames.filter(|_| !self.is_blocked(queue)).map(|frames| frames.max(self.tx[queue.index()].effort()))
     }
 
     /// A packet that is one frame.
     fn send_whole<B: Bus, W: Wire>(
         &mut self,
-        pool: u8,
+        queue: Queue,
         packet: &Packet,
         staging: &mut [u8],
         bus: &mut B,
         wire: &mut W,
     ) {
         if !(HEADER..=MAX_FRAME - FCS).contains(&packet.length) {
-            self.counters[usize::from(pool)].tx_invalid += 1;
-            return;
+            return self.misbehaved(queue, lvmmc::SIZE);
         }
         let place = &mut staging[HEADROOM..];
         // A checksum request that does not fit the frame leaves it as the sender made it.
         if transmit::insert(&mut place[..packet.length], &packet.first, &packet.context).is_err() {
-            self.counters[usize::from(pool)].tx_invalid += 1;
+            self.misbehaved(queue, lvmmc::CONTEXT);
         }
         let length = pad(place, packet.length);
-        self.send(pool, packet, &mut staging[..HEADROOM + length], bus, wire);
+        self.send(queue, packet, &mut staging[..HEADROOM + length], bus, wire);
     }
 
     /// A packet that is cut into frames; answers how many.
     fn segment<B: Bus, W: Wire>(
         &mut self,
-        pool: u8,
+        queue: Queue,
         packet: &Packet,
         staging: &mut Staging,
         bus: &mut B,
@@ -135,14 +135,14 @@ impl Nic {
         let segmenter = Segmenter::new(bytes, &packet.first, &packet.context, masks);
         let fits = |s: &Segmenter<'_>| s.longest() <= MAX_FRAME - FCS && s.count() <= MAX_SEGMENTS;
         let Some(mut segmenter) = segmenter.ok().filter(fits) else {
-            self.counters[usize::from(pool)].tx_invalid += 1;
+            self.misbehaved(queue, lvmmc::CONTEXT);
             return 1;
         };
         self.file.count(r::TSCTC, 1);
         let mut frames = 0;
         while let Some(length) = segmenter.write_next(&mut staging.frame[HEADROOM..]) {
             let length = pad(&mut staging.frame[HEADROOM..], length);
-            self.send(pool, packet, &mut staging.frame[..HEADROOM + length], bus, wire);
+            self.send(queue, packet, &mut staging.frame[..HEADROOM + length], bus, wire);
             frames += 1;
         }
         frames.max(1)
@@ -151,36 +151,43 @@ impl Nic {
     /// A finished frame of a pool: its tag is settled, then it is switched.
     fn send<B: Bus, W: Wire>(
         &mut self,
-        pool: u8,
+        queue: Queue,
         packet: &Packet,
         staging: &mut [u8],
         bus: &mut B,
         wire: &mut W,
     ) {
         let Some(mut frame) = Frame::new(staging) else {
-            self.counters[usize::from(pool)].tx_invalid += 1;
-            return;
+            return self.misbehaved(queue, lvmmc::SIZE);
         };
         let asked = packet.first.insert_vlan.then_some(packet.context.vlan_tag);
-        let inserted = self.tables.transmit_tag(pool, asked);
+        let inserted = self.tables.transmit_tag(queue.pool(), asked);
         // A tag that the descriptor asks for goes before one in the frame; the pool's takes its place.
         if asked.is_none() || inserted.is_none() {
             frame.take_tag();
         }
         frame.tag = inserted.or(frame.tag);
-        self.switch(Source::Pool(pool), &mut frame, bus, wire);
+        self.switch(Some(queue), &mut frame, bus, wire);
     }
 
-    /// Asks the switch and hands the frame to everybody it names.
-    fn switch<B: Bus, W: Wire>(&mut self, source: Source, frame: &mut Frame<'_>, bus: &mut B, wire: &mut W) {
+    /// Asks the switch about a frame of a queue or of the wire, and hands it to everybody it names.
+    fn switch<B: Bus, W: Wire>(
+        &mut self,
+        sender: Option<Queue>,
+        frame: &mut Frame<'_>,
+        bus: &mut B,
+        wire: &mut W,
+    ) {
         let (dst, src) = frame.addresses();
         let length = frame.tagged().len();
-        let decision = self.tables.decide(&switch::Frame { dst, src, vlan: frame.tag, length, source });
-        match (source, decision.dropped) {
-            (Source::Pool(pool), Some(reason)) if self.blocks(pool, reason) => return,
-            (Source::Wire, Some(Reason::TooLong)) => self.file.count(r::ROC, 1),
+        let source = sender.map_or(Source::Wire, |queue| Source::Pool(queue.pool()));
+        let mut decision = self.tables.decide(&switch::Frame { dst, src, vlan: frame.tag, length, source });
+        match (sender, decision.dropped) {
+            (Some(queue), Some(reason)) if self.blocks(queue, reason) => return,
+            (None, Some(Reason::TooLong)) => self.file.count(r::ROC, 1),
             _ => {}
         }
+        self.control_storm(dst, &mut decision, length);
         if decision.pools != 0 {
             let headers = Headers::parse(frame.untagged());
             let mut described = self.describe(frame.untagged(), &headers);
@@ -196,8 +203,8 @@ impl Nic {
         if sent {
             uplink::count_sent(&mut self.file, dst, length);
         }
-        if let Source::Pool(pool) = source {
-            self.count_sent(pool, length, decision.pools != 0, sent);
+        if let Some(queue) = sender {
+            self.count_sent(queue.pool(), dst, length, decision.pools != 0, sent);
         }
     }
 
@@ -210,23 +217,8 @@ impl Nic {
             let (dst, _) = frame.addresses();
             let length = frame.tagged().len();
             uplink::count_received(&mut self.file, dst, length);
-            self.switch(Source::Wire, frame, bus, wire);
+            self.switch(None, frame, bus, wire);
         }
-        true
-    }
-
-    /// Whether a frame is dropped for what its sender may not do, which is counted and reported to the PF.
-    fn blocks(&mut self, pool: u8, reason: Reason) -> bool {
-        match reason {
-            Reason::Unwanted | Reason::OnlySender | Reason::Disabled | Reason::TooLong => return false,
-            Reason::LinkControl => {}
-            Reason::SourceSpoofed | Reason::VlanSpoofed => {
-                self.file.update(r::WVBR, 0, 1 << pool);
-                self.file.count(r::SSVPC, 1);
-                self.interrupts.raise_other(&mut self.file, icr::DOUTSYNC);
-            }
-        }
-        self.counters[usize::from(pool)].tx_blocked += 1;
         true
     }
 

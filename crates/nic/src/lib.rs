@@ -21,6 +21,7 @@ pub mod interrupt;
 pub mod mailbox;
 pub mod moderation;
 pub mod offload;
+mod police;
 mod port;
 pub mod queue;
 pub mod switch;

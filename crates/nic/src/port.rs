@@ -12,7 +12,7 @@ use crate::moderation::Throttle;
 use crate::offload::rss::Rss;
 use crate::queue::receive::ReceiveQueue;
 use crate::queue::transmit::TransmitQueue;
-use crate::switch::Tables;
+use crate::switch::{Storm, Tables};
 use crate::uplink::Wire;
 use alloc::vec::Vec;
 use i82576::bits::{ctrl, rah, rctl, tctl};
@@ -51,7 +51,7 @@ impl Default for Budget {
 pub struct Poll {
     /// The budget ran out before the work did: poll again.
     pub more: bool,
-    /// When a throttled interrupt is due: poll then at the latest.
+    /// When a throttled interrupt is due, or a window of a storm ends: poll then at the latest.
     pub deadline: Option<Time>,
 }
 
@@ -69,6 +69,7 @@ pub struct Nic {
     pub(crate) rss_stale: bool,
     pub(crate) interrupts: Interrupts,
     pub(crate) throttle: Throttle,
+    pub(crate) storm: Storm,
     pub(crate) owners: Owners,
     pub(crate) rx: Vec<ReceiveQueue>,
     pub(crate) tx: Vec<TransmitQueue>,
@@ -105,6 +106,7 @@ impl Nic {
             rss_stale: true,
             interrupts: Interrupts::default(),
             throttle: Throttle::new(),
+            storm: Storm::default(),
             owners: Owners { vfs: 0, masters: 0 },
             rx: Queue::all().map(ReceiveQueue::new).collect(),
             tx: Queue::all().map(TransmitQueue::new).collect(),
@@ -131,12 +133,14 @@ impl Nic {
         if core::mem::take(&mut self.rss_stale) {
             self.rss = Rss::load(&self.file);
         }
+        self.pass_storm_windows(now);
         let from_wire = self.receive_from_wire(budget, bus, wire);
         let from_queues = self.transmit(budget, bus, wire);
         self.write_back_received(bus);
         let owners = self.masters();
         let deadline = self.interrupts.send(&mut self.file, &mut self.throttle, &owners, now, bus);
-        Poll { more: from_wire || from_queues, deadline }
+        let storm = Storm::is_on(&self.file).then(|| self.storm.ends(&self.file));
+        Poll { more: from_wire || from_queues, deadline: [deadline, storm].into_iter().flatten().min() }
     }
 
     fn receive_from_wire<B: Bus, W: Wire>(&mut self, budget: Budget, bus: &mut B, wire: &mut W) -> bool {
@@ -211,9 +215,10 @@ impl Nic {
         }
     }
 
-    /// The queue's pool may send, and its function may read memory.
+    /// The queue's pool may send, the queue is not blocked, and its function may read memory.
     fn may_transmit(&self, queue: Queue) -> bool {
         self.file.get(r::VFTE) & 1 << queue.pool() != 0
+            && !self.is_blocked(queue)
             && self.masters().may_master(self.owners.of_queue(queue))
     }
 

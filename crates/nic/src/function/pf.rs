@@ -130,6 +130,9 @@ impl Nic {
         mask: u32,
         now: Time,
     ) -> u32 {
+        if (r::SCSTS..=r::SCTC).contains(&offset) {
+            self.pass_storm_windows(now);
+        }
         let value = self.file.read(access, offset, shift, mask);
         match offset {
             r::FRTIMER => return clock::free_running(now),
@@ -170,6 +173,7 @@ impl Nic {
         self.tables_stale |= Tables::affected_by(offset);
         self.rss_stale |= Rss::affected_by(offset);
         self.queue_written(offset);
+        self.police_written(offset, value, now);
     }
 }
 

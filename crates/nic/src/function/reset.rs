@@ -74,6 +74,8 @@ impl Nic {
             self.rx[queue.index()].restart(&self.file);
             self.tx[queue.index()].restart(&self.file);
         }
+        let queues = 1u32 << vf.queue(0).get() | 1 << vf.queue(1).get();
+        self.file.update(r::MDFB, queues, 0);
         for gate in [r::VFRE, r::VFTE] {
             self.file.update(gate, vf.bit(), 0);
         }

@@ -77,6 +77,13 @@ struct Match {
     exact: bool,
 }
 
+impl Match {
+    /// Pools that a filter with room for doubt names.
+    const fn inexact(pools: u8) -> Self {
+        Self { pools, exact: false }
+    }
+}
+
 impl Tables {
     /// Decides who gets a frame.
     #[must_use]
@@ -91,11 +98,16 @@ impl Tables {
         let wanted = if switched { matched.pools & self.in_vlan(frame.vlan) } else { 0 };
         // A station that is certainly here is not looked for outside as well.
         let stays = matched.exact && wanted != 0 || self.is_local_vlan(frame.vlan);
-        let others = wanted & !(sender & !self.own_loopback);
+        let itself = sender & !self.own_loopback;
+        let others = wanted & !itself;
         let enabled = others & self.enabled;
         let fitting = self.fitting(enabled, frame.length, frame.vlan.is_some());
-        let pools = if self.replicate { fitting } else { fitting & fitting.wrapping_neg() };
+        let mut pools = if self.replicate { fitting } else { fitting & fitting.wrapping_neg() };
         let wire = !(from_wire || stays);
+        if self.mirrors.any() {
+            let copies = self.mirrors.copies(from_wire, pools, wire, frame.vlan) & self.enabled & !itself;
+            pools |= self.fitting(copies, frame.length, frame.vlan.is_some());
+        }
         let dropped = match (pools, wire) {
             (0, false) if wanted == 0 => Some(Reason::Unwanted),
             (0, false) if others == 0 => Some(Reason::OnlySender),
@@ -103,7 +115,8 @@ impl Tables {
             (0, false) => Some(Reason::TooLong),
             _ => None,
         };
-        Decision { pools, wire, replicated: self.replicate && frame.dst.is_group(), dropped }
+        let replicated = self.replicate && frame.dst.is_group();
+        Decision { pools, wire, replicated, dropped }
     }
 
     /// What a pool must not send. The wire, and a port that is not shared, may send anything.
@@ -124,26 +137,44 @@ impl Tables {
 
     fn matching(&self, dst: MacAddress, from_wire: bool) -> Match {
         if self.ignore_mac {
-            return Match { pools: self.all, exact: false };
+            return Match::inexact(self.all);
         }
-        if dst.is_broadcast() {
-            return Match { pools: self.broadcast, exact: false };
+        if dst.is_group() {
+            return Match::inexact(self.matching_group(dst));
         }
         let exact = self.exact.pools(dst);
-        if dst.is_group() {
-            let hit = exact == 0 && self.multicast.hit(dst, self.hash_shift);
-            let inexact = if hit { self.multicast_hits } else { 0 };
-            return Match { pools: exact | inexact | self.every_multicast, exact: false };
-        }
         if exact != 0 {
             return Match { pools: exact, exact: true };
         }
-        let hit = self.unicast.hit(dst, self.hash_shift);
-        let mut pools = if hit { self.unicast_hits } else { 0 };
-        if pools == 0 && from_wire {
-            pools = self.default_pools;
+        match self.matching_inexactly(dst) {
+            0 if from_wire => Match::inexact(self.default_pools),
+            hits => Match::inexact(hits),
         }
-        Match { pools, exact: false }
+    }
+
+    /// The pools of a unicast hash hit.
+    fn matching_inexactly(&self, dst: MacAddress) -> u8 {
+        if self.unicast.hit(dst, self.hash_shift) { self.unicast_hits } else { 0 }
+    }
+
+    /// Whether a filter knows a unicast address.
+    pub(super) fn knows(&self, dst: MacAddress) -> bool {
+        self.exact.pools(dst) != 0 || self.matching_inexactly(dst) != 0
+    }
+
+    /// Broadcast and multicast. Where frames are not replicated, only an exact filter finds the one pool that
+    /// gets the frame; all others are for the default pool's software to hand on (7.10.3.4).
+    fn matching_group(&self, dst: MacAddress) -> u8 {
+        let broadcast = dst.is_broadcast();
+        let exact = if broadcast { 0 } else { self.exact.pools(dst) };
+        if self.alone {
+            return if exact == 0 { self.default_pools } else { exact };
+        }
+        if broadcast {
+            return self.broadcast;
+        }
+        let hit = exact == 0 && self.multicast.hit(dst, self.hash_shift);
+        exact | self.every_multicast | if hit { self.multicast_hits } else { 0 }
     }
 
     /// The pools that the VLAN filter lets a frame through to.

@@ -1,10 +1,12 @@
 //! Stop 2: who gets a frame. A frame from the wire or from a pool is matched against the filters, and the
 //! answer is a set of pools and whether it goes to the wire (datasheet 7.10.3, packet switching).
 //!
-//! Left out: mirroring, storm control, rate limiting.
+//! Left out: rate limiting.
 
 mod addresses;
 mod decide;
+mod mirror;
+mod storm;
 mod tables;
 mod vlans;
 
@@ -12,4 +14,5 @@ mod vlans;
 mod tests;
 
 pub use decide::{Decision, Frame, Reason, Source};
+pub use storm::Storm;
 pub use tables::{PoolOptions, Tables};

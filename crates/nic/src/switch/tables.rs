@@ -5,6 +5,7 @@
 //! Left out: keeping track of changes; a caller asks [`Tables::affected_by`] at each register write.
 
 use super::addresses::{Exact, Inexact};
+use super::mirror::Mirrors;
 use super::vlans::Vlans;
 use crate::file::RegisterFile;
 use i82576::MacAddress;
@@ -65,6 +66,9 @@ pub struct Tables {
     /// Pools there are.
     pub(super) all: u8,
     pub(super) replicate: bool,
+    /// There are pools, and a frame goes to one of them at most.
+    pub(super) alone: bool,
+    pub(super) mirrors: Mirrors,
     pub(super) loopback: bool,
     pub(super) own_loopback: u8,
     pub(super) check_source: u8,
@@ -115,6 +119,8 @@ impl Tables {
             enabled: 0,
             all: 0,
             replicate: false,
+            alone: false,
+            mirrors: Mirrors::NONE,
             loopback: false,
             own_loopback: 0,
             check_source: 0,
@@ -156,6 +162,10 @@ impl Tables {
         let control = file.get(r::VT_CTL);
         self.ignore_mac = control & vt_ctl::IGNORE_MAC != 0;
         self.replicate = control & vt_ctl::REPL_EN != 0;
+        self.alone = !self.replicate;
+        if self.replicate {
+            self.mirrors = Mirrors::load(file);
+        }
         if control & vt_ctl::DIS_DEF_PL == 0 {
             self.default_pools = 1 << ((control & vt_ctl::DEF_PL_MASK) >> vt_ctl::DEF_PL_SHIFT);
         }
@@ -198,6 +208,7 @@ impl Tables {
                     || array(r::vfta(0), 128)
                     || array(r::vmolr(0), 8)
                     || array(r::vlvf(0), 32)
+                    || array(r::vmrctl(0), 12)
             }
             _ => array(r::vmvir(0), 8) || array(r::uta(0), 128),
         }

@@ -53,6 +53,7 @@ fn id(tag: u16) -> usize {
     usize::from(tag & 0xfff)
 }
 
-fn bit(set: &[u32; 128], tag: u16) -> bool {
+/// Whether a tag's VLAN is in a set of ids.
+pub(super) fn bit(set: &[u32; 128], tag: u16) -> bool {
     set[id(tag) / 32] & 1 << (id(tag) % 32) != 0
 }

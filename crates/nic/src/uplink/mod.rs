@@ -1,7 +1,9 @@
 //! The wire side: the seam to whatever carries frames beyond the card, and the port's own counters for what
-//! crosses it. Left out: pause frames, and everything below a frame.
+//! crosses it. Left out: obeying a pause, which is for the other side's buffers and ours are memory, and everything
+//! below a frame.
 
 use crate::file::RegisterFile;
+use i82576::bits::rctl;
 use i82576::ids::FCS;
 use i82576::{MacAddress, register as r};
 
@@ -80,4 +82,36 @@ pub fn count_received(file: &mut RegisterFile, destination: MacAddress, length: 
 /// A frame of `length` bytes went to the wire.
 pub fn count_sent(file: &mut RegisterFile, destination: MacAddress, length: usize) {
     SENT.count(file, destination, length);
+}
+
+/// Where pause frames go (IEEE 802.3, annex 31B).
+const FLOW_CONTROL: MacAddress = MacAddress([0x01, 0x80, 0xc2, 0, 0, 0x01]);
+/// The ether type of MAC control, and the operation that is a pause.
+const MAC_CONTROL: [u8; 2] = [0x88, 0x08];
+const PAUSE: [u8; 2] = [0, 1];
+
+/// Whether a frame from the wire ends in the MAC: a MAC control frame for the port, which is counted, unless
+/// RCTL.PMCF passes such frames on.
+pub fn ends_here(file: &mut RegisterFile, frame: &[u8]) -> bool {
+    let Some((head, [op @ .., q0, q1])) = frame
+        .split_first_chunk::<14>()
+        .and_then(|(head, rest)| rest.first_chunk::<4>().map(|rest| (head, rest)))
+    else {
+        return false;
+    };
+    if head[12..] != MAC_CONTROL || !is_the_ports(file, head) {
+        return false;
+    }
+    let counter = match (*op == PAUSE, q0 | q1) {
+        (false, _) => r::FCRUC,
+        (true, 0) => r::XONRXC,
+        (true, _) => r::XOFFRXC,
+    };
+    file.count(counter, 1);
+    file.get(r::RCTL) & rctl::PMCF == 0
+}
+
+fn is_the_ports(file: &RegisterFile, frame: &[u8]) -> bool {
+    let own = MacAddress::from_words(file.get(r::ral(0)), file.get(r::rah(0)));
+    MacAddress::from_slice(frame).is_some_and(|to| to == FLOW_CONTROL || to == own)
 }

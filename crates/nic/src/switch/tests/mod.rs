@@ -2,8 +2,10 @@
 //! any filters and any frame.
 
 mod invariants;
+mod mirror;
 mod options;
 mod receive;
+mod storm;
 mod transmit;
 mod without_vmdq;
 

@@ -1,7 +1,7 @@
 //! Which pools receive a frame from the wire.
 
 use super::{A, A_BIT, B, B_BIT, BROADCAST, C, C_BIT, GROUP, PEER, copies, dropped, frame, port, to};
-use crate::switch::{Frame, Reason, Source};
+use crate::switch::{Decision, Frame, Reason, Source};
 use i82576::bits::{rah, rctl, vmolr, vt_ctl};
 use i82576::register as r;
 
@@ -136,7 +136,23 @@ fn each_pool_has_its_own_longest_packet() {
 }
 
 #[test]
-fn without_replication_the_lowest_pool_gets_the_frame() {
-    let port = port().clear(r::VT_CTL, vt_ctl::REPL_EN);
-    assert_eq!(port.wire(BROADCAST), to(A_BIT));
+fn without_replication_the_default_pool_gets_what_is_for_several() {
+    let port = port().clear(r::VT_CTL, vt_ctl::REPL_EN).pool(7, vmolr::AUPE).pool(1, vmolr::MPME);
+    assert_eq!(port.wire(BROADCAST), to(0x80));
+    assert_eq!(port.wire(GROUP), to(0x80));
+    let port = port.set(r::VT_CTL, vt_ctl::DIS_DEF_PL);
+    assert_eq!(port.wire(BROADCAST), dropped(Reason::Unwanted));
+}
+
+#[test]
+fn without_replication_an_exact_filter_of_several_pools_is_the_lowests() {
+    let port = port().clear(r::VT_CTL, vt_ctl::REPL_EN).mac(2, B).mac(1, GROUP).mac(2, GROUP);
+    assert_eq!(port.wire(B), to(B_BIT));
+    assert_eq!(port.wire(GROUP), to(B_BIT));
+}
+
+#[test]
+fn without_replication_a_pools_broadcast_goes_to_the_default_pool_and_the_wire() {
+    let port = port().clear(r::VT_CTL, vt_ctl::REPL_EN).pool(7, vmolr::AUPE);
+    assert_eq!(port.a_sends(BROADCAST), Decision { wire: true, ..to(0x80) });
 }
