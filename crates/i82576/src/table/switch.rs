@@ -7,9 +7,10 @@ use crate::register as r;
 
 pub(super) const ROWS: &[Register] = &[
     Register::one("DTXSWC", r::DTXSWC, Rw(0x80ff_ffff)),
-    Register::one("LVMMC", r::LVMMC, Rc),
-    Register::one("WVBR", r::WVBR, Rc),
-    Register::one("MDFB", r::MDFB, W1c(0xffff)),
+    Register::one("LVMMC", r::LVMMC, Rc).more("each misbehaviour adds its cause and names its queue"),
+    Register::one("WVBR", r::WVBR, Rc).more("queues that spoofed and, above, queues that are blocked"),
+    Register::one("MDFB", r::MDFB, W1c(0xffff))
+        .more("reads the queues that are blocked; a one lets the queue go on"),
     Register::one("DTXCTL", r::DTXCTL, Rw(0x7f)).reset(0x44),
     Register::one("RTTDQSEL", r::RTTDQSEL, Rw(0xf)),
     Register::one("RTTBCNRM", r::RTTBCNRM, Rw(0x3ff)),
@@ -24,12 +25,14 @@ pub(super) const ROWS: &[Register] = &[
     Register::many("VMRCTL", r::vmrctl(0), 4, 4, Rw(0x0000_070f)),
     Register::many("VMRVLAN", r::vmrvlan(0), 4, 4, Rw(ALL)),
     Register::many("VMRVM", r::vmrvm(0), 4, 4, Rw(0xff)),
-    Register::one("SCCRL", r::SCCRL, Rw(0x0003_ff1f)),
-    Register::one("SCSTS", r::SCSTS, Ro),
-    Register::one("BSCTRH", r::BSCTRH, Rw(0x0007_ffff)),
-    Register::one("MSCTRH", r::MSCTRH, Rw(0x0007_ffff)),
-    Register::one("BSCCNT", r::BSCCNT, Ro),
-    Register::one("MSCCNT", r::MSCCNT, Ro),
-    Register::one("SCTC", r::SCTC, Ro),
-    Register::one("SCBI", r::SCBI, Rw(0x01ff_ffff)).reset(crate::bits::sccrl::BASIC_INTERVAL_RESET),
+    Register::one("SCCRL", r::SCCRL, Rw(0x0003_ff1f)).more("a write begins a new window"),
+    Register::one("SCSTS", r::SCSTS, Ro).more("shows the window of now"),
+    Register::one("BSCTRH", r::BSCTRH, Rw(0x0007_ffff)).more("a write begins a new window"),
+    Register::one("MSCTRH", r::MSCTRH, Rw(0x0007_ffff)).more("a write begins a new window"),
+    Register::one("BSCCNT", r::BSCCNT, Ro).more("shows the window of now"),
+    Register::one("MSCCNT", r::MSCCNT, Ro).more("shows the window of now"),
+    Register::one("SCTC", r::SCTC, Ro).more("shows the window of now"),
+    Register::one("SCBI", r::SCBI, Rw(0x01ff_ffff))
+        .reset(crate::bits::sccrl::BASIC_INTERVAL_RESET)
+        .more("a write begins a new window"),
 ];

@@ -4,7 +4,18 @@
 //! Left out: the rules as such, which have tests of their own beside this folder. A case here is the
 //! conversation in which that model went wrong.
 
+mod c07_port_vlan;
+mod c10_vlan_insert;
 mod c17_sriov_capability;
+mod gap_anti_spoof;
+mod gap_ignore_mac;
+mod gap_local_vlan;
+mod gap_loopback_to_sender;
+mod gap_mirror;
+mod gap_own_broadcast;
+mod gap_promiscuous;
+mod gap_rqdpc;
+mod gap_storm;
 
 use std::collections::BTreeSet;
 

@@ -1,0 +1,28 @@
+//! Case 10: a tag was inserted only under CTRL.VME, and by the last descriptor of a packet.
+
+use crate::common::{Bench, data, mac, packet, plain, tagged};
+use i82576::bits::ctrl;
+use i82576::descriptor::tx::{Context, Data};
+use i82576::register as r;
+
+/// A packet in two descriptors that ask, or do not ask, for the context's tag 7.
+fn sent(first: bool, last: bool) -> Vec<u8> {
+    let mut bench = Bench::new(1);
+    bench.pf().clear(r::CTRL, ctrl::VME);
+    bench.vf(0).start();
+    let frame = plain(mac(9), mac(0), 100);
+    let address = bench.vf(0).place(&frame);
+    let context = Context { vlan_tag: 7, ..Context::default() };
+    let head = Data { insert_vlan: first, ..data(address, 50) };
+    let tail = Data { insert_vlan: last, ..packet(address + 50, frame.len() as u16 - 50) };
+    bench.vf(0).transmit(&[context.emit(), head.emit(), tail.emit()]);
+    bench.wire_got().remove(0)
+}
+
+#[test]
+fn the_first_descriptor_decides_and_vme_does_not_matter() {
+    let frame = plain(mac(9), mac(0), 100);
+    assert_eq!(sent(true, false), tagged(7, &frame));
+    assert_eq!(sent(true, true), tagged(7, &frame));
+    assert_eq!(sent(false, true), frame);
+}

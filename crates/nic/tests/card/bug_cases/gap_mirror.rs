@@ -1,0 +1,44 @@
+//! Gap: VMRCTL, VMRVLAN and VMRVM store and do nothing.
+
+use crate::common::{Bench, mac, plain};
+use i82576::bits::vmrctl;
+use i82576::register as r;
+
+/// VF 2 watches by one rule of `kinds` about VF 1; answers how many frames it gets of what the wire sends to
+/// VF 1, VF 0 sends to VF 1, and VF 0 sends outside.
+fn seen(kinds: u32) -> [usize; 3] {
+    let mut bench = Bench::new(3);
+    for vf in 0..3 {
+        bench.vf(vf).start();
+    }
+    bench.pf().write(r::vmrvm(1), 0b010);
+    bench.pf().write(r::vmrctl(1), kinds | 2 << vmrctl::POOL_SHIFT);
+    bench.wire_sends(&plain(mac(1), mac(9), 60));
+    let from_wire = bench.vf(2).received().len();
+    bench.vf(0).send(&plain(mac(1), mac(0), 60));
+    let between = bench.vf(2).received().len();
+    bench.vf(0).send(&plain(mac(9), mac(0), 60));
+    [from_wire, between, bench.vf(2).received().len()]
+}
+
+#[test]
+fn each_kind_of_rule_copies_its_traffic() {
+    assert_eq!(seen(0), [0, 0, 0]);
+    assert_eq!(seen(vmrctl::VPME), [1, 1, 0]);
+    assert_eq!(seen(vmrctl::UPME), [1, 0, 0]);
+    assert_eq!(seen(vmrctl::DPME), [0, 0, 1]);
+    assert_eq!(seen(vmrctl::VPME | vmrctl::UPME | vmrctl::DPME), [1, 1, 1], "one copy of each frame");
+}
+
+#[test]
+fn a_copy_is_the_frame_itself() {
+    let mut bench = Bench::new(3);
+    for vf in 0..3 {
+        bench.vf(vf).start();
+    }
+    bench.pf().write(r::vmrctl(0), vmrctl::DPME | 2 << vmrctl::POOL_SHIFT);
+    let frame = plain(mac(9), mac(0), 1000);
+    bench.vf(0).send(&frame);
+    assert_eq!(bench.vf(2).expect_frame().bytes, frame);
+    assert_eq!(bench.wire_got(), [frame]);
+}

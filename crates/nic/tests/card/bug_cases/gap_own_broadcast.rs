@@ -1,0 +1,20 @@
+//! Gap: a pool gets its own broadcasts and multicasts back.
+
+use crate::common::{Bench, POOL, mac, plain};
+use i82576::MacAddress;
+use i82576::bits::vmolr;
+use i82576::register as r;
+
+#[test]
+fn a_sender_does_not_hear_its_own_groups() {
+    let mut bench = Bench::new(2);
+    for vf in 0..2 {
+        bench.vf(vf).start();
+        bench.pf().write(r::vmolr(vf), POOL | vmolr::MPME);
+    }
+    for dst in [MacAddress::BROADCAST, MacAddress([0x33, 0x33, 0, 0, 0, 1])] {
+        bench.vf(0).send(&plain(dst, mac(0), 60));
+        let got = [0, 1].map(|vf| bench.vf(vf).received().len());
+        assert_eq!((got, bench.wire_got().len()), ([0, 1], 1), "{dst}");
+    }
+}

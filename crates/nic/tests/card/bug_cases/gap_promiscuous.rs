@@ -1,0 +1,41 @@
+//! Gap: VMOLR.MPME and VMOLR.ROPE are ignored; both hash tables go by ROMPE.
+
+use crate::common::{Bench, POOL, mac, plain};
+use i82576::MacAddress;
+use i82576::bits::{vmolr, vt_ctl};
+use i82576::register as r;
+
+const GROUP: MacAddress = MacAddress([0x01, 0, 0x5e, 0, 0, 0xfb]);
+/// Bits 47:36 of [`GROUP`], and of 02:00:00:00:00:09.
+const GROUP_HASH: u32 = 0xfb0;
+const UNICAST_HASH: u32 = 0x090;
+
+/// Whether VF 0 with these options gets a frame from the wire to `dst`.
+fn gets(options: u32, hashes: bool, dst: MacAddress) -> bool {
+    let mut bench = Bench::new(1);
+    bench.vf(0).start();
+    bench.pf().set(r::VT_CTL, vt_ctl::DIS_DEF_PL);
+    bench.pf().write(r::vmolr(0), POOL & !vmolr::ROMPE | options);
+    if hashes {
+        bench.pf().write(r::mta(GROUP_HASH >> 5), 1 << (GROUP_HASH & 31));
+        bench.pf().write(r::uta(UNICAST_HASH >> 5), 1 << (UNICAST_HASH & 31));
+    }
+    bench.wire_sends(&plain(dst, mac(8), 60));
+    !bench.vf(0).received().is_empty()
+}
+
+#[test]
+fn mpme_takes_every_multicast() {
+    assert!(gets(vmolr::MPME, false, GROUP));
+    assert!(!gets(vmolr::MPME, false, mac(9)));
+    assert!(!gets(0, false, GROUP));
+}
+
+#[test]
+fn rompe_goes_by_the_multicast_table_and_rope_by_the_unicast_table() {
+    assert!(gets(vmolr::ROMPE, true, GROUP));
+    assert!(!gets(vmolr::ROMPE, true, mac(9)));
+    assert!(gets(vmolr::ROPE, true, mac(9)));
+    assert!(!gets(vmolr::ROPE, true, GROUP));
+    assert!(!gets(vmolr::ROPE | vmolr::ROMPE, false, mac(9)));
+}

@@ -1,0 +1,26 @@
+//! Gap: there is no storm control.
+
+use crate::common::{Bench, mac, plain};
+use i82576::MacAddress;
+use i82576::bits::{icr, sccrl};
+use i82576::register as r;
+
+#[test]
+fn a_storm_is_stopped_and_its_beginning_and_end_are_told() {
+    let mut bench = Bench::new(1);
+    bench.vf(0).start();
+    bench.pf().write(r::SCCRL, sccrl::BDICW);
+    bench.pf().write(r::BSCTRH, 3);
+    bench.pf().read(r::ICR);
+    let storm = |bench: &mut Bench| {
+        (0..9).for_each(|_| bench.wire_sends(&plain(MacAddress::BROADCAST, mac(9), 46)));
+        (bench.vf(0).received().len(), bench.pf().read(r::ICR) & icr::SCE != 0)
+    };
+    assert_eq!(storm(&mut bench), (3, true), "it begins");
+    assert_eq!(storm(&mut bench), (0, false), "it goes on");
+    // Two quiet windows of the 100 ms that a window has after reset.
+    bench.wait_us(200_000);
+    bench.poll();
+    assert_ne!(bench.pf().read(r::ICR) & icr::SCE, 0, "it is over");
+    assert_eq!(storm(&mut bench), (3, true));
+}

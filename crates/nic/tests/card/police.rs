@@ -1,0 +1,254 @@
+//! What the card does about those who do what they must not, seen from the registers: WVBR, LVMMC and MDFB, storm
+//! control with its interrupt, control frames, and frames that found no room.
+
+use crate::common::{Bench, PORT, index, mac, packet, plain};
+use i82576::MacAddress;
+use i82576::bits::{dtxctl, dtxswc, icr, lvmmc, rctl, sccrl, scsts, srrctl};
+use i82576::descriptor::tx::Data;
+use i82576::register::{self as r, rx, rx_block, vf};
+use pcie::Function::Pf;
+
+const ALL: MacAddress = MacAddress::BROADCAST;
+
+/// VFs 0 to 2 and the PF (pool 3) with running rings; other causes have vector 0.
+fn bench() -> Bench {
+    let mut bench = Bench::new(3);
+    for vf in 0..3 {
+        bench.vf(vf).start();
+    }
+    bench.pf().start();
+    bench.pf().write(r::IVAR_MISC, 0x8000);
+    bench.pf().write(r::EIMS, 1);
+    bench.pf().write(r::EIAC, 1);
+    bench.pf().read(r::ICR);
+    bench
+}
+
+/// Reads one register.
+fn pf(bench: &mut Bench, offset: u32) -> u32 {
+    bench.pf().read(offset)
+}
+
+fn spoof(bench: &mut Bench, vf: u8) {
+    bench.vf(vf).send(&plain(mac(1), mac(9), 100));
+}
+
+/// A packet of a descriptor type that does not exist.
+fn nonsense(bench: &mut Bench, vf: u8) {
+    let mut raw = packet(0x2_0000, 60).emit();
+    raw[10] |= 0xf0;
+    bench.vf(vf).transmit(&[raw]);
+}
+
+#[test]
+fn wvbr_has_a_bit_for_each_queue_that_spoofed() {
+    let mut bench = bench();
+    bench.pf().write(r::DTXSWC, dtxswc::LOOPBACK_EN | 0b111);
+    spoof(&mut bench, 0);
+    spoof(&mut bench, 2);
+    assert_eq!(pf(&mut bench, r::WVBR), 0b101);
+    assert_eq!(pf(&mut bench, r::WVBR), 0, "reading clears");
+    assert_eq!(pf(&mut bench, r::LVMMC), lvmmc::SPOOFED | 2 << lvmmc::QUEUE_SHIFT);
+    assert_eq!(pf(&mut bench, r::LVMMC), 0);
+    assert_eq!(pf(&mut bench, r::SSVPC), 2);
+}
+
+#[test]
+fn dtxctl_spoof_int_decides_whether_spoofing_interrupts() {
+    let mut bench = bench();
+    bench.pf().write(r::DTXSWC, dtxswc::LOOPBACK_EN | 0b111);
+    bench.pf().write(r::IMS, icr::DOUTSYNC);
+    bench.msix();
+    spoof(&mut bench, 0);
+    assert!(bench.msix().contains(&(Pf, 0)));
+    assert_ne!(pf(&mut bench, r::ICR) & icr::DOUTSYNC, 0);
+    bench.pf().clear(r::DTXCTL, dtxctl::SPOOF_INT);
+    spoof(&mut bench, 0);
+    assert_eq!(bench.msix().iter().filter(|message| **message == (Pf, 0)).count(), 0);
+    assert_eq!(pf(&mut bench, r::WVBR), 1, "it is seen all the same");
+}
+
+#[test]
+fn a_queue_that_hands_over_nonsense_goes_on_unless_drivers_are_policed() {
+    let mut bench = bench();
+    nonsense(&mut bench, 0);
+    assert_eq!([r::MDFB, r::WVBR, r::LVMMC].map(|at| pf(&mut bench, at)), [0; 3]);
+    bench.vf(0).send(&plain(mac(9), mac(0), 100));
+    assert_eq!(bench.wire_got().len(), 1);
+    assert_eq!(bench.nic.counters()[0].tx_invalid, 1);
+}
+
+#[test]
+fn malicious_driver_protection_blocks_the_queue_until_mdfb_frees_it() {
+    let mut bench = bench();
+    bench.pf().set(r::DTXCTL, dtxctl::MDP_EN);
+    bench.pf().write(r::IMS, icr::DOUTSYNC);
+    nonsense(&mut bench, 1);
+    bench.vf(1).send(&plain(mac(9), mac(1), 100));
+    assert!(bench.wire_got().is_empty(), "blocked");
+    bench.vf(0).send(&plain(mac(9), mac(0), 100));
+    assert_eq!(bench.wire_got().len(), 1, "the neighbour is not");
+    assert_eq!(pf(&mut bench, r::MDFB), 2);
+    assert_eq!(pf(&mut bench, r::WVBR), 2 << 16);
+    assert_eq!(pf(&mut bench, r::LVMMC), lvmmc::DESCRIPTOR | 1 << lvmmc::QUEUE_SHIFT);
+    assert_ne!(pf(&mut bench, r::ICR) & icr::DOUTSYNC, 0);
+    bench.pf().write(r::MDFB, 2);
+    bench.poll();
+    assert_eq!((bench.wire_got().len(), pf(&mut bench, r::MDFB)), (1, 0), "what waited goes out");
+}
+
+#[test]
+fn nothing_behind_the_nonsense_is_sent() {
+    let mut bench = bench();
+    bench.pf().set(r::DTXCTL, dtxctl::MDP_EN);
+    let frame = plain(mac(9), mac(0), 100);
+    let good = packet(bench.vf(0).place(&frame), frame.len() as u16).emit();
+    let short = Data { length: 10, payload_length: 10, ..packet(0x2_0000, 10) }.emit();
+    bench.vf(0).transmit(&[good, short, good, good]);
+    assert_eq!(bench.wire_got().len(), 1);
+    assert_eq!(pf(&mut bench, r::LVMMC) & 0x1f, lvmmc::SIZE);
+}
+
+#[test]
+fn a_reset_of_the_function_frees_its_queues() {
+    let mut bench = bench();
+    bench.pf().set(r::DTXCTL, dtxctl::MDP_EN);
+    for vf in [0, 1] {
+        nonsense(&mut bench, vf);
+    }
+    bench.vf(1).write(vf::CTRL, i82576::bits::ctrl::RST);
+    assert_eq!(pf(&mut bench, r::MDFB), 1);
+    bench.pf().write(r::CTRL, i82576::bits::ctrl::RST);
+    assert_eq!(pf(&mut bench, r::MDFB), 0);
+}
+
+/// Windows of a millisecond, ten blocks of 64 bytes, this window and the one after it closed.
+fn storm_control(bench: &mut Bench) {
+    let control = sccrl::BDICW | sccrl::BDIPW | sccrl::MDICW | sccrl::MDIPW;
+    for (at, value) in [
+        (r::SCBI, 62_500),
+        (r::SCCRL, control | 1 << sccrl::INTERVAL_SHIFT),
+        (r::BSCTRH, 10),
+        (r::MSCTRH, 10),
+        (r::IMS, icr::SCE),
+    ] {
+        bench.pf().write(at, value);
+    }
+    bench.msix();
+}
+
+/// Frames that VF 1 got since the last time.
+fn received(bench: &mut Bench) -> usize {
+    bench.vf(1).received().len()
+}
+
+#[test]
+fn a_storm_from_the_wire_is_kept_from_the_pools_and_told() {
+    let mut bench = bench();
+    storm_control(&mut bench);
+    for _ in 0..25 {
+        bench.wire_sends(&plain(ALL, mac(9), 46));
+    }
+    assert_eq!(received(&mut bench), 10);
+    assert_eq!(bench.nic.counters()[1].rx_storm, 15);
+    assert_eq!(pf(&mut bench, r::SCSTS), scsts::BSCA);
+    assert!(bench.msix().contains(&(Pf, 0)), "a storm began");
+    assert_ne!(pf(&mut bench, r::ICR) & icr::SCE, 0);
+    bench.wire_sends(&plain(mac(1), mac(9), 46));
+    assert_eq!(received(&mut bench), 1, "unicast is no part of it");
+}
+
+#[test]
+fn a_storm_ends_on_time_without_anybody_sending() {
+    let mut bench = bench();
+    storm_control(&mut bench);
+    for _ in 0..25 {
+        bench.wire_sends(&plain(ALL, mac(9), 46));
+    }
+    let ends = bench.poll().deadline.unwrap();
+    assert_eq!(ends.as_micros(), 1000);
+    bench.now = ends;
+    bench.pf().read(r::ICR);
+    bench.wire_sends(&plain(ALL, mac(9), 46));
+    assert_eq!((pf(&mut bench, r::SCSTS), pf(&mut bench, r::ICR) & icr::SCE), (scsts::BSCAP, 0));
+    bench.now = bench.poll().deadline.unwrap();
+    bench.msix();
+    bench.poll();
+    assert!(bench.msix().contains(&(Pf, 0)), "the storm is over");
+    assert_ne!(pf(&mut bench, r::ICR) & icr::SCE, 0);
+    assert_eq!((pf(&mut bench, r::SCSTS), bench.poll().deadline), (0, None));
+    received(&mut bench);
+    bench.wire_sends(&plain(ALL, mac(9), 46));
+    assert_eq!(received(&mut bench), 1);
+}
+
+#[test]
+fn a_storm_of_a_pool_reaches_the_wire_and_no_neighbour() {
+    let mut bench = bench();
+    storm_control(&mut bench);
+    for _ in 0..25 {
+        bench.vf(0).send(&plain(ALL, mac(0), 46));
+    }
+    assert_eq!((received(&mut bench), bench.wire_got().len()), (10, 25));
+    assert_eq!(bench.nic.counters()[0].tx_broadcast, 25, "who it was can be told");
+}
+
+#[test]
+fn link_control_frames_of_a_pool_are_counted_by_themselves() {
+    let mut bench = bench();
+    bench.vf(0).send(&plain(MacAddress([0x01, 0x80, 0xc2, 0, 0, 1]), mac(0), 50));
+    let counters = bench.nic.counters()[0];
+    assert_eq!((counters.tx_blocked, counters.tx_link_control, counters.tx_spoofed), (1, 1, 0));
+    assert_eq!(pf(&mut bench, r::SSVPC), 0, "no spoofing");
+}
+
+/// A MAC control frame: operation and quanta.
+fn control(dst: MacAddress, operation: u8, quanta: u8) -> Vec<u8> {
+    let mut frame = plain(dst, mac(9), 46);
+    frame[12..18].copy_from_slice(&[0x88, 0x08, 0, operation, 0, quanta]);
+    frame
+}
+
+#[test]
+fn pause_frames_from_the_wire_end_in_the_mac() {
+    let mut bench = bench();
+    let group = MacAddress([0x01, 0x80, 0xc2, 0, 0, 1]);
+    bench.pf().set_address(20, group, 0b010);
+    for (operation, quanta) in [(1, 0), (1, 9), (1, 9), (7, 0)] {
+        bench.wire_sends(&control(group, operation, quanta));
+    }
+    bench.wire_sends(&control(PORT, 1, 0));
+    let counted = [r::XONRXC, r::XOFFRXC, r::FCRUC].map(|at| pf(&mut bench, at));
+    assert_eq!((received(&mut bench), counted), (0, [2, 2, 1]));
+    assert_eq!(pf(&mut bench, r::GPRC), 0, "none of them is a good packet");
+    bench.pf().set(r::RCTL, rctl::PMCF);
+    bench.wire_sends(&control(group, 1, 0));
+    assert_eq!(received(&mut bench), 1, "passed on when software asks");
+    bench.wire_sends(&control(mac(1), 1, 0));
+    assert_eq!(received(&mut bench), 1, "not for the port: a frame like any other");
+}
+
+/// A full ring's missed frame in RQDPC of the queue, MPC and RNBC.
+fn missed(bench: &mut Bench) -> [u32; 3] {
+    let rqdpc = rx_block(index(1).queue(0)) + rx::RQDPC;
+    bench.vf(1).write(vf::RX_BLOCK + rx::RDT, 0);
+    bench.wire_sends(&plain(mac(1), mac(9), 100));
+    [rqdpc, r::MPC, r::RNBC].map(|at| pf(bench, at))
+}
+
+#[test]
+fn a_queue_that_drops_counts_in_rqdpc_by_its_own_bit_or_by_qde() {
+    let mut bench = bench();
+    assert_eq!(missed(&mut bench), [1, 0, 1], "SRRCTL.DROP_EN");
+    bench.vf(1).clear(vf::RX_BLOCK + rx::SRRCTL, srrctl::DROP_EN);
+    bench.pf().write(r::QDE, 1 << 1);
+    assert_eq!(missed(&mut bench), [1, 0, 1], "QDE");
+}
+
+#[test]
+fn a_queue_that_would_wait_counts_as_missed_by_the_port() {
+    let mut bench = bench();
+    bench.vf(1).clear(vf::RX_BLOCK + rx::SRRCTL, srrctl::DROP_EN);
+    bench.pf().write(r::QDE, !(1 << 1));
+    assert_eq!(missed(&mut bench), [0, 1, 1]);
+}
