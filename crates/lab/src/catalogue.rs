@@ -23,6 +23,14 @@ pub struct Setting {
     pub choices: &'static [&'static str],
 }
 
+impl Setting {
+    /// Whether the setting can have that value.
+    pub(crate) fn takes(&self, value: &Value) -> bool {
+        let chosen = || self.choices.iter().any(|&choice| *value == Value::name(choice));
+        value.kind() == self.default.kind() && (self.choices.is_empty() || chosen())
+    }
+}
+
 /// The experiments and settings there are.
 #[derive(Clone, Debug, Default)]
 pub struct Catalogue {
@@ -97,9 +105,7 @@ impl Catalogue {
     }
 
     fn problems_of(&self, experiment: &Experiment) -> Vec<String> {
-        let names = experiment.axes.iter().map(|axis| axis.name);
-        let mut problems =
-            repeated("parameter", names.chain(self.settings.iter().map(|setting| setting.name.as_str())));
+        let mut problems = repeated("axis", experiment.axes.iter().map(|axis| axis.name));
         problems.extend(repeated("metric", experiment.metrics.iter().map(|metric| metric.name)));
         for axis in experiment.axes {
             let values = axis.values.list();
@@ -108,6 +114,10 @@ impl Catalogue {
             }
             if !axis.labels.is_empty() && axis.labels.len() != values.len() {
                 problems.push(format!("axis {} has another number of labels than of values", axis.name));
+            }
+            let setting = self.settings.iter().find(|setting| setting.name == axis.name);
+            if setting.is_some_and(|setting| !values.iter().all(|value| setting.takes(value))) {
+                problems.push(format!("axis {} has values that the setting cannot have", axis.name));
             }
         }
         if let Points::Listed(points) = experiment.points {

@@ -32,7 +32,7 @@ pub struct Experiment {
 /// One parameter that is varied.
 #[derive(Clone, Copy, Debug)]
 pub struct Axis {
-    /// Its name in rows and for `--set`.
+    /// Its name in rows and for `--set`; that of a setting varies the setting.
     pub name: &'static str,
     /// What it is, in a few words.
     pub what: &'static str,
@@ -174,7 +174,7 @@ pub struct Context {
     /// For every named generator of the run. Follows from the run's seed, the experiment and the axes, not from
     /// settings: runs that differ in a setting are compared on the same random numbers.
     pub seed: u64,
-    /// Every setting, changed or not.
+    /// Every setting, changed or not; one that an axis varies has its value there.
     pub settings: Params,
 }
 

@@ -5,9 +5,11 @@
 //! | `interrupts` | what masking and end-of-interrupt cost: fig06, fig07 |
 //! | `coalescing` | how often to interrupt: fig08, fig09 |
 //! | `scaling` | ten ports: fig11, fig14, fig15 |
+//! | `beyond` | the optimisations on a current machine |
 //! | `settings` | what `--set` changes, and the constants that a report lists |
 //! | `point` | from a point to a machine, and from what happened to metrics |
 
+mod beyond;
 mod coalescing;
 mod interrupts;
 mod point;
@@ -28,6 +30,7 @@ pub const ALL: &[Experiment] = &[
     scaling::FIG11,
     scaling::FIG14,
     scaling::FIG15,
+    beyond::BEYOND,
 ];
 
 /// The experiments, and what can be set in all of them.

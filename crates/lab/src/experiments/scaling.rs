@@ -19,7 +19,7 @@ const PORTS: u8 = 10;
 
 const THROUGHPUT: Metric = metric("throughput_gbps", "Gb/s", "payload that programs have read");
 const METRICS: &[Metric] = &[THROUGHPUT, DOM0, XEN, GUEST, TOTAL];
-const RIGHT: Option<Scale> =
+pub(super) const RIGHT: Option<Scale> =
     Some(Scale { title: "Throughput", unit: "Gb/s", series: &[("throughput_gbps", "throughput")] });
 
 pub(super) const FIG11: Experiment = Experiment {

@@ -144,13 +144,10 @@ pub(super) fn plan(
         }
         for values in values {
             let axes = name_values(experiment, values);
-            let seed = seed(options.seed, experiment.name, &axes);
-            let point = Point { experiment: experiment.name, axes, changed: changed.clone() };
-            planned.push(Planned {
-                experiment,
-                point,
-                context: Context { seed, settings: settings.clone() },
-            });
+            let (settings, changed) = vary(&axes, &settings, &changed);
+            let seed = seed(options.seed, experiment.name, &without(&axes, &settings));
+            let point = Point { experiment: experiment.name, axes, changed };
+            planned.push(Planned { experiment, point, context: Context { seed, settings } });
         }
     }
     if let Some(Shard { part, of }) = options.shard {
@@ -283,6 +280,19 @@ fn combinations(experiment: &Experiment, held: &[(&'static str, Value)]) -> Vec<
 
 fn name_values(experiment: &Experiment, values: Vec<Value>) -> Params {
     experiment.axes.iter().map(|axis| axis.name.to_owned()).zip(values).collect()
+}
+
+/// All settings and those that are changed, where axes vary settings: such a setting has its value on the axis,
+/// and is not changed beside it.
+fn vary(axes: &Params, settings: &Params, changed: &Params) -> (Params, Params) {
+    let at = |(name, value): (&str, &Value)| (name.to_owned(), axes.get(name).unwrap_or(value).clone());
+    (settings.iter().map(at).collect(), without(changed, axes))
+}
+
+/// Those that the others have no value for.
+fn without(params: &Params, others: &Params) -> Params {
+    let kept = params.iter().filter(|(name, _)| others.get(name).is_none());
+    kept.map(|(name, value)| (name.to_owned(), value.clone())).collect()
 }
 
 /// A seed of a point's own, so that no point's numbers depend on which others are run.

@@ -6,9 +6,11 @@ use std::{fs, io};
 use super::plan::{Assignment, PlanError, Selection, Shard};
 use super::store::{self, Record};
 use super::{LabError, Options, Run, Watch, run};
-use crate::experiment::Point;
+use crate::catalogue::Catalogue;
+use crate::experiment::{Axis, Experiment, Point, Values};
 use crate::row::Row;
 use crate::synthetic::catalogue;
+use crate::value::Value;
 
 fn options(jobs: usize) -> Options {
     Options { seed: 1, jobs: NonZeroUsize::new(jobs).unwrap(), shard: None, set: Vec::new(), out: None }
@@ -58,6 +60,29 @@ fn a_point_does_not_depend_on_which_others_are_run() {
     let all = lines(&go(&Selection::All, &options(2)).unwrap());
     let one = lines(&go(&names(&["queue"]), &set(&["vms=3", "accel=true"])).unwrap());
     assert_eq!(one, [all[5].clone()]);
+}
+
+#[test]
+fn an_axis_may_vary_what_is_otherwise_a_setting() {
+    const EOI: Axis = Axis {
+        name: "cost.eoi_full",
+        what: "an end of interrupt",
+        values: Values::List(&[Value::Int(8_400), Value::Int(2_500)]),
+        labels: &[],
+    };
+    let catalogue = catalogue();
+    let experiment = Experiment { axes: &[EOI], figures: &[], ..catalogue.experiments[0] };
+    let catalogue = Catalogue { experiments: Box::leak(Box::new([experiment])), ..catalogue };
+    assert_eq!(catalogue.problems(), Vec::<String>::new());
+    let both = run(&catalogue, &Selection::All, &options(1), &mut ()).unwrap();
+    assert_eq!(params(&both), ["cost.eoi_full=8400", "cost.eoi_full=2500"]);
+    let found = |name| {
+        both.records.iter().map(|record| record.row.metrics.get(name).copied().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(found("cpu_xen_pct"), [39.0, 11.6071]);
+    assert_eq!(found("cpu_guest_pct")[0], found("cpu_guest_pct")[1], "the same random numbers");
+    let one = run(&catalogue, &Selection::All, &set(&["cost.eoi_full=2500"]), &mut ()).unwrap();
+    assert_eq!(lines(&one), lines(&both)[1..]);
 }
 
 #[test]
