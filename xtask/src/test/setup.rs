@@ -19,9 +19,10 @@ struct Need {
     what: &'static str,
 }
 
-const NEEDS: [Need; 2] = [
+const NEEDS: [Need; 3] = [
     Need { program: "ip", package: "iproute2", what: "taps and bridges in a network namespace" },
     Need { program: "lspci", package: "pciutils", what: "a VF as lspci describes it" },
+    Need { program: "chromium", package: "chromium", what: "the lab's report in a browser" },
 ];
 
 /// What stands in for Debian packages when guests are made.
