@@ -14,6 +14,7 @@
 //! | [`poll`] | epoll, wakers, termination signals, the clock |
 //! | [`tap`] | a tap network interface |
 //! | [`limits`] | how many descriptors this process may have |
+//! | [`measure`] | what calls, wake-ups, copies and a virtual machine's exits take here |
 //! | [`runtime_dir`] | where sockets live when nobody says otherwise |
 //!
 //! What it leaves out: packet sockets, VFIO, netlink, and any platform but Linux.
@@ -24,6 +25,7 @@ compile_error!("softiov's host side is Linux only: it is made of memfd, eventfd,
 pub mod dma;
 pub mod eventfd;
 pub mod limits;
+pub mod measure;
 pub mod memory;
 pub mod poll;
 pub mod runtime_dir;

@@ -1,0 +1,57 @@
+//! What one thread does by itself: the clock and system calls. Left out: calls that wait.
+
+use std::hint::black_box;
+use std::io;
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::process::getppid;
+
+use super::repeat::{each, per_operation, timed};
+use super::{Sample, Unmeasured};
+
+/// The clock that instructions see, which is not the time-stamp counter's: a rotation and an addition, each waiting
+/// for the one before, are two cycles on every processor of the last fifteen years.
+pub(super) fn clock() -> Result<Sample, Unmeasured> {
+    const CYCLES: f64 = 2.0;
+    let odd = black_box(0x9e37_79b9_7f4a_7c15_u64);
+    let chain = |count| {
+        timed(|| {
+            let sum = (0..count).fold(odd, |sum: u64, _| sum.rotate_left(23).wrapping_add(odd));
+            black_box(sum);
+            Ok(())
+        })
+    };
+    let Sample { median, least, most } = per_operation(chain)?;
+    let hertz = |nanoseconds: f64| CYCLES * 1e9 / nanoseconds;
+    Ok(Sample { median: hertz(median), least: hertz(most), most: hertz(least) })
+}
+
+pub(super) fn system_call() -> Result<Sample, Unmeasured> {
+    each(|| {
+        black_box(getppid());
+        Ok(())
+    })
+}
+
+pub(super) fn eventfd_write() -> Result<Sample, Unmeasured> {
+    let event = eventfd(0, EventfdFlags::CLOEXEC).map_err(io::Error::from)?;
+    each(|| write(&event))
+}
+
+/// As a semaphore with enough in it, every read takes one and none waits.
+pub(super) fn eventfd_read() -> Result<Sample, Unmeasured> {
+    let event =
+        eventfd(u32::MAX, EventfdFlags::CLOEXEC | EventfdFlags::SEMAPHORE).map_err(io::Error::from)?;
+    each(|| read(&event))
+}
+
+pub(super) fn write(event: &impl std::os::fd::AsFd) -> Result<(), Unmeasured> {
+    rustix::io::retry_on_intr(|| rustix::io::write(event, &1_u64.to_ne_bytes())).map_err(io::Error::from)?;
+    Ok(())
+}
+
+pub(super) fn read(event: &impl std::os::fd::AsFd) -> Result<(), Unmeasured> {
+    let mut count = [0; size_of::<u64>()];
+    rustix::io::retry_on_intr(|| rustix::io::read(event, &mut count)).map_err(io::Error::from)?;
+    Ok(())
+}

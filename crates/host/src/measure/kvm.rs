@@ -1,0 +1,76 @@
+//! What leaving a virtual machine takes: one with a processor in real mode and a program of a few bytes.
+//! Left out: interrupts, and processors other than x86-64.
+
+#[cfg(target_arch = "x86_64")]
+mod machine;
+#[cfg(target_arch = "x86_64")]
+mod watchdog;
+
+#[cfg(target_arch = "x86_64")]
+use std::time::Duration;
+
+use super::{Sample, Unmeasured};
+
+/// Instructions that leave the machine, and what else their program needs.
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "there is no machine to run it on"))]
+struct Program {
+    /// In real mode; may change any register but SI.
+    instructions: &'static [u8],
+    /// Where the segment ES begins.
+    es: u64,
+    /// How often they are run before the machine stops; none: they stop it each time.
+    repeated: Option<u16>,
+}
+
+/// Often enough that the stop at the end does not show.
+const OFTEN: Option<u16> = Some(1_000);
+
+/// Where KVM itself runs in a virtual machine, some instructions never come back.
+#[cfg(target_arch = "x86_64")]
+const PATIENCE: Duration = Duration::from_secs(3);
+
+pub(super) fn cpuid() -> Result<Sample, Unmeasured> {
+    // xor ax, ax; cpuid
+    run(&Program { instructions: &[0x31, 0xc0, 0x0f, 0xa2], es: 0, repeated: OFTEN })
+}
+
+pub(super) fn hypercall() -> Result<Sample, Unmeasured> {
+    // xor ax, ax; vmcall, of which KVM makes a vmmcall where it has to. There is no call 0, which is an answer too.
+    run(&Program { instructions: &[0x31, 0xc0, 0x0f, 0x01, 0xc1], es: 0, repeated: OFTEN })
+}
+
+pub(super) fn mmio_kernel() -> Result<Sample, Unmeasured> {
+    // mov es:[0], eax: the I/O APIC's register select, which KVM keeps in the kernel.
+    run(&Program { instructions: WRITE, es: 0xfec0_0000, repeated: OFTEN })
+}
+
+pub(super) fn mmio_user() -> Result<Sample, Unmeasured> {
+    // The same where there is nothing.
+    run(&Program { instructions: WRITE, es: 0xd000_0000, repeated: None })
+}
+
+const WRITE: &[u8] = &[0x26, 0x66, 0xa3, 0x00, 0x00];
+
+pub(super) fn pio_user() -> Result<Sample, Unmeasured> {
+    // out 0x10, al
+    run(&Program { instructions: &[0xe6, 0x10], es: 0, repeated: None })
+}
+
+#[cfg(target_arch = "x86_64")]
+fn run(program: &'static Program) -> Result<Sample, Unmeasured> {
+    watchdog::within(PATIENCE, |given_up| {
+        let mut machine = machine::Machine::new(program)?;
+        super::repeat::per_operation(|count| {
+            let stops = program.repeated.map_or(count, |repeated| count.div_ceil(repeated.into()));
+            let took = super::repeat::timed(|| (0..stops).try_for_each(|_| machine.run(given_up)))?;
+            // For as many as were asked for, of those that were done.
+            let done = u64::from(stops) * program.repeated.map_or(1, u64::from);
+            Ok(took * u64::from(count) / done)
+        })
+    })
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn run(_: &Program) -> Result<Sample, Unmeasured> {
+    Err(Unmeasured::Architecture)
+}

@@ -1,0 +1,113 @@
+//! The smallest machine that KVM runs. Left out: everything that a guest would want.
+
+#![expect(unsafe_code, reason = "a machine's memory is mapped, and KVM is told where")]
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::{io, ptr, slice};
+
+use kvm_bindings::kvm_userspace_memory_region;
+use kvm_ioctls::{Kvm, VcpuExit, VcpuFd, VmFd};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+use super::Program;
+use crate::measure::Unmeasured;
+
+/// Where the program is, in its machine.
+const START: u64 = 0x1000;
+const PAGE: usize = 0x1000;
+
+/// A machine; what is dropped first comes first.
+pub(super) struct Machine {
+    processor: VcpuFd,
+    _machine: VmFd,
+    _memory: Memory,
+}
+
+impl Machine {
+    pub(super) fn new(program: &Program) -> Result<Self, Unmeasured> {
+        let kvm = Kvm::new().map_err(failed("opening /dev/kvm"))?;
+        let machine = kvm.create_vm().map_err(failed("making a virtual machine"))?;
+        machine.create_irq_chip().map_err(failed("making interrupt controllers"))?;
+        let memory = Memory::new(&code(program))?;
+        let region = kvm_userspace_memory_region {
+            slot: 0,
+            flags: 0,
+            guest_phys_addr: START,
+            memory_size: PAGE as u64,
+            userspace_addr: memory.0.addr() as u64,
+        };
+        // SAFETY: the page belongs to this machine alone and is unmapped after it is gone.
+        unsafe { machine.set_user_memory_region(region) }.map_err(failed("giving it memory"))?;
+        let processor = machine.create_vcpu(0).map_err(failed("making a virtual processor"))?;
+        let mut segments = processor.get_sregs().map_err(failed("reading its registers"))?;
+        (segments.cs.base, segments.cs.selector, segments.es.base) = (0, 0, program.es);
+        processor.set_sregs(&segments).map_err(failed("setting its segments"))?;
+        let mut registers = processor.get_regs().map_err(failed("reading its registers"))?;
+        // Bit 1 of the flags is always set.
+        (registers.rip, registers.rflags) = (START, 2);
+        processor.set_regs(&registers).map_err(failed("setting its registers"))?;
+        Ok(Self { processor, _machine: machine, _memory: memory })
+    }
+
+    /// Lets it run until it stops for user space, or a signal comes after it has been given up.
+    pub(super) fn run(&mut self, given_up: &AtomicBool) -> Result<(), Unmeasured> {
+        loop {
+            match self.processor.run() {
+                Ok(VcpuExit::IoOut(..) | VcpuExit::MmioWrite(..)) => return Ok(()),
+                Ok(other) => return Err(Unmeasured::Exit(format!("{other:?}"))),
+                Err(error) if error.errno() == libc::EINTR => {
+                    if given_up.load(Ordering::Relaxed) {
+                        return Err(Unmeasured::Stuck);
+                    }
+                }
+                Err(error) => return Err(failed("running it")(error)),
+            }
+        }
+    }
+}
+
+/// The program with its loop.
+fn code(program: &Program) -> Vec<u8> {
+    let back = |bytes: usize| (bytes as u8).wrapping_neg();
+    let mut code = Vec::new();
+    let Some(repeated) = program.repeated else {
+        code.extend(program.instructions);
+        code.extend([0xeb, back(code.len() + 2)]); // jmp to the beginning
+        return code;
+    };
+    let [low, high] = repeated.to_le_bytes();
+    code.extend([0xbe, low, high]); // mov si, repeated
+    code.extend(program.instructions);
+    code.extend([0x4e, 0x75, back(program.instructions.len() + 3)]); // dec si; jnz to the instructions
+    code.extend([0xe6, 0x10]); // out 0x10, al: stop
+    code.extend([0xeb, back(code.len() + 2)]); // jmp to the beginning
+    code
+}
+
+fn failed(what: &'static str) -> impl Fn(kvm_ioctls::Error) -> Unmeasured {
+    move |error| Unmeasured::Kvm { what, error: io::Error::from_raw_os_error(error.errno()) }
+}
+
+/// A page.
+struct Memory(*mut u8);
+
+impl Memory {
+    fn new(code: &[u8]) -> Result<Self, Unmeasured> {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: an anonymous mapping where the kernel has room touches nothing that exists.
+        let page = unsafe { mmap_anonymous(ptr::null_mut(), PAGE, access, MapFlags::PRIVATE) };
+        let memory = Self(page.map_err(io::Error::from)?.cast());
+        // SAFETY: the page is ours, readable and writable, and nobody else knows of it yet.
+        let bytes = unsafe { slice::from_raw_parts_mut(memory.0, PAGE) };
+        bytes[..code.len()].copy_from_slice(code);
+        Ok(memory)
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new` with this length; the machine that was told of it is gone. There is nothing to do
+        // about an error.
+        let _ = unsafe { munmap(self.0.cast(), PAGE) };
+    }
+}

@@ -1,0 +1,114 @@
+//! Two threads, on one processor or two: wake-ups, switches, and a cache line that both want. Left out: processes;
+//! threads of one share their memory, so a switch between them is the cheapest there is.
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::{hint, io, panic, thread};
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use super::calls::{read, write};
+use super::repeat::{per_operation, timed};
+use super::{Sample, Unmeasured};
+
+/// Half of a round trip: a write, and the other thread has read it.
+pub(super) fn wake() -> Result<Sample, Unmeasured> {
+    let processors = two_processors()?;
+    per_operation(|count| Ok(ping_pong(processors, count)?.round_trips / 2))
+}
+
+pub(super) fn wake_call() -> Result<Sample, Unmeasured> {
+    let processors = two_processors()?;
+    per_operation(|count| Ok(ping_pong(processors, count)?.writes))
+}
+
+pub(super) fn switch() -> Result<Sample, Unmeasured> {
+    let processor = processors()?[0];
+    per_operation(|count| Ok(ping_pong([processor; 2], count)?.round_trips / 2))
+}
+
+/// One way, from a store until the other processor has seen it.
+pub(super) fn cache_line() -> Result<Sample, Unmeasured> {
+    let processors = two_processors()?;
+    let bounce = |count| {
+        let turn = AtomicU32::new(0);
+        let play = |parity: u32| {
+            (0..count).for_each(|round| {
+                while turn.load(Ordering::Acquire) != 2 * round + parity {
+                    hint::spin_loop();
+                }
+                turn.store(2 * round + parity + 1, Ordering::Release);
+            });
+            Ok(())
+        };
+        side_by_side(processors, || timed(|| play(0)), || play(1))
+    };
+    Ok(per_operation(bounce)?.times(0.5))
+}
+
+/// What a number of round trips took, in nanoseconds.
+struct PingPong {
+    round_trips: u64,
+    /// Of these, in the first thread's writes.
+    writes: u64,
+}
+
+fn ping_pong(processors: [usize; 2], count: u32) -> Result<PingPong, Unmeasured> {
+    let event = || -> io::Result<OwnedFd> { Ok(eventfd(0, EventfdFlags::CLOEXEC)?) };
+    let (ping, pong) = (event()?, event()?);
+    let mut writes = 0;
+    let first = || {
+        timed(|| {
+            (0..count).try_for_each(|_| {
+                writes += timed(|| write(&ping))?;
+                read(&pong)
+            })
+        })
+    };
+    let second = || (0..count).try_for_each(|_| read(&ping).and_then(|()| write(&pong)));
+    let round_trips = side_by_side(processors, first, second)?;
+    Ok(PingPong { round_trips, writes })
+}
+
+/// Runs both, each held on a processor; answers what the first does.
+fn side_by_side<T: Send>(
+    processors: [usize; 2],
+    first: impl FnOnce() -> Result<T, Unmeasured> + Send,
+    second: impl FnOnce() -> Result<(), Unmeasured> + Send,
+) -> Result<T, Unmeasured> {
+    thread::scope(|scope| {
+        // Whoever may not be where it should be runs all the same: the other waits for it.
+        let first = scope.spawn(move || {
+            let held = hold(processors[0]);
+            first().and_then(|found| held.map(|()| found))
+        });
+        let second = scope.spawn(move || {
+            let held = hold(processors[1]);
+            second().and(held)
+        });
+        let second = second.join().unwrap_or_else(|panic| panic::resume_unwind(panic));
+        let first = first.join().unwrap_or_else(|panic| panic::resume_unwind(panic))?;
+        second.map(|()| first)
+    })
+}
+
+fn hold(processor: usize) -> Result<(), Unmeasured> {
+    let mut set = CpuSet::new();
+    set.set(processor);
+    Ok(sched_setaffinity(None, &set).map_err(io::Error::from)?)
+}
+
+/// The processors that this process may use; at least one.
+fn processors() -> Result<Vec<usize>, Unmeasured> {
+    let set = sched_getaffinity(None).map_err(io::Error::from)?;
+    Ok((0..CpuSet::MAX_CPU).filter(|&processor| set.is_set(processor)).collect())
+}
+
+/// The first and the last, which are the least likely to be threads of one core.
+fn two_processors() -> Result<[usize; 2], Unmeasured> {
+    match processors()?.as_slice() {
+        [first, .., last] => Ok([*first, *last]),
+        _ => Err(Unmeasured::OneProcessor),
+    }
+}
