@@ -43,6 +43,7 @@ struct Arguments {
 enum Kernel {
     Bookworm61,
     Trixie612,
+    TrixieBackports,
 }
 
 fn main() -> Result<()> {
@@ -50,6 +51,7 @@ fn main() -> Result<()> {
     let series = match arguments.kernel {
         Kernel::Bookworm61 => KernelSeries::Bookworm61,
         Kernel::Trixie612 => KernelSeries::Trixie612,
+        Kernel::TrixieBackports => KernelSeries::TrixieBackports,
     };
     let timeout = Duration::from_secs(arguments.timeout);
     let assets = Assets::prepare(series)?;

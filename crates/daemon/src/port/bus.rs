@@ -6,13 +6,16 @@ use host::eventfd::EventFd;
 use i82576::config::pf;
 use i82576::ids::{MAX_VFS, VF_VECTORS};
 use pcie::{Bus, DmaFault, Function, Iova};
+use vfio_user::wire::pci_irq;
 
 /// What one function reaches.
 #[derive(Debug)]
 pub(super) struct Reach {
     pub(super) memory: DmaTable,
-    /// The eventfd of each MSI-X vector that has one.
-    pub(super) vectors: Box<[Option<EventFd>]>,
+    /// The eventfds of its interrupt types, numbered as VFIO does: the pin, MSI, MSI-X.
+    pub(super) eventfds: [Box<[Option<EventFd>]>; 3],
+    /// The pin has fired, or the client wants it held back: it stays silent until it is unmasked.
+    pub(super) pin_masked: bool,
     /// Interrupts sent.
     pub(super) interrupts: u64,
 }
@@ -32,12 +35,14 @@ const BURST: usize = nic::queue::BURST * i82576::descriptor::SIZE;
 
 impl LiveBus {
     pub(super) fn new() -> Self {
-        let reach = |vectors| Reach {
+        let reach = |counts: [usize; 3]| Reach {
             memory: DmaTable::new(DmaLimits::default()),
-            vectors: std::iter::repeat_with(|| None).take(vectors).collect(),
+            eventfds: counts.map(|count| std::iter::repeat_with(|| None).take(count).collect()),
+            pin_masked: false,
             interrupts: 0,
         };
-        Self { pf: reach(pf::VECTORS.into()), vfs: std::array::from_fn(|_| reach(VF_VECTORS)) }
+        let vf = |_| reach([0, 0, VF_VECTORS]);
+        Self { pf: reach([1, 1, pf::VECTORS.into()]), vfs: std::array::from_fn(vf) }
     }
 
     /// What a function reaches. There are no functions beyond the last VF.
@@ -76,7 +81,7 @@ impl Bus for LiveBus {
 
     fn msix(&mut self, function: Function, vector: u16) {
         let reach = self.reach(function);
-        if let Some(Some(eventfd)) = reach.vectors.get(usize::from(vector)) {
+        if let Some(Some(eventfd)) = reach.eventfds[pci_irq::MSIX as usize].get(usize::from(vector)) {
             eventfd.signal();
             reach.interrupts += 1;
         }

@@ -23,6 +23,13 @@ pub(super) struct FunctionDevice<'a> {
     pub(super) reach: &'a mut Reach,
 }
 
+impl FunctionDevice<'_> {
+    /// The eventfds of an interrupt type; none of a type that is not there.
+    fn eventfds(&mut self, index: u32) -> &mut [Option<EventFd>] {
+        self.reach.eventfds.get_mut(index as usize).map_or(&mut [], |eventfds| eventfds)
+    }
+}
+
 impl Device<OwnedFd> for FunctionDevice<'_> {
     fn info(&self) -> DeviceInfo {
         DeviceInfo {
@@ -52,8 +59,13 @@ impl Device<OwnedFd> for FunctionDevice<'_> {
     }
 
     fn irq(&self, index: u32) -> Option<IrqInfo> {
-        let count = if index == pci_irq::MSIX { self.reach.vectors.len() as u32 } else { 0 };
-        let flags = if count > 0 { irq_flags::EVENTFD | irq_flags::NORESIZE } else { 0 };
+        let count = self.reach.eventfds.get(index as usize).map_or(0, |eventfds| eventfds.len() as u32);
+        let kind = if index == pci_irq::INTX {
+            irq_flags::MASKABLE | irq_flags::AUTOMASKED
+        } else {
+            irq_flags::NORESIZE
+        };
+        let flags = if count > 0 { irq_flags::EVENTFD | kind } else { 0 };
         (index < pci_irq::COUNT).then_some(IrqInfo { flags, count })
     }
 
@@ -96,30 +108,31 @@ impl Device<OwnedFd> for FunctionDevice<'_> {
 
     fn set_irqs(&mut self, set: IrqSet<OwnedFd>) -> Result<(), Errno> {
         match set {
-            // Clients switch off types that they never switched on.
-            IrqSet::Disable { index } if index != pci_irq::MSIX => {}
-            IrqSet::Disable { .. } => self.reach.vectors.fill_with(|| None),
-            IrqSet::Assign { start, fds, .. } => {
+            // Clients switch off types that they never switched on, and that are not there.
+            IrqSet::Disable { index } => self.eventfds(index).fill_with(|| None),
+            IrqSet::Assign { index, start, fds } => {
                 // All are looked at before one is taken.
                 let eventfds = fds.into_iter().map(EventFd::adopt).collect::<Result<Vec<_>, _>>();
                 let eventfds = eventfds.map_err(|error| errno(error.errno()))?;
-                for (vector, eventfd) in self.reach.vectors.iter_mut().skip(start as usize).zip(eventfds) {
+                for (vector, eventfd) in self.eventfds(index).iter_mut().skip(start as usize).zip(eventfds) {
                     *vector = Some(eventfd);
                 }
             }
-            IrqSet::Deassign { vectors, .. } => {
+            IrqSet::Deassign { index, vectors } => {
                 for vector in vectors {
-                    if let Some(vector) = self.reach.vectors.get_mut(vector as usize) {
+                    if let Some(vector) = self.eventfds(index).get_mut(vector as usize) {
                         *vector = None;
                     }
                 }
             }
-            IrqSet::Trigger { vector, .. } => {
-                if let Some(Some(eventfd)) = self.reach.vectors.get(vector as usize) {
+            IrqSet::Trigger { index, vector } => {
+                if let Some(Some(eventfd)) = self.eventfds(index).get(vector as usize) {
                     eventfd.signal();
                 }
             }
-            IrqSet::Mask { .. } | IrqSet::Unmask { .. } => return Err(Errno::EINVAL),
+            // The pin alone can be masked, and the session lets nothing else through to here.
+            IrqSet::Mask { .. } => self.reach.pin_masked = true,
+            IrqSet::Unmask { .. } => self.reach.pin_masked = false,
         }
         Ok(())
     }

@@ -90,9 +90,11 @@ impl AptRoot {
         files.into_iter().next().ok_or_else(unexpected)
     }
 
-    /// What a meta package such as linux-image-amd64 stands for today.
-    pub(super) fn stands_for(&self, meta_package: &str) -> Result<String> {
-        let printed = run(self.tool("apt-cache").args(["depends", meta_package]))?;
+    /// What a meta package such as linux-image-amd64 stands for today, in a suite or in the newest version.
+    pub(super) fn stands_for(&self, meta_package: &str, suite: Option<&str>) -> Result<String> {
+        let mut command = self.tool("apt-cache");
+        command.args(suite.map(|suite| format!("-oAPT::Default-Release={suite}")));
+        let printed = run(command.args(["depends", meta_package]))?;
         let printed = String::from_utf8_lossy(&printed.stdout);
         let dependency = output::first_dependency(&printed).map(str::to_owned);
         dependency.ok_or_else(|| AssetError::Contents(format!("{meta_package} depends on nothing")))

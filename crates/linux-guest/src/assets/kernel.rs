@@ -8,8 +8,8 @@ use super::tools::Tools;
 use super::{KernelSeries, Kitchen, apt, modules};
 
 const META_PACKAGE: &str = "linux-image-amd64";
-/// The driver under test, VLANs, and the control channel.
-const MODULES: [&str; 4] = ["igbvf", "8021q", "virtio_pci", "virtio_console"];
+/// The drivers under test, what a driver outside the kernel needs, VLANs, and the control channel.
+const MODULES: [&str; 6] = ["igb", "igbvf", "vfio_pci", "8021q", "virtio_pci", "virtio_console"];
 
 /// A kernel in the cache.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(super) fn prepare(kitchen: &mut Kitchen, series: KernelSeries, tools: &Tools
     let folder = kitchen.cache.part(&name, &format!("2 {MODULES:?}"));
     if kitchen.lacks(&folder)? {
         let apt = kitchen.apt(series.archive())?;
-        let package = apt.stands_for(META_PACKAGE)?;
+        let package = apt.stands_for(META_PACKAGE, series.suite())?;
         kitchen.progress.step(&format!("fetching {package}"));
         let package = apt.fetch_alone(&package)?;
         kitchen.progress.step("unpacking the kernel");

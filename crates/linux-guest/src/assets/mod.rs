@@ -51,6 +51,8 @@ pub enum KernelSeries {
     Bookworm61,
     /// Linux 6.12, the kernel of Debian 13 (trixie).
     Trixie612,
+    /// The newest kernel that Debian 13 can have, from trixie-backports.
+    TrixieBackports,
 }
 
 impl KernelSeries {
@@ -59,13 +61,22 @@ impl KernelSeries {
         match self {
             Self::Bookworm61 => "bookworm-6.1",
             Self::Trixie612 => "trixie-6.12",
+            Self::TrixieBackports => "trixie-backports",
         }
     }
 
     fn archive(self) -> Archive {
         match self {
             Self::Bookworm61 => Archive::Bookworm,
-            Self::Trixie612 => Archive::Trixie,
+            Self::Trixie612 | Self::TrixieBackports => Archive::Trixie,
+        }
+    }
+
+    /// The suite to prefer to the release's own.
+    fn suite(self) -> Option<&'static str> {
+        match self {
+            Self::Bookworm61 | Self::Trixie612 => None,
+            Self::TrixieBackports => Some(Archive::Trixie.target_release()),
         }
     }
 }

@@ -15,7 +15,7 @@ const SUITES: [&str; 8] =
 pub(super) enum Archive {
     /// Debian 12 with security updates: the guest's tools and Linux 6.1.
     Bookworm,
-    /// Debian 13 with security updates and backports: QEMU and Linux 6.12.
+    /// Debian 13 with security updates and backports: QEMU, Linux 6.12 and the newest.
     Trixie,
 }
 

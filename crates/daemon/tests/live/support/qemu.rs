@@ -20,14 +20,20 @@ pub(crate) struct Shape {
     device: u16,
     /// Bytes of the regions by number: BARs, ROM, configuration space, VGA.
     regions: [u64; 9],
+    /// The pin, MSI.
+    others: [u32; 2],
     /// MSI-X vectors.
     vectors: u32,
 }
 
 pub(crate) const VF: Shape =
-    Shape { device: 0x10ca, regions: [0x4000, 0, 0, 0x4000, 0, 0, 0, 4096, 0], vectors: 3 };
-pub(crate) const PF: Shape =
-    Shape { device: 0x10c9, regions: [0x2_0000, 0, 32, 0x4000, 0, 0, 0, 4096, 0], vectors: 10 };
+    Shape { device: 0x10ca, regions: [0x4000, 0, 0, 0x4000, 0, 0, 0, 4096, 0], others: [0, 0], vectors: 3 };
+pub(crate) const PF: Shape = Shape {
+    device: 0x10c9,
+    regions: [0x2_0000, 0, 32, 0x4000, 0, 0, 0, 4096, 0],
+    others: [1, 1],
+    vectors: 10,
+};
 
 /// The host has closed the connection.
 #[derive(Debug, PartialEq, Eq)]
@@ -215,7 +221,8 @@ fn realize(qemu: &mut Qemu, shape: Shape) {
         assert_eq!(region(qemu, index, argsz), (argsz, size, flags));
         assert_eq!(flags & region_flags::MMAP, 0, "one mappable region would end posted stores");
     }
-    for (index, count) in [(0, 0), (1, 0), (2, shape.vectors), (3, 0), (4, 0)] {
+    let [pin, msi] = shape.others;
+    for (index, count) in [(0, pin), (1, msi), (2, shape.vectors), (3, 0), (4, 0)] {
         let take = |answer: Result<Answer<'_>, Errno>| match answer {
             Ok(Answer::Irq(info)) => info.count,
             other => panic!("{other:?}"),
