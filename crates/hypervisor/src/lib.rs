@@ -19,6 +19,7 @@ pub mod decode;
 pub mod domain;
 pub mod evtchn;
 pub mod exit;
+pub mod grant;
 pub mod iommu;
 pub mod lapic;
 pub mod msix;
