@@ -20,10 +20,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("daemon", &["pcie", "i82576", "nic", "driver", "iovm", "vfio-user", "host"]),
     ("embedded-guest", &["i82576", "driver", "vfio-user", "host"]),
     ("linux-guest", &["host"]),
+    ("split", &["i82576"]),
     ("sim", &[]),
     ("hypervisor", &["pcie", "sim"]),
-    ("guest", &["i82576", "driver", "sim", "hypervisor"]),
-    ("lab", &["pcie", "i82576", "nic", "driver", "iovm", "sim", "hypervisor", "guest"]),
+    ("guest", &["i82576", "driver", "split", "sim", "hypervisor"]),
+    ("lab", &["pcie", "i82576", "nic", "driver", "iovm", "split", "sim", "hypervisor", "guest"]),
     ("softiov", &["daemon", "host", "embedded-guest", "linux-guest", "lab", "i82576"]),
     ("xtask", &[]),
 ];

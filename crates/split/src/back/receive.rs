@@ -1,0 +1,172 @@
+//! To guests: a frame is queued with the worker of its interface if the guest has posted the pages that it needs,
+//! and a worker's turn copies queued frames into them, in order. Left out: who decides where a frame goes.
+
+use super::packet::{BUFFER, Key};
+use super::{Backend, Granted, Host, Vif};
+use crate::message::{RxRequest, RxResponse, emit_segments, rx_flag, status};
+use crate::{Offload, PAGE, slots};
+use core::fmt::Debug;
+
+impl<M: Copy + Debug> Backend<M> {
+    /// An empty frame to be filled; `None` if too many are under way.
+    pub fn vacant(&mut self) -> Option<Key> {
+        self.packets.take()
+    }
+
+    /// Where an empty frame's bytes go.
+    pub fn buffer(&mut self, key: &Key) -> &mut [u8; BUFFER] {
+        &mut self.packets.at_mut(key).buffer
+    }
+
+    /// So many bytes were put into its buffer.
+    pub fn filled(&mut self, key: &Key, length: usize, offload: Offload) {
+        let packet = self.packets.at_mut(key);
+        (packet.head, packet.offload) = (length.min(BUFFER), offload);
+    }
+
+    /// Queues a frame for a guest; `false` if it was dropped, because the guest has not posted the pages that it
+    /// needs beyond those promised to others, or because there is no such interface.
+    pub fn deliver<H: Host<Mapping = M>>(&mut self, key: Key, to: Vif, host: &mut H) -> bool {
+        let packet = self.packets.at_mut(&key);
+        packet.to = to;
+        let needed = slots(packet.length(), packet.offload);
+        let Some(interface) = self.interfaces.get_mut(usize::from(to.0)) else {
+            self.discard(key);
+            return false;
+        };
+        let posted = interface.receive.pending(&host.rings(to).receive).unwrap_or(0);
+        if interface.broken || posted.saturating_sub(interface.promised) < needed {
+            interface.counters.no_room += 1;
+            self.discard(key);
+            return false;
+        }
+        interface.promised += needed;
+        self.workers[interface.worker].queue.push_back(key);
+        true
+    }
+
+    /// Whether a worker has frames to copy.
+    #[must_use]
+    pub fn may_receive(&self, worker: usize) -> bool {
+        !self.workers[worker].queue.is_empty()
+    }
+
+    /// A worker's turn: up to `limit` frames are copied to their guests, which then hear of them, each at most
+    /// once. How many frames there were.
+    pub fn receive<H: Host<Mapping = M>>(&mut self, worker: usize, host: &mut H, limit: usize) -> usize {
+        let count = self.workers[worker].queue.len().min(limit);
+        for _ in 0..count {
+            let Some(key) = self.workers[worker].queue.pop_front() else { break };
+            let to = self.packets.at(&key).to;
+            let copied = self.copy(&key, host);
+            let interface = self.interface(to);
+            if copied {
+                interface.counters.received += 1;
+            } else {
+                interface.counters.unwritable += 1;
+            }
+            if !core::mem::replace(&mut interface.to_publish, true) {
+                self.workers[worker].to_publish.push(to);
+            }
+            self.discard(key);
+        }
+        while let Some(vif) = self.workers[worker].to_publish.pop() {
+            let interface = self.interface(vif);
+            interface.to_publish = false;
+            if interface.receive.publish(&mut host.rings(vif).receive) {
+                host.notify(vif);
+            }
+        }
+        count
+    }
+
+    /// Copies a frame into as many of its guest's pages as it needs. A page that cannot be written is answered
+    /// with an error.
+    fn copy<H: Host<Mapping = M>>(&mut self, key: &Key, host: &mut H) -> bool {
+        let packet = self.packets.at(key);
+        let (to, offload, length) = (packet.to, packet.offload, packet.length());
+        self.interface(to).promised -= slots(length, offload);
+        let mut cursor = Cursor::default();
+        let mut good = true;
+        let mut left = length;
+        while left > 0 {
+            let first = left == length;
+            let size = left.min(PAGE);
+            left -= size;
+            let Some(request) = self.posted(to, host) else { return false };
+            let place = Granted { vif: to, reference: request.reference, offset: 0 };
+            let copied = self.fill(key, &mut cursor, (place, size), host);
+            good &= copied;
+            let status = if copied { size as i16 } else { status::ERROR };
+            let mut flags = if left > 0 { rx_flag::MORE } else { 0 };
+            if first {
+                flags |= if offload.blank { rx_flag::BLANK } else { 0 };
+                flags |= if offload.segment.is_some() { rx_flag::EXTRA } else { 0 };
+            }
+            self.answer(to, host, &RxResponse { id: request.id, offset: 0, flags, status }.emit());
+            if let Some(segment) = offload.segment.filter(|_| first) {
+                if self.posted(to, host).is_none() {
+                    return false;
+                }
+                self.answer(to, host, &emit_segments(segment));
+            }
+        }
+        good
+    }
+
+    /// The guest's next page. A guest that takes back what it has posted has broken its ring.
+    fn posted<H: Host<Mapping = M>>(&mut self, to: Vif, host: &mut H) -> Option<RxRequest> {
+        let interface = self.interface(to);
+        let slot = interface.receive.take(&host.rings(to).receive);
+        interface.broken |= slot.is_none();
+        slot.map(|slot| RxRequest::parse(&slot))
+    }
+
+    fn answer<H: Host<Mapping = M>>(&mut self, to: Vif, host: &mut H, response: &crate::ring::Slot) {
+        self.interface(to).receive.put(&mut host.rings(to).receive, response);
+    }
+
+    /// Copies the next bytes of a frame to a place: first those in the buffer, then those in granted pages.
+    fn fill<H: Host<Mapping = M>>(
+        &self,
+        key: &Key,
+        cursor: &mut Cursor,
+        (mut to, mut left): (Granted, usize),
+        host: &mut H,
+    ) -> bool {
+        let packet = self.packets.at(key);
+        if cursor.head < packet.head {
+            let bytes = &packet.buffer[cursor.head..packet.head.min(cursor.head + left)];
+            cursor.head += bytes.len();
+            left -= bytes.len();
+            if host.copy_to(to, bytes).is_err() {
+                return false;
+            }
+            to.offset += bytes.len() as u16;
+        }
+        while left > 0 {
+            let piece = packet.pieces[cursor.piece];
+            let size = left.min(usize::from(piece.size) - cursor.within);
+            let Some(mut from) = self.granted(packet.worker, piece) else { return false };
+            from.offset += cursor.within as u16;
+            cursor.within += size;
+            if cursor.within == usize::from(piece.size) {
+                (cursor.piece, cursor.within) = (cursor.piece + 1, 0);
+            }
+            left -= size;
+            if host.copy(from, to, size).is_err() {
+                return false;
+            }
+            to.offset += size as u16;
+        }
+        true
+    }
+}
+
+/// How far a frame was copied.
+#[derive(Debug, Default)]
+struct Cursor {
+    head: usize,
+    piece: usize,
+    within: usize,
+}

@@ -1,0 +1,119 @@
+//! Receiving: the page that belongs to a slot of the ring is granted for writing and posted; a frame comes in one
+//! or more of them, in order. Left out: handing pages to the stack without a copy.
+
+use super::{Front, Hal};
+use crate::message::{RxRequest, RxResponse, parse_segments, rx_flag};
+use crate::ring::{FrontRing, SLOTS};
+use crate::{Offload, PAGE, PIECES};
+use alloc::boxed::Box;
+
+/// A frame that was received.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Received {
+    /// Bytes.
+    pub length: usize,
+    /// What was left undone because the frame stayed in the machine.
+    pub offload: Offload,
+}
+
+#[derive(Debug)]
+pub(super) struct Receive {
+    ring: FrontRing,
+    /// The grant of each slot's page while it is posted.
+    granted: Box<[Option<u32>]>,
+}
+
+impl Receive {
+    pub(super) fn new() -> Self {
+        Self { ring: FrontRing::default(), granted: alloc::vec![None; SLOTS as usize].into() }
+    }
+
+    /// Posts a page for every free slot, and sends an event if the back end is short of them.
+    pub(super) fn post<H: Hal>(&mut self, hal: &mut H) {
+        while self.ring.room() > 0 {
+            let id = self.ring.next() % SLOTS;
+            // A slot comes round again when its response was taken, and with it the grant; a page that got stuck
+            // is granted once more.
+            let Some(reference) = hal.grant(SLOTS + id, true) else { break };
+            self.granted[id as usize] = Some(reference);
+            let request = RxRequest { id: id as u16, reference };
+            self.ring.put(&mut hal.rings().receive, &request.emit());
+        }
+        if self.ring.publish(&mut hal.rings().receive) {
+            hal.notify();
+        }
+    }
+}
+
+impl Front {
+    /// Whether frames are there.
+    pub fn has_received<H: Hal>(&self, hal: &mut H) -> bool {
+        self.receive.ring.pending(&hal.rings().receive).is_ok_and(|count| count > 0)
+    }
+
+    /// The next frame, copied to the front of `into`; `None` if there is none. Frames that make no sense are
+    /// counted and passed over.
+    pub fn receive<H: Hal>(&mut self, hal: &mut H, into: &mut [u8]) -> Option<Received> {
+        // Each round takes a response, of which there are no more than slots.
+        for _ in 0..SLOTS {
+            let (index, slot) = self.take(hal)?;
+            match self.assemble(hal, (index, RxResponse::parse(&slot)), into) {
+                Some(received) => {
+                    self.counters.received += 1;
+                    return Some(received);
+                }
+                None => self.counters.malformed += 1,
+            }
+        }
+        None
+    }
+
+    /// Every frame was taken: posts pages again, asks for an event, and answers whether a frame came before that.
+    pub fn receive_done<H: Hal>(&mut self, hal: &mut H) -> bool {
+        self.receive.post(hal);
+        self.receive.ring.ask(&mut hal.rings().receive, 1);
+        self.has_received(hal)
+    }
+
+    /// The next response, its page granted no longer.
+    fn take<H: Hal>(&mut self, hal: &mut H) -> Option<(u32, crate::ring::Slot)> {
+        let (index, slot) = self.receive.ring.take(&hal.rings().receive)?;
+        let id = (index % SLOTS) as usize;
+        if let Some(reference) = self.receive.granted[id].take() {
+            self.counters.stuck += u64::from(!hal.end_access(reference));
+        }
+        Some((index, slot))
+    }
+
+    /// Puts a frame together from its first response and those that follow.
+    fn assemble<H: Hal>(
+        &mut self,
+        hal: &mut H,
+        first: (u32, RxResponse),
+        into: &mut [u8],
+    ) -> Option<Received> {
+        let (mut index, mut response) = first;
+        let mut received = Received::default();
+        received.offload.blank = response.flags & rx_flag::BLANK != 0;
+        if response.flags & rx_flag::EXTRA != 0 {
+            let (_, slot) = self.take(hal)?;
+            received.offload.segment = Some(parse_segments(&slot)?);
+        }
+        for _ in 0..PIECES {
+            let size = usize::try_from(response.status).ok()?;
+            let start = usize::from(response.offset);
+            if u32::from(response.id) != index % SLOTS || start + size > PAGE {
+                return None;
+            }
+            let place = into.get_mut(received.length..received.length + size)?;
+            place.copy_from_slice(&hal.page(SLOTS + index % SLOTS)[start..start + size]);
+            received.length += size;
+            if response.flags & rx_flag::MORE == 0 {
+                return Some(received);
+            }
+            let (next, slot) = self.take(hal)?;
+            (index, response) = (next, RxResponse::parse(&slot));
+        }
+        None
+    }
+}

@@ -1,0 +1,163 @@
+//! The ring by its rules: room, order, events, the last look, and a side that lies.
+
+use super::{BackRing, FrontRing, Overrun, Page, SLOT, SLOTS};
+
+fn slot(n: u8) -> [u8; SLOT] {
+    [n; SLOT]
+}
+
+#[test]
+fn requests_are_taken_in_order_and_answered_in_place() {
+    let (mut page, mut front, mut back) = (Page::default(), FrontRing::default(), BackRing::default());
+    (1..=3).for_each(|n| assert!(front.put(&mut page, &slot(n)).is_some()));
+    assert_eq!(back.take(&page), None, "not published yet");
+    assert!(front.publish(&mut page));
+    for n in 1..=3 {
+        assert_eq!(back.take(&page), Some(slot(n)));
+        assert!(back.put(&mut page, &slot(n + 100)));
+    }
+    assert_eq!(back.take(&page), None);
+    assert_eq!(front.take(&page), None, "not published yet");
+    assert!(back.publish(&mut page));
+    assert_eq!(
+        (0..4).map_while(|_| front.take(&page)).map(|(_, s)| s[0]).collect::<Vec<_>>(),
+        [101, 102, 103]
+    );
+}
+
+extern crate alloc;
+use alloc::vec::Vec;
+
+#[test]
+fn a_ring_holds_its_slots_and_a_slot_is_free_when_its_response_was_taken() {
+    let (mut page, mut front, mut back) = (Page::default(), FrontRing::default(), BackRing::default());
+    assert_eq!((0..=SLOTS).filter(|_| front.put(&mut page, &slot(0)).is_some()).count(), SLOTS as usize);
+    let _ = front.publish(&mut page);
+    assert_eq!(back.take(&page), Some(slot(0)));
+    assert_eq!(front.put(&mut page, &slot(0)), None, "taken is not answered");
+    back.put(&mut page, &slot(1));
+    let _ = back.publish(&mut page);
+    assert_eq!(front.put(&mut page, &slot(0)), None, "answered is not taken back");
+    assert_eq!(front.take(&page), Some((0, slot(1))));
+    assert_eq!(front.put(&mut page, &slot(0)), Some(SLOTS));
+}
+
+#[test]
+fn no_more_responses_than_requests() {
+    let (mut page, mut back) = (Page::default(), BackRing::default());
+    assert!(!back.put(&mut page, &slot(1)));
+}
+
+#[test]
+fn an_event_is_asked_for_once_and_not_for_each() {
+    let (mut page, mut front, mut back) = (Page::default(), FrontRing::default(), BackRing::default());
+    front.put(&mut page, &slot(1));
+    assert!(front.publish(&mut page), "the first request is waited for");
+    front.put(&mut page, &slot(2));
+    assert!(!front.publish(&mut page), "the back end is at it");
+    while back.take(&page).is_some() {}
+    back.ask(&mut page);
+    assert_eq!(back.pending(&page), Ok(0));
+    front.put(&mut page, &slot(3));
+    assert!(front.publish(&mut page));
+}
+
+#[test]
+fn a_request_that_comes_before_the_last_look_is_seen_by_it() {
+    let (mut page, mut front, mut back) = (Page::default(), FrontRing::default(), BackRing::default());
+    front.put(&mut page, &slot(1));
+    let _ = front.publish(&mut page);
+    while back.take(&page).is_some() {}
+    // The back end is about to ask; the front end is faster.
+    front.put(&mut page, &slot(2));
+    assert!(!front.publish(&mut page), "nobody has asked for an event");
+    back.ask(&mut page);
+    assert_eq!(back.pending(&page), Ok(1), "the last look");
+}
+
+/// Every order in which two puts, two publishings, an ask and a look can fall: a request is never left lying
+/// without an event and without having been seen.
+#[test]
+fn no_event_is_lost_in_any_order() {
+    for order in 0u32..1 << 4 {
+        let (mut page, mut front, mut back) = (Page::default(), FrontRing::default(), BackRing::default());
+        let (mut event, mut asked) = (false, false);
+        for step in 0..4 {
+            if order >> step & 1 == 0 {
+                front.put(&mut page, &slot(1));
+                event |= front.publish(&mut page);
+            } else if asked {
+                while back.take(&page).is_some() {}
+            } else {
+                back.ask(&mut page);
+                asked = true;
+            }
+        }
+        let left = back.pending(&page).unwrap();
+        let looked_last = order >> 3 & 1 == 1;
+        assert!(left == 0 || event || !asked || looked_last, "order {order:04b}");
+    }
+}
+
+#[test]
+fn an_event_after_so_many_responses() {
+    let (mut page, mut front, mut back) = (Page::default(), FrontRing::default(), BackRing::default());
+    (0..8).for_each(|n| assert!(front.put(&mut page, &slot(n)).is_some()));
+    let _ = front.publish(&mut page);
+    front.ask(&mut page, 4);
+    let mut events = Vec::new();
+    for n in 1..=8 {
+        back.take(&page);
+        back.put(&mut page, &slot(0));
+        if back.publish(&mut page) {
+            events.push(n);
+        }
+    }
+    assert_eq!(events, [4]);
+}
+
+#[test]
+fn a_front_end_that_claims_too_much_is_not_believed() {
+    let (mut page, mut back) = (Page::default(), BackRing::default());
+    for claim in [SLOTS + 1, u32::MAX, 1 << 31] {
+        page.requests = claim;
+        assert_eq!(back.pending(&page), Err(Overrun(claim)));
+        assert_eq!(back.take(&page), None);
+    }
+    page.requests = SLOTS;
+    assert_eq!((0..).map_while(|_: u32| back.take(&page)).count(), SLOTS as usize);
+    page.requests = SLOTS + 1;
+    assert_eq!(back.pending(&page), Err(Overrun(1)), "nothing was answered");
+}
+
+#[test]
+fn a_back_end_that_answers_what_nobody_asked_is_not_believed() {
+    let (mut page, mut front) = (Page::default(), FrontRing::default());
+    front.put(&mut page, &slot(1));
+    page.responses = 1;
+    assert_eq!(front.pending(&page), Err(Overrun(1)), "the request is not even published");
+    let _ = front.publish(&mut page);
+    page.responses = 2;
+    assert_eq!(front.take(&page), None);
+    page.responses = 1;
+    assert!(front.take(&page).is_some());
+}
+
+#[test]
+fn indices_wrap() {
+    let start = u32::MAX - 2;
+    let mut page = Page { requests: start, responses: start, ..Page::default() };
+    let mut front = FrontRing { put: start, published: start, taken: start };
+    let mut back = BackRing { put: start, published: start, taken: start };
+    (page.request_event, page.response_event) = (start.wrapping_add(1), start.wrapping_add(1));
+    for n in 0..8 {
+        front.put(&mut page, &slot(n));
+        assert!(front.publish(&mut page), "{n}");
+        assert_eq!(back.take(&page), Some(slot(n)));
+        back.ask(&mut page);
+        back.put(&mut page, &slot(n));
+        assert!(back.publish(&mut page), "{n}");
+        assert_eq!(front.take(&page), Some((start.wrapping_add(n.into()), slot(n))));
+        front.ask(&mut page, 1);
+    }
+}

@@ -1,0 +1,187 @@
+//! Front ends and a back end over real grant tables: a frame's way, in order; who releases what; and front ends
+//! that lie.
+
+mod bench;
+mod hostile;
+
+use crate::back::{Key, Taken};
+use crate::front::Refused;
+use crate::ring::SLOTS;
+use crate::{LONGEST, Offload, back::Vif};
+use alloc::vec::Vec;
+use bench::{Bench, frame};
+
+const A: Vif = Vif(0);
+const B: Vif = Vif(1);
+
+#[test]
+fn a_frame_goes_from_a_guest_to_another() {
+    let mut bench = Bench::new(2, 1);
+    let sent = frame(700, 1);
+    bench.send(A, &sent, Offload::default()).unwrap();
+    assert_eq!(bench.forward(0, |_| B), 1);
+    assert_eq!(bench.turn(0), 1);
+    assert_eq!(bench.received(B), [(sent, Offload::default())]);
+    assert_eq!(bench.received(A), []);
+}
+
+#[test]
+fn a_frame_of_many_pages_arrives_whole_with_what_is_left_to_do() {
+    let mut bench = Bench::new(2, 1);
+    let offload = Offload { blank: true, segment: Some(1_448) };
+    for length in [4_096, 4_097, 8_193, LONGEST] {
+        let sent = frame(length, 2);
+        bench.send(A, &sent, offload).unwrap();
+        bench.forward(0, |_| B);
+        bench.turn(0);
+        assert_eq!(bench.received(B), [(sent, offload)], "{length} bytes");
+        bench.clean(A);
+    }
+}
+
+#[test]
+fn frames_to_a_guest_keep_their_order_whatever_others_get() {
+    let mut bench = Bench::new(3, 2);
+    let numbered = |n: u8| frame(64 + usize::from(n), n);
+    for n in 0..40 {
+        bench.send(A, &numbered(n), Offload::default()).unwrap();
+    }
+    while bench.forward(0, |frame| if frame[14] % 3 == 0 { Vif(2) } else { B }) > 0 {
+        bench.turn(0);
+        bench.turn(1);
+    }
+    let order =
+        |bench: &mut Bench, vif| bench.received(vif).iter().map(|(frame, _)| frame[14]).collect::<Vec<_>>();
+    assert_eq!(order(&mut bench, Vif(2)), (0..40).filter(|n| n % 3 == 0).collect::<Vec<_>>());
+    assert_eq!(order(&mut bench, B), (0..40).filter(|n| n % 3 != 0).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_page_is_released_by_the_worker_that_mapped_it() {
+    let mut bench = Bench::new(2, 2);
+    bench.send(A, &frame(4_000, 1), Offload::default()).unwrap();
+    bench.forward(0, |_| B);
+    assert_eq!(bench.backend.worker_of(B), 1);
+    assert_eq!(bench.copy(1), 1, "the other worker copies");
+    assert!(!bench.backend.may_transmit(1), "and has nothing to release");
+    assert_eq!(bench.clean(A), 0, "the page is still mapped");
+    assert!(bench.backend.may_transmit(0));
+    assert_eq!(bench.release(0), 1);
+    assert_eq!((bench.clean(A), bench.stuck(A)), (1, 0));
+}
+
+#[test]
+fn headers_alone_are_released_before_the_frame_has_gone() {
+    let mut bench = Bench::new(2, 1);
+    bench.send(A, &frame(66, 1), Offload::default()).unwrap();
+    let Taken::Frame(from, key) = bench.take(0) else { panic!("no frame") };
+    assert_eq!((from, bench.release(0)), (A, 1));
+    assert_eq!(bench.clean(A), 1);
+    assert!(bench.deliver(key, B));
+    bench.turn(0);
+    assert_eq!(bench.received(B), [(frame(66, 1), Offload::default())]);
+}
+
+#[test]
+fn what_was_looked_at_is_what_is_delivered() {
+    let mut bench = Bench::new(2, 1);
+    bench.send(A, &frame(300, 1), Offload::default()).unwrap();
+    let Taken::Frame(_, key) = bench.take(0) else { panic!("no frame") };
+    let looked_at = bench.backend.head(&key).to_vec();
+    bench.scribble(A);
+    assert!(bench.deliver(key, B));
+    bench.turn(0);
+    let (received, _) = bench.received(B).remove(0);
+    assert_eq!(received[..looked_at.len()], looked_at);
+    assert_ne!(received, frame(300, 1), "the rest is the guest's own loss");
+}
+
+#[test]
+fn a_queue_holds_no_more_than_its_guest_has_posted() {
+    let mut bench = Bench::new(1, 1);
+    let fill = |bench: &mut Bench, n: u32| (0..n).filter(|_| bench.arrive(&frame(60, 0), A)).count();
+    assert_eq!(fill(&mut bench, SLOTS + 10), SLOTS as usize);
+    assert_eq!(bench.backend.counters(A).no_room, 10);
+    assert_eq!(bench.backend.under_way(), SLOTS as usize);
+    while bench.turn(0) > 0 {}
+    assert_eq!(fill(&mut bench, 1), 0, "the guest has posted nothing since");
+    assert_eq!(bench.received(A).len(), SLOTS as usize);
+    assert_eq!(fill(&mut bench, SLOTS), SLOTS as usize);
+}
+
+#[test]
+fn a_full_ring_refuses_and_takes_again_after_an_event() {
+    let mut bench = Bench::new(2, 1);
+    let small = frame(60, 0);
+    let sent = (0..=SLOTS).take_while(|_| bench.send(A, &small, Offload::default()).is_ok()).count();
+    assert_eq!(sent, SLOTS as usize);
+    assert_eq!(bench.send(A, &small, Offload::default()), Err(Refused::Full));
+    bench.clean(A);
+    let before = bench.events_to(A);
+    while bench.forward(0, |_| B) > 0 {}
+    bench.release(0);
+    assert_eq!(bench.events_to(A) - before, 1, "one for half of them");
+    assert!(bench.clean(A) > 0);
+    assert_eq!(bench.send(A, &small, Offload::default()), Ok(()));
+    assert_eq!(bench.send(A, &[0; 13], Offload::default()), Err(Refused::Length(13)));
+}
+
+#[test]
+fn a_guest_hears_once_of_a_turn_and_not_while_it_takes() {
+    let mut bench = Bench::new(1, 1);
+    (0..10).for_each(|n| assert!(bench.arrive(&frame(60, n), A)));
+    bench.turn(0);
+    assert_eq!(bench.events_to(A), 1);
+    (0..10).for_each(|n| assert!(bench.arrive(&frame(60, n), A)));
+    bench.turn(0);
+    assert_eq!(bench.events_to(A), 1, "it has not asked again");
+    assert_eq!(bench.received(A).len(), 20);
+    assert!(bench.arrive(&frame(60, 0), A));
+    bench.turn(0);
+    assert_eq!(bench.events_to(A), 2);
+}
+
+/// The front end has looked for the last time, the back end publishes, the front end asks: the look after the
+/// asking finds it.
+#[test]
+fn no_frame_is_lost_between_the_last_look_and_the_asking() {
+    let mut bench = Bench::new(1, 1);
+    assert!(bench.arrive(&frame(60, 1), A));
+    bench.turn(0);
+    assert_eq!(bench.take_all(A).len(), 1);
+    assert!(bench.arrive(&frame(60, 2), A));
+    bench.turn(0);
+    assert_eq!(bench.events_to(A), 1);
+    assert!(bench.receive_done(A), "to be polled again");
+    assert_eq!(bench.take_all(A).len(), 1);
+    assert!(!bench.receive_done(A));
+}
+
+#[test]
+fn interfaces_of_a_worker_send_in_turn() {
+    let mut bench = Bench::new(3, 1);
+    for vif in [A, B] {
+        (0..3).for_each(|n| bench.send(vif, &frame(60, n), Offload::default()).unwrap());
+    }
+    let mut order = Vec::new();
+    while let Taken::Frame(from, key) = bench.take(0) {
+        order.push(from);
+        bench.backend.discard(key);
+    }
+    assert_eq!(order, [A, B, A, B, A, B]);
+}
+
+#[test]
+fn a_flood_is_copied() {
+    let mut bench = Bench::new(3, 1);
+    bench.send(A, &frame(1_500, 9), Offload::default()).unwrap();
+    let Taken::Frame(_, key) = bench.take(0) else { panic!("no frame") };
+    let copy: Key = bench.duplicate(&key).unwrap();
+    assert!(bench.deliver(copy, B) && bench.deliver(key, Vif(2)));
+    bench.turn(0);
+    for vif in [B, Vif(2)] {
+        assert_eq!(bench.received(vif), [(frame(1_500, 9), Offload::default())]);
+    }
+    bench.release(0);
+    assert_eq!((bench.backend.under_way(), bench.clean(A)), (0, 1));
+}
