@@ -1,0 +1,44 @@
+//! The front end of a split driver as a kernel's network device. Left out: VLAN tags.
+
+use super::{Device, Heard};
+use crate::platform::Platform;
+use driver::vf::{TxError, TxOffload};
+use hypervisor::account::Category;
+use hypervisor::cost::Cost;
+use i82576::MacAddress;
+use split::front::{Hal, Refused};
+use split::{Front, Offload};
+
+impl<P: Platform + Hal> Device<P> for Front {
+    fn mac(&self) -> MacAddress {
+        Front::mac(self)
+    }
+
+    fn interrupt(&mut self, platform: &mut P, _: u16) -> Heard {
+        let transmitted = self.clean(platform) > 0;
+        Heard { received: self.has_received(platform), transmitted }
+    }
+
+    fn receive(&mut self, platform: &mut P, into: &mut [u8]) -> Option<usize> {
+        let received = Front::receive(self, platform, into)?;
+        platform.charge(Category::Driver, platform.cost(Cost::Frontend));
+        Some(received.length)
+    }
+
+    fn receive_done(&mut self, platform: &mut P) -> bool {
+        Front::receive_done(self, platform)
+    }
+
+    fn transmit(&mut self, platform: &mut P, frame: &[u8], offload: &TxOffload) -> Result<(), TxError> {
+        platform.charge(Category::Driver, platform.cost(Cost::Frontend));
+        let offload = Offload { blank: offload.l4_checksum || offload.tso.is_some(), segment: offload.tso };
+        Front::transmit(self, platform, frame, offload).map_err(|refused| match refused {
+            Refused::Full => TxError::Full,
+            Refused::Length(length) => TxError::Length(length),
+        })
+    }
+
+    fn flush(&mut self, platform: &mut P) {
+        Front::flush(self, platform);
+    }
+}

@@ -1,0 +1,44 @@
+//! The VF's driver as a kernel's network device. Left out: link changes.
+
+use super::{Device, Heard};
+use crate::platform::Platform;
+use driver::DmaHal;
+use driver::vf::{Event, TxError, TxOffload, Vf};
+use hypervisor::account::Category;
+use hypervisor::cost::Cost;
+use i82576::MacAddress;
+
+impl<P: Platform + DmaHal> Device<P> for Vf {
+    fn mac(&self) -> MacAddress {
+        Vf::mac(self)
+    }
+
+    fn interrupt(&mut self, platform: &mut P, vector: u16) -> Heard {
+        match self.handle_interrupt(platform, vector) {
+            Event::Received => Heard { received: true, transmitted: false },
+            Event::Transmitted(_) => Heard { received: false, transmitted: true },
+            Event::Mailbox | Event::Unknown => Heard::default(),
+        }
+    }
+
+    fn receive(&mut self, platform: &mut P, into: &mut [u8]) -> Option<usize> {
+        let received = Vf::receive(self, platform, into).ok()??;
+        platform.charge(Category::Driver, platform.cost(Cost::RxDriver));
+        Some(received.length)
+    }
+
+    fn receive_done(&mut self, platform: &mut P) -> bool {
+        // The card interrupts again for what came since the last look.
+        Vf::receive_done(self, platform);
+        false
+    }
+
+    fn transmit(&mut self, platform: &mut P, frame: &[u8], offload: &TxOffload) -> Result<(), TxError> {
+        platform.charge(Category::Driver, platform.cost(Cost::TxDriver));
+        Vf::transmit(self, platform, frame, offload)
+    }
+
+    fn flush(&mut self, platform: &mut P) {
+        Vf::flush(self, platform);
+    }
+}
