@@ -1,0 +1,265 @@
+//! How long frames take through the card: usual ways, one after the other, each as the median of many rounds
+//! and as a multiple of copying the same bytes once. A number alone says little on a shared machine; compare two
+//! builds by running them in turn. Left out: memory that is not the processor's cache, and every system call.
+
+use i82576::bits::{dctl, dtxswc, mrqc, rctl, tctl, vmolr, vt_ctl};
+use i82576::config::pf::SRIOV;
+use i82576::descriptor::rx::Posted;
+use i82576::descriptor::tx::{Context, Data, L4};
+use i82576::register::{self as r, rx, tx, vf};
+use i82576::{MacAddress, Time};
+use nic::{Budget, Config, Nic, Wire};
+use pcie::Function::{self, Pf, Vf};
+use pcie::capability::sriov;
+use pcie::config::offset;
+use pcie::{Bus, ConfigAccess, DmaFault, Iova};
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+const RING: usize = 64;
+const RX_RING: Iova = 0;
+const TX_RING: Iova = 0x1000;
+const FRAME: Iova = 0x2000;
+const BUFFERS: Iova = 0x2_0000;
+const MEMORY: usize = 0x4_0000;
+const BUFFER: usize = 2048;
+/// Rounds of which the median is taken, and the least time of one.
+const ROUNDS: usize = 41;
+const ROUND: Duration = Duration::from_millis(5);
+
+/// Flat memory for VF 0 and VF 1.
+struct Memory([Vec<u8>; 2]);
+
+impl Memory {
+    fn of(&mut self, function: Function, iova: Iova, length: usize) -> Result<&mut [u8], DmaFault> {
+        let Vf(n @ 0..2) = function else { return Err(DmaFault { function, iova }) };
+        let at = iova as usize;
+        self.0[usize::from(n)].get_mut(at..at + length).ok_or(DmaFault { function, iova })
+    }
+}
+
+impl Bus for Memory {
+    fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
+        into.copy_from_slice(self.of(function, iova, into.len())?);
+        Ok(())
+    }
+
+    fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault> {
+        self.of(function, iova, from.len())?.copy_from_slice(from);
+        Ok(())
+    }
+
+    fn msix(&mut self, _function: Function, _vector: u16) {}
+}
+
+/// A wire that brings one frame over and over and swallows what it is given.
+#[derive(Default)]
+struct Tap {
+    frame: Vec<u8>,
+    left: usize,
+    sent: Vec<u8>,
+}
+
+impl Wire for Tap {
+    fn transmit(&mut self, frame: &[u8]) -> bool {
+        self.sent.clear();
+        self.sent.extend_from_slice(frame);
+        true
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> Option<usize> {
+        self.left = self.left.checked_sub(1)?;
+        into[..self.frame.len()].copy_from_slice(&self.frame);
+        Some(self.frame.len())
+    }
+}
+
+struct Bench {
+    nic: Nic,
+    memory: Memory,
+    wire: Tap,
+}
+
+const fn mac(n: u8) -> MacAddress {
+    MacAddress([2, 0, 0, 0, 0, n])
+}
+
+/// TCP over IPv4 with the seed of the pseudo header in its checksum field.
+fn frame(to: u8, from: u8, length: usize) -> Vec<u8> {
+    let mut frame = [mac(to).0, mac(from).0].concat();
+    let total = (length - 14) as u16;
+    frame.extend([8, 0, 0x45, 0]);
+    frame.extend(total.to_be_bytes());
+    frame.extend([0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    frame.extend([3, 232, 7, 208, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 0x10, 0xff, 0xff, 0, 0, 0, 0]);
+    let seed = 0x0a00 + 1 + 0x0a00 + 2 + 6 + (total - 20);
+    frame[50..52].copy_from_slice(&seed.to_be_bytes());
+    frame.resize(length, 0x5a);
+    frame
+}
+
+impl Bench {
+    fn new() -> Self {
+        let mut nic = Nic::new(Config { mac: mac(255) });
+        nic.set_link(true);
+        let master = u32::from(offset::COMMAND_MEMORY | offset::COMMAND_BUS_MASTER);
+        let enable = u32::from(sriov::CONTROL_ENABLE | sriov::CONTROL_MEMORY);
+        nic.config_write(Pf, offset::COMMAND, 2, master);
+        nic.config_write(Pf, SRIOV + sriov::NUM_VFS, 2, 2);
+        nic.config_write(Pf, SRIOV + sriov::CONTROL, 2, enable);
+        let pool = vmolr::STRCRC | vmolr::AUPE | vmolr::BAM | vmolr::LPE | i82576::ids::MAX_FRAME as u32;
+        for (at, value) in [
+            (r::MRQC, mrqc::VMDQ),
+            (r::VT_CTL, vt_ctl::REPL_EN | 2 << vt_ctl::DEF_PL_SHIFT),
+            (r::DTXSWC, dtxswc::LOOPBACK_EN),
+            (r::RXCSUM, 0x2300),
+            (r::VFRE, 0xff),
+            (r::VFTE, 0xff),
+            (r::RCTL, rctl::EN | rctl::LPE | rctl::SECRC),
+            (r::TCTL, tctl::EN | tctl::PSP),
+        ] {
+            nic.write(Pf, at, value, Time::ZERO);
+        }
+        for n in 0..2 {
+            nic.config_write(Vf(n), offset::COMMAND, 2, master);
+            let (low, high) = mac(n).to_words();
+            nic.write(Pf, r::vmolr(n), pool, Time::ZERO);
+            nic.write(Pf, r::ral(1 + u32::from(n)), low, Time::ZERO);
+            nic.write(Pf, r::rah(1 + u32::from(n)), high | 1 << 31 | 1 << (18 + n), Time::ZERO);
+        }
+        let memory = Memory([vec![0; MEMORY], vec![0; MEMORY]]);
+        let mut bench = Self { nic, memory, wire: Tap::default() };
+        (0..2).for_each(|n| bench.start(n));
+        bench
+    }
+
+    fn start(&mut self, n: u8) {
+        let length = 16 * RING as u32;
+        for (at, value) in [
+            (vf::RX_BLOCK + rx::RDBAL, RX_RING as u32),
+            (vf::RX_BLOCK + rx::RDLEN, length),
+            (vf::RX_BLOCK + rx::SRRCTL, 0x8200_0000 | (BUFFER / 1024) as u32),
+            (vf::RX_BLOCK + rx::RXDCTL, dctl::ENABLE),
+            (vf::TX_BLOCK + tx::TDBAL, TX_RING as u32),
+            (vf::TX_BLOCK + tx::TDLEN, length),
+            (vf::TX_BLOCK + tx::TXDCTL, dctl::ENABLE),
+        ] {
+            self.nic.write(Vf(n), at, value, Time::ZERO);
+        }
+    }
+
+    /// Posts every receive descriptor of a VF anew.
+    fn post(&mut self, n: u8) {
+        let ring = &mut self.memory.0[usize::from(n)][..16 * RING];
+        for (i, raw) in ring.as_chunks_mut::<16>().0.iter_mut().enumerate() {
+            *raw = Posted { packet: BUFFERS + (i * BUFFER) as u64, header: 0 }.emit();
+        }
+        let head = self.nic.read(Vf(n), vf::RX_BLOCK + rx::RDH, Time::ZERO);
+        let tail = (head + RING as u32 - 1) % RING as u32;
+        self.nic.write(Vf(n), vf::RX_BLOCK + rx::RDT, tail, Time::ZERO);
+    }
+
+    fn poll(&mut self) {
+        while self.nic.poll(Time::ZERO, Budget::default(), &mut self.memory, &mut self.wire).more {}
+    }
+
+    /// `count` frames from the wire to VF 1.
+    fn receive(&mut self, count: usize) {
+        self.post(1);
+        self.wire.left = count;
+        self.poll();
+    }
+
+    /// Descriptors from VF 0, which are the whole ring's use each time.
+    fn send(&mut self, descriptors: &[[u8; 16]]) {
+        self.post(1);
+        let head = self.nic.read(Vf(0), vf::TX_BLOCK + tx::TDH, Time::ZERO) as usize;
+        for (i, raw) in descriptors.iter().enumerate() {
+            let at = TX_RING as usize + (head + i) % RING * 16;
+            self.memory.0[0][at..at + 16].copy_from_slice(raw);
+        }
+        let tail = ((head + descriptors.len()) % RING) as u32;
+        self.nic.write(Vf(0), vf::TX_BLOCK + tx::TDT, tail, Time::ZERO);
+        self.poll();
+    }
+
+    fn place(&mut self, frame: &[u8]) {
+        self.memory.0[0][FRAME as usize..][..frame.len()].copy_from_slice(frame);
+    }
+
+    /// Nothing that was meant to be measured was dropped.
+    fn check(&self) {
+        let [sender, receiver, ..] = self.nic.counters();
+        assert!(sender.tx_packets + receiver.rx_packets > 0, "no frame was moved");
+        assert_eq!((sender.tx_invalid, sender.dma_faults, receiver.rx_no_descriptors), (0, 0, 0));
+    }
+}
+
+fn packet(length: usize) -> Data {
+    Data {
+        address: FRAME,
+        length: length as u16,
+        end_of_packet: true,
+        report_status: true,
+        payload_length: length as u32,
+        ..Data::default()
+    }
+}
+
+fn context(mss: u16) -> Context {
+    let lengths = Context { mac_length: 14, ip_length: 20, l4_length: 20, ..Context::default() };
+    Context { ipv4: true, l4: L4::Tcp, mss, ..lengths }
+}
+
+/// Nanoseconds of one of the `frames` that a call of `work` moves: the median of rounds.
+fn median(frames: usize, mut work: impl FnMut()) -> f64 {
+    let mut rounds: Vec<f64> = (0..ROUNDS)
+        .map(|_| {
+            let (start, mut calls) = (Instant::now(), 0u32);
+            while start.elapsed() < ROUND {
+                (0..8).for_each(|_| work());
+                calls += 8;
+            }
+            start.elapsed().as_nanos() as f64 / f64::from(calls) / frames as f64
+        })
+        .collect();
+    rounds.sort_by(f64::total_cmp);
+    rounds[ROUNDS / 2]
+}
+
+/// Nanoseconds of copying `length` bytes.
+fn copy(length: usize) -> f64 {
+    let (from, mut to) = (vec![1u8; length], vec![0u8; length]);
+    median(64, || (0..64).for_each(|_| black_box(&mut to[..]).copy_from_slice(black_box(&from))))
+}
+
+fn report(name: &str, length: usize, bench: &Bench, nanoseconds: f64) {
+    bench.check();
+    println!("{name:36} {nanoseconds:9.1} ns/frame {:7.1} copies", nanoseconds / copy(length));
+}
+
+fn main() {
+    for length in [64, 1514, 9014] {
+        let mut bench = Bench::new();
+        bench.wire.frame = frame(1, 9, length);
+        let count = if length > BUFFER { 8 } else { 32 };
+        let time = median(count, || bench.receive(count));
+        report(&format!("wire to VF, {length} bytes"), length, &bench, time);
+    }
+    for (name, to, sums) in [("wire", 9, false), ("VF", 1, false), ("VF, checksum inserted", 1, true)] {
+        for length in [64, 1514] {
+            let mut bench = Bench::new();
+            bench.place(&frame(to, 0, length));
+            let data = Data { insert_l4_checksum: sums, insert_ip_checksum: sums, ..packet(length) };
+            let descriptors = [&[context(0).emit()][..], &[data.emit(); 32]].concat();
+            let time = median(32, || bench.send(&descriptors));
+            report(&format!("VF to {name}, {length} bytes"), length, &bench, time);
+        }
+    }
+    let mut bench = Bench::new();
+    bench.place(&frame(1, 0, 54 + 40 * 1448));
+    let sums = Data { insert_l4_checksum: true, insert_ip_checksum: true, ..packet(54 + 40 * 1448) };
+    let segment = Data { segment: true, ..sums };
+    let time = median(40, || bench.send(&[context(1448).emit(), segment.emit()]));
+    report("VF to VF, cut into 1502 bytes", 1502, &bench, time);
+}
