@@ -69,13 +69,19 @@ pub mod rctl {
     pub const VFE: u32 = 1 << 18;
     /// Pass MAC control frames, pause among them, to software.
     pub const PMCF: u32 = 1 << 23;
+    /// Buffer sizes of BSIZE are 16 times as large.
+    pub const BSEX: u32 = 1 << 25;
     /// Strip the frame check sequence.
     pub const SECRC: u32 = 1 << 26;
 
-    /// Buffer size in bytes where SRRCTL gives none: BSIZE (17:16) of 2048, 1024, 512 or 256.
+    /// Buffer size in bytes where SRRCTL gives none: BSIZE (17:16) of 2048, 1024, 512 or 256, the last three
+    /// times 16 with BSEX. The first has no such size; it stays what it is, so that no buffer is overrun.
     #[must_use]
     pub const fn buffer_size(rctl: u32) -> usize {
-        2048 >> ((rctl >> 16) & 3)
+        match ((rctl >> 16) & 3, rctl & BSEX != 0) {
+            (0, _) | (_, false) => 2048 >> ((rctl >> 16) & 3),
+            (size, true) => 32768 >> size,
+        }
     }
 }
 
@@ -221,8 +227,16 @@ pub mod dctl {
 pub mod srrctl {
     /// Drop packets for which no descriptor is left, instead of holding the port.
     pub const DROP_EN: u32 = 1 << 31;
-    /// Descriptor type field: 0 legacy, 1 advanced one buffer, 2 header split, 5 always split.
+    /// Descriptor type field.
     pub const DESCTYPE_SHIFT: u32 = 25;
+    /// Descriptor type: legacy.
+    pub const LEGACY: u32 = 0;
+    /// Descriptor type: advanced, one buffer.
+    pub const ONE_BUFFER: u32 = 1;
+    /// Descriptor type: headers that are understood have a buffer of their own.
+    pub const HEADER_SPLIT: u32 = 2;
+    /// Descriptor type: the header buffer is filled first, whatever the frame is.
+    pub const ALWAYS_SPLIT: u32 = 5;
 
     /// Packet buffer bytes; 0 if RCTL decides.
     #[must_use]
@@ -234,6 +248,12 @@ pub mod srrctl {
     #[must_use]
     pub const fn header_buffer(srrctl: u32) -> usize {
         ((srrctl >> 8) & 0x3f) as usize * 64
+    }
+
+    /// Free descriptors at which they count as running low: RDMTS, in sixteens.
+    #[must_use]
+    pub const fn low_threshold(srrctl: u32) -> u32 {
+        ((srrctl >> 20) & 0x1f) * 16
     }
 
     /// Descriptor type.
@@ -273,8 +293,14 @@ pub mod rxcsum {
     pub const IPOFL: u32 = 1 << 8;
     /// TCP and UDP checksum offload.
     pub const TUOFL: u32 = 1 << 9;
-    /// Report the RSS hash instead of the packet checksum.
+    /// SCTP checksum offload.
+    pub const CRCOFL: u32 = 1 << 11;
+    /// Instead of the packet checksum, report that of IP fragments.
+    pub const IPPCSE: u32 = 1 << 12;
+    /// Report the RSS hash instead of a packet checksum.
     pub const PCSD: u32 = 1 << 13;
+    /// First byte of the packet checksum.
+    pub const PCSS_MASK: u32 = 0xff;
 }
 
 /// TDWBAL.

@@ -3,7 +3,7 @@
 
 use crate::Nic;
 use crate::frame::{Frame, HEADER, HEADROOM};
-use crate::offload::headers::Headers;
+use crate::offload::headers::{Headers, L3};
 use crate::offload::rss::Hash;
 use crate::offload::segment::{FlagMasks, Segmenter};
 use crate::offload::vlan::TAG;
@@ -40,6 +40,15 @@ impl Staging {
             frame: vec![0; HEADROOM + MAX_FRAME].into_boxed_slice(),
         }
     }
+}
+
+/// A frame on its way to pools.
+struct Arrival {
+    source: Source,
+    replicated: bool,
+    /// What RSS chooses a queue by.
+    hash: u32,
+    description: Description,
 }
 
 impl Nic {
@@ -117,6 +126,9 @@ impl Nic {
         if transmit::insert(&mut place[..packet.length], &packet.first, &packet.context).is_err() {
             self.misbehaved(queue, lvmmc::CONTEXT);
         }
+        if let Some(checksum) = &packet.checksum {
+            transmit::insert_legacy(&mut place[..packet.length], checksum);
+        }
         let length = pad(place, packet.length);
         self.send(queue, packet, &mut staging[..HEADROOM + length], bus, wire);
     }
@@ -189,14 +201,12 @@ impl Nic {
         }
         self.control_storm(dst, &mut decision, length);
         if decision.pools != 0 {
-            let headers = Headers::parse(frame.untagged());
-            let mut described = self.describe(frame.untagged(), &headers);
-            described.header_length = headers.header_length;
+            let arrival = self.describe(source, decision.replicated, frame.untagged());
             let mut pools = decision.pools;
             while pools != 0 {
                 let pool = pools.trailing_zeros() as u8;
                 pools &= pools - 1;
-                self.deliver(pool, source, frame, &described, decision.replicated, bus);
+                self.deliver(pool, frame, &arrival, bus);
             }
         }
         let sent = decision.wire && self.link && self.leave(frame, bus, wire);
@@ -222,35 +232,35 @@ impl Nic {
         true
     }
 
-    /// What the receive descriptor will say about a frame's contents.
-    fn describe(&self, frame: &[u8], headers: &Headers) -> Description {
-        let control = self.file.get(r::RXCSUM);
-        let found = receive::classify(frame, headers, control);
-        let rss = match self.file.get(r::MRQC) & mrqc::MODE_MASK {
-            mrqc::RSS | mrqc::VMDQ_RSS => self.rss.hash(frame, headers),
+    /// What the receive descriptors will say of a frame without its tag, whoever gets it.
+    fn describe(&self, source: Source, replicated: bool, frame: &[u8]) -> Arrival {
+        let (control, headers) = (self.file.get(r::RXCSUM), Headers::parse(frame));
+        let found = receive::classify(frame, &headers, control);
+        let hash = match self.file.get(r::MRQC) & mrqc::MODE_MASK {
+            mrqc::RSS | mrqc::VMDQ_RSS => self.rss.hash(frame, &headers),
             _ => Hash::default(),
         };
-        let rss = (rss.rss_type, rss.value);
-        Description { rss, packet_type: found.packet_type, status: found.status, ..Description::default() }
+        let mut description = Description {
+            rss: (hash.rss_type, hash.value),
+            packet_type: found.packet_type,
+            status: found.status,
+            header_length: if headers.l3 == L3::None { 0 } else { headers.header_length },
+            ..Description::default()
+        };
+        if control & rxcsum::PCSD == 0 {
+            let fragment = receive::fragment(frame, &headers, control);
+            description.rss = (0, u32::from(fragment.sum) << 16 | u32::from(fragment.identification));
+            description.status |= fragment.status;
+        }
+        Arrival { source, replicated, hash: hash.value, description }
     }
 
     /// Puts a frame into the pool's queue, as the pool likes its tags.
-    fn deliver<B: Bus>(
-        &mut self,
-        pool: u8,
-        source: Source,
-        frame: &mut Frame<'_>,
-        described: &Description,
-        replicated: bool,
-        bus: &mut B,
-    ) {
-        let options = self.tables.pool_options(pool, replicated);
-        let mut described = *described;
+    fn deliver<B: Bus>(&mut self, pool: u8, frame: &mut Frame<'_>, arrival: &Arrival, bus: &mut B) {
+        let options = self.tables.pool_options(pool, arrival.replicated);
+        let mut described = arrival.description;
         let (dst, _) = frame.addresses();
-        let queue = self.queue_of(pool, options.rss, described.rss.1);
-        if self.file.get(r::RXCSUM) & rxcsum::PCSD == 0 {
-            described.rss = (0, 0);
-        }
+        let queue = self.queue_of(pool, options.rss, arrival.hash);
         let function = self.owners.of_queue(queue);
         let bytes = match frame.tag {
             Some(tag) if options.strip_vlan => {
@@ -268,10 +278,14 @@ impl Nic {
             self.counters[usize::from(pool)].rx_disabled += 1;
             return;
         }
+        if let Some(sum) = receive::packet_sum(bytes, self.file.get(r::RXCSUM)) {
+            described.checksum = sum;
+            described.rss.1 |= u32::from(sum) << 16;
+        }
         let length = bytes.len();
         self.rx_touched |= 1 << queue.get();
         let outcome = self.rx[queue.index()].deliver(&mut self.file, function, bus, bytes, &described);
-        self.count_received(pool, queue, dst, length, source, outcome);
+        self.count_received(pool, queue, dst, length, arrival.source, outcome);
     }
 
     /// The queue of a pool, or among all of them when there are no pools.

@@ -11,7 +11,7 @@ use super::{Pf, PfError};
 use crate::hal::Hal;
 use core::time::Duration;
 use i82576::bits::{
-    ctrl, ctrl_ext, dtxctl, dtxswc, gpie, mrqc, rah, rctl, rplolr, status, tctl, vmolr, vt_ctl,
+    ctrl, ctrl_ext, dtxctl, dtxswc, gpie, mrqc, rah, rctl, rplolr, rxcsum, status, tctl, vmolr, vt_ctl,
 };
 use i82576::ids::{MAX_FRAME, RECEIVE_ADDRESSES, VLAN_FILTERS};
 use i82576::register as r;
@@ -130,6 +130,8 @@ fn set_up_switch<H: Hal>(hal: &mut H) {
     hal.write(r::QDE, 0xffff);
     hal.write(r::RLPML, MAX_FRAME as u32);
     hal.write(r::MRQC, mrqc::VMDQ);
+    // A packet checksum in the place of the hash is of no use to anybody, and the card would have to take it.
+    hal.write(r::RXCSUM, rxcsum::IPOFL | rxcsum::TUOFL | rxcsum::CRCOFL | rxcsum::PCSD);
     hal.write(r::VT_CTL, vt_ctl::REPL_EN | vt_ctl::DIS_DEF_PL);
     update(hal, r::DTXCTL, 0, dtxctl::VLAN_ADDED | dtxctl::SPOOF_INT);
     hal.write(r::RPLOLR, rplolr::STRVLAN | rplolr::STRCRC);

@@ -1,6 +1,6 @@
 //! Descriptors: the 16-byte records by which driver and card pass buffers. Everything is little endian.
-//! Left out: legacy descriptors.
 
+pub mod legacy;
 pub mod rx;
 pub mod tx;
 

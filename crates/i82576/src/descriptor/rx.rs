@@ -1,5 +1,5 @@
 //! Advanced receive descriptors: as the driver posts them (two addresses) and as the card writes them back.
-//! Left out: legacy write-back.
+//! Left out: the legacy format (`legacy`) and time stamps.
 
 use super::{DD, SIZE, dword, from_dwords, qword};
 
@@ -61,8 +61,12 @@ pub mod status {
     pub const IPCS: u32 = 1 << 6;
     /// Passed an inexact filter.
     pub const PIF: u32 = 1 << 7;
-    /// The fragment checksum or UDP checksum field is valid.
+    /// With two tags in use: the frame had an outer tag.
+    pub const VEXT: u32 = 1 << 9;
+    /// The first fragment of a UDP datagram that has a checksum.
     pub const UDPV: u32 = 1 << 10;
+    /// The headers are longer than the header buffer. Counts beside [`super::WriteBack::split`].
+    pub const HBO: u32 = 1 << 23;
     /// TCP or UDP checksum wrong.
     pub const L4E: u32 = 1 << 29;
     /// IPv4 header checksum wrong.
@@ -81,12 +85,18 @@ pub mod rss_type {
     pub const IPV4: u8 = 2;
     /// TCP over IPv6.
     pub const TCP_IPV6: u8 = 3;
+    /// IPv6 with extensions.
+    pub const IPV6_EX: u8 = 4;
     /// IPv6.
     pub const IPV6: u8 = 5;
+    /// TCP over IPv6 with extensions.
+    pub const TCP_IPV6_EX: u8 = 6;
     /// UDP over IPv4.
     pub const UDP_IPV4: u8 = 7;
     /// UDP over IPv6.
     pub const UDP_IPV6: u8 = 8;
+    /// UDP over IPv6 with extensions.
+    pub const UDP_IPV6_EX: u8 = 9;
 }
 
 /// What the card writes back.
@@ -96,9 +106,10 @@ pub struct WriteBack {
     pub rss_type: u8,
     /// Headers found.
     pub packet_type: u16,
-    /// Bytes in the header buffer.
+    /// Bytes of the headers found, if `split`; else bytes in the header buffer. Headers that are longer than the
+    /// header buffer ([`status::HBO`]) count whole.
     pub header_length: u16,
-    /// The header was split off into its own buffer.
+    /// Headers were found (SPH).
     pub split: bool,
     /// RSS hash, or fragment checksum and IP identification.
     pub hash: u32,

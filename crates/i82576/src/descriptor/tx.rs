@@ -1,7 +1,7 @@
 //! Advanced transmit descriptors: data, which name a buffer, and context, which say how to treat the packets
-//! that refer to it. Left out: LinkSec, IPsec, launch time.
+//! that refer to it. Left out: the legacy format (`legacy`), LinkSec, IPsec, launch time.
 
-use super::{SIZE, dword, from_dwords, qword};
+use super::{SIZE, dword, from_dwords, legacy, qword};
 
 /// What a transmit descriptor asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,8 +10,34 @@ pub enum Transmit {
     Data(Data),
     /// Offload parameters for later packets.
     Context(Context),
-    /// Neither: legacy, or a reserved type.
+    /// A buffer of a packet, in the legacy format.
+    Legacy(legacy::Transmit),
+    /// A reserved type.
     Other,
+}
+
+impl Transmit {
+    /// Where the descriptor's buffer is and its bytes, if it names one.
+    #[must_use]
+    #[inline]
+    pub fn buffer(&self) -> Option<(u64, u16)> {
+        match self {
+            Self::Data(data) => Some((data.address, data.length)),
+            Self::Legacy(legacy) => Some((legacy.address, legacy.length)),
+            Self::Context(_) | Self::Other => None,
+        }
+    }
+
+    /// Whether software waits for DD.
+    #[must_use]
+    #[inline]
+    pub fn reports_status(&self) -> bool {
+        match self {
+            Self::Data(data) => data.report_status,
+            Self::Legacy(legacy) => legacy.report_status,
+            Self::Context(_) | Self::Other => false,
+        }
+    }
 }
 
 /// DTYP of a context descriptor.
@@ -103,6 +129,7 @@ pub fn parse(raw: &[u8; SIZE]) -> Transmit {
     match ((command >> DTYP_SHIFT) & 0xf, command & DEXT != 0) {
         (DTYP_DATA, true) => Transmit::Data(Data::parse(raw)),
         (DTYP_CONTEXT, true) => Transmit::Context(Context::parse(raw)),
+        (_, false) => Transmit::Legacy(legacy::Transmit::parse(raw)),
         _ => Transmit::Other,
     }
 }
@@ -221,7 +248,10 @@ mod tests {
 
     #[test]
     fn a_descriptor_of_another_type_is_neither() {
-        assert_eq!(parse(&[0; 16]), Transmit::Other);
-        assert_eq!(parse(&Data::default().emit().map(|b| b & 0xdf)), Transmit::Other);
+        assert_eq!(parse(&[0xff; 16]), Transmit::Other);
+        let mut raw = Data::default().emit();
+        raw[10] |= 0x40;
+        assert_eq!(parse(&raw), Transmit::Other);
+        assert_eq!((parse(&raw).buffer(), parse(&raw).reports_status()), (None, false));
     }
 }

@@ -72,7 +72,7 @@ impl Nic {
             self.file.reset_range(tx_block(queue)..tx_block(queue) + 0x40);
             self.stop_queue(queue);
             self.rx[queue.index()].restart(&self.file);
-            self.tx[queue.index()].restart(&self.file);
+            self.tx[queue.index()].reset(&self.file);
         }
         let queues = 1u32 << vf.queue(0).get() | 1 << vf.queue(1).get();
         self.file.update(r::MDFB, queues, 0);
@@ -89,9 +89,9 @@ impl Nic {
         }
     }
 
-    /// Every queue forgets what it has fetched.
+    /// Every queue forgets what it has fetched and what it was told.
     pub(super) fn restart_queues(&mut self) {
         self.rx.iter_mut().for_each(|queue| queue.restart(&self.file));
-        self.tx.iter_mut().for_each(|queue| queue.restart(&self.file));
+        self.tx.iter_mut().for_each(|queue| queue.reset(&self.file));
     }
 }

@@ -1,17 +1,15 @@
 //! What the receive descriptor says of a frame: the headers found, and which checksums were looked at and are
-//! wrong (datasheet 7.1.10 and 7.1.5: packet type, extended status and errors).
+//! wrong (datasheet 7.1.10 and 7.1.5: packet type, extended status and errors). Without RXCSUM.PCSD it also sums
+//! up the packet, or the payload of a UDP fragment, in the place of the RSS hash.
 //!
-//! Left out: the packet checksum and fragment checksum of RXCSUM.PCSD = 0, and with them UDPV.
+//! Left out: LinkSec and time stamps.
 
 use super::be16;
 use super::checksum::Sum;
 use super::crc32c::crc32c;
 use super::headers::{Headers, L3, L4, protocol};
-use i82576::bits::rxcsum::{IPOFL, TUOFL};
+use i82576::bits::rxcsum::{CRCOFL, IPOFL, IPPCSE, PCSD, PCSS_MASK, TUOFL};
 use i82576::descriptor::rx::{packet_type as kind, status};
-
-/// RXCSUM: SCTP checksum offload.
-const CRCOFL: u32 = 1 << 11;
 
 /// The part of a receive write-back that depends on the frame's contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,6 +33,45 @@ pub fn classify(frame: &[u8], headers: &Headers, rxcsum: u32) -> Receive {
         status |= if headers.l4 == L4::Udp { status::UDPCS } else { 0 };
     }
     Receive { packet_type: packet_type(headers), status }
+}
+
+/// The packet checksum: the sum of the frame, as it is delivered, from RXCSUM.PCSS on. `None` if RXCSUM does not
+/// ask for it.
+#[must_use]
+pub fn packet_sum(frame: &[u8], rxcsum: u32) -> Option<u16> {
+    let summed = frame.get((rxcsum & PCSS_MASK) as usize..).unwrap_or_default();
+    (rxcsum & (PCSD | IPPCSE) == 0).then(|| Sum::of(summed).value())
+}
+
+/// What a descriptor says of an IPv4 packet in the place of the RSS hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Fragment {
+    /// Its identification.
+    pub identification: u16,
+    /// The sum of its payload, if it is a fragment of a UDP datagram and RXCSUM.IPPCSE is set.
+    pub sum: u16,
+    /// Status bits of `rx::status`.
+    pub status: u32,
+}
+
+/// Looks at a packet as a fragment. All fragments of a datagram and its pseudo header sum up to 0xffff, if the
+/// first says that it has a checksum.
+#[must_use]
+pub fn fragment(frame: &[u8], headers: &Headers, rxcsum: u32) -> Fragment {
+    let packet = frame.get(headers.l3_offset..).unwrap_or_default();
+    let identification = if headers.l3 == L3::Ipv4 { be16(packet, 4).unwrap_or(0) } else { 0 };
+    let plain = Fragment { identification, ..Fragment::default() };
+    let udp = packet.get(9) == Some(&protocol::UDP);
+    let payload = frame.get(headers.l3_offset + headers.l3_length..headers.l3_end.unwrap_or(0));
+    let Some(payload) =
+        payload.filter(|_| rxcsum & IPPCSE != 0 && headers.l3 == L3::Ipv4 && headers.fragment && udp)
+    else {
+        return plain;
+    };
+    let first = be16(packet, 6).is_some_and(|field| field & 0x1fff == 0);
+    let summed = first && be16(payload, 6).is_some_and(|checksum| checksum != 0);
+    let status = status::UDPCS | if summed { status::UDPV } else { 0 };
+    Fragment { sum: Sum::of(payload).value(), status, ..plain }
 }
 
 fn packet_type(headers: &Headers) -> u16 {

@@ -8,6 +8,7 @@ use super::checksum::Sum;
 use super::crc32c::crc32c;
 use super::{be16, put16};
 use core::ops::Range;
+use i82576::descriptor::legacy::Checksum;
 use i82576::descriptor::tx::{Context, Data, L4};
 use thiserror::Error;
 
@@ -55,6 +56,17 @@ pub fn insert(frame: &mut [u8], data: &Data, context: &Context) -> Result<(), Er
         seal_ipv4(frame.get_mut(ip_start..l4_start).unwrap_or_default());
     }
     Ok(())
+}
+
+/// Inserts the checksum that a legacy descriptor asks for: the sum from its start to the end of the frame, over
+/// whatever its field holds. A zero stays a zero: the card does not know that this is UDP. A request that
+/// does not fit the frame is ignored (datasheet 7.2.2.1.3).
+pub fn insert_legacy(frame: &mut [u8], checksum: &Checksum) {
+    let field = usize::from(checksum.field);
+    if let Some(summed) = frame.get(checksum.start.into()..).filter(|summed| !summed.is_empty()) {
+        let value = Sum::of(summed).checksum();
+        put16(frame, field, value);
+    }
 }
 
 /// Where in its header the transport's checksum is.

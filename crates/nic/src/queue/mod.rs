@@ -1,6 +1,7 @@
 //! The rings in guest memory: descriptors fetched and written back in bursts, frames gathered from buffers
 //! and scattered into them. Left out: what happens to a frame in between.
 
+mod buffers;
 pub mod receive;
 pub mod ring;
 pub mod transmit;

@@ -1,15 +1,16 @@
 //! A receive queue: posted descriptors are fetched ahead in bursts, frames are scattered into their buffers,
-//! and the descriptors go back in bursts. Left out: legacy descriptors and the replication formats.
+//! and the descriptors go back in bursts. Left out: which bytes go to header buffers (`buffers`).
 
 use super::BURST;
+use super::buffers::{Buffers, Layout};
 use super::ring::Ring;
-use super::write_back::Batch;
+use super::write_back::{Batch, Way};
 use crate::file::RegisterFile;
 use i82576::Queue;
-use i82576::bits::{rctl, srrctl};
+use i82576::bits::srrctl;
 use i82576::descriptor::rx::{Posted, WriteBack, status};
-use i82576::descriptor::{DD, SIZE};
-use i82576::register::{RCTL, rx, rx_block};
+use i82576::descriptor::{DD, SIZE, legacy};
+use i82576::register::{rx, rx_block};
 use pcie::{Bus, DmaFault, Function, Iova};
 
 /// What the descriptor of a frame says about it, beside lengths.
@@ -25,6 +26,16 @@ pub struct Description {
     pub vlan_tag: u16,
     /// Bytes of headers that may be split off; 0 if they were not understood.
     pub header_length: usize,
+    /// The packet checksum, for descriptors in the legacy format.
+    pub checksum: u16,
+}
+
+/// A frame, and how it is laid into descriptors.
+struct Delivery<'a> {
+    frame: &'a [u8],
+    description: &'a Description,
+    buffers: Buffers,
+    layout: Layout,
 }
 
 /// Why a frame was not received.
@@ -56,8 +67,8 @@ pub struct ReceiveQueue {
     fetch_at: u32,
     /// Descriptors filled and not written back yet.
     done: Batch,
-    /// The ring itself faulted; it stays silent until it is set up anew.
-    halted: bool,
+    /// The head at the end of the last poll.
+    head: u32,
 }
 
 impl ReceiveQueue {
@@ -71,7 +82,7 @@ impl ReceiveQueue {
             fetched: 0,
             fetch_at: 0,
             done: Batch::at(0),
-            halted: false,
+            head: 0,
         }
     }
 
@@ -79,7 +90,7 @@ impl ReceiveQueue {
     /// reset, enabled or given another ring.
     pub fn restart(&mut self, file: &RegisterFile) {
         let head = file.get(rx_block(self.queue) + rx::RDH);
-        *self = Self { fetch_at: head, done: Batch::at(head), ..Self::new(self.queue) };
+        *self = Self { fetch_at: head, done: Batch::at(head), head, ..Self::new(self.queue) };
     }
 
     /// Scatters a frame into as many buffers as it needs, or into none.
@@ -95,18 +106,24 @@ impl ReceiveQueue {
         description: &Description,
     ) -> Result<(), Missed> {
         let ring = Ring::receive(file, self.queue).ok_or(Missed::Disabled)?;
-        if self.halted || !ring.contains(self.fetch_at) || !ring.contains(self.done.head()) {
+        if self.done.is_halted() || !ring.contains(self.fetch_at) || !ring.contains(self.done.head()) {
             return Err(Missed::Disabled);
         }
         let buffers = Buffers::of(file, self.queue);
-        let split = buffers.split(frame.len(), description.header_length);
-        let needed = (frame.len() - split).div_ceil(buffers.packet).max(1);
+        let layout = buffers.lay(frame.len(), description.header_length);
+        let needed = (frame.len() - layout.header).div_ceil(buffers.packet).max(1);
         if self.left(&ring) < needed {
             return Err(Missed::NoDescriptors);
         }
-        let outcome = self.scatter(file, &ring, function, bus, frame, split, buffers.packet, description);
-        self.halted |= outcome.is_err();
-        if outcome? { Ok(()) } else { Err(Missed::Fault) }
+        let delivery = Delivery { frame, description, buffers, layout };
+        match self.scatter(file, &ring, function, bus, &delivery) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Missed::Fault),
+            Err(fault) => {
+                self.done.halt();
+                Err(fault.into())
+            }
+        }
     }
 
     /// Descriptors that may be filled: never so many that the ring goes round before any is given back, which
@@ -118,37 +135,33 @@ impl ReceiveQueue {
 
     /// Fills descriptors with a frame; answers whether all of it reached memory. What did not is lost, as a
     /// posted write is that the bus refuses, and the descriptor says so: the ring goes on.
-    #[expect(clippy::too_many_arguments, reason = "one frame's journey into one ring")]
     fn scatter<B: Bus>(
         &mut self,
         file: &mut RegisterFile,
         ring: &Ring,
         function: Function,
         bus: &mut B,
-        frame: &[u8],
-        split: usize,
-        buffer: usize,
-        description: &Description,
+        delivery: &Delivery<'_>,
     ) -> Result<bool, DmaFault> {
-        let (header, mut rest) = frame.split_at(split);
+        let (header, mut rest) = delivery.frame.split_at(delivery.layout.header);
         let (mut first, mut whole) = (true, true);
         while first || !rest.is_empty() {
             let posted = self.take(ring, function, bus)?;
             if first {
                 whole &= write(bus, function, posted.header, header);
             }
-            let (part, later) = rest.split_at(rest.len().min(buffer));
+            let (part, later) = rest.split_at(rest.len().min(delivery.buffers.packet));
             whole &= write(bus, function, posted.packet, part);
             rest = later;
             let mut back = WriteBack { length: part.len() as u16, status: DD, ..WriteBack::default() };
-            if first && split > 0 {
-                (back.header_length, back.split) = (split as u16, true);
+            if first {
+                delivery.layout.tell(&mut back);
             }
             if rest.is_empty() {
-                back = description.fill(back);
+                delivery.description.tell(&mut back);
                 back.status |= if whole { 0 } else { status::RXE };
             }
-            self.finish(file, ring, function, bus, back.emit())?;
+            self.finish(file, ring, function, bus, delivery.raw(&back, &posted))?;
             first = false;
         }
         Ok(whole)
@@ -185,7 +198,11 @@ impl ReceiveQueue {
         raw: [u8; SIZE],
     ) -> Result<(), DmaFault> {
         self.done.push(raw, true);
-        if self.done.is_full() { self.flush(file, ring, function, bus) } else { Ok(()) }
+        if self.done.is_full() { self.done.flush(file, ring, self.way(), function, bus) } else { Ok(()) }
+    }
+
+    fn way(&self) -> Way {
+        Way { register: rx_block(self.queue) + rx::RDH, memory: None }
     }
 
     /// Gives back what is done; answers whether there was anything, so that an interrupt is due.
@@ -199,24 +216,17 @@ impl ReceiveQueue {
         function: Function,
         bus: &mut B,
     ) -> Result<bool, DmaFault> {
-        if let Some(ring) = Ring::receive(file, self.queue).filter(|_| !self.halted) {
-            let flushed = self.flush(file, &ring, function, bus);
-            self.halted |= flushed.is_err();
-            flushed?;
-        }
-        Ok(self.done.announce())
+        let ring = Ring::receive(file, self.queue);
+        self.done.finish(file, ring, self.way(), function, bus)
     }
 
-    fn flush<B: Bus>(
-        &mut self,
-        file: &mut RegisterFile,
-        ring: &Ring,
-        function: Function,
-        bus: &mut B,
-    ) -> Result<(), DmaFault> {
-        self.done.flush(ring, function, bus)?;
-        file.set(rx_block(self.queue) + rx::RDH, self.done.head());
-        Ok(())
+    /// Whether free descriptors have come down to SRRCTL.RDMTS since this was last asked.
+    pub fn ran_low(&mut self, file: &RegisterFile) -> bool {
+        let before = core::mem::replace(&mut self.head, self.done.head());
+        let threshold = srrctl::low_threshold(file.get(rx_block(self.queue) + rx::SRRCTL));
+        Ring::receive(file, self.queue)
+            .filter(|ring| ring.contains(before) && ring.contains(self.head))
+            .is_some_and(|ring| ring.available(before) > threshold && ring.available(self.head) <= threshold)
     }
 }
 
@@ -226,56 +236,31 @@ fn write<B: Bus>(bus: &mut B, function: Function, iova: Iova, bytes: &[u8]) -> b
 }
 
 impl Description {
-    fn fill(&self, back: WriteBack) -> WriteBack {
-        WriteBack {
-            rss_type: self.rss.0,
-            hash: self.rss.1,
-            packet_type: self.packet_type,
-            status: self.status | status::EOP,
-            vlan_tag: self.vlan_tag,
-            ..back
-        }
+    /// What the last descriptor of a frame says.
+    fn tell(&self, back: &mut WriteBack) {
+        (back.rss_type, back.hash) = self.rss;
+        back.packet_type = self.packet_type;
+        back.status |= self.status | status::EOP;
+        back.vlan_tag = self.vlan_tag;
     }
 }
 
-/// The buffer sizes of a queue.
-#[derive(Debug, Clone, Copy)]
-struct Buffers {
-    /// Packet buffer, never 0.
-    packet: usize,
-    /// Header buffer; 0 if headers are not split off.
-    header: usize,
-    /// Split whatever the frame is, at the size of the header buffer if no header is understood.
-    always: bool,
+impl Layout {
+    /// What the first descriptor of a frame says.
+    fn tell(&self, back: &mut WriteBack) {
+        (back.header_length, back.split) = (self.told, self.found);
+        back.status |= if self.overflow { status::HBO } else { 0 };
+    }
 }
 
-/// The longest header that HDRLEN can tell of.
-const MAX_HEADER: usize = 0x3ff;
-/// SRRCTL.DESCTYPE: split headers that are understood.
-const HEADER_SPLIT: u32 = 2;
-/// SRRCTL.DESCTYPE: split always.
-const ALWAYS_SPLIT: u32 = 5;
-
-impl Buffers {
-    fn of(file: &RegisterFile, queue: Queue) -> Self {
-        let control = file.get(rx_block(queue) + rx::SRRCTL);
-        let packet = match srrctl::packet_buffer(control) {
-            0 => rctl::buffer_size(file.get(RCTL)),
-            bytes => bytes,
-        };
-        let kind = srrctl::descriptor_type(control);
-        let splits = matches!(kind, HEADER_SPLIT | ALWAYS_SPLIT);
-        let header = if splits { srrctl::header_buffer(control).min(MAX_HEADER) } else { 0 };
-        Self { packet, header, always: kind == ALWAYS_SPLIT }
-    }
-
-    /// How many bytes of a frame go to the header buffer.
-    fn split(&self, frame: usize, header: usize) -> usize {
-        let fits = header > 0 && header <= self.header;
-        match (fits, self.always) {
-            (true, _) => header.min(frame),
-            (false, true) => self.header.min(frame),
-            (false, false) => 0,
+impl Delivery<'_> {
+    /// A descriptor as the queue's format has it.
+    fn raw(&self, back: &WriteBack, posted: &Posted) -> [u8; SIZE] {
+        if !self.buffers.is_legacy() {
+            return back.emit();
         }
+        let WriteBack { length, status, vlan_tag, .. } = *back;
+        let checksum = if back.end_of_packet() { self.description.checksum } else { 0 };
+        legacy::WriteBack { address: posted.packet, length, checksum, status, vlan_tag }.emit()
     }
 }

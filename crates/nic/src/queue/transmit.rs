@@ -1,14 +1,14 @@
 //! A transmit queue: descriptors are fetched in bursts, a packet is taken only when all of it is there, and
-//! its bytes are gathered into the port's staging buffer. Left out: legacy descriptors.
+//! its bytes are gathered into the port's staging buffer. Left out: what becomes of them.
 
 use super::BURST;
 use super::ring::Ring;
-use super::write_back::Batch;
+use super::write_back::{Batch, Way};
 use crate::file::RegisterFile;
 use i82576::Queue;
 use i82576::bits::tdwbal;
 use i82576::descriptor::tx::{Context, Data, Transmit, parse};
-use i82576::descriptor::{DD, SIZE};
+use i82576::descriptor::{DD, SIZE, legacy};
 use i82576::register::{tx, tx_block};
 use pcie::{Bus, DmaFault, Function};
 
@@ -25,8 +25,10 @@ const BYTES_A_FRAME: usize = 2048;
 pub struct Packet {
     /// The first data descriptor: it decides on VLAN, segmentation and checksums.
     pub first: Data,
-    /// The context that it refers to.
+    /// The context that it refers to. A legacy descriptor brings its own tag.
     pub context: Context,
+    /// The checksum that a legacy descriptor asks for.
+    pub checksum: Option<legacy::Checksum>,
     /// Bytes gathered.
     pub length: usize,
 }
@@ -47,16 +49,23 @@ pub enum Taken {
 pub enum Invalid {
     /// More descriptors or bytes than a packet may have, or none.
     Size,
-    /// Legacy or reserved descriptor type.
+    /// Reserved descriptor type.
     Type,
     /// The ring or a buffer is not in the function's memory.
     Fault,
 }
 
+/// The first buffer of a packet; both, if the descriptor is in the legacy format.
+#[derive(Clone, Copy)]
+struct First {
+    data: Data,
+    legacy: Option<legacy::Transmit>,
+}
+
 /// How far the descriptors of the next packet have been read.
 enum Scan {
     /// `count` descriptors from the head make a packet.
-    Complete(usize, Data),
+    Complete(usize, First),
     /// `count` descriptors from the head are contexts only.
     Contexts(usize),
     /// The tail came first.
@@ -82,8 +91,6 @@ pub struct TransmitQueue {
     skipping: bool,
     /// Descriptors and bytes that the last packet took.
     effort: (usize, usize),
-    /// The ring itself faulted; it stays silent until it is set up anew.
-    halted: bool,
 }
 
 impl TransmitQueue {
@@ -100,17 +107,21 @@ impl TransmitQueue {
             done: Batch::at(0),
             skipping: false,
             effort: (0, 0),
-            halted: false,
         }
     }
 
-    /// Forgets what was fetched or not yet written back and starts over at the head register: the queue was
-    /// reset, enabled or given another ring.
+    /// Forgets what was fetched and starts over at the head register: the queue was enabled or given another
+    /// ring. Contexts stay until they are overwritten.
     pub fn restart(&mut self, file: &RegisterFile) {
-        self.contexts = [Context::default(); 2];
         self.fetched = 0;
         self.done = Batch::at(file.get(tx_block(self.queue) + tx::TDH));
-        (self.skipping, self.halted) = (false, false);
+        self.skipping = false;
+    }
+
+    /// The queue was reset: what its owner told it is forgotten as well.
+    pub fn reset(&mut self, file: &RegisterFile) {
+        self.contexts = [Context::default(); 2];
+        self.restart(file);
     }
 
     /// What the last packet cost the card, in frames of the budget.
@@ -129,7 +140,7 @@ impl TransmitQueue {
         staging: &mut [u8],
     ) -> Taken {
         self.effort = (0, 0);
-        let Some(ring) = Ring::transmit(file, self.queue).filter(|_| !self.halted) else {
+        let Some(ring) = Ring::transmit(file, self.queue).filter(|_| !self.done.is_halted()) else {
             return Taken::Nothing;
         };
         if !ring.contains(self.done.head()) {
@@ -137,7 +148,7 @@ impl TransmitQueue {
         }
         let taken = self.take_from(file, &ring, function, bus, staging);
         taken.unwrap_or_else(|_| {
-            self.halted = true;
+            self.done.halt();
             Taken::Dropped(Invalid::Fault)
         })
     }
@@ -180,18 +191,21 @@ impl TransmitQueue {
         for count in 0..available.min(MAX_DESCRIPTORS) {
             let raw = self.descriptor(ring, ring.advance(start, count as u32), function, bus)?;
             self.packet[count] = raw;
-            match parse(&raw) {
-                Transmit::Context(context) => self.contexts[usize::from(context.index & 1)] = context,
-                Transmit::Other => return Ok(Scan::Invalid(count + 1, Invalid::Type)),
-                Transmit::Data(data) => {
-                    let first = *first.get_or_insert(data);
-                    if data.end_of_packet && core::mem::take(&mut self.skipping) {
-                        return Ok(Scan::Invalid(count + 1, Invalid::Size));
-                    }
-                    if data.end_of_packet {
-                        return Ok(Scan::Complete(count + 1, first));
-                    }
+            let piece = match parse(&raw) {
+                Transmit::Context(context) => {
+                    self.contexts[usize::from(context.index & 1)] = context;
+                    continue;
                 }
+                Transmit::Other => return Ok(Scan::Invalid(count + 1, Invalid::Type)),
+                Transmit::Data(data) => First { data, legacy: None },
+                Transmit::Legacy(legacy) => First { data: legacy.as_data(), legacy: Some(legacy) },
+            };
+            let first = *first.get_or_insert(piece);
+            if piece.data.end_of_packet && core::mem::take(&mut self.skipping) {
+                return Ok(Scan::Invalid(count + 1, Invalid::Size));
+            }
+            if piece.data.end_of_packet {
+                return Ok(Scan::Complete(count + 1, first));
             }
         }
         // A packet that fills the ring will never be complete.
@@ -229,19 +243,19 @@ impl TransmitQueue {
     fn gather<B: Bus>(
         &mut self,
         count: usize,
-        first: Data,
+        first: First,
         function: Function,
         bus: &mut B,
         staging: &mut [u8],
     ) -> Taken {
         let mut length = 0;
         for raw in &self.packet[..count] {
-            let Transmit::Data(data) = parse(raw) else { continue };
-            let end = length + usize::from(data.length);
+            let Some((address, bytes)) = parse(raw).buffer() else { continue };
+            let end = length + usize::from(bytes);
             let Some(place) = staging.get_mut(length..end) else {
                 return Taken::Dropped(Invalid::Size);
             };
-            if !place.is_empty() && bus.dma_read(function, data.address, place).is_err() {
+            if !place.is_empty() && bus.dma_read(function, address, place).is_err() {
                 return Taken::Dropped(Invalid::Fault);
             }
             length = end;
@@ -250,7 +264,15 @@ impl TransmitQueue {
         if length == 0 {
             return Taken::Dropped(Invalid::Size);
         }
-        Taken::Packet(Packet { first, context: self.contexts[usize::from(first.context & 1)], length })
+        Taken::Packet(self.packet(first, length))
+    }
+
+    fn packet(&self, First { data: first, legacy }: First, length: usize) -> Packet {
+        let context = match legacy.and_then(|legacy| legacy.vlan_tag) {
+            Some(vlan_tag) => Context { vlan_tag, ..Context::default() },
+            None => self.contexts[usize::from(first.context & 1)],
+        };
+        Packet { first, context, checksum: legacy.and_then(|legacy| legacy.checksum), length }
     }
 
     /// Passes `count` descriptors: those that ask for it will read as done.
@@ -264,10 +286,10 @@ impl TransmitQueue {
     ) -> Result<(), DmaFault> {
         for index in 0..count.min(MAX_DESCRIPTORS) {
             if self.done.is_full() {
-                self.flush(file, ring, function, bus)?;
+                self.done.flush(file, ring, self.way(file), function, bus)?;
             }
             let raw = self.packet[index];
-            let report = matches!(parse(&raw), Transmit::Data(data) if data.report_status);
+            let report = parse(&raw).reports_status();
             self.effort.0 += 1;
             self.done.push(if report { with_dd(raw) } else { raw }, report);
         }
@@ -285,31 +307,15 @@ impl TransmitQueue {
         function: Function,
         bus: &mut B,
     ) -> Result<bool, DmaFault> {
-        if let Some(ring) = Ring::transmit(file, self.queue).filter(|_| !self.halted) {
-            let flushed = self.flush(file, &ring, function, bus);
-            self.halted |= flushed.is_err();
-            flushed?;
-        }
-        Ok(self.done.announce())
+        let ring = Ring::transmit(file, self.queue);
+        self.done.finish(file, ring, self.way(file), function, bus)
     }
 
-    fn flush<B: Bus>(
-        &mut self,
-        file: &mut RegisterFile,
-        ring: &Ring,
-        function: Function,
-        bus: &mut B,
-    ) -> Result<(), DmaFault> {
+    fn way(&self, file: &RegisterFile) -> Way {
         let block = tx_block(self.queue);
         let low = file.get(block + tx::TDWBAL);
-        if low & tdwbal::HEAD_WB_EN == 0 {
-            self.done.flush(ring, function, bus)?;
-        } else {
-            let address = u64::from(low & !3) | u64::from(file.get(block + tx::TDWBAH)) << 32;
-            self.done.flush_head(ring, function, bus, address)?;
-        }
-        file.set(block + tx::TDH, self.done.head());
-        Ok(())
+        let address = u64::from(low & !3) | u64::from(file.get(block + tx::TDWBAH)) << 32;
+        Way { register: block + tx::TDH, memory: (low & tdwbal::HEAD_WB_EN != 0).then_some(address) }
     }
 }
 

@@ -1,10 +1,21 @@
 //! Descriptors that the card is done with and has not given back yet: they go back in one bus request a burst
-//! (two where the ring wraps). Left out: which descriptors those are.
+//! (two where the ring wraps), at the end of a poll at the latest. That is sooner than WTHRESH asks for, so
+//! there is nothing that TXDCTL.SWFLSH would have to flush. Left out: which descriptors those are.
 
 use super::BURST;
 use super::ring::Ring;
+use crate::file::RegisterFile;
 use i82576::descriptor::SIZE;
 use pcie::{Bus, DmaFault, Function, Iova};
+
+/// Where a queue tells how far it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Way {
+    /// Offset of the head register.
+    pub register: u32,
+    /// Where the head is written in memory; descriptors are then left alone.
+    pub memory: Option<Iova>,
+}
 
 /// Consecutive descriptors of a ring, as they will read in memory.
 #[derive(Debug)]
@@ -17,13 +28,15 @@ pub struct Batch {
     speaks: bool,
     /// Something was given back that software does not know of yet.
     spoke: bool,
+    /// The ring itself faulted; it stays silent until it is set up anew.
+    halted: bool,
 }
 
 impl Batch {
     /// Nothing, at a ring index.
     #[must_use]
     pub fn at(index: u32) -> Self {
-        Self { raw: [[0; SIZE]; BURST], count: 0, at: index, speaks: false, spoke: false }
+        Self { raw: [[0; SIZE]; BURST], count: 0, at: index, speaks: false, spoke: false, halted: false }
     }
 
     /// No more fits.
@@ -44,6 +57,17 @@ impl Batch {
         self.count as u32
     }
 
+    /// The ring is not to be touched any more.
+    pub fn halt(&mut self) {
+        self.halted = true;
+    }
+
+    /// Whether the ring has faulted.
+    #[must_use]
+    pub fn is_halted(&self) -> bool {
+        self.halted
+    }
+
     /// Adds the next descriptor; `speaks` if software waits for it. A full batch must be flushed first.
     pub fn push(&mut self, raw: [u8; SIZE], speaks: bool) {
         if let Some(slot) = self.raw.get_mut(self.count) {
@@ -53,40 +77,62 @@ impl Batch {
         }
     }
 
-    /// Gives the descriptors back and moves on.
+    /// Gives back what is done, if the queue has a `ring`; answers whether an interrupt is due.
     ///
     /// # Errors
-    /// [`DmaFault`] if the ring is not in the function's memory; the descriptors are then lost.
-    pub fn flush<B: Bus>(&mut self, ring: &Ring, function: Function, bus: &mut B) -> Result<(), DmaFault> {
+    /// [`DmaFault`] if the ring is not in the function's memory; it then stays silent until it is set up anew.
+    pub fn finish<B: Bus>(
+        &mut self,
+        file: &mut RegisterFile,
+        ring: Option<Ring>,
+        way: Way,
+        function: Function,
+        bus: &mut B,
+    ) -> Result<bool, DmaFault> {
+        if let Some(ring) = ring.filter(|_| !self.halted) {
+            let flushed = self.flush(file, &ring, way, function, bus);
+            self.halted |= flushed.is_err();
+            flushed?;
+        }
+        Ok(core::mem::take(&mut self.spoke))
+    }
+
+    /// Gives the descriptors back, or tells the head instead, and moves on.
+    ///
+    /// # Errors
+    /// [`DmaFault`] if that is not in the function's memory; the descriptors are then lost.
+    pub fn flush<B: Bus>(
+        &mut self,
+        file: &mut RegisterFile,
+        ring: &Ring,
+        way: Way,
+        function: Function,
+        bus: &mut B,
+    ) -> Result<(), DmaFault> {
         let (count, from) = (self.count, self.at);
         if self.move_on(ring) {
-            let before_wrap = ring.contiguous(from, count as u32) as usize;
-            let (one, two) = self.raw[..count].split_at(before_wrap);
-            bus.dma_write(function, ring.address(from), one.as_flattened())?;
-            if !two.is_empty() {
-                bus.dma_write(function, ring.address(0), two.as_flattened())?;
+            match way.memory {
+                Some(address) => bus.dma_write(function, address, &self.at.to_le_bytes())?,
+                None => self.write(ring, from, count, function, bus)?,
             }
             self.spoke = true;
         }
+        file.set(way.register, self.at);
         Ok(())
     }
 
-    /// Moves on and, instead of giving descriptors back, writes the head to `address`.
-    ///
-    /// # Errors
-    /// [`DmaFault`] if that is not in the function's memory.
-    pub fn flush_head<B: Bus>(
-        &mut self,
+    fn write<B: Bus>(
+        &self,
         ring: &Ring,
+        from: u32,
+        count: usize,
         function: Function,
         bus: &mut B,
-        address: Iova,
     ) -> Result<(), DmaFault> {
-        if self.move_on(ring) {
-            bus.dma_write(function, address, &self.at.to_le_bytes())?;
-            self.spoke = true;
-        }
-        Ok(())
+        let before_wrap = ring.contiguous(from, count as u32) as usize;
+        let (one, two) = self.raw[..count].split_at(before_wrap);
+        bus.dma_write(function, ring.address(from), one.as_flattened())?;
+        if two.is_empty() { Ok(()) } else { bus.dma_write(function, ring.address(0), two.as_flattened()) }
     }
 
     /// Empties the batch; answers whether software is to be told.
@@ -98,10 +144,5 @@ impl Batch {
         }
         self.at = ring.advance(self.at, count);
         speaks
-    }
-
-    /// Whether software has something new to look at since it was last asked.
-    pub fn announce(&mut self) -> bool {
-        core::mem::take(&mut self.spoke)
     }
 }

@@ -1,7 +1,9 @@
 //! Receive descriptors: how a frame is laid into buffers, and the gates in front of a queue. Left out: what the
 //! descriptors say of its contents (`offload`), and who gets the frame.
 
+mod legacy;
 mod offload;
+mod split;
 
 use crate::common::{Bench, POOL, buffer, mac, plain};
 use i82576::bits::{ctrl, dctl, rctl, vmolr};
@@ -129,7 +131,17 @@ fn the_counter_of_missed_frames_has_twelve_bits_and_stops_at_its_end() {
 
 #[test]
 fn the_buffer_size_is_the_queues_or_the_ports() {
-    for (kb, bsize, expected) in [(1, 0, 1024), (3, 0, 3072), (0, 0, 2048), (0, 1, 1024), (0, 3, 256)] {
+    const BSEX: u32 = rctl::BSEX >> 16;
+    for (kb, bsize, expected) in [
+        (1, 0, 1024),
+        (3, 0, 3072),
+        (0, 0, 2048),
+        (0, 1, 1024),
+        (0, 3, 256),
+        (0, 3 | BSEX, 4096),
+        (0, 0 | BSEX, 2048),
+        (1, 3 | BSEX, 1024),
+    ] {
         let mut bench = bench();
         bench.pf().set(r::RCTL, bsize << 16);
         bench.vf(0).write(at(rx::SRRCTL), srrctl(kb, 0, 1));

@@ -1,6 +1,7 @@
 //! Transmit descriptors: what makes a packet, what is written back, and the gates in front of a queue.
 //! Left out: what segmentation and checksums do to bytes (`offload`), and who gets the frame.
 
+mod legacy;
 mod offload;
 
 use crate::common::{Bench, TX_RING, data, head_address, mac, packet, plain};

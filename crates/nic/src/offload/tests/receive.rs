@@ -1,15 +1,16 @@
 //! What the receive descriptor says of checksums, rule by rule.
 
 use super::{ipv4_frame, ipv4_header, ipv6_frame, parsed, tcp4, tcp6, udp4, udp6};
+use crate::offload::checksum::Sum;
 use crate::offload::crc32c::crc32c;
-use crate::offload::receive::{Receive, classify};
+use crate::offload::receive::{Fragment, Receive, classify, fragment, packet_sum};
 use alloc::vec::Vec;
-use i82576::bits::rxcsum::{IPOFL, TUOFL};
+use i82576::bits::rxcsum::{CRCOFL, IPOFL, IPPCSE, PCSD, TUOFL};
 use i82576::descriptor::rx::packet_type::{IPV4, IPV4_OPTIONS, IPV6, IPV6_EXTENSIONS, SCTP, TCP, UDP};
-use i82576::descriptor::rx::status::{IPCS, IPE, L4CS, L4E, UDPCS};
+use i82576::descriptor::rx::status::{IPCS, IPE, L4CS, L4E, UDPCS, UDPV};
 use proptest::prelude::proptest;
 
-const ALL: u32 = IPOFL | TUOFL | 1 << 11;
+const ALL: u32 = IPOFL | TUOFL | CRCOFL;
 
 fn received(frame: &[u8]) -> Receive {
     classify(frame, &parsed(frame), ALL)
@@ -108,10 +109,68 @@ fn sctp_is_checked_by_its_crc() {
     assert_eq!(status(&spoiled(frame, 46)), IPCS | L4CS | L4E);
 }
 
+/// A datagram in two fragments of 16 bytes and the rest, as RXCSUM.IPPCSE sees them.
+fn fragments(datagram: &[u8]) -> [Fragment; 2] {
+    let mut header = ipv4_header(17, 0);
+    header.identification = 0x1234;
+    let rest = ipv4_frame(header.clone(), &[], 2, &datagram[16..]);
+    header.more_fragments = true;
+    let first = ipv4_frame(header, &[], 0, &datagram[..16]);
+    [first, rest].map(|frame| fragment(&frame, &parsed(&frame), IPPCSE))
+}
+
+#[test]
+fn the_fragments_of_a_datagram_and_its_pseudo_header_sum_up_to_ones() {
+    let whole = udp4(b"some thirty-odd bytes of payload");
+    let [first, rest] = fragments(&whole[34..]);
+    assert_eq!((first.identification, rest.identification), (0x1234, 0x1234));
+    assert_eq!((first.status, rest.status), (UDPCS | UDPV, UDPCS));
+    let pseudo = Sum::of(&whole[26..34]).number(17).number(whole.len() as u32 - 34);
+    assert_eq!(pseudo.number(first.sum.into()).number(rest.sum.into()).value(), 0xffff);
+}
+
+#[test]
+fn a_first_fragment_without_checksum_says_so() {
+    let mut whole = udp4(b"some thirty-odd bytes of payload");
+    whole[40..42].fill(0);
+    assert_eq!(fragments(&whole[34..])[0].status, UDPCS);
+}
+
+#[test]
+fn only_fragments_of_udp_over_ipv4_are_summed_and_only_if_asked() {
+    let mut tcp = ipv4_header(6, 0);
+    tcp.more_fragments = true;
+    let other = [
+        tcp4(b"payload"),
+        udp4(b"payload"),
+        ipv4_frame(tcp, &[], 0, &[1; 16]),
+        ipv6_frame(44, &[17, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0]),
+    ];
+    for frame in other {
+        let found = fragment(&frame, &parsed(&frame), IPPCSE);
+        assert_eq!((found.sum, found.status), (0, 0));
+    }
+    let udp = ipv4_frame(ipv4_header(17, 0), &[], 8, &[1; 16]);
+    assert_eq!(fragment(&udp, &parsed(&udp), 0).sum, 0);
+    assert_eq!(fragment(&udp, &parsed(&udp), IPPCSE).sum, 0x0808);
+}
+
+#[test]
+fn the_packet_checksum_is_taken_where_neither_hash_nor_fragment_is_asked_for() {
+    let frame = [0x11; 20];
+    assert_eq!(
+        [0, 4, 19, 20, 255].map(|pcss| packet_sum(&frame, pcss)),
+        [0xaaaa, 0x8888, 0x1100, 0, 0].map(Some)
+    );
+    assert_eq!((packet_sum(&frame, PCSD), packet_sum(&frame, IPPCSE)), (None, None));
+}
+
 proptest! {
     #[test]
     fn arbitrary_bytes_never_panic(frame: Vec<u8>, rxcsum: u32) {
         let _ = classify(&frame, &parsed(&frame), rxcsum);
+        let _ = fragment(&frame, &parsed(&frame), rxcsum);
+        let _ = packet_sum(&frame, rxcsum);
     }
 
     #[test]

@@ -2,10 +2,10 @@
 //! Each function uses the first queue pair of its pool, with 2 KiB receive buffers.
 
 use super::{BASE, Bench, Port, index, slot};
-use i82576::bits::dctl;
-use i82576::descriptor::rx::{Posted, WriteBack};
+use i82576::bits::{dctl, srrctl};
+use i82576::descriptor::rx::{Posted, WriteBack, status};
 use i82576::descriptor::tx::Data;
-use i82576::descriptor::{DD, SIZE as DESCRIPTOR};
+use i82576::descriptor::{DD, SIZE as DESCRIPTOR, legacy};
 use i82576::register::{self as r, rx, tx};
 use pcie::{Function, Iova};
 
@@ -59,6 +59,26 @@ pub(crate) fn buffer(i: u32) -> Iova {
 
 fn header(i: u32) -> Iova {
     HEADERS + u64::from(i) * HEADER
+}
+
+/// A written-back descriptor in the format that SRRCTL says.
+fn parse(raw: &[u8; DESCRIPTOR], control: u32) -> Option<WriteBack> {
+    if srrctl::descriptor_type(control) != srrctl::LEGACY {
+        return WriteBack::parse(raw);
+    }
+    let legacy::WriteBack { length, checksum, status, vlan_tag, .. } = legacy::WriteBack::parse(raw)?;
+    Some(WriteBack { length, hash: checksum.into(), status, vlan_tag, ..WriteBack::default() })
+}
+
+/// How many bytes the first descriptor of a frame says are in its header buffer.
+fn in_header_buffer(first: &WriteBack, control: u32) -> usize {
+    let told = usize::from(first.header_length);
+    let overflow = first.status & status::HBO != 0;
+    match srrctl::descriptor_type(control) {
+        srrctl::HEADER_SPLIT if first.split && !overflow => told,
+        srrctl::ALWAYS_SPLIT => told.min(srrctl::header_buffer(control)),
+        _ => 0,
+    }
 }
 
 /// Where the head write-back of tests goes.
@@ -214,16 +234,18 @@ impl Port<'_> {
     /// Takes the frames received since the last call, without posting new descriptors.
     pub(crate) fn received(&mut self) -> Vec<Received> {
         let (mut frames, mut current) = (Vec::new(), Received { bytes: Vec::new(), parts: Vec::new() });
+        let control = self.rx(rx::SRRCTL);
+        let control = self.read(control);
         loop {
             let Rings { rx_next: i, rx_count, .. } = *self.rings();
             let at = RX_RING + u64::from(i) * DESCRIPTOR as u64;
             let raw = self.peek(at, DESCRIPTOR).try_into().unwrap();
-            let Some(back) = WriteBack::parse(&raw) else { break };
+            let Some(back) = parse(&raw, control) else { break };
             // As a driver would: what it has seen is not seen twice.
             self.poke(at, &[0; DESCRIPTOR]);
             self.rings().rx_next = (i + 1) % rx_count;
-            if back.split {
-                current.bytes.extend(self.peek(header(i), back.header_length.into()));
+            if current.parts.is_empty() {
+                current.bytes.extend(self.peek(header(i), in_header_buffer(&back, control)));
             }
             current.bytes.extend(self.peek(buffer(i), back.length.into()));
             current.parts.push(back);

@@ -1,5 +1,5 @@
-//! What receive descriptors say of a frame: split headers, VLAN tags, checksums and hashes. Left out: what the
-//! header parser and the hash find, which is tested beside them (`offload`).
+//! What receive descriptors say of a frame: VLAN tags, checksums and hashes. Left out: what the header parser
+//! and the hash find, which is tested beside them (`offload`).
 
 use super::{at, bench, frame, srrctl};
 use crate::common::{POOL, SIZE, mac, tagged, tcp, udp};
@@ -7,73 +7,6 @@ use i82576::bits::{ctrl, dctl, mrqc, vmolr};
 use i82576::descriptor::rx::{packet_type, rss_type, status};
 use i82576::register::{self as r, rx, vf};
 use pcie::Function::Vf;
-
-#[test]
-fn headers_that_are_understood_are_split_off() {
-    let mut bench = bench();
-    bench.vf(0).write(at(rx::SRRCTL), srrctl(2, 128, 2));
-    let segment = tcp(mac(0), mac(9), &[7; 3000]);
-    bench.wire_sends(&segment);
-    let received = bench.vf(0).expect_frame();
-    assert_eq!(received.bytes, segment);
-    assert_eq!((received.parts[0].split, received.parts[0].header_length), (true, 54));
-    let lengths: Vec<_> = received.parts.iter().map(|part| part.length).collect();
-    assert_eq!(lengths, [2048, 952], "the packet buffers begin with the payload");
-    assert!(!received.parts[1].split);
-}
-
-#[test]
-fn headers_longer_than_their_buffer_are_not_split_off() {
-    let mut bench = bench();
-    bench.vf(0).write(at(rx::SRRCTL), srrctl(2, 64, 2));
-    let mut segment = tagged(5, &tagged(6, &tcp(mac(0), mac(9), &[7; 100])));
-    segment.truncate(160);
-    bench.pf().write(r::vmolr(0), POOL);
-    bench.wire_sends(&segment);
-    let received = bench.vf(0).expect_frame();
-    assert!(received.last().split);
-    bench.vf(0).write(at(rx::SRRCTL), srrctl(2, 0, 2));
-    bench.wire_sends(&segment);
-    assert!(!bench.vf(0).expect_frame().last().split);
-}
-
-#[test]
-fn with_split_always_the_header_buffer_comes_first_whatever_the_frame_is() {
-    let mut bench = bench();
-    bench.vf(0).write(at(rx::SRRCTL), srrctl(2, 64, 5));
-    bench.world.bus.log.clear();
-    bench.wire_sends(&frame(60));
-    let received = bench.vf(0).expect_frame();
-    assert_eq!(received.bytes, frame(60));
-    let last = received.last();
-    assert_eq!((last.split, last.length), (true, 60 - last.header_length));
-    bench.wire_sends(&frame(300));
-    let received = bench.vf(0).expect_frame();
-    assert!(received.last().split);
-    assert_eq!(received.bytes, frame(300));
-    let segment = tcp(mac(0), mac(9), &[7; 300]);
-    bench.wire_sends(&segment);
-    let received = bench.vf(0).expect_frame();
-    assert_eq!((received.last().header_length, received.last().length), (54, 300));
-    assert_eq!(received.bytes, segment);
-}
-
-#[test]
-fn a_header_length_never_outgrows_its_field() {
-    let mut bench = bench();
-    // IPv6 with a hop-by-hop header of 131 * 8 bytes: 1102 bytes of headers, where HDRLEN ends at 1023.
-    let mut bytes = frame(3000);
-    bytes[12..22].copy_from_slice(&[0x86, 0xdd, 0x60, 0, 0, 0, 0x0b, 0x82, 0, 64]);
-    bytes[54..56].copy_from_slice(&[59, 130]);
-    for (kind, split) in [(2, None), (5, Some(1023))] {
-        bench.vf(0).write(at(rx::SRRCTL), srrctl(2, 63 * 64, kind));
-        bench.wire_sends(&bytes);
-        let received = bench.vf(0).expect_frame();
-        assert_eq!(received.bytes, bytes);
-        let first = received.parts[0];
-        assert_eq!(first.split.then_some(first.header_length), split);
-    }
-}
 
 #[test]
 fn a_tag_is_left_in_the_frame_or_moved_to_the_descriptor() {
@@ -166,13 +99,20 @@ fn the_hash_is_in_the_descriptor_and_chooses_between_a_pools_queues() {
 }
 
 #[test]
-fn without_pcsd_the_hash_is_not_reported() {
+fn without_pcsd_a_checksum_and_the_ip_identification_are_in_the_place_of_the_hash() {
     let mut bench = bench();
     bench.pf().write(r::MRQC, mrqc::VMDQ_RSS | 1 << 16);
     bench.pf().write(r::rssrk(0), 0x0102_0304);
-    bench.wire_sends(&tcp(mac(0), mac(9), &[7; 100]));
+    bench.pf().write(r::RXCSUM, 14);
+    let mut segment = tcp(mac(0), mac(9), &[7; 100]);
+    segment[18..20].copy_from_slice(&[0xab, 0xcd]);
+    bench.wire_sends(&segment);
     let received = bench.vf(0).expect_frame();
-    assert_eq!((received.last().rss_type, received.last().hash), (0, 0));
+    let sum =
+        segment[14..].chunks(2).fold(0, |sum: u32, word| sum + u32::from(word[0]) * 256 + u32::from(word[1]));
+    let sum = (sum & 0xffff) + (sum >> 16);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    assert_eq!((received.last().rss_type, received.last().hash), (0, sum << 16 | 0xabcd));
 }
 
 #[test]

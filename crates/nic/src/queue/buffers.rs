@@ -1,0 +1,130 @@
+//! How a frame is laid into the buffers of a receive queue: their sizes and the descriptor format, by SRRCTL
+//! and RCTL, and which bytes go to the header buffer (datasheet 7.1.5, table of header splitting).
+//!
+//! Left out: the replication formats (types 3 and 4), which no driver uses: such a queue works as one with
+//! packet buffers only, and says so by leaving SPH clear. PSRTYPE: headers are split off whatever they are.
+
+use crate::file::RegisterFile;
+use i82576::Queue;
+use i82576::bits::{rctl, srrctl};
+use i82576::register::{RCTL, rx, rx_block};
+
+/// The longest header that HDRLEN can tell of; longer ones are not split off.
+const MAX_HEADER: usize = 0x3ff;
+
+/// What a queue's descriptors look like, and what becomes of headers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Legacy,
+    OneBuffer,
+    /// Headers that are understood, and fit.
+    Split,
+    /// The header buffer is filled first, whatever the frame is.
+    AlwaysSplit,
+}
+
+/// The buffers of a queue.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Buffers {
+    /// Bytes of a packet buffer, never 0.
+    pub(super) packet: usize,
+    /// Bytes of a header buffer.
+    header: usize,
+    format: Format,
+}
+
+/// What goes to the header buffer, and what the first descriptor says of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Layout {
+    /// Bytes in the header buffer.
+    pub(super) header: usize,
+    /// HDRLEN.
+    pub(super) told: u16,
+    /// SPH: the headers were found, and HDRLEN is their length.
+    pub(super) found: bool,
+    /// HBO: they are longer than the header buffer.
+    pub(super) overflow: bool,
+}
+
+impl Buffers {
+    /// The buffers as the registers have them now.
+    #[must_use]
+    pub(super) fn of(file: &RegisterFile, queue: Queue) -> Self {
+        let control = file.get(rx_block(queue) + rx::SRRCTL);
+        let packet = match srrctl::packet_buffer(control) {
+            0 => rctl::buffer_size(file.get(RCTL)),
+            bytes => bytes,
+        };
+        let header = srrctl::header_buffer(control).min(MAX_HEADER);
+        let format = match srrctl::descriptor_type(control) {
+            srrctl::LEGACY => Format::Legacy,
+            srrctl::HEADER_SPLIT if header > 0 => Format::Split,
+            srrctl::ALWAYS_SPLIT if header > 0 => Format::AlwaysSplit,
+            _ => Format::OneBuffer,
+        };
+        Self { packet, header, format }
+    }
+
+    /// Descriptors are written back in the legacy format.
+    #[must_use]
+    pub(super) fn is_legacy(&self) -> bool {
+        self.format == Format::Legacy
+    }
+
+    /// How a frame of `frame` bytes is laid out whose headers are `headers` bytes, 0 if they are not understood.
+    #[must_use]
+    pub(super) fn lay(&self, frame: usize, headers: usize) -> Layout {
+        let always = match self.format {
+            Format::Legacy | Format::OneBuffer => return Layout::default(),
+            Format::Split => false,
+            Format::AlwaysSplit => true,
+        };
+        let filled = if always { self.header.min(frame) } else { 0 };
+        let found = (1..=MAX_HEADER).contains(&headers);
+        if always && frame <= self.header || !found {
+            return Layout { header: filled, told: filled as u16, ..Layout::default() };
+        }
+        let overflow = headers > self.header;
+        let header = if overflow { filled } else { headers.min(frame) };
+        Layout { header, told: headers as u16, found, overflow }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Buffers, Format, Layout};
+
+    /// Header buffers of 128 bytes.
+    fn buffers(format: Format) -> Buffers {
+        Buffers { packet: 2048, header: 128, format }
+    }
+
+    const NONE: Layout = Layout { header: 0, told: 0, found: false, overflow: false };
+
+    #[test]
+    fn without_header_buffers_everything_is_packet() {
+        for format in [Format::Legacy, Format::OneBuffer] {
+            assert_eq!(buffers(format).lay(1500, 54), NONE);
+        }
+    }
+
+    #[test]
+    fn split_takes_headers_that_are_understood_and_fit() {
+        let split = buffers(Format::Split);
+        assert_eq!(split.lay(1500, 0), NONE);
+        assert_eq!(split.lay(1500, 54), Layout { header: 54, told: 54, found: true, overflow: false });
+        assert_eq!(split.lay(1500, 128), Layout { header: 128, told: 128, found: true, overflow: false });
+        assert_eq!(split.lay(1500, 129), Layout { header: 0, told: 129, found: true, overflow: true });
+        assert_eq!(split.lay(1500, 1024), NONE, "HDRLEN has ten bits");
+    }
+
+    #[test]
+    fn always_split_fills_the_header_buffer_first() {
+        let always = buffers(Format::AlwaysSplit);
+        assert_eq!(always.lay(128, 54), Layout { header: 128, told: 128, ..NONE }, "it all fits");
+        assert_eq!(always.lay(60, 0), Layout { header: 60, told: 60, ..NONE });
+        assert_eq!(always.lay(129, 0), Layout { header: 128, told: 128, ..NONE });
+        assert_eq!(always.lay(129, 54), Layout { header: 54, told: 54, found: true, overflow: false });
+        assert_eq!(always.lay(500, 200), Layout { header: 128, told: 200, found: true, overflow: true });
+    }
+}

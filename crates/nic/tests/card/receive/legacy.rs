@@ -1,0 +1,99 @@
+//! Receive queues of descriptor type 0, as small drivers use them: status, errors, length and tag are folded
+//! into the second half of the descriptor.
+
+use super::{at, bench, frame};
+use crate::common::{BASE, Bench, POOL, buffer, mac, tagged, tcp};
+use i82576::bits::{rctl, rxcsum, vmolr};
+use i82576::descriptor::legacy::WriteBack;
+use i82576::descriptor::rx::status;
+use i82576::register::{self as r, rx};
+
+fn legacy() -> Bench {
+    let mut bench = bench();
+    bench.vf(0).write(at(rx::SRRCTL), 0);
+    bench
+}
+
+/// Descriptor `i` as it reads in memory.
+fn descriptor(bench: &mut Bench, i: u32) -> WriteBack {
+    let raw = bench.vf(0).peek(BASE + 16 * u64::from(i), 16);
+    WriteBack::parse(&raw.try_into().unwrap()).expect("given back")
+}
+
+#[test]
+fn a_frame_in_one_descriptor_whose_address_stays() {
+    let mut bench = legacy();
+    bench.wire_sends(&frame(60));
+    let back = descriptor(&mut bench, 0);
+    assert_eq!((back.address, back.length, back.status), (buffer(0), 60, 1 | status::EOP));
+    assert_eq!(bench.vf(0).expect_frame().bytes, frame(60));
+}
+
+#[test]
+fn a_frame_in_several_descriptors_ends_in_the_last() {
+    let mut bench = legacy();
+    bench.wire_sends(&frame(5000));
+    let backs = [0, 1, 2].map(|i| descriptor(&mut bench, i));
+    assert_eq!(backs.map(|back| back.length), [2048, 2048, 904]);
+    assert_eq!(backs.map(|back| back.status), [1, 1, 1 | status::EOP]);
+    assert_eq!(backs.map(|back| back.address), [0, 1, 2].map(buffer));
+}
+
+#[test]
+fn the_tag_is_in_the_special_field() {
+    let mut bench = legacy();
+    bench.pf().write(r::vmolr(0), POOL | vmolr::STRVLAN);
+    bench.wire_sends(&tagged(0x6064, &frame(60)));
+    let back = descriptor(&mut bench, 0);
+    assert_eq!((back.vlan_tag, back.status), (0x6064, 1 | status::EOP | status::VP));
+}
+
+#[test]
+fn checksum_status_and_errors_are_in_their_bytes() {
+    let mut bench = legacy();
+    let good = tcp(mac(0), mac(9), &[7; 100]);
+    let mut bad = good.clone();
+    bad[60] ^= 1;
+    bad[14 + 8] ^= 1;
+    bench.wire_sends(&good);
+    let sums = status::L4CS | status::IPCS;
+    assert_eq!(descriptor(&mut bench, 0).status, 1 | status::EOP | sums);
+    bench.wire_sends(&bad);
+    assert_eq!(descriptor(&mut bench, 1).status, 1 | status::EOP | sums | status::L4E | status::IPE);
+}
+
+#[test]
+fn the_packet_checksum_sums_from_pcss_on() {
+    let mut bench = legacy();
+    let mut bytes = frame(64);
+    bytes[14..].fill(0);
+    bytes[20..24].copy_from_slice(&[0x12, 0x34, 0xff, 0xff]);
+    bench.pf().write(r::RXCSUM, 14);
+    bench.wire_sends(&bytes);
+    assert_eq!(descriptor(&mut bench, 0).checksum, 0x1234);
+    bench.pf().write(r::RXCSUM, 22);
+    bench.wire_sends(&bytes);
+    assert_eq!(descriptor(&mut bench, 1).checksum, 0xffff);
+    bench.pf().write(r::RXCSUM, 14 | rxcsum::PCSD);
+    bench.wire_sends(&bytes);
+    assert_eq!(descriptor(&mut bench, 2).checksum, 0);
+}
+
+#[test]
+fn buffers_are_as_long_as_rctl_says() {
+    let mut bench = legacy();
+    bench.pf().set(r::RCTL, 2 << 16);
+    bench.wire_sends(&frame(600));
+    assert_eq!([0, 1].map(|i| descriptor(&mut bench, i).length), [512, 88]);
+    bench.pf().set(r::RCTL, rctl::BSEX);
+    bench.wire_sends(&frame(600));
+    assert_eq!(descriptor(&mut bench, 2).length, 600);
+}
+
+#[test]
+fn data_that_is_missing_is_an_error() {
+    let mut bench = legacy();
+    bench.vf(0).poke(BASE, &[0; 16]);
+    bench.wire_sends(&frame(60));
+    assert_eq!(descriptor(&mut bench, 0).status, 1 | status::EOP | status::RXE);
+}

@@ -1,0 +1,126 @@
+//! Which bytes go to the header buffer, and what the first descriptor says of it: the datasheet's table of
+//! header splitting (7.1.5) row by row, and the formats that are not offered.
+
+use super::{at, bench, frame, srrctl};
+use crate::common::{POOL, mac, tagged, tcp};
+use i82576::bits::vmolr;
+use i82576::descriptor::rx::status;
+use i82576::register::{self as r, rx};
+
+/// SPH, HBO, HDRLEN and the packet buffers' lengths of a frame, which arrives whole.
+#[track_caller]
+fn told(kind: u32, header: u32, frame: &[u8]) -> (bool, bool, u16, Vec<u16>) {
+    let mut bench = bench();
+    bench.vf(0).write(at(rx::SRRCTL), srrctl(2, header, kind));
+    bench.wire_sends(frame);
+    let received = bench.vf(0).expect_frame();
+    assert_eq!(received.bytes, frame);
+    let first = received.parts[0];
+    assert!(received.parts[1..].iter().all(|part| !part.split && part.header_length == 0));
+    let lengths = received.parts.iter().map(|part| part.length).collect();
+    (first.split, first.status & status::HBO != 0, first.header_length, lengths)
+}
+
+#[test]
+fn split_headers_that_are_not_understood_stay_with_the_payload() {
+    assert_eq!(told(2, 128, &frame(60)), (false, false, 0, vec![60]));
+    assert_eq!(told(2, 128, &frame(3000)), (false, false, 0, vec![2048, 952]));
+}
+
+#[test]
+fn split_headers_that_fit_have_a_buffer_of_their_own() {
+    let segment = tcp(mac(0), mac(9), &[7; 3000]);
+    assert_eq!(told(2, 128, &segment), (true, false, 54, vec![2048, 952]));
+    let only_headers = tcp(mac(0), mac(9), &[]);
+    let mut padded = only_headers.clone();
+    padded.resize(60, 0);
+    assert_eq!(told(2, 128, &padded), (true, false, 54, vec![6]));
+}
+
+#[test]
+fn split_headers_that_do_not_fit_are_told_but_not_split() {
+    let segment = tagged(5, &tagged(6, &tagged(7, &tcp(mac(0), mac(9), &[7; 100]))));
+    assert_eq!(told(2, 64, &segment), (true, true, 66, vec![166]));
+    let segment = tagged(5, &tagged(6, &tcp(mac(0), mac(9), &[7; 100])));
+    assert_eq!(told(2, 64, &segment), (true, false, 62, vec![100]));
+    // 24 bytes of IPv4 options.
+    let mut options = tcp(mac(0), mac(9), &[7; 100]);
+    options.splice(34..34, [1; 24]);
+    options[14] = 0x4b;
+    assert_eq!(told(2, 64, &options), (true, true, 78, vec![178]));
+    assert_eq!(told(2, 128, &options), (true, false, 78, vec![100]));
+}
+
+#[test]
+fn split_always_a_frame_that_fits_the_header_buffer_is_there_whole() {
+    assert_eq!(told(5, 64, &frame(60)), (false, false, 60, vec![0]));
+    assert_eq!(told(5, 512, &tcp(mac(0), mac(9), &[7; 200])), (false, false, 254, vec![0]));
+}
+
+#[test]
+fn split_always_a_frame_that_is_not_understood_fills_the_header_buffer() {
+    assert_eq!(told(5, 64, &frame(300)), (false, false, 64, vec![236]));
+    assert_eq!(told(5, 64, &frame(3000)), (false, false, 64, vec![2048, 888]));
+}
+
+#[test]
+fn split_always_headers_that_fit_have_a_buffer_of_their_own() {
+    assert_eq!(told(5, 64, &tcp(mac(0), mac(9), &[7; 300])), (true, false, 54, vec![300]));
+}
+
+#[test]
+fn split_always_headers_that_do_not_fit_spill_over() {
+    let mut options = tcp(mac(0), mac(9), &[7; 100]);
+    options.splice(34..34, [1; 24]);
+    options[14] = 0x4b;
+    assert_eq!(told(5, 64, &options), (true, true, 78, vec![114]));
+}
+
+#[test]
+fn the_headers_of_a_fragment_end_with_its_ip_header() {
+    let mut fragment = tcp(mac(0), mac(9), &[7; 300]);
+    fragment[20] = 0x20;
+    assert_eq!(told(2, 128, &fragment), (true, false, 34, vec![320]));
+}
+
+#[test]
+fn without_a_header_buffer_nothing_is_split() {
+    for kind in [2, 5] {
+        assert_eq!(told(kind, 0, &tcp(mac(0), mac(9), &[7; 100])), (false, false, 0, vec![154]));
+    }
+}
+
+#[test]
+fn replication_is_not_offered_and_a_descriptor_says_so() {
+    for kind in [3, 4, 6, 7] {
+        assert_eq!(told(kind, 128, &tcp(mac(0), mac(9), &[7; 100])), (false, false, 0, vec![154]));
+    }
+}
+
+#[test]
+fn a_header_length_never_outgrows_its_field() {
+    // IPv6 with a hop-by-hop header of 131 * 8 bytes: 1102 bytes of headers, where HDRLEN ends at 1023.
+    let mut bytes = frame(3000);
+    bytes[12..22].copy_from_slice(&[0x86, 0xdd, 0x60, 0, 0, 0, 0x0b, 0x82, 0, 64]);
+    bytes[54..56].copy_from_slice(&[59, 130]);
+    assert_eq!(told(2, 63 * 64, &bytes), (false, false, 0, vec![2048, 952]));
+    assert_eq!(told(5, 63 * 64, &bytes), (false, false, 1023, vec![1977]));
+}
+
+#[test]
+fn tag_and_split_in_several_buffers_all_at_once() {
+    let mut bench = bench();
+    bench.vf(0).write(at(rx::SRRCTL), srrctl(1, 128, 2));
+    let segment = tcp(mac(0), mac(9), &[7; 3000]);
+    for (options, header, bytes) in
+        [(POOL, 58, tagged(5, &segment)), (POOL | vmolr::STRVLAN, 54, segment.clone())]
+    {
+        bench.pf().write(r::vmolr(0), options);
+        bench.wire_sends(&tagged(5, &segment));
+        let received = bench.vf(0).expect_frame();
+        assert_eq!(received.parts[0].header_length, header);
+        assert_eq!(received.bytes, bytes);
+        assert_eq!(received.parts.len(), 3);
+        assert!(received.parts[..2].iter().all(|part| part.vlan_tag == 0));
+    }
+}

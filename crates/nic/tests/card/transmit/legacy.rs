@@ -1,0 +1,128 @@
+//! Legacy transmit descriptors, as small drivers use them. Of a packet in several descriptors the first says
+//! what is to be done with it (datasheet 7.2.2.1).
+
+use super::{WIRE, at, bench, placed};
+use crate::common::{Bench, data, mac, plain, tagged, tcp};
+use i82576::descriptor::legacy::{Checksum, Transmit};
+use i82576::register::tx;
+use pcie::Function::Vf;
+
+/// A whole packet in one descriptor that reports its status.
+fn packet(address: u64, length: usize) -> Transmit {
+    Transmit {
+        address,
+        length: length as u16,
+        end_of_packet: true,
+        report_status: true,
+        ..Transmit::default()
+    }
+}
+
+/// Sends a frame in one descriptor; what came out.
+fn sent(bench: &mut Bench, frame: &[u8], ask: Transmit) -> Vec<u8> {
+    let address = bench.vf(0).place(frame);
+    bench.vf(0).transmit(&[Transmit {
+        checksum: ask.checksum,
+        vlan_tag: ask.vlan_tag,
+        ..packet(address, frame.len())
+    }
+    .emit()]);
+    bench.wire_got().remove(0)
+}
+
+#[test]
+fn a_frame_in_one_descriptor() {
+    let mut bench = bench();
+    let (frame, whole) = placed(&mut bench, 100);
+    bench.vf(0).transmit(&[packet(whole.address, frame.len()).emit()]);
+    assert_eq!(bench.wire_got(), [frame]);
+    assert!(bench.vf(0).is_done(0));
+    assert_eq!(bench.vf(0).read(at(tx::TDH)), 1);
+    bench.expect_msix(Vf(0), 0);
+}
+
+#[test]
+fn only_descriptors_with_rs_are_written_back() {
+    let mut bench = bench();
+    let (frame, whole) = placed(&mut bench, 100);
+    let loud = packet(whole.address, frame.len());
+    let silent = Transmit { report_status: false, ..loud };
+    bench.vf(0).transmit(&[silent.emit(), loud.emit(), silent.emit()]);
+    assert_eq!([0, 1, 2].map(|i| bench.vf(0).is_done(i)), [false, true, false]);
+}
+
+#[test]
+fn a_frame_in_several_descriptors() {
+    let mut bench = bench();
+    let (frame, whole) = placed(&mut bench, 286);
+    let first = Transmit { end_of_packet: false, report_status: false, ..packet(whole.address, 100) };
+    bench.vf(0).transmit(&[first.emit(), packet(whole.address + 100, 200).emit()]);
+    assert_eq!(bench.wire_got(), [frame]);
+}
+
+#[test]
+fn both_formats_may_be_mixed_even_within_a_packet() {
+    let mut bench = bench();
+    let (frame, whole) = placed(&mut bench, 286);
+    bench.vf(0).transmit(&[data(whole.address, 100).emit(), packet(whole.address + 100, 200).emit()]);
+    bench.vf(0).transmit(&[whole.emit(), packet(whole.address, 300).emit()]);
+    assert_eq!(bench.wire_got(), [frame.clone(), frame.clone(), frame]);
+}
+
+#[test]
+fn the_tag_is_in_the_special_field_of_the_first() {
+    let mut bench = bench();
+    let frame = plain(WIRE, mac(0), 100);
+    let tag = Transmit { vlan_tag: Some(0x6064), ..Transmit::default() };
+    assert_eq!(sent(&mut bench, &frame, tag), tagged(0x6064, &frame));
+    let address = bench.vf(0).place(&frame);
+    let first = Transmit { vlan_tag: Some(5), end_of_packet: false, ..packet(address, 50) };
+    let second = Transmit { vlan_tag: Some(6), ..packet(address + 50, 64) };
+    bench.vf(0).transmit(&[first.emit(), second.emit()]);
+    bench.vf(0).transmit(&[Transmit { vlan_tag: None, ..first }.emit(), second.emit()]);
+    assert_eq!(bench.wire_got(), [tagged(5, &frame), frame]);
+}
+
+#[test]
+fn the_checksum_goes_where_cso_says_over_everything_from_css_on() {
+    let mut bench = bench();
+    let good = tcp(WIRE, mac(0), b"an odd load");
+    let mut seeded = good.clone();
+    let pseudo = 0x0a00u16 + 1 + 0x0a00 + 2 + 6 + 31;
+    seeded[50..52].copy_from_slice(&pseudo.to_be_bytes());
+    let ask = Transmit { checksum: Some(Checksum { start: 34, field: 50 }), ..Transmit::default() };
+    assert_eq!(sent(&mut bench, &seeded, ask), good);
+}
+
+#[test]
+fn a_checksum_outside_the_frame_is_not_inserted() {
+    let mut bench = bench();
+    let frame = plain(WIRE, mac(0), 86);
+    for (start, field) in [(100, 50), (255, 50), (34, 99), (34, 100), (34, 255)] {
+        let ask = Transmit { checksum: Some(Checksum { start, field }), ..Transmit::default() };
+        assert_eq!(sent(&mut bench, &frame, ask), frame, "CSS {start}, CSO {field}");
+    }
+    let last = Transmit { checksum: Some(Checksum { start: 99, field: 98 }), ..Transmit::default() };
+    assert_ne!(sent(&mut bench, &frame, last), frame);
+}
+
+#[test]
+fn a_sum_of_zero_stays_zero_as_the_card_does_not_know_udp() {
+    let mut bench = bench();
+    let mut frame = plain(WIRE, mac(0), 46);
+    frame[14..].fill(0);
+    frame[40..42].fill(0xff);
+    let ask = Transmit { checksum: Some(Checksum { start: 34, field: 50 }), ..Transmit::default() };
+    assert_eq!(sent(&mut bench, &frame, ask)[50..52], [0, 0]);
+}
+
+#[test]
+fn empty_descriptors_between_packets_send_nothing() {
+    let mut bench = bench();
+    let (frame, whole) = placed(&mut bench, 100);
+    let empty = packet(0, 0);
+    bench.vf(0).transmit(&[empty.emit(), packet(whole.address, frame.len()).emit(), empty.emit()]);
+    assert_eq!(bench.wire_got(), [frame]);
+    assert!((0..3).all(|i| bench.vf(0).is_done(i)), "they are done all the same");
+    assert_eq!(bench.nic.counters()[0].dma_faults, 0);
+}
