@@ -139,7 +139,7 @@ fn the_buffer_size_is_the_queues_or_the_ports() {
         (0, 1, 1024),
         (0, 3, 256),
         (0, 3 | BSEX, 4096),
-        (0, 0 | BSEX, 2048),
+        (0, BSEX, 2048),
         (1, 3 | BSEX, 1024),
     ] {
         let mut bench = bench();
