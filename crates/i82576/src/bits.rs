@@ -111,14 +111,22 @@ pub mod icr {
     pub const VMMB: u32 = 1 << 8;
     /// Storm control event: a storm began or ended.
     pub const SCE: u32 = 1 << 25;
-    /// The device was reset.
-    pub const DRSTA: u32 = 1 << 30;
+    /// The TCP timer has run out.
+    pub const TIMER: u32 = 1 << 30;
     /// Transmit out of sync: a VF's packet was blocked.
     pub const DOUTSYNC: u32 = 1 << 28;
     /// The interrupt was asserted.
     pub const INTA: u32 = 1 << 31;
     /// The causes there are.
     pub const SETTABLE: u32 = 0x77d4_fbfd;
+}
+
+/// EICR, EICS, EIMS, EIMC: vectors in 24:0, or queues in 15:0 while there is one interrupt for all.
+pub mod eicr {
+    /// The TCP timer.
+    pub const TIMER: u32 = 1 << 30;
+    /// A cause of ICR.
+    pub const OTHER: u32 = 1 << 31;
 }
 
 /// GPIE.
@@ -237,6 +245,9 @@ pub mod srrctl {
     pub const HEADER_SPLIT: u32 = 2;
     /// Descriptor type: the header buffer is filled first, whatever the frame is.
     pub const ALWAYS_SPLIT: u32 = 5;
+
+    /// Receive descriptor minimum threshold, in 16 descriptors, 5 bits.
+    pub const RDMTS_SHIFT: u32 = 20;
 
     /// Packet buffer bytes; 0 if RCTL decides.
     #[must_use]

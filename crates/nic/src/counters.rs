@@ -4,7 +4,7 @@
 use crate::Nic;
 use crate::queue::receive::Missed;
 use crate::switch::Source;
-use i82576::bits::srrctl;
+use i82576::bits::{icr, srrctl};
 use i82576::ids::{FCS, MAX_VFS};
 use i82576::register::{self as r, rx, rx_block, vf_stats};
 use i82576::{MacAddress, Queue, VfIndex};
@@ -115,6 +115,9 @@ impl Nic {
             Err(Missed::NoDescriptors) => {
                 counters.rx_no_descriptors += 1;
                 self.count_missed(queue);
+                if pool >= self.owners.vfs {
+                    self.interrupts.raise_other(&mut self.file, icr::RXO);
+                }
             }
         }
     }

@@ -11,11 +11,12 @@ use crate::interrupt::{Direction, Interrupts, Owners, master_bit};
 use crate::moderation::Throttle;
 use crate::offload::rss::Rss;
 use crate::queue::receive::ReceiveQueue;
+use crate::queue::ring::Ring;
 use crate::queue::transmit::TransmitQueue;
 use crate::switch::{Storm, Tables};
 use crate::uplink::Wire;
 use alloc::vec::Vec;
-use i82576::bits::{ctrl, rah, rctl, tctl};
+use i82576::bits::{ctrl, icr, rah, rctl, srrctl, tctl};
 use i82576::register::{self as r, rx, tx};
 use i82576::{MacAddress, Queue, Time, VfIndex, ids};
 use pcie::{Bus, DmaFault, Function};
@@ -137,8 +138,8 @@ impl Nic {
         let from_wire = self.receive_from_wire(budget, bus, wire);
         let from_queues = self.transmit(budget, bus, wire);
         self.write_back_received(bus);
-        let owners = self.masters();
-        let deadline = self.interrupts.send(&mut self.file, &mut self.throttle, &owners, now, bus);
+        let (owners, form) = (self.masters(), self.form());
+        let deadline = self.interrupts.send(&mut self.file, &mut self.throttle, &owners, form, now, bus);
         let storm = Storm::is_on(&self.file).then(|| self.storm.ends(&self.file));
         Poll { more: from_wire || from_queues, deadline: [deadline, storm].into_iter().flatten().min() }
     }
@@ -209,10 +210,23 @@ impl Nic {
     /// Raises a queue's interrupt if something was given back, and counts a ring that could not be written.
     fn announce(&mut self, queue: Queue, direction: Direction, announced: Result<bool, DmaFault>) {
         match announced {
-            Ok(true) => self.interrupts.raise_queue(&mut self.file, queue, direction, self.owners.vfs),
+            Ok(true) => {
+                let causes = match direction {
+                    Direction::Tx => icr::TXDW,
+                    Direction::Rx => icr::RXDW | self.few_descriptors(queue),
+                };
+                self.interrupts.raise_queue(&mut self.file, queue, direction, causes, self.owners.vfs);
+            }
             Ok(false) => {}
             Err(_) => self.counters[usize::from(queue.pool())].dma_faults += 1,
         }
+    }
+
+    /// RXDMT0, if a receive queue has no more descriptors left than SRRCTL.RDMTS asks for.
+    fn few_descriptors(&self, queue: Queue) -> u32 {
+        let few = 16 * (self.file.get(r::rx_block(queue) + rx::SRRCTL) >> srrctl::RDMTS_SHIFT & 0x1f);
+        let left = Ring::receive(&self.file, queue).map_or(0, |ring| ring.available(ring.head));
+        if few > 0 && left <= few { icr::RXDMT0 } else { 0 }
     }
 
     /// The queue's pool may send, the queue is not blocked, and its function may read memory.
@@ -286,7 +300,7 @@ impl Nic {
     pub(crate) fn renew_link(&mut self) {
         let up = self.phy.renew_link(self.carrier);
         if core::mem::replace(&mut self.link, up) != up {
-            self.interrupts.raise_other(&mut self.file, i82576::bits::icr::LSC);
+            self.interrupts.raise_other(&mut self.file, icr::LSC);
         }
     }
 

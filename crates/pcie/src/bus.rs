@@ -66,4 +66,15 @@ pub trait Bus {
     /// Sends the MSI-X message of the function's vector. Never blocks; a masked vector's message pends
     /// wherever the vector table is kept.
     fn msix(&mut self, function: Function, vector: u16);
+
+    /// Sends the function's MSI message, of which there is one. By default nobody listens: a bus whose drivers
+    /// all use MSI-X need not know of any other form.
+    fn msi(&mut self, function: Function) {
+        let _ = function;
+    }
+
+    /// Raises or lowers the function's interrupt pin: a level, told when it changes. By default nobody listens.
+    fn intx(&mut self, function: Function, raised: bool) {
+        let _ = (function, raised);
+    }
 }

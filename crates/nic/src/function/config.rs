@@ -2,6 +2,9 @@
 //! Left out: the full space a guest sees of a VF, which the SR-IOV manager makes up.
 
 use crate::Nic;
+use crate::interrupt::single::{Form, is_due};
+use i82576::bits::gpie;
+use i82576::register as r;
 use i82576::{VfIndex, config};
 use pcie::capability::power::PowerState;
 use pcie::{ConfigAccess, Effects, Endpoint, Function};
@@ -32,8 +35,32 @@ impl Nic {
         }
     }
 
+    /// How the PF interrupts.
+    pub(crate) fn form(&self) -> Form {
+        let pf = &self.spaces.pf;
+        let several = self.file.get(r::GPIE) & gpie::MULTIPLE_MSIX != 0;
+        match (pf.msix(), pf.msi()) {
+            _ if self.sleeps() => Form::Silent,
+            (Some(msix), _) if msix.enabled && several => Form::Vectors,
+            (Some(msix), _) if msix.enabled => Form::OneVector,
+            (_, msi) if msi.enabled && msi.masked => Form::Silent,
+            (_, msi) if msi.enabled => Form::Msi,
+            _ if pf.intx() => Form::Pin,
+            _ => Form::Silent,
+        }
+    }
+
+    /// The PF's space shows what its interrupt is at this moment.
+    fn show_interrupt(&mut self) {
+        let due = is_due(&self.file, &self.owners);
+        let msi = self.spaces.pf.msi().enabled;
+        let msix = self.spaces.pf.msix().is_some_and(|msix| msix.enabled);
+        self.spaces.pf.show_interrupt(due && !msi && !msix, due && msi && self.form() == Form::Silent);
+    }
+
     /// Reads a function's configuration space; where nothing answers, all bits are ones.
     pub fn config_read_bytes(&mut self, function: Function, offset: u64, into: &mut [u8]) {
+        self.show_interrupt();
         match self.space(function) {
             Some(space) => space.read_bytes(offset, into),
             None => into.fill(0xff),
@@ -92,6 +119,7 @@ impl Nic {
 
 impl ConfigAccess for Nic {
     fn config_read(&mut self, function: Function, offset: u16, size: u8) -> u32 {
+        self.show_interrupt();
         self.space(function).map_or(u32::MAX, |space| space.read(offset, size))
     }
 

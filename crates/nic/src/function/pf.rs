@@ -2,6 +2,7 @@
 
 use crate::board::clock;
 use crate::interrupt::Interrupts;
+use crate::interrupt::single::Form;
 use crate::offload::rss::Rss;
 use crate::switch::Tables;
 use crate::{Nic, mailbox};
@@ -31,6 +32,11 @@ impl Nic {
             r::SYSTIML => self.clock.low(now),
             r::SYSTIMH => self.clock.high(),
             r::IMC => self.file.get(r::IMS),
+            r::ICR => Interrupts::others_read(&mut self.file),
+            r::EICR => {
+                let others = Interrupts::others_in_eicr(&self.file);
+                others | self.read_place(place.access, place.offset, 0, u32::MAX, now)
+            }
             r::EIMC => self.file.get(r::EIMS),
             r::SWSM => {
                 let before = self.file.get(r::SWSM);
@@ -67,10 +73,9 @@ impl Nic {
             }
             r::MDIC => self.reach_phy(value),
             r::ICS => self.interrupts.raise_other(&mut self.file, value & icr::SETTABLE),
-            r::IMS => {
-                self.file.update(r::IMS, 0, value & icr::SETTABLE);
-                self.interrupts.raise_other(&mut self.file, 0);
-            }
+            r::IMS => self.interrupts.unmask_others(&mut self.file, value),
+            r::ICR => Interrupts::others_written(&mut self.file, value),
+            at if self.refuses_vectors(at) => {}
             r::IMC => self.file.update(r::IMS, value, 0),
             _ => self.write_place(place.access, place.offset, 0, u32::MAX, value, now),
         }
@@ -94,6 +99,12 @@ impl Nic {
             r::TIMADJH => self.clock.adjust(self.file.get(r::TIMADJL), value, now),
             _ => {}
         }
+    }
+
+    /// Under MSI-X the allocation of vectors takes no writes before GPIE says that there are several.
+    fn refuses_vectors(&self, offset: u32) -> bool {
+        let allocation = (r::ivar(0)..=r::ivar(7)).contains(&offset) || offset == r::IVAR_MISC;
+        allocation && self.form() == Form::OneVector
     }
 
     /// MDIC was written.
@@ -137,7 +148,6 @@ impl Nic {
         match offset {
             r::FRTIMER => return clock::free_running(now),
             r::EICR => self.interrupts.acknowledge(&mut self.file, value << shift),
-            r::ICR => Interrupts::other_read(&mut self.file, value),
             _ => {}
         }
         match throttle_of(offset) {

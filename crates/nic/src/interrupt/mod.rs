@@ -1,15 +1,20 @@
 //! Interrupt causes and vectors: which event sets which bit of EICR, and when that bit becomes an MSI-X
 //! message in the name of the function that owns the vector.
 //!
+//! A PF whose MSI-X is not in use has one interrupt for everything ([`single`]).
+//!
 //! Left out: throttling (`moderation`), and the vector table with its mask bits, which is kept where the
-//! message arrives. MSI and INTx forms of the PF are not offered.
+//! message arrives.
+
+pub mod single;
 
 use crate::file::RegisterFile;
 use crate::moderation::Throttle;
-use i82576::bits::{gpie, icr, ivar};
+use i82576::bits::{eicr, gpie, icr, ivar};
 use i82576::register as r;
 use i82576::{Queue, Time, Vector, VfIndex};
 use pcie::{Bus, Function};
+use single::Form;
 
 /// The direction of a queue, as IVAR tells them apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +30,7 @@ pub enum Direction {
 pub struct Interrupts {
     /// EICR bits that were set, or unmasked, since their last message.
     unsent: u32,
+    single: single::Single,
 }
 
 /// Every vector's bit.
@@ -38,10 +44,21 @@ impl Interrupts {
         self.unsent |= bits;
     }
 
-    /// An event of a queue: a descriptor was written back.
-    pub fn raise_queue(&mut self, file: &mut RegisterFile, queue: Queue, direction: Direction, vfs: u8) {
+    /// An event of a queue: a descriptor was written back. If the queue is the PF's, `causes` of ICR say so as
+    /// well, for a driver that has one interrupt for all.
+    pub fn raise_queue(
+        &mut self,
+        file: &mut RegisterFile,
+        queue: Queue,
+        direction: Direction,
+        causes: u32,
+        vfs: u8,
+    ) {
         if let Some(vector) = queue_vector(file, queue, direction, vfs) {
             self.raise(file, vector.bit());
+        }
+        if queue.pool() >= vfs {
+            self.raise_other(file, causes);
         }
     }
 
@@ -53,28 +70,64 @@ impl Interrupts {
         }
     }
 
-    /// Causes of the PF that are not a queue's: bits of ICR, led to the vector in IVAR_MISC.
+    /// Causes of the PF that are not a queue's: bits of ICR. Those that are new and unmasked interrupt.
     pub fn raise_other(&mut self, file: &mut RegisterFile, causes: u32) {
+        let before = unmasked_others(file);
         file.update(r::ICR, 0, causes);
-        if file.get(r::ICR) & file.get(r::IMS) == 0 {
+        self.notify_others(file, before);
+    }
+
+    /// IMS was written: causes that were waiting behind the mask interrupt now.
+    pub fn unmask_others(&mut self, file: &mut RegisterFile, bits: u32) {
+        let before = unmasked_others(file);
+        file.update(r::IMS, 0, bits & icr::SETTABLE);
+        self.notify_others(file, before);
+    }
+
+    /// Leads causes that were not there `before` to the vectors in IVAR_MISC, and to the single interrupt.
+    fn notify_others(&mut self, file: &mut RegisterFile, before: u32) {
+        let new = unmasked_others(file) & !before;
+        if new == 0 {
             return;
         }
-        file.update(r::ICR, 0, icr::INTA);
-        let entry = file.get(r::IVAR_MISC).to_le_bytes()[1];
-        if let Some(vector) = pf_entry(entry) {
-            self.raise(file, vector.bit());
+        self.single.owe();
+        if file.get(r::GPIE) & gpie::MULTIPLE_MSIX == 0 {
+            return;
+        }
+        let entries = file.get(r::IVAR_MISC).to_le_bytes();
+        for (causes, entry) in [(icr::TIMER, entries[0]), (!icr::TIMER, entries[1])] {
+            if let (true, Some(vector)) = (new & causes != 0, pf_entry(entry)) {
+                self.raise(file, vector.bit());
+            }
         }
     }
 
-    /// ICR was read as `value`: its causes go, and IAM masks its own, if this was an interrupt or GPIE.NSICR
-    /// says that every read counts; without any mask bit there are no interrupts, and causes go as well.
-    pub fn other_read(file: &mut RegisterFile, value: u32) {
+    /// ICR is read: its causes and INTA. They go if this was an interrupt, if GPIE.NSICR says that every read
+    /// counts, or if nothing is unmasked and there are no interrupts at all.
+    pub fn others_read(file: &mut RegisterFile) -> u32 {
+        let value = others(file);
         let counts = value & icr::INTA != 0 || file.get(r::GPIE) & gpie::NSICR != 0;
         if counts || file.get(r::IMS) == 0 {
             file.set(r::ICR, 0);
         }
-        if counts {
-            file.update(r::IMS, file.get(r::IAM), 0);
+        others_automask(file, counts);
+        value
+    }
+
+    /// ICR is written: ones clear causes.
+    pub fn others_written(file: &mut RegisterFile, bits: u32) {
+        let counts = others(file) & icr::INTA != 0 || file.get(r::GPIE) & gpie::NSICR != 0;
+        file.update(r::ICR, bits, 0);
+        others_automask(file, counts);
+    }
+
+    /// The bits of EICR that stand for ICR while there is one interrupt for all.
+    #[must_use]
+    pub fn others_in_eicr(file: &RegisterFile) -> u32 {
+        match unmasked_others(file) {
+            _ if file.get(r::GPIE) & gpie::MULTIPLE_MSIX != 0 => 0,
+            0 => 0,
+            causes => eicr::OTHER | causes & eicr::TIMER,
         }
     }
 
@@ -99,17 +152,21 @@ impl Interrupts {
         self.unsent &= !bits;
     }
 
-    /// Sends every message that is due and answers when the next throttled one will be.
+    /// Sends every message that is due and answers when the next throttled one will be. `form` is the PF's.
     pub fn send<B: Bus>(
         &mut self,
         file: &mut RegisterFile,
         throttle: &mut Throttle,
         owners: &Owners,
+        form: Form,
         now: Time,
         bus: &mut B,
     ) -> Option<Time> {
         let mut due = self.unsent & file.get(r::EICR) & file.get(r::EIMS);
-        let mut deadline: Option<Time> = None;
+        if form != Form::Vectors {
+            due = self.hand_over(due, owners);
+        }
+        let mut deadline = self.single.send(file, throttle, owners, form, now, bus);
         while let Some(vector) = Vector::new(due.trailing_zeros() as u8) {
             due &= !vector.bit();
             let silent_until = throttle.silent_until(vector);
@@ -126,6 +183,16 @@ impl Interrupts {
             bus.msix(function, local);
         }
         deadline
+    }
+
+    /// The PF's vectors among `due` become the single interrupt; the VFs' remain.
+    fn hand_over(&mut self, due: u32, owners: &Owners) -> u32 {
+        let pf = due & owners.pf_vectors();
+        if pf != 0 {
+            self.single.owe();
+            self.unsent &= !pf;
+        }
+        due & !pf
     }
 
     /// What sending does to the registers: EIAC clears the cause, EIAM masks the vector.
@@ -161,6 +228,12 @@ impl Owners {
         }
     }
 
+    /// The bits of the vectors that are the PF's.
+    #[must_use]
+    pub fn pf_vectors(&self) -> u32 {
+        ALL_VECTORS >> (3 * u32::from(self.vfs.min(8)))
+    }
+
     /// The function whose name the queue's memory requests carry.
     #[must_use]
     pub fn of_queue(&self, queue: Queue) -> Function {
@@ -180,6 +253,23 @@ pub fn master_bit(function: Function) -> u16 {
     match function {
         Function::Pf => 1,
         Function::Vf(n) => 2 << n.min(7),
+    }
+}
+
+/// Causes of ICR that are unmasked.
+fn unmasked_others(file: &RegisterFile) -> u32 {
+    file.get(r::ICR) & file.get(r::IMS)
+}
+
+/// ICR as it reads: INTA says that one of its causes interrupts.
+fn others(file: &RegisterFile) -> u32 {
+    file.get(r::ICR) | if unmasked_others(file) != 0 { icr::INTA } else { 0 }
+}
+
+/// An access to ICR that counts masks what IAM names.
+fn others_automask(file: &mut RegisterFile, counts: bool) {
+    if counts {
+        file.update(r::IMS, file.get(r::IAM), 0);
     }
 }
 

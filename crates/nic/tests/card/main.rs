@@ -13,6 +13,7 @@ mod random;
 mod receive;
 mod registers;
 mod resets;
+mod single_interrupt;
 mod statistics;
 mod switch_path;
 mod throttling;

@@ -1,5 +1,5 @@
 //! MSI: one message, 64-bit address, per-vector mask (PCIe base specification, 7.7.1). Left out: multiple
-//! messages, and the messages themselves: functions here signal by MSI-X.
+//! messages, and the messages themselves.
 
 use super::Capability;
 use crate::config::Register;
@@ -24,6 +24,15 @@ pub const CONTROL_ENABLE: u16 = 1 << 0;
 pub const CONTROL_64BIT: u16 = 1 << 7;
 /// Control: per-vector masking.
 pub const CONTROL_MASKABLE: u16 = 1 << 8;
+
+/// What the registers tell the function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Control {
+    /// The function signals by MSI.
+    pub enabled: bool,
+    /// Its message is held back.
+    pub masked: bool,
+}
 
 /// The capability.
 #[must_use]

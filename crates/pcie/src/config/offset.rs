@@ -39,6 +39,8 @@ pub const COMMAND_PARITY: u16 = 1 << 6;
 pub const COMMAND_SERR: u16 = 1 << 8;
 /// Command: the function does not assert INTx.
 pub const COMMAND_INTX_DISABLE: u16 = 1 << 10;
+/// Status: the function's pin is raised, or would be if it were not disabled.
+pub const STATUS_INTERRUPT: u16 = 1 << 3;
 /// Status: there is a list of capabilities.
 pub const STATUS_CAPABILITIES: u16 = 1 << 4;
 /// Status: the error bits, all write-1-to-clear.

@@ -6,7 +6,7 @@ mod tests;
 
 use crate::capability::express::{self, DEVICE_CAPABILITIES_FLR, DEVICE_CONTROL_FLR};
 use crate::capability::power::{self, PowerState};
-use crate::capability::{msix, sriov as field};
+use crate::capability::{msi, msix, sriov as field};
 use crate::config::{ConfigSpace, SIZE, offset};
 use crate::msix::Control;
 use crate::sriov::{self, Placement, SrIov};
@@ -43,6 +43,7 @@ impl Effects {
 pub struct Endpoint {
     space: ConfigSpace,
     express: Option<u16>,
+    msi: Option<u16>,
     msix: Option<u16>,
     power: Option<u16>,
     sriov: Option<SrIov>,
@@ -61,10 +62,11 @@ impl Endpoint {
     #[must_use]
     pub fn with_ari_offset(space: ConfigSpace, ari_offset: u16) -> Self {
         let express = space.find(express::ID);
+        let msi = space.find(msi::ID);
         let msix = space.find(msix::ID);
         let power = space.find(power::ID);
         let sriov = SrIov::find(&space, ari_offset);
-        Self { space, express, msix, power, sriov }
+        Self { space, express, msi, msix, power, sriov }
     }
 
     /// The bytes.
@@ -145,6 +147,32 @@ impl Endpoint {
     #[must_use]
     pub fn msix(&self) -> Option<Control> {
         self.msix.map(|at| Control::from_word(self.space.word(at + msix::CONTROL)))
+    }
+
+    /// MSI enable and mask; both clear for a function without MSI.
+    #[must_use]
+    pub fn msi(&self) -> msi::Control {
+        let Some(at) = self.msi else { return msi::Control::default() };
+        msi::Control {
+            enabled: self.space.word(at + msi::CONTROL) & msi::CONTROL_ENABLE != 0,
+            masked: self.space.dword(at + msi::MASK) & 1 != 0,
+        }
+    }
+
+    /// Whether the function may raise its interrupt pin.
+    #[must_use]
+    pub fn intx(&self) -> bool {
+        self.command() & offset::COMMAND_INTX_DISABLE == 0
+    }
+
+    /// What the function shows of its interrupts: whether its pin is raised or would be, and whether its MSI
+    /// message is held back.
+    pub fn show_interrupt(&mut self, raised: bool, held: bool) {
+        let others = self.space.word(offset::STATUS) & !offset::STATUS_INTERRUPT;
+        self.space.set_word(offset::STATUS, others | if raised { offset::STATUS_INTERRUPT } else { 0 });
+        if let Some(at) = self.msi {
+            self.space.set_dword(at + msi::PENDING, held.into());
+        }
     }
 
     /// The power state; D0 for a function without power management.

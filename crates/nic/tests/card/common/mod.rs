@@ -11,11 +11,11 @@ pub(crate) use world::{Access, BASE, SIZE, World};
 
 use core::time::Duration;
 use i82576::bits::{ctrl_ext, dtxswc, gpie, mrqc, rah, rctl, tctl, vmolr, vt_ctl};
-use i82576::config::pf::SRIOV;
+use i82576::config::{MSIX, pf::SRIOV};
 use i82576::register as r;
 use i82576::{MacAddress, Time, VfIndex};
 use nic::{Budget, Nic, Poll};
-use pcie::capability::sriov;
+use pcie::capability::{msix, sriov};
 use pcie::config::offset;
 use pcie::{ConfigAccess, Function};
 use rings::Rings;
@@ -64,9 +64,10 @@ impl Bench {
         Self { nic, world: World::new(), now: Time::ZERO, budget: Budget::default(), rings }
     }
 
-    /// A card with `vfs` VFs, switched between each other and the wire. Pool `vfs` is the PF's.
+    /// A card with `vfs` VFs, switched between each other and the wire. Pool `vfs` is the PF's, which uses MSI-X.
     pub(crate) fn new(vfs: u8) -> Self {
         let mut bench = Self::bare();
+        bench.config(Function::Pf, u16::from(MSIX) + msix::CONTROL, u32::from(msix::CONTROL_ENABLE));
         bench.enable_vfs(vfs);
         bench.set_up_port(vfs);
         bench

@@ -26,6 +26,10 @@ pub(crate) struct TestBus {
     memory: Vec<(Function, Vec<u8>)>,
     pub(crate) log: Vec<Access>,
     pub(crate) msix: Vec<(Function, u16)>,
+    /// MSI messages sent.
+    pub(crate) msi: Vec<Function>,
+    /// What the PF's pin was told, in order.
+    pub(crate) pin: Vec<bool>,
 }
 
 /// Frames in, frames out.
@@ -88,6 +92,15 @@ impl Bus for TestBus {
 
     fn msix(&mut self, function: Function, vector: u16) {
         self.msix.push((function, vector));
+    }
+
+    fn msi(&mut self, function: Function) {
+        self.msi.push(function);
+    }
+
+    fn intx(&mut self, function: Function, raised: bool) {
+        assert_eq!(function, Function::Pf, "a VF has no pin");
+        self.pin.push(raised);
     }
 }
 
