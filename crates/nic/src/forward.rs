@@ -10,7 +10,7 @@ use crate::offload::vlan::TAG;
 use crate::offload::{receive, transmit};
 use crate::queue::receive::Description;
 use crate::queue::transmit::{Invalid, Packet, Taken};
-use crate::switch::{self, Reason, Source};
+use crate::switch::{self, Reason, Source, Storm};
 use crate::uplink::{self, Wire};
 use alloc::boxed::Box;
 use alloc::vec;
@@ -199,7 +199,9 @@ impl Nic {
             (None, Some(Reason::TooLong)) => self.file.count(r::ROC, 1),
             _ => {}
         }
-        self.control_storm(dst, &mut decision, length);
+        if decision.pools != 0 && Storm::concerns(&self.file, dst) {
+            self.control_storm(dst, &mut decision, length);
+        }
         if decision.pools != 0 {
             let arrival = self.describe(source, decision.replicated, frame.untagged());
             let mut pools = decision.pools;

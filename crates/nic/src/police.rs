@@ -11,6 +11,7 @@ use i82576::{MacAddress, Queue, Time};
 
 impl Nic {
     /// Whether a frame is dropped for what its sender may not do, which is counted and reported.
+    #[cold]
     pub(crate) fn blocks(&mut self, queue: Queue, reason: Reason) -> bool {
         let counters = &mut self.counters[usize::from(queue.pool())];
         match reason {
@@ -29,6 +30,7 @@ impl Nic {
 
     /// A queue has handed over a packet that makes no sense. Under malicious driver protection it is the last
     /// until the PF frees the queue (MDFB) or the queue's function is reset.
+    #[cold]
     pub(crate) fn misbehaved(&mut self, queue: Queue, cause: u32) {
         self.counters[usize::from(queue.pool())].tx_invalid += 1;
         if self.file.get(r::DTXCTL) & dtxctl::MDP_EN != 0 {
@@ -53,10 +55,8 @@ impl Nic {
     }
 
     /// Keeps a frame from pools, mirrors among them, while there is a storm of its kind.
+    #[cold]
     pub(crate) fn control_storm(&mut self, dst: MacAddress, decision: &mut Decision, length: usize) {
-        if decision.pools == 0 || !Storm::concerns(&self.file, dst) {
-            return;
-        }
         let before = Storm::is_on(&self.file);
         if !self.storm.admits(&mut self.file, dst, &self.tables, length) {
             for (pool, counters) in (0..).zip(&mut self.counters) {
