@@ -22,5 +22,6 @@ pub mod exit;
 pub mod grant;
 pub mod iommu;
 pub mod lapic;
+pub mod memory;
 pub mod msix;
 pub mod remap;

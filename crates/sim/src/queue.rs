@@ -106,6 +106,22 @@ impl<E> EventQueue<E> {
         true
     }
 
+    /// Puts an event in the place of another, whose time has come or has not: scheduled now for `at`, or not at
+    /// all.
+    pub fn replace(&mut self, old: Option<EventKey>, at: Option<Instant>, event: E) -> Option<EventKey> {
+        match (old, at) {
+            (Some(key), Some(at)) if self.reschedule(key, at) => {
+                self.slots[key.slot as usize].event = Some(event);
+                Some(key)
+            }
+            (Some(key), None) => {
+                self.cancel(key);
+                None
+            }
+            (_, at) => at.map(|at| self.schedule(at, event)),
+        }
+    }
+
     /// Takes the next event, and the time becomes its time.
     pub fn pop(&mut self) -> Option<(Instant, E)> {
         let at = self.next_at()?;

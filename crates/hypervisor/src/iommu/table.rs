@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use pcie::Iova;
 
 /// Bits that the tables translate.
-const WIDTH: u32 = 48;
+pub(super) const WIDTH: u32 = 48;
 /// Levels: the first entry's index is bits 47:39.
 const LEVELS: u32 = 4;
 /// Entry: reading allowed.

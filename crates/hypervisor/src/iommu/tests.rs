@@ -58,6 +58,15 @@ fn nothing_else_is_reached() {
 }
 
 #[test]
+fn a_wide_address_is_no_address_that_is_known() {
+    let mut iommu = machine();
+    assert_eq!(reached(&mut iommu, VF, 0x1000), Ok(0x7000_0000));
+    for bit in 48..64 {
+        assert_eq!(reached(&mut iommu, VF, 1 << bit | 0x1000), Err(Reason::Width), "bit {bit}");
+    }
+}
+
+#[test]
 fn two_domains_use_the_same_address() {
     let mut iommu = machine();
     iommu.domain(SECOND).map(0x1000, 0x9000_0000, Size::Small, Rights::ALL).unwrap();

@@ -1,7 +1,7 @@
 //! The IOTLB: a cache of translations by domain and page, in sets of a few ways; the least recently used one
 //! makes room (VT-d 6.2.3). Left out: what a miss costs.
 
-use super::table::{Page, Size};
+use super::table::{Page, Rights, Size, WIDTH};
 use crate::domain::DomainId;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -16,18 +16,29 @@ pub struct Counts {
     pub misses: u64,
 }
 
+/// What a slot knows.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
-    domain: DomainId,
-    number: u64,
     page: Page,
     used: u64,
+}
+
+const EMPTY: Slot =
+    Slot { page: Page { host: 0, size: Size::Small, rights: Rights { read: false, write: false } }, used: 0 };
+
+/// Whose page a slot is about, in one word, so that a set is looked through at a glance: the page's number, the
+/// domain, and the size; zero in an empty slot.
+#[inline]
+fn tag(domain: DomainId, iova: Iova, size: Size) -> u64 {
+    let kind = if size == Size::Small { 1 } else { 2 };
+    iova >> size.shift() << 18 | (domain.index() as u64) << 2 | kind
 }
 
 /// The cache.
 #[derive(Debug, Clone)]
 pub struct Tlb {
-    slots: Vec<Option<Slot>>,
+    tags: Vec<u64>,
+    slots: Vec<Slot>,
     ways: usize,
     /// Sets minus one: sets are a power of two.
     mask: u64,
@@ -41,8 +52,8 @@ impl Tlb {
     pub fn new(sets: usize, ways: usize) -> Self {
         let sets = sets.clamp(1, 1 << 16).next_power_of_two();
         let ways = ways.clamp(1, 64);
-        let slots = vec![None; sets * ways];
-        Self { slots, ways, mask: sets as u64 - 1, clock: 0, counts: Counts::default() }
+        let (tags, slots) = (vec![0; sets * ways], vec![EMPTY; sets * ways]);
+        Self { tags, slots, ways, mask: sets as u64 - 1, clock: 0, counts: Counts::default() }
     }
 
     /// Lookups so far.
@@ -53,13 +64,15 @@ impl Tlb {
 
     /// Forgets everything.
     pub fn invalidate_all(&mut self) {
-        self.slots.fill(None);
+        (0..self.tags.len()).for_each(|at| self.forget(at));
     }
 
     /// Forgets a domain.
     pub fn invalidate_domain(&mut self, domain: DomainId) {
-        for slot in &mut self.slots {
-            slot.take_if(|slot| slot.domain == domain);
+        for at in 0..self.tags.len() {
+            if self.tags[at] >> 2 & 0xffff == domain.index() as u64 {
+                self.forget(at);
+            }
         }
     }
 
@@ -67,18 +80,25 @@ impl Tlb {
     pub fn invalidate_page(&mut self, domain: DomainId, iova: Iova) {
         for size in [Size::Small, Size::Large] {
             if let Some(at) = self.position(domain, iova, size) {
-                self.slots[at] = None;
+                self.forget(at);
             }
         }
     }
 
+    fn forget(&mut self, at: usize) {
+        (self.tags[at], self.slots[at]) = (0, EMPTY);
+    }
+
+    #[inline]
     pub(super) fn lookup(&mut self, domain: DomainId, iova: Iova) -> Option<Page> {
+        if iova >> WIDTH != 0 {
+            return None;
+        }
         let small = self.position(domain, iova, Size::Small);
         let at = small.or_else(|| self.position(domain, iova, Size::Large))?;
         self.clock += 1;
-        let slot = self.slots[at].as_mut()?;
-        slot.used = self.clock;
-        Some(slot.page)
+        self.slots[at].used = self.clock;
+        Some(self.slots[at].page)
     }
 
     pub(super) fn count_hit(&mut self) {
@@ -92,22 +112,24 @@ impl Tlb {
     /// Remembers a page in place of an old knowledge of it, else of the least recently used one of its set.
     pub(super) fn fill(&mut self, domain: DomainId, iova: Iova, page: Page) {
         self.clock += 1;
-        let number = iova >> page.size.shift();
         let known = self.position(domain, iova, page.size);
-        let set = self.set(domain, number);
-        let oldest = set.min_by_key(|&at| self.slots[at].map_or(0, |slot| slot.used));
+        let set = self.set(domain, iova >> page.size.shift());
+        let oldest = set.min_by_key(|&at| self.slots[at].used);
         if let Some(at) = known.or(oldest) {
-            self.slots[at] = Some(Slot { domain, number, page, used: self.clock });
+            self.tags[at] = tag(domain, iova, page.size);
+            self.slots[at] = Slot { page, used: self.clock };
         }
     }
 
+    #[inline]
     fn position(&self, domain: DomainId, iova: Iova, size: Size) -> Option<usize> {
-        let number = iova >> size.shift();
-        let is = |slot: Slot| slot.domain == domain && slot.number == number && slot.page.size == size;
-        self.set(domain, number).find(|&at| self.slots[at].is_some_and(is))
+        let (set, wanted) = (self.set(domain, iova >> size.shift()), tag(domain, iova, size));
+        let found = self.tags[set.clone()].iter().position(|tag| *tag == wanted)?;
+        Some(set.start + found)
     }
 
     /// The slots of a set. The domain is mixed in: guests use the same addresses.
+    #[inline]
     fn set(&self, domain: DomainId, number: u64) -> core::ops::Range<usize> {
         let mixed = number ^ (domain.index() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         let first = (mixed & self.mask) as usize * self.ways;

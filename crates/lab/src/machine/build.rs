@@ -1,7 +1,8 @@
 //! What a machine is to be, and putting it together: the server of the paper by default.
 
+use super::chipset::{Chipset, Region};
 use super::dom0::ServiceCpu;
-use super::port::Port;
+use super::port::{Port, Recipient};
 use super::vm::Hardware;
 use super::wire::Traffic;
 use super::world::{Event, Vm, World};
@@ -9,7 +10,7 @@ use driver::moderation::Policy;
 use guest::{Kernel, Spec};
 use hypervisor::cost::CostTable;
 use hypervisor::cpu::{Config, Machine, ThreadId};
-use hypervisor::domain::DomainKind;
+use hypervisor::domain::{DomainId, DomainKind};
 use hypervisor::exit::EoiPath;
 use hypervisor::msix::Handler;
 use sim::{EventQueue, Generator, Instant, Span, Trace};
@@ -75,6 +76,7 @@ impl World {
             eoi: setup.eoi,
             machine: Machine::new(Config::from_table(&setup.table, CORES, 2)),
             queue: EventQueue::new(),
+            chipset: Chipset::new(guests.into()),
             ports: Vec::new(),
             port_events: vec![None; ports.into()],
             vms: Vec::new(),
@@ -90,10 +92,12 @@ impl World {
         for port in 0..ports {
             // Guest g is on port g modulo the number of ports.
             let vfs = (guests - port).div_ceil(ports);
-            let (built, drivers) = Port::new(port, vfs, setup.traffic, &config).map_err(BuildError::Card)?;
+            let recipients: Vec<_> = (0..vfs).map(|_| world.add_domain(setup)).collect();
+            let built = Port::new(port, &recipients, setup.traffic, &config, &mut world.chipset);
+            let (built, drivers) = built.map_err(BuildError::Card)?;
             world.ports.push(built);
-            for (vf, driver) in drivers.into_iter().enumerate() {
-                world.add_guest(setup, usize::from(port), vf as u8, driver);
+            for (vf, (recipient, driver)) in recipients.iter().zip(drivers).enumerate() {
+                world.add_guest(setup, (port.into(), vf as u8), recipient.domain, driver);
             }
         }
         world.start_clocks(setup);
@@ -108,10 +112,22 @@ impl World {
         }
     }
 
-    fn add_guest(&mut self, setup: &Setup, port: usize, vf: u8, driver: driver::vf::Vf) {
-        let index = self.vms.len();
+    /// A guest's domain, with memory.
+    fn add_domain(&mut self, setup: &Setup) -> Recipient {
+        let guests = self.machine.domains().iter().filter(|domain| domain.kind.is_guest());
+        let index = guests.count();
         let domain = self.machine.add_domain(setup.kind, format!("guest{index}"));
-        let home = ThreadId::new(2 * (index as u16 % CORES) + 1);
+        Recipient { guest: index, domain, region: Region::of(index) }
+    }
+
+    fn add_guest(
+        &mut self,
+        setup: &Setup,
+        (port, vf): (usize, u8),
+        domain: DomainId,
+        driver: driver::vf::Vf,
+    ) {
+        let home = ThreadId::new(2 * (self.vms.len() as u16 % CORES) + 1);
         let vcpu = self.machine.add_vcpu(domain, home);
         let hardware = Hardware::new(setup.kind, domain, vcpu, vf, setup.msix);
         self.vms.push(Vm { kernel: Kernel::new(setup.spec, driver), hardware, port });

@@ -1,82 +1,94 @@
-//! Memory requests and interrupts of a port's functions. Each VF reaches the memory of its guest and no other.
-//! Left out: what an interrupt costs, which the world charges, and the IOMMU in between.
+//! Memory requests and interrupts of a port's functions: each in the name of the function's routing id, and
+//! through the IOMMU. Left out: what an interrupt costs, which the world charges.
 
+use super::chipset::{Assigned, Chipset};
 use driver::{DmaRegion, hal::OutOfDmaMemory};
 use pcie::{Bus, DmaFault, Function, Iova};
 
-/// Where a guest's memory begins for its VF.
-const BASE: Iova = 0x10_0000;
-/// Bytes that a guest may set aside for its VF.
-const LIMIT: usize = 4 << 20;
+/// Where the memory begins that a guest's driver may set aside; what is below is its kernel's.
+const FIRST: u64 = 1 << 20;
 
-/// A guest's memory, as far as its VF reaches it.
-#[derive(Debug, Default)]
-pub(super) struct Memory(Vec<u8>);
+/// A VF and the memory that its guest's driver has set aside.
+#[derive(Debug)]
+pub(super) struct Path {
+    pub(super) assigned: Assigned,
+    /// The guest that has it.
+    pub(super) guest: usize,
+    next: u64,
+}
 
-impl Memory {
+impl Path {
+    pub(super) fn new(assigned: Assigned, guest: usize) -> Self {
+        Self { assigned, guest, next: FIRST }
+    }
+
+    /// The next free bytes of the guest's memory.
     pub(super) fn allocate(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
-        let start = self.0.len().next_multiple_of(align.max(1));
-        let end = start.checked_add(length).filter(|end| *end <= LIMIT).ok_or(OutOfDmaMemory(length))?;
-        self.0.resize(end, 0);
-        Ok(DmaRegion { iova: BASE + start as u64, length })
+        let iova = self.next.next_multiple_of(align.max(1) as u64);
+        self.assigned.region.at(iova, length).ok_or(OutOfDmaMemory(length))?;
+        self.next = iova + length as u64;
+        Ok(DmaRegion { iova, length })
     }
 
-    #[inline]
-    pub(super) fn at(&mut self, iova: Iova, length: usize) -> Option<&mut [u8]> {
-        let start = usize::try_from(iova.checked_sub(BASE)?).ok()?;
-        self.0.get_mut(start..start.checked_add(length)?)
+    /// The driver reads what it set aside.
+    pub(super) fn read(&self, chipset: &Chipset, iova: u64, into: &mut [u8]) {
+        let host = self.assigned.region.at(iova, into.len()).expect("the driver reads what it set aside");
+        chipset.memory.read(host, into).expect("a guest's memory is the host's");
     }
 
-    #[inline]
-    pub(super) fn read(&self, iova: Iova, into: &mut [u8]) -> Option<()> {
-        let start = usize::try_from(iova.checked_sub(BASE)?).ok()?;
-        into.copy_from_slice(self.0.get(start..start.checked_add(into.len())?)?);
-        Some(())
+    /// The driver writes what it set aside.
+    pub(super) fn write(&self, chipset: &mut Chipset, iova: u64, from: &[u8]) {
+        let host = self.assigned.region.at(iova, from.len()).expect("the driver writes what it set aside");
+        chipset.memory.write(host, from).expect("a guest's memory is the host's");
     }
 }
 
-/// What a port's VFs reach, and what they have sent.
+/// A port's VFs, and what they have sent.
 #[derive(Debug, Default)]
-pub(super) struct PortBus {
-    pub(super) memory: Vec<Memory>,
+pub(super) struct Functions {
+    pub(super) paths: Vec<Path>,
     /// VF and vector of each interrupt that was not taken on yet.
     pub(super) sent: Vec<(u8, u16)>,
+    /// Requests that nobody answers: of functions that nobody has, or refused by the IOMMU.
     pub(super) faults: u64,
 }
 
-impl PortBus {
+/// A port's bus for a while.
+pub(super) struct PortBus<'a> {
+    pub(super) functions: &'a mut Functions,
+    pub(super) chipset: &'a mut Chipset,
+}
+
+impl PortBus<'_> {
+    #[inline]
+    fn assigned(&self, function: Function) -> Option<Assigned> {
+        match function {
+            Function::Pf => None,
+            Function::Vf(n) => self.functions.paths.get(usize::from(n)).map(|path| path.assigned),
+        }
+    }
+
+    #[cold]
     fn fault(&mut self, function: Function, iova: Iova) -> DmaFault {
-        self.faults += 1;
+        self.functions.faults += 1;
         DmaFault { function, iova }
     }
 }
 
-impl Bus for PortBus {
+impl Bus for PortBus<'_> {
     fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
-        let memory = match function {
-            Function::Pf => None,
-            Function::Vf(n) => self.memory.get(usize::from(n)),
-        };
-        memory.and_then(|memory| memory.read(iova, into)).ok_or_else(|| self.fault(function, iova))
+        let assigned = self.assigned(function).ok_or_else(|| self.fault(function, iova))?;
+        self.chipset.dma_read(assigned, iova, into).map_err(|_| self.fault(function, iova))
     }
 
     fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault> {
-        let memory = match function {
-            Function::Pf => None,
-            Function::Vf(n) => self.memory.get_mut(usize::from(n)),
-        };
-        match memory.and_then(|memory| memory.at(iova, from.len())) {
-            Some(place) => {
-                place.copy_from_slice(from);
-                Ok(())
-            }
-            None => Err(self.fault(function, iova)),
-        }
+        let assigned = self.assigned(function).ok_or_else(|| self.fault(function, iova))?;
+        self.chipset.dma_write(assigned, iova, from).map_err(|_| self.fault(function, iova))
     }
 
     fn msix(&mut self, function: Function, vector: u16) {
         if let Function::Vf(n) = function {
-            self.sent.push((n, vector));
+            self.functions.sent.push((n, vector));
         }
     }
 }

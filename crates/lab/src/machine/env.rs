@@ -1,6 +1,8 @@
 //! The platform under a guest's kernel: what it does is charged to the step, and what a hypervisor would trap is
 //! charged to it. Left out: device models, which the world lets run.
 
+use super::bus::Path;
+use super::chipset::Chipset;
 use super::port::{Port, card_time};
 use super::vm::Hardware;
 use driver::{DmaHal, DmaRegion, Hal, hal::OutOfDmaMemory};
@@ -21,13 +23,20 @@ pub(super) struct Env<'a> {
     pub(super) step: &'a mut Step,
     pub(super) hardware: &'a mut Hardware,
     pub(super) port: &'a mut Port,
+    pub(super) chipset: &'a mut Chipset,
     pub(super) table: &'a CostTable,
     pub(super) eoi: EoiPath,
+    /// A register of the card was read or written.
+    pub(super) touched: bool,
 }
 
 impl Env<'_> {
     fn function(&self) -> Function {
         Function::Vf(self.hardware.vf)
+    }
+
+    fn path(&self) -> &Path {
+        &self.port.functions.paths[usize::from(self.hardware.vf)]
     }
 
     fn virtualised(&self) -> bool {
@@ -126,11 +135,13 @@ impl Platform for Env<'_> {
 
 impl Hal for Env<'_> {
     fn read(&mut self, offset: u32) -> u32 {
+        self.touched = true;
         self.step.charge(Category::Driver, self.table[Cost::MmioRead]);
         self.port.nic.read(self.function(), offset, card_time(self.step.now()))
     }
 
     fn write(&mut self, offset: u32, value: u32) {
+        self.touched = true;
         self.step.charge(Category::Driver, self.table[Cost::MmioWrite]);
         self.port.nic.write(self.function(), offset, value, card_time(self.step.now()));
     }
@@ -149,12 +160,11 @@ impl DmaHal for Env<'_> {
     }
 
     fn dma_read(&self, iova: u64, into: &mut [u8]) {
-        let memory = &self.port.bus.memory[usize::from(self.hardware.vf)];
-        memory.read(iova, into).expect("the driver reads what it set aside");
+        self.path().read(self.chipset, iova, into);
     }
 
     fn dma_write(&mut self, iova: u64, from: &[u8]) {
-        let memory = &mut self.port.bus.memory[usize::from(self.hardware.vf)];
-        memory.at(iova, from.len()).expect("the driver writes what it set aside").copy_from_slice(from);
+        let path = &self.port.functions.paths[usize::from(self.hardware.vf)];
+        path.write(self.chipset, iova, from);
     }
 }

@@ -96,7 +96,7 @@ impl World {
     /// Cycles are conserved, every frame of a wire is somewhere, and no function left its memory.
     fn check(&self, after: &Snapshot) -> Result<(), MeasureError> {
         after.check()?;
-        let faults: u64 = self.ports.iter().map(|port| port.bus.faults).sum();
+        let faults: u64 = self.ports.iter().map(|port| port.functions.faults).sum();
         if faults > 0 {
             return Err(MeasureError::Memory(faults));
         }

@@ -7,6 +7,7 @@
 //! | `port` | a card with its PF driver, fed by its wire |
 //! | `vm` | a guest's hardware: memory, virtual APIC, virtual MSI-X table |
 //! | `bus` | memory requests and interrupts of a port's functions |
+//! | `chipset` | memory, and the IOMMU before it |
 //! | `env` | the platform under a guest's kernel: each access charged, some trapped |
 //! | `dom0` | the service domain: device models and its own ticks |
 //! | `build`, `world`, `measure` | putting it together, letting it run, reading it |
@@ -15,6 +16,7 @@
 
 mod build;
 mod bus;
+mod chipset;
 mod dom0;
 mod env;
 mod measure;

@@ -1,6 +1,7 @@
 //! The machine as it runs: events, and who does what at each. Left out: what steps do, which is the kernels' and
 //! the service domain's.
 
+use super::chipset::Chipset;
 use super::dom0::{self, ServiceCpu};
 use super::env::Env;
 use super::port::Port;
@@ -44,6 +45,7 @@ pub struct World {
     pub(super) eoi: EoiPath,
     pub(super) machine: Machine,
     pub(super) queue: EventQueue<Event>,
+    pub(super) chipset: Chipset,
     pub(super) ports: Vec<Port>,
     pub(super) port_events: Vec<Option<EventKey>>,
     pub(super) vms: Vec<Vm>,
@@ -112,11 +114,10 @@ impl World {
 
     /// Runs a step of whoever's turn it is.
     fn execute(&mut self, step: Step) {
-        let vcpu = step.vcpu();
-        match self.service.iter().position(|cpu| cpu.vcpu == vcpu) {
-            Some(cpu) => self.execute_service(cpu, step),
-            // Guests' virtual CPUs were added in order, after the service domain's.
-            None => self.execute_guest(vcpu.index() - self.service.len(), step),
+        // Guests' virtual CPUs were added in order, after the service domain's.
+        match step.vcpu().index().checked_sub(self.service.len()) {
+            None => self.execute_service(step.vcpu().index(), step),
+            Some(guest) => self.execute_guest(guest, step),
         }
     }
 
@@ -136,11 +137,12 @@ impl World {
         let Vm { kernel, hardware, port } = &mut self.vms[index];
         let (port, began) = (*port, step.began());
         // What has arrived by now is there to be found.
-        self.ports[port].sync(began);
-        let then = {
-            let (table, eoi) = (&self.table, self.eoi);
-            let mut env = Env { step: &mut step, hardware, port: &mut self.ports[port], table, eoi };
-            kernel.step(&mut env)
+        let mut next = self.ports[port].sync(began, &mut self.chipset);
+        let (then, touched) = {
+            let (table, eoi, chipset) = (&self.table, self.eoi, &mut self.chipset);
+            let (step, port) = (&mut step, &mut self.ports[port]);
+            let mut env = Env { step, hardware, port, chipset, table, eoi, touched: false };
+            (kernel.step(&mut env), env.touched)
         };
         let (done, vcpu) = (step.now(), step.vcpu());
         let timer = hardware.timer_request.take();
@@ -154,7 +156,10 @@ impl World {
         if forwarded > 0 {
             self.forward(index, done);
         }
-        self.sync(port, began);
+        if touched {
+            next = self.ports[port].sync(began, &mut self.chipset);
+        }
+        self.settle(port, next, began);
     }
 
     /// A guest's access goes to its device model, which runs on a virtual CPU of the service domain: the next
@@ -168,10 +173,7 @@ impl World {
     }
 
     fn set_timer(&mut self, vm: usize, at: Option<Instant>) {
-        if let Some(key) = self.timers[vm].take() {
-            self.queue.cancel(key);
-        }
-        self.timers[vm] = at.map(|at| self.queue.schedule(at, Event::Timer(vm)));
+        self.timers[vm] = self.queue.replace(self.timers[vm], at, Event::Timer(vm));
     }
 
     /// A guest's timer is due: the hypervisor's own timer interrupt, and the guest's.
@@ -187,24 +189,26 @@ impl World {
         self.expect(visit);
     }
 
-    /// Lets a port catch up, takes its interrupts on, and schedules the next look at it.
+    /// Lets a port catch up.
     pub(super) fn sync(&mut self, port: usize, now: Instant) {
-        let next = self.ports[port].sync(now);
-        if let Some(key) = self.port_events[port].take() {
-            self.queue.cancel(key);
-        }
-        self.port_events[port] = next.map(|at| self.queue.schedule(at, Event::Port(port)));
-        let mut sent = core::mem::take(&mut self.ports[port].bus.sent);
+        let next = self.ports[port].sync(now, &mut self.chipset);
+        self.settle(port, next, now);
+    }
+
+    /// Takes a port's interrupts on, and schedules the next look at it.
+    fn settle(&mut self, port: usize, next: Option<Instant>, now: Instant) {
+        self.port_events[port] = self.queue.replace(self.port_events[port], next, Event::Port(port));
+        let mut sent = core::mem::take(&mut self.ports[port].functions.sent);
         for (vf, vector) in sent.drain(..) {
             self.interrupt(port, vf, vector, now);
         }
-        self.ports[port].bus.sent = sent;
+        self.ports[port].functions.sent = sent;
     }
 
     /// A device's interrupt: whoever runs on the owner's thread is interrupted for it, and the owner is woken. On
     /// an idle thread the hypervisor is there already, which going idle has paid for.
     fn interrupt(&mut self, port: usize, vf: u8, vector: u16, now: Instant) {
-        let Some(index) = self.vms.iter().position(|vm| vm.port == port && vm.hardware.vf == vf) else {
+        let Some(index) = self.ports[port].functions.paths.get(usize::from(vf)).map(|path| path.guest) else {
             return;
         };
         let hardware = &mut self.vms[index].hardware;

@@ -48,6 +48,17 @@ fn a_moved_event_comes_after_those_already_there() {
 }
 
 #[test]
+fn an_event_put_in_the_place_of_another_is_as_if_it_were_scheduled_now() {
+    let mut queue = EventQueue::new();
+    let key = queue.replace(None, Some(at(10)), "look");
+    queue.schedule(at(20), "there");
+    let key = queue.replace(key, Some(at(20)), "look again");
+    assert_eq!(drain(&mut queue), ["there", "look again"]);
+    let key = queue.replace(key, Some(at(30)), "look once more");
+    assert_eq!((queue.replace(key, None, ""), queue.len()), (None, 0));
+}
+
+#[test]
 fn what_is_scheduled_for_the_past_happens_now() {
     let mut queue = EventQueue::new();
     queue.schedule(at(10), "present");

@@ -1,0 +1,128 @@
+//! What lies between functions and the machine: memory, and the IOMMU that says which of it a function reaches.
+//! Left out: what a walk of its tables costs.
+
+use hypervisor::domain::DomainId;
+use hypervisor::iommu::{Access, Iommu, Rights, Tlb};
+use hypervisor::memory::HostMemory;
+use pcie::{Iova, Rid};
+
+/// Bytes of memory of a guest, as far as the model gives it any.
+pub(super) const GUEST_MEMORY: u64 = 5 << 20;
+
+/// Sets and ways of the IOTLB. Its size is not published; nothing that is measured hangs on it, since neither a
+/// hit nor a walk is charged to anybody.
+const IOTLB: (usize, usize) = (64, 4);
+
+/// A guest's memory: its physical address 0 is at `host`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Region {
+    pub(super) host: u64,
+}
+
+impl Region {
+    /// Guest `n`'s.
+    pub(super) fn of(guest: usize) -> Self {
+        Self { host: guest as u64 * GUEST_MEMORY }
+    }
+
+    /// The host's address of a guest-physical one, if all `length` bytes are the guest's.
+    pub(super) fn at(self, address: u64, length: usize) -> Option<u64> {
+        let inside = address.checked_add(length as u64)? <= GUEST_MEMORY;
+        inside.then(|| self.host + address)
+    }
+
+    /// Whether bytes of the host are all the guest's.
+    fn holds(self, host: u64, length: usize) -> bool {
+        host.checked_sub(self.host).is_some_and(|address| self.at(address, length).is_some())
+    }
+}
+
+/// A function as it is assigned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Assigned {
+    /// Where it is on the host's bus.
+    pub(super) rid: Rid,
+    /// The memory of the guest that has it.
+    pub(super) region: Region,
+}
+
+/// A memory request went nowhere.
+pub(super) struct Refused;
+
+/// Memory and IOMMU of the machine.
+#[derive(Debug)]
+pub(super) struct Chipset {
+    pub(super) memory: HostMemory,
+    pub(super) iommu: Iommu,
+    /// Requests that the IOMMU let through to memory that is not the function's guest's.
+    pub(super) escaped: u64,
+}
+
+impl Chipset {
+    /// Memory for so many guests, and no function that reaches it.
+    pub(super) fn new(guests: usize) -> Self {
+        let memory = HostMemory::new(guests * GUEST_MEMORY as usize);
+        Self { memory, iommu: Iommu::new(Tlb::new(IOTLB.0, IOTLB.1)), escaped: 0 }
+    }
+
+    /// Gives a function to a domain: it reaches the domain's memory at the addresses that the guest knows.
+    pub(super) fn assign(&mut self, assigned: Assigned, domain: DomainId) -> Result<(), String> {
+        let Assigned { rid, region } = assigned;
+        self.iommu.attach(rid, domain);
+        let tables = self.iommu.domain(domain);
+        // Xen 3.4 maps pages of 4 KiB for devices, whatever the guest's own are.
+        (0..GUEST_MEMORY)
+            .step_by(PAGE as usize)
+            .try_for_each(|at| tables.map(at, region.host + at, hypervisor::iommu::Size::Small, Rights::ALL))
+            .map_err(|error| error.to_string())
+    }
+
+    /// A function reads memory.
+    pub(super) fn dma_read(
+        &mut self,
+        function: Assigned,
+        iova: Iova,
+        into: &mut [u8],
+    ) -> Result<(), Refused> {
+        let (mut at, mut rest) = (iova, into);
+        while !rest.is_empty() {
+            let (host, room) = self.translate(function, at, rest.len(), Access::Read)?;
+            let (part, later) = rest.split_at_mut(room);
+            self.memory.read(host, part).map_err(|_| Refused)?;
+            (at, rest) = (at.wrapping_add(room as u64), later);
+        }
+        Ok(())
+    }
+
+    /// A function writes memory.
+    pub(super) fn dma_write(&mut self, function: Assigned, iova: Iova, from: &[u8]) -> Result<(), Refused> {
+        let (mut at, mut rest) = (iova, from);
+        while !rest.is_empty() {
+            let (host, room) = self.translate(function, at, rest.len(), Access::Write)?;
+            let (part, later) = rest.split_at(room);
+            self.memory.write(host, part).map_err(|_| Refused)?;
+            (at, rest) = (at.wrapping_add(room as u64), later);
+        }
+        Ok(())
+    }
+
+    /// Where a request goes, and how many of its bytes go there. That this is the guest's own is looked at
+    /// once more, without the tables.
+    fn translate(
+        &mut self,
+        function: Assigned,
+        iova: Iova,
+        length: usize,
+        access: Access,
+    ) -> Result<(u64, usize), Refused> {
+        let found = self.iommu.translate(function.rid, iova, access).map_err(|_| Refused)?;
+        let room = found.room.min(length as u64) as usize;
+        if !function.region.holds(found.address, room) {
+            self.escaped += 1;
+            return Err(Refused);
+        }
+        Ok((found.address, room))
+    }
+}
+
+const PAGE: u64 = 4096;
