@@ -42,7 +42,7 @@ impl Backplane {
     /// A card with `vfs` VFs enabled on the bus and the link up. No driver is attached.
     #[must_use]
     pub fn new(mac: MacAddress, vfs: u8) -> Self {
-        let mut nic = Nic::new(nic::Config { mac, iov: true });
+        let mut nic = Nic::new(nic::Config { mac, iov: true, loopback: None });
         let command = offset::COMMAND_MEMORY | offset::COMMAND_BUS_MASTER;
         nic.config_write(Function::Pf, offset::COMMAND, 2, u32::from(command));
         nic.config_write(Function::Pf, SRIOV + sriov::NUM_VFS, 2, u32::from(vfs));

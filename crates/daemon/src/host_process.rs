@@ -1,9 +1,9 @@
 //! The running host: its threads, and how it ends.
 
 use crate::config::Config;
-use crate::control::protocol::{Answer, Failure, NO_SUCH_VF, Request, UNAVAILABLE};
+use crate::control::protocol::{Answer, Change, Failure, NO_SUCH_VF, REFUSED, Request, UNAVAILABLE};
 use crate::control::server;
-use crate::control::status::{LinkState, PortStatus};
+use crate::control::status::PortStatus;
 use crate::port::{Command, Handle, Port, PortError};
 use host::poll::{Interest, Poller, Waker};
 use host::socket::{BindError, Listener};
@@ -166,20 +166,16 @@ impl Control {
                 let ask = |port: &PortEntry| port.ask(Command::Status);
                 Ok(Answer::Ports(self.ports.iter().map(ask).collect::<Result<_, _>>()?))
             }
-            Request::VfShow { vf } => self.vf(&vf, |_, answer| Command::Status(answer)),
-            Request::VfSet { vf, state } => self.set_link(&vf, state),
+            Request::VfShow { vf } => self.vf(&vf, |port, _| port.ask(Command::Status)),
+            Request::VfSet { vf, change } => self.vf(&vf, |port, index| port.change(index, change)),
         }
     }
 
-    fn set_link(&self, vf: &str, state: LinkState) -> Result<Answer, Failure> {
-        self.vf(vf, |index, answer| Command::SetLink(index, state, answer))
-    }
-
-    /// Finds a VF by name, sends its port a command, and answers with the VF's status.
+    /// Finds a VF by name, asks its port, and answers with the VF's status.
     fn vf(
         &self,
         name: &str,
-        command: impl FnOnce(VfIndex, mpsc::Sender<PortStatus>) -> Command,
+        ask: impl FnOnce(&PortEntry, VfIndex) -> Result<PortStatus, Failure>,
     ) -> Result<Answer, Failure> {
         let find = |port: &PortEntry| port.vfs.iter().position(|vf| vf == name);
         let found = self.ports.iter().find_map(|port| Some((port, find(port)?)));
@@ -189,14 +185,19 @@ impl Control {
             return Err(Failure { code: NO_SUCH_VF, message });
         };
         let index = VfIndex::all().nth(position).ok_or_else(unavailable)?;
-        let status = port.ask(|answer| command(index, answer))?;
+        let status = ask(port, index)?;
         let vf = status.vfs.into_iter().nth(position).ok_or_else(unavailable)?;
         Ok(Answer::Vf(Box::new(vf)))
     }
 }
 
 impl PortEntry {
-    fn ask(&self, command: impl FnOnce(mpsc::Sender<PortStatus>) -> Command) -> Result<PortStatus, Failure> {
+    fn change(&self, vf: VfIndex, change: Change) -> Result<PortStatus, Failure> {
+        self.ask(|answer| Command::Change(vf, change, answer))?
+            .map_err(|refused| Failure { code: REFUSED, message: refused.to_string() })
+    }
+
+    fn ask<T>(&self, command: impl FnOnce(mpsc::Sender<T>) -> Command) -> Result<T, Failure> {
         let (sender, receiver) = mpsc::channel();
         if !self.handle.send(command(sender)) {
             return Err(unavailable());

@@ -3,7 +3,7 @@
 use daemon::Host;
 use daemon::config::Config as HostConfig;
 use daemon::control::client::ask;
-use daemon::control::protocol::{Answer, Request};
+use daemon::control::protocol::{Answer, Change, Request};
 use daemon::control::status::{LinkState, VfStatus};
 use embedded_guest::{Config, EmbeddedGuest, FlowError, GuestError};
 use std::net::Ipv4Addr;
@@ -91,9 +91,9 @@ fn nobody_answers_for_an_address_that_nobody_has() {
 fn a_guest_sees_its_link_go_and_come_back() {
     let world = World::new();
     let guest = world.attach(0);
-    world.ask(Request::VfSet { vf: "pf0vf0".into(), state: LinkState::Disable });
+    world.ask(Request::VfSet { vf: "pf0vf0".into(), change: Change::link(LinkState::Disable) });
     eventually("the link goes down", || !guest.link_up());
-    world.ask(Request::VfSet { vf: "pf0vf0".into(), state: LinkState::Auto });
+    world.ask(Request::VfSet { vf: "pf0vf0".into(), change: Change::link(LinkState::Auto) });
     eventually("the link comes back", || guest.link_up());
 }
 

@@ -3,7 +3,9 @@
 
 mod switch;
 
-pub use switch::{dtxctl, dtxswc, lvmmc, rplolr, sccrl, scsts, vlvf, vmolr, vmrctl, vmvir, vt_ctl, wvbr};
+pub use switch::{
+    dtxctl, dtxswc, lvmmc, rplolr, rttbcnrc, sccrl, scsts, vlvf, vmolr, vmrctl, vmvir, vt_ctl, wvbr,
+};
 
 /// CTRL.
 pub mod ctrl {

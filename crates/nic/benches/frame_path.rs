@@ -100,7 +100,7 @@ fn frame(to: u8, from: u8, length: usize) -> Vec<u8> {
 
 impl Bench {
     fn new() -> Self {
-        let mut nic = Nic::new(Config { mac: mac(255), iov: true });
+        let mut nic = Nic::new(Config { mac: mac(255), iov: true, loopback: None });
         nic.set_link(true);
         let master = u32::from(offset::COMMAND_MEMORY | offset::COMMAND_BUS_MASTER);
         let enable = u32::from(sriov::CONTROL_ENABLE | sriov::CONTROL_MEMORY);

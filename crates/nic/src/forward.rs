@@ -34,9 +34,12 @@ pub(crate) struct Staging {
 }
 
 impl Staging {
+    /// Bytes that a packet may need.
+    pub(crate) const PACKET: usize = HEADROOM + MAX_PACKET;
+
     pub(crate) fn new() -> Self {
         Self {
-            packet: vec![0; HEADROOM + MAX_PACKET].into_boxed_slice(),
+            packet: vec![0; Self::PACKET].into_boxed_slice(),
             frame: vec![0; HEADROOM + MAX_FRAME].into_boxed_slice(),
         }
     }
@@ -75,8 +78,8 @@ impl Nic {
         received.is_some()
     }
 
-    /// Takes one packet from a transmit queue; answers how many frames of the budget it cost, at least 1, or
-    /// `None` if there was no packet, or none may follow.
+    /// Takes one packet, or what is left of one, from a transmit queue; answers how many frames of the budget it
+    /// cost, at least 1, or `None` if there was no packet, or none may follow.
     pub(crate) fn forward_from_queue<B: Bus, W: Wire>(
         &mut self,
         queue: Queue,
@@ -85,8 +88,13 @@ impl Nic {
     ) -> Option<usize> {
         let mut staging = core::mem::take(&mut self.staging);
         let function = self.owners.of_queue(queue);
-        let place = &mut staging.packet[HEADROOM..];
-        let taken = self.tx[queue.index()].take(&mut self.file, function, bus, place);
+        let taken = match self.tx[queue.index()].held.resume(&mut staging.packet) {
+            Some(packet) => Taken::Packet(packet),
+            None => {
+                let place = &mut staging.packet[HEADROOM..];
+                self.tx[queue.index()].take(&mut self.file, function, bus, place)
+            }
+        };
         let frames = match taken {
             Taken::Nothing => None,
             Taken::Dropped(why) => {
@@ -98,7 +106,7 @@ impl Nic {
                 Some(1)
             }
             Taken::Packet(packet) if packet.first.segment => {
-                Some(self.segment(queue, &packet, &mut staging, bus, wire))
+                Some(self.segment(queue, packet, &mut staging, bus, wire))
             }
             Taken::Packet(packet) => {
                 self.send_whole(queue, &packet, &mut staging.packet, bus, wire);
@@ -133,11 +141,11 @@ impl Nic {
         self.send(queue, packet, &mut staging[..HEADROOM + length], bus, wire);
     }
 
-    /// A packet that is cut into frames; answers how many.
+    /// A packet that is cut into frames, as far as they may leave now; answers how many.
     fn segment<B: Bus, W: Wire>(
         &mut self,
         queue: Queue,
-        packet: &Packet,
+        mut packet: Packet,
         staging: &mut Staging,
         bus: &mut B,
         wire: &mut W,
@@ -146,18 +154,24 @@ impl Nic {
         let masks = FlagMasks::from_registers(self.file.get(r::DTXTCPFLGL), self.file.get(r::DTXTCPFLGH));
         let segmenter = Segmenter::new(bytes, &packet.first, &packet.context, masks);
         let fits = |s: &Segmenter<'_>| s.longest() <= MAX_FRAME - FCS && s.count() <= MAX_SEGMENTS;
-        let Some(mut segmenter) = segmenter.ok().filter(fits) else {
+        let Some(segmenter) = segmenter.ok().filter(fits) else {
             self.misbehaved(queue, lvmmc::CONTEXT);
             return 1;
         };
-        self.file.count(r::TSCTC, 1);
-        let mut frames = 0;
+        self.file.count(r::TSCTC, u32::from(packet.sent == 0));
+        let (mut segmenter, before) = (segmenter.skip(packet.sent), packet.sent);
         while let Some(length) = segmenter.write_next(&mut staging.frame[HEADROOM..]) {
             let length = pad(&mut staging.frame[HEADROOM..], length);
-            self.send(queue, packet, &mut staging.frame[..HEADROOM + length], bus, wire);
-            frames += 1;
+            self.send(queue, &packet, &mut staging.frame[..HEADROOM + length], bus, wire);
+            packet.sent += 1;
+            if self.pacing.due(queue.pool()) > self.now {
+                break;
+            }
         }
-        frames.max(1)
+        if segmenter.count() > 0 {
+            self.tx[queue.index()].held.keep(packet, &mut staging.packet);
+        }
+        (packet.sent - before).max(1) as usize
     }
 
     /// A finished frame of a pool: its tag is settled, then it is switched.
@@ -193,6 +207,9 @@ impl Nic {
         let (dst, src) = frame.addresses();
         let length = frame.tagged().len();
         let source = sender.map_or(Source::Wire, |queue| Source::Pool(queue.pool()));
+        if let Source::Pool(pool) = source {
+            self.pacing.left(&self.file, pool, length, self.now);
+        }
         let mut decision = self.tables.decide(&switch::Frame { dst, src, vlan: frame.tag, length, source });
         match (sender, decision.dropped) {
             (Some(queue), Some(reason)) if self.blocks(queue, reason) => return,
@@ -209,6 +226,9 @@ impl Nic {
                 let pool = pools.trailing_zeros() as u8;
                 pools &= pools - 1;
                 self.deliver(pool, frame, &arrival, bus);
+            }
+            if let Source::Pool(pool) = source {
+                self.pacing.crossed(pool, length, decision.pools.count_ones(), self.now);
             }
         }
         let sent = decision.wire && self.link && self.leave(frame, bus, wire);

@@ -1,8 +1,8 @@
 //! The card: a pure state machine, one folder per stop of a frame.
 //!
-//! A frame comes from the wire ([`uplink`]) or from a transmit [`queue`], is prepared by [`offload`], sent to
-//! whom the [`switch`] says, and ends in receive queues or on the wire; [`interrupt`] and [`moderation`]
-//! decide who hears of it and when. [`mailbox`] and [`function`] are what drivers see of the card.
+//! A frame comes from the wire ([`uplink`]) or, when [`pacing`] lets it, from a transmit [`queue`], is prepared by
+//! [`offload`], sent to whom the [`switch`] says, and ends in receive queues or on the wire; [`interrupt`] and
+//! [`moderation`] decide who hears of it and when. [`mailbox`] and [`function`] are what drivers see of the card.
 //!
 //! Time is an argument, memory and messages go through [`pcie::Bus`], frames through [`Wire`]. Nothing
 //! happens between calls; register accesses change state only, and [`Nic::poll`] does the work.
@@ -21,6 +21,7 @@ pub mod interrupt;
 pub mod mailbox;
 pub mod moderation;
 pub mod offload;
+pub mod pacing;
 mod police;
 mod port;
 pub mod queue;

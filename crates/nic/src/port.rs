@@ -10,12 +10,14 @@ use crate::function::config::Spaces;
 use crate::interrupt::{Direction, Interrupts, Owners, master_bit};
 use crate::moderation::Throttle;
 use crate::offload::rss::Rss;
+use crate::pacing::Pacing;
 use crate::queue::receive::ReceiveQueue;
 use crate::queue::ring::Ring;
 use crate::queue::transmit::TransmitQueue;
 use crate::switch::{Storm, Tables};
 use crate::uplink::Wire;
 use alloc::vec::Vec;
+use core::num::NonZeroU64;
 use i82576::bits::{ctrl, icr, rah, rctl, srrctl, tctl};
 use i82576::register::{self as r, rx, tx};
 use i82576::{MacAddress, Queue, Time, VfIndex, ids};
@@ -32,6 +34,9 @@ pub struct Config {
     pub mac: MacAddress,
     /// I/O virtualization is on: without it the card has no VFs, and says so in configuration space.
     pub iov: bool,
+    /// What pools together may send to each other inside the card, bits a second (frame check sequence counted);
+    /// `None` is without a limit. Silicon reaches 2.8 Gb/s (Dong et al., HPCA 2010).
+    pub loopback: Option<NonZeroU64>,
 }
 
 /// How much one poll may do.
@@ -52,7 +57,8 @@ impl Default for Budget {
 pub struct Poll {
     /// The budget ran out before the work did: poll again.
     pub more: bool,
-    /// When a throttled interrupt is due, or a window of a storm ends: poll then at the latest.
+    /// When a throttled interrupt or a frame that waits for its time is due, or a window of a storm ends: poll then at
+    /// the latest.
     pub deadline: Option<Time>,
 }
 
@@ -76,6 +82,9 @@ pub struct Nic {
     pub(crate) tx: Vec<TransmitQueue>,
     /// Transmit queues that may have something to send.
     pub(crate) tx_ready: u16,
+    pub(crate) pacing: Pacing,
+    /// The moment of the poll under way.
+    pub(crate) now: Time,
     /// Receive queues that got a frame in this poll.
     pub(crate) rx_touched: u16,
     /// Queue at which the next round starts, so that none is always first.
@@ -112,6 +121,8 @@ impl Nic {
             rx: Queue::all().map(ReceiveQueue::new).collect(),
             tx: Queue::all().map(TransmitQueue::new).collect(),
             tx_ready: 0,
+            pacing: Pacing::new(config.loopback),
+            now: Time::ZERO,
             rx_touched: 0,
             first: 0,
             io_address: 0,
@@ -123,11 +134,13 @@ impl Nic {
             file,
         };
         nic.load_address();
+        nic.prepare_to_hold();
         nic
     }
 
     /// Moves frames and sends interrupts, as far as the budget goes.
     pub fn poll<B: Bus, W: Wire>(&mut self, now: Time, budget: Budget, bus: &mut B, wire: &mut W) -> Poll {
+        self.now = now;
         if core::mem::take(&mut self.tables_stale) {
             self.tables = Tables::load(&self.file);
         }
@@ -136,12 +149,13 @@ impl Nic {
         }
         self.pass_storm_windows(now);
         let from_wire = self.receive_from_wire(budget, bus, wire);
-        let from_queues = self.transmit(budget, bus, wire);
+        let (from_queues, frame) = self.transmit(budget, bus, wire);
         self.write_back_received(bus);
         let (owners, form) = (self.masters(), self.form());
-        let deadline = self.interrupts.send(&mut self.file, &mut self.throttle, &owners, form, now, bus);
+        let interrupt = self.interrupts.send(&mut self.file, &mut self.throttle, &owners, form, now, bus);
         let storm = Storm::is_on(&self.file).then(|| self.storm.ends(&self.file));
-        Poll { more: from_wire || from_queues, deadline: [deadline, storm].into_iter().flatten().min() }
+        let deadline = [interrupt, frame, storm].into_iter().flatten().min();
+        Poll { more: from_wire || from_queues, deadline }
     }
 
     fn receive_from_wire<B: Bus, W: Wire>(&mut self, budget: Budget, bus: &mut B, wire: &mut W) -> bool {
@@ -154,30 +168,41 @@ impl Nic {
     }
 
     /// Visits every ready transmit queue once, and next time first those behind the one that came first now.
-    /// A queue behind a closed gate stays ready. Answers whether one of them has more.
-    fn transmit<B: Bus, W: Wire>(&mut self, budget: Budget, bus: &mut B, wire: &mut W) -> bool {
+    /// A queue behind a closed gate stays ready, and so does one whose next frame has to wait. Answers whether one
+    /// of the others has more, and when the first frame that waits may leave.
+    fn transmit<B: Bus, W: Wire>(
+        &mut self,
+        budget: Budget,
+        bus: &mut B,
+        wire: &mut W,
+    ) -> (bool, Option<Time>) {
+        let (mut more, mut due, mut served) = (false, None, None);
         if self.tx_ready == 0 || self.file.get(r::TCTL) & tctl::EN == 0 {
-            return false;
+            return (more, due);
         }
-        let (mut more, mut served) = (false, None);
         let first = self.first;
         for queue in (0..ids::QUEUES as u8).filter_map(|i| Queue::new((first + i) & 15)) {
             let bit = 1 << queue.get();
             if self.tx_ready & bit == 0 || !self.may_transmit(queue) {
                 continue;
             }
-            self.tx_ready &= !bit;
-            served.get_or_insert(queue.get());
-            if self.transmit_from(queue, budget, bus, wire) {
-                self.tx_ready |= bit;
-                more = true;
+            let mut left = true;
+            if self.pacing.due(queue.pool()) <= self.now {
+                served.get_or_insert(queue.get());
+                left = self.transmit_from(queue, budget, bus, wire);
             }
+            left &= self.tx[queue.index()].has_more(&self.file);
+            let next = Some(self.pacing.due(queue.pool())).filter(|due| left && *due > self.now);
+            self.pacing.set_waiting(queue.pool(), next.is_some());
+            due = [due, next].into_iter().flatten().min();
+            more |= left && next.is_none();
+            self.tx_ready = if left { self.tx_ready | bit } else { self.tx_ready & !bit };
         }
         self.first = served.map_or(first, |queue| (queue + 1) & 15);
-        more
+        (more, due)
     }
 
-    /// Sends what a queue holds; answers whether the budget ran out first.
+    /// Sends what a queue holds, up to the budget and to a frame that has to wait; `false` if no packet is left.
     fn transmit_from<B: Bus, W: Wire>(
         &mut self,
         queue: Queue,
@@ -185,17 +210,17 @@ impl Nic {
         bus: &mut B,
         wire: &mut W,
     ) -> bool {
-        let mut left = budget.frames;
-        while left > 0 {
+        let (mut budget, mut left) = (budget.frames, true);
+        while left && budget > 0 && self.pacing.due(queue.pool()) <= self.now {
             match self.forward_from_queue(queue, bus, wire) {
-                Some(frames) => left = left.saturating_sub(frames),
-                None => break,
+                Some(frames) => budget = budget.saturating_sub(frames),
+                None => left = false,
             }
         }
         let function = self.owners.of_queue(queue);
         let announced = self.tx[queue.index()].write_back(&mut self.file, function, bus);
         self.announce(queue, Direction::Tx, announced);
-        left == 0
+        left
     }
 
     fn write_back_received<B: Bus>(&mut self, bus: &mut B) {
@@ -261,6 +286,23 @@ impl Nic {
             }
             (TX_BLOCKS, tx::TDT) => self.tx_ready |= 1 << queue,
             _ => {}
+        }
+    }
+
+    /// A register was written that may be about rates.
+    pub(crate) fn pacing_written(&mut self, offset: u32) {
+        self.pacing.written(&mut self.file, offset);
+        if offset == r::RTTBCNRC {
+            self.prepare_to_hold();
+        }
+    }
+
+    /// Queues that may have to stop between the segments of a packet get a place to keep it, now rather than when
+    /// a frame passes.
+    fn prepare_to_hold(&mut self) {
+        let queues = self.tx.iter_mut().zip(Queue::all());
+        for (tx, _) in queues.filter(|(_, queue)| self.pacing.may_delay(queue.pool())) {
+            tx.held.prepare(Staging::PACKET);
         }
     }
 

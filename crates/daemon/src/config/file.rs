@@ -115,6 +115,8 @@ pub struct Vf {
     pub spoof_check: Option<bool>,
     /// Let the guest change an address that the administrator has set. Default: false.
     pub trust: Option<bool>,
+    /// The most that the guest may send, Mb/s, 1 to 1000. Default: no limit.
+    pub max_tx_rate: Option<u32>,
     /// Path of the vfio-user socket. Default: NAME.sock in the runtime directory, such as pf0vf3.sock.
     pub socket: Option<PathBuf>,
 }

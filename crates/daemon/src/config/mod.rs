@@ -6,6 +6,7 @@ pub mod file;
 #[cfg(test)]
 mod tests;
 
+use driver::pf::LINK_SPEED;
 use file::{File, Pf, Port, Uplink, Vf};
 use host::tap::InterfaceName;
 use i82576::{MacAddress, VfIndex, ids};
@@ -54,6 +55,8 @@ pub struct VfConfig {
     pub spoof_check: bool,
     /// The guest may change an administrator's address.
     pub trust: bool,
+    /// The most that the guest may send, Mb/s; 0 is no limit.
+    pub max_tx_rate: u32,
     /// The vfio-user socket.
     pub socket: PathBuf,
 }
@@ -252,6 +255,11 @@ fn check_vf(
         }
         id => id.map(|id| (id, qos)),
     };
+    let max_tx_rate = vf.max_tx_rate.unwrap_or(0);
+    if max_tx_rate > LINK_SPEED {
+        let problem = format!("{max_tx_rate} Mb/s are more than the link's {LINK_SPEED}");
+        return Err(value(format!("{name}.max_tx_rate"), problem));
+    }
     let socket = vf.socket.unwrap_or_else(|| runtime_dir.join(format!("{name}.sock")));
     unique.claim("socket", &socket.display().to_string(), &format!("{name}.socket"))?;
     Ok(VfConfig {
@@ -261,6 +269,7 @@ fn check_vf(
         vlan,
         spoof_check: vf.spoof_check.unwrap_or(true),
         trust: vf.trust.unwrap_or(false),
+        max_tx_rate,
         socket,
         name,
     })

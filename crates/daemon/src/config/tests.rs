@@ -56,12 +56,14 @@ fn everything_can_be_said() {
         qos = 3
         spoof_check = false
         trust = true
+        max_tx_rate = 250
         socket = "/tmp/one.sock"
         "#,
     )
     .unwrap();
     let vf = &config.ports[0].vfs[1];
     assert_eq!((vf.name.as_str(), vf.vlan, vf.admin_mac, vf.trust), ("leftvf1", Some((100, 3)), true, true));
+    assert_eq!(vf.max_tx_rate, 250);
     assert_eq!(config.ports[0].uplink, Uplink::Tap("softiov0".into()));
     assert_eq!(config.control_socket(), Path::new("/tmp/x/control.sock"));
 }
@@ -102,6 +104,7 @@ fn a_refusal_names_the_key_and_the_remedy() {
             ["pf1.socket", "pf0.socket"],
         ),
         ("[[port]]\npf = \"guest\"\nname = \"control\"", ["control.socket", "control.sock"]),
+        ("[[port]]\n[[port.vf]]\nindex = 0\nmax_tx_rate = 1001", ["pf0vf0.max_tx_rate", "1000"]),
         ("[[port]]\nmac = \"01:00:5e:00:00:01\"", ["pf0.mac", "even"]),
         ("[[port]]\nmac = \"nonsense\"", ["pf0.mac", "02:00:00:00:00:01"]),
         ("[[port]]\nname = \"a/b\"", ["port.name", "letters"]),

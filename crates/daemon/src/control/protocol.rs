@@ -25,9 +25,29 @@ pub enum Request {
     VfSet {
         /// The VF, such as pf0vf3.
         vf: String,
-        /// Its link.
-        state: LinkState,
+        /// What to change.
+        #[serde(flatten)]
+        change: Change,
     },
+}
+
+/// A change of a VF. What is not given stays; if one part is refused, nothing is changed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// Its link.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<LinkState>,
+    /// The most that the guest may send, Mb/s; 0 lifts the limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tx_rate: Option<u32>,
+}
+
+impl Change {
+    /// A change of the link alone.
+    #[must_use]
+    pub fn link(state: LinkState) -> Self {
+        Self { state: Some(state), max_tx_rate: None }
+    }
 }
 
 /// A request as it is sent.
@@ -65,6 +85,8 @@ pub struct Failure {
 pub const INVALID_REQUEST: i32 = -32600;
 /// The named VF does not exist.
 pub const NO_SUCH_VF: i32 = 1;
+/// The change makes no sense, or not now.
+pub const REFUSED: i32 = 3;
 /// The host is ending, or too busy to answer.
 pub const UNAVAILABLE: i32 = 2;
 

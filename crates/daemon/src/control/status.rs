@@ -62,6 +62,8 @@ pub struct VfStatus {
     pub spoof_check: bool,
     /// It may change an address that the administrator has set.
     pub trust: bool,
+    /// The most that the guest may send, Mb/s; 0 is no limit.
+    pub max_tx_rate: u32,
     /// The administrator's wish for the link.
     pub link_state: LinkState,
     /// What the guest sees: the link is up.

@@ -18,7 +18,8 @@ mod uplink;
 pub use uplink::UplinkError;
 
 use crate::config::PortConfig;
-use crate::control::status::{LinkState, PortStatus};
+use crate::control::protocol::Change;
+use crate::control::status::PortStatus;
 use bus::LiveBus;
 use driver::pf::{PfError, PolicyError};
 use host::poll::{Interest, Poller, Waker};
@@ -69,8 +70,8 @@ card_errors!(PfError, PolicyError, DiscoverError, EnableError, AssignmentError);
 pub enum Command {
     /// Tell how things are.
     Status(mpsc::Sender<PortStatus>),
-    /// Change a VF's link, then tell how things are.
-    SetLink(VfIndex, LinkState, mpsc::Sender<PortStatus>),
+    /// Change a VF, then tell how things are, or why nothing was changed.
+    Change(VfIndex, Change, mpsc::Sender<Result<PortStatus, PolicyError>>),
     /// End.
     Stop,
 }

@@ -6,7 +6,9 @@ use super::hal::{PfHal, now};
 use super::side::{Hosted, Side, vf};
 use super::status::{SHARE_HINT, is_private, lacks_memory};
 use super::{CONNECTIONS, Command, LISTENERS, Port, UPLINK, WAKER};
+use crate::control::protocol::Change;
 use crate::control::status::LinkState;
+use driver::pf::PolicyError;
 use host::poll::Interest;
 use host::socket::Stream;
 use i82576::{Time, VfIndex};
@@ -238,14 +240,23 @@ impl Port {
                     // Whoever asked may have given up waiting.
                     let _ = answer.send(self.status());
                 }
-                Ok(Command::SetLink(vf, state, answer)) => {
-                    self.set_link(vf, state);
-                    let _ = answer.send(self.status());
+                Ok(Command::Change(vf, change, answer)) => {
+                    let _ = answer.send(self.change(vf, change).map(|()| self.status()));
                 }
                 Ok(Command::Stop) | Err(std::sync::mpsc::TryRecvError::Disconnected) => return false,
                 Err(std::sync::mpsc::TryRecvError::Empty) => return true,
             }
         }
+    }
+
+    fn change(&mut self, vf: VfIndex, change: Change) -> Result<(), PolicyError> {
+        if let (Some(rate), Some(Hosted { pf, .. })) = (change.max_tx_rate, self.side.hosted()) {
+            pf.set_vf_rate(&mut PfHal(&mut self.nic), vf, 0, rate)?;
+        }
+        if let Some(state) = change.state {
+            self.set_link(vf, state);
+        }
+        Ok(())
     }
 
     fn set_link(&mut self, vf: VfIndex, state: LinkState) {

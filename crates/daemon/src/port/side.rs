@@ -36,7 +36,7 @@ impl Side {
     /// The card as its owners find it: in the host with the VFs made, else as after power-on.
     pub(super) fn bring_up(config: &PortConfig) -> Result<(Nic, Self), PortError> {
         let hosted = config.pf_socket.is_none();
-        let mut nic = Nic::new(nic::Config { mac: config.mac, iov: hosted });
+        let mut nic = Nic::new(nic::Config { mac: config.mac, iov: hosted, loopback: None });
         nic.set_link(true);
         let side =
             if hosted { Self::Host(Hosted::bring_up(config, &mut nic)?.into()) } else { Self::of_guest() };
@@ -131,6 +131,7 @@ impl Hosted {
                 trust: vf.trust,
                 enabled: true,
                 link: true,
+                max_tx_rate: vf.max_tx_rate,
             };
             pf.set_policy(&mut PfHal(nic), vf.index, policy)?;
             manager.assign(&mut Card(nic), vf.index, Owner(vf.index.get().into()))?;

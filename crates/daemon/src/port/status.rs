@@ -77,6 +77,7 @@ impl Port {
             vlans: pf.vf_vlans(vf).collect(),
             spoof_check: policy.spoof_check,
             trust: policy.trust,
+            max_tx_rate: policy.max_tx_rate,
             link_state: slot.link_state,
             link: self.nic.vf_link(vf),
             active: pf.vf_is_active(vf),

@@ -76,6 +76,7 @@ impl Pf {
         self.apply_vlan(hal, vf);
         self.apply_groups(hal, vf);
         self.apply_spoof_check(hal, vf);
+        self.apply_rate(hal, vf);
     }
 }
 

@@ -15,7 +15,7 @@
 //! what igbvf wants to find, and without it up to two seconds pass. When transmit descriptors are pending
 //! while the carrier is off, igbvf resets itself; its VF_RESET is then served as any other.
 //!
-//! Left out: rate limits, mirroring, a PF data path.
+//! Left out: mirroring, a PF data path.
 
 mod counters;
 mod init;
@@ -29,7 +29,7 @@ mod tests;
 mod visit;
 
 pub use counters::{Counters, Kind, Refusal};
-pub use policy::{PolicyError, PortVlan, VfPolicy};
+pub use policy::{LINK_SPEED, PolicyError, PortVlan, VfPolicy};
 pub use visit::Visit;
 
 use crate::hal::Hal;

@@ -3,7 +3,7 @@
 
 use super::Pf;
 use crate::hal::Hal;
-use i82576::bits::{dtxswc, vmvir};
+use i82576::bits::{dtxswc, rttbcnrc, vmvir};
 use i82576::register as r;
 use i82576::{MacAddress, VfIndex};
 
@@ -33,6 +33,8 @@ pub struct VfPolicy {
     pub enabled: bool,
     /// The VF is shown a link, if the port has one.
     pub link: bool,
+    /// The most that it may send, Mb/s, frame check sequences counted; 0 is no limit.
+    pub max_tx_rate: u32,
 }
 
 impl Default for VfPolicy {
@@ -45,6 +47,7 @@ impl Default for VfPolicy {
             trust: false,
             enabled: true,
             link: true,
+            max_tx_rate: 0,
         }
     }
 }
@@ -61,12 +64,29 @@ pub enum PolicyError {
     /// All VLAN filters are in use.
     #[error("no VLAN filter is left")]
     NoVlanFilter,
+    /// More than the link carries.
+    #[error("{0} Mb/s are more than the link's {LINK_SPEED}; 0 is no limit")]
+    Rate(u32),
+    /// A rate is a part of the link's, which has none while it is down.
+    #[error("a rate can be set while the port has a link only")]
+    NoLink,
+    /// The card guarantees no rate.
+    #[error("the card cannot guarantee a least rate: it must be 0")]
+    LeastRate,
 }
+
+/// Speed of the link, Mb/s: the only one that this card has.
+pub const LINK_SPEED: u32 = 1_000;
+/// What a rate that came late may make up for, KB: as Linux igb has it.
+const RATE_WINDOW: u32 = 0x14;
 
 impl VfPolicy {
     fn check(&self) -> Result<(), PolicyError> {
         if let Some(mac) = self.mac.filter(|mac| !mac.is_valid_unicast()) {
             return Err(PolicyError::Mac(mac));
+        }
+        if self.max_tx_rate > LINK_SPEED {
+            return Err(PolicyError::Rate(self.max_tx_rate));
         }
         match self.vlan {
             Some(vlan) if vlan.id == 0 || vlan.id > 4095 || vlan.qos > 7 => Err(PolicyError::Vlan(vlan)),
@@ -98,6 +118,9 @@ impl Pf {
         if policy.vlan.is_some_and(|vlan| !self.vlans.has_room(vf, vlan.id)) {
             return Err(PolicyError::NoVlanFilter);
         }
+        if old.max_tx_rate != policy.max_tx_rate && !self.wire_up {
+            return Err(PolicyError::NoLink);
+        }
         self.state_mut(vf).policy = policy;
         if vf.get() >= self.enabled {
             return Ok(());
@@ -110,10 +133,33 @@ impl Pf {
         }
         self.apply_spoof_check(hal, vf);
         self.apply_enable(hal, vf);
+        self.apply_rate(hal, vf);
         if old.link != policy.link {
             self.notify(hal, vf);
         }
         Ok(())
+    }
+
+    /// Limits what a VF may send, by igb's rules: while there is a link, up to its speed, and with no guaranteed
+    /// rate. 0 lifts the limit.
+    ///
+    /// # Errors
+    /// [`PolicyError::Rate`], [`PolicyError::NoLink`], [`PolicyError::LeastRate`]: nothing is changed.
+    pub fn set_vf_rate<H: Hal>(
+        &mut self,
+        hal: &mut H,
+        vf: VfIndex,
+        min_tx_rate: u32,
+        max_tx_rate: u32,
+    ) -> Result<(), PolicyError> {
+        if min_tx_rate > 0 {
+            return Err(PolicyError::LeastRate);
+        }
+        if !self.wire_up {
+            return Err(PolicyError::NoLink);
+        }
+        let policy = VfPolicy { max_tx_rate, ..self.state(vf).policy };
+        self.set_policy(hal, vf, policy)
     }
 
     /// The VF's own VLANs go; what remains is the port VLAN, or untagged traffic.
@@ -133,6 +179,12 @@ impl Pf {
         hal.write(r::DTXSWC, if self.state(vf).policy.spoof_check { others | bits } else { others });
     }
 
+    pub(super) fn apply_rate<H: Hal>(&self, hal: &mut H, vf: VfIndex) {
+        hal.write(r::RTTDQSEL, vf.get().into());
+        hal.write(r::RTTBCNRM, RATE_WINDOW);
+        hal.write(r::RTTBCNRC, rate_factor(self.state(vf).policy.max_tx_rate));
+    }
+
     /// Opens the gates of a VF that may move frames and whose driver has introduced itself; closes all others.
     pub(super) fn apply_enable<H: Hal>(&self, hal: &mut H, vf: VfIndex) {
         let state = self.state(vf);
@@ -141,5 +193,13 @@ impl Pf {
             let others = hal.read(register) & !vf.bit();
             hal.write(register, if open { others | vf.bit() } else { others });
         }
+    }
+}
+
+/// RTTBCNRC for so many Mb/s: the link's speed over it, with 14 binary places.
+fn rate_factor(mbps: u32) -> u32 {
+    match (LINK_SPEED << rttbcnrc::INTEGER_SHIFT).checked_div(mbps) {
+        Some(factor) => rttbcnrc::RS_ENA | factor & rttbcnrc::FACTOR,
+        None => 0,
     }
 }

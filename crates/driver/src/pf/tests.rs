@@ -96,6 +96,35 @@ fn a_policy_that_makes_no_sense_changes_nothing() {
 }
 
 #[test]
+fn a_rate_is_a_part_of_the_links_with_14_binary_places() {
+    let mut hal = Registers::default();
+    hal.write(r::STATUS, 2);
+    let mut pf = Pf::probe(&mut hal).unwrap();
+    pf.enable_vfs(&mut hal, 4).unwrap();
+    for (mbps, factor) in [(1_000, 1 << 14), (1, 1_000 << 14), (300, 3 << 14 | 5_461)] {
+        pf.set_vf_rate(&mut hal, vf(2), 0, mbps).unwrap();
+        assert_eq!((hal.read(r::RTTDQSEL), hal.read(r::RTTBCNRM)), (2, 0x14));
+        assert_eq!(hal.read(r::RTTBCNRC), 1 << 31 | factor, "{mbps}");
+    }
+    pf.set_vf_rate(&mut hal, vf(2), 0, 0).unwrap();
+    assert_eq!(hal.read(r::RTTBCNRC), 0);
+}
+
+#[test]
+fn a_rate_is_refused_by_igbs_rules() {
+    let mut hal = Registers::default();
+    let mut pf = Pf::probe(&mut hal).unwrap();
+    pf.enable_vfs(&mut hal, 1).unwrap();
+    assert_eq!(pf.set_vf_rate(&mut hal, vf(0), 0, 10), Err(PolicyError::NoLink));
+    hal.write(r::STATUS, 2);
+    let mut pf = Pf::probe(&mut hal).unwrap();
+    pf.enable_vfs(&mut hal, 1).unwrap();
+    assert_eq!(pf.set_vf_rate(&mut hal, vf(0), 5, 10), Err(PolicyError::LeastRate));
+    assert_eq!(pf.set_vf_rate(&mut hal, vf(0), 0, 1_001), Err(PolicyError::Rate(1_001)));
+    assert_eq!(pf.policy(vf(0)).max_tx_rate, 0);
+}
+
+#[test]
 fn a_broken_card_is_an_error_after_a_bounded_time() {
     let mut hal = Registers { stuck: true, ..Registers::default() };
     assert_eq!(Pf::probe(&mut hal).unwrap_err(), PfError::ResetStuck);

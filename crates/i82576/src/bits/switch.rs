@@ -156,6 +156,16 @@ pub mod dtxctl {
     pub const VLAN_ADDED: u32 = 1 << 3;
 }
 
+/// RTTBCNRC.
+pub mod rttbcnrc {
+    /// The rate is limited.
+    pub const RS_ENA: u32 = 1 << 31;
+    /// Link rate over the limit: 14 bits before the point, 14 after it.
+    pub const FACTOR: u32 = 0x0fff_ffff;
+    /// Where the bits before the point begin.
+    pub const INTEGER_SHIFT: u32 = 14;
+}
+
 /// RPLOLR.
 pub mod rplolr {
     /// Strip the VLAN tag of replicated packets.

@@ -51,7 +51,8 @@ impl Port {
         chipset: &mut Chipset,
     ) -> Result<(Self, Vec<Vf>), String> {
         let vfs = recipients.len() as u8;
-        let mut nic = Nic::new(nic::Config { mac: MacAddress([0x02, 0xaa, number, 0, 0, 0]), iov: true });
+        let mac = MacAddress([0x02, 0xaa, number, 0, 0, 0]);
+        let mut nic = Nic::new(nic::Config { mac, iov: true, loopback: None });
         let command = pcie::config::offset::COMMAND_MEMORY | pcie::config::offset::COMMAND_BUS_MASTER;
         nic.config_write(Function::Pf, pcie::config::offset::COMMAND, 2, command.into());
         nic.set_link(true);

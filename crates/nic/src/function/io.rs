@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn a_register_is_named_in_ioaddr_and_accessed_through_iodata() {
-        let mut nic = Nic::new(Config { mac: MacAddress([2, 0, 0, 0, 0, 1]), iov: true });
+        let mut nic = Nic::new(Config { mac: MacAddress([2, 0, 0, 0, 0, 1]), iov: true, loopback: None });
         nic.io_write(0, &r::VET.to_le_bytes(), Time::ZERO);
         nic.io_write(4, &0x88a8_8100u32.to_le_bytes(), Time::ZERO);
         assert_eq!(nic.read(Function::Pf, r::VET, Time::ZERO), 0x88a8_8100);
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn what_is_no_register_and_what_is_no_dword_reads_as_ones_and_takes_nothing() {
-        let mut nic = Nic::new(Config { mac: MacAddress([2, 0, 0, 0, 0, 1]), iov: true });
+        let mut nic = Nic::new(Config { mac: MacAddress([2, 0, 0, 0, 0, 1]), iov: true, loopback: None });
         for address in [0x2_0000, 0x8_0000, 2, u32::MAX] {
             nic.io_write(0, &u32::to_le_bytes(address), Time::ZERO);
             nic.io_write(4, &[0; 4], Time::ZERO);

@@ -182,6 +182,7 @@ impl Nic {
         }
         self.tables_stale |= Tables::affected_by(offset);
         self.rss_stale |= Rss::affected_by(offset);
+        self.pacing_written(offset);
         self.queue_written(offset);
         self.police_written(offset, value, now);
     }

@@ -47,6 +47,7 @@ impl Nic {
         if self.owners.vfs > 0 {
             self.stop_queue(VF0.queue(0));
         }
+        self.pacing.reset();
         self.restart_queues();
         (self.tables_stale, self.rss_stale) = (true, true);
     }

@@ -106,6 +106,12 @@ impl<'a> Segmenter<'a> {
         Ok(Self { headers, payload, context: *context, masks, seal_ip, seal_l4, next: 0 })
     }
 
+    /// Leaves out the first `segments`, which were written before.
+    #[must_use]
+    pub fn skip(self, segments: u32) -> Self {
+        Self { next: segments.min(self.total()), ..self }
+    }
+
     /// Segments that are still to come, at most the payload's bytes divided by the MSS, rounded up. A packet
     /// without payload is one segment.
     #[must_use]

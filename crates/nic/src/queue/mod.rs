@@ -2,6 +2,7 @@
 //! and scattered into them. Left out: what happens to a frame in between.
 
 mod buffers;
+pub mod held;
 pub mod receive;
 pub mod ring;
 pub mod transmit;

@@ -2,6 +2,7 @@
 //! its bytes are gathered into the port's staging buffer. Left out: what becomes of them.
 
 use super::BURST;
+use super::held::Held;
 use super::ring::Ring;
 use super::write_back::{Batch, Way};
 use crate::file::RegisterFile;
@@ -31,6 +32,8 @@ pub struct Packet {
     pub checksum: Option<legacy::Checksum>,
     /// Bytes gathered.
     pub length: usize,
+    /// Segments that have left.
+    pub sent: u32,
 }
 
 /// What taking the next packet came to.
@@ -91,6 +94,8 @@ pub struct TransmitQueue {
     skipping: bool,
     /// Descriptors and bytes that the last packet took.
     effort: (usize, usize),
+    /// A packet of which some segments wait. Its descriptors have been read and go back.
+    pub held: Held,
 }
 
 impl TransmitQueue {
@@ -107,6 +112,7 @@ impl TransmitQueue {
             done: Batch::at(0),
             skipping: false,
             effort: (0, 0),
+            held: Held::default(),
         }
     }
 
@@ -116,12 +122,21 @@ impl TransmitQueue {
         self.fetched = 0;
         self.done = Batch::at(file.get(tx_block(self.queue) + tx::TDH));
         self.skipping = false;
+        self.held.clear();
     }
 
     /// The queue was reset: what its owner told it is forgotten as well.
     pub fn reset(&mut self, file: &RegisterFile) {
         self.contexts = [Context::default(); 2];
         self.restart(file);
+    }
+
+    /// Whether descriptors wait that have not been looked at, or segments.
+    #[must_use]
+    pub fn has_more(&self, file: &RegisterFile) -> bool {
+        let ring = Ring::transmit(file, self.queue).filter(|_| !self.done.is_halted());
+        let waiting = ring.filter(|ring| ring.contains(self.done.head()));
+        !self.held.is_empty() || waiting.is_some_and(|ring| ring.available(self.next(&ring)) > 0)
     }
 
     /// What the last packet cost the card, in frames of the budget.
@@ -272,7 +287,7 @@ impl TransmitQueue {
             Some(vlan_tag) => Context { vlan_tag, ..Context::default() },
             None => self.contexts[usize::from(first.context & 1)],
         };
-        Packet { first, context, checksum: legacy.and_then(|legacy| legacy.checksum), length }
+        Packet { first, context, checksum: legacy.and_then(|legacy| legacy.checksum), length, sent: 0 }
     }
 
     /// Passes `count` descriptors: those that ask for it will read as done.

@@ -5,7 +5,7 @@ mod print;
 use crate::place::Place;
 use clap::ValueEnum;
 use daemon::control::client::ask;
-use daemon::control::protocol::{Answer, Request};
+use daemon::control::protocol::{Answer, Change, Request};
 use daemon::control::status::LinkState;
 use std::process::ExitCode;
 
@@ -24,13 +24,17 @@ pub(crate) enum Command {
         #[command(flatten)]
         output: Output,
     },
-    /// Change one VF.
+    /// Change one VF. What is not given stays.
+    #[command(group(clap::ArgGroup::new("change").required(true).multiple(true)))]
     Set {
         /// The VF, such as pf0vf0.
         vf: String,
         /// Its link: as the port's, or down.
-        #[arg(long, value_enum)]
-        state: State,
+        #[arg(long, value_enum, group = "change")]
+        state: Option<State>,
+        /// The most that the guest may send, Mb/s, 1 to 1000; 0 lifts the limit.
+        #[arg(long, value_name = "MBPS", alias = "max_tx_rate", group = "change")]
+        max_tx_rate: Option<u32>,
         #[command(flatten)]
         output: Output,
     },
@@ -60,12 +64,12 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     let (request, output) = match command {
         Command::List { output } => (Request::PortList, output),
         Command::Show { vf, output } => (Request::VfShow { vf }, output),
-        Command::Set { vf, state, output } => {
-            let state = match state {
+        Command::Set { vf, state, max_tx_rate, output } => {
+            let state = state.map(|state| match state {
                 State::Auto => LinkState::Auto,
                 State::Disable => LinkState::Disable,
-            };
-            (Request::VfSet { vf, state }, output)
+            });
+            (Request::VfSet { vf, change: Change { state, max_tx_rate } }, output)
         }
     };
     let socket = output.place.load()?.control_socket();

@@ -29,6 +29,9 @@ fn line(vf: &VfStatus) -> String {
             let _ = write!(line, ", qos {}", vf.qos);
         }
     }
+    if vf.max_tx_rate > 0 {
+        let _ = write!(line, ", max_tx_rate {}Mbps", vf.max_tx_rate);
+    }
     let _ = write!(line, ", state {}, driver {}", state(vf.link), if vf.active { "active" } else { "none" });
     line += &client(vf.peer.as_ref());
     if vf.hint.is_some() {

@@ -45,6 +45,21 @@ fn show_tells_everything_and_set_changes_the_link() {
 }
 
 #[test]
+fn set_limits_what_a_vf_may_send_by_igbs_rules() {
+    let folder = tempdir().unwrap();
+    let serve = Serve::start(&folder, &[]);
+    let set = softiov(serve.folder(), &["vf", "set", "pf0vf2", "--max-tx-rate", "100"]);
+    assert!(set.status == Some(0) && set.out.contains("max_tx_rate 100Mbps"), "{set:?}");
+    let refused =
+        softiov(serve.folder(), &["vf", "set", "pf0vf2", "--max_tx_rate", "1001", "--state", "disable"]);
+    assert!(refused.status == Some(1) && refused.err.contains("1000"), "{refused:?}");
+    let vf = json(&softiov(serve.folder(), &["vf", "show", "pf0vf2", "--json"]).out);
+    assert_eq!((&vf["max_tx_rate"], &vf["link"]), (&100.into(), &true.into()), "nothing was changed");
+    let lifted = softiov(serve.folder(), &["vf", "set", "pf0vf2", "--max-tx-rate", "0"]);
+    assert!(lifted.status == Some(0) && !lifted.out.contains("max_tx_rate"), "{lifted:?}");
+}
+
+#[test]
 fn an_unknown_vf_is_answered_with_the_known_ones() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
@@ -101,7 +116,9 @@ fn an_output_that_takes_nothing_is_an_error_and_no_panic() {
 #[test]
 fn a_wrong_command_line_has_status_2() {
     let folder = tempdir().unwrap();
-    for command in ["vf", "vf explode", "serve --uplink none", "vf set pf0vf0 --state sideways"] {
+    for command in
+        ["vf", "vf explode", "serve --uplink none", "vf set pf0vf0 --state sideways", "vf set pf0vf0"]
+    {
         let said = softiov(folder.path(), &command.split(' ').collect::<Vec<_>>());
         assert_eq!(said.status, Some(2), "{command}: {}", said.err);
     }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use daemon::Host;
 use daemon::config::Config;
 use daemon::control::client::ask;
-use daemon::control::protocol::{Answer, Request};
+use daemon::control::protocol::{Answer, Change, Request};
 use daemon::control::status::{LinkState, VfStatus};
 use linux_guest::{Assets, GuestBuilder, KernelSeries, LinuxGuest};
 use std::path::PathBuf;
@@ -117,7 +117,7 @@ impl World {
 
     /// Commands a VF's link.
     pub(crate) fn set_link(&self, vf: &str, state: LinkState) -> Result<()> {
-        self.ask(Request::VfSet { vf: vf.to_owned(), state }).map(drop)
+        self.ask(Request::VfSet { vf: vf.to_owned(), change: Change::link(state) }).map(drop)
     }
 
     /// Waits until the host sees a VF as wanted; `describe` says what is wrong with it.

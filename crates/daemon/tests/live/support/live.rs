@@ -3,7 +3,7 @@
 use daemon::Host;
 use daemon::config::Config;
 use daemon::control::client::ask;
-use daemon::control::protocol::{Answer, Request};
+use daemon::control::protocol::{Answer, Change, Request};
 use daemon::control::status::{LinkState, PortStatus, VfStatus};
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -50,7 +50,7 @@ impl Live {
 
     /// `softiov vf set`.
     pub(crate) fn set(&self, vf: u8, state: LinkState) -> VfStatus {
-        self.ask_vf(Request::VfSet { vf: format!("pf0vf{vf}"), state })
+        self.ask_vf(Request::VfSet { vf: format!("pf0vf{vf}"), change: Change::link(state) })
     }
 
     fn ask_vf(&self, request: Request) -> VfStatus {

@@ -6,9 +6,10 @@ mod rings;
 mod world;
 
 pub(crate) use frames::{mac, plain, tagged, tcp, tcp6, udp};
-pub(crate) use rings::{TX_RING, buffer, data, head_address, packet};
+pub(crate) use rings::{RING, TX_RING, buffer, data, head_address, packet};
 pub(crate) use world::{Access, BASE, SIZE, World};
 
+use core::num::NonZeroU64;
 use core::time::Duration;
 use i82576::bits::{ctrl_ext, dtxswc, gpie, mrqc, rah, rctl, tctl, vmolr, vt_ctl};
 use i82576::config::{MSIX, pf::SRIOV};
@@ -56,7 +57,20 @@ fn slot(function: Function) -> usize {
 impl Bench {
     /// A card as it comes out of power-on, but for the link, which is up, and the PF, which masters the bus.
     pub(crate) fn bare() -> Self {
-        let mut nic = Nic::new(nic::Config { mac: PORT, iov: true });
+        Self::powered(nic::Config { mac: PORT, iov: true, loopback: None })
+    }
+
+    /// As [`Bench::new`], with so many bits a second inside the card.
+    pub(crate) fn with_loopback(vfs: u8, loopback: Option<NonZeroU64>) -> Self {
+        let mut bench = Self::powered(nic::Config { mac: PORT, iov: true, loopback });
+        bench.config(Function::Pf, u16::from(MSIX) + msix::CONTROL, u32::from(msix::CONTROL_ENABLE));
+        bench.enable_vfs(vfs);
+        bench.set_up_port(vfs);
+        bench
+    }
+
+    fn powered(config: nic::Config) -> Self {
+        let mut nic = Nic::new(config);
         let command = offset::COMMAND_MEMORY | offset::COMMAND_BUS_MASTER;
         nic.config_write(Function::Pf, offset::COMMAND, 2, u32::from(command));
         nic.set_link(true);
@@ -66,11 +80,7 @@ impl Bench {
 
     /// A card with `vfs` VFs, switched between each other and the wire. Pool `vfs` is the PF's, which uses MSI-X.
     pub(crate) fn new(vfs: u8) -> Self {
-        let mut bench = Self::bare();
-        bench.config(Function::Pf, u16::from(MSIX) + msix::CONTROL, u32::from(msix::CONTROL_ENABLE));
-        bench.enable_vfs(vfs);
-        bench.set_up_port(vfs);
-        bench
+        Self::with_loopback(vfs, None)
     }
 
     /// SR-IOV on, every VF a bus master.

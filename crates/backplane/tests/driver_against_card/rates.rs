@@ -1,0 +1,48 @@
+//! Transmit rates: the PF driver's numbers make the card send as much as was asked for.
+
+use crate::support::{Bench, between, index};
+use core::time::Duration;
+use driver::vf::{TxError, TxOffload};
+
+/// Frames of VF 0 that VF 1 gets in a tenth of a second, if VF 0 always has one to send.
+fn received(bench: &mut Bench) -> u64 {
+    let frame = between(0, 1, 1_246, 3);
+    let before = bench.card.nic().counters()[1].rx_packets;
+    for _ in 0..100 {
+        bench.on(0, |driver, hal| {
+            driver.clean(hal);
+            while driver.transmit(hal, &frame, &TxOffload::default()) != Err(TxError::Full) {}
+            driver.flush(hal);
+        });
+        bench.card.advance(Duration::from_millis(1));
+        bench.receive_all(1);
+        bench.on(1, |driver, hal| driver.receive_done(hal));
+    }
+    bench.card.nic().counters()[1].rx_packets - before
+}
+
+#[test]
+fn a_vf_sends_as_much_as_the_administrator_lets_it() {
+    let mut bench = Bench::new(2);
+    for mbps in [10, 100, 300] {
+        let set = bench.card.with_pf_driver(|pf, hal| pf.set_vf_rate(hal, index(0), 0, mbps));
+        assert_eq!(set, Some(Ok(())));
+        let frames = received(&mut bench);
+        let wanted = u64::from(mbps) * 10;
+        // The last frame at the rate before is still paid for, too.
+        assert!(frames.abs_diff(wanted) <= 2 + wanted / 50, "{frames} frames of 1,250 octets at {mbps} Mb/s");
+    }
+}
+
+#[test]
+fn a_rate_outlives_resets_of_the_vf_and_of_the_port() {
+    let mut bench = Bench::new(2);
+    bench.card.with_pf_driver(|pf, hal| pf.set_vf_rate(hal, index(0), 0, 100));
+    bench.on(0, |driver, hal| driver.restart(hal)).unwrap();
+    assert!(received(&mut bench).abs_diff(1_000) <= 2);
+    bench.card.with_pf_driver(|pf, hal| pf.reset(hal)).unwrap().unwrap();
+    for vf in [0, 1] {
+        bench.on(vf, |driver, hal| driver.restart(hal)).unwrap();
+    }
+    assert!(received(&mut bench).abs_diff(1_000) <= 2);
+}

@@ -1,0 +1,139 @@
+//! How fast frames leave their queues: a pool's transmit rate (RTTDQSEL, RTTBCNRM, RTTBCNRC), and the bandwidth
+//! that all pools share when they send to each other inside the card. A frame is paid for in time when it leaves,
+//! and the next one waits until it is paid; it waits in its ring, and nothing is dropped.
+//!
+//! A rate counts a frame's bytes with tag and frame check sequence, as the octet counters do. The two queues of a
+//! pool share it, so that a guest cannot double its rate with its second queue; hence RTTDQSEL selects a pool, and
+//! its highest bit makes no difference.
+//!
+//! Left out: the status and drift registers of the rate scheduler, which no driver uses.
+
+use crate::file::RegisterFile;
+use core::num::NonZeroU64;
+use i82576::Time;
+use i82576::bits::rttbcnrc;
+use i82576::ids::{FCS, MAX_VFS};
+use i82576::register as r;
+
+/// Binary places of prices, which are in nanoseconds: a byte takes 8 ns times a rate factor with 14 binary places,
+/// so bytes times factor is a price, to the bit.
+const FRACTION_BITS: u32 = 11;
+
+/// What is paid for in time.
+#[derive(Debug, Clone, Copy, Default)]
+struct Account {
+    /// Everything so far is paid for at this moment, in nanoseconds, and this fraction after it.
+    due: u64,
+    fraction: u64,
+}
+
+impl Account {
+    /// Something leaves at `now`, for a price. What could have left up to `lateness` nanoseconds
+    /// earlier is paid for from then on.
+    fn pay(&mut self, now: Time, price: u64, lateness: u64) {
+        let earliest = now.as_nanos().saturating_sub(lateness);
+        if self.due < earliest {
+            (self.due, self.fraction) = (earliest, 0);
+        }
+        let sum = self.fraction + price;
+        self.due = self.due.saturating_add(sum >> FRACTION_BITS);
+        self.fraction = sum & ((1 << FRACTION_BITS) - 1);
+    }
+}
+
+/// A pool's account.
+#[derive(Debug, Clone, Copy, Default)]
+struct Pool {
+    /// RTTBCNRC.
+    control: u32,
+    rate: Account,
+    /// Frames wait for the rate, so that whatever is late is the card's lateness and not the guest's idleness.
+    waits: bool,
+    /// When its last frame has crossed the card.
+    crossed: u64,
+}
+
+impl Pool {
+    /// Link rate over the pool's, with 14 binary places; `None` without a limit.
+    fn factor(&self) -> Option<u64> {
+        let factor = u64::from(self.control & rttbcnrc::FACTOR);
+        (self.control & rttbcnrc::RS_ENA != 0).then_some(factor)
+    }
+}
+
+/// What leaving costs, and who still pays.
+#[derive(Debug)]
+pub struct Pacing {
+    pools: [Pool; MAX_VFS],
+    /// Bits a second between pools.
+    loopback: Option<NonZeroU64>,
+    crossing: Account,
+}
+
+impl Pacing {
+    /// No pool has a limit. `loopback` is what pools together may send to each other, bits a second.
+    #[must_use]
+    pub fn new(loopback: Option<NonZeroU64>) -> Self {
+        Self { pools: [Pool::default(); MAX_VFS], loopback, crossing: Account::default() }
+    }
+
+    /// No pool has a limit any more.
+    pub fn reset(&mut self) {
+        self.pools = [Pool::default(); MAX_VFS];
+    }
+
+    /// Whether anything can be made to wait: within the card, or of the pool.
+    #[must_use]
+    pub fn may_delay(&self, pool: u8) -> bool {
+        self.loopback.is_some() || self.pool(pool).factor().is_some()
+    }
+
+    /// A register was written. The registers behind RTTDQSEL show the pool that is selected.
+    pub fn written(&mut self, file: &mut RegisterFile, offset: u32) {
+        let pool = &mut self.pools[selected(file)];
+        match offset {
+            r::RTTDQSEL => file.set(r::RTTBCNRC, pool.control),
+            r::RTTBCNRC => pool.control = file.get(r::RTTBCNRC),
+            _ => {}
+        }
+    }
+
+    /// When the pool's next frame may leave.
+    #[must_use]
+    pub fn due(&self, pool: u8) -> Time {
+        let pool = self.pool(pool);
+        let rate = if pool.factor().is_some() { pool.rate.due } else { 0 };
+        Time::from_nanos(rate.max(pool.crossed))
+    }
+
+    /// Whether frames of the pool wait for their time, or there are none.
+    pub fn set_waiting(&mut self, pool: u8, waits: bool) {
+        self.pools[usize::from(pool & 7)].waits = waits;
+    }
+
+    /// A frame of `length` bytes, frame check sequence excluded, has left the pool.
+    pub fn left(&mut self, file: &RegisterFile, pool: u8, length: usize, now: Time) {
+        let pool = &mut self.pools[usize::from(pool & 7)];
+        let Some(factor) = pool.factor() else { return };
+        // What a late card may make up for: so many KB at the pool's rate.
+        let window = (u64::from(file.get(r::RTTBCNRM)) * 1024 * factor) >> FRACTION_BITS;
+        pool.rate.pay(now, (length + FCS) as u64 * factor, if pool.waits { window } else { 0 });
+    }
+
+    /// `copies` of a frame of the pool have gone to other pools.
+    pub fn crossed(&mut self, pool: u8, length: usize, copies: u32, now: Time) {
+        let Some(bandwidth) = self.loopback else { return };
+        let bits = (length + FCS) as u64 * 8 * u64::from(copies);
+        self.crossing.pay(now, bits * (1_000_000_000 << FRACTION_BITS) / bandwidth, 0);
+        self.pools[usize::from(pool & 7)].crossed = self.crossing.due;
+    }
+
+    fn pool(&self, pool: u8) -> &Pool {
+        &self.pools[usize::from(pool & 7)]
+    }
+}
+
+/// The pool that RTTDQSEL selects.
+fn selected(file: &RegisterFile) -> usize {
+    file.get(r::RTTDQSEL) as usize % MAX_VFS
+}

@@ -1,0 +1,329 @@
+//! Transmit rates (RTTDQSEL, RTTBCNRC, RTTBCNRM) and the bandwidth between pools: exact in virtual time, for frames
+//! of any size; whoever waits holds nobody up, and nothing is lost. Times are the card's own: each test goes from one
+//! deadline that a poll names to the next.
+
+use crate::common::{Bench, RING, data, mac, packet, plain, tcp};
+use core::num::NonZeroU64;
+use i82576::bits::rttbcnrc::{INTEGER_SHIFT, RS_ENA};
+use i82576::descriptor::tx::{Context, Data, L4};
+use i82576::register::{self as r, tx, vf};
+use i82576::{MacAddress, Time};
+
+const WIRE: MacAddress = mac(9);
+const SECOND: u64 = 1_000_000_000;
+
+/// VFs 0 to 2 with running rings.
+fn bench() -> Bench {
+    let mut bench = Bench::new(3);
+    (0..3).for_each(|vf| bench.vf(vf).start());
+    bench
+}
+
+/// What Linux igb writes for so many Mb/s of a gigabit link.
+fn rate(mbps: u32) -> u32 {
+    let (whole, rest) = (1_000 / mbps, 1_000 % mbps);
+    RS_ENA | whole << INTEGER_SHIFT | ((rest << 14) / mbps)
+}
+
+fn limit(bench: &mut Bench, pool: u32, control: u32) {
+    bench.pf().write(r::RTTDQSEL, pool);
+    bench.pf().write(r::RTTBCNRM, 0x14);
+    bench.pf().write(r::RTTBCNRC, control);
+}
+
+/// Descriptors of one frame of `length` bytes from a VF.
+fn whole(bench: &mut Bench, from: u8, to: MacAddress, length: usize) -> Vec<[u8; 16]> {
+    let address = bench.vf(from).place(&plain(to, mac(from), length - 14));
+    vec![packet(address, length as u16).emit()]
+}
+
+/// Descriptors of one packet to be cut into segments of 1,448 bytes.
+fn large(bench: &mut Bench, from: u8, to: MacAddress, payload: usize) -> Vec<[u8; 16]> {
+    let address = bench.vf(from).place(&tcp(to, mac(from), &vec![7; payload]));
+    let context = Context {
+        mac_length: 14,
+        ip_length: 20,
+        l4_length: 20,
+        ipv4: true,
+        l4: L4::Tcp,
+        mss: 1_448,
+        ..Context::default()
+    };
+    let first = Data { segment: true, payload_length: payload as u32, ..data(address, 54) };
+    vec![context.emit(), first.emit(), packet(address + 54, payload as u16).emit()]
+}
+
+/// Puts a packet into a VF's ring as often as there is room for it.
+fn fill(bench: &mut Bench, from: u8, descriptors: &[[u8; 16]]) {
+    loop {
+        let head = bench.vf(from).read(vf::TX_BLOCK + tx::TDH);
+        let used = (bench.vf(from).rings().tx_tail + RING - head) % RING;
+        if used + descriptors.len() as u32 >= RING {
+            return bench.vf(from).ring();
+        }
+        for raw in descriptors {
+            bench.vf(from).put(*raw);
+        }
+    }
+}
+
+/// Octets by the VF's own counter, frame check sequences included.
+fn octets(bench: &mut Bench, from: u8) -> u64 {
+    bench.vf(from).read(vf::VFGOTC).into()
+}
+
+/// Lets VFs send without end up to a moment, poll by poll at the deadlines that the card names.
+fn run(bench: &mut Bench, senders: &[(u8, Vec<[u8; 16]>)], end: u64) {
+    loop {
+        senders.iter().for_each(|(from, descriptors)| fill(bench, *from, descriptors));
+        let poll = bench.poll_once();
+        bench.world.bus.log.clear();
+        bench.world.wire.outgoing.clear();
+        if !poll.more {
+            let deadline = poll.deadline.expect("frames wait");
+            assert!(deadline > bench.now, "a deadline is in the future");
+            if deadline.as_nanos() >= end {
+                return;
+            }
+            bench.now = deadline;
+        }
+    }
+}
+
+#[track_caller]
+fn assert_near(octets: u64, mbps: u64) {
+    let wanted = mbps * 1_000_000 / 8;
+    assert!(octets.abs_diff(wanted) * 50 <= wanted, "{octets} octets of {wanted}");
+}
+
+#[test]
+fn a_rate_is_kept_within_two_percent_over_a_second_whatever_the_frames_are() {
+    for (mbps, length) in [(1, 60), (1, 1_514), (3, 333), (10, 100), (100, 60), (100, 1_514), (700, 1_514)] {
+        let mut bench = bench();
+        limit(&mut bench, 0, rate(mbps));
+        let frame = whole(&mut bench, 0, WIRE, length);
+        run(&mut bench, &[(0, frame)], SECOND);
+        assert_near(octets(&mut bench, 0), mbps.into());
+    }
+}
+
+#[test]
+fn a_rate_is_kept_within_large_packets_too() {
+    for mbps in [1, 10, 300] {
+        let mut bench = bench();
+        limit(&mut bench, 0, rate(mbps));
+        let packet = large(&mut bench, 0, WIRE, 60_000);
+        run(&mut bench, &[(0, packet)], SECOND);
+        assert_near(octets(&mut bench, 0), mbps.into());
+    }
+}
+
+#[test]
+fn segments_that_wait_come_out_as_they_would_have() {
+    let (mut free, mut limited) = (bench(), bench());
+    limit(&mut limited, 0, rate(10));
+    for bench in [&mut free, &mut limited] {
+        let packet = large(bench, 0, WIRE, 20_000);
+        bench.vf(0).transmit(&packet);
+    }
+    let (expected, mut got) = (free.wire_got(), limited.wire_got());
+    assert_eq!((expected.len(), got.len()), (14, 1), "one at a time");
+    while let Some(deadline) = limited.poll().deadline {
+        limited.now = deadline;
+        limited.poll();
+        got.extend(limited.wire_got());
+    }
+    assert!(got == expected);
+    assert_eq!(limited.pf().read(r::TSCTC), 1);
+}
+
+#[test]
+fn a_frame_that_waits_stays_in_its_ring_until_its_time() {
+    let mut bench = bench();
+    limit(&mut bench, 0, rate(100));
+    let frame = whole(&mut bench, 0, WIRE, 1_246);
+    bench.vf(0).transmit(&[frame[0], frame[0]]);
+    assert_eq!(bench.wire_got().len(), 1);
+    assert_eq!(bench.vf(0).read(vf::TX_BLOCK + tx::TDH), 1);
+    assert!(bench.vf(0).is_done(0) && !bench.vf(0).is_done(1));
+    let due = Time::from_micros(100);
+    assert_eq!(bench.poll().deadline, Some(due), "1,250 octets at 100 Mb/s");
+    bench.now = Time::from_nanos(due.as_nanos() - 1);
+    bench.poll();
+    assert!(bench.wire_got().is_empty());
+    bench.now = due;
+    assert_eq!(bench.poll().deadline, None, "nothing waits any more");
+    assert_eq!((bench.wire_got().len(), bench.vf(0).is_done(1)), (1, true));
+}
+
+#[test]
+fn neighbours_are_not_held_up() {
+    let mut bench = bench();
+    limit(&mut bench, 0, rate(10));
+    let [slow, fast] = [0, 1].map(|vf| whole(&mut bench, vf, WIRE, 1_514));
+    fill(&mut bench, 0, &slow);
+    for _ in 0..100 {
+        bench.poll();
+        bench.wire_got();
+        bench.wait_us(10);
+        bench.vf(1).transmit(&fast);
+        assert!(bench.wire_got().iter().any(|frame| frame[11] == 1));
+    }
+    assert!(octets(&mut bench, 0) <= 2 * 1_518, "a millisecond at 10 Mb/s");
+}
+
+#[test]
+fn pools_have_a_rate_each() {
+    let mut bench = bench();
+    for (pool, mbps) in [(0, 20), (1, 50), (2, 130)] {
+        limit(&mut bench, pool, rate(mbps));
+    }
+    let senders = [0u8, 1, 2].map(|vf| (vf, whole(&mut bench, vf, WIRE, 1_000)));
+    run(&mut bench, &senders, SECOND);
+    for (vf, mbps) in [(0, 20), (1, 50), (2, 130)] {
+        assert_near(octets(&mut bench, vf), mbps);
+    }
+}
+
+#[test]
+fn rttdqsel_selects_whose_rate_is_read_and_written() {
+    let mut bench = bench();
+    limit(&mut bench, 2, rate(40));
+    bench.pf().write(r::RTTDQSEL, 1);
+    assert_eq!(bench.pf().read(r::RTTBCNRC), 0);
+    bench.pf().write(r::RTTDQSEL, 2);
+    assert_eq!(bench.pf().read(r::RTTBCNRC), rate(40));
+    bench.pf().write(r::RTTDQSEL, 10);
+    assert_eq!(bench.pf().read(r::RTTBCNRC), rate(40), "its second queue shares it");
+}
+
+#[test]
+fn a_pool_does_not_double_its_rate_with_its_second_queue() {
+    let mut bench = bench();
+    limit(&mut bench, 0, rate(100));
+    let frame = plain(WIRE, mac(0), 1_232);
+    let second = vf::TX_BLOCK + 0x100;
+    // The second queue reads the same ring as the first.
+    for at in [tx::TDBAL, tx::TDBAH, tx::TDLEN, tx::TXDCTL] {
+        let value = bench.vf(0).read(vf::TX_BLOCK + at);
+        bench.vf(0).write(second + at, value);
+    }
+    bench.vf(0).send(&frame);
+    bench.vf(0).write(second + tx::TDT, 1);
+    bench.poll();
+    assert_eq!(bench.wire_got().len(), 1);
+    bench.wait_us(100);
+    bench.poll();
+    assert_eq!(bench.wire_got().len(), 1);
+}
+
+#[test]
+fn without_its_enable_bit_a_rate_is_none() {
+    let mut bench = bench();
+    limit(&mut bench, 0, rate(1) & !RS_ENA);
+    let frame = whole(&mut bench, 0, WIRE, 1_514);
+    fill(&mut bench, 0, &frame);
+    assert_eq!(bench.poll().deadline, None);
+    assert_eq!(bench.wire_got().len(), RING as usize - 1);
+}
+
+#[test]
+fn a_rate_that_is_lifted_lets_everything_go() {
+    let mut bench = bench();
+    limit(&mut bench, 0, rate(1));
+    let packet = large(&mut bench, 0, WIRE, 60_000);
+    bench.vf(0).transmit(&packet);
+    assert_eq!(bench.wire_got().len(), 1);
+    limit(&mut bench, 0, 0);
+    assert_eq!(bench.poll().deadline, None);
+    assert_eq!(bench.wire_got().len(), 41);
+}
+
+#[test]
+fn a_late_card_makes_up_for_as_much_as_rttbcnrm_says() {
+    for (kilobytes, frames) in [(0, 1), (1, 2), (2, 3), (20, 21)] {
+        let mut bench = bench();
+        limit(&mut bench, 0, rate(100));
+        bench.pf().write(r::RTTBCNRM, kilobytes);
+        let frame = whole(&mut bench, 0, WIRE, 1_020);
+        fill(&mut bench, 0, &frame);
+        bench.poll();
+        assert_eq!(bench.wire_got().len(), 1);
+        bench.wait_us(10_000);
+        bench.poll();
+        assert_eq!(bench.wire_got().len(), frames, "{kilobytes} KB");
+    }
+}
+
+#[test]
+fn idleness_saves_nothing_up() {
+    let mut bench = bench();
+    limit(&mut bench, 0, rate(100));
+    bench.wait_us(10_000);
+    let frame = whole(&mut bench, 0, WIRE, 1_020);
+    fill(&mut bench, 0, &frame);
+    bench.poll();
+    assert_eq!(bench.wire_got().len(), 1);
+}
+
+#[test]
+fn a_function_that_is_reset_loses_the_segments_that_wait() {
+    let mut bench = bench();
+    limit(&mut bench, 0, rate(1));
+    let packet = large(&mut bench, 0, WIRE, 60_000);
+    bench.vf(0).transmit(&packet);
+    bench.vf(0).write(r::CTRL, i82576::bits::ctrl::RST);
+    bench.pf().set(r::VFTE, 1);
+    bench.wait_us(1_000_000);
+    bench.expect_nothing();
+    bench.pf().write(r::RTTDQSEL, 0);
+    assert_eq!(bench.pf().read(r::RTTBCNRC), rate(1), "the rate is the PF's, and stays");
+}
+
+#[test]
+fn a_reset_of_the_port_lifts_every_rate() {
+    let mut bench = bench();
+    limit(&mut bench, 0, rate(1));
+    bench.pf().write(r::CTRL, i82576::bits::ctrl::RST);
+    bench.set_up_port(3);
+    bench.vf(0).start();
+    let frame = whole(&mut bench, 0, WIRE, 1_514);
+    fill(&mut bench, 0, &frame);
+    assert_eq!(bench.poll().deadline, None);
+    assert_eq!(bench.wire_got().len(), RING as usize - 1);
+}
+
+#[test]
+fn who_may_not_send_is_not_waited_for() {
+    let mut bench = bench();
+    limit(&mut bench, 0, rate(1));
+    let frame = whole(&mut bench, 0, WIRE, 1_514);
+    fill(&mut bench, 0, &frame);
+    assert!(bench.poll().deadline.is_some());
+    bench.pf().clear(r::VFTE, 1);
+    assert_eq!(bench.poll().deadline, None);
+}
+
+#[test]
+fn pools_share_the_bandwidth_inside_the_card_and_the_wire_is_not_concerned() {
+    let mut bench = Bench::with_loopback(3, NonZeroU64::new(280_000_000));
+    (0..3).for_each(|vf| bench.vf(vf).start());
+    let senders = [(0, large(&mut bench, 0, mac(2), 60_000)), (1, whole(&mut bench, 1, mac(2), 1_514))];
+    run(&mut bench, &senders, SECOND);
+    let [large, small] = [0, 1].map(|vf| octets(&mut bench, vf));
+    assert_near(large + small, 280);
+    assert!(large.abs_diff(small) * 10 < large, "{large} and {small}: a frame each in turn");
+    let frame = whole(&mut bench, 2, WIRE, 1_514);
+    fill(&mut bench, 2, &frame);
+    bench.poll();
+    assert_eq!(bench.wire_got().len(), RING as usize - 1);
+}
+
+#[test]
+fn every_copy_of_a_frame_takes_its_part_of_the_bandwidth_inside_the_card() {
+    let mut bench = Bench::with_loopback(3, NonZeroU64::new(100_000_000));
+    bench.vf(0).start();
+    let frame = whole(&mut bench, 0, MacAddress::BROADCAST, 1_246);
+    bench.vf(0).transmit(&[frame[0], frame[0]]);
+    assert_eq!(bench.poll().deadline, Some(Time::from_micros(700)), "to seven pools");
+}
