@@ -37,7 +37,6 @@ impl Nic {
                 let others = Interrupts::others_in_eicr(&self.file);
                 others | self.read_place(place.access, place.offset, 0, u32::MAX, now)
             }
-            r::EIMC => self.file.get(r::EIMS),
             r::SWSM => {
                 let before = self.file.get(r::SWSM);
                 self.file.set(r::SWSM, before | 1);
@@ -147,6 +146,7 @@ impl Nic {
         let value = self.file.read(access, offset, shift, mask);
         match offset {
             r::FRTIMER => return clock::free_running(now),
+            r::EIMC => return self.file.get(r::EIMS) >> shift & mask,
             r::EICR => self.interrupts.acknowledge(&mut self.file, value << shift),
             _ => {}
         }

@@ -23,6 +23,9 @@ fn use_one_vector(bench: &mut Bench) {
 /// Changes of the pin, MSI messages, MSI-X messages.
 type Heard = (Vec<bool>, usize, usize);
 
+/// How software chooses a form.
+type Use = fn(&mut Bench);
+
 /// What the bus heard since the last time.
 fn heard(bench: &mut Bench) -> Heard {
     bench.poll();
@@ -98,7 +101,7 @@ fn a_pin_is_no_memory_request_and_a_message_is_one() {
 
 #[test]
 fn a_message_is_sent_for_each_new_cause_and_for_no_other() {
-    for (enable, of) in [(use_msi as fn(&mut Bench), (vec![], 1, 0)), (use_one_vector, (vec![], 0, 1))] {
+    for (enable, of) in [(use_msi as Use, (vec![], 1, 0)), (use_one_vector, (vec![], 0, 1))] {
         let mut bench = Bench::bare();
         enable(&mut bench);
         bench.pf().write(r::IMS, icr::LSC | icr::RXO);
@@ -160,7 +163,7 @@ fn iam_masks_when_icr_is_read_so_that_a_handler_needs_no_second_write() {
 
 #[test]
 fn eitr_0_throttles_it_in_every_form() {
-    let forms: [(fn(&mut Bench), Heard); 3] =
+    let forms: [(Use, Heard); 3] =
         [(|_| {}, (vec![true], 0, 0)), (use_msi, (vec![], 1, 0)), (use_one_vector, (vec![], 0, 1))];
     for (enable, once) in forms {
         let mut bench = Bench::bare();
@@ -279,7 +282,7 @@ fn a_reset_lowers_the_pin_and_forgets_what_was_owed() {
 /// igb's `ethtool -t` interrupt test, for each cause of ICR and in each form.
 #[test]
 fn the_card_passes_the_interrupt_test_of_igb() {
-    for enable in [(|_: &mut Bench| {}) as fn(&mut Bench), use_msi, use_one_vector] {
+    for enable in [(|_: &mut Bench| {}) as Use, use_msi, use_one_vector] {
         let mut bench = Bench::bare();
         enable(&mut bench);
         bench.pf().write(r::IMC, u32::MAX);

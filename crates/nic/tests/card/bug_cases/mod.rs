@@ -4,11 +4,20 @@
 //! Left out: the rules as such, which have tests of their own beside this folder. A case here is the
 //! conversation in which that model went wrong.
 
+mod c01_reset_notices;
+mod c02_gates;
+mod c03_legacy_rxdw;
 mod c07_port_vlan;
 mod c10_vlan_insert;
+mod c11_icr;
+mod c13_auto_clear;
+mod c14_single_vector;
 mod c17_sriov_capability;
+mod c18_throttle;
 mod gap_anti_spoof;
+mod gap_auto_mask;
 mod gap_ignore_mac;
+mod gap_ivar;
 mod gap_local_vlan;
 mod gap_loopback_to_sender;
 mod gap_mirror;
@@ -16,6 +25,7 @@ mod gap_own_broadcast;
 mod gap_promiscuous;
 mod gap_rqdpc;
 mod gap_storm;
+mod gap_vteicr;
 
 use std::collections::BTreeSet;
 

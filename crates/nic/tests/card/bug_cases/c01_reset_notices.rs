@@ -1,0 +1,44 @@
+//! Case 1: RSTI was not a level that holds until CTRL_EXT.PFRSTD, RSTD could be read twice, and a VF in use did
+//! not come back after the PF had been reset.
+
+use crate::common::{Bench, mac, plain};
+use i82576::bits::{ctrl, ctrl_ext, v2p};
+use i82576::register::{self as r, vf};
+
+#[test]
+fn rsti_holds_from_power_on_until_the_pf_lets_go() {
+    let mut bench = Bench::bare();
+    bench.enable_vfs(2);
+    bench.vf(0).read(vf::V2PMAILBOX);
+    for _ in 0..3 {
+        assert_eq!(bench.vf(0).read(vf::V2PMAILBOX), v2p::RSTI);
+    }
+    bench.pf().write(r::CTRL_EXT, ctrl_ext::DRV_LOAD);
+    assert_eq!(bench.vf(0).read(vf::V2PMAILBOX), v2p::RSTI, "a driver that is loaded has not let go");
+    bench.pf().write(r::CTRL_EXT, ctrl_ext::DRV_LOAD | ctrl_ext::PFRSTD);
+    for n in 0..2 {
+        assert_eq!(bench.vf(n).read(vf::V2PMAILBOX), v2p::RSTD);
+        assert_eq!(bench.vf(n).read(vf::V2PMAILBOX), 0, "read once");
+    }
+}
+
+#[test]
+fn a_vf_in_use_comes_back_after_the_pf_was_reset() {
+    let mut bench = Bench::new(2);
+    bench.vf(0).start();
+    bench.vf(1).start();
+    for _ in 0..10 {
+        bench.pf().write(r::CTRL, ctrl::RST);
+        assert_eq!(bench.vf(0).read(vf::V2PMAILBOX) & v2p::RSTI, v2p::RSTI);
+        assert_eq!(bench.pf().read(r::CTRL_EXT) & ctrl_ext::PFRSTD, 0);
+        bench.vf(0).send(&plain(mac(1), mac(0), 60));
+        bench.vf(1).expect_no_frame();
+        bench.set_up_port(2);
+        for n in 0..2 {
+            assert_eq!(bench.vf(n).read(vf::V2PMAILBOX), v2p::RSTD);
+            bench.vf(n).start();
+        }
+        bench.vf(0).send(&plain(mac(1), mac(0), 60));
+        bench.vf(1).expect_frame();
+    }
+}

@@ -1,0 +1,64 @@
+//! Case 13: a message that was delayed left its cause in EICR, and EIAC cleared what it does not name.
+
+use crate::common::{Bench, PORT, mac, plain};
+use i82576::Vector;
+use i82576::bits::eitr;
+use i82576::register as r;
+use pcie::Function::Pf;
+
+fn vector(n: u8) -> u32 {
+    r::eitr(Vector::new(n).unwrap())
+}
+
+#[test]
+fn a_delayed_message_clears_its_cause_when_it_leaves_and_not_before() {
+    let mut bench = Bench::new(1);
+    bench.pf().write(vector(3), 100 << eitr::INTERVAL_SHIFT);
+    bench.pf().write(r::EIAC, 1 << 3);
+    bench.pf().write(r::EIMS, 1 << 3);
+    bench.pf().write(r::EICS, 1 << 3);
+    bench.poll();
+    bench.expect_msix(Pf, 3);
+    bench.pf().write(r::EICS, 1 << 3);
+    bench.poll();
+    bench.expect_no_msix();
+    bench.wait_us(100);
+    bench.poll();
+    bench.expect_msix(Pf, 3);
+    assert_eq!(bench.pf().read(r::EICR), 0);
+    bench.wait_us(1000);
+    bench.expect_nothing();
+}
+
+#[test]
+fn eiac_clears_its_own_bits_and_leaves_the_others() {
+    let mut bench = Bench::new(1);
+    bench.pf().write(r::EIAC, 0b0101);
+    bench.pf().write(r::EIMS, 0b1111);
+    bench.pf().write(r::EICS, 0b1111);
+    bench.poll();
+    assert_eq!(bench.msix().len(), 4);
+    assert_eq!(bench.pf().read(r::EICR), 0b1010);
+    assert_eq!(bench.pf().read(r::EICR), 0, "which reading clears");
+}
+
+#[test]
+fn a_cause_that_eiac_names_stays_while_it_is_masked() {
+    let mut bench = Bench::new(1);
+    bench.pf().write(r::EIAC, 1);
+    bench.pf().write(r::EICS, 1);
+    bench.expect_nothing();
+    assert_eq!(bench.pf().read(r::EICR), 1);
+}
+
+#[test]
+fn a_driver_that_polls_eicr_finds_zero_when_only_the_mailbox_has_interrupted() {
+    let mut bench = Bench::new(1);
+    bench.pf().start();
+    bench.pf().write(r::ivar(1), 0x80);
+    bench.pf().write(r::EIAC, 1);
+    bench.pf().write(r::EIMS, 1);
+    bench.wire_sends(&plain(PORT, mac(9), 60));
+    bench.expect_msix(Pf, 0);
+    assert_eq!(bench.pf().read(r::EICR), 0);
+}

@@ -1,0 +1,63 @@
+//! Case 14: MSI-X with GPIE zero is one vector for everything, as igb's interrupt test uses it; the model went
+//! on by IVAR.
+
+use crate::common::{Bench, PORT, mac, plain};
+use i82576::bits::{gpie, icr, rctl, tctl};
+use i82576::config::MSIX;
+use i82576::register as r;
+use pcie::Function::Pf;
+use pcie::capability::msix;
+
+/// The PF alone with MSI-X on.
+fn bench() -> Bench {
+    let mut bench = Bench::bare();
+    bench.config(Pf, u16::from(MSIX) + msix::CONTROL, u32::from(msix::CONTROL_ENABLE));
+    bench.pf().write(r::RCTL, rctl::EN | rctl::UPE | rctl::BAM);
+    bench.pf().write(r::TCTL, tctl::EN | tctl::PSP);
+    bench.pf().start();
+    bench.pf().read(r::ICR);
+    bench
+}
+
+#[test]
+fn every_cause_is_vector_0() {
+    let mut bench = bench();
+    bench.pf().write(r::IMS, icr::LSC | icr::RXDW | icr::TXDW);
+    bench.nic.set_link(false);
+    bench.poll();
+    bench.expect_msix(Pf, 0);
+    bench.pf().read(r::ICR);
+    bench.nic.set_link(true);
+    bench.pf().read(r::ICR);
+    bench.wire_sends(&plain(PORT, mac(9), 60));
+    bench.expect_msix(Pf, 0);
+    bench.pf().read(r::ICR);
+    bench.pf().send(&plain(mac(9), PORT, 60));
+    bench.expect_msix(Pf, 0);
+}
+
+#[test]
+fn a_vector_in_ivar_is_a_bit_of_eicr_and_no_message_of_its_own() {
+    let mut bench = bench();
+    bench.pf().write(r::GPIE, gpie::MULTIPLE_MSIX);
+    bench.pf().write(r::ivar(0), 0x85);
+    bench.pf().write(r::GPIE, 0);
+    bench.pf().write(r::EIMS, 1 << 5);
+    bench.wire_sends(&plain(PORT, mac(9), 60));
+    bench.expect_msix(Pf, 0);
+    assert_eq!(bench.pf().read(r::EICR), 1 << 5);
+}
+
+#[test]
+fn ivar_takes_no_writes_until_gpie_says_that_there_are_several_vectors() {
+    let mut bench = bench();
+    for at in [r::ivar(0), r::ivar(7), r::IVAR_MISC] {
+        bench.pf().write(at, 0x8081);
+        assert_eq!(bench.pf().read(at), 0);
+    }
+    bench.pf().write(r::GPIE, gpie::MULTIPLE_MSIX);
+    for at in [r::ivar(0), r::ivar(7), r::IVAR_MISC] {
+        bench.pf().write(at, 0x8081);
+        assert_eq!(bench.pf().read(at), 0x8081);
+    }
+}

@@ -1,0 +1,37 @@
+//! A gap: EIAM kept the inverse of what was written, and bits once set stayed.
+
+use crate::common::{Bench, index};
+use i82576::register::{self as r, vf};
+
+#[test]
+fn eiam_of_the_pf_is_what_was_written_last() {
+    let mut bench = Bench::new(1);
+    for value in [0x0f, 0x01, 0x00, 0xc1ff_ffff, 0x10] {
+        bench.pf().write(r::EIAM, value);
+        assert_eq!(bench.pf().read(r::EIAM), value);
+    }
+}
+
+#[test]
+fn vteiam_is_what_was_written_last_through_either_place() {
+    let mut bench = Bench::new(8);
+    let through_pf = r::vf_block(index(3)) + r::vf_stats::VTEIAM;
+    for value in [7, 1, 0, 5] {
+        bench.vf(3).write(vf::VTEIAM, value);
+        assert_eq!(bench.pf().read(through_pf), value);
+        bench.pf().write(through_pf, value ^ 7);
+        assert_eq!(bench.vf(3).read(vf::VTEIAM), value ^ 7);
+    }
+}
+
+#[test]
+fn a_vector_is_masked_by_its_own_bit_and_by_no_other() {
+    let mut bench = Bench::new(1);
+    bench.vf(0).write(vf::VTEIAM, 7);
+    bench.vf(0).write(vf::VTEIAM, 0b010);
+    bench.vf(0).write(vf::VTEIAC, 7);
+    bench.vf(0).write(vf::VTEIMS, 7);
+    bench.vf(0).write(vf::VTEICS, 7);
+    bench.poll();
+    assert_eq!(bench.vf(0).read(vf::VTEIMS), 0b101);
+}

@@ -1,0 +1,34 @@
+//! A gap: VTEIMS read back what was written to it, and VTEICR was a register apart from the port's EICR.
+
+use crate::common::{Bench, index};
+use i82576::VfIndex;
+use i82576::register::{self as r, vf, vf_stats};
+
+#[test]
+fn vteims_reads_the_mask_and_not_the_last_write() {
+    let mut bench = Bench::new(8);
+    for n in 0..8 {
+        bench.vf(n).write(vf::VTEIMS, 0b011);
+        bench.vf(n).write(vf::VTEIMS, 0b100);
+        bench.vf(n).write(vf::VTEIMC, 0b001);
+        assert_eq!(bench.vf(n).read(vf::VTEIMS), 0b110);
+        assert_eq!(bench.vf(n).read(vf::VTEIMC), 0b110);
+        assert_eq!(bench.pf().read(r::vf_block(index(n)) + vf_stats::VTEIMS), 0b110);
+    }
+}
+
+#[test]
+fn vteicr_is_three_bits_of_eicr_in_all_three_places() {
+    let mut bench = Bench::new(8);
+    for vf in VfIndex::all() {
+        let shift = u32::from(vf.first_vector());
+        bench.pf().write(r::EICS, 0b101 << shift);
+        assert_eq!(bench.vf(vf.get()).read(vf::VTEICR), 0b101);
+        bench.vf(vf.get()).write(vf::VTEICS, 0b010);
+        assert_eq!(bench.pf().read(r::EICR), 0b010 << shift);
+        bench.vf(vf.get()).write(vf::VTEICS, 0b111);
+        bench.pf().write(r::vf_block(vf) + vf_stats::VTEICR, 0b001);
+        assert_eq!(bench.pf().read(r::vf_block(vf) + vf_stats::VTEICR), 0b110);
+        assert_eq!(bench.vf(vf.get()).read(vf::VTEICR), 0, "which reading has cleared");
+    }
+}
