@@ -1,9 +1,11 @@
 //! The tasks of the project: `cargo xtask test` proves everything that can be proved on this machine,
-//! `cargo xtask tidy` checks the rules that the compiler does not know.
+//! `cargo xtask tidy` checks the rules that the compiler does not know, `cargo xtask registers` prints the page
+//! of the register table.
 //!
 //! Left out: building and running the card itself; that is plain cargo.
 
 mod metadata;
+mod registers;
 mod test;
 mod tidy;
 
@@ -19,11 +21,14 @@ enum Task {
     Test(test::Options),
     /// Checks layering, lengths, unsafe code, licences and the like.
     Tidy,
+    /// Prints docs/REGISTERS.md from the register table.
+    Registers,
 }
 
 fn main() -> anyhow::Result<ExitCode> {
     match Task::parse() {
         Task::Test(options) => test::run(&options),
+        Task::Registers => registers::write().map(|()| ExitCode::SUCCESS),
         Task::Tidy => {
             let report = tidy::check()?;
             println!("{report}");

@@ -7,6 +7,7 @@ mod lengths;
 mod licences;
 mod modules;
 mod opening;
+mod printed;
 mod pure;
 mod source;
 mod unrun;
@@ -68,6 +69,7 @@ pub(crate) fn check() -> Result<Report> {
     findings.extend(licences::check(&closure));
     findings.extend(unrun::check(&members, manifest_of));
     findings.extend(architecture::check(&members, &tracked));
+    findings.extend(printed::check(&tracked));
     findings.extend(tracked.iter().flat_map(words::machine_paths));
     let sources = rust_sources(&tracked, &mut findings);
     findings.extend(pure::check(&members, &root, &sources));

@@ -43,7 +43,8 @@ pub(super) const ROWS: &[Register] = &[
     Register::one("SWSM", r::SWSM, Rw(0x0000_0003)).more("reading sets SMBI after the old value was read"),
     Register::one("FWSM", 0x5b54, Ro),
     Register::one("SW_FW_SYNC", 0x5b5c, Rw(0x0000_ffff)),
-    Register::one("PBACL", r::PBACL, Wo).more("ones clear pending bits, which are where the vector table is"),
+    Register::one("PBACL", r::PBACL, Wo)
+        .more("does nothing: pending bits are cleared where the vector table is kept"),
     Register::one("CIAA", 0x5b88, Rw(ALL)),
     Register::one("CIAD", 0x5b8c, Wo)
         .more("VF configuration is not reached this way: reads zero, does nothing"),

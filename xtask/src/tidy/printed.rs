@@ -1,0 +1,36 @@
+//! Pages that are printed from tables of the code are what the tables say. Left out: pages written by hand.
+
+use super::Finding;
+use super::source::Tracked;
+use crate::registers;
+
+pub(super) fn check(tracked: &[Tracked]) -> Vec<Finding> {
+    let file = tracked.iter().find(|file| file.path.ends_with(registers::PATH));
+    compare(file.map_or("", |file| &file.text), &registers::page()).into_iter().collect()
+}
+
+fn compare(kept: &str, wanted: &str) -> Option<Finding> {
+    if kept == wanted {
+        return None;
+    }
+    let same = kept.lines().zip(wanted.lines()).take_while(|(kept, wanted)| kept == wanted).count();
+    Some(Finding {
+        file: registers::PATH.into(),
+        line: same + 1,
+        rule: "printed",
+        what: "the page is not what the register table says".to_owned(),
+        remedy: "print it: cargo xtask registers",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_that_differs_is_named() {
+        assert_eq!(compare("a\nb\n", "a\nb\n"), None);
+        assert_eq!(compare("a\nb\n", "a\nc\n").map(|finding| finding.line), Some(2));
+        assert_eq!(compare("", "a\n").map(|finding| finding.line), Some(1));
+    }
+}
