@@ -248,9 +248,6 @@ pub mod srrctl {
     /// Descriptor type: the header buffer is filled first, whatever the frame is.
     pub const ALWAYS_SPLIT: u32 = 5;
 
-    /// Receive descriptor minimum threshold, in 16 descriptors, 5 bits.
-    pub const RDMTS_SHIFT: u32 = 20;
-
     /// Packet buffer bytes; 0 if RCTL decides.
     #[must_use]
     pub const fn packet_buffer(srrctl: u32) -> usize {

@@ -1,5 +1,6 @@
 //! What is counted of a pool's traffic: for the card's owner 64-bit and never cleared, and for drivers the VF's
-//! statistics registers. Left out: the port's registers, which count what crosses the wire (`uplink`).
+//! statistics registers, which wrap and are never cleared by reading. Left out: the port's registers, which count
+//! what crosses the wire (`uplink`).
 
 use crate::Nic;
 use crate::queue::receive::Missed;
@@ -80,6 +81,17 @@ impl core::ops::Add for PoolCounters {
 /// The counters of all pools.
 pub type Counters = [PoolCounters; MAX_VFS];
 
+/// What became of a frame for a pool, from bad to good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Fate {
+    /// The port missed it: there were no descriptors, and the queue does not drop.
+    Missed,
+    /// It was for the pool, and was dropped there.
+    Dropped,
+    /// It is in memory.
+    Reached,
+}
+
 impl Nic {
     /// A frame of a pool reached one of its queues, or did not.
     pub(crate) fn count_received(
@@ -90,7 +102,7 @@ impl Nic {
         length: usize,
         source: Source,
         outcome: Result<(), Missed>,
-    ) {
+    ) -> Fate {
         let counters = &mut self.counters[usize::from(pool)];
         match outcome {
             Ok(()) => {
@@ -98,43 +110,49 @@ impl Nic {
                 counters.rx_bytes += length as u64;
                 counters.rx_broadcast += u64::from(dst.is_broadcast());
                 counters.rx_multicast += u64::from(dst.is_group() && !dst.is_broadcast());
-                let loopback = source != Source::Wire;
-                self.count_vf(pool, length, (vf_stats::VFGPRC, vf_stats::VFGORC));
-                if loopback {
-                    self.count_vf(pool, length, (vf_stats::VFGPRLBC, vf_stats::VFGORLBC));
-                }
-                if dst.is_group()
-                    && !dst.is_broadcast()
-                    && let Some(vf) = self.vf_of(pool)
-                {
-                    self.file.count(r::vf_block(vf) + vf_stats::VFMPRC, 1);
-                }
+                self.count_vf_received(pool, dst, length, source);
+                return Fate::Reached;
             }
             Err(Missed::Disabled) => counters.rx_disabled += 1,
             Err(Missed::Fault) => counters.dma_faults += 1,
             Err(Missed::NoDescriptors) => {
                 counters.rx_no_descriptors += 1;
-                self.count_missed(queue);
-                if pool >= self.owners.vfs {
-                    self.interrupts.raise_other(&mut self.file, icr::RXO);
-                }
+                return self.count_missed(queue);
             }
+        }
+        Fate::Dropped
+    }
+
+    fn count_vf_received(&mut self, pool: u8, dst: MacAddress, length: usize, source: Source) {
+        self.count_vf(pool, length, (vf_stats::VFGPRC, vf_stats::VFGORC));
+        if source != Source::Wire {
+            self.count_vf(pool, length, (vf_stats::VFGPRLBC, vf_stats::VFGORLBC));
+        }
+        if dst.is_group()
+            && !dst.is_broadcast()
+            && let Some(vf) = self.vf_of(pool)
+        {
+            self.file.count_around(r::vf_block(vf) + vf_stats::VFMPRC, 1);
         }
     }
 
     /// A frame found no descriptors. A queue that drops (QDE, SRRCTL.DROP_EN) counts it itself; for one that would
     /// have the port wait it counts as missed by the port, which waits for nobody.
-    fn count_missed(&mut self, queue: Queue) {
+    fn count_missed(&mut self, queue: Queue) -> Fate {
         let block = rx_block(queue);
         let drops = self.file.get(r::QDE) & 1 << queue.get() != 0
             || self.file.get(block + rx::SRRCTL) & srrctl::DROP_EN != 0;
+        self.file.count(r::RNBC, 1);
+        if queue.pool() >= self.owners.vfs {
+            self.interrupts.raise_other(&mut self.file, icr::RXO);
+        }
         if drops {
             let dropped = (self.file.get(block + rx::RQDPC) + 1).min(RQDPC_END);
             self.file.set(block + rx::RQDPC, dropped);
-        } else {
-            self.file.count(r::MPC, 1);
+            return Fate::Dropped;
         }
-        self.file.count(r::RNBC, 1);
+        self.file.count(r::MPC, 1);
+        Fate::Missed
     }
 
     /// A pool has sent a frame: to somebody here, to the wire, or both.
@@ -156,8 +174,8 @@ impl Nic {
     /// Counts a frame in a VF's packet and octet registers; octets include the frame check sequence.
     fn count_vf(&mut self, pool: u8, length: usize, (packets, octets): (u32, u32)) {
         if let Some(vf) = self.vf_of(pool) {
-            self.file.count(r::vf_block(vf) + packets, 1);
-            self.file.count(r::vf_block(vf) + octets, (length + FCS) as u32);
+            self.file.count_around(r::vf_block(vf) + packets, 1);
+            self.file.count_around(r::vf_block(vf) + octets, (length + FCS) as u32);
         }
     }
 

@@ -86,18 +86,22 @@ impl RegisterFile {
         self.set(offset, self.get(offset) & !clear | set);
     }
 
-    /// Adds to a counter, wrapping at 32 bits as the VF's statistics do.
+    /// Adds to a counter of the port, which stops at its end.
     pub fn count(&mut self, offset: u32, amount: u32) {
+        self.set(offset, self.get(offset).saturating_add(amount));
+    }
+
+    /// Adds to a counter of a VF, which wraps at its end.
+    pub fn count_around(&mut self, offset: u32, amount: u32) {
         self.set(offset, self.get(offset).wrapping_add(amount));
     }
 
-    /// Adds to a counter pair of low and high dword.
+    /// Adds to a counter pair of low and high dword, which stops at its end.
     pub fn count_wide(&mut self, low: u32, amount: u32) {
-        let (sum, carry) = self.get(low).overflowing_add(amount);
-        self.set(low, sum);
-        if carry {
-            self.count(low + 4, 1);
-        }
+        let before = u64::from(self.get(low)) | u64::from(self.get(low + 4)) << 32;
+        let after = before.saturating_add(amount.into());
+        self.set(low, after as u32);
+        self.set(low + 4, (after >> 32) as u32);
     }
 
     /// What software reads through `access` of the bits `mask << shift`, and what reading does to them.
@@ -126,5 +130,33 @@ impl RegisterFile {
 impl Default for RegisterFile {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RegisterFile;
+    use i82576::register::{GORCH, GORCL, GPRC};
+
+    #[test]
+    fn a_counter_of_the_port_stops_at_its_end_and_a_vfs_goes_round() {
+        let mut file = RegisterFile::new();
+        file.set(GPRC, u32::MAX - 1);
+        file.count(GPRC, 3);
+        assert_eq!(file.get(GPRC), u32::MAX);
+        file.count_around(GPRC, 3);
+        assert_eq!(file.get(GPRC), 2);
+    }
+
+    #[test]
+    fn a_pair_carries_and_stops_at_its_end() {
+        let mut file = RegisterFile::new();
+        file.set(GORCL, u32::MAX);
+        file.count_wide(GORCL, 2);
+        assert_eq!((file.get(GORCL), file.get(GORCH)), (1, 1));
+        file.set(GORCL, u32::MAX);
+        file.set(GORCH, u32::MAX);
+        file.count_wide(GORCL, 2);
+        assert_eq!((file.get(GORCL), file.get(GORCH)), (u32::MAX, u32::MAX));
     }
 }

@@ -1,22 +1,18 @@
 //! The journey itself: a frame from the wire or from a transmit queue is prepared, switched, and handed to
-//! pools and wire. Left out: the stops, which are called in order here.
+//! pools (`arrival`) and wire. Left out: the stops, which are called in order here.
 
 use crate::Nic;
+use crate::counters::Fate;
 use crate::frame::{Frame, HEADER, HEADROOM};
-use crate::offload::headers::{Headers, L3};
-use crate::offload::rss::Hash;
 use crate::offload::segment::{FlagMasks, Segmenter};
-use crate::offload::vlan::TAG;
-use crate::offload::{receive, transmit};
-use crate::queue::receive::Description;
+use crate::offload::transmit;
 use crate::queue::transmit::{Invalid, Packet, Taken};
 use crate::switch::{self, Reason, Source, Storm};
 use crate::uplink::{self, Wire};
 use alloc::boxed::Box;
 use alloc::vec;
 use i82576::Queue;
-use i82576::bits::{lvmmc, mrqc, rxcsum};
-use i82576::descriptor::rx::status;
+use i82576::bits::lvmmc;
 use i82576::ids::{FCS, MAX_FRAME, MIN_FRAME};
 use i82576::register as r;
 use pcie::Bus;
@@ -45,37 +41,36 @@ impl Staging {
     }
 }
 
-/// A frame on its way to pools.
-struct Arrival {
-    source: Source,
-    replicated: bool,
-    /// What RSS chooses a queue by.
-    hash: u32,
-    description: Description,
-}
-
 impl Nic {
     /// Takes one frame from the wire; answers whether there was one.
     pub(crate) fn forward_from_wire<B: Bus, W: Wire>(&mut self, bus: &mut B, wire: &mut W) -> bool {
         let mut staging = core::mem::take(&mut self.staging.frame);
         let received = wire.receive(&mut staging[HEADROOM..]);
-        match received {
-            Some(_) if !self.link || self.phy.loops_back() || !self.receives() => {}
-            Some(..HEADER) => self.file.count(r::RUC, 1),
-            Some(length) if length > MAX_FRAME - FCS => self.file.count(r::ROC, 1),
-            Some(length) => {
-                let padded = pad(&mut staging[HEADROOM..], length);
-                let ends = uplink::ends_here(&mut self.file, &staging[HEADROOM..HEADROOM + padded]);
-                if let Some(mut frame) = Frame::new(&mut staging[..HEADROOM + padded]).filter(|_| !ends) {
-                    uplink::count_received(&mut self.file, frame.addresses().0, padded);
+        // A port that has no link, or does not receive, knows of no frame: nothing is counted.
+        if let Some(length) = received.filter(|_| self.link && !self.phy.loops_back() && self.receives()) {
+            self.arrive(&mut staging, length, bus, wire);
+        }
+        self.staging.frame = staging;
+        received.is_some()
+    }
+
+    /// `length` bytes are in the staging buffer.
+    fn arrive<B: Bus, W: Wire>(&mut self, staging: &mut [u8], length: usize, bus: &mut B, wire: &mut W) {
+        let padded = pad(&mut staging[HEADROOM..], length);
+        if uplink::ends_here(&mut self.file, &staging[HEADROOM..HEADROOM + padded]) {
+            return;
+        }
+        uplink::count_arrived(&mut self.file, padded);
+        match length {
+            ..HEADER => uplink::count_length_error(&mut self.file, r::RUC),
+            _ if length > MAX_FRAME - FCS => uplink::count_length_error(&mut self.file, r::ROC),
+            _ => {
+                if let Some(mut frame) = Frame::new(&mut staging[..HEADROOM + padded]) {
                     frame.take_tag();
                     self.switch(None, &mut frame, bus, wire);
                 }
             }
-            None => {}
         }
-        self.staging.frame = staging;
-        received.is_some()
     }
 
     /// Takes one packet, or what is left of one, from a transmit queue; answers how many frames of the budget it
@@ -213,23 +208,21 @@ impl Nic {
         let mut decision = self.tables.decide(&switch::Frame { dst, src, vlan: frame.tag, length, source });
         match (sender, decision.dropped) {
             (Some(queue), Some(reason)) if self.blocks(queue, reason) => return,
-            (None, Some(Reason::TooLong)) => self.file.count(r::ROC, 1),
+            (None, Some(Reason::TooLong)) => uplink::count_length_error(&mut self.file, r::ROC),
             _ => {}
         }
         if decision.pools != 0 && Storm::concerns(&self.file, dst) {
             self.control_storm(dst, &mut decision, length);
         }
-        if decision.pools != 0 {
-            let arrival = self.describe(source, decision.replicated, frame.untagged());
-            let mut pools = decision.pools;
-            while pools != 0 {
-                let pool = pools.trailing_zeros() as u8;
-                pools &= pools - 1;
-                self.deliver(pool, frame, &arrival, bus);
-            }
-            if let Source::Pool(pool) = source {
+        let fate = self.hand_out(source, &decision, frame, bus);
+        match source {
+            Source::Pool(pool) if fate.is_some() => {
                 self.pacing.crossed(pool, length, decision.pools.count_ones(), self.now);
             }
+            Source::Wire if fate >= Some(Fate::Dropped) => {
+                uplink::count_received(&mut self.file, dst, length, fate == Some(Fate::Reached));
+            }
+            Source::Pool(_) | Source::Wire => {}
         }
         let sent = decision.wire && self.link && self.leave(frame, bus, wire);
         if sent {
@@ -246,85 +239,12 @@ impl Nic {
             return wire.transmit(frame.tagged());
         }
         if self.receives() {
-            let (dst, _) = frame.addresses();
-            let length = frame.tagged().len();
-            uplink::count_received(&mut self.file, dst, length);
+            uplink::count_arrived(&mut self.file, frame.tagged().len());
             self.switch(None, frame, bus, wire);
         }
         true
     }
-
-    /// What the receive descriptors will say of a frame without its tag, whoever gets it.
-    fn describe(&self, source: Source, replicated: bool, frame: &[u8]) -> Arrival {
-        let (control, headers) = (self.file.get(r::RXCSUM), Headers::parse(frame));
-        let found = receive::classify(frame, &headers, control);
-        let hash = match self.file.get(r::MRQC) & mrqc::MODE_MASK {
-            mrqc::RSS | mrqc::VMDQ_RSS => self.rss.hash(frame, &headers),
-            _ => Hash::default(),
-        };
-        let mut description = Description {
-            rss: (hash.rss_type, hash.value),
-            packet_type: found.packet_type,
-            status: found.status,
-            header_length: if headers.l3 == L3::None { 0 } else { headers.header_length },
-            ..Description::default()
-        };
-        if control & rxcsum::PCSD == 0 {
-            let fragment = receive::fragment(frame, &headers, control);
-            description.rss = (0, u32::from(fragment.sum) << 16 | u32::from(fragment.identification));
-            description.status |= fragment.status;
-        }
-        Arrival { source, replicated, hash: hash.value, description }
-    }
-
-    /// Puts a frame into the pool's queue, as the pool likes its tags.
-    fn deliver<B: Bus>(&mut self, pool: u8, frame: &mut Frame<'_>, arrival: &Arrival, bus: &mut B) {
-        let options = self.tables.pool_options(pool, arrival.replicated);
-        let mut described = arrival.description;
-        let (dst, _) = frame.addresses();
-        let queue = self.queue_of(pool, options.rss, arrival.hash);
-        let function = self.owners.of_queue(queue);
-        let bytes = match frame.tag {
-            Some(tag) if options.strip_vlan => {
-                described.vlan_tag = tag;
-                described.status |= status::VP;
-                frame.untagged()
-            }
-            Some(_) if described.header_length > 0 => {
-                described.header_length += TAG;
-                frame.tagged()
-            }
-            _ => frame.tagged(),
-        };
-        if !self.masters().may_master(function) || !self.receives() {
-            self.counters[usize::from(pool)].rx_disabled += 1;
-            return;
-        }
-        if let Some(sum) = receive::packet_sum(bytes, self.file.get(r::RXCSUM)) {
-            described.checksum = sum;
-            described.rss.1 |= u32::from(sum) << 16;
-        }
-        let length = bytes.len();
-        self.rx_touched |= 1 << queue.get();
-        let outcome = self.rx[queue.index()].deliver(&mut self.file, function, bus, bytes, &described);
-        self.count_received(pool, queue, dst, length, arrival.source, outcome);
-    }
-
-    /// The queue of a pool, or among all of them when there are no pools.
-    fn queue_of(&self, pool: u8, rss: bool, hash: u32) -> Queue {
-        let entry = if rss { self.rss.redirect(hash) } else { 0 };
-        let index = match self.file.get(r::MRQC) & mrqc::MODE_MASK {
-            mrqc::VMDQ | mrqc::VMDQ_RSS => pool + 8 * (entry & 1),
-            _ => entry,
-        };
-        Queue::new(index & 0xf).unwrap_or(FIRST_QUEUE)
-    }
 }
-
-const FIRST_QUEUE: Queue = match Queue::new(0) {
-    Some(queue) => queue,
-    None => panic!(),
-};
 
 /// Pads a frame with zeros to the shortest that Ethernet knows; answers its length then.
 fn pad(bytes: &mut [u8], length: usize) -> usize {

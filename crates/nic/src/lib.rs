@@ -11,6 +11,7 @@
 
 extern crate alloc;
 
+mod arrival;
 mod board;
 pub mod counters;
 pub mod file;

@@ -247,11 +247,15 @@ impl Nic {
         }
     }
 
-    /// RXDMT0, if a receive queue has no more descriptors left than SRRCTL.RDMTS asks for.
-    fn few_descriptors(&self, queue: Queue) -> u32 {
-        let few = 16 * (self.file.get(r::rx_block(queue) + rx::SRRCTL) >> srrctl::RDMTS_SHIFT & 0x1f);
+    /// RXDMT0, if a receive queue has no more descriptors left than SRRCTL.RDMTS asks for, which is counted.
+    fn few_descriptors(&mut self, queue: Queue) -> u32 {
+        let few = srrctl::low_threshold(self.file.get(r::rx_block(queue) + rx::SRRCTL));
         let left = Ring::receive(&self.file, queue).map_or(0, |ring| ring.available(ring.head));
-        if few > 0 && left <= few { icr::RXDMT0 } else { 0 }
+        if few == 0 || left > few {
+            return 0;
+        }
+        self.file.count(r::ICRXDMTC, 1);
+        icr::RXDMT0
     }
 
     /// The queue's pool may send, the queue is not blocked, and its function may read memory.

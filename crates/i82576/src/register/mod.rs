@@ -107,6 +107,11 @@ offsets! {
     RTTBCNRC = 0x36b0;
     /// Missed packets.
     MPC = 0x4010;
+    /// Length errors: too short and too long together.
+    RLEC = 0x4040;
+    /// Good packets received of 64 bytes, frame check sequence included; those of 65 to 127, 128 to 255, 256 to
+    /// 511, 512 to 1023 and more follow.
+    PRC64 = 0x405c;
     /// Good packets received.
     GPRC = 0x4074;
     /// Broadcast packets received.
@@ -141,6 +146,8 @@ offsets! {
     TPR = 0x40d0;
     /// Packets transmitted.
     TPT = 0x40d4;
+    /// Packets transmitted, by size as [`PRC64`].
+    PTC64 = 0x40d8;
     /// Multicast packets transmitted.
     MPTC = 0x40f0;
     /// Broadcast packets transmitted.
@@ -153,6 +160,20 @@ offsets! {
     XONRXC = 0x4048;
     /// Pause frames received that begin one.
     XOFFRXC = 0x4050;
+    /// Received packets that reached the host.
+    RPTHC = 0x4104;
+    /// Good packets that the host has transmitted.
+    HGPTC = 0x4118;
+    /// Times that receive descriptors were running low.
+    ICRXDMTC = 0x4120;
+    /// Good octets that reached the host, low half.
+    HGORCL = 0x4128;
+    /// Good octets that reached the host, high half.
+    HGORCH = 0x412c;
+    /// Good octets that the host has transmitted, low half.
+    HGOTCL = 0x4130;
+    /// Good octets that the host has transmitted, high half.
+    HGOTCH = 0x4134;
     /// Switch security violation packets.
     SSVPC = 0x41a0;
     /// Receive checksum control.

@@ -42,7 +42,7 @@ impl Nic {
                 self.file.set(r::SWSM, before | 1);
                 before
             }
-            r::GORCH | r::GOTCH | r::TORH | r::TOTH => {
+            r::GORCH | r::GOTCH | r::TORH | r::TOTH | r::HGORCH | r::HGOTCH => {
                 let high = self.file.get(place.offset);
                 self.file.set(place.offset - 4, 0);
                 self.file.set(place.offset, 0);

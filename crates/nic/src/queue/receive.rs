@@ -7,7 +7,6 @@ use super::ring::Ring;
 use super::write_back::{Batch, Way};
 use crate::file::RegisterFile;
 use i82576::Queue;
-use i82576::bits::srrctl;
 use i82576::descriptor::rx::{Posted, WriteBack, status};
 use i82576::descriptor::{DD, SIZE, legacy};
 use i82576::register::{rx, rx_block};
@@ -67,8 +66,6 @@ pub struct ReceiveQueue {
     fetch_at: u32,
     /// Descriptors filled and not written back yet.
     done: Batch,
-    /// The head at the end of the last poll.
-    head: u32,
 }
 
 impl ReceiveQueue {
@@ -82,7 +79,6 @@ impl ReceiveQueue {
             fetched: 0,
             fetch_at: 0,
             done: Batch::at(0),
-            head: 0,
         }
     }
 
@@ -90,7 +86,7 @@ impl ReceiveQueue {
     /// reset, enabled or given another ring.
     pub fn restart(&mut self, file: &RegisterFile) {
         let head = file.get(rx_block(self.queue) + rx::RDH);
-        *self = Self { fetch_at: head, done: Batch::at(head), head, ..Self::new(self.queue) };
+        *self = Self { fetch_at: head, done: Batch::at(head), ..Self::new(self.queue) };
     }
 
     /// Scatters a frame into as many buffers as it needs, or into none.
@@ -218,15 +214,6 @@ impl ReceiveQueue {
     ) -> Result<bool, DmaFault> {
         let ring = Ring::receive(file, self.queue);
         self.done.finish(file, ring, self.way(), function, bus)
-    }
-
-    /// Whether free descriptors have come down to SRRCTL.RDMTS since this was last asked.
-    pub fn ran_low(&mut self, file: &RegisterFile) -> bool {
-        let before = core::mem::replace(&mut self.head, self.done.head());
-        let threshold = srrctl::low_threshold(file.get(rx_block(self.queue) + rx::SRRCTL));
-        Ring::receive(file, self.queue)
-            .filter(|ring| ring.contains(before) && ring.contains(self.head))
-            .is_some_and(|ring| ring.available(before) > threshold && ring.available(self.head) <= threshold)
     }
 }
 

@@ -229,6 +229,7 @@ fn few_descriptors_left_are_a_cause() {
         bench.pf().write(r::ICR, u32::MAX);
         assert_eq!(few, left <= 16, "{left} left");
     }
+    assert_eq!(bench.pf().read(r::ICRXDMTC), 3);
 }
 
 #[test]

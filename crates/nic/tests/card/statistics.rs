@@ -3,6 +3,8 @@
 
 use crate::common::{Bench, mac, plain};
 use i82576::MacAddress;
+use i82576::bits::{rctl, srrctl, vt_ctl};
+use i82576::ids::MAX_FRAME;
 use i82576::register::{self as r, vf, vf_stats};
 
 const ALL: MacAddress = MacAddress::BROADCAST;
@@ -105,7 +107,7 @@ fn the_ports_counters_are_cleared_by_reading() {
 fn of_a_pair_the_low_half_stays_until_the_high_half_is_read() {
     let mut bench = bench();
     bench.wire_sends(&plain(mac(0), mac(9), 86));
-    for (low, high) in [(r::GORCL, r::GORCH), (r::TORL, r::TORH)] {
+    for (low, high) in [(r::GORCL, r::GORCH), (r::TORL, r::TORH), (r::HGORCL, r::HGORCH)] {
         assert_eq!((bench.pf().read(low), bench.pf().read(low)), (104, 104));
         assert_eq!(bench.pf().read(high), 0);
         assert_eq!(bench.pf().read(low), 0);
@@ -120,4 +122,107 @@ fn the_owners_counters_tell_the_same_story() {
     let [sender, receiver, ..] = bench.nic.counters();
     assert_eq!((sender.tx_packets, sender.tx_bytes, sender.tx_unclaimed), (2, 200, 1));
     assert_eq!((receiver.rx_packets, receiver.rx_bytes), (1, 100));
+}
+
+/// Six counters by size, cleared by reading.
+fn sizes(bench: &mut Bench, first: u32) -> [u32; 6] {
+    [0, 4, 8, 12, 16, 20].map(|at| bench.pf().read(first + at))
+}
+
+#[test]
+fn good_packets_are_counted_by_size_with_their_check_sequence() {
+    for (length, class) in [
+        (60, 0),
+        (61, 1),
+        (123, 1),
+        (124, 2),
+        (251, 2),
+        (252, 3),
+        (507, 3),
+        (508, 4),
+        (1019, 4),
+        (1020, 5),
+        (1514, 5),
+        (MAX_FRAME - 4, 5),
+    ] {
+        let mut expected = [0; 6];
+        expected[class] = 1;
+        let mut bench = bench();
+        bench.wire_sends(&plain(mac(0), mac(9), length - 14));
+        assert_eq!(sizes(&mut bench, r::PRC64), expected, "{length} bytes received");
+        bench.vf(0).send(&plain(mac(9), mac(0), length - 14));
+        assert_eq!(sizes(&mut bench, r::PTC64), expected, "{length} bytes sent");
+        assert_eq!((sizes(&mut bench, r::PRC64), sizes(&mut bench, r::PTC64)), ([0; 6], [0; 6]));
+    }
+}
+
+#[test]
+fn what_no_filter_wants_is_received_in_total_but_not_good() {
+    let mut bench = bench();
+    bench.pf().write(r::VT_CTL, vt_ctl::REPL_EN | vt_ctl::DIS_DEF_PL);
+    bench.wire_sends(&plain(mac(9), mac(8), 86));
+    bench.wire_sends(&plain(GROUP, mac(8), 86));
+    bench.pf().write(r::vmolr(1), crate::common::POOL);
+    bench.wire_sends(&plain(GROUP, mac(8), 86));
+    assert_eq!([r::TPR, r::TORL].map(|at| bench.pf().read(at)), [3, 312]);
+    assert_eq!([r::GPRC, r::GORCL, r::MPRC, r::RPTHC].map(|at| bench.pf().read(at)), [1, 104, 1, 1]);
+    assert_eq!(sizes(&mut bench, r::PRC64), [0, 1, 0, 0, 0, 0]);
+}
+
+#[test]
+fn nothing_is_counted_while_the_port_does_not_receive_or_has_no_link() {
+    let closed: [fn(&mut Bench); 2] =
+        [|bench| bench.pf().clear(r::RCTL, rctl::EN), |bench| bench.nic.set_link(false)];
+    for close in closed {
+        let mut bench = bench();
+        close(&mut bench);
+        bench.wire_sends(&plain(mac(0), mac(9), 86));
+        bench.wire_sends(&[0; 5]);
+        assert_eq!([r::TPR, r::TORL, r::GPRC, r::RUC, r::MPC].map(|at| bench.pf().read(at)), [0; 5]);
+    }
+}
+
+#[test]
+fn what_is_too_short_or_too_long_is_a_length_error_and_not_good() {
+    let mut bench = bench();
+    bench.wire_sends(&plain(mac(0), mac(9), 0)[..13]);
+    bench.wire_sends(&plain(mac(0), mac(9), MAX_FRAME));
+    bench.pf().clear(r::RCTL, rctl::LPE);
+    bench.wire_sends(&plain(mac(0), mac(9), 1501));
+    assert_eq!([r::RUC, r::ROC, r::RLEC].map(|at| bench.pf().read(at)), [1, 2, 3]);
+    assert_eq!([r::TPR, r::GPRC].map(|at| bench.pf().read(at)), [3, 0]);
+}
+
+#[test]
+fn a_queue_that_drops_counts_its_drops_and_the_port_did_not_miss_them() {
+    let mut bench = bench();
+    bench.vf(0).write(vf::RX_BLOCK + r::rx::RDT, 0);
+    bench.wire_sends(&plain(mac(0), mac(9), 86));
+    assert_eq!(bench.vf(0).read(vf::RX_BLOCK + r::rx::RQDPC), 1);
+    assert_eq!([r::RNBC, r::MPC, r::GPRC, r::RPTHC].map(|at| bench.pf().read(at)), [1, 0, 1, 0]);
+}
+
+#[test]
+fn for_a_queue_that_does_not_drop_the_port_misses_the_frame() {
+    let mut bench = bench();
+    bench.vf(0).write(vf::RX_BLOCK + r::rx::SRRCTL, 2 | srrctl::ONE_BUFFER << srrctl::DESCTYPE_SHIFT);
+    bench.vf(0).write(vf::RX_BLOCK + r::rx::RDT, 0);
+    bench.wire_sends(&plain(mac(0), mac(9), 86));
+    assert_eq!(bench.vf(0).read(vf::RX_BLOCK + r::rx::RQDPC), 0);
+    assert_eq!([r::RNBC, r::MPC, r::TPR, r::GPRC].map(|at| bench.pf().read(at)), [1, 1, 1, 0]);
+    bench.pf().write(r::QDE, 1);
+    bench.wire_sends(&plain(mac(0), mac(9), 86));
+    assert_eq!(bench.vf(0).read(vf::RX_BLOCK + r::rx::RQDPC), 1, "QDE says drop");
+}
+
+#[test]
+fn what_reaches_the_host_and_what_it_sends_is_counted_as_the_hosts() {
+    let mut bench = bench();
+    bench.wire_sends(&plain(mac(0), mac(9), 86));
+    bench.wire_sends(&plain(ALL, mac(9), 86));
+    bench.vf(0).send(&plain(mac(9), mac(0), 186));
+    assert_eq!([r::RPTHC, r::HGORCL].map(|at| bench.pf().read(at)), [2, 208], "once, however many copies");
+    assert_eq!([r::HGPTC, r::HGOTCL].map(|at| bench.pf().read(at)), [1, 204]);
+    assert_eq!([r::HGORCH, r::HGOTCH].map(|at| bench.pf().read(at)), [0; 2]);
+    assert_eq!([r::HGORCL, r::HGOTCL].map(|at| bench.pf().read(at)), [0; 2]);
 }

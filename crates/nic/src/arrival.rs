@@ -1,0 +1,122 @@
+//! The end of the journey inside the card: what a descriptor will say of a frame, the queue it goes to, and the
+//! queue's own way with tags. Left out: the stops themselves, and who gets the frame.
+
+use crate::Nic;
+use crate::counters::Fate;
+use crate::frame::Frame;
+use crate::offload::headers::{Headers, L3};
+use crate::offload::receive;
+use crate::offload::rss::Hash;
+use crate::offload::vlan::TAG;
+use crate::queue::receive::Description;
+use crate::switch::{Decision, Source};
+use i82576::Queue;
+use i82576::bits::{mrqc, rxcsum};
+use i82576::descriptor::rx::status;
+use i82576::register as r;
+use pcie::Bus;
+
+/// A frame on its way to pools.
+struct Arrival {
+    source: Source,
+    replicated: bool,
+    /// What RSS chooses a queue by.
+    hash: u32,
+    description: Description,
+}
+
+impl Nic {
+    /// Hands a frame to every pool that the switch has named; the best that became of it, or `None` if there was
+    /// no pool.
+    pub(crate) fn hand_out<B: Bus>(
+        &mut self,
+        source: Source,
+        decision: &Decision,
+        frame: &mut Frame<'_>,
+        bus: &mut B,
+    ) -> Option<Fate> {
+        let mut pools = decision.pools;
+        if pools == 0 {
+            return None;
+        }
+        let arrival = self.describe(source, decision.replicated, frame.untagged());
+        let mut best = None;
+        while pools != 0 {
+            let pool = pools.trailing_zeros() as u8;
+            pools &= pools - 1;
+            best = best.max(Some(self.deliver(pool, frame, &arrival, bus)));
+        }
+        best
+    }
+
+    /// What the receive descriptors will say of a frame without its tag, whoever gets it.
+    fn describe(&self, source: Source, replicated: bool, frame: &[u8]) -> Arrival {
+        let (control, headers) = (self.file.get(r::RXCSUM), Headers::parse(frame));
+        let found = receive::classify(frame, &headers, control);
+        let hash = match self.file.get(r::MRQC) & mrqc::MODE_MASK {
+            mrqc::RSS | mrqc::VMDQ_RSS => self.rss.hash(frame, &headers),
+            _ => Hash::default(),
+        };
+        let mut description = Description {
+            rss: (hash.rss_type, hash.value),
+            packet_type: found.packet_type,
+            status: found.status,
+            header_length: if headers.l3 == L3::None { 0 } else { headers.header_length },
+            ..Description::default()
+        };
+        if control & rxcsum::PCSD == 0 {
+            let fragment = receive::fragment(frame, &headers, control);
+            description.rss = (0, u32::from(fragment.sum) << 16 | u32::from(fragment.identification));
+            description.status |= fragment.status;
+        }
+        Arrival { source, replicated, hash: hash.value, description }
+    }
+
+    /// Puts a frame into the pool's queue, as the pool likes its tags.
+    fn deliver<B: Bus>(&mut self, pool: u8, frame: &mut Frame<'_>, arrival: &Arrival, bus: &mut B) -> Fate {
+        let options = self.tables.pool_options(pool, arrival.replicated);
+        let mut described = arrival.description;
+        let (dst, _) = frame.addresses();
+        let queue = self.queue_of(pool, options.rss, arrival.hash);
+        let function = self.owners.of_queue(queue);
+        let bytes = match frame.tag {
+            Some(tag) if options.strip_vlan => {
+                described.vlan_tag = tag;
+                described.status |= status::VP;
+                frame.untagged()
+            }
+            Some(_) if described.header_length > 0 => {
+                described.header_length += TAG;
+                frame.tagged()
+            }
+            _ => frame.tagged(),
+        };
+        if !self.masters().may_master(function) || !self.receives() {
+            self.counters[usize::from(pool)].rx_disabled += 1;
+            return Fate::Dropped;
+        }
+        if let Some(sum) = receive::packet_sum(bytes, self.file.get(r::RXCSUM)) {
+            described.checksum = sum;
+            described.rss.1 |= u32::from(sum) << 16;
+        }
+        let length = bytes.len();
+        self.rx_touched |= 1 << queue.get();
+        let outcome = self.rx[queue.index()].deliver(&mut self.file, function, bus, bytes, &described);
+        self.count_received(pool, queue, dst, length, arrival.source, outcome)
+    }
+
+    /// The queue of a pool, or among all of them when there are no pools.
+    fn queue_of(&self, pool: u8, rss: bool, hash: u32) -> Queue {
+        let entry = if rss { self.rss.redirect(hash) } else { 0 };
+        let index = match self.file.get(r::MRQC) & mrqc::MODE_MASK {
+            mrqc::VMDQ | mrqc::VMDQ_RSS => pool + 8 * (entry & 1),
+            _ => entry,
+        };
+        Queue::new(index & 0xf).unwrap_or(FIRST_QUEUE)
+    }
+}
+
+const FIRST_QUEUE: Queue = match Queue::new(0) {
+    Some(queue) => queue,
+    None => panic!(),
+};
