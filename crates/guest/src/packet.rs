@@ -3,11 +3,26 @@
 
 use i82576::MacAddress;
 
+/// Ethernet and IPv4 headers.
+pub const IP_HEADERS: usize = 14 + 20;
 /// Ethernet, IPv4 and TCP headers.
-pub const TCP_HEADERS: usize = 14 + 20 + 32;
+pub const TCP_HEADERS: usize = IP_HEADERS + 32;
+/// A UDP header.
+pub const UDP_HEADER: usize = 8;
 /// Ethernet, IPv4 and UDP headers.
-pub const UDP_HEADERS: usize = 14 + 20 + 8;
+pub const UDP_HEADERS: usize = IP_HEADERS + UDP_HEADER;
+/// Payload of a datagram and of a segment that fill a frame.
+pub const UDP_PAYLOAD: usize = FRAGMENT - UDP_HEADER;
+/// As above, of a segment.
+pub const TCP_PAYLOAD: usize = 1_448;
+/// Payload of an IPv4 packet that fills a frame.
+pub const FRAGMENT: usize = 1_480;
 
+const ID_AT: usize = 18;
+const FRAGMENT_AT: usize = 20;
+/// Of the field there: more fragments follow; where this one begins, in eights of bytes.
+const MORE: u16 = 0x2000;
+const OFFSET: u16 = 0x1fff;
 const PROTOCOL_AT: usize = 23;
 const PROTOCOL_TCP: u8 = 6;
 const PROTOCOL_UDP: u8 = 17;
@@ -32,6 +47,17 @@ pub enum Packet {
         /// Payload bytes.
         payload: usize,
     },
+    /// A part of a datagram.
+    Fragment {
+        /// Which datagram's.
+        id: u16,
+        /// Where it begins among the bytes after the IPv4 header, a multiple of 8.
+        offset: u16,
+        /// Others follow.
+        more: bool,
+        /// Bytes after the IPv4 header, the UDP header among them.
+        payload: usize,
+    },
     /// Anything else.
     Other,
 }
@@ -43,7 +69,14 @@ pub fn parse(frame: &[u8]) -> Packet {
     let half = |at: usize| frame.get(at..)?.first_chunk().map(|b| u16::from_be_bytes(*b));
     let total = half(16).unwrap_or(0);
     let payload = |headers: usize| (14 + usize::from(total)).min(frame.len()).saturating_sub(headers);
+    let fragment = half(FRAGMENT_AT).unwrap_or(0);
     match frame.get(PROTOCOL_AT) {
+        Some(&PROTOCOL_UDP) if fragment & (MORE | OFFSET) != 0 => Packet::Fragment {
+            id: half(ID_AT).unwrap_or(0),
+            offset: (fragment & OFFSET) << 3,
+            more: fragment & MORE != 0,
+            payload: payload(IP_HEADERS),
+        },
         Some(&PROTOCOL_UDP) => Packet::Udp(payload(UDP_HEADERS)),
         Some(&PROTOCOL_TCP) => Packet::Tcp {
             sequence: word(SEQUENCE_AT).unwrap_or(0),
@@ -68,6 +101,10 @@ pub fn fill(frame: &mut [u8], from: MacAddress, to: MacAddress, packet: Packet) 
     let protocol = if matches!(packet, Packet::Tcp { .. }) { PROTOCOL_TCP } else { PROTOCOL_UDP };
     let [high, low] = ((length - 14) as u16).to_be_bytes();
     let mut ip = [0x45, 0, high, low, 0, 0, 0x40, 0, 64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+    if let Packet::Fragment { id, offset, more, .. } = packet {
+        let field = offset >> 3 | if more { MORE } else { 0 };
+        ip[4..8].copy_from_slice(&[id.to_be_bytes(), field.to_be_bytes()].concat());
+    }
     let sum: u32 = ip.chunks_exact(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
     let folded = (sum & 0xffff) + (sum >> 16);
     ip[10..12].copy_from_slice(&(!(folded as u16)).to_be_bytes());
@@ -81,6 +118,7 @@ pub fn fill(frame: &mut [u8], from: MacAddress, to: MacAddress, packet: Packet) 
             frame[46] = 0x80;
             frame[WINDOW_AT..][..2].copy_from_slice(&window.to_be_bytes());
         }
+        Packet::Fragment { offset: 1.., .. } => {}
         _ => {
             let [high, low] = ((length - 34) as u16).to_be_bytes();
             frame[34..42].copy_from_slice(&[0x30, 0x39, 0x13, 0x89, high, low, 0, 0]);
@@ -90,7 +128,7 @@ pub fn fill(frame: &mut [u8], from: MacAddress, to: MacAddress, packet: Packet) 
 
 #[cfg(test)]
 mod tests {
-    use super::{Packet, TCP_HEADERS, UDP_HEADERS, fill, parse};
+    use super::{FRAGMENT, IP_HEADERS, Packet, TCP_HEADERS, UDP_HEADERS, fill, parse};
     use i82576::MacAddress;
 
     #[test]
@@ -104,6 +142,16 @@ mod tests {
         fill(&mut frame, from, to, segment);
         assert_eq!(parse(&frame), segment);
         assert_eq!(MacAddress::from_slice(&frame), Some(to));
+    }
+
+    #[test]
+    fn a_fragment_says_where_it_belongs() {
+        let mut frame = [0; IP_HEADERS + FRAGMENT];
+        for (offset, more) in [(0, true), (1_480, true), (2_960, false)] {
+            let fragment = Packet::Fragment { id: 0xfffe, offset, more, payload: FRAGMENT };
+            fill(&mut frame, MacAddress([2; 6]), MacAddress([4; 6]), fragment);
+            assert_eq!(parse(&frame), fragment);
+        }
     }
 
     #[test]

@@ -1,11 +1,14 @@
-//! A socket's receive buffer: it holds so many packets, and drops the next. Left out: the bytes; a buffer of
-//! the kernel's accounting (1,888 bytes for a full frame) is what runs out.
+//! A socket's receive buffer: it holds so many packets, and drops the next; a datagram that came in pieces takes the
+//! room of each. Left out: the bytes; a buffer of the kernel's accounting (1,888 bytes for a full frame) is what runs
+//! out.
 
 /// A receive buffer.
 #[derive(Debug, Clone)]
 pub struct Socket {
     room: u32,
+    /// Packets inside, the buffers that they are in, and their payload.
     packets: u32,
+    buffers: u32,
     bytes: u64,
     /// What was put in since the beginning.
     pub accepted: Count,
@@ -30,19 +33,21 @@ impl Count {
 }
 
 impl Socket {
-    /// A buffer for `room` packets.
+    /// A buffer for `room` packets of a piece each.
     #[must_use]
     pub fn new(room: u32) -> Self {
-        Self { room, packets: 0, bytes: 0, accepted: Count::default(), dropped: Count::default() }
+        let (accepted, dropped) = (Count::default(), Count::default());
+        Self { room, packets: 0, buffers: 0, bytes: 0, accepted, dropped }
     }
 
-    /// Puts a packet in; `false` if it was dropped.
-    pub fn push(&mut self, bytes: u64) -> bool {
-        if self.packets == self.room {
+    /// Puts a packet of so many pieces in; `false` if it was dropped.
+    pub fn push(&mut self, bytes: u64, pieces: u32) -> bool {
+        if self.room() < pieces {
             self.dropped.add(bytes);
             return false;
         }
         self.packets += 1;
+        self.buffers += pieces;
         self.bytes += bytes;
         self.accepted.add(bytes);
         true
@@ -51,15 +56,16 @@ impl Socket {
     /// Takes one packet out; its bytes, or `None`.
     pub fn pop(&mut self) -> Option<u64> {
         let share = self.bytes.checked_div(u64::from(self.packets))?;
+        self.buffers -= self.buffers / self.packets;
         self.packets -= 1;
         self.bytes -= share;
         Some(share)
     }
 
-    /// Packets that it still has room for.
+    /// Packets of a piece each that it still has room for.
     #[must_use]
     pub fn room(&self) -> u32 {
-        self.room - self.packets
+        self.room - self.buffers
     }
 
     /// Packets that it holds when it is full.
@@ -82,14 +88,21 @@ mod tests {
     #[test]
     fn the_65th_packet_of_a_64_packet_buffer_is_dropped() {
         let mut socket = Socket::new(64);
-        assert_eq!((0..81).filter(|_| socket.push(1_472)).count(), 64);
+        assert_eq!((0..81).filter(|_| socket.push(1_472, 1)).count(), 64);
         assert_eq!((socket.accepted.packets, socket.dropped.packets), (64, 17));
+    }
+
+    #[test]
+    fn a_datagram_takes_the_room_of_its_pieces_and_gives_it_back() {
+        let mut socket = Socket::new(8);
+        assert!(socket.push(4_000, 3) && socket.push(4_000, 3) && !socket.push(4_000, 3));
+        assert_eq!((socket.room(), socket.pop(), socket.room()), (2, Some(4_000), 5));
     }
 
     #[test]
     fn what_goes_in_comes_out() {
         let mut socket = Socket::new(8);
-        [100, 200, 300].iter().for_each(|bytes| assert!(socket.push(*bytes)));
+        [100, 200, 300].iter().for_each(|bytes| assert!(socket.push(*bytes, 1)));
         let out: u64 = core::iter::from_fn(|| socket.pop()).sum();
         assert_eq!((out, socket.is_empty()), (600, true));
     }

@@ -38,6 +38,10 @@ impl<P: Platform + Hal> Device<P> for Front {
         })
     }
 
+    fn unsent(&self) -> usize {
+        Front::unsent(self)
+    }
+
     fn flush(&mut self, platform: &mut P) {
         Front::flush(self, platform);
     }

@@ -38,6 +38,9 @@ pub trait Device<P> {
     /// [`TxError`]: [`TxError::Full`] until an interrupt says that frames have left.
     fn transmit(&mut self, platform: &mut P, frame: &[u8], offload: &TxOffload) -> Result<(), TxError>;
 
+    /// Buffers of frames that it took and has not heard of as sent: a frame each, or 2 KB or more of a large one.
+    fn unsent(&self) -> usize;
+
     /// Lets the other side know of frames to send that it has not heard of.
     fn flush(&mut self, platform: &mut P);
 }

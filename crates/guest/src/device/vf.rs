@@ -38,6 +38,10 @@ impl<P: Platform + DmaHal> Device<P> for Vf {
         Vf::transmit(self, platform, frame, offload)
     }
 
+    fn unsent(&self) -> usize {
+        self.tx_pending()
+    }
+
     fn flush(&mut self, platform: &mut P) {
         Vf::flush(self, platform);
     }

@@ -71,6 +71,10 @@ impl<D> Kernel<D> {
             self.counters.receive_interrupts += 1;
             self.poll = true;
         }
+        if heard.transmitted {
+            self.push_again(platform);
+            self.room_again(platform);
+        }
     }
 
     fn timer_interrupt<P: Platform>(&mut self, platform: &mut P) {

@@ -2,15 +2,18 @@
 //! poll of the receive ring, then the program, then nothing.
 //!
 //! Each step charges what it does and is short: one interrupt, one poll of at most 64 packets, a few
-//! reads of the program. Left out: other processes, paging, and sending by the program.
+//! reads or writes of the program. Left out: other processes, paging.
 
 mod interrupt;
 mod poll;
 mod program;
+mod reassembly;
+mod send;
 mod spec;
 #[cfg(test)]
 mod tests;
 
+pub use send::Sending;
 pub use spec::{Load, Spec, Tick};
 
 use crate::device::Device;
@@ -43,6 +46,10 @@ pub struct Kernel<D> {
     /// Thousandths of a timer write still owed for starting the tick, and for stopping it.
     timer_debts: [u64; 2],
     stream: poll::Stream,
+    /// The datagram that is being put together.
+    reassembly: reassembly::Reassembly,
+    /// The program that sends, if there is one.
+    sender: Option<send::Sender>,
     counters: Counters,
     buffer: Box<[u8]>,
 }
@@ -64,6 +71,14 @@ pub struct Counters {
     pub read_bytes: u64,
     /// Packets that the program has read.
     pub read_packets: u64,
+    /// Payload bytes that the program has written.
+    pub written_bytes: u64,
+    /// Messages that they came in.
+    pub written_messages: u64,
+    /// Frames that the device took for that, segments counted.
+    pub sent_frames: u64,
+    /// Frames that it had no room for.
+    pub send_drops: u64,
 }
 
 impl<D> Kernel<D> {
@@ -81,6 +96,8 @@ impl<D> Kernel<D> {
             timer: None,
             timer_debts: [0; 2],
             stream: poll::Stream::default(),
+            reassembly: reassembly::Reassembly::default(),
+            sender: None,
             counters: Counters::default(),
             buffer: alloc::vec![0; FRAME].into(),
         }
@@ -100,6 +117,10 @@ impl<D> Kernel<D> {
         }
         if self.runnable {
             self.run(platform);
+            return Then::Continue;
+        }
+        if self.sender.as_ref().is_some_and(|sender| sender.runnable) {
+            self.send(platform);
             return Then::Continue;
         }
         if !core::mem::replace(&mut self.idle, true) {

@@ -63,7 +63,18 @@ impl<D> Kernel<D> {
         match (packet::parse(frame), self.spec.load) {
             (Packet::Udp(payload), Load::Udp) => {
                 platform.charge(Category::Kernel, platform.cost(Cost::RxUdp));
-                self.socket.push(payload as u64);
+                self.socket.push(payload as u64, 1);
+            }
+            // A fragment costs what a datagram does: looking for its datagram takes the place of looking for a socket.
+            (Packet::Fragment { id, offset, more, payload }, Load::Udp) => {
+                platform.charge(Category::Kernel, platform.cost(Cost::RxUdp));
+                if let Some((bytes, pieces)) = self.reassembly.add(id, offset, more, payload) {
+                    self.socket.push(bytes as u64, pieces);
+                }
+            }
+            (Packet::Tcp { acknowledgement, window, .. }, _) if self.sender.is_some() => {
+                platform.charge(Category::Kernel, platform.cost(Cost::RxTcp));
+                self.acknowledged(platform, acknowledgement, window);
             }
             (Packet::Tcp { sequence, payload, .. }, Load::Tcp) => {
                 platform.charge(Category::Kernel, platform.cost(Cost::RxTcp));
@@ -79,7 +90,7 @@ impl<D> Kernel<D> {
     where
         D: Device<P>,
     {
-        if sequence == self.stream.expected && self.socket.push(payload as u64) {
+        if sequence == self.stream.expected && self.socket.push(payload as u64, 1) {
             self.stream.expected = sequence.wrapping_add(payload as u32);
         }
         self.stream.unacknowledged += 1;

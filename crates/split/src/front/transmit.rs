@@ -114,6 +114,12 @@ impl Front {
         }
     }
 
+    /// Requests that have no response yet.
+    #[must_use]
+    pub fn unsent(&self) -> usize {
+        self.transmit.ring.outstanding() as usize
+    }
+
     /// Takes pages back that have been sent, and asks for an event when half of those under way are: how many
     /// frames' pieces came back.
     pub fn clean<H: Hal>(&mut self, hal: &mut H) -> usize {
