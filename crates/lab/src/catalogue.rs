@@ -42,6 +42,8 @@ pub struct Catalogue {
     pub parameters: Vec<Parameter>,
     /// How far the calibrated model is from what it was calibrated on, for the report.
     pub residuals: Vec<Residual>,
+    /// Which constants predictions hang on, for the report.
+    pub sensitivity: Sensitivity,
 }
 
 /// One constant of the model, and how far it is to be trusted.
@@ -81,6 +83,52 @@ impl Residual {
     #[must_use]
     pub fn relative(&self) -> Option<f64> {
         (self.target != 0.0).then(|| (self.model - self.target) / self.target)
+    }
+}
+
+/// Which constants values hang on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sensitivity {
+    /// The version of the model that found it ([`crate::VERSION`]); another may find something else.
+    pub version: String,
+    /// The values.
+    #[serde(default, rename = "value")]
+    pub values: Vec<Dependence>,
+}
+
+/// A value of the model and the constants that it hangs on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dependence {
+    /// What it is, and in which set-up.
+    pub what: String,
+    /// Its unit.
+    pub unit: String,
+    /// The value with the constants as they are.
+    pub value: f64,
+    /// What constants do to it, the greatest effect first.
+    #[serde(default, rename = "effect")]
+    pub effects: Vec<Effect>,
+}
+
+/// What a constant does to a value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Effect {
+    /// The constant's name.
+    pub constant: String,
+    /// By how many percent the value changes with a fifth less.
+    pub less_pct: f64,
+    /// By how many percent the value changes with a fifth more.
+    pub more_pct: f64,
+}
+
+impl Effect {
+    /// The greater of the two, without its sign.
+    #[must_use]
+    pub fn size(&self) -> f64 {
+        self.less_pct.abs().max(self.more_pct.abs())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Experiments for tests: a queue of arithmetic, cheap and plausible. Left out: any claim about a machine.
 
-use crate::catalogue::{Catalogue, Parameter, Residual, Setting};
+use crate::catalogue::{Catalogue, Dependence, Effect, Parameter, Residual, Sensitivity, Setting};
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
 };
@@ -162,7 +162,20 @@ pub(crate) fn catalogue() -> Catalogue {
             residual("dom0 before the short cut, 1 guest", 17.0, 17.1),
             residual("all CPUs, 10 guests", 499.0, 561.0),
         ],
+        sensitivity: Sensitivity {
+            version: "0.0.9+0".into(),
+            values: vec![Dependence {
+                what: "dom0, 7 guests".into(),
+                unit: "%".into(),
+                value: 35.7,
+                effects: vec![effect("eoi_full", -12.3, 12.4), effect("contention", 0.0, -1.5)],
+            }],
+        },
     }
+}
+
+fn effect(constant: &str, less_pct: f64, more_pct: f64) -> Effect {
+    Effect { constant: constant.into(), less_pct, more_pct }
 }
 
 fn parameter(name: &str, value: f64, unit: &str, kind: &str) -> Parameter {

@@ -22,8 +22,8 @@ struct Program {
     repeated: Option<u16>,
 }
 
-/// Often enough that the stop at the end does not show.
-const OFTEN: Option<u16> = Some(1_000);
+/// Often enough that the stop at the end hardly shows, and seldom enough not to be interrupted meanwhile.
+const OFTEN: Option<u16> = Some(200);
 
 /// Where KVM itself runs in a virtual machine, some instructions never come back.
 #[cfg(target_arch = "x86_64")]

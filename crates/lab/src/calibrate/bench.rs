@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::{iter, thread};
+use std::thread;
 
 use super::target::{At, Target};
 use crate::catalogue::Catalogue;
@@ -25,6 +25,8 @@ pub(super) struct Bench {
     targets: Vec<&'static Target>,
     /// Each once, though several targets may need it.
     points: Vec<&'static At>,
+    /// In every run.
+    set: Vec<Assignment>,
     jobs: NonZeroUsize,
 }
 
@@ -36,24 +38,41 @@ impl Bench {
                 points.push(point);
             }
         }
-        Self { catalogue: experiments::catalogue(), targets, points, jobs }
+        let set = vec![Assignment::from(WARM_UP)];
+        Self { catalogue: experiments::catalogue(), targets, points, set, jobs }
+    }
+
+    /// The same with more settings for every run; the last of a name counts.
+    pub(super) fn with(mut self, set: &[Assignment]) -> Self {
+        self.set.extend_from_slice(set);
+        self
     }
 
     pub(super) fn targets(&self) -> &[&'static Target] {
         &self.targets
     }
 
+    pub(super) fn points(&self) -> &[&'static At] {
+        &self.points
+    }
+
     /// What the model makes of each target, with each set of constants.
     pub(super) fn run(&self, sets: &[Constants]) -> Result<Vec<Vec<f64>>, LabError> {
         let tasks: Vec<_> =
             sets.iter().flat_map(|set| self.points.iter().map(move |point| (set, *point))).collect();
+        let metrics = self.find(&tasks)?;
+        Ok(metrics.chunks(self.points.len()).map(|metrics| self.values(metrics)).collect())
+    }
+
+    /// What points find, each with constants of its own.
+    pub(super) fn find(&self, tasks: &[(&Constants, &At)]) -> Result<Vec<Metrics>, LabError> {
         let next = AtomicUsize::new(0);
         let work = || {
             let mut found = Vec::new();
             loop {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some((set, point)) = tasks.get(at) else { return found };
-                found.push((at, self.find(set, point)));
+                found.push((at, self.find_one(set, point)));
             }
         };
         let found: Vec<_> = thread::scope(|scope| {
@@ -64,7 +83,7 @@ impl Bench {
         for (at, found) in found {
             metrics[at] = found?;
         }
-        Ok(metrics.chunks(self.points.len()).map(|metrics| self.values(metrics)).collect())
+        Ok(metrics)
     }
 
     /// The relative residuals, weighted.
@@ -72,7 +91,8 @@ impl Bench {
         self.targets.iter().zip(found).map(|(target, found)| target.weight * (found / target.value().0 - 1.0))
     }
 
-    fn values(&self, metrics: &[Metrics]) -> Vec<f64> {
+    /// What each target is, from what all points found.
+    pub(super) fn values(&self, metrics: &[Metrics]) -> Vec<f64> {
         let of = |point: &At| {
             let at = self.points.iter().position(|known| *known == point);
             at.map(|at| &metrics[at])
@@ -84,12 +104,11 @@ impl Bench {
         self.targets.iter().map(value).collect()
     }
 
-    fn find(&self, constants: &Constants, point: &At) -> Result<Metrics, LabError> {
-        let axes = point.axes.iter().map(|(key, value)| (String::from(*key), String::from(*value)));
-        let constants = constants.iter().map(|(name, value)| (format!("cost.{name}"), value.to_string()));
-        let warm_up = iter::once((WARM_UP.0.to_owned(), WARM_UP.1.to_string()));
-        let set =
-            axes.chain(constants).chain(warm_up).map(|(key, value)| Assignment { key, value }).collect();
+    fn find_one(&self, constants: &Constants, point: &At) -> Result<Metrics, LabError> {
+        let axes = point.axes.iter().copied().map(Assignment::from);
+        let constants =
+            constants.iter().map(|(name, value)| Assignment::from((format!("cost.{name}"), value)));
+        let set = self.set.iter().cloned().chain(axes).chain(constants).collect();
         let options = Options { seed: SEED, jobs: NonZeroUsize::MIN, shard: None, set, out: None };
         let selection = Selection::Names(vec![point.experiment.to_owned()]);
         let run = runner::run(&self.catalogue, &selection, &options, &mut ())?;

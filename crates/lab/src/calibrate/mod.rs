@@ -5,16 +5,18 @@
 //! |---|---|
 //! | [`target`] | the values to come close to, and how the experiments find them |
 //! | [`knob`] | the constants that may be moved, some of them together |
+//! | [`prediction`] | values that nothing is fitted to, for each figure |
 //! | `bench` | experiments run with other constants, several at a time |
 //! | `fit` | least squares in a box |
-//! | [`sensitivity`] | which constants each target hangs on |
-//! | [`stored`] | the result as data |
+//! | [`sensitivity`] | which constants targets and predictions hang on |
+//! | [`stored`] | the results as data |
 //!
 //! Left out: weights that favour a figure, and constants that only one figure would feel.
 
 mod bench;
 mod fit;
 pub mod knob;
+pub mod prediction;
 pub mod sensitivity;
 pub mod stored;
 pub mod target;

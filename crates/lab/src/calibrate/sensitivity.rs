@@ -1,61 +1,115 @@
-//! Which constants each target hangs on: every constant a fifth less and a fifth more, one at a time, in or out of
-//! its range. Left out: constants together.
+//! Which constants values hang on: every constant a fifth less and a fifth more, one at a time, in or out of its
+//! range. Left out: constants together.
 
 use std::num::NonZeroUsize;
 
-use hypervisor::cost::{Cost, CostTable};
-use serde::Serialize;
+use hypervisor::cost::{Cost, CostTable, Row};
 
-use super::bench::Bench;
+use super::bench::{self, Bench};
 use super::stored;
-use super::target::TARGETS;
+use super::target::{At, Target};
+use crate::catalogue::{Dependence, Effect};
+use crate::named::Metrics;
 use crate::row::rounded;
 use crate::runner::LabError;
+use crate::runner::plan::Assignment;
 
 /// Smaller effects, in percent, are not worth telling.
 const WORTH: f64 = 0.5;
 
-/// What a constant does to a target.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Effect {
-    /// The target's name.
-    pub target: &'static str,
-    /// The constant's name.
-    pub constant: &'static str,
-    /// By how many percent the target changes with a fifth less.
-    pub less_pct: f64,
-    /// By how many percent the target changes with a fifth more.
-    pub more_pct: f64,
+/// Long enough for a constant to be felt if it is used at all; most are not, in most experiments.
+const BRIEF: [(&str, u32); 2] = [("measure_ms", 10), ("warm_up_ms", 5)];
+
+/// Constants, and the settings that give a run these constants.
+#[derive(Clone, Debug)]
+pub struct Constants {
+    /// The constants.
+    pub table: CostTable,
+    /// The settings.
+    pub set: Vec<Assignment>,
 }
 
-impl Effect {
-    fn size(&self) -> f64 {
-        self.less_pct.abs().max(self.more_pct.abs())
+impl Constants {
+    /// Those of a run in which nothing is set.
+    #[must_use]
+    pub fn calibrated() -> Self {
+        // A table that does not take its fit is refused when something is run.
+        let seeds = CostTable::nehalem();
+        Self { table: stored::fitted(seeds.clone()).unwrap_or(seeds), set: Vec::new() }
     }
 }
 
-/// All effects that are worth telling, by target, the greatest first. The clock is left alone: it is known.
+/// Each value with the constants that are worth telling, the greatest effect first. The clock is left alone: it is
+/// known.
 ///
 /// # Errors
 /// A point cannot be run.
-pub fn sensitivity(jobs: NonZeroUsize, tell: &dyn Fn(&str)) -> Result<Vec<Effect>, LabError> {
-    let seeds = CostTable::nehalem();
-    let table = stored::fitted(seeds.clone()).unwrap_or(seeds);
-    let bench = Bench::new(TARGETS.iter().collect(), jobs);
-    let base = bench.run(&[Vec::new()])?.swap_remove(0);
-    let mut effects = Vec::new();
-    for row in table.iter().filter(|row| row.cost != Cost::ClockHertz) {
-        tell(row.name);
-        let moved = [row.value * 4 / 5, row.value * 6 / 5].map(|value| vec![(row.name, value)]);
-        let found = bench.run(&moved)?;
-        for (at, (target, base)) in TARGETS.iter().zip(&base).enumerate() {
-            let change = |found: &Vec<f64>| rounded((found[at] / base - 1.0) * 100.0);
-            let (less_pct, more_pct) = (change(&found[0]), change(&found[1]));
-            effects.push(Effect { target: target.name, constant: row.name, less_pct, more_pct });
+pub fn sensitivity(
+    targets: Vec<&'static Target>,
+    constants: &Constants,
+    jobs: NonZeroUsize,
+    tell: &dyn Fn(&str),
+) -> Result<Vec<Dependence>, LabError> {
+    let bench = Bench::new(targets, jobs).with(&constants.set);
+    let brief =
+        Bench::new(bench.targets().to_vec(), jobs).with(&constants.set).with(&BRIEF.map(Assignment::from));
+    tell("as it is");
+    let nothing = bench::Constants::new();
+    let base = bench.find(&every(&bench, &nothing))?;
+    let brief_base = brief.find(&every(&brief, &nothing))?;
+    let values = bench.values(&base);
+    let mut dependences: Vec<_> =
+        bench.targets().iter().zip(&values).map(|(target, &value)| dependence(target, value)).collect();
+    let rows: Vec<_> =
+        constants.table.iter().filter(|row| row.cost != Cost::ClockHertz && row.value > 0).collect();
+    for (at, row) in rows.iter().enumerate() {
+        tell(&format!("{} of {}: {}", at + 1, rows.len(), row.name));
+        let felt = differing(&brief_base, &brief.find(&every(&brief, &moved(row, 6)))?);
+        let less = bench.values(&instead(&bench, &base, &moved(row, 4), &felt)?);
+        let more = bench.values(&instead(&bench, &base, &moved(row, 6), &felt)?);
+        for (at, dependence) in dependences.iter_mut().enumerate() {
+            let change = |found: f64| rounded((found / values[at] - 1.0) * 100.0);
+            let (less_pct, more_pct) = (change(less[at]), change(more[at]));
+            dependence.effects.push(Effect { constant: row.name.to_owned(), less_pct, more_pct });
         }
     }
-    effects.retain(|effect| effect.size() >= WORTH);
-    let place = |name| TARGETS.iter().position(|target| target.name == name);
-    effects.sort_by(|a, b| place(a.target).cmp(&place(b.target)).then_with(|| b.size().total_cmp(&a.size())));
-    Ok(effects)
+    for dependence in &mut dependences {
+        dependence.effects.retain(|effect| effect.size() >= WORTH);
+        dependence.effects.sort_by(|a, b| b.size().total_cmp(&a.size()));
+    }
+    Ok(dependences)
+}
+
+fn dependence(target: &Target, value: f64) -> Dependence {
+    let unit = target.unit().to_owned();
+    Dependence { what: target.name.to_owned(), unit, value: rounded(value), effects: Vec::new() }
+}
+
+/// So many fifths of a constant.
+fn moved(row: &Row, fifths: u64) -> bench::Constants {
+    vec![(row.name, row.value * fifths / 5)]
+}
+
+fn every<'a>(bench: &Bench, constants: &'a bench::Constants) -> Vec<(&'a bench::Constants, &'static At)> {
+    bench.points().iter().map(|point| (constants, *point)).collect()
+}
+
+/// Which points found something else.
+fn differing(base: &[Metrics], found: &[Metrics]) -> Vec<usize> {
+    (0..base.len()).filter(|&at| base[at] != found[at]).collect()
+}
+
+/// What all points find with other constants, which only some of them feel.
+fn instead(
+    bench: &Bench,
+    base: &[Metrics],
+    constants: &bench::Constants,
+    felt: &[usize],
+) -> Result<Vec<Metrics>, LabError> {
+    let tasks: Vec<_> = felt.iter().map(|&at| (constants, bench.points()[at])).collect();
+    let mut all = base.to_vec();
+    for (&at, found) in felt.iter().zip(bench.find(&tasks)?) {
+        all[at] = found;
+    }
+    Ok(all)
 }

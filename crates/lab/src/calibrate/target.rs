@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use hypervisor::cost::{OBSERVATIONS, Observation, Unit};
 
+use crate::experiments;
 use crate::named::Metrics;
 
 /// A published value, and how the model finds it.
@@ -34,6 +35,8 @@ pub struct At {
 pub enum Formula {
     /// A metric of the only point, times a factor between units.
     Metric(&'static str, f64),
+    /// The sum of metrics of the only point, all in one unit.
+    Sum(&'static [&'static str]),
     /// By how many percent the sum of the metrics is less at the second point.
     Saving(&'static [&'static str]),
     /// How much a metric grows from the first point to the second, divided by so many steps.
@@ -48,6 +51,7 @@ impl Formula {
         };
         match *self {
             Self::Metric(name, factor) => get(0, name) * factor,
+            Self::Sum(names) => names.iter().map(|name| get(0, name)).sum(),
             Self::Saving(names) => {
                 let sum = |at| names.iter().map(|name| get(at, name)).sum::<f64>();
                 (1.0 - sum(1) / sum(0)) * 100.0
@@ -57,7 +61,7 @@ impl Formula {
     }
 }
 
-const CPU: &[&str] = &["cpu_dom0_pct", "cpu_xen_pct", "cpu_guest_pct"];
+pub(super) const CPU: &[&str] = &["cpu_dom0_pct", "cpu_xen_pct", "cpu_guest_pct"];
 const MSI_OFF: At = At { experiment: "fig06", axes: &[("vms", "1"), ("msi_accel", "false")] };
 const MSI_ON: At = At { experiment: "fig06", axes: &[("vms", "1"), ("msi_accel", "true")] };
 const EOI_OFF: At = At { experiment: "fig07", axes: &[("vms", "1"), ("eoi_accel", "false")] };
@@ -91,7 +95,8 @@ const fn fitted(name: &'static str, points: &'static [At], formula: Formula) -> 
     Target { name, points, formula, weight: 1.0 }
 }
 
-const fn reported(name: &'static str, points: &'static [At], formula: Formula) -> Target {
+/// A value that nothing is fitted to.
+pub(super) const fn reported(name: &'static str, points: &'static [At], formula: Formula) -> Target {
     Target { name, points, formula, weight: 0.0 }
 }
 
@@ -112,6 +117,24 @@ impl Target {
                 unit @ (Unit::Cycles | Unit::CyclesPerKilobyte) => (value, unit.name()),
             }
         })
+    }
+
+    /// The unit of the formula's value.
+    #[must_use]
+    pub fn unit(&self) -> &'static str {
+        let of_metric = |name: &str| {
+            let experiment =
+                self.points.first().and_then(|at| experiments::catalogue().experiment(at.experiment));
+            experiment
+                .and_then(|it| it.metrics.iter().find(|metric| metric.name == name))
+                .map_or("", |it| it.unit)
+        };
+        match self.formula {
+            _ if self.observation().is_some() => self.value().1,
+            Formula::Metric(name, _) | Formula::Slope(name, _) => of_metric(name),
+            Formula::Sum(names) => names.first().map_or("", |name| of_metric(name)),
+            Formula::Saving(_) => "%",
+        }
     }
 
     /// What it is, by name; one that is only reported says so.

@@ -6,9 +6,13 @@ use std::num::NonZeroUsize;
 use hypervisor::cost::{CostTable, Kind};
 
 use super::knob::KNOBS;
-use super::stored::{fitted, stored};
-use super::target::TARGETS;
+use super::prediction::predictions;
+use super::sensitivity::{self as hang, Constants};
+use super::stored::{fitted, sensitivity, stored};
+use super::target::{At, Formula, TARGETS, Target, reported};
 use super::{fit, residuals};
+use crate::catalogue::Effect;
+use crate::experiments;
 
 #[test]
 fn the_file_holds_the_constants_that_may_be_moved_each_in_its_range() {
@@ -58,13 +62,45 @@ fn the_residuals_of_one_port_are_those_of_the_file() {
 fn every_target_is_an_observation_of_points_that_there_are() {
     for target in TARGETS {
         assert!(target.value().0.is_finite(), "{}", target.name);
-        for point in target.points {
-            let experiment = crate::experiments::catalogue().experiment(point.experiment).unwrap();
-            let axes = experiment.axes.iter().map(|axis| axis.name);
-            assert!(axes.eq(point.axes.iter().map(|(name, _)| *name)), "{}", target.name);
-        }
+        assert_points(target);
     }
     assert_eq!(stored().unwrap().residuals.len(), TARGETS.len());
+}
+
+fn assert_points(target: &Target) {
+    for point in target.points {
+        let experiment = experiments::catalogue().experiment(point.experiment).unwrap();
+        let axes = experiment.axes.iter().map(|axis| axis.name);
+        assert!(axes.eq(point.axes.iter().map(|(name, _)| *name)), "{}", target.name);
+    }
+}
+
+#[test]
+fn every_prediction_is_of_points_and_metrics_that_there_are() {
+    for target in predictions(&experiments::catalogue()) {
+        assert_points(target);
+        assert_ne!(target.unit(), "", "{}", target.name);
+    }
+    assert!(sensitivity().is_ok(), "{:?}", sensitivity());
+}
+
+/// A fifth more of the price of an emulated end of interrupt is felt where it is emulated, and in proportion.
+#[test]
+fn a_constant_is_felt_where_it_is_used_and_nowhere_else() {
+    const EMULATED: &[At] = &[At { experiment: "fig07", axes: &[("vms", "1"), ("eoi_accel", "false")] }];
+    const FAST: &[At] = &[At { experiment: "fig07", axes: &[("vms", "1"), ("eoi_accel", "true")] }];
+    static VALUES: [Target; 2] = [
+        reported("emulated", EMULATED, Formula::Metric("eoi_mcycles", 1.0)),
+        reported("fast", FAST, Formula::Metric("eoi_mcycles", 1.0)),
+    ];
+    let constants = Constants { set: vec![("measure_ms", 20).into()], ..Constants::calibrated() };
+    let found = hang::sensitivity(VALUES.iter().collect(), &constants, NonZeroUsize::MIN, &|_| ()).unwrap();
+    let effect = |at: usize, name| found[at].effects.iter().find(|effect: &&Effect| effect.constant == name);
+    let emulated = effect(0, "eoi_emulated").unwrap();
+    assert!((emulated.less_pct + 20.0).abs() < 0.5 && (emulated.more_pct - 20.0).abs() < 0.5, "{emulated:?}");
+    assert_eq!((effect(0, "eoi_fast"), effect(1, "eoi_emulated")), (None, None));
+    assert!(effect(1, "eoi_fast").is_some());
+    assert_eq!((found[0].what.as_str(), found[0].unit.as_str()), ("emulated", "Mcycles/s"));
 }
 
 #[test]

@@ -41,5 +41,6 @@ pub fn catalogue() -> Catalogue {
         settings: settings::all(),
         parameters: settings::parameters(),
         residuals: settings::residuals(),
+        sensitivity: settings::sensitivity(),
     }
 }

@@ -2,7 +2,7 @@
 //! the paper leaves open. Left out: values that belong to one experiment; those are its axes.
 
 use crate::calibrate::stored;
-use crate::catalogue::{Parameter, Residual, Setting};
+use crate::catalogue::{Parameter, Residual, Sensitivity, Setting};
 use crate::experiment::{Context, RunError};
 use crate::value::Value;
 use hypervisor::cost::CostTable;
@@ -71,6 +71,11 @@ pub(super) fn parameters() -> Vec<Parameter> {
 /// How far the calibrated table leaves the model from what it was calibrated on, for the report.
 pub(super) fn residuals() -> Vec<Residual> {
     stored::stored().map(|stored| stored.residuals.clone()).unwrap_or_default()
+}
+
+/// Which constants predictions hang on, for the report.
+pub(super) fn sensitivity() -> Sensitivity {
+    stored::sensitivity().cloned().unwrap_or_default()
 }
 
 /// The table that a run is to use.

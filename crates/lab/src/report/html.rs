@@ -3,16 +3,13 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::{Report, Section};
-use crate::catalogue::{Parameter, Residual};
+use super::{Report, Section, model};
 use crate::figure::from_rows::charts;
 use crate::value::Value;
 
 const STYLE: &str = include_str!("style.css");
 /// The browser fetches nothing and runs nothing, whatever a name in a row may hold.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
-/// A residual beyond this is marked.
-const FAR: f64 = 0.10;
 
 pub(super) fn page(report: &Report) -> String {
     let page = html! {
@@ -30,8 +27,9 @@ pub(super) fn page(report: &Report) -> String {
                 (head(report))
                 main {
                     @for section in &report.sections { (experiment(report, section)) }
-                    @if !report.residuals.is_empty() { (residuals(&report.residuals)) }
-                    @if !report.parameters.is_empty() { (parameters(&report.parameters)) }
+                    @if !report.residuals.is_empty() { (model::residuals(&report.residuals)) }
+                    @if !report.sensitivity.values.is_empty() { (model::sensitivity(report)) }
+                    @if !report.parameters.is_empty() { (model::parameters(&report.parameters)) }
                     (reproduce(report))
                 }
             }
@@ -63,6 +61,9 @@ fn head(report: &Report) -> Markup {
                         } }
                     }
                     @if !report.residuals.is_empty() { li { a href="#residuals" { "Calibration residuals" } } }
+                    @if !report.sensitivity.values.is_empty() {
+                        li { a href="#sensitivity" { "What predictions hang on" } }
+                    }
                     @if !report.parameters.is_empty() { li { a href="#parameters" { "Parameters" } } }
                     li { a href="#reproduce" { "How to reproduce" } }
                 }
@@ -119,72 +120,6 @@ fn rows(section: &Section) -> Markup {
     }
 }
 
-fn residuals(residuals: &[Residual]) -> Markup {
-    html! {
-        section #residuals {
-            h2 { "Calibration residuals" }
-            p {
-                "The values that the model was calibrated on, and what it makes of them. "
-                "Everything else on this page is a prediction."
-            }
-            div.scroll { table {
-                thead { tr {
-                    th scope="col" { "what" } th.number scope="col" { "source says" }
-                    th.number scope="col" { "model says" } th scope="col" { "unit" }
-                    th.number scope="col" { "difference" } th scope="col" { "source" }
-                } }
-                tbody {
-                    @for residual in residuals { tr {
-                        td { (residual.what) }
-                        td.number { (number(residual.target)) }
-                        td.number { (number(residual.model)) }
-                        td { (residual.unit) }
-                        (difference(residual))
-                        td.source { (residual.source) }
-                    } }
-                }
-            } }
-        }
-    }
-}
-
-fn difference(residual: &Residual) -> Markup {
-    let relative = residual.relative();
-    let far = relative.is_none_or(|relative| relative.abs() > FAR);
-    let text = relative
-        .map_or("none".to_owned(), |relative| format!("{:+.1} %", relative * 100.0).replace('-', "\u{2212}"));
-    html! { td.number.far[far] { (text) } }
-}
-
-fn parameters(parameters: &[Parameter]) -> Markup {
-    html! {
-        section #parameters {
-            h2 { "Parameters" }
-            p {
-                "What the model is given. " b { "Published" } " and " b { "stated" } " values are somebody's measurements, "
-                b { "derived" } " ones follow from them by arithmetic, " b { "fitted" } " ones from the calibration, and "
-                b { "estimates" } " are ours."
-            }
-            div.scroll { table {
-                thead { tr {
-                    th scope="col" { "table" } th scope="col" { "name" } th.number scope="col" { "value" }
-                    th scope="col" { "unit" } th scope="col" { "kind" } th scope="col" { "source" }
-                } }
-                tbody {
-                    @for parameter in parameters { tr {
-                        td { (parameter.table) }
-                        td { code { (parameter.name) } }
-                        td.number { (number(parameter.value)) }
-                        td { (parameter.unit) }
-                        td { span.kind data-kind=(parameter.kind) { (parameter.kind) } }
-                        td.source { (parameter.source) }
-                    } }
-                }
-            } }
-        }
-    }
-}
-
 fn reproduce(report: &Report) -> Markup {
     html! {
         section #reproduce {
@@ -200,6 +135,6 @@ fn reproduce(report: &Report) -> Markup {
 }
 
 /// As in the rows, without a decimal point where none is needed.
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     Value::Real(value).to_string().replace('-', "\u{2212}")
 }

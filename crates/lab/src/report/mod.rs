@@ -3,6 +3,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | `html` | the page |
+//! | `model` | the page's tables about the model: residuals, what predictions hang on, parameters |
 //! | `plain` | CSV and JSON |
 //!
 //! The same rows give the same bytes: there is no date in a report. Left out: comparing versions.
@@ -10,6 +11,7 @@
 #[cfg(test)]
 mod browser_tests;
 mod html;
+mod model;
 mod plain;
 #[cfg(test)]
 mod tests;
@@ -19,7 +21,7 @@ use std::{fs, io};
 
 use thiserror::Error;
 
-use crate::catalogue::{Catalogue, Parameter, Residual};
+use crate::catalogue::{Catalogue, Parameter, Residual, Sensitivity};
 use crate::experiment::{Experiment, Points};
 use crate::named::Params;
 use crate::row::Row;
@@ -35,6 +37,7 @@ pub struct Report {
     sections: Vec<Section>,
     parameters: Vec<Parameter>,
     residuals: Vec<Residual>,
+    sensitivity: Sensitivity,
 }
 
 /// An experiment under one choice of settings.
@@ -116,6 +119,7 @@ impl Report {
                 .collect(),
             parameters: catalogue.parameters.clone(),
             residuals: catalogue.residuals.clone(),
+            sensitivity: catalogue.sensitivity.clone(),
         })
     }
 

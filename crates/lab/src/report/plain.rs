@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::Report;
-use crate::catalogue::{Parameter, Residual};
+use crate::catalogue::{Parameter, Residual, Sensitivity};
 use crate::named::Named;
 use crate::row::Row;
 
@@ -61,6 +61,7 @@ struct All<'a> {
     rows: Vec<&'a Row>,
     parameters: &'a [Parameter],
     residuals: &'a [Residual],
+    sensitivity: &'a Sensitivity,
 }
 
 #[derive(Serialize)]
@@ -94,6 +95,7 @@ pub(super) fn json(report: &Report) -> String {
         rows: report.sections.iter().flat_map(|section| &section.rows).collect(),
         parameters: &report.parameters,
         residuals: &report.residuals,
+        sensitivity: &report.sensitivity,
     };
     // Names, numbers and texts: nothing in a report can fail to be JSON.
     serde_json::to_string_pretty(&all).unwrap_or_default() + "\n"

@@ -38,7 +38,7 @@ fn the_page_has_every_figure_table_and_command() {
     let version = records[0].version.clone();
     let page = report(records).to_html();
     assert_eq!(page.matches("<svg").count(), 4);
-    assert_eq!(page.matches("<table>").count(), 3 + 2);
+    assert_eq!(page.matches("<table>").count(), 3 + 3);
     for said in [
         "softiov lab run queue --seed 7<",
         "softiov lab run queue ladder sizes --seed 7 --out results\n",
@@ -51,6 +51,17 @@ fn the_page_has_every_figure_table_and_command() {
         assert!(page.contains(said), "{said}");
     }
     assert!(!page.contains("have not been run"));
+}
+
+#[test]
+fn what_predictions_hang_on_is_said_and_whether_it_is_of_another_version() {
+    let records = records(1, &[]);
+    let mut catalogue = catalogue();
+    let page = |catalogue: &_| Report::new(catalogue, records.clone(), None).unwrap().to_html();
+    assert!(page(&catalogue).contains("<code>eoi_full</code>: \u{2212}12.3 %, +12.4 %"));
+    assert!(page(&catalogue).contains("may be out of date"));
+    catalogue.sensitivity.version = records[0].version.clone();
+    assert!(!page(&catalogue).contains("may be out of date"));
 }
 
 #[test]
@@ -115,6 +126,7 @@ fn json_has_the_rows_as_they_are() {
     assert_eq!(json["rows"][0], serde_json::to_value(&records[0].row).unwrap());
     assert_eq!(json["rows"].as_array().unwrap().len(), records.len());
     assert_eq!(json["residuals"][1]["model"], 561.0);
+    assert_eq!(json["sensitivity"]["value"][0]["effect"][1]["constant"], "contention");
 }
 
 #[test]

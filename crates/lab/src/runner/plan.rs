@@ -31,6 +31,12 @@ pub struct Assignment {
     pub value: String,
 }
 
+impl<K: ToString, V: ToString> From<(K, V)> for Assignment {
+    fn from((key, value): (K, V)) -> Self {
+        Self { key: key.to_string(), value: value.to_string() }
+    }
+}
+
 /// An assignment without its `=`.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("write it as key=value")]

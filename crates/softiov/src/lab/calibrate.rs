@@ -1,26 +1,47 @@
 //! `softiov lab calibrate`: what is fitted and what is left over on standard output, progress on standard error.
 
+use std::path::Path;
+
 use anyhow::Context;
-use lab::calibrate::sensitivity::{Effect, sensitivity};
-use lab::calibrate::{self, Calibration};
+use lab::calibrate::prediction::predictions;
+use lab::calibrate::target::TARGETS;
+use lab::calibrate::{self, Calibration, sensitivity};
+use lab::catalogue::{Dependence, Effect, Sensitivity};
+use lab::experiments;
 
 use super::table::Table;
-use super::{CalibrateArgs, jobs};
+use super::{CalibrateArgs, Values, jobs};
 use crate::output;
 
 pub(super) fn calibrate(args: &CalibrateArgs) -> anyhow::Result<()> {
-    let tell = |text: &str| eprintln!("softiov lab: {text}");
-    if args.sensitivity {
-        let effects = sensitivity(jobs(args.jobs), &tell)?;
-        let text = if args.json { json(&effects)? } else { effects_as_text(&effects) };
-        return output::print(&text);
+    if let Some(values) = args.sensitivity {
+        return sensitivity(args, values);
     }
     let found = calibrate::calibrate(jobs(args.jobs), &tell)?;
-    if let Some(file) = &args.out {
-        let write = || anyhow::Ok(std::fs::write(file, found.stored().to_toml()?)?);
-        write().with_context(|| format!("cannot write {}", file.display()))?;
-    }
+    keep(args.out.as_deref(), || Ok(found.stored().to_toml()?))?;
     output::print(&if args.json { json(&found)? } else { as_text(&found) })
+}
+
+fn sensitivity(args: &CalibrateArgs, values: Values) -> anyhow::Result<()> {
+    let targets = match values {
+        Values::Targets => TARGETS.iter().collect(),
+        Values::Predictions => predictions(&experiments::catalogue()),
+    };
+    let values =
+        sensitivity::sensitivity(targets, &sensitivity::Constants::calibrated(), jobs(args.jobs), &tell)?;
+    let found = Sensitivity { version: lab::VERSION.to_owned(), values };
+    keep(args.out.as_deref(), || Ok(found.to_toml()?))?;
+    output::print(&if args.json { json(&found)? } else { dependences(&found.values) })
+}
+
+fn tell(text: &str) {
+    eprintln!("softiov lab: {text}");
+}
+
+fn keep(file: Option<&Path>, text: impl FnOnce() -> anyhow::Result<String>) -> anyhow::Result<()> {
+    let Some(file) = file else { return Ok(()) };
+    let write = || anyhow::Ok(std::fs::write(file, text()?)?);
+    write().with_context(|| format!("cannot write {}", file.display()))
 }
 
 fn json(found: &impl serde::Serialize) -> serde_json::Result<String> {
@@ -48,12 +69,15 @@ fn as_text(found: &Calibration) -> String {
     format!("{constants}\n{residuals}")
 }
 
-fn effects_as_text(effects: &[Effect]) -> String {
-    let mut table = Table::new(heading(&["target", "constant", "-20 %", "+20 %"]), 2);
-    for effect in effects {
-        let changes = [effect.less_pct, effect.more_pct].map(|change| format!("{change:+.1} %"));
-        let names = [effect.target, effect.constant].map(str::to_owned);
-        table.row([names, changes].concat());
+/// A line for each value and constant.
+pub(super) fn dependences(values: &[Dependence]) -> String {
+    let mut table = Table::new(heading(&["value", "unit", "constant", "is", "-20 %", "+20 %"]), 3);
+    for Dependence { what, unit, value, effects } in values {
+        for Effect { constant, less_pct, more_pct } in effects {
+            let changes = [less_pct, more_pct].map(|change| format!("{change:+.1} %"));
+            let names = [what, unit, constant].map(String::clone);
+            table.row([names.as_slice(), &[value.to_string()], &changes].concat());
+        }
     }
     table.to_string()
 }

@@ -78,15 +78,25 @@ pub(crate) struct CalibrateArgs {
     /// Print JSON instead of tables.
     #[arg(long)]
     json: bool,
-    /// Keep constants and residuals in this file; the build takes them from crates/lab/data/nehalem.toml.
-    #[arg(long, value_name = "FILE", conflicts_with = "sensitivity")]
+    /// Keep constants and residuals in this file; the build takes them from crates/lab/data/nehalem.toml. Or what
+    /// values hang on; the build takes that of predictions from crates/lab/data/sensitivity.toml.
+    #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Fit nothing; show what each constant, a fifth less and a fifth more, does to the values.
-    #[arg(long)]
-    sensitivity: bool,
+    /// Fit nothing; show what each constant, a fifth less and a fifth more, does to values.
+    #[arg(long, value_name = "VALUES", num_args = 0..=1, default_missing_value = "targets")]
+    sensitivity: Option<Values>,
     /// As for `lab run`.
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
+}
+
+/// Values that hang on constants.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum Values {
+    /// What is fitted to.
+    Targets,
+    /// A number or two of each figure.
+    Predictions,
 }
 
 /// What a run's rows follow from, and what they do not.

@@ -1,0 +1,119 @@
+//! The page's tables about the model: how far it is from what it was calibrated on, what its predictions hang on, and
+//! what it was given. Left out: what it found.
+
+use maud::{Markup, html};
+
+use super::Report;
+use super::html::number;
+use crate::catalogue::{Parameter, Residual};
+
+/// A residual beyond this is marked.
+const FAR: f64 = 0.10;
+/// So many constants of each prediction are shown; the JSON has all.
+const SHOWN: usize = 5;
+
+pub(super) fn residuals(residuals: &[Residual]) -> Markup {
+    html! {
+        section #residuals {
+            h2 { "Calibration residuals" }
+            p {
+                "The values that the model was calibrated on, and what it makes of them. "
+                "Everything else on this page is a prediction."
+            }
+            div.scroll { table {
+                thead { tr {
+                    th scope="col" { "what" } th.number scope="col" { "source says" }
+                    th.number scope="col" { "model says" } th scope="col" { "unit" }
+                    th.number scope="col" { "difference" } th scope="col" { "source" }
+                } }
+                tbody {
+                    @for residual in residuals { tr {
+                        td { (residual.what) }
+                        td.number { (number(residual.target)) }
+                        td.number { (number(residual.model)) }
+                        td { (residual.unit) }
+                        (difference(residual))
+                        td.source { (residual.source) }
+                    } }
+                }
+            } }
+        }
+    }
+}
+
+fn difference(residual: &Residual) -> Markup {
+    let relative = residual.relative();
+    let far = relative.is_none_or(|relative| relative.abs() > FAR);
+    let text = relative
+        .map_or("none".to_owned(), |relative| format!("{:+.1} %", relative * 100.0).replace('-', "\u{2212}"));
+    html! { td.number.far[far] { (text) } }
+}
+
+/// What each prediction hangs on. Found beforehand, so it may be of another version than the rows.
+pub(super) fn sensitivity(report: &Report) -> Markup {
+    let sensitivity = &report.sensitivity;
+    html! {
+        section #sensitivity {
+            h2 { "What predictions hang on" }
+            p {
+                "How a value changes when one constant is a fifth less and a fifth more; the constants that matter most to it. "
+                "Found with version " code { (sensitivity.version) } "."
+            }
+            @if sensitivity.version != report.version {
+                p.warning { "That is not the version of the rows on this page: these numbers may be out of date." }
+            }
+            div.scroll { table {
+                thead { tr {
+                    th scope="col" { "prediction" } th.number scope="col" { "model says" } th scope="col" { "unit" }
+                    th scope="col" { "constant: with a fifth less, with a fifth more" }
+                } }
+                tbody {
+                    @for value in &sensitivity.values { tr {
+                        td { (value.what) }
+                        td.number { (number(value.value)) }
+                        td { (value.unit) }
+                        td {
+                            @for effect in value.effects.iter().take(SHOWN) {
+                                div { code { (effect.constant) } ": " (signed(effect.less_pct)) ", " (signed(effect.more_pct)) }
+                            }
+                            @if value.effects.is_empty() { "none changes it by half a percent" }
+                        }
+                    } }
+                }
+            } }
+        }
+    }
+}
+
+pub(super) fn parameters(parameters: &[Parameter]) -> Markup {
+    html! {
+        section #parameters {
+            h2 { "Parameters" }
+            p {
+                "What the model is given. " b { "Published" } " and " b { "stated" } " values are somebody's measurements, "
+                b { "derived" } " ones follow from them by arithmetic, " b { "fitted" } " ones from the calibration, and "
+                b { "estimates" } " are ours."
+            }
+            div.scroll { table {
+                thead { tr {
+                    th scope="col" { "table" } th scope="col" { "name" } th.number scope="col" { "value" }
+                    th scope="col" { "unit" } th scope="col" { "kind" } th scope="col" { "source" }
+                } }
+                tbody {
+                    @for parameter in parameters { tr {
+                        td { (parameter.table) }
+                        td { code { (parameter.name) } }
+                        td.number { (number(parameter.value)) }
+                        td { (parameter.unit) }
+                        td { span.kind data-kind=(parameter.kind) { (parameter.kind) } }
+                        td.source { (parameter.source) }
+                    } }
+                }
+            } }
+        }
+    }
+}
+
+fn signed(percent: f64) -> String {
+    format!("{percent:+.1} %").replace('-', "\u{2212}")
+}
