@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use hypervisor::cost::Row;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Experiment, Figure, Kind, Points};
@@ -57,10 +58,24 @@ pub struct Parameter {
     pub value: f64,
     /// Its unit.
     pub unit: String,
-    /// Published, stated, derived, estimate or fitted.
+    /// Published, stated, derived, estimate, fitted or measured.
     pub kind: String,
     /// Where it is from.
     pub source: String,
+}
+
+impl Parameter {
+    /// A row of a cost table of that name.
+    pub(crate) fn of(table: &str, row: &Row) -> Self {
+        Self {
+            table: table.to_owned(),
+            name: row.name.to_owned(),
+            value: row.value as f64,
+            unit: row.unit.name().to_owned(),
+            kind: row.kind.name().to_owned(),
+            source: row.source.to_owned(),
+        }
+    }
 }
 
 /// One value that the model was calibrated on, and what the model makes of it.

@@ -6,6 +6,7 @@
 //! | [`catalogue`] | experiments and settings together |
 //! | [`experiments`] | the experiments there are |
 //! | [`calibrate`] | constants fitted to published values, and how far off they leave the model |
+//! | [`here`] | constants measured on the machine at hand, and what they predict |
 //! | [`row`], [`named`], [`value`] | what a point is called and what it found |
 //! | [`runner`] | points in parallel, rows in order, rows kept and found again |
 //! | [`figure`] | charts, and the SVG that shows them |
@@ -21,6 +22,7 @@ pub mod experiment;
 pub mod experiments;
 pub mod figure;
 mod hash;
+pub mod here;
 pub mod machine;
 pub mod named;
 pub mod report;

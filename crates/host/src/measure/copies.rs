@@ -15,13 +15,22 @@ const PER_KILOBYTE: f64 = 1_000.0 / FRAME as f64;
 
 /// Few enough frames for the smallest cache.
 pub(super) fn warm() -> Result<Sample, Unmeasured> {
-    const FRAMES: usize = 4;
-    let from = vec![1_u8; FRAMES * FRAME];
-    let mut to = vec![0; FRAMES * FRAME];
-    let mut frames = (0..FRAMES).cycle();
+    in_turn(4)
+}
+
+/// 12 MB of frames: too many for a core's own caches, and few enough for a server's last.
+pub(super) fn shared() -> Result<Sample, Unmeasured> {
+    in_turn(8_192)
+}
+
+/// So many frames in turn, to a buffer that is in use.
+fn in_turn(frames: usize) -> Result<Sample, Unmeasured> {
+    let from = vec![1_u8; frames * FRAME];
+    let mut to = vec![0; FRAME];
+    let mut turns = (0..frames).cycle();
     let sample = each(|| {
-        let at = frames.next().unwrap_or_default() * FRAME;
-        black_box(&mut to)[at..at + FRAME].copy_from_slice(&black_box(&from)[at..at + FRAME]);
+        let at = turns.next().unwrap_or_default() * FRAME;
+        black_box(&mut to).copy_from_slice(&black_box(&from)[at..at + FRAME]);
         Ok(())
     })?;
     Ok(sample.times(PER_KILOBYTE))

@@ -87,7 +87,8 @@ pub const PROBES: &[Probe] = &[
     probe("switch", "ns", "an eventfd write, and its reader runs on the same processor", threads::switch),
     probe("cache_line", "ns", "a cache line from one processor to another", threads::cache_line),
     probe("copy_warm", "ns/1000 B", "copying frames that are in the cache", copies::warm),
-    probe("copy_cold", "ns/1000 B", "copying frames that are not in the cache", copies::cold),
+    probe("copy_shared", "ns/1000 B", "copying frames from the last-level cache", copies::shared),
+    probe("copy_cold", "ns/1000 B", "copying frames from memory", copies::cold),
     probe("exit_cpuid", "ns", "KVM: cpuid, there and back", kvm::cpuid),
     probe("exit_hypercall", "ns", "KVM: a hypercall, there and back", kvm::hypercall),
     probe(

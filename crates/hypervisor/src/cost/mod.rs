@@ -86,6 +86,17 @@ impl CostTable {
         self.replace(name, value, Kind::Fitted)
     }
 
+    /// Gives a constant the value that was measured on the machine at hand; `source` says how.
+    ///
+    /// # Errors
+    ///
+    /// As [`CostTable::set`].
+    pub fn measure(&mut self, cost: Cost, value: u64, source: &'static str) -> Result<(), SetError> {
+        self.replace(self.row(cost).name, value, Kind::Measured)?;
+        self.rows[cost as usize].source = source;
+        Ok(())
+    }
+
     /// What copying `bytes` costs, in cycles, rounded up; `rate` is one of the rows in cycles per 1,000 bytes.
     #[inline]
     pub fn bytes(&self, rate: Cost, bytes: u64) -> u64 {

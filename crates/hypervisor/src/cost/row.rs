@@ -53,6 +53,8 @@ pub enum Kind {
     Estimate,
     /// Found by the lab's calibration.
     Fitted,
+    /// Measured on the machine at hand; the source says how.
+    Measured,
     /// Given by the user.
     Given,
 }
@@ -66,6 +68,7 @@ impl Kind {
             Kind::Derived => "derived",
             Kind::Estimate => "estimate",
             Kind::Fitted => "fitted",
+            Kind::Measured => "measured",
             Kind::Given => "given",
         }
     }

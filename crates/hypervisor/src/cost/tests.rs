@@ -52,6 +52,15 @@ fn a_constant_is_given_another_value_by_name() {
 }
 
 #[test]
+fn a_measured_constant_says_how_it_was_measured() {
+    let mut table = CostTable::modern();
+    table.measure(Cost::CopyWarm, 45, "a stopwatch").expect("in proportion");
+    let Row { value, kind, source, .. } = *table.row(Cost::CopyWarm);
+    assert_eq!((value, kind, source), (45, Kind::Measured, "a stopwatch"));
+    assert!(table.measure(Cost::CopyWarm, u64::MAX, "a broken one").is_err());
+}
+
+#[test]
 fn an_unknown_name_and_an_absurd_value_are_refused() {
     let mut table = CostTable::nehalem();
     assert_eq!(table.set("eoi_slow", 1), Err(SetError::Unknown));

@@ -2,6 +2,7 @@
 //! are [`OBSERVATIONS`].
 
 use std::borrow::Cow;
+use std::fmt;
 
 use hypervisor::cost::{OBSERVATIONS, Observation, Unit};
 
@@ -28,6 +29,14 @@ pub struct At {
     pub experiment: &'static str,
     /// A value for each axis.
     pub axes: &'static [(&'static str, &'static str)],
+}
+
+/// `fig14 vms=10`.
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.experiment)?;
+        self.axes.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
+    }
 }
 
 /// From metrics to a value.
@@ -96,7 +105,7 @@ const fn fitted(name: &'static str, points: &'static [At], formula: Formula) -> 
 }
 
 /// A value that nothing is fitted to.
-pub(super) const fn reported(name: &'static str, points: &'static [At], formula: Formula) -> Target {
+pub(crate) const fn reported(name: &'static str, points: &'static [At], formula: Formula) -> Target {
     Target { name, points, formula, weight: 0.0 }
 }
 

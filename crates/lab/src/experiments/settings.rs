@@ -57,15 +57,7 @@ pub(super) fn parameters() -> Vec<Parameter> {
     // A table that does not take its fit is refused when something is run.
     let seeds = CostTable::nehalem();
     let table = stored::fitted(seeds.clone()).unwrap_or(seeds);
-    let parameter = |row: &hypervisor::cost::Row| Parameter {
-        table: table.name().to_owned(),
-        name: row.name.to_owned(),
-        value: row.value as f64,
-        unit: row.unit.name().to_owned(),
-        kind: row.kind.name().to_owned(),
-        source: row.source.to_owned(),
-    };
-    table.iter().map(parameter).collect()
+    table.iter().map(|row| Parameter::of(table.name(), row)).collect()
 }
 
 /// How far the calibrated table leaves the model from what it was calibrated on, for the report.

@@ -34,21 +34,21 @@ fn sensitivity(args: &CalibrateArgs, values: Values) -> anyhow::Result<()> {
     output::print(&if args.json { json(&found)? } else { dependences(&found.values) })
 }
 
-fn tell(text: &str) {
+pub(super) fn tell(text: &str) {
     eprintln!("softiov lab: {text}");
 }
 
-fn keep(file: Option<&Path>, text: impl FnOnce() -> anyhow::Result<String>) -> anyhow::Result<()> {
+pub(super) fn keep(file: Option<&Path>, text: impl FnOnce() -> anyhow::Result<String>) -> anyhow::Result<()> {
     let Some(file) = file else { return Ok(()) };
     let write = || anyhow::Ok(std::fs::write(file, text()?)?);
     write().with_context(|| format!("cannot write {}", file.display()))
 }
 
-fn json(found: &impl serde::Serialize) -> serde_json::Result<String> {
+pub(super) fn json(found: &impl serde::Serialize) -> serde_json::Result<String> {
     Ok(serde_json::to_string_pretty(found)? + "\n")
 }
 
-fn heading(cells: &[&str]) -> Vec<String> {
+pub(super) fn heading(cells: &[&str]) -> Vec<String> {
     cells.iter().map(|&cell| cell.to_owned()).collect()
 }
 
@@ -70,7 +70,7 @@ fn as_text(found: &Calibration) -> String {
 }
 
 /// A line for each value and constant.
-pub(super) fn dependences(values: &[Dependence]) -> String {
+fn dependences(values: &[Dependence]) -> String {
     let mut table = Table::new(heading(&["value", "unit", "constant", "is", "-20 %", "+20 %"]), 3);
     for Dependence { what, unit, value, effects } in values {
         for Effect { constant, less_pct, more_pct } in effects {

@@ -2,6 +2,7 @@
 //! is; that is the crate `lab`'s.
 
 mod calibrate;
+mod host;
 mod list;
 mod report;
 mod run;
@@ -31,6 +32,8 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Fit constants to published values; what is fitted, and what is left over.
     Calibrate(CalibrateArgs),
+    /// Measure this machine, and predict SR-IOV and paravirtualized I/O on it.
+    Host(HostArgs),
 }
 
 /// Which experiments, and how.
@@ -50,6 +53,9 @@ pub(crate) struct RunArgs {
     /// Hold a parameter at one value, or change a setting. May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<Assignment>,
+    /// Take settings from this file, one KEY=VALUE a line; --set has the last word.
+    #[arg(long, value_name = "FILE")]
+    settings: Option<PathBuf>,
     /// Run only the i-th of n parts.
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
@@ -85,6 +91,20 @@ pub(crate) struct CalibrateArgs {
     /// Fit nothing; show what each constant, a fifth less and a fifth more, does to values.
     #[arg(long, value_name = "VALUES", num_args = 0..=1, default_missing_value = "targets")]
     sensitivity: Option<Values>,
+    /// As for `lab run`.
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+}
+
+/// What to tell of this machine.
+#[derive(Debug, clap::Args)]
+pub(crate) struct HostArgs {
+    /// Print JSON instead of tables.
+    #[arg(long)]
+    json: bool,
+    /// Keep what was measured in this file, as settings for `lab run --settings`.
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
     /// As for `lab run`.
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
@@ -127,6 +147,7 @@ fn run_with(catalogue: &Catalogue, command: &Command) -> anyhow::Result<ExitCode
         Command::Run(args) => run::run(catalogue, args)?,
         Command::Report(args) => report::report(catalogue, args)?,
         Command::Calibrate(args) => calibrate::calibrate(args)?,
+        Command::Host(args) => host::host(args)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,12 +1,15 @@
 //! `softiov lab run`: rows on standard output, everything else on standard error.
 
+use std::fs;
 use std::io::{self, Write};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use lab::catalogue::Catalogue;
 use lab::experiment::Point;
 use lab::row::Row;
-use lab::runner::plan::Selection;
+use lab::runner::plan::{Assignment, Selection};
 use lab::runner::progress::Progress;
 use lab::runner::{self, Options, Run, Watch};
 
@@ -19,11 +22,20 @@ pub(super) fn run(catalogue: &Catalogue, args: &RunArgs) -> anyhow::Result<()> {
         seed: args.how.seed,
         jobs: jobs(args.how.jobs),
         shard: args.shard,
-        set: args.set.clone(),
+        set: [kept(args.settings.as_deref())?, args.set.clone()].concat(),
         out: args.out.clone(),
     };
     let run = watched(catalogue, &selection(&args.names), &options, args.json)?;
     if args.json { Ok(()) } else { output::print(&tables(&run)) }
+}
+
+/// The settings of a file; a line that begins with # is none.
+fn kept(file: Option<&Path>) -> anyhow::Result<Vec<Assignment>> {
+    let Some(file) = file else { return Ok(Vec::new()) };
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let parse = |line: &str| line.parse().with_context(|| format!("{}: {line}", file.display()));
+    lines.map(parse).collect()
 }
 
 fn selection(names: &[String]) -> Selection {

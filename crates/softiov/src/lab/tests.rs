@@ -145,3 +145,18 @@ fn a_run_without_json_is_tables_and_its_speed_is_told() {
         "1 rows, 1 of them kept from before"
     );
 }
+
+#[test]
+fn settings_come_from_a_file_and_the_command_line_has_the_last_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let (rows, file) = (folder.path().join("rows"), folder.path().join("mine"));
+    std::fs::write(&file, "# mine\nfactor=5\n\nvms=2\n").unwrap();
+    let settings = file.display();
+    softiov_lab(&format!("run all --settings {settings} --set vms=3 --out {}", rows.display())).unwrap();
+    let kept = lab::runner::store::read(&rows).unwrap();
+    let texts: Vec<_> = kept.iter().map(|record| record.row.params.to_string()).collect();
+    assert_eq!(texts, ["vms=3 factor=5"]);
+    std::fs::write(&file, "factor\n").unwrap();
+    let error = format!("{:#}", softiov_lab(&format!("run all --settings {settings}")).unwrap_err());
+    assert!(error.ends_with("mine: factor: write it as key=value"), "{error}");
+}

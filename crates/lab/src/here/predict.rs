@@ -1,0 +1,80 @@
+//! SR-IOV and split drivers side by side on a table: ten guests on ten ports, and what each number hangs on.
+//! Left out: more guests; those are the figures', with the same settings.
+
+use std::num::NonZeroUsize;
+
+use hypervisor::cost::CostTable;
+use serde::Serialize;
+
+use super::constants;
+use crate::calibrate::sensitivity::sensitivity;
+use crate::calibrate::target::{At, Formula, Target, reported};
+use crate::catalogue::{Dependence, Effect};
+use crate::experiments;
+use crate::runner::LabError;
+
+const THROUGHPUT: Formula = Formula::Metric("throughput_gbps", 1.0);
+const CPU: Formula = Formula::Metric("cpu_total_pct", 1.0);
+
+const SR_IOV: &[At] = &[At { experiment: "fig14", axes: &[("vms", "10")] }];
+const ONE_THREAD: &[At] = &[At { experiment: "fig16", axes: &[("vms", "10"), ("backend_threads", "1")] }];
+const THREADS: &[At] = &[At { experiment: "fig16", axes: &[("vms", "10"), ("backend_threads", "8")] }];
+
+/// Throughput and processor use of each set-up in turn.
+static COMPARED: [[Target; 2]; 3] = [
+    [reported("SR-IOV", SR_IOV, THROUGHPUT), reported("SR-IOV", SR_IOV, CPU)],
+    [
+        reported("PV, 1 backend thread", ONE_THREAD, THROUGHPUT),
+        reported("PV, 1 backend thread", ONE_THREAD, CPU),
+    ],
+    [reported("PV, 8 backend threads", THREADS, THROUGHPUT), reported("PV, 8 backend threads", THREADS, CPU)],
+];
+
+/// What is to be expected of one set-up.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Prediction {
+    /// The set-up, of ten guests on ten ports.
+    pub what: String,
+    /// The experiment and point that it is.
+    pub point: String,
+    /// Payload that programs read.
+    pub throughput_gbps: f64,
+    /// All domains, in percent of a thread.
+    pub cpu_total_pct: f64,
+    /// The latter for each gigabit of the former.
+    pub cpu_pct_per_gbps: f64,
+    /// What constants do to the throughput, the greatest effect first.
+    pub throughput_hangs_on: Vec<Effect>,
+    /// What constants do to the processor use.
+    pub cpu_hangs_on: Vec<Effect>,
+}
+
+/// Runs the set-ups of those experiments that there are; `tell` hears how far it is.
+///
+/// # Errors
+/// A point cannot be run.
+pub fn predict(
+    table: &CostTable,
+    jobs: NonZeroUsize,
+    tell: &dyn Fn(&str),
+) -> Result<Vec<Prediction>, LabError> {
+    let catalogue = experiments::catalogue();
+    let is_there = |pair: &&[Target; 2]| catalogue.experiment(pair[0].points[0].experiment).is_some();
+    let compared: Vec<_> = COMPARED.iter().filter(is_there).collect();
+    let targets = compared.iter().copied().flatten().collect();
+    let found = sensitivity(targets, &constants(table), jobs, tell)?;
+    Ok(compared.iter().zip(found.chunks_exact(2)).map(|(pair, found)| prediction(&pair[0], found)).collect())
+}
+
+fn prediction(target: &Target, found: &[Dependence]) -> Prediction {
+    let (throughput, cpu) = (&found[0], &found[1]);
+    Prediction {
+        what: target.name.to_owned(),
+        point: target.points[0].to_string(),
+        throughput_gbps: throughput.value,
+        cpu_total_pct: cpu.value,
+        cpu_pct_per_gbps: crate::row::rounded(cpu.value / throughput.value),
+        throughput_hangs_on: throughput.effects.clone(),
+        cpu_hangs_on: cpu.effects.clone(),
+    }
+}

@@ -1,0 +1,71 @@
+//! Which constant each measurement is. Left out: constants that no measurement from user space comes near, such as
+//! those of a guest's network stack.
+
+use hypervisor::cost::{Cost, CostTable};
+
+use super::Reading;
+
+/// A constant: a reading less others, in cycles of the measured clock.
+struct Rule {
+    cost: Cost,
+    is: &'static str,
+    less: &'static [&'static str],
+    source: &'static str,
+}
+
+const fn rule(cost: Cost, is: &'static str, less: &'static [&'static str], source: &'static str) -> Rule {
+    Rule { cost, is, less, source }
+}
+
+const CLOCK: &str = "clock";
+
+const RULES: &[Rule] = &[
+    rule(Cost::CopyWarm, "copy_warm", &[], "copying frames that are in the cache"),
+    rule(Cost::RxCopy, "copy_shared", &[], "copying frames from the last-level cache"),
+    rule(Cost::CopyCold, "copy_cold", &[], "copying frames from memory"),
+    rule(
+        Cost::ContextSwitch,
+        "switch",
+        &["eventfd_write", "eventfd_read"],
+        "an eventfd from thread to thread on one processor, waking included, less the write and the read",
+    ),
+    rule(Cost::TxSyscall, "eventfd_write", &[], "a system call that looks a descriptor up: an eventfd write"),
+    rule(
+        Cost::EventBlocked,
+        "wake_call",
+        &["eventfd_write"],
+        "an eventfd write that wakes a thread elsewhere, less one that nobody waits for",
+    ),
+    rule(Cost::ExitOther, "exit_cpuid", &[], "KVM: cpuid"),
+    rule(Cost::HypercallHvm, "exit_hypercall", &[], "KVM: a hypercall that there is not"),
+    rule(Cost::ExitMsixMmio, "exit_mmio_kernel", &[], "KVM: a write to a device in the kernel"),
+    rule(Cost::ExitOtherMmio, "exit_mmio_kernel", &[], "KVM: a write to a device in the kernel"),
+    rule(
+        Cost::DeviceModel,
+        "exit_mmio_user",
+        &["exit_mmio_kernel"],
+        "KVM: a write to a device in user space, less one to a device in the kernel",
+    ),
+];
+
+/// Puts what was measured into the table. What was not, or comes out as nothing, stays as it is.
+pub(super) fn apply(table: &mut CostTable, readings: &[Reading]) {
+    let reading = |name: &str| readings.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+    if let Some(hertz) = reading(CLOCK) {
+        measure(table, Cost::ClockHertz, hertz, "a chain of dependent instructions");
+    }
+    let hertz = table[Cost::ClockHertz] as f64;
+    for Rule { cost, is, less, source } in RULES {
+        let less: Option<f64> = less.iter().map(|name| reading(name)).sum();
+        if let (Some(is), Some(less)) = (reading(is), less) {
+            measure(table, *cost, (is - less) * hertz / 1e9, source);
+        }
+    }
+}
+
+/// A value that cannot be meant is none.
+fn measure(table: &mut CostTable, cost: Cost, value: f64, source: &'static str) {
+    if value >= 0.5 {
+        let _ = table.measure(cost, value.round() as u64, source);
+    }
+}

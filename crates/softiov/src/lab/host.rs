@@ -1,0 +1,140 @@
+//! `softiov lab host`: what was measured and what it predicts on standard output, progress on standard error.
+
+use host::measure::{PROBES, Probe, Sample};
+use lab::catalogue::{Effect, Parameter};
+use lab::here::{self, Prediction};
+use lab::runner::plan::Assignment;
+use serde::Serialize;
+
+use super::calibrate::{heading, json, keep, tell};
+use super::table::Table;
+use super::{HostArgs, jobs};
+use crate::output;
+
+const HEADER: &str = "# What softiov lab host measured on a machine, for softiov lab run --settings FILE.\n";
+
+/// One number, or why there is none.
+#[derive(Debug, Serialize)]
+struct Measured {
+    name: &'static str,
+    what: &'static str,
+    unit: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    median: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    least: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    most: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why_not: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Found {
+    measured: Vec<Measured>,
+    table: Vec<Parameter>,
+    predictions: Vec<Prediction>,
+}
+
+pub(super) fn host(args: &HostArgs) -> anyhow::Result<()> {
+    let measured: Vec<_> = PROBES.iter().map(measure).collect();
+    let readings: Vec<_> = measured.iter().filter_map(|it| Some((it.name, it.median?))).collect();
+    let table = here::table(&readings);
+    keep(args.save.as_deref(), || Ok(file(&here::settings(&table))))?;
+    let tell_of = |text: &str| tell(&format!("predicting: {text}"));
+    let predictions = here::predict(&table, jobs(args.jobs), &tell_of)?;
+    let found = Found { measured, table: here::parameters(&table), predictions };
+    output::print(&if args.json { json(&found)? } else { as_text(&found) })
+}
+
+fn measure(probe: &Probe) -> Measured {
+    tell(&format!("measuring: {}", probe.what));
+    let Probe { name, unit, what, run } = *probe;
+    let nothing = Measured { name, what, unit, median: None, least: None, most: None, why_not: None };
+    match run() {
+        Ok(Sample { median, least, most }) => {
+            let [median, least, most] = [median, least, most].map(|value| Some(lab::row::rounded(value)));
+            Measured { median, least, most, ..nothing }
+        }
+        Err(why_not) => Measured { why_not: Some(why_not.to_string()), ..nothing },
+    }
+}
+
+fn file(settings: &[Assignment]) -> String {
+    let lines = settings.iter().map(|Assignment { key, value }| format!("{key}={value}\n"));
+    HEADER.to_owned() + &lines.collect::<String>()
+}
+
+fn as_text(found: &Found) -> String {
+    let sections = [measurements(&found.measured), constants(&found.table), predictions(&found.predictions)];
+    let notes = found.predictions.iter().map(hangs_on).collect::<String>();
+    format!("{}\n{notes}", sections.join("\n"))
+}
+
+fn measurements(measured: &[Measured]) -> String {
+    let mut table = Table::new(heading(&["measured", "unit", "median", "least", "most"]), 2);
+    let mut missing = String::new();
+    for it in measured {
+        let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), short);
+        let names = [it.what, it.unit].map(str::to_owned);
+        table.row(
+            [names, [number(it.median), number(it.least)]]
+                .concat()
+                .into_iter()
+                .chain([number(it.most)])
+                .collect(),
+        );
+        if let Some(why_not) = &it.why_not {
+            missing += &format!("not measured: {}: {why_not}; the table has another machine's\n", it.what);
+        }
+    }
+    format!("{table}{missing}")
+}
+
+fn constants(parameters: &[Parameter]) -> String {
+    let mut table = Table::new(heading(&["constant", "unit", "kind", "source", "value"]), 4);
+    for it in parameters.iter().filter(|it| it.kind == "measured") {
+        table.row(vec![
+            it.name.clone(),
+            it.unit.clone(),
+            it.kind.clone(),
+            it.source.clone(),
+            it.value.to_string(),
+        ]);
+    }
+    let rest = parameters.iter().find(|it| it.kind != "measured").map_or("", |it| it.table.as_str());
+    format!("{table}all others: as in the table `{rest}`\n")
+}
+
+fn predictions(predictions: &[Prediction]) -> String {
+    let mut table =
+        Table::new(heading(&["ten guests, ten gigabit ports", "point", "Gb/s", "CPU %", "CPU % a Gb/s"]), 2);
+    for it in predictions {
+        let numbers = [it.throughput_gbps, it.cpu_total_pct, it.cpu_pct_per_gbps].map(short);
+        table.row([vec![it.what.clone(), it.point.clone()], numbers.to_vec()].concat());
+    }
+    table.to_string()
+}
+
+/// What a set-up's numbers hang on most.
+fn hangs_on(prediction: &Prediction) -> String {
+    const SHOWN: usize = 4;
+    let list = |effects: &[Effect]| {
+        let shown = effects.iter().take(SHOWN);
+        let texts: Vec<_> =
+            shown.map(|it| format!("{} {:+.1}/{:+.1} %", it.constant, it.less_pct, it.more_pct)).collect();
+        if texts.is_empty() { "no constant".to_owned() } else { texts.join(", ") }
+    };
+    let Prediction { what, throughput_hangs_on, cpu_hangs_on, .. } = prediction;
+    format!(
+        "{what}: with a constant a fifth less/more, throughput hangs on {}; CPU on {}\n",
+        list(throughput_hangs_on),
+        list(cpu_hangs_on)
+    )
+}
+
+/// Three digits are more than repetitions agree on.
+fn short(value: f64) -> String {
+    let digits = if value.abs() >= 100.0 { 0 } else { 2 };
+    format!("{value:.digits$}")
+}
