@@ -138,3 +138,66 @@ fn short(value: f64) -> String {
     let digits = if value.abs() >= 100.0 { 0 } else { 2 };
     format!("{value:.digits$}")
 }
+
+#[cfg(test)]
+mod tests {
+    use lab::catalogue::Effect;
+
+    use super::*;
+
+    const NONE: Measured = Measured {
+        name: "switch",
+        what: "a switch",
+        unit: "ns",
+        median: None,
+        least: None,
+        most: None,
+        why_not: None,
+    };
+
+    #[test]
+    fn what_could_not_be_measured_says_why_and_what_stands_in() {
+        let why_not = Some("KVM does not work here: opening /dev/kvm: No such file".to_owned());
+        let text = measurements(&[
+            Measured { median: Some(1009.21), least: Some(912.0), most: Some(99.123), ..NONE },
+            Measured { what: "an exit", why_not, ..NONE },
+        ]);
+        assert_eq!(
+            text,
+            "measured  unit  median  least   most\n\
+             a switch  ns      1009    912  99.12\n\
+             an exit   ns         -      -      -\n\
+             not measured: an exit: KVM does not work here: opening /dev/kvm: No such file; \
+             the table has another machine's\n"
+        );
+    }
+
+    #[test]
+    fn only_measured_constants_are_shown_and_kept() {
+        let table = here::table(&[("clock", 2e9), ("copy_warm", 20.0)]);
+        let text = constants(&here::parameters(&table));
+        assert_eq!(text.lines().count(), 1 + 2 + 1, "{text}");
+        assert!(text.ends_with("all others: as in the table `modern`\n"), "{text}");
+        let kept = file(&here::settings(&table));
+        assert_eq!(kept, format!("{HEADER}table=modern\ncost.clock_hertz=2000000000\ncost.copy_warm=40\n"));
+    }
+
+    #[test]
+    fn a_prediction_says_what_it_hangs_on() {
+        let effect = Effect { constant: "rx_wake".to_owned(), less_pct: -6.7, more_pct: 6.72 };
+        let prediction = Prediction {
+            what: "SR-IOV".to_owned(),
+            point: "fig14 vms=10".to_owned(),
+            throughput_gbps: 9.576,
+            cpu_total_pct: 66.8,
+            cpu_pct_per_gbps: 6.98,
+            throughput_hangs_on: Vec::new(),
+            cpu_hangs_on: vec![effect],
+        };
+        assert_eq!(
+            hangs_on(&prediction),
+            "SR-IOV: with a constant a fifth less/more, throughput hangs on no constant; CPU on rx_wake -6.7/+6.7 %\n"
+        );
+        assert!(predictions(&[prediction]).ends_with("fig14 vms=10  9.58  66.80          6.98\n"));
+    }
+}
