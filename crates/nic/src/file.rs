@@ -3,6 +3,9 @@
 //!
 //! Left out: side effects, which `function` dispatches to the stop of the frame that owns them.
 
+#[cfg(test)]
+mod tests;
+
 use alloc::boxed::Box;
 use i82576::ids::PF_BAR0_SIZE;
 use i82576::table::{self, Access, Register};

@@ -19,3 +19,4 @@ mod statistics;
 mod switch_path;
 mod throttling;
 mod transmit;
+mod widths;

@@ -1,12 +1,11 @@
-//! The register table holds on the card: what may be written, what reading clears, where aliases are, and how
-//! accesses of any width fall on dwords.
+//! The register table holds on the card: what may be written, what reading clears, where aliases are. Left out:
+//! accesses that are no dwords (`widths`).
 
 use crate::common::{Bench, index};
 use i82576::bits::v2p;
 use i82576::register as r;
 use i82576::table::{self, Access, Register};
-use i82576::{Time, VfIndex, ids, window};
-use pcie::Function;
+use i82576::{VfIndex, ids, window};
 
 const ALL: u32 = u32::MAX;
 
@@ -40,7 +39,7 @@ const MORE_THAN_THEIR_ROW: &[&str] = &[
 ];
 
 /// Every plain register of the table with one of its offsets.
-fn elements() -> impl Iterator<Item = (&'static Register, u32)> {
+pub(super) fn elements() -> impl Iterator<Item = (&'static Register, u32)> {
     resets().map(|(row, offset, _)| (row, offset))
 }
 
@@ -281,61 +280,6 @@ fn vf_registers_that_do_not_exist_read_zero() {
         }
     }
     assert_eq!(bench.vf(0).read(r::vf::CTRL), 0);
-}
-
-#[test]
-fn bytes_and_words_change_their_part_of_a_register() {
-    let mut bench = Bench::new(3);
-    let (vf, now) = (Function::Vf(0), Time::ZERO);
-    let at = u64::from(r::vf::VMBMEM);
-    bench.vf(0).write(r::vf::VMBMEM, 0x4433_2211);
-    bench.vf(0).write(r::vf::VMBMEM + 4, 0x8877_6655);
-    for start in 0..8 {
-        for end in start..=8 {
-            let mut bytes = vec![0; end - start];
-            bench.nic.read_bytes(vf, at + start as u64, &mut bytes, now);
-            let all = [0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88];
-            assert_eq!(bytes, all[start..end], "{start}..{end}");
-        }
-    }
-    bench.nic.write_bytes(vf, at + 3, &[0xaa, 0xbb, 0xcc], now);
-    assert_eq!(bench.vf(0).read(r::vf::VMBMEM), 0xaa33_2211);
-    assert_eq!(bench.vf(0).read(r::vf::VMBMEM + 4), 0x8877_ccbb);
-}
-
-#[test]
-fn a_byte_written_beside_a_vfs_vector_bits_leaves_them_alone() {
-    let mut bench = Bench::new(3);
-    for at in [r::vf::VTEIAC, r::vf::VTEIAM] {
-        bench.vf(1).write(at, 5);
-        bench.nic.write_bytes(Function::Vf(1), u64::from(at) + 1, &[0xff], Time::ZERO);
-        assert_eq!(bench.vf(1).read(at), 5);
-        bench.nic.write_bytes(Function::Vf(1), u64::from(at), &[3], Time::ZERO);
-        assert_eq!(bench.vf(1).read(at), 3);
-    }
-}
-
-#[test]
-fn a_byte_written_to_a_set_or_clear_register_is_that_byte_alone() {
-    let mut bench = Bench::bare();
-    bench.pf().write(r::EIMS, 0x0001_0101);
-    bench.nic.write_bytes(Function::Pf, u64::from(r::EIMC) + 1, &[0x01], Time::ZERO);
-    assert_eq!(bench.pf().read(r::EIMS), 0x0001_0001);
-    bench.nic.write_bytes(Function::Pf, u64::from(r::EIMS) + 2, &[0x02], Time::ZERO);
-    assert_eq!(bench.pf().read(r::EIMS), 0x0003_0001);
-}
-
-#[test]
-fn bytes_beyond_the_bar_are_zero() {
-    let mut bench = Bench::new(3);
-    for offset in [0x1_fffe, 0x2_0000, 0xffff_fffe, 1 << 32, 1 << 63, u64::MAX - 1] {
-        for function in [Function::Pf, Function::Vf(0)] {
-            let mut bytes = [0xee; 8];
-            bench.nic.write_bytes(function, offset, &[0xff; 8], Time::ZERO);
-            bench.nic.read_bytes(function, offset, &mut bytes, Time::ZERO);
-            assert_eq!(bytes, [0; 8], "{function} {offset:#x}");
-        }
-    }
 }
 
 #[test]

@@ -1,0 +1,111 @@
+//! The register table as the file keeps it, over every element of every row and any value: what a read shows and
+//! clears, what a write changes, what a reset brings back.
+
+use super::{Place, RegisterFile};
+use i82576::table::{self, Access, Register};
+use proptest::prelude::*;
+
+const ALL: u32 = u32::MAX;
+
+/// Every offset where something is, with its row, the canonical offset, and the reset value.
+fn places() -> impl Iterator<Item = (&'static Register, u32, u32, u32)> {
+    table::rows().flat_map(|row| {
+        let own = row.resets().map(move |(home, value)| (row, home, home, value));
+        own.chain(row.resets().zip(row.aliases()).map(move |((home, value), at)| (row, at, home, value)))
+    })
+}
+
+/// A file in which every register has this value.
+fn filled(value: u32) -> RegisterFile {
+    let mut file = RegisterFile::new();
+    table::rows().flat_map(Register::offsets).for_each(|offset| file.set(offset, value));
+    file
+}
+
+fn read(file: &mut RegisterFile, at: u32) -> u32 {
+    let Place { offset, access } = file.find(at).unwrap();
+    file.read(access, offset, 0, ALL)
+}
+
+fn write(file: &mut RegisterFile, at: u32, value: u32) {
+    let Place { offset, access } = file.find(at).unwrap();
+    file.write(access, offset, 0, ALL, value);
+}
+
+#[test]
+fn an_alias_finds_the_register_itself() {
+    let file = RegisterFile::new();
+    for (row, at, home, _) in places() {
+        assert_eq!(file.find(at), Some(Place { offset: home, access: row.access }), "{}", row.name);
+    }
+}
+
+#[test]
+fn a_reset_brings_every_value_back_but_the_sticky_ones() {
+    for power_on in [false, true] {
+        let mut file = filled(0xa5a5_5a5a);
+        file.reset(power_on);
+        for (row, _, home, value) in places() {
+            let kept = row.sticky && !power_on;
+            assert_eq!(file.get(home), if kept { 0xa5a5_5a5a } else { value }, "{} {home:#x}", row.name);
+        }
+    }
+}
+
+#[test]
+fn a_reset_of_a_range_brings_back_that_range_alone() {
+    let mut file = filled(ALL);
+    file.reset_range(0xc040..0xc080);
+    for (row, _, home, value) in places() {
+        let within = (0xc040..0xc080).contains(&home);
+        assert_eq!(file.get(home), if within { value } else { ALL }, "{} {home:#x}", row.name);
+    }
+}
+
+#[test]
+fn a_counter_is_read_once() {
+    for (row, at, ..) in places().filter(|(row, ..)| row.access == Access::Rc) {
+        let mut file = filled(0x1234_5678);
+        write(&mut file, at, ALL);
+        assert_eq!((read(&mut file, at), read(&mut file, at)), (0x1234_5678, 0), "{}", row.name);
+    }
+}
+
+proptest! {
+    #[test]
+    fn an_access_does_what_the_row_says_and_no_more(before in any::<u32>(), written in any::<u32>()) {
+        let mut file = filled(before);
+        for (row, at, home, _) in places() {
+            file.set(home, before);
+            write(&mut file, at, written);
+            let expected = match row.access {
+                Access::Rw(bits) => before & !bits | written & bits,
+                Access::W1c(bits) => before & !(written & bits),
+                Access::W1s(bits) => before | written & bits,
+                Access::Ro | Access::Rc | Access::Wo => before,
+            };
+            prop_assert_eq!(file.get(home), expected, "{} {:#x}", row.name, at);
+            let shown = if row.access == Access::Wo { 0 } else { expected };
+            prop_assert_eq!(read(&mut file, at), shown);
+            prop_assert_eq!(file.get(home), if row.access == Access::Rc { 0 } else { expected });
+            file.set(home, before);
+        }
+        prop_assert!(table::rows().flat_map(Register::offsets).all(|offset| file.get(offset) == before));
+    }
+
+    #[test]
+    fn a_part_of_a_register_is_all_that_its_window_reaches(
+        before in any::<u32>(), written in any::<u32>(), shift in 0u32..23,
+    ) {
+        let (mask, mut file) = (0b111, filled(before));
+        for (row, _, home, _) in places() {
+            file.set(home, before);
+            file.write(row.access, home, shift, mask, written);
+            prop_assert_eq!(file.get(home) & !(mask << shift), before & !(mask << shift), "{}", row.name);
+            file.set(home, before);
+            file.read(row.access, home, shift, mask);
+            prop_assert_eq!(file.get(home) & !(mask << shift), before & !(mask << shift), "{}", row.name);
+            file.set(home, before);
+        }
+    }
+}

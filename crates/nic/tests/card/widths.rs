@@ -1,0 +1,126 @@
+//! Accesses of any width and alignment: how they fall on the dwords that registers are. Left out: what the
+//! registers do.
+
+use crate::common::Bench;
+use crate::registers::elements;
+use i82576::Time;
+use i82576::register as r;
+use i82576::table::Access;
+use pcie::Function;
+
+/// An access of any width at any alignment is its bytes, for every register that only stores.
+#[test]
+fn every_width_and_alignment_reaches_its_bytes_of_every_plain_register() {
+    let mut bench = Bench::bare();
+    for (row, offset) in elements() {
+        // What a write beside these does would be seen in their neighbours.
+        let (Access::Rw(bits), false) = (row.access, row.name == "EITR") else { continue };
+        for (width, lane) in [1, 2, 4, 8].into_iter().flat_map(|width| (0..4).map(move |lane| (width, lane)))
+        {
+            bench.pf().write(offset, 0x4433_2211);
+            let mut expected = bench.pf().read(offset).to_le_bytes();
+            let written = [0xa1, 0xb2, 0xc3, 0xd4, 0, 0, 0, 0];
+            let mine = (4 - lane).min(width);
+            bench.nic.write_bytes(
+                Function::Pf,
+                u64::from(offset) + lane as u64,
+                &written[..mine],
+                Time::ZERO,
+            );
+            for (at, byte) in (lane..4).zip(&written[..mine]) {
+                let (kept, bits) = (expected[at], bits.to_le_bytes()[at]);
+                expected[at] = kept & !bits | byte & bits;
+            }
+            let mut read = [0; 8];
+            let read = &mut read[..mine];
+            bench.nic.read_bytes(Function::Pf, u64::from(offset) + lane as u64, read, Time::ZERO);
+            assert_eq!(read, &expected[lane..lane + mine], "{} {width} at {lane}", row.name);
+            assert_eq!(bench.pf().read(offset), u32::from_le_bytes(expected), "{}", row.name);
+        }
+    }
+}
+
+/// Eight bytes are two dwords, in address order, whatever the alignment.
+#[test]
+fn eight_bytes_are_the_dwords_they_touch() {
+    let mut bench = Bench::bare();
+    let base = u64::from(r::rssrk(0));
+    for start in 0..8 {
+        for word in 0..4 {
+            bench.pf().write(r::rssrk(word), 0);
+        }
+        let bytes = [1, 2, 3, 4, 5, 6, 7, 8];
+        bench.nic.write_bytes(Function::Pf, base + start, &bytes, Time::ZERO);
+        let mut all = [0; 16];
+        bench.nic.read_bytes(Function::Pf, base, &mut all, Time::ZERO);
+        let mut expected = [0; 16];
+        expected[start as usize..][..8].copy_from_slice(&bytes);
+        assert_eq!(all, expected);
+    }
+}
+
+#[test]
+fn reading_a_byte_of_a_register_is_reading_the_register() {
+    let mut bench = Bench::bare();
+    bench.pf().read(r::ICR);
+    bench.pf().write(r::ICS, 0x0010_0004);
+    let mut byte = [0];
+    bench.nic.read_bytes(Function::Pf, u64::from(r::ICR) + 2, &mut byte, Time::ZERO);
+    assert_eq!(byte, [0x10]);
+    assert_eq!(bench.pf().read(r::ICR), 0, "all of it was read, and cleared");
+}
+
+#[test]
+fn bytes_and_words_change_their_part_of_a_register() {
+    let mut bench = Bench::new(3);
+    let (vf, now) = (Function::Vf(0), Time::ZERO);
+    let at = u64::from(r::vf::VMBMEM);
+    bench.vf(0).write(r::vf::VMBMEM, 0x4433_2211);
+    bench.vf(0).write(r::vf::VMBMEM + 4, 0x8877_6655);
+    for start in 0..8 {
+        for end in start..=8 {
+            let mut bytes = vec![0; end - start];
+            bench.nic.read_bytes(vf, at + start as u64, &mut bytes, now);
+            let all = [0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88];
+            assert_eq!(bytes, all[start..end], "{start}..{end}");
+        }
+    }
+    bench.nic.write_bytes(vf, at + 3, &[0xaa, 0xbb, 0xcc], now);
+    assert_eq!(bench.vf(0).read(r::vf::VMBMEM), 0xaa33_2211);
+    assert_eq!(bench.vf(0).read(r::vf::VMBMEM + 4), 0x8877_ccbb);
+}
+
+#[test]
+fn a_byte_written_beside_a_vfs_vector_bits_leaves_them_alone() {
+    let mut bench = Bench::new(3);
+    for at in [r::vf::VTEIAC, r::vf::VTEIAM] {
+        bench.vf(1).write(at, 5);
+        bench.nic.write_bytes(Function::Vf(1), u64::from(at) + 1, &[0xff], Time::ZERO);
+        assert_eq!(bench.vf(1).read(at), 5);
+        bench.nic.write_bytes(Function::Vf(1), u64::from(at), &[3], Time::ZERO);
+        assert_eq!(bench.vf(1).read(at), 3);
+    }
+}
+
+#[test]
+fn a_byte_written_to_a_set_or_clear_register_is_that_byte_alone() {
+    let mut bench = Bench::bare();
+    bench.pf().write(r::EIMS, 0x0001_0101);
+    bench.nic.write_bytes(Function::Pf, u64::from(r::EIMC) + 1, &[0x01], Time::ZERO);
+    assert_eq!(bench.pf().read(r::EIMS), 0x0001_0001);
+    bench.nic.write_bytes(Function::Pf, u64::from(r::EIMS) + 2, &[0x02], Time::ZERO);
+    assert_eq!(bench.pf().read(r::EIMS), 0x0003_0001);
+}
+
+#[test]
+fn bytes_beyond_the_bar_are_zero() {
+    let mut bench = Bench::new(3);
+    for offset in [0x1_fffe, 0x2_0000, 0xffff_fffe, 1 << 32, 1 << 63, u64::MAX - 1] {
+        for function in [Function::Pf, Function::Vf(0)] {
+            let mut bytes = [0xee; 8];
+            bench.nic.write_bytes(function, offset, &[0xff; 8], Time::ZERO);
+            bench.nic.read_bytes(function, offset, &mut bytes, Time::ZERO);
+            assert_eq!(bytes, [0; 8], "{function} {offset:#x}");
+        }
+    }
+}
