@@ -78,6 +78,8 @@ pub struct Nic {
     pub(crate) throttle: Throttle,
     pub(crate) storm: Storm,
     pub(crate) owners: Owners,
+    /// VFs answer memory requests, as the SR-IOV capability says.
+    pub(crate) vf_memory: bool,
     pub(crate) rx: Vec<ReceiveQueue>,
     pub(crate) tx: Vec<TransmitQueue>,
     /// Transmit queues that may have something to send.
@@ -118,6 +120,7 @@ impl Nic {
             throttle: Throttle::new(),
             storm: Storm::default(),
             owners: Owners { vfs: 0, masters: 0 },
+            vf_memory: false,
             rx: Queue::all().map(ReceiveQueue::new).collect(),
             tx: Queue::all().map(TransmitQueue::new).collect(),
             tx_ready: 0,

@@ -83,6 +83,7 @@ impl Nic {
             self.set_bus_master(function, masters);
         }
         if let Some(sriov) = effects.sriov {
+            self.vf_memory = sriov.memory;
             self.set_vfs(sriov.active().min(i82576::ids::MAX_VFS as u16) as u8);
         }
     }
@@ -111,6 +112,7 @@ impl Nic {
             space.function_level_reset();
         }
         if function == Function::Pf {
+            self.vf_memory = false;
             self.set_vfs(0);
         }
         self.set_bus_master(function, false);

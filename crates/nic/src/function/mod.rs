@@ -16,28 +16,31 @@ use pcie::Function;
 
 impl Nic {
     /// Reads the register at a dword-aligned byte offset of a function's BAR0; zero where nothing is. A VF
-    /// that does not exist does not answer, which reads as all ones.
+    /// that does not exist, or whose memory is not enabled, does not answer, nor does a port that sleeps: that
+    /// reads as all ones. Whether the PF's own memory is enabled is for the bus to say.
     pub fn read(&mut self, function: Function, offset: u32, now: Time) -> u32 {
         match function {
+            Function::Pf if self.sleeps() => u32::MAX,
             Function::Pf => self.pf_read(offset, now),
-            Function::Vf(n) => self.existing(n).map_or(u32::MAX, |vf| self.vf_read(vf, offset, now)),
+            Function::Vf(n) => self.answering(n).map_or(u32::MAX, |vf| self.vf_read(vf, offset, now)),
         }
     }
 
-    /// Writes the register at a dword-aligned byte offset of a function's BAR0. A VF that does not exist must
-    /// not reach its queues and vectors, which are the PF's.
+    /// Writes the register at a dword-aligned byte offset of a function's BAR0, where it answers. A VF that does
+    /// not exist must not reach its queues and vectors, which are the PF's.
     pub fn write(&mut self, function: Function, offset: u32, value: u32, now: Time) {
         match function {
+            Function::Pf if self.sleeps() => {}
             Function::Pf => self.pf_write(offset, value, now),
             Function::Vf(n) => {
-                if let Some(vf) = self.existing(n) {
+                if let Some(vf) = self.answering(n) {
                     self.vf_write(vf, offset, value, now);
                 }
             }
         }
     }
 
-    fn existing(&self, n: u8) -> Option<VfIndex> {
-        VfIndex::new(n).filter(|_| n < self.owners.vfs)
+    fn answering(&self, n: u8) -> Option<VfIndex> {
+        VfIndex::new(n).filter(|_| n < self.owners.vfs && self.vf_memory && !self.sleeps())
     }
 }

@@ -330,3 +330,30 @@ fn enabling_vfs_leaves_the_pfs_own_queues_alone() {
     bench.config(Function::Pf, pf::SRIOV + sriov::CONTROL, 0);
     assert_eq!(bench.pf().read(queue + rx::RDLEN), 0x1000);
 }
+
+#[test]
+fn vfs_answer_while_their_memory_is_enabled_and_at_no_other_time() {
+    let mut bench = Bench::new(2);
+    let control = pf::SRIOV + sriov::CONTROL;
+    bench.vf(0).write(vf::VTEIAM, 5);
+    bench.config(Function::Pf, control, u32::from(sriov::CONTROL_ENABLE));
+    assert_eq!(bench.vf(0).read(vf::VTEIAM), u32::MAX);
+    bench.vf(0).write(vf::VTEIAM, 2);
+    assert_ne!(bench.nic.config_read(Vf(0), offset::REVISION, 4), u32::MAX, "configuration is no memory");
+    bench.config(Function::Pf, control, u32::from(sriov::CONTROL_ENABLE | sriov::CONTROL_MEMORY));
+    assert_eq!(bench.vf(0).read(vf::VTEIAM), 5, "nothing was lost, and nothing written");
+}
+
+#[test]
+fn a_port_that_sleeps_answers_configuration_alone() {
+    let mut bench = busy();
+    let control = u16::from(pf::POWER) + power::CONTROL;
+    bench.pf().write(r::VET, 0x88a8_8100);
+    bench.config(Function::Pf, control, 3);
+    assert_eq!((bench.pf().read(r::VET), bench.vf(0).read(vf::STATUS)), (u32::MAX, u32::MAX));
+    bench.pf().write(r::CTRL_EXT, 0);
+    bench.vf(0).write(vf::CTRL, ctrl::RST);
+    assert_eq!(bench.nic.config_read(Function::Pf, offset::VENDOR, 4), 0x10c9_8086);
+    bench.config(Function::Pf, control, 0);
+    assert_eq!(bench.pf().read(r::VET), 0x8100_8100, "awake, and reset");
+}
