@@ -135,31 +135,3 @@ impl Default for RegisterFile {
         Self::new()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::RegisterFile;
-    use i82576::register::{GORCH, GORCL, GPRC};
-
-    #[test]
-    fn a_counter_of_the_port_stops_at_its_end_and_a_vfs_goes_round() {
-        let mut file = RegisterFile::new();
-        file.set(GPRC, u32::MAX - 1);
-        file.count(GPRC, 3);
-        assert_eq!(file.get(GPRC), u32::MAX);
-        file.count_around(GPRC, 3);
-        assert_eq!(file.get(GPRC), 2);
-    }
-
-    #[test]
-    fn a_pair_carries_and_stops_at_its_end() {
-        let mut file = RegisterFile::new();
-        file.set(GORCL, u32::MAX);
-        file.count_wide(GORCL, 2);
-        assert_eq!((file.get(GORCL), file.get(GORCH)), (1, 1));
-        file.set(GORCL, u32::MAX);
-        file.set(GORCH, u32::MAX);
-        file.count_wide(GORCL, 2);
-        assert_eq!((file.get(GORCL), file.get(GORCH)), (u32::MAX, u32::MAX));
-    }
-}

@@ -2,6 +2,7 @@
 //! clears, what a write changes, what a reset brings back.
 
 use super::{Place, RegisterFile};
+use i82576::register::{GORCH, GORCL, GPRC};
 use i82576::table::{self, Access, Register};
 use proptest::prelude::*;
 
@@ -69,6 +70,28 @@ fn a_counter_is_read_once() {
         write(&mut file, at, ALL);
         assert_eq!((read(&mut file, at), read(&mut file, at)), (0x1234_5678, 0), "{}", row.name);
     }
+}
+
+#[test]
+fn a_counter_of_the_port_stops_at_its_end_and_a_vfs_goes_round() {
+    let mut file = RegisterFile::new();
+    file.set(GPRC, u32::MAX - 1);
+    file.count(GPRC, 3);
+    assert_eq!(file.get(GPRC), u32::MAX);
+    file.count_around(GPRC, 3);
+    assert_eq!(file.get(GPRC), 2);
+}
+
+#[test]
+fn a_pair_carries_and_stops_at_its_end() {
+    let mut file = RegisterFile::new();
+    file.set(GORCL, u32::MAX);
+    file.count_wide(GORCL, 2);
+    assert_eq!((file.get(GORCL), file.get(GORCH)), (1, 1));
+    file.set(GORCL, u32::MAX);
+    file.set(GORCH, u32::MAX);
+    file.count_wide(GORCL, 2);
+    assert_eq!((file.get(GORCL), file.get(GORCH)), (u32::MAX, u32::MAX));
 }
 
 proptest! {

@@ -15,6 +15,7 @@ mod receive;
 mod registers;
 mod resets;
 mod single_interrupt;
+mod small_world;
 mod statistics;
 mod switch_path;
 mod throttling;

@@ -1,0 +1,196 @@
+//! The mailbox of one VF under every order of short scripts of both sides and of resets, step by step against a
+//! model that is the datasheet's rules and nothing else.
+
+use super::{Player, orders};
+use crate::common::{Bench, index};
+use i82576::bits::{ctrl, ctrl_ext, p2v, v2p};
+use i82576::register::{self as r, vf};
+
+/// What a side does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// The VF writes V2PMAILBOX.
+    VfWrites(u32),
+    /// The VF reads V2PMAILBOX, and hears of each event once.
+    VfReads,
+    /// The VF writes the first word of the memory.
+    VfFills(u32),
+    /// The PF writes P2VMAILBOX.
+    PfWrites(u32),
+    /// The PF clears the VF's events.
+    PfClears,
+    /// The PF writes the first word of the memory.
+    PfFills(u32),
+    /// The VF resets itself.
+    VfReset,
+    /// The PF resets the port.
+    PfReset,
+    /// The PF lets the VFs go.
+    PfDone,
+}
+
+/// What is visible of a mailbox, by the rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Model {
+    /// V2PMAILBOX as the VF would read it.
+    v2p: u32,
+    word: u32,
+    asked: bool,
+    acknowledged: bool,
+    was_reset: bool,
+}
+
+impl Model {
+    /// Whoever asks gets the buffer unless the other has it; a write that does not ask gives it back.
+    fn take(&mut self, asks: bool, own: u32, other: u32) {
+        if !asks {
+            self.v2p &= !own;
+        } else if self.v2p & other == 0 {
+            self.v2p |= own;
+        }
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::VfWrites(value) => {
+                self.take(value & v2p::VFU != 0, v2p::VFU, v2p::PFU);
+                self.asked |= value & v2p::REQ != 0;
+                self.acknowledged |= value & v2p::ACK != 0;
+            }
+            Step::VfReads => self.v2p &= !(v2p::PFSTS | v2p::PFACK | v2p::RSTD),
+            Step::VfFills(value) | Step::PfFills(value) => self.word = value,
+            Step::PfWrites(value) => {
+                if value & p2v::RVFU != 0 {
+                    self.v2p &= !v2p::VFU;
+                    (self.asked, self.acknowledged) = (false, false);
+                }
+                self.take(value & p2v::PFU != 0, v2p::PFU, v2p::VFU);
+                self.v2p |= if value & p2v::STS != 0 { v2p::PFSTS } else { 0 };
+                self.v2p |= if value & p2v::ACK != 0 { v2p::PFACK } else { 0 };
+            }
+            Step::PfClears => (self.asked, self.acknowledged, self.was_reset) = (false, false, false),
+            Step::VfReset => {
+                self.v2p = self.v2p & v2p::RSTI | v2p::RSTD;
+                (self.asked, self.acknowledged, self.was_reset) = (false, false, true);
+            }
+            Step::PfReset => *self = Self { v2p: v2p::RSTI, word: self.word, ..Self::idle() },
+            Step::PfDone if self.v2p & v2p::RSTI != 0 => self.v2p = self.v2p & !v2p::RSTI | v2p::RSTD,
+            Step::PfDone => {}
+        }
+    }
+
+    fn idle() -> Self {
+        Self { v2p: 0, word: 0, asked: false, acknowledged: false, was_reset: false }
+    }
+}
+
+fn step(bench: &mut Bench, step: Step) {
+    let vf1 = index(1);
+    match step {
+        Step::VfWrites(value) => bench.vf(1).write(vf::V2PMAILBOX, value),
+        Step::VfReads => _ = bench.vf(1).read(vf::V2PMAILBOX),
+        Step::VfFills(value) => bench.vf(1).write(vf::VMBMEM, value),
+        Step::PfWrites(value) => bench.pf().write(r::p2v_mailbox(vf1), value),
+        Step::PfClears => {
+            bench.pf().write(r::MBVFICR, vf1.bit() | vf1.bit() << 16);
+            bench.pf().write(r::VFLRE, vf1.bit());
+        }
+        Step::PfFills(value) => bench.pf().write(r::vmbmem(vf1, 0), value),
+        Step::VfReset => bench.vf(1).write(vf::CTRL, ctrl::RST),
+        Step::PfReset => bench.pf().write(r::CTRL, ctrl::RST),
+        Step::PfDone => bench.pf().write(r::CTRL_EXT, ctrl_ext::PFRSTD),
+    }
+}
+
+/// The same of the card, by reads that change nothing.
+fn look(bench: &mut Bench) -> Model {
+    let events = bench.pf().read(r::MBVFICR);
+    Model {
+        v2p: bench.pf().read(r::v2p_mailbox(index(1))),
+        word: bench.pf().read(r::vmbmem(index(1), 0)),
+        asked: events & 2 != 0,
+        acknowledged: events & 2 << 16 != 0,
+        was_reset: bench.pf().read(r::VFLRE) & 2 != 0,
+    }
+}
+
+/// Plays every order and compares after each step; answers how many orders there were.
+fn play(scripts: &[&[Step]]) -> usize {
+    let lengths: Vec<usize> = scripts.iter().map(|script| script.len()).collect();
+    let (mut bench, mut count) = (Bench::new(3), 0);
+    orders(&lengths, &mut |order| {
+        restart(&mut bench);
+        let (mut model, mut player) = (Model::idle(), Player::new(scripts));
+        for (at, &script) in order.iter().enumerate() {
+            let next = *player.step(script);
+            step(&mut bench, next);
+            model.step(next);
+            let seen = look(&mut bench);
+            assert_eq!(seen, model, "after {next:?}, step {at} of {order:?}");
+            assert_ne!(seen.v2p & (v2p::VFU | v2p::PFU), v2p::VFU | v2p::PFU, "both hold the buffer");
+            assert_eq!(seen.v2p & v2p::RSTI == 0, bench.vf(0).read(vf::V2PMAILBOX) & v2p::RSTI == 0);
+        }
+        count += 1;
+    });
+    count
+}
+
+/// All of VF 1's mailbox idle again.
+fn restart(bench: &mut Bench) {
+    for next in [Step::VfWrites(0), Step::PfWrites(0), Step::PfDone, Step::VfReads, Step::PfClears] {
+        step(bench, next);
+    }
+    step(bench, Step::VfFills(0));
+    assert_eq!(look(bench), Model::idle());
+}
+
+const VF_ASKS: &[Step] = &[
+    Step::VfWrites(v2p::VFU),
+    Step::VfFills(0x1),
+    Step::VfWrites(v2p::REQ),
+    Step::VfReads,
+    Step::VfWrites(v2p::ACK),
+];
+const PF_ANSWERS: &[Step] = &[
+    Step::PfClears,
+    Step::PfWrites(p2v::PFU),
+    Step::PfFills(0x8000_0001),
+    Step::PfWrites(p2v::STS | p2v::ACK),
+];
+
+#[test]
+fn a_request_and_its_answer_in_every_order() {
+    assert_eq!(play(&[VF_ASKS, PF_ANSWERS]), 126);
+}
+
+#[test]
+fn with_a_reset_of_the_vf_anywhere_between() {
+    assert_eq!(play(&[VF_ASKS, PF_ANSWERS, &[Step::VfReset, Step::VfReads]]), 6_930);
+}
+
+#[test]
+fn with_a_reset_of_the_pf_anywhere_between() {
+    assert_eq!(play(&[VF_ASKS, PF_ANSWERS, &[Step::PfReset, Step::PfDone]]), 6_930);
+}
+
+#[test]
+fn with_both_resets_anywhere_between() {
+    let resets: [&[Step]; 2] = [&[Step::VfReset], &[Step::PfReset, Step::PfDone]];
+    assert_eq!(play(&[&VF_ASKS[..4], &PF_ANSWERS[1..], resets[0], resets[1]]), 12_600);
+}
+
+#[test]
+fn with_the_buffer_taken_away_anywhere_between() {
+    let takes = [Step::PfWrites(p2v::RVFU | p2v::PFU), Step::PfWrites(0)];
+    assert_eq!(play(&[VF_ASKS, &takes, &[Step::VfReset]]), 168);
+}
+
+#[test]
+fn every_pair_of_writes_to_the_controls() {
+    let values: Vec<Step> = (0..8).map(Step::VfWrites).chain((0..32).map(Step::PfWrites)).collect();
+    for first in &values {
+        for second in &values {
+            play(&[&[*first], &[*second], &[Step::VfReads]]);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Every way to stop a VF, in every order with its own work, its neighbour's and the wire's: from the moment it is
+//! stopped, nothing is read, written or sent in its name.
+
+use super::{Player, orders};
+use crate::common::{Bench, index, mac, packet, plain};
+use i82576::bits::ctrl;
+use i82576::config::{EXPRESS, pf};
+use i82576::register::{self as r, vf};
+use pcie::Function::{Pf, Vf};
+use pcie::capability::{express, power, sriov};
+use pcie::config::offset;
+
+/// What happens.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    /// The VF has a frame for its neighbour and rings.
+    Sends,
+    /// The VF asks for an interrupt.
+    Asks,
+    /// The wire has a frame for the VF.
+    WireSends,
+    /// The neighbour has a frame for the VF.
+    NeighbourSends,
+    /// The card is polled.
+    Poll,
+    /// The PF opens all gates.
+    Opens,
+    /// The VF is stopped.
+    Stop(fn(&mut Bench)),
+}
+
+/// The ways, and whether only the VF is stopped.
+const WAYS: [(fn(&mut Bench), bool); 8] = [
+    (|bench| bench.vf(1).write(vf::CTRL, ctrl::RST), true),
+    (|bench| bench.pf().write(r::vf_block(index(1)), ctrl::RST), true),
+    (|bench| flr(bench, Vf(1)), true),
+    (|bench| bench.config(Vf(1), offset::COMMAND, 0), true),
+    (|bench| bench.pf().write(r::CTRL, ctrl::RST), false),
+    (|bench| flr(bench, Pf), false),
+    (|bench| bench.config(Pf, pf::SRIOV + sriov::CONTROL, 0), false),
+    (|bench| bench.config(Pf, u16::from(pf::POWER) + power::CONTROL, 3), false),
+];
+
+fn flr(bench: &mut Bench, function: pcie::Function) {
+    let at = u16::from(EXPRESS) + express::DEVICE_CONTROL;
+    bench.config(function, at, u32::from(express::DEVICE_CONTROL_FLR));
+}
+
+fn step(bench: &mut Bench, step: Step) {
+    let sends = |bench: &mut Bench, from: u8, to: u8| {
+        let frame = bench.vf(from).place(&plain(mac(to), mac(from), 60));
+        bench.vf(from).put(packet(frame, 74).emit());
+        bench.vf(from).ring();
+    };
+    match step {
+        Step::Sends => sends(bench, 1, 0),
+        Step::Asks => bench.vf(1).write(vf::VTEICS, 0b111),
+        Step::WireSends => bench.world.wire.incoming.push_back(plain(mac(1), mac(9), 60)),
+        Step::NeighbourSends => sends(bench, 0, 1),
+        Step::Poll => _ = bench.poll_once(),
+        Step::Opens => {
+            bench.pf().write(r::VFRE, 0xff);
+            bench.pf().write(r::VFTE, 0xff);
+        }
+        Step::Stop(way) => {
+            way(bench);
+            bench.world.bus.log.clear();
+            bench.msix();
+        }
+    }
+}
+
+/// Nothing in the VF's name since it was stopped.
+fn is_silent(bench: &Bench) -> bool {
+    let memory = bench.world.bus.log.iter().all(|access| access.function != Vf(1));
+    memory && bench.world.bus.msix.iter().all(|(function, _)| *function != Vf(1))
+}
+
+/// VFs 0 and 1 with running rings and nothing under way.
+fn start(bench: &mut Bench) {
+    *bench = Bench::new(2);
+    bench.vf(0).start();
+    bench.vf(1).start();
+    bench.poll();
+    bench.msix();
+}
+
+fn play(scripts: &[&[Step]], check_neighbour: bool) -> usize {
+    let lengths: Vec<usize> = scripts.iter().map(|script| script.len()).collect();
+    let (mut bench, mut count) = (Bench::bare(), 0);
+    orders(&lengths, &mut |order| {
+        start(&mut bench);
+        let (mut player, mut stopped) = (Player::new(scripts), false);
+        for &script in order {
+            let next = *player.step(script);
+            step(&mut bench, next);
+            stopped |= matches!(next, Step::Stop(_));
+            assert!(!stopped || is_silent(&bench), "after {next:?} in {order:?}");
+        }
+        bench.poll();
+        assert!(is_silent(&bench), "at the end of {order:?}");
+        if check_neighbour {
+            bench.vf(0).received();
+            bench.wire_sends(&plain(mac(0), mac(9), 60));
+            bench.vf(0).expect_frame();
+        }
+        count += 1;
+    });
+    count
+}
+
+#[test]
+fn a_vf_that_is_stopped_is_silent_in_every_order() {
+    for (way, only_the_vf) in WAYS {
+        let work = [Step::Sends, Step::Asks];
+        let world = [Step::WireSends, Step::NeighbourSends, Step::Poll];
+        let scripts: [&[Step]; 4] = [&work, &world, &[Step::Stop(way)], &[Step::Opens]];
+        assert_eq!(play(&scripts, only_the_vf), 420);
+    }
+}
+
+#[test]
+fn stopping_a_vf_twice_changes_nothing() {
+    for (first, _) in WAYS {
+        for (second, _) in WAYS {
+            let work = [Step::Sends, Step::Poll];
+            play(&[&work, &[Step::Stop(first)], &[Step::Stop(second)]], false);
+        }
+    }
+}
