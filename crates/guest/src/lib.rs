@@ -19,5 +19,5 @@ pub mod platform;
 pub mod socket;
 
 pub use device::{Device, Heard};
-pub use kernel::{Kernel, Load, Sending, Spec};
+pub use kernel::{Kernel, Load, Sending, Spec, Tick};
 pub use platform::{Access, Interrupt, Platform};

@@ -1,6 +1,8 @@
 //! What a machine is to be, and putting it together: the server of the paper by default.
 
 use super::chipset::{Chipset, Region};
+use super::code::Code;
+use super::controller::Controller;
 use super::dom0::ServiceCpu;
 use super::port::{Port, Recipient};
 use super::vm::Hardware;
@@ -10,7 +12,7 @@ use driver::moderation::Policy;
 use guest::{Kernel, Spec};
 use hypervisor::cost::CostTable;
 use hypervisor::cpu::{Config, Machine, ThreadId};
-use hypervisor::domain::{DomainId, DomainKind};
+use hypervisor::domain::DomainKind;
 use hypervisor::exit::EoiPath;
 use hypervisor::msix::Handler;
 use sim::{EventQueue, Generator, Instant, Span, Trace};
@@ -76,10 +78,11 @@ impl World {
             eoi: setup.eoi,
             machine: Machine::new(Config::from_table(&setup.table, CORES, 2)),
             queue: EventQueue::new(),
-            chipset: Chipset::new(guests.into()),
+            chipset: Chipset::new(guests.into(), 2 * CORES),
             ports: Vec::new(),
             port_events: vec![None; ports.into()],
             vms: Vec::new(),
+            guests: Vec::new(),
             timers: vec![None; guests.into()],
             service: Vec::new(),
             trace: Trace::new(),
@@ -97,7 +100,7 @@ impl World {
             let (built, drivers) = built.map_err(BuildError::Card)?;
             world.ports.push(built);
             for (vf, (recipient, driver)) in recipients.iter().zip(drivers).enumerate() {
-                world.add_guest(setup, (port.into(), vf as u8), recipient.domain, driver);
+                world.add_guest(setup, (port.into(), vf as u8), *recipient, driver)?;
             }
         }
         world.start_clocks(setup);
@@ -117,20 +120,26 @@ impl World {
         let guests = self.machine.domains().iter().filter(|domain| domain.kind.is_guest());
         let index = guests.count();
         let domain = self.machine.add_domain(setup.kind, format!("guest{index}"));
-        Recipient { guest: index, domain, region: Region::of(index) }
+        Recipient { domain, region: Region::of(index) }
     }
 
     fn add_guest(
         &mut self,
         setup: &Setup,
         (port, vf): (usize, u8),
-        domain: DomainId,
+        Recipient { domain, region }: Recipient,
         driver: driver::vf::Vf,
-    ) {
+    ) -> Result<(), BuildError> {
         let home = ThreadId::new(2 * (self.vms.len() as u16 % CORES) + 1);
         let vcpu = self.machine.add_vcpu(domain, home);
-        let hardware = Hardware::new(setup.kind, domain, vcpu, vf, setup.msix);
+        let code = Code::load(&mut self.chipset.memory, region);
+        let code = code.ok_or_else(|| BuildError::Card("no room for a kernel".into()))?;
+        let controller = Controller::new(setup.kind, domain, code, setup.spec.tick);
+        let hardware = Hardware::new(setup.kind, (domain, vcpu), vf, setup.msix, controller);
+        self.guests.resize(domain.index() + 1, None);
+        self.guests[domain.index()] = Some(self.vms.len());
         self.vms.push(Vm { kernel: Kernel::new(setup.spec, driver), hardware, port });
+        Ok(())
     }
 
     /// Ticks begin at a phase of their own, and every port is looked at.
@@ -142,7 +151,8 @@ impl World {
         }
         if let guest::kernel::Tick::Periodic(period) = setup.spec.tick {
             for vm in 0..self.vms.len() {
-                self.queue.schedule(phase(period), Event::PeriodicTick(vm, period));
+                self.vms[vm].hardware.controller.start_periodic(phase(period), period);
+                self.set_timer(vm);
             }
         }
         for port in 0..self.ports.len() {

@@ -2,8 +2,11 @@
 //! through the IOMMU. Left out: what an interrupt costs, which the world charges.
 
 use super::chipset::{Assigned, Chipset};
+use super::vm::VECTORS;
+use driver::vf::RECEIVE_VECTOR;
 use driver::{DmaRegion, hal::OutOfDmaMemory};
-use pcie::{Bus, DmaFault, Function, Iova};
+use pcie::msix::Message;
+use pcie::{Bus, DmaFault, Function, Iova, Rid};
 
 /// Where the memory begins that a guest's driver may set aside; what is below is its kernel's.
 const FIRST: u64 = 1 << 20;
@@ -12,14 +15,14 @@ const FIRST: u64 = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Path {
     pub(super) assigned: Assigned,
-    /// The guest that has it.
-    pub(super) guest: usize,
+    /// What its vectors send, as they were programmed when it was assigned.
+    pub(super) messages: [Message; VECTORS as usize],
     next: u64,
 }
 
 impl Path {
-    pub(super) fn new(assigned: Assigned, guest: usize) -> Self {
-        Self { assigned, guest, next: FIRST }
+    pub(super) fn new(assigned: Assigned, messages: [Message; VECTORS as usize]) -> Self {
+        Self { assigned, messages, next: FIRST }
     }
 
     /// The next free bytes of the guest's memory.
@@ -47,8 +50,10 @@ impl Path {
 #[derive(Debug, Default)]
 pub(super) struct Functions {
     pub(super) paths: Vec<Path>,
-    /// VF and vector of each interrupt that was not taken on yet.
-    pub(super) sent: Vec<(u8, u16)>,
+    /// Each interrupt that was not taken on yet: who sent what.
+    pub(super) sent: Vec<(Rid, Message)>,
+    /// VFs, a bit each, whose receive vector is among them.
+    pub(super) received: u8,
     /// Requests that nobody answers: of functions that nobody has, or refused by the IOMMU.
     pub(super) faults: u64,
 }
@@ -87,8 +92,13 @@ impl Bus for PortBus<'_> {
     }
 
     fn msix(&mut self, function: Function, vector: u16) {
-        if let Function::Vf(n) = function {
-            self.functions.sent.push((n, vector));
+        let Functions { paths, sent, received, .. } = &mut *self.functions;
+        if let Function::Vf(n) = function
+            && let Some(path) = paths.get(usize::from(n))
+            && let Some(message) = path.messages.get(usize::from(vector))
+        {
+            sent.push((path.assigned.rid, *message));
+            *received |= if vector == RECEIVE_VECTOR { 1 << (n & 7) } else { 0 };
         }
     }
 }

@@ -1,10 +1,19 @@
-//! What lies between functions and the machine: memory, and the IOMMU that says which of it a function reaches.
-//! Left out: what a walk of its tables costs.
+//! What lies between functions and the machine: memory, the IOMMU that says which of it a function reaches, and
+//! the remapping of interrupts. Left out: what walking its tables costs.
+//!
+//! Xen 3.4 has one interrupt table for all processors: 191 vectors. Sixty VFs take 180 of them, and the PFs of ten
+//! ports, their service domain's disk and its console do not fit the rest; so every processor has a table of its
+//! own here, as in Xen 4.
 
+use super::invariant::Broken;
+use super::vm::{self, VECTORS};
 use hypervisor::domain::DomainId;
 use hypervisor::iommu::{Access, Iommu, Rights, Tlb};
 use hypervisor::memory::HostMemory;
+use hypervisor::remap::{Interrupt, Owner, PhysicalVector, Remapper, VectorSpace};
+use pcie::msix::Message;
 use pcie::{Iova, Rid};
+use std::collections::BTreeMap;
 
 /// Bytes of memory of a guest, as far as the model gives it any.
 pub(super) const GUEST_MEMORY: u64 = 5 << 20;
@@ -56,17 +65,33 @@ pub(super) struct Chipset {
     pub(super) iommu: Iommu,
     /// Requests that the IOMMU let through to memory that is not the function's guest's.
     pub(super) escaped: u64,
+    pub(super) remapper: Remapper,
+    /// The domain that each physical vector came for first.
+    came_for: BTreeMap<PhysicalVector, DomainId>,
+    /// The first rule that was broken.
+    pub(super) broken: Option<Broken>,
 }
 
 impl Chipset {
     /// Memory for so many guests, and no function that reaches it.
-    pub(super) fn new(guests: usize) -> Self {
-        let memory = HostMemory::new(guests * GUEST_MEMORY as usize);
-        Self { memory, iommu: Iommu::new(Tlb::new(IOTLB.0, IOTLB.1)), escaped: 0 }
+    pub(super) fn new(guests: usize, cpus: u16) -> Self {
+        Self {
+            memory: HostMemory::new(guests * GUEST_MEMORY as usize),
+            iommu: Iommu::new(Tlb::new(IOTLB.0, IOTLB.1)),
+            escaped: 0,
+            remapper: Remapper::new(VectorSpace::per_cpu(cpus)),
+            came_for: BTreeMap::new(),
+            broken: None,
+        }
     }
 
-    /// Gives a function to a domain: it reaches the domain's memory at the addresses that the guest knows.
-    pub(super) fn assign(&mut self, assigned: Assigned, domain: DomainId) -> Result<(), String> {
+    /// Gives a function to a domain: it reaches the domain's memory at the addresses that the guest knows, and
+    /// what its vectors send leads to physical vectors that are the domain's alone. Answers those messages.
+    pub(super) fn assign(
+        &mut self,
+        assigned: Assigned,
+        domain: DomainId,
+    ) -> Result<[Message; VECTORS as usize], String> {
         let Assigned { rid, region } = assigned;
         self.iommu.attach(rid, domain);
         let tables = self.iommu.domain(domain);
@@ -74,7 +99,24 @@ impl Chipset {
         (0..GUEST_MEMORY)
             .step_by(PAGE as usize)
             .try_for_each(|at| tables.map(at, region.host + at, hypervisor::iommu::Size::Small, Rights::ALL))
-            .map_err(|error| error.to_string())
+            .map_err(|error| error.to_string())?;
+        let mut messages = [Message { address: 0, data: 0 }; VECTORS as usize];
+        for (entry, message) in (0..).zip(&mut messages) {
+            let owner = Owner { domain, rid, entry };
+            *message =
+                self.remapper.program(owner, vm::message(entry)).map_err(|refused| refused.to_string())?;
+        }
+        Ok(messages)
+    }
+
+    /// A message of a function arrives: whose physical vector it leads to. A blocked one is counted.
+    pub(super) fn arrive(&mut self, rid: Rid, message: Message) -> Option<Interrupt> {
+        let interrupt = self.remapper.arrive(rid, message).ok()?;
+        let first = *self.came_for.entry(interrupt.vector).or_insert(interrupt.owner.domain);
+        if first != interrupt.owner.domain {
+            self.broken.get_or_insert(Broken::SharedVector(interrupt.vector));
+        }
+        Some(interrupt)
     }
 
     /// A function reads memory.

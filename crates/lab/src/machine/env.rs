@@ -3,6 +3,7 @@
 
 use super::bus::Path;
 use super::chipset::Chipset;
+use super::controller::Way;
 use super::port::{Port, card_time};
 use super::vm::Hardware;
 use driver::{DmaHal, DmaRegion, Hal, hal::OutOfDmaMemory};
@@ -10,6 +11,7 @@ use guest::{Access, Interrupt, Platform};
 use hypervisor::account::{Category, Charge};
 use hypervisor::cost::{Cost, CostTable};
 use hypervisor::cpu::Step;
+use hypervisor::decode::apic_access::Policy;
 use hypervisor::domain::DomainKind;
 use hypervisor::exit::{EoiPath, ExitKind};
 use hypervisor::msix::By;
@@ -41,6 +43,17 @@ impl Env<'_> {
 
     fn virtualised(&self) -> bool {
         self.hardware.kind == DomainKind::Hvm
+    }
+
+    /// How a write to the APIC is carried out that exits like this.
+    fn way(&self, exit: Option<ExitKind>) -> Way {
+        match (exit, self.eoi) {
+            (None, _) => Way::Direct,
+            (Some(ExitKind::Msr), _) => Way::Msr,
+            (Some(_), EoiPath::Emulated) => Way::Exit(Policy::Emulate),
+            (Some(_), EoiPath::Fast) => Way::Exit(Policy::Fast),
+            (Some(_), EoiPath::FastChecked) => Way::Exit(Policy::FastChecked),
+        }
     }
 
     fn hypercall(&mut self) {
@@ -76,15 +89,14 @@ impl Platform for Env<'_> {
     }
 
     fn end_of_interrupt(&mut self) {
-        self.hardware.controller.end();
-        if !self.virtualised() {
-            return;
-        }
-        match self.table.features().on_eoi() {
+        let exit = if self.virtualised() { self.table.features().on_eoi() } else { None };
+        match exit {
             Some(ExitKind::ApicEoi) => self.step.charge(Category::ApicEoi, self.eoi.price(self.table)),
             Some(exit) => self.exit(exit),
             None => {}
         }
+        let (way, now) = (self.way(exit), self.step.now());
+        self.hardware.end_of_interrupt(way, &mut self.chipset.memory, now);
     }
 
     fn mask(&mut self, vector: u16, masked: bool) -> Access {
@@ -104,18 +116,21 @@ impl Platform for Env<'_> {
             By::DeviceModel(_) => {
                 self.step.charge(Category::MsixMmio, self.table[Cost::ExitOtherMmio]);
                 self.hardware.forwarded += 1;
+                self.hardware.waits = true;
                 Access::Waits
             }
         }
     }
 
     fn set_timer(&mut self, at: Option<Instant>) {
-        match self.hardware.kind {
-            DomainKind::Hvm => self.exit(self.table.features().on_apic_write()),
-            DomainKind::Pvm => self.hypercall(),
-            _ => {}
+        let exit = self.virtualised().then(|| self.table.features().on_apic_write());
+        match exit {
+            Some(exit) => self.exit(exit),
+            None if self.hardware.kind == DomainKind::Pvm => self.hypercall(),
+            None => {}
         }
-        self.hardware.timer_request = Some(at);
+        let (way, now) = (self.way(exit), self.step.now());
+        self.hardware.set_timer(at, way, &mut self.chipset.memory, now);
     }
 
     fn halt(&mut self) {

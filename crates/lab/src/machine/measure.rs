@@ -1,6 +1,7 @@
 //! What happened in a stretch of time: throughput, losses, interrupts, and who spent which cycles. The books must
 //! close and no packet may be unaccounted for, or there is no measurement.
 
+use super::invariant::Broken;
 use super::world::World;
 use hypervisor::account::{Category, ConservationError, Snapshot, Usage};
 use hypervisor::domain::DomainKind;
@@ -24,6 +25,12 @@ pub enum MeasureError {
     /// Memory.
     #[error("{0} memory requests went outside the memory of their function")]
     Memory(u64),
+    /// Interrupts.
+    #[error("{0} interrupts were blocked that nobody forged")]
+    Interrupts(u64),
+    /// A rule of interrupt virtualization.
+    #[error(transparent)]
+    Broken(#[from] Broken),
 }
 
 /// What happened.
@@ -93,10 +100,18 @@ impl World {
         sum
     }
 
-    /// Cycles are conserved, every frame of a wire is somewhere, and no function left its memory.
+    /// No rule was broken, cycles are conserved, every frame of a wire is somewhere, no function left its memory.
     fn check(&self, after: &Snapshot) -> Result<(), MeasureError> {
         after.check()?;
-        let faults: u64 = self.ports.iter().map(|port| port.functions.faults).sum();
+        let broken = self.vms.iter().find_map(|vm| vm.hardware.broken).or(self.chipset.broken);
+        if let Some(broken) = broken {
+            return Err(broken.into());
+        }
+        let blocked = self.chipset.remapper.blocked();
+        if blocked > 0 {
+            return Err(MeasureError::Interrupts(blocked));
+        }
+        let faults = self.ports.iter().map(|port| port.functions.faults).sum::<u64>() + self.chipset.escaped;
         if faults > 0 {
             return Err(MeasureError::Memory(faults));
         }

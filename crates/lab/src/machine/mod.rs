@@ -5,9 +5,12 @@
 //! |---|---|
 //! | `wire` | clients and the gigabit line they share |
 //! | `port` | a card with its PF driver, fed by its wire |
-//! | `vm` | a guest's hardware: memory, virtual APIC, virtual MSI-X table |
+//! | `vm` | a guest's hardware: its controller and its virtual MSI-X table |
+//! | `controller` | a local APIC or event channels, and the timer |
+//! | `code` | the guest's instructions that write to its APIC |
+//! | `invariant` | what must hold in every run |
 //! | `bus` | memory requests and interrupts of a port's functions |
-//! | `chipset` | memory, and the IOMMU before it |
+//! | `chipset` | memory, the IOMMU before it, and the remapping of interrupts |
 //! | `env` | the platform under a guest's kernel: each access charged, some trapped |
 //! | `dom0` | the service domain: device models and its own ticks |
 //! | `build`, `world`, `measure` | putting it together, letting it run, reading it |
@@ -17,8 +20,11 @@
 mod build;
 mod bus;
 mod chipset;
+mod code;
+mod controller;
 mod dom0;
 mod env;
+mod invariant;
 mod measure;
 mod port;
 #[cfg(test)]
@@ -28,6 +34,7 @@ mod wire;
 mod world;
 
 pub use build::{BuildError, Setup};
+pub use invariant::Broken;
 pub use measure::{MeasureError, Measured};
 pub use wire::Traffic;
 pub use world::World;

@@ -36,7 +36,6 @@ pub(super) fn card_time(now: Instant) -> Time {
 /// Who gets a VF.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Recipient {
-    pub(super) guest: usize,
     pub(super) domain: DomainId,
     pub(super) region: Region,
 }
@@ -69,14 +68,15 @@ impl Port {
         Ok((port, drivers))
     }
 
-    /// Assigns a VF: from here on it reaches its guest's memory, by the routing id that the manager found.
+    /// Assigns a VF: from here on it reaches its guest's memory and interrupts its guest, by the routing id that
+    /// the manager found.
     fn hand_over(&mut self, vf: VfIndex, to: Recipient, chipset: &mut Chipset) -> Result<(), String> {
         let owner = Owner(to.domain.index() as u64);
         self.manager.assign(&mut Card(&mut self.nic), vf, owner).map_err(|error| error.to_string())?;
         let function = self.manager.function(vf).ok_or("the VF is not there")?;
         let assigned = Assigned { rid: function.rid(), region: to.region };
-        chipset.assign(assigned, to.domain)?;
-        self.functions.paths.push(Path::new(assigned, to.guest));
+        let messages = chipset.assign(assigned, to.domain)?;
+        self.functions.paths.push(Path::new(assigned, messages));
         iovm::Device::set_bus_master(&mut Card(&mut self.nic), Function::Vf(vf.get()), true);
         Ok(())
     }
@@ -103,11 +103,7 @@ impl Port {
             poll = self.nic.poll(card_time(now), Budget::default(), &mut bus, &mut self.line);
         }
         self.waiting |= self.line.delivered;
-        for (vf, vector) in &self.functions.sent {
-            if *vector == driver::vf::RECEIVE_VECTOR {
-                self.waiting &= !(1 << vf);
-            }
-        }
+        self.waiting &= !core::mem::take(&mut self.functions.received);
         let all = (1u16 << self.functions.paths.len()) - 1;
         let arrival = self.line.next_arrival().filter(|_| u16::from(self.waiting) & all != all);
         let deadline = poll.deadline.map(|at| Instant::from_nanos(at.as_nanos()));
@@ -150,7 +146,8 @@ impl Hal for PfHal<'_> {
     fn wait(&mut self, _time: Duration) {}
 }
 
-struct Card<'a>(&'a mut Nic);
+/// The card as the manager of its VFs reaches it.
+pub(super) struct Card<'a>(pub(super) &'a mut Nic);
 
 impl ConfigAccess for Card<'_> {
     fn config_read(&mut self, function: Function, offset: u16, size: u8) -> u32 {

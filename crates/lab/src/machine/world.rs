@@ -10,10 +10,11 @@ use driver::vf::Vf;
 use guest::Kernel;
 use hypervisor::account::Category;
 use hypervisor::cost::{Cost, CostTable};
-use hypervisor::cpu::{Machine, Next, Step, ThreadId, Visit};
+use hypervisor::cpu::{Machine, Next, Step, Then, ThreadId, Visit};
 use hypervisor::domain::DomainKind;
 use hypervisor::exit::EoiPath;
-use sim::{EventKey, EventQueue, Instant, Label, Span, Trace};
+use hypervisor::remap::{Interrupt, Owner};
+use sim::{EventKey, EventQueue, Instant, Label, Trace};
 
 /// What happens.
 #[derive(Debug, Clone, Copy)]
@@ -24,8 +25,6 @@ pub(super) enum Event {
     Port(usize),
     /// A guest's timer is due.
     Timer(usize),
-    /// A guest's periodic timer is due, and again after the period.
-    PeriodicTick(usize, Span),
     /// The service domain's tick.
     ServiceTick(usize),
 }
@@ -49,6 +48,8 @@ pub struct World {
     pub(super) ports: Vec<Port>,
     pub(super) port_events: Vec<Option<EventKey>>,
     pub(super) vms: Vec<Vm>,
+    /// The guest of each domain that is one.
+    pub(super) guests: Vec<Option<usize>>,
     pub(super) timers: Vec<Option<EventKey>>,
     pub(super) service: Vec<ServiceCpu>,
     pub(super) trace: Trace,
@@ -70,10 +71,6 @@ impl World {
                 }
                 Event::Timer(vm) => {
                     self.timers[vm] = None;
-                    self.timer(vm, now);
-                }
-                Event::PeriodicTick(vm, period) => {
-                    self.queue.schedule(now + period, event);
                     self.timer(vm, now);
                 }
                 Event::ServiceTick(cpu) => {
@@ -128,8 +125,8 @@ impl World {
         let visit = self.machine.finish(step, then);
         self.expect(Some(visit));
         if let Some(vm) = served {
-            let visit = self.machine.wake(self.vms[vm].hardware.vcpu, done);
-            self.expect(visit);
+            self.vms[vm].hardware.waits = false;
+            self.wake(vm, done);
         }
     }
 
@@ -145,13 +142,18 @@ impl World {
             (kernel.step(&mut env), env.touched)
         };
         let (done, vcpu) = (step.now(), step.vcpu());
-        let timer = hardware.timer_request.take();
+        let timer = core::mem::take(&mut hardware.timer_set);
+        let overlooked = then == Then::Block && hardware.controller.deliverable();
         let forwarded = core::mem::take(&mut hardware.forwarded);
         self.trace.note(began, WORLD, STEP, &[vcpu.index() as u64, step.charges().total()]);
         let visit = self.machine.finish(step, then);
         self.expect(Some(visit));
-        if let Some(at) = timer {
-            self.set_timer(index, at);
+        if timer {
+            self.set_timer(index);
+        }
+        // Its timer may have come while it was about to sleep.
+        if overlooked {
+            self.wake(index, done);
         }
         if forwarded > 0 {
             self.forward(index, done);
@@ -172,21 +174,32 @@ impl World {
         self.expect(visit);
     }
 
-    fn set_timer(&mut self, vm: usize, at: Option<Instant>) {
+    /// Schedules a guest's timer as its kernel has programmed it.
+    pub(super) fn set_timer(&mut self, vm: usize) {
+        let at = self.vms[vm].hardware.controller.deadline();
         self.timers[vm] = self.queue.replace(self.timers[vm], at, Event::Timer(vm));
     }
 
     /// A guest's timer is due: the hypervisor's own timer interrupt, and the guest's.
     fn timer(&mut self, vm: usize, now: Instant) {
         let hardware = &mut self.vms[vm].hardware;
-        hardware.timer_due();
+        hardware.controller.run_timer(now);
         let (vcpu, domain, kind) = (hardware.vcpu, hardware.domain, hardware.kind);
         if kind != DomainKind::Native {
             let thread = self.machine.home(vcpu);
             self.machine.steal(thread, domain, Category::Timer, self.table[Cost::HypervisorTick], now);
         }
-        let visit = self.machine.wake(vcpu, now);
-        self.expect(visit);
+        self.wake(vm, now);
+        self.set_timer(vm);
+    }
+
+    /// A guest has something to do, and does it unless it stands still for its device model.
+    fn wake(&mut self, vm: usize, now: Instant) {
+        let hardware = &self.vms[vm].hardware;
+        if !hardware.waits {
+            let visit = self.machine.wake(hardware.vcpu, now);
+            self.expect(visit);
+        }
     }
 
     /// Lets a port catch up.
@@ -199,22 +212,23 @@ impl World {
     fn settle(&mut self, port: usize, next: Option<Instant>, now: Instant) {
         self.port_events[port] = self.queue.replace(self.port_events[port], next, Event::Port(port));
         let mut sent = core::mem::take(&mut self.ports[port].functions.sent);
-        for (vf, vector) in sent.drain(..) {
-            self.interrupt(port, vf, vector, now);
+        for (rid, message) in sent.drain(..) {
+            if let Some(interrupt) = self.chipset.arrive(rid, message) {
+                self.interrupt(&interrupt, now);
+            }
         }
         self.ports[port].functions.sent = sent;
     }
 
     /// A device's interrupt: whoever runs on the owner's thread is interrupted for it, and the owner is woken. On
     /// an idle thread the hypervisor is there already, which going idle has paid for.
-    fn interrupt(&mut self, port: usize, vf: u8, vector: u16, now: Instant) {
-        let Some(index) = self.ports[port].functions.paths.get(usize::from(vf)).map(|path| path.guest) else {
-            return;
-        };
+    fn interrupt(&mut self, interrupt: &Interrupt, now: Instant) {
+        let Owner { domain, entry, .. } = interrupt.owner;
+        let Some(index) = self.guests.get(domain.index()).copied().flatten() else { return };
         let hardware = &mut self.vms[index].hardware;
-        self.trace.note(now, WORLD, INTERRUPT, &[index as u64, u64::from(vector)]);
-        let (vcpu, domain, kind) = (hardware.vcpu, hardware.domain, hardware.kind);
-        let deliverable = hardware.signal(vector);
+        self.trace.note(now, WORLD, INTERRUPT, &[index as u64, entry.into()]);
+        let (vcpu, kind) = (hardware.vcpu, hardware.kind);
+        let deliverable = hardware.signal(entry, interrupt.guest.vector);
         let thread = self.machine.home(vcpu);
         if kind == DomainKind::Pvm {
             let blocked = if self.machine.is_blocked(vcpu) { self.table[Cost::EventBlocked] } else { 0 };
@@ -227,8 +241,7 @@ impl World {
             self.machine.steal(thread, domain, exit.category(), exit.price(&self.table), now);
         }
         if deliverable {
-            let visit = self.machine.wake(vcpu, now);
-            self.expect(visit);
+            self.wake(index, now);
         }
     }
 }

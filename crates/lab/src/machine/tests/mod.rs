@@ -1,5 +1,8 @@
 //! The machine as a whole, in the set-ups of the paper.
 
+mod mechanisms;
+mod overflow;
+
 use super::{Setup, Traffic, World};
 use driver::moderation::Policy;
 use guest::{Load, Spec};

@@ -1,0 +1,179 @@
+//! The mechanisms where they meet: memory and interrupts of functions, ends of interrupt, timers, resets.
+
+use super::setup;
+use crate::machine::bus::PortBus;
+use crate::machine::chipset::{Chipset, GUEST_MEMORY, Region};
+use crate::machine::code::Code;
+use crate::machine::controller::{Controller, Way};
+use crate::machine::port::Card;
+use crate::machine::vm::{Hardware, VECTORS};
+use crate::machine::{MeasureError, Setup, World};
+use guest::{Interrupt, Load, Spec, Tick};
+use hypervisor::account::Category;
+use hypervisor::decode::apic_access::Policy;
+use hypervisor::domain::DomainKind;
+use hypervisor::exit::EoiPath;
+use hypervisor::msix::Handler;
+use i82576::VfIndex;
+use i82576::register::{rx, vf};
+use pcie::msix::Message;
+use pcie::{Bus, Function};
+use sim::{Instant, Span};
+use std::collections::BTreeSet;
+
+fn at_millis(millis: u64) -> Instant {
+    Instant::ZERO + Span::from_millis(millis)
+}
+
+#[test]
+fn a_function_reaches_its_guests_memory_and_no_other() {
+    let mut world = World::new(&Setup { guests: 2, ..setup() }).unwrap();
+    let World { ports, chipset, .. } = &mut world;
+    chipset.memory.write(0x30_0000, b"the first guest's").unwrap();
+    let mut bus = PortBus { functions: &mut ports[0].functions, chipset };
+    let mut seen = [0; 17];
+    bus.dma_read(Function::Vf(0), 0x30_0000, &mut seen).unwrap();
+    assert_eq!(&seen, b"the first guest's");
+    bus.dma_write(Function::Vf(1), 0x30_0000, b"the second guest's").unwrap();
+    bus.dma_read(Function::Vf(0), 0x30_0000, &mut seen).unwrap();
+    assert_eq!(&seen, b"the first guest's");
+    // Memory ends in the middle of a request: what is beyond is the second guest's.
+    assert!(bus.dma_write(Function::Vf(0), GUEST_MEMORY - 4, &[0xff; 8]).is_err());
+    assert!(bus.dma_read(Function::Pf, 0x30_0000, &mut seen).is_err());
+    let mut after = [1; 4];
+    world.chipset.memory.read(GUEST_MEMORY, &mut after).unwrap();
+    assert_eq!(after, [0; 4]);
+    let measured = world.measure(Span::ZERO, Span::from_millis(1));
+    assert!(matches!(measured, Err(MeasureError::Memory(2))), "{measured:?}");
+}
+
+#[test]
+fn sixty_guests_have_180_vectors_and_share_none() {
+    let world = World::new(&Setup { guests: 60, ports: 10, ..setup() }).unwrap();
+    let mut chipset = world.chipset;
+    let mut seen = BTreeSet::new();
+    for path in world.ports.iter().flat_map(|port| &port.functions.paths) {
+        for message in path.messages {
+            let interrupt = chipset.arrive(path.assigned.rid, message).unwrap();
+            assert!(seen.insert(interrupt.vector), "{:?}", interrupt.vector);
+            assert_eq!(chipset.remapper.vectors().owner(interrupt.vector), Some(interrupt.owner));
+        }
+    }
+    assert_eq!((seen.len(), chipset.broken), (180, None));
+}
+
+#[test]
+fn a_message_that_a_function_makes_up_goes_nowhere() {
+    let mut world = World::new(&Setup { guests: 2, ..setup() }).unwrap();
+    let functions = &mut world.ports[0].functions;
+    let [own, other] = [0, 1].map(|vf: usize| functions.paths[vf].assigned.rid);
+    let anothers = functions.paths[1].messages[1];
+    functions.sent.extend([(own, anothers), (other, Message { address: 0xfee0_0000, data: 0x41 })]);
+    let measured = world.measure(Span::ZERO, Span::from_millis(1));
+    assert!(matches!(measured, Err(MeasureError::Interrupts(2))), "{measured:?}");
+}
+
+fn hardware(kind: DomainKind) -> (Hardware, Chipset) {
+    let mut chipset = Chipset::new(1, 1);
+    let code = Code::load(&mut chipset.memory, Region::of(0)).unwrap();
+    let world = World::new(&Setup { kind, ..setup() }).unwrap();
+    let found = &world.vms[0].hardware;
+    let controller = Controller::new(kind, found.domain, code, Tick::Tickless(Span::from_millis(1)));
+    (Hardware::new(kind, (found.domain, found.vcpu), 0, Handler::Hypervisor, controller), chipset)
+}
+
+#[test]
+fn a_masked_vector_pends_and_comes_once_when_it_is_unmasked() {
+    for kind in [DomainKind::Hvm, DomainKind::Pvm] {
+        let (mut hardware, _) = hardware(kind);
+        hardware.write_mask(1, true);
+        assert!(!hardware.signal(1, 0x42) && !hardware.signal(1, 0x42));
+        assert_eq!(hardware.controller.take(), None);
+        hardware.write_mask(1, false);
+        assert_eq!(hardware.controller.take().map(|taken| taken.0), Some(Interrupt::Device(1)));
+        assert_eq!((hardware.controller.take(), hardware.broken), (None, None));
+    }
+}
+
+#[test]
+fn an_end_of_interrupt_ends_one_and_lets_the_next_come() {
+    for way in [Way::Direct, Way::Exit(Policy::Emulate), Way::Exit(Policy::Fast)] {
+        let (Hardware { mut controller, .. }, mut chipset) = hardware(DomainKind::Hvm);
+        let (memory, now) = (&mut chipset.memory, Instant::ZERO);
+        controller.set_timer(Some(now), way, memory, now).unwrap();
+        controller.run_timer(controller.deadline().unwrap());
+        controller.request(0x42);
+        let mut taken = || controller.take().map(|taken| taken.0);
+        // The timer's vector is of a higher class: the device's waits for its end.
+        assert_eq!((taken(), taken()), (Some(Interrupt::Timer), None));
+        controller.end(way, memory, now).unwrap();
+        assert_eq!(controller.take().map(|taken| taken.0), Some(Interrupt::Device(1)));
+        controller.end(way, memory, now).unwrap();
+        assert!(controller.end(way, memory, now).is_err(), "nothing was in service: {way:?}");
+    }
+}
+
+/// What a table says of an interrupt's end is what a run pays for each of them.
+#[test]
+fn each_end_of_interrupt_costs_what_its_path_costs() {
+    for (eoi, price) in
+        [(EoiPath::Emulated, 8_400.0), (EoiPath::Fast, 2_500.0), (EoiPath::FastChecked, 4_300.0)]
+    {
+        let mut world = World::new(&Setup { eoi, ..setup() }).unwrap();
+        let measured = world.measure(Span::ZERO, Span::from_millis(100)).unwrap();
+        let counters = world.vms[0].kernel.counters();
+        let ends = (counters.receive_interrupts + counters.timer_interrupts) as f64;
+        let each = measured.mcycles_per_s(Category::ApicEoi) * 1e6 / 10.0 / ends;
+        assert!((each / price - 1.0).abs() < 0.02, "{eoi:?}: {each}");
+    }
+}
+
+#[test]
+fn a_periodic_guests_apic_ticks_a_thousand_times_a_second() {
+    for kind in [DomainKind::Hvm, DomainKind::Pvm, DomainKind::Native] {
+        let mut world = World::new(&Setup { kind, spec: Spec::linux_2_6_18(Load::Udp), ..setup() }).unwrap();
+        world.run(at_millis(10));
+        let before = world.vms[0].kernel.counters().timer_interrupts;
+        world.run(at_millis(210));
+        let ticks = world.vms[0].kernel.counters().timer_interrupts - before;
+        assert!((199..=201).contains(&ticks), "{kind:?}: {ticks}");
+    }
+}
+
+/// The registers of a VF's receive queue and its interrupts, as its driver set them up.
+const KEPT: [u32; 6] = [
+    vf::RX_BLOCK + rx::RDBAL,
+    vf::RX_BLOCK + rx::RDLEN,
+    vf::RX_BLOCK + rx::SRRCTL,
+    vf::RX_BLOCK + rx::RXDCTL,
+    vf::VTIVAR,
+    vf::VTEITR + 4,
+];
+
+#[test]
+fn a_vf_reset_disturbs_no_other_vfs_queue() {
+    let mut world = World::new(&Setup { guests: 3, ..setup() }).unwrap();
+    let read = |world: &World| [0, 1, 2].map(|n: usize| world.vms[n].kernel.counters().read_packets);
+    let registers = |world: &mut World, n| {
+        let nic = &mut world.ports[0].nic;
+        KEPT.map(|offset| nic.read(Function::Vf(n), offset, i82576::Time::ZERO))
+    };
+    world.run(at_millis(50));
+    let at_reset = read(&world);
+    let before = [1, 2].map(|n| registers(&mut world, n));
+    let port = &mut world.ports[0];
+    let vf = VfIndex::new(0).unwrap();
+    port.manager.reset(&mut Card(&mut port.nic), vf).unwrap();
+    assert_eq!([1, 2].map(|n| registers(&mut world, n)), before);
+    assert_eq!(registers(&mut world, 0)[3] >> 25 & 1, 0, "the queue of the VF that was reset is off");
+    world.run(at_millis(100));
+    let after = read(&world);
+    // Whatever was in its ring is lost with it.
+    assert!(after[0] - at_reset[0] <= 64, "{at_reset:?} {after:?}");
+    for n in [1, 2] {
+        let (first, second) = (at_reset[n], after[n] - at_reset[n]);
+        assert!(second.abs_diff(first) < 100, "guest {n}: {first} packets in 50 ms, then {second}");
+    }
+    assert_eq!(world.ports[0].functions.faults, 0);
+    assert_eq!(usize::from(VECTORS), world.ports[0].functions.paths[0].messages.len());
+}
