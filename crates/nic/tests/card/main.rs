@@ -8,6 +8,7 @@ mod common;
 mod hostile;
 mod interrupts;
 mod mailbox;
+mod many_resets;
 mod pacing;
 mod police;
 mod random;

@@ -173,25 +173,6 @@ fn a_vf_works_again_after_a_reset() {
 }
 
 #[test]
-fn a_thousand_resets_under_traffic() {
-    let mut bench = busy();
-    for round in 0..1000 {
-        WAYS[round % WAYS.len()](&mut bench);
-        bench.config(Vf(1), offset::COMMAND, u32::from(offset::COMMAND_BUS_MASTER));
-        bench.pf().write(r::VFRE, 0xff);
-        bench.pf().write(r::VFTE, 0xff);
-        bench.vf(1).start();
-        bench.vf(0).send(&plain(mac(1), mac(0), 60));
-        assert_eq!(bench.vf(1).received().len(), 1);
-        let frame = bench.vf(1).place(&plain(mac(0), mac(1), 60));
-        bench.vf(1).put(crate::common::packet(frame, 74).emit());
-        bench.vf(1).ring();
-        bench.world.bus.log.clear();
-    }
-    assert_eq!(bench.vf(0).received().len(), 0);
-}
-
-#[test]
 fn a_pf_reset_puts_every_register_back_but_throttles_buffers_and_mailbox_memory() {
     let mut bench = busy();
     bench.pf().write(r::eitr(i82576::Vector::new(0).unwrap()), 50 << 2);

@@ -26,11 +26,14 @@ enum Step {
     /// The PF opens all gates.
     Opens,
     /// The VF is stopped.
-    Stop(fn(&mut Bench)),
+    Stop(Way),
 }
 
+/// A way to stop VF 1.
+type Way = fn(&mut Bench);
+
 /// The ways, and whether only the VF is stopped.
-const WAYS: [(fn(&mut Bench), bool); 8] = [
+const WAYS: [(Way, bool); 8] = [
     (|bench| bench.vf(1).write(vf::CTRL, ctrl::RST), true),
     (|bench| bench.pf().write(r::vf_block(index(1)), ctrl::RST), true),
     (|bench| flr(bench, Vf(1)), true),
