@@ -49,6 +49,9 @@ pub trait Platform {
     /// Programs the local timer; `None` stops it.
     fn set_timer(&mut self, at: Option<Instant>);
 
+    /// The program's copy of a received packet's payload, out of the driver's buffers in turn.
+    fn copy_to_program(&mut self, bytes: u64);
+
     /// A program enters its kernel and leaves it, beyond what a bare machine charges for that.
     fn system_call(&mut self);
 

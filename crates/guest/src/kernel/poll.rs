@@ -62,7 +62,8 @@ impl<D> Kernel<D> {
         platform.charge(Category::Kernel, platform.cost(Cost::RxSkb));
         match (packet::parse(frame), self.spec.load) {
             (Packet::Udp(payload), Load::Udp) => {
-                platform.charge(Category::Kernel, platform.cost(Cost::RxUdp));
+                let accounting = if self.spec.accounts { platform.cost(Cost::RxUdpAccounting) } else { 0 };
+                platform.charge(Category::Kernel, platform.cost(Cost::RxUdp) + accounting);
                 self.socket.push(payload as u64, 1);
             }
             // A fragment costs what a datagram does: looking for its datagram takes the place of looking for a socket.

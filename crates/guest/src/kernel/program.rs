@@ -16,14 +16,13 @@ impl<D> Kernel<D> {
     where
         D: Device<P>,
     {
-        let per_copy = platform.cost(Cost::RxCopy);
         let per_call = platform.cost(Cost::RxWake);
         let mut calls = 0;
         for _ in 0..READS {
             let Some(bytes) = self.socket.pop() else { break };
             self.counters.read_bytes += bytes;
             self.counters.read_packets += 1;
-            platform.charge(Category::User, (bytes * per_copy).div_ceil(1_000));
+            platform.copy_to_program(bytes);
             calls += 1;
         }
         let calls = match self.spec.load {

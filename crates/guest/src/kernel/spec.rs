@@ -7,6 +7,8 @@ use sim::Span;
 pub struct Spec {
     /// It masks a vector's MSI-X entry at the start of each interrupt and unmasks it at the end (Linux 2.6.18).
     pub masks: bool,
+    /// It accounts for the memory of each datagram under the socket's lock (Linux 2.6.25 and later).
+    pub accounts: bool,
     /// Its timer interrupt.
     pub tick: Tick,
     /// Packets that the program's socket holds: 120,832 bytes at 1,888 a full frame.
@@ -39,7 +41,8 @@ impl Spec {
     /// Linux 2.6.18 as RHEL 5 has it: masks at run time, ticks at 1,000 Hz.
     #[must_use]
     pub fn linux_2_6_18(load: Load) -> Self {
-        Self { masks: true, tick: Tick::Periodic(Span::from_millis(1)), socket_packets: 64, budget: 64, load }
+        let tick = Tick::Periodic(Span::from_millis(1));
+        Self { masks: true, accounts: false, tick, socket_packets: 64, budget: 64, load }
     }
 
     /// Linux 2.6.18 as a paravirtualized guest: ticks at 250 Hz unless idle; its masks are the event channels',
@@ -52,6 +55,11 @@ impl Spec {
     /// Linux 2.6.28: does not mask at run time, is tickless at 1,000 Hz.
     #[must_use]
     pub fn linux_2_6_28(load: Load) -> Self {
-        Self { masks: false, tick: Tick::Tickless(Span::from_millis(1)), ..Self::linux_2_6_18(load) }
+        Self {
+            masks: false,
+            accounts: true,
+            tick: Tick::Tickless(Span::from_millis(1)),
+            ..Self::linux_2_6_18(load)
+        }
     }
 }

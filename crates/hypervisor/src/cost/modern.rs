@@ -30,6 +30,15 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         "engineering seed: two threads of a core do 1.2 to 1.6 times the work of one",
     ),
     row(
+        Cost::LastLevelCache,
+        "last_level_cache",
+        107_520,
+        Unit::Kibibytes,
+        (32_768, 393_216),
+        Kind::Published,
+        "Intel, Xeon Platinum 8480+: 105 MB shared by a socket",
+    ),
+    row(
         Cost::VmTransition,
         "vm_transition",
         800,
@@ -314,6 +323,15 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
     row(Cost::RxSkb, "rx_skb", 200, Unit::Cycles, (120, 400), Kind::Estimate, "engineering seed"),
     row(Cost::RxTcp, "rx_tcp", 700, Unit::Cycles, (400, 1_000), Kind::Estimate, "engineering seed"),
     row(Cost::RxUdp, "rx_udp", 450, Unit::Cycles, (300, 700), Kind::Estimate, "engineering seed"),
+    row(
+        Cost::RxUdpAccounting,
+        "rx_udp_accounting",
+        250,
+        Unit::Cycles,
+        (100, 600),
+        Kind::Estimate,
+        "engineering seed: as on nehalem, with cheaper atomic operations",
+    ),
     row(Cost::RxWake, "rx_wake", 900, Unit::Cycles, (600, 1_500), Kind::Estimate, "engineering seed"),
     row(
         Cost::RxCopy,

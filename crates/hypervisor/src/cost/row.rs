@@ -15,6 +15,8 @@ pub enum Unit {
     Hertz,
     /// Bits a second.
     BitsPerSecond,
+    /// 1,024 bytes.
+    Kibibytes,
 }
 
 impl Unit {
@@ -26,6 +28,7 @@ impl Unit {
             Unit::Permille => "permille",
             Unit::Hertz => "Hz",
             Unit::BitsPerSecond => "bit/s",
+            Unit::Kibibytes => "KiB",
         }
     }
 
@@ -36,6 +39,7 @@ impl Unit {
             Unit::CyclesPerKilobyte | Unit::Permille => 0..=1_000_000,
             Unit::Hertz => 1..=100_000_000_000,
             Unit::BitsPerSecond => 1..=1_000_000_000_000,
+            Unit::Kibibytes => 0..=1 << 30,
         }
     }
 }
@@ -119,6 +123,8 @@ pub enum Cost {
     ClockHertz,
     /// Thousandths of a cycle that a cycle of work takes while the sibling thread is busy.
     SmtContention,
+    /// The last-level cache of a socket.
+    LastLevelCache,
     /// VM exit and entry, the processor alone.
     VmTransition,
     /// A physical interrupt while a guest runs: exit, acknowledge, find the owner, entry.
@@ -209,9 +215,11 @@ pub enum Cost {
     RxTcp,
     /// IP and UDP.
     RxUdp,
+    /// In addition, in a kernel that accounts for the memory of datagrams under the socket's lock.
+    RxUdpAccounting,
     /// Waking the receiver and its system call.
     RxWake,
-    /// Copying the payload to the program.
+    /// Copying the payload to the program; [`Cost::CopyCold`] if its buffer has left the last-level cache.
     RxCopy,
     /// Sending a TCP acknowledgement.
     RxAck,

@@ -35,6 +35,7 @@
 //! Threads count in cycles of one clock since the beginning, and instants are converted at the seam, so
 //! accounting is exact; see [`sim::Frequency`].
 
+pub mod cache;
 pub mod machine;
 pub mod scheduler;
 pub mod step;
@@ -42,6 +43,7 @@ pub mod step;
 mod tests;
 mod thread;
 
+pub use cache::{BufferRing, LastLevelCache};
 pub use machine::{Config, Machine, Next, Visit};
 pub use scheduler::{RoundRobin, Scheduler};
 pub use step::{Step, Then};

@@ -22,7 +22,15 @@ pub const KNOBS: &[Knob] = &[
     Knob { name: "service domain", members: &[Cost::ServiceTick] },
     Knob {
         name: "receive path",
-        members: &[Cost::RxDriver, Cost::RxSkb, Cost::RxUdp, Cost::RxWake, Cost::RxCopy],
+        members: &[
+            Cost::RxDriver,
+            Cost::RxSkb,
+            Cost::RxUdp,
+            Cost::RxUdpAccounting,
+            Cost::RxWake,
+            Cost::RxCopy,
+            Cost::CopyCold,
+        ],
     },
     Knob {
         name: "interrupt path",

@@ -123,7 +123,7 @@ impl Target {
                 Unit::Permille => (value / 10.0, "%"),
                 Unit::Hertz => (value / 1e6, "Mcycles/s"),
                 Unit::BitsPerSecond => (value / 1e6, "Mb/s"),
-                unit @ (Unit::Cycles | Unit::CyclesPerKilobyte) => (value, unit.name()),
+                unit @ (Unit::Cycles | Unit::CyclesPerKilobyte | Unit::Kibibytes) => (value, unit.name()),
             }
         })
     }

@@ -9,6 +9,7 @@ use crate::machine::Traffic;
 use crate::value::Value;
 use driver::moderation::{Adaptive, Policy, interval_us};
 use guest::{Load, Spec};
+use hypervisor::exit::EoiPath;
 
 const POLICY: Axis = Axis {
     name: "policy",
@@ -74,6 +75,8 @@ fn coalesce(at: &Point, context: &Context, load: Load) -> Result<Outcome, RunErr
     let mut setup = point::setup(context)?;
     setup.moderation = policy(at.axes.text("policy")?)?;
     setup.spec = Spec::linux_2_6_28(load);
+    // The paper's optimisations come one upon the other, and this one is the last.
+    setup.eoi = EoiPath::Fast;
     if load == Load::Tcp {
         let window = settings::amount(context, settings::WINDOW)?;
         setup.traffic = Traffic::Tcp { window: window.min(u16::MAX.into()) as u16 };

@@ -10,8 +10,8 @@ use super::wire::Traffic;
 use super::world::{Event, Vm, World};
 use driver::moderation::Policy;
 use guest::{Kernel, Spec};
-use hypervisor::cost::CostTable;
-use hypervisor::cpu::{Config, Machine, ThreadId};
+use hypervisor::cost::{Cost, CostTable};
+use hypervisor::cpu::{Config, LastLevelCache, Machine, ThreadId};
 use hypervisor::domain::DomainKind;
 use hypervisor::exit::EoiPath;
 use hypervisor::msix::Handler;
@@ -62,6 +62,9 @@ pub enum BuildError {
 /// The server: two sockets of four cores, two threads each. Thread 0 of a core is the service domain's, thread
 /// 1 the guests'.
 const CORES: u16 = 8;
+pub(super) const CORES_PER_SOCKET: u16 = 4;
+/// Buffers of a VF's receive ring: dd_bufs of the paper.
+pub(super) const RING: u16 = 1_024;
 
 impl World {
     /// Puts a machine together, with every driver started and nothing under way.
@@ -73,6 +76,7 @@ impl World {
         if ports == 0 || guests < ports || guests.div_ceil(ports) > 7 {
             return Err(BuildError::Guests { guests, ports });
         }
+        let cache = LastLevelCache::new(setup.table[Cost::LastLevelCache] * 1_024);
         let mut world = Self {
             table: setup.table.clone(),
             eoi: setup.eoi,
@@ -85,13 +89,14 @@ impl World {
             guests: Vec::new(),
             timers: vec![None; guests.into()],
             service: Vec::new(),
+            caches: vec![cache; usize::from(CORES / CORES_PER_SOCKET)],
             trace: Trace::new(),
         };
         if setup.kind != DomainKind::Native {
             world.add_service_domain();
         }
         let config =
-            driver::vf::Config { moderation: setup.moderation, rx_descriptors: 1024, ..Default::default() };
+            driver::vf::Config { moderation: setup.moderation, rx_descriptors: RING, ..Default::default() };
         for port in 0..ports {
             // Guest g is on port g modulo the number of ports.
             let vfs = (guests - port).div_ceil(ports);

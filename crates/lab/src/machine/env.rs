@@ -10,7 +10,7 @@ use driver::{DmaHal, DmaRegion, Hal, hal::OutOfDmaMemory};
 use guest::{Access, Interrupt, Platform};
 use hypervisor::account::{Category, Charge};
 use hypervisor::cost::{Cost, CostTable};
-use hypervisor::cpu::Step;
+use hypervisor::cpu::{LastLevelCache, Step};
 use hypervisor::decode::apic_access::Policy;
 use hypervisor::domain::DomainKind;
 use hypervisor::exit::{EoiPath, ExitKind};
@@ -19,6 +19,9 @@ use i82576::Time;
 use pcie::Function;
 use sim::Instant;
 use std::time::Duration;
+
+/// What a packet takes of a cache: the driver's buffer of 2 KB.
+const BUFFER: u64 = 2_048;
 
 /// A guest's platform during one step.
 pub(super) struct Env<'a> {
@@ -30,6 +33,7 @@ pub(super) struct Env<'a> {
     pub(super) eoi: EoiPath,
     /// A register of the card was read or written.
     pub(super) touched: bool,
+    pub(super) cache: &'a mut LastLevelCache,
 }
 
 impl Env<'_> {
@@ -139,6 +143,12 @@ impl Platform for Env<'_> {
             DomainKind::Pvm => self.hypercall(),
             _ => {}
         }
+    }
+
+    fn copy_to_program(&mut self, bytes: u64) {
+        let warm = self.hardware.buffers.touch(self.cache, BUFFER);
+        let rate = if warm { Cost::RxCopy } else { Cost::CopyCold };
+        self.step.charge(Category::User, self.table.bytes(rate, bytes));
     }
 
     fn system_call(&mut self) {

@@ -3,7 +3,7 @@
 
 use super::controller::{Controller, DEVICE_VECTOR, Way};
 use super::invariant::Broken;
-use hypervisor::cpu::VcpuId;
+use hypervisor::cpu::{BufferRing, VcpuId};
 use hypervisor::domain::{DomainId, DomainKind};
 use hypervisor::memory::HostMemory;
 use hypervisor::msix::{By, Handler, VirtualTable};
@@ -37,6 +37,8 @@ pub(super) struct Hardware {
     masked: u8,
     /// The timer was programmed anew, for the world to schedule.
     pub(super) timer_set: bool,
+    /// The driver's buffers, as the socket's cache sees them.
+    pub(super) buffers: BufferRing,
     /// Accesses that wait for the device model.
     pub(super) forwarded: u32,
     /// The guest stands still until its device model is done.
@@ -70,6 +72,7 @@ impl Hardware {
             table,
             masked: 0,
             timer_set: false,
+            buffers: BufferRing::new(super::build::RING.into()),
             forwarded: 0,
             waits: false,
             broken: None,

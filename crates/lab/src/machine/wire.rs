@@ -1,6 +1,7 @@
 //! Clients and the line they share: one client a guest, all behind one gigabit wire. Datagrams are sent as fast
-//! as the wire takes them; a stream is limited by its window. Each client sends in bursts, as a sender with
-//! segmentation offload does. Left out: losses on the wire, and what a client's own machine costs.
+//! as the wire takes them; a stream is limited by its window. Each client sends in bursts: of
+//! segments, as a sender with segmentation offload does, or of as many datagrams as its socket makes room for at
+//! a time. Left out: losses on the wire, and what a client's own machine costs.
 
 use guest::packet::{self, Packet, TCP_HEADERS, UDP_HEADERS};
 use i82576::MacAddress;
@@ -26,8 +27,11 @@ pub(super) const TCP_PAYLOAD: usize = 1_448;
 /// What a frame takes of the wire beside its bytes: preamble, frame check sequence, gap.
 const OVERHEAD: usize = 24;
 const BITS_PER_SECOND: u64 = 1_000_000_000;
-/// Frames of a burst: 64 KB in segments.
-const BURST: u32 = 44;
+/// Frames of a stream's burst: 64 KB in segments.
+const SEGMENTS: u32 = 44;
+/// Frames of a burst of datagrams: a sender that has filled its socket's buffer, as big as a receiver's, is woken
+/// when half of that is free again (Linux `sock_writeable`).
+const DATAGRAMS: u32 = 32;
 /// From a client's wire to its next segment: the card, the interrupt, the stack of a machine of its time.
 const TURNAROUND: Span = Span::from_micros(30);
 /// Segments that a client sends before it has heard of the receiver's window.
@@ -161,11 +165,11 @@ impl Line {
     fn allowed(&self, index: usize) -> u32 {
         let client = &self.clients[index];
         match self.traffic {
-            Traffic::Udp => BURST,
+            Traffic::Udp => DATAGRAMS,
             Traffic::Tcp { window } => {
                 let under_way = client.next.wrapping_sub(client.acknowledged);
                 let segments = under_way.div_ceil(TCP_PAYLOAD as u32);
-                u32::from(window.min(client.room)).saturating_sub(segments).min(BURST)
+                u32::from(window.min(client.room)).saturating_sub(segments).min(SEGMENTS)
             }
         }
     }

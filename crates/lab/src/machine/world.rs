@@ -10,7 +10,7 @@ use driver::vf::Vf;
 use guest::Kernel;
 use hypervisor::account::Category;
 use hypervisor::cost::{Cost, CostTable};
-use hypervisor::cpu::{Machine, Next, Step, Then, ThreadId, Visit};
+use hypervisor::cpu::{LastLevelCache, Machine, Next, Step, Then, ThreadId, Visit};
 use hypervisor::domain::DomainKind;
 use hypervisor::exit::EoiPath;
 use hypervisor::remap::{Interrupt, Owner};
@@ -52,6 +52,8 @@ pub struct World {
     pub(super) guests: Vec<Option<usize>>,
     pub(super) timers: Vec<Option<EventKey>>,
     pub(super) service: Vec<ServiceCpu>,
+    /// One a socket.
+    pub(super) caches: Vec<LastLevelCache>,
     pub(super) trace: Trace,
 }
 
@@ -137,8 +139,9 @@ impl World {
         let mut next = self.ports[port].sync(began, &mut self.chipset);
         let (then, touched) = {
             let (table, eoi, chipset) = (&self.table, self.eoi, &mut self.chipset);
-            let (step, port) = (&mut step, &mut self.ports[port]);
-            let mut env = Env { step, hardware, port, chipset, table, eoi, touched: false };
+            let socket = step.thread().index() / usize::from(2 * super::build::CORES_PER_SOCKET);
+            let (step, port, cache) = (&mut step, &mut self.ports[port], &mut self.caches[socket]);
+            let mut env = Env { step, hardware, port, chipset, table, eoi, cache, touched: false };
             (kernel.step(&mut env), env.touched)
         };
         let (done, vcpu) = (step.now(), step.vcpu());
