@@ -3,15 +3,16 @@
 //! A client may hand over any descriptor as an interrupt. Writing to a full pipe or to a socket could block,
 //! or put bytes where they do harm, so anything but an eventfd is refused, by the name the kernel gives it.
 //!
-//! A write must not block either. An eventfd blocks when its counter is full, unless `O_NONBLOCK` is set.
+//! A signal must not block either. An eventfd blocks when its counter is full, unless `O_NONBLOCK` is set.
 //! That flag belongs to the open file, which the client shares, so setting it also changes what the client
 //! sees of a blocking read; QEMU and Cloud Hypervisor set it themselves, and KVM's irqfd does not look at it.
-//! Whoever hands over a blocking eventfd is given the flag rather than the power to stop the thread that
-//! serves everyone, and as a client may clear it again, it is made sure of before each write.
-//!
-//! Left open: a client that clears the flag and fills the counter between that look and the write. The kernel has
-//! no write to an eventfd that cannot block by itself (`RWF_NOWAIT` is not supported there), and gives nobody an
-//! open file of their own for one.
+//! Whoever hands over a blocking eventfd is given the flag, but may clear it again: [`Notifier`] signals without
+//! depending on it, and is what interrupts to clients go through. [`EventFd::signal`] is for eventfds that nobody
+//! hostile shares.
+
+mod notifier;
+
+pub use notifier::Notifier;
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};

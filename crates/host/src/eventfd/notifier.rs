@@ -1,0 +1,240 @@
+//! Signalling eventfds that somebody hostile shares, without ever waiting for them.
+//!
+//! A plain write to an eventfd waits while its counter is full, unless `O_NONBLOCK` is set; but that flag belongs to
+//! the open file, and the client can clear it between any look at it and the write. The kernel itself signals
+//! eventfds without waiting (`eventfd_signal`), and Linux AIO lets a process ask for just that: a request names an
+//! eventfd to signal when it completes (io_submit(2), `IOCB_FLAG_RESFD`). So an interrupt is a read of no bytes of an
+//! empty file of our own, which completes at once, with the client's eventfd to tell. That is one system call, and
+//! another one in [`BATCH`] to forget the completions.
+//!
+//! Where AIO is not to be had (a seccomp filter, `fs.aio-max-nr`), it is a write after a look at the flag, which
+//! leaves that race open; [`Notifier::is_safe`] says so.
+
+#![expect(unsafe_code, reason = "Linux AIO has no safe wrapper")]
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::ptr;
+
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use super::EventFd;
+
+/// Completions that pile up before they are forgotten: half of what the context has room for.
+const BATCH: u32 = 64;
+/// Linux: `IOCB_CMD_PREAD`.
+const PREAD: u16 = 0;
+/// Linux: `IOCB_FLAG_RESFD`.
+const RESFD: u32 = 1;
+
+/// A request, as `linux/aio_abi.h` has it on a little-endian machine.
+#[derive(Debug, Default)]
+#[repr(C)]
+struct Iocb {
+    data: u64,
+    key: u32,
+    rw_flags: u32,
+    opcode: u16,
+    priority: i16,
+    file: u32,
+    buffer: u64,
+    bytes: u64,
+    offset: i64,
+    reserved: u64,
+    flags: u32,
+    result_fd: u32,
+}
+
+/// A completion.
+#[derive(Debug, Default, Clone, Copy)]
+#[repr(C)]
+struct IoEvent {
+    data: u64,
+    object: u64,
+    result: i64,
+    result2: i64,
+}
+
+/// Signals eventfds for one thread.
+#[derive(Debug)]
+pub struct Notifier(Option<Aio>);
+
+#[derive(Debug)]
+struct Aio {
+    context: libc::c_ulong,
+    /// An empty file.
+    empty: OwnedFd,
+    /// Requests since completions were forgotten last.
+    pending: u32,
+}
+
+impl Notifier {
+    /// One that cannot be made to wait, if the kernel allows it.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(Aio::new())
+    }
+
+    /// Whether nothing that a client does to its eventfd makes [`Notifier::signal`] wait.
+    #[must_use]
+    pub fn is_safe(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Adds one to an eventfd. A full counter is as good: its reader has not been there yet and will be woken all the
+    /// same. There is no error to handle: a client that breaks its own eventfd has lost its own interrupts.
+    #[inline]
+    pub fn signal(&mut self, event: &EventFd) {
+        match &mut self.0 {
+            Some(aio) => aio.signal(event),
+            None => event.signal(),
+        }
+    }
+}
+
+impl Default for Notifier {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Aio {
+    fn new() -> Option<Self> {
+        let empty = memfd_create("softiov-empty", MemfdFlags::CLOEXEC).ok()?;
+        let mut context: libc::c_ulong = 0;
+        // SAFETY: io_setup(2) writes the context's id through the pointer, which is valid for that, and nothing else.
+        let made = unsafe { libc::syscall(libc::SYS_io_setup, 2 * BATCH, &raw mut context) };
+        (made == 0).then_some(Self { context, empty, pending: 0 })
+    }
+
+    fn signal(&mut self, event: &EventFd) {
+        let mut request = Iocb {
+            opcode: PREAD,
+            file: self.empty.as_raw_fd().unsigned_abs(),
+            flags: RESFD,
+            result_fd: event.0.as_raw_fd().unsigned_abs(),
+            ..Iocb::default()
+        };
+        let full = self.pending == BATCH;
+        // The context has room for twice as many as it remembers; if it has none all the same, the interrupt must not
+        // be lost for that.
+        if full {
+            self.forget();
+        }
+        if !self.submit(&mut request) && !full {
+            self.forget();
+            self.submit(&mut request);
+        }
+        self.pending += 1;
+    }
+
+    /// Whether the kernel took the request.
+    fn submit(&self, request: &mut Iocb) -> bool {
+        let mut list = [ptr::from_mut(request)];
+        // SAFETY: the list has one pointer to a request, which io_submit(2) reads before it returns; the request is for
+        // no bytes, so that no buffer is touched then or later.
+        let taken = unsafe { libc::syscall(libc::SYS_io_submit, self.context, 1, list.as_mut_ptr()) };
+        taken == 1
+    }
+
+    /// Takes the completions off the context.
+    fn forget(&mut self) {
+        let mut events = [IoEvent::default(); BATCH as usize];
+        let no_time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let (room, none) = (events.len(), ptr::from_ref(&no_time));
+        // SAFETY: io_getevents(2) writes at most `room` events to the array, which holds that many, and reads the time.
+        unsafe { libc::syscall(libc::SYS_io_getevents, self.context, 0, room, events.as_mut_ptr(), none) };
+        self.pending = 0;
+    }
+}
+
+impl Drop for Aio {
+    fn drop(&mut self) {
+        // SAFETY: the context is ours and is not used again; no request of it has a buffer.
+        unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    use rustix::event::{EventfdFlags, eventfd};
+    use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+
+    use super::*;
+
+    const FULL: u64 = u64::MAX - 1;
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn an_interrupt_adds_one() {
+        let mut notifier = Notifier::new();
+        let event = EventFd::new().unwrap();
+        (0..3 * BATCH).for_each(|_| notifier.signal(&event));
+        assert_eq!(event.drain(), u64::from(3 * BATCH));
+    }
+
+    #[test]
+    fn a_waiting_reader_wakes() {
+        let event = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+        let reader = event.try_clone().unwrap();
+        let waits = thread::spawn(move || {
+            let mut count = [0; 8];
+            rustix::io::read(&reader, &mut count).map(|_| u64::from_ne_bytes(count))
+        });
+        Notifier::new().signal(&EventFd(event));
+        assert_eq!(waits.join().unwrap().unwrap(), 1);
+    }
+
+    /// In a process that may use AIO; elsewhere the write after a look is all there is.
+    #[test]
+    fn a_full_counter_without_the_flag_does_not_block() {
+        let mut notifier = Notifier::new();
+        if !notifier.is_safe() {
+            crate::test_support::skipped("interrupts that cannot block", "Linux AIO is not to be had here");
+            return;
+        }
+        let event = EventFd(eventfd(0, EventfdFlags::CLOEXEC).unwrap());
+        rustix::io::write(&event, &FULL.to_ne_bytes()).unwrap();
+        let (done, waits) = mpsc::channel();
+        thread::spawn(move || {
+            (0..1_000).for_each(|_| notifier.signal(&event));
+            done.send(())
+        });
+        assert!(waits.recv_timeout(PATIENCE).is_ok(), "the interrupt waited for the client");
+    }
+
+    #[test]
+    fn a_client_that_races_for_its_eventfd_stops_nobody() {
+        let mut notifier = Notifier::new();
+        if !notifier.is_safe() {
+            crate::test_support::skipped("interrupts that cannot block", "Linux AIO is not to be had here");
+            return;
+        }
+        let theirs = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap();
+        let ours = EventFd::adopt(theirs.try_clone().unwrap()).unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let client = thread::spawn(move || {
+            while !stopped.load(Ordering::Relaxed) {
+                let flags = fcntl_getfl(&theirs).unwrap();
+                let _ = fcntl_setfl(&theirs, flags | OFlags::NONBLOCK);
+                let _ = rustix::io::write(&theirs, &FULL.to_ne_bytes());
+                let _ = fcntl_setfl(&theirs, flags - OFlags::NONBLOCK);
+            }
+        });
+        let (done, waits) = mpsc::channel();
+        thread::spawn(move || {
+            (0..100_000).for_each(|_| notifier.signal(&ours));
+            done.send(())
+        });
+        let waited = waits.recv_timeout(PATIENCE);
+        stop.store(true, Ordering::Relaxed);
+        client.join().unwrap();
+        assert!(waited.is_ok(), "the interrupt waited for the client");
+    }
+}
