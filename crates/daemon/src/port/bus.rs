@@ -2,7 +2,7 @@
 //! else can be reached in its name. A PF that the host drives has neither.
 
 use host::dma::{DmaLimits, DmaTable};
-use host::eventfd::EventFd;
+use host::eventfd::{EventFd, Notifier};
 use i82576::config::pf;
 use i82576::ids::{MAX_VFS, VF_VECTORS};
 use pcie::{Bus, DmaFault, Function, Iova};
@@ -25,6 +25,7 @@ pub(super) struct Reach {
 pub(super) struct LiveBus {
     pf: Reach,
     vfs: [Reach; MAX_VFS],
+    notifier: Notifier,
 }
 
 /// A burst of descriptors is passed on in pieces of which each becomes visible word by word, so that a
@@ -41,8 +42,15 @@ impl LiveBus {
             pin_masked: false,
             interrupts: 0,
         };
-        let vf = |_| reach([0, 0, VF_VECTORS]);
-        Self { pf: reach([1, 1, pf::VECTORS.into()]), vfs: std::array::from_fn(vf) }
+        let notifier = Notifier::new();
+        if !notifier.is_safe() {
+            tracing::warn!(
+                "Linux AIO is not to be had (a seccomp filter, or fs.aio-max-nr): a client that races for its own \
+                 eventfd can hold up its port; allow io_setup, io_submit and io_getevents"
+            );
+        }
+        let vfs = std::array::from_fn(|_| reach([0, 0, VF_VECTORS]));
+        Self { pf: reach([1, 1, pf::VECTORS.into()]), vfs, notifier }
     }
 
     /// What a function reaches. There are no functions beyond the last VF.
@@ -80,9 +88,12 @@ impl Bus for LiveBus {
     }
 
     fn msix(&mut self, function: Function, vector: u16) {
-        let reach = self.reach(function);
+        let reach = match function {
+            Function::Pf => &mut self.pf,
+            Function::Vf(n) => &mut self.vfs[usize::from(n) % MAX_VFS],
+        };
         if let Some(Some(eventfd)) = reach.eventfds[pci_irq::MSIX as usize].get(usize::from(vector)) {
-            eventfd.signal();
+            self.notifier.signal(eventfd);
             reach.interrupts += 1;
         }
     }
