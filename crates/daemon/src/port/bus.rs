@@ -61,22 +61,37 @@ impl LiveBus {
         }
     }
 
-    fn memory(&self, function: Function) -> &DmaTable {
+    /// The same, to look at.
+    pub(super) fn what(&self, function: Function) -> &Reach {
         match function {
-            Function::Pf => &self.pf.memory,
-            Function::Vf(n) => &self.vfs[usize::from(n) % MAX_VFS].memory,
+            Function::Pf => &self.pf,
+            Function::Vf(n) => &self.vfs[usize::from(n) % MAX_VFS],
         }
+    }
+
+    /// Signals the eventfd of a vector of an interrupt type, if there is one: whether there is.
+    pub(super) fn signal(&mut self, function: Function, index: u32, vector: u32) -> bool {
+        let reach = match function {
+            Function::Pf => &self.pf,
+            Function::Vf(n) => &self.vfs[usize::from(n) % MAX_VFS],
+        };
+        let eventfds = reach.eventfds.get(index as usize);
+        let Some(Some(eventfd)) = eventfds.and_then(|eventfds| eventfds.get(vector as usize)) else {
+            return false;
+        };
+        self.notifier.signal(eventfd);
+        true
     }
 }
 
 impl Bus for LiveBus {
     fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
-        let read = self.memory(function).read(iova, into);
+        let read = self.what(function).memory.read(iova, into);
         read.map_err(|fault| DmaFault { function, iova: fault.iova })
     }
 
     fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault> {
-        let memory = self.memory(function);
+        let memory = &self.what(function).memory;
         let descriptors = from.len() <= BURST && from.len().is_multiple_of(i82576::descriptor::SIZE);
         let piece = if descriptors { ORDERED } else { from.len().max(1) };
         let mut at = iova;
@@ -88,13 +103,8 @@ impl Bus for LiveBus {
     }
 
     fn msix(&mut self, function: Function, vector: u16) {
-        let reach = match function {
-            Function::Pf => &mut self.pf,
-            Function::Vf(n) => &mut self.vfs[usize::from(n) % MAX_VFS],
-        };
-        if let Some(Some(eventfd)) = reach.eventfds[pci_irq::MSIX as usize].get(usize::from(vector)) {
-            self.notifier.signal(eventfd);
-            reach.interrupts += 1;
+        if self.signal(function, pci_irq::MSIX, vector.into()) {
+            self.reach(function).interrupts += 1;
         }
     }
 }

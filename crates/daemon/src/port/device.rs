@@ -1,7 +1,7 @@
 //! A function as a vfio-user device: regions, interrupts and memory of one client, led to the card. Left out: the
 //! protocol, and the socket.
 
-use super::bus::Reach;
+use super::bus::{LiveBus, Reach};
 use super::hal::now;
 use super::side::{Side, vf};
 use host::dma::Permissions;
@@ -20,13 +20,17 @@ pub(super) struct FunctionDevice<'a> {
     pub(super) function: Function,
     pub(super) nic: &'a mut Nic,
     pub(super) side: &'a mut Side,
-    pub(super) reach: &'a mut Reach,
+    pub(super) bus: &'a mut LiveBus,
 }
 
 impl FunctionDevice<'_> {
+    fn reach(&mut self) -> &mut Reach {
+        self.bus.reach(self.function)
+    }
+
     /// The eventfds of an interrupt type; none of a type that is not there.
     fn eventfds(&mut self, index: u32) -> &mut [Option<EventFd>] {
-        self.reach.eventfds.get_mut(index as usize).map_or(&mut [], |eventfds| eventfds)
+        self.reach().eventfds.get_mut(index as usize).map_or(&mut [], |eventfds| eventfds)
     }
 }
 
@@ -59,7 +63,12 @@ impl Device<OwnedFd> for FunctionDevice<'_> {
     }
 
     fn irq(&self, index: u32) -> Option<IrqInfo> {
-        let count = self.reach.eventfds.get(index as usize).map_or(0, |eventfds| eventfds.len() as u32);
+        let count = self
+            .bus
+            .what(self.function)
+            .eventfds
+            .get(index as usize)
+            .map_or(0, |eventfds| eventfds.len() as u32);
         let kind = if index == pci_irq::INTX {
             irq_flags::MASKABLE | irq_flags::AUTOMASKED
         } else {
@@ -92,18 +101,18 @@ impl Device<OwnedFd> for FunctionDevice<'_> {
     fn dma_map(&mut self, map: DmaMap<OwnedFd>) -> Result<(), Errno> {
         let permissions = Permissions { read: map.readable, write: map.writable };
         let file = map.file.map(|file| (file.fd, file.offset));
-        let mapped = self.reach.memory.map(map.iova, map.size, permissions, file);
+        let mapped = self.reach().memory.map(map.iova, map.size, permissions, file);
         mapped.map_err(|error| errno(error.errno()))
     }
 
     fn dma_unmap(&mut self, iova: u64, size: u64) {
         // The card moves frames in this thread only, so nothing is in flight. A window that is not there was
         // refused when it was to be mapped.
-        let _ = self.reach.memory.unmap(iova, size);
+        let _ = self.reach().memory.unmap(iova, size);
     }
 
     fn dma_unmap_all(&mut self) {
-        self.reach.memory.unmap_all();
+        self.reach().memory.unmap_all();
     }
 
     fn set_irqs(&mut self, set: IrqSet<OwnedFd>) -> Result<(), Errno> {
@@ -126,13 +135,11 @@ impl Device<OwnedFd> for FunctionDevice<'_> {
                 }
             }
             IrqSet::Trigger { index, vector } => {
-                if let Some(Some(eventfd)) = self.eventfds(index).get(vector as usize) {
-                    eventfd.signal();
-                }
+                self.bus.signal(self.function, index, vector);
             }
             // The pin alone can be masked, and the session lets nothing else through to here.
-            IrqSet::Mask { .. } => self.reach.pin_masked = true,
-            IrqSet::Unmask { .. } => self.reach.pin_masked = false,
+            IrqSet::Mask { .. } => self.reach().pin_masked = true,
+            IrqSet::Unmask { .. } => self.reach().pin_masked = false,
         }
         Ok(())
     }

@@ -151,7 +151,7 @@ impl Port {
         let slot = &mut self.slots[index];
         let Some(connection) = slot.connection.as_mut() else { return };
         let (function, nic, side) = (slot.function, &mut self.nic, &mut self.side);
-        let mut device = FunctionDevice { function, nic, side, reach: self.bus.reach(function) };
+        let mut device = FunctionDevice { function, nic, side, bus: &mut self.bus };
         match connection.visit(&mut device, &mut self.buffer) {
             // It has hung up and reads no replies; somebody else waits for the function.
             Ok(Visit::Done) if slot.next.is_some() => return self.disconnect(index, Over::Closed),
@@ -194,7 +194,7 @@ impl Port {
         slot.retire(connection.counters());
         let (function, nic, side) = (slot.function, &mut self.nic, &mut self.side);
         end_bus_mastering(nic, side, function);
-        connection.close(&mut FunctionDevice { function, nic, side, reach: self.bus.reach(function) });
+        connection.close(&mut FunctionDevice { function, nic, side, bus: &mut self.bus });
         if let Some(suppressed) = slot.log.allow(now()) {
             let name = &slot.name;
             match over {
