@@ -93,7 +93,7 @@ fn a_constant_is_felt_where_it_is_used_and_nowhere_else() {
         reported("emulated", EMULATED, Formula::Metric("eoi_mcycles", 1.0)),
         reported("fast", FAST, Formula::Metric("eoi_mcycles", 1.0)),
     ];
-    let constants = Constants { set: vec![("measure_ms", 20).into()], ..Constants::calibrated() };
+    let constants = Constants { set: vec![("measure_ms", 60).into()], ..Constants::calibrated() };
     let found = hang::sensitivity(VALUES.iter().collect(), &constants, NonZeroUsize::MIN, &|_| ()).unwrap();
     let effect = |at: usize, name| found[at].effects.iter().find(|effect: &&Effect| effect.constant == name);
     let emulated = effect(0, "eoi_emulated").unwrap();
