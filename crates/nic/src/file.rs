@@ -13,7 +13,7 @@ use i82576::table::{self, Access, Register};
 const WORDS: usize = PF_BAR0_SIZE / 4;
 
 /// The stored value of every register, by its canonical offset.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct RegisterFile {
     words: Box<[u32]>,
     /// What is at each dword offset, aliases included.

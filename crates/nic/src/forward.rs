@@ -23,7 +23,7 @@ const MAX_PACKET: usize = 260 * 1024;
 const MAX_SEGMENTS: u32 = 2048;
 
 /// Where frames are while they pass through.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Staging {
     packet: Box<[u8]>,
     frame: Box<[u8]>,

@@ -62,8 +62,9 @@ pub struct Poll {
     pub deadline: Option<Time>,
 }
 
-/// One port: a PF and up to eight VFs.
-#[derive(Debug)]
+/// One port: a PF and up to eight VFs. It is a value: a copy goes on where the original stood, so that a port can be
+/// set aside between two polls and continued, or continued twice.
+#[derive(Debug, Clone)]
 pub struct Nic {
     pub(crate) nvm: Nvm,
     pub(crate) phy: Phy,

@@ -9,7 +9,7 @@ use i82576::{MacAddress, nvm};
 const NOTHING: u16 = 0xffff;
 
 /// The words.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Nvm {
     words: Box<[u16; nvm::WORDS]>,
 }

@@ -10,7 +10,7 @@ use pcie::capability::power::PowerState;
 use pcie::{ConfigAccess, Effects, Endpoint, Function};
 
 /// All of the card's configuration spaces.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Spaces {
     pf: Endpoint,
     vfs: [Endpoint; i82576::ids::MAX_VFS],

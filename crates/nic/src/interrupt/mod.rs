@@ -26,7 +26,7 @@ pub enum Direction {
 }
 
 /// Vectors that have something to say and have not said it yet.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Interrupts {
     /// EICR bits that were set, or unmasked, since their last message.
     unsent: u32,

@@ -24,7 +24,7 @@ pub enum Form {
 }
 
 /// The state of that interrupt.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Single {
     /// A cause came since the last message.
     owed: bool,

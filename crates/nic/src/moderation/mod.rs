@@ -7,7 +7,7 @@ use i82576::ids::VECTORS;
 use i82576::{Time, Vector};
 
 /// When each vector may fire next.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Throttle {
     silent_until: [Time; VECTORS],
 }

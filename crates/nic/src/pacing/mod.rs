@@ -62,7 +62,7 @@ impl Pool {
 }
 
 /// What leaving costs, and who still pays.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Pacing {
     pools: [Pool; MAX_VFS],
     /// Bits a second between pools.

@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 
 /// The place for one packet.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Held {
     packet: Option<Packet>,
     /// Empty until the queue is prepared.

@@ -55,7 +55,7 @@ impl From<DmaFault> for Missed {
 }
 
 /// The private state of a receive queue. Registers are in the file.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ReceiveQueue {
     queue: Queue,
     /// Descriptors fetched ahead.

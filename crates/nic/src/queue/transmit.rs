@@ -78,7 +78,7 @@ enum Scan {
 }
 
 /// The private state of a transmit queue. Registers are in the file.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct TransmitQueue {
     queue: Queue,
     contexts: [Context; 2],

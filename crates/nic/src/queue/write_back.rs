@@ -18,7 +18,7 @@ pub struct Way {
 }
 
 /// Consecutive descriptors of a ring, as they will read in memory.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Batch {
     raw: [[u8; SIZE]; BURST],
     count: usize,

@@ -14,6 +14,7 @@ mod c13_auto_clear;
 mod c14_single_vector;
 mod c17_sriov_capability;
 mod c18_throttle;
+mod c19_state;
 mod gap_anti_spoof;
 mod gap_auto_mask;
 mod gap_ignore_mac;
@@ -50,7 +51,7 @@ const CASES: &[(&str, &str)] = &[
     ("c16_double_vlan", "CTRL_EXT.EXT_VLAN: the inner tag is filtered and stripped"),
     ("c17_sriov_capability", "NumVFs is bounded and locked, resets take VFs away, VFE toggles"),
     ("c18_throttle", "EITR in microseconds, its counter, CNT_IGNR, nothing spurious, nothing lost"),
-    ("c19_state", "link and transmit context survive a save and restore"),
+    ("c19_state", "link, contexts and throttles outlive setting the card aside"),
     ("c20_empty_ring", "a ring without descriptors, or a tail beyond it, ends no loop late"),
     ("gap_anti_spoof", "spoofed addresses and VLANs are dropped and reported in WVBR"),
     ("gap_auto_mask", "EIAM is what was written, for PF and VF"),
