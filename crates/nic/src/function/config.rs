@@ -23,6 +23,12 @@ impl Spaces {
             vfs: core::array::from_fn(|_| config::vf::endpoint()),
         }
     }
+
+    /// All of them as after power-on.
+    pub(super) fn reset(&mut self) {
+        self.pf.reset();
+        self.vfs.iter_mut().for_each(Endpoint::reset);
+    }
 }
 
 impl Nic {

@@ -30,6 +30,13 @@ impl Nic {
         }
     }
 
+    /// A conventional reset (PERST#, hot reset): a function level reset of the PF, and what that leaves alone in
+    /// its configuration space. The NVM keeps its words.
+    pub fn conventional_reset(&mut self) {
+        self.reset_function(Function::Pf);
+        self.spaces.reset();
+    }
+
     /// CTRL.RST of the PF: registers go to their defaults, but for the few that only `power_on` resets, and
     /// every VF sees RSTI until the PF says that it is done.
     pub(super) fn reset_port(&mut self, power_on: bool) {

@@ -338,3 +338,47 @@ fn a_port_that_sleeps_answers_configuration_alone() {
     bench.config(Function::Pf, control, 0);
     assert_eq!(bench.pf().read(r::VET), 0x8100_8100, "awake, and reset");
 }
+
+#[test]
+fn a_conventional_reset_also_takes_what_a_function_level_reset_leaves_alone() {
+    let payload = u16::from(EXPRESS) + express::DEVICE_CONTROL;
+    for conventional in [false, true] {
+        let mut bench = busy();
+        bench.config(Function::Pf, payload, 0x2830);
+        if conventional {
+            bench.nic.conventional_reset();
+        } else {
+            bench.nic.reset_function(Function::Pf);
+        }
+        assert_eq!(bench.vfs(), 0);
+        assert_eq!(bench.nic.config_read(Function::Pf, pf::SRIOV + sriov::CONTROL, 4), 0);
+        assert_eq!(bench.nic.config_read(Function::Pf, pf::SRIOV + sriov::NUM_VFS, 2), 0);
+        let kept = bench.nic.config_read(Function::Pf, payload, 2) & 0xe0;
+        assert_eq!(kept, if conventional { 0 } else { 0x20 }, "the payload size");
+        bench.expect_nothing();
+    }
+}
+
+#[test]
+fn while_gio_master_is_disabled_nothing_leaves_the_port() {
+    let mut bench = busy();
+    bench.pf().write(r::CTRL, ctrl::GIO_MASTER_DISABLE);
+    assert_eq!(bench.pf().read(r::STATUS) & i82576::bits::status::GIO_MASTER, 0, "acknowledged");
+    let frame = bench.vf(1).place(&plain(mac(0), mac(1), 60));
+    bench.vf(1).put(crate::common::packet(frame, 74).emit());
+    bench.vf(1).ring();
+    bench.vf(1).write(vf::VTEICS, 7);
+    bench.world.wire.incoming.push_back(plain(mac(2), mac(9), 60));
+    bench.expect_nothing();
+    bench.pf().write(r::CTRL, 0);
+    bench.poll();
+    assert_eq!(bench.vf(0).expect_frame().bytes.len(), 74, "what waited goes on");
+}
+
+#[test]
+fn a_reset_of_the_port_gives_gio_master_back() {
+    let mut bench = Bench::bare();
+    bench.pf().write(r::CTRL, ctrl::GIO_MASTER_DISABLE);
+    bench.pf().write(r::CTRL, ctrl::RST | ctrl::GIO_MASTER_DISABLE);
+    assert_ne!(bench.pf().read(r::STATUS) & i82576::bits::status::GIO_MASTER, 0);
+}
