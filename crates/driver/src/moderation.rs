@@ -4,7 +4,7 @@
 //! Performance Network Virtualization with SR-IOV" (HPCA 2010): interrupt just often enough that the smallest
 //! buffer on the way to the application does not overflow: IF = max(pps * r / bufs, lif).
 //!
-//! Left out: when to sample. The driver's watchdog does that.
+//! Left out: who asks. The driver does at the end of a poll, and in its watchdog.
 
 use core::time::Duration;
 use i82576::Time;
@@ -80,8 +80,8 @@ pub struct Moderator {
     sampled: Option<(Time, u64)>,
 }
 
-/// A rate needs this long to mean something.
-const SHORTEST_SAMPLE: Duration = Duration::from_millis(10);
+/// How often the packet rate is sampled, as in the paper; so a step up may overflow a buffer for that long.
+pub const SAMPLE_PERIOD: Duration = Duration::from_secs(1);
 
 impl Moderator {
     /// A policy that has seen nothing yet.
@@ -108,7 +108,7 @@ impl Moderator {
             return None;
         };
         let elapsed = now.since(then);
-        if elapsed < SHORTEST_SAMPLE {
+        if elapsed < SAMPLE_PERIOD {
             return None;
         }
         self.sampled = Some((now, packets));
