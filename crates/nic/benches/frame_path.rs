@@ -1,6 +1,9 @@
 //! How long frames take through the card: usual ways, one after the other, each as the median of many rounds
 //! and as a multiple of copying the same bytes once. A number alone says little on a shared machine; compare two
-//! builds by running them in turn. Left out: memory that is not the processor's cache, and every system call.
+//! builds by running them in turn, or count instructions: with FRAME_PATH_CALLS=n in the environment the cases
+//! whose name contains the first argument are run n times and not measured, for callgrind.
+//!
+//! Left out: memory that is not the processor's cache, and every system call.
 
 use i82576::bits::{dctl, dtxswc, mrqc, rctl, tctl, vmolr, vt_ctl};
 use i82576::config::pf::SRIOV;
@@ -211,6 +214,16 @@ fn context(mss: u16) -> Context {
     Context { ipv4: true, l4: L4::Tcp, mss, ..lengths }
 }
 
+/// Whether a case was asked for.
+fn wanted(name: &str) -> bool {
+    std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).all(|part| name.contains(&part))
+}
+
+/// How often to call, if calls are counted and not measured.
+fn calls() -> Option<u32> {
+    std::env::var("FRAME_PATH_CALLS").ok()?.parse().ok()
+}
+
 /// Nanoseconds of one of the `frames` that a call of `work` moves: the median of rounds.
 fn median(frames: usize, mut work: impl FnMut()) -> f64 {
     let mut rounds: Vec<f64> = (0..ROUNDS)
@@ -233,9 +246,17 @@ fn copy(length: usize) -> f64 {
     median(64, || (0..64).for_each(|_| black_box(&mut to[..]).copy_from_slice(black_box(&from))))
 }
 
-fn report(name: &str, length: usize, bench: &Bench, nanoseconds: f64) {
+/// Measures a case and says what came out.
+fn case(name: &str, frames: usize, length: usize, bench: &mut Bench, mut work: impl FnMut(&mut Bench)) {
+    if !wanted(name) {
+        return;
+    }
+    if let Some(calls) = calls() {
+        return (0..calls).for_each(|_| work(bench));
+    }
+    let nanoseconds = median(frames, || work(bench));
     bench.check();
-    println!("{name:36} {nanoseconds:9.1} ns/frame {:7.1} copies", nanoseconds / copy(length));
+    println!("{name:40} {nanoseconds:9.1} ns/frame {:7.1} copies", nanoseconds / copy(length));
 }
 
 fn main() {
@@ -243,8 +264,8 @@ fn main() {
         let mut bench = Bench::new();
         bench.wire.frame = frame(1, 9, length);
         let count = if length > BUFFER { 8 } else { 32 };
-        let time = median(count, || bench.receive(count));
-        report(&format!("wire to VF, {length} bytes"), length, &bench, time);
+        let name = format!("wire to VF, {length} bytes");
+        case(&name, count, length, &mut bench, |bench| bench.receive(count));
     }
     for (name, to, sums) in [("wire", 9, false), ("VF", 1, false), ("VF, checksum inserted", 1, true)] {
         for length in [64, 1514] {
@@ -252,14 +273,14 @@ fn main() {
             bench.place(&frame(to, 0, length));
             let data = Data { insert_l4_checksum: sums, insert_ip_checksum: sums, ..packet(length) };
             let descriptors = [&[context(0).emit()][..], &[data.emit(); 32]].concat();
-            let time = median(32, || bench.send(&descriptors));
-            report(&format!("VF to {name}, {length} bytes"), length, &bench, time);
+            let name = format!("VF to {name}, {length} bytes");
+            case(&name, 32, length, &mut bench, |bench| bench.send(&descriptors));
         }
     }
     let mut bench = Bench::new();
-    bench.place(&frame(1, 0, 54 + 40 * 1448));
-    let sums = Data { insert_l4_checksum: true, insert_ip_checksum: true, ..packet(54 + 40 * 1448) };
-    let segment = Data { segment: true, ..sums };
-    let time = median(40, || bench.send(&[context(1448).emit(), segment.emit()]));
-    report("VF to VF, cut into 1502 bytes", 1502, &bench, time);
+    let length = 54 + 40 * 1448;
+    bench.place(&frame(1, 0, length));
+    let sums = Data { insert_l4_checksum: true, insert_ip_checksum: true, ..packet(length) };
+    let descriptors = [context(1448).emit(), Data { segment: true, ..sums }.emit()];
+    case("VF to VF, cut into 1502 bytes", 40, 1502, &mut bench, |bench| bench.send(&descriptors));
 }
