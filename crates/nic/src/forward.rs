@@ -60,7 +60,7 @@ impl Nic {
         if uplink::ends_here(&mut self.file, &staging[HEADROOM..HEADROOM + padded]) {
             return;
         }
-        uplink::count_arrived(&mut self.file, padded);
+        self.tally.arrived(padded);
         match length {
             ..HEADER => uplink::count_length_error(&mut self.file, r::RUC),
             _ if length > MAX_FRAME - FCS => uplink::count_length_error(&mut self.file, r::ROC),
@@ -220,13 +220,13 @@ impl Nic {
                 self.pacing.crossed(pool, length, decision.pools.count_ones(), self.now);
             }
             Source::Wire if fate >= Some(Fate::Dropped) => {
-                uplink::count_received(&mut self.file, dst, length, fate == Some(Fate::Reached));
+                self.tally.received(dst, length, fate == Some(Fate::Reached));
             }
             Source::Pool(_) | Source::Wire => {}
         }
         let sent = decision.wire && self.link && self.leave(frame, bus, wire);
         if sent {
-            uplink::count_sent(&mut self.file, dst, length);
+            self.tally.sent(dst, length);
         }
         if let Some(queue) = sender {
             self.count_sent(queue.pool(), dst, length, decision.pools != 0, sent);
@@ -239,7 +239,7 @@ impl Nic {
             return wire.transmit(frame.tagged());
         }
         if self.receives() {
-            uplink::count_arrived(&mut self.file, frame.tagged().len());
+            self.tally.arrived(frame.tagged().len());
             self.switch(None, frame, bus, wire);
         }
         true

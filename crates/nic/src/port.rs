@@ -15,7 +15,7 @@ use crate::queue::receive::ReceiveQueue;
 use crate::queue::ring::Ring;
 use crate::queue::transmit::TransmitQueue;
 use crate::switch::{Storm, Tables};
-use crate::uplink::Wire;
+use crate::uplink::{Tally, Wire};
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
 use i82576::bits::{ctrl, icr, rah, rctl, srrctl, tctl};
@@ -101,6 +101,7 @@ pub struct Nic {
     links: u8,
     pub(crate) staging: Staging,
     pub(crate) counters: Counters,
+    pub(crate) tally: Tally,
 }
 
 impl Nic {
@@ -135,6 +136,7 @@ impl Nic {
             links: u8::MAX,
             staging: Staging::new(),
             counters: Counters::default(),
+            tally: Tally::default(),
             file,
         };
         nic.load_address();
@@ -155,6 +157,7 @@ impl Nic {
         let from_wire = self.receive_from_wire(budget, bus, wire);
         let (from_queues, frame) = self.transmit(budget, bus, wire);
         self.write_back_received(bus);
+        self.tally.settle(&mut self.file);
         let (owners, form) = (self.masters(), self.form());
         let interrupt = self.interrupts.send(&mut self.file, &mut self.throttle, &owners, form, now, bus);
         let storm = Storm::is_on(&self.file).then(|| self.storm.ends(&self.file));

@@ -16,28 +16,17 @@ pub enum Transmit {
     Other,
 }
 
-impl Transmit {
-    /// Where the descriptor's buffer is and its bytes, if it names one.
-    #[must_use]
-    #[inline]
-    pub fn buffer(&self) -> Option<(u64, u16)> {
-        match self {
-            Self::Data(data) => Some((data.address, data.length)),
-            Self::Legacy(legacy) => Some((legacy.address, legacy.length)),
-            Self::Context(_) | Self::Other => None,
-        }
-    }
-
-    /// Whether software waits for DD.
-    #[must_use]
-    #[inline]
-    pub fn reports_status(&self) -> bool {
-        match self {
-            Self::Data(data) => data.report_status,
-            Self::Legacy(legacy) => legacy.report_status,
-            Self::Context(_) | Self::Other => false,
-        }
-    }
+/// What data descriptors of either format have in the same place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Buffer {
+    /// Where the buffer is.
+    pub address: u64,
+    /// Its bytes.
+    pub length: u16,
+    /// Last buffer of the packet.
+    pub end_of_packet: bool,
+    /// Tell when it is done: write DD back.
+    pub report_status: bool,
 }
 
 /// DTYP of a context descriptor.
@@ -119,6 +108,20 @@ pub struct Context {
     pub mss: u16,
     /// Which of the queue's two contexts this sets.
     pub index: u8,
+}
+
+/// The buffer that a descriptor names; `None` if it is a context or of a reserved type.
+#[must_use]
+#[inline]
+pub fn buffer(raw: &[u8; SIZE]) -> Option<Buffer> {
+    let command = dword(raw, 2);
+    let data = command & DEXT == 0 || (command >> DTYP_SHIFT) & 0xf == DTYP_DATA;
+    data.then(|| Buffer {
+        address: qword(raw, 0),
+        length: command as u16,
+        end_of_packet: command & EOP != 0,
+        report_status: command & RS != 0,
+    })
 }
 
 /// Reads a descriptor.
@@ -219,7 +222,7 @@ impl Context {
 
 #[cfg(test)]
 mod tests {
-    use super::{Context, Data, L4, Transmit, parse};
+    use super::{Context, Data, L4, Transmit, buffer, legacy, parse};
 
     #[test]
     fn data_descriptor_as_linux_writes_it() {
@@ -247,11 +250,21 @@ mod tests {
     }
 
     #[test]
+    fn a_buffer_is_at_the_same_place_in_both_formats() {
+        let data = Data { address: 0x1234_5678_9abc, length: 66, end_of_packet: true, ..Data::default() };
+        let legacy = legacy::Transmit { address: data.address, length: 66, ..legacy::Transmit::default() };
+        let (one, two) = (buffer(&data.emit()).unwrap(), buffer(&legacy.emit()).unwrap());
+        assert_eq!((one.address, one.length, two.address, two.length), (data.address, 66, data.address, 66));
+        assert_eq!((one.end_of_packet, two.end_of_packet, one.report_status), (true, false, false));
+        assert!(buffer(&Data { report_status: true, ..data }.emit()).unwrap().report_status);
+    }
+
+    #[test]
     fn a_descriptor_of_another_type_is_neither() {
         assert_eq!(parse(&[0xff; 16]), Transmit::Other);
         let mut raw = Data::default().emit();
         raw[10] |= 0x40;
         assert_eq!(parse(&raw), Transmit::Other);
-        assert_eq!((parse(&raw).buffer(), parse(&raw).reports_status()), (None, false));
+        assert_eq!((buffer(&raw), buffer(&Context::default().emit())), (None, None));
     }
 }

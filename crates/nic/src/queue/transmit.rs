@@ -8,7 +8,7 @@ use super::write_back::{Batch, Way};
 use crate::file::RegisterFile;
 use i82576::Queue;
 use i82576::bits::tdwbal;
-use i82576::descriptor::tx::{Context, Data, Transmit, parse};
+use i82576::descriptor::tx::{Context, Data, Transmit, buffer, parse};
 use i82576::descriptor::{DD, SIZE, legacy};
 use i82576::register::{tx, tx_block};
 use pcie::{Bus, DmaFault, Function};
@@ -58,17 +58,10 @@ pub enum Invalid {
     Fault,
 }
 
-/// The first buffer of a packet; both, if the descriptor is in the legacy format.
-#[derive(Clone, Copy)]
-struct First {
-    data: Data,
-    legacy: Option<legacy::Transmit>,
-}
-
 /// How far the descriptors of the next packet have been read.
 enum Scan {
-    /// `count` descriptors from the head make a packet.
-    Complete(usize, First),
+    /// `count` descriptors from the head make a packet; the number of its first buffer.
+    Complete(usize, usize),
     /// `count` descriptors from the head are contexts only.
     Contexts(usize),
     /// The tail came first.
@@ -206,20 +199,18 @@ impl TransmitQueue {
         for count in 0..available.min(MAX_DESCRIPTORS) {
             let raw = self.descriptor(ring, ring.advance(start, count as u32), function, bus)?;
             self.packet[count] = raw;
-            let piece = match parse(&raw) {
-                Transmit::Context(context) => {
-                    self.contexts[usize::from(context.index & 1)] = context;
-                    continue;
-                }
-                Transmit::Other => return Ok(Scan::Invalid(count + 1, Invalid::Type)),
-                Transmit::Data(data) => First { data, legacy: None },
-                Transmit::Legacy(legacy) => First { data: legacy.as_data(), legacy: Some(legacy) },
+            let Some(buffer) = buffer(&raw) else {
+                let Transmit::Context(context) = parse(&raw) else {
+                    return Ok(Scan::Invalid(count + 1, Invalid::Type));
+                };
+                self.contexts[usize::from(context.index & 1)] = context;
+                continue;
             };
-            let first = *first.get_or_insert(piece);
-            if piece.data.end_of_packet && core::mem::take(&mut self.skipping) {
+            let first = *first.get_or_insert(count);
+            if buffer.end_of_packet && core::mem::take(&mut self.skipping) {
                 return Ok(Scan::Invalid(count + 1, Invalid::Size));
             }
-            if piece.data.end_of_packet {
+            if buffer.end_of_packet {
                 return Ok(Scan::Complete(count + 1, first));
             }
         }
@@ -258,19 +249,19 @@ impl TransmitQueue {
     fn gather<B: Bus>(
         &mut self,
         count: usize,
-        first: First,
+        first: usize,
         function: Function,
         bus: &mut B,
         staging: &mut [u8],
     ) -> Taken {
         let mut length = 0;
         for raw in &self.packet[..count] {
-            let Some((address, bytes)) = parse(raw).buffer() else { continue };
-            let end = length + usize::from(bytes);
+            let Some(buffer) = buffer(raw) else { continue };
+            let end = length + usize::from(buffer.length);
             let Some(place) = staging.get_mut(length..end) else {
                 return Taken::Dropped(Invalid::Size);
             };
-            if !place.is_empty() && bus.dma_read(function, address, place).is_err() {
+            if !place.is_empty() && bus.dma_read(function, buffer.address, place).is_err() {
                 return Taken::Dropped(Invalid::Fault);
             }
             length = end;
@@ -282,12 +273,19 @@ impl TransmitQueue {
         Taken::Packet(self.packet(first, length))
     }
 
-    fn packet(&self, First { data: first, legacy }: First, length: usize) -> Packet {
-        let context = match legacy.and_then(|legacy| legacy.vlan_tag) {
-            Some(vlan_tag) => Context { vlan_tag, ..Context::default() },
-            None => self.contexts[usize::from(first.context & 1)],
+    /// The packet whose first buffer is that of descriptor `first`.
+    #[inline]
+    fn packet(&self, first: usize, length: usize) -> Packet {
+        let (first, context, checksum) = match parse(&self.packet[first.min(MAX_DESCRIPTORS - 1)]) {
+            Transmit::Data(data) => (data, self.contexts[usize::from(data.context & 1)], None),
+            Transmit::Legacy(legacy) => {
+                let vlan_tag = legacy.vlan_tag.unwrap_or(0);
+                (legacy.as_data(), Context { vlan_tag, ..Context::default() }, legacy.checksum)
+            }
+            // A context names no buffer, nor does what is reserved.
+            Transmit::Context(_) | Transmit::Other => Default::default(),
         };
-        Packet { first, context, checksum: legacy.and_then(|legacy| legacy.checksum), length, sent: 0 }
+        Packet { first, context, checksum, length, sent: 0 }
     }
 
     /// Passes `count` descriptors: those that ask for it will read as done.
@@ -304,7 +302,7 @@ impl TransmitQueue {
                 self.done.flush(file, ring, self.way(file), function, bus)?;
             }
             let raw = self.packet[index];
-            let report = parse(&raw).reports_status();
+            let report = buffer(&raw).is_some_and(|buffer| buffer.report_status);
             self.effort.0 += 1;
             self.done.push(if report { with_dd(raw) } else { raw }, report);
         }

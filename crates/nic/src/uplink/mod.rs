@@ -1,11 +1,13 @@
 //! The wire side: the seam to whatever carries frames beyond the card, and the port's own counters for what
-//! crosses it. Left out: obeying a pause, which is for the other side's buffers and ours are memory, and everything
+//! crosses it (`tally`). Left out: obeying a pause, which is for the other side's buffers and ours are memory, and everything
 //! below a frame.
+
+mod tally;
 
 use crate::file::RegisterFile;
 use i82576::bits::rctl;
-use i82576::ids::FCS;
 use i82576::{MacAddress, register as r};
+pub(crate) use tally::Tally;
 
 /// Frames in, frames out. A frame starts at its destination address and carries no frame check sequence.
 pub trait Wire {
@@ -31,80 +33,10 @@ impl Wire for Unplugged {
     }
 }
 
-/// Registers of one direction of the port.
-struct PortCounters {
-    packets: u32,
-    octets: u32,
-    multicast: u32,
-    broadcast: u32,
-    /// The first of six, by size.
-    sizes: u32,
-}
-
-const RECEIVED: PortCounters = PortCounters {
-    packets: r::GPRC,
-    octets: r::GORCL,
-    multicast: r::MPRC,
-    broadcast: r::BPRC,
-    sizes: r::PRC64,
-};
-
-const SENT: PortCounters = PortCounters {
-    packets: r::GPTC,
-    octets: r::GOTCL,
-    multicast: r::MPTC,
-    broadcast: r::BPTC,
-    sizes: r::PTC64,
-};
-
-impl PortCounters {
-    fn count(&self, file: &mut RegisterFile, destination: MacAddress, length: usize) {
-        count_pair(file, (self.packets, self.octets), length);
-        file.count(self.sizes + 4 * size_class(length + FCS), 1);
-        if destination.is_broadcast() {
-            file.count(self.broadcast, 1);
-        } else if destination.is_group() {
-            file.count(self.multicast, 1);
-        }
-    }
-}
-
-/// Counts a frame of `length` bytes in a register of packets and in a pair of octets, which include the frame
-/// check sequence.
-fn count_pair(file: &mut RegisterFile, (packets, octets): (u32, u32), length: usize) {
-    file.count(packets, 1);
-    file.count_wide(octets, (length + FCS) as u32);
-}
-
-/// Which of the six counters by size takes a frame of `bytes`, frame check sequence included.
-fn size_class(bytes: usize) -> u32 {
-    [65, 128, 256, 512, 1024].iter().map(|end| u32::from(bytes >= *end)).sum()
-}
-
-/// Something of `length` bytes came from the wire.
-pub fn count_arrived(file: &mut RegisterFile, length: usize) {
-    count_pair(file, (r::TPR, r::TORL), length);
-}
-
-/// What came is shorter (RUC) or longer (ROC) than a frame may be.
-pub fn count_length_error(file: &mut RegisterFile, which: u32) {
+/// What came from the wire is shorter (RUC) or longer (ROC) than a frame may be.
+pub(crate) fn count_length_error(file: &mut RegisterFile, which: u32) {
     file.count(which, 1);
     file.count(r::RLEC, 1);
-}
-
-/// A good frame of `length` bytes passed the filters; `reached` memory, or found no room there.
-pub fn count_received(file: &mut RegisterFile, destination: MacAddress, length: usize, reached: bool) {
-    RECEIVED.count(file, destination, length);
-    if reached {
-        count_pair(file, (r::RPTHC, r::HGORCL), length);
-    }
-}
-
-/// A frame of `length` bytes went to the wire. All that goes there is the host's.
-pub fn count_sent(file: &mut RegisterFile, destination: MacAddress, length: usize) {
-    SENT.count(file, destination, length);
-    count_pair(file, (r::TPT, r::TOTL), length);
-    count_pair(file, (r::HGPTC, r::HGOTCL), length);
 }
 
 /// Where pause frames go (IEEE 802.3, annex 31B).
