@@ -7,6 +7,7 @@ use crate::frame::Frame;
 use crate::offload::headers::{Headers, L3};
 use crate::offload::receive;
 use crate::offload::rss::Hash;
+use crate::offload::transmit::Sealed;
 use crate::offload::vlan::TAG;
 use crate::queue::receive::Description;
 use crate::switch::{Decision, Source};
@@ -39,7 +40,8 @@ impl Nic {
         if pools == 0 {
             return None;
         }
-        let arrival = self.describe(source, decision.replicated, frame.untagged());
+        let seal = frame.seal();
+        let arrival = self.describe(source, decision.replicated, frame.untagged(), seal);
         let mut best = None;
         while pools != 0 {
             let pool = pools.trailing_zeros() as u8;
@@ -50,9 +52,9 @@ impl Nic {
     }
 
     /// What the receive descriptors will say of a frame without its tag, whoever gets it.
-    fn describe(&self, source: Source, replicated: bool, frame: &[u8]) -> Arrival {
+    fn describe(&self, source: Source, replicated: bool, frame: &[u8], seal: Option<Sealed>) -> Arrival {
         let (control, headers) = (self.file.get(r::RXCSUM), Headers::parse(frame));
-        let found = receive::classify(frame, &headers, control);
+        let found = receive::classify(frame, &headers, control, seal);
         let hash = match self.file.get(r::MRQC) & mrqc::MODE_MASK {
             mrqc::RSS | mrqc::VMDQ_RSS => self.rss.hash(frame, &headers),
             _ => Hash::default(),

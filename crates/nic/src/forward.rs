@@ -126,14 +126,17 @@ impl Nic {
         }
         let place = &mut staging[HEADROOM..];
         // A checksum request that does not fit the frame leaves it as the sender made it.
-        if transmit::insert(&mut place[..packet.length], &packet.first, &packet.context).is_err() {
+        let sealed = transmit::insert(&mut place[..packet.length], &packet.first, &packet.context);
+        if sealed.is_err() {
             self.misbehaved(queue, lvmmc::CONTEXT);
         }
         if let Some(checksum) = &packet.checksum {
             transmit::insert_legacy(&mut place[..packet.length], checksum);
         }
         let length = pad(place, packet.length);
-        self.send(queue, packet, &mut staging[..HEADROOM + length], bus, wire);
+        if let Some(frame) = Frame::new(&mut staging[..HEADROOM + length]) {
+            self.send(queue, packet, frame.sealed(sealed.ok().flatten()), bus, wire);
+        }
     }
 
     /// A packet that is cut into frames, as far as they may leave now; answers how many.
@@ -157,7 +160,9 @@ impl Nic {
         let (mut segmenter, before) = (segmenter.skip(packet.sent), packet.sent);
         while let Some(length) = segmenter.write_next(&mut staging.frame[HEADROOM..]) {
             let length = pad(&mut staging.frame[HEADROOM..], length);
-            self.send(queue, &packet, &mut staging.frame[..HEADROOM + length], bus, wire);
+            if let Some(frame) = Frame::new(&mut staging.frame[..HEADROOM + length]) {
+                self.send(queue, &packet, frame.sealed(segmenter.sealed()), bus, wire);
+            }
             packet.sent += 1;
             if self.pacing.due(queue.pool()) > self.now {
                 break;
@@ -174,13 +179,10 @@ impl Nic {
         &mut self,
         queue: Queue,
         packet: &Packet,
-        staging: &mut [u8],
+        mut frame: Frame<'_>,
         bus: &mut B,
         wire: &mut W,
     ) {
-        let Some(mut frame) = Frame::new(staging) else {
-            return self.misbehaved(queue, lvmmc::SIZE);
-        };
         let asked = packet.first.insert_vlan.then_some(packet.context.vlan_tag);
         let inserted = self.tables.transmit_tag(queue.pool(), asked);
         // A tag that the descriptor asks for goes before one in the frame; the pool's takes its place.

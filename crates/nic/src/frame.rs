@@ -3,6 +3,7 @@
 //!
 //! Left out: everything above the second layer.
 
+use crate::offload::transmit::Sealed;
 use crate::offload::vlan::{self, TAG};
 use i82576::MacAddress;
 
@@ -21,6 +22,8 @@ pub(crate) struct Frame<'a> {
     tag_in_place: bool,
     /// The tag: priority, DEI, VLAN id.
     pub(crate) tag: Option<u16>,
+    /// What the card has sealed, seen from the start of the buffer.
+    sealed: Option<Sealed>,
 }
 
 impl<'a> Frame<'a> {
@@ -31,7 +34,20 @@ impl<'a> Frame<'a> {
             start: HEADROOM,
             tag_in_place: false,
             tag: None,
+            sealed: None,
         })
+    }
+
+    /// The frame, of which the card has sealed a part, seen from the frame's start. Tags that come and go do not
+    /// move that part.
+    pub(crate) fn sealed(self, sealed: Option<Sealed>) -> Self {
+        let start = self.start;
+        Self { sealed: sealed.map(|sealed| sealed.behind(start)), ..self }
+    }
+
+    /// What the card has sealed, seen from the start of [`Frame::untagged`].
+    pub(crate) fn seal(&self) -> Option<Sealed> {
+        self.sealed.map(|sealed| sealed.before(self.start))
     }
 
     /// Takes an 802.1Q tag out of the bytes, if one is there and something follows it.

@@ -8,8 +8,10 @@ use super::be16;
 use super::checksum::Sum;
 use super::crc32c::crc32c;
 use super::headers::{Headers, L3, L4, protocol};
+use super::transmit::Sealed;
 use i82576::bits::rxcsum::{CRCOFL, IPOFL, IPPCSE, PCSD, PCSS_MASK, TUOFL};
 use i82576::descriptor::rx::{packet_type as kind, status};
+use i82576::descriptor::tx;
 
 /// The part of a receive write-back that depends on the frame's contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -20,15 +22,16 @@ pub struct Receive {
     pub status: u32,
 }
 
-/// Classifies a frame whose headers were parsed from the same bytes, as RXCSUM asks.
+/// Classifies a frame whose headers were parsed from the same bytes, as RXCSUM asks. What the card itself has
+/// `sealed` needs no second look at the payload.
 #[must_use]
-pub fn classify(frame: &[u8], headers: &Headers, rxcsum: u32) -> Receive {
+pub fn classify(frame: &[u8], headers: &Headers, rxcsum: u32, sealed: Option<Sealed>) -> Receive {
     let mut status = 0;
     if rxcsum & IPOFL != 0 && headers.l3 == L3::Ipv4 {
         let header = frame.get(headers.l3_offset..headers.l3_offset + headers.l3_length).unwrap_or_default();
         status |= status::IPCS | if Sum::of(header).checksum() == 0 { 0 } else { status::IPE };
     }
-    if let Some(good) = transport(frame, headers, rxcsum) {
+    if let Some(good) = transport(frame, headers, rxcsum, sealed) {
         status |= status::L4CS | if good { 0 } else { status::L4E };
         status |= if headers.l4 == L4::Udp { status::UDPCS } else { 0 };
     }
@@ -93,29 +96,48 @@ fn packet_type(headers: &Headers) -> u16 {
 
 /// Whether the transport checksum is right; `None` if the card does not look at it: it is not asked to, there
 /// is no known transport, the frame does not hold what the lengths say, or UDP was sent without a checksum.
-fn transport(frame: &[u8], headers: &Headers, rxcsum: u32) -> Option<bool> {
+fn transport(frame: &[u8], headers: &Headers, rxcsum: u32, sealed: Option<Sealed>) -> Option<bool> {
     let segment = frame.get(headers.l4_offset..headers.l3_end?)?;
+    let whole = headers.l4_offset..headers.l3_end?;
+    // Only if the card summed up just this, as just this.
+    let vouched =
+        |l4, length| sealed.filter(|s| (s.start..s.end) == whole && s.l4 == l4 && segment.len() == length);
     match headers.l4 {
-        L4::Tcp if rxcsum & TUOFL != 0 => Some(sums_to_zero(frame, headers, segment, protocol::TCP)),
+        L4::Tcp if rxcsum & TUOFL != 0 => {
+            let vouched = vouched(tx::L4::Tcp, segment.len());
+            Some(is_right(&pseudo(frame, headers, segment.len(), protocol::TCP), segment, vouched))
+        }
         L4::Udp if rxcsum & TUOFL != 0 => {
             let datagram = segment.get(..usize::from(be16(segment, 4)?)).filter(|d| d.len() >= 8)?;
-            (be16(datagram, 6)? != 0).then(|| sums_to_zero(frame, headers, datagram, protocol::UDP))
+            let vouched = vouched(tx::L4::Udp, datagram.len());
+            let pseudo = pseudo(frame, headers, datagram.len(), protocol::UDP);
+            (be16(datagram, 6)? != 0).then(|| is_right(&pseudo, datagram, vouched))
         }
         L4::Sctp if rxcsum & CRCOFL != 0 => {
             let (before, rest) = segment.split_at_checked(8)?;
             let (sent, after) = rest.split_first_chunk::<4>()?;
-            Some(crc32c(&[before, &[0; 4], after]) == u32::from_le_bytes(*sent))
+            let vouched = vouched(tx::L4::Sctp, segment.len()).is_some();
+            Some(vouched || crc32c(&[before, &[0; 4], after]) == u32::from_le_bytes(*sent))
         }
         _ => None,
     }
 }
 
-fn sums_to_zero(frame: &[u8], headers: &Headers, segment: &[u8], protocol: u8) -> bool {
+/// The sum of the pseudo header.
+fn pseudo(frame: &[u8], headers: &Headers, length: usize, protocol: u8) -> Sum {
     let addresses = match headers.l3 {
         L3::Ipv4 => 12..20,
         _ => 8..40,
     };
     let addresses = frame.get(headers.l3_offset + addresses.start..headers.l3_offset + addresses.end);
-    let pseudo = Sum::of(addresses.unwrap_or_default()).number(protocol.into()).number(segment.len() as u32);
-    pseudo.bytes(segment).checksum() == 0
+    Sum::of(addresses.unwrap_or_default()).number(protocol.into()).number(length as u32)
+}
+
+/// Whether pseudo header and segment sum up to ones. The card's own checksum makes them do so exactly if its
+/// seed was the pseudo header's sum, of which zero has two forms.
+fn is_right(pseudo: &Sum, segment: &[u8], vouched: Option<Sealed>) -> bool {
+    match vouched {
+        Some(sealed) => pseudo.value() % 0xffff == sealed.seed % 0xffff,
+        None => pseudo.bytes(segment).checksum() == 0,
+    }
 }

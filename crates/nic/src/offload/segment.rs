@@ -8,7 +8,7 @@
 //! Left out: fetching the packet; VLAN tags, which a caller adds to each segment.
 
 use super::put16;
-use super::transmit::{checksum_field, seal_ipv4, seal_l4, word};
+use super::transmit::{Sealed, checksum_field, seal_ipv4, seal_l4, word};
 use i82576::descriptor::tx::{Context, Data, L4};
 use i82576::ids::{FCS, MAX_FRAME};
 use thiserror::Error;
@@ -74,6 +74,7 @@ pub struct Segmenter<'a> {
     seal_ip: bool,
     seal_l4: bool,
     next: u32,
+    sealed: Option<Sealed>,
 }
 
 impl<'a> Segmenter<'a> {
@@ -103,7 +104,7 @@ impl<'a> Segmenter<'a> {
             return Err(Error::FrameTooLong);
         }
         let (seal_ip, seal_l4) = (data.insert_ip_checksum && context.ipv4, data.insert_l4_checksum);
-        Ok(Self { headers, payload, context: *context, masks, seal_ip, seal_l4, next: 0 })
+        Ok(Self { headers, payload, context: *context, masks, seal_ip, seal_l4, next: 0, sealed: None })
     }
 
     /// Leaves out the first `segments`, which were written before.
@@ -145,6 +146,12 @@ impl<'a> Segmenter<'a> {
         Some(length)
     }
 
+    /// What is known of the checksum of the segment written last.
+    #[must_use]
+    pub fn sealed(&self) -> Option<Sealed> {
+        self.sealed
+    }
+
     fn total(&self) -> u32 {
         self.payload.len().div_ceil(self.context.mss.into()).max(1) as u32
     }
@@ -168,7 +175,8 @@ impl<'a> Segmenter<'a> {
     }
 
     /// Sequence number and flags, or length; then the checksum.
-    fn transport(&self, segment: &mut [u8], chunk: usize) {
+    fn transport(&mut self, segment: &mut [u8], chunk: usize) {
+        let end = segment.len();
         let start = usize::from(self.context.mac_length) + usize::from(self.context.ip_length);
         let Some(l4) = segment.get_mut(start..) else { return };
         let length = usize::from(self.context.l4_length) + chunk;
@@ -180,7 +188,8 @@ impl<'a> Segmenter<'a> {
             put16(l4, 4, length as u16);
         }
         if let (true, Ok(field)) = (self.seal_l4, checksum_field(self.context.l4)) {
-            seal_l4(l4, field.start, self.context.l4, length as u32);
+            let seed = seal_l4(l4, field.start, self.context.l4, length as u32);
+            self.sealed = Some(Sealed { start, end, l4: self.context.l4, seed });
         }
     }
 

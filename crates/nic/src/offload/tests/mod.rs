@@ -4,6 +4,7 @@
 mod headers;
 mod receive;
 mod rss;
+mod sealed;
 mod segment;
 mod transmit;
 

@@ -13,7 +13,7 @@ use proptest::prelude::proptest;
 const ALL: u32 = IPOFL | TUOFL | CRCOFL;
 
 fn received(frame: &[u8]) -> Receive {
-    classify(frame, &parsed(frame), ALL)
+    classify(frame, &parsed(frame), ALL, None)
 }
 
 fn status(frame: &[u8]) -> u32 {
@@ -55,7 +55,7 @@ fn padding_is_not_summed() {
 #[test]
 fn rxcsum_turns_each_offload_off() {
     let frame = tcp4(b"payload");
-    let with = |rxcsum| classify(&frame, &parsed(&frame), rxcsum).status;
+    let with = |rxcsum| classify(&frame, &parsed(&frame), rxcsum, None).status;
     assert_eq!((with(IPOFL), with(TUOFL), with(0)), (IPCS, L4CS, 0));
 }
 
@@ -168,7 +168,7 @@ fn the_packet_checksum_is_taken_where_neither_hash_nor_fragment_is_asked_for() {
 proptest! {
     #[test]
     fn arbitrary_bytes_never_panic(frame: Vec<u8>, rxcsum: u32) {
-        let _ = classify(&frame, &parsed(&frame), rxcsum);
+        let _ = classify(&frame, &parsed(&frame), rxcsum, None);
         let _ = fragment(&frame, &parsed(&frame), rxcsum);
         let _ = packet_sum(&frame, rxcsum);
     }

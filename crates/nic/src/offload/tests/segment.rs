@@ -55,7 +55,7 @@ fn tcp_of(segment: &[u8]) -> TcpSlice<'_> {
 }
 
 fn assert_good(segment: &[u8]) {
-    assert_eq!(classify(segment, &parsed(segment), u32::MAX).status & (L4CS | L4E | IPE), L4CS);
+    assert_eq!(classify(segment, &parsed(segment), u32::MAX, None).status & (L4CS | L4E | IPE), L4CS);
 }
 
 #[test]

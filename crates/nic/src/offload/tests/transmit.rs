@@ -54,7 +54,7 @@ fn checksums_are_what_an_independent_stack_computes() {
         if ip == 20 {
             seeded[24..26].fill(0xee);
         }
-        assert_eq!(insert(&mut seeded, &BOTH, &context(ip, l4)), Ok(()));
+        assert!(insert(&mut seeded, &BOTH, &context(ip, l4)).is_ok());
         assert_eq!(seeded, frame, "{l4:?} behind {ip} bytes of IP");
     }
 }
@@ -64,7 +64,7 @@ fn nothing_asked_nothing_inserted() {
     let mut frame = tcp4(&[]);
     frame[24..26].fill(0);
     let before = frame.clone();
-    assert_eq!(insert(&mut frame, &Data::default(), &context(20, L4::Tcp)), Ok(()));
+    assert!(insert(&mut frame, &Data::default(), &context(20, L4::Tcp)).is_ok());
     assert_eq!(frame, before);
 }
 
@@ -76,16 +76,16 @@ fn a_udp_sum_of_zero_is_sent_as_all_ones() {
     frame[42..44].copy_from_slice(&sent);
     let seed = pseudo(&frame, false, 17, 10).to_be_bytes();
     frame[40..42].copy_from_slice(&seed);
-    assert_eq!(insert(&mut frame, &BOTH, &context(20, L4::Udp)), Ok(()));
+    assert!(insert(&mut frame, &BOTH, &context(20, L4::Udp)).is_ok());
     assert_eq!(frame[40..42], [0xff, 0xff]);
-    assert_eq!(classify(&frame, &parsed(&frame), u32::MAX).status & (L4CS | L4E), L4CS);
+    assert_eq!(classify(&frame, &parsed(&frame), u32::MAX, None).status & (L4CS | L4E), L4CS);
 }
 
 #[test]
 fn sctp_gets_its_crc_whatever_the_field_held() {
     let frame = ipv4_frame(ipv4_header(132, 0), &[], 0, &[0, 1, 0, 2, 0, 0, 0, 3, 7, 7, 7, 7, 5]);
     let mut inserted = frame.clone();
-    assert_eq!(insert(&mut inserted, &BOTH, &context(20, L4::Sctp)), Ok(()));
+    assert!(insert(&mut inserted, &BOTH, &context(20, L4::Sctp)).is_ok());
     let expected = crc32c(&[&frame[34..42], &[0; 4], &frame[46..]]);
     assert_eq!(inserted[42..46], expected.to_le_bytes());
 }
@@ -138,6 +138,6 @@ proptest! {
         let seed = pseudo(&frame, six, protocol, frame.len() - 14 - ip);
         frame[field..field + 2].copy_from_slice(&seed.to_be_bytes());
         insert(&mut frame, &BOTH, &context(ip as u16, l4)).unwrap();
-        assert_eq!(classify(&frame, &parsed(&frame), u32::MAX).status & (L4CS | L4E | IPE), L4CS);
+        assert_eq!(classify(&frame, &parsed(&frame), u32::MAX, None).status & (L4CS | L4E | IPE), L4CS);
     }
 }

@@ -1,0 +1,132 @@
+//! What the card has summed up itself it does not sum up again, and descriptors say the same either way.
+
+use super::transmit::pseudo;
+use super::{ipv4_frame, ipv4_header, parsed, tcp4, tcp6, udp4, udp6};
+use crate::offload::receive::classify;
+use crate::offload::segment::{FlagMasks, Segmenter};
+use crate::offload::transmit::{Sealed, insert};
+use alloc::vec::Vec;
+use i82576::descriptor::rx::status::{L4CS, L4E};
+use i82576::descriptor::tx::{Context, Data, L4};
+use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
+use proptest::sample::Index;
+
+const SUMS: Data = Data {
+    insert_ip_checksum: true,
+    insert_l4_checksum: true,
+    address: 0,
+    length: 0,
+    end_of_packet: true,
+    report_status: false,
+    insert_vlan: false,
+    segment: false,
+    context: 0,
+    check_context: false,
+    payload_length: 0,
+};
+
+/// A frame, its context, and what a driver would leave in the checksum field, with the field's offset.
+fn packet(kind: u8, payload: &[u8]) -> (Vec<u8>, Context, u16, usize) {
+    let (frame, ip_length, l4, protocol, l4_length, field) = match kind {
+        0 => (tcp4(payload), 20, L4::Tcp, 6, 20, 16),
+        1 => (udp4(payload), 20, L4::Udp, 17, 8, 6),
+        2 => (tcp6(payload), 40, L4::Tcp, 6, 20, 16),
+        3 => (udp6(payload), 40, L4::Udp, 17, 8, 6),
+        _ => {
+            let sctp = [&[0, 1, 0, 2, 0, 0, 0, 3, 0, 0, 0, 0], payload].concat();
+            (ipv4_frame(ipv4_header(132, 0), &[], 0, &sctp), 20, L4::Sctp, 132, 12, 8)
+        }
+    };
+    let start = 14 + usize::from(ip_length);
+    let ipv4 = ip_length == 20;
+    let context = Context { mac_length: 14, ip_length, l4_length, ipv4, l4, mss: 100, ..Context::default() };
+    let seed = pseudo(&frame, !ipv4, protocol, frame.len() - start);
+    (frame, context, seed, start + field)
+}
+
+/// What descriptors say of a frame, padded, the second time without looking at the seal.
+fn told(frame: &[u8], sealed: Option<Sealed>) -> (u32, u32) {
+    let mut frame = frame.to_vec();
+    frame.resize(frame.len().max(60), 0);
+    let with = |sealed| classify(&frame, &parsed(&frame), u32::MAX, sealed).status;
+    (with(sealed), with(None))
+}
+
+#[test]
+fn a_seal_speaks_for_a_frame_whose_payload_nobody_looks_at() {
+    for kind in 0..5 {
+        let (mut frame, context, seed, field) = packet(kind, b"some payload of an odd length");
+        if kind < 4 {
+            frame[field..field + 2].copy_from_slice(&seed.to_be_bytes());
+        }
+        let sealed = insert(&mut frame, &SUMS, &context).unwrap();
+        assert_eq!(told(&frame, sealed).0 & (L4CS | L4E), L4CS);
+        *frame.last_mut().unwrap() ^= 1;
+        let (with, without) = told(&frame, sealed);
+        assert_eq!((with & L4E, without & L4E), (0, L4E), "kind {kind} was summed up again");
+    }
+}
+
+#[test]
+fn a_seal_over_a_wrong_seed_is_an_error() {
+    for kind in 0..4 {
+        let (mut frame, context, seed, field) = packet(kind, b"some payload");
+        frame[field..field + 2].copy_from_slice(&(seed ^ 0x100).to_be_bytes());
+        let sealed = insert(&mut frame, &SUMS, &context).unwrap();
+        assert_eq!(told(&frame, sealed).0 & (L4CS | L4E), L4CS | L4E);
+    }
+}
+
+/// A number that is right, nearly right, or anything.
+fn around(right: u16) -> impl Strategy<Value = u16> {
+    prop_oneof![6 => Just(right), 1 => any::<u16>(), 1 => Just(0), 1 => Just(0xffff), 1 => Just(right ^ 1)]
+}
+
+proptest! {
+    #[test]
+    fn a_seal_changes_nothing_that_is_said(
+        kind in 0..5u8,
+        payload in proptest::collection::vec(any::<u8>(), 0..200),
+        spoil in proptest::option::weighted(0.3, (any::<Index>(), any::<u8>())),
+        lengths in (around(14), around(20), around(40)),
+        seed in around(0xabcd),
+        l4 in proptest::option::weighted(0.2, prop_oneof![Just(L4::Tcp), Just(L4::Udp), Just(L4::Sctp)]),
+    ) {
+        let (mut frame, mut context, right, field) = packet(kind, &payload);
+        let seed = if seed == 0xabcd { right } else { seed };
+        frame[field..field + 2].copy_from_slice(&seed.to_be_bytes());
+        if let Some((at, value)) = spoil {
+            let at = at.index(field);
+            frame[at] = value;
+        }
+        let ip = if context.ipv4 { lengths.1 } else { lengths.2 };
+        (context.mac_length, context.ip_length) = (lengths.0 as u8 & 0x7f, ip & 0x1ff);
+        context.l4 = l4.unwrap_or(context.l4);
+        if let Ok(sealed) = insert(&mut frame, &SUMS, &context) {
+            let (with, without) = told(&frame, sealed);
+            assert_eq!(with, without, "{context:?}");
+        }
+    }
+
+    #[test]
+    fn nor_does_the_seal_of_a_segment(
+        kind in 0..4u8,
+        payload in proptest::collection::vec(any::<u8>(), 0..400),
+        seed in around(0xabcd),
+        mss in 1..300u16,
+    ) {
+        let (mut frame, mut context, _, field) = packet(kind, &payload);
+        let protocol = if context.l4 == L4::Tcp { 6 } else { 17 };
+        let right = pseudo(&frame, !context.ipv4, protocol, 0);
+        let seed = if seed == 0xabcd { right } else { seed };
+        frame[field..field + 2].copy_from_slice(&seed.to_be_bytes());
+        context.mss = mss;
+        let mut segmenter = Segmenter::new(&frame, &SUMS, &context, FlagMasks::DEFAULT).unwrap();
+        let mut buffer = [0; 2048];
+        while let Some(length) = segmenter.write_next(&mut buffer) {
+            let (with, without) = told(&buffer[..length], segmenter.sealed());
+            assert_eq!(with, without);
+            assert!(seed != right || with & L4E == 0);
+        }
+    }
+}
