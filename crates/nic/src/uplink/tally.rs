@@ -6,7 +6,7 @@ use i82576::ids::FCS;
 use i82576::{MacAddress, register as r};
 
 /// Packets and their octets, frame check sequence included.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, Copy)]
 struct Pair {
     packets: u32,
     octets: u32,
@@ -25,7 +25,7 @@ impl Pair {
 }
 
 /// Good packets of one direction.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, Copy)]
 struct Good {
     all: Pair,
     multicast: u32,
@@ -57,7 +57,7 @@ fn size_class(bytes: usize) -> usize {
 }
 
 /// What crossed the wire in one poll. A poll has a budget, so that 32 bits are plenty.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Tally {
     arrived: Pair,
     received: Good,
