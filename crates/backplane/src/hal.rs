@@ -33,7 +33,7 @@ impl Hal for PfHal<'_> {
     }
 
     fn wait(&mut self, time: Duration) {
-        self.backplane.now = self.backplane.now + time;
+        self.backplane.advance(time);
     }
 }
 

@@ -95,7 +95,7 @@ impl Backplane {
         let mut pf = self.pf.take()?;
         let answer = act(&mut pf, &mut self.pf());
         for vf in VfIndex::all() {
-            self.nic.set_vf_link(vf, pf.link_state(vf));
+            self.nic.set_vf_link(vf, pf.link_override(vf));
         }
         self.pf = Some(pf);
         Some(answer)

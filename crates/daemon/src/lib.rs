@@ -9,6 +9,7 @@ pub mod config;
 pub mod control;
 mod host_process;
 mod limit;
+pub mod policy;
 pub mod port;
 
 pub use host_process::{Host, StartError};

@@ -97,8 +97,8 @@ pub struct Nic {
     /// The wire carries a signal.
     carrier: bool,
     pub(crate) link: bool,
-    /// VFs that see the link, as long as the port has one.
-    links: u8,
+    /// What VFs see of the link, where it is not the port's.
+    links: [Option<bool>; ids::MAX_VFS],
     pub(crate) staging: Staging,
     pub(crate) counters: Counters,
     pub(crate) tally: Tally,
@@ -133,7 +133,7 @@ impl Nic {
             io_address: 0,
             carrier: false,
             link: false,
-            links: u8::MAX,
+            links: [None; ids::MAX_VFS],
             staging: Staging::new(),
             counters: Counters::default(),
             tally: Tally::default(),
@@ -357,16 +357,15 @@ impl Nic {
         }
     }
 
-    /// Whether a VF is shown the link of the port (the default), or no link.
-    pub fn set_vf_link(&mut self, vf: VfIndex, up: bool) {
-        let bit = vf.bit() as u8;
-        self.links = if up { self.links | bit } else { self.links & !bit };
+    /// What a VF is shown of the link: the port's (`None`, the default), or always this.
+    pub fn set_vf_link(&mut self, vf: VfIndex, up: Option<bool>) {
+        self.links[vf.index()] = up;
     }
 
     /// The link as a VF sees it.
     #[must_use]
     pub fn vf_link(&self, vf: VfIndex) -> bool {
-        self.link && u32::from(self.links) & vf.bit() != 0
+        self.links[vf.index()].unwrap_or(self.link)
     }
 
     /// What the card has counted, a set a pool.

@@ -3,6 +3,7 @@
 use crate::support::{Bench, index};
 use core::time::Duration;
 use driver::Hal;
+use driver::pf::Link;
 use driver::vf::{LinkCheck, MAILBOX_VECTOR, Speed};
 use i82576::register::vf::{STATUS, V2PMAILBOX, VMBMEM};
 use pcie::Function;
@@ -56,7 +57,7 @@ fn a_vf_that_keeps_the_buffer_is_told_late_and_asked_ever_less_often() {
     let mut bench = Bench::new(2);
     clear(&mut bench);
     bench.card.vf(1).write(V2PMAILBOX, VFU);
-    bench.card.with_pf_driver(|pf, hal| pf.set_vf_link(hal, index(1), false)).unwrap();
+    bench.card.with_pf_driver(|pf, hal| pf.set_vf_link(hal, index(1), Link::Disable)).unwrap();
     let mut visits = 0;
     let end = bench.card.now() + Duration::from_secs(60);
     while bench.card.now() < end {
@@ -77,11 +78,42 @@ fn a_vf_that_keeps_the_buffer_is_told_late_and_asked_ever_less_often() {
 fn one_vfs_link_is_the_administrators() {
     let mut bench = Bench::new(2);
     clear(&mut bench);
-    bench.card.with_pf_driver(|pf, hal| pf.set_vf_link(hal, index(1), false)).unwrap();
+    bench.card.with_pf_driver(|pf, hal| pf.set_vf_link(hal, index(1), Link::Disable)).unwrap();
     assert_eq!(look(&mut bench, 1), LinkCheck::Down);
     assert_eq!(told_nothing(&mut bench, 0), UP);
-    bench.card.with_pf_driver(|pf, hal| pf.set_vf_link(hal, index(1), true)).unwrap();
+    bench.card.with_pf_driver(|pf, hal| pf.set_vf_link(hal, index(1), Link::Auto)).unwrap();
     assert_eq!(look(&mut bench, 1), UP);
+}
+
+#[test]
+fn a_vf_whose_link_is_enabled_sees_one_while_the_port_has_none() {
+    let mut bench = Bench::new(2);
+    clear(&mut bench);
+    bench.card.with_pf_driver(|pf, hal| pf.set_vf_link(hal, index(1), Link::Enable)).unwrap();
+    bench.card.nic().set_link(false);
+    assert_eq!(look(&mut bench, 0), LinkCheck::Down);
+    assert_eq!(look(&mut bench, 1), UP);
+}
+
+#[test]
+fn vfs_are_told_that_the_pf_driver_goes() {
+    let mut bench = Bench::new(2);
+    clear(&mut bench);
+    bench.card.with_pf_driver(|pf, hal| pf.remove(hal)).unwrap();
+    assert_eq!(look(&mut bench, 0), LinkCheck::Down);
+    assert_eq!(look(&mut bench, 1), LinkCheck::Down);
+    bench.card.vf(0).write(V2PMAILBOX, 4);
+    assert_eq!(bench.card.vf(0).read(VMBMEM), 0x100, "control, and nothing is clear to send");
+}
+
+#[test]
+fn vfs_are_told_of_a_reset_before_it_comes() {
+    let mut bench = Bench::new(2);
+    clear(&mut bench);
+    bench.card.with_pf_driver(|pf, hal| pf.reset(hal)).unwrap().unwrap();
+    for vf in 0..2 {
+        assert!(bench.card.world().take_interrupts(Function::Vf(vf)).contains(&MAILBOX_VECTOR), "vf{vf}");
+    }
 }
 
 #[test]
@@ -120,8 +152,8 @@ fn as_igbvf_looks(bench: &mut Bench) -> (bool, u32) {
 fn what_igbvf_reads_when_its_link_changes() {
     let mut bench = Bench::new(1);
     clear(&mut bench);
-    for up in [false, true] {
-        bench.card.with_pf_driver(|pf, hal| pf.set_vf_link(hal, index(0), up)).unwrap();
+    for (link, up) in [(Link::Disable, false), (Link::Auto, true)] {
+        bench.card.with_pf_driver(|pf, hal| pf.set_vf_link(hal, index(0), link)).unwrap();
         bench.advance_us(1);
         assert_eq!(bench.card.world().take_interrupts(Function::Vf(0)), [MAILBOX_VECTOR]);
         assert_eq!(as_igbvf_looks(&mut bench), (up, 0x2000_0100));

@@ -7,6 +7,7 @@ mod hostile;
 mod interrupts;
 mod link;
 mod offload;
+mod policy;
 mod rates;
 mod requests;
 mod resets;

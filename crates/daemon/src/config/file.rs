@@ -1,5 +1,6 @@
 //! The configuration file as it is written: every key, and nothing that is not a key.
 
+use crate::control::status::LinkState;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -111,12 +112,25 @@ pub struct Vf {
     pub vlan: Option<u16>,
     /// Priority of the port VLAN, 0 to 7.
     pub qos: Option<u8>,
+    /// Protocol of the port VLAN. Default, and all there is: 802.1Q.
+    pub proto: Option<String>,
+    /// The VLANs that the guest may join: "any", or ids and ranges such as "10,20,100-199". Default: any.
+    pub vlans: Option<String>,
     /// Drop what carries another source address or VLAN than the VF's. Default: true.
-    pub spoof_check: Option<bool>,
+    #[serde(alias = "spoof_check")]
+    pub spoofchk: Option<bool>,
     /// Let the guest change an address that the administrator has set. Default: false.
     pub trust: Option<bool>,
     /// The most that the guest may send, Mb/s, 1 to 1000. Default: no limit.
     pub max_tx_rate: Option<u32>,
+    /// The least that the guest may send: 0, because the card guarantees nothing.
+    pub min_tx_rate: Option<u32>,
+    /// Its link: "auto", the port's; "enable", always up; "disable", always down. Default: auto.
+    pub state: Option<LinkState>,
+    /// Let the guest ask for every multicast frame. Default: true.
+    pub allmulti: Option<bool>,
+    /// The longest packet that the guest may ask to receive, 68 to 9706. Default: no limit.
+    pub max_mtu: Option<u16>,
     /// Path of the vfio-user socket. Default: NAME.sock in the runtime directory, such as pf0vf3.sock.
     pub socket: Option<PathBuf>,
 }

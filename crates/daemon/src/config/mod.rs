@@ -5,8 +5,10 @@
 pub mod file;
 #[cfg(test)]
 mod tests;
+pub mod vlans;
 
-use driver::pf::LINK_SPEED;
+use crate::policy::Change;
+use driver::pf::VfPolicy;
 use file::{File, Pf, Port, Uplink, Vf};
 use host::tap::InterfaceName;
 use i82576::{MacAddress, VfIndex, ids};
@@ -47,16 +49,8 @@ pub struct VfConfig {
     pub index: VfIndex,
     /// Its address.
     pub mac: MacAddress,
-    /// The address was set by the administrator: the guest may not change it.
-    pub admin_mac: bool,
-    /// Port VLAN and priority.
-    pub vlan: Option<(u16, u8)>,
-    /// Anti-spoofing.
-    pub spoof_check: bool,
-    /// The guest may change an administrator's address.
-    pub trust: bool,
-    /// The most that the guest may send, Mb/s; 0 is no limit.
-    pub max_tx_rate: u32,
+    /// What the administrator decides for it.
+    pub policy: VfPolicy,
     /// The vfio-user socket.
     pub socket: PathBuf,
 }
@@ -239,40 +233,30 @@ fn check_vf(
     let vf = vf.unwrap_or_default();
     let mac = address(vf.mac.as_deref(), &format!("{name}.mac"), &name)?;
     unique.claim("address", &mac.to_string(), &format!("{name}.mac"))?;
-    let qos = vf.qos.unwrap_or(0);
-    if qos > 7 {
-        return Err(value(format!("{name}.qos"), format!("{qos} is not 0 to 7")));
-    }
-    let vlan = match vf.vlan {
-        Some(id) if !(1..=4094).contains(&id) => {
-            return Err(value(
-                format!("{name}.vlan"),
-                format!("{id} is not 1 to 4094; leave it out for none"),
-            ));
-        }
-        None if vf.qos.is_some() => {
-            return Err(value(format!("{name}.qos"), "needs a vlan beside it"));
-        }
-        id => id.map(|id| (id, qos)),
-    };
-    let max_tx_rate = vf.max_tx_rate.unwrap_or(0);
-    if max_tx_rate > LINK_SPEED {
-        let problem = format!("{max_tx_rate} Mb/s are more than the link's {LINK_SPEED}");
-        return Err(value(format!("{name}.max_tx_rate"), problem));
-    }
+    let start = VfPolicy { mac: Some(mac), ..VfPolicy::default() };
+    let policy = wishes(&vf).apply(start, mac);
+    let policy = policy.map_err(|error| value(format!("{name}.{}", error.key), error.problem))?;
     let socket = vf.socket.unwrap_or_else(|| runtime_dir.join(format!("{name}.sock")));
     unique.claim("socket", &socket.display().to_string(), &format!("{name}.socket"))?;
-    Ok(VfConfig {
-        index,
-        mac,
-        admin_mac: vf.mac.is_some(),
-        vlan,
-        spoof_check: vf.spoof_check.unwrap_or(true),
-        trust: vf.trust.unwrap_or(false),
-        max_tx_rate,
-        socket,
-        name,
-    })
+    Ok(VfConfig { index, mac, policy, socket, name })
+}
+
+/// What the file says of a VF's policy.
+fn wishes(vf: &Vf) -> Change {
+    Change {
+        state: vf.state,
+        mac: vf.mac.clone(),
+        vlan: vf.vlan,
+        qos: vf.qos,
+        proto: vf.proto.clone(),
+        vlans: vf.vlans.clone(),
+        spoofchk: vf.spoofchk,
+        trust: vf.trust,
+        max_tx_rate: vf.max_tx_rate,
+        min_tx_rate: vf.min_tx_rate,
+        allmulti: vf.allmulti,
+        max_mtu: vf.max_mtu,
+    }
 }
 
 /// The address that is written, or one derived from the machine and the owner's name.

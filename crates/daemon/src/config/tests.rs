@@ -2,6 +2,7 @@
 
 use super::file::Uplink;
 use super::{Config, ConfigError};
+use driver::pf::{Link, PortVlan, VfPolicy};
 use std::path::Path;
 
 fn check(text: &str) -> Result<Config, ConfigError> {
@@ -19,7 +20,11 @@ fn without_a_file_there_is_one_port_with_seven_vfs_and_no_uplink() {
     let [port] = &config.ports[..] else { panic!("{config:?}") };
     assert_eq!((port.name.as_str(), port.vfs.len(), &port.uplink), ("pf0", 7, &Uplink::None));
     assert_eq!(port.vfs[3].socket, Path::new("/run/softiov/pf0vf3.sock"));
-    assert!(port.vfs[3].mac.is_valid_unicast() && !port.vfs[3].admin_mac && port.vfs[3].spoof_check);
+    let policy = port.vfs[3].policy;
+    assert!(
+        port.vfs[3].mac.is_valid_unicast()
+            && policy == VfPolicy { mac: Some(port.vfs[3].mac), ..VfPolicy::default() }
+    );
 }
 
 #[test]
@@ -54,16 +59,34 @@ fn everything_can_be_said() {
         mac = "02:00:00:00:01:02"
         vlan = 100
         qos = 3
-        spoof_check = false
+        proto = "802.1Q"
+        vlans = "10,20-29"
+        spoofchk = false
         trust = true
         max_tx_rate = 250
+        min_tx_rate = 0
+        state = "enable"
+        allmulti = false
+        max_mtu = 1500
         socket = "/tmp/one.sock"
         "#,
     )
     .unwrap();
     let vf = &config.ports[0].vfs[1];
-    assert_eq!((vf.name.as_str(), vf.vlan, vf.admin_mac, vf.trust), ("leftvf1", Some((100, 3)), true, true));
-    assert_eq!(vf.max_tx_rate, 250);
+    let expected = VfPolicy {
+        mac: Some(vf.mac),
+        admin_mac: true,
+        vlan: Some(PortVlan { id: 100, qos: 3 }),
+        vlans: Some(std::iter::once(10).chain(20..30).collect()),
+        spoof_check: false,
+        trust: true,
+        enabled: true,
+        link: Link::Enable,
+        all_multicast: false,
+        max_mtu: Some(1500),
+        max_tx_rate: 250,
+    };
+    assert_eq!((vf.name.as_str(), vf.policy), ("leftvf1", expected));
     assert_eq!(config.ports[0].uplink, Uplink::Tap("softiov0".into()));
     assert_eq!(config.control_socket(), Path::new("/tmp/x/control.sock"));
 }
@@ -96,6 +119,9 @@ fn a_refusal_names_the_key_and_the_remedy() {
         ("[[port]]\n[[port.vf]]\nindex = 1\n[[port.vf]]\nindex = 1", ["pf0.vf.index", "twice"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nvlan = 4095", ["pf0vf0.vlan", "1 to 4094"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nqos = 1", ["pf0vf0.qos", "vlan"]),
+        ("[[port]]\n[[port.vf]]\nindex = 0\nvlans = \"9-1\"", ["pf0vf0.vlans", "any"]),
+        ("[[port]]\n[[port.vf]]\nindex = 0\nproto = \"802.1ad\"", ["pf0vf0.proto", "802.1Q"]),
+        ("[[port]]\n[[port.vf]]\nindex = 0\nmax_mtu = 9707", ["pf0vf0.max_mtu", "9706"]),
         ("[[port]]\npf = \"guest\"\nvfs = 2", ["pf0.vfs", "SR-IOV"]),
         ("[[port]]\npf = \"guest\"\n[[port.vf]]\nindex = 0", ["pf0.vfs", "a port of their own"]),
         ("[[port]]\nsocket = \"/run/x.sock\"", ["pf0.socket", "pf = \"guest\""]),

@@ -1,7 +1,8 @@
 //! The control socket's protocol: JSON-RPC 2.0, one request and one response, each a line. Left out: batches
 //! and notifications.
 
-use super::status::{LinkState, PortStatus, VfStatus};
+use super::status::{PortStatus, VfStatus};
+pub use crate::policy::Change;
 use serde::{Deserialize, Serialize};
 
 /// The longest line either side accepts, bytes.
@@ -29,25 +30,6 @@ pub enum Request {
         #[serde(flatten)]
         change: Change,
     },
-}
-
-/// A change of a VF. What is not given stays; if one part is refused, nothing is changed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
-    /// Its link.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub state: Option<LinkState>,
-    /// The most that the guest may send, Mb/s; 0 lifts the limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_tx_rate: Option<u32>,
-}
-
-impl Change {
-    /// A change of the link alone.
-    #[must_use]
-    pub fn link(state: LinkState) -> Self {
-        Self { state: Some(state), max_tx_rate: None }
-    }
 }
 
 /// A request as it is sent.

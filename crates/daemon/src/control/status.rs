@@ -2,6 +2,7 @@
 //! gives as they are.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// A port.
@@ -58,6 +59,12 @@ pub struct VfStatus {
     pub qos: u8,
     /// VLANs it is a member of; 0 stands for untagged.
     pub vlans: Vec<u16>,
+    /// VLANs it may join: "any", or ids and ranges.
+    pub allowed_vlans: String,
+    /// It may ask for every multicast frame.
+    pub allmulti: bool,
+    /// The longest packet that it may ask to receive; 0 is as long as the card takes.
+    pub max_mtu: u16,
     /// Anti-spoofing is on.
     pub spoof_check: bool,
     /// It may change an address that the administrator has set.
@@ -84,6 +91,25 @@ pub struct VfStatus {
     pub drops: Drops,
     /// What the VMM was asked to do.
     pub interventions: Interventions,
+    /// What the guest's driver has asked the PF.
+    pub mailbox: Mailbox,
+}
+
+/// A VF's requests to the PF since the host started.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mailbox {
+    /// Requests by what they are about; those that never came are left out.
+    pub requests: BTreeMap<String, u64>,
+    /// Requests that were granted.
+    pub granted: u64,
+    /// Requests that were refused, by reason; reasons that never applied are left out.
+    pub refused: BTreeMap<String, u64>,
+    /// Requests without an answer: the guest asks too often, or does not let go of the mailbox.
+    pub unanswered: u64,
+    /// Resets of the function.
+    pub resets: u64,
+    /// Notices of a changed link or of a reset.
+    pub notices: u64,
 }
 
 /// The administrator's wish for a VF's link, in iproute2's words.
@@ -92,6 +118,8 @@ pub struct VfStatus {
 pub enum LinkState {
     /// As the port's.
     Auto,
+    /// Up, whatever the port's is.
+    Enable,
     /// Down.
     Disable,
 }
@@ -137,6 +165,12 @@ pub struct Drops {
     pub tx_invalid: u64,
     /// Spoofed, foreign VLAN, or link control.
     pub tx_blocked: u64,
+    /// Of these, frames with a source address or VLAN that is not the VF's.
+    pub tx_spoofed: u64,
+    /// Of these, link-control frames: pause, spanning tree and the like.
+    pub tx_link_control: u64,
+    /// Broadcasts and multicasts that storm control kept from the guest.
+    pub rx_storm: u64,
     /// Nobody was there to take the frame.
     pub tx_unclaimed: u64,
     /// Memory the VMM has not shared.

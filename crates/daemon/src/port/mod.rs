@@ -18,8 +18,8 @@ mod uplink;
 pub use uplink::UplinkError;
 
 use crate::config::PortConfig;
-use crate::control::protocol::Change;
 use crate::control::status::PortStatus;
+use crate::policy::{Change, ChangeError};
 use bus::LiveBus;
 use driver::pf::{PfError, PolicyError};
 use host::poll::{Interest, Poller, Waker};
@@ -65,13 +65,24 @@ macro_rules! card_errors {
 }
 card_errors!(PfError, PolicyError, DiscoverError, EnableError, AssignmentError);
 
+/// Why a VF was not changed.
+#[derive(Debug, Error)]
+pub enum RefusedChange {
+    /// It makes no sense.
+    #[error(transparent)]
+    Change(#[from] ChangeError),
+    /// The card cannot do it, or not now.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+}
+
 /// What a port can be asked to do. Each answer goes to the sender given.
 #[derive(Debug)]
 pub enum Command {
     /// Tell how things are.
     Status(mpsc::Sender<PortStatus>),
     /// Change a VF, then tell how things are, or why nothing was changed.
-    Change(VfIndex, Change, mpsc::Sender<Result<PortStatus, PolicyError>>),
+    Change(VfIndex, Change, mpsc::Sender<Result<PortStatus, RefusedChange>>),
     /// End.
     Stop,
 }

@@ -1,5 +1,6 @@
 //! The port's loop. Left out: what is done to the card in each step.
 
+use super::RefusedChange;
 use super::connection::{Connection, Over, Visit};
 use super::device::FunctionDevice;
 use super::hal::{PfHal, now};
@@ -7,8 +8,6 @@ use super::side::{Hosted, Side, vf};
 use super::status::{SHARE_HINT, is_private, lacks_memory};
 use super::{CONNECTIONS, Command, LISTENERS, Port, UPLINK, WAKER};
 use crate::control::protocol::Change;
-use crate::control::status::LinkState;
-use driver::pf::PolicyError;
 use host::poll::Interest;
 use host::socket::Stream;
 use i82576::{Time, VfIndex};
@@ -30,7 +29,7 @@ impl Port {
                 return;
             }
             if !self.obey() {
-                return;
+                return self.take_leave();
             }
             timeout = self.round();
         }
@@ -241,7 +240,7 @@ impl Port {
                     let _ = answer.send(self.status());
                 }
                 Ok(Command::Change(vf, change, answer)) => {
-                    let _ = answer.send(self.change(vf, change).map(|()| self.status()));
+                    let _ = answer.send(self.change(vf, &change).map(|()| self.status()));
                 }
                 Ok(Command::Stop) | Err(std::sync::mpsc::TryRecvError::Disconnected) => return false,
                 Err(std::sync::mpsc::TryRecvError::Empty) => return true,
@@ -249,30 +248,30 @@ impl Port {
         }
     }
 
-    fn change(&mut self, vf: VfIndex, change: Change) -> Result<(), PolicyError> {
-        if let (Some(rate), Some(Hosted { pf, .. })) = (change.max_tx_rate, self.side.hosted()) {
-            pf.set_vf_rate(&mut PfHal(&mut self.nic), vf, 0, rate)?;
-        }
-        if let Some(state) = change.state {
-            self.set_link(vf, state);
-        }
+    /// Puts a changed policy to work, whole or not at all. A VF of a port that a guest drives has none.
+    fn change(&mut self, index: VfIndex, change: &Change) -> Result<(), RefusedChange> {
+        let Some(Hosted { pf, .. }) = self.side.hosted() else { return Ok(()) };
+        let slot = self.slots.iter().find(|slot| vf(slot.function) == Some(index));
+        let own = slot.map_or(self.mac, |slot| slot.mac);
+        let policy = change.apply(*pf.policy(index), own)?;
+        pf.set_policy(&mut PfHal(&mut self.nic), index, policy)?;
+        self.show_links();
         Ok(())
     }
 
-    fn set_link(&mut self, vf: VfIndex, state: LinkState) {
-        let slot = self.slots.iter_mut().find(|slot| slot.function == Function::Vf(vf.get()));
-        if let (Some(slot), Some(Hosted { pf, .. })) = (slot, self.side.hosted()) {
-            slot.link_state = state;
-            pf.set_vf_link(&mut PfHal(&mut self.nic), vf, state == LinkState::Auto);
-            self.show_links();
-        }
+    /// Guests are told that their VFs stop, rather than finding out. The last poll sends the interrupts.
+    fn take_leave(&mut self) {
+        let Some(Hosted { pf, .. }) = self.side.hosted() else { return };
+        pf.remove(&mut PfHal(&mut self.nic));
+        self.show_links();
+        self.nic.poll(now(), Budget::default(), &mut self.bus, &mut self.uplink);
     }
 
     /// Shows every VF the link that the PF driver has decided on.
     fn show_links(&mut self) {
         let Some(Hosted { pf, .. }) = self.side.hosted() else { return };
         for vf in self.slots.iter().filter_map(|slot| vf(slot.function)) {
-            self.nic.set_vf_link(vf, pf.link_state(vf));
+            self.nic.set_vf_link(vf, pf.link_override(vf));
         }
     }
 }

@@ -5,7 +5,7 @@
 use super::hal::{Card, PfHal};
 use super::{PF_RID, PortError};
 use crate::config::PortConfig;
-use driver::pf::{Pf, PortVlan, VfPolicy};
+use driver::pf::Pf;
 use i82576::VfIndex;
 use i82576::config::{MSIX_PBA, pf};
 use iovm::{Hierarchy, Manager, Owner};
@@ -123,17 +123,7 @@ impl Hosted {
         let mut manager = Manager::discover(&mut Card(nic), PF_RID)?;
         manager.enable(&mut Card(nic), config.vfs.len() as u16, Hierarchy::Ari)?;
         for vf in &config.vfs {
-            let policy = VfPolicy {
-                mac: Some(vf.mac),
-                admin_mac: vf.admin_mac,
-                vlan: vf.vlan.map(|(id, qos)| PortVlan { id, qos }),
-                spoof_check: vf.spoof_check,
-                trust: vf.trust,
-                enabled: true,
-                link: true,
-                max_tx_rate: vf.max_tx_rate,
-            };
-            pf.set_policy(&mut PfHal(nic), vf.index, policy)?;
+            pf.set_policy(&mut PfHal(nic), vf.index, vf.policy)?;
             manager.assign(&mut Card(nic), vf.index, Owner(vf.index.get().into()))?;
         }
         pf.enable_vfs(&mut PfHal(nic), config.vfs.len() as u8)?;

@@ -4,7 +4,7 @@
 use super::PortError;
 use super::connection::Connection;
 use crate::config::PortConfig;
-use crate::control::status::{Interventions, LinkState};
+use crate::control::status::Interventions;
 use crate::limit::Limit;
 use host::socket::{Listener, Stream};
 use i82576::MacAddress;
@@ -27,8 +27,6 @@ pub(super) struct Slot {
     pub(super) connection: Option<Connection>,
     /// Who has connected after the client hung up, and before everything it had sent was handled.
     pub(super) next: Option<Stream>,
-    /// The administrator's wish for a VF.
-    pub(super) link_state: LinkState,
     /// The connection has more to do than its last visit did.
     pub(super) more: bool,
     /// The guest masters the bus or has done so, and its memory was looked at then.
@@ -63,7 +61,6 @@ impl Slot {
             listener,
             connection: None,
             next: None,
-            link_state: LinkState::Auto,
             more: false,
             judged: false,
             private_memory: false,

@@ -4,7 +4,9 @@ use super::Port;
 use super::bus::Reach;
 use super::side::{Hosted, vf};
 use super::slot::Slot;
-use crate::control::status::{Drops, Peer, PfStatus, PortStatus, Traffic, VfStatus};
+use crate::config::vlans;
+use crate::control::status::{Drops, Mailbox, Peer, PfStatus, PortStatus, Traffic, VfStatus};
+use driver::pf::{Counters, Kind, Refusal};
 use host::dma::DmaTable;
 use i82576::VfIndex;
 use nic::{Nic, PoolCounters};
@@ -75,10 +77,13 @@ impl Port {
             vlan: policy.vlan.map(|vlan| vlan.id),
             qos: policy.vlan.map_or(0, |vlan| vlan.qos),
             vlans: pf.vf_vlans(vf).collect(),
+            allowed_vlans: vlans::print(policy.vlans.as_ref()),
+            allmulti: policy.all_multicast,
+            max_mtu: policy.max_mtu.unwrap_or(0),
             spoof_check: policy.spoof_check,
             trust: policy.trust,
             max_tx_rate: policy.max_tx_rate,
-            link_state: slot.link_state,
+            link_state: policy.link.into(),
             link: self.nic.vf_link(vf),
             active: pf.vf_is_active(vf),
             socket: slot.socket.clone(),
@@ -88,6 +93,7 @@ impl Port {
             tx: sent(&counters),
             drops: drops(&counters),
             interventions: slot.interventions(reach.interrupts),
+            mailbox: mailbox(pf.counters(vf)),
         })
     }
 }
@@ -132,7 +138,22 @@ fn drops(counters: &PoolCounters) -> Drops {
         rx_disabled: counters.rx_disabled,
         tx_invalid: counters.tx_invalid,
         tx_blocked: counters.tx_blocked,
+        tx_spoofed: counters.tx_spoofed,
+        tx_link_control: counters.tx_link_control,
+        rx_storm: counters.rx_storm,
         tx_unclaimed: counters.tx_unclaimed,
         dma_faults: counters.dma_faults,
+    }
+}
+
+fn mailbox(counters: &Counters) -> Mailbox {
+    let some = |name: &str, count: u64| (count > 0).then(|| (name.to_owned(), count));
+    Mailbox {
+        requests: Kind::ALL.into_iter().filter_map(|k| some(k.name(), counters.messages(k))).collect(),
+        granted: counters.granted,
+        refused: Refusal::ALL.into_iter().filter_map(|r| some(r.name(), counters.refused(r))).collect(),
+        unanswered: counters.unanswered + counters.dropped,
+        resets: counters.resets,
+        notices: counters.notices,
     }
 }

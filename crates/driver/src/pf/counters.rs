@@ -90,9 +90,18 @@ pub enum Refusal {
     /// No VLVF entry is free.
     #[error("no VLAN filter is left")]
     NoVlanFilter,
+    /// Not in the administrator's list.
+    #[error("the administrator does not allow the VLAN")]
+    VlanNotAllowed,
     /// Longer than the MAC takes.
     #[error("the frame length is not possible")]
     FrameLength,
+    /// Longer than the administrator allows.
+    #[error("the administrator has limited the MTU")]
+    MtuLimit,
+    /// The administrator does not allow it.
+    #[error("the administrator does not allow every multicast")]
+    MulticastPromiscuity,
     /// The 82576 has no promiscuity for VFs.
     #[error("unicast promiscuity is not possible")]
     UnicastPromiscuity,
@@ -103,7 +112,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// Every reason, in the order of [`Counters::refused`].
-    pub const ALL: [Refusal; 11] = [
+    pub const ALL: [Refusal; 14] = [
         Refusal::NotReady,
         Refusal::NoAddress,
         Refusal::AddressFixed,
@@ -112,10 +121,34 @@ impl Refusal {
         Refusal::NoFilter,
         Refusal::VlanFixed,
         Refusal::NoVlanFilter,
+        Refusal::VlanNotAllowed,
         Refusal::FrameLength,
+        Refusal::MtuLimit,
+        Refusal::MulticastPromiscuity,
         Refusal::UnicastPromiscuity,
         Refusal::Unknown,
     ];
+
+    /// A name for tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Refusal::NotReady => "not-ready",
+            Refusal::NoAddress => "no-address",
+            Refusal::AddressFixed => "address-fixed",
+            Refusal::AddressInvalid => "address-invalid",
+            Refusal::AddressInUse => "address-in-use",
+            Refusal::NoFilter => "no-filter",
+            Refusal::VlanFixed => "vlan-fixed",
+            Refusal::NoVlanFilter => "no-vlan-filter",
+            Refusal::VlanNotAllowed => "vlan-not-allowed",
+            Refusal::FrameLength => "frame-length",
+            Refusal::MtuLimit => "mtu-limit",
+            Refusal::MulticastPromiscuity => "multicast-promiscuity",
+            Refusal::UnicastPromiscuity => "unicast-promiscuity",
+            Refusal::Unknown => "unknown",
+        }
+    }
 }
 
 /// The counters of a VF.

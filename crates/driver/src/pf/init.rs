@@ -11,7 +11,7 @@ use super::{Pf, PfError};
 use crate::hal::Hal;
 use core::time::Duration;
 use i82576::bits::{
-    ctrl, ctrl_ext, dtxctl, dtxswc, gpie, mrqc, rah, rctl, rplolr, rxcsum, status, tctl, vmolr, vt_ctl,
+    ctrl, ctrl_ext, dtxctl, dtxswc, gpie, mrqc, rah, rctl, rplolr, rxcsum, status, tctl, vt_ctl,
 };
 use i82576::ids::{MAX_FRAME, RECEIVE_ADDRESSES, VLAN_FILTERS};
 use i82576::register as r;
@@ -19,7 +19,7 @@ use i82576::{MacAddress, VfIndex};
 
 const RESET_POLLS: u32 = 10;
 const RESET_POLL: Duration = Duration::from_millis(1);
-const QUIESCE: Duration = Duration::from_millis(10);
+pub(super) const QUIESCE: Duration = Duration::from_millis(10);
 /// Words of MTA, UTA and VFTA.
 const TABLE_WORDS: u32 = 128;
 
@@ -72,12 +72,19 @@ impl Pf {
         self.apply_enable(hal, vf);
         self.filters.clear_added(hal, vf);
         self.use_mac(hal, vf, mac);
-        hal.write(r::vmolr(vf.get()), vmolr::STRCRC | vmolr::BAM | MAX_FRAME as u32);
+        self.apply_length(hal, vf, None);
         self.apply_vlan(hal, vf);
         self.apply_groups(hal, vf);
         self.apply_spoof_check(hal, vf);
         self.apply_rate(hal, vf);
     }
+}
+
+/// No VF moves frames any more, and the card knows that it has no driver.
+pub(super) fn leave<H: Hal>(hal: &mut H) {
+    hal.write(r::VFRE, 0);
+    hal.write(r::VFTE, 0);
+    update(hal, r::CTRL_EXT, ctrl_ext::DRV_LOAD, 0);
 }
 
 fn reset_port<H: Hal>(hal: &mut H) -> Result<(), PfError> {

@@ -79,7 +79,9 @@ impl Pf {
     ) -> Result<(), Refusal> {
         let count = (info & !MULTICAST_OVERFLOW) as usize;
         let state = self.state_mut(vf);
-        state.overflow = info & MULTICAST_OVERFLOW != 0 || count > MAX_MULTICAST;
+        // A list that does not fit is taken for a wish for all, if that may be had.
+        let overflow = info & MULTICAST_OVERFLOW != 0 || count > MAX_MULTICAST;
+        state.overflow = overflow && state.policy.all_multicast;
         state.groups = count.min(MAX_MULTICAST);
         let hashes = message[1..].iter().flat_map(|word| [*word as u16, (*word >> 16) as u16]);
         for (slot, hash) in state.hashes.iter_mut().zip(hashes) {
@@ -96,6 +98,7 @@ impl Pf {
         match (join, vlan) {
             // Untagged frames are everybody's: nobody leaves VLAN 0.
             (false, 0) => return Ok(()),
+            (true, _) if !self.state(vf).policy.allows_vlan(vlan) => return Err(Refusal::VlanNotAllowed),
             (true, _) => self.vlans.join(hal, vf, vlan)?,
             (false, _) => self.vlans.leave(hal, vf, vlan),
         }
@@ -108,15 +111,23 @@ impl Pf {
         if bytes > MAX_FRAME as u32 {
             return Err(Refusal::FrameLength);
         }
-        update(hal, r::vmolr(vf.get()), vmolr::RLPML_MASK, bytes | vmolr::LPE);
+        if bytes > self.state(vf).policy.longest_frame() {
+            return Err(Refusal::MtuLimit);
+        }
+        self.apply_length(hal, vf, Some(bytes));
         Ok(())
     }
 
     /// The multicast bit is done and leaves the message; whatever is left in the info field is refused.
     fn set_promiscuity<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, first: u32) -> Answer {
         let multicast = promisc::MULTICAST << INFO_SHIFT;
-        self.state_mut(vf).all_multicast = first & multicast != 0;
+        let (asked, state) = (first & multicast != 0, self.state_mut(vf));
+        let granted = asked && state.policy.all_multicast;
+        state.all_multicast = granted;
         self.apply_groups(hal, vf);
+        if asked != granted {
+            return Answer { echo: first, outcome: Err(Refusal::MulticastPromiscuity) };
+        }
         let echo = first & !multicast;
         let outcome = if echo & INFO_MASK == 0 { Ok(()) } else { Err(Refusal::UnicastPromiscuity) };
         Answer { echo, outcome }

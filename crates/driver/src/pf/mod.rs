@@ -27,10 +27,12 @@ mod switch;
 #[cfg(test)]
 mod tests;
 mod visit;
+mod vlan_set;
 
 pub use counters::{Counters, Kind, Refusal};
-pub use policy::{LINK_SPEED, PolicyError, PortVlan, VfPolicy};
+pub use policy::{LEAST_MTU, LINK_SPEED, Link, MOST_MTU, PolicyError, PortVlan, VfPolicy};
 pub use visit::Visit;
+pub use vlan_set::VlanSet;
 
 use crate::hal::Hal;
 use i82576::ids::MAX_VFS;
@@ -67,6 +69,8 @@ struct VfState {
     /// More groups than a message holds.
     overflow: bool,
     all_multicast: bool,
+    /// The longest frame that the VF asked for.
+    asked_length: Option<u32>,
     /// A PF_CONTROL message is due since then.
     notice: Option<Time>,
     /// A reply is in the buffer, which nothing may overwrite before this moment or its acknowledgement.
@@ -87,6 +91,7 @@ impl VfState {
             groups: 0,
             overflow: false,
             all_multicast: false,
+            asked_length: None,
             notice: None,
             reply_until: None,
             locked: 0,
@@ -107,6 +112,8 @@ pub struct Pf {
     groups: Groups,
     /// The administrator wants the port up.
     port_up: bool,
+    /// The driver has taken its leave.
+    removed: bool,
     /// STATUS.LU of the port.
     wire_up: bool,
     /// The VF that is looked at first at the next visit.
@@ -127,6 +134,7 @@ impl Pf {
             vlans: Vlans::default(),
             groups: Groups::default(),
             port_up: true,
+            removed: false,
             wire_up: false,
             turn: 0,
         };
@@ -147,8 +155,21 @@ impl Pf {
             state.clear_to_send = false;
         }
         self.notify_all(hal);
+        // The reset would take the interrupt back that tells them.
+        hal.wait(init::QUIESCE);
         self.initialise(hal)?;
         self.enable_vfs(hal, self.enabled)
+    }
+
+    /// Takes leave: VFs are told, see no link and lose their queues. Afterwards the card must be told
+    /// [`Pf::link_override`], and be given the time to send its interrupts.
+    pub fn remove<H: Hal>(&mut self, hal: &mut H) {
+        for state in &mut self.vfs {
+            state.clear_to_send = false;
+        }
+        self.removed = true;
+        self.notify_all(hal);
+        init::leave(hal);
     }
 
     /// Lets VFs 0..`count` start, under the policy set for each. The bus must have them enabled (SR-IOV

@@ -4,7 +4,7 @@
 //! Left out: showing the link itself, which is the card's (see the module above).
 
 use super::mailbox::{asks, lock, unlock};
-use super::{Pf, VfState};
+use super::{Link, Pf, VfState};
 use crate::hal::Hal;
 use core::time::Duration;
 use i82576::bits::p2v;
@@ -18,21 +18,33 @@ const RETRY: Duration = Duration::from_millis(1);
 const LONGEST_RETRY: Duration = Duration::from_secs(1);
 
 impl Pf {
-    /// Whether a VF is to be shown a link: what the card must present as its STATUS.LU.
+    /// Whether a VF is shown a link.
     #[must_use]
     pub fn link_state(&self, vf: VfIndex) -> bool {
-        self.wire_up && self.port_up && self.state(vf).policy.link
+        self.link_override(vf).unwrap_or(self.wire_up)
     }
 
-    /// The administrator's wish for one VF's link. Afterwards the card must be told [`Pf::link_state`].
-    pub fn set_vf_link<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, up: bool) {
-        if core::mem::replace(&mut self.state_mut(vf).policy.link, up) != up {
+    /// What the card must present as a VF's STATUS.LU if that is not the port's. One that is removed or shut in sees
+    /// no link, whatever the administrator wishes.
+    #[must_use]
+    pub fn link_override(&self, vf: VfIndex) -> Option<bool> {
+        match self.state(vf).policy.link {
+            _ if self.removed => Some(false),
+            Link::Disable => Some(false),
+            Link::Enable => Some(true),
+            Link::Auto => (!self.port_up).then_some(false),
+        }
+    }
+
+    /// The administrator's wish for one VF's link. Afterwards the card must be told [`Pf::link_override`].
+    pub fn set_vf_link<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, link: Link) {
+        if core::mem::replace(&mut self.state_mut(vf).policy.link, link) != link {
             self.notify(hal, vf);
         }
     }
 
     /// The administrator's wish for the whole port. Afterwards the card must be told every VF's
-    /// [`Pf::link_state`].
+    /// [`Pf::link_override`].
     pub fn set_port_link<H: Hal>(&mut self, hal: &mut H, up: bool) {
         if core::mem::replace(&mut self.port_up, up) != up {
             self.notify_all(hal);

@@ -1,9 +1,11 @@
 //! What the administrator decides for a VF, and its way into registers.
 //! Left out: what the VF asks for itself (`messages`).
 
-use super::Pf;
+use super::switch::update;
+use super::{Pf, VlanSet};
 use crate::hal::Hal;
-use i82576::bits::{dtxswc, rttbcnrc, vmvir};
+use i82576::bits::{dtxswc, rttbcnrc, vmolr, vmvir};
+use i82576::ids::{FCS, MAX_FRAME};
 use i82576::register as r;
 use i82576::{MacAddress, VfIndex};
 
@@ -16,6 +18,18 @@ pub struct PortVlan {
     pub qos: u8,
 }
 
+/// What a VF is shown of the link, in iproute2's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Link {
+    /// The port's.
+    #[default]
+    Auto,
+    /// Always up: VFs reach each other without the port's link.
+    Enable,
+    /// Always down.
+    Disable,
+}
+
 /// The administrator's decisions for one VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VfPolicy {
@@ -25,14 +39,21 @@ pub struct VfPolicy {
     pub admin_mac: bool,
     /// Puts the VF on one VLAN; `None` lets it join VLANs itself.
     pub vlan: Option<PortVlan>,
+    /// The VLANs that the VF may join; `None` is any.
+    pub vlans: Option<VlanSet>,
     /// Drop frames with a source address or VLAN that is not the VF's.
     pub spoof_check: bool,
     /// The VF may change an address in spite of `admin_mac`, and use another function's.
     pub trust: bool,
     /// The VF may send and receive.
     pub enabled: bool,
-    /// The VF is shown a link, if the port has one.
-    pub link: bool,
+    /// What the VF is shown of the link.
+    pub link: Link,
+    /// The VF may ask for every multicast frame.
+    pub all_multicast: bool,
+    /// The longest packet that the VF may ask to receive, without Ethernet's header, [`LEAST_MTU`] to [`MOST_MTU`];
+    /// `None` is as long as the card takes.
+    pub max_mtu: Option<u16>,
     /// The most that it may send, Mb/s, frame check sequences counted; 0 is no limit.
     pub max_tx_rate: u32,
 }
@@ -43,10 +64,13 @@ impl Default for VfPolicy {
             mac: None,
             admin_mac: false,
             vlan: None,
+            vlans: None,
             spoof_check: true,
             trust: false,
             enabled: true,
-            link: true,
+            link: Link::Auto,
+            all_multicast: true,
+            max_mtu: None,
             max_tx_rate: 0,
         }
     }
@@ -73,7 +97,19 @@ pub enum PolicyError {
     /// The card guarantees no rate.
     #[error("the card cannot guarantee a least rate: it must be 0")]
     LeastRate,
+    /// Shorter than IPv4 allows, or longer than the card takes.
+    #[error("an MTU of {0} is not possible ({LEAST_MTU} to {MOST_MTU})")]
+    Mtu(u16),
 }
+
+/// IPv4's least (RFC 791).
+pub const LEAST_MTU: u16 = 68;
+/// What is around the packet in a frame: addresses and type, a VLAN tag, the check sequence.
+const AROUND: u16 = 14 + 4 + FCS as u16;
+/// What the longest frame holds.
+pub const MOST_MTU: u16 = MAX_FRAME as u16 - AROUND;
+/// What a VF receives that asked for nothing, tag and check sequence included.
+const STANDARD_FRAME: u32 = 1522;
 
 /// Speed of the link, Mb/s: the only one that this card has.
 pub const LINK_SPEED: u32 = 1_000;
@@ -81,12 +117,25 @@ pub const LINK_SPEED: u32 = 1_000;
 const RATE_WINDOW: u32 = 0x14;
 
 impl VfPolicy {
+    /// The longest frame that the VF may ask for, check sequence included.
+    pub(super) fn longest_frame(&self) -> u32 {
+        self.max_mtu.map_or(MAX_FRAME as u32, |mtu| u32::from(mtu + AROUND))
+    }
+
+    /// Whether the VF may join a VLAN.
+    pub(super) fn allows_vlan(&self, vlan: u16) -> bool {
+        self.vlans.is_none_or(|allowed| allowed.contains(vlan))
+    }
+
     fn check(&self) -> Result<(), PolicyError> {
         if let Some(mac) = self.mac.filter(|mac| !mac.is_valid_unicast()) {
             return Err(PolicyError::Mac(mac));
         }
         if self.max_tx_rate > LINK_SPEED {
             return Err(PolicyError::Rate(self.max_tx_rate));
+        }
+        if let Some(mtu) = self.max_mtu.filter(|mtu| !(LEAST_MTU..=MOST_MTU).contains(mtu)) {
+            return Err(PolicyError::Mtu(mtu));
         }
         match self.vlan {
             Some(vlan) if vlan.id == 0 || vlan.id > 4095 || vlan.qos > 7 => Err(PolicyError::Vlan(vlan)),
@@ -131,6 +180,16 @@ impl Pf {
         if old.vlan != policy.vlan {
             self.apply_vlan(hal, vf);
         }
+        self.vlans.leave_where(hal, vf, |vlan| policy.vlan.is_none() && !policy.allows_vlan(vlan));
+        if old.max_mtu != policy.max_mtu {
+            self.apply_length(hal, vf, self.state(vf).asked_length);
+        }
+        if old.all_multicast != policy.all_multicast {
+            let state = self.state_mut(vf);
+            state.all_multicast &= policy.all_multicast;
+            state.overflow &= policy.all_multicast;
+            self.apply_groups(hal, vf);
+        }
         self.apply_spoof_check(hal, vf);
         self.apply_enable(hal, vf);
         self.apply_rate(hal, vf);
@@ -171,6 +230,17 @@ impl Pf {
         let insert = vlan.map_or(0, |v| vmvir::DEFAULT | u32::from(v.qos) << 13 | u32::from(v.id));
         hal.write(r::vmvir(vf.get()), insert);
         self.apply_pool(hal, vf, vlan.is_some());
+    }
+
+    /// The longest frame: what the VF asked for, as far as it may, else what every Ethernet carries.
+    pub(super) fn apply_length<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, asked: Option<u32>) {
+        let state = self.state_mut(vf);
+        state.asked_length = asked;
+        let limited = state.policy.max_mtu.is_some();
+        let longest = asked.unwrap_or(STANDARD_FRAME).min(state.policy.longest_frame());
+        let length = if asked.is_some() || limited { vmolr::LPE | longest } else { MAX_FRAME as u32 };
+        let fixed = vmolr::STRCRC | vmolr::BAM;
+        update(hal, r::vmolr(vf.get()), vmolr::LPE | vmolr::RLPML_MASK, fixed | length);
     }
 
     pub(super) fn apply_spoof_check<H: Hal>(&self, hal: &mut H, vf: VfIndex) {

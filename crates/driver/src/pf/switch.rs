@@ -132,8 +132,13 @@ impl Vlans {
     }
 
     pub(super) fn leave_all<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
+        self.leave_where(hal, vf, |_| true);
+    }
+
+    /// Leaves the VLANs that `which` names, of those it is a member of.
+    pub(super) fn leave_where<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, which: impl Fn(u16) -> bool) {
         for place in 0..VLAN_FILTERS {
-            if self.entries[place].1 & vf.bit() != 0 {
+            if self.entries[place].1 & vf.bit() != 0 && which(self.entries[place].0) {
                 self.entries[place].1 &= !vf.bit();
                 self.write(hal, place);
             }

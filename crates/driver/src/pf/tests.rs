@@ -1,7 +1,7 @@
 //! The PF driver against registers that only remember: what it writes, and what it does about a card that is
 //! broken. Conversations with the real card are in the backplane's tests.
 
-use super::{Pf, PfError, PolicyError, PortVlan, VfPolicy};
+use super::{Link, Pf, PfError, PolicyError, PortVlan, VfPolicy};
 use crate::hal::Hal;
 use alloc::collections::BTreeMap;
 use core::time::Duration;
@@ -149,7 +149,7 @@ fn the_link_is_the_ports_and_the_administrators() {
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 2).unwrap();
     assert!(pf.link_state(vf(0)));
-    pf.set_vf_link(&mut hal, vf(0), false);
+    pf.set_vf_link(&mut hal, vf(0), Link::Disable);
     assert_eq!((pf.link_state(vf(0)), pf.link_state(vf(1))), (false, true));
     pf.set_port_link(&mut hal, false);
     assert!(!pf.link_state(vf(1)));

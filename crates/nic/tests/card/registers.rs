@@ -172,7 +172,7 @@ fn the_port_can_be_told_from_its_status() {
     // FD, LU, 1000 Mb/s, initialised, PHY reset seen, 3 VFs, SR-IOV on, bus master.
     assert_eq!(bench.pf().read(r::STATUS), 0x000c_c683);
     assert_eq!(bench.vf(0).read(r::vf::STATUS), 0x000c_c683);
-    bench.nic.set_vf_link(index(0), false);
+    bench.nic.set_vf_link(index(0), Some(false));
     assert_eq!(bench.vf(0).read(r::vf::STATUS), 0x000c_c681, "this VF is shown no link");
     assert_eq!(bench.vf(1).read(r::vf::STATUS), 0x000c_c683);
     bench.nic.set_link(false);

@@ -1,6 +1,7 @@
 //! Ports and VFs as text, in the manner of `ip link show`. Left out: JSON, which is the status as it is.
 
-use daemon::control::status::{LinkState, Peer, PortStatus, VfStatus};
+use daemon::control::status::{LinkState, Mailbox, Peer, PortStatus, VfStatus};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// A line for each VF, under a line for its port.
@@ -57,6 +58,7 @@ pub(super) fn show(vf: &VfStatus) -> String {
     let mut text = line(vf) + "\n";
     let link_state = match vf.link_state {
         LinkState::Auto => "auto",
+        LinkState::Enable => "enable",
         LinkState::Disable => "disable",
     };
     let _ = writeln!(
@@ -67,8 +69,14 @@ pub(super) fn show(vf: &VfStatus) -> String {
         vf.rid
     );
     let vlans: Vec<String> = vf.vlans.iter().map(u16::to_string).collect();
-    let _ =
-        writeln!(text, "    vlans {}", if vlans.is_empty() { "none".to_owned() } else { vlans.join(" ") });
+    let joined = if vlans.is_empty() { "none".to_owned() } else { vlans.join(" ") };
+    let allowed = if vf.allowed_vlans.is_empty() { "none" } else { &vf.allowed_vlans };
+    let mtu = if vf.max_mtu == 0 { "none".to_owned() } else { vf.max_mtu.to_string() };
+    let _ = writeln!(
+        text,
+        "    vlans {joined}, allowed {allowed}, all multicast {}, mtu limit {mtu}",
+        on(vf.allmulti)
+    );
     let _ = writeln!(text, "    socket {}", vf.socket.display());
     if let Some(peer) = &vf.peer {
         let _ = writeln!(
@@ -98,11 +106,15 @@ fn counters(text: &mut String, vf: &VfStatus) {
     let _ = writeln!(text, "    TX: bytes {} packets {} dropped {}", tx.bytes, tx.packets, tx.dropped);
     let _ = writeln!(
         text,
-        "    drops: no descriptors {}, queue disabled {}, invalid {}, blocked {}, unclaimed {}, dma faults {}",
+        "    drops: no descriptors {}, queue disabled {}, storm {}, invalid {}, blocked {} (spoofed {}, link control \
+         {}), unclaimed {}, dma faults {}",
         drops.rx_no_descriptors,
         drops.rx_disabled,
+        drops.rx_storm,
         drops.tx_invalid,
         drops.tx_blocked,
+        drops.tx_spoofed,
+        drops.tx_link_control,
         drops.tx_unclaimed,
         drops.dma_faults
     );
@@ -111,4 +123,19 @@ fn counters(text: &mut String, vf: &VfStatus) {
         "    VMM interventions: {} reads, {} posted writes, {} synchronous writes, {} interrupts",
         vmm.reads, vmm.posted_writes, vmm.synchronous_writes, vmm.interrupts
     );
+    mailbox(text, &vf.mailbox);
+}
+
+fn mailbox(text: &mut String, mailbox: &Mailbox) {
+    let Mailbox { requests, granted, refused, unanswered, resets, notices } = mailbox;
+    let _ = writeln!(text, "    requests: {}, granted {granted}, unanswered {unanswered}", list_of(requests));
+    let _ = writeln!(text, "    refused: {}", list_of(refused));
+    let _ = writeln!(text, "    resets {resets}, notices {notices}");
+}
+
+fn list_of(counts: &BTreeMap<String, u64>) -> String {
+    if counts.is_empty() {
+        return "none".to_owned();
+    }
+    counts.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ")
 }

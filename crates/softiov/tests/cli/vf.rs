@@ -60,6 +60,40 @@ fn set_limits_what_a_vf_may_send_by_igbs_rules() {
 }
 
 #[test]
+fn set_changes_a_policy_whole_or_not_at_all() {
+    let folder = tempdir().unwrap();
+    let serve = Serve::start(&folder, &[]);
+    let set = |words: &str| {
+        let words: Vec<_> = ["vf", "set", "pf0vf1", "--json"].into_iter().chain(words.split(' ')).collect();
+        softiov(serve.folder(), &words)
+    };
+    let said = set("--mac 02:00:00:00:00:77 --vlan 100 --qos 3 --proto 802.1Q --spoofchk off --trust on");
+    let vf = json(&said.out);
+    assert_eq!((&vf["mac"], &vf["vlan"], &vf["qos"]), (&"02:00:00:00:00:77".into(), &100.into(), &3.into()));
+    assert_eq!((&vf["spoof_check"], &vf["trust"]), (&false.into(), &true.into()));
+    let vf = json(&set("--vlan 0 --vlans 10-12 --allmulti off --max-mtu 1500 --state enable").out);
+    assert_eq!((&vf["vlan"], &vf["allowed_vlans"]), (&Value::Null, &"10-12".into()));
+    assert_eq!((&vf["allmulti"], &vf["max_mtu"]), (&false.into(), &1500.into()));
+    assert_eq!(
+        (&vf["link_state"], &vf["trust"]),
+        (&"enable".into(), &true.into()),
+        "what is not given stays"
+    );
+    for (words, part) in [
+        ("--min-tx-rate 5 --trust off", "min_tx_rate"),
+        ("--proto 802.1ad --trust off", "802.1Q"),
+        ("--mac 01:00:5e:00:00:01 --trust off", "first byte"),
+        ("--trust off --qos 9", "qos"),
+    ] {
+        let refused = set(words);
+        assert!(refused.status == Some(1) && refused.err.contains(part), "{words}: {refused:?}");
+    }
+    let vf = json(&softiov(serve.folder(), &["vf", "show", "pf0vf1", "--json"]).out);
+    assert_eq!(vf["trust"], true, "nothing was changed");
+    assert!(vf["mailbox"]["refused"].is_object(), "{vf}");
+}
+
+#[test]
 fn an_unknown_vf_is_answered_with_the_known_ones() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);

@@ -1,0 +1,129 @@
+//! What the administrator allows a VF, and what the VF is told that asks for more: a driver's requests against the
+//! PF's policy, each refusal counted with its reason.
+
+use crate::support::{Bench, frame, index};
+use backplane::vf_mac;
+use driver::pf::{Link, Refusal, VfPolicy};
+use driver::vf::{MailboxError, VfError};
+use i82576::MacAddress;
+
+const GROUP: MacAddress = MacAddress([0x01, 0, 0x5e, 0, 0, 0xfb]);
+
+/// Changes VF 0's policy.
+fn allow(bench: &mut Bench, change: impl FnOnce(&mut VfPolicy)) {
+    let mut policy = *bench.card.pf_driver().unwrap().policy(index(0));
+    change(&mut policy);
+    bench.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(0), policy)).unwrap().unwrap();
+}
+
+fn refused(bench: &Bench, why: Refusal) -> u64 {
+    bench.card.pf_driver().unwrap().counters(index(0)).refused(why)
+}
+
+fn is_nack(outcome: Result<(), VfError>) -> bool {
+    matches!(outcome, Err(VfError::Mailbox(MailboxError::Refused(_))))
+}
+
+fn vlans(bench: &Bench) -> Vec<u16> {
+    bench.card.pf_driver().unwrap().vf_vlans(index(0)).collect()
+}
+
+#[test]
+fn a_vf_joins_the_vlans_of_its_list_only() {
+    let mut bench = Bench::new(1);
+    allow(&mut bench, |policy| policy.vlans = Some([10, 11].into_iter().collect()));
+    bench.on(0, |vf, hal| vf.set_vlan(hal, 10, true)).unwrap();
+    assert!(is_nack(bench.on(0, |vf, hal| vf.set_vlan(hal, 12, true))));
+    assert_eq!((vlans(&bench), refused(&bench, Refusal::VlanNotAllowed)), (vec![0, 10], 1));
+    bench.on(0, |vf, hal| vf.set_vlan(hal, 0, true)).unwrap();
+}
+
+#[test]
+fn a_vlan_that_is_taken_off_the_list_is_left_at_once() {
+    let mut bench = Bench::new(1);
+    for vlan in [10, 11] {
+        bench.on(0, |vf, hal| vf.set_vlan(hal, vlan, true)).unwrap();
+    }
+    allow(&mut bench, |policy| policy.vlans = Some([11].into_iter().collect()));
+    assert_eq!(vlans(&bench), [0, 11]);
+}
+
+#[test]
+fn a_frame_length_beyond_the_mtu_limit_is_refused() {
+    let mut bench = Bench::new(1);
+    allow(&mut bench, |policy| policy.max_mtu = Some(1500));
+    bench.on(0, |vf, hal| vf.set_max_frame(hal, 1514)).unwrap();
+    assert!(is_nack(bench.on(0, |vf, hal| vf.set_max_frame(hal, 1515))));
+    assert_eq!(refused(&bench, Refusal::MtuLimit), 1);
+    allow(&mut bench, |policy| policy.max_mtu = None);
+    bench.on(0, |vf, hal| vf.set_max_frame(hal, 9000)).unwrap();
+}
+
+#[test]
+fn a_lowered_mtu_limit_holds_for_what_was_granted() {
+    let mut bench = Bench::new(2);
+    for vf in 0..2 {
+        bench.on(vf, |vf, hal| vf.set_max_frame(hal, 9000)).unwrap();
+    }
+    let long = frame(vf_mac(0), vf_mac(1), 3000, 1);
+    bench.send(1, &long);
+    assert_eq!(bench.receive_all(0).len(), 1);
+    allow(&mut bench, |policy| policy.max_mtu = Some(1500));
+    bench.send(1, &long);
+    assert_eq!(bench.receive_all(0).len(), 0);
+    allow(&mut bench, |policy| policy.max_mtu = None);
+    bench.send(1, &long);
+    assert_eq!(bench.receive_all(0).len(), 1, "what the VF had asked for comes back");
+}
+
+#[test]
+fn every_multicast_is_refused_where_it_is_not_allowed() {
+    let mut bench = Bench::new(2);
+    allow(&mut bench, |policy| policy.all_multicast = false);
+    assert!(is_nack(bench.on(0, |vf, hal| vf.set_all_multicast(hal, true))));
+    assert_eq!(refused(&bench, Refusal::MulticastPromiscuity), 1);
+    let multicast = frame(GROUP, vf_mac(1), 100, 1);
+    bench.send(1, &multicast);
+    assert_eq!(bench.receive_all(0).len(), 0);
+    bench.on(0, |vf, hal| vf.set_multicast(hal, &[GROUP])).unwrap();
+    bench.send(1, &multicast);
+    assert_eq!(bench.receive_all(0).len(), 1, "a group by name is another matter");
+}
+
+#[test]
+fn a_list_of_groups_that_does_not_fit_opens_nothing_where_all_are_not_allowed() {
+    let mut bench = Bench::new(2);
+    allow(&mut bench, |policy| policy.all_multicast = false);
+    let many: Vec<_> = (0..40).map(|n| MacAddress([0x01, 0, 0x5e, 1, n, n])).collect();
+    // Whether the driver lists what fits or asks for all, strangers' groups stay out.
+    let _ = bench.on(0, |vf, hal| vf.set_multicast(hal, &many));
+    bench.send(1, &frame(GROUP, vf_mac(1), 100, 1));
+    assert_eq!(bench.receive_all(0).len(), 0);
+}
+
+#[test]
+fn multicasts_that_are_flowing_stop_when_they_are_no_longer_allowed() {
+    let mut bench = Bench::new(2);
+    bench.on(0, |vf, hal| vf.set_all_multicast(hal, true)).unwrap();
+    let multicast = frame(GROUP, vf_mac(1), 100, 1);
+    bench.send(1, &multicast);
+    assert_eq!(bench.receive_all(0).len(), 1);
+    allow(&mut bench, |policy| policy.all_multicast = false);
+    bench.send(1, &multicast);
+    assert_eq!(bench.receive_all(0).len(), 0);
+}
+
+#[test]
+fn an_administrators_address_is_the_vfs_from_its_next_reset_on() {
+    let mut bench = Bench::new(1);
+    let chosen = MacAddress([2, 0, 0, 0, 9, 9]);
+    allow(&mut bench, |policy| (policy.mac, policy.admin_mac) = (Some(chosen), true));
+    let own = MacAddress([2, 0, 0, 0, 9, 8]);
+    assert!(is_nack(bench.on(0, |vf, hal| vf.set_mac(hal, own))));
+    assert_eq!(refused(&bench, Refusal::AddressFixed), 1);
+    allow(&mut bench, |policy| policy.trust = true);
+    bench.on(0, |vf, hal| vf.set_mac(hal, own)).unwrap();
+    assert_eq!(bench.card.pf_driver().unwrap().vf_mac(index(0)), Some(own));
+    allow(&mut bench, |policy| policy.link = Link::Auto);
+    assert_eq!(bench.card.pf_driver().unwrap().vf_mac(index(0)), Some(own), "another change leaves it");
+}

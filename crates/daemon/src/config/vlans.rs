@@ -1,0 +1,68 @@
+//! Lists of VLANs as they are written: `any`, or ids and ranges such as `10,20,100-199`. Left out: what the list is
+//! for.
+
+use driver::pf::VlanSet;
+
+/// What a list may hold; 0 is untagged, which everybody has, and 4095 is reserved.
+const FIRST: u16 = 1;
+const LAST: u16 = 4094;
+
+/// The VLANs of a list; `None` is any. An empty list is none.
+///
+/// # Errors
+/// What is not an id or a range.
+pub fn parse(text: &str) -> Result<Option<VlanSet>, String> {
+    if text == "any" {
+        return Ok(None);
+    }
+    let mut set = VlanSet::untagged();
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let id = |text: &str| text.trim().parse().ok().filter(|id| (FIRST..=LAST).contains(id));
+        let range = id(first).zip(id(last)).filter(|(first, last)| first <= last);
+        let (first, last) = range.ok_or_else(|| {
+            format!(
+                "{part:?} is neither a VLAN, {FIRST} to {LAST}, nor a range such as 100-199; \"any\" is all"
+            )
+        })?;
+        (first..=last).for_each(|vlan| set.insert(vlan));
+    }
+    Ok(Some(set))
+}
+
+/// A list as [`parse`] takes it.
+#[must_use]
+pub fn print(vlans: Option<&VlanSet>) -> String {
+    let Some(vlans) = vlans else { return "any".to_owned() };
+    let mut ranges: Vec<(u16, u16)> = Vec::new();
+    for vlan in vlans.iter().filter(|vlan| *vlan >= FIRST) {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == vlan => *last = vlan,
+            _ => ranges.push((vlan, vlan)),
+        }
+    }
+    let range = |(first, last): &(u16, u16)| {
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
+    };
+    ranges.iter().map(range).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{parse, print};
+
+    #[test]
+    fn a_list_is_printed_as_it_is_read() {
+        for text in ["any", "", "10", "1,3,5-7,4094", "100-199"] {
+            assert_eq!(print(parse(text).unwrap().as_ref()), text);
+        }
+        assert_eq!(print(parse(" 7, 5-6 ,").unwrap().as_ref()), "5-7");
+    }
+
+    #[test]
+    fn what_is_no_vlan_is_named() {
+        for text in ["0", "4095", "7-5", "x", "5-", "-5", "1,all", "70000"] {
+            assert!(parse(text).unwrap_err().contains("4094"), "{text}");
+        }
+    }
+}

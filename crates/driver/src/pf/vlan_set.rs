@@ -1,0 +1,64 @@
+//! A set of VLAN ids: what a VF may join. Left out: who is a member of what (`switch`).
+
+use core::fmt;
+
+const WORDS: usize = 64;
+
+/// VLAN ids, 0 to 4095; 0 stands for untagged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct VlanSet([u64; WORDS]);
+
+impl VlanSet {
+    /// No VLAN but untagged, which is everybody's.
+    #[must_use]
+    pub const fn untagged() -> Self {
+        let mut words = [0; WORDS];
+        words[0] = 1;
+        Self(words)
+    }
+
+    /// Adds an id; one beyond 4095 is not an id and changes nothing.
+    pub fn insert(&mut self, vlan: u16) {
+        if let Some(word) = self.0.get_mut(usize::from(vlan / 64)) {
+            *word |= 1 << (vlan % 64);
+        }
+    }
+
+    /// Whether an id is in the set.
+    #[must_use]
+    pub fn contains(&self, vlan: u16) -> bool {
+        self.0.get(usize::from(vlan / 64)).is_some_and(|word| word & 1 << (vlan % 64) != 0)
+    }
+
+    /// The ids, in order.
+    pub fn iter(&self) -> impl Iterator<Item = u16> + '_ {
+        (0..4096).filter(|vlan| self.contains(*vlan))
+    }
+}
+
+impl FromIterator<u16> for VlanSet {
+    fn from_iter<I: IntoIterator<Item = u16>>(ids: I) -> Self {
+        let mut set = Self::untagged();
+        ids.into_iter().for_each(|vlan| set.insert(vlan));
+        set
+    }
+}
+
+impl fmt::Debug for VlanSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::VlanSet;
+    use alloc::vec::Vec;
+
+    #[test]
+    fn a_set_holds_what_was_put_in_and_untagged() {
+        let set: VlanSet = [5, 4095, 4096, 63, 64].into_iter().collect();
+        assert_eq!(set.iter().collect::<Vec<_>>(), [0, 5, 63, 64, 4095]);
+        assert!(!set.contains(4096) && !set.contains(6));
+    }
+}
