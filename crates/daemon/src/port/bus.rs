@@ -14,8 +14,10 @@ pub(super) struct Reach {
     pub(super) memory: DmaTable,
     /// The eventfds of its interrupt types, numbered as VFIO does: the pin, MSI, MSI-X.
     pub(super) eventfds: [Box<[Option<EventFd>]>; 3],
+    /// The interrupt pin's level.
+    pin_raised: bool,
     /// The pin has fired, or the client wants it held back: it stays silent until it is unmasked.
-    pub(super) pin_masked: bool,
+    pin_masked: bool,
     /// Interrupts sent.
     pub(super) interrupts: u64,
 }
@@ -39,6 +41,7 @@ impl LiveBus {
         let reach = |counts: [usize; 3]| Reach {
             memory: DmaTable::new(DmaLimits::default()),
             eventfds: counts.map(|count| std::iter::repeat_with(|| None).take(count).collect()),
+            pin_raised: false,
             pin_masked: false,
             interrupts: 0,
         };
@@ -82,6 +85,31 @@ impl LiveBus {
         self.notifier.signal(eventfd);
         true
     }
+
+    /// The client holds a function's pin back, or lets it through again: it then hears of a pin that is still
+    /// raised.
+    pub(super) fn mask_pin(&mut self, function: Function, masked: bool) {
+        let reach = self.reach(function);
+        reach.pin_masked = masked;
+        let raised = reach.pin_raised;
+        self.move_pin(function, raised);
+    }
+
+    /// The pin is a level, its eventfd an edge: it is signalled once, and again after the client has unmasked it.
+    fn move_pin(&mut self, function: Function, raised: bool) {
+        let reach = self.reach(function);
+        reach.pin_raised = raised;
+        if raised && !reach.pin_masked && self.interrupt(function, pci_irq::INTX, 0) {
+            self.reach(function).pin_masked = true;
+        }
+    }
+
+    /// Signals a vector as an interrupt, which is counted: whether there is anybody to hear it.
+    fn interrupt(&mut self, function: Function, index: u32, vector: u16) -> bool {
+        let signalled = self.signal(function, index, vector.into());
+        self.reach(function).interrupts += u64::from(signalled);
+        signalled
+    }
 }
 
 impl Bus for LiveBus {
@@ -103,8 +131,14 @@ impl Bus for LiveBus {
     }
 
     fn msix(&mut self, function: Function, vector: u16) {
-        if self.signal(function, pci_irq::MSIX, vector.into()) {
-            self.reach(function).interrupts += 1;
-        }
+        self.interrupt(function, pci_irq::MSIX, vector);
+    }
+
+    fn msi(&mut self, function: Function) {
+        self.interrupt(function, pci_irq::MSI, 0);
+    }
+
+    fn intx(&mut self, function: Function, raised: bool) {
+        self.move_pin(function, raised);
     }
 }

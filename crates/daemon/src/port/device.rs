@@ -32,6 +32,13 @@ impl FunctionDevice<'_> {
     fn eventfds(&mut self, index: u32) -> &mut [Option<EventFd>] {
         self.reach().eventfds.get_mut(index as usize).map_or(&mut [], |eventfds| eventfds)
     }
+
+    /// A pin that has a new listener, or none, is not masked.
+    fn unmask_new(&mut self, index: u32) {
+        if index == pci_irq::INTX {
+            self.bus.mask_pin(self.function, false);
+        }
+    }
 }
 
 impl Device<OwnedFd> for FunctionDevice<'_> {
@@ -118,7 +125,10 @@ impl Device<OwnedFd> for FunctionDevice<'_> {
     fn set_irqs(&mut self, set: IrqSet<OwnedFd>) -> Result<(), Errno> {
         match set {
             // Clients switch off types that they never switched on, and that are not there.
-            IrqSet::Disable { index } => self.eventfds(index).fill_with(|| None),
+            IrqSet::Disable { index } => {
+                self.eventfds(index).fill_with(|| None);
+                self.unmask_new(index);
+            }
             IrqSet::Assign { index, start, fds } => {
                 // All are looked at before one is taken.
                 let eventfds = fds.into_iter().map(EventFd::adopt).collect::<Result<Vec<_>, _>>();
@@ -126,6 +136,7 @@ impl Device<OwnedFd> for FunctionDevice<'_> {
                 for (vector, eventfd) in self.eventfds(index).iter_mut().skip(start as usize).zip(eventfds) {
                     *vector = Some(eventfd);
                 }
+                self.unmask_new(index);
             }
             IrqSet::Deassign { index, vectors } => {
                 for vector in vectors {
@@ -138,8 +149,8 @@ impl Device<OwnedFd> for FunctionDevice<'_> {
                 self.bus.signal(self.function, index, vector);
             }
             // The pin alone can be masked, and the session lets nothing else through to here.
-            IrqSet::Mask { .. } => self.reach().pin_masked = true,
-            IrqSet::Unmask { .. } => self.reach().pin_masked = false,
+            IrqSet::Mask { .. } => self.bus.mask_pin(self.function, true),
+            IrqSet::Unmask { .. } => self.bus.mask_pin(self.function, false),
         }
         Ok(())
     }

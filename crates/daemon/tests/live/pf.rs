@@ -5,12 +5,17 @@ use crate::support::live::Live;
 use crate::support::machine::{CONFIG, Machine, Vmm};
 use crate::support::qemu::{self, Qemu};
 use driver::{DmaHal, Hal};
-use i82576::bits::{ivar, tctl};
+use host::eventfd::EventFd;
+use host::poll::{Interest, Poller};
+use i82576::bits::{icr, ivar, tctl};
 use i82576::descriptor::tx::Data;
 use i82576::descriptor::{DD, SIZE};
 use i82576::ids::{DEVICE_PF, VENDOR};
 use i82576::register::{self as r, tx, tx_block};
 use i82576::{MacAddress, Queue};
+use std::os::fd::AsFd;
+use vfio_user::client::Client;
+use vfio_user::wire::pci_irq;
 
 const PF: &str = "[[port]]\npf = \"guest\"\nmac = \"02:82:57:60:00:09\"";
 /// The I/O BAR.
@@ -114,7 +119,7 @@ fn a_reset_by_the_vmm_is_as_after_power_on() {
     let live = Live::with(PF);
     let mut machine = boot(&live);
     assert!(sends(&mut machine));
-    machine.vmm.done(vfio_user::client::Client::reset).unwrap();
+    machine.vmm.done(Client::reset).unwrap();
     assert_eq!(machine.read(r::TCTL) & tctl::EN, 0);
     assert_eq!(machine.config_word(4), 0, "neither memory nor bus master");
     machine.enable();
@@ -134,4 +139,59 @@ fn the_next_client_finds_no_way_into_the_last_ones_memory() {
         boot(&live)
     };
     assert!(sends(&mut next));
+}
+
+/// Leads an interrupt type's one vector to an eventfd of its own.
+fn listen(machine: &mut Machine<Qemu>, index: u32) -> EventFd {
+    let eventfd = EventFd::new().unwrap();
+    let copy = eventfd.as_fd().try_clone_to_owned().unwrap();
+    machine.vmm.done(|client, out| client.assign_irqs(out, index, 0, vec![copy])).unwrap();
+    eventfd
+}
+
+/// Switches MSI-X off, as a driver that does without finds it.
+fn without_msix(machine: &mut Machine<Qemu>) {
+    let control = machine.capability(0x11) + 2;
+    machine.vmm.store(CONFIG, control, &[0, 0]);
+}
+
+fn fired(eventfd: &EventFd) -> bool {
+    let mut poller = Poller::new().unwrap();
+    poller.add(eventfd, 0, Interest::READ).unwrap();
+    let fired = poller.wait(Some(PATIENCE)).unwrap().next().is_some();
+    eventfd.drain();
+    fired
+}
+
+#[test]
+fn the_pin_is_a_level_that_masks_itself_when_it_fires() {
+    let live = Live::with(PF);
+    let mut machine = boot(&live);
+    without_msix(&mut machine);
+    let pin = listen(&mut machine, pci_irq::INTX);
+    machine.write(r::IMS, icr::LSC);
+    machine.write(r::ICS, icr::LSC);
+    assert!(fired(&pin));
+    let status = machine.read(r::STATUS);
+    assert_eq!(pin.drain(), 0, "masked until the client says otherwise, {status:#x}");
+
+    machine.vmm.done(|client, out| client.unmask_irq(out, pci_irq::INTX, 0)).unwrap();
+    assert_eq!(pin.drain(), 1, "still raised: nobody has read ICR");
+    assert!(machine.read(r::ICR) & icr::LSC != 0);
+    machine.read(r::STATUS);
+    machine.vmm.done(|client, out| client.unmask_irq(out, pci_irq::INTX, 0)).unwrap();
+    assert_eq!(pin.drain(), 0, "lowered");
+}
+
+#[test]
+fn the_one_msi_vector_fires_for_a_driver_that_has_chosen_it() {
+    let live = Live::with(PF);
+    let mut machine = boot(&live);
+    without_msix(&mut machine);
+    let msi = listen(&mut machine, pci_irq::MSI);
+    let control = machine.capability(0x05) + 2;
+    machine.vmm.store(CONFIG, control, &[1, 0]);
+    machine.write(r::IMS, icr::LSC);
+    machine.write(r::ICS, icr::LSC);
+    assert!(fired(&msi));
 }

@@ -175,29 +175,34 @@ impl<F> Client<F> {
     /// From `start` on, vectors of interrupt type `index` signal these eventfds.
     pub fn assign_irqs<G>(&mut self, out: &mut Outbox<G>, index: u32, start: u32, fds: Vec<G>) -> u16 {
         let count = fds.len() as u32;
-        self.set_irqs(out, irq_set::DATA_EVENTFD, (index, start, count), fds)
+        self.set_irqs(out, irq_set::DATA_EVENTFD | irq_set::ACTION_TRIGGER, (index, start, count), fds)
     }
 
     /// `count` vectors from `start` on have no eventfd.
     pub fn deassign_irqs<G>(&mut self, out: &mut Outbox<G>, index: u32, start: u32, count: u32) -> u16 {
-        self.set_irqs(out, irq_set::DATA_EVENTFD, (index, start, count), Vec::new())
+        self.set_irqs(out, irq_set::DATA_EVENTFD | irq_set::ACTION_TRIGGER, (index, start, count), Vec::new())
     }
 
     /// Switches an interrupt type off.
     pub fn disable_irqs<G>(&mut self, out: &mut Outbox<G>, index: u32) -> u16 {
-        self.set_irqs(out, irq_set::DATA_NONE, (index, 0, 0), Vec::new())
+        self.set_irqs(out, irq_set::DATA_NONE | irq_set::ACTION_TRIGGER, (index, 0, 0), Vec::new())
+    }
+
+    /// Lets a vector through again that masks itself when it fires.
+    pub fn unmask_irq<G>(&mut self, out: &mut Outbox<G>, index: u32, vector: u32) -> u16 {
+        self.set_irqs(out, irq_set::DATA_NONE | irq_set::ACTION_UNMASK, (index, vector, 1), Vec::new())
     }
 
     fn set_irqs<G>(
         &mut self,
         out: &mut Outbox<G>,
-        data: u32,
+        flags: u32,
         (index, start, count): (u32, u32, u32),
         fds: Vec<G>,
     ) -> u16 {
         let body = IrqSetBody {
             argsz: size_of_body::<IrqSetBody>(),
-            flags: U32::new(data | irq_set::ACTION_TRIGGER),
+            flags: U32::new(flags),
             index: U32::new(index),
             start: U32::new(start),
             count: U32::new(count),
