@@ -90,14 +90,13 @@ impl AptRoot {
         files.into_iter().next().ok_or_else(unexpected)
     }
 
-    /// What a meta package such as linux-image-amd64 stands for today, in a suite or in the newest version.
-    pub(super) fn stands_for(&self, meta_package: &str, suite: Option<&str>) -> Result<String> {
+    /// What a package depends on, in a suite or in the newest version.
+    pub(super) fn dependencies(&self, package: &str, suite: Option<&str>) -> Result<Vec<String>> {
         let mut command = self.tool("apt-cache");
         command.args(suite.map(|suite| format!("-oAPT::Default-Release={suite}")));
-        let printed = run(command.args(["depends", meta_package]))?;
+        let printed = run(command.args(["depends", package]))?;
         let printed = String::from_utf8_lossy(&printed.stdout);
-        let dependency = output::first_dependency(&printed).map(str::to_owned);
-        dependency.ok_or_else(|| AssetError::Contents(format!("{meta_package} depends on nothing")))
+        Ok(output::dependencies(&printed).map(str::to_owned).collect())
     }
 
     /// The files that a download command will leave, whether or not they are there already.

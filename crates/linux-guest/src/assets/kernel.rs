@@ -3,11 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::apt::{self, AptRoot};
 use super::error::{AssetError, AtPath, Result};
 use super::tools::Tools;
-use super::{KernelSeries, Kitchen, apt, modules};
+use super::{KernelSeries, Kitchen, modules};
 
 const META_PACKAGE: &str = "linux-image-amd64";
+/// What a kernel's package is called before its release.
+const IMAGE_PACKAGE: &str = "linux-image-";
 /// The drivers under test, what a driver outside the kernel needs, VLANs, and the control channel.
 const MODULES: [&str; 6] = ["igb", "igbvf", "vfio_pci", "8021q", "virtio_pci", "virtio_console"];
 
@@ -35,12 +38,13 @@ pub(super) fn prepare(kitchen: &mut Kitchen, series: KernelSeries, tools: &Tools
     let folder = kitchen.cache.part(&name, &format!("2 {MODULES:?}"));
     if kitchen.lacks(&folder)? {
         let apt = kitchen.apt(series.archive())?;
-        let package = apt.stands_for(META_PACKAGE, series.suite())?;
-        kitchen.progress.step(&format!("fetching {package}"));
-        let package = apt.fetch_alone(&package)?;
-        kitchen.progress.step("unpacking the kernel");
+        let packages = packages(&apt, series)?;
         let root = kitchen.cache.bench("kernel-package")?;
-        apt::unpack(&package, &root)?;
+        for package in &packages {
+            kitchen.progress.step(&format!("fetching {package}"));
+            apt::unpack(&apt.fetch_alone(package)?, &root)?;
+        }
+        kitchen.progress.step("unpacking the kernel");
         let bench = kitchen.cache.bench(&name)?;
         install(&root, &bench, tools)?;
         kitchen.cache.publish(&bench, &folder)?;
@@ -48,8 +52,24 @@ pub(super) fn prepare(kitchen: &mut Kitchen, series: KernelSeries, tools: &Tools
     Ok(Kernel { folder })
 }
 
+/// The kernel's package, and the parts of the same release that newer ones are made of.
+fn packages(apt: &AptRoot, series: KernelSeries) -> Result<Vec<String>> {
+    let stands_for = apt.dependencies(META_PACKAGE, series.suite())?;
+    let release = |name: &String| Some(name.strip_prefix(IMAGE_PACKAGE)?.to_owned());
+    let absent = || AssetError::Contents(format!("{META_PACKAGE} depends on no {IMAGE_PACKAGE}*"));
+    let release = stands_for.iter().find_map(release).ok_or_else(absent)?;
+    let image = format!("{IMAGE_PACKAGE}{release}");
+    let mut parts = apt.dependencies(&image, series.suite())?;
+    parts.retain(|name| name.ends_with(&release));
+    Ok([vec![image], parts].concat())
+}
+
 fn install(root: &Path, bench: &Path, tools: &Tools) -> Result<()> {
-    let vmlinuz = only_entry(&root.join("boot"), "vmlinuz-")?;
+    let modules = [root.join("lib/modules"), root.join("usr/lib/modules")];
+    let absent = || AssetError::Contents("the kernel package holds no modules".into());
+    let from = only_entry(modules.iter().find(|path| path.is_dir()).ok_or_else(absent)?, "")?;
+    let boot = root.join("boot");
+    let vmlinuz = if boot.is_dir() { only_entry(&boot, "vmlinuz-")? } else { from.join("vmlinuz") };
     let image = fs::read(&vmlinuz).at(&vmlinuz)?;
     let packed = bench.join("packed");
     let unpacked = bench.join("image");
@@ -60,9 +80,6 @@ fn install(root: &Path, bench: &Path, tools: &Tools) -> Result<()> {
     }
     fs::remove_file(&packed).at(&packed)?;
 
-    let modules = [root.join("lib/modules"), root.join("usr/lib/modules")];
-    let absent = || AssetError::Contents("the kernel package holds no modules".into());
-    let from = only_entry(modules.iter().find(|path| path.is_dir()).ok_or_else(absent)?, "")?;
     let to = bench.join("modules").join(from.file_name().unwrap_or_default());
     fs::create_dir_all(&to).at(&to)?;
     modules::pick(&MODULES, &from, &to, tools)

@@ -16,9 +16,9 @@ pub(super) fn is_download(line: &str) -> bool {
     line.strip_prefix("Get:").is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
 }
 
-/// The first dependency in the output of `apt-cache depends` on a package like linux-image-amd64.
-pub(super) fn first_dependency(depends: &str) -> Option<&str> {
-    depends.lines().find_map(|line| line.trim_start().strip_prefix("Depends: ")).map(str::trim)
+/// The dependencies in the output of `apt-cache depends`, those without an alternative.
+pub(super) fn dependencies(depends: &str) -> impl Iterator<Item = &str> {
+    depends.lines().filter_map(|line| line.trim_start().strip_prefix("Depends: ")).map(str::trim)
 }
 
 /// Whether `apt-get update` failed for want of a key.
@@ -50,10 +50,12 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_is_the_dependency_of_the_meta_package() {
-        let printed = "linux-image-amd64\n  Depends: linux-image-6.1.0-56-amd64\n";
-        assert_eq!(first_dependency(printed), Some("linux-image-6.1.0-56-amd64"));
-        assert_eq!(first_dependency("linux-image-amd64\n"), None);
+    fn the_kernel_is_a_dependency_of_the_meta_package() {
+        let printed = "linux-image-amd64\n |Depends: dracut\n  Depends: linux-base-amd64\n  \
+                       Depends: linux-image-6.1.0-56-amd64\n  Suggests: grub-pc\n";
+        let names: Vec<&str> = dependencies(printed).collect();
+        assert_eq!(names, ["linux-base-amd64", "linux-image-6.1.0-56-amd64"]);
+        assert_eq!(dependencies("linux-image-amd64\n").count(), 0);
     }
 
     #[test]

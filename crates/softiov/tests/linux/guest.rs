@@ -1,6 +1,7 @@
 //! A guest with its place in the scenario: addresses by number, and the questions that checks ask of it. Left
 //! out: booting and the control channel, which are `linux_guest`'s.
 
+use crate::world::PF;
 use anyhow::{Context, Error, Result, anyhow, bail, ensure};
 use linux_guest::{Assets, Background, GuestBuilder, LinuxGuest, Output};
 use serde_json::Value;
@@ -17,8 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct Guest {
     pub(crate) linux: LinuxGuest,
-    /// The VF behind its eth0.
+    /// The function behind its eth0: a VF, or a port's PF.
     pub(crate) vf: &'static str,
+    driver: &'static str,
     number: u8,
 }
 
@@ -37,7 +39,8 @@ impl Guest {
         vf: &'static str,
         number: u8,
     ) -> Result<Self> {
-        Ok(Self { linux: builder.spawn(assets)?, vf, number })
+        let driver = if vf == PF { "igb" } else { "igbvf" };
+        Ok(Self { linux: builder.spawn(assets)?, vf, driver, number })
     }
 
     /// Its address on the untagged network.
@@ -60,7 +63,7 @@ impl Guest {
     pub(crate) fn settle(&self) -> Result<()> {
         // An address is answered for on its own interface only, so that interfaces can be told apart.
         let script = format!(
-            "[ -d /sys/class/net/eth0 ] || modprobe igbvf
+            "[ -d /sys/class/net/eth0 ] || modprobe {}
              echo 1 > /proc/sys/net/ipv4/conf/all/arp_ignore
              for vlan in /sys/class/net/*.*; do [ ! -e $vlan ] || ip link del ${{vlan##*/}}; done
              for other in eth1 eth2; do [ ! -e /sys/class/net/$other ] || ip link set $other down; done
@@ -68,6 +71,7 @@ impl Guest {
              ip addr replace {}/24 dev eth0 || exit
              ip addr replace {}/64 dev eth0 nodad || exit
              pidof iperf3 > /dev/null || iperf3 -s -D",
+            self.driver,
             self.address(),
             self.address_v6()
         );
@@ -169,12 +173,29 @@ impl Guest {
         flow.ok_or_else(|| iperf_failure(&output, &report)).with_context(|| self.name().to_owned())
     }
 
+    /// IP fragments it has made: FragCreates of /proc/net/snmp, a line of names and a line of numbers.
+    pub(crate) fn fragments_made(&self) -> Result<u64> {
+        let text = self.check("grep ^Ip: /proc/net/snmp")?;
+        let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        let column = rows.first().and_then(|names| names.iter().position(|name| *name == "FragCreates"));
+        let number = column.and_then(|column| rows.get(1)?.get(column)).context("no FragCreates")?;
+        Ok(number.parse()?)
+    }
+
     /// A counter of `ethtool -S eth0`.
     pub(crate) fn statistic(&self, name: &str) -> Result<u64> {
+        Ok(self.statistics(&[name])?[0])
+    }
+
+    /// Counters of `ethtool -S eth0`, read at once.
+    pub(crate) fn statistics(&self, names: &[&str]) -> Result<Vec<u64>> {
         let text = self.check("ethtool -S eth0")?;
-        let value = text.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(": "));
-        let value = value.with_context(|| format!("ethtool -S has no {name}:\n{text}"))?;
-        Ok(value.parse()?)
+        let value = |name: &&str| {
+            let value = text.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(": "));
+            let value = value.with_context(|| format!("ethtool -S has no {name}:\n{text}"))?;
+            Ok(value.parse()?)
+        };
+        names.iter().map(value).collect()
     }
 
     /// How often each of the interrupts of eth0 has come, by name.

@@ -10,8 +10,9 @@
 
 mod driver;
 mod guest;
+mod igb;
 mod isolation;
-mod linux_612;
+mod kernels;
 mod recovery;
 mod report;
 mod spoofing;
@@ -50,7 +51,20 @@ const CHECKS: &[(&str, Check)] = &[
     ("isolation::second_client_is_turned_away", isolation::second_client_is_turned_away),
     ("isolation::killed_vmm_is_not_noticed", isolation::killed_vmm_is_not_noticed),
     ("isolation::unshared_memory_is_told", isolation::unshared_memory_is_told),
-    ("linux_612::joins_in", linux_612::joins_in),
+    ("kernels::igbvf_of_trixie_joins_in", kernels::igbvf_of_trixie_joins_in),
+    ("kernels::igbvf_of_backports_joins_in", kernels::igbvf_of_backports_joins_in),
+    ("igb::binds_and_brings_the_link_up", igb::binds_and_brings_the_link_up),
+    ("igb::ethtool_reads", igb::ethtool_reads),
+    ("igb::ethtool_sets", igb::ethtool_sets),
+    ("igb::exchanges_traffic", igb::exchanges_traffic),
+    ("igb::jumbo_frames_pass_whole", igb::jumbo_frames_pass_whole),
+    ("igb::vlan_offloads_are_toggled", igb::vlan_offloads_are_toggled),
+    ("igb::offloads_are_toggled", igb::offloads_are_toggled),
+    ("igb::rss_spreads_flows", igb::rss_spreads_flows),
+    ("igb::counters_agree", igb::counters_agree),
+    ("igb::self_tests_pass", igb::self_tests_pass),
+    ("igb::comes_back", igb::comes_back),
+    ("kernels::igb_of_backports_drives_the_pf", kernels::igb_of_backports_drives_the_pf),
 ];
 
 fn main() -> ExitCode {

@@ -4,7 +4,7 @@
 use crate::guest::{Guest, eventually};
 use crate::report::Outcome;
 use crate::world::World;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use daemon::control::status::Traffic;
 
 /// How much a flow carries: enough to fill every ring many times, a second or less on an emulated CPU.
@@ -87,9 +87,9 @@ pub(crate) fn jumbo_frames_pass_whole(world: &mut World) -> Result<Outcome> {
     }
     for (from, to) in both_ways(world) {
         from.reach(&to.address())?;
-        let fragments = fragments_made(from)?;
+        let fragments = from.fragments_made()?;
         from.ping(&to.address(), 8000, 20)?;
-        let made = fragments_made(from)? - fragments;
+        let made = from.fragments_made()? - fragments;
         ensure!(made == 0, "{}: {made} fragments were made of frames that fit", from.name());
         let before = world.vf(to.vf)?.rx;
         let flow = from.iperf(&to.address(), AMOUNT)?;
@@ -107,7 +107,7 @@ fn both_ways(world: &World) -> [(&Guest, &Guest); 2] {
 }
 
 /// Mean size of the frames between two readings, bytes.
-fn frame_size(before: Traffic, after: Traffic) -> u64 {
+pub(crate) fn frame_size(before: Traffic, after: Traffic) -> u64 {
     (after.bytes - before.bytes) / (after.packets - before.packets).max(1)
 }
 
@@ -124,13 +124,4 @@ fn grows(guest: &Guest, statistic: &str, before: u64) -> Result<()> {
         ensure!(now > before, "{}: {statistic} stays at {now}", guest.name());
         Ok(())
     })
-}
-
-/// FragCreates of /proc/net/snmp: a line of names and a line of numbers.
-fn fragments_made(guest: &Guest) -> Result<u64> {
-    let text = guest.check("grep ^Ip: /proc/net/snmp")?;
-    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
-    let column = rows.first().and_then(|names| names.iter().position(|name| *name == "FragCreates"));
-    let number = column.and_then(|column| rows.get(1)?.get(column)).context("no FragCreates")?;
-    Ok(number.parse()?)
 }

@@ -11,6 +11,10 @@ use std::process::{Child, Command, Stdio};
 /// The last byte of the namespace's address.
 const NUMBER: u8 = 254;
 
+/// Its MTU, but for jumbo frames.
+pub(crate) const MTU: u16 = 1500;
+/// The taps', which the bridge's may not exceed.
+pub(crate) const JUMBO: u16 = 9000;
 /// The bridge.
 const BRIDGE: &str = "wire";
 
@@ -52,7 +56,14 @@ impl Wire {
     pub(crate) fn plug(&self, port: u8) -> Result<()> {
         let tap = self.tap(port);
         run(Command::new("ip").args(["link", "set", &tap, "netns", &self.name]))?;
-        self.ip(&format!("link set {tap} master {BRIDGE} up"))
+        self.ip(&format!("link set {tap} mtu {JUMBO} master {BRIDGE} up"))?;
+        // A bridge follows its ports' MTU until it is given one of its own.
+        self.set_mtu(MTU)
+    }
+
+    /// Sets the MTU beyond the uplinks, up to [`JUMBO`].
+    pub(crate) fn set_mtu(&self, mtu: u16) -> Result<()> {
+        self.ip(&format!("link set {BRIDGE} mtu {mtu}"))
     }
 
     /// Its address.

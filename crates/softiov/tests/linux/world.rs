@@ -1,14 +1,14 @@
 //! The scenario: a live host, two guests that most checks are about, a third that gets in the way, and what is
 //! beyond the uplinks. Left out: what is checked.
 
-use crate::guest::{BOOT, Guest, eventually};
-use crate::wire::Wire;
+use crate::guest::{BOOT, COMMAND, Guest, eventually};
+use crate::wire::{MTU, Wire};
 use anyhow::{Context, Result, anyhow, bail};
 use daemon::Host;
 use daemon::config::Config;
 use daemon::control::client::ask;
 use daemon::control::protocol::{Answer, Change, Request};
-use daemon::control::status::{LinkState, VfStatus};
+use daemon::control::status::{LinkState, PfStatus, VfStatus};
 use linux_guest::{Assets, GuestBuilder, KernelSeries, LinuxGuest};
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -25,10 +25,15 @@ pub(crate) const CAROL_OUTSIDE: &str = "pf1vf0";
 /// For a guest that comes for one check.
 pub(crate) const VISITOR: &str = "pf0vf4";
 
+/// A PF that a guest drives, on a port of its own that shares the wire.
+pub(crate) const PF: &str = "pf2";
+
 /// The ports of the host.
-const PORTS: [u8; 2] = [0, 1];
+const PORTS: [u8; 3] = [0, 1, 2];
 /// The address of [`CAROL`].
 pub(crate) const CAROL_MAC: &str = "02:82:57:60:00:02";
+/// The address of [`PF`].
+pub(crate) const PF_MAC: &str = "02:82:57:60:02:00";
 /// The VLAN of [`CAROL_VLAN`].
 pub(crate) const PORT_VLAN: u8 = 100;
 
@@ -38,6 +43,7 @@ pub(crate) struct World {
     pub(crate) alice: Guest,
     pub(crate) bob: Guest,
     carol: Option<Guest>,
+    dave: Option<Guest>,
     assets: Assets,
     host: Host,
     /// What is beyond the uplink, or why there is none.
@@ -60,7 +66,7 @@ impl World {
         let (alice, bob) = (LinuxGuest::builder("alice"), LinuxGuest::builder("bob"));
         let alice = Guest::spawn(alice.vf_socket(socket(ALICE)), &assets, ALICE, 1)?;
         let bob = Guest::spawn(bob.vf_socket(socket(BOB)), &assets, BOB, 2)?;
-        let world = Self { alice, bob, carol: None, assets, host, wire, runtime_dir };
+        let world = Self { alice, bob, carol: None, dave: None, assets, host, wire, runtime_dir };
         world.alice.linux.wait_ready(BOOT)?;
         world.bob.linux.wait_ready(BOOT)?;
         Ok(world)
@@ -93,6 +99,38 @@ impl World {
         self.carol.take().context("carol is not running")
     }
 
+    /// Brings the guest that drives [`PF`] to the state in which its checks begin. Checks that need it ask for it,
+    /// so that others do not wait for it.
+    pub(crate) fn settle_dave(&mut self) -> Result<()> {
+        if self.dave.is_none() {
+            self.dave = Some(self.boot_on_pf(&self.assets)?);
+        }
+        if let Ok(wire) = &self.wire {
+            wire.set_mtu(MTU)?;
+        }
+        self.dave()?.settle()
+    }
+
+    /// The guest that drives [`PF`].
+    pub(crate) fn dave(&self) -> Result<&Guest> {
+        self.dave.as_ref().context("dave is not running")
+    }
+
+    /// Boots a guest on [`PF`], after the one that is there has gone.
+    pub(crate) fn boot_in_place_of_dave(&mut self, assets: &Assets) -> Result<Guest> {
+        if let Some(dave) = self.dave.take() {
+            dave.linux.shutdown(COMMAND)?;
+        }
+        self.boot_on_pf(assets)
+    }
+
+    /// Two processors, for two queues.
+    fn boot_on_pf(&self, assets: &Assets) -> Result<Guest> {
+        let dave = Guest::spawn(self.builder("dave", PF).cpus(2), assets, PF, 4)?;
+        dave.linux.wait_ready(BOOT)?;
+        Ok(dave)
+    }
+
     /// Describes a guest on a VF.
     pub(crate) fn builder(&self, name: &str, vf: &str) -> GuestBuilder {
         LinuxGuest::builder(name).vf_socket(socket(&self.runtime_dir, vf))
@@ -108,6 +146,16 @@ impl World {
     /// The assets of most guests.
     pub(crate) fn assets(&self) -> &Assets {
         &self.assets
+    }
+
+    /// What the host tells about [`PF`].
+    pub(crate) fn pf(&self) -> Result<PfStatus> {
+        match ask(self.host.control_socket(), Request::PortList)? {
+            Answer::Ports(ports) => {
+                ports.into_iter().find_map(|port| port.pf).context("no port with a guest's PF")
+            }
+            Answer::Vf(_) => bail!("the ports were asked for, and a VF is told"),
+        }
     }
 
     /// What the host tells about a VF.
@@ -146,12 +194,13 @@ fn socket(runtime_dir: &TempDir, vf: &str) -> PathBuf {
 }
 
 fn config(wire: Option<&Wire>) -> String {
-    let [first, second] =
+    let [first, second, third] =
         PORTS.map(|port| wire.map_or(String::new(), |wire| format!("uplink.tap = {:?}", wire.tap(port))));
     format!(
         "[[port]]\n{first}\n\
          [[port.vf]]\nindex = 2\nmac = {CAROL_MAC:?}\n\
          [[port.vf]]\nindex = 3\nvlan = {PORT_VLAN}\n\
-         [[port]]\n{second}\nvfs = 1\n"
+         [[port]]\n{second}\nvfs = 1\n\
+         [[port]]\n{third}\npf = \"guest\"\nmac = {PF_MAC:?}\n"
     )
 }

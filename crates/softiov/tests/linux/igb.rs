@@ -1,0 +1,295 @@
+//! The stock PF driver on a PF of its own: what igb and ethtool rely on, by igb's own tests and by traffic with
+//! what is beyond the uplink. Left out: VFs of such a PF, which no VMM passes on.
+
+use crate::guest::{Guest, eventually};
+use crate::report::Outcome;
+use crate::traffic::frame_size;
+use crate::wire::{JUMBO, MTU, Wire};
+use crate::world::{PF_MAC, World};
+use anyhow::{Context, Result, ensure};
+
+/// A VLAN beyond the uplink.
+const VLAN: u8 = 43;
+const AMOUNT: &str = "-n 16M";
+
+/// igb finds the PF, with the port's address and a link; nothing goes wrong by its own account.
+pub(crate) fn binds_and_brings_the_link_up(world: &mut World) -> Result<Outcome> {
+    world.settle_dave()?;
+    let dave = world.dave()?;
+    let identity = dave.check("cd /sys/class/net/eth0; cat device/vendor device/device address")?;
+    ensure!(identity == format!("0x8086\n0x10c9\n{PF_MAC}\n"), "{identity:?}");
+    let driver = dave.check("ethtool -i eth0")?;
+    ensure!(driver.contains("driver: igb\n") && driver.contains("supports-test: yes"), "{driver}");
+    let link = dave.check("ethtool eth0")?;
+    let expected = ["Speed: 1000Mb/s", "Duplex: Full", "Auto-negotiation: on", "Link detected: yes"];
+    ensure!(expected.iter().all(|line| link.contains(line)), "{link}");
+    no_complaints(dave)?;
+    ensure!(world.pf()?.peer.is_some(), "the host sees no client");
+    Ok(Outcome::Passed)
+}
+
+/// `ethtool -t`: registers, EEPROM, interrupts, loopback and link, and the link alone without going offline.
+pub(crate) fn self_tests_pass(world: &mut World) -> Result<Outcome> {
+    world.settle_dave()?;
+    passes_its_own_tests(world.dave()?)?;
+    Ok(Outcome::Passed)
+}
+
+/// Each question that ethtool has for igb is answered without an error.
+pub(crate) fn ethtool_reads(world: &mut World) -> Result<Outcome> {
+    world.settle_dave()?;
+    let dave = world.dave()?;
+    for question in
+        ["-a", "-c", "-e", "-g", "-i", "-k", "-l", "-n", "-P", "-S", "-T", "-x", "--show-priv-flags"]
+    {
+        dave.check(&format!("ethtool {question} eth0"))?;
+    }
+    let registers = dave.check("ethtool -d eth0")?;
+    ensure!(registers.contains("CTRL") && registers.contains("Link up"), "{registers}");
+    let eeprom = dave.check("ethtool -e eth0 raw on | xxd -p | tr -d '\\n'")?;
+    ensure!(eeprom.starts_with(&PF_MAC.replace(':', "")), "the EEPROM begins with {eeprom}");
+    no_complaints(dave)?;
+    Ok(Outcome::Passed)
+}
+
+/// Moderation, rings, queues and pause frames are set as asked, and the port works after each.
+pub(crate) fn ethtool_sets(world: &mut World) -> Result<Outcome> {
+    world.settle_dave()?;
+    let (dave, wire) = (world.dave()?, &world.wire);
+    let settings = [
+        ("-C eth0 rx-usecs 250", "-c", "rx-usecs:", "250"),
+        ("-C eth0 rx-usecs 3", "-c", "rx-usecs:", "3"),
+        ("-G eth0 rx 128 tx 128", "-g", "RX:", "128"),
+        ("-G eth0 rx 4096 tx 4096", "-g", "TX:", "4096"),
+        ("-G eth0 rx 256 tx 256", "-g", "RX:", "256"),
+        ("-L eth0 combined 1", "-l", "Combined:", "1"),
+        ("-L eth0 combined 2", "-l", "Combined:", "2"),
+        ("-A eth0 autoneg off rx off tx off", "-a", "RX:", "off"),
+        ("-A eth0 autoneg on rx on tx on", "-a", "TX:", "on"),
+    ];
+    for (setting, question, name, value) in settings {
+        dave.check(&format!("ethtool {setting}"))?;
+        dave.wait_carrier(true)?;
+        let seen = dave.check(&format!("ethtool {question} eth0"))?;
+        let words: Vec<_> = seen.split_whitespace().collect();
+        // What is set now comes after what may be set.
+        let now = words.windows(2).rfind(|pair| pair[0] == name).map(|pair| pair[1]);
+        ensure!(now == Some(value), "{setting} was set, and now: {seen}");
+        if let Ok(wire) = wire {
+            dave.ping(&wire.address(), 1400, 5).context(setting)?;
+        }
+    }
+    no_complaints(dave)?;
+    Ok(Outcome::Passed)
+}
+
+/// Pings, TCP and UDP with what is beyond the uplink, both ways, with every offload on.
+pub(crate) fn exchanges_traffic(world: &mut World) -> Result<Outcome> {
+    world.settle_dave()?;
+    let wire = match &world.wire {
+        Ok(wire) => wire,
+        Err(why) => return Ok(no_uplink(why)),
+    };
+    exchange(world.dave()?, wire)?;
+    Ok(Outcome::Passed)
+}
+
+/// With an MTU of 9000 frames pass whole, over as many receive buffers as they need.
+pub(crate) fn jumbo_frames_pass_whole(world: &mut World) -> Result<Outcome> {
+    world.settle_dave()?;
+    let (dave, wire) = match &world.wire {
+        Ok(wire) => (world.dave()?, wire),
+        Err(why) => return Ok(no_uplink(why)),
+    };
+    dave.check(&format!("ip link set eth0 mtu {JUMBO}"))?;
+    wire.set_mtu(JUMBO)?;
+    dave.wait_carrier(true)?;
+    dave.reach(&wire.address())?;
+    let fragments = dave.fragments_made()?;
+    dave.ping(&wire.address(), 8000, 20)?;
+    ensure!(dave.fragments_made()? == fragments, "fragments were made of frames that fit");
+    for direction in ["", " -R"] {
+        let before = world.pf()?;
+        dave.iperf(&wire.address(), &format!("{AMOUNT}{direction}"))?;
+        let after = world.pf()?;
+        let traffic = if direction.is_empty() { (before.tx, after.tx) } else { (before.rx, after.rx) };
+        let size = frame_size(traffic.0, traffic.1);
+        ensure!(size > 4096, "iperf3{direction}: frames of {size} bytes");
+    }
+    wire.set_mtu(MTU)?;
+    no_checksum_errors(dave)?;
+    Ok(Outcome::Passed)
+}
+
+/// Tagged frames pass whether the card or the kernel inserts and strips the tags, in each combination.
+pub(crate) fn vlan_offloads_are_toggled(world: &mut World) -> Result<Outcome> {
+    world.settle_dave()?;
+    if let Err(why) = &world.wire {
+        return Ok(no_uplink(why));
+    }
+    let (dave, alice) = (world.dave()?, &world.alice);
+    dave.join_vlan("eth0", VLAN)?;
+    alice.join_vlan("eth0", VLAN)?;
+    for (strip, insert) in [("off", "off"), ("off", "on"), ("on", "off"), ("on", "on")] {
+        dave.check(&format!("ethtool -K eth0 rxvlan {strip} txvlan {insert}"))?;
+        dave.wait_carrier(true)?;
+        let context = || format!("rxvlan {strip}, txvlan {insert}");
+        dave.reach(&alice.vlan_address(VLAN)).with_context(context)?;
+        for size in [56, 1400, 8000] {
+            dave.ping(&alice.vlan_address(VLAN), size, 10).with_context(context)?;
+            alice.ping(&dave.vlan_address(VLAN), size, 10).with_context(context)?;
+        }
+        dave.iperf(&alice.vlan_address(VLAN), "-n 8M").with_context(context)?;
+        dave.iperf(&alice.vlan_address(VLAN), "-n 8M -R").with_context(context)?;
+    }
+    no_checksum_errors(dave)?;
+    dave.check(&format!("ip link del eth0.{VLAN}"))?;
+    alice.cannot_reach(&format!("eth0.{VLAN}"), &dave.vlan_address(VLAN)).map(|()| Outcome::Passed)
+}
+
+/// Checksums and segmentation are left to the card or done by the kernel, as `ethtool -K` says.
+pub(crate) fn offloads_are_toggled(world: &mut World) -> Result<Outcome> {
+    world.settle_dave()?;
+    let (dave, wire) = match &world.wire {
+        Ok(wire) => (world.dave()?, wire),
+        Err(why) => return Ok(no_uplink(why)),
+    };
+    for features in
+        ["rx off tx off", "rx on tx on tso off", "tso on gro off", "gro on sg off", "sg on tso on rxhash on"]
+    {
+        dave.check(&format!("ethtool -K eth0 {features}"))?;
+        dave.wait_carrier(true)?;
+        dave.iperf(&wire.address(), "-n 8M").context(features)?;
+        dave.iperf(&wire.address(), "-n 8M -R").context(features)?;
+    }
+    no_checksum_errors(dave)?;
+    Ok(Outcome::Passed)
+}
+
+/// Flows are spread over both queues by their hash; with an indirection table of one queue they all go there.
+pub(crate) fn rss_spreads_flows(world: &mut World) -> Result<Outcome> {
+    world.settle_dave()?;
+    let (dave, wire) = match &world.wire {
+        Ok(wire) => (world.dave()?, wire),
+        Err(why) => return Ok(no_uplink(why)),
+    };
+    let received = || dave.statistics(&["rx_queue_0_packets", "rx_queue_1_packets"]);
+    let flows = || -> Result<[u64; 2]> {
+        let before = received()?;
+        // With 16 flows, all in one queue are as likely as 1 in 32,768.
+        dave.iperf(&wire.address(), "-n 16M -R -P 16")?;
+        let after = received()?;
+        Ok([after[0] - before[0], after[1] - before[1]])
+    };
+    let spread = flows()?;
+    ensure!(spread.iter().all(|packets| *packets > 200), "16 flows, and the queues got {spread:?} packets");
+    dave.check("ethtool -X eth0 equal 1")?;
+    let gathered = flows()?;
+    dave.check("ethtool -X eth0 equal 2")?;
+    ensure!(
+        gathered[0] > 200 && gathered[1] < 20,
+        "a table of queue 0 only, and the queues got {gathered:?} packets"
+    );
+    Ok(Outcome::Passed)
+}
+
+/// `ethtool -S` counts the frames that the host counts, and the sums over the queues agree with the port's.
+pub(crate) fn counters_agree(world: &mut World) -> Result<Outcome> {
+    world.settle_dave()?;
+    let (dave, wire) = match &world.wire {
+        Ok(wire) => (world.dave()?, wire),
+        Err(why) => return Ok(no_uplink(why)),
+    };
+    dave.reach(&wire.address())?;
+    let names = ["tx_packets", "tx_queue_0_packets", "tx_queue_1_packets", "rx_packets", "rx_bytes"];
+    let before = dave.statistics(&names)?;
+    dave.ping(&wire.address(), 1000, 100)?;
+    // The driver reads the card's counters every two seconds.
+    eventually(|| {
+        let after = dave.statistics(&names)?;
+        let grown: Vec<u64> = after.iter().zip(&before).map(|(after, before)| after - before).collect();
+        let &[tx, first, second, rx, bytes] = &grown[..] else { unreachable!("five were asked for") };
+        ensure!(
+            (100..120).contains(&tx) && tx == first + second,
+            "100 pings, and {names:?} grew by {grown:?}"
+        );
+        ensure!(rx >= 100 && bytes >= 100 * 1042, "100 pings, and {names:?} grew by {grown:?}");
+        Ok(())
+    })?;
+    let errors = [
+        "rx_crc_errors",
+        "rx_long_length_errors",
+        "rx_short_length_errors",
+        "rx_align_errors",
+        "tx_aborted_errors",
+    ];
+    let counts = dave.statistics(&errors)?;
+    ensure!(counts.iter().all(|count| *count == 0), "{errors:?} are {counts:?}");
+    Ok(Outcome::Passed)
+}
+
+/// Interface down and up, driver out and in, and a reboot: the port is there again each time.
+pub(crate) fn comes_back(world: &mut World) -> Result<Outcome> {
+    world.settle_dave()?;
+    let (dave, wire) = (world.dave()?, &world.wire);
+    for disturbance in ["ip link set eth0 down", "rmmod igb && [ ! -e /sys/class/net/eth0 ] && modprobe igb"]
+    {
+        for _ in 0..3 {
+            dave.check(disturbance)?;
+            dave.settle().context(disturbance)?;
+            if let Ok(wire) = wire {
+                dave.reach(&wire.address()).context(disturbance)?;
+            }
+        }
+    }
+    no_complaints(dave)?;
+    Ok(Outcome::Passed)
+}
+
+/// The driver's own tests, offline and online.
+pub(crate) fn passes_its_own_tests(guest: &Guest) -> Result<()> {
+    for mode in ["offline", "online"] {
+        // Its status tells whether it passed.
+        let report = guest.check(&format!("ethtool -t eth0 {mode}"))?;
+        ensure!(report.contains("The test result is PASS"), "{mode}: {report}");
+        for test in ["Register test", "Eeprom test", "Interrupt test", "Loopback test", "Link test"] {
+            let line = report.lines().find(|line| line.starts_with(test));
+            let passed = line.is_some_and(|line| line.ends_with("\t 0"));
+            ensure!(passed, "{mode}: {test}: {report}");
+        }
+        guest.wait_carrier(true)?;
+    }
+    Ok(())
+}
+
+/// Pings, fragments, TCP and UDP both ways, and no checksum found wrong.
+pub(crate) fn exchange(guest: &Guest, wire: &Wire) -> Result<()> {
+    guest.reach(&wire.address())?;
+    for size in [56, 1400, 8000] {
+        guest.ping(&wire.address(), size, 10)?;
+        wire.ping(&guest.address(), size, 10)?;
+    }
+    for direction in ["", " -R"] {
+        guest.iperf(&wire.address(), &format!("{AMOUNT}{direction}"))?;
+    }
+    guest.iperf(&wire.address(), "-u -b 10M -l 1400 -n 1M")?;
+    no_checksum_errors(guest)
+}
+
+fn no_checksum_errors(guest: &Guest) -> Result<()> {
+    let errors = guest.statistics(&["rx_queue_0_csum_err", "rx_queue_1_csum_err", "rx_crc_errors"])?;
+    ensure!(errors.iter().all(|errors| *errors == 0), "checksum errors: {errors:?}");
+    Ok(())
+}
+
+/// What igb would say of a card that does not do as it should.
+fn no_complaints(guest: &Guest) -> Result<()> {
+    let complaints = "igb.*([Ff]ail|[Ee]rror|Hang|timeout|not valid|[Uu]nable|hung)|NETDEV WATCHDOG";
+    let said = guest.check(&format!("dmesg | grep -E '{complaints}' || true"))?;
+    ensure!(said.is_empty(), "{}: the kernel complains: {said}", guest.name());
+    Ok(())
+}
+
+fn no_uplink(why: &str) -> Outcome {
+    Outcome::Skipped(format!("no uplink here: {why}"))
+}
