@@ -68,9 +68,10 @@ impl Vf {
         let entry = |vector: u16| u32::from(ivar::VALID) | u32::from(vector);
         hal.write(vf::VTIVAR, entry(RECEIVE_VECTOR) | entry(TRANSMIT_VECTOR) << 8);
         hal.write(vf::VTIVAR_MISC, entry(MAILBOX_VECTOR));
-        let interval = register_value(self.throttle.interval_us());
-        for vector in [TRANSMIT_VECTOR, RECEIVE_VECTOR] {
-            hal.write(vf::VTEITR + 4 * u32::from(vector), interval);
+        let receive = self.throttle.interval_us();
+        let transmit = self.transmit_interval_us.unwrap_or(receive);
+        for (vector, interval) in [(TRANSMIT_VECTOR, transmit), (RECEIVE_VECTOR, receive)] {
+            hal.write(vf::VTEITR + 4 * u32::from(vector), register_value(interval));
         }
         // Causes of an earlier life would interrupt at once.
         hal.read(vf::VTEICR);

@@ -75,6 +75,9 @@ pub struct Config {
     pub max_frame: usize,
     /// How often receive and transmit may interrupt.
     pub moderation: Policy,
+    /// An interval of transmit's own, microseconds: who sends much through a small socket buffer cannot wait as long
+    /// for completions as the policy may let frames wait.
+    pub transmit_interval_us: Option<u32>,
     /// Where an address comes from if the PF gives none.
     pub seed: u64,
 }
@@ -82,7 +85,14 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         let moderation = Policy::default();
-        Self { tx_descriptors: 256, rx_descriptors: 256, max_frame: 1514, moderation, seed: 0 }
+        Self {
+            tx_descriptors: 256,
+            rx_descriptors: 256,
+            max_frame: 1514,
+            moderation,
+            transmit_interval_us: None,
+            seed: 0,
+        }
     }
 }
 
@@ -120,6 +130,7 @@ pub struct Vf {
     tx: TxRing,
     rx: RxRing,
     throttle: Moderator,
+    transmit_interval_us: Option<u32>,
     link: link::Link,
     statistics: statistics::Accumulator,
     seed: u64,
@@ -141,6 +152,7 @@ impl Vf {
             tx: TxRing::new(hal, config.tx_descriptors)?,
             rx: RxRing::new(hal, config.rx_descriptors)?,
             throttle: Moderator::new(config.moderation),
+            transmit_interval_us: config.transmit_interval_us,
             link: link::Link::default(),
             statistics: statistics::Accumulator::default(),
             seed: config.seed,

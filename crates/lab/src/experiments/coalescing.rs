@@ -11,7 +11,7 @@ use driver::moderation::{Adaptive, Policy, interval_us};
 use guest::{Load, Spec};
 use hypervisor::exit::EoiPath;
 
-const POLICY: Axis = Axis {
+pub(super) const POLICY: Axis = Axis {
     name: "policy",
     what: "interrupts a second, or adaptive coalescing",
     values: Values::List(&[Value::name("20k"), Value::name("2k"), Value::name("aic"), Value::name("1k")]),

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `interrupts` | what masking and end-of-interrupt cost: fig06, fig07 |
 //! | `coalescing` | how often to interrupt: fig08, fig09 |
+//! | `inside` | traffic over a card, not over its wire: fig10, fig12 |
 //! | `scaling` | ten ports: fig11, fig14, fig15 |
 //! | `beyond` | the optimisations on a current machine |
 //! | `settings` | what `--set` changes, and the constants that a report lists |
@@ -11,6 +12,7 @@
 
 mod beyond;
 mod coalescing;
+mod inside;
 mod interrupts;
 mod point;
 mod scaling;
@@ -27,7 +29,9 @@ pub const ALL: &[Experiment] = &[
     interrupts::FIG07,
     coalescing::FIG08,
     coalescing::FIG09,
+    inside::FIG10,
     scaling::FIG11,
+    inside::FIG12,
     scaling::FIG14,
     scaling::FIG15,
     beyond::BEYOND,

@@ -41,6 +41,8 @@ pub(super) fn setup(context: &Context) -> Result<Setup, RunError> {
         kind: DomainKind::Hvm,
         spec: Spec::linux_2_6_28(Load::Udp),
         traffic: Traffic::Udp,
+        inside: None,
+        loopback: settings::loopback(context)?,
         moderation: Policy::Fixed(interval_us(hertz.into())),
         msix: Handler::Hypervisor,
         eoi: EoiPath::Emulated,
@@ -74,8 +76,7 @@ pub(super) fn cpu(metrics: Metrics, measured: &Measured) -> Metrics {
 
 /// Adds the sum of processor use.
 pub(super) fn total(metrics: Metrics, measured: &Measured) -> Metrics {
-    let sum = measured.cpu_dom0_pct() + measured.cpu_xen_pct() + measured.cpu_guest_pct();
-    metrics.with(TOTAL.name, sum)
+    metrics.with(TOTAL.name, measured.cpu_total_pct())
 }
 
 /// An integer of a point as a small count.

@@ -5,13 +5,17 @@ use crate::calibrate::stored;
 use crate::catalogue::{Parameter, Residual, Sensitivity, Setting};
 use crate::experiment::{Context, RunError};
 use crate::value::Value;
+use guest::Load;
 use hypervisor::cost::CostTable;
 use sim::Span;
+use std::num::NonZeroU64;
 
 /// Names of the settings that are not constants of the table.
 pub(super) const TABLE: &str = "table";
 pub(super) const INTERRUPT_HZ: &str = "interrupt_hz";
 pub(super) const WINDOW: &str = "tcp_window";
+const LOOPBACK: &str = "loopback_mbps";
+const LOAD: &str = "inside";
 const MEASURE: &str = "measure_ms";
 const WARM_UP: &str = "warm_up_ms";
 const GROUP: &str = "cost.";
@@ -38,6 +42,20 @@ pub(super) fn all() -> Vec<Setting> {
             "B",
             "bytes under way of a stream: 64 segments, as many as the socket holds",
             &[],
+        ),
+        setting(
+            LOOPBACK,
+            Value::Int(2_800),
+            "Mb/s",
+            "what a card's functions may send to each other; 0 is no limit",
+            &[],
+        ),
+        setting(
+            LOAD,
+            Value::name("datagrams"),
+            "",
+            "what guests send to each other",
+            &["datagrams", "stream"],
         ),
         setting(MEASURE, Value::Int(200), "ms", "virtual time that is measured", &[]),
         // The adaptive policy samples once a second, and a stream may take a few samples to speed up.
@@ -92,6 +110,18 @@ pub(super) fn amount(context: &Context, name: &str) -> Result<u32, RunError> {
         .ok()
         .filter(|value| *value > 0)
         .ok_or_else(|| RunError::Refused(format!("{name} is {value}; it must be from 1 to {}", u32::MAX)))
+}
+
+/// The bandwidth inside a card: stated as 2.8 Gb/s (Dong et al., HPCA 2010).
+pub(super) fn loopback(context: &Context) -> Result<Option<NonZeroU64>, RunError> {
+    let value = context.settings.int(LOOPBACK)?;
+    let mbps = u32::try_from(value).map_err(|_| RunError::Refused(format!("{LOOPBACK} is {value}")))?;
+    Ok(NonZeroU64::new(u64::from(mbps) * 1_000_000))
+}
+
+/// What guests send to each other.
+pub(super) fn load(context: &Context) -> Result<Load, RunError> {
+    Ok(if context.settings.text(LOAD)? == "stream" { Load::Tcp } else { Load::Udp })
 }
 
 /// How long is measured.

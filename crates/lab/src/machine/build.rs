@@ -4,7 +4,8 @@ use super::chipset::{Chipset, Region};
 use super::code::Code;
 use super::controller::Controller;
 use super::dom0::ServiceCpu;
-use super::port::{Port, Recipient};
+use super::inside::Inside;
+use super::port::{Outside, Port, Recipient};
 use super::vm::Hardware;
 use super::wire::Traffic;
 use super::world::{Event, Vm, World};
@@ -16,6 +17,7 @@ use hypervisor::domain::DomainKind;
 use hypervisor::exit::EoiPath;
 use hypervisor::msix::Handler;
 use sim::{EventQueue, Generator, Instant, Span, Trace};
+use std::num::NonZeroU64;
 use thiserror::Error;
 
 /// What a machine is to be.
@@ -33,6 +35,10 @@ pub struct Setup {
     pub spec: Spec,
     /// What clients send.
     pub traffic: Traffic,
+    /// Who sends over the card to a guest, if anybody does.
+    pub inside: Option<Inside>,
+    /// What the functions of a card may send to each other, bits a second; `None` is without a limit.
+    pub loopback: Option<NonZeroU64>,
     /// How often the VF driver lets the card interrupt.
     pub moderation: Policy,
     /// Who handles mask bits.
@@ -54,6 +60,9 @@ pub enum BuildError {
         /// Ports.
         ports: u8,
     },
+    /// Nobody is there to send, or nobody to send to.
+    #[error("traffic inside the server needs {0}")]
+    Inside(&'static str),
     /// The card and its drivers disagree: a defect of this program.
     #[error("the card does not come up: {0}")]
     Card(String),
@@ -76,18 +85,19 @@ impl World {
         if ports == 0 || guests < ports || guests.div_ceil(ports) > 7 {
             return Err(BuildError::Guests { guests, ports });
         }
+        let kernels = usize::from(guests) + setup.service_functions()?;
         let cache = LastLevelCache::new(setup.table[Cost::LastLevelCache] * 1_024);
         let mut world = Self {
             table: setup.table.clone(),
             eoi: setup.eoi,
             machine: Machine::new(Config::from_table(&setup.table, CORES, 2)),
             queue: EventQueue::new(),
-            chipset: Chipset::new(guests.into(), 2 * CORES),
+            chipset: Chipset::new(kernels, 2 * CORES),
             ports: Vec::new(),
             port_events: vec![None; ports.into()],
             vms: Vec::new(),
             guests: Vec::new(),
-            timers: vec![None; guests.into()],
+            timers: vec![None; kernels],
             service: Vec::new(),
             caches: vec![cache; usize::from(CORES / CORES_PER_SOCKET)],
             trace: Trace::new(),
@@ -95,20 +105,31 @@ impl World {
         if setup.kind != DomainKind::Native {
             world.add_service_domain();
         }
-        let config =
-            driver::vf::Config { moderation: setup.moderation, rx_descriptors: RING, ..Default::default() };
+        let config = driver::vf::Config {
+            moderation: setup.moderation,
+            transmit_interval_us: setup.inside.map(|inside| inside.transmit_interval_us),
+            rx_descriptors: RING,
+            ..Default::default()
+        };
+        let outside = Outside { traffic: setup.traffic, loopback: setup.loopback };
         for port in 0..ports {
             // Guest g is on port g modulo the number of ports.
             let vfs = (guests - port).div_ceil(ports);
-            let recipients: Vec<_> = (0..vfs).map(|_| world.add_domain(setup)).collect();
-            let built = Port::new(port, &recipients, setup.traffic, &config, &mut world.chipset);
+            let mut recipients: Vec<_> = (0..vfs).map(|n| world.add_domain(setup, n)).collect();
+            recipients.extend(world.service_function(setup, vfs));
+            let built = Port::new(port, &recipients, outside, &config, &mut world.chipset);
             let (built, drivers) = built.map_err(BuildError::Card)?;
             world.ports.push(built);
             for (vf, (recipient, driver)) in recipients.iter().zip(drivers).enumerate() {
-                world.add_guest(setup, (port.into(), vf as u8), *recipient, driver)?;
+                let (kind, spec) = setup.system_of(vf < usize::from(vfs));
+                let system = (kind, spec, setup.msix);
+                world.add_kernel(system, (port.into(), vf as u8), *recipient, driver)?;
             }
         }
         world.start_clocks(setup);
+        if let Some(inside) = setup.inside {
+            world.start_inside(inside, setup.spec.socket_packets)?;
+        }
         Ok(world)
     }
 
@@ -120,17 +141,16 @@ impl World {
         }
     }
 
-    /// A guest's domain, with memory.
-    fn add_domain(&mut self, setup: &Setup) -> Recipient {
-        let guests = self.machine.domains().iter().filter(|domain| domain.kind.is_guest());
-        let index = guests.count();
+    /// The domain of a port's guest `n`, with memory.
+    fn add_domain(&mut self, setup: &Setup, n: u8) -> Recipient {
+        let index = self.vms.len() + usize::from(n);
         let domain = self.machine.add_domain(setup.kind, format!("guest{index}"));
         Recipient { domain, region: Region::of(index) }
     }
 
-    fn add_guest(
+    fn add_kernel(
         &mut self,
-        setup: &Setup,
+        (kind, spec, msix): (DomainKind, Spec, Handler),
         (port, vf): (usize, u8),
         Recipient { domain, region }: Recipient,
         driver: driver::vf::Vf,
@@ -139,11 +159,11 @@ impl World {
         let vcpu = self.machine.add_vcpu(domain, home);
         let code = Code::load(&mut self.chipset.memory, region);
         let code = code.ok_or_else(|| BuildError::Card("no room for a kernel".into()))?;
-        let controller = Controller::new(setup.kind, domain, code, setup.spec.tick);
-        let hardware = Hardware::new(setup.kind, (domain, vcpu), vf, setup.msix, controller);
-        self.guests.resize(domain.index() + 1, None);
+        let controller = Controller::new(kind, domain, code, spec.tick);
+        let hardware = Hardware::new(kind, (domain, vcpu), vf, msix, controller);
+        self.guests.resize(self.guests.len().max(domain.index() + 1), None);
         self.guests[domain.index()] = Some(self.vms.len());
-        self.vms.push(Vm { kernel: Kernel::new(setup.spec, driver), hardware, port });
+        self.vms.push(Vm { kernel: Kernel::new(spec, driver), hardware, port });
         Ok(())
     }
 

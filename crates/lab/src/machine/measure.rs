@@ -5,6 +5,7 @@ use super::invariant::Broken;
 use super::world::World;
 use hypervisor::account::{Category, ConservationError, Snapshot, Usage};
 use hypervisor::domain::DomainKind;
+use nic::PoolCounters;
 use sim::Span;
 use thiserror::Error;
 
@@ -15,12 +16,22 @@ pub enum MeasureError {
     #[error(transparent)]
     Cycles(#[from] ConservationError),
     /// Packets.
-    #[error("{sent} frames reached the cards, {found} are accounted for")]
+    #[error("{sent} frames were for functions of a card, {found} are accounted for")]
     Packets {
-        /// Delivered by the wires.
+        /// By the wire, and by functions to each other.
         sent: u64,
         /// Received, dropped or still in rings.
         found: u64,
+    },
+    /// Packets of kernels.
+    #[error("kernels gave {given} frames to a card, which sent {sent}, with {waiting} buffers not reported")]
+    Sent {
+        /// By programs and protocols.
+        given: u64,
+        /// Switched, blocked or found invalid.
+        sent: u64,
+        /// Buffers that drivers wait for.
+        waiting: u64,
     },
     /// Memory.
     #[error("{0} memory requests went outside the memory of their function")]
@@ -54,6 +65,7 @@ struct Counts {
     read_packets: u64,
     offered: u64,
     interrupts: u64,
+    written_bytes: u64,
 }
 
 impl World {
@@ -95,8 +107,10 @@ impl World {
             sum.read_bytes += counters.read_bytes;
             sum.read_packets += counters.read_packets;
             sum.interrupts += counters.receive_interrupts;
+            sum.written_bytes += counters.written_bytes;
+            sum.offered += counters.written_messages;
         }
-        sum.offered = self.ports.iter().map(|port| port.line.frames).sum();
+        sum.offered += self.ports.iter().map(|port| port.line.frames).sum::<u64>();
         sum
     }
 
@@ -115,18 +129,29 @@ impl World {
         if faults > 0 {
             return Err(MeasureError::Memory(faults));
         }
-        for port in &self.ports {
-            let found: u64 = port
-                .nic
-                .counters()
-                .iter()
-                .map(|pool| pool.rx_packets + pool.rx_no_descriptors + pool.rx_disabled)
-                .sum();
-            if found != port.line.frames {
-                return Err(MeasureError::Packets { sent: port.line.frames, found });
-            }
+        (0..self.ports.len()).try_for_each(|port| self.check_packets(port))
+    }
+
+    /// What came from the wire and what functions sent to each other was received or dropped, and what kernels have
+    /// sent has left, or waits.
+    fn check_packets(&self, at: usize) -> Result<(), MeasureError> {
+        let port = &self.ports[at];
+        let pools = port.nic.counters().iter().fold(PoolCounters::default(), |sum, pool| sum + *pool);
+        let inside = (pools.tx_packets).saturating_sub(port.line.taken + pools.tx_unclaimed);
+        let (sent, found) =
+            (port.line.frames + inside, pools.rx_packets + pools.rx_no_descriptors + pools.rx_disabled);
+        if found != sent {
+            return Err(MeasureError::Packets { sent, found });
         }
-        Ok(())
+        let sent = pools.tx_packets + pools.tx_invalid + pools.tx_blocked;
+        let (mut given, mut waiting) = (0, 0);
+        for vm in self.vms.iter().filter(|vm| vm.port == at) {
+            given += vm.kernel.counters().sent_frames + vm.kernel.counters().acknowledgements;
+            waiting += vm.kernel.device().tx_pending() as u64;
+        }
+        // A buffer of 2 KB is a part of two segments at the most.
+        let left = given.checked_sub(sent).is_some_and(|left| left <= 2 * waiting);
+        if left { Ok(()) } else { Err(MeasureError::Sent { given, sent, waiting }) }
     }
 }
 
@@ -145,7 +170,13 @@ impl Measured {
         self.per_second(self.after.read_bytes - self.before.read_bytes) * 8.0 / 1e6
     }
 
-    /// Frames that reached a card and no program, percent of the former.
+    /// Payload that programs have written, Mb/s.
+    #[must_use]
+    pub fn written_mbps(&self) -> f64 {
+        self.per_second(self.after.written_bytes - self.before.written_bytes) * 8.0 / 1e6
+    }
+
+    /// Frames of wires and messages of programs that no program has read, percent.
     #[must_use]
     pub fn loss_pct(&self) -> f64 {
         let offered = self.after.offered - self.before.offered;
@@ -175,6 +206,12 @@ impl Measured {
     #[must_use]
     pub fn cpu_guest_pct(&self) -> f64 {
         self.percent(self.own_guests)
+    }
+
+    /// All of them, percent of a thread.
+    #[must_use]
+    pub fn cpu_total_pct(&self) -> f64 {
+        self.cpu_dom0_pct() + self.cpu_xen_pct() + self.cpu_guest_pct()
     }
 
     /// The hypervisor's cycles for guests, in millions a second: what virtualization costs them.

@@ -12,10 +12,11 @@
 //! | `bus` | memory requests and interrupts of a port's functions |
 //! | `chipset` | memory, the IOMMU before it, and the remapping of interrupts |
 //! | `env` | the platform under a guest's kernel: each access charged, some trapped |
+//! | `inside` | senders in the server, over a card |
 //! | `dom0` | the service domain: device models and its own ticks |
 //! | `build`, `world`, `measure` | putting it together, letting it run, reading it |
 //!
-//! Left out: receivers other than one program a guest; sending guests.
+//! Left out: more than one program a guest.
 
 mod build;
 mod bus;
@@ -24,6 +25,7 @@ mod code;
 mod controller;
 mod dom0;
 mod env;
+mod inside;
 mod invariant;
 mod measure;
 mod port;
@@ -34,6 +36,7 @@ mod wire;
 mod world;
 
 pub use build::{BuildError, Setup};
+pub use inside::{Inside, Origin};
 pub use invariant::Broken;
 pub use measure::{MeasureError, Measured};
 pub use wire::Traffic;

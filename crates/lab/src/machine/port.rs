@@ -14,6 +14,7 @@ use iovm::{Hierarchy, Manager, Owner};
 use nic::{Budget, Nic};
 use pcie::{ConfigAccess, Function, Rid};
 use sim::Instant;
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 /// One port.
@@ -40,31 +41,45 @@ pub(super) struct Recipient {
     pub(super) region: Region,
 }
 
+/// What a port is connected to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Outside {
+    pub(super) traffic: Traffic,
+    /// Bits a second between its functions.
+    pub(super) loopback: Option<NonZeroU64>,
+}
+
 impl Port {
     /// A port with a VF for each recipient, whose drivers are probed and started, and a client for each.
     pub(super) fn new(
         number: u8,
         recipients: &[Recipient],
-        traffic: Traffic,
+        line: Outside,
         config: &driver::vf::Config,
         chipset: &mut Chipset,
     ) -> Result<(Self, Vec<Vf>), String> {
         let vfs = recipients.len() as u8;
         let mac = MacAddress([0x02, 0xaa, number, 0, 0, 0]);
-        let mut nic = Nic::new(nic::Config { mac, iov: true, loopback: None });
+        let mut nic = Nic::new(nic::Config { mac, iov: true, loopback: line.loopback });
         let command = pcie::config::offset::COMMAND_MEMORY | pcie::config::offset::COMMAND_BUS_MASTER;
         nic.config_write(Function::Pf, pcie::config::offset::COMMAND, 2, command.into());
         nic.set_link(true);
         let (pf, manager) = bring_up(&mut nic, number, vfs)?;
-        let line = Line::new(traffic, &[]);
-        let mut port = Self { nic, pf, manager, line, functions: Functions::default(), waiting: 0 };
+        let mut port = Self {
+            nic,
+            pf,
+            manager,
+            line: Line::new(line.traffic, &[]),
+            functions: Functions::default(),
+            waiting: 0,
+        };
         for (vf, recipient) in VfIndex::all().zip(recipients) {
             port.hand_over(vf, *recipient, chipset)?;
         }
         let start = |n| port.start_driver(n, config, chipset);
         let drivers = (0..vfs).map(start).collect::<Result<Vec<_>, _>>()?;
         let guests: Vec<_> = drivers.iter().map(Vf::mac).collect();
-        port.line = Line::new(traffic, &guests);
+        port.line = Line::new(line.traffic, &guests);
         Ok((port, drivers))
     }
 

@@ -3,7 +3,7 @@
 //! segments, as a sender with segmentation offload does, or of as many datagrams as its socket makes room for at
 //! a time. Left out: losses on the wire, and what a client's own machine costs.
 
-use guest::packet::{self, Packet, TCP_HEADERS, UDP_HEADERS};
+use guest::packet::{self, Packet, TCP_HEADERS, TCP_PAYLOAD, UDP_HEADERS, UDP_PAYLOAD};
 use i82576::MacAddress;
 use nic::Wire;
 use sim::{Instant, Span};
@@ -12,6 +12,8 @@ use std::collections::VecDeque;
 /// What the clients of a port send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Traffic {
+    /// Nothing.
+    Silent,
     /// Datagrams, as many as the wire takes.
     Udp,
     /// A stream with so many segments under way at the most; the receiver may ask for fewer.
@@ -21,9 +23,6 @@ pub enum Traffic {
     },
 }
 
-/// Payload of a datagram and of a segment that fill a frame.
-pub(super) const UDP_PAYLOAD: usize = 1_472;
-pub(super) const TCP_PAYLOAD: usize = 1_448;
 /// What a frame takes of the wire beside its bytes: preamble, frame check sequence, gap.
 const OVERHEAD: usize = 24;
 const BITS_PER_SECOND: u64 = 1_000_000_000;
@@ -80,12 +79,14 @@ pub(super) struct Line {
     pub(super) delivered: u8,
     /// Frames delivered.
     pub(super) frames: u64,
+    /// Frames that the card has sent.
+    pub(super) taken: u64,
 }
 
 impl Line {
     pub(super) fn new(traffic: Traffic, guests: &[MacAddress]) -> Self {
         let length = match traffic {
-            Traffic::Udp => UDP_HEADERS + UDP_PAYLOAD,
+            Traffic::Silent | Traffic::Udp => UDP_HEADERS + UDP_PAYLOAD,
             Traffic::Tcp { .. } => TCP_HEADERS + TCP_PAYLOAD,
         };
         let clients = guests.iter().zip(0u8..).map(|(guest, n)| Client {
@@ -108,10 +109,11 @@ impl Line {
             now: Instant::ZERO,
             delivered: 0,
             frames: 0,
+            taken: 0,
         };
         let (udp, tcp) = (Packet::Udp(UDP_PAYLOAD), line.segment(0));
         for client in &mut line.clients {
-            let packet = if traffic == Traffic::Udp { udp } else { tcp };
+            let packet = if let Traffic::Tcp { .. } = traffic { tcp } else { udp };
             packet::fill(&mut client.template, client.own, client.guest, packet);
         }
         line
@@ -165,6 +167,7 @@ impl Line {
     fn allowed(&self, index: usize) -> u32 {
         let client = &self.clients[index];
         match self.traffic {
+            Traffic::Silent => 0,
             Traffic::Udp => DATAGRAMS,
             Traffic::Tcp { window } => {
                 let under_way = client.next.wrapping_sub(client.acknowledged);
@@ -199,6 +202,7 @@ impl Line {
 
 impl Wire for Line {
     fn transmit(&mut self, frame: &[u8]) -> bool {
+        self.taken += 1;
         if let (Packet::Tcp { acknowledgement, window, .. }, Some(from)) =
             (packet::parse(frame), frame.get(6..).and_then(MacAddress::from_slice))
         {

@@ -97,7 +97,7 @@ impl World {
         self.trace.events()
     }
 
-    fn expect(&mut self, visit: Option<Visit>) {
+    pub(super) fn expect(&mut self, visit: Option<Visit>) {
         if let Some(Visit { thread, at }) = visit {
             self.queue.schedule(at, Event::Visit(thread));
         }

@@ -1,5 +1,6 @@
 //! The machine as a whole, in the set-ups of the paper.
 
+mod inside;
 mod mechanisms;
 mod overflow;
 
@@ -21,6 +22,8 @@ fn setup() -> Setup {
         kind: DomainKind::Hvm,
         spec: Spec::linux_2_6_28(Load::Udp),
         traffic: Traffic::Udp,
+        inside: None,
+        loopback: None,
         moderation: Policy::Fixed(500),
         msix: Handler::Hypervisor,
         eoi: EoiPath::Emulated,
