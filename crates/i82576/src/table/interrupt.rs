@@ -16,7 +16,9 @@ const V0: Vector = match Vector::new(0) {
 };
 /// Bits of a mask that a vector or a legacy cause can have.
 const EXTENDED: u32 = 0xc1ff_ffff;
-const TO_CAUSE: &str = "ones set causes";
+const TO_CAUSE: &str = "ones set causes; reads as they are, and clears none";
+const OWN: &str =
+    "the bits of VFs' vectors are the VFs': the PF reads them, and writes them through VTEIAC and VTEIAM";
 const TO_MASK: &str = "ones clear bits of the mask; reads as the mask";
 
 pub(super) const ROWS: &[Register] = &[
@@ -31,9 +33,10 @@ pub(super) const ROWS: &[Register] = &[
     Register::one("EICS", r::EICS, Wo).more(TO_CAUSE),
     Register::one("EIMS", r::EIMS, W1s(EXTENDED)).more("unmasked causes interrupt"),
     Register::one("EIMC", r::EIMC, Wo).more(TO_MASK),
-    Register::one("EIAC", r::EIAC, Rw(0x01ff_ffff)),
-    Register::one("EIAM", r::EIAM, Rw(EXTENDED)),
-    Register::one("EICR", r::EICR, W1c(EXTENDED)).more("reading clears; both mask by EIAM"),
+    Register::one("EIAC", r::EIAC, Rw(0x01ff_ffff)).more(OWN),
+    Register::one("EIAM", r::EIAM, Rw(EXTENDED)).more(OWN),
+    Register::one("EICR", r::EICR, W1c(EXTENDED))
+        .more("reading clears; both mask by EIAM; the bits of VFs' vectors are not here but in VTEICR"),
     Register::many("EITR", r::eitr(V0), 4, 25, Rw(eitr::KEPT))
         .sticky()
         .more("30:21 read the counter and, unless CNT_IGNR (31) is written as one, set it"),

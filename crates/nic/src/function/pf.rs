@@ -1,8 +1,8 @@
 //! The PF's registers, as far as they are more than their row in the table.
 
 use crate::board::clock;
-use crate::interrupt::Interrupts;
 use crate::interrupt::single::Form;
+use crate::interrupt::{ALL_VECTORS, Interrupts};
 use crate::offload::rss::Rss;
 use crate::switch::Tables;
 use crate::{Nic, mailbox};
@@ -33,9 +33,10 @@ impl Nic {
             r::SYSTIMH => self.clock.high(),
             r::IMC => self.file.get(r::IMS),
             r::ICR => Interrupts::others_read(&mut self.file),
-            r::EICR => {
+            r::ICS => Interrupts::others(&self.file),
+            r::EICR | r::EICS => {
                 let others = Interrupts::others_in_eicr(&self.file);
-                others | self.read_place(place.access, place.offset, 0, u32::MAX, now)
+                others | self.read_place(place.access, place.offset, 0, self.own(r::EICR), now)
             }
             r::SWSM => {
                 let before = self.file.get(r::SWSM);
@@ -76,7 +77,7 @@ impl Nic {
             r::ICR => Interrupts::others_written(&mut self.file, value),
             at if self.refuses_vectors(at) => {}
             r::IMC => self.file.update(r::IMS, value, 0),
-            _ => self.write_place(place.access, place.offset, 0, u32::MAX, value, now),
+            at => self.write_place(place.access, at, 0, self.own(at), value, now),
         }
         self.follow_write(place.offset, value, now);
     }
@@ -97,6 +98,14 @@ impl Nic {
             r::TIMINCA => self.clock.set_increment(value, now),
             r::TIMADJH => self.clock.adjust(self.file.get(r::TIMADJL), value, now),
             _ => {}
+        }
+    }
+
+    /// The bits of a register that the PF itself may change: the vectors of VFs are not its own.
+    fn own(&self, offset: u32) -> u32 {
+        match offset {
+            r::EICR | r::EIAC | r::EIAM => self.owners.pf_vectors() | !ALL_VECTORS,
+            _ => u32::MAX,
         }
     }
 
@@ -147,6 +156,7 @@ impl Nic {
         match offset {
             r::FRTIMER => return clock::free_running(now),
             r::EIMC => return self.file.get(r::EIMS) >> shift & mask,
+            r::EICS => return self.file.get(r::EICR) >> shift & mask,
             r::EICR => self.interrupts.acknowledge(&mut self.file, value << shift),
             _ => {}
         }

@@ -102,10 +102,16 @@ impl Interrupts {
         }
     }
 
+    /// ICR as it reads, without what reading does: INTA says that one of its causes interrupts.
+    #[must_use]
+    pub fn others(file: &RegisterFile) -> u32 {
+        file.get(r::ICR) | if unmasked_others(file) != 0 { icr::INTA } else { 0 }
+    }
+
     /// ICR is read: its causes and INTA. They go if this was an interrupt, if GPIE.NSICR says that every read
     /// counts, or if nothing is unmasked and there are no interrupts at all.
     pub fn others_read(file: &mut RegisterFile) -> u32 {
-        let value = others(file);
+        let value = Self::others(file);
         let counts = value & icr::INTA != 0 || file.get(r::GPIE) & gpie::NSICR != 0;
         if counts || file.get(r::IMS) == 0 {
             file.set(r::ICR, 0);
@@ -116,7 +122,7 @@ impl Interrupts {
 
     /// ICR is written: ones clear causes.
     pub fn others_written(file: &mut RegisterFile, bits: u32) {
-        let counts = others(file) & icr::INTA != 0 || file.get(r::GPIE) & gpie::NSICR != 0;
+        let counts = Self::others(file) & icr::INTA != 0 || file.get(r::GPIE) & gpie::NSICR != 0;
         file.update(r::ICR, bits, 0);
         others_automask(file, counts);
     }
@@ -259,11 +265,6 @@ pub fn master_bit(function: Function) -> u16 {
 /// Causes of ICR that are unmasked.
 fn unmasked_others(file: &RegisterFile) -> u32 {
     file.get(r::ICR) & file.get(r::IMS)
-}
-
-/// ICR as it reads: INTA says that one of its causes interrupts.
-fn others(file: &RegisterFile) -> u32 {
-    file.get(r::ICR) | if unmasked_others(file) != 0 { icr::INTA } else { 0 }
 }
 
 /// An access to ICR that counts masks what IAM names.

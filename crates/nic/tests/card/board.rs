@@ -197,6 +197,19 @@ fn the_free_running_timer_is_the_time_for_pf_and_vf() {
     }
 }
 
+#[test]
+fn vf_configuration_is_not_reached_through_ciad() {
+    let mut bench = Bench::new(2);
+    bench.pf().write(r::VFLRE, 0xff);
+    for vf in 0..2u32 {
+        // Device control of a VF, as a driver would name it, with the bit that resets.
+        bench.pf().write(0x5b88, vf << 16 | 0xa8);
+        bench.pf().write(0x5b8c, 0x8000);
+        assert_eq!(bench.pf().read(0x5b8c), 0);
+    }
+    assert_eq!(bench.pf().read(r::VFLRE), 0);
+}
+
 /// What igb's `ethtool -t` writes and expects to read: offset, distance, how many, and the bits.
 const PATTERNS: &[(u32, u32, u32, u32)] = &[
     (0x0028, 0x100, 1, 0xffff_ffff),

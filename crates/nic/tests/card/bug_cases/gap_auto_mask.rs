@@ -5,7 +5,7 @@ use i82576::register::{self as r, vf};
 
 #[test]
 fn eiam_of_the_pf_is_what_was_written_last() {
-    let mut bench = Bench::new(1);
+    let mut bench = Bench::bare();
     for value in [0x0f, 0x01, 0x00, 0xc1ff_ffff, 0x10] {
         bench.pf().write(r::EIAM, value);
         assert_eq!(bench.pf().read(r::EIAM), value);
