@@ -1,18 +1,14 @@
 //! What leaving a virtual machine takes: one with a processor in real mode and a program of a few bytes.
-//! Left out: interrupts, and processors other than x86-64.
+//! Left out: interrupts.
 
-#[cfg(target_arch = "x86_64")]
 mod machine;
-#[cfg(target_arch = "x86_64")]
 mod watchdog;
 
-#[cfg(target_arch = "x86_64")]
 use std::time::Duration;
 
 use super::{Sample, Unmeasured};
 
 /// Instructions that leave the machine, and what else their program needs.
-#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "there is no machine to run it on"))]
 struct Program {
     /// In real mode; may change any register but SI.
     instructions: &'static [u8],
@@ -26,7 +22,6 @@ struct Program {
 const OFTEN: Option<u16> = Some(200);
 
 /// Where KVM itself runs in a virtual machine, some instructions never come back.
-#[cfg(target_arch = "x86_64")]
 const PATIENCE: Duration = Duration::from_secs(3);
 
 pub(super) fn cpuid() -> Result<Sample, Unmeasured> {
@@ -56,7 +51,6 @@ pub(super) fn pio_user() -> Result<Sample, Unmeasured> {
     run(&Program { instructions: &[0xe6, 0x10], es: 0, repeated: None })
 }
 
-#[cfg(target_arch = "x86_64")]
 fn run(program: &'static Program) -> Result<Sample, Unmeasured> {
     watchdog::within(PATIENCE, |given_up| {
         let mut machine = machine::Machine::new(program)?;
@@ -68,9 +62,4 @@ fn run(program: &'static Program) -> Result<Sample, Unmeasured> {
             Ok(took * u64::from(count) / done)
         })
     })
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn run(_: &Program) -> Result<Sample, Unmeasured> {
-    Err(Unmeasured::Architecture)
 }

@@ -7,6 +7,7 @@
 
 mod calls;
 mod copies;
+#[cfg(target_arch = "x86_64")]
 mod kvm;
 mod repeat;
 #[cfg(test)]
@@ -76,7 +77,7 @@ const fn probe(
     Probe { name, unit, what, run }
 }
 
-/// All of them.
+/// All of them; a virtual machine's exits on x86-64 only.
 pub const PROBES: &[Probe] = &[
     probe("clock", "Hz", "the clock, from a chain of dependent instructions", calls::clock),
     probe("system_call", "ns", "a system call that does nothing", calls::system_call),
@@ -89,14 +90,19 @@ pub const PROBES: &[Probe] = &[
     probe("copy_warm", "ns/1000 B", "copying frames that are in the cache", copies::warm),
     probe("copy_shared", "ns/1000 B", "copying frames from the last-level cache", copies::shared),
     probe("copy_cold", "ns/1000 B", "copying frames from memory", copies::cold),
+    #[cfg(target_arch = "x86_64")]
     probe("exit_cpuid", "ns", "KVM: cpuid, there and back", kvm::cpuid),
+    #[cfg(target_arch = "x86_64")]
     probe("exit_hypercall", "ns", "KVM: a hypercall, there and back", kvm::hypercall),
+    #[cfg(target_arch = "x86_64")]
     probe(
         "exit_mmio_kernel",
         "ns",
         "KVM: a write to a device in the kernel, there and back",
         kvm::mmio_kernel,
     ),
+    #[cfg(target_arch = "x86_64")]
     probe("exit_mmio_user", "ns", "KVM: a write to a device in user space, there and back", kvm::mmio_user),
+    #[cfg(target_arch = "x86_64")]
     probe("exit_pio_user", "ns", "KVM: `out` to user space, there and back", kvm::pio_user),
 ];
