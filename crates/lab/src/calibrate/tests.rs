@@ -97,7 +97,12 @@ fn a_constant_is_felt_where_it_is_used_and_nowhere_else() {
     let found = hang::sensitivity(VALUES.iter().collect(), &constants, NonZeroUsize::MIN, &|_| ()).unwrap();
     let effect = |at: usize, name| found[at].effects.iter().find(|effect: &&Effect| effect.constant == name);
     let emulated = effect(0, "eoi_emulated").unwrap();
-    assert!((emulated.less_pct + 20.0).abs() < 0.5 && (emulated.more_pct - 20.0).abs() < 0.5, "{emulated:?}");
+    // Not to the percent: when each interrupt takes longer there are a few less.
+    let about_a_fifth = 15.0..25.0;
+    assert!(
+        about_a_fifth.contains(&-emulated.less_pct) && about_a_fifth.contains(&emulated.more_pct),
+        "{emulated:?}"
+    );
     assert_eq!((effect(0, "eoi_fast"), effect(1, "eoi_emulated")), (None, None));
     assert!(effect(1, "eoi_fast").is_some());
     assert_eq!((found[0].what.as_str(), found[0].unit.as_str()), ("emulated", "Mcycles/s"));

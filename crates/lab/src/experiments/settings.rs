@@ -70,12 +70,14 @@ pub(super) fn all() -> Vec<Setting> {
     settings
 }
 
-/// The constants of the default table, for the report.
+/// The constants of all tables, for the report.
 pub(super) fn parameters() -> Vec<Parameter> {
-    // A table that does not take its fit is refused when something is run.
-    let seeds = CostTable::nehalem();
-    let table = stored::fitted(seeds.clone()).unwrap_or(seeds);
-    table.iter().map(|row| Parameter::of(table.name(), row)).collect()
+    let parameters = |seeds: CostTable| {
+        // A table that does not take its fit is refused when something is run.
+        let table = stored::fitted(seeds.clone()).unwrap_or(seeds);
+        table.iter().map(|row| Parameter::of(table.name(), row)).collect::<Vec<_>>()
+    };
+    [CostTable::nehalem(), CostTable::modern()].into_iter().flat_map(parameters).collect()
 }
 
 /// How far the calibrated table leaves the model from what it was calibrated on, for the report.
