@@ -1,23 +1,54 @@
 //! The host's memory: bytes from address 0 on, all zero at first. Left out: who may use which of them, which is
 //! the IOMMU's and the page tables' to say, and what reaching them costs.
 //!
-//! Frames in a model carry headers and then zeros. Memory remembers which blocks hold nothing else and touches
-//! the bytes of the others only: to readers and writers there is no difference, but sixty guests' buffers do not
-//! go through the caches of whoever runs the model.
+//! Frames in a model are headers and then zeros. So of each chunk of memory only what comes before its last zeros
+//! is kept, and all that is kept lies close together: to readers and writers there is no difference, but sixty
+//! guests' buffers fit the caches of whoever runs the model.
 
 use alloc::vec;
 use alloc::vec::Vec;
-use core::ops::Range;
 
-/// Bytes of a block: a cache line.
+/// Bytes of a chunk: a receive buffer of a usual driver.
+const CHUNK: usize = 2048;
+/// What is kept of a chunk is a power of two of these: a cache line.
 const BLOCK: usize = 64;
+/// Nothing kept, then 1 to 32 blocks.
+const SIZES: usize = 7;
 
 /// Memory from address 0 on.
 #[derive(Debug, Clone, Default)]
 pub struct HostMemory {
-    bytes: Vec<u8>,
-    /// A bit for each block whose bytes count. The others read as zeros, whatever their bytes are.
-    filled: Vec<u64>,
+    bytes: usize,
+    chunks: Vec<Chunk>,
+    kept: Vec<u8>,
+    /// Places in `kept` that were given up, by size.
+    free: [Vec<u32>; SIZES],
+}
+
+/// What is kept of a chunk; everything behind it is zero.
+#[derive(Debug, Clone, Copy, Default)]
+struct Chunk {
+    /// Where, in blocks.
+    at: u32,
+    /// How much: see [`Chunk::length`].
+    size: u8,
+}
+
+impl Chunk {
+    #[inline]
+    fn length(self) -> usize {
+        if self.size == 0 { 0 } else { BLOCK << (self.size - 1) }
+    }
+
+    #[inline]
+    fn start(self) -> usize {
+        self.at as usize * BLOCK
+    }
+
+    /// The size that keeps so many bytes.
+    fn size_for(bytes: usize) -> u8 {
+        bytes.div_ceil(BLOCK).next_power_of_two().ilog2() as u8 + 1
+    }
 }
 
 /// There is no memory there.
@@ -34,8 +65,7 @@ impl HostMemory {
     /// Memory of so many bytes.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
-        let blocks = bytes.div_ceil(BLOCK);
-        Self { bytes: vec![0; blocks * BLOCK], filled: vec![0; blocks.div_ceil(64)] }
+        Self { bytes, chunks: vec![Chunk::default(); bytes.div_ceil(CHUNK)], ..Self::default() }
     }
 
     /// Reads bytes.
@@ -43,18 +73,18 @@ impl HostMemory {
     /// # Errors
     /// [`Absent`]; nothing was read then.
     pub fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Absent> {
-        let range = self.range(address, into.len())?;
-        let (mut at, mut rest) = (range.start, into);
+        let (mut at, mut rest) = (self.first(address, into.len())?, into);
         while !rest.is_empty() {
-            let (filled, blocks) = self.run(at / BLOCK);
-            let length = (blocks * BLOCK - at % BLOCK).min(rest.len());
-            let (part, later) = rest.split_at_mut(length);
-            if filled {
-                part.copy_from_slice(&self.bytes[at..at + length]);
-            } else {
-                part.fill(0);
+            let (chunk, inside) = (self.chunks[at / CHUNK], at % CHUNK);
+            let (part, later) = rest.split_at_mut((CHUNK - inside).min(rest.len()));
+            let kept = chunk.length().saturating_sub(inside).min(part.len());
+            let (from, zeros) = part.split_at_mut(kept);
+            if kept > 0 {
+                from.copy_from_slice(&self.kept[chunk.start() + inside..][..kept]);
             }
-            (at, rest) = (at + length, later);
+            zeros.fill(0);
+            at += part.len();
+            rest = later;
         }
         Ok(())
     }
@@ -64,63 +94,56 @@ impl HostMemory {
     /// # Errors
     /// [`Absent`]; nothing was written then.
     pub fn write(&mut self, address: u64, from: &[u8]) -> Result<(), Absent> {
-        let range = self.range(address, from.len())?;
-        let before = (range.start.next_multiple_of(BLOCK) - range.start).min(from.len());
-        let (first, rest) = from.split_at(before);
-        self.write_part(range.start, first);
-        let (whole, last) = rest.as_chunks();
-        let at = range.start + before;
-        for (block, bytes) in (at / BLOCK..).zip(whole) {
-            self.write_block(block, bytes);
+        let (mut at, mut rest) = (self.first(address, from.len())?, from);
+        while !rest.is_empty() {
+            let (index, inside) = (at / CHUNK, at % CHUNK);
+            let (part, later) = rest.split_at((CHUNK - inside).min(rest.len()));
+            let said = without_zeros(part);
+            let wanted = if said == 0 { 0 } else { inside + said };
+            if wanted > self.chunks[index].length() {
+                self.grow(index, wanted);
+            }
+            let chunk = self.chunks[index];
+            let kept = chunk.length().saturating_sub(inside).min(part.len());
+            if kept > 0 {
+                self.kept[chunk.start() + inside..][..kept].copy_from_slice(&part[..kept]);
+            }
+            at += part.len();
+            rest = later;
         }
-        self.write_part(range.end - last.len(), last);
         Ok(())
     }
 
-    #[inline]
-    fn write_block(&mut self, block: usize, from: &[u8; BLOCK]) {
-        let (word, bit) = place(block);
-        if is_zero(from) {
-            self.filled[word] &= !bit;
-            return;
+    /// Keeps so many bytes of a chunk, which are more than now.
+    fn grow(&mut self, index: usize, bytes: usize) {
+        let (old, size) = (self.chunks[index], Chunk::size_for(bytes));
+        let at = self.free[usize::from(size)].pop().unwrap_or((self.kept.len() / BLOCK) as u32);
+        let new = Chunk { at, size };
+        self.kept.resize(self.kept.len().max(new.start() + new.length()), 0);
+        self.kept.copy_within(old.start()..old.start() + old.length(), new.start());
+        self.kept[new.start() + old.length()..new.start() + new.length()].fill(0);
+        if old.size > 0 {
+            self.free[usize::from(old.size)].push(old.at);
         }
-        self.filled[word] |= bit;
-        self.bytes[block * BLOCK..][..BLOCK].copy_from_slice(from);
+        self.chunks[index] = new;
     }
 
-    /// Writes bytes that are all in one block.
-    #[inline]
-    fn write_part(&mut self, at: usize, from: &[u8]) {
-        let (word, bit) = place(at / BLOCK);
-        if from.iter().all(|byte| *byte == 0) && self.filled.get(word).is_none_or(|bits| bits & bit == 0) {
-            return;
-        }
-        if self.filled[word] & bit == 0 {
-            self.bytes[at / BLOCK * BLOCK..][..BLOCK].fill(0);
-            self.filled[word] |= bit;
-        }
-        self.bytes[at..at + from.len()].copy_from_slice(from);
-    }
-
-    /// Whether a block's bytes count, and how many blocks from it on are like it, as far as its word goes.
-    #[inline]
-    fn run(&self, block: usize) -> (bool, usize) {
-        let bits = self.filled[block / 64] >> (block % 64);
-        let like = if bits & 1 == 0 { bits.trailing_zeros() } else { bits.trailing_ones() };
-        (bits & 1 != 0, (like as usize).min(64 - block % 64))
-    }
-
-    fn range(&self, address: u64, length: usize) -> Result<Range<usize>, Absent> {
-        let end = usize::try_from(address).ok().and_then(|first| first.checked_add(length));
-        let end = end.filter(|end| *end <= self.bytes.len()).ok_or(Absent { address, length })?;
-        Ok(end - length..end)
+    fn first(&self, address: u64, length: usize) -> Result<usize, Absent> {
+        let first = usize::try_from(address).ok();
+        let fits = |first: &usize| first.checked_add(length).is_some_and(|end| end <= self.bytes);
+        first.filter(fits).ok_or(Absent { address, length })
     }
 }
 
-/// The word and the bit of a block.
+/// The length of bytes up to the block that ends with their last one that is not zero, counted from their end.
 #[inline]
-fn place(block: usize) -> (usize, u64) {
-    (block / 64, 1 << (block % 64))
+fn without_zeros(bytes: &[u8]) -> usize {
+    let (first, blocks) = bytes.as_rchunks::<BLOCK>();
+    let zeros = blocks.iter().rev().take_while(|block| is_zero(block)).count();
+    if zeros < blocks.len() {
+        return bytes.len() - zeros * BLOCK;
+    }
+    first.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
 }
 
 #[inline]
@@ -131,7 +154,7 @@ fn is_zero(block: &[u8; BLOCK]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Absent, HostMemory};
+    use super::{Absent, CHUNK, HostMemory};
     use alloc::vec;
     use alloc::vec::Vec;
     use proptest::prelude::{any, prop, proptest};
@@ -161,6 +184,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_kept_grows_and_places_are_used_again() {
+        let mut memory = HostMemory::new(4 * CHUNK);
+        memory.write(0, &[1; 64]).unwrap();
+        memory.write(CHUNK as u64, &[2; 64]).unwrap();
+        memory.write(70, &[3; 300]).unwrap();
+        assert_eq!(read(&memory, 62, 10), [1, 1, 0, 0, 0, 0, 0, 0, 3, 3]);
+        // The first place is free and is taken.
+        let kept = memory.kept.len();
+        memory.write(2 * CHUNK as u64, &[4; 10]).unwrap();
+        assert_eq!((memory.kept.len(), read(&memory, 2 * CHUNK as u64 + 8, 4)), (kept, vec![4, 4, 0, 0]));
+    }
+
+    #[test]
     fn beyond_the_end_there_is_nothing() {
         let mut memory = HostMemory::new(128);
         assert_eq!(memory.write(120, &[1; 9]), Err(Absent { address: 120, length: 9 }));
@@ -169,19 +205,21 @@ mod tests {
         assert_eq!(memory.write(128, &[]), Ok(()));
     }
 
+    const SIZE: usize = 3 * CHUNK + 100;
+
     proptest! {
         #[test]
         fn it_is_no_different_from_bytes_in_a_row(
-            writes in prop::collection::vec((0usize..1024, 0usize..300, any::<bool>(), any::<u8>()), 0..40),
+            writes in prop::collection::vec((0..SIZE, 0..SIZE / 2, any::<bool>(), any::<u8>()), 0..40),
         ) {
-            let (mut memory, mut plain) = (HostMemory::new(1024), vec![0; 1024]);
+            let (mut memory, mut plain) = (HostMemory::new(SIZE), vec![0; SIZE]);
             for (at, length, zeros, value) in writes {
-                let length = length.min(1024 - at);
+                let length = length.min(SIZE - at);
                 let from = vec![if zeros { 0 } else { value }; length];
                 memory.write(at as u64, &from).unwrap();
                 plain[at..at + length].copy_from_slice(&from);
             }
-            assert_eq!(read(&memory, 0, 1024), plain);
+            assert_eq!(read(&memory, 0, SIZE), plain);
         }
     }
 }

@@ -103,6 +103,13 @@ impl<D> Kernel<D> {
         }
     }
 
+    /// Whether the next step may look for what the network device has done even if no interrupt is to be taken.
+    /// A program that only reads does not; if it has the device send something, that begins then.
+    #[must_use]
+    pub fn looks(&self) -> bool {
+        self.poll || self.phase.is_some() || self.sender.as_ref().is_some_and(|sender| sender.runnable)
+    }
+
     /// One step; answers whether there is more to do.
     pub fn step<P: Platform>(&mut self, platform: &mut P) -> Then
     where

@@ -43,6 +43,8 @@ pub struct Tlb {
     /// Sets minus one: sets are a power of two.
     mask: u64,
     clock: u64,
+    /// Sizes of which a page was ever remembered: nobody looks for others.
+    known: [bool; 2],
     counts: Counts,
 }
 
@@ -53,7 +55,15 @@ impl Tlb {
         let sets = sets.clamp(1, 1 << 16).next_power_of_two();
         let ways = ways.clamp(1, 64);
         let (tags, slots) = (vec![0; sets * ways], vec![EMPTY; sets * ways]);
-        Self { tags, slots, ways, mask: sets as u64 - 1, clock: 0, counts: Counts::default() }
+        Self {
+            tags,
+            slots,
+            ways,
+            mask: sets as u64 - 1,
+            clock: 0,
+            known: [false; 2],
+            counts: Counts::default(),
+        }
     }
 
     /// Lookups so far.
@@ -94,8 +104,8 @@ impl Tlb {
         if iova >> WIDTH != 0 {
             return None;
         }
-        let small = self.position(domain, iova, Size::Small);
-        let at = small.or_else(|| self.position(domain, iova, Size::Large))?;
+        let known = |size: Size| self.known[size as usize].then(|| self.position(domain, iova, size));
+        let at = known(Size::Large).flatten().or_else(|| known(Size::Small).flatten())?;
         self.clock += 1;
         self.slots[at].used = self.clock;
         Some(self.slots[at].page)
@@ -112,6 +122,7 @@ impl Tlb {
     /// Remembers a page in place of an old knowledge of it, else of the least recently used one of its set.
     pub(super) fn fill(&mut self, domain: DomainId, iova: Iova, page: Page) {
         self.clock += 1;
+        self.known[page.size as usize] = true;
         let known = self.position(domain, iova, page.size);
         let set = self.set(domain, iova >> page.size.shift());
         let oldest = set.min_by_key(|&at| self.slots[at].used);

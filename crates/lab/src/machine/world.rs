@@ -135,8 +135,12 @@ impl World {
     fn execute_guest(&mut self, index: usize, mut step: Step) {
         let Vm { kernel, hardware, port } = &mut self.vms[index];
         let (port, began) = (*port, step.began());
-        // What has arrived by now is there to be found.
-        let mut next = self.ports[port].sync(began, &mut self.chipset);
+        // What has arrived by now is there to be found, if anybody looks.
+        let mut next = None;
+        let looked = kernel.looks() || hardware.controller.deliverable();
+        if looked {
+            next = self.ports[port].sync(began, &mut self.chipset);
+        }
         let (then, touched) = {
             let (table, eoi, chipset) = (&self.table, self.eoi, &mut self.chipset);
             let socket = step.thread().index() / usize::from(2 * super::build::CORES_PER_SOCKET);
@@ -164,7 +168,9 @@ impl World {
         if touched {
             next = self.ports[port].sync(began, &mut self.chipset);
         }
-        self.settle(port, next, began);
+        if looked || touched {
+            self.settle(port, next, began);
+        }
     }
 
     /// A guest's access goes to its device model, which runs on a virtual CPU of the service domain: the next
