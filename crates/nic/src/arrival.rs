@@ -3,11 +3,10 @@
 
 use crate::Nic;
 use crate::counters::Fate;
-use crate::frame::Frame;
+use crate::frame::{Frame, Outer};
 use crate::offload::headers::{Headers, L3};
 use crate::offload::receive;
 use crate::offload::rss::Hash;
-use crate::offload::transmit::Sealed;
 use crate::offload::vlan::TAG;
 use crate::queue::receive::Description;
 use crate::switch::{Decision, Source};
@@ -40,8 +39,7 @@ impl Nic {
         if pools == 0 {
             return None;
         }
-        let seal = frame.seal();
-        let arrival = self.describe(source, decision.replicated, frame.untagged(), seal);
+        let arrival = self.describe(source, decision.replicated, frame);
         let mut best = None;
         while pools != 0 {
             let pool = pools.trailing_zeros() as u8;
@@ -52,8 +50,14 @@ impl Nic {
     }
 
     /// What the receive descriptors will say of a frame without its tag, whoever gets it.
-    fn describe(&self, source: Source, replicated: bool, frame: &[u8], seal: Option<Sealed>) -> Arrival {
-        let (control, headers) = (self.file.get(r::RXCSUM), Headers::parse(frame));
+    fn describe(&self, source: Source, replicated: bool, frame: &mut Frame<'_>) -> Arrival {
+        let (control, outer, seal) = (self.file.get(r::RXCSUM), frame.outer, frame.seal());
+        let frame = frame.untagged();
+        let headers = match outer {
+            // What has no outer tag where all should have one is passed on as it is (datasheet 7.4.5.2).
+            Outer::Missing => Headers::default(),
+            Outer::Present | Outer::Unused => Headers::parse_behind(frame, outer == Outer::Present),
+        };
         let found = receive::classify(frame, &headers, control, seal);
         let hash = match self.file.get(r::MRQC) & mrqc::MODE_MASK {
             mrqc::RSS | mrqc::VMDQ_RSS => self.rss.hash(frame, &headers),
@@ -62,7 +66,7 @@ impl Nic {
         let mut description = Description {
             rss: (hash.rss_type, hash.value),
             packet_type: found.packet_type,
-            status: found.status,
+            status: found.status | if outer == Outer::Present { status::VEXT } else { 0 },
             header_length: if headers.l3 == L3::None { 0 } else { headers.header_length },
             ..Description::default()
         };
@@ -81,18 +85,16 @@ impl Nic {
         let (dst, _) = frame.addresses();
         let queue = self.queue_of(pool, options.rss, arrival.hash);
         let function = self.owners.of_queue(queue);
-        let bytes = match frame.tag {
+        match frame.tag {
             Some(tag) if options.strip_vlan => {
                 described.vlan_tag = tag;
                 described.status |= status::VP;
-                frame.untagged()
             }
-            Some(_) if described.header_length > 0 => {
-                described.header_length += TAG;
-                frame.tagged()
-            }
-            _ => frame.tagged(),
-        };
+            Some(_) if described.header_length > 0 => described.header_length += TAG,
+            _ => {}
+        }
+        let trailer = frame.trailer();
+        let bytes = frame.delivered(!options.strip_vlan);
         if !self.masters().may_master(function) || !self.receives() {
             self.counters[usize::from(pool)].rx_disabled += 1;
             return Fate::Dropped;
@@ -101,7 +103,7 @@ impl Nic {
             described.checksum = sum;
             described.rss.1 |= u32::from(sum) << 16;
         }
-        let length = bytes.len();
+        let length = bytes.len() - trailer;
         self.rx_touched |= 1 << queue.get();
         let outcome = self.rx[queue.index()].deliver(&mut self.file, function, bus, bytes, &described);
         self.count_received(pool, queue, dst, length, arrival.source, outcome)

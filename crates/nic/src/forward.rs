@@ -3,9 +3,9 @@
 
 use crate::Nic;
 use crate::counters::Fate;
-use crate::frame::{Frame, HEADER, HEADROOM};
+use crate::frame::{Frame, HEADER, HEADROOM, Outer};
 use crate::offload::segment::{FlagMasks, Segmenter};
-use crate::offload::transmit;
+use crate::offload::{crc, transmit};
 use crate::queue::transmit::{Invalid, Packet, Taken};
 use crate::switch::{self, Reason, Source, Storm};
 use crate::uplink::{self, Wire};
@@ -65,12 +65,24 @@ impl Nic {
             ..HEADER => uplink::count_length_error(&mut self.file, r::RUC),
             _ if length > MAX_FRAME - FCS => uplink::count_length_error(&mut self.file, r::ROC),
             _ => {
-                if let Some(mut frame) = Frame::new(&mut staging[..HEADROOM + padded]) {
+                let trailer = self.keep_check_sequence(&mut staging[HEADROOM..], padded);
+                if let Some(frame) = Frame::new(&mut staging[..HEADROOM + padded + trailer]) {
+                    let mut frame = frame.with_trailer(trailer).behind(self.tables.outer);
                     frame.take_tag();
                     self.switch(None, &mut frame, bus, wire);
                 }
             }
         }
+    }
+
+    /// Puts the check sequence behind a frame, if the port does not strip it (RCTL.SECRC); answers its bytes.
+    fn keep_check_sequence(&self, bytes: &mut [u8], length: usize) -> usize {
+        if !self.tables.keeps_check_sequence {
+            return 0;
+        }
+        let check = crc::frame_check_sequence(&bytes[..length]).to_le_bytes();
+        bytes[length..length + FCS].copy_from_slice(&check);
+        FCS
     }
 
     /// Takes one packet, or what is left of one, from a transmit queue; answers how many frames of the budget it
@@ -179,12 +191,17 @@ impl Nic {
         &mut self,
         queue: Queue,
         packet: &Packet,
-        mut frame: Frame<'_>,
+        frame: Frame<'_>,
         bus: &mut B,
         wire: &mut W,
     ) {
+        let mut frame = frame.behind(self.tables.outer);
         let asked = packet.first.insert_vlan.then_some(packet.context.vlan_tag);
         let inserted = self.tables.transmit_tag(queue.pool(), asked);
+        // The outer tag is software's to bring; there is nothing to put an inner one behind (datasheet 7.4.5.1).
+        if inserted.is_some() && frame.outer == Outer::Missing {
+            return self.misbehaved(queue, lvmmc::CONTEXT);
+        }
         // A tag that the descriptor asks for goes before one in the frame; the pool's takes its place.
         if asked.is_none() || inserted.is_none() {
             frame.take_tag();

@@ -91,7 +91,13 @@ impl Headers {
     /// Reads the headers of a frame (no frame check sequence).
     #[must_use]
     pub fn parse(frame: &[u8]) -> Self {
-        let mut headers = Self::default();
+        Self::parse_behind(frame, false)
+    }
+
+    /// The same, of a frame whose first tag is an `outer` one, whatever its type.
+    #[must_use]
+    pub fn parse_behind(frame: &[u8], outer: bool) -> Self {
+        let mut headers = Self { tags: outer.into(), ..Self::default() };
         match headers.link(frame) {
             Some(TYPE_IPV4) => headers.ipv4(frame),
             Some(TYPE_IPV6) => headers.ipv6(frame),
@@ -102,7 +108,7 @@ impl Headers {
 
     /// Steps over the addresses and tags to the type of what follows.
     fn link(&mut self, frame: &[u8]) -> Option<u16> {
-        let mut at = ADDRESSES;
+        let mut at = ADDRESSES + usize::from(self.tags) * super::vlan::TAG;
         let mut kind = be16(frame, at)?;
         while kind == TYPE_VLAN && self.tags < 2 || kind == TYPE_SERVICE_VLAN && self.tags == 0 {
             at += super::vlan::TAG;

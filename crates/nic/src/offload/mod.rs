@@ -5,7 +5,7 @@
 //! Left out: where the bytes come from and go to (`queue`), and who gets them (`switch`).
 
 pub mod checksum;
-pub mod crc32c;
+pub mod crc;
 pub mod headers;
 pub mod receive;
 pub mod rss;

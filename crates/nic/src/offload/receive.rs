@@ -6,7 +6,7 @@
 
 use super::be16;
 use super::checksum::Sum;
-use super::crc32c::crc32c;
+use super::crc::crc32c;
 use super::headers::{Headers, L3, L4, protocol};
 use super::transmit::Sealed;
 use i82576::bits::rxcsum::{CRCOFL, IPOFL, IPPCSE, PCSD, PCSS_MASK, TUOFL};

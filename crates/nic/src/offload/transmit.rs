@@ -5,7 +5,7 @@
 //! Left out: segmentation (`segment`), which inserts per segment what this inserts once.
 
 use super::checksum::Sum;
-use super::crc32c::crc32c;
+use super::crc::crc32c;
 use super::{be16, put16};
 use core::ops::Range;
 use i82576::descriptor::legacy::Checksum;

@@ -1,12 +1,14 @@
 //! VLAN tags in frames. A buffer keeps [`TAG`] bytes of headroom before an untagged frame, so that a tag goes
-//! in or out by moving twelve bytes of addresses and never the payload:
+//! in or out by moving what is before it and never the payload:
 //!
 //! ```text
 //! tagged    [ addresses | 8100 tag | type payload.. ]
 //! untagged  [  headroom  | addresses | type payload.. ]
 //! ```
 //!
-//! Left out: tag types other than 0x8100.
+//! In a frame that has an outer tag, that tag is left alone and counts as part of the addresses.
+//!
+//! Left out: inner tags of a type other than 0x8100.
 
 use super::{be16, put16};
 
@@ -17,60 +19,84 @@ pub const TYPE: u16 = 0x8100;
 /// The bits of a tag that are the VLAN id.
 pub const ID_MASK: u16 = 0xfff;
 
+/// Where the tag is.
 const ADDRESSES: usize = 12;
+/// Where it is behind an outer tag.
+pub const BEHIND_OUTER: usize = ADDRESSES + TAG;
+/// Where it is otherwise.
+pub const OUTERMOST: usize = ADDRESSES;
 
-/// The tag of a frame: priority, DEI and id. `None` if it is not tagged.
+/// Whether a frame begins with an outer tag of a type.
 #[must_use]
-pub fn read(frame: &[u8]) -> Option<u16> {
-    if be16(frame, ADDRESSES)? == TYPE { be16(frame, ADDRESSES + 2) } else { None }
+pub fn has_outer(frame: &[u8], kind: u16) -> bool {
+    be16(frame, ADDRESSES) == Some(kind)
 }
 
-/// Tags the frame that starts behind the headroom of `buffer`; it then starts at the buffer's first byte.
-/// False, and nothing changed, if there are no addresses to put it behind.
+/// The tag `at` a place of a frame: priority, DEI and id. `None` if there is none.
 #[must_use]
-pub fn insert(buffer: &mut [u8], tag: u16) -> bool {
-    if buffer.len() < TAG + ADDRESSES {
+pub fn read(frame: &[u8], at: usize) -> Option<u16> {
+    if be16(frame, at)? == TYPE { be16(frame, at + 2) } else { None }
+}
+
+/// Puts a tag `at` a place of the frame that starts behind the headroom of `buffer`; it then starts at the
+/// buffer's first byte. False, and nothing changed, if there is nothing to put it behind.
+#[must_use]
+pub fn insert(buffer: &mut [u8], at: usize, tag: u16) -> bool {
+    if buffer.len() < TAG + at {
         return false;
     }
-    buffer.copy_within(TAG..TAG + ADDRESSES, 0);
-    put16(buffer, ADDRESSES, TYPE);
-    put16(buffer, ADDRESSES + 2, tag);
+    buffer.copy_within(TAG..TAG + at, 0);
+    put16(buffer, at, TYPE);
+    put16(buffer, at + 2, tag);
     true
 }
 
-/// Takes the tag out of the frame that starts at the first byte of `buffer`; it then starts [`TAG`] bytes
-/// later. `None`, and nothing changed, if it is not tagged.
+/// Takes the tag `at` a place out of the frame that starts at the first byte of `buffer`; it then starts [`TAG`]
+/// bytes later. `None`, and nothing changed, if there is no tag.
 #[must_use]
-pub fn strip(buffer: &mut [u8]) -> Option<u16> {
-    let tag = read(buffer)?;
-    buffer.copy_within(..ADDRESSES, TAG);
+pub fn strip(buffer: &mut [u8], at: usize) -> Option<u16> {
+    let tag = read(buffer, at)?;
+    buffer.copy_within(..at, TAG);
     Some(tag)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{TAG, insert, read, strip};
+    use super::{BEHIND_OUTER, OUTERMOST, TAG, insert, read, strip};
 
     #[test]
     fn a_tag_goes_in_and_comes_out() {
         let untagged: [u8; 20] = core::array::from_fn(|i| i as u8);
         let mut buffer = [0; 24];
         buffer[TAG..].copy_from_slice(&untagged);
-        assert!(insert(&mut buffer, 0x6064));
+        assert!(insert(&mut buffer, OUTERMOST, 0x6064));
         assert_eq!(buffer[..18], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0x81, 0, 0x60, 0x64, 12, 13]);
-        assert_eq!(read(&buffer), Some(0x6064));
-        assert_eq!(strip(&mut buffer), Some(0x6064));
+        assert_eq!(read(&buffer, OUTERMOST), Some(0x6064));
+        assert_eq!(strip(&mut buffer, OUTERMOST), Some(0x6064));
         assert_eq!(buffer[TAG..], untagged);
     }
 
     #[test]
+    fn a_tag_goes_behind_an_outer_one_and_comes_out() {
+        let outer: [u8; 20] = core::array::from_fn(|i| i as u8);
+        let mut buffer = [0; 24];
+        buffer[TAG..].copy_from_slice(&outer);
+        assert!(insert(&mut buffer, BEHIND_OUTER, 0x6064));
+        assert_eq!(buffer[10..22], [10, 11, 12, 13, 14, 15, 0x81, 0, 0x60, 0x64, 16, 17]);
+        assert_eq!(strip(&mut buffer, BEHIND_OUTER), Some(0x6064));
+        assert_eq!(buffer[TAG..], outer);
+    }
+
+    #[test]
     fn frames_too_short_for_a_tag_are_left_alone() {
-        let frame = [0x81; 16];
-        for length in 0..16 {
-            let mut short = frame;
-            assert_eq!(strip(&mut short[..length]), None);
-            assert!(!insert(&mut short[..length], 1));
-            assert_eq!(short, frame);
+        let frame = [0x81; 20];
+        for (at, longest) in [(OUTERMOST, 16), (BEHIND_OUTER, 20)] {
+            for length in 0..longest {
+                let mut short = frame;
+                assert_eq!(strip(&mut short[..length], at), None);
+                assert!(!insert(&mut short[..length], at, 1));
+                assert_eq!(short, frame);
+            }
         }
     }
 }

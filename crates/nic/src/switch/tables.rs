@@ -9,7 +9,7 @@ use super::mirror::Mirrors;
 use super::vlans::Vlans;
 use crate::file::RegisterFile;
 use i82576::MacAddress;
-use i82576::bits::{ctrl, dtxswc, mrqc, rah, rctl, rplolr, vmolr, vmvir, vt_ctl};
+use i82576::bits::{ctrl, ctrl_ext, dtxswc, mrqc, rah, rctl, rplolr, vmolr, vmvir, vt_ctl};
 use i82576::ids::{FCS, MAX_VFS, RECEIVE_ADDRESSES};
 use i82576::register as r;
 
@@ -26,6 +26,8 @@ struct Limit {
 
 impl Limit {
     const STANDARD: Self = Self { untagged: STANDARD_FRAME, tagged: STANDARD_FRAME + TAG };
+    /// Where every frame has an outer tag.
+    const WITH_OUTER: Self = Self { untagged: STANDARD_FRAME + TAG, tagged: STANDARD_FRAME + 2 * TAG };
 
     /// The limit register counts the whole frame, tag included.
     const fn long(bytes: u32) -> Self {
@@ -77,6 +79,10 @@ pub struct Tables {
     /// The smallest limit: a frame within it fits every pool.
     shortest_limit: usize,
     pub(super) virtualised: bool,
+    /// The type of outer tags, if they are in use; the filters then look at the inner ones.
+    pub(crate) outer: Option<u16>,
+    /// The check sequence of frames from the wire is delivered with them. Pools never see it.
+    pub(crate) keeps_check_sequence: bool,
     strip_vlan: u8,
     strip_replicated: bool,
     rss: u8,
@@ -102,6 +108,8 @@ impl Tables {
 
     /// What both modes share; nobody accepts anything yet.
     fn common(file: &RegisterFile, receive: u32, virtualised: bool) -> Self {
+        let outer = file.get(r::CTRL_EXT) & ctrl_ext::EXT_VLAN != 0;
+        let outer = outer.then_some((file.get(r::VET) >> 16) as u16);
         Self {
             exact: exact(file, virtualised),
             multicast: Inexact::load(file, r::mta),
@@ -125,9 +133,11 @@ impl Tables {
             own_loopback: 0,
             check_source: 0,
             check_vlan: 0,
-            limits: [Limit::STANDARD; MAX_VFS],
+            limits: [if outer.is_some() { Limit::WITH_OUTER } else { Limit::STANDARD }; MAX_VFS],
             shortest_limit: 0,
             virtualised,
+            outer,
+            keeps_check_sequence: !virtualised && receive & rctl::SECRC == 0,
             strip_vlan: 0,
             strip_replicated: false,
             rss: 0,
@@ -200,7 +210,16 @@ impl Tables {
     pub fn affected_by(offset: u32) -> bool {
         let array = |first: u32, words: u32| (first..first + 4 * words).contains(&offset);
         match offset {
-            r::CTRL | r::RCTL | r::RLPML | r::MRQC | r::VT_CTL | r::DTXSWC | r::RPLOLR | r::VFRE => true,
+            r::CTRL
+            | r::CTRL_EXT
+            | r::VET
+            | r::RCTL
+            | r::RLPML
+            | r::MRQC
+            | r::VT_CTL
+            | r::DTXSWC
+            | r::RPLOLR
+            | r::VFRE => true,
             0x5000..0x6000 => {
                 array(r::mta(0), 128)
                     || array(r::ral(0), 32)

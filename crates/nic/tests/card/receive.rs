@@ -3,6 +3,7 @@
 
 mod legacy;
 mod offload;
+mod pf;
 mod split;
 
 use crate::common::{Bench, POOL, buffer, mac, plain};

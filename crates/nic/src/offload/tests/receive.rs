@@ -2,7 +2,7 @@
 
 use super::{ipv4_frame, ipv4_header, ipv6_frame, parsed, tcp4, tcp6, udp4, udp6};
 use crate::offload::checksum::Sum;
-use crate::offload::crc32c::crc32c;
+use crate::offload::crc::crc32c;
 use crate::offload::receive::{Fragment, Receive, classify, fragment, packet_sum};
 use alloc::vec::Vec;
 use i82576::bits::rxcsum::{CRCOFL, IPOFL, IPPCSE, PCSD, TUOFL};

@@ -1,7 +1,7 @@
 //! Checksum insertion: as a driver seeds it, as the wire wants it.
 
 use super::{ipv4_frame, ipv4_header, parsed, tcp4, tcp6, udp4, udp6};
-use crate::offload::crc32c::crc32c;
+use crate::offload::crc::crc32c;
 use crate::offload::receive::classify;
 use crate::offload::transmit::{Error, insert};
 use alloc::vec::Vec;

@@ -12,6 +12,7 @@ mod c10_vlan_insert;
 mod c11_icr;
 mod c13_auto_clear;
 mod c14_single_vector;
+mod c16_double_vlan;
 mod c17_sriov_capability;
 mod c18_throttle;
 mod c19_state;

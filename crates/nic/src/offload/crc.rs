@@ -1,19 +1,21 @@
-//! CRC-32C (Castagnoli), SCTP's checksum (RFC 9260, appendix A), eight bytes at a step.
-//! Left out: the Ethernet CRC, which never reaches the card's memory.
+//! Cyclic checks of 32 bits, eight bytes at a step: CRC-32C (Castagnoli), SCTP's checksum (RFC 9260, appendix A),
+//! and Ethernet's frame check sequence (IEEE 802.3, 3.2.9). Left out: fast ways for the latter, which only
+//! drivers see that do not have it stripped.
 
-const POLYNOMIAL: u32 = 0x82f6_3b78;
+type Tables = [[u32; 256]; 8];
 
-/// `TABLES[k][b]`: the effect of byte `b` with `k` more bytes behind it.
-static TABLES: [[u32; 256]; 8] = tables();
+/// `CASTAGNOLI[k][b]`: the effect of byte `b` with `k` more bytes behind it.
+static CASTAGNOLI: Tables = tables(0x82f6_3b78);
+static ETHERNET: Tables = tables(0xedb8_8320);
 
-const fn tables() -> [[u32; 256]; 8] {
+const fn tables(polynomial: u32) -> Tables {
     let mut tables = [[0; 256]; 8];
     let mut byte = 0;
     while byte < 256 {
         let mut crc = byte as u32;
         let mut bit = 0;
         while bit < 8 {
-            crc = if crc & 1 != 0 { crc >> 1 ^ POLYNOMIAL } else { crc >> 1 };
+            crc = if crc & 1 != 0 { crc >> 1 ^ polynomial } else { crc >> 1 };
             bit += 1;
         }
         tables[0][byte] = crc;
@@ -35,28 +37,35 @@ const fn tables() -> [[u32; 256]; 8] {
 /// The CRC-32C of the parts in order. SCTP stores it in little-endian order.
 #[must_use]
 pub fn crc32c(parts: &[&[u8]]) -> u32 {
-    !parts.iter().fold(!0, |crc, part| update(crc, part))
+    !parts.iter().fold(!0, |crc, part| update(&CASTAGNOLI, crc, part))
 }
 
-fn update(mut crc: u32, bytes: &[u8]) -> u32 {
+/// The frame check sequence of a frame, which goes to the wire in little-endian order.
+#[must_use]
+pub fn frame_check_sequence(frame: &[u8]) -> u32 {
+    !update(&ETHERNET, !0, frame)
+}
+
+fn update(tables: &Tables, mut crc: u32, bytes: &[u8]) -> u32 {
     let (chunks, rest) = bytes.as_chunks::<8>();
     for chunk in chunks {
         let mixed = (u64::from_le_bytes(*chunk) ^ u64::from(crc)).to_le_bytes();
         crc = mixed
             .iter()
-            .zip(TABLES.iter().rev())
+            .zip(tables.iter().rev())
             .fold(0, |sum, (byte, table)| sum ^ table[usize::from(*byte)]);
     }
-    rest.iter().fold(crc, |crc, byte| crc >> 8 ^ TABLES[0][usize::from(crc as u8 ^ byte)])
+    rest.iter().fold(crc, |crc, byte| crc >> 8 ^ tables[0][usize::from(crc as u8 ^ byte)])
 }
 
 #[cfg(test)]
 mod tests {
-    use super::crc32c;
+    use super::{crc32c, frame_check_sequence};
 
     #[test]
-    fn the_check_value_of_the_algorithm() {
+    fn the_check_values_of_the_algorithms() {
         assert_eq!(crc32c(&[b"123456789"]), 0xe306_9283);
+        assert_eq!(frame_check_sequence(b"123456789"), 0xcbf4_3926);
     }
 
     #[test]

@@ -1,0 +1,117 @@
+//! Case 16: with two tags in use the outer one was stripped, or filtered by. It is the inner that counts, in either
+//! direction; the outer stays in the frame.
+
+use crate::common::{Bench, POOL, mac, packet, plain, tagged, tcp};
+use i82576::bits::{ctrl_ext, rctl, vlvf, vmolr, vmvir};
+use i82576::descriptor::rx::{packet_type, status};
+use i82576::descriptor::tx::{Context, Data};
+use i82576::register as r;
+
+/// Outer tags in use, of type 0x88a8.
+fn bench() -> Bench {
+    let mut bench = Bench::new(2);
+    bench.vf(0).start();
+    bench.pf().write(r::VET, 0x88a8_8100);
+    bench.pf().set(r::CTRL_EXT, ctrl_ext::EXT_VLAN);
+    bench
+}
+
+/// The frame with an outer tag of type 0x88a8.
+fn outer(tag: u16, frame: &[u8]) -> Vec<u8> {
+    let mut both = tagged(tag, frame);
+    both[12..14].copy_from_slice(&[0x88, 0xa8]);
+    both
+}
+
+fn frame() -> Vec<u8> {
+    tcp(mac(0), mac(9), &[7; 100])
+}
+
+#[test]
+fn the_inner_tag_is_stripped_and_the_outer_is_told_of() {
+    let mut bench = bench();
+    bench.pf().write(r::vmolr(0), POOL | vmolr::STRVLAN);
+    bench.wire_sends(&outer(5, &tagged(0x6064, &frame())));
+    let received = bench.vf(0).expect_frame();
+    assert_eq!(received.bytes, outer(5, &frame()));
+    let last = received.last();
+    assert_eq!(last.vlan_tag, 0x6064);
+    let sums = status::IPCS | status::L4CS;
+    assert_eq!(last.status & (status::VP | status::VEXT | sums), status::VP | status::VEXT | sums);
+    assert_eq!(last.packet_type, packet_type::IPV4 | packet_type::TCP);
+}
+
+#[test]
+fn a_single_tag_is_the_outer_and_stays() {
+    let mut bench = bench();
+    bench.pf().write(r::vmolr(0), POOL | vmolr::STRVLAN);
+    bench.wire_sends(&outer(5, &frame()));
+    let received = bench.vf(0).expect_frame();
+    assert_eq!(received.bytes, outer(5, &frame()));
+    assert_eq!(received.last().status & (status::VP | status::VEXT), status::VEXT);
+}
+
+#[test]
+fn filters_look_at_the_inner_tag() {
+    let mut bench = bench();
+    bench.pf().set(r::RCTL, rctl::VFE);
+    bench.pf().write(r::vfta(0), 1 << 20);
+    bench.pf().write(r::vlvf(0), vlvf::VLANID_EN | 1 << vlvf::POOLSEL_SHIFT | 20);
+    bench.wire_sends(&outer(20, &tagged(21, &frame())));
+    bench.vf(0).expect_no_frame();
+    bench.wire_sends(&outer(21, &tagged(20, &frame())));
+    bench.vf(0).expect_frame();
+    bench.wire_sends(&outer(21, &frame()));
+    bench.vf(0).expect_frame();
+}
+
+#[test]
+fn a_frame_without_an_outer_tag_is_passed_on_as_it_is() {
+    let mut bench = bench();
+    bench.pf().write(r::vmolr(0), POOL | vmolr::STRVLAN);
+    for bare in [frame(), tagged(5, &frame())] {
+        bench.wire_sends(&bare);
+        let received = bench.vf(0).expect_frame();
+        assert_eq!(received.bytes, bare);
+        assert_eq!((received.last().packet_type, received.last().status), (0, 1 | status::EOP));
+    }
+}
+
+#[test]
+fn what_the_descriptor_or_the_pool_inserts_goes_behind_the_outer_tag() {
+    let mut bench = bench();
+    let whole = outer(5, &plain(mac(9), mac(0), 100));
+    let both = |tag| outer(5, &tagged(tag, &plain(mac(9), mac(0), 100)));
+    let address = bench.vf(0).place(&whole);
+    let ask = Data { insert_vlan: true, ..packet(address, whole.len() as u16) };
+    bench.vf(0).transmit(&[Context { vlan_tag: 7, ..Context::default() }.emit(), ask.emit()]);
+    assert_eq!(bench.wire_got(), [both(7)]);
+    bench.pf().write(r::vmvir(0), vmvir::DEFAULT | 8);
+    bench.vf(0).send(&whole);
+    bench.vf(0).send(&both(7));
+    assert_eq!(bench.wire_got(), [both(8), both(8)]);
+}
+
+#[test]
+fn without_an_outer_tag_there_is_nothing_to_put_one_behind() {
+    let mut bench = bench();
+    let bare = plain(mac(9), mac(0), 100);
+    bench.vf(0).send(&bare);
+    assert_eq!(bench.wire_got(), [bare.clone()]);
+    bench.pf().write(r::vmvir(0), vmvir::DEFAULT | 8);
+    bench.vf(0).send(&bare);
+    assert!(bench.wire_got().is_empty());
+    assert_eq!(bench.nic.counters()[0].tx_invalid, 1);
+}
+
+#[test]
+fn two_tags_make_the_longest_standard_frame_eight_bytes_longer() {
+    let mut bench = bench();
+    bench.pf().clear(r::RCTL, rctl::LPE);
+    let longest = outer(5, &tagged(6, &plain(mac(0), mac(9), 1500)));
+    bench.wire_sends(&longest);
+    assert_eq!(bench.vf(0).expect_frame().bytes.len() + 4, 1526);
+    bench.wire_sends(&outer(5, &tagged(6, &plain(mac(0), mac(9), 1501))));
+    bench.vf(0).expect_no_frame();
+    assert_eq!(bench.pf().read(r::ROC), 1);
+}

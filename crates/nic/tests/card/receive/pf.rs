@@ -1,0 +1,200 @@
+//! A PF that has the port to itself: all 16 queues by RSS, tags by CTRL.VME, lengths by RCTL and RLPML, and the
+//! frame check sequence by RCTL.SECRC. As small drivers do it: legacy descriptors on queue 0, polled.
+
+use super::srrctl;
+use crate::common::{Bench, PORT, SIZE, mac, plain, tagged, tcp, tcp6, udp};
+use i82576::Queue;
+use i82576::bits::{ctrl, dctl, icr, mrqc, rctl, rxcsum, tctl};
+use i82576::descriptor::legacy;
+use i82576::descriptor::rx::{Posted, WriteBack, rss_type, status};
+use i82576::register::{self as r, rx, rx_block};
+use pcie::Function::Pf;
+
+/// The port's PF with a running queue 0, in the way `control` says.
+fn bench(control: u32) -> Bench {
+    let mut bench = Bench::bare();
+    bench.pf().write(r::RCTL, rctl::EN | rctl::BAM | control);
+    bench.pf().write(r::TCTL, tctl::EN | tctl::PSP);
+    bench.pf().start();
+    bench
+}
+
+fn frame(length: usize) -> Vec<u8> {
+    plain(PORT, mac(9), length - 14)
+}
+
+/// Ethernet's check sequence, a bit at a time.
+fn check_sequence(frame: &[u8]) -> [u8; 4] {
+    let crc = frame.iter().fold(!0u32, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| crc >> 1 ^ if crc & 1 == 1 { 0xedb8_8320 } else { 0 })
+    });
+    (!crc).to_le_bytes()
+}
+
+#[test]
+fn the_check_sequence_is_delivered_unless_secrc_strips_it() {
+    let mut bench = bench(0);
+    bench.wire_sends(&frame(100));
+    assert_eq!(bench.pf().expect_frame().bytes, [&frame(100)[..], &check_sequence(&frame(100))].concat());
+    bench.pf().set(r::CTRL, ctrl::VME);
+    bench.wire_sends(&tagged(5, &frame(100)));
+    let sum = check_sequence(&tagged(5, &frame(100)));
+    assert_eq!(bench.pf().expect_frame().bytes, [&frame(100)[..], &sum].concat(), "that of the wire");
+    bench.pf().set(r::RCTL, rctl::SECRC);
+    bench.wire_sends(&frame(100));
+    assert_eq!(bench.pf().expect_frame().bytes, frame(100));
+    assert_eq!(bench.pf().read(r::GORCL), 104 + 108 + 104, "counted all the same");
+}
+
+#[test]
+fn pools_never_see_a_check_sequence() {
+    let mut bench = Bench::new(1);
+    bench.vf(0).start();
+    bench.pf().clear(r::RCTL, rctl::SECRC);
+    bench.wire_sends(&plain(mac(0), mac(9), 86));
+    assert_eq!(bench.vf(0).expect_frame().bytes.len(), 100);
+}
+
+#[test]
+fn tags_are_stripped_by_ctrl_vme() {
+    let mut bench = bench(rctl::SECRC);
+    bench.wire_sends(&tagged(0x6064, &frame(100)));
+    assert_eq!(bench.pf().expect_frame().bytes, tagged(0x6064, &frame(100)));
+    bench.pf().set(r::CTRL, ctrl::VME);
+    bench.wire_sends(&tagged(0x6064, &frame(100)));
+    let received = bench.pf().expect_frame();
+    assert_eq!((received.bytes, received.parts[0].vlan_tag), (frame(100), 0x6064));
+}
+
+#[test]
+fn long_frames_are_received_by_rctl_lpe_up_to_rlpml() {
+    let mut bench = bench(rctl::SECRC);
+    let longest = |bench: &mut Bench| {
+        let lengths = [1514, 1515, 1518, 2000, 2001, 9722, 9724];
+        lengths.into_iter().rfind(|length| {
+            bench.wire_sends(&frame(*length));
+            let parts = bench.pf().received().iter().map(|frame| frame.parts.len() as u32).sum();
+            bench.pf().post(parts);
+            parts > 0
+        })
+    };
+    assert_eq!(longest(&mut bench), Some(1514));
+    bench.wire_sends(&tagged(5, &frame(1514)));
+    assert_eq!(bench.pf().expect_frame().bytes.len(), 1518, "a tag comes on top");
+    bench.pf().set(r::RCTL, rctl::LPE);
+    bench.pf().write(r::RLPML, 2004);
+    assert_eq!(longest(&mut bench), Some(2000));
+    bench.pf().write(r::RLPML, 9728);
+    assert_eq!(longest(&mut bench), Some(9724));
+}
+
+#[test]
+fn a_small_driver_polls_its_legacy_rings() {
+    let mut bench = bench(rctl::SECRC | rctl::UPE | rctl::MPE);
+    bench.pf().start_sized(16, 16);
+    let receive = bench.pf().rx(rx::SRRCTL);
+    bench.pf().write(receive, 0x400);
+    bench.pf().read(r::ICR);
+    for round in 0..40u16 {
+        bench.wire_sends(&frame(60 + usize::from(round)));
+        assert_eq!(bench.pf().read(r::ICR) & icr::RXDW, icr::RXDW);
+        let received = bench.pf().expect_frame();
+        assert_eq!(received.bytes, frame(60 + usize::from(round)));
+        assert_eq!(received.parts[0].status, 1 | status::EOP);
+        bench.pf().post(1);
+        let answer = plain(mac(9), PORT, 46);
+        let address = bench.pf().place(&answer);
+        let descriptor = legacy::Transmit {
+            address,
+            length: 60,
+            end_of_packet: true,
+            report_status: true,
+            ..legacy::Transmit::default()
+        };
+        bench.pf().transmit(&[descriptor.emit()]);
+        assert!(bench.pf().is_done(u32::from(round % 16)));
+        assert_eq!(bench.pf().read(r::ICR) & icr::TXDW, icr::TXDW);
+        assert_eq!(bench.wire_got(), [answer]);
+    }
+}
+
+/// A ring of eight descriptors for each of the queues, with 1 KiB buffers, at the end of the PF's memory.
+fn start_all(bench: &mut Bench) {
+    for queue in Queue::all() {
+        let ring = crate::common::BASE + SIZE as u64 - 0x4_0000 + u64::from(queue.get()) * 0x4000;
+        for i in 0..8u64 {
+            bench.pf().poke(ring + 16 * i, &Posted { packet: ring + 0x400 * (i + 1), header: 0 }.emit());
+        }
+        for (at, value) in [
+            (rx::RDBAL, ring as u32),
+            (rx::RDLEN, 128),
+            (rx::RDH, 0),
+            (rx::SRRCTL, srrctl(1, 0, 1)),
+            (rx::RXDCTL, dctl::ENABLE),
+            (rx::RDT, 7),
+        ] {
+            bench.pf().write(rx_block(queue) + at, value);
+        }
+    }
+}
+
+/// The queue that a frame went to, and its first descriptor.
+fn queue_of(bench: &mut Bench, frame: &[u8]) -> (u8, WriteBack) {
+    start_all(bench);
+    bench.wire_sends(frame);
+    let mut hit = Queue::all().filter(|queue| bench.pf().read(rx_block(*queue) + rx::RDH) == 1);
+    let queue = hit.next().expect("some queue");
+    assert_eq!(hit.next(), None);
+    let ring = bench.pf().read(rx_block(queue) + rx::RDBAL);
+    let raw = bench.pf().peek(ring.into(), 16).try_into().unwrap();
+    (queue.get(), WriteBack::parse(&raw).unwrap())
+}
+
+#[test]
+fn rss_spreads_over_all_sixteen_queues_by_the_low_four_bits_of_an_entry() {
+    let mut bench = bench(rctl::SECRC);
+    bench.pf().write(r::MRQC, mrqc::RSS | 0x1ff << mrqc::HASH_TYPES_SHIFT);
+    bench.pf().write(r::RXCSUM, rxcsum::PCSD);
+    for word in 0..10 {
+        bench.pf().write(r::rssrk(word), 0x9e37_79b9u32.wrapping_mul(word + 1));
+    }
+    let mut seen = 0u16;
+    for entry in 0..=255u8 {
+        (0..32).for_each(|word| bench.pf().write(r::reta(word), u32::from(entry) * 0x0101_0101));
+        let (queue, back) = queue_of(&mut bench, &tcp(PORT, mac(9), &[entry; 10]));
+        assert_eq!((queue, back.rss_type), (entry & 0xf, rss_type::TCP_IPV4));
+        seen |= 1 << queue;
+    }
+    assert_eq!(seen, 0xffff);
+}
+
+#[test]
+fn the_hash_in_the_descriptor_is_what_chose_the_queue() {
+    let mut bench = bench(rctl::SECRC);
+    bench.pf().write(r::MRQC, mrqc::RSS | 0x1ff << mrqc::HASH_TYPES_SHIFT);
+    bench.pf().write(r::RXCSUM, rxcsum::PCSD);
+    (0..10).for_each(|word| bench.pf().write(r::rssrk(word), 0x9e37_79b9u32.wrapping_mul(word + 1)));
+    let entry = |index: u32| (index * 7 + 3) as u8 & 0xf;
+    for word in 0..32 {
+        let entries = [0, 1, 2, 3].map(|byte| entry(4 * word + byte));
+        bench.pf().write(r::reta(word), u32::from_le_bytes(entries));
+    }
+    for (frame, kind) in [
+        (tcp(PORT, mac(9), &[1; 50]), rss_type::TCP_IPV4),
+        (tcp6(PORT, mac(9), &[2; 50]), rss_type::TCP_IPV6),
+        (udp(PORT, mac(9), &[3; 50]), rss_type::UDP_IPV4),
+    ] {
+        let (queue, back) = queue_of(&mut bench, &frame);
+        assert_eq!((queue, back.rss_type), (entry(back.hash & 0x7f), kind));
+    }
+    let (queue, back) = queue_of(&mut bench, &frame(60));
+    assert_eq!((queue, back.rss_type, back.hash), (entry(0), rss_type::NONE, 0));
+}
+
+#[test]
+fn without_rss_everything_goes_to_queue_0() {
+    let mut bench = bench(rctl::SECRC);
+    (0..32).for_each(|word| bench.pf().write(r::reta(word), 0x0505_0505));
+    assert_eq!(queue_of(&mut bench, &tcp(PORT, mac(9), &[1; 50])).0, 0);
+    assert!(bench.world.bus.log.iter().all(|access| access.function == Pf));
+}
