@@ -71,6 +71,28 @@ fn the_interval_bounds_the_rate() {
 }
 
 #[test]
+fn transmit_may_have_an_interval_of_its_own() {
+    let moderation = Policy::Fixed(1_000);
+    let config = Config { moderation, transmit_interval_us: Some(100), ..Config::default() };
+    let mut bench = Bench::with_config(2, &config);
+    quiet(&mut bench);
+    let mut heard = [0, 0];
+    for step in 0..1_000 {
+        bench.send(0, &between(0, 1, 60, step as u8));
+        bench.advance_us(10);
+        for vf in [0, 1] {
+            for vector in bench.card.world().take_interrupts(Function::Vf(vf)) {
+                heard[usize::from(vf)] += 1;
+                bench.on(vf, |driver, hal| driver.handle_interrupt(hal, vector));
+            }
+        }
+        bench.receive_all(1);
+        bench.on(1, |driver, hal| driver.receive_done(hal));
+    }
+    assert!((95..=105).contains(&heard[0]) && (9..=12).contains(&heard[1]), "{heard:?} in 10 ms");
+}
+
+#[test]
 fn adaptive_moderation_follows_the_packet_rate() {
     let adaptive = Adaptive { lowest_hz: 1_000, ..Adaptive::default() };
     let config = Config { moderation: Policy::Adaptive(adaptive), ..Config::default() };
