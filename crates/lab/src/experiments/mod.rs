@@ -6,6 +6,7 @@
 //! | `coalescing` | how often to interrupt: fig08, fig09 |
 //! | `inside` | traffic over a card, not over its wire: fig10, fig12 |
 //! | `scaling` | ten ports: fig11, fig14, fig15 |
+//! | `paravirtual` | the split driver: fig16, fig17 |
 //! | `beyond` | the optimisations on a current machine |
 //! | `settings` | what `--set` changes, and the constants that a report lists |
 //! | `point` | from a point to a machine, and from what happened to metrics |
@@ -14,6 +15,7 @@ mod beyond;
 mod coalescing;
 mod inside;
 mod interrupts;
+mod paravirtual;
 mod point;
 mod scaling;
 mod settings;
@@ -34,6 +36,8 @@ pub const ALL: &[Experiment] = &[
     inside::FIG12,
     scaling::FIG14,
     scaling::FIG15,
+    paravirtual::FIG16,
+    paravirtual::FIG17,
     beyond::BEYOND,
 ];
 

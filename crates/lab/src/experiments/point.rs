@@ -2,7 +2,7 @@
 
 use super::settings;
 use crate::experiment::{Context, Metric, Outcome, RunError, Scale};
-use crate::machine::{Measured, Setup, Traffic, World};
+use crate::machine::{Measured, Network, Setup, Traffic, World};
 use crate::named::Metrics;
 use driver::moderation::{Policy, interval_us};
 use guest::{Load, Spec};
@@ -38,6 +38,7 @@ pub(super) fn setup(context: &Context) -> Result<Setup, RunError> {
         table: settings::table(context)?,
         ports: 1,
         guests: 1,
+        network: Network::Direct,
         kind: DomainKind::Hvm,
         spec: Spec::linux_2_6_28(Load::Udp),
         traffic: Traffic::Udp,

@@ -15,10 +15,10 @@ use hypervisor::exit::EoiPath;
 use hypervisor::msix::Handler;
 
 /// Ports of the server.
-const PORTS: u8 = 10;
+pub(super) const PORTS: u8 = 10;
 
-const THROUGHPUT: Metric = metric("throughput_gbps", "Gb/s", "payload that programs have read");
-const METRICS: &[Metric] = &[THROUGHPUT, DOM0, XEN, GUEST, TOTAL];
+pub(super) const THROUGHPUT: Metric = metric("throughput_gbps", "Gb/s", "payload that programs have read");
+pub(super) const METRICS: &[Metric] = &[THROUGHPUT, DOM0, XEN, GUEST, TOTAL];
 pub(super) const RIGHT: Option<Scale> =
     Some(Scale { title: "Throughput", unit: "Gb/s", series: &[("throughput_gbps", "throughput")] });
 
@@ -85,17 +85,19 @@ fn fig11(at: &Point, context: &Context) -> Result<Outcome, RunError> {
     Ok(outcome)
 }
 
+pub(super) const VMS: Axis = Axis {
+    name: "vms",
+    what: "virtual machines on ten ports",
+    values: Values::Range { first: 10, last: 60, step: 10 },
+    labels: &[],
+};
+
 pub(super) const FIG14: Experiment = Experiment {
     name: "fig14",
     title: "From ten to sixty guests",
     shows: "The wires are full with ten guests; each further guest shares them and adds its own interrupts and \
             switches.",
-    axes: &[Axis {
-        name: "vms",
-        what: "virtual machines on ten ports",
-        values: Values::Range { first: 10, last: 60, step: 10 },
-        labels: &[],
-    }],
+    axes: &[VMS],
     points: Points::All,
     metrics: METRICS,
     figures: &[Figure {
@@ -141,7 +143,8 @@ fn scale(at: &Point, context: &Context, guests: Setup) -> Result<Outcome, RunErr
     Ok(outcome)
 }
 
-fn metrics(metrics: Metrics, measured: &Measured) -> Metrics {
+/// Throughput, and processor use by domain and in all.
+pub(super) fn metrics(metrics: Metrics, measured: &Measured) -> Metrics {
     let metrics = metrics.with(THROUGHPUT.name, measured.throughput_mbps() / 1_000.0);
     point::total(point::cpu(metrics, measured), measured)
 }

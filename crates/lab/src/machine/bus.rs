@@ -21,8 +21,9 @@ pub(super) struct Path {
 }
 
 impl Path {
-    pub(super) fn new(assigned: Assigned, messages: [Message; VECTORS as usize]) -> Self {
-        Self { assigned, messages, next: FIRST }
+    /// A VF whose driver sets memory aside in the part that begins at `part`.
+    pub(super) fn new(assigned: Assigned, messages: [Message; VECTORS as usize], part: u64) -> Self {
+        Self { assigned, messages, next: part + FIRST }
     }
 
     /// The next free bytes of the guest's memory.

@@ -1,5 +1,5 @@
-//! What lies between functions and the machine: memory, the IOMMU that says which of it a function reaches, and
-//! the remapping of interrupts. Left out: what walking its tables costs.
+//! What lies between functions, guests and the machine: memory, the IOMMU that says which of it a function reaches, the
+//! remapping of interrupts, and event channels. Left out: what walking its tables costs.
 //!
 //! Xen 3.4 has one interrupt table for all processors: 191 vectors. Sixty VFs take 180 of them, and the PFs of ten
 //! ports, their service domain's disk and its console do not fit the rest; so every processor has a table of its
@@ -8,12 +8,14 @@
 use super::invariant::Broken;
 use super::vm::{self, VECTORS};
 use hypervisor::domain::DomainId;
+use hypervisor::evtchn::Channels;
 use hypervisor::iommu::{Access, Iommu, Rights, Tlb};
 use hypervisor::memory::HostMemory;
 use hypervisor::remap::{Interrupt, Owner, PhysicalVector, Remapper, VectorSpace};
 use pcie::msix::Message;
 use pcie::{Iova, Rid};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Bytes of memory of a guest, as far as the model gives it any.
 pub(super) const GUEST_MEMORY: u64 = 6 << 20;
@@ -22,21 +24,27 @@ pub(super) const GUEST_MEMORY: u64 = 6 << 20;
 /// pages (2 MiB here, where Xen 3.4 has 4 KiB), since neither a hit nor a walk is charged to anybody.
 const IOTLB: (usize, usize) = (64, 4);
 
-/// A guest's memory: its physical address 0 is at `host`.
+/// A domain's memory: its physical address 0 is at `host`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Region {
     pub(super) host: u64,
+    length: u64,
 }
 
 impl Region {
     /// Guest `n`'s.
     pub(super) fn of(guest: usize) -> Self {
-        Self { host: guest as u64 * GUEST_MEMORY }
+        Self { host: guest as u64 * GUEST_MEMORY, length: GUEST_MEMORY }
+    }
+
+    /// The service domain's, behind that of so many guests: as much as they have, for each port that it drives.
+    pub(super) fn of_service(guests: usize, ports: u8) -> Self {
+        Self { host: guests as u64 * GUEST_MEMORY, length: u64::from(ports) * GUEST_MEMORY }
     }
 
     /// The host's address of a guest-physical one, if all `length` bytes are the guest's.
     pub(super) fn at(self, address: u64, length: usize) -> Option<u64> {
-        let inside = address.checked_add(length as u64)? <= GUEST_MEMORY;
+        let inside = address.checked_add(length as u64)? <= self.length;
         inside.then(|| self.host + address)
     }
 
@@ -66,6 +74,8 @@ pub(super) struct Chipset {
     /// Requests that the IOMMU let through to memory that is not the function's guest's.
     pub(super) escaped: u64,
     pub(super) remapper: Remapper,
+    /// The event channels of all domains that have any.
+    pub(super) channels: Channels,
     /// The domain that each physical vector came for first.
     came_for: BTreeMap<PhysicalVector, DomainId>,
     /// The first rule that was broken.
@@ -73,29 +83,35 @@ pub(super) struct Chipset {
 }
 
 impl Chipset {
-    /// Memory for so many guests, and no function that reaches it.
-    pub(super) fn new(guests: usize, cpus: u16) -> Self {
+    /// Memory for so many guests and ports of the service domain, and no function that reaches it.
+    pub(super) fn new(guests: usize, ports: u8, cpus: u16) -> Self {
         Self {
-            memory: HostMemory::new(guests * GUEST_MEMORY as usize),
+            memory: HostMemory::new((guests + usize::from(ports)) * GUEST_MEMORY as usize),
             iommu: Iommu::new(Tlb::new(IOTLB.0, IOTLB.1)),
             escaped: 0,
+            channels: Channels::new(),
             remapper: Remapper::new(VectorSpace::per_cpu(cpus)),
             came_for: BTreeMap::new(),
             broken: None,
         }
     }
 
-    /// Gives a function to a domain: it reaches the domain's memory at the addresses that the guest knows, and
+    /// Gives a function to a domain: it reaches this part of the domain's memory, and parts of other functions that the
+    /// domain has, at the addresses that the domain knows, and
     /// what its vectors send leads to physical vectors that are the domain's alone. Answers those messages.
     pub(super) fn assign(
         &mut self,
         assigned: Assigned,
         domain: DomainId,
+        part: Range<u64>,
     ) -> Result<[Message; VECTORS as usize], String> {
         let Assigned { rid, region } = assigned;
         self.iommu.attach(rid, domain);
         let tables = self.iommu.domain(domain);
-        tables.map_range(0, region.host, GUEST_MEMORY, Rights::ALL).map_err(|error| error.to_string())?;
+        let length = part.end - part.start;
+        tables
+            .map_range(part.start, region.host + part.start, length, Rights::ALL)
+            .map_err(|error| error.to_string())?;
         let mut messages = [Message { address: 0, data: 0 }; VECTORS as usize];
         for (entry, message) in (0..).zip(&mut messages) {
             let owner = Owner { domain, rid, entry };

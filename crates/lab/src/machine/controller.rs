@@ -1,5 +1,9 @@
-//! How interrupts reach a guest's kernel, its timer's among them: a local APIC, or event channels. Left out: what
-//! an exit or a hypercall costs.
+//! How interrupts reach a guest's kernel, its timer's among them: a local APIC, or event channels.
+//!
+//! A guest on hardware virtualization that has a front end hears of its events through the interrupt of a platform
+//! device: a vector of its APIC, which its kernel ends as any other, and whose handler looks for pending events.
+//!
+//! Left out: what an exit or a hypercall costs.
 
 use super::code::{Code, END, START_TIMER, Store};
 use super::invariant::Broken;
@@ -32,6 +36,8 @@ const PERIODIC: u32 = 1 << 17;
 pub(super) struct Apic {
     pub(super) lapic: Lapic,
     code: Code,
+    /// Whose event channels the platform device's interrupt is about, if there is such a device.
+    platform: Option<DomainId>,
 }
 
 /// The timer of a paravirtualized guest, as the hypervisor keeps it.
@@ -48,7 +54,6 @@ pub(super) enum Controller {
     Apic(Box<Apic>),
     /// Event channels: a port for each interrupt of the device, and the timer's.
     Events {
-        channels: Channels,
         domain: DomainId,
         /// Of the timer, then of the device's vectors.
         ports: Vec<u16>,
@@ -68,11 +73,43 @@ pub(super) enum Way {
 }
 
 impl Controller {
-    /// A guest's, after its kernel has set it up.
-    pub(super) fn new(kind: DomainKind, domain: DomainId, code: Code, tick: Tick) -> Self {
-        if kind == DomainKind::Pvm {
-            return Self::events(domain);
+    /// A guest's with a VF, after its kernel has set it up.
+    pub(super) fn direct(
+        kind: DomainKind,
+        domain: DomainId,
+        (code, tick): (Code, Tick),
+        channels: &mut Channels,
+    ) -> Self {
+        if kind != DomainKind::Pvm {
+            return Self::apic(code, tick, None);
         }
+        channels.add_domain(domain, 1);
+        let timer = Binding::Virq(VIRQ_TIMER);
+        let device = (0..i82576::ids::VF_VECTORS as u16).map(Binding::Pirq);
+        let wanted = [timer].into_iter().chain(device);
+        let ports = wanted.filter_map(|binding| channels.bind(domain, binding, 0).ok()).collect();
+        Self::Events { domain, ports, timer: SoftTimer::default() }
+    }
+
+    /// A guest's with a front end whose event channel is there.
+    pub(super) fn split(
+        kind: DomainKind,
+        (domain, event): (DomainId, u16),
+        (code, tick): (Code, Tick),
+        channels: &mut Channels,
+    ) -> Self {
+        if kind != DomainKind::Pvm {
+            return Self::apic(code, tick, Some(domain));
+        }
+        let timer = channels.bind(domain, Binding::Virq(VIRQ_TIMER), 0);
+        Self::Events {
+            domain,
+            ports: timer.into_iter().chain([event]).collect(),
+            timer: SoftTimer::default(),
+        }
+    }
+
+    fn apic(code: Code, tick: Tick, platform: Option<DomainId>) -> Self {
         let mut lapic = Lapic::new(0, BUS_TICK);
         let mode = if matches!(tick, Tick::Periodic(_)) { PERIODIC } else { 0 };
         for (register, value) in
@@ -80,16 +117,7 @@ impl Controller {
         {
             lapic.write(Instant::ZERO, register, value);
         }
-        Self::Apic(Box::new(Apic { lapic, code }))
-    }
-
-    fn events(domain: DomainId) -> Self {
-        let mut channels = Channels::new();
-        channels.add_domain(domain, 1);
-        let wanted = [Binding::Virq(VIRQ_TIMER)].into_iter();
-        let wanted = wanted.chain((0..i82576::ids::VF_VECTORS as u16).map(Binding::Pirq));
-        let ports = wanted.filter_map(|binding| channels.bind(domain, binding, 0).ok()).collect();
-        Self::Events { channels, domain, ports, timer: SoftTimer::default() }
+        Self::Apic(Box::new(Apic { lapic, code, platform }))
     }
 
     /// Starts the periodic tick, whose first period begins at `phase`.
@@ -105,17 +133,25 @@ impl Controller {
     }
 
     /// The device's interrupt of that vector is requested.
-    pub(super) fn request(&mut self, vector: u8) {
+    pub(super) fn request(&mut self, vector: u8, channels: &mut Channels) {
         match self {
             Self::Apic(apic) => {
                 apic.lapic.accept(vector);
             }
-            Self::Events { .. } => self.raise(1 + usize::from(vector.wrapping_sub(DEVICE_VECTOR))),
+            Self::Events { .. } => self.raise(1 + usize::from(vector.wrapping_sub(DEVICE_VECTOR)), channels),
         }
     }
 
-    fn raise(&mut self, index: usize) {
-        if let Self::Events { channels, domain, ports, .. } = self
+    /// The back end has sent the guest an event. That is all, unless its processor must be told of it by the
+    /// interrupt of a platform device.
+    pub(super) fn event(&mut self) {
+        if let Self::Apic(apic) = self {
+            apic.lapic.accept(DEVICE_VECTOR);
+        }
+    }
+
+    fn raise(&mut self, index: usize, channels: &mut Channels) {
+        if let Self::Events { domain, ports, .. } = self
             && let Some(port) = ports.get(index)
         {
             // The port was bound when the guest was made.
@@ -132,14 +168,14 @@ impl Controller {
     }
 
     /// Lets the timer come up to `now`.
-    pub(super) fn run_timer(&mut self, now: Instant) {
+    pub(super) fn run_timer(&mut self, now: Instant, channels: &mut Channels) {
         match self {
             Self::Apic(apic) => {
                 apic.lapic.run_timer(now);
             }
             Self::Events { timer, .. } if timer.due.is_some_and(|due| due <= now) => {
                 timer.due = timer.period.map(|period| now + period);
-                self.raise(0);
+                self.raise(0, channels);
             }
             Self::Events { .. } => {}
         }
@@ -167,20 +203,28 @@ impl Controller {
     }
 
     /// An interrupt waits that the kernel could take.
-    pub(super) fn deliverable(&mut self) -> bool {
+    pub(super) fn deliverable(&mut self, channels: &mut Channels) -> bool {
         match self {
             Self::Apic(apic) => apic.lapic.deliverable().is_some(),
-            Self::Events { channels, domain, .. } => {
-                channels.domain(*domain).is_ok_and(|own| own.upcall_due(0))
-            }
+            Self::Events { domain, .. } => channels.domain(*domain).is_ok_and(|own| own.upcall_due(0)),
         }
     }
 
     /// The next interrupt for the guest's kernel, and whether taking it began an upcall.
-    pub(super) fn take(&mut self) -> Option<(Interrupt, bool)> {
+    pub(super) fn take(&mut self, channels: &mut Channels) -> Option<(Interrupt, bool)> {
         match self {
-            Self::Apic(apic) => apic.lapic.inject().map(|vector| (interrupt(vector), false)),
-            Self::Events { channels, domain, ports, .. } => {
+            Self::Apic(apic) => {
+                let interrupt = interrupt(apic.lapic.inject()?);
+                if let (Interrupt::Device(_), Some(domain)) = (interrupt, apic.platform) {
+                    // The platform device's handler takes what is pending: its only channel.
+                    let own = channels.domain(domain).ok()?;
+                    own.enter_upcall(0);
+                    while own.next(0).is_some() {}
+                    own.leave_upcall(0);
+                }
+                Some((interrupt, false))
+            }
+            Self::Events { domain, ports, .. } => {
                 let own = channels.domain(*domain).ok()?;
                 let entered = own.enter_upcall(0);
                 let Some(port) = own.next(0) else {
@@ -215,7 +259,7 @@ impl Apic {
         memory: &mut HostMemory,
         now: Instant,
     ) -> Result<Write, Broken> {
-        let Self { lapic, code } = self;
+        let Self { lapic, code, .. } = self;
         match way {
             Way::Direct => Ok(lapic.write(now, store.register, value)),
             Way::Msr => {

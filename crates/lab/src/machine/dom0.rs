@@ -1,5 +1,5 @@
 //! The service domain: a virtual CPU on one thread of each core, a periodic tick on each, and a device model for
-//! each guest that has one. Left out: back ends of split drivers.
+//! each guest that has one. Left out: its network side ([`super::split`]).
 
 use hypervisor::account::{Category, Charge};
 use hypervisor::cost::{Cost, CostTable};
@@ -18,15 +18,20 @@ pub(super) struct ServiceCpu {
     pub(super) ticks: u32,
     /// Guests whose access waits for the device model that runs here.
     pub(super) requests: VecDeque<usize>,
+    /// Another has sent it an interrupt that it has not taken.
+    pub(super) called: bool,
 }
 
 impl ServiceCpu {
     pub(super) fn new(vcpu: VcpuId) -> Self {
-        Self { vcpu, ticks: 0, requests: VecDeque::new() }
+        Self { vcpu, ticks: 0, requests: VecDeque::new(), called: false }
     }
 
     /// One step; answers which guest may go on, if one may.
     pub(super) fn step(&mut self, step: &mut Step, table: &CostTable) -> (Option<usize>, Then) {
+        if core::mem::take(&mut self.called) {
+            step.charge(Category::EventChannel, table[Cost::EventUpcall]);
+        }
         if self.ticks > 0 {
             self.ticks -= 1;
             step.charge(Category::Timer, table[Cost::HypervisorTick]);

@@ -1,10 +1,10 @@
 //! The platform under a guest's kernel: what it does is charged to the step, and what a hypervisor would trap is
-//! charged to it. Left out: device models, which the world lets run.
+//! charged to it. Left out: device models, which the world lets run, and the front end's side ([`super::split`]).
 
-use super::bus::Path;
 use super::chipset::Chipset;
 use super::controller::Way;
 use super::port::{Port, card_time};
+use super::registers::Registers;
 use super::vm::Hardware;
 use driver::{DmaHal, DmaRegion, Hal, hal::OutOfDmaMemory};
 use guest::{Access, Interrupt, Platform};
@@ -16,36 +16,25 @@ use hypervisor::domain::DomainKind;
 use hypervisor::exit::{EoiPath, ExitKind};
 use hypervisor::msix::By;
 use i82576::Time;
-use pcie::Function;
 use sim::Instant;
 use std::time::Duration;
 
 /// What a packet takes of a cache: the driver's buffer of 2 KB.
 const BUFFER: u64 = 2_048;
 
-/// A guest's platform during one step.
-pub(super) struct Env<'a> {
+/// A guest's platform during one step, with a network device `D`.
+pub(super) struct Env<'a, D> {
     pub(super) step: &'a mut Step,
     pub(super) hardware: &'a mut Hardware,
-    pub(super) port: &'a mut Port,
     pub(super) chipset: &'a mut Chipset,
+    pub(super) device: D,
     pub(super) table: &'a CostTable,
     pub(super) eoi: EoiPath,
-    /// A register of the card was read or written.
-    pub(super) touched: bool,
     pub(super) cache: &'a mut LastLevelCache,
 }
 
-impl Env<'_> {
-    fn function(&self) -> Function {
-        Function::Vf(self.hardware.vf)
-    }
-
-    fn path(&self) -> &Path {
-        &self.port.functions.paths[usize::from(self.hardware.vf)]
-    }
-
-    fn virtualised(&self) -> bool {
+impl<D> Env<'_, D> {
+    pub(super) fn virtualised(&self) -> bool {
         self.hardware.kind == DomainKind::Hvm
     }
 
@@ -69,7 +58,7 @@ impl Env<'_> {
     }
 }
 
-impl Platform for Env<'_> {
+impl<D> Platform for Env<'_, D> {
     fn charge(&mut self, category: Category, cycles: u64) {
         self.step.charge(category, cycles);
     }
@@ -83,7 +72,7 @@ impl Platform for Env<'_> {
     }
 
     fn take_interrupt(&mut self) -> Option<Interrupt> {
-        let (interrupt, upcall) = self.hardware.controller.take()?;
+        let (interrupt, upcall) = self.hardware.controller.take(&mut self.chipset.channels)?;
         if self.virtualised() {
             self.step.charge(Category::Injection, self.table[Cost::Injection]);
         } else if upcall {
@@ -104,7 +93,8 @@ impl Platform for Env<'_> {
     }
 
     fn mask(&mut self, vector: u16, masked: bool) -> Access {
-        let by = self.hardware.write_mask(vector, masked);
+        let by = self.hardware.write_mask(vector, masked, &mut self.chipset.channels);
+        let Some(by) = by else { return Access::Done };
         if !self.virtualised() {
             // A paravirtualized kernel masks its event channel instead, in memory it shares.
             if self.hardware.kind == DomainKind::Native {
@@ -158,17 +148,30 @@ impl Platform for Env<'_> {
     }
 }
 
-impl Hal for Env<'_> {
+/// A guest's own VF.
+pub(super) struct Direct<'a> {
+    pub(super) port: &'a mut Port,
+    pub(super) vf: u8,
+    /// A register was read or written.
+    pub(super) touched: bool,
+}
+
+impl Env<'_, Direct<'_>> {
+    fn registers(&mut self) -> Registers<'_> {
+        let Direct { port, vf, .. } = &mut self.device;
+        Registers { step: self.step, port, vf: *vf, chipset: self.chipset, table: self.table }
+    }
+}
+
+impl Hal for Env<'_, Direct<'_>> {
     fn read(&mut self, offset: u32) -> u32 {
-        self.touched = true;
-        self.step.charge(Category::Driver, self.table[Cost::MmioRead]);
-        self.port.nic.read(self.function(), offset, card_time(self.step.now()))
+        self.device.touched = true;
+        self.registers().read(offset)
     }
 
     fn write(&mut self, offset: u32, value: u32) {
-        self.touched = true;
-        self.step.charge(Category::Driver, self.table[Cost::MmioWrite]);
-        self.port.nic.write(self.function(), offset, value, card_time(self.step.now()));
+        self.device.touched = true;
+        self.registers().write(offset, value);
     }
 
     fn now(&self) -> Time {
@@ -178,18 +181,16 @@ impl Hal for Env<'_> {
     fn wait(&mut self, _time: Duration) {}
 }
 
-impl DmaHal for Env<'_> {
-    fn dma_alloc(&mut self, length: usize, _align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
-        // A driver sets memory aside before it starts, and never on a frame's way.
-        Err(OutOfDmaMemory(length))
+impl DmaHal for Env<'_, Direct<'_>> {
+    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+        self.registers().dma_alloc(length, align)
     }
 
     fn dma_read(&self, iova: u64, into: &mut [u8]) {
-        self.path().read(self.chipset, iova, into);
+        self.device.port.functions.paths[usize::from(self.device.vf)].read(self.chipset, iova, into);
     }
 
     fn dma_write(&mut self, iova: u64, from: &[u8]) {
-        let path = &self.port.functions.paths[usize::from(self.hardware.vf)];
-        path.write(self.chipset, iova, from);
+        self.registers().dma_write(iova, from);
     }
 }

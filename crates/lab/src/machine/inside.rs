@@ -1,10 +1,10 @@
-//! Traffic inside the server: over a card from one of its functions to another, faster than its wire. A guest sends, or
+//! Traffic inside the server: over a card from one of its functions to another, faster than its wire, or over a bridge. A guest sends, or
 //! the service domain, which then has a function of each card too, with the same driver as guests have.
 //!
 //! The service domain's sender has a virtual CPU of its own, on a thread that has no guest, and is a paravirtualized
 //! kernel: its interrupts are events, its system calls go through the hypervisor.
 
-use super::build::{BuildError, Setup};
+use super::build::{BuildError, Network, Setup};
 use super::chipset::Region;
 use super::port::Recipient;
 use super::world::World;
@@ -45,8 +45,8 @@ impl Setup {
         let sends = self.inside.is_some_and(|inside| inside.from == Origin::ServiceDomain);
         match (sends, self.ports) {
             (false, _) => Ok(0),
-            (true, 1) => Ok(1),
-            (true, _) => Err(BuildError::Inside("one port, if the service domain sends")),
+            (true, 1) if self.network == Network::Direct => Ok(1),
+            (true, _) => Err(BuildError::Inside("one port, and VFs, if the service domain sends")),
         }
     }
 }
@@ -57,7 +57,7 @@ impl World {
         setup.inside.filter(|inside| inside.from == Origin::ServiceDomain)?;
         let domain = self.machine.domain_of(self.service.first()?.vcpu);
         let guest = self.vms.len() + usize::from(n);
-        Some(Recipient { domain, region: Region::of(guest) })
+        Some(Recipient { domain, region: Region::of(guest), part: 0 })
     }
 
     /// Every sender begins.
@@ -69,8 +69,8 @@ impl World {
                 return Err(BuildError::Inside("two functions of each port"));
             };
             let Inside { load, message_bytes, .. } = inside;
-            let to = self.vms[to].kernel.device().mac();
-            self.vms[from].kernel.start_sending(Sending { to, load, message_bytes, buffers });
+            let to = self.vms[to].mac();
+            self.vms[from].start_sending(Sending { to, load, message_bytes, buffers });
             let visit = self.machine.wake(self.vms[from].hardware.vcpu, Instant::ZERO);
             self.expect(visit);
         }

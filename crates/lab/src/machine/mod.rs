@@ -10,10 +10,12 @@
 //! | `code` | the guest's instructions that write to its APIC |
 //! | `invariant` | what must hold in every run |
 //! | `bus` | memory requests and interrupts of a port's functions |
-//! | `chipset` | memory, the IOMMU before it, and the remapping of interrupts |
+//! | `chipset` | memory, the IOMMU before it, the remapping of interrupts, event channels |
+//! | `registers` | a VF's registers and memory, each access charged |
 //! | `env` | the platform under a guest's kernel: each access charged, some trapped |
-//! | `inside` | senders in the server, over a card |
+//! | `inside` | senders in the server, over a card or a bridge |
 //! | `dom0` | the service domain: device models and its own ticks |
+//! | `split` | the split driver: the service domain's own drivers, bridges, back end, and the guests' side |
 //! | `build`, `world`, `measure` | putting it together, letting it run, reading it |
 //!
 //! Left out: more than one program a guest.
@@ -29,13 +31,15 @@ mod inside;
 mod invariant;
 mod measure;
 mod port;
+mod registers;
+mod split;
 #[cfg(test)]
 mod tests;
 mod vm;
 mod wire;
 mod world;
 
-pub use build::{BuildError, Setup};
+pub use build::{BuildError, Network, Setup};
 pub use inside::{Inside, Origin};
 pub use invariant::Broken;
 pub use measure::{MeasureError, Measured};

@@ -3,7 +3,7 @@
 //! happens to the interrupts.
 
 use super::bus::{Functions, Path, PortBus};
-use super::chipset::{Assigned, Chipset, Region};
+use super::chipset::{Assigned, Chipset, GUEST_MEMORY, Region};
 use super::wire::{Line, Traffic};
 use driver::pf::{Pf, VfPolicy};
 use driver::vf::Vf;
@@ -39,6 +39,8 @@ pub(super) fn card_time(now: Instant) -> Time {
 pub(super) struct Recipient {
     pub(super) domain: DomainId,
     pub(super) region: Region,
+    /// Where the part of its memory begins that the VF may reach, as much as a guest has.
+    pub(super) part: u64,
 }
 
 /// What a port is connected to.
@@ -58,29 +60,54 @@ impl Port {
         config: &driver::vf::Config,
         chipset: &mut Chipset,
     ) -> Result<(Self, Vec<Vf>), String> {
+        let mut port = Self::without_drivers(number, recipients, (line.loopback, true), chipset)?;
+        let start = |n| port.start_driver(n, config, chipset);
+        let drivers = (0..recipients.len() as u8).map(start).collect::<Result<Vec<_>, _>>()?;
+        let guests: Vec<_> = drivers.iter().map(Vf::mac).zip(0..).collect();
+        port.line = Line::new(line.traffic, &guests);
+        Ok((port, drivers))
+    }
+
+    /// A port whose only VF is the service domain's and receives what is for any of `guests`, each of which has
+    /// a client.
+    pub(super) fn shared(
+        number: u8,
+        (service, guests): (Recipient, &[MacAddress]),
+        line: Outside,
+        config: &driver::vf::Config,
+        chipset: &mut Chipset,
+    ) -> Result<(Self, Vf), String> {
+        // What comes from a bridge has its guests' addresses.
+        let mut port = Self::without_drivers(number, &[service], (line.loopback, false), chipset)?;
+        let mut driver = port.start_driver(0, config, chipset)?;
+        let mut hal = BootHal { port: &mut port, chipset, vf: 0, now: Time::ZERO };
+        for guest in guests {
+            driver.add_mac(&mut hal, *guest).map_err(|error| error.to_string())?;
+        }
+        let clients: Vec<_> = guests.iter().map(|guest| (*guest, 0)).collect();
+        port.line = Line::new(line.traffic, &clients);
+        Ok((port, driver))
+    }
+
+    fn without_drivers(
+        number: u8,
+        recipients: &[Recipient],
+        (loopback, spoof_check): (Option<NonZeroU64>, bool),
+        chipset: &mut Chipset,
+    ) -> Result<Self, String> {
         let vfs = recipients.len() as u8;
         let mac = MacAddress([0x02, 0xaa, number, 0, 0, 0]);
-        let mut nic = Nic::new(nic::Config { mac, iov: true, loopback: line.loopback });
+        let mut nic = Nic::new(nic::Config { mac, iov: true, loopback });
         let command = pcie::config::offset::COMMAND_MEMORY | pcie::config::offset::COMMAND_BUS_MASTER;
         nic.config_write(Function::Pf, pcie::config::offset::COMMAND, 2, command.into());
         nic.set_link(true);
-        let (pf, manager) = bring_up(&mut nic, number, vfs)?;
-        let mut port = Self {
-            nic,
-            pf,
-            manager,
-            line: Line::new(line.traffic, &[]),
-            functions: Functions::default(),
-            waiting: 0,
-        };
+        let (pf, manager) = bring_up(&mut nic, number, vfs, spoof_check)?;
+        let line = Line::new(Traffic::Silent, &[]);
+        let mut port = Self { nic, pf, manager, line, functions: Functions::default(), waiting: 0 };
         for (vf, recipient) in VfIndex::all().zip(recipients) {
             port.hand_over(vf, *recipient, chipset)?;
         }
-        let start = |n| port.start_driver(n, config, chipset);
-        let drivers = (0..vfs).map(start).collect::<Result<Vec<_>, _>>()?;
-        let guests: Vec<_> = drivers.iter().map(Vf::mac).collect();
-        port.line = Line::new(line.traffic, &guests);
-        Ok((port, drivers))
+        Ok(port)
     }
 
     /// Assigns a VF: from here on it reaches its guest's memory and interrupts its guest, by the routing id that
@@ -90,8 +117,8 @@ impl Port {
         self.manager.assign(&mut Card(&mut self.nic), vf, owner).map_err(|error| error.to_string())?;
         let function = self.manager.function(vf).ok_or("the VF is not there")?;
         let assigned = Assigned { rid: function.rid(), region: to.region };
-        let messages = chipset.assign(assigned, to.domain)?;
-        self.functions.paths.push(Path::new(assigned, messages));
+        let messages = chipset.assign(assigned, to.domain, to.part..to.part + GUEST_MEMORY)?;
+        self.functions.paths.push(Path::new(assigned, messages, to.part));
         iovm::Device::set_bus_master(&mut Card(&mut self.nic), Function::Vf(vf.get()), true);
         Ok(())
     }
@@ -127,7 +154,7 @@ impl Port {
 }
 
 /// The card with VFs that belong to nobody yet. Each port is on a bus of its own.
-fn bring_up(nic: &mut Nic, number: u8, vfs: u8) -> Result<(Pf, Manager), String> {
+fn bring_up(nic: &mut Nic, number: u8, vfs: u8, spoof_check: bool) -> Result<(Pf, Manager), String> {
     let told = |error: &dyn std::fmt::Display| error.to_string();
     let mut pf = Pf::probe(&mut PfHal(nic)).map_err(|e| told(&e))?;
     let mut manager =
@@ -135,7 +162,7 @@ fn bring_up(nic: &mut Nic, number: u8, vfs: u8) -> Result<(Pf, Manager), String>
     manager.enable(&mut Card(nic), vfs.into(), Hierarchy::Ari).map_err(|e| told(&e))?;
     for vf in VfIndex::all().take(vfs.into()) {
         let mac = Some(MacAddress([0x02, 0xbb, number, 0, 0, vf.get()]));
-        let policy = VfPolicy { mac, ..VfPolicy::default() };
+        let policy = VfPolicy { mac, spoof_check, ..VfPolicy::default() };
         pf.set_policy(&mut PfHal(nic), vf, policy).map_err(|e| told(&e))?;
     }
     pf.enable_vfs(&mut PfHal(nic), vfs).map_err(|e| told(&e))?;

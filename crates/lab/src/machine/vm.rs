@@ -3,12 +3,62 @@
 
 use super::controller::{Controller, DEVICE_VECTOR, Way};
 use super::invariant::Broken;
+use driver::vf::Vf;
+use guest::kernel::Counters;
+use guest::{Kernel, Sending};
 use hypervisor::cpu::{BufferRing, VcpuId};
 use hypervisor::domain::{DomainId, DomainKind};
+use hypervisor::evtchn::Channels;
 use hypervisor::memory::HostMemory;
 use hypervisor::msix::{By, Handler, VirtualTable};
+use i82576::MacAddress;
 use pcie::msix::{Control, Message};
 use sim::Instant;
+use split::Front;
+
+/// A guest.
+#[derive(Debug)]
+pub(super) struct Vm {
+    pub(super) system: System,
+    /// The port that it has a VF of, or whose bridge it is on.
+    pub(super) port: usize,
+    pub(super) hardware: Hardware,
+}
+
+/// A guest's kernel, by its network device.
+#[derive(Debug)]
+pub(super) enum System {
+    /// It has a VF.
+    Direct { kernel: Box<Kernel<Vf>>, vf: u8 },
+    /// It has a front end.
+    Split(Box<Kernel<Front>>),
+}
+
+impl Vm {
+    /// The address of its network device.
+    pub(super) fn mac(&self) -> MacAddress {
+        match &self.system {
+            System::Direct { kernel, .. } => kernel.device().mac(),
+            System::Split(kernel) => kernel.device().mac(),
+        }
+    }
+
+    /// Its program begins to send.
+    pub(super) fn start_sending(&mut self, what: Sending) {
+        match &mut self.system {
+            System::Direct { kernel, .. } => kernel.start_sending(what),
+            System::Split(kernel) => kernel.start_sending(what),
+        }
+    }
+
+    /// What its kernel has counted.
+    pub(super) fn counters(&self) -> &Counters {
+        match &self.system {
+            System::Direct { kernel, .. } => kernel.counters(),
+            System::Split(kernel) => kernel.counters(),
+        }
+    }
+}
 
 /// Vectors of a VF.
 pub(super) const VECTORS: u16 = i82576::ids::VF_VECTORS as u16;
@@ -29,10 +79,9 @@ pub(super) struct Hardware {
     pub(super) kind: DomainKind,
     pub(super) domain: DomainId,
     pub(super) vcpu: VcpuId,
-    /// Which VF of its port it has.
-    pub(super) vf: u8,
     pub(super) controller: Controller,
-    pub(super) table: VirtualTable,
+    /// The virtual MSI-X table of its VF, if it has one.
+    table: Option<VirtualTable>,
     /// Vectors, a bit each, as the kernel has masked them.
     masked: u8,
     /// The timer was programmed anew, for the world to schedule.
@@ -43,15 +92,17 @@ pub(super) struct Hardware {
     pub(super) forwarded: u32,
     /// The guest stands still until its device model is done.
     pub(super) waits: bool,
+    /// Its front end has sent an event.
+    pub(super) notifies: bool,
     /// The first rule that was broken.
     pub(super) broken: Option<Broken>,
 }
 
 impl Hardware {
-    pub(super) fn new(
+    /// A guest with a VF, whose mask bits are handled by `handler`.
+    pub(super) fn direct(
         kind: DomainKind,
-        (domain, vcpu): (DomainId, VcpuId),
-        vf: u8,
+        owner: (DomainId, VcpuId),
         handler: Handler,
         controller: Controller,
     ) -> Self {
@@ -63,48 +114,64 @@ impl Hardware {
             table.write(at + DATA, &data.to_le_bytes());
             table.write(at + CONTROL, &0u32.to_le_bytes());
         }
+        Self { table: Some(table), ..Self::bare(kind, owner, controller, super::build::RING.into()) }
+    }
+
+    /// A guest with a front end.
+    pub(super) fn split(kind: DomainKind, owner: (DomainId, VcpuId), controller: Controller) -> Self {
+        Self::bare(kind, owner, controller, split::ring::SLOTS)
+    }
+
+    fn bare(
+        kind: DomainKind,
+        (domain, vcpu): (DomainId, VcpuId),
+        controller: Controller,
+        buffers: u32,
+    ) -> Self {
         Self {
             kind,
             domain,
             vcpu,
-            vf,
             controller,
-            table,
+            table: None,
             masked: 0,
             timer_set: false,
-            buffers: BufferRing::new(super::build::RING.into()),
+            buffers: BufferRing::new(buffers),
             forwarded: 0,
             waits: false,
+            notifies: false,
             broken: None,
         }
     }
 
     /// The device's interrupt for an entry of the table arrives, for the guest's `vector`. Whether the guest has
     /// something to take now; while it masks the entry, the interrupt pends in the table.
-    pub(super) fn signal(&mut self, entry: u16, vector: u8) -> bool {
-        let sent = self.table.signal(entry).is_some();
+    pub(super) fn signal(&mut self, entry: u16, vector: u8, channels: &mut Channels) -> bool {
+        let Some(table) = &mut self.table else { return false };
+        let sent = table.signal(entry).is_some();
         let mut pending = [0];
-        self.table.table().read_pending(0, &mut pending);
+        table.table().read_pending(0, &mut pending);
         let is = |bits: u8| bits & 1 << (entry & 7) != 0;
         if sent == is(self.masked) || sent == is(pending[0]) {
             self.broke(Broken::Mask(entry));
         }
         if sent {
-            self.controller.request(vector);
+            self.controller.request(vector, channels);
         }
         sent
     }
 
-    /// Writes a vector's mask as its kernel does.
-    pub(super) fn write_mask(&mut self, vector: u16, masked: bool) -> By {
+    /// Writes a vector's mask as its kernel does: who handles it, if there is a table.
+    pub(super) fn write_mask(&mut self, vector: u16, masked: bool, channels: &mut Channels) -> Option<By> {
+        let table = self.table.as_mut()?;
         let bit = 1 << (vector & 7);
         self.masked = if masked { self.masked | bit } else { self.masked & !bit };
         let offset = u64::from(vector) * ENTRY + CONTROL;
-        let by = self.table.write(offset, &u32::from(masked).to_le_bytes()).by;
-        while let Some((_, message)) = self.table.release() {
-            self.controller.request(message.data as u8);
+        let by = table.write(offset, &u32::from(masked).to_le_bytes()).by;
+        while let Some((_, message)) = table.release() {
+            self.controller.request(message.data as u8, channels);
         }
-        by
+        Some(by)
     }
 
     /// The kernel ends the interrupt that it took last.

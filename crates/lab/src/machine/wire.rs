@@ -42,6 +42,8 @@ const DUPLICATES: u32 = 3;
 #[derive(Debug)]
 struct Client {
     guest: MacAddress,
+    /// The VF that the guest is behind.
+    vf: u8,
     own: MacAddress,
     template: Vec<u8>,
     /// Number of the next byte to send, and of the first not acknowledged.
@@ -75,7 +77,7 @@ pub(super) struct Line {
     frame_time: Span,
     /// The moment up to which frames have arrived.
     now: Instant,
-    /// Clients, a bit each, whose guest got a frame in the last poll.
+    /// VFs, a bit each, that got a frame in the last poll.
     pub(super) delivered: u8,
     /// Frames delivered.
     pub(super) frames: u64,
@@ -84,13 +86,15 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub(super) fn new(traffic: Traffic, guests: &[MacAddress]) -> Self {
+    /// The line of a port, with a client for each guest and the VF it is behind.
+    pub(super) fn new(traffic: Traffic, guests: &[(MacAddress, u8)]) -> Self {
         let length = match traffic {
             Traffic::Silent | Traffic::Udp => UDP_HEADERS + UDP_PAYLOAD,
             Traffic::Tcp { .. } => TCP_HEADERS + TCP_PAYLOAD,
         };
-        let clients = guests.iter().zip(0u8..).map(|(guest, n)| Client {
-            guest: *guest,
+        let clients = guests.iter().zip(0u8..).map(|(&(guest, vf), n)| Client {
+            guest,
+            vf,
             own: MacAddress([0x02, 0xc1, 0, 0, 0, n]),
             template: vec![0; length],
             next: 0,
@@ -222,7 +226,7 @@ impl Wire for Line {
         }
         let length = client.template.len();
         into.get_mut(..length)?.copy_from_slice(&client.template);
-        self.delivered |= 1 << (flight.client & 7);
+        self.delivered |= 1 << (client.vf & 7);
         self.frames += 1;
         Some(length)
     }

@@ -3,14 +3,13 @@
 
 use super::chipset::Chipset;
 use super::dom0::{self, ServiceCpu};
-use super::env::Env;
+use super::env::{Direct, Env};
 use super::port::Port;
-use super::vm::Hardware;
-use driver::vf::Vf;
-use guest::Kernel;
+use super::split::Split;
+use super::vm::{System, Vm};
 use hypervisor::account::Category;
 use hypervisor::cost::{Cost, CostTable};
-use hypervisor::cpu::{LastLevelCache, Machine, Next, Step, Then, ThreadId, Visit};
+use hypervisor::cpu::{LastLevelCache, Machine, Next, Step, Then, ThreadId, VcpuId, Visit};
 use hypervisor::domain::DomainKind;
 use hypervisor::exit::EoiPath;
 use hypervisor::remap::{Interrupt, Owner};
@@ -27,14 +26,12 @@ pub(super) enum Event {
     Timer(usize),
     /// The service domain's tick.
     ServiceTick(usize),
-}
-
-/// A guest.
-#[derive(Debug)]
-pub(super) struct Vm {
-    pub(super) kernel: Kernel<Vf>,
-    pub(super) hardware: Hardware,
-    pub(super) port: usize,
+    /// A virtual CPU of the service domain has an interrupt from another.
+    ServiceWake(usize),
+    /// The service domain sends a guest an event.
+    GuestCalled(usize),
+    /// A guest sends the service domain an event.
+    ServiceCalled(usize),
 }
 
 /// The machine.
@@ -54,6 +51,8 @@ pub struct World {
     pub(super) service: Vec<ServiceCpu>,
     /// One a socket.
     pub(super) caches: Vec<LastLevelCache>,
+    /// The split driver, if guests have front ends.
+    pub(super) split: Option<Split>,
     pub(super) trace: Trace,
 }
 
@@ -81,6 +80,12 @@ impl World {
                     let visit = self.machine.wake(self.service[cpu].vcpu, now);
                     self.expect(visit);
                 }
+                Event::ServiceWake(cpu) => {
+                    let visit = self.machine.wake(self.service[cpu].vcpu, now);
+                    self.expect(visit);
+                }
+                Event::GuestCalled(vm) => self.call_guest(vm, now),
+                Event::ServiceCalled(vm) => self.call_service(vm, now),
             }
         }
     }
@@ -121,7 +126,8 @@ impl World {
     }
 
     fn execute_service(&mut self, cpu: usize, mut step: Step) {
-        let (served, then) = self.service[cpu].step(&mut step, &self.table);
+        let (served, mut then) = self.service[cpu].step(&mut step, &self.table);
+        let touched = self.network(cpu, &mut step, &mut then);
         let (done, began) = (step.now(), step.began());
         self.trace.note(began, WORLD, STEP, &[step.vcpu().index() as u64, step.charges().total()]);
         let visit = self.machine.finish(step, then);
@@ -130,28 +136,45 @@ impl World {
             self.vms[vm].hardware.waits = false;
             self.wake(vm, done);
         }
+        for vm in self.split.as_mut().map(Split::notified).unwrap_or_default() {
+            self.queue.schedule(done, Event::GuestCalled(vm));
+        }
+        (0..self.ports.len()).filter(|port| touched >> port & 1 == 1).for_each(|port| self.sync(port, began));
     }
 
     fn execute_guest(&mut self, index: usize, mut step: Step) {
-        let Vm { kernel, hardware, port } = &mut self.vms[index];
-        let (port, began) = (*port, step.began());
-        // What has arrived by now is there to be found, if anybody looks.
-        let mut next = None;
-        let looked = kernel.looks() || hardware.controller.deliverable();
-        if looked {
-            next = self.ports[port].sync(began, &mut self.chipset);
-        }
-        let (then, touched) = {
-            let (table, eoi, chipset) = (&self.table, self.eoi, &mut self.chipset);
-            let socket = step.thread().index() / usize::from(2 * super::build::CORES_PER_SOCKET);
-            let (step, port, cache) = (&mut step, &mut self.ports[port], &mut self.caches[socket]);
-            let mut env = Env { step, hardware, port, chipset, table, eoi, cache, touched: false };
-            (kernel.step(&mut env), env.touched)
+        let Vm { system, port, hardware } = &mut self.vms[index];
+        let began = step.began();
+        let (table, eoi, chipset) = (&self.table, self.eoi, &mut self.chipset);
+        let socket = step.thread().index() / usize::from(2 * super::build::CORES_PER_SOCKET);
+        let cache = &mut self.caches[socket];
+        // Its port, what it is to be looked at for next, and whether the kernel has touched it.
+        let mut looked_at = None;
+        let then = match (system, &mut self.split) {
+            (System::Direct { kernel, vf }, _) => {
+                // What has arrived by now is there to be found, if anybody looks.
+                let looks = kernel.looks() || hardware.controller.deliverable(&mut chipset.channels);
+                let next = if looks { self.ports[*port].sync(began, chipset) } else { None };
+                let device = Direct { port: &mut self.ports[*port], vf: *vf, touched: false };
+                let mut env = Env { step: &mut step, hardware, chipset, device, table, eoi, cache };
+                let then = kernel.step(&mut env);
+                let touched = env.device.touched;
+                looked_at = (looks || touched).then_some((*port, next, touched));
+                then
+            }
+            (System::Split(kernel), Some(split)) => {
+                let device = split.side(index);
+                kernel.step(&mut Env { step: &mut step, hardware, chipset, device, table, eoi, cache })
+            }
+            (System::Split(_), None) => Then::Block,
         };
         let (done, vcpu) = (step.now(), step.vcpu());
         let timer = core::mem::take(&mut hardware.timer_set);
-        let overlooked = then == Then::Block && hardware.controller.deliverable();
+        let overlooked = then == Then::Block && hardware.controller.deliverable(&mut self.chipset.channels);
         let forwarded = core::mem::take(&mut hardware.forwarded);
+        if core::mem::take(&mut hardware.notifies) {
+            self.queue.schedule(done, Event::ServiceCalled(index));
+        }
         self.trace.note(began, WORLD, STEP, &[vcpu.index() as u64, step.charges().total()]);
         let visit = self.machine.finish(step, then);
         self.expect(Some(visit));
@@ -165,10 +188,10 @@ impl World {
         if forwarded > 0 {
             self.forward(index, done);
         }
-        if touched {
-            next = self.ports[port].sync(began, &mut self.chipset);
-        }
-        if looked || touched {
+        if let Some((port, mut next, touched)) = looked_at {
+            if touched {
+                next = self.ports[port].sync(began, &mut self.chipset);
+            }
             self.settle(port, next, began);
         }
     }
@@ -192,7 +215,7 @@ impl World {
     /// A guest's timer is due: the hypervisor's own timer interrupt, and the guest's.
     fn timer(&mut self, vm: usize, now: Instant) {
         let hardware = &mut self.vms[vm].hardware;
-        hardware.controller.run_timer(now);
+        hardware.controller.run_timer(now, &mut self.chipset.channels);
         let (vcpu, domain, kind) = (hardware.vcpu, hardware.domain, hardware.kind);
         if kind != DomainKind::Native {
             let thread = self.machine.home(vcpu);
@@ -203,7 +226,7 @@ impl World {
     }
 
     /// A guest has something to do, and does it unless it stands still for its device model.
-    fn wake(&mut self, vm: usize, now: Instant) {
+    pub(super) fn wake(&mut self, vm: usize, now: Instant) {
         let hardware = &self.vms[vm].hardware;
         if !hardware.waits {
             let visit = self.machine.wake(hardware.vcpu, now);
@@ -233,24 +256,36 @@ impl World {
     /// an idle thread the hypervisor is there already, which going idle has paid for.
     fn interrupt(&mut self, interrupt: &Interrupt, now: Instant) {
         let Owner { domain, entry, .. } = interrupt.owner;
-        let Some(index) = self.guests.get(domain.index()).copied().flatten() else { return };
+        let Some(index) = self.guests.get(domain.index()).copied().flatten() else {
+            return self.interrupt_service(interrupt, now);
+        };
         let hardware = &mut self.vms[index].hardware;
         self.trace.note(now, WORLD, INTERRUPT, &[index as u64, entry.into()]);
         let (vcpu, kind) = (hardware.vcpu, hardware.kind);
-        let deliverable = hardware.signal(entry, interrupt.guest.vector);
-        let thread = self.machine.home(vcpu);
-        if kind == DomainKind::Pvm {
-            let blocked = if self.machine.is_blocked(vcpu) { self.table[Cost::EventBlocked] } else { 0 };
-            let cycles = self.table[Cost::EventSend] + blocked;
-            self.machine.steal(thread, domain, Category::EventChannel, cycles, now);
-        } else if kind == DomainKind::Hvm
-            && self.machine.running(thread, now).is_some()
-            && let Some(exit) = self.table.features().on_device_interrupt()
-        {
-            self.machine.steal(thread, domain, exit.category(), exit.price(&self.table), now);
-        }
+        let deliverable = hardware.signal(entry, interrupt.guest.vector, &mut self.chipset.channels);
+        self.tell(vcpu, kind, self.table[Cost::EventSend], now);
         if deliverable {
             self.wake(index, now);
+        }
+    }
+
+    /// What the hypervisor does on a thread to tell a virtual CPU of an event, where `sending` is still to be paid for:
+    /// one on hardware virtualization is made to exit if it runs, another is woken if it sleeps.
+    pub(super) fn tell(&mut self, vcpu: VcpuId, kind: DomainKind, sending: u64, now: Instant) {
+        let (thread, domain) = (self.machine.home(vcpu), self.machine.domain_of(vcpu));
+        match kind {
+            DomainKind::Hvm => {
+                if self.machine.running(thread, now).is_some()
+                    && let Some(exit) = self.table.features().on_device_interrupt()
+                {
+                    self.machine.steal(thread, domain, exit.category(), exit.price(&self.table), now);
+                }
+            }
+            DomainKind::Pvm | DomainKind::Dom0 => {
+                let blocked = if self.machine.is_blocked(vcpu) { self.table[Cost::EventBlocked] } else { 0 };
+                self.machine.steal(thread, domain, Category::EventChannel, sending + blocked, now);
+            }
+            DomainKind::Hypervisor | DomainKind::Native => {}
         }
     }
 }

@@ -74,24 +74,26 @@ fn a_message_that_a_function_makes_up_goes_nowhere() {
 }
 
 fn hardware(kind: DomainKind) -> (Hardware, Chipset) {
-    let mut chipset = Chipset::new(1, 1);
+    let mut chipset = Chipset::new(1, 0, 1);
     let code = Code::load(&mut chipset.memory, Region::of(0)).unwrap();
     let world = World::new(&Setup { kind, ..setup() }).unwrap();
     let found = &world.vms[0].hardware;
-    let controller = Controller::new(kind, found.domain, code, Tick::Tickless(Span::from_millis(1)));
-    (Hardware::new(kind, (found.domain, found.vcpu), 0, Handler::Hypervisor, controller), chipset)
+    let code = (code, Tick::Tickless(Span::from_millis(1)));
+    let controller = Controller::direct(kind, found.domain, code, &mut chipset.channels);
+    (Hardware::direct(kind, (found.domain, found.vcpu), Handler::Hypervisor, controller), chipset)
 }
 
 #[test]
 fn a_masked_vector_pends_and_comes_once_when_it_is_unmasked() {
     for kind in [DomainKind::Hvm, DomainKind::Pvm] {
-        let (mut hardware, _) = hardware(kind);
-        hardware.write_mask(1, true);
-        assert!(!hardware.signal(1, 0x42) && !hardware.signal(1, 0x42));
-        assert_eq!(hardware.controller.take(), None);
-        hardware.write_mask(1, false);
-        assert_eq!(hardware.controller.take().map(|taken| taken.0), Some(Interrupt::Device(1)));
-        assert_eq!((hardware.controller.take(), hardware.broken), (None, None));
+        let (mut hardware, Chipset { mut channels, .. }) = hardware(kind);
+        let channels = &mut channels;
+        hardware.write_mask(1, true, channels);
+        assert!(!hardware.signal(1, 0x42, channels) && !hardware.signal(1, 0x42, channels));
+        assert_eq!(hardware.controller.take(channels), None);
+        hardware.write_mask(1, false, channels);
+        assert_eq!(hardware.controller.take(channels).map(|taken| taken.0), Some(Interrupt::Device(1)));
+        assert_eq!((hardware.controller.take(channels), hardware.broken), (None, None));
     }
 }
 
@@ -99,15 +101,15 @@ fn a_masked_vector_pends_and_comes_once_when_it_is_unmasked() {
 fn an_end_of_interrupt_ends_one_and_lets_the_next_come() {
     for way in [Way::Direct, Way::Exit(Policy::Emulate), Way::Exit(Policy::Fast)] {
         let (Hardware { mut controller, .. }, mut chipset) = hardware(DomainKind::Hvm);
-        let (memory, now) = (&mut chipset.memory, Instant::ZERO);
+        let (memory, channels, now) = (&mut chipset.memory, &mut chipset.channels, Instant::ZERO);
         controller.set_timer(Some(now), way, memory, now).unwrap();
-        controller.run_timer(controller.deadline().unwrap());
-        controller.request(0x42);
-        let mut taken = || controller.take().map(|taken| taken.0);
+        controller.run_timer(controller.deadline().unwrap(), channels);
+        controller.request(0x42, channels);
+        let mut taken = || controller.take(channels).map(|taken| taken.0);
         // The timer's vector is of a higher class: the device's waits for its end.
         assert_eq!((taken(), taken()), (Some(Interrupt::Timer), None));
         controller.end(way, memory, now).unwrap();
-        assert_eq!(controller.take().map(|taken| taken.0), Some(Interrupt::Device(1)));
+        assert_eq!(controller.take(channels).map(|taken| taken.0), Some(Interrupt::Device(1)));
         controller.end(way, memory, now).unwrap();
         assert!(controller.end(way, memory, now).is_err(), "nothing was in service: {way:?}");
     }
@@ -121,7 +123,7 @@ fn each_end_of_interrupt_costs_what_its_path_costs() {
     {
         let mut world = World::new(&Setup { eoi, ..setup() }).unwrap();
         let measured = world.measure(Span::ZERO, Span::from_millis(100)).unwrap();
-        let counters = world.vms[0].kernel.counters();
+        let counters = world.vms[0].counters();
         let ends = (counters.receive_interrupts + counters.timer_interrupts) as f64;
         let each = measured.mcycles_per_s(Category::ApicEoi) * 1e6 / 10.0 / ends;
         assert!((each / price - 1.0).abs() < 0.02, "{eoi:?}: {each}");
@@ -133,9 +135,9 @@ fn a_periodic_guests_apic_ticks_a_thousand_times_a_second() {
     for kind in [DomainKind::Hvm, DomainKind::Pvm, DomainKind::Native] {
         let mut world = World::new(&Setup { kind, spec: Spec::linux_2_6_18(Load::Udp), ..setup() }).unwrap();
         world.run(at_millis(10));
-        let before = world.vms[0].kernel.counters().timer_interrupts;
+        let before = world.vms[0].counters().timer_interrupts;
         world.run(at_millis(210));
-        let ticks = world.vms[0].kernel.counters().timer_interrupts - before;
+        let ticks = world.vms[0].counters().timer_interrupts - before;
         assert!((199..=201).contains(&ticks), "{kind:?}: {ticks}");
     }
 }
@@ -153,7 +155,7 @@ const KEPT: [u32; 6] = [
 #[test]
 fn a_vf_reset_disturbs_no_other_vfs_queue() {
     let mut world = World::new(&Setup { guests: 3, ..setup() }).unwrap();
-    let read = |world: &World| [0, 1, 2].map(|n: usize| world.vms[n].kernel.counters().read_packets);
+    let read = |world: &World| [0, 1, 2].map(|n: usize| world.vms[n].counters().read_packets);
     let registers = |world: &mut World, n| {
         let nic = &mut world.ports[0].nic;
         KEPT.map(|offset| nic.read(Function::Vf(n), offset, i82576::Time::ZERO))

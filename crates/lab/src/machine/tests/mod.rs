@@ -4,7 +4,7 @@ mod inside;
 mod mechanisms;
 mod overflow;
 
-use super::{Setup, Traffic, World};
+use super::{Network, Setup, Traffic, World};
 use driver::moderation::Policy;
 use guest::{Load, Spec};
 use hypervisor::account::Category;
@@ -19,6 +19,7 @@ fn setup() -> Setup {
         table: CostTable::nehalem(),
         ports: 1,
         guests: 1,
+        network: Network::Direct,
         kind: DomainKind::Hvm,
         spec: Spec::linux_2_6_28(Load::Udp),
         traffic: Traffic::Udp,
@@ -59,4 +60,23 @@ fn the_same_seed_is_the_same_story() {
     };
     assert_eq!(hash(7), hash(7));
     assert_ne!(hash(7), hash(8));
+}
+
+#[test]
+fn a_gigabit_of_datagrams_goes_through_the_split_driver() {
+    let network = Network::Split { workers: 1 };
+    for kind in [DomainKind::Hvm, DomainKind::Pvm] {
+        let mut world = World::new(&Setup { kind, network, guests: 2, ..setup() }).unwrap();
+        let measured = world.measure(Span::from_millis(20), Span::from_millis(100)).unwrap();
+        assert!(
+            (956.0..958.0).contains(&measured.throughput_mbps()),
+            "{kind:?} {}",
+            measured.throughput_mbps()
+        );
+        for category in [Category::Backend, Category::Bridge, Category::Grant, Category::EventChannel] {
+            assert!(measured.mcycles_per_s(category) > 1.0, "{kind:?} {category:?}");
+        }
+        let injects = measured.mcycles_per_s(Category::Injection) > 0.0;
+        assert_eq!(injects, kind == DomainKind::Hvm, "events are a platform device's interrupts there");
+    }
 }

@@ -1,0 +1,98 @@
+//! The split driver's part of what happens: the service domain's turns, its interrupts, and events to and fro. Left
+//! out: what is done in a turn.
+
+use super::super::world::Event;
+use super::super::world::World;
+use super::Around;
+use hypervisor::account::{Category, Charge};
+use hypervisor::cost::Cost;
+use hypervisor::cpu::{Step, Then};
+use hypervisor::domain::DomainKind;
+use hypervisor::evtchn::{Error, Notified};
+use hypervisor::remap::{Interrupt, Owner};
+use sim::{Instant, Label};
+
+const SPLIT: Label = Label::new("split");
+const INTERRUPT: Label = Label::new("interrupt");
+const TO_GUEST: Label = Label::new("to guest");
+const TO_SERVICE: Label = Label::new("to service");
+
+impl World {
+    /// A virtual CPU of the service domain deals with its network side: the ports, a bit each, that it has touched.
+    pub(in super::super) fn network(&mut self, cpu: usize, step: &mut Step, then: &mut Then) -> u64 {
+        let Some(split) = &mut self.split else { return 0 };
+        if let Some(port) = split.next_poll(cpu) {
+            // What has arrived by now is there to be found.
+            self.ports[port].sync(step.began(), &mut self.chipset);
+        }
+        let (ports, chipset, table) = (&mut self.ports, &mut self.chipset, &self.table);
+        let mut around = Around { cpu, step, ports, chipset, table, touched: 0 };
+        split.step(&mut around);
+        let touched = around.touched;
+        if split.has_work(cpu, &mut self.chipset) {
+            *then = Then::Continue;
+        }
+        self.interrupt_workers(cpu, step);
+        touched
+    }
+
+    /// Frames were left to workers on virtual CPUs that sleep: each is sent an interrupt, once.
+    fn interrupt_workers(&mut self, cpu: usize, step: &mut Step) {
+        let Some(split) = &mut self.split else { return };
+        for other in (0..self.service.len()).filter(|other| *other != cpu) {
+            let asleep = self.machine.is_blocked(self.service[other].vcpu);
+            if asleep && split.has_frames(other) && !core::mem::replace(&mut self.service[other].called, true)
+            {
+                let cycles = self.table[Cost::EventSend] + self.table[Cost::EventRemote];
+                step.charge(Category::EventChannel, cycles);
+                self.queue.schedule(step.now(), Event::ServiceWake(other));
+            }
+        }
+    }
+
+    /// The service domain's event reaches a guest.
+    pub(in super::super) fn call_guest(&mut self, vm: usize, now: Instant) {
+        let Some((service, (own, _))) = self.split.as_ref().map(|split| (split.domain, split.channel(vm)))
+        else {
+            return;
+        };
+        if !matches!(self.chipset.channels.send(service, own), Ok(Notified::Upcall(_))) {
+            return;
+        }
+        let hardware = &mut self.vms[vm].hardware;
+        hardware.controller.event();
+        let (vcpu, kind) = (hardware.vcpu, hardware.kind);
+        self.trace.note(now, SPLIT, TO_GUEST, &[vm as u64]);
+        self.tell(vcpu, kind, 0, now);
+        self.wake(vm, now);
+    }
+
+    /// A guest's event reaches the virtual CPU of the service domain that has its worker.
+    pub(in super::super) fn call_service(&mut self, vm: usize, now: Instant) {
+        let Some((_, theirs)) = self.split.as_ref().map(|split| split.channel(vm)) else { return };
+        let sent = self.chipset.channels.send(self.vms[vm].hardware.domain, theirs);
+        self.trace.note(now, SPLIT, TO_SERVICE, &[vm as u64]);
+        self.upcall_service(sent, 0, now);
+    }
+
+    /// An interrupt of a card that the service domain drives.
+    pub(in super::super) fn interrupt_service(&mut self, interrupt: &Interrupt, now: Instant) {
+        let Owner { domain, rid, entry } = interrupt.owner;
+        let is_it = |path: &super::super::bus::Path| path.assigned.rid == rid;
+        let card = self.ports.iter().position(|port| port.functions.paths.iter().any(is_it));
+        let event = self.split.as_ref().zip(card).and_then(|(split, card)| split.interrupt(card, entry));
+        let Some(event) = event else { return };
+        self.trace.note(now, SPLIT, INTERRUPT, &[u64::from(rid.0), entry.into()]);
+        let raised = self.chipset.channels.raise(domain, event);
+        self.upcall_service(raised, self.table[Cost::EventSend], now);
+    }
+
+    /// A virtual CPU of the service domain may have an upcall to take; sending is still to be paid for.
+    fn upcall_service(&mut self, notified: Result<Notified, Error>, sending: u64, now: Instant) {
+        let Ok(Notified::Upcall(cpu)) = notified else { return };
+        let vcpu = self.service[usize::from(cpu)].vcpu;
+        self.tell(vcpu, DomainKind::Dom0, sending, now);
+        let visit = self.machine.wake(vcpu, now);
+        self.expect(visit);
+    }
+}
