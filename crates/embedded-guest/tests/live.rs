@@ -98,6 +98,19 @@ fn a_guest_sees_its_link_go_and_come_back() {
 }
 
 #[test]
+fn a_guest_sends_no_faster_than_it_may() {
+    let world = World::new();
+    let (one, other) = (world.attach(0), world.attach(1));
+    let limit = |mbps| Change { max_tx_rate: Some(mbps), ..Change::default() };
+    for mbps in [50, 200] {
+        let status = world.ask(Request::VfSet { vf: "pf0vf0".into(), change: limit(mbps) });
+        assert_eq!(status.max_tx_rate, mbps);
+        let flow = one.send_tcp(other.ip(), 4 << 20).unwrap();
+        assert!(flow.is_intact() && flow.mbps() <= f64::from(mbps), "{} of {mbps} Mb/s", flow.mbps());
+    }
+}
+
+#[test]
 fn a_vf_serves_guest_after_guest() {
     let world = World::new();
     let server = world.attach(0);

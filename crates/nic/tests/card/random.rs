@@ -186,7 +186,7 @@ fn finish(bench: &mut Bench) {
     let limited = bench.pf().read(r::RTTBCNRC) != 0;
     for _ in 0..50 {
         let poll = bench.poll_once();
-        if !poll.more && !(limited && poll.deadline.is_some()) {
+        if !(poll.more || limited && poll.deadline.is_some()) {
             return;
         }
     }
