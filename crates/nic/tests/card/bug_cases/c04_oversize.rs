@@ -1,0 +1,28 @@
+//! Case 4: oversize was decided for the port, and a jumbo frame had one buffer.
+
+use crate::common::{Bench, POOL, mac, plain};
+use i82576::MacAddress;
+use i82576::bits::vmolr;
+use i82576::register as r;
+
+#[test]
+fn each_pool_has_its_own_longest_frame_and_a_jumbo_frame_takes_several_buffers() {
+    let mut bench = Bench::new(3);
+    let limits = [1522, 4000, 9728];
+    for (n, limit) in (0..).zip(limits) {
+        bench.vf(n).start();
+        bench.pf().write(r::vmolr(n), POOL & !vmolr::RLPML_MASK | limit);
+    }
+    for (length, expected) in [(1518, [1, 1, 1]), (1519, [0, 1, 1]), (3996, [0, 2, 2]), (3997, [0, 0, 2])] {
+        bench.wire_sends(&plain(MacAddress::BROADCAST, mac(9), length - 14));
+        let buffers: [usize; 3] =
+            [0, 1, 2].map(|n| bench.vf(n).received().iter().map(|frame| frame.parts.len()).sum());
+        assert_eq!(buffers, expected, "{length} bytes");
+    }
+    assert_eq!(bench.pf().read(r::ROC), 0, "somebody took each of them");
+    bench.wire_sends(&plain(mac(1), mac(9), 5000));
+    assert_eq!(bench.pf().read(r::ROC), 1);
+    bench.wire_sends(&plain(mac(2), mac(9), 9710));
+    let frame = bench.vf(2).expect_frame();
+    assert_eq!((frame.bytes.len(), frame.parts.len()), (9724, 5));
+}

@@ -1,0 +1,55 @@
+//! Case 5: RSS within a pool (VMOLR.RSSE under MRQC mode 5) did not use the pool's two queues.
+
+use crate::common::{BASE, Bench, POOL, SIZE, mac, tcp};
+use i82576::bits::{dctl, mrqc, srrctl, vmolr};
+use i82576::descriptor::rx::Posted;
+use i82576::register::{self as r, rx, vf};
+
+/// VF 2 with both of its queues running.
+fn bench() -> Bench {
+    let mut bench = Bench::new(3);
+    bench.vf(2).start();
+    let ring = BASE + SIZE as u64 - 0x1_0000;
+    for i in 0..8u64 {
+        bench.vf(2).poke(ring + 16 * i, &Posted { packet: ring + 2048 * (i + 1), header: 0 }.emit());
+    }
+    for (at, value) in [
+        (rx::RDBAL, ring as u32),
+        (rx::RDLEN, 128),
+        (rx::SRRCTL, 2 | srrctl::ONE_BUFFER << srrctl::DESCTYPE_SHIFT),
+        (rx::RXDCTL, dctl::ENABLE),
+        (rx::RDT, 7),
+    ] {
+        bench.vf(2).write(vf::RX_BLOCK + vf::QUEUE_STRIDE + at, value);
+    }
+    bench.pf().write(r::MRQC, mrqc::VMDQ_RSS | 1 << mrqc::HASH_TYPES_SHIFT);
+    bench.pf().write(r::vmolr(2), POOL | vmolr::RSSE);
+    bench
+}
+
+/// How many descriptors each of VF 2's queues has filled.
+fn heads(bench: &mut Bench) -> [u32; 2] {
+    [0, vf::QUEUE_STRIDE].map(|queue| bench.vf(2).read(vf::RX_BLOCK + queue + rx::RDH))
+}
+
+#[test]
+fn the_low_bit_of_the_redirection_entry_chooses_between_queues_n_and_n_plus_8() {
+    let mut bench = bench();
+    for (entry, expected) in [(0, [1, 0]), (1, [1, 1]), (0xfe, [2, 1]), (0xff, [2, 2])] {
+        (0..32).for_each(|word| bench.pf().write(r::reta(word), entry * 0x0101_0101));
+        bench.wire_sends(&tcp(mac(2), mac(9), &[7; 100]));
+        assert_eq!(heads(&mut bench), expected, "entry {entry:#x}");
+    }
+}
+
+#[test]
+fn without_rsse_or_in_mode_3_everything_goes_to_queue_n() {
+    let mut bench = bench();
+    (0..32).for_each(|word| bench.pf().write(r::reta(word), 0x0101_0101));
+    bench.pf().write(r::vmolr(2), POOL);
+    bench.wire_sends(&tcp(mac(2), mac(9), &[7; 100]));
+    bench.pf().write(r::vmolr(2), POOL | vmolr::RSSE);
+    bench.pf().write(r::MRQC, mrqc::VMDQ | 1 << mrqc::HASH_TYPES_SHIFT);
+    bench.wire_sends(&tcp(mac(2), mac(9), &[7; 100]));
+    assert_eq!(heads(&mut bench), [2, 0]);
+}

@@ -1,0 +1,24 @@
+//! Case 13: broadcast and multicast frames were not counted, or as one another.
+
+use crate::common::{Bench, POOL, mac, plain};
+use i82576::MacAddress;
+use i82576::bits::vmolr;
+use i82576::register::{self as r, vf};
+
+const GROUP: MacAddress = MacAddress([0x01, 0, 0x5e, 0, 0, 1]);
+
+#[test]
+fn broadcast_and_multicast_are_counted_each_as_what_it_is() {
+    let mut bench = Bench::new(1);
+    bench.vf(0).start();
+    bench.pf().write(r::vmolr(0), POOL | vmolr::MPME);
+    for (to, count) in [(MacAddress::BROADCAST, 3), (GROUP, 2), (mac(0), 1)] {
+        (0..count).for_each(|_| bench.wire_sends(&plain(to, mac(9), 60)));
+    }
+    for (to, count) in [(MacAddress::BROADCAST, 4), (GROUP, 5), (mac(9), 6)] {
+        (0..count).for_each(|_| bench.vf(0).send(&plain(to, mac(0), 60)));
+    }
+    assert_eq!([r::BPRC, r::MPRC, r::GPRC].map(|at| bench.pf().read(at)), [3, 2, 6]);
+    assert_eq!([r::BPTC, r::MPTC, r::GPTC].map(|at| bench.pf().read(at)), [4, 5, 15]);
+    assert_eq!(bench.vf(0).read(vf::VFMPRC), 2);
+}

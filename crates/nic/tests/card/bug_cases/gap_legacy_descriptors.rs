@@ -1,0 +1,26 @@
+//! Gap: legacy descriptors are not known, which small drivers use alone.
+
+use crate::common::{BASE, Bench, PORT, TX_RING, buffer, mac, plain};
+use i82576::bits::{rctl, tctl};
+use i82576::register::{self as r, rx};
+
+#[test]
+fn a_driver_that_knows_no_other_descriptors_receives_and_sends() {
+    let mut bench = Bench::bare();
+    bench.pf().write(r::RCTL, rctl::EN | rctl::UPE | rctl::MPE | rctl::BAM | rctl::SECRC);
+    bench.pf().write(r::TCTL, tctl::EN | tctl::PSP);
+    bench.pf().start_sized(16, 16);
+    let control = bench.pf().rx(rx::SRRCTL);
+    bench.pf().write(control, 0x400);
+    bench.wire_sends(&plain(PORT, mac(9), 46));
+    // Address, length 60, checksum (of which nothing is expected), status DD and EOP, no errors, no tag.
+    let back = u128::from_le_bytes(bench.pf().peek(BASE, 16).try_into().unwrap());
+    assert_eq!(back & !(0xffff << 80), u128::from(buffer(0)) | 60 << 64 | 0b11 << 96);
+    assert_eq!(bench.pf().peek(buffer(0), 60), plain(PORT, mac(9), 46));
+    let answer = plain(mac(9), PORT, 46);
+    let address = bench.pf().place(&answer);
+    // EOP, IFCS and RS.
+    bench.pf().transmit(&[(u128::from(address) | 60 << 64 | 0x0b << 88).to_le_bytes()]);
+    assert_eq!(bench.wire_got(), [answer]);
+    assert_eq!(bench.pf().peek(TX_RING + 12, 1), [1]);
+}
