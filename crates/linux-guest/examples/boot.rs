@@ -25,6 +25,9 @@ struct Arguments {
     /// The kernel to boot.
     #[arg(long, value_enum, default_value = "bookworm61")]
     kernel: Kernel,
+    /// With DPDK's testpmd.
+    #[arg(long)]
+    dpdk: bool,
     /// Memory in MiB.
     #[arg(long, default_value_t = 256)]
     memory: u32,
@@ -55,6 +58,7 @@ fn main() -> Result<()> {
     };
     let timeout = Duration::from_secs(arguments.timeout);
     let assets = Assets::prepare(series)?;
+    let assets = if arguments.dpdk { assets.with_dpdk()? } else { assets };
     let accel = Accel::choose(&assets);
     let started = Instant::now();
     let builder = LinuxGuest::builder("guest").memory_mib(arguments.memory).cpus(arguments.cpus).accel(accel);

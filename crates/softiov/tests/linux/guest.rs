@@ -67,6 +67,7 @@ impl Guest {
              echo 1 > /proc/sys/net/ipv4/conf/all/arp_ignore
              for vlan in /sys/class/net/*.*; do [ ! -e $vlan ] || ip link del ${{vlan##*/}}; done
              for other in eth1 eth2; do [ ! -e /sys/class/net/$other ] || ip link set $other down; done
+             ip neigh flush all
              ip link set eth0 mtu 1500 up || exit
              ip addr replace {}/24 dev eth0 || exit
              ip addr replace {}/64 dev eth0 nodad || exit

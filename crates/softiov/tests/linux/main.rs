@@ -8,6 +8,7 @@
 //!
 //! Left out: how fast it is, and VMMs other than QEMU.
 
+mod dpdk;
 mod driver;
 mod guest;
 mod igb;
@@ -53,6 +54,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("isolation::unshared_memory_is_told", isolation::unshared_memory_is_told),
     ("kernels::igbvf_of_trixie_joins_in", kernels::igbvf_of_trixie_joins_in),
     ("kernels::igbvf_of_backports_joins_in", kernels::igbvf_of_backports_joins_in),
+    ("dpdk::testpmd_receives_and_sends", dpdk::testpmd_receives_and_sends),
     ("igb::binds_and_brings_the_link_up", igb::binds_and_brings_the_link_up),
     ("igb::ethtool_reads", igb::ethtool_reads),
     ("igb::ethtool_sets", igb::ethtool_sets),
