@@ -2,7 +2,7 @@
 //! accesses that are no dwords (`widths`).
 
 use crate::common::{Bench, index};
-use i82576::bits::v2p;
+use i82576::bits::{ctrl, dctl, v2p};
 use i82576::register as r;
 use i82576::table::{self, Access, Register};
 use i82576::{VfIndex, ids, window};
@@ -124,6 +124,25 @@ fn a_one_written_to_a_mask_sets_and_to_its_clear_register_clears() {
         bench.pf().write(clear, 0x18);
         assert_eq!(bench.pf().read(set), 0xe5);
         assert_eq!(bench.pf().read(clear), 0xe5, "the clear register reads the mask");
+    }
+}
+
+#[test]
+fn bits_that_clear_themselves_are_never_read_as_ones() {
+    let mut bench = Bench::new(1);
+    let (rxdctl, txdctl) = (r::rx::RXDCTL, r::tx::TXDCTL);
+    for (at, bits) in [
+        (r::CTRL, ctrl::PHY_RST),
+        (r::CTRL_EXT, 1 << 12 | 1 << 13 | 1 << 31),
+        (r::rx_block(index(7).queue(1)) + rxdctl, dctl::SWFLSH),
+        (r::tx_block(index(7).queue(1)) + txdctl, dctl::SWFLSH),
+    ] {
+        bench.pf().write(at, bits);
+        assert_eq!(bench.pf().read(at) & bits, 0, "{at:#x}");
+    }
+    for at in [r::vf::RX_BLOCK + rxdctl, r::vf::TX_BLOCK + txdctl] {
+        bench.vf(0).write(at, dctl::SWFLSH);
+        assert_eq!(bench.vf(0).read(at), 0, "{at:#x}");
     }
 }
 
