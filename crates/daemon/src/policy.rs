@@ -3,7 +3,7 @@
 
 use crate::config::vlans;
 use crate::control::status::LinkState;
-use driver::pf::{LEAST_MTU, LINK_SPEED, Link, MOST_MTU, PortVlan, VfPolicy};
+use driver::pf::{InterruptBounds, LEAST_MTU, LINK_SPEED, Link, MOST_MTU, PortVlan, VfPolicy};
 use i82576::MacAddress;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -48,6 +48,28 @@ pub struct Change {
     /// The longest packet that the guest may ask to receive; 0 lifts the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_mtu: Option<u16>,
+    /// The guest is interrupted at least so often, a second, when there is something to say; 0 leaves it to the guest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_interrupts: Option<u32>,
+    /// The guest is interrupted at most so often, a second; 0 leaves it to the guest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_interrupts: Option<u32>,
+    /// Who chooses the guest's interrupt rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coalesce: Option<Coalesce>,
+    /// Shuts the VF in, or lets it out; by command only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quarantine: Option<bool>,
+}
+
+/// Who chooses a guest's interrupt rate, within its bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Coalesce {
+    /// The guest's driver.
+    Guest,
+    /// The host: as few as the packet rate allows.
+    Adaptive,
 }
 
 /// A part of a change that makes no sense.
@@ -85,6 +107,7 @@ impl Change {
             trust: self.trust.unwrap_or(policy.trust),
             link: self.state.map_or(policy.link, Link::from),
             all_multicast: self.allmulti.unwrap_or(policy.all_multicast),
+            interrupts: self.interrupts(policy.interrupts),
             ..policy
         };
         self.limits(changed)
@@ -119,6 +142,14 @@ impl Change {
             }
             (None, Some(_)) if self.vlan.is_none() => refuse("qos", "needs a vlan beside it"),
             _ => Ok(vlan),
+        }
+    }
+
+    fn interrupts(&self, before: InterruptBounds) -> InterruptBounds {
+        InterruptBounds {
+            least_hz: self.min_interrupts.unwrap_or(before.least_hz),
+            most_hz: self.max_interrupts.unwrap_or(before.most_hz),
+            adaptive: self.coalesce.map_or(before.adaptive, |who| who == Coalesce::Adaptive),
         }
     }
 

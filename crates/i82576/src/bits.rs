@@ -169,6 +169,10 @@ pub mod eitr {
     pub const CNT_IGNR: u32 = 1 << 31;
     /// Position of the counter as read back: the upper 10 of its 12 bits.
     pub const COUNTER_SHIFT: u32 = 21;
+    /// The counter's end, where it is read and written.
+    pub const COUNTER_END: u32 = 0x3ff;
+    /// Microseconds of a step of the counter, where it is read and written.
+    pub const COUNTER_STEP_US: u32 = 4;
     /// Writable bits that are kept.
     pub const KEPT: u32 = 0x001f_fffc;
 

@@ -1,6 +1,7 @@
 //! The drivers against the card, in one process: what a guest sees of a VF, from the probe to hostile
 //! neighbours. Each module is one subject.
 
+mod conduct;
 mod frames;
 mod handshake;
 mod hostile;

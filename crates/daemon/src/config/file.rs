@@ -1,6 +1,7 @@
 //! The configuration file as it is written: every key, and nothing that is not a key.
 
 use crate::control::status::LinkState;
+use crate::policy::Coalesce;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -37,9 +38,57 @@ pub struct Port {
     pub socket: Option<PathBuf>,
     /// How many VFs there are, 1 to 8. Default: 7; none if a guest drives the PF.
     pub vfs: Option<u8>,
+    /// From how many events a second on a VF's conduct has consequences.
+    #[serde(default)]
+    pub limits: Limits,
     /// VFs that differ from the default.
     #[serde(default)]
     pub vf: Vec<Vf>,
+}
+
+/// The thresholds of each kind of conduct; a kind that is left out keeps its default.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Limits {
+    /// Requests by mailbox, and resets.
+    pub mailbox: Option<Thresholds>,
+    /// Frames with an address or VLAN that is not the VF's, and link-control frames.
+    pub spoofing: Option<Thresholds>,
+    /// Broadcasts and multicasts sent.
+    pub storm: Option<Thresholds>,
+    /// Interrupts.
+    pub interrupts: Option<Thresholds>,
+    /// Packets that make no sense.
+    pub invalid: Option<Thresholds>,
+    /// Requests for memory that is not shared.
+    pub dma_faults: Option<Thresholds>,
+}
+
+/// Events a second from which on a VF is spoken of, slowed down, or shut in; 0, and what is left out, is never.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Thresholds {
+    /// It is said.
+    pub warn: u32,
+    /// The VF is slowed down for ten seconds.
+    pub throttle: u32,
+    /// The VF is shut in until it is let out by hand.
+    pub quarantine: u32,
+}
+
+impl Limits {
+    /// With the defaults of what was left out.
+    #[must_use]
+    pub fn resolve(&self) -> driver::pf::Limits {
+        let given = [self.mailbox, self.spoofing, self.storm, self.interrupts, self.invalid, self.dma_faults];
+        let mut limits = driver::pf::DEFAULT_LIMITS;
+        for (limit, given) in limits.iter_mut().zip(given) {
+            if let Some(Thresholds { warn, throttle, quarantine }) = given {
+                *limit = driver::pf::Thresholds { warn, throttle, quarantine };
+            }
+        }
+        limits
+    }
 }
 
 /// Who drives a port's physical function.
@@ -131,6 +180,13 @@ pub struct Vf {
     pub allmulti: Option<bool>,
     /// The longest packet that the guest may ask to receive, 68 to 9706. Default: no limit.
     pub max_mtu: Option<u16>,
+    /// Interrupt the guest at least so often, a second, when there is something to say. Default: as the guest wants.
+    pub min_interrupts: Option<u32>,
+    /// Interrupt the guest at most so often, a second. Default: as the guest wants.
+    pub max_interrupts: Option<u32>,
+    /// Who chooses the rate within these bounds: "guest"; "adaptive", the host, as few as the packet rate allows.
+    /// Default: guest.
+    pub coalesce: Option<Coalesce>,
     /// Path of the vfio-user socket. Default: NAME.sock in the runtime directory, such as pf0vf3.sock.
     pub socket: Option<PathBuf>,
 }

@@ -192,7 +192,9 @@ fn check_port(
             return Err(value(key, format!("{index} is given twice")));
         }
     }
-    let vfs = VfIndex::all().zip(given).map(|(index, vf)| check_vf(&name, index, vf, runtime_dir, unique));
+    let start = VfPolicy { limits: port.limits.resolve(), ..VfPolicy::default() };
+    let vfs = VfIndex::all().zip(given);
+    let vfs = vfs.map(|(index, vf)| check_vf(&name, (index, vf), start, runtime_dir, unique));
     let vfs = vfs.collect::<Result<_, _>>()?;
     Ok(PortConfig { name, mac, uplink: port.uplink, pf_socket, vfs })
 }
@@ -224,8 +226,8 @@ fn check_pf(
 
 fn check_vf(
     port: &str,
-    index: VfIndex,
-    vf: Option<Vf>,
+    (index, vf): (VfIndex, Option<Vf>),
+    start: VfPolicy,
     runtime_dir: &Path,
     unique: &mut Unique,
 ) -> Result<VfConfig, ConfigError> {
@@ -233,8 +235,7 @@ fn check_vf(
     let vf = vf.unwrap_or_default();
     let mac = address(vf.mac.as_deref(), &format!("{name}.mac"), &name)?;
     unique.claim("address", &mac.to_string(), &format!("{name}.mac"))?;
-    let start = VfPolicy { mac: Some(mac), ..VfPolicy::default() };
-    let policy = wishes(&vf).apply(start, mac);
+    let policy = wishes(&vf).apply(VfPolicy { mac: Some(mac), ..start }, mac);
     let policy = policy.map_err(|error| value(format!("{name}.{}", error.key), error.problem))?;
     let socket = vf.socket.unwrap_or_else(|| runtime_dir.join(format!("{name}.sock")));
     unique.claim("socket", &socket.display().to_string(), &format!("{name}.socket"))?;
@@ -256,6 +257,10 @@ fn wishes(vf: &Vf) -> Change {
         min_tx_rate: vf.min_tx_rate,
         allmulti: vf.allmulti,
         max_mtu: vf.max_mtu,
+        min_interrupts: vf.min_interrupts,
+        max_interrupts: vf.max_interrupts,
+        coalesce: vf.coalesce,
+        quarantine: None,
     }
 }
 

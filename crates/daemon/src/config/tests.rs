@@ -2,7 +2,7 @@
 
 use super::file::Uplink;
 use super::{Config, ConfigError};
-use driver::pf::{Link, PortVlan, VfPolicy};
+use driver::pf::{DEFAULT_LIMITS, InterruptBounds, Link, Offence, PortVlan, Thresholds, VfPolicy};
 use std::path::Path;
 
 fn check(text: &str) -> Result<Config, ConfigError> {
@@ -54,6 +54,7 @@ fn everything_can_be_said() {
         mac = "02:00:00:00:01:00"
         uplink = { tap = "softiov0" }
         vfs = 2
+        limits = { dma-faults = { warn = 5, quarantine = 50 } }
         [[port.vf]]
         index = 1
         mac = "02:00:00:00:01:02"
@@ -68,11 +69,16 @@ fn everything_can_be_said() {
         state = "enable"
         allmulti = false
         max_mtu = 1500
+        min_interrupts = 500
+        max_interrupts = 20000
+        coalesce = "adaptive"
         socket = "/tmp/one.sock"
         "#,
     )
     .unwrap();
     let vf = &config.ports[0].vfs[1];
+    let mut limits = DEFAULT_LIMITS;
+    limits[Offence::DmaFaults as usize] = Thresholds { warn: 5, throttle: 0, quarantine: 50 };
     let expected = VfPolicy {
         mac: Some(vf.mac),
         admin_mac: true,
@@ -84,6 +90,8 @@ fn everything_can_be_said() {
         link: Link::Enable,
         all_multicast: false,
         max_mtu: Some(1500),
+        interrupts: InterruptBounds { least_hz: 500, most_hz: 20_000, adaptive: true },
+        limits,
         max_tx_rate: 250,
     };
     assert_eq!((vf.name.as_str(), vf.policy), ("leftvf1", expected));

@@ -1,6 +1,7 @@
 //! What the host tells about itself: the shapes that `softiov vf list` and `vf show` print, and that `--json`
 //! gives as they are.
 
+use crate::policy::Coalesce;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -65,6 +66,14 @@ pub struct VfStatus {
     pub allmulti: bool,
     /// The longest packet that it may ask to receive; 0 is as long as the card takes.
     pub max_mtu: u16,
+    /// The guest is interrupted at least so often, a second; 0 leaves it to the guest.
+    pub min_interrupts: u32,
+    /// The guest is interrupted at most so often, a second; 0 leaves it to the guest.
+    pub max_interrupts: u32,
+    /// Who chooses the rate within these bounds.
+    pub coalesce: Coalesce,
+    /// Its conduct.
+    pub conduct: Conduct,
     /// Anti-spoofing is on.
     pub spoof_check: bool,
     /// It may change an address that the administrator has set.
@@ -110,6 +119,17 @@ pub struct Mailbox {
     pub resets: u64,
     /// Notices of a changed link or of a reset.
     pub notices: u64,
+}
+
+/// What a VF was caught at, and what is done about it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Conduct {
+    /// Why it is shut in: an offence, or the administrator's wish.
+    pub quarantine: Option<String>,
+    /// It is slowed down.
+    pub throttled: bool,
+    /// Seconds in which it did too much, by offence; offences that never were are left out.
+    pub offences: BTreeMap<String, u64>,
 }
 
 /// The administrator's wish for a VF's link, in iproute2's words.

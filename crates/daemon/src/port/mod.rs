@@ -24,7 +24,7 @@ use bus::LiveBus;
 use driver::pf::{PfError, PolicyError};
 use host::poll::{Interest, Poller, Waker};
 use host::socket::BindError;
-use i82576::{MacAddress, VfIndex};
+use i82576::{MacAddress, Time, VfIndex};
 use iovm::{AssignmentError, DiscoverError, EnableError};
 use nic::Nic;
 use pcie::Rid;
@@ -102,6 +102,8 @@ pub struct Port {
     commands: mpsc::Receiver<Command>,
     /// What a receive reads into.
     buffer: Box<[u8]>,
+    /// When the VFs were last judged.
+    watched: Time,
     /// [`host::memory::poison_events`] when it was last looked at.
     poisoned: u64,
 }
@@ -166,6 +168,7 @@ impl Port {
             waker,
             commands,
             buffer: vec![0; RECEIVE_BUFFER].into(),
+            watched: Time::ZERO,
             poisoned: host::memory::poison_events(),
         };
         Ok((port, handle))

@@ -8,14 +8,17 @@ use super::side::{Hosted, Side, vf};
 use super::status::{SHARE_HINT, is_private, lacks_memory};
 use super::{CONNECTIONS, Command, LISTENERS, Port, UPLINK, WAKER};
 use crate::control::protocol::Change;
+use driver::pf::{Cause, Totals, Verdict};
 use host::poll::Interest;
 use host::socket::Stream;
 use i82576::{Time, VfIndex};
-use nic::{Budget, Nic};
+use nic::{Budget, Nic, PoolCounters};
 use pcie::Function;
 use pcie::config::offset::{COMMAND, COMMAND_BUS_MASTER};
 use std::time::Duration;
 
+/// How often VFs are judged, if there is anything to do at all.
+const WATCH: Duration = Duration::from_secs(1);
 /// The longest sleep while a link notice or a refusal of the PF driver waits for its time.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
@@ -64,6 +67,7 @@ impl Port {
         }
         let notice = self.visit_pf();
         let started = now();
+        self.watch(started);
         let poll = self.nic.poll(started, Budget::default(), &mut self.bus, &mut self.uplink);
         self.evict_poisoned();
         self.give_up_lost_uplink();
@@ -82,6 +86,28 @@ impl Port {
             self.show_links();
         }
         visit.deadline
+    }
+
+    /// Has the PF driver judge its VFs once a second, by what card and host have counted.
+    fn watch(&mut self, now: Time) {
+        if now.since(self.watched) < WATCH {
+            return;
+        }
+        self.watched = now;
+        let Some(Hosted { pf, .. }) = self.side.hosted() else { return };
+        for slot in &mut self.slots {
+            let Some(vf) = vf(slot.function) else { continue };
+            let totals = conduct(&self.nic.counters()[vf.index()], self.bus.reach(slot.function).interrupts);
+            let Some(Verdict { offence, rate, action }) = pf.watch(&mut PfHal(&mut self.nic), vf, totals)
+            else {
+                continue;
+            };
+            self.nic.set_vf_link(vf, pf.link_override(vf));
+            if let Some(suppressed) = slot.log.allow(now) {
+                let (name, offence) = (&slot.name, offence.name());
+                tracing::warn!(function = name, offence, rate, ?action, suppressed, "the VF does too much");
+            }
+        }
     }
 
     fn mark(&mut self, index: usize) {
@@ -255,6 +281,11 @@ impl Port {
         let own = slot.map_or(self.mac, |slot| slot.mac);
         let policy = change.apply(*pf.policy(index), own)?;
         pf.set_policy(&mut PfHal(&mut self.nic), index, policy)?;
+        match change.quarantine {
+            Some(true) => pf.quarantine(&mut PfHal(&mut self.nic), index, Cause::Administrator),
+            Some(false) => pf.release(&mut PfHal(&mut self.nic), index),
+            None => {}
+        }
         self.show_links();
         Ok(())
     }
@@ -274,6 +305,12 @@ impl Port {
             self.nic.set_vf_link(vf, pf.link_override(vf));
         }
     }
+}
+
+/// What a VF has done, in the order of [`driver::pf::Offence`]. Requests the PF driver counts itself.
+fn conduct(counters: &PoolCounters, interrupts: u64) -> Totals {
+    let groups = counters.tx_broadcast + counters.tx_multicast;
+    [0, counters.tx_blocked, groups, interrupts, counters.tx_invalid, counters.dma_faults]
 }
 
 fn peer_pid(stream: &Stream) -> i32 {

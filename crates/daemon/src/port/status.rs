@@ -5,8 +5,9 @@ use super::bus::Reach;
 use super::side::{Hosted, vf};
 use super::slot::Slot;
 use crate::config::vlans;
-use crate::control::status::{Drops, Mailbox, Peer, PfStatus, PortStatus, Traffic, VfStatus};
-use driver::pf::{Counters, Kind, Refusal};
+use crate::control::status::{Conduct, Drops, Mailbox, Peer, PfStatus, PortStatus, Traffic, VfStatus};
+use crate::policy::Coalesce;
+use driver::pf::{Counters, Kind, Offence, Pf, Refusal};
 use host::dma::DmaTable;
 use i82576::VfIndex;
 use nic::{Nic, PoolCounters};
@@ -80,6 +81,10 @@ impl Port {
             allowed_vlans: vlans::print(policy.vlans.as_ref()),
             allmulti: policy.all_multicast,
             max_mtu: policy.max_mtu.unwrap_or(0),
+            min_interrupts: policy.interrupts.least_hz,
+            max_interrupts: policy.interrupts.most_hz,
+            coalesce: if policy.interrupts.adaptive { Coalesce::Adaptive } else { Coalesce::Guest },
+            conduct: conduct(pf, vf),
             spoof_check: policy.spoof_check,
             trust: policy.trust,
             max_tx_rate: policy.max_tx_rate,
@@ -143,6 +148,15 @@ fn drops(counters: &PoolCounters) -> Drops {
         rx_storm: counters.rx_storm,
         tx_unclaimed: counters.tx_unclaimed,
         dma_faults: counters.dma_faults,
+    }
+}
+
+fn conduct(pf: &Pf, vf: VfIndex) -> Conduct {
+    let offences = Offence::ALL.into_iter().zip(pf.offences(vf)).filter(|(_, count)| **count > 0);
+    Conduct {
+        quarantine: pf.quarantined(vf).map(|cause| cause.name().to_owned()),
+        throttled: pf.throttled(vf),
+        offences: offences.map(|(offence, count)| (offence.name().to_owned(), *count)).collect(),
     }
 }
 

@@ -183,6 +183,12 @@ impl Counters {
         self.refused[reason as usize]
     }
 
+    /// Messages of every kind, those without an answer among them.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        self.messages.iter().sum::<u64>() + self.dropped
+    }
+
     pub(super) fn count_message(&mut self, kind: Kind) {
         self.messages[kind as usize] += 1;
     }

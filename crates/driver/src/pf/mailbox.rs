@@ -55,12 +55,12 @@ impl Pf {
 
     fn respond<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, message: &[u32; WORDS]) {
         let first = message[0];
+        self.state_mut(vf).counters.count_message(Kind::of(first));
         if vf.get() >= self.enabled || first & (ACK | NACK) != 0 {
             // Nobody's VF, or an answer of ours that came back.
             self.state_mut(vf).counters.unanswered += 1;
             return hal.write(r::p2v_mailbox(vf), p2v::ACK);
         }
-        self.state_mut(vf).counters.count_message(Kind::of(first));
         if first == id::VF_RESET {
             return self.answer_reset(hal, vf);
         }

@@ -21,6 +21,8 @@ mod counters;
 mod init;
 mod mailbox;
 mod messages;
+mod moderate;
+mod monitor;
 mod notice;
 mod policy;
 mod switch;
@@ -30,6 +32,8 @@ mod visit;
 mod vlan_set;
 
 pub use counters::{Counters, Kind, Refusal};
+pub use moderate::InterruptBounds;
+pub use monitor::{Action, Cause, DEFAULT_LIMITS, Limits, Offence, Thresholds, Totals, Verdict};
 pub use policy::{LEAST_MTU, LINK_SPEED, Link, MOST_MTU, PolicyError, PortVlan, VfPolicy};
 pub use visit::Visit;
 pub use vlan_set::VlanSet;
@@ -38,6 +42,8 @@ use crate::hal::Hal;
 use i82576::ids::MAX_VFS;
 use i82576::mailbox::MAX_MULTICAST;
 use i82576::{MacAddress, Time, VfIndex};
+use moderate::Sampler;
+use monitor::Monitor;
 use switch::{Filters, Groups, Vlans};
 
 /// Why the PF could not do what was asked.
@@ -78,6 +84,8 @@ struct VfState {
     /// Visits in a row at which the VF held the buffer.
     locked: u8,
     counters: Counters,
+    monitor: Monitor,
+    sampler: Sampler,
 }
 
 impl VfState {
@@ -96,6 +104,8 @@ impl VfState {
             reply_until: None,
             locked: 0,
             counters: Counters::default(),
+            monitor: Monitor::default(),
+            sampler: Sampler::default(),
         }
     }
 }

@@ -29,7 +29,7 @@ impl Pf {
     #[must_use]
     pub fn link_override(&self, vf: VfIndex) -> Option<bool> {
         match self.state(vf).policy.link {
-            _ if self.removed => Some(false),
+            _ if self.removed || self.quarantined(vf).is_some() => Some(false),
             Link::Disable => Some(false),
             Link::Enable => Some(true),
             Link::Auto => (!self.port_up).then_some(false),
@@ -104,6 +104,8 @@ impl Pf {
             _ => RETRY,
         };
         let next = |s: &VfState| s.reply_until.filter(|until| *until > now).unwrap_or(now + retry(s));
-        waiting.map(next).min()
+        let held = self.enabled_vfs().map(|vf| &self.state(vf).monitor);
+        let held = held.flat_map(|m| [m.throttled_until, m.serve_at]).flatten().filter(|at| *at > now);
+        waiting.map(next).chain(held).min()
     }
 }

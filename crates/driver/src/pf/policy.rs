@@ -1,8 +1,9 @@
 //! What the administrator decides for a VF, and its way into registers.
 //! Left out: what the VF asks for itself (`messages`).
 
+use super::monitor::THROTTLED_RATE;
 use super::switch::update;
-use super::{Pf, VlanSet};
+use super::{DEFAULT_LIMITS, InterruptBounds, Limits, Pf, VlanSet};
 use crate::hal::Hal;
 use i82576::bits::{dtxswc, rttbcnrc, vmolr, vmvir};
 use i82576::ids::{FCS, MAX_FRAME};
@@ -54,6 +55,10 @@ pub struct VfPolicy {
     /// The longest packet that the VF may ask to receive, without Ethernet's header, [`LEAST_MTU`] to [`MOST_MTU`];
     /// `None` is as long as the card takes.
     pub max_mtu: Option<u16>,
+    /// How often its guest may be interrupted.
+    pub interrupts: InterruptBounds,
+    /// From when on its conduct has consequences.
+    pub limits: Limits,
     /// The most that it may send, Mb/s, frame check sequences counted; 0 is no limit.
     pub max_tx_rate: u32,
 }
@@ -71,6 +76,8 @@ impl Default for VfPolicy {
             link: Link::Auto,
             all_multicast: true,
             max_mtu: None,
+            interrupts: InterruptBounds { least_hz: 0, most_hz: 0, adaptive: false },
+            limits: DEFAULT_LIMITS,
             max_tx_rate: 0,
         }
     }
@@ -250,15 +257,21 @@ impl Pf {
     }
 
     pub(super) fn apply_rate<H: Hal>(&self, hal: &mut H, vf: VfIndex) {
+        let wanted = self.state(vf).policy.max_tx_rate;
+        let rate = match (self.throttled(vf), wanted) {
+            (false, rate) => rate,
+            (true, 0) => THROTTLED_RATE,
+            (true, rate) => rate.min(THROTTLED_RATE),
+        };
         hal.write(r::RTTDQSEL, vf.get().into());
         hal.write(r::RTTBCNRM, RATE_WINDOW);
-        hal.write(r::RTTBCNRC, rate_factor(self.state(vf).policy.max_tx_rate));
+        hal.write(r::RTTBCNRC, rate_factor(rate));
     }
 
     /// Opens the gates of a VF that may move frames and whose driver has introduced itself; closes all others.
     pub(super) fn apply_enable<H: Hal>(&self, hal: &mut H, vf: VfIndex) {
         let state = self.state(vf);
-        let open = state.clear_to_send && state.policy.enabled;
+        let open = state.clear_to_send && state.policy.enabled && state.monitor.quarantined.is_none();
         for register in [r::VFTE, r::VFRE] {
             let others = hal.read(register) & !vf.bit();
             hal.write(register, if open { others | vf.bit() } else { others });

@@ -41,7 +41,8 @@ impl Pf {
         self.handle_causes(hal, causes, &mut visit);
         for step in 0..MAX_VFS as u8 {
             let Some(vf) = VfIndex::new((self.turn + step) % MAX_VFS as u8) else { continue };
-            if events & vf.bit() << mbvficr::VFREQ_SHIFT != 0 && self.serve(hal, vf) == Served::Yes {
+            let asks = events & vf.bit() << mbvficr::VFREQ_SHIFT != 0;
+            if asks && self.may_serve(hal.now(), vf) && self.serve(hal, vf) == Served::Yes {
                 visit.served += 1;
             }
             if events & vf.bit() << mbvficr::VFACK_SHIFT != 0 {
@@ -50,6 +51,8 @@ impl Pf {
         }
         self.turn = (self.turn + 1) % MAX_VFS as u8;
         self.send_notices(hal);
+        self.forgive(hal);
+        self.moderate(hal);
         visit.deadline = self.deadline(hal.now());
         visit
     }

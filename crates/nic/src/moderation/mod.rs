@@ -12,9 +12,6 @@ pub struct Throttle {
     silent_until: [Time; VECTORS],
 }
 
-/// Microseconds a step of the counter field of EITR stands for: the upper 10 bits of 12.
-const COUNTER_STEP: u64 = 4;
-
 impl Throttle {
     /// No vector is throttled.
     #[must_use]
@@ -36,8 +33,9 @@ impl Throttle {
     /// EITR was written: unless told to leave the counter, it now runs down from the value written.
     pub fn written(&mut self, vector: Vector, value: u32, now: Time) {
         if value & eitr::CNT_IGNR == 0 {
-            let counter = u64::from((value >> eitr::COUNTER_SHIFT) & 0x3ff);
-            self.silent_until[vector.index()] = now + Duration::from_micros(counter * COUNTER_STEP);
+            let counter = u64::from((value >> eitr::COUNTER_SHIFT) & eitr::COUNTER_END);
+            let micros = counter * u64::from(eitr::COUNTER_STEP_US);
+            self.silent_until[vector.index()] = now + Duration::from_micros(micros);
         }
     }
 
@@ -45,7 +43,8 @@ impl Throttle {
     #[must_use]
     pub fn counter(&self, vector: Vector, now: Time) -> u32 {
         let left = self.silent_until(vector).since(now).as_micros() as u64;
-        ((left / COUNTER_STEP).min(0x3ff) as u32) << eitr::COUNTER_SHIFT
+        let steps = left / u64::from(eitr::COUNTER_STEP_US);
+        (steps.min(eitr::COUNTER_END.into()) as u32) << eitr::COUNTER_SHIFT
     }
 
     /// Forgets what the vector was waiting for.

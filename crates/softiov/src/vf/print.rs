@@ -1,6 +1,7 @@
 //! Ports and VFs as text, in the manner of `ip link show`. Left out: JSON, which is the status as it is.
 
-use daemon::control::status::{LinkState, Mailbox, Peer, PortStatus, VfStatus};
+use daemon::control::status::{Conduct, LinkState, Mailbox, Peer, PortStatus, VfStatus};
+use daemon::policy::Coalesce;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -77,6 +78,8 @@ pub(super) fn show(vf: &VfStatus) -> String {
         "    vlans {joined}, allowed {allowed}, all multicast {}, mtu limit {mtu}",
         on(vf.allmulti)
     );
+    let _ = writeln!(text, "    {}", interrupts(vf));
+    conduct(&mut text, &vf.conduct);
     let _ = writeln!(text, "    socket {}", vf.socket.display());
     if let Some(peer) = &vf.peer {
         let _ = writeln!(
@@ -94,6 +97,28 @@ pub(super) fn show(vf: &VfStatus) -> String {
     }
     counters(&mut text, vf);
     text
+}
+
+fn interrupts(vf: &VfStatus) -> String {
+    let bound = |hz: u32| if hz == 0 { "none".to_owned() } else { format!("{hz}/s") };
+    let chooser = match vf.coalesce {
+        Coalesce::Guest => "the guest",
+        Coalesce::Adaptive => "the host",
+    };
+    let (least, most) = (bound(vf.min_interrupts), bound(vf.max_interrupts));
+    format!("interrupts chosen by {chooser}, floor {least}, ceiling {most}")
+}
+
+fn conduct(text: &mut String, conduct: &Conduct) {
+    if let Some(cause) = &conduct.quarantine {
+        let _ = writeln!(text, "    quarantined: {cause}; let it out with --quarantine off");
+    }
+    if conduct.throttled {
+        text.push_str("    throttled\n");
+    }
+    if !conduct.offences.is_empty() {
+        let _ = writeln!(text, "    seconds of too much: {}", list_of(&conduct.offences));
+    }
 }
 
 fn counters(text: &mut String, vf: &VfStatus) {

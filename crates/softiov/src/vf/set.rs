@@ -1,8 +1,8 @@
 //! The words of `softiov vf set`: iproute2's, where it has one. Left out: what they mean, which the host checks.
 
 use clap::ValueEnum;
-use daemon::control::protocol::Change;
 use daemon::control::status::LinkState;
+use daemon::policy::{Change, Coalesce};
 
 /// What to change; at least one thing.
 #[derive(Debug, clap::Args)]
@@ -45,6 +45,33 @@ pub(crate) struct Wishes {
     /// The longest packet that the guest may ask to receive, 68 to 9706; 0 lifts the limit.
     #[arg(long, value_name = "BYTES", alias = "max_mtu")]
     max_mtu: Option<u16>,
+    /// Interrupt the guest at least so often, a second, when there is something to say; 0 leaves it to the guest.
+    #[arg(long, value_name = "HERTZ")]
+    min_interrupts: Option<u32>,
+    /// Interrupt the guest at most so often, a second; 0 leaves it to the guest.
+    #[arg(long, value_name = "HERTZ")]
+    max_interrupts: Option<u32>,
+    /// Who chooses the guest's interrupt rate within these bounds: its driver, or the host by the packet rate.
+    #[arg(long, value_enum)]
+    coalesce: Option<Chooser>,
+    /// Shut the VF in, so that it moves no frame and sees no link, or let it out.
+    #[arg(long, value_enum)]
+    quarantine: Option<Switch>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Chooser {
+    Guest,
+    Adaptive,
+}
+
+impl From<Chooser> for Coalesce {
+    fn from(chooser: Chooser) -> Self {
+        match chooser {
+            Chooser::Guest => Self::Guest,
+            Chooser::Adaptive => Self::Adaptive,
+        }
+    }
 }
 
 /// A VF's link, in iproute2's words.
@@ -95,6 +122,10 @@ impl From<Wishes> for Change {
             min_tx_rate: wishes.min_tx_rate,
             allmulti: wishes.allmulti.map(bool::from),
             max_mtu: wishes.max_mtu,
+            min_interrupts: wishes.min_interrupts,
+            max_interrupts: wishes.max_interrupts,
+            coalesce: wishes.coalesce.map(Coalesce::from),
+            quarantine: wishes.quarantine.map(bool::from),
         }
     }
 }

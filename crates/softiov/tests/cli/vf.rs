@@ -94,6 +94,31 @@ fn set_changes_a_policy_whole_or_not_at_all() {
 }
 
 #[test]
+fn set_shuts_a_vf_in_and_lets_it_out() {
+    let folder = tempdir().unwrap();
+    let serve = Serve::start(&folder, &[]);
+    let set = |words: &[&str]| softiov(serve.folder(), &[&["vf", "set", "pf0vf3"], words].concat());
+    let said = set(&["--quarantine", "on"]);
+    assert!(said.out.contains("quarantined: administrator") && said.out.contains("state DOWN"), "{said:?}");
+    let vf = json(&softiov(serve.folder(), &["vf", "show", "pf0vf3", "--json"]).out);
+    assert_eq!((&vf["conduct"]["quarantine"], &vf["link_state"]), (&"administrator".into(), &"auto".into()));
+    let said = set(&["--quarantine", "off"]);
+    assert!(!said.out.contains("quarantined") && said.out.contains("state UP"), "{said:?}");
+}
+
+#[test]
+fn set_bounds_a_guests_interrupts() {
+    let folder = tempdir().unwrap();
+    let serve = Serve::start(&folder, &[]);
+    let words = "vf set pf0vf3 --min-interrupts 500 --max-interrupts 20000 --coalesce adaptive";
+    let said = softiov(serve.folder(), &words.split(' ').collect::<Vec<_>>());
+    assert!(said.out.contains("chosen by the host, floor 500/s, ceiling 20000/s"), "{said:?}");
+    let said = softiov(serve.folder(), &["vf", "set", "pf0vf3", "--coalesce", "guest", "--json"]);
+    let vf = json(&said.out);
+    assert_eq!((&vf["coalesce"], &vf["min_interrupts"]), (&"guest".into(), &500.into()));
+}
+
+#[test]
 fn an_unknown_vf_is_answered_with_the_known_ones() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);

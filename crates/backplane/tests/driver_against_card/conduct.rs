@@ -1,0 +1,210 @@
+//! VFs that do too much, and how often guests are interrupted: what the PF does about both, with real drivers.
+
+use crate::support::{Bench, between, index};
+use core::time::Duration;
+use driver::moderation::Policy;
+use driver::pf::{Action, InterruptBounds, Limits, Offence, Thresholds, Totals, Verdict, VfPolicy};
+use driver::vf::{Config, LinkCheck, MAILBOX_VECTOR, RECEIVE_VECTOR, Vf};
+use i82576::bits::eitr;
+use i82576::register as r;
+use i82576::{Time, Vector};
+use pcie::Function;
+
+/// Changes a VF's policy.
+fn allow(bench: &mut Bench, vf: u8, change: impl FnOnce(&mut VfPolicy)) {
+    let mut policy = *bench.card.pf_driver().unwrap().policy(index(vf));
+    change(&mut policy);
+    bench.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(vf), policy)).unwrap().unwrap();
+}
+
+/// Thresholds of one kind, no others.
+fn only(offence: Offence, thresholds: Thresholds) -> Limits {
+    let never = Thresholds { warn: 0, throttle: 0, quarantine: 0 };
+    let mut limits = [never; 6];
+    limits[offence as usize] = thresholds;
+    limits
+}
+
+fn watch(bench: &mut Bench, totals: Totals) -> Option<Verdict> {
+    bench.card.with_pf_driver(|pf, hal| pf.watch(hal, index(0), totals)).unwrap()
+}
+
+/// Has VF 0 judged for `events` of one kind in a second.
+fn judge(bench: &mut Bench, offence: Offence, events: u64) -> Option<Verdict> {
+    watch(bench, [0; 6]);
+    bench.advance_us(1_000_000);
+    let mut totals = [0; 6];
+    totals[offence as usize] = events;
+    watch(bench, totals)
+}
+
+fn shut_in(bench: &mut Bench) {
+    let thresholds = Thresholds { warn: 1, throttle: 2, quarantine: 5 };
+    allow(bench, 0, |policy| policy.limits = only(Offence::Spoofing, thresholds));
+    let verdict = judge(bench, Offence::Spoofing, 5).unwrap();
+    assert_eq!((verdict.offence, verdict.action), (Offence::Spoofing, Action::Quarantine));
+}
+
+fn link(bench: &mut Bench) -> LinkCheck {
+    bench.advance_us(100_000);
+    bench.on(0, |vf, hal| {
+        vf.handle_interrupt(hal, MAILBOX_VECTOR);
+        vf.check_link(hal)
+    })
+}
+
+/// How many of one frame each way arrive between VF 0 and VF 1.
+fn exchange(bench: &mut Bench) -> [usize; 2] {
+    bench.send(0, &between(0, 1, 60, 1));
+    bench.send(1, &between(1, 0, 60, 2));
+    [0, 1].map(|vf| bench.receive_all(vf).len())
+}
+
+#[test]
+fn a_vf_that_is_shut_in_moves_no_frame_and_sees_no_link_until_it_is_let_out() {
+    let mut bench = Bench::new(2);
+    assert_eq!(exchange(&mut bench), [1, 1]);
+    bench.advance_us(2_000_000);
+    shut_in(&mut bench);
+    assert_eq!(link(&mut bench), LinkCheck::Down);
+    assert_eq!(exchange(&mut bench), [0, 0]);
+    bench.card.with_pf_driver(|pf, hal| pf.release(hal, index(0))).unwrap();
+    assert!(matches!(link(&mut bench), LinkCheck::Up(_)));
+    assert_eq!(exchange(&mut bench), [1, 2], "what VF 0 had sent meanwhile comes too");
+    let pf = bench.card.pf_driver().unwrap();
+    assert_eq!((pf.quarantined(index(0)), pf.offences(index(0))[1]), (None, 1));
+}
+
+#[test]
+fn a_reset_is_no_way_out_of_quarantine() {
+    let mut bench = Bench::new(2);
+    shut_in(&mut bench);
+    bench.vfs[0] = Vf::probe(&mut bench.card.vf(0), &Config::default()).unwrap();
+    bench.on(0, |vf, hal| vf.start(hal)).unwrap();
+    assert_eq!(exchange(&mut bench), [0, 0]);
+}
+
+#[test]
+fn a_flood_of_requests_is_counted_and_slowed_down() {
+    let mut bench = Bench::new(1);
+    let thresholds = Thresholds { warn: 10, throttle: 20, quarantine: 0 };
+    allow(&mut bench, 0, |policy| policy.limits = only(Offence::Mailbox, thresholds));
+    watch(&mut bench, [0; 6]);
+    let began = bench.card.now();
+    for _ in 0..100 {
+        bench.on(0, |vf, hal| vf.set_vlan(hal, 5, true)).unwrap();
+    }
+    let rest = Duration::from_secs(1).saturating_sub(bench.card.now().since(began));
+    bench.card.advance(rest);
+    let verdict = watch(&mut bench, [0; 6]).unwrap();
+    assert_eq!((verdict.offence, verdict.rate, verdict.action), (Offence::Mailbox, 100, Action::Throttle));
+    let began = bench.card.now();
+    for _ in 0..5 {
+        bench.on(0, |vf, hal| vf.set_vlan(hal, 5, true)).unwrap();
+    }
+    let took = bench.card.now().since(began);
+    assert!(took >= Duration::from_millis(400), "five requests took {took:?}");
+}
+
+#[test]
+fn a_throttle_ends_ten_seconds_after_the_last_crossing() {
+    let mut bench = Bench::new(1);
+    let thresholds = Thresholds { warn: 0, throttle: 10, quarantine: 0 };
+    allow(&mut bench, 0, |policy| policy.limits = only(Offence::Storm, thresholds));
+    judge(&mut bench, Offence::Storm, 10).unwrap();
+    let throttled = |bench: &Bench| bench.card.pf_driver().unwrap().throttled(index(0));
+    bench.advance_us(9_900_000);
+    assert!(throttled(&bench));
+    bench.advance_us(200_000);
+    assert!(!throttled(&bench));
+}
+
+#[test]
+fn a_throttled_vf_sends_at_ten_megabits() {
+    let mut bench = Bench::new(2);
+    let thresholds = Thresholds { warn: 0, throttle: 1, quarantine: 0 };
+    allow(&mut bench, 0, |policy| policy.limits = only(Offence::Invalid, thresholds));
+    judge(&mut bench, Offence::Invalid, 1).unwrap();
+    let mut bits = 0;
+    for _ in 0..1_000 {
+        // The sender keeps its ring full, the receiver its ring empty.
+        while bench.on(0, |vf, hal| vf.transmit(hal, &between(0, 1, 1_000, 3), &Default::default())).is_ok() {
+        }
+        bench.on(0, |vf, hal| vf.flush(hal));
+        bench.advance_us(1_000);
+        bench.on(0, |vf, hal| vf.clean(hal));
+        bits += bench.receive_all(1).iter().map(|frame| frame.len() * 8).sum::<usize>();
+    }
+    assert!((9_000_000..10_500_000).contains(&bits), "{bits} bits in a second");
+}
+
+/// VF 0's interval on a vector, as the card has it, microseconds.
+fn interval(bench: &mut Bench, local: u8) -> u32 {
+    let vector = Vector::new(index(0).first_vector() + local).unwrap();
+    let mut pf = bench.card.pf();
+    eitr::interval_us(driver::Hal::read(&mut pf, r::eitr(vector)))
+}
+
+fn bound(least_hz: u32, most_hz: u32, adaptive: bool) -> InterruptBounds {
+    InterruptBounds { least_hz, most_hz, adaptive }
+}
+
+#[test]
+fn the_guests_interval_is_kept_within_its_bounds() {
+    let mut bench = Bench::with_config(1, &Config { moderation: Policy::Fixed(50), ..Config::default() });
+    assert_eq!(interval(&mut bench, RECEIVE_VECTOR as u8), 50, "the guest's choice");
+    allow(&mut bench, 0, |policy| policy.interrupts = bound(0, 4_000, false));
+    bench.advance_us(1);
+    assert_eq!(interval(&mut bench, RECEIVE_VECTOR as u8), 250, "the ceiling");
+    let eitr = r::vf::VTEITR + 4 * u32::from(RECEIVE_VECTOR);
+    driver::Hal::write(&mut bench.card.vf(0), eitr, 8_000 << eitr::INTERVAL_SHIFT);
+    bench.advance_us(1);
+    assert_eq!(interval(&mut bench, RECEIVE_VECTOR as u8), 8_000, "within bounds it is the guest's");
+    allow(&mut bench, 0, |policy| policy.interrupts = bound(500, 4_000, false));
+    bench.advance_us(1);
+    assert_eq!(interval(&mut bench, RECEIVE_VECTOR as u8), 2_000, "the floor");
+}
+
+#[test]
+fn a_ceiling_holds_whatever_the_guest_writes() {
+    let mut bench = Bench::new(2);
+    allow(&mut bench, 0, |policy| policy.interrupts = bound(0, 1_000, false));
+    bench.advance_us(20_000);
+    bench.card.world().take_interrupts(Function::Vf(0));
+    let eitr = r::vf::VTEITR + 4 * u32::from(RECEIVE_VECTOR);
+    let mut interrupts = 0;
+    for _ in 0..1_000 {
+        bench.send(1, &between(1, 0, 60, 1));
+        bench.advance_us(20);
+        for _ in bench.card.world().take_interrupts(Function::Vf(0)) {
+            interrupts += 1;
+            driver::Hal::write(&mut bench.card.vf(0), eitr, 0);
+            bench.receive_all(0);
+            bench.on(0, |vf, hal| vf.receive_done(hal));
+        }
+    }
+    assert!((18..=21).contains(&interrupts), "{interrupts} interrupts in 20 ms");
+}
+
+#[test]
+fn adaptive_coalescing_is_enforced_on_a_guest_that_does_not_know_it() {
+    let config = Config { moderation: Policy::Fixed(50), rx_descriptors: 64, ..Config::default() };
+    let mut bench = Bench::with_config(2, &config);
+    allow(&mut bench, 0, |policy| policy.interrupts = bound(200, 0, true));
+    let end = bench.card.now() + Duration::from_millis(300);
+    while bench.card.now() < end {
+        for _ in 0..2 {
+            bench.send(1, &between(1, 0, 60, 1));
+        }
+        bench.receive_all(0);
+        bench.advance_us(100);
+    }
+    // 20,000 packets a second times 1.2 over 64 buffers are 375 interrupts a second.
+    let busy = interval(&mut bench, RECEIVE_VECTOR as u8);
+    assert!((2_600..2_750).contains(&busy), "{busy} us");
+    bench.advance_us(150_000);
+    bench.advance_us(150_000);
+    assert_eq!(interval(&mut bench, RECEIVE_VECTOR as u8), 5_000, "a quiet VF has the lowest frequency");
+    assert_eq!(interval(&mut bench, MAILBOX_VECTOR as u8), 0, "the mailbox is no receive queue");
+    assert!(bench.card.now() > Time::ZERO);
+}

@@ -1,0 +1,151 @@
+//! How often a VF's guest may be interrupted, whatever its driver writes: a floor, a ceiling, and the adaptive rule
+//! of [`crate::moderation`] on top. The VF's EITRs are the PF's too, so at each visit an interval that is out of
+//! bounds is put right; what the guest wrote since counts for one round at the most.
+//!
+//! Left out: vectors that serve no receive queue, as far as adapting goes; their bounds hold.
+
+use super::Pf;
+use super::monitor::THROTTLED_INTERVAL_US;
+use crate::hal::Hal;
+use crate::moderation::{
+    Adaptive, MAX_INTERVAL_US, Redundancy, interrupt_frequency, interval_us, register_value,
+};
+use core::time::Duration;
+use i82576::bits::{eitr, ivar};
+use i82576::ids::VF_VECTORS;
+use i82576::register::{self as r, rx, rx_block, vf_stats};
+use i82576::{Time, Vector, VfIndex};
+
+/// The bounds of a VF's interrupts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct InterruptBounds {
+    /// At least so many a second when there is something to say, so that a guest does not wait longer; 0 leaves it
+    /// to the guest.
+    pub least_hz: u32,
+    /// At most so many a second; 0 leaves it to the guest.
+    pub most_hz: u32,
+    /// As few as the packet rate allows: IF = max(pps * r / bufs, lif), with bufs the descriptors of the VF's
+    /// receive ring, r 1.2, and lif `least_hz`, or 1,000.
+    pub adaptive: bool,
+}
+
+/// r of the formula.
+const REDUNDANCY: Redundancy = Redundancy(12);
+/// lif of the formula, where no floor is set.
+const LOWEST_HZ: u32 = 1_000;
+/// How long packets are counted for a rate.
+const SAMPLE: Duration = Duration::from_millis(100);
+/// Bytes of a descriptor.
+const DESCRIPTOR: u32 = i82576::descriptor::SIZE as u32;
+
+/// The rate of a VF's packets, and the interval that it calls for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sampler {
+    sampled: Option<(Time, u32)>,
+    interval_us: Option<u32>,
+}
+
+impl InterruptBounds {
+    /// The shortest and the longest interval, microseconds.
+    fn intervals(self, throttled: bool) -> (u32, u32) {
+        let shortest = 1_000_000u32.checked_div(self.most_hz).unwrap_or(0);
+        let shortest = if throttled { shortest.max(THROTTLED_INTERVAL_US) } else { shortest };
+        let longest = 1_000_000u32.checked_div(self.least_hz).unwrap_or(MAX_INTERVAL_US);
+        // A ceiling that is below the floor wins: it is there to protect others.
+        let shortest = shortest.min(MAX_INTERVAL_US);
+        (shortest, longest.clamp(shortest, MAX_INTERVAL_US))
+    }
+
+    fn lowest_hz(self) -> u32 {
+        if self.least_hz > 0 { self.least_hz } else { LOWEST_HZ }
+    }
+}
+
+impl Pf {
+    /// Puts the intervals of every VF right whose interrupts are bounded.
+    pub(super) fn moderate<H: Hal>(&mut self, hal: &mut H) {
+        for vf in self.enabled_vfs() {
+            let bounds = self.state(vf).policy.interrupts;
+            let throttled = self.throttled(vf);
+            if bounds != InterruptBounds::default() || throttled {
+                self.moderate_vf(hal, vf, bounds, throttled);
+            }
+        }
+    }
+
+    fn moderate_vf<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, bounds: InterruptBounds, throttled: bool) {
+        let adapted = if bounds.adaptive { self.adapted_interval(hal, vf, bounds) } else { None };
+        let receives = if adapted.is_some() { receive_vectors(hal, vf) } else { 0 };
+        let (shortest, longest) = bounds.intervals(throttled);
+        for local in 0..VF_VECTORS as u8 {
+            let Some(vector) = Vector::new(vf.first_vector() + local) else { continue };
+            let written = hal.read(r::eitr(vector));
+            let chosen = adapted.filter(|_| receives & 1 << local != 0);
+            let interval = chosen.unwrap_or(eitr::interval_us(written)).clamp(shortest, longest);
+            if interval != eitr::interval_us(written) {
+                hal.write(r::eitr(vector), corrected(written, interval));
+            }
+        }
+    }
+
+    /// The interval that the VF's packet rate calls for, sampled anew if it is time.
+    fn adapted_interval<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, bounds: InterruptBounds) -> Option<u32> {
+        let now = hal.now();
+        let sampler = self.state(vf).sampler;
+        if sampler.sampled.is_some_and(|(then, _)| now.since(then) < SAMPLE) {
+            return sampler.interval_us;
+        }
+        let packets = hal.read(r::vf_block(vf) + vf_stats::VFGPRC);
+        let buffers = hal.read(rx_block(vf.queue(0)) + rx::RDLEN) / DESCRIPTOR;
+        let next = sampler.sampled.filter(|_| buffers > 0).map(|(then, before)| {
+            let micros = u64::try_from(now.since(then).as_micros()).unwrap_or(u64::MAX).max(1);
+            let rate = u64::from(packets.wrapping_sub(before)) * 1_000_000 / micros;
+            let rule = Adaptive { redundancy: REDUNDANCY, buffers, lowest_hz: bounds.lowest_hz() };
+            interval_us(interrupt_frequency(rate, &rule))
+        });
+        self.state_mut(vf).sampler = Sampler { sampled: Some((now, packets)), interval_us: next };
+        next
+    }
+}
+
+/// EITR with another interval. The guest's write has set the counter too: where it wanted less than it gets, the
+/// counter starts over, or writing often would be a way around the bound.
+fn corrected(written: u32, interval: u32) -> u32 {
+    let counter = if interval > eitr::interval_us(written) {
+        (interval / eitr::COUNTER_STEP_US).min(eitr::COUNTER_END) << eitr::COUNTER_SHIFT
+    } else {
+        eitr::CNT_IGNR
+    };
+    written & eitr::KEPT & !eitr::INTERVAL_MASK | register_value(interval) | counter
+}
+
+/// The local vectors of the VF's receive queues, a bit each.
+fn receive_vectors<H: Hal>(hal: &mut H, vf: VfIndex) -> u32 {
+    let [first, _, second, _] = hal.read(r::vtivar(vf)).to_le_bytes();
+    let bit = |entry: u8| if entry & ivar::VALID == 0 { 0 } else { 1 << (entry & ivar::VF_VECTOR) };
+    bit(first) | bit(second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::InterruptBounds;
+
+    fn intervals(least_hz: u32, most_hz: u32, throttled: bool) -> (u32, u32) {
+        InterruptBounds { least_hz, most_hz, adaptive: false }.intervals(throttled)
+    }
+
+    #[test]
+    fn a_floor_bounds_the_interval_from_above_and_a_ceiling_from_below() {
+        assert_eq!(intervals(0, 0, false), (0, 8191));
+        assert_eq!(intervals(2_000, 0, false), (0, 500));
+        assert_eq!(intervals(0, 10_000, false), (100, 8191));
+        assert_eq!(intervals(1, 1, false), (8191, 8191), "as far as EITR reaches");
+        assert_eq!(intervals(10_000, 2_000, false), (500, 500), "the ceiling wins");
+    }
+
+    #[test]
+    fn a_throttled_vf_interrupts_a_thousand_times_a_second() {
+        assert_eq!(intervals(0, 0, true), (1_000, 8191));
+        assert_eq!(intervals(0, 500, true), (2_000, 8191), "unless it may less anyway");
+    }
+}

@@ -1,0 +1,356 @@
+//! Watching VFs: what each does a second, in six kinds, against thresholds; and what is done to one that goes beyond
+//! them: it is spoken of, slowed down, or shut in.
+//!
+//! One that is slowed down (for ten seconds after the last crossing) sends at 10 Mb/s, interrupts its guest a
+//! thousand times a second, and has its requests served ten times a second, at the most. One that is shut in moves
+//! no frame and sees no link until the administrator lets it out.
+//!
+//! Left out: counting. Requests are counted here; the rest the card and its host count, and give to [`Pf::watch`].
+
+use super::Pf;
+use crate::hal::Hal;
+use core::time::Duration;
+use i82576::{Time, VfIndex};
+
+/// What a VF may do too much of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offence {
+    /// Requests by mailbox, and resets.
+    Mailbox,
+    /// Frames with an address or VLAN that is not its own, and link-control frames.
+    Spoofing,
+    /// Broadcasts and multicasts sent.
+    Storm,
+    /// Interrupts, which cost the host something each.
+    Interrupts,
+    /// Packets that make no sense.
+    Invalid,
+    /// Requests for memory that is not the guest's, or not shared.
+    DmaFaults,
+}
+
+/// Why a VF is shut in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// It did too much.
+    Offence(Offence),
+    /// The administrator wants it so.
+    Administrator,
+}
+
+impl Cause {
+    /// A name for tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Cause::Offence(offence) => offence.name(),
+            Cause::Administrator => "administrator",
+        }
+    }
+}
+
+/// How many kinds there are.
+const KINDS: usize = 6;
+
+impl Offence {
+    /// Every kind, in the order of [`Totals`] and [`Limits`].
+    pub const ALL: [Offence; KINDS] = [
+        Offence::Mailbox,
+        Offence::Spoofing,
+        Offence::Storm,
+        Offence::Interrupts,
+        Offence::Invalid,
+        Offence::DmaFaults,
+    ];
+
+    /// A name for tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Offence::Mailbox => "mailbox",
+            Offence::Spoofing => "spoofing",
+            Offence::Storm => "storm",
+            Offence::Interrupts => "interrupts",
+            Offence::Invalid => "invalid",
+            Offence::DmaFaults => "dma-faults",
+        }
+    }
+}
+
+/// Events of each kind since the beginning.
+pub type Totals = [u64; KINDS];
+
+/// What is done about an offence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Action {
+    /// It is said.
+    Warn,
+    /// The VF is slowed down for a while.
+    Throttle,
+    /// The VF is shut in until the administrator lets it out.
+    Quarantine,
+}
+
+/// From how many events a second on each action is taken; 0 is never.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Thresholds {
+    /// [`Action::Warn`].
+    pub warn: u32,
+    /// [`Action::Throttle`].
+    pub throttle: u32,
+    /// [`Action::Quarantine`].
+    pub quarantine: u32,
+}
+
+impl Thresholds {
+    const fn warn(warn: u32) -> Self {
+        Self { warn, throttle: 0, quarantine: 0 }
+    }
+
+    /// The gravest action that a rate calls for.
+    fn action(&self, rate: u64) -> Option<Action> {
+        let steps = [
+            (self.quarantine, Action::Quarantine),
+            (self.throttle, Action::Throttle),
+            (self.warn, Action::Warn),
+        ];
+        let reached = |(from, action)| (from > 0 && rate >= u64::from(from)).then_some(action);
+        steps.into_iter().find_map(reached)
+    }
+}
+
+/// The thresholds of each kind.
+pub type Limits = [Thresholds; KINDS];
+
+/// What honest guests stay below, by far. Only a flood of requests costs others something that the card does not
+/// bound itself: it is throttled.
+pub const DEFAULT_LIMITS: Limits = [
+    Thresholds { warn: 200, throttle: 1_000, quarantine: 0 },
+    Thresholds::warn(10),
+    Thresholds::warn(10_000),
+    Thresholds::warn(200_000),
+    Thresholds::warn(10),
+    Thresholds::warn(10),
+];
+
+/// What was found, and done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verdict {
+    /// The kind.
+    pub offence: Offence,
+    /// Events a second.
+    pub rate: u64,
+    /// What is done.
+    pub action: Action,
+}
+
+/// Rates are taken over this time, or as much longer as nobody looked.
+const PERIOD: Duration = Duration::from_secs(1);
+/// How long a VF stays slowed down.
+const PENANCE: Duration = Duration::from_secs(10);
+/// Between two requests of a VF that is slowed down or shut in.
+pub(super) const SERVICE: Duration = Duration::from_millis(100);
+/// What it may send, Mb/s.
+pub(super) const THROTTLED_RATE: u32 = 10;
+/// Between two of its interrupts.
+pub(super) const THROTTLED_INTERVAL_US: u32 = 1_000;
+
+/// What is known of one VF's conduct.
+#[derive(Debug, Default)]
+pub(super) struct Monitor {
+    sampled: Option<(Time, Totals)>,
+    /// Periods in which a threshold was crossed.
+    crossed: Totals,
+    pub(super) throttled_until: Option<Time>,
+    pub(super) quarantined: Option<Cause>,
+    /// Not before then is a request served, while it is slowed down or shut in.
+    pub(super) serve_at: Option<Time>,
+}
+
+impl Monitor {
+    /// Takes new totals once a period; answers the gravest finding.
+    fn observe(&mut self, now: Time, totals: Totals, limits: &Limits) -> Option<Verdict> {
+        let Some((then, before)) = self.sampled else {
+            self.sampled = Some((now, totals));
+            return None;
+        };
+        let elapsed = now.since(then);
+        if elapsed < PERIOD {
+            return None;
+        }
+        self.sampled = Some((now, totals));
+        let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+        let mut worst: Option<Verdict> = None;
+        for (i, offence) in Offence::ALL.into_iter().enumerate() {
+            let rate = totals[i].saturating_sub(before[i]).saturating_mul(1_000) / millis;
+            let Some(action) = limits[i].action(rate) else { continue };
+            self.crossed[i] += 1;
+            if worst.is_none_or(|worst| worst.action < action) {
+                worst = Some(Verdict { offence, rate, action });
+            }
+        }
+        worst
+    }
+
+    /// Whether the VF is held back in any way.
+    pub(super) fn holds(&self) -> bool {
+        self.throttled_until.is_some() || self.quarantined.is_some()
+    }
+}
+
+impl Pf {
+    /// Judges a VF by what was counted of it, requests excepted, which are counted here. To be called now and then;
+    /// a rate needs a second. Afterwards the card must be told [`Pf::link_override`].
+    pub fn watch<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, mut totals: Totals) -> Option<Verdict> {
+        let now = hal.now();
+        let state = self.state_mut(vf);
+        totals[Offence::Mailbox as usize] = state.counters.requests() + state.counters.resets;
+        let verdict = state.monitor.observe(now, totals, &state.policy.limits)?;
+        match verdict.action {
+            Action::Warn => {}
+            Action::Throttle => self.throttle(hal, vf, now + PENANCE),
+            Action::Quarantine => self.quarantine(hal, vf, Cause::Offence(verdict.offence)),
+        }
+        Some(verdict)
+    }
+
+    fn throttle<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, until: Time) {
+        self.state_mut(vf).monitor.throttled_until = Some(until);
+        self.apply_rate(hal, vf);
+    }
+
+    /// Shuts a VF in: it moves no frame and sees no link. Afterwards the card must be told [`Pf::link_override`].
+    pub fn quarantine<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, why: Cause) {
+        if self.state_mut(vf).monitor.quarantined.replace(why).is_none() {
+            self.apply_enable(hal, vf);
+            self.notify(hal, vf);
+        }
+    }
+
+    /// Lets a VF out that was shut in, and lifts every throttle. Afterwards the card must be told
+    /// [`Pf::link_override`].
+    pub fn release<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
+        let state = self.state_mut(vf);
+        let crossed = state.monitor.crossed;
+        let before = core::mem::replace(&mut state.monitor, Monitor { crossed, ..Monitor::default() });
+        self.apply_rate(hal, vf);
+        self.apply_enable(hal, vf);
+        if before.quarantined.is_some() {
+            self.notify(hal, vf);
+        }
+    }
+
+    /// Why a VF is shut in, if it is.
+    #[must_use]
+    pub fn quarantined(&self, vf: VfIndex) -> Option<Cause> {
+        self.state(vf).monitor.quarantined
+    }
+
+    /// Whether a VF is slowed down.
+    #[must_use]
+    pub fn throttled(&self, vf: VfIndex) -> bool {
+        self.state(vf).monitor.throttled_until.is_some()
+    }
+
+    /// In how many periods a VF crossed a threshold, by kind.
+    #[must_use]
+    pub fn offences(&self, vf: VfIndex) -> &Totals {
+        &self.state(vf).monitor.crossed
+    }
+
+    /// Ends throttles whose time is over.
+    pub(super) fn forgive<H: Hal>(&mut self, hal: &mut H) {
+        let now = hal.now();
+        for vf in self.enabled_vfs() {
+            if self.state(vf).monitor.throttled_until.is_some_and(|until| until <= now) {
+                self.state_mut(vf).monitor.throttled_until = None;
+                self.apply_rate(hal, vf);
+            }
+        }
+    }
+
+    /// Whether a VF's request may be served now; one that is held back waits its time.
+    pub(super) fn may_serve(&mut self, now: Time, vf: VfIndex) -> bool {
+        let monitor = &mut self.state_mut(vf).monitor;
+        if !monitor.holds() {
+            monitor.serve_at = None;
+            return true;
+        }
+        let due = monitor.serve_at.is_none_or(|at| at <= now);
+        if due {
+            monitor.serve_at = Some(now + SERVICE);
+        }
+        due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Action, DEFAULT_LIMITS, KINDS, Limits, Monitor, Offence, Thresholds, Verdict};
+    use i82576::Time;
+
+    const LIMITS: Limits = [Thresholds { warn: 10, throttle: 100, quarantine: 1_000 }; KINDS];
+
+    fn seconds(s: u64) -> Time {
+        Time::from_micros(s * 1_000_000)
+    }
+
+    /// What is found of a VF that did this much of one kind in the second after the first look.
+    fn found(kind: Offence, events: u64) -> Option<Verdict> {
+        let mut monitor = Monitor::default();
+        assert_eq!(monitor.observe(seconds(5), [7; KINDS], &LIMITS), None, "nothing to compare with");
+        let mut totals = [7; KINDS];
+        totals[kind as usize] += events;
+        monitor.observe(seconds(6), totals, &LIMITS)
+    }
+
+    #[test]
+    fn each_kind_has_its_place() {
+        assert!(Offence::ALL.iter().enumerate().all(|(i, kind)| *kind as usize == i));
+        assert!(DEFAULT_LIMITS.iter().all(|limit| limit.warn > 0));
+    }
+
+    #[test]
+    fn each_threshold_calls_for_its_action() {
+        for offence in Offence::ALL {
+            assert_eq!(found(offence, 9), None);
+            for (rate, action) in [
+                (10, Action::Warn),
+                (99, Action::Warn),
+                (100, Action::Throttle),
+                (999, Action::Throttle),
+                (1_000, Action::Quarantine),
+                (u64::MAX / 2, Action::Quarantine),
+            ] {
+                let verdict = found(offence, rate).unwrap();
+                assert_eq!((verdict.offence, verdict.action), (offence, action), "{rate}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_threshold_of_zero_is_never_reached() {
+        let never = [Thresholds { warn: 0, throttle: 0, quarantine: 0 }; KINDS];
+        let mut monitor = Monitor::default();
+        monitor.observe(seconds(0), [0; KINDS], &never);
+        assert_eq!(monitor.observe(seconds(1), [u64::MAX; KINDS], &never), None);
+    }
+
+    #[test]
+    fn rates_are_of_a_second_at_least() {
+        let mut monitor = Monitor::default();
+        monitor.observe(seconds(0), [0; KINDS], &LIMITS);
+        assert_eq!(monitor.observe(Time::from_micros(999_999), [1_000; KINDS], &LIMITS), None, "too soon");
+        let verdict = monitor.observe(seconds(20), [1_000; KINDS], &LIMITS).unwrap();
+        assert_eq!((verdict.rate, verdict.action), (50, Action::Warn));
+    }
+
+    #[test]
+    fn of_several_offences_the_gravest_is_judged_and_all_are_counted() {
+        let mut monitor = Monitor::default();
+        monitor.observe(seconds(0), [0; KINDS], &LIMITS);
+        let verdict = monitor.observe(seconds(1), [20, 0, 200, 0, 20, 0], &LIMITS).unwrap();
+        assert_eq!((verdict.offence, verdict.action), (Offence::Storm, Action::Throttle));
+        assert_eq!(monitor.crossed, [1, 0, 1, 0, 1, 0]);
+    }
+}
