@@ -53,13 +53,14 @@ impl Socket {
         true
     }
 
-    /// Takes one packet out; its bytes, or `None`.
-    pub fn pop(&mut self) -> Option<u64> {
-        let share = self.bytes.checked_div(u64::from(self.packets))?;
-        self.buffers -= self.buffers / self.packets;
+    /// Takes one packet out: its bytes and its pieces; `None` if there is none.
+    pub fn pop(&mut self) -> Option<(u64, u32)> {
+        let bytes = self.bytes.checked_div(u64::from(self.packets))?;
+        let pieces = self.buffers / self.packets;
         self.packets -= 1;
-        self.bytes -= share;
-        Some(share)
+        self.buffers -= pieces;
+        self.bytes -= bytes;
+        Some((bytes, pieces))
     }
 
     /// Packets of a piece each that it still has room for.
@@ -96,14 +97,14 @@ mod tests {
     fn a_datagram_takes_the_room_of_its_pieces_and_gives_it_back() {
         let mut socket = Socket::new(8);
         assert!(socket.push(4_000, 3) && socket.push(4_000, 3) && !socket.push(4_000, 3));
-        assert_eq!((socket.room(), socket.pop(), socket.room()), (2, Some(4_000), 5));
+        assert_eq!((socket.room(), socket.pop(), socket.room()), (2, Some((4_000, 3)), 5));
     }
 
     #[test]
     fn what_goes_in_comes_out() {
         let mut socket = Socket::new(8);
         [100, 200, 300].iter().for_each(|bytes| assert!(socket.push(*bytes, 1)));
-        let out: u64 = core::iter::from_fn(|| socket.pop()).sum();
+        let out: u64 = core::iter::from_fn(|| socket.pop()).map(|(bytes, _)| bytes).sum();
         assert_eq!((out, socket.is_empty()), (600, true));
     }
 }

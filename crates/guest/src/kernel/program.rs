@@ -19,10 +19,14 @@ impl<D> Kernel<D> {
         let per_call = platform.cost(Cost::RxWake);
         let mut calls = 0;
         for _ in 0..READS {
-            let Some(bytes) = self.socket.pop() else { break };
+            let Some((bytes, pieces)) = self.socket.pop() else { break };
             self.counters.read_bytes += bytes;
             self.counters.read_packets += 1;
-            platform.copy_to_program(bytes);
+            // Each piece is in a buffer of its own.
+            for piece in 0..u64::from(pieces) {
+                let before = bytes * piece / u64::from(pieces);
+                platform.copy_to_program(bytes * (piece + 1) / u64::from(pieces) - before);
+            }
             calls += 1;
         }
         let calls = match self.spec.load {

@@ -12,9 +12,10 @@ pub(super) const ROWS: &[Register] = &[
     Register::one("MDFB", r::MDFB, W1c(0xffff))
         .more("reads the queues that are blocked; a one lets the queue go on"),
     Register::one("DTXCTL", r::DTXCTL, Rw(0x7f)).reset(0x44),
-    Register::one("RTTDQSEL", r::RTTDQSEL, Rw(0xf)),
-    Register::one("RTTBCNRM", r::RTTBCNRM, Rw(0x3ff)),
-    Register::one("RTTBCNRC", r::RTTBCNRC, Rw(0x8fff_ffff)),
+    Register::one("RTTDQSEL", r::RTTDQSEL, Rw(0xf))
+        .more("selects the pool that RTTBCNRC is about; bit 3 is ignored"),
+    Register::one("RTTBCNRM", r::RTTBCNRM, Rw(0x3ff)).more("KB of lateness that a rate may make up for"),
+    Register::one("RTTBCNRC", r::RTTBCNRC, Rw(0x8fff_ffff)).more("the transmit rate of the selected pool"),
     Register::one("RTTBCNRS", 0x36b4, Ro),
     Register::one("RTTBCNRD", 0x36b8, Ro),
     Register::many("VMVIR", r::vmvir(0), 4, 8, Rw(0xc000_ffff)),
