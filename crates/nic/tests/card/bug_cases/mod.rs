@@ -35,6 +35,7 @@ mod gap_loopback_to_sender;
 mod gap_mirror;
 mod gap_own_broadcast;
 mod gap_promiscuous;
+mod gap_rate;
 mod gap_rqdpc;
 mod gap_storm;
 mod gap_txctl3;
@@ -91,9 +92,13 @@ fn files() -> BTreeSet<String> {
 }
 
 #[test]
-fn every_file_here_is_a_case_of_the_table() {
-    for file in files() {
-        assert!(CASES.iter().any(|(name, _)| *name == file), "{file} is not in the table");
+fn every_case_of_the_table_is_a_file_with_tests_and_every_file_a_case() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/card/bug_cases");
+    let cases: BTreeSet<String> = CASES.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(files(), cases);
+    for case in cases {
+        let text = std::fs::read_to_string(format!("{folder}/{case}.rs")).unwrap();
+        assert!(text.contains("#[test]") && text.starts_with("//! "), "{case}");
     }
 }
 

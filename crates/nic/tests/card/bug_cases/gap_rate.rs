@@ -1,0 +1,36 @@
+//! A gap: RTTBCNRC was a register that nothing obeyed. How exactly rates are kept is tested beside this folder.
+
+use crate::common::{Bench, mac, packet, plain};
+use i82576::bits::rttbcnrc::{INTEGER_SHIFT, RS_ENA};
+use i82576::register as r;
+use std::time::Duration;
+
+/// A VF sends 20 frames of 1,000 bytes; how long that takes from deadline to deadline, and how many came out.
+fn time_of_20(bench: &mut Bench, from: u8) -> (Duration, usize) {
+    let start = bench.now;
+    bench.vf(from).start();
+    let frame = bench.vf(from).place(&plain(mac(9), mac(from), 986));
+    for _ in 0..20 {
+        bench.vf(from).put(packet(frame, 1000).emit());
+    }
+    bench.vf(from).ring();
+    while let Some(deadline) = bench.poll().deadline {
+        bench.now = deadline;
+    }
+    (bench.now - start, bench.wire_got().len())
+}
+
+#[test]
+fn a_rate_holds_a_vf_back_and_its_neighbour_not() {
+    let mut bench = Bench::new(2);
+    bench.pf().write(r::RTTDQSEL, 0);
+    bench.pf().write(r::RTTBCNRC, RS_ENA | 100 << INTEGER_SHIFT);
+    let (time, frames) = time_of_20(&mut bench, 0);
+    // 19 frames of 1,004 bytes are paid for at 10 Mb/s before the last one leaves.
+    let wanted = Duration::from_nanos(19 * 1004 * 8 * 100);
+    assert_eq!(frames, 20);
+    assert!(time >= wanted && time <= wanted + wanted / 50, "{time:?} for {wanted:?}");
+    assert_eq!(time_of_20(&mut bench, 1), (Duration::ZERO, 20));
+    bench.pf().write(r::RTTBCNRC, 0);
+    assert_eq!(time_of_20(&mut bench, 0), (Duration::ZERO, 20), "and no longer than it is asked to");
+}
