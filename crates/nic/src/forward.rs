@@ -66,8 +66,9 @@ impl Nic {
             _ if length > MAX_FRAME - FCS => uplink::count_length_error(&mut self.file, r::ROC),
             _ => {
                 let trailer = self.keep_check_sequence(&mut staging[HEADROOM..], padded);
-                if let Some(frame) = Frame::new(&mut staging[..HEADROOM + padded + trailer]) {
-                    let mut frame = frame.with_trailer(trailer).behind(self.tables.outer);
+                if let Some(mut frame) = Frame::new(&mut staging[..HEADROOM + padded + trailer]) {
+                    frame.set_trailer(trailer);
+                    frame.look_behind(self.tables.outer);
                     frame.take_tag();
                     self.switch(None, &mut frame, bus, wire);
                 }
@@ -146,8 +147,9 @@ impl Nic {
             transmit::insert_legacy(&mut place[..packet.length], checksum);
         }
         let length = pad(place, packet.length);
-        if let Some(frame) = Frame::new(&mut staging[..HEADROOM + length]) {
-            self.send(queue, packet, frame.sealed(sealed.ok().flatten()), bus, wire);
+        if let Some(mut frame) = Frame::new(&mut staging[..HEADROOM + length]) {
+            frame.set_seal(sealed.ok().flatten());
+            self.send(queue, packet, &mut frame, bus, wire);
         }
     }
 
@@ -172,8 +174,9 @@ impl Nic {
         let (mut segmenter, before) = (segmenter.skip(packet.sent), packet.sent);
         while let Some(length) = segmenter.write_next(&mut staging.frame[HEADROOM..]) {
             let length = pad(&mut staging.frame[HEADROOM..], length);
-            if let Some(frame) = Frame::new(&mut staging.frame[..HEADROOM + length]) {
-                self.send(queue, &packet, frame.sealed(segmenter.sealed()), bus, wire);
+            if let Some(mut frame) = Frame::new(&mut staging.frame[..HEADROOM + length]) {
+                frame.set_seal(segmenter.sealed());
+                self.send(queue, &packet, &mut frame, bus, wire);
             }
             packet.sent += 1;
             if self.pacing.due(queue.pool()) > self.now {
@@ -191,11 +194,11 @@ impl Nic {
         &mut self,
         queue: Queue,
         packet: &Packet,
-        frame: Frame<'_>,
+        frame: &mut Frame<'_>,
         bus: &mut B,
         wire: &mut W,
     ) {
-        let mut frame = frame.behind(self.tables.outer);
+        frame.look_behind(self.tables.outer);
         let asked = packet.first.insert_vlan.then_some(packet.context.vlan_tag);
         let inserted = self.tables.transmit_tag(queue.pool(), asked);
         // The outer tag is software's to bring; there is nothing to put an inner one behind (datasheet 7.4.5.1).
@@ -207,7 +210,7 @@ impl Nic {
             frame.take_tag();
         }
         frame.tag = inserted.or(frame.tag);
-        self.switch(Some(queue), &mut frame, bus, wire);
+        self.switch(Some(queue), frame, bus, wire);
     }
 
     /// Asks the switch about a frame of a queue or of the wire, and hands it to everybody it names.
@@ -219,7 +222,7 @@ impl Nic {
         wire: &mut W,
     ) {
         let (dst, src) = frame.addresses();
-        let length = frame.tagged().len();
+        let length = frame.length();
         let source = sender.map_or(Source::Wire, |queue| Source::Pool(queue.pool()));
         if let Source::Pool(pool) = source {
             self.pacing.left(&self.file, pool, length, self.now);
@@ -258,7 +261,7 @@ impl Nic {
             return wire.transmit(frame.tagged());
         }
         if self.receives() {
-            self.tally.arrived(frame.tagged().len());
+            self.tally.arrived(frame.length());
             self.switch(None, frame, bus, wire);
         }
         true

@@ -56,26 +56,23 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// The frame, whose last `bytes` are its check sequence.
-    pub(crate) fn with_trailer(self, bytes: usize) -> Self {
-        Self { trailer: bytes.min(self.buffer.len() - HEADROOM - HEADER), ..self }
+    /// The last `bytes` are the check sequence.
+    pub(crate) fn set_trailer(&mut self, bytes: usize) {
+        self.trailer = bytes.min(self.buffer.len() - HEADROOM - HEADER);
     }
 
-    /// The frame, in which a tag of type `outer` is the outer one; `None` if outer tags are not in use.
-    pub(crate) fn behind(self, outer: Option<u16>) -> Self {
-        let outer = match outer {
+    /// A tag of type `outer` is the outer one; `None` if outer tags are not in use.
+    pub(crate) fn look_behind(&mut self, outer: Option<u16>) {
+        self.outer = match outer {
             None => Outer::Unused,
             Some(kind) if vlan::has_outer(&self.buffer[self.start..], kind) => Outer::Present,
             Some(_) => Outer::Missing,
         };
-        Self { outer, ..self }
     }
 
-    /// The frame, of which the card has sealed a part, seen from the frame's start. Tags that come and go do not
-    /// move that part.
-    pub(crate) fn sealed(self, sealed: Option<Sealed>) -> Self {
-        let start = self.start;
-        Self { sealed: sealed.map(|sealed| sealed.behind(start)), ..self }
+    /// The card has sealed a part, seen from the frame's start. Tags that come and go do not move that part.
+    pub(crate) fn set_seal(&mut self, sealed: Option<Sealed>) {
+        self.sealed = sealed.map(|sealed| sealed.behind(self.start));
     }
 
     /// What the card has sealed, seen from the start of [`Frame::untagged`].
@@ -119,26 +116,39 @@ impl<'a> Frame<'a> {
         self.trailer
     }
 
-    fn bytes(&mut self, tagged: bool, trailer: usize) -> &[u8] {
-        let (place, from) = (self.place(), self.start - TAG);
-        match self.tag.filter(|_| tagged) {
-            None if self.tag_in_place => {
-                self.tag_in_place = vlan::strip(&mut self.buffer[from..], place).is_none();
-            }
-            Some(tag) if !self.tag_in_place => {
-                self.tag_in_place = vlan::insert(&mut self.buffer[from..], place, tag);
-            }
-            _ => {}
-        }
-        let start = if self.tag_in_place { from } else { self.start };
-        &self.buffer[start..self.buffer.len() - self.trailer + trailer]
+    /// Bytes with the tag, without the check sequence.
+    pub(crate) fn length(&self) -> usize {
+        self.buffer.len() - self.start - self.trailer + if self.tag.is_some() { TAG } else { 0 }
     }
 
     /// Destination and source.
-    pub(crate) fn addresses(&mut self) -> (MacAddress, MacAddress) {
-        let frame = self.untagged();
+    pub(crate) fn addresses(&self) -> (MacAddress, MacAddress) {
+        let frame = &self.buffer[self.head()..];
         let address = |at: usize| MacAddress::from_slice(&frame[at..]).unwrap_or_default();
         (address(0), address(6))
+    }
+
+    /// Where the frame starts as it stands.
+    fn head(&self) -> usize {
+        self.start - if self.tag_in_place { TAG } else { 0 }
+    }
+
+    #[inline]
+    fn bytes(&mut self, tagged: bool, trailer: usize) -> &[u8] {
+        if self.tag_in_place != (tagged && self.tag.is_some()) {
+            self.move_tag();
+        }
+        let (start, end) = (self.head(), self.buffer.len() - self.trailer + trailer);
+        &self.buffer[start..end]
+    }
+
+    /// Puts the tag into the bytes, or takes it out.
+    fn move_tag(&mut self) {
+        let (place, bytes) = (self.place(), &mut self.buffer[self.start - TAG..]);
+        self.tag_in_place = match self.tag {
+            Some(tag) if !self.tag_in_place => vlan::insert(bytes, place, tag),
+            _ => vlan::strip(bytes, place).is_none(),
+        };
     }
 }
 
@@ -181,14 +191,18 @@ mod tests {
         let both = b"aaaaaabbbbbb\x88\xa8\x10\x01\x81\x00\x20\x64\x08\x00payload";
         let outer = b"aaaaaabbbbbb\x88\xa8\x10\x01\x08\x00payload";
         let mut bytes = buffer(both);
-        let mut frame = Frame::new(&mut bytes).unwrap().behind(Some(0x88a8));
+        let mut frame = Frame::new(&mut bytes).unwrap();
+        frame.look_behind(Some(0x88a8));
         frame.take_tag();
         assert_eq!((frame.outer, frame.tag), (Outer::Present, Some(0x2064)));
         assert_eq!(frame.untagged(), outer);
         assert_eq!(frame.addresses().1.0, *b"bbbbbb");
+        assert_eq!(frame.length(), both.len());
         assert_eq!(frame.tagged(), both);
+        assert_eq!(frame.addresses().1.0, *b"bbbbbb");
         let mut bytes = buffer(TAGGED);
-        let mut frame = Frame::new(&mut bytes).unwrap().behind(Some(0x88a8));
+        let mut frame = Frame::new(&mut bytes).unwrap();
+        frame.look_behind(Some(0x88a8));
         frame.take_tag();
         assert_eq!((frame.outer, frame.tag, frame.untagged()), (Outer::Missing, None, TAGGED));
     }
@@ -196,7 +210,8 @@ mod tests {
     #[test]
     fn a_check_sequence_is_no_part_of_the_frame_until_it_is_delivered() {
         let mut bytes = buffer(TAGGED);
-        let mut frame = Frame::new(&mut bytes).unwrap().with_trailer(4);
+        let mut frame = Frame::new(&mut bytes).unwrap();
+        frame.set_trailer(4);
         frame.take_tag();
         assert_eq!(frame.untagged(), &PLAIN[..PLAIN.len() - 4]);
         assert_eq!(frame.trailer(), 4);

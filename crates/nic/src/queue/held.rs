@@ -29,8 +29,11 @@ impl Held {
     }
 
     /// Gives back what is kept.
+    #[inline]
     pub fn resume(&mut self, staging: &mut Box<[u8]>) -> Option<Packet> {
-        let packet = self.packet.take()?;
+        // Asked for every packet, and hardly ever there: not to be moved to see.
+        let packet = self.packet?;
+        self.packet = None;
         core::mem::swap(&mut self.bytes, staging);
         Some(packet)
     }
