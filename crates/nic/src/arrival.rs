@@ -10,15 +10,16 @@ use crate::offload::rss::Hash;
 use crate::offload::vlan::TAG;
 use crate::queue::receive::Description;
 use crate::switch::{Decision, Source};
-use i82576::Queue;
 use i82576::bits::{mrqc, rxcsum};
 use i82576::descriptor::rx::status;
 use i82576::register as r;
+use i82576::{MacAddress, Queue};
 use pcie::Bus;
 
 /// A frame on its way to pools.
 struct Arrival {
     source: Source,
+    destination: MacAddress,
     replicated: bool,
     /// What RSS chooses a queue by.
     hash: u32,
@@ -52,6 +53,7 @@ impl Nic {
     /// What the receive descriptors will say of a frame without its tag, whoever gets it.
     fn describe(&self, source: Source, replicated: bool, frame: &mut Frame<'_>) -> Arrival {
         let (control, outer, seal) = (self.file.get(r::RXCSUM), frame.outer, frame.seal());
+        let (destination, _) = frame.addresses();
         let frame = frame.untagged();
         let headers = match outer {
             // What has no outer tag where all should have one is passed on as it is (datasheet 7.4.5.2).
@@ -75,14 +77,13 @@ impl Nic {
             description.rss = (0, u32::from(fragment.sum) << 16 | u32::from(fragment.identification));
             description.status |= fragment.status;
         }
-        Arrival { source, replicated, hash: hash.value, description }
+        Arrival { source, destination, replicated, hash: hash.value, description }
     }
 
     /// Puts a frame into the pool's queue, as the pool likes its tags.
     fn deliver<B: Bus>(&mut self, pool: u8, frame: &mut Frame<'_>, arrival: &Arrival, bus: &mut B) -> Fate {
         let options = self.tables.pool_options(pool, arrival.replicated);
         let mut described = arrival.description;
-        let (dst, _) = frame.addresses();
         let queue = self.queue_of(pool, options.rss, arrival.hash);
         let function = self.owners.of_queue(queue);
         match frame.tag {
@@ -106,7 +107,7 @@ impl Nic {
         let length = bytes.len() - trailer;
         self.rx_touched |= 1 << queue.get();
         let outcome = self.rx[queue.index()].deliver(&mut self.file, function, bus, bytes, &described);
-        self.count_received(pool, queue, dst, length, arrival.source, outcome)
+        self.count_received(pool, queue, arrival.destination, length, arrival.source, outcome)
     }
 
     /// The queue of a pool, or among all of them when there are no pools.

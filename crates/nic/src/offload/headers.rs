@@ -148,7 +148,11 @@ impl Headers {
                 break;
             };
             self.extended = true;
-            self.fragment |= next == protocol::FRAGMENT;
+            if next == protocol::FRAGMENT {
+                // A fragment's headers end before it (datasheet 7.1.5).
+                (self.fragment, next) = (true, protocol::NONE);
+                break;
+            }
             length += extension.length;
             next = extension.next;
         }
@@ -201,7 +205,7 @@ impl Extension {
             // with.
             protocol::ROUTING if fixed[3] != 0 => (length, protocol::NONE),
             protocol::ROUTING => (length, fixed[0]),
-            protocol::FRAGMENT => (8, protocol::NONE),
+            protocol::FRAGMENT => (8, fixed[0]),
             _ => return None,
         };
         (length <= bytes.len()).then_some(Self { length, next })

@@ -41,9 +41,13 @@ pub fn classify(frame: &[u8], headers: &Headers, rxcsum: u32, sealed: Option<Sea
 /// The packet checksum: the sum of the frame, as it is delivered, from RXCSUM.PCSS on. `None` if RXCSUM does not
 /// ask for it.
 #[must_use]
+#[inline]
 pub fn packet_sum(frame: &[u8], rxcsum: u32) -> Option<u16> {
+    if rxcsum & (PCSD | IPPCSE) != 0 {
+        return None;
+    }
     let summed = frame.get((rxcsum & PCSS_MASK) as usize..).unwrap_or_default();
-    (rxcsum & (PCSD | IPPCSE) == 0).then(|| Sum::of(summed).value())
+    Some(Sum::of(summed).value())
 }
 
 /// What a descriptor says of an IPv4 packet in the place of the RSS hash.

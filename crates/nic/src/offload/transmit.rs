@@ -66,6 +66,9 @@ impl Sealed {
 /// # Errors
 /// The frame is unchanged if what the context describes does not fit into it.
 pub fn insert(frame: &mut [u8], data: &Data, context: &Context) -> Result<Option<Sealed>, Error> {
+    if !data.insert_ip_checksum && !data.insert_l4_checksum {
+        return Ok(None);
+    }
     let ip_start = usize::from(context.mac_length);
     let l4_start = ip_start + usize::from(context.ip_length);
     let ip = data.insert_ip_checksum && context.ipv4;

@@ -3,6 +3,7 @@
 
 mod legacy;
 mod offload;
+mod rules;
 
 use crate::common::{Bench, TX_RING, data, head_address, mac, packet, plain};
 use i82576::bits::{ctrl, dctl, tctl};

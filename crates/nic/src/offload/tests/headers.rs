@@ -50,7 +50,8 @@ fn a_fragment_has_no_transport() {
         assert_eq!((found.l4, found.header_length), (L4::None, 34));
     }
     let found = parsed(&ipv6_frame(44, &[17, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0]));
-    assert_eq!((found.fragment, found.l4, found.l3_length), (true, L4::None, 48));
+    assert_eq!((found.fragment, found.extended, found.l4), (true, true, L4::None));
+    assert_eq!((found.l3_length, found.header_length), (40, 54), "before the fragment header");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use i82576::descriptor::tx::{Context, Data, L4};
 use i82576::register::{self as r, tx, vf};
 
 /// A context for TCP over IPv4 without options.
-fn context(index: u8, mss: u16) -> Context {
+pub(super) fn context(index: u8, mss: u16) -> Context {
     Context {
         mac_length: 14,
         ip_length: 20,
@@ -22,7 +22,7 @@ fn context(index: u8, mss: u16) -> Context {
 }
 
 /// The tag of the frame on the wire, if there is one.
-fn tag(frame: &[u8]) -> Option<u16> {
+pub(super) fn tag(frame: &[u8]) -> Option<u16> {
     (frame[12..14] == [0x81, 0]).then(|| u16::from_be_bytes([frame[14], frame[15]]))
 }
 
