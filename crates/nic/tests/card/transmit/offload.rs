@@ -3,7 +3,8 @@
 
 use super::{WIRE, at, bench, placed};
 use crate::common::{data, mac, packet, plain, tagged, tcp, tcp6};
-use etherparse::{SlicedPacket, TransportSlice};
+use etherparse::{PacketBuilder, SlicedPacket, TransportSlice};
+use i82576::descriptor::rx::status;
 use i82576::descriptor::tx::{Context, Data, L4};
 use i82576::register::{self as r, tx, vf};
 
@@ -134,4 +135,48 @@ fn checksums_are_inserted_where_the_context_says() {
     let descriptor = Data { insert_l4_checksum: true, ..packet(address, frame.len() as u16) };
     bench.vf(0).transmit(&[context.emit(), descriptor.emit()]);
     assert_eq!(bench.wire_got(), [good]);
+}
+
+#[test]
+fn the_flags_of_segments_are_masked_as_dtxtcpflg_says() {
+    let mut bench = bench();
+    bench.pf().write(r::DTXTCPFLGL, 0x0010_0fff);
+    bench.pf().write(r::DTXTCPFLGH, 0x001);
+    let mut frame = tcp(WIRE, mac(0), &[7; 2500]);
+    frame[47] = 0x19;
+    let address = bench.vf(0).place(&frame);
+    let cut = Data { segment: true, ..packet(address, frame.len() as u16) };
+    bench.vf(0).transmit(&[context(0, 1000).emit(), cut.emit()]);
+    let flags: Vec<_> = bench.wire_got().iter().map(|segment| segment[47]).collect();
+    assert_eq!(flags, [0x19, 0x10, 0x01], "first, middle, last");
+}
+
+#[test]
+fn a_large_datagram_over_ipv6_with_extensions_becomes_many_that_are_right() {
+    let mut bench = bench();
+    bench.vf(1).start();
+    let builder = PacketBuilder::ethernet2(mac(0).0, mac(1).0).ipv6([0xfd; 16], [0xfe; 16], 64);
+    let mut frame = Vec::new();
+    builder.udp(1000, 2000).write(&mut frame, &[7; 2500]).unwrap();
+    // A destination options header of eight bytes, and the seed that a driver leaves.
+    frame.splice(54..54, [17, 0, 1, 4, 0, 0, 0, 0]);
+    frame[20] = 60;
+    let seed = (8 * 0xfdfdu32 + 8 * 0xfefe + 17) % 0xffff;
+    frame[68..70].copy_from_slice(&(seed as u16).to_be_bytes());
+    let address = bench.vf(0).place(&frame);
+    let lengths = Context { ip_length: 48, l4_length: 8, ..context(0, 1000) };
+    let cut = Data { segment: true, insert_l4_checksum: true, ..packet(address, frame.len() as u16) };
+    bench.vf(0).transmit(&[Context { ipv4: false, l4: L4::Udp, ..lengths }.emit(), cut.emit()]);
+    let received = bench.vf(1).received();
+    let sizes: Vec<_> = received.iter().map(|frame| frame.bytes.len()).collect();
+    assert_eq!(sizes, [1070, 1070, 570]);
+    for datagram in &received {
+        let word = |at: usize| usize::from(u16::from_be_bytes([datagram.bytes[at], datagram.bytes[at + 1]]));
+        assert_eq!((word(18), word(66)), (datagram.bytes.len() - 54, datagram.bytes.len() - 62));
+        assert_eq!(datagram.last().status & (status::L4CS | status::L4E), status::L4CS);
+        // The same from the wire, where the card sums up for itself.
+        bench.wire_sends(&datagram.bytes);
+        let again = bench.vf(1).expect_frame();
+        assert_eq!(again.last().status & (status::L4CS | status::L4E), status::L4CS);
+    }
 }
