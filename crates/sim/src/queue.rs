@@ -107,10 +107,10 @@ impl<E> EventQueue<E> {
     }
 
     /// Puts an event in the place of another, whose time has come or has not: scheduled now for `at`, or not at
-    /// all.
+    /// all. If that is when the other was to happen, this one takes its turn.
     pub fn replace(&mut self, old: Option<EventKey>, at: Option<Instant>, event: E) -> Option<EventKey> {
         match (old, at) {
-            (Some(key), Some(at)) if self.reschedule(key, at) => {
+            (Some(key), Some(at)) if self.is_at(key, at) || self.reschedule(key, at) => {
                 self.slots[key.slot as usize].event = Some(event);
                 Some(key)
             }
@@ -120,6 +120,10 @@ impl<E> EventQueue<E> {
             }
             (_, at) => at.map(|at| self.schedule(at, event)),
         }
+    }
+
+    fn is_at(&self, key: EventKey, at: Instant) -> bool {
+        self.place_of(key).is_some_and(|place| self.heap[place].at == at)
     }
 
     /// Takes the next event, and the time becomes its time.

@@ -45,7 +45,6 @@ struct Client {
     /// The VF that the guest is behind.
     vf: u8,
     own: MacAddress,
-    template: Vec<u8>,
     /// Number of the next byte to send, and of the first not acknowledged.
     next: u32,
     acknowledged: u32,
@@ -74,6 +73,8 @@ pub(super) struct Line {
     free: Instant,
     /// Whose turn it is.
     turn: usize,
+    /// Bytes of a frame.
+    length: usize,
     frame_time: Span,
     /// The moment up to which frames have arrived.
     now: Instant,
@@ -96,35 +97,35 @@ impl Line {
             guest,
             vf,
             own: MacAddress([0x02, 0xc1, 0, 0, 0, n]),
-            template: vec![0; length],
             next: 0,
             acknowledged: 0,
             room: INITIAL_WINDOW,
             duplicates: 0,
             ready: Instant::ZERO,
         });
-        let mut line = Self {
+        Self {
             traffic,
             clients: clients.collect(),
             flights: VecDeque::new(),
             free: Instant::ZERO,
             turn: 0,
+            length,
             frame_time: Span::of_bits(((length + OVERHEAD) * 8) as u64, BITS_PER_SECOND),
             now: Instant::ZERO,
             delivered: 0,
             frames: 0,
             taken: 0,
-        };
-        let (udp, tcp) = (Packet::Udp(UDP_PAYLOAD), line.segment(0));
-        for client in &mut line.clients {
-            let packet = if let Traffic::Tcp { .. } = traffic { tcp } else { udp };
-            packet::fill(&mut client.template, client.own, client.guest, packet);
         }
-        line
     }
 
-    fn segment(&self, sequence: u32) -> Packet {
-        Packet::Tcp { sequence, acknowledgement: 0, window: 0, payload: TCP_PAYLOAD }
+    /// What a frame with that sequence number is.
+    fn packet(&self, sequence: u32) -> Packet {
+        match self.traffic {
+            Traffic::Silent | Traffic::Udp => Packet::Udp(UDP_PAYLOAD),
+            Traffic::Tcp { .. } => {
+                Packet::Tcp { sequence, acknowledgement: 0, window: 0, payload: TCP_PAYLOAD }
+            }
+        }
     }
 
     /// Lets time pass up to `now`: what has arrived by then can be received.
@@ -218,16 +219,11 @@ impl Wire for Line {
     fn receive(&mut self, into: &mut [u8]) -> Option<usize> {
         let flight = *self.flights.front().filter(|flight| flight.arrives <= self.now)?;
         self.flights.pop_front();
-        let packet = self.segment(flight.sequence);
-        let client = &mut self.clients[flight.client];
-        if self.traffic != Traffic::Udp {
-            let (own, guest) = (client.own, client.guest);
-            packet::fill(&mut client.template, own, guest, packet);
-        }
-        let length = client.template.len();
-        into.get_mut(..length)?.copy_from_slice(&client.template);
+        let (frame, client) = (into.get_mut(..self.length)?, &self.clients[flight.client]);
+        frame.fill(0);
+        packet::fill(frame, client.own, client.guest, self.packet(flight.sequence));
         self.delivered |= 1 << (client.vf & 7);
         self.frames += 1;
-        Some(length)
+        Some(self.length)
     }
 }

@@ -48,13 +48,17 @@ fn a_moved_event_comes_after_those_already_there() {
 }
 
 #[test]
-fn an_event_put_in_the_place_of_another_is_as_if_it_were_scheduled_now() {
+fn an_event_put_in_the_place_of_another_keeps_its_turn_only_at_its_time() {
     let mut queue = EventQueue::new();
     let key = queue.replace(None, Some(at(10)), "look");
     queue.schedule(at(20), "there");
     let key = queue.replace(key, Some(at(20)), "look again");
     assert_eq!(drain(&mut queue), ["there", "look again"]);
     let key = queue.replace(key, Some(at(30)), "look once more");
+    queue.schedule(at(30), "there");
+    let key = queue.replace(key, Some(at(30)), "look the last time");
+    assert_eq!(drain(&mut queue), ["look the last time", "there"]);
+    let key = queue.replace(key, Some(at(40)), "never");
     assert_eq!((queue.replace(key, None, ""), queue.len()), (None, 0));
 }
 
