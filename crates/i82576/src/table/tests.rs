@@ -4,7 +4,7 @@
 use super::{Access, Register, rows};
 use crate::ids::PF_BAR0_SIZE;
 use crate::register as r;
-use crate::units::Queue;
+use crate::units::{Queue, VfIndex};
 extern crate std;
 use std::collections::{HashMap, HashSet};
 
@@ -56,6 +56,16 @@ fn the_first_four_queues_are_in_the_old_layout_as_well() {
 fn the_cause_registers_of_the_first_generation_are_aliases() {
     for (name, at) in [("ICR", 0xc0), ("ICS", 0xc8), ("IMS", 0xd0), ("IMC", 0xd8), ("IAM", 0xe0)] {
         assert!(named(name).aliases().eq([at]), "{name}");
+    }
+}
+
+#[test]
+fn a_vfs_multicast_counter_is_at_both_of_its_places_for_every_vf() {
+    let row = named("VFMPRC");
+    for vf in VfIndex::all() {
+        let block = r::vf_block(vf);
+        assert_eq!(row.offsets().nth(vf.index()), Some(block + 0x3c));
+        assert_eq!(row.aliases().nth(vf.index()), Some(block + 0x38), "{vf}");
     }
 }
 
