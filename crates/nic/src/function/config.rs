@@ -118,7 +118,6 @@ impl Nic {
             space.function_level_reset();
         }
         if function == Function::Pf {
-            self.vf_memory = false;
             self.set_vfs(0);
         }
         self.set_bus_master(function, false);

@@ -6,6 +6,7 @@ use i82576::bits::{ctrl, icr, mdic, rctl, status, tctl};
 use i82576::phy::{self, control};
 use i82576::register as r;
 use i82576::{Time, nvm};
+use pcie::Function;
 
 /// A word, as drivers read it.
 fn word(bench: &mut Bench, at: usize) -> u16 {
@@ -146,11 +147,15 @@ fn a_phy_reset_is_seen_in_status_until_it_is_cleared() {
 }
 
 #[test]
-fn a_software_reset_leaves_the_phy_alone() {
+fn a_software_reset_leaves_the_phy_alone_and_a_function_level_reset_does_not() {
     let mut bench = Bench::bare();
     write_phy(&mut bench, phy::ADVERTISE, 1);
     bench.pf().write(r::CTRL, ctrl::RST);
     assert_eq!(phy_at(&mut bench, 1, phy::ADVERTISE), Some(1));
+    write_phy(&mut bench, phy::CONTROL, control::POWER_DOWN);
+    bench.nic.reset_function(Function::Pf);
+    assert_eq!(phy_at(&mut bench, 1, phy::ADVERTISE), Some(0x0de1));
+    assert_eq!(bench.pf().read(r::STATUS) & status::LU, status::LU, "and it wakes");
 }
 
 #[test]

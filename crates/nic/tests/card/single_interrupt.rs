@@ -60,7 +60,7 @@ fn masking_lowers_the_pin_and_unmasking_raises_it_again() {
     assert_eq!(heard(&mut bench).0, [true]);
     bench.pf().write(r::IMC, icr::LSC);
     assert_eq!(heard(&mut bench).0, [false]);
-    assert_eq!(bench.pf().read(0x00d0), 0, "IMS at its old place");
+    assert_eq!(bench.pf().read(r::IMS), 0);
     bench.pf().write(r::IMS, icr::LSC);
     assert_eq!(heard(&mut bench).0, [true]);
     bench.pf().write(r::ICR, icr::LSC);

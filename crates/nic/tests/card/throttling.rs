@@ -185,3 +185,14 @@ fn time_at_its_end_is_no_panic() {
     bench.vf(0).write(RX, INTERVAL | 0x3ff << eitr::COUNTER_SHIFT);
     bench.poll();
 }
+
+#[test]
+fn a_reset_ends_the_silence_that_the_last_owner_caused() {
+    let mut bench = bench();
+    fire(&mut bench);
+    bench.vf(0).write(vf::CTRL, i82576::bits::ctrl::RST);
+    bench.vf(0).start();
+    bench.vf(0).write(vf::VTEICS, 2);
+    assert_eq!(bench.poll().deadline, None);
+    bench.expect_msix(Vf(0), 1);
+}
