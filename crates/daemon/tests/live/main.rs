@@ -5,6 +5,7 @@
 mod support;
 
 mod cloud_hypervisor;
+mod conduct;
 mod control;
 mod dma;
 mod fairness;

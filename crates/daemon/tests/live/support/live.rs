@@ -48,9 +48,14 @@ impl Live {
         self.ask_vf(Request::VfShow { vf: format!("pf0vf{vf}") })
     }
 
-    /// `softiov vf set`.
+    /// `softiov vf set --state`.
     pub(crate) fn set(&self, vf: u8, state: LinkState) -> VfStatus {
-        self.ask_vf(Request::VfSet { vf: format!("pf0vf{vf}"), change: Change::link(state) })
+        self.change(vf, Change::link(state))
+    }
+
+    /// `softiov vf set`, whatever can be set.
+    pub(crate) fn change(&self, vf: u8, change: Change) -> VfStatus {
+        self.ask_vf(Request::VfSet { vf: format!("pf0vf{vf}"), change })
     }
 
     fn ask_vf(&self, request: Request) -> VfStatus {
