@@ -94,22 +94,22 @@ fn transmit_may_have_an_interval_of_its_own() {
 
 #[test]
 fn adaptive_moderation_follows_the_packet_rate() {
-    let adaptive = Adaptive { lowest_hz: 1_000, ..Adaptive::default() };
+    let adaptive = Adaptive { lowest_hz: 200, ..Adaptive::default() };
     let config = Config { moderation: Policy::Adaptive(adaptive), ..Config::default() };
     let mut bench = Bench::with_config(2, &config);
     quiet(&mut bench);
     let mut interrupts = 0;
-    // 100,000 packets a second: 100,000 * 1.2 / 64 = 1,875 interrupts a second.
-    for step in 0..20_000u32 {
+    // 20,000 packets a second, sampled for one: 20,000 * 1.2 / 64 = 375 interrupts a second.
+    for step in 0..30_000u32 {
         bench.send(0, &between(0, 1, 60, step as u8));
-        bench.advance_us(10);
+        bench.advance_us(50);
         for _ in bench.card.world().take_interrupts(Function::Vf(1)) {
-            interrupts += u32::from(step >= 10_000);
+            interrupts += u32::from(step >= 22_000);
             bench.receive_all(1);
             bench.on(1, |vf, hal| vf.receive_done(hal));
         }
     }
-    assert!((180..=195).contains(&interrupts), "{interrupts} in 0.1 s");
+    assert!((145..=155).contains(&interrupts), "{interrupts} in 0.4 s");
 }
 
 #[test]
