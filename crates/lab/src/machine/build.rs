@@ -236,9 +236,13 @@ impl World {
         Ok(())
     }
 
-    /// A guest's virtual CPU, on the guests' threads in turn, and its kernel's code.
+    /// A guest's virtual CPU, on the guests' threads in turn, and its kernel's code. A bare machine has nobody to leave
+    /// the other threads to: once every core has something to do, they have their turn.
     fn add_processor(&mut self, guest: &Recipient) -> Result<(VcpuId, Code), BuildError> {
-        let home = ThreadId::new(2 * (self.vms.len() as u16 % CORES) + 1);
+        let turn = self.vms.len() as u16;
+        let is_bare = self.service.is_empty();
+        let sibling = if is_bare { (turn / CORES + 1) % 2 } else { 1 };
+        let home = ThreadId::new(2 * (turn % CORES) + sibling);
         let vcpu = self.machine.add_vcpu(guest.domain, home);
         let code = Code::load(&mut self.chipset.memory, guest.region);
         self.guests.resize(self.guests.len().max(guest.domain.index() + 1), None);

@@ -51,6 +51,19 @@ fn a_paravirtualized_guest_takes_events_and_no_exits() {
     assert!(measured.mcycles_per_s(Category::EventChannel) > 0.0);
 }
 
+/// Ten programs have a thread each of a bare machine's sixteen; of ten guests, two have to share with two others.
+#[test]
+fn a_bare_machine_uses_all_its_threads() {
+    let switching = |kind| {
+        let mut world = World::new(&Setup { kind, guests: 10, ports: 10, ..setup() }).unwrap();
+        let measured = world.measure(Span::from_millis(5), Span::from_millis(10)).unwrap();
+        measured.mcycles_per_s(Category::Switch) + measured.mcycles_per_s(Category::Refill)
+    };
+    // Each program comes to its thread once.
+    assert!(switching(DomainKind::Native) < 1e-9, "{}", switching(DomainKind::Native));
+    assert!(switching(DomainKind::Hvm) > 10.0, "{}", switching(DomainKind::Hvm));
+}
+
 #[test]
 fn the_same_seed_is_the_same_story() {
     let hash = |seed| {
