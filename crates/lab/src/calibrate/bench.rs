@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+use std::{panic, thread};
 
 use super::target::{At, Target};
 use crate::catalogue::Catalogue;
@@ -76,8 +76,11 @@ impl Bench {
             }
         };
         let found: Vec<_> = thread::scope(|scope| {
-            let workers: Vec<_> = (0..self.jobs.get()).map(|_| scope.spawn(work)).collect();
-            workers.into_iter().flat_map(|worker| worker.join().unwrap_or_default()).collect()
+            let workers: Vec<_> = (0..self.jobs.get().min(tasks.len())).map(|_| scope.spawn(work)).collect();
+            workers
+                .into_iter()
+                .flat_map(|worker| worker.join().unwrap_or_else(|panic| panic::resume_unwind(panic)))
+                .collect()
         });
         let mut metrics = vec![Metrics::default(); tasks.len()];
         for (at, found) in found {

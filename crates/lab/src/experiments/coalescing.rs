@@ -78,8 +78,7 @@ fn coalesce(at: &Point, context: &Context, load: Load) -> Result<Outcome, RunErr
     // The paper's optimisations come one upon the other, and this one is the last.
     setup.eoi = EoiPath::Fast;
     if load == Load::Tcp {
-        let window = settings::amount(context, settings::WINDOW)?;
-        setup.traffic = Traffic::Tcp { window: window.min(u16::MAX.into()) as u16 };
+        setup.traffic = Traffic::Tcp { window: settings::window(context)? };
     }
     let (measured, mut outcome) = point::run(&setup, context)?;
     let metrics = outcome

@@ -55,7 +55,7 @@ pub(super) const FIG06: Experiment = Experiment {
 fn fig06(at: &Point, context: &Context) -> Result<Outcome, RunError> {
     let mut setup = point::setup(context)?;
     setup.spec = Spec::linux_2_6_18(Load::Udp);
-    setup.guests = count(at.axes.int("vms")?)?;
+    setup.guests = count(at, "vms")?;
     setup.msix = if at.axes.bool("msi_accel")? { Handler::Hypervisor } else { Handler::DeviceModel };
     let (measured, mut outcome) = point::run(&setup, context)?;
     let metrics = outcome.metrics.with(THROUGHPUT.name, measured.throughput_mbps());
@@ -115,7 +115,7 @@ pub(super) const FIG07: Experiment = Experiment {
 
 fn fig07(at: &Point, context: &Context) -> Result<Outcome, RunError> {
     let mut setup = point::setup(context)?;
-    setup.guests = count(at.axes.int("vms")?)?;
+    setup.guests = count(at, "vms")?;
     setup.eoi = if at.axes.bool("eoi_accel")? { EoiPath::Fast } else { EoiPath::Emulated };
     let (measured, mut outcome) = point::run(&setup, context)?;
     let total = measured.guests_overhead_mcycles_per_s();

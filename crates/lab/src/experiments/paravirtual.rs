@@ -55,13 +55,9 @@ fn fig17(at: &Point, context: &Context) -> Result<Outcome, RunError> {
 }
 
 fn scale(at: &Point, context: &Context, guests: Setup) -> Result<Outcome, RunError> {
-    let workers = count(at.axes.int(THREADS.name)?)?;
-    let setup = Setup {
-        ports: PORTS,
-        guests: count(at.axes.int(VMS.name)?)?,
-        network: Network::Split { workers },
-        ..guests
-    };
+    let workers = count(at, THREADS.name)?;
+    let setup =
+        Setup { ports: PORTS, guests: count(at, VMS.name)?, network: Network::Split { workers }, ..guests };
     let (measured, mut outcome) = point::run(&setup, context)?;
     outcome.metrics = metrics(outcome.metrics, &measured);
     Ok(outcome)

@@ -1,7 +1,7 @@
 //! From a point to a machine, and from what happened to metrics: what all experiments share.
 
 use super::settings;
-use crate::experiment::{Context, Metric, Outcome, RunError, Scale};
+use crate::experiment::{Context, Metric, Outcome, Point, RunError, Scale};
 use crate::machine::{Measured, Network, Setup, Traffic, World};
 use crate::named::Metrics;
 use driver::moderation::{Policy, interval_us};
@@ -80,7 +80,9 @@ pub(super) fn total(metrics: Metrics, measured: &Measured) -> Metrics {
     metrics.with(TOTAL.name, measured.cpu_total_pct())
 }
 
-/// An integer of a point as a small count.
-pub(super) fn count(value: i64) -> Result<u8, RunError> {
-    u8::try_from(value).map_err(|_| RunError::Refused(format!("{value} is no count of guests")))
+/// An axis of a point as a small count.
+pub(super) fn count(at: &Point, axis: &str) -> Result<u8, RunError> {
+    let value = at.axes.int(axis)?;
+    u8::try_from(value)
+        .map_err(|_| RunError::Refused(format!("{axis} is {value}; it must be from 1 to {}", u8::MAX)))
 }

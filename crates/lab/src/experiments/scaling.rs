@@ -133,7 +133,7 @@ fn fig15(at: &Point, context: &Context) -> Result<Outcome, RunError> {
 fn scale(at: &Point, context: &Context, guests: Setup) -> Result<Outcome, RunError> {
     let setup = Setup {
         ports: PORTS,
-        guests: count(at.axes.int("vms")?)?,
+        guests: count(at, "vms")?,
         eoi: EoiPath::Fast,
         moderation: Policy::Adaptive(Adaptive::default()),
         ..guests

@@ -6,14 +6,16 @@ use crate::catalogue::{Parameter, Residual, Sensitivity, Setting};
 use crate::experiment::{Context, RunError};
 use crate::value::Value;
 use guest::Load;
+use guest::packet::TCP_PAYLOAD;
 use hypervisor::cost::CostTable;
 use sim::Span;
+use std::fmt::Display;
 use std::num::NonZeroU64;
 
 /// Names of the settings that are not constants of the table.
 pub(super) const TABLE: &str = "table";
 pub(super) const INTERRUPT_HZ: &str = "interrupt_hz";
-pub(super) const WINDOW: &str = "tcp_window";
+const WINDOW: &str = "tcp_window";
 const LOOPBACK: &str = "loopback_mbps";
 const LOAD: &str = "inside";
 const MEASURE: &str = "measure_ms";
@@ -98,8 +100,11 @@ pub(super) fn table(context: &Context) -> Result<CostTable, RunError> {
     let mut table = stored::fitted(seeds).map_err(RunError::Refused)?;
     let names: Vec<&'static str> = table.iter().map(|row| row.name).collect();
     for name in names {
-        if let Ok(value) = u64::try_from(context.settings.int(&format!("{GROUP}{name}"))?) {
-            table.set(name, value).map_err(|error| RunError::Refused(format!("{GROUP}{name}: {error}")))?;
+        let value = context.settings.int(&format!("{GROUP}{name}"))?;
+        if value != FROM_TABLE {
+            let refused = |why: &dyn Display| RunError::Refused(format!("{GROUP}{name} is {value}: {why}"));
+            let value = u64::try_from(value).map_err(|_| refused(&"no constant is negative"))?;
+            table.set(name, value).map_err(|error| refused(&error))?;
         }
     }
     Ok(table)
@@ -114,10 +119,20 @@ pub(super) fn amount(context: &Context, name: &str) -> Result<u32, RunError> {
         .ok_or_else(|| RunError::Refused(format!("{name} is {value}; it must be from 1 to {}", u32::MAX)))
 }
 
+/// A stream's window in whole segments, as far as a segment's window field goes.
+pub(super) fn window(context: &Context) -> Result<u16, RunError> {
+    let segments = amount(context, WINDOW)? / TCP_PAYLOAD as u32;
+    if segments == 0 {
+        return Err(RunError::Refused(format!("{WINDOW} is less than a segment, {TCP_PAYLOAD} bytes")));
+    }
+    Ok(u16::try_from(segments).unwrap_or(u16::MAX))
+}
+
 /// The bandwidth inside a card: stated as 2.8 Gb/s (Dong et al., HPCA 2010).
 pub(super) fn loopback(context: &Context) -> Result<Option<NonZeroU64>, RunError> {
     let value = context.settings.int(LOOPBACK)?;
-    let mbps = u32::try_from(value).map_err(|_| RunError::Refused(format!("{LOOPBACK} is {value}")))?;
+    let refused = |_| RunError::Refused(format!("{LOOPBACK} is {value}; it must be from 0 to {}", u32::MAX));
+    let mbps = u32::try_from(value).map_err(refused)?;
     Ok(NonZeroU64::new(u64::from(mbps) * 1_000_000))
 }
 

@@ -71,8 +71,11 @@ pub enum ReportError {
         "there are rows of `{0}`, which this version does not know; remove them, or report them with theirs"
     )]
     UnknownExperiment(String),
+    /// The page would be overwritten by what is written beside it.
+    #[error("{}: CSV and JSON go beside the page under the same name; give it another ending, such as .html", .0.display())]
+    Ending(PathBuf),
     /// A file cannot be written.
-    #[error("{}: {error}", .path.display())]
+    #[error("cannot write {}: {error}", .path.display())]
     Write {
         /// Which.
         path: PathBuf,
@@ -153,12 +156,24 @@ impl Report {
         choices.iter().map(|(changed, names)| command(&names.join(" "), self.seed, changed)).collect()
     }
 
+    /// Where the page, CSV and JSON of a report go.
+    ///
+    /// # Errors
+    /// Two of them are one.
+    pub fn places(page: &Path) -> Result<[PathBuf; 3], ReportError> {
+        let paths = [page.to_owned(), page.with_extension("csv"), page.with_extension("json")];
+        if paths[1..].contains(&paths[0]) {
+            return Err(ReportError::Ending(page.to_owned()));
+        }
+        Ok(paths)
+    }
+
     /// Writes the page, and CSV and JSON beside it; answers where.
     ///
     /// # Errors
     /// A file cannot be written.
     pub fn write(&self, page: &Path) -> Result<[PathBuf; 3], ReportError> {
-        let paths = [page.to_owned(), page.with_extension("csv"), page.with_extension("json")];
+        let paths = Self::places(page)?;
         for (path, text) in paths.iter().zip([self.to_html(), self.to_csv(), self.to_json()]) {
             fs::write(path, text).map_err(|error| ReportError::Write { path: path.clone(), error })?;
         }

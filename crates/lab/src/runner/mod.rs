@@ -97,7 +97,7 @@ pub enum LabError {
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// Rows cannot be kept.
-    #[error(transparent)]
+    #[error("rows cannot be kept: {0}")]
     Store(#[from] StoreError),
     /// Points failed; the others were run, and kept if asked for. In the order of the points.
     #[error("{} of {points} points failed: {}", .failures.len(), first(.failures))]

@@ -14,6 +14,7 @@ use super::{CalibrateArgs, Values, jobs};
 use crate::output;
 
 pub(super) fn calibrate(args: &CalibrateArgs) -> anyhow::Result<()> {
+    args.out.as_deref().map_or(Ok(()), output::may_write)?;
     if let Some(values) = args.sensitivity {
         return sensitivity(args, values);
     }

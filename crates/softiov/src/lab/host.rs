@@ -37,6 +37,7 @@ struct Found {
 }
 
 pub(super) fn host(args: &HostArgs) -> anyhow::Result<()> {
+    args.save.as_deref().map_or(Ok(()), output::may_write)?;
     let measured: Vec<_> = PROBES.iter().map(measure).collect();
     let readings: Vec<_> = measured.iter().filter_map(|it| Some((it.name, it.median?))).collect();
     let table = here::table(&readings);

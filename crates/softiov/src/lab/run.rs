@@ -39,7 +39,7 @@ fn kept(file: Option<&Path>) -> anyhow::Result<Vec<Assignment>> {
 }
 
 fn selection(names: &[String]) -> Selection {
-    if names.iter().any(|name| name == "all") { Selection::All } else { Selection::Names(names.to_vec()) }
+    if names == ["all"] { Selection::All } else { Selection::Names(names.to_vec()) }
 }
 
 /// Runs with progress on standard error, and says there what it took.

@@ -91,6 +91,12 @@ fn what_is_refused_says_what_to_do() {
         ("run triple", "no experiment is called `triple`; there are: double"),
         ("run all --set fctor=3", "nothing is called `fctor`; did you mean factor?"),
         ("run all --set vms=2 --set factor=-1", "double vms=2 factor=-1: invariant violated: frames came"),
+        ("run all triple", "no experiment is called `all`; there are: double"),
+        ("run all --out Cargo.toml", "rows cannot be kept: Cargo.toml/rows: "),
+        ("report --out nowhere/page.html", "cannot write nowhere/page.html: No such file or directory"),
+        ("report --out page.json", "page.json: CSV and JSON go beside the page under the same name"),
+        ("calibrate --out nowhere/file", "cannot write nowhere/file: No such file or directory"),
+        ("host --save nowhere/file", "cannot write nowhere/file: No such file or directory"),
         ("report --in nowhere", "keep some with `softiov lab run all --out DIR`"),
     ] {
         let error = format!("{:#}", softiov_lab(arguments).unwrap_err());
