@@ -15,6 +15,12 @@ pub mod ctrl {
     pub const GIO_MASTER_DISABLE: u32 = 1 << 2;
     /// Set link up.
     pub const SLU: u32 = 1 << 6;
+    /// Speed, where it is forced: as in STATUS.
+    pub const SPEED: u32 = 0b11 << 8;
+    /// Speed is forced.
+    pub const FRCSPD: u32 = 1 << 11;
+    /// Duplex is forced.
+    pub const FRCDPX: u32 = 1 << 12;
     /// Software reset, self-clearing.
     pub const RST: u32 = 1 << 26;
     /// VLAN mode: strip and insert tags (ignored for stripping while pools are in use).

@@ -127,7 +127,11 @@ impl Nic {
 
     /// STATUS as a function sees it whose link is `up`.
     pub(super) fn status(&self, up: bool) -> u32 {
-        let mut value = status::FD | status::SPEED_1000 | status::LAN_INIT_DONE | self.file.get(r::STATUS);
+        let control = self.file.get(r::CTRL);
+        let speed =
+            if control & ctrl::FRCSPD == 0 { status::SPEED_1000 } else { (control & ctrl::SPEED) >> 2 };
+        let duplex = if control & ctrl::FRCDPX == 0 { status::FD } else { control & ctrl::FD };
+        let mut value = duplex | speed | status::LAN_INIT_DONE | self.file.get(r::STATUS);
         if up {
             value |= status::LU;
         }

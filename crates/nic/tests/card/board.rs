@@ -265,3 +265,20 @@ fn the_card_passes_the_register_test_of_igb() {
         assert_eq!(bench.pf().read(at), value, "{at:#x}");
     }
 }
+
+#[test]
+fn status_shows_the_speed_and_duplex_that_ctrl_forces() {
+    // Datasheet, CTRL: FRCSPD lets SPEED decide, FRCDPX lets FD decide; else they are what was negotiated.
+    let mut bench = Bench::bare();
+    let shown = |bench: &mut Bench, control| {
+        bench.pf().write(r::CTRL, control);
+        bench.pf().read(r::STATUS) & (status::FD | 0b11 << 6)
+    };
+    let (hundred, full) = (0b01 << 8, ctrl::FD);
+    assert_eq!(shown(&mut bench, ctrl::SLU | hundred), status::FD | 0b10 << 6, "not forced");
+    assert_eq!(
+        shown(&mut bench, ctrl::SLU | ctrl::FRCSPD | ctrl::FRCDPX | hundred | full),
+        status::FD | 0b01 << 6
+    );
+    assert_eq!(shown(&mut bench, ctrl::SLU | ctrl::FRCSPD | ctrl::FRCDPX), 0, "10 Mb/s, half duplex");
+}

@@ -79,6 +79,12 @@ pub(crate) fn ethtool_sets(world: &mut World) -> Result<Outcome> {
             dave.ping(&wire.address(), 1400, 5).context(setting)?;
         }
     }
+    for (setting, speed) in [("speed 100 duplex full autoneg off", "100Mb/s"), ("autoneg on", "1000Mb/s")] {
+        dave.check(&format!("ethtool -s eth0 {setting}"))?;
+        dave.wait_carrier(true)?;
+        let seen = dave.check("ethtool eth0")?;
+        ensure!(seen.contains(&format!("Speed: {speed}")), "{setting} was set, and now: {seen}");
+    }
     no_complaints(dave)?;
     Ok(Outcome::Passed)
 }
