@@ -2,6 +2,7 @@
 //! to what it finds. Left out: mending what is found.
 
 mod architecture;
+mod conformance;
 mod layering;
 mod lengths;
 mod licences;
@@ -70,6 +71,7 @@ pub(crate) fn check() -> Result<Report> {
     findings.extend(unrun::check(&members, manifest_of));
     findings.extend(architecture::check(&members, &tracked));
     findings.extend(printed::check(&tracked));
+    findings.extend(conformance::check(&tracked));
     findings.extend(tracked.iter().flat_map(words::machine_paths));
     let sources = rust_sources(&tracked, &mut findings);
     findings.extend(pure::check(&members, &root, &sources));

@@ -8,6 +8,7 @@
 //!
 //! Left out: how fast it is, and VMMs other than QEMU.
 
+mod conformance;
 mod dpdk;
 mod driver;
 mod guest;

@@ -1,6 +1,7 @@
 //! Runs the checks and prints what came of them as a plain test program does, so that what reads the output of
 //! `cargo test` reads this too. Left out: running side by side, and capturing output.
 
+use crate::conformance;
 use crate::world::World;
 use anyhow::Result;
 use std::io::{Write, stdout};
@@ -28,6 +29,7 @@ pub(crate) fn run(checks: &[(&str, Check)]) -> ExitCode {
     let begun = Instant::now();
     println!("\nrunning {} tests", chosen.len());
     let (mut passed, mut failed) = (0, 0);
+    let mut outcomes = Vec::new();
     let world = if chosen.is_empty() { None } else { Some(World::start()) };
     match world {
         None => {}
@@ -37,13 +39,21 @@ pub(crate) fn run(checks: &[(&str, Check)]) -> ExitCode {
         }
         Some(Ok(mut world)) => {
             for (name, check) in &chosen {
-                if run_one(name, *check, &mut world) {
-                    passed += 1;
-                } else {
+                let outcome = run_one(name, *check, &mut world);
+                outcomes.push((*name, outcome));
+                if outcome == Some(false) {
                     failed += 1;
+                } else {
+                    passed += 1;
                 }
             }
         }
+    }
+    if outcomes.len() == checks.len()
+        && let Err(error) = conformance::follow(&outcomes)
+    {
+        println!("{error:#}");
+        failed += 1;
     }
     let verdict = if failed == 0 { "ok" } else { "FAILED" };
     let left_out = checks.len() - chosen.len();
@@ -55,9 +65,9 @@ pub(crate) fn run(checks: &[(&str, Check)]) -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Whether the check did not fail. As with tests that return early, one that was skipped is counted as passed
-/// here; `cargo xtask test` counts by the word SKIPPED.
-fn run_one(name: &str, check: Check, world: &mut World) -> bool {
+/// Whether the check passed; `None` if it was skipped. As with tests that return early, one that was skipped is
+/// counted as passed here; `cargo xtask test` counts by the word SKIPPED.
+fn run_one(name: &str, check: Check, world: &mut World) -> Option<bool> {
     print!("test {name} ... ");
     let begun = Instant::now();
     // A terminal that is gone is no reason to stop.
@@ -69,7 +79,11 @@ fn run_one(name: &str, check: Check, world: &mut World) -> bool {
         Ok(Outcome::Skipped(why)) => println!("SKIPPED: {name}: {why}"),
         Err(error) => println!("FAILED ({seconds:.1} s)\n{error:#}\n"),
     }
-    outcome.is_ok()
+    match outcome {
+        Ok(Outcome::Passed) => Some(true),
+        Ok(Outcome::Skipped(_)) => None,
+        Err(_) => Some(false),
+    }
 }
 
 /// The host's log goes to standard error: errors, or what RUST_LOG asks for.

@@ -1,0 +1,64 @@
+//! The table in docs/conformance.md: what each stock driver was seen to do with the card. A run of all checks says
+//! whether the table is what it saw; with `SOFTIOV_RECORD=1` it writes the table. What was skipped keeps its row.
+//! Left out: what is written there by hand. That no check is missing is seen to by `cargo xtask tidy`, which boots
+//! nothing.
+
+use anyhow::{Context, Result, ensure};
+use std::collections::BTreeMap;
+use std::fs;
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/conformance.md");
+const BEGIN: &str = "<!-- printed by the Linux tests -->\n";
+const END: &str = "<!-- end -->\n";
+
+/// Who judges in a check, by the beginning of its name; the first that fits.
+const JUDGES: [(&str, &str); 6] = [
+    ("dpdk::", "DPDK 22.11's igbvf driver"),
+    ("igb::", "igb of Linux 6.1"),
+    ("kernels::igbvf_of_trixie", "igbvf of Linux 6.12"),
+    ("kernels::igbvf_of_backports", "igbvf of trixie-backports"),
+    ("kernels::igb_of_backports", "igb of trixie-backports"),
+    ("", "igbvf of Linux 6.1"),
+];
+
+/// Holds the outcomes of all checks against the table; `None` is a check that was skipped.
+pub(crate) fn follow(outcomes: &[(&str, Option<bool>)]) -> Result<()> {
+    let page = fs::read_to_string(PAGE).context(PAGE)?;
+    let (before, rest) = page.split_once(BEGIN).context("no table begins in docs/conformance.md")?;
+    let (kept, after) = rest.split_once(END).context("the table of docs/conformance.md does not end")?;
+    let seen = table(outcomes, &recorded(kept));
+    if std::env::var_os("SOFTIOV_RECORD").is_some() {
+        fs::write(PAGE, [before, BEGIN, &seen, END, after].concat()).context(PAGE)?;
+    } else {
+        ensure!(
+            kept == seen,
+            "docs/conformance.md does not say what was seen. Run the Linux tests with SOFTIOV_RECORD=1. Seen:\n{seen}"
+        );
+    }
+    Ok(())
+}
+
+fn table(outcomes: &[(&str, Option<bool>)], recorded: &BTreeMap<&str, &str>) -> String {
+    let mut text = String::from("| check | judge | result |\n|---|---|---|\n");
+    for (name, outcome) in outcomes {
+        let result = match outcome {
+            Some(true) => "passes",
+            Some(false) => "fails",
+            None => recorded.get(name).copied().unwrap_or("not seen yet"),
+        };
+        let judge =
+            JUDGES.iter().find(|(beginning, _)| name.starts_with(beginning)).map_or("", |pair| pair.1);
+        text += &format!("| `{name}` | {judge} | {result} |\n");
+    }
+    text
+}
+
+/// The results in a table, by check.
+fn recorded(table: &str) -> BTreeMap<&str, &str> {
+    let row = |line| {
+        let mut cells = str::split(line, " | ");
+        let name = cells.next()?.strip_prefix("| `")?.strip_suffix('`')?;
+        Some((name, cells.nth(1)?.strip_suffix(" |")?))
+    };
+    table.lines().filter_map(row).collect()
+}

@@ -1,0 +1,51 @@
+//! The table of docs/conformance.md has a row for each check of the Linux tests, and no other. What the rows say is
+//! compared by the tests themselves, which boot machines.
+
+use std::collections::BTreeSet;
+
+use super::Finding;
+use super::source::Tracked;
+
+const PAGE: &str = "docs/conformance.md";
+const CHECKS: &str = "crates/softiov/tests/linux/main.rs";
+
+pub(super) fn check(tracked: &[Tracked]) -> Vec<Finding> {
+    let text = |path| tracked.iter().find(|file| file.path.ends_with(path)).map_or("", |file| &file.text);
+    compare(text(PAGE), text(CHECKS))
+}
+
+fn compare(page: &str, checks: &str) -> Vec<Finding> {
+    let told = named(page, "| `", '`');
+    let there = named(checks, "(\"", '"');
+    let finding = |what| Finding {
+        file: PAGE.into(),
+        line: 1,
+        rule: "conformance",
+        what,
+        remedy: "run the Linux tests with SOFTIOV_RECORD=1",
+    };
+    let missing = there.difference(&told).map(|name| format!("no row for the check {name}"));
+    let left_over = told.difference(&there).map(|name| format!("a row for {name}, which is no check"));
+    missing.chain(left_over).map(finding).collect()
+}
+
+/// What lines that begin so name up to `end`, as far as it looks like `module::check`.
+fn named<'a>(text: &'a str, beginning: &str, end: char) -> BTreeSet<&'a str> {
+    let name = |line: &'a str| line.trim_start().strip_prefix(beginning)?.split_once(end).map(|pair| pair.0);
+    text.lines().filter_map(name).filter(|name| name.contains("::")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_and_checks_are_the_same_names() {
+        let checks =
+            "const CHECKS: &[(&str, Check)] = &[\n    (\"a::b\", a::b),\n    (\"a::c\", a::c),\n];\n";
+        assert_eq!(compare("| `a::b` | x | passes |\n| `a::c` | x | passes |\n", checks), []);
+        let found = compare("| `a::b` | x | passes |\n| `a::d` | x | passes |\n", checks);
+        let found: Vec<_> = found.into_iter().map(|finding| finding.what).collect();
+        assert_eq!(found, ["no row for the check a::c", "a row for a::d, which is no check"]);
+    }
+}
