@@ -24,8 +24,8 @@ use hypervisor::cpu::Then;
 use interrupt::Phase;
 use sim::Instant;
 
-/// Longest frame that the driver hands over.
-const FRAME: usize = 9_728;
+/// Longest frame that a device hands over: a front end's may still be uncut.
+const FRAME: usize = split::LONGEST;
 
 /// A kernel, its network device `D`, its socket and its program.
 #[derive(Debug)]

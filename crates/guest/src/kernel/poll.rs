@@ -3,7 +3,7 @@
 use super::Kernel;
 use super::spec::Load;
 use crate::device::Device;
-use crate::packet::{self, Packet, TCP_HEADERS};
+use crate::packet::{self, Packet, TCP_HEADERS, TCP_PAYLOAD};
 use crate::platform::Platform;
 use driver::vf::TxOffload;
 use hypervisor::account::Category;
@@ -91,10 +91,12 @@ impl<D> Kernel<D> {
     where
         D: Device<P>,
     {
-        if sequence == self.stream.expected && self.socket.push(payload as u64, 1) {
+        // A front end hands over what was never cut: it takes the room of its segments, and counts as so many.
+        let segments = payload.div_ceil(TCP_PAYLOAD).max(1) as u32;
+        if sequence == self.stream.expected && self.socket.push(payload as u64, segments) {
             self.stream.expected = sequence.wrapping_add(payload as u32);
         }
-        self.stream.unacknowledged += 1;
+        self.stream.unacknowledged += segments;
         if self.stream.unacknowledged >= 2 {
             self.acknowledge(platform);
         }

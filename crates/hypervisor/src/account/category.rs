@@ -10,7 +10,7 @@
 pub enum Category {
     /// A kernel: interrupts, softirq, stack, scheduler.
     Kernel,
-    /// A network driver of a guest: VF driver, front end.
+    /// A network driver: VF driver, front end, and the service domain's own for its cards.
     Driver,
     /// A program, with its system calls.
     User,

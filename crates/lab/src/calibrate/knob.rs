@@ -20,6 +20,7 @@ pub const KNOBS: &[Knob] = &[
     Knob { name: "thread contention", members: &[Cost::SmtContention] },
     Knob { name: "domain switch", members: &[Cost::SwitchDirect, Cost::SwitchIndirect] },
     Knob { name: "service domain", members: &[Cost::ServiceTick] },
+    Knob { name: "back end", members: &[Cost::Backend] },
     Knob {
         name: "receive path",
         members: &[

@@ -81,6 +81,7 @@ const OLD_NONE: At = At { experiment: "fig11", axes: &[("guest", "2.6.18"), ("op
 const OLD_MSI: At = At { experiment: "fig11", axes: &[("guest", "2.6.18"), ("opts", "msi")] };
 const NEW_ALL: At = At { experiment: "fig11", axes: &[("guest", "2.6.28"), ("opts", "aic")] };
 const TEN: At = At { experiment: "fig14", axes: &[("vms", "10")] };
+const PV_TEN: At = At { experiment: "fig16", axes: &[("vms", "10"), ("backend_threads", "1")] };
 const SIXTY: At = At { experiment: "fig14", axes: &[("vms", "60")] };
 
 /// All of them; every one that is fitted to counts the same.
@@ -95,6 +96,7 @@ pub const TARGETS: &[Target] = &[
     fitted("ten_vms_2_6_18_after", &[OLD_MSI], Formula::Metric("cpu_total_pct", 1.0)),
     fitted("ten_vms_2_6_28_all", &[NEW_ALL], Formula::Metric("cpu_total_pct", 1.0)),
     fitted("hvm_scaling_per_vm", &[TEN, SIXTY], Formula::Slope("cpu_total_pct", 50.0)),
+    fitted("pv_one_backend", &[PV_TEN], Formula::Metric("throughput_gbps", 1_000.0)),
     reported("udp_throughput", &[UDP_20K], Formula::Metric("throughput_mbps", 1.0)),
     reported("tcp_throughput", &[TCP_20K], Formula::Metric("throughput_mbps", 1.0)),
     reported("ten_vms_throughput", &[NEW_ALL], Formula::Metric("throughput_gbps", 1_000.0)),

@@ -1,5 +1,5 @@
-//! Traffic inside the server, over a card and faster than its wire: from the service domain to a guest at different
-//! interrupt rates (fig10), and from guest to guest by message size (fig12).
+//! Traffic inside the server, faster than a card's wire. Over the card: from the service domain to a guest at different
+//! interrupt rates (fig10), and from guest to guest by message size (fig12); and over the split driver's bridge (fig13).
 
 use super::coalescing::{self, POLICY};
 use super::point::{self, CPU, DOM0, GUEST, TOTAL, XEN, metric};
@@ -7,7 +7,7 @@ use super::settings;
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
 };
-use crate::machine::{Inside, Origin, Setup, Traffic};
+use crate::machine::{Inside, Network, Origin, Setup, Traffic};
 use driver::moderation::{Adaptive, Policy, interval_us};
 use guest::Load;
 use guest::packet::UDP_PAYLOAD;
@@ -79,6 +79,15 @@ pub(super) const FIG12: Experiment = Experiment {
     run: fig12,
 };
 
+pub(super) const FIG13: Experiment = Experiment {
+    name: "fig13",
+    title: "From guest to guest through the split driver",
+    shows: "The same guests as in fig12 with front ends instead of VFs: front end, back end, bridge, back end, front end. \
+            The back end, which has one thread, is the limit, and every byte is copied by a processor.",
+    run: fig13,
+    ..FIG12
+};
+
 /// A machine with traffic inside it and a silent wire.
 fn setup(context: &Context, from: Origin, load: Load, message_bytes: u32) -> Result<Setup, RunError> {
     let hertz = settings::amount(context, settings::INTERRUPT_HZ)?;
@@ -106,6 +115,14 @@ fn fig10(at: &Point, context: &Context) -> Result<Outcome, RunError> {
 }
 
 fn fig12(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+    between_guests(at, context, Network::Direct)
+}
+
+fn fig13(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+    between_guests(at, context, Network::Split { workers: 1 })
+}
+
+fn between_guests(at: &Point, context: &Context, network: Network) -> Result<Outcome, RunError> {
     let bytes = at.axes.int("message_bytes")?;
     let message_bytes = u16::try_from(bytes)
         .ok()
@@ -113,7 +130,7 @@ fn fig12(at: &Point, context: &Context) -> Result<Outcome, RunError> {
         .ok_or_else(|| RunError::Refused(format!("message_bytes is {bytes}; it must be from 1 to 60000")))?;
     let load = settings::load(context)?;
     let mut setup = setup(context, Origin::Guest, load, message_bytes.into())?;
-    setup.guests = 2;
+    (setup.guests, setup.network) = (2, network);
     setup.spec.load = load;
     setup.moderation = Policy::Adaptive(Adaptive::default());
     let (measured, mut outcome) = point::run(&setup, context)?;

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `interrupts` | what masking and end-of-interrupt cost: fig06, fig07 |
 //! | `coalescing` | how often to interrupt: fig08, fig09 |
-//! | `inside` | traffic over a card, not over its wire: fig10, fig12 |
+//! | `inside` | traffic over a card or a bridge, not over a wire: fig10, fig12, fig13 |
 //! | `scaling` | ten ports: fig11, fig14, fig15 |
 //! | `paravirtual` | the split driver: fig16, fig17 |
 //! | `beyond` | the optimisations on a current machine |
@@ -34,6 +34,7 @@ pub const ALL: &[Experiment] = &[
     inside::FIG10,
     scaling::FIG11,
     inside::FIG12,
+    inside::FIG13,
     scaling::FIG14,
     scaling::FIG15,
     paravirtual::FIG16,

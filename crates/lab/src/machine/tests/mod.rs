@@ -3,6 +3,7 @@
 mod inside;
 mod mechanisms;
 mod overflow;
+mod split;
 
 use super::{Network, Setup, Traffic, World};
 use driver::moderation::Policy;
@@ -73,23 +74,4 @@ fn the_same_seed_is_the_same_story() {
     };
     assert_eq!(hash(7), hash(7));
     assert_ne!(hash(7), hash(8));
-}
-
-#[test]
-fn a_gigabit_of_datagrams_goes_through_the_split_driver() {
-    let network = Network::Split { workers: 1 };
-    for kind in [DomainKind::Hvm, DomainKind::Pvm] {
-        let mut world = World::new(&Setup { kind, network, guests: 2, ..setup() }).unwrap();
-        let measured = world.measure(Span::from_millis(20), Span::from_millis(100)).unwrap();
-        assert!(
-            (956.0..958.0).contains(&measured.throughput_mbps()),
-            "{kind:?} {}",
-            measured.throughput_mbps()
-        );
-        for category in [Category::Backend, Category::Bridge, Category::Grant, Category::EventChannel] {
-            assert!(measured.mcycles_per_s(category) > 1.0, "{kind:?} {category:?}");
-        }
-        let injects = measured.mcycles_per_s(Category::Injection) > 0.0;
-        assert_eq!(injects, kind == DomainKind::Hvm, "events are a platform device's interrupts there");
-    }
 }

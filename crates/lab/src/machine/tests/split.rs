@@ -1,0 +1,99 @@
+//! Guests with front ends: each run ends with the books of cycles and of frames, which must close.
+
+use super::setup;
+use crate::machine::{BuildError, Inside, Network, Origin, Setup, Traffic, World};
+use driver::moderation::Policy;
+use guest::{Load, Spec};
+use hypervisor::account::Category;
+use hypervisor::cost::CostTable;
+use hypervisor::domain::DomainKind;
+use sim::Span;
+
+const STOCK: Network = Network::Split { workers: 1 };
+
+fn millis(millis: u64) -> Span {
+    Span::from_millis(millis)
+}
+
+#[test]
+fn a_gigabit_of_datagrams_goes_through_the_split_driver() {
+    for kind in [DomainKind::Hvm, DomainKind::Pvm] {
+        let mut world = World::new(&Setup { kind, network: STOCK, guests: 2, ..setup() }).unwrap();
+        let measured = world.measure(millis(20), millis(100)).unwrap();
+        let rate = measured.throughput_mbps();
+        assert!((956.0..958.0).contains(&rate), "{kind:?} {rate}");
+        for category in [Category::Backend, Category::Bridge, Category::Grant, Category::EventChannel] {
+            assert!(measured.mcycles_per_s(category) > 1.0, "{kind:?} {category:?}");
+        }
+        let injects = measured.mcycles_per_s(Category::Injection) > 0.0;
+        assert_eq!(injects, kind == DomainKind::Hvm, "events are a platform device's interrupts there");
+    }
+}
+
+#[test]
+fn a_back_end_that_is_too_slow_drops_what_guests_have_no_pages_for() {
+    let slow = |workers| {
+        let mut table = CostTable::nehalem();
+        table.set("backend", 200_000).unwrap();
+        let network = Network::Split { workers };
+        let mut world = World::new(&Setup { table, network, guests: 4, ..setup() }).unwrap();
+        world.measure(millis(50), millis(50)).unwrap()
+    };
+    let (one, four) = (slow(1), slow(4));
+    // At least 200 K cycles a frame, and at most half as much again for a busy sibling.
+    let most = 2.8e9 / 2e5 * 1_472.0 * 8.0 / 1e6;
+    for (measured, most) in [(one, most), (four, 4.0 * most)] {
+        let rate = measured.throughput_mbps();
+        assert!((most / 2.0..most).contains(&rate), "{rate} of {most}");
+        assert!(measured.loss_pct() > 30.0, "{}", measured.loss_pct());
+    }
+}
+
+#[test]
+fn a_stream_is_acknowledged_by_way_of_the_service_domains_card() {
+    let traffic = Traffic::Tcp { window: 64 };
+    let spec = Spec::linux_2_6_28(Load::Tcp);
+    let moderation = Policy::Fixed(50);
+    let mut world = World::new(&Setup { network: STOCK, traffic, spec, moderation, ..setup() }).unwrap();
+    let measured = world.measure(millis(20), millis(50)).unwrap();
+    assert!(measured.throughput_mbps() > 930.0, "{}", measured.throughput_mbps());
+}
+
+#[test]
+fn guests_send_to_each_other_over_the_bridge() {
+    for load in [Load::Udp, Load::Tcp] {
+        let inside = Inside { from: Origin::Guest, load, message_bytes: 4_000, transmit_interval_us: 100 };
+        let between = Setup {
+            network: STOCK,
+            guests: 2,
+            spec: Spec::linux_2_6_28(load),
+            traffic: Traffic::Silent,
+            inside: Some(inside),
+            ..setup()
+        };
+        let measured = World::new(&between).unwrap().measure(millis(5), millis(20)).unwrap();
+        assert!(measured.throughput_mbps() > 1_000.0, "{load:?} {}", measured.throughput_mbps());
+        assert!(measured.mcycles_per_s(Category::Driver) > 0.0);
+    }
+}
+
+#[test]
+fn the_same_seed_is_the_same_story_with_eight_workers() {
+    let hash = |seed| {
+        let network = Network::Split { workers: 8 };
+        let mut world = World::new(&Setup { seed, network, guests: 3, ..setup() }).unwrap();
+        world.measure(millis(5), millis(10)).unwrap();
+        world.hash()
+    };
+    assert_eq!(hash(7), hash(7));
+    assert_ne!(hash(7), hash(8));
+}
+
+#[test]
+fn a_worker_needs_a_virtual_cpu_of_the_service_domain() {
+    for (kind, workers) in [(DomainKind::Hvm, 0), (DomainKind::Hvm, 9), (DomainKind::Native, 1)] {
+        let network = Network::Split { workers };
+        let built = World::new(&Setup { kind, network, ..setup() });
+        assert!(matches!(built, Err(BuildError::Workers(n)) if n == workers), "{kind:?} {workers}");
+    }
+}
