@@ -136,7 +136,7 @@ impl World {
             self.vms[vm].hardware.waits = false;
             self.wake(vm, done);
         }
-        for vm in self.split.as_mut().map(Split::notified).unwrap_or_default() {
+        while let Some(vm) = self.split.as_mut().and_then(Split::next_notified) {
             self.queue.schedule(done, Event::GuestCalled(vm));
         }
         (0..self.ports.len()).filter(|port| touched >> port & 1 == 1).for_each(|port| self.sync(port, began));

@@ -23,7 +23,7 @@ impl Split {
         channels: &mut Channels,
     ) -> Self {
         channels.add_domain(domain, cpus as u16);
-        let wires = Wires { grants: Grants::new(), interfaces: Vec::new(), notified: Vec::new() };
+        let wires = Wires { grants: Grants::new(), interfaces: Vec::new(), notified: VecDeque::new() };
         let mut duties = Vec::new();
         duties.resize_with(cpus, Duty::default);
         Self {

@@ -78,6 +78,6 @@ impl Host for Machine<'_> {
     fn notify(&mut self, vif: Vif) {
         let cycles = self.table[Cost::EventSend] + self.table[Cost::EventRemote];
         self.step.charge(Category::EventChannel, cycles);
-        self.wires.notified.push(vif.0.into());
+        self.wires.notified.push_back(vif.0.into());
     }
 }

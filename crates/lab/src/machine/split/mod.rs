@@ -53,7 +53,7 @@ struct Wires {
     /// By interface, which is by guest.
     interfaces: Vec<Interface>,
     /// Guests that the back end has sent an event in this step.
-    notified: Vec<usize>,
+    notified: VecDeque<usize>,
 }
 
 /// A guest's interface.

@@ -72,9 +72,9 @@ impl Split {
         cpu < self.backend.workers() && (self.backend.may_transmit(cpu) || self.backend.may_receive(cpu))
     }
 
-    /// Guests that were sent an event since this was asked last.
-    pub(in super::super) fn notified(&mut self) -> Vec<usize> {
-        core::mem::take(&mut self.wires.notified)
+    /// The next guest that was sent an event.
+    pub(in super::super) fn next_notified(&mut self) -> Option<usize> {
+        self.wires.notified.pop_front()
     }
 
     /// The card that a virtual CPU polls next.

@@ -36,13 +36,18 @@ impl World {
         touched
     }
 
-    /// Frames were left to workers on virtual CPUs that sleep: each is sent an interrupt, once.
+    /// Frames were left to other virtual CPUs' workers. One that sleeps is sent an interrupt, once; one that is about to
+    /// sleep looks once more.
     fn interrupt_workers(&mut self, cpu: usize, step: &mut Step) {
-        let Some(split) = &mut self.split else { return };
         for other in (0..self.service.len()).filter(|other| *other != cpu) {
-            let asleep = self.machine.is_blocked(self.service[other].vcpu);
-            if asleep && split.has_frames(other) && !core::mem::replace(&mut self.service[other].called, true)
-            {
+            if !self.split.as_ref().is_some_and(|split| split.has_frames(other)) {
+                continue;
+            }
+            let vcpu = self.service[other].vcpu;
+            if !self.machine.is_blocked(vcpu) {
+                let visit = self.machine.wake(vcpu, step.began());
+                self.expect(visit);
+            } else if !core::mem::replace(&mut self.service[other].called, true) {
                 let cycles = self.table[Cost::EventSend] + self.table[Cost::EventRemote];
                 step.charge(Category::EventChannel, cycles);
                 self.queue.schedule(step.now(), Event::ServiceWake(other));
