@@ -91,7 +91,10 @@ fn experiment(report: &Report, section: &Section) -> Markup {
                 summary { "Table: " (section.rows.len()) " rows" }
                 (rows(section))
             }
-            p.command { "Reproduce with " code { (section.command(report.seed)) } }
+            p.command {
+                "Reproduce with "
+                @for command in section.commands(report.seed) { code { (command) } " " }
+            }
         }
     }
 }

@@ -144,16 +144,17 @@ impl Report {
         plain::json(self)
     }
 
-    /// The commands that find all rows again, one for each choice of settings.
+    /// The commands that find all rows again: one for each choice of settings, and those of points beyond sweeps.
     fn commands(&self) -> Vec<String> {
         let mut choices: Vec<(&Params, Vec<&str>)> = Vec::new();
-        for section in &self.sections {
+        for section in self.sections.iter().filter(|section| section.sweeps()) {
             match choices.iter_mut().find(|(changed, _)| **changed == section.changed) {
                 Some((_, names)) => names.push(section.experiment.name),
                 None => choices.push((&section.changed, vec![section.experiment.name])),
             }
         }
-        choices.iter().map(|(changed, names)| command(&names.join(" "), self.seed, changed)).collect()
+        let sweeps = choices.iter().map(|(changed, names)| command(&names.join(" "), self.seed, changed));
+        sweeps.chain(self.sections.iter().flat_map(|section| section.beyond(self.seed))).collect()
     }
 
     /// Where the page, CSV and JSON of a report go.
@@ -189,9 +190,22 @@ impl Section {
         name.trim().chars().map(plain).collect()
     }
 
-    /// The command that finds these rows again.
-    fn command(&self, seed: u64) -> String {
-        command(self.experiment.name, seed, &self.changed)
+    /// The commands that find these rows again.
+    fn commands(&self, seed: u64) -> Vec<String> {
+        let sweep = self.sweeps().then(|| command(self.experiment.name, seed, &self.changed));
+        sweep.into_iter().chain(self.beyond(seed)).collect()
+    }
+
+    /// Whether there is a row of the sweep.
+    fn sweeps(&self) -> bool {
+        self.missing < plan::points(self.experiment).len()
+    }
+
+    /// The commands that find the rows again whose points are beyond the sweep.
+    fn beyond(&self, seed: u64) -> Vec<String> {
+        let points = plan::points(self.experiment);
+        let beyond = self.rows.iter().filter(|row| !points.contains(&axes(self.experiment, &row.params)));
+        beyond.map(|row| command(self.experiment.name, seed, &row.params)).collect()
     }
 
     fn rows(&self) -> Vec<&Row> {

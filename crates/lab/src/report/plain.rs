@@ -70,7 +70,7 @@ struct About<'a> {
     title: &'a str,
     shows: &'a str,
     units: Named<&'a str>,
-    command: String,
+    commands: Vec<String>,
     missing_points: usize,
 }
 
@@ -85,7 +85,7 @@ pub(super) fn json(report: &Report) -> String {
             .iter()
             .map(|metric| (metric.name.to_owned(), metric.unit))
             .collect(),
-        command: section.command(report.seed),
+        commands: section.commands(report.seed),
         missing_points: section.missing,
     });
     let all = All {

@@ -93,9 +93,9 @@ fn changed_settings_have_sections_of_their_own_and_points_beyond_the_sweep_do_no
             section("sizes-cpu-modern", 4),
         ]
     );
-    assert_eq!(report.sections[1].command(1), "softiov lab run queue --seed 1 --set cpu=modern");
+    assert_eq!(report.sections[1].commands(1), ["softiov lab run queue --seed 1 --set cpu=modern"]);
     assert_eq!(
-        report.commands(),
+        report.commands()[..2],
         ["", " --set cpu=modern"].map(|set| format!("softiov lab run queue ladder sizes --seed 1{set}"))
     );
     let last = report.sections[0].rows[15].params.to_string();
@@ -145,4 +145,20 @@ fn rows_that_do_not_belong_together_are_refused() {
     let mut unknown = records(1, &[]);
     unknown[0].row.experiment = "fig99".to_owned();
     assert!(refusal(unknown, None).to_string().contains("rows of `fig99`"));
+}
+
+#[test]
+fn a_point_beyond_the_sweep_has_a_command_of_its_own() {
+    let only = |set: &[&str]| {
+        let queue = records(1, set).into_iter().filter(|record| record.row.experiment == "queue");
+        queue.collect::<Vec<_>>()
+    };
+    let set = ["vms=9", "accel=true", "cpu=modern"];
+    let nine = "softiov lab run queue --seed 1 --set vms=9 --set accel=true --set cpu=modern";
+    assert_eq!(report(only(&set)).commands(), [nine]);
+    let both = report([only(&["cpu=modern"]), only(&set)].concat());
+    let sweep = "softiov lab run queue --seed 1 --set cpu=modern";
+    assert_eq!(both.commands(), [sweep, nine]);
+    assert_eq!(both.sections[0].commands(1), [sweep, nine]);
+    assert!(both.to_html().contains(nine));
 }
