@@ -112,6 +112,16 @@ fn reading_or_clearing_a_cause_masks_its_vector_if_eiam_says_so() {
 }
 
 #[test]
+fn a_one_written_for_a_cause_that_is_not_set_masks_nothing() {
+    let mut bench = bench();
+    bench.vf(0).write(vf::VTEIAM, 7);
+    bench.vf(0).write(vf::VTEIMS, 7);
+    bench.vf(0).write(vf::VTEICS, 0b001);
+    bench.vf(0).write(vf::VTEICR, 0b111);
+    assert_eq!(bench.vf(0).read(vf::VTEIMS), 0b110);
+}
+
+#[test]
 fn eiam_is_what_was_written_last() {
     let mut bench = bench();
     bench.vf(0).write(vf::VTEIAM, 7);

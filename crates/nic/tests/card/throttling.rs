@@ -168,6 +168,18 @@ fn the_counter_reads_back_as_it_runs_down() {
 }
 
 #[test]
+fn the_counter_reads_its_end_while_more_is_left_than_it_can_say() {
+    let mut bench = bench();
+    bench.vf(0).write(RX, 8191 << eitr::INTERVAL_SHIFT);
+    fire(&mut bench);
+    assert_eq!(bench.vf(0).read(RX) >> eitr::COUNTER_SHIFT, 0x3ff, "10 bits of 4 us");
+    bench.wait_us(8191 - 4092);
+    assert_eq!(bench.vf(0).read(RX) >> eitr::COUNTER_SHIFT, 0x3ff);
+    bench.wait_us(4);
+    assert_eq!(bench.vf(0).read(RX) >> eitr::COUNTER_SHIFT, 0x3fe);
+}
+
+#[test]
 fn the_longest_interval_is_8_ms() {
     let mut bench = bench();
     bench.vf(0).write(RX, 0xffff);
