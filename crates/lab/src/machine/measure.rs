@@ -24,6 +24,14 @@ pub enum MeasureError {
         /// Received, dropped or still in rings.
         found: u64,
     },
+    /// Frames of a wire that nobody sent.
+    #[error("a card sent {sent} frames, and {taken} left it over the wire or for nobody")]
+    Wire {
+        /// By functions.
+        sent: u64,
+        /// By the wire, or that no function claimed.
+        taken: u64,
+    },
     /// Packets of kernels.
     #[error("kernels gave {given} frames to a card, which sent {sent}, with {waiting} buffers not reported")]
     Sent {
@@ -154,7 +162,8 @@ impl World {
     fn check_packets(&self, at: usize) -> Result<(), MeasureError> {
         let port = &self.ports[at];
         let pools = port.nic.counters().iter().fold(PoolCounters::default(), |sum, pool| sum + *pool);
-        let inside = (pools.tx_packets).saturating_sub(port.line.taken + pools.tx_unclaimed);
+        let (sent, taken) = (pools.tx_packets, port.line.taken + pools.tx_unclaimed);
+        let inside = sent.checked_sub(taken).ok_or(MeasureError::Wire { sent, taken })?;
         let (sent, found) =
             (port.line.frames + inside, pools.rx_packets + pools.rx_no_descriptors + pools.rx_disabled);
         if found != sent {

@@ -7,7 +7,7 @@ use crate::machine::code::Code;
 use crate::machine::controller::{Controller, Way};
 use crate::machine::port::Card;
 use crate::machine::vm::{Hardware, VECTORS};
-use crate::machine::{MeasureError, Setup, World};
+use crate::machine::{MeasureError, Setup, Traffic, World};
 use guest::{Interrupt, Load, Spec, Tick};
 use hypervisor::account::Category;
 use hypervisor::decode::apic_access::Policy;
@@ -71,6 +71,14 @@ fn a_message_that_a_function_makes_up_goes_nowhere() {
     functions.sent.extend([(own, anothers), (other, Message { address: 0xfee0_0000, data: 0x41 })]);
     let measured = world.measure(Span::ZERO, Span::from_millis(1));
     assert!(matches!(measured, Err(MeasureError::Interrupts(2))), "{measured:?}");
+}
+
+#[test]
+fn a_wire_takes_no_more_than_was_sent() {
+    let mut world = World::new(&Setup { traffic: Traffic::Silent, ..setup() }).unwrap();
+    world.ports[0].line.taken += 1;
+    let measured = world.measure(Span::ZERO, Span::from_millis(1));
+    assert!(matches!(measured, Err(MeasureError::Wire { sent: 0, taken: 1 })), "{measured:?}");
 }
 
 fn hardware(kind: DomainKind) -> (Hardware, Chipset) {
