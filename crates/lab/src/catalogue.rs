@@ -73,7 +73,10 @@ impl Parameter {
             value: row.value as f64,
             unit: row.unit.name().to_owned(),
             kind: row.kind.name().to_owned(),
-            source: row.source.to_owned(),
+            source: match row.cost.uncharged() {
+                Some(why) => format!("{}; nothing is charged it: {why}", row.source),
+                None => row.source.to_owned(),
+            },
         }
     }
 }

@@ -2,7 +2,7 @@
 //! and its source. Left out: fitting (the lab's), which gives constants other values by name.
 //!
 //! Looking a constant up is an array access, `table[Cost::EoiFast]`; names are for files and command lines. One
-//! table is never another one scaled by the clock.
+//! table is never another one scaled by the clock. Four rows are charged to nobody; [`Cost::uncharged`] says why.
 
 use core::ops::Index;
 
@@ -105,7 +105,7 @@ impl CostTable {
 
     fn replace(&mut self, name: &str, value: u64, kind: Kind) -> Result<(), SetError> {
         let row = self.rows.iter_mut().find(|row| row.name == name).ok_or(SetError::Unknown)?;
-        let range = row.unit.range();
+        let range = row.allowed();
         if !range.contains(&value) {
             return Err(SetError::OutOfRange { unit: row.unit, least: *range.start(), most: *range.end() });
         }

@@ -97,6 +97,17 @@ pub struct Row {
     pub source: &'static str,
 }
 
+impl Row {
+    /// Values that can be meant: those of its unit, and no thread is faster for a busy sibling.
+    pub(crate) const fn allowed(&self) -> RangeInclusive<u64> {
+        let range = self.unit.range();
+        match self.cost {
+            Cost::SmtContention => 1_000..=*range.end(),
+            _ => range,
+        }
+    }
+}
+
 /// A constant that cannot be given that value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SetError {
@@ -104,7 +115,7 @@ pub enum SetError {
     #[error("there is no such constant")]
     Unknown,
     /// The value cannot be meant.
-    #[error("a value in {name} is from {least} to {most}", name = unit.name())]
+    #[error("it must be from {least} to {most} {name}", name = unit.name())]
     OutOfRange {
         /// What it is counted in.
         unit: Unit,
@@ -238,4 +249,16 @@ pub enum Cost {
 impl Cost {
     /// How many there are.
     pub const COUNT: usize = Cost::TimerWrites as usize + 1;
+
+    /// Why nothing is charged this price, if nothing is: the row is there to be compared with, and moving it moves no
+    /// result.
+    pub const fn uncharged(self) -> Option<&'static str> {
+        match self {
+            Cost::VmTransition => Some("the price of an exit has it in it"),
+            Cost::ExitInterruptWindow => Some("an injection does not wait for a window here"),
+            Cost::VirtualIpi => Some("no guest has two virtual CPUs"),
+            Cost::PageFlip => Some("the back end copies"),
+            _ => None,
+        }
+    }
 }

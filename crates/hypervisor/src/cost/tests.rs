@@ -21,7 +21,7 @@ fn every_value_has_a_source_and_lies_in_its_range() {
         for row in table.iter() {
             assert!(!row.source.is_empty(), "{}", row.name);
             assert!((row.range.0..=row.range.1).contains(&row.value), "{}", row.name);
-            assert!(row.unit.range().contains(&row.value), "{}", row.name);
+            assert!(row.allowed().contains(&row.value), "{}", row.name);
         }
     }
 }
@@ -67,6 +67,15 @@ fn an_unknown_name_and_an_absurd_value_are_refused() {
     let refused = table.set("clock_hertz", 0);
     assert!(matches!(refused, Err(SetError::OutOfRange { unit: Unit::Hertz, least: 1, .. })));
     assert_eq!(table, CostTable::nehalem());
+}
+
+#[test]
+fn a_thread_is_not_faster_for_a_busy_sibling() {
+    let mut table = CostTable::nehalem();
+    let refused = table.set("smt_contention", 999);
+    assert!(matches!(refused, Err(SetError::OutOfRange { unit: Unit::Permille, least: 1_000, .. })));
+    assert_eq!(table.set("smt_contention", 1_000), Ok(()));
+    assert_eq!(table.set("timer_writes", 999), Ok(()));
 }
 
 #[test]

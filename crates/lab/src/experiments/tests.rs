@@ -25,6 +25,17 @@ fn every_experiment_tells_the_same_story_twice() {
     assert_eq!(format!("{:?}", one.records), format!("{:?}", two.records));
 }
 
+/// A constant that is charged to nobody says so where it is listed.
+#[test]
+fn what_nothing_charges_is_marked_in_the_report() {
+    let catalogue = catalogue();
+    let source = |name| &catalogue.parameters.iter().find(|parameter| parameter.name == name).unwrap().source;
+    for name in ["vm_transition", "exit_interrupt_window", "virtual_ipi", "page_flip"] {
+        assert!(source(name).contains("; nothing is charged it: "), "{}", source(name));
+    }
+    assert!(!source("injection").contains("nothing is charged it"));
+}
+
 /// One point with these settings, for a little while.
 fn found(experiment: &str, set: &[&str]) -> Result<Row, LabError> {
     let set = ["measure_ms=20"].iter().chain(set).map(|text| text.parse().unwrap()).collect();
@@ -52,7 +63,12 @@ fn values_that_nothing_can_have_are_refused_by_name() {
         ("fig06", ["vms=-1", "msi_accel=true"], "vms is -1; it must be from 1 to 255"),
         ("fig16", ["vms=10", "backend_threads=256"], "backend_threads is 256; it must be from 1 to 255"),
         ("fig08", ["policy=2k", "cost.eoi_fast=-7"], "cost.eoi_fast is -7: no constant is negative"),
-        ("fig08", ["policy=2k", "cost.clock_hertz=0"], "cost.clock_hertz is 0: a value in Hz is from 1"),
+        ("fig08", ["policy=2k", "cost.clock_hertz=0"], "cost.clock_hertz is 0: it must be from 1 to"),
+        (
+            "fig08",
+            ["policy=2k", "cost.smt_contention=999"],
+            "cost.smt_contention is 999: it must be from 1000 to 1000000 permille",
+        ),
         ("fig08", ["policy=2k", "loopback_mbps=-1"], "loopback_mbps is -1; it must be from 0 to"),
         ("fig09", ["policy=2k", "tcp_window=1447"], "tcp_window is less than a segment, 1448 bytes"),
     ] {
