@@ -5,6 +5,7 @@ use super::code::Code;
 use super::controller::Controller;
 use super::dom0::ServiceCpu;
 use super::inside::Inside;
+use super::monitor::Monitor;
 use super::port::{Outside, Port, Recipient};
 use super::split::Split;
 use super::vm::{Hardware, System, Vm};
@@ -126,6 +127,7 @@ impl World {
             split: None,
             timers: vec![None; kernels],
             service: Vec::new(),
+            monitor: Monitor::default(),
             caches: vec![cache; usize::from(CORES / CORES_PER_SOCKET)],
             trace: Trace::new(),
         };

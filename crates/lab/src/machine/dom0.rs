@@ -1,5 +1,6 @@
 //! The service domain: a virtual CPU on one thread of each core, a periodic tick on each, and a device model for
-//! each guest that has one. Left out: its network side ([`super::split`]).
+//! each guest that has one. Left out: its network side ([`super::split`]), and
+//! the PF drivers ([`super::monitor`]).
 
 use hypervisor::account::{Category, Charge};
 use hypervisor::cost::{Cost, CostTable};

@@ -15,6 +15,7 @@
 //! | `env` | the platform under a guest's kernel: each access charged, some trapped |
 //! | `inside` | senders in the server, over a card or a bridge |
 //! | `dom0` | the service domain: device models and its own ticks |
+//! | `monitor` | the PF drivers, as the service domain visits them |
 //! | `split` | the split driver: the service domain's own drivers, bridges, back end, and the guests' side |
 //! | `build`, `world`, `measure` | putting it together, letting it run, reading it |
 //!
@@ -30,6 +31,7 @@ mod env;
 mod inside;
 mod invariant;
 mod measure;
+mod monitor;
 mod port;
 mod registers;
 mod split;

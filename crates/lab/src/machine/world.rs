@@ -4,6 +4,7 @@
 use super::chipset::Chipset;
 use super::dom0::{self, ServiceCpu};
 use super::env::{Direct, Env};
+use super::monitor::Monitor;
 use super::port::Port;
 use super::split::Split;
 use super::vm::{System, Vm};
@@ -49,6 +50,8 @@ pub struct World {
     pub(super) guests: Vec<Option<usize>>,
     pub(super) timers: Vec<Option<EventKey>>,
     pub(super) service: Vec<ServiceCpu>,
+    /// On the first of them.
+    pub(super) monitor: Monitor,
     /// One a socket.
     pub(super) caches: Vec<LastLevelCache>,
     /// The split driver, if guests have front ends.
@@ -77,6 +80,9 @@ impl World {
                 Event::ServiceTick(cpu) => {
                     self.queue.schedule(now + dom0::TICK, event);
                     self.service[cpu].ticks += 1;
+                    if cpu == 0 {
+                        self.monitor.tick(self.ports.len());
+                    }
                     let visit = self.machine.wake(self.service[cpu].vcpu, now);
                     self.expect(visit);
                 }
@@ -127,6 +133,7 @@ impl World {
 
     fn execute_service(&mut self, cpu: usize, mut step: Step) {
         let (served, mut then) = self.service[cpu].step(&mut step, &self.table);
+        let asked = if cpu == 0 { self.visit_pf(&mut step, &mut then) } else { None };
         let touched = self.network(cpu, &mut step, &mut then);
         let (done, began) = (step.now(), step.began());
         self.trace.note(began, WORLD, STEP, &[step.vcpu().index() as u64, step.charges().total()]);
@@ -139,7 +146,8 @@ impl World {
         while let Some(vm) = self.split.as_mut().and_then(Split::next_notified) {
             self.queue.schedule(done, Event::GuestCalled(vm));
         }
-        (0..self.ports.len()).filter(|port| touched >> port & 1 == 1).for_each(|port| self.sync(port, began));
+        let touched = |port: &usize| touched >> port & 1 == 1 || asked == Some(*port);
+        (0..self.ports.len()).filter(touched).for_each(|port| self.sync(port, began));
     }
 
     fn execute_guest(&mut self, index: usize, mut step: Step) {

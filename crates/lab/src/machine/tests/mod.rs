@@ -2,6 +2,7 @@
 
 mod inside;
 mod mechanisms;
+mod monitor;
 mod overflow;
 mod split;
 

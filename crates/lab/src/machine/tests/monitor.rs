@@ -1,0 +1,65 @@
+//! The PF drivers of a running machine: whose time they take, and when a guest's request is answered.
+
+use super::setup;
+use crate::machine::port::card_time;
+use crate::machine::{Network, Setup, Traffic, World};
+use hypervisor::account::Category;
+use hypervisor::cost::Cost;
+use hypervisor::domain::DomainKind;
+use i82576::bits::v2p;
+use i82576::mailbox::{ACK, INFO_SHIFT, id};
+use i82576::register::vf;
+use pcie::Function;
+use sim::{Instant, Span};
+
+fn at_millis(millis: u64) -> Instant {
+    Instant::ZERO + Span::from_millis(millis)
+}
+
+/// What the service domain has spent on drivers up to `at`, cycles.
+fn spent(world: &mut World, at: Instant) -> u64 {
+    world.run(at);
+    let dom0 = world.machine.domain_of(world.service[0].vcpu);
+    world.machine.snapshot(at).ledger().spent(dom0, Category::Driver)
+}
+
+/// ICR, MBVFICR and VFLRE are all that a visit looks at when nothing has happened.
+#[test]
+fn the_service_domain_looks_at_every_port_a_hundred_times_a_second() {
+    let quiet = Setup { ports: 3, guests: 3, traffic: Traffic::Silent, ..setup() };
+    let mut world = World::new(&quiet).unwrap();
+    let read = world.table[Cost::MmioRead];
+    let before = spent(&mut world, at_millis(100));
+    assert_eq!(spent(&mut world, at_millis(1_100)) - before, 100 * 3 * 3 * read);
+}
+
+/// A request for a multicast group, as a VF's driver makes it.
+fn ask(world: &mut World, now: Instant) {
+    let nic = &mut world.ports[0].nic;
+    let mut write = |offset, value| nic.write(Function::Vf(0), offset, value, card_time(now));
+    write(vf::V2PMAILBOX, v2p::VFU);
+    write(vf::VMBMEM, id::SET_MULTICAST | 1 << INFO_SHIFT);
+    write(vf::VMBMEM + 4, 0x123);
+    write(vf::V2PMAILBOX, v2p::REQ);
+}
+
+#[test]
+fn a_guests_request_is_answered_at_the_next_visit_and_paid_for_by_the_service_domain() {
+    let split = Network::Split { workers: 1 };
+    for (kind, network) in [(DomainKind::Hvm, Network::Direct), (DomainKind::Pvm, split)] {
+        let mut world = World::new(&Setup { kind, network, traffic: Traffic::Silent, ..setup() }).unwrap();
+        let idle = [30, 40].map(|at| spent(&mut world, at_millis(at)));
+        ask(&mut world, at_millis(40));
+        let status = |world: &mut World, now: Instant| {
+            let nic = &mut world.ports[0].nic;
+            let answer = nic.read(Function::Vf(0), vf::VMBMEM, card_time(now));
+            answer & (ACK | i82576::mailbox::ID_MASK)
+        };
+        world.run(at_millis(40) + Span::from_micros(1));
+        assert_eq!(status(&mut world, at_millis(40)), id::SET_MULTICAST, "not at once: {network:?}");
+        let answered = spent(&mut world, at_millis(50));
+        assert_eq!(status(&mut world, at_millis(50)), ACK | id::SET_MULTICAST, "{network:?}");
+        assert!(answered - idle[1] > idle[1] - idle[0], "{network:?}: {answered} after {idle:?}");
+        world.measure(Span::ZERO, Span::from_millis(5)).unwrap();
+    }
+}
