@@ -15,6 +15,8 @@ pub const UDP_HEADERS: usize = IP_HEADERS + UDP_HEADER;
 pub const UDP_PAYLOAD: usize = FRAGMENT - UDP_HEADER;
 /// As above, of a segment.
 pub const TCP_PAYLOAD: usize = 1_448;
+/// Bytes of the shortest frame, without its check sequence: what has fewer is padded.
+pub const SHORTEST: usize = 60;
 /// Payload of an IPv4 packet that fills a frame.
 pub const FRAGMENT: usize = 1_480;
 

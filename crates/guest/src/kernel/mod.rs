@@ -8,6 +8,7 @@ mod interrupt;
 mod poll;
 mod program;
 mod reassembly;
+mod respond;
 mod send;
 mod spec;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use crate::platform::Platform;
 use crate::socket::Socket;
 use alloc::boxed::Box;
 use hypervisor::cpu::Then;
+use i82576::MacAddress;
 use interrupt::Phase;
 use sim::Instant;
 
@@ -46,6 +48,10 @@ pub struct Kernel<D> {
     /// Thousandths of a timer write still owed for starting the tick, and for stopping it.
     timer_debts: [u64; 2],
     stream: poll::Stream,
+    /// Who sent what the program has heard of last.
+    peer: MacAddress,
+    /// Responses of the program that the device is still to be given.
+    due: u64,
     /// The datagram that is being put together.
     reassembly: reassembly::Reassembly,
     /// The program that sends, if there is one.
@@ -67,11 +73,13 @@ pub struct Counters {
     pub frames: u64,
     /// Acknowledgements sent.
     pub acknowledgements: u64,
+    /// Responses sent.
+    pub responses: u64,
     /// Payload bytes that the program has read.
     pub read_bytes: u64,
     /// Packets that the program has read.
     pub read_packets: u64,
-    /// Payload bytes that the program has written.
+    /// Payload bytes that the program has written, responses apart.
     pub written_bytes: u64,
     /// Messages that they came in.
     pub written_messages: u64,
@@ -96,6 +104,8 @@ impl<D> Kernel<D> {
             timer: None,
             timer_debts: [0; 2],
             stream: poll::Stream::default(),
+            peer: MacAddress::default(),
+            due: 0,
             reassembly: reassembly::Reassembly::default(),
             sender: None,
             counters: Counters::default(),
@@ -120,6 +130,10 @@ impl<D> Kernel<D> {
         }
         if self.poll {
             self.poll(platform);
+            return Then::Continue;
+        }
+        if self.due > 0 {
+            self.send_responses(platform);
             return Then::Continue;
         }
         if self.runnable {

@@ -19,7 +19,6 @@ pub(super) struct Stream {
     unacknowledged: u32,
     /// Packets of room that the last acknowledgement told of.
     pub(super) window: u32,
-    peer: MacAddress,
 }
 
 impl<D> Kernel<D> {
@@ -61,7 +60,8 @@ impl<D> Kernel<D> {
     {
         platform.charge(Category::Kernel, platform.cost(Cost::RxSkb));
         match (packet::parse(frame), self.spec.load) {
-            (Packet::Udp(payload), Load::Udp) => {
+            (Packet::Udp(payload), Load::Udp | Load::RequestResponse) => {
+                self.hear_from(frame);
                 let accounting = if self.spec.accounts { platform.cost(Cost::RxUdpAccounting) } else { 0 };
                 platform.charge(Category::Kernel, platform.cost(Cost::RxUdp) + accounting);
                 self.socket.push(payload as u64, 1);
@@ -79,11 +79,16 @@ impl<D> Kernel<D> {
             }
             (Packet::Tcp { sequence, payload, .. }, Load::Tcp) => {
                 platform.charge(Category::Kernel, platform.cost(Cost::RxTcp));
-                self.stream.peer = frame.get(6..).and_then(MacAddress::from_slice).unwrap_or_default();
+                self.hear_from(frame);
                 self.segment(platform, sequence, payload);
             }
             _ => {}
         }
+    }
+
+    /// Whoever sent this gets the answers.
+    fn hear_from(&mut self, frame: &[u8]) {
+        self.peer = frame.get(6..).and_then(MacAddress::from_slice).unwrap_or_default();
     }
 
     /// A segment in order is taken if there is room for it; anything else is answered with what is expected.
@@ -113,7 +118,7 @@ impl<D> Kernel<D> {
         let mut frame = [0; TCP_HEADERS];
         let window = self.stream.window.min(u16::MAX.into()) as u16;
         let ack = Packet::Tcp { sequence: 0, acknowledgement: self.stream.expected, window, payload: 0 };
-        packet::fill(&mut frame, self.device.mac(), self.stream.peer, ack);
+        packet::fill(&mut frame, self.device.mac(), self.peer, ack);
         if self.device.transmit(platform, &frame, &TxOffload::default()).is_ok() {
             self.counters.acknowledgements += 1;
             self.device.flush(platform);

@@ -30,7 +30,7 @@ impl<D> Kernel<D> {
             calls += 1;
         }
         let calls = match self.spec.load {
-            Load::Udp => calls,
+            Load::Udp | Load::RequestResponse => calls,
             // A stream's reader takes all that is there.
             Load::Tcp => 1,
         };
@@ -38,7 +38,10 @@ impl<D> Kernel<D> {
         for _ in 0..calls {
             platform.system_call();
         }
-        if self.socket.is_empty() {
+        if self.spec.load == Load::RequestResponse {
+            self.respond(platform, calls);
+        }
+        if self.socket.is_empty() && self.due == 0 {
             self.runnable = false;
             // A sender that was told of little room must hear that there is more.
             if self.spec.load == Load::Tcp && self.stream.window < self.socket.capacity() / 2 {

@@ -35,6 +35,8 @@ pub enum Load {
     Udp,
     /// Reads a stream, all that is there with a system call; the kernel acknowledges every second segment.
     Tcp,
+    /// Answers datagrams, each with one of a byte (netperf's UDP_RR): a system call to read, another to send.
+    RequestResponse,
 }
 
 impl Spec {

@@ -7,6 +7,7 @@
 //! | `inside` | traffic over a card or a bridge, not over a wire: fig10, fig12, fig13 |
 //! | `scaling` | ten ports: fig11, fig14, fig15 |
 //! | `paravirtual` | the split driver: fig16, fig17 |
+//! | `latency` | what coalescing costs a program that answers requests |
 //! | `beyond` | the optimisations on a current machine |
 //! | `settings` | what `--set` changes, and the constants that a report lists |
 //! | `point` | from a point to a machine, and from what happened to metrics |
@@ -15,6 +16,7 @@ mod beyond;
 mod coalescing;
 mod inside;
 mod interrupts;
+mod latency;
 mod paravirtual;
 mod point;
 mod scaling;
@@ -40,6 +42,7 @@ pub const ALL: &[Experiment] = &[
     paravirtual::FIG16,
     paravirtual::FIG17,
     beyond::BEYOND,
+    latency::LATENCY,
 ];
 
 /// The experiments, and what can be set in all of them.

@@ -2,6 +2,7 @@
 //! close and no packet may be unaccounted for, or there is no measurement.
 
 use super::invariant::Broken;
+use super::port::Port;
 use super::vm::System;
 use super::world::World;
 use hypervisor::account::{Category, ConservationError, Snapshot, Usage};
@@ -85,6 +86,8 @@ struct Counts {
     offered: u64,
     interrupts: u64,
     written_bytes: u64,
+    answered: u64,
+    waited: Span,
 }
 
 impl World {
@@ -129,7 +132,11 @@ impl World {
             sum.written_bytes += counters.written_bytes;
             sum.offered += counters.written_messages;
         }
-        sum.offered += self.ports.iter().map(|port| port.line.frames).sum::<u64>();
+        for Port { line, .. } in &self.ports {
+            sum.offered += line.frames;
+            sum.answered += line.answered;
+            sum.waited = sum.waited + line.waited;
+        }
         sum
     }
 
@@ -177,7 +184,8 @@ impl World {
         let (mut given, mut waiting) = (0, 0);
         for vm in self.vms.iter().filter(|vm| vm.port == at) {
             let System::Direct { kernel, .. } = &vm.system else { continue };
-            given += kernel.counters().sent_frames + kernel.counters().acknowledgements;
+            let counters = kernel.counters();
+            given += counters.sent_frames + counters.acknowledgements + counters.responses;
             waiting += kernel.device().tx_pending() as u64;
         }
         // A buffer of 2 KB is a part of two segments at the most.
@@ -213,6 +221,20 @@ impl Measured {
         let offered = self.after.offered - self.before.offered;
         let read = self.after.read_packets - self.before.read_packets;
         if offered == 0 { 0.0 } else { (1.0 - read as f64 / offered as f64).max(0.0) * 100.0 }
+    }
+
+    /// Responses that have reached their clients, a second.
+    #[must_use]
+    pub fn transactions_per_s(&self) -> f64 {
+        self.per_second(self.after.answered - self.before.answered)
+    }
+
+    /// From a request's first bit on the wire to its response's last, microseconds, in the mean.
+    #[must_use]
+    pub fn round_trip_us(&self) -> f64 {
+        let answered = self.after.answered - self.before.answered;
+        let waited = self.after.waited.picos() - self.before.waited.picos();
+        if answered == 0 { 0.0 } else { waited as f64 / answered as f64 / 1e6 }
     }
 
     /// Receive interrupts, of all guests, a second.

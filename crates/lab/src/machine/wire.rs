@@ -1,9 +1,10 @@
 //! Clients and the line they share: one client a guest, all behind one gigabit wire. Datagrams are sent as fast
-//! as the wire takes them; a stream is limited by its window. Each client sends in bursts: of
-//! segments, as a sender with segmentation offload does, or of as many datagrams as its socket makes room for at
-//! a time. Left out: losses on the wire, and what a client's own machine costs.
+//! as the wire takes them; a stream is limited by its window; who asks waits for the response. Each client sends in
+//! bursts: of segments, as a sender with segmentation offload does, or of as many datagrams as its socket makes room
+//! for at a time; a request is alone. Left out: losses on the wire, and what a client's own machine costs. A client
+//! whose request is lost elsewhere waits for ever, as netperf's does.
 
-use guest::packet::{self, Packet, TCP_HEADERS, TCP_PAYLOAD, UDP_HEADERS, UDP_PAYLOAD};
+use guest::packet::{self, Packet, SHORTEST, TCP_HEADERS, TCP_PAYLOAD, UDP_HEADERS, UDP_PAYLOAD};
 use i82576::MacAddress;
 use nic::Wire;
 use sim::{Instant, Span};
@@ -21,6 +22,8 @@ pub enum Traffic {
         /// Segments.
         window: u16,
     },
+    /// Requests of a byte, the next when the response to the last has come.
+    RequestResponse,
 }
 
 /// What a frame takes of the wire beside its bytes: preamble, frame check sequence, gap.
@@ -31,8 +34,10 @@ const SEGMENTS: u32 = 44;
 /// Frames of a burst of datagrams: a sender that has filled its socket's buffer, as big as a receiver's, is woken
 /// when half of that is free again (Linux `sock_writeable`).
 const DATAGRAMS: u32 = 32;
-/// From a client's wire to its next segment: the card, the interrupt, the stack of a machine of its time.
-const TURNAROUND: Span = Span::from_micros(30);
+/// Bytes of a request.
+const REQUEST: usize = 1;
+/// From a client's wire to its next segment or request: the card, the interrupt, the stack of a machine of its time.
+pub(super) const TURNAROUND: Span = Span::from_micros(30);
 /// Segments that a client sends before it has heard of the receiver's window.
 const INITIAL_WINDOW: u16 = 3;
 /// Acknowledgements that repeat the last before a client sends from there again.
@@ -51,6 +56,8 @@ struct Client {
     /// Segments that the receiver has room for beyond that.
     room: u16,
     duplicates: u32,
+    /// When it began to send what nobody has answered.
+    asked: Option<Instant>,
     /// It may send nothing before this.
     ready: Instant,
 }
@@ -73,7 +80,7 @@ pub(super) struct Line {
     free: Instant,
     /// Whose turn it is.
     turn: usize,
-    /// Bytes of a frame.
+    /// Bytes of a frame without its padding.
     length: usize,
     frame_time: Span,
     /// The moment up to which frames have arrived.
@@ -84,6 +91,9 @@ pub(super) struct Line {
     pub(super) frames: u64,
     /// Frames that the card has sent.
     pub(super) taken: u64,
+    /// Responses that have reached who asked, and the time from request to response, summed.
+    pub(super) answered: u64,
+    pub(super) waited: Span,
 }
 
 impl Line {
@@ -92,6 +102,7 @@ impl Line {
         let length = match traffic {
             Traffic::Silent | Traffic::Udp => UDP_HEADERS + UDP_PAYLOAD,
             Traffic::Tcp { .. } => TCP_HEADERS + TCP_PAYLOAD,
+            Traffic::RequestResponse => UDP_HEADERS + REQUEST,
         };
         let clients = guests.iter().zip(0u8..).map(|(&(guest, vf), n)| Client {
             guest,
@@ -101,6 +112,7 @@ impl Line {
             acknowledged: 0,
             room: INITIAL_WINDOW,
             duplicates: 0,
+            asked: None,
             ready: Instant::ZERO,
         });
         Self {
@@ -110,11 +122,13 @@ impl Line {
             free: Instant::ZERO,
             turn: 0,
             length,
-            frame_time: Span::of_bits(((length + OVERHEAD) * 8) as u64, BITS_PER_SECOND),
+            frame_time: Span::of_bits(((length.max(SHORTEST) + OVERHEAD) * 8) as u64, BITS_PER_SECOND),
             now: Instant::ZERO,
             delivered: 0,
             frames: 0,
             taken: 0,
+            answered: 0,
+            waited: Span::ZERO,
         }
     }
 
@@ -125,6 +139,7 @@ impl Line {
             Traffic::Tcp { .. } => {
                 Packet::Tcp { sequence, acknowledgement: 0, window: 0, payload: TCP_PAYLOAD }
             }
+            Traffic::RequestResponse => Packet::Udp(REQUEST),
         }
     }
 
@@ -157,6 +172,7 @@ impl Line {
             self.turn = index + 1;
             let client = &mut self.clients[index];
             let mut at = self.free.max(client.ready);
+            client.asked = Some(at);
             for _ in 0..count {
                 at += self.frame_time;
                 self.flights.push_back(Flight { arrives: at, client: index, sequence: client.next });
@@ -179,6 +195,7 @@ impl Line {
                 let segments = under_way.div_ceil(TCP_PAYLOAD as u32);
                 u32::from(window.min(client.room)).saturating_sub(segments).min(SEGMENTS)
             }
+            Traffic::RequestResponse => client.asked.is_none().into(),
         }
     }
 
@@ -203,15 +220,29 @@ impl Line {
         client.ready = now + TURNAROUND;
         self.send();
     }
+
+    /// A guest answers: the response takes the wire as long as the request did.
+    fn answer(&mut self, from: MacAddress) {
+        let arrives = self.now + self.frame_time;
+        let Some(client) = self.clients.iter_mut().find(|client| client.guest == from) else { return };
+        let Some(asked) = client.asked.take() else { return };
+        client.ready = arrives + TURNAROUND;
+        self.answered += 1;
+        self.waited = self.waited + arrives.since(asked);
+        self.send();
+    }
 }
 
 impl Wire for Line {
     fn transmit(&mut self, frame: &[u8]) -> bool {
         self.taken += 1;
-        if let (Packet::Tcp { acknowledgement, window, .. }, Some(from)) =
-            (packet::parse(frame), frame.get(6..).and_then(MacAddress::from_slice))
-        {
-            self.acknowledge(from, acknowledgement, window);
+        let Some(from) = frame.get(6..).and_then(MacAddress::from_slice) else { return true };
+        match (packet::parse(frame), self.traffic) {
+            (Packet::Tcp { acknowledgement, window, .. }, _) => {
+                self.acknowledge(from, acknowledgement, window)
+            }
+            (Packet::Udp(_), Traffic::RequestResponse) => self.answer(from),
+            _ => {}
         }
         true
     }
@@ -219,11 +250,12 @@ impl Wire for Line {
     fn receive(&mut self, into: &mut [u8]) -> Option<usize> {
         let flight = *self.flights.front().filter(|flight| flight.arrives <= self.now)?;
         self.flights.pop_front();
-        let (frame, client) = (into.get_mut(..self.length)?, &self.clients[flight.client]);
+        let length = self.length.max(SHORTEST);
+        let (frame, client) = (into.get_mut(..length)?, &self.clients[flight.client]);
         frame.fill(0);
-        packet::fill(frame, client.own, client.guest, self.packet(flight.sequence));
+        packet::fill(&mut frame[..self.length], client.own, client.guest, self.packet(flight.sequence));
         self.delivered |= 1 << (client.vf & 7);
         self.frames += 1;
-        Some(self.length)
+        Some(length)
     }
 }

@@ -23,7 +23,7 @@ const WRITES: u32 = 4;
 pub struct Sending {
     /// To whom.
     pub to: MacAddress,
-    /// Datagrams or a stream.
+    /// A stream, or else datagrams.
     pub load: Load,
     /// Bytes that it hands over with each system call.
     pub message_bytes: u32,
@@ -53,7 +53,7 @@ impl Sender {
     /// Whether the socket takes another message, with `held` buffers at the device.
     fn has_room(&self, held: usize) -> bool {
         match self.what.load {
-            Load::Udp => held < self.what.buffers as usize,
+            Load::Udp | Load::RequestResponse => held < self.what.buffers as usize,
             Load::Tcp => self.stream.kept() < stream::bytes(self.what.buffers),
         }
     }
@@ -62,7 +62,7 @@ impl Sender {
     /// bytes.
     fn has_much_room(&self, held: usize) -> bool {
         match self.what.load {
-            Load::Udp => 2 * held <= self.what.buffers as usize,
+            Load::Udp | Load::RequestResponse => 2 * held <= self.what.buffers as usize,
             Load::Tcp => self.stream.kept() <= stream::bytes(self.what.buffers) / 3 * 2,
         }
     }
@@ -104,7 +104,7 @@ impl<D> Kernel<D> {
         self.counters.written_messages += 1;
         self.counters.written_bytes += bytes;
         match sender.what.load {
-            Load::Udp => self.send_datagram(platform, sender),
+            Load::Udp | Load::RequestResponse => self.send_datagram(platform, sender),
             Load::Tcp => self.write_stream(platform, sender),
         }
     }

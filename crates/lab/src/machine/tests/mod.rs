@@ -4,6 +4,7 @@ mod inside;
 mod mechanisms;
 mod monitor;
 mod overflow;
+mod responses;
 mod split;
 
 use super::{Network, Setup, Traffic, World};

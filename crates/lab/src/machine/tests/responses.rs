@@ -1,0 +1,71 @@
+//! A program that answers requests, one at a time.
+
+use super::setup;
+use crate::machine::wire::TURNAROUND;
+use crate::machine::{Measured, Network, Setup, Traffic, World};
+use driver::moderation::Policy;
+use guest::{Load, Spec};
+use sim::Span;
+
+fn responder(interval_us: u32) -> Setup {
+    Setup {
+        spec: Spec::linux_2_6_28(Load::RequestResponse),
+        traffic: Traffic::RequestResponse,
+        moderation: Policy::Fixed(interval_us),
+        ..setup()
+    }
+}
+
+fn measured(setup: &Setup) -> Measured {
+    World::new(setup).unwrap().measure(Span::from_millis(20), Span::from_millis(100)).unwrap()
+}
+
+/// A request that comes before the interval is over waits for its end: so many intervals, so many transactions.
+#[test]
+fn a_responder_answers_once_an_interrupt() {
+    for interval_us in [1_000, 500, 100] {
+        let measured = measured(&responder(interval_us));
+        let each = f64::from(interval_us) * 1e-6;
+        for rate in [measured.transactions_per_s(), measured.interrupts_per_s()] {
+            assert!((rate * each - 1.0).abs() < 0.02, "{interval_us} us: {rate}");
+        }
+    }
+}
+
+/// Where nothing is held back, what remains is the way: the client's turnaround, two frames, the guest's processor.
+#[test]
+fn a_responder_that_is_not_held_back_takes_its_path() {
+    let measured = measured(&responder(0));
+    let round_trip = measured.round_trip_us();
+    assert!((5.0..30.0).contains(&round_trip), "{round_trip}");
+}
+
+/// A client has one request under way: a round trip and its own turnaround are a transaction's time.
+#[test]
+fn a_transaction_is_a_round_trip_and_a_turnaround() {
+    for interval_us in [0, 50, 1_000] {
+        let measured = measured(&responder(interval_us));
+        let each = measured.round_trip_us() + TURNAROUND.as_secs_f64() * 1e6;
+        let rate = measured.transactions_per_s() * each / 1e6;
+        assert!((rate - 1.0).abs() < 0.02, "{interval_us} us: {rate}");
+    }
+}
+
+/// Every request was read and answered, but for one a client that is still under way.
+#[test]
+fn no_request_and_no_response_is_lost() {
+    for network in [Network::Direct, Network::Split { workers: 1 }] {
+        let guests = 3;
+        let mut world = World::new(&Setup { guests, network, ..responder(50) }).unwrap();
+        world.measure(Span::from_millis(5), Span::from_millis(20)).unwrap();
+        let line = &world.ports[0].line;
+        let responses: u64 = world.vms.iter().map(|vm| vm.counters().responses).sum();
+        let read: u64 = world.vms.iter().map(|vm| vm.counters().read_packets).sum();
+        let on_the_way = |from: u64, to: u64| from.checked_sub(to).is_some_and(|left| left <= guests.into());
+        assert!(on_the_way(line.frames, read), "{network:?}: {} asked, {read} read", line.frames);
+        assert!(on_the_way(read, responses), "{network:?}: {read} read, {responses} answered");
+        assert!(on_the_way(responses, line.answered), "{network:?}: {responses}, {} came", line.answered);
+        assert!(world.vms.iter().all(|vm| vm.counters().responses > 100), "{network:?}");
+        assert!(world.vms.iter().all(|vm| vm.counters().send_drops == 0), "{network:?}");
+    }
+}
