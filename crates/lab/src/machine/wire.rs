@@ -239,7 +239,7 @@ impl Wire for Line {
         let Some(from) = frame.get(6..).and_then(MacAddress::from_slice) else { return true };
         match (packet::parse(frame), self.traffic) {
             (Packet::Tcp { acknowledgement, window, .. }, _) => {
-                self.acknowledge(from, acknowledgement, window)
+                self.acknowledge(from, acknowledgement, window);
             }
             (Packet::Udp(_), Traffic::RequestResponse) => self.answer(from),
             _ => {}
