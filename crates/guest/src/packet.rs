@@ -7,6 +7,8 @@ use i82576::MacAddress;
 pub const IP_HEADERS: usize = 14 + 20;
 /// Ethernet, IPv4 and TCP headers.
 pub const TCP_HEADERS: usize = IP_HEADERS + 32;
+/// An IPv4 header.
+pub const IP_HEADER: usize = 20;
 /// A UDP header.
 pub const UDP_HEADER: usize = 8;
 /// Ethernet, IPv4 and UDP headers.

@@ -56,10 +56,11 @@ impl Vf {
         self.unmask(hal, RECEIVE_VECTOR);
     }
 
-    /// Re-tunes the interval between receive interrupts to the packet rate, if the policy wants that.
+    /// Re-tunes the interval between receive interrupts to the packet rate, if the policy wants that. What overflows
+    /// are buffers, of which a frame longer than one takes several.
     pub(super) fn moderate<H: Hal>(&mut self, hal: &mut H) {
-        let packets = self.rx.counters().frames;
-        if let Some(interval) = self.throttle.sample(hal.now(), packets) {
+        let buffers = self.rx.counters().buffers;
+        if let Some(interval) = self.throttle.sample(hal.now(), buffers) {
             hal.write(vf::VTEITR + 4 * u32::from(RECEIVE_VECTOR), register_value(interval));
         }
     }

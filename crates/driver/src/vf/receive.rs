@@ -75,6 +75,8 @@ pub struct RxCounters {
     pub frames: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// Buffers that they and the lost ones filled.
+    pub buffers: u64,
     /// Frames with a wrong checksum, among them.
     pub bad_checksums: u64,
     /// Frames lost to [`RxError`].
@@ -203,6 +205,7 @@ impl RxRing {
         let Some((slots, last)) = self.find_end(hal) else { return Ok(None) };
         let taken = self.copy(hal, slots, into);
         self.next = self.after(self.next, slots);
+        self.counters.buffers += u64::from(slots);
         if self.count - 1 - self.posted() >= BATCH {
             self.post_batch(hal);
         }

@@ -21,6 +21,9 @@ pub(super) struct Stream {
     pub(super) window: u32,
 }
 
+/// A buffer of the driver; a socket accounts for each that a frame fills.
+const BUFFER: usize = 2_048;
+
 impl<D> Kernel<D> {
     /// One poll: as many packets as there are, up to the budget. If none is left afterwards the next may
     /// interrupt, else the next step polls again.
@@ -64,7 +67,7 @@ impl<D> Kernel<D> {
                 self.hear_from(frame);
                 let accounting = if self.spec.accounts { platform.cost(Cost::RxUdpAccounting) } else { 0 };
                 platform.charge(Category::Kernel, platform.cost(Cost::RxUdp) + accounting);
-                self.socket.push(payload as u64, 1);
+                self.socket.push(payload as u64, frame.len().div_ceil(BUFFER) as u32);
             }
             // A fragment costs what a datagram does: looking for its datagram takes the place of looking for a socket.
             (Packet::Fragment { id, offset, more, payload }, Load::Udp) => {

@@ -94,7 +94,13 @@ fn setup(context: &Context, from: Origin, load: Load, message_bytes: u32) -> Res
     let transmit_interval_us = interval_us(hertz.into());
     Ok(Setup {
         traffic: Traffic::Silent,
-        inside: Some(Inside { from, load, message_bytes, transmit_interval_us }),
+        inside: Some(Inside {
+            from,
+            load,
+            message_bytes,
+            mtu: settings::mtu(context)?,
+            transmit_interval_us,
+        }),
         eoi: EoiPath::Fast,
         ..point::setup(context)?
     })

@@ -18,6 +18,7 @@ pub(super) const INTERRUPT_HZ: &str = "interrupt_hz";
 const WINDOW: &str = "tcp_window";
 const LOOPBACK: &str = "loopback_mbps";
 const LOAD: &str = "inside";
+const MTU: &str = "inside_mtu";
 const MEASURE: &str = "measure_ms";
 const WARM_UP: &str = "warm_up_ms";
 const GROUP: &str = "cost.";
@@ -58,6 +59,13 @@ pub(super) fn all() -> Vec<Setting> {
             "",
             "what guests send to each other",
             &["datagrams", "stream"],
+        ),
+        setting(
+            MTU,
+            Value::Int(9_000),
+            "B",
+            "longest IP packet between functions; longer datagrams are cut",
+            &[],
         ),
         setting(MEASURE, Value::Int(200), "ms", "virtual time that is measured", &[]),
         // The adaptive policy samples once a second, and a stream may take a few samples to speed up.
@@ -139,6 +147,15 @@ pub(super) fn loopback(context: &Context) -> Result<Option<NonZeroU64>, RunError
 /// What guests send to each other.
 pub(super) fn load(context: &Context) -> Result<Load, RunError> {
     Ok(if context.settings.text(LOAD)? == "stream" { Load::Tcp } else { Load::Udp })
+}
+
+/// The longest IP packet between functions of a card, or over a bridge.
+pub(super) fn mtu(context: &Context) -> Result<u16, RunError> {
+    let value = context.settings.int(MTU)?;
+    u16::try_from(value)
+        .ok()
+        .filter(|mtu| (576..=9_216).contains(mtu))
+        .ok_or_else(|| RunError::Refused(format!("{MTU} is {value}; it must be from 576 to 9216")))
 }
 
 /// How long is measured.

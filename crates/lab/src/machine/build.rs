@@ -97,6 +97,9 @@ impl Setup {
 /// The server: two sockets of four cores, two threads each. Thread 0 of a core is the service domain's, thread
 /// 1 the guests'.
 const CORES: u16 = 8;
+/// The longest frame on a wire, and the header before its packet, bytes.
+const FRAME: usize = ETHERNET_HEADER + 1_500;
+const ETHERNET_HEADER: usize = 14;
 pub(super) const CORES_PER_SOCKET: u16 = 4;
 /// Buffers of a VF's receive ring: dd_bufs of the paper.
 pub(super) const RING: u16 = 1_024;
@@ -138,6 +141,7 @@ impl World {
             moderation: setup.moderation,
             transmit_interval_us: setup.inside.map(|inside| inside.transmit_interval_us),
             rx_descriptors: RING,
+            max_frame: setup.inside.map_or(FRAME, |inside| usize::from(inside.mtu) + ETHERNET_HEADER),
             ..Default::default()
         };
         let mut split = world.service_network(setup)?;

@@ -21,6 +21,8 @@ pub struct Inside {
     pub load: Load,
     /// Bytes of each of its system calls.
     pub message_bytes: u32,
+    /// Bytes of the longest IP packet.
+    pub mtu: u16,
     /// Interval of transmit interrupts. As with igbvf, the policy is receive's.
     pub transmit_interval_us: u32,
 }
@@ -68,9 +70,9 @@ impl World {
             let (Some(to), Some(from)) = (first, last) else {
                 return Err(BuildError::Inside("two functions of each port"));
             };
-            let Inside { load, message_bytes, .. } = inside;
+            let Inside { load, message_bytes, mtu, .. } = inside;
             let to = self.vms[to].mac();
-            self.vms[from].start_sending(Sending { to, load, message_bytes, buffers });
+            self.vms[from].start_sending(Sending { to, load, message_bytes, mtu, buffers });
             let visit = self.machine.wake(self.vms[from].hardware.vcpu, Instant::ZERO);
             self.expect(visit);
         }

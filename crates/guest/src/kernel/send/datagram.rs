@@ -4,11 +4,14 @@
 use super::Sender;
 use crate::device::Device;
 use crate::kernel::Kernel;
-use crate::packet::{self, FRAGMENT, IP_HEADERS, Packet, UDP_HEADER, UDP_HEADERS};
+use crate::packet::{self, IP_HEADER, IP_HEADERS, Packet, UDP_HEADER, UDP_HEADERS};
 use crate::platform::Platform;
 use driver::vf::TxOffload;
 use hypervisor::account::Category;
 use hypervisor::cost::Cost;
+
+/// No network may ask for less (RFC 791).
+const LEAST_MTU: u16 = 68;
 
 impl<D> Kernel<D> {
     /// One message as a datagram.
@@ -17,13 +20,16 @@ impl<D> Kernel<D> {
         D: Device<P>,
     {
         let bytes = sender.what.message_bytes as usize;
-        if bytes + UDP_HEADER <= FRAGMENT {
+        let room = usize::from(sender.what.mtu.max(LEAST_MTU)) - IP_HEADER;
+        if bytes + UDP_HEADER <= room {
             return self.send_piece(platform, sender, UDP_HEADERS + bytes, Packet::Udp(bytes));
         }
         let (id, total) = (sender.next_id, bytes + UDP_HEADER);
         sender.next_id = id.wrapping_add(1);
-        for offset in (0..total).step_by(FRAGMENT) {
-            let payload = (total - offset).min(FRAGMENT);
+        // Fragments begin at multiples of eight.
+        let longest = room & !7;
+        for offset in (0..total).step_by(longest) {
+            let payload = (total - offset).min(longest);
             let more = offset + payload < total;
             let fragment = Packet::Fragment { id, offset: offset as u16, more, payload };
             self.send_piece(platform, sender, IP_HEADERS + payload, fragment);

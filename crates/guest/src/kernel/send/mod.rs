@@ -27,6 +27,8 @@ pub struct Sending {
     pub load: Load,
     /// Bytes that it hands over with each system call.
     pub message_bytes: u32,
+    /// Bytes of the longest IP packet that is sent whole; at least 68 (RFC 791).
+    pub mtu: u16,
     /// Buffers of the kernel that its socket may fill with what has not left yet, each with a frame or 2 KB of one.
     pub buffers: u32,
 }

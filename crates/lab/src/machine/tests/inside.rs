@@ -12,7 +12,7 @@ fn inside(from: Origin, load: Load, message_bytes: u32) -> Setup {
         guests: if from == Origin::Guest { 2 } else { 1 },
         spec: Spec::linux_2_6_28(load),
         traffic: Traffic::Silent,
-        inside: Some(Inside { from, load, message_bytes, transmit_interval_us: 100 }),
+        inside: Some(Inside { from, load, message_bytes, mtu: 1_500, transmit_interval_us: 100 }),
         loopback: NonZeroU64::new(2_800_000_000),
         moderation: Policy::Fixed(100),
         ..setup()

@@ -62,7 +62,8 @@ fn a_stream_is_acknowledged_by_way_of_the_service_domains_card() {
 #[test]
 fn guests_send_to_each_other_over_the_bridge() {
     for load in [Load::Udp, Load::Tcp] {
-        let inside = Inside { from: Origin::Guest, load, message_bytes: 4_000, transmit_interval_us: 100 };
+        let inside =
+            Inside { from: Origin::Guest, load, message_bytes: 4_000, mtu: 1_500, transmit_interval_us: 100 };
         let between = Setup {
             network: STOCK,
             guests: 2,
