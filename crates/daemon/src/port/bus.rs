@@ -25,8 +25,8 @@ pub(super) struct Reach {
 /// The bus: a [`Reach`] a function.
 #[derive(Debug)]
 pub(super) struct LiveBus {
-    pf: Reach,
-    vfs: [Reach; MAX_VFS],
+    /// The PF's, then the VFs'.
+    functions: [Reach; 1 + MAX_VFS],
     notifier: Notifier,
 }
 
@@ -52,33 +52,23 @@ impl LiveBus {
                  eventfd can hold up its port; allow io_setup, io_submit and io_getevents"
             );
         }
-        let vfs = std::array::from_fn(|_| reach([0, 0, VF_VECTORS]));
-        Self { pf: reach([1, 1, pf::VECTORS.into()]), vfs, notifier }
+        let counts = |place| if place == 0 { [1, 1, pf::VECTORS.into()] } else { [0, 0, VF_VECTORS] };
+        Self { functions: std::array::from_fn(|place| reach(counts(place))), notifier }
     }
 
-    /// What a function reaches. There are no functions beyond the last VF.
-    pub(super) fn reach(&mut self, function: Function) -> &mut Reach {
-        match function {
-            Function::Pf => &mut self.pf,
-            Function::Vf(n) => &mut self.vfs[usize::from(n) % MAX_VFS],
-        }
+    /// What a function reaches.
+    pub(super) fn reach(&self, function: Function) -> &Reach {
+        &self.functions[place(function)]
     }
 
-    /// The same, to look at.
-    pub(super) fn what(&self, function: Function) -> &Reach {
-        match function {
-            Function::Pf => &self.pf,
-            Function::Vf(n) => &self.vfs[usize::from(n) % MAX_VFS],
-        }
+    /// What a function reaches.
+    pub(super) fn reach_mut(&mut self, function: Function) -> &mut Reach {
+        &mut self.functions[place(function)]
     }
 
     /// Signals the eventfd of a vector of an interrupt type, if there is one: whether there is.
     pub(super) fn signal(&mut self, function: Function, index: u32, vector: u32) -> bool {
-        let reach = match function {
-            Function::Pf => &self.pf,
-            Function::Vf(n) => &self.vfs[usize::from(n) % MAX_VFS],
-        };
-        let eventfds = reach.eventfds.get(index as usize);
+        let eventfds = self.functions[place(function)].eventfds.get(index as usize);
         let Some(Some(eventfd)) = eventfds.and_then(|eventfds| eventfds.get(vector as usize)) else {
             return false;
         };
@@ -89,7 +79,7 @@ impl LiveBus {
     /// The client holds a function's pin back, or lets it through again: it then hears of a pin that is still
     /// raised.
     pub(super) fn mask_pin(&mut self, function: Function, masked: bool) {
-        let reach = self.reach(function);
+        let reach = self.reach_mut(function);
         reach.pin_masked = masked;
         let raised = reach.pin_raised;
         self.move_pin(function, raised);
@@ -97,29 +87,37 @@ impl LiveBus {
 
     /// The pin is a level, its eventfd an edge: it is signalled once, and again after the client has unmasked it.
     fn move_pin(&mut self, function: Function, raised: bool) {
-        let reach = self.reach(function);
+        let reach = self.reach_mut(function);
         reach.pin_raised = raised;
         if raised && !reach.pin_masked && self.interrupt(function, pci_irq::INTX, 0) {
-            self.reach(function).pin_masked = true;
+            self.reach_mut(function).pin_masked = true;
         }
     }
 
     /// Signals a vector as an interrupt, which is counted: whether there is anybody to hear it.
     fn interrupt(&mut self, function: Function, index: u32, vector: u16) -> bool {
         let signalled = self.signal(function, index, vector.into());
-        self.reach(function).interrupts += u64::from(signalled);
+        self.reach_mut(function).interrupts += u64::from(signalled);
         signalled
+    }
+}
+
+/// Where a function is among [`LiveBus::functions`]. There are no functions beyond the last VF.
+fn place(function: Function) -> usize {
+    match function {
+        Function::Pf => 0,
+        Function::Vf(n) => 1 + usize::from(n) % MAX_VFS,
     }
 }
 
 impl Bus for LiveBus {
     fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
-        let read = self.what(function).memory.read(iova, into);
+        let read = self.reach(function).memory.read(iova, into);
         read.map_err(|fault| DmaFault { function, iova: fault.iova })
     }
 
     fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault> {
-        let memory = &self.what(function).memory;
+        let memory = &self.reach(function).memory;
         let descriptors = from.len() <= BURST && from.len().is_multiple_of(i82576::descriptor::SIZE);
         let piece = if descriptors { ORDERED } else { from.len().max(1) };
         let mut at = iova;

@@ -25,7 +25,7 @@ pub(super) struct FunctionDevice<'a> {
 
 impl FunctionDevice<'_> {
     fn reach(&mut self) -> &mut Reach {
-        self.bus.reach(self.function)
+        self.bus.reach_mut(self.function)
     }
 
     /// The eventfds of an interrupt type; none of a type that is not there.
@@ -72,7 +72,7 @@ impl Device<OwnedFd> for FunctionDevice<'_> {
     fn irq(&self, index: u32) -> Option<IrqInfo> {
         let count = self
             .bus
-            .what(self.function)
+            .reach(self.function)
             .eventfds
             .get(index as usize)
             .map_or(0, |eventfds| eventfds.len() as u32);
