@@ -37,6 +37,12 @@ struct Arguments {
     /// Load no drivers for the devices found.
     #[arg(long)]
     no_coldplug: bool,
+    /// With an IOMMU, for VFIO in the guest.
+    #[arg(long)]
+    iommu: bool,
+    /// An argument for QEMU; may be given several times.
+    #[arg(long = "qemu", value_name = "ARGUMENT", allow_hyphen_values = true)]
+    qemu: Vec<String>,
     /// How long a boot or a command may take, in seconds.
     #[arg(long, default_value_t = 120)]
     timeout: u64,
@@ -63,7 +69,8 @@ fn main() -> Result<()> {
     let started = Instant::now();
     let builder = LinuxGuest::builder("guest").memory_mib(arguments.memory).cpus(arguments.cpus).accel(accel);
     let builder = arguments.sockets.iter().fold(builder, |builder, socket| builder.vf_socket(socket));
-    let guest = builder.coldplug(!arguments.no_coldplug).spawn(&assets)?;
+    let builder = arguments.qemu.iter().fold(builder, |builder, argument| builder.qemu_argument(argument));
+    let guest = builder.iommu(arguments.iommu).coldplug(!arguments.no_coldplug).spawn(&assets)?;
     guest.wait_ready(timeout)?;
     let seconds = started.elapsed().as_secs_f32();
     eprintln!("Linux {} up after {seconds:.1} s ({})", guest.kernel_release(), accel.name());

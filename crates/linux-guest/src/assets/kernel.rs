@@ -12,8 +12,16 @@ const META_PACKAGE: &str = "linux-image-amd64";
 /// What a kernel's package is called before its release.
 const IMAGE_PACKAGE: &str = "linux-image-";
 /// The drivers under test, what a driver outside the kernel needs, VLANs, and the control channel.
-const MODULES: [&str; 7] =
-    ["igb", "igbvf", "vfio_pci", "uio_pci_generic", "8021q", "virtio_pci", "virtio_console"];
+const MODULES: [&str; 8] = [
+    "igb",
+    "igbvf",
+    "vfio_pci",
+    "vfio_iommu_type1",
+    "uio_pci_generic",
+    "8021q",
+    "virtio_pci",
+    "virtio_console",
+];
 
 /// A kernel in the cache.
 #[derive(Debug)]

@@ -43,8 +43,10 @@ impl Accel {
         }
     }
 
-    pub(super) fn option(self) -> &'static str {
+    /// KVM's own interrupt controller cannot have its interrupts remapped by an IOMMU.
+    pub(super) fn option(self, iommu: bool) -> &'static str {
         match self {
+            Self::Kvm if iommu => "kvm,kernel-irqchip=split",
             Self::Kvm => "kvm",
             Self::Tcg => "tcg,thread=multi",
         }

@@ -60,6 +60,13 @@ impl GuestBuilder {
         self
     }
 
+    /// Whether the machine has an IOMMU, through which VFIO in the guest hands devices to programs; `false` if not
+    /// said.
+    pub fn iommu(mut self, iommu: bool) -> Self {
+        self.machine.iommu = iommu;
+        self
+    }
+
     /// KVM or TCG instead of [`Accel::choose`].
     pub fn accel(mut self, accel: Accel) -> Self {
         self.accel = Some(accel);
@@ -114,6 +121,7 @@ impl LinuxGuest {
             cpus: 1,
             shared_memory: true,
             coldplug: true,
+            iommu: false,
             vf_sockets: Vec::new(),
             extra: Vec::new(),
         };
