@@ -28,6 +28,9 @@ struct Arguments {
     /// With DPDK's testpmd.
     #[arg(long)]
     dpdk: bool,
+    /// A program of this host to put into the guest; may be given several times.
+    #[arg(long = "program", value_name = "PATH")]
+    programs: Vec<PathBuf>,
     /// Memory in MiB.
     #[arg(long, default_value_t = 256)]
     memory: u32,
@@ -65,6 +68,8 @@ fn main() -> Result<()> {
     let timeout = Duration::from_secs(arguments.timeout);
     let assets = Assets::prepare(series)?;
     let assets = if arguments.dpdk { assets.with_dpdk()? } else { assets };
+    let assets =
+        arguments.programs.iter().try_fold(assets, |assets, program| assets.with_program(program))?;
     let accel = Accel::choose(&assets);
     let started = Instant::now();
     let builder = LinuxGuest::builder("guest").memory_mib(arguments.memory).cpus(arguments.cpus).accel(accel);

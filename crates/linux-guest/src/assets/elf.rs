@@ -1,8 +1,15 @@
-//! Finds a section of a 64-bit little-endian ELF file (System V ABI, chapter 4). Reads nothing else of it.
+//! Finds things in a 64-bit little-endian ELF file: a section (System V ABI, chapter 4), and what is loaded to run it
+//! (chapter 5). Reads nothing else of it.
+
+/// 64 bits, little-endian.
+const MAGIC: &[u8] = b"\x7fELF\x02\x01";
+/// Types of program headers.
+const PT_LOAD: u32 = 1;
+const PT_INTERP: u32 = 3;
 
 /// The contents of the section called `wanted`, if the file is such an ELF file and has it.
 pub(super) fn section<'a>(file: &'a [u8], wanted: &str) -> Option<&'a [u8]> {
-    if !file.starts_with(b"\x7fELF\x02\x01") {
+    if !file.starts_with(MAGIC) {
         return None;
     }
     let headers = word(file, 0x28)?;
@@ -16,6 +23,36 @@ pub(super) fn section<'a>(file: &'a [u8], wanted: &str) -> Option<&'a [u8]> {
         let name = name.split(|&byte| byte == 0).next()?;
         (name == wanted.as_bytes()).then(|| contents(file, header)).flatten()
     })
+}
+
+/// As much of a program as is loaded to run it: without what only a debugger reads, which is the greater part.
+pub(super) fn loaded(file: &[u8]) -> Option<Vec<u8>> {
+    let ends = segments(file, PT_LOAD)?.map(|(start, size)| start.checked_add(size));
+    let end = ends.collect::<Option<Vec<_>>>()?.into_iter().max()?;
+    let mut kept = file.get(..end)?.to_vec();
+    // The headers of sections are behind all else, and gone.
+    for (field, size) in [(0x28, 8), (0x3c, 4)] {
+        kept.get_mut(field..field + size)?.fill(0);
+    }
+    Some(kept)
+}
+
+/// The dynamic linker that a program asks for, if it does.
+pub(super) fn interpreter(file: &[u8]) -> Option<&str> {
+    let (start, size) = segments(file, PT_INTERP)?.next()?;
+    str::from_utf8(file.get(start..start.checked_add(size)?)?).ok()?.strip_suffix('\0')
+}
+
+/// Where segments of a type are in the file, and how much of them.
+fn segments(file: &[u8], wanted: u32) -> Option<impl Iterator<Item = (usize, usize)>> {
+    if !file.starts_with(MAGIC) {
+        return None;
+    }
+    let (headers, size, count) = (word(file, 0x20)?, half(file, 0x36)?, half(file, 0x38)?);
+    let header = move |index| file.get(headers.checked_add(usize::from(size) * usize::from(index))?..);
+    let found =
+        (0..count).filter_map(header).filter(move |header| take(header, 0) == Some(wanted.to_le_bytes()));
+    Some(found.filter_map(|header| Some((word(header, 8)?, word(header, 0x20)?))))
 }
 
 fn contents<'a>(file: &'a [u8], header: &[u8]) -> Option<&'a [u8]> {
@@ -69,6 +106,48 @@ pub(super) mod tests {
         let file = with_modinfo(b"license=GPL\0");
         assert_eq!(section(&file, ".modinfo"), Some(&b"license=GPL\0"[..]));
         assert_eq!(section(&file, ".text"), None);
+    }
+
+    /// A program of one loaded segment, which asks for a linker, and more behind that.
+    fn program() -> Vec<u8> {
+        let linker = b"/lib/ld.so\0";
+        let mut file = vec![0; 0x40];
+        file[..6].copy_from_slice(MAGIC);
+        file[0x20] = 0x40;
+        file[0x28] = 0xf0;
+        file[0x36..0x40].copy_from_slice(&[0x38, 0, 2, 0, 0x40, 0, 1, 0, 0, 0]);
+        let end = 0x40 + 2 * 0x38 + linker.len() as u64;
+        for (kind, start, size) in
+            [(PT_LOAD, 0, end), (PT_INTERP, end - linker.len() as u64, linker.len() as u64)]
+        {
+            let mut header = [0; 0x38];
+            header[..4].copy_from_slice(&kind.to_le_bytes());
+            header[0x08..0x10].copy_from_slice(&start.to_le_bytes());
+            header[0x20..0x28].copy_from_slice(&size.to_le_bytes());
+            file.extend_from_slice(&header);
+        }
+        file.extend_from_slice(linker);
+        file.extend_from_slice(b"symbols");
+        file
+    }
+
+    #[test]
+    fn of_a_program_what_is_loaded_is_kept_and_it_names_its_linker() {
+        let file = program();
+        let kept = loaded(&file).unwrap();
+        assert_eq!(kept.len(), file.len() - b"symbols".len());
+        assert_eq!(kept[0x28..0x30], [0; 8], "no sections");
+        assert_eq!(kept[0x40..], file[0x40..kept.len()]);
+        assert_eq!(interpreter(&file), Some("/lib/ld.so"));
+        assert_eq!(interpreter(&kept), Some("/lib/ld.so"));
+    }
+
+    #[test]
+    fn a_cut_program_is_none() {
+        let file = program();
+        let whole = file.len() - b"symbols".len();
+        assert!((0..whole).all(|length| loaded(&file[..length]).is_none()));
+        assert!((0..whole).all(|length| interpreter(&file[..length]).is_none()));
     }
 
     #[test]

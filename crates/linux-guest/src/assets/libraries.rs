@@ -1,5 +1,5 @@
-//! Which shared libraries a program from an unpacked package needs, and running such a program on a host with
-//! another libc. The dynamic linker of the same packages answers both.
+//! Which shared libraries a program needs, of this host or from an unpacked package, and running one from a package
+//! on a host with another libc. The program's own dynamic linker answers both.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,12 +23,22 @@ pub(super) fn command(root: &Path, program: &str) -> Command {
 
 /// The libraries that a program of `root` loads: their names and where they are under `root`.
 pub(super) fn needed(root: &Path, program: &str) -> Result<Vec<(String, PathBuf)>> {
-    let output = run(linked(root).arg("--list").arg(root.join(program)))?;
+    listed(linked(root).arg("--list").arg(root.join(program)), root)
+}
+
+/// The libraries that a program of this host loads with its own dynamic linker.
+pub(super) fn of_host(linker: &Path, program: &Path) -> Result<Vec<(String, PathBuf)>> {
+    listed(Command::new(linker).arg("--list").arg(program), Path::new("/"))
+}
+
+/// What a dynamic linker lists, all of which has to be under `root`.
+fn listed(command: &mut Command, root: &Path) -> Result<Vec<(String, PathBuf)>> {
+    let output = run(command)?;
     let libraries = parse(&String::from_utf8_lossy(&output.stdout));
     match libraries.iter().find(|(_, path)| !path.starts_with(root)) {
         Some((name, path)) => {
-            let path = path.display();
-            Err(AssetError::Contents(format!("{program} needs {name}, found as {path}, not in its packages")))
+            let (root, path) = (root.display(), path.display());
+            Err(AssetError::Contents(format!("{name} is needed, which is not in {root}: {path}")))
         }
         None => Ok(libraries),
     }

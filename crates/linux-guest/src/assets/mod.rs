@@ -27,6 +27,7 @@ mod kernel;
 mod libraries;
 mod modules;
 mod output;
+mod program;
 mod progress;
 mod qemu;
 mod sources;
@@ -34,6 +35,9 @@ mod tools;
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tempfile::TempPath;
 
 pub use error::AssetError;
 pub use host_tools::HostTools;
@@ -88,6 +92,8 @@ pub struct Assets {
     qemu: Qemu,
     kernel: PathBuf,
     initramfs: PathBuf,
+    /// The initramfs as well, if it is a file of these assets alone, and not of the cache.
+    own: Option<Arc<TempPath>>,
 }
 
 impl Assets {
@@ -103,7 +109,8 @@ impl Assets {
         let given_qemu = env_path("SOFTIOV_QEMU").map(Qemu::at).transpose()?;
         let given_guest = guest_from_environment()?;
         if let (Some(qemu), Some((kernel, initramfs))) = (&given_qemu, &given_guest) {
-            return Ok(Self { qemu: qemu.clone(), kernel: kernel.clone(), initramfs: initramfs.clone() });
+            let (qemu, kernel, initramfs) = (qemu.clone(), kernel.clone(), initramfs.clone());
+            return Ok(Self { qemu, kernel, initramfs, own: None });
         }
         let mut kitchen = Kitchen::open()?;
         let qemu = match given_qemu.or_else(Qemu::of_system) {
@@ -115,7 +122,7 @@ impl Assets {
             None => prepare_guest(&mut kitchen, series)?,
         };
         kitchen.close()?;
-        Ok(Self { qemu, kernel, initramfs })
+        Ok(Self { qemu, kernel, initramfs, own: None })
     }
 
     /// The same guest with DPDK's `dpdk-testpmd` beside its other programs. Fetches 30 MB the first time.
@@ -127,6 +134,18 @@ impl Assets {
         let mut kitchen = Kitchen::open()?;
         self.initramfs = dpdk::prepare(&mut kitchen, &self.initramfs)?;
         kitchen.close()?;
+        Ok(self)
+    }
+
+    /// The same guest with a program of this host in its /bin, which runs there with the libraries of this host.
+    ///
+    /// # Errors
+    ///
+    /// When it is no ELF program for this host, lacks a library, or the disk is full.
+    pub fn with_program(mut self, program: &Path) -> Result<Self> {
+        let own = program::prepare(&self.initramfs, program)?;
+        self.initramfs = own.to_path_buf();
+        self.own = Some(Arc::new(own));
         Ok(self)
     }
 

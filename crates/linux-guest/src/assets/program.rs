@@ -1,0 +1,82 @@
+//! A program of this host for a guest: as much of it as is loaded, with the dynamic linker and the libraries that it
+//! is linked to, which may be newer than the guest's own. It is one more archive behind the guest's initramfs, in a
+//! file of its own that is not cached, since a program under test is another after each build. Left out: what a
+//! program opens at run time.
+
+use std::env;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use tempfile::{NamedTempFile, TempPath};
+
+use super::cpio::CpioWriter;
+use super::error::{AssetError, AtPath, Result};
+use super::{elf, libraries};
+
+/// Where the program lies in the guest, apart from what the guest's own programs use.
+const FOLDER: &str = "opt";
+
+/// `initramfs` with `program`, as a file that lives as long as it is held.
+pub(super) fn prepare(initramfs: &Path, program: &Path) -> Result<TempPath> {
+    let mut file = NamedTempFile::with_prefix("softiov-initramfs-").at(&env::temp_dir())?;
+    let contents = [fs::read(initramfs).at(initramfs)?, archive(program)?].concat();
+    file.write_all(&contents).at(file.path())?;
+    Ok(file.into_temp_path())
+}
+
+/// The program, all that it needs, and a script of its name in /bin that starts it with that.
+fn archive(program: &Path) -> Result<Vec<u8>> {
+    let unfit = || AssetError::Contents(format!("{} is no program for a guest", program.display()));
+    let contents = fs::read(program).at(program)?;
+    let name = program.file_name().and_then(|name| name.to_str()).ok_or_else(unfit)?;
+    let folder = format!("{FOLDER}/{name}");
+    let mut start = format!("/{folder}/program");
+    let mut cpio = CpioWriter::new(Vec::new());
+    for made in [FOLDER, &folder] {
+        cpio.directory(made).at(program)?;
+    }
+    cpio.file(&format!("{folder}/program"), &elf::loaded(&contents).ok_or_else(unfit)?).at(program)?;
+    if let Some(linker) = elf::interpreter(&contents) {
+        let linker = Path::new(linker);
+        cpio.file(&format!("{folder}/linker"), &fs::read(linker).at(linker)?).at(program)?;
+        for (name, path) in libraries::of_host(linker, program)? {
+            cpio.file(&format!("{folder}/{name}"), &fs::read(&path).at(&path)?).at(&path)?;
+        }
+        start = format!("/{folder}/linker --inhibit-cache --library-path /{folder} {start}");
+    }
+    cpio.file(&format!("bin/{name}"), format!("#!/bin/sh\nexec {start} \"$@\"\n").as_bytes()).at(program)?;
+    cpio.finish().at(program)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_comes_with_its_libraries_and_a_script_that_starts_it() {
+        let this = env::current_exe().unwrap();
+        let name = this.file_name().unwrap().to_str().unwrap();
+        let base = NamedTempFile::with_prefix("base").unwrap();
+        fs::write(base.path(), "base").unwrap();
+
+        let path = prepare(base.path(), &this).unwrap();
+        let bytes = fs::read(&path).unwrap();
+        assert!(bytes.starts_with(b"base070701"), "it stands behind what was there");
+        let has = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+        assert!(has(&format!("opt/{name}/program\0")));
+        assert!(has(&format!("opt/{name}/libc.so.6\0")));
+        assert!(has(&format!("exec /opt/{name}/linker ")));
+
+        let kept = path.to_path_buf();
+        drop(path);
+        assert!(!kept.exists());
+    }
+
+    #[test]
+    fn what_is_no_program_is_refused() {
+        let script = NamedTempFile::new().unwrap();
+        fs::write(script.path(), "#!/bin/sh\n").unwrap();
+        assert!(matches!(prepare(script.path(), script.path()), Err(AssetError::Contents(_))));
+    }
+}
