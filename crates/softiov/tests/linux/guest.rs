@@ -97,6 +97,12 @@ impl Guest {
         self.linux.name()
     }
 
+    /// Sets eth0 up and waits for its link.
+    pub(crate) fn settle_link(&self) -> Result<()> {
+        self.check("ip link set eth0 up")?;
+        self.wait_carrier(true)
+    }
+
     /// Waits for what the driver makes of the link.
     pub(crate) fn wait_carrier(&self, up: bool) -> Result<()> {
         eventually(|| {
@@ -119,6 +125,11 @@ impl Guest {
             output.stderr
         );
         Ok(())
+    }
+
+    /// Sees to it that pings of a size are not answered.
+    pub(crate) fn cannot_ping(&self, address: &str, size: u32) -> Result<()> {
+        self.check_fails(&format!("ping -c 2 -W 1 -s {size} {address}")).map(drop)
     }
 
     /// Waits until an address answers.

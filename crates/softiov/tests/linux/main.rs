@@ -15,6 +15,7 @@ mod guest;
 mod igb;
 mod isolation;
 mod kernels;
+mod policy;
 mod recovery;
 mod report;
 mod spoofing;
@@ -44,6 +45,17 @@ const CHECKS: &[(&str, Check)] = &[
     ("vlan::port_vlan_is_tagged_for_the_guest", vlan::port_vlan_is_tagged_for_the_guest),
     ("spoofing::addresses_of_the_administrator_stay", spoofing::addresses_of_the_administrator_stay),
     ("spoofing::foreign_addresses_are_blocked", spoofing::foreign_addresses_are_blocked),
+    ("policy::link_state_is_the_administrators", policy::link_state_is_the_administrators),
+    ("policy::port_vlan_comes_and_goes", policy::port_vlan_comes_and_goes),
+    ("policy::vlans_are_those_on_the_list", policy::vlans_are_those_on_the_list),
+    ("policy::address_reaches_the_guest_with_a_reset", policy::address_reaches_the_guest_with_a_reset),
+    ("policy::trusted_guest_changes_its_address", policy::trusted_guest_changes_its_address),
+    ("policy::spoofing_is_let_through_without_the_check", policy::spoofing_is_let_through_without_the_check),
+    ("policy::groups_are_joined_and_left", policy::groups_are_joined_and_left),
+    ("policy::rate_is_never_exceeded", policy::rate_is_never_exceeded),
+    ("policy::mtu_is_limited", policy::mtu_is_limited),
+    ("policy::interrupts_have_a_ceiling", policy::interrupts_have_a_ceiling),
+    ("policy::flood_is_quarantined_until_released", policy::flood_is_quarantined_until_released),
     ("recovery::link_follows_the_pf", recovery::link_follows_the_pf),
     ("recovery::interface_down_and_up", recovery::interface_down_and_up),
     ("recovery::driver_unloaded_and_loaded", recovery::driver_unloaded_and_loaded),

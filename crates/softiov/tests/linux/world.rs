@@ -9,6 +9,8 @@ use daemon::config::Config;
 use daemon::control::client::ask;
 use daemon::control::protocol::{Answer, Change, Request};
 use daemon::control::status::{LinkState, PfStatus, VfStatus};
+use daemon::policy::Coalesce;
+
 use linux_guest::{Assets, GuestBuilder, KernelSeries, LinuxGuest};
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -32,8 +34,12 @@ pub(crate) const PF: &str = "pf2";
 const PORTS: [u8; 3] = [0, 1, 2];
 /// The address of [`CAROL`].
 pub(crate) const CAROL_MAC: &str = "02:82:57:60:00:02";
+/// Leaves the address to the guest.
+const NO_MAC: &str = "00:00:00:00:00:00";
 /// The address of [`PF`].
 pub(crate) const PF_MAC: &str = "02:82:57:60:02:00";
+/// From so many broadcasts and multicasts a second on, [`CAROL_OUTSIDE`] is shut in.
+const STORM: u32 = 100;
 /// The VLAN of [`CAROL_VLAN`].
 pub(crate) const PORT_VLAN: u8 = 100;
 
@@ -74,7 +80,9 @@ impl World {
 
     /// Brings everything to the state in which each check begins, whatever the one before has left.
     pub(crate) fn settle(&mut self) -> Result<()> {
-        self.set_link(ALICE, LinkState::Auto)?;
+        for (vf, mac) in [(ALICE, NO_MAC), (BOB, NO_MAC), (CAROL, CAROL_MAC), (CAROL_OUTSIDE, NO_MAC)] {
+            self.change(vf, defaults(mac))?;
+        }
         if self.carol.is_none() {
             let builder =
                 [CAROL_VLAN, CAROL_OUTSIDE].iter().fold(self.builder("carol", CAROL), |builder, vf| {
@@ -163,9 +171,14 @@ impl World {
         self.ask(Request::VfShow { vf: vf.to_owned() })
     }
 
+    /// Changes what the administrator decides for a VF.
+    pub(crate) fn change(&self, vf: &str, change: Change) -> Result<VfStatus> {
+        self.ask(Request::VfSet { vf: vf.to_owned(), change })
+    }
+
     /// Commands a VF's link.
     pub(crate) fn set_link(&self, vf: &str, state: LinkState) -> Result<()> {
-        self.ask(Request::VfSet { vf: vf.to_owned(), change: Change::link(state) }).map(drop)
+        self.change(vf, Change::link(state)).map(drop)
     }
 
     /// Waits until the host sees a VF as wanted; `describe` says what is wrong with it.
@@ -189,6 +202,26 @@ impl World {
     }
 }
 
+/// The policy of a VF about which the configuration says nothing but an address.
+fn defaults(mac: &str) -> Change {
+    Change {
+        state: Some(LinkState::Auto),
+        mac: Some(mac.into()),
+        vlan: Some(0),
+        vlans: Some("any".into()),
+        spoofchk: Some(true),
+        trust: Some(false),
+        max_tx_rate: Some(0),
+        allmulti: Some(true),
+        max_mtu: Some(0),
+        min_interrupts: Some(0),
+        max_interrupts: Some(0),
+        coalesce: Some(Coalesce::Guest),
+        quarantine: Some(false),
+        ..Change::default()
+    }
+}
+
 fn socket(runtime_dir: &TempDir, vf: &str) -> PathBuf {
     runtime_dir.path().join(format!("{vf}.sock"))
 }
@@ -200,7 +233,7 @@ fn config(wire: Option<&Wire>) -> String {
         "[[port]]\n{first}\n\
          [[port.vf]]\nindex = 2\nmac = {CAROL_MAC:?}\n\
          [[port.vf]]\nindex = 3\nvlan = {PORT_VLAN}\n\
-         [[port]]\n{second}\nvfs = 1\n\
+         [[port]]\n{second}\nvfs = 1\nlimits.storm.quarantine = {STORM}\n\
          [[port]]\n{third}\npf = \"guest\"\nmac = {PF_MAC:?}\n"
     )
 }

@@ -1,0 +1,286 @@
+//! What the administrator decides while a guest runs, and what its stock igbvf makes of it: some holds at once and
+//! unseen, some the driver sees, and some only when it sets its interface up anew. Left out: policies that igbvf
+//! never asks about (`dpdk` does), and each rule of refusal, which are the PF driver's own tests.
+
+use crate::guest::{Guest, eventually};
+use crate::report::Outcome;
+use crate::world::{ALICE, BOB, CAROL, CAROL_MAC, CAROL_OUTSIDE, PORT_VLAN, World};
+use anyhow::{Context, Result, ensure};
+use daemon::control::protocol::Change;
+use daemon::control::status::{LinkState, VfStatus};
+use std::time::Instant;
+
+/// An address that nobody else has.
+const OTHER_MAC: &str = "02:82:57:60:00:77";
+/// A VLAN beside [`PORT_VLAN`].
+const VLAN: u8 = 77;
+/// A group that nobody else is in, and where frames to it go.
+const GROUP: &str = "239.82.5.7";
+const GROUP_MAC: &str = "01:00:5e:52:05:07";
+
+/// The link of a VF is down, up, and the port's, as the administrator says; frames pass whenever it is up.
+pub(crate) fn link_state_is_the_administrators(world: &mut World) -> Result<Outcome> {
+    let (alice, bob) = (&world.alice, &world.bob);
+    let states = [(LinkState::Disable, false), (LinkState::Enable, true), (LinkState::Disable, false)];
+    for (state, up) in states.into_iter().chain([(LinkState::Auto, true)]) {
+        world.set_link(ALICE, state)?;
+        alice.wait_carrier(up)?;
+        let seen = alice.check("ethtool eth0 | grep 'Link detected'")?;
+        ensure!(seen.contains(if up { "yes" } else { "no" }), "{state:?}: {seen}");
+        if up {
+            alice.reach(&bob.address()).with_context(|| format!("{state:?}"))?;
+            bob.ping(&alice.address(), 1400, 5).with_context(|| format!("{state:?}"))?;
+        }
+    }
+    Ok(Outcome::Passed)
+}
+
+/// A running guest is put on a VLAN and taken off it again without noticing. The VLANs that it had joined itself
+/// are gone then, until its interface is set up anew.
+pub(crate) fn port_vlan_comes_and_goes(world: &mut World) -> Result<Outcome> {
+    let (alice, bob) = (&world.alice, &world.bob);
+    for guest in [alice, bob] {
+        guest.join_vlan("eth0", VLAN)?;
+        guest.join_vlan("eth0", PORT_VLAN)?;
+    }
+    alice.reach(&bob.vlan_address(VLAN))?;
+
+    alice.check(&format!(
+        "ip link del eth0.{PORT_VLAN}; ip addr add {}/24 dev eth0",
+        alice.vlan_address(PORT_VLAN)
+    ))?;
+    let vlan = Change { vlan: Some(PORT_VLAN.into()), qos: Some(5), ..Change::default() };
+    let status = world.change(ALICE, vlan)?;
+    ensure!(status.vlans == [u16::from(PORT_VLAN)] && status.qos == 5, "the host says {status:?}");
+    alice.reach(&bob.vlan_address(PORT_VLAN))?;
+    for size in [56, 1400, 8000] {
+        bob.ping(&alice.vlan_address(PORT_VLAN), size, 5)?;
+    }
+    alice.iperf(&bob.vlan_address(PORT_VLAN), "-n 8M")?;
+    alice.cannot_reach("eth0", &bob.address()).context("untagged, from a port VLAN")?;
+    alice.cannot_reach(&format!("eth0.{VLAN}"), &bob.vlan_address(VLAN)).context("a VLAN within a VLAN")?;
+
+    world.change(ALICE, Change { vlan: Some(0), ..Change::default() })?;
+    alice.check(&format!("ip addr del {}/24 dev eth0; ip neigh flush all", alice.vlan_address(PORT_VLAN)))?;
+    alice.reach(&bob.address()).context("off the port VLAN")?;
+    alice.cannot_reach(&format!("eth0.{VLAN}"), &bob.vlan_address(VLAN)).context("nobody has rejoined it")?;
+    alice.check("ip link set eth0 down")?;
+    alice.settle_link()?;
+    alice.check(&format!("ip link set eth0.{VLAN} up"))?;
+    alice.reach(&bob.vlan_address(VLAN)).context("set up anew, the driver rejoins its VLANs")?;
+    Ok(Outcome::Passed)
+}
+
+/// A guest joins the VLANs on the administrator's list and no other.
+pub(crate) fn vlans_are_those_on_the_list(world: &mut World) -> Result<Outcome> {
+    let (alice, bob) = (&world.alice, &world.bob);
+    world.change(ALICE, Change { vlans: Some("90-110".into()), ..Change::default() })?;
+    let refused = refusals(&world.vf(ALICE)?, "vlan-not-allowed");
+    for vlan in [PORT_VLAN, VLAN] {
+        alice.join_vlan("eth0", vlan)?;
+        bob.join_vlan("eth0", vlan)?;
+    }
+    alice.reach(&bob.vlan_address(PORT_VLAN))?;
+    alice.cannot_reach(&format!("eth0.{VLAN}"), &bob.vlan_address(VLAN))?;
+    let status = world.vf(ALICE)?;
+    ensure!(
+        status.vlans == [0, u16::from(PORT_VLAN)] && refusals(&status, "vlan-not-allowed") > refused,
+        "the host says {status:?}"
+    );
+    Ok(Outcome::Passed)
+}
+
+/// An address that the administrator sets is the guest's as soon as its interface is set up anew; what it sends
+/// with the old one until then is spoofed.
+pub(crate) fn address_reaches_the_guest_with_a_reset(world: &mut World) -> Result<Outcome> {
+    let (alice, bob) = (&world.alice, &world.bob);
+    let own = world.vf(ALICE)?.mac;
+    let set = |mac: &str| world.change(ALICE, Change { mac: Some(mac.into()), ..Change::default() });
+    let has = |mac: &str| {
+        let seen = alice.check("cat /sys/class/net/eth0/address")?;
+        ensure!(seen.trim() == mac, "alice has {seen} and should have {mac}");
+        Ok(())
+    };
+    set(OTHER_MAC)?;
+    has(&own).context("a running driver is not told")?;
+    let spoofed = world.vf(ALICE)?.drops.tx_spoofed;
+    alice.cannot_reach("eth0", &bob.address())?;
+    ensure!(world.vf(ALICE)?.drops.tx_spoofed > spoofed, "frames with the old address are no spoofing");
+
+    alice.check("ip link set eth0 down")?;
+    alice.settle()?;
+    has(OTHER_MAC)?;
+    bob.check("ip neigh flush all")?;
+    alice.reach(&bob.address())?;
+    alice.check_fails(&format!("ip link set eth0 address {own}")).context("it is the administrator's")?;
+
+    // Zeros leave the choice to the guest, which begins with the address that the VF had at first.
+    set("00:00:00:00:00:00")?;
+    alice.check("rmmod igbvf && modprobe igbvf")?;
+    alice.settle()?;
+    has(&own)?;
+    bob.check("ip neigh flush all")?;
+    alice.reach(&bob.address())?;
+    Ok(Outcome::Passed)
+}
+
+/// A trusted guest changes the address that the administrator has set.
+pub(crate) fn trusted_guest_changes_its_address(world: &mut World) -> Result<Outcome> {
+    let (bob, carol) = (&world.bob, world.carol()?);
+    let trust = |trust| world.change(CAROL, Change { trust: Some(trust), ..Change::default() });
+    let change = format!("ip link set eth0 address {OTHER_MAC}");
+    carol.check_fails(&change)?;
+    trust(true)?;
+    carol.check(&change)?;
+    let status = world.vf(CAROL)?;
+    ensure!(status.mac == OTHER_MAC && refusals(&status, "address-fixed") > 0, "the host says {status:?}");
+    bob.check("ip neigh flush all")?;
+    carol.reach(&bob.address())?;
+    carol.check(&format!("ip link set eth0 address {CAROL_MAC}"))?;
+    trust(false)?;
+    carol.check_fails(&change)?;
+    bob.check("ip neigh flush all")?;
+    carol.reach(&bob.address())?;
+    Ok(Outcome::Passed)
+}
+
+/// Without the check, frames with a source address that is not the VF's arrive.
+pub(crate) fn spoofing_is_let_through_without_the_check(world: &mut World) -> Result<Outcome> {
+    let (bob, carol) = (&world.bob, world.carol()?);
+    bob.join_vlan("eth0", VLAN)?;
+    carol.join_vlan("eth0", VLAN)?;
+    let foreign = format!("ip link set eth0.{VLAN} down; ip link set eth0.{VLAN} address {OTHER_MAC} up");
+    carol.check(&foreign)?;
+    for check in [false, true] {
+        world.change(CAROL, Change { spoofchk: Some(check), ..Change::default() })?;
+        let before = (world.vf(CAROL)?.drops.tx_spoofed, world.vf(BOB)?.rx.broadcast);
+        carol.broadcast(VLAN, 10)?;
+        let after = (world.vf(CAROL)?.drops.tx_spoofed, world.vf(BOB)?.rx.broadcast);
+        let (spoofed, heard) = (after.0 - before.0, after.1 - before.1);
+        let expected = if check { spoofed >= 10 && heard < 5 } else { spoofed == 0 && heard >= 10 };
+        ensure!(expected, "check {check}: of 10 frames {spoofed} were spoofed and {heard} heard");
+    }
+    Ok(Outcome::Passed)
+}
+
+/// A group's frames come once somebody has joined it, and no longer than that. (All VFs share the card's table of
+/// groups: what one has joined, others that are in any group hear as well.)
+pub(crate) fn groups_are_joined_and_left(world: &mut World) -> Result<Outcome> {
+    let (alice, bob) = (&world.alice, &world.bob);
+    let heard = || -> Result<u64> {
+        let before = world.vf(BOB)?.rx.multicast;
+        alice.check_fails(&format!("ping -q -c 20 -i 0.02 -W 1 -I eth0 {GROUP}"))?;
+        Ok(world.vf(BOB)?.rx.multicast - before)
+    };
+    let nobody = heard()?;
+    bob.check(&format!("ip maddr add {GROUP_MAC} dev eth0"))?;
+    let joined = heard()?;
+    bob.check(&format!("ip maddr del {GROUP_MAC} dev eth0"))?;
+    let left = heard()?;
+    // Neighbour discovery is multicast too, a frame or two of it.
+    ensure!(
+        nobody < 5 && joined >= 20 && left < 5,
+        "of 20 frames bob heard {nobody} before he joined, {joined} as a member, {left} when he had left"
+    );
+    Ok(Outcome::Passed)
+}
+
+/// A VF with a rate never sends more than that, whatever its guest would.
+pub(crate) fn rate_is_never_exceeded(world: &mut World) -> Result<Outcome> {
+    const MBPS: u32 = 8;
+    let (alice, bob) = (&world.alice, &world.bob);
+    alice.reach(&bob.address())?;
+    world.change(ALICE, Change { max_tx_rate: Some(MBPS), ..Change::default() })?;
+    let (begun, before) = (Instant::now(), world.vf(ALICE)?.tx);
+    alice.iperf(&bob.address(), "-n 1M")?;
+    alice.iperf(&bob.address(), "-u -b 100M -l 1400 -n 1M")?;
+    let (after, elapsed) = (world.vf(ALICE)?.tx, begun.elapsed());
+    // A rate counts check sequences, which the host's counters leave out.
+    let bytes = after.bytes - before.bytes + 4 * (after.packets - before.packets);
+    let most = elapsed.as_secs_f64() * f64::from(MBPS) * 125_000.0 + 65_536.0;
+    ensure!(bytes > 1 << 20, "only {bytes} bytes were sent");
+    ensure!((bytes as f64) < most, "{bytes} bytes in {elapsed:?}, and {MBPS} Mb/s are {most:.0} at most");
+    world.change(ALICE, Change { max_tx_rate: Some(0), ..Change::default() })?;
+    alice.iperf(&bob.address(), "-n 24M").context("without a limit again")?;
+    Ok(Outcome::Passed)
+}
+
+/// A guest that wants longer frames than it may have gets none of them; those of ordinary length go on.
+pub(crate) fn mtu_is_limited(world: &mut World) -> Result<Outcome> {
+    let (alice, bob) = (&world.alice, &world.bob);
+    world.change(ALICE, Change { max_mtu: Some(1500), ..Change::default() })?;
+    let long = |guest: &Guest| guest.check("ip link set eth0 mtu 9000").and_then(|_| guest.settle_link());
+    long(alice)?;
+    long(bob)?;
+    alice.reach(&bob.address())?;
+    bob.ping(&alice.address(), 1400, 10)?;
+    bob.cannot_ping(&alice.address(), 8000).context("longer than alice may receive")?;
+    let status = world.vf(ALICE)?;
+    ensure!(refusals(&status, "mtu-limit") > 0 && status.max_mtu == 1500, "the host says {status:?}");
+
+    world.change(ALICE, Change { max_mtu: Some(0), ..Change::default() })?;
+    alice.check("ip link set eth0 mtu 1500")?;
+    long(alice)?;
+    alice.reach(&bob.address())?;
+    bob.ping(&alice.address(), 8000, 10).context("without a limit again")?;
+    Ok(Outcome::Passed)
+}
+
+/// No vector of a VF interrupts more often than the administrator allows, whatever its driver writes.
+pub(crate) fn interrupts_have_a_ceiling(world: &mut World) -> Result<Outcome> {
+    const CEILING: u32 = 500;
+    let (alice, bob) = (&world.alice, &world.bob);
+    bob.check("ethtool -C eth0 rx-usecs 10")?;
+    world.change(BOB, Change { max_interrupts: Some(CEILING), ..Change::default() })?;
+    let (begun, before) = (Instant::now(), bob.interrupts()?);
+    alice.iperf(&bob.address(), "-t 2")?;
+    let (after, elapsed) = (bob.interrupts()?, begun.elapsed());
+    bob.check("ethtool -C eth0 rx-usecs 3")?;
+    let most = (elapsed.as_secs_f64() * f64::from(CEILING) * 1.05) as u64 + 10;
+    for ((name, before), (_, after)) in before.iter().zip(&after) {
+        let interrupts = after - before;
+        ensure!(interrupts <= most, "{name}: {interrupts} interrupts in {elapsed:?}, {most} were allowed");
+    }
+    world.change(BOB, Change { max_interrupts: Some(0), ..Change::default() })?;
+    Ok(Outcome::Passed)
+}
+
+/// A guest that floods its network is shut in: its link goes, and comes back when the administrator lets it out.
+pub(crate) fn flood_is_quarantined_until_released(world: &mut World) -> Result<Outcome> {
+    let carol = world.carol()?;
+    carol.check(&format!("ip link set eth2 up && ip route replace {GROUP}/32 dev eth2"))?;
+    let carrier = |up: bool| {
+        eventually(|| {
+            let seen = carol.check("cat /sys/class/net/eth2/carrier")?;
+            ensure!((seen.trim() == "1") == up, "eth2's carrier is {seen}, and the link should be up: {up}");
+            Ok(())
+        })
+    };
+    carrier(true)?;
+    // Each ping is 44 fragments.
+    let flood = carol.linux.spawn_background(&format!("ping -q -i 0.01 -s 65000 -I eth2 {GROUP}"))?;
+    let shut_in = world.wait_vf(CAROL_OUTSIDE, "be shut in", |vf| vf.conduct.quarantine.is_some());
+    flood.kill();
+    let status = shut_in?;
+    ensure!(
+        status.conduct.quarantine.as_deref() == Some("storm") && !status.link,
+        "the host says {status:?}"
+    );
+    carrier(false).context("shut in")?;
+    let others = [world.vf(ALICE)?, world.vf(CAROL)?];
+    ensure!(others.iter().all(|vf| vf.link && vf.conduct.quarantine.is_none()), "others suffer: {others:?}");
+
+    world.change(CAROL_OUTSIDE, Change { quarantine: Some(false), ..Change::default() })?;
+    carrier(true).context("let out")?;
+    let sent = world.vf(CAROL_OUTSIDE)?.tx.packets;
+    carol.check_fails(&format!("ping -q -c 3 -i 0.02 -W 1 -I eth2 {GROUP}"))?;
+    let sends_again = world.vf(CAROL_OUTSIDE)?.tx.packets > sent;
+    carol.check(&format!("ip route del {GROUP}/32 dev eth2; ip link set eth2 down"))?;
+    ensure!(sends_again, "let out, it sends nothing");
+    Ok(Outcome::Passed)
+}
+
+/// How often a VF was refused something, by the reason's name.
+fn refusals(status: &VfStatus, reason: &str) -> u64 {
+    status.mailbox.refused.get(reason).copied().unwrap_or(0)
+}
