@@ -1,8 +1,10 @@
 //! Bit fields of the registers, one module a register. A field that is wider than a bit has a `_SHIFT` or is
 //! read by a function. Left out: bits nobody acts on.
 
+mod filter;
 mod switch;
 
+pub use filter::{etqf, ftqf, imir, imirext, imirvp, psrtype, rfctl, synqf};
 pub use switch::{
     dtxctl, dtxswc, lvmmc, rplolr, rttbcnrc, sccrl, scsts, vlvf, vmolr, vmrctl, vmvir, vt_ctl, wvbr,
 };
@@ -303,6 +305,8 @@ pub mod mrqc {
     pub const VMDQ: u32 = 3;
     /// Two queues a pool, chosen by hash.
     pub const VMDQ_RSS: u32 = 5;
+    /// Position of the queue of frames that nothing else chooses a queue for, 3 bits; not with VMDq.
+    pub const DEFAULT_QUEUE_SHIFT: u32 = 3;
     /// First of the nine hash type bits.
     pub const HASH_TYPES_SHIFT: u32 = 16;
 }

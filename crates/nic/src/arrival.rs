@@ -9,9 +9,10 @@ use crate::offload::receive;
 use crate::offload::rss::Hash;
 use crate::offload::vlan::TAG;
 use crate::queue::receive::Description;
+use crate::steering::Hits;
 use crate::switch::{Decision, Source};
 use i82576::bits::{mrqc, rxcsum};
-use i82576::descriptor::rx::status;
+use i82576::descriptor::rx::{rss_type, status};
 use i82576::register as r;
 use i82576::{MacAddress, Queue};
 use pcie::Bus;
@@ -21,8 +22,9 @@ struct Arrival {
     source: Source,
     destination: MacAddress,
     replicated: bool,
-    /// What RSS chooses a queue by.
-    hash: u32,
+    /// What RSS chooses a queue by, and what may choose it before.
+    hash: Hash,
+    hits: Hits,
     description: Description,
 }
 
@@ -53,7 +55,7 @@ impl Nic {
     /// What the receive descriptors will say of a frame without its tag, whoever gets it.
     fn describe(&self, source: Source, replicated: bool, frame: &mut Frame<'_>) -> Arrival {
         let (control, outer, seal) = (self.file.get(r::RXCSUM), frame.outer, frame.seal());
-        let (destination, _) = frame.addresses();
+        let ((destination, _), tag) = (frame.addresses(), frame.tag);
         let frame = frame.untagged();
         let headers = match outer {
             // What has no outer tag where all should have one is passed on as it is (datasheet 7.4.5.2).
@@ -65,9 +67,10 @@ impl Nic {
             mrqc::RSS | mrqc::VMDQ_RSS => self.rss.hash(frame, &headers),
             _ => Hash::default(),
         };
+        let hits = self.steering.look(frame, &headers, tag);
         let mut description = Description {
             rss: (hash.rss_type, hash.value),
-            packet_type: found.packet_type,
+            packet_type: hits.packet_type().unwrap_or(found.packet_type),
             status: found.status | if outer == Outer::Present { status::VEXT } else { 0 },
             header_length: if headers.l3 == L3::None { 0 } else { headers.header_length },
             ..Description::default()
@@ -77,15 +80,13 @@ impl Nic {
             description.rss = (0, u32::from(fragment.sum) << 16 | u32::from(fragment.identification));
             description.status |= fragment.status;
         }
-        Arrival { source, destination, replicated, hash: hash.value, description }
+        Arrival { source, destination, replicated, hash, hits, description }
     }
 
     /// Puts a frame into the pool's queue, as the pool likes its tags.
     fn deliver<B: Bus>(&mut self, pool: u8, frame: &mut Frame<'_>, arrival: &Arrival, bus: &mut B) -> Fate {
         let options = self.tables.pool_options(pool, arrival.replicated);
         let mut described = arrival.description;
-        let queue = self.queue_of(pool, options.rss, arrival.hash);
-        let function = self.owners.of_queue(queue);
         match frame.tag {
             Some(tag) if options.strip_vlan => {
                 described.vlan_tag = tag;
@@ -96,6 +97,8 @@ impl Nic {
         }
         let trailer = frame.trailer();
         let bytes = frame.delivered(!options.strip_vlan);
+        let queue = self.queue_of(pool, options.rss, arrival, bytes.len());
+        let function = self.owners.of_queue(queue);
         if !self.masters().may_master(function) || !self.receives() {
             self.counters[usize::from(pool)].rx_disabled += 1;
             return Fate::Dropped;
@@ -110,13 +113,17 @@ impl Nic {
         self.count_received(pool, queue, arrival.destination, length, arrival.source, outcome)
     }
 
-    /// The queue of a pool, or among all of them when there are no pools.
-    fn queue_of(&self, pool: u8, rss: bool, hash: u32) -> Queue {
-        let entry = if rss { self.rss.redirect(hash) } else { 0 };
-        let index = match self.file.get(r::MRQC) & mrqc::MODE_MASK {
-            mrqc::VMDQ | mrqc::VMDQ_RSS => pool + 8 * (entry & 1),
-            _ => entry,
-        };
+    /// The queue of a pool, or among all of them when there are no pools, for a frame of `length` bytes.
+    fn queue_of(&self, pool: u8, rss: bool, arrival: &Arrival, length: usize) -> Queue {
+        let pools = matches!(self.file.get(r::MRQC) & mrqc::MODE_MASK, mrqc::VMDQ | mrqc::VMDQ_RSS);
+        let verdict = self.steering.decide(arrival.hits, pools.then_some(pool), length);
+        let hashed = rss && arrival.hash.rss_type != rss_type::NONE;
+        let entry = hashed.then(|| self.rss.redirect(arrival.hash.value));
+        let index = verdict.queue.unwrap_or(match (pools, entry) {
+            (true, entry) => pool + 8 * (entry.unwrap_or(0) & 1),
+            (false, Some(entry)) => entry,
+            (false, None) => self.steering.default,
+        });
         Queue::new(index & 0xf).unwrap_or(FIRST_QUEUE)
     }
 }

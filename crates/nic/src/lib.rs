@@ -1,7 +1,7 @@
 //! The card: a pure state machine, one folder per stop of a frame.
 //!
 //! A frame comes from the wire ([`uplink`]) or, when [`pacing`] lets it, from a transmit [`queue`], is prepared by
-//! [`offload`], sent to whom the [`switch`] says, and ends in receive queues or on the wire; [`interrupt`] and
+//! [`offload`], sent to whom the [`switch`] says, and ends on the wire or in the receive queues that `steering` finds; [`interrupt`] and
 //! [`moderation`] decide who hears of it and when. [`mailbox`] and [`function`] are what drivers see of the card.
 //!
 //! Time is an argument, memory and messages go through [`pcie::Bus`], frames through [`Wire`]. Nothing
@@ -26,6 +26,7 @@ pub mod pacing;
 mod police;
 mod port;
 pub mod queue;
+mod steering;
 pub mod switch;
 pub mod uplink;
 

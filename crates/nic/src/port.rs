@@ -14,6 +14,7 @@ use crate::pacing::Pacing;
 use crate::queue::receive::ReceiveQueue;
 use crate::queue::ring::Ring;
 use crate::queue::transmit::TransmitQueue;
+use crate::steering::Steering;
 use crate::switch::{Storm, Tables};
 use crate::uplink::{Tally, Wire};
 use alloc::vec::Vec;
@@ -73,8 +74,10 @@ pub struct Nic {
     pub(crate) spaces: Spaces,
     pub(crate) tables: Tables,
     pub(crate) rss: Rss,
+    pub(crate) steering: Steering,
     pub(crate) tables_stale: bool,
     pub(crate) rss_stale: bool,
+    pub(crate) steering_stale: bool,
     pub(crate) interrupts: Interrupts,
     pub(crate) throttle: Throttle,
     pub(crate) storm: Storm,
@@ -116,8 +119,10 @@ impl Nic {
             tables: Tables::load(&file),
             spaces: Spaces::new(&config),
             rss: Rss::load(&file),
+            steering: Steering::default(),
             tables_stale: true,
             rss_stale: true,
+            steering_stale: true,
             interrupts: Interrupts::default(),
             throttle: Throttle::new(),
             storm: Storm::default(),
@@ -152,6 +157,9 @@ impl Nic {
         }
         if core::mem::take(&mut self.rss_stale) {
             self.rss = Rss::load(&self.file);
+        }
+        if core::mem::take(&mut self.steering_stale) {
+            self.steering = Steering::load(&self.file);
         }
         self.pass_storm_windows(now);
         let from_wire = self.receive_from_wire(budget, bus, wire);

@@ -29,7 +29,7 @@ impl Posted {
     }
 }
 
-/// Packet types, bits of [`WriteBack::packet_type`] (PKTTYPE, bits 12:4 of the first dword).
+/// Packet types, bits of [`WriteBack::packet_type`] (PKTTYPE, bits 15:4 of the first dword).
 pub mod packet_type {
     /// IPv4 header.
     pub const IPV4: u16 = 0x001;
@@ -45,6 +45,8 @@ pub mod packet_type {
     pub const UDP: u16 = 0x020;
     /// SCTP header.
     pub const SCTP: u16 = 0x040;
+    /// An ether type filter knows the frame: its number is in bits 2:0, and there are no bits for headers.
+    pub const ETHER_TYPE: u16 = 0x800;
 }
 
 /// Status and error bits, the third dword.
@@ -65,6 +67,10 @@ pub mod status {
     pub const VEXT: u32 = 1 << 9;
     /// The first fragment of a UDP datagram that has a checksum.
     pub const UDPV: u32 = 1 << 10;
+    /// The frame was to interrupt at once.
+    pub const DYNINT: u32 = 1 << 11;
+    /// The moment of its arrival is in RXSTMPL and RXSTMPH.
+    pub const TS: u32 = 1 << 16;
     /// The headers are longer than the header buffer. Counts beside [`super::WriteBack::split`].
     pub const HBO: u32 = 1 << 23;
     /// TCP or UDP checksum wrong.
@@ -129,7 +135,7 @@ impl WriteBack {
         let (info, status, sizes) = (dword(raw, 0), dword(raw, 2), dword(raw, 3));
         (status & DD != 0).then_some(Self {
             rss_type: (info & 0xf) as u8,
-            packet_type: ((info >> 4) & 0x1ff) as u16,
+            packet_type: ((info >> 4) & 0xfff) as u16,
             header_length: ((info >> 21) & 0x3ff) as u16,
             split: info & (1 << 31) != 0,
             hash: dword(raw, 1),
@@ -144,7 +150,7 @@ impl WriteBack {
     #[inline]
     pub fn emit(&self) -> [u8; SIZE] {
         let info = u32::from(self.rss_type & 0xf)
-            | u32::from(self.packet_type & 0x1ff) << 4
+            | u32::from(self.packet_type & 0xfff) << 4
             | u32::from(self.header_length & 0x3ff) << 21
             | u32::from(self.split) << 31;
         let sizes = u32::from(self.length) | u32::from(self.vlan_tag) << 16;

@@ -182,6 +182,10 @@ offsets! {
     RLPML = 0x5004;
     /// Receive filter control.
     RFCTL = 0x5008;
+    /// The queue of segments that open a TCP connection.
+    SYNQF = 0x55fc;
+    /// VLAN priorities that interrupt at once.
+    IMIRVP = 0x5ac0;
     /// VMDq control.
     VT_CTL = 0x581c;
     /// Multiple receive queues command.
@@ -260,6 +264,54 @@ pub const fn ral(i: u32) -> u32 {
 #[must_use]
 pub const fn rah(i: u32) -> u32 {
     ral(i) + 4
+}
+
+/// Five-tuple filter `i` (0..8): source address.
+#[must_use]
+pub const fn saqf(i: u32) -> u32 {
+    0x5980 + 4 * (i & 7)
+}
+
+/// Five-tuple filter `i` (0..8): destination address.
+#[must_use]
+pub const fn daqf(i: u32) -> u32 {
+    0x59a0 + 4 * (i & 7)
+}
+
+/// Five-tuple filter `i` (0..8): source port.
+#[must_use]
+pub const fn spqf(i: u32) -> u32 {
+    0x59c0 + 4 * (i & 7)
+}
+
+/// Five-tuple filter `i` (0..8): protocol, what is compared, and the queue.
+#[must_use]
+pub const fn ftqf(i: u32) -> u32 {
+    0x59e0 + 4 * (i & 7)
+}
+
+/// Five-tuple filter `i` (0..8): destination port, priority, and whether a hit interrupts at once.
+#[must_use]
+pub const fn imir(i: u32) -> u32 {
+    0x5a80 + 4 * (i & 7)
+}
+
+/// Five-tuple filter `i` (0..8): size and TCP flags.
+#[must_use]
+pub const fn imirext(i: u32) -> u32 {
+    0x5aa0 + 4 * (i & 7)
+}
+
+/// Ether type filter `i` (0..8).
+#[must_use]
+pub const fn etqf(i: u32) -> u32 {
+    0x5cb0 + 4 * (i & 7)
+}
+
+/// Headers that queues `i` and `i` + 8 split off.
+#[must_use]
+pub const fn psrtype(i: u8) -> u32 {
+    0x5480 + 4 * (i & 7) as u32
 }
 
 /// VLAN table, 128 dwords, a bit per VLAN id.

@@ -1,9 +1,12 @@
-//! Receive and transmit control, filters and offloads. Left out: EtherType, five-tuple and flexible filters.
+//! Receive and transmit control, filters and offloads. Left out: flexible filters.
 
 use super::Access::Rw;
 use super::{ALL, Register};
+use crate::bits::{etqf, ftqf, imir, imirext, imirvp, synqf};
 use crate::register as r;
 
+/// The registers that make up a five-tuple filter.
+const TUPLE: &str = "of five-tuple filter i, with FTQF, SAQF, DAQF, SPQF, IMIR and IMIREXT";
 const LOADED: &str = "element 0 is loaded from the NVM at every reset";
 
 pub(super) const ROWS: &[Register] = &[
@@ -22,9 +25,20 @@ pub(super) const ROWS: &[Register] = &[
     Register::many("RAH", r::rah(0), 8, 16, Rw(0x83ff_ffff)).more(LOADED),
     Register::many("RAL16", r::ral(16), 8, 8, Rw(ALL)),
     Register::many("RAH16", r::rah(16), 8, 8, Rw(0x83ff_ffff)),
-    Register::many("PSRTYPE", 0x5480, 4, 8, Rw(ALL)),
+    Register::many("PSRTYPE", r::psrtype(0), 4, 8, Rw(ALL)),
+    Register::one("SYNQF", r::SYNQF, Rw(synqf::KEPT))
+        .more("before the five-tuple filters if RFCTL.SYNQFP is set, else behind them"),
     Register::many("VFTA", r::vfta(0), 4, 128, Rw(ALL)),
+    Register::many("SAQF", r::saqf(0), 4, 8, Rw(ALL)).more(TUPLE),
+    Register::many("DAQF", r::daqf(0), 4, 8, Rw(ALL)).more(TUPLE),
+    Register::many("SPQF", r::spqf(0), 4, 8, Rw(0xffff)).more(TUPLE),
+    Register::many("FTQF", r::ftqf(0), 4, 8, Rw(ftqf::KEPT)).more(TUPLE),
+    Register::many("IMIR", r::imir(0), 4, 8, Rw(imir::KEPT)).more(TUPLE),
+    Register::many("IMIREXT", r::imirext(0), 4, 8, Rw(imirext::KEPT)).more(TUPLE),
+    Register::one("IMIRVP", r::IMIRVP, Rw(imirvp::KEPT)),
     Register::many("RETA", r::reta(0), 4, 32, Rw(ALL)),
+    Register::many("ETQF", r::etqf(0), 4, 8, Rw(etqf::KEPT))
+        .more("of several that know a frame the last decides"),
     Register::many("RSSRK", r::rssrk(0), 4, 10, Rw(ALL)),
     Register::one("MRQC", r::MRQC, Rw(0x01ff_003f)),
     Register::many("UTA", r::uta(0), 4, 128, Rw(ALL)),

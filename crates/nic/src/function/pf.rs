@@ -4,6 +4,7 @@ use crate::board::clock;
 use crate::interrupt::single::Form;
 use crate::interrupt::{ALL_VECTORS, Interrupts};
 use crate::offload::rss::Rss;
+use crate::steering::Steering;
 use crate::switch::Tables;
 use crate::{Nic, mailbox};
 use i82576::bits::{ctrl, ctrl_ext, eecd, icr, mdic, status};
@@ -196,6 +197,7 @@ impl Nic {
         }
         self.tables_stale |= Tables::affected_by(offset);
         self.rss_stale |= Rss::affected_by(offset);
+        self.steering_stale |= Steering::affected_by(offset);
         self.pacing_written(offset);
         self.queue_written(offset);
         self.police_written(offset, value, now);

@@ -56,7 +56,7 @@ impl Nic {
         }
         self.pacing.reset();
         self.restart_queues();
-        (self.tables_stale, self.rss_stale) = (true, true);
+        (self.tables_stale, self.rss_stale, self.steering_stale) = (true, true, true);
     }
 
     /// VFLR, VTCTRL.RST or the VF's own CTRL.RST. The facts that a next owner could inherit, such as buffer

@@ -77,6 +77,8 @@ pub struct Headers {
     pub fragment: bool,
     /// Where the IP packet ends by its own account; `None` if that is not inside the frame.
     pub l3_end: Option<usize>,
+    /// What the last header before the transport calls it: an IP protocol number.
+    pub protocol: u8,
     /// Transport header.
     pub l4: L4,
     /// Where it starts.
@@ -170,6 +172,7 @@ impl Headers {
     }
 
     fn transport(&mut self, frame: &[u8], protocol: u8) {
+        self.protocol = protocol;
         let start = self.l3_offset + self.l3_length;
         let segment = frame.get(start..self.l3_end.unwrap_or(frame.len())).unwrap_or_default();
         let (l4, length) = match protocol {

@@ -17,7 +17,7 @@ pub mod vlan;
 mod tests;
 
 /// The big-endian word at `at`, if it is there.
-fn be16(bytes: &[u8], at: usize) -> Option<u16> {
+pub(crate) fn be16(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..)?.first_chunk().map(|word| u16::from_be_bytes(*word))
 }
 

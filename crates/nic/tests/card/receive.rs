@@ -4,6 +4,8 @@
 mod legacy;
 mod offload;
 mod pf;
+mod pool_filters;
+mod queue_filters;
 mod split;
 
 use crate::common::{Bench, POOL, buffer, mac, plain};

@@ -1,0 +1,53 @@
+//! The ether type filters (ETQF): EAPOL, LLDP, the precision time protocol. The type is compared with all the frame
+//! has behind its tag, which are two where another tag follows.
+
+use crate::file::RegisterFile;
+use crate::offload::be16;
+use crate::offload::headers::Headers;
+use i82576::bits::etqf;
+use i82576::register as r;
+
+/// Where the first type is.
+const FIRST: usize = 12;
+
+/// The eight filters.
+#[derive(Debug, Clone, Default)]
+pub(super) struct EtherTypes {
+    registers: [u32; 8],
+}
+
+impl EtherTypes {
+    pub(super) fn load(file: &RegisterFile) -> Self {
+        Self { registers: core::array::from_fn(|i| file.get(r::etqf(i as u32))) }
+    }
+
+    pub(super) fn any(&self) -> bool {
+        self.registers.iter().any(|filter| filter & etqf::ENABLE != 0)
+    }
+
+    /// The filters that know the frame, a bit each.
+    pub(super) fn hits(&self, frame: &[u8], headers: &Headers) -> u8 {
+        let types = [FIRST, headers.l3_offset.saturating_sub(2).max(FIRST)].map(|at| be16(frame, at));
+        self.those(|filter| filter & etqf::ENABLE != 0 && types.contains(&Some(filter as u16)))
+    }
+
+    /// The queue of the last of these hits, if it has one.
+    pub(super) fn queue(&self, hits: u8) -> Option<u8> {
+        let filter = self.registers[Self::last(hits)?];
+        (filter & etqf::QUEUE_ENABLE != 0).then_some((filter >> etqf::QUEUE_SHIFT & 0xf) as u8)
+    }
+
+    /// Whether the last of these hits interrupts at once.
+    pub(super) fn immediate(&self, hits: u8) -> bool {
+        Self::last(hits).is_some_and(|last| self.registers[last] & etqf::IMMEDIATE != 0)
+    }
+
+    /// The number of the last hit.
+    pub(super) fn last(hits: u8) -> Option<usize> {
+        hits.checked_ilog2().map(|last| last as usize)
+    }
+
+    fn those(&self, holds: impl Fn(u32) -> bool) -> u8 {
+        self.registers.iter().rev().fold(0, |set, filter| set << 1 | u8::from(holds(*filter)))
+    }
+}

@@ -1,0 +1,127 @@
+//! The five-tuple filters: FTQF with SAQF, DAQF and SPQF, and what IMIR and IMIREXT of the same number add. Of several
+//! hits that with the highest priority decides, of equal ones the first. Addresses are those of IPv4: a filter that
+//! compares one knows no other packet.
+
+use crate::file::RegisterFile;
+use crate::offload::headers::{Headers, L3, L4};
+use i82576::bits::{ftqf, imir, imirext};
+use i82576::register as r;
+
+/// Where the addresses of an IPv4 header are.
+const SOURCE: usize = 12;
+const DESTINATION: usize = 16;
+/// The TCP flags that a filter can ask for: FIN, SYN, RST, PSH, ACK, URG from the lowest bit on.
+const FLAGS: u8 = 0x3f;
+
+/// A filter, as its registers have it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Tuple {
+    control: u32,
+    source: [u8; 4],
+    destination: [u8; 4],
+    source_port: [u8; 2],
+    /// IMIR.
+    port: u32,
+    /// IMIREXT.
+    more: u32,
+}
+
+/// The eight filters.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tuples {
+    filters: [Tuple; 8],
+}
+
+impl Tuple {
+    fn load(file: &RegisterFile, i: u32) -> Self {
+        Self {
+            control: file.get(r::ftqf(i)),
+            source: file.get(r::saqf(i)).to_le_bytes(),
+            destination: file.get(r::daqf(i)).to_le_bytes(),
+            source_port: (file.get(r::spqf(i)) as u16).to_le_bytes(),
+            port: file.get(r::imir(i)),
+            more: file.get(r::imirext(i)),
+        }
+    }
+
+    /// A hit has any consequence.
+    fn acts(&self) -> bool {
+        self.control & (ftqf::QUEUE_ENABLE | ftqf::TIMED) != 0 || self.port & imir::IMMEDIATE != 0
+    }
+
+    /// Whether the filter knows a packet by its headers and the flags that it asks for.
+    fn knows(&self, frame: &[u8], headers: &Headers, flags: u8) -> bool {
+        let any = |bit: u32| self.control & bit != 0;
+        let address = |at: usize, wanted: [u8; 4]| {
+            headers.l3 == L3::Ipv4 && part(frame, headers.l3_offset + at) == Some(wanted)
+        };
+        let port = |at: usize, wanted: [u8; 2]| {
+            matches!(headers.l4, L4::Tcp | L4::Udp) && part(frame, headers.l4_offset + at) == Some(wanted)
+        };
+        headers.l3 != L3::None
+            && (any(ftqf::ANY_PROTOCOL) || self.control as u8 == headers.protocol)
+            && (any(ftqf::ANY_SOURCE) || address(SOURCE, self.source))
+            && (any(ftqf::ANY_DESTINATION) || address(DESTINATION, self.destination))
+            && (any(ftqf::ANY_SOURCE_PORT) || port(0, self.source_port))
+            && (self.port & imir::ANY_PORT != 0 || port(2, (self.port as u16).to_le_bytes()))
+            && (self.more & imirext::ANY_FLAGS != 0 || flags & self.flags() != 0)
+    }
+
+    /// The flags, in the order of a TCP header, which is not the register's.
+    fn flags(&self) -> u8 {
+        ((self.more >> imirext::FLAGS_SHIFT) as u8 & FLAGS).reverse_bits() >> 2
+    }
+
+    /// Whether it is for frames of this size in this pool.
+    fn fits(&self, pool: Option<u8>, length: usize) -> bool {
+        let named = (self.control >> ftqf::POOL_SHIFT & 7) as u8;
+        let pool = self.control & ftqf::ANY_POOL != 0 || pool.is_none_or(|pool| pool == named);
+        pool && (self.more & imirext::ANY_SIZE != 0 || length < (self.more & imirext::SIZE) as usize)
+    }
+}
+
+impl Tuples {
+    pub(super) fn load(file: &RegisterFile) -> Self {
+        Self { filters: core::array::from_fn(|i| Tuple::load(file, i as u32)) }
+    }
+
+    pub(super) fn any(&self) -> bool {
+        self.filters.iter().any(Tuple::acts)
+    }
+
+    /// The filters that know a packet, a bit each. `flags` are those of its TCP header.
+    pub(super) fn hits(&self, frame: &[u8], headers: &Headers, flags: u8) -> u8 {
+        self.those(|filter| filter.acts() && filter.knows(frame, headers, flags))
+    }
+
+    /// Those of the hits that count in a pool, for a frame of a length.
+    pub(super) fn in_pool(&self, hits: u8, pool: Option<u8>, length: usize) -> u8 {
+        hits & self.those(|filter| filter.fits(pool, length))
+    }
+
+    /// The queue that these hits choose.
+    pub(super) fn queue(&self, hits: u8) -> Option<u8> {
+        let choices = self.hit(hits).filter(|filter| filter.control & ftqf::QUEUE_ENABLE != 0);
+        // Of equal ones `max_by_key` takes the last.
+        let best = choices.rev().max_by_key(|filter| filter.port >> imir::PRIORITY_SHIFT)?;
+        Some((best.control >> ftqf::QUEUE_SHIFT & 0xf) as u8)
+    }
+
+    /// Whether one of these hits interrupts at once.
+    pub(super) fn immediate(&self, hits: u8) -> bool {
+        self.hit(hits).any(|filter| filter.port & imir::IMMEDIATE != 0)
+    }
+
+    fn hit(&self, hits: u8) -> impl DoubleEndedIterator<Item = &Tuple> {
+        self.filters.iter().enumerate().filter(move |(i, _)| hits & 1 << i != 0).map(|(_, filter)| filter)
+    }
+
+    fn those(&self, holds: impl Fn(&Tuple) -> bool) -> u8 {
+        self.filters.iter().rev().fold(0, |set, filter| set << 1 | u8::from(holds(filter)))
+    }
+}
+
+/// Bytes of the frame, from `at` on.
+fn part<const N: usize>(frame: &[u8], at: usize) -> Option<[u8; N]> {
+    frame.get(at..)?.first_chunk().copied()
+}

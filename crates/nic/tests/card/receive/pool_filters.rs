@@ -1,0 +1,73 @@
+//! Filters on a port with pools: the switch has chosen the pool, and a filter chooses between its two queues. Left
+//! out: what a filter compares (`queue_filters`).
+
+use crate::common::{BASE, Bench, SIZE, mac, tcp};
+use i82576::bits::{dctl, etqf, ftqf, imir, imirext, srrctl, synqf};
+use i82576::descriptor::rx::Posted;
+use i82576::register::{self as r, rx, vf};
+
+const ANY: u32 = 0xf000_0000 | ftqf::QUEUE_ENABLE;
+
+/// VFs 1 and 2 with both of their queues running.
+fn bench() -> Bench {
+    let mut bench = Bench::new(3);
+    for n in [1, 2] {
+        bench.vf(n).start();
+        let ring = BASE + SIZE as u64 - 0x1_0000;
+        for i in 0..8u64 {
+            bench.vf(n).poke(ring + 16 * i, &Posted { packet: ring + 2048 * (i + 1), header: 0 }.emit());
+        }
+        for (at, value) in [
+            (rx::RDBAL, ring as u32),
+            (rx::RDLEN, 128),
+            (rx::SRRCTL, 2 | srrctl::ONE_BUFFER << srrctl::DESCTYPE_SHIFT),
+            (rx::RXDCTL, dctl::ENABLE),
+            (rx::RDT, 7),
+        ] {
+            bench.vf(n).write(vf::RX_BLOCK + vf::QUEUE_STRIDE + at, value);
+        }
+    }
+    bench.pf().write(r::imir(0), imir::ANY_PORT);
+    bench.pf().write(r::imirext(0), imirext::ANY_SIZE | imirext::ANY_FLAGS);
+    bench
+}
+
+/// Sends a segment to VF `n`; how many more descriptors its first and second queue have filled.
+fn filled(bench: &mut Bench, n: u8) -> [u32; 2] {
+    let heads = |bench: &mut Bench| {
+        [0, vf::QUEUE_STRIDE].map(|queue| bench.vf(n).read(vf::RX_BLOCK + queue + rx::RDH))
+    };
+    let before = heads(bench);
+    bench.wire_sends(&tcp(mac(n), mac(9), &[7; 100]));
+    let after = heads(bench);
+    [after[0] - before[0], after[1] - before[1]]
+}
+
+#[test]
+fn a_filter_chooses_the_second_queue_of_the_pool_that_gets_the_frame() {
+    let mut bench = bench();
+    assert_eq!(filled(&mut bench, 2), [1, 0]);
+    bench.pf().write(r::ftqf(0), ANY | ftqf::ANY_POOL | 10 << ftqf::QUEUE_SHIFT);
+    assert_eq!(filled(&mut bench, 2), [0, 1]);
+    bench.pf().write(r::ftqf(0), 0);
+    bench.pf().write(r::etqf(0), 0x0800 | 10 << etqf::QUEUE_SHIFT | etqf::ENABLE | etqf::QUEUE_ENABLE);
+    assert_eq!(filled(&mut bench, 2), [0, 1]);
+}
+
+#[test]
+fn no_filter_leads_a_frame_out_of_its_pool() {
+    let mut bench = bench();
+    bench.pf().write(r::ftqf(0), ANY | ftqf::ANY_POOL | 10 << ftqf::QUEUE_SHIFT);
+    bench.pf().write(r::etqf(0), 0x0800 | 10 << etqf::QUEUE_SHIFT | etqf::ENABLE | etqf::QUEUE_ENABLE);
+    bench.pf().write(r::SYNQF, synqf::QUEUE_ENABLE | 10 << synqf::QUEUE_SHIFT);
+    assert_eq!(filled(&mut bench, 1), [1, 0], "queue 10 is VF 2's");
+}
+
+#[test]
+fn a_five_tuple_filter_may_be_for_one_pool_only() {
+    let mut bench = bench();
+    for (pool, expected) in [(2, [0, 1]), (1, [1, 0])] {
+        bench.pf().write(r::ftqf(0), ANY | pool << ftqf::POOL_SHIFT | 10 << ftqf::QUEUE_SHIFT);
+        assert_eq!(filled(&mut bench, 2), expected);
+    }
+}
