@@ -24,7 +24,7 @@ pub(crate) fn testpmd_receives_and_sends(world: &mut World) -> Result<Outcome> {
     let guest = world.boot_visitor(builder, &assets)?;
     guest.check(PREPARE)?;
 
-    let alice = &world.alice;
+    let alice = world.alice()?;
     let running = start(&guest, "--forward-mode=icmpecho")?;
     alice.reach(&guest.address())?;
     for size in [56, 1400] {

@@ -15,7 +15,7 @@ const VECTORS: [&str; 3] = ["eth0-tx-0", "eth0-rx-0", "eth0"];
 
 /// An unmodified Debian kernel finds its driver for each guest's VF, and the VF has the address it is given.
 pub(crate) fn binds_and_brings_the_link_up(world: &mut World) -> Result<Outcome> {
-    for guest in [&world.alice, &world.bob, world.carol()?] {
+    for guest in world.everyone()? {
         let release = guest.linux.kernel_release();
         ensure!(release.starts_with("6.1."), "{} runs Linux {release}", guest.name());
         let identity = guest.check("cd /sys/class/net/eth0; cat device/vendor device/device address")?;
@@ -41,7 +41,7 @@ pub(crate) fn binds_and_brings_the_link_up(world: &mut World) -> Result<Outcome>
 
 /// The configuration space as lspci decodes it, against the one on record.
 pub(crate) fn lspci_shows_the_vf_as_on_record(world: &mut World) -> Result<Outcome> {
-    let seen = normalised(&world.alice.check("lspci -s 01:00.0 -vv 2> /dev/null")?);
+    let seen = normalised(&world.alice()?.check("lspci -s 01:00.0 -vv 2> /dev/null")?);
     if seen == LSPCI {
         return Ok(Outcome::Passed);
     }
@@ -72,7 +72,7 @@ fn normalised(lspci: &str) -> String {
 
 /// Each question that ethtool has for igbvf is answered, and the two settings it may change are kept.
 pub(crate) fn ethtool_reads_and_sets(world: &mut World) -> Result<Outcome> {
-    let alice = &world.alice;
+    let alice = world.alice()?;
     for question in ["-i", "-k", "-S", "-d", "-a", "-t"] {
         alice.check(&format!("ethtool {question} eth0"))?;
     }
@@ -89,16 +89,16 @@ pub(crate) fn ethtool_reads_and_sets(world: &mut World) -> Result<Outcome> {
         let is_set = |name: &str| words.windows(2).any(|pair| pair == [name, entries]);
         ensure!(is_set("RX:") && is_set("TX:"), "rings of {entries} were set, and now: {seen}");
         alice.wait_carrier(true)?;
-        alice.ping(&world.bob.address(), 1400, 10)?;
+        alice.ping(&world.bob()?.address(), 1400, 10)?;
     }
     Ok(Outcome::Passed)
 }
 
 /// Three MSI-X vectors of the VF, each of which interrupts for what it is there for.
 pub(crate) fn three_vectors_interrupt(world: &mut World) -> Result<Outcome> {
-    let alice = &world.alice;
+    let alice = world.alice()?;
     let before = vectors(alice)?;
-    alice.ping(&world.bob.address(), 56, 50)?;
+    alice.ping(&world.bob()?.address(), 56, 50)?;
     // The PF tells of a changed link through the mailbox.
     world.set_link(ALICE, LinkState::Disable)?;
     alice.wait_carrier(false)?;
@@ -117,7 +117,7 @@ pub(crate) fn three_vectors_interrupt(world: &mut World) -> Result<Outcome> {
 
 /// With `rx-usecs 1000` the receive vector interrupts no more than once a millisecond, whatever arrives.
 pub(crate) fn interrupts_are_moderated(world: &mut World) -> Result<Outcome> {
-    let (alice, bob) = (&world.alice, &world.bob);
+    let (alice, bob) = (world.alice()?, world.bob()?);
     bob.check("ethtool -C eth0 rx-usecs 1000")?;
     let (started, before) = (uptime(bob)?, vectors(bob)?);
     let flow = alice.iperf(&bob.address(), "-t 2")?;

@@ -133,7 +133,7 @@ pub(crate) fn vlan_offloads_are_toggled(world: &mut World) -> Result<Outcome> {
     if let Err(why) = &world.wire {
         return Ok(no_uplink(why));
     }
-    let (dave, alice) = (world.dave()?, &world.alice);
+    let (dave, alice) = (world.dave()?, world.alice()?);
     dave.join_vlan("eth0", VLAN)?;
     alice.join_vlan("eth0", VLAN)?;
     for (strip, insert) in [("off", "off"), ("off", "on"), ("on", "off"), ("on", "on")] {

@@ -12,6 +12,7 @@ const DOOMED_PORT: u16 = 5202;
 
 /// A VF serves one client. Who comes second is turned away, and the first notices nothing.
 pub(crate) fn second_client_is_turned_away(world: &mut World) -> Result<Outcome> {
+    let (alice, bob) = (world.alice()?, world.bob()?);
     let before = world.vf(ALICE)?.peer;
     let intruder = world.builder("intruder", ALICE).spawn(world.assets());
     match intruder.and_then(|intruder| intruder.wait_ready(BOOT)) {
@@ -21,7 +22,7 @@ pub(crate) fn second_client_is_turned_away(world: &mut World) -> Result<Outcome>
     }
     let after = world.vf(ALICE)?.peer;
     ensure!(before.is_some() && before == after, "{ALICE} had {before:?} and has {after:?}");
-    world.alice.ping(&world.bob.address(), 1400, 10)?;
+    alice.ping(&bob.address(), 1400, 10)?;
     Ok(Outcome::Passed)
 }
 
@@ -29,7 +30,7 @@ pub(crate) fn second_client_is_turned_away(world: &mut World) -> Result<Outcome>
 /// finds it as new.
 pub(crate) fn killed_vmm_is_not_noticed(world: &mut World) -> Result<Outcome> {
     let carol = world.take_carol()?;
-    let (alice, bob) = (&world.alice, &world.bob);
+    let (alice, bob) = (world.alice()?, world.bob()?);
     bob.check(&format!("iperf3 -s -D -p {DOOMED_PORT}"))?;
     let sent = world.vf(CAROL)?.tx.packets;
     let doomed = carol.start_iperf(&bob.address(), &format!("-p {DOOMED_PORT} -t 600"))?;
@@ -53,28 +54,29 @@ pub(crate) fn killed_vmm_is_not_noticed(world: &mut World) -> Result<Outcome> {
     // A new carol.
     world.settle()?;
     let carol = world.carol()?;
-    carol.ping(&world.alice.address(), 8000, 10)?;
-    carol.iperf(&world.bob.address(), "-n 8M")?;
-    carol.iperf(&world.bob.address(), "-n 8M -R")?;
+    carol.ping(&world.alice()?.address(), 8000, 10)?;
+    carol.iperf(&world.bob()?.address(), "-n 8M")?;
+    carol.iperf(&world.bob()?.address(), "-n 8M -R")?;
     Ok(Outcome::Passed)
 }
 
 /// A guest without `share=on` boots, binds and has a link; that no frame can move is told with the remedy, once
 /// in the log and with the VF for as long as it is so. The other VFs go on.
 pub(crate) fn unshared_memory_is_told(world: &mut World) -> Result<Outcome> {
+    let [alice, bob, _] = world.everyone()?;
     let builder = world.builder("recluse", VISITOR).shared_memory(false);
     let recluse = world.boot_visitor(builder, world.assets())?;
     recluse.settle()?;
     let status = world.wait_vf(VISITOR, "have a hint", |vf| vf.hint.is_some())?;
     let hint = status.hint.unwrap_or_default();
     ensure!(hint.contains("share=on"), "the hint is {hint:?}");
-    recluse.cannot_reach("eth0", &world.alice.address())?;
+    recluse.cannot_reach("eth0", &alice.address())?;
     for vf in [ALICE, BOB, CAROL] {
         let other = world.vf(vf)?;
         ensure!(other.hint.is_none() && other.link, "{vf} is affected: {other:?}");
     }
-    world.alice.ping(&world.bob.address(), 8000, 10)?;
-    world.alice.iperf(&world.bob.address(), "-n 8M")?;
+    alice.ping(&bob.address(), 8000, 10)?;
+    alice.iperf(&bob.address(), "-n 8M")?;
     recluse.linux.shutdown(COMMAND)?;
     world.wait_vf(VISITOR, "be free, without a hint", |vf| vf.peer.is_none() && vf.hint.is_none())?;
     Ok(Outcome::Passed)

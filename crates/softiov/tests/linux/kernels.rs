@@ -43,7 +43,7 @@ fn join_in(world: &World, series: KernelSeries) -> Result<String> {
     visitor.settle()?;
     let driver = visitor.check("ethtool -i eth0")?;
     ensure!(driver.contains("driver: igbvf\n"), "{driver}");
-    for (from, to) in [(&visitor, &world.alice), (&world.alice, &visitor)] {
+    for (from, to) in [(&visitor, world.alice()?), (world.alice()?, &visitor)] {
         exchange(from, to)?;
     }
     let release = visitor.linux.kernel_release();

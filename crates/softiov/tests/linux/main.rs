@@ -1,7 +1,8 @@
 //! Stock Linux guests on the live card: what two people who boot Debian virtual machines on SoftIOV rely on,
 //! each thing a named check that says what it saw.
 //!
-//! The checks share one host and its guests, because booting is what costs time, and run one after the other.
+//! The checks share one host and its guests, because booting is what costs time, and run one after the other. What
+//! no chosen check asks for is not booted.
 //! Each begins from the same state ([`world::World::settle`]), so any of them may be run alone:
 //! `cargo test -p softiov --test linux -- vlan`. Output and counting are those of a plain test program; a check
 //! that cannot run here says `SKIPPED:` with the reason.

@@ -20,7 +20,7 @@ const GROUP_MAC: &str = "01:00:5e:52:05:07";
 
 /// The link of a VF is down, up, and the port's, as the administrator says; frames pass whenever it is up.
 pub(crate) fn link_state_is_the_administrators(world: &mut World) -> Result<Outcome> {
-    let (alice, bob) = (&world.alice, &world.bob);
+    let (alice, bob) = (world.alice()?, world.bob()?);
     let states = [(LinkState::Disable, false), (LinkState::Enable, true), (LinkState::Disable, false)];
     for (state, up) in states.into_iter().chain([(LinkState::Auto, true)]) {
         world.set_link(ALICE, state)?;
@@ -38,7 +38,7 @@ pub(crate) fn link_state_is_the_administrators(world: &mut World) -> Result<Outc
 /// A running guest is put on a VLAN and taken off it again without noticing. The VLANs that it had joined itself
 /// are gone then, until its interface is set up anew.
 pub(crate) fn port_vlan_comes_and_goes(world: &mut World) -> Result<Outcome> {
-    let (alice, bob) = (&world.alice, &world.bob);
+    let (alice, bob) = (world.alice()?, world.bob()?);
     for guest in [alice, bob] {
         guest.join_vlan("eth0", VLAN)?;
         guest.join_vlan("eth0", PORT_VLAN)?;
@@ -73,7 +73,7 @@ pub(crate) fn port_vlan_comes_and_goes(world: &mut World) -> Result<Outcome> {
 
 /// A guest joins the VLANs on the administrator's list and no other.
 pub(crate) fn vlans_are_those_on_the_list(world: &mut World) -> Result<Outcome> {
-    let (alice, bob) = (&world.alice, &world.bob);
+    let (alice, bob) = (world.alice()?, world.bob()?);
     world.change(ALICE, Change { vlans: Some("90-110".into()), ..Change::default() })?;
     let refused = refusals(&world.vf(ALICE)?, "vlan-not-allowed");
     for vlan in [PORT_VLAN, VLAN] {
@@ -93,7 +93,7 @@ pub(crate) fn vlans_are_those_on_the_list(world: &mut World) -> Result<Outcome> 
 /// An address that the administrator sets is the guest's as soon as its interface is set up anew; what it sends
 /// with the old one until then is spoofed.
 pub(crate) fn address_reaches_the_guest_with_a_reset(world: &mut World) -> Result<Outcome> {
-    let (alice, bob) = (&world.alice, &world.bob);
+    let (alice, bob) = (world.alice()?, world.bob()?);
     let own = world.vf(ALICE)?.mac;
     let set = |mac: &str| world.change(ALICE, Change { mac: Some(mac.into()), ..Change::default() });
     let has = |mac: &str| {
@@ -126,7 +126,7 @@ pub(crate) fn address_reaches_the_guest_with_a_reset(world: &mut World) -> Resul
 
 /// A trusted guest changes the address that the administrator has set.
 pub(crate) fn trusted_guest_changes_its_address(world: &mut World) -> Result<Outcome> {
-    let (bob, carol) = (&world.bob, world.carol()?);
+    let (bob, carol) = (world.bob()?, world.carol()?);
     let trust = |trust| world.change(CAROL, Change { trust: Some(trust), ..Change::default() });
     let change = format!("ip link set eth0 address {OTHER_MAC}");
     carol.check_fails(&change)?;
@@ -146,7 +146,7 @@ pub(crate) fn trusted_guest_changes_its_address(world: &mut World) -> Result<Out
 
 /// Without the check, frames with a source address that is not the VF's arrive.
 pub(crate) fn spoofing_is_let_through_without_the_check(world: &mut World) -> Result<Outcome> {
-    let (bob, carol) = (&world.bob, world.carol()?);
+    let (bob, carol) = (world.bob()?, world.carol()?);
     bob.join_vlan("eth0", VLAN)?;
     carol.join_vlan("eth0", VLAN)?;
     let foreign = format!("ip link set eth0.{VLAN} down; ip link set eth0.{VLAN} address {OTHER_MAC} up");
@@ -166,7 +166,7 @@ pub(crate) fn spoofing_is_let_through_without_the_check(world: &mut World) -> Re
 /// A group's frames come once somebody has joined it, and no longer than that. (All VFs share the card's table of
 /// groups: what one has joined, others that are in any group hear as well.)
 pub(crate) fn groups_are_joined_and_left(world: &mut World) -> Result<Outcome> {
-    let (alice, bob) = (&world.alice, &world.bob);
+    let (alice, bob) = (world.alice()?, world.bob()?);
     let heard = || -> Result<u64> {
         let before = world.vf(BOB)?.rx.multicast;
         alice.check_fails(&format!("ping -q -c 20 -i 0.02 -W 1 -I eth0 {GROUP}"))?;
@@ -188,7 +188,7 @@ pub(crate) fn groups_are_joined_and_left(world: &mut World) -> Result<Outcome> {
 /// A VF with a rate never sends more than that, whatever its guest would.
 pub(crate) fn rate_is_never_exceeded(world: &mut World) -> Result<Outcome> {
     const MBPS: u32 = 8;
-    let (alice, bob) = (&world.alice, &world.bob);
+    let (alice, bob) = (world.alice()?, world.bob()?);
     alice.reach(&bob.address())?;
     world.change(ALICE, Change { max_tx_rate: Some(MBPS), ..Change::default() })?;
     let (begun, before) = (Instant::now(), world.vf(ALICE)?.tx);
@@ -207,7 +207,7 @@ pub(crate) fn rate_is_never_exceeded(world: &mut World) -> Result<Outcome> {
 
 /// A guest that wants longer frames than it may have gets none of them; those of ordinary length go on.
 pub(crate) fn mtu_is_limited(world: &mut World) -> Result<Outcome> {
-    let (alice, bob) = (&world.alice, &world.bob);
+    let (alice, bob) = (world.alice()?, world.bob()?);
     world.change(ALICE, Change { max_mtu: Some(1500), ..Change::default() })?;
     let long = |guest: &Guest| guest.check("ip link set eth0 mtu 9000").and_then(|_| guest.settle_link());
     long(alice)?;
@@ -229,7 +229,7 @@ pub(crate) fn mtu_is_limited(world: &mut World) -> Result<Outcome> {
 /// No vector of a VF interrupts more often than the administrator allows, whatever its driver writes.
 pub(crate) fn interrupts_have_a_ceiling(world: &mut World) -> Result<Outcome> {
     const CEILING: u32 = 500;
-    let (alice, bob) = (&world.alice, &world.bob);
+    let (alice, bob) = (world.alice()?, world.bob()?);
     bob.check("ethtool -C eth0 rx-usecs 10")?;
     world.change(BOB, Change { max_interrupts: Some(CEILING), ..Change::default() })?;
     let (begun, before) = (Instant::now(), bob.interrupts()?);
@@ -247,7 +247,7 @@ pub(crate) fn interrupts_have_a_ceiling(world: &mut World) -> Result<Outcome> {
 
 /// A guest that floods its network is shut in: its link goes, and comes back when the administrator lets it out.
 pub(crate) fn flood_is_quarantined_until_released(world: &mut World) -> Result<Outcome> {
-    let carol = world.carol()?;
+    let [_, _, carol] = world.everyone()?;
     carol.check(&format!("ip link set eth2 up && ip route replace {GROUP}/32 dev eth2"))?;
     let carrier = |up: bool| {
         eventually(|| {

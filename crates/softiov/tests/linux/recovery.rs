@@ -11,7 +11,7 @@ const TIMES: u32 = 20;
 
 /// The PF takes a VF's link down and gives it back: the guest sees both, and traffic resumes by itself.
 pub(crate) fn link_follows_the_pf(world: &mut World) -> Result<Outcome> {
-    let (alice, bob) = (&world.alice, &world.bob);
+    let (alice, bob) = (world.alice()?, world.bob()?);
     world.set_link(ALICE, LinkState::Disable)?;
     alice.wait_carrier(false)?;
     let status = world.vf(ALICE)?;
@@ -39,11 +39,13 @@ pub(crate) fn driver_unloaded_and_loaded(world: &mut World) -> Result<Outcome> {
 
 /// The machine is reset without a word to the driver, and boots again.
 pub(crate) fn guest_reboots(world: &mut World) -> Result<Outcome> {
+    world.alice()?;
     let before = world.vf(ALICE)?.peer.context("alice's VMM is not connected")?.pid;
-    world.alice.linux.reboot()?;
-    world.alice.linux.wait_ready(BOOT)?;
-    world.alice.settle()?;
-    exchange(&world.alice, &world.bob)?;
+    let alice = world.alice_mut()?;
+    alice.linux.reboot()?;
+    alice.linux.wait_ready(BOOT)?;
+    alice.settle()?;
+    exchange(world.alice()?, world.bob()?)?;
     let after = world.vf(ALICE)?.peer.context("alice's VMM is not connected")?.pid;
     ensure!(before == after, "the VMM was {before} and is {after}: that was no reboot of the guest");
     Ok(Outcome::Passed)
@@ -51,7 +53,7 @@ pub(crate) fn guest_reboots(world: &mut World) -> Result<Outcome> {
 
 /// Disturbs alice's eth0 many times; each time it has to come back and reach bob.
 fn repeat(world: &World, disturbance: &str) -> Result<Outcome> {
-    let (alice, bob) = (&world.alice, &world.bob);
+    let (alice, bob) = (world.alice()?, world.bob()?);
     for time in 1..=TIMES {
         alice.check(disturbance)?;
         alice.settle()?;

@@ -11,7 +11,7 @@ const FRAMES: u32 = 10;
 
 /// The guest may change an address that nobody has set, and not one that the administrator has.
 pub(crate) fn addresses_of_the_administrator_stay(world: &mut World) -> Result<Outcome> {
-    let (alice, bob, carol) = (&world.alice, &world.bob, world.carol()?);
+    let (alice, bob, carol) = (world.alice()?, world.bob()?, world.carol()?);
     carol.check_fails(&format!("ip link set eth0 address {FOREIGN_MAC}"))?;
     let kept = carol.check("cat /sys/class/net/eth0/address")?;
     ensure!(kept.trim() == CAROL_MAC, "carol has {kept} now");
@@ -35,7 +35,7 @@ pub(crate) fn addresses_of_the_administrator_stay(world: &mut World) -> Result<O
 /// A VLAN interface may have an address of its own. The driver asks the PF for it and the PF refuses; the guest's
 /// kernel sends with it all the same.
 pub(crate) fn foreign_addresses_are_blocked(world: &mut World) -> Result<Outcome> {
-    let (bob, carol) = (&world.bob, world.carol()?);
+    let (bob, carol) = (world.bob()?, world.carol()?);
     bob.join_vlan("eth0", VLAN)?;
     carol.join_vlan("eth0", VLAN)?;
     carol.reach(&bob.vlan_address(VLAN)).context("with its own address")?;

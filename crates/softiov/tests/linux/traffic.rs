@@ -23,7 +23,7 @@ const OFFLOADS: [&str; 6] = [
 
 /// Small, nearly full, and fragmented pings, both ways.
 pub(crate) fn pings_are_answered(world: &mut World) -> Result<Outcome> {
-    for (from, to) in both_ways(world) {
+    for (from, to) in both_ways(world)? {
         for size in [56, 1400, 8000] {
             from.ping(&to.address(), size, 30)?;
         }
@@ -33,7 +33,7 @@ pub(crate) fn pings_are_answered(world: &mut World) -> Result<Outcome> {
 
 /// TCP in each direction with segmentation and checksums left to the card, and no checksum found wrong.
 pub(crate) fn tcp_is_offloaded(world: &mut World) -> Result<Outcome> {
-    for (from, to) in both_ways(world) {
+    for (from, to) in both_ways(world)? {
         let features = from.check("ethtool -k eth0")?;
         for offload in OFFLOADS {
             ensure!(features.contains(offload), "{}: {offload:?} is not in\n{features}", from.name());
@@ -57,7 +57,7 @@ pub(crate) fn tcp_is_offloaded(world: &mut World) -> Result<Outcome> {
 
 /// Datagrams at a rate that nobody has to lose any at.
 pub(crate) fn udp_arrives(world: &mut World) -> Result<Outcome> {
-    for (from, to) in both_ways(world) {
+    for (from, to) in both_ways(world)? {
         let flow = from.iperf(&to.address(), "-u -b 10M -l 1400 -n 1M")?;
         // A machine that is busy elsewhere may still cost some.
         ensure!(flow.received > flow.sent / 2, "{} to {}: {flow:?}", from.name(), to.name());
@@ -68,7 +68,7 @@ pub(crate) fn udp_arrives(world: &mut World) -> Result<Outcome> {
 
 /// Neighbour discovery lives on multicast, and segmentation has a second IP version to know.
 pub(crate) fn ipv6_works(world: &mut World) -> Result<Outcome> {
-    for (from, to) in both_ways(world) {
+    for (from, to) in both_ways(world)? {
         for size in [56, 1400, 8000] {
             from.ping(&to.address_v6(), size, 10)?;
         }
@@ -81,11 +81,11 @@ pub(crate) fn ipv6_works(world: &mut World) -> Result<Outcome> {
 
 /// With an MTU of 9000 the driver lets the card split headers off and fill several buffers with a frame.
 pub(crate) fn jumbo_frames_pass_whole(world: &mut World) -> Result<Outcome> {
-    for guest in [&world.alice, &world.bob] {
+    for guest in [world.alice()?, world.bob()?] {
         guest.check("ip link set eth0 mtu 9000")?;
         guest.wait_carrier(true)?;
     }
-    for (from, to) in both_ways(world) {
+    for (from, to) in both_ways(world)? {
         from.reach(&to.address())?;
         let fragments = from.fragments_made()?;
         from.ping(&to.address(), 8000, 20)?;
@@ -102,8 +102,9 @@ pub(crate) fn jumbo_frames_pass_whole(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-fn both_ways(world: &World) -> [(&Guest, &Guest); 2] {
-    [(&world.alice, &world.bob), (&world.bob, &world.alice)]
+fn both_ways(world: &World) -> Result<[(&Guest, &Guest); 2]> {
+    let (alice, bob) = (world.alice()?, world.bob()?);
+    Ok([(alice, bob), (bob, alice)])
 }
 
 /// Mean size of the frames between two readings, bytes.

@@ -15,10 +15,11 @@ pub(crate) fn vf_and_outside_exchange_traffic(world: &mut World) -> Result<Outco
         Ok(wire) => wire,
         Err(why) => return Ok(Outcome::Skipped(format!("no uplink here: {why}"))),
     };
-    world.alice.reach(&wire.address())?;
-    let local = world.alice.statistic("lbrx_packets")?;
-    exchange(&world.alice, &wire.address(), wire, &world.alice.address())?;
-    let frames = world.alice.statistic("lbrx_packets")? - local;
+    let alice = world.alice()?;
+    alice.reach(&wire.address())?;
+    let local = alice.statistic("lbrx_packets")?;
+    exchange(alice, &wire.address(), wire, &alice.address())?;
+    let frames = alice.statistic("lbrx_packets")? - local;
     ensure!(frames < 100, "{frames} frames are counted as local though they came over the uplink");
     Ok(Outcome::Passed)
 }
@@ -28,7 +29,7 @@ pub(crate) fn vlans_cross_the_uplink(world: &mut World) -> Result<Outcome> {
     if let Err(why) = &world.wire {
         return Ok(Outcome::Skipped(format!("no uplink here: {why}")));
     }
-    let (alice, bob, outside) = (&world.alice, &world.bob, world.carol()?);
+    let (alice, bob, outside) = (world.alice()?, world.bob()?, world.carol()?);
     outside.check("ip link set eth2 up")?;
     outside.join_vlan("eth2", VLAN)?;
     alice.join_vlan("eth0", VLAN)?;

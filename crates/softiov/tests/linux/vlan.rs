@@ -12,7 +12,7 @@ const BROADCASTS: u32 = 20;
 /// Two guests with an interface in VLAN 100 exchange frames that the card tags and untags.
 pub(crate) fn members_reach_each_other(world: &mut World) -> Result<Outcome> {
     join_both(world)?;
-    let (alice, bob) = (&world.alice, &world.bob);
+    let (alice, bob) = (world.alice()?, world.bob()?);
     for guest in [alice, bob] {
         let vlans = world.vf(guest.vf)?.vlans;
         ensure!(vlans.contains(&PORT_VLAN.into()), "{} joined, and is a member of {vlans:?}", guest.name());
@@ -32,7 +32,7 @@ pub(crate) fn members_reach_each_other(world: &mut World) -> Result<Outcome> {
 /// A guest in another VLAN, one in none, and one that has left get nothing of what members send.
 pub(crate) fn others_see_nothing(world: &mut World) -> Result<Outcome> {
     join_both(world)?;
-    let (alice, bob, carol) = (&world.alice, &world.bob, world.carol()?);
+    let (alice, bob, carol) = (world.alice()?, world.bob()?, world.carol()?);
     carol.join_vlan("eth0", 200)?;
     alice.reach(&bob.vlan_address(PORT_VLAN))?;
     let heard = broadcasts_heard(world, alice, &[bob, carol])?;
@@ -59,7 +59,7 @@ pub(crate) fn others_see_nothing(world: &mut World) -> Result<Outcome> {
 /// tagged. It reaches nobody else, and cannot join another VLAN.
 pub(crate) fn port_vlan_is_tagged_for_the_guest(world: &mut World) -> Result<Outcome> {
     join_both(world)?;
-    let (alice, bob, carol) = (&world.alice, &world.bob, world.carol()?);
+    let (alice, bob, carol) = (world.alice()?, world.bob()?, world.carol()?);
     carol.check(&format!(
         "ip addr replace {}/24 dev eth1 && ip link set eth1 up",
         carol.vlan_address(PORT_VLAN)
@@ -90,8 +90,8 @@ pub(crate) fn port_vlan_is_tagged_for_the_guest(world: &mut World) -> Result<Out
 }
 
 fn join_both(world: &World) -> Result<()> {
-    world.alice.join_vlan("eth0", PORT_VLAN)?;
-    world.bob.join_vlan("eth0", PORT_VLAN)
+    world.alice()?.join_vlan("eth0", PORT_VLAN)?;
+    world.bob()?.join_vlan("eth0", PORT_VLAN)
 }
 
 /// Lets `from` send [`BROADCASTS`] frames into VLAN 100; returns how many more broadcasts each VF got meanwhile.

@@ -1,5 +1,5 @@
 //! The scenario: a live host, two guests that most checks are about, a third that gets in the way, and what is
-//! beyond the uplinks. Left out: what is checked.
+//! beyond the uplinks. A guest is booted when a check first asks for it. Left out: what is checked.
 
 use crate::guest::{BOOT, COMMAND, Guest, eventually};
 use crate::wire::{MTU, Wire};
@@ -12,6 +12,7 @@ use daemon::control::status::{LinkState, PfStatus, VfStatus};
 use daemon::policy::Coalesce;
 
 use linux_guest::{Assets, GuestBuilder, KernelSeries, LinuxGuest};
+use std::cell::OnceCell;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
@@ -46,9 +47,9 @@ pub(crate) const PORT_VLAN: u8 = 100;
 /// Everything that runs. The guests end before their host, and the host before the wire.
 #[derive(Debug)]
 pub(crate) struct World {
-    pub(crate) alice: Guest,
-    pub(crate) bob: Guest,
-    carol: Option<Guest>,
+    alice: OnceCell<Guest>,
+    bob: OnceCell<Guest>,
+    carol: OnceCell<Guest>,
     dave: Option<Guest>,
     assets: Assets,
     host: Host,
@@ -58,7 +59,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Starts host and guests.
+    /// Starts the host.
     pub(crate) fn start() -> Result<Self> {
         let assets = Assets::prepare(KernelSeries::Bookworm61)?;
         let runtime_dir = TempDir::new()?;
@@ -68,42 +69,70 @@ impl World {
         if let Ok(wire) = &wire {
             PORTS.iter().try_for_each(|port| wire.plug(*port))?;
         }
-        let socket = |vf| socket(&runtime_dir, vf);
-        let (alice, bob) = (LinuxGuest::builder("alice"), LinuxGuest::builder("bob"));
-        let alice = Guest::spawn(alice.vf_socket(socket(ALICE)), &assets, ALICE, 1)?;
-        let bob = Guest::spawn(bob.vf_socket(socket(BOB)), &assets, BOB, 2)?;
-        let world = Self { alice, bob, carol: None, dave: None, assets, host, wire, runtime_dir };
-        world.alice.linux.wait_ready(BOOT)?;
-        world.bob.linux.wait_ready(BOOT)?;
-        Ok(world)
+        let [alice, bob, carol] = [(); 3].map(|()| OnceCell::new());
+        Ok(Self { alice, bob, carol, dave: None, assets, host, wire, runtime_dir })
     }
 
-    /// Brings everything to the state in which each check begins, whatever the one before has left.
-    pub(crate) fn settle(&mut self) -> Result<()> {
+    /// Brings all that runs to the state in which each check begins, whatever the one before has left.
+    pub(crate) fn settle(&self) -> Result<()> {
         for (vf, mac) in [(ALICE, NO_MAC), (BOB, NO_MAC), (CAROL, CAROL_MAC), (CAROL_OUTSIDE, NO_MAC)] {
             self.change(vf, defaults(mac))?;
         }
-        if self.carol.is_none() {
-            let builder =
-                [CAROL_VLAN, CAROL_OUTSIDE].iter().fold(self.builder("carol", CAROL), |builder, vf| {
-                    builder.vf_socket(socket(&self.runtime_dir, vf))
-                });
-            let carol = Guest::spawn(builder, &self.assets, CAROL, 3)?;
-            carol.linux.wait_ready(BOOT)?;
-            self.carol = Some(carol);
-        }
-        self.alice.settle()?;
-        self.bob.settle()?;
-        self.carol()?.settle()
+        [&self.alice, &self.bob, &self.carol]
+            .into_iter()
+            .filter_map(OnceCell::get)
+            .try_for_each(Guest::settle)
+    }
+
+    /// The first guest, on [`ALICE`].
+    pub(crate) fn alice(&self) -> Result<&Guest> {
+        self.standing(&self.alice, "alice", &[ALICE], 1)
+    }
+
+    /// The same, to reboot it.
+    pub(crate) fn alice_mut(&mut self) -> Result<&mut Guest> {
+        self.alice()?;
+        self.alice.get_mut().context("alice is not running")
+    }
+
+    /// The second guest, on [`BOB`].
+    pub(crate) fn bob(&self) -> Result<&Guest> {
+        self.standing(&self.bob, "bob", &[BOB], 2)
     }
 
     /// The third guest: eth0 is [`CAROL`], eth1 [`CAROL_VLAN`], eth2 [`CAROL_OUTSIDE`].
     pub(crate) fn carol(&self) -> Result<&Guest> {
-        self.carol.as_ref().context("carol is not running")
+        self.standing(&self.carol, "carol", &[CAROL, CAROL_VLAN, CAROL_OUTSIDE], 3)
+    }
+
+    /// The three.
+    pub(crate) fn everyone(&self) -> Result<[&Guest; 3]> {
+        Ok([self.alice()?, self.bob()?, self.carol()?])
+    }
+
+    /// A guest that stays for the checks to come, booted and settled if it is not there yet.
+    fn standing<'a>(
+        &self,
+        place: &'a OnceCell<Guest>,
+        name: &str,
+        vfs: &[&'static str],
+        number: u8,
+    ) -> Result<&'a Guest> {
+        if place.get().is_none() {
+            let sockets = vfs.iter().map(|vf| socket(&self.runtime_dir, vf));
+            let builder = sockets.fold(LinuxGuest::builder(name), GuestBuilder::vf_socket);
+            let guest = Guest::spawn(builder, &self.assets, vfs[0], number)?;
+            guest.linux.wait_ready(BOOT)?;
+            guest.settle()?;
+            // The place is free.
+            let _ = place.set(guest);
+        }
+        place.get().with_context(|| format!("{name} is not running"))
     }
 
     /// Takes the third guest away, to do harm to it. The next check has a new one.
     pub(crate) fn take_carol(&mut self) -> Result<Guest> {
+        self.carol()?;
         self.carol.take().context("carol is not running")
     }
 
