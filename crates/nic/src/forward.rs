@@ -225,7 +225,7 @@ impl Nic {
         let length = frame.length();
         let source = sender.map_or(Source::Wire, |queue| Source::Pool(queue.pool()));
         if let Source::Pool(pool) = source {
-            self.pacing.left(&self.file, pool, length, self.now);
+            self.pacing.left(pool, length);
         }
         let mut decision = self.tables.decide(&switch::Frame { dst, src, vlan: frame.tag, length, source });
         match (sender, decision.dropped) {

@@ -198,9 +198,14 @@ impl Nic {
         let first = self.first;
         for queue in (0..ids::QUEUES as u8).filter_map(|i| Queue::new((first + i) & 15)) {
             let bit = 1 << queue.get();
-            if self.tx_ready & bit == 0 || !self.may_transmit(queue) {
+            if self.tx_ready & bit == 0 {
                 continue;
             }
+            if !self.may_transmit(queue) {
+                self.pacing.rest(queue);
+                continue;
+            }
+            self.pacing.visit(&self.file, queue, self.now);
             let mut left = true;
             if self.pacing.due(queue.pool()) <= self.now {
                 served.get_or_insert(queue.get());
@@ -208,7 +213,7 @@ impl Nic {
             }
             left &= self.tx[queue.index()].has_more(&self.file);
             let next = Some(self.pacing.due(queue.pool())).filter(|due| left && *due > self.now);
-            self.pacing.set_waiting(queue.pool(), next.is_some());
+            self.pacing.visited(queue, left, self.now);
             due = [due, next].into_iter().flatten().min();
             more |= left && next.is_none();
             self.tx_ready = if left { self.tx_ready | bit } else { self.tx_ready & !bit };

@@ -120,8 +120,13 @@ const STANDARD_FRAME: u32 = 1522;
 
 /// Speed of the link, Mb/s: the only one that this card has.
 pub const LINK_SPEED: u32 = 1_000;
-/// What a rate that came late may make up for, KB: as Linux igb has it.
-const RATE_WINDOW: u32 = 0x14;
+/// A card that is looked at this late, milliseconds, still keeps every rate, up to what [`MOST_RATE_WINDOW`] holds:
+/// eight at the link's speed. What is later is lost.
+const LATENESS_MS: u32 = 10;
+/// What a rate may make up for, KB: what Linux igb writes, which a card in silicon never needs, and all that
+/// RTTBCNRM holds.
+const LEAST_RATE_WINDOW: u32 = 0x14;
+const MOST_RATE_WINDOW: u32 = 0x3ff;
 
 impl VfPolicy {
     /// The longest frame that the VF may ask for, check sequence included.
@@ -257,15 +262,19 @@ impl Pf {
     }
 
     pub(super) fn apply_rate<H: Hal>(&self, hal: &mut H, vf: VfIndex) {
-        let wanted = self.state(vf).policy.max_tx_rate;
-        let rate = match (self.throttled(vf), wanted) {
+        let fastest = VfIndex::all().map(|vf| self.rate(vf)).max().unwrap_or(0);
+        hal.write(r::RTTDQSEL, vf.get().into());
+        hal.write(r::RTTBCNRM, rate_window(fastest));
+        hal.write(r::RTTBCNRC, rate_factor(self.rate(vf)));
+    }
+
+    /// The most that a VF may send now, Mb/s; 0 is no limit.
+    fn rate(&self, vf: VfIndex) -> u32 {
+        match (self.throttled(vf), self.state(vf).policy.max_tx_rate) {
             (false, rate) => rate,
             (true, 0) => THROTTLED_RATE,
             (true, rate) => rate.min(THROTTLED_RATE),
-        };
-        hal.write(r::RTTDQSEL, vf.get().into());
-        hal.write(r::RTTBCNRM, RATE_WINDOW);
-        hal.write(r::RTTBCNRC, rate_factor(rate));
+        }
     }
 
     /// Opens the gates of a VF that may move frames and whose driver has introduced itself; closes all others.
@@ -277,6 +286,11 @@ impl Pf {
             hal.write(register, if open { others | vf.bit() } else { others });
         }
     }
+}
+
+/// RTTBCNRM, which all VFs share, where the fastest limit is so many Mb/s.
+fn rate_window(mbps: u32) -> u32 {
+    (mbps * LATENESS_MS * 1_000 / 8).div_ceil(1_024).clamp(LEAST_RATE_WINDOW, MOST_RATE_WINDOW)
 }
 
 /// RTTBCNRC for so many Mb/s: the link's speed over it, with 14 binary places.

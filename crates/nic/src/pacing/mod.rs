@@ -10,10 +10,10 @@
 
 use crate::file::RegisterFile;
 use core::num::NonZeroU64;
-use i82576::Time;
 use i82576::bits::rttbcnrc;
 use i82576::ids::{FCS, MAX_VFS};
 use i82576::register as r;
+use i82576::{Queue, Time};
 
 /// Binary places of prices, which are in nanoseconds: a byte takes 8 ns times a rate factor with 14 binary places,
 /// so bytes times factor is a price, to the bit.
@@ -28,13 +28,16 @@ struct Account {
 }
 
 impl Account {
-    /// Something leaves at `now`, for a price. What could have left up to `lateness` nanoseconds
-    /// earlier is paid for from then on.
-    fn pay(&mut self, now: Time, price: u64, lateness: u64) {
+    /// Nothing is paid for earlier than `lateness` nanoseconds before `now`.
+    fn catch_up(&mut self, now: Time, lateness: u64) {
         let earliest = now.as_nanos().saturating_sub(lateness);
         if self.due < earliest {
             (self.due, self.fraction) = (earliest, 0);
         }
+    }
+
+    /// Something leaves for a price, which is paid for from the end of what is paid already.
+    fn pay(&mut self, price: u64) {
         let sum = self.fraction + price;
         self.due = self.due.saturating_add(sum >> FRACTION_BITS);
         self.fraction = sum & ((1 << FRACTION_BITS) - 1);
@@ -47,8 +50,9 @@ struct Pool {
     /// RTTBCNRC.
     control: u32,
     rate: Account,
-    /// Frames wait for the rate, so that whatever is late is the card's lateness and not the guest's idleness.
-    waits: bool,
+    /// Nanoseconds that the card was late when the last frame left. A guest that comes back later finds as much, and
+    /// no more: its own idleness saves nothing up.
+    owed: u64,
     /// When its last frame has crossed the card.
     crossed: u64,
 }
@@ -65,6 +69,8 @@ impl Pool {
 #[derive(Debug, Clone)]
 pub struct Pacing {
     pools: [Pool; MAX_VFS],
+    /// Queues, a bit each, in which frames were left by the last poll: what is late now is the card's lateness.
+    waiting: u16,
     /// Bits a second between pools.
     loopback: Option<NonZeroU64>,
     crossing: Account,
@@ -74,12 +80,13 @@ impl Pacing {
     /// No pool has a limit. `loopback` is what pools together may send to each other, bits a second.
     #[must_use]
     pub fn new(loopback: Option<NonZeroU64>) -> Self {
-        Self { pools: [Pool::default(); MAX_VFS], loopback, crossing: Account::default() }
+        Self { pools: [Pool::default(); MAX_VFS], waiting: 0, loopback, crossing: Account::default() }
     }
 
     /// No pool has a limit any more.
     pub fn reset(&mut self) {
         self.pools = [Pool::default(); MAX_VFS];
+        self.waiting = 0;
     }
 
     /// Whether anything can be made to wait: within the card, or of the pool.
@@ -93,7 +100,14 @@ impl Pacing {
         let pool = &mut self.pools[selected(file)];
         match offset {
             r::RTTDQSEL => file.set(r::RTTBCNRC, pool.control),
-            r::RTTBCNRC => pool.control = file.get(r::RTTBCNRC),
+            r::RTTBCNRC => {
+                if pool.factor().is_none() {
+                    // The time without a limit is no time in which the card was late.
+                    pool.owed = 0;
+                    self.waiting &= !queues(selected(file));
+                }
+                pool.control = file.get(r::RTTBCNRC);
+            }
             _ => {}
         }
     }
@@ -106,31 +120,58 @@ impl Pacing {
         Time::from_nanos(rate.max(pool.crossed))
     }
 
-    /// Whether frames of the pool wait for their time, or there are none.
-    pub fn set_waiting(&mut self, pool: u8, waits: bool) {
-        self.pools[usize::from(pool & 7)].waits = waits;
+    /// A queue is looked at, at `now`: what the card has failed to send in time it may make up for, so many KB at the
+    /// pool's rate.
+    pub fn visit(&mut self, file: &RegisterFile, queue: Queue, now: Time) {
+        let pool = &mut self.pools[usize::from(queue.pool() & 7)];
+        let Some(factor) = pool.factor() else { return };
+        let waits = self.waiting & queues(queue.pool().into()) != 0;
+        let window = (u64::from(file.get(r::RTTBCNRM)) * 1024 * factor) >> FRACTION_BITS;
+        pool.rate.catch_up(now, if waits { window } else { pool.owed });
+    }
+
+    /// A queue was looked at, at `now`, and frames were left in it, or none.
+    pub fn visited(&mut self, queue: Queue, left: bool, now: Time) {
+        let pool = &mut self.pools[usize::from(queue.pool() & 7)];
+        pool.owed = pool.factor().map_or(0, |_| now.as_nanos().saturating_sub(pool.rate.due));
+        self.set_waiting(queue, left);
+    }
+
+    /// A queue may not send: it waits for something else than the card.
+    pub fn rest(&mut self, queue: Queue) {
+        self.set_waiting(queue, false);
+    }
+
+    fn set_waiting(&mut self, queue: Queue, waits: bool) {
+        let bit = 1 << queue.get();
+        self.waiting = if waits { self.waiting | bit } else { self.waiting & !bit };
     }
 
     /// A frame of `length` bytes, frame check sequence excluded, has left the pool.
-    pub fn left(&mut self, file: &RegisterFile, pool: u8, length: usize, now: Time) {
+    pub fn left(&mut self, pool: u8, length: usize) {
         let pool = &mut self.pools[usize::from(pool & 7)];
-        let Some(factor) = pool.factor() else { return };
-        // What a late card may make up for: so many KB at the pool's rate.
-        let window = (u64::from(file.get(r::RTTBCNRM)) * 1024 * factor) >> FRACTION_BITS;
-        pool.rate.pay(now, (length + FCS) as u64 * factor, if pool.waits { window } else { 0 });
+        if let Some(factor) = pool.factor() {
+            pool.rate.pay((length + FCS) as u64 * factor);
+        }
     }
 
     /// `copies` of a frame of the pool have gone to other pools.
     pub fn crossed(&mut self, pool: u8, length: usize, copies: u32, now: Time) {
         let Some(bandwidth) = self.loopback else { return };
         let bits = (length + FCS) as u64 * 8 * u64::from(copies);
-        self.crossing.pay(now, bits * (1_000_000_000 << FRACTION_BITS) / bandwidth, 0);
+        self.crossing.catch_up(now, 0);
+        self.crossing.pay(bits * (1_000_000_000 << FRACTION_BITS) / bandwidth);
         self.pools[usize::from(pool & 7)].crossed = self.crossing.due;
     }
 
     fn pool(&self, pool: u8) -> &Pool {
         &self.pools[usize::from(pool & 7)]
     }
+}
+
+/// The queues of a pool, a bit each.
+fn queues(pool: usize) -> u16 {
+    0x101 << (pool % MAX_VFS)
 }
 
 /// The pool that RTTDQSEL selects.

@@ -7,6 +7,7 @@ mod bug_cases;
 mod common;
 mod hostile;
 mod interrupts;
+mod lateness;
 mod mailbox;
 mod many_resets;
 mod pacing;

@@ -1,6 +1,6 @@
 //! Transmit rates (RTTDQSEL, RTTBCNRC, RTTBCNRM) and the bandwidth between pools: exact in virtual time, for frames
 //! of any size; whoever waits holds nobody up, and nothing is lost. Times are the card's own: each test goes from one
-//! deadline that a poll names to the next.
+//! deadline that a poll names to the next. Cards that are polled late have tests of their own (`lateness`).
 
 use crate::common::{Bench, RING, data, mac, packet, plain, tcp};
 use core::num::NonZeroU64;
@@ -9,36 +9,36 @@ use i82576::descriptor::tx::{Context, Data, L4};
 use i82576::register::{self as r, tx, vf};
 use i82576::{MacAddress, Time};
 
-const WIRE: MacAddress = mac(9);
-const SECOND: u64 = 1_000_000_000;
+pub(crate) const WIRE: MacAddress = mac(9);
+pub(crate) const SECOND: u64 = 1_000_000_000;
 
 /// VFs 0 to 2 with running rings.
-fn bench() -> Bench {
+pub(crate) fn bench() -> Bench {
     let mut bench = Bench::new(3);
     (0..3).for_each(|vf| bench.vf(vf).start());
     bench
 }
 
 /// What Linux igb writes for so many Mb/s of a gigabit link.
-fn rate(mbps: u32) -> u32 {
+pub(crate) fn rate(mbps: u32) -> u32 {
     let (whole, rest) = (1_000 / mbps, 1_000 % mbps);
     RS_ENA | whole << INTEGER_SHIFT | ((rest << 14) / mbps)
 }
 
-fn limit(bench: &mut Bench, pool: u32, control: u32) {
+pub(crate) fn limit(bench: &mut Bench, pool: u32, control: u32) {
     bench.pf().write(r::RTTDQSEL, pool);
     bench.pf().write(r::RTTBCNRM, 0x14);
     bench.pf().write(r::RTTBCNRC, control);
 }
 
 /// Descriptors of one frame of `length` bytes from a VF.
-fn whole(bench: &mut Bench, from: u8, to: MacAddress, length: usize) -> Vec<[u8; 16]> {
+pub(crate) fn whole(bench: &mut Bench, from: u8, to: MacAddress, length: usize) -> Vec<[u8; 16]> {
     let address = bench.vf(from).place(&plain(to, mac(from), length - 14));
     vec![packet(address, length as u16).emit()]
 }
 
 /// Descriptors of one packet to be cut into segments of 1,448 bytes.
-fn large(bench: &mut Bench, from: u8, to: MacAddress, payload: usize) -> Vec<[u8; 16]> {
+pub(crate) fn large(bench: &mut Bench, from: u8, to: MacAddress, payload: usize) -> Vec<[u8; 16]> {
     let address = bench.vf(from).place(&tcp(to, mac(from), &vec![7; payload]));
     let context = Context {
         mac_length: 14,
@@ -54,7 +54,7 @@ fn large(bench: &mut Bench, from: u8, to: MacAddress, payload: usize) -> Vec<[u8
 }
 
 /// Puts a packet into a VF's ring as often as there is room for it.
-fn fill(bench: &mut Bench, from: u8, descriptors: &[[u8; 16]]) {
+pub(crate) fn fill(bench: &mut Bench, from: u8, descriptors: &[[u8; 16]]) {
     loop {
         let head = bench.vf(from).read(vf::TX_BLOCK + tx::TDH);
         let used = (bench.vf(from).rings().tx_tail + RING - head) % RING;
@@ -68,7 +68,7 @@ fn fill(bench: &mut Bench, from: u8, descriptors: &[[u8; 16]]) {
 }
 
 /// Octets by the VF's own counter, frame check sequences included.
-fn octets(bench: &mut Bench, from: u8) -> u64 {
+pub(crate) fn octets(bench: &mut Bench, from: u8) -> u64 {
     bench.vf(from).read(vf::VFGOTC).into()
 }
 
@@ -91,7 +91,7 @@ fn run(bench: &mut Bench, senders: &[(u8, Vec<[u8; 16]>)], end: u64) {
 }
 
 #[track_caller]
-fn assert_near(octets: u64, mbps: u64) {
+pub(crate) fn assert_near(octets: u64, mbps: u64) {
     let wanted = mbps * 1_000_000 / 8;
     assert!(octets.abs_diff(wanted) * 50 <= wanted, "{octets} octets of {wanted}");
 }
@@ -237,33 +237,6 @@ fn a_rate_that_is_lifted_lets_everything_go() {
     limit(&mut bench, 0, 0);
     assert_eq!(bench.poll().deadline, None);
     assert_eq!(bench.wire_got().len(), 41);
-}
-
-#[test]
-fn a_late_card_makes_up_for_as_much_as_rttbcnrm_says() {
-    for (kilobytes, frames) in [(0, 1), (1, 2), (2, 3), (20, 21)] {
-        let mut bench = bench();
-        limit(&mut bench, 0, rate(100));
-        bench.pf().write(r::RTTBCNRM, kilobytes);
-        let frame = whole(&mut bench, 0, WIRE, 1_020);
-        fill(&mut bench, 0, &frame);
-        bench.poll();
-        assert_eq!(bench.wire_got().len(), 1);
-        bench.wait_us(10_000);
-        bench.poll();
-        assert_eq!(bench.wire_got().len(), frames, "{kilobytes} KB");
-    }
-}
-
-#[test]
-fn idleness_saves_nothing_up() {
-    let mut bench = bench();
-    limit(&mut bench, 0, rate(100));
-    bench.wait_us(10_000);
-    let frame = whole(&mut bench, 0, WIRE, 1_020);
-    fill(&mut bench, 0, &frame);
-    bench.poll();
-    assert_eq!(bench.wire_got().len(), 1);
 }
 
 #[test]

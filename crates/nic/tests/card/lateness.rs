@@ -1,0 +1,180 @@
+//! Transmit rates of a card that is polled late, as one is whose thread has to wait for a processor: what it was kept
+//! from sending it makes up for, as far as RTTBCNRM says, and no guest gets more than its rate by that.
+
+use crate::common::{Bench, RING};
+use crate::pacing::{SECOND, WIRE, assert_near, bench, fill, large, limit, octets, rate, whole};
+use i82576::register::{self as r, tx, vf};
+
+const MILLISECOND: u64 = 1_000_000;
+
+/// Numbers from `least` to `most`, one after the other, the same every time.
+fn irregular(least: u64, most: u64) -> impl FnMut() -> u64 {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        least + state % (most - least + 1)
+    }
+}
+
+/// A second in which a VF always has something to send, and the card is polled after `gap` nanoseconds each time,
+/// whatever it asks for.
+fn run_late(bench: &mut Bench, descriptors: &[[u8; 16]], mut gap: impl FnMut() -> u64) {
+    while bench.now.as_nanos() < SECOND {
+        fill(bench, 0, descriptors);
+        poll(bench);
+        bench.now = i82576::Time::from_nanos(bench.now.as_nanos() + gap());
+    }
+}
+
+/// Polls until the card has done what it may now; the frames that left.
+fn poll(bench: &mut Bench) -> usize {
+    while bench.poll_once().more {}
+    bench.world.bus.log.clear();
+    bench.wire_got().len()
+}
+
+/// KB that `mbps` carry in ten milliseconds.
+fn ten_milliseconds(mbps: u32) -> u32 {
+    (mbps * 10_000 / 8).div_ceil(1_024)
+}
+
+#[test]
+fn a_rate_is_kept_within_two_percent_while_polls_are_late_within_the_window() {
+    for mbps in [10, 50, 200, 800] {
+        for (least, most) in [(200_000, 5 * MILLISECOND), (10 * MILLISECOND, 10 * MILLISECOND)] {
+            let mut bench = bench();
+            limit(&mut bench, 0, rate(mbps));
+            bench.pf().write(r::RTTBCNRM, ten_milliseconds(mbps));
+            let packet = large(&mut bench, 0, WIRE, 60_000);
+            run_late(&mut bench, &packet, irregular(least, most));
+            assert_near(octets(&mut bench, 0), mbps.into());
+        }
+    }
+}
+
+#[test]
+fn what_is_later_than_the_window_is_lost() {
+    let mut bench = bench();
+    limit(&mut bench, 0, rate(200));
+    let packet = large(&mut bench, 0, WIRE, 60_000);
+    run_late(&mut bench, &packet, || 10 * MILLISECOND);
+    let most = 100 * (20 * 1_024 + 1_518);
+    assert!(octets(&mut bench, 0) <= most, "igb's 20 KB a poll, and the frame that was due");
+}
+
+#[test]
+fn a_late_card_makes_up_for_as_much_as_rttbcnrm_says() {
+    for (kilobytes, frames) in [(0, 1), (1, 2), (2, 3), (20, 21)] {
+        let mut bench = bench();
+        limit(&mut bench, 0, rate(100));
+        bench.pf().write(r::RTTBCNRM, kilobytes);
+        let frame = whole(&mut bench, 0, WIRE, 1_020);
+        fill(&mut bench, 0, &frame);
+        assert_eq!(poll(&mut bench), 1);
+        bench.wait_us(10_000);
+        assert_eq!(poll(&mut bench), frames, "{kilobytes} KB");
+    }
+}
+
+#[test]
+fn idleness_saves_nothing_up() {
+    let mut bench = bench();
+    limit(&mut bench, 0, rate(100));
+    for _ in 0..2 {
+        bench.wait_us(10_000);
+        let frame = whole(&mut bench, 0, WIRE, 1_020);
+        bench.vf(0).transmit(&[frame[0]; 8]);
+        assert_eq!(poll(&mut bench), 1);
+        // Each of the others at its time, so that the card is never late.
+        for _ in 1..8 {
+            bench.now = bench.poll().deadline.expect("a frame waits");
+            assert_eq!(poll(&mut bench), 1);
+        }
+    }
+}
+
+#[test]
+fn what_a_card_owes_to_a_ring_that_ran_empty_it_owes_when_the_guest_has_filled_it_again() {
+    // 1,024 octets at 100 Mb/s take 81.92 us. The card comes when ten more are due, and finds five.
+    let mut bench = bench();
+    limit(&mut bench, 0, rate(100));
+    let frame = whole(&mut bench, 0, WIRE, 1_020);
+    bench.vf(0).transmit(&[frame[0]; 6]);
+    assert_eq!(poll(&mut bench), 1);
+    bench.wait_us(820);
+    assert_eq!(poll(&mut bench), 5, "and the time of the others is owed");
+    // However long the guest is idle now, it is not more.
+    bench.wait_us(50_000);
+    fill(&mut bench, 0, &frame);
+    assert_eq!(poll(&mut bench), 5, "ten in all, as if the card had come in time");
+    assert_eq!(poll(&mut bench), 0);
+}
+
+#[test]
+fn a_pool_that_was_not_let_send_is_owed_nothing() {
+    let mut bench = bench();
+    limit(&mut bench, 0, rate(100));
+    let frame = whole(&mut bench, 0, WIRE, 1_020);
+    fill(&mut bench, 0, &frame);
+    assert_eq!(poll(&mut bench), 1);
+    bench.pf().clear(r::VFTE, 1);
+    poll(&mut bench);
+    bench.wait_us(10_000);
+    bench.pf().set(r::VFTE, 1);
+    assert_eq!(poll(&mut bench), 1);
+}
+
+#[test]
+fn a_rate_that_is_set_anew_owes_nothing_of_the_time_without() {
+    let mut bench = bench();
+    bench.wait_us(50_000);
+    let frame = whole(&mut bench, 0, WIRE, 1_020);
+    bench.vf(0).transmit(&frame);
+    assert_eq!(poll(&mut bench), 1);
+    bench.wait_us(50_000);
+    limit(&mut bench, 0, rate(100));
+    fill(&mut bench, 0, &frame);
+    assert_eq!(poll(&mut bench), 1);
+}
+
+#[test]
+fn an_empty_second_queue_does_not_make_a_pool_lose_what_it_is_owed() {
+    let mut bench = bench();
+    limit(&mut bench, 0, rate(100));
+    let frame = whole(&mut bench, 0, WIRE, 1_020);
+    fill(&mut bench, 0, &frame);
+    assert_eq!(poll(&mut bench), 1);
+    let second = vf::TX_BLOCK + 0x100;
+    for at in [tx::TDBAL, tx::TDBAH, tx::TDLEN, tx::TXDCTL] {
+        let value = bench.vf(0).read(vf::TX_BLOCK + at);
+        bench.vf(0).write(second + at, value);
+    }
+    poll(&mut bench);
+    bench.wait_us(820);
+    bench.vf(0).write(second + tx::TDT, 0);
+    assert_eq!(poll(&mut bench), 10);
+}
+
+#[test]
+fn no_pattern_of_lateness_and_idleness_gives_more_than_the_rate_and_one_window() {
+    let mut bench = bench();
+    limit(&mut bench, 0, rate(100));
+    let frame = whole(&mut bench, 0, WIRE, 1_020);
+    let (mut gaps, mut sizes) = (irregular(0, 3 * MILLISECOND), irregular(0, RING.into()));
+    let mut most = 20 * 1_024 + 1_024;
+    while bench.now.as_nanos() < SECOND {
+        let room =
+            RING - 1 - (bench.vf(0).rings().tx_tail + RING - bench.vf(0).read(vf::TX_BLOCK + tx::TDH)) % RING;
+        (0..sizes().min(room.into())).for_each(|_| {
+            bench.vf(0).put(frame[0]);
+        });
+        bench.vf(0).ring();
+        poll(&mut bench);
+        assert!(octets(&mut bench, 0) <= most, "after {:?}", bench.now);
+        let gap = gaps();
+        bench.now = i82576::Time::from_nanos(bench.now.as_nanos() + gap);
+        most += gap / 80;
+    }
+}
