@@ -104,7 +104,7 @@ pub const TABLE: &[VfRegister] = &[
     },
     row("V2PMAILBOX", vf::V2PMAILBOX, Wo, Backing::PerVf(0x0c40, 4)),
     row("VTPBACL", vf::VTPBACL, Wo, Backing::Shared(r::PBACL)),
-    row("PSRTYPE", vf::PSRTYPE, Rw(ALL), Backing::PerVf(0x5480, 4)),
+    row("PSRTYPE", vf::PSRTYPE, Rw(ALL), Backing::PerVf(r::psrtype(0), 4)),
     stat("VFGPRC", vf_stats::VFGPRC),
     stat("VFGPTC", vf_stats::VFGPTC),
     stat("VFGORC", vf_stats::VFGORC),

@@ -4,10 +4,10 @@
 use crate::Nic;
 use crate::counters::Fate;
 use crate::frame::{Frame, Outer};
-use crate::offload::headers::{Headers, L3};
+use crate::offload::headers::Headers;
 use crate::offload::receive;
 use crate::offload::rss::Hash;
-use crate::offload::vlan::TAG;
+use crate::offload::split::Split;
 use crate::queue::receive::Description;
 use crate::steering::Hits;
 use crate::switch::{Decision, Source};
@@ -72,7 +72,7 @@ impl Nic {
             rss: (hash.rss_type, hash.value),
             packet_type: hits.packet_type().unwrap_or(found.packet_type),
             status: found.status | if outer == Outer::Present { status::VEXT } else { 0 },
-            header_length: if headers.l3 == L3::None { 0 } else { headers.header_length },
+            split: Split::of(&headers),
             ..Description::default()
         };
         if control & rxcsum::PCSD == 0 {
@@ -92,8 +92,8 @@ impl Nic {
                 described.vlan_tag = tag;
                 described.status |= status::VP;
             }
-            Some(_) if described.header_length > 0 => described.header_length += TAG,
-            _ => {}
+            Some(_) => described.split = described.split.with_tag(),
+            None => {}
         }
         let trailer = frame.trailer();
         let bytes = frame.delivered(!options.strip_vlan);

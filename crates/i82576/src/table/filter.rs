@@ -25,7 +25,8 @@ pub(super) const ROWS: &[Register] = &[
     Register::many("RAH", r::rah(0), 8, 16, Rw(0x83ff_ffff)).more(LOADED),
     Register::many("RAL16", r::ral(16), 8, 8, Rw(ALL)),
     Register::many("RAH16", r::rah(16), 8, 8, Rw(0x83ff_ffff)),
-    Register::many("PSRTYPE", r::psrtype(0), 4, 8, Rw(ALL)),
+    Register::many("PSRTYPE", r::psrtype(0), 4, 8, Rw(ALL))
+        .more("of queues i and i + 8; NFS (18:11) and IPv6 within IPv4 (6:4) are not looked for"),
     Register::one("SYNQF", r::SYNQF, Rw(synqf::KEPT))
         .more("before the five-tuple filters if RFCTL.SYNQFP is set, else behind them"),
     Register::many("VFTA", r::vfta(0), 4, 128, Rw(ALL)),

@@ -10,6 +10,7 @@ pub mod headers;
 pub mod receive;
 pub mod rss;
 pub mod segment;
+pub mod split;
 pub mod transmit;
 pub mod vlan;
 

@@ -2,12 +2,12 @@
 //! and RCTL, and which bytes go to the header buffer (datasheet 7.1.5, table of header splitting).
 //!
 //! Left out: the replication formats (types 3 and 4), which no driver uses: such a queue works as one with
-//! packet buffers only, and says so by leaving SPH clear. PSRTYPE: headers are split off whatever they are.
+//! packet buffers only, and says so by leaving SPH clear.
 
 use crate::file::RegisterFile;
 use i82576::Queue;
 use i82576::bits::{rctl, srrctl};
-use i82576::register::{RCTL, rx, rx_block};
+use i82576::register::{RCTL, psrtype, rx, rx_block};
 
 /// The longest header that HDRLEN can tell of; longer ones are not split off.
 const MAX_HEADER: usize = 0x3ff;
@@ -31,6 +31,8 @@ pub(super) struct Buffers {
     /// Bytes of a header buffer.
     header: usize,
     format: Format,
+    /// The kinds of frames whose headers are split off: PSRTYPE.
+    pub(super) split: u32,
 }
 
 /// What goes to the header buffer, and what the first descriptor says of it.
@@ -62,7 +64,9 @@ impl Buffers {
             srrctl::ALWAYS_SPLIT if header > 0 => Format::AlwaysSplit,
             _ => Format::OneBuffer,
         };
-        Self { packet, header, format }
+        let splits = matches!(format, Format::Split | Format::AlwaysSplit);
+        let split = if splits { file.get(psrtype(queue.pool())) } else { 0 };
+        Self { packet, header, format, split }
     }
 
     /// Descriptors are written back in the legacy format.
@@ -71,7 +75,8 @@ impl Buffers {
         self.format == Format::Legacy
     }
 
-    /// How a frame of `frame` bytes is laid out whose headers are `headers` bytes, 0 if they are not understood.
+    /// How a frame of `frame` bytes is laid out of which `headers` bytes may be
+    /// split off, 0 for none.
     #[must_use]
     pub(super) fn lay(&self, frame: usize, headers: usize) -> Layout {
         let always = match self.format {
@@ -96,7 +101,7 @@ mod tests {
 
     /// Header buffers of 128 bytes.
     fn buffers(format: Format) -> Buffers {
-        Buffers { packet: 2048, header: 128, format }
+        Buffers { packet: 2048, header: 128, format, split: 0 }
     }
 
     const NONE: Layout = Layout { header: 0, told: 0, found: false, overflow: false };

@@ -6,6 +6,7 @@ use super::buffers::{Buffers, Layout};
 use super::ring::Ring;
 use super::write_back::{Batch, Way};
 use crate::file::RegisterFile;
+use crate::offload::split::Split;
 use i82576::Queue;
 use i82576::descriptor::rx::{Posted, WriteBack, status};
 use i82576::descriptor::{DD, SIZE, legacy};
@@ -23,8 +24,8 @@ pub struct Description {
     pub status: u32,
     /// The tag that was stripped.
     pub vlan_tag: u16,
-    /// Bytes of headers that may be split off; 0 if they were not understood.
-    pub header_length: usize,
+    /// Headers that may be split off.
+    pub split: Split,
     /// The packet checksum, for descriptors in the legacy format.
     pub checksum: u16,
 }
@@ -106,7 +107,7 @@ impl ReceiveQueue {
             return Err(Missed::Disabled);
         }
         let buffers = Buffers::of(file, self.queue);
-        let layout = buffers.lay(frame.len(), description.header_length);
+        let layout = buffers.lay(frame.len(), description.split.length(buffers.split));
         let needed = (frame.len() - layout.header).div_ceil(buffers.packet).max(1);
         if self.left(&ring) < needed {
             return Err(Missed::NoDescriptors);

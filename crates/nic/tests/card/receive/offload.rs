@@ -3,7 +3,7 @@
 
 use super::{at, bench, frame, srrctl};
 use crate::common::{POOL, SIZE, mac, tagged, tcp, udp};
-use i82576::bits::{ctrl, dctl, mrqc, vmolr};
+use i82576::bits::{ctrl, dctl, mrqc, psrtype, vmolr};
 use i82576::descriptor::rx::{packet_type, rss_type, status};
 use i82576::register::{self as r, rx, vf};
 use pcie::Function::Vf;
@@ -39,6 +39,7 @@ fn ctrl_vme_does_not_strip_while_pools_are_in_use() {
 fn tag_and_split_in_several_buffers_all_at_once() {
     let mut bench = bench();
     bench.vf(0).write(at(rx::SRRCTL), srrctl(1, 128, 2));
+    bench.vf(0).write(vf::PSRTYPE, psrtype::IPV4_TCP);
     let segment = tcp(mac(0), mac(9), &[7; 3000]);
     for (options, header, bytes) in
         [(POOL, 58, tagged(5, &segment)), (POOL | vmolr::STRVLAN, 54, segment.clone())]

@@ -2,15 +2,31 @@
 //! header splitting (7.1.5) row by row, and the formats that are not offered.
 
 use super::{at, bench, frame, srrctl};
-use crate::common::{POOL, mac, tagged, tcp};
-use i82576::bits::vmolr;
+use crate::common::{POOL, mac, tagged, tcp, tcp6, udp};
+use i82576::bits::{psrtype, vmolr};
 use i82576::descriptor::rx::status;
-use i82576::register::{self as r, rx};
+use i82576::register::{self as r, rx, vf};
 
-/// SPH, HBO, HDRLEN and the packet buffers' lengths of a frame, which arrives whole.
+/// PSRTYPE with every kind of IP packet.
+const IP: u32 = psrtype::IPV4
+    | psrtype::IPV4_TCP
+    | psrtype::IPV4_UDP
+    | psrtype::IPV6
+    | psrtype::IPV6_TCP
+    | psrtype::IPV6_UDP;
+
+/// SPH, HBO, HDRLEN and the packet buffers' lengths of a frame, which arrives whole, where every kind of IP packet is
+/// split.
 #[track_caller]
 fn told(kind: u32, header: u32, frame: &[u8]) -> (bool, bool, u16, Vec<u16>) {
+    told_under(IP, kind, header, frame)
+}
+
+/// The same under a PSRTYPE.
+#[track_caller]
+fn told_under(split: u32, kind: u32, header: u32, frame: &[u8]) -> (bool, bool, u16, Vec<u16>) {
     let mut bench = bench();
+    bench.vf(0).write(vf::PSRTYPE, split);
     bench.vf(0).write(at(rx::SRRCTL), srrctl(2, header, kind));
     bench.wire_sends(frame);
     let received = bench.vf(0).expect_frame();
@@ -99,10 +115,11 @@ fn replication_is_not_offered_and_a_descriptor_says_so() {
 
 #[test]
 fn a_header_length_never_outgrows_its_field() {
-    // IPv6 with a hop-by-hop header of 131 * 8 bytes: 1102 bytes of headers, where HDRLEN ends at 1023.
+    // TCP behind a hop-by-hop header of 131 * 8 bytes: 1122 bytes of headers, where HDRLEN ends at 1023.
     let mut bytes = frame(3000);
     bytes[12..22].copy_from_slice(&[0x86, 0xdd, 0x60, 0, 0, 0, 0x0b, 0x82, 0, 64]);
-    bytes[54..56].copy_from_slice(&[59, 130]);
+    bytes[54..56].copy_from_slice(&[6, 130]);
+    bytes[1102 + 12] = 0x50;
     assert_eq!(told(2, 63 * 64, &bytes), (false, false, 0, vec![2048, 952]));
     assert_eq!(told(5, 63 * 64, &bytes), (false, false, 1023, vec![1977]));
 }
@@ -111,6 +128,7 @@ fn a_header_length_never_outgrows_its_field() {
 fn tag_and_split_in_several_buffers_all_at_once() {
     let mut bench = bench();
     bench.vf(0).write(at(rx::SRRCTL), srrctl(1, 128, 2));
+    bench.vf(0).write(vf::PSRTYPE, IP);
     let segment = tcp(mac(0), mac(9), &[7; 3000]);
     for (options, header, bytes) in
         [(POOL, 58, tagged(5, &segment)), (POOL | vmolr::STRVLAN, 54, segment.clone())]
@@ -123,4 +141,40 @@ fn tag_and_split_in_several_buffers_all_at_once() {
         assert_eq!(received.parts.len(), 3);
         assert!(received.parts[..2].iter().all(|part| part.vlan_tag == 0));
     }
+}
+
+#[test]
+fn only_the_kinds_that_psrtype_names_are_split() {
+    let mut fragment = udp(mac(0), mac(9), &[7; 100]);
+    fragment[20] = 0x20;
+    let frames = [
+        (psrtype::IPV4, 34, fragment),
+        (psrtype::IPV4_TCP, 54, tcp(mac(0), mac(9), &[7; 100])),
+        (psrtype::IPV4_UDP, 42, udp(mac(0), mac(9), &[7; 100])),
+        (psrtype::IPV6_TCP, 74, tcp6(mac(0), mac(9), &[7; 100])),
+    ];
+    for (kind, header, frame) in frames {
+        let rest = frame.len() as u16 - header;
+        assert_eq!(told_under(kind, 2, 128, &frame), (true, false, header, vec![rest]));
+        let others = IP & !kind;
+        assert_eq!(told_under(others, 2, 128, &frame), (false, false, 0, vec![frame.len() as u16]));
+        let filled = (false, false, 128, vec![frame.len() as u16 - 128]);
+        assert_eq!(told_under(others, 5, 128, &frame), filled, "always: as if it were not understood");
+    }
+}
+
+#[test]
+fn the_bit_for_ethernet_splits_what_no_other_bit_is_for() {
+    let segment = tcp(mac(0), mac(9), &[7; 100]);
+    assert_eq!(told_under(psrtype::ETHERNET, 2, 128, &segment), (true, false, 14, vec![140]));
+    assert_eq!(told_under(psrtype::ETHERNET | IP, 2, 128, &segment), (true, false, 54, vec![100]));
+    assert_eq!(told_under(psrtype::ETHERNET, 2, 128, &frame(100)), (true, false, 14, vec![86]));
+    assert_eq!(told_under(psrtype::ETHERNET, 2, 128, &tagged(5, &frame(100))), (true, false, 18, vec![86]));
+}
+
+#[test]
+fn ip_without_a_transport_that_is_known_is_not_split() {
+    let mut icmp = tcp(mac(0), mac(9), &[7; 100]);
+    icmp[23] = 1;
+    assert_eq!(told(2, 128, &icmp), (false, false, 0, vec![154]));
 }
