@@ -1,4 +1,4 @@
-//! Everything that touches the host: guest memory, sockets with descriptors, eventfd, epoll, tap.
+//! Everything that touches the host: guest memory, sockets with descriptors, eventfd, epoll, tap, VFIO.
 //!
 //! This is the only crate of the workspace with `unsafe` in it, and the only one that makes system calls on
 //! the frame path. It knows neither the card nor the vfio-user protocol: it moves bytes and descriptors, and
@@ -13,11 +13,12 @@
 //! | [`eventfd`] | interrupts and wake-ups |
 //! | [`poll`] | epoll, wakers, termination signals, the clock |
 //! | [`tap`] | a tap network interface |
+//! | [`vfio`] | PCI functions that Linux hands over |
 //! | [`limits`] | how many descriptors this process may have |
 //! | [`measure`] | what calls, wake-ups, copies and a virtual machine's exits take here |
 //! | [`runtime_dir`] | where sockets live when nobody says otherwise |
 //!
-//! What it leaves out: packet sockets, VFIO, netlink, and any platform but Linux.
+//! What it leaves out: packet sockets, netlink, and any platform but Linux.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("softiov's host side is Linux only: it is made of memfd, eventfd, epoll and tap");
@@ -34,3 +35,4 @@ pub mod socket;
 pub mod tap;
 #[cfg(any(test, feature = "test-support"))]
 pub mod test_support;
+pub mod vfio;

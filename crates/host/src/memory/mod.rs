@@ -12,7 +12,7 @@
 )]
 
 mod copy;
-mod sigbus;
+pub(crate) mod sigbus;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -160,6 +160,11 @@ impl MappedFile {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Where the first byte is in this process, for the kernel to hand to a device.
+    pub(crate) fn address(&self) -> usize {
+        self.base.addr().get()
     }
 
     /// Whether stores are permitted.

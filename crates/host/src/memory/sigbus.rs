@@ -27,10 +27,10 @@ const PAGE: usize = 4096;
 
 /// The addresses of one mapping.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Span {
-    pub(super) start: usize,
+pub(crate) struct Span {
+    pub(crate) start: usize,
     /// Bytes.
-    pub(super) len: usize,
+    pub(crate) len: usize,
 }
 
 struct Slot {
@@ -66,21 +66,21 @@ pub fn poison_events() -> u64 {
 
 /// One taken slot of the table.
 #[derive(Debug)]
-pub(super) struct Registration(usize);
+pub(crate) struct Registration(usize);
 
 impl Registration {
-    pub(super) fn poisoned(&self) -> bool {
+    pub(crate) fn poisoned(&self) -> bool {
         SLOTS[self.0].poisoned.load(Ordering::Acquire)
     }
 
     /// Gives the slot back. Called once, by the owner's `drop`, before it unmaps.
-    pub(super) fn release(&self) {
+    pub(crate) fn release(&self) {
         SLOTS[self.0].start.store(FREE, Ordering::Release);
     }
 }
 
 /// Enters a mapping; `None` if the table is full.
-pub(super) fn register(span: Span) -> Option<Registration> {
+pub(crate) fn register(span: Span) -> Option<Registration> {
     let first = NEXT.load(Ordering::Relaxed);
     let index = (0..CAPACITY).map(|step| (first + step) % CAPACITY).find(|index| {
         SLOTS[*index].start.compare_exchange(FREE, BUSY, Ordering::AcqRel, Ordering::Relaxed).is_ok()
@@ -95,7 +95,7 @@ pub(super) fn register(span: Span) -> Option<Registration> {
 }
 
 /// Installs the handler, once per process.
-pub(super) fn install() -> Result<(), Errno> {
+pub(crate) fn install() -> Result<(), Errno> {
     static INSTALLED: OnceLock<Result<(), Errno>> = OnceLock::new();
     *INSTALLED.get_or_init(|| {
         // SAFETY: all-zero is a valid `sigaction`: default handler, no flags, empty mask.

@@ -1,0 +1,47 @@
+//! Where a PCI function is: domain, bus, device, function, as Linux writes it.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The address of a PCI function, such as `0000:01:10.0`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PciAddress {
+    domain: u32,
+    bus: u8,
+    device: u8,
+    function: u8,
+}
+
+/// The text is not the address of a PCI function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a PCI address; one looks like 0000:01:10.0")]
+pub struct NotAnAddress;
+
+impl FromStr for PciAddress {
+    type Err = NotAnAddress;
+
+    /// With or without the domain, which is 0 if not said.
+    fn from_str(text: &str) -> Result<Self, NotAnAddress> {
+        let (rest, function) = text.rsplit_once('.').ok_or(NotAnAddress)?;
+        let (rest, device) = rest.rsplit_once(':').ok_or(NotAnAddress)?;
+        let (domain, bus) = rest.rsplit_once(':').unwrap_or(("0", rest));
+        Ok(Self {
+            domain: hexadecimal(domain, 0xffff_ffff)?,
+            bus: hexadecimal(bus, 0xff)? as u8,
+            device: hexadecimal(device, 0x1f)? as u8,
+            function: hexadecimal(function, 7)? as u8,
+        })
+    }
+}
+
+fn hexadecimal(text: &str, most: u32) -> Result<u32, NotAnAddress> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let value = u32::from_str_radix(text, 16).ok().filter(|value| digits && *value <= most);
+    value.ok_or(NotAnAddress)
+}
+
+impl fmt::Display for PciAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04x}:{:02x}:{:02x}.{:x}", self.domain, self.bus, self.device, self.function)
+    }
+}

@@ -1,0 +1,168 @@
+//! VFIO's requests (`linux/vfio.h`), each one system call on one structure. Layouts are those of `vfio-bindings`,
+//! which are generated from the header and checked against it when compiled.
+//!
+//! Left out: what the answers mean.
+
+#![expect(unsafe_code, reason = "ioctls are untyped")]
+
+use std::ffi::{CStr, c_void};
+use std::mem::offset_of;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr;
+
+use rustix::io::{Errno, Result};
+use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, ioctl, opcode};
+use vfio_bindings::bindings::vfio::{
+    VFIO_API_VERSION, VFIO_BASE, VFIO_DMA_MAP_FLAG_READ, VFIO_DMA_MAP_FLAG_WRITE,
+    VFIO_IRQ_SET_ACTION_TRIGGER, VFIO_IRQ_SET_DATA_EVENTFD, VFIO_TYPE, VFIO_TYPE1v2_IOMMU, vfio_device_info,
+    vfio_group_status, vfio_iommu_type1_dma_map, vfio_irq_set, vfio_region_info,
+};
+
+use crate::memory::MappedFile;
+
+/// Numbers of the requests, from [`VFIO_BASE`].
+const GET_API_VERSION: u32 = 0;
+const CHECK_EXTENSION: u32 = 1;
+const SET_IOMMU: u32 = 2;
+const GROUP_GET_STATUS: u32 = 3;
+const GROUP_SET_CONTAINER: u32 = 4;
+const GROUP_GET_DEVICE_FD: u32 = 6;
+const DEVICE_GET_INFO: u32 = 7;
+const DEVICE_GET_REGION_INFO: u32 = 8;
+const DEVICE_SET_IRQS: u32 = 10;
+const DEVICE_RESET: u32 = 11;
+const IOMMU_MAP_DMA: u32 = 13;
+
+/// Vectors that can be given eventfds: the most that an 82576 has, rounded up.
+pub(super) const MOST_VECTORS: usize = 32;
+
+/// Any of them: VFIO's requests carry no size in their number, and answer by their return value too.
+struct Request {
+    number: u32,
+    argument: *mut c_void,
+}
+
+// SAFETY: the number is VFIO's, the argument whatever the caller, who knows the request, has put there; and what the
+// call returns is passed on.
+unsafe impl Ioctl for Request {
+    type Output = i32;
+    const IS_MUTATING: bool = true;
+
+    fn opcode(&self) -> Opcode {
+        opcode::none(VFIO_TYPE, (VFIO_BASE + self.number) as u8)
+    }
+
+    fn as_ptr(&mut self) -> *mut c_void {
+        self.argument
+    }
+
+    unsafe fn output_from_ptr(out: IoctlOutput, _: *mut c_void) -> Result<i32> {
+        Ok(out)
+    }
+}
+
+/// # Safety
+/// `argument` must be what the request takes: a number, or a structure that it may read and write.
+unsafe fn call(fd: impl AsFd, number: u32, argument: *mut c_void) -> Result<i32> {
+    // SAFETY: the caller vouches for the argument.
+    unsafe { ioctl(fd, Request { number, argument }) }
+}
+
+/// A request whose argument is a number.
+fn call_number(fd: impl AsFd, number: u32, value: u32) -> Result<i32> {
+    // SAFETY: the requests that come here take a number, and touch no memory of ours.
+    unsafe { call(fd, number, ptr::without_provenance_mut(value as usize)) }
+}
+
+/// Whether the container speaks this version of VFIO, and has IOMMUs of type 1, version 2.
+pub(super) fn has_type1(container: impl AsFd + Copy) -> Result<bool> {
+    let version = call_number(container, GET_API_VERSION, 0)?;
+    let type1 = call_number(container, CHECK_EXTENSION, VFIO_TYPE1v2_IOMMU)?;
+    Ok(version == VFIO_API_VERSION as i32 && type1 == 1)
+}
+
+pub(super) fn set_type1(container: impl AsFd) -> Result<()> {
+    call_number(container, SET_IOMMU, VFIO_TYPE1v2_IOMMU).map(drop)
+}
+
+/// The flags of a group.
+pub(super) fn group_flags(group: impl AsFd) -> Result<u32> {
+    let mut status = vfio_group_status { argsz: size_of::<vfio_group_status>() as u32, flags: 0 };
+    // SAFETY: the request reads and writes one `vfio_group_status`.
+    unsafe { call(group, GROUP_GET_STATUS, (&raw mut status).cast()) }?;
+    Ok(status.flags)
+}
+
+pub(super) fn set_container(group: impl AsFd, container: impl AsFd) -> Result<()> {
+    let mut fd = container.as_fd().as_raw_fd();
+    // SAFETY: the request reads one `int`.
+    unsafe { call(group, GROUP_SET_CONTAINER, (&raw mut fd).cast()) }.map(drop)
+}
+
+/// The device of that name, which may have a VF token after it.
+pub(super) fn device(group: impl AsFd, name: &CStr) -> Result<OwnedFd> {
+    // SAFETY: the request reads a string.
+    let fd = unsafe { call(group, GROUP_GET_DEVICE_FD, name.as_ptr().cast_mut().cast()) }?;
+    // SAFETY: the request answers with a descriptor that was made for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+pub(super) fn device_info(device: impl AsFd) -> Result<vfio_device_info> {
+    let mut info = vfio_device_info { argsz: size_of::<vfio_device_info>() as u32, ..Default::default() };
+    // SAFETY: the request reads and writes one `vfio_device_info`, of the size said.
+    unsafe { call(device, DEVICE_GET_INFO, (&raw mut info).cast()) }?;
+    Ok(info)
+}
+
+pub(super) fn region_info(device: impl AsFd, index: u32) -> Result<vfio_region_info> {
+    let mut info =
+        vfio_region_info { argsz: size_of::<vfio_region_info>() as u32, index, ..Default::default() };
+    // SAFETY: the request reads and writes one `vfio_region_info`, of the size said.
+    unsafe { call(device, DEVICE_GET_REGION_INFO, (&raw mut info).cast()) }?;
+    Ok(info)
+}
+
+/// A `vfio_irq_set` with the descriptors that follow it.
+#[repr(C)]
+struct Eventfds {
+    head: vfio_irq_set,
+    fds: [i32; MOST_VECTORS],
+}
+
+const _: () = assert!(offset_of!(Eventfds, fds) == offset_of!(vfio_irq_set, data));
+
+/// Has the vectors of an interrupt, from the first on, signal these eventfds. `EINVAL` if there are too many.
+pub(super) fn set_eventfds(device: impl AsFd, index: u32, eventfds: &[BorrowedFd<'_>]) -> Result<()> {
+    let mut set = Eventfds { head: vfio_irq_set::default(), fds: [-1; MOST_VECTORS] };
+    let fds = set.fds.get_mut(..eventfds.len()).ok_or(Errno::INVAL)?;
+    for (to, eventfd) in fds.iter_mut().zip(eventfds) {
+        *to = eventfd.as_raw_fd();
+    }
+    set.head.argsz = (size_of::<vfio_irq_set>() + size_of_val(fds)) as u32;
+    set.head.flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER;
+    set.head.index = index;
+    set.head.count = eventfds.len() as u32;
+    // SAFETY: the request reads a `vfio_irq_set` and the descriptors after it, as many as `argsz` says there are.
+    unsafe { call(device, DEVICE_SET_IRQS, (&raw mut set).cast()) }.map(drop)
+}
+
+pub(super) fn reset(device: impl AsFd) -> Result<()> {
+    call_number(device, DEVICE_RESET, 0).map(drop)
+}
+
+/// Lets what is behind the container read and write a mapping, which it finds at `iova`.
+///
+/// The kernel holds the pages until the container is closed: a mapping that goes earlier takes nothing away that the
+/// device could then write to.
+pub(super) fn map_dma(container: impl AsFd, memory: &MappedFile, iova: u64) -> Result<()> {
+    let mut map = vfio_iommu_type1_dma_map {
+        argsz: size_of::<vfio_iommu_type1_dma_map>() as u32,
+        flags: VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE,
+        vaddr: memory.address() as u64,
+        iova,
+        size: memory.len(),
+    };
+    // SAFETY: the request reads one `vfio_iommu_type1_dma_map`. The memory is a `MappedFile`, which others may write
+    // to at any time as it is.
+    unsafe { call(container, IOMMU_MAP_DMA, (&raw mut map).cast()) }.map(drop)
+}

@@ -1,0 +1,118 @@
+//! What can be said of VFIO without a device: addresses, what is read from a sysfs, and that each obstacle is told
+//! with its remedy.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use tempfile::TempDir;
+
+use super::{Function, NotAnAddress, Pci, PciAddress, PciIds, Token, VfioError};
+
+const PF: &str = "0000:01:00.0";
+const VF: &str = "0000:01:10.0";
+
+fn address(text: &str) -> PciAddress {
+    text.parse().unwrap()
+}
+
+/// A sysfs with a PF of an 82576 on `driver`, in group 7.
+fn sysfs(driver: Option<&str>) -> (TempDir, Pci) {
+    let folder = tempfile::tempdir().unwrap();
+    let pf = folder.path().join("bus/pci/devices").join(PF);
+    let group = folder.path().join("kernel/iommu_groups/7");
+    fs::create_dir_all(&pf).unwrap();
+    fs::create_dir_all(group.join("devices").join(PF)).unwrap();
+    fs::create_dir_all(group.join("devices").join("0000:01:00.1")).unwrap();
+    fs::write(pf.join("vendor"), "0x8086\n").unwrap();
+    fs::write(pf.join("device"), "0x10c9\n").unwrap();
+    symlink(&group, pf.join("iommu_group")).unwrap();
+    if let Some(driver) = driver {
+        symlink(folder.path().join("bus/pci/drivers").join(driver), pf.join("driver")).unwrap();
+    }
+    let pci = Pci::at(folder.path());
+    (folder, pci)
+}
+
+#[test]
+fn an_address_reads_as_it_is_written() {
+    for text in ["0000:01:10.0", "10000:ff:1f.7"] {
+        assert_eq!(address(text).to_string(), text);
+    }
+    assert_eq!(address("01:10.2"), address("0000:01:10.2"));
+}
+
+#[test]
+fn what_is_no_address_is_refused() {
+    for text in ["", "01:10", "0000:01:10.8", "0000:01:20.0", "0000:100:00.0", "+1:00.0", "a:b:c:d.0", "eth0"]
+    {
+        assert_eq!(text.parse::<PciAddress>(), Err(NotAnAddress), "{text}");
+    }
+}
+
+#[test]
+fn a_function_says_what_it_is() {
+    let (_folder, pci) = sysfs(Some("igb"));
+    assert_eq!(pci.ids(address(PF)).unwrap(), PciIds { vendor: 0x8086, device: 0x10c9 });
+    assert_eq!(pci.driver(address(PF)).as_deref(), Some("igb"));
+    assert!(matches!(pci.ids(address(VF)), Err(VfioError::NoSuchFunction(_))));
+}
+
+#[test]
+fn virtual_and_physical_functions_know_each_other() {
+    let (folder, pci) = sysfs(Some("vfio-pci"));
+    let devices = folder.path().join("bus/pci/devices");
+    fs::create_dir(devices.join(VF)).unwrap();
+    symlink(devices.join(VF), devices.join(PF).join("virtfn0")).unwrap();
+    symlink(devices.join(PF), devices.join(VF).join("physfn")).unwrap();
+    assert_eq!(pci.virtual_of(address(PF)), [address(VF)]);
+    assert_eq!(pci.physical_of(address(VF)), Some(address(PF)));
+    assert_eq!(pci.physical_of(address(PF)), None);
+}
+
+#[test]
+fn the_group_is_told_only_of_what_vfio_has() {
+    let (_folder, pci) = sysfs(Some("vfio-pci"));
+    assert_eq!(pci.vfio_group(address(PF)).unwrap(), 7);
+    assert_eq!(pci.group_members(address(PF)), "0000:01:00.0 (vfio-pci), 0000:01:00.1 (no driver)");
+}
+
+#[test]
+fn another_driver_is_named_with_the_way_to_vfio_pci() {
+    for (driver, name) in [(Some("igb"), "igb"), (None, "no driver")] {
+        let (_folder, pci) = sysfs(driver);
+        let error = Function::open(&pci, address(PF), None).unwrap_err().to_string();
+        assert!(error.contains(&format!("bound to {name}, not to vfio-pci")), "{error}");
+        assert!(error.contains("driver_override"), "{error}");
+    }
+}
+
+#[test]
+fn a_machine_without_iommu_is_told_to_get_one() {
+    let (folder, pci) = sysfs(Some("vfio-pci"));
+    let group = folder.path().join("bus/pci/devices").join(PF).join("iommu_group");
+    fs::write(group.join("name"), "vfio-noiommu\n").unwrap();
+    let error = Function::open(&pci, address(PF), None).unwrap_err();
+    assert!(matches!(error, VfioError::NoIommuGroup(_)), "{error}");
+    fs::remove_file(group).unwrap();
+    let error = Function::open(&pci, address(PF), None).unwrap_err().to_string();
+    assert!(error.contains("intel_iommu=on"), "{error}");
+}
+
+#[test]
+fn the_number_of_virtual_functions_is_written_where_the_kernel_looks() {
+    let (folder, pci) = sysfs(Some("vfio-pci"));
+    pci.set_virtual_functions(address(PF), 2).unwrap();
+    let file = folder.path().join("bus/pci/devices").join(PF).join("sriov_numvfs");
+    assert_eq!(fs::read_to_string(file).unwrap(), "2");
+    let error = pci.set_virtual_functions(address(VF), 2).unwrap_err().to_string();
+    assert!(error.contains("enable_sriov"), "what vfio-pci's refusal looks like: {error}");
+}
+
+#[test]
+fn a_token_is_a_uuid() {
+    let token = Token::random().unwrap();
+    let name = super::function::device_name(address(VF), Some(&token)).into_string().unwrap();
+    let uuid = name.strip_prefix("0000:01:10.0 vf_token=").unwrap();
+    assert_eq!((uuid.len(), uuid.matches('-').count()), (36, 4));
+    assert_ne!(token, Token::random().unwrap());
+}
