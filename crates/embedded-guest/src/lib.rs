@@ -1,4 +1,4 @@
-//! A guest in this process: the VF driver over a vfio-user socket, with a TCP/IP stack on top.
+//! A guest in this process: the VF driver with a TCP/IP stack on top, over a vfio-user socket or any other [`Bus`].
 //!
 //! To the host that serves the socket it is one more VMM: it shares memory, hands over eventfds and accesses
 //! registers by message. It answers pings, receives test flows and verifies every byte of them, and does for
@@ -25,7 +25,7 @@
 //!
 //! | module | what it gives |
 //! |---|---|
-//! | [`hal`] | registers, memory and interrupts of a VF at the far end of a socket |
+//! | [`hal`] | registers, memory and interrupts of a VF: on any bus, and at the far end of a socket |
 //! | `device` | the VF driver as the stack's network device |
 //! | `checksum` | which checksums are the card's work |
 //! | `guest` | the thread: the loop, pings, flows |
@@ -41,7 +41,7 @@ pub mod hal;
 pub use device::Refused;
 pub use guest::flow::{Flow, FlowError};
 pub use guest::ping::Pings;
-pub use hal::{Accesses, HalError, VfioUserHal};
+pub use hal::{Accesses, Bus, HalError, VfioUserHal};
 
 use device::Port;
 use driver::Vf;
@@ -136,17 +136,32 @@ impl EmbeddedGuest {
         let vf_config = driver::vf::Config { seed: Clock.now_ns(), ..driver::vf::Config::default() };
         let (mut hal, mut vf) = probe(&config, &vf_config)?;
         vf.start(&mut hal)?;
+        Self::start_on(hal, vf, vf_config.tx_descriptors, config.name, config.ip)
+    }
+
+    /// Leaves a thread running a VF that was started, on whatever bus. `tx_descriptors` are what its driver was
+    /// configured with, `ip` is the guest's address, in a /24.
+    ///
+    /// # Errors
+    /// [`GuestError`].
+    pub fn start_on<B: Bus>(
+        bus: B,
+        vf: Vf,
+        tx_descriptors: u16,
+        name: String,
+        ip: Ipv4Addr,
+    ) -> Result<Self, GuestError> {
         let mac = vf.mac();
         if !mac.is_valid_unicast() {
             return Err(GuestError::Address(mac));
         }
-        let port = Port::new(hal, vf, vf_config.tx_descriptors);
+        let port = Port::new(bus, vf, tx_descriptors);
         let (commands, receiver) = mpsc::channel();
         let waker = Waker::new()?;
         let link = Arc::new(AtomicBool::new(false));
-        let guest = Guest::new(port, config.ip, receiver, waker.clone(), Arc::clone(&link))?;
-        let thread = std::thread::Builder::new().name(config.name.clone()).spawn(move || guest.run())?;
-        Ok(Self { name: config.name, ip: config.ip, mac, link, commands, waker, thread: Some(thread) })
+        let guest = Guest::new(port, ip, receiver, waker.clone(), Arc::clone(&link))?;
+        let thread = std::thread::Builder::new().name(name.clone()).spawn(move || guest.run())?;
+        Ok(Self { name, ip, mac, link, commands, waker, thread: Some(thread) })
     }
 
     /// What it was called.

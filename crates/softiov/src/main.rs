@@ -1,6 +1,7 @@
 //! The softiov command: thin subcommands over the crates that do the work.
 
 mod demo;
+mod drive;
 mod lab;
 mod output;
 mod place;
@@ -25,6 +26,8 @@ enum Command {
     Demo(demo::Args),
     /// Run the card: ports, their VFs' sockets, uplinks.
     Serve(serve::Args),
+    /// Drive an 82576 that Linux hands over through VFIO, silicon or emulated, and check that our drivers work there.
+    Drive(drive::Args),
     /// Show and change VFs of a running host.
     #[command(subcommand)]
     Vf(vf::Command),
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Demo(args) => demo::run(&args),
         Command::Serve(args) => serve::run(&args),
+        Command::Drive(args) => drive::run(&args),
         Command::Vf(command) => vf::run(command),
         Command::Lab(command) => lab::run(&command),
         Command::QemuArgs(args) => qemu_args::run(&args),

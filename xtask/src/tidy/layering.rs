@@ -19,13 +19,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("host", &[]),
     ("daemon", &["pcie", "i82576", "nic", "driver", "iovm", "vfio-user", "host"]),
     ("embedded-guest", &["i82576", "driver", "vfio-user", "host"]),
+    ("direct", &["i82576", "driver", "host", "embedded-guest"]),
     ("linux-guest", &["host"]),
     ("split", &["i82576"]),
     ("sim", &[]),
     ("hypervisor", &["pcie", "sim"]),
     ("guest", &["i82576", "driver", "split", "sim", "hypervisor"]),
     ("lab", &["pcie", "i82576", "nic", "driver", "iovm", "split", "sim", "hypervisor", "guest"]),
-    ("softiov", &["daemon", "host", "embedded-guest", "linux-guest", "lab", "i82576"]),
+    ("softiov", &["daemon", "host", "embedded-guest", "direct", "linux-guest", "lab", "i82576"]),
     ("xtask", &["i82576"]),
 ];
 /// What a pure crate may not even test with: the way down would lead back up.

@@ -12,7 +12,7 @@ mod sink;
 
 use crate::Stats;
 use crate::device::Port;
-use crate::hal::VfioUserHal;
+use crate::hal::Bus;
 use driver::vf::{Event, LinkCheck};
 use flow::{Flow, FlowError, Sender};
 use host::poll::{Clock, Interest, Poller, Waker};
@@ -46,7 +46,7 @@ const PORTS: u16 = u16::MAX - EPHEMERAL;
 /// What the poller reports; vectors come first, as their number.
 const VECTORS: u64 = i82576::ids::VF_VECTORS as u64;
 const WAKER: u64 = VECTORS;
-const SOCKET: u64 = VECTORS + 1;
+const LIFELINE: u64 = VECTORS + 1;
 
 /// What the guest's owner asks for.
 #[derive(Debug)]
@@ -65,8 +65,8 @@ enum Action {
 }
 
 /// The thread's state.
-pub(crate) struct Guest {
-    port: Port<VfioUserHal>,
+pub(crate) struct Guest<B> {
+    port: Port<B>,
     interface: Interface,
     sockets: SocketSet<'static>,
     sink: Sink,
@@ -88,13 +88,13 @@ pub(crate) struct Guest {
     serial: u16,
 }
 
-impl Guest {
+impl<B: Bus> Guest<B> {
     /// A guest around a started VF.
     ///
     /// # Errors
     /// epoll refuses.
     pub(crate) fn new(
-        mut port: Port<VfioUserHal>,
+        mut port: Port<B>,
         ip: Ipv4Addr,
         commands: mpsc::Receiver<Command>,
         waker: Waker,
@@ -107,7 +107,9 @@ impl Guest {
             }
         }
         poller.add(&waker, WAKER, Interest::READ)?;
-        poller.add(port.hal.stream(), SOCKET, Interest::READ)?;
+        if let Some(lifeline) = port.hal.lifeline() {
+            poller.add(lifeline, LIFELINE, Interest::READ)?;
+        }
         let now_ns = Clock.now_ns();
         let mac = EthernetAddress(port.vf.mac().0);
         let mut config = Config::new(HardwareAddress::Ethernet(mac));
@@ -161,7 +163,7 @@ impl Guest {
         if now_ns >= self.watchdog {
             self.watch(now_ns);
         }
-        self.sleep() && self.port.hal.broken().is_none()
+        self.sleep() && !self.port.hal.is_gone()
     }
 
     /// Starts what was asked for; `false` is the end.
@@ -312,7 +314,7 @@ impl Guest {
         for event in events {
             match event.token {
                 WAKER => woken = true,
-                SOCKET if event.closed => return false,
+                LIFELINE if event.closed => return false,
                 vector => self.signalled |= 1 << vector,
             }
         }

@@ -4,9 +4,8 @@
 //! Left out: the MSI-X table, which a VMM keeps to itself.
 
 use super::connection::Connection;
-use super::{Accesses, HalError, RAM_BASE, VfioUserHal};
+use super::{Accesses, HalError, RAM_BASE, Ram, VfioUserHal};
 use host::eventfd::EventFd;
-use host::shared::SharedMemory;
 use i82576::ids::{VF_BAR0_SIZE, VF_VECTORS};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -40,14 +39,14 @@ impl VfioUserHal {
     /// [`HalError`].
     pub fn attach(socket: &Path, memory: u64) -> Result<Self, HalError> {
         let mut connection = Connection::open(socket)?;
-        let memory = SharedMemory::new(memory)?;
+        let ram = Ram::new(RAM_BASE, memory)?;
         identify(&mut connection)?;
-        share(&mut connection, &memory)?;
+        share(&mut connection, &ram)?;
         done(&mut connection, "a reset", |client, out| client.reset(out))?;
         let eventfds = [EventFd::new()?, EventFd::new()?, EventFd::new()?];
         assign(&mut connection, &eventfds)?;
         enable(&mut connection)?;
-        Ok(Self { connection, memory, eventfds, accesses: Accesses::default(), broken: None })
+        Ok(Self { connection, ram, eventfds, accesses: Accesses::default(), broken: None })
     }
 }
 
@@ -105,9 +104,9 @@ fn region_size(connection: &mut Connection, index: u32) -> Result<u64, HalError>
     )
 }
 
-fn share(connection: &mut Connection, memory: &SharedMemory) -> Result<(), HalError> {
-    let fd = memory.as_fd().try_clone_to_owned()?;
-    let window = Window { iova: RAM_BASE, size: memory.memory().len(), offset: 0, writable: true };
+fn share(connection: &mut Connection, ram: &Ram) -> Result<(), HalError> {
+    let fd = ram.shared().as_fd().try_clone_to_owned()?;
+    let window = Window { iova: ram.base(), size: ram.shared().memory().len(), offset: 0, writable: true };
     done(connection, "shared memory", |client, out| client.dma_map(out, window, Some(fd)))
 }
 

@@ -8,19 +8,21 @@
 
 mod attach;
 mod connection;
+mod ram;
 #[cfg(test)]
 mod tests;
+
+pub use ram::Ram;
 
 use connection::Connection;
 use driver::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
 use host::eventfd::EventFd;
 use host::poll::Clock;
-use host::shared::{SharedMemory, SharedMemoryError};
-use host::socket::Stream;
+use host::shared::SharedMemoryError;
 use i82576::Time;
 use i82576::ids::VF_VECTORS;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
-use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 use vfio_user::client::ClientError;
 use vfio_user::wire::{Errno, pci_region};
@@ -67,20 +69,35 @@ pub enum HalError {
     Late,
 }
 
-/// Register accesses so far: each is a message to the server.
+/// Register accesses so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Accesses {
-    /// Reads, which wait for the server.
+    /// Reads, which wait for the card.
     pub reads: u64,
     /// Writes, which do not.
     pub writes: u64,
+}
+
+/// The bus that a guest's VF is on: what its driver needs, and what its thread sleeps on.
+pub trait Bus: DmaHal + Send + 'static {
+    /// The eventfd that an MSI-X vector signals; `None` beyond the VF's vectors.
+    fn eventfd(&self, vector: usize) -> Option<&EventFd>;
+
+    /// What ends when the card does, if there is such a thing. Nothing is to be read from it.
+    fn lifeline(&self) -> Option<BorrowedFd<'_>>;
+
+    /// Register accesses so far.
+    fn accesses(&self) -> Accesses;
+
+    /// Whether the card is gone: its registers then read as all ones.
+    fn is_gone(&self) -> bool;
 }
 
 /// A VF behind a vfio-user socket. Dropping it closes the connection.
 #[derive(Debug)]
 pub struct VfioUserHal {
     connection: Connection,
-    memory: SharedMemory,
+    ram: Ram,
     eventfds: [EventFd; VF_VECTORS],
     accesses: Accesses,
     /// Why nothing works any more.
@@ -88,33 +105,29 @@ pub struct VfioUserHal {
 }
 
 impl VfioUserHal {
-    /// The eventfd that an MSI-X vector signals; `None` beyond the VF's vectors.
-    #[must_use]
-    pub fn eventfd(&self, vector: usize) -> Option<&EventFd> {
-        self.eventfds.get(vector)
-    }
-
-    /// The socket, to notice its end. Nothing is to be read from it.
-    #[must_use]
-    pub fn stream(&self) -> &Stream {
-        self.connection.stream()
-    }
-
-    /// Register accesses since [`VfioUserHal::attach`].
-    #[must_use]
-    pub fn accesses(&self) -> Accesses {
-        self.accesses
-    }
-
     /// Why the VF does not answer any more, if that is so: its registers then read as all ones.
     #[must_use]
     pub fn broken(&self) -> Option<&HalError> {
         self.broken.as_ref()
     }
+}
 
-    /// The offset in the shared file of a device address.
-    fn offset(iova: u64) -> u64 {
-        iova.wrapping_sub(RAM_BASE)
+impl Bus for VfioUserHal {
+    fn eventfd(&self, vector: usize) -> Option<&EventFd> {
+        self.eventfds.get(vector)
+    }
+
+    fn lifeline(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.connection.stream().as_fd())
+    }
+
+    /// Each is a message to the server.
+    fn accesses(&self) -> Accesses {
+        self.accesses
+    }
+
+    fn is_gone(&self) -> bool {
+        self.broken.is_some()
     }
 }
 
@@ -154,20 +167,14 @@ impl Hal for VfioUserHal {
 
 impl DmaHal for VfioUserHal {
     fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
-        // Never given back, so it is as zero as the file was.
-        let piece = self.memory.allocate(length as u64, align as u64).ok_or(OutOfDmaMemory(length))?;
-        Ok(DmaRegion { iova: RAM_BASE + piece.offset(), length })
+        self.ram.allocate(length, align)
     }
 
     fn dma_read(&self, iova: u64, into: &mut [u8]) {
-        let read = self.memory.memory().read(Self::offset(iova), into);
-        fence(Ordering::Acquire);
-        assert!(read.is_ok(), "the driver read {} bytes at {iova:#x}, outside its memory", into.len());
+        self.ram.read(iova, into);
     }
 
     fn dma_write(&mut self, iova: u64, from: &[u8]) {
-        fence(Ordering::Release);
-        let written = self.memory.memory().write(Self::offset(iova), from);
-        assert!(written.is_ok(), "the driver wrote {} bytes at {iova:#x}, outside its memory", from.len());
+        self.ram.write(iova, from);
     }
 }

@@ -1,7 +1,7 @@
 //! The Hal against a small server over a real socket: what it says, what it shares, and what it makes of a
 //! server that leaves or is something else.
 
-use super::{HalError, RAM_BASE, VfioUserHal};
+use super::{Bus, HalError, RAM_BASE, VfioUserHal};
 use driver::{DmaHal, Hal};
 use host::eventfd::EventFd;
 use host::memory::{MappedFile, Protection};

@@ -1,0 +1,116 @@
+//! Frames that tell of themselves: a type of their own, a serial, and bytes that follow from it. Others that are on
+//! the wire are left aside.
+//!
+//! Left out: IP.
+
+use super::Station;
+use driver::vf::{RxError, TxError, TxOffload};
+use host::poll::Clock;
+use i82576::MacAddress;
+use std::time::Duration;
+
+/// IEEE 802 local experimental EtherType 1.
+const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
+const HEADER: usize = 14;
+/// Bytes that a frame can have beside its payload's serial.
+const SERIAL: usize = 4;
+/// Room for the longest frame.
+const BUFFER: usize = 9728;
+/// How long a frame may take.
+pub(super) const PATIENCE: Duration = Duration::from_secs(1);
+/// How long nothing must come to be sure that nothing will.
+pub(super) const SILENCE: Duration = Duration::from_millis(50);
+const LOOK: Duration = Duration::from_micros(50);
+
+/// Why an exchange did not go as it should.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Amiss {
+    #[error("frame {serial} of {length} bytes was not taken: {error}")]
+    NotSent { serial: u32, length: usize, error: TxError },
+    #[error("frame {0} did not arrive")]
+    Lost(u32),
+    #[error("frame {wanted} was to come, and frame {found} came")]
+    Order { wanted: u32, found: u32 },
+    #[error("frame {0} arrived with other bytes")]
+    Changed(u32),
+    #[error("frame {0} arrived where it should not")]
+    Stray(u32),
+    #[error("a frame was there and could not be had: {0}")]
+    Receive(RxError),
+}
+
+/// A frame of `length` bytes, at least a header and a serial.
+pub(super) fn frame(to: MacAddress, from: MacAddress, serial: u32, length: usize) -> Vec<u8> {
+    let mut frame = Vec::with_capacity(length);
+    frame.extend(to.0);
+    frame.extend(from.0);
+    frame.extend(ETHERTYPE);
+    frame.extend(serial.to_be_bytes());
+    frame.extend((0..length - HEADER - SERIAL).map(|i| byte(serial, i)));
+    frame
+}
+
+/// Each byte depends on the frame and the place.
+fn byte(serial: u32, place: usize) -> u8 {
+    (serial.wrapping_mul(31).wrapping_add(place as u32 * 7) >> 3) as u8
+}
+
+/// The serial of one of our frames.
+fn serial_of(frame: &[u8]) -> Option<u32> {
+    let serial = frame.get(HEADER..HEADER + SERIAL)?;
+    (frame[12..HEADER] == ETHERTYPE).then(|| u32::from_be_bytes([serial[0], serial[1], serial[2], serial[3]]))
+}
+
+/// One of our frames that arrived.
+pub(super) struct Arrived {
+    pub(super) serial: u32,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Station {
+    /// Sends one of our frames, and rings for it.
+    pub(super) fn send(&mut self, to: MacAddress, serial: u32, length: usize) -> Result<(), Amiss> {
+        let frame = frame(to, self.vf.mac(), serial, length);
+        self.send_bytes(&frame, serial, &TxOffload::default())
+    }
+
+    pub(super) fn send_bytes(&mut self, frame: &[u8], serial: u32, offload: &TxOffload) -> Result<(), Amiss> {
+        let not_sent = |error| Amiss::NotSent { serial, length: frame.len(), error };
+        self.vf.transmit(&mut self.hal, frame, offload).map_err(not_sent)?;
+        self.vf.flush(&mut self.hal);
+        Ok(())
+    }
+
+    /// The next of our frames, if one comes in time.
+    pub(super) fn next_frame(&mut self, patience: Duration) -> Result<Option<Arrived>, Amiss> {
+        let end = Clock.now_ns() + patience.as_nanos() as u64;
+        let mut buffer = vec![0; BUFFER];
+        loop {
+            match self.vf.receive(&mut self.hal, &mut buffer) {
+                Ok(Some(received)) => {
+                    let bytes = &buffer[..received.length];
+                    if let Some(serial) = serial_of(bytes) {
+                        return Ok(Some(Arrived { serial, bytes: bytes.to_vec() }));
+                    }
+                }
+                Ok(None) if Clock.now_ns() >= end => return Ok(None),
+                Ok(None) => std::thread::sleep(LOOK),
+                Err(error) => return Err(Amiss::Receive(error)),
+            }
+        }
+    }
+
+    /// That frame arrives next, unchanged.
+    pub(super) fn expect(&mut self, sent: &[u8], serial: u32) -> Result<Arrived, Amiss> {
+        let arrived = self.next_frame(PATIENCE)?.ok_or(Amiss::Lost(serial))?;
+        if arrived.serial != serial {
+            return Err(Amiss::Order { wanted: serial, found: arrived.serial });
+        }
+        if arrived.bytes == sent { Ok(arrived) } else { Err(Amiss::Changed(serial)) }
+    }
+
+    /// None of our frames arrives.
+    pub(super) fn expect_nothing(&mut self) -> Result<(), Amiss> {
+        self.next_frame(SILENCE)?.map_or(Ok(()), |arrived| Err(Amiss::Stray(arrived.serial)))
+    }
+}

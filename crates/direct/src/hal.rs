@@ -1,0 +1,179 @@
+//! A function behind VFIO, as a driver sees it: registers mapped, memory shared through the IOMMU, interrupts by
+//! eventfds. Waiting is sleeping: the card goes on by itself.
+//!
+//! Left out: who visits the PF driver meanwhile ([`crate::port`]).
+
+use crate::DirectError;
+use driver::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
+use embedded_guest::hal::Ram;
+use embedded_guest::{Accesses, Bus};
+use host::eventfd::EventFd;
+use host::poll::Clock;
+use host::vfio::{Function, Pci, PciAddress, PciIds, Registers, Token};
+use i82576::Time;
+use i82576::ids::{DEVICE_PF, DEVICE_VF, VENDOR, VF_VECTORS};
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+/// The same MAC with other media, as igb knows it.
+const PF_DEVICES: [u16; 8] = [DEVICE_PF, 0x10e6, 0x10e7, 0x10e8, 0x150a, 0x150d, 0x1518, 0x1526];
+/// The second is what the VFs call themselves under Hyper-V.
+const VF_DEVICES: [u16; 2] = [DEVICE_VF, 0x152d];
+/// The region with the registers.
+const BAR0: u32 = 0;
+/// Memory for the card: two rings of 256 buffers of 2 KB, and room for alignment.
+const MEMORY: u64 = 4 << 20;
+/// Where VF 0 finds its memory: above 4 GiB, so that addresses need all their bits. Each VF's is elsewhere, so that
+/// an access in another's name finds nothing.
+const RAM_BASE: u64 = 1 << 32;
+const RAM_STEP: u64 = 1 << 30;
+
+/// The registers of a PF.
+#[derive(Debug)]
+pub struct PfHal {
+    registers: Registers,
+    /// Held: closing it would give the function back.
+    _function: Function,
+}
+
+impl PfHal {
+    /// Takes a PF from Linux. `token` is what its VFs are then asked for.
+    ///
+    /// # Errors
+    /// [`DirectError`].
+    pub fn open(pci: &Pci, address: PciAddress, token: &Token) -> Result<Self, DirectError> {
+        identify(pci, address, &PF_DEVICES, "a physical function")?;
+        let function = Function::open(pci, address, Some(token))?;
+        let registers = function.registers(BAR0)?;
+        function.enable()?;
+        Ok(Self { registers, _function: function })
+    }
+}
+
+impl Hal for PfHal {
+    fn read(&mut self, offset: u32) -> u32 {
+        self.registers.read(offset)
+    }
+
+    fn write(&mut self, offset: u32, value: u32) {
+        self.registers.write(offset, value);
+    }
+
+    fn now(&self) -> Time {
+        Time::from_nanos(Clock.now_ns())
+    }
+
+    fn wait(&mut self, time: Duration) {
+        std::thread::sleep(time);
+    }
+}
+
+/// A VF: registers, memory, three vectors.
+#[derive(Debug)]
+pub struct VfHal {
+    registers: Registers,
+    function: Function,
+    ram: Ram,
+    eventfds: [EventFd; VF_VECTORS],
+    accesses: Accesses,
+    /// The last register read as all ones.
+    gone: bool,
+}
+
+impl VfHal {
+    /// Takes a VF from Linux, the `place`th of this run. `token` is its PF's, if VFIO holds that too.
+    ///
+    /// # Errors
+    /// [`DirectError`].
+    pub fn open(
+        pci: &Pci,
+        address: PciAddress,
+        token: Option<&Token>,
+        place: u8,
+    ) -> Result<Self, DirectError> {
+        identify(pci, address, &VF_DEVICES, "a virtual function")?;
+        let function = Function::open(pci, address, token)?;
+        let registers = function.registers(BAR0)?;
+        let ram = Ram::new(RAM_BASE + u64::from(place) * RAM_STEP, MEMORY)?;
+        function.share(ram.shared(), ram.base())?;
+        let eventfds = [EventFd::new()?, EventFd::new()?, EventFd::new()?];
+        function.signal(&eventfds)?;
+        function.enable()?;
+        Ok(Self { registers, function, ram, eventfds, accesses: Accesses::default(), gone: false })
+    }
+
+    /// The function behind it.
+    #[must_use]
+    pub fn function(&self) -> &Function {
+        &self.function
+    }
+}
+
+impl Hal for VfHal {
+    fn read(&mut self, offset: u32) -> u32 {
+        self.accesses.reads += 1;
+        let value = self.registers.read(offset);
+        self.gone = value == u32::MAX;
+        value
+    }
+
+    fn write(&mut self, offset: u32, value: u32) {
+        self.accesses.writes += 1;
+        self.registers.write(offset, value);
+    }
+
+    fn now(&self) -> Time {
+        Time::from_nanos(Clock.now_ns())
+    }
+
+    fn wait(&mut self, time: Duration) {
+        std::thread::sleep(time);
+    }
+}
+
+impl DmaHal for VfHal {
+    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+        self.ram.allocate(length, align)
+    }
+
+    fn dma_read(&self, iova: u64, into: &mut [u8]) {
+        self.ram.read(iova, into);
+    }
+
+    fn dma_write(&mut self, iova: u64, from: &[u8]) {
+        self.ram.write(iova, from);
+    }
+}
+
+impl Bus for VfHal {
+    fn eventfd(&self, vector: usize) -> Option<&EventFd> {
+        self.eventfds.get(vector)
+    }
+
+    fn lifeline(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn accesses(&self) -> Accesses {
+        self.accesses
+    }
+
+    fn is_gone(&self) -> bool {
+        self.gone
+    }
+}
+
+/// Makes sure that a function is what it should be, before it is touched.
+fn identify(
+    pci: &Pci,
+    address: PciAddress,
+    devices: &[u16],
+    wanted: &'static str,
+) -> Result<(), DirectError> {
+    let found: PciIds = pci.ids(address)?;
+    if found.vendor == VENDOR && devices.contains(&found.device) {
+        Ok(())
+    } else {
+        Err(DirectError::NotOurs { address, found, wanted })
+    }
+}

@@ -1,0 +1,72 @@
+//! The drivers on an 82576 that Linux hands over, silicon or another's model: the same PF and VF drivers as on our
+//! card, over VFIO. And the checks that show that they work there.
+//!
+//! | module | what it gives |
+//! |---|---|
+//! | [`hal`] | registers, memory and interrupts of a function behind VFIO |
+//! | [`port`] | the PF with a thread that visits it, and its VFs |
+//! | [`check`] | what is expected of the drivers on such a card, and what came |
+//!
+//! Left out: staying. A run opens the functions, checks, and gives them back.
+#![forbid(unsafe_code)]
+
+pub mod check;
+pub mod hal;
+pub mod port;
+
+use driver::pf::{PfError, PolicyError};
+use driver::vf::VfError;
+use embedded_guest::GuestError;
+use host::shared::SharedMemoryError;
+use host::vfio::{PciAddress, PciIds, VfioError};
+
+/// Why the drivers cannot be put to work.
+#[derive(Debug, thiserror::Error)]
+pub enum DirectError {
+    /// Linux does not hand the function over.
+    #[error(transparent)]
+    Vfio(#[from] VfioError),
+    /// Some other device.
+    #[error("{address} is {:04x}:{:04x}, not {wanted} of an 82576", found.vendor, found.device)]
+    NotOurs {
+        /// The function.
+        address: PciAddress,
+        /// What it is.
+        found: PciIds,
+        /// What it should be.
+        wanted: &'static str,
+    },
+    /// Some other number of virtual functions than was asked for.
+    #[error("{address} was given {wanted} virtual functions, and has {found}")]
+    VirtualFunctions {
+        /// The physical function.
+        address: PciAddress,
+        /// How many were asked for.
+        wanted: u8,
+        /// How many there are.
+        found: usize,
+    },
+    /// The PF does not start.
+    #[error("PF driver: {0}")]
+    Pf(#[from] PfError),
+    /// The PF driver does not take what a VF is to be allowed.
+    #[error("PF driver: {0}")]
+    Policy(#[from] PolicyError),
+    /// A VF does not start.
+    #[error("VF driver on {address}: {error}")]
+    Vf {
+        /// The function.
+        address: PciAddress,
+        /// Why.
+        error: VfError,
+    },
+    /// There is no memory to share.
+    #[error(transparent)]
+    Memory(#[from] SharedMemoryError),
+    /// A guest on a VF does not start.
+    #[error("guest: {0}")]
+    Guest(#[from] GuestError),
+    /// The system refuses a thread or an eventfd.
+    #[error(transparent)]
+    System(#[from] std::io::Error),
+}

@@ -1,0 +1,126 @@
+//! A PF that Linux hands over, with our PF driver on it and VFs enabled. A thread visits the driver, as the live host
+//! does, so that requests of VFs are answered whatever this program does meanwhile.
+//!
+//! Left out: a data path of the PF's own, which the driver has not.
+
+use crate::DirectError;
+use crate::hal::PfHal;
+use driver::Pf;
+use driver::pf::VfPolicy;
+use host::vfio::{Pci, PciAddress, Token};
+use i82576::{MacAddress, VfIndex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How long a request may wait for a visit.
+const BETWEEN_VISITS: Duration = Duration::from_micros(200);
+
+/// The PF driver and its bus.
+#[derive(Debug)]
+pub struct Side {
+    /// The driver.
+    pub pf: Pf,
+    /// Its registers.
+    pub hal: PfHal,
+}
+
+/// A PF at work. Dropping it takes its VFs away, which must have been given back by then.
+#[derive(Debug)]
+pub struct Port {
+    pci: Pci,
+    address: PciAddress,
+    token: Token,
+    side: Arc<Mutex<Side>>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Port {
+    /// Takes the PF from Linux, starts the driver, and has the kernel make so many VFs, each with an address.
+    ///
+    /// # Errors
+    /// [`DirectError`].
+    pub fn open(pci: &Pci, address: PciAddress, vfs: u8) -> Result<Self, DirectError> {
+        let token = Token::random()?;
+        let mut hal = PfHal::open(pci, address, &token)?;
+        let mut pf = Pf::probe(&mut hal)?;
+        for vf in VfIndex::all().filter(|vf| vf.get() < vfs) {
+            let policy = VfPolicy { mac: Some(vf_mac(vf)), ..VfPolicy::default() };
+            pf.set_policy(&mut hal, vf, policy)?;
+        }
+        let side = Arc::new(Mutex::new(Side { pf, hal }));
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut port = Self { pci: pci.clone(), address, token, side, stop, thread: None };
+        pci.set_virtual_functions(address, vfs)?;
+        port.lock().enable(vfs)?;
+        let (side, stop) = (Arc::clone(&port.side), Arc::clone(&port.stop));
+        port.thread =
+            Some(std::thread::Builder::new().name("pf".into()).spawn(move || attend(&side, &stop))?);
+        let found = port.virtual_functions().len();
+        if found == usize::from(vfs) {
+            Ok(port)
+        } else {
+            Err(DirectError::VirtualFunctions { address, wanted: vfs, found })
+        }
+    }
+
+    /// The VFs, in order.
+    #[must_use]
+    pub fn virtual_functions(&self) -> Vec<PciAddress> {
+        self.pci.virtual_of(self.address)
+    }
+
+    /// What the VFs are to be opened with.
+    #[must_use]
+    pub fn token(&self) -> &Token {
+        &self.token
+    }
+
+    /// The driver, not visited as long as this is held.
+    pub fn lock(&self) -> MutexGuard<'_, Side> {
+        // A panic of the visiting thread has been reported; the registers are no worse for it.
+        self.side.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Side {
+    fn enable(&mut self, vfs: u8) -> Result<(), DirectError> {
+        Ok(self.pf.enable_vfs(&mut self.hal, vfs)?)
+    }
+}
+
+/// The address that a VF is given: locally administered, and the same in every run.
+#[must_use]
+pub fn vf_mac(vf: VfIndex) -> MacAddress {
+    MacAddress([0x02, 0x82, 0x57, 0x06, 0x00, vf.get()])
+}
+
+fn attend(side: &Mutex<Side>, stop: &AtomicBool) {
+    while !stop.load(Ordering::Acquire) {
+        {
+            let mut side = side.lock().unwrap_or_else(PoisonError::into_inner);
+            let Side { pf, hal } = &mut *side;
+            pf.visit(hal);
+        }
+        std::thread::sleep(BETWEEN_VISITS);
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            // Its panic has been reported by the panic hook.
+            let _ = thread.join();
+        }
+        {
+            let mut side = self.lock();
+            let Side { pf, hal } = &mut *side;
+            pf.remove(hal);
+        }
+        // Before the PF is closed: the kernel would reset it under its VFs. There is nobody to tell of a failure.
+        let _ = self.pci.set_virtual_functions(self.address, 0);
+    }
+}

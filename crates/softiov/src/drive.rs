@@ -1,0 +1,44 @@
+//! `softiov drive`: our own PF and VF drivers on an 82576 that Linux hands over through VFIO, and a check that they
+//! work there.
+
+use direct::check::{Plan, run as check};
+use host::vfio::{Pci, PciAddress};
+use std::process::ExitCode;
+
+/// Which functions, and how the findings are told.
+#[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("functions").required(true).args(["pf", "vf"]))]
+pub(crate) struct Args {
+    /// A physical function, such as 0000:01:00.0: our PF driver drives it, and our VF drivers VFs of it.
+    #[arg(long, value_name = "ADDRESS")]
+    pf: Option<PciAddress>,
+    /// How many VFs the physical function gets.
+    #[arg(long, value_name = "N", default_value_t = 2, requires = "pf",
+          value_parser = clap::value_parser!(u8).range(1..=7))]
+    vfs: u8,
+    /// A virtual function, such as 0000:01:10.0, of a PF that Linux drives; may be given several times.
+    #[arg(long, value_name = "ADDRESS")]
+    vf: Vec<PciAddress>,
+    /// Print the findings as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Makes every check. The exit status tells whether nothing failed.
+///
+/// # Errors
+/// The functions cannot be had, or the drivers do not start.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let plan = match args.pf {
+        Some(pf) => Plan::Port { pf, vfs: args.vfs },
+        None => Plan::Vfs(args.vf.clone()),
+    };
+    let report = check(&Pci::default(), &plan, |check| {
+        if !args.json {
+            println!("{check}");
+        }
+    })?;
+    let end = if args.json { serde_json::to_string(&report)? } else { report.to_string() };
+    crate::output::print(&(end + "\n"))?;
+    Ok(if report.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
