@@ -15,9 +15,9 @@ const WORDS: usize = PF_BAR0_SIZE / 4;
 /// The stored value of every register, by its canonical offset.
 #[derive(Debug, Clone)]
 pub struct RegisterFile {
-    words: Box<[u32]>,
+    words: Box<[u32; WORDS]>,
     /// What is at each dword offset, aliases included.
-    places: Box<[Option<Place>]>,
+    places: Box<[Option<Place>; WORDS]>,
 }
 
 /// A register found at an offset: where its value is kept, and what reads and writes do to it.
@@ -33,10 +33,7 @@ impl RegisterFile {
     /// The file after power-on.
     #[must_use]
     pub fn new() -> Self {
-        let mut file = Self {
-            words: alloc::vec![0; WORDS].into_boxed_slice(),
-            places: alloc::vec![None; WORDS].into_boxed_slice(),
-        };
+        let mut file = Self { words: filled(0), places: filled(None) };
         table::rows().for_each(|row| file.place(row));
         file.reset(true);
         file
@@ -128,6 +125,13 @@ impl RegisterFile {
         };
         self.update(offset, clear << shift, set << shift);
     }
+}
+
+/// As many of `value` as there are dwords, made where they stay: they are too many for the stack. That their number
+/// is part of the type saves a check wherever an offset is a constant.
+fn filled<T: Clone>(value: T) -> Box<[T; WORDS]> {
+    let Ok(all) = alloc::vec![value; WORDS].into_boxed_slice().try_into() else { unreachable!() };
+    all
 }
 
 impl Default for RegisterFile {
