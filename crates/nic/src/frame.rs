@@ -97,6 +97,7 @@ impl<'a> Frame<'a> {
     }
 
     /// The frame without its tag.
+    #[inline]
     pub(crate) fn untagged(&mut self) -> &[u8] {
         self.bytes(false, 0)
     }
@@ -107,6 +108,7 @@ impl<'a> Frame<'a> {
     }
 
     /// The frame as it is delivered, with or without its tag, and with its check sequence, if it was kept.
+    #[inline]
     pub(crate) fn delivered(&mut self, tagged: bool) -> &[u8] {
         self.bytes(tagged, self.trailer)
     }

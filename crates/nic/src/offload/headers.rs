@@ -98,6 +98,7 @@ impl Headers {
 
     /// The same, of a frame whose first tag is an `outer` one, whatever its type.
     #[must_use]
+    #[inline]
     pub fn parse_behind(frame: &[u8], outer: bool) -> Self {
         let mut headers = Self { tags: outer.into(), ..Self::default() };
         match headers.link(frame) {

@@ -25,6 +25,7 @@ pub struct Receive {
 /// Classifies a frame whose headers were parsed from the same bytes, as RXCSUM asks. What the card itself has
 /// `sealed` needs no second look at the payload.
 #[must_use]
+#[inline]
 pub fn classify(frame: &[u8], headers: &Headers, rxcsum: u32, sealed: Option<Sealed>) -> Receive {
     let mut status = 0;
     if rxcsum & IPOFL != 0 && headers.l3 == L3::Ipv4 {

@@ -87,6 +87,7 @@ impl Match {
 impl Tables {
     /// Decides who gets a frame.
     #[must_use]
+    #[inline]
     pub fn decide(&self, frame: &Frame) -> Decision {
         let sender = frame.source.bit();
         if let Some(reason) = self.violation(frame, sender) {
