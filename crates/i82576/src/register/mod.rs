@@ -160,6 +160,8 @@ offsets! {
     XONRXC = 0x4048;
     /// Pause frames received that begin one.
     XOFFRXC = 0x4050;
+    /// Interrupts: messages, and times that the pin was raised.
+    IAC = 0x4100;
     /// Received packets that reached the host.
     RPTHC = 0x4104;
     /// Good packets that the host has transmitted.

@@ -68,7 +68,7 @@ pub(super) const ROWS: &[Register] = &[
     Register::one("BPTC", r::BPTC, Rc),
     Register::one("TSCTC", r::TSCTC, Rc),
     Register::one("CBRMPC", 0x40fc, Rc),
-    Register::one("IAC", 0x4100, Rc),
+    Register::one("IAC", r::IAC, Rc),
     Register::one("RPTHC", r::RPTHC, Rc),
     Register::one("HGPTC", r::HGPTC, Rc),
     Register::one("ICRXDMTC", r::ICRXDMTC, Rc),

@@ -201,8 +201,9 @@ impl Interrupts {
         due & !pf
     }
 
-    /// What sending does to the registers: EIAC clears the cause, EIAM masks the vector.
+    /// What sending does to the registers: IAC counts, EIAC clears the cause, EIAM masks the vector.
     fn sent(&mut self, file: &mut RegisterFile, vector: Vector, function: Function) {
+        file.count(r::IAC, 1);
         let automask = function != Function::Pf || file.get(r::GPIE) & gpie::EIAME != 0;
         file.update(r::EICR, vector.bit() & file.get(r::EIAC), 0);
         if automask {

@@ -46,7 +46,7 @@ impl Single {
     /// Tells the bus what changed; answers when a throttled interrupt will be due.
     pub(super) fn send<B: Bus>(
         &mut self,
-        file: &RegisterFile,
+        file: &mut RegisterFile,
         throttle: &mut Throttle,
         owners: &Owners,
         form: Form,
@@ -72,6 +72,7 @@ impl Single {
             return Some(silent_until);
         }
         throttle.fired(VECTOR_0, file.get(r::eitr(VECTOR_0)), now);
+        file.count(r::IAC, 1);
         self.owed = false;
         match form {
             Form::OneVector => bus.msix(Function::Pf, 0),

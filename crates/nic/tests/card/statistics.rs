@@ -3,7 +3,7 @@
 
 use crate::common::{Bench, mac, plain};
 use i82576::MacAddress;
-use i82576::bits::{rctl, srrctl, vt_ctl};
+use i82576::bits::{icr, rctl, srrctl, vt_ctl};
 use i82576::ids::MAX_FRAME;
 use i82576::register::{self as r, vf, vf_stats};
 
@@ -48,6 +48,26 @@ fn frames_between_vfs_count_as_loopback_too() {
     assert_eq!(totals(&mut bench, 1), [1, 104, 0, 0, 0]);
     assert_eq!(loopback(&mut bench, 1), [1, 104, 0, 0]);
     assert_eq!((bench.pf().read(r::GPRC), bench.pf().read(r::GPTC)), (0, 0), "nothing crossed the wire");
+}
+
+#[test]
+fn every_message_and_every_rise_of_the_pin_is_an_interrupt() {
+    let mut bench = bench();
+    bench.vf(0).write(vf::VTEIMC, 0b010);
+    bench.vf(0).write(vf::VTEICS, 0b111);
+    bench.poll();
+    assert_eq!(bench.pf().read(r::IAC), 2, "a message for each vector that is not masked");
+    assert_eq!(bench.pf().read(r::IAC), 0, "reading clears");
+
+    let mut bench = Bench::bare();
+    bench.pf().write(r::IMS, icr::LSC);
+    for _ in 0..2 {
+        bench.pf().write(r::ICS, icr::LSC);
+        bench.poll();
+    }
+    bench.pf().read(r::ICR);
+    bench.poll();
+    assert_eq!(bench.pf().read(r::IAC), 1, "the pin rose once, and fell");
 }
 
 #[test]
