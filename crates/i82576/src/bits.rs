@@ -3,11 +3,13 @@
 
 mod filter;
 mod switch;
+mod time;
 
 pub use filter::{etqf, ftqf, imir, imirext, imirvp, psrtype, rfctl, synqf};
 pub use switch::{
     dtxctl, dtxswc, lvmmc, rplolr, rttbcnrc, sccrl, scsts, vlvf, vmolr, vmrctl, vmvir, vt_ctl, wvbr,
 };
+pub use time::{tcptimer, tsync, tsyncrxcfg};
 
 /// CTRL.
 pub mod ctrl {
@@ -149,8 +151,16 @@ pub mod gpie {
     pub const EIAME: u32 = 1 << 30;
     /// Pending-bit array support.
     pub const PBA: u32 = 1 << 31;
-    /// Writable bits; 11:7 are the interval of low-latency interrupts.
-    pub const KEPT: u32 = NSICR | MULTIPLE_MSIX | 0x1f << 7 | EIAME | PBA;
+    /// Position of the time that a credit for an interrupt at once takes to come, 5 bits.
+    pub const CREDIT_SHIFT: u32 = 7;
+    /// Writable bits.
+    pub const KEPT: u32 = NSICR | MULTIPLE_MSIX | 0x1f << CREDIT_SHIFT | EIAME | PBA;
+
+    /// Microseconds that a credit takes to come; 0 if none come.
+    #[must_use]
+    pub const fn credit_us(gpie: u32) -> u32 {
+        4 * (gpie >> CREDIT_SHIFT & 0x1f)
+    }
 }
 
 /// IVAR, IVAR_MISC, VTIVAR, VTIVAR_MISC: one byte an entry.
@@ -181,6 +191,12 @@ pub mod eitr {
     pub const COUNTER_END: u32 = 0x3ff;
     /// Microseconds of a step of the counter, where it is read and written.
     pub const COUNTER_STEP_US: u32 = 4;
+    /// Interrupts at once need a credit.
+    pub const LLI_EN: u32 = 1 << 15;
+    /// Position of the credits, 5 bits.
+    pub const CREDITS_SHIFT: u32 = 16;
+    /// The most credits.
+    pub const MOST_CREDITS: u32 = 31;
     /// Writable bits that are kept.
     pub const KEPT: u32 = 0x001f_fffc;
 

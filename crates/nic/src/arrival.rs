@@ -11,9 +11,9 @@ use crate::offload::split::Split;
 use crate::queue::receive::Description;
 use crate::steering::Hits;
 use crate::switch::{Decision, Source};
-use i82576::bits::{mrqc, rxcsum};
+use i82576::bits::{mrqc, rxcsum, srrctl};
 use i82576::descriptor::rx::{rss_type, status};
-use i82576::register as r;
+use i82576::register::{self as r, rx, rx_block};
 use i82576::{MacAddress, Queue};
 use pcie::Bus;
 
@@ -97,7 +97,7 @@ impl Nic {
         }
         let trailer = frame.trailer();
         let bytes = frame.delivered(!options.strip_vlan);
-        let queue = self.queue_of(pool, options.rss, arrival, bytes.len());
+        let (queue, urgent) = self.queue_of(pool, options.rss, arrival, bytes.len());
         let function = self.owners.of_queue(queue);
         if !self.masters().may_master(function) || !self.receives() {
             self.counters[usize::from(pool)].rx_disabled += 1;
@@ -109,12 +109,20 @@ impl Nic {
         }
         let length = bytes.len() - trailer;
         self.rx_touched |= 1 << queue.get();
+        described.status |= if urgent { status::DYNINT } else { 0 };
         let outcome = self.rx[queue.index()].deliver(&mut self.file, function, bus, bytes, &described);
+        self.rx_urgent |= u16::from(urgent && outcome.is_ok()) << queue.get();
         self.count_received(pool, queue, arrival.destination, length, arrival.source, outcome)
     }
 
-    /// The queue of a pool, or among all of them when there are no pools, for a frame of `length` bytes.
-    fn queue_of(&self, pool: u8, rss: bool, arrival: &Arrival, length: usize) -> Queue {
+    /// Whether a queue's descriptors are in the legacy format, which cannot tell of an interrupt at once and has none.
+    fn is_legacy(&self, queue: Queue) -> bool {
+        srrctl::descriptor_type(self.file.get(rx_block(queue) + rx::SRRCTL)) == srrctl::LEGACY
+    }
+
+    /// The queue of a pool, or among all of them when there are no pools, for a frame of `length` bytes, and whether
+    /// that interrupts at once.
+    fn queue_of(&self, pool: u8, rss: bool, arrival: &Arrival, length: usize) -> (Queue, bool) {
         let pools = matches!(self.file.get(r::MRQC) & mrqc::MODE_MASK, mrqc::VMDQ | mrqc::VMDQ_RSS);
         let verdict = self.steering.decide(arrival.hits, pools.then_some(pool), length);
         let hashed = rss && arrival.hash.rss_type != rss_type::NONE;
@@ -124,7 +132,8 @@ impl Nic {
             (false, Some(entry)) => entry,
             (false, None) => self.steering.default,
         });
-        Queue::new(index & 0xf).unwrap_or(FIRST_QUEUE)
+        let queue = Queue::new(index & 0xf).unwrap_or(FIRST_QUEUE);
+        (queue, verdict.immediate && !self.is_legacy(queue))
     }
 }
 

@@ -3,11 +3,13 @@
 use crate::board::clock::Clock;
 use crate::board::nvm::Nvm;
 use crate::board::phy::Phy;
+use crate::board::timer::TcpTimer;
 use crate::counters::Counters;
 use crate::file::RegisterFile;
 use crate::forward::Staging;
 use crate::function::config::Spaces;
-use crate::interrupt::{Direction, Interrupts, Owners, master_bit};
+use crate::interrupt::single::{Form, VECTOR_0};
+use crate::interrupt::{Direction, Interrupts, Owners, master_bit, queue_vector};
 use crate::moderation::Throttle;
 use crate::offload::rss::Rss;
 use crate::pacing::Pacing;
@@ -58,8 +60,8 @@ impl Default for Budget {
 pub struct Poll {
     /// The budget ran out before the work did: poll again.
     pub more: bool,
-    /// When a throttled interrupt or a frame that waits for its time is due, or a window of a storm ends: poll then at
-    /// the latest.
+    /// When a throttled interrupt or a frame that waits for its time is due, the TCP timer or a window of a storm ends:
+    /// poll then at the latest.
     pub deadline: Option<Time>,
 }
 
@@ -70,6 +72,7 @@ pub struct Nic {
     pub(crate) nvm: Nvm,
     pub(crate) phy: Phy,
     pub(crate) clock: Clock,
+    pub(crate) timer: TcpTimer,
     pub(crate) file: RegisterFile,
     pub(crate) spaces: Spaces,
     pub(crate) tables: Tables,
@@ -91,8 +94,9 @@ pub struct Nic {
     pub(crate) pacing: Pacing,
     /// The moment of the poll under way.
     pub(crate) now: Time,
-    /// Receive queues that got a frame in this poll.
+    /// Receive queues that got a frame in this poll, and those of them that got one which interrupts at once.
     pub(crate) rx_touched: u16,
+    pub(crate) rx_urgent: u16,
     /// Queue at which the next round starts, so that none is always first.
     first: u8,
     /// IOADDR.
@@ -116,6 +120,7 @@ impl Nic {
             nvm: Nvm::new(config.mac, config.iov),
             phy: Phy::new(),
             clock: Clock::default(),
+            timer: TcpTimer::default(),
             tables: Tables::load(&file),
             spaces: Spaces::new(&config),
             rss: Rss::load(&file),
@@ -134,6 +139,7 @@ impl Nic {
             pacing: Pacing::new(config.loopback),
             now: Time::ZERO,
             rx_touched: 0,
+            rx_urgent: 0,
             first: 0,
             io_address: 0,
             carrier: false,
@@ -162,6 +168,9 @@ impl Nic {
             self.steering = Steering::load(&self.file);
         }
         self.pass_storm_windows(now);
+        if self.timer.pass(self.file.get(r::TCPTIMER), now) {
+            self.interrupts.raise_timer(&mut self.file);
+        }
         let from_wire = self.receive_from_wire(budget, bus, wire);
         let (from_queues, frame) = self.transmit(budget, bus, wire);
         self.write_back_received(bus);
@@ -169,7 +178,7 @@ impl Nic {
         let (owners, form) = (self.masters(), self.form());
         let interrupt = self.interrupts.send(&mut self.file, &mut self.throttle, &owners, form, now, bus);
         let storm = Storm::is_on(&self.file).then(|| self.storm.ends(&self.file));
-        let deadline = [interrupt, frame, storm].into_iter().flatten().min();
+        let deadline = [interrupt, frame, storm, self.timer.end()].into_iter().flatten().min();
         Poll { more: from_wire || from_queues, deadline }
     }
 
@@ -245,10 +254,25 @@ impl Nic {
 
     fn write_back_received<B: Bus>(&mut self, bus: &mut B) {
         let touched = core::mem::take(&mut self.rx_touched);
+        let urgent = core::mem::take(&mut self.rx_urgent);
         for queue in Queue::all().filter(|queue| touched & 1 << queue.get() != 0) {
             let function = self.owners.of_queue(queue);
             let announced = self.rx[queue.index()].write_back(&mut self.file, function, bus);
             self.announce(queue, Direction::Rx, announced);
+            if urgent & 1 << queue.get() != 0 {
+                self.hurry(queue);
+            }
+        }
+    }
+
+    /// What a receive queue has to tell does not wait for its throttle.
+    #[cold]
+    fn hurry(&mut self, queue: Queue) {
+        let own = queue.pool() < self.owners.vfs || self.form() == Form::Vectors;
+        let named = || queue_vector(&self.file, queue, Direction::Rx, self.owners.vfs);
+        if let Some(vector) = if own { named() } else { Some(VECTOR_0) } {
+            let (eitr, gpie) = (self.file.get(r::eitr(vector)), self.file.get(r::GPIE));
+            self.throttle.hurry(vector, eitr, gpie, self.now);
         }
     }
 

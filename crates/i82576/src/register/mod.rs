@@ -27,6 +27,8 @@ offsets! {
     MDIC = 0x0020;
     /// Free-running timer.
     FRTIMER = 0x1048;
+    /// TCP timer.
+    TCPTIMER = 0x104c;
     /// EEPROM write.
     EEWR = 0x102c;
     /// The clock, low half.

@@ -2,6 +2,7 @@
 
 use super::Access::{Ro, Rw, W1c, Wo};
 use super::{ALL, Register};
+use crate::bits::tcptimer;
 use crate::register as r;
 
 pub(super) const ROWS: &[Register] = &[
@@ -29,6 +30,8 @@ pub(super) const ROWS: &[Register] = &[
     Register::one("EEMNGCTL", 0x1010, Ro).reset(0x000c_0000),
     Register::one("EEWR", r::EEWR, Rw(0xffff_fffc)).more("START writes a word of the NVM, DONE at once"),
     Register::one("FRTIMER", r::FRTIMER, Ro).more("the time: microseconds 9:0, milliseconds 19:10, seconds"),
+    Register::one("TCPTIMER", r::TCPTIMER, Rw(tcptimer::KEPT))
+        .more("KICK_START and FINISH clear themselves; counts milliseconds, and interrupts at the end"),
     Register::one("PCS_CFG0", 0x4200, Rw(ALL)),
     Register::one("PCS_LCTL", 0x4208, Rw(ALL)),
     Register::one("PCS_LSTAT", 0x420c, Ro),

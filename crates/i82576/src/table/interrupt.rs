@@ -1,4 +1,4 @@
-//! Causes, masks, vectors and throttles. Left out: low-latency interrupts, the TCP timer.
+//! Causes, masks, vectors and throttles. Left out: which frames interrupt at once (`filter`), the TCP timer itself.
 
 use super::Access::{Rw, W1c, W1s, Wo};
 use super::{ALL, Register};
@@ -30,7 +30,9 @@ pub(super) const ROWS: &[Register] = &[
     Register::one("IMC", r::IMC, Wo).also_at(0x00d8, 4, 1).more(TO_MASK),
     Register::one("IAM", r::IAM, Rw(ALL)).also_at(0x00e0, 4, 1),
     Register::one("GPIE", r::GPIE, Rw(gpie::KEPT)),
-    Register::one("EICS", r::EICS, Wo).more(TO_CAUSE),
+    Register::one("EICS", r::EICS, Wo).more(
+        "ones set causes; reads as they are, and clears none; 30 is the TCP timer's but for GPIE.MULTIPLE_MSIX, 31 does nothing",
+    ),
     Register::one("EIMS", r::EIMS, W1s(EXTENDED)).more("unmasked causes interrupt"),
     Register::one("EIMC", r::EIMC, Wo).more(TO_MASK),
     Register::one("EIAC", r::EIAC, Rw(0x01ff_ffff)).more(OWN),
@@ -39,7 +41,7 @@ pub(super) const ROWS: &[Register] = &[
         .more("reading clears; both mask by EIAM; the bits of VFs' vectors are not here but in VTEICR"),
     Register::many("EITR", r::eitr(V0), 4, 25, Rw(eitr::KEPT))
         .sticky()
-        .more("30:21 read the counter and, unless CNT_IGNR (31) is written as one, set it"),
+        .more("30:21 and 20:16 read the counter and the credits and, unless CNT_IGNR (31) is written as one, set them"),
     Register::many("IVAR", r::ivar(0), 4, 8, Rw(0x9f9f_9f9f))
         .more("under MSI-X writes count only while GPIE.MULTIPLE_MSIX is set"),
     Register::one("IVAR_MISC", r::IVAR_MISC, Rw(0x0000_9f9f))

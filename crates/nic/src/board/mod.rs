@@ -1,4 +1,4 @@
-//! What a board has beside the switch of frames: the NVM, the PHY, and the clock. Each is a state with the
+//! What a board has beside the switch of frames: the NVM, the PHY, the clock, and a timer. Each is a state with the
 //! registers by which drivers reach it. Left out: LEDs, flash, management.
 
 pub(crate) mod clock;
@@ -6,3 +6,4 @@ pub(crate) mod nvm;
 pub(crate) mod phy;
 #[cfg(test)]
 mod tests;
+pub(crate) mod timer;

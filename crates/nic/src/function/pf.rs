@@ -94,6 +94,7 @@ impl Nic {
             r::CTRL_EXT if value & ctrl_ext::PFRSTD != 0 => mailbox::pf_reset_done(&mut self.file),
             r::EECD if value & eecd::REQ != 0 => self.file.update(r::EECD, 0, eecd::GNT),
             r::EECD => self.file.update(r::EECD, eecd::GNT, 0),
+            r::TCPTIMER if self.timer.written(value, now) => self.interrupts.raise_timer(&mut self.file),
             r::SYSTIML => self.clock.set_low(value, now),
             r::SYSTIMH => self.clock.set_high(value, now),
             r::TIMINCA => self.clock.set_increment(value, now),
@@ -166,7 +167,7 @@ impl Nic {
             _ => {}
         }
         match throttle_of(offset) {
-            Some(vector) => value | self.throttle.counter(vector, now),
+            Some(vector) => self.throttle.shown(vector, value, self.file.get(r::GPIE), now),
             None => value,
         }
     }
@@ -184,7 +185,7 @@ impl Nic {
         let bits = (value & mask) << shift;
         let masked = !self.file.get(r::EIMS);
         match offset {
-            r::EICS => self.interrupts.raise(&mut self.file, bits),
+            r::EICS => self.interrupts.set(&mut self.file, bits),
             r::EIMC => self.file.update(r::EIMS, bits, 0),
             r::EICR => self.interrupts.acknowledge(&mut self.file, bits),
             _ => self.file.write(access, offset, shift, mask, value),

@@ -2,6 +2,7 @@
 //! because the card moves frames only while it is polled.
 
 use crate::board::clock::Clock;
+use crate::board::timer::TcpTimer;
 use crate::interrupt::ALL_VECTORS;
 use crate::moderation::Throttle;
 use crate::{Nic, mailbox};
@@ -48,7 +49,7 @@ impl Nic {
             self.phy.reset();
             self.renew_link();
         }
-        self.clock = Clock::default();
+        (self.clock, self.timer) = (Clock::default(), TcpTimer::default());
         self.load_address();
         // Queue 0 runs after a reset, for firmware; it is not the PF's while there are VFs.
         if self.owners.vfs > 0 {

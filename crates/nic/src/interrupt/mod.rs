@@ -44,6 +44,23 @@ impl Interrupts {
         self.unsent |= bits;
     }
 
+    /// EICS was written: causes of vectors and, while there is one interrupt for all, that of the TCP timer.
+    pub fn set(&mut self, file: &mut RegisterFile, bits: u32) {
+        self.raise(file, bits);
+        if bits & eicr::TIMER != 0 && file.get(r::GPIE) & gpie::MULTIPLE_MSIX == 0 {
+            self.raise_other(file, icr::TIMER);
+        }
+    }
+
+    /// The TCP timer has run out: that is a vector's cause, or one of ICR while there is one interrupt for all.
+    pub fn raise_timer(&mut self, file: &mut RegisterFile) {
+        if file.get(r::GPIE) & gpie::MULTIPLE_MSIX == 0 {
+            self.raise_other(file, icr::TIMER);
+        } else if let Some(vector) = pf_entry(file.get(r::IVAR_MISC).to_le_bytes()[0]) {
+            self.raise(file, vector.bit());
+        }
+    }
+
     /// An event of a queue: a descriptor was written back. If the queue is the PF's, `causes` of ICR say so as
     /// well, for a driver that has one interrupt for all.
     pub fn raise_queue(
@@ -289,7 +306,13 @@ fn vf_entry(vf: VfIndex, entry: u8) -> Option<Vector> {
     Vector::new(vf.first_vector() + local)
 }
 
-fn queue_vector(file: &RegisterFile, queue: Queue, direction: Direction, vfs: u8) -> Option<Vector> {
+/// The vector of a queue, if it has one.
+pub(crate) fn queue_vector(
+    file: &RegisterFile,
+    queue: Queue,
+    direction: Direction,
+    vfs: u8,
+) -> Option<Vector> {
     let byte = usize::from(queue.in_pool()) * 2 + usize::from(direction == Direction::Tx);
     match VfIndex::new(queue.pool()).filter(|vf| vf.get() < vfs) {
         Some(vf) => vf_entry(vf, file.get(r::vtivar(vf)).to_le_bytes()[byte]),

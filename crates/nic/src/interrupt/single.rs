@@ -32,7 +32,8 @@ pub(super) struct Single {
     raised: bool,
 }
 
-const VECTOR_0: Vector = match Vector::new(0) {
+/// The vector that throttles it.
+pub(crate) const VECTOR_0: Vector = match Vector::new(0) {
     Some(vector) => vector,
     None => panic!(),
 };

@@ -1,8 +1,11 @@
 //! Interrupt throttling (EITR): after a vector fires it stays silent for its interval, in microseconds, and a
-//! cause that comes meanwhile fires once at the end of it. Left out: low-latency interrupts.
+//! cause that comes meanwhile fires once at the end of it.
+//!
+//! A frame that is to interrupt at once ends the silence (low-latency interrupts; datasheet of the I210, 7.3.6). Where
+//! EITR.LLI_EN says so, that takes a credit of the vector; credits come one by one, GPIE says how fast.
 
 use core::time::Duration;
-use i82576::bits::eitr;
+use i82576::bits::{eitr, gpie};
 use i82576::ids::VECTORS;
 use i82576::{Time, Vector};
 
@@ -10,13 +13,39 @@ use i82576::{Time, Vector};
 #[derive(Debug, Clone)]
 pub struct Throttle {
     silent_until: [Time; VECTORS],
+    credits: [Credits; VECTORS],
+}
+
+/// What a vector may spend.
+#[derive(Debug, Clone, Copy)]
+struct Credits {
+    count: u32,
+    since: Time,
+}
+
+impl Credits {
+    const NONE: Self = Self { count: 0, since: Time::ZERO };
+
+    /// What they have become at `now`.
+    fn at(self, eitr: u32, gpie: u32, now: Time) -> Self {
+        let interval = Duration::from_micros(gpie::credit_us(gpie).into());
+        if eitr & eitr::LLI_EN == 0 || interval.is_zero() {
+            return Self { since: now, ..self };
+        }
+        let came = now.since(self.since).as_nanos() / interval.as_nanos();
+        let room = eitr::MOST_CREDITS.saturating_sub(self.count);
+        match u32::try_from(came) {
+            Ok(came) if came < room => Self { count: self.count + came, since: self.since + interval * came },
+            _ => Self { count: eitr::MOST_CREDITS, since: now },
+        }
+    }
 }
 
 impl Throttle {
     /// No vector is throttled.
     #[must_use]
     pub fn new() -> Self {
-        Self { silent_until: [Time::ZERO; VECTORS] }
+        Self { silent_until: [Time::ZERO; VECTORS], credits: [Credits::NONE; VECTORS] }
     }
 
     /// The moment from which the vector may fire.
@@ -36,12 +65,37 @@ impl Throttle {
             let counter = u64::from((value >> eitr::COUNTER_SHIFT) & eitr::COUNTER_END);
             let micros = counter * u64::from(eitr::COUNTER_STEP_US);
             self.silent_until[vector.index()] = now + Duration::from_micros(micros);
+            let count = value >> eitr::CREDITS_SHIFT & eitr::MOST_CREDITS;
+            self.credits[vector.index()] = Credits { count, since: now };
         }
+    }
+
+    /// Something is not to wait for the end of the silence: it ends now, if that needs no credit or there is one.
+    pub fn hurry(&mut self, vector: Vector, eitr: u32, gpie: u32, now: Time) {
+        let silent_until = &mut self.silent_until[vector.index()];
+        if *silent_until <= now {
+            return;
+        }
+        if eitr & eitr::LLI_EN != 0 {
+            let credits = &mut self.credits[vector.index()];
+            *credits = credits.at(eitr, gpie, now);
+            let Some(left) = credits.count.checked_sub(1) else { return };
+            credits.count = left;
+        }
+        *silent_until = now;
+    }
+
+    /// EITR as it reads now, of which `eitr` is stored: its counter and its credits run.
+    #[must_use]
+    pub fn shown(&self, vector: Vector, eitr: u32, gpie: u32, now: Time) -> u32 {
+        let credits = self.credits[vector.index()].at(eitr, gpie, now).count;
+        let stored = eitr & !(eitr::MOST_CREDITS << eitr::CREDITS_SHIFT);
+        stored | credits << eitr::CREDITS_SHIFT | self.counter(vector, now)
     }
 
     /// The counter field of EITR as it reads now.
     #[must_use]
-    pub fn counter(&self, vector: Vector, now: Time) -> u32 {
+    fn counter(&self, vector: Vector, now: Time) -> u32 {
         let left = self.silent_until(vector).since(now).as_micros() as u64;
         let steps = left / u64::from(eitr::COUNTER_STEP_US);
         (steps.min(eitr::COUNTER_END.into()) as u32) << eitr::COUNTER_SHIFT
@@ -50,6 +104,7 @@ impl Throttle {
     /// Forgets what the vector was waiting for.
     pub fn reset(&mut self, vector: Vector) {
         self.silent_until[vector.index()] = Time::ZERO;
+        self.credits[vector.index()] = Credits::NONE;
     }
 }
 

@@ -21,5 +21,7 @@ mod small_world;
 mod statistics;
 mod switch_path;
 mod throttling;
+mod timer;
 mod transmit;
+mod urgent;
 mod widths;

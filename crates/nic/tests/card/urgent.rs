@@ -1,0 +1,137 @@
+//! Low-latency interrupts: a filter's frame does not wait for the throttle of its vector (datasheet of the I210, 7.3.6),
+//! and credits keep such frames from interrupting as often as they come. Left out: the filters themselves (`receive`).
+
+use crate::common::{Bench, PORT, mac, plain, tagged, tcp};
+use i82576::Vector;
+use i82576::bits::{eitr, etqf, ftqf, gpie, icr, imir, imirext, imirvp, rctl, srrctl, vmolr};
+use i82576::descriptor::rx::status;
+use i82576::register::{self as r, rx, vf};
+use pcie::Function::Vf;
+
+/// VF 0's receive vector.
+const RX: u32 = vf::VTEITR + 4;
+/// 1 ms.
+const INTERVAL: u32 = 1000 << eitr::INTERVAL_SHIFT;
+
+/// VF 0 with its receive vector throttled, which has fired just now, and the type of `plain` frames urgent.
+fn bench() -> Bench {
+    let mut bench = Bench::new(3);
+    bench.wait_us(10_000);
+    bench.pf().write(r::etqf(0), 0x88b5 | etqf::ENABLE | etqf::IMMEDIATE);
+    bench.vf(0).start();
+    bench.vf(0).write(RX, INTERVAL);
+    bench.wire_sends(&tcp(mac(0), mac(9), &[1; 50]));
+    bench.expect_msix(Vf(0), 1);
+    bench.vf(0).received();
+    bench
+}
+
+fn credits(bench: &mut Bench) -> u32 {
+    bench.vf(0).read(RX) >> eitr::CREDITS_SHIFT & eitr::MOST_CREDITS
+}
+
+#[test]
+fn an_urgent_frame_interrupts_at_once_and_its_descriptor_says_so() {
+    let mut bench = bench();
+    bench.wire_sends(&tcp(mac(0), mac(9), &[1; 50]));
+    bench.expect_no_msix();
+    assert_eq!(bench.vf(0).expect_frame().last().status & status::DYNINT, 0);
+    bench.wire_sends(&plain(mac(0), mac(9), 60));
+    bench.expect_msix(Vf(0), 1);
+    assert_eq!(bench.vf(0).expect_frame().last().status & status::DYNINT, status::DYNINT);
+    bench.wire_sends(&tcp(mac(0), mac(9), &[1; 50]));
+    bench.expect_no_msix();
+    bench.wait_us(1000);
+    bench.poll();
+    bench.expect_msix(Vf(0), 1);
+}
+
+#[test]
+fn five_tuple_filters_and_vlan_priorities_can_be_urgent() {
+    let mut bench = bench();
+    bench.pf().write(r::ftqf(0), 0xf000_0000 | ftqf::ANY_POOL);
+    bench.pf().write(r::imir(0), imir::ANY_PORT | imir::IMMEDIATE);
+    bench.pf().write(r::imirext(0), imirext::ANY_SIZE | imirext::ANY_FLAGS);
+    bench.wire_sends(&tcp(mac(0), mac(9), &[1; 50]));
+    bench.expect_msix(Vf(0), 1);
+    bench.pf().write(r::imir(0), imir::ANY_PORT);
+    bench.pf().write(r::IMIRVP, imirvp::ENABLE | 5);
+    for (priority, urgent) in [(4, false), (5, true), (7, true)] {
+        bench.wire_sends(&tagged(priority << 13 | 5, &tcp(mac(0), mac(9), &[1; 50])));
+        assert_eq!(!bench.msix().is_empty(), urgent, "priority {priority}");
+    }
+    bench.pf().set(r::vmolr(0), vmolr::STRVLAN);
+    bench.wire_sends(&tagged(5 << 13 | 5, &tcp(mac(0), mac(9), &[1; 50])));
+    bench.expect_msix(Vf(0), 1);
+}
+
+#[test]
+fn under_lli_en_each_takes_a_credit_and_without_one_waits() {
+    let mut bench = bench();
+    bench.vf(0).write(RX, INTERVAL | eitr::LLI_EN | 2 << eitr::CREDITS_SHIFT | 250 << eitr::COUNTER_SHIFT);
+    for left in [1, 0] {
+        bench.wire_sends(&plain(mac(0), mac(9), 60));
+        bench.expect_msix(Vf(0), 1);
+        assert_eq!(credits(&mut bench), left);
+    }
+    bench.wire_sends(&plain(mac(0), mac(9), 60));
+    bench.expect_no_msix();
+    bench.wait_us(1000);
+    bench.poll();
+    bench.expect_msix(Vf(0), 1);
+}
+
+#[test]
+fn credits_come_at_the_rate_of_gpie_up_to_31() {
+    let mut bench = bench();
+    bench.pf().set(r::GPIE, 3 << gpie::CREDIT_SHIFT);
+    bench.vf(0).write(RX, INTERVAL | eitr::LLI_EN);
+    for (us, expected) in [(0, 0), (11, 0), (1, 1), (12, 2), (348, 31), (10_000, 31)] {
+        bench.wait_us(us);
+        assert_eq!(credits(&mut bench), expected);
+    }
+    assert_eq!(bench.vf(0).read(RX) & (eitr::LLI_EN | eitr::INTERVAL_MASK), eitr::LLI_EN | INTERVAL);
+}
+
+#[test]
+fn an_interrupt_that_need_not_wait_costs_no_credit() {
+    let mut bench = bench();
+    bench.vf(0).write(RX, INTERVAL | eitr::LLI_EN | 1 << eitr::CREDITS_SHIFT);
+    bench.wire_sends(&plain(mac(0), mac(9), 60));
+    bench.expect_msix(Vf(0), 1);
+    assert_eq!(credits(&mut bench), 1);
+}
+
+#[test]
+fn a_frame_that_is_dropped_and_one_in_the_legacy_format_are_not_urgent() {
+    let mut bench = bench();
+    let control = vf::RX_BLOCK + rx::SRRCTL;
+    bench.vf(0).write(control, srrctl::DROP_EN | srrctl::LEGACY << srrctl::DESCTYPE_SHIFT | 2);
+    bench.wire_sends(&plain(mac(0), mac(9), 60));
+    bench.expect_no_msix();
+    bench.vf(0).start_sized(8, 8);
+    (0..7).for_each(|_| bench.wire_sends(&tcp(mac(0), mac(9), &[1; 50])));
+    bench.msix();
+    bench.wire_sends(&plain(mac(0), mac(9), 60));
+    bench.expect_no_msix();
+    assert_eq!(bench.vf(0).received().len(), 7, "there was no descriptor left");
+}
+
+#[test]
+fn the_single_interrupt_of_a_pf_hurries_as_well() {
+    let mut bench = Bench::bare();
+    bench.wait_us(10_000);
+    bench.pf().write(r::RCTL, rctl::EN | rctl::BAM);
+    bench.pf().start();
+    bench.pf().write(r::etqf(0), 0x88b5 | etqf::ENABLE | etqf::IMMEDIATE);
+    bench.pf().write(r::IMS, icr::RXDW);
+    bench.pf().write(r::eitr(Vector::new(0).unwrap()), INTERVAL);
+    let segment = tcp(PORT, mac(9), &[1; 50]);
+    for (frame, interrupts) in [(&segment, true), (&segment, false), (&plain(PORT, mac(9), 60), true)] {
+        bench.wire_sends(frame);
+        assert_eq!(bench.world.bus.pin.contains(&true), interrupts);
+        bench.pf().read(r::ICR);
+        bench.poll();
+        bench.world.bus.pin.clear();
+    }
+}
