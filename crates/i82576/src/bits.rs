@@ -73,12 +73,20 @@ pub mod rctl {
     pub const MPE: u32 = 1 << 4;
     /// Long packets accepted.
     pub const LPE: u32 = 1 << 5;
+    /// Loopback mode field.
+    pub const LBM_MASK: u32 = 3 << 6;
+    /// Loopback mode: in the MAC, before the PHY.
+    pub const LBM_MAC: u32 = 1 << 6;
     /// Multicast offset: which 12 address bits index MTA and UTA.
     pub const MO_SHIFT: u32 = 12;
     /// Broadcast accepted (without VMDq).
     pub const BAM: u32 = 1 << 15;
     /// VLAN filter enabled.
     pub const VFE: u32 = 1 << 18;
+    /// The tag's canonical form indicator is compared with CFI.
+    pub const CFIEN: u32 = 1 << 19;
+    /// What it must be.
+    pub const CFI: u32 = 1 << 20;
     /// Pass MAC control frames, pause among them, to software.
     pub const PMCF: u32 = 1 << 23;
     /// Buffer sizes of BSIZE are 16 times as large.

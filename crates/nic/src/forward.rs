@@ -12,7 +12,7 @@ use crate::uplink::{self, Wire};
 use alloc::boxed::Box;
 use alloc::vec;
 use i82576::Queue;
-use i82576::bits::lvmmc;
+use i82576::bits::{lvmmc, rctl};
 use i82576::ids::{FCS, MAX_FRAME, MIN_FRAME};
 use i82576::register as r;
 use pcie::Bus;
@@ -47,7 +47,7 @@ impl Nic {
         let mut staging = core::mem::take(&mut self.staging.frame);
         let received = wire.receive(&mut staging[HEADROOM..]);
         // A port that has no link, or does not receive, knows of no frame: nothing is counted.
-        if let Some(length) = received.filter(|_| self.link && !self.phy.loops_back() && self.receives()) {
+        if let Some(length) = received.filter(|_| self.link && !self.loops_back() && self.receives()) {
             self.arrive(&mut staging, length, bus, wire);
         }
         self.staging.frame = staging;
@@ -255,9 +255,14 @@ impl Nic {
         }
     }
 
+    /// What is sent comes back: the PHY loops it, or the MAC before it.
+    fn loops_back(&self) -> bool {
+        self.phy.loops_back() || self.file.get(r::RCTL) & rctl::LBM_MASK == rctl::LBM_MAC
+    }
+
     /// The frame leaves for the wire, which in loopback brings it back at once; `false` if it was dropped.
     fn leave<B: Bus, W: Wire>(&mut self, frame: &mut Frame<'_>, bus: &mut B, wire: &mut W) -> bool {
-        if !self.phy.loops_back() {
+        if !self.loops_back() {
             return wire.transmit(frame.tagged());
         }
         if self.receives() {

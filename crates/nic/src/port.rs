@@ -121,7 +121,7 @@ impl Nic {
             phy: Phy::new(),
             clock: Clock::default(),
             timer: TcpTimer::default(),
-            tables: Tables::load(&file),
+            tables: Tables::load(&file, 0),
             spaces: Spaces::new(&config),
             rss: Rss::load(&file),
             steering: Steering::default(),
@@ -159,7 +159,7 @@ impl Nic {
     pub fn poll<B: Bus, W: Wire>(&mut self, now: Time, budget: Budget, bus: &mut B, wire: &mut W) -> Poll {
         self.now = now;
         if core::mem::take(&mut self.tables_stale) {
-            self.tables = Tables::load(&self.file);
+            self.tables = Tables::load(&self.file, self.owners.vfs);
         }
         if core::mem::take(&mut self.rss_stale) {
             self.rss = Rss::load(&self.file);
@@ -328,6 +328,8 @@ impl Nic {
             (RX_BLOCKS, rx::RDBAL | rx::RDBAH | rx::RDLEN | rx::RDH | rx::RXDCTL) => {
                 self.rx[queue].restart(&self.file);
             }
+            // A queue that goes on, goes on with the packet that it is in.
+            (TX_BLOCKS, tx::TXDCTL) if self.tx[queue].goes_on(&self.file) => {}
             (TX_BLOCKS, tx::TDBAL | tx::TDBAH | tx::TDLEN | tx::TDH | tx::TXDCTL) => {
                 self.tx[queue].restart(&self.file);
                 self.tx_ready |= 1 << queue;

@@ -1,9 +1,12 @@
 //! Accesses of any width and alignment, cut into the dwords that registers are. A narrow write to a plain
 //! register changes just its bytes; elsewhere the other bytes count as zeros, which set and clear nothing.
 
+use super::pf;
 use crate::Nic;
+use i82576::bits::eitr;
 use i82576::table::Access;
-use i82576::{Time, VfIndex, window};
+use i82576::window::{self, Slot};
+use i82576::{Time, VfIndex};
 use pcie::Function;
 
 impl Nic {
@@ -28,14 +31,16 @@ impl Nic {
     /// What a write of other bytes must leave in a dword: the stored value, if storing is all it does.
     fn kept(&self, function: Function, offset: u32) -> u32 {
         let slot = match function {
-            Function::Pf => self.file.find(offset).map(|place| (place.access, place.offset, 0, u32::MAX)),
-            Function::Vf(n) => VfIndex::new(n)
-                .and_then(|vf| window::resolve(vf, offset))
-                .map(|slot| (slot.access, slot.offset, slot.shift, slot.mask)),
+            Function::Pf => pf::own_place(&self.file, offset),
+            Function::Vf(n) => VfIndex::new(n).and_then(|vf| window::resolve(vf, offset)),
         };
-        match slot {
-            Some((Access::Rw(_), at, shift, mask)) => self.file.get(at) >> shift & mask,
-            _ => 0,
+        let Some(Slot { offset, shift, mask, access }) = slot else { return 0 };
+        let stored = self.file.get(offset) >> shift & mask;
+        match access {
+            // The counter runs on, unless it is written.
+            Access::Rw(_) if pf::throttle_of(offset).is_some() => stored | eitr::CNT_IGNR,
+            Access::Rw(_) | Access::Ro => stored,
+            Access::Rc | Access::W1c(_) | Access::W1s(_) | Access::Wo => 0,
         }
     }
 }

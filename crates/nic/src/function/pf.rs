@@ -1,6 +1,7 @@
 //! The PF's registers, as far as they are more than their row in the table.
 
 use crate::board::clock;
+use crate::file::{Place, RegisterFile};
 use crate::interrupt::single::Form;
 use crate::interrupt::{ALL_VECTORS, Interrupts};
 use crate::offload::rss::Rss;
@@ -10,6 +11,7 @@ use crate::{Nic, mailbox};
 use i82576::bits::{ctrl, ctrl_ext, eecd, icr, mdic, status};
 use i82576::register::{self as r, vf_stats};
 use i82576::table::Access;
+use i82576::window::{self, Slot};
 use i82576::{Time, Vector, VfIndex, ids};
 
 /// A PF register that belongs to one VF.
@@ -205,10 +207,24 @@ impl Nic {
     }
 }
 
-fn throttle_of(offset: u32) -> Option<Vector> {
+/// The vector whose EITR is at an offset.
+pub(super) fn throttle_of(offset: u32) -> Option<Vector> {
     let first = 0x1680;
     let index = offset.checked_sub(first)? / 4;
     Vector::new(u8::try_from(index).ok()?).filter(|_| offset < first + 4 * ids::VECTORS as u32)
+}
+
+/// Where what the PF finds at an offset is kept: of a VF's interrupt registers, where the VF keeps it.
+pub(super) fn own_place(file: &RegisterFile, offset: u32) -> Option<Slot> {
+    match per_vf(offset) {
+        Some((vf, PerVf::Interrupt(at))) => window::resolve(vf, at),
+        _ => file.find(offset).map(|Place { offset, access }| Slot {
+            offset,
+            shift: 0,
+            mask: u32::MAX,
+            access,
+        }),
+    }
 }
 
 /// The PF registers that belong to one VF and are more than plain.

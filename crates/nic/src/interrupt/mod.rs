@@ -30,6 +30,8 @@ pub enum Direction {
 pub struct Interrupts {
     /// EICR bits that were set, or unmasked, since their last message.
     unsent: u32,
+    /// How the PF interrupted the last time.
+    form: Form,
     single: single::Single,
 }
 
@@ -185,6 +187,10 @@ impl Interrupts {
         now: Time,
         bus: &mut B,
     ) -> Option<Time> {
+        if form == Form::Vectors && self.form != form {
+            self.unsent |= file.get(r::EICR) & owners.pf_vectors();
+        }
+        self.form = form;
         let mut due = self.unsent & file.get(r::EICR) & file.get(r::EIMS);
         if form != Form::Vectors {
             due = self.hand_over(due, owners);

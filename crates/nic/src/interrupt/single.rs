@@ -9,7 +9,7 @@ use i82576::{Time, Vector};
 use pcie::{Bus, Function};
 
 /// How the PF interrupts: what its configuration space and GPIE say together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Form {
     /// Each vector its own MSI-X message.
     Vectors,
@@ -20,6 +20,7 @@ pub enum Form {
     /// The pin.
     Pin,
     /// Not at all: MSI is masked, or the pin disabled, or the PF sleeps.
+    #[default]
     Silent,
 }
 

@@ -16,6 +16,8 @@ use super::{be16, put16};
 pub const TAG: usize = 4;
 /// The type of a tagged frame (the inner half of VET after reset).
 pub const TYPE: u16 = 0x8100;
+/// The bit of a tag that is its canonical form indicator, by its newer name drop eligible.
+pub const CFI: u16 = 1 << 12;
 /// The bits of a tag that are the VLAN id.
 pub const ID_MASK: u16 = 0xfff;
 

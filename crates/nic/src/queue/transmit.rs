@@ -118,6 +118,12 @@ impl TransmitQueue {
         self.held.clear();
     }
 
+    /// TXDCTL was written, and the queue that has sent segments of a packet is still enabled.
+    #[must_use]
+    pub fn goes_on(&self, file: &RegisterFile) -> bool {
+        !self.held.is_empty() && Ring::transmit(file, self.queue).is_some()
+    }
+
     /// The queue was reset: what its owner told it is forgotten as well.
     pub fn reset(&mut self, file: &RegisterFile) {
         self.contexts = [Context::default(); 2];

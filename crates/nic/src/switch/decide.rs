@@ -41,7 +41,7 @@ pub struct Frame {
 /// Why a frame goes nowhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// A pool may not send to 01:80:c2:00:00:00 to 0f: pause, spanning tree, LACP are the port's own.
+    /// A VF may not send to 01:80:c2:00:00:00 to 0f: pause, spanning tree, LACP are the port's own, and the PF's.
     LinkControl,
     /// The source address is not the sender's.
     SourceSpoofed,
@@ -126,7 +126,7 @@ impl Tables {
             return None;
         }
         let [head @ .., last] = frame.dst.0;
-        if head == [0x01, 0x80, 0xc2, 0, 0] && last < 0x10 {
+        if self.vfs & sender != 0 && head == [0x01, 0x80, 0xc2, 0, 0] && last < 0x10 {
             return Some(Reason::LinkControl);
         }
         if self.check_source & sender != 0 && self.exact.pools(frame.src) & sender == 0 {
@@ -183,7 +183,7 @@ impl Tables {
         match vlan {
             _ if !self.filter_vlans => self.all,
             None => self.untagged,
-            Some(tag) if !self.vlans.is_accepted(tag) => 0,
+            Some(tag) if !self.vlans.is_accepted(tag) || tag & self.canonical.0 != self.canonical.1 => 0,
             Some(tag) if self.virtualised => self.vlans.members(tag),
             Some(_) => self.all,
         }

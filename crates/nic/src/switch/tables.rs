@@ -8,6 +8,7 @@ use super::addresses::{Exact, Inexact};
 use super::mirror::Mirrors;
 use super::vlans::Vlans;
 use crate::file::RegisterFile;
+use crate::offload::vlan;
 use i82576::MacAddress;
 use i82576::bits::{ctrl, ctrl_ext, dtxswc, mrqc, rah, rctl, rplolr, vmolr, vmvir, vt_ctl};
 use i82576::ids::{FCS, MAX_VFS, RECEIVE_ADDRESSES};
@@ -15,7 +16,7 @@ use i82576::register as r;
 
 /// The longest frame, FCS included, where long packets are not accepted; a tag comes on top.
 const STANDARD_FRAME: usize = 1518;
-const TAG: usize = crate::offload::vlan::TAG;
+const TAG: usize = vlan::TAG;
 
 /// The longest frame of a pool, FCS included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -54,6 +55,8 @@ pub struct Tables {
     pub(super) hash_shift: u32,
     pub(super) vlans: Vlans,
     pub(super) filter_vlans: bool,
+    /// The tag bit that must be as RCTL.CFI says, if RCTL.CFIEN asks, and what it must be.
+    pub(super) canonical: (u16, u16),
     /// Pools by what they accept.
     pub(super) untagged: u8,
     pub(super) broadcast: u8,
@@ -67,6 +70,8 @@ pub struct Tables {
     pub(super) enabled: u8,
     /// Pools there are.
     pub(super) all: u8,
+    /// Those of them that are VFs'.
+    pub(super) vfs: u8,
     pub(super) replicate: bool,
     /// There are pools, and a frame goes to one of them at most.
     pub(super) alone: bool,
@@ -90,15 +95,16 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Decodes the filter registers.
+    /// Decodes the filter registers of a port whose first pools are those of `vfs` VFs.
     #[must_use]
-    pub fn load(file: &RegisterFile) -> Self {
+    pub fn load(file: &RegisterFile, vfs: u8) -> Self {
         let mode = file.get(r::MRQC) & mrqc::MODE_MASK;
         let virtualised = mode == mrqc::VMDQ || mode == mrqc::VMDQ_RSS;
         let receive = file.get(r::RCTL);
         let mut tables = Self::common(file, receive, virtualised);
         if virtualised {
             tables.pools(file, receive, mode);
+            tables.vfs = !(0xffu32 << vfs) as u8;
         } else {
             tables.single(file, receive, mode);
         }
@@ -117,6 +123,7 @@ impl Tables {
             hash_shift: [36, 35, 34, 32][(receive >> rctl::MO_SHIFT & 3) as usize],
             vlans: Vlans::load(file),
             filter_vlans: receive & rctl::VFE != 0,
+            canonical: canonical(receive),
             untagged: 0,
             broadcast: 0,
             multicast_hits: 0,
@@ -126,6 +133,7 @@ impl Tables {
             default_pools: 0,
             enabled: 0,
             all: 0,
+            vfs: 0,
             replicate: false,
             alone: false,
             mirrors: Mirrors::NONE,
@@ -265,6 +273,12 @@ impl Tables {
         let fits = |limit: &Limit| length <= if tagged { limit.tagged } else { limit.untagged };
         pools & self.limits.iter().rev().fold(0, |set, limit| set << 1 | u8::from(fits(limit)))
     }
+}
+
+/// The mask and the value that a tag's canonical form indicator is compared by.
+fn canonical(receive: u32) -> (u16, u16) {
+    let on = |bit: u32| if receive & bit != 0 { vlan::CFI } else { 0 };
+    (on(rctl::CFIEN), on(rctl::CFIEN) & on(rctl::CFI))
 }
 
 /// The valid receive addresses. Without VMDq the pool bits mean nothing and all are pool 0's.

@@ -282,3 +282,19 @@ fn status_shows_the_speed_and_duplex_that_ctrl_forces() {
     );
     assert_eq!(shown(&mut bench, ctrl::SLU | ctrl::FRCSPD | ctrl::FRCDPX), 0, "10 Mb/s, half duplex");
 }
+
+#[test]
+fn in_loopback_of_the_mac_the_phy_and_the_wire_hear_nothing() {
+    let mut bench = Bench::bare();
+    bench.pf().write(r::RCTL, rctl::EN | rctl::BAM | rctl::LBM_MAC);
+    bench.pf().write(r::TCTL, tctl::EN | tctl::PSP);
+    bench.pf().start();
+    bench.pf().send(&plain(PORT, mac(9), 200));
+    assert_eq!(bench.pf().expect_frame().bytes, plain(PORT, mac(9), 200));
+    assert!(bench.wire_got().is_empty());
+    bench.wire_sends(&plain(PORT, mac(9), 60));
+    bench.pf().expect_no_frame();
+    bench.pf().clear(r::RCTL, rctl::LBM_MASK);
+    bench.wire_sends(&plain(PORT, mac(9), 60));
+    bench.pf().expect_frame();
+}

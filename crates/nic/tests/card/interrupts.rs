@@ -280,3 +280,52 @@ fn a_vfs_vector_of_the_port_speaks_for_that_vf_even_if_the_pf_raises_it() {
     bench.poll();
     bench.expect_msix(Vf(2), 1);
 }
+
+#[test]
+fn an_entry_of_ivar_misc_that_is_not_valid_or_no_vectors_interrupts_nobody() {
+    for entries in [0x0500, 0x9900, 0x9f00, 0x0085] {
+        let mut bench = Bench::new(3);
+        bench.pf().write(r::IVAR_MISC, entries);
+        bench.pf().write(r::EIMS, u32::MAX);
+        bench.pf().write(r::IMS, icr::LSC);
+        bench.nic.set_link(false);
+        bench.expect_nothing();
+        assert_eq!(bench.pf().read(r::EICR), 0, "{entries:#x}");
+    }
+}
+
+/// As Linux does it: the vector is cleared and masked by its message, ICR is read, EIMS unmasks the vector.
+#[test]
+fn a_handler_that_reads_icr_and_then_unmasks_its_vector_loses_no_cause() {
+    let mut bench = Bench::new(3);
+    bench.pf().write(r::IVAR_MISC, 0x8000);
+    for (at, value) in [(r::EIAC, 1), (r::EIAM, 1), (r::EIMS, 1), (r::IMS, icr::LSC | icr::VMMB)] {
+        bench.pf().write(at, value);
+    }
+    bench.pf().read(r::ICR);
+    bench.pf().write(r::ICS, icr::LSC);
+    bench.poll();
+    bench.expect_msix(Pf, 0);
+    bench.pf().write(r::ICS, icr::VMMB);
+    bench.expect_nothing();
+    assert_eq!(bench.pf().read(r::ICR), icr::LSC | icr::VMMB | icr::INTA);
+    bench.pf().write(r::EIMS, 1);
+    bench.poll();
+    bench.expect_msix(Pf, 0);
+}
+
+/// What a driver left behind in another mode, or firmware, is told once MSI-X is on.
+#[test]
+fn a_cause_that_is_set_when_msix_is_enabled_sends_its_message_then() {
+    let mut bench = Bench::bare();
+    bench.pf().write(r::GPIE, gpie::MULTIPLE_MSIX);
+    bench.pf().write(r::EIMS, 2);
+    bench.pf().write(r::EICS, 6);
+    bench.poll();
+    assert_eq!(bench.world.bus.pin, [true]);
+    let control = u16::from(i82576::config::MSIX) + pcie::capability::msix::CONTROL;
+    bench.config(Pf, control, pcie::capability::msix::CONTROL_ENABLE.into());
+    bench.poll();
+    bench.expect_msix(Pf, 1);
+    bench.expect_nothing();
+}

@@ -10,6 +10,7 @@ mod interrupts;
 mod lateness;
 mod mailbox;
 mod many_resets;
+mod mastering;
 mod pacing;
 mod police;
 mod random;

@@ -4,6 +4,7 @@
 
 use crate::common::{Bench, RING, data, mac, packet, plain, tcp};
 use core::num::NonZeroU64;
+use i82576::bits::dctl;
 use i82576::bits::rttbcnrc::{INTEGER_SHIFT, RS_ENA};
 use i82576::descriptor::tx::{Context, Data, L4};
 use i82576::register::{self as r, tx, vf};
@@ -299,4 +300,20 @@ fn every_copy_of_a_frame_takes_its_part_of_the_bandwidth_inside_the_card() {
     let frame = whole(&mut bench, 0, MacAddress::BROADCAST, 1_246);
     bench.vf(0).transmit(&[frame[0], frame[0]]);
     assert_eq!(bench.poll().deadline, Some(Time::from_micros(700)), "to seven pools");
+}
+
+/// SWFLSH, or a threshold, is no reason to lose what is on its way; disabling the queue is.
+#[test]
+fn a_queue_whose_txdctl_is_written_again_goes_on_with_its_packet() {
+    for (control, frames) in [(dctl::ENABLE | dctl::SWFLSH | 1 << dctl::WTHRESH_SHIFT, 14), (0, 1)] {
+        let mut bench = bench();
+        limit(&mut bench, 0, rate(10));
+        let packet = large(&mut bench, 0, WIRE, 20_000);
+        bench.vf(0).transmit(&packet);
+        bench.vf(0).write(vf::TX_BLOCK + tx::TXDCTL, control);
+        while let Some(deadline) = bench.poll().deadline {
+            bench.now = deadline;
+        }
+        assert_eq!(bench.wire_got().len(), frames, "TXDCTL {control:#x}");
+    }
 }

@@ -252,3 +252,12 @@ fn a_queue_that_would_wait_counts_as_missed_by_the_port() {
     bench.pf().write(r::QDE, !(1 << 1));
     assert_eq!(missed(&mut bench), [0, 1, 1]);
 }
+
+#[test]
+fn link_control_frames_are_the_pfs_to_send() {
+    let mut bench = bench();
+    let lacp = plain(MacAddress([0x01, 0x80, 0xc2, 0, 0, 0x02]), PORT, 100);
+    bench.pf().send(&lacp);
+    assert_eq!(bench.wire_got(), [lacp]);
+    assert_eq!(bench.nic.counters()[3].tx_link_control, 0);
+}

@@ -1,9 +1,10 @@
 //! Accesses of any width and alignment: how they fall on the dwords that registers are. Left out: what the
 //! registers do.
 
-use crate::common::Bench;
+use crate::common::{Bench, index};
 use crate::registers::elements;
 use i82576::Time;
+use i82576::bits::{eitr, status};
 use i82576::register as r;
 use i82576::table::Access;
 use pcie::Function;
@@ -123,4 +124,38 @@ fn bytes_beyond_the_bar_are_zero() {
             assert_eq!(bytes, [0; 8], "{function} {offset:#x}");
         }
     }
+}
+
+#[test]
+fn a_byte_written_beside_vector_bits_that_the_pf_sees_leaves_them_alone() {
+    let mut bench = Bench::new(3);
+    let view = r::vf_block(index(1));
+    for at in [r::vf_stats::VTEIAC, r::vf_stats::VTEIAM].map(|at| view + at) {
+        bench.pf().write(at, 5);
+        bench.nic.write_bytes(Function::Pf, u64::from(at) + 1, &[0xff], Time::ZERO);
+        assert_eq!(bench.pf().read(at), 5);
+    }
+}
+
+/// STATUS.PHYRA is cleared by a zero, which a byte that is not written is not.
+#[test]
+fn a_byte_written_beside_a_bit_that_zero_clears_leaves_it_alone() {
+    let mut bench = Bench::bare();
+    for (byte, left) in [(0, status::PHYRA), (2, status::PHYRA), (3, status::PHYRA), (1, 0)] {
+        bench.nic.write_bytes(Function::Pf, u64::from(r::STATUS) + byte, &[0], Time::ZERO);
+        assert_eq!(bench.pf().read(r::STATUS) & status::PHYRA, left, "byte {byte}");
+    }
+}
+
+#[test]
+fn an_interval_written_alone_leaves_the_counter_running() {
+    let mut bench = Bench::new(1);
+    bench.vf(0).write(r::vf::VTEITR, 100 << eitr::INTERVAL_SHIFT);
+    bench.vf(0).write(r::vf::VTEIMS, 1);
+    bench.vf(0).write(r::vf::VTEICS, 1);
+    bench.poll();
+    bench.expect_msix(Function::Vf(0), 0);
+    let interval = (50u16 << eitr::INTERVAL_SHIFT).to_le_bytes();
+    bench.nic.write_bytes(Function::Vf(0), r::vf::VTEITR.into(), &interval, Time::ZERO);
+    assert_eq!(bench.vf(0).read(r::vf::VTEITR), 25 << eitr::COUNTER_SHIFT | 50 << eitr::INTERVAL_SHIFT);
 }

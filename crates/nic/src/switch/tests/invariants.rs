@@ -1,5 +1,6 @@
 //! What holds for any filters and any frame.
 
+use super::VFS;
 use crate::file::RegisterFile;
 use crate::switch::{Frame, Source, Tables};
 use i82576::MacAddress;
@@ -66,7 +67,7 @@ fn arbitrary_frame() -> impl Strategy<Value = Frame> {
 proptest! {
     #[test]
     fn whatever_the_filters_say(file in arbitrary_file(), frame in arbitrary_frame()) {
-        let decision = Tables::load(&file).decide(&frame);
+        let decision = Tables::load(&file, VFS).decide(&frame);
         let virtualised = matches!(file.get(r::MRQC) & mrqc::MODE_MASK, mrqc::VMDQ | mrqc::VMDQ_RSS);
         let nowhere = decision.pools == 0 && !decision.wire;
         assert_eq!(decision.dropped.is_some(), nowhere, "dropped exactly if it goes nowhere");
@@ -102,9 +103,9 @@ proptest! {
         for mode in [mrqc::VMDQ, mrqc::RSS] {
             let mut file = RegisterFile::new();
             file.set(r::MRQC, mode);
-            let before = Tables::load(&file);
+            let before = Tables::load(&file, VFS);
             file.set(offset, value & mask);
-            assert!(Tables::affected_by(offset) || Tables::load(&file) == before, "{} {offset:#x}", row.name);
+            assert!(Tables::affected_by(offset) || Tables::load(&file, VFS) == before, "{} {offset:#x}", row.name);
         }
     }
 }

@@ -26,6 +26,9 @@ const A_BIT: u8 = 1;
 const B_BIT: u8 = 2;
 const C_BIT: u8 = 4;
 
+/// The last pool is the PF's.
+const VFS: u8 = 7;
+
 /// A port being set up.
 struct Port {
     file: RegisterFile,
@@ -88,7 +91,7 @@ impl Port {
     }
 
     fn decide(&self, frame: Frame) -> Decision {
-        Tables::load(&self.file).decide(&frame)
+        Tables::load(&self.file, VFS).decide(&frame)
     }
 
     /// Sends a frame from the wire to `dst`.

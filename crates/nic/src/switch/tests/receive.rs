@@ -156,3 +156,26 @@ fn without_replication_a_pools_broadcast_goes_to_the_default_pool_and_the_wire()
     let port = port().clear(r::VT_CTL, vt_ctl::REPL_EN).pool(7, vmolr::AUPE);
     assert_eq!(port.a_sends(BROADCAST), Decision { wire: true, ..to(0x80) });
 }
+
+#[test]
+fn a_vlan_may_have_several_filters_whose_pools_add_up() {
+    let port = port().vlan(5, A_BIT, 0).vlan(6, B_BIT, 0).vlan(5, C_BIT, 0);
+    let tagged = |dst| Frame { vlan: Some(5), ..frame(Source::Wire, PEER, dst) };
+    assert_eq!(port.decide(tagged(BROADCAST)), copies(A_BIT | C_BIT));
+    assert_eq!(port.decide(tagged(B)), dropped(Reason::Unwanted));
+}
+
+#[test]
+fn cfien_compares_the_tags_canonical_form_indicator_with_cfi() {
+    let canonical = Frame { vlan: Some(0x0005), ..frame(Source::Wire, PEER, B) };
+    let other = Frame { vlan: Some(0x1005), ..canonical };
+    let port = port().vlan(5, B_BIT, 0);
+    assert_eq!((port.decide(canonical), port.decide(other)), (to(B_BIT), to(B_BIT)));
+    let port = port.set(r::RCTL, rctl::CFIEN);
+    assert_eq!((port.decide(canonical), port.decide(other)), (to(B_BIT), dropped(Reason::Unwanted)));
+    let port = port.set(r::RCTL, rctl::CFI);
+    assert_eq!((port.decide(canonical), port.decide(other)), (dropped(Reason::Unwanted), to(B_BIT)));
+    assert_eq!(port.wire(B), to(B_BIT), "no tag, no indicator");
+    let port = port.clear(r::RCTL, rctl::VFE);
+    assert_eq!((port.decide(canonical), port.decide(other)), (to(B_BIT), to(B_BIT)));
+}

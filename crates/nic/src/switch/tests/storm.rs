@@ -1,6 +1,6 @@
 //! Storm control by the clock: windows of 1 ms, a threshold of ten blocks of 64 bytes.
 
-use super::{A, BROADCAST, GROUP, PEER, mac, port};
+use super::{A, BROADCAST, GROUP, PEER, VFS, mac, port};
 use crate::file::RegisterFile;
 use crate::switch::{Storm, Tables};
 use i82576::bits::{sccrl, scsts};
@@ -17,7 +17,7 @@ struct Control {
 
 fn control(drop: u32) -> Control {
     let port = port();
-    let tables = Tables::load(&port.file);
+    let tables = Tables::load(&port.file, VFS);
     let mut file = port.file;
     // 10 intervals of 6250 ticks of 16 ns: 1 ms.
     file.set(r::SCCRL, drop | 10 << sccrl::INTERVAL_SHIFT);

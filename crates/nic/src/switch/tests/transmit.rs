@@ -1,6 +1,8 @@
 //! Where a frame of a pool goes, and which are refused.
 
-use super::{A, A_BIT, B, B_BIT, BROADCAST, C, C_BIT, GROUP, PEER, copies, dropped, frame, out, port, to};
+use super::{
+    A, A_BIT, B, B_BIT, BROADCAST, C, C_BIT, GROUP, PEER, VFS, copies, dropped, frame, out, port, to,
+};
 use crate::switch::{Decision, Frame, Reason, Source, Tables};
 use i82576::bits::{dtxswc, vlvf, vmolr, vmvir};
 use i82576::register as r;
@@ -87,19 +89,21 @@ fn vlan_anti_spoof_wants_the_sender_in_the_vlan() {
 }
 
 #[test]
-fn link_control_frames_of_a_pool_are_dropped() {
+fn link_control_frames_of_a_vf_are_dropped() {
     let port = port().pool(1, vmolr::MPME);
     for control in ["01:80:c2:00:00:00", "01:80:c2:00:00:01", "01:80:c2:00:00:0e", "01:80:c2:00:00:0f"] {
         assert_eq!(port.a_sends(control), dropped(Reason::LinkControl), "{control}");
         assert_eq!(port.wire(control), copies(B_BIT), "{control}");
     }
     assert!(port.a_sends("01:80:c2:00:00:10").wire);
+    let pf = frame(Source::Pool(7), C, "01:80:c2:00:00:02");
+    assert!(port.decide(pf).wire, "LACP is the PF's to speak");
 }
 
 #[test]
 fn vmvir_inserts_its_tag_or_forbids_tags() {
     let port = port().set(r::vmvir(0), vmvir::DEFAULT | 0x6005).set(r::vmvir(1), vmvir::NEVER | 7);
-    let tables = Tables::load(&port.file);
+    let tables = Tables::load(&port.file, VFS);
     assert_eq!([None, Some(9)].map(|tag| tables.transmit_tag(0, tag)), [Some(0x6005), Some(0x6005)]);
     assert_eq!([None, Some(9)].map(|tag| tables.transmit_tag(1, tag)), [None, None]);
     assert_eq!([None, Some(9)].map(|tag| tables.transmit_tag(2, tag)), [None, Some(9)]);
