@@ -42,7 +42,10 @@ impl Nic {
         if pools == 0 {
             return None;
         }
-        let arrival = self.describe(source, decision.replicated, frame);
+        let mut arrival = self.describe(source, decision.replicated, frame);
+        if arrival.hits.timed && source == Source::Wire && self.stamp_received() {
+            arrival.description.status |= status::TS;
+        }
         let mut best = None;
         while pools != 0 {
             let pool = pools.trailing_zeros() as u8;

@@ -210,6 +210,7 @@ impl Nic {
             frame.take_tag();
         }
         frame.tag = inserted.or(frame.tag);
+        frame.timed = packet.first.time_stamp && queue.pool() >= self.owners.vfs;
         self.switch(Some(queue), frame, bus, wire);
     }
 
@@ -249,6 +250,9 @@ impl Nic {
         let sent = decision.wire && self.link && self.leave(frame, bus, wire);
         if sent {
             self.tally.sent(dst, length);
+            if frame.timed && sender.is_some() {
+                self.stamp_sent();
+            }
         }
         if let Some(queue) = sender {
             self.count_sent(queue.pool(), dst, length, decision.pools != 0, sent);

@@ -38,6 +38,8 @@ pub(crate) struct Frame<'a> {
     pub(crate) tag: Option<u16>,
     /// The outer tag.
     pub(crate) outer: Outer,
+    /// The frame is to be stamped when it leaves.
+    pub(crate) timed: bool,
     /// What the card has sealed, seen from the start of the buffer.
     sealed: Option<Sealed>,
 }
@@ -52,6 +54,7 @@ impl<'a> Frame<'a> {
             tag_in_place: false,
             tag: None,
             outer: Outer::Unused,
+            timed: false,
             sealed: None,
         })
     }

@@ -1,5 +1,5 @@
 //! Advanced receive descriptors: as the driver posts them (two addresses) and as the card writes them back.
-//! Left out: the legacy format (`legacy`) and time stamps.
+//! Left out: the legacy format (`legacy`) and time stamps in buffers, which later cards have.
 
 use super::{DD, SIZE, dword, from_dwords, qword};
 

@@ -36,6 +36,7 @@ const DTYP_DATA: u32 = 3;
 const DTYP_SHIFT: u32 = 20;
 const DEXT: u32 = 1 << 29;
 
+const TSTAMP: u32 = 1 << 19;
 const EOP: u32 = 1 << 24;
 const IFCS: u32 = 1 << 25;
 const RS: u32 = 1 << 27;
@@ -63,6 +64,8 @@ pub struct Data {
     pub insert_vlan: bool,
     /// Cut the payload into segments. Counts in the packet's first descriptor.
     pub segment: bool,
+    /// Stamp the packet when it leaves. Counts in the packet's first descriptor.
+    pub time_stamp: bool,
     /// Insert the IPv4 header checksum.
     pub insert_ip_checksum: bool,
     /// Insert the TCP, UDP or SCTP checksum.
@@ -148,6 +151,7 @@ impl Data {
             report_status: command & RS != 0,
             insert_vlan: command & VLE != 0,
             segment: command & TSE != 0,
+            time_stamp: command & TSTAMP != 0,
             insert_ip_checksum: status & IXSM != 0,
             insert_l4_checksum: status & TXSM != 0,
             context: ((status >> IDX_SHIFT) & 7) as u8,
@@ -168,7 +172,8 @@ impl Data {
             | flag(self.end_of_packet, EOP)
             | flag(self.report_status, RS)
             | flag(self.insert_vlan, VLE)
-            | flag(self.segment, TSE);
+            | flag(self.segment, TSE)
+            | flag(self.time_stamp, TSTAMP);
         let status = flag(self.check_context, CC)
             | flag(self.insert_ip_checksum, IXSM)
             | flag(self.insert_l4_checksum, TXSM)

@@ -41,6 +41,20 @@ offsets! {
     TIMADJL = 0xb60c;
     /// Adjustment of the clock, high half and sign; writing it applies both.
     TIMADJH = 0xb610;
+    /// Time stamps of sent packets, control.
+    TSYNCTXCTL = 0xb614;
+    /// The time stamp of a sent packet, low half.
+    TXSTMPL = 0xb618;
+    /// The time stamp of a sent packet, high half.
+    TXSTMPH = 0xb61c;
+    /// Time stamps of received packets, control.
+    TSYNCRXCTL = 0xb620;
+    /// The time stamp of a received packet, low half.
+    RXSTMPL = 0xb624;
+    /// The time stamp of a received packet, high half.
+    RXSTMPH = 0xb628;
+    /// The messages whose packets are stamped when received.
+    TSYNCRXCFG = 0x5f50;
     /// Pending-bit clear.
     PBACL = 0x5b68;
     /// VLAN ether type.

@@ -5,6 +5,9 @@ use super::{ALL, Register};
 use crate::bits::tcptimer;
 use crate::register as r;
 
+const READ_STAMP: &str = "reading it makes room for the next stamp";
+const NEVER: &str = "stays zero";
+
 pub(super) const ROWS: &[Register] = &[
     Register::one("CTRL", r::CTRL, Rw(!0x8400_0000))
         .reset(0x0010_0209)
@@ -60,13 +63,13 @@ pub(super) const ROWS: &[Register] = &[
     Register::one("TIMADJL", r::TIMADJL, Rw(ALL)),
     Register::one("TIMADJH", r::TIMADJH, Rw(ALL))
         .more("adds TIMADJ to the clock, or with bit 31 subtracts it"),
-    // Packets are not stamped: the valid bits never rise, and the stamps stay zero.
-    Register::one("TSYNCTXCTL", 0xb614, Rw(0x0000_0010)),
-    Register::one("TXSTMPL", 0xb618, Ro),
-    Register::one("TXSTMPH", 0xb61c, Ro),
-    Register::one("TSYNCRXCTL", 0xb620, Rw(0x0000_001e)),
-    Register::one("RXSTMPL", 0xb624, Ro),
-    Register::one("RXSTMPH", 0xb628, Ro),
-    Register::one("RXSATRL", 0xb62c, Ro),
-    Register::one("RXSATRH", 0xb630, Ro),
+    Register::one("TSYNCRXCFG", r::TSYNCRXCFG, Rw(0xffff)),
+    Register::one("TSYNCTXCTL", r::TSYNCTXCTL, Rw(0x0000_0010)).more("VALID (0) rises with a stamp"),
+    Register::one("TXSTMPL", r::TXSTMPL, Ro),
+    Register::one("TXSTMPH", r::TXSTMPH, Ro).more(READ_STAMP),
+    Register::one("TSYNCRXCTL", r::TSYNCRXCTL, Rw(0x0000_001e)).more("VALID (0) rises with a stamp"),
+    Register::one("RXSTMPL", r::RXSTMPL, Ro),
+    Register::one("RXSTMPH", r::RXSTMPH, Ro).more(READ_STAMP),
+    Register::one("RXSATRL", 0xb62c, Ro).more(NEVER),
+    Register::one("RXSATRH", 0xb630, Ro).more(NEVER),
 ];

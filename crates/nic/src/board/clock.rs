@@ -1,5 +1,5 @@
 //! The clock that IEEE 1588 software reads (SYSTIM): it adds what TIMINCA says every so many 16 ns, and stands
-//! still until TIMINCA is set. It is the caller's time; the card has none. Left out: stamps of packets.
+//! still until TIMINCA is set. It is the caller's time; the card has none. Left out: stamps of packets (`stamps`).
 
 use i82576::Time;
 
@@ -17,7 +17,8 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    fn count(&self, now: Time) -> u64 {
+    /// SYSTIM at a moment.
+    pub(crate) fn at(&self, now: Time) -> u64 {
         let period = UNIT * u64::from(self.increment >> 24);
         let passed = now.since(self.since).as_nanos() as u64;
         let steps = passed.checked_div(period).unwrap_or(0);
@@ -26,7 +27,7 @@ impl Clock {
 
     /// SYSTIML: the high half of this moment is kept for SYSTIMH.
     pub(crate) fn low(&mut self, now: Time) -> u32 {
-        let count = self.count(now);
+        let count = self.at(now);
         self.high = (count >> 32) as u32;
         count as u32
     }
@@ -38,24 +39,24 @@ impl Clock {
 
     /// SYSTIML was written.
     pub(crate) fn set_low(&mut self, value: u32, now: Time) {
-        self.set(self.count(now) >> 32 << 32 | u64::from(value), now);
+        self.set(self.at(now) >> 32 << 32 | u64::from(value), now);
     }
 
     /// SYSTIMH was written.
     pub(crate) fn set_high(&mut self, value: u32, now: Time) {
-        self.set(self.count(now) & 0xffff_ffff | u64::from(value) << 32, now);
+        self.set(self.at(now) & 0xffff_ffff | u64::from(value) << 32, now);
     }
 
     /// TIMINCA was written: from now on the clock runs at this rate.
     pub(crate) fn set_increment(&mut self, value: u32, now: Time) {
-        self.set(self.count(now), now);
+        self.set(self.at(now), now);
         self.increment = value;
     }
 
     /// TIMADJ was written: its 63 bits are added, or subtracted if the sign says so.
     pub(crate) fn adjust(&mut self, low: u32, high: u32, now: Time) {
         let amount = u64::from(low) | u64::from(high & 0x7fff_ffff) << 32;
-        let count = self.count(now);
+        let count = self.at(now);
         let negative = high >> 31 != 0;
         self.set(if negative { count.wrapping_sub(amount) } else { count.wrapping_add(amount) }, now);
     }

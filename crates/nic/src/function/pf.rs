@@ -8,7 +8,7 @@ use crate::offload::rss::Rss;
 use crate::steering::Steering;
 use crate::switch::Tables;
 use crate::{Nic, mailbox};
-use i82576::bits::{ctrl, ctrl_ext, eecd, icr, mdic, status};
+use i82576::bits::{ctrl, ctrl_ext, eecd, icr, mdic, status, tsync};
 use i82576::register::{self as r, vf_stats};
 use i82576::table::Access;
 use i82576::window::{self, Slot};
@@ -34,6 +34,11 @@ impl Nic {
             r::STATUS => self.status(self.link),
             r::SYSTIML => self.clock.low(now),
             r::SYSTIMH => self.clock.high(),
+            r::TXSTMPH | r::RXSTMPH => {
+                // Control and stamp lie together in either direction.
+                self.file.update(place.offset - 8, tsync::VALID, 0);
+                self.file.get(place.offset)
+            }
             r::IMC => self.file.get(r::IMS),
             r::ICR => Interrupts::others_read(&mut self.file),
             r::ICS => Interrupts::others(&self.file),

@@ -2,7 +2,7 @@
 //! wrong (datasheet 7.1.10 and 7.1.5: packet type, extended status and errors). Without RXCSUM.PCSD it also sums
 //! up the packet, or the payload of a UDP fragment, in the place of the RSS hash.
 //!
-//! Left out: LinkSec and time stamps.
+//! Left out: LinkSec.
 
 use super::be16;
 use super::checksum::Sum;

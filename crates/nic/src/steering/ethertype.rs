@@ -42,6 +42,11 @@ impl EtherTypes {
         Self::last(hits).is_some_and(|last| self.registers[last] & etqf::IMMEDIATE != 0)
     }
 
+    /// Whether the last of these hits is the precision time protocol.
+    pub(super) fn timed(&self, hits: u8) -> bool {
+        Self::last(hits).is_some_and(|last| self.registers[last] & etqf::TIMED != 0)
+    }
+
     /// The number of the last hit.
     pub(super) fn last(hits: u8) -> Option<usize> {
         hits.checked_ilog2().map(|last| last as usize)

@@ -1,4 +1,4 @@
-//! Which queue of its pool a frame goes to, where a filter says more than RSS does, and whether it interrupts at once.
+//! Which queue of its pool a frame goes to, where a filter says more than RSS does, and whether it interrupts at once or has its arrival stamped.
 //! The order is that of the I210's datasheet (7.1.2, "Receive Queues Assignment"), whose filters are the 82576's but
 //! for addresses and source ports: the ether type filters, of which the last hit decides; then the SYN filter and the
 //! five-tuple filters, RFCTL.SYNQFP says which of them first; then RSS; then MRQC.DEF_Q.
@@ -9,6 +9,7 @@
 //! Left out: flexible filters, and the ports of fragments, which are not looked at.
 
 mod ethertype;
+mod timed;
 mod tuple;
 
 use crate::file::RegisterFile;
@@ -17,6 +18,7 @@ use ethertype::EtherTypes;
 use i82576::bits::{imirvp, mrqc, rfctl, synqf};
 use i82576::descriptor::rx::packet_type;
 use i82576::register as r;
+use timed::Timed;
 use tuple::Tuples;
 
 /// Where the flags of a TCP header are, and SYN among them.
@@ -33,6 +35,8 @@ pub(crate) struct Steering {
     /// The queue of segments with SYN.
     syn: Option<u8>,
     syn_first: bool,
+    /// The packets whose arrival is stamped.
+    timed: Option<Timed>,
     /// The lowest VLAN priority that interrupts at once.
     urgent: Option<u8>,
     /// The queue of what nothing else chooses a queue for.
@@ -48,6 +52,8 @@ pub(crate) struct Hits {
     tuples: u8,
     syn: bool,
     urgent: bool,
+    /// The frame's arrival is to be stamped.
+    pub(crate) timed: bool,
 }
 
 /// What comes of it in a pool.
@@ -71,6 +77,7 @@ impl Steering {
             types,
             tuples,
             syn,
+            timed: Timed::load(file),
             syn_first: file.get(r::RFCTL) & rfctl::SYNQFP != 0,
             urgent,
             default: (file.get(r::MRQC) >> mrqc::DEFAULT_QUEUE_SHIFT & 7) as u8,
@@ -80,7 +87,7 @@ impl Steering {
     /// Whether a write to the register at this canonical offset makes a new [`Steering::load`] necessary.
     pub(crate) fn affected_by(offset: u32) -> bool {
         let filters = |first: u32| (first..first + 32).contains(&offset);
-        matches!(offset, r::SYNQF | r::IMIRVP | r::RFCTL | r::MRQC)
+        matches!(offset, r::SYNQF | r::IMIRVP | r::RFCTL | r::MRQC | r::TSYNCRXCTL | r::TSYNCRXCFG)
             || [r::saqf(0), r::daqf(0), r::spqf(0), r::ftqf(0)].into_iter().any(filters)
             || [r::imir(0), r::imirext(0), r::etqf(0)].into_iter().any(filters)
     }
@@ -97,9 +104,14 @@ impl Steering {
             L4::Tcp => frame.get(headers.l4_offset + FLAGS).copied().unwrap_or(0),
             _ => 0,
         };
+        let (types, tuples) = (self.types.hits(frame, headers), self.tuples.hits(frame, headers, flags));
         Hits {
-            types: self.types.hits(frame, headers),
-            tuples: self.tuples.hits(frame, headers, flags),
+            types,
+            tuples,
+            timed: self.timed.is_some_and(|timed| {
+                self.types.timed(types) && timed.over_ethernet(frame, headers)
+                    || self.tuples.timed(tuples) && timed.over_udp(frame, headers)
+            }),
             syn: self.syn.is_some() && flags & SYN != 0,
             urgent: self.urgent.zip(tag).is_some_and(|(least, tag)| (tag >> 13) as u8 >= least),
         }

@@ -112,6 +112,11 @@ impl Tuples {
         self.hit(hits).any(|filter| filter.port & imir::IMMEDIATE != 0)
     }
 
+    /// Whether one of these hits is the precision time protocol.
+    pub(super) fn timed(&self, hits: u8) -> bool {
+        self.hit(hits).any(|filter| filter.control & ftqf::TIMED != 0)
+    }
+
     fn hit(&self, hits: u8) -> impl DoubleEndedIterator<Item = &Tuple> {
         self.filters.iter().enumerate().filter(move |(i, _)| hits & 1 << i != 0).map(|(_, filter)| filter)
     }

@@ -185,15 +185,6 @@ fn the_clock_runs_as_timinca_says() {
 }
 
 #[test]
-fn no_packet_is_stamped_and_none_seems_to_be() {
-    let mut bench = Bench::bare();
-    for control in [0xb614, 0xb620] {
-        bench.pf().write(control, u32::MAX);
-        assert_eq!(bench.pf().read(control) & 1, 0, "the stamp is never valid");
-    }
-}
-
-#[test]
 fn the_free_running_timer_is_the_time_for_pf_and_vf() {
     let mut bench = Bench::new(1);
     bench.now = Time::from_micros(2_003_004);

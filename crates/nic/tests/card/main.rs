@@ -19,6 +19,7 @@ mod registers;
 mod resets;
 mod single_interrupt;
 mod small_world;
+mod stamps;
 mod statistics;
 mod switch_path;
 mod throttling;

@@ -18,6 +18,7 @@ const BOTH: Data = Data {
     report_status: false,
     insert_vlan: false,
     segment: false,
+    time_stamp: false,
     context: 0,
     check_context: false,
     payload_length: 0,

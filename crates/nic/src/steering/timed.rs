@@ -1,0 +1,62 @@
+//! Which packets of the precision time protocol (IEEE 1588) have their arrival stamped: those of the kind in TSYNCRXCTL,
+//! where a filter has found the protocol. Left out: peer delay messages of version 2 but as events.
+
+use crate::file::RegisterFile;
+use crate::offload::be16;
+use crate::offload::headers::{Headers, L4};
+use i82576::bits::{tsync, tsyncrxcfg};
+use i82576::register as r;
+
+/// Bytes of a UDP header.
+const UDP: usize = 8;
+/// Where the control field of version 1 is.
+const CONTROL: usize = 32;
+/// Message types of version 2 from here on are no events.
+const GENERAL: u8 = 8;
+
+/// The packets to stamp.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Timed {
+    kind: u32,
+    control: u8,
+    message: u8,
+}
+
+impl Timed {
+    /// `None` if no packet is stamped.
+    pub(super) fn load(file: &RegisterFile) -> Option<Self> {
+        let (control, which) = (file.get(r::TSYNCRXCTL), file.get(r::TSYNCRXCFG));
+        (control & tsync::ENABLE != 0).then_some(Self {
+            kind: control >> tsync::KIND_SHIFT & 7,
+            control: (which & tsyncrxcfg::CONTROL) as u8,
+            message: (which >> tsyncrxcfg::MESSAGE_SHIFT) as u8,
+        })
+    }
+
+    /// Whether a frame whose ether type is the protocol's is stamped.
+    pub(super) fn over_ethernet(self, frame: &[u8], headers: &Headers) -> bool {
+        let message = frame.get(headers.l3_offset..).unwrap_or_default();
+        self.kind != tsync::L4_V1 && self.is_version_2(message)
+    }
+
+    /// Whether a datagram whose five tuple is the protocol's is stamped.
+    pub(super) fn over_udp(self, frame: &[u8], headers: &Headers) -> bool {
+        let message = frame.get(headers.l4_offset + UDP..).unwrap_or_default();
+        headers.l4 == L4::Udp
+            && match self.kind {
+                tsync::L4_V1 => be16(message, 0) == Some(1) && message.get(CONTROL) == Some(&self.control),
+                tsync::L2_V2 => false,
+                _ => self.is_version_2(message),
+            }
+    }
+
+    fn is_version_2(self, message: &[u8]) -> bool {
+        let Some([kind, version]) = message.first_chunk() else { return false };
+        version & 0xf == 2
+            && match self.kind {
+                tsync::L2_V2 | tsync::V2 => kind & 0xf == self.message & 0xf,
+                tsync::EVENT_V2 => kind & 0xf < GENERAL,
+                _ => false,
+            }
+    }
+}
