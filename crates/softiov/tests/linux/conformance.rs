@@ -12,11 +12,13 @@ const BEGIN: &str = "<!-- printed by the Linux tests -->\n";
 const END: &str = "<!-- end -->\n";
 
 /// Who judges in a check, by the beginning of its name; the first that fits.
-const JUDGES: [(&str, &str); 6] = [
+const JUDGES: [(&str, &str); 8] = [
+    ("dpdk::pf", "DPDK 22.11's igb driver"),
     ("dpdk::", "DPDK 22.11's igbvf driver"),
     ("igb::", "igb of Linux 6.1"),
     ("kernels::igbvf_of_trixie", "igbvf of Linux 6.12"),
     ("kernels::igbvf_of_backports", "igbvf of trixie-backports"),
+    ("kernels::igb_of_trixie", "igb of Linux 6.12"),
     ("kernels::igb_of_backports", "igb of trixie-backports"),
     ("", "igbvf of Linux 6.1"),
 ];

@@ -1,62 +1,207 @@
-//! DPDK's own igbvf driver, which polls and needs no kernel driver: Debian's testpmd in a guest. Debian's 6.1 has no
-//! vfio without an IOMMU, so uio_pci_generic holds the VF. Left out: how fast it is.
+//! DPDK's drivers, which poll and share no line with the kernel's: igbvf on a VF and igb on the PF, with what they
+//! can do of it. Left out: how fast they are, and what 22.11's igbvf driver refuses by itself: setting an MTU,
+//! resetting a port, a second address.
 
 use crate::guest::{COMMAND, Guest, eventually};
 use crate::report::Outcome;
-use crate::world::{ALICE, VISITOR, World};
-use anyhow::{Result, ensure};
-use linux_guest::Background;
+use crate::testpmd::{self, Testpmd};
+use crate::wire::JUMBO;
+use crate::world::{ALICE, PF, PORT_VLAN, VISITOR, World};
+use anyhow::{Context, Result, ensure};
+use daemon::control::protocol::Change;
+use daemon::control::status::VfStatus;
 
-/// The guest's two processors, memory for it in 48 pages of 2 MiB, and the VF.
-const TESTPMD: &str = "dpdk-testpmd -l 0,1 --no-telemetry -m 64 -a 0000:01:00.0 -- \
-    --auto-start --total-num-mbufs=2048 --rxd=128 --txd=128";
+/// An address that nobody else has.
+const OTHER_MAC: &str = "02:82:57:60:00:78";
+/// A group that nobody has joined.
+const GROUP: &str = "239.82.5.8";
+/// Frames to a group that show who hears it.
+const FRAMES: u64 = 20;
 
-/// Hands the VF to uio and makes the pages. EAL refuses to load drivers below a folder that anybody may write.
-const PREPARE: &str = "chmod 755 / && mkdir -p /var/run /mnt/huge && echo 48 > /proc/sys/vm/nr_hugepages &&
-    mount -t hugetlbfs none /mnt/huge && modprobe uio_pci_generic &&
-    echo uio_pci_generic > /sys/bus/pci/devices/0000:01:00.0/driver_override &&
-    echo 0000:01:00.0 > /sys/bus/pci/drivers_probe && [ -e /dev/uio0 ]";
-
-/// testpmd takes a VF, shakes hands with the PF, and answers pings; then it sends by itself, and all of it arrives.
-pub(crate) fn testpmd_receives_and_sends(world: &mut World) -> Result<Outcome> {
-    let assets = world.assets().clone().with_dpdk()?;
-    let builder = world.builder("dpdk", VISITOR).cpus(2).memory_mib(384).coldplug(false);
-    let guest = world.boot_visitor(builder, &assets)?;
-    guest.check(PREPARE)?;
-
-    let alice = world.alice()?;
-    let running = start(&guest, "--forward-mode=icmpecho")?;
-    alice.reach(&guest.address())?;
-    for size in [56, 1400] {
-        alice.ping(&guest.address(), size, 100)?;
+/// testpmd takes a VF with both its queues, shakes hands with the PF, and answers pings, also long ones and after the
+/// port was stopped; then it sends by itself from both queues, and all of it arrives. Its counters are the host's.
+pub(crate) fn igbvf_receives_and_sends(world: &mut World) -> Result<Outcome> {
+    let (guest, alice) = (boot(world)?, world.alice()?);
+    let before = world.vf(VISITOR)?.rx.packets;
+    let queues = "--rxq=2 --txq=2 --max-pkt-len=9018 --enable-scatter";
+    let echo = Testpmd::start(&guest, &format!("--forward-mode=icmpecho {queues}"))?;
+    alice.check("ip link set eth0 mtu 9000")?;
+    alice.wait_carrier(true)?;
+    for stops in [false, true] {
+        if stops {
+            ["stop", "port stop 0", "port start 0", "start"].iter().try_for_each(|word| echo.say(word))?;
+        }
+        alice.reach(&guest.address())?;
+        for size in [56, 1400, 8000] {
+            alice.ping(&guest.address(), size, 50).with_context(|| format!("port stopped: {stops}"))?;
+        }
     }
-    let vf = world.vf(VISITOR)?;
-    ensure!(vf.active && vf.rx.packets >= 200 && vf.tx.packets >= 200, "the host says {vf:?}");
-    finish(&guest, &running)?;
+    let least = world.vf(VISITOR)?;
+    ensure!(least.active && least.rx.packets - before >= 300, "the host says {least:?}");
+    ["stop", "show port xstats 0"].iter().try_for_each(|word| echo.say(word))?;
+    let said = echo.finish()?;
+    let most = world.vf(VISITOR)?.rx.packets - before;
+    let counts = ["rx_good_packets:", "rx_good_loopback_packets:", "tx_good_packets:"];
+    let counts = counts.map(|name| testpmd::number(&said, name));
+    let [good, local, sent] = counts.map(Result::unwrap_or_default);
+    ensure!(
+        (least.rx.packets - before..=most).contains(&good) && local == good && sent >= 300,
+        "{good} received, {local} of them from neighbours, {sent} sent; the host says {least:?}: {said}"
+    );
 
     let before = world.vf(ALICE)?.rx.packets;
     let peer = world.vf(ALICE)?.mac;
-    let running = start(&guest, &format!("--forward-mode=txonly --eth-peer=0,{peer}"))?;
+    let sends = Testpmd::start(&guest, &format!("--forward-mode=txonly --eth-peer=0,{peer} {queues}"))?;
     eventually(|| {
         let arrived = world.vf(ALICE)?.rx.packets - before;
         ensure!(arrived > 1000, "{arrived} frames of testpmd have arrived");
         Ok(())
     })?;
-    let said = finish(&guest, &running)?;
-    ensure!(said.contains("TX-packets:"), "{said}");
+    sends.say("stop")?;
+    let said = sends.finish()?;
+    ensure!(
+        testpmd::queue(&said, 0)?[1] > 0 && testpmd::queue(&said, 1)?[1] > 0,
+        "one queue sent nothing: {said}"
+    );
     guest.linux.shutdown(COMMAND)?;
     Ok(Outcome::Passed)
 }
 
-/// It runs until its standard input ends.
-fn start(guest: &Guest, options: &str) -> Result<Background> {
-    Ok(guest.linux.spawn_background(&format!("sleep 600 | {TESTPMD} {options} 2>&1"))?)
+/// What testpmd asks of the PF comes about: VLANs, every multicast, another address. What it may not have is refused
+/// and counted: every unicast, and every multicast if the administrator says so.
+pub(crate) fn igbvf_asks_the_pf(world: &mut World) -> Result<Outcome> {
+    let (guest, alice) = (boot(world)?, world.alice()?);
+    let refused =
+        |reason| -> Result<u64> { Ok(world.vf(VISITOR)?.mailbox.refused.get(reason).copied().unwrap_or(0)) };
+    let every_unicast = refused("unicast-promiscuity")?;
+    let running =
+        Testpmd::start(&guest, "--forward-mode=rxonly --enable-hw-vlan-filter --enable-hw-vlan-strip")?;
+    eventually(|| {
+        let now = refused("unicast-promiscuity")?;
+        ensure!(now > every_unicast, "testpmd begins with wanting every unicast, and nothing was refused");
+        Ok(())
+    })?;
+    asks(world, &running, "promiscuity", "set promisc 0 off")?;
+    running.say("set verbose 1")?;
+    // The priority and the VLAN of a stripped tag are in the descriptor.
+    asks(world, &running, "vlan", &format!("rx_vlan add {PORT_VLAN} 0"))?;
+    world.wait_vf(VISITOR, "be a member", |vf| vf.vlans.contains(&PORT_VLAN.into()))?;
+    world.change(ALICE, Change { vlan: Some(PORT_VLAN.into()), qos: Some(5), ..Change::default() })?;
+    let heard = world.vf(VISITOR)?.rx.broadcast;
+    alice.broadcast(0, 5)?;
+    world.wait_vf(VISITOR, "hear the VLAN", |vf| vf.rx.broadcast >= heard + 5)?;
+    world.change(ALICE, Change { vlan: Some(0), ..Change::default() })?;
+    asks(world, &running, "vlan", &format!("rx_vlan rm {PORT_VLAN} 0"))?;
+    world.wait_vf(VISITOR, "be no member", |vf| vf.vlans == [0])?;
+
+    for (allowed, word) in [(true, "on"), (true, "off"), (false, "on")] {
+        world.change(VISITOR, Change { allmulti: Some(allowed), ..Change::default() })?;
+        let before = refused("multicast-promiscuity")?;
+        asks(world, &running, "promiscuity", &format!("set allmulti 0 {word}"))?;
+        let (heard, refused) = (frames_heard(world, alice)?, refused("multicast-promiscuity")? - before);
+        let expected = if allowed && word == "on" { heard >= FRAMES } else { heard < FRAMES / 4 };
+        ensure!(
+            expected && refused == u64::from(!allowed),
+            "allowed {allowed}, {word}: {heard} heard, {refused} refused"
+        );
+    }
+    asks(world, &running, "mac", &format!("mac_addr set 0 {OTHER_MAC}"))?;
+    world.wait_vf(VISITOR, "have the address", |vf| vf.mac == OTHER_MAC)?;
+    let said = running.finish()?;
+    ensure!(said.contains("VLAN tci=0xa064"), "no frame of priority 5 in VLAN {PORT_VLAN}: {said}");
+    guest.linux.shutdown(COMMAND)?;
+    Ok(Outcome::Passed)
 }
 
-/// Ends testpmd in its own way, and answers what it has said.
-fn finish(guest: &Guest, running: &Background) -> Result<String> {
-    guest.check("killall sleep")?;
-    let output = guest.linux.wait(running, COMMAND)?;
-    ensure!(output.success() && output.stdout.contains("Bye"), "testpmd ended so: {output:?}");
-    Ok(output.stdout)
+/// The card inserts the checksums of frames that testpmd passes on with none, and tells it which of those that come
+/// are right; the kernel at the other end finds every one right.
+pub(crate) fn igbvf_leaves_checksums_to_the_card(world: &mut World) -> Result<Outcome> {
+    let (guest, alice) = (boot(world)?, world.alice()?);
+    let [peer, own] = [ALICE, VISITOR].map(|vf| world.vf(vf).map(|vf| vf.mac));
+    let running =
+        Testpmd::start(&guest, &format!("--forward-mode=csum --enable-rx-cksum --eth-peer=0,{}", peer?))?;
+    for word in ["stop", "port stop 0", "csum set ip hw 0", "csum set udp hw 0", "csum set tcp hw 0"] {
+        running.say(word)?;
+    }
+    ["port start 0", "start"].iter().try_for_each(|word| running.say(word))?;
+    let address = guest.address();
+    alice.check(&format!("ip neigh replace {address} lladdr {} dev eth0 nud permanent", own?))?;
+    let before = alice.statistics(&["rx_csum_offload_good", "rx_csum_offload_errors"])?;
+    // Questions in UDP and attempts in TCP come back as they went. Nobody answers them.
+    let asked = eventually(|| {
+        alice.check(&format!(
+            "traceroute -n -m 1 -q 5 -w 1 {address} 1400; wget -q -T 1 -O - http://{address}/; true"
+        ))?;
+        let now = alice.statistics(&["rx_csum_offload_good", "rx_csum_offload_errors"])?;
+        let [good, errors] = [now[0] - before[0], now[1] - before[1]];
+        ensure!(good >= 6, "{good} checksums were good and {errors} were not");
+        Ok(errors)
+    });
+    alice.check("ip neigh flush nud permanent dev eth0")?;
+    ensure!(asked? == 0, "alice found checksums wrong");
+    running.say("stop")?;
+    let said = running.finish()?;
+    for wrong in ["Bad-ipcsum:", "Bad-l4csum:"] {
+        ensure!(testpmd::number(&said, wrong)? == 0, "the card called a checksum wrong: {said}");
+    }
+    guest.linux.shutdown(COMMAND)?;
+    Ok(Outcome::Passed)
+}
+
+/// DPDK's igb drives the PF: flows spread over four queues, frames pass at an MTU of 9000, and only the port's own
+/// address is needed once it is no longer promiscuous.
+pub(crate) fn pf_is_driven_with_four_queues(world: &mut World) -> Result<Outcome> {
+    let assets = world.assets().clone().with_dpdk()?;
+    let builder = world.builder("dpdk", PF).cpus(2).memory_mib(384).coldplug(false);
+    let guest = world.boot_in_place_of_dave(builder, &assets)?;
+    let wire = match &world.wire {
+        Ok(wire) => wire,
+        Err(why) => return Ok(Outcome::Skipped(format!("no uplink here: {why}"))),
+    };
+    testpmd::prepare(&guest)?;
+    let running =
+        Testpmd::start(&guest, "--forward-mode=icmpecho --rxq=4 --txq=4 --rss-ip --enable-scatter")?;
+    eventually(|| wire.ping(&guest.address(), 56, 1))?;
+    running.say("set promisc 0 off")?;
+    // icmpecho answers for every address.
+    for host in 100..116 {
+        wire.ping(&format!("10.82.0.{host}"), 56, 4)?;
+    }
+    ["stop", "show port xstats 0"].iter().try_for_each(|word| running.say(word))?;
+    ["port stop 0", "port config mtu 0 9000", "port start 0", "start"]
+        .iter()
+        .try_for_each(|word| running.say(word))?;
+    wire.set_mtu(JUMBO)?;
+    eventually(|| wire.ping(&guest.address(), 8000, 10))?;
+    let said = running.finish()?;
+    let queues = (0..4).map(|queue| Ok(testpmd::queue(&said, queue)?[0])).collect::<Result<Vec<_>>>()?;
+    ensure!(queues.iter().all(|packets| *packets > 0), "the queues received {queues:?}: {said}");
+    let [good, all] = ["rx_good_packets:", "rx_total_packets:"].map(|name| testpmd::number(&said, name));
+    ensure!(good? >= 64 && all? >= 64, "the port's counters: {said}");
+    guest.linux.shutdown(COMMAND)?;
+    Ok(Outcome::Passed)
+}
+
+/// A guest on [`VISITOR`] that is ready for testpmd.
+fn boot(world: &World) -> Result<Guest> {
+    let assets = world.assets().clone().with_dpdk()?;
+    let builder = world.builder("dpdk", VISITOR).cpus(2).memory_mib(384).coldplug(false);
+    let guest = world.boot_visitor(builder, &assets)?;
+    testpmd::prepare(&guest)?;
+    Ok(guest)
+}
+
+/// Gives testpmd a command that makes it ask the PF for something, and waits until it has.
+fn asks(world: &World, testpmd: &Testpmd<'_>, what: &str, command: &str) -> Result<()> {
+    let asked = |vf: &VfStatus| vf.mailbox.requests.get(what).copied();
+    let before = asked(&world.vf(VISITOR)?);
+    testpmd.say(command)?;
+    world.wait_vf(VISITOR, &format!("ask the PF: {command}"), |vf| asked(vf) > before).map(drop)
+}
+
+/// How many of [`FRAMES`] frames to [`GROUP`] testpmd's VF hears.
+fn frames_heard(world: &World, from: &Guest) -> Result<u64> {
+    let before = world.vf(VISITOR)?.rx.multicast;
+    from.check_fails(&format!("ping -q -c {FRAMES} -i 0.02 -W 1 -I eth0 {GROUP}"))?;
+    Ok(world.vf(VISITOR)?.rx.multicast - before)
 }

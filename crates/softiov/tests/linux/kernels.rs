@@ -4,7 +4,7 @@
 use crate::guest::{COMMAND, Guest};
 use crate::igb;
 use crate::report::Outcome;
-use crate::world::{VISITOR, World};
+use crate::world::{PF, VISITOR, World};
 use anyhow::{Context, Result, ensure};
 use linux_guest::{Assets, KernelSeries};
 
@@ -21,19 +21,35 @@ pub(crate) fn igbvf_of_backports_joins_in(world: &mut World) -> Result<Outcome> 
     Ok(Outcome::Passed)
 }
 
-/// The igb of trixie-backports passes its own tests, and traffic.
+/// The igb of Linux 6.12 drives the PF: it has a link, passes its own tests, and exchanges traffic.
+pub(crate) fn igb_of_trixie_drives_the_pf(world: &mut World) -> Result<Outcome> {
+    let release = drive_the_pf(world, KernelSeries::Trixie612)?;
+    ensure!(release.starts_with("6.12."), "it runs Linux {release}");
+    Ok(Outcome::Passed)
+}
+
+/// So does the igb of trixie-backports.
 pub(crate) fn igb_of_backports_drives_the_pf(world: &mut World) -> Result<Outcome> {
-    let assets = Assets::prepare(KernelSeries::TrixieBackports)?;
-    let guest = world.boot_in_place_of_dave(&assets)?;
-    is_newer_than_trixies(&guest.linux.kernel_release())?;
+    is_newer_than_trixies(&drive_the_pf(world, KernelSeries::TrixieBackports)?)?;
+    Ok(Outcome::Passed)
+}
+
+/// Boots a guest on the PF, lets it test itself and exchange traffic, and answers which kernel it runs.
+fn drive_the_pf(world: &mut World, series: KernelSeries) -> Result<String> {
+    let assets = Assets::prepare(series)?;
+    let builder = world.builder(series.name(), PF).cpus(2);
+    let guest = world.boot_in_place_of_dave(builder, &assets)?;
     guest.settle()?;
+    let driver = guest.check("ethtool -i eth0")?;
+    ensure!(driver.contains("driver: igb\n"), "{driver}");
     igb::passes_its_own_tests(&guest)?;
     guest.settle()?;
     if let Ok(wire) = &world.wire {
         igb::exchange(&guest, wire)?;
     }
+    let release = guest.linux.kernel_release();
     guest.linux.shutdown(COMMAND)?;
-    Ok(Outcome::Passed)
+    Ok(release)
 }
 
 /// Boots a guest on a VF, lets it exchange traffic, and answers which kernel it runs.

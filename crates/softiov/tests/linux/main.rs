@@ -20,6 +20,7 @@ mod policy;
 mod recovery;
 mod report;
 mod spoofing;
+mod testpmd;
 mod traffic;
 mod uplink;
 mod vlan;
@@ -68,7 +69,9 @@ const CHECKS: &[(&str, Check)] = &[
     ("isolation::unshared_memory_is_told", isolation::unshared_memory_is_told),
     ("kernels::igbvf_of_trixie_joins_in", kernels::igbvf_of_trixie_joins_in),
     ("kernels::igbvf_of_backports_joins_in", kernels::igbvf_of_backports_joins_in),
-    ("dpdk::testpmd_receives_and_sends", dpdk::testpmd_receives_and_sends),
+    ("dpdk::igbvf_receives_and_sends", dpdk::igbvf_receives_and_sends),
+    ("dpdk::igbvf_asks_the_pf", dpdk::igbvf_asks_the_pf),
+    ("dpdk::igbvf_leaves_checksums_to_the_card", dpdk::igbvf_leaves_checksums_to_the_card),
     ("igb::binds_and_brings_the_link_up", igb::binds_and_brings_the_link_up),
     ("igb::ethtool_reads", igb::ethtool_reads),
     ("igb::ethtool_sets", igb::ethtool_sets),
@@ -80,6 +83,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("igb::counters_agree", igb::counters_agree),
     ("igb::self_tests_pass", igb::self_tests_pass),
     ("igb::comes_back", igb::comes_back),
+    ("dpdk::pf_is_driven_with_four_queues", dpdk::pf_is_driven_with_four_queues),
+    ("kernels::igb_of_trixie_drives_the_pf", kernels::igb_of_trixie_drives_the_pf),
     ("kernels::igb_of_backports_drives_the_pf", kernels::igb_of_backports_drives_the_pf),
 ];
 

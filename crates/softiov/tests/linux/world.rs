@@ -75,8 +75,12 @@ impl World {
 
     /// Brings all that runs to the state in which each check begins, whatever the one before has left.
     pub(crate) fn settle(&self) -> Result<()> {
-        for (vf, mac) in [(ALICE, NO_MAC), (BOB, NO_MAC), (CAROL, CAROL_MAC), (CAROL_OUTSIDE, NO_MAC)] {
-            self.change(vf, defaults(mac))?;
+        if let Ok(wire) = &self.wire {
+            wire.set_mtu(MTU)?;
+        }
+        self.change(CAROL, defaults(CAROL_MAC))?;
+        for vf in [ALICE, BOB, CAROL_OUTSIDE, VISITOR] {
+            self.change(vf, defaults(NO_MAC))?;
         }
         [&self.alice, &self.bob, &self.carol]
             .into_iter()
@@ -140,10 +144,8 @@ impl World {
     /// so that others do not wait for it.
     pub(crate) fn settle_dave(&mut self) -> Result<()> {
         if self.dave.is_none() {
-            self.dave = Some(self.boot_on_pf(&self.assets)?);
-        }
-        if let Ok(wire) = &self.wire {
-            wire.set_mtu(MTU)?;
+            // Two processors, for two queues.
+            self.dave = Some(boot_on_pf(self.builder("dave", PF).cpus(2), &self.assets)?);
         }
         self.dave()?.settle()
     }
@@ -153,19 +155,15 @@ impl World {
         self.dave.as_ref().context("dave is not running")
     }
 
-    /// Boots a guest on [`PF`], after the one that is there has gone.
-    pub(crate) fn boot_in_place_of_dave(&mut self, assets: &Assets) -> Result<Guest> {
-        if let Some(dave) = self.dave.take() {
-            dave.linux.shutdown(COMMAND)?;
-        }
-        self.boot_on_pf(assets)
+    /// Boots the guest described, on [`PF`], after the one that is there has gone.
+    pub(crate) fn boot_in_place_of_dave(&mut self, builder: GuestBuilder, assets: &Assets) -> Result<Guest> {
+        self.send_dave_home()?;
+        boot_on_pf(builder, assets)
     }
 
-    /// Two processors, for two queues.
-    fn boot_on_pf(&self, assets: &Assets) -> Result<Guest> {
-        let dave = Guest::spawn(self.builder("dave", PF).cpus(2), assets, PF, 4)?;
-        dave.linux.wait_ready(BOOT)?;
-        Ok(dave)
+    /// Ends the guest that drives [`PF`], if there is one.
+    fn send_dave_home(&mut self) -> Result<()> {
+        self.dave.take().map_or(Ok(()), |dave| Ok(dave.linux.shutdown(COMMAND)?))
     }
 
     /// Describes a guest on a VF.
@@ -229,6 +227,12 @@ impl World {
             Answer::Ports(ports) => bail!("one VF was asked for, and {} ports are told", ports.len()),
         }
     }
+}
+
+fn boot_on_pf(builder: GuestBuilder, assets: &Assets) -> Result<Guest> {
+    let guest = Guest::spawn(builder, assets, PF, 4)?;
+    guest.linux.wait_ready(BOOT)?;
+    Ok(guest)
 }
 
 /// The policy of a VF about which the configuration says nothing but an address.

@@ -1,0 +1,65 @@
+//! A guest in which DPDK's testpmd holds the function and takes commands. It and its drivers are Debian's, 22.11;
+//! Debian's 6.1 has no vfio without an IOMMU, so uio_pci_generic holds the function. Left out: what is asked of it.
+
+use crate::guest::{COMMAND, Guest};
+use anyhow::{Context, Result, ensure};
+use linux_guest::Background;
+
+/// Hands the function to uio and makes pages of 2 MiB. EAL refuses to load drivers below a folder that anybody may
+/// write.
+const PREPARE: &str = "chmod 755 / && mkdir -p /var/run /mnt/huge && echo 48 > /proc/sys/vm/nr_hugepages &&
+    mount -t hugetlbfs none /mnt/huge && modprobe uio_pci_generic &&
+    echo uio_pci_generic > /sys/bus/pci/devices/0000:01:00.0/driver_override &&
+    echo 0000:01:00.0 > /sys/bus/pci/drivers_probe && [ -e /dev/uio0 ] && mkfifo /run/commands";
+
+/// On the guest's two processors. Commands come by a pipe that someone has to keep open.
+const TESTPMD: &str = "sleep 600 > /run/commands & dpdk-testpmd -l 0,1 --no-telemetry -m 64 -a 0000:01:00.0 -- \
+    --interactive --auto-start --total-num-mbufs=2048 --rxd=128 --txd=128";
+
+/// Makes a guest ready for [`Testpmd::start`].
+pub(crate) fn prepare(guest: &Guest) -> Result<()> {
+    guest.check(PREPARE).map(drop)
+}
+
+/// testpmd, running.
+#[derive(Debug)]
+pub(crate) struct Testpmd<'a> {
+    guest: &'a Guest,
+    running: Background,
+}
+
+impl<'a> Testpmd<'a> {
+    /// Starts it, forwarding already.
+    pub(crate) fn start(guest: &'a Guest, options: &str) -> Result<Self> {
+        let script = format!("{TESTPMD} {options} < /run/commands 2>&1");
+        Ok(Self { guest, running: guest.linux.spawn_background(&script)? })
+    }
+
+    /// Gives it a command, which it obeys a moment later. What it says is kept until its end.
+    pub(crate) fn say(&self, command: &str) -> Result<()> {
+        self.guest.check(&format!("echo '{command}' > /run/commands")).map(drop)
+    }
+
+    /// Ends it in its own way, and answers what it has said.
+    pub(crate) fn finish(self) -> Result<String> {
+        self.say("quit")?;
+        let output = self.guest.linux.wait(&self.running, COMMAND)?;
+        ensure!(output.success() && output.stdout.contains("Bye"), "testpmd ended so: {output:?}");
+        self.guest.check("killall sleep")?;
+        Ok(output.stdout)
+    }
+}
+
+/// Packets that a queue has received and sent, by the forwarding statistics that `stop` prints last.
+pub(crate) fn queue(said: &str, queue: u8) -> Result<[u64; 2]> {
+    let heading = format!("Forward Stats for RX Port= 0/Queue= {queue} ");
+    let after = said.rsplit_once(&heading).with_context(|| format!("nothing of queue {queue}: {said}"))?.1;
+    Ok([number(after, "RX-packets:")?, number(after, "TX-packets:")?])
+}
+
+/// The first number after a name.
+pub(crate) fn number(text: &str, name: &str) -> Result<u64> {
+    let after = text.split_once(name).with_context(|| format!("no {name} in {text}"))?.1;
+    let word = after.split_whitespace().next().unwrap_or_default();
+    word.parse().with_context(|| format!("{name} {word}"))
+}
