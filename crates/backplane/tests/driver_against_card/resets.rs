@@ -1,9 +1,48 @@
 //! Resets of every kind, in the middle of everything: what was asked for comes back, neighbours do not notice.
 
 use crate::support::{Bench, between, index};
+use backplane::VfHal;
+use core::time::Duration;
 use driver::vf::{LinkCheck, TxOffload};
-use i82576::MacAddress;
-use pcie::{ConfigAccess, Function};
+use driver::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
+use i82576::bits::ctrl;
+use i82576::register::vf::CTRL;
+use i82576::{MacAddress, Time};
+use pcie::{ConfigAccess, Function, Iova};
+
+/// Counts the resets of a function on their way to the card.
+struct Resets<'a, 'b> {
+    hal: &'a mut VfHal<'b>,
+    count: u32,
+}
+
+impl Hal for Resets<'_, '_> {
+    fn read(&mut self, offset: u32) -> u32 {
+        self.hal.read(offset)
+    }
+    fn write(&mut self, offset: u32, value: u32) {
+        self.count += u32::from(offset == CTRL && value & ctrl::RST != 0);
+        self.hal.write(offset, value);
+    }
+    fn now(&self) -> Time {
+        self.hal.now()
+    }
+    fn wait(&mut self, time: Duration) {
+        self.hal.wait(time);
+    }
+}
+
+impl DmaHal for Resets<'_, '_> {
+    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+        self.hal.dma_alloc(length, align)
+    }
+    fn dma_read(&self, iova: Iova, into: &mut [u8]) {
+        self.hal.dma_read(iova, into);
+    }
+    fn dma_write(&mut self, iova: Iova, from: &[u8]) {
+        self.hal.dma_write(iova, from);
+    }
+}
 
 fn flood(bench: &mut Bench, from: u8, to: u8, count: u8) {
     for seed in 0..count {
@@ -31,6 +70,21 @@ fn a_hundred_resets_under_traffic() {
     for vf in 0..3 {
         assert_eq!(bench.card.world().faults(Function::Vf(vf)), 0);
     }
+}
+
+/// Linux' igb, still at work on one reset, takes the VF_RESET that follows a second for the end of both, and then
+/// forgets the VF for the second. So there is no second.
+#[test]
+fn a_restart_resets_the_function_once() {
+    let mut bench = Bench::new(2);
+    let count = bench.on(1, |vf, hal| {
+        let mut resets = Resets { hal, count: 0 };
+        vf.restart(&mut resets).unwrap();
+        resets.count
+    });
+    assert_eq!(count, 1);
+    bench.send(0, &between(0, 1, 64, 1));
+    assert_eq!(bench.receive_all(1), [between(0, 1, 64, 1)]);
 }
 
 #[test]

@@ -193,13 +193,13 @@ impl Vf {
     }
 
     /// Takes the function down and brings it up again with everything it had asked for. Frames that were
-    /// under way are lost.
+    /// under way are lost. One reset serves both, since a PF driver may still be at work on it.
     ///
     /// # Errors
     /// As [`Vf::probe`] and [`Vf::start`].
     pub fn restart<H: DmaHal>(&mut self, hal: &mut H) -> Result<(), VfError> {
         self.stop(hal);
-        self.reset(hal)?;
+        self.introduce(hal)?;
         self.start(hal)
     }
 

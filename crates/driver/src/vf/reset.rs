@@ -19,9 +19,14 @@ const RESET_POLL: Duration = Duration::from_micros(5);
 pub(super) const QUIESCE: Duration = Duration::from_millis(10);
 
 impl Vf {
-    /// Resets the function and says so to the PF; learns the permanent address.
+    /// Resets the function and [says so](Self::introduce) to the PF.
     pub(super) fn reset<H: Hal>(&mut self, hal: &mut H) -> Result<(), VfError> {
         self.reset_function(hal);
+        self.introduce(hal)
+    }
+
+    /// Tells the PF that the function was reset; learns the permanent address.
+    pub(super) fn introduce<H: Hal>(&mut self, hal: &mut H) -> Result<(), VfError> {
         self.wait_for_pf(hal)?;
         let mut reply = [0; 3];
         self.mailbox.exchange(hal, &[id::VF_RESET], &mut reply)?;
