@@ -18,13 +18,13 @@ const VF0: VfIndex = match VfIndex::new(0) {
 
 impl Nic {
     /// Function-level reset: the function's configuration space and bus mastering, and of the PF every
-    /// register and all VFs; of a VF what its CTRL.RST resets.
+    /// register and all VFs; of a VF, if it exists, what its CTRL.RST resets.
     pub fn reset_function(&mut self, function: Function) {
         self.reset_space(function);
         match function {
             Function::Pf => self.reset_port(true),
             Function::Vf(n) => {
-                if let Some(vf) = VfIndex::new(n) {
+                if let Some(vf) = VfIndex::new(n).filter(|vf| vf.get() < self.owners.vfs) {
                     self.reset_vf(vf);
                 }
             }

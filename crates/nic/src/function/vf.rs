@@ -31,7 +31,7 @@ impl Nic {
 
     /// VTCTRL: written by the VF itself or by the PF.
     pub(super) fn vf_control(&mut self, vf: VfIndex, value: u32) {
-        if value & ctrl::RST != 0 {
+        if value & ctrl::RST != 0 && vf.get() < self.owners.vfs {
             self.reset_vf(vf);
         }
     }

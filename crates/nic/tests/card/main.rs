@@ -16,6 +16,7 @@ mod police;
 mod random;
 mod receive;
 mod registers;
+mod reset_scope;
 mod resets;
 mod single_interrupt;
 mod small_world;

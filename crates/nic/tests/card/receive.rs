@@ -241,3 +241,15 @@ fn head_and_tail_may_be_written_after_the_queue_was_enabled() {
     bench.wire_sends(&frame(61));
     assert_eq!(bench.vf(0).expect_frame().bytes.len(), 61);
 }
+
+/// Software that finds DD finds the frame: buffers are written before the descriptors that tell of them.
+#[test]
+fn a_descriptor_says_done_after_its_data_is_there() {
+    let mut bench = bench();
+    bench.world.bus.log.clear();
+    bench.wire_sends(&frame(5000));
+    let ring = crate::common::BASE..crate::common::TX_RING;
+    let writes: Vec<bool> =
+        bench.world.bus.log.iter().filter(|a| a.write).map(|a| ring.contains(&a.iova)).collect();
+    assert_eq!(writes, [false, false, false, true], "three buffers, then their descriptors");
+}

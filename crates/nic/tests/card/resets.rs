@@ -382,3 +382,18 @@ fn a_reset_of_the_port_gives_gio_master_back() {
     bench.pf().write(r::CTRL, ctrl::RST | ctrl::GIO_MASTER_DISABLE);
     assert_ne!(bench.pf().read(r::STATUS) & i82576::bits::status::GIO_MASTER, 0);
 }
+
+#[test]
+fn a_vf_that_does_not_exist_cannot_be_reset() {
+    let resets: [fn(&mut Bench); 2] =
+        [|bench| bench.pf().write(r::vf_block(index(5)), ctrl::RST), |bench| bench.nic.reset_function(Vf(5))];
+    for reset in resets {
+        let mut bench = busy();
+        bench.pf().write(r::VFLRE, 0xff);
+        let queue = r::tx_block(index(5).queue(1)) + tx::TDLEN;
+        bench.pf().write(queue, 0x1000);
+        reset(&mut bench);
+        assert_eq!(bench.pf().read(queue), 0x1000, "the queue is the PF's");
+        assert_eq!((bench.pf().read(r::VFLRE), bench.pf().read(r::VFTE)), (0, 0xff));
+    }
+}

@@ -289,3 +289,16 @@ fn a_poll_sends_what_its_budget_allows_from_each_queue() {
     assert!(!bench.poll_once().more);
     assert_eq!(bench.wire_got().len(), 4);
 }
+
+/// igb and FreeBSD take a head that stands still for a card that hangs.
+#[test]
+fn without_a_link_frames_are_fetched_and_lost_and_the_head_moves_on() {
+    let mut bench = bench();
+    bench.nic.set_link(false);
+    let (_, descriptor) = placed(&mut bench, 60);
+    bench.vf(0).transmit(&[descriptor.emit(); 5]);
+    assert!(bench.wire_got().is_empty());
+    assert_eq!(bench.vf(0).read(at(tx::TDH)), 5);
+    assert!((0..5).all(|i| bench.vf(0).is_done(i)));
+    assert_eq!(bench.pf().read(r::GPTC), 0);
+}

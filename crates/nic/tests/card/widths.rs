@@ -1,10 +1,10 @@
 //! Accesses of any width and alignment: how they fall on the dwords that registers are. Left out: what the
 //! registers do.
 
-use crate::common::{Bench, index};
+use crate::common::{Bench, index, mac, plain};
 use crate::registers::elements;
 use i82576::Time;
-use i82576::bits::{eitr, status};
+use i82576::bits::{eitr, status, v2p};
 use i82576::register as r;
 use i82576::table::Access;
 use pcie::Function;
@@ -158,4 +158,39 @@ fn an_interval_written_alone_leaves_the_counter_running() {
     let interval = (50u16 << eitr::INTERVAL_SHIFT).to_le_bytes();
     bench.nic.write_bytes(Function::Vf(0), r::vf::VTEITR.into(), &interval, Time::ZERO);
     assert_eq!(bench.vf(0).read(r::vf::VTEITR), 25 << eitr::COUNTER_SHIFT | 50 << eitr::INTERVAL_SHIFT);
+}
+
+#[test]
+fn a_byte_written_to_an_event_register_clears_the_events_of_that_byte_alone() {
+    let mut bench = Bench::new(3);
+    for n in 0..3 {
+        bench.vf(n).write(r::vf::V2PMAILBOX, v2p::REQ | v2p::ACK);
+    }
+    bench.nic.write_bytes(Function::Pf, u64::from(r::MBVFICR) + 2, &[0xff], Time::ZERO);
+    assert_eq!(bench.pf().read(r::MBVFICR), 0x0000_0007);
+    bench.nic.write_bytes(Function::Pf, u64::from(r::MBVFICR), &[2, 0], Time::ZERO);
+    assert_eq!(bench.pf().read(r::MBVFICR), 0x0000_0005);
+}
+
+/// A counter pair is one read for a driver that reads eight bytes, and whole.
+#[test]
+fn eight_bytes_of_a_counter_pair_are_the_pair_and_clear_it() {
+    let mut bench = Bench::new(1);
+    bench.vf(0).start();
+    bench.wire_sends(&plain(mac(0), mac(9), 86));
+    let mut pair = [0; 8];
+    bench.nic.read_bytes(Function::Pf, r::GORCL.into(), &mut pair, Time::ZERO);
+    assert_eq!(u64::from_le_bytes(pair), 104);
+    bench.nic.read_bytes(Function::Pf, r::GORCL.into(), &mut pair, Time::ZERO);
+    assert_eq!(pair, [0; 8]);
+}
+
+#[test]
+fn a_word_of_a_counter_is_a_read_of_it_and_clears_all_of_it() {
+    let mut bench = Bench::new(1);
+    bench.vf(0).start();
+    bench.wire_sends(&plain(mac(0), mac(9), 86));
+    let mut word = [0; 2];
+    bench.nic.read_bytes(Function::Pf, u64::from(r::GPRC) + 2, &mut word, Time::ZERO);
+    assert_eq!((word, bench.pf().read(r::GPRC)), ([0; 2], 0));
 }

@@ -1,0 +1,207 @@
+//! The resets over every register there is: what each puts back, and that it touches nothing else; and what a VF
+//! reads of RSTI and RSTD through each. Left out: rings and traffic (`resets`).
+
+use crate::common::{Bench, index};
+use i82576::bits::{ctrl, ctrl_ext, eitr, v2p};
+use i82576::config::{EXPRESS, pf};
+use i82576::register::{self as r, vf};
+use i82576::table::{self, Access, Register};
+use pcie::capability::{express, power, sriov};
+use pcie::config::offset;
+use pcie::{Function, Function::Pf, Function::Vf};
+use std::collections::BTreeMap;
+
+/// Writing them does more than store, in ways that are no part of what is asked here.
+const NOT_FILLED: &[&str] = &["CTRL", "P2VMAILBOX", "MDIC", "EERD", "EEWR", "TIMADJH"];
+/// Reading them changes them.
+const NOT_LOOKED_AT: &[&str] = &["SWSM", "ICR", "EICR", "VTEICR"];
+
+fn elements() -> impl Iterator<Item = (&'static Register, u32)> {
+    table::rows().flat_map(|row| row.offsets().map(move |offset| (row, offset)))
+}
+
+/// Writes ones to every bit that can be written, and sets every cause.
+fn fill(bench: &mut Bench) {
+    for (row, offset) in elements().filter(|(row, _)| !NOT_FILLED.contains(&row.name)) {
+        match row.access {
+            Access::Rw(_) | Access::W1s(_) => bench.pf().write(offset, u32::MAX),
+            Access::Ro | Access::Rc | Access::W1c(_) | Access::Wo => {}
+        }
+    }
+    bench.pf().write(r::EICS, u32::MAX);
+    bench.pf().write(r::ICS, u32::MAX);
+}
+
+/// What every register reads now.
+fn look(bench: &mut Bench) -> BTreeMap<u32, u32> {
+    let rows = elements().filter(|(row, _)| !NOT_LOOKED_AT.contains(&row.name));
+    rows.map(|(_, offset)| (offset, bench.pf().read(offset))).collect()
+}
+
+fn level_reset(bench: &mut Bench, function: Function) {
+    let at = u16::from(EXPRESS) + express::DEVICE_CONTROL;
+    bench.config(function, at, express::DEVICE_CONTROL_FLR.into());
+}
+
+fn sleep_and_wake(bench: &mut Bench) {
+    let at = u16::from(pf::POWER) + power::CONTROL;
+    bench.config(Pf, at, 3);
+    bench.config(Pf, at, 0);
+}
+
+type Reset = fn(&mut Bench);
+
+/// The resets of the whole port that are like a power-on.
+const OF_EVERYTHING: [Reset; 3] =
+    [|bench| level_reset(bench, Pf), sleep_and_wake, |bench| bench.nic.conventional_reset()];
+
+/// Resets VF 1.
+const OF_VF_1: [Reset; 3] = [
+    |bench| bench.vf(1).write(vf::CTRL, ctrl::RST),
+    |bench| bench.pf().write(r::vf_block(index(1)), ctrl::RST),
+    |bench| level_reset(bench, Vf(1)),
+];
+
+#[test]
+fn a_reset_of_everything_leaves_no_register_as_it_was_written() {
+    let mut fresh = Bench::bare();
+    fresh.pf().read(r::ICR);
+    let expected = look(&mut fresh);
+    for reset in OF_EVERYTHING {
+        let mut bench = Bench::new(3);
+        fill(&mut bench);
+        reset(&mut bench);
+        assert_eq!(look(&mut bench), expected);
+        assert_eq!((bench.pf().read(r::ICR), bench.pf().read(r::EICR)), (0, 0));
+    }
+}
+
+#[test]
+fn a_software_reset_leaves_what_its_row_says_and_nothing_else() {
+    let mut fresh = Bench::bare();
+    fresh.pf().read(r::ICR);
+    let expected = look(&mut fresh);
+    let mut bench = Bench::bare();
+    fill(&mut bench);
+    let before = look(&mut bench);
+    bench.pf().write(r::CTRL, ctrl::RST);
+    let after = look(&mut bench);
+    for (row, offset) in elements().filter(|(row, _)| !NOT_LOOKED_AT.contains(&row.name)) {
+        let kept = if row.sticky { &before } else { &expected };
+        assert_eq!(after[&offset], kept[&offset], "{} {offset:#x}", row.name);
+    }
+    assert_eq!((bench.pf().read(r::ICR), bench.pf().read(r::EICR)), (0, 0));
+}
+
+/// The registers that a reset of VF 1 may change, and the bits of each.
+fn of_vf_1(offset: u32) -> u32 {
+    let one = index(1);
+    let queues = [one.queue(0), one.queue(1)];
+    let blocks = queues.into_iter().flat_map(|queue| [r::rx_block(queue), r::tx_block(queue)]);
+    let vectors = 7 << one.first_vector();
+    let throttles = (0..3).map(|v| r::eitr(i82576::Vector::new(one.first_vector() + v).unwrap()));
+    let view = r::vf_block(one);
+    match offset {
+        r::EIMS | r::EIMC | r::EIAC | r::EIAM | r::EICS => vectors,
+        r::VFRE | r::VFTE | r::VFLRE => one.bit(),
+        _ if blocks.into_iter().any(|block| offset & !0x3f == block) => u32::MAX,
+        _ if throttles.into_iter().any(|at| at == offset) => u32::MAX,
+        _ if (view..view + 0x100).contains(&offset) => u32::MAX,
+        _ if [r::vtivar(one), r::vtivar_misc(one), r::v2p_mailbox(one), 0x5484].contains(&offset) => u32::MAX,
+        _ => 0,
+    }
+}
+
+#[test]
+fn a_reset_of_a_vf_changes_its_own_bits_and_no_others() {
+    for reset in OF_VF_1 {
+        let mut bench = Bench::new(3);
+        fill(&mut bench);
+        look(&mut bench);
+        let before = look(&mut bench);
+        reset(&mut bench);
+        for (offset, value) in look(&mut bench) {
+            assert_eq!((value ^ before[&offset]) & !of_vf_1(offset), 0, "{offset:#x}");
+        }
+        assert_eq!(bench.vf(0).read(vf::VTEICR), 7, "its neighbour's causes are still there");
+        assert_eq!(bench.vf(1).read(vf::VTEICR), 0);
+    }
+}
+
+/// What the VF reads at the next two reads.
+fn twice(bench: &mut Bench) -> (u32, u32) {
+    (bench.vf(1).read(vf::V2PMAILBOX), bench.vf(1).read(vf::V2PMAILBOX))
+}
+
+/// VFs 0 to 2 let go, nothing unread.
+fn let_go() -> Bench {
+    let mut bench = Bench::new(3);
+    twice(&mut bench);
+    bench
+}
+
+#[test]
+fn a_reset_of_a_vf_is_done_at_once_and_read_once() {
+    for reset in OF_VF_1 {
+        let mut bench = let_go();
+        reset(&mut bench);
+        assert_eq!(twice(&mut bench), (v2p::RSTD, 0));
+        reset(&mut bench);
+        reset(&mut bench);
+        assert_eq!(twice(&mut bench), (v2p::RSTD, 0), "two that nobody has read of are one");
+        assert_eq!(bench.vf(0).read(vf::V2PMAILBOX) & v2p::RSTI, 0);
+    }
+}
+
+#[test]
+fn a_reset_of_the_port_is_seen_until_the_pf_says_that_it_is_done() {
+    let again: Reset = |bench| bench.enable_vfs(3);
+    let reset: Reset = |bench| bench.pf().write(r::CTRL, ctrl::RST);
+    for (reset, of_port) in OF_EVERYTHING.map(|reset| (reset, true)).into_iter().chain([(reset, false)]) {
+        let mut bench = let_go();
+        bench.pf().write(r::p2v_mailbox(index(1)), 0b11);
+        reset(&mut bench);
+        if of_port {
+            again(&mut bench);
+            assert_eq!(twice(&mut bench), (v2p::RSTI | v2p::RSTD, v2p::RSTI), "it came into being");
+        }
+        assert_eq!(twice(&mut bench), (v2p::RSTI, v2p::RSTI), "what the PF had said is forgotten");
+        for own in OF_VF_1 {
+            own(&mut bench);
+            assert_eq!(twice(&mut bench), (v2p::RSTI | v2p::RSTD, v2p::RSTI), "its own reset is done");
+        }
+        bench.pf().set(r::CTRL_EXT, ctrl_ext::PFRSTD);
+        assert_eq!(twice(&mut bench), (v2p::RSTD, 0));
+    }
+}
+
+#[test]
+fn vfs_that_are_enabled_anew_have_been_reset() {
+    let mut bench = let_go();
+    bench.config(Pf, pf::SRIOV + sriov::CONTROL, 0);
+    bench.enable_vfs(3);
+    assert_eq!(twice(&mut bench), (v2p::RSTD, 0), "by the port that lets them start");
+}
+
+#[test]
+fn a_message_that_waited_for_its_throttle_dies_with_any_reset() {
+    let of_port: Reset = |bench| bench.pf().write(r::CTRL, ctrl::RST);
+    let disabled: Reset = |bench| bench.config(Pf, pf::SRIOV + sriov::CONTROL, 0);
+    for reset in OF_VF_1.into_iter().chain(OF_EVERYTHING).chain([of_port, disabled]) {
+        let mut bench = let_go();
+        bench.vf(1).write(vf::VTEITR, 100 << eitr::INTERVAL_SHIFT);
+        bench.vf(1).write(vf::VTEIMS, 1);
+        bench.vf(1).write(vf::VTEICS, 1);
+        bench.poll();
+        bench.expect_msix(Vf(1), 0);
+        bench.vf(1).write(vf::VTEICS, 1);
+        bench.poll();
+        bench.expect_no_msix();
+        reset(&mut bench);
+        bench.config(Vf(1), offset::COMMAND, offset::COMMAND_BUS_MASTER.into());
+        bench.wait_us(100);
+        bench.expect_nothing();
+        bench.vf(1).write(vf::VTEIMS, 1);
+        bench.expect_nothing();
+    }
+}
