@@ -17,6 +17,9 @@ const TYPE_IPV6: u16 = 0x86dd;
 /// IPv6 extension headers that are followed; a longer chain hides its transport.
 const MAX_EXTENSIONS: usize = 8;
 const IPV6_HEADER: usize = 40;
+/// Destination options: padding of one byte, and the home address.
+const PAD_1: u8 = 0;
+const HOME_ADDRESS: u8 = 0xc9;
 
 /// IP protocol numbers.
 pub mod protocol {
@@ -77,6 +80,11 @@ pub struct Headers {
     pub fragment: bool,
     /// Where the IP packet ends by its own account; `None` if that is not inside the frame.
     pub l3_end: Option<usize>,
+    /// Where the address of a home address option is, which is the sender's own (RFC 6275, 6.3); 0 if there is none.
+    pub home: usize,
+    /// Where the address of a routing header of type 2 is, which is the receiver's own (RFC 6275, 6.4); 0 if there is
+    /// none.
+    pub routed: usize,
     /// What the last header before the transport calls it: an IP protocol number.
     pub protocol: u8,
     /// Transport header.
@@ -107,6 +115,13 @@ impl Headers {
             _ => {}
         }
         headers
+    }
+
+    /// The packet's ends have other addresses than its IPv6 header: the transport was summed up with those.
+    #[must_use]
+    #[inline]
+    pub fn is_readdressed(&self) -> bool {
+        self.home | self.routed != 0
     }
 
     /// Steps over the addresses and tags to the type of what follows.
@@ -151,6 +166,12 @@ impl Headers {
                 break;
             };
             self.extended = true;
+            let place = |at: usize| self.l3_offset + length + at;
+            match extension.address {
+                Some(Address::Home(at)) => self.home = place(at),
+                Some(Address::Routed(at)) => self.routed = place(at),
+                None => {}
+            }
             if next == protocol::FRAGMENT {
                 // A fragment's headers end before it (datasheet 7.1.5).
                 (self.fragment, next) = (true, protocol::NONE);
@@ -196,22 +217,46 @@ impl Headers {
 struct Extension {
     length: usize,
     next: u8,
+    address: Option<Address>,
+}
+
+/// An address in an extension header: bytes from its start.
+enum Address {
+    Home(usize),
+    Routed(usize),
 }
 
 impl Extension {
     /// The extension header of kind `kind` at the start of `bytes`; `None` if it is not one or not all there.
     fn parse(bytes: &[u8], kind: u8) -> Option<Self> {
         let fixed = bytes.first_chunk::<8>()?;
-        let length = (usize::from(fixed[1]) + 1) * 8;
-        let (length, next) = match kind {
-            protocol::HOP_BY_HOP | protocol::DESTINATION => (length, fixed[0]),
+        let length = if kind == protocol::FRAGMENT { 8 } else { (usize::from(fixed[1]) + 1) * 8 };
+        let whole = bytes.get(..length)?;
+        let (next, address) = match kind {
+            protocol::HOP_BY_HOP | protocol::FRAGMENT => (fixed[0], None),
+            protocol::DESTINATION => (fixed[0], home_address(whole)),
+            protocol::ROUTING if fixed[2..4] == [2, 1] && length == 24 => {
+                (fixed[0], Some(Address::Routed(8)))
+            }
             // On the way to another hop the header's destination is not the one the transport was summed
             // with.
-            protocol::ROUTING if fixed[3] != 0 => (length, protocol::NONE),
-            protocol::ROUTING => (length, fixed[0]),
-            protocol::FRAGMENT => (8, fixed[0]),
+            protocol::ROUTING if fixed[3] != 0 => (protocol::NONE, None),
+            protocol::ROUTING => (fixed[0], None),
             _ => return None,
         };
-        (length <= bytes.len()).then_some(Self { length, next })
+        Some(Self { length, next, address })
     }
+}
+
+/// Looks for the home address option in a destination options header.
+fn home_address(header: &[u8]) -> Option<Address> {
+    let mut at = 2;
+    while let [kind, rest @ ..] = header.get(at..)? {
+        match (*kind, rest.first()) {
+            (PAD_1, _) => at += 1,
+            (HOME_ADDRESS, Some(16)) if rest.len() > 16 => return Some(Address::Home(at + 2)),
+            (_, length) => at += 2 + usize::from(*length?),
+        }
+    }
+    None
 }

@@ -100,8 +100,12 @@ fn packet_type(headers: &Headers) -> u16 {
 }
 
 /// Whether the transport checksum is right; `None` if the card does not look at it: it is not asked to, there
-/// is no known transport, the frame does not hold what the lengths say, or UDP was sent without a checksum.
+/// is no known transport, the frame does not hold what the lengths say, UDP was sent without a checksum, or the
+/// packet has other ends than its addresses (datasheet, table of supported receive checksums).
 fn transport(frame: &[u8], headers: &Headers, rxcsum: u32, sealed: Option<Sealed>) -> Option<bool> {
+    if headers.is_readdressed() {
+        return None;
+    }
     let segment = frame.get(headers.l4_offset..headers.l3_end?)?;
     let whole = headers.l4_offset..headers.l3_end?;
     // Only if the card summed up just this, as just this.

@@ -1,8 +1,5 @@
 //! Receive-side scaling: the Toeplitz hash of addresses and ports, and the table that turns it into a queue
 //! (datasheet 7.1.2.8; the algorithm and its test vectors are Microsoft's).
-//!
-//! Left out: the home address and type 2 routing headers of the "Ex" hash types, which hash the addresses of
-//! the IPv6 header as if those were absent.
 
 use super::headers::{Headers, L3, L4};
 use crate::file::RegisterFile;
@@ -86,6 +83,10 @@ impl Rss {
         let ports = if with_ports { headers.l4_offset..headers.l4_offset + 4 } else { 0..0 };
         let part = |range: Range<usize>| frame.get(range).unwrap_or_default();
         let start = headers.l3_offset;
+        if headers.is_readdressed() && matches!(rss_type, IPV6_EX | TCP_IPV6_EX | UDP_IPV6_EX) {
+            let value = self.toeplitz(&ends(frame, headers), part(ports));
+            return Hash { value, rss_type };
+        }
         let value = self.toeplitz(part(start + addresses.start..start + addresses.end), part(ports));
         Hash { value, rss_type }
     }
@@ -124,6 +125,16 @@ impl Rss {
             hash ^ high[usize::from(byte >> 4)] ^ low[usize::from(byte & 0xf)]
         })
     }
+}
+
+/// The addresses of a packet's ends: those of its IPv6 header, but for the ones that extensions have instead.
+fn ends(frame: &[u8], headers: &Headers) -> [u8; 32] {
+    let or = |other: usize, own: usize| if other == 0 { headers.l3_offset + own } else { other };
+    let mut ends = [0; 32];
+    for (end, at) in ends.chunks_exact_mut(16).zip([or(headers.home, 8), or(headers.routed, 24)]) {
+        end.copy_from_slice(frame.get(at..at + 16).unwrap_or(&[0; 16]));
+    }
+    ends
 }
 
 /// Bit `b` of the input (from the most significant of the first byte) contributes key bits `b..b + 32`.

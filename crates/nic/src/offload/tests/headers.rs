@@ -2,6 +2,7 @@
 
 use super::{built, ipv4_frame, ipv4_header, ipv6, ipv6_frame, link, parsed, tcp4, tcp6, udp4, udp6};
 use crate::offload::headers::{Headers, L3, L4};
+use alloc::vec::Vec;
 use etherparse::{SlicedPacket, TransportSlice, VlanId};
 use proptest::prelude::{any, proptest};
 
@@ -68,6 +69,44 @@ fn a_routing_header_with_hops_to_go_hides_the_transport() {
     let routing = |left: u8| ipv6_frame(43, &[17, 0, 2, left, 0, 0, 0, 0, 0, 1, 0, 2, 0, 8, 0, 0]);
     assert_eq!(parsed(&routing(0)).l4, L4::Udp);
     assert_eq!(parsed(&routing(1)).l4, L4::None);
+}
+
+/// A destination options header with these options, before a datagram.
+fn with_options(options: &[u8]) -> Vec<u8> {
+    assert_eq!((options.len() + 2) % 8, 0);
+    let header = [&[17, (options.len() + 2) as u8 / 8 - 1], options].concat();
+    ipv6_frame(60, &[&header[..], &[0, 1, 0, 2, 0, 8, 0, 0]].concat())
+}
+
+#[test]
+fn a_home_address_is_found_among_the_destination_options() {
+    let home = [&[0xc9, 16][..], &[7; 16]].concat();
+    // One byte of padding, and padding of two bytes and two more.
+    let padded = [&[0, 1, 2, 0, 0][..], &home, &[1, 5, 0, 0, 0, 0, 0]].concat();
+    for (options, expected) in [
+        ([&home[..], &[1, 2, 0, 0]].concat(), 14 + 40 + 4),
+        (padded, 14 + 40 + 2 + 5 + 2),
+        ([&[0xc9, 15][..], &[7; 15], &[0; 5]].concat(), 0),
+        ([&[1, 20][..], &home, &[0, 0]].concat(), 0),
+        ([&[0, 0, 0, 0][..], &[0xc9, 16]].concat(), 0),
+        (alloc::vec![0, 0, 0, 0, 0, 0xc9], 0),
+    ] {
+        let found = parsed(&with_options(&options));
+        assert_eq!((found.home, found.l4, found.is_readdressed()), (expected, L4::Udp, expected != 0));
+    }
+}
+
+#[test]
+fn a_routing_header_of_type_2_has_the_address_of_its_receiver() {
+    let routing = |kind: u8, left: u8| {
+        let header = [&[17, 2, kind, left, 0, 0, 0, 0][..], &[7; 16]].concat();
+        parsed(&ipv6_frame(43, &[&header[..], &[0, 1, 0, 2, 0, 8, 0, 0]].concat()))
+    };
+    assert_eq!((routing(2, 1).routed, routing(2, 1).l4), (14 + 40 + 8, L4::Udp));
+    for (kind, left) in [(2, 2), (0, 1)] {
+        assert_eq!((routing(kind, left).routed, routing(kind, left).l4), (0, L4::None));
+    }
+    assert_eq!((routing(0, 0).routed, routing(0, 0).l4), (0, L4::Udp));
 }
 
 #[test]

@@ -165,6 +165,18 @@ fn the_packet_checksum_is_taken_where_neither_hash_nor_fragment_is_asked_for() {
     assert_eq!((packet_sum(&frame, PCSD), packet_sum(&frame, IPPCSE)), (None, None));
 }
 
+#[test]
+fn the_checksum_of_a_packet_with_other_ends_than_its_addresses_is_not_looked_at() {
+    let datagram = [0, 1, 0, 2, 0, 8, 0xab, 0xcd];
+    let option = [&[17, 2, 1, 2, 0, 0, 0xc9, 16][..], &[7; 16], &datagram].concat();
+    let routing = [&[17, 2, 2, 1, 0, 0, 0, 0][..], &[7; 16], &datagram].concat();
+    for frame in [ipv6_frame(60, &option), ipv6_frame(43, &routing)] {
+        let found = received(&frame);
+        assert_eq!(found.packet_type, IPV6 | IPV6_EXTENSIONS | UDP);
+        assert_eq!(found.status, 0);
+    }
+}
+
 proptest! {
     #[test]
     fn arbitrary_bytes_never_panic(frame: Vec<u8>, rxcsum: u32) {

@@ -112,3 +112,30 @@ proptest! {
         hash(types, &frame);
     }
 }
+
+/// A packet of IPv6 with a home address option, a routing header of type 2, and TCP.
+fn readdressed(src: &str, dst: &str, home: &str, routed: &str, ports: (u16, u16)) -> Vec<u8> {
+    let octets = |text: &str| text.parse::<core::net::Ipv6Addr>().unwrap().octets();
+    let options = [&[43, 2, 1, 2, 0, 0, 0xc9, 16][..], &octets(home)].concat();
+    let routing = [&[6, 2, 2, 1, 0, 0, 0, 0][..], &octets(routed)].concat();
+    let mut tcp = [0; 20];
+    tcp[..2].copy_from_slice(&ports.0.to_be_bytes());
+    tcp[2..4].copy_from_slice(&ports.1.to_be_bytes());
+    tcp[12] = 0x50;
+    let mut frame = ipv6_frame(60, &[&options[..], &routing, &tcp].concat());
+    frame[22..38].copy_from_slice(&octets(src));
+    frame[38..54].copy_from_slice(&octets(dst));
+    frame
+}
+
+#[test]
+fn the_ex_types_hash_home_address_and_type_2_routing_header() {
+    // The first of the published vectors, whose addresses are in the extensions.
+    let (home, routed) = ("3ffe:2501:200:1fff::7", "3ffe:2501:200:3::1");
+    let frame = readdressed("fd00::1", "fd00::2", home, routed, (2794, 1766));
+    assert_eq!(hash(1 << 18, &frame), Hash { value: 0x4020_7d3d, rss_type: 6 });
+    assert_eq!(hash(1 << 19, &frame), Hash { value: 0x2cc1_8cd5, rss_type: 4 });
+    // Every other type hashes what the IPv6 header says.
+    let plain = v6("fd00::1", "fd00::2", (2794, 1766));
+    assert_eq!(hash(1 << 20, &frame), hash(1 << 20, &plain));
+}
