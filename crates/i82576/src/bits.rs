@@ -27,6 +27,8 @@ pub mod ctrl {
     pub const FRCDPX: u32 = 1 << 12;
     /// Software reset, self-clearing.
     pub const RST: u32 = 1 << 26;
+    /// Frames of flow control are taken for what they are.
+    pub const RFCE: u32 = 1 << 27;
     /// VLAN mode: strip and insert tags (ignored for stripping while pools are in use).
     pub const VME: u32 = 1 << 30;
     /// PHY reset, self-clearing.
@@ -87,7 +89,9 @@ pub mod rctl {
     pub const CFIEN: u32 = 1 << 19;
     /// What it must be.
     pub const CFI: u32 = 1 << 20;
-    /// Pass MAC control frames, pause among them, to software.
+    /// Discard pause frames.
+    pub const DPF: u32 = 1 << 22;
+    /// Pass MAC control frames that are no pause to software.
     pub const PMCF: u32 = 1 << 23;
     /// Buffer sizes of BSIZE are 16 times as large.
     pub const BSEX: u32 = 1 << 25;

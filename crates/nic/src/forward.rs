@@ -12,7 +12,7 @@ use crate::uplink::{self, Wire};
 use alloc::boxed::Box;
 use alloc::vec;
 use i82576::Queue;
-use i82576::bits::{lvmmc, rctl};
+use i82576::bits::{lvmmc, rctl, rfctl};
 use i82576::ids::{FCS, MAX_FRAME, MIN_FRAME};
 use i82576::register as r;
 use pcie::Bus;
@@ -105,6 +105,7 @@ impl Nic {
         };
         let frames = match taken {
             Taken::Nothing => None,
+            Taken::Empty => Some(1),
             Taken::Dropped(why) => {
                 match why {
                     Invalid::Fault => self.counters[usize::from(queue.pool())].dma_faults += 1,
@@ -231,6 +232,7 @@ impl Nic {
         let mut decision = self.tables.decide(&switch::Frame { dst, src, vlan: frame.tag, length, source });
         match (sender, decision.dropped) {
             (Some(queue), Some(reason)) if self.blocks(queue, reason) => return,
+            (None, None) if uplink::is_truncated(frame.untagged()) && !self.passes_truncated() => return,
             (None, Some(Reason::TooLong)) => uplink::count_length_error(&mut self.file, r::ROC),
             _ => {}
         }
@@ -262,6 +264,13 @@ impl Nic {
     /// What is sent comes back: the PHY loops it, or the MAC before it.
     fn loops_back(&self) -> bool {
         self.phy.loops_back() || self.file.get(r::RCTL) & rctl::LBM_MASK == rctl::LBM_MAC
+    }
+
+    /// Counts a frame whose length field is wrong; answers whether such frames are passed on.
+    #[cold]
+    fn passes_truncated(&mut self) -> bool {
+        self.file.count(r::LENERRS, 1);
+        self.file.get(r::RFCTL) & rfctl::LEF != 0
     }
 
     /// The frame leaves for the wire, which in loopback brings it back at once; `false` if it was dropped.

@@ -192,6 +192,8 @@ offsets! {
     HGOTCL = 0x4130;
     /// Good octets that the host has transmitted, high half.
     HGOTCH = 0x4134;
+    /// Frames whose length field says more than there is.
+    LENERRS = 0x4138;
     /// Switch security violation packets.
     SSVPC = 0x41a0;
     /// Receive checksum control.

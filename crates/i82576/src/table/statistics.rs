@@ -77,7 +77,7 @@ pub(super) const ROWS: &[Register] = &[
     Register::one("HGORCH", r::HGORCH, Rc).more(PAIR),
     Register::one("HGOTCL", r::HGOTCL, Ro),
     Register::one("HGOTCH", r::HGOTCH, Rc).more(PAIR),
-    Register::one("LENERRS", 0x4138, Rc),
+    Register::one("LENERRS", r::LENERRS, Rc),
     Register::one("SSVPC", r::SSVPC, Rc),
     Register::one("SCVPC", 0x4228, Rc),
 ];

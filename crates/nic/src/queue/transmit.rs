@@ -43,6 +43,8 @@ pub enum Taken {
     Nothing,
     /// A packet is in the staging buffer.
     Packet(Packet),
+    /// Descriptors of the legacy format without a byte: they are given back, and that is all they are for.
+    Empty,
     /// A packet was consumed and is dropped.
     Dropped(Invalid),
 }
@@ -274,7 +276,8 @@ impl TransmitQueue {
             self.effort.1 = length;
         }
         if length == 0 {
-            return Taken::Dropped(Invalid::Size);
+            let legacy = matches!(parse(&self.packet[first.min(MAX_DESCRIPTORS - 1)]), Transmit::Legacy(_));
+            return if legacy { Taken::Empty } else { Taken::Dropped(Invalid::Size) };
         }
         Taken::Packet(self.packet(first, length))
     }

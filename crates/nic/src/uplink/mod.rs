@@ -5,7 +5,7 @@
 mod tally;
 
 use crate::file::RegisterFile;
-use i82576::bits::rctl;
+use i82576::bits::{ctrl, rctl};
 use i82576::{MacAddress, register as r};
 pub(crate) use tally::Tally;
 
@@ -39,14 +39,25 @@ pub(crate) fn count_length_error(file: &mut RegisterFile, which: u32) {
     file.count(r::RLEC, 1);
 }
 
+/// Whether the length field of a frame without tags says more than there is, if it has one.
+pub fn is_truncated(frame: &[u8]) -> bool {
+    let Some((head, payload)) = frame.split_first_chunk::<14>() else { return false };
+    let length = u16::from_be_bytes([head[12], head[13]]);
+    length <= LONGEST_PAYLOAD && usize::from(length) > payload.len()
+}
+
+/// The largest number that is a length and not a type (IEEE 802.3, 3.2.6).
+const LONGEST_PAYLOAD: u16 = 1500;
+
 /// Where pause frames go (IEEE 802.3, annex 31B).
 const FLOW_CONTROL: MacAddress = MacAddress([0x01, 0x80, 0xc2, 0, 0, 0x01]);
 /// The ether type of MAC control, and the operation that is a pause.
 const MAC_CONTROL: [u8; 2] = [0x88, 0x08];
 const PAUSE: [u8; 2] = [0, 1];
 
-/// Whether a frame from the wire ends in the MAC: a MAC control frame for the port, which is counted, unless
-/// RCTL.PMCF passes such frames on.
+/// Whether a frame from the wire ends in the MAC. Without CTRL.RFCE no frame does; with it a MAC control frame for the
+/// port is counted, and ends here if it is a pause and RCTL.DPF is set, or is none and RCTL.PMCF is clear (datasheet of
+/// the I210, 3.7.5.2). All else goes to the filters.
 pub fn ends_here(file: &mut RegisterFile, frame: &[u8]) -> bool {
     let Some((head, [op @ .., q0, q1])) = frame
         .split_first_chunk::<14>()
@@ -54,16 +65,17 @@ pub fn ends_here(file: &mut RegisterFile, frame: &[u8]) -> bool {
     else {
         return false;
     };
-    if head[12..] != MAC_CONTROL || !is_the_ports(file, head) {
+    if head[12..] != MAC_CONTROL || file.get(r::CTRL) & ctrl::RFCE == 0 || !is_the_ports(file, head) {
         return false;
     }
-    let counter = match (*op == PAUSE, q0 | q1) {
+    let (pause, control) = (*op == PAUSE, file.get(r::RCTL));
+    let counter = match (pause, q0 | q1) {
         (false, _) => r::FCRUC,
         (true, 0) => r::XONRXC,
         (true, _) => r::XOFFRXC,
     };
     file.count(counter, 1);
-    file.get(r::RCTL) & rctl::PMCF == 0
+    if pause { control & rctl::DPF != 0 } else { control & rctl::PMCF == 0 }
 }
 
 fn is_the_ports(file: &RegisterFile, frame: &[u8]) -> bool {

@@ -3,7 +3,7 @@
 
 use crate::common::{Bench, PORT, index, mac, packet, plain};
 use i82576::MacAddress;
-use i82576::bits::{dtxctl, dtxswc, icr, lvmmc, rctl, sccrl, scsts, srrctl};
+use i82576::bits::{ctrl, dtxctl, dtxswc, icr, lvmmc, rctl, sccrl, scsts, srrctl};
 use i82576::descriptor::tx::Data;
 use i82576::register::{self as r, rx, rx_block, vf};
 use pcie::Function::Pf;
@@ -209,23 +209,51 @@ fn control(dst: MacAddress, operation: u8, quanta: u8) -> Vec<u8> {
     frame
 }
 
-#[test]
-fn pause_frames_from_the_wire_end_in_the_mac() {
+const FLOW_CONTROL: MacAddress = MacAddress([0x01, 0x80, 0xc2, 0, 0, 1]);
+
+/// A port that takes part in flow control, with a filter for its address.
+fn flow_control() -> Bench {
     let mut bench = bench();
-    let group = MacAddress([0x01, 0x80, 0xc2, 0, 0, 1]);
-    bench.pf().set_address(20, group, 0b010);
+    bench.pf().set_address(20, FLOW_CONTROL, 0b010);
+    bench.pf().set(r::CTRL, ctrl::RFCE);
+    bench
+}
+
+/// Sends a pause's end, two pauses, another MAC control frame to the group, and a pause's end to the port; how many
+/// reached the pool, and XONRXC, XOFFRXC and FCRUC.
+fn controlled(bench: &mut Bench) -> (usize, [u32; 3]) {
     for (operation, quanta) in [(1, 0), (1, 9), (1, 9), (7, 0)] {
-        bench.wire_sends(&control(group, operation, quanta));
+        bench.wire_sends(&control(FLOW_CONTROL, operation, quanta));
     }
     bench.wire_sends(&control(PORT, 1, 0));
-    let counted = [r::XONRXC, r::XOFFRXC, r::FCRUC].map(|at| pf(&mut bench, at));
-    assert_eq!((received(&mut bench), counted), (0, [2, 2, 1]));
-    assert_eq!(pf(&mut bench, r::GPRC), 0, "none of them is a good packet");
-    bench.pf().set(r::RCTL, rctl::PMCF);
-    bench.wire_sends(&control(group, 1, 0));
-    assert_eq!(received(&mut bench), 1, "passed on when software asks");
+    (received(bench), [r::XONRXC, r::XOFFRXC, r::FCRUC].map(|at| pf(bench, at)))
+}
+
+#[test]
+fn dpf_discards_pause_frames_and_pmcf_passes_the_other_mac_control_frames() {
+    for (bits, reached) in [(rctl::DPF, 0), (rctl::DPF | rctl::PMCF, 1), (0, 3), (rctl::PMCF, 4)] {
+        let mut bench = flow_control();
+        bench.pf().set(r::RCTL, bits);
+        assert_eq!(controlled(&mut bench), (reached, [2, 2, 1]), "RCTL {bits:#x}");
+    }
+}
+
+#[test]
+fn a_control_frame_that_ends_in_the_mac_is_no_good_packet_and_one_for_another_is_like_any_other() {
+    let mut bench = flow_control();
+    bench.pf().set(r::RCTL, rctl::DPF);
+    controlled(&mut bench);
+    assert_eq!(pf(&mut bench, r::GPRC), 0);
     bench.wire_sends(&control(mac(1), 1, 0));
-    assert_eq!(received(&mut bench), 1, "not for the port: a frame like any other");
+    assert_eq!(received(&mut bench), 1);
+}
+
+#[test]
+fn without_rfce_flow_control_is_not_recognized() {
+    let mut bench = flow_control();
+    bench.pf().clear(r::CTRL, ctrl::RFCE);
+    bench.pf().set(r::RCTL, rctl::DPF);
+    assert_eq!(controlled(&mut bench), (4, [0; 3]));
 }
 
 /// A full ring's missed frame in RQDPC of the queue, MPC and RNBC.

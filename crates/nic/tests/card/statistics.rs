@@ -3,7 +3,7 @@
 
 use crate::common::{Bench, mac, plain};
 use i82576::MacAddress;
-use i82576::bits::{icr, rctl, srrctl, vt_ctl};
+use i82576::bits::{icr, rctl, rfctl, srrctl, vt_ctl};
 use i82576::ids::MAX_FRAME;
 use i82576::register::{self as r, vf, vf_stats};
 
@@ -211,6 +211,32 @@ fn what_is_too_short_or_too_long_is_a_length_error_and_not_good() {
     bench.wire_sends(&plain(mac(0), mac(9), 1501));
     assert_eq!([r::RUC, r::ROC, r::RLEC].map(|at| bench.pf().read(at)), [1, 2, 3]);
     assert_eq!([r::TPR, r::GPRC].map(|at| bench.pf().read(at)), [3, 0]);
+}
+
+#[test]
+fn a_length_field_that_says_more_than_there_is_is_an_error_and_rfctl_lef_passes_it() {
+    let mut bench = bench();
+    for (length, truncated) in [(86, 0), (87, 1), (1500, 1), (1501, 0), (0, 0)] {
+        let mut frame = plain(mac(0), mac(9), 86);
+        frame[12..14].copy_from_slice(&u16::to_be_bytes(length));
+        for (lef, reached) in [(0, 1 - truncated), (rfctl::LEF, 1)] {
+            bench.pf().write(r::RFCTL, lef);
+            bench.wire_sends(&frame);
+            let counted = [r::LENERRS, r::GPRC].map(|at| bench.pf().read(at));
+            assert_eq!(counted, [truncated, reached], "length field {length}");
+            assert_eq!(bench.vf(0).received().len(), reached as usize);
+        }
+    }
+    bench.pf().write(r::RFCTL, 0);
+    let mut short = plain(mac(0), mac(9), 20);
+    short[12..14].copy_from_slice(&[0, 46]);
+    bench.wire_sends(&short);
+    assert_eq!(bench.pf().read(r::LENERRS), 0, "padding is there");
+    bench.pf().set(r::VT_CTL, vt_ctl::DIS_DEF_PL);
+    let mut stray = plain(mac(7), mac(9), 86);
+    stray[12..14].copy_from_slice(&[1, 0]);
+    bench.wire_sends(&stray);
+    assert_eq!(bench.pf().read(r::LENERRS), 0, "for nobody here");
 }
 
 #[test]
