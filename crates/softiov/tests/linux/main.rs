@@ -23,6 +23,7 @@ mod spoofing;
 mod testpmd;
 mod traffic;
 mod uplink;
+mod vfio;
 mod vlan;
 mod wire;
 mod world;
@@ -86,6 +87,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("dpdk::pf_is_driven_with_four_queues", dpdk::pf_is_driven_with_four_queues),
     ("kernels::igb_of_trixie_drives_the_pf", kernels::igb_of_trixie_drives_the_pf),
     ("kernels::igb_of_backports_drives_the_pf", kernels::igb_of_backports_drives_the_pf),
+    ("vfio::our_vf_driver_works_under_stock_igb", vfio::our_vf_driver_works_under_stock_igb),
+    ("vfio::our_vf_driver_drives_our_card_in_a_guest", vfio::our_vf_driver_drives_our_card_in_a_guest),
 ];
 
 fn main() -> ExitCode {

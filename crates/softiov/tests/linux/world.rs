@@ -25,8 +25,9 @@ pub(crate) const CAROL: &str = "pf0vf2";
 pub(crate) const CAROL_VLAN: &str = "pf0vf3";
 /// Carol's third: on the other port, which shares a wire with the first if there is an uplink.
 pub(crate) const CAROL_OUTSIDE: &str = "pf1vf0";
-/// For a guest that comes for one check.
+/// For a guest that comes for one check, and its second.
 pub(crate) const VISITOR: &str = "pf0vf4";
+pub(crate) const SECOND_VISITOR: &str = "pf0vf5";
 
 /// A PF that a guest drives, on a port of its own that shares the wire.
 pub(crate) const PF: &str = "pf2";
@@ -123,7 +124,7 @@ impl World {
         number: u8,
     ) -> Result<&'a Guest> {
         if place.get().is_none() {
-            let sockets = vfs.iter().map(|vf| socket(&self.runtime_dir, vf));
+            let sockets = vfs.iter().map(|vf| self.socket(vf));
             let builder = sockets.fold(LinuxGuest::builder(name), GuestBuilder::vf_socket);
             let guest = Guest::spawn(builder, &self.assets, vfs[0], number)?;
             guest.linux.wait_ready(BOOT)?;
@@ -168,7 +169,12 @@ impl World {
 
     /// Describes a guest on a VF.
     pub(crate) fn builder(&self, name: &str, vf: &str) -> GuestBuilder {
-        LinuxGuest::builder(name).vf_socket(socket(&self.runtime_dir, vf))
+        LinuxGuest::builder(name).vf_socket(self.socket(vf))
+    }
+
+    /// Where a function is served.
+    pub(crate) fn socket(&self, function: &str) -> PathBuf {
+        self.runtime_dir.path().join(format!("{function}.sock"))
     }
 
     /// Boots the guest described, on [`VISITOR`].
@@ -253,10 +259,6 @@ fn defaults(mac: &str) -> Change {
         quarantine: Some(false),
         ..Change::default()
     }
-}
-
-fn socket(runtime_dir: &TempDir, vf: &str) -> PathBuf {
-    runtime_dir.path().join(format!("{vf}.sock"))
 }
 
 fn config(wire: Option<&Wire>) -> String {
