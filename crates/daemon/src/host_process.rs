@@ -1,7 +1,9 @@
 //! The running host: its threads, and how it ends.
 
 use crate::config::Config;
-use crate::control::protocol::{Answer, Change, Failure, NO_SUCH_VF, REFUSED, Request, UNAVAILABLE};
+use crate::control::protocol::{
+    Answer, Change, Failure, NO_SUCH_NAME, PortChange, REFUSED, Request, UNAVAILABLE,
+};
 use crate::control::server;
 use crate::control::status::PortStatus;
 use crate::port::{Command, Handle, Port, PortError};
@@ -166,9 +168,25 @@ impl Control {
                 let ask = |port: &PortEntry| port.ask(Command::Status);
                 Ok(Answer::Ports(self.ports.iter().map(ask).collect::<Result<_, _>>()?))
             }
+            Request::PortShow { port } => self.port(&port, |port| port.ask(Command::Status)),
+            Request::PortSet { port, change } => self.port(&port, |port| port.change_port(change)),
             Request::VfShow { vf } => self.vf(&vf, |port, _| port.ask(Command::Status)),
             Request::VfSet { vf, change } => self.vf(&vf, |port, index| port.change(index, change)),
         }
+    }
+
+    /// Finds a port by name, asks it, and answers with its status.
+    fn port(
+        &self,
+        name: &str,
+        ask: impl FnOnce(&PortEntry) -> Result<PortStatus, Failure>,
+    ) -> Result<Answer, Failure> {
+        let Some(port) = self.ports.iter().find(|port| port.name == name) else {
+            let known: Vec<&str> = self.ports.iter().map(|port| port.name.as_str()).collect();
+            let message = format!("no port is called {name:?}; there are {}", known.join(", "));
+            return Err(Failure { code: NO_SUCH_NAME, message });
+        };
+        Ok(Answer::Port(Box::new(ask(port)?)))
     }
 
     /// Finds a VF by name, asks its port, and answers with the VF's status.
@@ -182,7 +200,7 @@ impl Control {
         let Some((port, position)) = found else {
             let known: Vec<&str> = self.ports.iter().flat_map(|p| p.vfs.iter().map(String::as_str)).collect();
             let message = format!("no VF is called {name:?}; there are {}", known.join(", "));
-            return Err(Failure { code: NO_SUCH_VF, message });
+            return Err(Failure { code: NO_SUCH_NAME, message });
         };
         let index = VfIndex::all().nth(position).ok_or_else(unavailable)?;
         let status = ask(port, index)?;
@@ -194,6 +212,11 @@ impl Control {
 impl PortEntry {
     fn change(&self, vf: VfIndex, change: Change) -> Result<PortStatus, Failure> {
         self.ask(|answer| Command::Change(vf, change, answer))?
+            .map_err(|refused| Failure { code: REFUSED, message: refused.to_string() })
+    }
+
+    fn change_port(&self, change: PortChange) -> Result<PortStatus, Failure> {
+        self.ask(|answer| Command::ChangePort(change, answer))?
             .map_err(|refused| Failure { code: REFUSED, message: refused.to_string() })
     }
 

@@ -1,5 +1,10 @@
-//! What an administrator may say of a VF, in the configuration file and by command: the same words with the same
-//! meaning, which are iproute2's where it has one. Left out: the rules that depend on the card (`driver::pf`).
+//! What an administrator may say of a VF, and of a port (`port`), in the configuration file and by command: the same
+//! words with the same meaning, which are iproute2's where it has one. Left out: the rules that depend on the card
+//! (`driver::pf`).
+
+mod port;
+
+pub use port::{Direction, Limit, MirrorRule, PortChange, Storm};
 
 use crate::config::vlans;
 use crate::control::status::LinkState;

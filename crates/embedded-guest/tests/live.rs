@@ -35,7 +35,7 @@ impl World {
     fn ask(&self, request: Request) -> VfStatus {
         match ask(self.host.control_socket(), request).unwrap() {
             Answer::Vf(status) => *status,
-            Answer::Ports(_) => panic!("one VF was asked about"),
+            Answer::Ports(_) | Answer::Port(_) => panic!("one VF was asked about"),
         }
     }
 }

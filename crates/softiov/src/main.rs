@@ -1,10 +1,12 @@
 //! The softiov command: thin subcommands over the crates that do the work.
 
+mod ask;
 mod demo;
 mod drive;
 mod lab;
 mod output;
 mod place;
+mod port;
 mod qemu_args;
 mod serve;
 mod vf;
@@ -28,6 +30,9 @@ enum Command {
     Serve(serve::Args),
     /// Drive an 82576 that Linux hands over through VFIO, silicon or emulated, and check that our drivers work there.
     Drive(drive::Args),
+    /// Show and change ports of a running host.
+    #[command(subcommand)]
+    Port(port::Command),
     /// Show and change VFs of a running host.
     #[command(subcommand)]
     Vf(vf::Command),
@@ -43,6 +48,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Drive(args) => drive::run(&args),
+        Command::Port(command) => port::run(command),
         Command::Vf(command) => vf::run(command),
         Command::Lab(command) => lab::run(&command),
         Command::QemuArgs(args) => qemu_args::run(&args),

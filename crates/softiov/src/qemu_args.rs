@@ -35,7 +35,9 @@ fn find_socket(args: &Args) -> anyhow::Result<PathBuf> {
     }
     match ask(&config.control_socket(), Request::VfShow { vf: args.vf.clone() }) {
         Ok(Answer::Vf(vf)) => Ok(vf.socket),
-        Ok(Answer::Ports(_)) => anyhow::bail!("the host answered something else than was asked"),
+        Ok(Answer::Ports(_) | Answer::Port(_)) => {
+            anyhow::bail!("the host answered something else than was asked")
+        }
         Err(ClientError::Unreachable { .. }) => {
             eprintln!("softiov: no host is running yet; start one with `softiov serve`");
             let mut vfs = config.ports.iter().flat_map(|port| &port.vfs);

@@ -3,7 +3,9 @@
 use crate::support::{Bench, between, index};
 use core::time::Duration;
 use driver::moderation::Policy;
-use driver::pf::{Action, InterruptBounds, Limits, Offence, Thresholds, Totals, Verdict, VfPolicy};
+use driver::pf::{
+    Action, InterruptBounds, Limits, Offence, PortPolicy, Thresholds, Totals, Verdict, VfPolicy,
+};
 use driver::vf::{Config, LinkCheck, MAILBOX_VECTOR, RECEIVE_VECTOR, Vf};
 use i82576::bits::eitr;
 use i82576::register as r;
@@ -15,6 +17,12 @@ fn allow(bench: &mut Bench, vf: u8, change: impl FnOnce(&mut VfPolicy)) {
     let mut policy = *bench.card.pf_driver().unwrap().policy(index(vf));
     change(&mut policy);
     bench.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(vf), policy)).unwrap().unwrap();
+}
+
+/// Changes the port's thresholds.
+fn limit(bench: &mut Bench, limits: Limits) {
+    let policy = PortPolicy { limits, ..PortPolicy::default() };
+    bench.card.with_pf_driver(|pf, hal| pf.set_port_policy(hal, policy)).unwrap().unwrap();
 }
 
 /// Thresholds of one kind, no others.
@@ -40,7 +48,7 @@ fn judge(bench: &mut Bench, offence: Offence, events: u64) -> Option<Verdict> {
 
 fn shut_in(bench: &mut Bench) {
     let thresholds = Thresholds { warn: 1, throttle: 2, quarantine: 5 };
-    allow(bench, 0, |policy| policy.limits = only(Offence::Spoofing, thresholds));
+    limit(bench, only(Offence::Spoofing, thresholds));
     let verdict = judge(bench, Offence::Spoofing, 5).unwrap();
     assert_eq!((verdict.offence, verdict.action), (Offence::Spoofing, Action::Quarantine));
 }
@@ -88,7 +96,7 @@ fn a_reset_is_no_way_out_of_quarantine() {
 fn a_flood_of_requests_is_counted_and_slowed_down() {
     let mut bench = Bench::new(1);
     let thresholds = Thresholds { warn: 10, throttle: 20, quarantine: 0 };
-    allow(&mut bench, 0, |policy| policy.limits = only(Offence::Mailbox, thresholds));
+    limit(&mut bench, only(Offence::Mailbox, thresholds));
     watch(&mut bench, [0; 6]);
     let began = bench.card.now();
     for _ in 0..100 {
@@ -110,7 +118,7 @@ fn a_flood_of_requests_is_counted_and_slowed_down() {
 fn a_throttle_ends_ten_seconds_after_the_last_crossing() {
     let mut bench = Bench::new(1);
     let thresholds = Thresholds { warn: 0, throttle: 10, quarantine: 0 };
-    allow(&mut bench, 0, |policy| policy.limits = only(Offence::Storm, thresholds));
+    limit(&mut bench, only(Offence::Storm, thresholds));
     judge(&mut bench, Offence::Storm, 10).unwrap();
     let throttled = |bench: &Bench| bench.card.pf_driver().unwrap().throttled(index(0));
     bench.advance_us(9_900_000);
@@ -123,7 +131,7 @@ fn a_throttle_ends_ten_seconds_after_the_last_crossing() {
 fn a_throttled_vf_sends_at_ten_megabits() {
     let mut bench = Bench::new(2);
     let thresholds = Thresholds { warn: 0, throttle: 1, quarantine: 0 };
-    allow(&mut bench, 0, |policy| policy.limits = only(Offence::Invalid, thresholds));
+    limit(&mut bench, only(Offence::Invalid, thresholds));
     judge(&mut bench, Offence::Invalid, 1).unwrap();
     let mut bits = 0;
     for _ in 0..1_000 {

@@ -9,6 +9,7 @@ mod interrupts;
 mod link;
 mod offload;
 mod policy;
+mod port;
 mod rates;
 mod requests;
 mod resets;

@@ -1,10 +1,11 @@
 //! The configuration file as it is written: every key, and nothing that is not a key.
 
 use crate::control::status::LinkState;
-use crate::policy::Coalesce;
+use crate::policy::{Coalesce, Limit, MirrorRule, Storm};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -38,57 +39,18 @@ pub struct Port {
     pub socket: Option<PathBuf>,
     /// How many VFs there are, 1 to 8. Default: 7; none if a guest drives the PF.
     pub vfs: Option<u8>,
-    /// From how many events a second on a VF's conduct has consequences.
+    /// From how many events a second on a VF's conduct has consequences, by kind; a kind that is left out keeps its
+    /// default, and what is left out of a kind is never.
     #[serde(default)]
-    pub limits: Limits,
+    pub limits: BTreeMap<String, Limit>,
+    /// How much of broadcasts and multicasts the VFs get. Default: all.
+    pub storm: Option<Storm>,
+    /// Which frames are copied to which VF; at most four rules, numbered from 0 in the order of the file.
+    #[serde(default)]
+    pub mirror: Vec<MirrorRule>,
     /// VFs that differ from the default.
     #[serde(default)]
     pub vf: Vec<Vf>,
-}
-
-/// The thresholds of each kind of conduct; a kind that is left out keeps its default.
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Limits {
-    /// Requests by mailbox, and resets.
-    pub mailbox: Option<Thresholds>,
-    /// Frames with an address or VLAN that is not the VF's, and link-control frames.
-    pub spoofing: Option<Thresholds>,
-    /// Broadcasts and multicasts sent.
-    pub storm: Option<Thresholds>,
-    /// Interrupts.
-    pub interrupts: Option<Thresholds>,
-    /// Packets that make no sense.
-    pub invalid: Option<Thresholds>,
-    /// Requests for memory that is not shared.
-    pub dma_faults: Option<Thresholds>,
-}
-
-/// Events a second from which on a VF is spoken of, slowed down, or shut in; 0, and what is left out, is never.
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Thresholds {
-    /// It is said.
-    pub warn: u32,
-    /// The VF is slowed down for ten seconds.
-    pub throttle: u32,
-    /// The VF is shut in until it is let out by hand.
-    pub quarantine: u32,
-}
-
-impl Limits {
-    /// With the defaults of what was left out.
-    #[must_use]
-    pub fn resolve(&self) -> driver::pf::Limits {
-        let given = [self.mailbox, self.spoofing, self.storm, self.interrupts, self.invalid, self.dma_faults];
-        let mut limits = driver::pf::DEFAULT_LIMITS;
-        for (limit, given) in limits.iter_mut().zip(given) {
-            if let Some(Thresholds { warn, throttle, quarantine }) = given {
-                *limit = driver::pf::Thresholds { warn, throttle, quarantine };
-            }
-        }
-        limits
-    }
 }
 
 /// Who drives a port's physical function.

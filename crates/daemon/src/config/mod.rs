@@ -7,8 +7,8 @@ pub mod file;
 mod tests;
 pub mod vlans;
 
-use crate::policy::Change;
-use driver::pf::VfPolicy;
+use crate::policy::{Change, ChangeError, Limit, PortChange};
+use driver::pf::{PortPolicy, VfPolicy};
 use file::{File, Pf, Port, Uplink, Vf};
 use host::tap::InterfaceName;
 use i82576::{MacAddress, VfIndex, ids};
@@ -36,6 +36,8 @@ pub struct PortConfig {
     pub uplink: Uplink,
     /// The vfio-user socket of the PF, if a guest drives it; there are no VFs then.
     pub pf_socket: Option<PathBuf>,
+    /// What the administrator decides for the port, if the host drives the PF.
+    pub policy: PortPolicy,
     /// Its VFs, by index.
     pub vfs: Vec<VfConfig>,
 }
@@ -181,6 +183,8 @@ fn check_port(
     }
     let mac = address(port.mac.as_deref(), &format!("{name}.mac"), &name)?;
     unique.claim("address", &mac.to_string(), &format!("{name}.mac"))?;
+    let policy = check_policy(&port_wishes(&port), usize::from(count));
+    let policy = policy.map_err(|error| value(format!("{name}.{}", error.key), error.problem))?;
     let mut given: Vec<Option<Vf>> = vec![None; usize::from(count)];
     for vf in port.vf {
         let key = format!("{name}.vf.index");
@@ -192,11 +196,10 @@ fn check_port(
             return Err(value(key, format!("{index} is given twice")));
         }
     }
-    let start = VfPolicy { limits: port.limits.resolve(), ..VfPolicy::default() };
     let vfs = VfIndex::all().zip(given);
-    let vfs = vfs.map(|(index, vf)| check_vf(&name, (index, vf), start, runtime_dir, unique));
+    let vfs = vfs.map(|(index, vf)| check_vf(&name, (index, vf), runtime_dir, unique));
     let vfs = vfs.collect::<Result<_, _>>()?;
-    Ok(PortConfig { name, mac, uplink: port.uplink, pf_socket, vfs })
+    Ok(PortConfig { name, mac, uplink: port.uplink, pf_socket, policy, vfs })
 }
 
 /// Where the PF is offered to a guest, if it is. Such a port has no VFs: what a guest's driver makes of the PF is
@@ -214,6 +217,11 @@ fn check_pf(
             None => Ok(None),
         };
     }
+    if port_wishes(port) != PortChange::default() {
+        let why =
+            "limits, storm and mirror are the host's PF driver's, and a guest drives this PF; leave them out";
+        return Err(value(key("pf"), why));
+    }
     if port.vfs.is_some() || !port.vf.is_empty() {
         let why = "a port with pf = \"guest\" has no VFs: its guest drives the whole port, and VMMs hide \
                    SR-IOV from guests; leave them out, or give them a port of their own";
@@ -227,7 +235,6 @@ fn check_pf(
 fn check_vf(
     port: &str,
     (index, vf): (VfIndex, Option<Vf>),
-    start: VfPolicy,
     runtime_dir: &Path,
     unique: &mut Unique,
 ) -> Result<VfConfig, ConfigError> {
@@ -235,11 +242,36 @@ fn check_vf(
     let vf = vf.unwrap_or_default();
     let mac = address(vf.mac.as_deref(), &format!("{name}.mac"), &name)?;
     unique.claim("address", &mac.to_string(), &format!("{name}.mac"))?;
-    let policy = wishes(&vf).apply(VfPolicy { mac: Some(mac), ..start }, mac);
+    let policy = wishes(&vf).apply(VfPolicy { mac: Some(mac), ..VfPolicy::default() }, mac);
     let policy = policy.map_err(|error| value(format!("{name}.{}", error.key), error.problem))?;
     let socket = vf.socket.unwrap_or_else(|| runtime_dir.join(format!("{name}.sock")));
     unique.claim("socket", &socket.display().to_string(), &format!("{name}.socket"))?;
     Ok(VfConfig { index, mac, policy, socket, name })
+}
+
+fn check_policy(wishes: &PortChange, vfs: usize) -> Result<PortPolicy, ChangeError> {
+    let policy = wishes.apply(PortPolicy::default(), vfs)?;
+    policy.check()?;
+    Ok(policy)
+}
+
+/// What the file says of a port's policy. There may be more rules than the card has numbers for.
+fn port_wishes(port: &Port) -> PortChange {
+    let never = |limit: &Limit| Limit {
+        warn: limit.warn.or(Some(0)),
+        throttle: limit.throttle.or(Some(0)),
+        quarantine: limit.quarantine.or(Some(0)),
+    };
+    PortChange {
+        limits: port.limits.iter().map(|(kind, limit)| (kind.clone(), never(limit))).collect(),
+        storm: port.storm,
+        mirrors: port
+            .mirror
+            .iter()
+            .enumerate()
+            .map(|(n, rule)| (n.to_string(), Some(rule.clone())))
+            .collect(),
+    }
 }
 
 /// What the file says of a VF's policy.

@@ -2,7 +2,10 @@
 
 use super::file::Uplink;
 use super::{Config, ConfigError};
-use driver::pf::{DEFAULT_LIMITS, InterruptBounds, Link, Offence, PortVlan, Thresholds, VfPolicy};
+use driver::pf::{
+    InterruptBounds, Link, Mirror, Offence, PortPolicy, PortVlan, StormControl, Thresholds, VfPolicy, VlanSet,
+};
+use i82576::VfIndex;
 use std::path::Path;
 
 fn check(text: &str) -> Result<Config, ConfigError> {
@@ -55,6 +58,14 @@ fn everything_can_be_said() {
         uplink = { tap = "softiov0" }
         vfs = 2
         limits = { dma-faults = { warn = 5, quarantine = 50 } }
+        storm = { broadcast = 1000, multicast = 5000, interval = 200 }
+        [[port.mirror]]
+        to = 1
+        vfs = [0]
+        [[port.mirror]]
+        to = 0
+        uplink = "both"
+        vlans = "10,20-29"
         [[port.vf]]
         index = 1
         mac = "02:00:00:00:01:02"
@@ -77,13 +88,12 @@ fn everything_can_be_said() {
     )
     .unwrap();
     let vf = &config.ports[0].vfs[1];
-    let mut limits = DEFAULT_LIMITS;
-    limits[Offence::DmaFaults as usize] = Thresholds { warn: 5, throttle: 0, quarantine: 50 };
+    let some_vlans: Option<VlanSet> = Some(std::iter::once(10).chain(20..30).collect());
     let expected = VfPolicy {
         mac: Some(vf.mac),
         admin_mac: true,
         vlan: Some(PortVlan { id: 100, qos: 3 }),
-        vlans: Some(std::iter::once(10).chain(20..30).collect()),
+        vlans: some_vlans,
         spoof_check: false,
         trust: true,
         enabled: true,
@@ -91,10 +101,19 @@ fn everything_can_be_said() {
         all_multicast: false,
         max_mtu: Some(1500),
         interrupts: InterruptBounds { least_hz: 500, most_hz: 20_000, adaptive: true },
-        limits,
         max_tx_rate: 250,
     };
     assert_eq!((vf.name.as_str(), vf.policy), ("leftvf1", expected));
+    let index = |n| VfIndex::new(n).unwrap();
+    let first = Mirror { to: index(1), vfs: 0b01, ingress: false, egress: false, vlans: None };
+    let second = Mirror { to: index(0), vfs: 0, ingress: true, egress: true, vlans: some_vlans };
+    let mut policy = PortPolicy {
+        mirrors: [Some(first), Some(second), None, None],
+        storm: StormControl { broadcast: 1_000, multicast: 5_000, window_ms: 200 },
+        ..PortPolicy::default()
+    };
+    policy.limits[Offence::DmaFaults as usize] = Thresholds { warn: 5, throttle: 0, quarantine: 50 };
+    assert_eq!(config.ports[0].policy, policy);
     assert_eq!(config.ports[0].uplink, Uplink::Tap("softiov0".into()));
     assert_eq!(config.control_socket(), Path::new("/tmp/x/control.sock"));
 }
@@ -132,6 +151,12 @@ fn a_refusal_names_the_key_and_the_remedy() {
         ("[[port]]\n[[port.vf]]\nindex = 0\nmax_mtu = 9707", ["pf0vf0.max_mtu", "9706"]),
         ("[[port]]\npf = \"guest\"\nvfs = 2", ["pf0.vfs", "SR-IOV"]),
         ("[[port]]\npf = \"guest\"\n[[port.vf]]\nindex = 0", ["pf0.vfs", "a port of their own"]),
+        ("[[port]]\npf = \"guest\"\nstorm = { broadcast = 1 }", ["pf0.pf", "leave them out"]),
+        ("[[port]]\nlimits = { noise = { warn = 1 } }", ["pf0.limits", "dma-faults"]),
+        ("[[port]]\nstorm = { interval = 0 }", ["pf0.storm.interval", "1 to 1000"]),
+        ("[[port]]\nstorm = { interval = 1000, broadcast = 268435 }", ["pf0.storm", "268434"]),
+        ("[[port]]\n[[port.mirror]]\nto = 7\nvfs = [0]", ["pf0.mirror.to", "7 VFs"]),
+        ("[[port]]\n[[port.mirror]]\nto = 0", ["pf0.mirror", "copies nothing"]),
         ("[[port]]\nsocket = \"/run/x.sock\"", ["pf0.socket", "pf = \"guest\""]),
         (
             "[[port]]\npf = \"guest\"\nsocket = \"/run/x\"\n[[port]]\npf = \"guest\"\nsocket = \"/run/x\"",

@@ -4,8 +4,8 @@
 use driver::pf::VlanSet;
 
 /// What a list may hold; 0 is untagged, which everybody has, and 4095 is reserved.
-const FIRST: u16 = 1;
-const LAST: u16 = 4094;
+pub(crate) const FIRST: u16 = 1;
+pub(crate) const LAST: u16 = 4094;
 
 /// The VLANs of a list; `None` is any. An empty list is none.
 ///

@@ -2,7 +2,7 @@
 //! and notifications.
 
 use super::status::{PortStatus, VfStatus};
-pub use crate::policy::Change;
+pub use crate::policy::{Change, PortChange};
 use serde::{Deserialize, Serialize};
 
 /// The longest line either side accepts, bytes.
@@ -15,6 +15,21 @@ pub enum Request {
     /// Every port with its VFs.
     #[serde(rename = "port.list")]
     PortList,
+    /// One port by name.
+    #[serde(rename = "port.show")]
+    PortShow {
+        /// The port, such as pf0.
+        port: String,
+    },
+    /// Changes a port.
+    #[serde(rename = "port.set")]
+    PortSet {
+        /// The port, such as pf0.
+        port: String,
+        /// What to change.
+        #[serde(flatten)]
+        change: PortChange,
+    },
     /// One VF by name.
     #[serde(rename = "vf.show")]
     VfShow {
@@ -52,6 +67,8 @@ pub enum Answer {
     Ports(Vec<PortStatus>),
     /// To vf.show and vf.set.
     Vf(Box<VfStatus>),
+    /// To port.show and port.set.
+    Port(Box<PortStatus>),
 }
 
 /// A request that was not served.
@@ -65,8 +82,8 @@ pub struct Failure {
 
 /// JSON-RPC: the request is not understood.
 pub const INVALID_REQUEST: i32 = -32600;
-/// The named VF does not exist.
-pub const NO_SUCH_VF: i32 = 1;
+/// The named VF or port does not exist.
+pub const NO_SUCH_NAME: i32 = 1;
 /// The change makes no sense, or not now.
 pub const REFUSED: i32 = 3;
 /// The host is ending, or too busy to answer.

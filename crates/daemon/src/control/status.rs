@@ -1,7 +1,7 @@
 //! What the host tells about itself: the shapes that `softiov vf list` and `vf show` print, and that `--json`
 //! gives as they are.
 
-use crate::policy::Coalesce;
+use crate::policy::{Coalesce, Limit, MirrorRule, Storm};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,8 +20,24 @@ pub struct PortStatus {
     /// Its PF, if a guest may have it; there are no VFs then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pf: Option<PfStatus>,
+    /// The administrator's rules for the port, unless a guest drives its PF.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules: Option<PortRules>,
     /// Its VFs.
     pub vfs: Vec<VfStatus>,
+}
+
+/// The administrator's rules for a port.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortRules {
+    /// The thresholds of each kind of conduct.
+    pub limits: BTreeMap<String, Limit>,
+    /// Storm control; 0 is no limit.
+    pub storm: Storm,
+    /// How many storms there have been.
+    pub storms: u64,
+    /// The mirror rules by number.
+    pub mirrors: BTreeMap<String, MirrorRule>,
 }
 
 /// A PF that a guest drives. What it makes of the port is its own business, so there is no link or VLAN to tell.

@@ -19,9 +19,9 @@ pub use uplink::UplinkError;
 
 use crate::config::PortConfig;
 use crate::control::status::PortStatus;
-use crate::policy::{Change, ChangeError};
+use crate::policy::{Change, ChangeError, PortChange};
 use bus::LiveBus;
-use driver::pf::{PfError, PolicyError};
+use driver::pf::{PfError, PolicyError, PortPolicyError};
 use host::poll::{Interest, Poller, Waker};
 use host::socket::BindError;
 use i82576::{MacAddress, Time, VfIndex};
@@ -63,9 +63,9 @@ macro_rules! card_errors {
         }
     })* };
 }
-card_errors!(PfError, PolicyError, DiscoverError, EnableError, AssignmentError);
+card_errors!(PfError, PolicyError, PortPolicyError, DiscoverError, EnableError, AssignmentError);
 
-/// Why a VF was not changed.
+/// Why a VF or a port was not changed.
 #[derive(Debug, Error)]
 pub enum RefusedChange {
     /// It makes no sense.
@@ -74,6 +74,9 @@ pub enum RefusedChange {
     /// The card cannot do it, or not now.
     #[error(transparent)]
     Policy(#[from] PolicyError),
+    /// There is nothing to change.
+    #[error("a guest drives this port's PF, and all of its policy is the guest's")]
+    Guests,
 }
 
 /// What a port can be asked to do. Each answer goes to the sender given.
@@ -83,6 +86,8 @@ pub enum Command {
     Status(mpsc::Sender<PortStatus>),
     /// Change a VF, then tell how things are, or why nothing was changed.
     Change(VfIndex, Change, mpsc::Sender<Result<PortStatus, RefusedChange>>),
+    /// Change the port, then tell how things are, or why nothing was changed.
+    ChangePort(PortChange, mpsc::Sender<Result<PortStatus, RefusedChange>>),
     /// End.
     Stop,
 }

@@ -1,13 +1,13 @@
 //! The port's loop. Left out: what is done to the card in each step.
 
-use super::RefusedChange;
 use super::connection::{Connection, Over, Visit};
 use super::device::FunctionDevice;
 use super::hal::{PfHal, now};
 use super::side::{Hosted, Side, vf};
 use super::status::{SHARE_HINT, is_private, lacks_memory};
-use super::{CONNECTIONS, Command, LISTENERS, Port, UPLINK, WAKER};
-use crate::control::protocol::Change;
+use super::{CONNECTIONS, Command, LISTENERS, Port, RefusedChange, UPLINK, WAKER};
+use crate::control::protocol::{Change, PortChange};
+use crate::policy::ChangeError;
 use driver::pf::{Cause, Totals, Verdict};
 use host::poll::Interest;
 use host::socket::Stream;
@@ -268,6 +268,9 @@ impl Port {
                 Ok(Command::Change(vf, change, answer)) => {
                     let _ = answer.send(self.change(vf, &change).map(|()| self.status()));
                 }
+                Ok(Command::ChangePort(change, answer)) => {
+                    let _ = answer.send(self.change_port(&change).map(|()| self.status()));
+                }
                 Ok(Command::Stop) | Err(std::sync::mpsc::TryRecvError::Disconnected) => return false,
                 Err(std::sync::mpsc::TryRecvError::Empty) => return true,
             }
@@ -287,6 +290,15 @@ impl Port {
             None => {}
         }
         self.show_links();
+        Ok(())
+    }
+
+    /// Puts a changed policy of the port to work, whole or not at all.
+    fn change_port(&mut self, change: &PortChange) -> Result<(), RefusedChange> {
+        let vfs = self.slots.len();
+        let Some(Hosted { pf, .. }) = self.side.hosted() else { return Err(RefusedChange::Guests) };
+        let policy = change.apply(*pf.port_policy(), vfs)?;
+        pf.set_port_policy(&mut PfHal(&mut self.nic), policy).map_err(ChangeError::from)?;
         Ok(())
     }
 

@@ -120,6 +120,7 @@ impl Hosted {
     fn bring_up(config: &PortConfig, nic: &mut Nic) -> Result<Self, PortError> {
         nic.config_write(Function::Pf, pcie::config::offset::COMMAND, 2, COMMAND.into());
         let mut pf = Pf::probe(&mut PfHal(nic))?;
+        pf.set_port_policy(&mut PfHal(nic), config.policy)?;
         let mut manager = Manager::discover(&mut Card(nic), PF_RID)?;
         manager.enable(&mut Card(nic), config.vfs.len() as u16, Hierarchy::Ari)?;
         for vf in &config.vfs {

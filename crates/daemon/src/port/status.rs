@@ -5,9 +5,11 @@ use super::bus::Reach;
 use super::side::{Hosted, vf};
 use super::slot::Slot;
 use crate::config::vlans;
-use crate::control::status::{Conduct, Drops, Mailbox, Peer, PfStatus, PortStatus, Traffic, VfStatus};
-use crate::policy::Coalesce;
-use driver::pf::{Counters, Kind, Offence, Pf, Refusal};
+use crate::control::status::{
+    Conduct, Drops, Mailbox, Peer, PfStatus, PortRules, PortStatus, Traffic, VfStatus,
+};
+use crate::policy::{Coalesce, Limit, MirrorRule, Storm};
+use driver::pf::{Counters, Kind, Offence, Pf, Refusal, Thresholds};
 use host::dma::DmaTable;
 use i82576::VfIndex;
 use nic::{Nic, PoolCounters};
@@ -43,6 +45,7 @@ impl Port {
             uplink: self.uplink.to_string(),
             link: self.nic.link(),
             pf: self.pf_status(),
+            rules: self.side.hosted().map(|hosted| rules(&hosted.pf)),
             vfs,
         }
     }
@@ -100,6 +103,29 @@ impl Port {
             interventions: slot.interventions(reach.interrupts),
             mailbox: mailbox(pf.counters(vf)),
         })
+    }
+}
+
+fn rules(pf: &Pf) -> PortRules {
+    let policy = pf.port_policy();
+    let limit = |limit: &Thresholds| Limit {
+        warn: Some(limit.warn),
+        throttle: Some(limit.throttle),
+        quarantine: Some(limit.quarantine),
+    };
+    let limits = Offence::ALL.into_iter().zip(&policy.limits);
+    let mirrors = policy.mirrors.iter().enumerate();
+    PortRules {
+        limits: limits.map(|(offence, thresholds)| (offence.name().to_owned(), limit(thresholds))).collect(),
+        storm: Storm {
+            broadcast: Some(policy.storm.broadcast),
+            multicast: Some(policy.storm.multicast),
+            interval: Some(policy.storm.window_ms),
+        },
+        storms: pf.storms(),
+        mirrors: mirrors
+            .filter_map(|(n, mirror)| Some((n.to_string(), MirrorRule::from(mirror.as_ref()?))))
+            .collect(),
     }
 }
 

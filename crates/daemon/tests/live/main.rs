@@ -13,6 +13,7 @@ mod hostile;
 mod interrupts;
 mod lifetime;
 mod pf;
+mod port;
 mod qemu;
 mod resets;
 mod resources;

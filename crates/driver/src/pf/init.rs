@@ -35,6 +35,8 @@ impl Pf {
         clear_tables(hal, self.mac);
         self.vlans.write(hal, 0);
         set_up_switch(hal);
+        self.apply_mirrors(hal);
+        self.apply_storm_control(hal);
         hal.write(r::RCTL, rctl::EN | rctl::LPE | rctl::BAM | rctl::VFE | rctl::SECRC);
         hal.write(r::TCTL, tctl::EN | tctl::PSP);
         update(hal, r::CTRL, 0, ctrl::SLU | ctrl::FD);

@@ -15,7 +15,7 @@
 //! what igbvf wants to find, and without it up to two seconds pass. When transmit descriptors are pending
 //! while the carrier is off, igbvf resets itself; its VF_RESET is then served as any other.
 //!
-//! Left out: mirroring, a PF data path.
+//! Left out: a PF data path.
 
 mod counters;
 mod init;
@@ -25,6 +25,7 @@ mod moderate;
 mod monitor;
 mod notice;
 mod policy;
+mod port;
 mod switch;
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,7 @@ pub use counters::{Counters, Kind, Refusal};
 pub use moderate::InterruptBounds;
 pub use monitor::{Action, Cause, DEFAULT_LIMITS, Limits, Offence, Thresholds, Totals, Verdict};
 pub use policy::{LEAST_MTU, LINK_SPEED, Link, MOST_MTU, PolicyError, PortVlan, VfPolicy};
+pub use port::{Mirror, PortPolicy, PortPolicyError, StormControl, WINDOWS_MS, most_kbps};
 pub use visit::Visit;
 pub use vlan_set::VlanSet;
 
@@ -117,6 +119,9 @@ pub struct Pf {
     /// VFs 0..enabled exist.
     enabled: u8,
     vfs: [VfState; MAX_VFS],
+    port_policy: PortPolicy,
+    /// Storms that have begun.
+    storms: u64,
     filters: Filters,
     vlans: Vlans,
     groups: Groups,
@@ -140,6 +145,8 @@ impl Pf {
             mac: MacAddress::ZERO,
             enabled: 0,
             vfs: core::array::from_fn(|_| VfState::new()),
+            port_policy: PortPolicy::default(),
+            storms: 0,
             filters: Filters::default(),
             vlans: Vlans::default(),
             groups: Groups::default(),
@@ -205,6 +212,7 @@ impl Pf {
         if count > 0 {
             self.let_vfs_start(hal);
         }
+        self.follow_vlans(hal);
         Ok(())
     }
 

@@ -203,9 +203,10 @@ impl Pf {
     /// a rate needs a second. Afterwards the card must be told [`Pf::link_override`].
     pub fn watch<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, mut totals: Totals) -> Option<Verdict> {
         let now = hal.now();
+        let limits = self.port_policy.limits;
         let state = self.state_mut(vf);
         totals[Offence::Mailbox as usize] = state.counters.requests() + state.counters.resets;
-        let verdict = state.monitor.observe(now, totals, &state.policy.limits)?;
+        let verdict = state.monitor.observe(now, totals, &limits)?;
         match verdict.action {
             Action::Warn => {}
             Action::Throttle => self.throttle(hal, vf, now + PENANCE),

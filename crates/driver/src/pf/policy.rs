@@ -3,7 +3,7 @@
 
 use super::monitor::THROTTLED_RATE;
 use super::switch::update;
-use super::{DEFAULT_LIMITS, InterruptBounds, Limits, Pf, VlanSet};
+use super::{InterruptBounds, Pf, VlanSet};
 use crate::hal::Hal;
 use i82576::bits::{dtxswc, rttbcnrc, vmolr, vmvir};
 use i82576::ids::{FCS, MAX_FRAME};
@@ -57,8 +57,6 @@ pub struct VfPolicy {
     pub max_mtu: Option<u16>,
     /// How often its guest may be interrupted.
     pub interrupts: InterruptBounds,
-    /// From when on its conduct has consequences.
-    pub limits: Limits,
     /// The most that it may send, Mb/s, frame check sequences counted; 0 is no limit.
     pub max_tx_rate: u32,
 }
@@ -77,7 +75,6 @@ impl Default for VfPolicy {
             all_multicast: true,
             max_mtu: None,
             interrupts: InterruptBounds { least_hz: 0, most_hz: 0, adaptive: false },
-            limits: DEFAULT_LIMITS,
             max_tx_rate: 0,
         }
     }
@@ -208,6 +205,7 @@ impl Pf {
         if old.link != policy.link {
             self.notify(hal, vf);
         }
+        self.follow_vlans(hal);
         Ok(())
     }
 

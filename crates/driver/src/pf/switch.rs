@@ -7,7 +7,7 @@
 //! Left out: who may ask for what (`messages`, `policy`).
 
 use super::counters::Refusal;
-use super::{Pf, VfState};
+use super::{Pf, VfState, VlanSet};
 use crate::hal::Hal;
 use i82576::bits::{rah, vlvf, vmolr};
 use i82576::ids::{MAX_VFS, RECEIVE_ADDRESSES, VLAN_FILTERS};
@@ -91,11 +91,13 @@ impl Filters {
 pub(super) struct Vlans {
     /// VLAN id and pools; an entry without pools is free, entry 0 excepted.
     entries: [(u16, u32); VLAN_FILTERS],
+    /// Since somebody looked last.
+    changed: bool,
 }
 
 impl Default for Vlans {
     fn default() -> Self {
-        Self { entries: [(0, 0); VLAN_FILTERS] }
+        Self { entries: [(0, 0); VLAN_FILTERS], changed: true }
     }
 }
 
@@ -149,8 +151,20 @@ impl Vlans {
         self.entries.iter().filter(move |(_, pools)| pools & vf.bit() != 0).map(|(vlan, _)| *vlan)
     }
 
+    /// The entries of these VLANs, a bit each. Entry 0 is no VLAN.
+    pub(super) fn filters_of(&self, vlans: &VlanSet) -> u32 {
+        let named = |(_, (vlan, pools)): &(usize, &(u16, u32))| *pools != 0 && vlans.contains(*vlan);
+        self.entries.iter().enumerate().skip(1).filter(named).fold(0, |all, (place, _)| all | 1 << place)
+    }
+
+    /// Whether an entry was written since the last call.
+    pub(super) fn take_changed(&mut self) -> bool {
+        core::mem::take(&mut self.changed)
+    }
+
     /// Writes an entry, and the id's bit in VFTA, which the filter wants too.
-    pub(super) fn write<H: Hal>(&self, hal: &mut H, place: usize) {
+    pub(super) fn write<H: Hal>(&mut self, hal: &mut H, place: usize) {
+        self.changed = true;
         let (vlan, pools) = self.entries[place];
         let on = pools != 0 || place == 0;
         let filter = vlvf::VLANID_EN | pools << vlvf::POOLSEL_SHIFT | u32::from(vlan);

@@ -50,6 +50,7 @@ impl Pf {
             }
         }
         self.turn = (self.turn + 1) % MAX_VFS as u8;
+        self.follow_vlans(hal);
         self.send_notices(hal);
         self.forgive(hal);
         self.moderate(hal);
@@ -77,6 +78,7 @@ impl Pf {
     }
 
     fn handle_causes<H: Hal>(&mut self, hal: &mut H, causes: u32, visit: &mut Visit) {
+        self.count_storm(hal, causes);
         if causes & icr::LSC != 0 {
             let up = hal.read(r::STATUS) & status::LU != 0;
             visit.link_changed = core::mem::replace(&mut self.wire_up, up) != up;

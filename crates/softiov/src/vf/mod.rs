@@ -1,11 +1,10 @@
 //! `softiov vf`: VFs of a running host, shown and changed.
 
-mod print;
+pub(crate) mod print;
 mod set;
 
-use crate::place::Place;
-use daemon::control::client::ask;
-use daemon::control::protocol::{Answer, Request};
+use crate::ask::{Output, ask};
+use daemon::control::protocol::Request;
 use std::process::ExitCode;
 
 /// What to do with VFs.
@@ -34,30 +33,11 @@ pub(crate) enum Command {
     },
 }
 
-/// Which host, and in which form.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Output {
-    /// JSON instead of text.
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    place: Place,
-}
-
-/// Asks the host and prints its answer.
+/// Runs a command.
 pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
-    let (request, output) = match command {
-        Command::List { output } => (Request::PortList, output),
-        Command::Show { vf, output } => (Request::VfShow { vf }, output),
-        Command::Set { vf, wishes, output } => (Request::VfSet { vf, change: wishes.into() }, output),
-    };
-    let socket = output.place.load()?.control_socket();
-    let answer = ask(&socket, request)?;
-    let text = match answer {
-        answer if output.json => serde_json::to_string_pretty(&answer)? + "\n",
-        Answer::Ports(ports) => print::list(&ports),
-        Answer::Vf(vf) => print::show(&vf),
-    };
-    crate::output::print(&text)?;
-    Ok(ExitCode::SUCCESS)
+    match command {
+        Command::List { output } => ask(Request::PortList, &output),
+        Command::Show { vf, output } => ask(Request::VfShow { vf }, &output),
+        Command::Set { vf, wishes, output } => ask(Request::VfSet { vf, change: wishes.into() }, &output),
+    }
 }

@@ -6,21 +6,26 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// A line for each VF, under a line for its port.
-pub(super) fn list(ports: &[PortStatus]) -> String {
+pub(crate) fn list(ports: &[PortStatus]) -> String {
     let mut text = String::new();
     for port in ports {
-        let PortStatus { name, mac, uplink, .. } = port;
-        let _ = write!(text, "{name}: link/ether {mac} uplink {uplink} state {}", state(port.link));
-        if let Some(pf) = &port.pf {
-            let _ = write!(text, ", pf for a guest at {}{}", pf.socket.display(), client(pf.peer.as_ref()));
-            text.push_str(if pf.hint.is_some() { " (see --json)" } else { "" });
-        }
-        text.push('\n');
+        text += &port_line(port);
         for vf in &port.vfs {
             let _ = writeln!(text, "    {}", line(vf));
         }
     }
     text
+}
+
+/// The line of a port.
+pub(crate) fn port_line(port: &PortStatus) -> String {
+    let PortStatus { name, mac, uplink, .. } = port;
+    let mut line = format!("{name}: link/ether {mac} uplink {uplink} state {}", state(port.link));
+    if let Some(pf) = &port.pf {
+        let _ = write!(line, ", pf for a guest at {}{}", pf.socket.display(), client(pf.peer.as_ref()));
+        line.push_str(if pf.hint.is_some() { " (see --json)" } else { "" });
+    }
+    line + "\n"
 }
 
 fn line(vf: &VfStatus) -> String {
@@ -55,7 +60,7 @@ fn on(set: bool) -> &'static str {
 }
 
 /// Everything about one VF.
-pub(super) fn show(vf: &VfStatus) -> String {
+pub(crate) fn show(vf: &VfStatus) -> String {
     let mut text = line(vf) + "\n";
     let link_state = match vf.link_state {
         LinkState::Auto => "auto",

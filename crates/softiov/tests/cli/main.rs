@@ -4,6 +4,7 @@
 
 mod config;
 mod demo;
+mod port;
 mod process;
 mod serve;
 mod tap;

@@ -195,7 +195,7 @@ impl World {
             Answer::Ports(ports) => {
                 ports.into_iter().find_map(|port| port.pf).context("no port with a guest's PF")
             }
-            Answer::Vf(_) => bail!("the ports were asked for, and a VF is told"),
+            Answer::Vf(_) | Answer::Port(_) => bail!("the ports were asked for, and something else is told"),
         }
     }
 
@@ -230,7 +230,7 @@ impl World {
     fn ask(&self, request: Request) -> Result<VfStatus> {
         match ask(self.host.control_socket(), request)? {
             Answer::Vf(status) => Ok(*status),
-            Answer::Ports(ports) => bail!("one VF was asked for, and {} ports are told", ports.len()),
+            Answer::Ports(_) | Answer::Port(_) => bail!("one VF was asked for, and ports are told"),
         }
     }
 }

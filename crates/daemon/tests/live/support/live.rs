@@ -2,8 +2,9 @@
 
 use daemon::Host;
 use daemon::config::Config;
+use daemon::control::client::ClientError;
 use daemon::control::client::ask;
-use daemon::control::protocol::{Answer, Change, Request};
+use daemon::control::protocol::{Answer, Change, PortChange, Request};
 use daemon::control::status::{LinkState, PortStatus, VfStatus};
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -61,7 +62,7 @@ impl Live {
     fn ask_vf(&self, request: Request) -> VfStatus {
         match ask(&self.control_socket(), request).unwrap() {
             Answer::Vf(status) => *status,
-            Answer::Ports(_) => panic!("a list to vf.show"),
+            other => panic!("{other:?} to vf.show"),
         }
     }
 
@@ -69,7 +70,15 @@ impl Live {
     pub(crate) fn port(&self) -> PortStatus {
         match ask(&self.control_socket(), Request::PortList).unwrap() {
             Answer::Ports(mut ports) => ports.remove(0),
-            Answer::Vf(_) => panic!("a VF to port.list"),
+            other => panic!("{other:?} to port.list"),
+        }
+    }
+
+    /// `softiov port set`, whatever can be set.
+    pub(crate) fn change_port(&self, change: PortChange) -> Result<PortStatus, ClientError> {
+        match ask(&self.control_socket(), Request::PortSet { port: "pf0".into(), change })? {
+            Answer::Port(port) => Ok(*port),
+            other => panic!("{other:?} to port.set"),
         }
     }
 

@@ -1,0 +1,162 @@
+//! What the administrator decides for the whole port, on the real card: copies to a watcher, and storms.
+
+use crate::support::{Bench, between, frame, index};
+use backplane::vf_mac;
+use driver::pf::{Mirror, PortPolicy, PortPolicyError, StormControl};
+use driver::vf::TxOffload;
+use i82576::MacAddress;
+
+/// Somebody beyond the uplink.
+const OUTSIDE: MacAddress = MacAddress([2, 9, 9, 9, 9, 9]);
+/// VF 3 watches.
+const WATCHER: u8 = 3;
+const TAG_7: TxOffload = TxOffload { ip_checksum: false, l4_checksum: false, tso: None, vlan: Some(7) };
+
+fn mirror() -> Mirror {
+    Mirror { to: index(WATCHER), vfs: 0, ingress: false, egress: false, vlans: None }
+}
+
+fn set(bench: &mut Bench, policy: PortPolicy) -> Result<(), PortPolicyError> {
+    bench.card.with_pf_driver(|pf, hal| pf.set_port_policy(hal, policy)).unwrap()
+}
+
+/// Four VFs, and one rule.
+fn watched(rule: usize, mirror: Mirror) -> Bench {
+    let mut bench = Bench::new(4);
+    let mut policy = PortPolicy::default();
+    policy.mirrors[rule] = Some(mirror);
+    set(&mut bench, policy).unwrap();
+    bench
+}
+
+/// How many copies the watcher gets of a frame from VF 0 to VF 1, from VF 1 to VF 0, from outside to VF 0, and from
+/// VF 0 to outside.
+fn copies(bench: &mut Bench) -> [usize; 4] {
+    let seen = |bench: &mut Bench, sends: &mut dyn FnMut(&mut Bench)| {
+        sends(bench);
+        bench.receive_all(WATCHER).len()
+    };
+    [
+        seen(bench, &mut |bench| bench.send(0, &between(0, 1, 100, 1))),
+        seen(bench, &mut |bench| bench.send(1, &between(1, 0, 100, 2))),
+        seen(bench, &mut |bench| {
+            bench.card.world().send(&frame(vf_mac(0), OUTSIDE, 100, 3));
+            bench.card.settle();
+        }),
+        seen(bench, &mut |bench| bench.send(0, &frame(OUTSIDE, vf_mac(0), 100, 4))),
+    ]
+}
+
+#[test]
+fn each_kind_of_rule_copies_its_traffic_in_each_of_the_four_places() {
+    for rule in 0..4 {
+        let kinds = [
+            (Mirror { vfs: 0b01, ..mirror() }, [0, 1, 1, 0]),
+            (Mirror { vfs: 0b11, ..mirror() }, [1, 1, 1, 0]),
+            (Mirror { ingress: true, ..mirror() }, [0, 0, 1, 0]),
+            (Mirror { egress: true, ..mirror() }, [0, 0, 0, 1]),
+            (Mirror { vfs: 0b11, ingress: true, egress: true, ..mirror() }, [1, 1, 1, 1]),
+        ];
+        for (mirror, expected) in kinds {
+            assert_eq!(copies(&mut watched(rule, mirror)), expected, "rule {rule}, {mirror:?}");
+        }
+    }
+}
+
+#[test]
+fn a_rule_that_is_taken_away_copies_nothing() {
+    let mut bench = watched(2, Mirror { ingress: true, ..mirror() });
+    set(&mut bench, PortPolicy::default()).unwrap();
+    assert_eq!(copies(&mut bench), [0; 4]);
+}
+
+#[test]
+fn a_rule_that_names_no_traffic_is_refused() {
+    let mut policy = PortPolicy::default();
+    policy.mirrors[3] = Some(mirror());
+    assert_eq!(set(&mut Bench::new(4), policy), Err(PortPolicyError::EmptyMirror(3)));
+}
+
+#[test]
+fn a_rule_for_vlans_follows_them_as_vfs_join_and_leave() {
+    let vlans = Some([7].into_iter().collect());
+    let mut bench = watched(0, Mirror { vlans, ..mirror() });
+    let seen = |bench: &mut Bench| {
+        bench.send_with(0, &between(0, 1, 100, 1), &TAG_7);
+        (bench.receive_all(1).len(), bench.receive_all(WATCHER).len())
+    };
+    // Another VLAN takes the first free filter, and is not copied.
+    for vlan in [9, 7] {
+        bench.on(0, |vf, hal| vf.set_vlan(hal, vlan, true)).unwrap();
+        bench.on(1, |vf, hal| vf.set_vlan(hal, vlan, true)).unwrap();
+    }
+    assert_eq!(seen(&mut bench), (1, 1));
+    bench.send_with(0, &between(0, 1, 100, 1), &TxOffload { vlan: Some(9), ..TAG_7 });
+    assert_eq!((bench.receive_all(1).len(), bench.receive_all(WATCHER).len()), (1, 0));
+    // The filter of VLAN 7 is given to another one.
+    for vf in [0, 1] {
+        bench.on(vf, |driver, hal| driver.set_vlan(hal, 7, false)).unwrap();
+        bench.on(vf, |driver, hal| driver.set_vlan(hal, 8, true)).unwrap();
+    }
+    bench.send_with(0, &between(0, 1, 100, 1), &TxOffload { vlan: Some(8), ..TAG_7 });
+    assert_eq!((bench.receive_all(1).len(), bench.receive_all(WATCHER).len()), (1, 0));
+}
+
+#[test]
+fn rules_and_thresholds_outlive_a_reset_of_the_port() {
+    let mut bench = watched(1, Mirror { ingress: true, ..mirror() });
+    let policy = *bench.card.pf_driver().unwrap().port_policy();
+    set(&mut bench, PortPolicy { storm: storm(1_000, 0), ..policy }).unwrap();
+    bench.card.with_pf_driver(|pf, hal| pf.reset(hal)).unwrap().unwrap();
+    for vf in 0..4 {
+        bench.on(vf, |driver, hal| driver.restart(hal)).unwrap();
+    }
+    assert_eq!(copies(&mut bench), [0, 0, 1, 0]);
+    bench.receive_all(1);
+    assert_eq!(broadcasts(&mut bench), 15);
+}
+
+const fn storm(broadcast: u32, multicast: u32) -> StormControl {
+    StormControl { broadcast, multicast, window_ms: 100 }
+}
+
+/// Sends 30 broadcasts of 832 bytes with the check sequence, 13 blocks each, in one window; how many VF 1 gets.
+fn broadcasts(bench: &mut Bench) -> usize {
+    for _ in 0..30 {
+        bench.send(0, &frame(MacAddress::BROADCAST, vf_mac(0), 828, 1));
+    }
+    bench.receive_all(1).len()
+}
+
+#[test]
+fn broadcasts_beyond_the_rate_are_kept_from_vfs_and_not_from_the_uplink_and_each_storm_is_counted() {
+    let mut bench = Bench::new(2);
+    set(&mut bench, PortPolicy { storm: storm(1_000, 0), ..PortPolicy::default() }).unwrap();
+    // 1,000 Kb/s are 195 blocks in 100 ms: fifteen frames.
+    assert_eq!(broadcasts(&mut bench), 15);
+    assert_eq!(bench.card.world().take_frames().len(), 30);
+    assert_eq!(bench.card.nic().counters()[1].rx_storm, 15);
+    bench.send(0, &between(0, 1, 100, 1));
+    assert_eq!(bench.receive_all(1).len(), 1, "what is for one is no storm");
+    for _ in 0..2 {
+        bench.advance_us(100_000);
+    }
+    assert_eq!(broadcasts(&mut bench), 15, "in a new window");
+    bench.card.settle();
+    assert_eq!(bench.card.pf_driver().unwrap().storms(), 2);
+    set(&mut bench, PortPolicy::default()).unwrap();
+    assert_eq!(broadcasts(&mut bench), 30, "lifted");
+}
+
+#[test]
+fn multicasts_have_a_rate_of_their_own() {
+    let mut bench = Bench::new(2);
+    bench.on(1, |vf, hal| vf.set_all_multicast(hal, true)).unwrap();
+    let group = MacAddress([1, 0, 0x5e, 0, 0, 1]);
+    set(&mut bench, PortPolicy { storm: storm(0, 1_000), ..PortPolicy::default() }).unwrap();
+    for _ in 0..30 {
+        bench.send(0, &frame(group, vf_mac(0), 828, 1));
+    }
+    assert_eq!(bench.receive_all(1).len(), 15);
+    assert_eq!(broadcasts(&mut bench), 30);
+}

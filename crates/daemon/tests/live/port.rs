@@ -1,0 +1,106 @@
+//! A port's rules on a live host, changed while guests run: copies to a watcher, storms, thresholds.
+
+use crate::support::eventually;
+use crate::support::guest::{Guest, exchange};
+use crate::support::live::Live;
+use crate::support::qemu::Qemu;
+use daemon::policy::{Limit, MirrorRule, PortChange, Storm};
+use i82576::MacAddress;
+use std::collections::BTreeMap;
+
+fn mirror(rule: Option<MirrorRule>) -> PortChange {
+    PortChange { mirrors: BTreeMap::from([("2".to_owned(), rule)]), ..PortChange::default() }
+}
+
+/// Sends a frame from one guest to another, and then one to the watcher itself; how many the watcher got before its
+/// own, which comes last.
+fn seen(a: &mut Guest<Qemu>, b: &mut Guest<Qemu>, watcher: &mut Guest<Qemu>) -> usize {
+    assert!(a.send(b.vf.mac(), &[1; 60]));
+    assert_eq!(b.receive(), [[1; 60]]);
+    assert!(a.send(watcher.vf.mac(), &[2; 60]));
+    let mut frames = watcher.receive();
+    while frames.last().is_none_or(|last| *last != [2; 60]) {
+        frames.extend(watcher.receive());
+    }
+    frames.len() - 1
+}
+
+#[test]
+fn a_watcher_is_sent_copies_while_a_rule_says_so() {
+    let live = Live::start();
+    let [mut a, mut b, mut watcher] = [0, 1, 2].map(|vf| Guest::under_qemu(&live, vf));
+    assert_eq!(seen(&mut a, &mut b, &mut watcher), 0);
+    let rule = MirrorRule { to: 2, vfs: vec![1], uplink: None, vlans: None };
+    let port = live.change_port(mirror(Some(rule.clone()))).unwrap();
+    assert_eq!(port.rules.unwrap().mirrors, BTreeMap::from([("2".to_owned(), rule)]));
+    assert_eq!(seen(&mut a, &mut b, &mut watcher), 1);
+    assert_eq!(seen(&mut b, &mut a, &mut watcher), 0, "what VF 0 receives is not asked for");
+    live.change_port(mirror(None)).unwrap();
+    assert_eq!(seen(&mut a, &mut b, &mut watcher), 0);
+}
+
+#[test]
+fn a_watcher_that_takes_nothing_holds_nobody_up() {
+    let live = Live::with("[[port]]\n[[port.mirror]]\nto = 2\nvfs = [0, 1]\nuplink = \"both\"");
+    let [mut a, mut b] = [0, 1].map(|vf| Guest::under_qemu(&live, vf));
+    let _watcher = Guest::under_qemu(&live, 2);
+    exchange(&mut a, &mut b, 300);
+    assert!(live.show(2).drops.rx_no_descriptors > 0, "its ring is full");
+}
+
+#[test]
+fn what_the_card_cannot_do_is_refused_whole() {
+    let live = Live::start();
+    let before = live.port();
+    let storm = Some(Storm { broadcast: Some(5), interval: Some(0), ..Storm::default() });
+    let rule = MirrorRule { to: 0, vfs: Vec::new(), uplink: None, vlans: None };
+    for (change, part) in [
+        (PortChange { storm, ..PortChange::default() }, "storm.interval"),
+        (mirror(Some(rule)), "copies nothing"),
+    ] {
+        let error = live.change_port(change).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    }
+    assert_eq!(live.port().rules, before.rules);
+}
+
+#[test]
+fn a_storm_is_kept_from_the_guests_and_counted_for_each() {
+    let live = Live::with("[[port]]\nstorm = { broadcast = 100, interval = 1000 }");
+    let [mut a, mut b] = [0, 1].map(|vf| Guest::under_qemu(&live, vf));
+    eventually("a storm", || {
+        a.send_many(MacAddress::BROADCAST, 50);
+        b.take();
+        live.show(1).drops.rx_storm > 0
+    });
+    assert!(live.port().rules.unwrap().storms > 0);
+    let free = Storm { broadcast: Some(0), ..Storm::default() };
+    live.change_port(PortChange { storm: Some(free), ..PortChange::default() }).unwrap();
+    b.take();
+    let lost = live.show(1).drops.rx_storm;
+    exchange_after_storm(&mut a, &mut b);
+    assert_eq!(live.show(1).drops.rx_storm, lost);
+}
+
+/// A broadcast arrives again.
+fn exchange_after_storm(a: &mut Guest<Qemu>, b: &mut Guest<Qemu>) {
+    assert!(a.send(MacAddress::BROADCAST, &[9; 60]));
+    while !b.receive().contains(&vec![9; 60]) {}
+}
+
+#[test]
+fn thresholds_change_under_running_guests() {
+    let live = Live::start();
+    let mut a = Guest::under_qemu(&live, 0);
+    let limits = |quarantine| {
+        let limit = Limit { quarantine: Some(quarantine), ..Limit::default() };
+        PortChange { limits: BTreeMap::from([("storm".to_owned(), limit)]), ..PortChange::default() }
+    };
+    let port = live.change_port(limits(1)).unwrap();
+    let storm = port.rules.unwrap().limits["storm"];
+    assert_eq!((storm.warn, storm.quarantine), (Some(10_000), Some(1)), "what is not given stays");
+    eventually("the VF is shut in", || {
+        a.send_many(MacAddress::BROADCAST, 20);
+        live.show(0).conduct.quarantine.is_some()
+    });
+}

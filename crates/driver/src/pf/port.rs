@@ -1,0 +1,231 @@
+//! What the administrator decides for the port as a whole: which frames are copied to a watching VF (VMRCTL, VMRVM,
+//! VMRVLAN), how much of broadcasts and multicasts the VFs get (SCCRL, SCBI, BSCTRH, MSCTRH), and from when on a VF's
+//! conduct has consequences.
+//!
+//! A rule for VLANs names entries of the VLAN filter, so it follows them: a VLAN is copied while a VF is a member.
+//!
+//! Left out: single VFs (`policy`); what a VF sends, which the card has no rule for, other than to whom it goes; and
+//! unicast that no filter knows, which storm control could count as broadcast.
+
+use super::{DEFAULT_LIMITS, Limits, Pf, VlanSet};
+use crate::hal::Hal;
+use i82576::VfIndex;
+use i82576::bits::{icr, sccrl, vmrctl};
+use i82576::ids::MIRROR_RULES;
+use i82576::register as r;
+
+/// A rule for copies. A frame is copied once, however many rules name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mirror {
+    /// The VF that gets the copies.
+    pub to: VfIndex,
+    /// VFs, a bit each: what they receive is copied.
+    pub vfs: u8,
+    /// What comes from the uplink is copied.
+    pub ingress: bool,
+    /// What goes to the uplink is copied.
+    pub egress: bool,
+    /// What is in these VLANs is copied, wherever it comes from.
+    pub vlans: Option<VlanSet>,
+}
+
+/// How much of the traffic that is for many reaches VFs; the uplink gets all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StormControl {
+    /// Broadcasts, Kb/s, frame check sequences counted; 0 is no limit.
+    pub broadcast: u32,
+    /// Multicasts, Kb/s; 0 is no limit.
+    pub multicast: u32,
+    /// Over how many milliseconds they are counted, [`WINDOWS_MS`].
+    pub window_ms: u16,
+}
+
+/// The shortest and the longest window of storm control, milliseconds.
+pub const WINDOWS_MS: core::ops::RangeInclusive<u16> = 1..=1_000;
+
+/// The administrator's decisions for the port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PortPolicy {
+    /// The card's rules for copies, by number.
+    pub mirrors: [Option<Mirror>; MIRROR_RULES],
+    /// Broadcasts and multicasts.
+    pub storm: StormControl,
+    /// From when on a VF's conduct has consequences.
+    pub limits: Limits,
+}
+
+impl Default for PortPolicy {
+    fn default() -> Self {
+        let storm = StormControl { broadcast: 0, multicast: 0, window_ms: 100 };
+        Self { mirrors: [None; MIRROR_RULES], storm, limits: DEFAULT_LIMITS }
+    }
+}
+
+/// Why a port's policy makes no sense.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PortPolicyError {
+    /// A rule that names no traffic.
+    #[error("mirror rule {0} copies nothing")]
+    EmptyMirror(usize),
+    /// The window cannot be had.
+    #[error("a window of {0} ms is not possible ({least} to {most})", least = WINDOWS_MS.start(), most = WINDOWS_MS.end())]
+    Window(u16),
+    /// The thresholds are counted in 19 bits.
+    #[error("{0} Kb/s are too many to be counted in {1} ms: at most {max}", max = most_kbps(*.1))]
+    StormRate(u32, u16),
+}
+
+/// SCBI for a millisecond, so that SCCRL counts milliseconds.
+const MILLISECOND: u32 = (1_000_000 / sccrl::BASIC_TICK_NS) as u32;
+/// BSCTRH and MSCTRH have 19 bits.
+const MOST_BLOCKS: u32 = (1 << 19) - 1;
+/// Bits of a block.
+const BLOCK_BITS: u32 = sccrl::BLOCK as u32 * 8;
+
+/// The most Kb/s that a threshold can say.
+#[must_use]
+pub const fn most_kbps(window_ms: u16) -> u32 {
+    let window = if window_ms == 0 { 1 } else { window_ms as u64 };
+    (MOST_BLOCKS as u64 * BLOCK_BITS as u64 / window) as u32
+}
+
+impl StormControl {
+    fn check(&self) -> Result<(), PortPolicyError> {
+        if !WINDOWS_MS.contains(&self.window_ms) {
+            return Err(PortPolicyError::Window(self.window_ms));
+        }
+        match self.broadcast.max(self.multicast) {
+            most if most > most_kbps(self.window_ms) => Err(PortPolicyError::StormRate(most, self.window_ms)),
+            _ => Ok(()),
+        }
+    }
+
+    /// A threshold, in blocks a window; the smallest limit is one block, since none is no limit.
+    fn blocks(&self, kbps: u32) -> u32 {
+        let bits = u64::from(kbps) * u64::from(self.window_ms);
+        let blocks = (bits / u64::from(BLOCK_BITS)) as u32;
+        if kbps == 0 { 0 } else { blocks.clamp(1, MOST_BLOCKS) }
+    }
+}
+
+impl PortPolicy {
+    /// Whether the card can do it.
+    ///
+    /// # Errors
+    /// [`PortPolicyError`].
+    pub fn check(&self) -> Result<(), PortPolicyError> {
+        let is_empty = |m: &Mirror| m.vfs == 0 && !m.ingress && !m.egress && m.vlans.is_none();
+        match self.mirrors.iter().position(|mirror| mirror.as_ref().is_some_and(is_empty)) {
+            Some(rule) => Err(PortPolicyError::EmptyMirror(rule)),
+            None => self.storm.check(),
+        }
+    }
+}
+
+impl Pf {
+    /// The policy of the port.
+    #[must_use]
+    pub fn port_policy(&self) -> &PortPolicy {
+        &self.port_policy
+    }
+
+    /// How many storms have begun.
+    #[must_use]
+    pub fn storms(&self) -> u64 {
+        self.storms
+    }
+
+    /// Sets the policy of the port; it holds at once.
+    ///
+    /// # Errors
+    /// [`PortPolicyError`]: nothing is changed.
+    pub fn set_port_policy<H: Hal>(
+        &mut self,
+        hal: &mut H,
+        policy: PortPolicy,
+    ) -> Result<(), PortPolicyError> {
+        policy.check()?;
+        let before = core::mem::replace(&mut self.port_policy, policy);
+        self.apply_mirrors(hal);
+        if before.storm != policy.storm {
+            self.apply_storm_control(hal);
+        }
+        Ok(())
+    }
+
+    pub(super) fn apply_mirrors<H: Hal>(&mut self, hal: &mut H) {
+        for (i, mirror) in (0..).zip(self.port_policy.mirrors) {
+            let control = mirror.map_or(0, |mirror| {
+                hal.write(r::vmrvm(i), mirror.vfs.into());
+                let kinds = [
+                    (mirror.vfs != 0, vmrctl::VPME),
+                    (mirror.ingress, vmrctl::UPME),
+                    (mirror.egress, vmrctl::DPME),
+                    (mirror.vlans.is_some(), vmrctl::VLME),
+                ];
+                let kinds = kinds.into_iter().filter(|(on, _)| *on).fold(0, |all, (_, kind)| all | kind);
+                kinds | u32::from(mirror.to.get()) << vmrctl::POOL_SHIFT
+            });
+            hal.write(r::vmrctl(i), control);
+        }
+        self.name_vlans(hal);
+    }
+
+    /// Has the rules for VLANs name the filters that these VLANs have now.
+    pub(super) fn follow_vlans<H: Hal>(&mut self, hal: &mut H) {
+        if self.vlans.take_changed() {
+            self.name_vlans(hal);
+        }
+    }
+
+    fn name_vlans<H: Hal>(&self, hal: &mut H) {
+        for (i, mirror) in (0..).zip(&self.port_policy.mirrors) {
+            if let Some(vlans) = mirror.as_ref().and_then(|mirror| mirror.vlans.as_ref()) {
+                hal.write(r::vmrvlan(i), self.vlans.filters_of(vlans));
+            }
+        }
+    }
+
+    pub(super) fn apply_storm_control<H: Hal>(&self, hal: &mut H) {
+        let storm = &self.port_policy.storm;
+        hal.write(r::SCBI, MILLISECOND);
+        hal.write(r::BSCTRH, storm.blocks(storm.broadcast));
+        hal.write(r::MSCTRH, storm.blocks(storm.multicast));
+        // What goes beyond a threshold is dropped, not what comes after it: the rate is the threshold's.
+        let window = u32::from(storm.window_ms) << sccrl::INTERVAL_SHIFT;
+        hal.write(r::SCCRL, sccrl::BDICW | sccrl::MDICW | window);
+    }
+
+    /// Counts a storm that has begun.
+    pub(super) fn count_storm<H: Hal>(&mut self, hal: &mut H, causes: u32) {
+        if causes & icr::SCE != 0 && hal.read(r::SCSTS) != 0 {
+            self.storms += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MOST_BLOCKS, PortPolicyError, StormControl, most_kbps};
+
+    const STORM: StormControl = StormControl { broadcast: 0, multicast: 0, window_ms: 100 };
+
+    #[test]
+    fn a_threshold_is_the_blocks_of_a_window() {
+        assert_eq!(STORM.blocks(0), 0, "no limit");
+        assert_eq!(STORM.blocks(1_000), 195, "100,000 bits, 512 a block");
+        assert_eq!(STORM.blocks(1), 1, "the smallest limit");
+        assert_eq!(StormControl { window_ms: 1_000, ..STORM }.blocks(1_000), 1_953);
+    }
+
+    #[test]
+    fn what_the_registers_cannot_say_is_refused() {
+        let check = |broadcast, window_ms| StormControl { broadcast, window_ms, ..STORM }.check();
+        assert_eq!(check(0, 0), Err(PortPolicyError::Window(0)));
+        assert_eq!(check(0, 1_001), Err(PortPolicyError::Window(1_001)));
+        let most = most_kbps(1_000);
+        assert_eq!(check(most + 1, 1_000), Err(PortPolicyError::StormRate(most + 1, 1_000)));
+        assert_eq!((check(most, 1_000), most), (Ok(()), 268_434));
+        assert!(StormControl { window_ms: 1_000, ..STORM }.blocks(most) <= MOST_BLOCKS);
+    }
+}

@@ -1,0 +1,109 @@
+//! `softiov port`: what it changes and prints, and how it fails.
+
+use crate::process::{Said, Serve, softiov};
+use serde_json::{Value, json};
+use tempfile::{TempDir, tempdir};
+
+fn host() -> (TempDir, Serve) {
+    let folder = tempdir().unwrap();
+    let serve = Serve::start(&folder, &[]);
+    (folder, serve)
+}
+
+fn port(serve: &Serve, words: &str) -> Said {
+    softiov(serve.folder(), &["port"].into_iter().chain(words.split(' ')).collect::<Vec<_>>())
+}
+
+fn rules(serve: &Serve) -> Value {
+    let said = port(serve, "show pf0 --json");
+    serde_json::from_str::<Value>(&said.out).unwrap_or_else(|error| panic!("{error}: {said:?}"))["rules"]
+        .clone()
+}
+
+#[test]
+fn show_tells_limits_storm_control_and_mirrors() {
+    let (_folder, serve) = host();
+    let said = port(&serve, "show pf0");
+    assert_eq!(said.status, Some(0), "{said:?}");
+    for part in [
+        "pf0: link/ether",
+        "limit mailbox: warn 200/s, throttle 1000/s, quarantine never",
+        "storm control: broadcast any, multicast any, interval 100ms, storms 0",
+    ] {
+        assert!(said.out.contains(part), "{part} in {}", said.out);
+    }
+    assert_eq!(rules(&serve)["mirrors"], json!({}));
+}
+
+#[test]
+fn set_bounds_broadcasts_and_multicasts_and_what_is_not_given_stays() {
+    let (_folder, serve) = host();
+    let said = port(&serve, "set pf0 --storm-broadcast 1000 --storm-interval 50");
+    assert!(said.out.contains("broadcast 1000Kbps, multicast any, interval 50ms"), "{said:?}");
+    let said = port(&serve, "set pf0 --storm-multicast 7");
+    assert!(said.out.contains("broadcast 1000Kbps, multicast 7Kbps, interval 50ms"), "{said:?}");
+    for (words, part) in [
+        ("set pf0 --storm-interval 1001 --storm-broadcast 1", "1 to 1000"),
+        ("set pf0 --storm-interval 1000 --storm-broadcast 999999", "268434"),
+    ] {
+        let refused = port(&serve, words);
+        assert!(refused.status == Some(1) && refused.err.contains(part), "{words}: {refused:?}");
+    }
+    assert_eq!(rules(&serve)["storm"], json!({ "broadcast": 1000, "multicast": 7, "interval": 50 }));
+}
+
+#[test]
+fn limit_changes_thresholds_of_a_running_host() {
+    let (_folder, serve) = host();
+    let said = port(&serve, "limit pf0 mailbox --quarantine 5000");
+    assert!(said.out.contains("mailbox: warn 200/s, throttle 1000/s, quarantine 5000/s"), "{said:?}");
+    let said = port(&serve, "limit pf0 mailbox --throttle 0 --warn 1");
+    assert!(said.out.contains("mailbox: warn 1/s, throttle never, quarantine 5000/s"), "{said:?}");
+    let refused = port(&serve, "limit pf0 noise --warn 1");
+    assert!(refused.status == Some(1) && refused.err.contains("dma-faults"), "{refused:?}");
+}
+
+#[test]
+fn mirror_writes_rules_and_takes_them_away() {
+    let (_folder, serve) = host();
+    let said = port(&serve, "mirror pf0 0 --to 6 --vfs 0,1 --uplink both --vlans 10,20-29");
+    let line = "mirror 0: to pf0vf6, received by pf0vf0 pf0vf1, uplink both, vlans 10,20-29";
+    assert!(said.out.contains(line), "{said:?}");
+    let said = port(&serve, "mirror pf0 3 --to 5 --uplink ingress");
+    assert!(said.out.contains("mirror 3: to pf0vf5, uplink ingress") && said.out.contains(line), "{said:?}");
+    let said = port(&serve, "mirror pf0 0 --off");
+    assert!(said.status == Some(0) && !said.out.contains("mirror 0"), "{said:?}");
+    for (words, part) in [
+        ("mirror pf0 4 --to 1 --uplink both", "4"),
+        ("mirror pf0 0 --to 7 --uplink both", "7 VFs"),
+        ("mirror pf0 0 --to 1", "copies nothing"),
+        ("mirror pf0 0 --to 1 --vlans 0", "4094"),
+    ] {
+        let refused = port(&serve, words);
+        assert!(refused.status == Some(1) && refused.err.contains(part), "{words}: {refused:?}");
+    }
+    assert_eq!(rules(&serve)["mirrors"], json!({ "3": { "to": 5, "uplink": "ingress" } }));
+}
+
+#[test]
+fn an_unknown_port_is_answered_with_the_known_ones() {
+    let (_folder, serve) = host();
+    for words in ["show pf9", "limit pf9 storm --warn 1", "mirror pf9 0 --off"] {
+        let said = port(&serve, words);
+        assert!(
+            said.status == Some(1) && said.err.contains("pf9") && said.err.contains("there are pf0"),
+            "{said:?}"
+        );
+    }
+}
+
+#[test]
+fn a_command_without_a_wish_has_status_2() {
+    let folder = tempdir().unwrap();
+    for words in
+        ["port set pf0", "port limit pf0 storm", "port mirror pf0 0", "port mirror pf0 0 --to 1 --off"]
+    {
+        let said = softiov(folder.path(), &words.split(' ').collect::<Vec<_>>());
+        assert_eq!(said.status, Some(2), "{words}: {}", said.err);
+    }
+}
