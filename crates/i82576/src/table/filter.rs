@@ -7,19 +7,24 @@ use crate::register as r;
 
 /// The registers that make up a five-tuple filter.
 const TUPLE: &str = "of five-tuple filter i, with FTQF, SAQF, DAQF, SPQF, IMIR and IMIREXT";
+const RECEIVE: &str =
+    "SBP, LBM, RDMTS, CFIEN, CFI and PSP are stored only: no bad frame comes, and SRRCTL has the threshold";
+const TRANSMIT: &str = "EN counts; the rest is stored only, and short frames are always padded";
 const LOADED: &str = "element 0 is loaded from the NVM at every reset";
 
 pub(super) const ROWS: &[Register] = &[
-    Register::one("RCTL", r::RCTL, Rw(0x06ff_fffe)),
-    Register::one("TCTL", r::TCTL, Rw(ALL)).reset(0xa404_00f8),
-    Register::one("TCTL_EXT", 0x0404, Rw(ALL)).reset(0x0001_0840),
-    Register::one("TIPG", 0x0410, Rw(0x3fff_ffff)).reset(0x0060_1008),
-    Register::one("FCRTL", 0x2160, Rw(ALL)),
-    Register::one("FCRTH", 0x2168, Rw(ALL)),
-    Register::one("FCRTV", 0x2460, Rw(ALL)),
+    Register::one("RCTL", r::RCTL, Rw(0x06ff_fffe)).more(RECEIVE),
+    Register::one("TCTL", r::TCTL, Rw(ALL)).reset(0xa404_00f8).more(TRANSMIT),
+    Register::one("TCTL_EXT", 0x0404, Rw(ALL)).reset(0x0001_0840).stored(),
+    Register::one("TIPG", 0x0410, Rw(0x3fff_ffff)).reset(0x0060_1008).stored(),
+    Register::one("FCRTL", 0x2160, Rw(ALL)).stored(),
+    Register::one("FCRTH", 0x2168, Rw(ALL)).stored(),
+    Register::one("FCRTV", 0x2460, Rw(ALL)).stored(),
     Register::one("RXCSUM", r::RXCSUM, Rw(0x0000_3fff)).reset(0x300),
-    Register::one("RLPML", r::RLPML, Rw(0x3fff)).reset(0x2600),
-    Register::one("RFCTL", r::RFCTL, Rw(ALL)),
+    Register::one("RLPML", r::RLPML, Rw(0x3fff))
+        .reset(0x2600)
+        .more("the longest frame under RCTL.LPE; with pools VMOLR has it"),
+    Register::one("RFCTL", r::RFCTL, Rw(ALL)).more("LEF and SYNQFP count; the rest is stored only"),
     Register::many("MTA", r::mta(0), 4, 128, Rw(ALL)),
     Register::many("RAL", r::ral(0), 8, 16, Rw(ALL)).more(LOADED),
     Register::many("RAH", r::rah(0), 8, 16, Rw(0x83ff_ffff)).more(LOADED),
@@ -36,11 +41,13 @@ pub(super) const ROWS: &[Register] = &[
     Register::many("FTQF", r::ftqf(0), 4, 8, Rw(ftqf::KEPT)).more(TUPLE),
     Register::many("IMIR", r::imir(0), 4, 8, Rw(imir::KEPT)).more(TUPLE),
     Register::many("IMIREXT", r::imirext(0), 4, 8, Rw(imirext::KEPT)).more(TUPLE),
-    Register::one("IMIRVP", r::IMIRVP, Rw(imirvp::KEPT)),
+    Register::one("IMIRVP", r::IMIRVP, Rw(imirvp::KEPT))
+        .more("tags of this priority and above interrupt at once"),
     Register::many("RETA", r::reta(0), 4, 32, Rw(ALL)),
     Register::many("ETQF", r::etqf(0), 4, 8, Rw(etqf::KEPT))
         .more("of several that know a frame the last decides"),
     Register::many("RSSRK", r::rssrk(0), 4, 10, Rw(ALL)),
-    Register::one("MRQC", r::MRQC, Rw(0x01ff_003f)),
+    Register::one("MRQC", r::MRQC, Rw(0x01ff_003f))
+        .more("DEF_Q (5:3) has what nothing else chooses a queue for, without pools"),
     Register::many("UTA", r::uta(0), 4, 128, Rw(ALL)),
 ];

@@ -17,6 +17,8 @@ const V0: Vector = match Vector::new(0) {
 /// Bits of a mask that a vector or a legacy cause can have.
 const EXTENDED: u32 = 0xc1ff_ffff;
 const TO_CAUSE: &str = "ones set causes; reads as they are, and clears none";
+const TO_EXTENDED: &str = "ones set causes; reads as they are, and clears none; 30, the TCP timer's, counts unless \
+    GPIE.MULTIPLE_MSIX is set, and 31 never: ICS is for the others";
 const OWN: &str =
     "the bits of VFs' vectors are the VFs': the PF reads them, and writes them through VTEIAC and VTEIAM";
 const TO_MASK: &str = "ones clear bits of the mask; reads as the mask";
@@ -30,9 +32,7 @@ pub(super) const ROWS: &[Register] = &[
     Register::one("IMC", r::IMC, Wo).also_at(0x00d8, 4, 1).more(TO_MASK),
     Register::one("IAM", r::IAM, Rw(ALL)).also_at(0x00e0, 4, 1),
     Register::one("GPIE", r::GPIE, Rw(gpie::KEPT)),
-    Register::one("EICS", r::EICS, Wo).more(
-        "ones set causes; reads as they are, and clears none; 30 is the TCP timer's but for GPIE.MULTIPLE_MSIX, 31 does nothing",
-    ),
+    Register::one("EICS", r::EICS, Wo).more(TO_EXTENDED),
     Register::one("EIMS", r::EIMS, W1s(EXTENDED)).more("unmasked causes interrupt"),
     Register::one("EIMC", r::EIMC, Wo).more(TO_MASK),
     Register::one("EIAC", r::EIAC, Rw(0x01ff_ffff)).more(OWN),

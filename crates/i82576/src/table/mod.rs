@@ -33,6 +33,9 @@ pub enum Access {
     Wo,
 }
 
+/// What [`Register::more`] says of a register that nothing in the card looks at.
+pub const STORED: &str = "stored only";
+
 /// All bits.
 pub(crate) const ALL: u32 = 0xffff_ffff;
 
@@ -100,6 +103,16 @@ impl Register {
     const fn also_at(mut self, offset: u32, stride: u32, count: u32) -> Self {
         self.alias = Some(Alias { offset, stride, count });
         self
+    }
+
+    /// Software reads back what it wrote, and that is all.
+    const fn stored(self) -> Self {
+        self.more(STORED)
+    }
+
+    /// Nothing here ever happens that would change it.
+    const fn still(self) -> Self {
+        self.more("stays as it is")
     }
 
     const fn more(mut self, what: &'static str) -> Self {

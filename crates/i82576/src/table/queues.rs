@@ -25,7 +25,9 @@ const Q0: Queue = match Queue::new(0) {
     None => panic!(),
 };
 const DOORBELL: &str = "a doorbell: the card looks for descriptors up to here";
-const RUNS: &str = "SWFLSH clears itself; a queue starts and stops with ENABLE";
+const RUNS: &str =
+    "SWFLSH clears itself; a queue starts and stops with ENABLE; thresholds and priority are stored only";
+const FORMATS: &str = "the replication formats (3, 4) work as one buffer; TIMESTAMP (30) is stored only";
 
 const fn rx(name: &'static str, at: u32, access: Access) -> Register {
     Register::many(name, r::rx_block(Q0) + at, 0x40, 16, access).also_at(0x2800 + at, 0x100, 4)
@@ -36,20 +38,20 @@ const fn tx(name: &'static str, at: u32, access: Access) -> Register {
 }
 
 pub(super) const ROWS: &[Register] = &[
-    Register::one("RXPBS", 0x2404, Rw(ALL)).reset(0x40).sticky(),
+    Register::one("RXPBS", 0x2404, Rw(ALL)).reset(0x40).sticky().stored(),
     Register::one("QDE", r::QDE, Rw(0xffff)),
-    Register::one("PBRWAC", 0x24e8, Ro),
-    Register::one("SWPBS", 0x3004, Rw(ALL)).reset(0x14),
-    Register::one("TXPBS", 0x3404, Rw(ALL)).reset(0x28).sticky(),
-    Register::one("PBTWAC", 0x34e8, Ro),
+    Register::one("PBRWAC", 0x24e8, Ro).still(),
+    Register::one("SWPBS", 0x3004, Rw(ALL)).reset(0x14).stored(),
+    Register::one("TXPBS", 0x3404, Rw(ALL)).reset(0x28).sticky().stored(),
+    Register::one("PBTWAC", 0x34e8, Ro).still(),
     Register::one("DTXTCPFLGL", r::DTXTCPFLGL, Rw(0x0fff_0fff)).reset(0x0f76_0ff6),
     Register::one("DTXTCPFLGH", r::DTXTCPFLGH, Rw(0x0fff)).reset(0x0f7f),
     rx("RDBAL", r::rx::RDBAL, Rw(RING_BASE)),
     rx("RDBAH", r::rx::RDBAH, Rw(ALL)),
     rx("RDLEN", r::rx::RDLEN, Rw(RING_LENGTH)),
-    rx("SRRCTL", r::rx::SRRCTL, Rw(SRRCTL)).reset(0x400),
+    rx("SRRCTL", r::rx::SRRCTL, Rw(SRRCTL)).reset(0x400).more(FORMATS),
     rx("RDH", r::rx::RDH, Rw(INDEX)).more("moves as the card fills descriptors"),
-    rx("RXCTL", r::rx::RXCTL, Rw(ALL)).reset(0xa200),
+    rx("RXCTL", r::rx::RXCTL, Rw(ALL)).reset(0xa200).stored(),
     rx("RDT", r::rx::RDT, Rw(INDEX)).more(DOORBELL),
     // The PF's first queue runs after a reset, so that firmware may receive.
     rx("RXDCTL", r::rx::RXDCTL, Rw(DCTL)).reset(0x0001_0000).first(0x0001_0000 | dctl::ENABLE).more(RUNS),
@@ -58,7 +60,7 @@ pub(super) const ROWS: &[Register] = &[
     tx("TDBAH", r::tx::TDBAH, Rw(ALL)),
     tx("TDLEN", r::tx::TDLEN, Rw(RING_LENGTH)),
     tx("TDH", r::tx::TDH, Rw(INDEX)).more("moves as the card fetches descriptors"),
-    tx("TXCTL", r::tx::TXCTL, Rw(ALL)).reset(0x2a00),
+    tx("TXCTL", r::tx::TXCTL, Rw(ALL)).reset(0x2a00).stored(),
     tx("TDT", r::tx::TDT, Rw(INDEX)).more(DOORBELL),
     tx("TXDCTL", r::tx::TXDCTL, Rw(DCTL)).first(dctl::ENABLE).more(RUNS),
     tx("TDWBAL", r::tx::TDWBAL, Rw(WRITE_BACK)),

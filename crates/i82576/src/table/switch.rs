@@ -11,13 +11,15 @@ pub(super) const ROWS: &[Register] = &[
     Register::one("WVBR", r::WVBR, Rc).more("queues that spoofed and, above, queues that are blocked"),
     Register::one("MDFB", r::MDFB, W1c(0xffff))
         .more("reads the queues that are blocked; a one lets the queue go on"),
-    Register::one("DTXCTL", r::DTXCTL, Rw(0x7f)).reset(0x44),
+    Register::one("DTXCTL", r::DTXCTL, Rw(0x7f))
+        .reset(0x44)
+        .more("MDP_EN and SPOOF_INT count; the rest is stored only"),
     Register::one("RTTDQSEL", r::RTTDQSEL, Rw(0xf))
         .more("selects the pool that RTTBCNRC is about; bit 3 is ignored"),
     Register::one("RTTBCNRM", r::RTTBCNRM, Rw(0x3ff)).more("KB of lateness that a rate may make up for"),
     Register::one("RTTBCNRC", r::RTTBCNRC, Rw(0x8fff_ffff)).more("the transmit rate of the selected pool"),
-    Register::one("RTTBCNRS", 0x36b4, Ro),
-    Register::one("RTTBCNRD", 0x36b8, Ro),
+    Register::one("RTTBCNRS", 0x36b4, Ro).more("stays zero: what a pool owes is not shown"),
+    Register::one("RTTBCNRD", 0x36b8, Ro).more("stays zero: what a pool owes is not shown"),
     Register::many("VMVIR", r::vmvir(0), 4, 8, Rw(0xc000_ffff)),
     Register::one("VT_CTL", r::VT_CTL, Rw(0x7000_0380)),
     Register::many("VMOLR", r::vmolr(0), 4, 8, Rw(0x5f03_3fff | 0x2080_0000)).reset(0x8000_2600),
