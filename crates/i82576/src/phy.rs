@@ -49,6 +49,8 @@ pub mod control {
     pub const RESET: u16 = 1 << 15;
     /// What is sent comes back, and the wire hears nothing.
     pub const LOOPBACK: u16 = 1 << 14;
+    /// Negotiate, instead of taking speed and duplex from this register.
+    pub const NEGOTIATE: u16 = 1 << 12;
     /// Asleep: no link.
     pub const POWER_DOWN: u16 = 1 << 11;
     /// Cut off from the MAC: no link.

@@ -5,6 +5,9 @@ use core::time::Duration;
 use driver::Hal;
 use driver::pf::Link;
 use driver::vf::{LinkCheck, MAILBOX_VECTOR, Speed};
+use i82576::bits::{mdic, status};
+use i82576::phy::{self, control};
+use i82576::register as r;
 use i82576::register::vf::{STATUS, V2PMAILBOX, VMBMEM};
 use pcie::Function;
 
@@ -49,6 +52,21 @@ fn the_port_loses_its_link_and_finds_it_again() {
             assert_eq!(look(&mut bench, vf), if up { UP } else { LinkCheck::Down });
         }
     }
+}
+
+#[test]
+fn a_phy_that_the_driver_before_left_asleep_is_woken() {
+    let mut bench = Bench::new(1);
+    bench
+        .card
+        .with_pf_driver(|pf, hal| {
+            let asleep = u32::from(control::POWER_DOWN);
+            hal.write(r::MDIC, mdic::WRITE | phy::ADDRESS << mdic::PHY_SHIFT | asleep);
+            assert_eq!(hal.read(r::STATUS) & status::LU, 0);
+            pf.reset(hal).unwrap();
+            assert_eq!(hal.read(r::STATUS) & status::LU, status::LU);
+        })
+        .unwrap();
 }
 
 #[test]

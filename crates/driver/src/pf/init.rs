@@ -4,10 +4,10 @@
 //! tables empty, MAC filters empty, queue drop on, loopback, replication, anti-spoof), then receive and
 //! transmit; PFRSTD last, because it lets the VFs start.
 //!
-//! Left out: PHY, flow control, NVM: the port's address is what RAL0 was loaded with.
+//! Left out: flow control, NVM: the port's address is what RAL0 was loaded with.
 
 use super::switch::{Filters, Groups, Vlans, update};
-use super::{Pf, PfError};
+use super::{Pf, PfError, phy};
 use crate::hal::Hal;
 use core::time::Duration;
 use i82576::bits::{
@@ -41,6 +41,7 @@ impl Pf {
         hal.write(r::TCTL, tctl::EN | tctl::PSP);
         update(hal, r::CTRL, 0, ctrl::SLU | ctrl::FD);
         update(hal, r::CTRL_EXT, 0, ctrl_ext::DRV_LOAD);
+        phy::wake(hal);
         self.wire_up = hal.read(r::STATUS) & status::LU != 0;
         Ok(())
     }

@@ -24,6 +24,7 @@ mod messages;
 mod moderate;
 mod monitor;
 mod notice;
+mod phy;
 mod policy;
 mod port;
 mod switch;
