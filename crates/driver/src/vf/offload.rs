@@ -8,7 +8,7 @@ use i82576::descriptor::tx::{Context, L4};
 /// Work for the card on one frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TxOffload {
-    /// Fill in the IPv4 header checksum.
+    /// Fill in the IPv4 header checksum, if it is IPv4.
     pub ip_checksum: bool,
     /// Fill in the TCP or UDP checksum.
     pub l4_checksum: bool,
@@ -70,6 +70,11 @@ impl Headers {
     /// Bytes of all headers.
     pub(super) fn total(&self) -> usize {
         self.mac + self.ip + self.l4
+    }
+
+    /// Whether the IP header has a checksum.
+    pub(super) fn is_ipv4(&self) -> bool {
+        self.ipv4
     }
 
     /// Whether the payload can be cut.

@@ -227,3 +227,23 @@ fn counters_wrap_and_the_sum_does_not() {
     sum.update(&mut desk);
     assert_eq!(sum.first(), 0x20 + 0xffff_ffff);
 }
+
+#[test]
+fn the_card_is_asked_for_an_ip_checksum_only_where_the_header_has_one() {
+    let mut tcp = [0; 120];
+    tcp[54 - 8] = 0x50;
+    let (mut ipv4, mut ipv6) = (tcp, tcp);
+    ipv4[12..15].copy_from_slice(&[8, 0, 0x45]);
+    ipv4[23] = 6;
+    ipv6[12..15].copy_from_slice(&[0x86, 0xdd, 0x60]);
+    (ipv6[20], ipv6[66]) = (6, 0x50);
+    let both = TxOffload { ip_checksum: true, l4_checksum: true, ..PLAIN };
+    for (frame, has_one) in [(ipv4, true), (ipv6, false)] {
+        for offload in [both, TxOffload { tso: Some(1_000), ..PLAIN }] {
+            let (mut desk, mut ring) = transmitter();
+            ring.transmit(&mut desk, [&frame, &[]], &offload, 1514).unwrap();
+            let data = desk.data(1);
+            assert_eq!((data.insert_ip_checksum, data.insert_l4_checksum), (has_one, true), "{offload:?}");
+        }
+    }
+}

@@ -302,10 +302,12 @@ fn data_of(headers: Option<Headers>, offload: &TxOffload, length: usize) -> desc
         Some(headers) if segment => length - headers.total(),
         _ => length,
     };
+    // IPv6 headers have none, and not every card looks before it inserts one.
+    let ip_checksum = (offload.ip_checksum || segment) && headers.is_some_and(|headers| headers.is_ipv4());
     descriptor::Data {
         insert_vlan: offload.vlan.is_some(),
         segment,
-        insert_ip_checksum: offload.ip_checksum || segment,
+        insert_ip_checksum: ip_checksum,
         insert_l4_checksum: offload.l4_checksum || segment,
         payload_length: payload as u32,
         ..descriptor::Data::default()
