@@ -1,8 +1,9 @@
 //! `softiov drive`: our own PF and VF drivers on an 82576 that Linux hands over through VFIO, and a check that they
 //! work there.
 
-use direct::check::{Plan, run as check};
+use direct::check::{Functions, Plan, Wire, run as check};
 use host::vfio::{Pci, PciAddress};
+use std::net::Ipv4Addr;
 use std::process::ExitCode;
 
 /// Which functions, and how the findings are told.
@@ -19,6 +20,12 @@ pub(crate) struct Args {
     /// A virtual function, such as 0000:01:10.0, of a PF that Linux drives; may be given several times.
     #[arg(long, value_name = "ADDRESS")]
     vf: Vec<PciAddress>,
+    /// A station on the wire to ping, such as 10.0.2.2; with another's PF, that may be its address.
+    #[arg(long, value_name = "IP", requires = "address")]
+    peer: Option<Ipv4Addr>,
+    /// The first VF's address for that, in the same /24; the second VF has the next.
+    #[arg(long, value_name = "IP", requires = "peer")]
+    address: Option<Ipv4Addr>,
     /// Print the findings as JSON.
     #[arg(long)]
     json: bool,
@@ -29,10 +36,12 @@ pub(crate) struct Args {
 /// # Errors
 /// The functions cannot be had, or the drivers do not start.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let plan = match args.pf {
-        Some(pf) => Plan::Port { pf, vfs: args.vfs },
-        None => Plan::Vfs(args.vf.clone()),
+    let functions = match args.pf {
+        Some(pf) => Functions::Port { pf, vfs: args.vfs },
+        None => Functions::Vfs(args.vf.clone()),
     };
+    let wire = args.peer.zip(args.address).map(|(peer, own)| Wire { peer, own });
+    let plan = Plan { functions, wire };
     let report = check(&Pci::default(), &plan, |check| {
         if !args.json {
             println!("{check}");

@@ -4,7 +4,7 @@
 //! Left out: IP.
 
 use super::Station;
-use driver::vf::{RxError, TxError, TxOffload};
+use driver::vf::{Received, RxError, TxError, TxOffload};
 use host::poll::Clock;
 use i82576::MacAddress;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use std::time::Duration;
 /// IEEE 802 local experimental EtherType 1.
 const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
 const HEADER: usize = 14;
-/// Bytes that a frame can have beside its payload's serial.
+/// Bytes of the serial.
 const SERIAL: usize = 4;
 /// Room for the longest frame.
 const BUFFER: usize = 9728;
@@ -25,8 +25,8 @@ const LOOK: Duration = Duration::from_micros(50);
 /// Why an exchange did not go as it should.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Amiss {
-    #[error("frame {serial} of {length} bytes was not taken: {error}")]
-    NotSent { serial: u32, length: usize, error: TxError },
+    #[error("a frame of {length} bytes was not taken: {error}")]
+    NotSent { length: usize, error: TxError },
     #[error("frame {0} did not arrive")]
     Lost(u32),
     #[error("frame {wanted} was to come, and frame {found} came")]
@@ -61,38 +61,43 @@ fn serial_of(frame: &[u8]) -> Option<u32> {
     (frame[12..HEADER] == ETHERTYPE).then(|| u32::from_be_bytes([serial[0], serial[1], serial[2], serial[3]]))
 }
 
-/// One of our frames that arrived.
+/// A frame that arrived.
 pub(super) struct Arrived {
-    pub(super) serial: u32,
+    pub(super) received: Received,
     pub(super) bytes: Vec<u8>,
 }
 
 impl Station {
-    /// Sends one of our frames, and rings for it.
-    pub(super) fn send(&mut self, to: MacAddress, serial: u32, length: usize) -> Result<(), Amiss> {
+    /// Sends one of our frames, and rings for it; answers what was sent.
+    pub(super) fn send(&mut self, to: MacAddress, serial: u32, length: usize) -> Result<Vec<u8>, Amiss> {
         let frame = frame(to, self.vf.mac(), serial, length);
-        self.send_bytes(&frame, serial, &TxOffload::default())
+        self.send_bytes(&frame, &TxOffload::default())?;
+        Ok(frame)
     }
 
-    pub(super) fn send_bytes(&mut self, frame: &[u8], serial: u32, offload: &TxOffload) -> Result<(), Amiss> {
-        let not_sent = |error| Amiss::NotSent { serial, length: frame.len(), error };
+    /// Sends any bytes, and rings for them.
+    pub(super) fn send_bytes(&mut self, frame: &[u8], offload: &TxOffload) -> Result<(), Amiss> {
+        let not_sent = |error| Amiss::NotSent { length: frame.len(), error };
         self.vf.transmit(&mut self.hal, frame, offload).map_err(not_sent)?;
         self.vf.flush(&mut self.hal);
         Ok(())
     }
 
-    /// The next of our frames, if one comes in time.
-    pub(super) fn next_frame(&mut self, patience: Duration) -> Result<Option<Arrived>, Amiss> {
+    /// The next frame that is wanted, if one comes in time.
+    pub(super) fn next_where(
+        &mut self,
+        patience: Duration,
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> Result<Option<Arrived>, Amiss> {
         let end = Clock.now_ns() + patience.as_nanos() as u64;
         let mut buffer = vec![0; BUFFER];
         loop {
             match self.vf.receive(&mut self.hal, &mut buffer) {
-                Ok(Some(received)) => {
-                    let bytes = &buffer[..received.length];
-                    if let Some(serial) = serial_of(bytes) {
-                        return Ok(Some(Arrived { serial, bytes: bytes.to_vec() }));
-                    }
+                Ok(Some(received)) if wanted(&buffer[..received.length]) => {
+                    buffer.truncate(received.length);
+                    return Ok(Some(Arrived { received, bytes: buffer }));
                 }
+                Ok(Some(_)) => {}
                 Ok(None) if Clock.now_ns() >= end => return Ok(None),
                 Ok(None) => std::thread::sleep(LOOK),
                 Err(error) => return Err(Amiss::Receive(error)),
@@ -100,17 +105,37 @@ impl Station {
         }
     }
 
-    /// That frame arrives next, unchanged.
-    pub(super) fn expect(&mut self, sent: &[u8], serial: u32) -> Result<Arrived, Amiss> {
-        let arrived = self.next_frame(PATIENCE)?.ok_or(Amiss::Lost(serial))?;
-        if arrived.serial != serial {
-            return Err(Amiss::Order { wanted: serial, found: arrived.serial });
+    /// That one of our frames arrives next, unchanged.
+    pub(super) fn expect(&mut self, sent: &[u8]) -> Result<Received, Amiss> {
+        let wanted = serial_of(sent).unwrap_or_default();
+        let ours = |bytes: &[u8]| serial_of(bytes).is_some();
+        let arrived = self.next_where(PATIENCE, ours)?.ok_or(Amiss::Lost(wanted))?;
+        match serial_of(&arrived.bytes) {
+            Some(found) if found != wanted => Err(Amiss::Order { wanted, found }),
+            _ if arrived.bytes != sent => Err(Amiss::Changed(wanted)),
+            _ => Ok(arrived.received),
         }
-        if arrived.bytes == sent { Ok(arrived) } else { Err(Amiss::Changed(serial)) }
     }
 
     /// None of our frames arrives.
     pub(super) fn expect_nothing(&mut self) -> Result<(), Amiss> {
-        self.next_frame(SILENCE)?.map_or(Ok(()), |arrived| Err(Amiss::Stray(arrived.serial)))
+        let arrived = self.next_where(SILENCE, |bytes| serial_of(bytes).is_some())?;
+        arrived
+            .and_then(|arrived| serial_of(&arrived.bytes))
+            .map_or(Ok(()), |serial| Err(Amiss::Stray(serial)))
+    }
+
+    /// Whether one of our frames arrives.
+    pub(super) fn hears(&mut self) -> Result<bool, Amiss> {
+        match self.expect_nothing() {
+            Err(Amiss::Stray(_)) => Ok(true),
+            other => other.map(|()| false),
+        }
+    }
+
+    /// Takes what is there, whatever it is.
+    pub(super) fn drain(&mut self) {
+        let mut buffer = [0; BUFFER];
+        while !matches!(self.vf.receive(&mut self.hal, &mut buffer), Ok(None)) {}
     }
 }

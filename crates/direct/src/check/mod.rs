@@ -4,14 +4,25 @@
 //! | module | what it checks |
 //! |---|---|
 //! | `start` | the handshake with the PF's driver, addresses, the link |
-//! | `traffic` | frames between VFs |
+//! | `traffic` | frames between VFs, and what the card counts of them |
+//! | `filters` | who gets what: groups, VLANs, addresses; and spoofing |
+//! | `offload` | checksums and segmentation |
+//! | `interrupts` | vectors |
+//! | `recovery` | resets |
+//! | `guests` | TCP/IP on the VFs, and stations on the wire |
 //!
 //! A check that the run has no functions for is skipped with its reason. A card may differ from the datasheet where
 //! the drivers do not depend on it: that is told, and is no failure.
 //!
 //! Left out: how fast anything is.
 
+mod filters;
 mod frames;
+mod guests;
+mod interrupts;
+mod offload;
+mod packets;
+mod recovery;
 mod report;
 mod start;
 mod traffic;
@@ -22,19 +33,42 @@ use crate::DirectError;
 use crate::hal::VfHal;
 use crate::port::Port;
 use driver::Vf;
+use driver::pf::{PfError, PolicyError};
 use driver::vf::{Config, VfError};
+use embedded_guest::GuestError;
+use frames::Amiss;
+use guests::Guests;
 use host::poll::Clock;
 use host::vfio::{Pci, PciAddress};
 use i82576::MacAddress;
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 /// How long the PF's driver may take to let a VF start.
 const PF_PATIENCE: Duration = Duration::from_secs(5);
 const RETRY: Duration = Duration::from_millis(20);
 
+/// A run.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// What to drive.
+    pub functions: Functions,
+    /// Whom to look for on the wire.
+    pub wire: Option<Wire>,
+}
+
+/// A station on the wire that answers pings.
+#[derive(Debug, Clone, Copy)]
+pub struct Wire {
+    /// Its address.
+    pub peer: Ipv4Addr,
+    /// The first VF's, in the same /24. The second has the next.
+    pub own: Ipv4Addr,
+}
+
 /// Which functions to drive.
 #[derive(Debug, Clone)]
-pub enum Plan {
+pub enum Functions {
     /// The PF, and so many VFs of it.
     Port {
         /// The PF.
@@ -55,7 +89,8 @@ pub fn run(pci: &Pci, plan: &Plan, mut tell: impl FnMut(&CheckReport)) -> Result
     let functions = world.functions();
     let mut checks = Vec::with_capacity(CHECKS.len());
     for check in CHECKS {
-        let Outcome { result, saw } = (check.make)(&mut world);
+        world.drain();
+        let Outcome { result, saw } = (check.make)(&mut world).unwrap_or_else(Outcome::from);
         let report = CheckReport { check: check.name, expected: check.expected, saw, result };
         tell(&report);
         checks.push(report);
@@ -67,60 +102,106 @@ pub fn run(pci: &Pci, plan: &Plan, mut tell: impl FnMut(&CheckReport)) -> Result
 struct Check {
     name: &'static str,
     expected: &'static str,
-    make: fn(&mut World) -> Outcome,
+    make: fn(&mut World) -> Found,
+}
+
+const fn check(name: &'static str, expected: &'static str, make: fn(&mut World) -> Found) -> Check {
+    Check { name, expected, make }
 }
 
 /// Every check, in the order it is made: what comes later depends on what comes first.
 const CHECKS: &[Check] = &[
-    Check { name: "handshake", expected: "the PF answers VF_RESET, again and again", make: start::handshake },
-    Check {
-        name: "address",
-        expected: "each VF has the station's address it should have",
-        make: start::address,
-    },
-    Check { name: "link", expected: "a link within 5 s", make: start::link },
-    Check {
-        name: "unicast",
-        expected: "frames of 60 to 1514 bytes arrive unchanged",
-        make: traffic::unicast,
-    },
+    check("handshake", "the PF answers VF_RESET, again and again", start::handshake),
+    check("address", "each VF has the address it was given, or one that it can have", start::address),
+    check("link", "a link within 5 s", start::link),
+    check("unicast", "frames of 60 to 1514 bytes arrive unchanged", traffic::unicast),
+    check("broadcast", "a broadcast reaches the other VFs, and not its sender", traffic::broadcast),
+    check("burst", "1,024 frames arrive unchanged and in order", traffic::burst),
+    check("jumbo", "frames of up to 9,000 bytes arrive where they were asked for", traffic::jumbo),
+    check("statistics", "the card counts what was sent and received", traffic::statistics),
+    check("loopback-statistics", "the card counts frames between VFs as such", traffic::loopback_statistics),
+    check("multicast", "a group's frames arrive as long as the VF is a member", filters::multicast),
+    check("all-multicast", "every group's frames arrive when they are asked for", filters::all_multicast),
+    check("vlan", "a VLAN's frames arrive, tag beside them, as long as the VF is a member", filters::vlan),
+    check("port-vlan", "VFs on one port VLAN reach each other untagged, and nobody else", filters::port_vlan),
+    check("change-address", "the VF's new address receives, the old one no more", filters::change_address),
+    check("added-address", "an added address receives until it is dropped", filters::added_address),
+    check("spoofed-address", "a frame with a foreign source address goes nowhere", filters::spoofed_address),
+    check("spoofed-vlan", "a frame of a foreign VLAN goes nowhere", filters::spoofed_vlan),
+    check("checksum", "TCP and UDP over IPv4 and IPv6 leave complete and are found right", offload::checksum),
+    check("bad-checksum", "a wrong checksum is told", offload::bad_checksum),
+    check("segmentation", "20,000 bytes are cut into segments that TCP puts together", offload::segmentation),
+    check("interrupts", "each of the three vectors signals", interrupts::each_vector),
+    check("masking", "a vector that signalled is silent until it is unmasked", interrupts::masking),
+    check("vf-reset", "the VF driver finds its way back after a function-level reset", recovery::vf_reset),
+    check("pf-reset", "the VF drivers find their way back after a reset of the port", recovery::pf_reset),
+    check("ping", "20 pings between TCP/IP stacks on two VFs are answered", guests::ping),
+    check("tcp", "1 MiB over TCP arrives, segments and checksums by the card", guests::tcp),
+    check("wire", "20 pings to a station on the wire are answered", guests::wire),
 ];
 
-/// What a check answers.
+/// What a check found.
 struct Outcome {
     result: Verdict,
     saw: String,
 }
 
-impl Outcome {
-    fn passes(saw: impl Into<String>) -> Self {
-        Self { result: Verdict::Passes, saw: saw.into() }
-    }
+/// What a check ends with: a finding, or what came in its way.
+type Found = Result<Outcome, Trouble>;
 
-    fn fails(saw: impl Into<String>) -> Self {
-        Self { result: Verdict::Fails, saw: saw.into() }
-    }
+fn passes(saw: impl Into<String>) -> Found {
+    Ok(Outcome { result: Verdict::Passes, saw: saw.into() })
+}
 
-    fn skipped(why: impl Into<String>) -> Self {
-        Self { result: Verdict::Skipped, saw: why.into() }
+fn differs(saw: impl Into<String>) -> Found {
+    Ok(Outcome { result: Verdict::Differs, saw: saw.into() })
+}
+
+/// What comes in the way of a check.
+#[derive(Debug, thiserror::Error)]
+enum Trouble {
+    /// The run has not got what the check takes.
+    #[error("{0}")]
+    NotHere(&'static str),
+    /// A frame did not do what it should.
+    #[error(transparent)]
+    Frame(#[from] Amiss),
+    /// The driver could not do what it was asked.
+    #[error(transparent)]
+    Vf(#[from] VfError),
+    /// The PF driver could not.
+    #[error(transparent)]
+    Pf(#[from] PfError),
+    /// The PF driver does not take a policy.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// A guest could not do what it was asked.
+    #[error(transparent)]
+    Guest(#[from] GuestError),
+    /// Something else came than was expected.
+    #[error("{0}")]
+    Instead(String),
+}
+
+impl From<Trouble> for Outcome {
+    fn from(trouble: Trouble) -> Self {
+        let result = if matches!(trouble, Trouble::NotHere(_)) { Verdict::Skipped } else { Verdict::Fails };
+        Self { result, saw: trouble.to_string() }
     }
 }
 
-/// Something failed: what came instead.
-impl<E: std::fmt::Display> From<Result<String, E>> for Outcome {
-    fn from(result: Result<String, E>) -> Self {
-        match result {
-            Ok(saw) => Self::passes(saw),
-            Err(error) => Self::fails(error.to_string()),
-        }
-    }
+fn instead<T>(saw: impl Into<String>) -> Result<T, Trouble> {
+    Err(Trouble::Instead(saw.into()))
 }
 
 /// The functions that are driven. VFs come first: they are given back before their PF.
 struct World {
+    /// The first stations, once there are guests on them.
+    guests: Option<Guests>,
     stations: Vec<Station>,
     port: Option<Port>,
     pf: Option<PciAddress>,
+    wire: Option<Wire>,
 }
 
 /// A VF and its driver.
@@ -131,15 +212,16 @@ struct Station {
 
 impl World {
     fn open(pci: &Pci, plan: &Plan) -> Result<Self, DirectError> {
-        let (pf, port, addresses) = match plan {
-            Plan::Port { pf, vfs } => {
+        let (pf, port, addresses) = match &plan.functions {
+            Functions::Port { pf, vfs } => {
                 let port = Port::open(pci, *pf, *vfs)?;
                 let addresses = port.virtual_functions();
                 (Some(*pf), Some(port), addresses)
             }
-            Plan::Vfs(addresses) => (None, None, addresses.clone()),
+            Functions::Vfs(addresses) => (None, None, addresses.clone()),
         };
-        let mut world = Self { stations: Vec::with_capacity(addresses.len()), port, pf };
+        let mut world =
+            Self { guests: None, stations: Vec::with_capacity(addresses.len()), port, pf, wire: plan.wire };
         for (place, address) in (0..).zip(addresses) {
             let token = world.port.as_ref().map(Port::token);
             let hal = VfHal::open(pci, address, token, place)?;
@@ -160,10 +242,22 @@ impl World {
     }
 
     /// Two VFs, if there are.
-    fn pair(&mut self) -> Result<(&mut Station, &mut Station), Outcome> {
+    fn pair(&mut self) -> Result<(&mut Station, &mut Station), Trouble> {
         match self.stations.as_mut_slice() {
             [a, b, ..] => Ok((a, b)),
-            _ => Err(Outcome::skipped("it takes two VFs")),
+            _ => Err(Trouble::NotHere("it takes two VFs")),
+        }
+    }
+
+    /// The PF, if it is ours.
+    fn port(&self) -> Result<&Port, Trouble> {
+        self.port.as_ref().ok_or(Trouble::NotHere("it takes our PF driver"))
+    }
+
+    /// Frames that came late for the check before are not the next one's.
+    fn drain(&mut self) {
+        for station in &mut self.stations {
+            station.drain();
         }
     }
 }

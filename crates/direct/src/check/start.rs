@@ -1,6 +1,6 @@
 //! From a VF that was just opened to one with a link. Left out: frames.
 
-use super::{Outcome, Station, World};
+use super::{Found, Station, Trouble, World, instead, passes};
 use crate::port::vf_mac;
 use driver::vf::LinkCheck;
 use host::poll::Clock;
@@ -14,19 +14,17 @@ const LINK_PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Each VF is taken down and up again, which takes a VF_RESET and every wish.
-pub(super) fn handshake(world: &mut World) -> Outcome {
+pub(super) fn handshake(world: &mut World) -> Found {
     for station in &mut world.stations {
         for _ in 0..HANDSHAKES {
-            if let Err(error) = station.vf.restart(&mut station.hal) {
-                return Outcome::fails(format!("{}: {error}", station.hal.function().address()));
-            }
+            station.vf.restart(&mut station.hal)?;
         }
     }
-    Outcome::passes(format!("{HANDSHAKES} times by {} VFs", world.stations.len()))
+    passes(format!("{HANDSHAKES} times by {} VFs", world.stations.len()))
 }
 
 /// The one that our PF set; under another's PF any that a station can have, and that no other VF has.
-pub(super) fn address(world: &mut World) -> Outcome {
+pub(super) fn address(world: &mut World) -> Found {
     let addresses: Vec<_> = world.stations.iter().map(|station| station.vf.mac()).collect();
     let as_set = VfIndex::all().zip(&addresses).all(|(vf, mac)| *mac == vf_mac(vf));
     let distinct = |(i, mac): (usize, _)| !addresses[..i].contains(mac);
@@ -34,28 +32,28 @@ pub(super) fn address(world: &mut World) -> Outcome {
         addresses.iter().all(|mac| mac.is_valid_unicast()) && addresses.iter().enumerate().all(distinct);
     let saw = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let good = if world.port.is_some() { as_set } else { possible };
-    if good { Outcome::passes(saw) } else { Outcome::fails(saw) }
+    if good { passes(saw) } else { instead(saw) }
 }
 
-pub(super) fn link(world: &mut World) -> Outcome {
+pub(super) fn link(world: &mut World) -> Found {
     let mut saw = Vec::new();
     for station in &mut world.stations {
         let start = Clock.now_ns();
-        if let Err(state) = wait_for_link(station) {
-            return Outcome::fails(format!("{}: {state:?}", station.hal.function().address()));
-        }
+        wait_for_link(station)?;
         saw.push(format!("{} ms", (Clock.now_ns() - start) / 1_000_000));
     }
-    Outcome::passes(format!("after {}", saw.join(", ")))
+    passes(format!("after {}", saw.join(", ")))
 }
 
-/// Waits for the link; what there is instead when patience ends.
-pub(super) fn wait_for_link(station: &mut Station) -> Result<(), LinkCheck> {
+/// Waits for the link.
+pub(super) fn wait_for_link(station: &mut Station) -> Result<(), Trouble> {
     let end = Clock.now_ns() + LINK_PATIENCE.as_nanos() as u64;
     loop {
         match station.vf.check_link(&mut station.hal) {
             LinkCheck::Up(_) => return Ok(()),
-            state if Clock.now_ns() >= end => return Err(state),
+            state if Clock.now_ns() >= end => {
+                return instead(format!("{}: {state:?}", station.hal.function().address()));
+            }
             _ => std::thread::sleep(LOOK),
         }
     }

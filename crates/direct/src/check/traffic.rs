@@ -1,27 +1,112 @@
-//! Frames between VFs of the port, which the switch inside has to deliver. Left out: filters, offloads.
+//! Frames between VFs of the port, which the switch inside has to deliver, and what the card counts of them. Left out:
+//! filters, offloads.
 
-use super::frames::{Amiss, frame};
-use super::{Outcome, Station, World};
+use super::frames::frame;
+use super::{Found, Station, Trouble, World, differs, instead, passes};
+use driver::vf::{Statistics, TxOffload};
+use i82576::MacAddress;
+use i82576::ids::FCS;
 
 /// From the shortest frame on the wire to the longest ordinary one.
 const LENGTHS: [usize; 7] = [60, 61, 64, 128, 576, 1513, 1514];
+/// The longest frame that is asked for, and such that fill buffers of 2 KB to the last byte, or not quite.
+const JUMBO: usize = 9_000;
+const LONG_LENGTHS: [usize; 6] = [1_515, 2_047, 2_048, 2_049, 4_096, JUMBO];
+const ORDINARY: usize = 1_514;
+/// Four times round the rings, in doorbells of 32.
+const BURST: u32 = 1_024;
+const BATCH: usize = 32;
 
-pub(super) fn unicast(world: &mut World) -> Outcome {
-    let (a, b) = match world.pair() {
-        Ok(pair) => pair,
-        Err(skipped) => return skipped,
-    };
-    Outcome::from(
-        each_length(a, b)
-            .and_then(|()| each_length(b, a))
-            .map(|()| format!("{} frames each way", LENGTHS.len())),
-    )
+pub(super) fn unicast(world: &mut World) -> Found {
+    let (a, b) = world.pair()?;
+    each_length(a, b, &LENGTHS)?;
+    each_length(b, a, &LENGTHS)?;
+    passes(format!("{} lengths each way", LENGTHS.len()))
 }
 
-fn each_length(from: &mut Station, to: &mut Station) -> Result<(), Amiss> {
-    for (serial, length) in (0..).zip(LENGTHS) {
-        from.send(to.vf.mac(), serial, length)?;
-        to.expect(&frame(to.vf.mac(), from.vf.mac(), serial, length), serial)?;
+fn each_length(from: &mut Station, to: &mut Station, lengths: &[usize]) -> Result<(), Trouble> {
+    for (serial, length) in (0..).zip(lengths) {
+        let sent = from.send(to.vf.mac(), serial, *length)?;
+        to.expect(&sent)?;
     }
-    from.expect_nothing()
+    Ok(from.expect_nothing()?)
+}
+
+pub(super) fn broadcast(world: &mut World) -> Found {
+    world.pair()?;
+    let [sender, others @ ..] = world.stations.as_mut_slice() else { return instead("no VF") };
+    let sent = sender.send(MacAddress::BROADCAST, 0, 200)?;
+    for other in others {
+        other.expect(&sent)?;
+    }
+    if sender.hears()? { differs("the sender hears its own broadcast") } else { passes("") }
+}
+
+pub(super) fn burst(world: &mut World) -> Found {
+    let (a, b) = world.pair()?;
+    let (to, from) = (b.vf.mac(), a.vf.mac());
+    let frames = (0..BURST).map(|serial| frame(to, from, serial, 60 + serial as usize * 37 % 1_455));
+    let frames: Vec<Vec<u8>> = frames.collect();
+    for batch in frames.chunks(BATCH) {
+        for frame in batch {
+            // The doorbell is the driver's affair.
+            let sent = a.vf.transmit(&mut a.hal, frame, &TxOffload::default());
+            sent.map_err(|error| Trouble::Instead(error.to_string()))?;
+        }
+        a.vf.flush(&mut a.hal);
+        for frame in batch {
+            b.expect(frame)?;
+        }
+    }
+    a.vf.clean(&mut a.hal);
+    let pending = a.vf.tx_pending();
+    if pending == 0 { passes("") } else { instead(format!("the card holds {pending} descriptors back")) }
+}
+
+pub(super) fn jumbo(world: &mut World) -> Found {
+    let (a, b) = world.pair()?;
+    a.vf.set_max_frame(&mut a.hal, JUMBO)?;
+    a.send(b.vf.mac(), 0, JUMBO)?;
+    let unasked = b.hears()?;
+    b.vf.set_max_frame(&mut b.hal, JUMBO)?;
+    let outcome = each_length(a, b, &LONG_LENGTHS).and_then(|()| each_length(b, a, &LONG_LENGTHS));
+    for station in [a, b] {
+        station.vf.set_max_frame(&mut station.hal, ORDINARY)?;
+    }
+    outcome?;
+    if unasked { differs("one arrived where none were asked for") } else { passes("") }
+}
+
+/// What a number of frames add to the counters of both VFs.
+fn counted(world: &mut World, length: usize, count: u32) -> Result<[(Statistics, Statistics); 2], Trouble> {
+    let (a, b) = world.pair()?;
+    let before = [a.vf.statistics(&mut a.hal), b.vf.statistics(&mut b.hal)];
+    for serial in 0..count {
+        let sent = a.send(b.vf.mac(), serial, length)?;
+        b.expect(&sent)?;
+    }
+    let after = [a.vf.statistics(&mut a.hal), b.vf.statistics(&mut b.hal)];
+    Ok([(before[0], after[0]), (before[1], after[1])])
+}
+
+/// Others may send to the receiver meanwhile, so it counts at least as much.
+pub(super) fn statistics(world: &mut World) -> Found {
+    const LENGTH: usize = 300;
+    const COUNT: u32 = 50;
+    let [(a, a_after), (b, b_after)] = counted(world, LENGTH, COUNT)?;
+    let octets = u64::from(COUNT) * (LENGTH + FCS) as u64;
+    let sent = (a_after.tx_packets - a.tx_packets, a_after.tx_octets - a.tx_octets);
+    let got = (b_after.rx_packets - b.rx_packets, b_after.rx_octets - b.rx_octets);
+    let saw = format!("{} frames of {} octets sent, {} of {} received", sent.0, sent.1, got.0, got.1);
+    let right = sent == (COUNT.into(), octets) && got.0 >= u64::from(COUNT) && got.1 >= octets;
+    if right { passes(saw) } else { instead(saw) }
+}
+
+pub(super) fn loopback_statistics(world: &mut World) -> Found {
+    const COUNT: u32 = 10;
+    let [(a, a_after), (b, b_after)] = counted(world, 100, COUNT)?;
+    let sent = a_after.tx_loopback_packets - a.tx_loopback_packets;
+    let got = b_after.rx_loopback_packets - b.rx_loopback_packets;
+    let saw = format!("{sent} of {COUNT} sent, {got} received");
+    if sent == u64::from(COUNT) && got >= sent { passes(saw) } else { differs(saw) }
 }

@@ -1,0 +1,153 @@
+//! Who gets what: groups, VLANs, addresses, as VFs ask for them and the PF driver sets them; and what a VF must not
+//! send. Each check leaves the filters as it found them.
+//!
+//! Left out: how many entries each table has.
+
+use super::frames::frame;
+use super::{Found, Station, Trouble, World, differs, instead, passes};
+use driver::pf::PortVlan;
+use driver::vf::TxOffload;
+use i82576::{MacAddress, VfIndex};
+
+const GROUP: MacAddress = MacAddress([0x01, 0x00, 0x5e, 0x00, 0x82, 0x57]);
+const OTHER_GROUP: MacAddress = MacAddress([0x01, 0x00, 0x5e, 0x00, 0x00, 0x99]);
+/// Addresses that no VF has.
+const NEW: MacAddress = MacAddress([0x02, 0x82, 0x57, 0x06, 0x01, 0x00]);
+const FOREIGN: MacAddress = MacAddress([0x02, 0x82, 0x57, 0x06, 0x02, 0x00]);
+const VLAN: u16 = 100;
+const PORT_VLAN: PortVlan = PortVlan { id: 200, qos: 3 };
+const PRIORITY: u16 = 5 << 13;
+const LENGTH: usize = 100;
+
+/// Whether a frame of a to that address reaches b.
+fn reaches(a: &mut Station, b: &mut Station, to: MacAddress) -> Result<bool, Trouble> {
+    a.send(to, 0, LENGTH)?;
+    Ok(b.hears()?)
+}
+
+pub(super) fn multicast(world: &mut World) -> Found {
+    let (a, b) = world.pair()?;
+    let before = reaches(a, b, GROUP)?;
+    b.vf.set_multicast(&mut b.hal, &[GROUP])?;
+    let member = reaches(a, b, GROUP)?;
+    let other = reaches(a, b, OTHER_GROUP)?;
+    b.vf.set_multicast(&mut b.hal, &[])?;
+    let after = reaches(a, b, GROUP)?;
+    if (before, member, other, after) == (false, true, false, false) {
+        return passes("");
+    }
+    instead(format!("before: {before}, as a member: {member}, another group: {other}, after: {after}"))
+}
+
+pub(super) fn all_multicast(world: &mut World) -> Found {
+    let (a, b) = world.pair()?;
+    b.vf.set_all_multicast(&mut b.hal, true)?;
+    let all = reaches(a, b, OTHER_GROUP)?;
+    b.vf.set_all_multicast(&mut b.hal, false)?;
+    match (all, reaches(a, b, OTHER_GROUP)?) {
+        (true, false) => passes(""),
+        (true, true) => instead("they go on arriving afterwards"),
+        (false, _) => differs("none arrives: VMOLR.MPME does nothing"),
+    }
+}
+
+/// Sends a frame with a tag that the card inserts.
+fn send_tagged(a: &mut Station, to: MacAddress) -> Result<Vec<u8>, Trouble> {
+    let sent = frame(to, a.vf.mac(), 0, LENGTH);
+    a.send_bytes(&sent, &TxOffload { vlan: Some(PRIORITY | VLAN), ..TxOffload::default() })?;
+    Ok(sent)
+}
+
+pub(super) fn vlan(world: &mut World) -> Found {
+    let (a, b) = world.pair()?;
+    a.vf.set_vlan(&mut a.hal, VLAN, true)?;
+    b.vf.set_vlan(&mut b.hal, VLAN, true)?;
+    let sent = send_tagged(a, b.vf.mac())?;
+    let received = b.expect(&sent);
+    b.vf.set_vlan(&mut b.hal, VLAN, false)?;
+    send_tagged(a, b.vf.mac())?;
+    let stray = b.hears()?;
+    a.vf.set_vlan(&mut a.hal, VLAN, false)?;
+    let tag = received?.vlan;
+    if stray {
+        return instead("frames go on arriving after the VF has left");
+    }
+    match tag {
+        Some(tag) if tag == PRIORITY | VLAN => passes(format!("tag {tag:#06x}")),
+        tag => instead(format!("tag {tag:?}")),
+    }
+}
+
+pub(super) fn port_vlan(world: &mut World) -> Found {
+    let (to_a, to_b) = {
+        world.port()?;
+        let (a, b) = world.pair()?;
+        (a.vf.mac(), b.vf.mac())
+    };
+    set_port_vlan(world, 0, Some(PORT_VLAN))?;
+    let (a, b) = world.pair()?;
+    let alone = reaches(a, b, to_b)? || reaches(b, a, to_a)?;
+    set_port_vlan(world, 1, Some(PORT_VLAN))?;
+    let (a, b) = world.pair()?;
+    let sent = a.send(to_b, 1, LENGTH)?;
+    let together = b.expect(&sent);
+    for vf in [0, 1] {
+        set_port_vlan(world, vf, None)?;
+    }
+    let (a, b) = world.pair()?;
+    let after = reaches(a, b, to_b)?;
+    together?;
+    match (alone, after) {
+        (false, true) => passes(""),
+        (true, _) => instead("frames cross between the VLAN and untagged traffic"),
+        (_, false) => instead("untagged frames do not arrive afterwards"),
+    }
+}
+
+fn set_port_vlan(world: &World, vf: u8, vlan: Option<PortVlan>) -> Result<(), Trouble> {
+    let Some(vf) = VfIndex::new(vf) else { return instead("no such VF") };
+    let mut side = world.port()?.lock();
+    let policy = driver::pf::VfPolicy { vlan, ..*side.pf.policy(vf) };
+    let crate::port::Side { pf, hal } = &mut *side;
+    Ok(pf.set_policy(hal, vf, policy)?)
+}
+
+pub(super) fn change_address(world: &mut World) -> Found {
+    let (a, b) = world.pair()?;
+    let old = b.vf.mac();
+    b.vf.set_mac(&mut b.hal, NEW)?;
+    let (new_hears, old_hears) = (reaches(a, b, NEW)?, reaches(a, b, old)?);
+    b.vf.set_mac(&mut b.hal, old)?;
+    let back = reaches(a, b, old)?;
+    if (new_hears, old_hears, back) == (true, false, true) {
+        return passes("");
+    }
+    instead(format!("the new one hears: {new_hears}, the old one: {old_hears}, and when it is back: {back}"))
+}
+
+pub(super) fn added_address(world: &mut World) -> Found {
+    let (a, b) = world.pair()?;
+    b.vf.add_mac(&mut b.hal, NEW)?;
+    let (added, own) = (reaches(a, b, NEW)?, reaches(a, b, b.vf.mac())?);
+    b.vf.clear_macs(&mut b.hal)?;
+    let after = reaches(a, b, NEW)?;
+    if (added, own, after) == (true, true, false) {
+        return passes("");
+    }
+    instead(format!("the added one hears: {added}, its own: {own}, the dropped one: {after}"))
+}
+
+pub(super) fn spoofed_address(world: &mut World) -> Found {
+    let (a, b) = world.pair()?;
+    a.send_bytes(&frame(b.vf.mac(), FOREIGN, 0, LENGTH), &TxOffload::default())?;
+    if b.hears()? { differs("it arrives: the card does not look at sources") } else { passes("") }
+}
+
+pub(super) fn spoofed_vlan(world: &mut World) -> Found {
+    let (a, b) = world.pair()?;
+    b.vf.set_vlan(&mut b.hal, VLAN, true)?;
+    send_tagged(a, b.vf.mac())?;
+    let arrives = b.hears()?;
+    b.vf.set_vlan(&mut b.hal, VLAN, false)?;
+    if arrives { differs("it arrives: the card does not look at tags") } else { passes("") }
+}

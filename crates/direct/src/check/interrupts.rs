@@ -1,0 +1,91 @@
+//! MSI-X as it arrives in this process: eventfds that the kernel signals. Left out: how often, which is a matter of
+//! time.
+
+use super::{Found, Station, Trouble, World, differs, instead, passes};
+use driver::vf::{MAILBOX_VECTOR, RECEIVE_VECTOR, TRANSMIT_VECTOR};
+use embedded_guest::Bus;
+use host::poll::Clock;
+use std::time::Duration;
+
+/// How long an interrupt may take.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How long none must come, to be sure that none will: longer than an interval between two.
+const SILENCE: Duration = Duration::from_millis(50);
+const LOOK: Duration = Duration::from_micros(100);
+const LENGTH: usize = 100;
+
+impl Station {
+    /// Takes what has signalled, and unmasks every vector.
+    fn settle(&mut self) {
+        self.drain();
+        for vector in [TRANSMIT_VECTOR, MAILBOX_VECTOR] {
+            self.vf.handle_interrupt(&mut self.hal, vector);
+        }
+        self.vf.receive_done(&mut self.hal);
+        // What was pending comes with the unmasking.
+        std::thread::sleep(SILENCE);
+        for vector in [TRANSMIT_VECTOR, RECEIVE_VECTOR, MAILBOX_VECTOR] {
+            if self.take(vector) > 0 {
+                self.vf.handle_interrupt(&mut self.hal, vector);
+            }
+        }
+        self.vf.receive_done(&mut self.hal);
+    }
+
+    fn take(&self, vector: u16) -> u64 {
+        self.hal.eventfd(vector.into()).map_or(0, |eventfd| eventfd.drain())
+    }
+
+    /// Whether the vector signals in time.
+    fn signals(&self, vector: u16, patience: Duration) -> bool {
+        let end = Clock.now_ns() + patience.as_nanos() as u64;
+        while self.take(vector) == 0 {
+            if Clock.now_ns() >= end {
+                return false;
+            }
+            std::thread::sleep(LOOK);
+        }
+        true
+    }
+}
+
+/// Sending signals transmit, arriving signals receive, and the PF's answer to a request signals the mailbox.
+pub(super) fn each_vector(world: &mut World) -> Found {
+    let (a, b) = world.pair()?;
+    a.settle();
+    b.settle();
+    a.send(b.vf.mac(), 0, LENGTH)?;
+    let transmit = a.signals(TRANSMIT_VECTOR, PATIENCE);
+    let receive = b.signals(RECEIVE_VECTOR, PATIENCE);
+    let longest = a.vf.max_frame();
+    a.vf.set_max_frame(&mut a.hal, longest)?;
+    let mailbox = a.signals(MAILBOX_VECTOR, PATIENCE);
+    match (transmit && receive, mailbox) {
+        (true, true) => passes(""),
+        // The driver's watchdog looks at the mailbox all the same.
+        (true, false) if a.take(RECEIVE_VECTOR) > 0 => differs("the mailbox signals the vector of receive"),
+        _ => instead(format!("transmit: {transmit}, receive: {receive}, mailbox: {mailbox}")),
+    }
+}
+
+pub(super) fn masking(world: &mut World) -> Found {
+    let (a, b) = world.pair()?;
+    a.settle();
+    b.settle();
+    heard(a, b, PATIENCE)?;
+    a.send(b.vf.mac(), 1, LENGTH)?;
+    let masked = b.signals(RECEIVE_VECTOR, SILENCE);
+    b.drain();
+    b.vf.receive_done(&mut b.hal);
+    // The cause of the frame that came while it was masked is still there, on some cards.
+    b.signals(RECEIVE_VECTOR, SILENCE);
+    b.vf.receive_done(&mut b.hal);
+    heard(a, b, PATIENCE)?;
+    if masked { differs("it goes on signalling") } else { passes("") }
+}
+
+/// A frame of a's makes b's receive vector signal.
+fn heard(a: &mut Station, b: &mut Station, patience: Duration) -> Result<(), Trouble> {
+    a.send(b.vf.mac(), 0, LENGTH)?;
+    if b.signals(RECEIVE_VECTOR, patience) { Ok(()) } else { instead("a frame did not signal") }
+}

@@ -1,0 +1,102 @@
+//! What the card does to packets on the way: checksums filled in and verified, long TCP segments cut. Verified by sums
+//! of our own. Left out: SCTP, tags together with offloads.
+
+use super::frames::{Arrived, PATIENCE};
+use super::packets::{KINDS, Kind, Segment, complete, is_ours, is_right, packet, segment};
+use super::{Found, Station, Trouble, World, differs, instead, passes};
+use driver::vf::{Checksum, TxOffload};
+
+const SUMS: TxOffload = TxOffload { ip_checksum: true, l4_checksum: true, tso: None, vlan: None };
+const TCP_IPV4: Kind = Kind { ipv6: false, tcp: true };
+/// Payload before segmentation, and of a segment.
+const LONG: usize = 20_000;
+const MSS: u16 = 1_448;
+
+/// Odd lengths and even ones, below and above the shortest frame.
+const PAYLOADS: [usize; 4] = [1, 2, 101, 1_000];
+
+fn payload(length: usize) -> Vec<u8> {
+    (0..length).map(|i| ((i * 13) >> 2) as u8).collect()
+}
+
+fn next(station: &mut Station, kind: Kind) -> Result<Arrived, Trouble> {
+    let arrived = station.next_where(PATIENCE, |bytes| is_ours(kind, bytes))?;
+    arrived.ok_or_else(|| Trouble::Instead(format!("{kind:?} did not arrive")))
+}
+
+pub(super) fn checksum(world: &mut World) -> Found {
+    let (a, b) = world.pair()?;
+    for kind in KINDS {
+        for length in PAYLOADS {
+            let raw = packet(kind, b.vf.mac(), a.vf.mac(), &payload(length));
+            a.send_bytes(&raw, &SUMS)?;
+            let arrived = next(b, kind)?;
+            if let Some(change) = first_change(&complete(kind, raw), &arrived.bytes) {
+                return instead(format!("{kind:?} with {length} bytes of payload: {change}"));
+            }
+            let (ip, l4) = (arrived.received.ip_checksum, arrived.received.l4_checksum);
+            if l4 != Checksum::Good || (ip != Checksum::Good && !kind.ipv6) {
+                return instead(format!("{kind:?} with {length} bytes: IP is {ip:?}, the transport {l4:?}"));
+            }
+        }
+    }
+    passes(format!("{} packets", KINDS.len() * PAYLOADS.len()))
+}
+
+/// Where a frame, which may be padded, is not what it should be.
+fn first_change(wanted: &[u8], found: &[u8]) -> Option<String> {
+    let pairs = wanted.iter().zip(found.iter().map(Some).chain(std::iter::repeat(None)));
+    let (at, (wanted, found)) = pairs.enumerate().find(|(_, (wanted, found))| Some(*wanted) != *found)?;
+    Some(format!("byte {at} is {found:02x?}, not {wanted:02x}"))
+}
+
+/// Frames between VFs are verified as those from the wire are.
+pub(super) fn bad_checksum(world: &mut World) -> Found {
+    let (a, b) = world.pair()?;
+    for kind in KINDS {
+        let mut frame = complete(kind, packet(kind, b.vf.mac(), a.vf.mac(), &payload(50)));
+        frame[kind.headers()] ^= 0x40;
+        a.send_bytes(&frame, &TxOffload::default())?;
+        let verdict = next(b, kind)?.received.l4_checksum;
+        match verdict {
+            Checksum::Bad => {}
+            Checksum::Unknown => return differs(format!("{kind:?} is not looked at")),
+            Checksum::Good => return instead(format!("{kind:?} is said to be right")),
+        }
+    }
+    passes("")
+}
+
+pub(super) fn segmentation(world: &mut World) -> Found {
+    let (a, b) = world.pair()?;
+    let long = payload(LONG);
+    let raw = packet(TCP_IPV4, b.vf.mac(), a.vf.mac(), &long);
+    let first = segment(&raw);
+    a.send_bytes(&raw, &TxOffload { tso: Some(MSS), ..TxOffload::default() })?;
+    let count = LONG.div_ceil(MSS.into());
+    let (mut at, mut early_or_lost_push) = (0, false);
+    for index in 0..count {
+        let arrived = next(b, TCP_IPV4)?;
+        let piece = &long[at..long.len().min(at + usize::from(MSS))];
+        let wanted = Segment {
+            length: (TCP_IPV4.headers() - 14 + piece.len()) as u16,
+            identification: first.identification + index as u16,
+            sequence: first.sequence + at as u32,
+            push: index + 1 == count,
+        };
+        let found = segment(&arrived.bytes);
+        early_or_lost_push |= found.push != wanted.push;
+        if found != (Segment { push: found.push, ..wanted }) {
+            return instead(format!("segment {index} is {found:?}, not {wanted:?}"));
+        }
+        let whole = TCP_IPV4.headers()..TCP_IPV4.headers() + piece.len();
+        if arrived.bytes.get(whole) != Some(piece) || !is_right(TCP_IPV4, &arrived.bytes) {
+            return instead(format!("segment {index} has other bytes, or a wrong checksum"));
+        }
+        at += piece.len();
+    }
+    if early_or_lost_push {
+        return differs(format!("{count} segments, and the push flag not in the last alone"));
+    }
+    passes(format!("{count} segments"))
+}

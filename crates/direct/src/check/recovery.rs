@@ -1,0 +1,83 @@
+//! Resets that a driver has not made itself, and its way back. Left out: removal.
+
+use super::start::wait_for_link;
+use super::{Found, Station, Trouble, World, differs, instead, passes};
+use crate::port::Side;
+use driver::vf::LinkCheck;
+use host::poll::Clock;
+use i82576::VfIndex;
+use std::time::Duration;
+
+/// How long a driver may take to notice.
+const PATIENCE: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(5);
+const LENGTH: usize = 100;
+
+/// Whether the VF driver finds that its function was reset.
+fn notices(station: &mut Station) -> bool {
+    let end = Clock.now_ns() + PATIENCE.as_nanos() as u64;
+    while station.vf.check_link(&mut station.hal) != LinkCheck::ResetNeeded {
+        if Clock.now_ns() >= end {
+            return false;
+        }
+        std::thread::sleep(LOOK);
+    }
+    true
+}
+
+fn come_back(station: &mut Station) -> Result<(), Trouble> {
+    station.vf.restart(&mut station.hal)?;
+    wait_for_link(station)
+}
+
+fn exchange(world: &mut World) -> Result<(), Trouble> {
+    let (a, b) = world.pair()?;
+    let sent = a.send(b.vf.mac(), 0, LENGTH)?;
+    b.expect(&sent)?;
+    let sent = b.send(a.vf.mac(), 1, LENGTH)?;
+    a.expect(&sent)?;
+    Ok(())
+}
+
+fn resets(world: &World) -> Option<u64> {
+    let side = world.port.as_ref()?.lock();
+    VfIndex::new(0).map(|vf| side.pf.counters(vf).resets)
+}
+
+pub(super) fn vf_reset(world: &mut World) -> Found {
+    let before = resets(world);
+    let (a, b) = world.pair()?;
+    if let Err(error) = a.hal.function().reset() {
+        return instead(error.to_string());
+    }
+    b.send(a.vf.mac(), 0, LENGTH)?;
+    if a.hears()? {
+        return instead("the VF hears frames though it was reset");
+    }
+    let noticed = notices(a);
+    come_back(a)?;
+    exchange(world)?;
+    match (before, resets(world)) {
+        // The restart resets the function, too.
+        (Some(before), Some(after)) if after < before + 2 => instead("the PF has not noticed it"),
+        // Whoever resets a function tells its driver, on most systems.
+        _ if !noticed => differs("RSTD does not show it to the VF"),
+        _ => passes(""),
+    }
+}
+
+pub(super) fn pf_reset(world: &mut World) -> Found {
+    {
+        let mut side = world.port()?.lock();
+        let Side { pf, hal } = &mut *side;
+        pf.reset(hal)?;
+    }
+    for station in &mut world.stations {
+        if !notices(station) {
+            return instead("a VF driver notices nothing");
+        }
+        come_back(station)?;
+    }
+    exchange(world)?;
+    passes("")
+}
