@@ -23,6 +23,7 @@ mod elf;
 mod error;
 mod host_tools;
 mod initramfs;
+mod ipxe;
 mod kernel;
 mod libraries;
 mod modules;
@@ -147,6 +148,19 @@ impl Assets {
         self.initramfs = own.to_path_buf();
         self.own = Some(Arc::new(own));
         Ok(self)
+    }
+
+    /// iPXE as an image for `-kernel`, with drivers for the cards it knows; its script goes where an initramfs would.
+    /// Fetches 1 MB the first time.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`prepare`](Self::prepare).
+    pub fn ipxe(&self) -> Result<PathBuf> {
+        let mut kitchen = Kitchen::open()?;
+        let image = ipxe::prepare(&mut kitchen)?;
+        kitchen.close()?;
+        Ok(image)
     }
 
     /// The virtual machine monitor, version 10.1 or later.

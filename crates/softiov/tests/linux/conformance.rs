@@ -12,11 +12,12 @@ const BEGIN: &str = "<!-- printed by the Linux tests -->\n";
 const END: &str = "<!-- end -->\n";
 
 /// Who judges in a check, by the beginning of its name; the first that fits.
-const JUDGES: [(&str, &str); 10] = [
+const JUDGES: [(&str, &str); 11] = [
     ("vfio::our_vf_driver_works_under", "igb of Linux 6.1, on QEMU's igb device"),
     ("vfio::", "our card, through VFIO of Linux 6.1"),
     ("dpdk::pf", "DPDK 22.11's igb driver"),
     ("dpdk::", "DPDK 22.11's igbvf driver"),
+    ("ipxe::", "iPXE's driver"),
     ("igb::", "igb of Linux 6.1"),
     ("kernels::igbvf_of_trixie", "igbvf of Linux 6.12"),
     ("kernels::igbvf_of_backports", "igbvf of trixie-backports"),

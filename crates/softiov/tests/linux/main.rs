@@ -14,6 +14,7 @@ mod dpdk;
 mod driver;
 mod guest;
 mod igb;
+mod ipxe;
 mod isolation;
 mod kernels;
 mod policy;
@@ -41,6 +42,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("traffic::udp_arrives", traffic::udp_arrives),
     ("traffic::ipv6_works", traffic::ipv6_works),
     ("traffic::jumbo_frames_pass_whole", traffic::jumbo_frames_pass_whole),
+    ("traffic::counters_are_the_hosts", traffic::counters_are_the_hosts),
+    ("traffic::offloads_are_toggled", traffic::offloads_are_toggled),
     ("driver::three_vectors_interrupt", driver::three_vectors_interrupt),
     ("driver::interrupts_are_moderated", driver::interrupts_are_moderated),
     ("vlan::members_reach_each_other", vlan::members_reach_each_other),
@@ -75,6 +78,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("dpdk::igbvf_leaves_checksums_to_the_card", dpdk::igbvf_leaves_checksums_to_the_card),
     ("igb::binds_and_brings_the_link_up", igb::binds_and_brings_the_link_up),
     ("igb::ethtool_reads", igb::ethtool_reads),
+    ("igb::registers_show_what_is_set", igb::registers_show_what_is_set),
     ("igb::ethtool_sets", igb::ethtool_sets),
     ("igb::exchanges_traffic", igb::exchanges_traffic),
     ("igb::jumbo_frames_pass_whole", igb::jumbo_frames_pass_whole),
@@ -85,6 +89,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("igb::self_tests_pass", igb::self_tests_pass),
     ("igb::comes_back", igb::comes_back),
     ("dpdk::pf_is_driven_with_four_queues", dpdk::pf_is_driven_with_four_queues),
+    ("ipxe::fetches_a_file_over_the_pf", ipxe::fetches_a_file_over_the_pf),
     ("kernels::igb_of_trixie_drives_the_pf", kernels::igb_of_trixie_drives_the_pf),
     ("kernels::igb_of_backports_drives_the_pf", kernels::igb_of_backports_drives_the_pf),
     ("vfio::our_vf_driver_works_under_stock_igb", vfio::our_vf_driver_works_under_stock_igb),

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, ensure};
 use linux_guest::HostTools;
 use std::ffi::OsStr;
 use std::fs::File;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// The last byte of the namespace's address.
@@ -23,8 +24,12 @@ const BRIDGE: &str = "wire";
 pub(crate) struct Wire {
     name: String,
     tools: HostTools,
-    server: Option<Child>,
+    iperf3: Option<Server>,
 }
+
+/// A program that serves in the namespace. Dropping it ends it.
+#[derive(Debug)]
+pub(crate) struct Server(Child);
 
 impl Wire {
     /// Makes the namespace with its bridge.
@@ -37,14 +42,18 @@ impl Wire {
         // Unique on this machine, and short enough for an interface.
         let name = format!("siot{}", std::process::id());
         run(Command::new("ip").args(["netns", "add", &name])).context("a network namespace")?;
-        let mut wire = Self { name, tools, server: None };
+        let mut wire = Self { name, tools, iperf3: None };
         wire.ip(&format!("link add {BRIDGE} type bridge mcast_snooping 0")).context("a bridge")?;
         wire.ip(&format!("addr add {}/24 dev {BRIDGE}", wire.address()))?;
         wire.ip(&format!("link set {BRIDGE} up"))?;
-        let mut server = wire.inside(&wire.tools.iperf3());
-        server.arg("-s").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        wire.server = Some(server.spawn().context("iperf3 in the namespace")?);
+        wire.iperf3 = Some(wire.start(wire.tools.iperf3().arg("-s")).context("iperf3 in the namespace")?);
         Ok(wire)
+    }
+
+    /// Serves a folder's files by HTTP at its address.
+    pub(crate) fn serve(&self, folder: &Path) -> Result<Server> {
+        let mut httpd = self.tools.busybox();
+        self.start(httpd.args(["httpd", "-f", "-h"]).arg(folder)).context("httpd in the namespace")
     }
 
     /// The tap that the host is to make for a port.
@@ -81,6 +90,12 @@ impl Wire {
         Ok(())
     }
 
+    fn start(&self, server: &Command) -> Result<Server> {
+        let mut inside = self.inside(server);
+        let quiet = inside.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Ok(Server(quiet.spawn()?))
+    }
+
     /// `ip` with these words, in the namespace.
     fn ip(&self, words: &str) -> Result<()> {
         run(Command::new("ip").args(["-n", &self.name]).args(words.split(' '))).map(drop)
@@ -94,13 +109,17 @@ impl Wire {
     }
 }
 
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Both fail only for a server that has ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 impl Drop for Wire {
     fn drop(&mut self) {
-        if let Some(mut server) = self.server.take() {
-            // Both fail only for a server that has ended.
-            let _ = server.kill();
-            let _ = server.wait();
-        }
+        self.iperf3 = None;
         if let Err(error) = run(Command::new("ip").args(["netns", "del", &self.name])) {
             eprintln!("the namespace {} is left behind: {error:#}", self.name);
         }

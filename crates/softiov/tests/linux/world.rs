@@ -163,7 +163,7 @@ impl World {
     }
 
     /// Ends the guest that drives [`PF`], if there is one.
-    fn send_dave_home(&mut self) -> Result<()> {
+    pub(crate) fn send_dave_home(&mut self) -> Result<()> {
         self.dave.take().map_or(Ok(()), |dave| Ok(dave.linux.shutdown(COMMAND)?))
     }
 
