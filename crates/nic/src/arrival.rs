@@ -43,6 +43,9 @@ impl Nic {
             return None;
         }
         let mut arrival = self.describe(source, decision.replicated, frame);
+        if decision.inexact {
+            arrival.description.status |= status::PIF;
+        }
         if arrival.hits.timed && source == Source::Wire && self.stamp_received() {
             arrival.description.status |= status::TS;
         }

@@ -66,6 +66,8 @@ pub struct Decision {
     pub wire: bool,
     /// Receive options are those of replicated frames: a broadcast or multicast while replication is on.
     pub replicated: bool,
+    /// No exact filter knows its destination, nor is it a broadcast: software has to look who it is for.
+    pub inexact: bool,
     /// Why it goes nowhere; `None` exactly if it goes somewhere.
     pub dropped: Option<Reason>,
 }
@@ -73,7 +75,7 @@ pub struct Decision {
 /// The pools whose filters know a destination.
 struct Match {
     pools: u8,
-    /// A unicast receive address, which is proof that the station is local.
+    /// A receive address names it, or it is a broadcast.
     exact: bool,
 }
 
@@ -98,7 +100,7 @@ impl Tables {
         let matched = self.matching(frame.dst, from_wire);
         let wanted = if switched { matched.pools & self.in_vlan(frame.vlan) } else { 0 };
         // A station that is certainly here is not looked for outside as well.
-        let stays = matched.exact && wanted != 0 || self.is_local_vlan(frame.vlan);
+        let stays = matched.exact && wanted != 0 && !frame.dst.is_group() || self.is_local_vlan(frame.vlan);
         let itself = sender & !self.own_loopback;
         let others = wanted & !itself;
         let enabled = others & self.enabled;
@@ -117,7 +119,7 @@ impl Tables {
             _ => None,
         };
         let replicated = self.replicate && frame.dst.is_group();
-        Decision { pools, wire, replicated, dropped }
+        Decision { pools, wire, replicated, inexact: !matched.exact, dropped }
     }
 
     /// What a pool must not send. The wire, and a port that is not shared, may send anything.
@@ -141,7 +143,7 @@ impl Tables {
             return Match::inexact(self.all);
         }
         if dst.is_group() {
-            return Match::inexact(self.matching_group(dst));
+            return self.matching_group(dst);
         }
         let exact = self.exact.pools(dst);
         if exact != 0 {
@@ -165,17 +167,17 @@ impl Tables {
 
     /// Broadcast and multicast. Where frames are not replicated, only an exact filter finds the one pool that
     /// gets the frame; all others are for the default pool's software to hand on (7.10.3.4).
-    fn matching_group(&self, dst: MacAddress) -> u8 {
+    fn matching_group(&self, dst: MacAddress) -> Match {
         let broadcast = dst.is_broadcast();
         let exact = if broadcast { 0 } else { self.exact.pools(dst) };
-        if self.alone {
-            return if exact == 0 { self.default_pools } else { exact };
-        }
-        if broadcast {
-            return self.broadcast;
-        }
-        let hit = exact == 0 && self.multicast.hit(dst, self.hash_shift);
-        exact | self.every_multicast | if hit { self.multicast_hits } else { 0 }
+        let hit = exact == 0 && !broadcast && self.multicast.hit(dst, self.hash_shift);
+        let pools = match (self.alone, broadcast) {
+            (true, _) if exact != 0 => exact,
+            (true, _) => self.default_pools,
+            (false, true) => self.broadcast,
+            (false, false) => exact | self.every_multicast | if hit { self.multicast_hits } else { 0 },
+        };
+        Match { pools, exact: broadcast || exact != 0 }
     }
 
     /// The pools that the VLAN filter lets a frame through to.

@@ -90,8 +90,13 @@ impl Port {
         self.set(r::RCTL, rctl::VFE).set(r::vfta(id / 32), 1 << (id % 32))
     }
 
+    /// Who gets a frame. How sure the filters are is asked by [`Port::is_inexact`].
     fn decide(&self, frame: Frame) -> Decision {
-        Tables::load(&self.file, VFS).decide(&frame)
+        Decision { inexact: false, ..Tables::load(&self.file, VFS).decide(&frame) }
+    }
+
+    fn is_inexact(&self, dst: &str) -> bool {
+        Tables::load(&self.file, VFS).decide(&frame(Source::Wire, PEER, dst)).inexact
     }
 
     /// Sends a frame from the wire to `dst`.

@@ -179,3 +179,11 @@ fn cfien_compares_the_tags_canonical_form_indicator_with_cfi() {
     let port = port.clear(r::RCTL, rctl::VFE);
     assert_eq!((port.decide(canonical), port.decide(other)), (to(B_BIT), to(B_BIT)));
 }
+
+#[test]
+fn what_only_a_table_or_promiscuity_lets_in_is_inexact() {
+    let port = port().pool(1, vmolr::MPME | vmolr::ROMPE | vmolr::ROPE).mac(2, "01:00:5e:00:00:01");
+    assert_eq!([A, BROADCAST, "01:00:5e:00:00:01"].map(|dst| port.is_inexact(dst)), [false; 3]);
+    assert_eq!([PEER, GROUP].map(|dst| port.is_inexact(dst)), [true; 2]);
+    assert!(port.set(r::VT_CTL, vt_ctl::IGNORE_MAC).is_inexact(A), "nobody has looked");
+}

@@ -2,7 +2,7 @@
 //! and the hash find, which is tested beside them (`offload`).
 
 use super::{at, bench, frame, srrctl};
-use crate::common::{POOL, SIZE, mac, tagged, tcp, udp};
+use crate::common::{Bench, POOL, SIZE, mac, plain, tagged, tcp, udp};
 use i82576::bits::{ctrl, dctl, mrqc, psrtype, vmolr};
 use i82576::descriptor::rx::{packet_type, rss_type, status};
 use i82576::register::{self as r, rx, vf};
@@ -140,4 +140,17 @@ fn the_second_queue_of_a_vf_receives_by_hash() {
     bench.wire_sends(&tcp(mac(0), mac(9), &[7; 100]));
     assert_eq!(bench.vf(0).read(second + rx::RDH), 1);
     bench.expect_msix(Vf(0), 0);
+}
+
+/// PIF asks software to look at the address itself.
+#[test]
+fn a_frame_that_no_exact_filter_knows_is_marked() {
+    let mut bench = Bench::new(3);
+    bench.vf(0).start();
+    bench.pf().write(r::vmolr(0), POOL | vmolr::MPME);
+    let group = i82576::MacAddress([0x01, 0, 0x5e, 0, 0, 0xfb]);
+    for (to, mark) in [(mac(0), 0), (i82576::MacAddress::BROADCAST, 0), (group, status::PIF)] {
+        bench.wire_sends(&plain(to, mac(9), 60));
+        assert_eq!(bench.vf(0).expect_frame().last().status & status::PIF, mark, "{to}");
+    }
 }
