@@ -7,6 +7,7 @@ use i82576::Time;
 use i82576::bits::{eitr, status, v2p};
 use i82576::register as r;
 use i82576::table::Access;
+use i82576::window;
 use pcie::Function;
 
 /// An access of any width at any alignment is its bytes, for every register that only stores.
@@ -193,4 +194,30 @@ fn a_word_of_a_counter_is_a_read_of_it_and_clears_all_of_it() {
     let mut word = [0; 2];
     bench.nic.read_bytes(Function::Pf, u64::from(r::GPRC) + 2, &mut word, Time::ZERO);
     assert_eq!((word, bench.pf().read(r::GPRC)), ([0; 2], 0));
+}
+
+/// The same for a VF's registers: what it writes of one is what it reads of it, and no other byte changes.
+#[test]
+fn every_width_and_alignment_reaches_its_bytes_of_every_plain_register_of_a_vf() {
+    let mut bench = Bench::new(3);
+    let function = Function::Vf(1);
+    for row in window::TABLE {
+        // A write to an interval alone leaves the counter, which is asked for above.
+        let (Access::Rw(bits), false) = (row.access, row.name == "VTEITR") else { continue };
+        for offset in (0..row.count).map(|element| row.offset + element * row.stride) {
+            for (width, lane) in [1, 2, 4].into_iter().flat_map(|width| (0..4).map(move |lane| (width, lane)))
+            {
+                bench.vf(1).write(offset, 0x4433_2211);
+                let mut expected = bench.vf(1).read(offset).to_le_bytes();
+                let written = &[0xa1, 0xb2, 0xc3, 0xd4][..width.min(4 - lane)];
+                bench.nic.write_bytes(function, u64::from(offset) + lane as u64, written, Time::ZERO);
+                for (at, byte) in (lane..4).zip(written) {
+                    let (kept, bits) = (expected[at], bits.to_le_bytes()[at]);
+                    expected[at] = kept & !bits | byte & bits;
+                }
+                let read = bench.vf(1).read(offset);
+                assert_eq!(read, u32::from_le_bytes(expected), "{} {width} at {lane}", row.name);
+            }
+        }
+    }
 }

@@ -107,3 +107,40 @@ fn a_larger_system_page_widens_each_vfs_share() {
     write(&mut space, field::PAGE_SIZE, 4, 0x08);
     assert_eq!(space.dword(AT + field::PAGE_SIZE), 0x10, "two sizes, and an unsupported one, are ignored");
 }
+
+/// What software must not change, whatever it writes: everything but control, NumVFs, page size and VF BARs.
+fn fixed(space: &ConfigSpace) -> [u32; 5] {
+    let at = |offset| space.dword(AT + offset);
+    let [initial, device] = [field::INITIAL_VFS, field::STRIDE + 2].map(at);
+    [at(0), at(field::CAPABILITIES), initial, device, at(field::SUPPORTED_PAGES)]
+}
+
+proptest::proptest! {
+    /// The capability keeps its rules through any writes of any width and alignment.
+    #[test]
+    fn no_sequence_of_writes_breaks_a_rule(
+        writes in proptest::collection::vec(
+            (0u16..0x40, proptest::sample::select(std::vec![1u8, 2, 4]), proptest::prelude::any::<u32>()), 0..60
+        )
+    ) {
+        let mut space = space();
+        for (offset, size, value) in writes {
+            let (before, page) = (state(&space), space.dword(AT + field::PAGE_SIZE));
+            // Bits that enable are rare among all bits.
+            write(&mut space, offset, size, if value & 1 == 0 { value & 0x19 } else { value });
+            let after = state(&space);
+            let (new_page, control) = (space.dword(AT + field::PAGE_SIZE), space.word(AT + field::CONTROL));
+            assert!(after.num_vfs <= 8 && control & !0x19 == 0 && space.word(AT + field::STATUS) == 0);
+            assert!(new_page.is_power_of_two() && new_page & 0x553 != 0, "{new_page:#x}");
+            assert_eq!(space.word(AT + field::FIRST_OFFSET), if after.ari { 0x80 } else { 0x180 });
+            if before.enabled {
+                assert_eq!((after.num_vfs, after.ari, new_page), (before.num_vfs, before.ari, page));
+            }
+            let share = 0x4000.max(4096 * new_page) - 1;
+            for bar in [field::VF_BAR0, field::VF_BAR0 + 12] {
+                assert_eq!(space.dword(AT + bar) & share, 4, "a VF BAR is aligned and says what it is");
+            }
+            assert_eq!(fixed(&space), fixed(&self::space()));
+        }
+    }
+}
