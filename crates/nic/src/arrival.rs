@@ -66,7 +66,9 @@ impl Nic {
         let headers = match outer {
             // What has no outer tag where all should have one is passed on as it is (datasheet 7.4.5.2).
             Outer::Missing => Headers::default(),
-            Outer::Present | Outer::Unused => Headers::parse_behind(frame, outer == Outer::Present),
+            Outer::Present | Outer::Unused => {
+                Headers::parse_behind(frame, outer == Outer::Present, self.tables.inner)
+            }
         };
         let found = receive::classify(frame, &headers, control, seal);
         let hash = match self.file.get(r::MRQC) & mrqc::MODE_MASK {

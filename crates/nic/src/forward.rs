@@ -68,7 +68,7 @@ impl Nic {
                 let trailer = self.keep_check_sequence(&mut staging[HEADROOM..], padded);
                 if let Some(mut frame) = Frame::new(&mut staging[..HEADROOM + padded + trailer]) {
                     frame.set_trailer(trailer);
-                    frame.look_behind(self.tables.outer);
+                    frame.look_behind(self.tables.inner, self.tables.outer);
                     frame.take_tag();
                     self.switch(None, &mut frame, bus, wire);
                 }
@@ -199,7 +199,7 @@ impl Nic {
         bus: &mut B,
         wire: &mut W,
     ) {
-        frame.look_behind(self.tables.outer);
+        frame.look_behind(self.tables.inner, self.tables.outer);
         let asked = packet.first.insert_vlan.then_some(packet.context.vlan_tag);
         let inserted = self.tables.transmit_tag(queue.pool(), asked);
         // The outer tag is software's to bring; there is nothing to put an inner one behind (datasheet 7.4.5.1).

@@ -34,6 +34,8 @@ pub(crate) struct Frame<'a> {
     trailer: usize,
     /// A tag stands in the bytes at the moment, and the frame starts a tag earlier.
     tag_in_place: bool,
+    /// The type of its tag, whether it has one or not.
+    kind: u16,
     /// The tag: priority, DEI, VLAN id.
     pub(crate) tag: Option<u16>,
     /// The outer tag.
@@ -52,6 +54,7 @@ impl<'a> Frame<'a> {
             start: HEADROOM,
             trailer: 0,
             tag_in_place: false,
+            kind: vlan::TYPE,
             tag: None,
             outer: Outer::Unused,
             timed: false,
@@ -64,8 +67,9 @@ impl<'a> Frame<'a> {
         self.trailer = bytes.min(self.buffer.len() - HEADROOM - HEADER);
     }
 
-    /// A tag of type `outer` is the outer one; `None` if outer tags are not in use.
-    pub(crate) fn look_behind(&mut self, outer: Option<u16>) {
+    /// Tags are of type `inner`, and one of type `outer` is the outer one; `None` if outer tags are not in use.
+    pub(crate) fn look_behind(&mut self, inner: u16, outer: Option<u16>) {
+        self.kind = inner;
         self.outer = match outer {
             None => Outer::Unused,
             Some(kind) if vlan::has_outer(&self.buffer[self.start..], kind) => Outer::Present,
@@ -88,13 +92,13 @@ impl<'a> Frame<'a> {
         if self.outer == Outer::Present { vlan::BEHIND_OUTER } else { vlan::OUTERMOST }
     }
 
-    /// Takes an 802.1Q tag out of the bytes, if one is there and something follows it. What should have an outer
+    /// Takes a tag out of the bytes, if one is there and something follows it. What should have an outer
     /// tag and has none is not looked into.
     pub(crate) fn take_tag(&mut self) {
         let place = self.place();
         let whole = self.buffer.len() >= self.start + place + 2 + TAG + self.trailer;
         if self.tag.is_none() && whole && self.outer != Outer::Missing {
-            self.tag = vlan::strip(&mut self.buffer[self.start..], place);
+            self.tag = vlan::strip(&mut self.buffer[self.start..], place, self.kind);
             self.start += if self.tag.is_some() { TAG } else { 0 };
         }
     }
@@ -149,10 +153,11 @@ impl<'a> Frame<'a> {
 
     /// Puts the tag into the bytes, or takes it out.
     fn move_tag(&mut self) {
-        let (place, bytes) = (self.place(), &mut self.buffer[self.start - TAG..]);
+        let (place, kind) = (self.place(), self.kind);
+        let bytes = &mut self.buffer[self.start - TAG..];
         self.tag_in_place = match self.tag {
-            Some(tag) if !self.tag_in_place => vlan::insert(bytes, place, tag),
-            _ => vlan::strip(bytes, place).is_none(),
+            Some(tag) if !self.tag_in_place => vlan::insert(bytes, place, kind, tag),
+            _ => vlan::strip(bytes, place, kind).is_none(),
         };
     }
 }
@@ -197,7 +202,7 @@ mod tests {
         let outer = b"aaaaaabbbbbb\x88\xa8\x10\x01\x08\x00payload";
         let mut bytes = buffer(both);
         let mut frame = Frame::new(&mut bytes).unwrap();
-        frame.look_behind(Some(0x88a8));
+        frame.look_behind(0x8100, Some(0x88a8));
         frame.take_tag();
         assert_eq!((frame.outer, frame.tag), (Outer::Present, Some(0x2064)));
         assert_eq!(frame.untagged(), outer);
@@ -207,7 +212,7 @@ mod tests {
         assert_eq!(frame.addresses().1.0, *b"bbbbbb");
         let mut bytes = buffer(TAGGED);
         let mut frame = Frame::new(&mut bytes).unwrap();
-        frame.look_behind(Some(0x88a8));
+        frame.look_behind(0x8100, Some(0x88a8));
         frame.take_tag();
         assert_eq!((frame.outer, frame.tag, frame.untagged()), (Outer::Missing, None, TAGGED));
     }

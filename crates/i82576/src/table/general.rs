@@ -27,7 +27,9 @@ pub(super) const ROWS: &[Register] = &[
     Register::one("FCAH", 0x002c, Rw(ALL)).stored(),
     Register::one("FCT", 0x0030, Rw(ALL)).stored(),
     Register::one("CONNSW", 0x0034, Rw(ALL)).stored(),
-    Register::one("VET", r::VET, Rw(ALL)).reset(0x8100_8100),
+    Register::one("VET", r::VET, Rw(ALL))
+        .reset(0x8100_8100)
+        .more("the types of tags (15:0) and of outer tags (31:16)"),
     Register::one("FCTTV", 0x0170, Rw(ALL)).stored(),
     Register::one("LEDCTL", 0x0e00, Rw(ALL)).reset(0x0706_8302).stored(),
     Register::one("EEMNGCTL", 0x1010, Ro).reset(0x000c_0000).still(),

@@ -7,9 +7,7 @@ use super::be16;
 
 /// Bytes of the two Ethernet addresses.
 const ADDRESSES: usize = 12;
-/// VLAN tag.
-const TYPE_VLAN: u16 = 0x8100;
-/// Service (outer) VLAN tag.
+/// Service (outer) VLAN tag, where no outer tags are in use.
 const TYPE_SERVICE_VLAN: u16 = 0x88a8;
 const TYPE_IPV4: u16 = 0x0800;
 const TYPE_IPV6: u16 = 0x86dd;
@@ -101,15 +99,16 @@ impl Headers {
     /// Reads the headers of a frame (no frame check sequence).
     #[must_use]
     pub fn parse(frame: &[u8]) -> Self {
-        Self::parse_behind(frame, false)
+        Self::parse_behind(frame, false, super::vlan::TYPE)
     }
 
-    /// The same, of a frame whose first tag is an `outer` one, whatever its type.
+    /// The same, of a frame whose first tag is an `outer` one, whatever its type, and whose other tags are of type
+    /// `inner`.
     #[must_use]
     #[inline]
-    pub fn parse_behind(frame: &[u8], outer: bool) -> Self {
+    pub fn parse_behind(frame: &[u8], outer: bool, inner: u16) -> Self {
         let mut headers = Self { tags: outer.into(), ..Self::default() };
-        match headers.link(frame) {
+        match headers.link(frame, inner) {
             Some(TYPE_IPV4) => headers.ipv4(frame),
             Some(TYPE_IPV6) => headers.ipv6(frame),
             _ => {}
@@ -125,10 +124,10 @@ impl Headers {
     }
 
     /// Steps over the addresses and tags to the type of what follows.
-    fn link(&mut self, frame: &[u8]) -> Option<u16> {
+    fn link(&mut self, frame: &[u8], inner: u16) -> Option<u16> {
         let mut at = ADDRESSES + usize::from(self.tags) * super::vlan::TAG;
         let mut kind = be16(frame, at)?;
-        while kind == TYPE_VLAN && self.tags < 2 || kind == TYPE_SERVICE_VLAN && self.tags == 0 {
+        while kind == inner && self.tags < 2 || kind == TYPE_SERVICE_VLAN && self.tags == 0 {
             at += super::vlan::TAG;
             kind = be16(frame, at)?;
             self.tags += 1;

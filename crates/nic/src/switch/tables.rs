@@ -84,6 +84,8 @@ pub struct Tables {
     /// The smallest limit: a frame within it fits every pool.
     shortest_limit: usize,
     pub(super) virtualised: bool,
+    /// The type of tags.
+    pub(crate) inner: u16,
     /// The type of outer tags, if they are in use; the filters then look at the inner ones.
     pub(crate) outer: Option<u16>,
     /// The check sequence of frames from the wire is delivered with them. Pools never see it.
@@ -144,6 +146,7 @@ impl Tables {
             limits: [if outer.is_some() { Limit::WITH_OUTER } else { Limit::STANDARD }; MAX_VFS],
             shortest_limit: 0,
             virtualised,
+            inner: file.get(r::VET) as u16,
             outer,
             keeps_check_sequence: !virtualised && receive & rctl::SECRC == 0,
             strip_vlan: 0,

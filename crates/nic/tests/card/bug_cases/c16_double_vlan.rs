@@ -115,3 +115,25 @@ fn two_tags_make_the_longest_standard_frame_eight_bytes_longer() {
     bench.vf(0).expect_no_frame();
     assert_eq!(bench.pf().read(r::ROC), 1);
 }
+
+#[test]
+fn the_type_of_tags_is_the_lower_half_of_vet() {
+    let mut bench = Bench::new(2);
+    bench.vf(0).start();
+    bench.pf().write(r::VET, 0x9100);
+    bench.pf().write(r::vmolr(0), POOL | vmolr::STRVLAN);
+    let mut other = tagged(0x6064, &frame());
+    other[12..14].copy_from_slice(&[0x91, 0x00]);
+    bench.wire_sends(&other);
+    let received = bench.vf(0).expect_frame();
+    assert_eq!((received.bytes, received.parts[0].vlan_tag), (frame(), 0x6064));
+    bench.wire_sends(&tagged(5, &frame()));
+    let received = bench.vf(0).expect_frame();
+    assert_eq!((received.bytes, received.parts[0].vlan_tag), (tagged(5, &frame()), 0), "payload now");
+    bench.pf().write(r::vmolr(0), POOL);
+    bench.wire_sends(&other);
+    assert_eq!(bench.vf(0).expect_frame().bytes, other);
+    bench.pf().write(r::vmvir(0), vmvir::DEFAULT | 7);
+    bench.vf(0).send(&plain(mac(9), mac(0), 60));
+    assert_eq!(bench.wire_got()[0][12..16], [0x91, 0x00, 0, 7], "and what the card inserts");
+}
