@@ -44,7 +44,9 @@ fn start(stations: &mut Vec<Station>, wire: Option<Wire>) -> Result<Guests, Trou
 }
 
 fn guest(station: Station, name: &str, ip: Ipv4Addr) -> Result<EmbeddedGuest, Trouble> {
-    let Station { hal, vf } = station;
+    // As new: the checks before may have left a vector masked.
+    let Station { mut hal, mut vf } = station;
+    vf.restart(&mut hal)?;
     let guest = EmbeddedGuest::start_on(hal, vf, Config::default().tx_descriptors, name.to_owned(), ip)?;
     if guest.wait_link(LINK_PATIENCE) {
         Ok(guest)

@@ -113,9 +113,12 @@ impl Pci {
     /// Gives a physical function of vfio-pci's so many virtual ones. It must have none before, unless `count` is 0.
     ///
     /// # Errors
-    /// [`VfioError::VirtualFunctions`].
+    /// [`VfioError::VirtualFunctions`]; [`VfioError::Unexpected`] if it cannot have any.
     pub fn set_virtual_functions(&self, address: PciAddress, count: u8) -> Result<(), VfioError> {
         let path = self.folder(address).join("sriov_numvfs");
+        if path.symlink_metadata().is_err() {
+            return Err(VfioError::Unexpected { address, what: "it offers no virtual functions (SR-IOV)" });
+        }
         fs::write(path, count.to_string()).map_err(|source| {
             let remedy = match source.raw_os_error() {
                 // What vfio-pci answers unless it was told to.

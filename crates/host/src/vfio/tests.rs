@@ -101,11 +101,17 @@ fn a_machine_without_iommu_is_told_to_get_one() {
 #[test]
 fn the_number_of_virtual_functions_is_written_where_the_kernel_looks() {
     let (folder, pci) = sysfs(Some("vfio-pci"));
-    pci.set_virtual_functions(address(PF), 2).unwrap();
     let file = folder.path().join("bus/pci/devices").join(PF).join("sriov_numvfs");
-    assert_eq!(fs::read_to_string(file).unwrap(), "2");
-    let error = pci.set_virtual_functions(address(VF), 2).unwrap_err().to_string();
-    assert!(error.contains("enable_sriov"), "what vfio-pci's refusal looks like: {error}");
+    fs::write(&file, "0").unwrap();
+    pci.set_virtual_functions(address(PF), 2).unwrap();
+    assert_eq!(fs::read_to_string(&file).unwrap(), "2");
+    fs::remove_file(&file).unwrap();
+    let error = pci.set_virtual_functions(address(PF), 2).unwrap_err();
+    assert!(matches!(error, VfioError::Unexpected { .. }), "{error}");
+    // A link that leads nowhere answers as vfio-pci does without its parameter.
+    symlink("nowhere/at/all", &file).unwrap();
+    let error = pci.set_virtual_functions(address(PF), 2).unwrap_err().to_string();
+    assert!(error.contains("enable_sriov"), "{error}");
 }
 
 #[test]
