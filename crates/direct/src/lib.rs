@@ -36,6 +36,9 @@ pub enum DirectError {
         /// What it should be.
         wanted: &'static str,
     },
+    /// Somebody may be using them.
+    #[error("{0} has virtual functions already; write 0 to its sriov_numvfs if nobody uses them")]
+    HasVirtualFunctions(PciAddress),
     /// Some other number of virtual functions than was asked for.
     #[error("{address} was given {wanted} virtual functions, and has {found}")]
     VirtualFunctions {

@@ -43,6 +43,9 @@ impl Port {
     /// # Errors
     /// [`DirectError`].
     pub fn open(pci: &Pci, address: PciAddress, vfs: u8) -> Result<Self, DirectError> {
+        if !pci.virtual_of(address).is_empty() {
+            return Err(DirectError::HasVirtualFunctions(address));
+        }
         let token = Token::random()?;
         let mut hal = PfHal::open(pci, address, &token)?;
         let mut pf = Pf::probe(&mut hal)?;

@@ -123,7 +123,6 @@ impl Pci {
             let remedy = match source.raw_os_error() {
                 // What vfio-pci answers unless it was told to.
                 Some(libc::ENOENT) => "; write 1 to /sys/module/vfio_pci/parameters/enable_sriov",
-                Some(libc::EBUSY) => "; it has some already: write 0 to its sriov_numvfs",
                 _ => "",
             };
             VfioError::VirtualFunctions { address, count, source, remedy }
