@@ -1,6 +1,7 @@
 //! A guest that writes what it likes: rings that are none, descriptors that lie, memory that is not there.
 //! Whatever it does, the card neither panics nor works for it without bound, and its neighbours' frames go on.
 
+mod filters;
 mod packets;
 mod rings;
 

@@ -1,0 +1,58 @@
+//! A PF that writes anything into the registers which look into frames, and a wire that sends anything: nothing breaks,
+//! and no frame leaves the pool that the switch has found for it.
+
+use crate::common::{Bench, mac, tcp};
+use i82576::register::{self as r, rx, rx_block};
+use i82576::{Queue, VfIndex};
+use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
+use proptest::test_runner::Config;
+
+/// The registers, those of arrays by their elements.
+fn registers() -> Vec<u32> {
+    let arrays: [fn(u32) -> u32; 7] = [r::etqf, r::ftqf, r::saqf, r::daqf, r::spqf, r::imir, r::imirext];
+    let elements = arrays.into_iter().flat_map(|register| (0..8).map(register));
+    let single = [r::SYNQF, r::IMIRVP, r::RFCTL, r::VET, r::GPIE, r::TCPTIMER, r::RXCSUM];
+    let timed = [r::TSYNCRXCTL, r::TSYNCRXCFG, r::TSYNCTXCTL, r::TIMINCA];
+    elements.chain(single).chain(timed).chain((0..8).map(r::psrtype)).collect()
+}
+
+/// Zero, all, or anything: the bits that narrow a filter are often all set or all clear.
+fn value() -> impl Strategy<Value = u32> {
+    prop_oneof![Just(0), Just(u32::MAX), any::<u32>(), (0u32..32).prop_map(|bit| !0 << bit)]
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 200, ..Config::default() })]
+
+    #[test]
+    fn a_frame_stays_in_its_pool_whatever_the_filters_say(
+        writes in proptest::collection::vec((any::<proptest::sample::Index>(), value()), 0..120),
+        frames in proptest::collection::vec(proptest::collection::vec(0u8.., 0..200), 1..6),
+        control in 0u32..16,
+    ) {
+        let mut bench = Bench::new(3);
+        for vf in 0..3 {
+            bench.vf(vf).start();
+            let (first, kind) = (bench.vf(vf).rx(rx::SRRCTL), control % 8);
+            bench.vf(vf).write(first, 2 | 2 << 8 | kind << 25 | 1 << 31);
+        }
+        let registers = registers();
+        for (register, value) in writes {
+            bench.pf().write(*register.get(&registers), value);
+        }
+        for bytes in frames {
+            // To VF 1, as bytes and as a segment that they spoil.
+            let mut frame = tcp(mac(1), mac(9), &bytes);
+            bench.wire_sends(&[&frame[..12], &bytes].concat());
+            let length = frame.len();
+            bytes.iter().for_each(|byte| frame[12 + usize::from(*byte) % (length - 12)] ^= byte);
+            bench.wire_sends(&frame);
+        }
+        let own = VfIndex::new(1).unwrap();
+        for queue in Queue::all().filter(|queue| queue.pool() != own.get()) {
+            assert_eq!(bench.pf().read(rx_block(queue) + rx::RDH), 0, "queue {}", queue.get());
+        }
+        bench.wait_us(1_000_000);
+        bench.poll();
+    }
+}
