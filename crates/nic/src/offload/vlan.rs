@@ -98,6 +98,8 @@ mod tests {
                 assert!(!insert(&mut short[..length], at, TYPE, 1));
                 assert_eq!(short, frame);
             }
+            let mut shortest = frame;
+            assert!(insert(&mut shortest[..longest], at, TYPE, 1));
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::file::RegisterFile;
 use crate::offload::split::Split;
 use i82576::Queue;
 use i82576::descriptor::rx::{Posted, WriteBack, status};
-use i82576::descriptor::{DD, SIZE, legacy};
+use i82576::descriptor::{SIZE, legacy};
 use i82576::register::{rx, rx_block};
 use pcie::{Bus, DmaFault, Function, Iova};
 
@@ -150,7 +150,7 @@ impl ReceiveQueue {
             let (part, later) = rest.split_at(rest.len().min(delivery.buffers.packet));
             whole &= write(bus, function, posted.packet, part);
             rest = later;
-            let mut back = WriteBack { length: part.len() as u16, status: DD, ..WriteBack::default() };
+            let mut back = WriteBack { length: part.len() as u16, ..WriteBack::default() };
             if first {
                 delivery.layout.tell(&mut back);
             }

@@ -108,9 +108,22 @@ mod tests {
     }
 
     #[test]
+    fn a_ring_may_be_anywhere_in_64_bits() {
+        let (mut file, queue) = (RegisterFile::new(), Queue::new(2).unwrap());
+        let registers =
+            [(tx::TDBAL, 0x3456_7080), (tx::TDBAH, 0x12), (tx::TDLEN, 128), (tx::TXDCTL, 1 << 25)];
+        for (at, value) in registers {
+            file.set(tx_block(queue) + at, value);
+        }
+        let ring = Ring::transmit(&file, queue).unwrap();
+        assert_eq!(ring.address(3), 0x12_3456_7080 + 3 * 16);
+    }
+
+    #[test]
     fn available_counts_across_the_wrap() {
         let ring = ring(128, 6, 2).unwrap();
         assert_eq!((ring.available(6), ring.contiguous(6, 4), ring.advance(6, 4)), (4, 2, 2));
         assert_eq!(ring.available(2), 0);
+        assert!(ring.contains(7) && !ring.contains(8));
     }
 }

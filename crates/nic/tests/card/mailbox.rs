@@ -48,11 +48,13 @@ fn ringing_without_holding_on_drops_the_buffer() {
 #[test]
 fn the_pf_can_take_the_buffer_from_a_vf_that_keeps_it() {
     let mut bench = bench();
-    bench.vf(0).write(V2PMAILBOX, v2p::VFU | v2p::REQ);
-    bench.vf(1).write(V2PMAILBOX, v2p::REQ);
+    for vf in [0, 1] {
+        bench.vf(vf).write(V2PMAILBOX, v2p::VFU | v2p::REQ | v2p::ACK);
+    }
     bench.pf().write(P2V0, p2v::RVFU | p2v::PFU);
     assert_eq!(bench.pf().read(P2V0), p2v::PFU);
-    assert_eq!(bench.pf().read(r::MBVFICR), 2, "its request is gone, its neighbour's is not");
+    let neighbours = 2 << mbvficr::VFREQ_SHIFT | 2 << mbvficr::VFACK_SHIFT;
+    assert_eq!(bench.pf().read(r::MBVFICR), neighbours, "its doorbells are silent, its neighbour's are not");
 }
 
 #[test]
@@ -153,7 +155,7 @@ fn a_pf_that_writes_ctrl_ext_again_does_not_reset_its_vfs_again() {
 #[test]
 fn a_vf_that_resets_itself_is_told_when_that_is_done_and_so_is_the_pf() {
     let mut bench = bench();
-    bench.vf(1).write(V2PMAILBOX, v2p::VFU | v2p::REQ);
+    bench.vf(1).write(V2PMAILBOX, v2p::VFU | v2p::REQ | v2p::ACK);
     bench.vf(1).write(CTRL, ctrl::RST);
     assert_eq!(bench.pf().read(r::VFLRE), 2);
     assert_eq!(bench.pf().read(r::MBVFICR), 0, "what it had asked for is forgotten");

@@ -106,6 +106,18 @@ fn a_ring_is_used_round_and_round() {
 }
 
 #[test]
+fn a_ring_starts_at_its_head_register() {
+    let mut bench = bench();
+    for (register, value) in [(rx::RXDCTL, 0), (rx::RDH, 5), (rx::RXDCTL, dctl::ENABLE)] {
+        bench.vf(0).write(at(register), value);
+    }
+    bench.vf(0).rings().rx_next = 5;
+    bench.wire_sends(&frame(200));
+    assert_eq!(bench.vf(0).expect_frame().bytes, frame(200));
+    assert_eq!(bench.vf(0).read(at(rx::RDH)), 6);
+}
+
+#[test]
 fn descriptors_are_fetched_and_written_back_in_bursts() {
     let mut bench = bench();
     for _ in 0..40 {

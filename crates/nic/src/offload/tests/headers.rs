@@ -35,6 +35,15 @@ fn one_tag_and_two_are_stepped_over_but_not_three() {
 }
 
 #[test]
+fn an_outer_tag_is_stepped_over_whatever_its_type() {
+    let mut frame = udp4(&[]);
+    frame.splice(12..12, [0x91, 0x00, 0, 5]);
+    assert_eq!(parsed(&frame).l3, L3::None, "0x9100 is no tag that everybody knows");
+    let found = Headers::parse_behind(&frame, true, 0x8100);
+    assert_eq!((found.tags, found.l3, found.l3_offset), (1, L3::Ipv4, 18));
+}
+
+#[test]
 fn ipv4_options_belong_to_the_network_header() {
     let found = parsed(&ipv4_frame(ipv4_header(17, 0), &[1; 12], 0, &[0; 8]));
     assert!(found.extended);
@@ -161,6 +170,15 @@ fn a_truncated_frame_shows_what_is_certain() {
         assert_eq!(found.l3 == L3::Ipv6, length >= 54, "{length} bytes");
         assert_eq!(found.l4 == L4::Tcp, length >= 74, "{length} bytes");
         assert!(found.header_length <= length && found.l3_end.is_none(), "{length} bytes");
+    }
+}
+
+#[test]
+fn an_ipv4_header_that_is_cut_short_is_not_reported() {
+    let frame = ipv4_frame(ipv4_header(17, 0), &[1; 12], 0, &[]);
+    for length in 0..=frame.len() {
+        let found = parsed(&frame[..length]).l3;
+        assert_eq!(found == L3::Ipv4, length == 46, "{length} bytes: its options end with the frame");
     }
 }
 

@@ -54,9 +54,12 @@ fn padding_is_not_summed() {
 
 #[test]
 fn rxcsum_turns_each_offload_off() {
-    let frame = tcp4(b"payload");
-    let with = |rxcsum| classify(&frame, &parsed(&frame), rxcsum, None).status;
-    assert_eq!((with(IPOFL), with(TUOFL), with(0)), (IPCS, L4CS, 0));
+    let with = |frame: &[u8]| {
+        [IPOFL, TUOFL, CRCOFL, 0].map(|rxcsum| classify(frame, &parsed(frame), rxcsum, None).status)
+    };
+    assert_eq!(with(&tcp4(b"payload")), [IPCS, L4CS, 0, 0]);
+    assert_eq!(with(&udp4(b"payload")), [IPCS, L4CS | UDPCS, 0, 0]);
+    assert_eq!(with(&sctp()), [IPCS, 0, L4CS, 0]);
 }
 
 #[test]
@@ -99,14 +102,17 @@ fn options_and_extensions_are_part_of_the_packet_type() {
     assert_eq!(received(&with_extension).status, L4CS | UDPCS);
 }
 
-#[test]
-fn sctp_is_checked_by_its_crc() {
+fn sctp() -> Vec<u8> {
     let mut packet = [0, 1, 0, 2, 0, 0, 0, 3, 0, 0, 0, 0, 9, 9, 9];
     let crc = crc32c(&[&packet]).to_le_bytes();
     packet[8..12].copy_from_slice(&crc);
-    let frame = ipv4_frame(ipv4_header(132, 0), &[], 0, &packet);
-    assert_eq!(received(&frame), Receive { packet_type: IPV4 | SCTP, status: IPCS | L4CS });
-    assert_eq!(status(&spoiled(frame, 46)), IPCS | L4CS | L4E);
+    ipv4_frame(ipv4_header(132, 0), &[], 0, &packet)
+}
+
+#[test]
+fn sctp_is_checked_by_its_crc() {
+    assert_eq!(received(&sctp()), Receive { packet_type: IPV4 | SCTP, status: IPCS | L4CS });
+    assert_eq!(status(&spoiled(sctp(), 46)), IPCS | L4CS | L4E);
 }
 
 /// A datagram in two fragments of 16 bytes and the rest, as RXCSUM.IPPCSE sees them.

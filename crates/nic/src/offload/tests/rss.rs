@@ -1,7 +1,7 @@
 //! Receive-side scaling against the vectors Microsoft publishes ("Verifying the RSS Hash Calculation").
 
 use super::built;
-use super::{ipv4_frame, ipv4_header, ipv6_frame, link, parsed, tcp4};
+use super::{ipv4_frame, ipv4_header, ipv6_frame, link, parsed, tcp4, tcp6};
 use crate::file::RegisterFile;
 use crate::offload::rss::{Hash, Rss};
 use alloc::vec::Vec;
@@ -83,6 +83,11 @@ fn extensions_select_the_extended_types() {
     let udp = ipv6_frame(60, &[17, 0, 1, 4, 0, 0, 0, 0, 0, 1, 0, 2, 0, 8, 0, 0]);
     assert_eq!(hash(EVERY_TYPE, &udp).rss_type, 9);
     assert_eq!(hash(1 << 23 | 1 << 19 | 1 << 20, &udp).rss_type, 4);
+    assert_eq!(hash(1 << 23 | 1 << 20, &udp).rss_type, 5, "by its addresses, if no extended type is enabled");
+    let segment = &tcp6(&[])[54..];
+    let tcp = ipv6_frame(60, &[&[6, 0, 1, 4, 0, 0, 0, 0], segment].concat());
+    assert_eq!(hash(EVERY_TYPE, &tcp).rss_type, 6);
+    assert_eq!(hash(1 << 21 | 1 << 19 | 1 << 20, &tcp).rss_type, 4);
 }
 
 #[test]
@@ -103,7 +108,9 @@ fn key_types_and_table_are_what_affects_it() {
     for offset in [r::MRQC, r::rssrk(0), r::rssrk(9), r::reta(0), r::reta(31)] {
         assert!(Rss::affected_by(offset));
     }
-    assert!(!Rss::affected_by(r::RCTL));
+    for offset in [r::RCTL, r::reta(0) - 4, r::rssrk(9) + 4] {
+        assert!(!Rss::affected_by(offset));
+    }
 }
 
 proptest! {

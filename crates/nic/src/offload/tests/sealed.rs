@@ -78,6 +78,13 @@ fn a_seal_over_a_wrong_seed_is_an_error() {
     }
 }
 
+#[test]
+fn a_seal_moves_with_the_start_of_the_frame() {
+    let seal = Sealed { start: 34, end: 60, l4: L4::Tcp, seed: 7 };
+    assert_eq!(seal.before(4), Sealed { start: 30, end: 56, ..seal });
+    assert_eq!(seal.before(4).behind(4), seal);
+}
+
 /// A number that is right, nearly right, or anything.
 fn around(right: u16) -> impl Strategy<Value = u16> {
     prop_oneof![6 => Just(right), 1 => any::<u16>(), 1 => Just(0), 1 => Just(0xffff), 1 => Just(right ^ 1)]
@@ -126,6 +133,7 @@ proptest! {
         let mut buffer = [0; 2048];
         while let Some(length) = segmenter.write_next(&mut buffer) {
             let (with, without) = told(&buffer[..length], segmenter.sealed());
+            assert!(segmenter.sealed().is_some());
             assert_eq!(with, without);
             assert!(seed != right || with & L4E == 0);
         }

@@ -70,6 +70,32 @@ fn nothing_asked_nothing_inserted() {
 }
 
 #[test]
+fn each_checksum_can_be_had_alone() {
+    let right = tcp4(b"payload");
+    let mut frame = right.clone();
+    frame[24..26].fill(0xee);
+    frame[50..52].fill(0xee);
+    let ip = Data { insert_l4_checksum: false, ..BOTH };
+    assert_eq!(insert(&mut frame, &ip, &context(20, L4::Tcp)), Ok(None));
+    assert_eq!((&frame[24..26], &frame[50..52]), (&right[24..26], &[0xee; 2][..]));
+    let mut frame = right.clone();
+    frame[24..26].fill(0xee);
+    let l4 = Data { insert_ip_checksum: false, ..BOTH };
+    assert!(insert(&mut frame, &l4, &context(20, L4::Tcp)).unwrap().is_some());
+    assert_eq!(frame[24..26], [0xee; 2]);
+}
+
+#[test]
+fn a_packet_that_is_an_ip_header_alone_gets_its_checksum() {
+    let right = ipv4_frame(ipv4_header(17, 0), &[], 0, &[]);
+    let mut frame = right.clone();
+    frame[24..26].fill(0xee);
+    let ip = Data { insert_l4_checksum: false, ..BOTH };
+    assert_eq!(insert(&mut frame, &ip, &context(20, L4::Udp)), Ok(None));
+    assert_eq!(frame, right);
+}
+
+#[test]
 fn a_udp_sum_of_zero_is_sent_as_all_ones() {
     // The payload's last word makes the sum come out as all ones, so its complement as zero.
     let mut frame = udp4(&[0, 0]);

@@ -6,7 +6,7 @@ mod rings;
 mod world;
 
 pub(crate) use frames::{mac, plain, tagged, tcp, tcp6, udp};
-pub(crate) use rings::{RING, TX_RING, buffer, data, head_address, packet};
+pub(crate) use rings::{RING, RX_RING, TX_RING, buffer, data, head_address, packet};
 pub(crate) use world::{Access, BASE, SIZE, World};
 
 use core::num::NonZeroU64;

@@ -118,7 +118,7 @@ fn a_poll_gathers_no_more_bytes_than_its_frames_are_worth() {
     bench.world.bus.log.clear();
     assert!(bench.poll_once().more);
     let read: usize = bench.world.bus.log.iter().map(|access| access.length).sum();
-    assert!(read < 64 * 2048 + 65_536 + 4096, "{read} bytes");
+    assert!((3 * 65_535..64 * 2048 + 65_536 + 4096).contains(&read), "{read} bytes");
 }
 
 #[test]

@@ -2,9 +2,9 @@
 //! header splitting (7.1.5) row by row, and the formats that are not offered.
 
 use super::{at, bench, frame, srrctl};
-use crate::common::{POOL, mac, tagged, tcp, tcp6, udp};
+use crate::common::{POOL, RX_RING, buffer, mac, tagged, tcp, tcp6, udp};
 use i82576::bits::{psrtype, vmolr};
-use i82576::descriptor::rx::status;
+use i82576::descriptor::rx::{Posted, WriteBack, status};
 use i82576::register::{self as r, rx, vf};
 
 /// PSRTYPE with every kind of IP packet.
@@ -122,6 +122,27 @@ fn a_header_length_never_outgrows_its_field() {
     bytes[1102 + 12] = 0x50;
     assert_eq!(told(2, 63 * 64, &bytes), (false, false, 0, vec![2048, 952]));
     assert_eq!(told(5, 63 * 64, &bytes), (false, false, 1023, vec![1977]));
+}
+
+#[test]
+fn what_is_in_the_header_buffer_needs_no_other() {
+    let mut bench = bench();
+    bench.vf(0).write(vf::PSRTYPE, IP);
+    bench.vf(0).write(at(rx::SRRCTL), srrctl(2, 128, 2));
+    bench.vf(0).write(at(rx::RDT), 1);
+    bench.wire_sends(&tcp(mac(0), mac(9), &[7; 2048]));
+    assert_eq!(bench.vf(0).expect_frame().bytes.len(), 54 + 2048, "one descriptor was left");
+}
+
+#[test]
+fn headers_that_have_nowhere_to_go_are_an_error() {
+    let mut bench = bench();
+    bench.vf(0).write(vf::PSRTYPE, IP);
+    bench.vf(0).write(at(rx::SRRCTL), srrctl(2, 128, 2));
+    bench.vf(0).poke(RX_RING, &Posted { packet: buffer(0), header: 0 }.emit());
+    bench.wire_sends(&tcp(mac(0), mac(9), &[7; 100]));
+    let raw = bench.vf(0).peek(RX_RING, 16).try_into().unwrap();
+    assert_eq!(WriteBack::parse(&raw).unwrap().status & status::RXE, status::RXE);
 }
 
 #[test]
