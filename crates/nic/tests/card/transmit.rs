@@ -158,6 +158,17 @@ fn the_head_is_written_instead_of_descriptors_if_tdwbal_says_so() {
 }
 
 #[test]
+fn the_head_is_written_anywhere_in_64_bits() {
+    let mut bench = bench();
+    bench.vf(0).write(at(tx::TDWBAL), head_address() as u32 | 1);
+    bench.vf(0).write(at(tx::TDWBAH), 0x12);
+    let (_, descriptor) = placed(&mut bench, 100);
+    bench.vf(0).transmit(&[descriptor.emit()]);
+    let asked = bench.world.bus.log.iter().find(|access| access.write).map(|access| access.iova);
+    assert_eq!(asked, Some(0x12 << 32 | head_address()));
+}
+
+#[test]
 fn a_head_that_cannot_be_written_costs_only_that_vf() {
     let mut bench = bench();
     bench.vf(1).start();

@@ -122,6 +122,25 @@ fn a_poll_gathers_no_more_bytes_than_its_frames_are_worth() {
 }
 
 #[test]
+fn a_poll_reads_no_more_descriptors_than_its_frames_are_worth() {
+    let mut bench = bench();
+    bench.vf(0).start_sized(8, 256);
+    let frame = plain(mac(9), mac(0), 106);
+    let address = bench.vf(0).place(&frame);
+    for i in (0..120).chain(0..120) {
+        let last = i == 119;
+        let byte = Data { end_of_packet: last, payload_length: 120, ..data(address + i, 1) };
+        bench.vf(0).put(byte.emit());
+    }
+    bench.vf(0).ring();
+    bench.budget.frames = 4;
+    assert!(bench.poll_once().more);
+    assert_eq!(bench.wire_got(), [&frame[..]], "120 descriptors are more than four frames may take");
+    bench.poll();
+    assert_eq!(bench.wire_got(), [&frame[..]]);
+}
+
+#[test]
 fn buffers_across_the_end_of_memory_and_of_addresses() {
     let mut bench = bench();
     for address in [END - 1, END, BASE - 1, u64::MAX, u64::MAX - 50, 1 << 63, 0] {
