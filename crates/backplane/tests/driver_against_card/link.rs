@@ -135,6 +135,19 @@ fn vfs_are_told_of_a_reset_before_it_comes() {
 }
 
 #[test]
+fn vfs_that_run_are_told_when_vfs_are_enabled_anew() {
+    let mut bench = Bench::new(2);
+    clear(&mut bench);
+    bench.on(1, |vf, hal| vf.stop(hal));
+    bench.advance_us(100_000);
+    let told = |bench: &Bench| [0, 1].map(|vf| bench.card.pf_driver().unwrap().counters(index(vf)).notices);
+    let before = told(&bench);
+    bench.card.with_pf_driver(|pf, hal| pf.enable_vfs(hal, 2)).unwrap().unwrap();
+    bench.advance_us(100_000);
+    assert_eq!(told(&bench), [before[0] + 1, before[1]], "the other has no driver any more");
+}
+
+#[test]
 fn the_administrator_takes_the_port_down() {
     let mut bench = Bench::new(2);
     clear(&mut bench);

@@ -1,10 +1,13 @@
 //! The PF driver against registers that only remember: what it writes, and what it does about a card that is
 //! broken. Conversations with the real card are in the backplane's tests.
 
+mod requests;
+
 use super::{Link, Pf, PfError, PolicyError, PortVlan, VfPolicy};
 use crate::hal::Hal;
 use alloc::collections::BTreeMap;
 use core::time::Duration;
+use i82576::bits::p2v;
 use i82576::register as r;
 use i82576::{MacAddress, Time, VfIndex};
 
@@ -15,15 +18,26 @@ struct Registers {
     now: Time,
     stuck: bool,
     gone: bool,
+    /// VF 0 is reset, and its request gone, when the PF takes the buffer.
+    race: bool,
+    /// VF 0 keeps the buffer.
+    held: bool,
 }
 
 impl Hal for Registers {
     fn read(&mut self, offset: u32) -> u32 {
-        if self.gone { u32::MAX } else { self.values.get(&offset).copied().unwrap_or(0) }
+        match self.values.get(&offset) {
+            _ if self.gone => u32::MAX,
+            _ if self.held && offset == r::p2v_mailbox(vf(0)) => p2v::VFU,
+            value => value.copied().unwrap_or(0),
+        }
     }
     fn write(&mut self, offset: u32, value: u32) {
         let value = if offset == r::CTRL && !self.stuck { value & !(1 << 26) } else { value };
         self.values.insert(offset, value);
+        if self.race && offset == r::p2v_mailbox(vf(0)) {
+            self.values.remove(&r::MBVFICR);
+        }
     }
     fn now(&self) -> Time {
         self.now
@@ -52,6 +66,7 @@ fn the_switch_is_set_up_and_vfs_may_start_only_when_they_are_enabled() {
     assert_eq!(hal.read(r::RCTL) & (1 << 18 | 1 << 1), 1 << 18 | 1 << 1, "VLAN filter, enabled");
     assert_eq!(hal.read(r::vlvf(0)), 0x8000_0000, "VLAN 0");
     assert_eq!(hal.read(r::vfta(0)), 1);
+    pf.enable_vfs(&mut hal, 0).unwrap();
     assert_eq!(hal.read(r::CTRL_EXT) & 1 << 14, 0);
     pf.enable_vfs(&mut hal, 7).unwrap();
     assert_eq!(hal.read(r::CTRL_EXT) & 1 << 14, 1 << 14);

@@ -70,6 +70,14 @@ fn several_rules_and_kinds_make_one_copy_each() {
 }
 
 #[test]
+fn all_four_rules_work_at_once() {
+    let rule = |pool: u32| vmrctl::UPME | pool << vmrctl::POOL_SHIFT;
+    let port = watched(0, vmrctl::UPME).set(r::vmrctl(1), rule(6));
+    let port = port.set(r::vmrctl(2), rule(5)).set(r::vmrctl(3), rule(4));
+    assert_eq!(port.wire(B), to(B_BIT | 0xf0));
+}
+
+#[test]
 fn a_pool_does_not_get_copies_of_what_it_sends_unless_lle() {
     let port = port().set(r::vmrctl(0), vmrctl::DPME);
     assert_eq!(port.a_sends(PEER), out());

@@ -89,6 +89,8 @@ fn long_frames_count_their_blocks() {
     assert!(control.storm.admits(file, mac(BROADCAST), tables, 316), "five blocks");
     assert!(control.storm.admits(file, mac(BROADCAST), tables, 316));
     assert!(!control.storm.admits(file, mac(BROADCAST), tables, 60));
+    assert!(control.storm.admits(file, mac(GROUP), tables, 61));
+    assert_eq!(file.get(r::MSCCNT), 2, "the check sequence does not fit the first");
 }
 
 #[test]

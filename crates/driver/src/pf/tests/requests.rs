@@ -1,0 +1,153 @@
+//! Requests and acknowledgements as the registers show them, one visit each. Left out: that both ends understand each
+//! other, which is the backplane's.
+
+use super::{Registers, vf};
+use crate::hal::Hal;
+use crate::pf::Pf;
+use core::time::Duration;
+use i82576::bits::{mbvficr, p2v, vmolr};
+use i82576::ids::MAX_FRAME;
+use i82576::mailbox::{ACK, CTS, INFO_SHIFT, MULTICAST_OVERFLOW, NACK, id, promisc};
+use i82576::register as r;
+
+/// Two VFs, of which VF 0 has introduced itself.
+fn pf() -> (Registers, Pf) {
+    let mut hal = Registers::default();
+    let mut pf = Pf::probe(&mut hal).unwrap();
+    pf.enable_vfs(&mut hal, 2).unwrap();
+    ask(&mut hal, &mut pf, 0, &[id::VF_RESET]);
+    (hal, pf)
+}
+
+/// VF `n` has asked, and the PF looks; answers P2VMAILBOX.
+fn ask(hal: &mut Registers, pf: &mut Pf, n: u8, words: &[u32]) -> u32 {
+    for (i, word) in (0..).zip(words) {
+        hal.write(r::vmbmem(vf(n), i), *word);
+    }
+    hal.write(r::MBVFICR, 1 << n);
+    pf.visit(hal);
+    hal.read(r::p2v_mailbox(vf(n)))
+}
+
+/// What VF 0 is answered.
+fn reply(hal: &mut Registers, pf: &mut Pf, words: &[u32]) -> u32 {
+    assert_eq!(ask(hal, pf, 0, words), p2v::ACK | p2v::STS);
+    hal.read(r::vmbmem(vf(0), 0))
+}
+
+/// VF `n` has acknowledged something; whether it is answered.
+fn is_answered(hal: &mut Registers, pf: &mut Pf, n: u8) -> bool {
+    hal.write(r::p2v_mailbox(vf(n)), 0);
+    hal.write(r::MBVFICR, 1 << n << mbvficr::VFACK_SHIFT);
+    pf.visit(hal);
+    hal.read(r::p2v_mailbox(vf(n))) == p2v::STS
+}
+
+fn hears_every_multicast(hal: &mut Registers) -> bool {
+    hal.read(r::vmolr(0)) & vmolr::MPME != 0
+}
+
+#[test]
+fn what_is_no_request_is_acknowledged_and_not_answered() {
+    let (mut hal, mut pf) = pf();
+    for (n, first) in [(0, ACK | id::SET_VLAN), (0, NACK | id::VF_RESET), (2, id::VF_RESET)] {
+        assert_eq!(ask(&mut hal, &mut pf, n, &[first]), p2v::ACK, "{first:#x} of VF {n}");
+        assert_eq!(hal.read(r::vmbmem(vf(n), 0)), first, "the message is left alone");
+    }
+    assert_eq!([0, 2].map(|n| pf.counters(vf(n)).unanswered), [2, 1]);
+    assert!(!pf.vf_is_active(vf(2)), "there is no such VF");
+}
+
+#[test]
+fn a_request_that_a_reset_took_back_is_not_served() {
+    let mut hal = Registers { race: true, ..Registers::default() };
+    let mut pf = Pf::probe(&mut hal).unwrap();
+    pf.enable_vfs(&mut hal, 1).unwrap();
+    assert_eq!(ask(&mut hal, &mut pf, 0, &[id::VF_RESET]), 0, "the buffer is given back");
+    assert!(!pf.vf_is_active(vf(0)));
+    hal.race = false;
+    ask(&mut hal, &mut pf, 0, &[id::VF_RESET]);
+    assert!(pf.vf_is_active(vf(0)));
+}
+
+#[test]
+fn a_buffer_that_a_vf_keeps_is_taken_from_it_at_the_tenth_visit() {
+    let (mut hal, mut pf) = pf();
+    hal.held = true;
+    for visit in 1..=10 {
+        assert_eq!(pf.counters(vf(0)).dropped, 0, "visit {visit}");
+        ask(&mut hal, &mut pf, 0, &[id::SET_VLAN]);
+    }
+    assert_eq!(pf.counters(vf(0)).dropped, 1);
+    hal.held = false;
+    assert_eq!(hal.read(r::p2v_mailbox(vf(0))), p2v::RVFU);
+    assert_eq!(hal.read(r::MBVFICR), 0x0001_0001, "request and acknowledgement are cleared");
+}
+
+#[test]
+fn only_a_vf_that_has_not_introduced_itself_is_told_so() {
+    let (mut hal, mut pf) = pf();
+    let answered = [0, 1, 2].map(|n| is_answered(&mut hal, &mut pf, n));
+    assert_eq!(answered, [false, true, false], "VF 0 has, and there is no VF 2");
+}
+
+#[test]
+fn it_is_told_so_no_more_often_than_every_two_seconds() {
+    let (mut hal, mut pf) = pf();
+    assert!(is_answered(&mut hal, &mut pf, 1));
+    hal.wait(Duration::from_secs(2));
+    assert!(!is_answered(&mut hal, &mut pf, 1));
+    hal.wait(Duration::from_micros(1));
+    assert!(is_answered(&mut hal, &mut pf, 1));
+}
+
+#[test]
+fn a_notice_never_overwrites_a_request() {
+    let (mut hal, mut pf) = pf();
+    hal.wait(Duration::from_secs(2));
+    hal.write(r::vmbmem(vf(0), 0), id::SET_VLAN);
+    hal.write(r::MBVFICR, 1);
+    pf.notify(&mut hal, vf(0));
+    assert_eq!(hal.read(r::vmbmem(vf(0), 0)), id::SET_VLAN);
+    assert_eq!(hal.read(r::p2v_mailbox(vf(0))), 0, "the buffer is given back");
+    hal.write(r::MBVFICR, 0);
+    pf.visit(&mut hal);
+    assert_eq!(hal.read(r::vmbmem(vf(0), 0)), id::PF_CONTROL | CTS, "said at the next visit");
+}
+
+#[test]
+fn groups_come_two_hashes_a_dword() {
+    let (mut hal, mut pf) = pf();
+    let message = [id::SET_MULTICAST | 3 << INFO_SHIFT, 0x0fb0_0021, 0x0000_0042];
+    assert_eq!(reply(&mut hal, &mut pf, &message), message[0] | ACK | CTS);
+    let table = [0x021, 0xfb0, 0x042].map(|hash| hal.read(r::mta(hash >> 5)) & 1 << (hash & 31) != 0);
+    assert_eq!(table, [true; 3]);
+}
+
+#[test]
+fn more_groups_than_thirty_are_all_groups() {
+    for (info, all) in [(30, false), (31, true), (2, false), (MULTICAST_OVERFLOW | 2, true)] {
+        let (mut hal, mut pf) = pf();
+        ask(&mut hal, &mut pf, 0, &[id::SET_MULTICAST | info << INFO_SHIFT]);
+        assert_eq!(hears_every_multicast(&mut hal), all, "{info:#x}");
+    }
+}
+
+#[test]
+fn every_multicast_is_heard_until_it_is_no_longer_asked_for() {
+    let (mut hal, mut pf) = pf();
+    for on in [true, false] {
+        let bit = if on { promisc::MULTICAST } else { 0 };
+        let message = id::SET_PROMISC | bit << INFO_SHIFT;
+        assert_eq!(reply(&mut hal, &mut pf, &[message]), id::SET_PROMISC | ACK | CTS);
+        assert_eq!(hears_every_multicast(&mut hal), on);
+    }
+}
+
+#[test]
+fn a_frame_may_be_as_long_as_the_card_takes() {
+    let (mut hal, mut pf) = pf();
+    let mut asked = |bytes| reply(&mut hal, &mut pf, &[id::SET_LPE, bytes]);
+    assert_eq!(asked(MAX_FRAME as u32), id::SET_LPE | ACK | CTS);
+    assert_eq!(asked(MAX_FRAME as u32 + 1), id::SET_LPE | NACK | CTS);
+}
