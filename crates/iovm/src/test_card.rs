@@ -3,9 +3,13 @@
 
 use crate::Device;
 use alloc::vec::Vec;
-use i82576::config::{pf, vf};
+use i82576::config::{EXPRESS, pf, vf};
 use i82576::{MacAddress, VfIndex};
+use pcie::capability::express;
 use pcie::{ConfigAccess, Effects, Endpoint, Function};
+
+/// Where a VF's device capabilities are.
+const CAPABILITIES: u16 = EXPRESS as u16 + express::DEVICE_CAPABILITIES;
 
 /// What was asked of the card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,12 +26,14 @@ pub(crate) struct Card {
     pub(crate) vfs: Vec<Endpoint>,
     pub(crate) log: Vec<Asked>,
     pub(crate) busy: bool,
+    /// VFs offer a function level reset.
+    pub(crate) resets: bool,
 }
 
 impl Card {
     pub(crate) fn new() -> Self {
         let mac = MacAddress([0x00, 0x1b, 0x21, 0x2b, 0x46, 0xe0]);
-        Self { pf: pf::endpoint(mac, true), vfs: Vec::new(), log: Vec::new(), busy: false }
+        Self { pf: pf::endpoint(mac, true), vfs: Vec::new(), log: Vec::new(), busy: false, resets: true }
     }
 
     /// What was asked since the last time.
@@ -64,7 +70,9 @@ impl Card {
 
 impl ConfigAccess for Card {
     fn config_read(&mut self, function: Function, offset: u16, size: u8) -> u32 {
-        self.endpoint(function).map_or(u32::MAX, |endpoint| endpoint.read(offset, size))
+        let hidden =
+            if offset == CAPABILITIES && !self.resets { express::DEVICE_CAPABILITIES_FLR } else { 0 };
+        self.endpoint(function).map_or(u32::MAX, |endpoint| endpoint.read(offset, size) & !hidden)
     }
 
     fn config_write(&mut self, function: Function, offset: u16, size: u8, value: u32) {

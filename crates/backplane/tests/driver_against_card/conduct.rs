@@ -199,6 +199,7 @@ fn adaptive_coalescing_is_enforced_on_a_guest_that_does_not_know_it() {
     let config = Config { moderation: Policy::Fixed(50), rx_descriptors: 64, ..Config::default() };
     let mut bench = Bench::with_config(2, &config);
     allow(&mut bench, 0, |policy| policy.interrupts = bound(200, 0, true));
+    let transmit = interval(&mut bench, 0);
     let end = bench.card.now() + Duration::from_millis(300);
     while bench.card.now() < end {
         for _ in 0..2 {
@@ -214,5 +215,9 @@ fn adaptive_coalescing_is_enforced_on_a_guest_that_does_not_know_it() {
     bench.advance_us(150_000);
     assert_eq!(interval(&mut bench, RECEIVE_VECTOR as u8), 5_000, "a quiet VF has the lowest frequency");
     assert_eq!(interval(&mut bench, MAILBOX_VECTOR as u8), 0, "the mailbox is no receive queue");
+    assert_eq!(interval(&mut bench, 0), transmit, "nor is what an entry names that is not valid");
+    allow(&mut bench, 0, |policy| policy.interrupts = bound(0, 0, true));
+    bench.advance_us(150_000);
+    assert_eq!(interval(&mut bench, RECEIVE_VECTOR as u8), 1_000, "of which there is one without a floor");
     assert!(bench.card.now() > Time::ZERO);
 }

@@ -353,5 +353,7 @@ mod tests {
         let verdict = monitor.observe(seconds(1), [20, 0, 200, 0, 20, 0], &LIMITS).unwrap();
         assert_eq!((verdict.offence, verdict.action), (Offence::Storm, Action::Throttle));
         assert_eq!(monitor.crossed, [1, 0, 1, 0, 1, 0]);
+        let verdict = monitor.observe(seconds(2), [40, 0, 200, 0, 40, 0], &LIMITS).unwrap();
+        assert_eq!(verdict.offence, Offence::Mailbox, "of equal ones the first");
     }
 }

@@ -3,15 +3,17 @@
 
 mod requests;
 
-use super::{Link, Pf, PfError, PolicyError, PortVlan, VfPolicy};
+use super::{Action, Link, Offence, Pf, PfError, PolicyError, PortVlan, Totals, Verdict, VfPolicy};
 use crate::hal::Hal;
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 use core::time::Duration;
-use i82576::bits::p2v;
+use i82576::bits::{icr, p2v, status};
+use i82576::mailbox::id;
 use i82576::register as r;
 use i82576::{MacAddress, Time, VfIndex};
 
-/// Registers that keep what is written; CTRL.RST clears itself unless `stuck`.
+/// Registers that keep what is written; CTRL.RST clears itself unless `stuck`, and MBVFICR what it is told to.
 #[derive(Default)]
 struct Registers {
     values: BTreeMap<u32, u32>,
@@ -22,6 +24,8 @@ struct Registers {
     race: bool,
     /// VF 0 keeps the buffer.
     held: bool,
+    /// Where was written, in order.
+    log: Vec<u32>,
 }
 
 impl Hal for Registers {
@@ -33,8 +37,13 @@ impl Hal for Registers {
         }
     }
     fn write(&mut self, offset: u32, value: u32) {
-        let value = if offset == r::CTRL && !self.stuck { value & !(1 << 26) } else { value };
+        let value = match offset {
+            r::CTRL if !self.stuck => value & !(1 << 26),
+            r::MBVFICR => self.read(offset) & !value,
+            _ => value,
+        };
         self.values.insert(offset, value);
+        self.log.push(offset);
         if self.race && offset == r::p2v_mailbox(vf(0)) {
             self.values.remove(&r::MBVFICR);
         }
@@ -44,6 +53,13 @@ impl Hal for Registers {
     }
     fn wait(&mut self, time: Duration) {
         self.now = self.now + time;
+    }
+}
+
+impl Registers {
+    /// VFs have rung: the bits of MBVFICR.
+    fn ring(&mut self, events: u32) {
+        self.values.insert(r::MBVFICR, events);
     }
 }
 
@@ -91,7 +107,8 @@ fn a_policy_is_in_registers() {
     assert_eq!(hal.read(r::vmolr(1)) & (1 << 24 | 1 << 30), 1 << 24);
     assert_eq!(hal.read(r::DTXSWC) & 0xffff, 0xfbfb);
 
-    pf.set_policy(&mut hal, vf(2), with_mac(5)).unwrap();
+    pf.set_policy(&mut hal, vf(2), with_mac(6)).unwrap();
+    assert_eq!(hal.read(r::rah(21)), 0x8000_0600 | 1 << (18 + 2));
     assert_eq!((hal.read(r::vlvf(1)), hal.read(r::vfta(3)), hal.read(r::vmvir(2))), (0, 0, 0));
     assert_eq!(hal.read(r::DTXSWC) & 0xffff, 0xffff);
 }
@@ -108,6 +125,8 @@ fn a_policy_that_makes_no_sense_changes_nothing() {
         assert_eq!(pf.set_policy(&mut hal, vf(0), policy), Err(PolicyError::Vlan(vlan)));
     }
     assert_eq!(*pf.policy(vf(0)), VfPolicy::default());
+    let last = VfPolicy { vlan: Some(PortVlan { id: 4095, qos: 7 }), ..VfPolicy::default() };
+    assert_eq!(pf.set_policy(&mut hal, vf(0), last), Ok(()), "the last that make sense");
 }
 
 #[test]
@@ -152,12 +171,69 @@ fn a_rate_is_refused_by_igbs_rules() {
 }
 
 #[test]
+fn resets_count_as_requests_and_a_flood_of_them_is_noticed() {
+    let mut hal = Registers::default();
+    let mut pf = Pf::probe(&mut hal).unwrap();
+    pf.enable_vfs(&mut hal, 1).unwrap();
+    assert_eq!(pf.watch(&mut hal, vf(0), Totals::default()), None);
+    hal.write(r::VFLRE, 1);
+    (0..300).for_each(|_| _ = pf.visit(&mut hal));
+    hal.wait(Duration::from_secs(1));
+    let verdict = pf.watch(&mut hal, vf(0), Totals::default()).unwrap();
+    assert_eq!(verdict, Verdict { offence: Offence::Mailbox, rate: 300, action: Action::Warn });
+}
+
+#[test]
 fn a_broken_card_is_an_error_after_a_bounded_time() {
     let mut hal = Registers { stuck: true, ..Registers::default() };
     assert_eq!(Pf::probe(&mut hal).unwrap_err(), PfError::ResetStuck);
     assert!(hal.now < Time::from_micros(100_000));
     let mut hal = Registers { gone: true, ..Registers::default() };
     assert_eq!(Pf::probe(&mut hal).unwrap_err(), PfError::Gone);
+}
+
+#[test]
+fn a_visit_serves_everybody_and_begins_with_another_each_time() {
+    let mut hal = Registers::default();
+    let mut pf = Pf::probe(&mut hal).unwrap();
+    pf.enable_vfs(&mut hal, 8).unwrap();
+    let mailboxes = [0, 1, 2, 3, 4, 5, 6, 7].map(|n| r::p2v_mailbox(vf(n)));
+    for first in (0..8).chain(0..2) {
+        mailboxes.iter().for_each(|mailbox| hal.write(*mailbox, 0));
+        VfIndex::all().for_each(|vf| hal.write(r::vmbmem(vf, 0), id::VF_RESET));
+        hal.ring(0xff);
+        hal.log.clear();
+        assert_eq!(pf.visit(&mut hal).served, 8);
+        let asked = hal.log.iter().find(|offset| mailboxes.contains(offset));
+        assert_eq!(asked, Some(&r::p2v_mailbox(vf(first))));
+    }
+}
+
+#[test]
+fn a_visit_looks_at_what_the_causes_name() {
+    let mut hal = Registers::default();
+    let mut pf = Pf::probe(&mut hal).unwrap();
+    pf.enable_vfs(&mut hal, 3).unwrap();
+    hal.write(r::STATUS, status::LU);
+    hal.write(r::WVBR, 1 | 1 << 9);
+    let visit = pf.visit(&mut hal);
+    assert_eq!((visit.link_changed, visit.spoofed), (false, 0));
+    hal.write(r::ICR, icr::DOUTSYNC);
+    let visit = pf.visit(&mut hal);
+    assert_eq!((visit.link_changed, visit.spoofed), (false, 0b11), "queue 9 is VF 1's second");
+    assert_eq!([0, 1, 2].map(|n| pf.counters(vf(n)).spoofed), [1, 1, 0]);
+    hal.write(r::ICR, icr::LSC);
+    assert!(pf.visit(&mut hal).link_changed);
+}
+
+#[test]
+fn a_reset_of_a_vf_that_is_not_enabled_sets_nothing_up() {
+    let mut hal = Registers::default();
+    let mut pf = Pf::probe(&mut hal).unwrap();
+    pf.enable_vfs(&mut hal, 2).unwrap();
+    hal.write(r::VFLRE, 0b100);
+    assert_eq!(pf.visit(&mut hal).resets, 0b100);
+    assert_eq!(hal.read(r::vmolr(2)), 0);
 }
 
 #[test]

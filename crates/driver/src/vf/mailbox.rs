@@ -190,3 +190,6 @@ fn write_words<H: Hal>(hal: &mut H, words: &[u32]) {
         hal.write(offset, *word);
     }
 }
+
+#[cfg(test)]
+mod tests;

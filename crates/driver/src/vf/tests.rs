@@ -15,6 +15,9 @@ use i82576::descriptor::rx::{Posted, WriteBack, status};
 use i82576::descriptor::tx::{self as descriptor, Transmit};
 use i82576::register::{rx, tx, vf};
 
+/// Where the memory that the card can reach begins: beyond what 32 bits can say.
+const BASE: u64 = 0x12_0000_0000;
+
 #[derive(Default)]
 struct Desk {
     registers: BTreeMap<u32, u32>,
@@ -38,13 +41,13 @@ impl DmaHal for Desk {
     fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
         let start = self.memory.len().next_multiple_of(align);
         self.memory.resize(start + length, 0);
-        Ok(DmaRegion { iova: start as u64, length })
+        Ok(DmaRegion { iova: BASE + start as u64, length })
     }
     fn dma_read(&self, iova: u64, into: &mut [u8]) {
-        into.copy_from_slice(&self.memory[iova as usize..][..into.len()]);
+        into.copy_from_slice(&self.memory[(iova - BASE) as usize..][..into.len()]);
     }
     fn dma_write(&mut self, iova: u64, from: &[u8]) {
-        self.memory[iova as usize..][..from.len()].copy_from_slice(from);
+        self.memory[(iova - BASE) as usize..][..from.len()].copy_from_slice(from);
     }
 }
 
@@ -52,7 +55,7 @@ impl Desk {
     fn raw(&self, ring: u32, slot: u64) -> [u8; 16] {
         let mut raw = [0; 16];
         let base = self.registers.get(&ring).copied().unwrap_or(0);
-        self.dma_read(u64::from(base) + slot * 16, &mut raw);
+        self.dma_read(BASE + u64::from(base) + slot * 16, &mut raw);
         raw
     }
 
@@ -62,12 +65,12 @@ impl Desk {
         let posted = Posted::parse(&self.raw(vf::RX_BLOCK + rx::RDBAL, slot));
         self.dma_write(posted.packet, bytes);
         let back = WriteBack { length, status: bits, ..WriteBack::default() };
-        self.dma_write(u64::from(base) + slot * 16, &back.emit());
+        self.dma_write(BASE + u64::from(base) + slot * 16, &back.emit());
     }
 
     /// Plays the card: writes DD into a transmit slot that asked for it.
     fn report(&mut self, slot: u64) {
-        let base = u64::from(self.read(vf::TX_BLOCK + tx::TDBAL));
+        let base = BASE + u64::from(self.read(vf::TX_BLOCK + tx::TDBAL));
         self.dma_write(base + slot * 16 + 12, &1u32.to_le_bytes());
     }
 
@@ -102,6 +105,35 @@ fn all_slots_but_one_are_posted() {
     assert_eq!(desk.read(vf::RX_BLOCK + rx::SRRCTL), 0x8200_0002);
     assert_eq!(desk.read(vf::RX_BLOCK + rx::RXDCTL), 0x0201_0810);
     assert_eq!(ring.counters().doorbells, 4);
+}
+
+#[test]
+fn a_start_leaves_nothing_of_the_functions_last_owner() {
+    let mut desk = Desk::default();
+    let mut ring = RxRing::new(&mut desk, 64).unwrap();
+    for at in (0..0x40).step_by(4) {
+        desk.write(vf::RX_BLOCK + at, u32::MAX);
+        desk.write(vf::RX_BLOCK + vf::QUEUE_STRIDE + at, u32::MAX);
+    }
+    desk.write(vf::PSRTYPE, u32::MAX);
+    ring.start(&mut desk);
+    let expected = [
+        (rx::RDBAL, 0),
+        (rx::RDBAH, (BASE >> 32) as u32),
+        (rx::RDLEN, 64 * 16),
+        (rx::RDH, 0),
+        (rx::RDT, 63),
+        (rx::SRRCTL, 0x8200_0002),
+        (rx::RXDCTL, 0x0201_0810),
+        (vf::QUEUE_STRIDE + rx::SRRCTL, 0),
+        (vf::QUEUE_STRIDE + rx::RXDCTL, 0),
+    ];
+    for (at, value) in expected {
+        assert_eq!(desk.read(vf::RX_BLOCK + at), value, "{at:#x}");
+    }
+    assert_eq!(desk.read(vf::PSRTYPE), 0);
+    ring.disable(&mut desk);
+    assert_eq!(desk.read(vf::RX_BLOCK + rx::RXDCTL), 0);
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! Conversations between an operator, the manager, a guest and the card.
 
 use super::{AssignmentError, EnableError, Hierarchy, Manager, Owner, RestoreError, State};
+use crate::Device;
 use crate::LadderError;
 use crate::test_card::{Asked, Card};
 use alloc::string::ToString;
 use i82576::VfIndex;
-use pcie::{Function, Rid};
+use i82576::config::{EXPRESS, pf::SRIOV};
+use pcie::capability::{express, sriov};
+use pcie::{ConfigAccess, Function, Rid};
 use proptest::prelude::*;
 use std::vec::Vec;
 
@@ -47,6 +50,19 @@ fn discovery_leaves_the_device_as_it_was() {
     let manager = Manager::discover(&mut card, PF).unwrap();
     assert_eq!(card.pf, before);
     assert_eq!((manager.total_vfs(), manager.num_vfs()), (8, 0));
+    let (mut card, _) = enabled(2);
+    let before = card.pf.clone();
+    Manager::discover(&mut card, PF).unwrap();
+    assert_eq!(card.pf, before, "VFs keep their memory");
+}
+
+#[test]
+fn vfs_are_enabled_with_pages_of_4_kib_whatever_was_set_before() {
+    let mut card = Card::new();
+    let mut manager = Manager::discover(&mut card, PF).unwrap();
+    card.config_write(Function::Pf, SRIOV + sriov::PAGE_SIZE, 4, 0x10);
+    manager.enable(&mut card, 2, Hierarchy::Flat).unwrap();
+    assert_eq!(card.config_read(Function::Pf, SRIOV + sriov::PAGE_SIZE, 4), 1);
 }
 
 #[test]
@@ -80,12 +96,16 @@ fn a_guest_sees_a_function_and_only_its_owner_writes() {
     let mut ids = [0; 4];
     manager.config_read(vf(0), 0, &mut ids);
     assert_eq!(ids, [0x86, 0x80, 0xca, 0x10]);
+    manager.config_read(vf(0), 8, &mut ids);
+    assert_eq!(ids, [1, 0, 0, 2], "revision and class are the PF's");
     manager.config_read(vf(2), 0, &mut ids);
     assert_eq!(ids, [0xff; 4], "there is no VF 2");
     assert!(manager.config_write(&mut card, vf(0), 4, &START).is_empty(), "nobody has VF 0");
     manager.assign(&mut card, vf(0), ALICE).unwrap();
     assert_eq!(manager.config_write(&mut card, vf(0), 4, &START).bus_master, Some(true));
     assert_eq!((card.bus_master(vf(0)), card.bus_master(vf(1))), (true, false));
+    assert_eq!(manager.config_write(&mut card, vf(0), 4, &[0x02, 0]).bus_master, Some(false));
+    assert!(!card.bus_master(vf(0)), "the card follows");
 }
 
 #[test]
@@ -133,6 +153,25 @@ fn a_vf_that_does_not_come_to_rest_is_quarantined() {
 }
 
 #[test]
+fn a_vf_that_cannot_be_reset_alone_serves_one_owner() {
+    let (mut card, mut manager) = enabled(1);
+    manager.assign(&mut card, vf(0), ALICE).unwrap();
+    card.resets = false;
+    let never = AssignmentError::Ladder(LadderError::NoReset(Function::Vf(0)));
+    assert_eq!(manager.unassign(&mut card, vf(0)), Err(never));
+    assert_eq!(manager.state(vf(0)), State::Quarantined);
+}
+
+#[test]
+fn a_function_level_reset_keeps_what_it_must() {
+    let mut card = Card::new();
+    let control = u16::from(EXPRESS) + express::DEVICE_CONTROL;
+    card.config_write(Function::Pf, control, 2, 0x0020);
+    card.function_level_reset(Function::Pf);
+    assert_eq!(card.config_read(Function::Pf, control, 2) & 0xe0, 0x20, "the payload size");
+}
+
+#[test]
 fn an_owners_reset_leaves_it_the_vf() {
     let (mut card, mut manager) = enabled(1);
     manager.assign(&mut card, vf(0), ALICE).unwrap();
@@ -150,8 +189,10 @@ fn vfs_are_removed_and_added_but_not_from_under_an_owner() {
     assert_eq!(manager.disable(&mut card), Err(assigned));
     manager.remove(&mut card, vf(0)).unwrap();
     assert_eq!((manager.state(vf(0)), manager.function(vf(0)).is_none()), (State::Absent, true));
+    assert!(manager.function_mut(vf(0)).is_none());
     assert_eq!(manager.assign(&mut card, vf(0), BOB), Err(AssignmentError::Absent(vf(0))));
     manager.add(&mut card, vf(0)).unwrap();
+    assert!(manager.function_mut(vf(0)).is_some());
     assert_eq!(manager.add(&mut card, vf(0)), Err(AssignmentError::AlreadyPresent(vf(0))));
     let missing = manager.assign(&mut card, vf(5), BOB).unwrap_err();
     assert_eq!(missing.to_string(), "vf5 does not exist: 2 VFs are enabled");

@@ -91,6 +91,21 @@ fn run(bench: &mut Bench, senders: &[(u8, Vec<[u8; 16]>)], end: u64) {
     }
 }
 
+#[test]
+fn every_frame_leaves_on_the_nanosecond_that_the_rate_allows() {
+    let mut bench = bench();
+    limit(&mut bench, 0, rate(300));
+    let frame = whole(&mut bench, 0, WIRE, 1_000);
+    let factor = u64::from(rate(300) & !RS_ENA);
+    for frames in 1..=200 {
+        fill(&mut bench, 0, &frame);
+        let due = bench.poll_once().deadline;
+        // 8 ns a byte on the link itself; the factor has 14 binary places, of which none is lost.
+        assert_eq!(due, Some(Time::from_nanos((frames * 1_004 * 8 * factor) >> 14)), "frame {frames}");
+        bench.now = due.unwrap();
+    }
+}
+
 #[track_caller]
 pub(crate) fn assert_near(octets: u64, mbps: u64) {
     let wanted = mbps * 1_000_000 / 8;

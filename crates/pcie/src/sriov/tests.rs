@@ -65,6 +65,8 @@ fn the_first_offset_follows_the_hierarchy_bit_which_is_locked_while_vfs_exist() 
     assert_eq!(space.word(AT + field::FIRST_OFFSET), 0x180);
     write(&mut space, field::CONTROL, 2, u32::from(field::CONTROL_ARI));
     assert_eq!(space.word(AT + field::FIRST_OFFSET), 0x80);
+    let found = SrIov::find(&self::space(), 0x80).unwrap().placement(&space);
+    assert_eq!(found, Placement { first_offset: 0x80, stride: 2 });
     write(&mut space, field::CONTROL, 2, 0x0011);
     write(&mut space, field::CONTROL, 2, 0x0001);
     assert_eq!((state(&space).ari, space.word(AT + field::FIRST_OFFSET)), (true, 0x80));

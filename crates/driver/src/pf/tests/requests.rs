@@ -3,7 +3,7 @@
 
 use super::{Registers, vf};
 use crate::hal::Hal;
-use crate::pf::Pf;
+use crate::pf::{Link, Pf, PortPolicy, Thresholds, VfPolicy};
 use core::time::Duration;
 use i82576::bits::{mbvficr, p2v, vmolr};
 use i82576::ids::MAX_FRAME;
@@ -24,7 +24,7 @@ fn ask(hal: &mut Registers, pf: &mut Pf, n: u8, words: &[u32]) -> u32 {
     for (i, word) in (0..).zip(words) {
         hal.write(r::vmbmem(vf(n), i), *word);
     }
-    hal.write(r::MBVFICR, 1 << n);
+    hal.ring(1 << n);
     pf.visit(hal);
     hal.read(r::p2v_mailbox(vf(n)))
 }
@@ -38,7 +38,7 @@ fn reply(hal: &mut Registers, pf: &mut Pf, words: &[u32]) -> u32 {
 /// VF `n` has acknowledged something; whether it is answered.
 fn is_answered(hal: &mut Registers, pf: &mut Pf, n: u8) -> bool {
     hal.write(r::p2v_mailbox(vf(n)), 0);
-    hal.write(r::MBVFICR, 1 << n << mbvficr::VFACK_SHIFT);
+    hal.ring(1 << n << mbvficr::VFACK_SHIFT);
     pf.visit(hal);
     hal.read(r::p2v_mailbox(vf(n))) == p2v::STS
 }
@@ -76,12 +76,13 @@ fn a_buffer_that_a_vf_keeps_is_taken_from_it_at_the_tenth_visit() {
     hal.held = true;
     for visit in 1..=10 {
         assert_eq!(pf.counters(vf(0)).dropped, 0, "visit {visit}");
-        ask(&mut hal, &mut pf, 0, &[id::SET_VLAN]);
+        hal.ring(0x0001_0001);
+        pf.visit(&mut hal);
     }
     assert_eq!(pf.counters(vf(0)).dropped, 1);
     hal.held = false;
     assert_eq!(hal.read(r::p2v_mailbox(vf(0))), p2v::RVFU);
-    assert_eq!(hal.read(r::MBVFICR), 0x0001_0001, "request and acknowledgement are cleared");
+    assert_eq!(hal.read(r::MBVFICR), 0, "request and acknowledgement are cleared");
 }
 
 #[test]
@@ -106,13 +107,68 @@ fn a_notice_never_overwrites_a_request() {
     let (mut hal, mut pf) = pf();
     hal.wait(Duration::from_secs(2));
     hal.write(r::vmbmem(vf(0), 0), id::SET_VLAN);
-    hal.write(r::MBVFICR, 1);
+    hal.ring(1);
     pf.notify(&mut hal, vf(0));
     assert_eq!(hal.read(r::vmbmem(vf(0), 0)), id::SET_VLAN);
     assert_eq!(hal.read(r::p2v_mailbox(vf(0))), 0, "the buffer is given back");
-    hal.write(r::MBVFICR, 0);
+    hal.ring(0);
     pf.visit(&mut hal);
     assert_eq!(hal.read(r::vmbmem(vf(0), 0)), id::PF_CONTROL | CTS, "said at the next visit");
+}
+
+#[test]
+fn a_notice_waits_for_a_reply_to_be_read_for_a_second_at_the_most() {
+    let (mut hal, mut pf) = pf();
+    let said = hal.now();
+    let reply = hal.read(r::vmbmem(vf(0), 0));
+    pf.notify(&mut hal, vf(0));
+    for micros in [0, 999_999] {
+        hal.now = said + Duration::from_micros(micros);
+        assert_eq!(pf.visit(&mut hal).deadline, Some(said + Duration::from_secs(1)));
+        assert_eq!(hal.read(r::vmbmem(vf(0), 0)), reply, "after {micros} us");
+    }
+    hal.now = said + Duration::from_secs(1);
+    assert_eq!(pf.visit(&mut hal).deadline, None);
+    assert_eq!(hal.read(r::vmbmem(vf(0), 0)), id::PF_CONTROL | CTS);
+}
+
+#[test]
+fn a_notice_is_tried_again_after_as_long_as_it_has_waited() {
+    let (mut hal, mut pf) = pf();
+    hal.held = true;
+    hal.wait(Duration::from_secs(2));
+    let since = hal.now();
+    pf.notify(&mut hal, vf(0));
+    for (waited, retry) in [(0, 1), (1, 1), (300, 300), (1_000, 1_000), (5_000, 1_000)] {
+        hal.now = since + Duration::from_millis(waited);
+        let next = hal.now() + Duration::from_millis(retry);
+        assert_eq!(pf.visit(&mut hal).deadline, Some(next), "after {waited} ms");
+    }
+    ask(&mut hal, &mut pf, 0, &[]);
+    let next = hal.now() + Duration::from_millis(1);
+    assert_eq!(pf.visit(&mut hal).deadline, Some(next), "a VF that keeps its own request waiting");
+}
+
+#[test]
+fn only_vfs_that_there_are_hear_notices() {
+    let (mut hal, mut pf) = pf();
+    pf.notify(&mut hal, vf(2));
+    assert_eq!((pf.counters(vf(2)).notices, hal.read(r::vmbmem(vf(2), 0))), (0, 0));
+}
+
+#[test]
+fn a_throttle_ends_with_a_visit_in_time() {
+    let (mut hal, mut pf) = pf();
+    let flood = [0, 0, 0, 0, 0, 100];
+    let limits = [Thresholds { warn: 0, throttle: 50, quarantine: 0 }; 6];
+    pf.set_port_policy(&mut hal, PortPolicy { limits, ..PortPolicy::default() }).unwrap();
+    pf.watch(&mut hal, vf(0), [0; 6]);
+    hal.wait(Duration::from_secs(1));
+    pf.watch(&mut hal, vf(0), flood).unwrap();
+    let ends = hal.now() + Duration::from_secs(10);
+    assert_eq!(pf.visit(&mut hal).deadline, Some(ends));
+    hal.now = ends;
+    assert_eq!((pf.visit(&mut hal).deadline, pf.throttled(vf(0))), (None, false));
 }
 
 #[test]
@@ -131,6 +187,29 @@ fn more_groups_than_thirty_are_all_groups() {
         ask(&mut hal, &mut pf, 0, &[id::SET_MULTICAST | info << INFO_SHIFT]);
         assert_eq!(hears_every_multicast(&mut hal), all, "{info:#x}");
     }
+}
+
+#[test]
+fn a_list_that_did_not_fit_is_no_longer_all_groups_once_that_is_forbidden() {
+    let (mut hal, mut pf) = pf();
+    ask(&mut hal, &mut pf, 0, &[id::SET_MULTICAST | 31 << INFO_SHIFT]);
+    let policy = VfPolicy { all_multicast: false, ..*pf.policy(vf(0)) };
+    pf.set_policy(&mut hal, vf(0), policy).unwrap();
+    assert!(!hears_every_multicast(&mut hal));
+    let policy = VfPolicy { all_multicast: true, ..policy };
+    pf.set_policy(&mut hal, vf(0), policy).unwrap();
+    assert!(!hears_every_multicast(&mut hal), "the VF has to ask again");
+}
+
+#[test]
+fn a_policy_is_noticed_by_the_guest_if_it_is_about_the_link() {
+    let (mut hal, mut pf) = pf();
+    hal.wait(Duration::from_secs(2));
+    let policy = VfPolicy { spoof_check: false, ..*pf.policy(vf(0)) };
+    pf.set_policy(&mut hal, vf(0), policy).unwrap();
+    assert_eq!(pf.counters(vf(0)).notices, 0);
+    pf.set_policy(&mut hal, vf(0), VfPolicy { link: Link::Disable, ..policy }).unwrap();
+    assert_eq!(pf.counters(vf(0)).notices, 1);
 }
 
 #[test]

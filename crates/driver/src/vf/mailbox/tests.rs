@@ -1,0 +1,140 @@
+//! The VF's end of the mailbox against a PF that says what the test has written down. Left out: what messages mean.
+
+use super::{Mailbox, MailboxError, PATIENT, PATIENT_POLLS, QUICK, QUICK_POLLS};
+use crate::hal::Hal;
+use alloc::collections::VecDeque;
+use core::time::Duration;
+use i82576::Time;
+use i82576::bits::v2p;
+use i82576::mailbox::{ACK, CTS, ID_MASK, NACK, id};
+use i82576::register::vf::{V2PMAILBOX, VMBMEM};
+
+const ASKED: u32 = id::SET_VLAN;
+const GRANTED: u32 = ASKED | ACK | CTS;
+
+/// A PF with its answers, the first dword of each.
+#[derive(Default)]
+struct Peer {
+    answers: VecDeque<u32>,
+    /// Requests are not even acknowledged.
+    deaf: bool,
+    /// The PF keeps the buffer.
+    held: bool,
+    word: u32,
+    status: u32,
+    now: Time,
+}
+
+impl Peer {
+    fn new(answers: impl IntoIterator<Item = u32>) -> Self {
+        Self { answers: answers.into_iter().collect(), ..Self::default() }
+    }
+
+    fn say(&mut self) {
+        if let Some(word) = self.answers.pop_front() {
+            self.word = word;
+            self.status |= v2p::PFSTS;
+        }
+    }
+
+    fn ask(&mut self) -> Result<(), MailboxError> {
+        Mailbox::default().request(self, &[ASKED, 5])
+    }
+}
+
+impl Hal for Peer {
+    fn read(&mut self, offset: u32) -> u32 {
+        match offset {
+            V2PMAILBOX => {
+                let value = self.status;
+                self.status &= !v2p::READ_CLEARS;
+                value
+            }
+            VMBMEM => self.word,
+            _ => 0,
+        }
+    }
+
+    fn write(&mut self, offset: u32, value: u32) {
+        match offset {
+            VMBMEM => self.word = value,
+            V2PMAILBOX => {
+                let taken = value & v2p::VFU != 0 && !self.held;
+                self.status = self.status & !v2p::VFU | if taken { v2p::VFU } else { 0 };
+                if value & v2p::REQ != 0 && !self.deaf {
+                    self.status |= v2p::PFACK;
+                    self.say();
+                }
+                if value & v2p::ACK != 0 && self.word & ID_MASK == id::PF_CONTROL {
+                    self.say();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn wait(&mut self, time: Duration) {
+        self.now = self.now + time;
+    }
+}
+
+#[test]
+fn a_request_is_granted_or_refused() {
+    assert_eq!(Peer::new([GRANTED]).ask(), Ok(()));
+    assert_eq!(Peer::new([ASKED | NACK | CTS]).ask(), Err(MailboxError::Refused(ASKED)));
+}
+
+#[test]
+fn a_pf_that_has_forgotten_the_vf_refuses_without_saying_what() {
+    assert_eq!(Peer::new([NACK]).ask(), Err(MailboxError::Refused(ASKED)));
+}
+
+#[test]
+fn what_answers_another_message_is_unexpected() {
+    for reply in [id::SET_LPE | ACK | CTS, id::SET_LPE | NACK, NACK | CTS, ACK, CTS] {
+        let unexpected = Err(MailboxError::Unexpected { sent: ASKED, reply });
+        assert_eq!(Peer::new([reply]).ask(), unexpected, "{reply:#x}");
+    }
+}
+
+#[test]
+fn a_notice_before_the_reply_is_kept_for_whoever_asks() {
+    let (mut peer, mut mailbox) = (Peer::new([id::PF_CONTROL | CTS, GRANTED, GRANTED]), Mailbox::default());
+    assert_eq!(mailbox.request(&mut peer, &[ASKED]), Ok(()));
+    assert_eq!([mailbox.take_notice(), mailbox.take_notice()], [true, false]);
+    assert_eq!(mailbox.request(&mut peer, &[ASKED]), Ok(()));
+    assert!(!mailbox.take_notice(), "there was none");
+}
+
+#[test]
+fn what_came_before_the_message_is_no_answer_to_it() {
+    for (deaf, error) in [(true, MailboxError::NotAcknowledged(ASKED)), (false, MailboxError::NoReply(ASKED))]
+    {
+        let mut peer = Peer { deaf, status: v2p::PFSTS | v2p::PFACK, word: GRANTED, ..Peer::default() };
+        let mut mailbox = Mailbox::default();
+        assert_eq!(mailbox.reset_seen(&mut peer), Ok(false), "reading clears what the mailbox remembers");
+        assert_eq!(mailbox.request(&mut peer, &[ASKED]), Err(error));
+    }
+}
+
+#[test]
+fn after_an_answer_that_got_lost_nothing_is_asked_until_the_next_reset() {
+    let (mut peer, mut mailbox) = (Peer { deaf: true, ..Peer::default() }, Mailbox::default());
+    assert_eq!(mailbox.request(&mut peer, &[ASKED]), Err(MailboxError::NotAcknowledged(ASKED)));
+    assert_eq!(peer.now, Time::ZERO + QUICK * QUICK_POLLS + PATIENT * PATIENT_POLLS);
+    peer = Peer::new([GRANTED]);
+    assert_eq!((mailbox.request(&mut peer, &[ASKED]), mailbox.is_lost()), (Err(MailboxError::Lost), true));
+    mailbox.forget();
+    assert_eq!((mailbox.request(&mut peer, &[ASKED]), mailbox.is_lost()), (Ok(()), false));
+}
+
+#[test]
+fn a_buffer_that_the_pf_keeps_is_waited_for_a_while() {
+    let mut peer = Peer { held: true, ..Peer::default() };
+    assert_eq!(peer.ask(), Err(MailboxError::Locked));
+    assert_eq!(peer.now, Time::ZERO + QUICK * QUICK_POLLS);
+}
