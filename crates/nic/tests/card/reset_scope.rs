@@ -3,12 +3,12 @@
 
 use crate::common::{Bench, index};
 use i82576::bits::{ctrl, ctrl_ext, eitr, v2p};
-use i82576::config::{EXPRESS, pf};
+use i82576::config::{EXPRESS, MSIX, pf};
 use i82576::register::{self as r, vf};
 use i82576::table::{self, Access, Register};
-use pcie::capability::{express, power, sriov};
+use pcie::capability::{express, msix, power, sriov};
 use pcie::config::offset;
-use pcie::{Function, Function::Pf, Function::Vf};
+use pcie::{ConfigAccess, Function, Function::Pf, Function::Vf};
 use std::collections::BTreeMap;
 
 /// Writing them does more than store, in ways that are no part of what is asked here.
@@ -203,5 +203,46 @@ fn a_message_that_waited_for_its_throttle_dies_with_any_reset() {
         bench.expect_nothing();
         bench.vf(1).write(vf::VTEIMS, 1);
         bench.expect_nothing();
+    }
+}
+
+fn space(bench: &mut Bench, function: Function) -> Vec<u8> {
+    let mut bytes = vec![0; 4096];
+    bench.nic.config_read_bytes(function, 0, &mut bytes);
+    bytes
+}
+
+/// Bus mastering, MSI-X, MSI and SR-IOV are set up in configuration space, which only a reset of the function resets.
+#[test]
+fn a_software_reset_leaves_configuration_space_alone() {
+    let set_up = || {
+        let mut bench = Bench::new(3);
+        for function in [Pf, Vf(1)] {
+            bench.config(function, u16::from(MSIX) + msix::CONTROL, msix::CONTROL_ENABLE.into());
+        }
+        bench
+    };
+    let by_register: [Reset; 3] = [OF_VF_1[0], OF_VF_1[1], |bench| bench.pf().write(r::CTRL, ctrl::RST)];
+    for reset in by_register {
+        let mut bench = set_up();
+        let before = [Pf, Vf(0), Vf(1)].map(|function| space(&mut bench, function));
+        reset(&mut bench);
+        assert!([Pf, Vf(0), Vf(1)].map(|function| space(&mut bench, function)) == before);
+    }
+    let mut bench = set_up();
+    let fresh = space(&mut Bench::new(3), Pf);
+    let (before, neighbour) = (space(&mut bench, Pf), space(&mut bench, Vf(0)));
+    level_reset(&mut bench, Vf(1));
+    assert!(space(&mut bench, Pf) == before && space(&mut bench, Vf(0)) == neighbour && before == fresh);
+    assert_eq!(bench.nic.config_read(Vf(1), u16::from(MSIX) + msix::CONTROL, 2), 2, "three vectors, off");
+    assert_eq!(bench.nic.config_read(Vf(1), offset::COMMAND, 2), 0);
+    let power_on = nic::Nic::new(nic::Config { mac: crate::common::PORT, iov: true, loopback: None });
+    for reset in OF_EVERYTHING {
+        let mut bench = set_up();
+        reset(&mut bench);
+        let mut expected = vec![0; 4096];
+        power_on.clone().config_read_bytes(Pf, 0, &mut expected);
+        assert!(space(&mut bench, Pf) == expected);
+        assert!(space(&mut bench, Vf(1)).iter().all(|byte| *byte == 0xff), "nobody answers");
     }
 }

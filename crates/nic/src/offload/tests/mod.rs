@@ -2,6 +2,7 @@
 //! accepts.
 
 mod headers;
+mod nested;
 mod receive;
 mod rss;
 mod sealed;

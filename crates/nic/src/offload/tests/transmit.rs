@@ -9,7 +9,7 @@ use i82576::descriptor::rx::status::{IPE, L4CS, L4E};
 use i82576::descriptor::tx::{Context, Data, L4};
 use proptest::prelude::{any, proptest};
 
-const BOTH: Data = Data {
+pub(super) const BOTH: Data = Data {
     insert_ip_checksum: true,
     insert_l4_checksum: true,
     address: 0,

@@ -1,0 +1,144 @@
+//! Every transport behind every header that may come before it: tags, none to two, and IPv4 options or IPv6
+//! extension headers. Both ways: what was inserted is what is found right.
+
+use super::transmit::BOTH;
+use super::{ipv4_frame, ipv4_header, ipv6_frame, parsed, tcp4, tcp6, udp4, udp6};
+use crate::offload::crc::crc32c;
+use crate::offload::receive::classify;
+use crate::offload::segment::{FlagMasks, Segmenter};
+use crate::offload::transmit::insert;
+use alloc::vec::Vec;
+use i82576::descriptor::rx::status::{IPCS, IPE, L4CS, L4E, UDPCS};
+use i82576::descriptor::tx::{Context, Data, L4};
+
+/// A frame with its headers' lengths, and where its transport's checksum is.
+struct Nested {
+    frame: Vec<u8>,
+    context: Context,
+    six: bool,
+    field: core::ops::Range<usize>,
+}
+
+fn sctp() -> Vec<u8> {
+    let mut packet = [0, 1, 0, 2, 0, 0, 0, 3, 0, 0, 0, 0, 9, 9, 9, 9].to_vec();
+    let crc = crc32c(&[&packet]).to_le_bytes();
+    packet[8..12].copy_from_slice(&crc);
+    packet
+}
+
+/// All of them.
+fn all() -> Vec<Nested> {
+    let mut all = Vec::new();
+    for (six, l4, segment) in [
+        (false, L4::Tcp, tcp4(b"some payload")[34..].to_vec()),
+        (false, L4::Udp, udp4(b"some payload")[34..].to_vec()),
+        (false, L4::Sctp, sctp()),
+        (true, L4::Tcp, tcp6(b"some payload")[54..].to_vec()),
+        (true, L4::Udp, udp6(b"some payload")[54..].to_vec()),
+        (true, L4::Sctp, sctp()),
+    ] {
+        for (tags, extended) in (0..3).flat_map(|tags| [(tags, false), (tags, true)]) {
+            all.push(nested(six, l4, &segment, tags, extended));
+        }
+    }
+    all
+}
+
+fn nested(six: bool, l4: L4, segment: &[u8], tags: usize, extended: bool) -> Nested {
+    let (protocol, field) = match l4 {
+        L4::Tcp => (6, 16..18),
+        L4::Udp => (17, 6..8),
+        _ => (132, 8..12),
+    };
+    let (frame, ip_length) = match (six, extended) {
+        (false, _) => {
+            let options: &[u8] = if extended { &[1; 12] } else { &[] };
+            (ipv4_frame(ipv4_header(protocol, 0), options, 0, segment), 20 + options.len())
+        }
+        (true, false) => (ipv6_frame(protocol, segment), 40),
+        (true, true) => {
+            let (hop, destination) = ([60, 0, 1, 4, 0, 0, 0, 0], [protocol, 0, 1, 4, 0, 0, 0, 0]);
+            (ipv6_frame(0, &[&hop[..], &destination, segment].concat()), 56)
+        }
+    };
+    let tag = [0x81, 0, 0, 5].repeat(tags);
+    let frame = [&frame[..12], &tag, &frame[12..]].concat();
+    let at = 14 + 4 * tags + ip_length;
+    let (mac_length, ip_length) = (14 + 4 * tags as u8, ip_length as u16);
+    let context = Context { mac_length, ip_length, ipv4: !six, l4, ..Context::default() };
+    Nested { frame, context, six, field: at + field.start..at + field.end }
+}
+
+/// What the card says of the checksums: looked at, and wrong.
+fn told(frame: &[u8]) -> (u32, u32) {
+    let status = classify(frame, &parsed(frame), u32::MAX, None).status;
+    (status & (IPCS | L4CS | UDPCS), status & (IPE | L4E))
+}
+
+fn seen(nested: &Nested) -> u32 {
+    let ip = if nested.six { 0 } else { IPCS };
+    L4CS | ip | if nested.context.l4 == L4::Udp { UDPCS } else { 0 }
+}
+
+#[test]
+fn checksums_are_looked_at_behind_tags_options_and_extensions() {
+    for nested in all() {
+        assert_eq!(told(&nested.frame), (seen(&nested), 0), "{:?}", nested.context);
+        let mut spoiled = nested.frame.clone();
+        *spoiled.last_mut().unwrap() ^= 1;
+        assert_eq!(told(&spoiled), (seen(&nested), L4E), "{:?}", nested.context);
+    }
+}
+
+/// The seed is what makes the sum right: the folded sum of what is not summed.
+fn seed(nested: &Nested) -> u16 {
+    let headers = parsed(&nested.frame);
+    let packet = &nested.frame[headers.l3_offset..];
+    let addresses = if nested.six { &packet[8..40] } else { &packet[12..20] };
+    let protocol = if nested.context.l4 == L4::Tcp { 6 } else { 17 };
+    let length = nested.frame.len() - headers.l4_offset;
+    let words = addresses.chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
+    let sum = words.sum::<u32>() + protocol + length as u32;
+    ((sum & 0xffff) + (sum >> 16)) as u16
+}
+
+#[test]
+fn checksums_are_inserted_behind_tags_options_and_extensions() {
+    for nested in all() {
+        let mut frame = nested.frame.clone();
+        let field = &mut frame[nested.field.clone()];
+        match nested.context.l4 {
+            L4::Sctp => field.fill(0xee),
+            _ => field.copy_from_slice(&seed(&nested).to_be_bytes()),
+        }
+        if !nested.six {
+            let at = usize::from(nested.context.mac_length) + 10;
+            frame[at..at + 2].fill(0xee);
+        }
+        assert!(insert(&mut frame, &BOTH, &nested.context).is_ok());
+        assert_eq!(frame, nested.frame, "{:?}", nested.context);
+    }
+}
+
+#[test]
+fn segments_are_cut_behind_tags_options_and_extensions() {
+    for nested in all().into_iter().filter(|nested| nested.context.l4 != L4::Sctp) {
+        let mut packet = nested.frame.clone();
+        let header = if nested.context.l4 == L4::Tcp { 20 } else { 8 };
+        let l4 = packet.len() - header - 12;
+        // As the whole packet's, without the length.
+        let length = (header + 12) as u32;
+        let whole = u32::from(seed(&nested));
+        let without = if whole >= length { whole - length } else { whole + 0xffff - length };
+        packet[nested.field.clone()].copy_from_slice(&(without as u16).to_be_bytes());
+        let context = Context { l4_length: header as u8, mss: 5, ..nested.context };
+        let data = Data { segment: true, ..BOTH };
+        let mut segmenter = Segmenter::new(&packet, &data, &context, FlagMasks::DEFAULT).unwrap();
+        let (mut payload, mut buffer) = (Vec::new(), [0; 256]);
+        while let Some(length) = segmenter.write_next(&mut buffer) {
+            assert_eq!(told(&buffer[..length]), (seen(&nested), 0), "{context:?}");
+            payload.extend_from_slice(&buffer[l4 + header..length]);
+        }
+        assert_eq!(payload, b"some payload");
+    }
+}
