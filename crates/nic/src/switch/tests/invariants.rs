@@ -9,8 +9,13 @@ use i82576::table::{self, Access};
 use i82576::{MacAddress, Queue};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 
+/// One of a few addresses; every other is a group's.
+fn station(last: u8) -> MacAddress {
+    MacAddress([2 | last & 1, 0, 0, 0, 0, last])
+}
+
 /// Every register of the table, filled from a seed; filters are dense enough to hit.
-fn arbitrary_file() -> impl Strategy<Value = RegisterFile> {
+pub(super) fn arbitrary_file() -> impl Strategy<Value = RegisterFile> {
     let few = |words: usize| proptest::collection::vec(any::<u32>(), words);
     (
         few(40),
@@ -29,7 +34,7 @@ fn arbitrary_file() -> impl Strategy<Value = RegisterFile> {
                 file.set(r::vmvir(pool), plain[16 + usize::from(pool)]);
             }
             for (i, (last, high)) in (0..).zip(addresses) {
-                let (low, top) = MacAddress([2, 0, 0, 0, 0, last]).to_words();
+                let (low, top) = station(last).to_words();
                 file.set(r::ral(i), low);
                 file.set(r::rah(i), high & 0xffff_0000 | top);
             }
@@ -45,10 +50,11 @@ fn arbitrary_file() -> impl Strategy<Value = RegisterFile> {
         })
 }
 
-fn arbitrary_frame() -> impl Strategy<Value = Frame> {
+pub(super) fn arbitrary_frame() -> impl Strategy<Value = Frame> {
     let address = || {
         prop_oneof![
-            (0u8..6).prop_map(|last| MacAddress([2, 0, 0, 0, 0, last])),
+            (0u8..6).prop_map(station),
+            (0u8..20).prop_map(|last| MacAddress([0x01, 0x80, 0xc2, 0, 0, last])),
             Just(MacAddress::BROADCAST),
             any::<[u8; 6]>().prop_map(MacAddress),
         ]

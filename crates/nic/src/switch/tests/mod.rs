@@ -5,6 +5,7 @@ mod invariants;
 mod mirror;
 mod options;
 mod receive;
+mod reference;
 mod storm;
 mod transmit;
 mod without_vmdq;
