@@ -34,6 +34,7 @@ impl Nic {
     pub(crate) fn hand_out<B: Bus>(
         &mut self,
         source: Source,
+        destination: MacAddress,
         decision: &Decision,
         frame: &mut Frame<'_>,
         bus: &mut B,
@@ -42,7 +43,7 @@ impl Nic {
         if pools == 0 {
             return None;
         }
-        let mut arrival = self.describe(source, decision.replicated, frame);
+        let mut arrival = self.describe(source, destination, decision.replicated, frame);
         if decision.inexact {
             arrival.description.status |= status::PIF;
         }
@@ -59,9 +60,16 @@ impl Nic {
     }
 
     /// What the receive descriptors will say of a frame without its tag, whoever gets it.
-    fn describe(&self, source: Source, replicated: bool, frame: &mut Frame<'_>) -> Arrival {
+    #[inline]
+    fn describe(
+        &self,
+        source: Source,
+        destination: MacAddress,
+        replicated: bool,
+        frame: &mut Frame<'_>,
+    ) -> Arrival {
         let (control, outer, seal) = (self.file.get(r::RXCSUM), frame.outer, frame.seal());
-        let ((destination, _), tag) = (frame.addresses(), frame.tag);
+        let tag = frame.tag;
         let frame = frame.untagged();
         let headers = match outer {
             // What has no outer tag where all should have one is passed on as it is (datasheet 7.4.5.2).

@@ -108,8 +108,10 @@ impl Nic {
             Ok(()) => {
                 counters.rx_packets += 1;
                 counters.rx_bytes += length as u64;
-                counters.rx_broadcast += u64::from(dst.is_broadcast());
-                counters.rx_multicast += u64::from(dst.is_group() && !dst.is_broadcast());
+                if dst.is_group() {
+                    counters.rx_broadcast += u64::from(dst.is_broadcast());
+                    counters.rx_multicast += u64::from(!dst.is_broadcast());
+                }
                 self.count_vf_received(pool, dst, length, source);
                 return Fate::Reached;
             }

@@ -65,7 +65,9 @@ impl Nic {
             ..HEADER => uplink::count_length_error(&mut self.file, r::RUC),
             _ if length > MAX_FRAME - FCS => uplink::count_length_error(&mut self.file, r::ROC),
             _ => {
-                let trailer = self.keep_check_sequence(&mut staging[HEADROOM..], padded);
+                let bytes = &mut staging[HEADROOM..];
+                let trailer =
+                    if self.tables.keeps_check_sequence { append_check_sequence(bytes, padded) } else { 0 };
                 if let Some(mut frame) = Frame::new(&mut staging[..HEADROOM + padded + trailer]) {
                     frame.set_trailer(trailer);
                     frame.look_behind(self.tables.inner, self.tables.outer);
@@ -74,16 +76,6 @@ impl Nic {
                 }
             }
         }
-    }
-
-    /// Puts the check sequence behind a frame, if the port does not strip it (RCTL.SECRC); answers its bytes.
-    fn keep_check_sequence(&self, bytes: &mut [u8], length: usize) -> usize {
-        if !self.tables.keeps_check_sequence {
-            return 0;
-        }
-        let check = crc::frame_check_sequence(&bytes[..length]).to_le_bytes();
-        bytes[length..length + FCS].copy_from_slice(&check);
-        FCS
     }
 
     /// Takes one packet, or what is left of one, from a transmit queue; answers how many frames of the budget it
@@ -239,7 +231,7 @@ impl Nic {
         if decision.pools != 0 && Storm::concerns(&self.file, dst) {
             self.control_storm(dst, &mut decision, length);
         }
-        let fate = self.hand_out(source, &decision, frame, bus);
+        let fate = self.hand_out(source, dst, &decision, frame, bus);
         match source {
             Source::Pool(pool) if fate.is_some() => {
                 self.pacing.crossed(pool, length, decision.pools.count_ones(), self.now);
@@ -284,6 +276,13 @@ impl Nic {
         }
         true
     }
+}
+
+/// Puts the check sequence behind a frame; answers its bytes.
+fn append_check_sequence(bytes: &mut [u8], length: usize) -> usize {
+    let check = crc::frame_check_sequence(&bytes[..length]).to_le_bytes();
+    bytes[length..length + FCS].copy_from_slice(&check);
+    FCS
 }
 
 /// Pads a frame with zeros to the shortest that Ethernet knows; answers its length then.

@@ -28,8 +28,9 @@ pub(crate) enum Outer {
 #[derive(Debug)]
 pub(crate) struct Frame<'a> {
     buffer: &'a mut [u8],
-    /// Where the untagged frame starts.
+    /// Where the untagged frame starts, and where the frame starts as it stands.
     start: usize,
+    head: usize,
     /// Bytes at the end that are the frame check sequence.
     trailer: usize,
     /// A tag stands in the bytes at the moment, and the frame starts a tag earlier.
@@ -52,6 +53,7 @@ impl<'a> Frame<'a> {
         (buffer.len() >= HEADROOM + HEADER).then_some(Self {
             buffer,
             start: HEADROOM,
+            head: HEADROOM,
             trailer: 0,
             tag_in_place: false,
             kind: vlan::TYPE,
@@ -100,6 +102,7 @@ impl<'a> Frame<'a> {
         if self.tag.is_none() && whole && self.outer != Outer::Missing {
             self.tag = vlan::strip(&mut self.buffer[self.start..], place, self.kind);
             self.start += if self.tag.is_some() { TAG } else { 0 };
+            self.head = self.start;
         }
     }
 
@@ -132,14 +135,9 @@ impl<'a> Frame<'a> {
 
     /// Destination and source.
     pub(crate) fn addresses(&self) -> (MacAddress, MacAddress) {
-        let frame = &self.buffer[self.head()..];
-        let address = |at: usize| MacAddress::from_slice(&frame[at..]).unwrap_or_default();
-        (address(0), address(6))
-    }
-
-    /// Where the frame starts as it stands.
-    fn head(&self) -> usize {
-        self.start - if self.tag_in_place { TAG } else { 0 }
+        let addresses = self.buffer[self.head..].first_chunk::<12>().copied().unwrap_or_default();
+        let [a, b, c, d, e, f, g, h, i, j, k, l] = addresses;
+        (MacAddress([a, b, c, d, e, f]), MacAddress([g, h, i, j, k, l]))
     }
 
     #[inline]
@@ -147,8 +145,7 @@ impl<'a> Frame<'a> {
         if self.tag_in_place != (tagged && self.tag.is_some()) {
             self.move_tag();
         }
-        let (start, end) = (self.head(), self.buffer.len() - self.trailer + trailer);
-        &self.buffer[start..end]
+        &self.buffer[self.head..self.buffer.len() - self.trailer + trailer]
     }
 
     /// Puts the tag into the bytes, or takes it out.
@@ -159,6 +156,7 @@ impl<'a> Frame<'a> {
             Some(tag) if !self.tag_in_place => vlan::insert(bytes, place, kind, tag),
             _ => vlan::strip(bytes, place, kind).is_none(),
         };
+        self.head = self.start - if self.tag_in_place { TAG } else { 0 };
     }
 }
 

@@ -137,6 +137,7 @@ impl Headers {
         Some(kind)
     }
 
+    #[inline]
     fn ipv4(&mut self, frame: &[u8]) {
         let packet = frame.get(self.l3_offset..).unwrap_or_default();
         let Some(fixed) = packet.first_chunk::<20>() else { return };
@@ -185,6 +186,7 @@ impl Headers {
 
     /// Notes a network header of `length` bytes in a packet that calls itself `total` bytes long, of which
     /// `available` are in the frame.
+    #[inline]
     fn network(&mut self, l3: L3, length: usize, total: usize, available: usize) {
         self.l3 = l3;
         self.l3_length = length;
@@ -192,6 +194,7 @@ impl Headers {
         self.l3_end = (length <= total && total <= available).then_some(self.l3_offset + total);
     }
 
+    #[inline]
     fn transport(&mut self, frame: &[u8], protocol: u8) {
         self.protocol = protocol;
         let start = self.l3_offset + self.l3_length;
