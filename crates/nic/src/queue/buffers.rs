@@ -75,6 +75,14 @@ impl Buffers {
         self.format == Format::Legacy
     }
 
+    /// How many packet buffers hold so many bytes: at least one.
+    #[must_use]
+    #[inline]
+    pub(super) fn needed(&self, bytes: usize) -> usize {
+        // Nearly always it is one, and a division takes long.
+        if bytes <= self.packet { 1 } else { bytes.div_ceil(self.packet) }
+    }
+
     /// How a frame of `frame` bytes is laid out of which `headers` bytes may be
     /// split off, 0 for none.
     #[must_use]

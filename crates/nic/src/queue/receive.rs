@@ -108,7 +108,7 @@ impl ReceiveQueue {
         }
         let buffers = Buffers::of(file, self.queue);
         let layout = buffers.lay(frame.len(), description.split.length(buffers.split));
-        let needed = (frame.len() - layout.header).div_ceil(buffers.packet).max(1);
+        let needed = buffers.needed(frame.len() - layout.header);
         if self.left(&ring) < needed {
             return Err(Missed::NoDescriptors);
         }
