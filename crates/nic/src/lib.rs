@@ -14,6 +14,7 @@ extern crate alloc;
 mod arrival;
 mod board;
 pub mod counters;
+mod decoded;
 pub mod file;
 mod forward;
 mod frame;

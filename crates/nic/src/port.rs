@@ -5,6 +5,7 @@ use crate::board::nvm::Nvm;
 use crate::board::phy::Phy;
 use crate::board::timer::TcpTimer;
 use crate::counters::Counters;
+use crate::decoded::Stale;
 use crate::file::RegisterFile;
 use crate::forward::Staging;
 use crate::function::config::Spaces;
@@ -78,9 +79,8 @@ pub struct Nic {
     pub(crate) tables: Tables,
     pub(crate) rss: Rss,
     pub(crate) steering: Steering,
-    pub(crate) tables_stale: bool,
-    pub(crate) rss_stale: bool,
-    pub(crate) steering_stale: bool,
+    /// What of these is to be decoded anew.
+    pub(crate) stale: Stale,
     pub(crate) interrupts: Interrupts,
     pub(crate) throttle: Throttle,
     pub(crate) storm: Storm,
@@ -125,9 +125,7 @@ impl Nic {
             spaces: Spaces::new(&config),
             rss: Rss::load(&file),
             steering: Steering::default(),
-            tables_stale: true,
-            rss_stale: true,
-            steering_stale: true,
+            stale: Stale::ALL,
             interrupts: Interrupts::default(),
             throttle: Throttle::new(),
             storm: Storm::default(),
@@ -158,15 +156,7 @@ impl Nic {
     /// Moves frames and sends interrupts, as far as the budget goes.
     pub fn poll<B: Bus, W: Wire>(&mut self, now: Time, budget: Budget, bus: &mut B, wire: &mut W) -> Poll {
         self.now = now;
-        if core::mem::take(&mut self.tables_stale) {
-            self.tables = Tables::load(&self.file, self.owners.vfs);
-        }
-        if core::mem::take(&mut self.rss_stale) {
-            self.rss = Rss::load(&self.file);
-        }
-        if core::mem::take(&mut self.steering_stale) {
-            self.steering = Steering::load(&self.file);
-        }
+        self.decode();
         self.pass_storm_windows(now);
         if self.timer.pass(self.file.get(r::TCPTIMER), now) {
             self.interrupts.raise_timer(&mut self.file);

@@ -108,7 +108,7 @@ impl Nic {
             self.spaces.vfs.iter_mut().for_each(Endpoint::reset);
             self.owners.vfs = vfs;
             self.owners.masters &= crate::interrupt::master_bit(Function::Pf);
-            self.tables_stale = true;
+            self.stale.tables = true;
         }
     }
 

@@ -4,9 +4,6 @@ use crate::board::clock;
 use crate::file::{Place, RegisterFile};
 use crate::interrupt::single::Form;
 use crate::interrupt::{ALL_VECTORS, Interrupts};
-use crate::offload::rss::Rss;
-use crate::steering::Steering;
-use crate::switch::Tables;
 use crate::{Nic, mailbox};
 use i82576::bits::{ctrl, ctrl_ext, eecd, icr, mdic, status, tsync};
 use i82576::register::{self as r, vf_stats};
@@ -203,9 +200,7 @@ impl Nic {
         if let Some(vector) = throttle_of(offset) {
             self.throttle.written(vector, value, now);
         }
-        self.tables_stale |= Tables::affected_by(offset);
-        self.rss_stale |= Rss::affected_by(offset);
-        self.steering_stale |= Steering::affected_by(offset);
+        self.stale.written(offset);
         self.pacing_written(offset);
         self.queue_written(offset);
         self.police_written(offset, value, now);

@@ -3,6 +3,7 @@
 
 use crate::board::clock::Clock;
 use crate::board::timer::TcpTimer;
+use crate::decoded::Stale;
 use crate::interrupt::ALL_VECTORS;
 use crate::moderation::Throttle;
 use crate::{Nic, mailbox};
@@ -57,7 +58,7 @@ impl Nic {
         }
         self.pacing.reset();
         self.restart_queues();
-        (self.tables_stale, self.rss_stale, self.steering_stale) = (true, true, true);
+        self.stale = Stale::ALL;
     }
 
     /// VFLR, VTCTRL.RST or the VF's own CTRL.RST. The facts that a next owner could inherit, such as buffer
@@ -88,7 +89,7 @@ impl Nic {
         for gate in [r::VFRE, r::VFTE] {
             self.file.update(gate, vf.bit(), 0);
         }
-        self.tables_stale = true;
+        self.stale.tables = true;
         mailbox::vf_reset(&mut self.file, &mut self.interrupts, vf);
     }
 

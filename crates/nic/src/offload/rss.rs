@@ -42,7 +42,7 @@ pub struct Hash {
 }
 
 /// Key, hash types and redirection table, ready for use.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rss {
     types: u32,
     redirection: [u8; 128],

@@ -11,7 +11,7 @@ use i82576::register as r;
 const FIRST: usize = 12;
 
 /// The eight filters.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct EtherTypes {
     registers: [u32; 8],
 }

@@ -26,7 +26,7 @@ const FLAGS: usize = 13;
 const SYN: u8 = 0x02;
 
 /// The filters, decoded.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Steering {
     /// Some filter is on: without that, no frame is looked at.
     any: bool,

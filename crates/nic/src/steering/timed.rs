@@ -15,7 +15,7 @@ const CONTROL: usize = 32;
 const GENERAL: u8 = 8;
 
 /// The packets to stamp.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Timed {
     kind: u32,
     control: u8,

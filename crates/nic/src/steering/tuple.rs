@@ -14,7 +14,7 @@ const DESTINATION: usize = 16;
 const FLAGS: u8 = 0x3f;
 
 /// A filter, as its registers have it.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Tuple {
     control: u32,
     source: [u8; 4],
@@ -27,7 +27,7 @@ struct Tuple {
 }
 
 /// The eight filters.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Tuples {
     filters: [Tuple; 8],
 }

@@ -1,0 +1,176 @@
+//! What the frame path asks instead of registers: decoded forms of them ([`Tables`], [`Rss`], [`Steering`]), which are
+//! loaded anew at the next poll when one of their registers has changed. Left out: the forms themselves, each of
+//! which is with the stop that asks it.
+
+use crate::Nic;
+use crate::offload::rss::Rss;
+use crate::steering::Steering;
+use crate::switch::Tables;
+
+/// The decoded forms that are out of date.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stale {
+    pub(crate) tables: bool,
+    rss: bool,
+    steering: bool,
+}
+
+impl Stale {
+    /// All of them.
+    pub(crate) const ALL: Self = Self { tables: true, rss: true, steering: true };
+    const NONE: Self = Self { tables: false, rss: false, steering: false };
+
+    /// The register at this canonical offset was written.
+    pub(crate) fn written(&mut self, offset: u32) {
+        self.tables |= Tables::affected_by(offset);
+        self.rss |= Rss::affected_by(offset);
+        self.steering |= Steering::affected_by(offset);
+    }
+}
+
+impl Nic {
+    /// Decodes anew what is out of date.
+    pub(crate) fn decode(&mut self) {
+        let stale = core::mem::replace(&mut self.stale, Stale::NONE);
+        if stale.tables {
+            self.tables = Tables::load(&self.file, self.owners.vfs);
+        }
+        if stale.rss {
+            self.rss = Rss::load(&self.file);
+        }
+        if stale.steering {
+            self.steering = Steering::load(&self.file);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::offload::rss::Rss;
+    use crate::steering::Steering;
+    use crate::switch::Tables;
+    use crate::{Budget, Config, Nic, Unplugged};
+    use alloc::vec::Vec;
+    use i82576::bits::ctrl;
+    use i82576::config::pf::SRIOV;
+    use i82576::{MacAddress, Time, VfIndex, register as r, table, window};
+    use pcie::Function::{self, Pf, Vf};
+    use pcie::capability::sriov;
+    use pcie::config::offset;
+    use pcie::{Bus, ConfigAccess, DmaFault, Iova};
+    use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
+
+    /// No memory anywhere.
+    struct Nowhere;
+
+    impl Bus for Nowhere {
+        fn dma_read(&mut self, function: Function, iova: Iova, _into: &mut [u8]) -> Result<(), DmaFault> {
+            Err(DmaFault { function, iova })
+        }
+
+        fn dma_write(&mut self, function: Function, iova: Iova, _from: &[u8]) -> Result<(), DmaFault> {
+            Err(DmaFault { function, iova })
+        }
+
+        fn msix(&mut self, _function: Function, _vector: u16) {}
+    }
+
+    /// Something that may change a register.
+    #[derive(Debug, Clone)]
+    enum Act {
+        Write(Function, u32, u32),
+        WriteBytes(Function, u64, Vec<u8>),
+        WriteByPort(u32, u32),
+        Vfs(u16),
+        FunctionLevelReset(Function),
+        ConventionalReset,
+        SoftwareReset(Function),
+        Clone,
+        Poll,
+    }
+
+    /// Every register of the PF, by its offset and by its alias.
+    fn offsets() -> Vec<u32> {
+        table::rows().flat_map(|row| row.offsets().chain(row.aliases())).collect()
+    }
+
+    fn function() -> impl Strategy<Value = Function> {
+        prop_oneof![Just(Pf), (0u8..8).prop_map(Vf)]
+    }
+
+    /// A register of either kind of function.
+    fn register() -> impl Strategy<Value = (Function, u32)> {
+        let all = offsets();
+        let few: Vec<u32> = all.iter().copied().filter(|at| Tables::affected_by(*at)).collect();
+        let vf = (0u8..8, 0..window::TABLE.len(), any::<u32>()).prop_map(|(vf, row, element)| {
+            let row = &window::TABLE[row];
+            (Vf(vf), row.offset + element % row.count * row.stride)
+        });
+        prop_oneof![
+            (0..all.len()).prop_map(move |i| (Pf, all[i])),
+            (0..few.len()).prop_map(move |i| (Pf, few[i])),
+            (0u32..0x400).prop_map(|i| (Pf, 0x5400 + 4 * i)),
+            vf,
+        ]
+    }
+
+    fn act() -> impl Strategy<Value = Act> {
+        let bytes = proptest::collection::vec(any::<u8>(), 1..9);
+        prop_oneof![
+            12 => (register(), any::<u32>()).prop_map(|((function, at), value)| Act::Write(function, at, value)),
+            4 => (register(), 0u64..4, bytes).prop_map(|((function, at), lane, bytes)| {
+                Act::WriteBytes(function, u64::from(at) + lane, bytes)
+            }),
+            2 => (register(), any::<u32>()).prop_map(|((_, at), value)| Act::WriteByPort(at, value)),
+            1 => (0u16..9).prop_map(Act::Vfs),
+            1 => function().prop_map(Act::FunctionLevelReset),
+            1 => Just(Act::ConventionalReset),
+            1 => function().prop_map(Act::SoftwareReset),
+            1 => Just(Act::Clone),
+            4 => Just(Act::Poll),
+        ]
+    }
+
+    fn perform(nic: &mut Nic, act: &Act) {
+        let now = Time::ZERO;
+        match act {
+            Act::Write(function, at, value) => nic.write(*function, *at, *value, now),
+            Act::WriteBytes(function, at, bytes) => nic.write_bytes(*function, *at, bytes, now),
+            Act::WriteByPort(at, value) => {
+                nic.io_write(0, &at.to_le_bytes(), now);
+                nic.io_write(4, &value.to_le_bytes(), now);
+            }
+            Act::Vfs(vfs) => {
+                let on = u32::from(sriov::CONTROL_ENABLE | sriov::CONTROL_MEMORY);
+                nic.config_write(Pf, SRIOV + sriov::CONTROL, 2, 0);
+                nic.config_write(Pf, SRIOV + sriov::NUM_VFS, 2, u32::from(*vfs));
+                nic.config_write(Pf, SRIOV + sriov::CONTROL, 2, on);
+            }
+            Act::FunctionLevelReset(function) => nic.reset_function(*function),
+            Act::ConventionalReset => nic.conventional_reset(),
+            Act::SoftwareReset(Pf) => nic.write(Pf, r::CTRL, ctrl::RST, now),
+            Act::SoftwareReset(Vf(n)) => {
+                let Some(vf) = VfIndex::new(*n) else { return };
+                nic.write(Pf, r::vf_block(vf), ctrl::RST, now);
+            }
+            Act::Clone => *nic = nic.clone(),
+            Act::Poll => drop(nic.poll(now, Budget::default(), &mut Nowhere, &mut Unplugged)),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_decoded_is_what_the_registers_say(acts in proptest::collection::vec(act(), 1..60)) {
+            let mut nic = Nic::new(Config { mac: MacAddress([2, 0, 0, 0, 0, 1]), iov: true, loopback: None });
+            let master = u32::from(offset::COMMAND_MEMORY | offset::COMMAND_BUS_MASTER);
+            nic.config_write(Pf, offset::COMMAND, 2, master);
+            for act in &acts {
+                perform(&mut nic, act);
+                nic.decode();
+                assert_eq!(nic.tables, Tables::load(&nic.file, nic.owners.vfs), "{act:?}");
+                assert_eq!(nic.rss, Rss::load(&nic.file), "{act:?}");
+                assert_eq!(nic.steering, Steering::load(&nic.file), "{act:?}");
+            }
+        }
+    }
+}
