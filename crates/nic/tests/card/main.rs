@@ -2,6 +2,7 @@
 //! card is polled, and what comes out is looked at. Left out: drivers, which are tested against the card in a
 //! crate of their own, and the pure parts (`offload`, `switch`), which have tests beside them.
 
+mod allocations;
 mod board;
 mod bug_cases;
 mod common;

@@ -7,7 +7,7 @@ mod world;
 
 pub(crate) use frames::{mac, plain, tagged, tcp, tcp6, udp};
 pub(crate) use rings::{RING, RX_RING, TX_RING, buffer, data, head_address, packet};
-pub(crate) use world::{Access, BASE, SIZE, World};
+pub(crate) use world::{Access, BASE, SIZE, TestBus, World};
 
 use core::num::NonZeroU64;
 use core::time::Duration;

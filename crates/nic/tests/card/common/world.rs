@@ -61,7 +61,8 @@ impl TestBus {
         &mut self.memory[at].1
     }
 
-    fn range(&mut self, function: Function, iova: Iova, length: usize) -> Option<&mut [u8]> {
+    /// Bytes of a function's memory; `None` if they are not all there.
+    pub(crate) fn range(&mut self, function: Function, iova: Iova, length: usize) -> Option<&mut [u8]> {
         let start = usize::try_from(iova.checked_sub(BASE)?).ok()?;
         self.memory(function).get_mut(start..start.checked_add(length)?)
     }

@@ -1,0 +1,188 @@
+//! The frame path allocates nothing: once a way has been gone, going it again takes no memory, whatever the frame
+//! needs on the way. Left out: time.
+
+use crate::common::{Bench, RING, TestBus, data, mac, packet, plain, tagged, tcp};
+use i82576::MacAddress;
+use i82576::bits::vmrctl;
+use i82576::descriptor::tx::{Context, Data, L4};
+use i82576::register::{self as r, rx, tx, vf};
+use nic::Wire;
+use pcie::{Bus, DmaFault, Function, Iova};
+
+/// The bench's memory without its log.
+struct Quiet<'a>(&'a mut TestBus);
+
+impl Bus for Quiet<'_> {
+    fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
+        into.copy_from_slice(self.0.range(function, iova, into.len()).ok_or(DmaFault { function, iova })?);
+        Ok(())
+    }
+
+    fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault> {
+        self.0.range(function, iova, from.len()).ok_or(DmaFault { function, iova })?.copy_from_slice(from);
+        Ok(())
+    }
+
+    fn msix(&mut self, _function: Function, _vector: u16) {}
+}
+
+/// A wire that brings a frame so many times, and counts what it is given.
+struct Tap {
+    frame: Vec<u8>,
+    left: usize,
+    sent: u64,
+}
+
+impl Wire for Tap {
+    fn transmit(&mut self, _frame: &[u8]) -> bool {
+        self.sent += 1;
+        true
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> Option<usize> {
+        self.left = self.left.checked_sub(1)?;
+        into[..self.frame.len()].copy_from_slice(&self.frame);
+        Some(self.frame.len())
+    }
+}
+
+const WIRE: MacAddress = mac(9);
+const BROADCAST: MacAddress = MacAddress::BROADCAST;
+
+/// VFs 0 and 1 with running rings.
+fn bench() -> Bench {
+    let mut bench = Bench::new(2);
+    (0..2).for_each(|vf| bench.vf(vf).start());
+    bench
+}
+
+/// Posts what either VF has used up, so that a round is like the one before.
+fn post(bench: &mut Bench) {
+    for n in 0..2 {
+        let (head, tail) = (bench.vf(n).read(vf::RX_BLOCK + rx::RDH), bench.vf(n).rings().rx_tail);
+        let free = (head + RING - 1 - tail) % RING;
+        bench.vf(n).post(free);
+    }
+}
+
+/// Goes a way ten times, the first times without counting: VF 0 sends `descriptors`, and `frame` comes from the wire.
+/// Answers the frames that VF 1 and the wire got in the counted rounds.
+#[track_caller]
+fn allocates_nothing(bench: &mut Bench, descriptors: &[[u8; 16]], frame: &[u8]) -> (u64, u64) {
+    let mut wire = Tap { frame: frame.to_vec(), left: 0, sent: 0 };
+    let mut start = (0, 0);
+    for round in 0..10 {
+        post(bench);
+        for raw in descriptors {
+            bench.vf(0).put(*raw);
+        }
+        bench.vf(0).ring();
+        wire.left = if frame.is_empty() { 0 } else { 3 };
+        if round == 2 {
+            start = (bench.nic.counters()[1].rx_packets, wire.sent);
+        }
+        let counted = allocation_counter::measure(|| poll(bench, &mut wire));
+        assert!(round < 2 || counted.count_total == 0, "{} allocations", counted.count_total);
+    }
+    assert_eq!(
+        bench.vf(0).read(vf::TX_BLOCK + tx::TDH),
+        bench.vf(0).rings().tx_tail,
+        "something was not sent"
+    );
+    (bench.nic.counters()[1].rx_packets - start.0, wire.sent - start.1)
+}
+
+/// Polls until nothing is left, from one deadline to the next.
+fn poll(bench: &mut Bench, wire: &mut Tap) {
+    for _ in 0..1_000 {
+        let poll = bench.nic.poll(bench.now, bench.budget, &mut Quiet(&mut bench.world.bus), wire);
+        match poll.deadline {
+            _ if poll.more => {}
+            Some(due) => bench.now = due,
+            None => return,
+        }
+    }
+}
+
+/// One buffer with a frame.
+fn whole(bench: &mut Bench, frame: &[u8]) -> [u8; 16] {
+    let address = bench.vf(0).place(frame);
+    packet(address, frame.len() as u16).emit()
+}
+
+/// A context of TCP over IPv4.
+fn context(mss: u16) -> [u8; 16] {
+    let lengths = Context { mac_length: 14, ip_length: 20, l4_length: 20, ..Context::default() };
+    Context { ipv4: true, l4: L4::Tcp, mss, vlan_tag: 5, ..lengths }.emit()
+}
+
+/// Twenty segments.
+fn large(bench: &mut Bench, to: MacAddress) -> Vec<[u8; 16]> {
+    let address = bench.vf(0).place(&tcp(to, mac(0), &[7; 20_000]));
+    let sums = Data { insert_l4_checksum: true, insert_ip_checksum: true, ..data(address, 54) };
+    let first = Data { segment: true, payload_length: 20_000, ..sums };
+    vec![context(1_000), first.emit(), packet(address + 54, 20_000).emit()]
+}
+
+#[test]
+fn from_the_wire_to_a_vf() {
+    for frame in [plain(mac(1), WIRE, 46), tcp(mac(1), WIRE, &[1; 1_400]), plain(mac(1), WIRE, 9_000)] {
+        assert_eq!(allocates_nothing(&mut bench(), &[], &frame), (24, 0));
+    }
+}
+
+#[test]
+fn from_the_wire_to_everybody() {
+    let mut bench = bench();
+    assert_eq!(allocates_nothing(&mut bench, &[], &tagged(5, &plain(BROADCAST, WIRE, 100))), (24, 0));
+    assert!(bench.nic.counters()[0].rx_packets > 0);
+}
+
+#[test]
+fn from_a_vf_to_a_vf_and_to_the_wire() {
+    for (to, expected) in [(mac(1), (24, 0)), (WIRE, (0, 24)), (BROADCAST, (24, 24))] {
+        let mut bench = bench();
+        let one = whole(&mut bench, &tcp(to, mac(0), &[1; 600]));
+        assert_eq!(allocates_nothing(&mut bench, &[one; 3], &[]), expected);
+    }
+}
+
+#[test]
+fn with_checksums_and_tags_inserted() {
+    let mut bench = bench();
+    let frame = tcp(mac(1), mac(0), &[1; 600]);
+    let address = bench.vf(0).place(&frame);
+    let sums =
+        Data { insert_l4_checksum: true, insert_ip_checksum: true, ..packet(address, frame.len() as u16) };
+    let descriptors = [context(0), sums.emit(), Data { insert_vlan: true, ..sums }.emit()];
+    assert_eq!(allocates_nothing(&mut bench, &descriptors, &[]), (16, 0));
+}
+
+#[test]
+fn cut_into_segments() {
+    for (to, expected) in [(mac(1), (160, 0)), (WIRE, (0, 160))] {
+        let mut bench = bench();
+        let descriptors = large(&mut bench, to);
+        assert_eq!(allocates_nothing(&mut bench, &descriptors, &[]), expected);
+    }
+}
+
+#[test]
+fn cut_into_segments_that_wait_for_their_rate() {
+    let mut bench = bench();
+    bench
+        .pf()
+        .write(r::RTTBCNRC, i82576::bits::rttbcnrc::RS_ENA | 10 << i82576::bits::rttbcnrc::INTEGER_SHIFT);
+    let descriptors = large(&mut bench, mac(1));
+    assert_eq!(allocates_nothing(&mut bench, &descriptors, &[]), (160, 0));
+}
+
+#[test]
+fn mirrored_and_into_header_buffers() {
+    let mut bench = bench();
+    bench.pf().write(r::vmrctl(0), vmrctl::DPME | vmrctl::UPME | 1 << vmrctl::POOL_SHIFT);
+    bench.vf(1).write(vf::RX_BLOCK + rx::SRRCTL, 0x8a00_0402);
+    bench.vf(1).write(vf::PSRTYPE, u32::MAX);
+    let one = whole(&mut bench, &tcp(WIRE, mac(0), &[1; 600]));
+    assert_eq!(allocates_nothing(&mut bench, &[one; 3], &tcp(mac(0), WIRE, &[1; 600])), (48, 24));
+}
