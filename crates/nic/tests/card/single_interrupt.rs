@@ -2,7 +2,7 @@
 //! several. What raises it, what an access to ICR does, and how EITR 0 throttles it.
 
 use crate::common::{Bench, PORT, mac, plain};
-use i82576::bits::{eicr, eitr, icr, rctl, tctl};
+use i82576::bits::{eicr, eitr, gpie, icr, rctl, tctl};
 use i82576::config::{MSIX, pf};
 use i82576::register as r;
 use i82576::{Time, Vector};
@@ -313,4 +313,20 @@ fn the_card_passes_the_interrupt_test_of_igb() {
 fn interrupted(bench: &mut Bench) -> bool {
     let (pin, msi, msix) = heard(bench);
     pin.last() == Some(&true) || msi + msix > 0
+}
+
+/// EIAC and GPIE.EIAME speak of the messages of vectors; with one interrupt for all, EICR waits to be read.
+#[test]
+fn eiac_and_eiame_do_nothing_where_vectors_have_no_messages() {
+    for use_one in [use_msi as Use, use_one_vector] {
+        let mut bench = Bench::bare();
+        use_one(&mut bench);
+        for (at, value) in [(r::GPIE, gpie::EIAME), (r::EIAC, 3), (r::EIAM, 1), (r::EIMS, 3), (r::EICS, 3)] {
+            bench.pf().write(at, value);
+        }
+        let (_, msi, msix) = heard(&mut bench);
+        assert_eq!((msi + msix, bench.pf().read(r::EIMS)), (1, 3), "sent, and nothing masked");
+        assert_eq!((bench.pf().read(r::EICR), bench.pf().read(r::EICR)), (3, 0), "nor cleared");
+        assert_eq!(bench.pf().read(r::EIMS), 2, "reading masks by EIAM in every form");
+    }
 }
