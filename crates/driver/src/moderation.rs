@@ -72,16 +72,41 @@ pub const fn register_value(interval_us: u32) -> u32 {
     micros << eitr::INTERVAL_SHIFT
 }
 
+/// How often the packet rate is sampled, as in the paper; so a step up may overflow a buffer for that long. The guest's
+/// driver and the PF, which enforces the rule, sample alike.
+pub const SAMPLE_PERIOD: Duration = Duration::from_secs(1);
+
+/// Packets a second, over a period each.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RateMeter {
+    sampled: Option<(Time, u64)>,
+}
+
+impl RateMeter {
+    /// Whether a period is over, or none has begun.
+    #[must_use]
+    pub fn is_due(&self, now: Time) -> bool {
+        self.sampled.is_none_or(|(then, _)| now.since(then) >= SAMPLE_PERIOD)
+    }
+
+    /// Tells how many packets there have been in all; answers their rate if a period is over.
+    pub fn sample(&mut self, now: Time, packets: u64) -> Option<u64> {
+        if !self.is_due(now) {
+            return None;
+        }
+        let (then, before) = self.sampled.replace((now, packets))?;
+        let micros = u64::try_from(now.since(then).as_micros()).unwrap_or(u64::MAX);
+        Some(packets.saturating_sub(before).saturating_mul(1_000_000) / micros.max(1))
+    }
+}
+
 /// A policy at work on one vector.
 #[derive(Debug, Clone)]
 pub struct Moderator {
     policy: Policy,
     interval_us: u32,
-    sampled: Option<(Time, u64)>,
+    meter: RateMeter,
 }
-
-/// How often the packet rate is sampled, as in the paper; so a step up may overflow a buffer for that long.
-pub const SAMPLE_PERIOD: Duration = Duration::from_secs(1);
 
 impl Moderator {
     /// A policy that has seen nothing yet.
@@ -91,7 +116,7 @@ impl Moderator {
             Policy::Fixed(micros) => micros.min(MAX_INTERVAL_US),
             Policy::Adaptive(adaptive) => interval_us(interrupt_frequency(0, &adaptive)),
         };
-        Self { policy, interval_us, sampled: None }
+        Self { policy, interval_us, meter: RateMeter::default() }
     }
 
     /// The interval in force, microseconds.
@@ -103,17 +128,7 @@ impl Moderator {
     /// Tells how many packets there have been in all; answers a new interval if the register should change.
     pub fn sample(&mut self, now: Time, packets: u64) -> Option<u32> {
         let Policy::Adaptive(adaptive) = self.policy else { return None };
-        let Some((then, before)) = self.sampled else {
-            self.sampled = Some((now, packets));
-            return None;
-        };
-        let elapsed = now.since(then);
-        if elapsed < SAMPLE_PERIOD {
-            return None;
-        }
-        self.sampled = Some((now, packets));
-        let micros = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
-        let rate = packets.saturating_sub(before).saturating_mul(1_000_000) / micros.max(1);
+        let rate = self.meter.sample(now, packets)?;
         let next = interval_us(interrupt_frequency(rate, &adaptive));
         (next != core::mem::replace(&mut self.interval_us, next)).then_some(next)
     }

@@ -71,6 +71,8 @@ fn additional_addresses_come_from_a_shared_pool() {
     bench.on(0, |vf, hal| vf.add_mac(hal, mac(3))).unwrap();
     let refused = bench.on(1, |vf, hal| vf.add_mac(hal, mac(99)));
     assert_eq!(refused, Err(VfError::Mailbox(MailboxError::Refused(0x2_0002))));
+    let counters = bench.card.pf_driver().unwrap().counters(index(1));
+    assert_eq!(counters.refused(Refusal::NoFilter), 1);
     bench.on(0, |vf, hal| vf.clear_macs(hal)).unwrap();
     bench.on(1, |vf, hal| vf.add_mac(hal, mac(3))).unwrap();
     let frame = crate::support::frame(mac(3), vf_mac(0), 64, 1);
@@ -122,6 +124,15 @@ fn nothing_is_heard_before_vf_reset_and_refusals_are_rare() {
     assert_eq!(raw(&mut card, &[0x33]), 0x4000_0033);
     let counters = *card.pf_driver().unwrap().counters(index(0));
     assert_eq!((counters.refused(Refusal::NotReady), counters.unanswered), (12, 10));
+}
+
+#[test]
+fn a_vf_without_an_address_is_told_so_and_started_all_the_same() {
+    let mut bench = Bench::new(1);
+    policy(&mut bench, 0, |policy| policy.mac = None);
+    assert_eq!(raw(&mut bench.card, &[1]), 0x4000_0001, "NACK, and the guest invents an address");
+    assert_eq!(counters(&bench).refused(Refusal::NoAddress), 1);
+    assert!(bench.card.pf_driver().unwrap().vf_is_active(index(0)));
 }
 
 #[test]

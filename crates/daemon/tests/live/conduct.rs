@@ -1,28 +1,153 @@
-//! A VF that does too much on a live host: it is shut in, and let out again. Which rates call for what is tested with
-//! the PF driver.
+//! A VF that does too much on a live host, each kind of it by a guest that means harm: it is spoken of, slowed down or
+//! shut in, and let out again. Which rates call for what is tested with the PF driver.
 
 use crate::support::eventually;
 use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;
-use daemon::policy::Change;
+use crate::support::machine::Machine;
+use crate::support::qemu::Qemu;
+use daemon::control::status::VfStatus;
+use daemon::policy::{Change, Limit, PortChange};
+use driver::Hal;
 use i82576::MacAddress;
+use i82576::descriptor::tx::Data;
+use i82576::register::{tx, vf};
+use std::collections::BTreeMap;
+
+/// A guest that runs, and from then on one event a second is too many: however slowly time passes, some seconds see
+/// more.
+fn world(kind: &str, limit: Limit) -> (Live, Guest<Qemu>) {
+    let live = Live::start();
+    let guest = Guest::under_qemu(&live, 0);
+    let limits = BTreeMap::from([(kind.to_owned(), limit)]);
+    live.change_port(PortChange { limits, ..PortChange::default() }).unwrap();
+    (live, guest)
+}
+
+/// As [`world`], with a neighbour that does nothing of the kind.
+fn world_with_neighbour(kind: &str, limit: Limit) -> (Live, Guest<Qemu>, Guest<Qemu>) {
+    let (live, mut a) = world(kind, limit);
+    let mut b = Guest::under_qemu(&live, 1);
+    exchange(&mut a, &mut b, 3);
+    (live, a, b)
+}
+
+const WARN: Limit = Limit { warn: Some(1), throttle: Some(0), quarantine: Some(0) };
+const THROTTLE: Limit = Limit { warn: Some(0), throttle: Some(1), quarantine: Some(0) };
+const QUARANTINE: Limit = Limit { warn: Some(0), throttle: Some(0), quarantine: Some(1) };
+
+/// Offends until the host has acted.
+#[track_caller]
+fn until(live: &Live, what: &str, mut offend: impl FnMut(), acted: impl Fn(&VfStatus) -> bool) -> VfStatus {
+    eventually(what, || {
+        (0..5).for_each(|_| offend());
+        acted(&live.show(0))
+    });
+    live.show(0)
+}
+
+/// The VF is shut in for one kind of conduct, its neighbour is not, and the administrator lets it out.
+#[track_caller]
+fn is_shut_in(live: &Live, kind: &str, offend: impl FnMut()) {
+    let status = until(live, "the VF is shut in", offend, |status| status.conduct.quarantine.is_some());
+    assert_eq!((status.conduct.quarantine.as_deref(), status.link), (Some(kind), false));
+    assert!(status.conduct.offences[kind] > 0);
+    let neighbour = live.show(1);
+    assert_eq!((neighbour.conduct.quarantine, neighbour.link), (None, true), "the neighbour is free");
+    let status = live.change(0, Change { quarantine: Some(false), ..Change::default() });
+    assert_eq!((status.conduct.quarantine, status.link), (None, true));
+}
+
+/// Hands a descriptor over behind the driver's back.
+fn hand_over(machine: &mut Machine<Qemu>, descriptor: &Data) {
+    let mut read = |at| u64::from(machine.read(vf::TX_BLOCK + at));
+    let base = read(tx::TDBAL) | read(tx::TDBAH) << 32;
+    let (tail, count) = (read(tx::TDT), read(tx::TDLEN) / 16);
+    machine.ram.write(base + tail * 16, &descriptor.emit());
+    machine.write(vf::TX_BLOCK + tx::TDT, ((tail + 1) % count) as u32);
+}
+
+fn packet(address: u64, length: u16) -> Data {
+    Data { address, length, end_of_packet: true, payload_length: length.into(), ..Data::default() }
+}
+
+#[test]
+fn a_flood_of_requests_shuts_a_vf_in() {
+    let (live, mut a) = world("mailbox", QUARANTINE);
+    is_shut_in(&live, "mailbox", || {
+        for (register, value) in [(vf::V2PMAILBOX, 4), (vf::VMBMEM, 0x77), (vf::V2PMAILBOX, 1)] {
+            a.machine.write(register, value);
+        }
+    });
+}
+
+#[test]
+fn spoofing_shuts_a_vf_in() {
+    let (live, mut a, b) = world_with_neighbour("spoofing", QUARANTINE);
+    let frame = [&b.vf.mac().0[..], &[2, 6, 6, 6, 6, 6, 0x88, 0xb5], &[0; 60]].concat();
+    is_shut_in(&live, "spoofing", || {
+        let _ = a.vf.transmit(&mut a.machine, &frame, &Default::default());
+        a.vf.flush(&mut a.machine);
+        a.vf.clean(&mut a.machine);
+    });
+}
+
+#[test]
+fn a_storm_of_interrupts_shuts_a_vf_in() {
+    let (live, mut a) = world("interrupts", QUARANTINE);
+    is_shut_in(&live, "interrupts", || a.machine.write(vf::VTEICS, 7));
+}
+
+#[test]
+fn packets_that_make_no_sense_shut_a_vf_in() {
+    let (live, mut a, _b) = world_with_neighbour("invalid", QUARANTINE);
+    is_shut_in(&live, "invalid", || hand_over(&mut a.machine, &packet(1 << 20, 5)));
+}
+
+#[test]
+fn dma_faults_shut_a_vf_in() {
+    let (live, mut a, _b) = world_with_neighbour("dma-faults", QUARANTINE);
+    is_shut_in(&live, "dma-faults", || {
+        hand_over(&mut a.machine, &packet(1 << 40, 60));
+        // A ring that has faulted is silent until it is set up anew.
+        let enabled = a.machine.read(vf::TX_BLOCK + tx::TXDCTL);
+        for value in [0, enabled] {
+            a.machine.write(vf::TX_BLOCK + tx::TXDCTL, value);
+        }
+        for register in [tx::TDH, tx::TDT] {
+            a.machine.write(vf::TX_BLOCK + register, 0);
+        }
+    });
+}
+
+#[test]
+fn a_vf_that_is_to_be_spoken_of_goes_on() {
+    let (live, mut a, mut b) = world_with_neighbour("storm", WARN);
+    let offend = || a.send_many(MacAddress::BROADCAST, 5);
+    let status = until(&live, "it is said", offend, |status| !status.conduct.offences.is_empty());
+    assert_eq!((status.conduct.quarantine, status.conduct.throttled, status.link), (None, false, true));
+    let before = live.show(0).tx.packets;
+    b.take();
+    a.send(b.vf.mac(), &[2; 60]);
+    eventually("its frames go out", || live.show(0).tx.packets > before);
+}
+
+#[test]
+fn a_vf_that_is_slowed_down_is_let_go_by_the_administrator() {
+    let (live, mut a) = world("interrupts", THROTTLE);
+    let offend = || a.machine.write(vf::VTEICS, 7);
+    let status = until(&live, "it is slowed down", offend, |status| status.conduct.throttled);
+    assert_eq!((status.conduct.quarantine, status.link), (None, true));
+    let status = live.change(0, Change { quarantine: Some(false), ..Change::default() });
+    assert!(!status.conduct.throttled);
+}
 
 #[test]
 fn a_storm_shuts_a_vf_in_until_it_is_let_out() {
-    let live = Live::with("[[port]]\nlimits = { storm = { quarantine = 1 } }");
-    let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
-    exchange(&mut a, &mut b, 3);
-    // One a second is too many here; however slowly time passes, some seconds see more.
-    eventually("the VF is shut in", || {
-        (0..20).for_each(|_| {
-            a.send(MacAddress::BROADCAST, &[1; 60]);
-        });
-        live.show(0).conduct.quarantine.is_some()
-    });
-    let status = live.show(0);
-    assert_eq!((status.conduct.quarantine.as_deref(), status.link), (Some("storm"), false));
-    assert!(status.conduct.offences["storm"] > 0);
-    assert_eq!((live.show(1).conduct.quarantine, live.show(1).link), (None, true), "the neighbour is free");
+    let (live, mut a, mut b) = world_with_neighbour("storm", QUARANTINE);
+    let offend = || a.send_many(MacAddress::BROADCAST, 5);
+    until(&live, "the VF is shut in", offend, |status| status.conduct.quarantine.is_some());
+    assert_eq!(live.show(0).conduct.quarantine.as_deref(), Some("storm"));
     b.receive();
     let before = live.show(0).tx.packets;
     a.send(b.vf.mac(), &[2; 60]);

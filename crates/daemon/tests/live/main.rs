@@ -15,6 +15,7 @@ mod lifetime;
 mod pf;
 mod port;
 mod qemu;
+mod refusals;
 mod resets;
 mod resources;
 mod uplink;

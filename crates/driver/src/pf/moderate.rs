@@ -8,13 +8,12 @@ use super::Pf;
 use super::monitor::THROTTLED_INTERVAL_US;
 use crate::hal::Hal;
 use crate::moderation::{
-    Adaptive, MAX_INTERVAL_US, Redundancy, interrupt_frequency, interval_us, register_value,
+    Adaptive, MAX_INTERVAL_US, RateMeter, Redundancy, interrupt_frequency, interval_us, register_value,
 };
-use core::time::Duration;
 use i82576::bits::{eitr, ivar};
 use i82576::ids::VF_VECTORS;
 use i82576::register::{self as r, rx, rx_block, vf_stats};
-use i82576::{Time, Vector, VfIndex};
+use i82576::{Vector, VfIndex};
 
 /// The bounds of a VF's interrupts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -33,15 +32,15 @@ pub struct InterruptBounds {
 const REDUNDANCY: Redundancy = Redundancy(12);
 /// lif of the formula, where no floor is set.
 const LOWEST_HZ: u32 = 1_000;
-/// How long packets are counted for a rate.
-const SAMPLE: Duration = Duration::from_millis(100);
 /// Bytes of a descriptor.
 const DESCRIPTOR: u32 = i82576::descriptor::SIZE as u32;
 
 /// The rate of a VF's packets, and the interval that it calls for.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sampler {
-    sampled: Option<(Time, u32)>,
+    meter: RateMeter,
+    /// Packets so far; the lower half is the card's counter.
+    packets: u64,
     interval_us: Option<u32>,
 }
 
@@ -91,20 +90,18 @@ impl Pf {
     /// The interval that the VF's packet rate calls for, sampled anew if it is time.
     fn adapted_interval<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, bounds: InterruptBounds) -> Option<u32> {
         let now = hal.now();
-        let sampler = self.state(vf).sampler;
-        if sampler.sampled.is_some_and(|(then, _)| now.since(then) < SAMPLE) {
-            return sampler.interval_us;
+        if !self.state(vf).sampler.meter.is_due(now) {
+            return self.state(vf).sampler.interval_us;
         }
-        let packets = hal.read(r::vf_block(vf) + vf_stats::VFGPRC);
+        let counted = hal.read(r::vf_block(vf) + vf_stats::VFGPRC);
         let buffers = hal.read(rx_block(vf.queue(0)) + rx::RDLEN) / DESCRIPTOR;
-        let next = sampler.sampled.filter(|_| buffers > 0).map(|(then, before)| {
-            let micros = u64::try_from(now.since(then).as_micros()).unwrap_or(u64::MAX).max(1);
-            let rate = u64::from(packets.wrapping_sub(before)) * 1_000_000 / micros;
-            let rule = Adaptive { redundancy: REDUNDANCY, buffers, lowest_hz: bounds.lowest_hz() };
-            interval_us(interrupt_frequency(rate, &rule))
-        });
-        self.state_mut(vf).sampler = Sampler { sampled: Some((now, packets)), interval_us: next };
-        next
+        let sampler = &mut self.state_mut(vf).sampler;
+        // The counter wraps.
+        sampler.packets += u64::from(counted.wrapping_sub(sampler.packets as u32));
+        let rate = sampler.meter.sample(now, sampler.packets).filter(|_| buffers > 0);
+        let rule = Adaptive { redundancy: REDUNDANCY, buffers, lowest_hz: bounds.lowest_hz() };
+        sampler.interval_us = rate.map(|rate| interval_us(interrupt_frequency(rate, &rule)));
+        sampler.interval_us
     }
 }
 

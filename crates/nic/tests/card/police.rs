@@ -127,6 +127,20 @@ fn nothing_behind_the_nonsense_is_sent() {
 }
 
 #[test]
+fn a_dma_fault_is_counted_under_protection_too_and_blocks_nothing() {
+    let mut bench = bench();
+    bench.pf().set(r::DTXCTL, dtxctl::MDP_EN);
+    bench.vf(0).transmit(&[packet(1 << 40, 60).emit()]);
+    bench.poll();
+    assert_eq!(bench.nic.counters()[0].dma_faults, 1);
+    assert_eq!(
+        (bench.nic.counters()[0].tx_invalid, pf(&mut bench, r::MDFB)),
+        (0, 0),
+        "a fault halts the ring anyway"
+    );
+}
+
+#[test]
 fn a_reset_of_the_function_frees_its_queues() {
     let mut bench = bench();
     bench.pf().set(r::DTXCTL, dtxctl::MDP_EN);

@@ -1,0 +1,144 @@
+//! What the PF refuses a guest on a live host, by Linux igb's rules and the administrator's: each with its reason in
+//! `vf show`. `no-address` is not here: every VF of a live host has an address.
+
+use crate::support::eventually;
+use crate::support::guest::Guest;
+use crate::support::live::Live;
+use crate::support::machine::Machine;
+use crate::support::qemu::{self, Qemu};
+use daemon::policy::Change;
+use driver::Hal;
+use driver::vf::{MailboxError, Vf, VfError};
+use i82576::MacAddress;
+use i82576::register::vf::{V2PMAILBOX, VMBMEM};
+
+const OTHER: MacAddress = MacAddress([2, 5, 5, 5, 5, 5]);
+
+type Asked = Result<(), VfError>;
+
+/// A guest under a changed policy.
+fn guest(change: Change) -> (Live, Guest<Qemu>) {
+    let live = Live::start();
+    live.change(0, change);
+    let guest = Guest::under_qemu(&live, 0);
+    (live, guest)
+}
+
+/// What is asked for is refused, for this reason alone.
+#[track_caller]
+fn assert_refused(
+    world: &mut (Live, Guest<Qemu>),
+    why: &str,
+    ask: impl FnOnce(&mut Vf, &mut Machine<Qemu>) -> Asked,
+) {
+    let (live, guest) = world;
+    let asked = ask(&mut guest.vf, &mut guest.machine);
+    assert!(matches!(asked, Err(VfError::Mailbox(MailboxError::Refused(_)))), "{asked:?}");
+    let refused = live.show(0).mailbox.refused;
+    assert_eq!(refused.into_iter().collect::<Vec<_>>(), [(why.to_owned(), 1)]);
+}
+
+/// Sends a message as a driver would that knows no protocol.
+fn raw(machine: &mut Machine<Qemu>, words: &[u32]) {
+    machine.write(V2PMAILBOX, 4);
+    for (word, at) in words.iter().zip((VMBMEM..).step_by(4)) {
+        machine.write(at, *word);
+    }
+    machine.write(V2PMAILBOX, 1);
+}
+
+#[track_caller]
+fn is_counted(live: &Live, why: &str) {
+    eventually(why, || live.show(0).mailbox.refused.get(why) == Some(&1));
+}
+
+#[test]
+fn not_ready_before_the_driver_has_introduced_itself() {
+    let live = Live::start();
+    raw(&mut qemu::boot(&live.socket(0)), &[2, 3, 4]);
+    is_counted(&live, "not-ready");
+}
+
+#[test]
+fn address_fixed_by_the_administrator() {
+    let mut world = guest(Change { mac: Some("02:00:00:00:00:77".into()), ..Change::default() });
+    assert_refused(&mut world, "address-fixed", |vf, hal| vf.set_mac(hal, OTHER));
+    world.0.change(0, Change { trust: Some(true), ..Change::default() });
+    world.1.vf.set_mac(&mut world.1.machine, OTHER).expect("the trusted may");
+}
+
+#[test]
+fn address_invalid_where_it_is_a_groups() {
+    let mut world = guest(Change::default());
+    assert_refused(&mut world, "address-invalid", |vf, hal| vf.set_mac(hal, MacAddress::BROADCAST));
+}
+
+#[test]
+fn address_in_use_by_a_neighbour() {
+    let mut world = guest(Change::default());
+    let neighbour = Guest::under_qemu(&world.0, 1);
+    assert_refused(&mut world, "address-in-use", |vf, hal| vf.set_mac(hal, neighbour.vf.mac()));
+}
+
+#[test]
+fn no_filter_when_the_13_that_seven_vfs_share_are_taken() {
+    let mut world = guest(Change::default());
+    let address = |n| MacAddress([2, 7, 7, 7, 7, n]);
+    for n in 0..13 {
+        world.1.vf.add_mac(&mut world.1.machine, address(n)).unwrap();
+    }
+    assert_refused(&mut world, "no-filter", |vf, hal| vf.add_mac(hal, address(13)));
+}
+
+#[test]
+fn vlan_fixed_by_the_administrator() {
+    let mut world = guest(Change { vlan: Some(100), ..Change::default() });
+    assert_refused(&mut world, "vlan-fixed", |vf, hal| vf.set_vlan(hal, 5, true));
+}
+
+#[test]
+fn vlan_not_allowed_beyond_the_administrators_list() {
+    let mut world = guest(Change { vlans: Some("10".into()), ..Change::default() });
+    assert_refused(&mut world, "vlan-not-allowed", |vf, hal| vf.set_vlan(hal, 5, true));
+}
+
+#[test]
+fn no_vlan_filter_when_all_are_taken() {
+    let mut world = guest(Change::default());
+    for vlan in 1..32 {
+        world.1.vf.set_vlan(&mut world.1.machine, vlan, true).unwrap();
+    }
+    assert_refused(&mut world, "no-vlan-filter", |vf, hal| vf.set_vlan(hal, 32, true));
+}
+
+#[test]
+fn frame_length_that_the_card_cannot_take() {
+    let (live, mut guest) = guest(Change::default());
+    raw(&mut guest.machine, &[5, 9729]);
+    is_counted(&live, "frame-length");
+}
+
+#[test]
+fn mtu_limit_of_the_administrator() {
+    let mut world = guest(Change { max_mtu: Some(1500), ..Change::default() });
+    assert_refused(&mut world, "mtu-limit", |vf, hal| vf.set_max_frame(hal, 4_000));
+}
+
+#[test]
+fn multicast_promiscuity_where_it_is_not_allowed() {
+    let mut world = guest(Change { allmulti: Some(false), ..Change::default() });
+    assert_refused(&mut world, "multicast-promiscuity", |vf, hal| vf.set_all_multicast(hal, true));
+}
+
+#[test]
+fn unicast_promiscuity_always() {
+    let mut world = guest(Change::default());
+    assert_refused(&mut world, "unicast-promiscuity", |vf, hal| vf.set_promiscuous(hal));
+}
+
+#[test]
+fn unknown_messages() {
+    let (live, mut guest) = guest(Change::default());
+    raw(&mut guest.machine, &[0x77]);
+    is_counted(&live, "unknown");
+}
