@@ -1,11 +1,15 @@
 //! The demo without virtual machines: three guests in this process, over real sockets and shared memory.
+//!
+//! A signal that asks to end is heard between two steps, none of which takes long: the demo fails then, and cleans up
+//! behind itself as after any failure.
 
 use super::host::DemoHost;
 use super::report::{Flow, Guest, Outcome, Ping, Report, to_tenths};
 use super::say;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use daemon::config::VfConfig;
 use embedded_guest::{Config, EmbeddedGuest};
+use host::poll::{SignalSet, Signals};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -17,8 +21,11 @@ const LINK_PATIENCE: Duration = Duration::from_secs(10);
 /// Runs it.
 pub(super) fn run() -> Result<Outcome> {
     say(format_args!("starting the host: one port, {GUESTS} VFs, no uplink"));
+    // Before there is anything to leave behind.
+    let signals = Signals::install().context("cannot catch signals")?;
     let host = DemoHost::start(GUESTS, None)?;
-    let guests = host.vfs().iter().map(attach).collect::<Result<Vec<_>>>()?;
+    let guests = host.vfs().iter().map(|vf| go_on(&signals).and_then(|()| attach(vf)));
+    let guests = guests.collect::<Result<Vec<_>>>()?;
     let mut report = Report { guests: guests.iter().map(describe).collect(), ..Report::default() };
     let mut problems = Vec::new();
     for guest in guests.iter().filter(|guest| !guest.wait_link(LINK_PATIENCE)) {
@@ -26,16 +33,24 @@ pub(super) fn run() -> Result<Outcome> {
     }
     say(format_args!("{PINGS} pings from every guest to every other"));
     for (from, to) in pairs(&guests) {
+        go_on(&signals)?;
         report.pings.push(ping(from, to)?);
     }
     say(format_args!("{} MiB over TCP from every guest to every other", FLOW_BYTES >> 20));
     for (from, to) in pairs(&guests) {
+        go_on(&signals)?;
         let (flow, problem) = send(from, to);
         report.flows.push(flow);
         problems.extend(problem);
     }
     let port = host.status()?;
     Ok(Outcome::new(report, port.vfs, problems))
+}
+
+/// Unless somebody has asked to end.
+fn go_on(signals: &Signals) -> Result<()> {
+    ensure!(signals.take() == SignalSet::default(), "interrupted");
+    Ok(())
 }
 
 fn attach(vf: &VfConfig) -> Result<EmbeddedGuest> {

@@ -1,7 +1,10 @@
-//! `softiov demo` on a standard output that fails. Left out: what it reports, which `cargo xtask test` checks.
+//! `softiov demo` when its output is not taken, and when it is interrupted. Left out: what it reports, which `cargo xtask test` checks.
 
-use crate::process::{SOFTIOV, finish};
-use std::process::Command;
+use crate::process::{SOFTIOV, files, finish};
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use tempfile::tempdir;
 
 #[test]
 fn a_report_that_nobody_takes_is_an_error_and_no_panic() {
@@ -10,5 +13,26 @@ fn a_report_that_nobody_takes_is_an_error_and_no_panic() {
         let said = finish(Command::new("sh").args(["-c", &script]));
         assert_eq!(said.status, Some(1), "{options}: {}", said.err);
         assert!(said.err.contains("cannot write to standard output"), "{options}: {}", said.err);
+    }
+}
+
+#[test]
+fn an_interrupted_demo_leaves_nothing_behind() {
+    for (moment, signal) in [
+        ("starting", Signal::INT),
+        ("attaching", Signal::TERM),
+        ("pings", Signal::INT),
+        ("attaching", Signal::HUP),
+    ] {
+        let folder = tempdir().unwrap();
+        let mut command = Command::new(SOFTIOV);
+        command.arg("demo").env("TMPDIR", folder.path()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut demo = command.spawn().unwrap();
+        let mut said = BufReader::new(demo.stderr.take().unwrap()).lines().map(Result::unwrap);
+        assert!(said.any(|line| line.contains(moment)), "{moment}");
+        kill_process(Pid::from_child(&demo), signal).unwrap();
+        said.for_each(drop);
+        assert!(!demo.wait().unwrap().success(), "{moment}");
+        assert_eq!(files(folder.path()), Vec::<String>::new(), "{moment}");
     }
 }
