@@ -154,6 +154,28 @@ fn received_slots_are_posted_again_sixteen_at_a_time() {
 }
 
 #[test]
+fn a_descriptor_says_what_was_looked_at_and_no_more() {
+    use Checksum::{Bad, Good, Unknown};
+    let (mut desk, mut ring) = receiver();
+    let mut buffer = [0; 100];
+    let said = [
+        (0, Unknown, Unknown, None),
+        (status::IPE | status::L4E, Unknown, Unknown, None),
+        (status::IPCS, Good, Unknown, None),
+        (status::L4CS, Unknown, Good, None),
+        (status::UDPCS | status::L4E, Unknown, Bad, None),
+        (status::VP, Unknown, Unknown, Some(0)),
+    ];
+    for (slot, (bits, ip, l4, vlan)) in (0..).zip(said) {
+        desk.fill(slot, &[0; 60], 60, status::EOP | bits);
+        let found = ring.receive(&mut desk, &mut buffer).unwrap().unwrap();
+        assert_eq!((found.ip_checksum, found.l4_checksum, found.vlan, found.rss), (ip, l4, vlan, None));
+    }
+    let counters = ring.counters();
+    assert_eq!((counters.frames, counters.bytes, counters.bad_checksums), (6, 360, 1));
+}
+
+#[test]
 fn a_frame_is_taken_when_its_last_piece_is_there() {
     let (mut desk, mut ring) = receiver();
     let mut buffer = vec![0; 5000];
