@@ -172,9 +172,10 @@ mod tests {
         let mut moderator = Moderator::new(Policy::Adaptive(Adaptive::default()));
         assert_eq!(moderator.interval_us(), 1_000);
         assert_eq!(moderator.sample(Time::ZERO, 0), None);
+        assert_eq!(moderator.sample(Time::from_micros(999_999), 81_267), None, "too soon");
         assert_eq!(moderator.sample(Time::from_micros(1_000_000), 81_267), Some(656));
         assert_eq!(moderator.sample(Time::from_micros(2_000_000), 162_534), None);
-        assert_eq!(moderator.sample(Time::from_micros(3_000_000), 162_534), Some(1_000));
+        assert_eq!(moderator.sample(Time::from_micros(9_000_000), 162_534), Some(1_000));
     }
 
     #[test]

@@ -125,7 +125,8 @@ fn receive_vectors<H: Hal>(hal: &mut H, vf: VfIndex) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::InterruptBounds;
+    use super::{InterruptBounds, corrected};
+    use i82576::bits::eitr;
 
     fn intervals(least_hz: u32, most_hz: u32, throttled: bool) -> (u32, u32) {
         InterruptBounds { least_hz, most_hz, adaptive: false }.intervals(throttled)
@@ -138,6 +139,15 @@ mod tests {
         assert_eq!(intervals(0, 10_000, false), (100, 8191));
         assert_eq!(intervals(1, 1, false), (8191, 8191), "as far as EITR reaches");
         assert_eq!(intervals(10_000, 2_000, false), (500, 500), "the ceiling wins");
+    }
+
+    #[test]
+    fn a_corrected_interval_leaves_the_registers_other_bits() {
+        let others = eitr::KEPT & !eitr::INTERVAL_MASK;
+        for other in [0, others] {
+            let written = other | 400 << eitr::INTERVAL_SHIFT;
+            assert_eq!(corrected(written, 100), other | 100 << eitr::INTERVAL_SHIFT | eitr::CNT_IGNR);
+        }
     }
 
     #[test]

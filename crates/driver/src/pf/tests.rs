@@ -74,7 +74,10 @@ fn with_mac(n: u8) -> VfPolicy {
 #[test]
 fn the_switch_is_set_up_and_vfs_may_start_only_when_they_are_enabled() {
     let mut hal = Registers::default();
+    hal.write(r::ral(0), 0x0000_0002);
+    hal.write(r::rah(0), 0x8000_ff00);
     let mut pf = Pf::probe(&mut hal).unwrap();
+    assert_eq!(pf.mac(), MacAddress([2, 0, 0, 0, 0, 0xff]));
     assert_eq!(hal.read(r::MRQC), 3);
     assert_eq!(hal.read(r::VT_CTL), 1 << 30 | 1 << 29, "replication, no default pool");
     assert_eq!(hal.read(r::DTXSWC), 0x8000_ffff, "loopback and both spoof checks");

@@ -62,7 +62,7 @@ fn lvmmc_keeps_every_cause_and_the_last_queue_until_it_is_read() {
     bench.pf().write(r::DTXSWC, dtxswc::LOOPBACK_EN | 0b111);
     nonsense(&mut bench, 2);
     spoof(&mut bench, 0);
-    nonsense(&mut bench, 1);
+    spoof(&mut bench, 1);
     let causes = lvmmc::SPOOFED | lvmmc::DESCRIPTOR;
     assert_eq!(pf(&mut bench, r::LVMMC), causes | 1 << lvmmc::QUEUE_SHIFT);
 }
