@@ -12,7 +12,8 @@ const BEGIN: &str = "<!-- printed by the Linux tests -->\n";
 const END: &str = "<!-- end -->\n";
 
 /// Who judges in a check, by the beginning of its name; the first that fits.
-const JUDGES: [(&str, &str); 11] = [
+const JUDGES: [(&str, &str); 12] = [
+    ("vfio::our_drivers_drive_qemus", "QEMU's igb device"),
     ("vfio::our_vf_driver_works_under", "igb of Linux 6.1, on QEMU's igb device"),
     ("vfio::", "our card, through VFIO of Linux 6.1"),
     ("dpdk::pf", "DPDK 22.11's igb driver"),

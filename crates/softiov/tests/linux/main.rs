@@ -92,6 +92,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("ipxe::fetches_a_file_over_the_pf", ipxe::fetches_a_file_over_the_pf),
     ("kernels::igb_of_trixie_drives_the_pf", kernels::igb_of_trixie_drives_the_pf),
     ("kernels::igb_of_backports_drives_the_pf", kernels::igb_of_backports_drives_the_pf),
+    ("vfio::our_drivers_drive_qemus_igb", vfio::our_drivers_drive_qemus_igb),
     ("vfio::our_vf_driver_works_under_stock_igb", vfio::our_vf_driver_works_under_stock_igb),
     ("vfio::our_vf_driver_drives_our_card_in_a_guest", vfio::our_vf_driver_drives_our_card_in_a_guest),
 ];
