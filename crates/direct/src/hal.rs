@@ -6,7 +6,7 @@
 use crate::DirectError;
 use driver::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
 use embedded_guest::hal::Ram;
-use embedded_guest::{Accesses, Bus};
+use embedded_guest::{Accesses, Bus, VfioUserHal};
 use host::eventfd::EventFd;
 use host::poll::Clock;
 use host::vfio::{Function, Pci, PciAddress, PciIds, Registers, Token};
@@ -22,7 +22,7 @@ const VF_DEVICES: [u16; 2] = [DEVICE_VF, 0x152d];
 /// The region with the registers.
 const BAR0: u32 = 0;
 /// Memory for the card: two rings of 256 buffers of 2 KB, and room for alignment.
-const MEMORY: u64 = 4 << 20;
+pub(crate) const MEMORY: u64 = 4 << 20;
 /// Where VF 0 finds its memory: above 4 GiB, so that addresses need all their bits. Each VF's is elsewhere, so that
 /// an access in another's name finds nothing.
 const RAM_BASE: u64 = 1 << 32;
@@ -101,11 +101,37 @@ impl VfHal {
         function.enable()?;
         Ok(Self { registers, function, ram, eventfds, accesses: Accesses::default(), gone: false })
     }
+}
 
-    /// The function behind it.
-    #[must_use]
-    pub fn function(&self) -> &Function {
-        &self.function
+/// A VF that can be checked: its bus, and what is done to it from outside of its driver.
+pub trait Subject: Bus {
+    /// Where it is.
+    fn name(&self) -> String;
+
+    /// Resets the function (FLR), as the system does without asking its driver.
+    ///
+    /// # Errors
+    /// [`DirectError`].
+    fn reset(&mut self) -> Result<(), DirectError>;
+}
+
+impl Subject for VfHal {
+    fn name(&self) -> String {
+        self.function.address().to_string()
+    }
+
+    fn reset(&mut self) -> Result<(), DirectError> {
+        Ok(self.function.reset()?)
+    }
+}
+
+impl Subject for VfioUserHal {
+    fn name(&self) -> String {
+        self.socket().display().to_string()
+    }
+
+    fn reset(&mut self) -> Result<(), DirectError> {
+        Ok(VfioUserHal::reset(self)?)
     }
 }
 

@@ -1,5 +1,5 @@
 //! The drivers on an 82576 that Linux hands over, silicon or another's model: the same PF and VF drivers as on our
-//! card, over VFIO. And the checks that show that they work there.
+//! card, over VFIO. And the checks that show that they work there, and on VFs of our own card behind vfio-user sockets.
 //!
 //! | module | what it gives |
 //! |---|---|
@@ -16,7 +16,7 @@ pub mod port;
 
 use driver::pf::{PfError, PolicyError};
 use driver::vf::VfError;
-use embedded_guest::GuestError;
+use embedded_guest::{GuestError, HalError};
 use host::shared::SharedMemoryError;
 use host::vfio::{PciAddress, PciIds, VfioError};
 
@@ -56,13 +56,16 @@ pub enum DirectError {
     #[error("PF driver: {0}")]
     Policy(#[from] PolicyError),
     /// A VF does not start.
-    #[error("VF driver on {address}: {error}")]
+    #[error("VF driver on {name}: {error}")]
     Vf {
         /// The function.
-        address: PciAddress,
+        name: String,
         /// Why.
         error: VfError,
     },
+    /// A VF behind a socket cannot be had, or was lost.
+    #[error(transparent)]
+    Hal(#[from] HalError),
     /// There is no memory to share.
     #[error(transparent)]
     Memory(#[from] SharedMemoryError),

@@ -69,6 +69,12 @@ impl Port {
         }
     }
 
+    /// Where the PF is.
+    #[must_use]
+    pub fn address(&self) -> PciAddress {
+        self.address
+    }
+
     /// The VFs, in order.
     #[must_use]
     pub fn virtual_functions(&self) -> Vec<PciAddress> {

@@ -4,11 +4,12 @@
 use direct::check::{Functions, Plan, Wire, run as check};
 use host::vfio::{Pci, PciAddress};
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Which functions, and how the findings are told.
 #[derive(Debug, clap::Args)]
-#[command(group = clap::ArgGroup::new("functions").required(true).args(["pf", "vf"]))]
+#[command(group = clap::ArgGroup::new("functions").required(true).args(["pf", "vf", "socket"]))]
 pub(crate) struct Args {
     /// A physical function, such as 0000:01:00.0: our PF driver drives it, and our VF drivers VFs of it.
     #[arg(long, value_name = "ADDRESS")]
@@ -20,6 +21,9 @@ pub(crate) struct Args {
     /// A virtual function, such as 0000:01:10.0, of a PF that Linux drives; may be given several times.
     #[arg(long, value_name = "ADDRESS")]
     vf: Vec<PciAddress>,
+    /// A vfio-user socket of a running host's VF, such as pf0vf0.sock; may be given several times.
+    #[arg(long, value_name = "PATH")]
+    socket: Vec<PathBuf>,
     /// A station on the wire to ping, such as 10.0.2.2; with another's PF, that may be its address.
     #[arg(long, value_name = "IP", requires = "address")]
     peer: Option<Ipv4Addr>,
@@ -38,15 +42,18 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let functions = match args.pf {
         Some(pf) => Functions::Port { pf, vfs: args.vfs },
+        None if args.vf.is_empty() => Functions::Sockets(args.socket.clone()),
         None => Functions::Vfs(args.vf.clone()),
     };
     let wire = args.peer.zip(args.address).map(|(peer, own)| Wire { peer, own });
     let plan = Plan { functions, wire };
+    let mut told = Ok(());
     let report = check(&Pci::default(), &plan, |check| {
-        if !args.json {
-            println!("{check}");
+        if !args.json && told.is_ok() {
+            told = crate::output::print(&format!("{check}\n"));
         }
     })?;
+    told?;
     let end = if args.json { serde_json::to_string(&report)? } else { report.to_string() };
     crate::output::print(&(end + "\n"))?;
     Ok(if report.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

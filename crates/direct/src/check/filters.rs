@@ -4,7 +4,7 @@
 //! Left out: how many entries each table has.
 
 use super::frames::frame;
-use super::{Found, Station, Trouble, World, differs, instead, passes};
+use super::{Found, Station, Subject, Trouble, World, differs, instead, passes};
 use driver::pf::PortVlan;
 use driver::vf::TxOffload;
 use i82576::{MacAddress, VfIndex};
@@ -20,12 +20,12 @@ const PRIORITY: u16 = 5 << 13;
 const LENGTH: usize = 100;
 
 /// Whether a frame of a to that address reaches b.
-fn reaches(a: &mut Station, b: &mut Station, to: MacAddress) -> Result<bool, Trouble> {
+fn reaches<B: Subject>(a: &mut Station<B>, b: &mut Station<B>, to: MacAddress) -> Result<bool, Trouble> {
     a.send(to, 0, LENGTH)?;
     Ok(b.hears()?)
 }
 
-pub(super) fn multicast(world: &mut World) -> Found {
+pub(super) fn multicast<B: Subject>(world: &mut World<B>) -> Found {
     let (a, b) = world.pair()?;
     let before = reaches(a, b, GROUP)?;
     b.vf.set_multicast(&mut b.hal, &[GROUP])?;
@@ -39,7 +39,7 @@ pub(super) fn multicast(world: &mut World) -> Found {
     instead(format!("before: {before}, as a member: {member}, another group: {other}, after: {after}"))
 }
 
-pub(super) fn all_multicast(world: &mut World) -> Found {
+pub(super) fn all_multicast<B: Subject>(world: &mut World<B>) -> Found {
     let (a, b) = world.pair()?;
     b.vf.set_all_multicast(&mut b.hal, true)?;
     let all = reaches(a, b, OTHER_GROUP)?;
@@ -52,13 +52,13 @@ pub(super) fn all_multicast(world: &mut World) -> Found {
 }
 
 /// Sends a frame with a tag that the card inserts.
-fn send_tagged(a: &mut Station, to: MacAddress) -> Result<Vec<u8>, Trouble> {
+fn send_tagged<B: Subject>(a: &mut Station<B>, to: MacAddress) -> Result<Vec<u8>, Trouble> {
     let sent = frame(to, a.vf.mac(), 0, LENGTH);
     a.send_bytes(&sent, &TxOffload { vlan: Some(PRIORITY | VLAN), ..TxOffload::default() })?;
     Ok(sent)
 }
 
-pub(super) fn vlan(world: &mut World) -> Found {
+pub(super) fn vlan<B: Subject>(world: &mut World<B>) -> Found {
     let (a, b) = world.pair()?;
     a.vf.set_vlan(&mut a.hal, VLAN, true)?;
     b.vf.set_vlan(&mut b.hal, VLAN, true)?;
@@ -78,7 +78,7 @@ pub(super) fn vlan(world: &mut World) -> Found {
     }
 }
 
-pub(super) fn port_vlan(world: &mut World) -> Found {
+pub(super) fn port_vlan<B: Subject>(world: &mut World<B>) -> Found {
     let (to_a, to_b) = {
         world.port()?;
         let (a, b) = world.pair()?;
@@ -104,7 +104,7 @@ pub(super) fn port_vlan(world: &mut World) -> Found {
     }
 }
 
-fn set_port_vlan(world: &World, vf: u8, vlan: Option<PortVlan>) -> Result<(), Trouble> {
+fn set_port_vlan<B: Subject>(world: &World<B>, vf: u8, vlan: Option<PortVlan>) -> Result<(), Trouble> {
     let Some(vf) = VfIndex::new(vf) else { return instead("no such VF") };
     let mut side = world.port()?.lock();
     let policy = driver::pf::VfPolicy { vlan, ..*side.pf.policy(vf) };
@@ -112,7 +112,7 @@ fn set_port_vlan(world: &World, vf: u8, vlan: Option<PortVlan>) -> Result<(), Tr
     Ok(pf.set_policy(hal, vf, policy)?)
 }
 
-pub(super) fn change_address(world: &mut World) -> Found {
+pub(super) fn change_address<B: Subject>(world: &mut World<B>) -> Found {
     let (a, b) = world.pair()?;
     let old = b.vf.mac();
     b.vf.set_mac(&mut b.hal, NEW)?;
@@ -125,7 +125,7 @@ pub(super) fn change_address(world: &mut World) -> Found {
     instead(format!("the new one hears: {new_hears}, the old one: {old_hears}, and when it is back: {back}"))
 }
 
-pub(super) fn added_address(world: &mut World) -> Found {
+pub(super) fn added_address<B: Subject>(world: &mut World<B>) -> Found {
     let (a, b) = world.pair()?;
     b.vf.add_mac(&mut b.hal, NEW)?;
     let (added, own) = (reaches(a, b, NEW)?, reaches(a, b, b.vf.mac())?);
@@ -137,13 +137,13 @@ pub(super) fn added_address(world: &mut World) -> Found {
     instead(format!("the added one hears: {added}, its own: {own}, the dropped one: {after}"))
 }
 
-pub(super) fn spoofed_address(world: &mut World) -> Found {
+pub(super) fn spoofed_address<B: Subject>(world: &mut World<B>) -> Found {
     let (a, b) = world.pair()?;
     a.send_bytes(&frame(b.vf.mac(), FOREIGN, 0, LENGTH), &TxOffload::default())?;
     if b.hears()? { differs("it arrives: the card does not look at sources") } else { passes("") }
 }
 
-pub(super) fn spoofed_vlan(world: &mut World) -> Found {
+pub(super) fn spoofed_vlan<B: Subject>(world: &mut World<B>) -> Found {
     let (a, b) = world.pair()?;
     b.vf.set_vlan(&mut b.hal, VLAN, true)?;
     send_tagged(a, b.vf.mac())?;

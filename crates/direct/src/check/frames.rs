@@ -3,7 +3,7 @@
 //!
 //! Left out: IP.
 
-use super::Station;
+use super::{Station, Subject};
 use driver::vf::{Received, RxError, TxError, TxOffload};
 use host::poll::Clock;
 use i82576::MacAddress;
@@ -67,7 +67,7 @@ pub(super) struct Arrived {
     pub(super) bytes: Vec<u8>,
 }
 
-impl Station {
+impl<B: Subject> Station<B> {
     /// Sends one of our frames, and rings for it; answers what was sent.
     pub(super) fn send(&mut self, to: MacAddress, serial: u32, length: usize) -> Result<Vec<u8>, Amiss> {
         let frame = frame(to, self.vf.mac(), serial, length);

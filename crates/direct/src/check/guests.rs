@@ -3,7 +3,7 @@
 //!
 //! Left out: how fast they are.
 
-use super::{Found, Station, Trouble, Wire, World, instead, passes};
+use super::{Found, Station, Subject, Trouble, Wire, World, instead, passes};
 use driver::vf::Config;
 use embedded_guest::{EmbeddedGuest, Pings};
 use std::net::Ipv4Addr;
@@ -21,7 +21,7 @@ pub(super) struct Guests {
     second: Option<EmbeddedGuest>,
 }
 
-impl World {
+impl<B: Subject> World<B> {
     /// The guests; they start when they are first asked for.
     fn guests(&mut self) -> Result<&Guests, Trouble> {
         let guests = match self.guests.take() {
@@ -32,7 +32,7 @@ impl World {
     }
 }
 
-fn start(stations: &mut Vec<Station>, wire: Option<Wire>) -> Result<Guests, Trouble> {
+fn start<B: Subject>(stations: &mut Vec<Station<B>>, wire: Option<Wire>) -> Result<Guests, Trouble> {
     let ip = wire.map_or(NETWORK, |wire| wire.own);
     let next = |ip: Ipv4Addr| Ipv4Addr::from_bits(ip.to_bits() + 1);
     let neighbour = if wire.is_some_and(|wire| wire.peer == next(ip)) { next(next(ip)) } else { next(ip) };
@@ -43,7 +43,7 @@ fn start(stations: &mut Vec<Station>, wire: Option<Wire>) -> Result<Guests, Trou
     Ok(Guests { first, second })
 }
 
-fn guest(station: Station, name: &str, ip: Ipv4Addr) -> Result<EmbeddedGuest, Trouble> {
+fn guest<B: Subject>(station: Station<B>, name: &str, ip: Ipv4Addr) -> Result<EmbeddedGuest, Trouble> {
     // As new: the checks before may have left a vector masked.
     let Station { mut hal, mut vf } = station;
     vf.restart(&mut hal)?;
@@ -67,19 +67,19 @@ fn judge(pings: &Pings) -> Found {
     if pings.received() == usize::from(PINGS) { passes(saw) } else { instead(saw) }
 }
 
-pub(super) fn ping(world: &mut World) -> Found {
+pub(super) fn ping<B: Subject>(world: &mut World<B>) -> Found {
     let guests = world.guests()?;
     judge(&guests.first.ping(guests.second()?.ip(), PINGS)?)
 }
 
-pub(super) fn tcp(world: &mut World) -> Found {
+pub(super) fn tcp<B: Subject>(world: &mut World<B>) -> Found {
     let guests = world.guests()?;
     let flow = guests.first.send_tcp(guests.second()?.ip(), BYTES)?;
     let saw = format!("{} of {} bytes", flow.received, flow.bytes);
     if flow.is_intact() { passes(saw) } else { instead(saw) }
 }
 
-pub(super) fn wire(world: &mut World) -> Found {
+pub(super) fn wire<B: Subject>(world: &mut World<B>) -> Found {
     let Some(wire) = world.wire else { return Err(Trouble::NotHere("no station was named; see --peer")) };
     judge(&world.guests()?.first.ping(wire.peer, PINGS)?)
 }

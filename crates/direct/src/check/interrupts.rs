@@ -1,9 +1,8 @@
 //! MSI-X as it arrives in this process: eventfds that the kernel signals. Left out: how often, which is a matter of
 //! time.
 
-use super::{Found, Station, Trouble, World, differs, instead, passes};
+use super::{Found, Station, Subject, Trouble, World, differs, instead, passes};
 use driver::vf::{MAILBOX_VECTOR, RECEIVE_VECTOR, TRANSMIT_VECTOR};
-use embedded_guest::Bus;
 use host::poll::Clock;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ const SILENCE: Duration = Duration::from_millis(50);
 const LOOK: Duration = Duration::from_micros(100);
 const LENGTH: usize = 100;
 
-impl Station {
+impl<B: Subject> Station<B> {
     /// Takes what has signalled, and unmasks every vector.
     fn settle(&mut self) {
         self.drain();
@@ -50,7 +49,7 @@ impl Station {
 }
 
 /// Sending signals transmit, arriving signals receive, and the PF's answer to a request signals the mailbox.
-pub(super) fn each_vector(world: &mut World) -> Found {
+pub(super) fn each_vector<B: Subject>(world: &mut World<B>) -> Found {
     let (a, b) = world.pair()?;
     a.settle();
     b.settle();
@@ -68,7 +67,7 @@ pub(super) fn each_vector(world: &mut World) -> Found {
     }
 }
 
-pub(super) fn masking(world: &mut World) -> Found {
+pub(super) fn masking<B: Subject>(world: &mut World<B>) -> Found {
     let (a, b) = world.pair()?;
     a.settle();
     b.settle();
@@ -85,7 +84,7 @@ pub(super) fn masking(world: &mut World) -> Found {
 }
 
 /// A frame of a's makes b's receive vector signal.
-fn heard(a: &mut Station, b: &mut Station, patience: Duration) -> Result<(), Trouble> {
+fn heard<B: Subject>(a: &mut Station<B>, b: &mut Station<B>, patience: Duration) -> Result<(), Trouble> {
     a.send(b.vf.mac(), 0, LENGTH)?;
     if b.signals(RECEIVE_VECTOR, patience) { Ok(()) } else { instead("a frame did not signal") }
 }

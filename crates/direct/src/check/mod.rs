@@ -30,18 +30,19 @@ mod traffic;
 pub use report::{CheckReport, FunctionReport, Report, Verdict};
 
 use crate::DirectError;
-use crate::hal::VfHal;
+use crate::hal::{MEMORY, Subject, VfHal};
 use crate::port::Port;
 use driver::Vf;
 use driver::pf::{PfError, PolicyError};
 use driver::vf::{Config, VfError};
-use embedded_guest::GuestError;
+use embedded_guest::{GuestError, VfioUserHal};
 use frames::Amiss;
 use guests::Guests;
 use host::poll::Clock;
 use host::vfio::{Pci, PciAddress};
 use i82576::MacAddress;
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How long the PF's driver may take to let a VF start.
@@ -78,67 +79,123 @@ pub enum Functions {
     },
     /// VFs of a PF that somebody else drives.
     Vfs(Vec<PciAddress>),
+    /// VFs behind vfio-user sockets: those of our own card, without a machine around them.
+    Sockets(Vec<PathBuf>),
 }
 
 /// Opens the functions, makes every check, and gives the functions back. `tell` hears of each check when it is made.
 ///
 /// # Errors
 /// [`DirectError`]: the drivers do not get as far as to be checked.
-pub fn run(pci: &Pci, plan: &Plan, mut tell: impl FnMut(&CheckReport)) -> Result<Report, DirectError> {
-    let mut world = World::open(pci, plan)?;
-    let functions = world.functions();
-    let mut checks = Vec::with_capacity(CHECKS.len());
-    for check in CHECKS {
-        world.drain();
-        let Outcome { result, saw } = (check.make)(&mut world).unwrap_or_else(Outcome::from);
-        let report = CheckReport { check: check.name, expected: check.expected, saw, result };
-        tell(&report);
-        checks.push(report);
+pub fn run(pci: &Pci, plan: &Plan, tell: impl FnMut(&CheckReport)) -> Result<Report, DirectError> {
+    match &plan.functions {
+        Functions::Port { pf, vfs } => {
+            let port = Port::open(pci, *pf, *vfs)?;
+            let open = |(place, address)| VfHal::open(pci, address, Some(port.token()), place);
+            let buses: Result<_, _> = (0..).zip(port.virtual_functions()).map(open).collect();
+            World::start(buses?, Some(port), plan.wire)?.examine(tell)
+        }
+        Functions::Vfs(vfs) => {
+            let open = |(place, address)| VfHal::open(pci, address, None, place);
+            let buses: Result<_, _> = (0..).zip(vfs.iter().copied()).map(open).collect();
+            World::start(buses?, None, plan.wire)?.examine(tell)
+        }
+        Functions::Sockets(sockets) => {
+            let open = |socket: &PathBuf| VfioUserHal::attach(socket, MEMORY);
+            let buses: Result<_, _> = sockets.iter().map(open).collect();
+            World::start(buses?, None, plan.wire)?.examine(tell)
+        }
     }
-    Ok(Report { functions, checks })
 }
 
 /// A row of the table.
-struct Check {
+struct Check<B> {
     name: &'static str,
     expected: &'static str,
-    make: fn(&mut World) -> Found,
+    make: fn(&mut World<B>) -> Found,
 }
 
-const fn check(name: &'static str, expected: &'static str, make: fn(&mut World) -> Found) -> Check {
+const fn check<B>(name: &'static str, expected: &'static str, make: fn(&mut World<B>) -> Found) -> Check<B> {
     Check { name, expected, make }
 }
 
-/// Every check, in the order it is made: what comes later depends on what comes first.
-const CHECKS: &[Check] = &[
-    check("handshake", "the PF answers VF_RESET, again and again", start::handshake),
-    check("address", "each VF has the address it was given, or one that it can have", start::address),
-    check("link", "a link within 5 s", start::link),
-    check("unicast", "frames of 60 to 1514 bytes arrive unchanged", traffic::unicast),
-    check("broadcast", "a broadcast reaches the other VFs, and not its sender", traffic::broadcast),
-    check("burst", "1,024 frames arrive unchanged and in order", traffic::burst),
-    check("jumbo", "frames of up to 9,000 bytes arrive where they were asked for", traffic::jumbo),
-    check("statistics", "the card counts what was sent and received", traffic::statistics),
-    check("loopback-statistics", "the card counts frames between VFs as such", traffic::loopback_statistics),
-    check("multicast", "a group's frames arrive as long as the VF is a member", filters::multicast),
-    check("all-multicast", "every group's frames arrive when they are asked for", filters::all_multicast),
-    check("vlan", "a VLAN's frames arrive, tag beside them, as long as the VF is a member", filters::vlan),
-    check("port-vlan", "VFs on one port VLAN reach each other untagged, and nobody else", filters::port_vlan),
-    check("change-address", "the VF's new address receives, the old one no more", filters::change_address),
-    check("added-address", "an added address receives until it is dropped", filters::added_address),
-    check("spoofed-address", "a frame with a foreign source address goes nowhere", filters::spoofed_address),
-    check("spoofed-vlan", "a frame of a foreign VLAN goes nowhere", filters::spoofed_vlan),
-    check("checksum", "TCP and UDP over IPv4 and IPv6 leave complete and are found right", offload::checksum),
-    check("bad-checksum", "a wrong checksum is told", offload::bad_checksum),
-    check("segmentation", "20,000 bytes are cut into segments that TCP puts together", offload::segmentation),
-    check("interrupts", "each of the three vectors signals", interrupts::each_vector),
-    check("masking", "a vector that signalled is silent until it is unmasked", interrupts::masking),
-    check("vf-reset", "the VF driver finds its way back after a function-level reset", recovery::vf_reset),
-    check("pf-reset", "the VF drivers find their way back after a reset of the port", recovery::pf_reset),
-    check("ping", "20 pings between TCP/IP stacks on two VFs are answered", guests::ping),
-    check("tcp", "1 MiB over TCP arrives, segments and checksums by the card", guests::tcp),
-    check("wire", "20 pings to a station on the wire are answered", guests::wire),
-];
+impl<B: Subject> World<B> {
+    /// Every check, in the order it is made: what comes later depends on what comes first.
+    const CHECKS: &[Check<B>] = &[
+        check("handshake", "the PF answers VF_RESET, again and again", start::handshake),
+        check("address", "each VF has the address it was given, or one that it can have", start::address),
+        check("link", "a link within 5 s", start::link),
+        check("unicast", "frames of 60 to 1514 bytes arrive unchanged", traffic::unicast),
+        check("broadcast", "a broadcast reaches the other VFs, and not its sender", traffic::broadcast),
+        check("burst", "1,024 frames arrive unchanged and in order", traffic::burst),
+        check("jumbo", "frames of up to 9,000 bytes arrive where they were asked for", traffic::jumbo),
+        check("statistics", "the card counts what was sent and received", traffic::statistics),
+        check(
+            "loopback-statistics",
+            "the card counts frames between VFs as such",
+            traffic::loopback_statistics,
+        ),
+        check("multicast", "a group's frames arrive as long as the VF is a member", filters::multicast),
+        check("all-multicast", "every group's frames arrive when they are asked for", filters::all_multicast),
+        check(
+            "vlan",
+            "a VLAN's frames arrive, tag beside them, as long as the VF is a member",
+            filters::vlan,
+        ),
+        check(
+            "port-vlan",
+            "VFs on one port VLAN reach each other untagged, and nobody else",
+            filters::port_vlan,
+        ),
+        check(
+            "change-address",
+            "the VF's new address receives, the old one no more",
+            filters::change_address,
+        ),
+        check("added-address", "an added address receives until it is dropped", filters::added_address),
+        check(
+            "spoofed-address",
+            "a frame with a foreign source address goes nowhere",
+            filters::spoofed_address,
+        ),
+        check("spoofed-vlan", "a frame of a foreign VLAN goes nowhere", filters::spoofed_vlan),
+        check(
+            "checksum",
+            "TCP and UDP over IPv4 and IPv6 leave complete and are found right",
+            offload::checksum,
+        ),
+        check("bad-checksum", "a wrong checksum is told", offload::bad_checksum),
+        check(
+            "segmentation",
+            "20,000 bytes are cut into segments that TCP puts together",
+            offload::segmentation,
+        ),
+        check("interrupts", "each of the three vectors signals", interrupts::each_vector),
+        check("masking", "a vector that signalled is silent until it is unmasked", interrupts::masking),
+        check(
+            "vf-reset",
+            "the VF driver finds its way back after a function-level reset",
+            recovery::vf_reset,
+        ),
+        check("pf-reset", "the VF drivers find their way back after a reset of the port", recovery::pf_reset),
+        check("ping", "20 pings between TCP/IP stacks on two VFs are answered", guests::ping),
+        check("tcp", "1 MiB over TCP arrives, segments and checksums by the card", guests::tcp),
+        check("wire", "20 pings to a station on the wire are answered", guests::wire),
+    ];
+
+    fn examine(mut self, mut tell: impl FnMut(&CheckReport)) -> Result<Report, DirectError> {
+        let functions = self.functions();
+        let mut checks = Vec::with_capacity(Self::CHECKS.len());
+        for check in Self::CHECKS {
+            self.drain();
+            let Outcome { result, saw } = (check.make)(&mut self).unwrap_or_else(Outcome::from);
+            let report = CheckReport { check: check.name, expected: check.expected, saw, result };
+            tell(&report);
+            checks.push(report);
+        }
+        Ok(Report { functions, checks })
+    }
+}
 
 /// What a check found.
 struct Outcome {
@@ -195,54 +252,36 @@ fn instead<T>(saw: impl Into<String>) -> Result<T, Trouble> {
 }
 
 /// The functions that are driven. VFs come first: they are given back before their PF.
-struct World {
+struct World<B> {
     /// The first stations, once there are guests on them.
     guests: Option<Guests>,
-    stations: Vec<Station>,
+    stations: Vec<Station<B>>,
     port: Option<Port>,
-    pf: Option<PciAddress>,
     wire: Option<Wire>,
 }
 
 /// A VF and its driver.
-struct Station {
-    hal: VfHal,
+struct Station<B> {
+    hal: B,
     vf: Vf,
 }
 
-impl World {
-    fn open(pci: &Pci, plan: &Plan) -> Result<Self, DirectError> {
-        let (pf, port, addresses) = match &plan.functions {
-            Functions::Port { pf, vfs } => {
-                let port = Port::open(pci, *pf, *vfs)?;
-                let addresses = port.virtual_functions();
-                (Some(*pf), Some(port), addresses)
-            }
-            Functions::Vfs(addresses) => (None, None, addresses.clone()),
-        };
-        let mut world =
-            Self { guests: None, stations: Vec::with_capacity(addresses.len()), port, pf, wire: plan.wire };
-        for (place, address) in (0..).zip(addresses) {
-            let token = world.port.as_ref().map(Port::token);
-            let hal = VfHal::open(pci, address, token, place)?;
-            world.stations.push(Station::start(hal)?);
-        }
-        Ok(world)
+impl<B: Subject> World<B> {
+    fn start(buses: Vec<B>, port: Option<Port>, wire: Option<Wire>) -> Result<Self, DirectError> {
+        let stations: Result<_, _> = buses.into_iter().map(Station::start).collect();
+        Ok(Self { guests: None, stations: stations?, port, wire })
     }
 
     fn functions(&self) -> Vec<FunctionReport> {
-        let report = |address: PciAddress, role, mac: MacAddress| FunctionReport {
-            address: address.to_string(),
-            role,
-            mac: mac.to_string(),
-        };
-        let pf = self.port.iter().zip(self.pf).map(|(port, pf)| report(pf, "pf", port.lock().pf.mac()));
-        let vf = |s: &Station| report(s.hal.function().address(), "vf", s.vf.mac());
+        let report =
+            |address: String, role, mac: MacAddress| FunctionReport { address, role, mac: mac.to_string() };
+        let pf = self.port.iter().map(|port| report(port.address().to_string(), "pf", port.lock().pf.mac()));
+        let vf = |station: &Station<B>| report(station.hal.name(), "vf", station.vf.mac());
         pf.chain(self.stations.iter().map(vf)).collect()
     }
 
     /// Two VFs, if there are.
-    fn pair(&mut self) -> Result<(&mut Station, &mut Station), Trouble> {
+    fn pair(&mut self) -> Result<(&mut Station<B>, &mut Station<B>), Trouble> {
         match self.stations.as_mut_slice() {
             [a, b, ..] => Ok((a, b)),
             _ => Err(Trouble::NotHere("it takes two VFs")),
@@ -262,17 +301,16 @@ impl World {
     }
 }
 
-impl Station {
-    fn start(mut hal: VfHal) -> Result<Self, DirectError> {
-        let address = hal.function().address();
+impl<B: Subject> Station<B> {
+    fn start(mut hal: B) -> Result<Self, DirectError> {
         let config = Config { seed: Clock.now_ns(), ..Config::default() };
-        let vf = probe(&mut hal, &config).map_err(|error| DirectError::Vf { address, error })?;
+        let vf = probe(&mut hal, &config).map_err(|error| DirectError::Vf { name: hal.name(), error })?;
         Ok(Self { hal, vf })
     }
 }
 
 /// Probes and starts. A PF whose driver is on its way is waited for.
-fn probe(hal: &mut VfHal, config: &Config) -> Result<Vf, VfError> {
+fn probe<B: Subject>(hal: &mut B, config: &Config) -> Result<Vf, VfError> {
     let end = Clock.now_ns() + PF_PATIENCE.as_nanos() as u64;
     let mut vf = loop {
         match Vf::probe(hal, config) {

@@ -3,7 +3,7 @@
 
 use super::frames::{Arrived, PATIENCE};
 use super::packets::{KINDS, Kind, Segment, complete, is_ours, is_right, packet, segment};
-use super::{Found, Station, Trouble, World, differs, instead, passes};
+use super::{Found, Station, Subject, Trouble, World, differs, instead, passes};
 use driver::vf::{Checksum, TxOffload};
 
 const SUMS: TxOffload = TxOffload { ip_checksum: true, l4_checksum: true, tso: None, vlan: None };
@@ -19,12 +19,12 @@ fn payload(length: usize) -> Vec<u8> {
     (0..length).map(|i| ((i * 13) >> 2) as u8).collect()
 }
 
-fn next(station: &mut Station, kind: Kind) -> Result<Arrived, Trouble> {
+fn next<B: Subject>(station: &mut Station<B>, kind: Kind) -> Result<Arrived, Trouble> {
     let arrived = station.next_where(PATIENCE, |bytes| is_ours(kind, bytes))?;
     arrived.ok_or_else(|| Trouble::Instead(format!("{kind:?} did not arrive")))
 }
 
-pub(super) fn checksum(world: &mut World) -> Found {
+pub(super) fn checksum<B: Subject>(world: &mut World<B>) -> Found {
     let (a, b) = world.pair()?;
     for kind in KINDS {
         for length in PAYLOADS {
@@ -51,7 +51,7 @@ fn first_change(wanted: &[u8], found: &[u8]) -> Option<String> {
 }
 
 /// Frames between VFs are verified as those from the wire are.
-pub(super) fn bad_checksum(world: &mut World) -> Found {
+pub(super) fn bad_checksum<B: Subject>(world: &mut World<B>) -> Found {
     let (a, b) = world.pair()?;
     for kind in KINDS {
         let mut frame = complete(kind, packet(kind, b.vf.mac(), a.vf.mac(), &payload(50)));
@@ -67,7 +67,7 @@ pub(super) fn bad_checksum(world: &mut World) -> Found {
     passes("")
 }
 
-pub(super) fn segmentation(world: &mut World) -> Found {
+pub(super) fn segmentation<B: Subject>(world: &mut World<B>) -> Found {
     let (a, b) = world.pair()?;
     let long = payload(LONG);
     let raw = packet(TCP_IPV4, b.vf.mac(), a.vf.mac(), &long);

@@ -1,7 +1,7 @@
 //! Resets that a driver has not made itself, and its way back. Left out: removal.
 
 use super::start::wait_for_link;
-use super::{Found, Station, Trouble, World, differs, instead, passes};
+use super::{Found, Station, Subject, Trouble, World, differs, instead, passes};
 use crate::port::Side;
 use driver::vf::LinkCheck;
 use host::poll::Clock;
@@ -14,7 +14,7 @@ const LOOK: Duration = Duration::from_millis(5);
 const LENGTH: usize = 100;
 
 /// Whether the VF driver finds that its function was reset.
-fn notices(station: &mut Station) -> bool {
+fn notices<B: Subject>(station: &mut Station<B>) -> bool {
     let end = Clock.now_ns() + PATIENCE.as_nanos() as u64;
     while station.vf.check_link(&mut station.hal) != LinkCheck::ResetNeeded {
         if Clock.now_ns() >= end {
@@ -25,12 +25,12 @@ fn notices(station: &mut Station) -> bool {
     true
 }
 
-fn come_back(station: &mut Station) -> Result<(), Trouble> {
+fn come_back<B: Subject>(station: &mut Station<B>) -> Result<(), Trouble> {
     station.vf.restart(&mut station.hal)?;
     wait_for_link(station)
 }
 
-fn exchange(world: &mut World) -> Result<(), Trouble> {
+fn exchange<B: Subject>(world: &mut World<B>) -> Result<(), Trouble> {
     let (a, b) = world.pair()?;
     let sent = a.send(b.vf.mac(), 0, LENGTH)?;
     b.expect(&sent)?;
@@ -39,15 +39,15 @@ fn exchange(world: &mut World) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn resets(world: &World) -> Option<u64> {
+fn resets<B: Subject>(world: &World<B>) -> Option<u64> {
     let side = world.port.as_ref()?.lock();
     VfIndex::new(0).map(|vf| side.pf.counters(vf).resets)
 }
 
-pub(super) fn vf_reset(world: &mut World) -> Found {
+pub(super) fn vf_reset<B: Subject>(world: &mut World<B>) -> Found {
     let before = resets(world);
     let (a, b) = world.pair()?;
-    if let Err(error) = a.hal.function().reset() {
+    if let Err(error) = a.hal.reset() {
         return instead(error.to_string());
     }
     b.send(a.vf.mac(), 0, LENGTH)?;
@@ -66,7 +66,7 @@ pub(super) fn vf_reset(world: &mut World) -> Found {
     }
 }
 
-pub(super) fn pf_reset(world: &mut World) -> Found {
+pub(super) fn pf_reset<B: Subject>(world: &mut World<B>) -> Found {
     {
         let mut side = world.port()?.lock();
         let Side { pf, hal } = &mut *side;

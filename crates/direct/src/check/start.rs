@@ -1,6 +1,6 @@
 //! From a VF that was just opened to one with a link. Left out: frames.
 
-use super::{Found, Station, Trouble, World, instead, passes};
+use super::{Found, Station, Subject, Trouble, World, instead, passes};
 use crate::port::vf_mac;
 use driver::vf::LinkCheck;
 use host::poll::Clock;
@@ -14,7 +14,7 @@ const LINK_PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Each VF is taken down and up again, which takes a VF_RESET and every wish.
-pub(super) fn handshake(world: &mut World) -> Found {
+pub(super) fn handshake<B: Subject>(world: &mut World<B>) -> Found {
     for station in &mut world.stations {
         for _ in 0..HANDSHAKES {
             station.vf.restart(&mut station.hal)?;
@@ -24,7 +24,7 @@ pub(super) fn handshake(world: &mut World) -> Found {
 }
 
 /// The one that our PF set; under another's PF any that a station can have, and that no other VF has.
-pub(super) fn address(world: &mut World) -> Found {
+pub(super) fn address<B: Subject>(world: &mut World<B>) -> Found {
     let addresses: Vec<_> = world.stations.iter().map(|station| station.vf.mac()).collect();
     let as_set = VfIndex::all().zip(&addresses).all(|(vf, mac)| *mac == vf_mac(vf));
     let distinct = |(i, mac): (usize, _)| !addresses[..i].contains(mac);
@@ -35,7 +35,7 @@ pub(super) fn address(world: &mut World) -> Found {
     if good { passes(saw) } else { instead(saw) }
 }
 
-pub(super) fn link(world: &mut World) -> Found {
+pub(super) fn link<B: Subject>(world: &mut World<B>) -> Found {
     let mut saw = Vec::new();
     for station in &mut world.stations {
         let start = Clock.now_ns();
@@ -46,13 +46,13 @@ pub(super) fn link(world: &mut World) -> Found {
 }
 
 /// Waits for the link.
-pub(super) fn wait_for_link(station: &mut Station) -> Result<(), Trouble> {
+pub(super) fn wait_for_link<B: Subject>(station: &mut Station<B>) -> Result<(), Trouble> {
     let end = Clock.now_ns() + LINK_PATIENCE.as_nanos() as u64;
     loop {
         match station.vf.check_link(&mut station.hal) {
             LinkCheck::Up(_) => return Ok(()),
             state if Clock.now_ns() >= end => {
-                return instead(format!("{}: {state:?}", station.hal.function().address()));
+                return instead(format!("{}: {state:?}", station.hal.name()));
             }
             _ => std::thread::sleep(LOOK),
         }

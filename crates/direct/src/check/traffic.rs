@@ -2,7 +2,7 @@
 //! filters, offloads.
 
 use super::frames::frame;
-use super::{Found, Station, Trouble, World, differs, instead, passes};
+use super::{Found, Station, Subject, Trouble, World, differs, instead, passes};
 use driver::vf::{Statistics, TxOffload};
 use i82576::MacAddress;
 use i82576::ids::FCS;
@@ -17,14 +17,18 @@ const ORDINARY: usize = 1_514;
 const BURST: u32 = 1_024;
 const BATCH: usize = 32;
 
-pub(super) fn unicast(world: &mut World) -> Found {
+pub(super) fn unicast<B: Subject>(world: &mut World<B>) -> Found {
     let (a, b) = world.pair()?;
     each_length(a, b, &LENGTHS)?;
     each_length(b, a, &LENGTHS)?;
     passes(format!("{} lengths each way", LENGTHS.len()))
 }
 
-fn each_length(from: &mut Station, to: &mut Station, lengths: &[usize]) -> Result<(), Trouble> {
+fn each_length<B: Subject>(
+    from: &mut Station<B>,
+    to: &mut Station<B>,
+    lengths: &[usize],
+) -> Result<(), Trouble> {
     for (serial, length) in (0..).zip(lengths) {
         let sent = from.send(to.vf.mac(), serial, *length)?;
         to.expect(&sent)?;
@@ -32,7 +36,7 @@ fn each_length(from: &mut Station, to: &mut Station, lengths: &[usize]) -> Resul
     Ok(from.expect_nothing()?)
 }
 
-pub(super) fn broadcast(world: &mut World) -> Found {
+pub(super) fn broadcast<B: Subject>(world: &mut World<B>) -> Found {
     world.pair()?;
     let [sender, others @ ..] = world.stations.as_mut_slice() else { return instead("no VF") };
     let sent = sender.send(MacAddress::BROADCAST, 0, 200)?;
@@ -42,7 +46,7 @@ pub(super) fn broadcast(world: &mut World) -> Found {
     if sender.hears()? { differs("the sender hears its own broadcast") } else { passes("") }
 }
 
-pub(super) fn burst(world: &mut World) -> Found {
+pub(super) fn burst<B: Subject>(world: &mut World<B>) -> Found {
     let (a, b) = world.pair()?;
     let (to, from) = (b.vf.mac(), a.vf.mac());
     let frames = (0..BURST).map(|serial| frame(to, from, serial, 60 + serial as usize * 37 % 1_455));
@@ -63,7 +67,7 @@ pub(super) fn burst(world: &mut World) -> Found {
     if pending == 0 { passes("") } else { instead(format!("the card holds {pending} descriptors back")) }
 }
 
-pub(super) fn jumbo(world: &mut World) -> Found {
+pub(super) fn jumbo<B: Subject>(world: &mut World<B>) -> Found {
     let (a, b) = world.pair()?;
     a.vf.set_max_frame(&mut a.hal, JUMBO)?;
     a.send(b.vf.mac(), 0, JUMBO)?;
@@ -78,7 +82,11 @@ pub(super) fn jumbo(world: &mut World) -> Found {
 }
 
 /// What a number of frames add to the counters of both VFs.
-fn counted(world: &mut World, length: usize, count: u32) -> Result<[(Statistics, Statistics); 2], Trouble> {
+fn counted<B: Subject>(
+    world: &mut World<B>,
+    length: usize,
+    count: u32,
+) -> Result<[(Statistics, Statistics); 2], Trouble> {
     let (a, b) = world.pair()?;
     let before = [a.vf.statistics(&mut a.hal), b.vf.statistics(&mut b.hal)];
     for serial in 0..count {
@@ -90,7 +98,7 @@ fn counted(world: &mut World, length: usize, count: u32) -> Result<[(Statistics,
 }
 
 /// Others may send to the receiver meanwhile, so it counts at least as much.
-pub(super) fn statistics(world: &mut World) -> Found {
+pub(super) fn statistics<B: Subject>(world: &mut World<B>) -> Found {
     const LENGTH: usize = 300;
     const COUNT: u32 = 50;
     let [(a, a_after), (b, b_after)] = counted(world, LENGTH, COUNT)?;
@@ -102,7 +110,7 @@ pub(super) fn statistics(world: &mut World) -> Found {
     if right { passes(saw) } else { instead(saw) }
 }
 
-pub(super) fn loopback_statistics(world: &mut World) -> Found {
+pub(super) fn loopback_statistics<B: Subject>(world: &mut World<B>) -> Found {
     const COUNT: u32 = 10;
     let [(a, a_after), (b, b_after)] = counted(world, 100, COUNT)?;
     let sent = a_after.tx_loopback_packets - a.tx_loopback_packets;

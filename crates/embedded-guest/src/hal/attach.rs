@@ -46,7 +46,17 @@ impl VfioUserHal {
         let eventfds = [EventFd::new()?, EventFd::new()?, EventFd::new()?];
         assign(&mut connection, &eventfds)?;
         enable(&mut connection)?;
-        Ok(Self { connection, ram, eventfds, accesses: Accesses::default(), broken: None })
+        let socket = socket.to_owned();
+        Ok(Self { socket, connection, ram, eventfds, accesses: Accesses::default(), broken: None })
+    }
+
+    /// Resets the function, and lets it reach memory and signal as before.
+    ///
+    /// # Errors
+    /// [`HalError`].
+    pub fn reset(&mut self) -> Result<(), HalError> {
+        done(&mut self.connection, "a reset", |client, out| client.reset(out))?;
+        enable(&mut self.connection)
     }
 }
 

@@ -22,7 +22,7 @@ use host::shared::SharedMemoryError;
 use i82576::Time;
 use i82576::ids::VF_VECTORS;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use vfio_user::client::ClientError;
 use vfio_user::wire::{Errno, pci_region};
@@ -96,6 +96,7 @@ pub trait Bus: DmaHal + Send + 'static {
 /// A VF behind a vfio-user socket. Dropping it closes the connection.
 #[derive(Debug)]
 pub struct VfioUserHal {
+    socket: PathBuf,
     connection: Connection,
     ram: Ram,
     eventfds: [EventFd; VF_VECTORS],
@@ -105,6 +106,12 @@ pub struct VfioUserHal {
 }
 
 impl VfioUserHal {
+    /// The socket that it was attached to.
+    #[must_use]
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
     /// Why the VF does not answer any more, if that is so: its registers then read as all ones.
     #[must_use]
     pub fn broken(&self) -> Option<&HalError> {

@@ -4,6 +4,7 @@
 
 mod config;
 mod demo;
+mod drive;
 mod port;
 mod process;
 mod serve;

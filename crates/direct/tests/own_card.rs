@@ -1,0 +1,63 @@
+//! The checks against VFs of our own card, on the live host: nothing fails, and nothing differs from the datasheet.
+//! So what they find on another's card is the other's. Left out: checks that take VFIO, which guests make.
+
+use daemon::Host;
+use daemon::config::Config;
+use direct::DirectError;
+use direct::check::{Functions, Plan, Verdict, run};
+use host::vfio::{Pci, VfioError};
+use std::path::Path;
+
+fn sockets(folder: &Path, vfs: &[u8]) -> Plan {
+    let socket = |vf: &u8| folder.join(format!("pf0vf{vf}.sock"));
+    Plan { functions: Functions::Sockets(vfs.iter().map(socket).collect()), wire: None }
+}
+
+#[test]
+fn our_card_is_as_the_checks_expect() {
+    let folder = tempfile::tempdir().unwrap();
+    let _host = Host::start(Config::check(Config::parse("").unwrap(), folder.path()).unwrap()).unwrap();
+    let mut told = 0;
+    let report = run(&Pci::default(), &sockets(folder.path(), &[0, 1, 2]), |_| told += 1).unwrap();
+    let others = report.checks.iter().filter(|check| check.result != Verdict::Passes);
+    let others: Vec<_> = others.map(|check| (check.check, check.result, check.saw.as_str())).collect();
+    let without_pf = "it takes our PF driver";
+    assert_eq!(
+        others,
+        [
+            ("port-vlan", Verdict::Skipped, without_pf),
+            ("pf-reset", Verdict::Skipped, without_pf),
+            ("wire", Verdict::Skipped, "no station was named; see --peer"),
+        ]
+    );
+    assert!(report.is_good());
+    assert_eq!((told, report.functions.len()), (report.checks.len(), 3));
+}
+
+#[test]
+fn one_vf_has_nobody_to_talk_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let _host = Host::start(Config::check(Config::parse("").unwrap(), folder.path()).unwrap()).unwrap();
+    let report = run(&Pci::default(), &sockets(folder.path(), &[0]), |_| {}).unwrap();
+    let passed = report.checks.iter().filter(|check| check.result == Verdict::Passes);
+    assert_eq!(passed.map(|check| check.check).collect::<Vec<_>>(), ["handshake", "address", "link"]);
+    assert!(report.is_good());
+}
+
+#[test]
+fn a_function_that_is_something_else_is_not_touched() {
+    let folder = tempfile::tempdir().unwrap();
+    let device = folder.path().join("bus/pci/devices/0000:01:00.0");
+    std::fs::create_dir_all(&device).unwrap();
+    std::fs::write(device.join("vendor"), "0x1b36\n").unwrap();
+    std::fs::write(device.join("device"), "0x000c\n").unwrap();
+    let pci = Pci::at(folder.path());
+    let address = "0000:01:00.0".parse().unwrap();
+    for functions in [Functions::Port { pf: address, vfs: 2 }, Functions::Vfs(vec![address])] {
+        let error = run(&pci, &Plan { functions, wire: None }, |_| {}).unwrap_err();
+        assert!(matches!(error, DirectError::NotOurs { .. }), "{error}");
+    }
+    let plan = Plan { functions: Functions::Vfs(vec!["0000:01:10.0".parse().unwrap()]), wire: None };
+    let error = run(&pci, &plan, |_| {}).unwrap_err();
+    assert!(matches!(error, DirectError::Vfio(VfioError::NoSuchFunction(_))), "{error}");
+}

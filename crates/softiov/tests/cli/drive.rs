@@ -1,0 +1,49 @@
+//! `softiov drive` on VFs of a running host, and where there is nothing to drive. Left out: VFIO, which guests have.
+
+use crate::process::{SOFTIOV, Serve, finish};
+use serde_json::Value;
+use std::process::Command;
+use tempfile::tempdir;
+
+#[test]
+fn each_check_is_a_line_and_a_row_of_json() {
+    let folder = tempdir().unwrap();
+    let serve = Serve::start(&folder, &[]);
+    let socket = serve.folder().join("pf0vf0.sock");
+    let text = finish(Command::new(SOFTIOV).args(["drive", "--socket"]).arg(&socket));
+    assert_eq!((text.status, text.err.as_str()), (Some(0), ""), "{}", text.out);
+    assert!(text.out.starts_with("passes   handshake "), "{}", text.out);
+    let json = finish(Command::new(SOFTIOV).args(["drive", "--json", "--socket"]).arg(&socket));
+    let report: Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(report["functions"][0]["role"], "vf");
+    assert_eq!(report["checks"][0]["check"], "handshake");
+    assert_eq!(report["checks"][0]["result"], "passes");
+    assert_eq!(report["checks"].as_array().unwrap().len() + 1, text.out.lines().count());
+}
+
+#[test]
+fn what_cannot_be_driven_is_refused_with_its_reason() {
+    let drive = |arguments: &[&str]| finish(Command::new(SOFTIOV).arg("drive").args(arguments));
+    let missing = drive(&["--vf", "ffff:ff:1f.7"]);
+    assert_eq!(missing.status, Some(1));
+    assert!(missing.err.contains("there is no PCI function ffff:ff:1f.7"), "{}", missing.err);
+    let unserved = drive(&["--socket", "/nowhere/at.sock"]);
+    assert_eq!(unserved.status, Some(1));
+    assert!(unserved.err.contains("cannot connect to /nowhere/at.sock"), "{}", unserved.err);
+    for usage in
+        [&[][..], &["--vf", "eth0"], &["--pf", "1:0.0", "--vf", "1:0.1"], &["--vf", "1:0.0", "--peer", "::1"]]
+    {
+        assert_eq!(drive(usage).status, Some(2), "{usage:?}");
+    }
+}
+
+#[test]
+fn a_report_that_nobody_takes_is_an_error_and_no_panic() {
+    let folder = tempdir().unwrap();
+    let serve = Serve::start(&folder, &[]);
+    let socket = serve.folder().join("pf0vf0.sock");
+    let script = format!("exec {SOFTIOV} drive --socket {} > /dev/full", socket.display());
+    let said = finish(Command::new("sh").args(["-c", &script]));
+    assert_eq!(said.status, Some(1), "{}", said.err);
+    assert!(said.err.contains("cannot write to standard output"), "{}", said.err);
+}
