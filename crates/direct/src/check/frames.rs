@@ -16,10 +16,13 @@ const HEADER: usize = 14;
 const SERIAL: usize = 4;
 /// Room for the longest frame.
 const BUFFER: usize = 9728;
+/// The serial of frames that only show that what was sent before has arrived by now.
+const MARK: u32 = u32::MAX;
+const MARK_LENGTH: usize = 60;
 /// How long a frame may take.
-pub(super) const PATIENCE: Duration = Duration::from_secs(1);
-/// How long nothing must come to be sure that nothing will.
-pub(super) const SILENCE: Duration = Duration::from_millis(50);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+/// How long nothing must come, where no other frame can come either.
+const SILENCE: Duration = Duration::from_millis(50);
 const LOOK: Duration = Duration::from_micros(50);
 
 /// Why an exchange did not go as it should.
@@ -117,7 +120,7 @@ impl<B: Subject> Station<B> {
         }
     }
 
-    /// None of our frames arrives.
+    /// None of our frames arrives, as long as patience lasts.
     pub(super) fn expect_nothing(&mut self) -> Result<(), Amiss> {
         let arrived = self.next_where(SILENCE, |bytes| serial_of(bytes).is_some())?;
         arrived
@@ -125,11 +128,18 @@ impl<B: Subject> Station<B> {
             .map_or(Ok(()), |serial| Err(Amiss::Stray(serial)))
     }
 
-    /// Whether one of our frames arrives.
-    pub(super) fn hears(&mut self) -> Result<bool, Amiss> {
-        match self.expect_nothing() {
-            Err(Amiss::Stray(_)) => Ok(true),
-            other => other.map(|()| false),
+    /// Whether another of our frames arrives before one that `from` sends now, which must arrive: frames keep their
+    /// order, so there is no need to guess how long to wait.
+    pub(super) fn hears_before(&mut self, from: &mut Self) -> Result<bool, Amiss> {
+        from.send(self.vf.mac(), MARK, MARK_LENGTH)?;
+        let mut heard = false;
+        loop {
+            let arrived = self.next_where(PATIENCE, |bytes| serial_of(bytes).is_some())?;
+            match arrived.and_then(|arrived| serial_of(&arrived.bytes)) {
+                Some(MARK) => return Ok(heard),
+                Some(_) => heard = true,
+                None => return Err(Amiss::Lost(MARK)),
+            }
         }
     }
 

@@ -124,7 +124,7 @@ impl<B: Subject> World<B> {
     const CHECKS: &[Check<B>] = &[
         check("handshake", "the PF answers VF_RESET, again and again", start::handshake),
         check("address", "each VF has the address it was given, or one that it can have", start::address),
-        check("link", "a link within 5 s", start::link),
+        check("link", "a link within 10 s", start::link),
         check("unicast", "frames of 60 to 1514 bytes arrive unchanged", traffic::unicast),
         check("broadcast", "a broadcast reaches the other VFs, and not its sender", traffic::broadcast),
         check("burst", "1,024 frames arrive unchanged and in order", traffic::burst),

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// How often the VF introduces itself.
 const HANDSHAKES: usize = 3;
 /// How long a link may take: autonegotiation of 1000BASE-T takes up to three seconds.
-const LINK_PATIENCE: Duration = Duration::from_secs(5);
+const LINK_PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Each VF is taken down and up again, which takes a VF_RESET and every wish.
