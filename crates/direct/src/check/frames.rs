@@ -143,6 +143,11 @@ impl<B: Subject> Station<B> {
         }
     }
 
+    /// Takes everything that `from` has sent so far, so that nothing of it comes later.
+    pub(super) fn catch_up(&mut self, from: &mut Self) -> Result<(), Amiss> {
+        self.hears_before(from).map(drop)
+    }
+
     /// Takes what is there, whatever it is.
     pub(super) fn drain(&mut self) {
         let mut buffer = [0; BUFFER];

@@ -1,9 +1,10 @@
-//! MSI-X as it arrives in this process: eventfds that the kernel signals. Left out: how often, which is a matter of
-//! time.
+//! MSI-X as it arrives in this process: eventfds that the kernel signals. Left out: how long it takes.
 
 use super::{Found, Station, Subject, Trouble, World, differs, instead, passes};
+use driver::moderation::register_value;
 use driver::vf::{MAILBOX_VECTOR, RECEIVE_VECTOR, TRANSMIT_VECTOR};
 use host::poll::Clock;
+use i82576::register::vf;
 use std::time::Duration;
 
 /// How long an interrupt may take.
@@ -12,6 +13,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const SILENCE: Duration = Duration::from_millis(50);
 const LOOK: Duration = Duration::from_micros(100);
 const ATTEMPTS: usize = 3;
+/// What receive is held back by, how long that is watched, and what the ends of it may add.
+const INTERVAL: Duration = Duration::from_millis(8);
+const MODERATED: Duration = Duration::from_millis(400);
+const SLACK: u64 = 2;
+/// Frames on their way at a time: fewer than the ring holds.
+const MOST_PENDING: usize = 64;
 const LENGTH: usize = 100;
 
 impl<B: Subject> Station<B> {
@@ -57,6 +64,7 @@ pub(super) fn each_vector<B: Subject>(world: &mut World<B>) -> Found {
     a.send(b.vf.mac(), 0, LENGTH)?;
     let transmit = a.signals(TRANSMIT_VECTOR, PATIENCE);
     let receive = b.signals(RECEIVE_VECTOR, PATIENCE);
+    b.catch_up(a)?;
     let longest = a.vf.max_frame();
     a.vf.set_max_frame(&mut a.hal, longest)?;
     let mailbox = a.signals(MAILBOX_VECTOR, PATIENCE);
@@ -81,7 +89,34 @@ pub(super) fn masking<B: Subject>(world: &mut World<B>) -> Found {
     }
     b.settle();
     heard(a, b)?;
+    b.catch_up(a)?;
     if masks { passes("") } else { differs("it goes on signalling") }
+}
+
+/// However slow this machine is, the card may not be faster than the interval.
+pub(super) fn moderation<B: Subject>(world: &mut World<B>) -> Found {
+    let (a, b) = world.pair()?;
+    b.settle();
+    let register = vf::VTEITR + 4 * u32::from(RECEIVE_VECTOR);
+    let before = b.hal.read(register);
+    b.hal.write(register, register_value(INTERVAL.as_micros() as u32));
+    let start = Clock.now_ns();
+    let (mut signals, mut frames) = (0, 0);
+    while Clock.now_ns() - start < MODERATED.as_nanos() as u64 {
+        a.vf.clean(&mut a.hal);
+        if a.vf.tx_pending() < MOST_PENDING {
+            a.send(b.vf.mac(), frames, LENGTH)?;
+            frames += 1;
+        }
+        signals += b.take(RECEIVE_VECTOR);
+        b.drain();
+        b.vf.receive_done(&mut b.hal);
+    }
+    let most = (Clock.now_ns() - start) / INTERVAL.as_nanos() as u64 + SLACK;
+    b.hal.write(register, before);
+    b.catch_up(a)?;
+    let saw = format!("{signals} signals of {most} at the most, {frames} frames");
+    if (1..=most).contains(&signals) { passes(saw) } else { instead(saw) }
 }
 
 /// A frame of a's makes b's receive vector signal.

@@ -173,6 +173,11 @@ impl<B: Subject> World<B> {
         check("interrupts", "each of the three vectors signals", interrupts::each_vector),
         check("masking", "a vector that signalled is silent until it is unmasked", interrupts::masking),
         check(
+            "moderation",
+            "a vector signals no more often than its interval lets it",
+            interrupts::moderation,
+        ),
+        check(
             "vf-reset",
             "the VF driver finds its way back after a function-level reset",
             recovery::vf_reset,
