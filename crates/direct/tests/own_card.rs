@@ -4,8 +4,9 @@
 use daemon::Host;
 use daemon::config::Config;
 use direct::DirectError;
-use direct::check::{Functions, Plan, Verdict, run};
+use direct::check::{CheckReport, Functions, Plan, Verdict, run};
 use host::vfio::{Pci, VfioError};
+use std::ops::ControlFlow;
 use std::path::Path;
 
 fn sockets(folder: &Path, vfs: &[u8]) -> Plan {
@@ -18,7 +19,11 @@ fn our_card_is_as_the_checks_expect() {
     let folder = tempfile::tempdir().unwrap();
     let _host = Host::start(Config::check(Config::parse("").unwrap(), folder.path()).unwrap()).unwrap();
     let mut told = 0;
-    let report = run(&Pci::default(), &sockets(folder.path(), &[0, 1, 2]), |_| told += 1).unwrap();
+    let report = run(&Pci::default(), &sockets(folder.path(), &[0, 1, 2]), |_| {
+        told += 1;
+        ControlFlow::Continue(())
+    })
+    .unwrap();
     let others = report.checks.iter().filter(|check| check.result != Verdict::Passes);
     let others: Vec<_> = others.map(|check| (check.check, check.result, check.saw.as_str())).collect();
     let without_pf = "it takes our PF driver";
@@ -38,10 +43,22 @@ fn our_card_is_as_the_checks_expect() {
 fn one_vf_has_nobody_to_talk_to() {
     let folder = tempfile::tempdir().unwrap();
     let _host = Host::start(Config::check(Config::parse("").unwrap(), folder.path()).unwrap()).unwrap();
-    let report = run(&Pci::default(), &sockets(folder.path(), &[0]), |_| {}).unwrap();
+    let report = run(&Pci::default(), &sockets(folder.path(), &[0]), |_| ControlFlow::Continue(())).unwrap();
     let passed = report.checks.iter().filter(|check| check.result == Verdict::Passes);
     assert_eq!(passed.map(|check| check.check).collect::<Vec<_>>(), ["handshake", "address", "link"]);
     assert!(report.is_good());
+}
+
+#[test]
+fn a_run_ends_when_it_is_told_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let _host = Host::start(Config::check(Config::parse("").unwrap(), folder.path()).unwrap()).unwrap();
+    let stop = |check: &CheckReport| match check.check {
+        "address" => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    };
+    let report = run(&Pci::default(), &sockets(folder.path(), &[0, 1]), stop).unwrap();
+    assert_eq!(report.checks.last().map(|check| check.check), Some("address"));
 }
 
 #[test]
@@ -54,10 +71,10 @@ fn a_function_that_is_something_else_is_not_touched() {
     let pci = Pci::at(folder.path());
     let address = "0000:01:00.0".parse().unwrap();
     for functions in [Functions::Port { pf: address, vfs: 2 }, Functions::Vfs(vec![address])] {
-        let error = run(&pci, &Plan { functions, wire: None }, |_| {}).unwrap_err();
+        let error = run(&pci, &Plan { functions, wire: None }, |_| ControlFlow::Continue(())).unwrap_err();
         assert!(matches!(error, DirectError::NotOurs { .. }), "{error}");
     }
     let plan = Plan { functions: Functions::Vfs(vec!["0000:01:10.0".parse().unwrap()]), wire: None };
-    let error = run(&pci, &plan, |_| {}).unwrap_err();
+    let error = run(&pci, &plan, |_| ControlFlow::Continue(())).unwrap_err();
     assert!(matches!(error, DirectError::Vfio(VfioError::NoSuchFunction(_))), "{error}");
 }

@@ -1,9 +1,12 @@
 //! `softiov drive`: our own PF and VF drivers on an 82576 that Linux hands over through VFIO, and a check that they
 //! work there.
 
+use anyhow::Context;
 use direct::check::{Functions, Plan, Wire, run as check};
+use host::poll::Signals;
 use host::vfio::{Pci, PciAddress};
 use std::net::Ipv4Addr;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -47,13 +50,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let wire = args.peer.zip(args.address).map(|(peer, own)| Wire { peer, own });
     let plan = Plan { functions, wire };
-    let mut told = Ok(());
+    // A run that is broken off gives the functions back, and takes its VFs away.
+    let signals = Signals::install().context("cannot catch signals")?;
+    let (mut told, mut ended) = (Ok(()), false);
     let report = check(&Pci::default(), &plan, |check| {
-        if !args.json && told.is_ok() {
+        if !args.json {
             told = crate::output::print(&format!("{check}\n"));
         }
+        ended = signals.take().asks_to_end();
+        if ended || told.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     told?;
+    anyhow::ensure!(!ended, "broken off before the end");
     let end = if args.json { serde_json::to_string(&report)? } else { report.to_string() };
     crate::output::print(&(end + "\n"))?;
     Ok(if report.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -42,6 +42,7 @@ use host::poll::Clock;
 use host::vfio::{Pci, PciAddress};
 use i82576::MacAddress;
 use std::net::Ipv4Addr;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -83,11 +84,16 @@ pub enum Functions {
     Sockets(Vec<PathBuf>),
 }
 
-/// Opens the functions, makes every check, and gives the functions back. `tell` hears of each check when it is made.
+/// Opens the functions, makes every check, and gives the functions back. `tell` hears of each check when it is made,
+/// and answers whether to go on.
 ///
 /// # Errors
 /// [`DirectError`]: the drivers do not get as far as to be checked.
-pub fn run(pci: &Pci, plan: &Plan, tell: impl FnMut(&CheckReport)) -> Result<Report, DirectError> {
+pub fn run(
+    pci: &Pci,
+    plan: &Plan,
+    tell: impl FnMut(&CheckReport) -> ControlFlow<()>,
+) -> Result<Report, DirectError> {
     match &plan.functions {
         Functions::Port { pf, vfs } => {
             let port = Port::open(pci, *pf, *vfs)?;
@@ -188,15 +194,21 @@ impl<B: Subject> World<B> {
         check("wire", "20 pings to a station on the wire are answered", guests::wire),
     ];
 
-    fn examine(mut self, mut tell: impl FnMut(&CheckReport)) -> Result<Report, DirectError> {
+    fn examine(
+        mut self,
+        mut tell: impl FnMut(&CheckReport) -> ControlFlow<()>,
+    ) -> Result<Report, DirectError> {
         let functions = self.functions();
         let mut checks = Vec::with_capacity(Self::CHECKS.len());
         for check in Self::CHECKS {
             self.drain();
             let Outcome { result, saw } = (check.make)(&mut self).unwrap_or_else(Outcome::from);
             let report = CheckReport { check: check.name, expected: check.expected, saw, result };
-            tell(&report);
+            let next = tell(&report);
             checks.push(report);
+            if next.is_break() {
+                break;
+            }
         }
         Ok(Report { functions, checks })
     }

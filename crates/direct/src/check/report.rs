@@ -43,7 +43,7 @@ pub struct CheckReport {
 
 impl fmt::Display for CheckReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:<8} {:<14} {}", self.result.name(), self.check, self.expected)?;
+        write!(f, "{:<8} {:<20} {}", self.result.name(), self.check, self.expected)?;
         if self.saw.is_empty() { Ok(()) } else { write!(f, ": {}", self.saw) }
     }
 }
@@ -122,6 +122,6 @@ mod tests {
     fn one_failure_spoils_the_run_and_stands_out() {
         assert!(!report().is_good());
         assert_eq!(report().to_string(), "1 passed, 0 differed, 1 failed, 0 skipped");
-        assert_eq!(report().checks[1].to_string(), "FAILS    link           a link within 5 s: down");
+        assert_eq!(report().checks[1].to_string(), "FAILS    link                 a link within 5 s: down");
     }
 }
