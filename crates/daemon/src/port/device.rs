@@ -113,8 +113,8 @@ impl Device<OwnedFd> for FunctionDevice<'_> {
     }
 
     fn dma_unmap(&mut self, iova: u64, size: u64) {
-        // The card moves frames in this thread only, so nothing is in flight. A window that is not there was
-        // refused when it was to be mapped.
+        // The card moves frames in this thread only, so nothing is in flight. Windows that are not there
+        // were refused when they were to be mapped.
         let _ = self.reach().memory.unmap(iova, size);
     }
 

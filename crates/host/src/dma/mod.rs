@@ -97,9 +97,9 @@ impl MapRegionError {
     }
 }
 
-/// There is no region with exactly this address and size.
+/// There is no region in this range, or one that is cut by its ends.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
-#[error("no region is exactly {iova:#x}+{size:#x}")]
+#[error("no whole regions in {iova:#x}+{size:#x}")]
 pub struct NotMapped {
     /// First address asked for.
     pub iova: u64,
@@ -208,17 +208,24 @@ impl DmaTable {
         Ok(Arc::new(region::File { fd, identity }))
     }
 
-    /// Removes the region that is exactly `size` bytes at `iova`. When this returns, nothing of it is mapped.
+    /// Removes every region inside the `size` bytes at `iova`. When this returns, nothing of them is mapped.
     ///
     /// # Errors
     /// [`NotMapped`]; a part of a region cannot be removed.
     pub fn unmap(&mut self, iova: u64, size: u64) -> Result<(), NotMapped> {
-        let index = self.regions.binary_search_by_key(&iova, |region| region.first);
-        let exact = index.ok().filter(|index| self.regions[*index].size_is(size));
-        let region = self.regions.remove(exact.ok_or(NotMapped { iova, size })?);
-        if region.backing.is_some() {
+        let nothing = NotMapped { iova, size };
+        let last = size.checked_sub(1).and_then(|more| iova.checked_add(more)).ok_or(nothing)?;
+        let from = self.regions.partition_point(|region| region.last < iova);
+        let to = self.regions.partition_point(|region| region.first <= last);
+        match &self.regions[from..to] {
+            [lowest, ..] if lowest.first < iova => return Err(nothing),
+            [.., highest] if highest.last > last => return Err(nothing),
+            [] => return Err(nothing),
+            _ => {}
+        }
+        for region in self.regions.drain(from..to).filter(|region| region.backing.is_some()) {
             self.mappings -= 1;
-            self.mapped_bytes -= size;
+            self.mapped_bytes -= region.last - region.first + 1;
         }
         self.forget_hints();
         Ok(())

@@ -66,10 +66,6 @@ impl Region {
         self.first <= iova && iova <= self.last
     }
 
-    pub(super) fn size_is(&self, size: u64) -> bool {
-        size.checked_sub(1) == Some(self.last - self.first)
-    }
-
     pub(super) fn describe(&self) -> DmaRegion<'_> {
         let file = self.backing.as_ref().map(|backing| (backing.file.fd.as_fd(), backing.offset));
         DmaRegion { iova: self.first, last: self.last, permissions: self.permissions, file }

@@ -116,9 +116,13 @@ fn overlap_is_eexist_and_nonsense_is_einval() {
 }
 
 #[test]
-fn only_the_exact_region_is_unmapped() {
-    let mut table = table(&[(4, 4), (8, 1)]);
-    for (page, pages) in [(4, 3), (5, 3), (4, 5), (0, 4), (4, 0)] {
+fn whole_regions_are_unmapped_as_many_as_the_range_holds() {
+    let mut table = table(&[(4, 4), (8, 1), (20, 1), (21, 1), (30, 2)]);
+    table.unmap(19 * PAGE, 12 * PAGE).expect_err("it cuts the last");
+    table.unmap(19 * PAGE, 11 * PAGE).unwrap();
+    assert_eq!((table.len(), table.mapped_bytes()), (3, 7 * PAGE));
+    table.unmap(30 * PAGE, 2 * PAGE).unwrap();
+    for (page, pages) in [(4, 3), (5, 3), (5, 4), (0, 4), (4, 0)] {
         assert_eq!(table.unmap(page * PAGE, pages * PAGE).map_err(|e| e.errno()), Err(libc::ENOENT));
     }
     table.read(8 * PAGE, &mut [0]).unwrap();

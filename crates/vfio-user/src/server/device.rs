@@ -120,8 +120,8 @@ pub trait Device<F> {
     /// The descriptor cannot be used, or there is no room for it.
     fn dma_map(&mut self, map: DmaMap<F>) -> Result<(), Errno>;
 
-    /// The window that was mapped with exactly this address and size goes away. Nothing may refer to it after the
-    /// return, transfers in flight included: the client frees the memory when it sees the reply.
+    /// Every window inside this range goes away; there are some, and the range cuts none. Nothing may refer to them
+    /// after the return, transfers in flight included: the client frees the memory when it sees the reply.
     fn dma_unmap(&mut self, iova: u64, size: u64);
 
     /// All windows go away.

@@ -1,4 +1,8 @@
 //! DMA windows: which there are, and the rules for adding and removing them.
+//!
+//! An unmap takes every window inside its range, as Linux' VFIO does, and not only the one that it names exactly:
+//! QEMU unmaps all addresses when a guest's IOMMU lets go of a device, and a window left behind would leave the card
+//! memory that the guest has taken back.
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
@@ -28,6 +32,13 @@ impl DmaTable {
     /// Windows never overlap, so the last one that starts at or before the end is the only one to look at.
     fn overlaps(&self, first: u64, last: u64) -> bool {
         self.windows.range(..=last).next_back().is_some_and(|(_, &end)| end >= first)
+    }
+
+    /// Whether there are windows in a range, and none of them is cut by its ends.
+    fn holds_whole_windows(&self, first: u64, last: u64) -> bool {
+        let cut = self.windows.range(..first).next_back().is_some_and(|(_, &end)| end >= first);
+        let highest = self.windows.range(first..=last).next_back();
+        !cut && highest.is_some_and(|(_, &end)| end <= last)
     }
 
     pub(super) fn map<F, D: Device<F>>(
@@ -62,11 +73,13 @@ impl DmaTable {
         match entry.flags.get() {
             0 => {
                 let (first, last) = bounds(iova, size)?;
-                if self.windows.get(&first) != Some(&last) {
+                if !self.holds_whole_windows(first, last) {
                     return Err(Errno::ENOENT);
                 }
                 device.dma_unmap(iova, size);
-                self.windows.remove(&first);
+                while let Some((&window, _)) = self.windows.range(first..=last).next() {
+                    self.windows.remove(&window);
+                }
             }
             // As the kernel has it, "all" names no range.
             dma_flags::UNMAP_ALL if iova == 0 && size == 0 => self.clear(device),

@@ -110,8 +110,8 @@ impl Device<Fd> for Recorder {
     fn dma_unmap(&mut self, iova: u64, size: u64) {
         self.said.push(format!("unmap {iova:#x}+{size:#x}"));
         let before = self.maps.len();
-        self.maps.retain(|map| (map.iova, map.size) != (iova, size));
-        assert_eq!(self.maps.len() + 1, before, "only what is mapped is unmapped");
+        self.maps.retain(|map| map.iova < iova || map.iova - iova + map.size > size);
+        assert!(self.maps.len() < before, "only what is mapped is unmapped");
     }
 
     fn dma_unmap_all(&mut self) {
