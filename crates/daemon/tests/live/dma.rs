@@ -120,11 +120,8 @@ fn an_unmap_takes_whole_windows_or_all() {
     for (iova, size) in [(HIGH, 0x1000), (HIGH + 0x1000, 0x1000), (SIZE, 0x1000), (0, SIZE - 0x1000)] {
         assert_eq!(qemu.unmap(iova, size), Err(Errno::ENOENT), "{iova:#x}+{size:#x}");
     }
-    assert_eq!(
-        qemu.unmap(0, SIZE * 2),
-        Ok(()),
-        "both, as QEMU does when a guest's IOMMU lets go of a device"
-    );
+    // As QEMU does when a guest's IOMMU lets go of a device.
+    assert_eq!(qemu.unmap(0, 1 << 32), Ok(()), "each inside");
     assert_eq!(machine.ram.mapped_by_the_host(), 0);
     qemu::share(&mut machine);
     let qemu = &mut machine.vmm;
