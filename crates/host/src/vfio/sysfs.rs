@@ -120,11 +120,10 @@ impl Pci {
             return Err(VfioError::Unexpected { address, what: "it offers no virtual functions (SR-IOV)" });
         }
         fs::write(path, count.to_string()).map_err(|source| {
-            let remedy = match source.raw_os_error() {
-                // What vfio-pci answers unless it was told to.
-                Some(libc::ENOENT) => "; write 1 to /sys/module/vfio_pci/parameters/enable_sriov",
-                _ => "",
-            };
+            // What vfio-pci answers unless it was told to.
+            let untold = source.raw_os_error() == Some(libc::ENOENT);
+            let remedy =
+                if untold { "; write 1 to /sys/module/vfio_pci/parameters/enable_sriov" } else { "" };
             VfioError::VirtualFunctions { address, count, source, remedy }
         })
     }
