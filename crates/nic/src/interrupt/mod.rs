@@ -198,13 +198,13 @@ impl Interrupts {
         let mut deadline = self.single.send(file, throttle, owners, form, now, bus);
         while let Some(vector) = Vector::new(due.trailing_zeros() as u8) {
             due &= !vector.bit();
+            let (function, local) = owners.of(vector);
+            if !owners.may_master(function) {
+                continue;
+            }
             let silent_until = throttle.silent_until(vector);
             if silent_until > now {
                 deadline = Some(deadline.map_or(silent_until, |d| d.min(silent_until)));
-                continue;
-            }
-            let (function, local) = owners.of(vector);
-            if !owners.may_master(function) {
                 continue;
             }
             throttle.fired(vector, file.get(r::eitr(vector)), now);

@@ -6,6 +6,7 @@ use i82576::Time;
 use i82576::bits::eitr;
 use i82576::register::vf;
 use pcie::Function::Vf;
+use pcie::config::offset;
 
 const RX: u32 = vf::VTEITR + 4;
 /// 100 us.
@@ -207,4 +208,15 @@ fn a_reset_ends_the_silence_that_the_last_owner_caused() {
     bench.vf(0).write(vf::VTEICS, 2);
     assert_eq!(bench.poll().deadline, None);
     bench.expect_msix(Vf(0), 1);
+}
+
+#[test]
+fn a_vector_whose_function_does_not_master_the_bus_asks_for_no_poll() {
+    let mut bench = bench();
+    fire(&mut bench);
+    bench.vf(0).write(vf::VTEICS, 2);
+    bench.config(Vf(0), offset::COMMAND, 0);
+    assert_eq!(bench.poll().deadline, None, "the end of its interval changes nothing");
+    bench.config(Vf(0), offset::COMMAND, u32::from(offset::COMMAND_BUS_MASTER));
+    assert_eq!(bench.poll().deadline, Some(Time::from_micros(1100)));
 }
