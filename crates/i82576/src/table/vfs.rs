@@ -13,17 +13,24 @@ const VF0: VfIndex = match VfIndex::new(0) {
 };
 /// A VF has three vectors.
 const VECTORS: u32 = 0b111;
-const THE_VFS: &str = "the VF's own register of this name";
+const THE_VFS: &str = "the VF's own register of this name; nothing if there is no such VF";
 
 const fn per_vf(name: &'static str, at: u32, access: Access) -> Register {
     Register::many(name, r::vf_block(VF0) + at, 0x100, 8, access)
+}
+
+/// A VF's statistic: no reset of the port or of the VF clears what drivers compare with what they read before. A VF
+/// that changes its owner starts from zero.
+const fn counter(name: &'static str, at: u32) -> Register {
+    per_vf(name, at, Ro).sticky()
 }
 
 pub(super) const ROWS: &[Register] = &[
     // Memory, not a register: no reset clears what igbvf reads again to see whether it may send.
     Register::many("VMBMEM", r::vmbmem(VF0, 0), 4, 128, Rw(ALL)).sticky(),
     Register::many("P2VMAILBOX", r::p2v_mailbox(VF0), 4, 8, Rw(0))
-        .more("PFU takes the buffer unless the VF has it; STS and ACK ring the VF; RVFU frees the buffer"),
+        .more("PFU takes the buffer unless the VF has it; STS and ACK ring the VF; RVFU frees the buffer; nothing if \
+            there is no such VF"),
     Register::many("V2PMAILBOX", r::v2p_mailbox(VF0), 4, 8, Ro)
         .reset(v2p::RSTI)
         .more("the VF's own register of this name, without what its reads and writes do"),
@@ -32,21 +39,21 @@ pub(super) const ROWS: &[Register] = &[
     Register::one("VFLRE", r::VFLRE, W1c(0xff)),
     Register::one("VFRE", r::VFRE, Rw(0xff)).reset(0xff),
     Register::one("VFTE", r::VFTE, Rw(0xff)).reset(0xff),
-    per_vf("VTCTRL", vf_stats::VTCTRL, Wo).more("RST resets the VF"),
+    per_vf("VTCTRL", vf_stats::VTCTRL, Wo).more("RST resets the VF, if there is one"),
     per_vf("VTEICS", vf_stats::VTEICS, Wo).more(THE_VFS),
     per_vf("VTEIMS", vf_stats::VTEIMS, W1s(VECTORS)).more(THE_VFS),
     per_vf("VTEIMC", vf_stats::VTEIMC, Wo).more(THE_VFS),
     per_vf("VTEIAC", vf_stats::VTEIAC, Rw(VECTORS)).more(THE_VFS),
     per_vf("VTEIAM", vf_stats::VTEIAM, Rw(VECTORS)).more(THE_VFS),
     per_vf("VTEICR", vf_stats::VTEICR, W1c(VECTORS)).more(THE_VFS),
-    per_vf("VFGPRC", vf_stats::VFGPRC, Ro),
-    per_vf("VFGPTC", vf_stats::VFGPTC, Ro),
-    per_vf("VFGORC", vf_stats::VFGORC, Ro),
-    per_vf("VFGOTC", vf_stats::VFGOTC, Ro),
+    counter("VFGPRC", vf_stats::VFGPRC),
+    counter("VFGPTC", vf_stats::VFGPTC),
+    counter("VFGORC", vf_stats::VFGORC),
+    counter("VFGOTC", vf_stats::VFGOTC),
     // Intel's header has it at 0x38, another model of the card at 0x3c: both are the one counter.
-    per_vf("VFMPRC", vf_stats::VFMPRC, Ro).also_at(0x1_0038, 0x100, 8),
-    per_vf("VFGPRLBC", vf_stats::VFGPRLBC, Ro),
-    per_vf("VFGPTLBC", vf_stats::VFGPTLBC, Ro),
-    per_vf("VFGORLBC", vf_stats::VFGORLBC, Ro),
-    per_vf("VFGOTLBC", vf_stats::VFGOTLBC, Ro),
+    counter("VFMPRC", vf_stats::VFMPRC).also_at(0x1_0038, 0x100, 8),
+    counter("VFGPRLBC", vf_stats::VFGPRLBC),
+    counter("VFGPTLBC", vf_stats::VFGPTLBC),
+    counter("VFGORLBC", vf_stats::VFGORLBC),
+    counter("VFGOTLBC", vf_stats::VFGOTLBC),
 ];

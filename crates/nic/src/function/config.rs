@@ -104,7 +104,7 @@ impl Nic {
     fn set_vfs(&mut self, vfs: u8) {
         if vfs != self.owners.vfs {
             let most = vfs.max(self.owners.vfs);
-            VfIndex::all().filter(|vf| vf.get() < most).for_each(|vf| self.reset_vf(vf));
+            VfIndex::all().filter(|vf| vf.get() < most).for_each(|vf| self.renew_vf(vf));
             self.spaces.vfs.iter_mut().for_each(Endpoint::reset);
             self.owners.vfs = vfs;
             self.owners.masters &= crate::interrupt::master_bit(Function::Pf);

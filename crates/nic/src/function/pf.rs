@@ -22,6 +22,7 @@ enum PerVf {
 impl Nic {
     pub(super) fn pf_read(&mut self, offset: u32, now: Time) -> u32 {
         match per_vf(offset) {
+            Some((vf, _)) if vf.get() >= self.owners.vfs => return 0,
             Some((vf, PerVf::P2vMailbox)) => return mailbox::pf_reads(&self.file, vf),
             Some((vf, PerVf::Interrupt(at))) => return self.vf_read(vf, at, now),
             Some((_, PerVf::Control)) | None => {}
@@ -60,6 +61,7 @@ impl Nic {
 
     pub(super) fn pf_write(&mut self, offset: u32, value: u32, now: Time) {
         match per_vf(offset) {
+            Some((vf, _)) if vf.get() >= self.owners.vfs => return,
             Some((vf, PerVf::P2vMailbox)) => {
                 return mailbox::pf_writes(&mut self.file, &mut self.interrupts, vf, value);
             }
@@ -227,7 +229,8 @@ pub(super) fn own_place(file: &RegisterFile, offset: u32) -> Option<Slot> {
     }
 }
 
-/// The PF registers that belong to one VF and are more than plain.
+/// The PF registers that belong to one VF and are more than plain. Those of a VF that does not exist are not there:
+/// what they would show is the PF's.
 fn per_vf(offset: u32) -> Option<(VfIndex, PerVf)> {
     if let Some(index) = offset.checked_sub(0x0c00).filter(|o| *o < 0x20) {
         return Some((VfIndex::new((index / 4) as u8)?, PerVf::P2vMailbox));

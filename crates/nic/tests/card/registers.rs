@@ -2,8 +2,8 @@
 //! accesses that are no dwords (`widths`).
 
 use crate::common::{Bench, index, mac, plain, tagged, tcp};
-use i82576::bits::{ctrl, dctl, v2p};
-use i82576::register as r;
+use i82576::bits::{ctrl, dctl, p2v, v2p};
+use i82576::register::{self as r, vf_stats};
 use i82576::table::{self, Access, Register};
 use i82576::{MacAddress, VfIndex, ids, window};
 
@@ -347,4 +347,23 @@ fn a_vf_that_does_not_exist_has_no_registers() {
     bench.vf(3).write(r::vf::RX_BLOCK + r::rx::RDLEN, 0x1000);
     let queue = index(3).queue(0);
     assert_eq!(bench.pf().read(r::rx_block(queue) + r::rx::RDLEN), 0, "the queue is the PF's");
+}
+
+/// VF 5 of 3 would have the PF's vectors 7 to 9.
+#[test]
+fn the_window_onto_a_vf_that_does_not_exist_shows_nothing_and_takes_nothing() {
+    let mut bench = Bench::new(3);
+    let (own, window) = (7 << 7, r::vf_block(index(5)));
+    for at in [r::EIMS, r::EICS, r::EIAC, r::EIAM] {
+        bench.pf().write(at, own);
+    }
+    for at in [vf_stats::VTEIMS, vf_stats::VTEIMC, vf_stats::VTEIAC, vf_stats::VTEIAM, vf_stats::VTEICR] {
+        assert_eq!(bench.pf().read(window + at), 0, "{at:#x}");
+        bench.pf().write(window + at, if at == vf_stats::VTEIAC { 0 } else { 7 });
+    }
+    assert_eq!([r::EIMS, r::EIAC, r::EIAM, r::EICR].map(|at| bench.pf().read(at)), [own; 4]);
+    bench.pf().write(r::vtivar_misc(index(5)), 0x80);
+    bench.pf().write(r::p2v_mailbox(index(5)), p2v::STS | p2v::PFU);
+    assert_eq!(bench.pf().read(r::p2v_mailbox(index(5))), 0);
+    assert_eq!(bench.pf().read(r::EICR), 0, "nobody was rung");
 }

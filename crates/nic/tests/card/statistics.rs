@@ -1,11 +1,14 @@
 //! The statistics registers: the port's, which count what crosses the wire and are cleared by reading, and a
 //! VF's, which count its own frames and only ever grow.
 
-use crate::common::{Bench, mac, plain};
+use crate::common::{Bench, index, mac, plain};
 use i82576::MacAddress;
-use i82576::bits::{icr, rctl, rfctl, srrctl, vt_ctl};
+use i82576::bits::{ctrl, icr, rctl, rfctl, srrctl, vt_ctl};
+use i82576::config::pf::SRIOV;
 use i82576::ids::MAX_FRAME;
 use i82576::register::{self as r, vf, vf_stats};
+use pcie::Function::{Pf, Vf};
+use pcie::capability::sriov;
 
 const ALL: MacAddress = MacAddress::BROADCAST;
 const GROUP: MacAddress = MacAddress([0x01, 0, 0x5e, 0, 0, 1]);
@@ -106,6 +109,49 @@ fn a_vfs_counters_wrap_at_32_bits() {
     let sent = rounds * 63;
     assert!(sent * length > 1 << 32);
     assert_eq!(totals(&mut bench, 0), [0, 0, sent as u32, (sent * length) as u32, 0]);
+}
+
+/// VF 0 with a frame received and one sent.
+fn used() -> Bench {
+    let mut bench = bench();
+    bench.wire_sends(&plain(mac(0), mac(9), 86));
+    bench.vf(0).send(&plain(mac(1), mac(0), 186));
+    assert_eq!(totals(&mut bench, 0), [1, 104, 1, 204, 0]);
+    bench
+}
+
+/// igbvf remembers what it read last and takes less for 2^32 more.
+#[test]
+fn a_reset_under_a_driver_that_goes_on_leaves_its_vfs_counters() {
+    let ways: [fn(&mut Bench); 3] = [
+        |bench| bench.vf(0).write(vf::CTRL, ctrl::RST),
+        |bench| bench.pf().write(r::vf_block(index(0)), ctrl::RST),
+        |bench| bench.pf().write(r::CTRL, ctrl::RST),
+    ];
+    for reset in ways {
+        let mut bench = used();
+        reset(&mut bench);
+        assert_eq!(totals(&mut bench, 0), [1, 104, 1, 204, 0]);
+        assert_eq!(loopback(&mut bench, 0), [0, 0, 1, 204]);
+    }
+}
+
+#[test]
+fn a_vf_that_changes_its_owner_counts_from_zero() {
+    let ways: [fn(&mut Bench); 2] = [
+        |bench| bench.nic.reset_function(Vf(0)),
+        |bench| {
+            bench.config(Pf, SRIOV + sriov::CONTROL, 0);
+            bench.enable_vfs(3);
+        },
+    ];
+    for renew in ways {
+        let mut bench = used();
+        renew(&mut bench);
+        assert_eq!((totals(&mut bench, 0), loopback(&mut bench, 0)), ([0; 5], [0; 4]));
+        let counters = bench.nic.counters()[0];
+        assert_eq!((counters.rx_packets, counters.tx_packets), (1, 1), "those of the card's owner go on");
+    }
 }
 
 #[test]
