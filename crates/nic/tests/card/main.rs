@@ -7,6 +7,7 @@ mod board;
 mod bug_cases;
 mod common;
 mod hostile;
+mod interrupt_model;
 mod interrupts;
 mod lateness;
 mod mailbox;

@@ -1,0 +1,364 @@
+//! The card's interrupts against a model of their rules (`rules`), step by step: chance reads and writes registers of
+//! PF and VFs, lets frames come and go, rings mailboxes, changes how the PF interrupts and who masters the bus, and lets
+//! time pass. After every step each register that can be read without an effect, and after every poll all that the bus
+//! heard, are the model's.
+
+mod registers;
+mod rules;
+
+use crate::common::{Bench, PORT, index, mac, plain};
+use i82576::bits::{ctrl, eitr, gpie, icr, p2v, v2p};
+use i82576::config::{MSIX, pf};
+use i82576::register::{self as r, vf, vf_stats};
+use pcie::Function::{self, Pf, Vf};
+use pcie::capability::{msi, msix};
+use pcie::config::offset;
+use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
+use proptest::test_runner::Config;
+use rules::{Heard, Model};
+
+/// Something that software, a peer or time does. VFs and pools are taken modulo what there is.
+#[derive(Debug, Clone)]
+enum Act {
+    Read(Register),
+    Write(Register, u32),
+    /// The PF unmasks vectors, sets their causes, and the card is polled.
+    Tell(u32),
+    /// A frame for a pool comes from the wire.
+    Arrive(u8),
+    /// A pool sends a frame to the wire.
+    Send(u8),
+    /// The wire is plugged or unplugged.
+    Link(bool),
+    RingPf(u8),
+    RingVf(u8),
+    ResetVf(u8),
+    Wait(u64),
+    Poll,
+    Msix(bool),
+    Msi(bool),
+    /// INTx disable and bus mastering of the PF.
+    Command(bool, bool),
+    VfMaster(u8, bool),
+}
+
+/// A register as the PF or a VF finds it.
+#[derive(Debug, Clone, Copy)]
+enum Register {
+    Pf(u32),
+    /// In the PF's window onto a VF, there or not.
+    Window(u8, u32),
+    Vf(u8, u32),
+}
+
+/// The card and the model side by side.
+struct Pair {
+    bench: Bench,
+    model: Model,
+    now: u64,
+    link: bool,
+    /// VFs whose rings run.
+    running: [bool; 8],
+}
+
+const MASKS: [u32; 5] = [r::ICS, r::IMS, r::IMC, r::IAM, r::ICR];
+const EXTENDED: [u32; 6] = [r::EICS, r::EIMS, r::EIMC, r::EIAC, r::EIAM, r::EICR];
+const VFS_OWN: [u32; 6] = [vf::VTEICS, vf::VTEIMS, vf::VTEIMC, vf::VTEIAC, vf::VTEIAM, vf::VTEICR];
+const WINDOW: [u32; 6] = [
+    vf_stats::VTEICS,
+    vf_stats::VTEIMS,
+    vf_stats::VTEIMC,
+    vf_stats::VTEIAC,
+    vf_stats::VTEIAM,
+    vf_stats::VTEICR,
+];
+
+fn one_of(offsets: &'static [u32]) -> impl Strategy<Value = u32> {
+    proptest::sample::select(offsets)
+}
+
+fn vectors() -> impl Strategy<Value = u32> {
+    let few = (any::<u32>(), any::<u32>()).prop_map(|(a, b)| a & b);
+    prop_oneof![2 => few, 2 => (0u32..32).prop_map(|bit| 1 << bit), 1 => Just(u32::MAX)]
+}
+
+fn causes() -> impl Strategy<Value = u32> {
+    let known = [icr::TXDW, icr::LSC, icr::RXDW, icr::VMMB, icr::RXO, icr::TIMER, icr::INTA];
+    let some = proptest::sample::subsequence(known.to_vec(), 0..4).prop_map(|some| some.into_iter().sum());
+    prop_oneof![6 => some, 1 => any::<u32>(), 1 => Just(u32::MAX)]
+}
+
+fn entries() -> impl Strategy<Value = u32> {
+    let entry = prop_oneof![4 => (0u8..28).prop_map(|vector| 0x80 | vector), 1 => any::<u8>()];
+    proptest::array::uniform4(entry).prop_map(u32::from_le_bytes)
+}
+
+fn throttle() -> impl Strategy<Value = u32> {
+    let (interval, counter, credits) = (prop_oneof![Just(0u32), 1u32..200], 0u32..30, 0u32..32);
+    (interval, counter, credits, any::<u32>()).prop_map(|(interval, counter, credits, bits)| {
+        let kept = bits & (eitr::LLI_EN | eitr::CNT_IGNR | 3);
+        let counter = if bits & 4 == 0 { counter } else { 0 };
+        interval << 2 | counter << eitr::COUNTER_SHIFT | credits << eitr::CREDITS_SHIFT | kept
+    })
+}
+
+/// A PF's register with what is written to it.
+fn pf_register() -> impl Strategy<Value = (Register, u32)> {
+    let modes = [gpie::NSICR, gpie::MULTIPLE_MSIX, gpie::MULTIPLE_MSIX, gpie::EIAME, gpie::PBA];
+    let mode = proptest::sample::subsequence(modes.to_vec(), 0..=5)
+        .prop_map(|all| all.into_iter().fold(0, |a, b| a | b));
+    prop_oneof![
+        6 => (one_of(&MASKS), any::<bool>(), causes()).prop_map(|(at, twin, value)| {
+            (Register::Pf(if twin { 0xc0 + 2 * (at - r::ICR) } else { at }), value)
+        }),
+        6 => (one_of(&EXTENDED), vectors()).prop_map(|(at, value)| (Register::Pf(at), value)),
+        2 => (0u32..25, throttle()).prop_map(|(i, value)| (Register::Pf(0x1680 + 4 * i), value)),
+        3 => (0u32..8, entries()).prop_map(|(i, value)| (Register::Pf(r::ivar(i)), value)),
+        2 => entries().prop_map(|value| (Register::Pf(r::IVAR_MISC), value)),
+        3 => mode.prop_map(|value| (Register::Pf(r::GPIE), value)),
+        1 => (0u8..8, entries()).prop_map(|(n, value)| (Register::Pf(r::vtivar(index(n))), value)),
+        1 => (0u8..8, entries()).prop_map(|(n, value)| (Register::Pf(r::vtivar_misc(index(n))), value)),
+        4 => (0u8..8, one_of(&WINDOW), vectors()).prop_map(|(n, at, value)| (Register::Window(n, at), value)),
+    ]
+}
+
+fn vf_register() -> impl Strategy<Value = (Register, u32)> {
+    prop_oneof![
+        6 => (0u8..8, one_of(&VFS_OWN), vectors()).prop_map(|(n, at, value)| (Register::Vf(n, at), value)),
+        2 => (0u8..8, 0u32..3, throttle()).prop_map(|(n, i, value)| (Register::Vf(n, vf::VTEITR + 4 * i), value)),
+        1 => (0u8..8, entries()).prop_map(|(n, value)| (Register::Vf(n, vf::VTIVAR), value)),
+        1 => (0u8..8, entries()).prop_map(|(n, value)| (Register::Vf(n, vf::VTIVAR_MISC), value)),
+    ]
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let register = || prop_oneof![3 => pf_register(), 2 => vf_register()];
+    prop_oneof![
+        24 => register().prop_map(|(register, value)| Act::Write(register, value)),
+        6 => register().prop_map(|(register, _)| Act::Read(register)),
+        6 => vectors().prop_map(Act::Tell),
+        4 => any::<u8>().prop_map(Act::Arrive),
+        4 => any::<u8>().prop_map(Act::Send),
+        2 => any::<bool>().prop_map(Act::Link),
+        1 => any::<u8>().prop_map(Act::RingPf),
+        2 => any::<u8>().prop_map(Act::RingVf),
+        1 => any::<u8>().prop_map(Act::ResetVf),
+        4 => (0u64..150).prop_map(Act::Wait),
+        12 => Just(Act::Poll),
+        1 => any::<bool>().prop_map(Act::Msix),
+        1 => any::<bool>().prop_map(Act::Msi),
+        1 => (proptest::bool::weighted(0.2), proptest::bool::weighted(0.8))
+            .prop_map(|(disable, master)| Act::Command(disable, master)),
+        1 => (any::<u8>(), proptest::bool::weighted(0.8)).prop_map(|(vf, master)| Act::VfMaster(vf, master)),
+    ]
+}
+
+/// What does nothing when it is read, for a card with so many VFs.
+fn harmless(vfs: u8) -> impl Iterator<Item = (Function, u32)> {
+    let pf = [r::ICS, r::IMS, r::IMC, r::IAM, r::GPIE, r::IVAR_MISC, r::IAC].into_iter();
+    let extended = EXTENDED.into_iter().filter(|at| *at != r::EICR);
+    let arrays = (0..25).map(|i| 0x1680 + 4 * i).chain((0..8).map(r::ivar));
+    let windows = (0..8).flat_map(|n| {
+        let own = WINDOW.into_iter().filter(|at| *at != vf_stats::VTEICR);
+        own.map(move |at| r::vf_block(index(n)) + at).chain([r::vtivar(index(n)), r::vtivar_misc(index(n))])
+    });
+    let own = (0..vfs).flat_map(|n| {
+        let masks = VFS_OWN.into_iter().filter(|at| *at != vf::VTEICR);
+        masks.chain([vf::VTEITR, vf::VTEITR + 8, vf::VTIVAR, vf::VTIVAR_MISC]).map(move |at| (Vf(n), at))
+    });
+    pf.chain(extended).chain(arrays).chain(windows).map(|at| (Pf, at)).chain(own)
+}
+
+impl Pair {
+    /// All functions run their rings; VFs' vectors are as a driver sets them.
+    fn new(vfs: u8) -> Self {
+        let mut bench = Bench::new(vfs);
+        bench.wait_us(10_000);
+        bench.pf().read(r::IAC);
+        let (gpie, causes) = (bench.pf().read(r::GPIE), bench.pf().read(r::ICS));
+        let model = Model::new(vfs, gpie, causes);
+        let mut pair = Self { bench, model, now: 10_000, link: true, running: [false; 8] };
+        pair.bench.poll();
+        pair.bench.pf().start();
+        (0..vfs).for_each(|vf| pair.start(vf));
+        pair.agree();
+        pair
+    }
+
+    /// A VF's driver starts, as the bench has it.
+    fn start(&mut self, vf: u8) {
+        self.bench.vf(vf).start();
+        self.running[usize::from(vf)] = true;
+        for (at, value) in [(vf::VTIVAR, 0x8081), (vf::VTIVAR_MISC, 0x82), (vf::VTEIAC, 7), (vf::VTEIMS, 7)] {
+            self.model.write(Vf(vf), at, value, self.now);
+        }
+    }
+
+    /// The function and offset that a register is at, if the function is there.
+    fn place(&self, register: Register) -> Option<(Function, u32)> {
+        match register {
+            Register::Pf(at) => Some((Pf, at)),
+            Register::Window(n, at) => Some((Pf, r::vf_block(index(n)) + at)),
+            Register::Vf(n, at) => self.vf(n).map(|n| (Vf(n), at)),
+        }
+    }
+
+    fn vf(&self, n: u8) -> Option<u8> {
+        n.checked_rem(self.model.vfs)
+    }
+
+    /// A pool whose function may reach its rings, while there is a wire.
+    fn pool(&self, n: u8) -> Option<(u8, Function)> {
+        let pool = n % (self.model.vfs + 1);
+        let function = if pool == self.model.vfs { Pf } else { Vf(pool) };
+        let runs = pool == self.model.vfs || self.running[usize::from(pool)];
+        (pool < 8 && self.link && runs && self.model.masters(function)).then_some((pool, function))
+    }
+
+    fn perform(&mut self, act: &Act) {
+        let now = self.bench.now;
+        match *act {
+            Act::Read(register) => {
+                let Some((function, at)) = self.place(register) else { return };
+                assert_eq!(self.bench.nic.read(function, at, now), self.model.read(function, at, self.now));
+            }
+            Act::Write(register, value) => {
+                let Some((function, at)) = self.place(register) else { return };
+                self.bench.nic.write(function, at, value, now);
+                self.model.write(function, at, value, self.now);
+            }
+            Act::Tell(vectors) => {
+                for at in [r::EIMS, r::EICS] {
+                    self.perform(&Act::Write(Register::Pf(at), vectors));
+                }
+                self.poll();
+            }
+            Act::Arrive(n) => self.frame(n, false),
+            Act::Send(n) => self.frame(n, true),
+            Act::Link(up) => {
+                self.bench.nic.set_link(up);
+                if core::mem::replace(&mut self.link, up) != up {
+                    self.model.other_events(icr::LSC);
+                }
+            }
+            Act::Wait(us) => {
+                self.bench.wait_us(us);
+                self.now += us;
+            }
+            Act::Poll => self.poll(),
+            Act::RingPf(n) | Act::RingVf(n) | Act::ResetVf(n) => self.between(act, n),
+            Act::Msix(_) | Act::Msi(_) | Act::Command(..) | Act::VfMaster(..) => self.configure(act),
+        }
+    }
+
+    /// A frame for a pool comes, or one of its own goes, and the card is polled.
+    fn frame(&mut self, n: u8, sent: bool) {
+        let Some((pool, function)) = self.pool(n) else { return };
+        let address = if function == Pf { PORT } else { mac(pool) };
+        let mut port = if function == Pf { self.bench.pf() } else { self.bench.vf(pool) };
+        if sent {
+            let at = port.place(&plain(mac(9), address, 60));
+            port.put(crate::common::packet(at, 60).emit());
+            port.ring();
+        } else {
+            self.bench.world.wire.incoming.push_back(plain(address, mac(9), 60));
+        }
+        self.model.queue_event(pool, sent);
+        self.poll();
+        if !sent {
+            let mut port = if function == Pf { self.bench.pf() } else { self.bench.vf(pool) };
+            port.expect_frame();
+            port.post(1);
+        }
+    }
+
+    /// What PF and VF do to each other.
+    fn between(&mut self, act: &Act, n: u8) {
+        if let Act::RingVf(_) = act {
+            // Whether the VF is there or not.
+            self.bench.pf().write(r::p2v_mailbox(index(n % 8)), p2v::STS);
+            return self.model.mailbox_event(n % 8);
+        }
+        let Some(n) = self.vf(n) else { return };
+        match act {
+            Act::RingPf(_) => {
+                self.bench.vf(n).write(vf::V2PMAILBOX, v2p::REQ);
+                self.model.other_events(icr::VMMB);
+            }
+            _ => {
+                self.bench.vf(n).write(vf::CTRL, ctrl::RST);
+                self.model.reset_vf(n);
+                for gate in [r::VFRE, r::VFTE] {
+                    self.bench.pf().write(gate, 0xff);
+                }
+                self.start(n);
+            }
+        }
+    }
+
+    fn configure(&mut self, act: &Act) {
+        let enable = |on: bool, bit: u16| if on { u32::from(bit) } else { 0 };
+        match *act {
+            Act::Msix(on) => {
+                self.model.msix = on;
+                self.bench.config(Pf, u16::from(MSIX) + msix::CONTROL, enable(on, msix::CONTROL_ENABLE));
+            }
+            Act::Msi(on) => {
+                self.model.msi = on;
+                self.bench.config(Pf, u16::from(pf::MSI) + msi::CONTROL, enable(on, msi::CONTROL_ENABLE));
+            }
+            Act::Command(disable, master) => {
+                (self.model.pin_disabled, self.model.masters[8]) = (disable, master);
+                let bits = u32::from(offset::COMMAND_MEMORY)
+                    | enable(master, offset::COMMAND_BUS_MASTER)
+                    | enable(disable, offset::COMMAND_INTX_DISABLE);
+                self.bench.config(Pf, offset::COMMAND, bits);
+            }
+            Act::VfMaster(n, on) => {
+                let Some(n) = self.vf(n) else { return };
+                self.model.masters[usize::from(n)] = on;
+                self.bench.config(Vf(n), offset::COMMAND, enable(on, offset::COMMAND_BUS_MASTER));
+            }
+            _ => {}
+        }
+    }
+
+    fn poll(&mut self) {
+        let deadline = self.bench.poll().deadline.map(|at| at.as_nanos() / 1000);
+        let bus = &mut self.bench.world.bus;
+        let heard = Heard {
+            msix: core::mem::take(&mut bus.msix),
+            msi: core::mem::take(&mut bus.msi).len(),
+            pin: core::mem::take(&mut bus.pin),
+            deadline,
+        };
+        assert_eq!(heard, self.model.poll(self.now));
+    }
+
+    /// Card and model read the same.
+    fn agree(&mut self) {
+        for (function, at) in harmless(self.model.vfs) {
+            let card = self.bench.nic.read(function, at, self.bench.now);
+            assert_eq!(card, self.model.read(function, at, self.now), "{function:?} {at:#x}: card, model");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 400, failure_persistence: None, ..Config::default() })]
+
+    #[test]
+    fn every_step_of_a_conversation_is_the_models(
+        vfs in proptest::sample::select(vec![0u8, 1, 3, 7, 8]),
+        (msix, msi) in any::<(bool, bool)>(),
+        acts in proptest::collection::vec(act(), 1..200),
+    ) {
+        let mut pair = Pair::new(vfs);
+        pair.perform(&Act::Msix(msix));
+        pair.perform(&Act::Msi(msi));
+        for act in &acts {
+            pair.perform(act);
+            pair.agree();
+        }
+    }
+}
