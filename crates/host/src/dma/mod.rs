@@ -49,7 +49,8 @@ pub struct DmaLimits {
 
 impl Default for DmaLimits {
     /// What eight hostile clients may use up together without hurting each other: QEMU maps about 25 regions
-    /// of one file, and cannot have more than 509 with memory behind them.
+    /// of one file, and cannot have more than 509 with memory behind them, but for a guest with an IOMMU, where each
+    /// page that it maps is one.
     fn default() -> Self {
         Self { regions: 65_535, mappings: 1_024, files: 64, bytes: 8 << 40 }
     }
