@@ -53,6 +53,9 @@ pub struct Change {
     /// The longest packet that the guest may ask to receive; 0 lifts the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_mtu: Option<u16>,
+    /// What the guest receives is spread over its two queues; its driver has to use both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rss: Option<bool>,
     /// The guest is interrupted at least so often, a second, when there is something to say; 0 leaves it to the guest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_interrupts: Option<u32>,
@@ -112,6 +115,7 @@ impl Change {
             trust: self.trust.unwrap_or(policy.trust),
             link: self.state.map_or(policy.link, Link::from),
             all_multicast: self.allmulti.unwrap_or(policy.all_multicast),
+            rss: self.rss.unwrap_or(policy.rss),
             interrupts: self.interrupts(policy.interrupts),
             ..policy
         };

@@ -337,6 +337,24 @@ pub mod mrqc {
     pub const DEFAULT_QUEUE_SHIFT: u32 = 3;
     /// First of the nine hash type bits.
     pub const HASH_TYPES_SHIFT: u32 = 16;
+    /// Hash TCP over IPv4 by addresses and ports.
+    pub const TCP_IPV4: u32 = 1 << HASH_TYPES_SHIFT;
+    /// Hash IPv4 by addresses.
+    pub const IPV4: u32 = 1 << 17;
+    /// Hash TCP over IPv6 with extensions by addresses and ports.
+    pub const TCP_IPV6_EX: u32 = 1 << 18;
+    /// Hash IPv6 with extensions by addresses.
+    pub const IPV6_EX: u32 = 1 << 19;
+    /// Hash IPv6 by addresses.
+    pub const IPV6: u32 = 1 << 20;
+    /// Hash TCP over IPv6 by addresses and ports.
+    pub const TCP_IPV6: u32 = 1 << 21;
+    /// Hash UDP over IPv4 by addresses and ports.
+    pub const UDP_IPV4: u32 = 1 << 22;
+    /// Hash UDP over IPv6 by addresses and ports.
+    pub const UDP_IPV6: u32 = 1 << 23;
+    /// Hash UDP over IPv6 with extensions by addresses and ports.
+    pub const UDP_IPV6_EX: u32 = 1 << 24;
 }
 
 /// RXCSUM.

@@ -13,5 +13,6 @@ mod port;
 mod rates;
 mod requests;
 mod resets;
+mod scaling;
 mod support;
 mod vlan;

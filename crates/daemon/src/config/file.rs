@@ -142,6 +142,8 @@ pub struct Vf {
     pub allmulti: Option<bool>,
     /// The longest packet that the guest may ask to receive, 68 to 9706. Default: no limit.
     pub max_mtu: Option<u16>,
+    /// Spread what the guest receives over its two queues; its driver has to use both. Default: false.
+    pub rss: Option<bool>,
     /// Interrupt the guest at least so often, a second, when there is something to say. Default: as the guest wants.
     pub min_interrupts: Option<u32>,
     /// Interrupt the guest at most so often, a second. Default: as the guest wants.

@@ -289,6 +289,7 @@ fn wishes(vf: &Vf) -> Change {
         min_tx_rate: vf.min_tx_rate,
         allmulti: vf.allmulti,
         max_mtu: vf.max_mtu,
+        rss: vf.rss,
         min_interrupts: vf.min_interrupts,
         max_interrupts: vf.max_interrupts,
         coalesce: vf.coalesce,

@@ -47,46 +47,47 @@ fn derived_addresses_are_stable_and_differ() {
     assert_ne!(one.ports[0].vfs[0].mac, one.ports[0].vfs[1].mac);
 }
 
+/// A file that leaves nothing out.
+const EVERYTHING: &str = r#"
+    runtime_dir = "/tmp/x"
+    [[port]]
+    name = "left"
+    mac = "02:00:00:00:01:00"
+    uplink = { tap = "softiov0" }
+    vfs = 2
+    limits = { dma-faults = { warn = 5, quarantine = 50 } }
+    storm = { broadcast = 1000, multicast = 5000, interval = 200 }
+    [[port.mirror]]
+    to = 1
+    vfs = [0]
+    [[port.mirror]]
+    to = 0
+    uplink = "both"
+    vlans = "10,20-29"
+    [[port.vf]]
+    index = 1
+    mac = "02:00:00:00:01:02"
+    vlan = 100
+    qos = 3
+    proto = "802.1Q"
+    vlans = "10,20-29"
+    spoofchk = false
+    trust = true
+    max_tx_rate = 250
+    min_tx_rate = 0
+    state = "enable"
+    allmulti = false
+    max_mtu = 1500
+    rss = true
+    min_interrupts = 500
+    max_interrupts = 20000
+    coalesce = "adaptive"
+    socket = "/tmp/one.sock"
+    "#;
+
 #[test]
 fn everything_can_be_said() {
-    let config = check(
-        r#"
-        runtime_dir = "/tmp/x"
-        [[port]]
-        name = "left"
-        mac = "02:00:00:00:01:00"
-        uplink = { tap = "softiov0" }
-        vfs = 2
-        limits = { dma-faults = { warn = 5, quarantine = 50 } }
-        storm = { broadcast = 1000, multicast = 5000, interval = 200 }
-        [[port.mirror]]
-        to = 1
-        vfs = [0]
-        [[port.mirror]]
-        to = 0
-        uplink = "both"
-        vlans = "10,20-29"
-        [[port.vf]]
-        index = 1
-        mac = "02:00:00:00:01:02"
-        vlan = 100
-        qos = 3
-        proto = "802.1Q"
-        vlans = "10,20-29"
-        spoofchk = false
-        trust = true
-        max_tx_rate = 250
-        min_tx_rate = 0
-        state = "enable"
-        allmulti = false
-        max_mtu = 1500
-        min_interrupts = 500
-        max_interrupts = 20000
-        coalesce = "adaptive"
-        socket = "/tmp/one.sock"
-        "#,
-    )
-    .unwrap();
+    let config = check(EVERYTHING).unwrap();
     let vf = &config.ports[0].vfs[1];
     let some_vlans: Option<VlanSet> = Some(std::iter::once(10).chain(20..30).collect());
     let expected = VfPolicy {
@@ -100,6 +101,7 @@ fn everything_can_be_said() {
         link: Link::Enable,
         all_multicast: false,
         max_mtu: Some(1500),
+        rss: true,
         interrupts: InterruptBounds { least_hz: 500, most_hz: 20_000, adaptive: true },
         max_tx_rate: 250,
     };

@@ -82,6 +82,8 @@ pub struct VfStatus {
     pub allmulti: bool,
     /// The longest packet that it may ask to receive; 0 is as long as the card takes.
     pub max_mtu: u16,
+    /// What it receives is spread over its two queues.
+    pub rss: bool,
     /// The guest is interrupted at least so often, a second; 0 leaves it to the guest.
     pub min_interrupts: u32,
     /// The guest is interrupted at most so often, a second; 0 leaves it to the guest.

@@ -84,6 +84,7 @@ impl Port {
             allowed_vlans: vlans::print(policy.vlans.as_ref()),
             allmulti: policy.all_multicast,
             max_mtu: policy.max_mtu.unwrap_or(0),
+            rss: policy.rss,
             min_interrupts: policy.interrupts.least_hz,
             max_interrupts: policy.interrupts.most_hz,
             coalesce: if policy.interrupts.adaptive { Coalesce::Adaptive } else { Coalesce::Guest },

@@ -1,7 +1,7 @@
 //! From power-on to a switch that is ready for VFs, and a VF's starting point: register writes only.
 //!
 //! The order is igb's: mask interrupts, stop receive and transmit, reset, then the switch (multicast and VLAN
-//! tables empty, MAC filters empty, queue drop on, loopback, replication, anti-spoof), then receive and
+//! tables empty, MAC filters empty, queue drop on, loopback, replication, anti-spoof, scaling), then receive and
 //! transmit; PFRSTD last, because it lets the VFs start.
 //!
 //! Left out: flow control, NVM: the port's address is what RAL0 was loaded with.
@@ -10,9 +10,7 @@ use super::switch::{Filters, Groups, Vlans, update};
 use super::{Pf, PfError, phy};
 use crate::hal::Hal;
 use core::time::Duration;
-use i82576::bits::{
-    ctrl, ctrl_ext, dtxctl, dtxswc, gpie, mrqc, rah, rctl, rplolr, rxcsum, status, tctl, vt_ctl,
-};
+use i82576::bits::{ctrl, ctrl_ext, dtxctl, dtxswc, gpie, rah, rctl, rplolr, rxcsum, status, tctl, vt_ctl};
 use i82576::ids::{MAX_FRAME, RECEIVE_ADDRESSES, VLAN_FILTERS};
 use i82576::register as r;
 use i82576::{MacAddress, VfIndex};
@@ -35,6 +33,7 @@ impl Pf {
         clear_tables(hal, self.mac);
         self.vlans.write(hal, 0);
         set_up_switch(hal);
+        self.set_up_scaling(hal);
         self.apply_mirrors(hal);
         self.apply_storm_control(hal);
         hal.write(r::RCTL, rctl::EN | rctl::LPE | rctl::BAM | rctl::VFE | rctl::SECRC);
@@ -78,6 +77,7 @@ impl Pf {
         self.apply_length(hal, vf, None);
         self.apply_vlan(hal, vf);
         self.apply_groups(hal, vf);
+        self.apply_scaling(hal, vf);
         self.apply_spoof_check(hal, vf);
         self.apply_rate(hal, vf);
     }
@@ -140,7 +140,6 @@ fn set_up_switch<H: Hal>(hal: &mut H) {
     // A guest without buffers must not hold up the port.
     hal.write(r::QDE, 0xffff);
     hal.write(r::RLPML, MAX_FRAME as u32);
-    hal.write(r::MRQC, mrqc::VMDQ);
     // A packet checksum in the place of the hash is of no use to anybody, and the card would have to take it.
     hal.write(r::RXCSUM, rxcsum::IPOFL | rxcsum::TUOFL | rxcsum::CRCOFL | rxcsum::PCSD);
     hal.write(r::VT_CTL, vt_ctl::REPL_EN | vt_ctl::DIS_DEF_PL);

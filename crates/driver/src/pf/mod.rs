@@ -27,6 +27,7 @@ mod notice;
 mod phy;
 mod policy;
 mod port;
+mod scaling;
 mod switch;
 #[cfg(test)]
 mod tests;

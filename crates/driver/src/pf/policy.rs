@@ -55,6 +55,9 @@ pub struct VfPolicy {
     /// The longest packet that the VF may ask to receive, without Ethernet's header, [`LEAST_MTU`] to [`MOST_MTU`];
     /// `None` is as long as the card takes.
     pub max_mtu: Option<u16>,
+    /// What the VF receives is spread over its two queues by flow. A driver that uses the first queue only loses what
+    /// is for the second.
+    pub rss: bool,
     /// How often its guest may be interrupted.
     pub interrupts: InterruptBounds,
     /// The most that it may send, Mb/s, frame check sequences counted; 0 is no limit.
@@ -74,6 +77,7 @@ impl Default for VfPolicy {
             link: Link::Auto,
             all_multicast: true,
             max_mtu: None,
+            rss: false,
             interrupts: InterruptBounds { least_hz: 0, most_hz: 0, adaptive: false },
             max_tx_rate: 0,
         }
@@ -198,6 +202,9 @@ impl Pf {
             state.all_multicast &= policy.all_multicast;
             state.overflow &= policy.all_multicast;
             self.apply_groups(hal, vf);
+        }
+        if old.rss != policy.rss {
+            self.apply_scaling(hal, vf);
         }
         self.apply_spoof_check(hal, vf);
         self.apply_enable(hal, vf);

@@ -2,6 +2,7 @@
 //! broken. Conversations with the real card are in the backplane's tests.
 
 mod requests;
+mod scaling;
 
 use super::{Action, Link, Offence, Pf, PfError, PolicyError, PortVlan, Totals, Verdict, VfPolicy};
 use crate::hal::Hal;

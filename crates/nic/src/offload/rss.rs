@@ -19,19 +19,6 @@ const TCP_IPV6_EX: u8 = 6;
 /// RSS type: UDP over IPv6 with extensions.
 const UDP_IPV6_EX: u8 = 9;
 
-/// Hash types of MRQC, from bit 16.
-mod enable {
-    pub(super) const TCP_IPV4: u32 = 1 << 16;
-    pub(super) const IPV4: u32 = 1 << 17;
-    pub(super) const TCP_IPV6_EX: u32 = 1 << 18;
-    pub(super) const IPV6_EX: u32 = 1 << 19;
-    pub(super) const IPV6: u32 = 1 << 20;
-    pub(super) const TCP_IPV6: u32 = 1 << 21;
-    pub(super) const UDP_IPV4: u32 = 1 << 22;
-    pub(super) const UDP_IPV6: u32 = 1 << 23;
-    pub(super) const UDP_IPV6_EX: u32 = 1 << 24;
-}
-
 /// A frame's hash and what it was taken over. Not hashed: both zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Hash {
@@ -103,19 +90,18 @@ impl Rss {
         let on = |bit: u32| self.types & bit != 0;
         let plain = !headers.extended;
         let choice = match (headers.l3, headers.l4) {
-            (L3::Ipv4, L4::Tcp) if on(enable::TCP_IPV4) => (rss_type::TCP_IPV4, true),
-            (L3::Ipv4, L4::Udp) if on(enable::UDP_IPV4) => (rss_type::UDP_IPV4, true),
-            (L3::Ipv4, _) if on(enable::IPV4) => (rss_type::IPV4, false),
-            (L3::Ipv6, L4::Tcp) if plain && on(enable::TCP_IPV6) => (rss_type::TCP_IPV6, true),
-            (L3::Ipv6, L4::Tcp) if on(enable::TCP_IPV6_EX) => (TCP_IPV6_EX, true),
-            (L3::Ipv6, L4::Udp) if plain && on(enable::UDP_IPV6) => (rss_type::UDP_IPV6, true),
-            (L3::Ipv6, L4::Udp) if on(enable::UDP_IPV6_EX) => (UDP_IPV6_EX, true),
-            (L3::Ipv6, _) if plain && on(enable::IPV6) => (rss_type::IPV6, false),
-            (L3::Ipv6, _) if on(enable::IPV6_EX) => (IPV6_EX, false),
-            (L3::Ipv6, _) if on(enable::IPV6) => (rss_type::IPV6, false),
+            (L3::Ipv4, L4::Tcp) if on(mrqc::TCP_IPV4) => (rss_type::TCP_IPV4, true),
+            (L3::Ipv4, L4::Udp) if on(mrqc::UDP_IPV4) => (rss_type::UDP_IPV4, true),
+            (L3::Ipv4, _) if on(mrqc::IPV4) => (rss_type::IPV4, false),
+            (L3::Ipv6, L4::Tcp) if plain && on(mrqc::TCP_IPV6) => (rss_type::TCP_IPV6, true),
+            (L3::Ipv6, L4::Tcp) if on(mrqc::TCP_IPV6_EX) => (TCP_IPV6_EX, true),
+            (L3::Ipv6, L4::Udp) if plain && on(mrqc::UDP_IPV6) => (rss_type::UDP_IPV6, true),
+            (L3::Ipv6, L4::Udp) if on(mrqc::UDP_IPV6_EX) => (UDP_IPV6_EX, true),
+            (L3::Ipv6, _) if plain && on(mrqc::IPV6) => (rss_type::IPV6, false),
+            (L3::Ipv6, _) if on(mrqc::IPV6_EX) => (IPV6_EX, false),
+            (L3::Ipv6, _) if on(mrqc::IPV6) => (rss_type::IPV6, false),
             _ => return None,
         };
-        const { assert!(enable::TCP_IPV4 == 1 << mrqc::HASH_TYPES_SHIFT) };
         Some(choice)
     }
 

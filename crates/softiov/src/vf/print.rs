@@ -80,8 +80,9 @@ pub(crate) fn show(vf: &VfStatus) -> String {
     let mtu = if vf.max_mtu == 0 { "none".to_owned() } else { vf.max_mtu.to_string() };
     let _ = writeln!(
         text,
-        "    vlans {joined}, allowed {allowed}, all multicast {}, mtu limit {mtu}",
-        on(vf.allmulti)
+        "    vlans {joined}, allowed {allowed}, all multicast {}, mtu limit {mtu}, rss {}",
+        on(vf.allmulti),
+        on(vf.rss)
     );
     let _ = writeln!(text, "    {}", interrupts(vf));
     conduct(&mut text, &vf.conduct);

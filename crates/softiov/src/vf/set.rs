@@ -45,6 +45,10 @@ pub(crate) struct Wishes {
     /// The longest packet that the guest may ask to receive, 68 to 9706; 0 lifts the limit.
     #[arg(long, value_name = "BYTES", alias = "max_mtu")]
     max_mtu: Option<u16>,
+    /// Spread what the guest receives over its two queues by flow. Its driver has to use both, as DPDK's can and Linux
+    /// igbvf does not: otherwise half of the flows are lost.
+    #[arg(long, value_enum)]
+    rss: Option<Switch>,
     /// Interrupt the guest at least so often, a second, when there is something to say; 0 leaves it to the guest.
     #[arg(long, value_name = "HERTZ")]
     min_interrupts: Option<u32>,
@@ -122,6 +126,7 @@ impl From<Wishes> for Change {
             min_tx_rate: wishes.min_tx_rate,
             allmulti: wishes.allmulti.map(bool::from),
             max_mtu: wishes.max_mtu,
+            rss: wishes.rss.map(bool::from),
             min_interrupts: wishes.min_interrupts,
             max_interrupts: wishes.max_interrupts,
             coalesce: wishes.coalesce.map(Coalesce::from),

@@ -71,9 +71,9 @@ fn set_changes_a_policy_whole_or_not_at_all() {
     let vf = json(&said.out);
     assert_eq!((&vf["mac"], &vf["vlan"], &vf["qos"]), (&"02:00:00:00:00:77".into(), &100.into(), &3.into()));
     assert_eq!((&vf["spoof_check"], &vf["trust"]), (&false.into(), &true.into()));
-    let vf = json(&set("--vlan 0 --vlans 10-12 --allmulti off --max-mtu 1500 --state enable").out);
+    let vf = json(&set("--vlan 0 --vlans 10-12 --allmulti off --max-mtu 1500 --rss on --state enable").out);
     assert_eq!((&vf["vlan"], &vf["allowed_vlans"]), (&Value::Null, &"10-12".into()));
-    assert_eq!((&vf["allmulti"], &vf["max_mtu"]), (&false.into(), &1500.into()));
+    assert_eq!((&vf["allmulti"], &vf["max_mtu"], &vf["rss"]), (&false.into(), &1500.into(), &true.into()));
     assert_eq!(
         (&vf["link_state"], &vf["trust"]),
         (&"enable".into(), &true.into()),

@@ -19,9 +19,11 @@ const GROUP: &str = "239.82.5.8";
 const FRAMES: u64 = 20;
 
 /// testpmd takes a VF with both its queues, shakes hands with the PF, and answers pings, also long ones and after the
-/// port was stopped; then it sends by itself from both queues, and all of it arrives. Its counters are the host's.
+/// port was stopped. With `rss` the frames of several addresses come in both queues. Then it sends by itself from both
+/// queues, and all of it arrives. Its counters are the host's.
 pub(crate) fn igbvf_receives_and_sends(world: &mut World) -> Result<Outcome> {
     let (guest, alice) = (boot(world)?, world.alice()?);
+    world.change(VISITOR, Change { rss: Some(true), ..Change::default() })?;
     let before = world.vf(VISITOR)?.rx.packets;
     let queues = "--rxq=2 --txq=2 --max-pkt-len=9018 --enable-scatter";
     let echo = Testpmd::start(&guest, &format!("--forward-mode=icmpecho {queues}"))?;
@@ -38,11 +40,15 @@ pub(crate) fn igbvf_receives_and_sends(world: &mut World) -> Result<Outcome> {
             alice.ping(&guest.address(), size, 50).with_context(|| format!("port stopped: {stops}"))?;
         }
     }
+    // icmpecho answers for every address.
+    (100..116).try_for_each(|host| alice.ping(&format!("10.82.0.{host}"), 56, 4))?;
     let least = world.vf(VISITOR)?;
     ensure!(least.active && least.rx.packets - before >= 300, "the host says {least:?}");
     ["stop", "show port xstats 0"].iter().try_for_each(|word| echo.say(word))?;
     let said = echo.finish()?;
     let most = world.vf(VISITOR)?;
+    let [first, second] = [0, 1].map(|queue| testpmd::queue(&said, queue).map(|[received, _]| received));
+    ensure!(first? > 0 && second? > 0, "one queue received nothing: {said}");
     let counts = ["rx_good_packets:", "rx_good_loopback_packets:", "tx_good_packets:"];
     let counts = counts.map(|name| testpmd::number(&said, name));
     let [good, local, sent] = counts.map(Result::unwrap_or_default);

@@ -253,6 +253,7 @@ fn defaults(mac: &str) -> Change {
         max_tx_rate: Some(0),
         allmulti: Some(true),
         max_mtu: Some(0),
+        rss: Some(false),
         min_interrupts: Some(0),
         max_interrupts: Some(0),
         coalesce: Some(Coalesce::Guest),

@@ -1,0 +1,132 @@
+//! A VF's two queues, and how the PF's policy spreads what it receives over them. Our VF driver uses the first queue
+//! only, as Linux igbvf does; the second is set up here, as DPDK's driver would. Left out: the hash itself
+//! (`nic::offload`).
+
+use crate::support::{Bench, between, index};
+use backplane::vf_mac;
+use driver::pf::VfPolicy;
+use driver::{DmaHal, Hal};
+use etherparse::PacketBuilder;
+use i82576::bits::{dctl, srrctl};
+use i82576::descriptor::rx::Posted;
+use i82576::register::{rx, vf};
+
+/// Frames that are sent, of one flow each.
+const FLOWS: u16 = 64;
+/// Descriptors of the second queue's ring, more than there are flows.
+const RING: u32 = 128;
+const BUFFER: u64 = 2048;
+
+/// Lets VF `vf` scale, or not.
+fn scale(bench: &mut Bench, vf: u8, rss: bool) {
+    let policy = VfPolicy { rss, ..*bench.card.pf_driver().unwrap().policy(index(vf)) };
+    bench.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(vf), policy)).unwrap().unwrap();
+}
+
+/// Gives VF 0's second queue descriptors and enables it.
+fn open_second_queue(bench: &mut Bench) {
+    let mut hal = bench.card.vf(0);
+    let ring = hal.dma_alloc(16 * RING as usize, 128).unwrap().iova;
+    let buffers = hal.dma_alloc(RING as usize * BUFFER as usize, 2048).unwrap().iova;
+    for i in 0..u64::from(RING) {
+        hal.dma_write(ring + 16 * i, &Posted { packet: buffers + BUFFER * i, header: 0 }.emit());
+    }
+    let one_buffer = srrctl::ONE_BUFFER << srrctl::DESCTYPE_SHIFT;
+    for (at, value) in [
+        (rx::RDBAL, ring as u32),
+        (rx::RDBAH, (ring >> 32) as u32),
+        (rx::RDLEN, 16 * RING),
+        (rx::SRRCTL, (BUFFER >> 10) as u32 | one_buffer),
+        (rx::RDH, 0),
+        (rx::RXDCTL, dctl::ENABLE),
+        (rx::RDT, RING - 1),
+    ] {
+        hal.write(vf::RX_BLOCK + vf::QUEUE_STRIDE + at, value);
+    }
+}
+
+fn flow(port: u16) -> Vec<u8> {
+    let builder = PacketBuilder::ethernet2(vf_mac(1).0, vf_mac(0).0)
+        .ipv4([10, 0, 0, 2], [10, 0, 0, 1], 64)
+        .tcp(port, 80, 1, 8192);
+    let mut frame = Vec::new();
+    builder.write(&mut frame, &[7; 20]).unwrap();
+    frame
+}
+
+/// VF 1 sends a frame of every flow to VF 0; answers which arrived in the first queue, and how many in the second.
+fn spread(bench: &mut Bench) -> (Vec<u16>, u32) {
+    let second = vf::RX_BLOCK + vf::QUEUE_STRIDE + rx::RDH;
+    let before = bench.card.vf(0).read(second);
+    for port in 0..FLOWS {
+        bench.send(1, &flow(port));
+    }
+    let first = bench.receive_all(0);
+    let ports = first.iter().map(|frame| u16::from_be_bytes([frame[34], frame[35]])).collect();
+    (ports, bench.card.vf(0).read(second) - before)
+}
+
+fn dropped(bench: &mut Bench) -> u64 {
+    bench.card.nic().counters()[0].rx_disabled
+}
+
+/// How many flows a queue has at least, if they are spread: chance gives it half of them.
+const FAIR: u16 = FLOWS / 4;
+
+#[test]
+fn with_rss_flows_are_spread_over_both_queues_and_each_stays_in_its_own() {
+    let mut bench = Bench::new(2);
+    open_second_queue(&mut bench);
+    assert_eq!(spread(&mut bench), ((0..FLOWS).collect(), 0), "off is the default");
+    scale(&mut bench, 0, true);
+    open_second_queue(&mut bench);
+    let (first, second) = spread(&mut bench);
+    let fair = FAIR.into()..=(FLOWS - FAIR).into();
+    assert!(fair.contains(&first.len()), "{first:?}");
+    assert_eq!(first.len() + second as usize, FLOWS.into());
+    open_second_queue(&mut bench);
+    assert_eq!(spread(&mut bench), (first, second), "the same flows in the same queues");
+    scale(&mut bench, 0, false);
+    assert_eq!(spread(&mut bench).0.len(), FLOWS.into(), "off again");
+    assert_eq!(dropped(&mut bench), 0);
+}
+
+/// The card does not look for another queue where the chosen one is disabled: what RSS puts there is lost.
+#[test]
+fn a_driver_with_one_queue_loses_the_flows_of_the_second_and_the_host_counts_them() {
+    let mut bench = Bench::new(2);
+    scale(&mut bench, 0, true);
+    let (first, _) = spread(&mut bench);
+    let lost = u64::from(FLOWS) - first.len() as u64;
+    assert!(lost >= FAIR.into());
+    assert_eq!(dropped(&mut bench), lost);
+    bench.send(1, &between(1, 0, 100, 1));
+    assert_eq!(bench.receive_all(0).len(), 1, "what is not IP has no hash and goes to the first");
+    scale(&mut bench, 0, false);
+    assert_eq!(spread(&mut bench).0.len(), FLOWS.into(), "without the policy nothing is lost");
+}
+
+#[test]
+fn a_neighbour_with_rss_changes_nothing_for_a_driver_with_one_queue() {
+    let mut bench = Bench::new(2);
+    scale(&mut bench, 1, true);
+    assert_eq!(spread(&mut bench).0.len(), FLOWS.into());
+    assert_eq!(dropped(&mut bench), 0);
+}
+
+#[test]
+fn the_policy_outlives_resets_of_the_vf_and_of_the_port() {
+    let mut bench = Bench::new(2);
+    scale(&mut bench, 0, true);
+    open_second_queue(&mut bench);
+    let before = spread(&mut bench);
+    bench.on(0, |vf, hal| vf.restart(hal)).unwrap();
+    open_second_queue(&mut bench);
+    assert_eq!(spread(&mut bench), before, "the VF was reset");
+    bench.card.with_pf_driver(|pf, hal| pf.reset(hal)).unwrap().unwrap();
+    for vf in 0..2 {
+        bench.on(vf, |vf, hal| vf.restart(hal)).unwrap();
+    }
+    open_second_queue(&mut bench);
+    assert_eq!(spread(&mut bench), before, "the port was reset");
+}
