@@ -1,10 +1,11 @@
 //! The card's interrupts against a model of their rules (`rules`), step by step: chance reads and writes registers of
 //! PF and VFs, lets frames come and go, rings mailboxes, changes how the PF interrupts and who masters the bus, and lets
 //! time pass. After every step each register that can be read without an effect, and after every poll all that the bus
-//! heard, are the model's.
+//! heard, are the model's; what becomes of messages at the MSI-X tables is what `tables` says.
 
 mod registers;
 mod rules;
+mod tables;
 
 use crate::common::{Bench, PORT, index, mac, plain};
 use i82576::bits::{ctrl, eitr, gpie, icr, p2v, v2p};
@@ -16,6 +17,7 @@ use pcie::config::offset;
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 use rules::{Heard, Model};
+use tables::Tables;
 
 /// Something that software, a peer or time does. VFs and pools are taken modulo what there is.
 #[derive(Debug, Clone)]
@@ -40,6 +42,9 @@ enum Act {
     /// INTx disable and bus mastering of the PF.
     Command(bool, bool),
     VfMaster(u8, bool),
+    /// A mask in the MSI-X table of a VF, or of the PF; of one vector, or of all.
+    Mask(Option<u8>, u16, bool),
+    MaskAll(Option<u8>, bool),
 }
 
 /// A register as the PF or a VF finds it.
@@ -55,6 +60,7 @@ enum Register {
 struct Pair {
     bench: Bench,
     model: Model,
+    tables: Tables,
     now: u64,
     link: bool,
     /// VFs whose rings run.
@@ -150,6 +156,8 @@ fn act() -> impl Strategy<Value = Act> {
         1 => (proptest::bool::weighted(0.2), proptest::bool::weighted(0.8))
             .prop_map(|(disable, master)| Act::Command(disable, master)),
         1 => (any::<u8>(), proptest::bool::weighted(0.8)).prop_map(|(vf, master)| Act::VfMaster(vf, master)),
+        2 => (any::<Option<u8>>(), 0u16..25, any::<bool>()).prop_map(|(n, vector, on)| Act::Mask(n, vector, on)),
+        1 => (any::<Option<u8>>(), proptest::bool::weighted(0.3)).prop_map(|(n, on)| Act::MaskAll(n, on)),
     ]
 }
 
@@ -177,7 +185,8 @@ impl Pair {
         bench.pf().read(r::IAC);
         let (gpie, causes) = (bench.pf().read(r::GPIE), bench.pf().read(r::ICS));
         let model = Model::new(vfs, gpie, causes);
-        let mut pair = Self { bench, model, now: 10_000, link: true, running: [false; 8] };
+        let mut pair =
+            Self { bench, model, tables: Tables::new(), now: 10_000, link: true, running: [false; 8] };
         pair.bench.poll();
         pair.bench.pf().start();
         (0..vfs).for_each(|vf| pair.start(vf));
@@ -205,6 +214,10 @@ impl Pair {
 
     fn vf(&self, n: u8) -> Option<u8> {
         n.checked_rem(self.model.vfs)
+    }
+
+    fn function(&self, n: Option<u8>) -> Function {
+        n.and_then(|n| self.vf(n)).map_or(Pf, Vf)
     }
 
     /// A pool whose function may reach its rings, while there is a wire.
@@ -248,6 +261,12 @@ impl Pair {
             Act::Poll => self.poll(),
             Act::RingPf(n) | Act::RingVf(n) | Act::ResetVf(n) => self.between(act, n),
             Act::Msix(_) | Act::Msi(_) | Act::Command(..) | Act::VfMaster(..) => self.configure(act),
+            Act::Mask(n, vector, on) => {
+                let function = self.function(n);
+                let vector = if function == Pf { vector } else { vector % 3 };
+                self.tables.mask(function, vector, on);
+            }
+            Act::MaskAll(n, on) => self.tables.control(self.function(n), |control| control.masked = on),
         }
     }
 
@@ -301,6 +320,7 @@ impl Pair {
         match *act {
             Act::Msix(on) => {
                 self.model.msix = on;
+                self.tables.control(Pf, |control| control.enabled = on);
                 self.bench.config(Pf, u16::from(MSIX) + msix::CONTROL, enable(on, msix::CONTROL_ENABLE));
             }
             Act::Msi(on) => {
@@ -333,6 +353,7 @@ impl Pair {
             deadline,
         };
         assert_eq!(heard, self.model.poll(self.now));
+        heard.msix.into_iter().for_each(|message| self.tables.arrives(message));
     }
 
     /// Card and model read the same.

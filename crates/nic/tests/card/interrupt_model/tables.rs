@@ -1,0 +1,92 @@
+//! The MSI-X tables at which the card's messages arrive, beside the rules of their masks (PCIe base specification,
+//! 6.1.4): a message to a masked vector pends, once however often it comes, and leaves when neither the vector nor the
+//! function is masked; one to a function without MSI-X is none. Left out: what a table says of address and data.
+
+use pcie::Function::{self, Pf, Vf};
+use pcie::msix::{Control, ENTRY, Table};
+use std::collections::BTreeSet;
+
+/// A function's place in the arrays.
+fn slot(function: Function) -> usize {
+    match function {
+        Vf(n) => usize::from(n),
+        Pf => 8,
+    }
+}
+
+/// The table of one function, and what the rules say of it.
+struct Side {
+    table: Table,
+    masked: BTreeSet<u16>,
+    pending: BTreeSet<u16>,
+    control: Control,
+}
+
+/// Those of all functions.
+pub(super) struct Tables([Side; 9]);
+
+impl Side {
+    /// MSI-X is on, no vector is masked.
+    fn new() -> Self {
+        let mut table = Table::new(super::rules::VECTORS as u16);
+        let control = Control { enabled: true, masked: false };
+        table.set_control(control);
+        for vector in 0..table.vectors() {
+            table.write(u64::from(vector) * ENTRY as u64 + 12, &[0]);
+        }
+        Self { table, masked: BTreeSet::new(), pending: BTreeSet::new(), control }
+    }
+
+    /// After a mask or the control word has changed, what may leave leaves, the lowest first.
+    fn agree(&mut self) {
+        if !self.control.enabled {
+            self.pending.clear();
+        }
+        let holds = |vector: &u16| self.control.masked || self.masked.contains(vector);
+        let (held, leave): (BTreeSet<_>, BTreeSet<_>) = self.pending.iter().copied().partition(holds);
+        let left: Vec<u16> = core::iter::from_fn(|| Some(self.table.release()?.0)).collect();
+        assert_eq!(left, leave.into_iter().collect::<Vec<_>>());
+        self.pending = held;
+        let mut bits = [0; 4];
+        self.table.read_pending(0, &mut bits);
+        let expected: u32 = self.pending.iter().map(|vector| 1 << vector).sum();
+        assert_eq!(u32::from_le_bytes(bits), expected);
+    }
+}
+
+impl Tables {
+    pub(super) fn new() -> Self {
+        Self(core::array::from_fn(|_| Side::new()))
+    }
+
+    /// The card's message to a vector: it leaves, or pends.
+    pub(super) fn arrives(&mut self, (function, vector): (Function, u16)) {
+        let side = &mut self.0[slot(function)];
+        let held = side.control.masked || side.masked.contains(&vector);
+        assert_eq!(side.table.signal(vector).is_some(), side.control.enabled && !held);
+        if held {
+            side.pending.insert(vector);
+        }
+        side.agree();
+    }
+
+    /// The mask of one vector.
+    pub(super) fn mask(&mut self, function: Function, vector: u16, masked: bool) {
+        let side = &mut self.0[slot(function)];
+        side.table.write(u64::from(vector) * ENTRY as u64 + 12, &[u8::from(masked)]);
+        if masked {
+            side.masked.insert(vector)
+        } else {
+            side.masked.remove(&vector)
+        };
+        side.agree();
+    }
+
+    /// The control word.
+    pub(super) fn control(&mut self, function: Function, change: impl FnOnce(&mut Control)) {
+        let side = &mut self.0[slot(function)];
+        change(&mut side.control);
+        side.table.set_control(side.control);
+        side.agree();
+    }
+}
