@@ -6,7 +6,7 @@ use crate::control::protocol::{
 };
 use crate::control::server;
 use crate::control::status::PortStatus;
-use crate::port::{Command, Handle, Port, PortError};
+use crate::port::{Command, Handle, Port, PortError, RefusedChange};
 use host::poll::{Interest, Poller, Waker};
 use host::socket::{BindError, Listener};
 use i82576::VfIndex;
@@ -170,6 +170,7 @@ impl Control {
             }
             Request::PortShow { port } => self.port(&port, |port| port.ask(Command::Status)),
             Request::PortSet { port, change } => self.port(&port, |port| port.change_port(change)),
+            Request::PortReset { port } => self.port(&port, PortEntry::reset),
             Request::VfShow { vf } => self.vf(&vf, |port, _| port.ask(Command::Status)),
             Request::VfSet { vf, change } => self.vf(&vf, |port, index| port.change(index, change)),
         }
@@ -211,13 +212,23 @@ impl Control {
 
 impl PortEntry {
     fn change(&self, vf: VfIndex, change: Change) -> Result<PortStatus, Failure> {
-        self.ask(|answer| Command::Change(vf, change, answer))?
-            .map_err(|refused| Failure { code: REFUSED, message: refused.to_string() })
+        self.order(|answer| Command::Change(vf, change, answer))
     }
 
     fn change_port(&self, change: PortChange) -> Result<PortStatus, Failure> {
-        self.ask(|answer| Command::ChangePort(change, answer))?
-            .map_err(|refused| Failure { code: REFUSED, message: refused.to_string() })
+        self.order(|answer| Command::ChangePort(change, answer))
+    }
+
+    fn reset(&self) -> Result<PortStatus, Failure> {
+        self.order(Command::Reset)
+    }
+
+    /// Asks for what may be refused.
+    fn order(
+        &self,
+        command: impl FnOnce(mpsc::Sender<Result<PortStatus, RefusedChange>>) -> Command,
+    ) -> Result<PortStatus, Failure> {
+        self.ask(command)?.map_err(|refused| Failure { code: REFUSED, message: refused.to_string() })
     }
 
     fn ask<T>(&self, command: impl FnOnce(mpsc::Sender<T>) -> Command) -> Result<T, Failure> {

@@ -32,6 +32,11 @@ impl World {
         guest
     }
 
+    fn reset_port(&self) {
+        let reset = Request::PortReset { port: "pf0".into() };
+        assert!(matches!(ask(self.host.control_socket(), reset).unwrap(), Answer::Port(_)));
+    }
+
     fn ask(&self, request: Request) -> VfStatus {
         match ask(self.host.control_socket(), request).unwrap() {
             Answer::Vf(status) => *status,
@@ -95,6 +100,34 @@ fn a_guest_sees_its_link_go_and_come_back() {
     eventually("the link goes down", || !guest.link_up());
     world.ask(Request::VfSet { vf: "pf0vf0".into(), change: Change::link(LinkState::Auto) });
     eventually("the link comes back", || guest.link_up());
+}
+
+#[test]
+fn a_flow_outlives_resets_of_the_port() {
+    let world = World::new();
+    let (one, other) = (world.attach(0), world.attach(1));
+    let vf = || world.ask(Request::VfShow { vf: "pf0vf0".into() });
+    let flow = std::thread::scope(|scope| {
+        let flow = scope.spawn(|| one.send_tcp(other.ip(), 8 << 20).unwrap());
+        for _ in 0..3 {
+            let before = vf();
+            eventually("the flow goes on", || vf().tx.packets > before.tx.packets + 50 || flow.is_finished());
+            world.reset_port();
+            eventually("its driver starts anew", || vf().mailbox.resets > before.mailbox.resets);
+        }
+        flow.join().unwrap()
+    });
+    assert!(flow.is_intact(), "{flow:?}");
+}
+
+#[test]
+fn a_reset_of_the_port_in_the_middle_of_a_restart_is_overcome() {
+    let world = World::new();
+    let (one, other) = (world.attach(0), world.attach(1));
+    for _ in 0..40 {
+        world.reset_port();
+    }
+    eventually("both come back", || one.ping(other.ip(), 1).unwrap().received() == 1);
 }
 
 #[test]

@@ -30,7 +30,7 @@ enum Command {
     Serve(serve::Args),
     /// Drive an 82576 that Linux hands over through VFIO, silicon or emulated, and check that our drivers work there.
     Drive(drive::Args),
-    /// Show and change ports of a running host.
+    /// Show, change and reset ports of a running host.
     #[command(subcommand)]
     Port(port::Command),
     /// Show and change VFs of a running host.

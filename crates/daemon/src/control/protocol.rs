@@ -30,6 +30,12 @@ pub enum Request {
         #[serde(flatten)]
         change: PortChange,
     },
+    /// Resets a port under its VFs; its policy stays.
+    #[serde(rename = "port.reset")]
+    PortReset {
+        /// The port, such as pf0.
+        port: String,
+    },
     /// One VF by name.
     #[serde(rename = "vf.show")]
     VfShow {
@@ -67,7 +73,7 @@ pub enum Answer {
     Ports(Vec<PortStatus>),
     /// To vf.show and vf.set.
     Vf(Box<VfStatus>),
-    /// To port.show and port.set.
+    /// To port.show, port.set and port.reset.
     Port(Box<PortStatus>),
 }
 

@@ -1,10 +1,12 @@
 //! The PF side's ways to the card: register calls for the PF driver, configuration requests for the SR-IOV
 //! manager, both in the thread that owns the card. The PF does no DMA and takes no interrupts.
 
+use super::bus::LiveBus;
+use super::uplink::Uplink;
 use driver::Hal;
 use host::poll::Clock;
 use i82576::Time;
-use nic::Nic;
+use nic::{Budget, Nic};
 use pcie::{ConfigAccess, Function};
 use std::time::Duration;
 
@@ -31,6 +33,43 @@ impl Hal for PfHal<'_> {
 
     fn wait(&mut self, time: Duration) {
         std::thread::sleep(time);
+    }
+}
+
+/// How long a waiting PF driver leaves the card alone.
+const STEP: Duration = Duration::from_millis(1);
+
+/// The card as the PF driver sees it when the port runs: while the driver waits, the card goes on. What is under way
+/// ends, and guests get the interrupts that they are owed.
+pub(super) struct RunningHal<'a> {
+    pub(super) nic: &'a mut Nic,
+    pub(super) bus: &'a mut LiveBus,
+    pub(super) uplink: &'a mut Uplink,
+}
+
+impl Hal for RunningHal<'_> {
+    fn read(&mut self, offset: u32) -> u32 {
+        PfHal(self.nic).read(offset)
+    }
+
+    fn write(&mut self, offset: u32, value: u32) {
+        PfHal(self.nic).write(offset, value);
+    }
+
+    fn now(&self) -> Time {
+        now()
+    }
+
+    fn wait(&mut self, time: Duration) {
+        let end = now() + time;
+        loop {
+            let left = end.since(now());
+            self.nic.poll(now(), Budget::default(), self.bus, self.uplink);
+            if left.is_zero() {
+                return;
+            }
+            std::thread::sleep(left.min(STEP));
+        }
     }
 }
 

@@ -65,7 +65,7 @@ macro_rules! card_errors {
 }
 card_errors!(PfError, PolicyError, PortPolicyError, DiscoverError, EnableError, AssignmentError);
 
-/// Why a VF or a port was not changed.
+/// Why a VF or a port was not changed, or a port not reset.
 #[derive(Debug, Error)]
 pub enum RefusedChange {
     /// It makes no sense.
@@ -74,9 +74,12 @@ pub enum RefusedChange {
     /// The card cannot do it, or not now.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// There is nothing to change.
-    #[error("a guest drives this port's PF, and all of its policy is the guest's")]
+    /// It is not the host's.
+    #[error("a guest drives this port's PF: policy and resets are that guest's")]
     Guests,
+    /// The card and the PF driver disagree: a defect of this program.
+    #[error("the card does not come back: {0}")]
+    Card(#[from] PfError),
 }
 
 /// What a port can be asked to do. Each answer goes to the sender given.
@@ -88,6 +91,8 @@ pub enum Command {
     Change(VfIndex, Change, mpsc::Sender<Result<PortStatus, RefusedChange>>),
     /// Change the port, then tell how things are, or why nothing was changed.
     ChangePort(PortChange, mpsc::Sender<Result<PortStatus, RefusedChange>>),
+    /// Reset the port under its VFs, then tell how things are, or why it was not done.
+    Reset(mpsc::Sender<Result<PortStatus, RefusedChange>>),
     /// End.
     Stop,
 }

@@ -2,7 +2,7 @@
 
 use super::connection::{Connection, Over, Visit};
 use super::device::FunctionDevice;
-use super::hal::{PfHal, now};
+use super::hal::{PfHal, RunningHal, now};
 use super::side::{Hosted, Side, vf};
 use super::status::{SHARE_HINT, is_private, lacks_memory};
 use super::{CONNECTIONS, Command, LISTENERS, Port, RefusedChange, UPLINK, WAKER};
@@ -271,6 +271,9 @@ impl Port {
                 Ok(Command::ChangePort(change, answer)) => {
                     let _ = answer.send(self.change_port(&change).map(|()| self.status()));
                 }
+                Ok(Command::Reset(answer)) => {
+                    let _ = answer.send(self.reset().map(|()| self.status()));
+                }
                 Ok(Command::Stop) | Err(std::sync::mpsc::TryRecvError::Disconnected) => return false,
                 Err(std::sync::mpsc::TryRecvError::Empty) => return true,
             }
@@ -299,6 +302,16 @@ impl Port {
         let Some(Hosted { pf, .. }) = self.side.hosted() else { return Err(RefusedChange::Guests) };
         let policy = change.apply(*pf.port_policy(), vfs)?;
         pf.set_port_policy(&mut PfHal(&mut self.nic), policy).map_err(ChangeError::from)?;
+        Ok(())
+    }
+
+    /// Resets the card and sets it up again, policy and all. Guests are told before, and their drivers start anew.
+    fn reset(&mut self) -> Result<(), RefusedChange> {
+        let Self { nic, bus, uplink, .. } = self;
+        let Some(Hosted { pf, .. }) = self.side.hosted() else { return Err(RefusedChange::Guests) };
+        pf.reset(&mut RunningHal { nic, bus, uplink })?;
+        tracing::info!(port = self.name, "the port was reset");
+        self.show_links();
         Ok(())
     }
 

@@ -4,6 +4,7 @@ use crate::support::PATIENCE;
 use crate::support::live::Live;
 use crate::support::machine::{CONFIG, Machine, Vmm};
 use crate::support::qemu::{self, Qemu};
+use daemon::policy::PortChange;
 use driver::{DmaHal, Hal};
 use host::eventfd::EventFd;
 use host::poll::{Interest, Poller};
@@ -88,6 +89,15 @@ fn nobody_here_has_touched_the_pf() {
     let mut machine = boot(&live);
     assert_eq!(machine.read(r::CTRL_EXT) & 1 << 28, 0);
     assert_eq!([machine.read(r::VFRE), machine.read(r::VFTE)], [0xff; 2]);
+}
+
+#[test]
+fn the_port_is_not_the_administrators_to_change_or_to_reset() {
+    let live = Live::with(PF);
+    for refused in [live.change_port(PortChange::default()), live.reset_port()] {
+        let error = refused.unwrap_err().to_string();
+        assert!(error.contains("a guest drives this port's PF"), "{error}");
+    }
 }
 
 #[test]

@@ -40,6 +40,24 @@ fn a_watcher_is_sent_copies_while_a_rule_says_so() {
 }
 
 #[test]
+fn rules_outlive_a_reset_of_the_port() {
+    let live = Live::with(
+        "[[port]]\nstorm.broadcast = 1000\nlimits.mailbox.warn = 7\n\
+         [[port.mirror]]\nto = 2\nvfs = [1]\n\
+         [[port.vf]]\nindex = 3\nvlan = 100\nqos = 5\nmax_tx_rate = 50\nmac = \"02:00:00:00:00:03\"",
+    );
+    let mut guests = [0, 1, 2].map(|vf| Guest::under_qemu(&live, vf));
+    let mut before = live.port();
+    let after = live.reset_port().unwrap();
+    assert_eq!(after.rules, before.rules);
+    before.vfs[3].mailbox.notices += 1;
+    assert_eq!(after.vfs[3], before.vfs[3], "it was told, and all else is as before");
+    guests.iter_mut().for_each(Guest::wait_for_link);
+    let [a, b, watcher] = &mut guests;
+    assert_eq!(seen(a, b, watcher), 1, "the card knows the rule again");
+}
+
+#[test]
 fn a_watcher_that_takes_nothing_holds_nobody_up() {
     let live = Live::with("[[port]]\n[[port.mirror]]\nto = 2\nvfs = [0, 1]\nuplink = \"both\"");
     let [mut a, mut b] = [0, 1].map(|vf| Guest::under_qemu(&live, vf));

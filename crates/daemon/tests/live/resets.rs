@@ -1,9 +1,11 @@
-//! Resets from outside the driver: function level reset, and the VMM's.
+//! Resets from outside the driver: function level reset, the VMM's, and the administrator's of the whole port.
 
 use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;
 use crate::support::machine::{CONFIG, Vmm};
 use crate::support::qemu::Qemu;
+use driver::vf::{LinkCheck, MAILBOX_VECTOR};
+use std::time::Duration;
 use vfio_user::client::Client;
 
 /// PCI Express device control, relative to its capability, and the bit that starts a function level reset.
@@ -51,4 +53,44 @@ fn a_function_level_reset_under_traffic() {
 #[test]
 fn a_reset_by_the_vmm_under_traffic() {
     under_traffic(device_reset);
+}
+
+#[test]
+fn a_reset_of_the_port_is_told_to_its_guests_and_they_start_anew() {
+    let live = Live::start();
+    let mut guests = [0, 1].map(|vf| Guest::under_qemu(&live, vf));
+    for _ in 0..5 {
+        for guest in &mut guests {
+            // What was said before is old news.
+            guest.machine.wait_for(MAILBOX_VECTOR, Duration::ZERO);
+        }
+        let port = live.reset_port().unwrap();
+        assert!(port.link && port.vfs.iter().all(|vf| !vf.active), "no VF is known any more: {port:?}");
+        for guest in &mut guests {
+            assert!(guest.hears_mailbox(), "the interrupt comes before the reset takes it back");
+            assert_eq!(guest.vf.watchdog(&mut guest.machine), LinkCheck::ResetNeeded, "RSTD shows");
+            guest.wait_for_link();
+        }
+        let [a, b] = &mut guests;
+        exchange(a, b, 3);
+    }
+}
+
+#[test]
+fn a_reset_of_the_port_under_traffic() {
+    let live = Live::start();
+    let mut guests = [0, 1].map(|vf| Guest::under_qemu(&live, vf));
+    for _ in 0..20 {
+        let [a, b] = &mut guests;
+        a.send_many(b.vf.mac(), 30);
+        b.send_many(a.vf.mac(), 30);
+        live.reset_port().unwrap();
+        a.send_many(b.vf.mac(), 30);
+        for guest in &mut guests {
+            guest.wait_for_link();
+            guest.take();
+        }
+        let [a, b] = &mut guests;
+        exchange(a, b, 2);
+    }
 }

@@ -297,7 +297,9 @@ impl<B: Bus> Guest<B> {
     fn watch(&mut self, now_ns: u64) {
         let Port { hal, vf, .. } = &mut self.port;
         let mut check = vf.watchdog(hal);
-        if check == LinkCheck::ResetNeeded && vf.restart(hal).is_ok() {
+        // A restart that the PF has spoilt, with a reset of its own, is tried again.
+        let again = check == LinkCheck::ResetNeeded || !vf.is_running();
+        if again && vf.restart(hal).is_ok() {
             self.receiving = false;
             check = vf.check_link(hal);
         }

@@ -1,4 +1,4 @@
-//! `softiov port`: ports of a running host, shown and changed.
+//! `softiov port`: ports of a running host, shown, changed and reset.
 
 pub(crate) mod print;
 
@@ -25,6 +25,13 @@ pub(crate) enum Command {
         port: String,
         #[command(flatten)]
         wishes: Wishes,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Reset one port: its guests are told, their drivers start anew, and its rules stay.
+    Reset {
+        /// The port, such as pf0.
+        port: String,
         #[command(flatten)]
         output: Output,
     },
@@ -145,6 +152,7 @@ impl Traffic {
 pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     let (port, change, output) = match command {
         Command::Show { port, output } => return ask(Request::PortShow { port }, &output),
+        Command::Reset { port, output } => return ask(Request::PortReset { port }, &output),
         Command::Set { port, wishes, output } => (port, wishes.into(), output),
         Command::Limit { port, kind, thresholds, output } => {
             let limits = BTreeMap::from([(kind, thresholds.into())]);

@@ -53,6 +53,14 @@ fn set_bounds_broadcasts_and_multicasts_and_what_is_not_given_stays() {
 }
 
 #[test]
+fn reset_brings_the_port_back_with_its_rules() {
+    let (_folder, serve) = host();
+    let before = port(&serve, "mirror pf0 1 --to 2 --uplink both");
+    let said = port(&serve, "reset pf0");
+    assert_eq!((said.status, &said.out), (Some(0), &before.out), "{said:?}");
+}
+
+#[test]
 fn limit_changes_thresholds_of_a_running_host() {
     let (_folder, serve) = host();
     let said = port(&serve, "limit pf0 mailbox --quarantine 5000");
@@ -88,7 +96,7 @@ fn mirror_writes_rules_and_takes_them_away() {
 #[test]
 fn an_unknown_port_is_answered_with_the_known_ones() {
     let (_folder, serve) = host();
-    for words in ["show pf9", "limit pf9 storm --warn 1", "mirror pf9 0 --off"] {
+    for words in ["show pf9", "reset pf9", "limit pf9 storm --warn 1", "mirror pf9 0 --off"] {
         let said = port(&serve, words);
         assert!(
             said.status == Some(1) && said.err.contains("pf9") && said.err.contains("there are pf0"),

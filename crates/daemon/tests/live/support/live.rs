@@ -76,9 +76,18 @@ impl Live {
 
     /// `softiov port set`, whatever can be set.
     pub(crate) fn change_port(&self, change: PortChange) -> Result<PortStatus, ClientError> {
-        match ask(&self.control_socket(), Request::PortSet { port: "pf0".into(), change })? {
+        self.ask_port(Request::PortSet { port: "pf0".into(), change })
+    }
+
+    /// `softiov port reset`.
+    pub(crate) fn reset_port(&self) -> Result<PortStatus, ClientError> {
+        self.ask_port(Request::PortReset { port: "pf0".into() })
+    }
+
+    fn ask_port(&self, request: Request) -> Result<PortStatus, ClientError> {
+        match ask(&self.control_socket(), request)? {
             Answer::Port(port) => Ok(*port),
-            other => panic!("{other:?} to port.set"),
+            other => panic!("{other:?} about a port"),
         }
     }
 
