@@ -63,6 +63,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("policy::interrupts_have_a_ceiling", policy::interrupts_have_a_ceiling),
     ("policy::flood_is_quarantined_until_released", policy::flood_is_quarantined_until_released),
     ("recovery::link_follows_the_pf", recovery::link_follows_the_pf),
+    ("recovery::port_is_reset", recovery::port_is_reset),
     ("recovery::interface_down_and_up", recovery::interface_down_and_up),
     ("recovery::driver_unloaded_and_loaded", recovery::driver_unloaded_and_loaded),
     ("recovery::guest_reboots", recovery::guest_reboots),

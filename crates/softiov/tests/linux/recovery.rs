@@ -1,7 +1,7 @@
 //! A guest that takes its network down and up again in every way it has, and a PF that does so to the guest. The
 //! host is never touched. Left out: VMMs that die.
 
-use crate::guest::{BOOT, Guest};
+use crate::guest::{BOOT, Guest, eventually};
 use crate::report::Outcome;
 use crate::world::{ALICE, BOB, World};
 use anyhow::{Context, Result, ensure};
@@ -24,6 +24,21 @@ pub(crate) fn link_follows_the_pf(world: &mut World) -> Result<Outcome> {
     alice.wait_carrier(true)?;
     alice.reach(&bob.address())?;
     bob.ping(&alice.address(), 1400, 10)?;
+    Ok(Outcome::Passed)
+}
+
+/// The administrator resets the port: each guest's driver sees its link go, starts anew, and traffic resumes by itself.
+pub(crate) fn port_is_reset(world: &mut World) -> Result<Outcome> {
+    let guests = [world.alice()?, world.bob()?];
+    let losses =
+        |guest: &Guest| Ok(guest.check("cat /sys/class/net/eth0/carrier_down_count")?.trim().parse()?);
+    let before: Vec<u64> = guests.into_iter().map(losses).collect::<Result<_>>()?;
+    world.reset_port("pf0")?;
+    for (guest, before) in guests.into_iter().zip(before) {
+        eventually(|| Ok(ensure!(losses(guest)? > before, "{} has not lost its link", guest.name())))?;
+        guest.wait_carrier(true)?;
+    }
+    exchange(guests[0], guests[1])?;
     Ok(Outcome::Passed)
 }
 

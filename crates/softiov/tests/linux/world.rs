@@ -209,6 +209,11 @@ impl World {
         self.ask(Request::VfSet { vf: vf.to_owned(), change })
     }
 
+    /// Resets a port.
+    pub(crate) fn reset_port(&self, port: &str) -> Result<()> {
+        Ok(ask(self.host.control_socket(), Request::PortReset { port: port.to_owned() }).map(drop)?)
+    }
+
     /// Commands a VF's link.
     pub(crate) fn set_link(&self, vf: &str, state: LinkState) -> Result<()> {
         self.change(vf, Change::link(state)).map(drop)
