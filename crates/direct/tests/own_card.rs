@@ -3,6 +3,8 @@
 
 use daemon::Host;
 use daemon::config::Config;
+use daemon::control::client::ask;
+use daemon::control::protocol::{Answer, Request};
 use direct::DirectError;
 use direct::check::{CheckReport, Functions, Plan, Verdict, run};
 use host::vfio::{Pci, VfioError};
@@ -14,10 +16,19 @@ fn sockets(folder: &Path, vfs: &[u8]) -> Plan {
     Plan { functions: Functions::Sockets(vfs.iter().map(socket).collect()), wire: None }
 }
 
+/// The VFs whose drivers have been let in by the PF and have not left since.
+fn active(host: &Host, vfs: &[u8]) -> Vec<u8> {
+    let is_active = |vf: &u8| match ask(host.control_socket(), Request::VfShow { vf: format!("pf0vf{vf}") }) {
+        Ok(Answer::Vf(status)) => status.active,
+        other => panic!("{other:?}"),
+    };
+    vfs.iter().copied().filter(is_active).collect()
+}
+
 #[test]
 fn our_card_is_as_the_checks_expect() {
     let folder = tempfile::tempdir().unwrap();
-    let _host = Host::start(Config::check(Config::parse("").unwrap(), folder.path()).unwrap()).unwrap();
+    let host = Host::start(Config::check(Config::parse("").unwrap(), folder.path()).unwrap()).unwrap();
     let mut told = 0;
     let report = run(&Pci::default(), &sockets(folder.path(), &[0, 1, 2]), |_| {
         told += 1;
@@ -37,6 +48,7 @@ fn our_card_is_as_the_checks_expect() {
     );
     assert!(report.is_good());
     assert_eq!((told, report.functions.len()), (report.checks.len(), 3));
+    assert!(active(&host, &[0, 1, 2]).is_empty(), "left running");
 }
 
 #[test]
@@ -52,13 +64,17 @@ fn one_vf_has_nobody_to_talk_to() {
 #[test]
 fn a_run_ends_when_it_is_told_to() {
     let folder = tempfile::tempdir().unwrap();
-    let _host = Host::start(Config::check(Config::parse("").unwrap(), folder.path()).unwrap()).unwrap();
+    let host = Host::start(Config::check(Config::parse("").unwrap(), folder.path()).unwrap()).unwrap();
     let stop = |check: &CheckReport| match check.check {
-        "address" => ControlFlow::Break(()),
+        "address" => {
+            assert_eq!(active(&host, &[0, 1, 2]), [0, 1]);
+            ControlFlow::Break(())
+        }
         _ => ControlFlow::Continue(()),
     };
     let report = run(&Pci::default(), &sockets(folder.path(), &[0, 1]), stop).unwrap();
     assert_eq!(report.checks.last().map(|check| check.check), Some("address"));
+    assert!(active(&host, &[0, 1]).is_empty(), "left running");
 }
 
 #[test]

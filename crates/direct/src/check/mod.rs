@@ -115,13 +115,17 @@ pub fn run(
 }
 
 /// A row of the table.
-struct Check<B> {
+struct Check<B: Subject> {
     name: &'static str,
     expected: &'static str,
     make: fn(&mut World<B>) -> Found,
 }
 
-const fn check<B>(name: &'static str, expected: &'static str, make: fn(&mut World<B>) -> Found) -> Check<B> {
+const fn check<B: Subject>(
+    name: &'static str,
+    expected: &'static str,
+    make: fn(&mut World<B>) -> Found,
+) -> Check<B> {
     Check { name, expected, make }
 }
 
@@ -269,7 +273,7 @@ fn instead<T>(saw: impl Into<String>) -> Result<T, Trouble> {
 }
 
 /// The functions that are driven. VFs come first: they are given back before their PF.
-struct World<B> {
+struct World<B: Subject> {
     /// The first stations, once there are guests on them.
     guests: Option<Guests>,
     stations: Vec<Station<B>>,
@@ -285,8 +289,11 @@ struct Station<B> {
 
 impl<B: Subject> World<B> {
     fn start(buses: Vec<B>, port: Option<Port>, wire: Option<Wire>) -> Result<Self, DirectError> {
-        let stations: Result<_, _> = buses.into_iter().map(Station::start).collect();
-        Ok(Self { guests: None, stations: stations?, port, wire })
+        let mut world = Self { guests: None, stations: Vec::with_capacity(buses.len()), port, wire };
+        for bus in buses {
+            world.stations.push(Station::start(bus)?);
+        }
+        Ok(world)
     }
 
     fn functions(&self) -> Vec<FunctionReport> {
@@ -314,6 +321,15 @@ impl<B: Subject> World<B> {
     fn drain(&mut self) {
         for station in &mut self.stations {
             station.drain();
+        }
+    }
+}
+
+/// A VF that no guest took over (guests stop theirs) is left as it was found: at rest.
+impl<B: Subject> Drop for World<B> {
+    fn drop(&mut self) {
+        for station in &mut self.stations {
+            station.vf.stop(&mut station.hal);
         }
     }
 }
