@@ -1,5 +1,5 @@
-//! `softiov drive`: our own PF and VF drivers on an 82576 that Linux hands over through VFIO, and a check that they
-//! work there.
+//! `softiov drive`: our own PF and VF drivers on an 82576 that Linux hands over through VFIO, or on VFs behind the
+//! sockets of a running host, and a check that they work there.
 
 use anyhow::Context;
 use direct::check::{Functions, Plan, Wire, run as check};

@@ -28,7 +28,8 @@ enum Command {
     Demo(demo::Args),
     /// Run the card: ports, their VFs' sockets, uplinks.
     Serve(serve::Args),
-    /// Drive an 82576 that Linux hands over through VFIO, silicon or emulated, and check that our drivers work there.
+    /// Drive an 82576 that Linux hands over through VFIO, silicon or emulated, or VFs of a running host by their sockets,
+    /// and check that our drivers work there.
     Drive(drive::Args),
     /// Show, change and reset ports of a running host.
     #[command(subcommand)]
@@ -39,7 +40,7 @@ enum Command {
     /// Experiments in virtual time: what SR-IOV costs, and what each optimisation buys.
     #[command(subcommand)]
     Lab(lab::Command),
-    /// Print the QEMU arguments that attach a VF.
+    /// Print the QEMU arguments that attach a VF, or a port with pf = "guest".
     QemuArgs(qemu_args::Args),
 }
 

@@ -7,7 +7,7 @@ use daemon::control::protocol::{Answer, Request};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Which VF, and for what guest.
+/// Which VF or port, and for what guest.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The VF, such as pf0vf0; or a port with pf = "guest", such as pf1.

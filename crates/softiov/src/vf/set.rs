@@ -24,7 +24,7 @@ pub(crate) struct Wishes {
     /// Protocol of the port VLAN: 802.1Q is all that the card has.
     #[arg(long, value_name = "PROTOCOL")]
     proto: Option<String>,
-    /// The VLANs that the guest may join: any, or ids and ranges such as 10,20,100-199.
+    /// The VLANs that the guest may join: any, or ids and ranges such as 10,20,100-199; "" is none.
     #[arg(long, value_name = "LIST")]
     vlans: Option<String>,
     /// Drop frames with a source address or VLAN that is not the guest's.
