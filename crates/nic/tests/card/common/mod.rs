@@ -28,6 +28,7 @@ pub(crate) const POOL: u32 =
     vmolr::STRCRC | vmolr::AUPE | vmolr::BAM | vmolr::ROMPE | vmolr::LPE | i82576::ids::MAX_FRAME as u32;
 
 /// The card on the bench.
+#[derive(Clone)]
 pub(crate) struct Bench {
     pub(crate) nic: Nic,
     pub(crate) world: World,

@@ -21,7 +21,7 @@ pub(crate) struct Access {
 }
 
 /// Memory and messages.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct TestBus {
     memory: Vec<(Function, Vec<u8>)>,
     pub(crate) log: Vec<Access>,
@@ -33,13 +33,14 @@ pub(crate) struct TestBus {
 }
 
 /// Frames in, frames out.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct ListWire {
     pub(crate) incoming: VecDeque<Vec<u8>>,
     pub(crate) outgoing: Vec<Vec<u8>>,
 }
 
 /// Everything around the card.
+#[derive(Clone)]
 pub(crate) struct World {
     pub(crate) bus: TestBus,
     pub(crate) wire: ListWire,
