@@ -1,11 +1,19 @@
-//! Eventfds: what is taken as one, and that interrupts go where they were last told to.
+//! Interrupts: what is taken as an eventfd, that they go where they were last told to, and how often they come under
+//! the administrator's bounds, whatever the driver writes. Left out: the arithmetic of the bounds (`driver::pf`).
 
+use crate::support::eventually;
 use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;
+use crate::support::qemu::Qemu;
+use daemon::control::protocol::Change;
+use daemon::policy::Coalesce;
+use driver::Hal;
 use driver::vf::RECEIVE_VECTOR;
 use host::eventfd::EventFd;
+use i82576::bits::eitr;
+use i82576::register::vf;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use vfio_user::wire::Errno;
 
 fn copy(eventfd: &EventFd) -> OwnedFd {
@@ -84,4 +92,72 @@ fn a_vector_without_an_eventfd_is_silent() {
     let copies = a.machine.eventfd_copies();
     a.machine.vmm.assign(0, copies).unwrap();
     assert_eq!(a.take(), [[1; 60]], "only the news was missing");
+}
+
+/// The interval of the guest's receive vector, microseconds, as its driver reads it.
+fn interval(guest: &mut Guest<Qemu>) -> u32 {
+    eitr::interval_us(guest.machine.read(vf::VTEITR + 4 * u32::from(RECEIVE_VECTOR)))
+}
+
+/// The guest's driver writes the interval, and bounds that forbid it put it right.
+#[track_caller]
+fn corrected(guest: &mut Guest<Qemu>, written: u32, expected: u32) {
+    guest.machine.write(vf::VTEITR + 4 * u32::from(RECEIVE_VECTOR), written << eitr::INTERVAL_SHIFT);
+    eventually(&format!("{expected} us in place of {written}"), || interval(guest) == expected);
+}
+
+#[test]
+fn a_floor_shortens_what_the_guest_writes_and_a_ceiling_lengthens_it() {
+    let live = Live::start();
+    let mut a = Guest::under_qemu(&live, 0);
+    let bounds = |least, most| {
+        let change = Change { min_interrupts: Some(least), max_interrupts: Some(most), ..Change::default() };
+        live.change(0, change);
+    };
+    bounds(2_000, 0);
+    corrected(&mut a, 8_191, 500);
+    bounds(2_000, 10_000);
+    corrected(&mut a, 8_191, 500);
+    corrected(&mut a, 1, 100);
+    bounds(0, 0);
+    corrected(&mut a, 8_191, 8_191);
+}
+
+#[test]
+fn a_quiet_guest_under_the_adaptive_rule_is_interrupted_at_the_lowest_frequency() {
+    let live = Live::start();
+    let mut a = Guest::under_qemu(&live, 0);
+    live.change(0, Change { coalesce: Some(Coalesce::Adaptive), ..Change::default() });
+    corrected(&mut a, 0, 1_000);
+    corrected(&mut a, 8_191, 1_000);
+    live.change(0, Change { min_interrupts: Some(250), ..Change::default() });
+    corrected(&mut a, 0, 4_000);
+    live.change(0, Change { coalesce: Some(Coalesce::Guest), min_interrupts: Some(0), ..Change::default() });
+    corrected(&mut a, 50, 50);
+}
+
+/// A host that is short of time makes fewer interrupts, never more: the bound is one from above.
+#[test]
+fn the_adaptive_rule_allows_no_more_interrupts_than_its_formula() {
+    const FRAMES: u64 = 3_000;
+    let live = Live::start();
+    let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    live.change(0, Change { coalesce: Some(Coalesce::Adaptive), ..Change::default() });
+    corrected(&mut a, 0, 1_000);
+    let (begun, before) = (Instant::now(), live.show(0).interventions.interrupts);
+    for n in 0..FRAMES {
+        while !b.send(a.vf.mac(), &n.to_le_bytes()) {}
+        // Taken at once, so that each could be an interrupt of its own.
+        a.machine.wait_for(RECEIVE_VECTOR, Duration::from_millis(1));
+        a.vf.handle_interrupt(&mut a.machine, RECEIVE_VECTOR);
+        a.take();
+    }
+    let interrupts = live.show(0).interventions.interrupts - before;
+    // IF = max(pps * r / bufs, lif): a second's packets count in the next, so all of them bound the sum.
+    let bufs = driver::vf::Config::default().rx_descriptors;
+    let most = begun.elapsed().as_secs_f64() * 1_000.0 + FRAMES as f64 * 1.2 / f64::from(bufs) + 2.0;
+    assert!(
+        (1.0..=most).contains(&(interrupts as f64)),
+        "{interrupts} interrupts, and {most:.0} were allowed"
+    );
 }

@@ -1,5 +1,7 @@
 //! Resets from outside the driver: function level reset, the VMM's, and the administrator's of the whole port.
 
+use crate::support::alone::{alone, descriptors, resident};
+use crate::support::eventually;
 use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;
 use crate::support::machine::{CONFIG, Vmm};
@@ -93,4 +95,38 @@ fn a_reset_of_the_port_under_traffic() {
         let [a, b] = &mut guests;
         exchange(a, b, 2);
     }
+}
+
+#[test]
+fn a_thousand_function_level_resets_leave_nothing_behind() {
+    alone("resets::a_thousand_function_level_resets_leave_nothing_behind", || {
+        let live = Live::start();
+        let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+        exchange(&mut a, &mut b, 3);
+        let mapped = |a: &Guest<Qemu>| a.machine.ram.mapped_by_the_host();
+        let windows = || {
+            let peer = live.show(0).peer.unwrap();
+            (peer.windows, peer.shareable, peer.shareable_bytes)
+        };
+        // Whoever asks the host holds a descriptor meanwhile, so they are counted first, and last until they are few.
+        let (fds, bytes) = (descriptors(), resident());
+        let (maps, told) = (mapped(&a), windows());
+        for round in 0..1000 {
+            // Frames are under way to the function and from it.
+            a.send(b.vf.mac(), &[1; 200]);
+            b.send(a.vf.mac(), &[1; 200]);
+            function_level_reset(&mut a);
+            a.machine.enable();
+            assert_eq!(mapped(&a), maps, "round {round}");
+        }
+        assert_eq!(windows(), told);
+        eventually("no descriptor is left", || descriptors() <= fds);
+        let grown = resident().saturating_sub(bytes);
+        assert!(grown < 4 << 20, "{grown} bytes more than before");
+        a.vf.restart(&mut a.machine).unwrap();
+        a.wait_for_link();
+        a.take();
+        b.take();
+        exchange(&mut a, &mut b, 3);
+    });
 }
