@@ -171,6 +171,10 @@ impl Control {
             Request::PortShow { port } => self.port(&port, |port| port.ask(Command::Status)),
             Request::PortSet { port, change } => self.port(&port, |port| port.change_port(change)),
             Request::PortReset { port } => self.port(&port, PortEntry::reset),
+            // A PF that a guest drives is what its port has in the place of VFs.
+            Request::VfShow { vf } if self.ports.iter().any(|port| port.name == vf) => {
+                self.port(&vf, |port| port.ask(Command::Status))
+            }
             Request::VfShow { vf } => self.vf(&vf, |port, _| port.ask(Command::Status)),
             Request::VfSet { vf, change } => self.vf(&vf, |port, index| port.change(index, change)),
         }

@@ -36,7 +36,7 @@ pub enum Request {
         /// The port, such as pf0.
         port: String,
     },
-    /// One VF by name.
+    /// One VF by name, or a port, as by port.show.
     #[serde(rename = "vf.show")]
     VfShow {
         /// The VF, such as pf0vf3.

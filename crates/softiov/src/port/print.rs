@@ -1,6 +1,6 @@
 //! A port as text. Left out: its VFs, and JSON, which is the status as it is.
 
-use crate::vf::print::port_line;
+use crate::vf::print::{port_line, socket, traffic};
 use daemon::control::status::{PortRules, PortStatus};
 use daemon::policy::{Direction, Limit, MirrorRule};
 use std::fmt::Write;
@@ -8,6 +8,10 @@ use std::fmt::Write;
 /// Everything about one port.
 pub(crate) fn show(port: &PortStatus) -> String {
     let mut text = port_line(port);
+    if let Some(pf) = &port.pf {
+        socket(&mut text, &pf.socket, pf.peer.as_ref(), pf.hint.as_deref());
+        traffic(&mut text, (&pf.rx, &pf.tx), &pf.drops, &pf.interventions);
+    }
     if let Some(rules) = &port.rules {
         for (kind, limit) in &rules.limits {
             let _ = writeln!(text, "    limit {kind}: {}", thresholds(limit));

@@ -17,7 +17,7 @@ pub(crate) enum Command {
     },
     /// Everything about one VF.
     Show {
-        /// The VF, such as pf0vf0.
+        /// The VF, such as pf0vf0, or the PF that a guest drives, such as pf0.
         vf: String,
         #[command(flatten)]
         output: Output,

@@ -1,9 +1,12 @@
 //! Ports and VFs as text, in the manner of `ip link show`. Left out: JSON, which is the status as it is.
 
-use daemon::control::status::{Conduct, LinkState, Mailbox, Peer, PortStatus, VfStatus};
+use daemon::control::status::{
+    Conduct, Drops, Interventions, LinkState, Mailbox, Peer, PortStatus, Traffic, VfStatus,
+};
 use daemon::policy::Coalesce;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::Path;
 
 /// A line for each VF, under a line for its port.
 pub(crate) fn list(ports: &[PortStatus]) -> String {
@@ -23,7 +26,7 @@ pub(crate) fn port_line(port: &PortStatus) -> String {
     let mut line = format!("{name}: link/ether {mac} uplink {uplink} state {}", state(port.link));
     if let Some(pf) = &port.pf {
         let _ = write!(line, ", pf for a guest at {}{}", pf.socket.display(), client(pf.peer.as_ref()));
-        line.push_str(if pf.hint.is_some() { " (see --json)" } else { "" });
+        line.push_str(if pf.hint.is_some() { " (see port show)" } else { "" });
     }
     line + "\n"
 }
@@ -40,11 +43,19 @@ fn line(vf: &VfStatus) -> String {
         let _ = write!(line, ", max_tx_rate {}Mbps", vf.max_tx_rate);
     }
     let _ = write!(line, ", state {}, driver {}", state(vf.link), if vf.active { "active" } else { "none" });
+    line += &restraint(&vf.conduct);
     line += &client(vf.peer.as_ref());
     if vf.hint.is_some() {
         line.push_str(" (see vf show)");
     }
     line
+}
+
+/// What is done about a VF's conduct.
+fn restraint(conduct: &Conduct) -> String {
+    let cause = conduct.quarantine.as_ref();
+    let quarantined = cause.map_or(String::new(), |cause| format!(", quarantined ({cause})"));
+    quarantined + if conduct.throttled { ", throttled" } else { "" }
 }
 
 fn client(peer: Option<&Peer>) -> String {
@@ -86,8 +97,16 @@ pub(crate) fn show(vf: &VfStatus) -> String {
     );
     let _ = writeln!(text, "    {}", interrupts(vf));
     conduct(&mut text, &vf.conduct);
-    let _ = writeln!(text, "    socket {}", vf.socket.display());
-    if let Some(peer) = &vf.peer {
+    socket(&mut text, &vf.socket, vf.peer.as_ref(), vf.hint.as_deref());
+    traffic(&mut text, (&vf.rx, &vf.tx), &vf.drops, &vf.interventions);
+    mailbox(&mut text, &vf.mailbox);
+    text
+}
+
+/// Where a function is offered, who has it, and what keeps it from working.
+pub(crate) fn socket(text: &mut String, socket: &Path, peer: Option<&Peer>, hint: Option<&str>) {
+    let _ = writeln!(text, "    socket {}", socket.display());
+    if let Some(peer) = peer {
         let _ = writeln!(
             text,
             "    client pid {} uid {}, {} memory windows, {} shareable ({} MiB)",
@@ -98,11 +117,9 @@ pub(crate) fn show(vf: &VfStatus) -> String {
             peer.shareable_bytes >> 20
         );
     }
-    if let Some(hint) = &vf.hint {
+    if let Some(hint) = hint {
         let _ = writeln!(text, "    warning: {hint}");
     }
-    counters(&mut text, vf);
-    text
 }
 
 fn interrupts(vf: &VfStatus) -> String {
@@ -119,16 +136,13 @@ fn conduct(text: &mut String, conduct: &Conduct) {
     if let Some(cause) = &conduct.quarantine {
         let _ = writeln!(text, "    quarantined: {cause}; let it out with --quarantine off");
     }
-    if conduct.throttled {
-        text.push_str("    throttled\n");
-    }
     if !conduct.offences.is_empty() {
         let _ = writeln!(text, "    seconds of too much: {}", list_of(&conduct.offences));
     }
 }
 
-fn counters(text: &mut String, vf: &VfStatus) {
-    let (rx, tx, drops, vmm) = (&vf.rx, &vf.tx, &vf.drops, &vf.interventions);
+/// What a function's guest has received and sent, what was lost, and what it cost.
+pub(crate) fn traffic(text: &mut String, (rx, tx): (&Traffic, &Traffic), drops: &Drops, vmm: &Interventions) {
     let _ = writeln!(
         text,
         "    RX: bytes {} packets {} mcast {} bcast {} dropped {}",
@@ -154,7 +168,6 @@ fn counters(text: &mut String, vf: &VfStatus) {
         "    VMM interventions: {} reads, {} posted writes, {} synchronous writes, {} interrupts",
         vmm.reads, vmm.posted_writes, vmm.synchronous_writes, vmm.interrupts
     );
-    mailbox(text, &vf.mailbox);
 }
 
 fn mailbox(text: &mut String, mailbox: &Mailbox) {
@@ -169,4 +182,20 @@ fn list_of(counts: &BTreeMap<String, u64>) -> String {
         return "none".to_owned();
     }
     counts.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::restraint;
+    use daemon::control::status::Conduct;
+
+    #[test]
+    fn a_line_tells_of_a_vf_that_is_shut_in_or_slowed_down() {
+        let mut conduct = Conduct::default();
+        assert_eq!(restraint(&conduct), "");
+        conduct.throttled = true;
+        assert_eq!(restraint(&conduct), ", throttled");
+        conduct.quarantine = Some("mailbox".to_owned());
+        assert_eq!(restraint(&conduct), ", quarantined (mailbox), throttled");
+    }
 }
