@@ -8,7 +8,7 @@ pub use port::{Direction, Limit, MirrorRule, PortChange, Storm};
 
 use crate::config::vlans;
 use crate::control::status::LinkState;
-use driver::pf::{InterruptBounds, LEAST_MTU, LINK_SPEED, Link, MOST_MTU, PortVlan, VfPolicy};
+use driver::pf::{InterruptBounds, Link, PolicyError, PortVlan, VfPolicy};
 use i82576::MacAddress;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -117,9 +117,13 @@ impl Change {
             all_multicast: self.allmulti.unwrap_or(policy.all_multicast),
             rss: self.rss.unwrap_or(policy.rss),
             interrupts: self.interrupts(policy.interrupts),
+            max_tx_rate: self.max_tx_rate.unwrap_or(policy.max_tx_rate),
+            max_mtu: self.max_mtu.map_or(policy.max_mtu, |mtu| Some(mtu).filter(|mtu| *mtu > 0)),
             ..policy
         };
-        self.limits(changed)
+        let changed = self.limits(changed)?;
+        changed.check()?;
+        Ok(changed)
     }
 
     fn address(&self, policy: &VfPolicy, own: MacAddress) -> Result<(Option<MacAddress>, bool), ChangeError> {
@@ -167,25 +171,26 @@ impl Change {
             let parsed = vlans::parse(list);
             policy.vlans = parsed.map_err(|problem| ChangeError { key: "vlans", problem })?;
         }
-        match self.max_tx_rate {
-            Some(rate) if rate > LINK_SPEED => {
-                let problem = format!("{rate} Mb/s are more than the link's {LINK_SPEED}; 0 is no limit");
-                return refuse("max_tx_rate", problem);
-            }
-            rate => policy.max_tx_rate = rate.unwrap_or(policy.max_tx_rate),
-        }
         if self.min_tx_rate.is_some_and(|rate| rate > 0) {
             return refuse("min_tx_rate", "the card cannot guarantee a least rate: it must be 0");
         }
-        policy.max_mtu = match self.max_mtu {
-            None => policy.max_mtu,
-            Some(0) => None,
-            Some(mtu) if (LEAST_MTU..=MOST_MTU).contains(&mtu) => Some(mtu),
-            Some(mtu) => {
-                return refuse("max_mtu", format!("{mtu} is not {LEAST_MTU} to {MOST_MTU}; 0 is no limit"));
-            }
-        };
         Ok(policy)
+    }
+}
+
+/// The key that the PF driver has refused.
+impl From<PolicyError> for ChangeError {
+    fn from(error: PolicyError) -> Self {
+        let key = match error {
+            PolicyError::Mac(_) | PolicyError::MacInUse(..) => "mac",
+            PolicyError::Vlan(_) | PolicyError::VlanNotAllowed(_) | PolicyError::NoVlanFilter => "vlan",
+            PolicyError::Rate(_) | PolicyError::NoLink => "max_tx_rate",
+            PolicyError::LeastRate => "min_tx_rate",
+            PolicyError::Mtu(_) => "max_mtu",
+            PolicyError::InterruptCeiling(_) => "max_interrupts",
+            PolicyError::InterruptFloor(..) => "min_interrupts",
+        };
+        Self { key, problem: error.to_string() }
     }
 }
 
@@ -265,6 +270,10 @@ mod tests {
         assert_eq!(refused(&Change { min_tx_rate: Some(1), ..change() }), "min_tx_rate");
         assert_eq!(refused(&Change { max_mtu: Some(67), ..change() }), "max_mtu");
         assert_eq!(refused(&Change { max_mtu: Some(9707), ..change() }), "max_mtu");
+        assert_eq!(refused(&Change { max_interrupts: Some(100), ..change() }), "max_interrupts");
+        let bounds = Change { min_interrupts: Some(2_000), max_interrupts: Some(1_000), ..change() };
+        assert_eq!(refused(&bounds), "min_interrupts");
+        assert_eq!(refused(&Change { vlan: Some(9), vlans: Some("10".into()), ..change() }), "vlan");
         assert!(Change { proto: Some("802.1q".into()), ..change() }.apply(VfPolicy::default(), OWN).is_ok());
     }
 }

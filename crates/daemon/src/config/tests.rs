@@ -70,7 +70,7 @@ const EVERYTHING: &str = r#"
     vlan = 100
     qos = 3
     proto = "802.1Q"
-    vlans = "10,20-29"
+    vlans = "10,20-29,100"
     spoofchk = false
     trust = true
     max_tx_rate = 250
@@ -90,11 +90,12 @@ fn everything_can_be_said() {
     let config = check(EVERYTHING).unwrap();
     let vf = &config.ports[0].vfs[1];
     let some_vlans: Option<VlanSet> = Some(std::iter::once(10).chain(20..30).collect());
+    let joinable: VlanSet = std::iter::once(10).chain(20..30).chain([100]).collect();
     let expected = VfPolicy {
         mac: Some(vf.mac),
         admin_mac: true,
         vlan: Some(PortVlan { id: 100, qos: 3 }),
-        vlans: some_vlans,
+        vlans: Some(joinable),
         spoof_check: false,
         trust: true,
         enabled: true,
@@ -159,6 +160,17 @@ fn a_refusal_names_the_key_and_the_remedy() {
         ("[[port]]\nstorm = { interval = 1000, broadcast = 268435 }", ["pf0.storm", "268434"]),
         ("[[port]]\n[[port.mirror]]\nto = 7\nvfs = [0]", ["pf0.mirror.to", "7 VFs"]),
         ("[[port]]\n[[port.mirror]]\nto = 0", ["pf0.mirror", "copies nothing"]),
+        ("[[port]]\n[[port.mirror]]\nto = 0\nvfs = [0]", ["pf0.mirror", "name other VFs"]),
+        ("[[port]]\nstorm = { interval = 1, broadcast = 1 }", ["pf0.storm", "at least 512"]),
+        ("[[port]]\n[[port.vf]]\nindex = 0\nvlan = 9\nvlans = \"10\"", ["pf0vf0.vlan", "add it"]),
+        (
+            "[[port]]\n[[port.vf]]\nindex = 0\nmax_interrupts = 122",
+            ["pf0vf0.max_interrupts", "123 to 1000000"],
+        ),
+        (
+            "[[port]]\n[[port.vf]]\nindex = 0\nmin_interrupts = 2000\nmax_interrupts = 1000",
+            ["pf0vf0.min_interrupts", "raise the ceiling"],
+        ),
         ("[[port]]\nsocket = \"/run/x.sock\"", ["pf0.socket", "pf = \"guest\""]),
         (
             "[[port]]\npf = \"guest\"\nsocket = \"/run/x\"\n[[port]]\npf = \"guest\"\nsocket = \"/run/x\"",

@@ -165,9 +165,9 @@ impl From<&Mirror> for MirrorRule {
 impl From<PortPolicyError> for ChangeError {
     fn from(error: PortPolicyError) -> Self {
         let key = match error {
-            PortPolicyError::EmptyMirror(_) => "mirror",
+            PortPolicyError::EmptyMirror(_) | PortPolicyError::OwnMirror(_) => "mirror",
             PortPolicyError::Window(_) => "storm.interval",
-            PortPolicyError::StormRate(..) => "storm",
+            PortPolicyError::StormRate(..) | PortPolicyError::SmallStormRate(..) => "storm",
         };
         Self { key, problem: error.to_string() }
     }

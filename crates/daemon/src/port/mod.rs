@@ -68,12 +68,9 @@ card_errors!(PfError, PolicyError, PortPolicyError, DiscoverError, EnableError, 
 /// Why a VF or a port was not changed, or a port not reset.
 #[derive(Debug, Error)]
 pub enum RefusedChange {
-    /// It makes no sense.
+    /// It makes no sense, or the card cannot do it, or not now.
     #[error(transparent)]
     Change(#[from] ChangeError),
-    /// The card cannot do it, or not now.
-    #[error(transparent)]
-    Policy(#[from] PolicyError),
     /// It is not the host's.
     #[error("a guest drives this port's PF: policy and resets are that guest's")]
     Guests,

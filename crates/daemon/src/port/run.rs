@@ -286,7 +286,7 @@ impl Port {
         let slot = self.slots.iter().find(|slot| vf(slot.function) == Some(index));
         let own = slot.map_or(self.mac, |slot| slot.mac);
         let policy = change.apply(*pf.policy(index), own)?;
-        pf.set_policy(&mut PfHal(&mut self.nic), index, policy)?;
+        pf.set_policy(&mut PfHal(&mut self.nic), index, policy).map_err(ChangeError::from)?;
         match change.quarantine {
             Some(true) => pf.quarantine(&mut PfHal(&mut self.nic), index, Cause::Administrator),
             Some(false) => pf.release(&mut PfHal(&mut self.nic), index),

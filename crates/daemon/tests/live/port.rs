@@ -72,8 +72,11 @@ fn what_the_card_cannot_do_is_refused_whole() {
     let before = live.port();
     let storm = Some(Storm { broadcast: Some(5), interval: Some(0), ..Storm::default() });
     let rule = MirrorRule { to: 0, vfs: Vec::new(), uplink: None, vlans: None };
+    let too_few = Some(Storm { multicast: Some(1), interval: Some(1), ..Storm::default() });
     for (change, part) in [
         (PortChange { storm, ..PortChange::default() }, "storm.interval"),
+        (PortChange { storm: too_few, ..PortChange::default() }, "at least 512"),
+        (mirror(Some(MirrorRule { vfs: vec![0], ..rule.clone() })), "watcher's own"),
         (mirror(Some(rule)), "copies nothing"),
     ] {
         let error = live.change_port(change).unwrap_err().to_string();

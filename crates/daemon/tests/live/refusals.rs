@@ -80,6 +80,35 @@ fn address_in_use_by_a_neighbour() {
     assert_refused(&mut world, "address-in-use", |vf, hal| vf.set_mac(hal, neighbour.vf.mac()));
 }
 
+/// An address stays the VF's while its guest uses another: it has it again after a reset.
+#[test]
+fn address_in_use_while_its_owner_uses_another() {
+    let mut world = guest(Change::default());
+    let mut neighbour = Guest::under_qemu(&world.0, 1);
+    let own = neighbour.vf.mac();
+    neighbour.vf.set_mac(&mut neighbour.machine, OTHER).unwrap();
+    assert_refused(&mut world, "address-in-use", |vf, hal| vf.set_mac(hal, own));
+}
+
+/// Else one guest would receive what is meant for another.
+#[test]
+fn the_administrator_gives_no_address_twice() {
+    let (live, mut sender) = guest(Change::default());
+    let mut neighbour = Guest::under_qemu(&live, 1);
+    let (before, port) = (live.show(2), live.port().mac);
+    let set = |mac: &str| Change { mac: Some(mac.into()), trust: Some(true), ..Change::default() };
+    for (mac, owner) in [(neighbour.vf.mac().to_string(), "vf1"), (port, "the port itself")] {
+        let refusal = live.refusal(2, set(&mac));
+        assert!(refusal.contains(&format!("{mac} is the address of {owner}")), "{refusal}");
+    }
+    assert_eq!(live.show(2), before, "nothing is changed");
+    let other = OTHER.to_string();
+    neighbour.vf.set_mac(&mut neighbour.machine, OTHER).unwrap();
+    assert!(live.refusal(2, set(&other)).contains("of vf1"), "what its guest chose is the neighbour's too");
+    assert!(sender.send(OTHER, &[1; 60]));
+    assert_eq!(neighbour.receive(), [[1; 60]]);
+}
+
 #[test]
 fn no_filter_when_the_13_that_seven_vfs_share_are_taken() {
     let mut world = guest(Change::default());

@@ -57,7 +57,7 @@ impl Pf {
         if !mac.is_valid_unicast() {
             return Err(Refusal::AddressInvalid);
         }
-        if !trust && (mac == self.mac || self.filters.is_others(vf, mac)) {
+        if !trust && self.owner_of(mac, vf).is_some() {
             return Err(Refusal::AddressInUse);
         }
         match info {

@@ -37,7 +37,7 @@ mod vlan_set;
 pub use counters::{Counters, Kind, Refusal};
 pub use moderate::InterruptBounds;
 pub use monitor::{Action, Cause, DEFAULT_LIMITS, Limits, Offence, Thresholds, Totals, Verdict};
-pub use policy::{LEAST_MTU, LINK_SPEED, Link, MOST_MTU, PolicyError, PortVlan, VfPolicy};
+pub use policy::{AddressOwner, LEAST_MTU, LINK_SPEED, Link, MOST_MTU, PolicyError, PortVlan, VfPolicy};
 pub use port::{Mirror, PortPolicy, PortPolicyError, StormControl, WINDOWS_MS, most_kbps};
 pub use visit::Visit;
 pub use vlan_set::VlanSet;

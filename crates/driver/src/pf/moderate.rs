@@ -4,12 +4,13 @@
 //!
 //! Left out: vectors that serve no receive queue, as far as adapting goes; their bounds hold.
 
-use super::Pf;
 use super::monitor::THROTTLED_INTERVAL_US;
+use super::{Pf, PolicyError};
 use crate::hal::Hal;
 use crate::moderation::{
     Adaptive, MAX_INTERVAL_US, RateMeter, Redundancy, interrupt_frequency, interval_us, register_value,
 };
+use core::ops::RangeInclusive;
 use i82576::bits::{eitr, ivar};
 use i82576::ids::VF_VECTORS;
 use i82576::register::{self as r, rx, rx_block, vf_stats};
@@ -28,6 +29,9 @@ pub struct InterruptBounds {
     pub adaptive: bool,
 }
 
+/// The ceilings that intervals of whole microseconds, as long as EITR holds, can keep to.
+pub(super) const CEILINGS_HZ: RangeInclusive<u32> = 1_000_000u32.div_ceil(MAX_INTERVAL_US)..=1_000_000;
+
 /// r of the formula.
 const REDUNDANCY: Redundancy = Redundancy(12);
 /// lif of the formula, where no floor is set.
@@ -45,12 +49,24 @@ pub(super) struct Sampler {
 }
 
 impl InterruptBounds {
+    /// Whether some interval is within the bounds.
+    pub(super) fn check(self) -> Result<(), PolicyError> {
+        let ceiling = if self.most_hz == 0 { *CEILINGS_HZ.end() } else { self.most_hz };
+        if !CEILINGS_HZ.contains(&ceiling) {
+            return Err(PolicyError::InterruptCeiling(ceiling));
+        }
+        if self.least_hz > ceiling {
+            return Err(PolicyError::InterruptFloor(self.least_hz, ceiling));
+        }
+        Ok(())
+    }
+
     /// The shortest and the longest interval, microseconds.
     fn intervals(self, throttled: bool) -> (u32, u32) {
         let shortest = 1_000_000u32.checked_div(self.most_hz).unwrap_or(0);
         let shortest = if throttled { shortest.max(THROTTLED_INTERVAL_US) } else { shortest };
         let longest = 1_000_000u32.checked_div(self.least_hz).unwrap_or(MAX_INTERVAL_US);
-        // A ceiling that is below the floor wins: it is there to protect others.
+        // What a throttled VF is held to wins over its floor: it is there to protect others.
         let shortest = shortest.min(MAX_INTERVAL_US);
         (shortest, longest.clamp(shortest, MAX_INTERVAL_US))
     }

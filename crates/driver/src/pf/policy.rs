@@ -1,10 +1,12 @@
 //! What the administrator decides for a VF, and its way into registers.
 //! Left out: what the VF asks for itself (`messages`).
 
+use super::moderate::CEILINGS_HZ;
 use super::monitor::THROTTLED_RATE;
 use super::switch::update;
 use super::{InterruptBounds, Pf, VlanSet};
 use crate::hal::Hal;
+use core::fmt;
 use i82576::bits::{dtxswc, rttbcnrc, vmolr, vmvir};
 use i82576::ids::{FCS, MAX_FRAME};
 use i82576::register as r;
@@ -90,9 +92,15 @@ pub enum PolicyError {
     /// Zero or a group address.
     #[error("{0} is not a unicast address")]
     Mac(MacAddress),
+    /// Whoever has another's address receives what is meant for it.
+    #[error("{0} is the address of {1}; choose another")]
+    MacInUse(MacAddress, AddressOwner),
     /// Not a VLAN id or priority.
     #[error("VLAN {} with priority {} does not exist (1..=4095, 0..=7)", .0.id, .0.qos)]
     Vlan(PortVlan),
+    /// The port VLAN is none of [`VfPolicy::vlans`].
+    #[error("VLAN {0} is none of those that the VF may join; add it to them, or let them be any")]
+    VlanNotAllowed(u16),
     /// All VLAN filters are in use.
     #[error("no VLAN filter is left")]
     NoVlanFilter,
@@ -108,6 +116,32 @@ pub enum PolicyError {
     /// Shorter than IPv4 allows, or longer than the card takes.
     #[error("an MTU of {0} is not possible ({LEAST_MTU} to {MOST_MTU})")]
     Mtu(u16),
+    /// EITR has no interval that keeps to it.
+    #[error("{0} interrupts a second are no ceiling that the card can hold ({least} to {most}); 0 is none", least = CEILINGS_HZ.start(), most = CEILINGS_HZ.end())]
+    InterruptCeiling(u32),
+    /// The first number is more than the second, the ceiling.
+    #[error(
+        "a floor of {0} interrupts a second is above the ceiling of {1}; lower the floor or raise the ceiling"
+    )]
+    InterruptFloor(u32, u32),
+}
+
+/// Who has an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddressOwner {
+    /// The port itself.
+    Port,
+    /// A VF, in use or by its policy.
+    Vf(VfIndex),
+}
+
+impl fmt::Display for AddressOwner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Port => f.write_str("the port itself"),
+            Self::Vf(vf) => vf.fmt(f),
+        }
+    }
 }
 
 /// IPv4's least (RFC 791).
@@ -140,7 +174,11 @@ impl VfPolicy {
         self.vlans.is_none_or(|allowed| allowed.contains(vlan))
     }
 
-    fn check(&self) -> Result<(), PolicyError> {
+    /// Whether the policy makes sense by itself.
+    ///
+    /// # Errors
+    /// [`PolicyError`].
+    pub fn check(&self) -> Result<(), PolicyError> {
         if let Some(mac) = self.mac.filter(|mac| !mac.is_valid_unicast()) {
             return Err(PolicyError::Mac(mac));
         }
@@ -150,8 +188,10 @@ impl VfPolicy {
         if let Some(mtu) = self.max_mtu.filter(|mtu| !(LEAST_MTU..=MOST_MTU).contains(mtu)) {
             return Err(PolicyError::Mtu(mtu));
         }
+        self.interrupts.check()?;
         match self.vlan {
             Some(vlan) if vlan.id == 0 || vlan.id > 4095 || vlan.qos > 7 => Err(PolicyError::Vlan(vlan)),
+            Some(vlan) if !self.allows_vlan(vlan.id) => Err(PolicyError::VlanNotAllowed(vlan.id)),
             _ => Ok(()),
         }
     }
@@ -177,6 +217,12 @@ impl Pf {
     ) -> Result<(), PolicyError> {
         policy.check()?;
         let old = self.state(vf).policy;
+        // What is not changed was granted before, or a trusted VF has come to use it since.
+        if let Some(mac) = policy.mac.filter(|_| old.mac != policy.mac)
+            && let Some(owner) = self.owner_of(mac, vf)
+        {
+            return Err(PolicyError::MacInUse(mac, owner));
+        }
         if policy.vlan.is_some_and(|vlan| !self.vlans.has_room(vf, vlan.id)) {
             return Err(PolicyError::NoVlanFilter);
         }
@@ -214,6 +260,16 @@ impl Pf {
         }
         self.follow_vlans(hal);
         Ok(())
+    }
+
+    /// Who has an address, other than the VF: whoever receives by it, or will when it is reset.
+    pub(super) fn owner_of(&self, mac: MacAddress, other_than: VfIndex) -> Option<AddressOwner> {
+        if mac == self.mac {
+            return Some(AddressOwner::Port);
+        }
+        let promised = |vf: &VfIndex| self.state(*vf).policy.mac == Some(mac);
+        let promised = VfIndex::all().filter(|vf| *vf != other_than).find(promised);
+        self.filters.other_user(other_than, mac).or(promised).map(AddressOwner::Vf)
     }
 
     /// Limits what a VF may send, by igb's rules: while there is a link, up to its speed, and with no guaranteed

@@ -67,12 +67,20 @@ pub enum PortPolicyError {
     /// A rule that names no traffic.
     #[error("mirror rule {0} copies nothing")]
     EmptyMirror(usize),
+    /// What the watcher receives is the watcher's anyway.
+    #[error(
+        "mirror rule {0} names no traffic other than its watcher's own; name other VFs, the uplink or VLANs"
+    )]
+    OwnMirror(usize),
     /// The window cannot be had.
     #[error("a window of {0} ms is not possible ({least} to {most})", least = WINDOWS_MS.start(), most = WINDOWS_MS.end())]
     Window(u16),
     /// The thresholds are counted in 19 bits.
     #[error("{0} Kb/s are too many to be counted in {1} ms: at most {max}", max = most_kbps(*.1))]
     StormRate(u32, u16),
+    /// Thresholds are whole blocks.
+    #[error("{0} Kb/s are less than the card can count in {1} ms: at least {min}, or a longer interval; 0 is no limit", min = least_kbps(*.1))]
+    SmallStormRate(u32, u16),
 }
 
 /// SCBI for a millisecond, so that SCCRL counts milliseconds.
@@ -89,22 +97,31 @@ pub const fn most_kbps(window_ms: u16) -> u32 {
     (MOST_BLOCKS as u64 * BLOCK_BITS as u64 / window) as u32
 }
 
+/// The fewest Kb/s that a threshold can say: a block a window.
+const fn least_kbps(window_ms: u16) -> u32 {
+    BLOCK_BITS.div_ceil(if window_ms == 0 { 1 } else { window_ms as u32 })
+}
+
 impl StormControl {
     fn check(&self) -> Result<(), PortPolicyError> {
         if !WINDOWS_MS.contains(&self.window_ms) {
             return Err(PortPolicyError::Window(self.window_ms));
         }
-        match self.broadcast.max(self.multicast) {
-            most if most > most_kbps(self.window_ms) => Err(PortPolicyError::StormRate(most, self.window_ms)),
-            _ => Ok(()),
+        let (least, most) = (least_kbps(self.window_ms), most_kbps(self.window_ms));
+        for kbps in [self.broadcast, self.multicast] {
+            match kbps {
+                1.. if kbps < least => return Err(PortPolicyError::SmallStormRate(kbps, self.window_ms)),
+                _ if kbps > most => return Err(PortPolicyError::StormRate(kbps, self.window_ms)),
+                _ => {}
+            }
         }
+        Ok(())
     }
 
-    /// A threshold, in blocks a window; the smallest limit is one block, since none is no limit.
+    /// A threshold, in blocks a window; none is no limit.
     fn blocks(&self, kbps: u32) -> u32 {
         let bits = u64::from(kbps) * u64::from(self.window_ms);
-        let blocks = (bits / u64::from(BLOCK_BITS)) as u32;
-        if kbps == 0 { 0 } else { blocks.clamp(1, MOST_BLOCKS) }
+        (bits / u64::from(BLOCK_BITS)) as u32
     }
 }
 
@@ -114,11 +131,17 @@ impl PortPolicy {
     /// # Errors
     /// [`PortPolicyError`].
     pub fn check(&self) -> Result<(), PortPolicyError> {
-        let is_empty = |m: &Mirror| m.vfs == 0 && !m.ingress && !m.egress && m.vlans.is_none();
-        match self.mirrors.iter().position(|mirror| mirror.as_ref().is_some_and(is_empty)) {
-            Some(rule) => Err(PortPolicyError::EmptyMirror(rule)),
-            None => self.storm.check(),
+        for (number, mirror) in self.mirrors.iter().enumerate() {
+            let Some(Mirror { to, vfs, ingress: false, egress: false, vlans: None }) = mirror else {
+                continue;
+            };
+            match u32::from(*vfs) {
+                0 => return Err(PortPolicyError::EmptyMirror(number)),
+                watched if watched == to.bit() => return Err(PortPolicyError::OwnMirror(number)),
+                _ => {}
+            }
         }
+        self.storm.check()
     }
 }
 
@@ -206,7 +229,8 @@ impl Pf {
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST_BLOCKS, PortPolicyError, StormControl, most_kbps};
+    use super::{MOST_BLOCKS, Mirror, PortPolicy, PortPolicyError, StormControl, least_kbps, most_kbps};
+    use i82576::VfIndex;
 
     const STORM: StormControl = StormControl { broadcast: 0, multicast: 0, window_ms: 100 };
 
@@ -214,7 +238,7 @@ mod tests {
     fn a_threshold_is_the_blocks_of_a_window() {
         assert_eq!(STORM.blocks(0), 0, "no limit");
         assert_eq!(STORM.blocks(1_000), 195, "100,000 bits, 512 a block");
-        assert_eq!(STORM.blocks(1), 1, "the smallest limit");
+        assert_eq!(STORM.blocks(6), 1, "the smallest limit: 600 bits");
         assert_eq!(StormControl { window_ms: 1_000, ..STORM }.blocks(1_000), 1_953);
     }
 
@@ -227,5 +251,30 @@ mod tests {
         assert_eq!(check(most + 1, 1_000), Err(PortPolicyError::StormRate(most + 1, 1_000)));
         assert_eq!((check(most, 1_000), most), (Ok(()), 268_434));
         assert!(StormControl { window_ms: 1_000, ..STORM }.blocks(most) <= MOST_BLOCKS);
+    }
+
+    /// A rate that was taken for one block would be another rate than it says: 512 Kb/s for 1, in 1 ms.
+    #[test]
+    fn less_than_a_block_a_window_is_refused() {
+        for (window_ms, least) in [(1, 512), (3, 171), (100, 6), (1_000, 1)] {
+            let storm = |kbps| StormControl { window_ms, multicast: kbps, ..STORM };
+            assert_eq!((least_kbps(window_ms), storm(least).check()), (least, Ok(())));
+            assert_eq!(storm(least).blocks(least), 1, "{window_ms} ms");
+            let below = storm(least - 1).check();
+            let refused = Err(PortPolicyError::SmallStormRate(least - 1, window_ms));
+            assert_eq!(below, if least == 1 { Ok(()) } else { refused });
+        }
+    }
+
+    #[test]
+    fn a_mirror_of_the_watchers_own_traffic_is_refused() {
+        let rule =
+            Mirror { to: VfIndex::new(2).unwrap(), vfs: 1 << 2, ingress: false, egress: false, vlans: None };
+        let check =
+            |rule| PortPolicy { mirrors: [None, Some(rule), None, None], ..PortPolicy::default() }.check();
+        assert_eq!(check(rule), Err(PortPolicyError::OwnMirror(1)));
+        assert_eq!(check(Mirror { vfs: 0, ..rule }), Err(PortPolicyError::EmptyMirror(1)));
+        assert_eq!(check(Mirror { vfs: 1 << 2 | 1, ..rule }), Ok(()));
+        assert_eq!(check(Mirror { egress: true, ..rule }), Ok(()));
     }
 }

@@ -80,9 +80,10 @@ impl Filters {
         }
     }
 
-    /// Whether another VF has the address.
-    pub(super) fn is_others(&self, vf: VfIndex, mac: MacAddress) -> bool {
-        self.entries.iter().flatten().any(|(owner, theirs)| *owner != vf && *theirs == mac)
+    /// Another VF that has the address.
+    pub(super) fn other_user(&self, vf: VfIndex, mac: MacAddress) -> Option<VfIndex> {
+        let mut others = self.entries.iter().flatten().filter(|(owner, _)| *owner != vf);
+        others.find(|(_, theirs)| *theirs == mac).map(|(owner, _)| *owner)
     }
 }
 

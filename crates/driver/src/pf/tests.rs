@@ -4,7 +4,10 @@
 mod requests;
 mod scaling;
 
-use super::{Action, Link, Offence, Pf, PfError, PolicyError, PortVlan, Totals, Verdict, VfPolicy};
+use super::{
+    Action, AddressOwner, InterruptBounds, Link, Offence, Pf, PfError, PolicyError, PortVlan, Totals,
+    Verdict, VfPolicy, VlanSet,
+};
 use crate::hal::Hal;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -131,6 +134,51 @@ fn a_policy_that_makes_no_sense_changes_nothing() {
     assert_eq!(*pf.policy(vf(0)), VfPolicy::default());
     let last = VfPolicy { vlan: Some(PortVlan { id: 4095, qos: 7 }), ..VfPolicy::default() };
     assert_eq!(pf.set_policy(&mut hal, vf(0), last), Ok(()), "the last that make sense");
+}
+
+/// Whoever has another's address receives what is meant for it.
+#[test]
+fn an_address_belongs_to_one_function() {
+    let mut hal = Registers::default();
+    hal.write(r::ral(0), 0x0000_0002);
+    hal.write(r::rah(0), 0x8000_ff00);
+    let mut pf = Pf::probe(&mut hal).unwrap();
+    let in_use = |n, owner| Err(PolicyError::MacInUse(with_mac(n).mac.unwrap(), owner));
+    pf.set_policy(&mut hal, vf(0), with_mac(1)).unwrap();
+    let ones = in_use(1, AddressOwner::Vf(vf(0)));
+    assert_eq!(pf.set_policy(&mut hal, vf(1), with_mac(1)), ones, "no VF is enabled yet");
+    pf.enable_vfs(&mut hal, 2).unwrap();
+    assert_eq!(pf.set_policy(&mut hal, vf(1), with_mac(1)), ones);
+    assert_eq!(pf.set_policy(&mut hal, vf(1), with_mac(0xff)), in_use(0xff, AddressOwner::Port));
+    assert_eq!(pf.policy(vf(1)).mac, None, "nothing is changed");
+    assert_eq!(pf.set_policy(&mut hal, vf(0), VfPolicy { trust: true, ..with_mac(1) }), Ok(()), "its own");
+    pf.set_policy(&mut hal, vf(0), with_mac(2)).unwrap();
+    assert_eq!(pf.set_policy(&mut hal, vf(1), with_mac(1)), Ok(()), "it is free again");
+}
+
+#[test]
+fn bounds_and_vlans_that_contradict_each_other_are_refused() {
+    let interrupts = |least_hz, most_hz| {
+        let interrupts = InterruptBounds { least_hz, most_hz, adaptive: false };
+        VfPolicy { interrupts, ..VfPolicy::default() }.check()
+    };
+    assert_eq!(interrupts(2_000, 1_000), Err(PolicyError::InterruptFloor(2_000, 1_000)));
+    assert_eq!(interrupts(1_000_001, 0), Err(PolicyError::InterruptFloor(1_000_001, 1_000_000)));
+    assert_eq!(
+        interrupts(0, 1_000_001),
+        Err(PolicyError::InterruptCeiling(1_000_001)),
+        "no whole microsecond"
+    );
+    assert_eq!(interrupts(0, 122), Err(PolicyError::InterruptCeiling(122)), "EITR holds 8,191 us");
+    for (least, most) in [(0, 0), (500, 500), (1, 123), (0, 1_000_000), (1_000_000, 0)] {
+        assert_eq!(interrupts(least, most), Ok(()), "{least} {most}");
+    }
+    let vlan = |id, vlans: Option<VlanSet>| {
+        VfPolicy { vlan: Some(PortVlan { id, qos: 0 }), vlans, ..VfPolicy::default() }.check()
+    };
+    let some = Some((10..20).collect());
+    assert_eq!(vlan(20, some), Err(PolicyError::VlanNotAllowed(20)));
+    assert_eq!((vlan(19, some), vlan(20, None)), (Ok(()), Ok(())));
 }
 
 #[test]

@@ -40,16 +40,17 @@ fn set_bounds_broadcasts_and_multicasts_and_what_is_not_given_stays() {
     let (_folder, serve) = host();
     let said = port(&serve, "set pf0 --storm-broadcast 1000 --storm-interval 50");
     assert!(said.out.contains("broadcast 1000Kbps, multicast any, interval 50ms"), "{said:?}");
-    let said = port(&serve, "set pf0 --storm-multicast 7");
-    assert!(said.out.contains("broadcast 1000Kbps, multicast 7Kbps, interval 50ms"), "{said:?}");
+    let said = port(&serve, "set pf0 --storm-multicast 11");
+    assert!(said.out.contains("broadcast 1000Kbps, multicast 11Kbps, interval 50ms"), "{said:?}");
     for (words, part) in [
         ("set pf0 --storm-interval 1001 --storm-broadcast 1", "1 to 1000"),
         ("set pf0 --storm-interval 1000 --storm-broadcast 999999", "268434"),
+        ("set pf0 --storm-interval 1 --storm-multicast 1", "at least 512"),
     ] {
         let refused = port(&serve, words);
         assert!(refused.status == Some(1) && refused.err.contains(part), "{words}: {refused:?}");
     }
-    assert_eq!(rules(&serve)["storm"], json!({ "broadcast": 1000, "multicast": 7, "interval": 50 }));
+    assert_eq!(rules(&serve)["storm"], json!({ "broadcast": 1000, "multicast": 11, "interval": 50 }));
 }
 
 #[test]
@@ -85,12 +86,29 @@ fn mirror_writes_rules_and_takes_them_away() {
         ("mirror pf0 4 --to 1 --uplink both", "4"),
         ("mirror pf0 0 --to 7 --uplink both", "7 VFs"),
         ("mirror pf0 0 --to 1", "copies nothing"),
+        ("mirror pf0 0 --to 1 --vfs 1", "name other VFs"),
         ("mirror pf0 0 --to 1 --vlans 0", "4094"),
     ] {
         let refused = port(&serve, words);
         assert!(refused.status == Some(1) && refused.err.contains(part), "{words}: {refused:?}");
     }
     assert_eq!(rules(&serve)["mirrors"], json!({ "3": { "to": 5, "uplink": "ingress" } }));
+}
+
+/// There are no VFs to ask, so the port tells what is known of its guest.
+#[test]
+fn show_tells_of_a_pf_that_a_guest_has() {
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("softiov.toml");
+    std::fs::write(&file, "[[port]]\npf = \"guest\"").unwrap();
+    let serve = Serve::start(&folder, &["--config", file.to_str().unwrap()]);
+    let said = port(&serve, "show pf0");
+    for part in
+        ["no client", "pf0.sock", "RX: bytes 0", "TX: bytes 0", "dma faults 0", "VMM interventions: 0"]
+    {
+        assert!(said.out.contains(part), "{part} in {said:?}");
+    }
+    assert_eq!(softiov(serve.folder(), &["vf", "show", "pf0"]).out, said.out);
 }
 
 #[test]

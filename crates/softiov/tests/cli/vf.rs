@@ -84,6 +84,9 @@ fn set_changes_a_policy_whole_or_not_at_all() {
         ("--proto 802.1ad --trust off", "802.1Q"),
         ("--mac 01:00:5e:00:00:01 --trust off", "first byte"),
         ("--trust off --qos 9", "qos"),
+        ("--trust off --min-interrupts 2000 --max-interrupts 1000", "raise the ceiling"),
+        ("--trust off --max-interrupts 100", "123 to 1000000"),
+        ("--trust off --vlan 13", "add it to them"),
     ] {
         let refused = set(words);
         assert!(refused.status == Some(1) && refused.err.contains(part), "{words}: {refused:?}");
@@ -100,10 +103,25 @@ fn set_shuts_a_vf_in_and_lets_it_out() {
     let set = |words: &[&str]| softiov(serve.folder(), &[&["vf", "set", "pf0vf3"], words].concat());
     let said = set(&["--quarantine", "on"]);
     assert!(said.out.contains("quarantined: administrator") && said.out.contains("state DOWN"), "{said:?}");
+    let listed = softiov(serve.folder(), &["vf", "list"]).out;
+    assert_eq!(listed.matches(", quarantined (administrator)").count(), 1, "{listed}");
     let vf = json(&softiov(serve.folder(), &["vf", "show", "pf0vf3", "--json"]).out);
     assert_eq!((&vf["conduct"]["quarantine"], &vf["link_state"]), (&"administrator".into(), &"auto".into()));
     let said = set(&["--quarantine", "off"]);
     assert!(!said.out.contains("quarantined") && said.out.contains("state UP"), "{said:?}");
+}
+
+#[test]
+fn set_refuses_an_address_that_another_has_and_says_whose_it_is() {
+    let folder = tempdir().unwrap();
+    let serve = Serve::start(&folder, &[]);
+    let ports = json(&softiov(serve.folder(), &["vf", "list", "--json"]).out);
+    for (owner, mac) in [("vf1", &ports[0]["vfs"][1]["mac"]), ("the port itself", &ports[0]["mac"])] {
+        let said = softiov(serve.folder(), &["vf", "set", "pf0vf3", "--mac", mac.as_str().unwrap()]);
+        assert_eq!((said.status, said.out.as_str()), (Some(1), ""));
+        assert!(said.err.contains(&format!("mac: {}", mac.as_str().unwrap())), "{}", said.err);
+        assert!(said.err.contains(&format!("is the address of {owner}; choose another")), "{}", said.err);
+    }
 }
 
 #[test]

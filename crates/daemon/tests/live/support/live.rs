@@ -59,6 +59,12 @@ impl Live {
         self.ask_vf(Request::VfSet { vf: format!("pf0vf{vf}"), change })
     }
 
+    /// Why `softiov vf set` is refused.
+    pub(crate) fn refusal(&self, vf: u8, change: Change) -> String {
+        let request = Request::VfSet { vf: format!("pf0vf{vf}"), change };
+        ask(&self.control_socket(), request).expect_err("is refused").to_string()
+    }
+
     fn ask_vf(&self, request: Request) -> VfStatus {
         match ask(&self.control_socket(), request).unwrap() {
             Answer::Vf(status) => *status,
