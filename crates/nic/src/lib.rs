@@ -20,6 +20,7 @@ mod forward;
 mod frame;
 pub mod function;
 pub mod interrupt;
+mod link;
 pub mod mailbox;
 pub mod moderation;
 pub mod offload;

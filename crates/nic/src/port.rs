@@ -24,7 +24,7 @@ use alloc::vec::Vec;
 use core::num::NonZeroU64;
 use i82576::bits::{ctrl, icr, rah, rctl, srrctl, tctl};
 use i82576::register::{self as r, rx, tx};
-use i82576::{MacAddress, Queue, Time, VfIndex, ids};
+use i82576::{MacAddress, Queue, Time, ids};
 use pcie::{Bus, DmaFault, Function};
 
 /// Where the queues' register blocks start; there are 16 of 64 bytes in either kind.
@@ -102,10 +102,10 @@ pub struct Nic {
     /// IOADDR.
     pub(crate) io_address: u32,
     /// The wire carries a signal.
-    carrier: bool,
+    pub(crate) carrier: bool,
     pub(crate) link: bool,
     /// What VFs see of the link, where it is not the port's.
-    links: [Option<bool>; ids::MAX_VFS],
+    pub(crate) links: [Option<bool>; ids::MAX_VFS],
     pub(crate) staging: Staging,
     pub(crate) counters: Counters,
     pub(crate) tally: Tally,
@@ -364,37 +364,6 @@ impl Nic {
     #[must_use]
     pub fn is_bus_master(&self, function: Function) -> bool {
         self.owners.may_master(function)
-    }
-
-    /// Whether the port has a link.
-    #[must_use]
-    pub fn link(&self) -> bool {
-        self.link
-    }
-
-    /// The wire has a partner, or none: with it the port has a link, unless the PHY sleeps.
-    pub fn set_link(&mut self, up: bool) {
-        self.carrier = up;
-        self.renew_link();
-    }
-
-    /// The link follows the wire and the PHY.
-    pub(crate) fn renew_link(&mut self) {
-        let up = self.phy.renew_link(self.carrier);
-        if core::mem::replace(&mut self.link, up) != up {
-            self.interrupts.raise_other(&mut self.file, icr::LSC);
-        }
-    }
-
-    /// What a VF is shown of the link: the port's (`None`, the default), or always this.
-    pub fn set_vf_link(&mut self, vf: VfIndex, up: Option<bool>) {
-        self.links[vf.index()] = up;
-    }
-
-    /// The link as a VF sees it.
-    #[must_use]
-    pub fn vf_link(&self, vf: VfIndex) -> bool {
-        self.links[vf.index()].unwrap_or(self.link)
     }
 
     /// What the card has counted, a set a pool.
