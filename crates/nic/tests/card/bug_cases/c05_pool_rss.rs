@@ -1,27 +1,14 @@
 //! Case 5: RSS within a pool (VMOLR.RSSE under MRQC mode 5) did not use the pool's two queues.
 
-use crate::common::{BASE, Bench, POOL, SIZE, mac, tcp};
-use i82576::bits::{dctl, mrqc, srrctl, vmolr};
-use i82576::descriptor::rx::Posted;
+use crate::common::{Bench, POOL, mac, tcp};
+use i82576::bits::{mrqc, vmolr};
 use i82576::register::{self as r, rx, vf};
 
 /// VF 2 with both of its queues running.
 fn bench() -> Bench {
     let mut bench = Bench::new(3);
     bench.vf(2).start();
-    let ring = BASE + SIZE as u64 - 0x1_0000;
-    for i in 0..8u64 {
-        bench.vf(2).poke(ring + 16 * i, &Posted { packet: ring + 2048 * (i + 1), header: 0 }.emit());
-    }
-    for (at, value) in [
-        (rx::RDBAL, ring as u32),
-        (rx::RDLEN, 128),
-        (rx::SRRCTL, 2 | srrctl::ONE_BUFFER << srrctl::DESCTYPE_SHIFT),
-        (rx::RXDCTL, dctl::ENABLE),
-        (rx::RDT, 7),
-    ] {
-        bench.vf(2).write(vf::RX_BLOCK + vf::QUEUE_STRIDE + at, value);
-    }
+    bench.vf(2).start_second_receive();
     bench.pf().write(r::MRQC, mrqc::VMDQ_RSS | 1 << mrqc::HASH_TYPES_SHIFT);
     bench.pf().write(r::vmolr(2), POOL | vmolr::RSSE);
     bench

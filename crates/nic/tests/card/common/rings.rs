@@ -1,12 +1,12 @@
 //! A function's rings on the bench: descriptors written into its memory, doorbells rung, results read back.
 //! Each function uses the first queue pair of its pool, with 2 KiB receive buffers.
 
-use super::{BASE, Bench, Port, index, slot};
+use super::{BASE, Bench, Port, SIZE, index, slot};
 use i82576::bits::{dctl, srrctl};
 use i82576::descriptor::rx::{Posted, WriteBack, status};
 use i82576::descriptor::tx::Data;
 use i82576::descriptor::{DD, SIZE as DESCRIPTOR, legacy};
-use i82576::register::{self as r, rx, tx};
+use i82576::register::{self as r, rx, tx, vf};
 use pcie::{Function, Iova};
 
 pub(crate) const RX_RING: Iova = BASE;
@@ -125,6 +125,23 @@ impl Port<'_> {
     /// mailbox 2, all of them auto-cleared and unmasked.
     pub(crate) fn start(&mut self) {
         self.start_sized(RING, RING);
+    }
+
+    /// Lets the VF's second receive queue run, with seven descriptors at the end of its memory.
+    pub(crate) fn start_second_receive(&mut self) {
+        let ring = BASE + SIZE as u64 - 0x1_0000;
+        for i in 0..8u64 {
+            self.poke(ring + 16 * i, &Posted { packet: ring + 2048 * (i + 1), header: 0 }.emit());
+        }
+        for (at, value) in [
+            (rx::RDBAL, ring as u32),
+            (rx::RDLEN, 128),
+            (rx::SRRCTL, 2 | srrctl::ONE_BUFFER << srrctl::DESCTYPE_SHIFT),
+            (rx::RXDCTL, dctl::ENABLE),
+            (rx::RDT, 7),
+        ] {
+            self.write(vf::RX_BLOCK + vf::QUEUE_STRIDE + at, value);
+        }
     }
 
     pub(crate) fn start_sized(&mut self, rx_count: u32, tx_count: u32) {

@@ -1,9 +1,8 @@
 //! Filters on a port with pools: the switch has chosen the pool, and a filter chooses between its two queues. Left
 //! out: what a filter compares (`queue_filters`).
 
-use crate::common::{BASE, Bench, SIZE, mac, tcp};
-use i82576::bits::{dctl, etqf, ftqf, imir, imirext, srrctl, synqf};
-use i82576::descriptor::rx::Posted;
+use crate::common::{Bench, mac, tcp};
+use i82576::bits::{etqf, ftqf, imir, imirext, synqf};
 use i82576::register::{self as r, rx, vf};
 
 const ANY: u32 = 0xf000_0000 | ftqf::QUEUE_ENABLE;
@@ -13,19 +12,7 @@ fn bench() -> Bench {
     let mut bench = Bench::new(3);
     for n in [1, 2] {
         bench.vf(n).start();
-        let ring = BASE + SIZE as u64 - 0x1_0000;
-        for i in 0..8u64 {
-            bench.vf(n).poke(ring + 16 * i, &Posted { packet: ring + 2048 * (i + 1), header: 0 }.emit());
-        }
-        for (at, value) in [
-            (rx::RDBAL, ring as u32),
-            (rx::RDLEN, 128),
-            (rx::SRRCTL, 2 | srrctl::ONE_BUFFER << srrctl::DESCTYPE_SHIFT),
-            (rx::RXDCTL, dctl::ENABLE),
-            (rx::RDT, 7),
-        ] {
-            bench.vf(n).write(vf::RX_BLOCK + vf::QUEUE_STRIDE + at, value);
-        }
+        bench.vf(n).start_second_receive();
     }
     bench.pf().write(r::imir(0), imir::ANY_PORT);
     bench.pf().write(r::imirext(0), imirext::ANY_SIZE | imirext::ANY_FLAGS);
