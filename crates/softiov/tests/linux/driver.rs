@@ -76,6 +76,7 @@ pub(crate) fn ethtool_reads_and_sets(world: &mut World) -> Result<Outcome> {
     for question in ["-i", "-k", "-S", "-d", "-a", "-t"] {
         alice.check(&format!("ethtool {question} eth0"))?;
     }
+    no_large_receive(alice)?;
     for usecs in ["250", "3"] {
         alice.check(&format!("ethtool -C eth0 rx-usecs {usecs}"))?;
         let seen = alice.check("ethtool -c eth0")?;
@@ -92,6 +93,14 @@ pub(crate) fn ethtool_reads_and_sets(world: &mut World) -> Result<Outcome> {
         alice.ping(&world.bob()?.address(), 1400, 10)?;
     }
     Ok(Outcome::Passed)
+}
+
+/// The card claims no LRO, and its drivers offer none.
+pub(crate) fn no_large_receive(guest: &Guest) -> Result<()> {
+    let features = guest.check("ethtool -k eth0")?;
+    let line = features.lines().find(|line| line.starts_with("large-receive-offload:"));
+    ensure!(line == Some("large-receive-offload: off [fixed]"), "{}: {line:?}", guest.name());
+    Ok(())
 }
 
 /// Three MSI-X vectors of the VF, each of which interrupts for what it is there for.

@@ -1,6 +1,7 @@
 //! The stock PF driver on a PF of its own: what igb and ethtool rely on, by igb's own tests and by traffic with
 //! what is beyond the uplink. Left out: VFs of such a PF, which no VMM passes on.
 
+use crate::driver::no_large_receive;
 use crate::guest::{Guest, eventually};
 use crate::report::Outcome;
 use crate::traffic::frame_size;
@@ -44,6 +45,7 @@ pub(crate) fn ethtool_reads(world: &mut World) -> Result<Outcome> {
     {
         dave.check(&format!("ethtool {question} eth0"))?;
     }
+    no_large_receive(dave)?;
     let eeprom = dave.check("ethtool -e eth0 raw on | xxd -p | tr -d '\\n'")?;
     ensure!(eeprom.starts_with(&PF_MAC.replace(':', "")), "the EEPROM begins with {eeprom}");
     no_complaints(dave)?;

@@ -61,6 +61,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("policy::rate_is_never_exceeded", policy::rate_is_never_exceeded),
     ("policy::mtu_is_limited", policy::mtu_is_limited),
     ("policy::interrupts_have_a_ceiling", policy::interrupts_have_a_ceiling),
+    ("policy::watcher_is_sent_copies", policy::watcher_is_sent_copies),
+    ("policy::storms_are_kept_from_guests", policy::storms_are_kept_from_guests),
     ("policy::flood_is_quarantined_until_released", policy::flood_is_quarantined_until_released),
     ("recovery::link_follows_the_pf", recovery::link_follows_the_pf),
     ("recovery::port_is_reset", recovery::port_is_reset),

@@ -6,8 +6,10 @@ use crate::guest::{Guest, eventually};
 use crate::report::Outcome;
 use crate::world::{ALICE, BOB, CAROL, CAROL_MAC, CAROL_OUTSIDE, PORT_VLAN, World};
 use anyhow::{Context, Result, ensure};
-use daemon::control::protocol::Change;
+use daemon::control::protocol::{Change, PortChange};
 use daemon::control::status::{LinkState, VfStatus};
+use daemon::policy::{MirrorRule, Storm};
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 /// An address that nobody else has.
@@ -278,6 +280,77 @@ pub(crate) fn flood_is_quarantined_until_released(world: &mut World) -> Result<O
     let sends_again = world.vf(CAROL_OUTSIDE)?.tx.packets > sent;
     carol.check(&format!("ip route del {GROUP}/32 dev eth2; ip link set eth2 down"))?;
     ensure!(sends_again, "let out, it sends nothing");
+    Ok(Outcome::Passed)
+}
+
+/// A watcher gets a copy of what another guest receives, from the rule's first moment to its last.
+pub(crate) fn watcher_is_sent_copies(world: &mut World) -> Result<Outcome> {
+    const FRAMES: u32 = 100;
+    const SIZE: u32 = 1000;
+    let [alice, bob, carol] = world.everyone()?;
+    alice.reach(&carol.address())?;
+    let captured = || -> Result<[u64; 2]> {
+        let count = |what| -> Result<u64> {
+            Ok(bob.check(&format!("cat /sys/class/net/eth0/statistics/rx_{what}"))?.trim().parse()?)
+        };
+        let before = [count("packets")?, count("bytes")?];
+        alice.ping(&carol.address(), SIZE, FRAMES)?;
+        Ok([count("packets")? - before[0], count("bytes")? - before[1]])
+    };
+    let watch = |rule| {
+        world.change_port(PortChange {
+            mirrors: BTreeMap::from([("0".to_owned(), rule)]),
+            ..PortChange::default()
+        })
+    };
+    // Bob is VF 1, and carol VF 2.
+    let rule = MirrorRule { to: 1, vfs: vec![2], uplink: None, vlans: None };
+    let alone = captured()?;
+    watch(Some(rule))?;
+    let watching = captured()?;
+    watch(None)?;
+    let again = captured()?;
+    let all = u64::from(FRAMES);
+    // Neighbour discovery is for everybody, a frame or two of it. What alice receives is not asked for.
+    ensure!(
+        alone[0] < 20 && again[0] < 20 && (all..all + 20).contains(&watching[0]),
+        "of {FRAMES} frames to carol bob saw {alone:?} before, {watching:?} as the watcher, {again:?} after"
+    );
+    ensure!(watching[1] >= all * u64::from(SIZE), "copies are cut: {watching:?} frames and bytes");
+    Ok(Outcome::Passed)
+}
+
+/// Broadcasts beyond the limit reach nobody and are counted for each who would have had them. The limit is less than
+/// one of them in each of its windows, so that it does not matter how fast they come.
+pub(crate) fn storms_are_kept_from_guests(world: &mut World) -> Result<Outcome> {
+    const FRAMES: u32 = 50;
+    let [alice, bob, carol] = world.everyone()?;
+    alice.reach(&bob.address())?;
+    let limit = |broadcast| {
+        let storm = Storm { broadcast: Some(broadcast), interval: Some(10), ..Storm::default() };
+        world.change_port(PortChange { storm: Some(storm), ..PortChange::default() })
+    };
+    let flood = || -> Result<[(u64, u64); 2]> {
+        let count = |vf| world.vf(vf).map(|status| (status.rx.broadcast, status.drops.rx_storm));
+        let before = [count(BOB)?, count(CAROL)?];
+        alice.check_fails(&format!("ping -q -c {FRAMES} -i 0.02 -W 1 -s 1400 10.82.0.255"))?;
+        let after = [count(BOB)?, count(CAROL)?];
+        Ok([0, 1].map(|n| (after[n].0 - before[n].0, after[n].1 - before[n].1)))
+    };
+    let storms = limit(512)?.rules.map_or(0, |rules| rules.storms);
+    for (heard, lost) in flood()? {
+        ensure!(
+            lost >= FRAMES.into() && heard < 20,
+            "of {FRAMES} broadcasts {heard} were heard and {lost} lost"
+        );
+    }
+    alice.ping(&bob.address(), 1400, 20).context("what is for one guest passes")?;
+    carol.reach(&bob.address()).context("short broadcasts pass")?;
+    let counted = limit(0)?.rules.map_or(0, |rules| rules.storms);
+    ensure!(counted > storms, "no storm was counted");
+    for (heard, lost) in flood()? {
+        ensure!(heard >= FRAMES.into() && lost == 0, "without a limit {heard} were heard and {lost} lost");
+    }
     Ok(Outcome::Passed)
 }
 

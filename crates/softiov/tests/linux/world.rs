@@ -7,9 +7,9 @@ use anyhow::{Context, Result, anyhow, bail};
 use daemon::Host;
 use daemon::config::Config;
 use daemon::control::client::ask;
-use daemon::control::protocol::{Answer, Change, Request};
-use daemon::control::status::{LinkState, PfStatus, VfStatus};
-use daemon::policy::Coalesce;
+use daemon::control::protocol::{Answer, Change, PortChange, Request};
+use daemon::control::status::{LinkState, PfStatus, PortStatus, VfStatus};
+use daemon::policy::{Coalesce, Storm};
 
 use linux_guest::{Assets, GuestBuilder, KernelSeries, LinuxGuest};
 use std::cell::OnceCell;
@@ -79,6 +79,7 @@ impl World {
         if let Ok(wire) = &self.wire {
             wire.set_mtu(MTU)?;
         }
+        self.change_port(no_rules())?;
         self.change(CAROL, defaults(CAROL_MAC))?;
         for vf in [ALICE, BOB, CAROL_OUTSIDE, VISITOR] {
             self.change(vf, defaults(NO_MAC))?;
@@ -214,6 +215,14 @@ impl World {
         Ok(ask(self.host.control_socket(), Request::PortReset { port: port.to_owned() }).map(drop)?)
     }
 
+    /// Changes the rules of the first port.
+    pub(crate) fn change_port(&self, change: PortChange) -> Result<PortStatus> {
+        match ask(self.host.control_socket(), Request::PortSet { port: "pf0".into(), change })? {
+            Answer::Port(port) => Ok(*port),
+            Answer::Vf(_) | Answer::Ports(_) => bail!("a port was changed, and something else is told"),
+        }
+    }
+
     /// Commands a VF's link.
     pub(crate) fn set_link(&self, vf: &str, state: LinkState) -> Result<()> {
         self.change(vf, Change::link(state)).map(drop)
@@ -265,6 +274,13 @@ fn defaults(mac: &str) -> Change {
         quarantine: Some(false),
         ..Change::default()
     }
+}
+
+/// No storm control and no copies.
+fn no_rules() -> PortChange {
+    let storm = Storm { broadcast: Some(0), multicast: Some(0), interval: Some(100) };
+    let mirrors = (0..4).map(|rule: u8| (rule.to_string(), None)).collect();
+    PortChange { storm: Some(storm), mirrors, ..PortChange::default() }
 }
 
 fn config(wire: Option<&Wire>) -> String {
