@@ -142,7 +142,7 @@ mod tests {
         let page = page();
         let lines = [
             "| IMS | 01508, also 000d0 | W1S 77d4fbfd | 0 | unmasked causes interrupt |",
-            "| RXPBS | 02404 | RW | 00000040* | |",
+            "| RXPBS | 02404 | RW | 00000040* | stored only |",
             "| VTEIMS | 01524 | W1S 00000007 | bits 24-3n to 22-3n of EIMS |",
             "| RDBAL | 02800 + 100i, i < 2 | RW ffffff80 | that of queue n (i = 0) and n + 8 (i = 1) |",
         ];

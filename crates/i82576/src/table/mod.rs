@@ -33,7 +33,7 @@ pub enum Access {
     Wo,
 }
 
-/// What [`Register::more`] says of a register that nothing in the card looks at.
+/// What a row's `more` says of a register that nothing in the card looks at.
 pub const STORED: &str = "stored only";
 
 /// All bits.

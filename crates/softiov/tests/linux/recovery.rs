@@ -35,7 +35,10 @@ pub(crate) fn port_is_reset(world: &mut World) -> Result<Outcome> {
     let before: Vec<u64> = guests.into_iter().map(losses).collect::<Result<_>>()?;
     world.reset_port("pf0")?;
     for (guest, before) in guests.into_iter().zip(before) {
-        eventually(|| Ok(ensure!(losses(guest)? > before, "{} has not lost its link", guest.name())))?;
+        eventually(|| {
+            ensure!(losses(guest)? > before, "{} has not lost its link", guest.name());
+            Ok(())
+        })?;
         guest.wait_carrier(true)?;
     }
     exchange(guests[0], guests[1])?;
