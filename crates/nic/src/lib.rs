@@ -1,8 +1,9 @@
 //! The card: a pure state machine, one folder per stop of a frame.
 //!
 //! A frame comes from the wire ([`uplink`]) or, when [`pacing`] lets it, from a transmit [`queue`], is prepared by
-//! [`offload`], sent to whom the [`switch`] says, and ends on the wire or in the receive queues that `steering` finds; [`interrupt`] and
-//! [`moderation`] decide who hears of it and when. [`mailbox`] and [`function`] are what drivers see of the card.
+//! [`offload`], sent to whom the [`switch`] says, and ends on the wire or in the receive queues that `steering` finds;
+//! [`interrupt`] and [`moderation`] decide who hears of it and when. [`mailbox`] and [`function`] are what drivers see
+//! of the card.
 //!
 //! Time is an argument, memory and messages go through [`pcie::Bus`], frames through [`Wire`]. Nothing
 //! happens between calls; register accesses change state only, and [`Nic::poll`] does the work.

@@ -1,4 +1,6 @@
-//! Which queue of its pool a frame goes to, where a filter says more than RSS does, and whether it interrupts at once or has its arrival stamped.
+//! Which queue of its pool a frame goes to, where a filter says more than RSS does, and whether it interrupts at once
+//! or has its arrival stamped.
+//!
 //! The order is that of the I210's datasheet (7.1.2, "Receive Queues Assignment"), whose filters are the 82576's but
 //! for addresses and source ports: the ether type filters, of which the last hit decides; then the SYN filter and the
 //! five-tuple filters, RFCTL.SYNQFP says which of them first; then RSS; then MRQC.DEF_Q.
@@ -35,7 +37,7 @@ pub(crate) struct Steering {
     /// The queue of segments with SYN.
     syn: Option<u8>,
     syn_first: bool,
-    /// The packets whose arrival is stamped.
+    /// The packets whose arrival is stamped, if one of the filters above has found their protocol.
     timed: Option<Timed>,
     /// The lowest VLAN priority that interrupts at once.
     urgent: Option<u8>,

@@ -1,6 +1,6 @@
 //! The wire side: the seam to whatever carries frames beyond the card, and the port's own counters for what
-//! crosses it (`tally`). Left out: obeying a pause, which is for the other side's buffers and ours are memory, and everything
-//! below a frame.
+//! crosses it (`tally`). Left out: obeying a pause, which is for the other side's buffers and ours are memory, and
+//! everything below a frame.
 
 mod tally;
 

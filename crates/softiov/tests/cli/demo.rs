@@ -1,4 +1,5 @@
-//! `softiov demo` when its output is not taken, and when it is interrupted. Left out: what it reports, which `cargo xtask test` checks.
+//! `softiov demo` when its output is not taken, and when it is interrupted. Left out: what it reports, which
+//! `cargo xtask test` checks.
 
 use crate::process::{SOFTIOV, files, finish};
 use rustix::process::{Pid, Signal, kill_process};
