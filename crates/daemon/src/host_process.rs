@@ -101,7 +101,22 @@ impl Host {
             && self.control.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
-    /// Ends it: every socket is closed and removed.
+    /// Begins the end: guests are told that their VFs stop, and clients are let go so that their machines live on. To
+    /// be followed by [`Host::has_ended`] or by [`Host::stop`].
+    pub fn end(&self) {
+        self.stop.wake();
+        for (handle, _) in &self.ports {
+            let _ = handle.send(Command::Stop);
+        }
+    }
+
+    /// Whether every client is let go; it takes two seconds at most.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.ports.iter().all(|(_, thread)| thread.is_finished())
+    }
+
+    /// Ends it, and waits until every client is let go: every socket is closed and removed.
     pub fn stop(self) {
         drop(self);
     }
@@ -109,10 +124,7 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        self.stop.wake();
-        for (handle, _) in &self.ports {
-            let _ = handle.send(Command::Stop);
-        }
+        self.end();
         let threads = self.ports.drain(..).map(|(_, thread)| thread).chain(self.control.take());
         for thread in threads {
             if thread.join().is_err() {
@@ -177,6 +189,7 @@ impl Control {
             }
             Request::VfShow { vf } => self.vf(&vf, |port, _| port.ask(Command::Status)),
             Request::VfSet { vf, change } => self.vf(&vf, |port, index| port.change(index, change)),
+            Request::VfDisconnect { vf } => self.vf(&vf, PortEntry::disconnect),
         }
     }
 
@@ -221,6 +234,10 @@ impl PortEntry {
 
     fn change_port(&self, change: PortChange) -> Result<PortStatus, Failure> {
         self.order(|answer| Command::ChangePort(change, answer))
+    }
+
+    fn disconnect(&self, vf: VfIndex) -> Result<PortStatus, Failure> {
+        self.order(|answer| Command::Disconnect(vf, answer))
     }
 
     fn reset(&self) -> Result<PortStatus, Failure> {

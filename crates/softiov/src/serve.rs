@@ -17,6 +17,8 @@ pub(crate) struct Args {
 
 /// How often the host looks whether its threads still run.
 const LOOK: Duration = Duration::from_secs(1);
+/// How often it looks whether they have ended.
+const STEP: Duration = Duration::from_millis(10);
 
 /// Runs the host. SIGTERM and SIGINT end it cleanly; SIGHUP does not, since guests would lose their VFs with the
 /// terminal that the host was started from.
@@ -44,13 +46,26 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     while host.is_whole() {
         poller.wait(Some(LOOK))?.for_each(drop);
         if signals.take().asks_to_end() {
-            tracing::info!("ending");
-            host.stop();
-            return Ok(ExitCode::SUCCESS);
+            return end(host, &signals, &mut poller);
         }
     }
     host.stop();
     anyhow::bail!("a thread of the host has ended; see the log above")
+}
+
+/// Lets every client go so that its machine lives on; a second signal does not wait for that.
+fn end(host: Host, signals: &Signals, poller: &mut Poller) -> anyhow::Result<ExitCode> {
+    tracing::info!("ending; guests are told, and their machines live on");
+    host.end();
+    while !host.has_ended() {
+        poller.wait(Some(STEP))?.for_each(drop);
+        if signals.take().asks_to_end() {
+            tracing::warn!("asked again: ending at once, whatever becomes of the machines");
+            std::process::exit(1);
+        }
+    }
+    host.stop();
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Log lines go to standard error; RUST_LOG chooses how many.

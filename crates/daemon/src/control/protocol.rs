@@ -51,6 +51,12 @@ pub enum Request {
         #[serde(flatten)]
         change: Change,
     },
+    /// Lets a VF's client go; its machine lives on without the VF.
+    #[serde(rename = "vf.disconnect")]
+    VfDisconnect {
+        /// The VF, such as pf0vf3.
+        vf: String,
+    },
 }
 
 /// A request as it is sent.
@@ -71,7 +77,7 @@ pub struct Call {
 pub enum Answer {
     /// To port.list.
     Ports(Vec<PortStatus>),
-    /// To vf.show and vf.set.
+    /// To vf.show, vf.set and vf.disconnect.
     Vf(Box<VfStatus>),
     /// To port.show, port.set and port.reset.
     Port(Box<PortStatus>),

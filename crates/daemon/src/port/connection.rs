@@ -26,6 +26,8 @@ const LOST_FDS: &str =
 pub(super) enum Over {
     /// The client has gone.
     Closed,
+    /// The host lets it go.
+    Ended,
     /// The client does not speak the protocol, or the socket broke.
     Failed(String),
 }
@@ -165,8 +167,14 @@ impl Connection {
         (before != wanted).then_some(wanted)
     }
 
-    /// The client is gone: memory and interrupts go, the VF's state stays.
-    pub(super) fn close(self, device: &mut FunctionDevice<'_>) {
+    /// Whether nothing waits: no reply to be sent, and nothing received that is not handled.
+    pub(super) fn is_idle(&self) -> bool {
+        self.outbox.pending() == 0 && !self.stream.has_unread()
+    }
+
+    /// The session is over: memory and interrupts go, the VF's state stays. What remains is the socket.
+    pub(super) fn close(self, device: &mut FunctionDevice<'_>) -> Stream {
         self.session.close(device);
+        self.stream
     }
 }

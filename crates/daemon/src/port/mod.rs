@@ -6,8 +6,10 @@
 //! visited every round, so a VF's request waits for one round at the most.
 
 mod bus;
+mod commands;
 mod connection;
 mod device;
+mod ending;
 mod hal;
 mod run;
 mod side;
@@ -22,6 +24,7 @@ use crate::control::status::PortStatus;
 use crate::policy::{Change, ChangeError, PortChange};
 use bus::LiveBus;
 use driver::pf::{PfError, PolicyError, PortPolicyError};
+use ending::HungUp;
 use host::poll::{Interest, Poller, Waker};
 use host::socket::BindError;
 use i82576::{MacAddress, Time, VfIndex};
@@ -74,6 +77,9 @@ pub enum RefusedChange {
     /// It is not the host's.
     #[error("a guest drives this port's PF: policy and resets are that guest's")]
     Guests,
+    /// There is no client to let go.
+    #[error("no virtual machine is connected to it")]
+    NoClient,
     /// The card and the PF driver disagree: a defect of this program.
     #[error("the card does not come back: {0}")]
     Card(#[from] PfError),
@@ -90,7 +96,9 @@ pub enum Command {
     ChangePort(PortChange, mpsc::Sender<Result<PortStatus, RefusedChange>>),
     /// Reset the port under its VFs, then tell how things are, or why it was not done.
     Reset(mpsc::Sender<Result<PortStatus, RefusedChange>>),
-    /// End.
+    /// Let a VF's client go, then tell how things are, or that there is none.
+    Disconnect(VfIndex, mpsc::Sender<Result<PortStatus, RefusedChange>>),
+    /// End: tell the guests, let every client go.
     Stop,
 }
 
@@ -104,6 +112,10 @@ pub struct Port {
     bus: LiveBus,
     uplink: Uplink,
     slots: Vec<Slot>,
+    /// Clients that have been let go, and have not left yet.
+    hung_up: Vec<HungUp>,
+    /// The port ends: no client is taken any more.
+    ending: bool,
     poller: Poller,
     waker: Waker,
     commands: mpsc::Receiver<Command>,
@@ -171,6 +183,8 @@ impl Port {
             bus: LiveBus::new(),
             uplink,
             slots,
+            hung_up: Vec::new(),
+            ending: false,
             poller,
             waker,
             commands,

@@ -1,17 +1,15 @@
-//! The port's loop. Left out: what is done to the card in each step.
+//! The port's loop. Left out: what is done to the card in each step, commands (`commands`), and the end (`ending`).
 
 use super::connection::{Connection, Over, Visit};
 use super::device::FunctionDevice;
-use super::hal::{PfHal, RunningHal, now};
+use super::hal::{PfHal, now};
 use super::side::{Hosted, Side, vf};
 use super::status::{SHARE_HINT, is_private, lacks_memory};
-use super::{CONNECTIONS, Command, LISTENERS, Port, RefusedChange, UPLINK, WAKER};
-use crate::control::protocol::{Change, PortChange};
-use crate::policy::ChangeError;
-use driver::pf::{Cause, Totals, Verdict};
+use super::{CONNECTIONS, LISTENERS, Port, UPLINK, WAKER};
+use driver::pf::{Totals, Verdict};
 use host::poll::Interest;
 use host::socket::Stream;
-use i82576::{Time, VfIndex};
+use i82576::Time;
 use nic::{Budget, Nic, PoolCounters};
 use pcie::Function;
 use pcie::config::offset::{COMMAND, COMMAND_BUS_MASTER};
@@ -23,17 +21,15 @@ const WATCH: Duration = Duration::from_secs(1);
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 impl Port {
-    /// Runs until told to stop. Sockets are gone afterwards.
+    /// Runs until told to stop, and then until every client is let go. Sockets are gone afterwards.
     pub fn run(mut self) {
         let mut timeout = Some(Duration::ZERO);
-        loop {
+        while !self.is_over() {
             if let Err(error) = self.wait(timeout) {
                 tracing::error!(port = self.name, %error, "cannot wait for events; the port ends");
                 return;
             }
-            if !self.obey() {
-                return self.take_leave();
-            }
+            self.obey();
             timeout = self.round();
         }
     }
@@ -71,12 +67,13 @@ impl Port {
         let poll = self.nic.poll(started, Budget::default(), &mut self.bus, &mut self.uplink);
         self.evict_poisoned();
         self.give_up_lost_uplink();
+        let parting = self.part();
         if poll.more || self.slots.iter().any(|slot| slot.more) {
             return Some(Duration::ZERO);
         }
         let sleep = |deadline: Time| deadline.since(now());
         let notice = notice.map(|deadline| sleep(deadline).min(LONGEST_SLEEP));
-        [poll.deadline.map(sleep), notice].into_iter().flatten().min()
+        [poll.deadline.map(sleep), parting.map(sleep), notice].into_iter().flatten().min()
     }
 
     /// Lets the PF driver, if it is here, see to its VFs. Answers when it wants to be visited again.
@@ -102,7 +99,9 @@ impl Port {
             else {
                 continue;
             };
-            self.nic.set_vf_link(vf, pf.link_override(vf));
+            if slot.ending.is_none() {
+                self.nic.set_vf_link(vf, pf.link_override(vf));
+            }
             if let Some(suppressed) = slot.log.allow(now) {
                 let (name, offence) = (&slot.name, offence.name());
                 tracing::warn!(function = name, offence, rate, ?action, suppressed, "the VF does too much");
@@ -179,14 +178,14 @@ impl Port {
         let mut device = FunctionDevice { function, nic, side, bus: &mut self.bus };
         match connection.visit(&mut device, &mut self.buffer) {
             // It has hung up and reads no replies; somebody else waits for the function.
-            Ok(Visit::Done) if slot.next.is_some() => return self.disconnect(index, Over::Closed),
+            Ok(Visit::Done) if slot.next.is_some() => return self.disconnect(index, &Over::Closed),
             Ok(visit) => slot.more = visit == Visit::More,
-            Err(over) => return self.disconnect(index, over),
+            Err(over) => return self.disconnect(index, &over),
         }
         if let Some(interest) = connection.new_interest() {
             let modified = self.poller.modify(connection.stream(), CONNECTIONS + index as u64, interest);
             if let Err(error) = modified {
-                return self.disconnect(index, Over::Failed(error.to_string()));
+                return self.disconnect(index, &Over::Failed(error.to_string()));
             }
         }
         self.warn_of_unshared_memory(index);
@@ -209,9 +208,10 @@ impl Port {
         }
     }
 
-    /// Lets go of a client: its memory and interrupts at once. The function's state stays, but that it masters the
-    /// bus: its rings name addresses of this client, and the next one's memory must not be written to by them.
-    fn disconnect(&mut self, index: usize, over: Over) {
+    /// Lets go of a client: its memory and interrupts at once, its socket when it has read that this is the end. The
+    /// function's state stays, but that it masters the bus: its rings name addresses of this client, and the next
+    /// one's memory must not be written to by them.
+    pub(super) fn disconnect(&mut self, index: usize, over: &Over) {
         let slot = &mut self.slots[index];
         let Some(connection) = slot.connection.take() else { return };
         // Closing the descriptor removes it from the poller too; a failure here has no consequence.
@@ -219,17 +219,23 @@ impl Port {
         slot.retire(connection.counters());
         let (function, nic, side) = (slot.function, &mut self.nic, &mut self.side);
         end_bus_mastering(nic, side, function);
-        connection.close(&mut FunctionDevice { function, nic, side, bus: &mut self.bus });
+        let stream = connection.close(&mut FunctionDevice { function, nic, side, bus: &mut self.bus });
         if let Some(suppressed) = slot.log.allow(now()) {
             let name = &slot.name;
             match over {
                 Over::Closed => tracing::info!(function = name, suppressed, "the client has gone"),
+                Over::Ended => tracing::info!(function = name, suppressed, "the client is let go"),
                 Over::Failed(why) => {
                     tracing::warn!(function = name, why, suppressed, "the client is cut off");
                 }
             }
         }
-        if let Some(next) = slot.next.take() {
+        let next = slot.next.take();
+        self.show_links();
+        if !matches!(over, Over::Closed) {
+            self.hang_up(stream);
+        }
+        if let Some(next) = next {
             self.attach(index, next);
         }
     }
@@ -243,7 +249,10 @@ impl Port {
         for index in 0..self.slots.len() {
             let function = self.slots[index].function;
             if self.bus.reach(function).memory.poisoned() {
-                self.disconnect(index, Over::Failed("its shared memory was truncated under the card".into()));
+                self.disconnect(
+                    index,
+                    &Over::Failed("its shared memory was truncated under the card".into()),
+                );
             }
         }
     }
@@ -257,77 +266,13 @@ impl Port {
         tracing::error!(port, tap, %error, "the uplink is gone; make the tap again and restart the host to have it back");
     }
 
-    /// Does what was commanded; `false` is the end.
-    fn obey(&mut self) -> bool {
-        loop {
-            match self.commands.try_recv() {
-                Ok(Command::Status(answer)) => {
-                    // Whoever asked may have given up waiting.
-                    let _ = answer.send(self.status());
-                }
-                Ok(Command::Change(vf, change, answer)) => {
-                    let _ = answer.send(self.change(vf, &change).map(|()| self.status()));
-                }
-                Ok(Command::ChangePort(change, answer)) => {
-                    let _ = answer.send(self.change_port(&change).map(|()| self.status()));
-                }
-                Ok(Command::Reset(answer)) => {
-                    let _ = answer.send(self.reset().map(|()| self.status()));
-                }
-                Ok(Command::Stop) | Err(std::sync::mpsc::TryRecvError::Disconnected) => return false,
-                Err(std::sync::mpsc::TryRecvError::Empty) => return true,
-            }
-        }
-    }
-
-    /// Puts a changed policy to work, whole or not at all. A VF of a port that a guest drives has none.
-    fn change(&mut self, index: VfIndex, change: &Change) -> Result<(), RefusedChange> {
-        let Some(Hosted { pf, .. }) = self.side.hosted() else { return Ok(()) };
-        let slot = self.slots.iter().find(|slot| vf(slot.function) == Some(index));
-        let own = slot.map_or(self.mac, |slot| slot.mac);
-        let policy = change.apply(*pf.policy(index), own)?;
-        pf.set_policy(&mut PfHal(&mut self.nic), index, policy).map_err(ChangeError::from)?;
-        match change.quarantine {
-            Some(true) => pf.quarantine(&mut PfHal(&mut self.nic), index, Cause::Administrator),
-            Some(false) => pf.release(&mut PfHal(&mut self.nic), index),
-            None => {}
-        }
-        self.show_links();
-        Ok(())
-    }
-
-    /// Puts a changed policy of the port to work, whole or not at all.
-    fn change_port(&mut self, change: &PortChange) -> Result<(), RefusedChange> {
-        let vfs = self.slots.len();
-        let Some(Hosted { pf, .. }) = self.side.hosted() else { return Err(RefusedChange::Guests) };
-        let policy = change.apply(*pf.port_policy(), vfs)?;
-        pf.set_port_policy(&mut PfHal(&mut self.nic), policy).map_err(ChangeError::from)?;
-        Ok(())
-    }
-
-    /// Resets the card and sets it up again, policy and all. Guests are told before, and their drivers start anew.
-    fn reset(&mut self) -> Result<(), RefusedChange> {
-        let Self { nic, bus, uplink, .. } = self;
-        let Some(Hosted { pf, .. }) = self.side.hosted() else { return Err(RefusedChange::Guests) };
-        pf.reset(&mut RunningHal { nic, bus, uplink })?;
-        tracing::info!(port = self.name, "the port was reset");
-        self.show_links();
-        Ok(())
-    }
-
-    /// Guests are told that their VFs stop, rather than finding out. The last poll sends the interrupts.
-    fn take_leave(&mut self) {
+    /// Shows every VF the link that the PF driver has decided on, and none to a client that is to be let go.
+    pub(super) fn show_links(&mut self) {
         let Some(Hosted { pf, .. }) = self.side.hosted() else { return };
-        pf.remove(&mut PfHal(&mut self.nic));
-        self.show_links();
-        self.nic.poll(now(), Budget::default(), &mut self.bus, &mut self.uplink);
-    }
-
-    /// Shows every VF the link that the PF driver has decided on.
-    fn show_links(&mut self) {
-        let Some(Hosted { pf, .. }) = self.side.hosted() else { return };
-        for vf in self.slots.iter().filter_map(|slot| vf(slot.function)) {
-            self.nic.set_vf_link(vf, pf.link_override(vf));
+        for slot in &self.slots {
+            let Some(vf) = vf(slot.function) else { continue };
+            let link = if slot.ending.is_some() { Some(false) } else { pf.link_override(vf) };
+            self.nic.set_vf_link(vf, link);
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use super::PortError;
 use super::connection::Connection;
+use super::ending::WindDown;
 use crate::config::PortConfig;
 use crate::control::status::Interventions;
 use crate::limit::Limit;
@@ -27,6 +28,8 @@ pub(super) struct Slot {
     pub(super) connection: Option<Connection>,
     /// Who has connected after the client hung up, and before everything it had sent was handled.
     pub(super) next: Option<Stream>,
+    /// The client is to be let go, and is served until it falls silent.
+    pub(super) ending: Option<WindDown>,
     /// The connection has more to do than its last visit did.
     pub(super) more: bool,
     /// The guest masters the bus or has done so, and its memory was looked at then.
@@ -61,6 +64,7 @@ impl Slot {
             listener,
             connection: None,
             next: None,
+            ending: None,
             more: false,
             judged: false,
             private_memory: false,
@@ -79,6 +83,7 @@ impl Slot {
     /// The client is gone; what it made the host do stays counted.
     pub(super) fn retire(&mut self, counters: Counters) {
         self.past = add(self.past, counters);
+        self.ending = None;
         (self.more, self.warned) = (false, false);
         (self.judged, self.private_memory) = (false, false);
     }

@@ -8,6 +8,7 @@ mod cloud_hypervisor;
 mod conduct;
 mod control;
 mod dma;
+mod ending;
 mod fairness;
 mod hostile;
 mod interrupts;

@@ -10,11 +10,11 @@ use std::path::Path;
 use rustix::cmsg_space;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::io::Errno;
+use rustix::io::{Errno, ioctl_fionread};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recvmsg, sendmsg,
-    socket_with, socketpair, sockopt,
+    SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, connect, recvmsg,
+    sendmsg, shutdown, socket_with, socketpair, sockopt,
 };
 
 use super::{FdBatch, MAX_FDS};
@@ -164,6 +164,22 @@ impl Stream {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         // An error would say nothing about the peer; receiving will tell.
         poll(&mut asked, Some(&now)).is_ok_and(|ready| ready > 0)
+    }
+
+    /// Whether something waits to be received.
+    #[must_use]
+    pub fn has_unread(&self) -> bool {
+        // An error would say nothing about the peer; receiving will tell.
+        ioctl_fionread(&self.0).is_ok_and(|bytes| bytes > 0)
+    }
+
+    /// Sends nothing more: the peer reads what was sent, and then the end of the stream. What the peer sends can
+    /// still be received.
+    ///
+    /// # Errors
+    /// `NotConnected` if the peer is gone.
+    pub fn shut_down_writing(&self) -> io::Result<()> {
+        Ok(shutdown(&self.0, Shutdown::Write)?)
     }
 
     /// Who is at the other end.

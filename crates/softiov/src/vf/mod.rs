@@ -31,6 +31,14 @@ pub(crate) enum Command {
         #[command(flatten)]
         output: Output,
     },
+    /// Let a VF's client go: its machine lives on, sees the link down, and cannot have the VF back before it is
+    /// started anew.
+    Disconnect {
+        /// The VF, such as pf0vf0.
+        vf: String,
+        #[command(flatten)]
+        output: Output,
+    },
 }
 
 /// Runs a command.
@@ -38,6 +46,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::List { output } => ask(Request::PortList, &output),
         Command::Show { vf, output } => ask(Request::VfShow { vf }, &output),
+        Command::Disconnect { vf, output } => ask(Request::VfDisconnect { vf }, &output),
         Command::Set { vf, wishes, output } => ask(Request::VfSet { vf, change: wishes.into() }, &output),
     }
 }

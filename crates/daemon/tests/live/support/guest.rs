@@ -60,6 +60,11 @@ impl<V: Vmm> Guest<V> {
         });
     }
 
+    /// STATUS.LU, as the function shows it.
+    pub(crate) fn shows_link(&mut self) -> bool {
+        self.machine.read(i82576::register::vf::STATUS) & i82576::bits::status::LU != 0
+    }
+
     /// Answers a mailbox interrupt if there was one.
     pub(crate) fn hears_mailbox(&mut self) -> bool {
         let heard = self.machine.wait_for(MAILBOX_VECTOR, PATIENCE);

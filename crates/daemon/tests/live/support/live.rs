@@ -65,6 +65,11 @@ impl Live {
         ask(&self.control_socket(), request).expect_err("is refused").to_string()
     }
 
+    /// `softiov vf disconnect`.
+    pub(crate) fn disconnect(&self, vf: u8) -> Result<Answer, ClientError> {
+        ask(&self.control_socket(), Request::VfDisconnect { vf: format!("pf0vf{vf}") })
+    }
+
     fn ask_vf(&self, request: Request) -> VfStatus {
         match ask(&self.control_socket(), request).unwrap() {
             Answer::Vf(status) => *status,

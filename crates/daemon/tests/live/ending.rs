@@ -1,0 +1,137 @@
+//! The end of a connection that the host decides on: the client reads replies, then the end of the stream, and never a
+//! reset, on which QEMU would abort.
+
+use crate::support::guest::{Guest, exchange};
+use crate::support::live::Live;
+use crate::support::machine::{BAR0, Vmm};
+use crate::support::raw::{Raw, load, message, version};
+use crate::support::{PATIENCE, eventually};
+use i82576::register::vf;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use vfio_user::wire::Command;
+
+/// What a client reads last.
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    Stream,
+    Reset,
+}
+
+/// A client that rings a doorbell without pause, as a guest under traffic does, until it reads its end.
+fn busy_client(socket: &Path) -> JoinHandle<End> {
+    let mut raw = Raw::greet(socket);
+    raw.send(&load(1, 0, 8, 4));
+    raw.reply().expect("a register");
+    let reader = raw.stream().try_clone().unwrap();
+    let writer = raw.stream().try_clone().unwrap();
+    std::thread::spawn(move || {
+        let end = std::thread::spawn(move || read_end(reader));
+        ring(writer, &end);
+        end.join().unwrap()
+    })
+}
+
+/// Posted writes, a millisecond apart, until the reader is done: what QEMU has on its way when it reads the end.
+fn ring(mut writer: UnixStream, end: &JoinHandle<End>) {
+    let mut body = crate::support::raw::access(0, vf::VTEIMS.into(), 4);
+    body.extend([0; 4]);
+    let write = message(9, Command::RegionWrite, 0x10, &body);
+    while !end.is_finished() {
+        if writer.write_all(&write).is_err() {
+            return;
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+fn read_end(mut reader: UnixStream) -> End {
+    let mut buffer = [0; 256];
+    loop {
+        match reader.read(&mut buffer) {
+            Ok(0) => return End::Stream,
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => return End::Reset,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn a_host_that_ends_resets_no_connection() {
+    for _ in 0..5 {
+        let live = Live::start();
+        let clients: Vec<_> = (0..4).map(|vf| busy_client(&live.socket(vf))).collect();
+        assert_eq!(live.stop(), Vec::<std::path::PathBuf>::new(), "no socket is left behind");
+        for client in clients {
+            assert_eq!(client.join().unwrap(), End::Stream);
+        }
+    }
+}
+
+#[test]
+fn a_guest_is_told_before_the_end_and_its_requests_are_answered() {
+    let live = Live::start();
+    let mut guest = Guest::under_qemu(&live, 0);
+    let ending = std::thread::spawn(move || live.stop());
+    eventually("the guest sees its link go", || !guest.shows_link());
+    drop(guest);
+    ending.join().unwrap();
+}
+
+#[test]
+fn the_end_is_bounded_though_a_client_never_stops() {
+    let live = Live::start();
+    let client = busy_client(&live.socket(0));
+    // One that says nothing, and one that is in the middle of a message.
+    let _silent = Raw::greet(&live.socket(1));
+    let mut half = Raw::greet(&live.socket(2));
+    half.send(&version()[..7]);
+    let began = Instant::now();
+    live.stop();
+    assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
+    assert_eq!(client.join().unwrap(), End::Stream);
+}
+
+#[test]
+fn a_client_that_breaks_the_protocol_reads_its_end_and_no_reset() {
+    let live = Live::start();
+    for _ in 0..20 {
+        let mut raw = Raw::greet(&live.socket(0));
+        // A message that claims to be shorter than its header, and more behind it.
+        let mut broken = message(1, Command::RegionRead, 0, &[]);
+        broken[4..8].copy_from_slice(&3u32.to_le_bytes());
+        raw.send(&broken);
+        for _ in 0..100 {
+            if !raw.try_send(&load(2, 0, 8, 4)) {
+                break;
+            }
+        }
+        assert_eq!(read_end(raw.stream().try_clone().unwrap()), End::Stream);
+        drop(raw);
+        eventually("the host is done with it", || live.show(0).peer.is_none());
+    }
+}
+
+#[test]
+fn an_administrator_lets_one_client_go_and_the_others_do_not_notice() {
+    let live = Live::start();
+    let (mut b, mut c) = (Guest::under_qemu(&live, 1), Guest::under_qemu(&live, 2));
+    let mut a = Guest::under_qemu(&live, 0);
+    assert!(live.disconnect(0).is_ok());
+    eventually("the guest sees its link go", || !a.shows_link());
+    eventually("the client is let go", || live.show(0).peer.is_none());
+    exchange(&mut b, &mut c, 5);
+    a.machine.vmm.load(BAR0, 8, &mut [0; 4]);
+    assert!(a.machine.vmm.gone);
+    drop(a);
+    // The VF is there for the next.
+    let mut next = Guest::under_qemu(&live, 0);
+    assert!(next.shows_link());
+    exchange(&mut next, &mut b, 5);
+    let refused = live.disconnect(6).expect_err("there is no client").to_string();
+    assert!(refused.contains("no virtual machine is connected"), "{refused}");
+}
