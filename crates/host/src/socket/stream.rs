@@ -13,8 +13,8 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::{Errno, ioctl_fionread};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, connect, recvmsg,
-    sendmsg, shutdown, socket_with, socketpair, sockopt,
+    SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, connect, recv,
+    recvmsg, sendmsg, shutdown, socket_with, socketpair, sockopt,
 };
 
 use super::{FdBatch, MAX_FDS};
@@ -108,9 +108,48 @@ impl Stream {
     /// # Errors
     /// What the kernel says, if it is neither "nothing now" nor "the peer is gone".
     pub fn recv(&self, buffer: &mut [u8], fds: &mut FdBatch) -> io::Result<Received> {
+        self.receive(buffer, fds, RecvFlags::empty())
+    }
+
+    /// Receives as [`Stream::recv`] does, and leaves everything in the socket: the next call brings what comes behind,
+    /// and [`Stream::consume`] takes out what is dealt with. A process that dies in between has lost nothing: its
+    /// successor calls [`Stream::peek_from_start`] and sees the bytes and descriptors again.
+    ///
+    /// # Errors
+    /// As [`Stream::recv`].
+    pub fn peek(&self, buffer: &mut [u8], fds: &mut FdBatch) -> io::Result<Received> {
+        self.receive(buffer, fds, RecvFlags::PEEK)
+    }
+
+    /// Has [`Stream::peek`] begin with the first byte in the socket (SO_PEEK_OFF, unix(7)). To be called once before
+    /// the first peek.
+    ///
+    /// # Errors
+    /// None that a UNIX stream socket gives.
+    pub fn peek_from_start(&self) -> io::Result<()> {
+        super::peek::start(&self.0)
+    }
+
+    /// Takes `buffer.len()` bytes out of the socket that were peeked at, into `buffer`. Descriptors that came with them
+    /// are dropped: the peek has brought copies. Answers how many bytes were taken: fewer only if descriptors came in
+    /// the middle of them.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn consume(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match recv(&self.0, &mut *buffer, RecvFlags::DONTWAIT) {
+                Ok((bytes, _)) => return Ok(bytes),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn receive(&self, buffer: &mut [u8], fds: &mut FdBatch, how: RecvFlags) -> io::Result<Received> {
         let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_FDS))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
-        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT | how;
         let message = loop {
             match recvmsg(&self.0, &mut [IoSliceMut::new(buffer)], &mut control, flags) {
                 Ok(message) => break message,

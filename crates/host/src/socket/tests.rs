@@ -307,3 +307,28 @@ fn a_peer_that_has_hung_up_is_known_before_everything_is_read() {
     rustix::net::shutdown(&one, rustix::net::Shutdown::Write).unwrap();
     assert!(other.is_hung_up() && !one.is_hung_up());
 }
+
+#[test]
+fn what_is_peeked_at_stays_until_it_is_consumed() {
+    let (a, b) = Stream::pair().unwrap();
+    b.peek_from_start().unwrap();
+    let peek = |expected: &[u8], descriptors| {
+        let (mut buffer, mut fds) = ([0; 64], FdBatch::new());
+        assert_eq!(b.peek(&mut buffer, &mut fds).unwrap(), Received::Bytes(expected.len()));
+        assert_eq!((&buffer[..expected.len()], fds.len()), (expected, descriptors));
+    };
+    a.send(b"one", &[]).unwrap();
+    a.send(b"two", &[a.as_fd()]).unwrap();
+    a.send(b"three", &[]).unwrap();
+    peek(b"onetwo", 1);
+    peek(b"three", 0);
+    assert_eq!(b.peek(&mut [0; 8], &mut FdBatch::new()).unwrap(), Received::WouldBlock);
+    // A successor that knows of nothing sees all of it again.
+    b.peek_from_start().unwrap();
+    peek(b"onetwo", 1);
+    assert_eq!(b.consume(&mut [0; 6]).unwrap(), 6);
+    a.send(b"four", &[]).unwrap();
+    peek(b"threefour", 0);
+    assert_eq!(b.consume(&mut [0; 9]).unwrap(), 9);
+    assert!(!b.has_unread());
+}
