@@ -14,6 +14,7 @@
 //! | [`poll`] | epoll, wakers, termination signals, the clock |
 //! | [`tap`] | a tap network interface |
 //! | [`vfio`] | PCI functions that Linux hands over |
+//! | [`keep`] | descriptors that outlive this process: stores, heritage, and the keeper |
 //! | [`limits`] | how many descriptors this process may have |
 //! | [`measure`] | what calls, wake-ups, copies and a virtual machine's exits take here |
 //! | [`runtime_dir`] | where sockets live when nobody says otherwise |
@@ -25,6 +26,7 @@ compile_error!("softiov's host side is Linux only: it is made of memfd, eventfd,
 
 pub mod dma;
 pub mod eventfd;
+pub mod keep;
 pub mod limits;
 pub mod measure;
 pub mod memory;

@@ -1,4 +1,4 @@
-//! SIGTERM, SIGINT and SIGHUP as something to wait for.
+//! SIGTERM, SIGINT, SIGHUP and SIGUSR2 as something to wait for.
 //!
 //! A handler notes the signal and writes to an eventfd. Not signalfd: that needs the signals blocked in every
 //! thread, and programs we start would inherit them blocked. Left out: every other signal.
@@ -22,16 +22,19 @@ pub enum Signal {
     Interrupt,
     /// SIGHUP: the terminal is gone, or what the process makes of it.
     HangUp,
+    /// SIGUSR2: set everything aside for a successor, and end.
+    HandOver,
 }
 
 impl Signal {
-    const ALL: [Self; 3] = [Self::Terminate, Self::Interrupt, Self::HangUp];
+    const ALL: [Self; 4] = [Self::Terminate, Self::Interrupt, Self::HangUp, Self::HandOver];
 
     fn number(self) -> libc::c_int {
         match self {
             Self::Terminate => libc::SIGTERM,
             Self::Interrupt => libc::SIGINT,
             Self::HangUp => libc::SIGHUP,
+            Self::HandOver => libc::SIGUSR2,
         }
     }
 }

@@ -1,0 +1,132 @@
+//! The words: one message with at most one descriptor, and what a shelf of named descriptors makes of it.
+
+use std::collections::BTreeMap;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::cmsg_space;
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
+};
+
+/// The longest message, and the longest name (systemd's limit).
+const MAX_MESSAGE: usize = 1024;
+const MAX_NAME: usize = 255;
+/// Descriptors on a shelf: more than eight ports with eight clients each can need.
+const MAX_KEPT: usize = 16_384;
+
+/// What was received.
+#[derive(Debug)]
+pub(super) struct Message {
+    pub(super) text: String,
+    pub(super) fd: Option<OwnedFd>,
+}
+
+/// Sends one message. Blocks as the socket does.
+pub(super) fn send(socket: impl AsFd, text: &str, fd: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let fds = fd.map(|fd| [fd]);
+    if let Some(fds) = &fds {
+        control.push(SendAncillaryMessage::ScmRights(fds));
+    }
+    loop {
+        match sendmsg(&socket, &[IoSlice::new(text.as_bytes())], &mut control, SendFlags::NOSIGNAL) {
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Receives one message; `None` if the other side is gone. Blocks as the socket does.
+pub(super) fn receive(socket: impl AsFd) -> io::Result<Option<Message>> {
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut buffer = [0; MAX_MESSAGE];
+    let received = loop {
+        let into = &mut [IoSliceMut::new(&mut buffer)];
+        match recvmsg(&socket, into, &mut control, RecvFlags::CMSG_CLOEXEC) {
+            Ok(message) => break message,
+            Err(Errno::INTR) => {}
+            Err(Errno::CONNRESET) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+    };
+    let mut fd = None;
+    for control in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(mut fds) = control {
+            fd = fds.next();
+        }
+    }
+    if received.bytes == 0 {
+        return Ok(None);
+    }
+    let text = String::from_utf8_lossy(&buffer[..received.bytes.min(MAX_MESSAGE)]).into_owned();
+    Ok(Some(Message { text, fd }))
+}
+
+/// The value of a key in a message of `KEY=value` lines.
+pub(super) fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
+}
+
+/// Whether a name can be used: as systemd has it.
+pub(super) fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= MAX_NAME && !name.contains(|c: char| c == ':' || c.is_ascii_control())
+}
+
+/// Descriptors by name.
+#[derive(Debug, Default)]
+pub struct Shelf(BTreeMap<String, OwnedFd>);
+
+impl Shelf {
+    /// Does what a message says about descriptors; everything else in it is not the shelf's business.
+    pub(super) fn apply(&mut self, message: Message) {
+        let Some(name) = value(&message.text, "FDNAME").filter(|name| is_name(name)) else { return };
+        if value(&message.text, "FDSTOREREMOVE").is_some() {
+            self.0.remove(name);
+        } else if value(&message.text, "FDSTORE").is_some()
+            && let Some(fd) = message.fd
+            && self.0.len() < MAX_KEPT
+        {
+            self.0.insert(name.to_owned(), fd);
+        }
+    }
+
+    /// Puts a descriptor under a name, in the place of what was there.
+    pub fn put(&mut self, name: &str, fd: OwnedFd) {
+        self.0.insert(name.to_owned(), fd);
+    }
+
+    /// Takes the descriptor of a name away.
+    pub fn take(&mut self, name: &str) -> Option<OwnedFd> {
+        self.0.remove(name)
+    }
+
+    /// The descriptor of a name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<BorrowedFd<'_>> {
+        self.0.get(name).map(OwnedFd::as_fd)
+    }
+
+    /// Every descriptor with its name, in the order of names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, BorrowedFd<'_>)> {
+        self.0.iter().map(|(name, fd)| (name.as_str(), fd.as_fd()))
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}

@@ -1,0 +1,72 @@
+use super::message::{self, Shelf};
+use super::*;
+use crate::eventfd::EventFd;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use std::os::fd::{AsFd, OwnedFd};
+
+fn pair() -> (Store, OwnedFd) {
+    let (ours, theirs) =
+        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+    (Store::over(ours).unwrap(), theirs)
+}
+
+/// Puts on a shelf what has been said, and tells what is there.
+fn shelve(shelf: &mut Shelf, socket: &OwnedFd, messages: usize) -> Vec<String> {
+    for _ in 0..messages {
+        shelf.apply(message::receive(socket).unwrap().unwrap());
+    }
+    shelf.iter().map(|(name, _)| name.to_owned()).collect()
+}
+
+#[test]
+fn what_is_kept_is_the_same_open_file_and_goes_when_it_is_given_up() {
+    let (store, keeper) = pair();
+    let mut shelf = Shelf::default();
+    let event = EventFd::new().unwrap();
+    store.keep("a", event.as_fd()).unwrap();
+    store.keep("b", event.as_fd()).unwrap();
+    assert_eq!(shelve(&mut shelf, &keeper, 2), ["a", "b"]);
+    event.signal();
+    let kept = EventFd::adopt(shelf.take("a").unwrap()).unwrap();
+    assert_eq!(kept.drain(), 1, "the count is the same");
+    store.forget("b").unwrap();
+    assert!(shelve(&mut shelf, &keeper, 1).is_empty());
+}
+
+#[test]
+fn a_name_keeps_what_was_put_there_last() {
+    let (store, keeper) = pair();
+    let mut shelf = Shelf::default();
+    let (first, second) = (EventFd::new().unwrap(), EventFd::new().unwrap());
+    store.keep("a", first.as_fd()).unwrap();
+    store.keep("a", second.as_fd()).unwrap();
+    assert_eq!(shelve(&mut shelf, &keeper, 2), ["a"]);
+    second.signal();
+    assert_eq!(EventFd::adopt(shelf.take("a").unwrap()).unwrap().drain(), 1);
+}
+
+#[test]
+fn what_cannot_be_a_name_is_refused_by_both_sides() {
+    let (store, keeper) = pair();
+    let event = EventFd::new().unwrap();
+    for name in ["", "a:b", "a\nFDSTOREREMOVE=1", &"n".repeat(256)] {
+        assert!(store.keep(name, event.as_fd()).is_err(), "{name:?}");
+    }
+    let mut shelf = Shelf::default();
+    for text in ["FDSTORE=1", "FDSTORE=1\nFDNAME=", "FDSTORE=1\nFDNAME=x:y", "FDNAME=x", "\u{0}"] {
+        message::send(&store, text, Some(event.as_fd())).unwrap();
+    }
+    assert!(shelve(&mut shelf, &keeper, 5).is_empty());
+    message::send(&store, "FDSTORE=1\nFDNAME=without", None).unwrap();
+    assert!(shelve(&mut shelf, &keeper, 1).is_empty(), "no descriptor came with it");
+}
+
+#[test]
+fn the_end_of_the_other_side_is_no_error() {
+    let (store, keeper) = pair();
+    drop(store);
+    assert!(message::receive(&keeper).unwrap().is_none());
+    let (store, keeper) = pair();
+    drop(keeper);
+    assert!(store.say("READY=1").is_err());
+}
