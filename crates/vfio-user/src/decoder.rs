@@ -148,6 +148,12 @@ impl<F> Decoder<F> {
         self.buffer.len() - self.head
     }
 
+    /// Whether what is waiting begins with the first byte of a message: a message that is too long is swallowed piece
+    /// by piece, and what is gone of it cannot be had again.
+    pub fn is_in_step(&self) -> bool {
+        self.discarding.is_none()
+    }
+
     /// Descriptors dropped because there were too many or their message was not understood.
     pub fn dropped_fds(&self) -> u64 {
         self.dropped_fds

@@ -31,6 +31,8 @@ pub struct Outbox<F> {
     head: usize,
     /// Position in the stream of `bytes[0]`.
     base: u64,
+    /// Position in the stream up to which bytes are noted elsewhere ([`Outbox::fresh`]).
+    noted: u64,
     /// Bytes left of a message of which a part is sent.
     begun: usize,
     /// Descriptors with the stream position of their message, in order.
@@ -46,12 +48,32 @@ impl<F> Default for Outbox<F> {
 impl<F> Outbox<F> {
     /// An empty one.
     pub fn new() -> Self {
-        Self { bytes: Vec::new(), head: 0, base: 0, begun: 0, fds: VecDeque::new() }
+        Self { bytes: Vec::new(), head: 0, base: 0, noted: 0, begun: 0, fds: VecDeque::new() }
+    }
+
+    /// Replies of another process, which are to be sent on: `bytes` are whole messages, but that `sent` bytes of the
+    /// first are sent already. They came without descriptors, which cannot be had again.
+    pub fn resume(bytes: Vec<u8>, sent: usize) -> Self {
+        let mut outbox = Self { noted: bytes.len() as u64, bytes, ..Self::new() };
+        outbox.sent(sent);
+        outbox
+    }
+
+    /// Bytes that were queued since the last call, to be noted elsewhere before they are sent.
+    pub fn fresh(&mut self) -> &[u8] {
+        let from = (self.noted - self.base) as usize;
+        self.noted = self.base + self.bytes.len() as u64;
+        &self.bytes[from..]
     }
 
     /// Bytes not yet sent.
     pub fn pending(&self) -> usize {
         self.bytes.len() - self.head
+    }
+
+    /// Whether what was sent ends with a whole message.
+    pub fn is_between_messages(&self) -> bool {
+        self.begun == 0
     }
 
     /// What to send next, or `None` if everything is sent.
@@ -189,6 +211,22 @@ mod tests {
             queue(&mut out, 984, Vec::new());
         }
         assert_eq!(drain(&mut out), [(4000, Vec::new()), (1000, Vec::new())]);
+    }
+
+    #[test]
+    fn another_process_goes_on_sending_in_the_middle_of_a_message() {
+        let mut out = Outbox::new();
+        for _ in 0..2 {
+            queue(&mut out, 9984, Vec::new());
+        }
+        let noted = out.fresh().to_vec();
+        assert_eq!((noted.len(), out.fresh().len()), (20_000, 0));
+        out.sent(10_100);
+        queue(&mut out, 4, Vec::new());
+        assert_eq!(out.fresh().len(), 20, "noted once");
+        let mut resumed = Outbox::resume(noted, 10_100);
+        assert_eq!(drain(&mut resumed), [(9900, Vec::new())]);
+        assert_eq!(resumed.fresh().len(), 0);
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod connection;
 mod device;
 mod ending;
 mod hal;
+mod journal;
 mod run;
 mod side;
 mod slot;

@@ -171,10 +171,10 @@ impl Keeper<'_> {
             }
             Death::Signal(_) | Death::Exit(_) if self.ending => return Some(1),
             Death::Signal(number) => {
-                say(&format!("the host was killed by signal {number}; starting it again"))
+                say(&format!("the host was killed by signal {number}; starting it again"));
             }
             Death::Exit(status) => {
-                say(&format!("the host has failed with status {status}; starting it again"))
+                say(&format!("the host has failed with status {status}; starting it again"));
             }
         }
         self.deaths.push_back(Instant::now());

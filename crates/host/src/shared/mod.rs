@@ -12,7 +12,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
 
 pub use allocator::{Piece, PieceAllocator};
 
@@ -51,6 +51,17 @@ impl SharedMemory {
     pub fn new(len: u64) -> Result<Self, SharedMemoryError> {
         let fd =
             sealed_memfd(len).map_err(|error| SharedMemoryError::Create { len, source: error.into() })?;
+        let memory = MappedFile::map(&fd, 0, len, Protection::ReadWrite)?;
+        Ok(Self { fd, memory, pieces: PieceAllocator::new(len) })
+    }
+
+    /// Takes over a memfd that another process has made. All of it counts as free.
+    ///
+    /// # Errors
+    /// It is no memory, or empty.
+    pub fn adopt(fd: OwnedFd) -> Result<Self, SharedMemoryError> {
+        let stat = fstat(&fd).map_err(|error| SharedMemoryError::Create { len: 0, source: error.into() })?;
+        let len = stat.st_size as u64;
         let memory = MappedFile::map(&fd, 0, len, Protection::ReadWrite)?;
         Ok(Self { fd, memory, pieces: PieceAllocator::new(len) })
     }

@@ -5,8 +5,9 @@
 //! `sendfile` sends from it: the kernel advances the file's position by what it has sent, and the position belongs to
 //! the open file, which a successor holds too. There is no moment at which the two disagree.
 //!
-//! The socket takes the file's pages and not copies of them, so a byte that was sent must not be written again. Pages
-//! that are done with are given back to the kernel (a hole), and the socket keeps its own hold of them.
+//! The socket takes the file's pages and not copies of them, so a byte that was sent must not be written again:
+//! positions only grow. Pages that are done with are given back to the kernel (a hole); the socket keeps its own hold
+//! of them.
 //!
 //! Left out: what is in the replies, and where one ends.
 
@@ -14,20 +15,22 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{FallocateFlags, MemfdFlags, SeekFrom, fallocate, memfd_create, seek, sendfile, tell};
-use rustix::io::{Errno, pwrite};
+use rustix::io::{Errno, pread, pwrite};
 
 use super::{Sent, Stream};
 
 /// QEMU reads a header with one receive and gives up on a part of one. Before Linux 6.5 the kernel sends page by
 /// page, so a reply that could cross the end of a page begins on the next one.
 const PAGE: u64 = 4096;
-/// From so many bytes on the file begins anew once all of it is sent.
-const LONG: u64 = 64 * 1024;
+/// How much may be sent before its pages are given back.
+const HOLE: u64 = 64 * 1024;
+/// More than this is never noted at a time: what a client may leave unread, twice over.
+const LONGEST: u64 = 4 << 20;
 
 /// What is written and not sent, as positions in the file: kept by the owner where a successor finds it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Extent {
-    /// Where the oldest reply begins that may not be sent.
+    /// Where a reply begins that may not be sent; all before it are.
     pub begin: u64,
     /// Where the next reply will be written.
     pub end: u64,
@@ -40,6 +43,8 @@ pub struct ReplyLog {
     extent: Extent,
     /// The file's position: everything before is sent.
     sent: u64,
+    /// The pages before have been given back.
+    hole: u64,
 }
 
 impl ReplyLog {
@@ -49,31 +54,32 @@ impl ReplyLog {
     /// The process is out of descriptors.
     pub fn new() -> io::Result<Self> {
         let file = memfd_create("softiov-replies", MemfdFlags::CLOEXEC)?;
-        Ok(Self { file, extent: Extent::default(), sent: 0 })
+        Ok(Self { file, extent: Extent::default(), sent: 0, hole: 0 })
     }
 
-    /// Takes over a predecessor's file with what it had noted last. Answers the log, and the bytes that the client is
-    /// still owed.
+    /// Takes over a predecessor's file with what it had noted last. Answers the log, the replies from
+    /// [`Extent::begin`] on, and how many bytes of them are sent.
     ///
     /// # Errors
     /// The file cannot be read: it is not one of these.
-    pub fn adopt(file: OwnedFd, extent: Extent) -> io::Result<(Self, Vec<u8>)> {
+    pub fn adopt(file: OwnedFd, extent: Extent) -> io::Result<(Self, Vec<u8>, usize)> {
         let mut sent = tell(&file)?;
-        // The predecessor died between noting that the file begins anew and moving there.
+        // The predecessor died between noting the next page and moving there.
         if !(extent.begin..=extent.end).contains(&sent) {
             sent = seek(&file, SeekFrom::Start(extent.begin))?;
         }
-        let mut owed = vec![0; usize::try_from(extent.end - sent).map_err(io::Error::other)?];
-        let mut at = sent;
-        let mut rest = owed.as_mut_slice();
+        let length = extent.end.checked_sub(extent.begin).filter(|length| *length <= LONGEST);
+        let mut replies = vec![0; length.ok_or(io::ErrorKind::InvalidData)? as usize];
+        let (mut at, mut rest) = (extent.begin, replies.as_mut_slice());
         while !rest.is_empty() {
-            let read = rustix::io::pread(&file, &mut *rest, at)?;
+            let read = pread(&file, &mut *rest, at)?;
             if read == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             (at, rest) = (at + read as u64, &mut rest[read..]);
         }
-        Ok((Self { file, extent, sent }, owed))
+        let hole = sent & !(PAGE - 1);
+        Ok((Self { file, extent, sent, hole }, replies, (sent - extent.begin) as usize))
     }
 
     /// What to note before the next [`ReplyLog::send`].
@@ -82,20 +88,17 @@ impl ReplyLog {
         self.extent
     }
 
-    /// Makes room for `bytes` of replies: the file begins anew, or on the next page, if everything is sent. To be
-    /// followed by noting [`ReplyLog::extent`] and [`ReplyLog::settle`], if the answer is true.
+    /// Makes room for `bytes` of replies: they begin on the next page if everything is sent and they would cross the end
+    /// of this one. If the answer is true, [`ReplyLog::extent`] has to be noted, and then [`ReplyLog::settle`] to be
+    /// called.
     #[must_use]
     pub fn make_room(&mut self, bytes: usize) -> bool {
-        let Extent { end, .. } = self.extent;
-        let crosses = end % PAGE + bytes as u64 > PAGE;
-        if self.sent < end || !crosses {
+        let end = self.extent.end;
+        let page = end.next_multiple_of(PAGE);
+        if self.sent < end || end == page || end % PAGE + bytes as u64 <= PAGE {
             return false;
         }
-        let start = if end >= LONG { 0 } else { end.next_multiple_of(PAGE) };
-        if start == end {
-            return false;
-        }
-        self.extent = Extent { begin: start, end: start };
+        self.extent = Extent { begin: page, end: page };
         true
     }
 
@@ -104,11 +107,22 @@ impl ReplyLog {
     /// # Errors
     /// What the kernel says.
     pub fn settle(&mut self) -> io::Result<()> {
-        if self.extent.begin == 0 {
-            let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-            fallocate(&self.file, hole, 0, self.sent.next_multiple_of(PAGE).max(PAGE))?;
-        }
         self.sent = seek(&self.file, SeekFrom::Start(self.extent.begin))?;
+        Ok(())
+    }
+
+    /// What was sent ends with a whole reply: from now on a successor need not know what was before.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn trim(&mut self) -> io::Result<()> {
+        self.extent.begin = self.sent;
+        let page = self.sent & !(PAGE - 1);
+        if page - self.hole >= HOLE {
+            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            fallocate(&self.file, flags, self.hole, page - self.hole)?;
+            self.hole = page;
+        }
         Ok(())
     }
 
@@ -198,9 +212,9 @@ mod tests {
         /// The process dies; what the client is owed.
         fn die(&mut self) -> Vec<u8> {
             let file = self.log.file.try_clone().unwrap();
-            let (log, owed) = ReplyLog::adopt(file, self.noted).unwrap();
+            let (log, replies, sent) = ReplyLog::adopt(file, self.noted).unwrap();
             self.log = log;
-            owed
+            replies[sent..].to_vec()
         }
     }
 
@@ -228,21 +242,22 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_a_client_has_not_read_stay_what_they_were_when_the_file_begins_anew() {
+    fn bytes_that_a_client_has_not_read_stay_what_they_were_when_their_pages_are_given_back() {
         let mut world = World::new();
         let mut expected = Vec::new();
         for number in 0..40_u8 {
             let reply = vec![number; 3000];
             world.append(&reply);
             world.send(reply.len());
+            world.log.trim().unwrap();
             expected.extend(reply);
         }
-        assert!(world.noted.end < LONG, "the file began anew");
+        assert!(world.log.hole >= HOLE, "pages were given back");
         world.hears(&expected);
     }
 
     #[test]
-    fn a_death_between_noting_a_new_beginning_and_moving_there_is_no_loss() {
+    fn a_death_between_noting_the_next_page_and_moving_there_is_no_loss() {
         let mut world = World::new();
         world.append(&[7; 4000]);
         world.send(4000);

@@ -1,0 +1,245 @@
+//! The notes on one function: its client, windows, eventfds and configuration.
+
+use super::layout::{self, CONFIG_ROOM, IRQ, IRQ_TYPES, IRQS_A_TYPE, MOST_WINDOWS, MSIX_ROOM, WINDOW};
+use super::{get, load, put, store, words};
+use host::dma::Permissions;
+use host::shared::SharedMemory;
+use host::socket::Extent;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How far a client has been served. All of it counts at once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::port) struct Progress {
+    /// The numbers of the socket and of the file of replies; 0 if there is no client.
+    pub(in crate::port) stream: u64,
+    pub(in crate::port) replies: u64,
+    /// What of the replies is written.
+    pub(in crate::port) extent: Extent,
+    /// Bytes at the front of the socket that are handled and may not be consumed yet, and how they begin.
+    pub(in crate::port) handled: u64,
+    pub(in crate::port) front: [u8; 16],
+    /// Part of a message was consumed before all of it had come: nobody else can go on from here.
+    pub(in crate::port) torn: bool,
+    /// What was agreed on: the minor version, and whether several writes may come at once.
+    pub(in crate::port) agreed: Option<(u16, bool)>,
+}
+
+/// A DMA window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::port) struct Window {
+    pub(in crate::port) iova: u64,
+    pub(in crate::port) size: u64,
+    pub(in crate::port) permissions: Permissions,
+    /// The number of the file behind it, and the offset of its first byte; number 0 without a file.
+    pub(in crate::port) file: u64,
+    pub(in crate::port) offset: u64,
+}
+
+/// An eventfd: interrupt type, vector, number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::port) struct Irq {
+    pub(in crate::port) index: u32,
+    pub(in crate::port) vector: u32,
+    pub(in crate::port) number: u64,
+}
+
+/// What a predecessor has noted.
+#[derive(Debug, Default)]
+pub(in crate::port) struct Noted {
+    pub(in crate::port) progress: Progress,
+    pub(in crate::port) windows: Vec<Window>,
+    pub(in crate::port) irqs: Vec<Irq>,
+}
+
+/// One function's notes.
+#[derive(Debug)]
+pub(in crate::port) struct FunctionJournal {
+    memory: Arc<SharedMemory>,
+    at: layout::Function,
+    progress: Progress,
+    /// The step that counts. What is noted now belongs to the next.
+    step: u64,
+    /// Windows count only with the epoch in which they were noted: a new one forgets them all.
+    epoch: u64,
+    /// The place of each window by its first address, places that are free, and how many there are in all.
+    places: BTreeMap<u64, u64>,
+    free: Vec<u64>,
+    used: u64,
+    /// Something was noted since the last step.
+    touched: bool,
+}
+
+const EPOCH: usize = 1;
+const USED: usize = 2;
+
+impl FunctionJournal {
+    pub(super) fn open(memory: Arc<SharedMemory>, at: layout::Function) -> Self {
+        let record: [u64; 12] = words(&memory, at.progress[(get(&memory, at.which) % 2) as usize]);
+        let mut journal = Self {
+            memory,
+            at,
+            progress: decode(&record),
+            step: record[0],
+            epoch: record[EPOCH],
+            places: BTreeMap::new(),
+            free: Vec::new(),
+            used: record[USED].min(MOST_WINDOWS),
+            touched: false,
+        };
+        for place in (0..journal.used).rev() {
+            match journal.window(place) {
+                Some(window) => drop(journal.places.insert(window.iova, place)),
+                None => journal.free.push(place),
+            }
+        }
+        journal
+    }
+
+    /// What is noted of the client.
+    pub(in crate::port) fn noted(&self) -> Noted {
+        let windows = self.places.values().filter_map(|place| self.window(*place)).collect();
+        let irqs = (0..IRQ_TYPES as u32).flat_map(|index| {
+            (0..IRQS_A_TYPE as u32).filter_map(move |vector| {
+                let number = self.irq_number(index, vector);
+                (number != 0).then_some(Irq { index, vector, number })
+            })
+        });
+        Noted { progress: self.progress, windows, irqs: irqs.collect() }
+    }
+
+    /// How far the client has been served, as noted last.
+    pub(in crate::port) fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    /// Whether windows or eventfds were noted since the last step: they count with the next.
+    pub(in crate::port) fn is_touched(&self) -> bool {
+        self.touched
+    }
+
+    /// A step: everything noted since the last one counts from now on.
+    pub(in crate::port) fn step(&mut self, progress: Progress) {
+        self.step += 1;
+        (self.progress, self.touched) = (progress, false);
+        let record = encode(&progress, self.step, self.epoch, self.used);
+        let place = self.step % 2;
+        put(&self.memory, self.at.progress[place as usize], &record);
+        put(&self.memory, self.at.which, &[place]);
+    }
+
+    /// A window was made; `false` if there is no room to note it.
+    pub(in crate::port) fn add_window(&mut self, window: &Window) -> bool {
+        let place = match self.free.pop() {
+            Some(place) => place,
+            None if self.used < MOST_WINDOWS => {
+                self.used += 1;
+                self.used - 1
+            }
+            None => return false,
+        };
+        let Permissions { read, write } = window.permissions;
+        let permissions = u64::from(read) | u64::from(write) << 1;
+        let Window { iova, size, file, offset, .. } = *window;
+        let record = [self.epoch, self.step + 1, 0, iova, size, offset, file, permissions];
+        put(&self.memory, self.window_at(place), &record);
+        self.places.insert(iova, place);
+        self.touched = true;
+        true
+    }
+
+    /// The windows that begin in these `size` bytes are gone.
+    pub(in crate::port) fn remove_windows(&mut self, iova: u64, size: u64) {
+        let last = iova.saturating_add(size.saturating_sub(1));
+        while let Some((&first, &place)) = self.places.range(iova..=last).next() {
+            self.places.remove(&first);
+            put(&self.memory, self.window_at(place) + 16, &[self.step + 1]);
+            self.free.push(place);
+        }
+        self.touched = true;
+    }
+
+    /// All windows are gone.
+    pub(in crate::port) fn clear_windows(&mut self) {
+        self.epoch += 1;
+        self.used = 0;
+        self.places.clear();
+        self.free.clear();
+        self.touched = true;
+    }
+
+    /// A vector has another eventfd, or none (number 0).
+    pub(in crate::port) fn set_irq(&mut self, irq: Irq) {
+        let Irq { index, vector, number } = irq;
+        let inside = u64::from(vector) < IRQS_A_TYPE && u64::from(index) < IRQ_TYPES;
+        if !inside || self.irq_number(index, vector) == number {
+            return;
+        }
+        let at = self.irq_at(index, vector);
+        let [one, _, other, _]: [u64; 4] = words(&self.memory, at);
+        // What counts until the step is left alone.
+        let place = if one > self.step || (one <= other && other <= self.step) { at } else { at + 16 };
+        put(&self.memory, place + 8, &[number]);
+        put(&self.memory, place, &[self.step + 1]);
+        self.touched = true;
+    }
+
+    /// The configuration space, and the MSI-X table in the words of its owner.
+    pub(in crate::port) fn note_config(&mut self, config: &[u8], msix: &[u8]) {
+        if config.len() as u64 <= CONFIG_ROOM && (msix.len() as u64) < MSIX_ROOM - 8 {
+            store(&self.memory, self.at.config, config);
+            store(&self.memory, self.at.msix + 8, msix);
+            put(&self.memory, self.at.msix, &[msix.len() as u64]);
+        }
+    }
+
+    /// What was noted of the configuration: the space, and the MSI-X table; `None` if nothing was.
+    pub(in crate::port) fn config(&self) -> Option<(Vec<u8>, Vec<u8>)> {
+        let length = get(&self.memory, self.at.msix).min(MSIX_ROOM - 8);
+        let config = load(&self.memory, self.at.config, CONFIG_ROOM as usize);
+        (length > 0).then(|| (config, load(&self.memory, self.at.msix + 8, length as usize)))
+    }
+
+    fn window(&self, place: u64) -> Option<Window> {
+        let [epoch, added, removed, iova, size, offset, file, permissions] =
+            words(&self.memory, self.window_at(place));
+        let counts = epoch == self.epoch && added <= self.step && (removed == 0 || removed > self.step);
+        let permissions = Permissions { read: permissions & 1 != 0, write: permissions & 2 != 0 };
+        counts.then_some(Window { iova, size, permissions, file, offset })
+    }
+
+    fn window_at(&self, place: u64) -> u64 {
+        self.at.windows + place * WINDOW
+    }
+
+    fn irq_at(&self, index: u32, vector: u32) -> u64 {
+        self.at.irqs + (u64::from(index) * IRQS_A_TYPE + u64::from(vector)) * IRQ
+    }
+
+    /// Of the two places the one of the later step that counts.
+    fn irq_number(&self, index: u32, vector: u32) -> u64 {
+        let [one, first, other, second] = words(&self.memory, self.irq_at(index, vector));
+        let current = if self.touched { self.step + 1 } else { self.step };
+        let newer =
+            if one >= other { [(one, first), (other, second)] } else { [(other, second), (one, first)] };
+        newer.into_iter().find(|(step, _)| *step <= current).map_or(0, |(_, number)| number)
+    }
+}
+
+fn encode(progress: &Progress, step: u64, epoch: u64, used: u64) -> [u64; 12] {
+    let Progress { stream, replies, extent, handled, front, torn, agreed } = *progress;
+    let half = |from: usize| u64::from_ne_bytes(std::array::from_fn(|i| front[from + i]));
+    let agreed = agreed.map_or(0, |(minor, several)| 1 | u64::from(several) << 1 | u64::from(minor) << 16);
+    let flags = u64::from(torn);
+    [step, epoch, used, stream, replies, extent.begin, extent.end, handled, half(0), half(8), flags, agreed]
+}
+
+fn decode(record: &[u64; 12]) -> Progress {
+    let [.., stream, replies, begin, end, handled, low, high, flags, agreed] = *record;
+    let mut front = [0; 16];
+    front[..8].copy_from_slice(&low.to_ne_bytes());
+    front[8..].copy_from_slice(&high.to_ne_bytes());
+    let agreed = (agreed & 1 != 0).then_some(((agreed >> 16) as u16, agreed & 2 != 0));
+    let extent = Extent { begin, end };
+    Progress { stream, replies, extent, handled, front, torn: flags & 1 != 0, agreed }
+}

@@ -1,0 +1,158 @@
+//! What a port notes in shared memory, so that a successor can go on with its clients though the process died in the
+//! middle of anything.
+//!
+//! Noted are: each function's client (socket, replies, what was agreed on), its DMA windows and eventfds, its
+//! configuration space; the policy in force; and the whole port when it is at rest ([`Rest`]). Descriptors are
+//! named by number, and kept elsewhere (`vault`). Not noted is what the card does under way: after a death in the middle
+//! of a round the card starts as after a reset.
+//!
+//! # How a torn update is recognised
+//! A process that is killed has done everything before some instruction, and nothing after. What belongs together is
+//! therefore written beside what counts, and made to count by one store:
+//! - A function's [`Progress`] has two places; a number says which one counts, and is written last.
+//! - A window or an eventfd carries the number of the step that made it and the one that took it away. It counts if
+//!   the step does: what a message has changed counts from the moment in which the message counts as handled.
+//! - The port at rest is marked as valid after it was written, and as invalid before anything else happens.
+//!
+//! Left out: reading it all again (`adopt`).
+
+mod function;
+mod layout;
+mod rest;
+#[cfg(test)]
+mod tests;
+
+pub(super) use function::{FunctionJournal, Irq, Noted, Progress, Window};
+pub(super) use rest::Rest;
+
+use host::shared::{SharedMemory, SharedMemoryError};
+use layout::{FUNCTIONS, HEADER, MAGIC, POLICY, POLICY_ROOM, SIZE};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+/// Why a predecessor's notes cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The memory cannot be had.
+    #[error(transparent)]
+    Memory(#[from] SharedMemoryError),
+    /// Another program's, or another version's.
+    #[error("the notes of the process before are of another version of softiov")]
+    Version,
+}
+
+/// A port's notes.
+#[derive(Debug)]
+pub(super) struct Journal {
+    memory: Arc<SharedMemory>,
+}
+
+impl Journal {
+    /// An empty one.
+    pub(super) fn new() -> Result<Self, JournalError> {
+        let memory = Arc::new(SharedMemory::new(SIZE)?);
+        put(&memory, HEADER.magic, &[MAGIC]);
+        put(&memory, HEADER.next, &[1]);
+        Ok(Self { memory })
+    }
+
+    /// A predecessor's.
+    pub(super) fn adopt(fd: OwnedFd) -> Result<Self, JournalError> {
+        let memory = Arc::new(SharedMemory::adopt(fd)?);
+        let journal = Self { memory };
+        if journal.memory.memory().len() != SIZE || get(&journal.memory, HEADER.magic) != MAGIC {
+            return Err(JournalError::Version);
+        }
+        Ok(journal)
+    }
+
+    /// The notes on one function: the PF is 0, VF n is n + 1.
+    pub(super) fn function(&self, place: usize) -> FunctionJournal {
+        FunctionJournal::open(Arc::clone(&self.memory), FUNCTIONS[place])
+    }
+
+    /// The port at rest.
+    pub(super) fn rest(&self) -> Rest {
+        Rest::new(Arc::clone(&self.memory))
+    }
+
+    /// A number for a descriptor, that no other has had.
+    pub(super) fn number(&self) -> u64 {
+        let number = get(&self.memory, HEADER.next);
+        put(&self.memory, HEADER.next, &[number + 1]);
+        number
+    }
+
+    /// Counts a successor that begins with these notes; answers how many did so since one has got going.
+    pub(super) fn attempt(&self) -> u64 {
+        let attempts = get(&self.memory, HEADER.attempts) + 1;
+        put(&self.memory, HEADER.attempts, &[attempts]);
+        attempts
+    }
+
+    /// The successor has got going.
+    pub(super) fn succeeded(&self) {
+        put(&self.memory, HEADER.attempts, &[0]);
+    }
+
+    /// Notes the policy in force; `false` if it is too long.
+    pub(super) fn note_policy(&self, bytes: &[u8]) -> bool {
+        if bytes.len() as u64 > POLICY_ROOM - 8 {
+            return false;
+        }
+        let place = 1 - get(&self.memory, HEADER.policy) % 2;
+        let at = POLICY[place as usize];
+        store(&self.memory, at + 8, bytes);
+        put(&self.memory, at, &[bytes.len() as u64]);
+        put(&self.memory, HEADER.policy, &[place]);
+        true
+    }
+
+    /// The policy noted last; nothing if none was.
+    pub(super) fn policy(&self) -> Vec<u8> {
+        let at = POLICY[(get(&self.memory, HEADER.policy) % 2) as usize];
+        let length = get(&self.memory, at).min(POLICY_ROOM - 8);
+        load(&self.memory, at + 8, length as usize)
+    }
+}
+
+impl AsFd for Journal {
+    /// The memory, to be kept for a successor.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.memory.as_fd()
+    }
+}
+
+/// Stores words, in order, each whole. Places are aligned and inside: they are this module's own.
+fn put(memory: &SharedMemory, at: u64, words: &[u64]) {
+    for (word, at) in words.iter().zip((at..).step_by(8)) {
+        store(memory, at, &word.to_ne_bytes());
+    }
+}
+
+fn get(memory: &SharedMemory, at: u64) -> u64 {
+    let mut word = [0; 8];
+    // The place is inside.
+    let _ = memory.memory().read(at, &mut word);
+    u64::from_ne_bytes(word)
+}
+
+fn words<const N: usize>(memory: &SharedMemory, at: u64) -> [u64; N] {
+    let mut words = [0; N];
+    for (word, at) in words.iter_mut().zip((at..).step_by(8)) {
+        *word = get(memory, at);
+    }
+    words
+}
+
+fn store(memory: &SharedMemory, at: u64, bytes: &[u8]) {
+    // The place is inside.
+    let _ = memory.memory().write(at, bytes);
+}
+
+fn load(memory: &SharedMemory, at: u64, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    // The place is inside.
+    let _ = memory.memory().read(at, &mut bytes);
+    bytes
+}

@@ -1,0 +1,163 @@
+//! A process dies between any two stores; what its successor finds is what was before the step under way, or what was
+//! after it.
+
+use super::*;
+use host::dma::Permissions;
+use host::socket::Extent;
+
+fn open() -> (Journal, FunctionJournal) {
+    let journal = Journal::new().unwrap();
+    let function = journal.function(3);
+    (journal, function)
+}
+
+fn window(iova: u64, file: u64) -> Window {
+    Window { iova, size: 0x1000, permissions: Permissions::READ_WRITE, file, offset: iova * 2 }
+}
+
+fn progress(handled: u64) -> Progress {
+    Progress {
+        stream: 7,
+        replies: 8,
+        extent: Extent { begin: 4096, end: 5000 },
+        handled,
+        front: *b"0123456789abcdef",
+        torn: false,
+        agreed: Some((1, true)),
+    }
+}
+
+/// What a successor finds.
+fn found(journal: &Journal) -> Noted {
+    let copy = journal.as_fd().try_clone_to_owned().unwrap();
+    Journal::adopt(copy).unwrap().function(3).noted()
+}
+
+#[test]
+fn a_step_is_found_whole() {
+    let (journal, mut function) = open();
+    assert_eq!(found(&journal).progress, Progress::default());
+    function.step(progress(99));
+    assert_eq!(found(&journal).progress, progress(99));
+    assert_eq!(
+        Journal::adopt(journal.as_fd().try_clone_to_owned().unwrap()).unwrap().function(2).progress(),
+        Progress::default()
+    );
+}
+
+#[test]
+fn what_a_message_has_changed_counts_with_its_step() {
+    let (journal, mut function) = open();
+    function.step(progress(0));
+    assert!(function.add_window(&window(0x1000, 5)));
+    function.set_irq(Irq { index: 2, vector: 1, number: 11 });
+    assert!(
+        found(&journal).windows.is_empty() && found(&journal).irqs.is_empty(),
+        "the message is not handled"
+    );
+    function.step(progress(0));
+    assert_eq!(found(&journal).windows, [window(0x1000, 5)]);
+    assert_eq!(found(&journal).irqs, [Irq { index: 2, vector: 1, number: 11 }]);
+
+    function.remove_windows(0x1000, 0x1000);
+    function.set_irq(Irq { index: 2, vector: 1, number: 0 });
+    assert_eq!((found(&journal).windows.len(), found(&journal).irqs.len()), (1, 1));
+    function.step(progress(0));
+    assert_eq!((found(&journal).windows.len(), found(&journal).irqs.len()), (0, 0));
+}
+
+#[test]
+fn an_eventfd_that_changes_again_and_again_is_the_last_that_counts() {
+    let (journal, mut function) = open();
+    let set = |function: &mut FunctionJournal, number| function.set_irq(Irq { index: 0, vector: 0, number });
+    let numbers = |journal| found(journal).irqs.iter().map(|irq| irq.number).collect::<Vec<_>>();
+    for number in 1..20 {
+        set(&mut function, 100 + number);
+        set(&mut function, number);
+        assert_eq!(numbers(&journal), if number == 1 { vec![] } else { vec![number - 1] });
+        function.step(progress(0));
+        assert_eq!(numbers(&journal), [number]);
+    }
+    set(&mut function, 0);
+    function.step(progress(0));
+    assert!(numbers(&journal).is_empty());
+}
+
+#[test]
+fn all_windows_are_forgotten_at_once_and_places_are_used_again() {
+    let (journal, mut function) = open();
+    for iova in 1..=1000 {
+        assert!(function.add_window(&window(iova << 12, 5)));
+    }
+    function.step(progress(0));
+    assert_eq!(found(&journal).windows.len(), 1000);
+    function.clear_windows();
+    assert_eq!(found(&journal).windows.len(), 1000);
+    function.step(progress(0));
+    assert!(found(&journal).windows.is_empty());
+    assert!(function.add_window(&window(0x5000, 6)));
+    function.step(progress(0));
+    assert_eq!(found(&journal).windows, [window(0x5000, 6)]);
+}
+
+#[test]
+fn there_is_room_for_as_many_windows_as_a_client_may_have_and_no_more() {
+    let (journal, mut function) = open();
+    let all = layout::MOST_WINDOWS;
+    assert!((0..all).all(|n| function.add_window(&window(n << 12, 0))));
+    assert!(!function.add_window(&window(all << 12, 0)));
+    function.step(progress(0));
+    function.remove_windows(0x3000, 0x2000);
+    function.step(progress(0));
+    assert!(function.add_window(&window(all << 12, 0)));
+    function.step(progress(0));
+    assert_eq!(found(&journal).windows.len() as u64, all - 1);
+}
+
+#[test]
+fn a_successor_goes_on_with_the_notes() {
+    let (journal, mut function) = open();
+    assert!(function.add_window(&window(0x1000, 5)));
+    function.step(progress(0));
+    let copy = Journal::adopt(journal.as_fd().try_clone_to_owned().unwrap()).unwrap();
+    let mut next = copy.function(3);
+    assert!(next.add_window(&window(0x2000, 5)));
+    next.remove_windows(0x1000, 0x1000);
+    next.step(progress(5));
+    assert_eq!(found(&journal).windows, [window(0x2000, 5)]);
+    assert!(copy.number() < journal.number(), "numbers are never given twice");
+}
+
+#[test]
+fn a_port_at_rest_counts_until_something_happens() {
+    let journal = Journal::new().unwrap();
+    let mut rest = journal.rest();
+    assert_eq!(rest.read(), None);
+    assert!(rest.note(b"everything"));
+    assert_eq!(journal.rest().read().as_deref(), Some(b"everything".as_slice()));
+    rest.disturb();
+    assert_eq!(journal.rest().read(), None);
+    assert!(!rest.note(&vec![0; 8 << 20]) && !journal.rest().is_valid());
+}
+
+#[test]
+fn a_policy_is_the_old_one_or_the_new_one() {
+    let journal = Journal::new().unwrap();
+    assert_eq!(journal.policy(), b"");
+    assert!(journal.note_policy(b"old"));
+    assert!(journal.note_policy(b"newer"));
+    assert_eq!(journal.policy(), b"newer");
+    assert!(!journal.note_policy(&vec![0; 1 << 20]));
+    assert_eq!(journal.policy(), b"newer");
+}
+
+#[test]
+fn anything_else_is_not_taken_for_notes() {
+    let memory = SharedMemory::new(4096).unwrap();
+    assert!(Journal::adopt(memory.as_fd().try_clone_to_owned().unwrap()).is_err());
+    let memory = SharedMemory::new(layout::SIZE).unwrap();
+    assert!(matches!(
+        Journal::adopt(memory.as_fd().try_clone_to_owned().unwrap()),
+        Err(JournalError::Version)
+    ));
+}
