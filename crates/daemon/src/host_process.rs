@@ -4,10 +4,10 @@ use crate::config::Config;
 use crate::control::protocol::{
     Answer, Change, Failure, NO_SUCH_NAME, PortChange, REFUSED, Request, UNAVAILABLE,
 };
-use crate::control::server;
+use crate::control::server::Server;
 use crate::control::status::PortStatus;
 use crate::port::{Command, Handle, Port, PortError, RefusedChange};
-use host::poll::{Interest, Poller, Waker};
+use host::poll::Waker;
 use host::socket::{BindError, Listener};
 use i82576::VfIndex;
 use std::path::PathBuf;
@@ -73,9 +73,7 @@ impl Host {
             opened.push((port, PortEntry { name, vfs, handle }));
         }
         let stop = Waker::new()?;
-        let poller = Poller::new()?;
-        poller.add(&listener, CONTROL, Interest::READ)?;
-        poller.add(&stop, STOP, Interest::READ)?;
+        let server = Server::new(listener, &stop)?;
         let mut host = Self { control_socket, ports: Vec::new(), control: None, stop };
         let mut entries = Vec::new();
         for (port, entry) in opened {
@@ -83,8 +81,9 @@ impl Host {
             host.ports.push((entry.handle.clone(), thread));
             entries.push(entry);
         }
-        let control = Control { listener, poller, ports: entries };
-        host.control = Some(std::thread::Builder::new().name("control".into()).spawn(move || control.run())?);
+        let control = Control { ports: entries };
+        let serve = move || control.run(server);
+        host.control = Some(std::thread::Builder::new().name("control".into()).spawn(serve)?);
         Ok(host)
     }
 
@@ -134,9 +133,6 @@ impl Drop for Host {
     }
 }
 
-const CONTROL: u64 = 0;
-const STOP: u64 = 1;
-
 /// A port as commands find it.
 #[derive(Debug)]
 struct PortEntry {
@@ -148,29 +144,13 @@ struct PortEntry {
 /// The control thread.
 #[derive(Debug)]
 struct Control {
-    listener: Listener,
-    poller: Poller,
     ports: Vec<PortEntry>,
 }
 
 impl Control {
-    fn run(mut self) {
-        loop {
-            let events: Vec<u64> = match self.poller.wait(None) {
-                Ok(events) => events.map(|event| event.token).collect(),
-                Err(error) => {
-                    tracing::error!(%error, "the control socket is given up");
-                    return;
-                }
-            };
-            if events.contains(&STOP) {
-                return;
-            }
-            if let Ok(Some(stream)) = self.listener.accept()
-                && let Err(error) = server::serve(stream, |request| self.handle(request))
-            {
-                tracing::debug!(%error, "a control request was not answered");
-            }
+    fn run(self, server: Server) {
+        if let Err(error) = server.run(|request| self.handle(request)) {
+            tracing::error!(%error, "the control socket is given up");
         }
     }
 

@@ -1,9 +1,13 @@
 //! The softiov command: thin subcommands over the crates that do the work.
 
+// They panic when nothing takes what they print; `output` and `log` do not.
+#![cfg_attr(not(test), warn(clippy::print_stderr, clippy::print_stdout))]
+
 mod ask;
 mod demo;
 mod drive;
 mod lab;
+mod log;
 mod output;
 mod place;
 mod port;
@@ -56,12 +60,16 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(code) => code,
+        Err(error) if error.is::<output::ReaderGone>() => ExitCode::from(READER_GONE),
         Err(error) => {
-            eprintln!("softiov: {}", output::explain(&error));
+            output::tell_briefly(format!("softiov: {}", output::explain(&error)));
             ExitCode::from(exit_code(&error))
         }
     }
 }
+
+/// What a shell says of a command that SIGPIPE has ended: nobody reads its standard output any more.
+const READER_GONE: u8 = 141;
 
 /// 1: refused; 3: there is no host to ask. (2 is clap's, for usage.)
 fn exit_code(error: &anyhow::Error) -> u8 {

@@ -1,14 +1,59 @@
-//! What people read: answers on standard output, and errors told once.
+//! What people read: answers on standard output, and errors told once. Nothing here panics when there is nobody who
+//! takes it. Left out: the host's log.
 
 use anyhow::Context;
+use std::fmt::Display;
 use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::io::{self, ErrorKind, Write};
 use std::path::Path;
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// Whoever read standard output has seen enough, as in `softiov vf list | head -1`. The command ends, and says nothing.
+#[derive(Debug)]
+pub(crate) struct ReaderGone;
+
+impl Display for ReaderGone {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("standard output has no reader any more")
+    }
+}
+
+impl std::error::Error for ReaderGone {}
 
 /// Writes to standard output, all of it.
+///
+/// # Errors
+/// [`ReaderGone`], or why it could not be written.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot write to standard output")
+    match try_print(text) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(ReaderGone.into()),
+        other => other.context("cannot write to standard output"),
+    }
+}
+
+/// As [`print`], with the kernel's own word for what went wrong.
+pub(crate) fn try_print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush())
+}
+
+/// Writes a line to standard error, if anything takes it.
+pub(crate) fn tell(text: impl Display) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// How long a last word may take that nobody may be reading.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// As [`tell`], for the last word of a command: a standard error that takes nothing does not hold up the end.
+pub(crate) fn tell_briefly(text: String) {
+    let (told, done) = mpsc::channel();
+    std::thread::spawn(move || {
+        tell(text);
+        let _ = told.send(());
+    });
+    let _ = done.recv_timeout(PATIENCE);
 }
 
 /// Whether a file can be written that something long is to be run for. Leaves everything as it was.

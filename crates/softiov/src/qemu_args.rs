@@ -39,7 +39,7 @@ fn find_socket(args: &Args) -> anyhow::Result<PathBuf> {
             anyhow::bail!("the host answered something else than was asked")
         }
         Err(ClientError::Unreachable { .. }) => {
-            eprintln!("softiov: no host is running yet; start one with `softiov serve`");
+            crate::output::tell("softiov: no host is running yet; start one with `softiov serve`");
             let mut vfs = config.ports.iter().flat_map(|port| &port.vfs);
             let vf = vfs.find(|vf| vf.name == args.vf);
             Ok(vf

@@ -1,10 +1,13 @@
 //! `softiov serve`: the host, in the foreground, until it is asked to end.
 
+use crate::log::Log;
 use crate::place::Place;
 use anyhow::Context;
 use daemon::Host;
 use host::poll::{Interest, Poller, Signals};
+use std::fs::File;
 use std::io::IsTerminal;
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -19,11 +22,19 @@ pub(crate) struct Args {
 const LOOK: Duration = Duration::from_secs(1);
 /// How often it looks whether they have ended.
 const STEP: Duration = Duration::from_millis(10);
+/// How long the last lines of the log may take.
+const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// Runs the host. SIGTERM and SIGINT end it cleanly; SIGHUP does not, since guests would lose their VFs with the
 /// terminal that the host was started from.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    start_log();
+    let log = start_log().context("cannot start the log")?;
+    let outcome = serve(args);
+    log.finish(LAST_LINES);
+    outcome
+}
+
+fn serve(args: &Args) -> anyhow::Result<ExitCode> {
     let config = args.place.load()?;
     // Each client may hold dozens of descriptors: files of memory, eventfds, its socket.
     if let Err(error) = host::limits::raise_open_files() {
@@ -68,15 +79,19 @@ fn end(host: Host, signals: &Signals, poller: &mut Poller) -> anyhow::Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-/// Log lines go to standard error; RUST_LOG chooses how many.
-fn start_log() {
+/// Log lines go to standard error; RUST_LOG chooses how many. So does the word of a thread that panics.
+fn start_log() -> std::io::Result<Log> {
+    // A descriptor of the log's own: whoever else writes to standard error must not wait for the log.
+    let log = Log::start(File::from(std::io::stderr().as_fd().try_clone_to_owned()?))?;
     let filter = tracing_subscriber::EnvFilter::try_from_default_env();
     let filter = filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
     let colours = std::io::stderr().is_terminal();
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(log.clone())
         .with_ansi(colours)
         .with_target(false)
         .init();
+    std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
+    Ok(log)
 }

@@ -20,7 +20,7 @@
 //!
 //! ```
 //! use vfio_user::outbox::Outbox;
-//! use vfio_user::server::{Device, DmaMap, IrqSet, RegionInfo, Session, Step};
+//! use vfio_user::server::{Completion, Device, DmaMap, IrqSet, RegionInfo, Session, Step};
 //! use vfio_user::types::{DeviceInfo, IrqInfo};
 //! use vfio_user::wire::{Errno, device_flags, region_flags};
 //!
@@ -43,10 +43,10 @@
 //!     fn write(&mut self, _: u32, offset: u64, data: &[u8]) {
 //!         self.0[offset as usize..][..data.len()].copy_from_slice(data);
 //!     }
-//!     fn dma_map(&mut self, _: DmaMap<i32>) -> Result<(), Errno> { Ok(()) }
+//!     fn dma_map(&mut self, _: DmaMap<i32>) -> Result<Completion, Errno> { Ok(Completion::Now) }
 //!     fn dma_unmap(&mut self, _: u64, _: u64) {}
 //!     fn dma_unmap_all(&mut self) {}
-//!     fn set_irqs(&mut self, _: IrqSet<i32>) -> Result<(), Errno> { Ok(()) }
+//!     fn set_irqs(&mut self, _: IrqSet<i32>) -> Result<Completion, Errno> { Ok(Completion::Now) }
 //!     fn reset(&mut self) -> Result<(), Errno> { self.0 = [0; 16]; Ok(()) }
 //! }
 //!
@@ -65,6 +65,7 @@
 //!     session.push(&bytes, fds)?;
 //!     while session.step(&mut device, &mut out)? == Step::Handled {}
 //!     // Step::Blocked: stop reading until the socket is writable and `out` has drained.
+//!     // Step::Waiting: the device said "later"; stop reading until it is done and `complete` was called.
 //!     while let Some(chunk) = out.chunk() {
 //!         let sent = socket.sendmsg(chunk.bytes, chunk.fds);
 //!         out.sent(sent);

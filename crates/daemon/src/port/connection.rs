@@ -136,7 +136,7 @@ impl Connection {
             }
             match step {
                 Step::Handled => {}
-                Step::Starved => return Ok(Visit::Done),
+                Step::Starved | Step::Waiting => return Ok(Visit::Done),
                 Step::Blocked if self.outbox.pending() > 0 => return Ok(Visit::Done),
                 Step::Blocked => {}
             }

@@ -11,7 +11,7 @@ use i82576::ids::{BAR3_SIZE, PF_BAR0_SIZE, VF_BAR0_SIZE};
 use nic::Nic;
 use pcie::Function;
 use std::os::fd::OwnedFd;
-use vfio_user::server::{Device, DmaMap, IrqSet, RegionInfo};
+use vfio_user::server::{Completion, Device, DmaMap, IrqSet, RegionInfo};
 use vfio_user::types::{DeviceInfo, IrqInfo};
 use vfio_user::wire::{Errno, device_flags, irq_flags, pci_irq, pci_region, region_flags};
 
@@ -105,11 +105,11 @@ impl Device<OwnedFd> for FunctionDevice<'_> {
         }
     }
 
-    fn dma_map(&mut self, map: DmaMap<OwnedFd>) -> Result<(), Errno> {
+    fn dma_map(&mut self, map: DmaMap<OwnedFd>) -> Result<Completion, Errno> {
         let permissions = Permissions { read: map.readable, write: map.writable };
         let file = map.file.map(|file| (file.fd, file.offset));
         let mapped = self.reach().memory.map(map.iova, map.size, permissions, file);
-        mapped.map_err(|error| errno(error.errno()))
+        mapped.map(|()| Completion::Now).map_err(|error| errno(error.errno()))
     }
 
     fn dma_unmap(&mut self, iova: u64, size: u64) {
@@ -122,7 +122,7 @@ impl Device<OwnedFd> for FunctionDevice<'_> {
         self.reach().memory.unmap_all();
     }
 
-    fn set_irqs(&mut self, set: IrqSet<OwnedFd>) -> Result<(), Errno> {
+    fn set_irqs(&mut self, set: IrqSet<OwnedFd>) -> Result<Completion, Errno> {
         match set {
             // Clients switch off types that they never switched on, and that are not there.
             IrqSet::Disable { index } => {
@@ -152,7 +152,7 @@ impl Device<OwnedFd> for FunctionDevice<'_> {
             IrqSet::Mask { .. } => self.bus.mask_pin(self.function, true),
             IrqSet::Unmask { .. } => self.bus.mask_pin(self.function, false),
         }
-        Ok(())
+        Ok(Completion::Now)
     }
 
     fn reset(&mut self) -> Result<(), Errno> {

@@ -14,7 +14,7 @@ use std::sync::mpsc;
 use std::thread;
 use tempfile::TempDir;
 use vfio_user::outbox::Outbox;
-use vfio_user::server::{Device, DmaMap, IrqSet, RegionInfo, Session, Step};
+use vfio_user::server::{Completion, Device, DmaMap, IrqSet, RegionInfo, Session, Step};
 use vfio_user::types::{DeviceInfo, IrqInfo};
 use vfio_user::wire::{Errno, device_flags, irq_flags, pci_irq, pci_region, region_flags};
 
@@ -109,24 +109,24 @@ impl Device<OwnedFd> for Toy {
         self.config.extend((offset..).zip(data.iter().copied()));
     }
 
-    fn dma_map(&mut self, map: DmaMap<OwnedFd>) -> Result<(), Errno> {
+    fn dma_map(&mut self, map: DmaMap<OwnedFd>) -> Result<Completion, Errno> {
         let file = map.file.ok_or(Errno::EINVAL)?;
         let memory = MappedFile::map(&file.fd, file.offset, map.size, Protection::ReadWrite);
         self.memory = Some((map.iova, memory.map_err(|_| Errno::EINVAL)?));
         self.said.push(format!("map {:#x}+{:#x}", map.iova, map.size));
-        Ok(())
+        Ok(Completion::Now)
     }
 
     fn dma_unmap(&mut self, _: u64, _: u64) {}
 
     fn dma_unmap_all(&mut self) {}
 
-    fn set_irqs(&mut self, set: IrqSet<OwnedFd>) -> Result<(), Errno> {
+    fn set_irqs(&mut self, set: IrqSet<OwnedFd>) -> Result<Completion, Errno> {
         if let IrqSet::Assign { index, start, fds } = set {
             self.said.push(format!("interrupt type {index}, vector {start}: {} eventfds", fds.len()));
             self.eventfds = fds.into_iter().map(|fd| EventFd::adopt(fd).unwrap()).collect();
         }
-        Ok(())
+        Ok(Completion::Now)
     }
 
     fn reset(&mut self) -> Result<(), Errno> {

@@ -1,6 +1,7 @@
 //! How far a run is, on standard error: a bar where someone looks, a line for each point where it goes to a file.
 //! Left out: standard output, which is for rows.
 
+use std::io::{self, Write};
 use std::time::Duration;
 
 use indicatif::style::TemplateError;
@@ -46,7 +47,9 @@ impl Progress {
         if self.visible {
             self.bar.set_message(point.to_string());
         } else {
-            eprintln!("{}/{} {point}", self.bar.position(), self.bar.length().unwrap_or(0));
+            // Standard error may be closed; then nobody is watching.
+            let (position, length) = (self.bar.position(), self.bar.length().unwrap_or(0));
+            let _ = writeln!(io::stderr(), "{position}/{length} {point}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! Telling a waiting person how far the preparation is, on standard error. No timing, no estimates.
 
+use std::fmt;
 use std::io::{IsTerminal, Write, stderr};
 
 /// One line per step; the running step's line is redrawn on a terminal and left alone elsewhere.
@@ -17,26 +18,29 @@ impl Progress {
     /// A step begins.
     pub(super) fn step(&mut self, text: &str) {
         self.finish();
-        eprintln!("softiov: {text}");
+        tell(format_args!("softiov: {text}\n"));
     }
 
     /// A download stands at `done` of `total` packages.
     pub(super) fn packages(&mut self, what: &str, done: usize, total: usize) {
         if self.terminal {
-            eprint!("\rsoftiov: fetching {what}: {done} of {total} packages ");
-            // Standard error may be closed; then nobody is watching.
-            let _ = stderr().flush();
+            tell(format_args!("\rsoftiov: fetching {what}: {done} of {total} packages "));
             self.drawn = true;
         } else if done == total || (done > 0 && done.is_multiple_of(25)) {
-            eprintln!("softiov: fetching {what}: {done} of {total} packages");
+            tell(format_args!("softiov: fetching {what}: {done} of {total} packages\n"));
         }
     }
 
     /// Ends a line that was being redrawn.
     pub(super) fn finish(&mut self) {
         if self.drawn {
-            eprintln!();
+            tell(format_args!("\n"));
             self.drawn = false;
         }
     }
+}
+
+/// Standard error may be closed; then nobody is watching.
+fn tell(text: fmt::Arguments<'_>) {
+    let _ = stderr().write_fmt(text);
 }

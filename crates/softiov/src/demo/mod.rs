@@ -41,12 +41,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     crate::output::print(&report)?;
     let problems = outcome.problems();
     for problem in &problems {
-        eprintln!("softiov demo: LOST: {problem}");
+        say(format_args!("LOST: {problem}"));
     }
     Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Tells whoever waits what is happening.
 fn say(what: impl std::fmt::Display) {
-    eprintln!("softiov demo: {what}");
+    crate::output::tell(format_args!("softiov demo: {what}"));
 }

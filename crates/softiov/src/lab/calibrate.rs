@@ -10,7 +10,7 @@ use lab::catalogue::{Dependence, Effect, Sensitivity};
 use lab::experiments;
 
 use super::table::Table;
-use super::{CalibrateArgs, Values, jobs};
+use super::{CalibrateArgs, Values, jobs, tell};
 use crate::output;
 
 pub(super) fn calibrate(args: &CalibrateArgs) -> anyhow::Result<()> {
@@ -33,10 +33,6 @@ fn sensitivity(args: &CalibrateArgs, values: Values) -> anyhow::Result<()> {
     let found = Sensitivity { version: lab::VERSION.to_owned(), values };
     keep(args.out.as_deref(), || Ok(found.to_toml()?))?;
     output::print(&if args.json { json(&found)? } else { dependences(&found.values) })
-}
-
-pub(super) fn tell(text: &str) {
-    eprintln!("softiov lab: {text}");
 }
 
 pub(super) fn keep(file: Option<&Path>, text: impl FnOnce() -> anyhow::Result<String>) -> anyhow::Result<()> {

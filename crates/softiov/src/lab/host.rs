@@ -6,9 +6,9 @@ use lab::here::{self, Prediction};
 use lab::runner::plan::Assignment;
 use serde::Serialize;
 
-use super::calibrate::{heading, json, keep, tell};
+use super::calibrate::{heading, json, keep};
 use super::table::Table;
-use super::{HostArgs, jobs};
+use super::{HostArgs, jobs, tell};
 use crate::output;
 
 const HEADER: &str = "# What softiov lab host measured on a machine, for softiov lab run --settings FILE.\n";

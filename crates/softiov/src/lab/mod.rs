@@ -152,6 +152,11 @@ fn run_with(catalogue: &Catalogue, command: &Command) -> anyhow::Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
+/// Tells whoever waits what is happening.
+fn tell(text: &str) {
+    crate::output::tell(format_args!("softiov lab: {text}"));
+}
+
 fn jobs(asked: Option<NonZeroUsize>) -> NonZeroUsize {
     asked.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
 }

@@ -1,7 +1,7 @@
 //! `softiov lab run`: rows on standard output, everything else on standard error.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -49,12 +49,15 @@ pub(super) fn watched(
     options: &Options,
     json: bool,
 ) -> anyhow::Result<Run> {
-    let mut watcher = Watcher { progress: Progress::default(), json };
+    let mut watcher = Watcher { progress: Progress::default(), json, reader_gone: false };
     let begun = Instant::now();
     let outcome = runner::run(catalogue, selection, options, &mut watcher);
     watcher.progress.finish();
+    if watcher.reader_gone {
+        return Err(output::ReaderGone.into());
+    }
     let run = outcome?;
-    eprintln!("softiov lab: {}", summary(&run, begun.elapsed()));
+    super::tell(&summary(&run, begun.elapsed()));
     Ok(run)
 }
 
@@ -78,6 +81,8 @@ pub(super) fn summary(run: &Run, took: Duration) -> String {
 struct Watcher {
     progress: Progress,
     json: bool,
+    /// Nobody reads rows any more.
+    reader_gone: bool,
 }
 
 impl Watch for Watcher {
@@ -94,10 +99,9 @@ impl Watch for Watcher {
             return Ok(());
         }
         let line = row.to_json() + "\n";
-        self.progress.aside(|| {
-            let mut out = io::stdout().lock();
-            out.write_all(line.as_bytes()).and_then(|()| out.flush())
-        })
+        let printed = self.progress.aside(|| output::try_print(&line));
+        self.reader_gone |= printed.as_ref().is_err_and(|error| error.kind() == ErrorKind::BrokenPipe);
+        printed
     }
 }
 

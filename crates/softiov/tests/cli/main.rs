@@ -5,6 +5,7 @@
 mod config;
 mod demo;
 mod drive;
+mod output;
 mod port;
 mod process;
 mod serve;

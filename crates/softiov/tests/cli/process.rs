@@ -1,6 +1,7 @@
 //! The binary, run to its end or kept running.
 
 use rustix::process::{Pid, Signal, kill_process};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -59,6 +60,24 @@ impl Serve {
         while !serve.log().contains("serving") {
             let over = serve.child.try_wait().unwrap().is_some() || Instant::now() > deadline;
             assert!(!over, "the host does not start:\n{}", serve.log());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        serve
+    }
+
+    /// `softiov serve` at the level of debugging, whose log goes to a place that cannot be looked at; waits until it
+    /// answers.
+    #[track_caller]
+    pub(crate) fn with_log(folder: &TempDir, log: Stdio) -> Self {
+        let sockets = folder.path().join("sockets");
+        let mut command = Command::new(SOFTIOV);
+        command.arg("serve").arg("--runtime-dir").arg(&sockets).env("RUST_LOG", "debug");
+        let child = command.stdout(Stdio::null()).stderr(log).spawn().unwrap();
+        let mut serve = Self { child, folder: sockets, log: folder.path().join("none") };
+        let deadline = Instant::now() + PATIENCE;
+        while UnixStream::connect(serve.folder.join("control.sock")).is_err() {
+            let over = serve.child.try_wait().unwrap();
+            assert!(over.is_none() && Instant::now() < deadline, "the host does not start: {over:?}");
             std::thread::sleep(Duration::from_millis(5));
         }
         serve

@@ -16,6 +16,11 @@ impl<'a, F> Answer<'a, F> {
         Self { request, out }
     }
 
+    /// What is answered, to be answered later.
+    pub(super) fn request(&self) -> Header {
+        self.request
+    }
+
     /// The client waits for a reply.
     pub(super) fn wanted(&self) -> bool {
         !self.request.no_reply()

@@ -91,6 +91,16 @@ pub enum IrqSet<F> {
     },
 }
 
+/// When what a device was asked for is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Completion {
+    /// It is done.
+    Now,
+    /// Somebody else does it, who takes time. The session handles no further message until
+    /// [`Session::complete`](super::Session::complete) is called, so that what the client sends stays in order.
+    Later,
+}
+
 /// A device that a [`Session`](super::Session) makes available to a client.
 ///
 /// Calls come in the order in which the client sent them. An error number goes to the client as it is.
@@ -114,11 +124,12 @@ pub trait Device<F> {
     /// A store, inside the region, which is writable.
     fn write(&mut self, region: u32, offset: u64, data: &[u8]);
 
-    /// A new DMA window. After an error it counts as not mapped.
+    /// A new DMA window. After an error it counts as not mapped. If it is mapped later, the session may close
+    /// meanwhile: [`dma_unmap_all`](Self::dma_unmap_all) then comes before the window is there.
     ///
     /// # Errors
     /// The descriptor cannot be used, or there is no room for it.
-    fn dma_map(&mut self, map: DmaMap<F>) -> Result<(), Errno>;
+    fn dma_map(&mut self, map: DmaMap<F>) -> Result<Completion, Errno>;
 
     /// Every window inside this range goes away; there are some, and the range cuts none. Nothing may refer to them
     /// after the return, transfers in flight included: the client frees the memory when it sees the reply.
@@ -127,11 +138,13 @@ pub trait Device<F> {
     /// All windows go away.
     fn dma_unmap_all(&mut self);
 
-    /// Interrupts change.
+    /// Interrupts change. A request about several vectors may become several calls; if the answer to any of them is
+    /// "later", one completion answers the request. The session may close meanwhile, as with
+    /// [`dma_map`](Self::dma_map).
     ///
     /// # Errors
     /// The device cannot do that.
-    fn set_irqs(&mut self, set: IrqSet<F>) -> Result<(), Errno>;
+    fn set_irqs(&mut self, set: IrqSet<F>) -> Result<Completion, Errno>;
 
     /// Back to the state after power-on; DMA windows and eventfds stay.
     ///

@@ -9,8 +9,15 @@ use alloc::{collections::BTreeMap, vec::Vec};
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::answer::Answer;
-use super::device::{Device, DmaFile, DmaMap};
+use super::device::{Completion, Device, DmaFile, DmaMap};
 use crate::wire::{DMA_PAGE_SIZE, DmaMapBody, DmaUnmapBody, Errno, dma_flags};
+
+/// First and last address of a window.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Window {
+    first: u64,
+    last: u64,
+}
 
 /// The windows a client has announced, by address.
 #[derive(Debug)]
@@ -41,13 +48,13 @@ impl DmaTable {
         !cut && highest.is_some_and(|(_, &end)| end <= last)
     }
 
+    /// Has the device map a window; once it is mapped, the window has to be [inserted](Self::insert).
     pub(super) fn map<F, D: Device<F>>(
-        &mut self,
+        &self,
         body: &[u8],
         fds: Vec<F>,
         device: &mut D,
-        answer: &mut Answer<'_, F>,
-    ) -> Result<(), Errno> {
+    ) -> Result<(Window, Completion), Errno> {
         let map = parse_map(body, fds)?;
         let (first, last) = bounds(map.iova, map.size)?;
         if self.overlaps(first, last) {
@@ -56,10 +63,11 @@ impl DmaTable {
         if self.windows.len() >= self.limit {
             return Err(Errno::ENOSPC);
         }
-        device.dma_map(map)?;
-        self.windows.insert(first, last);
-        answer.send(&[]);
-        Ok(())
+        Ok((Window { first, last }, device.dma_map(map)?))
+    }
+
+    pub(super) fn insert(&mut self, window: Window) {
+        self.windows.insert(window.first, window.last);
     }
 
     pub(super) fn unmap<F, D: Device<F>>(

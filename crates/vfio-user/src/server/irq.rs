@@ -5,14 +5,14 @@ use core::ops::Range;
 
 use zerocopy::FromBytes;
 
-use super::device::{Device, IrqSet};
+use super::device::{Completion, Device, IrqSet};
 use crate::types::IrqInfo;
 use crate::wire::{Errno, IrqSetBody, irq_flags, irq_set};
 
 const DATA: u32 = irq_set::DATA_NONE | irq_set::DATA_BOOL | irq_set::DATA_EVENTFD;
 const ACTION: u32 = irq_set::ACTION_MASK | irq_set::ACTION_UNMASK | irq_set::ACTION_TRIGGER;
 
-pub(super) fn set<F, D: Device<F>>(body: &[u8], fds: Vec<F>, device: &mut D) -> Result<(), Errno> {
+pub(super) fn set<F, D: Device<F>>(body: &[u8], fds: Vec<F>, device: &mut D) -> Result<Completion, Errno> {
     let (set, bools) = IrqSetBody::read_from_prefix(body).map_err(|_| Errno::EINVAL)?;
     let (index, flags, start, count) = (set.index.get(), set.flags.get(), set.start.get(), set.count.get());
     let info = device.irq(index).ok_or(Errno::EINVAL)?;
@@ -59,7 +59,7 @@ fn set_eventfds<F, D: Device<F>>(
     vectors: Range<u32>,
     fds: Vec<F>,
     device: &mut D,
-) -> Result<(), Errno> {
+) -> Result<Completion, Errno> {
     if action != irq_set::ACTION_TRIGGER {
         return Err(Errno::ENOTSUP);
     }
@@ -77,12 +77,13 @@ fn act<F, D: Device<F>>(
     action: u32,
     mut vectors: impl Iterator<Item = u32>,
     device: &mut D,
-) -> Result<(), Errno> {
-    vectors.try_for_each(|vector| {
-        device.set_irqs(match action {
+) -> Result<Completion, Errno> {
+    vectors.try_fold(Completion::Now, |so_far, vector| {
+        let completion = device.set_irqs(match action {
             irq_set::ACTION_MASK => IrqSet::Mask { index, vector },
             irq_set::ACTION_UNMASK => IrqSet::Unmask { index, vector },
             _ => IrqSet::Trigger { index, vector },
-        })
+        })?;
+        Ok(if completion == Completion::Later { completion } else { so_far })
     })
 }

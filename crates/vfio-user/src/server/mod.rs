@@ -13,13 +13,13 @@ mod region;
 use alloc::vec::Vec;
 
 pub use counters::Counters;
-pub use device::{Device, DmaFile, DmaMap, IrqSet, RegionInfo};
+pub use device::{Completion, Device, DmaFile, DmaMap, IrqSet, RegionInfo};
 
 use crate::decoder::{Body, Decoder, Message, ProtocolError};
 use crate::outbox::Outbox;
 use crate::wire::{Capabilities, Command, Errno, Header, Kind, MAX_DMA_MAPS};
 use answer::Answer;
-use dma::DmaTable;
+use dma::{DmaTable, Window};
 use info::NoVersion;
 
 /// Bytes waiting to be sent at which a session stops taking messages: a client that does not read its replies
@@ -46,6 +46,17 @@ pub enum Step {
     Starved,
     /// Too many replies are waiting: wait for the socket to become writable, and do not read from it.
     Blocked,
+    /// The last message is not done: wait for whoever does it, call [`Session::complete`], and do not read from the
+    /// socket before.
+    Waiting,
+}
+
+/// A request that somebody does who takes time.
+#[derive(Debug)]
+struct Waiting {
+    request: Header,
+    /// The DMA window that it makes.
+    window: Option<Window>,
 }
 
 /// One connection with a client.
@@ -62,6 +73,7 @@ struct State {
     max_dma_maps: u32,
     negotiated: Option<Negotiated>,
     dma: DmaTable,
+    waiting: Option<Waiting>,
     counters: Counters,
 }
 
@@ -80,6 +92,7 @@ impl<F> Session<F> {
                 max_dma_maps,
                 negotiated: None,
                 dma: DmaTable::new(max_dma_maps as usize),
+                waiting: None,
                 counters: Counters::default(),
             },
             failed: None,
@@ -105,6 +118,9 @@ impl<F> Session<F> {
         if let Some(error) = self.failed {
             return Err(error);
         }
+        if self.state.waiting.is_some() {
+            return Ok(Step::Waiting);
+        }
         if out.pending() >= OUTBOX_LIMIT {
             return Ok(Step::Blocked);
         }
@@ -112,6 +128,16 @@ impl<F> Session<F> {
         let outcome = self.state.message(message, device, out);
         self.failed = outcome.err();
         outcome.map(|()| Step::Handled)
+    }
+
+    /// What the device had answered with [`Completion::Later`] is done, or is refused: the reply is queued, and
+    /// [`step`](Self::step) goes on with the next message. Does nothing if nothing is waited for.
+    pub fn complete(&mut self, outcome: Result<(), Errno>, out: &mut Outbox<F>) {
+        if let Some(Waiting { request, window }) = self.state.waiting.take() {
+            let mut answer = Answer::new(request, out);
+            let outcome = outcome.map(|()| self.state.done(window, &mut answer));
+            self.state.refuse(outcome, &mut answer);
+        }
     }
 
     /// The connection is gone: all windows are unmapped, all eventfds closed. The device's state stays otherwise, for
@@ -170,11 +196,31 @@ impl State {
             Ok((command, body)) => self.request(command, body, fds, device, &mut answer),
             Err(errno) => Err(errno),
         };
+        self.refuse(outcome, &mut answer);
+        Ok(())
+    }
+
+    /// What was asked for is done: the window, if it was one, is there.
+    fn done<F>(&mut self, window: Option<Window>, answer: &mut Answer<'_, F>) {
+        if let Some(window) = window {
+            self.dma.insert(window);
+        }
+        answer.send(&[]);
+    }
+
+    fn refuse<F>(&mut self, outcome: Result<(), Errno>, answer: &mut Answer<'_, F>) {
         if let Err(errno) = outcome {
             self.counters.refused += 1;
             answer.fail(errno);
         }
-        Ok(())
+    }
+
+    /// Answers now, or remembers what is to be answered later.
+    fn settle<F>(&mut self, window: Option<Window>, completion: Completion, answer: &mut Answer<'_, F>) {
+        match completion {
+            Completion::Now => self.done(window, answer),
+            Completion::Later => self.waiting = Some(Waiting { request: answer.request(), window }),
+        }
     }
 
     fn version<F>(
@@ -213,12 +259,20 @@ impl State {
             Command::RegionWriteMulti if negotiated.write_multiple => {
                 region::write_multi(counters, body, device, answer)
             }
-            Command::DmaMap => self.dma.map(body, fds, device, answer),
+            Command::DmaMap => {
+                let (window, completion) = self.dma.map(body, fds, device)?;
+                self.settle(Some(window), completion, answer);
+                Ok(())
+            }
             Command::DmaUnmap => self.dma.unmap(body, device, answer),
             Command::DeviceGetInfo => info::device(body, device, answer),
             Command::DeviceGetRegionInfo => info::region(body, device, answer),
             Command::DeviceGetIrqInfo => info::irq(body, device, answer),
-            Command::DeviceSetIrqs => irq::set(body, fds, device).map(|()| answer.send(&[])),
+            Command::DeviceSetIrqs => {
+                let completion = irq::set(body, fds, device)?;
+                self.settle(None, completion, answer);
+                Ok(())
+            }
             Command::DeviceReset => device.reset().map(|()| answer.send(&[])),
             _ => Err(Errno::EINVAL),
         }

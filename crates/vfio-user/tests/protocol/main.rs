@@ -7,6 +7,7 @@ mod dma;
 mod framing;
 mod information;
 mod interrupts;
+mod later;
 mod peer;
 mod properties;
 mod qemu;

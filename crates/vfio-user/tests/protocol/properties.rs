@@ -50,7 +50,11 @@ struct Run {
 
 /// Feeds the stream in pieces of these lengths, over and over.
 fn run(stream: &[u8], pieces: &[usize], fds: usize) -> Run {
-    let (mut session, mut device) = (Session::default(), Recorder::default());
+    run_on(Recorder::default(), stream, pieces, fds)
+}
+
+fn run_on(mut device: Recorder, stream: &[u8], pieces: &[usize], fds: usize) -> Run {
+    let mut session = Session::default();
     let mut out: Outbox<Fd> = Outbox::new();
     let (mut rest, mut replies) = (stream, Vec::new());
     let mut pieces = pieces.iter().cycle();
@@ -59,11 +63,12 @@ fn run(stream: &[u8], pieces: &[usize], fds: usize) -> Run {
         let (piece, later) = rest.split_at((*pieces.next().unwrap()).clamp(1, rest.len()));
         rest = later;
         session.push(piece, std::iter::repeat_n(Fd::new(1), fds)).unwrap();
-        // Every step takes a whole header, so this many are enough for any piece.
-        for _ in 0..=(piece.len() + BUFFER_LIMIT) / 16 {
+        // Every step takes a whole header or ends a wait for one, so this many are enough for any piece.
+        for _ in 0..=2 * (piece.len() + BUFFER_LIMIT) / 16 {
             match session.step(&mut device, &mut out) {
                 Ok(Step::Handled) => {}
                 Ok(Step::Starved) => break,
+                Ok(Step::Waiting) => session.complete(Ok(()), &mut out),
                 Ok(Step::Blocked) => replies.extend(take_replies(&mut out)),
                 Err(_) => {
                     error = true;
@@ -126,6 +131,14 @@ proptest! {
         prop_assert_eq!(whole.replies, cut.replies);
         prop_assert_eq!(whole.device.said, cut.device.said);
         prop_assert_eq!(whole.error, cut.error);
+    }
+
+    #[test]
+    fn a_conversation_is_the_same_when_things_are_done_later(stream in conversation()) {
+        let now = run(&stream, &[usize::MAX], 0);
+        let later = run_on(Recorder { later: true, ..Recorder::default() }, &stream, &[usize::MAX], 0);
+        prop_assert_eq!(now.replies, later.replies);
+        prop_assert_eq!(now.device.said, later.device.said);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use vfio_user::decoder::ProtocolError;
 use vfio_user::outbox::Outbox;
-use vfio_user::server::{Device, DmaMap, IrqSet, RegionInfo, Session, Step};
+use vfio_user::server::{Completion, Device, DmaMap, IrqSet, RegionInfo, Session, Step};
 use vfio_user::types::{DeviceInfo, IrqInfo, SparseArea};
 use vfio_user::wire::{Errno, device_flags, irq_flags, pci_irq, pci_region, region_flags};
 
@@ -32,11 +32,17 @@ pub(crate) struct Recorder {
     pub(crate) maps: Vec<DmaMap<Fd>>,
     pub(crate) vectors: [Option<Fd>; MSIX_VECTORS as usize],
     pub(crate) refuse: Option<Errno>,
+    /// Windows and interrupts are done later.
+    pub(crate) later: bool,
 }
 
 const SPARSE: [SparseArea; 1] = [SparseArea { offset: 0x2000, size: 0x2000 }];
 
 impl Recorder {
+    fn completion(&self) -> Completion {
+        if self.later { Completion::Later } else { Completion::Now }
+    }
+
     fn note(&mut self, what: String) -> Result<(), Errno> {
         self.said.push(what);
         self.refuse.map_or(Ok(()), Err)
@@ -100,11 +106,11 @@ impl Device<Fd> for Recorder {
         }
     }
 
-    fn dma_map(&mut self, map: DmaMap<Fd>) -> Result<(), Errno> {
+    fn dma_map(&mut self, map: DmaMap<Fd>) -> Result<Completion, Errno> {
         let file = map.file.as_ref().map(|file| (*file.fd, file.offset));
         self.note(format!("map {:#x}+{:#x} {} {file:?}", map.iova, map.size, map.writable))?;
         self.maps.push(map);
-        Ok(())
+        Ok(self.completion())
     }
 
     fn dma_unmap(&mut self, iova: u64, size: u64) {
@@ -119,7 +125,7 @@ impl Device<Fd> for Recorder {
         self.maps.clear();
     }
 
-    fn set_irqs(&mut self, set: IrqSet<Fd>) -> Result<(), Errno> {
+    fn set_irqs(&mut self, set: IrqSet<Fd>) -> Result<Completion, Errno> {
         self.note(format!("{set:?}"))?;
         match set {
             IrqSet::Disable { index: pci_irq::MSIX } => self.vectors = Default::default(),
@@ -133,7 +139,7 @@ impl Device<Fd> for Recorder {
             }
             _ => {}
         }
-        Ok(())
+        Ok(self.completion())
     }
 
     fn reset(&mut self) -> Result<(), Errno> {

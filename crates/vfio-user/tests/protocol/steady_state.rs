@@ -2,7 +2,7 @@
 
 use vfio_user::client::Client;
 use vfio_user::outbox::Outbox;
-use vfio_user::server::{Device, DmaMap, IrqSet, RegionInfo, Session, Step};
+use vfio_user::server::{Completion, Device, DmaMap, IrqSet, RegionInfo, Session, Step};
 use vfio_user::types::{DeviceInfo, IrqInfo};
 use vfio_user::wire::{Errno, region_flags};
 
@@ -29,13 +29,13 @@ impl Device<i32> for Registers {
     fn write(&mut self, _: u32, offset: u64, data: &[u8]) {
         self.0[offset as usize..][..data.len()].copy_from_slice(data);
     }
-    fn dma_map(&mut self, _: DmaMap<i32>) -> Result<(), Errno> {
-        Ok(())
+    fn dma_map(&mut self, _: DmaMap<i32>) -> Result<Completion, Errno> {
+        Ok(Completion::Now)
     }
     fn dma_unmap(&mut self, _: u64, _: u64) {}
     fn dma_unmap_all(&mut self) {}
-    fn set_irqs(&mut self, _: IrqSet<i32>) -> Result<(), Errno> {
-        Ok(())
+    fn set_irqs(&mut self, _: IrqSet<i32>) -> Result<Completion, Errno> {
+        Ok(Completion::Now)
     }
     fn reset(&mut self) -> Result<(), Errno> {
         Ok(())

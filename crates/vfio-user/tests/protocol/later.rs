@@ -1,0 +1,145 @@
+//! Requests that the device does later: what is answered when, and in which order.
+
+use std::rc::Rc;
+
+use vfio_user::decoder::ProtocolError;
+use vfio_user::server::Step;
+use vfio_user::wire::Errno;
+
+use crate::script::{
+    BAR0_SIZE, NO_REPLY, Reply, Script, access, dma_map, dma_unmap, fds, message, set_irqs, words,
+};
+
+const MAP: u16 = 2;
+const UNMAP: u16 = 3;
+const SET_IRQS: u16 = 8;
+const READ: u16 = 9;
+const RW: u32 = 3;
+
+/// A connection to a device that does windows and interrupts later.
+fn later() -> Script {
+    let mut script = Script::agreed();
+    script.device.later = true;
+    script.device.bar0 = vec![0; BAR0_SIZE as usize];
+    script.said();
+    script
+}
+
+fn done(script: &mut Script) -> Vec<Reply> {
+    script.session.complete(Ok(()), &mut script.out);
+    script.replies()
+}
+
+/// Identifiers and errors of replies.
+fn told(replies: &[Reply]) -> Vec<(u16, u32)> {
+    replies.iter().map(|reply| (reply.id, reply.error)).collect()
+}
+
+#[test]
+fn the_reply_comes_when_it_is_done() {
+    let mut script = later();
+    let map = message(7, MAP, 0, &dma_map(RW, 0, 0x1000, 0x1000));
+    assert_eq!(script.receive(&map, fds(&[5])), Ok(Step::Waiting));
+    assert_eq!((script.replies(), script.session.dma_maps()), (vec![], 0));
+    assert_eq!(script.receive(&[], vec![]), Ok(Step::Waiting), "for as long as it takes");
+    assert_eq!(told(&done(&mut script)), [(7, 0)]);
+    assert_eq!(script.session.dma_maps(), 1);
+    assert_eq!(script.receive(&[], vec![]), Ok(Step::Starved));
+    assert_eq!(done(&mut script), [], "one request has one reply");
+}
+
+#[test]
+fn messages_behind_it_wait_and_come_in_order() {
+    let mut script = later();
+    let behind = [
+        message(1, MAP, 0, &dma_map(RW, 0, 0, 0x1000)),
+        message(2, READ, 0, &access(0, 0, 4, &[])),
+        message(3, UNMAP, 0, &dma_unmap(0, 0, 0x1000)),
+        message(4, SET_IRQS, 0, &set_irqs(0x24, 2, 0, 1)),
+        message(5, READ, 0, &access(0, 4, 4, &[])),
+    ];
+    // Descriptors belong to the message with the last byte received.
+    script.session.push(&behind[0], fds(&[5])).unwrap();
+    assert_eq!(script.receive(&behind[1], vec![]), Ok(Step::Waiting));
+    script.receive(&behind[2], vec![]).unwrap();
+    script.receive(&behind[3], fds(&[6])).unwrap();
+    script.receive(&behind[4], vec![]).unwrap();
+    assert_eq!(script.said(), ["map 0x0+0x1000 true Some((5, 0))"]);
+    assert_eq!(told(&done(&mut script)), [(1, 0)]);
+
+    assert_eq!(script.receive(&[], vec![]), Ok(Step::Waiting), "for the eventfd now");
+    assert_eq!(told(&script.replies()), [(2, 0), (3, 0)], "an unmap finds the window in front of it");
+    assert_eq!(script.said()[..2], ["read 0 0x0 4", "unmap 0x0+0x1000"]);
+    assert_eq!(told(&done(&mut script)), [(4, 0)]);
+    assert_eq!(script.receive(&[], vec![]), Ok(Step::Starved));
+    assert_eq!(told(&script.replies()), [(5, 0)]);
+}
+
+#[test]
+fn what_fails_later_is_refused_then_and_leaves_no_window() {
+    let mut script = later();
+    let map = message(7, MAP, 0, &dma_map(RW, 0, 0x1000, 0x1000));
+    script.receive(&map, fds(&[5])).unwrap();
+    script.session.complete(Err(Errno::ENOSPC), &mut script.out);
+    assert_eq!(told(&script.replies()), [(7, 28)]);
+    assert_eq!((script.session.dma_maps(), script.session.counters().refused), (0, 1));
+    let again = message(8, MAP, 0, &dma_map(RW, 0, 0x1000, 0x1000));
+    script.receive(&again, fds(&[5])).unwrap();
+    assert_eq!(told(&done(&mut script)), [(8, 0)], "its addresses are free");
+}
+
+#[test]
+fn what_is_refused_at_once_is_not_waited_for() {
+    let mut script = later();
+    assert_eq!(script.refused(MAP, &dma_map(RW, 0, 1, 0x1000)), 22);
+    script.device.refuse = Some(Errno::EINVAL);
+    assert_eq!(script.refused(SET_IRQS, &set_irqs(0x21, 2, 0, 0)), 22);
+}
+
+#[test]
+fn what_wants_no_reply_is_waited_for_all_the_same() {
+    let mut script = later();
+    let both =
+        [message(1, MAP, NO_REPLY, &dma_map(RW, 0, 0, 0x1000)), message(2, READ, 0, &access(0, 0, 4, &[]))];
+    assert_eq!(script.receive(&both.concat(), vec![]), Ok(Step::Waiting));
+    assert_eq!(done(&mut script), []);
+    assert_eq!(script.session.dma_maps(), 1);
+    script.receive(&[], vec![]).unwrap();
+    assert_eq!(told(&script.replies()), [(2, 0)]);
+}
+
+#[test]
+fn vectors_of_one_request_are_answered_together() {
+    let mut script = later();
+    let trigger = message(3, SET_IRQS, 0, &set_irqs(0x21, 2, 0, 3));
+    assert_eq!(script.receive(&trigger, vec![]), Ok(Step::Waiting));
+    assert_eq!(script.said().len(), 3);
+    assert_eq!(told(&done(&mut script)), [(3, 0)]);
+    assert_eq!(script.receive(&[], vec![]), Ok(Step::Starved));
+}
+
+#[test]
+fn a_connection_may_be_lost_meanwhile() {
+    let mut script = later();
+    let all = fds(&[1, 2]);
+    let map = message(1, MAP, 0, &dma_map(RW, 0, 0, 0x1000));
+    script.receive(&map, vec![all[0].clone()]).unwrap();
+    let irqs = message(2, SET_IRQS, 0, &words(&[20, 0x24, 2, 0, 1]));
+    assert_eq!(script.receive(&irqs, vec![all[1].clone()]), Ok(Step::Waiting));
+    let Script { session, mut device, .. } = script;
+    session.close(&mut device);
+    assert!(device.said.iter().any(|said| said == "unmap all"), "{:?}", device.said);
+    assert_eq!(device.maps, []);
+    assert!(all.iter().all(|fd| Rc::strong_count(fd) == 1), "every descriptor is closed");
+}
+
+#[test]
+fn a_stream_that_breaks_behind_it_breaks_when_its_turn_comes() {
+    let mut script = later();
+    let map = message(1, MAP, 0, &dma_map(RW, 0, 0, 0x1000));
+    let mut bad = message(2, READ, 0, &[]);
+    bad[4..8].copy_from_slice(&[0; 4]);
+    assert_eq!(script.receive(&[map, bad].concat(), vec![]), Ok(Step::Waiting));
+    assert_eq!(told(&done(&mut script)), [(1, 0)]);
+    assert_eq!(script.receive(&[], vec![]), Err(ProtocolError::SizeBelowHeader { size: 0 }));
+}
