@@ -8,6 +8,7 @@ use crate::interrupt::ALL_VECTORS;
 use crate::moderation::Throttle;
 use crate::{Nic, mailbox};
 use i82576::bits::dctl;
+use i82576::mailbox::WORDS;
 use i82576::register::{self as r, rx, rx_block, tx, tx_block};
 use i82576::{Queue, Vector, VfIndex, window};
 use pcie::Function;
@@ -93,11 +94,16 @@ impl Nic {
         mailbox::vf_reset(&mut self.file, &mut self.interrupts, vf);
     }
 
-    /// A VF gets a new owner, who is to find nothing of the last one's: a reset, and statistics that begin anew.
-    /// A driver that goes on under a reset of its own would take less than it read before for 2^32 more.
+    /// A VF gets a new owner, who is to find nothing of the last one's: a reset, statistics that begin anew, and an
+    /// empty mailbox. A reset by the driver leaves both alone: it would take a counter that is less than it read before
+    /// for 2^32 more, and reads the last answer in the mailbox again to see whether it may send.
+    ///
+    /// One thing stays: a pool with a transmit rate owes the time of what it has sent. If a reset cleared that debt, a
+    /// guest could escape its rate by resets.
     pub(super) fn renew_vf(&mut self, vf: VfIndex) {
         self.reset_vf(vf);
         self.file.reset_range(r::vf_block(vf)..r::vf_block(vf) + 0x100);
+        self.file.reset_range(r::vmbmem(vf, 0)..r::vmbmem(vf, 0) + 4 * WORDS as u32);
     }
 
     fn stop_queue(&mut self, queue: Queue) {
