@@ -4,9 +4,42 @@ use crate::ids;
 use core::fmt;
 use core::ops::{Add, Sub};
 use core::time::Duration;
+use serde::{Deserialize, Serialize};
+
+/// A number that names none of what a port has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a port has no {what} {number}")]
+pub struct NoSuch {
+    what: &'static str,
+    number: u8,
+}
+
+/// The index types as the numbers that they are, with a check on the way back.
+macro_rules! as_number {
+    ($type:ty, $what:literal) => {
+        impl From<$type> for u8 {
+            fn from(index: $type) -> u8 {
+                index.get()
+            }
+        }
+
+        impl TryFrom<u8> for $type {
+            type Error = NoSuch;
+
+            fn try_from(number: u8) -> Result<Self, NoSuch> {
+                Self::new(number).ok_or(NoSuch { what: $what, number })
+            }
+        }
+    };
+}
+
+as_number!(VfIndex, "virtual function");
+as_number!(Queue, "queue");
+as_number!(Vector, "vector");
 
 /// A virtual function of the port, 0..=7. Pool `n` of the switch belongs to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "u8", try_from = "u8")]
 pub struct VfIndex(u8);
 
 impl VfIndex {
@@ -59,7 +92,8 @@ impl fmt::Display for VfIndex {
 }
 
 /// A receive or transmit queue of the port, 0..=15.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "u8", try_from = "u8")]
 pub struct Queue(u8);
 
 impl Queue {
@@ -100,7 +134,8 @@ impl Queue {
 }
 
 /// An internal interrupt vector of the port, 0..=24: a bit of EICR.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "u8", try_from = "u8")]
 pub struct Vector(u8);
 
 impl Vector {
@@ -131,7 +166,7 @@ impl Vector {
 
 /// A moment, in nanoseconds since whatever the caller calls the beginning. Time only ever comes in as an
 /// argument: nothing below the host has a clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct Time(u64);
 
 impl Time {

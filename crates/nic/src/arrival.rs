@@ -68,22 +68,22 @@ impl Nic {
         replicated: bool,
         frame: &mut Frame<'_>,
     ) -> Arrival {
-        let (control, outer, seal) = (self.file.get(r::RXCSUM), frame.outer, frame.seal());
+        let (control, outer, seal) = (self.state.file.get(r::RXCSUM), frame.outer, frame.seal());
         let tag = frame.tag;
         let frame = frame.untagged();
         let headers = match outer {
             // What has no outer tag where all should have one is passed on as it is (datasheet 7.4.5.2).
             Outer::Missing => Headers::default(),
             Outer::Present | Outer::Unused => {
-                Headers::parse_behind(frame, outer == Outer::Present, self.tables.inner)
+                Headers::parse_behind(frame, outer == Outer::Present, self.derived.tables.inner)
             }
         };
         let found = receive::classify(frame, &headers, control, seal);
-        let hash = match self.file.get(r::MRQC) & mrqc::MODE_MASK {
-            mrqc::RSS | mrqc::VMDQ_RSS => self.rss.hash(frame, &headers),
+        let hash = match self.state.file.get(r::MRQC) & mrqc::MODE_MASK {
+            mrqc::RSS | mrqc::VMDQ_RSS => self.derived.rss.hash(frame, &headers),
             _ => Hash::default(),
         };
-        let hits = self.steering.look(frame, &headers, tag);
+        let hits = self.derived.steering.look(frame, &headers, tag);
         let mut description = Description {
             rss: (hash.rss_type, hash.value),
             packet_type: hits.packet_type().unwrap_or(found.packet_type),
@@ -101,7 +101,7 @@ impl Nic {
 
     /// Puts a frame into the pool's queue, as the pool likes its tags.
     fn deliver<B: Bus>(&mut self, pool: u8, frame: &mut Frame<'_>, arrival: &Arrival, bus: &mut B) -> Fate {
-        let options = self.tables.pool_options(pool, arrival.replicated);
+        let options = self.derived.tables.pool_options(pool, arrival.replicated);
         let mut described = arrival.description;
         match frame.tag {
             Some(tag) if options.strip_vlan => {
@@ -114,39 +114,40 @@ impl Nic {
         let trailer = frame.trailer();
         let bytes = frame.delivered(!options.strip_vlan);
         let (queue, urgent) = self.queue_of(pool, options.rss, arrival, bytes.len());
-        let function = self.owners.of_queue(queue);
+        let function = self.state.owners.of_queue(queue);
         if !self.masters().may_master(function) || !self.receives() {
-            self.counters[usize::from(pool)].rx_disabled += 1;
+            self.state.counters[usize::from(pool)].rx_disabled += 1;
             return Fate::Dropped;
         }
-        if let Some(sum) = receive::packet_sum(bytes, self.file.get(r::RXCSUM)) {
+        if let Some(sum) = receive::packet_sum(bytes, self.state.file.get(r::RXCSUM)) {
             described.checksum = sum;
             described.rss.1 |= u32::from(sum) << 16;
         }
         let length = bytes.len() - trailer;
-        self.rx_touched |= 1 << queue.get();
+        self.scratch.rx_touched |= 1 << queue.get();
         described.status |= if urgent { status::DYNINT } else { 0 };
-        let outcome = self.rx[queue.index()].deliver(&mut self.file, function, bus, bytes, &described);
-        self.rx_urgent |= u16::from(urgent && outcome.is_ok()) << queue.get();
+        let outcome =
+            self.state.rx[queue.index()].deliver(&mut self.state.file, function, bus, bytes, &described);
+        self.scratch.rx_urgent |= u16::from(urgent && outcome.is_ok()) << queue.get();
         self.count_received(pool, queue, arrival.destination, length, arrival.source, outcome)
     }
 
     /// Whether a queue's descriptors are in the legacy format, which cannot tell of an interrupt at once and has none.
     fn is_legacy(&self, queue: Queue) -> bool {
-        srrctl::descriptor_type(self.file.get(rx_block(queue) + rx::SRRCTL)) == srrctl::LEGACY
+        srrctl::descriptor_type(self.state.file.get(rx_block(queue) + rx::SRRCTL)) == srrctl::LEGACY
     }
 
     /// The queue of a pool, or among all of them when there are no pools, for a frame of `length` bytes, and whether
     /// that interrupts at once.
     fn queue_of(&self, pool: u8, rss: bool, arrival: &Arrival, length: usize) -> (Queue, bool) {
-        let pools = matches!(self.file.get(r::MRQC) & mrqc::MODE_MASK, mrqc::VMDQ | mrqc::VMDQ_RSS);
-        let verdict = self.steering.decide(arrival.hits, pools.then_some(pool), length);
+        let pools = matches!(self.state.file.get(r::MRQC) & mrqc::MODE_MASK, mrqc::VMDQ | mrqc::VMDQ_RSS);
+        let verdict = self.derived.steering.decide(arrival.hits, pools.then_some(pool), length);
         let hashed = rss && arrival.hash.rss_type != rss_type::NONE;
-        let entry = hashed.then(|| self.rss.redirect(arrival.hash.value));
+        let entry = hashed.then(|| self.derived.rss.redirect(arrival.hash.value));
         let index = verdict.queue.unwrap_or(match (pools, entry) {
             (true, entry) => pool + 8 * (entry.unwrap_or(0) & 1),
             (false, Some(entry)) => entry,
-            (false, None) => self.steering.default,
+            (false, None) => self.derived.steering.default,
         });
         let queue = Queue::new(index & 0xf).unwrap_or(FIRST_QUEUE);
         (queue, verdict.immediate && !self.is_legacy(queue))

@@ -103,7 +103,7 @@ impl Nic {
         source: Source,
         outcome: Result<(), Missed>,
     ) -> Fate {
-        let counters = &mut self.counters[usize::from(pool)];
+        let counters = &mut self.state.counters[usize::from(pool)];
         match outcome {
             Ok(()) => {
                 counters.rx_packets += 1;
@@ -134,7 +134,7 @@ impl Nic {
             && !dst.is_broadcast()
             && let Some(vf) = self.vf_of(pool)
         {
-            self.file.count_around(r::vf_block(vf) + vf_stats::VFMPRC, 1);
+            self.state.file.count_around(r::vf_block(vf) + vf_stats::VFMPRC, 1);
         }
     }
 
@@ -142,24 +142,24 @@ impl Nic {
     /// have the port wait it counts as missed by the port, which waits for nobody.
     fn count_missed(&mut self, queue: Queue) -> Fate {
         let block = rx_block(queue);
-        let drops = self.file.get(r::QDE) & 1 << queue.get() != 0
-            || self.file.get(block + rx::SRRCTL) & srrctl::DROP_EN != 0;
-        self.file.count(r::RNBC, 1);
-        if queue.pool() >= self.owners.vfs {
-            self.interrupts.raise_other(&mut self.file, icr::RXO);
+        let drops = self.state.file.get(r::QDE) & 1 << queue.get() != 0
+            || self.state.file.get(block + rx::SRRCTL) & srrctl::DROP_EN != 0;
+        self.state.file.count(r::RNBC, 1);
+        if queue.pool() >= self.state.owners.vfs {
+            self.state.interrupts.raise_other(&mut self.state.file, icr::RXO);
         }
         if drops {
-            let dropped = (self.file.get(block + rx::RQDPC) + 1).min(RQDPC_END);
-            self.file.set(block + rx::RQDPC, dropped);
+            let dropped = (self.state.file.get(block + rx::RQDPC) + 1).min(RQDPC_END);
+            self.state.file.set(block + rx::RQDPC, dropped);
             return Fate::Dropped;
         }
-        self.file.count(r::MPC, 1);
+        self.state.file.count(r::MPC, 1);
         Fate::Missed
     }
 
     /// A pool has sent a frame: to somebody here, to the wire, or both.
     pub(crate) fn count_sent(&mut self, pool: u8, dst: MacAddress, length: usize, local: bool, wire: bool) {
-        let counters = &mut self.counters[usize::from(pool)];
+        let counters = &mut self.state.counters[usize::from(pool)];
         if dst.is_group() {
             counters.tx_broadcast += u64::from(dst.is_broadcast());
             counters.tx_multicast += u64::from(!dst.is_broadcast());
@@ -176,13 +176,13 @@ impl Nic {
     /// Counts a frame in a VF's packet and octet registers; octets include the frame check sequence.
     fn count_vf(&mut self, pool: u8, length: usize, (packets, octets): (u32, u32)) {
         if let Some(vf) = self.vf_of(pool) {
-            self.file.count_around(r::vf_block(vf) + packets, 1);
-            self.file.count_around(r::vf_block(vf) + octets, (length + FCS) as u32);
+            self.state.file.count_around(r::vf_block(vf) + packets, 1);
+            self.state.file.count_around(r::vf_block(vf) + octets, (length + FCS) as u32);
         }
     }
 
     /// The VF a pool belongs to, if it is not the PF's.
     fn vf_of(&self, pool: u8) -> Option<VfIndex> {
-        VfIndex::new(pool).filter(|vf| vf.get() < self.owners.vfs)
+        VfIndex::new(pool).filter(|vf| vf.get() < self.state.owners.vfs)
     }
 }

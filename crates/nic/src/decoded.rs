@@ -1,11 +1,12 @@
-//! What the frame path asks instead of registers: decoded forms of them ([`Tables`], [`Rss`], [`Steering`]), which are
-//! loaded anew at the next poll when one of their registers has changed. Left out: the forms themselves, each of
-//! which is with the stop that asks it.
+//! What follows from a port's state and is kept so that it need not be worked out for each frame: decoded forms of
+//! registers ([`Tables`], [`Rss`], [`Steering`]), which are loaded anew at the next poll when one of their registers has
+//! changed. Left out: the forms themselves, each of which is with the stop that asks it.
 
-use crate::Nic;
+use crate::file::Map;
 use crate::offload::rss::Rss;
 use crate::steering::Steering;
 use crate::switch::Tables;
+use crate::{Nic, State};
 
 /// The decoded forms that are out of date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,18 +29,46 @@ impl Stale {
     }
 }
 
+/// What follows from the state.
+#[derive(Debug, Clone)]
+pub(crate) struct Derived {
+    /// The switch's filters.
+    pub(crate) tables: Tables,
+    /// Key and table of receive-side scaling.
+    pub(crate) rss: Rss,
+    /// The filters that choose a queue.
+    pub(crate) steering: Steering,
+    /// What of these is to be decoded anew.
+    pub(crate) stale: Stale,
+    /// What is at each offset of the PF's BAR0, which follows from the register table alone.
+    pub(crate) map: Map,
+}
+
+impl Derived {
+    /// Everything that follows from a state.
+    pub(crate) fn new(state: &State) -> Self {
+        Self {
+            tables: Tables::load(&state.file, state.owners.vfs),
+            rss: Rss::load(&state.file),
+            steering: Steering::load(&state.file),
+            stale: Stale::NONE,
+            map: Map::new(),
+        }
+    }
+}
+
 impl Nic {
     /// Decodes anew what is out of date.
     pub(crate) fn decode(&mut self) {
-        let stale = core::mem::replace(&mut self.stale, Stale::NONE);
+        let stale = core::mem::replace(&mut self.derived.stale, Stale::NONE);
         if stale.tables {
-            self.tables = Tables::load(&self.file, self.owners.vfs);
+            self.derived.tables = Tables::load(&self.state.file, self.state.owners.vfs);
         }
         if stale.rss {
-            self.rss = Rss::load(&self.file);
+            self.derived.rss = Rss::load(&self.state.file);
         }
         if stale.steering {
-            self.steering = Steering::load(&self.file);
+            self.derived.steering = Steering::load(&self.state.file);
         }
     }
 }
@@ -160,9 +189,9 @@ mod tests {
             for act in &acts {
                 perform(&mut nic, act);
                 nic.decode();
-                assert_eq!(nic.tables, Tables::load(&nic.file, nic.owners.vfs), "{act:?}");
-                assert_eq!(nic.rss, Rss::load(&nic.file), "{act:?}");
-                assert_eq!(nic.steering, Steering::load(&nic.file), "{act:?}");
+                assert_eq!(nic.derived.tables, Tables::load(&nic.state.file, nic.state.owners.vfs), "{act:?}");
+                assert_eq!(nic.derived.rss, Rss::load(&nic.state.file), "{act:?}");
+                assert_eq!(nic.derived.steering, Steering::load(&nic.state.file), "{act:?}");
             }
         }
     }

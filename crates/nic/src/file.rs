@@ -16,7 +16,11 @@ const WORDS: usize = PF_BAR0_SIZE / 4;
 #[derive(Debug, Clone)]
 pub struct RegisterFile {
     words: Box<[u32; WORDS]>,
-    /// What is at each dword offset, aliases included.
+}
+
+/// What is at each dword offset of the PF's BAR0, aliases included: the register table, the other way round.
+#[derive(Debug, Clone)]
+pub struct Map {
     places: Box<[Option<Place>; WORDS]>,
 }
 
@@ -33,17 +37,9 @@ impl RegisterFile {
     /// The file after power-on.
     #[must_use]
     pub fn new() -> Self {
-        let mut file = Self { words: filled(0), places: filled(None) };
-        table::rows().for_each(|row| file.place(row));
+        let mut file = Self { words: filled(0) };
         file.reset(true);
         file
-    }
-
-    fn place(&mut self, row: &Register) {
-        let twice = row.offsets().zip(row.aliases()).map(|(offset, alias)| (alias, offset));
-        for (at, offset) in row.offsets().map(|offset| (offset, offset)).chain(twice) {
-            self.places[at as usize / 4] = Some(Place { offset, access: row.access });
-        }
     }
 
     /// Puts every register back to its reset value; those that survive a software reset only if `power_on`.
@@ -60,12 +56,6 @@ impl RegisterFile {
                 self.set(offset, value);
             }
         }
-    }
-
-    /// What is at an offset of the PF's BAR0; `None` where nothing is.
-    #[must_use]
-    pub fn find(&self, offset: u32) -> Option<Place> {
-        *self.places.get(offset as usize / 4)?
     }
 
     /// The stored value at a canonical offset.
@@ -124,6 +114,35 @@ impl RegisterFile {
             Access::Ro | Access::Rc | Access::Wo => (0, 0),
         };
         self.update(offset, clear << shift, set << shift);
+    }
+}
+
+impl Map {
+    /// The map of the register table.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut map = Self { places: filled(None) };
+        table::rows().for_each(|row| map.place(row));
+        map
+    }
+
+    fn place(&mut self, row: &Register) {
+        let twice = row.offsets().zip(row.aliases()).map(|(offset, alias)| (alias, offset));
+        for (at, offset) in row.offsets().map(|offset| (offset, offset)).chain(twice) {
+            self.places[at as usize / 4] = Some(Place { offset, access: row.access });
+        }
+    }
+
+    /// What is at an offset of the PF's BAR0; `None` where nothing is.
+    #[must_use]
+    pub fn find(&self, offset: u32) -> Option<Place> {
+        *self.places.get(offset as usize / 4)?
+    }
+}
+
+impl Default for Map {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

@@ -7,10 +7,9 @@ use crate::frame::{Frame, HEADER, HEADROOM, Outer};
 use crate::offload::segment::{FlagMasks, Segmenter};
 use crate::offload::{crc, transmit};
 use crate::queue::transmit::{Invalid, Packet, Taken};
+use crate::scratch::Staging;
 use crate::switch::{self, Reason, Source, Storm};
 use crate::uplink::{self, Wire};
-use alloc::boxed::Box;
-use alloc::vec;
 use i82576::Queue;
 use i82576::bits::{lvmmc, rctl, rfctl};
 use i82576::ids::{FCS, MAX_FRAME, MIN_FRAME};
@@ -18,59 +17,43 @@ use i82576::register as r;
 use pcie::Bus;
 
 /// The largest packet a queue may hand over: 256 KB is what PAYLEN can say, with room for headers.
-const MAX_PACKET: usize = 260 * 1024;
+pub(crate) const MAX_PACKET: usize = 260 * 1024;
 /// The most segments one packet is cut into: 64 KB at the smallest MSS that Linux allows (48) is 1,366.
 const MAX_SEGMENTS: u32 = 2048;
-
-/// Where frames are while they pass through.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Staging {
-    packet: Box<[u8]>,
-    frame: Box<[u8]>,
-}
-
-impl Staging {
-    /// Bytes that a packet may need.
-    pub(crate) const PACKET: usize = HEADROOM + MAX_PACKET;
-
-    pub(crate) fn new() -> Self {
-        Self {
-            packet: vec![0; Self::PACKET].into_boxed_slice(),
-            frame: vec![0; HEADROOM + MAX_FRAME].into_boxed_slice(),
-        }
-    }
-}
 
 impl Nic {
     /// Takes one frame from the wire; answers whether there was one.
     pub(crate) fn forward_from_wire<B: Bus, W: Wire>(&mut self, bus: &mut B, wire: &mut W) -> bool {
-        let mut staging = core::mem::take(&mut self.staging.frame);
+        let mut staging = core::mem::take(&mut self.scratch.staging.frame);
         let received = wire.receive(&mut staging[HEADROOM..]);
         // A port that has no link, or does not receive, knows of no frame: nothing is counted.
-        if let Some(length) = received.filter(|_| self.link && !self.loops_back() && self.receives()) {
+        if let Some(length) = received.filter(|_| self.state.link && !self.loops_back() && self.receives()) {
             self.arrive(&mut staging, length, bus, wire);
         }
-        self.staging.frame = staging;
+        self.scratch.staging.frame = staging;
         received.is_some()
     }
 
     /// `length` bytes are in the staging buffer.
     fn arrive<B: Bus, W: Wire>(&mut self, staging: &mut [u8], length: usize, bus: &mut B, wire: &mut W) {
         let padded = pad(&mut staging[HEADROOM..], length);
-        if uplink::ends_here(&mut self.file, &staging[HEADROOM..HEADROOM + padded]) {
+        if uplink::ends_here(&mut self.state.file, &staging[HEADROOM..HEADROOM + padded]) {
             return;
         }
-        self.tally.arrived(padded);
+        self.scratch.tally.arrived(padded);
         match length {
-            ..HEADER => uplink::count_length_error(&mut self.file, r::RUC),
-            _ if length > MAX_FRAME - FCS => uplink::count_length_error(&mut self.file, r::ROC),
+            ..HEADER => uplink::count_length_error(&mut self.state.file, r::RUC),
+            _ if length > MAX_FRAME - FCS => uplink::count_length_error(&mut self.state.file, r::ROC),
             _ => {
                 let bytes = &mut staging[HEADROOM..];
-                let trailer =
-                    if self.tables.keeps_check_sequence { append_check_sequence(bytes, padded) } else { 0 };
+                let trailer = if self.derived.tables.keeps_check_sequence {
+                    append_check_sequence(bytes, padded)
+                } else {
+                    0
+                };
                 if let Some(mut frame) = Frame::new(&mut staging[..HEADROOM + padded + trailer]) {
                     frame.set_trailer(trailer);
-                    frame.look_behind(self.tables.inner, self.tables.outer);
+                    frame.look_behind(self.derived.tables.inner, self.derived.tables.outer);
                     frame.take_tag();
                     self.switch(None, &mut frame, bus, wire);
                 }
@@ -86,13 +69,14 @@ impl Nic {
         bus: &mut B,
         wire: &mut W,
     ) -> Option<usize> {
-        let mut staging = core::mem::take(&mut self.staging);
-        let function = self.owners.of_queue(queue);
-        let taken = match self.tx[queue.index()].held.resume(&mut staging.packet) {
+        let mut staging = core::mem::take(&mut self.scratch.staging);
+        let function = self.state.owners.of_queue(queue);
+        let taken = match self.state.tx[queue.index()].held.resume(&mut staging.packet) {
             Some(packet) => Taken::Packet(packet),
             None => {
                 let place = &mut staging.packet[HEADROOM..];
-                self.tx[queue.index()].take(&mut self.file, function, bus, place)
+                let descriptors = &mut self.scratch.descriptors;
+                self.state.tx[queue.index()].take(&mut self.state.file, function, bus, descriptors, place)
             }
         };
         let frames = match taken {
@@ -100,7 +84,7 @@ impl Nic {
             Taken::Empty => Some(1),
             Taken::Dropped(why) => {
                 match why {
-                    Invalid::Fault => self.counters[usize::from(queue.pool())].dma_faults += 1,
+                    Invalid::Fault => self.state.counters[usize::from(queue.pool())].dma_faults += 1,
                     Invalid::Size => self.misbehaved(queue, lvmmc::SIZE),
                     Invalid::Type => self.misbehaved(queue, lvmmc::DESCRIPTOR),
                 }
@@ -114,8 +98,10 @@ impl Nic {
                 Some(1)
             }
         };
-        self.staging = staging;
-        frames.filter(|_| !self.is_blocked(queue)).map(|frames| frames.max(self.tx[queue.index()].effort()))
+        self.scratch.staging = staging;
+        frames
+            .filter(|_| !self.is_blocked(queue))
+            .map(|frames| frames.max(self.state.tx[queue.index()].effort()))
     }
 
     /// A packet that is one frame.
@@ -156,14 +142,15 @@ impl Nic {
         wire: &mut W,
     ) -> usize {
         let bytes = &staging.packet[HEADROOM..HEADROOM + packet.length];
-        let masks = FlagMasks::from_registers(self.file.get(r::DTXTCPFLGL), self.file.get(r::DTXTCPFLGH));
+        let masks =
+            FlagMasks::from_registers(self.state.file.get(r::DTXTCPFLGL), self.state.file.get(r::DTXTCPFLGH));
         let segmenter = Segmenter::new(bytes, &packet.first, &packet.context, masks);
         let fits = |s: &Segmenter<'_>| s.longest() <= MAX_FRAME - FCS && s.count() <= MAX_SEGMENTS;
         let Some(segmenter) = segmenter.ok().filter(fits) else {
             self.misbehaved(queue, lvmmc::CONTEXT);
             return 1;
         };
-        self.file.count(r::TSCTC, u32::from(packet.sent == 0));
+        self.state.file.count(r::TSCTC, u32::from(packet.sent == 0));
         let (mut segmenter, before) = (segmenter.skip(packet.sent), packet.sent);
         while let Some(length) = segmenter.write_next(&mut staging.frame[HEADROOM..]) {
             let length = pad(&mut staging.frame[HEADROOM..], length);
@@ -172,12 +159,12 @@ impl Nic {
                 self.send(queue, &packet, &mut frame, bus, wire);
             }
             packet.sent += 1;
-            if self.pacing.due(queue.pool()) > self.now {
+            if self.state.pacing.due(queue.pool()) > self.scratch.now {
                 break;
             }
         }
         if segmenter.count() > 0 {
-            self.tx[queue.index()].held.keep(packet, &mut staging.packet);
+            self.state.tx[queue.index()].held.keep(packet, &mut staging.packet);
         }
         (packet.sent - before).max(1) as usize
     }
@@ -191,9 +178,9 @@ impl Nic {
         bus: &mut B,
         wire: &mut W,
     ) {
-        frame.look_behind(self.tables.inner, self.tables.outer);
+        frame.look_behind(self.derived.tables.inner, self.derived.tables.outer);
         let asked = packet.first.insert_vlan.then_some(packet.context.vlan_tag);
-        let inserted = self.tables.transmit_tag(queue.pool(), asked);
+        let inserted = self.derived.tables.transmit_tag(queue.pool(), asked);
         // The outer tag is software's to bring; there is nothing to put an inner one behind (datasheet 7.4.5.1).
         if inserted.is_some() && frame.outer == Outer::Missing {
             return self.misbehaved(queue, lvmmc::CONTEXT);
@@ -203,7 +190,7 @@ impl Nic {
             frame.take_tag();
         }
         frame.tag = inserted.or(frame.tag);
-        frame.timed = packet.first.time_stamp && queue.pool() >= self.owners.vfs;
+        frame.timed = packet.first.time_stamp && queue.pool() >= self.state.owners.vfs;
         self.switch(Some(queue), frame, bus, wire);
     }
 
@@ -219,31 +206,32 @@ impl Nic {
         let length = frame.length();
         let source = sender.map_or(Source::Wire, |queue| Source::Pool(queue.pool()));
         if let Source::Pool(pool) = source {
-            self.pacing.left(pool, length);
+            self.state.pacing.left(pool, length);
         }
-        let mut decision = self.tables.decide(&switch::Frame { dst, src, vlan: frame.tag, length, source });
+        let mut decision =
+            self.derived.tables.decide(&switch::Frame { dst, src, vlan: frame.tag, length, source });
         match (sender, decision.dropped) {
             (Some(queue), Some(reason)) if self.blocks(queue, reason) => return,
             (None, None) if uplink::is_truncated(frame.untagged()) && !self.passes_truncated() => return,
-            (None, Some(Reason::TooLong)) => uplink::count_length_error(&mut self.file, r::ROC),
+            (None, Some(Reason::TooLong)) => uplink::count_length_error(&mut self.state.file, r::ROC),
             _ => {}
         }
-        if decision.pools != 0 && Storm::concerns(&self.file, dst) {
+        if decision.pools != 0 && Storm::concerns(&self.state.file, dst) {
             self.control_storm(dst, &mut decision, length);
         }
         let fate = self.hand_out(source, dst, &decision, frame, bus);
         match source {
             Source::Pool(pool) if fate.is_some() => {
-                self.pacing.crossed(pool, length, decision.pools.count_ones(), self.now);
+                self.state.pacing.crossed(pool, length, decision.pools.count_ones(), self.scratch.now);
             }
             Source::Wire if fate >= Some(Fate::Dropped) => {
-                self.tally.received(dst, length, fate == Some(Fate::Reached));
+                self.scratch.tally.received(dst, length, fate == Some(Fate::Reached));
             }
             Source::Pool(_) | Source::Wire => {}
         }
-        let sent = decision.wire && self.link && self.leave(frame, bus, wire);
+        let sent = decision.wire && self.state.link && self.leave(frame, bus, wire);
         if sent {
-            self.tally.sent(dst, length);
+            self.scratch.tally.sent(dst, length);
             if frame.timed && sender.is_some() {
                 self.stamp_sent();
             }
@@ -255,14 +243,14 @@ impl Nic {
 
     /// What is sent comes back: the PHY loops it, or the MAC before it.
     fn loops_back(&self) -> bool {
-        self.phy.loops_back() || self.file.get(r::RCTL) & rctl::LBM_MASK == rctl::LBM_MAC
+        self.state.phy.loops_back() || self.state.file.get(r::RCTL) & rctl::LBM_MASK == rctl::LBM_MAC
     }
 
     /// Counts a frame whose length field is wrong; answers whether such frames are passed on.
     #[cold]
     fn passes_truncated(&mut self) -> bool {
-        self.file.count(r::LENERRS, 1);
-        self.file.get(r::RFCTL) & rfctl::LEF != 0
+        self.state.file.count(r::LENERRS, 1);
+        self.state.file.get(r::RFCTL) & rfctl::LEF != 0
     }
 
     /// The frame leaves for the wire, which in loopback brings it back at once; `false` if it was dropped.
@@ -271,7 +259,7 @@ impl Nic {
             return wire.transmit(frame.tagged());
         }
         if self.receives() {
-            self.tally.arrived(frame.length());
+            self.scratch.tally.arrived(frame.length());
             self.switch(None, frame, bus, wire);
         }
         true

@@ -29,10 +29,13 @@ pub mod pacing;
 mod police;
 mod port;
 pub mod queue;
+mod scratch;
+mod state;
 mod steering;
 pub mod switch;
 pub mod uplink;
 
 pub use counters::{Counters, PoolCounters};
 pub use port::{Budget, Config, Nic, Poll};
+pub use state::State;
 pub use uplink::{Unplugged, Wire};

@@ -8,31 +8,31 @@ impl Nic {
     /// Whether the port has a link.
     #[must_use]
     pub fn link(&self) -> bool {
-        self.link
+        self.state.link
     }
 
     /// The wire has a partner, or none: with it the port has a link, unless the PHY sleeps.
     pub fn set_link(&mut self, up: bool) {
-        self.carrier = up;
+        self.state.carrier = up;
         self.renew_link();
     }
 
     /// The link follows the wire and the PHY.
     pub(crate) fn renew_link(&mut self) {
-        let up = self.phy.renew_link(self.carrier);
-        if core::mem::replace(&mut self.link, up) != up {
-            self.interrupts.raise_other(&mut self.file, icr::LSC);
+        let up = self.state.phy.renew_link(self.state.carrier);
+        if core::mem::replace(&mut self.state.link, up) != up {
+            self.state.interrupts.raise_other(&mut self.state.file, icr::LSC);
         }
     }
 
     /// What a VF is shown of the link: the port's (`None`, the default), or always this.
     pub fn set_vf_link(&mut self, vf: VfIndex, up: Option<bool>) {
-        self.links[vf.index()] = up;
+        self.state.links[vf.index()] = up;
     }
 
     /// The link as a VF sees it.
     #[must_use]
     pub fn vf_link(&self, vf: VfIndex) -> bool {
-        self.links[vf.index()].unwrap_or(self.link)
+        self.state.links[vf.index()].unwrap_or(self.state.link)
     }
 }

@@ -13,18 +13,18 @@ impl Nic {
     /// Whether a frame is dropped for what its sender may not do, which is counted and reported.
     #[cold]
     pub(crate) fn blocks(&mut self, queue: Queue, reason: Reason) -> bool {
-        let counters = &mut self.counters[usize::from(queue.pool())];
+        let counters = &mut self.state.counters[usize::from(queue.pool())];
         match reason {
             Reason::Unwanted | Reason::OnlySender | Reason::Disabled | Reason::TooLong => return false,
             Reason::LinkControl => counters.tx_link_control += 1,
             Reason::SourceSpoofed | Reason::VlanSpoofed => {
                 counters.tx_spoofed += 1;
-                self.file.update(r::WVBR, 0, bit(queue));
-                self.file.count(r::SSVPC, 1);
-                self.report(queue, lvmmc::SPOOFED, self.file.get(r::DTXCTL) & dtxctl::SPOOF_INT != 0);
+                self.state.file.update(r::WVBR, 0, bit(queue));
+                self.state.file.count(r::SSVPC, 1);
+                self.report(queue, lvmmc::SPOOFED, self.state.file.get(r::DTXCTL) & dtxctl::SPOOF_INT != 0);
             }
         }
-        self.counters[usize::from(queue.pool())].tx_blocked += 1;
+        self.state.counters[usize::from(queue.pool())].tx_blocked += 1;
         true
     }
 
@@ -32,34 +32,34 @@ impl Nic {
     /// until the PF frees the queue (MDFB) or the queue's function is reset.
     #[cold]
     pub(crate) fn misbehaved(&mut self, queue: Queue, cause: u32) {
-        self.counters[usize::from(queue.pool())].tx_invalid += 1;
-        if self.file.get(r::DTXCTL) & dtxctl::MDP_EN != 0 {
-            self.file.update(r::MDFB, 0, bit(queue));
-            self.file.update(r::WVBR, 0, bit(queue) << wvbr::BLOCKED_SHIFT);
+        self.state.counters[usize::from(queue.pool())].tx_invalid += 1;
+        if self.state.file.get(r::DTXCTL) & dtxctl::MDP_EN != 0 {
+            self.state.file.update(r::MDFB, 0, bit(queue));
+            self.state.file.update(r::WVBR, 0, bit(queue) << wvbr::BLOCKED_SHIFT);
             self.report(queue, cause, true);
         }
     }
 
     /// The last misbehaviour is kept for whoever asks, and told if somebody wants to be told.
     fn report(&mut self, queue: Queue, cause: u32, tell: bool) {
-        let causes = self.file.get(r::LVMMC) & ((1 << lvmmc::QUEUE_SHIFT) - 1);
-        self.file.set(r::LVMMC, causes | cause | u32::from(queue.get()) << lvmmc::QUEUE_SHIFT);
+        let causes = self.state.file.get(r::LVMMC) & ((1 << lvmmc::QUEUE_SHIFT) - 1);
+        self.state.file.set(r::LVMMC, causes | cause | u32::from(queue.get()) << lvmmc::QUEUE_SHIFT);
         if tell {
-            self.interrupts.raise_other(&mut self.file, icr::DOUTSYNC);
+            self.state.interrupts.raise_other(&mut self.state.file, icr::DOUTSYNC);
         }
     }
 
     /// Whether a queue was stopped for its misbehaviour.
     pub(crate) fn is_blocked(&self, queue: Queue) -> bool {
-        self.file.get(r::MDFB) & bit(queue) != 0
+        self.state.file.get(r::MDFB) & bit(queue) != 0
     }
 
     /// Keeps a frame from pools, mirrors among them, while there is a storm of its kind.
     #[cold]
     pub(crate) fn control_storm(&mut self, dst: MacAddress, decision: &mut Decision, length: usize) {
-        let before = Storm::is_on(&self.file);
-        if !self.storm.admits(&mut self.file, dst, &self.tables, length) {
-            for (pool, counters) in (0..).zip(&mut self.counters) {
+        let before = Storm::is_on(&self.state.file);
+        if !self.state.storm.admits(&mut self.state.file, dst, &self.derived.tables, length) {
+            for (pool, counters) in (0..).zip(&mut self.state.counters) {
                 counters.rx_storm += u64::from(decision.pools >> pool & 1);
             }
             decision.pools = 0;
@@ -69,16 +69,16 @@ impl Nic {
 
     /// Lets the windows of storm control pass up to `now`.
     pub(crate) fn pass_storm_windows(&mut self, now: Time) {
-        if self.file.get(r::BSCTRH) | self.file.get(r::MSCTRH) != 0 {
-            let before = Storm::is_on(&self.file);
-            self.storm.advance(&mut self.file, now);
+        if self.state.file.get(r::BSCTRH) | self.state.file.get(r::MSCTRH) != 0 {
+            let before = Storm::is_on(&self.state.file);
+            self.state.storm.advance(&mut self.state.file, now);
             self.tell_of_storm(before);
         }
     }
 
     fn tell_of_storm(&mut self, before: bool) {
-        if before != Storm::is_on(&self.file) {
-            self.interrupts.raise_other(&mut self.file, icr::SCE);
+        if before != Storm::is_on(&self.state.file) {
+            self.state.interrupts.raise_other(&mut self.state.file, icr::SCE);
         }
     }
 
@@ -86,8 +86,8 @@ impl Nic {
     pub(crate) fn police_written(&mut self, offset: u32, value: u32, now: Time) {
         match offset {
             // Who was let go may have been waiting.
-            r::MDFB => self.tx_ready |= value as u16,
-            r::SCCRL | r::SCBI | r::BSCTRH | r::MSCTRH => self.storm.restart(&mut self.file, now),
+            r::MDFB => self.state.tx_ready |= value as u16,
+            r::SCCRL | r::SCBI | r::BSCTRH | r::MSCTRH => self.state.storm.restart(&mut self.state.file, now),
             _ => {}
         }
     }

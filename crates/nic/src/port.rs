@@ -1,28 +1,16 @@
 //! One port of the card: its state, and the poll that moves frames. Left out: the stops themselves.
 
-use crate::board::clock::Clock;
-use crate::board::nvm::Nvm;
-use crate::board::phy::Phy;
-use crate::board::timer::TcpTimer;
 use crate::counters::Counters;
-use crate::decoded::Stale;
-use crate::file::RegisterFile;
-use crate::forward::Staging;
-use crate::function::config::Spaces;
+use crate::decoded::Derived;
 use crate::interrupt::single::{Form, VECTOR_0};
-use crate::interrupt::{Direction, Interrupts, Owners, master_bit, queue_vector};
-use crate::moderation::Throttle;
-use crate::offload::rss::Rss;
-use crate::pacing::Pacing;
-use crate::queue::receive::ReceiveQueue;
+use crate::interrupt::{Direction, Owners, master_bit, queue_vector};
 use crate::queue::ring::Ring;
-use crate::queue::transmit::TransmitQueue;
-use crate::steering::Steering;
-use crate::switch::{Storm, Tables};
-use crate::uplink::{Tally, Wire};
-use alloc::vec::Vec;
+use crate::scratch::{PACKET, Scratch};
+use crate::state::State;
+use crate::switch::Storm;
+use crate::uplink::Wire;
 use core::num::NonZeroU64;
-use i82576::bits::{ctrl, icr, rah, rctl, srrctl, tctl};
+use i82576::bits::{ctrl, icr, rctl, srrctl, tctl};
 use i82576::register::{self as r, rx, tx};
 use i82576::{MacAddress, Queue, Time, ids};
 use pcie::{Bus, DmaFault, Function};
@@ -67,108 +55,51 @@ pub struct Poll {
 }
 
 /// One port: a PF and up to eight VFs. It is a value: a copy goes on where the original stood, so that a port can be
-/// set aside between two polls and continued, or continued twice.
+/// set aside between two polls and continued, or continued twice; [`State`] is what of it must be kept for that.
 #[derive(Debug, Clone)]
 pub struct Nic {
-    pub(crate) nvm: Nvm,
-    pub(crate) phy: Phy,
-    pub(crate) clock: Clock,
-    pub(crate) timer: TcpTimer,
-    pub(crate) file: RegisterFile,
-    pub(crate) spaces: Spaces,
-    pub(crate) tables: Tables,
-    pub(crate) rss: Rss,
-    pub(crate) steering: Steering,
-    /// What of these is to be decoded anew.
-    pub(crate) stale: Stale,
-    pub(crate) interrupts: Interrupts,
-    pub(crate) throttle: Throttle,
-    pub(crate) storm: Storm,
-    pub(crate) owners: Owners,
-    /// VFs answer memory requests, as the SR-IOV capability says.
-    pub(crate) vf_memory: bool,
-    pub(crate) rx: Vec<ReceiveQueue>,
-    pub(crate) tx: Vec<TransmitQueue>,
-    /// Transmit queues that may have something to send.
-    pub(crate) tx_ready: u16,
-    pub(crate) pacing: Pacing,
-    /// The moment of the poll under way.
-    pub(crate) now: Time,
-    /// Receive queues that got a frame in this poll, and those of them that got one which interrupts at once.
-    pub(crate) rx_touched: u16,
-    pub(crate) rx_urgent: u16,
-    /// Queue at which the next round starts, so that none is always first.
-    first: u8,
-    /// IOADDR.
-    pub(crate) io_address: u32,
-    /// The wire carries a signal.
-    pub(crate) carrier: bool,
-    pub(crate) link: bool,
-    /// What VFs see of the link, where it is not the port's.
-    pub(crate) links: [Option<bool>; ids::MAX_VFS],
-    pub(crate) staging: Staging,
-    pub(crate) counters: Counters,
-    pub(crate) tally: Tally,
+    pub(crate) state: State,
+    pub(crate) derived: Derived,
+    pub(crate) scratch: Scratch,
 }
 
 impl Nic {
     /// A port after power-on: no VFs, link down, nothing enabled.
     #[must_use]
     pub fn new(config: Config) -> Self {
-        let file = RegisterFile::new();
-        let mut nic = Self {
-            nvm: Nvm::new(config.mac, config.iov),
-            phy: Phy::new(),
-            clock: Clock::default(),
-            timer: TcpTimer::default(),
-            tables: Tables::load(&file, 0),
-            spaces: Spaces::new(&config),
-            rss: Rss::load(&file),
-            steering: Steering::default(),
-            stale: Stale::ALL,
-            interrupts: Interrupts::default(),
-            throttle: Throttle::new(),
-            storm: Storm::default(),
-            owners: Owners { vfs: 0, masters: 0 },
-            vf_memory: false,
-            rx: Queue::all().map(ReceiveQueue::new).collect(),
-            tx: Queue::all().map(TransmitQueue::new).collect(),
-            tx_ready: 0,
-            pacing: Pacing::new(config.loopback),
-            now: Time::ZERO,
-            rx_touched: 0,
-            rx_urgent: 0,
-            first: 0,
-            io_address: 0,
-            carrier: false,
-            link: false,
-            links: [None; ids::MAX_VFS],
-            staging: Staging::new(),
-            counters: Counters::default(),
-            tally: Tally::default(),
-            file,
-        };
-        nic.load_address();
+        Self::of(State::new(&config))
+    }
+
+    /// A port in a state.
+    pub(crate) fn of(state: State) -> Self {
+        let mut nic = Self { derived: Derived::new(&state), scratch: Scratch::new(), state };
         nic.prepare_to_hold();
         nic
     }
 
     /// Moves frames and sends interrupts, as far as the budget goes.
     pub fn poll<B: Bus, W: Wire>(&mut self, now: Time, budget: Budget, bus: &mut B, wire: &mut W) -> Poll {
-        self.now = now;
+        self.scratch.now = now;
         self.decode();
         self.pass_storm_windows(now);
-        if self.timer.pass(self.file.get(r::TCPTIMER), now) {
-            self.interrupts.raise_timer(&mut self.file);
+        if self.state.timer.pass(self.state.file.get(r::TCPTIMER), now) {
+            self.state.interrupts.raise_timer(&mut self.state.file);
         }
         let from_wire = self.receive_from_wire(budget, bus, wire);
         let (from_queues, frame) = self.transmit(budget, bus, wire);
         self.write_back_received(bus);
-        self.tally.settle(&mut self.file);
+        self.scratch.tally.settle(&mut self.state.file);
         let (owners, form) = (self.masters(), self.form());
-        let interrupt = self.interrupts.send(&mut self.file, &mut self.throttle, &owners, form, now, bus);
-        let storm = Storm::is_on(&self.file).then(|| self.storm.ends(&self.file));
-        let deadline = [interrupt, frame, storm, self.timer.end()].into_iter().flatten().min();
+        let interrupt = self.state.interrupts.send(
+            &mut self.state.file,
+            &mut self.state.throttle,
+            &owners,
+            form,
+            now,
+            bus,
+        );
+        let storm = Storm::is_on(&self.state.file).then(|| self.state.storm.ends(&self.state.file));
+        let deadline = [interrupt, frame, storm, self.state.timer.end()].into_iter().flatten().min();
         Poll { more: from_wire || from_queues, deadline }
     }
 
@@ -191,33 +122,34 @@ impl Nic {
         wire: &mut W,
     ) -> (bool, Option<Time>) {
         let (mut more, mut due, mut served) = (false, None, None);
-        if self.tx_ready == 0 || self.file.get(r::TCTL) & tctl::EN == 0 {
+        if self.state.tx_ready == 0 || self.state.file.get(r::TCTL) & tctl::EN == 0 {
             return (more, due);
         }
-        let first = self.first;
+        let first = self.state.first;
         for queue in (0..ids::QUEUES as u8).filter_map(|i| Queue::new((first + i) & 15)) {
             let bit = 1 << queue.get();
-            if self.tx_ready & bit == 0 {
+            if self.state.tx_ready & bit == 0 {
                 continue;
             }
             if !self.may_transmit(queue) {
-                self.pacing.rest(queue);
+                self.state.pacing.rest(queue);
                 continue;
             }
-            self.pacing.visit(&self.file, queue, self.now);
+            self.state.pacing.visit(&self.state.file, queue, self.scratch.now);
             let mut left = true;
-            if self.pacing.due(queue.pool()) <= self.now {
+            if self.state.pacing.due(queue.pool()) <= self.scratch.now {
                 served.get_or_insert(queue.get());
                 left = self.transmit_from(queue, budget, bus, wire);
             }
-            left &= self.tx[queue.index()].has_more(&self.file);
-            let next = Some(self.pacing.due(queue.pool())).filter(|due| left && *due > self.now);
-            self.pacing.visited(queue, left, self.now);
+            left &= self.state.tx[queue.index()].has_more(&self.state.file);
+            let next =
+                Some(self.state.pacing.due(queue.pool())).filter(|due| left && *due > self.scratch.now);
+            self.state.pacing.visited(queue, left, self.scratch.now);
             due = [due, next].into_iter().flatten().min();
             more |= left && next.is_none();
-            self.tx_ready = if left { self.tx_ready | bit } else { self.tx_ready & !bit };
+            self.state.tx_ready = if left { self.state.tx_ready | bit } else { self.state.tx_ready & !bit };
         }
-        self.first = served.map_or(first, |queue| (queue + 1) & 15);
+        self.state.first = served.map_or(first, |queue| (queue + 1) & 15);
         (more, due)
     }
 
@@ -230,24 +162,24 @@ impl Nic {
         wire: &mut W,
     ) -> bool {
         let (mut budget, mut left) = (budget.frames, true);
-        while left && budget > 0 && self.pacing.due(queue.pool()) <= self.now {
+        while left && budget > 0 && self.state.pacing.due(queue.pool()) <= self.scratch.now {
             match self.forward_from_queue(queue, bus, wire) {
                 Some(frames) => budget = budget.saturating_sub(frames),
                 None => left = false,
             }
         }
-        let function = self.owners.of_queue(queue);
-        let announced = self.tx[queue.index()].write_back(&mut self.file, function, bus);
+        let function = self.state.owners.of_queue(queue);
+        let announced = self.state.tx[queue.index()].write_back(&mut self.state.file, function, bus);
         self.announce(queue, Direction::Tx, announced);
         left
     }
 
     fn write_back_received<B: Bus>(&mut self, bus: &mut B) {
-        let touched = core::mem::take(&mut self.rx_touched);
-        let urgent = core::mem::take(&mut self.rx_urgent);
+        let touched = core::mem::take(&mut self.scratch.rx_touched);
+        let urgent = core::mem::take(&mut self.scratch.rx_urgent);
         for queue in Queue::all().filter(|queue| touched & 1 << queue.get() != 0) {
-            let function = self.owners.of_queue(queue);
-            let announced = self.rx[queue.index()].write_back(&mut self.file, function, bus);
+            let function = self.state.owners.of_queue(queue);
+            let announced = self.state.rx[queue.index()].write_back(&mut self.state.file, function, bus);
             self.announce(queue, Direction::Rx, announced);
             if urgent & 1 << queue.get() != 0 {
                 self.hurry(queue);
@@ -258,11 +190,11 @@ impl Nic {
     /// What a receive queue has to tell does not wait for its throttle.
     #[cold]
     fn hurry(&mut self, queue: Queue) {
-        let own = queue.pool() < self.owners.vfs || self.form() == Form::Vectors;
-        let named = || queue_vector(&self.file, queue, Direction::Rx, self.owners.vfs);
+        let own = queue.pool() < self.state.owners.vfs || self.form() == Form::Vectors;
+        let named = || queue_vector(&self.state.file, queue, Direction::Rx, self.state.owners.vfs);
         if let Some(vector) = if own { named() } else { Some(VECTOR_0) } {
-            let (eitr, gpie) = (self.file.get(r::eitr(vector)), self.file.get(r::GPIE));
-            self.throttle.hurry(vector, eitr, gpie, self.now);
+            let (eitr, gpie) = (self.state.file.get(r::eitr(vector)), self.state.file.get(r::GPIE));
+            self.state.throttle.hurry(vector, eitr, gpie, self.scratch.now);
         }
     }
 
@@ -274,40 +206,46 @@ impl Nic {
                     Direction::Tx => icr::TXDW,
                     Direction::Rx => icr::RXDW | self.few_descriptors(queue),
                 };
-                self.interrupts.raise_queue(&mut self.file, queue, direction, causes, self.owners.vfs);
+                self.state.interrupts.raise_queue(
+                    &mut self.state.file,
+                    queue,
+                    direction,
+                    causes,
+                    self.state.owners.vfs,
+                );
             }
             Ok(false) => {}
-            Err(_) => self.counters[usize::from(queue.pool())].dma_faults += 1,
+            Err(_) => self.state.counters[usize::from(queue.pool())].dma_faults += 1,
         }
     }
 
     /// RXDMT0, if a receive queue has no more descriptors left than SRRCTL.RDMTS asks for, which is counted.
     fn few_descriptors(&mut self, queue: Queue) -> u32 {
-        let few = srrctl::low_threshold(self.file.get(r::rx_block(queue) + rx::SRRCTL));
-        let left = Ring::receive(&self.file, queue).map_or(0, |ring| ring.available(ring.head));
+        let few = srrctl::low_threshold(self.state.file.get(r::rx_block(queue) + rx::SRRCTL));
+        let left = Ring::receive(&self.state.file, queue).map_or(0, |ring| ring.available(ring.head));
         if few == 0 || left > few {
             return 0;
         }
-        self.file.count(r::ICRXDMTC, 1);
+        self.state.file.count(r::ICRXDMTC, 1);
         icr::RXDMT0
     }
 
     /// The queue's pool may send, the queue is not blocked, and its function may read memory.
     fn may_transmit(&self, queue: Queue) -> bool {
-        self.file.get(r::VFTE) & 1 << queue.pool() != 0
+        self.state.file.get(r::VFTE) & 1 << queue.pool() != 0
             && !self.is_blocked(queue)
-            && self.masters().may_master(self.owners.of_queue(queue))
+            && self.masters().may_master(self.state.owners.of_queue(queue))
     }
 
     /// The port receives at all.
     pub(crate) fn receives(&self) -> bool {
-        self.file.get(r::RCTL) & rctl::EN != 0
+        self.state.file.get(r::RCTL) & rctl::EN != 0
     }
 
     /// The functions that may master the bus now: none while the PF sleeps or has asked the card to stop.
     pub(crate) fn masters(&self) -> Owners {
-        let stopped = self.sleeps() || self.file.get(r::CTRL) & ctrl::GIO_MASTER_DISABLE != 0;
-        Owners { masters: if stopped { 0 } else { self.owners.masters }, ..self.owners }
+        let stopped = self.sleeps() || self.state.file.get(r::CTRL) & ctrl::GIO_MASTER_DISABLE != 0;
+        Owners { masters: if stopped { 0 } else { self.state.owners.masters }, ..self.state.owners }
     }
 
     /// A register of a queue was written: a doorbell makes a transmit queue ready, and a queue whose ring
@@ -316,22 +254,22 @@ impl Nic {
         let queue = usize::from((offset >> 6) as u8 & 0xf);
         match (offset & !0x3ff, offset & 0x3f) {
             (RX_BLOCKS, rx::RDBAL | rx::RDBAH | rx::RDLEN | rx::RDH | rx::RXDCTL) => {
-                self.rx[queue].restart(&self.file);
+                self.state.rx[queue].restart(&self.state.file);
             }
             // A queue that goes on, goes on with the packet that it is in.
-            (TX_BLOCKS, tx::TXDCTL) if self.tx[queue].goes_on(&self.file) => {}
+            (TX_BLOCKS, tx::TXDCTL) if self.state.tx[queue].goes_on(&self.state.file) => {}
             (TX_BLOCKS, tx::TDBAL | tx::TDBAH | tx::TDLEN | tx::TDH | tx::TXDCTL) => {
-                self.tx[queue].restart(&self.file);
-                self.tx_ready |= 1 << queue;
+                self.state.tx[queue].restart(&self.state.file);
+                self.state.tx_ready |= 1 << queue;
             }
-            (TX_BLOCKS, tx::TDT) => self.tx_ready |= 1 << queue,
+            (TX_BLOCKS, tx::TDT) => self.state.tx_ready |= 1 << queue,
             _ => {}
         }
     }
 
     /// A register was written that may be about rates.
     pub(crate) fn pacing_written(&mut self, offset: u32) {
-        self.pacing.written(&mut self.file, offset);
+        self.state.pacing.written(&mut self.state.file, offset);
         if offset == r::RTTBCNRC {
             self.prepare_to_hold();
         }
@@ -340,35 +278,29 @@ impl Nic {
     /// Queues that may have to stop between the segments of a packet get a place to keep it, now rather than when
     /// a frame passes.
     fn prepare_to_hold(&mut self) {
-        let queues = self.tx.iter_mut().zip(Queue::all());
-        for (tx, _) in queues.filter(|(_, queue)| self.pacing.may_delay(queue.pool())) {
-            tx.held.prepare(Staging::PACKET);
+        let queues = self.state.tx.iter_mut().zip(Queue::all());
+        for (tx, _) in queues.filter(|(_, queue)| self.state.pacing.may_delay(queue.pool())) {
+            tx.held.prepare(PACKET);
         }
-    }
-
-    /// RAL0 and RAH0 are loaded from the NVM at each reset.
-    pub(crate) fn load_address(&mut self) {
-        let (low, high) = self.nvm.mac().to_words();
-        self.file.set(r::ral(0), low);
-        self.file.set(r::rah(0), high | rah::AV | 1 << rah::POOLSEL_SHIFT);
     }
 
     /// Bus Master Enable of a function: without it, no memory request and no interrupt leaves the card in
     /// its name.
     pub fn set_bus_master(&mut self, function: Function, on: bool) {
         let bit = master_bit(function);
-        self.owners.masters = if on { self.owners.masters | bit } else { self.owners.masters & !bit };
+        self.state.owners.masters =
+            if on { self.state.owners.masters | bit } else { self.state.owners.masters & !bit };
     }
 
     /// Whether a function may use the bus.
     #[must_use]
     pub fn is_bus_master(&self, function: Function) -> bool {
-        self.owners.may_master(function)
+        self.state.owners.may_master(function)
     }
 
     /// What the card has counted, a set a pool.
     #[must_use]
     pub fn counters(&self) -> &Counters {
-        &self.counters
+        &self.state.counters
     }
 }

@@ -4,9 +4,10 @@ use crate::support::alone::{alone, descriptors, resident};
 use crate::support::eventually;
 use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;
-use crate::support::machine::{CONFIG, Vmm};
-use crate::support::qemu::Qemu;
+use crate::support::machine::{BAR0, BAR3, CONFIG, Vmm};
+use crate::support::qemu::{Qemu, VF};
 use driver::vf::{LinkCheck, MAILBOX_VECTOR};
+use i82576::register::vf;
 use std::time::Duration;
 use vfio_user::client::Client;
 
@@ -129,4 +130,47 @@ fn a_thousand_function_level_resets_leave_nothing_behind() {
         b.take();
         exchange(&mut a, &mut b, 3);
     });
+}
+
+/// What a VMM reads of a function that it has connected to and reset, region by region.
+fn first_look(live: &Live, index: u8) -> Vec<(u32, Vec<u8>)> {
+    let mut qemu = Qemu::greet(&live.socket(index));
+    qemu.done(Client::reset).unwrap();
+    let look = |region: u32| {
+        let mut bytes = vec![0; VF.size(region)];
+        for (offset, part) in (0..).step_by(4096).zip(bytes.chunks_mut(4096)) {
+            qemu.load(region, offset, part);
+        }
+        (region, bytes)
+    };
+    let mut looked: Vec<_> = [BAR0, BAR3, CONFIG].map(look).into();
+    // The timer runs.
+    looked[0].1[vf::FRTIMER as usize..][..4].fill(0);
+    looked
+}
+
+/// Moves frames, then writes ones into every byte of the function, the resets excepted.
+fn use_up(live: &Live, index: u8) {
+    let (mut a, mut b) = (Guest::under_qemu(live, index), Guest::under_qemu(live, index + 1));
+    exchange(&mut a, &mut b, 3);
+    let vmm = &mut a.machine.vmm;
+    for offset in (4..VF.size(BAR0) as u64).step_by(4) {
+        vmm.store(BAR0, offset, &[0xff; 4]);
+    }
+    vmm.store(BAR3, 0, &vec![0xff; VF.size(BAR3)]);
+    let control = a.machine.capability(0x10) + DEVICE_CONTROL;
+    for offset in (0..VF.size(CONFIG) as u64).filter(|offset| *offset != control + 1) {
+        a.machine.vmm.store(CONFIG, offset, &[0xff]);
+    }
+}
+
+#[test]
+fn after_the_vmms_reset_nothing_is_left_of_the_last_client() {
+    let (live, untouched) = (Live::start(), Live::start());
+    use_up(&live, 0);
+    eventually("the client is gone", || live.show(0).peer.is_none());
+    for (used, fresh) in first_look(&live, 0).into_iter().zip(first_look(&untouched, 0)) {
+        let differs: Vec<_> = (0..).zip(used.1.iter().zip(&fresh.1)).filter(|(_, (a, b))| a != b).collect();
+        assert!(differs.is_empty(), "region {}: {differs:x?}", used.0);
+    }
 }

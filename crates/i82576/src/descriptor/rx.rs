@@ -2,9 +2,10 @@
 //! Left out: the legacy format (`legacy`) and time stamps in buffers, which later cards have.
 
 use super::{DD, SIZE, dword, from_dwords, qword};
+use serde::{Deserialize, Serialize};
 
 /// A posted descriptor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Posted {
     /// Packet buffer.
     pub packet: u64,

@@ -2,6 +2,7 @@
 //! that refer to it. Left out: the legacy format (`legacy`), LinkSec, IPsec, launch time.
 
 use super::{SIZE, dword, from_dwords, legacy, qword};
+use serde::{Deserialize, Serialize};
 
 /// What a transmit descriptor asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +51,8 @@ const IDX_SHIFT: u32 = 4;
 const PAYLEN_SHIFT: u32 = 14;
 
 /// A data descriptor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(into = "[u8; SIZE]", from = "[u8; SIZE]")]
 pub struct Data {
     /// Where the buffer is.
     pub address: u64,
@@ -93,7 +95,8 @@ pub enum L4 {
 }
 
 /// A context descriptor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(into = "[u8; SIZE]", from = "[u8; SIZE]")]
 pub struct Context {
     /// Bytes before the IP header (0..=127).
     pub mac_length: u8,
@@ -139,6 +142,26 @@ pub fn parse(raw: &[u8; SIZE]) -> Transmit {
         _ => Transmit::Other,
     }
 }
+
+/// Descriptors are saved as drivers write them, so that no saved value is one that a driver could not have written.
+macro_rules! as_written {
+    ($descriptor:ident) => {
+        impl From<$descriptor> for [u8; SIZE] {
+            fn from(descriptor: $descriptor) -> [u8; SIZE] {
+                descriptor.emit()
+            }
+        }
+
+        impl From<[u8; SIZE]> for $descriptor {
+            fn from(raw: [u8; SIZE]) -> $descriptor {
+                $descriptor::parse(&raw)
+            }
+        }
+    };
+}
+
+as_written!(Data);
+as_written!(Context);
 
 impl Data {
     #[inline]

@@ -26,7 +26,8 @@ const fn counter(name: &'static str, at: u32) -> Register {
 }
 
 pub(super) const ROWS: &[Register] = &[
-    // Memory, not a register: no reset clears what igbvf reads again to see whether it may send.
+    // Memory, not a register: no reset by a driver clears what igbvf reads again to see whether it may send. A VF that
+    // changes its owner starts with zeros.
     Register::many("VMBMEM", r::vmbmem(VF0, 0), 4, 128, Rw(ALL)).sticky(),
     Register::many("P2VMAILBOX", r::p2v_mailbox(VF0), 4, 8, Rw(0))
         .more("PFU takes the buffer unless the VF has it; STS and ACK ring the VF; RVFU frees the buffer; nothing if \

@@ -7,12 +7,12 @@
 #[cfg(test)]
 mod tests;
 
-use alloc::vec::Vec;
 use i82576::config::{self, MSIX_PBA};
 use i82576::{VfIndex, ids};
-use pcie::config::{Bar, Builder, ConfigSpace, Identity, SIZE, offset};
+use pcie::config::{Bar, Builder, ConfigSpace, Identity, SpaceState, offset};
 use pcie::msix::{Message, Table, TableState};
 use pcie::{Effects, Endpoint, Function, Rid};
+use serde::{Deserialize, Serialize};
 
 /// A VF's BARs by number.
 pub type Bars = [(u8, Bar)];
@@ -114,24 +114,27 @@ impl VirtualFunction {
     /// Everything a successor needs.
     #[must_use]
     pub fn save(&self) -> FunctionState {
-        FunctionState { config: self.endpoint.space().bytes().to_vec(), table: self.table.save() }
+        FunctionState { config: self.endpoint.save(), table: self.table.save() }
     }
 
-    /// Takes over a state. False, and nothing changes, if its configuration is not one.
+    /// Takes over a state. False, and a function after reset, if its configuration is not one.
     #[must_use]
     pub fn load(&mut self, state: &FunctionState) -> bool {
-        let Ok(config) = <&[u8; SIZE]>::try_from(state.config.as_slice()) else { return false };
-        self.endpoint.load(config);
-        self.table.load(&state.table, self.endpoint.msix().unwrap_or_default());
-        true
+        let whole = self.endpoint.load(&state.config);
+        if whole {
+            self.table.load(&state.table, self.endpoint.msix().unwrap_or_default());
+        } else {
+            self.table.reset();
+        }
+        whole
     }
 }
 
 /// A VF's state, plain.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionState {
-    /// The 4 KiB of configuration space.
-    pub config: Vec<u8>,
+    /// The configuration space.
+    pub config: SpaceState,
     /// The MSI-X table.
     pub table: TableState,
 }

@@ -100,7 +100,9 @@ pub enum RestoreError {
         /// VFs that exist.
         enabled: u16,
     },
-    /// A configuration space that is not 4 KiB.
-    #[error("the state of {0} is damaged: its configuration space is not 4096 bytes")]
+    /// A configuration space with bytes that there are not.
+    #[error(
+        "the state of {0} is damaged: it names bytes beyond the 4096 of configuration space; start the port anew"
+    )]
     Damaged(VfIndex),
 }

@@ -24,9 +24,10 @@ use capability::SrIov;
 use core::fmt;
 use i82576::VfIndex;
 use pcie::{Effects, Function, Rid};
+use serde::{Deserialize, Serialize};
 
 /// Who a VF is assigned to; what the number means is the caller's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Owner(pub u64);
 
 impl fmt::Display for Owner {
@@ -45,7 +46,7 @@ pub enum Hierarchy {
 }
 
 /// Where a VF is between its owners.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum State {
     /// Not enabled, or removed: nobody can find it.
     Absent,
@@ -319,14 +320,14 @@ impl Manager {
 }
 
 /// A manager's state, plain: one entry per VF that exists.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ManagerState {
     /// The VFs.
     pub slots: Vec<SlotState>,
 }
 
 /// A VF's state with the manager, plain.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotState {
     /// Where it is between its owners.
     pub state: State,

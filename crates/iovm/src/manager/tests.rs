@@ -207,7 +207,7 @@ fn a_successor_takes_over_vfs_with_their_owners() {
     let successor = Manager::restore(&mut card, PF, &state).unwrap();
     assert_eq!((successor.save(), rids(&successor)), (state.clone(), rids(&manager)));
     assert!(card.bus_master(vf(1)), "the guest does not notice");
-    state.slots[0].function.config.pop();
+    state.slots[0].function.config = [(0xffff, 0)].into_iter().collect();
     let damaged = Manager::restore(&mut card, PF, &state).unwrap_err();
     assert_eq!(damaged, RestoreError::Damaged(vf(0)));
     state.slots.pop();

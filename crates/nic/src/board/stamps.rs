@@ -11,7 +11,7 @@ impl Nic {
     /// A packet that asks for a stamp has left.
     #[cold]
     pub(crate) fn stamp_sent(&mut self) {
-        if self.file.get(r::TSYNCTXCTL) & tsync::ENABLE != 0 {
+        if self.state.file.get(r::TSYNCTXCTL) & tsync::ENABLE != 0 {
             self.stamp(r::TSYNCTXCTL, r::TXSTMPL);
         }
     }
@@ -23,12 +23,12 @@ impl Nic {
     }
 
     fn stamp(&mut self, control: u32, low: u32) -> bool {
-        let free = self.file.get(control) & tsync::VALID == 0;
+        let free = self.state.file.get(control) & tsync::VALID == 0;
         if free {
-            let count = self.clock.at(self.now);
-            self.file.set(low, count as u32);
-            self.file.set(low + 4, (count >> 32) as u32);
-            self.file.update(control, 0, tsync::VALID);
+            let count = self.state.clock.at(self.scratch.now);
+            self.state.file.set(low, count as u32);
+            self.state.file.set(low + 4, (count >> 32) as u32);
+            self.state.file.update(control, 0, tsync::VALID);
         }
         free
     }

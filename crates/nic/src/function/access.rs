@@ -31,11 +31,11 @@ impl Nic {
     /// What a write of other bytes must leave in a dword: the stored value, if storing is all it does.
     fn kept(&self, function: Function, offset: u32) -> u32 {
         let slot = match function {
-            Function::Pf => pf::own_place(&self.file, offset),
+            Function::Pf => pf::own_place(&self.derived.map, offset),
             Function::Vf(n) => VfIndex::new(n).and_then(|vf| window::resolve(vf, offset)),
         };
         let Some(Slot { offset, shift, mask, access }) = slot else { return 0 };
-        let stored = self.file.get(offset) >> shift & mask;
+        let stored = self.state.file.get(offset) >> shift & mask;
         match access {
             // The counter runs on, unless it is written.
             Access::Rw(_) if pf::throttle_of(offset).is_some() => stored | eitr::CNT_IGNR,

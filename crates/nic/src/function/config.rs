@@ -5,7 +5,7 @@ use crate::Nic;
 use crate::interrupt::single::{Form, is_due};
 use i82576::bits::gpie;
 use i82576::register as r;
-use i82576::{VfIndex, config};
+use i82576::{MacAddress, VfIndex, config};
 use pcie::capability::power::PowerState;
 use pcie::{ConfigAccess, Effects, Endpoint, Function};
 
@@ -17,11 +17,8 @@ pub(crate) struct Spaces {
 }
 
 impl Spaces {
-    pub(crate) fn new(nvm: &crate::Config) -> Self {
-        Self {
-            pf: config::pf::endpoint(nvm.mac, nvm.iov),
-            vfs: core::array::from_fn(|_| config::vf::endpoint()),
-        }
+    pub(crate) fn new(mac: MacAddress, iov: bool) -> Self {
+        Self { pf: config::pf::endpoint(mac, iov), vfs: core::array::from_fn(|_| config::vf::endpoint()) }
     }
 
     /// All of them as after power-on.
@@ -35,16 +32,16 @@ impl Nic {
     /// The function's space, if the function exists.
     fn space(&mut self, function: Function) -> Option<&mut Endpoint> {
         match function {
-            Function::Pf => Some(&mut self.spaces.pf),
-            Function::Vf(n) if n < self.owners.vfs => self.spaces.vfs.get_mut(usize::from(n)),
+            Function::Pf => Some(&mut self.state.spaces.pf),
+            Function::Vf(n) if n < self.state.owners.vfs => self.state.spaces.vfs.get_mut(usize::from(n)),
             Function::Vf(_) => None,
         }
     }
 
     /// How the PF interrupts.
     pub(crate) fn form(&self) -> Form {
-        let pf = &self.spaces.pf;
-        let several = self.file.get(r::GPIE) & gpie::MULTIPLE_MSIX != 0;
+        let pf = &self.state.spaces.pf;
+        let several = self.state.file.get(r::GPIE) & gpie::MULTIPLE_MSIX != 0;
         match (pf.msix(), pf.msi()) {
             _ if self.sleeps() => Form::Silent,
             (Some(msix), _) if msix.enabled && several => Form::Vectors,
@@ -58,10 +55,10 @@ impl Nic {
 
     /// The PF's space shows what its interrupt is at this moment.
     fn show_interrupt(&mut self) {
-        let due = is_due(&self.file, &self.owners);
-        let msi = self.spaces.pf.msi().enabled;
-        let msix = self.spaces.pf.msix().is_some_and(|msix| msix.enabled);
-        self.spaces.pf.show_interrupt(due && !msi && !msix, due && msi && self.form() == Form::Silent);
+        let due = is_due(&self.state.file, &self.state.owners);
+        let msi = self.state.spaces.pf.msi().enabled;
+        let msix = self.state.spaces.pf.msix().is_some_and(|msix| msix.enabled);
+        self.state.spaces.pf.show_interrupt(due && !msi && !msix, due && msi && self.form() == Form::Silent);
     }
 
     /// Reads a function's configuration space; where nothing answers, all bits are ones.
@@ -89,26 +86,26 @@ impl Nic {
             self.set_bus_master(function, masters);
         }
         if let Some(sriov) = effects.sriov {
-            self.vf_memory = sriov.memory;
+            self.state.vf_memory = sriov.memory;
             self.set_vfs(sriov.active().min(i82576::ids::MAX_VFS as u16) as u8);
         }
     }
 
     /// The PF sleeps, and with it its VFs (Single root I/O virtualization specification 1.1, chapter 5).
     pub(crate) fn sleeps(&self) -> bool {
-        self.spaces.pf.power() == PowerState::D3Hot
+        self.state.spaces.pf.power() == PowerState::D3Hot
     }
 
     /// How many VFs exist, as the SR-IOV capability says. VFs that come or go are reset; what is beyond them
     /// is the PF's.
     fn set_vfs(&mut self, vfs: u8) {
-        if vfs != self.owners.vfs {
-            let most = vfs.max(self.owners.vfs);
+        if vfs != self.state.owners.vfs {
+            let most = vfs.max(self.state.owners.vfs);
             VfIndex::all().filter(|vf| vf.get() < most).for_each(|vf| self.renew_vf(vf));
-            self.spaces.vfs.iter_mut().for_each(Endpoint::reset);
-            self.owners.vfs = vfs;
-            self.owners.masters &= crate::interrupt::master_bit(Function::Pf);
-            self.stale.tables = true;
+            self.state.spaces.vfs.iter_mut().for_each(Endpoint::reset);
+            self.state.owners.vfs = vfs;
+            self.state.owners.masters &= crate::interrupt::master_bit(Function::Pf);
+            self.derived.stale.tables = true;
         }
     }
 

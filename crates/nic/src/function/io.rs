@@ -17,7 +17,7 @@ impl Nic {
         into.fill(0xff);
         let Ok(dword) = <&mut [u8; 4]>::try_from(into) else { return };
         *dword = match offset {
-            IOADDR => self.io_address.to_le_bytes(),
+            IOADDR => self.state.io_address.to_le_bytes(),
             IODATA => match self.io_register() {
                 Some(register) => self.read(Function::Pf, register, now).to_le_bytes(),
                 None => return,
@@ -30,7 +30,7 @@ impl Nic {
     pub fn io_write(&mut self, offset: u64, from: &[u8], now: Time) {
         let Ok(dword) = from.try_into().map(u32::from_le_bytes) else { return };
         match offset {
-            IOADDR => self.io_address = dword,
+            IOADDR => self.state.io_address = dword,
             IODATA => {
                 if let Some(register) = self.io_register() {
                     self.write(Function::Pf, register, dword, now);
@@ -41,8 +41,8 @@ impl Nic {
     }
 
     fn io_register(&self) -> Option<u32> {
-        (self.io_address.is_multiple_of(4) && (self.io_address as usize) < ids::PF_BAR0_SIZE)
-            .then_some(self.io_address)
+        (self.state.io_address.is_multiple_of(4) && (self.state.io_address as usize) < ids::PF_BAR0_SIZE)
+            .then_some(self.state.io_address)
     }
 }
 

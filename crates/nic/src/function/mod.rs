@@ -41,6 +41,6 @@ impl Nic {
     }
 
     fn answering(&self, n: u8) -> Option<VfIndex> {
-        VfIndex::new(n).filter(|_| n < self.owners.vfs && self.vf_memory && !self.sleeps())
+        VfIndex::new(n).filter(|_| n < self.state.owners.vfs && self.state.vf_memory && !self.sleeps())
     }
 }

@@ -8,6 +8,7 @@ use crate::interrupt::ALL_VECTORS;
 use crate::moderation::Throttle;
 use crate::{Nic, mailbox};
 use i82576::bits::dctl;
+use i82576::mailbox::WORDS;
 use i82576::register::{self as r, rx, rx_block, tx, tx_block};
 use i82576::{Queue, Vector, VfIndex, window};
 use pcie::Function;
@@ -25,7 +26,7 @@ impl Nic {
         match function {
             Function::Pf => self.reset_port(true),
             Function::Vf(n) => {
-                if let Some(vf) = VfIndex::new(n).filter(|vf| vf.get() < self.owners.vfs) {
+                if let Some(vf) = VfIndex::new(n).filter(|vf| vf.get() < self.state.owners.vfs) {
                     self.renew_vf(vf);
                 }
             }
@@ -36,79 +37,84 @@ impl Nic {
     /// its configuration space. The NVM keeps its words.
     pub fn conventional_reset(&mut self) {
         self.reset_function(Function::Pf);
-        self.spaces.reset();
+        self.state.spaces.reset();
     }
 
     /// CTRL.RST of the PF: registers go to their defaults, but for the few that only `power_on` resets, and
     /// every VF sees RSTI until the PF says that it is done.
     pub(super) fn reset_port(&mut self, power_on: bool) {
-        self.interrupts.reset(&mut self.file, ALL_VECTORS);
-        self.file.reset(power_on);
+        self.state.interrupts.reset(&mut self.state.file, ALL_VECTORS);
+        self.state.file.reset(power_on);
         if power_on {
-            self.throttle = Throttle::new();
-            self.io_address = 0;
-            self.phy.reset();
+            self.state.throttle = Throttle::new();
+            self.state.io_address = 0;
+            self.state.phy.reset();
             self.renew_link();
         }
-        (self.clock, self.timer) = (Clock::default(), TcpTimer::default());
-        self.load_address();
+        (self.state.clock, self.state.timer) = (Clock::default(), TcpTimer::default());
+        self.state.load_address();
         // Queue 0 runs after a reset, for firmware; it is not the PF's while there are VFs.
-        if self.owners.vfs > 0 {
+        if self.state.owners.vfs > 0 {
             self.stop_queue(VF0.queue(0));
         }
-        self.pacing.reset();
+        self.state.pacing.reset();
         self.restart_queues();
-        self.stale = Stale::ALL;
+        self.derived.stale = Stale::ALL;
     }
 
     /// VFLR, VTCTRL.RST or the VF's own CTRL.RST. The facts that a next owner could inherit, such as buffer
     /// sizes and write-back addresses, are cleared too, though silicon keeps some of them.
     pub(crate) fn reset_vf(&mut self, vf: VfIndex) {
         let vectors = window::VECTOR_BITS << vf.first_vector();
-        self.interrupts.reset(&mut self.file, vectors);
+        self.state.interrupts.reset(&mut self.state.file, vectors);
         for local in 0..i82576::ids::VF_VECTORS as u8 {
             if let Some(vector) = Vector::new(vf.first_vector() + local) {
-                self.file.set(r::eitr(vector), 0);
-                self.throttle.reset(vector);
+                self.state.file.set(r::eitr(vector), 0);
+                self.state.throttle.reset(vector);
             }
         }
-        self.file.set(r::vtivar(vf), 0);
-        self.file.set(r::vtivar_misc(vf), 0);
+        self.state.file.set(r::vtivar(vf), 0);
+        self.state.file.set(r::vtivar_misc(vf), 0);
         if let Some(slot) = window::resolve(vf, r::vf::PSRTYPE) {
-            self.file.set(slot.offset, 0);
+            self.state.file.set(slot.offset, 0);
         }
         for queue in [vf.queue(0), vf.queue(1)] {
-            self.file.reset_range(rx_block(queue)..rx_block(queue) + 0x40);
-            self.file.reset_range(tx_block(queue)..tx_block(queue) + 0x40);
+            self.state.file.reset_range(rx_block(queue)..rx_block(queue) + 0x40);
+            self.state.file.reset_range(tx_block(queue)..tx_block(queue) + 0x40);
             self.stop_queue(queue);
-            self.rx[queue.index()].restart(&self.file);
-            self.tx[queue.index()].reset(&self.file);
+            self.state.rx[queue.index()].restart(&self.state.file);
+            self.state.tx[queue.index()].reset(&self.state.file);
         }
         let queues = 1u32 << vf.queue(0).get() | 1 << vf.queue(1).get();
-        self.file.update(r::MDFB, queues, 0);
+        self.state.file.update(r::MDFB, queues, 0);
         for gate in [r::VFRE, r::VFTE] {
-            self.file.update(gate, vf.bit(), 0);
+            self.state.file.update(gate, vf.bit(), 0);
         }
-        self.stale.tables = true;
-        mailbox::vf_reset(&mut self.file, &mut self.interrupts, vf);
+        self.derived.stale.tables = true;
+        mailbox::vf_reset(&mut self.state.file, &mut self.state.interrupts, vf);
     }
 
-    /// A VF gets a new owner, who is to find nothing of the last one's: a reset, and statistics that begin anew.
-    /// A driver that goes on under a reset of its own would take less than it read before for 2^32 more.
+    /// A VF gets a new owner, who is to find nothing of the last one's: a reset, statistics that begin anew, and an
+    /// empty mailbox. A reset by the driver leaves both alone: it would take a counter that is less than it read before
+    /// for 2^32 more, and reads the last answer in the mailbox again to see whether it may send.
+    ///
+    /// One thing stays: a pool with a transmit rate owes the time of what it has sent. If a reset cleared that debt, a
+    /// guest could escape its rate by resets.
     pub(super) fn renew_vf(&mut self, vf: VfIndex) {
         self.reset_vf(vf);
-        self.file.reset_range(r::vf_block(vf)..r::vf_block(vf) + 0x100);
+        self.state.file.reset_range(r::vf_block(vf)..r::vf_block(vf) + 0x100);
+        self.state.file.reset_range(r::vmbmem(vf, 0)..r::vmbmem(vf, 0) + 4 * WORDS as u32);
     }
 
     fn stop_queue(&mut self, queue: Queue) {
         for control in [rx_block(queue) + rx::RXDCTL, tx_block(queue) + tx::TXDCTL] {
-            self.file.update(control, dctl::ENABLE, 0);
+            self.state.file.update(control, dctl::ENABLE, 0);
         }
     }
 
     /// Every queue forgets what it has fetched and what it was told.
     pub(super) fn restart_queues(&mut self) {
-        self.rx.iter_mut().for_each(|queue| queue.restart(&self.file));
-        self.tx.iter_mut().for_each(|queue| queue.reset(&self.file));
+        self.state.rx.iter_mut().for_each(|queue| queue.restart(&self.state.file));
+        self.state.tx.iter_mut().for_each(|queue| queue.reset(&self.state.file));
     }
 }

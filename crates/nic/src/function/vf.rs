@@ -9,7 +9,7 @@ impl Nic {
     pub(super) fn vf_read(&mut self, vf: VfIndex, offset: u32, now: Time) -> u32 {
         match offset & !3 {
             at::STATUS => self.status(self.vf_link(vf)),
-            at::V2PMAILBOX => mailbox::vf_reads(&mut self.file, vf),
+            at::V2PMAILBOX => mailbox::vf_reads(&mut self.state.file, vf),
             offset => match window::resolve(vf, offset) {
                 Some(slot) => self.read_place(slot.access, slot.offset, slot.shift, slot.mask, now),
                 None => 0,
@@ -20,7 +20,7 @@ impl Nic {
     pub(super) fn vf_write(&mut self, vf: VfIndex, offset: u32, value: u32, now: Time) {
         match offset & !3 {
             at::CTRL => self.vf_control(vf, value),
-            at::V2PMAILBOX => mailbox::vf_writes(&mut self.file, &mut self.interrupts, vf, value),
+            at::V2PMAILBOX => mailbox::vf_writes(&mut self.state.file, &mut self.state.interrupts, vf, value),
             offset => {
                 if let Some(slot) = window::resolve(vf, offset) {
                     self.write_place(slot.access, slot.offset, slot.shift, slot.mask, value, now);
@@ -31,7 +31,7 @@ impl Nic {
 
     /// VTCTRL: written by the VF itself or by the PF.
     pub(super) fn vf_control(&mut self, vf: VfIndex, value: u32) {
-        if value & ctrl::RST != 0 && vf.get() < self.owners.vfs {
+        if value & ctrl::RST != 0 && vf.get() < self.state.owners.vfs {
             self.reset_vf(vf);
         }
     }

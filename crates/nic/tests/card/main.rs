@@ -25,6 +25,7 @@ mod small_world;
 mod stamps;
 mod statistics;
 mod switch_path;
+mod tenants;
 mod throttling;
 mod timer;
 mod transmit;

@@ -100,13 +100,14 @@ fn of_vf_1(offset: u32) -> u32 {
     let blocks = queues.into_iter().flat_map(|queue| [r::rx_block(queue), r::tx_block(queue)]);
     let vectors = 7 << one.first_vector();
     let throttles = (0..3).map(|v| r::eitr(i82576::Vector::new(one.first_vector() + v).unwrap()));
-    let view = r::vf_block(one);
+    let (view, mailbox) = (r::vf_block(one), r::vmbmem(one, 0));
     match offset {
         r::EIMS | r::EIMC | r::EIAC | r::EIAM | r::EICS => vectors,
         r::VFRE | r::VFTE | r::VFLRE => one.bit(),
         _ if blocks.into_iter().any(|block| offset & !0x3f == block) => u32::MAX,
         _ if throttles.into_iter().any(|at| at == offset) => u32::MAX,
         _ if (view..view + 0x100).contains(&offset) => u32::MAX,
+        _ if (mailbox..mailbox + 0x40).contains(&offset) => u32::MAX,
         _ if [r::vtivar(one), r::vtivar_misc(one), r::v2p_mailbox(one), 0x5484].contains(&offset) => u32::MAX,
         _ => 0,
     }

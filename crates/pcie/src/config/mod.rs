@@ -16,7 +16,9 @@ pub use register::Register;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt;
+use serde::{Deserialize, Serialize};
 
 /// Bytes of a PCIe function's configuration space.
 pub const SIZE: usize = 4096;
@@ -119,19 +121,38 @@ impl ConfigSpace {
         *self.bytes = self.layout.reset;
     }
 
-    /// The whole state: what a successor needs to go on with [`ConfigSpace::load`].
+    /// Every byte as it reads now.
     #[must_use]
     pub fn bytes(&self) -> &[u8; SIZE] {
         &self.bytes
     }
 
-    /// Takes over the state of a space of the same layout. Read-only bits keep the layout's value, so that
-    /// a state from elsewhere cannot change what the function is.
-    pub fn load(&mut self, state: &[u8; SIZE]) {
-        for (i, byte) in self.bytes.iter_mut().enumerate() {
-            let live = self.layout.writable[i] | self.layout.clearable[i];
-            *byte = (state[i] & live) | (self.layout.reset[i] & !live);
+    /// What a successor needs to go on with [`ConfigSpace::load`].
+    #[must_use]
+    pub fn save(&self) -> SpaceState {
+        let live = (0..SIZE).filter(|&i| (self.bytes[i] ^ self.layout.reset[i]) & self.live(i) != 0);
+        SpaceState(live.map(|i| (i as u16, self.bytes[i] & self.live(i))).collect())
+    }
+
+    /// Takes over the state of a space of the same layout; false, and a reset space, if it names bytes that there
+    /// are not. Read-only bits keep the layout's value, so that a state from elsewhere cannot change what the
+    /// function is.
+    #[must_use]
+    pub fn load(&mut self, state: &SpaceState) -> bool {
+        self.reset();
+        if state.0.iter().any(|(offset, _)| usize::from(*offset) >= SIZE) {
+            return false;
         }
+        for &(offset, value) in &state.0 {
+            let i = usize::from(offset);
+            self.bytes[i] = value & self.live(i) | self.layout.reset[i] & !self.live(i);
+        }
+        true
+    }
+
+    /// The bits of a byte that can change.
+    fn live(&self, i: usize) -> u8 {
+        self.layout.writable[i] | self.layout.clearable[i]
     }
 
     /// The offset of capability `id`.
@@ -144,6 +165,16 @@ impl ConfigSpace {
     #[must_use]
     pub fn find_extended(&self, id: u16) -> Option<u16> {
         crate::walk::find_extended(|at| self.dword(at), id)
+    }
+}
+
+/// A configuration space's state, plain: offset and value of each byte that is not as after a conventional reset.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SpaceState(Vec<(u16, u8)>);
+
+impl FromIterator<(u16, u8)> for SpaceState {
+    fn from_iter<I: IntoIterator<Item = (u16, u8)>>(bytes: I) -> Self {
+        Self(bytes.into_iter().collect())
     }
 }
 

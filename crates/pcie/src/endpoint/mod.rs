@@ -7,7 +7,7 @@ mod tests;
 use crate::capability::express::{self, DEVICE_CAPABILITIES_FLR, DEVICE_CONTROL_FLR};
 use crate::capability::power::{self, PowerState};
 use crate::capability::{msi, msix, sriov as field};
-use crate::config::{ConfigSpace, SIZE, offset};
+use crate::config::{ConfigSpace, SIZE, SpaceState, offset};
 use crate::msix::Control;
 use crate::sriov::{self, Placement, SrIov};
 
@@ -121,14 +121,22 @@ impl Endpoint {
         self.space.reset();
     }
 
+    /// What a successor needs to go on with [`Endpoint::load`].
+    #[must_use]
+    pub fn save(&self) -> SpaceState {
+        self.space.save()
+    }
+
     /// Takes over the state of the same function elsewhere; see [`ConfigSpace::load`].
-    pub fn load(&mut self, state: &[u8; SIZE]) {
+    #[must_use]
+    pub fn load(&mut self, state: &SpaceState) -> bool {
         self.space.reset();
         let reset = self.sriov.map(|sriov| sriov.settings(&self.space));
-        self.space.load(state);
+        let whole = self.space.load(state);
         if let (Some(sriov), Some(reset)) = (self.sriov, reset) {
             sriov.enforce(reset, &mut self.space);
         }
+        whole
     }
 
     /// Whether the function may make requests.

@@ -135,18 +135,18 @@ proptest! {
             function.write(offset, 4, value);
         }
         let mut successor = endpoint();
-        successor.load(function.space().bytes());
+        prop_assert!(successor.load(&function.save()));
         prop_assert_eq!(successor, function);
     }
 
     #[test]
     fn a_state_from_elsewhere_is_held_to_the_rules(noise in prop::collection::vec(any::<u8>(), 0x40)) {
-        let mut state = *endpoint().space().bytes();
-        state[0x100..0x140].copy_from_slice(&noise);
         let mut function = endpoint();
-        function.load(&state);
+        prop_assert!(function.load(&(0x100..0x140).zip(noise).collect()));
         prop_assert!(function.sriov().unwrap().num_vfs <= 8);
-        function.load(&[0; 4096]);
+        prop_assert!(function.load(&(0..4096).map(|offset| (offset, 0)).collect()));
         prop_assert_eq!(function.read(0x120, 4), 1);
+        prop_assert!(!function.load(&[(4096, 0)].into_iter().collect()), "there is no such byte");
+        prop_assert_eq!(function, endpoint());
     }
 }

@@ -7,6 +7,7 @@ mod tests;
 pub use crate::capability::msix::Control;
 use alloc::vec;
 use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
 
 /// Bytes of a table entry: address, upper address, data, vector control.
 pub const ENTRY: usize = 16;
@@ -158,7 +159,7 @@ impl Table {
 }
 
 /// A table's state, plain.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TableState {
     /// Address, upper address, data and control of each vector.
     pub entries: Vec<[u32; 4]>,

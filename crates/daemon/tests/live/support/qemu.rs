@@ -26,6 +26,13 @@ pub(crate) struct Shape {
     vectors: u32,
 }
 
+impl Shape {
+    /// Bytes of a region.
+    pub(crate) fn size(&self, region: u32) -> usize {
+        self.regions[region as usize] as usize
+    }
+}
+
 pub(crate) const VF: Shape =
     Shape { device: 0x10ca, regions: [0x4000, 0, 0, 0x4000, 0, 0, 0, 4096, 0], others: [0, 0], vectors: 3 };
 pub(crate) const PF: Shape = Shape {

@@ -1,0 +1,139 @@
+//! A VF that changes its tenant: whatever the last one did, after a function level reset the next one finds what it
+//! would find on a VF that nobody has had. Left out: the configuration space that a guest sees (`iovm`), and the PF.
+
+use crate::common::{BASE, Bench, data, mac, plain, tcp};
+use i82576::bits::{ctrl, dctl, rttbcnrc};
+use i82576::config::EXPRESS;
+use i82576::descriptor::tx::{Context, Data, L4};
+use i82576::ids::VF_BAR0_SIZE;
+use i82576::register::{self as r, rx, tx, vf};
+use i82576::window;
+use pcie::Function::Vf;
+use pcie::capability::express;
+
+const WIRE: i82576::MacAddress = mac(9);
+
+/// VFs 0 to 2, let go by the PF, the first with a transmit rate of a thousandth of the link's.
+fn bench() -> Bench {
+    let mut bench = Bench::new(3);
+    bench.pf().write(r::RTTBCNRC, rttbcnrc::RS_ENA | 1_000 << rttbcnrc::INTEGER_SHIFT);
+    bench
+}
+
+/// What the reset ladder does between two tenants, and the PF and the host thereafter. Memory is the tenant's own.
+fn change_tenant(bench: &mut Bench) {
+    bench.world.bus.memory(Vf(0)).fill(0);
+    let control = u16::from(EXPRESS) + express::DEVICE_CONTROL;
+    bench.config(Vf(0), control, express::DEVICE_CONTROL_FLR.into());
+    bench.config(Vf(0), pcie::config::offset::COMMAND, pcie::config::offset::COMMAND_BUS_MASTER.into());
+    let events = bench.pf().read(r::VFLRE);
+    bench.pf().write(r::VFLRE, events);
+    for gate in [r::VFRE, r::VFTE] {
+        bench.pf().set(gate, 1);
+    }
+}
+
+/// All that a VF can be read, by offset. Reading clears some of it.
+fn look(bench: &mut Bench) -> Vec<u32> {
+    (0..VF_BAR0_SIZE as u32).step_by(4).map(|at| bench.vf(0).read(at)).collect()
+}
+
+/// Every byte of the function's configuration space as the card keeps it.
+fn look_at_config(bench: &mut Bench) -> Vec<u8> {
+    let mut bytes = vec![0; pcie::config::SIZE];
+    bench.nic.config_read_bytes(Vf(0), 0, &mut bytes);
+    bytes
+}
+
+/// A context of TCP over IPv4, and a packet of many segments that refers to it.
+fn large(bench: &mut Bench) -> [[u8; 16]; 3] {
+    let address = bench.vf(0).place(&tcp(WIRE, mac(0), &[7; 8_000]));
+    let lengths = Context { mac_length: 14, ip_length: 20, l4_length: 20, ..Context::default() };
+    let context = Context { ipv4: true, l4: L4::Tcp, mss: 500, vlan_tag: 5, ..lengths };
+    let first = Data { segment: true, payload_length: 8_000, insert_l4_checksum: true, ..data(address, 54) };
+    let rest = Data { end_of_packet: true, report_status: true, ..data(address + 54, 8_000) };
+    [context.emit(), first.emit(), rest.emit()]
+}
+
+/// A tenant who uses all there is: traffic both ways, a packet that is held between two segments, descriptors fetched
+/// and unused, throttled interrupts, words in the mailbox, and at last ones in every bit that takes them.
+fn leave_traces(bench: &mut Bench) {
+    bench.vf(0).start();
+    bench.vf(0).start_second_receive();
+    bench.vf(0).write(vf::VTEITR, 0x7ffc);
+    bench.vf(0).write(vf::PSRTYPE, u32::MAX);
+    for to in [mac(0), i82576::MacAddress::BROADCAST, i82576::MacAddress([1, 0, 0x5e, 0, 0, 1])] {
+        bench.wire_sends(&plain(to, WIRE, 300));
+    }
+    let descriptors = large(bench);
+    bench.vf(0).transmit(&descriptors);
+    for (at, row) in window::TABLE.iter().map(|row| (row.offset, row)) {
+        let elements = (0..row.count).map(|i| at + i * row.stride);
+        // The rings stay as they are until the last moment, and CTRL would reset them.
+        let rings = (vf::RX_BLOCK..vf::TX_BLOCK + 0x200).contains(&at);
+        for offset in elements.filter(|_| !rings && row.offset != vf::CTRL) {
+            bench.vf(0).write(offset, u32::MAX);
+        }
+    }
+    for block in [vf::RX_BLOCK, vf::TX_BLOCK] {
+        let second = block + vf::QUEUE_STRIDE;
+        for at in (0..0x40).step_by(4).filter(|at| ![rx::RXDCTL, tx::TXDCTL].contains(at)) {
+            bench.vf(0).write(second + at, 0xffff_fff0);
+        }
+        bench.vf(0).write(block + rx::SRRCTL, u32::MAX);
+        bench.vf(0).write(block + tx::TDWBAL, (BASE | 1) as u32);
+    }
+}
+
+#[test]
+fn the_next_tenant_reads_what_a_first_one_would() {
+    let (mut fresh, mut used) = (bench(), bench());
+    leave_traces(&mut used);
+    for bench in [&mut fresh, &mut used] {
+        change_tenant(bench);
+        bench.poll();
+        bench.msix();
+    }
+    assert_eq!(look_at_config(&mut used), look_at_config(&mut fresh));
+    let differs: Vec<String> = look(&mut used)
+        .into_iter()
+        .zip(look(&mut fresh))
+        .zip((0..).step_by(4))
+        .filter(|((used, fresh), _)| used != fresh)
+        .map(|((used, fresh), at)| format!("{at:#x}: {used:#x} instead of {fresh:#x}"))
+        .collect();
+    assert_eq!(differs, Vec::<String>::new());
+}
+
+#[test]
+fn nothing_of_the_last_tenant_happens_to_the_next_one() {
+    let (mut fresh, mut used) = (bench(), bench());
+    leave_traces(&mut used);
+    let mut seen = Vec::new();
+    for bench in [&mut fresh, &mut used] {
+        change_tenant(bench);
+        bench.world.bus.log.clear();
+        bench.msix();
+        bench.wire_got();
+        bench.wait_us(10_000_000);
+        bench.poll();
+        assert_eq!((bench.world.bus.log.len(), bench.msix().len(), bench.wire_got().len()), (0, 0, 0));
+        // The next one asks for segments, and for a tag, of a context that it has not set.
+        bench.vf(0).start();
+        let [_, first, rest] = large(bench);
+        bench.vf(0).transmit(&[first, rest]);
+        bench.wire_sends(&plain(mac(0), WIRE, 300));
+        let memory = bench.vf(0).peek(BASE, 0x4_0000);
+        seen.push((bench.wire_got(), bench.msix(), memory, look(bench)));
+    }
+    assert!(seen[0] == seen[1], "the same");
+}
+
+#[test]
+fn a_drivers_own_reset_keeps_the_mailbox() {
+    let mut bench = bench();
+    bench.vf(0).write(vf::VMBMEM, 0x1234_5678);
+    bench.vf(0).write(vf::CTRL, ctrl::RST);
+    assert_eq!(bench.vf(0).read(vf::VMBMEM), 0x1234_5678, "igbvf reads the last answer again");
+    assert_eq!(bench.vf(0).read(vf::TX_BLOCK + tx::TXDCTL) & dctl::ENABLE, 0);
+}
