@@ -7,6 +7,7 @@ use crate::control::protocol::{
 use crate::control::server::Server;
 use crate::control::status::PortStatus;
 use crate::port::{Command, Handle, Port, PortError, RefusedChange};
+use crate::vault::Vault;
 use host::poll::Waker;
 use host::socket::{BindError, Listener};
 use i82576::VfIndex;
@@ -65,11 +66,12 @@ impl Host {
         std::fs::create_dir_all(&config.runtime_dir)
             .map_err(|source| StartError::RuntimeDir { path: config.runtime_dir.clone(), source })?;
         let listener = Listener::bind(&control_socket)?;
+        let vault = Vault::default();
         let mut opened = Vec::new();
         for port in config.ports {
             let (name, vfs) = (port.name.clone(), port.vfs.iter().map(|vf| vf.name.clone()).collect());
             let (port, handle) =
-                Port::open(port).map_err(|source| StartError::Port { name: name.clone(), source })?;
+                Port::open(port, &vault).map_err(|source| StartError::Port { name: name.clone(), source })?;
             opened.push((port, PortEntry { name, vfs, handle }));
         }
         let stop = Waker::new()?;

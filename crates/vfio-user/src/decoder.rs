@@ -148,6 +148,11 @@ impl<F> Decoder<F> {
         self.buffer.len() - self.head
     }
 
+    /// The bytes that wait.
+    pub fn held(&self) -> &[u8] {
+        &self.buffer[self.head..]
+    }
+
     /// Whether what is waiting begins with the first byte of a message: a message that is too long is swallowed piece
     /// by piece, and what is gone of it cannot be had again.
     pub fn is_in_step(&self) -> bool {

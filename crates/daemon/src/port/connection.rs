@@ -1,15 +1,23 @@
-//! A client's connection to one function: the socket, the session on it, and what could not be sent yet. Left out:
-//! what messages do to the function.
+//! A client's connection to one function: the socket, the session on it, and what could not be sent yet.
+//!
+//! Whatever happens to this process, a successor goes on where the client is: messages stay in the socket until they are
+//! handled, replies are written to a file before they are sent, and how far both are is noted in one step
+//! ([`Progress`]). See [`journal`](super::journal).
+//!
+//! Left out: what messages do to the function.
 
 use super::device::FunctionDevice;
 use super::hal::now;
+use super::journal::Progress;
 use host::poll::Interest;
-use host::socket::{FdBatch, Received, Sent, Stream};
+use host::socket::{FdBatch, Received, ReplyLog, Sent, Stream};
 use i82576::Time;
-use std::os::fd::{AsFd, OwnedFd};
+use std::io;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 use vfio_user::outbox::Outbox;
 use vfio_user::server::{Counters, Session, Step};
+use vfio_user::wire::Header;
 
 /// Receives and messages that one visit to a connection may take, and how long: other VFs wait meanwhile. The
 /// time counts when messages are expensive, such as one window among tens of thousands.
@@ -54,30 +62,51 @@ impl Turn {
     }
 }
 
+/// The most of an incomplete message that is left in the socket, bytes. A client whose socket is full could not send
+/// the rest.
+const LONGEST_LEFT: usize = 48 * 1024;
+
 /// A connected client.
 #[derive(Debug)]
 pub(super) struct Connection {
     stream: Stream,
     session: Session<OwnedFd>,
     outbox: Outbox<OwnedFd>,
+    replies: ReplyLog,
     fds: FdBatch,
+    /// Bytes that were received and are left in the socket.
+    left: usize,
+    /// How they begin.
+    front: [u8; Header::LEN],
     /// What the poller waits for on the socket.
     interest: Interest,
 }
 
 impl Connection {
-    pub(super) fn new(stream: Stream) -> Self {
-        Self {
-            stream,
-            session: Session::default(),
-            outbox: Outbox::new(),
-            fds: FdBatch::new(),
-            interest: Interest::READ,
-        }
+    /// A client that has just come.
+    pub(super) fn new(stream: Stream) -> io::Result<Self> {
+        let replies = ReplyLog::new()?;
+        Self::resume(stream, Session::default(), Outbox::new(), replies)
+    }
+
+    /// A client that a predecessor has served.
+    pub(super) fn resume(
+        stream: Stream,
+        session: Session<OwnedFd>,
+        outbox: Outbox<OwnedFd>,
+        replies: ReplyLog,
+    ) -> io::Result<Self> {
+        stream.peek_from_start()?;
+        let (fds, front, interest) = (FdBatch::new(), [0; Header::LEN], Interest::NEWS);
+        Ok(Self { stream, session, outbox, replies, fds, left: 0, front, interest })
     }
 
     pub(super) fn stream(&self) -> &Stream {
         &self.stream
+    }
+
+    pub(super) fn replies(&self) -> &ReplyLog {
+        &self.replies
     }
 
     pub(super) fn counters(&self) -> Counters {
@@ -93,7 +122,7 @@ impl Connection {
         let visited = self.receive(device, buffer);
         if let Err(Over::Failed(_)) = visited {
             // What was answered before comes before the end, as far as the socket takes it at once.
-            let _ = self.send();
+            let _ = self.settle(device, buffer);
         }
         visited
     }
@@ -101,18 +130,16 @@ impl Connection {
     fn receive(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> Result<Visit, Over> {
         let mut turn = Turn { messages: MESSAGES, began: now() };
         for _ in 0..RECEIVES {
-            if self.steps(device, &mut turn)? == Visit::More {
+            let step = self.steps(device, &mut turn, buffer)?;
+            if turn.is_over() {
                 return Ok(Visit::More);
             }
-            if self.outbox.pending() > 0 {
+            if step == Step::Waiting || self.outbox.pending() > 0 {
                 return Ok(Visit::Done);
             }
-            match self.stream.recv(buffer, &mut self.fds) {
+            match self.stream.peek(buffer, &mut self.fds) {
                 Ok(Received::Bytes(_)) if self.fds.truncated() => return Err(Over::Failed(LOST_FDS.into())),
-                Ok(Received::Bytes(count)) => {
-                    let pushed = self.session.push(&buffer[..count], self.fds.drain());
-                    pushed.map_err(|error| Over::Failed(error.to_string()))?;
-                }
+                Ok(Received::Bytes(count)) => self.push(&buffer[..count])?,
                 Ok(Received::WouldBlock) => return Ok(Visit::Done),
                 Ok(Received::Closed) => return Err(Over::Closed),
                 Err(error) => return Err(Over::Failed(error.to_string())),
@@ -121,48 +148,116 @@ impl Connection {
         Ok(Visit::More)
     }
 
-    /// Handles whole messages until there is none, or replies pile up.
-    fn steps(&mut self, device: &mut FunctionDevice<'_>, turn: &mut Turn) -> Result<Visit, Over> {
+    fn push(&mut self, bytes: &[u8]) -> Result<(), Over> {
+        if self.left == 0 {
+            let length = bytes.len().min(Header::LEN);
+            self.front = [0; Header::LEN];
+            self.front[..length].copy_from_slice(&bytes[..length]);
+        }
+        self.left += bytes.len();
+        self.session.push(bytes, self.fds.drain()).map_err(|error| Over::Failed(error.to_string()))
+    }
+
+    /// Handles whole messages until there is none, replies pile up, one takes time, or the turn is over.
+    fn steps(
+        &mut self,
+        device: &mut FunctionDevice<'_>,
+        turn: &mut Turn,
+        buffer: &mut [u8],
+    ) -> Result<Step, Over> {
         loop {
             if turn.is_over() {
-                self.send()?;
-                return Ok(Visit::More);
+                self.settle(device, buffer)?;
+                return Ok(Step::Handled);
             }
             turn.messages -= 1;
             let step = self.session.step(device, &mut self.outbox);
             let step = step.map_err(|error| Over::Failed(error.to_string()))?;
-            if step != Step::Handled {
-                self.send()?;
+            // A window that was taken away must not be noted over before that counts.
+            if step != Step::Handled || device.keeping.journal.is_touched() {
+                self.settle(device, buffer)?;
             }
             match step {
+                Step::Blocked if self.outbox.pending() == 0 => {}
                 Step::Handled => {}
-                Step::Starved | Step::Waiting => return Ok(Visit::Done),
-                Step::Blocked if self.outbox.pending() > 0 => return Ok(Visit::Done),
-                Step::Blocked => {}
+                step => return Ok(step),
             }
         }
     }
 
+    /// Notes how far the client is served, takes what is handled out of the socket, and sends replies.
+    fn settle(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> Result<(), Over> {
+        self.note(device, buffer).map_err(|error| Over::Failed(error.to_string()))?;
+        self.send()
+    }
+
+    fn note(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> io::Result<()> {
+        let undone = self.session.undone();
+        // What is left in the socket, if it is all that a successor needs.
+        let keep = undone.filter(|undone| *undone <= LONGEST_LEFT).unwrap_or(0).min(self.left);
+        let handled = self.left - keep;
+        let progress = Progress {
+            extent: self.replies.extent(),
+            handled: 0,
+            front: self.front,
+            torn: undone != Some(keep),
+            agreed: self.session.negotiated().map(|agreed| (agreed.minor, agreed.write_multiple)),
+            ..device.keeping.journal.progress()
+        };
+        let fresh = self.outbox.fresh();
+        if !fresh.is_empty() {
+            if self.replies.make_room(fresh.len()) {
+                device
+                    .keeping
+                    .step(Progress { extent: self.replies.extent(), ..device.keeping.journal.progress() });
+                self.replies.settle()?;
+            }
+            self.replies.append(fresh)?;
+        }
+        let progress = Progress { extent: self.replies.extent(), handled: handled as u64, ..progress };
+        if progress == device.keeping.journal.progress() && !device.keeping.journal.is_touched() {
+            return Ok(());
+        }
+        device.keeping.step(progress);
+        if handled > 0 {
+            self.consume(handled, buffer)?;
+            self.front = self.session.front();
+            device.keeping.step(Progress { handled: 0, front: self.front, ..progress });
+        }
+        Ok(())
+    }
+
+    fn consume(&mut self, mut bytes: usize, buffer: &mut [u8]) -> io::Result<()> {
+        while bytes > 0 {
+            let room = bytes.min(buffer.len());
+            let consumed = self.stream.consume(&mut buffer[..room])?;
+            if consumed == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            bytes -= consumed;
+            self.left -= consumed;
+        }
+        Ok(())
+    }
+
     fn send(&mut self) -> Result<(), Over> {
         while let Some(chunk) = self.outbox.chunk() {
-            let mut fds = Vec::new();
-            fds.extend(chunk.fds.iter().map(AsFd::as_fd));
-            match self.stream.send(chunk.bytes, &fds) {
-                Ok(Sent::Bytes(count)) => {
-                    drop(fds);
-                    self.outbox.sent(count);
-                }
+            match self.replies.send(&self.stream, chunk.bytes.len()) {
+                Ok(Sent::Bytes(count)) => self.outbox.sent(count),
                 Ok(Sent::WouldBlock) => return Ok(()),
                 Ok(Sent::Closed) => return Err(Over::Closed),
                 Err(error) => return Err(Over::Failed(error.to_string())),
             }
+        }
+        if self.outbox.is_between_messages() {
+            self.replies.trim().map_err(|error| Over::Failed(error.to_string()))?;
         }
         Ok(())
     }
 
     /// What the poller must now wait for, if that has changed: while replies wait, nothing more is read.
     pub(super) fn new_interest(&mut self) -> Option<Interest> {
-        let wanted = if self.outbox.pending() > 0 { Interest::WRITE } else { Interest::READ };
+        let wanted = if self.outbox.pending() > 0 { Interest::WRITE } else { Interest::NEWS };
         let before = std::mem::replace(&mut self.interest, wanted);
         (before != wanted).then_some(wanted)
     }
@@ -175,6 +270,7 @@ impl Connection {
     /// The session is over: memory and interrupts go, the VF's state stays. What remains is the socket.
     pub(super) fn close(self, device: &mut FunctionDevice<'_>) -> Stream {
         self.session.close(device);
+        device.keeping.end();
         self.stream
     }
 }

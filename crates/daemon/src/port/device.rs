@@ -3,6 +3,8 @@
 
 use super::bus::{LiveBus, Reach};
 use super::hal::now;
+use super::journal::Window;
+use super::keeping::Keeping;
 use super::side::{Side, vf};
 use host::dma::Permissions;
 use host::eventfd::EventFd;
@@ -10,7 +12,7 @@ use i82576::config::pf::IO_SIZE;
 use i82576::ids::{BAR3_SIZE, PF_BAR0_SIZE, VF_BAR0_SIZE};
 use nic::Nic;
 use pcie::Function;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use vfio_user::server::{Completion, Device, DmaMap, IrqSet, RegionInfo};
 use vfio_user::types::{DeviceInfo, IrqInfo};
 use vfio_user::wire::{Errno, device_flags, irq_flags, pci_irq, pci_region, region_flags};
@@ -21,6 +23,7 @@ pub(super) struct FunctionDevice<'a> {
     pub(super) nic: &'a mut Nic,
     pub(super) side: &'a mut Side,
     pub(super) bus: &'a mut LiveBus,
+    pub(super) keeping: &'a mut Keeping,
 }
 
 impl FunctionDevice<'_> {
@@ -31,6 +34,14 @@ impl FunctionDevice<'_> {
     /// The eventfds of an interrupt type; none of a type that is not there.
     fn eventfds(&mut self, index: u32) -> &mut [Option<EventFd>] {
         self.reach().eventfds.get_mut(index as usize).map_or(&mut [], |eventfds| eventfds)
+    }
+
+    /// Gives a vector another eventfd, or none; vectors that are not there stay so.
+    fn set_eventfd(&mut self, index: u32, vector: u32, eventfd: Option<EventFd>) {
+        self.keeping.eventfd(index, vector, eventfd.as_ref().map(AsFd::as_fd));
+        if let Some(place) = self.eventfds(index).get_mut(vector as usize) {
+            *place = eventfd;
+        }
     }
 
     /// A pin that has a new listener, or none, is not masked.
@@ -106,44 +117,53 @@ impl Device<OwnedFd> for FunctionDevice<'_> {
     }
 
     fn dma_map(&mut self, map: DmaMap<OwnedFd>) -> Result<Completion, Errno> {
-        let permissions = Permissions { read: map.readable, write: map.writable };
-        let file = map.file.map(|file| (file.fd, file.offset));
-        let mapped = self.reach().memory.map(map.iova, map.size, permissions, file);
-        mapped.map(|()| Completion::Now).map_err(|error| errno(error.errno()))
+        let DmaMap { iova, size, readable, writable, file } = map;
+        let permissions = Permissions { read: readable, write: writable };
+        let copy = match &file {
+            Some(file) => Some(file.fd.try_clone().map_err(|_| Errno::ENOSPC)?),
+            None => None,
+        };
+        let offset = file.as_ref().map_or(0, |file| file.offset);
+        let mapped =
+            self.reach().memory.map(iova, size, permissions, file.map(|file| (file.fd, file.offset)));
+        mapped.map_err(|error| errno(error.errno()))?;
+        let window = Window { iova, size, permissions, file: 0, offset };
+        self.keeping.mapped(window, copy.as_ref().map(AsFd::as_fd));
+        Ok(Completion::Now)
     }
 
     fn dma_unmap(&mut self, iova: u64, size: u64) {
         // The card moves frames in this thread only, so nothing is in flight. Windows that are not there
         // were refused when they were to be mapped.
         let _ = self.reach().memory.unmap(iova, size);
+        self.keeping.unmapped(iova, size);
     }
 
     fn dma_unmap_all(&mut self) {
         self.reach().memory.unmap_all();
+        self.keeping.unmapped_all();
     }
 
     fn set_irqs(&mut self, set: IrqSet<OwnedFd>) -> Result<Completion, Errno> {
         match set {
             // Clients switch off types that they never switched on, and that are not there.
             IrqSet::Disable { index } => {
-                self.eventfds(index).fill_with(|| None);
+                for vector in 0..self.eventfds(index).len() as u32 {
+                    self.set_eventfd(index, vector, None);
+                }
                 self.unmask_new(index);
             }
             IrqSet::Assign { index, start, fds } => {
                 // All are looked at before one is taken.
                 let eventfds = fds.into_iter().map(EventFd::adopt).collect::<Result<Vec<_>, _>>();
                 let eventfds = eventfds.map_err(|error| errno(error.errno()))?;
-                for (vector, eventfd) in self.eventfds(index).iter_mut().skip(start as usize).zip(eventfds) {
-                    *vector = Some(eventfd);
+                for (vector, eventfd) in (start..).zip(eventfds) {
+                    self.set_eventfd(index, vector, Some(eventfd));
                 }
                 self.unmask_new(index);
             }
             IrqSet::Deassign { index, vectors } => {
-                for vector in vectors {
-                    if let Some(vector) = self.eventfds(index).get_mut(vector as usize) {
-                        *vector = None;
-                    }
-                }
+                vectors.for_each(|vector| self.set_eventfd(index, vector, None));
             }
             IrqSet::Trigger { index, vector } => {
                 self.bus.signal(self.function, index, vector);

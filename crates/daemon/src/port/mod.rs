@@ -11,7 +11,8 @@ mod connection;
 mod device;
 mod ending;
 mod hal;
-mod journal;
+pub(crate) mod journal;
+mod keeping;
 mod run;
 mod side;
 mod slot;
@@ -23,6 +24,7 @@ pub use uplink::UplinkError;
 use crate::config::PortConfig;
 use crate::control::status::PortStatus;
 use crate::policy::{Change, ChangeError, PortChange};
+use crate::vault::{PortVault, Vault};
 use bus::LiveBus;
 use driver::pf::{PfError, PolicyError, PortPolicyError};
 use ending::HungUp;
@@ -30,11 +32,12 @@ use host::poll::{Interest, Poller, Waker};
 use host::socket::BindError;
 use i82576::{MacAddress, Time, VfIndex};
 use iovm::{AssignmentError, DiscoverError, EnableError};
+use journal::{Journal, JournalError};
 use nic::Nic;
 use pcie::Rid;
 use side::Side;
 use slot::Slot;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use thiserror::Error;
 use uplink::Uplink;
 
@@ -52,6 +55,9 @@ pub enum PortError {
     /// The uplink.
     #[error(transparent)]
     Uplink(#[from] UplinkError),
+    /// The notes for a successor.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
     /// epoll or eventfd.
     #[error("cannot wait for events: {0}")]
     System(#[from] std::io::Error),
@@ -161,9 +167,10 @@ impl Port {
     ///
     /// # Errors
     /// [`PortError`]; what was made is taken down again.
-    pub fn open(config: PortConfig) -> Result<(Self, Handle), PortError> {
+    pub fn open(config: PortConfig, vault: &Vault) -> Result<(Self, Handle), PortError> {
         let uplink = Uplink::open(&config.uplink)?;
-        let slots = Slot::open_all(&config)?;
+        let journal = Arc::new(Journal::new()?);
+        let slots = Slot::open_all(&config, &journal, &PortVault::new(vault, &config.name))?;
         let (nic, side) = Side::bring_up(&config)?;
         let poller = Poller::new()?;
         let waker = Waker::new()?;

@@ -154,19 +154,23 @@ impl Port {
     fn attach(&mut self, index: usize, stream: Stream) {
         let slot = &mut self.slots[index];
         let name = &slot.name;
-        let added = self.poller.add(&stream, CONNECTIONS + index as u64, Interest::READ);
-        if let Some(suppressed) = slot.log.allow(now()) {
-            let peer = peer_pid(&stream);
-            match &added {
-                Ok(()) => tracing::info!(function = name, peer, suppressed, "a client has connected"),
-                Err(error) => {
-                    tracing::error!(function = name, peer, %error, suppressed, "cannot serve a client");
+        let connection = self.poller.add(&stream, CONNECTIONS + index as u64, Interest::NEWS);
+        let connection = connection.and_then(|()| Connection::new(stream));
+        match connection {
+            Ok(connection) => {
+                if let Some(suppressed) = slot.log.allow(now()) {
+                    let peer = peer_pid(connection.stream());
+                    tracing::info!(function = name, peer, suppressed, "a client has connected");
+                }
+                slot.keeping.begin(connection.stream(), connection.replies());
+                slot.connection = Some(connection);
+                slot.more = true;
+            }
+            Err(error) => {
+                if let Some(suppressed) = slot.log.allow(now()) {
+                    tracing::error!(function = name, %error, suppressed, "cannot serve a client");
                 }
             }
-        }
-        if added.is_ok() {
-            slot.connection = Some(Connection::new(stream));
-            slot.more = true;
         }
     }
 
@@ -175,7 +179,8 @@ impl Port {
         let slot = &mut self.slots[index];
         let Some(connection) = slot.connection.as_mut() else { return };
         let (function, nic, side) = (slot.function, &mut self.nic, &mut self.side);
-        let mut device = FunctionDevice { function, nic, side, bus: &mut self.bus };
+        let keeping = &mut slot.keeping;
+        let mut device = FunctionDevice { function, nic, side, bus: &mut self.bus, keeping };
         match connection.visit(&mut device, &mut self.buffer) {
             // It has hung up and reads no replies; somebody else waits for the function.
             Ok(Visit::Done) if slot.next.is_some() => return self.disconnect(index, &Over::Closed),
@@ -219,7 +224,9 @@ impl Port {
         slot.retire(connection.counters());
         let (function, nic, side) = (slot.function, &mut self.nic, &mut self.side);
         end_bus_mastering(nic, side, function);
-        let stream = connection.close(&mut FunctionDevice { function, nic, side, bus: &mut self.bus });
+        let keeping = &mut slot.keeping;
+        let stream =
+            connection.close(&mut FunctionDevice { function, nic, side, bus: &mut self.bus, keeping });
         if let Some(suppressed) = slot.log.allow(now()) {
             let name = &slot.name;
             match over {

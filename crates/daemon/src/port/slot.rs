@@ -4,13 +4,17 @@
 use super::PortError;
 use super::connection::Connection;
 use super::ending::WindDown;
+use super::journal::Journal;
+use super::keeping::Keeping;
 use crate::config::PortConfig;
 use crate::control::status::Interventions;
 use crate::limit::Limit;
+use crate::vault::PortVault;
 use host::socket::{Listener, Stream};
 use i82576::MacAddress;
 use pcie::Function;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use vfio_user::server::Counters;
 
 /// Messages a minute that a client can make the host log about one function.
@@ -26,6 +30,8 @@ pub(super) struct Slot {
     pub(super) socket: PathBuf,
     pub(super) listener: Listener,
     pub(super) connection: Option<Connection>,
+    /// What is kept of the client for a successor.
+    pub(super) keeping: Keeping,
     /// Who has connected after the client hung up, and before everything it had sent was handled.
     pub(super) next: Option<Stream>,
     /// The client is to be let go, and is served until it falls silent.
@@ -45,15 +51,30 @@ pub(super) struct Slot {
 
 impl Slot {
     /// A place for each function that the port offers: the PF, or the VFs.
-    pub(super) fn open_all(config: &PortConfig) -> Result<Vec<Self>, PortError> {
-        let pf =
-            config.pf_socket.iter().map(|socket| Self::open(Function::Pf, &config.name, config.mac, socket));
-        let vfs = config.vfs.iter();
-        let vfs = vfs.map(|vf| Self::open(Function::Vf(vf.index.get()), &vf.name, vf.mac, &vf.socket));
+    pub(super) fn open_all(
+        config: &PortConfig,
+        journal: &Arc<Journal>,
+        vault: &PortVault,
+    ) -> Result<Vec<Self>, PortError> {
+        let keeping = |place| Keeping::new(journal, place, vault);
+        let pf = config
+            .pf_socket
+            .iter()
+            .map(|socket| Self::open(Function::Pf, &config.name, config.mac, socket, keeping(0)));
+        let vfs = config.vfs.iter().map(|vf| {
+            let keeping = keeping(1 + vf.index.index());
+            Self::open(Function::Vf(vf.index.get()), &vf.name, vf.mac, &vf.socket, keeping)
+        });
         pf.chain(vfs).collect()
     }
 
-    fn open(function: Function, name: &str, mac: MacAddress, socket: &Path) -> Result<Self, PortError> {
+    fn open(
+        function: Function,
+        name: &str,
+        mac: MacAddress,
+        socket: &Path,
+        keeping: Keeping,
+    ) -> Result<Self, PortError> {
         let listener =
             Listener::bind(socket).map_err(|source| PortError::Socket { name: name.to_owned(), source })?;
         Ok(Self {
@@ -63,6 +84,7 @@ impl Slot {
             socket: socket.to_owned(),
             listener,
             connection: None,
+            keeping,
             next: None,
             ending: None,
             more: false,

@@ -25,7 +25,7 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 pub use sigbus::poison_events;
-pub(crate) use source::FileIdentity;
+pub use source::FileIdentity;
 
 /// What a mapping permits this process to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

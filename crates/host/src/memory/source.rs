@@ -29,7 +29,7 @@ pub(super) struct Extent {
 
 /// Tells files apart, whatever number of descriptors lead to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FileIdentity {
+pub struct FileIdentity {
     device: u64,
     inode: u64,
     writable: bool,
@@ -37,7 +37,10 @@ pub(crate) struct FileIdentity {
 
 impl FileIdentity {
     /// The identity of a descriptor that has been mapped, and so is known to be memory.
-    pub(crate) fn of_memory(fd: BorrowedFd<'_>) -> rustix::io::Result<Self> {
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn of_memory(fd: BorrowedFd<'_>) -> rustix::io::Result<Self> {
         let stat = fstat(fd)?;
         let writable = fcntl_getfl(fd)?.contains(OFlags::RDWR);
         Ok(Self { device: stat.st_dev, inode: stat.st_ino, writable })

@@ -35,18 +35,23 @@ pub struct Interest {
     pub readable: bool,
     /// Room to write.
     pub writable: bool,
+    /// Report only what is new: for who leaves things unread on purpose.
+    pub news: bool,
 }
 
 impl Interest {
     /// Something to read.
-    pub const READ: Self = Self { readable: true, writable: false };
+    pub const READ: Self = Self { readable: true, writable: false, news: false };
     /// Room to write.
-    pub const WRITE: Self = Self { readable: false, writable: true };
+    pub const WRITE: Self = Self { readable: false, writable: true, news: false };
     /// Either.
-    pub const BOTH: Self = Self { readable: true, writable: true };
+    pub const BOTH: Self = Self { readable: true, writable: true, news: false };
+    /// Something to read that was not there at the last report.
+    pub const NEWS: Self = Self { news: true, ..Self::READ };
 
     fn flags(self) -> epoll::EventFlags {
         let mut flags = epoll::EventFlags::empty();
+        flags.set(epoll::EventFlags::ET, self.news);
         flags.set(epoll::EventFlags::IN | epoll::EventFlags::RDHUP, self.readable);
         flags.set(epoll::EventFlags::OUT, self.writable);
         flags

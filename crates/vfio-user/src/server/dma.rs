@@ -32,6 +32,11 @@ impl DmaTable {
         Self { windows: BTreeMap::new(), limit }
     }
 
+    /// Windows that another process had.
+    pub(super) fn resume(&mut self, windows: impl IntoIterator<Item = (u64, u64)>) {
+        self.windows.extend(windows);
+    }
+
     pub(super) fn len(&self) -> usize {
         self.windows.len()
     }

@@ -9,6 +9,7 @@ mod dma;
 mod info;
 mod irq;
 mod region;
+mod resume;
 
 use alloc::vec::Vec;
 

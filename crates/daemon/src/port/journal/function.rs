@@ -148,15 +148,19 @@ impl FunctionJournal {
         true
     }
 
-    /// The windows that begin in these `size` bytes are gone.
-    pub(in crate::port) fn remove_windows(&mut self, iova: u64, size: u64) {
+    /// The windows that begin in these `size` bytes are gone: the numbers of their files.
+    pub(in crate::port) fn remove_windows(&mut self, iova: u64, size: u64) -> Vec<u64> {
         let last = iova.saturating_add(size.saturating_sub(1));
-        while let Some((&first, &place)) = self.places.range(iova..=last).next() {
+        let gone: Vec<(u64, u64)> =
+            self.places.range(iova..=last).map(|(first, place)| (*first, *place)).collect();
+        self.touched = true;
+        let remove = |(first, place): (u64, u64)| {
             self.places.remove(&first);
             put(&self.memory, self.window_at(place) + 16, &[self.step + 1]);
             self.free.push(place);
-        }
-        self.touched = true;
+            get(&self.memory, self.window_at(place) + 48)
+        };
+        gone.into_iter().map(remove).filter(|number| *number != 0).collect()
     }
 
     /// All windows are gone.
@@ -216,8 +220,8 @@ impl FunctionJournal {
         self.at.irqs + (u64::from(index) * IRQS_A_TYPE + u64::from(vector)) * IRQ
     }
 
-    /// Of the two places the one of the later step that counts.
-    fn irq_number(&self, index: u32, vector: u32) -> u64 {
+    /// The number of a vector's eventfd, 0 for none: of the two places the one of the later step that counts.
+    pub(in crate::port) fn irq_number(&self, index: u32, vector: u32) -> u64 {
         let [one, first, other, second] = words(&self.memory, self.irq_at(index, vector));
         let current = if self.touched { self.step + 1 } else { self.step };
         let newer =

@@ -22,7 +22,7 @@ mod rest;
 #[cfg(test)]
 mod tests;
 
-pub(super) use function::{FunctionJournal, Irq, Noted, Progress, Window};
+pub(super) use function::{FunctionJournal, Irq, Progress, Window};
 pub(super) use rest::Rest;
 
 use host::shared::{SharedMemory, SharedMemoryError};

@@ -1,6 +1,7 @@
 //! A process dies between any two stores; what its successor finds is what was before the step under way, or what was
 //! after it.
 
+use super::function::Noted;
 use super::*;
 use host::dma::Permissions;
 use host::socket::Extent;

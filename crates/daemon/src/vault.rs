@@ -1,0 +1,134 @@
+//! Copies of descriptors under names, for whoever goes on when a port's thread or the whole process dies: kept here,
+//! and by a keeper outside if there is one.
+//!
+//! Calls may block while the keeper is busy, so a port's thread makes none while clients wait for it.
+
+use host::keep::{Shelf, Store};
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The host's descriptors.
+#[derive(Debug, Clone, Default)]
+pub struct Vault(Arc<Mutex<Contents>>);
+
+#[derive(Debug, Default)]
+struct Contents {
+    shelf: Shelf,
+    store: Option<Store>,
+}
+
+impl Vault {
+    /// What a predecessor has left, and who keeps it outside.
+    #[must_use]
+    pub fn new(shelf: Shelf, store: Option<Store>) -> Self {
+        Self(Arc::new(Mutex::new(Contents { shelf, store })))
+    }
+
+    /// Keeps a copy of a descriptor under a name, in the place of what was there.
+    ///
+    /// # Errors
+    /// The process is out of descriptors. A keeper that is gone is no error: the host goes on without.
+    pub fn keep(&self, name: &str, fd: BorrowedFd<'_>) -> io::Result<()> {
+        let copy = fd.try_clone_to_owned()?;
+        let mut contents = self.contents();
+        contents.tell(|store| store.keep(name, fd));
+        contents.shelf.put(name, copy);
+        Ok(())
+    }
+
+    /// Gives up what is kept under a name.
+    pub fn forget(&self, name: &str) {
+        let mut contents = self.contents();
+        if contents.shelf.take(name).is_some() {
+            contents.tell(|store| store.forget(name));
+        }
+    }
+
+    /// Gives up what is kept under names that begin so, but for those that are still needed.
+    pub fn forget_others(&self, prefix: &str, needed: impl Fn(&str) -> bool) {
+        let ours = |name: &&str| name.starts_with(prefix) && !needed(name);
+        let names: Vec<String> =
+            self.contents().shelf.iter().map(|(name, _)| name).filter(ours).map(str::to_owned).collect();
+        names.iter().for_each(|name| self.forget(name));
+    }
+
+    /// A copy of what is kept under a name.
+    #[must_use]
+    pub fn copy(&self, name: &str) -> Option<OwnedFd> {
+        self.contents().shelf.get(name)?.try_clone_to_owned().ok()
+    }
+
+    /// Says something about this process to the keeper, if there is one.
+    pub fn say(&self, text: &str) {
+        self.contents().tell(|store| store.say(text));
+    }
+
+    /// Gives everything to a function that hands it on, with the keeper's socket beside it under a name of its own.
+    ///
+    /// # Errors
+    /// What the function says.
+    pub fn hand_on<E>(
+        &self,
+        keeper: &str,
+        give: impl FnOnce(&mut dyn Iterator<Item = (&str, BorrowedFd<'_>)>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let contents = self.contents();
+        let store = contents.store.iter().map(|store| (keeper, std::os::fd::AsFd::as_fd(store)));
+        give(&mut contents.shelf.iter().chain(store))
+    }
+
+    /// A thread that panicked with the lock has left whole descriptors behind.
+    fn contents(&self) -> MutexGuard<'_, Contents> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Contents {
+    /// Tells the keeper something; one that cannot be told is given up.
+    fn tell(&mut self, what: impl FnOnce(&Store) -> io::Result<()>) {
+        let Some(Err(error)) = self.store.as_ref().map(what) else { return };
+        if error.kind() != io::ErrorKind::InvalidInput {
+            self.store = None;
+        }
+        tracing::error!(%error, "the keeper does not answer; if this process dies now, its guests lose their VFs");
+    }
+}
+
+/// The part of the vault that belongs to one port: descriptors by number.
+#[derive(Debug, Clone)]
+pub(crate) struct PortVault {
+    vault: Vault,
+    port: String,
+}
+
+impl PortVault {
+    pub(crate) fn new(vault: &Vault, port: &str) -> Self {
+        Self { vault: vault.clone(), port: port.to_owned() }
+    }
+
+    /// Keeps a descriptor under a number. A failure is logged: its loss shows only if the port dies.
+    pub(crate) fn keep(&self, number: u64, fd: BorrowedFd<'_>) {
+        if let Err(error) = self.vault.keep(&self.name(number), fd) {
+            tracing::error!(port = self.port, %error, "a descriptor cannot be kept for a successor");
+        }
+    }
+
+    pub(crate) fn forget(&self, number: u64) {
+        self.vault.forget(&self.name(number));
+    }
+
+    pub(crate) fn copy(&self, number: u64) -> Option<OwnedFd> {
+        self.vault.copy(&self.name(number))
+    }
+
+    /// Gives up every number but those that are needed.
+    pub(crate) fn forget_others(&self, needed: &[u64]) {
+        let needed: Vec<String> = needed.iter().map(|number| self.name(*number)).collect();
+        self.vault.forget_others(&format!("{}.#", self.port), |name| needed.iter().any(|one| one == name));
+    }
+
+    fn name(&self, number: u64) -> String {
+        format!("{}.#{number}", self.port)
+    }
+}
