@@ -14,8 +14,9 @@
 //! | [`poll`] | epoll, wakers, termination signals, the clock |
 //! | [`tap`] | a tap network interface |
 //! | [`vfio`] | PCI functions that Linux hands over |
-//! | [`limits`] | how many descriptors this process may have |
+//! | [`limits`] | how many descriptors this process may have, and how much memory there is |
 //! | [`measure`] | what calls, wake-ups, copies and a virtual machine's exits take here |
+//! | [`worker`] | a thread for work that may take long: mapping, unmapping, closing |
 //! | [`runtime_dir`] | where sockets live when nobody says otherwise |
 //!
 //! What it leaves out: packet sockets, netlink, and any platform but Linux.
@@ -36,3 +37,4 @@ pub mod tap;
 #[cfg(any(test, feature = "test-support"))]
 pub mod test_support;
 pub mod vfio;
+pub mod worker;

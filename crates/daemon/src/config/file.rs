@@ -1,5 +1,6 @@
 //! The configuration file as it is written: every key, and nothing that is not a key.
 
+use super::size::Size;
 use crate::control::status::LinkState;
 use crate::policy::{Coalesce, Limit, MirrorRule, Storm};
 use serde::de::value::MapAccessDeserializer;
@@ -15,6 +16,9 @@ use std::path::PathBuf;
 pub struct File {
     /// Where sockets are made that are given no path of their own.
     pub runtime_dir: Option<PathBuf>,
+    /// The most memory that one client may share with its function, such as "64G". Default: as much as the machine has,
+    /// swap space included.
+    pub client_memory: Option<Size>,
     /// The ports. A file without any asks for one with everything at its default.
     #[serde(default)]
     pub port: Vec<Port>,

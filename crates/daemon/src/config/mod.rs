@@ -3,6 +3,7 @@
 //! Left out: whether names and paths can be had; that shows when they are opened.
 
 pub mod file;
+pub mod size;
 #[cfg(test)]
 mod tests;
 pub mod vlans;
@@ -12,6 +13,7 @@ use driver::pf::{PortPolicy, VfPolicy};
 use file::{File, Pf, Port, Uplink, Vf};
 use host::tap::InterfaceName;
 use i82576::{MacAddress, VfIndex, ids};
+use size::Size;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -40,6 +42,8 @@ pub struct PortConfig {
     pub policy: PortPolicy,
     /// Its VFs, by index.
     pub vfs: Vec<VfConfig>,
+    /// The most memory that one client may share with its function, bytes. Without a word of it, what the machine has.
+    pub client_memory: Option<u64>,
 }
 
 /// A VF.
@@ -131,7 +135,8 @@ impl Config {
         unique.claim("socket", &control.display().to_string(), "the host itself, for commands")?;
         let mut ports = Vec::new();
         for (number, port) in file.port.into_iter().enumerate() {
-            ports.push(check_port(number, port, &runtime_dir, &mut unique)?);
+            let port = check_port(number, port, &runtime_dir, &mut unique)?;
+            ports.push(PortConfig { client_memory: file.client_memory.map(|Size(bytes)| bytes), ..port });
         }
         Ok(Self { runtime_dir, ports })
     }
@@ -199,7 +204,7 @@ fn check_port(
     let vfs = VfIndex::all().zip(given);
     let vfs = vfs.map(|(index, vf)| check_vf(&name, (index, vf), runtime_dir, unique));
     let vfs = vfs.collect::<Result<_, _>>()?;
-    Ok(PortConfig { name, mac, uplink: port.uplink, pf_socket, policy, vfs })
+    Ok(PortConfig { name, mac, uplink: port.uplink, pf_socket, policy, vfs, client_memory: None })
 }
 
 /// Where the PF is offered to a guest, if it is. Such a port has no VFs: what a guest's driver makes of the PF is

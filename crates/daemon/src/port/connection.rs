@@ -3,13 +3,16 @@
 
 use super::device::FunctionDevice;
 use super::hal::now;
-use host::poll::Interest;
+use host::poll::{Interest, Poller};
 use host::socket::{FdBatch, Received, Sent, Stream};
+use host::worker::LateFd;
 use i82576::Time;
-use std::os::fd::{AsFd, OwnedFd};
+use std::io;
+use std::os::fd::AsFd;
 use std::time::Duration;
 use vfio_user::outbox::Outbox;
 use vfio_user::server::{Counters, Session, Step};
+use vfio_user::wire::Errno;
 
 /// Receives and messages that one visit to a connection may take, and how long: other VFs wait meanwhile. The
 /// time counts when messages are expensive, such as one window among tens of thousands.
@@ -37,6 +40,8 @@ pub(super) enum Visit {
     Done,
     /// There may be more: come back without waiting.
     More,
+    /// Errands have to be done first: come back when one is.
+    Waiting,
 }
 
 /// What is left of a visit.
@@ -56,11 +61,13 @@ impl Turn {
 #[derive(Debug)]
 pub(super) struct Connection {
     stream: Stream,
-    session: Session<OwnedFd>,
-    outbox: Outbox<OwnedFd>,
+    session: Session<LateFd>,
+    outbox: Outbox<LateFd>,
     fds: FdBatch,
-    /// What the poller waits for on the socket.
-    interest: Interest,
+    /// What the poller waits for on the socket, if it is there.
+    interest: Option<Interest>,
+    /// Errands have to be done first.
+    waiting: bool,
 }
 
 impl Connection {
@@ -70,7 +77,8 @@ impl Connection {
             session: Session::default(),
             outbox: Outbox::new(),
             fds: FdBatch::new(),
-            interest: Interest::READ,
+            interest: Some(Interest::READ),
+            waiting: false,
         }
     }
 
@@ -97,18 +105,27 @@ impl Connection {
     }
 
     fn receive(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> Result<Visit, Over> {
+        if self.waiting {
+            return Ok(Visit::Waiting);
+        }
         let mut turn = Turn { messages: MESSAGES, began: now() };
         for _ in 0..RECEIVES {
-            if self.steps(device, &mut turn)? == Visit::More {
-                return Ok(Visit::More);
+            match self.steps(device, &mut turn)? {
+                Visit::Done if self.outbox.pending() > 0 => return Ok(Visit::Done),
+                Visit::Done => {}
+                other => return Ok(other),
             }
-            if self.outbox.pending() > 0 {
-                return Ok(Visit::Done);
+            let errands = device.errands();
+            if errands.are_many() {
+                errands.catch_up();
+                self.waiting = true;
+                return Ok(Visit::Waiting);
             }
             match self.stream.recv(buffer, &mut self.fds) {
                 Ok(Received::Bytes(_)) if self.fds.truncated() => return Err(Over::Failed(LOST_FDS.into())),
                 Ok(Received::Bytes(count)) => {
-                    let pushed = self.session.push(&buffer[..count], self.fds.drain());
+                    let fds = self.fds.drain().map(|fd| errands.keep(fd));
+                    let pushed = self.session.push(&buffer[..count], fds);
                     pushed.map_err(|error| Over::Failed(error.to_string()))?;
                 }
                 Ok(Received::WouldBlock) => return Ok(Visit::Done),
@@ -134,11 +151,21 @@ impl Connection {
             }
             match step {
                 Step::Handled => {}
-                Step::Starved | Step::Waiting => return Ok(Visit::Done),
+                Step::Starved => return Ok(Visit::Done),
+                Step::Waiting => {
+                    self.waiting = true;
+                    return Ok(Visit::Waiting);
+                }
                 Step::Blocked if self.outbox.pending() > 0 => return Ok(Visit::Done),
                 Step::Blocked => {}
             }
         }
+    }
+
+    /// The errands that were waited for are done. If it was a request's, this is its outcome.
+    pub(super) fn complete(&mut self, outcome: Result<(), Errno>) {
+        self.waiting = false;
+        self.session.complete(outcome, &mut self.outbox);
     }
 
     fn send(&mut self) -> Result<(), Over> {
@@ -158,15 +185,31 @@ impl Connection {
         Ok(())
     }
 
-    /// What the poller must now wait for, if that has changed: while replies wait, nothing more is read.
-    pub(super) fn new_interest(&mut self) -> Option<Interest> {
-        let wanted = if self.outbox.pending() > 0 { Interest::WRITE } else { Interest::READ };
-        let before = std::mem::replace(&mut self.interest, wanted);
-        (before != wanted).then_some(wanted)
+    /// Has the poller wait for what there is to wait for now: while replies wait, nothing more is read, and while
+    /// errands are waited for, nothing is done at all, whatever the client does.
+    pub(super) fn update_interest(&mut self, poller: &Poller, token: u64) -> io::Result<()> {
+        let wanted = match (self.waiting, self.outbox.pending()) {
+            (true, _) => None,
+            (false, 0) => Some(Interest::READ),
+            (false, _) => Some(Interest::WRITE),
+        };
+        match (std::mem::replace(&mut self.interest, wanted), wanted) {
+            (before, wanted) if before == wanted => Ok(()),
+            (Some(_), None) => poller.remove(&self.stream),
+            (None, Some(wanted)) => poller.add(&self.stream, token, wanted),
+            (_, Some(wanted)) => poller.modify(&self.stream, token, wanted),
+            (None, None) => Ok(()),
+        }
     }
 
-    /// The client is gone: memory and interrupts go, the VF's state stays.
+    /// The client is gone: memory and interrupts go, the VF's state stays. What the client had sent and nobody took may
+    /// hold descriptors, and so may the socket.
     pub(super) fn close(self, device: &mut FunctionDevice<'_>) {
-        self.session.close(device);
+        let Self { stream, session, outbox, fds, .. } = self;
+        session.close(device);
+        let errands = device.errands();
+        errands.hang_up(stream);
+        errands.discard((outbox, fds));
+        errands.next_client();
     }
 }

@@ -2,15 +2,16 @@
 //! protocol, and the socket.
 
 use super::bus::{LiveBus, Reach};
+use super::errand::{Errands, Outcome};
 use super::hal::now;
 use super::side::{Side, vf};
-use host::dma::Permissions;
+use host::dma::{MapRegionError, Permissions};
 use host::eventfd::EventFd;
+use host::worker::LateFd;
 use i82576::config::pf::IO_SIZE;
 use i82576::ids::{BAR3_SIZE, PF_BAR0_SIZE, VF_BAR0_SIZE};
 use nic::Nic;
 use pcie::Function;
-use std::os::fd::OwnedFd;
 use vfio_user::server::{Completion, Device, DmaMap, IrqSet, RegionInfo};
 use vfio_user::types::{DeviceInfo, IrqInfo};
 use vfio_user::wire::{Errno, device_flags, irq_flags, pci_irq, pci_region, region_flags};
@@ -28,9 +29,38 @@ impl FunctionDevice<'_> {
         self.bus.reach_mut(self.function)
     }
 
+    /// What is done for the function's client elsewhere.
+    pub(super) fn errands(&mut self) -> &mut Errands {
+        &mut self.reach().errands
+    }
+
     /// The eventfds of an interrupt type; none of a type that is not there.
     fn eventfds(&mut self, index: u32) -> &mut [Option<EventFd>] {
         self.reach().eventfds.get_mut(index as usize).map_or(&mut [], |eventfds| eventfds)
+    }
+
+    /// Puts to use what an errand has come to. Answers what the client is to be told.
+    pub(super) fn finish(&mut self, outcome: Outcome) -> Result<(), Errno> {
+        match outcome {
+            Outcome::Mapped(Ok(region)) => {
+                let reach = self.reach();
+                // The client waited, so nobody else has been given its addresses.
+                reach.memory.insert(region).map_err(|region| {
+                    reach.errands.discard(region);
+                    Errno::EEXIST
+                })
+            }
+            Outcome::Mapped(Err(error)) => Err(self.reach().refuse(error)),
+            Outcome::Assigned { index, start, eventfds } => {
+                let eventfds = eventfds.map_err(|error| errno(error.errno()))?;
+                for (vector, eventfd) in self.eventfds(index).iter_mut().skip(start as usize).zip(eventfds) {
+                    *vector = Some(eventfd);
+                }
+                self.unmask_new(index);
+                Ok(())
+            }
+            Outcome::CaughtUp => Ok(()),
+        }
     }
 
     /// A pin that has a new listener, or none, is not masked.
@@ -41,7 +71,7 @@ impl FunctionDevice<'_> {
     }
 }
 
-impl Device<OwnedFd> for FunctionDevice<'_> {
+impl Device<LateFd> for FunctionDevice<'_> {
     fn info(&self) -> DeviceInfo {
         DeviceInfo {
             flags: device_flags::PCI | device_flags::RESET,
@@ -65,7 +95,7 @@ impl Device<OwnedFd> for FunctionDevice<'_> {
         Some(RegionInfo { size: size as u64, flags, ..RegionInfo::default() })
     }
 
-    fn region_fd(&mut self, _index: u32) -> Option<OwnedFd> {
+    fn region_fd(&mut self, _index: u32) -> Option<LateFd> {
         None
     }
 
@@ -105,24 +135,36 @@ impl Device<OwnedFd> for FunctionDevice<'_> {
         }
     }
 
-    fn dma_map(&mut self, map: DmaMap<OwnedFd>) -> Result<Completion, Errno> {
+    fn dma_map(&mut self, map: DmaMap<LateFd>) -> Result<Completion, Errno> {
         let permissions = Permissions { read: map.readable, write: map.writable };
-        let file = map.file.map(|file| (file.fd, file.offset));
-        let mapped = self.reach().memory.map(map.iova, map.size, permissions, file);
-        mapped.map(|()| Completion::Now).map_err(|error| errno(error.errno()))
+        let offset = map.file.as_ref().map(|file| file.offset);
+        let reach = self.reach();
+        match reach.memory.admit(map.iova, map.size, permissions, offset) {
+            Ok(region) => {
+                let Some((region, file)) = region.zip(map.file) else { return Ok(Completion::Now) };
+                reach.errands.map(region, file.fd);
+                Ok(Completion::Later)
+            }
+            Err(error) => Err(reach.refuse(error)),
+        }
     }
 
     fn dma_unmap(&mut self, iova: u64, size: u64) {
         // The card moves frames in this thread only, so nothing is in flight. Windows that are not there
         // were refused when they were to be mapped.
-        let _ = self.reach().memory.unmap(iova, size);
+        let reach = self.reach();
+        if let Ok(removed) = reach.memory.unmap(iova, size) {
+            reach.errands.unmap(removed);
+        }
     }
 
     fn dma_unmap_all(&mut self) {
-        self.reach().memory.unmap_all();
+        let reach = self.reach();
+        let removed = reach.memory.unmap_all();
+        reach.errands.unmap(removed);
     }
 
-    fn set_irqs(&mut self, set: IrqSet<OwnedFd>) -> Result<Completion, Errno> {
+    fn set_irqs(&mut self, set: IrqSet<LateFd>) -> Result<Completion, Errno> {
         match set {
             // Clients switch off types that they never switched on, and that are not there.
             IrqSet::Disable { index } => {
@@ -130,13 +172,8 @@ impl Device<OwnedFd> for FunctionDevice<'_> {
                 self.unmask_new(index);
             }
             IrqSet::Assign { index, start, fds } => {
-                // All are looked at before one is taken.
-                let eventfds = fds.into_iter().map(EventFd::adopt).collect::<Result<Vec<_>, _>>();
-                let eventfds = eventfds.map_err(|error| errno(error.errno()))?;
-                for (vector, eventfd) in self.eventfds(index).iter_mut().skip(start as usize).zip(eventfds) {
-                    *vector = Some(eventfd);
-                }
-                self.unmask_new(index);
+                self.reach().errands.assign(index, start, fds);
+                return Ok(Completion::Later);
             }
             IrqSet::Deassign { index, vectors } => {
                 for vector in vectors {
@@ -157,6 +194,15 @@ impl Device<OwnedFd> for FunctionDevice<'_> {
 
     fn reset(&mut self) -> Result<(), Errno> {
         if self.side.reset(self.nic, self.function) { Ok(()) } else { Err(Errno::EIO) }
+    }
+}
+
+impl Reach {
+    /// Keeps a refusal for the log. Answers what the client is to be told.
+    fn refuse(&mut self, error: MapRegionError) -> Errno {
+        let number = errno(error.errno());
+        self.refused = Some(error);
+        number
     }
 }
 

@@ -3,11 +3,13 @@
 //!
 //! The thread sleeps until a socket, the uplink, a command or a deadline wakes it, and then goes round:
 //! messages of clients, the PF driver's visit, the card's poll. The PF driver takes no interrupts; it is
-//! visited every round, so a VF's request waits for one round at the most.
+//! visited every round, so a VF's request waits for one round at the most. Nothing that may block or take long runs on
+//! this thread: [`errand`].
 
 mod bus;
 mod connection;
 mod device;
+mod errand;
 mod hal;
 mod run;
 mod side;
@@ -22,6 +24,7 @@ use crate::control::status::PortStatus;
 use crate::policy::{Change, ChangeError, PortChange};
 use bus::LiveBus;
 use driver::pf::{PfError, PolicyError, PortPolicyError};
+use errand::Done;
 use host::poll::{Interest, Poller, Waker};
 use host::socket::BindError;
 use i82576::{MacAddress, Time, VfIndex};
@@ -48,9 +51,12 @@ pub enum PortError {
     /// The uplink.
     #[error(transparent)]
     Uplink(#[from] UplinkError),
-    /// epoll or eventfd.
+    /// epoll, eventfd or a thread.
     #[error("cannot wait for events: {0}")]
     System(#[from] std::io::Error),
+    /// The table of mappings is shared out.
+    #[error("this process has too many functions to map the memory of their clients; run a second host")]
+    NoMappings,
     /// The card and its drivers disagree: a defect of this program.
     #[error("the card does not come up: {0}")]
     Card(String),
@@ -107,6 +113,8 @@ pub struct Port {
     poller: Poller,
     waker: Waker,
     commands: mpsc::Receiver<Command>,
+    /// What clients' requests have made others do.
+    done: mpsc::Receiver<Done>,
     /// What a receive reads into.
     buffer: Box<[u8]>,
     /// When the VFs were last judged.
@@ -161,6 +169,9 @@ impl Port {
         for (slot, token) in slots.iter().zip(LISTENERS..) {
             poller.add(&slot.listener, token, Interest::READ)?;
         }
+        let memory = config.client_memory.unwrap_or_else(host::limits::machine_memory);
+        let (errands, done) = mpsc::channel();
+        let bus = LiveBus::new(&config.name, memory, &errands, &waker)?;
         let (sender, commands) = mpsc::channel();
         let handle = Handle { commands: sender, waker: waker.clone() };
         let port = Self {
@@ -168,12 +179,13 @@ impl Port {
             mac: config.mac,
             nic,
             side,
-            bus: LiveBus::new(),
+            bus,
             uplink,
             slots,
             poller,
             waker,
             commands,
+            done,
             buffer: vec![0; RECEIVE_BUFFER].into(),
             watched: Time::ZERO,
             poisoned: host::memory::poison_events(),

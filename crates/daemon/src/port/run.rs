@@ -60,6 +60,7 @@ impl Port {
 
     /// One round: clients, PF driver, card. Answers how long to sleep before the next; `None` is for ever.
     fn round(&mut self) -> Option<Duration> {
+        self.finish_errands();
         for index in 0..self.slots.len() {
             if self.slots[index].more {
                 self.serve(index);
@@ -138,8 +139,10 @@ impl Port {
                 slot.more = true;
             }
             Some(_) => {
+                let peer = peer_pid(&stream);
+                // It may have sent descriptors already.
+                self.bus.reach(slot.function).errands.hang_up(stream);
                 if let Some(suppressed) = slot.log.allow(now()) {
-                    let peer = peer_pid(&stream);
                     tracing::warn!(
                         function = name,
                         peer,
@@ -183,12 +186,10 @@ impl Port {
             Ok(visit) => slot.more = visit == Visit::More,
             Err(over) => return self.disconnect(index, over),
         }
-        if let Some(interest) = connection.new_interest() {
-            let modified = self.poller.modify(connection.stream(), CONNECTIONS + index as u64, interest);
-            if let Err(error) = modified {
-                return self.disconnect(index, Over::Failed(error.to_string()));
-            }
+        if let Err(error) = connection.update_interest(&self.poller, CONNECTIONS + index as u64) {
+            return self.disconnect(index, Over::Failed(error.to_string()));
         }
+        self.warn_of_refused_memory(index);
         self.warn_of_unshared_memory(index);
     }
 

@@ -18,4 +18,5 @@ mod qemu;
 mod refusals;
 mod resets;
 mod resources;
+mod teardown;
 mod uplink;

@@ -13,10 +13,11 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recvmsg, sendmsg,
-    socket_with, socketpair, sockopt,
+    SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, connect, recvmsg,
+    sendmsg, shutdown, socket_with, socketpair, sockopt,
 };
 
+use super::fds::MOST_SENT;
 use super::{FdBatch, MAX_FDS};
 
 /// What a receive brought.
@@ -108,7 +109,7 @@ impl Stream {
     /// # Errors
     /// What the kernel says, if it is neither "nothing now" nor "the peer is gone".
     pub fn recv(&self, buffer: &mut [u8], fds: &mut FdBatch) -> io::Result<Received> {
-        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_FDS))];
+        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST_SENT))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
         let message = loop {
@@ -164,6 +165,13 @@ impl Stream {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         // An error would say nothing about the peer; receiving will tell.
         poll(&mut asked, Some(&now)).is_ok_and(|ready| ready > 0)
+    }
+
+    /// Ends the connection in both directions, as the peer sees it. Closing the descriptor does so too, but also closes
+    /// what descriptors nobody has received, and that may take long.
+    pub fn hang_up(&self) {
+        // It fails when the peer has gone, and that is as good.
+        let _ = shutdown(&self.0, Shutdown::Both);
     }
 
     /// Who is at the other end.
