@@ -190,6 +190,18 @@ fn a_refusal_names_the_key_and_the_remedy() {
 }
 
 #[test]
+fn what_a_client_may_share_is_an_amount_of_memory() {
+    let check = |text| Config::check(Config::parse(text).unwrap(), Path::new("/run/softiov")).unwrap();
+    let of = |config: Config| config.ports.iter().map(|port| port.client_memory).collect::<Vec<_>>();
+    assert_eq!(of(check("client_memory = \"64G\"\n[[port]]\n[[port]]")), [Some(64 << 30); 2]);
+    assert_eq!(of(check("")), [None], "as much as the machine has");
+    for text in ["client_memory = \"banana\"", "client_memory = 5", "client_memory = \"0M\""] {
+        let error = Config::parse(text).unwrap_err();
+        assert!(error.contains("client_memory"), "{text}: {error}");
+    }
+}
+
+#[test]
 fn a_file_that_cannot_be_read_is_named() {
     let error = Config::read(Some(Path::new("/nonexistent/softiov.toml"))).unwrap_err();
     assert!(error.to_string().contains("/nonexistent/softiov.toml"));

@@ -11,6 +11,7 @@ mod dma;
 mod fairness;
 mod hostile;
 mod interrupts;
+mod latency;
 mod lifetime;
 mod pf;
 mod port;

@@ -145,3 +145,22 @@ fn no_client_floods_the_log() {
         assert!((1..=3 * 20 + 20).contains(&count), "{count} lines\n{text}");
     });
 }
+
+#[test]
+fn a_window_that_is_too_much_is_told_in_the_log_with_the_setting() {
+    alone("resources::a_window_that_is_too_much_is_told_in_the_log_with_the_setting", || {
+        let lines = Lines::default();
+        tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).init();
+        let live = Live::with("client_memory = \"8M\"");
+        let ram = Ram::new();
+        let mut qemu = Qemu::greet(&live.socket(0));
+        for _ in 0..100 {
+            assert!(qemu.map(0, 9 << 20, Some(ram.fd())).is_err());
+        }
+        drop(live);
+        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        let told =
+            text.lines().filter(|line| line.contains("pf0vf0") && line.contains("client_memory")).count();
+        assert!((1..=20).contains(&told), "{text}");
+    });
+}

@@ -110,3 +110,39 @@ fn a_region_that_comes_too_late_is_handed_back() {
     assert!(table.insert(late).is_err());
     assert_eq!((table.len(), table.shareable_regions()), (1, 0));
 }
+
+#[test]
+fn huge_pages_are_mapped_as_they_are_needed() {
+    let huge = 2 << 20;
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB;
+    let fd = memfd_create("dma-test-huge", flags).and_then(|fd| ftruncate(&fd, 4 * huge).map(|()| fd));
+    let fd = match fd {
+        Ok(fd) => fd,
+        Err(error) => return crate::test_support::skipped("huge pages for a device", &error.to_string()),
+    };
+    let mut table = DmaTable::default();
+    // The low 640 KiB of a PC, then what lies above its video memory: as QEMU sends them.
+    for (iova, size) in [(0, 0xa_0000), (0x10_0000, huge)] {
+        if let Err(error) =
+            table.map(iova, size, Permissions::READ_WRITE, Some((fd.try_clone().unwrap(), iova)))
+        {
+            return crate::test_support::skipped(
+                "huge pages for a device",
+                &format!("none reserved: {error}"),
+            );
+        }
+    }
+    table.write(0x10_0000, b"above").unwrap();
+    table.write(0, b"below").unwrap();
+    let mut seen = [0; 5];
+    table.read(0x10_0000, &mut seen).unwrap();
+    assert_eq!(&seen, b"above");
+    assert_eq!(table.read(0xa_0000, &mut [0]), fault(0xa_0000, FaultKind::Unmapped));
+    assert_eq!(
+        mapped("dma-test-huge"),
+        2,
+        "the first huge page, and the one that the second region needs besides"
+    );
+    drop(table.unmap_all());
+    assert_eq!(mapped("dma-test-huge"), 0);
+}
