@@ -15,9 +15,10 @@ use i82576::bits::{eitr, ivar};
 use i82576::ids::VF_VECTORS;
 use i82576::register::{self as r, rx, rx_block, vf_stats};
 use i82576::{Vector, VfIndex};
+use serde::{Deserialize, Serialize};
 
 /// The bounds of a VF's interrupts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct InterruptBounds {
     /// At least so many a second when there is something to say, so that a guest does not wait longer; 0 leaves it
     /// to the guest.
@@ -40,12 +41,19 @@ const LOWEST_HZ: u32 = 1_000;
 const DESCRIPTOR: u32 = i82576::descriptor::SIZE as u32;
 
 /// The rate of a VF's packets, and the interval that it calls for.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(super) struct Sampler {
     meter: RateMeter,
     /// Packets so far; the lower half is the card's counter.
     packets: u64,
     interval_us: Option<u32>,
+}
+
+impl Sampler {
+    /// Packets so far.
+    pub(super) fn packets(&self) -> u64 {
+        self.packets
+    }
 }
 
 impl InterruptBounds {

@@ -11,9 +11,10 @@ use i82576::bits::{dtxswc, rttbcnrc, vmolr, vmvir};
 use i82576::ids::{FCS, MAX_FRAME};
 use i82576::register as r;
 use i82576::{MacAddress, VfIndex};
+use serde::{Deserialize, Serialize};
 
 /// The VLAN that the administrator puts a VF on: the guest sees untagged frames.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortVlan {
     /// VLAN id, 1..=4095.
     pub id: u16,
@@ -22,7 +23,7 @@ pub struct PortVlan {
 }
 
 /// What a VF is shown of the link, in iproute2's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Link {
     /// The port's.
     #[default]
@@ -34,7 +35,7 @@ pub enum Link {
 }
 
 /// The administrator's decisions for one VF.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VfPolicy {
     /// The address VF_RESET gives. `None` is refused, and the guest invents one.
     pub mac: Option<MacAddress>,
