@@ -11,5 +11,6 @@ mod host_process;
 mod limit;
 pub mod policy;
 pub mod port;
+pub mod state;
 
 pub use host_process::{Host, StartError};

@@ -15,6 +15,7 @@ mod slot;
 mod status;
 mod uplink;
 
+pub(crate) use hal::Card;
 pub use uplink::UplinkError;
 
 use crate::config::PortConfig;
@@ -116,7 +117,7 @@ pub struct Port {
 }
 
 /// Bus 0, device 1: where the PF would be on a board. Nobody routes by it here.
-const PF_RID: Rid = Rid(0x0008);
+pub(crate) const PF_RID: Rid = Rid(0x0008);
 /// One receive from a client: a guest's doorbells by the hundred, or a part of a long transfer.
 const RECEIVE_BUFFER: usize = 64 * 1024;
 
