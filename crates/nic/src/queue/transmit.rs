@@ -331,9 +331,7 @@ impl TransmitQueue {
         packet: &Descriptors,
         count: usize,
     ) -> Result<(), DmaFault> {
-        #[expect(clippy::needless_range_loop, reason = "an iterator takes twenty instructions a frame more")]
-        for index in 0..count.min(MAX_DESCRIPTORS) {
-            let raw = packet[index];
+        for &raw in packet.iter().take(count) {
             if self.done.is_full() {
                 self.done.flush(file, ring, self.way(file), function, bus)?;
             }

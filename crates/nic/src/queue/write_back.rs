@@ -108,6 +108,7 @@ impl Batch {
     }
 
     /// Adds the next descriptor; `speaks` if software waits for it. A full batch must be flushed first.
+    #[inline(always)]
     pub fn push(&mut self, raw: [u8; SIZE], speaks: bool) {
         if let Some(slot) = self.raw.get_mut(self.count) {
             *slot = raw;
