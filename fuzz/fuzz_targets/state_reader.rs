@@ -76,7 +76,7 @@ fn changed(changes: &[u8]) -> Vec<u8> {
     let mut body = BODY.clone();
     for [low, high, value] in changes.as_chunks().0 {
         let at = usize::from(u16::from_le_bytes([*low, *high])) % body.len();
-        body[at] = *value;
+        body[at] ^= *value;
     }
     body
 }
