@@ -28,6 +28,7 @@ mod phy;
 mod policy;
 mod port;
 mod scaling;
+mod several;
 mod switch;
 #[cfg(test)]
 mod tests;
@@ -39,6 +40,7 @@ pub use moderate::InterruptBounds;
 pub use monitor::{Action, Cause, DEFAULT_LIMITS, Limits, Offence, Thresholds, Totals, Verdict};
 pub use policy::{AddressOwner, LEAST_MTU, LINK_SPEED, Link, MOST_MTU, PolicyError, PortVlan, VfPolicy};
 pub use port::{Mirror, PortPolicy, PortPolicyError, StormControl, WINDOWS_MS, most_kbps};
+pub use several::ResizeError;
 pub use visit::Visit;
 pub use vlan_set::VlanSet;
 

@@ -215,20 +215,8 @@ impl Pf {
         vf: VfIndex,
         policy: VfPolicy,
     ) -> Result<(), PolicyError> {
-        policy.check()?;
+        self.admit(vf, &policy, |_| false)?;
         let old = self.state(vf).policy;
-        // What is not changed was granted before, or a trusted VF has come to use it since.
-        if let Some(mac) = policy.mac.filter(|_| old.mac != policy.mac)
-            && let Some(owner) = self.owner_of(mac, vf)
-        {
-            return Err(PolicyError::MacInUse(mac, owner));
-        }
-        if policy.vlan.is_some_and(|vlan| !self.vlans.has_room(vf, vlan.id)) {
-            return Err(PolicyError::NoVlanFilter);
-        }
-        if old.max_tx_rate != policy.max_tx_rate && !self.wire_up {
-            return Err(PolicyError::NoLink);
-        }
         self.state_mut(vf).policy = policy;
         if vf.get() >= self.enabled {
             return Ok(());
@@ -260,6 +248,37 @@ impl Pf {
         }
         self.follow_vlans(hal);
         Ok(())
+    }
+
+    /// Whether a VF can have a policy now, where VFs that `leaves` names give up the address that they have.
+    pub(super) fn admit(
+        &self,
+        vf: VfIndex,
+        policy: &VfPolicy,
+        leaves: impl Fn(VfIndex) -> bool,
+    ) -> Result<(), PolicyError> {
+        policy.check()?;
+        let old = &self.state(vf).policy;
+        // What is not changed was granted before, or a trusted VF has come to use it since.
+        if let Some(mac) = policy.mac.filter(|_| old.mac != policy.mac)
+            && let Some(owner) = self.owner_of(mac, vf)
+            && !matches!(owner, AddressOwner::Vf(owner) if leaves(owner) && self.is_own_mac(owner, mac))
+        {
+            return Err(PolicyError::MacInUse(mac, owner));
+        }
+        if policy.vlan.is_some_and(|vlan| !self.vlans.has_room(vf, vlan.id)) {
+            return Err(PolicyError::NoVlanFilter);
+        }
+        if old.max_tx_rate != policy.max_tx_rate && !self.wire_up {
+            return Err(PolicyError::NoLink);
+        }
+        Ok(())
+    }
+
+    /// Whether a VF has an address as its first, which it gives up when it gets another.
+    fn is_own_mac(&self, vf: VfIndex, mac: MacAddress) -> bool {
+        let state = self.state(vf);
+        state.policy.mac == Some(mac) || state.mac == Some(mac)
     }
 
     /// Who has an address, other than the VF: whoever receives by it, or will when it is reset.

@@ -71,6 +71,19 @@ impl Filters {
         Ok(())
     }
 
+    /// Frees the entries that VFs `before`..`after` need for their own addresses; false if there is no place for what
+    /// others have added there.
+    pub(super) fn make_room<H: Hal>(&mut self, hal: &mut H, before: u8, after: u8) -> bool {
+        let (first, end) = (RECEIVE_ADDRESSES - usize::from(after), RECEIVE_ADDRESSES - usize::from(before));
+        for taken in first..end {
+            let Some(address) = self.entries[taken] else { continue };
+            let Some(free) = (SHARED_FROM..first).find(|i| self.entries[*i].is_none()) else { return false };
+            self.set(hal, free, Some(address));
+            self.set(hal, taken, None);
+        }
+        true
+    }
+
     /// Drops the VF's added addresses.
     pub(super) fn clear_added<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
         for entry in (0..RECEIVE_ADDRESSES).filter(|i| *i != Self::main_entry(vf)) {

@@ -3,6 +3,7 @@
 
 mod requests;
 mod scaling;
+mod several;
 
 use super::{
     Action, AddressOwner, InterruptBounds, Link, Offence, Pf, PfError, PolicyError, PortVlan, Totals,
