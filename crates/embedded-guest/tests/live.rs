@@ -5,6 +5,7 @@ use daemon::config::Config as HostConfig;
 use daemon::control::client::ask;
 use daemon::control::protocol::{Answer, Change, Request};
 use daemon::control::status::{LinkState, VfStatus};
+use daemon::settings::VfSettings;
 use embedded_guest::{Config, EmbeddedGuest, FlowError, GuestError};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
@@ -40,7 +41,7 @@ impl World {
     fn ask(&self, request: Request) -> VfStatus {
         match ask(self.host.control_socket(), request).unwrap() {
             Answer::Vf(status) => *status,
-            Answer::Ports(_) | Answer::Port(_) => panic!("one VF was asked about"),
+            _ => panic!("one VF was asked about"),
         }
     }
 }
@@ -96,9 +97,15 @@ fn nobody_answers_for_an_address_that_nobody_has() {
 fn a_guest_sees_its_link_go_and_come_back() {
     let world = World::new();
     let guest = world.attach(0);
-    world.ask(Request::VfSet { vf: "pf0vf0".into(), change: Change::link(LinkState::Disable) });
+    world.ask(Request::VfSet {
+        vf: "pf0vf0".into(),
+        change: Change::volatile(VfSettings::link(LinkState::Disable)),
+    });
     eventually("the link goes down", || !guest.link_up());
-    world.ask(Request::VfSet { vf: "pf0vf0".into(), change: Change::link(LinkState::Auto) });
+    world.ask(Request::VfSet {
+        vf: "pf0vf0".into(),
+        change: Change::volatile(VfSettings::link(LinkState::Auto)),
+    });
     eventually("the link comes back", || guest.link_up());
 }
 
@@ -134,10 +141,10 @@ fn a_reset_of_the_port_in_the_middle_of_a_restart_is_overcome() {
 fn a_guest_sends_no_faster_than_it_may() {
     let world = World::new();
     let (one, other) = (world.attach(0), world.attach(1));
-    let limit = |mbps| Change { max_tx_rate: Some(mbps), ..Change::default() };
+    let limit = |mbps| VfSettings { max_tx_rate: Some(mbps), ..VfSettings::default() };
     for mbps in [50, 200] {
-        let status = world.ask(Request::VfSet { vf: "pf0vf0".into(), change: limit(mbps) });
-        assert_eq!(status.max_tx_rate, mbps);
+        let status = world.ask(Request::VfSet { vf: "pf0vf0".into(), change: Change::volatile(limit(mbps)) });
+        assert_eq!(status.settings.max_tx_rate, Some(mbps));
         let flow = one.send_tcp(other.ip(), 4 << 20).unwrap();
         assert!(flow.is_intact() && flow.mbps() <= f64::from(mbps), "{} of {mbps} Mb/s", flow.mbps());
     }

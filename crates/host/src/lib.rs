@@ -17,6 +17,7 @@
 //! | [`limits`] | how many descriptors this process may have |
 //! | [`measure`] | what calls, wake-ups, copies and a virtual machine's exits take here |
 //! | [`runtime_dir`] | where sockets live when nobody says otherwise |
+//! | [`state_dir`] | where files live that outlast the host, when nobody says otherwise |
 //!
 //! What it leaves out: packet sockets, netlink, and any platform but Linux.
 
@@ -32,6 +33,7 @@ pub mod poll;
 pub mod runtime_dir;
 pub mod shared;
 pub mod socket;
+pub mod state_dir;
 pub mod tap;
 #[cfg(any(test, feature = "test-support"))]
 pub mod test_support;

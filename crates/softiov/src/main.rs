@@ -1,5 +1,6 @@
 //! The softiov command: thin subcommands over the crates that do the work.
 
+mod apply;
 mod ask;
 mod demo;
 mod drive;
@@ -31,6 +32,8 @@ enum Command {
     /// Drive an 82576 that Linux hands over through VFIO, silicon or emulated, or VFs of a running host by their sockets,
     /// and check that our drivers work there.
     Drive(drive::Args),
+    /// Make a running host what a configuration file says, or print what would change.
+    Apply(apply::Args),
     /// Show, change and reset ports of a running host.
     #[command(subcommand)]
     Port(port::Command),
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Drive(args) => drive::run(&args),
+        Command::Apply(args) => apply::run(args),
         Command::Port(command) => port::run(command),
         Command::Vf(command) => vf::run(command),
         Command::Lab(command) => lab::run(&command),

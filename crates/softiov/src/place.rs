@@ -13,12 +13,16 @@ pub(crate) struct Place {
     /// The folder with the host's sockets, instead of what the configuration says.
     #[arg(long, value_name = "DIR")]
     pub(crate) runtime_dir: Option<PathBuf>,
+    /// The folder where the host keeps what commands change, instead of what the configuration says.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state_dir: Option<PathBuf>,
 }
 
 impl Place {
-    /// The configuration of that host.
+    /// The configuration of that host, as its file says.
     pub(crate) fn load(&self) -> anyhow::Result<Config> {
-        let mut file = Config::read(self.config.as_deref())?;
+        let text = Config::text(self.config.as_deref())?;
+        let mut file = Config::read(self.config.as_deref(), &text)?;
         if self.runtime_dir.is_some() {
             file.runtime_dir.clone_from(&self.runtime_dir);
         }
@@ -27,6 +31,7 @@ impl Place {
             None => host::runtime_dir::runtime_dir()
                 .context("no place for sockets; choose one with --runtime-dir")?,
         };
-        Ok(Config::check(file, &default)?)
+        file.state_dir = self.state_dir.clone().or(file.state_dir).or_else(host::state_dir::state_dir);
+        Ok(Config { text, ..Config::check(file, &default)? })
     }
 }

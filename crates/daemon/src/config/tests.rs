@@ -123,8 +123,25 @@ fn everything_can_be_said() {
 
 #[test]
 fn unknown_keys_are_refused_by_name() {
-    let message = Config::parse("[[port]]\nuplnk = \"none\"").unwrap_err();
-    assert!(message.contains("uplnk") && message.contains("line 2"), "{message}");
+    for (text, key, line) in [
+        ("[[port]]\nuplnk = \"none\"", "uplnk", "line 2"),
+        ("[[port]]\n[[port.vf]]\nindex = 1\nvlna = 3", "vlna", "line 4"),
+        ("[[port]]\n[[port.vf]]\nindex = 1\ntrust = \"on\"", "boolean", "line 4"),
+        ("[[port]]\n[[port.vf]]\nindex = 1\nqos = 256", "256", "line 4"),
+        ("[[port]]\n[[port.vf]]\nvlan = 1", "index", "line 2"),
+    ] {
+        let message = Config::parse(text).unwrap_err();
+        assert!(message.contains(key) && message.contains(line), "{text}\n{message}");
+    }
+}
+
+#[test]
+fn names_that_settings_had_before_still_hold() {
+    let vf = |text: &str| {
+        check(&format!("[[port]]\n[[port.vf]]\nindex = 0\n{text}")).unwrap().ports[0].vfs[0].policy
+    };
+    assert!(!vf("spoof_check = false").spoof_check);
+    assert_eq!(vf("link_state = \"enable\"").link, Link::Enable);
 }
 
 #[test]
@@ -179,10 +196,13 @@ fn a_refusal_names_the_key_and_the_remedy() {
         ("[[port]]\npf = \"guest\"\nname = \"control\"", ["control.socket", "control.sock"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nmax_tx_rate = 1001", ["pf0vf0.max_tx_rate", "1000"]),
         ("[[port]]\nmac = \"01:00:5e:00:00:01\"", ["pf0.mac", "even"]),
+        ("[[port]]\n[[port.vf]]\nindex = 0\nsocket = \"web.sock\"", ["pf0vf0.socket", "from / on"]),
+        ("[[port]]\npf = \"guest\"\nsocket = \"x/y\"", ["pf0.socket", "from / on"]),
+        ("state_dir = \"kept\"", ["state_dir", "from / on"]),
         ("[[port]]\nmac = \"nonsense\"", ["pf0.mac", "02:00:00:00:00:01"]),
         ("[[port]]\nname = \"a/b\"", ["port.name", "letters"]),
         ("[[port]]\nuplink = { tap = \"a/b\" }", ["pf0.uplink", "1 to 15"]),
-        ("[[port]]\nname = \"a\"\n[[port]]\nname = \"a\"", ["port.name", "choose another"]),
+        ("[[port]]\nname = \"a\"\n[[port]]\nname = \"a\"", ["two ports are called \"a\"", "another name"]),
     ] {
         let message = refused(text);
         assert!(parts.iter().all(|part| message.contains(part)), "{text}\n{message}");
@@ -191,7 +211,7 @@ fn a_refusal_names_the_key_and_the_remedy() {
 
 #[test]
 fn a_file_that_cannot_be_read_is_named() {
-    let error = Config::read(Some(Path::new("/nonexistent/softiov.toml"))).unwrap_err();
+    let error = Config::text(Some(Path::new("/nonexistent/softiov.toml"))).unwrap_err();
     assert!(error.to_string().contains("/nonexistent/softiov.toml"));
-    assert!(Config::read(None).is_ok());
+    assert_eq!(Config::text(None).unwrap(), "");
 }

@@ -9,19 +9,21 @@ mod bus;
 mod connection;
 mod device;
 mod hal;
+mod order;
 mod run;
 mod side;
 mod slot;
 mod status;
 mod uplink;
 
+pub use order::{OpenVf, Order, VfOrder};
 pub use uplink::UplinkError;
 
 use crate::config::PortConfig;
 use crate::control::status::PortStatus;
-use crate::policy::{Change, ChangeError, PortChange};
+use crate::settings::SettingError;
 use bus::LiveBus;
-use driver::pf::{PfError, PolicyError, PortPolicyError};
+use driver::pf::{PfError, PolicyError, PortPolicyError, ResizeError};
 use host::poll::{Interest, Poller, Waker};
 use host::socket::BindError;
 use i82576::{MacAddress, Time, VfIndex};
@@ -69,14 +71,42 @@ card_errors!(PfError, PolicyError, PortPolicyError, DiscoverError, EnableError, 
 #[derive(Debug, Error)]
 pub enum RefusedChange {
     /// It makes no sense, or the card cannot do it, or not now.
-    #[error(transparent)]
-    Change(#[from] ChangeError),
+    #[error("{name}.{error}")]
+    Setting {
+        /// The VF or port.
+        name: String,
+        /// The setting, and what is wrong.
+        error: SettingError,
+    },
     /// It is not the host's.
     #[error("a guest drives this port's PF: policy and resets are that guest's")]
     Guests,
-    /// The card and the PF driver disagree: a defect of this program.
-    #[error("the card does not come back: {0}")]
-    Card(#[from] PfError),
+    /// There cannot be so many VFs now.
+    #[error("{name}.vfs: {error}")]
+    Resize {
+        /// The port.
+        name: String,
+        /// Why.
+        error: ResizeError,
+    },
+    /// epoll.
+    #[error("cannot wait for a new VF's clients: {0}")]
+    System(#[from] std::io::Error),
+    /// The card and the drivers disagree: a defect of this program.
+    #[error("the card does not follow: {0}")]
+    Card(String),
+}
+
+impl From<PfError> for RefusedChange {
+    fn from(error: PfError) -> Self {
+        Self::Card(error.to_string())
+    }
+}
+
+impl From<AssignmentError> for RefusedChange {
+    fn from(error: AssignmentError) -> Self {
+        Self::Card(error.to_string())
+    }
 }
 
 /// What a port can be asked to do. Each answer goes to the sender given.
@@ -84,10 +114,14 @@ pub enum RefusedChange {
 pub enum Command {
     /// Tell how things are.
     Status(mpsc::Sender<PortStatus>),
-    /// Change a VF, then tell how things are, or why nothing was changed.
-    Change(VfIndex, Change, mpsc::Sender<Result<PortStatus, RefusedChange>>),
-    /// Change the port, then tell how things are, or why nothing was changed.
-    ChangePort(PortChange, mpsc::Sender<Result<PortStatus, RefusedChange>>),
+    /// Tell whether an order could be carried out now.
+    Check(Order, mpsc::Sender<Result<(), RefusedChange>>),
+    /// Carry out an order, with the VFs that come with it, or tell why nothing was changed.
+    Carry(Order, Vec<OpenVf>, mpsc::Sender<Result<(), RefusedChange>>),
+    /// Offer only this many VFs from now on; the clients of the others come to their end.
+    Withdraw(usize, mpsc::Sender<()>),
+    /// End the connection of a VF's client, then tell how things are.
+    Disconnect(VfIndex, mpsc::Sender<PortStatus>),
     /// Reset the port under its VFs, then tell how things are, or why it was not done.
     Reset(mpsc::Sender<Result<PortStatus, RefusedChange>>),
     /// End.

@@ -1,4 +1,4 @@
-//! The port's loop. Left out: what is done to the card in each step.
+//! The port's loop. Left out: what is done to the card in each step, and changes of policy (`order`).
 
 use super::connection::{Connection, Over, Visit};
 use super::device::FunctionDevice;
@@ -6,12 +6,10 @@ use super::hal::{PfHal, RunningHal, now};
 use super::side::{Hosted, Side, vf};
 use super::status::{SHARE_HINT, is_private, lacks_memory};
 use super::{CONNECTIONS, Command, LISTENERS, Port, RefusedChange, UPLINK, WAKER};
-use crate::control::protocol::{Change, PortChange};
-use crate::policy::ChangeError;
-use driver::pf::{Cause, Totals, Verdict};
+use driver::pf::{Totals, Verdict};
 use host::poll::Interest;
 use host::socket::Stream;
-use i82576::{Time, VfIndex};
+use i82576::Time;
 use nic::{Budget, Nic, PoolCounters};
 use pcie::Function;
 use pcie::config::offset::{COMMAND, COMMAND_BUS_MASTER};
@@ -211,7 +209,7 @@ impl Port {
 
     /// Lets go of a client: its memory and interrupts at once. The function's state stays, but that it masters the
     /// bus: its rings name addresses of this client, and the next one's memory must not be written to by them.
-    fn disconnect(&mut self, index: usize, over: Over) {
+    pub(super) fn disconnect(&mut self, index: usize, over: Over) {
         let slot = &mut self.slots[index];
         let Some(connection) = slot.connection.take() else { return };
         // Closing the descriptor removes it from the poller too; a failure here has no consequence.
@@ -265,11 +263,19 @@ impl Port {
                     // Whoever asked may have given up waiting.
                     let _ = answer.send(self.status());
                 }
-                Ok(Command::Change(vf, change, answer)) => {
-                    let _ = answer.send(self.change(vf, &change).map(|()| self.status()));
+                Ok(Command::Check(order, answer)) => {
+                    let _ = answer.send(self.check(&order));
                 }
-                Ok(Command::ChangePort(change, answer)) => {
-                    let _ = answer.send(self.change_port(&change).map(|()| self.status()));
+                Ok(Command::Carry(order, new, answer)) => {
+                    let _ = answer.send(self.carry(&order, new));
+                }
+                Ok(Command::Withdraw(count, answer)) => {
+                    self.withdraw(count);
+                    let _ = answer.send(());
+                }
+                Ok(Command::Disconnect(vf, answer)) => {
+                    self.end_client_of(vf);
+                    let _ = answer.send(self.status());
                 }
                 Ok(Command::Reset(answer)) => {
                     let _ = answer.send(self.reset().map(|()| self.status()));
@@ -278,31 +284,6 @@ impl Port {
                 Err(std::sync::mpsc::TryRecvError::Empty) => return true,
             }
         }
-    }
-
-    /// Puts a changed policy to work, whole or not at all. A VF of a port that a guest drives has none.
-    fn change(&mut self, index: VfIndex, change: &Change) -> Result<(), RefusedChange> {
-        let Some(Hosted { pf, .. }) = self.side.hosted() else { return Ok(()) };
-        let slot = self.slots.iter().find(|slot| vf(slot.function) == Some(index));
-        let own = slot.map_or(self.mac, |slot| slot.mac);
-        let policy = change.apply(*pf.policy(index), own)?;
-        pf.set_policy(&mut PfHal(&mut self.nic), index, policy).map_err(ChangeError::from)?;
-        match change.quarantine {
-            Some(true) => pf.quarantine(&mut PfHal(&mut self.nic), index, Cause::Administrator),
-            Some(false) => pf.release(&mut PfHal(&mut self.nic), index),
-            None => {}
-        }
-        self.show_links();
-        Ok(())
-    }
-
-    /// Puts a changed policy of the port to work, whole or not at all.
-    fn change_port(&mut self, change: &PortChange) -> Result<(), RefusedChange> {
-        let vfs = self.slots.len();
-        let Some(Hosted { pf, .. }) = self.side.hosted() else { return Err(RefusedChange::Guests) };
-        let policy = change.apply(*pf.port_policy(), vfs)?;
-        pf.set_port_policy(&mut PfHal(&mut self.nic), policy).map_err(ChangeError::from)?;
-        Ok(())
     }
 
     /// Resets the card and sets it up again, policy and all. Guests are told before, and their drivers start anew.
@@ -324,7 +305,7 @@ impl Port {
     }
 
     /// Shows every VF the link that the PF driver has decided on.
-    fn show_links(&mut self) {
+    pub(super) fn show_links(&mut self) {
         let Some(Hosted { pf, .. }) = self.side.hosted() else { return };
         for vf in self.slots.iter().filter_map(|slot| vf(slot.function)) {
             self.nic.set_vf_link(vf, pf.link_override(vf));

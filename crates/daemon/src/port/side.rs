@@ -5,10 +5,11 @@
 use super::hal::{Card, PfHal};
 use super::{PF_RID, PortError};
 use crate::config::PortConfig;
-use driver::pf::Pf;
+use driver::pf::{Cause, Pf};
 use i82576::VfIndex;
 use i82576::config::{MSIX_PBA, pf};
-use iovm::{Hierarchy, Manager, Owner};
+use i82576::ids::MAX_VFS;
+use iovm::{AssignmentError, Hierarchy, Manager, Owner};
 use nic::Nic;
 use pcie::msix::Table;
 use pcie::{ConfigAccess, Function};
@@ -116,21 +117,40 @@ impl Side {
 }
 
 impl Hosted {
-    /// The PF driver and the VFs, each VF assigned to its socket: whoever connects there has it.
+    /// The PF driver and the VFs, each VF that is offered assigned to its socket: whoever connects there has it. The
+    /// card makes all its VFs, because SR-IOV cannot add one later without taking the others away.
     fn bring_up(config: &PortConfig, nic: &mut Nic) -> Result<Self, PortError> {
         nic.config_write(Function::Pf, pcie::config::offset::COMMAND, 2, COMMAND.into());
         let mut pf = Pf::probe(&mut PfHal(nic))?;
         pf.set_port_policy(&mut PfHal(nic), config.policy)?;
         let mut manager = Manager::discover(&mut Card(nic), PF_RID)?;
-        manager.enable(&mut Card(nic), config.vfs.len() as u16, Hierarchy::Ari)?;
+        manager.enable(&mut Card(nic), MAX_VFS as u16, Hierarchy::Ari)?;
         for vf in &config.vfs {
             pf.set_policy(&mut PfHal(nic), vf.index, vf.policy)?;
-            manager.assign(&mut Card(nic), vf.index, Owner(vf.index.get().into()))?;
+            manager.assign(&mut Card(nic), vf.index, owner(vf.index))?;
         }
         pf.enable_vfs(&mut PfHal(nic), config.vfs.len() as u8)?;
+        for vf in config.vfs.iter().filter(|vf| vf.quarantine) {
+            pf.quarantine(&mut PfHal(nic), vf.index, Cause::Administrator);
+            nic.set_vf_link(vf.index, pf.link_override(vf.index));
+        }
         pf.visit(&mut PfHal(nic));
         Ok(Self { pf, manager })
     }
+
+    /// Whoever connects to a VF's socket has it from now on.
+    pub(super) fn offer(&mut self, nic: &mut Nic, vf: VfIndex) -> Result<(), AssignmentError> {
+        self.manager.assign(&mut Card(nic), vf, owner(vf))
+    }
+
+    /// Nobody has the VF any more; it is reset.
+    pub(super) fn withdraw(&mut self, nic: &mut Nic, vf: VfIndex) -> Result<(), AssignmentError> {
+        self.manager.unassign(&mut Card(nic), vf)
+    }
+}
+
+fn owner(vf: VfIndex) -> Owner {
+    Owner(vf.get().into())
 }
 
 /// The VF that a function is, if it is one.

@@ -3,7 +3,7 @@
 
 use super::PortError;
 use super::connection::Connection;
-use crate::config::PortConfig;
+use crate::config::{PortConfig, VfConfig};
 use crate::control::status::Interventions;
 use crate::limit::Limit;
 use host::socket::{Listener, Stream};
@@ -45,9 +45,12 @@ impl Slot {
     pub(super) fn open_all(config: &PortConfig) -> Result<Vec<Self>, PortError> {
         let pf =
             config.pf_socket.iter().map(|socket| Self::open(Function::Pf, &config.name, config.mac, socket));
-        let vfs = config.vfs.iter();
-        let vfs = vfs.map(|vf| Self::open(Function::Vf(vf.index.get()), &vf.name, vf.mac, &vf.socket));
-        pf.chain(vfs).collect()
+        pf.chain(config.vfs.iter().map(Self::open_vf)).collect()
+    }
+
+    /// A place for a VF.
+    pub(super) fn open_vf(vf: &VfConfig) -> Result<Self, PortError> {
+        Self::open(Function::Vf(vf.index.get()), &vf.name, vf.mac, &vf.socket)
     }
 
     fn open(function: Function, name: &str, mac: MacAddress, socket: &Path) -> Result<Self, PortError> {

@@ -36,8 +36,8 @@ fn memory_without_a_descriptor_is_known_and_out_of_reach() {
     let machine = qemu::boot_as(&live.socket(0), qemu::VF, qemu::announce_only);
     let mut a = Guest::bring_up(machine);
     let status = live.show(0);
-    assert!(status.active && status.hint.is_some_and(|hint| hint.contains("share=on")));
-    assert_eq!(status.peer.map(|peer| (peer.windows, peer.shareable)), Some((2, 0)));
+    assert!(status.active && status.hint.as_ref().is_some_and(|hint| hint.contains("share=on")));
+    assert_eq!(status.peer.as_ref().map(|peer| (peer.windows, peer.shareable)), Some((2, 0)));
     assert!(a.send(b.vf.mac(), &[1; 60]));
     assert!(b.send(a.vf.mac(), &[1; 60]));
     eventually("both directions fault", || live.show(0).drops.dma_faults >= 2);
@@ -67,7 +67,7 @@ fn memory_that_stays_blank_is_not_the_guests() {
     let memory = memfd_create("large", MemfdFlags::CLOEXEC).unwrap();
     ftruncate(&memory, LARGE).unwrap();
     let guest = boot_large(&live, &memory);
-    assert!(live.show(0).hint.is_some_and(|hint| hint.contains("share=on")));
+    assert!(live.show(0).hint.as_ref().is_some_and(|hint| hint.contains("share=on")));
     drop(guest);
     eventually("the client is gone", || live.show(0).peer.is_none());
     assert_eq!(live.show(0).hint, None);
@@ -168,7 +168,7 @@ fn what_is_no_memory_is_refused_and_the_next_message_is_heard() {
     let ram = Ram::new();
     assert_eq!(machine.vmm.map(SIZE, 0x1000, Some(ram.fd())), Err(Errno::EINVAL), "beyond the file's end");
     assert_eq!(ram.mapped_by_the_host(), 0);
-    assert_eq!(live.show(0).peer.unwrap().windows, 3, "none of them left a trace");
+    assert_eq!(live.show(0).peer.as_ref().unwrap().windows, 3, "none of them left a trace");
 }
 
 fn dma_map(iova: u64) -> Vec<u8> {

@@ -2,9 +2,11 @@
 //!
 //! Left out: what guests do with their VFs.
 
+mod apply;
 mod config;
 mod demo;
 mod drive;
+mod kept;
 mod port;
 mod process;
 mod serve;

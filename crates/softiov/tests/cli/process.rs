@@ -22,7 +22,9 @@ pub(crate) struct Said {
 /// Runs a command of the binary on the host in `folder`.
 pub(crate) fn softiov(folder: &Path, arguments: &[&str]) -> Said {
     let mut command = Command::new(SOFTIOV);
-    finish(command.args(arguments).arg("--runtime-dir").arg(folder))
+    // No test may touch what the user keeps.
+    let keeping = folder.with_file_name("state");
+    finish(command.args(arguments).arg("--runtime-dir").arg(folder).arg("--state-dir").arg(keeping))
 }
 
 /// Runs a command to its end.
@@ -49,10 +51,17 @@ impl Serve {
     /// As [`Self::start`], from a command of the caller's.
     #[track_caller]
     pub(crate) fn spawn(folder: &TempDir, command: &mut Command) -> Self {
+        Self::spawn_keeping(folder, command, &folder.path().join("state"))
+    }
+
+    /// As [`Self::spawn`], with another folder for what commands change.
+    #[track_caller]
+    pub(crate) fn spawn_keeping(folder: &TempDir, command: &mut Command, keeping: &Path) -> Self {
         let sockets = folder.path().join("sockets");
         let log = folder.path().join("log");
         let file = std::fs::File::create(&log).unwrap();
-        let child = command.arg("--runtime-dir").arg(&sockets).env_remove("RUST_LOG").stderr(file);
+        let command = command.arg("--runtime-dir").arg(&sockets).arg("--state-dir").arg(keeping);
+        let child = command.env_remove("RUST_LOG").stderr(file);
         let child = child.stdout(Stdio::null()).spawn().unwrap();
         let mut serve = Self { child, folder: sockets, log };
         let deadline = Instant::now() + PATIENCE;

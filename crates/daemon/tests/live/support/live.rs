@@ -4,8 +4,9 @@ use daemon::Host;
 use daemon::config::Config;
 use daemon::control::client::ClientError;
 use daemon::control::client::ask;
-use daemon::control::protocol::{Answer, Change, PortChange, Request};
+use daemon::control::protocol::{Answer, Change, Request};
 use daemon::control::status::{LinkState, PortStatus, VfStatus};
+use daemon::settings::{PortSettings, VfSettings};
 use std::path::PathBuf;
 use tempfile::TempDir;
 
@@ -51,17 +52,17 @@ impl Live {
 
     /// `softiov vf set --state`.
     pub(crate) fn set(&self, vf: u8, state: LinkState) -> VfStatus {
-        self.change(vf, Change::link(state))
+        self.change(vf, VfSettings::link(state))
     }
 
     /// `softiov vf set`, whatever can be set.
-    pub(crate) fn change(&self, vf: u8, change: Change) -> VfStatus {
-        self.ask_vf(Request::VfSet { vf: format!("pf0vf{vf}"), change })
+    pub(crate) fn change(&self, vf: u8, change: VfSettings) -> VfStatus {
+        self.ask_vf(Request::VfSet { vf: format!("pf0vf{vf}"), change: Change::volatile(change) })
     }
 
     /// Why `softiov vf set` is refused.
-    pub(crate) fn refusal(&self, vf: u8, change: Change) -> String {
-        let request = Request::VfSet { vf: format!("pf0vf{vf}"), change };
+    pub(crate) fn refusal(&self, vf: u8, change: VfSettings) -> String {
+        let request = Request::VfSet { vf: format!("pf0vf{vf}"), change: Change::volatile(change) };
         ask(&self.control_socket(), request).expect_err("is refused").to_string()
     }
 
@@ -81,8 +82,8 @@ impl Live {
     }
 
     /// `softiov port set`, whatever can be set.
-    pub(crate) fn change_port(&self, change: PortChange) -> Result<PortStatus, ClientError> {
-        self.ask_port(Request::PortSet { port: "pf0".into(), change })
+    pub(crate) fn change_port(&self, change: PortSettings) -> Result<PortStatus, ClientError> {
+        self.ask_port(Request::PortSet { port: "pf0".into(), change: Change::volatile(change) })
     }
 
     /// `softiov port reset`.
