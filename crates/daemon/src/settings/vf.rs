@@ -41,11 +41,11 @@ pub struct VfSettings {
     pub vlans: Option<String>,
     /// Drop frames with a source address or VLAN that is not the guest's; on by default.
     #[serde(skip_serializing_if = "Option::is_none", alias = "spoof_check")]
-    #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new())]
+    #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub spoofchk: Option<bool>,
     /// Let the guest change an address that was set here; off by default.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new())]
+    #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub trust: Option<bool>,
     /// The most that the guest may send, Mb/s, 1 to 1000; 0, the default, is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,7 +57,7 @@ pub struct VfSettings {
     pub min_tx_rate: Option<u32>,
     /// Let the guest ask for every multicast frame; on by default.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new())]
+    #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub allmulti: Option<bool>,
     /// The longest packet that the guest may ask to receive, bytes, 68 to 9706; 0, the default, is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,7 +66,7 @@ pub struct VfSettings {
     /// Spread what the guest receives over its two queues by flow; off by default. Its driver has to use both, as
     /// DPDK's can and Linux igbvf does not: otherwise half of the flows are lost.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new())]
+    #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub rss: Option<bool>,
     /// Interrupt the guest at least this often, a second, when there is something to say; 0, the default, leaves it
     /// to the guest.
@@ -84,7 +84,7 @@ pub struct VfSettings {
     pub coalesce: Option<Coalesce>,
     /// Shut the VF in, so that it moves no frame and sees no link, or let it out; off by default.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new())]
+    #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub quarantine: Option<bool>,
 }
 

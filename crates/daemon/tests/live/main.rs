@@ -12,6 +12,7 @@ mod fairness;
 mod hostile;
 mod interrupts;
 mod lifetime;
+mod orders;
 mod pf;
 mod port;
 mod qemu;

@@ -1,10 +1,12 @@
 //! What commands change outlasts the host: the state file, what `vf show` tells of it, and a disk that does not take it.
 
-use crate::process::{Said, Serve, files, softiov};
+use crate::process::{SOFTIOV, Said, Serve, files, softiov};
+use host::test_support::skipped;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use tempfile::{TempDir, tempdir};
 
 const FILE: &str = "[[port]]\n[[port.vf]]\nindex = 1\nvlan = 100\nqos = 3\n";
@@ -87,7 +89,7 @@ fn a_change_that_cannot_be_kept_is_refused_and_changes_nothing() {
     let folder = tempdir().unwrap();
     let file = folder.path().join("softiov.toml");
     fs::write(&file, FILE).unwrap();
-    let mut command = std::process::Command::new(crate::process::SOFTIOV);
+    let mut command = Command::new(SOFTIOV);
     let serve =
         Serve::spawn_keeping(&folder, command.args(["serve", "--config"]).arg(&file), NO_FOLDER.as_ref());
     for words in
@@ -102,6 +104,32 @@ fn a_change_that_cannot_be_kept_is_refused_and_changes_nothing() {
         assert_eq!((show(&serve, "port list"), serve.files()), before, "{words}");
     }
     assert!(done(&serve, "vf set pf0vf1 --trust on --volatile").contains("volatile: trust on"));
+}
+
+/// A tmpfs of the host's own is filled up, or can only be read.
+#[test]
+fn a_disk_that_is_full_or_read_only_refuses_the_change() {
+    let name = "a_disk_that_is_full_or_read_only_refuses_the_change";
+    if !Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success()) {
+        return skipped(name, "no mount namespace can be made here");
+    }
+    for spoil in ["head -c 1M /dev/zero > $0/fill", "mount -o remount,ro $0"] {
+        let folder = tempdir().unwrap();
+        let disk = folder.path().join("disk");
+        fs::create_dir(&disk).unwrap();
+        let script = format!("mount -t tmpfs -o size=64k none $0; {spoil}; exec {SOFTIOV} serve \"$@\"");
+        let mut command = Command::new("unshare");
+        let serve =
+            Serve::spawn_keeping(&folder, command.args(["-m", "sh", "-c", &script]).arg(&disk), &disk);
+        let refused = run(&serve, "vf set pf0vf1 --trust on");
+        assert_eq!(refused.status, Some(1), "{spoil}: {refused:?}");
+        assert!(
+            refused.err.contains("nothing was changed") && refused.err.contains("os error"),
+            "{}",
+            refused.err
+        );
+        assert_eq!(show(&serve, "vf show pf0vf1")["settings"]["trust"], false, "{spoil}");
+    }
 }
 
 #[test]

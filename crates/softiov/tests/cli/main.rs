@@ -6,6 +6,7 @@ mod apply;
 mod config;
 mod demo;
 mod drive;
+mod guide;
 mod kept;
 mod port;
 mod process;

@@ -203,6 +203,36 @@ fn qemu_args_are_the_same_before_and_after_the_host_starts() {
 }
 
 #[test]
+fn qemu_args_take_a_size_and_say_what_a_port_is() {
+    let folder = tempdir().unwrap();
+    let serve = Serve::start(&folder, &[]);
+    let ask = |words: &str| softiov(serve.folder(), &words.split(' ').collect::<Vec<_>>());
+    for size in ["banana", "0", "2X", "1GG", "-1", "G"] {
+        let said = ask(&format!("qemu-args pf0vf0 --memory={size}"));
+        assert!(said.status == Some(2) && said.err.contains("512M"), "{size}: {said:?}");
+    }
+    for size in ["512", "768M", "2g"] {
+        assert!(ask(&format!("qemu-args pf0vf0 --memory {size}")).out.contains(&format!("size={size},")));
+    }
+    let said = ask("qemu-args pf0");
+    assert_eq!(said.status, Some(1));
+    assert!(said.err.contains("pf0vf0") && said.err.contains("pf = \"guest\""), "{}", said.err);
+}
+
+#[test]
+fn set_refuses_an_address_that_another_port_has() {
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("softiov.toml");
+    std::fs::write(&file, "[[port]]\n[[port]]\n").unwrap();
+    let serve = Serve::start(&folder, &["--config", file.to_str().unwrap()]);
+    let ports = json(&softiov(serve.folder(), &["vf", "list", "--json"]).out);
+    for (owner, mac) in [("pf1vf2.mac", &ports[1]["vfs"][2]["mac"]), ("pf1.mac", &ports[1]["mac"])] {
+        let said = softiov(serve.folder(), &["vf", "set", "pf0vf3", "--mac", mac.as_str().unwrap()]);
+        assert!(said.status == Some(1) && said.err.contains(owner), "{owner}: {said:?}");
+    }
+}
+
+#[test]
 fn an_output_that_takes_nothing_is_an_error_and_no_panic() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);

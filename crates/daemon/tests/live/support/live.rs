@@ -2,6 +2,7 @@
 
 use daemon::Host;
 use daemon::config::Config;
+use daemon::config::file::File;
 use daemon::control::client::ClientError;
 use daemon::control::client::ask;
 use daemon::control::protocol::{Answer, Change, Request};
@@ -22,10 +23,20 @@ impl Live {
         Self::with("")
     }
 
-    /// As the configuration says.
+    /// As the configuration says. Changes cannot be kept.
     pub(crate) fn with(text: &str) -> Self {
+        Self::start_in(tempfile::tempdir().unwrap(), Config::parse(text).unwrap())
+    }
+
+    /// As the configuration says, with a folder for changes that are kept.
+    pub(crate) fn keeping(text: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let file = Config::parse(text).unwrap();
+        let mut file = Config::parse(text).unwrap();
+        file.state_dir = Some(folder.path().join("state"));
+        Self::start_in(folder, file)
+    }
+
+    fn start_in(folder: TempDir, file: File) -> Self {
         let host = Host::start(Config::check(file, folder.path()).unwrap()).unwrap();
         Self { host: Some(host), folder }
     }
