@@ -96,14 +96,14 @@ fn everything_can_be_said() {
         admin_mac: true,
         vlan: Some(PortVlan { id: 100, qos: 3 }),
         vlans: Some(joinable),
-        spoof_check: false,
+        spoofchk: false,
         trust: true,
         enabled: true,
-        link: Link::Enable,
-        all_multicast: false,
+        state: Link::Enable,
+        allmulti: false,
         max_mtu: Some(1500),
         rss: true,
-        interrupts: InterruptBounds { least_hz: 500, most_hz: 20_000, adaptive: true },
+        interrupts: InterruptBounds { min_interrupts: 500, max_interrupts: 20_000, adaptive: true },
         max_tx_rate: 250,
     };
     assert_eq!((vf.name.as_str(), vf.policy), ("leftvf1", expected));
@@ -140,8 +140,8 @@ fn names_that_settings_had_before_still_hold() {
     let vf = |text: &str| {
         check(&format!("[[port]]\n[[port.vf]]\nindex = 0\n{text}")).unwrap().ports[0].vfs[0].policy
     };
-    assert!(!vf("spoof_check = false").spoof_check);
-    assert_eq!(vf("link_state = \"enable\"").link, Link::Enable);
+    assert!(!vf("spoof_check = false").spoofchk);
+    assert_eq!(vf("link_state = \"enable\"").state, Link::Enable);
 }
 
 #[test]

@@ -151,16 +151,16 @@ impl VfSettings {
             admin_mac,
             vlan: self.port_vlan()?,
             vlans: list.map_err(|problem| SettingError { key: "vlans", problem })?,
-            spoof_check: self.spoofchk.unwrap_or(default.spoof_check),
+            spoofchk: self.spoofchk.unwrap_or(default.spoofchk),
             trust: self.trust.unwrap_or(default.trust),
             enabled: true,
-            link: self.state.map_or(default.link, Link::from),
-            all_multicast: self.allmulti.unwrap_or(default.all_multicast),
+            state: self.state.map_or(default.state, Link::from),
+            allmulti: self.allmulti.unwrap_or(default.allmulti),
             max_mtu: self.max_mtu.filter(|mtu| *mtu > 0),
             rss: self.rss.unwrap_or(default.rss),
             interrupts: InterruptBounds {
-                least_hz: self.min_interrupts.unwrap_or(0),
-                most_hz: self.max_interrupts.unwrap_or(0),
+                min_interrupts: self.min_interrupts.unwrap_or(0),
+                max_interrupts: self.max_interrupts.unwrap_or(0),
                 adaptive: self.coalesce == Some(Coalesce::Adaptive),
             },
             max_tx_rate: self.max_tx_rate.unwrap_or(default.max_tx_rate),
@@ -175,21 +175,21 @@ impl VfSettings {
         let fixed = policy.mac.filter(|_| policy.admin_mac);
         let chooser = if policy.interrupts.adaptive { Coalesce::Adaptive } else { Coalesce::Guest };
         Self {
-            state: Some(policy.link.into()),
+            state: Some(policy.state.into()),
             mac: Some(fixed.unwrap_or(MacAddress::ZERO).to_string()),
             vlan: Some(policy.vlan.map_or(0, |vlan| vlan.id)),
             qos: Some(policy.vlan.map_or(0, |vlan| vlan.qos)),
             proto: Some(PROTOCOL.to_owned()),
             vlans: Some(vlans::print(policy.vlans.as_ref())),
-            spoofchk: Some(policy.spoof_check),
+            spoofchk: Some(policy.spoofchk),
             trust: Some(policy.trust),
             max_tx_rate: Some(policy.max_tx_rate),
             min_tx_rate: Some(0),
-            allmulti: Some(policy.all_multicast),
+            allmulti: Some(policy.allmulti),
             max_mtu: Some(policy.max_mtu.unwrap_or(0)),
             rss: Some(policy.rss),
-            min_interrupts: Some(policy.interrupts.least_hz),
-            max_interrupts: Some(policy.interrupts.most_hz),
+            min_interrupts: Some(policy.interrupts.min_interrupts),
+            max_interrupts: Some(policy.interrupts.max_interrupts),
             coalesce: Some(chooser),
             quarantine: Some(quarantine),
         }
@@ -276,7 +276,7 @@ mod tests {
         let default = VfPolicy { mac: Some(OWN), ..VfPolicy::default() };
         assert_eq!(VfSettings::default().policy(OWN), Ok(default));
         let linked = VfSettings::link(LinkState::Enable).policy(OWN);
-        assert_eq!(linked, Ok(VfPolicy { link: Link::Enable, ..default }));
+        assert_eq!(linked, Ok(VfPolicy { state: Link::Enable, ..default }));
     }
 
     #[test]

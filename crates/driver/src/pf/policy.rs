@@ -45,15 +45,15 @@ pub struct VfPolicy {
     /// The VLANs that the VF may join; `None` is any.
     pub vlans: Option<VlanSet>,
     /// Drop frames with a source address or VLAN that is not the VF's.
-    pub spoof_check: bool,
+    pub spoofchk: bool,
     /// The VF may change an address in spite of `admin_mac`, and use another function's.
     pub trust: bool,
     /// The VF may send and receive.
     pub enabled: bool,
     /// What the VF is shown of the link.
-    pub link: Link,
+    pub state: Link,
     /// The VF may ask for every multicast frame.
-    pub all_multicast: bool,
+    pub allmulti: bool,
     /// The longest packet that the VF may ask to receive, without Ethernet's header, [`LEAST_MTU`] to [`MOST_MTU`];
     /// `None` is as long as the card takes.
     pub max_mtu: Option<u16>,
@@ -73,14 +73,14 @@ impl Default for VfPolicy {
             admin_mac: false,
             vlan: None,
             vlans: None,
-            spoof_check: true,
+            spoofchk: true,
             trust: false,
             enabled: true,
-            link: Link::Auto,
-            all_multicast: true,
+            state: Link::Auto,
+            allmulti: true,
             max_mtu: None,
             rss: false,
-            interrupts: InterruptBounds { least_hz: 0, most_hz: 0, adaptive: false },
+            interrupts: InterruptBounds { min_interrupts: 0, max_interrupts: 0, adaptive: false },
             max_tx_rate: 0,
         }
     }
@@ -231,10 +231,10 @@ impl Pf {
         if old.max_mtu != policy.max_mtu {
             self.apply_length(hal, vf, self.state(vf).asked_length);
         }
-        if old.all_multicast != policy.all_multicast {
+        if old.allmulti != policy.allmulti {
             let state = self.state_mut(vf);
-            state.all_multicast &= policy.all_multicast;
-            state.overflow &= policy.all_multicast;
+            state.all_multicast &= policy.allmulti;
+            state.overflow &= policy.allmulti;
             self.apply_groups(hal, vf);
         }
         if old.rss != policy.rss {
@@ -243,7 +243,7 @@ impl Pf {
         self.apply_spoof_check(hal, vf);
         self.apply_enable(hal, vf);
         self.apply_rate(hal, vf);
-        if old.link != policy.link {
+        if old.state != policy.state {
             self.notify(hal, vf);
         }
         self.follow_vlans(hal);
@@ -338,7 +338,7 @@ impl Pf {
     pub(super) fn apply_spoof_check<H: Hal>(&self, hal: &mut H, vf: VfIndex) {
         let bits = vf.bit() << dtxswc::MAC_SPOOF_SHIFT | vf.bit() << dtxswc::VLAN_SPOOF_SHIFT;
         let others = hal.read(r::DTXSWC) & !bits;
-        hal.write(r::DTXSWC, if self.state(vf).policy.spoof_check { others | bits } else { others });
+        hal.write(r::DTXSWC, if self.state(vf).policy.spoofchk { others | bits } else { others });
     }
 
     pub(super) fn apply_rate<H: Hal>(&self, hal: &mut H, vf: VfIndex) {
