@@ -205,3 +205,20 @@ fn write(path: &Path, state: &State) -> io::Result<()> {
     file.persist(path)?;
     File::open(folder)?.sync_all()
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Config;
+    use std::path::{Path, PathBuf};
+
+    fn state_file(runtime_dir: &str) -> PathBuf {
+        let file = Config::parse("state_dir = \"/var/lib/softiov\"").unwrap();
+        Config::check(file, Path::new(runtime_dir)).unwrap().state_file().unwrap()
+    }
+
+    #[test]
+    fn each_host_has_a_file_of_its_own() {
+        assert_eq!(state_file("/run/softiov"), Path::new("/var/lib/softiov/run-softiov.json"));
+        assert_ne!(state_file("/run/a-b"), state_file("/run/a/b"));
+    }
+}

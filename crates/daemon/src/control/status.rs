@@ -1,7 +1,7 @@
 //! What the host tells about itself: the shapes that `softiov vf list` and `vf show` print, and that `--json`
 //! gives as they are.
 
-pub use crate::settings::{Coalesce, LinkState, Origin};
+pub use crate::settings::{LinkState, Origin};
 use crate::settings::{PortSettings, VfSettings};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

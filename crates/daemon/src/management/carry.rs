@@ -125,7 +125,8 @@ impl Management {
             let (order, new) = (order.clone(), prepared.vfs.remove(name).unwrap_or_default());
             let carried = self.ports.ask(name, |answer| Command::Carry(order, new, answer));
             if let Err(failure) = carried.and_then(|carried| carried.map_err(refused)) {
-                self.go_back(next, &changed[..done]);
+                // It may only be late: then it goes back as well.
+                self.go_back(next, &changed[..=done]);
                 return Err(failure);
             }
         }
@@ -138,8 +139,12 @@ impl Management {
             }
         }
         for (old, new) in self.config.common_ports(next) {
-            if new.vfs.len() < old.vfs.len() {
-                self.ports.ask(&new.name, |answer| Command::Withdraw(new.vfs.len(), answer))?;
+            if new.vfs.len() >= old.vfs.len() {
+                continue;
+            }
+            let withdrawn = self.ports.ask(&new.name, |answer| Command::Withdraw(new.vfs.len(), answer));
+            if let Err(late) = withdrawn {
+                tracing::warn!(port = new.name, why = late.message, "VFs are taken away later");
             }
         }
         Ok(())
