@@ -7,6 +7,7 @@ use crate::control::protocol::{
 use crate::control::server;
 use crate::control::status::PortStatus;
 use crate::port::{Command, Handle, Port, PortError, RefusedChange};
+use host::folder::{self, FolderError};
 use host::poll::{Interest, Poller, Waker};
 use host::socket::{BindError, Listener};
 use i82576::VfIndex;
@@ -19,14 +20,9 @@ use thiserror::Error;
 /// Why the host cannot start. Nothing is left behind.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// The folder for sockets cannot be made.
-    #[error("cannot make {path}: {source}; set runtime_dir to a folder you may write to")]
-    RuntimeDir {
-        /// The folder.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    /// The folder for sockets cannot be made, or is not safe.
+    #[error("{0}; set runtime_dir to a folder of your own")]
+    RuntimeDir(#[from] FolderError),
     /// The control socket cannot be made.
     #[error("control socket: {0}")]
     Control(#[from] BindError),
@@ -62,9 +58,7 @@ impl Host {
     /// [`StartError`].
     pub fn start(config: Config) -> Result<Self, StartError> {
         let control_socket = config.control_socket();
-        std::fs::create_dir_all(&config.runtime_dir)
-            .map_err(|source| StartError::RuntimeDir { path: config.runtime_dir.clone(), source })?;
-        let listener = Listener::bind(&control_socket)?;
+        let listener = control_listener(&config)?;
         let mut opened = Vec::new();
         for port in config.ports {
             let (name, vfs) = (port.name.clone(), port.vfs.iter().map(|vf| vf.name.clone()).collect());
@@ -120,6 +114,19 @@ impl Drop for Host {
             }
         }
     }
+}
+
+/// Binds the control socket, in a folder that nobody else can enter but a group that may give commands.
+fn control_listener(config: &Config) -> Result<Listener, StartError> {
+    let (socket, access) = (config.control_socket(), config.control_access);
+    folder::make(&config.runtime_dir, folder::PASSABLE)?;
+    if let Some(folder) = socket.parent() {
+        folder::make(folder, folder::PRIVATE)?;
+        // The host before may have let a group in.
+        let mode = if access.group.is_some() { 0o710 } else { folder::PRIVATE };
+        folder::restrict(folder, mode, access.group)?;
+    }
+    Ok(Listener::bind(&socket, access)?)
 }
 
 const CONTROL: u64 = 0;

@@ -26,7 +26,7 @@ impl World {
 
     fn attach(&self, vf: u8) -> EmbeddedGuest {
         let name = format!("pf0vf{vf}");
-        let socket = self.folder.path().join(format!("{name}.sock"));
+        let socket = self.folder.path().join(&name).join("vf.sock");
         let guest = EmbeddedGuest::start(Config { socket, name, ip: address(vf) }).unwrap();
         assert!(guest.wait_link(PATIENCE), "the link of {} comes up", guest.name());
         guest

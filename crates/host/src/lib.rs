@@ -17,6 +17,8 @@
 //! | [`limits`] | how many descriptors this process may have |
 //! | [`measure`] | what calls, wake-ups, copies and a virtual machine's exits take here |
 //! | [`runtime_dir`] | where sockets live when nobody says otherwise |
+//! | [`folder`] | folders for sockets, safe against being replaced |
+//! | [`user`] | users and groups by name or number |
 //!
 //! What it leaves out: packet sockets, netlink, and any platform but Linux.
 
@@ -25,6 +27,7 @@ compile_error!("softiov's host side is Linux only: it is made of memfd, eventfd,
 
 pub mod dma;
 pub mod eventfd;
+pub mod folder;
 pub mod limits;
 pub mod measure;
 pub mod memory;
@@ -35,4 +38,5 @@ pub mod socket;
 pub mod tap;
 #[cfg(any(test, feature = "test-support"))]
 pub mod test_support;
+pub mod user;
 pub mod vfio;

@@ -1,6 +1,5 @@
 //! Which host a command means: the one whose configuration is named, or the one at the default place.
 
-use anyhow::Context;
 use daemon::config::Config;
 use std::path::PathBuf;
 
@@ -24,8 +23,7 @@ impl Place {
         }
         let default = match &file.runtime_dir {
             Some(dir) => dir.clone(),
-            None => host::runtime_dir::runtime_dir()
-                .context("no place for sockets; choose one with --runtime-dir")?,
+            None => host::runtime_dir::runtime_dir()?,
         };
         Ok(Config::check(file, &default)?)
     }

@@ -70,13 +70,13 @@ mod tests {
 
     #[test]
     fn the_socket_is_given_as_qemu_10_wants_it() {
-        let text = arguments(Path::new("/run/softiov/pf0vf3.sock"), "2G");
+        let text = arguments(Path::new("/run/softiov/pf0vf3/vf.sock"), "2G");
         assert_eq!(
             text,
             "-object memory-backend-memfd,id=mem0,size=2G,share=on \\\n\
              -machine q35,memory-backend=mem0 -m 2G \\\n\
              -device '{\"driver\":\"vfio-user-pci\",\
-             \"socket\":{\"path\":\"/run/softiov/pf0vf3.sock\",\"type\":\"unix\"}}'\n"
+             \"socket\":{\"path\":\"/run/softiov/pf0vf3/vf.sock\",\"type\":\"unix\"}}'\n"
         );
     }
 

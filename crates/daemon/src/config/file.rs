@@ -1,5 +1,6 @@
 //! The configuration file as it is written: every key, and nothing that is not a key.
 
+use super::access::{AccessKeys, ControlKeys};
 use crate::control::status::LinkState;
 use crate::policy::{Coalesce, Limit, MirrorRule, Storm};
 use serde::de::value::MapAccessDeserializer;
@@ -15,6 +16,12 @@ use std::path::PathBuf;
 pub struct File {
     /// Where sockets are made that are given no path of their own.
     pub runtime_dir: Option<PathBuf>,
+    /// Who may connect to the sockets of VFs, and of PFs that guests drive.
+    #[serde(default)]
+    pub access: AccessKeys,
+    /// Who may give commands.
+    #[serde(default)]
+    pub control: ControlKeys,
     /// The ports. A file without any asks for one with everything at its default.
     #[serde(default)]
     pub port: Vec<Port>,
@@ -34,9 +41,12 @@ pub struct Port {
     /// Who drives the physical function. Default: the host, which offers the VFs to guests.
     #[serde(default)]
     pub pf: Pf,
-    /// Path of the PF's own vfio-user socket, for a PF that a guest drives. Default: NAME.sock in the runtime
-    /// directory, such as pf0.sock.
+    /// Path of the PF's own vfio-user socket, for a PF that a guest drives. Default: NAME/pf.sock in the runtime
+    /// directory, such as pf0/pf.sock.
     pub socket: Option<PathBuf>,
+    /// Who may connect to the port's sockets, where this differs from what holds for the host.
+    #[serde(default)]
+    pub access: AccessKeys,
     /// How many VFs there are, 1 to 8. Default: 7; none if a guest drives the PF.
     pub vfs: Option<u8>,
     /// From how many events a second on a VF's conduct has consequences, by kind; a kind that is left out keeps its
@@ -151,6 +161,9 @@ pub struct Vf {
     /// Who chooses the rate within these bounds: "guest"; "adaptive", the host, as few as the packet rate allows.
     /// Default: guest.
     pub coalesce: Option<Coalesce>,
-    /// Path of the vfio-user socket. Default: NAME.sock in the runtime directory, such as pf0vf3.sock.
+    /// Path of the vfio-user socket. Default: NAME/vf.sock in the runtime directory, such as pf0vf3/vf.sock.
     pub socket: Option<PathBuf>,
+    /// Who may connect, where this differs from what holds for the port.
+    #[serde(default)]
+    pub access: AccessKeys,
 }

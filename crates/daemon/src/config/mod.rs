@@ -2,14 +2,17 @@
 //!
 //! Left out: whether names and paths can be had; that shows when they are opened.
 
+pub mod access;
 pub mod file;
 #[cfg(test)]
 mod tests;
 pub mod vlans;
 
 use crate::policy::{Change, ChangeError, Limit, PortChange};
+use access::AccessKeys;
 use driver::pf::{PortPolicy, VfPolicy};
 use file::{File, Pf, Port, Uplink, Vf};
+use host::socket::Access;
 use host::tap::InterfaceName;
 use i82576::{MacAddress, VfIndex, ids};
 use std::collections::HashMap;
@@ -19,8 +22,10 @@ use thiserror::Error;
 /// A configuration that makes sense.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Where the control socket is.
+    /// Where sockets are made that are given no path of their own.
     pub runtime_dir: PathBuf,
+    /// Who may give commands.
+    pub control_access: Access,
     /// The ports.
     pub ports: Vec<PortConfig>,
 }
@@ -36,6 +41,8 @@ pub struct PortConfig {
     pub uplink: Uplink,
     /// The vfio-user socket of the PF, if a guest drives it; there are no VFs then.
     pub pf_socket: Option<PathBuf>,
+    /// Who may connect to that socket.
+    pub access: Access,
     /// What the administrator decides for the port, if the host drives the PF.
     pub policy: PortPolicy,
     /// Its VFs, by index.
@@ -55,6 +62,8 @@ pub struct VfConfig {
     pub policy: VfPolicy,
     /// The vfio-user socket.
     pub socket: PathBuf,
+    /// Who may connect to it.
+    pub access: Access,
 }
 
 /// Why a configuration is refused. Nothing has been changed then.
@@ -92,9 +101,7 @@ fn value(key: impl Into<String>, problem: impl Into<String>) -> ConfigError {
 
 /// VFs of a port that says nothing.
 const DEFAULT_VFS: u8 = 7;
-/// The control socket's name in the runtime directory.
-const CONTROL_SOCKET: &str = "control.sock";
-/// Longest name: with "vf7.sock" it still fits anywhere.
+/// Longest name: with "vf7/vf.sock" it still fits anywhere.
 const MAX_NAME: usize = 32;
 
 impl Config {
@@ -127,19 +134,19 @@ impl Config {
         }
         let runtime_dir = file.runtime_dir.unwrap_or_else(|| default_runtime_dir.to_owned());
         let mut unique = Unique::default();
-        let control = runtime_dir.join(CONTROL_SOCKET);
-        unique.claim("socket", &control.display().to_string(), "the host itself, for commands")?;
+        unique.claim("name", access::CONTROL, "the host itself, for commands")?;
+        let control_access = access::control(&file.control)?;
         let mut ports = Vec::new();
         for (number, port) in file.port.into_iter().enumerate() {
-            ports.push(check_port(number, port, &runtime_dir, &mut unique)?);
+            ports.push(check_port(number, port, (&runtime_dir, &file.access), &mut unique)?);
         }
-        Ok(Self { runtime_dir, ports })
+        Ok(Self { runtime_dir, control_access, ports })
     }
 
     /// The control socket.
     #[must_use]
     pub fn control_socket(&self) -> PathBuf {
-        self.runtime_dir.join(CONTROL_SOCKET)
+        access::control_socket(&self.runtime_dir)
     }
 }
 
@@ -159,7 +166,7 @@ impl Unique {
 fn check_port(
     number: usize,
     port: Port,
-    runtime_dir: &Path,
+    (runtime_dir, host_access): (&Path, &AccessKeys),
     unique: &mut Unique,
 ) -> Result<PortConfig, ConfigError> {
     let name = port.name.clone().unwrap_or_else(|| format!("pf{number}"));
@@ -197,9 +204,11 @@ fn check_port(
         }
     }
     let vfs = VfIndex::all().zip(given);
-    let vfs = vfs.map(|(index, vf)| check_vf(&name, (index, vf), runtime_dir, unique));
+    let layers = [&port.access, host_access];
+    let vfs = vfs.map(|(index, vf)| check_vf(&name, (index, vf), (runtime_dir, layers), unique));
     let vfs = vfs.collect::<Result<_, _>>()?;
-    Ok(PortConfig { name, mac, uplink: port.uplink, pf_socket, policy, vfs })
+    let access = access::access(&layers, &name)?;
+    Ok(PortConfig { name, mac, uplink: port.uplink, pf_socket, access, policy, vfs })
 }
 
 /// Where the PF is offered to a guest, if it is. Such a port has no VFs: what a guest's driver makes of the PF is
@@ -227,15 +236,13 @@ fn check_pf(
                    SR-IOV from guests; leave them out, or give them a port of their own";
         return Err(value(key("vfs"), why));
     }
-    let socket = port.socket.clone().unwrap_or_else(|| runtime_dir.join(format!("{name}.sock")));
-    unique.claim("socket", &socket.display().to_string(), &key("socket"))?;
-    Ok(Some(socket))
+    access::socket(port.socket.clone(), (runtime_dir, name, "pf.sock"), unique).map(Some)
 }
 
 fn check_vf(
     port: &str,
     (index, vf): (VfIndex, Option<Vf>),
-    runtime_dir: &Path,
+    (runtime_dir, [port_access, host_access]): (&Path, [&AccessKeys; 2]),
     unique: &mut Unique,
 ) -> Result<VfConfig, ConfigError> {
     let name = format!("{port}{index}");
@@ -244,9 +251,9 @@ fn check_vf(
     unique.claim("address", &mac.to_string(), &format!("{name}.mac"))?;
     let policy = wishes(&vf).apply(VfPolicy { mac: Some(mac), ..VfPolicy::default() }, mac);
     let policy = policy.map_err(|error| value(format!("{name}.{}", error.key), error.problem))?;
-    let socket = vf.socket.unwrap_or_else(|| runtime_dir.join(format!("{name}.sock")));
-    unique.claim("socket", &socket.display().to_string(), &format!("{name}.socket"))?;
-    Ok(VfConfig { index, mac, policy, socket, name })
+    let access = access::access(&[&vf.access, port_access, host_access], &name)?;
+    let socket = access::socket(vf.socket, (runtime_dir, &name, "vf.sock"), unique)?;
+    Ok(VfConfig { index, mac, policy, socket, access, name })
 }
 
 fn check_policy(wishes: &PortChange, vfs: usize) -> Result<PortPolicy, ChangeError> {

@@ -8,12 +8,12 @@ use driver::pf::{
 use i82576::VfIndex;
 use std::path::Path;
 
-fn check(text: &str) -> Result<Config, ConfigError> {
+pub(super) fn check(text: &str) -> Result<Config, ConfigError> {
     let file = Config::parse(text).expect("parses");
     Config::check(file, Path::new("/run/softiov"))
 }
 
-fn refused(text: &str) -> String {
+pub(super) fn refused(text: &str) -> String {
     check(text).expect_err("is refused").to_string()
 }
 
@@ -22,7 +22,7 @@ fn without_a_file_there_is_one_port_with_seven_vfs_and_no_uplink() {
     let config = check("").unwrap();
     let [port] = &config.ports[..] else { panic!("{config:?}") };
     assert_eq!((port.name.as_str(), port.vfs.len(), &port.uplink), ("pf0", 7, &Uplink::None));
-    assert_eq!(port.vfs[3].socket, Path::new("/run/softiov/pf0vf3.sock"));
+    assert_eq!(port.vfs[3].socket, Path::new("/run/softiov/pf0vf3/vf.sock"));
     let policy = port.vfs[3].policy;
     assert!(
         port.vfs[3].mac.is_valid_unicast()
@@ -35,7 +35,7 @@ fn a_guest_that_drives_the_pf_has_a_socket_and_no_vfs() {
     let config =
         check("[[port]]\n[[port]]\npf = \"guest\"\n[[port]]\npf = \"guest\"\nsocket = \"/tmp/x\"").unwrap();
     let sockets: Vec<_> = config.ports.iter().map(|port| port.pf_socket.as_deref()).collect();
-    assert_eq!(sockets, [None, Some(Path::new("/run/softiov/pf1.sock")), Some(Path::new("/tmp/x"))]);
+    assert_eq!(sockets, [None, Some(Path::new("/run/softiov/pf1/pf.sock")), Some(Path::new("/tmp/x"))]);
     let vfs: Vec<_> = config.ports.iter().map(|port| port.vfs.len()).collect();
     assert_eq!(vfs, [7, 0, 0]);
 }
@@ -118,7 +118,7 @@ fn everything_can_be_said() {
     policy.limits[Offence::DmaFaults as usize] = Thresholds { warn: 5, throttle: 0, quarantine: 50 };
     assert_eq!(config.ports[0].policy, policy);
     assert_eq!(config.ports[0].uplink, Uplink::Tap("softiov0".into()));
-    assert_eq!(config.control_socket(), Path::new("/tmp/x/control.sock"));
+    assert_eq!(config.control_socket(), Path::new("/tmp/x/control/control.sock"));
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_refusal_names_the_key_and_the_remedy() {
             "[[port]]\npf = \"guest\"\nsocket = \"/run/x\"\n[[port]]\npf = \"guest\"\nsocket = \"/run/x\"",
             ["pf1.socket", "pf0.socket"],
         ),
-        ("[[port]]\npf = \"guest\"\nname = \"control\"", ["control.socket", "control.sock"]),
+        ("[[port]]\npf = \"guest\"\nname = \"control\"", ["port.name", "choose another"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nmax_tx_rate = 1001", ["pf0vf0.max_tx_rate", "1000"]),
         ("[[port]]\nmac = \"01:00:5e:00:00:01\"", ["pf0.mac", "even"]),
         ("[[port]]\nmac = \"nonsense\"", ["pf0.mac", "02:00:00:00:00:01"]),

@@ -6,7 +6,8 @@ use super::connection::Connection;
 use crate::config::PortConfig;
 use crate::control::status::Interventions;
 use crate::limit::Limit;
-use host::socket::{Listener, Stream};
+use host::folder;
+use host::socket::{Access, Listener, Stream};
 use i82576::MacAddress;
 use pcie::Function;
 use std::path::{Path, PathBuf};
@@ -43,16 +44,29 @@ pub(super) struct Slot {
 impl Slot {
     /// A place for each function that the port offers: the PF, or the VFs.
     pub(super) fn open_all(config: &PortConfig) -> Result<Vec<Self>, PortError> {
-        let pf =
-            config.pf_socket.iter().map(|socket| Self::open(Function::Pf, &config.name, config.mac, socket));
+        let pf = config.pf_socket.iter();
+        let pf = pf.map(|socket| Self::open(Function::Pf, &config.name, config.mac, (socket, config.access)));
         let vfs = config.vfs.iter();
-        let vfs = vfs.map(|vf| Self::open(Function::Vf(vf.index.get()), &vf.name, vf.mac, &vf.socket));
+        let vfs =
+            vfs.map(|vf| Self::open(Function::Vf(vf.index.get()), &vf.name, vf.mac, (&vf.socket, vf.access)));
         pf.chain(vfs).collect()
     }
 
-    fn open(function: Function, name: &str, mac: MacAddress, socket: &Path) -> Result<Self, PortError> {
-        let listener =
-            Listener::bind(socket).map_err(|source| PortError::Socket { name: name.to_owned(), source })?;
+    fn open(
+        function: Function,
+        name: &str,
+        mac: MacAddress,
+        (socket, access): (&Path, Access),
+    ) -> Result<Self, PortError> {
+        let failure = |source| PortError::Socket { name: name.to_owned(), source };
+        let folder = socket.parent().unwrap_or(Path::new("/"));
+        // Everybody may pass through it; the socket says who may connect.
+        folder::make(folder, folder::PASSABLE).map_err(|error| failure(error.into()))?;
+        if let Some(closed) = closed_to_others(folder, access) {
+            let closed = closed.display();
+            tracing::warn!(function = name, "who may connect cannot get there: {closed} is closed to others");
+        }
+        let listener = Listener::bind(socket, access).map_err(failure)?;
         Ok(Self {
             function,
             name: name.to_owned(),
@@ -81,6 +95,17 @@ impl Slot {
         self.past = add(self.past, counters);
         (self.more, self.warned) = (false, false);
         (self.judged, self.private_memory) = (false, false);
+    }
+}
+
+/// The folder that keeps out those who are to connect, if there is one.
+fn closed_to_others(folder: &Path, access: Access) -> Option<PathBuf> {
+    let nobody = u32::MAX;
+    match (access.owner, access.group) {
+        (Some(owner), group) => folder::barrier(folder, owner, group.unwrap_or(nobody)),
+        (None, Some(group)) => folder::barrier(folder, nobody, group),
+        (None, None) if access.mode & 0o006 != 0 => folder::barrier(folder, nobody, nobody),
+        (None, None) => None,
     }
 }
 

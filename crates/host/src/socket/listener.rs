@@ -1,7 +1,7 @@
 //! A socket file that clients connect to.
 //!
-//! Binding tells a socket left behind by a dead process from one in use, and never removes anything else. The
-//! file is open to its owner only, from the moment it exists. Left out: who may connect beyond that.
+//! Binding tells a socket left behind by a dead process from one in use, and never removes anything else. At no moment
+//! may anybody connect who may not in the end. Left out: making the folder it is in.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,7 +14,8 @@ use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, socket_with,
 };
 
-use super::Stream;
+use super::{Access, Stream};
+use crate::folder::{self, FolderError};
 
 /// `sun_path` of `sockaddr_un` holds 108 bytes, the last of them a zero.
 const MAX_PATH: usize = 107;
@@ -39,6 +40,26 @@ pub enum BindError {
     /// Something is there that is not a socket, and stays.
     #[error("{} exists and is not a socket", path.display())]
     NotASocket {
+        /// The path asked for.
+        path: PathBuf,
+    },
+    /// The folder is missing, or others could replace what is in it.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// Only root may give files away, and only to a group of its own may anybody else.
+    #[error(
+        "socket {} could not be {doing}: start the host as root, or as a member of that group",
+        path.display()
+    )]
+    NotGiven {
+        /// The path asked for.
+        path: PathBuf,
+        /// Which step failed.
+        doing: &'static str,
+    },
+    /// Another process put something in the socket's place at once.
+    #[error("socket {} was replaced by somebody else while it was made", path.display())]
+    Replaced {
         /// The path asked for.
         path: PathBuf,
     },
@@ -70,25 +91,28 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Makes the socket file at `path`, mode 0600, replacing one that nobody listens on any more.
+    /// Makes the socket file at `path` for those who may connect, replacing one that nobody listens on any more.
     ///
     /// # Errors
     /// See [`BindError`].
-    pub fn bind(path: &Path) -> Result<Self, BindError> {
+    pub fn bind(path: &Path, access: Access) -> Result<Self, BindError> {
         let address = match SocketAddrUnix::new(path) {
             Err(Errno::NAMETOOLONG) => return Err(BindError::PathTooLong { path: path.to_owned() }),
             other => other.map_err(failure(path, "named"))?,
         };
+        folder::check(folder_of(path))?;
         remove_stale(path, &address)?;
         let fd = new_socket().map_err(failure(path, "created"))?;
         // Before there is a file: the file takes the mode of the socket, and is never open to others.
-        fchmod(&fd, Mode::RUSR | Mode::WUSR).map_err(failure(path, "protected"))?;
+        fchmod(&fd, access.first_mode()).map_err(failure(path, "protected"))?;
         match bind(&fd, &address) {
             Err(Errno::ADDRINUSE) => return Err(BindError::AddrInUse { path: path.to_owned() }),
             other => other.map_err(failure(path, "bound"))?,
         }
         let file = file_id(path).map_err(|source| system(path, "examined", source))?;
         let listener = Self { fd, path: path.to_owned(), file, spare: spare() };
+        // Before it listens: nobody can connect yet.
+        access.grant(path)?;
         listen(&listener.fd, BACKLOG).map_err(failure(path, "listened on"))?;
         Ok(listener)
     }
@@ -165,6 +189,10 @@ fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), BindError> 
         std::fs::remove_file(path).map_err(|source| system(path, "replaced", source))?;
     }
     Ok(())
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn new_socket() -> rustix::io::Result<OwnedFd> {

@@ -3,12 +3,14 @@
 //! [`Listener`] owns a socket file; [`Stream`] is one connection; [`FdBatch`] bounds what a peer can make
 //! this process hold. Bytes are just bytes here. Left out: messages, retries, and waiting ([`crate::poll`]).
 
+mod access;
 mod fds;
 mod listener;
 mod stream;
 #[cfg(test)]
 mod tests;
 
+pub use access::Access;
 pub use fds::{FdBatch, MAX_FDS};
 pub use listener::{BindError, Listener};
 pub use stream::{Credentials, Received, Sent, Stream};

@@ -2,6 +2,7 @@
 //!
 //! Left out: what guests do with their VFs.
 
+mod access;
 mod config;
 mod demo;
 mod drive;

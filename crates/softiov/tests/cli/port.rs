@@ -104,7 +104,7 @@ fn show_tells_of_a_pf_that_a_guest_has() {
     let serve = Serve::start(&folder, &["--config", file.to_str().unwrap()]);
     let said = port(&serve, "show pf0");
     for part in
-        ["no client", "pf0.sock", "RX: bytes 0", "TX: bytes 0", "dma faults 0", "VMM interventions: 0"]
+        ["no client", "pf0/pf.sock", "RX: bytes 0", "TX: bytes 0", "dma faults 0", "VMM interventions: 0"]
     {
         assert!(said.out.contains(part), "{part} in {said:?}");
     }

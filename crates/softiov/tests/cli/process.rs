@@ -79,9 +79,13 @@ impl Serve {
         self.child.id()
     }
 
-    /// The files in its folder, sorted.
+    /// The files in the folders of its folder, sorted: `pf0vf0/vf.sock`.
     pub(crate) fn files(&self) -> Vec<String> {
-        files(&self.folder)
+        let within = |folder: String| {
+            let names = files(&self.folder.join(&folder));
+            names.into_iter().map(move |name| format!("{folder}/{name}"))
+        };
+        files(&self.folder).into_iter().flat_map(within).collect()
     }
 
     /// Sends a signal.

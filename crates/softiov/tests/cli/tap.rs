@@ -4,7 +4,7 @@ use crate::process::{SOFTIOV, Serve, files, finish, softiov};
 use host::test_support::{in_network_namespace, skipped};
 use rustix::process::{Signal, geteuid};
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 use std::process::Command;
 use tempfile::tempdir;
@@ -42,12 +42,16 @@ fn without_the_privilege_it_says_who_has_it_and_leaves_nothing() {
         Ok(_) => {}
     }
     let folder = tempdir().unwrap();
-    // Another user has to reach all of it.
-    fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).unwrap();
+    // Another user has to reach all of it, and to own the place for the sockets.
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o711)).unwrap();
     let (binary, file) = (folder.path().join("softiov"), folder.path().join("softiov.toml"));
     fs::copy(SOFTIOV, &binary).unwrap();
     fs::write(&file, CONFIG).unwrap();
     let sockets = folder.path().join("sockets");
+    fs::create_dir(&sockets).unwrap();
+    if geteuid().is_root() {
+        chown(&sockets, Some(65_534), Some(65_534)).unwrap();
+    }
     let mut command = as_nobody(&binary);
     command.arg("serve").arg("--config").arg(&file).arg("--runtime-dir").arg(&sockets);
     let said = finish(&mut command);
@@ -55,7 +59,8 @@ fn without_the_privilege_it_says_who_has_it_and_leaves_nothing() {
     for part in ["softiov7", "root or CAP_NET_ADMIN", "ip tuntap add"] {
         assert!(said.err.contains(part), "{part} in {}", said.err);
     }
-    assert_eq!(files(&sockets), Vec::<String>::new());
+    let left = files(&sockets).into_iter().flat_map(|folder| files(&sockets.join(folder)));
+    assert_eq!(left.count(), 0, "no socket is left");
 }
 
 /// A command without privileges.

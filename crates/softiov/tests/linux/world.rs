@@ -175,7 +175,8 @@ impl World {
 
     /// Where a function is served.
     pub(crate) fn socket(&self, function: &str) -> PathBuf {
-        self.runtime_dir.path().join(format!("{function}.sock"))
+        let file = if function.contains("vf") { "vf.sock" } else { "pf.sock" };
+        self.runtime_dir.path().join(function).join(file)
     }
 
     /// Boots the guest described, on [`VISITOR`].

@@ -6,7 +6,7 @@ use daemon::control::client::ClientError;
 use daemon::control::client::ask;
 use daemon::control::protocol::{Answer, Change, PortChange, Request};
 use daemon::control::status::{LinkState, PortStatus, VfStatus};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// A running host with one port, pf0.
@@ -31,17 +31,17 @@ impl Live {
 
     /// The vfio-user socket of a VF.
     pub(crate) fn socket(&self, vf: u8) -> PathBuf {
-        self.folder.path().join(format!("pf0vf{vf}.sock"))
+        self.folder.path().join(format!("pf0vf{vf}/vf.sock"))
     }
 
     /// The vfio-user socket of a PF that a guest drives.
     pub(crate) fn pf_socket(&self) -> PathBuf {
-        self.folder.path().join("pf0.sock")
+        self.folder.path().join("pf0/pf.sock")
     }
 
     /// The control socket.
     pub(crate) fn control_socket(&self) -> PathBuf {
-        self.folder.path().join("control.sock")
+        self.folder.path().join("control/control.sock")
     }
 
     /// What `softiov vf show` would say.
@@ -102,9 +102,10 @@ impl Live {
         self.host.as_ref().is_some_and(Host::is_whole)
     }
 
-    /// Ends the host; what is left in its folder.
+    /// Ends the host; which files are left in its folders.
     pub(crate) fn stop(mut self) -> Vec<PathBuf> {
         drop(self.host.take());
-        std::fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect()
+        let paths = |folder: &Path| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        paths(self.folder.path()).flat_map(|folder| paths(&folder)).collect()
     }
 }
