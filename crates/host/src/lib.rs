@@ -18,6 +18,7 @@
 //! | [`measure`] | what calls, wake-ups, copies and a virtual machine's exits take here |
 //! | [`runtime_dir`] | where sockets live when nobody says otherwise |
 //! | [`folder`] | folders for sockets, safe against being replaced |
+//! | [`confine`] | giving up what this process needs no longer: its user, capabilities, system calls, files |
 //! | [`user`] | users and groups by name or number |
 //!
 //! What it leaves out: packet sockets, netlink, and any platform but Linux.
@@ -25,6 +26,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("softiov's host side is Linux only: it is made of memfd, eventfd, epoll and tap");
 
+pub mod confine;
 pub mod dma;
 pub mod eventfd;
 pub mod folder;

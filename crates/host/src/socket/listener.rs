@@ -8,8 +8,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, fchmod, open};
-use rustix::io::Errno;
+use rustix::fs::fchmod;
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, socket_with,
 };
@@ -110,7 +110,8 @@ impl Listener {
             other => other.map_err(failure(path, "bound"))?,
         }
         let file = file_id(path).map_err(|source| system(path, "examined", source))?;
-        let listener = Self { fd, path: path.to_owned(), file, spare: spare() };
+        let spare = spare(&fd);
+        let listener = Self { fd, path: path.to_owned(), file, spare };
         // Before it listens: nobody can connect yet.
         access.grant(path)?;
         listen(&listener.fd, BACKLOG).map_err(failure(path, "listened on"))?;
@@ -141,7 +142,7 @@ impl Listener {
     fn turn_away(&mut self, error: Errno) -> io::Result<Option<Stream>> {
         drop(self.spare.take());
         let waiting = self.accept_once().map(drop);
-        self.spare = spare();
+        self.spare = spare(&self.fd);
         if waiting == Err(Errno::AGAIN) { Ok(None) } else { Err(error.into()) }
     }
 
@@ -200,8 +201,9 @@ fn new_socket() -> rustix::io::Result<OwnedFd> {
     socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
 }
 
-fn spare() -> Option<OwnedFd> {
-    open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()
+/// Another one of the same socket, since a port's thread may open no file.
+fn spare(listener: &OwnedFd) -> Option<OwnedFd> {
+    fcntl_dupfd_cloexec(listener, 0).ok()
 }
 
 fn file_id(path: &Path) -> io::Result<FileId> {
