@@ -1,12 +1,14 @@
 //! The running host: its threads, and how it ends.
 
 use crate::config::Config;
+use crate::confine::confinement;
 use crate::control::protocol::{
     Answer, Change, Failure, NO_SUCH_NAME, PortChange, REFUSED, Request, UNAVAILABLE,
 };
 use crate::control::server;
 use crate::control::status::PortStatus;
 use crate::port::{Command, Handle, Port, PortError, RefusedChange};
+use host::confine::{ConfineError, Prepared, Role};
 use host::folder::{self, FolderError};
 use host::poll::{Interest, Poller, Waker};
 use host::socket::{BindError, Listener};
@@ -34,6 +36,9 @@ pub enum StartError {
         /// Why.
         source: PortError,
     },
+    /// What is to be given up is not.
+    #[error(transparent)]
+    Confine(#[from] ConfineError),
     /// epoll, eventfd or a thread.
     #[error("cannot start: {0}")]
     System(#[from] std::io::Error),
@@ -58,6 +63,8 @@ impl Host {
     /// [`StartError`].
     pub fn start(config: Config) -> Result<Self, StartError> {
         let control_socket = config.control_socket();
+        let confinement = confinement(&config);
+        let (as_port, as_control) = (confinement.prepare(Role::Port)?, confinement.prepare(Role::Control)?);
         let listener = control_listener(&config)?;
         let mut opened = Vec::new();
         for port in config.ports {
@@ -73,12 +80,12 @@ impl Host {
         let mut host = Self { control_socket, ports: Vec::new(), control: None, stop };
         let mut entries = Vec::new();
         for (port, entry) in opened {
-            let thread = std::thread::Builder::new().name(entry.name.clone()).spawn(move || port.run())?;
+            let thread = start(&entry.name, as_port.clone(), move || port.run())?;
             host.ports.push((entry.handle.clone(), thread));
             entries.push(entry);
         }
         let control = Control { listener, poller, ports: entries };
-        host.control = Some(std::thread::Builder::new().name("control".into()).spawn(move || control.run())?);
+        host.control = Some(start("control", as_control, move || control.run())?);
         Ok(host)
     }
 
@@ -114,6 +121,29 @@ impl Drop for Host {
             }
         }
     }
+}
+
+/// Starts a thread that gives up what it does not need before it does anything else, and waits until it has.
+fn start(
+    name: &str,
+    prepared: Prepared,
+    body: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, StartError> {
+    let (sender, confined) = mpsc::channel();
+    let confine = move || {
+        let outcome = prepared.apply();
+        let confined = outcome.is_ok();
+        // Who started it waits for nothing else.
+        if sender.send(outcome).is_ok() && confined {
+            body();
+        }
+    };
+    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(confine)?;
+    match confined.recv() {
+        Ok(outcome) => outcome?,
+        Err(_) => return Err(std::io::Error::other("a thread of the host ended at once").into()),
+    }
+    Ok(thread)
 }
 
 /// Binds the control socket, in a folder that nobody else can enter but a group that may give commands.

@@ -6,6 +6,7 @@
 //! Left out: becoming a daemon, and logging's destination; those are the command's.
 
 pub mod config;
+pub mod confine;
 pub mod control;
 mod host_process;
 mod limit;

@@ -1,6 +1,7 @@
 //! Which host a command means: the one whose configuration is named, or the one at the default place.
 
 use daemon::config::Config;
+use daemon::config::file::File;
 use std::path::PathBuf;
 
 /// How commands say it.
@@ -17,7 +18,13 @@ pub(crate) struct Place {
 impl Place {
     /// The configuration of that host.
     pub(crate) fn load(&self) -> anyhow::Result<Config> {
+        self.load_with(|_| ())
+    }
+
+    /// The configuration of that host, with changes to what the file says.
+    pub(crate) fn load_with(&self, change: impl FnOnce(&mut File)) -> anyhow::Result<Config> {
         let mut file = Config::read(self.config.as_deref())?;
+        change(&mut file);
         if self.runtime_dir.is_some() {
             file.runtime_dir.clone_from(&self.runtime_dir);
         }

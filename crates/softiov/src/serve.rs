@@ -2,9 +2,11 @@
 
 use crate::place::Place;
 use anyhow::Context;
-use daemon::Host;
+use daemon::{Host, confine};
+use host::confine::{Enforced, Seccomp};
 use host::poll::{Interest, Poller, Signals};
 use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -13,6 +15,16 @@ use std::time::Duration;
 pub(crate) struct Args {
     #[command(flatten)]
     place: Place,
+    /// Become this user before any guest is served, instead of what the configuration says. Names or numbers.
+    #[arg(long, value_name = "USER[:GROUP]")]
+    user: Option<String>,
+    /// What is done about system calls that the host should not make: true, they end it; log, the kernel logs them;
+    /// false, nothing. Default: what the configuration says, or true.
+    #[arg(long, value_name = "true|false|log")]
+    seccomp: Option<Seccomp>,
+    /// Whether the host can reach only the files that it needs. Default: what the configuration says, or true.
+    #[arg(long, value_name = "true|false")]
+    landlock: Option<bool>,
 }
 
 /// How often the host looks whether its threads still run.
@@ -22,7 +34,12 @@ const LOOK: Duration = Duration::from_secs(1);
 /// terminal that the host was started from.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     start_log();
-    let config = args.place.load()?;
+    let config = args.place.load_with(|file| {
+        let keys = &mut file.confine;
+        keys.user = args.user.clone().or(keys.user.take());
+        keys.seccomp = args.seccomp.or(keys.seccomp);
+        keys.landlock = args.landlock.or(keys.landlock);
+    })?;
     // Each client may hold dozens of descriptors: files of memory, eventfds, its socket.
     if let Err(error) = host::limits::raise_open_files() {
         tracing::warn!(%error, "the limit on open files stays as it is");
@@ -31,7 +48,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let signals = Signals::install().context("cannot catch signals")?;
     let mut poller = Poller::new()?;
     poller.add(&signals, 0, Interest::READ)?;
+    match confine::begin(&config, &readable(args))? {
+        Some(Enforced::Fully) | None => {}
+        Some(how) => tracing::warn!(?how, "this kernel does not keep the host from all other files"),
+    }
     let host = Host::start(config.clone())?;
+    confine::first_thread(&config)?;
     for port in &config.ports {
         if let Some(socket) = &port.pf_socket {
             tracing::info!(pf = port.name, socket = %socket.display(), mac = %port.mac, "ready");
@@ -51,6 +73,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     host.stop();
     anyhow::bail!("a thread of the host has ended; see the log above")
+}
+
+/// The configuration file's folder: an editor puts a new file in the place of the old one.
+fn readable(args: &Args) -> Vec<PathBuf> {
+    let file = args.place.config.as_deref();
+    let folder = |file: &Path| match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    file.map(folder).into_iter().collect()
 }
 
 /// Log lines go to standard error; RUST_LOG chooses how many.

@@ -1,6 +1,7 @@
 //! The configuration file as it is written: every key, and nothing that is not a key.
 
 use super::access::{AccessKeys, ControlKeys};
+use super::confine::ConfineKeys;
 use crate::control::status::LinkState;
 use crate::policy::{Coalesce, Limit, MirrorRule, Storm};
 use serde::de::value::MapAccessDeserializer;
@@ -22,6 +23,9 @@ pub struct File {
     /// Who may give commands.
     #[serde(default)]
     pub control: ControlKeys,
+    /// What the host gives up once it has started.
+    #[serde(default)]
+    pub confine: ConfineKeys,
     /// The ports. A file without any asks for one with everything at its default.
     #[serde(default)]
     pub port: Vec<Port>,

@@ -3,6 +3,7 @@
 //! Left out: whether names and paths can be had; that shows when they are opened.
 
 pub mod access;
+pub mod confine;
 pub mod file;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,8 @@ pub struct Config {
     pub runtime_dir: PathBuf,
     /// Who may give commands.
     pub control_access: Access,
+    /// What the host gives up once it has started.
+    pub confine: confine::Confine,
     /// The ports.
     pub ports: Vec<PortConfig>,
 }
@@ -136,11 +139,12 @@ impl Config {
         let mut unique = Unique::default();
         unique.claim("name", access::CONTROL, "the host itself, for commands")?;
         let control_access = access::control(&file.control)?;
+        let confine = confine::check(&file.confine)?;
         let mut ports = Vec::new();
         for (number, port) in file.port.into_iter().enumerate() {
             ports.push(check_port(number, port, (&runtime_dir, &file.access), &mut unique)?);
         }
-        Ok(Self { runtime_dir, control_access, ports })
+        Ok(Self { runtime_dir, control_access, confine, ports })
     }
 
     /// The control socket.

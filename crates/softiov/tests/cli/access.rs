@@ -154,3 +154,75 @@ fn a_folder_of_another_user_is_refused() {
     assert_eq!(refused.status, Some(1));
     assert!(refused.err.contains(&format!("belongs to user {STRANGER}")), "{}", refused.err);
 }
+
+/// What `/proc` tells of each thread of the host.
+fn threads(host: &Serve) -> Vec<String> {
+    let tasks = fs::read_dir(format!("/proc/{}/task", host.id())).unwrap();
+    tasks.map(|task| fs::read_to_string(task.unwrap().path().join("status")).unwrap()).collect()
+}
+
+#[test]
+fn every_thread_is_held_to_its_system_calls() {
+    let folder = tempdir().unwrap();
+    for (option, expected) in [("true", "Seccomp:\t2"), ("log", "Seccomp:\t2"), ("false", "Seccomp:\t0")] {
+        let mut host = Serve::start(&folder, &["--seccomp", option]);
+        for status in threads(&host) {
+            assert!(status.contains(expected), "--seccomp {option}: {status}");
+        }
+        assert_eq!(softiov(host.folder(), &["vf", "list"]).status, Some(0));
+        assert_eq!(host.end(Signal::TERM).code(), Some(0), "{}", host.log());
+    }
+}
+
+#[test]
+fn as_another_user_the_host_has_no_right_that_it_does_not_need() {
+    let Some(folder) = open_folder("as_another_user_the_host_has_no_right_that_it_does_not_need") else {
+        return;
+    };
+    let configuration = configured(&folder, &format!("[[port]]\nvfs = 2\naccess = {{ group = {VMM} }}\n"));
+    let user = format!("{STRANGER}:{OPERATORS}");
+    let arguments = ["--user", &user, "--config", configuration.to_str().unwrap()];
+    let mut host = Serve::start(&folder, &arguments);
+    for status in threads(&host) {
+        for line in [
+            &format!("Uid:\t{STRANGER}\t{STRANGER}\t{STRANGER}\t{STRANGER}"),
+            &format!("Gid:\t{OPERATORS}\t{OPERATORS}\t{OPERATORS}\t{OPERATORS}"),
+            "CapInh:\t0000000000000000",
+            "CapPrm:\t0000000000000000",
+            "CapEff:\t0000000000000000",
+            "CapAmb:\t0000000000000000",
+            "NoNewPrivs:\t1",
+        ] {
+            assert!(status.contains(line), "{line} in {status}");
+        }
+    }
+    let socket = host.folder().join("pf0vf0/vf.sock");
+    let found = fs::metadata(&socket).unwrap();
+    assert_eq!((found.uid(), found.gid(), mode(&socket)), (STRANGER, VMM, 0o660), "given away before");
+    let driven = drive_as(&folder, 65_530, VMM, &socket);
+    assert_eq!(driven.status, Some(0), "{}{}", driven.out, driven.err);
+    assert_eq!(softiov(host.folder(), &["vf", "list"]).status, Some(0), "root may ask");
+    assert_eq!(host.end(Signal::TERM).code(), Some(0), "{}", host.log());
+    assert_eq!(host.files(), Vec::<String>::new());
+    // What a killed one leaves is in nobody's way, though the sockets have another group.
+    let mut host = Serve::start(&folder, &arguments);
+    assert_eq!(host.end(Signal::KILL).code(), None);
+    drop(Serve::start(&folder, &arguments));
+}
+
+#[test]
+fn who_is_not_root_becomes_nobody_else() {
+    let Some(folder) = open_folder("who_is_not_root_becomes_nobody_else") else { return };
+    let place = folder.path().join("theirs");
+    fs::create_dir(&place).unwrap();
+    std::os::unix::fs::chown(&place, Some(VMM), None).unwrap();
+    let place = place.to_str().unwrap();
+    let refused =
+        run_as(&folder, STRANGER, STRANGER, &["serve", "--user", "65533:65533", "--runtime-dir", place]);
+    assert_eq!(refused.status, Some(1));
+    assert!(
+        refused.err.contains("cannot become user 65533") && refused.err.contains("root"),
+        "{}",
+        refused.err
+    );
+}
