@@ -6,6 +6,7 @@ mod support;
 
 mod cloud_hypervisor;
 mod conduct;
+mod confine;
 mod control;
 mod dma;
 mod fairness;

@@ -3,7 +3,7 @@
 //! Left out: a virtual machine of another user; `tests/linux` has that.
 
 use crate::process::{SOFTIOV, Said, Serve, finish, softiov};
-use host::test_support::skipped;
+use host::test_support::{in_network_namespace, skipped};
 use rustix::process::{Signal, geteuid};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -225,4 +225,30 @@ fn who_is_not_root_becomes_nobody_else() {
         "{}",
         refused.err
     );
+}
+
+#[test]
+fn with_a_tap_it_keeps_the_capability_for_it_alone() {
+    let name = "with_a_tap_it_keeps_the_capability_for_it_alone";
+    let Some(folder) = open_folder(name) else { return };
+    if let Err(error) = fs::metadata("/dev/net/tun") {
+        return skipped(name, &format!("/dev/net/tun: {error}"));
+    }
+    let text = format!(
+        "confine = {{ user = \"{STRANGER}:{STRANGER}\" }}\n[[port]]\nuplink = {{ tap = \"soft9\" }}\n"
+    );
+    let file = configured(&folder, &text);
+    in_network_namespace(name, || {
+        let mut host = Serve::start(&folder, &["--config", file.to_str().unwrap()]);
+        for status in threads(&host) {
+            // CAP_NET_ADMIN is number 12.
+            for line in
+                ["CapPrm:\t0000000000001000", "CapEff:\t0000000000001000", "CapAmb:\t0000000000000000"]
+            {
+                assert!(status.contains(line), "{line} in {status}");
+            }
+        }
+        assert_eq!(softiov(host.folder(), &["vf", "list"]).status, Some(0));
+        assert_eq!(host.end(Signal::TERM).code(), Some(0), "{}", host.log());
+    });
 }

@@ -29,6 +29,13 @@ impl Live {
         Self { host: Some(host), folder }
     }
 
+    /// With everything at its default in that folder; `before` sees the configuration before the host starts.
+    pub(crate) fn begin(folder: TempDir, before: impl FnOnce(&Config)) -> Self {
+        let config = Config::check(Config::parse("").unwrap(), folder.path()).unwrap();
+        before(&config);
+        Self { host: Some(Host::start(config).unwrap()), folder }
+    }
+
     /// The vfio-user socket of a VF.
     pub(crate) fn socket(&self, vf: u8) -> PathBuf {
         self.folder.path().join(format!("pf0vf{vf}/vf.sock"))
