@@ -47,6 +47,19 @@ pub enum FolderError {
         /// Whose it should be.
         wanted: u32,
     },
+    /// It is not the user's that the host becomes.
+    #[error(
+        "{0} belongs to user {owner}, and user {uid} could not remove its sockets there; chown -R {uid} {0}",
+        path.display()
+    )]
+    NotTheirs {
+        /// The folder.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+        /// The user.
+        uid: u32,
+    },
     /// Others may write to it.
     #[error(
         "{0} can be written to by others (mode {mode:04o}), who could replace the sockets in it; chmod go-w {0}",
@@ -95,7 +108,7 @@ pub fn make_for(path: &Path, mode: u32, (uid, gid): (u32, u32)) -> Result<(), Fo
     check_as(path, uid)?;
     let owner = look(path)?.uid();
     if owner != uid {
-        return Err(FolderError::NotOurs { path: path.to_owned(), owner, wanted: uid });
+        return Err(FolderError::NotTheirs { path: path.to_owned(), owner, uid });
     }
     barrier(path, uid, gid).map_or(Ok(()), |path| Err(FolderError::Closed { path, uid }))
 }
@@ -313,7 +326,8 @@ mod tests {
         check_as(&path, other).unwrap();
         std::os::unix::fs::chown(&path, Some(0), None).unwrap();
         check_as(&path, other).unwrap();
-        assert!(matches!(make_for(&path, PASSABLE, (other, other)), Err(FolderError::NotOurs { .. })));
+        let refused = make_for(&path, PASSABLE, (other, other)).unwrap_err();
+        assert!(refused.to_string().contains("chown -R 65533"), "{refused}");
     }
 
     #[test]

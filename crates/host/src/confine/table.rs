@@ -108,8 +108,13 @@ const CARD: &[Row] = &[
     (libc::SYS_unlinkat, Always),
 ];
 
-/// What may take time: memory and files that others hold.
+/// What may take time: memory and files that others hold, which are looked at before they are mapped.
 const SLOW: &[Row] = &[
+    (libc::SYS_fstat, Always),
+    (libc::SYS_fstatfs, Always),
+    (libc::SYS_lseek, Always),
+    (libc::SYS_read, Always),
+    (libc::SYS_readlinkat, Always),
     (libc::SYS_fallocate, Always),
     (libc::SYS_fdatasync, Always),
     (libc::SYS_fsync, Always),
@@ -132,6 +137,7 @@ const MANAGE: &[Row] = &[
     (libc::SYS_fchmodat, Always),
     (libc::SYS_fchown, Always),
     (libc::SYS_fchownat, Always),
+    (libc::SYS_flock, Always),
     (libc::SYS_getcwd, Always),
     (libc::SYS_getdents64, Always),
     (libc::SYS_geteuid, Always),
@@ -146,6 +152,7 @@ const MANAGE: &[Row] = &[
     (libc::SYS_prctl, Is(0, &[libc::PR_SET_NO_NEW_PRIVS as u32, libc::PR_GET_SECCOMP as u32])),
     (libc::SYS_prlimit64, Always),
     (libc::SYS_recvfrom, Always),
+    (libc::SYS_renameat, Always),
     (libc::SYS_renameat2, Always),
     (libc::SYS_rt_sigaction, Is(0, &[libc::SIGHUP as u32, libc::SIGINT as u32, libc::SIGTERM as u32])),
     (libc::SYS_seccomp, Always),
@@ -158,6 +165,8 @@ const MANAGE: &[Row] = &[
     (libc::SYS_timerfd_create, Always),
     (libc::SYS_timerfd_settime, Always),
     (libc::SYS_uname, Always),
+    (libc::SYS_wait4, Always),
+    (libc::SYS_waitid, Always),
 ];
 /// The flags of a new thread, as against a new process.
 const THREAD: u32 = (libc::CLONE_THREAD | libc::CLONE_VM) as u32;

@@ -241,7 +241,7 @@ fn another_user_has_none_of_roots_rights() {
 }
 
 #[test]
-fn without_seccomp_nothing_is_restricted_and_words_are_read() {
+fn off_and_log_restrict_nothing() {
     for (word, mode) in [("true", Seccomp::On), ("false", Seccomp::Off), ("log", Seccomp::Log)] {
         assert_eq!((word.parse(), mode.to_string().as_str()), (Ok(mode), word));
     }
@@ -249,4 +249,12 @@ fn without_seccomp_nothing_is_restricted_and_words_are_read() {
     let off = Confinement { seccomp: Seccomp::Off, capabilities: Capabilities::Unchanged };
     off.prepare(Role::Port).unwrap().apply().unwrap();
     assert!(fs::read("/etc/passwd").is_ok());
+    // The kernel's log has it, and it is done.
+    let log = Confinement { seccomp: Seccomp::Log, capabilities: Capabilities::Unchanged };
+    let log = log.prepare(Role::Port).unwrap();
+    let body = || {
+        log.apply().unwrap();
+        fs::read("/etc/passwd").is_ok() && UdpSocket::bind("127.0.0.1:0").is_ok()
+    };
+    assert!(thread::scope(|scope| scope.spawn(body).join().unwrap()));
 }
