@@ -1,4 +1,4 @@
-//! Everything that touches the host: guest memory, sockets with descriptors, eventfd, epoll, tap, VFIO.
+//! Everything that touches the host: guest memory, sockets with descriptors, eventfd, epoll, tap, rtnetlink, VFIO.
 //!
 //! This is the only crate of the workspace with `unsafe` in it, and the only one that makes system calls on
 //! the frame path. It knows neither the card nor the vfio-user protocol: it moves bytes and descriptors, and
@@ -13,12 +13,13 @@
 //! | [`eventfd`] | interrupts and wake-ups |
 //! | [`poll`] | epoll, wakers, termination signals, the clock |
 //! | [`tap`] | a tap network interface |
+//! | [`links`] | what the kernel tells of network interfaces, by rtnetlink |
 //! | [`vfio`] | PCI functions that Linux hands over |
 //! | [`limits`] | how many descriptors this process may have |
 //! | [`measure`] | what calls, wake-ups, copies and a virtual machine's exits take here |
 //! | [`runtime_dir`] | where sockets live when nobody says otherwise |
 //!
-//! What it leaves out: packet sockets, netlink, and any platform but Linux.
+//! What it leaves out: packet sockets, netlink beyond interfaces, and any platform but Linux.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("softiov's host side is Linux only: it is made of memfd, eventfd, epoll and tap");
@@ -26,6 +27,7 @@ compile_error!("softiov's host side is Linux only: it is made of memfd, eventfd,
 pub mod dma;
 pub mod eventfd;
 pub mod limits;
+pub mod links;
 pub mod measure;
 pub mod memory;
 pub mod poll;
