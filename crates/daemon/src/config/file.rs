@@ -31,6 +31,9 @@ pub struct Port {
     /// What carries frames beyond the card. Default: nothing.
     #[serde(default)]
     pub uplink: Uplink,
+    /// What the port's link is: "uplink", the uplink's, or "up" always. Default: uplink. Without an uplink it is up.
+    #[serde(default)]
+    pub link: PortLink,
     /// Who drives the physical function. Default: the host, which offers the VFs to guests.
     #[serde(default)]
     pub pf: Pf,
@@ -62,6 +65,17 @@ pub enum Pf {
     Host,
     /// A guest, which has the whole port.
     Guest,
+}
+
+/// What a port's link is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PortLink {
+    /// Up while the uplink is there, set up, and has a carrier; always, if the port has no uplink.
+    #[default]
+    Uplink,
+    /// Up, whatever becomes of the uplink.
+    Up,
 }
 
 /// What carries frames beyond the card.

@@ -9,7 +9,7 @@ pub mod vlans;
 
 use crate::policy::{Change, ChangeError, Limit, PortChange};
 use driver::pf::{PortPolicy, VfPolicy};
-use file::{File, Pf, Port, Uplink, Vf};
+use file::{File, Pf, Port, PortLink, Uplink, Vf};
 use host::tap::InterfaceName;
 use i82576::{MacAddress, VfIndex, ids};
 use std::collections::HashMap;
@@ -34,6 +34,8 @@ pub struct PortConfig {
     pub mac: MacAddress,
     /// What carries frames beyond the card.
     pub uplink: Uplink,
+    /// What its link is.
+    pub link: PortLink,
     /// The vfio-user socket of the PF, if a guest drives it; there are no VFs then.
     pub pf_socket: Option<PathBuf>,
     /// What the administrator decides for the port, if the host drives the PF.
@@ -199,7 +201,7 @@ fn check_port(
     let vfs = VfIndex::all().zip(given);
     let vfs = vfs.map(|(index, vf)| check_vf(&name, (index, vf), runtime_dir, unique));
     let vfs = vfs.collect::<Result<_, _>>()?;
-    Ok(PortConfig { name, mac, uplink: port.uplink, pf_socket, policy, vfs })
+    Ok(PortConfig { name, mac, uplink: port.uplink, link: port.link, pf_socket, policy, vfs })
 }
 
 /// Where the PF is offered to a guest, if it is. Such a port has no VFs: what a guest's driver makes of the PF is

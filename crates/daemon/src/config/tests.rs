@@ -1,6 +1,6 @@
 //! What a configuration may say, and how it is told that it may not.
 
-use super::file::Uplink;
+use super::file::{PortLink, Uplink};
 use super::{Config, ConfigError};
 use driver::pf::{
     InterruptBounds, Link, Mirror, Offence, PortPolicy, PortVlan, StormControl, Thresholds, VfPolicy, VlanSet,
@@ -187,6 +187,20 @@ fn a_refusal_names_the_key_and_the_remedy() {
         let message = refused(text);
         assert!(parts.iter().all(|part| message.contains(part)), "{text}\n{message}");
     }
+}
+
+#[test]
+fn a_ports_link_is_the_uplinks_unless_told_otherwise() {
+    let link = |text: &str| {
+        let text = format!("[[port]]\nuplink = {{ tap = \"softiov0\" }}\n{text}");
+        let file = Config::parse(&text).map_err(|message| message.to_string())?;
+        Ok::<_, String>(Config::check(file, Path::new("/tmp/x")).unwrap().ports[0].link)
+    };
+    assert_eq!(link(""), Ok(PortLink::Uplink));
+    assert_eq!(link("link = \"uplink\""), Ok(PortLink::Uplink));
+    assert_eq!(link("link = \"up\""), Ok(PortLink::Up));
+    let message = link("link = \"down\"").unwrap_err();
+    assert!(message.contains("line 3") && message.contains("`uplink` or `up`"), "{message}");
 }
 
 #[test]

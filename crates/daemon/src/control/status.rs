@@ -1,6 +1,7 @@
 //! What the host tells about itself: the shapes that `softiov vf list` and `vf show` print, and that `--json`
 //! gives as they are.
 
+use super::tap::TapStatus;
 use crate::policy::{Coalesce, Limit, MirrorRule, Storm};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -13,8 +14,11 @@ pub struct PortStatus {
     pub name: String,
     /// Its own address.
     pub mac: String,
-    /// "none", "tap:NAME", or "tap:NAME (gone)".
+    /// "none", "tap:NAME", "tap:NAME (down)" or "tap:NAME (gone)".
     pub uplink: String,
+    /// The tap, if that is the uplink.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tap: Option<TapStatus>,
     /// Its link is up.
     pub link: bool,
     /// Its PF, if a guest may have it; there are no VFs then.

@@ -149,11 +149,11 @@ impl Port {
     /// # Errors
     /// [`PortError`]; what was made is taken down again.
     pub fn open(config: PortConfig) -> Result<(Self, Handle), PortError> {
-        let uplink = Uplink::open(&config.uplink)?;
-        let slots = Slot::open_all(&config)?;
-        let (nic, side) = Side::bring_up(&config)?;
-        let poller = Poller::new()?;
         let waker = Waker::new()?;
+        let uplink = Uplink::open(&config, &waker)?;
+        let slots = Slot::open_all(&config)?;
+        let (nic, side) = Side::bring_up(&config, uplink.link())?;
+        let poller = Poller::new()?;
         poller.add(&waker, WAKER, Interest::READ)?;
         if let Some(tap) = uplink.tap() {
             poller.add(tap, UPLINK, Interest::READ)?;

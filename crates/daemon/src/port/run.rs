@@ -70,8 +70,8 @@ impl Port {
         self.watch(started);
         let poll = self.nic.poll(started, Budget::default(), &mut self.bus, &mut self.uplink);
         self.evict_poisoned();
-        self.give_up_lost_uplink();
-        if poll.more || self.slots.iter().any(|slot| slot.more) {
+        let link_changed = self.follow_uplink();
+        if poll.more || link_changed || self.slots.iter().any(|slot| slot.more) {
             return Some(Duration::ZERO);
         }
         let sleep = |deadline: Time| deadline.since(now());
@@ -248,13 +248,15 @@ impl Port {
         }
     }
 
-    /// Without its uplink the card goes on: VFs still reach each other.
-    fn give_up_lost_uplink(&mut self) {
-        let Some((tap, error)) = self.uplink.take_lost() else { return };
-        // Closing the descriptor removes it from the poller too; a failure here has no consequence.
-        let _ = self.poller.remove(&tap);
-        let (port, tap) = (&self.name, tap.name().as_str());
-        tracing::error!(port, tap, %error, "the uplink is gone; make the tap again and restart the host to have it back");
+    /// Gives the card the link that its uplink has; `true` if that has changed it, so that the PF driver has to see
+    /// to it. Without its uplink the card goes on: its switch needs none.
+    fn follow_uplink(&mut self) -> bool {
+        if !self.uplink.follow(&self.poller, UPLINK) {
+            return false;
+        }
+        let before = self.nic.link();
+        self.nic.set_link(self.uplink.link());
+        self.nic.link() != before
     }
 
     /// Does what was commanded; `false` is the end.

@@ -33,11 +33,11 @@ pub(super) struct Hosted {
 const COMMAND: u16 = pcie::config::offset::COMMAND_MEMORY | pcie::config::offset::COMMAND_BUS_MASTER;
 
 impl Side {
-    /// The card as its owners find it: in the host with the VFs made, else as after power-on.
-    pub(super) fn bring_up(config: &PortConfig) -> Result<(Nic, Self), PortError> {
+    /// The card as its owners find it, with a link or without: in the host with the VFs made, else as after power-on.
+    pub(super) fn bring_up(config: &PortConfig, link: bool) -> Result<(Nic, Self), PortError> {
         let hosted = config.pf_socket.is_none();
         let mut nic = Nic::new(nic::Config { mac: config.mac, iov: hosted, loopback: None });
-        nic.set_link(true);
+        nic.set_link(link);
         let side =
             if hosted { Self::Host(Hosted::bring_up(config, &mut nic)?.into()) } else { Self::of_guest() };
         Ok((nic, side))

@@ -43,6 +43,7 @@ impl Port {
             name: self.name.clone(),
             mac: self.mac.to_string(),
             uplink: self.uplink.to_string(),
+            tap: self.uplink.status(),
             link: self.nic.link(),
             pf: self.pf_status(),
             rules: self.side.hosted().map(|hosted| rules(&hosted.pf)),

@@ -19,3 +19,4 @@ mod refusals;
 mod resets;
 mod resources;
 mod uplink;
+mod uplink_life;

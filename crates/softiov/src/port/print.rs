@@ -2,12 +2,16 @@
 
 use crate::vf::print::{port_line, socket, traffic};
 use daemon::control::status::{PortRules, PortStatus};
+use daemon::control::tap::{TapDrops, TapState, TapStatus};
 use daemon::policy::{Direction, Limit, MirrorRule};
 use std::fmt::Write;
 
 /// Everything about one port.
 pub(crate) fn show(port: &PortStatus) -> String {
     let mut text = port_line(port);
+    if let Some(status) = &port.tap {
+        tap(&mut text, status);
+    }
     if let Some(pf) = &port.pf {
         socket(&mut text, &pf.socket, pf.peer.as_ref(), pf.hint.as_deref());
         traffic(&mut text, (&pf.rx, &pf.tx), &pf.drops, &pf.interventions);
@@ -22,6 +26,21 @@ pub(crate) fn show(port: &PortStatus) -> String {
         }
     }
     text
+}
+
+fn tap(text: &mut String, status: &TapStatus) {
+    let TapStatus { interface, state, seconds, carrier, mtu, reattached, drops } = status;
+    let _ = write!(text, "    tap {interface} {state} for {seconds} s");
+    match (state, carrier, mtu) {
+        (TapState::Gone, ..) => {}
+        (_, Some(carrier), Some(mtu)) => {
+            let _ = write!(text, ", carrier {}, mtu {mtu}", if *carrier { "on" } else { "off" });
+        }
+        _ => text.push_str(", in another network namespace"),
+    }
+    let TapDrops { too_long, no_room, no_link } = drops;
+    let _ = writeln!(text, ", reattached {reattached}");
+    let _ = writeln!(text, "    tap drops: too long {too_long}, no room {no_room}, no link {no_link}");
 }
 
 fn thresholds(limit: &Limit) -> String {
