@@ -200,6 +200,14 @@ impl World {
         }
     }
 
+    /// What the host tells about the first port.
+    pub(crate) fn port(&self) -> Result<PortStatus> {
+        match ask(self.host.control_socket(), Request::PortShow { port: "pf0".into() })? {
+            Answer::Port(port) => Ok(*port),
+            Answer::Vf(_) | Answer::Ports(_) => bail!("a port was asked for, and something else is told"),
+        }
+    }
+
     /// What the host tells about a VF.
     pub(crate) fn vf(&self, vf: &str) -> Result<VfStatus> {
         self.ask(Request::VfShow { vf: vf.to_owned() })
