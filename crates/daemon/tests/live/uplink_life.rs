@@ -5,7 +5,7 @@ use crate::support::alone::{alone, assert_asleep};
 use crate::support::eventually;
 use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;
-use crate::support::qemu::Qemu;
+use crate::support::qemu::{self, Qemu};
 use crate::support::tap::{
     TAP, host_broadcasts, ip, make_tap, on_a_tap, received_by_the_host, tap, wait_port,
 };
@@ -13,9 +13,11 @@ use daemon::control::client::ask;
 use daemon::control::protocol::{Answer, Request};
 use daemon::control::status::{LinkState, PortStatus};
 use daemon::control::tap::TapState;
+use driver::Hal;
 use driver::vf::LinkCheck;
 use host::tap::Tap;
-use i82576::MacAddress;
+use i82576::bits::status;
+use i82576::{MacAddress, register as r};
 use std::process::Command;
 use std::time::Duration;
 
@@ -274,6 +276,20 @@ fn each_port_follows_its_own_tap() {
         eventually("both are back", || links() == [true, true]);
         assert_eq!(ports().iter().filter_map(|port| Some(port.tap.as_ref()?.reattached)).sum::<u64>(), 1);
         reaches_the_host(&mut guest, "softiov0");
+    });
+}
+
+#[test]
+fn a_guest_with_the_whole_port_sees_the_taps_link() {
+    let config = format!("{TAP}pf = \"guest\"\n");
+    on_a_tap("uplink_life::a_guest_with_the_whole_port_sees_the_taps_link", &config, |live| {
+        let mut machine = qemu::boot_as(&live.pf_socket(), qemu::PF, qemu::share);
+        let mut sees_link = || machine.read(r::STATUS) & status::LU != 0;
+        assert!(sees_link());
+        ip("link del softiov0");
+        eventually("the link goes", || !sees_link());
+        make_tap();
+        eventually("the link comes back", sees_link);
     });
 }
 

@@ -44,8 +44,8 @@ impl Uplink {
         match &config.uplink {
             file::Uplink::None => Ok(Self::None),
             file::Uplink::Tap(name) => {
-                let tap = TapUplink::open(&config.name, name.parse()?, config.link, port.clone())?;
-                Ok(Self::Tap(tap.into()))
+                let tap = watch::take(&name.parse()?)?;
+                Ok(Self::Tap(TapUplink::new(&config.name, tap, config.link, port.clone())?.into()))
             }
         }
     }

@@ -39,16 +39,12 @@ pub(in crate::port) struct TapUplink {
 }
 
 impl TapUplink {
-    /// Attaches to the tap, or creates it, and has it watched from now on.
-    pub(super) fn open(
-        port: &str,
-        name: InterfaceName,
-        policy: PortLink,
-        waker: Waker,
-    ) -> Result<Self, UplinkError> {
-        let (tap, seen, watch) = Watch::start(port, &name, waker)?;
+    /// Has an attached tap watched from now on. `port` is the port's name; its thread is woken when there is news.
+    pub(super) fn new(port: &str, tap: Tap, policy: PortLink, waker: Waker) -> Result<Self, UplinkError> {
+        let tap = Arc::new(tap);
+        let (seen, watch) = Watch::start(port, tap.clone(), waker).map_err(UplinkError::Watch)?;
         Ok(Self {
-            name,
+            name: tap.name().clone(),
             policy,
             tap: Some(tap),
             readable: true,

@@ -9,7 +9,6 @@
 //!
 //! Left out: what is made of all this, which is the port's (`tap`).
 
-use super::UplinkError;
 use host::links::{Heard, Links};
 use host::poll::{Interest, Poller, Waker};
 use host::tap::{InterfaceName, Tap, TapError};
@@ -69,17 +68,13 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Attaches to the tap of this name, or creates it, and watches it. `port` is woken when there is news.
-    pub(super) fn start(
-        name: &str,
-        tap: &InterfaceName,
-        port: Waker,
-    ) -> Result<(Arc<Tap>, Seen, Self), UplinkError> {
-        // Before the tap is looked at, so that no change is missed.
-        let links = Links::new().map_err(UplinkError::Watch)?;
-        let (poller, waker) = poll_for(&links).map_err(UplinkError::Watch)?;
+    /// Watches an attached tap from now on, and answers how it is now. `port` is woken when there is news.
+    pub(super) fn start(name: &str, tap: Arc<Tap>, port: Waker) -> io::Result<(Seen, Self)> {
+        let links = Links::new()?;
+        let (poller, waker) = (Poller::new()?, Waker::new()?);
+        poller.add(&waker, WAKER, Interest::READ)?;
+        poller.add(&links, LINKS, Interest::READ)?;
         let ((orders, receiver), (sender, news)) = (mpsc::channel(), mpsc::channel());
-        let tap = Arc::new(take(tap)?);
         let mut watcher = Watcher {
             port: name.to_owned(),
             name: tap.name().clone(),
@@ -94,10 +89,11 @@ impl Watch {
             told: None,
             complaint: None,
         };
-        let seen = watcher.hold(tap.clone());
+        // After the links are heard of, so that no change is missed.
+        let seen = watcher.hold(tap);
         let thread = std::thread::Builder::new().name(format!("{name}-uplink"));
-        let thread = thread.spawn(move || watcher.run()).map_err(UplinkError::Watch)?;
-        Ok((tap, seen, Self { orders, waker, news, thread: Some(thread) }))
+        let thread = thread.spawn(move || watcher.run())?;
+        Ok((seen, Self { orders, waker, news, thread: Some(thread) }))
     }
 
     /// What has happened, if something has. Never waits.
@@ -126,15 +122,8 @@ impl Drop for Watch {
     }
 }
 
-fn poll_for(links: &Links) -> io::Result<(Poller, Waker)> {
-    let (poller, waker) = (Poller::new()?, Waker::new()?);
-    poller.add(&waker, WAKER, Interest::READ)?;
-    poller.add(links, LINKS, Interest::READ)?;
-    Ok((poller, waker))
-}
-
-/// Attaches to a tap, or creates it, and sets it up if that is allowed.
-fn take(name: &InterfaceName) -> Result<Tap, TapError> {
+/// Attaches to a tap, or creates it, and sets it up if that is allowed. May wait for the kernel's lock on interfaces.
+pub(super) fn take(name: &InterfaceName) -> Result<Tap, TapError> {
     let tap = Tap::open(name)?;
     // Somebody else may set the interface up, and may be the only one who is allowed to.
     if let Err(error) = tap.set_up() {
@@ -211,7 +200,7 @@ impl Watcher {
         while let Ok(order) = self.orders.try_recv() {
             let Order::Close(tap) = order else { return Next::Stop };
             if self.tap.as_ref().is_some_and(|ours| Arc::ptr_eq(ours, &tap)) {
-                (self.tap, self.told, self.index) = (None, None, 0);
+                self.forget();
                 // The port could not use a tap that is there: at once it could not again.
                 if tap.attachment().is_ok() {
                     next = Next::Later;
@@ -233,9 +222,7 @@ impl Watcher {
                 }
                 return elsewhere.then_some(ELSEWHERE);
             }
-            (self.tap, self.told, self.index) = (None, None, 0);
-            let (port, tap) = (&self.port, self.name.as_str());
-            tracing::warn!(port, tap, "the tap is gone; the port attaches to it again when it is back");
+            self.forget();
             self.tell(News::Gone);
         }
         self.attach()
@@ -280,13 +267,24 @@ impl Watcher {
         }
     }
 
+    /// Lets go of the tap, which is gone.
+    fn forget(&mut self) {
+        (self.tap, self.told, self.index) = (None, None, 0);
+        let (port, tap) = (&self.port, self.name.as_str());
+        tracing::warn!(port, tap, "the tap is gone; the port attaches to it again when it is back");
+    }
+
     /// Watches this tap from now on.
     fn hold(&mut self, tap: Arc<Tap>) -> Seen {
-        let found = self.links.look_up(self.name.as_str());
+        let found = tap.attachment().and_then(|interface| self.links.look_up(&interface.name));
         self.index = found.ok().flatten().map_or(0, |link| link.index);
         // If it is gone already, the news of that are under way.
         let gone = Seen { interface: self.name.to_string(), up: false, carrier: None, mtu: None };
         let seen = self.see(&tap).unwrap_or(gone);
+        if !seen.up {
+            let (port, tap) = (&self.port, self.name.as_str());
+            tracing::warn!(port, tap, "the tap is down, and no frame passes: ip link set {tap} up");
+        }
         (self.tap, self.told) = (Some(tap), Some(seen.clone()));
         seen
     }
