@@ -88,6 +88,24 @@ fn a_tap_that_the_host_made_is_not_made_again() {
 }
 
 #[test]
+fn a_tap_that_comes_and_goes_in_a_hurry_is_not_made_either() {
+    let name = "uplink_life::a_tap_that_comes_and_goes_in_a_hurry_is_not_made_either";
+    on_a_tap(name, TAP, |live| {
+        ip("link del softiov0");
+        for _ in 0..50 {
+            ip("tuntap add softiov0 mode tap");
+            ip("link del softiov0");
+        }
+        wait_port(&live, "gone", |port| port.uplink == "tap:softiov0 (gone)");
+        std::thread::sleep(Duration::from_millis(300));
+        let interfaces = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+        assert!(!interfaces.contains("softiov0:"), "{:?}\n{interfaces}", live.port().tap);
+        make_tap();
+        wait_port(&live, "back", |port| port.link);
+    });
+}
+
+#[test]
 fn down_and_without_carrier_are_no_link() {
     on_a_tap("uplink_life::down_and_without_carrier_are_no_link", TAP, |live| {
         let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));

@@ -120,6 +120,18 @@ impl Tap {
         Self::attach(fd, name)
     }
 
+    /// Attaches to the tap of this name if there is one, and creates none.
+    ///
+    /// # Errors
+    /// See [`TapError`]; without the privilege to create one, [`TapError::NotPermitted`] if there is none.
+    pub fn open_existing(name: &InterfaceName) -> Result<Option<Self>, TapError> {
+        let tap = Self::open(name)?;
+        // The kernel has created what was not there, and what it creates so is not persistent. One that another
+        // process has created so would be in use.
+        let was_there = tap.attachment().is_ok_and(|interface| interface.persistent);
+        Ok(was_there.then_some(tap))
+    }
+
     /// Takes over a descriptor that another process had from [`Tap::open`] with this name. It stays attached.
     ///
     /// # Errors

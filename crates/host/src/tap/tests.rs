@@ -165,6 +165,19 @@ fn a_tap_that_is_renamed_or_moved_stays_attached() {
 }
 
 #[test]
+fn one_that_is_to_exist_is_not_created() {
+    with_taps("existing tap", || {
+        assert!(Tap::open_existing(&name("exists0")).unwrap().is_none());
+        assert!(!interfaces().contains("exists0:"));
+        make_persistent(&Tap::open(&name("exists0")).unwrap(), 0);
+        let tap = Tap::open_existing(&name("exists0")).unwrap().expect("it exists");
+        assert!(matches!(Tap::open_existing(&name("exists0")), Err(TapError::InUse { .. })));
+        drop(tap);
+        assert!(interfaces().contains("exists0:"));
+    });
+}
+
+#[test]
 fn a_descriptor_is_taken_over() {
     with_taps("tap taken over", || {
         let tap = Tap::open(&name("hand0")).unwrap();

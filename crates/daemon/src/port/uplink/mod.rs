@@ -44,7 +44,8 @@ impl Uplink {
         match &config.uplink {
             file::Uplink::None => Ok(Self::None),
             file::Uplink::Tap(name) => {
-                let tap = watch::take(&name.parse()?)?;
+                let tap = Tap::open(&name.parse()?)?;
+                watch::set_up(&tap);
                 Ok(Self::Tap(TapUplink::new(&config.name, tap, config.link, port.clone())?.into()))
             }
         }

@@ -122,14 +122,12 @@ impl Drop for Watch {
     }
 }
 
-/// Attaches to a tap, or creates it, and sets it up if that is allowed. May wait for the kernel's lock on interfaces.
-pub(super) fn take(name: &InterfaceName) -> Result<Tap, TapError> {
-    let tap = Tap::open(name)?;
+/// Sets a tap up if that is allowed. May wait for the kernel's lock on interfaces.
+pub(super) fn set_up(tap: &Tap) {
     // Somebody else may set the interface up, and may be the only one who is allowed to.
     if let Err(error) = tap.set_up() {
-        tracing::info!(tap = name.as_str(), %error, "the tap is left as it is");
+        tracing::info!(tap = tap.name().as_str(), %error, "the tap is left as it is");
     }
-    Ok(tap)
 }
 
 /// The thread.
@@ -154,7 +152,8 @@ struct Watcher {
 
 impl Watcher {
     fn run(mut self) {
-        let mut due = None;
+        // At once: a tap in another namespace makes no news here.
+        let mut due = Some(Instant::now());
         loop {
             match self.wait(due) {
                 Ok(true) => {}
@@ -231,7 +230,7 @@ impl Watcher {
     /// Attaches to the tap if it is there. Answers when to try again.
     fn attach(&mut self) -> Option<Duration> {
         let taken = match self.links.look_up(self.name.as_str()) {
-            Ok(Some(_)) => take(&self.name),
+            Ok(Some(_)) => Tap::open_existing(&self.name),
             Ok(None) => {
                 self.complaint = None;
                 return None;
@@ -242,9 +241,10 @@ impl Watcher {
             }
         };
         match taken {
-            // It was deleted just before, so attaching has created one: that is not what is wanted.
-            Ok(tap) if tap.attachment().is_ok_and(|interface| !interface.persistent) => None,
-            Ok(tap) => {
+            // Deleted just now.
+            Ok(None) => None,
+            Ok(Some(tap)) => {
+                set_up(&tap);
                 let tap = Arc::new(tap);
                 let seen = self.hold(tap.clone());
                 let (port, tap_name) = (&self.port, self.name.as_str());
@@ -256,8 +256,9 @@ impl Watcher {
                     "the tap is the uplink again"
                 );
                 self.complaint = None;
+                let elsewhere = seen.mtu.is_none();
                 self.tell(News::Attached(tap, seen));
-                None
+                elsewhere.then_some(ELSEWHERE)
             }
             Err(error) => {
                 let final_answer = matches!(error, TapError::NotATap { .. });
