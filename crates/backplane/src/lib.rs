@@ -36,7 +36,12 @@ pub struct Backplane {
     now: Time,
     budget: Budget,
     last_visit: Visit,
+    between: Option<Between>,
 }
+
+/// What a test does to card and PF driver before each round of them, to stand in their way. The driver is not there
+/// while it waits itself.
+pub type Between = fn(&mut Nic, Option<&mut Pf>);
 
 impl Backplane {
     /// A card with `vfs` VFs enabled on the bus and the link up. No driver is attached.
@@ -53,7 +58,8 @@ impl Backplane {
         }
         nic.set_link(true);
         let last_visit = Visit::default();
-        Self { nic, world: World::new(), pf: None, now: Time::ZERO, budget: Budget::default(), last_visit }
+        let (now, budget) = (Time::ZERO, Budget::default());
+        Self { nic, world: World::new(), pf: None, now, budget, last_visit, between: None }
     }
 
     /// A card as [`Backplane::new`], its PF driver attached and `vfs` VFs served. VF n's address is
@@ -82,6 +88,11 @@ impl Backplane {
         pf.enable_vfs(&mut hal, vfs)?;
         self.pf = Some(pf);
         Ok(())
+    }
+
+    /// Puts a PF driver back that was taken away, or a successor of it.
+    pub fn return_pf(&mut self, pf: Pf) {
+        self.pf = Some(pf);
     }
 
     /// Takes the PF driver away: VFs get no answers any more.
@@ -138,6 +149,11 @@ impl Backplane {
         self.budget = budget;
     }
 
+    /// Has something done before each round.
+    pub fn set_between(&mut self, between: Option<Between>) {
+        self.between = between;
+    }
+
     /// What the PF driver did at its last visit.
     #[must_use]
     pub fn last_visit(&self) -> Visit {
@@ -150,6 +166,9 @@ impl Backplane {
     /// # Panics
     /// If the card never becomes idle.
     pub fn settle(&mut self) {
+        if let Some(between) = self.between {
+            between(&mut self.nic, self.pf.as_mut());
+        }
         self.visit();
         self.poll();
         self.visit();

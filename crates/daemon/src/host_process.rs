@@ -1,18 +1,21 @@
-//! The running host: its threads, and how it ends.
+//! The running host: its threads, how it ends, and how it hands over to a successor. Left out: what is asked of it
+//! (`management`), and starting the successor, which is the command's.
 
 use crate::config::Config;
-use crate::control::protocol::{
-    Answer, Change, Failure, NO_SUCH_NAME, PortChange, REFUSED, Request, UNAVAILABLE,
-};
+use crate::confine::confinement;
 use crate::control::server::Server;
-use crate::control::status::PortStatus;
-use crate::port::{Command, Handle, Port, PortError, RefusedChange};
+use crate::management::{Management, Order, Ports};
+use crate::port::{Inbox, Port, PortError};
 use crate::vault::Vault;
+use crate::volatile;
+use host::confine::{ConfineError, Prepared, Role};
+use host::folder::{self, FolderError};
 use host::poll::Waker;
 use host::socket::{BindError, Listener};
-use i82576::VfIndex;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use thiserror::Error;
@@ -20,14 +23,9 @@ use thiserror::Error;
 /// Why the host cannot start. Nothing is left behind.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// The folder for sockets cannot be made.
-    #[error("cannot make {path}: {source}; set runtime_dir to a folder you may write to")]
-    RuntimeDir {
-        /// The folder.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    /// The folder for sockets cannot be made, or is not safe.
+    #[error("{0}; set runtime_dir to a folder of your own")]
+    RuntimeDir(#[from] FolderError),
     /// The control socket cannot be made.
     #[error("control socket: {0}")]
     Control(#[from] BindError),
@@ -39,21 +37,100 @@ pub enum StartError {
         /// Why.
         source: PortError,
     },
+    /// What is to be given up is not.
+    #[error(transparent)]
+    Confine(#[from] ConfineError),
     /// epoll, eventfd or a thread.
     #[error("cannot start: {0}")]
     System(#[from] std::io::Error),
 }
 
-/// How long a port may take to answer a command: it goes round far more often.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Under which name the vault has the control socket.
+const CONTROL: &str = "control";
+
+/// A host that is set up and does not run yet. Nobody is served, and what a predecessor has left is still there.
+#[derive(Debug)]
+pub struct ReadyHost {
+    config: Config,
+    vault: Vault,
+    listener: Listener,
+    ports: Vec<(Port, Inbox, crate::port::Handle)>,
+}
+
+impl ReadyHost {
+    /// Sets up every port of the configuration, or nothing, with what is in the vault.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn open(config: Config, vault: &Vault) -> Result<Self, StartError> {
+        let config = volatile::restore(config, vault);
+        let listener = control_listener(&config, vault)?;
+        let mut ports = Vec::new();
+        for port in &config.ports {
+            let (inbox, handle) = Inbox::new()?;
+            let opened = Port::open(port, vault, &inbox);
+            let opened = opened.map_err(|source| StartError::Port { name: port.name.clone(), source })?;
+            ports.push((opened, inbox, handle));
+        }
+        Ok(Self { config, vault: vault.clone(), listener, ports })
+    }
+
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// [`StartError::System`].
+    pub fn start(self) -> Result<Host, StartError> {
+        let Self { config, vault, mut listener, ports } = self;
+        listener.own();
+        let control_socket = config.control_socket();
+        let confinement = confinement(&config);
+        let (as_port, as_control) = (confinement.prepare(Role::Port)?, confinement.prepare(Role::Control)?);
+        let (stop, order_waker) = (Waker::new()?, Waker::new()?);
+        let server = Server::new(listener, &stop)?;
+        let (sender, orders) = mpsc::channel();
+        let leaving = Arc::new(AtomicBool::new(false));
+        let (running, failed) = Ports::new(&vault, as_port);
+        let reviver = running.clone();
+        let reviver = start("revive", as_control.clone(), move || reviver.revive(&failed))?;
+        let mut host = Host {
+            control_socket,
+            ports: running,
+            control: None,
+            reviver: Some(reviver),
+            stop,
+            vault,
+            leaving: Arc::clone(&leaving),
+            orders,
+            order_waker: order_waker.clone(),
+        };
+        for (config, opened) in config.ports.iter().zip(ports) {
+            host.ports.start(config, opened)?;
+        }
+        let mut management = Management::new(config, host.ports.clone(), (sender, order_waker));
+        let serve = move || match server.run(|request| management.handle(request)) {
+            Ok(listener) if leaving.load(Ordering::Acquire) => listener.leave(),
+            Ok(_) => {}
+            Err(error) => tracing::error!(%error, "the control socket is given up"),
+        };
+        host.control = Some(start("control", as_control, serve)?);
+        Ok(host)
+    }
+}
 
 /// A running host. Dropping it ends it.
 #[derive(Debug)]
 pub struct Host {
     control_socket: PathBuf,
-    ports: Vec<(Handle, JoinHandle<()>)>,
+    ports: Ports,
     control: Option<JoinHandle<()>>,
+    /// It opens ports again that have failed.
+    reviver: Option<JoinHandle<()>>,
     stop: Waker,
+    vault: Vault,
+    /// A successor has the control socket.
+    leaving: Arc<AtomicBool>,
+    orders: mpsc::Receiver<Order>,
+    order_waker: Waker,
 }
 
 impl Host {
@@ -62,31 +139,15 @@ impl Host {
     /// # Errors
     /// [`StartError`].
     pub fn start(config: Config) -> Result<Self, StartError> {
-        let control_socket = config.control_socket();
-        std::fs::create_dir_all(&config.runtime_dir)
-            .map_err(|source| StartError::RuntimeDir { path: config.runtime_dir.clone(), source })?;
-        let listener = Listener::bind(&control_socket)?;
-        let vault = Vault::default();
-        let mut opened = Vec::new();
-        for port in config.ports {
-            let (name, vfs) = (port.name.clone(), port.vfs.iter().map(|vf| vf.name.clone()).collect());
-            let (port, handle) =
-                Port::open(port, &vault).map_err(|source| StartError::Port { name: name.clone(), source })?;
-            opened.push((port, PortEntry { name, vfs, handle }));
-        }
-        let stop = Waker::new()?;
-        let server = Server::new(listener, &stop)?;
-        let mut host = Self { control_socket, ports: Vec::new(), control: None, stop };
-        let mut entries = Vec::new();
-        for (port, entry) in opened {
-            let thread = std::thread::Builder::new().name(entry.name.clone()).spawn(move || port.run())?;
-            host.ports.push((entry.handle.clone(), thread));
-            entries.push(entry);
-        }
-        let control = Control { ports: entries };
-        let serve = move || control.run(server);
-        host.control = Some(std::thread::Builder::new().name("control".into()).spawn(serve)?);
-        Ok(host)
+        Self::inherit(config, &Vault::default())
+    }
+
+    /// Starts with what a predecessor has left in the vault.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn inherit(config: Config, vault: &Vault) -> Result<Self, StartError> {
+        ReadyHost::open(config, vault)?.start()
     }
 
     /// Where commands reach it.
@@ -95,154 +156,141 @@ impl Host {
         &self.control_socket
     }
 
-    /// Whether every thread still runs; one that does not has logged why.
+    /// Whether the host can be asked. A port that has failed is opened again, and is no reason to end.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        self.ports.iter().all(|(_, thread)| !thread.is_finished())
-            && self.control.as_ref().is_some_and(|thread| !thread.is_finished())
+        self.control.as_ref().is_some_and(|thread| !thread.is_finished())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn ports(&self) -> &Ports {
+        &self.ports
+    }
+
+    /// Where descriptors are kept for a successor.
+    #[must_use]
+    pub fn vault(&self) -> &Vault {
+        &self.vault
+    }
+
+    /// Readable when [`Host::order`] has something.
+    #[must_use]
+    pub fn orders(&self) -> impl AsFd + '_ {
+        &self.order_waker
+    }
+
+    /// What a client of the control socket wants that only the process as a whole can do.
+    #[must_use]
+    pub fn order(&self) -> Option<Order> {
+        self.order_waker.drain();
+        self.orders.try_recv().ok()
+    }
+
+    /// Sets every port aside for a successor. They wait for so long for [`Host::leave`], and go on afterwards, or at once
+    /// if not all of them can be set aside: whether they are.
+    #[must_use]
+    pub fn pause(&self, time: Duration) -> bool {
+        let paused = self.ports.pause(time);
+        if !paused {
+            self.resume();
+        }
+        paused
+    }
+
+    /// Goes on after [`Host::pause`].
+    pub fn resume(&self) {
+        self.ports.resume();
+    }
+
+    /// Ends after [`Host::pause`] without a word to anybody: a successor goes on with everything.
+    pub fn leave(mut self) {
+        self.leaving.store(true, Ordering::Release);
+        self.ports.leave();
+        self.stop.wake();
+        self.join();
     }
 
     /// Begins the end: guests are told that their VFs stop, and clients are let go so that their machines live on. To
     /// be followed by [`Host::has_ended`] or by [`Host::stop`].
     pub fn end(&self) {
         self.stop.wake();
-        for (handle, _) in &self.ports {
-            let _ = handle.send(Command::Stop);
-        }
+        self.ports.end_all();
     }
 
     /// Whether every client is let go; it takes two seconds at most.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        self.ports.iter().all(|(_, thread)| thread.is_finished())
+        self.ports.have_ended()
     }
 
     /// Ends it, and waits until every client is let go: every socket is closed and removed.
     pub fn stop(self) {
         drop(self);
     }
+
+    fn join(&mut self) {
+        self.ports.stop_reviving();
+        if self.reviver.take().is_some_and(|reviver| reviver.join().is_err()) {
+            tracing::error!("the thread that opens ports again had panicked");
+        }
+        if self.control.take().is_some_and(|control| control.join().is_err()) {
+            tracing::error!("the control thread had panicked");
+        }
+        // It may have started one more port meanwhile.
+        self.ports.end_all();
+        self.ports.join();
+    }
 }
 
 impl Drop for Host {
     fn drop(&mut self) {
-        self.end();
-        let threads = self.ports.drain(..).map(|(_, thread)| thread).chain(self.control.take());
-        for thread in threads {
-            if thread.join().is_err() {
-                tracing::error!("a thread of the host had panicked");
-            }
+        if self.control.is_some() {
+            self.end();
+            self.join();
+            self.vault.forget(CONTROL);
+            volatile::forget(&self.vault);
         }
     }
 }
 
-/// A port as commands find it.
-#[derive(Debug)]
-struct PortEntry {
-    name: String,
-    vfs: Vec<String>,
-    handle: Handle,
-}
-
-/// The control thread.
-#[derive(Debug)]
-struct Control {
-    ports: Vec<PortEntry>,
-}
-
-impl Control {
-    fn run(self, server: Server) {
-        if let Err(error) = server.run(|request| self.handle(request)) {
-            tracing::error!(%error, "the control socket is given up");
+/// Starts a thread that gives up what it does not need before it does anything else, and waits until it has.
+pub(crate) fn start(
+    name: &str,
+    prepared: Prepared,
+    body: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, StartError> {
+    let (sender, confined) = mpsc::channel();
+    let confine = move || {
+        let outcome = prepared.apply();
+        let confined = outcome.is_ok();
+        // Who started it waits for nothing else.
+        if sender.send(outcome).is_ok() && confined {
+            body();
         }
+    };
+    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(confine)?;
+    match confined.recv() {
+        Ok(outcome) => outcome?,
+        Err(_) => return Err(std::io::Error::other("a thread of the host ended at once").into()),
     }
-
-    fn handle(&self, request: Request) -> Result<Answer, Failure> {
-        match request {
-            Request::PortList => {
-                let ask = |port: &PortEntry| port.ask(Command::Status);
-                Ok(Answer::Ports(self.ports.iter().map(ask).collect::<Result<_, _>>()?))
-            }
-            Request::PortShow { port } => self.port(&port, |port| port.ask(Command::Status)),
-            Request::PortSet { port, change } => self.port(&port, |port| port.change_port(change)),
-            Request::PortReset { port } => self.port(&port, PortEntry::reset),
-            // A PF that a guest drives is what its port has in the place of VFs.
-            Request::VfShow { vf } if self.ports.iter().any(|port| port.name == vf) => {
-                self.port(&vf, |port| port.ask(Command::Status))
-            }
-            Request::VfShow { vf } => self.vf(&vf, |port, _| port.ask(Command::Status)),
-            Request::VfSet { vf, change } => self.vf(&vf, |port, index| port.change(index, change)),
-            Request::VfDisconnect { vf } => self.vf(&vf, PortEntry::disconnect),
-        }
-    }
-
-    /// Finds a port by name, asks it, and answers with its status.
-    fn port(
-        &self,
-        name: &str,
-        ask: impl FnOnce(&PortEntry) -> Result<PortStatus, Failure>,
-    ) -> Result<Answer, Failure> {
-        let Some(port) = self.ports.iter().find(|port| port.name == name) else {
-            let known: Vec<&str> = self.ports.iter().map(|port| port.name.as_str()).collect();
-            let message = format!("no port is called {name:?}; there are {}", known.join(", "));
-            return Err(Failure { code: NO_SUCH_NAME, message });
-        };
-        Ok(Answer::Port(Box::new(ask(port)?)))
-    }
-
-    /// Finds a VF by name, asks its port, and answers with the VF's status.
-    fn vf(
-        &self,
-        name: &str,
-        ask: impl FnOnce(&PortEntry, VfIndex) -> Result<PortStatus, Failure>,
-    ) -> Result<Answer, Failure> {
-        let find = |port: &PortEntry| port.vfs.iter().position(|vf| vf == name);
-        let found = self.ports.iter().find_map(|port| Some((port, find(port)?)));
-        let Some((port, position)) = found else {
-            let known: Vec<&str> = self.ports.iter().flat_map(|p| p.vfs.iter().map(String::as_str)).collect();
-            let message = format!("no VF is called {name:?}; there are {}", known.join(", "));
-            return Err(Failure { code: NO_SUCH_NAME, message });
-        };
-        let index = VfIndex::all().nth(position).ok_or_else(unavailable)?;
-        let status = ask(port, index)?;
-        let vf = status.vfs.into_iter().nth(position).ok_or_else(unavailable)?;
-        Ok(Answer::Vf(Box::new(vf)))
-    }
+    Ok(thread)
 }
 
-impl PortEntry {
-    fn change(&self, vf: VfIndex, change: Change) -> Result<PortStatus, Failure> {
-        self.order(|answer| Command::Change(vf, change, answer))
+/// The control socket of a predecessor, or a new one, in a folder that nobody else can enter but a group that may give
+/// commands.
+fn control_listener(config: &Config, vault: &Vault) -> Result<Listener, StartError> {
+    let (socket, access) = (config.control_socket(), config.control_access);
+    if let Some(listener) = vault.copy(CONTROL).and_then(|fd| Listener::adopt(fd, &socket)) {
+        return Ok(listener);
     }
-
-    fn change_port(&self, change: PortChange) -> Result<PortStatus, Failure> {
-        self.order(|answer| Command::ChangePort(change, answer))
+    folder::make(&config.runtime_dir, folder::PASSABLE)?;
+    if let Some(folder) = socket.parent() {
+        folder::make(folder, folder::PRIVATE)?;
+        // The host before may have let a group in.
+        let mode = if access.group.is_some() { 0o710 } else { folder::PRIVATE };
+        folder::restrict(folder, mode, access.group)?;
     }
-
-    fn disconnect(&self, vf: VfIndex) -> Result<PortStatus, Failure> {
-        self.order(|answer| Command::Disconnect(vf, answer))
-    }
-
-    fn reset(&self) -> Result<PortStatus, Failure> {
-        self.order(Command::Reset)
-    }
-
-    /// Asks for what may be refused.
-    fn order(
-        &self,
-        command: impl FnOnce(mpsc::Sender<Result<PortStatus, RefusedChange>>) -> Command,
-    ) -> Result<PortStatus, Failure> {
-        self.ask(command)?.map_err(|refused| Failure { code: REFUSED, message: refused.to_string() })
-    }
-
-    fn ask<T>(&self, command: impl FnOnce(mpsc::Sender<T>) -> Command) -> Result<T, Failure> {
-        let (sender, receiver) = mpsc::channel();
-        if !self.handle.send(command(sender)) {
-            return Err(unavailable());
-        }
-        receiver.recv_timeout(PATIENCE).map_err(|_| unavailable())
-    }
-}
-
-fn unavailable() -> Failure {
-    Failure { code: UNAVAILABLE, message: "the port does not answer; see the host's log".into() }
+    let listener = Listener::bind(&socket, access)?;
+    vault.keep(CONTROL, listener.as_fd())?;
+    Ok(listener)
 }

@@ -1,16 +1,23 @@
 //! The live host: port threads, configuration and the control socket.
 //!
 //! [`Host::start`] checks nothing that [`config`] has not checked, brings up every port or none, and then
-//! each port runs in a thread of its own ([`port`]) while one more answers on the [`control`] socket.
+//! each port runs in a thread of its own ([`port`]) while one more answers on the [`control`] socket. That one also
+//! makes every change (`management`): it checks it against the whole, has it kept ([`store`]) and tells the ports.
 //!
 //! Left out: becoming a daemon, and logging's destination; those are the command's.
 
 pub mod config;
+pub mod confine;
 pub mod control;
 mod host_process;
 mod limit;
-pub mod policy;
+mod management;
 pub mod port;
+pub mod settings;
+pub mod state;
+pub mod store;
 pub mod vault;
+mod volatile;
 
-pub use host_process::{Host, StartError};
+pub use host_process::{Host, ReadyHost, StartError};
+pub use management::Order;

@@ -3,9 +3,9 @@
 //!
 //! Calls may block while the keeper is busy, so a port's thread makes none while clients wait for it.
 
-use host::keep::{Shelf, Store};
+use host::keep::{Line, Shelf, Store};
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The host's descriptors.
@@ -45,12 +45,17 @@ impl Vault {
         }
     }
 
-    /// Gives up what is kept under names that begin so, but for those that are still needed.
-    pub fn forget_others(&self, prefix: &str, needed: impl Fn(&str) -> bool) {
+    /// Gives up what is kept under names that begin so, but for those that are still needed. Answers what that was.
+    pub fn forget_others(&self, prefix: &str, needed: impl Fn(&str) -> bool) -> Vec<OwnedFd> {
+        let mut contents = self.contents();
         let ours = |name: &&str| name.starts_with(prefix) && !needed(name);
         let names: Vec<String> =
-            self.contents().shelf.iter().map(|(name, _)| name).filter(ours).map(str::to_owned).collect();
-        names.iter().for_each(|name| self.forget(name));
+            contents.shelf.iter().map(|(name, _)| name).filter(ours).map(str::to_owned).collect();
+        let forget = |name: String| {
+            contents.tell(|store| store.forget(&name));
+            contents.shelf.take(&name)
+        };
+        names.into_iter().filter_map(forget).collect()
     }
 
     /// A copy of what is kept under a name.
@@ -59,23 +64,38 @@ impl Vault {
         self.contents().shelf.get(name)?.try_clone_to_owned().ok()
     }
 
+    /// Whether somebody outside keeps what is kept here.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        self.contents().store.is_some()
+    }
+
     /// Says something about this process to the keeper, if there is one.
     pub fn say(&self, text: &str) {
         self.contents().tell(|store| store.say(text));
     }
 
-    /// Gives everything to a function that hands it on, with the keeper's socket beside it under a name of its own.
+    /// Has the keeper start a successor; `None` if nobody keeps what is here.
     ///
     /// # Errors
-    /// What the function says.
-    pub fn hand_on<E>(
-        &self,
-        keeper: &str,
-        give: impl FnOnce(&mut dyn Iterator<Item = (&str, BorrowedFd<'_>)>) -> Result<(), E>,
-    ) -> Result<(), E> {
+    /// The keeper is gone.
+    pub fn succeed(&self) -> io::Result<Option<Line>> {
+        self.contents().store.as_ref().map(Store::succeed).transpose()
+    }
+
+    /// Has the successor ended that was started last.
+    pub fn abandon(&self) {
+        self.contents().tell(Store::abandon);
+    }
+
+    /// Gives everything to a successor, and under a name of its own the keeper's socket.
+    ///
+    /// # Errors
+    /// The successor is gone.
+    pub fn give(&self, successor: &Line, keeper: &str) -> io::Result<()> {
         let contents = self.contents();
-        let store = contents.store.iter().map(|store| (keeper, std::os::fd::AsFd::as_fd(store)));
-        give(&mut contents.shelf.iter().chain(store))
+        let store = contents.store.iter().map(|store| (keeper, store.as_fd()));
+        successor.give(contents.shelf.iter().chain(store))
     }
 
     /// A thread that panicked with the lock has left whole descriptors behind.
@@ -107,6 +127,11 @@ impl PortVault {
         Self { vault: vault.clone(), port: port.to_owned() }
     }
 
+    /// The port's name.
+    pub(crate) fn port(&self) -> &str {
+        &self.port
+    }
+
     /// Keeps a descriptor under a number. A failure is logged: its loss shows only if the port dies.
     pub(crate) fn keep(&self, number: u64, fd: BorrowedFd<'_>) {
         if let Err(error) = self.vault.keep(&self.name(number), fd) {
@@ -122,10 +147,30 @@ impl PortVault {
         self.vault.copy(&self.name(number))
     }
 
-    /// Gives up every number but those that are needed.
-    pub(crate) fn forget_others(&self, needed: &[u64]) {
+    /// Gives up every number but those that are needed. Answers what that was.
+    pub(crate) fn forget_others(&self, needed: &[u64]) -> Vec<OwnedFd> {
         let needed: Vec<String> = needed.iter().map(|number| self.name(*number)).collect();
-        self.vault.forget_others(&format!("{}.#", self.port), |name| needed.iter().any(|one| one == name));
+        self.vault.forget_others(&format!("{}.#", self.port), |name| needed.iter().any(|one| one == name))
+    }
+
+    /// Keeps a descriptor under a name within the port.
+    pub(crate) fn keep_named(&self, name: &str, fd: BorrowedFd<'_>) {
+        if let Err(error) = self.vault.keep(&format!("{}.{name}", self.port), fd) {
+            tracing::error!(port = self.port, %error, "a descriptor cannot be kept for a successor");
+        }
+    }
+
+    pub(crate) fn forget_named(&self, name: &str) {
+        self.vault.forget(&format!("{}.{name}", self.port));
+    }
+
+    pub(crate) fn copy_named(&self, name: &str) -> Option<OwnedFd> {
+        self.vault.copy(&format!("{}.{name}", self.port))
+    }
+
+    /// Gives up everything of the port.
+    pub(crate) fn forget_all(&self) {
+        self.vault.forget_others(&format!("{}.", self.port), |_| false);
     }
 
     fn name(&self, number: u64) -> String {

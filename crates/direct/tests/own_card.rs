@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 fn sockets(folder: &Path, vfs: &[u8]) -> Plan {
-    let socket = |vf: &u8| folder.join(format!("pf0vf{vf}.sock"));
+    let socket = |vf: &u8| folder.join(format!("pf0vf{vf}/vf.sock"));
     Plan { functions: Functions::Sockets(vfs.iter().map(socket).collect()), wire: None }
 }
 

@@ -9,6 +9,7 @@
 use core::time::Duration;
 use i82576::Time;
 use i82576::bits::eitr;
+use serde::{Deserialize, Serialize};
 
 /// The longest interval EITR holds, microseconds.
 pub const MAX_INTERVAL_US: u32 = eitr::INTERVAL_MASK >> eitr::INTERVAL_SHIFT;
@@ -77,7 +78,7 @@ pub const fn register_value(interval_us: u32) -> u32 {
 pub const SAMPLE_PERIOD: Duration = Duration::from_secs(1);
 
 /// Packets a second, over a period each.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct RateMeter {
     sampled: Option<(Time, u64)>,
 }

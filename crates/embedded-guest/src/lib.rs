@@ -14,8 +14,8 @@
 //! let start = |socket: &str, name: &str, ip| {
 //!     EmbeddedGuest::start(Config { socket: socket.into(), name: name.into(), ip })
 //! };
-//! let _alice = start("/run/softiov/pf0vf0.sock", "alice", alice)?;
-//! let bob = start("/run/softiov/pf0vf1.sock", "bob", bob)?;
+//! let _alice = start("/run/softiov/pf0vf0/vf.sock", "alice", alice)?;
+//! let bob = start("/run/softiov/pf0vf1/vf.sock", "bob", bob)?;
 //! bob.wait_link(Duration::from_secs(5));
 //! println!("{:?}", bob.ping(alice, 3)?.median());
 //! println!("{} Mbit/s", bob.send_tcp(alice, 1 << 20)?.mbps());

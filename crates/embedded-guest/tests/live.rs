@@ -4,9 +4,12 @@ use daemon::Host;
 use daemon::config::Config as HostConfig;
 use daemon::control::client::ask;
 use daemon::control::protocol::{Answer, Change, Request};
-use daemon::control::status::{LinkState, VfStatus};
+use daemon::control::status::{LinkState, PortStatus, VfStatus};
+use daemon::settings::VfSettings;
 use embedded_guest::{Config, EmbeddedGuest, FlowError, GuestError};
+use host::test_support::in_network_namespace;
 use std::net::Ipv4Addr;
+use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -19,17 +22,32 @@ struct World {
 
 impl World {
     fn new() -> Self {
+        Self::with("")
+    }
+
+    fn with(text: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let config = HostConfig::check(HostConfig::parse("").unwrap(), folder.path()).unwrap();
+        let config = HostConfig::check(HostConfig::parse(text).unwrap(), folder.path()).unwrap();
         Self { host: Host::start(config).unwrap(), folder }
     }
 
     fn attach(&self, vf: u8) -> EmbeddedGuest {
-        let name = format!("pf0vf{vf}");
-        let socket = self.folder.path().join(format!("{name}.sock"));
+        self.attach_to(0, vf)
+    }
+
+    fn attach_to(&self, port: u8, vf: u8) -> EmbeddedGuest {
+        let name = format!("pf{port}vf{vf}");
+        let socket = self.folder.path().join(&name).join("vf.sock");
         let guest = EmbeddedGuest::start(Config { socket, name, ip: address(vf) }).unwrap();
         assert!(guest.wait_link(PATIENCE), "the link of {} comes up", guest.name());
         guest
+    }
+
+    fn port(&self, port: &str) -> PortStatus {
+        match ask(self.host.control_socket(), Request::PortShow { port: port.into() }).unwrap() {
+            Answer::Port(status) => *status,
+            _ => panic!("one port was asked about"),
+        }
     }
 
     fn reset_port(&self) {
@@ -40,7 +58,7 @@ impl World {
     fn ask(&self, request: Request) -> VfStatus {
         match ask(self.host.control_socket(), request).unwrap() {
             Answer::Vf(status) => *status,
-            Answer::Ports(_) | Answer::Port(_) => panic!("one VF was asked about"),
+            _ => panic!("one VF was asked about"),
         }
     }
 }
@@ -96,9 +114,15 @@ fn nobody_answers_for_an_address_that_nobody_has() {
 fn a_guest_sees_its_link_go_and_come_back() {
     let world = World::new();
     let guest = world.attach(0);
-    world.ask(Request::VfSet { vf: "pf0vf0".into(), change: Change::link(LinkState::Disable) });
+    world.ask(Request::VfSet {
+        vf: "pf0vf0".into(),
+        change: Change::volatile(VfSettings::link(LinkState::Disable)),
+    });
     eventually("the link goes down", || !guest.link_up());
-    world.ask(Request::VfSet { vf: "pf0vf0".into(), change: Change::link(LinkState::Auto) });
+    world.ask(Request::VfSet {
+        vf: "pf0vf0".into(),
+        change: Change::volatile(VfSettings::link(LinkState::Auto)),
+    });
     eventually("the link comes back", || guest.link_up());
 }
 
@@ -120,6 +144,44 @@ fn a_flow_outlives_resets_of_the_port() {
     assert!(flow.is_intact(), "{flow:?}");
 }
 
+fn ip(words: &str) {
+    assert!(Command::new("ip").args(words.split(' ')).status().unwrap().success(), "ip {words}");
+}
+
+#[test]
+fn a_flow_outlives_its_tap() {
+    in_network_namespace("a_flow_outlives_its_tap", || {
+        let port = |tap: &str| format!("[[port]]\nuplink.tap = \"{tap}\"\nvfs = 2\n");
+        // Slow enough that the flow is there all the while.
+        let slow = "[[port.vf]]\nindex = 0\nmax_tx_rate = 100\n";
+        let world = World::with(&(port("left0") + slow + &port("right0")));
+        ip("link add bridge0 type bridge forward_delay 0 mcast_snooping 0");
+        ip("link set bridge0 up");
+        ip("link set left0 master bridge0");
+        ip("link set right0 master bridge0");
+        let (one, other) = (world.attach_to(0, 0), world.attach_to(1, 1));
+        eventually("the bridge forwards", || one.ping(other.ip(), 1).unwrap().received() == 1);
+        let sent = || world.ask(Request::VfShow { vf: "pf0vf0".into() }).tx.packets;
+        let flow = std::thread::scope(|scope| {
+            let flow = scope.spawn(|| one.send_tcp(other.ip(), 32 << 20).unwrap());
+            for round in 1..=3 {
+                let before = sent();
+                eventually("the flow goes on", || sent() > before + 200 || flow.is_finished());
+                assert!(!flow.is_finished(), "too short a flow, round {round}");
+                ip("link del left0");
+                eventually("the guest sees it", || !one.link_up());
+                assert!(other.link_up(), "the other port has its own tap");
+                ip("tuntap add left0 mode tap");
+                ip("link set left0 master bridge0");
+                eventually("the guest sees it", || one.link_up());
+                assert_eq!(world.port("pf0").tap.map(|tap| tap.reattached), Some(round));
+            }
+            flow.join().unwrap()
+        });
+        assert!(flow.is_intact(), "{flow:?}");
+    });
+}
+
 #[test]
 fn a_reset_of_the_port_in_the_middle_of_a_restart_is_overcome() {
     let world = World::new();
@@ -134,10 +196,10 @@ fn a_reset_of_the_port_in_the_middle_of_a_restart_is_overcome() {
 fn a_guest_sends_no_faster_than_it_may() {
     let world = World::new();
     let (one, other) = (world.attach(0), world.attach(1));
-    let limit = |mbps| Change { max_tx_rate: Some(mbps), ..Change::default() };
+    let limit = |mbps| VfSettings { max_tx_rate: Some(mbps), ..VfSettings::default() };
     for mbps in [50, 200] {
-        let status = world.ask(Request::VfSet { vf: "pf0vf0".into(), change: limit(mbps) });
-        assert_eq!(status.max_tx_rate, mbps);
+        let status = world.ask(Request::VfSet { vf: "pf0vf0".into(), change: Change::volatile(limit(mbps)) });
+        assert_eq!(status.settings.max_tx_rate, Some(mbps));
         let flow = one.send_tcp(other.ip(), 4 << 20).unwrap();
         assert!(flow.is_intact() && flow.mbps() <= f64::from(mbps), "{} of {mbps} Mb/s", flow.mbps());
     }

@@ -1,4 +1,5 @@
-//! How much of the system this process may use. Left out: asking for more than the administrator allows.
+//! How much of the system this process may use, and how much there is. Left out: asking for more than the administrator
+//! allows.
 
 use std::io;
 
@@ -17,9 +18,27 @@ pub fn raise_open_files() -> io::Result<Option<u64>> {
     Ok(maximum)
 }
 
+/// Bytes of memory that this machine has, swap space included.
+#[must_use]
+pub fn machine_memory() -> u64 {
+    let info = rustix::system::sysinfo();
+    // The kernel's `unsigned long` is as wide as `u64` on some machines only.
+    let (ram, swap) = (info.totalram as u64, info.totalswap as u64);
+    ram.saturating_add(swap).saturating_mul(info.mem_unit.into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_machines_memory_is_what_the_kernel_tells_elsewhere() {
+        let text = std::fs::read_to_string("/proc/meminfo").unwrap();
+        let line = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap();
+        let kib = |name| line(name).split_whitespace().nth(1).unwrap().parse::<u64>().unwrap();
+        let told = (kib("MemTotal:") + kib("SwapTotal:")) << 10;
+        assert!(machine_memory().abs_diff(told) < told / 10, "{} and {told}", machine_memory());
+    }
 
     #[test]
     fn afterwards_the_soft_limit_is_the_hard_one() {

@@ -1,46 +1,33 @@
 //! Where sockets live when nobody says otherwise.
 //!
-//! A folder that only its owner can enter, so that a socket in it is nobody else's to connect to or to
-//! replace. Left out: removing it; other instances of the same user may be at home there.
+//! Left out: making the folder, and checking it for a host ([`crate::folder`]).
 
 use std::env;
-use std::fs::{self, DirBuilder};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 
 use rustix::process::geteuid;
 
-/// Why there is no folder for sockets.
+/// Somebody else's folder is in the place of ours, with a host of theirs perhaps.
 #[derive(Debug, thiserror::Error)]
-pub enum RuntimeDirError {
-    /// Something is there that is not a folder of ours, and others could get at what we put inside.
-    #[error("{} must be a directory of user {uid} that nobody else can enter (mode 0700)", path.display())]
-    NotPrivate {
-        /// The folder.
-        path: PathBuf,
-        /// Whose it must be.
-        uid: u32,
-    },
-    /// It could not be made.
-    #[error("{} could not be created", path.display())]
-    Create {
-        /// The folder.
-        path: PathBuf,
-        /// What the kernel said.
-        #[source]
-        source: io::Error,
-    },
+#[error("{} is not a folder of user {uid}; choose another with --runtime-dir", path.display())]
+pub struct NotOurs {
+    /// The folder.
+    pub path: PathBuf,
+    /// Whose it must be.
+    pub uid: u32,
 }
 
-/// The folder, made if need be: `$XDG_RUNTIME_DIR/softiov`, or without that variable `/run/softiov` for root
-/// and `/tmp/softiov-UID` for others.
+/// The folder: `$XDG_RUNTIME_DIR/softiov`, or without that variable `/run/softiov` for root and
+/// `/tmp/softiov-UID` for others. It need not exist.
 ///
 /// # Errors
-/// See [`RuntimeDirError`].
-pub fn runtime_dir() -> Result<PathBuf, RuntimeDirError> {
+/// Everybody may make a folder in `/tmp`, and somebody else made this one.
+pub fn runtime_dir() -> Result<PathBuf, NotOurs> {
     let uid = geteuid().as_raw();
-    private_dir(&location(env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from), uid), uid)
+    let path = location(env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from), uid);
+    if path == shared_place(uid) { ours(path, uid) } else { Ok(path) }
 }
 
 fn location(session: Option<PathBuf>, uid: u32) -> PathBuf {
@@ -48,26 +35,24 @@ fn location(session: Option<PathBuf>, uid: u32) -> PathBuf {
         // The XDG specification: a relative path is to be ignored.
         Some(session) if session.is_absolute() => session.join("softiov"),
         _ if uid == 0 => PathBuf::from("/run/softiov"),
-        _ => PathBuf::from(format!("/tmp/softiov-{uid}")),
+        _ => shared_place(uid),
     }
 }
 
-fn private_dir(path: &Path, uid: u32) -> Result<PathBuf, RuntimeDirError> {
-    match DirBuilder::new().mode(0o700).create(path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(RuntimeDirError::Create { path: path.to_owned(), source: error });
-        }
-        _ => {}
+fn shared_place(uid: u32) -> PathBuf {
+    PathBuf::from(format!("/tmp/softiov-{uid}"))
+}
+
+fn ours(path: PathBuf, uid: u32) -> Result<PathBuf, NotOurs> {
+    match fs::symlink_metadata(&path) {
+        Ok(found) if !found.is_dir() || found.uid() != uid => Err(NotOurs { path, uid }),
+        _ => Ok(path),
     }
-    // Whoever made it: a link could lead anywhere, and another owner could take our sockets away.
-    let ours = fs::symlink_metadata(path)
-        .is_ok_and(|found| found.file_type().is_dir() && found.uid() == uid && found.mode() & 0o077 == 0);
-    if ours { Ok(path.to_owned()) } else { Err(RuntimeDirError::NotPrivate { path: path.to_owned(), uid }) }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::Path;
 
     use super::*;
 
@@ -82,37 +67,15 @@ mod tests {
     }
 
     #[test]
-    fn it_is_made_private_and_found_again() {
+    fn in_a_place_of_everybody_it_must_be_ours() {
         let (folder, uid) = (tempfile::tempdir().unwrap(), geteuid().as_raw());
         let path = folder.path().join("softiov");
-        assert_eq!(private_dir(&path, uid).unwrap(), path);
-        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
-        assert_eq!(private_dir(&path, uid).unwrap(), path);
-    }
-
-    #[test]
-    fn a_folder_others_can_get_at_is_refused() {
-        let (folder, uid) = (tempfile::tempdir().unwrap(), geteuid().as_raw());
-        let refused =
-            |path: &Path, uid| matches!(private_dir(path, uid), Err(RuntimeDirError::NotPrivate { .. }));
-
-        let others = folder.path().join("others");
-        private_dir(&others, uid).unwrap();
-        assert!(refused(&others, uid + 1), "owned by somebody else");
-
-        let open = folder.path().join("open");
-        fs::create_dir(&open).unwrap();
-        fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
-        assert!(refused(&open, uid));
-
+        assert_eq!(ours(path.clone(), uid).unwrap(), path, "nothing is there yet");
+        fs::create_dir(&path).unwrap();
+        assert_eq!(ours(path.clone(), uid).unwrap(), path);
+        assert!(ours(path.clone(), uid + 1).is_err(), "owned by somebody else");
         let link = folder.path().join("link");
-        symlink(&others, &link).unwrap();
-        assert!(refused(&link, uid));
-
-        let file = folder.path().join("file");
-        fs::write(&file, "").unwrap();
-        assert!(refused(&file, uid));
-        let nowhere = private_dir(&folder.path().join("a/b"), uid);
-        assert!(matches!(nowhere, Err(RuntimeDirError::Create { .. })));
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(ours(link, uid).is_err());
     }
 }

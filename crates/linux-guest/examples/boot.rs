@@ -1,6 +1,6 @@
 //! Boots one Linux guest and runs commands in it: the tool to look at a card from inside.
 //!
-//! `cargo run -p linux-guest --example boot -- --socket VF0.sock -c "ip -s link show eth0"`
+//! `cargo run -p linux-guest --example boot -- --socket pf0vf0/vf.sock -c "ip -s link show eth0"`
 //!
 //! Without `-c` it reads commands line by line. There is no terminal in the guest: each command starts in a
 //! shell of its own.

@@ -10,7 +10,7 @@
 //! # use linux_guest::{Assets, KernelSeries, LinuxGuest};
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let assets = Assets::prepare(KernelSeries::Bookworm61)?;
-//! let guest = LinuxGuest::builder("alice").vf_socket("/run/softiov/vf0.sock").spawn(&assets)?;
+//! let guest = LinuxGuest::builder("alice").vf_socket("/run/softiov/pf0vf0/vf.sock").spawn(&assets)?;
 //! guest.wait_ready(Duration::from_secs(60))?;
 //! let addresses = guest.run("ip -j addr", Duration::from_secs(10))?;
 //! println!("{}", addresses.stdout);

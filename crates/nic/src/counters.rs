@@ -9,12 +9,13 @@ use i82576::bits::{icr, srrctl};
 use i82576::ids::{FCS, MAX_VFS};
 use i82576::register::{self as r, rx, rx_block, vf_stats};
 use i82576::{MacAddress, Queue, VfIndex};
+use serde::{Deserialize, Serialize};
 
 /// RQDPC has 12 bits and stops at its end.
 const RQDPC_END: u32 = 0xfff;
 
 /// A pool's traffic and losses since power-on.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolCounters {
     /// Frames received into the pool.
     pub rx_packets: u64,
@@ -50,6 +51,20 @@ pub struct PoolCounters {
     pub tx_unclaimed: u64,
     /// Memory requests that the bus refused.
     pub dma_faults: u64,
+}
+
+impl PoolCounters {
+    /// Every counter.
+    pub(crate) fn all(&self) -> impl Iterator<Item = u64> {
+        let Self { rx_packets, rx_bytes, rx_multicast, rx_broadcast, .. } = *self;
+        let Self { rx_no_descriptors, rx_disabled, rx_storm, tx_packets, tx_bytes, .. } = *self;
+        let Self { tx_multicast, tx_broadcast, tx_invalid, tx_blocked, tx_spoofed, .. } = *self;
+        let Self { tx_link_control, tx_unclaimed, dma_faults, .. } = *self;
+        let received =
+            [rx_packets, rx_bytes, rx_multicast, rx_broadcast, rx_no_descriptors, rx_disabled, rx_storm];
+        let sent = [tx_packets, tx_bytes, tx_multicast, tx_broadcast, tx_invalid, tx_blocked, tx_spoofed];
+        received.into_iter().chain(sent).chain([tx_link_control, tx_unclaimed, dma_faults])
+    }
 }
 
 impl core::ops::Add for PoolCounters {
@@ -149,7 +164,7 @@ impl Nic {
             self.state.interrupts.raise_other(&mut self.state.file, icr::RXO);
         }
         if drops {
-            let dropped = (self.state.file.get(block + rx::RQDPC) + 1).min(RQDPC_END);
+            let dropped = self.state.file.get(block + rx::RQDPC).saturating_add(1).min(RQDPC_END);
             self.state.file.set(block + rx::RQDPC, dropped);
             return Fate::Dropped;
         }

@@ -6,17 +6,61 @@
 #[cfg(test)]
 mod tests;
 
+use crate::state::Damaged;
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use i82576::ids::PF_BAR0_SIZE;
 use i82576::table::{self, Access, Register};
+use serde::{Deserialize, Serialize};
 
 const WORDS: usize = PF_BAR0_SIZE / 4;
 
 /// The stored value of every register, by its canonical offset.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(into = "Vec<(u16, u32)>", try_from = "Vec<(u16, u32)>")]
 pub struct RegisterFile {
     words: Box<[u32; WORDS]>,
 }
+
+/// Number and value of each word that is not zero, in order.
+impl From<RegisterFile> for Vec<(u16, u32)> {
+    fn from(file: RegisterFile) -> Self {
+        (0..).zip(file.words.iter().copied()).filter(|(_, value)| *value != 0).collect()
+    }
+}
+
+impl TryFrom<Vec<(u16, u32)>> for RegisterFile {
+    type Error = Damaged;
+
+    fn try_from(words: Vec<(u16, u32)>) -> Result<Self, Damaged> {
+        let mut most = filled(0);
+        for row in table::rows() {
+            row.resets().for_each(|(offset, reset)| most[offset as usize / 4] = limit(row, reset));
+        }
+        let mut file = Self { words: filled(0) };
+        for (word, value) in words {
+            let word = usize::from(word);
+            if most.get(word).is_none_or(|most| value & !most != 0) {
+                return Err(Damaged("a register has bits that it cannot have"));
+            }
+            file.words[word] = value;
+        }
+        Ok(file)
+    }
+}
+
+/// The bits that a register may ever hold. Of those that name a ring, and so say how far the card counts, no more than
+/// can be written; others may show more.
+fn limit(row: &Register, reset: u32) -> u32 {
+    match row.access {
+        Access::Rw(bits) if (RX_BLOCKS..RINGS_END).contains(&row.offset) => bits | reset,
+        _ => u32::MAX,
+    }
+}
+
+/// Where the registers of rings are.
+const RX_BLOCKS: u32 = 0xc000;
+const RINGS_END: u32 = 0xe400;
 
 /// What is at each dword offset of the PF's BAR0, aliases included: the register table, the other way round.
 #[derive(Debug, Clone)]

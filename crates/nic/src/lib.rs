@@ -37,5 +37,5 @@ pub mod uplink;
 
 pub use counters::{Counters, PoolCounters};
 pub use port::{Budget, Config, Nic, Poll};
-pub use state::State;
+pub use state::{Damaged, RestoreError, State};
 pub use uplink::{Unplugged, Wire};

@@ -278,9 +278,10 @@ impl Nic {
     /// Queues that may have to stop between the segments of a packet get a place to keep it, now rather than when
     /// a frame passes.
     fn prepare_to_hold(&mut self) {
-        let queues = self.state.tx.iter_mut().zip(Queue::all());
-        for (tx, _) in queues.filter(|(_, queue)| self.state.pacing.may_delay(queue.pool())) {
-            tx.held.prepare(PACKET);
+        for (tx, queue) in self.state.tx.iter_mut().zip(Queue::all()) {
+            if !tx.held.is_empty() || self.state.pacing.may_delay(queue.pool()) {
+                tx.held.prepare(PACKET);
+            }
         }
     }
 

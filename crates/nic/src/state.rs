@@ -2,12 +2,11 @@
 //! on where it stood. Left out: what follows from it ([`Derived`](crate::decoded::Derived)), and what lasts no longer
 //! than a call ([`Scratch`](crate::scratch::Scratch)).
 
-use crate::Config;
 use crate::board::clock::Clock;
 use crate::board::nvm::Nvm;
 use crate::board::phy::Phy;
 use crate::board::timer::TcpTimer;
-use crate::counters::Counters;
+use crate::counters::{Counters, PoolCounters};
 use crate::file::RegisterFile;
 use crate::function::config::Spaces;
 use crate::interrupt::{Interrupts, Owners};
@@ -16,14 +15,17 @@ use crate::pacing::Pacing;
 use crate::queue::receive::ReceiveQueue;
 use crate::queue::transmit::TransmitQueue;
 use crate::switch::Storm;
+use crate::{Config, Nic};
 use alloc::vec::Vec;
 use i82576::Queue;
 use i82576::bits::rah;
-use i82576::ids::MAX_VFS;
+use i82576::ids::{MAX_VFS, QUEUES};
 use i82576::register as r;
+use serde::{Deserialize, Serialize};
 
 /// The state of a port between two calls. Moments in it are those of the clock that the calls were given.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename = "NicState")]
 pub struct State {
     /// The words of the NVM, which no reset clears.
     pub(crate) nvm: Nvm,
@@ -69,7 +71,58 @@ pub struct State {
     pub(crate) counters: Counters,
 }
 
+/// A part of a state that cannot be, and what is wrong with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Damaged(pub(crate) &'static str);
+
+/// A state that no port can be in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the state of the card is damaged: {0}; start the port anew")]
+pub struct RestoreError(#[from] Damaged);
+
+/// Counters below this can go on counting for centuries, and several of them can be added up.
+const MOST_COUNTED: u64 = 1 << 62;
+
+impl Nic {
+    /// All that a successor needs to go on where this port stands. To be called between two calls, as everything is.
+    #[must_use]
+    pub fn save(&self) -> State {
+        self.state.clone()
+    }
+
+    /// A port that goes on from a state: whatever it is called for, it does as the one that was saved would have.
+    ///
+    /// # Errors
+    /// [`RestoreError`] if no port can be in this state. Whatever a state says that is restored, the port is bounded
+    /// in what it does as any other.
+    pub fn restore(state: State) -> Result<Self, RestoreError> {
+        state.check()?;
+        Ok(Self::of(state))
+    }
+}
+
 impl State {
+    /// What is wrong, beyond what its parts themselves have been held to when they were read.
+    fn check(&self) -> Result<(), Damaged> {
+        let rx = self.rx.iter().map(ReceiveQueue::queue).eq(Queue::all());
+        let tx = self.tx.iter().map(TransmitQueue::queue).eq(Queue::all());
+        let counted = self.counters.iter().flat_map(PoolCounters::all).all(|count| count < MOST_COUNTED);
+        let rules = [
+            (rx && tx, "a queue is missing, or in another's place"),
+            (
+                self.owners.vfs == self.spaces.active_vfs(),
+                "VFs exist that the SR-IOV capability does not know",
+            ),
+            (self.owners.masters >> (MAX_VFS + 1) == 0, "a function masters the bus that there is not"),
+            (self.interrupts.is_sound(), "a vector has something to say that there is not"),
+            (usize::from(self.first) < QUEUES, "the round of transmit queues starts beyond the last"),
+            (self.pacing.is_sound(), "a pool's debt is not in whole nanoseconds and a fraction"),
+            (counted, "a counter is about to overflow"),
+        ];
+        rules.into_iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, what)| Err(Damaged(what)))
+    }
+
     /// Power-on.
     pub(crate) fn new(config: &Config) -> Self {
         let mut state = Self {

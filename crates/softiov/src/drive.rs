@@ -24,7 +24,7 @@ pub(crate) struct Args {
     /// A virtual function, such as 0000:01:10.0, of a PF that Linux drives; may be given several times.
     #[arg(long, value_name = "ADDRESS")]
     vf: Vec<PciAddress>,
-    /// A vfio-user socket of a running host's VF, such as pf0vf0.sock; may be given several times.
+    /// A vfio-user socket of a running host's VF, such as pf0vf0/vf.sock; may be given several times.
     #[arg(long, value_name = "PATH")]
     socket: Vec<PathBuf>,
     /// A station on the wire to ping, such as 10.0.2.2; with another's PF, that may be its address.

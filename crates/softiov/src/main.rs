@@ -3,6 +3,7 @@
 // They panic when nothing takes what they print; `output` and `log` do not.
 #![cfg_attr(not(test), warn(clippy::print_stderr, clippy::print_stdout))]
 
+mod apply;
 mod ask;
 mod demo;
 mod drive;
@@ -13,6 +14,7 @@ mod place;
 mod port;
 mod qemu_args;
 mod serve;
+mod upgrade;
 mod vf;
 
 use clap::{Parser, Subcommand};
@@ -32,9 +34,13 @@ enum Command {
     Demo(demo::Args),
     /// Run the card: ports, their VFs' sockets, uplinks.
     Serve(serve::Args),
+    /// Have a new process take over from a running host, with all its virtual machines: after the program was updated.
+    Upgrade(ask::Output),
     /// Drive an 82576 that Linux hands over through VFIO, silicon or emulated, or VFs of a running host by their sockets,
     /// and check that our drivers work there.
     Drive(drive::Args),
+    /// Make a running host what a configuration file says, or print what would change.
+    Apply(apply::Args),
     /// Show, change and reset ports of a running host.
     #[command(subcommand)]
     Port(port::Command),
@@ -52,7 +58,9 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Demo(args) => demo::run(&args),
         Command::Serve(args) => serve::run(&args),
+        Command::Upgrade(output) => upgrade::run(&output),
         Command::Drive(args) => drive::run(&args),
+        Command::Apply(args) => apply::run(args),
         Command::Port(command) => port::run(command),
         Command::Vf(command) => vf::run(command),
         Command::Lab(command) => lab::run(&command),

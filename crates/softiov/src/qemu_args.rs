@@ -12,8 +12,8 @@ use std::process::ExitCode;
 pub(crate) struct Args {
     /// The VF, such as pf0vf0; or a port with pf = "guest", such as pf1.
     vf: String,
-    /// The guest's memory.
-    #[arg(long, default_value = "1G", value_name = "SIZE")]
+    /// The guest's memory, in QEMU's words: a number with M, G or T, or of MiB without.
+    #[arg(long, default_value = "1G", value_name = "SIZE", value_parser = memory_size)]
     memory: String,
     #[command(flatten)]
     place: Place,
@@ -34,10 +34,16 @@ fn find_socket(args: &Args) -> anyhow::Result<PathBuf> {
         return Ok(socket);
     }
     match ask(&config.control_socket(), Request::VfShow { vf: args.vf.clone() }) {
-        Ok(Answer::Vf(vf)) => Ok(vf.socket),
-        Ok(Answer::Ports(_) | Answer::Port(_)) => {
-            anyhow::bail!("the host answered something else than was asked")
-        }
+        Ok(Answer::Vf(vf)) => Ok(vf.function.socket),
+        Ok(Answer::Port(port)) => match port.pf {
+            Some(pf) => Ok(pf.socket),
+            None => anyhow::bail!(
+                "{name} is a port whose VFs go to guests, not a function for one: name a VF, such as {name}vf0, or \
+                 give the port to a guest with pf = \"guest\"",
+                name = port.name
+            ),
+        },
+        Ok(_) => anyhow::bail!("the host answered another question; are both of the same version?"),
         Err(ClientError::Unreachable { .. }) => {
             crate::output::tell("softiov: no host is running yet; start one with `softiov serve`");
             let mut vfs = config.ports.iter().flat_map(|port| &port.vfs);
@@ -48,6 +54,16 @@ fn find_socket(args: &Args) -> anyhow::Result<PathBuf> {
                 .clone())
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+/// A size as QEMU takes it: digits, and a unit behind them.
+fn memory_size(text: &str) -> Result<String, String> {
+    let digits = text.trim_end_matches(['K', 'M', 'G', 'T', 'k', 'm', 'g', 't']);
+    let number = digits.parse::<u64>().ok().filter(|number| *number > 0);
+    match number {
+        Some(_) if text.len() - digits.len() <= 1 => Ok(text.to_owned()),
+        _ => Err("not a size such as 512M or 2G".to_owned()),
     }
 }
 
@@ -70,13 +86,13 @@ mod tests {
 
     #[test]
     fn the_socket_is_given_as_qemu_10_wants_it() {
-        let text = arguments(Path::new("/run/softiov/pf0vf3.sock"), "2G");
+        let text = arguments(Path::new("/run/softiov/pf0vf3/vf.sock"), "2G");
         assert_eq!(
             text,
             "-object memory-backend-memfd,id=mem0,size=2G,share=on \\\n\
              -machine q35,memory-backend=mem0 -m 2G \\\n\
              -device '{\"driver\":\"vfio-user-pci\",\
-             \"socket\":{\"path\":\"/run/softiov/pf0vf3.sock\",\"type\":\"unix\"}}'\n"
+             \"socket\":{\"path\":\"/run/softiov/pf0vf3/vf.sock\",\"type\":\"unix\"}}'\n"
         );
     }
 

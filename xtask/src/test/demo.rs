@@ -34,6 +34,10 @@ pub(super) fn check(json: &str, expected: usize) -> Result<String, String> {
     {
         return Err(format!("no \"{key}\" in \"interventions_per_1000_packets\": {interventions}"));
     }
+    let vfs = list(&demo, "vfs")?;
+    if let Some(idle) = vfs.iter().find(|vf| vf["rx"]["packets"].as_u64().is_none()) {
+        return Err(format!("a VF without counters: {idle}"));
+    }
     Ok(format!("{} guests, {} pings, {} flows", guests.len(), pings.len(), flows.len()))
 }
 
@@ -59,6 +63,7 @@ mod tests {
             "pings": [{"from": 0, "to": 1, "sent": 5, "received": 5, "rtt_us_p50": 80.5}],
             "flows": [{"from": 0, "to": 1, "protocol": "tcp", "bytes": 1000, "mbps": 1.5}],
             "interventions_per_1000_packets": {"reads": 0, "writes": 12.5, "interrupts": 3},
+            "vfs": [{"vf": "vf0", "rx": {"packets": 5, "bytes": 500}}],
         })
     }
 

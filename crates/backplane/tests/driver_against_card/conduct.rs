@@ -153,8 +153,8 @@ fn interval(bench: &mut Bench, local: u8) -> u32 {
     eitr::interval_us(driver::Hal::read(&mut pf, r::eitr(vector)))
 }
 
-fn bound(least_hz: u32, most_hz: u32, adaptive: bool) -> InterruptBounds {
-    InterruptBounds { least_hz, most_hz, adaptive }
+fn bound(min_interrupts: u32, max_interrupts: u32, adaptive: bool) -> InterruptBounds {
+    InterruptBounds { min_interrupts, max_interrupts, adaptive }
 }
 
 #[test]

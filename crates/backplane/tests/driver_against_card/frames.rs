@@ -180,7 +180,7 @@ fn a_spoofed_source_is_blocked_and_reported() {
     assert_eq!(bench.card.pf_driver().unwrap().counters(index(0)).spoofed, 1);
 
     let lenient =
-        driver::pf::VfPolicy { spoof_check: false, ..*bench.card.pf_driver().unwrap().policy(index(0)) };
+        driver::pf::VfPolicy { spoofchk: false, ..*bench.card.pf_driver().unwrap().policy(index(0)) };
     bench.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(0), lenient)).unwrap().unwrap();
     bench.send(0, &frame(vf_mac(1), MacAddress([2, 5, 5, 5, 5, 5]), 64, 1));
     assert_eq!(bench.receive_all(1).len(), 1);

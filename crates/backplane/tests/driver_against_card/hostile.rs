@@ -121,7 +121,7 @@ proptest! {
         arm(&mut bench);
         // Whatever it makes of its memory is sent, not blocked as spoofed.
         let policy = *bench.card.pf_driver().unwrap().policy(index(VILLAIN));
-        let policy = VfPolicy { spoof_check: false, trust: true, ..policy };
+        let policy = VfPolicy { spoofchk: false, trust: true, ..policy };
         bench.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(VILLAIN), policy)).unwrap().unwrap();
         for (round, acts) in acts.chunks(10).enumerate() {
             acts.iter().for_each(|act| perform(&mut bench, act));

@@ -79,7 +79,7 @@ fn a_lowered_mtu_limit_holds_for_what_was_granted() {
 #[test]
 fn every_multicast_is_refused_where_it_is_not_allowed() {
     let mut bench = Bench::new(2);
-    allow(&mut bench, |policy| policy.all_multicast = false);
+    allow(&mut bench, |policy| policy.allmulti = false);
     assert!(is_nack(bench.on(0, |vf, hal| vf.set_all_multicast(hal, true))));
     assert_eq!(refused(&bench, Refusal::MulticastPromiscuity), 1);
     let multicast = frame(GROUP, vf_mac(1), 100, 1);
@@ -93,7 +93,7 @@ fn every_multicast_is_refused_where_it_is_not_allowed() {
 #[test]
 fn a_list_of_groups_that_does_not_fit_opens_nothing_where_all_are_not_allowed() {
     let mut bench = Bench::new(2);
-    allow(&mut bench, |policy| policy.all_multicast = false);
+    allow(&mut bench, |policy| policy.allmulti = false);
     let many: Vec<_> = (0..40).map(|n| MacAddress([0x01, 0, 0x5e, 1, n, n])).collect();
     // Whether the driver lists what fits or asks for all, strangers' groups stay out.
     let _ = bench.on(0, |vf, hal| vf.set_multicast(hal, &many));
@@ -108,7 +108,7 @@ fn multicasts_that_are_flowing_stop_when_they_are_no_longer_allowed() {
     let multicast = frame(GROUP, vf_mac(1), 100, 1);
     bench.send(1, &multicast);
     assert_eq!(bench.receive_all(0).len(), 1);
-    allow(&mut bench, |policy| policy.all_multicast = false);
+    allow(&mut bench, |policy| policy.allmulti = false);
     bench.send(1, &multicast);
     assert_eq!(bench.receive_all(0).len(), 0);
 }
@@ -124,6 +124,6 @@ fn an_administrators_address_is_the_vfs_from_its_next_reset_on() {
     allow(&mut bench, |policy| policy.trust = true);
     bench.on(0, |vf, hal| vf.set_mac(hal, own)).unwrap();
     assert_eq!(bench.card.pf_driver().unwrap().vf_mac(index(0)), Some(own));
-    allow(&mut bench, |policy| policy.link = Link::Auto);
+    allow(&mut bench, |policy| policy.state = Link::Auto);
     assert_eq!(bench.card.pf_driver().unwrap().vf_mac(index(0)), Some(own), "another change leaves it");
 }

@@ -1,9 +1,12 @@
-//! The configuration file as it is written: every key, and nothing that is not a key.
+//! The configuration file as it is written: every key, and nothing that is not a key. Left out: what can be set for a
+//! VF, which is declared once for all places (`settings`).
 
-use crate::control::status::LinkState;
-use crate::policy::{Coalesce, Limit, MirrorRule, Storm};
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Error, MapAccess, Unexpected, Visitor};
+use super::access::{AccessKeys, ControlKeys};
+use super::confine::ConfineKeys;
+use super::size::Size;
+use crate::settings::{Limit, MirrorRule, Storm, VfSettings};
+use serde::de::value::{MapAccessDeserializer, StrDeserializer};
+use serde::de::{DeserializeSeed, Error, IntoDeserializer, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,6 +18,20 @@ use std::path::PathBuf;
 pub struct File {
     /// Where sockets are made that are given no path of their own.
     pub runtime_dir: Option<PathBuf>,
+    /// Who may connect to the sockets of VFs, and of PFs that guests drive.
+    #[serde(default)]
+    pub access: AccessKeys,
+    /// Who may give commands.
+    #[serde(default)]
+    pub control: ControlKeys,
+    /// Where changes by command are kept. Default: the place that the system has for such files.
+    pub state_dir: Option<PathBuf>,
+    /// What the host gives up once it has started.
+    #[serde(default)]
+    pub confine: ConfineKeys,
+    /// The most memory that one client may share with its function, such as "64G". Default: as much as the machine has,
+    /// swap space included.
+    pub client_memory: Option<Size>,
     /// The ports. A file without any asks for one with everything at its default.
     #[serde(default)]
     pub port: Vec<Port>,
@@ -31,12 +48,18 @@ pub struct Port {
     /// What carries frames beyond the card. Default: nothing.
     #[serde(default)]
     pub uplink: Uplink,
+    /// What the port's link is: "uplink", the uplink's, or "up" always. Default: uplink. Without an uplink it is up.
+    #[serde(default)]
+    pub link: PortLink,
     /// Who drives the physical function. Default: the host, which offers the VFs to guests.
     #[serde(default)]
     pub pf: Pf,
-    /// Path of the PF's own vfio-user socket, for a PF that a guest drives. Default: NAME.sock in the runtime
-    /// directory, such as pf0.sock.
+    /// Path of the PF's own vfio-user socket, for a PF that a guest drives. Default: NAME/pf.sock in the runtime
+    /// directory, such as pf0/pf.sock.
     pub socket: Option<PathBuf>,
+    /// Who may connect to the port's sockets, where this differs from what holds for the host.
+    #[serde(default)]
+    pub access: AccessKeys,
     /// How many VFs there are, 1 to 8. Default: 7; none if a guest drives the PF.
     pub vfs: Option<u8>,
     /// From how many events a second on a VF's conduct has consequences, by kind; a kind that is left out keeps its
@@ -62,6 +85,17 @@ pub enum Pf {
     Host,
     /// A guest, which has the whole port.
     Guest,
+}
+
+/// What a port's link is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PortLink {
+    /// Up while the uplink is there, set up, and has a carrier; always, if the port has no uplink.
+    #[default]
+    Uplink,
+    /// Up, whatever becomes of the uplink.
+    Up,
 }
 
 /// What carries frames beyond the card.
@@ -111,46 +145,111 @@ impl<'de> Visitor<'de> for WordOrTable {
 }
 
 /// One virtual function.
+#[derive(Debug, Clone, Default)]
+pub struct Vf {
+    /// Which one, and where it is offered.
+    pub place: VfPlace,
+    /// What is set for it.
+    pub settings: VfSettings,
+}
+
+/// Which VF it is, and where it is offered: the keys of `[[port.vf]]` that no command changes.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Vf {
+pub struct VfPlace {
     /// Which one, from 0.
     pub index: u8,
-    /// Its Ethernet address, which the guest may then not change. Default: derived from the machine and the
-    /// name, and the guest may choose another.
-    pub mac: Option<String>,
-    /// Port VLAN: what the guest sends is tagged so, and it receives only this VLAN, untagged. 1 to 4094.
-    pub vlan: Option<u16>,
-    /// Priority of the port VLAN, 0 to 7.
-    pub qos: Option<u8>,
-    /// Protocol of the port VLAN. Default, and all there is: 802.1Q.
-    pub proto: Option<String>,
-    /// The VLANs that the guest may join: "any", or ids and ranges such as "10,20,100-199". Default: any.
-    pub vlans: Option<String>,
-    /// Drop what carries another source address or VLAN than the VF's. Default: true.
-    #[serde(alias = "spoof_check")]
-    pub spoofchk: Option<bool>,
-    /// Let the guest change an address that the administrator has set. Default: false.
-    pub trust: Option<bool>,
-    /// The most that the guest may send, Mb/s, 1 to 1000. Default: no limit.
-    pub max_tx_rate: Option<u32>,
-    /// The least that the guest may send: 0, because the card guarantees nothing.
-    pub min_tx_rate: Option<u32>,
-    /// Its link: "auto", the port's; "enable", always up; "disable", always down. Default: auto.
-    pub state: Option<LinkState>,
-    /// Let the guest ask for every multicast frame. Default: true.
-    pub allmulti: Option<bool>,
-    /// The longest packet that the guest may ask to receive, 68 to 9706. Default: no limit.
-    pub max_mtu: Option<u16>,
-    /// Spread what the guest receives over its two queues; its driver has to use both. Default: false.
-    pub rss: Option<bool>,
-    /// Interrupt the guest at least so often, a second, when there is something to say. Default: as the guest wants.
-    pub min_interrupts: Option<u32>,
-    /// Interrupt the guest at most so often, a second. Default: as the guest wants.
-    pub max_interrupts: Option<u32>,
-    /// Who chooses the rate within these bounds: "guest"; "adaptive", the host, as few as the packet rate allows.
-    /// Default: guest.
-    pub coalesce: Option<Coalesce>,
-    /// Path of the vfio-user socket. Default: NAME.sock in the runtime directory, such as pf0vf3.sock.
+    /// Path of the vfio-user socket. Default: NAME/vf.sock in the runtime directory, such as pf0vf3/vf.sock.
     pub socket: Option<PathBuf>,
+    /// Who may connect, where this differs from what holds for the port.
+    #[serde(default)]
+    pub access: AccessKeys,
+}
+
+/// The keys of [`VfPlace`].
+const PLACE: [&str; 3] = ["index", "socket", "access"];
+
+/// By hand, because serde's `flatten` loses where in the file a mistake is, and lets unknown keys pass.
+impl<'de> Deserialize<'de> for Vf {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(VfTable)
+    }
+}
+
+struct VfTable;
+
+impl<'de> Visitor<'de> for VfTable {
+    type Value = Vf;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a table with the VF's index and what differs from the default")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Vf, A::Error> {
+        let mut place = toml::Table::new();
+        let rest = Rest { map, place: &mut place };
+        let settings = VfSettings::deserialize(MapAccessDeserializer::new(rest))?;
+        let place = place.try_into().map_err(|error: toml::de::Error| A::Error::custom(error.message()))?;
+        Ok(Vf { place, settings })
+    }
+}
+
+/// A table without the keys of [`PLACE`], which are put aside.
+struct Rest<'a, A> {
+    map: A,
+    place: &'a mut toml::Table,
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Rest<'_, A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
+        let mut seed = Some(seed);
+        loop {
+            match self.map.next_key_seed(Key(&mut seed))? {
+                None => return Ok(None),
+                Some(KeyOf::Setting(key)) => return Ok(Some(key)),
+                Some(KeyOf::Place(key)) => {
+                    self.place.insert(key, self.map.next_value()?);
+                }
+            }
+        }
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
+        self.map.next_value_seed(seed)
+    }
+}
+
+/// A key that is either put aside or a setting's. The seed is used for the first that is a setting's.
+struct Key<'a, K>(&'a mut Option<K>);
+
+enum KeyOf<T> {
+    Place(String),
+    Setting(T),
+}
+
+impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for Key<'_, K> {
+    type Value = KeyOf<K::Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de, K: DeserializeSeed<'de>> Visitor<'de> for Key<'_, K> {
+    type Value = KeyOf<K::Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E: Error>(self, key: &str) -> Result<Self::Value, E> {
+        if PLACE.contains(&key) {
+            return Ok(KeyOf::Place(key.to_owned()));
+        }
+        let seed = self.0.take().ok_or_else(|| E::custom("a key without a value"))?;
+        let key: StrDeserializer<'_, E> = key.into_deserializer();
+        seed.deserialize(key).map(KeyOf::Setting)
+    }
 }

@@ -1,17 +1,25 @@
-//! What the host is to be: the configuration file, checked as a whole before anything is made.
+//! What the host is to be: the configuration file, checked as a whole before anything is made. What commands change
+//! later is laid over it (`resolve`).
 //!
 //! Left out: whether names and paths can be had; that shows when they are opened.
 
+pub mod access;
+pub mod confine;
 pub mod file;
+mod resolve;
+pub mod size;
 #[cfg(test)]
 mod tests;
 pub mod vlans;
 
-use crate::policy::{Change, ChangeError, Limit, PortChange};
+use crate::settings::{Layers, Limit, PortSettings};
+use access::AccessKeys;
 use driver::pf::{PortPolicy, VfPolicy};
-use file::{File, Pf, Port, Uplink, Vf};
+use file::{File, Pf, Port, PortLink, Uplink, Vf};
+use host::socket::Access;
 use host::tap::InterfaceName;
 use i82576::{MacAddress, VfIndex, ids};
+use size::Size;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -19,8 +27,18 @@ use thiserror::Error;
 /// A configuration that makes sense.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Where the control socket is.
+    /// Where sockets are made that are given no path of their own.
     pub runtime_dir: PathBuf,
+    /// Who may give commands.
+    pub control_access: Access,
+    /// Where changes by command are kept; without a place nothing can be kept.
+    pub state_dir: Option<PathBuf>,
+    /// The text of the configuration file that the host was started with, or has loaded again since.
+    pub text: String,
+    /// The text of another file that was applied in its place.
+    pub applied: Option<String>,
+    /// What the host gives up once it has started.
+    pub confine: confine::Confine,
     /// The ports.
     pub ports: Vec<PortConfig>,
 }
@@ -34,12 +52,22 @@ pub struct PortConfig {
     pub mac: MacAddress,
     /// What carries frames beyond the card.
     pub uplink: Uplink,
+    /// What its link is.
+    pub link: PortLink,
     /// The vfio-user socket of the PF, if a guest drives it; there are no VFs then.
     pub pf_socket: Option<PathBuf>,
-    /// What the administrator decides for the port, if the host drives the PF.
+    /// Who may connect to that socket.
+    pub access: Access,
+    /// What is set for it, and where.
+    pub layers: Layers,
+    /// The policy that this makes, if the host drives the PF.
     pub policy: PortPolicy,
-    /// Its VFs, by index.
+    /// The VFs that it offers, by index.
     pub vfs: Vec<VfConfig>,
+    /// VFs that it could offer beyond these, if `vfs` were more.
+    pub withheld: Vec<VfConfig>,
+    /// The most memory that one client may share with its function, bytes. Without a word of it, what the machine has.
+    pub client_memory: Option<u64>,
 }
 
 /// A VF.
@@ -49,12 +77,18 @@ pub struct VfConfig {
     pub name: String,
     /// Which one.
     pub index: VfIndex,
-    /// Its address.
+    /// The address it starts with.
     pub mac: MacAddress,
-    /// What the administrator decides for it.
+    /// What is set for it, and where.
+    pub layers: Layers,
+    /// The policy that this makes.
     pub policy: VfPolicy,
+    /// The administrator has shut it in.
+    pub quarantine: bool,
     /// The vfio-user socket.
     pub socket: PathBuf,
+    /// Who may connect to it.
+    pub access: Access,
 }
 
 /// Why a configuration is refused. Nothing has been changed then.
@@ -92,21 +126,26 @@ fn value(key: impl Into<String>, problem: impl Into<String>) -> ConfigError {
 
 /// VFs of a port that says nothing.
 const DEFAULT_VFS: u8 = 7;
-/// The control socket's name in the runtime directory.
-const CONTROL_SOCKET: &str = "control.sock";
-/// Longest name: with "vf7.sock" it still fits anywhere.
+/// Longest name: with "vf7/vf.sock" it still fits anywhere.
 const MAX_NAME: usize = 32;
 
 impl Config {
-    /// Reads a file; without one, everything is left to the defaults.
+    /// The text of a file; without one, everything is left to the defaults.
     ///
     /// # Errors
-    /// [`ConfigError::Read`], [`ConfigError::Syntax`].
-    pub fn read(path: Option<&Path>) -> Result<File, ConfigError> {
-        let Some(path) = path else { return Ok(File::default()) };
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| ConfigError::Read { path: path.into(), source })?;
-        Self::parse(&text).map_err(|message| ConfigError::Syntax { path: path.into(), message })
+    /// [`ConfigError::Read`].
+    pub fn text(path: Option<&Path>) -> Result<String, ConfigError> {
+        let Some(path) = path else { return Ok(String::new()) };
+        std::fs::read_to_string(path).map_err(|source| ConfigError::Read { path: path.into(), source })
+    }
+
+    /// Parses the text of a file that errors are to name, if it has a name.
+    ///
+    /// # Errors
+    /// [`ConfigError::Syntax`].
+    pub fn read(path: Option<&Path>, text: &str) -> Result<File, ConfigError> {
+        let path = path.unwrap_or(Path::new("configuration"));
+        Self::parse(text).map_err(|message| ConfigError::Syntax { path: path.into(), message })
     }
 
     /// Parses the text of a file.
@@ -126,20 +165,28 @@ impl Config {
             file.port.push(Port::default());
         }
         let runtime_dir = file.runtime_dir.unwrap_or_else(|| default_runtime_dir.to_owned());
+        if let Some(folder) = &file.state_dir {
+            check_absolute(folder, "state_dir")?;
+        }
         let mut unique = Unique::default();
-        let control = runtime_dir.join(CONTROL_SOCKET);
-        unique.claim("socket", &control.display().to_string(), "the host itself, for commands")?;
+        let control_access = access::control(&file.control)?;
+        let confine = confine::check(&file.confine)?;
         let mut ports = Vec::new();
         for (number, port) in file.port.into_iter().enumerate() {
-            ports.push(check_port(number, port, &runtime_dir, &mut unique)?);
+            let port = check_port(number, port, (&runtime_dir, &file.access), &mut unique)?;
+            ports.push(PortConfig { client_memory: file.client_memory.map(|Size(bytes)| bytes), ..port });
         }
-        Ok(Self { runtime_dir, ports })
+        let (text, applied) = (String::new(), None);
+        let state_dir = file.state_dir;
+        let mut config = Self { runtime_dir, control_access, state_dir, text, applied, confine, ports };
+        config.resolve()?;
+        Ok(config)
     }
 
     /// The control socket.
     #[must_use]
     pub fn control_socket(&self) -> PathBuf {
-        self.runtime_dir.join(CONTROL_SOCKET)
+        access::control_socket(&self.runtime_dir)
     }
 }
 
@@ -159,7 +206,7 @@ impl Unique {
 fn check_port(
     number: usize,
     port: Port,
-    runtime_dir: &Path,
+    (runtime_dir, host_access): (&Path, &AccessKeys),
     unique: &mut Unique,
 ) -> Result<PortConfig, ConfigError> {
     let name = port.name.clone().unwrap_or_else(|| format!("pf{number}"));
@@ -167,39 +214,70 @@ fn check_port(
     if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(well_formed) {
         return Err(value("port.name", format!("{name:?} is not 1 to {MAX_NAME} letters, digits, - or _")));
     }
-    unique.claim("name", &name, "port.name")?;
-    let pf_socket = check_pf(&name, &port, runtime_dir, unique)?;
-    let count = match (&pf_socket, port.vfs) {
-        (Some(_), _) => 0,
-        (None, count) => count.unwrap_or(DEFAULT_VFS),
-    };
-    if pf_socket.is_none() && !(1..=ids::MAX_VFS as u8).contains(&count) {
-        return Err(value(format!("{name}.vfs"), format!("{count} is not 1 to {}", ids::MAX_VFS)));
+    if name == access::CONTROL {
+        let why = "name control is also given to the host itself, for commands; choose another";
+        return Err(value("port.name", why));
     }
+    if unique.claim("name", &name, "port.name").is_err() {
+        let problem = format!("two ports are called {name:?}; give one of them another name");
+        return Err(value("port.name", problem));
+    }
+    let pf_socket = check_pf(&name, &port, runtime_dir, unique)?;
+    let layers = Layers::of_file(&port_settings(&port));
     if let Uplink::Tap(tap) = &port.uplink {
         let key = format!("{name}.uplink");
         tap.parse::<InterfaceName>().map_err(|error| value(&key, error.to_string()))?;
         unique.claim("tap", tap, &key)?;
     }
     let mac = address(port.mac.as_deref(), &format!("{name}.mac"), &name)?;
-    unique.claim("address", &mac.to_string(), &format!("{name}.mac"))?;
-    let policy = check_policy(&port_wishes(&port), usize::from(count));
-    let policy = policy.map_err(|error| value(format!("{name}.{}", error.key), error.problem))?;
-    let mut given: Vec<Option<Vf>> = vec![None; usize::from(count)];
-    for vf in port.vf {
-        let key = format!("{name}.vf.index");
-        let index = vf.index;
+    let withheld = match &pf_socket {
+        Some(_) => Vec::new(),
+        None => {
+            let places = (runtime_dir, [&port.access, host_access]);
+            check_vfs(&name, port.vfs.unwrap_or(DEFAULT_VFS), port.vf, places, unique)?
+        }
+    };
+    let access = access::access(&[&port.access, host_access], &name)?;
+    let (policy, vfs) = (PortPolicy::default(), Vec::new());
+    let (uplink, link) = (port.uplink, port.link);
+    let client_memory = None;
+    Ok(PortConfig {
+        name,
+        mac,
+        uplink,
+        link,
+        pf_socket,
+        access,
+        layers,
+        policy,
+        vfs,
+        withheld,
+        client_memory,
+    })
+}
+
+/// Every VF that the card has, with what the file says of it.
+fn check_vfs(
+    port: &str,
+    count: u8,
+    vfs: Vec<Vf>,
+    places: (&Path, [&AccessKeys; 2]),
+    unique: &mut Unique,
+) -> Result<Vec<VfConfig>, ConfigError> {
+    let mut given: Vec<Option<Vf>> = vec![None; ids::MAX_VFS];
+    for vf in vfs {
+        let key = format!("{port}.vf.index");
+        let index = vf.place.index;
         let place = given
             .get_mut(usize::from(index))
+            .filter(|_| index < count)
             .ok_or_else(|| value(&key, format!("{index} is beyond the port's {count} VFs; raise vfs")))?;
         if place.replace(vf).is_some() {
             return Err(value(key, format!("{index} is given twice")));
         }
     }
     let vfs = VfIndex::all().zip(given);
-    let vfs = vfs.map(|(index, vf)| check_vf(&name, (index, vf), runtime_dir, unique));
-    let vfs = vfs.collect::<Result<_, _>>()?;
-    Ok(PortConfig { name, mac, uplink: port.uplink, pf_socket, policy, vfs })
+    vfs.map(|(index, vf)| check_vf(port, (index, vf.unwrap_or_default()), places, unique)).collect()
 }
 
 /// Where the PF is offered to a guest, if it is. Such a port has no VFs: what a guest's driver makes of the PF is
@@ -217,7 +295,7 @@ fn check_pf(
             None => Ok(None),
         };
     }
-    if port_wishes(port) != PortChange::default() {
+    if (PortSettings { vfs: None, ..port_settings(port) }) != PortSettings::default() {
         let why =
             "limits, storm and mirror are the host's PF driver's, and a guest drives this PF; leave them out";
         return Err(value(key("pf"), why));
@@ -227,73 +305,44 @@ fn check_pf(
                    SR-IOV from guests; leave them out, or give them a port of their own";
         return Err(value(key("vfs"), why));
     }
-    let socket = port.socket.clone().unwrap_or_else(|| runtime_dir.join(format!("{name}.sock")));
-    unique.claim("socket", &socket.display().to_string(), &key("socket"))?;
-    Ok(Some(socket))
+    access::socket(port.socket.clone(), (runtime_dir, name, "pf.sock"), unique).map(Some)
 }
 
 fn check_vf(
     port: &str,
-    (index, vf): (VfIndex, Option<Vf>),
-    runtime_dir: &Path,
+    (index, vf): (VfIndex, Vf),
+    (runtime_dir, [port_access, host_access]): (&Path, [&AccessKeys; 2]),
     unique: &mut Unique,
 ) -> Result<VfConfig, ConfigError> {
     let name = format!("{port}{index}");
-    let vf = vf.unwrap_or_default();
-    let mac = address(vf.mac.as_deref(), &format!("{name}.mac"), &name)?;
-    unique.claim("address", &mac.to_string(), &format!("{name}.mac"))?;
-    let policy = wishes(&vf).apply(VfPolicy { mac: Some(mac), ..VfPolicy::default() }, mac);
-    let policy = policy.map_err(|error| value(format!("{name}.{}", error.key), error.problem))?;
-    let socket = vf.socket.unwrap_or_else(|| runtime_dir.join(format!("{name}.sock")));
-    unique.claim("socket", &socket.display().to_string(), &format!("{name}.socket"))?;
-    Ok(VfConfig { index, mac, policy, socket, name })
+    let access = access::access(&[&vf.place.access, port_access, host_access], &name)?;
+    let socket = access::socket(vf.place.socket, (runtime_dir, &name, "vf.sock"), unique)?;
+    let layers = Layers::of_file(&vf.settings);
+    let (mac, policy) = (derived_address(&name), VfPolicy::default());
+    Ok(VfConfig { name, index, mac, layers, policy, quarantine: false, socket, access })
 }
 
-fn check_policy(wishes: &PortChange, vfs: usize) -> Result<PortPolicy, ChangeError> {
-    let policy = wishes.apply(PortPolicy::default(), vfs)?;
-    policy.check()?;
-    Ok(policy)
+/// A relative path would mean another place for each command that reads it.
+fn check_absolute(path: &Path, key: &str) -> Result<(), ConfigError> {
+    if path.is_absolute() {
+        return Ok(());
+    }
+    Err(value(key, format!("{} is a relative path; write it from / on", path.display())))
 }
 
-/// What the file says of a port's policy. There may be more rules than the card has numbers for.
-fn port_wishes(port: &Port) -> PortChange {
+/// What the file sets for a port. There may be more mirror rules than the card has numbers for.
+fn port_settings(port: &Port) -> PortSettings {
     let never = |limit: &Limit| Limit {
         warn: limit.warn.or(Some(0)),
         throttle: limit.throttle.or(Some(0)),
         quarantine: limit.quarantine.or(Some(0)),
     };
-    PortChange {
+    let rules = port.mirror.iter().enumerate();
+    PortSettings {
+        vfs: port.vfs,
         limits: port.limits.iter().map(|(kind, limit)| (kind.clone(), never(limit))).collect(),
         storm: port.storm,
-        mirrors: port
-            .mirror
-            .iter()
-            .enumerate()
-            .map(|(n, rule)| (n.to_string(), Some(rule.clone())))
-            .collect(),
-    }
-}
-
-/// What the file says of a VF's policy.
-fn wishes(vf: &Vf) -> Change {
-    Change {
-        state: vf.state,
-        mac: vf.mac.clone(),
-        vlan: vf.vlan,
-        qos: vf.qos,
-        proto: vf.proto.clone(),
-        vlans: vf.vlans.clone(),
-        spoofchk: vf.spoofchk,
-        trust: vf.trust,
-        max_tx_rate: vf.max_tx_rate,
-        min_tx_rate: vf.min_tx_rate,
-        allmulti: vf.allmulti,
-        max_mtu: vf.max_mtu,
-        rss: vf.rss,
-        min_interrupts: vf.min_interrupts,
-        max_interrupts: vf.max_interrupts,
-        coalesce: vf.coalesce,
-        quarantine: None,
+        mirror: rules.map(|(n, rule)| (n.to_string(), Some(rule.clone()))).collect(),
     }
 }
 

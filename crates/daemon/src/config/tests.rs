@@ -1,6 +1,6 @@
 //! What a configuration may say, and how it is told that it may not.
 
-use super::file::Uplink;
+use super::file::{PortLink, Uplink};
 use super::{Config, ConfigError};
 use driver::pf::{
     InterruptBounds, Link, Mirror, Offence, PortPolicy, PortVlan, StormControl, Thresholds, VfPolicy, VlanSet,
@@ -8,12 +8,12 @@ use driver::pf::{
 use i82576::VfIndex;
 use std::path::Path;
 
-fn check(text: &str) -> Result<Config, ConfigError> {
+pub(super) fn check(text: &str) -> Result<Config, ConfigError> {
     let file = Config::parse(text).expect("parses");
     Config::check(file, Path::new("/run/softiov"))
 }
 
-fn refused(text: &str) -> String {
+pub(super) fn refused(text: &str) -> String {
     check(text).expect_err("is refused").to_string()
 }
 
@@ -22,7 +22,7 @@ fn without_a_file_there_is_one_port_with_seven_vfs_and_no_uplink() {
     let config = check("").unwrap();
     let [port] = &config.ports[..] else { panic!("{config:?}") };
     assert_eq!((port.name.as_str(), port.vfs.len(), &port.uplink), ("pf0", 7, &Uplink::None));
-    assert_eq!(port.vfs[3].socket, Path::new("/run/softiov/pf0vf3.sock"));
+    assert_eq!(port.vfs[3].socket, Path::new("/run/softiov/pf0vf3/vf.sock"));
     let policy = port.vfs[3].policy;
     assert!(
         port.vfs[3].mac.is_valid_unicast()
@@ -35,7 +35,7 @@ fn a_guest_that_drives_the_pf_has_a_socket_and_no_vfs() {
     let config =
         check("[[port]]\n[[port]]\npf = \"guest\"\n[[port]]\npf = \"guest\"\nsocket = \"/tmp/x\"").unwrap();
     let sockets: Vec<_> = config.ports.iter().map(|port| port.pf_socket.as_deref()).collect();
-    assert_eq!(sockets, [None, Some(Path::new("/run/softiov/pf1.sock")), Some(Path::new("/tmp/x"))]);
+    assert_eq!(sockets, [None, Some(Path::new("/run/softiov/pf1/pf.sock")), Some(Path::new("/tmp/x"))]);
     let vfs: Vec<_> = config.ports.iter().map(|port| port.vfs.len()).collect();
     assert_eq!(vfs, [7, 0, 0]);
 }
@@ -96,14 +96,14 @@ fn everything_can_be_said() {
         admin_mac: true,
         vlan: Some(PortVlan { id: 100, qos: 3 }),
         vlans: Some(joinable),
-        spoof_check: false,
+        spoofchk: false,
         trust: true,
         enabled: true,
-        link: Link::Enable,
-        all_multicast: false,
+        state: Link::Enable,
+        allmulti: false,
         max_mtu: Some(1500),
         rss: true,
-        interrupts: InterruptBounds { least_hz: 500, most_hz: 20_000, adaptive: true },
+        interrupts: InterruptBounds { min_interrupts: 500, max_interrupts: 20_000, adaptive: true },
         max_tx_rate: 250,
     };
     assert_eq!((vf.name.as_str(), vf.policy), ("leftvf1", expected));
@@ -118,13 +118,30 @@ fn everything_can_be_said() {
     policy.limits[Offence::DmaFaults as usize] = Thresholds { warn: 5, throttle: 0, quarantine: 50 };
     assert_eq!(config.ports[0].policy, policy);
     assert_eq!(config.ports[0].uplink, Uplink::Tap("softiov0".into()));
-    assert_eq!(config.control_socket(), Path::new("/tmp/x/control.sock"));
+    assert_eq!(config.control_socket(), Path::new("/tmp/x/control/control.sock"));
 }
 
 #[test]
 fn unknown_keys_are_refused_by_name() {
-    let message = Config::parse("[[port]]\nuplnk = \"none\"").unwrap_err();
-    assert!(message.contains("uplnk") && message.contains("line 2"), "{message}");
+    for (text, key, line) in [
+        ("[[port]]\nuplnk = \"none\"", "uplnk", "line 2"),
+        ("[[port]]\n[[port.vf]]\nindex = 1\nvlna = 3", "vlna", "line 4"),
+        ("[[port]]\n[[port.vf]]\nindex = 1\ntrust = \"on\"", "boolean", "line 4"),
+        ("[[port]]\n[[port.vf]]\nindex = 1\nqos = 256", "256", "line 4"),
+        ("[[port]]\n[[port.vf]]\nvlan = 1", "index", "line 2"),
+    ] {
+        let message = Config::parse(text).unwrap_err();
+        assert!(message.contains(key) && message.contains(line), "{text}\n{message}");
+    }
+}
+
+#[test]
+fn names_that_settings_had_before_still_hold() {
+    let vf = |text: &str| {
+        check(&format!("[[port]]\n[[port.vf]]\nindex = 0\n{text}")).unwrap().ports[0].vfs[0].policy
+    };
+    assert!(!vf("spoof_check = false").spoofchk);
+    assert_eq!(vf("link_state = \"enable\"").state, Link::Enable);
 }
 
 #[test]
@@ -176,13 +193,16 @@ fn a_refusal_names_the_key_and_the_remedy() {
             "[[port]]\npf = \"guest\"\nsocket = \"/run/x\"\n[[port]]\npf = \"guest\"\nsocket = \"/run/x\"",
             ["pf1.socket", "pf0.socket"],
         ),
-        ("[[port]]\npf = \"guest\"\nname = \"control\"", ["control.socket", "control.sock"]),
+        ("[[port]]\npf = \"guest\"\nname = \"control\"", ["port.name", "choose another"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nmax_tx_rate = 1001", ["pf0vf0.max_tx_rate", "1000"]),
         ("[[port]]\nmac = \"01:00:5e:00:00:01\"", ["pf0.mac", "even"]),
+        ("[[port]]\n[[port.vf]]\nindex = 0\nsocket = \"web.sock\"", ["pf0vf0.socket", "from / on"]),
+        ("[[port]]\npf = \"guest\"\nsocket = \"x/y\"", ["pf0.socket", "from / on"]),
+        ("state_dir = \"kept\"", ["state_dir", "from / on"]),
         ("[[port]]\nmac = \"nonsense\"", ["pf0.mac", "02:00:00:00:00:01"]),
         ("[[port]]\nname = \"a/b\"", ["port.name", "letters"]),
         ("[[port]]\nuplink = { tap = \"a/b\" }", ["pf0.uplink", "1 to 15"]),
-        ("[[port]]\nname = \"a\"\n[[port]]\nname = \"a\"", ["port.name", "choose another"]),
+        ("[[port]]\nname = \"a\"\n[[port]]\nname = \"a\"", ["two ports are called \"a\"", "another name"]),
     ] {
         let message = refused(text);
         assert!(parts.iter().all(|part| message.contains(part)), "{text}\n{message}");
@@ -190,8 +210,34 @@ fn a_refusal_names_the_key_and_the_remedy() {
 }
 
 #[test]
+fn a_ports_link_is_the_uplinks_unless_told_otherwise() {
+    let link = |text: &str| {
+        let text = format!("[[port]]\nuplink = {{ tap = \"softiov0\" }}\n{text}");
+        let file = Config::parse(&text).map_err(|message| message.to_string())?;
+        Ok::<_, String>(Config::check(file, Path::new("/tmp/x")).unwrap().ports[0].link)
+    };
+    assert_eq!(link(""), Ok(PortLink::Uplink));
+    assert_eq!(link("link = \"uplink\""), Ok(PortLink::Uplink));
+    assert_eq!(link("link = \"up\""), Ok(PortLink::Up));
+    let message = link("link = \"down\"").unwrap_err();
+    assert!(message.contains("line 3") && message.contains("`uplink` or `up`"), "{message}");
+}
+
+#[test]
+fn what_a_client_may_share_is_an_amount_of_memory() {
+    let check = |text| Config::check(Config::parse(text).unwrap(), Path::new("/run/softiov")).unwrap();
+    let of = |config: Config| config.ports.iter().map(|port| port.client_memory).collect::<Vec<_>>();
+    assert_eq!(of(check("client_memory = \"64G\"\n[[port]]\n[[port]]")), [Some(64 << 30); 2]);
+    assert_eq!(of(check("")), [None], "as much as the machine has");
+    for text in ["client_memory = \"banana\"", "client_memory = 5", "client_memory = \"0M\""] {
+        let error = Config::parse(text).unwrap_err();
+        assert!(error.contains("client_memory"), "{text}: {error}");
+    }
+}
+
+#[test]
 fn a_file_that_cannot_be_read_is_named() {
-    let error = Config::read(Some(Path::new("/nonexistent/softiov.toml"))).unwrap_err();
+    let error = Config::text(Some(Path::new("/nonexistent/softiov.toml"))).unwrap_err();
     assert!(error.to_string().contains("/nonexistent/softiov.toml"));
-    assert!(Config::read(None).is_ok());
+    assert_eq!(Config::text(None).unwrap(), "");
 }

@@ -44,17 +44,17 @@ impl Server {
         Ok(Self { listener, poller, clients: [const { None }; MAX_CLIENTS] })
     }
 
-    /// Has `handle` carry out requests, and sends its answers, until the end.
+    /// Has `handle` carry out requests, and sends its answers, until the end; then gives the socket back.
     ///
     /// # Errors
     /// Nothing can be waited for any more. The socket is gone then.
-    pub fn run(mut self, mut handle: impl FnMut(Request) -> Result<Answer, Failure>) -> io::Result<()> {
+    pub fn run(mut self, mut handle: impl FnMut(Request) -> Result<Answer, Failure>) -> io::Result<Listener> {
         loop {
             let left = self.deadlines().min().map(|at| at.saturating_duration_since(Instant::now()));
             let ready: Vec<u64> = self.poller.wait(left)?.map(|event| event.token).collect();
             for token in ready {
                 match token {
-                    STOP => return Ok(()),
+                    STOP => return Ok(self.listener),
                     LISTENER => self.accept(),
                     token => self.visit((token - CLIENTS) as usize, &mut handle),
                 }

@@ -1,9 +1,12 @@
 //! What the host tells about itself: the shapes that `softiov vf list` and `vf show` print, and that `--json`
 //! gives as they are.
 
-use crate::policy::{Coalesce, Limit, MirrorRule, Storm};
+use super::tap::TapStatus;
+pub use crate::settings::{LinkState, Origin};
+use crate::settings::{PortSettings, VfSettings};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::path::PathBuf;
 
 /// A port.
@@ -13,41 +16,37 @@ pub struct PortStatus {
     pub name: String,
     /// Its own address.
     pub mac: String,
-    /// "none", "tap:NAME", or "tap:NAME (gone)".
+    /// "none", "tap:NAME", "tap:NAME (down)" or "tap:NAME (gone)".
     pub uplink: String,
+    /// The tap, if that is the uplink.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tap: Option<TapStatus>,
     /// Its link is up.
     pub link: bool,
     /// Its PF, if a guest may have it; there are no VFs then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pf: Option<PfStatus>,
-    /// The administrator's rules for the port, unless a guest drives its PF.
+    pub pf: Option<FunctionStatus>,
+    /// What is set for the port, unless a guest drives its PF.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rules: Option<PortRules>,
+    pub settings: Option<PortSettings>,
+    /// Where settings come from that do not have their default.
+    #[serde(default)]
+    pub origins: BTreeMap<String, Origin>,
+    /// How many storms there have been.
+    #[serde(default)]
+    pub storms: u64,
     /// Its VFs.
     pub vfs: Vec<VfStatus>,
 }
 
-/// The administrator's rules for a port.
+/// What is told of every function that a guest may have: a VF, or a PF that a guest drives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PortRules {
-    /// The thresholds of each kind of conduct.
-    pub limits: BTreeMap<String, Limit>,
-    /// Storm control; 0 is no limit.
-    pub storm: Storm,
-    /// How many storms there have been.
-    pub storms: u64,
-    /// The mirror rules by number.
-    pub mirrors: BTreeMap<String, MirrorRule>,
-}
-
-/// A PF that a guest drives. What it makes of the port is its own business, so there is no link or VLAN to tell.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PfStatus {
+pub struct FunctionStatus {
     /// The vfio-user socket.
     pub socket: PathBuf,
     /// The VMM at the other end of it.
     pub peer: Option<Peer>,
-    /// What keeps the PF from working, and the remedy.
+    /// What keeps the function from working, and the remedy.
     pub hint: Option<String>,
     /// Frames received by the guest.
     pub rx: Traffic,
@@ -70,56 +69,33 @@ pub struct VfStatus {
     pub rid: String,
     /// The address it uses now.
     pub mac: String,
-    /// The port VLAN, if there is one.
-    pub vlan: Option<u16>,
-    /// Priority of the port VLAN.
-    pub qos: u8,
     /// VLANs it is a member of; 0 stands for untagged.
     pub vlans: Vec<u16>,
-    /// VLANs it may join: "any", or ids and ranges.
-    pub allowed_vlans: String,
-    /// It may ask for every multicast frame.
-    pub allmulti: bool,
-    /// The longest packet that it may ask to receive; 0 is as long as the card takes.
-    pub max_mtu: u16,
-    /// What it receives is spread over its two queues.
-    pub rss: bool,
-    /// The guest is interrupted at least so often, a second; 0 leaves it to the guest.
-    pub min_interrupts: u32,
-    /// The guest is interrupted at most so often, a second; 0 leaves it to the guest.
-    pub max_interrupts: u32,
-    /// Who chooses the rate within these bounds.
-    pub coalesce: Coalesce,
-    /// Its conduct.
-    pub conduct: Conduct,
-    /// Anti-spoofing is on.
-    pub spoof_check: bool,
-    /// It may change an address that the administrator has set.
-    pub trust: bool,
-    /// The most that the guest may send, Mb/s; 0 is no limit.
-    pub max_tx_rate: u32,
-    /// The administrator's wish for the link.
-    pub link_state: LinkState,
     /// What the guest sees: the link is up.
     pub link: bool,
     /// A driver runs it.
     pub active: bool,
-    /// The vfio-user socket.
-    pub socket: PathBuf,
-    /// The VMM at the other end of it.
-    pub peer: Option<Peer>,
-    /// What keeps this VF from working, and the remedy.
-    pub hint: Option<String>,
-    /// Frames received by the guest.
-    pub rx: Traffic,
-    /// Frames sent by the guest.
-    pub tx: Traffic,
-    /// Frames lost, by reason.
-    pub drops: Drops,
-    /// What the VMM was asked to do.
-    pub interventions: Interventions,
+    /// What is set for it.
+    pub settings: VfSettings,
+    /// Where settings come from that do not have their default.
+    #[serde(default)]
+    pub origins: BTreeMap<String, Origin>,
+    /// Its conduct.
+    pub conduct: Conduct,
+    /// What is told of every function.
+    #[serde(flatten)]
+    pub function: FunctionStatus,
     /// What the guest's driver has asked the PF.
     pub mailbox: Mailbox,
+}
+
+/// A VF is a function: `vf.rx` is `vf.function.rx`, as in the JSON.
+impl Deref for VfStatus {
+    type Target = FunctionStatus;
+
+    fn deref(&self) -> &FunctionStatus {
+        &self.function
+    }
 }
 
 /// A VF's requests to the PF since the host started.
@@ -148,18 +124,6 @@ pub struct Conduct {
     pub throttled: bool,
     /// Seconds in which it did too much, by offence; offences that never were are left out.
     pub offences: BTreeMap<String, u64>,
-}
-
-/// The administrator's wish for a VF's link, in iproute2's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LinkState {
-    /// As the port's.
-    Auto,
-    /// Up, whatever the port's is.
-    Enable,
-    /// Down.
-    Disable,
 }
 
 /// A connected VMM.

@@ -1,17 +1,29 @@
 //! The bus of a live card: each function's memory and interrupts are what its VMM has handed over, and nothing
 //! else can be reached in its name. A PF that the host drives has neither.
 
-use host::dma::{DmaLimits, DmaTable};
+use super::PortError;
+use super::errand::{Done, Errands};
+use host::dma::{DmaLimits, DmaTable, MapRegionError};
 use host::eventfd::{EventFd, Notifier};
+use host::memory::MappingShare;
+use host::poll::Waker;
+use host::worker::Worker;
 use i82576::config::pf;
 use i82576::ids::{MAX_VFS, VF_VECTORS};
 use pcie::{Bus, DmaFault, Function, Iova};
+use std::sync::mpsc;
 use vfio_user::wire::pci_irq;
 
 /// What one function reaches.
 #[derive(Debug)]
 pub(super) struct Reach {
     pub(super) memory: DmaTable,
+    /// So many mappings are this function's, whatever other functions map.
+    _share: MappingShare,
+    /// Maps and unmaps.
+    pub(super) errands: Errands,
+    /// Why the last window was refused, for the log.
+    pub(super) refused: Option<MapRegionError>,
     /// The eventfds of its interrupt types, numbered as VFIO does: the pin, MSI, MSI-X.
     pub(super) eventfds: [Box<[Option<EventFd>]>; 3],
     /// The interrupt pin's level.
@@ -22,11 +34,23 @@ pub(super) struct Reach {
     pub(super) interrupts: u64,
 }
 
+impl Reach {
+    /// Whether the pin is raised, and whether it is masked.
+    pub(super) fn pin(&self) -> (bool, bool) {
+        (self.pin_raised, self.pin_masked)
+    }
+
+    /// The pin as another process has left it.
+    pub(super) fn restore_pin(&mut self, (raised, masked): (bool, bool)) {
+        (self.pin_raised, self.pin_masked) = (raised, masked);
+    }
+}
+
 /// The bus: a [`Reach`] a function.
 #[derive(Debug)]
 pub(super) struct LiveBus {
     /// The PF's, then the VFs'.
-    functions: [Reach; 1 + MAX_VFS],
+    functions: Box<[Reach]>,
     notifier: Notifier,
 }
 
@@ -36,15 +60,50 @@ const ORDERED: usize = 64;
 /// Longest burst of descriptors.
 const BURST: usize = nic::queue::BURST * i82576::descriptor::SIZE;
 
-impl LiveBus {
-    pub(super) fn new() -> Self {
-        let reach = |counts: [usize; 3]| Reach {
-            memory: DmaTable::new(DmaLimits::default()),
+impl Reach {
+    /// Nothing, with so many vectors of each interrupt type.
+    fn new(counts: [usize; 3], memory: u64, errands: Errands) -> Result<Self, PortError> {
+        let share = MappingShare::reserve().ok_or(PortError::NoMappings)?;
+        let limits = DmaLimits { mappings: share.mappings(), bytes: memory, ..DmaLimits::default() };
+        Ok(Self {
+            memory: DmaTable::new(limits),
+            _share: share,
+            errands,
+            refused: None,
             eventfds: counts.map(|count| std::iter::repeat_with(|| None).take(count).collect()),
             pin_raised: false,
             pin_masked: false,
             interrupts: 0,
-        };
+        })
+    }
+}
+
+impl Drop for Reach {
+    /// The end of a port does not wait for its clients' memory.
+    fn drop(&mut self) {
+        self.errands.unmap(self.memory.unmap_all());
+    }
+}
+
+impl LiveBus {
+    /// A bus on which nothing is reached. Each client may have so many bytes mapped. What its errands come to goes to
+    /// `done`, and `waker` is woken.
+    pub(super) fn new(
+        port: &str,
+        memory: u64,
+        done: &mpsc::Sender<Done>,
+        waker: &Waker,
+    ) -> Result<Self, PortError> {
+        let clerk = Worker::start(&format!("keep {port}"))?;
+        let mut functions = Vec::with_capacity(1 + MAX_VFS);
+        for place in 0..=MAX_VFS as u8 {
+            let (function, counts) = match place.checked_sub(1) {
+                None => (Function::Pf, [1, 1, pf::VECTORS.into()]),
+                Some(vf) => (Function::Vf(vf), [0, 0, VF_VECTORS]),
+            };
+            let errands = Errands::start(function, port, &clerk, done.clone(), waker.clone())?;
+            functions.push(Reach::new(counts, memory, errands)?);
+        }
         let notifier = Notifier::new();
         if !notifier.is_safe() {
             tracing::warn!(
@@ -52,8 +111,7 @@ impl LiveBus {
                  eventfd can hold up its port; allow io_setup, io_submit and io_getevents"
             );
         }
-        let counts = |place| if place == 0 { [1, 1, pf::VECTORS.into()] } else { [0, 0, VF_VECTORS] };
-        Self { functions: std::array::from_fn(|place| reach(counts(place))), notifier }
+        Ok(Self { functions: functions.into(), notifier })
     }
 
     /// What a function reaches.
@@ -74,6 +132,13 @@ impl LiveBus {
         };
         self.notifier.signal(eventfd);
         true
+    }
+
+    /// Signals every eventfd of a function, whatever the card has to say.
+    pub(super) fn signal_all(&mut self, function: Function) {
+        let Self { functions, notifier } = self;
+        let eventfds = functions[place(function)].eventfds.iter().flatten();
+        eventfds.flatten().for_each(|eventfd| notifier.signal(eventfd));
     }
 
     /// The client holds a function's pin back, or lets it through again: it then hears of a pin that is still

@@ -1,29 +1,32 @@
-//! What a port is told to do: answer, change a policy, reset, let a client go, end. Left out: where commands come from
-//! (`control`), and what a change means (`policy`).
+//! What a port is told to do: answer, carry out an order, reset, let a client go, wait for a successor, end. Left out:
+//! where commands come from (`management`), and orders (`order`).
 
+use super::connection::{Connection, Over};
 use super::hal::{PfHal, RunningHal, now};
 use super::side::{Hosted, vf};
-use super::{Command, Port, RefusedChange};
-use crate::control::protocol::{Change, PortChange};
-use crate::policy::ChangeError;
-use driver::pf::Cause;
+use super::{Command, Inbox, Phase, Port, RefusedChange};
 use i82576::VfIndex;
-use std::sync::mpsc::TryRecvError;
+use std::sync::mpsc::{RecvTimeoutError, Sender, TryRecvError};
+use std::time::{Duration, Instant};
 
 impl Port {
     /// Does what was commanded since the last look.
-    pub(super) fn obey(&mut self) {
+    pub(super) fn obey(&mut self, inbox: &Inbox) {
         loop {
-            match self.commands.try_recv() {
+            match inbox.commands.try_recv() {
                 Ok(Command::Status(answer)) => {
                     // Whoever asked may have given up waiting.
                     let _ = answer.send(self.status());
                 }
-                Ok(Command::Change(vf, change, answer)) => {
-                    let _ = answer.send(self.change(vf, &change).map(|()| self.status()));
+                Ok(Command::Check(order, answer)) => {
+                    let _ = answer.send(self.check(&order));
                 }
-                Ok(Command::ChangePort(change, answer)) => {
-                    let _ = answer.send(self.change_port(&change).map(|()| self.status()));
+                Ok(Command::Carry(order, new, answer)) => {
+                    let _ = answer.send(self.carry(&order, new));
+                }
+                Ok(Command::Withdraw(count, answer)) => {
+                    self.withdraw(count);
+                    let _ = answer.send(());
                 }
                 Ok(Command::Reset(answer)) => {
                     let _ = answer.send(self.reset().map(|()| self.status()));
@@ -31,35 +34,47 @@ impl Port {
                 Ok(Command::Disconnect(vf, answer)) => {
                     let _ = answer.send(self.disconnect_vf(vf).map(|()| self.status()));
                 }
+                Ok(Command::Pause(time, answer)) => self.pause(inbox, time, &answer),
+                // The time to do so is over.
+                Ok(Command::Resume | Command::Leave) => {}
+                #[cfg(test)]
+                Ok(Command::Panic) => panic!("as told by a test"),
                 Ok(Command::Stop) | Err(TryRecvError::Disconnected) => return self.end(),
                 Err(TryRecvError::Empty) => return,
             }
         }
     }
 
-    /// Puts a changed policy to work, whole or not at all. A VF of a port that a guest drives has none.
-    fn change(&mut self, index: VfIndex, change: &Change) -> Result<(), RefusedChange> {
-        let Some(Hosted { pf, .. }) = self.side.hosted() else { return Ok(()) };
-        let slot = self.slots.iter().find(|slot| vf(slot.function) == Some(index));
-        let own = slot.map_or(self.mac, |slot| slot.mac);
-        let policy = change.apply(*pf.policy(index), own)?;
-        pf.set_policy(&mut PfHal(&mut self.nic), index, policy).map_err(ChangeError::from)?;
-        match change.quarantine {
-            Some(true) => pf.quarantine(&mut PfHal(&mut self.nic), index, Cause::Administrator),
-            Some(false) => pf.release(&mut PfHal(&mut self.nic), index),
-            None => {}
+    /// Sets everything aside, and waits for a successor to take it or not. Other commands wait as well.
+    fn pause(&mut self, inbox: &Inbox, time: Duration, answer: &Sender<bool>) {
+        let noted = self.phase == Phase::Serving && self.note_rest();
+        let asked = answer.send(noted).is_ok();
+        let deadline = Instant::now() + time;
+        while noted && asked {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match inbox.commands.recv_timeout(left) {
+                Ok(Command::Leave) => {
+                    self.phase = Phase::Left;
+                    return;
+                }
+                Ok(Command::Resume) | Err(RecvTimeoutError::Timeout) => break,
+                Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => {
+                    self.rest.disturb();
+                    return self.end();
+                }
+                Ok(other) => drop(other),
+            }
         }
-        self.show_links();
-        Ok(())
-    }
-
-    /// Puts a changed policy of the port to work, whole or not at all.
-    fn change_port(&mut self, change: &PortChange) -> Result<(), RefusedChange> {
-        let vfs = self.slots.len();
-        let Some(Hosted { pf, .. }) = self.side.hosted() else { return Err(RefusedChange::Guests) };
-        let policy = change.apply(*pf.port_policy(), vfs)?;
-        pf.set_port_policy(&mut PfHal(&mut self.nic), policy).map_err(ChangeError::from)?;
-        Ok(())
+        self.rest.disturb();
+        self.journal.succeeded();
+        for index in 0..self.slots.len() {
+            // What came meanwhile was reported to nobody.
+            self.slots[index].more = self.slots[index].connection.is_some();
+            let went_on = self.slots[index].connection.as_ref().map(Connection::go_on);
+            if let Some(Err(error)) = went_on {
+                self.disconnect(index, &Over::Failed(error.to_string()));
+            }
+        }
     }
 
     /// Resets the card and sets it up again, policy and all. Guests are told before, and their drivers start anew.

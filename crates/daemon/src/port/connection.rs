@@ -9,15 +9,17 @@
 use super::device::FunctionDevice;
 use super::hal::now;
 use super::journal::Progress;
-use host::poll::Interest;
+use host::poll::{Interest, Poller};
 use host::socket::{FdBatch, Received, ReplyLog, Sent, Stream};
+use host::worker::LateFd;
 use i82576::Time;
+use std::collections::VecDeque;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 use vfio_user::outbox::Outbox;
 use vfio_user::server::{Counters, Session, Step};
-use vfio_user::wire::Header;
+use vfio_user::wire::{Errno, Header};
 
 /// Receives and messages that one visit to a connection may take, and how long: other VFs wait meanwhile. The
 /// time counts when messages are expensive, such as one window among tens of thousands.
@@ -47,6 +49,8 @@ pub(super) enum Visit {
     Done,
     /// There may be more: come back without waiting.
     More,
+    /// An errand has to be done first: come back when it is.
+    Waiting,
 }
 
 /// What is left of a visit.
@@ -70,43 +74,61 @@ const LONGEST_LEFT: usize = 48 * 1024;
 #[derive(Debug)]
 pub(super) struct Connection {
     stream: Stream,
-    session: Session<OwnedFd>,
-    outbox: Outbox<OwnedFd>,
+    session: Session<LateFd>,
+    outbox: Outbox<LateFd>,
     replies: ReplyLog,
     fds: FdBatch,
+    /// Copies of descriptors that were received and are left in the socket: taking bytes out there must close none, and
+    /// who has the last copy of one closes it. With the position in the stream behind which they are gone.
+    copies: VecDeque<(u64, LateFd)>,
+    /// Bytes taken out of the socket.
+    consumed: u64,
     /// Bytes that were received and are left in the socket.
     left: usize,
     /// How they begin.
     front: [u8; Header::LEN],
-    /// What the poller waits for on the socket.
-    interest: Interest,
+    /// What the poller waits for on the socket, if it is there.
+    interest: Option<Interest>,
+    /// Errands have to be done first.
+    waiting: bool,
 }
 
 impl Connection {
     /// A client that has just come.
     pub(super) fn new(stream: Stream) -> io::Result<Self> {
         let replies = ReplyLog::new()?;
-        Self::resume(stream, Session::default(), Outbox::new(), replies)
+        let connection = Self::resume(stream, Session::default(), Outbox::new(), replies)?;
+        // Until socket and replies are kept for a successor.
+        Ok(Self { waiting: true, ..connection })
     }
 
     /// A client that a predecessor has served.
     pub(super) fn resume(
         stream: Stream,
-        session: Session<OwnedFd>,
-        outbox: Outbox<OwnedFd>,
+        session: Session<LateFd>,
+        outbox: Outbox<LateFd>,
         replies: ReplyLog,
     ) -> io::Result<Self> {
-        stream.peek_from_start()?;
-        let (fds, front, interest) = (FdBatch::new(), [0; Header::LEN], Interest::NEWS);
-        Ok(Self { stream, session, outbox, replies, fds, left: 0, front, interest })
+        stream.peek_from(0)?;
+        let (fds, front) = (FdBatch::new(), [0; Header::LEN]);
+        let copies = VecDeque::new();
+        let (consumed, left, interest, waiting) = (0, 0, None, false);
+        Ok(Self { stream, session, outbox, replies, fds, copies, consumed, left, front, interest, waiting })
+    }
+
+    /// Goes on after another process may have looked into the socket.
+    pub(super) fn go_on(&self) -> io::Result<()> {
+        self.stream.peek_from(self.left)
     }
 
     pub(super) fn stream(&self) -> &Stream {
         &self.stream
     }
 
-    pub(super) fn replies(&self) -> &ReplyLog {
-        &self.replies
+    /// Copies of the socket and of the file of replies; none if the process is out of descriptors.
+    pub(super) fn copies(&self) -> Vec<OwnedFd> {
+        let fds = [self.stream.as_fd(), self.replies.as_fd()];
+        fds.iter().map(BorrowedFd::try_clone_to_owned).collect::<Result<_, _>>().unwrap_or_default()
     }
 
     pub(super) fn counters(&self) -> Counters {
@@ -128,18 +150,25 @@ impl Connection {
     }
 
     fn receive(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> Result<Visit, Over> {
+        if self.waiting {
+            return Ok(Visit::Waiting);
+        }
         let mut turn = Turn { messages: MESSAGES, began: now() };
         for _ in 0..RECEIVES {
-            let step = self.steps(device, &mut turn, buffer)?;
-            if turn.is_over() {
-                return Ok(Visit::More);
+            match self.steps(device, &mut turn, buffer)? {
+                Visit::Done if self.outbox.pending() > 0 => return Ok(Visit::Done),
+                Visit::Done => {}
+                other => return Ok(other),
             }
-            if step == Step::Waiting || self.outbox.pending() > 0 {
-                return Ok(Visit::Done);
+            let errands = device.errands();
+            if errands.are_many() {
+                errands.catch_up();
+                self.waiting = true;
+                return Ok(Visit::Waiting);
             }
             match self.stream.peek(buffer, &mut self.fds) {
                 Ok(Received::Bytes(_)) if self.fds.truncated() => return Err(Over::Failed(LOST_FDS.into())),
-                Ok(Received::Bytes(count)) => self.push(&buffer[..count])?,
+                Ok(Received::Bytes(count)) => self.push(&buffer[..count], device)?,
                 Ok(Received::WouldBlock) => return Ok(Visit::Done),
                 Ok(Received::Closed) => return Err(Over::Closed),
                 Err(error) => return Err(Over::Failed(error.to_string())),
@@ -148,14 +177,21 @@ impl Connection {
         Ok(Visit::More)
     }
 
-    fn push(&mut self, bytes: &[u8]) -> Result<(), Over> {
+    fn push(&mut self, bytes: &[u8], device: &mut FunctionDevice<'_>) -> Result<(), Over> {
         if self.left == 0 {
             let length = bytes.len().min(Header::LEN);
             self.front = [0; Header::LEN];
             self.front[..length].copy_from_slice(&bytes[..length]);
         }
         self.left += bytes.len();
-        self.session.push(bytes, self.fds.drain()).map_err(|error| Over::Failed(error.to_string()))
+        let errands = device.errands();
+        let behind = self.consumed + self.left as u64;
+        for fd in self.fds.iter() {
+            let copy = fd.try_clone_to_owned().map_err(|error| Over::Failed(error.to_string()))?;
+            self.copies.push_back((behind, errands.keep(copy)));
+        }
+        let fds = self.fds.drain().map(|fd| errands.keep(fd));
+        self.session.push(bytes, fds).map_err(|error| Over::Failed(error.to_string()))
     }
 
     /// Handles whole messages until there is none, replies pile up, one takes time, or the turn is over.
@@ -164,11 +200,11 @@ impl Connection {
         device: &mut FunctionDevice<'_>,
         turn: &mut Turn,
         buffer: &mut [u8],
-    ) -> Result<Step, Over> {
+    ) -> Result<Visit, Over> {
         loop {
             if turn.is_over() {
                 self.settle(device, buffer)?;
-                return Ok(Step::Handled);
+                return Ok(Visit::More);
             }
             turn.messages -= 1;
             let step = self.session.step(device, &mut self.outbox);
@@ -178,11 +214,22 @@ impl Connection {
                 self.settle(device, buffer)?;
             }
             match step {
-                Step::Blocked if self.outbox.pending() == 0 => {}
                 Step::Handled => {}
-                step => return Ok(step),
+                Step::Starved => return Ok(Visit::Done),
+                Step::Waiting => {
+                    self.waiting = true;
+                    return Ok(Visit::Waiting);
+                }
+                Step::Blocked if self.outbox.pending() > 0 => return Ok(Visit::Done),
+                Step::Blocked => {}
             }
         }
+    }
+
+    /// The errands that were waited for are done. If it was a request's, this is its outcome.
+    pub(super) fn complete(&mut self, outcome: Result<(), Errno>) {
+        self.waiting = false;
+        self.session.complete(outcome, &mut self.outbox);
     }
 
     /// Notes how far the client is served, takes what is handled out of the socket, and sends replies.
@@ -236,7 +283,9 @@ impl Connection {
             }
             bytes -= consumed;
             self.left -= consumed;
+            self.consumed += consumed as u64;
         }
+        while self.copies.pop_front_if(|(behind, _)| *behind <= self.consumed).is_some() {}
         Ok(())
     }
 
@@ -255,11 +304,21 @@ impl Connection {
         Ok(())
     }
 
-    /// What the poller must now wait for, if that has changed: while replies wait, nothing more is read.
-    pub(super) fn new_interest(&mut self) -> Option<Interest> {
-        let wanted = if self.outbox.pending() > 0 { Interest::WRITE } else { Interest::NEWS };
-        let before = std::mem::replace(&mut self.interest, wanted);
-        (before != wanted).then_some(wanted)
+    /// Has the poller wait for what there is to wait for now: while replies wait, nothing more is read, and while
+    /// errands are waited for, nothing is done at all, whatever the client does.
+    pub(super) fn update_interest(&mut self, poller: &Poller, token: u64) -> io::Result<()> {
+        let wanted = match (self.waiting, self.outbox.pending()) {
+            (true, _) => None,
+            (false, 0) => Some(Interest::NEWS),
+            (false, _) => Some(Interest::WRITE),
+        };
+        match (std::mem::replace(&mut self.interest, wanted), wanted) {
+            (before, wanted) if before == wanted => Ok(()),
+            (Some(_), None) => poller.remove(&self.stream),
+            (None, Some(wanted)) => poller.add(&self.stream, token, wanted),
+            (_, Some(wanted)) => poller.modify(&self.stream, token, wanted),
+            (None, None) => Ok(()),
+        }
     }
 
     /// Whether nothing waits: no reply to be sent, and nothing received that is not handled.
@@ -267,10 +326,15 @@ impl Connection {
         self.outbox.pending() == 0 && !self.stream.has_unread()
     }
 
-    /// The session is over: memory and interrupts go, the VF's state stays. What remains is the socket.
+    /// The session is over: memory and interrupts go, the VF's state stays. What remains is the socket; what else the
+    /// client had sent and nobody took may hold descriptors.
     pub(super) fn close(self, device: &mut FunctionDevice<'_>) -> Stream {
-        self.session.close(device);
+        let Self { stream, session, outbox, fds, copies, .. } = self;
+        session.close(device);
         device.keeping.end();
-        self.stream
+        let errands = device.errands();
+        errands.discard((outbox, fds, copies));
+        errands.next_client();
+        stream
     }
 }

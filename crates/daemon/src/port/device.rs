@@ -2,17 +2,18 @@
 //! protocol, and the socket.
 
 use super::bus::{LiveBus, Reach};
+use super::errand::{Errands, Mapped, Outcome};
 use super::hal::now;
-use super::journal::Window;
+use super::journal::{Irq, Window};
 use super::keeping::Keeping;
 use super::side::{Side, vf};
-use host::dma::Permissions;
+use host::dma::{MapRegionError, Permissions};
 use host::eventfd::EventFd;
+use host::worker::LateFd;
 use i82576::config::pf::IO_SIZE;
 use i82576::ids::{BAR3_SIZE, PF_BAR0_SIZE, VF_BAR0_SIZE};
 use nic::Nic;
 use pcie::Function;
-use std::os::fd::{AsFd, OwnedFd};
 use vfio_user::server::{Completion, Device, DmaMap, IrqSet, RegionInfo};
 use vfio_user::types::{DeviceInfo, IrqInfo};
 use vfio_user::wire::{Errno, device_flags, irq_flags, pci_irq, pci_region, region_flags};
@@ -31,14 +32,48 @@ impl FunctionDevice<'_> {
         self.bus.reach_mut(self.function)
     }
 
+    /// What is done for the function's client elsewhere.
+    pub(super) fn errands(&mut self) -> &mut Errands {
+        &mut self.reach().errands
+    }
+
     /// The eventfds of an interrupt type; none of a type that is not there.
     fn eventfds(&mut self, index: u32) -> &mut [Option<EventFd>] {
         self.reach().eventfds.get_mut(index as usize).map_or(&mut [], |eventfds| eventfds)
     }
 
-    /// Gives a vector another eventfd, or none; vectors that are not there stay so.
-    fn set_eventfd(&mut self, index: u32, vector: u32, eventfd: Option<EventFd>) {
-        self.keeping.eventfd(index, vector, eventfd.as_ref().map(AsFd::as_fd));
+    /// Puts to use what an errand has come to. Answers what the client is to be told.
+    pub(super) fn finish(&mut self, outcome: Outcome) -> Result<(), Errno> {
+        match outcome {
+            Outcome::Mapped(Ok(Mapped { region, window, identity })) => {
+                let reach = self.bus.reach_mut(self.function);
+                // The client waited, so nobody else has been given its addresses.
+                reach.memory.insert(region).map_err(|region| {
+                    reach.errands.discard(region);
+                    Errno::EEXIST
+                })?;
+                self.keeping.mapped(&window, Some(identity));
+                Ok(())
+            }
+            Outcome::Mapped(Err(error)) => Err(self.reach().refuse(error)),
+            Outcome::Assigned { index, start, eventfds } => {
+                let eventfds = eventfds.map_err(|error| errno(error.errno()))?;
+                for (vector, (eventfd, number)) in (start..).zip(eventfds) {
+                    self.set_eventfd(index, vector, Some(eventfd), number);
+                }
+                self.unmask_new(index);
+                Ok(())
+            }
+            Outcome::CaughtUp => {
+                self.keeping.arrived();
+                Ok(())
+            }
+        }
+    }
+
+    /// Gives a vector another eventfd, kept under this number, or none; vectors that are not there stay so.
+    fn set_eventfd(&mut self, index: u32, vector: u32, eventfd: Option<EventFd>, number: u64) {
+        self.keeping.eventfd(Irq { index, vector, number });
         if let Some(place) = self.eventfds(index).get_mut(vector as usize) {
             *place = eventfd;
         }
@@ -52,7 +87,7 @@ impl FunctionDevice<'_> {
     }
 }
 
-impl Device<OwnedFd> for FunctionDevice<'_> {
+impl Device<LateFd> for FunctionDevice<'_> {
     fn info(&self) -> DeviceInfo {
         DeviceInfo {
             flags: device_flags::PCI | device_flags::RESET,
@@ -76,7 +111,7 @@ impl Device<OwnedFd> for FunctionDevice<'_> {
         Some(RegionInfo { size: size as u64, flags, ..RegionInfo::default() })
     }
 
-    fn region_fd(&mut self, _index: u32) -> Option<OwnedFd> {
+    fn region_fd(&mut self, _index: u32) -> Option<LateFd> {
         None
     }
 
@@ -114,56 +149,63 @@ impl Device<OwnedFd> for FunctionDevice<'_> {
             pci_region::CONFIG => self.side.config_write(self.nic, self.function, offset, data),
             _ => {}
         }
+        if matches!(region, pci_region::BAR3 | pci_region::CONFIG) {
+            self.keeping.note_software(self.side, self.nic);
+        }
     }
 
-    fn dma_map(&mut self, map: DmaMap<OwnedFd>) -> Result<Completion, Errno> {
+    fn dma_map(&mut self, map: DmaMap<LateFd>) -> Result<Completion, Errno> {
         let DmaMap { iova, size, readable, writable, file } = map;
         let permissions = Permissions { read: readable, write: writable };
-        let copy = match &file {
-            Some(file) => Some(file.fd.try_clone().map_err(|_| Errno::ENOSPC)?),
-            None => None,
-        };
-        let offset = file.as_ref().map_or(0, |file| file.offset);
-        let mapped =
-            self.reach().memory.map(iova, size, permissions, file.map(|file| (file.fd, file.offset)));
-        mapped.map_err(|error| errno(error.errno()))?;
-        let window = Window { iova, size, permissions, file: 0, offset };
-        self.keeping.mapped(window, copy.as_ref().map(AsFd::as_fd));
-        Ok(Completion::Now)
+        let offset = file.as_ref().map(|file| file.offset);
+        let window = Window { iova, size, permissions, file: 0, offset: offset.unwrap_or(0) };
+        let reach = self.bus.reach_mut(self.function);
+        match reach.memory.admit(iova, size, permissions, offset) {
+            Ok(region) => {
+                let Some((region, file)) = region.zip(file) else {
+                    self.keeping.mapped(&window, None);
+                    return Ok(Completion::Now);
+                };
+                reach.errands.map(region, file.fd, window, self.keeping.keeper());
+                Ok(Completion::Later)
+            }
+            Err(error) => Err(reach.refuse(error)),
+        }
     }
 
     fn dma_unmap(&mut self, iova: u64, size: u64) {
         // The card moves frames in this thread only, so nothing is in flight. Windows that are not there
         // were refused when they were to be mapped.
-        let _ = self.reach().memory.unmap(iova, size);
+        let reach = self.bus.reach_mut(self.function);
+        if let Ok(removed) = reach.memory.unmap(iova, size) {
+            reach.errands.unmap(removed);
+        }
         self.keeping.unmapped(iova, size);
     }
 
     fn dma_unmap_all(&mut self) {
-        self.reach().memory.unmap_all();
+        let reach = self.bus.reach_mut(self.function);
+        let removed = reach.memory.unmap_all();
+        reach.errands.unmap(removed);
         self.keeping.unmapped_all();
     }
 
-    fn set_irqs(&mut self, set: IrqSet<OwnedFd>) -> Result<Completion, Errno> {
+    fn set_irqs(&mut self, set: IrqSet<LateFd>) -> Result<Completion, Errno> {
         match set {
             // Clients switch off types that they never switched on, and that are not there.
             IrqSet::Disable { index } => {
                 for vector in 0..self.eventfds(index).len() as u32 {
-                    self.set_eventfd(index, vector, None);
+                    self.set_eventfd(index, vector, None, 0);
                 }
                 self.unmask_new(index);
             }
             IrqSet::Assign { index, start, fds } => {
-                // All are looked at before one is taken.
-                let eventfds = fds.into_iter().map(EventFd::adopt).collect::<Result<Vec<_>, _>>();
-                let eventfds = eventfds.map_err(|error| errno(error.errno()))?;
-                for (vector, eventfd) in (start..).zip(eventfds) {
-                    self.set_eventfd(index, vector, Some(eventfd));
-                }
-                self.unmask_new(index);
+                let keeper = self.keeping.keeper_of(fds.len());
+                self.reach().errands.assign(index, start, fds, keeper);
+                return Ok(Completion::Later);
             }
             IrqSet::Deassign { index, vectors } => {
-                vectors.for_each(|vector| self.set_eventfd(index, vector, None));
+                vectors.for_each(|vector| self.set_eventfd(index, vector, None, 0));
             }
             IrqSet::Trigger { index, vector } => {
                 self.bus.signal(self.function, index, vector);
@@ -176,7 +218,18 @@ impl Device<OwnedFd> for FunctionDevice<'_> {
     }
 
     fn reset(&mut self) -> Result<(), Errno> {
-        if self.side.reset(self.nic, self.function) { Ok(()) } else { Err(Errno::EIO) }
+        let done = self.side.reset(self.nic, self.function);
+        self.keeping.note_software(self.side, self.nic);
+        if done { Ok(()) } else { Err(Errno::EIO) }
+    }
+}
+
+impl Reach {
+    /// Keeps a refusal for the log. Answers what the client is to be told.
+    fn refuse(&mut self, error: MapRegionError) -> Errno {
+        let number = errno(error.errno());
+        self.refused = Some(error);
+        number
     }
 }
 

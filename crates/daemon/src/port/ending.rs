@@ -7,12 +7,14 @@
 //!
 //! Left out: telling the guest before, which is the PF driver's part.
 
-use super::Port;
 use super::connection::Over;
 use super::hal::{PfHal, now};
 use super::side::Hosted;
+use super::{Phase, Port};
 use host::socket::{FdBatch, Received, Stream};
+use host::worker::Worker;
 use i82576::Time;
+use pcie::Function;
 use std::time::Duration;
 
 /// Sockets that are read after the end at a time.
@@ -24,6 +26,8 @@ const SILENCE: Duration = Duration::from_millis(50);
 /// the end of the stream from its own thread, within a millisecond if that thread is not starved.
 const DRAIN: Duration = Duration::from_secs(1);
 const DRAINED: Duration = Duration::from_millis(200);
+/// Closings that are not done at which nothing more is read from a client.
+const MOST_CLOSING: usize = 256;
 /// How often sockets are read after the end, and how many receives each may take then.
 pub(super) const DRAIN_EVERY: Duration = Duration::from_millis(10);
 const DRAIN_RECEIVES: usize = 64;
@@ -56,6 +60,8 @@ impl WindDown {
 #[derive(Debug)]
 pub(super) struct HungUp {
     stream: Stream,
+    /// Closes what the client still sends, and the socket in the end.
+    closer: Worker,
     until: Time,
     /// When the client last sent something.
     active: Time,
@@ -63,20 +69,25 @@ pub(super) struct HungUp {
 
 impl HungUp {
     /// Shuts our half down: the client reads all that was sent to it, and then the end of the stream.
-    pub(super) fn new(stream: Stream, now: Time) -> Self {
+    pub(super) fn new(stream: Stream, closer: Worker, now: Time) -> Self {
         // A client that has gone already needs no word of it.
         let _ = stream.shut_down_writing();
-        Self { stream, until: now + DRAIN, active: now }
+        Self { stream, closer, until: now + DRAIN, active: now }
     }
 
     /// Reads what came since the last call, and drops it. Answers whether the socket can be closed.
     pub(super) fn drain(&mut self, buffer: &mut [u8], now: Time) -> bool {
         let mut fds = FdBatch::new();
         for _ in 0..DRAIN_RECEIVES {
+            if self.closer.backlog() > MOST_CLOSING {
+                return now >= self.until;
+            }
             match self.stream.recv(buffer, &mut fds) {
                 Ok(Received::Bytes(_)) => {
                     self.active = now;
-                    fds.drain().for_each(drop);
+                    if !fds.is_empty() {
+                        self.closer.discard(std::mem::take(&mut fds));
+                    }
                 }
                 Ok(Received::WouldBlock) => return now >= self.until.min(self.active + DRAINED),
                 Ok(Received::Closed) | Err(_) => return true,
@@ -90,10 +101,10 @@ impl Port {
     /// Begins the end: no new clients; guests are told that their VFs stop, rather than finding out; and every client is
     /// let go.
     pub(super) fn end(&mut self) {
-        if self.ending {
+        if self.phase != Phase::Serving {
             return;
         }
-        self.ending = true;
+        self.phase = Phase::Ending;
         match self.side.hosted() {
             Some(Hosted { pf, .. }) => pf.remove(&mut PfHal(&mut self.nic)),
             None => self.nic.set_link(false),
@@ -111,7 +122,9 @@ impl Port {
 
     /// Whether the end has begun and every client is let go.
     pub(super) fn is_over(&self) -> bool {
-        self.ending && self.hung_up.is_empty() && self.slots.iter().all(|slot| slot.connection.is_none())
+        self.phase == Phase::Ending
+            && self.hung_up.is_empty()
+            && self.slots.iter().all(|slot| slot.connection.is_none())
     }
 
     /// Serves a function's client from now on only until it falls silent.
@@ -122,13 +135,16 @@ impl Port {
         }
     }
 
-    /// Tells a client that this was the end.
-    pub(super) fn hang_up(&mut self, stream: Stream) {
+    /// Tells a function's client that this was the end.
+    pub(super) fn hang_up(&mut self, function: Function, stream: Stream) {
         if self.hung_up.len() >= MOST_HUNG_UP {
             // The one that has waited longest; clients that come and misbehave at this rate take the risk.
-            self.hung_up.remove(0).drain(&mut self.buffer, now());
+            let mut first = self.hung_up.remove(0);
+            first.drain(&mut self.buffer, now());
+            first.close();
         }
-        self.hung_up.push(HungUp::new(stream, now()));
+        let closer = self.bus.reach(function).errands.worker().clone();
+        self.hung_up.push(HungUp::new(stream, closer, now()));
     }
 
     /// Goes on with what has to end. Answers when to look again.
@@ -145,9 +161,17 @@ impl Port {
             }
         }
         let buffer = &mut self.buffer;
-        self.hung_up.retain_mut(|hung_up| !hung_up.drain(buffer, now));
+        let over = self.hung_up.extract_if(.., |hung_up| hung_up.drain(buffer, now));
+        over.for_each(HungUp::close);
         let drain = (!self.hung_up.is_empty()).then(|| now + DRAIN_EVERY);
         next.into_iter().chain(drain).min()
+    }
+}
+
+impl HungUp {
+    /// Closes the socket, elsewhere: descriptors may wait in it that nobody has received.
+    fn close(self) {
+        self.closer.discard(self.stream);
     }
 }
 
@@ -155,6 +179,7 @@ impl Port {
 mod tests {
     use super::{DRAIN, DRAINED, HungUp, SILENCE, WIND_DOWN, WindDown};
     use host::socket::Stream;
+    use host::worker::Worker;
     use i82576::Time;
     use std::io::Read;
     use std::os::fd::OwnedFd;
@@ -163,6 +188,10 @@ mod tests {
 
     const START: Time = Time::from_nanos(1_000_000_000);
     const STEP: Duration = Duration::from_millis(1);
+
+    fn closer() -> Worker {
+        Worker::start("closer").unwrap()
+    }
 
     #[test]
     fn a_silent_client_is_let_go_and_a_busy_one_in_bounded_time() {
@@ -181,13 +210,13 @@ mod tests {
     fn what_comes_after_the_end_is_read_and_the_client_reads_the_end_and_no_reset() {
         let (ours, theirs) = Stream::pair().unwrap();
         ours.send(b"last", &[]).unwrap();
-        let mut hung_up = HungUp::new(ours, START);
+        let mut hung_up = HungUp::new(ours, closer(), START);
         theirs.send(b"doorbell", &[]).unwrap();
         let mut buffer = [0; 64];
         assert!(!hung_up.drain(&mut buffer, START), "the client may say more");
         assert!(!hung_up.drain(&mut buffer, START + (DRAINED - STEP)));
         assert!(hung_up.drain(&mut buffer, START + DRAINED));
-        drop(hung_up);
+        hung_up.close();
         let mut theirs = UnixStream::from(OwnedFd::from(theirs));
         let mut heard = Vec::new();
         theirs.read_to_end(&mut heard).expect("no reset");
@@ -197,7 +226,7 @@ mod tests {
     #[test]
     fn a_client_that_never_stops_is_closed_all_the_same() {
         let (ours, theirs) = Stream::pair().unwrap();
-        let mut hung_up = HungUp::new(ours, START);
+        let mut hung_up = HungUp::new(ours, closer(), START);
         let mut buffer = [0; 8];
         for step in 0..4 {
             theirs.send(&[0; 4096], &[]).unwrap();

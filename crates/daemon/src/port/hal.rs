@@ -74,7 +74,7 @@ impl Hal for RunningHal<'_> {
 }
 
 /// The card as the SR-IOV manager sees it.
-pub(super) struct Card<'a>(pub(super) &'a mut Nic);
+pub(crate) struct Card<'a>(pub(crate) &'a mut Nic);
 
 impl ConfigAccess for Card<'_> {
     fn config_read(&mut self, function: Function, offset: u16, size: u8) -> u32 {

@@ -4,9 +4,16 @@
 //! A descriptor is kept before what it is for is noted, and given up after the note that it is not needed counts. So a
 //! successor finds each descriptor that a note names, and at most some that none names, which it gives up.
 
+use super::bus::LiveBus;
+use super::inheritance::note_software;
 use super::journal::{FunctionJournal, Irq, Journal, Progress, Window};
+use super::side::Side;
 use crate::vault::PortVault;
+use host::eventfd::EventFd;
 use host::memory::FileIdentity;
+use host::worker::Worker;
+use nic::Nic;
+use pcie::Function;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
@@ -28,56 +35,149 @@ pub(super) struct Keeping {
     files: Vec<File>,
     /// Numbers that are needed no more as soon as the next step counts.
     stale: Vec<u64>,
+    /// Who gives them up, since a keeper may take its time.
+    worker: Worker,
+    /// The numbers of a client's socket and file of replies, until they are kept.
+    coming: Option<[u64; 2]>,
+}
+
+/// Keeps what an errand brings, in the errand's thread.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    vault: PortVault,
+    /// Numbers that are free.
+    numbers: Vec<u64>,
+    /// Files that are kept already.
+    files: Vec<(FileIdentity, u64)>,
+}
+
+impl Keeper {
+    /// Keeps a descriptor under a number.
+    pub(super) fn keep(&self, number: u64, fd: BorrowedFd<'_>) {
+        self.vault.keep(number, fd);
+    }
+
+    /// Keeps eventfds under a number each.
+    pub(super) fn keep_all(&self, eventfds: Vec<EventFd>) -> Vec<(EventFd, u64)> {
+        let kept: Vec<_> = eventfds.into_iter().zip(self.numbers.iter().copied()).collect();
+        kept.iter().for_each(|(eventfd, number)| self.keep(*number, eventfd.as_fd()));
+        kept
+    }
+
+    /// Keeps a file of guest memory, if it is not kept already.
+    pub(super) fn keep_file(&self, identity: &FileIdentity, fd: BorrowedFd<'_>) -> Kept {
+        if let Some((_, number)) = self.files.iter().find(|(known, _)| known == identity) {
+            return Kept { number: *number, new: false };
+        }
+        let number = self.numbers.first().copied().unwrap_or_default();
+        self.keep(number, fd);
+        Kept { number, new: true }
+    }
+
+    /// Gives a file up again, if it was kept for nothing else.
+    pub(super) fn take_back(&self, kept: Kept) {
+        if kept.new {
+            self.vault.forget(kept.number);
+        }
+    }
+}
+
+/// A file that is kept.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kept {
+    pub(super) number: u64,
+    /// It was not kept before.
+    new: bool,
 }
 
 impl Keeping {
-    pub(super) fn new(numbers: &Arc<Journal>, place: usize, vault: &PortVault) -> Self {
-        let journal = numbers.function(place);
+    pub(super) fn new(numbers: &Arc<Journal>, function: Function, vault: &PortVault, bus: &LiveBus) -> Self {
+        let journal = numbers.function(function);
+        let worker = bus.reach(function).errands.worker().clone();
         let (numbers, vault) = (Arc::clone(numbers), vault.clone());
-        Self { journal, numbers, vault, files: Vec::new(), stale: Vec::new() }
+        Self { journal, numbers, vault, files: Vec::new(), stale: Vec::new(), worker, coming: None }
     }
 
-    /// A client has come.
-    pub(super) fn begin(&mut self, stream: impl AsFd, replies: impl AsFd) {
-        let progress = Progress {
-            stream: self.keep(stream.as_fd()),
-            replies: self.keep(replies.as_fd()),
-            ..Progress::default()
-        };
-        self.journal.clear_windows();
-        self.step(progress);
+    /// What an errand needs to keep one file.
+    pub(super) fn keeper(&self) -> Keeper {
+        self.keeper_of(1)
+    }
+
+    /// What an errand needs to keep so many descriptors.
+    pub(super) fn keeper_of(&self, count: usize) -> Keeper {
+        Keeper {
+            vault: self.vault.clone(),
+            numbers: (0..count).map(|_| self.numbers.number()).collect(),
+            files: self.files.iter().map(|file| (file.identity, file.number)).collect(),
+        }
+    }
+
+    /// A client has come, whose socket and file of replies will be kept under these numbers.
+    pub(super) fn begin(&mut self) -> [u64; 2] {
+        let [stream, replies] = [(); 2].map(|()| self.numbers.number());
+        self.coming = Some([stream, replies]);
+        [stream, replies]
+    }
+
+    /// What was to be kept is: a client that has come is noted.
+    pub(super) fn arrived(&mut self) {
+        if let Some([stream, replies]) = self.coming.take() {
+            self.journal.clear_windows();
+            self.step(Progress { stream, replies, ..Progress::default() });
+        }
     }
 
     /// The client is gone, and with it all that it has handed over.
     pub(super) fn end(&mut self) {
         let Progress { stream, replies, .. } = self.journal.progress();
+        for Irq { index, vector, .. } in self.journal.noted().irqs {
+            self.eventfd(Irq { index, vector, number: 0 });
+        }
         self.unmapped_all();
-        self.stale.extend([stream, replies].iter().filter(|number| **number != 0));
+        self.stale.extend([stream, replies]);
+        self.stale.extend(self.coming.take().into_iter().flatten());
         self.step(Progress::default());
+    }
+
+    /// The numbers that the notes need.
+    pub(super) fn needed(&self) -> Vec<u64> {
+        let noted = self.journal.noted();
+        let Progress { stream, replies, .. } = noted.progress;
+        let windows = noted.windows.iter().map(|window| window.file);
+        let irqs = noted.irqs.iter().map(|irq| irq.number);
+        [stream, replies].into_iter().chain(windows).chain(irqs).filter(|number| *number != 0).collect()
     }
 
     /// Everything noted so far counts.
     pub(super) fn step(&mut self, progress: Progress) {
         self.journal.step(progress);
-        for number in self.stale.drain(..) {
-            self.vault.forget(number);
+        let stale = std::mem::take(&mut self.stale);
+        self.forget(stale);
+    }
+
+    /// Has numbers given up that no note needs.
+    pub(super) fn forget(&self, numbers: Vec<u64>) {
+        let numbers: Vec<u64> = numbers.into_iter().filter(|number| *number != 0).collect();
+        if !numbers.is_empty() {
+            let vault = self.vault.clone();
+            self.worker.run(move || numbers.into_iter().for_each(|number| vault.forget(number)));
         }
     }
 
-    /// A window was mapped.
-    pub(super) fn mapped(&mut self, mut window: Window, file: Option<BorrowedFd<'_>>) {
-        window.file = file.map_or(0, |file| self.file(file));
+    /// A window was mapped, onto the file of this identity if it is onto any.
+    pub(super) fn mapped(&mut self, window: &Window, identity: Option<FileIdentity>) {
         // The room is as large as what a client may have.
-        let _ = self.journal.add_window(&window);
+        let _ = self.journal.add_window(window);
+        if let Some(identity) = identity {
+            self.mapped_again(window, identity);
+        }
     }
 
     /// A predecessor's window was mapped again.
-    pub(super) fn mapped_again(&mut self, window: &Window, file: BorrowedFd<'_>) {
-        if let Ok(identity) = FileIdentity::of_memory(file) {
-            match self.files.iter_mut().find(|file| file.number == window.file) {
-                Some(file) => file.windows += 1,
-                None => self.files.push(File { identity, number: window.file, windows: 1 }),
-            }
+    pub(super) fn mapped_again(&mut self, window: &Window, identity: FileIdentity) {
+        match self.files.iter_mut().find(|file| file.number == window.file) {
+            Some(file) => file.windows += 1,
+            None => self.files.push(File { identity, number: window.file, windows: 1 }),
         }
     }
 
@@ -97,29 +197,14 @@ impl Keeping {
         self.stale.extend(self.files.drain(..).map(|file| file.number));
     }
 
-    /// A vector has another eventfd, or none.
-    pub(super) fn eventfd(&mut self, index: u32, vector: u32, eventfd: Option<BorrowedFd<'_>>) {
-        let before = self.journal.irq_number(index, vector);
-        let number = eventfd.map_or(0, |eventfd| self.keep(eventfd));
-        self.journal.set_irq(Irq { index, vector, number });
-        self.stale.extend(Some(before).filter(|number| *number != 0));
+    /// A vector has another eventfd, or none (number 0).
+    pub(super) fn eventfd(&mut self, irq: Irq) {
+        self.stale.push(self.journal.irq_number(irq.index, irq.vector));
+        self.journal.set_irq(irq);
     }
 
-    /// The number of a file of guest memory, which has one more window now.
-    fn file(&mut self, file: BorrowedFd<'_>) -> u64 {
-        let Ok(identity) = FileIdentity::of_memory(file) else { return 0 };
-        if let Some(known) = self.files.iter_mut().find(|known| known.identity == identity) {
-            known.windows += 1;
-            return known.number;
-        }
-        let number = self.keep(file);
-        self.files.push(File { identity, number, windows: 1 });
-        number
-    }
-
-    fn keep(&self, fd: BorrowedFd<'_>) -> u64 {
-        let number = self.numbers.number();
-        self.vault.keep(number, fd);
-        number
+    /// The port's software has changed.
+    pub(super) fn note_software(&self, side: &Side, nic: &mut Nic) {
+        note_software(&self.numbers, side, nic);
     }
 }

@@ -3,36 +3,45 @@
 //!
 //! The thread sleeps until a socket, the uplink, a command or a deadline wakes it, and then goes round:
 //! messages of clients, the PF driver's visit, the card's poll. The PF driver takes no interrupts; it is
-//! visited every round, so a VF's request waits for one round at the most.
+//! visited every round, so a VF's request waits for one round at the most. Nothing that may block or take long runs on
+//! this thread: [`errand`].
 
+mod adopt;
 mod bus;
 mod commands;
 mod connection;
 mod device;
 mod ending;
+mod errand;
 mod hal;
-pub(crate) mod journal;
+mod inheritance;
+mod journal;
 mod keeping;
+mod open;
+mod order;
 mod run;
 mod side;
 mod slot;
 mod status;
 mod uplink;
 
+pub(crate) use hal::Card;
+pub use journal::JournalError;
+pub use order::{OpenVf, Order, VfOrder};
 pub use uplink::UplinkError;
 
-use crate::config::PortConfig;
 use crate::control::status::PortStatus;
-use crate::policy::{Change, ChangeError, PortChange};
-use crate::vault::{PortVault, Vault};
+use crate::settings::SettingError;
+use crate::vault::PortVault;
 use bus::LiveBus;
-use driver::pf::{PfError, PolicyError, PortPolicyError};
+use driver::pf::{PfError, PolicyError, PortPolicyError, ResizeError};
 use ending::HungUp;
-use host::poll::{Interest, Poller, Waker};
+use errand::Done;
+use host::poll::{Poller, Waker};
 use host::socket::BindError;
 use i82576::{MacAddress, Time, VfIndex};
 use iovm::{AssignmentError, DiscoverError, EnableError};
-use journal::{Journal, JournalError};
+use journal::{Journal, Rest};
 use nic::Nic;
 use pcie::Rid;
 use side::Side;
@@ -58,9 +67,12 @@ pub enum PortError {
     /// The notes for a successor.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// epoll or eventfd.
+    /// epoll, eventfd or a thread.
     #[error("cannot wait for events: {0}")]
     System(#[from] std::io::Error),
+    /// The table of mappings is shared out.
+    #[error("this process has too many functions to map the memory of their clients; run a second host")]
+    NoMappings,
     /// The card and its drivers disagree: a defect of this program.
     #[error("the card does not come up: {0}")]
     Card(String),
@@ -79,17 +91,45 @@ card_errors!(PfError, PolicyError, PortPolicyError, DiscoverError, EnableError, 
 #[derive(Debug, Error)]
 pub enum RefusedChange {
     /// It makes no sense, or the card cannot do it, or not now.
-    #[error(transparent)]
-    Change(#[from] ChangeError),
+    #[error("{name}.{error}")]
+    Setting {
+        /// The VF or port.
+        name: String,
+        /// The setting, and what is wrong.
+        error: SettingError,
+    },
     /// It is not the host's.
     #[error("a guest drives this port's PF: policy and resets are that guest's")]
     Guests,
     /// There is no client to let go.
     #[error("no virtual machine is connected to it")]
     NoClient,
-    /// The card and the PF driver disagree: a defect of this program.
-    #[error("the card does not come back: {0}")]
-    Card(#[from] PfError),
+    /// There cannot be so many VFs now.
+    #[error("{name}.vfs: {error}")]
+    Resize {
+        /// The port.
+        name: String,
+        /// Why.
+        error: ResizeError,
+    },
+    /// epoll.
+    #[error("cannot wait for a new VF's clients: {0}")]
+    System(#[from] std::io::Error),
+    /// The card and the drivers disagree: a defect of this program.
+    #[error("the card does not follow: {0}")]
+    Card(String),
+}
+
+impl From<PfError> for RefusedChange {
+    fn from(error: PfError) -> Self {
+        Self::Card(error.to_string())
+    }
+}
+
+impl From<AssignmentError> for RefusedChange {
+    fn from(error: AssignmentError) -> Self {
+        Self::Card(error.to_string())
+    }
 }
 
 /// What a port can be asked to do. Each answer goes to the sender given.
@@ -97,16 +137,28 @@ pub enum RefusedChange {
 pub enum Command {
     /// Tell how things are.
     Status(mpsc::Sender<PortStatus>),
-    /// Change a VF, then tell how things are, or why nothing was changed.
-    Change(VfIndex, Change, mpsc::Sender<Result<PortStatus, RefusedChange>>),
-    /// Change the port, then tell how things are, or why nothing was changed.
-    ChangePort(PortChange, mpsc::Sender<Result<PortStatus, RefusedChange>>),
+    /// Tell whether an order could be carried out now.
+    Check(Order, mpsc::Sender<Result<(), RefusedChange>>),
+    /// Carry out an order, with the VFs that come with it, or tell why nothing was changed.
+    Carry(Order, Vec<OpenVf>, mpsc::Sender<Result<(), RefusedChange>>),
+    /// Offer only this many VFs from now on; the clients of the others come to their end.
+    Withdraw(usize, mpsc::Sender<()>),
     /// Reset the port under its VFs, then tell how things are, or why it was not done.
     Reset(mpsc::Sender<Result<PortStatus, RefusedChange>>),
     /// Let a VF's client go, then tell how things are, or that there is none.
     Disconnect(VfIndex, mpsc::Sender<Result<PortStatus, RefusedChange>>),
+    /// Set everything aside and wait, for so long, for what comes next: [`Command::Resume`], which is also what the end
+    /// of that time means, or [`Command::Leave`]. The answer says whether everything is set aside.
+    Pause(std::time::Duration, mpsc::Sender<bool>),
+    /// Go on: there is no successor.
+    Resume,
+    /// End without a word: a successor has everything.
+    Leave,
     /// End: tell the guests, let every client go.
     Stop,
+    /// Fail as by a defect.
+    #[cfg(test)]
+    Panic,
 }
 
 /// A port that is set up and does not run yet.
@@ -121,21 +173,47 @@ pub struct Port {
     slots: Vec<Slot>,
     /// Clients that have been let go, and have not left yet.
     hung_up: Vec<HungUp>,
-    /// The port ends: no client is taken any more.
-    ending: bool,
+    phase: Phase,
     poller: Poller,
-    waker: Waker,
-    commands: mpsc::Receiver<Command>,
+    /// What clients' requests have made others do.
+    done: mpsc::Receiver<Done>,
     /// What a receive reads into.
     buffer: Box<[u8]>,
     /// When the VFs were last judged.
     watched: Time,
     /// [`host::memory::poison_events`] when it was last looked at.
     poisoned: u64,
+    /// What a successor needs.
+    journal: Arc<Journal>,
+    rest: Rest,
+    vault: PortVault,
+    /// The port is an heir that has not served a round yet.
+    unproven: bool,
+}
+
+/// Where a port is between its beginning and its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Serving,
+    /// Every client is let go, and none is taken any more.
+    Ending,
+    /// A successor goes on with everything.
+    Left,
+}
+
+/// How a port's thread ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Every client is let go.
+    Ended,
+    /// A successor has the port.
+    HandedOver,
+    /// It could not go on, and has logged why; whoever opens the port again goes on with its clients.
+    Failed,
 }
 
 /// Bus 0, device 1: where the PF would be on a board. Nobody routes by it here.
-const PF_RID: Rid = Rid(0x0008);
+pub(crate) const PF_RID: Rid = Rid(0x0008);
 /// One receive from a client: a guest's doorbells by the hundred, or a part of a long transfer.
 const RECEIVE_BUFFER: usize = 64 * 1024;
 
@@ -162,44 +240,22 @@ impl Handle {
     }
 }
 
-impl Port {
-    /// Brings up card, drivers, sockets and uplink.
+/// Where a port finds its commands. It outlives a port that fails.
+#[derive(Debug)]
+pub struct Inbox {
+    commands: mpsc::Receiver<Command>,
+    waker: Waker,
+}
+
+impl Inbox {
+    /// An empty one, and the way into it.
     ///
     /// # Errors
-    /// [`PortError`]; what was made is taken down again.
-    pub fn open(config: PortConfig, vault: &Vault) -> Result<(Self, Handle), PortError> {
-        let uplink = Uplink::open(&config.uplink)?;
-        let journal = Arc::new(Journal::new()?);
-        let slots = Slot::open_all(&config, &journal, &PortVault::new(vault, &config.name))?;
-        let (nic, side) = Side::bring_up(&config)?;
-        let poller = Poller::new()?;
-        let waker = Waker::new()?;
-        poller.add(&waker, WAKER, Interest::READ)?;
-        if let Some(tap) = uplink.tap() {
-            poller.add(tap, UPLINK, Interest::READ)?;
-        }
-        for (slot, token) in slots.iter().zip(LISTENERS..) {
-            poller.add(&slot.listener, token, Interest::READ)?;
-        }
+    /// The process is out of descriptors.
+    pub fn new() -> std::io::Result<(Self, Handle)> {
         let (sender, commands) = mpsc::channel();
+        let waker = Waker::new()?;
         let handle = Handle { commands: sender, waker: waker.clone() };
-        let port = Self {
-            name: config.name,
-            mac: config.mac,
-            nic,
-            side,
-            bus: LiveBus::new(),
-            uplink,
-            slots,
-            hung_up: Vec::new(),
-            ending: false,
-            poller,
-            waker,
-            commands,
-            buffer: vec![0; RECEIVE_BUFFER].into(),
-            watched: Time::ZERO,
-            poisoned: host::memory::poison_events(),
-        };
-        Ok((port, handle))
+        Ok((Self { commands, waker }, handle))
     }
 }

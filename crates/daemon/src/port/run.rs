@@ -1,13 +1,13 @@
-//! The port's loop. Left out: what is done to the card in each step, commands (`commands`), and the end (`ending`).
+//! The port's loop. Left out: what is done to the card in each step, commands (`commands`), changes of policy (`order`),
+//! and the end (`ending`).
 
 use super::connection::{Connection, Over, Visit};
 use super::device::FunctionDevice;
 use super::hal::{PfHal, now};
 use super::side::{Hosted, Side, vf};
 use super::status::{SHARE_HINT, is_private, lacks_memory};
-use super::{CONNECTIONS, LISTENERS, Port, UPLINK, WAKER};
+use super::{CONNECTIONS, Inbox, LISTENERS, Outcome, Phase, Port, UPLINK, WAKER};
 use driver::pf::{Totals, Verdict};
-use host::poll::Interest;
 use host::socket::Stream;
 use i82576::Time;
 use nic::{Budget, Nic, PoolCounters};
@@ -20,22 +20,49 @@ const WATCH: Duration = Duration::from_secs(1);
 /// The longest sleep while a link notice or a refusal of the PF driver waits for its time.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
+/// How long a port sleeps before it is noted as it is: a guest that is talked to every millisecond pays nothing for it.
+const REST: Duration = Duration::from_millis(50);
+
 impl Port {
-    /// Runs until told to stop, and then until every client is let go. Sockets are gone afterwards.
-    pub fn run(mut self) {
+    /// Runs until told to stop, and then until every client is let go; or until a successor takes over.
+    pub fn run(mut self, inbox: &Inbox) -> Outcome {
+        self.note_software();
+        self.slots.iter_mut().for_each(|slot| slot.listener.own());
         let mut timeout = Some(Duration::ZERO);
         while !self.is_over() {
-            if let Err(error) = self.wait(timeout) {
-                tracing::error!(port = self.name, %error, "cannot wait for events; the port ends");
-                return;
+            if let Err(error) = self.sleep(inbox, timeout) {
+                tracing::error!(port = self.name, %error, "cannot wait for events; the port fails");
+                return Outcome::Failed;
             }
-            self.obey();
+            self.obey(inbox);
+            if self.phase == Phase::Left {
+                self.slots.into_iter().for_each(|slot| slot.listener.leave());
+                return Outcome::HandedOver;
+            }
             timeout = self.round();
+            if std::mem::take(&mut self.unproven) {
+                self.journal.succeeded();
+            }
         }
+        self.vault.forget_all();
+        Outcome::Ended
     }
 
-    /// Sleeps until something happens, and serves the sockets that woke it.
-    fn wait(&mut self, timeout: Option<Duration>) -> std::io::Result<()> {
+    /// Sleeps until something happens. A port that has slept for a while is noted as it is then, for a successor.
+    fn sleep(&mut self, inbox: &Inbox, timeout: Option<Duration>) -> std::io::Result<()> {
+        let long = timeout.is_none_or(|timeout| timeout > REST) && self.phase == Phase::Serving;
+        if !long || self.rest.is_valid() {
+            return self.wait(inbox, timeout).map(drop);
+        }
+        if self.wait(inbox, Some(REST))? {
+            return Ok(());
+        }
+        self.note_rest();
+        self.wait(inbox, timeout.map(|timeout| timeout.saturating_sub(REST))).map(drop)
+    }
+
+    /// Sleeps until something happens, and marks the sockets that woke it. Answers whether anything did.
+    fn wait(&mut self, inbox: &Inbox, timeout: Option<Duration>) -> std::io::Result<bool> {
         let ready: [Option<u64>; 64] = {
             let mut ready = [None; 64];
             for (place, event) in ready.iter_mut().zip(self.poller.wait(timeout)?) {
@@ -43,19 +70,24 @@ impl Port {
             }
             ready
         };
+        let woken = ready[0].is_some();
+        if woken || timeout != Some(REST) {
+            self.rest.disturb();
+        }
         for token in ready.into_iter().flatten() {
             match token {
-                WAKER => self.waker.drain(),
+                WAKER => inbox.waker.drain(),
                 UPLINK => self.uplink.set_readable(),
                 CONNECTIONS.. => self.mark((token - CONNECTIONS) as usize),
                 _ => self.accept((token - LISTENERS) as usize),
             }
         }
-        Ok(())
+        Ok(woken)
     }
 
     /// One round: clients, PF driver, card. Answers how long to sleep before the next; `None` is for ever.
     fn round(&mut self) -> Option<Duration> {
+        self.finish_errands();
         for index in 0..self.slots.len() {
             if self.slots[index].more {
                 self.serve(index);
@@ -66,14 +98,15 @@ impl Port {
         self.watch(started);
         let poll = self.nic.poll(started, Budget::default(), &mut self.bus, &mut self.uplink);
         self.evict_poisoned();
-        self.give_up_lost_uplink();
+        let link_changed = self.follow_uplink();
         let parting = self.part();
-        if poll.more || self.slots.iter().any(|slot| slot.more) {
+        let kick = self.kick();
+        if poll.more || link_changed || self.slots.iter().any(|slot| slot.more) {
             return Some(Duration::ZERO);
         }
         let sleep = |deadline: Time| deadline.since(now());
         let notice = notice.map(|deadline| sleep(deadline).min(LONGEST_SLEEP));
-        [poll.deadline.map(sleep), parting.map(sleep), notice].into_iter().flatten().min()
+        [poll.deadline.map(sleep), parting.map(sleep), kick.map(sleep), notice].into_iter().flatten().min()
     }
 
     /// Lets the PF driver, if it is here, see to its VFs. Answers when it wants to be visited again.
@@ -92,6 +125,7 @@ impl Port {
         }
         self.watched = now;
         let Some(Hosted { pf, .. }) = self.side.hosted() else { return };
+        let mut judged = false;
         for slot in &mut self.slots {
             let Some(vf) = vf(slot.function) else { continue };
             let totals = conduct(&self.nic.counters()[vf.index()], self.bus.reach(slot.function).interrupts);
@@ -99,6 +133,7 @@ impl Port {
             else {
                 continue;
             };
+            judged = true;
             if slot.ending.is_none() {
                 self.nic.set_vf_link(vf, pf.link_override(vf));
             }
@@ -106,6 +141,9 @@ impl Port {
                 let (name, offence) = (&slot.name, offence.name());
                 tracing::warn!(function = name, offence, rate, ?action, suppressed, "the VF does too much");
             }
+        }
+        if judged {
+            self.note_software();
         }
     }
 
@@ -137,8 +175,10 @@ impl Port {
                 slot.more = true;
             }
             Some(_) => {
+                let peer = peer_pid(&stream);
+                // It may have sent descriptors already.
+                self.bus.reach(slot.function).errands.turn_away(stream);
                 if let Some(suppressed) = slot.log.allow(now()) {
-                    let peer = peer_pid(&stream);
                     tracing::warn!(
                         function = name,
                         peer,
@@ -154,17 +194,17 @@ impl Port {
     fn attach(&mut self, index: usize, stream: Stream) {
         let slot = &mut self.slots[index];
         let name = &slot.name;
-        let connection = self.poller.add(&stream, CONNECTIONS + index as u64, Interest::NEWS);
-        let connection = connection.and_then(|()| Connection::new(stream));
-        match connection {
+        match Connection::new(stream) {
             Ok(connection) => {
                 if let Some(suppressed) = slot.log.allow(now()) {
                     let peer = peer_pid(connection.stream());
                     tracing::info!(function = name, peer, suppressed, "a client has connected");
                 }
-                slot.keeping.begin(connection.stream(), connection.replies());
+                let [stream, replies] = slot.keeping.begin();
+                let fds = connection.copies().into_iter().zip([stream, replies]);
+                let fds = fds.map(|(fd, number)| (number, fd)).collect();
+                self.bus.reach(slot.function).errands.keep_client(fds, slot.keeping.keeper_of(0));
                 slot.connection = Some(connection);
-                slot.more = true;
             }
             Err(error) => {
                 if let Some(suppressed) = slot.log.allow(now()) {
@@ -187,12 +227,10 @@ impl Port {
             Ok(visit) => slot.more = visit == Visit::More,
             Err(over) => return self.disconnect(index, &over),
         }
-        if let Some(interest) = connection.new_interest() {
-            let modified = self.poller.modify(connection.stream(), CONNECTIONS + index as u64, interest);
-            if let Err(error) = modified {
-                return self.disconnect(index, &Over::Failed(error.to_string()));
-            }
+        if let Err(error) = connection.update_interest(&self.poller, CONNECTIONS + index as u64) {
+            return self.disconnect(index, &Over::Failed(error.to_string()));
         }
+        self.warn_of_refused_memory(index);
         self.warn_of_unshared_memory(index);
     }
 
@@ -240,7 +278,9 @@ impl Port {
         let next = slot.next.take();
         self.show_links();
         if !matches!(over, Over::Closed) {
-            self.hang_up(stream);
+            self.hang_up(function, stream);
+        } else {
+            self.bus.reach(function).errands.discard(stream);
         }
         if let Some(next) = next {
             self.attach(index, next);
@@ -264,13 +304,15 @@ impl Port {
         }
     }
 
-    /// Without its uplink the card goes on: VFs still reach each other.
-    fn give_up_lost_uplink(&mut self) {
-        let Some((tap, error)) = self.uplink.take_lost() else { return };
-        // Closing the descriptor removes it from the poller too; a failure here has no consequence.
-        let _ = self.poller.remove(&tap);
-        let (port, tap) = (&self.name, tap.name().as_str());
-        tracing::error!(port, tap, %error, "the uplink is gone; make the tap again and restart the host to have it back");
+    /// Gives the card the link that its uplink has; `true` if that has changed it, so that the PF driver has to see
+    /// to it. Without its uplink the card goes on: its switch needs none.
+    fn follow_uplink(&mut self) -> bool {
+        if !self.uplink.follow(&self.poller, UPLINK) {
+            return false;
+        }
+        let before = self.nic.link();
+        self.nic.set_link(self.uplink.link());
+        self.nic.link() != before
     }
 
     /// Shows every VF the link that the PF driver has decided on, and none to a client that is to be let go.

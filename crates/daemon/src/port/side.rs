@@ -5,10 +5,12 @@
 use super::hal::{Card, PfHal};
 use super::{PF_RID, PortError};
 use crate::config::PortConfig;
-use driver::pf::Pf;
+use crate::state::port::Configured;
+use driver::pf::{Cause, Pf};
 use i82576::VfIndex;
 use i82576::config::{MSIX_PBA, pf};
-use iovm::{Hierarchy, Manager, Owner};
+use i82576::ids::MAX_VFS;
+use iovm::{AssignmentError, Hierarchy, Manager, Owner};
 use nic::Nic;
 use pcie::msix::Table;
 use pcie::{ConfigAccess, Function};
@@ -27,23 +29,26 @@ pub(super) enum Side {
 pub(super) struct Hosted {
     pub(super) pf: Pf,
     pub(super) manager: Manager,
+    /// The policy by the configuration.
+    pub(super) configured: Configured,
 }
 
 /// What the host's bus sets in the PF's command register.
-const COMMAND: u16 = pcie::config::offset::COMMAND_MEMORY | pcie::config::offset::COMMAND_BUS_MASTER;
+pub(super) const COMMAND: u16 =
+    pcie::config::offset::COMMAND_MEMORY | pcie::config::offset::COMMAND_BUS_MASTER;
 
 impl Side {
-    /// The card as its owners find it: in the host with the VFs made, else as after power-on.
-    pub(super) fn bring_up(config: &PortConfig) -> Result<(Nic, Self), PortError> {
+    /// The card as its owners find it, with a link or without: in the host with the VFs made, else as after power-on.
+    pub(super) fn bring_up(config: &PortConfig, link: bool) -> Result<(Nic, Self), PortError> {
         let hosted = config.pf_socket.is_none();
         let mut nic = Nic::new(nic::Config { mac: config.mac, iov: hosted, loopback: None });
-        nic.set_link(true);
+        nic.set_link(link);
         let side =
             if hosted { Self::Host(Hosted::bring_up(config, &mut nic)?.into()) } else { Self::of_guest() };
         Ok((nic, side))
     }
 
-    fn of_guest() -> Self {
+    pub(super) fn of_guest() -> Self {
         Self::Guest(Table::new(pf::VECTORS))
     }
 
@@ -116,24 +121,48 @@ impl Side {
 }
 
 impl Hosted {
-    /// The PF driver and the VFs, each VF assigned to its socket: whoever connects there has it.
+    /// The PF driver and the VFs, each VF that is offered assigned to its socket: whoever connects there has it. The
+    /// card makes all its VFs, because SR-IOV cannot add one later without taking the others away.
     fn bring_up(config: &PortConfig, nic: &mut Nic) -> Result<Self, PortError> {
         nic.config_write(Function::Pf, pcie::config::offset::COMMAND, 2, COMMAND.into());
         let mut pf = Pf::probe(&mut PfHal(nic))?;
         pf.set_port_policy(&mut PfHal(nic), config.policy)?;
         let mut manager = Manager::discover(&mut Card(nic), PF_RID)?;
-        manager.enable(&mut Card(nic), config.vfs.len() as u16, Hierarchy::Ari)?;
+        manager.enable(&mut Card(nic), MAX_VFS as u16, Hierarchy::Ari)?;
         for vf in &config.vfs {
             pf.set_policy(&mut PfHal(nic), vf.index, vf.policy)?;
-            manager.assign(&mut Card(nic), vf.index, Owner(vf.index.get().into()))?;
+            manager.assign(&mut Card(nic), vf.index, owner(vf.index))?;
         }
         pf.enable_vfs(&mut PfHal(nic), config.vfs.len() as u8)?;
+        for vf in config.vfs.iter().filter(|vf| vf.quarantine) {
+            pf.quarantine(&mut PfHal(nic), vf.index, Cause::Administrator);
+            nic.set_vf_link(vf.index, pf.link_override(vf.index));
+        }
         pf.visit(&mut PfHal(nic));
-        Ok(Self { pf, manager })
+        Ok(Self { pf, manager, configured: configured(config) })
+    }
+
+    /// Whoever connects to a VF's socket has it from now on.
+    pub(super) fn offer(&mut self, nic: &mut Nic, vf: VfIndex) -> Result<(), AssignmentError> {
+        self.manager.assign(&mut Card(nic), vf, owner(vf))
+    }
+
+    /// Nobody has the VF any more; it is reset.
+    pub(super) fn withdraw(&mut self, nic: &mut Nic, vf: VfIndex) -> Result<(), AssignmentError> {
+        self.manager.unassign(&mut Card(nic), vf)
     }
 }
 
-/// The VF that a function is, if it is one.
+pub(super) fn owner(vf: VfIndex) -> Owner {
+    Owner(vf.get().into())
+}
+
+/// The policy by the configuration.
+pub(super) fn configured(config: &PortConfig) -> Configured {
+    Configured { port: config.policy, vfs: config.vfs.iter().map(|vf| vf.policy).collect() }
+}
+
+/// The VF index, if the function is a VF.
 pub(super) fn vf(function: Function) -> Option<VfIndex> {
     match function {
         Function::Pf => None,

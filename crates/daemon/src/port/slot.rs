@@ -2,17 +2,22 @@
 //! clients. Left out: the function itself, which the card and the SR-IOV manager hold.
 
 use super::PortError;
+use super::adopt::Kick;
+use super::bus::{LiveBus, Reach};
 use super::connection::Connection;
 use super::ending::WindDown;
 use super::journal::Journal;
 use super::keeping::Keeping;
-use crate::config::PortConfig;
+use crate::config::{PortConfig, VfConfig};
 use crate::control::status::Interventions;
 use crate::limit::Limit;
+use crate::state::port::ClientState;
 use crate::vault::PortVault;
-use host::socket::{Listener, Stream};
+use host::folder;
+use host::socket::{Access, BindError, Listener, Stream};
 use i82576::MacAddress;
 use pcie::Function;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vfio_user::server::Counters;
@@ -36,6 +41,8 @@ pub(super) struct Slot {
     pub(super) next: Option<Stream>,
     /// The client is to be let go, and is served until it falls silent.
     pub(super) ending: Option<WindDown>,
+    /// The guest's driver has to start anew, and is called until it does.
+    pub(super) kick: Option<Kick>,
     /// The connection has more to do than its last visit did.
     pub(super) more: bool,
     /// The guest masters the bus or has done so, and its memory was looked at then.
@@ -55,29 +62,27 @@ impl Slot {
         config: &PortConfig,
         journal: &Arc<Journal>,
         vault: &PortVault,
+        bus: &LiveBus,
     ) -> Result<Vec<Self>, PortError> {
-        let keeping = |place| Keeping::new(journal, place, vault);
-        let pf = config
-            .pf_socket
-            .iter()
-            .map(|socket| Self::open(Function::Pf, &config.name, config.mac, socket, keeping(0)));
-        let vfs = config.vfs.iter().map(|vf| {
-            let keeping = keeping(1 + vf.index.index());
-            Self::open(Function::Vf(vf.index.get()), &vf.name, vf.mac, &vf.socket, keeping)
+        let pf = config.pf_socket.iter().map(|socket| Place {
+            function: Function::Pf,
+            name: &config.name,
+            mac: config.mac,
+            socket,
+            access: config.access,
         });
-        pf.chain(vfs).collect()
+        let places = pf.chain(config.vfs.iter().map(Place::of_vf));
+        let slot = |place: Place<'_>| {
+            let keeping = Keeping::new(journal, place.function, vault, bus);
+            Ok(Self::new(&place, place.listen(vault)?, keeping))
+        };
+        places.map(slot).collect()
     }
 
-    fn open(
-        function: Function,
-        name: &str,
-        mac: MacAddress,
-        socket: &Path,
-        keeping: Keeping,
-    ) -> Result<Self, PortError> {
-        let listener =
-            Listener::bind(socket).map_err(|source| PortError::Socket { name: name.to_owned(), source })?;
-        Ok(Self {
+    /// A place for a function, at its socket.
+    pub(super) fn new(place: &Place<'_>, listener: Listener, keeping: Keeping) -> Self {
+        let Place { function, name, mac, socket, .. } = *place;
+        Self {
             function,
             name: name.to_owned(),
             mac,
@@ -87,13 +92,19 @@ impl Slot {
             keeping,
             next: None,
             ending: None,
+            kick: None,
             more: false,
             judged: false,
             private_memory: false,
             warned: false,
             log: Limit::per_minute(LOG_BURST),
             past: Interventions::default(),
-        })
+        }
+    }
+
+    /// Under which name the vault has the socket.
+    pub(super) fn kept_listener(&self) -> String {
+        kept_listener(&self.name)
     }
 
     /// What passed between card and VMM, over all clients so far.
@@ -102,12 +113,87 @@ impl Slot {
         Interventions { interrupts, ..add(self.past, now) }
     }
 
+    /// What a successor needs to know beside the notes.
+    pub(super) fn state(&self, reach: &Reach) -> ClientState {
+        ClientState {
+            interventions: self.interventions(reach.interrupts),
+            pin: reach.pin(),
+            judged: (self.judged, self.private_memory),
+            warned: self.warned,
+        }
+    }
+
+    /// Goes on as a predecessor.
+    pub(super) fn restore(&mut self, state: &ClientState, reach: &mut Reach) {
+        self.past = state.interventions;
+        reach.interrupts = state.interventions.interrupts;
+        reach.restore_pin(state.pin);
+        (self.judged, self.private_memory) = state.judged;
+        self.warned = state.warned;
+    }
+
     /// The client is gone; what it made the host do stays counted.
     pub(super) fn retire(&mut self, counters: Counters) {
         self.past = add(self.past, counters);
-        self.ending = None;
+        (self.ending, self.kick) = (None, None);
         (self.more, self.warned) = (false, false);
         (self.judged, self.private_memory) = (false, false);
+    }
+}
+
+/// A function as the configuration has it.
+pub(super) struct Place<'a> {
+    function: Function,
+    name: &'a str,
+    mac: MacAddress,
+    socket: &'a Path,
+    access: Access,
+}
+
+fn kept_listener(name: &str) -> String {
+    format!("listen.{name}")
+}
+
+impl<'a> Place<'a> {
+    /// A VF's.
+    pub(super) fn of_vf(vf: &'a VfConfig) -> Self {
+        let function = Function::Vf(vf.index.get());
+        Self { function, name: &vf.name, mac: vf.mac, socket: &vf.socket, access: vf.access }
+    }
+
+    /// The function's socket: a predecessor's, if it has left one, else a new one.
+    pub(super) fn listen(&self, vault: &PortVault) -> Result<Listener, PortError> {
+        self.bind(vault).map_err(|source| PortError::Socket { name: self.name.to_owned(), source })
+    }
+
+    fn bind(&self, vault: &PortVault) -> Result<Listener, BindError> {
+        let kept = kept_listener(self.name);
+        if let Some(fd) = vault.copy_named(&kept)
+            && let Some(listener) = Listener::adopt(fd, self.socket)
+        {
+            return Ok(listener);
+        }
+        let folder = self.socket.parent().unwrap_or(Path::new("/"));
+        // Everybody may pass through it; the socket says who may connect.
+        folder::make(folder, folder::PASSABLE)?;
+        if let Some(closed) = closed_to_others(folder, self.access) {
+            let (name, closed) = (self.name, closed.display());
+            tracing::warn!(function = name, "who may connect cannot get there: {closed} is closed to others");
+        }
+        let listener = Listener::bind(self.socket, self.access)?;
+        vault.keep_named(&kept, listener.as_fd());
+        Ok(listener)
+    }
+}
+
+/// The folder that keeps out those who are to connect, if there is one.
+fn closed_to_others(folder: &Path, access: Access) -> Option<PathBuf> {
+    let nobody = u32::MAX;
+    match (access.owner, access.group) {
+        (Some(owner), group) => folder::barrier(folder, owner, group.unwrap_or(nobody)),
+        (None, Some(group)) => folder::barrier(folder, nobody, group),
+        (None, None) if access.mode & 0o006 != 0 => folder::barrier(folder, nobody, nobody),
+        (None, None) => None,
     }
 }
 

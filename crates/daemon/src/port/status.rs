@@ -4,16 +4,14 @@ use super::Port;
 use super::bus::Reach;
 use super::side::{Hosted, vf};
 use super::slot::Slot;
-use crate::config::vlans;
-use crate::control::status::{
-    Conduct, Drops, Mailbox, Peer, PfStatus, PortRules, PortStatus, Traffic, VfStatus,
-};
-use crate::policy::{Coalesce, Limit, MirrorRule, Storm};
-use driver::pf::{Counters, Kind, Offence, Pf, Refusal, Thresholds};
+use crate::control::status::{Conduct, Drops, FunctionStatus, Mailbox, Peer, PortStatus, Traffic, VfStatus};
+use crate::settings::{PortSettings, VfSettings};
+use driver::pf::{Cause, Counters, Kind, Offence, Pf, Refusal};
 use host::dma::DmaTable;
 use i82576::VfIndex;
 use nic::{Nic, PoolCounters};
 use pcie::Function;
+use std::collections::BTreeMap;
 
 /// What to do about a guest whose memory the card cannot reach.
 pub(super) const SHARE_HINT: &str = "the guest's memory is not shared, so no frame can move: \
@@ -37,96 +35,64 @@ pub(super) fn is_private(memory: &DmaTable) -> bool {
 }
 
 impl Port {
+    /// How things are. Where settings come from is left out: the port does not know.
     pub(super) fn status(&mut self) -> PortStatus {
-        let vfs = (0..self.slots.len()).filter_map(|index| self.vf_status(index)).collect();
+        let vfs: Vec<_> = (0..self.slots.len()).filter_map(|index| self.vf_status(index)).collect();
+        let hosted = self.side.hosted();
         PortStatus {
             name: self.name.clone(),
             mac: self.mac.to_string(),
             uplink: self.uplink.to_string(),
+            tap: self.uplink.status(),
             link: self.nic.link(),
+            settings: hosted.as_ref().map(|hosted| PortSettings::of(hosted.pf.port_policy(), vfs.len())),
+            origins: BTreeMap::new(),
+            storms: hosted.map_or(0, |hosted| hosted.pf.storms()),
             pf: self.pf_status(),
-            rules: self.side.hosted().map(|hosted| rules(&hosted.pf)),
             vfs,
         }
     }
 
     /// The PF, if a guest may have it. Every pool is its own.
-    fn pf_status(&mut self) -> Option<PfStatus> {
+    fn pf_status(&self) -> Option<FunctionStatus> {
         let slot = self.slots.iter().find(|slot| slot.function == Function::Pf)?;
         let counters = self.nic.counters().iter().fold(PoolCounters::default(), |sum, pool| sum + *pool);
-        let reach = self.bus.reach(slot.function);
-        Some(PfStatus {
-            socket: slot.socket.clone(),
-            peer: peer(slot, reach),
-            hint: hint(&self.nic, slot, reach),
-            rx: received(&counters),
-            tx: sent(&counters),
-            drops: drops(&counters),
-            interventions: slot.interventions(reach.interrupts),
-        })
+        Some(self.function_status(slot, &counters))
     }
 
     fn vf_status(&mut self, index: usize) -> Option<VfStatus> {
         let slot = self.slots.get(index)?;
         let vf: VfIndex = vf(slot.function)?;
-        let Hosted { pf, manager } = self.side.hosted()?;
-        let policy = pf.policy(vf);
-        let counters = self.nic.counters()[vf.index()];
-        let reach = self.bus.reach(slot.function);
+        let function = self.function_status(slot, &self.nic.counters()[vf.index()]);
+        let Hosted { pf, manager, .. } = self.side.hosted()?;
+        let shut_in = pf.quarantined(vf) == Some(Cause::Administrator);
         Some(VfStatus {
             name: slot.name.clone(),
             index: vf.get(),
             rid: manager.function(vf).map(|function| function.rid().to_string()).unwrap_or_default(),
             mac: pf.vf_mac(vf).unwrap_or(slot.mac).to_string(),
-            vlan: policy.vlan.map(|vlan| vlan.id),
-            qos: policy.vlan.map_or(0, |vlan| vlan.qos),
             vlans: pf.vf_vlans(vf).collect(),
-            allowed_vlans: vlans::print(policy.vlans.as_ref()),
-            allmulti: policy.all_multicast,
-            max_mtu: policy.max_mtu.unwrap_or(0),
-            rss: policy.rss,
-            min_interrupts: policy.interrupts.least_hz,
-            max_interrupts: policy.interrupts.most_hz,
-            coalesce: if policy.interrupts.adaptive { Coalesce::Adaptive } else { Coalesce::Guest },
-            conduct: conduct(pf, vf),
-            spoof_check: policy.spoof_check,
-            trust: policy.trust,
-            max_tx_rate: policy.max_tx_rate,
-            link_state: policy.link.into(),
             link: self.nic.vf_link(vf),
             active: pf.vf_is_active(vf),
-            socket: slot.socket.clone(),
-            peer: peer(slot, reach),
-            hint: hint(&self.nic, slot, reach),
-            rx: received(&counters),
-            tx: sent(&counters),
-            drops: drops(&counters),
-            interventions: slot.interventions(reach.interrupts),
+            settings: VfSettings::of(pf.policy(vf), shut_in),
+            origins: BTreeMap::new(),
+            conduct: conduct(pf, vf),
+            function,
             mailbox: mailbox(pf.counters(vf)),
         })
     }
-}
 
-fn rules(pf: &Pf) -> PortRules {
-    let policy = pf.port_policy();
-    let limit = |limit: &Thresholds| Limit {
-        warn: Some(limit.warn),
-        throttle: Some(limit.throttle),
-        quarantine: Some(limit.quarantine),
-    };
-    let limits = Offence::ALL.into_iter().zip(&policy.limits);
-    let mirrors = policy.mirrors.iter().enumerate();
-    PortRules {
-        limits: limits.map(|(offence, thresholds)| (offence.name().to_owned(), limit(thresholds))).collect(),
-        storm: Storm {
-            broadcast: Some(policy.storm.broadcast),
-            multicast: Some(policy.storm.multicast),
-            interval: Some(policy.storm.window_ms),
-        },
-        storms: pf.storms(),
-        mirrors: mirrors
-            .filter_map(|(n, mirror)| Some((n.to_string(), MirrorRule::from(mirror.as_ref()?))))
-            .collect(),
+    fn function_status(&self, slot: &Slot, counters: &PoolCounters) -> FunctionStatus {
+        let reach = self.bus.reach(slot.function);
+        FunctionStatus {
+            socket: slot.socket.clone(),
+            peer: peer(slot, reach),
+            hint: hint(&self.nic, slot, reach),
+            rx: received(counters),
+            tx: sent(counters),
+            drops: drops(counters),
+            interventions: slot.interventions(reach.interrupts),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::support::live::Live;
 use crate::support::machine::Machine;
 use crate::support::qemu::Qemu;
 use daemon::control::status::VfStatus;
-use daemon::policy::{Change, Limit, PortChange};
+use daemon::settings::{Limit, PortSettings, VfSettings};
 use driver::Hal;
 use i82576::MacAddress;
 use i82576::descriptor::tx::Data;
@@ -20,7 +20,7 @@ fn world(kind: &str, limit: Limit) -> (Live, Guest<Qemu>) {
     let live = Live::start();
     let guest = Guest::under_qemu(&live, 0);
     let limits = BTreeMap::from([(kind.to_owned(), limit)]);
-    live.change_port(PortChange { limits, ..PortChange::default() }).unwrap();
+    live.change_port(PortSettings { limits, ..PortSettings::default() }).unwrap();
     (live, guest)
 }
 
@@ -54,7 +54,7 @@ fn is_shut_in(live: &Live, kind: &str, offend: impl FnMut()) {
     assert!(status.conduct.offences[kind] > 0);
     let neighbour = live.show(1);
     assert_eq!((neighbour.conduct.quarantine, neighbour.link), (None, true), "the neighbour is free");
-    let status = live.change(0, Change { quarantine: Some(false), ..Change::default() });
+    let status = live.change(0, VfSettings { quarantine: Some(false), ..VfSettings::default() });
     assert_eq!((status.conduct.quarantine, status.link), (None, true));
 }
 
@@ -138,7 +138,7 @@ fn a_vf_that_is_slowed_down_is_let_go_by_the_administrator() {
     let offend = || a.machine.write(vf::VTEICS, 7);
     let status = until(&live, "it is slowed down", offend, |status| status.conduct.throttled);
     assert_eq!((status.conduct.quarantine, status.link), (None, true));
-    let status = live.change(0, Change { quarantine: Some(false), ..Change::default() });
+    let status = live.change(0, VfSettings { quarantine: Some(false), ..VfSettings::default() });
     assert!(!status.conduct.throttled);
 }
 
@@ -153,7 +153,7 @@ fn a_storm_shuts_a_vf_in_until_it_is_let_out() {
     a.send(b.vf.mac(), &[2; 60]);
     live.show(0);
     assert_eq!(live.show(0).tx.packets, before, "nothing leaves it");
-    let status = live.change(0, Change { quarantine: Some(false), ..Change::default() });
+    let status = live.change(0, VfSettings { quarantine: Some(false), ..VfSettings::default() });
     assert_eq!((status.conduct.quarantine, status.link), (None, true));
     eventually("what waited goes out", || live.show(0).tx.packets > before);
 }

@@ -5,8 +5,8 @@ use crate::support::eventually;
 use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;
 use crate::support::qemu::Qemu;
-use daemon::control::protocol::Change;
-use daemon::policy::Coalesce;
+use daemon::settings::Coalesce;
+use daemon::settings::VfSettings;
 use driver::Hal;
 use driver::vf::RECEIVE_VECTOR;
 use host::eventfd::EventFd;
@@ -111,7 +111,8 @@ fn a_floor_shortens_what_the_guest_writes_and_a_ceiling_lengthens_it() {
     let live = Live::start();
     let mut a = Guest::under_qemu(&live, 0);
     let bounds = |least, most| {
-        let change = Change { min_interrupts: Some(least), max_interrupts: Some(most), ..Change::default() };
+        let change =
+            VfSettings { min_interrupts: Some(least), max_interrupts: Some(most), ..VfSettings::default() };
         live.change(0, change);
     };
     bounds(2_000, 0);
@@ -127,12 +128,15 @@ fn a_floor_shortens_what_the_guest_writes_and_a_ceiling_lengthens_it() {
 fn a_quiet_guest_under_the_adaptive_rule_is_interrupted_at_the_lowest_frequency() {
     let live = Live::start();
     let mut a = Guest::under_qemu(&live, 0);
-    live.change(0, Change { coalesce: Some(Coalesce::Adaptive), ..Change::default() });
+    live.change(0, VfSettings { coalesce: Some(Coalesce::Adaptive), ..VfSettings::default() });
     corrected(&mut a, 0, 1_000);
     corrected(&mut a, 8_191, 1_000);
-    live.change(0, Change { min_interrupts: Some(250), ..Change::default() });
+    live.change(0, VfSettings { min_interrupts: Some(250), ..VfSettings::default() });
     corrected(&mut a, 0, 4_000);
-    live.change(0, Change { coalesce: Some(Coalesce::Guest), min_interrupts: Some(0), ..Change::default() });
+    live.change(
+        0,
+        VfSettings { coalesce: Some(Coalesce::Guest), min_interrupts: Some(0), ..VfSettings::default() },
+    );
     corrected(&mut a, 50, 50);
 }
 
@@ -142,7 +146,7 @@ fn the_adaptive_rule_allows_no_more_interrupts_than_its_formula() {
     const FRAMES: u64 = 3_000;
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
-    live.change(0, Change { coalesce: Some(Coalesce::Adaptive), ..Change::default() });
+    live.change(0, VfSettings { coalesce: Some(Coalesce::Adaptive), ..VfSettings::default() });
     corrected(&mut a, 0, 1_000);
     let (begun, before) = (Instant::now(), live.show(0).interventions.interrupts);
     for n in 0..FRAMES {

@@ -24,7 +24,7 @@ fn registers_outlive_the_connection() {
     eventually("the client is gone", || live.show(0).peer.is_none());
     let mut next = Machine::new(Qemu::greet(&live.socket(0)), 3);
     assert_eq!((next.read(0x2800), next.read(vf::VTEITR)), (base, 0x300));
-    assert_eq!(live.show(0).peer.map(|peer| peer.windows), Some(0));
+    assert_eq!(live.show(0).peer.as_ref().map(|peer| peer.windows), Some(0));
 }
 
 #[test]

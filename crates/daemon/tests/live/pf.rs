@@ -4,7 +4,7 @@ use crate::support::live::Live;
 use crate::support::machine::{CONFIG, Machine, Vmm};
 use crate::support::qemu::{self, Qemu};
 use crate::support::{PATIENCE, eventually};
-use daemon::policy::PortChange;
+use daemon::settings::PortSettings;
 use driver::{DmaHal, Hal};
 use host::eventfd::EventFd;
 use host::poll::{Interest, Poller};
@@ -94,7 +94,7 @@ fn nobody_here_has_touched_the_pf() {
 #[test]
 fn the_port_is_not_the_administrators_to_change_or_to_reset() {
     let live = Live::with(PF);
-    for refused in [live.change_port(PortChange::default()), live.reset_port()] {
+    for refused in [live.change_port(PortSettings::default()), live.reset_port()] {
         let error = refused.unwrap_err().to_string();
         assert!(error.contains("a guest drives this port's PF"), "{error}");
     }

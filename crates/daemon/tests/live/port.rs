@@ -4,12 +4,12 @@ use crate::support::eventually;
 use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;
 use crate::support::qemu::Qemu;
-use daemon::policy::{Limit, MirrorRule, PortChange, Storm};
+use daemon::settings::{Limit, MirrorRule, PortSettings, Storm};
 use i82576::MacAddress;
 use std::collections::BTreeMap;
 
-fn mirror(rule: Option<MirrorRule>) -> PortChange {
-    PortChange { mirrors: BTreeMap::from([("2".to_owned(), rule)]), ..PortChange::default() }
+fn mirror(rule: Option<MirrorRule>) -> PortSettings {
+    PortSettings { mirror: BTreeMap::from([("2".to_owned(), rule)]), ..PortSettings::default() }
 }
 
 /// Sends a frame from one guest to another, and then one to the watcher itself; how many the watcher got before its
@@ -32,7 +32,7 @@ fn a_watcher_is_sent_copies_while_a_rule_says_so() {
     assert_eq!(seen(&mut a, &mut b, &mut watcher), 0);
     let rule = MirrorRule { to: 2, vfs: vec![1], uplink: None, vlans: None };
     let port = live.change_port(mirror(Some(rule.clone()))).unwrap();
-    assert_eq!(port.rules.unwrap().mirrors, BTreeMap::from([("2".to_owned(), rule)]));
+    assert_eq!(port.settings.unwrap().mirror, BTreeMap::from([("2".to_owned(), Some(rule))]));
     assert_eq!(seen(&mut a, &mut b, &mut watcher), 1);
     assert_eq!(seen(&mut b, &mut a, &mut watcher), 0, "what VF 0 receives is not asked for");
     live.change_port(mirror(None)).unwrap();
@@ -49,7 +49,7 @@ fn rules_outlive_a_reset_of_the_port() {
     let mut guests = [0, 1, 2].map(|vf| Guest::under_qemu(&live, vf));
     let mut before = live.port();
     let after = live.reset_port().unwrap();
-    assert_eq!(after.rules, before.rules);
+    assert_eq!(after.settings, before.settings);
     before.vfs[3].mailbox.notices += 1;
     assert_eq!(after.vfs[3], before.vfs[3], "it was told, and all else is as before");
     guests.iter_mut().for_each(Guest::wait_for_link);
@@ -74,15 +74,15 @@ fn what_the_card_cannot_do_is_refused_whole() {
     let rule = MirrorRule { to: 0, vfs: Vec::new(), uplink: None, vlans: None };
     let too_few = Some(Storm { multicast: Some(1), interval: Some(1), ..Storm::default() });
     for (change, part) in [
-        (PortChange { storm, ..PortChange::default() }, "storm.interval"),
-        (PortChange { storm: too_few, ..PortChange::default() }, "at least 512"),
+        (PortSettings { storm, ..PortSettings::default() }, "storm.interval"),
+        (PortSettings { storm: too_few, ..PortSettings::default() }, "at least 512"),
         (mirror(Some(MirrorRule { vfs: vec![0], ..rule.clone() })), "watcher's own"),
         (mirror(Some(rule)), "copies nothing"),
     ] {
         let error = live.change_port(change).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
     }
-    assert_eq!(live.port().rules, before.rules);
+    assert_eq!(live.port().settings, before.settings);
 }
 
 #[test]
@@ -94,9 +94,9 @@ fn a_storm_is_kept_from_the_guests_and_counted_for_each() {
         b.take();
         live.show(1).drops.rx_storm > 0
     });
-    assert!(live.port().rules.unwrap().storms > 0);
+    assert!(live.port().storms > 0);
     let free = Storm { broadcast: Some(0), ..Storm::default() };
-    live.change_port(PortChange { storm: Some(free), ..PortChange::default() }).unwrap();
+    live.change_port(PortSettings { storm: Some(free), ..PortSettings::default() }).unwrap();
     b.take();
     let lost = live.show(1).drops.rx_storm;
     exchange_after_storm(&mut a, &mut b);
@@ -115,10 +115,10 @@ fn thresholds_change_under_running_guests() {
     let mut a = Guest::under_qemu(&live, 0);
     let limits = |quarantine| {
         let limit = Limit { quarantine: Some(quarantine), ..Limit::default() };
-        PortChange { limits: BTreeMap::from([("storm".to_owned(), limit)]), ..PortChange::default() }
+        PortSettings { limits: BTreeMap::from([("storm".to_owned(), limit)]), ..PortSettings::default() }
     };
     let port = live.change_port(limits(1)).unwrap();
-    let storm = port.rules.unwrap().limits["storm"];
+    let storm = port.settings.unwrap().limits["storm"];
     assert_eq!((storm.warn, storm.quarantine), (Some(10_000), Some(1)), "what is not given stays");
     eventually("the VF is shut in", || {
         a.send_many(MacAddress::BROADCAST, 20);

@@ -16,7 +16,7 @@ fn a_guest_boots_and_its_driver_shakes_hands() {
     let status = live.show(3);
     assert_eq!(guest.vf.mac().to_string(), status.mac);
     assert!(status.active && status.link, "{status:?}");
-    let peer = status.peer.unwrap();
+    let peer = status.peer.as_ref().unwrap();
     assert_eq!((peer.pid, peer.windows, peer.shareable), (std::process::id().cast_signed(), 3, 2));
     assert_eq!(status.hint, None);
     assert!(status.interventions.reads > 0 && status.interventions.posted_writes > 0);
@@ -98,7 +98,7 @@ fn the_guest_hears_of_its_link_going_down_and_up() {
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     let status = live.set(0, LinkState::Disable);
-    assert_eq!((status.link_state, status.link), (LinkState::Disable, false));
+    assert_eq!((status.settings.state, status.link), (Some(LinkState::Disable), false));
     eventually("the guest sees it", || {
         a.hears_mailbox() && a.vf.check_link(&mut a.machine) == LinkCheck::Down
     });

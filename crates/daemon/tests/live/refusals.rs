@@ -6,7 +6,7 @@ use crate::support::guest::Guest;
 use crate::support::live::Live;
 use crate::support::machine::Machine;
 use crate::support::qemu::{self, Qemu};
-use daemon::policy::Change;
+use daemon::settings::VfSettings;
 use driver::Hal;
 use driver::vf::{MailboxError, Vf, VfError};
 use i82576::MacAddress;
@@ -17,7 +17,7 @@ const OTHER: MacAddress = MacAddress([2, 5, 5, 5, 5, 5]);
 type Asked = Result<(), VfError>;
 
 /// A guest under a changed policy.
-fn guest(change: Change) -> (Live, Guest<Qemu>) {
+fn guest(change: VfSettings) -> (Live, Guest<Qemu>) {
     let live = Live::start();
     live.change(0, change);
     let guest = Guest::under_qemu(&live, 0);
@@ -61,21 +61,21 @@ fn not_ready_before_the_driver_has_introduced_itself() {
 
 #[test]
 fn address_fixed_by_the_administrator() {
-    let mut world = guest(Change { mac: Some("02:00:00:00:00:77".into()), ..Change::default() });
+    let mut world = guest(VfSettings { mac: Some("02:00:00:00:00:77".into()), ..VfSettings::default() });
     assert_refused(&mut world, "address-fixed", |vf, hal| vf.set_mac(hal, OTHER));
-    world.0.change(0, Change { trust: Some(true), ..Change::default() });
+    world.0.change(0, VfSettings { trust: Some(true), ..VfSettings::default() });
     world.1.vf.set_mac(&mut world.1.machine, OTHER).expect("the trusted may");
 }
 
 #[test]
 fn address_invalid_where_it_is_a_groups() {
-    let mut world = guest(Change::default());
+    let mut world = guest(VfSettings::default());
     assert_refused(&mut world, "address-invalid", |vf, hal| vf.set_mac(hal, MacAddress::BROADCAST));
 }
 
 #[test]
 fn address_in_use_by_a_neighbour() {
-    let mut world = guest(Change::default());
+    let mut world = guest(VfSettings::default());
     let neighbour = Guest::under_qemu(&world.0, 1);
     assert_refused(&mut world, "address-in-use", |vf, hal| vf.set_mac(hal, neighbour.vf.mac()));
 }
@@ -83,7 +83,7 @@ fn address_in_use_by_a_neighbour() {
 /// An address stays the VF's while its guest uses another: it has it again after a reset.
 #[test]
 fn address_in_use_while_its_owner_uses_another() {
-    let mut world = guest(Change::default());
+    let mut world = guest(VfSettings::default());
     let mut neighbour = Guest::under_qemu(&world.0, 1);
     let own = neighbour.vf.mac();
     neighbour.vf.set_mac(&mut neighbour.machine, OTHER).unwrap();
@@ -93,13 +93,13 @@ fn address_in_use_while_its_owner_uses_another() {
 /// Else one guest would receive what is meant for another.
 #[test]
 fn the_administrator_gives_no_address_twice() {
-    let (live, mut sender) = guest(Change::default());
+    let (live, mut sender) = guest(VfSettings::default());
     let mut neighbour = Guest::under_qemu(&live, 1);
     let (before, port) = (live.show(2), live.port().mac);
-    let set = |mac: &str| Change { mac: Some(mac.into()), trust: Some(true), ..Change::default() };
-    for (mac, owner) in [(neighbour.vf.mac().to_string(), "vf1"), (port, "the port itself")] {
+    let set = |mac: &str| VfSettings { mac: Some(mac.into()), trust: Some(true), ..VfSettings::default() };
+    for (mac, owner) in [(neighbour.vf.mac().to_string(), "pf0vf1.mac"), (port, "pf0.mac")] {
         let refusal = live.refusal(2, set(&mac));
-        assert!(refusal.contains(&format!("{mac} is the address of {owner}")), "{refusal}");
+        assert!(refusal.contains(&format!("{mac} is also given to {owner}")), "{refusal}");
     }
     assert_eq!(live.show(2), before, "nothing is changed");
     let other = OTHER.to_string();
@@ -111,7 +111,7 @@ fn the_administrator_gives_no_address_twice() {
 
 #[test]
 fn no_filter_when_the_13_that_seven_vfs_share_are_taken() {
-    let mut world = guest(Change::default());
+    let mut world = guest(VfSettings::default());
     let address = |n| MacAddress([2, 7, 7, 7, 7, n]);
     for n in 0..13 {
         world.1.vf.add_mac(&mut world.1.machine, address(n)).unwrap();
@@ -121,19 +121,19 @@ fn no_filter_when_the_13_that_seven_vfs_share_are_taken() {
 
 #[test]
 fn vlan_fixed_by_the_administrator() {
-    let mut world = guest(Change { vlan: Some(100), ..Change::default() });
+    let mut world = guest(VfSettings { vlan: Some(100), ..VfSettings::default() });
     assert_refused(&mut world, "vlan-fixed", |vf, hal| vf.set_vlan(hal, 5, true));
 }
 
 #[test]
 fn vlan_not_allowed_beyond_the_administrators_list() {
-    let mut world = guest(Change { vlans: Some("10".into()), ..Change::default() });
+    let mut world = guest(VfSettings { vlans: Some("10".into()), ..VfSettings::default() });
     assert_refused(&mut world, "vlan-not-allowed", |vf, hal| vf.set_vlan(hal, 5, true));
 }
 
 #[test]
 fn no_vlan_filter_when_all_are_taken() {
-    let mut world = guest(Change::default());
+    let mut world = guest(VfSettings::default());
     for vlan in 1..32 {
         world.1.vf.set_vlan(&mut world.1.machine, vlan, true).unwrap();
     }
@@ -142,32 +142,32 @@ fn no_vlan_filter_when_all_are_taken() {
 
 #[test]
 fn frame_length_that_the_card_cannot_take() {
-    let (live, mut guest) = guest(Change::default());
+    let (live, mut guest) = guest(VfSettings::default());
     raw(&mut guest.machine, &[5, 9729]);
     is_counted(&live, "frame-length");
 }
 
 #[test]
 fn mtu_limit_of_the_administrator() {
-    let mut world = guest(Change { max_mtu: Some(1500), ..Change::default() });
+    let mut world = guest(VfSettings { max_mtu: Some(1500), ..VfSettings::default() });
     assert_refused(&mut world, "mtu-limit", |vf, hal| vf.set_max_frame(hal, 4_000));
 }
 
 #[test]
 fn multicast_promiscuity_where_it_is_not_allowed() {
-    let mut world = guest(Change { allmulti: Some(false), ..Change::default() });
+    let mut world = guest(VfSettings { allmulti: Some(false), ..VfSettings::default() });
     assert_refused(&mut world, "multicast-promiscuity", |vf, hal| vf.set_all_multicast(hal, true));
 }
 
 #[test]
 fn unicast_promiscuity_always() {
-    let mut world = guest(Change::default());
+    let mut world = guest(VfSettings::default());
     assert_refused(&mut world, "unicast-promiscuity", |vf, hal| vf.set_promiscuous(hal));
 }
 
 #[test]
 fn unknown_messages() {
-    let (live, mut guest) = guest(Change::default());
+    let (live, mut guest) = guest(VfSettings::default());
     raw(&mut guest.machine, &[0x77]);
     is_counted(&live, "unknown");
 }

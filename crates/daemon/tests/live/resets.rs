@@ -106,7 +106,7 @@ fn a_thousand_function_level_resets_leave_nothing_behind() {
         exchange(&mut a, &mut b, 3);
         let mapped = |a: &Guest<Qemu>| a.machine.ram.mapped_by_the_host();
         let windows = || {
-            let peer = live.show(0).peer.unwrap();
+            let peer = live.show(0).peer.clone().unwrap();
             (peer.windows, peer.shareable, peer.shareable_bytes)
         };
         // Whoever asks the host holds a descriptor meanwhile, so they are counted first, and last until they are few.

@@ -52,9 +52,37 @@ pub(super) fn wait_for_link<B: Subject>(station: &mut Station<B>) -> Result<(), 
         match station.vf.check_link(&mut station.hal) {
             LinkCheck::Up(_) => return Ok(()),
             state if Clock.now_ns() >= end => {
-                return instead(format!("{}: {state:?}", station.hal.name()));
+                return instead(format!("{}: {}", station.hal.name(), without_link(state)));
             }
             _ => std::thread::sleep(LOOK),
+        }
+    }
+}
+
+/// What a driver can say of a link that is not up. Whether the port has none or somebody has taken it from this VF, it
+/// cannot see.
+fn without_link(state: LinkCheck) -> &'static str {
+    match state {
+        LinkCheck::Up(_) => "up",
+        LinkCheck::Down => {
+            "down; the port may have no link, or the VF may be quarantined or its state be disable (on our own card \
+             `softiov vf show` tells)"
+        }
+        LinkCheck::ResetNeeded => "the PF has lost track of the VF, which has to be reset",
+        LinkCheck::Gone => "the function has gone from the bus",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_link;
+    use driver::vf::LinkCheck;
+
+    #[test]
+    fn a_link_that_is_down_names_what_may_have_taken_it() {
+        let told = without_link(LinkCheck::Down);
+        for cause in ["port", "quarantined", "disable", "softiov vf show"] {
+            assert!(told.contains(cause), "{cause} in {told}");
         }
     }
 }

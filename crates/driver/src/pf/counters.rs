@@ -2,6 +2,7 @@
 //! Left out: traffic, which the card counts.
 
 use i82576::mailbox::{ID_MASK, id};
+use serde::{Deserialize, Serialize};
 
 /// What a message was about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,7 +153,7 @@ impl Refusal {
 }
 
 /// The counters of a VF.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counters {
     messages: [u64; Kind::ALL.len()],
     refused: [u64; Refusal::ALL.len()],
@@ -187,6 +188,13 @@ impl Counters {
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.messages.iter().sum::<u64>() + self.dropped
+    }
+
+    /// Every counter.
+    pub(super) fn all(&self) -> impl Iterator<Item = u64> {
+        let Self { messages, refused, granted, unanswered, dropped, resets, notices, spoofed } = *self;
+        let others = [granted, unanswered, dropped, resets, notices, spoofed];
+        messages.into_iter().chain(refused).chain(others)
     }
 
     pub(super) fn count_message(&mut self, kind: Kind) {

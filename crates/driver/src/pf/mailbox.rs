@@ -22,7 +22,7 @@ const NACK_INTERVAL: Duration = Duration::from_secs(2);
 /// and an emulated guest may take long over those it reads.
 const REPLY_TIME: Duration = Duration::from_secs(1);
 /// Visits that a VF may keep the buffer locked while it waits for an answer.
-const LOCK_PATIENCE: u8 = 10;
+pub(super) const LOCK_PATIENCE: u8 = 10;
 
 /// Whether a request was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

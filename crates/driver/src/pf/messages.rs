@@ -81,7 +81,7 @@ impl Pf {
         let state = self.state_mut(vf);
         // A list that does not fit is taken for a wish for all, if that may be had.
         let overflow = info & MULTICAST_OVERFLOW != 0 || count > MAX_MULTICAST;
-        state.overflow = overflow && state.policy.all_multicast;
+        state.overflow = overflow && state.policy.allmulti;
         state.groups = count.min(MAX_MULTICAST);
         let hashes = message[1..].iter().flat_map(|word| [*word as u16, (*word >> 16) as u16]);
         for (slot, hash) in state.hashes.iter_mut().zip(hashes) {
@@ -122,7 +122,7 @@ impl Pf {
     fn set_promiscuity<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, first: u32) -> Answer {
         let multicast = promisc::MULTICAST << INFO_SHIFT;
         let (asked, state) = (first & multicast != 0, self.state_mut(vf));
-        let granted = asked && state.policy.all_multicast;
+        let granted = asked && state.policy.allmulti;
         state.all_multicast = granted;
         self.apply_groups(hal, vf);
         if asked != granted {

@@ -28,6 +28,8 @@ mod phy;
 mod policy;
 mod port;
 mod scaling;
+mod several;
+mod state;
 mod switch;
 #[cfg(test)]
 mod tests;
@@ -39,6 +41,8 @@ pub use moderate::InterruptBounds;
 pub use monitor::{Action, Cause, DEFAULT_LIMITS, Limits, Offence, Thresholds, Totals, Verdict};
 pub use policy::{AddressOwner, LEAST_MTU, LINK_SPEED, Link, MOST_MTU, PolicyError, PortVlan, VfPolicy};
 pub use port::{Mirror, PortPolicy, PortPolicyError, StormControl, WINDOWS_MS, most_kbps};
+pub use several::ResizeError;
+pub use state::{PfState, RestoreError};
 pub use visit::Visit;
 pub use vlan_set::VlanSet;
 
@@ -48,6 +52,7 @@ use i82576::mailbox::MAX_MULTICAST;
 use i82576::{MacAddress, Time, VfIndex};
 use moderate::Sampler;
 use monitor::Monitor;
+use serde::{Deserialize, Serialize};
 use switch::{Filters, Groups, Vlans};
 
 /// Why the PF could not do what was asked.
@@ -65,7 +70,7 @@ pub enum PfError {
 }
 
 /// What the PF knows of a VF.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct VfState {
     policy: VfPolicy,
     /// The address in use: the policy's, or what the VF chose.
@@ -115,7 +120,7 @@ impl VfState {
 }
 
 /// The physical function and its driver's state.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Pf {
     mac: MacAddress,
     /// VFs 0..enabled exist.

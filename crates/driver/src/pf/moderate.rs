@@ -15,17 +15,18 @@ use i82576::bits::{eitr, ivar};
 use i82576::ids::VF_VECTORS;
 use i82576::register::{self as r, rx, rx_block, vf_stats};
 use i82576::{Vector, VfIndex};
+use serde::{Deserialize, Serialize};
 
 /// The bounds of a VF's interrupts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct InterruptBounds {
     /// At least so many a second when there is something to say, so that a guest does not wait longer; 0 leaves it
     /// to the guest.
-    pub least_hz: u32,
+    pub min_interrupts: u32,
     /// At most so many a second; 0 leaves it to the guest.
-    pub most_hz: u32,
+    pub max_interrupts: u32,
     /// As few as the packet rate allows: IF = max(pps * r / bufs, lif), with bufs the descriptors of the VF's
-    /// receive ring, r 1.2, and lif `least_hz`, or 1,000.
+    /// receive ring, r 1.2, and lif `min_interrupts`, or 1,000.
     pub adaptive: bool,
 }
 
@@ -40,7 +41,7 @@ const LOWEST_HZ: u32 = 1_000;
 const DESCRIPTOR: u32 = i82576::descriptor::SIZE as u32;
 
 /// The rate of a VF's packets, and the interval that it calls for.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(super) struct Sampler {
     meter: RateMeter,
     /// Packets so far; the lower half is the card's counter.
@@ -48,31 +49,38 @@ pub(super) struct Sampler {
     interval_us: Option<u32>,
 }
 
+impl Sampler {
+    /// Packets so far.
+    pub(super) fn packets(&self) -> u64 {
+        self.packets
+    }
+}
+
 impl InterruptBounds {
     /// Whether some interval is within the bounds.
     pub(super) fn check(self) -> Result<(), PolicyError> {
-        let ceiling = if self.most_hz == 0 { *CEILINGS_HZ.end() } else { self.most_hz };
+        let ceiling = if self.max_interrupts == 0 { *CEILINGS_HZ.end() } else { self.max_interrupts };
         if !CEILINGS_HZ.contains(&ceiling) {
             return Err(PolicyError::InterruptCeiling(ceiling));
         }
-        if self.least_hz > ceiling {
-            return Err(PolicyError::InterruptFloor(self.least_hz, ceiling));
+        if self.min_interrupts > ceiling {
+            return Err(PolicyError::InterruptFloor(self.min_interrupts, ceiling));
         }
         Ok(())
     }
 
     /// The shortest and the longest interval, microseconds.
     fn intervals(self, throttled: bool) -> (u32, u32) {
-        let shortest = 1_000_000u32.checked_div(self.most_hz).unwrap_or(0);
+        let shortest = 1_000_000u32.checked_div(self.max_interrupts).unwrap_or(0);
         let shortest = if throttled { shortest.max(THROTTLED_INTERVAL_US) } else { shortest };
-        let longest = 1_000_000u32.checked_div(self.least_hz).unwrap_or(MAX_INTERVAL_US);
+        let longest = 1_000_000u32.checked_div(self.min_interrupts).unwrap_or(MAX_INTERVAL_US);
         // What a throttled VF is held to wins over its floor: it is there to protect others.
         let shortest = shortest.min(MAX_INTERVAL_US);
         (shortest, longest.clamp(shortest, MAX_INTERVAL_US))
     }
 
     fn lowest_hz(self) -> u32 {
-        if self.least_hz > 0 { self.least_hz } else { LOWEST_HZ }
+        if self.min_interrupts > 0 { self.min_interrupts } else { LOWEST_HZ }
     }
 }
 
@@ -144,8 +152,8 @@ mod tests {
     use super::{InterruptBounds, corrected};
     use i82576::bits::eitr;
 
-    fn intervals(least_hz: u32, most_hz: u32, throttled: bool) -> (u32, u32) {
-        InterruptBounds { least_hz, most_hz, adaptive: false }.intervals(throttled)
+    fn intervals(min_interrupts: u32, max_interrupts: u32, throttled: bool) -> (u32, u32) {
+        InterruptBounds { min_interrupts, max_interrupts, adaptive: false }.intervals(throttled)
     }
 
     #[test]

@@ -11,9 +11,10 @@ use super::Pf;
 use crate::hal::Hal;
 use core::time::Duration;
 use i82576::{Time, VfIndex};
+use serde::{Deserialize, Serialize};
 
 /// What a VF may do too much of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Offence {
     /// Requests by mailbox, and resets.
     Mailbox,
@@ -30,7 +31,7 @@ pub enum Offence {
 }
 
 /// Why a VF is shut in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cause {
     /// It did too much.
     Offence(Offence),
@@ -92,7 +93,7 @@ pub enum Action {
 }
 
 /// From how many events a second on each action is taken; 0 is never.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thresholds {
     /// [`Action::Warn`].
     pub warn: u32,
@@ -156,7 +157,7 @@ pub(super) const THROTTLED_RATE: u32 = 10;
 pub(super) const THROTTLED_INTERVAL_US: u32 = 1_000;
 
 /// What is known of one VF's conduct.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Monitor {
     sampled: Option<(Time, Totals)>,
     /// Periods in which a threshold was crossed.
@@ -190,6 +191,11 @@ impl Monitor {
             }
         }
         worst
+    }
+
+    /// In how many periods thresholds were crossed, of every kind.
+    pub(super) fn crossed(&self) -> &Totals {
+        &self.crossed
     }
 
     /// Whether the VF is held back in any way.

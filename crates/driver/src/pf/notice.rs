@@ -28,7 +28,7 @@ impl Pf {
     /// no link, whatever the administrator wishes.
     #[must_use]
     pub fn link_override(&self, vf: VfIndex) -> Option<bool> {
-        match self.state(vf).policy.link {
+        match self.state(vf).policy.state {
             _ if self.removed || self.quarantined(vf).is_some() => Some(false),
             Link::Disable => Some(false),
             Link::Enable => Some(true),
@@ -38,7 +38,7 @@ impl Pf {
 
     /// The administrator's wish for one VF's link. Afterwards the card must be told [`Pf::link_override`].
     pub fn set_vf_link<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, link: Link) {
-        if core::mem::replace(&mut self.state_mut(vf).policy.link, link) != link {
+        if core::mem::replace(&mut self.state_mut(vf).policy.state, link) != link {
             self.notify(hal, vf);
         }
     }

@@ -11,9 +11,10 @@ use i82576::bits::{dtxswc, rttbcnrc, vmolr, vmvir};
 use i82576::ids::{FCS, MAX_FRAME};
 use i82576::register as r;
 use i82576::{MacAddress, VfIndex};
+use serde::{Deserialize, Serialize};
 
 /// The VLAN that the administrator puts a VF on: the guest sees untagged frames.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortVlan {
     /// VLAN id, 1..=4095.
     pub id: u16,
@@ -22,7 +23,7 @@ pub struct PortVlan {
 }
 
 /// What a VF is shown of the link, in iproute2's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Link {
     /// The port's.
     #[default]
@@ -34,7 +35,7 @@ pub enum Link {
 }
 
 /// The administrator's decisions for one VF.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VfPolicy {
     /// The address VF_RESET gives. `None` is refused, and the guest invents one.
     pub mac: Option<MacAddress>,
@@ -45,15 +46,15 @@ pub struct VfPolicy {
     /// The VLANs that the VF may join; `None` is any.
     pub vlans: Option<VlanSet>,
     /// Drop frames with a source address or VLAN that is not the VF's.
-    pub spoof_check: bool,
+    pub spoofchk: bool,
     /// The VF may change an address in spite of `admin_mac`, and use another function's.
     pub trust: bool,
     /// The VF may send and receive.
     pub enabled: bool,
     /// What the VF is shown of the link.
-    pub link: Link,
+    pub state: Link,
     /// The VF may ask for every multicast frame.
-    pub all_multicast: bool,
+    pub allmulti: bool,
     /// The longest packet that the VF may ask to receive, without Ethernet's header, [`LEAST_MTU`] to [`MOST_MTU`];
     /// `None` is as long as the card takes.
     pub max_mtu: Option<u16>,
@@ -73,14 +74,14 @@ impl Default for VfPolicy {
             admin_mac: false,
             vlan: None,
             vlans: None,
-            spoof_check: true,
+            spoofchk: true,
             trust: false,
             enabled: true,
-            link: Link::Auto,
-            all_multicast: true,
+            state: Link::Auto,
+            allmulti: true,
             max_mtu: None,
             rss: false,
-            interrupts: InterruptBounds { least_hz: 0, most_hz: 0, adaptive: false },
+            interrupts: InterruptBounds { min_interrupts: 0, max_interrupts: 0, adaptive: false },
             max_tx_rate: 0,
         }
     }
@@ -215,20 +216,8 @@ impl Pf {
         vf: VfIndex,
         policy: VfPolicy,
     ) -> Result<(), PolicyError> {
-        policy.check()?;
+        self.admit(vf, &policy, |_| false)?;
         let old = self.state(vf).policy;
-        // What is not changed was granted before, or a trusted VF has come to use it since.
-        if let Some(mac) = policy.mac.filter(|_| old.mac != policy.mac)
-            && let Some(owner) = self.owner_of(mac, vf)
-        {
-            return Err(PolicyError::MacInUse(mac, owner));
-        }
-        if policy.vlan.is_some_and(|vlan| !self.vlans.has_room(vf, vlan.id)) {
-            return Err(PolicyError::NoVlanFilter);
-        }
-        if old.max_tx_rate != policy.max_tx_rate && !self.wire_up {
-            return Err(PolicyError::NoLink);
-        }
         self.state_mut(vf).policy = policy;
         if vf.get() >= self.enabled {
             return Ok(());
@@ -243,10 +232,10 @@ impl Pf {
         if old.max_mtu != policy.max_mtu {
             self.apply_length(hal, vf, self.state(vf).asked_length);
         }
-        if old.all_multicast != policy.all_multicast {
+        if old.allmulti != policy.allmulti {
             let state = self.state_mut(vf);
-            state.all_multicast &= policy.all_multicast;
-            state.overflow &= policy.all_multicast;
+            state.all_multicast &= policy.allmulti;
+            state.overflow &= policy.allmulti;
             self.apply_groups(hal, vf);
         }
         if old.rss != policy.rss {
@@ -255,11 +244,42 @@ impl Pf {
         self.apply_spoof_check(hal, vf);
         self.apply_enable(hal, vf);
         self.apply_rate(hal, vf);
-        if old.link != policy.link {
+        if old.state != policy.state {
             self.notify(hal, vf);
         }
         self.follow_vlans(hal);
         Ok(())
+    }
+
+    /// Whether a VF can have a policy now, where VFs that `leaves` names give up the address that they have.
+    pub(super) fn admit(
+        &self,
+        vf: VfIndex,
+        policy: &VfPolicy,
+        leaves: impl Fn(VfIndex) -> bool,
+    ) -> Result<(), PolicyError> {
+        policy.check()?;
+        let old = &self.state(vf).policy;
+        // What is not changed was granted before, or a trusted VF has come to use it since.
+        if let Some(mac) = policy.mac.filter(|_| old.mac != policy.mac)
+            && let Some(owner) = self.owner_of(mac, vf)
+            && !matches!(owner, AddressOwner::Vf(owner) if leaves(owner) && self.is_own_mac(owner, mac))
+        {
+            return Err(PolicyError::MacInUse(mac, owner));
+        }
+        if policy.vlan.is_some_and(|vlan| !self.vlans.has_room(vf, vlan.id)) {
+            return Err(PolicyError::NoVlanFilter);
+        }
+        if old.max_tx_rate != policy.max_tx_rate && !self.wire_up {
+            return Err(PolicyError::NoLink);
+        }
+        Ok(())
+    }
+
+    /// Whether a VF has an address as its first, which it gives up when it gets another.
+    fn is_own_mac(&self, vf: VfIndex, mac: MacAddress) -> bool {
+        let state = self.state(vf);
+        state.policy.mac == Some(mac) || state.mac == Some(mac)
     }
 
     /// Who has an address, other than the VF: whoever receives by it, or will when it is reset.
@@ -319,7 +339,7 @@ impl Pf {
     pub(super) fn apply_spoof_check<H: Hal>(&self, hal: &mut H, vf: VfIndex) {
         let bits = vf.bit() << dtxswc::MAC_SPOOF_SHIFT | vf.bit() << dtxswc::VLAN_SPOOF_SHIFT;
         let others = hal.read(r::DTXSWC) & !bits;
-        hal.write(r::DTXSWC, if self.state(vf).policy.spoof_check { others | bits } else { others });
+        hal.write(r::DTXSWC, if self.state(vf).policy.spoofchk { others | bits } else { others });
     }
 
     pub(super) fn apply_rate<H: Hal>(&self, hal: &mut H, vf: VfIndex) {

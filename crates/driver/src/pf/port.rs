@@ -13,9 +13,10 @@ use i82576::VfIndex;
 use i82576::bits::{icr, sccrl, vmrctl};
 use i82576::ids::MIRROR_RULES;
 use i82576::register as r;
+use serde::{Deserialize, Serialize};
 
 /// A rule for copies. A frame is copied once, however many rules name it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mirror {
     /// The VF that gets the copies.
     pub to: VfIndex,
@@ -30,7 +31,7 @@ pub struct Mirror {
 }
 
 /// How much of the traffic that is for many reaches VFs; the uplink gets all of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StormControl {
     /// Broadcasts, Kb/s, frame check sequences counted; 0 is no limit.
     pub broadcast: u32,
@@ -44,7 +45,7 @@ pub struct StormControl {
 pub const WINDOWS_MS: core::ops::RangeInclusive<u16> = 1..=1_000;
 
 /// The administrator's decisions for the port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortPolicy {
     /// The card's rules for copies, by number.
     pub mirrors: [Option<Mirror>; MIRROR_RULES],

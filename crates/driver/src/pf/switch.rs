@@ -13,12 +13,13 @@ use i82576::bits::{rah, vlvf, vmolr};
 use i82576::ids::{MAX_VFS, RECEIVE_ADDRESSES, VLAN_FILTERS};
 use i82576::register as r;
 use i82576::{MacAddress, VfIndex};
+use serde::{Deserialize, Serialize};
 
 /// First entry that VFs may share.
 const SHARED_FROM: usize = 4;
 
 /// The receive-address table beyond the port's own entry.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Filters {
     entries: [Option<(VfIndex, MacAddress)>; RECEIVE_ADDRESSES],
 }
@@ -71,6 +72,19 @@ impl Filters {
         Ok(())
     }
 
+    /// Frees the entries that VFs `before`..`after` need for their own addresses; false if there is no place for what
+    /// others have added there.
+    pub(super) fn make_room<H: Hal>(&mut self, hal: &mut H, before: u8, after: u8) -> bool {
+        let (first, end) = (RECEIVE_ADDRESSES - usize::from(after), RECEIVE_ADDRESSES - usize::from(before));
+        for taken in first..end {
+            let Some(address) = self.entries[taken] else { continue };
+            let Some(free) = (SHARED_FROM..first).find(|i| self.entries[*i].is_none()) else { return false };
+            self.set(hal, free, Some(address));
+            self.set(hal, taken, None);
+        }
+        true
+    }
+
     /// Drops the VF's added addresses.
     pub(super) fn clear_added<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
         for entry in (0..RECEIVE_ADDRESSES).filter(|i| *i != Self::main_entry(vf)) {
@@ -87,8 +101,11 @@ impl Filters {
     }
 }
 
+/// The last VLAN id.
+const LAST_VLAN: u16 = 4095;
+
 /// VLAN ids and their member pools.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Vlans {
     /// VLAN id and pools; an entry without pools is free, entry 0 excepted.
     entries: [(u16, u32); VLAN_FILTERS],
@@ -103,6 +120,11 @@ impl Default for Vlans {
 }
 
 impl Vlans {
+    /// Whether every entry is a VLAN's, and a pool's.
+    pub(super) fn is_sound(&self) -> bool {
+        self.entries.iter().all(|(vlan, pools)| *vlan <= LAST_VLAN && *pools >> MAX_VFS == 0)
+    }
+
     /// The entry of an id, or a free one.
     fn place(&self, vlan: u16) -> Option<usize> {
         if vlan == 0 {
@@ -181,9 +203,29 @@ impl Vlans {
 const TABLE: usize = 128;
 
 /// The multicast table: hashes of all VFs together.
-#[derive(Debug)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(into = "Rows", from = "Rows")]
 pub(super) struct Groups {
     words: [u32; TABLE],
+}
+
+/// The words as they are saved: rows of as many as an array can have.
+type Rows = [[u32; 32]; TABLE / 32];
+
+impl From<Groups> for Rows {
+    fn from(groups: Groups) -> Self {
+        let mut rows = [[0; 32]; TABLE / 32];
+        rows.as_flattened_mut().copy_from_slice(&groups.words);
+        rows
+    }
+}
+
+impl From<Rows> for Groups {
+    fn from(rows: Rows) -> Self {
+        let mut words = [0; TABLE];
+        words.copy_from_slice(rows.as_flattened());
+        Self { words }
+    }
 }
 
 impl Default for Groups {

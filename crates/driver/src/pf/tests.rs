@@ -3,6 +3,7 @@
 
 mod requests;
 mod scaling;
+mod several;
 
 use super::{
     Action, AddressOwner, InterruptBounds, Link, Offence, Pf, PfError, PolicyError, PortVlan, Totals,
@@ -102,7 +103,7 @@ fn a_policy_is_in_registers() {
     let mut hal = Registers::default();
     let mut pf = Pf::probe(&mut hal).unwrap();
     let vlan = Some(PortVlan { id: 100, qos: 3 });
-    let policy = VfPolicy { vlan, spoof_check: false, ..with_mac(5) };
+    let policy = VfPolicy { vlan, spoofchk: false, ..with_mac(5) };
     pf.set_policy(&mut hal, vf(2), policy).unwrap();
     pf.enable_vfs(&mut hal, 4).unwrap();
     assert_eq!(hal.read(r::ral(21)), 0x0000_0002, "entry 23 - n");
@@ -158,8 +159,8 @@ fn an_address_belongs_to_one_function() {
 
 #[test]
 fn bounds_and_vlans_that_contradict_each_other_are_refused() {
-    let interrupts = |least_hz, most_hz| {
-        let interrupts = InterruptBounds { least_hz, most_hz, adaptive: false };
+    let interrupts = |min_interrupts, max_interrupts| {
+        let interrupts = InterruptBounds { min_interrupts, max_interrupts, adaptive: false };
         VfPolicy { interrupts, ..VfPolicy::default() }.check()
     };
     assert_eq!(interrupts(2_000, 1_000), Err(PolicyError::InterruptFloor(2_000, 1_000)));

@@ -1,11 +1,14 @@
 //! A set of VLAN ids: what a VF may join. Left out: who is a member of what (`switch`).
 
+use alloc::vec::Vec;
 use core::fmt;
+use serde::{Deserialize, Serialize};
 
 const WORDS: usize = 64;
 
 /// VLAN ids, 0 to 4095; 0 stands for untagged.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "Vec<u16>", from = "Vec<u16>")]
 pub struct VlanSet([u64; WORDS]);
 
 impl VlanSet {
@@ -33,6 +36,18 @@ impl VlanSet {
     /// The ids, in order.
     pub fn iter(&self) -> impl Iterator<Item = u16> + '_ {
         (0..4096).filter(|vlan| self.contains(*vlan))
+    }
+}
+
+impl From<VlanSet> for Vec<u16> {
+    fn from(set: VlanSet) -> Self {
+        set.iter().collect()
+    }
+}
+
+impl From<Vec<u16>> for VlanSet {
+    fn from(ids: Vec<u16>) -> Self {
+        ids.into_iter().collect()
     }
 }
 

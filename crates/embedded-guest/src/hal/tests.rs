@@ -6,7 +6,7 @@ use driver::{DmaHal, Hal};
 use host::eventfd::EventFd;
 use host::memory::{MappedFile, Protection};
 use host::poll::{Interest, Poller};
-use host::socket::{FdBatch, Listener, Received, Stream};
+use host::socket::{Access, FdBatch, Listener, Received, Stream};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
@@ -145,7 +145,7 @@ struct Server {
 fn serve(toy: Toy) -> Server {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("vf.sock");
-    let mut listener = Listener::bind(&path).unwrap();
+    let mut listener = Listener::bind(&path, Access::PRIVATE).unwrap();
     let (sender, said) = mpsc::channel();
     thread::spawn(move || {
         let mut poller = Poller::new().unwrap();

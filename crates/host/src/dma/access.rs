@@ -138,7 +138,8 @@ impl DmaTable {
         let backing = region.backing.as_ref().ok_or(fault(FaultKind::NotShared))?;
         // A region with memory is no larger than the address space, so its rest fits in `usize`.
         let rest = usize::try_from(region.last - iova).map_or(usize::MAX, |rest| rest.saturating_add(1));
-        Ok(Piece { memory: &backing.memory, offset: iova - region.first, len: len.min(rest) })
+        let offset = backing.skip + (iova - region.first);
+        Ok(Piece { memory: &backing.mapping.memory, offset, len: len.min(rest) })
     }
 
     #[inline]

@@ -8,24 +8,30 @@
 //! everything when the VM was started without `share=on`). They are kept, so that overlaps and unmaps are
 //! judged correctly, but no byte of them can be reached.
 //!
+//! Mapping and unmapping memory may take long, and is not done here: [`DmaTable::admit`] answers what is to be mapped, and
+//! [`DmaTable::unmap`] what is to be dropped, both to be sent to a [`Worker`](crate::worker::Worker).
+//!
 //! Left out: the messages that carry all this, and bouncing through the client (DMA_READ, DMA_WRITE).
 
 mod access;
+mod mapping;
 mod region;
 #[cfg(test)]
 mod tests;
 
 use std::cell::Cell;
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::mem;
+use std::ops::Range;
 
 use rustix::io::Errno;
 
 pub use access::{DmaFault, FaultKind};
-use region::{Backing, Region};
+use mapping::Mappings;
+pub use mapping::{MappedRegion, PendingRegion, RemovedRegions};
+use region::Region;
 pub use region::{DmaRegion, Permissions};
 
-use crate::memory::{FileIdentity, MapError, MappedFile, Protection, poison_events};
+use crate::memory::{MapError, poison_events};
 
 /// Addresses and sizes come in pages of this many bytes, as announced to the client (`pgsizes`).
 pub const PAGE_SIZE: u64 = 4096;
@@ -39,20 +45,19 @@ const SPREAD_SAMPLES: u64 = 256;
 pub struct DmaLimits {
     /// Regions, with or without memory behind them (`max_dma_maps`).
     pub regions: usize,
-    /// Regions with memory behind them: each is a mapping, of which the kernel gives a process 65,530.
+    /// Mappings. Regions of one file share them; see also [`MappingShare`](crate::memory::MappingShare).
     pub mappings: usize,
     /// Different descriptors kept, for a successor to map again.
     pub files: usize,
-    /// Bytes of address space mapped.
+    /// Bytes in regions with memory behind them.
     pub bytes: u64,
 }
 
 impl Default for DmaLimits {
-    /// What eight hostile clients may use up together without hurting each other: QEMU maps about 25 regions
-    /// of one file, and cannot have more than 509 with memory behind them, but for a guest with an IOMMU, where each
-    /// page that it maps is one.
+    /// Enough for every honest client: QEMU maps about 25 regions of one file, or, for a guest with an IOMMU, each page
+    /// of it that the guest lets the device have; and a file has about 32 mappings at most.
     fn default() -> Self {
-        Self { regions: 65_535, mappings: 1_024, files: 64, bytes: 8 << 40 }
+        Self { regions: 65_535, mappings: 256, files: 64, bytes: 8 << 40 }
     }
 }
 
@@ -77,22 +82,35 @@ pub enum MapRegionError {
         /// First address of the region in the way.
         existing: u64,
     },
-    /// One of the [`DmaLimits`] is reached.
-    #[error("the client has mapped as much as it may")]
+    /// [`DmaLimits::regions`], [`DmaLimits::mappings`] or [`DmaLimits::files`] is reached.
+    #[error("the client has as many regions, mappings or files as it may")]
     LimitReached,
+    /// [`DmaLimits::bytes`] would be exceeded.
+    #[error(
+        "{size} bytes more than the {mapped} that the client has mapped are more than the {limit} it may"
+    )]
+    TooMuchMemory {
+        /// Bytes of the region.
+        size: u64,
+        /// Bytes that are mapped already.
+        mapped: u64,
+        /// Bytes that may be mapped.
+        limit: u64,
+    },
     /// The descriptor cannot serve.
     #[error(transparent)]
     Memory(#[from] MapError),
 }
 
 impl MapRegionError {
-    /// The errno for the reply: EEXIST for an overlap (vfio-user, DMA_MAP), EINVAL, ENOSPC.
+    /// The errno for the reply: EEXIST for an overlap (vfio-user, DMA_MAP), EINVAL, ENOSPC, ENOMEM.
     #[must_use]
     pub fn errno(&self) -> i32 {
         match self {
             Self::Invalid { .. } => Errno::INVAL.raw_os_error(),
             Self::Overlap { .. } => Errno::EXIST.raw_os_error(),
             Self::LimitReached => Errno::NOSPC.raw_os_error(),
+            Self::TooMuchMemory { .. } => Errno::NOMEM.raw_os_error(),
             Self::Memory(error) => error.errno(),
         }
     }
@@ -121,8 +139,10 @@ impl NotMapped {
 pub struct DmaTable {
     regions: Vec<Region>,
     limits: DmaLimits,
-    mappings: usize,
+    /// Regions with memory.
+    shareable: usize,
     mapped_bytes: u64,
+    mappings: Mappings,
     /// Index of the region the last access hit: rings and buffers of one guest are mostly in one region.
     last_hit: Cell<usize>,
     /// [`poison_events`] when the regions were last looked over, and what was found.
@@ -136,84 +156,71 @@ impl DmaTable {
         Self { limits, ..Self::default() }
     }
 
-    /// Adds the region of `size` bytes at `iova`. With a descriptor, and if any permission is given, its
-    /// bytes from `offset` on are mapped; without, the region is known and unreachable.
+    /// Admits the region of `size` bytes at `iova`. With an offset into a file, and if any permission is given, its memory
+    /// is to be mapped from the answer, and the region [inserted](Self::insert) then; else it is in the table already,
+    /// known and unreachable. Does nothing that takes time.
     ///
     /// # Errors
     /// See [`MapRegionError`].
-    pub fn map(
+    pub fn admit(
         &mut self,
         iova: u64,
         size: u64,
         permissions: Permissions,
-        memory: Option<(OwnedFd, u64)>,
-    ) -> Result<(), MapRegionError> {
-        let aligned = [iova, size, memory.as_ref().map_or(0, |(_, offset)| *offset)];
+        offset: Option<u64>,
+    ) -> Result<Option<PendingRegion>, MapRegionError> {
         let invalid = MapRegionError::Invalid { iova, size };
-        if size == 0 || aligned.iter().any(|value| !value.is_multiple_of(PAGE_SIZE)) {
+        if size == 0 || [iova, size, offset.unwrap_or(0)].iter().any(|value| !value.is_multiple_of(PAGE_SIZE))
+        {
             return Err(invalid);
         }
         let last = iova.checked_add(size - 1).ok_or(invalid)?;
-        let index = self.regions.partition_point(|region| region.last < iova);
-        if let Some(existing) = self.regions.get(index).filter(|region| region.first <= last) {
-            return Err(MapRegionError::Overlap { iova, size, existing: existing.first });
-        }
+        let index = self.place(iova, last)?;
         if self.regions.len() >= self.limits.regions {
             return Err(MapRegionError::LimitReached);
         }
-        let backing = match memory {
-            Some((fd, offset)) if permissions.any() => Some(self.back(fd, offset, size, permissions)?),
-            _ => None,
+        let Some(offset) = offset.filter(|_| permissions.any()) else {
+            self.regions.insert(index, Region { first: iova, last, permissions, backing: None });
+            return Ok(None);
         };
-        if backing.is_some() {
-            self.mappings += 1;
-            self.mapped_bytes += size;
+        if size > self.limits.bytes.saturating_sub(self.mapped_bytes) {
+            let (mapped, limit) = (self.mapped_bytes, self.limits.bytes);
+            return Err(MapRegionError::TooMuchMemory { size, mapped, limit });
         }
-        self.regions.insert(index, Region { first: iova, last, permissions, backing });
+        let (mappings, limits) = (self.mappings.clone(), self.limits);
+        Ok(Some(PendingRegion { first: iova, last, permissions, offset, mappings, limits }))
+    }
+
+    /// Adds a region that was admitted and is mapped now.
+    ///
+    /// # Errors
+    /// The region, if its addresses were given to another one meanwhile.
+    pub fn insert(&mut self, region: MappedRegion) -> Result<(), MappedRegion> {
+        let Ok(index) = self.place(region.0.first, region.0.last) else { return Err(region) };
+        self.shareable += 1;
+        self.mapped_bytes += region.0.size();
+        self.regions.insert(index, region.0);
         Ok(())
     }
 
-    fn back(
-        &self,
-        fd: OwnedFd,
-        offset: u64,
-        size: u64,
-        permissions: Permissions,
-    ) -> Result<Box<Backing>, MapRegionError> {
-        let room = self.limits.bytes.saturating_sub(self.mapped_bytes);
-        if self.mappings >= self.limits.mappings || size > room {
-            return Err(MapRegionError::LimitReached);
+    /// Where in the table a region belongs that overlaps no other.
+    fn place(&self, first: u64, last: u64) -> Result<usize, MapRegionError> {
+        let index = self.regions.partition_point(|region| region.last < first);
+        match self.regions.get(index).filter(|region| region.first <= last) {
+            Some(existing) => {
+                let (size, existing) = ((last - first).saturating_add(1), existing.first);
+                Err(MapRegionError::Overlap { iova: first, size, existing })
+            }
+            None => Ok(index),
         }
-        let protection = if permissions.write { Protection::ReadWrite } else { Protection::ReadOnly };
-        let memory = MappedFile::map(&fd, offset, size, protection)?;
-        let file = self.keep(fd)?;
-        Ok(Box::new(Backing { memory, file, offset }))
     }
 
-    /// One descriptor is enough for all regions of a file.
-    fn keep(&self, fd: OwnedFd) -> Result<Arc<region::File>, MapRegionError> {
-        use std::os::fd::AsFd;
-        let identity = FileIdentity::of_memory(fd.as_fd()).map_err(MapError::System)?;
-        let mut files: Vec<&Arc<region::File>> = Vec::with_capacity(self.limits.files);
-        for backing in self.regions.iter().filter_map(|region| region.backing.as_ref()) {
-            if backing.file.identity == identity {
-                return Ok(Arc::clone(&backing.file));
-            }
-            if !files.iter().any(|file| Arc::ptr_eq(file, &backing.file)) {
-                files.push(&backing.file);
-            }
-        }
-        if files.len() >= self.limits.files {
-            return Err(MapRegionError::LimitReached);
-        }
-        Ok(Arc::new(region::File { fd, identity }))
-    }
-
-    /// Removes every region inside the `size` bytes at `iova`. When this returns, nothing of them is mapped.
+    /// Removes every region inside the `size` bytes at `iova`. From now on the device reaches nothing of them; their
+    /// memory goes with the answer.
     ///
     /// # Errors
     /// [`NotMapped`]; a part of a region cannot be removed.
-    pub fn unmap(&mut self, iova: u64, size: u64) -> Result<(), NotMapped> {
+    pub fn unmap(&mut self, iova: u64, size: u64) -> Result<RemovedRegions, NotMapped> {
         let nothing = NotMapped { iova, size };
         let last = size.checked_sub(1).and_then(|more| iova.checked_add(more)).ok_or(nothing)?;
         let from = self.regions.partition_point(|region| region.last < iova);
@@ -224,19 +231,23 @@ impl DmaTable {
             [] => return Err(nothing),
             _ => {}
         }
-        for region in self.regions.drain(from..to).filter(|region| region.backing.is_some()) {
-            self.mappings -= 1;
-            self.mapped_bytes -= region.last - region.first + 1;
-        }
-        self.forget_hints();
-        Ok(())
+        Ok(self.remove(from..to))
     }
 
-    /// Removes every region.
-    pub fn unmap_all(&mut self) {
-        self.regions.clear();
-        (self.mappings, self.mapped_bytes) = (0, 0);
+    /// Removes every region, as [`Self::unmap`] does.
+    pub fn unmap_all(&mut self) -> RemovedRegions {
+        self.remove(0..self.regions.len())
+    }
+
+    fn remove(&mut self, range: Range<usize>) -> RemovedRegions {
+        let all = range.len() == self.regions.len();
+        let removed = if all { mem::take(&mut self.regions) } else { self.regions.drain(range).collect() };
+        for region in removed.iter().filter(|region| region.backing.is_some()) {
+            self.shareable -= 1;
+            self.mapped_bytes -= region.size();
+        }
         self.forget_hints();
+        RemovedRegions(removed)
     }
 
     fn forget_hints(&mut self) {
@@ -266,7 +277,7 @@ impl DmaTable {
     /// its memory (`share=on`), and no frame will ever reach it.
     #[must_use]
     pub fn shareable_regions(&self) -> usize {
-        self.mappings
+        self.shareable
     }
 
     /// Bytes that can be reached.
@@ -285,10 +296,10 @@ impl DmaTable {
         let stride = (self.mapped_bytes / SPREAD_SAMPLES).next_multiple_of(PAGE_SIZE).max(PAGE_SIZE);
         let mut page = [0; PAGE_SIZE as usize];
         let mut low = LOW_SAMPLES;
-        for memory in self.regions.iter().filter_map(|region| Some(&region.backing.as_ref()?.memory)) {
+        for region in self.regions.iter().filter(|region| region.backing.is_some()) {
             let mut offset = 0;
-            while offset < memory.len() {
-                if memory.read(offset, &mut page).is_ok() && page != [0; PAGE_SIZE as usize] {
+            while offset < region.size() {
+                if self.read(region.first + offset, &mut page).is_ok() && page != [0; PAGE_SIZE as usize] {
                     return false;
                 }
                 offset += if low > 0 { PAGE_SIZE } else { stride };
@@ -308,7 +319,7 @@ impl DmaTable {
             return answer;
         }
         let backings = self.regions.iter().filter_map(|region| region.backing.as_ref());
-        let answer = backings.into_iter().any(|backing| backing.memory.poisoned());
+        let answer = backings.into_iter().any(|backing| backing.mapping.memory.poisoned());
         self.looked_over.set((events, answer));
         answer
     }

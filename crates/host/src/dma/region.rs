@@ -1,9 +1,9 @@
 //! One region of a table: its addresses, what the device may do there, and the memory behind it.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use crate::memory::{FileIdentity, MappedFile};
+use super::mapping::Mapping;
 
 /// What a device may do in a region (vfio-user DMA_MAP flags).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,36 +38,39 @@ pub struct DmaRegion<'table> {
     pub file: Option<(BorrowedFd<'table>, u64)>,
 }
 
-/// A client's descriptor, kept once for all regions of the file.
-#[derive(Debug)]
-pub(super) struct File {
-    pub(super) fd: OwnedFd,
-    pub(super) identity: FileIdentity,
-}
-
+/// Where in memory a region is.
 #[derive(Debug)]
 pub(super) struct Backing {
-    pub(super) memory: MappedFile,
-    pub(super) file: Arc<File>,
-    pub(super) offset: u64,
+    /// Shared with other regions of the file.
+    pub(super) mapping: Arc<Mapping>,
+    /// Bytes of the mapping before the region's.
+    pub(super) skip: u64,
 }
 
-/// Kept small, since a client may have 65,535: what only reachable regions have is in a box.
+/// Kept small, since a client may have 65,535.
 #[derive(Debug)]
 pub(super) struct Region {
     pub(super) first: u64,
     pub(super) last: u64,
     pub(super) permissions: Permissions,
-    pub(super) backing: Option<Box<Backing>>,
+    pub(super) backing: Option<Backing>,
 }
 
 impl Region {
+    /// Bytes; at most 2^64 - 4,096, since regions are whole pages and only two together fill the address space.
+    pub(super) fn size(&self) -> u64 {
+        (self.last - self.first).saturating_add(1)
+    }
+
     pub(super) fn holds(&self, iova: u64) -> bool {
         self.first <= iova && iova <= self.last
     }
 
     pub(super) fn describe(&self) -> DmaRegion<'_> {
-        let file = self.backing.as_ref().map(|backing| (backing.file.fd.as_fd(), backing.offset));
+        let file = self
+            .backing
+            .as_ref()
+            .map(|Backing { mapping, skip }| (mapping.file.fd.as_fd(), mapping.start + skip));
         DmaRegion { iova: self.first, last: self.last, permissions: self.permissions, file }
     }
 }

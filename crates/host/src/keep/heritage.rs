@@ -2,7 +2,7 @@
 //!
 //! systemd passes them as open descriptors from 3 on (`sd_listen_fds(3)`). A keeper of ours, or a predecessor that is
 //! still there, sends them over a socket, which is the process's standard input: so nothing has to be arranged
-//! between fork and exec.
+//! between fork and exec. The words of a hand-over are in [`Line`].
 
 #![expect(unsafe_code, reason = "taking over descriptors that the parent has opened")]
 
@@ -25,6 +25,8 @@ use super::store::{PATIENCE, Store};
 const HERITAGE: &str = "SOFTIOV_HERITAGE";
 /// The first descriptor that systemd passes.
 const FIRST: RawFd = 3;
+/// What a successor says before it takes its heritage, with its process number: it is ready to.
+pub const STARTED: &str = "STARTED";
 /// The last message of a heritage.
 const END: &str = "END=1";
 
@@ -47,8 +49,6 @@ pub enum HeritageError {
 pub enum From {
     /// Nobody: this process was started by hand.
     Nobody,
-    /// systemd.
-    Systemd,
     /// A keeper of ours: it goes on keeping.
     Keeper(Store),
     /// A process that is still there and waits to hear how it went.
@@ -65,13 +65,25 @@ pub struct Heritage {
 }
 
 impl Heritage {
-    /// Takes what is there. Once in a process, before it opens anything.
+    /// Whether this process was started by a keeper, or by a predecessor.
+    #[must_use]
+    pub fn is_left_by_ours() -> bool {
+        env::var_os(HERITAGE).is_some()
+    }
+
+    /// Takes what is there. Once in a process. A predecessor that is still there hears [`STARTED`] before, and stops only
+    /// then.
     ///
     /// # Errors
     /// [`HeritageError`].
     pub fn take() -> Result<Self, HeritageError> {
-        let Some(from) = env::var_os(HERITAGE) else { return Self::of_systemd() };
+        let Some(from) = env::var_os(HERITAGE) else {
+            return Ok(Self { shelf: Shelf::default(), from: From::Nobody });
+        };
         let socket = fcntl_dupfd_cloexec(io::stdin(), FIRST).map_err(io::Error::from)?;
+        if from == "predecessor" {
+            message::send(&socket, &format!("{STARTED}={}", std::process::id()), None)?;
+        }
         let shelf = receive(&socket)?;
         let from = match from.to_str() {
             Some("keeper") => From::Keeper(Store::over(socket)?),
@@ -80,27 +92,29 @@ impl Heritage {
         };
         Ok(Self { shelf, from })
     }
+}
 
-    fn of_systemd() -> Result<Self, HeritageError> {
-        let number = |name| env::var(name).ok().map(|text| text.parse::<u32>());
-        let count = match (number("LISTEN_FDS"), number("LISTEN_PID")) {
-            (None, _) => return Ok(Self { shelf: Shelf::default(), from: From::Nobody }),
-            (_, Some(Ok(pid))) if pid != std::process::id() => {
-                return Ok(Self { shelf: Shelf::default(), from: From::Nobody });
-            }
-            (Some(Ok(count)), _) if count < 1 << 16 => count,
-            _ => return Err(HeritageError::Environment("LISTEN_FDS")),
-        };
-        let names = env::var("LISTEN_FDNAMES").unwrap_or_default();
-        let mut shelf = Shelf::default();
-        for (fd, name) in (FIRST..).take(count as usize).zip(names.split(':')) {
-            // SAFETY: systemd has opened this descriptor for us, and this process has taken none yet.
-            let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-            fcntl_setfd(&fd, FdFlags::CLOEXEC).map_err(io::Error::from)?;
-            shelf.put(name, fd);
-        }
-        Ok(Self { shelf, from: From::Systemd })
+/// What systemd has kept for this process, which nobody else may have taken yet.
+///
+/// # Errors
+/// [`HeritageError::Environment`].
+pub(super) fn of_systemd() -> Result<Shelf, HeritageError> {
+    let number = |name| env::var(name).ok().map(|text| text.parse::<u32>());
+    let mut shelf = Shelf::default();
+    let count = match (number("LISTEN_FDS"), number("LISTEN_PID")) {
+        (None, _) => return Ok(shelf),
+        (_, Some(Ok(pid))) if pid != std::process::id() => return Ok(shelf),
+        (Some(Ok(count)), _) if count < 1 << 16 => count,
+        _ => return Err(HeritageError::Environment("LISTEN_FDS")),
+    };
+    let names = env::var("LISTEN_FDNAMES").unwrap_or_default();
+    for (fd, name) in (FIRST..).take(count as usize).zip(names.split(':')) {
+        // SAFETY: systemd has opened this descriptor for us, and this process has taken none yet.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        fcntl_setfd(&fd, FdFlags::CLOEXEC).map_err(io::Error::from)?;
+        shelf.put(name, fd);
     }
+    Ok(shelf)
 }
 
 fn receive(socket: &OwnedFd) -> Result<Shelf, HeritageError> {
@@ -114,39 +128,17 @@ fn receive(socket: &OwnedFd) -> Result<Shelf, HeritageError> {
     Err(HeritageError::Gone)
 }
 
-/// A process that was started to go on with what this one has.
-#[derive(Debug)]
-pub struct Successor {
-    /// The process.
-    pub child: Child,
-    /// A line to it.
-    pub line: Line,
+/// Two ends of a socket that keeps messages apart.
+pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
-impl Successor {
-    /// Starts `command`, which reads its heritage from whom `from` says: "keeper" or "predecessor". It gets a process
-    /// group of its own, so that a Ctrl-C in the terminal is passed on once and not twice.
-    ///
-    /// # Errors
-    /// It cannot be started.
-    pub fn start(command: &mut Command, from: &str) -> io::Result<Self> {
-        use std::os::unix::process::CommandExt as _;
-        let flags = SocketFlags::CLOEXEC;
-        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-        let child = command.env(HERITAGE, from).stdin(theirs).process_group(0).spawn()?;
-        Ok(Self { child, line: Line::over(ours)? })
-    }
-
-    /// Gives it everything on a shelf.
-    ///
-    /// # Errors
-    /// It is gone.
-    pub fn give<'a>(&self, shelf: impl Iterator<Item = (&'a str, BorrowedFd<'a>)>) -> io::Result<()> {
-        for (name, fd) in shelf {
-            message::send(&self.line, &format!("FDSTORE=1\nFDNAME={name}"), Some(fd))?;
-        }
-        message::send(&self.line, END, None)
-    }
+/// Starts `command`, which reads its heritage from `socket`, at whose other end is whom `from` says: "keeper" or
+/// "predecessor". It gets a process group of its own, so that a Ctrl-C in the terminal is passed on once and not twice.
+pub(super) fn start(command: &mut Command, from: &str, socket: OwnedFd) -> io::Result<Child> {
+    use std::os::unix::process::CommandExt as _;
+    command.env(HERITAGE, from).env_remove("LISTEN_FDS").env_remove("NOTIFY_SOCKET");
+    command.stdin(socket).process_group(0).spawn()
 }
 
 /// A line to a process that hands over or takes over: words in both directions.
@@ -154,9 +146,20 @@ impl Successor {
 pub struct Line(OwnedFd);
 
 impl Line {
-    fn over(socket: OwnedFd) -> io::Result<Self> {
+    pub(super) fn over(socket: OwnedFd) -> io::Result<Self> {
         set_socket_timeout(&socket, Timeout::Send, Some(PATIENCE))?;
         Ok(Self(socket))
+    }
+
+    /// Gives the other side everything on a shelf.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn give<'a>(&self, shelf: impl Iterator<Item = (&'a str, BorrowedFd<'a>)>) -> io::Result<()> {
+        for (name, fd) in shelf {
+            message::send(&self.0, &format!("FDSTORE=1\nFDNAME={name}"), Some(fd))?;
+        }
+        message::send(&self.0, END, None)
     }
 
     /// Says one word.
@@ -184,6 +187,7 @@ impl AsFd for Line {
 }
 
 /// The number that a line `KEY=n` gives.
-pub(super) fn number(text: &str, key: &str) -> Option<i32> {
+#[must_use]
+pub fn number(text: &str, key: &str) -> Option<i32> {
     value(text, key)?.trim().parse().ok()
 }

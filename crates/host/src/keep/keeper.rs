@@ -3,14 +3,17 @@
 //!
 //! ```text
 //!   softiov serve (keeper) ---- starts, gives descriptors ----> softiov serve (host)
-//!                          <--- FDSTORE, READY, MAINPID -------
+//!                          <--- FDSTORE, READY, SUCCEED -------
 //! ```
 //!
 //! A host that ends by itself is the end of the keeper too, with the same exit status. One that is killed, panics or
 //! asks for it ([`RESTART`]) is started again; if that happens often in a short time, ever later. Signals are passed
-//! on. A successor that the host has started itself (`MAINPID=`) takes its place.
+//! on. For a planned hand-over the host has the keeper start a second one (`SUCCEED=1`), speaks to it alone, and says
+//! when it takes its place (`MAINPID=`), or that it does not (`ABANDON=1`). So the host itself starts no program.
 //!
-//! Left out: keeping anything over the death of the keeper. A host whose keeper dies goes on without.
+//! Where systemd has a file descriptor store for the unit, it keeps what the keeper keeps: then a unit that is restarted
+//! goes on, too. Left out: keeping anything over the death of the keeper elsewhere. A host whose keeper dies goes on
+//! without.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -20,13 +23,12 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
-    Pid, PidfdFlags, Signal as Kill, WaitId, WaitIdOptions, kill_process, pidfd_open, set_child_subreaper,
-    waitid,
+    Pid, PidfdFlags, Signal as Kill, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
 };
 
-use super::heritage::{Line, Successor, number};
+use super::heritage::{self, Line, number};
 use super::message::{self, Shelf, value};
-use super::store::Store;
+use super::store::{ABANDON, SUCCEED, Store};
 use crate::poll::{Interest, Poller, Signal, Signals};
 
 /// The exit status by which a host asks to be started again with its descriptors (sysexits.h, EX_TEMPFAIL).
@@ -41,6 +43,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 const SOCKET: u64 = 0;
 const SIGNALS: u64 = 1;
 const PROCESS: u64 = 2;
+/// Processes that are not the host: a successor, and those that were the host.
+const OTHERS: u64 = 3;
 
 /// How a host ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,28 +60,40 @@ struct Keeper<'a> {
     command: &'a mut dyn FnMut() -> Command,
     shelf: Shelf,
     signals: Signals,
-    /// Whoever has started the keeper and wants to know when the host is ready.
+    /// systemd, or whoever has started the keeper and wants to know when the host is ready.
     notify: Option<Store>,
+    /// systemd keeps what the keeper keeps.
+    backed: bool,
     /// The host has been ready once.
     ready: bool,
     /// It was asked to end.
     ending: bool,
     deaths: VecDeque<Instant>,
-    /// Hosts that have handed over and may not have ended yet.
+    /// A successor that has not taken over yet.
+    successor: Option<Process>,
+    /// Processes that have handed over, or were abandoned, and may not have ended yet.
     former: Vec<Process>,
 }
 
-/// Keeps a host until it ends; its exit status. `command` makes the host's command line; `notify` hears READY.
+/// Keeps a host until it ends; its exit status. `command` makes the host's command line.
 ///
 /// # Errors
 /// The host cannot be started, or the keeper is out of descriptors.
-pub fn keep(command: &mut dyn FnMut() -> Command, notify: Option<Store>) -> io::Result<u8> {
-    let signals = Signals::install()?;
-    // Successors that the host starts become ours when it ends.
-    set_child_subreaper(Some(rustix::process::getpid()))?;
-    let (shelf, deaths) = (Shelf::default(), VecDeque::new());
-    let mut keeper =
-        Keeper { command, shelf, signals, notify, ready: false, ending: false, deaths, former: Vec::new() };
+pub fn keep(command: &mut dyn FnMut() -> Command) -> io::Result<u8> {
+    let shelf = heritage::of_systemd().map_err(io::Error::other)?;
+    let backed = Store::of_systemd()?.is_some();
+    let mut keeper = Keeper {
+        command,
+        shelf,
+        signals: Signals::install()?,
+        notify: Store::notify()?,
+        backed,
+        ready: false,
+        ending: false,
+        deaths: VecDeque::new(),
+        successor: None,
+        former: Vec::new(),
+    };
     loop {
         let death = keeper.serve()?;
         if let Some(status) = keeper.judge(death) {
@@ -92,13 +108,11 @@ pub fn keep(command: &mut dyn FnMut() -> Command, notify: Option<Store>) -> io::
 impl Keeper<'_> {
     /// Starts a host and keeps what it wants kept until it dies.
     fn serve(&mut self) -> io::Result<Death> {
-        let Successor { child, line } = {
-            let host = Successor::start(&mut (self.command)(), "keeper")?;
-            // One that has died already is heard of below.
-            let _ = host.give(self.shelf.iter());
-            host
-        };
-        let mut host = Process::of(child.id() as i32)?;
+        let (ours, theirs) = heritage::pair()?;
+        let mut host = Process::start(&mut (self.command)(), "keeper", theirs)?;
+        let line = Line::over(ours)?;
+        // One that has died already is heard of below.
+        let _ = line.give(self.shelf.iter());
         let mut poller = Poller::new()?;
         poller.add(&line, SOCKET, Interest::READ)?;
         poller.add(&self.signals, SIGNALS, Interest::READ)?;
@@ -109,39 +123,83 @@ impl Keeper<'_> {
                 // The host has closed it, and will end; or is gone.
                 let _ = poller.remove(&line);
             }
-            self.former.retain(|process| matches!(process.death(), Ok(None)));
+            if events.contains(&OTHERS) {
+                self.bury(&poller);
+            }
             if events.contains(&SIGNALS) {
                 self.pass_on(&host);
             }
-            if events.contains(&PROCESS)
-                && let Some(death) = host.death()?
-            {
+            if events.contains(&PROCESS) {
+                // What it has said last, perhaps that another takes its place.
                 while is_readable(&line) && self.hear(&line, &mut host, &poller)? {}
-                return Ok(death);
+                if let Some(death) = host.death()? {
+                    self.abandon();
+                    return Ok(death);
+                }
             }
         }
     }
 
-    /// Takes one message; false at the end of them.
+    /// Does what one message says; false at the end of them.
     fn hear(&mut self, line: &Line, host: &mut Process, poller: &Poller) -> io::Result<bool> {
         let Some(message) = message::receive(line)? else { return Ok(false) };
-        if let Some(pid) = number(&message.text, "MAINPID").filter(|pid| *pid != host.pid) {
-            let successor = Process::of(pid)?;
-            poller.add(&successor.handle, PROCESS, Interest::READ)?;
-            let before = std::mem::replace(host, successor);
-            poller.remove(&before.handle)?;
-            self.former.push(before);
-        }
-        self.ready |= value(&message.text, "READY").is_some();
-        if message.fd.is_none() && value(&message.text, "FDNAME").is_none() {
-            if let Some(notify) = self.notify.as_ref().filter(|_| value(&message.text, "MAINPID").is_none()) {
-                // Whoever wanted to know may be gone.
-                let _ = notify.say(&message.text);
+        let text = &message.text;
+        if value(text, "FDNAME").is_some() {
+            if self.backed {
+                self.relay(text, message.fd.as_ref());
+            }
+            self.shelf.apply(message);
+        } else if text == SUCCEED {
+            self.abandon();
+            if let Some(socket) = message.fd {
+                // A line that ends at once tells the host that there is none.
+                self.successor = Process::start(&mut (self.command)(), "predecessor", socket).ok();
+            }
+            if let Some(successor) = &self.successor {
+                poller.add(&successor.handle, OTHERS, Interest::READ)?;
+            }
+        } else if text == ABANDON {
+            self.abandon();
+        } else if number(text, "MAINPID").is_some() {
+            if let Some(successor) = self.successor.take() {
+                poller.modify(&successor.handle, PROCESS, Interest::READ)?;
+                let before = std::mem::replace(host, successor);
+                poller.modify(&before.handle, OTHERS, Interest::READ)?;
+                self.former.push(before);
             }
         } else {
-            self.shelf.apply(message);
+            self.ready |= value(text, "READY").is_some();
+            self.relay(text, None);
         }
         Ok(true)
+    }
+
+    /// Passes a message on to whoever has started the keeper; they may be gone.
+    fn relay(&self, text: &str, fd: Option<&OwnedFd>) {
+        if let Some(notify) = &self.notify {
+            let _ = message::send(notify, text, fd.map(AsFd::as_fd));
+        }
+    }
+
+    /// Forgets processes that have ended.
+    fn bury(&mut self, poller: &Poller) {
+        self.former.extend(self.successor.take_if(|process| !matches!(process.death(), Ok(None))));
+        self.former.retain(|process| {
+            let lives = matches!(process.death(), Ok(None));
+            if !lives {
+                // It may have been waited for in an earlier host's time.
+                let _ = poller.remove(&process.handle);
+            }
+            lives
+        });
+    }
+
+    /// Ends a successor that has not taken over.
+    fn abandon(&mut self) {
+        if let Some(successor) = self.successor.take() {
+            successor.signal(Kill::KILL);
+            self.former.push(successor);
+        }
     }
 
     fn pass_on(&mut self, host: &Process) {
@@ -153,11 +211,8 @@ impl Keeper<'_> {
             (Signal::HangUp, Kill::HUP),
             (Signal::HandOver, Kill::USR2),
         ] {
-            if signals.contains(signal)
-                && let Some(pid) = Pid::from_raw(host.pid)
-            {
-                // A host that has just died is heard of as such.
-                let _ = kill_process(pid, number);
+            if signals.contains(signal) {
+                host.signal(number);
             }
         }
     }
@@ -165,7 +220,8 @@ impl Keeper<'_> {
     /// The status to end with, if the host is not to be started again.
     fn judge(&mut self, death: Death) -> Option<u8> {
         match death {
-            Death::Exit(status) if status == i32::from(RESTART) => return None,
+            // Who keeps what is kept here starts the next.
+            Death::Exit(status) if status == i32::from(RESTART) => return self.backed.then_some(0),
             Death::Exit(status) if status != PANIC && (!self.ready || self.ending || status == 0) => {
                 return Some(status as u8);
             }
@@ -208,14 +264,20 @@ impl Keeper<'_> {
 
 /// A process that is watched.
 struct Process {
-    pid: i32,
     handle: OwnedFd,
 }
 
 impl Process {
-    fn of(pid: i32) -> io::Result<Self> {
-        let process = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(Self { pid, handle: pidfd_open(process, PidfdFlags::empty())? })
+    /// Starts one. See [`heritage::start`].
+    fn start(command: &mut Command, from: &str, socket: OwnedFd) -> io::Result<Self> {
+        let child = heritage::start(command, from, socket)?;
+        let pid = Pid::from_child(&child);
+        Ok(Self { handle: pidfd_open(pid, PidfdFlags::empty())? })
+    }
+
+    /// Sends it a signal; one that has just died is heard of as such.
+    fn signal(&self, signal: Kill) {
+        let _ = pidfd_send_signal(&self.handle, signal);
     }
 
     fn death(&self) -> io::Result<Option<Death>> {

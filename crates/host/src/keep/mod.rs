@@ -1,10 +1,10 @@
 //! Descriptors that outlive a process: how they are kept elsewhere, and how a successor gets them.
 //!
 //! A VMM cannot reconnect to a vfio-user device. If this process dies, its sockets must not: somebody else holds a
-//! copy of each descriptor under a name ([`Store`]), and hands all of them to the next process ([`Heritage`]).
-//! Who that is depends on how the process was started: systemd (file descriptor store), or [`keeper`], a
-//! supervisor of our own. Both are told in the same words, systemd's (`sd_notify(3)`: `FDSTORE=1`, `FDNAME=`,
-//! `FDSTOREREMOVE=1`, `READY=1`, `MAINPID=`), a message with at most one descriptor each.
+//! copy of each descriptor under a name ([`Store`]), and hands all of them to the next process ([`Heritage`]). That is
+//! [`keeper`], a supervisor of our own, and behind it systemd where the unit has a file descriptor store. Both are told
+//! in the same words, systemd's (`sd_notify(3)`: `FDSTORE=1`, `FDNAME=`, `FDSTOREREMOVE=1`, `READY=1`, `MAINPID=`), a
+//! message with at most one descriptor each.
 //!
 //! Left out: what the descriptors are.
 
@@ -15,6 +15,6 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub use heritage::{From, Heritage, HeritageError, Line, Successor};
+pub use heritage::{From, Heritage, HeritageError, Line, STARTED, number};
 pub use message::Shelf;
 pub use store::Store;

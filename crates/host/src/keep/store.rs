@@ -11,10 +11,15 @@ use rustix::net::{
     sockopt::{Timeout, set_socket_timeout},
 };
 
+use super::heritage::{self, Line};
 use super::message;
 
 /// How long a keeper may take to read a message.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Words for a keeper of ours, which systemd does not know.
+pub(super) const SUCCEED: &str = "SUCCEED=1";
+pub(super) const ABANDON: &str = "ABANDON=1";
 
 /// A keeper of descriptors.
 #[derive(Debug)]
@@ -23,14 +28,21 @@ pub struct Store {
 }
 
 impl Store {
-    /// systemd, if it has started this process as a unit with a file descriptor store (`$NOTIFY_SOCKET` and
-    /// `$FDSTORE`, systemd 254).
+    /// systemd, if it has started this process as a unit with a file descriptor store (`$FDSTORE`, systemd 254).
     ///
     /// # Errors
     /// systemd's socket cannot be reached.
     pub fn of_systemd() -> io::Result<Option<Self>> {
         let room = env::var("FDSTORE").ok().and_then(|room| room.parse::<u32>().ok());
-        let (Some(path), Some(1..)) = (env::var_os("NOTIFY_SOCKET"), room) else { return Ok(None) };
+        if room.is_some_and(|room| room > 0) { Self::notify() } else { Ok(None) }
+    }
+
+    /// Whoever has started this process and wants to hear how it is (`$NOTIFY_SOCKET`).
+    ///
+    /// # Errors
+    /// The socket cannot be reached.
+    pub fn notify() -> io::Result<Option<Self>> {
+        let Some(path) = env::var_os("NOTIFY_SOCKET") else { return Ok(None) };
         let path = path.into_encoded_bytes();
         let address = match path.strip_prefix(b"@") {
             Some(name) => SocketAddrUnix::new_abstract_name(name)?,
@@ -68,6 +80,24 @@ impl Store {
     /// As [`Store::keep`].
     pub fn forget(&self, name: &str) -> io::Result<()> {
         message::send(&self.socket, &format!("FDSTOREREMOVE=1\nFDNAME={name}"), None)
+    }
+
+    /// Has the keeper start a successor of this process. The line leads to it.
+    ///
+    /// # Errors
+    /// As [`Store::keep`].
+    pub fn succeed(&self) -> io::Result<Line> {
+        let (ours, theirs) = heritage::pair()?;
+        message::send(&self.socket, SUCCEED, Some(theirs.as_fd()))?;
+        Line::over(ours)
+    }
+
+    /// Has the successor ended that was started last.
+    ///
+    /// # Errors
+    /// As [`Store::keep`].
+    pub fn abandon(&self) -> io::Result<()> {
+        message::send(&self.socket, ABANDON, None)
     }
 
     /// Says something about this process: `READY=1`, `STOPPING=1`, `MAINPID=`, `STATUS=`.

@@ -18,13 +18,13 @@ mod source;
 mod tests;
 
 use std::fmt;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::{self, NonNull};
 
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-pub use sigbus::poison_events;
+pub use sigbus::{MappingShare, poison_events};
 pub use source::FileIdentity;
 
 /// What a mapping permits this process to do.
@@ -105,7 +105,8 @@ pub enum AccessError {
     ReadOnly,
 }
 
-/// A range of a file, mapped shared. Unmapped when dropped.
+/// A range of a file, mapped shared. Unmapped when dropped, piece by piece: have a [`Worker`](crate::worker::Worker) drop
+/// what is large.
 pub struct MappedFile {
     /// The first byte asked for. Inside `span`: huge pages make the kernel map more than was asked for.
     base: NonNull<u8>,
@@ -113,6 +114,8 @@ pub struct MappedFile {
     writable: bool,
     span: sigbus::Span,
     registration: sigbus::Registration,
+    /// Bytes of one of the file's pages.
+    page: u64,
 }
 
 // SAFETY: the mapping belongs to the process, not to a thread; `base` is only used for the copies
@@ -131,7 +134,44 @@ impl MappedFile {
     /// See [`MapError`]: what is not memory, what is too short and what lacks permission is refused.
     pub fn map(fd: impl AsFd, offset: u64, len: u64, protection: Protection) -> Result<Self, MapError> {
         let fd = fd.as_fd();
-        let extent = source::check(fd, offset, len, protection)?;
+        Self::map_extent(fd, &source::check(fd, (offset, len), protection, None)?, protection)
+    }
+
+    /// Whether a range could be mapped, as far as the descriptor goes.
+    pub(crate) fn check(
+        fd: impl AsFd,
+        offset: u64,
+        len: u64,
+        protection: Protection,
+    ) -> Result<(), MapError> {
+        source::check(fd.as_fd(), (offset, len), protection, None).map(drop)
+    }
+
+    /// Maps the blocks of a file that hold a range, as far as the file goes, so that ranges nearby need no mapping of
+    /// their own; `block` says how many bytes a block has in a file of so many. Answers the file offset of the first byte
+    /// as well.
+    ///
+    /// # Errors
+    /// As for [`Self::map`]: the range must be inside the file.
+    pub(crate) fn map_around(
+        fd: BorrowedFd<'_>,
+        (offset, len): (u64, u64),
+        protection: Protection,
+        block: fn(u64) -> u64,
+    ) -> Result<(Self, u64), MapError> {
+        let extent = source::check(fd, (offset, len), protection, Some(block))?;
+        match Self::map_extent(fd, &extent, protection) {
+            // There may be room for the range alone (RLIMIT_AS).
+            Err(MapError::System(Errno::NOMEM)) => Ok((Self::map(fd, offset, len, protection)?, offset)),
+            mapped => Ok((mapped?, extent.offset)),
+        }
+    }
+
+    fn map_extent(
+        fd: BorrowedFd<'_>,
+        extent: &source::Extent,
+        protection: Protection,
+    ) -> Result<Self, MapError> {
         sigbus::install().map_err(MapError::System)?;
         let mut prot = ProtFlags::READ;
         prot.set(ProtFlags::WRITE, protection == Protection::ReadWrite);
@@ -140,14 +180,13 @@ impl MappedFile {
             .map_err(refused_mapping)?;
         let span = sigbus::Span { start: start as usize, len: extent.len };
         let Some(registration) = sigbus::register(span) else {
-            // SAFETY: nobody has seen the mapping made above.
-            let _ = unsafe { munmap(start, extent.len) };
+            unmap(span, extent.page);
             return Err(MapError::TooManyMappings);
         };
         // SAFETY: `lead` is smaller than the span (`source::check`), which is mapped and not null.
         let base = unsafe { NonNull::new_unchecked(start.cast::<u8>().add(extent.lead)) };
         let writable = protection == Protection::ReadWrite;
-        Ok(Self { base, len: extent.visible, writable, span, registration })
+        Ok(Self { base, len: extent.visible, writable, span, registration, page: extent.page })
     }
 
     /// Bytes that can be reached: offsets 0 to `len() - 1`.
@@ -237,8 +276,20 @@ impl Drop for MappedFile {
         // Out of the table first: once unmapped, the addresses may at once belong to another thread's
         // mapping.
         self.registration.release();
-        // SAFETY: the span was mapped by `map`, and no pointer into it outlives `self`.
-        let unmapped = unsafe { munmap(self.span.start as *mut _, self.span.len) };
+        unmap(self.span, self.page);
+    }
+}
+
+/// Bytes unmapped at a time. Whoever maps, unmaps or faults in another thread waits for one such piece at most.
+const PIECE: u64 = 4 << 20;
+
+/// Unmaps a span that nobody uses any more, in pieces of whole pages.
+fn unmap(span: sigbus::Span, page: u64) {
+    let piece = PIECE.max(page) as usize;
+    let end = span.start + span.len;
+    for start in (span.start..end).step_by(piece) {
+        // SAFETY: the span was mapped by `map_extent`, and whoever held it is being dropped: no pointer into it is left.
+        let unmapped = unsafe { munmap(start as *mut _, piece.min(end - start)) };
         debug_assert!(unmapped.is_ok(), "munmap of our own mapping: {unmapped:?}");
     }
 }

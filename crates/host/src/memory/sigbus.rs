@@ -18,8 +18,13 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize
 
 use rustix::io::Errno;
 
-/// Mappings in one process: eight functions with a thousand regions each, and as much again.
-const CAPACITY: usize = 16_384;
+/// Mappings in one process. The kernel has a limit of 65,530, for everything that a process maps.
+const CAPACITY: usize = 32_768;
+/// Of these, the mappings that are nobody's share: memory of our own.
+const UNSHARED: usize = 4_096;
+/// Mappings that one share has, if there is no shortage, and at least.
+const SHARE: usize = 256;
+const LEAST_SHARE: usize = 32;
 const FREE: usize = 0;
 /// Not an address a mapping can start at.
 const BUSY: usize = 1;
@@ -51,6 +56,8 @@ static SLOTS: [Slot; CAPACITY] = [const {
     }
 }; CAPACITY];
 
+/// Slots that belong to shares.
+static SHARED: AtomicUsize = AtomicUsize::new(0);
 /// Where the search for a free slot begins.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 static POISON_EVENTS: AtomicU64 = AtomicU64::new(0);
@@ -62,6 +69,37 @@ static PREVIOUS_FLAGS: AtomicI32 = AtomicI32::new(0);
 #[must_use]
 pub fn poison_events() -> u64 {
     POISON_EVENTS.load(Ordering::Acquire)
+}
+
+/// A part of the table that is set aside for one client, so that no other can take it. Given back when dropped.
+#[derive(Debug)]
+pub struct MappingShare(usize);
+
+impl MappingShare {
+    /// Sets a share aside: 256 mappings, or fewer where most of the table belongs to others; `None` when there is
+    /// nothing left to share out.
+    #[must_use]
+    pub fn reserve() -> Option<Self> {
+        let sizes = std::iter::successors(Some(SHARE), |size| Some(size / 2));
+        let mut sizes = sizes.take_while(|size| *size >= LEAST_SHARE);
+        let take = |size: usize| {
+            let room = |shared: usize| (shared + size <= CAPACITY - UNSHARED).then_some(shared + size);
+            SHARED.fetch_update(Ordering::AcqRel, Ordering::Relaxed, room).is_ok()
+        };
+        sizes.find(|size| take(*size)).map(Self)
+    }
+
+    /// How many mappings it has room for.
+    #[must_use]
+    pub fn mappings(&self) -> usize {
+        self.0
+    }
+}
+
+impl Drop for MappingShare {
+    fn drop(&mut self) {
+        SHARED.fetch_sub(self.0, Ordering::AcqRel);
+    }
 }
 
 /// One taken slot of the table.

@@ -25,6 +25,8 @@ pub(super) struct Extent {
     pub(super) lead: usize,
     /// Bytes asked for.
     pub(super) visible: usize,
+    /// Bytes of one of the file's pages.
+    pub(super) page: u64,
 }
 
 /// Tells files apart, whatever number of descriptors lead to them.
@@ -47,11 +49,13 @@ impl FileIdentity {
     }
 }
 
+/// What to map for a range: no more than it takes, or with `around` the whole blocks of so many bytes that hold it, as
+/// far as the file goes. Huge pages are blocks of their own, since mapping more of them could reserve them.
 pub(super) fn check(
     fd: BorrowedFd<'_>,
-    offset: u64,
-    len: u64,
+    (offset, len): (u64, u64),
     protection: Protection,
+    around: Option<fn(u64) -> u64>,
 ) -> Result<Extent, MapError> {
     fcntl_get_seals(fd).map_err(|_| MapError::WrongKind)?;
     let stat = fstat(fd).map_err(MapError::System)?;
@@ -71,7 +75,16 @@ pub(super) fn check(
     let from = offset - offset % page;
     let to = end.checked_next_multiple_of(page).ok_or(MapError::BadRange)?;
     let bytes = |count: u64| usize::try_from(count).map_err(|_| MapError::BadRange);
-    Ok(Extent { offset: from, len: bytes(to - from)?, lead: bytes(offset - from)?, visible: bytes(len)? })
+    let Some(around) = around else {
+        let (lead, visible) = (bytes(offset - from)?, bytes(len)?);
+        return Ok(Extent { offset: from, len: bytes(to - from)?, lead, visible, page });
+    };
+    let block = if page == PAGE { around(size) } else { page };
+    let from = offset - offset % block;
+    let whole = size - size % page;
+    let to = end.checked_next_multiple_of(block).unwrap_or(whole).min(whole).max(to);
+    let len = bytes(to - from)?;
+    Ok(Extent { offset: from, len, lead: 0, visible: len, page })
 }
 
 /// A mapping is always readable, so a write-only descriptor cannot serve; nor can a path-only one.

@@ -157,6 +157,36 @@ fn a_slot_is_clean_again_for_the_next_mapping() {
 }
 
 #[test]
+fn shares_of_the_table_are_never_more_than_there_is() -> io::Result<()> {
+    let name = "memory::tests::shares_of_the_table_are_never_more_than_there_is";
+    let taken = || {
+        let shares: Vec<MappingShare> = std::iter::from_fn(MappingShare::reserve).collect();
+        assert!(shares.len() >= 112 && shares[0].mappings() == 256, "{}", shares.len());
+        assert!(shares.iter().all(|share| share.mappings() >= 32), "the last is of use, too");
+        let total: usize = shares.iter().map(MappingShare::mappings).sum();
+        assert!(total <= 28_672, "{total}");
+        drop(shares);
+        assert_eq!(MappingShare::reserve().map(|share| share.mappings()), Some(256), "given back");
+    };
+    let Some(child) = in_own_process(name, taken)? else { return Ok(()) };
+    assert!(child.status.success(), "{child:?}");
+    Ok(())
+}
+
+#[test]
+fn large_mappings_are_unmapped_whole() {
+    let name = "host-test-large";
+    let fd = memfd_create(name, MemfdFlags::CLOEXEC).unwrap();
+    let bytes = (1 << 30) + 5 * PAGE;
+    ftruncate(&fd, bytes).unwrap();
+    let map = MappedFile::map(&fd, 0, bytes, Protection::ReadWrite).unwrap();
+    let count = || std::fs::read_to_string("/proc/self/maps").unwrap().matches(name).count();
+    assert_eq!(count(), 1);
+    drop(map);
+    assert_eq!(count(), 0);
+}
+
+#[test]
 fn truncation_races_with_copies_on_many_threads() {
     std::thread::scope(|scope| {
         for _ in 0..4 {

@@ -1,20 +1,22 @@
 //! A socket file that clients connect to.
 //!
-//! Binding tells a socket left behind by a dead process from one in use, and never removes anything else. The
-//! file is open to its owner only, from the moment it exists. Left out: who may connect beyond that.
+//! Binding tells a socket left behind by a dead process from one in use, and never removes anything else. At no moment
+//! may anybody connect who may not in the end. Left out: making the folder it is in.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, fchmod, open};
-use rustix::io::Errno;
+use rustix::fs::fchmod;
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, socket_with,
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, getsockname, listen,
+    socket_with, sockopt,
 };
 
-use super::Stream;
+use super::{Access, Stream};
+use crate::folder::{self, FolderError};
 
 /// `sun_path` of `sockaddr_un` holds 108 bytes, the last of them a zero.
 const MAX_PATH: usize = 107;
@@ -39,6 +41,26 @@ pub enum BindError {
     /// Something is there that is not a socket, and stays.
     #[error("{} exists and is not a socket", path.display())]
     NotASocket {
+        /// The path asked for.
+        path: PathBuf,
+    },
+    /// The folder is missing, or others could replace what is in it.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// Only root may give files away, and only to a group of its own may anybody else.
+    #[error(
+        "socket {} could not be {doing}: start the host as root, or as a member of that group",
+        path.display()
+    )]
+    NotGiven {
+        /// The path asked for.
+        path: PathBuf,
+        /// Which step failed.
+        doing: &'static str,
+    },
+    /// Another process put something in the socket's place at once.
+    #[error("socket {} was replaced by somebody else while it was made", path.display())]
+    Replaced {
         /// The path asked for.
         path: PathBuf,
     },
@@ -67,30 +89,59 @@ pub struct Listener {
     /// A descriptor kept to be given up when there is no other, so that a client can be turned away rather
     /// than be left to wake us again and again.
     spare: Option<OwnedFd>,
+    /// The file stays when the listener goes.
+    left: bool,
 }
 
 impl Listener {
-    /// Makes the socket file at `path`, mode 0600, replacing one that nobody listens on any more.
+    /// Makes the socket file at `path` for those who may connect, replacing one that nobody listens on any more.
     ///
     /// # Errors
     /// See [`BindError`].
-    pub fn bind(path: &Path) -> Result<Self, BindError> {
+    pub fn bind(path: &Path, access: Access) -> Result<Self, BindError> {
         let address = match SocketAddrUnix::new(path) {
             Err(Errno::NAMETOOLONG) => return Err(BindError::PathTooLong { path: path.to_owned() }),
             other => other.map_err(failure(path, "named"))?,
         };
+        folder::check(folder_of(path))?;
         remove_stale(path, &address)?;
         let fd = new_socket().map_err(failure(path, "created"))?;
         // Before there is a file: the file takes the mode of the socket, and is never open to others.
-        fchmod(&fd, Mode::RUSR | Mode::WUSR).map_err(failure(path, "protected"))?;
+        fchmod(&fd, access.first_mode()).map_err(failure(path, "protected"))?;
         match bind(&fd, &address) {
             Err(Errno::ADDRINUSE) => return Err(BindError::AddrInUse { path: path.to_owned() }),
             other => other.map_err(failure(path, "bound"))?,
         }
         let file = file_id(path).map_err(|source| system(path, "examined", source))?;
-        let listener = Self { fd, path: path.to_owned(), file, spare: spare() };
+        let spare = spare(&fd);
+        let listener = Self { fd, path: path.to_owned(), file, spare, left: false };
+        // Before it listens: nobody can connect yet.
+        access.grant(path)?;
         listen(&listener.fd, BACKLOG).map_err(failure(path, "listened on"))?;
         Ok(listener)
+    }
+
+    /// Takes over a predecessor's listening socket, if it is the one behind the file at `path`. The file stays when this
+    /// goes, until [`Listener::own`] is called: the predecessor may yet go on.
+    #[must_use]
+    pub fn adopt(fd: OwnedFd, path: &Path) -> Option<Self> {
+        let address = SocketAddrUnix::try_from(getsockname(&fd).ok()?).ok()?;
+        let same =
+            address.path().is_some_and(|bound| bound.to_bytes() == path.as_os_str().as_encoded_bytes());
+        let listens = sockopt::socket_acceptconn(&fd) == Ok(true);
+        let file = file_id(path).ok().filter(|_| same && listens)?;
+        let spare = spare(&fd);
+        Some(Self { fd, path: path.to_owned(), file, spare, left: true })
+    }
+
+    /// The file goes with this from now on.
+    pub fn own(&mut self) {
+        self.left = false;
+    }
+
+    /// Lets go of the socket and leaves its file: somebody else listens there from now on.
+    pub fn leave(mut self) {
+        self.left = true;
     }
 
     /// The socket file.
@@ -117,7 +168,7 @@ impl Listener {
     fn turn_away(&mut self, error: Errno) -> io::Result<Option<Stream>> {
         drop(self.spare.take());
         let waiting = self.accept_once().map(drop);
-        self.spare = spare();
+        self.spare = spare(&self.fd);
         if waiting == Err(Errno::AGAIN) { Ok(None) } else { Err(error.into()) }
     }
 
@@ -134,8 +185,9 @@ impl AsFd for Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        // Whoever replaced our file keeps theirs.
-        if file_id(&self.path).is_ok_and(|file| file == self.file) {
+        // Whoever replaced our file keeps theirs. A thread that panics may have a successor with a copy of the socket.
+        if !self.left && !std::thread::panicking() && file_id(&self.path).is_ok_and(|file| file == self.file)
+        {
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -167,13 +219,18 @@ fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), BindError> 
     Ok(())
 }
 
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 fn new_socket() -> rustix::io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
 }
 
-fn spare() -> Option<OwnedFd> {
-    open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()
+/// Another one of the same socket, since a port's thread may open no file.
+fn spare(listener: &OwnedFd) -> Option<OwnedFd> {
+    fcntl_dupfd_cloexec(listener, 0).ok()
 }
 
 fn file_id(path: &Path) -> io::Result<FileId> {

@@ -3,6 +3,7 @@
 //! [`Listener`] owns a socket file; [`Stream`] is one connection; [`FdBatch`] bounds what a peer can make
 //! this process hold; [`ReplyLog`] is what a successor of this process can go on sending. Bytes are just bytes here. Left out: messages, retries, and waiting ([`crate::poll`]).
 
+mod access;
 mod fds;
 mod listener;
 mod peek;
@@ -11,6 +12,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+pub use access::Access;
 pub use fds::{FdBatch, MAX_FDS};
 pub use listener::{BindError, Listener};
 pub use replies::{Extent, ReplyLog};

@@ -5,9 +5,9 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Has the next peek begin with the first byte in the socket, and each one after where the last has ended.
-pub(super) fn start(socket: impl AsFd) -> io::Result<()> {
-    let offset: libc::c_int = 0;
+/// Has the next peek begin so many bytes behind the first in the socket, and each one after where the last has ended.
+pub(super) fn begin_at(socket: impl AsFd, offset: usize) -> io::Result<()> {
+    let offset = libc::c_int::try_from(offset).map_err(io::Error::other)?;
     // SAFETY: the option is an int, and the kernel reads the int that is passed.
     let result = unsafe {
         libc::setsockopt(

@@ -17,6 +17,7 @@ use rustix::net::{
     recvmsg, sendmsg, shutdown, socket_with, socketpair, sockopt,
 };
 
+use super::fds::MOST_SENT;
 use super::{FdBatch, MAX_FDS};
 
 /// What a receive brought.
@@ -113,7 +114,7 @@ impl Stream {
 
     /// Receives as [`Stream::recv`] does, and leaves everything in the socket: the next call brings what comes behind,
     /// and [`Stream::consume`] takes out what is dealt with. A process that dies in between has lost nothing: its
-    /// successor calls [`Stream::peek_from_start`] and sees the bytes and descriptors again.
+    /// successor calls [`Stream::peek_from`] and sees the bytes and descriptors again.
     ///
     /// # Errors
     /// As [`Stream::recv`].
@@ -121,13 +122,13 @@ impl Stream {
         self.receive(buffer, fds, RecvFlags::PEEK)
     }
 
-    /// Has [`Stream::peek`] begin with the first byte in the socket (SO_PEEK_OFF, unix(7)). To be called once before
-    /// the first peek.
+    /// Has the next [`Stream::peek`] begin so many bytes behind the first in the socket (SO_PEEK_OFF, unix(7)). To be
+    /// called before the first peek, and when another process may have peeked.
     ///
     /// # Errors
-    /// None that a UNIX stream socket gives.
-    pub fn peek_from_start(&self) -> io::Result<()> {
-        super::peek::start(&self.0)
+    /// More bytes than a socket can hold.
+    pub fn peek_from(&self, offset: usize) -> io::Result<()> {
+        super::peek::begin_at(&self.0, offset)
     }
 
     /// Takes `buffer.len()` bytes out of the socket that were peeked at, into `buffer`. Descriptors that came with them
@@ -147,7 +148,7 @@ impl Stream {
     }
 
     fn receive(&self, buffer: &mut [u8], fds: &mut FdBatch, how: RecvFlags) -> io::Result<Received> {
-        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_FDS))];
+        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST_SENT))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT | how;
         let message = loop {
@@ -219,6 +220,13 @@ impl Stream {
     /// `NotConnected` if the peer is gone.
     pub fn shut_down_writing(&self) -> io::Result<()> {
         Ok(shutdown(&self.0, Shutdown::Write)?)
+    }
+
+    /// Ends the connection in both directions, as the peer sees it. Closing the descriptor does so too, but also closes
+    /// what descriptors nobody has received, and that may take long.
+    pub fn hang_up(&self) {
+        // It fails when the peer has gone, and that is as good.
+        let _ = shutdown(&self.0, Shutdown::Both);
     }
 
     /// Who is at the other end.

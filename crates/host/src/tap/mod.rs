@@ -2,8 +2,12 @@
 //!
 //! Frames are whole Ethernet frames without a check sequence, one to a read or write, and nothing blocks.
 //! Creating an interface takes CAP_NET_ADMIN; attaching to one that was made for this user
-//! (`ip tuntap add dev NAME mode tap user USER`) does not. Left out: the virtio-net header, and with it
-//! offloads across the tap; several queues; addresses and bridges, which are the administrator's.
+//! (`ip tuntap add dev NAME mode tap user USER`) does not. An attached tap stays attached when its interface is
+//! renamed or moves to another network namespace.
+//!
+//! Attaching, letting go and all that asks about the interface may wait for the kernel's lock on interfaces; frames
+//! never do. Left out: the virtio-net header, and with it offloads across the tap; several queues; addresses and
+//! bridges, which are the administrator's.
 
 mod name;
 mod request;
@@ -13,7 +17,8 @@ mod tests;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{Mode, OFlags, open};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl, open};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
@@ -84,6 +89,15 @@ pub enum TapSent {
     Down,
 }
 
+/// The interface that a tap is attached to, as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attachment {
+    /// Its name, in whatever network namespace it is.
+    pub name: String,
+    /// It stays when nobody is attached to it. One that [`Tap::open`] creates does not.
+    pub persistent: bool,
+}
+
 /// An attached tap. The interface goes with it unless it was made persistent by its owner.
 #[derive(Debug)]
 pub struct Tap {
@@ -106,6 +120,32 @@ impl Tap {
         Self::attach(fd, name)
     }
 
+    /// Attaches to the tap of this name if there is one, and creates none.
+    ///
+    /// # Errors
+    /// See [`TapError`]; without the privilege to create one, [`TapError::NotPermitted`] if there is none.
+    pub fn open_existing(name: &InterfaceName) -> Result<Option<Self>, TapError> {
+        let tap = Self::open(name)?;
+        // The kernel has created what was not there, and what it creates so is not persistent. One that another
+        // process has created so would be in use.
+        let was_there = tap.attachment().is_ok_and(|interface| interface.persistent);
+        Ok(was_there.then_some(tap))
+    }
+
+    /// Takes over a descriptor that another process had from [`Tap::open`] with this name. It stays attached.
+    ///
+    /// # Errors
+    /// [`TapError::NotATap`] if it is not attached to a tap, or the tap was deleted meanwhile; [`TapError::System`].
+    pub fn adopt(fd: OwnedFd, name: &InterfaceName) -> Result<Self, TapError> {
+        let flags = fcntl_getfl(&fd).map_err(system(name, "taking over"))?;
+        fcntl_setfl(&fd, flags | OFlags::NONBLOCK).map_err(system(name, "taking over"))?;
+        let tap = Self { fd, name: name.clone() };
+        match tap.attachment() {
+            Ok(_) => Ok(tap),
+            Err(_) => Err(TapError::NotATap { name: name.clone() }),
+        }
+    }
+
     fn attach(fd: OwnedFd, name: &InterfaceName) -> Result<Self, TapError> {
         request::attach(&fd, name).map_err(|errno| match errno {
             Errno::BUSY => TapError::InUse { name: name.clone() },
@@ -115,10 +155,30 @@ impl Tap {
         Ok(Self { fd, name: name.clone() })
     }
 
-    /// The name of the interface.
+    /// The name it was opened by.
     #[must_use]
     pub fn name(&self) -> &InterfaceName {
         &self.name
+    }
+
+    /// The interface that this is attached to.
+    ///
+    /// # Errors
+    /// The interface was deleted, or what else the kernel says.
+    pub fn attachment(&self) -> io::Result<Attachment> {
+        let (name, persistent) = request::attachment(&self.fd)?;
+        Ok(Attachment { name, persistent })
+    }
+
+    /// Whether the interface is set up, in whatever network namespace it is. Needs no privilege.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn is_up(&self) -> io::Result<bool> {
+        // The driver has room for frames exactly while the interface is up.
+        let mut waiting = [PollFd::new(&self.fd, PollFlags::OUT)];
+        poll(&mut waiting, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
+        Ok(waiting[0].revents().contains(PollFlags::OUT))
     }
 
     /// Sets the interface up. Needs no privilege if it is up already.

@@ -13,6 +13,7 @@ use rustix::ioctl::{Opcode, Updater, ioctl};
 use super::InterfaceName;
 
 const TUNSETIFF: Opcode = libc::TUNSETIFF as Opcode;
+const TUNGETIFF: Opcode = libc::TUNGETIFF as Opcode;
 const SIOCGIFFLAGS: Opcode = libc::SIOCGIFFLAGS as Opcode;
 const SIOCSIFFLAGS: Opcode = libc::SIOCSIFFLAGS as Opcode;
 const SIOCGIFMTU: Opcode = libc::SIOCGIFMTU as Opcode;
@@ -31,6 +32,22 @@ pub(super) fn attach(tun: impl AsFd, name: &InterfaceName) -> Result<()> {
     request.ifr_ifru.ifru_flags = libc::c_short::try_from(flags).map_err(|_| Errno::INVAL)?;
     // SAFETY: TUNSETIFF reads and writes one `ifreq`.
     unsafe { ioctl(tun, Updater::<TUNSETIFF, _>::new(&mut request)) }
+}
+
+/// Name of the interface behind a descriptor, and whether it is persistent.
+pub(super) fn attachment(tun: impl AsFd) -> Result<(String, bool)> {
+    // SAFETY: all-zero is a valid `ifreq`: an empty name and a union of plain numbers.
+    let mut request: libc::ifreq = unsafe { mem::zeroed() };
+    // SAFETY: TUNGETIFF writes one `ifreq`.
+    unsafe { ioctl(tun, Updater::<TUNGETIFF, _>::new(&mut request)) }?;
+    // SAFETY: TUNGETIFF answered in this member; the whole union was zeroed before.
+    let flags = unsafe { request.ifr_ifru.ifru_flags };
+    if libc::c_int::from(flags) & libc::IFF_TAP == 0 {
+        return Err(Errno::INVAL);
+    }
+    let bytes: Vec<u8> = request.ifr_name.iter().map(|byte| byte.cast_unsigned()).collect();
+    let name = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    Ok((String::from_utf8_lossy(name).into_owned(), libc::c_int::from(flags) & libc::IFF_PERSIST != 0))
 }
 
 pub(super) fn flags(socket: impl AsFd, name: &InterfaceName) -> Result<Flags> {

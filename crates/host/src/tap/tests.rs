@@ -127,7 +127,67 @@ fn a_deleted_tap_is_an_error_and_not_a_hang() {
         }
         assert!(tap.recv(&mut [0; 2048]).is_err());
         assert!(tap.send(&frame(60)).is_err());
-        assert!(tap.mtu().is_err() && tap.set_up().is_err());
+        assert!(tap.mtu().is_err() && tap.set_up().is_err() && tap.attachment().is_err());
+    });
+}
+
+/// Interfaces of the network namespace of this thread.
+fn interfaces() -> String {
+    std::fs::read_to_string("/proc/thread-self/net/dev").unwrap()
+}
+
+#[test]
+fn a_tap_that_is_renamed_or_moved_stays_attached() {
+    with_taps("tap renamed and moved", || {
+        let tap = Tap::open(&name("first0")).unwrap();
+        let ip = |arguments: &str| Command::new("ip").args(arguments.split(' ')).status();
+        if !ip("link set first0 name second0").is_ok_and(|status| status.success()) {
+            return skipped("tap renamed and moved", "ip link set name");
+        }
+        let attachment = Attachment { name: "second0".into(), persistent: false };
+        assert_eq!((tap.attachment().unwrap(), tap.is_up().unwrap()), (attachment.clone(), false));
+        ip("link set second0 up").unwrap();
+        assert!(tap.is_up().unwrap());
+        // Another process, and with it another namespace to move to.
+        let mut other = Command::new("unshare").args(["-n", "sleep", "60"]).spawn().unwrap();
+        let moved = (0..100).any(|_| {
+            std::thread::sleep(Duration::from_millis(20));
+            // Until the namespace is another one the move has no effect.
+            ip(&format!("link set second0 netns {}", other.id())).unwrap();
+            !interfaces().contains("second0:")
+        });
+        let seen = (tap.attachment(), tap.is_up());
+        other.kill().unwrap();
+        other.wait().unwrap();
+        assert!(moved);
+        assert_eq!((seen.0.unwrap(), seen.1.unwrap()), (attachment, false), "a move takes it down");
+    });
+}
+
+#[test]
+fn one_that_is_to_exist_is_not_created() {
+    with_taps("existing tap", || {
+        assert!(Tap::open_existing(&name("exists0")).unwrap().is_none());
+        assert!(!interfaces().contains("exists0:"));
+        make_persistent(&Tap::open(&name("exists0")).unwrap(), 0);
+        let tap = Tap::open_existing(&name("exists0")).unwrap().expect("it exists");
+        assert!(matches!(Tap::open_existing(&name("exists0")), Err(TapError::InUse { .. })));
+        drop(tap);
+        assert!(interfaces().contains("exists0:"));
+    });
+}
+
+#[test]
+fn a_descriptor_is_taken_over() {
+    with_taps("tap taken over", || {
+        let tap = Tap::open(&name("hand0")).unwrap();
+        tap.set_up().unwrap();
+        let copy = tap.as_fd().try_clone_to_owned().unwrap();
+        drop(tap);
+        let tap = Tap::adopt(copy, &name("hand0")).unwrap();
+        assert_eq!(tap.send(&frame(60)).unwrap(), TapSent::Sent);
+        let other = std::fs::File::open("/dev/null").unwrap();
+        assert!(matches!(Tap::adopt(other.into(), &name("hand0")), Err(TapError::NotATap { .. })));
     });
 }
 

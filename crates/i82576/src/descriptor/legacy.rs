@@ -4,6 +4,7 @@
 
 use super::tx::Data;
 use super::{DD, SIZE, dword, from_dwords, qword};
+use serde::{Deserialize, Serialize};
 
 const EOP: u32 = 1 << 24;
 const IFCS: u32 = 1 << 25;
@@ -12,7 +13,7 @@ const RS: u32 = 1 << 27;
 const VLE: u32 = 1 << 30;
 
 /// A checksum to insert: the sum of everything from one byte on, put where another says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Checksum {
     /// First byte that is summed (CSS).
     pub start: u8,

@@ -47,6 +47,7 @@ pub enum Hierarchy {
 
 /// Where a VF is between its owners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename = "OwnerState")]
 pub enum State {
     /// Not enabled, or removed: nobody can find it.
     Absent,

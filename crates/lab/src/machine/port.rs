@@ -92,7 +92,7 @@ impl Port {
     fn without_drivers(
         number: u8,
         recipients: &[Recipient],
-        (loopback, spoof_check): (Option<NonZeroU64>, bool),
+        (loopback, spoofchk): (Option<NonZeroU64>, bool),
         chipset: &mut Chipset,
     ) -> Result<Self, String> {
         let vfs = recipients.len() as u8;
@@ -101,7 +101,7 @@ impl Port {
         let command = pcie::config::offset::COMMAND_MEMORY | pcie::config::offset::COMMAND_BUS_MASTER;
         nic.config_write(Function::Pf, pcie::config::offset::COMMAND, 2, command.into());
         nic.set_link(true);
-        let (pf, manager) = bring_up(&mut nic, number, vfs, spoof_check)?;
+        let (pf, manager) = bring_up(&mut nic, number, vfs, spoofchk)?;
         let line = Line::new(Traffic::Silent, &[]);
         let mut port = Self { nic, pf, manager, line, functions: Functions::default(), waiting: 0 };
         for (vf, recipient) in VfIndex::all().zip(recipients) {
@@ -154,7 +154,7 @@ impl Port {
 }
 
 /// The card with VFs that belong to nobody yet. Each port is on a bus of its own.
-fn bring_up(nic: &mut Nic, number: u8, vfs: u8, spoof_check: bool) -> Result<(Pf, Manager), String> {
+fn bring_up(nic: &mut Nic, number: u8, vfs: u8, spoofchk: bool) -> Result<(Pf, Manager), String> {
     let told = |error: &dyn std::fmt::Display| error.to_string();
     let mut pf = Pf::probe(&mut PfHal(nic)).map_err(|e| told(&e))?;
     let mut manager =
@@ -162,7 +162,7 @@ fn bring_up(nic: &mut Nic, number: u8, vfs: u8, spoof_check: bool) -> Result<(Pf
     manager.enable(&mut Card(nic), vfs.into(), Hierarchy::Ari).map_err(|e| told(&e))?;
     for vf in VfIndex::all().take(vfs.into()) {
         let mac = Some(MacAddress([0x02, 0xbb, number, 0, 0, vf.get()]));
-        let policy = VfPolicy { mac, spoof_check, ..VfPolicy::default() };
+        let policy = VfPolicy { mac, spoofchk, ..VfPolicy::default() };
         pf.set_policy(&mut PfHal(nic), vf, policy).map_err(|e| told(&e))?;
     }
     pf.enable_vfs(&mut PfHal(nic), vfs).map_err(|e| told(&e))?;

@@ -2,12 +2,13 @@
 //! still until TIMINCA is set. It is the caller's time; the card has none. Left out: stamps of packets (`stamps`).
 
 use i82576::Time;
+use serde::{Deserialize, Serialize};
 
 /// Nanoseconds of TIMINCA's unit.
 const UNIT: u64 = 16;
 
 /// SYSTIM, and what reading its low half has kept of the high one.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Clock {
     /// The count at `since`.
     base: u64,

@@ -4,14 +4,35 @@
 use alloc::boxed::Box;
 use i82576::bits::eerw;
 use i82576::{MacAddress, nvm};
+use serde::{Deserialize, Serialize};
 
 /// What a word reads as beyond the last.
 const NOTHING: u16 = 0xffff;
 
 /// The words.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(into = "Rows", from = "Rows")]
 pub(crate) struct Nvm {
     words: Box<[u16; nvm::WORDS]>,
+}
+
+/// The words as they are saved: rows of as many as an array can have.
+type Rows = [[u16; 32]; nvm::WORDS / 32];
+
+impl From<Nvm> for Rows {
+    fn from(nvm: Nvm) -> Self {
+        let mut rows = [[0; 32]; nvm::WORDS / 32];
+        rows.as_flattened_mut().copy_from_slice(&nvm.words[..]);
+        rows
+    }
+}
+
+impl From<Rows> for Nvm {
+    fn from(rows: Rows) -> Self {
+        let mut words = Box::new([0; nvm::WORDS]);
+        words.copy_from_slice(rows.as_flattened());
+        Self { words }
+    }
 }
 
 impl Nvm {

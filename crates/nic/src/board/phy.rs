@@ -3,9 +3,10 @@
 
 use i82576::bits::mdic;
 use i82576::phy::{self, control, status};
+use serde::{Deserialize, Serialize};
 
 /// The registers.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Phy {
     values: [u16; phy::REGISTERS],
     /// The link was lost since the status was last read.

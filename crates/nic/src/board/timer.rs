@@ -4,9 +4,10 @@
 use core::time::Duration;
 use i82576::Time;
 use i82576::bits::tcptimer as bits;
+use serde::{Deserialize, Serialize};
 
 /// What the register does not store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum TcpTimer {
     /// It stands still with so much left; with nothing left until it is started again.
     Still(Duration),

@@ -3,22 +3,65 @@
 
 use crate::Nic;
 use crate::interrupt::single::{Form, is_due};
+use crate::state::Damaged;
 use i82576::bits::gpie;
+use i82576::ids::MAX_VFS;
 use i82576::register as r;
 use i82576::{MacAddress, VfIndex, config};
 use pcie::capability::power::PowerState;
+use pcie::config::SpaceState;
 use pcie::{ConfigAccess, Effects, Endpoint, Function};
+use serde::{Deserialize, Serialize};
 
 /// All of the card's configuration spaces.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(into = "SavedSpaces", try_from = "SavedSpaces")]
 pub(crate) struct Spaces {
+    /// What the layout of the PF's space follows from.
+    mac: MacAddress,
+    iov: bool,
     pf: Endpoint,
-    vfs: [Endpoint; i82576::ids::MAX_VFS],
+    vfs: [Endpoint; MAX_VFS],
+}
+
+/// The spaces as they are saved.
+#[derive(Serialize, Deserialize)]
+struct SavedSpaces {
+    mac: MacAddress,
+    iov: bool,
+    pf: SpaceState,
+    vfs: [SpaceState; MAX_VFS],
+}
+
+impl From<Spaces> for SavedSpaces {
+    fn from(spaces: Spaces) -> Self {
+        let Spaces { mac, iov, pf, vfs } = spaces;
+        Self { mac, iov, pf: pf.save(), vfs: vfs.each_ref().map(Endpoint::save) }
+    }
+}
+
+impl TryFrom<SavedSpaces> for Spaces {
+    type Error = Damaged;
+
+    fn try_from(saved: SavedSpaces) -> Result<Self, Damaged> {
+        let mut spaces = Self::new(saved.mac, saved.iov);
+        let mut whole = spaces.pf.load(&saved.pf);
+        for (space, state) in spaces.vfs.iter_mut().zip(&saved.vfs) {
+            whole &= space.load(state);
+        }
+        if whole { Ok(spaces) } else { Err(Damaged("a configuration space names bytes that there are not")) }
+    }
 }
 
 impl Spaces {
     pub(crate) fn new(mac: MacAddress, iov: bool) -> Self {
-        Self { pf: config::pf::endpoint(mac, iov), vfs: core::array::from_fn(|_| config::vf::endpoint()) }
+        let (pf, vfs) = (config::pf::endpoint(mac, iov), core::array::from_fn(|_| config::vf::endpoint()));
+        Self { mac, iov, pf, vfs }
+    }
+
+    /// VFs that exist, as the SR-IOV capability says.
+    pub(crate) fn active_vfs(&self) -> u8 {
+        self.pf.sriov().map_or(0, active)
     }
 
     /// All of them as after power-on.
@@ -26,6 +69,11 @@ impl Spaces {
         self.pf.reset();
         self.vfs.iter_mut().for_each(Endpoint::reset);
     }
+}
+
+/// VFs that exist by the capability.
+fn active(sriov: pcie::sriov::State) -> u8 {
+    sriov.active().min(MAX_VFS as u16) as u8
 }
 
 impl Nic {
@@ -87,7 +135,7 @@ impl Nic {
         }
         if let Some(sriov) = effects.sriov {
             self.state.vf_memory = sriov.memory;
-            self.set_vfs(sriov.active().min(i82576::ids::MAX_VFS as u16) as u8);
+            self.set_vfs(active(sriov));
         }
     }
 

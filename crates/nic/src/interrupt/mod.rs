@@ -14,6 +14,7 @@ use i82576::bits::{eicr, gpie, icr, ivar};
 use i82576::register as r;
 use i82576::{Queue, Time, Vector, VfIndex};
 use pcie::{Bus, Function};
+use serde::{Deserialize, Serialize};
 use single::Form;
 
 /// The direction of a queue, as IVAR tells them apart.
@@ -26,7 +27,7 @@ pub enum Direction {
 }
 
 /// Vectors that have something to say and have not said it yet.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Interrupts {
     /// EICR bits that were set, or unmasked, since their last message.
     unsent: u32,
@@ -39,6 +40,11 @@ pub struct Interrupts {
 pub const ALL_VECTORS: u32 = (1 << i82576::ids::VECTORS) - 1;
 
 impl Interrupts {
+    /// Whether only vectors that there are have something to say.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.unsent & !ALL_VECTORS == 0
+    }
+
     /// Sets the cause bits of vectors in EICR.
     pub fn raise(&mut self, file: &mut RegisterFile, bits: u32) {
         let bits = bits & ALL_VECTORS;
@@ -237,7 +243,7 @@ impl Interrupts {
 }
 
 /// Which function a vector and a queue belong to, and which functions may master the bus.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Owners {
     /// VFs that exist.
     pub vfs: u8,

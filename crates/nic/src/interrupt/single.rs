@@ -7,9 +7,10 @@ use crate::moderation::Throttle;
 use i82576::register as r;
 use i82576::{Time, Vector};
 use pcie::{Bus, Function};
+use serde::{Deserialize, Serialize};
 
 /// How the PF interrupts: what its configuration space and GPIE say together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Form {
     /// Each vector its own MSI-X message.
     Vectors,
@@ -25,7 +26,7 @@ pub enum Form {
 }
 
 /// The state of that interrupt.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Single {
     /// A cause came since the last message.
     owed: bool,

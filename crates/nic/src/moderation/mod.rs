@@ -8,16 +8,17 @@ use core::time::Duration;
 use i82576::bits::{eitr, gpie};
 use i82576::ids::VECTORS;
 use i82576::{Time, Vector};
+use serde::{Deserialize, Serialize};
 
 /// When each vector may fire next.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Throttle {
     silent_until: [Time; VECTORS],
     credits: [Credits; VECTORS],
 }
 
 /// What a vector may spend.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Credits {
     count: u32,
     since: Time,

@@ -14,13 +14,14 @@ use i82576::bits::rttbcnrc;
 use i82576::ids::{FCS, MAX_VFS};
 use i82576::register as r;
 use i82576::{Queue, Time};
+use serde::{Deserialize, Serialize};
 
 /// Binary places of prices, which are in nanoseconds: a byte takes 8 ns times a rate factor with 14 binary places,
 /// so bytes times factor is a price, to the bit.
 const FRACTION_BITS: u32 = 11;
 
 /// What is paid for in time.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 struct Account {
     /// Everything so far is paid for at this moment, in nanoseconds, and this fraction after it.
     due: u64,
@@ -45,7 +46,7 @@ impl Account {
 }
 
 /// A pool's account.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 struct Pool {
     /// RTTBCNRC.
     control: u32,
@@ -66,12 +67,13 @@ impl Pool {
 }
 
 /// What leaving costs, and who still pays.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Pacing {
     pools: [Pool; MAX_VFS],
     /// Queues, a bit each, in which frames were left by the last poll: what is late now is the card's lateness.
     waiting: u16,
     /// Bits a second between pools.
+    #[serde(with = "bandwidth")]
     loopback: Option<NonZeroU64>,
     crossing: Account,
 }
@@ -81,6 +83,12 @@ impl Pacing {
     #[must_use]
     pub fn new(loopback: Option<NonZeroU64>) -> Self {
         Self { pools: [Pool::default(); MAX_VFS], waiting: 0, loopback, crossing: Account::default() }
+    }
+
+    /// Whether no account is behind by a nanosecond that it should have carried over.
+    pub(crate) fn is_sound(&self) -> bool {
+        let accounts = self.pools.iter().map(|pool| &pool.rate).chain([&self.crossing]);
+        accounts.into_iter().all(|account| account.fraction < 1 << FRACTION_BITS)
     }
 
     /// No pool has a limit any more.
@@ -166,6 +174,20 @@ impl Pacing {
 
     fn pool(&self, pool: u8) -> &Pool {
         &self.pools[usize::from(pool & 7)]
+    }
+}
+
+/// A bandwidth as it is saved: 0 is none.
+mod bandwidth {
+    use core::num::NonZeroU64;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(loopback: &Option<NonZeroU64>, to: S) -> Result<S::Ok, S::Error> {
+        loopback.map_or(0, NonZeroU64::get).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<NonZeroU64>, D::Error> {
+        Ok(NonZeroU64::new(u64::deserialize(from)?))
     }
 }
 

@@ -2,22 +2,67 @@
 //! for the staging one, so that nothing is copied. Left out: when it may go on (`pacing`).
 
 use super::transmit::Packet;
+use crate::frame::HEADROOM;
+use crate::scratch::PACKET;
+use crate::state::Damaged;
 use alloc::boxed::Box;
 use alloc::vec;
+use alloc::vec::Vec;
+use i82576::descriptor::legacy::Checksum;
+use i82576::descriptor::tx::{Context, Data};
+use serde::{Deserialize, Serialize};
 
 /// The place for one packet.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(into = "Option<SavedPacket>", try_from = "Option<SavedPacket>")]
 pub struct Held {
     packet: Option<Packet>,
-    /// Empty until the queue is prepared.
+    /// Empty until the queue is prepared; of a packet that was saved, no longer than it.
     bytes: Box<[u8]>,
 }
 
+/// A packet that is kept, as it is saved: its own bytes and no others.
+#[derive(Serialize, Deserialize)]
+struct SavedPacket {
+    first: Data,
+    context: Context,
+    checksum: Option<Checksum>,
+    sent: u32,
+    bytes: Vec<u8>,
+}
+
+impl From<Held> for Option<SavedPacket> {
+    fn from(held: Held) -> Self {
+        let Packet { first, context, checksum, length, sent } = held.packet?;
+        let bytes = held.bytes[HEADROOM..HEADROOM + length].to_vec();
+        Some(SavedPacket { first, context, checksum, sent, bytes })
+    }
+}
+
+impl TryFrom<Option<SavedPacket>> for Held {
+    type Error = Damaged;
+
+    fn try_from(saved: Option<SavedPacket>) -> Result<Self, Damaged> {
+        let Some(SavedPacket { first, context, checksum, sent, bytes }) = saved else {
+            return Ok(Self::default());
+        };
+        let length = bytes.len();
+        if length > PACKET - HEADROOM {
+            return Err(Damaged("a packet that waits is longer than any packet"));
+        }
+        let bytes = [&[0; HEADROOM][..], &bytes].concat().into_boxed_slice();
+        Ok(Self { packet: Some(Packet { first, context, checksum, length, sent }), bytes })
+    }
+}
+
 impl Held {
-    /// Sets `length` bytes aside, as many as the staging buffer has.
+    /// Sets `length` bytes aside, as many as the staging buffer has. What is kept stays.
     pub fn prepare(&mut self, length: usize) {
         if self.bytes.len() != length {
-            self.bytes = vec![0; length].into_boxed_slice();
+            let mut place = vec![0; length];
+            let kept = self.bytes.len().min(length);
+            place[..kept].copy_from_slice(&self.bytes[..kept]);
+            self.bytes = place.into_boxed_slice();
         }
     }
 

@@ -4,14 +4,17 @@
 use super::BURST;
 use super::buffers::{Buffers, Layout};
 use super::ring::Ring;
-use super::write_back::{Batch, Way};
+use super::write_back::{Batch, Way, burst};
 use crate::file::RegisterFile;
 use crate::offload::split::Split;
+use crate::state::Damaged;
+use alloc::vec::Vec;
 use i82576::Queue;
 use i82576::descriptor::rx::{Posted, WriteBack, status};
 use i82576::descriptor::{SIZE, legacy};
 use i82576::register::{rx, rx_block};
 use pcie::{Bus, DmaFault, Function, Iova};
+use serde::{Deserialize, Serialize};
 
 /// What the descriptor of a frame says about it, beside lengths.
 #[derive(Debug, Clone, Copy, Default)]
@@ -56,7 +59,8 @@ impl From<DmaFault> for Missed {
 }
 
 /// The private state of a receive queue. Registers are in the file.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(into = "SavedReceive", try_from = "SavedReceive")]
 pub struct ReceiveQueue {
     queue: Queue,
     /// Descriptors fetched ahead.
@@ -69,7 +73,38 @@ pub struct ReceiveQueue {
     done: Batch,
 }
 
+/// A queue as it is saved: the descriptors that have not been used yet.
+#[derive(Serialize, Deserialize)]
+struct SavedReceive {
+    queue: Queue,
+    posted: Vec<Posted>,
+    fetch_at: u32,
+    done: Batch,
+}
+
+impl From<ReceiveQueue> for SavedReceive {
+    fn from(from: ReceiveQueue) -> Self {
+        let ReceiveQueue { queue, posted, next, fetched, fetch_at, done } = from;
+        Self { queue, posted: posted[next..fetched].to_vec(), fetch_at, done }
+    }
+}
+
+impl TryFrom<SavedReceive> for ReceiveQueue {
+    type Error = Damaged;
+
+    fn try_from(saved: SavedReceive) -> Result<Self, Damaged> {
+        let (posted, fetched) = burst(&saved.posted, Posted::default())?;
+        let SavedReceive { queue, fetch_at, done, .. } = saved;
+        Ok(Self { queue, posted, next: 0, fetched, fetch_at, done })
+    }
+}
+
 impl ReceiveQueue {
+    /// Which queue it is.
+    pub(crate) fn queue(&self) -> Queue {
+        self.queue
+    }
+
     /// A queue that holds nothing.
     #[must_use]
     pub fn new(queue: Queue) -> Self {

@@ -1,6 +1,8 @@
 //! A transmit queue: descriptors are fetched in bursts, a packet is taken only when all of it is there, and
 //! its bytes are gathered into the port's staging buffer. Left out: what becomes of them.
 
+mod saved;
+
 use super::BURST;
 use super::held::Held;
 use super::ring::Ring;
@@ -12,6 +14,8 @@ use i82576::descriptor::tx::{Context, Data, Transmit, buffer, parse};
 use i82576::descriptor::{DD, SIZE, legacy};
 use i82576::register::{tx, tx_block};
 use pcie::{Bus, DmaFault, Function};
+use saved::SavedTransmit;
+use serde::{Deserialize, Serialize};
 
 /// The most descriptors a packet may take, its context included. Linux igbvf needs about 40 for the largest
 /// one; what goes beyond is dropped, in pieces of this size, up to its end.
@@ -79,7 +83,8 @@ enum Scan {
 }
 
 /// The private state of a transmit queue. Registers are in the file.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(into = "SavedTransmit", try_from = "SavedTransmit")]
 pub struct TransmitQueue {
     queue: Queue,
     contexts: [Context; 2],
@@ -99,6 +104,11 @@ pub struct TransmitQueue {
 }
 
 impl TransmitQueue {
+    /// Which queue it is.
+    pub(crate) fn queue(&self) -> Queue {
+        self.queue
+    }
+
     /// A queue that holds nothing.
     #[must_use]
     pub fn new(queue: Queue) -> Self {
@@ -321,9 +331,7 @@ impl TransmitQueue {
         packet: &Descriptors,
         count: usize,
     ) -> Result<(), DmaFault> {
-        #[expect(clippy::needless_range_loop, reason = "an iterator takes twenty instructions a frame more")]
-        for index in 0..count.min(MAX_DESCRIPTORS) {
-            let raw = packet[index];
+        for &raw in packet.iter().take(count) {
             if self.done.is_full() {
                 self.done.flush(file, ring, self.way(file), function, bus)?;
             }

@@ -5,8 +5,11 @@
 use super::BURST;
 use super::ring::Ring;
 use crate::file::RegisterFile;
+use crate::state::Damaged;
+use alloc::vec::Vec;
 use i82576::descriptor::SIZE;
 use pcie::{Bus, DmaFault, Function, Iova};
+use serde::{Deserialize, Serialize};
 
 /// Where a queue tells how far it is.
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +21,8 @@ pub struct Way {
 }
 
 /// Consecutive descriptors of a ring, as they will read in memory.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(into = "SavedBatch", try_from = "SavedBatch")]
 pub struct Batch {
     raw: [[u8; SIZE]; BURST],
     count: usize,
@@ -30,6 +34,41 @@ pub struct Batch {
     spoke: bool,
     /// The ring itself faulted; it stays silent until it is set up anew.
     halted: bool,
+}
+
+/// A batch as it is saved: what waits, and nothing of what went before.
+#[derive(Serialize, Deserialize)]
+struct SavedBatch {
+    raw: Vec<[u8; SIZE]>,
+    at: u32,
+    speaks: bool,
+    spoke: bool,
+    halted: bool,
+}
+
+impl From<Batch> for SavedBatch {
+    fn from(batch: Batch) -> Self {
+        let Batch { raw, count, at, speaks, spoke, halted } = batch;
+        Self { raw: raw[..count].to_vec(), at, speaks, spoke, halted }
+    }
+}
+
+impl TryFrom<SavedBatch> for Batch {
+    type Error = Damaged;
+
+    fn try_from(saved: SavedBatch) -> Result<Self, Damaged> {
+        let SavedBatch { raw: waiting, at, speaks, spoke, halted } = saved;
+        let (raw, count) = burst(&waiting, [0; SIZE])?;
+        Ok(Self { raw, count, at, speaks, spoke, halted })
+    }
+}
+
+/// Saved descriptors in a place for a burst, and how many they are.
+pub(in crate::queue) fn burst<T: Copy>(saved: &[T], empty: T) -> Result<([T; BURST], usize), Damaged> {
+    let mut all = [empty; BURST];
+    let place = all.get_mut(..saved.len()).ok_or(Damaged("more descriptors wait than a burst has"))?;
+    place.copy_from_slice(saved);
+    Ok((all, saved.len()))
 }
 
 impl Batch {
@@ -69,6 +108,7 @@ impl Batch {
     }
 
     /// Adds the next descriptor; `speaks` if software waits for it. A full batch must be flushed first.
+    #[inline(always)]
     pub fn push(&mut self, raw: [u8; SIZE], speaks: bool) {
         if let Some(slot) = self.raw.get_mut(self.count) {
             *slot = raw;

@@ -12,6 +12,7 @@ use i82576::bits::{sccrl, scsts};
 use i82576::ids::FCS;
 use i82576::register as r;
 use i82576::{MacAddress, Time};
+use serde::{Deserialize, Serialize};
 
 /// What is counted together, and where.
 struct Kind {
@@ -43,7 +44,7 @@ const COUNT_END: u32 = 0x01ff_ffff;
 const INTERVALS_MASK: u64 = 0x3ff;
 
 /// When the window began.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct Storm {
     began: Time,
 }

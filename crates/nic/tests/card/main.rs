@@ -20,6 +20,7 @@ mod receive;
 mod registers;
 mod reset_scope;
 mod resets;
+mod set_aside;
 mod single_interrupt;
 mod small_world;
 mod stamps;

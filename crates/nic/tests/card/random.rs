@@ -28,7 +28,7 @@ enum Act {
     Poll,
 }
 
-fn value() -> impl Strategy<Value = u32> {
+pub(crate) fn value() -> impl Strategy<Value = u32> {
     prop_oneof![
         any::<u32>(),
         0u32..70,
@@ -40,7 +40,7 @@ fn value() -> impl Strategy<Value = u32> {
 }
 
 /// A register of the VF, or any other offset.
-fn register() -> impl Strategy<Value = u32> {
+pub(crate) fn register() -> impl Strategy<Value = u32> {
     let known = (0..window::TABLE.len(), any::<u32>()).prop_map(|(row, element)| {
         let row = &window::TABLE[row];
         row.offset + element % row.count * row.stride
@@ -89,11 +89,11 @@ fn data() -> impl Strategy<Value = [u8; 16]> {
     })
 }
 
-fn descriptors() -> impl Strategy<Value = Vec<[u8; 16]>> {
+pub(crate) fn descriptors() -> impl Strategy<Value = Vec<[u8; 16]>> {
     proptest::collection::vec(prop_oneof![1 => any::<[u8; 16]>(), 3 => data(), 1 => context()], 1..30)
 }
 
-fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
+pub(crate) fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(any::<u8>(), 0..most)
 }
 
@@ -159,7 +159,7 @@ fn bench(rate: u32) -> Bench {
 }
 
 /// No rate, a thousandth of the link's, and half of it.
-fn rate() -> impl Strategy<Value = u32> {
+pub(crate) fn rate() -> impl Strategy<Value = u32> {
     let limit = |factor: u32| rttbcnrc::RS_ENA | factor << rttbcnrc::INTEGER_SHIFT;
     prop_oneof![Just(0), Just(limit(1_000)), Just(limit(2))]
 }

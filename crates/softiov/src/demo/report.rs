@@ -1,6 +1,6 @@
 //! What a demo found: its JSON, its tables, and whether anything was lost that should not be.
 
-use daemon::control::status::VfStatus;
+use daemon::control::status::{self, Drops, Traffic, VfStatus};
 use serde::Serialize;
 use std::fmt;
 
@@ -11,6 +11,24 @@ pub(super) struct Report {
     pub(super) pings: Vec<Ping>,
     pub(super) flows: Vec<Flow>,
     pub(super) interventions_per_1000_packets: Interventions,
+    pub(super) vfs: Vec<Counted>,
+}
+
+/// What the host has counted for a VF.
+#[derive(Debug, Serialize)]
+pub(super) struct Counted {
+    pub(super) vf: String,
+    pub(super) rx: Traffic,
+    pub(super) tx: Traffic,
+    pub(super) drops: Drops,
+    pub(super) interventions: status::Interventions,
+}
+
+impl From<&VfStatus> for Counted {
+    fn from(vf: &VfStatus) -> Self {
+        let (rx, tx, drops, interventions) = (vf.rx, vf.tx, vf.drops, vf.interventions);
+        Self { vf: vf.name.clone(), rx, tx, drops, interventions }
+    }
 }
 
 /// A guest on a VF.
@@ -91,6 +109,7 @@ impl Outcome {
     /// `vfs` is what the host says of the VFs at the end, `wrong` what is already known to be.
     pub(super) fn new(mut report: Report, vfs: Vec<VfStatus>, wrong: Vec<String>) -> Self {
         report.interventions_per_1000_packets = Interventions::of(&vfs);
+        report.vfs = vfs.iter().map(Counted::from).collect();
         Self { report, vfs, wrong }
     }
 
@@ -221,7 +240,7 @@ mod tests {
                 .to_owned()
                 + r#""pings":[{"from":"pf0vf0","to":"pf0vf1","sent":20,"received":20,"rtt_us_p50":41.5}],"#
                 + r#""flows":[{"from":"a","to":"b","protocol":"tcp","bytes":9,"mbps":1.5}],"#
-                + r#""interventions_per_1000_packets":{"reads":0.0,"writes":0.0,"interrupts":0.0}}"#
+                + r#""interventions_per_1000_packets":{"reads":0.0,"writes":0.0,"interrupts":0.0},"vfs":[]}"#
         );
     }
 

@@ -2,16 +2,21 @@
 
 pub(crate) mod print;
 
-use crate::ask::{Output, ask};
-use clap::ValueEnum;
-use daemon::control::protocol::{PortChange, Request};
-use daemon::policy::{self, Limit, MirrorRule, Storm};
+use crate::ask::{Keeping, Output, ask, show};
+use daemon::control::client;
+use daemon::control::protocol::{Answer, Change, Request};
+use daemon::settings::{Direction, Limit, MirrorRule, PortSettings, Storm};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 /// What to do with ports.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
+    /// A line for each port.
+    List {
+        #[command(flatten)]
+        output: Output,
+    },
     /// Everything about one port, its VFs excepted.
     Show {
         /// The port, such as pf0.
@@ -23,8 +28,13 @@ pub(crate) enum Command {
     Set {
         /// The port, such as pf0.
         port: String,
+        /// How many VFs it offers, 1 to 8. Those beyond are taken from their guests.
+        #[arg(long, group = "change", value_name = "N")]
+        vfs: Option<u8>,
         #[command(flatten)]
-        wishes: Wishes,
+        storm: Storm,
+        #[command(flatten)]
+        keeping: Keeping,
         #[command(flatten)]
         output: Output,
     },
@@ -42,7 +52,10 @@ pub(crate) enum Command {
         /// The kind of conduct: mailbox, spoofing, storm, interrupts, invalid or dma-faults.
         kind: String,
         #[command(flatten)]
-        thresholds: Thresholds,
+        limit: Limit,
+        /// Change until the host ends. Without this the change is kept: it holds after a restart too.
+        #[arg(long)]
+        volatile: bool,
         #[command(flatten)]
         output: Output,
     },
@@ -54,39 +67,12 @@ pub(crate) enum Command {
         rule: u8,
         #[command(flatten)]
         traffic: Traffic,
+        /// Change until the host ends. Without this the change is kept: it holds after a restart too.
+        #[arg(long)]
+        volatile: bool,
         #[command(flatten)]
         output: Output,
     },
-}
-
-/// What to change; at least one thing.
-#[derive(Debug, clap::Args)]
-#[group(required = true, multiple = true)]
-pub(crate) struct Wishes {
-    /// How many broadcasts VFs get, Kb/s; 0 lifts the limit.
-    #[arg(long, value_name = "KBPS")]
-    storm_broadcast: Option<u32>,
-    /// How many multicasts VFs get, Kb/s; 0 lifts the limit.
-    #[arg(long, value_name = "KBPS")]
-    storm_multicast: Option<u32>,
-    /// Over how many milliseconds they are counted, 1 to 1000.
-    #[arg(long, value_name = "MS")]
-    storm_interval: Option<u16>,
-}
-
-/// At least one threshold, events a second; 0 is never.
-#[derive(Debug, Clone, Copy, clap::Args)]
-#[group(required = true, multiple = true)]
-pub(crate) struct Thresholds {
-    /// From how many on it is said.
-    #[arg(long, value_name = "N")]
-    warn: Option<u32>,
-    /// From how many on the VF is slowed down for ten seconds.
-    #[arg(long, value_name = "N")]
-    throttle: Option<u32>,
-    /// From how many on the VF is shut in until it is let out by hand.
-    #[arg(long, value_name = "N")]
-    quarantine: Option<u32>,
 }
 
 /// What to copy, and to whom.
@@ -109,59 +95,48 @@ pub(crate) struct Traffic {
     off: bool,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Direction {
-    Ingress,
-    Egress,
-    Both,
-}
-
-impl From<Direction> for policy::Direction {
-    fn from(direction: Direction) -> Self {
-        match direction {
-            Direction::Ingress => Self::Ingress,
-            Direction::Egress => Self::Egress,
-            Direction::Both => Self::Both,
-        }
-    }
-}
-
-impl From<Wishes> for PortChange {
-    fn from(wishes: Wishes) -> Self {
-        let Wishes { storm_broadcast: broadcast, storm_multicast: multicast, storm_interval: interval } =
-            wishes;
-        Self { storm: Some(Storm { broadcast, multicast, interval }), ..Self::default() }
-    }
-}
-
-impl From<Thresholds> for Limit {
-    fn from(Thresholds { warn, throttle, quarantine }: Thresholds) -> Self {
-        Self { warn, throttle, quarantine }
-    }
-}
-
 impl Traffic {
     /// The rule; none with `--off`.
     fn rule(self) -> Option<MirrorRule> {
         let Self { to, vfs, uplink, vlans, off: _ } = self;
-        Some(MirrorRule { to: to?, vfs, uplink: uplink.map(policy::Direction::from), vlans })
+        Some(MirrorRule { to: to?, vfs, uplink, vlans })
     }
 }
 
 /// Runs a command.
 pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
-    let (port, change, output) = match command {
+    let nothing = PortSettings::default;
+    let (port, set, keeping, output) = match command {
+        Command::List { output } if output.json => return ask(Request::PortList, &output),
+        Command::List { output } => return list(&output),
         Command::Show { port, output } => return ask(Request::PortShow { port }, &output),
         Command::Reset { port, output } => return ask(Request::PortReset { port }, &output),
-        Command::Set { port, wishes, output } => (port, wishes.into(), output),
-        Command::Limit { port, kind, thresholds, output } => {
-            let limits = BTreeMap::from([(kind, thresholds.into())]);
-            (port, PortChange { limits, ..PortChange::default() }, output)
+        Command::Set { port, vfs, storm, keeping, output } => {
+            let storm = Some(storm).filter(|storm| *storm != Storm::default());
+            (port, PortSettings { vfs, storm, ..nothing() }, keeping, output)
         }
-        Command::Mirror { port, rule, traffic, output } => {
-            let mirrors = BTreeMap::from([(rule.to_string(), traffic.rule())]);
-            (port, PortChange { mirrors, ..PortChange::default() }, output)
+        Command::Limit { port, kind, limit, volatile, output } => {
+            let limits = BTreeMap::from([(kind, limit)]);
+            (port, PortSettings { limits, ..nothing() }, Keeping { default: Vec::new(), volatile }, output)
+        }
+        Command::Mirror { port, rule, traffic, volatile, output } => {
+            let mirror = BTreeMap::from([(rule.to_string(), traffic.rule())]);
+            (port, PortSettings { mirror, ..nothing() }, Keeping { default: Vec::new(), volatile }, output)
         }
     };
-    ask(Request::PortSet { port, change }, &output)
+    let Keeping { default, volatile } = keeping;
+    ask(Request::PortSet { port, change: Change { set, default, volatile } }, &output)
+}
+
+/// A line for each port. The same answer as to `vf list` is printed without the VFs.
+fn list(output: &Output) -> anyhow::Result<ExitCode> {
+    let socket = output.place.load()?.control_socket();
+    match client::ask(&socket, Request::PortList)? {
+        Answer::Ports(ports) => {
+            let lines: String = ports.iter().map(print::line).collect();
+            crate::output::print(&lines)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        answer => show(answer, output),
+    }
 }

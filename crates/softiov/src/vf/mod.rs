@@ -1,10 +1,11 @@
-//! `softiov vf`: VFs of a running host, shown and changed.
+//! `softiov vf`: VFs of a running host, shown and changed. What can be set is declared with the settings themselves
+//! (`daemon::settings`).
 
 pub(crate) mod print;
-mod set;
 
-use crate::ask::{Output, ask};
-use daemon::control::protocol::Request;
+use crate::ask::{Keeping, Output, ask};
+use daemon::control::protocol::{Change, Request};
+use daemon::settings::VfSettings;
 use std::process::ExitCode;
 
 /// What to do with VFs.
@@ -27,12 +28,13 @@ pub(crate) enum Command {
         /// The VF, such as pf0vf0.
         vf: String,
         #[command(flatten)]
-        wishes: set::Wishes,
+        set: Box<VfSettings>,
+        #[command(flatten)]
+        keeping: Keeping,
         #[command(flatten)]
         output: Output,
     },
-    /// Let a VF's client go: its machine lives on, sees the link down, and cannot have the VF back before it is
-    /// started anew.
+    /// End the connection of a VF's client: its guest loses the VF. Another client may connect.
     Disconnect {
         /// The VF, such as pf0vf0.
         vf: String,
@@ -46,7 +48,9 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::List { output } => ask(Request::PortList, &output),
         Command::Show { vf, output } => ask(Request::VfShow { vf }, &output),
+        Command::Set { vf, set, keeping: Keeping { default, volatile }, output } => {
+            ask(Request::VfSet { vf, change: Change { set: *set, default, volatile } }, &output)
+        }
         Command::Disconnect { vf, output } => ask(Request::VfDisconnect { vf }, &output),
-        Command::Set { vf, wishes, output } => ask(Request::VfSet { vf, change: wishes.into() }, &output),
     }
 }

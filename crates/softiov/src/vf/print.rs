@@ -1,12 +1,10 @@
 //! Ports and VFs as text, in the manner of `ip link show`. Left out: JSON, which is the status as it is.
 
-use daemon::control::status::{
-    Conduct, Drops, Interventions, LinkState, Mailbox, Peer, PortStatus, Traffic, VfStatus,
-};
-use daemon::policy::Coalesce;
+use daemon::control::status::{Conduct, FunctionStatus, Mailbox, Origin, Peer, PortStatus, VfStatus};
+use daemon::settings::{Leaves, Settings};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::Path;
 
 /// A line for each VF, under a line for its port.
 pub(crate) fn list(ports: &[PortStatus]) -> String {
@@ -33,14 +31,14 @@ pub(crate) fn port_line(port: &PortStatus) -> String {
 
 fn line(vf: &VfStatus) -> String {
     let mut line = format!("{:<8} link/ether {}", vf.name, vf.mac);
-    if let Some(vlan) = vf.vlan {
-        let _ = write!(line, ", vlan {vlan}");
-        if vf.qos > 0 {
-            let _ = write!(line, ", qos {}", vf.qos);
+    for (key, value) in [
+        ("vlan", vf.settings.vlan.map(u32::from)),
+        ("qos", vf.settings.qos.map(u32::from)),
+        ("max_tx_rate", vf.settings.max_tx_rate),
+    ] {
+        if let Some(value) = value.filter(|value| *value > 0) {
+            let _ = write!(line, ", {key} {value}");
         }
-    }
-    if vf.max_tx_rate > 0 {
-        let _ = write!(line, ", max_tx_rate {}Mbps", vf.max_tx_rate);
     }
     let _ = write!(line, ", state {}, driver {}", state(vf.link), if vf.active { "active" } else { "none" });
     line += &restraint(&vf.conduct);
@@ -66,45 +64,66 @@ fn state(up: bool) -> &'static str {
     if up { "UP" } else { "DOWN" }
 }
 
-fn on(set: bool) -> &'static str {
-    if set { "on" } else { "off" }
-}
-
 /// Everything about one VF.
 pub(crate) fn show(vf: &VfStatus) -> String {
     let mut text = line(vf) + "\n";
-    let link_state = match vf.link_state {
-        LinkState::Auto => "auto",
-        LinkState::Enable => "enable",
-        LinkState::Disable => "disable",
-    };
-    let _ = writeln!(
-        text,
-        "    spoof checking {}, link-state {link_state}, trust {}, rid {}",
-        on(vf.spoof_check),
-        on(vf.trust),
-        vf.rid
-    );
     let vlans: Vec<String> = vf.vlans.iter().map(u16::to_string).collect();
     let joined = if vlans.is_empty() { "none".to_owned() } else { vlans.join(" ") };
-    let allowed = if vf.allowed_vlans.is_empty() { "none" } else { &vf.allowed_vlans };
-    let mtu = if vf.max_mtu == 0 { "none".to_owned() } else { vf.max_mtu.to_string() };
-    let _ = writeln!(
-        text,
-        "    vlans {joined}, allowed {allowed}, all multicast {}, mtu limit {mtu}, rss {}",
-        on(vf.allmulti),
-        on(vf.rss)
-    );
-    let _ = writeln!(text, "    {}", interrupts(vf));
+    let _ = writeln!(text, "    rid {}, member of vlans {joined}", vf.rid);
+    settings(&mut text, &vf.settings.leaves(), &vf.origins);
     conduct(&mut text, &vf.conduct);
-    socket(&mut text, &vf.socket, vf.peer.as_ref(), vf.hint.as_deref());
-    traffic(&mut text, (&vf.rx, &vf.tx), &vf.drops, &vf.interventions);
+    function(&mut text, &vf.function);
     mailbox(&mut text, &vf.mailbox);
     text
 }
 
-/// Where a function is offered, who has it, and what keeps it from working.
-pub(crate) fn socket(text: &mut String, socket: &Path, peer: Option<&Peer>, hint: Option<&str>) {
+/// Settings with their values, those first that nobody has set.
+pub(crate) fn settings(text: &mut String, leaves: &Leaves, origins: &BTreeMap<String, Origin>) {
+    for (origin, title) in [
+        (Origin::Default, "by default"),
+        (Origin::File, "from the file"),
+        (Origin::Kept, "kept"),
+        (Origin::Volatile, "volatile"),
+    ] {
+        let of = |key: &String| origins.get(key).copied().unwrap_or(Origin::Default);
+        let some = leaves.iter().filter(|(key, _)| of(key) == origin);
+        let some: Vec<String> = some.map(|(key, value)| format!("{key} {}", shown(value))).collect();
+        if !some.is_empty() {
+            let _ = writeln!(text, "    {title}: {}", some.join(", "));
+        }
+    }
+}
+
+/// A setting's value, as commands take it.
+pub(crate) fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "none".to_owned(),
+        Value::Bool(true) => "on".to_owned(),
+        Value::Bool(false) => "off".to_owned(),
+        Value::String(text) if text.is_empty() => "none".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Object(fields) => {
+            let field = |(key, value)| format!("{key} {}", shown(value));
+            fields.iter().map(field).collect::<Vec<_>>().join(" ")
+        }
+        Value::Array(values) => values.iter().map(shown).collect::<Vec<_>>().join(","),
+        Value::Number(number) => number.to_string(),
+    }
+}
+
+fn conduct(text: &mut String, conduct: &Conduct) {
+    if let Some(cause) = &conduct.quarantine {
+        let _ = writeln!(text, "    quarantined: {cause}; let it out with --quarantine off");
+    }
+    if !conduct.offences.is_empty() {
+        let _ = writeln!(text, "    seconds of too much: {}", list_of(&conduct.offences));
+    }
+}
+
+/// Where a function is offered, who has it, what keeps it from working; what its guest has received and sent, what was
+/// lost, and what it cost.
+pub(crate) fn function(text: &mut String, function: &FunctionStatus) {
+    let FunctionStatus { socket, peer, hint, rx, tx, drops, interventions: vmm } = function;
     let _ = writeln!(text, "    socket {}", socket.display());
     if let Some(peer) = peer {
         let _ = writeln!(
@@ -120,29 +139,6 @@ pub(crate) fn socket(text: &mut String, socket: &Path, peer: Option<&Peer>, hint
     if let Some(hint) = hint {
         let _ = writeln!(text, "    warning: {hint}");
     }
-}
-
-fn interrupts(vf: &VfStatus) -> String {
-    let bound = |hz: u32| if hz == 0 { "none".to_owned() } else { format!("{hz}/s") };
-    let chooser = match vf.coalesce {
-        Coalesce::Guest => "the guest",
-        Coalesce::Adaptive => "the host",
-    };
-    let (least, most) = (bound(vf.min_interrupts), bound(vf.max_interrupts));
-    format!("interrupts chosen by {chooser}, floor {least}, ceiling {most}")
-}
-
-fn conduct(text: &mut String, conduct: &Conduct) {
-    if let Some(cause) = &conduct.quarantine {
-        let _ = writeln!(text, "    quarantined: {cause}; let it out with --quarantine off");
-    }
-    if !conduct.offences.is_empty() {
-        let _ = writeln!(text, "    seconds of too much: {}", list_of(&conduct.offences));
-    }
-}
-
-/// What a function's guest has received and sent, what was lost, and what it cost.
-pub(crate) fn traffic(text: &mut String, (rx, tx): (&Traffic, &Traffic), drops: &Drops, vmm: &Interventions) {
     let _ = writeln!(
         text,
         "    RX: bytes {} packets {} mcast {} bcast {} dropped {}",

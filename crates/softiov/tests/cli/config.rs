@@ -62,7 +62,7 @@ fn the_folder_on_the_command_line_comes_before_the_files() {
     std::fs::write(&file, format!("runtime_dir = {elsewhere:?}\n[[port]]\nname = \"left\"\nvfs = 1\n"))
         .unwrap();
     let mut serve = Serve::start(&folder, &["--config", file.to_str().unwrap()]);
-    assert_eq!(serve.files(), ["control.sock", "leftvf0.sock"]);
+    assert_eq!(serve.files(), ["control/control.sock", "leftvf0/vf.sock"]);
     assert!(!elsewhere.exists());
     assert_eq!(serve.end(Signal::TERM).code(), Some(0));
 }

@@ -9,7 +9,7 @@ use tempfile::tempdir;
 fn each_check_is_a_line_and_a_row_of_json() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
-    let socket = serve.folder().join("pf0vf0.sock");
+    let socket = serve.folder().join("pf0vf0/vf.sock");
     let text = finish(Command::new(SOFTIOV).args(["drive", "--socket"]).arg(&socket));
     assert_eq!((text.status, text.err.as_str()), (Some(0), ""), "{}", text.out);
     assert!(text.out.starts_with("passes   handshake "), "{}", text.out);
@@ -41,7 +41,7 @@ fn what_cannot_be_driven_is_refused_with_its_reason() {
 fn a_report_that_nobody_takes_is_an_error_and_no_panic() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
-    let socket = serve.folder().join("pf0vf0.sock");
+    let socket = serve.folder().join("pf0vf0/vf.sock");
     let script = format!("exec {SOFTIOV} drive --socket {} > /dev/full", socket.display());
     let said = finish(Command::new("sh").args(["-c", &script]));
     assert_eq!(said.status, Some(1), "{}", said.err);

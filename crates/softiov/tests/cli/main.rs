@@ -2,12 +2,17 @@
 //!
 //! Left out: what guests do with their VFs.
 
+mod access;
+mod apply;
 mod config;
 mod demo;
 mod drive;
+mod guide;
+mod kept;
 mod output;
 mod port;
 mod process;
 mod serve;
+mod survival;
 mod tap;
 mod vf;

@@ -16,7 +16,7 @@ fn port(serve: &Serve, words: &str) -> Said {
 
 fn rules(serve: &Serve) -> Value {
     let said = port(serve, "show pf0 --json");
-    serde_json::from_str::<Value>(&said.out).unwrap_or_else(|error| panic!("{error}: {said:?}"))["rules"]
+    serde_json::from_str::<Value>(&said.out).unwrap_or_else(|error| panic!("{error}: {said:?}"))["settings"]
         .clone()
 }
 
@@ -32,7 +32,7 @@ fn show_tells_limits_storm_control_and_mirrors() {
     ] {
         assert!(said.out.contains(part), "{part} in {}", said.out);
     }
-    assert_eq!(rules(&serve)["mirrors"], json!({}));
+    assert_eq!(rules(&serve)["mirror"], Value::Null);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn mirror_writes_rules_and_takes_them_away() {
         let refused = port(&serve, words);
         assert!(refused.status == Some(1) && refused.err.contains(part), "{words}: {refused:?}");
     }
-    assert_eq!(rules(&serve)["mirrors"], json!({ "3": { "to": 5, "uplink": "ingress" } }));
+    assert_eq!(rules(&serve)["mirror"], json!({ "3": { "to": 5, "uplink": "ingress" } }));
 }
 
 /// There are no VFs to ask, so the port tells what is known of its guest.
@@ -104,7 +104,7 @@ fn show_tells_of_a_pf_that_a_guest_has() {
     let serve = Serve::start(&folder, &["--config", file.to_str().unwrap()]);
     let said = port(&serve, "show pf0");
     for part in
-        ["no client", "pf0.sock", "RX: bytes 0", "TX: bytes 0", "dma faults 0", "VMM interventions: 0"]
+        ["no client", "pf0/pf.sock", "RX: bytes 0", "TX: bytes 0", "dma faults 0", "VMM interventions: 0"]
     {
         assert!(said.out.contains(part), "{part} in {said:?}");
     }

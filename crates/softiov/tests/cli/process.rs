@@ -23,7 +23,9 @@ pub(crate) struct Said {
 /// Runs a command of the binary on the host in `folder`.
 pub(crate) fn softiov(folder: &Path, arguments: &[&str]) -> Said {
     let mut command = Command::new(SOFTIOV);
-    finish(command.args(arguments).arg("--runtime-dir").arg(folder))
+    // No test may touch what the user keeps.
+    let keeping = folder.with_file_name("state");
+    finish(command.args(arguments).arg("--runtime-dir").arg(folder).arg("--state-dir").arg(keeping))
 }
 
 /// Runs a command to its end.
@@ -50,10 +52,17 @@ impl Serve {
     /// As [`Self::start`], from a command of the caller's.
     #[track_caller]
     pub(crate) fn spawn(folder: &TempDir, command: &mut Command) -> Self {
+        Self::spawn_keeping(folder, command, &folder.path().join("state"))
+    }
+
+    /// As [`Self::spawn`], with another folder for what commands change.
+    #[track_caller]
+    pub(crate) fn spawn_keeping(folder: &TempDir, command: &mut Command, keeping: &Path) -> Self {
         let sockets = folder.path().join("sockets");
         let log = folder.path().join("log");
         let file = std::fs::File::create(&log).unwrap();
-        let child = command.arg("--runtime-dir").arg(&sockets).env_remove("RUST_LOG").stderr(file);
+        let command = command.arg("--runtime-dir").arg(&sockets).arg("--state-dir").arg(keeping);
+        let child = command.env_remove("RUST_LOG").stderr(file);
         let child = child.stdout(Stdio::null()).spawn().unwrap();
         let mut serve = Self { child, folder: sockets, log };
         let deadline = Instant::now() + PATIENCE;
@@ -75,7 +84,7 @@ impl Serve {
         let child = command.stdout(Stdio::null()).stderr(log).spawn().unwrap();
         let mut serve = Self { child, folder: sockets, log: folder.path().join("none") };
         let deadline = Instant::now() + PATIENCE;
-        while UnixStream::connect(serve.folder.join("control.sock")).is_err() {
+        while UnixStream::connect(serve.folder.join("control/control.sock")).is_err() {
             let over = serve.child.try_wait().unwrap();
             assert!(over.is_none() && Instant::now() < deadline, "the host does not start: {over:?}");
             std::thread::sleep(Duration::from_millis(5));
@@ -93,14 +102,37 @@ impl Serve {
         std::fs::read_to_string(&self.log).unwrap()
     }
 
-    /// Its process id.
+    /// The keeper's process id.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// The files in its folder, sorted.
+    /// The process ids of what the keeper has started and that still runs: the host.
+    pub(crate) fn hosts(&self) -> Vec<Pid> {
+        let id = self.id();
+        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+        let pids = children.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
+        pids.collect()
+    }
+
+    /// Kills keeper and host.
+    pub(crate) fn kill_all(&mut self) {
+        let hosts = self.hosts();
+        // Our own child, so its number is nobody else's until it is waited for. It can start no other host any more.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        for host in hosts {
+            let _ = kill_process(host, Signal::KILL);
+        }
+    }
+
+    /// The files in the folders of its folder, sorted: `pf0vf0/vf.sock`.
     pub(crate) fn files(&self) -> Vec<String> {
-        files(&self.folder)
+        let within = |folder: String| {
+            let names = files(&self.folder.join(&folder));
+            names.into_iter().map(move |name| format!("{folder}/{name}"))
+        };
+        files(&self.folder).into_iter().flat_map(within).collect()
     }
 
     /// Sends a signal.
@@ -124,9 +156,7 @@ impl Serve {
 
 impl Drop for Serve {
     fn drop(&mut self) {
-        // Our own child, so its number is nobody else's until it is waited for.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.kill_all();
     }
 }
 

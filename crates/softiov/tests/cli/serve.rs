@@ -12,10 +12,10 @@ use tempfile::tempdir;
 fn without_a_file_there_are_seven_vfs_and_a_control_socket() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
-    let mut expected: Vec<String> = (0..7).map(|vf| format!("pf0vf{vf}.sock")).collect();
-    expected.insert(0, "control.sock".to_owned());
+    let mut expected: Vec<String> = (0..7).map(|vf| format!("pf0vf{vf}/vf.sock")).collect();
+    expected.insert(0, "control/control.sock".to_owned());
     assert_eq!(serve.files(), expected);
-    assert!(serve.log().contains("pf0vf6.sock"), "{}", serve.log());
+    assert!(serve.log().contains("pf0vf6/vf.sock"), "{}", serve.log());
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn it_outlives_its_terminal() {
 fn sockets_of_a_dead_host_are_replaced() {
     let folder = tempdir().unwrap();
     let mut dead = Serve::start(&folder, &[]);
-    assert_eq!(dead.end(Signal::KILL).code(), None);
+    dead.kill_all();
     assert_eq!(dead.files().len(), 8, "it had no chance to clean up");
     let mut serve = Serve::start(&folder, &[]);
     assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(0));
@@ -66,13 +66,17 @@ fn a_second_host_in_the_same_place_is_refused() {
 #[test]
 fn a_file_in_a_sockets_place_is_left_alone() {
     let folder = tempdir().unwrap();
-    let path = folder.path().join("pf0vf3.sock");
+    let path = folder.path().join("pf0vf3/vf.sock");
+    std::fs::create_dir(folder.path().join("pf0vf3")).unwrap();
     std::fs::write(&path, "precious").unwrap();
     let said = softiov(folder.path(), &["serve"]);
     assert_eq!(said.status, Some(1));
-    assert!(said.err.contains("pf0vf3.sock exists and is not a socket"), "{}", said.err);
+    assert!(said.err.contains("pf0vf3/vf.sock exists and is not a socket"), "{}", said.err);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
-    assert_eq!(files(folder.path()), ["pf0vf3.sock"], "what had been made is gone again");
+    for (vf, there) in [(2, vec![]), (3, vec!["vf.sock"])] {
+        let found = files(&folder.path().join(format!("pf0vf{vf}")));
+        assert_eq!(found, there, "what had been made is gone again, but for the folders");
+    }
 }
 
 #[test]
@@ -114,7 +118,7 @@ fn out_of_descriptors_it_turns_clients_away_and_recovers() {
     let open = used(&Serve::start(&folder, &[])).0;
     let script = format!("ulimit -n {}; exec {SOFTIOV} serve \"$@\"", open + 3);
     let serve = Serve::spawn(&folder, Command::new("sh").args(["-c", &script, "sh"]));
-    let connect = |vf| UnixStream::connect(serve.folder().join(format!("pf0vf{vf}.sock"))).unwrap();
+    let connect = |vf| UnixStream::connect(serve.folder().join(format!("pf0vf{vf}/vf.sock"))).unwrap();
     let clients: Vec<UnixStream> = (0..7).map(connect).collect();
     let away = clients.iter().filter(|client| is_turned_away(client)).count();
     assert!((1..7).contains(&away), "{away} of 7, though a few descriptors were left");

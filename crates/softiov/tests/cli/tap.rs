@@ -4,9 +4,10 @@ use crate::process::{SOFTIOV, Serve, files, finish, softiov};
 use host::test_support::{in_network_namespace, skipped};
 use rustix::process::{Signal, geteuid};
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 use tempfile::tempdir;
 
 const CONFIG: &str = "[[port]]\nuplink = { tap = \"softiov7\" }\n";
@@ -26,9 +27,49 @@ fn a_tap_is_made_and_goes_with_the_host() {
         assert!(interfaces().contains("softiov7:"));
         let said = softiov(serve.folder(), &["vf", "list"]);
         assert!(said.out.contains("uplink tap:softiov7"), "{}", said.out);
+        let said = softiov(serve.folder(), &["port", "show", "pf0"]);
+        for part in
+            ["uplink tap:softiov7 state UP", "    tap softiov7 up for ", "carrier on, mtu 1500, reattached 0"]
+        {
+            assert!(said.out.contains(part), "{part} in {}", said.out);
+        }
         assert_eq!(serve.end(Signal::TERM).code(), Some(0));
         assert!(!interfaces().contains("softiov7:"));
     });
+}
+
+#[test]
+fn a_tap_that_is_gone_is_told_of_and_comes_back() {
+    in_network_namespace("a_tap_that_is_gone_is_told_of_and_comes_back", || {
+        let folder = tempdir().unwrap();
+        let file = folder.path().join("softiov.toml");
+        fs::write(&file, CONFIG).unwrap();
+        let mut serve = Serve::start(&folder, &["--config", file.to_str().unwrap()]);
+        let told = |part: &str| {
+            let deadline = Instant::now() + Duration::from_secs(20);
+            loop {
+                let said = softiov(serve.folder(), &["port", "show", "pf0"]).out;
+                if said.contains(part) {
+                    return;
+                }
+                assert!(Instant::now() < deadline, "{part} in {said}");
+            }
+        };
+        ip("link set softiov7 carrier off");
+        told("uplink tap:softiov7 state DOWN\n    tap softiov7 up for ");
+        told("carrier off");
+        ip("link del softiov7");
+        told("uplink tap:softiov7 (gone) state DOWN\n    tap softiov7 gone for ");
+        ip("tuntap add softiov7 mode tap");
+        told("reattached 1\n    tap drops: too long 0, no room 0, no link 0\n");
+        // It was there without the host, and stays without it.
+        assert_eq!(serve.end(Signal::TERM).code(), Some(0));
+        assert!(interfaces().contains("softiov7:"));
+    });
+}
+
+fn ip(words: &str) {
+    assert!(Command::new("ip").args(words.split(' ')).status().unwrap().success(), "ip {words}");
 }
 
 #[test]
@@ -42,12 +83,16 @@ fn without_the_privilege_it_says_who_has_it_and_leaves_nothing() {
         Ok(_) => {}
     }
     let folder = tempdir().unwrap();
-    // Another user has to reach all of it.
-    fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).unwrap();
+    // Another user has to reach all of it, and to own the place for the sockets.
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o711)).unwrap();
     let (binary, file) = (folder.path().join("softiov"), folder.path().join("softiov.toml"));
     fs::copy(SOFTIOV, &binary).unwrap();
     fs::write(&file, CONFIG).unwrap();
     let sockets = folder.path().join("sockets");
+    fs::create_dir(&sockets).unwrap();
+    if geteuid().is_root() {
+        chown(&sockets, Some(65_534), Some(65_534)).unwrap();
+    }
     let mut command = as_nobody(&binary);
     command.arg("serve").arg("--config").arg(&file).arg("--runtime-dir").arg(&sockets);
     let said = finish(&mut command);
@@ -55,7 +100,8 @@ fn without_the_privilege_it_says_who_has_it_and_leaves_nothing() {
     for part in ["softiov7", "root or CAP_NET_ADMIN", "ip tuntap add"] {
         assert!(said.err.contains(part), "{part} in {}", said.err);
     }
-    assert_eq!(files(&sockets), Vec::<String>::new());
+    let left = files(&sockets).into_iter().flat_map(|folder| files(&sockets.join(folder)));
+    assert_eq!(left.count(), 0, "no socket is left");
 }
 
 /// A command without privileges.

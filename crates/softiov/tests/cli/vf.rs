@@ -29,9 +29,16 @@ fn show_tells_everything_and_set_changes_the_link() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let said = softiov(serve.folder(), &["vf", "show", "pf0vf2"]);
-    for part in
-        ["pf0vf2", "spoof checking on", "link-state auto", "RX: ", "TX: ", "VMM interventions", "vf2.sock"]
-    {
+    for part in [
+        "pf0vf2",
+        "spoofchk on",
+        "state auto",
+        "by default: ",
+        "RX: ",
+        "TX: ",
+        "VMM interventions",
+        "pf0vf2/vf.sock",
+    ] {
         assert!(said.out.contains(part), "{part} in {}", said.out);
     }
     let vf = json(&softiov(serve.folder(), &["vf", "show", "pf0vf2", "--json"]).out);
@@ -40,7 +47,7 @@ fn show_tells_everything_and_set_changes_the_link() {
         assert!(vf[counters].is_object(), "{counters}");
     }
     let set = softiov(serve.folder(), &["vf", "set", "pf0vf2", "--state", "disable"]);
-    assert!(set.status == Some(0) && set.out.contains("link-state disable"), "{set:?}");
+    assert!(set.status == Some(0) && set.out.contains("kept: state disable"), "{set:?}");
     assert_eq!(json(&softiov(serve.folder(), &["vf", "show", "pf0vf2", "--json"]).out)["link"], false);
 }
 
@@ -49,14 +56,18 @@ fn set_limits_what_a_vf_may_send_by_igbs_rules() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let set = softiov(serve.folder(), &["vf", "set", "pf0vf2", "--max-tx-rate", "100"]);
-    assert!(set.status == Some(0) && set.out.contains("max_tx_rate 100Mbps"), "{set:?}");
+    assert!(set.status == Some(0) && set.out.contains("max_tx_rate 100"), "{set:?}");
     let refused =
         softiov(serve.folder(), &["vf", "set", "pf0vf2", "--max_tx_rate", "1001", "--state", "disable"]);
     assert!(refused.status == Some(1) && refused.err.contains("1000"), "{refused:?}");
     let vf = json(&softiov(serve.folder(), &["vf", "show", "pf0vf2", "--json"]).out);
-    assert_eq!((&vf["max_tx_rate"], &vf["link"]), (&100.into(), &true.into()), "nothing was changed");
+    assert_eq!(
+        (&vf["settings"]["max_tx_rate"], &vf["link"]),
+        (&100.into(), &true.into()),
+        "nothing was changed"
+    );
     let lifted = softiov(serve.folder(), &["vf", "set", "pf0vf2", "--max-tx-rate", "0"]);
-    assert!(lifted.status == Some(0) && !lifted.out.contains("max_tx_rate"), "{lifted:?}");
+    assert!(lifted.status == Some(0) && !lifted.out.contains("max_tx_rate 100"), "{lifted:?}");
 }
 
 #[test]
@@ -69,16 +80,21 @@ fn set_changes_a_policy_whole_or_not_at_all() {
     };
     let said = set("--mac 02:00:00:00:00:77 --vlan 100 --qos 3 --proto 802.1Q --spoofchk off --trust on");
     let vf = json(&said.out);
-    assert_eq!((&vf["mac"], &vf["vlan"], &vf["qos"]), (&"02:00:00:00:00:77".into(), &100.into(), &3.into()));
-    assert_eq!((&vf["spoof_check"], &vf["trust"]), (&false.into(), &true.into()));
-    let vf = json(&set("--vlan 0 --vlans 10-12 --allmulti off --max-mtu 1500 --rss on --state enable").out);
-    assert_eq!((&vf["vlan"], &vf["allowed_vlans"]), (&Value::Null, &"10-12".into()));
-    assert_eq!((&vf["allmulti"], &vf["max_mtu"], &vf["rss"]), (&false.into(), &1500.into(), &true.into()));
+    let is = &vf["settings"];
+    assert_eq!((&vf["mac"], &is["mac"]), (&"02:00:00:00:00:77".into(), &"02:00:00:00:00:77".into()));
+    assert_eq!((&is["vlan"], &is["qos"]), (&100.into(), &3.into()));
+    assert_eq!((&is["spoofchk"], &is["trust"]), (&false.into(), &true.into()));
+    let vf = json(&set("--vlan 20").out);
     assert_eq!(
-        (&vf["link_state"], &vf["trust"]),
-        (&"enable".into(), &true.into()),
+        (&vf["settings"]["vlan"], &vf["settings"]["qos"]),
+        (&20.into(), &3.into()),
         "what is not given stays"
     );
+    let vf = json(&set("--vlan 0 --vlans 10-12 --allmulti off --max-mtu 1500 --rss on --state enable").out);
+    let is = &vf["settings"];
+    assert_eq!((&is["vlan"], &is["qos"], &is["vlans"]), (&0.into(), &0.into(), &"10-12".into()));
+    assert_eq!((&is["allmulti"], &is["max_mtu"], &is["rss"]), (&false.into(), &1500.into(), &true.into()));
+    assert_eq!((&is["state"], &is["trust"]), (&"enable".into(), &true.into()), "what is not given stays");
     for (words, part) in [
         ("--min-tx-rate 5 --trust off", "min_tx_rate"),
         ("--proto 802.1ad --trust off", "802.1Q"),
@@ -92,7 +108,7 @@ fn set_changes_a_policy_whole_or_not_at_all() {
         assert!(refused.status == Some(1) && refused.err.contains(part), "{words}: {refused:?}");
     }
     let vf = json(&softiov(serve.folder(), &["vf", "show", "pf0vf1", "--json"]).out);
-    assert_eq!(vf["trust"], true, "nothing was changed");
+    assert_eq!(vf["settings"]["trust"], true, "nothing was changed");
     assert!(vf["mailbox"]["refused"].is_object(), "{vf}");
 }
 
@@ -106,7 +122,10 @@ fn set_shuts_a_vf_in_and_lets_it_out() {
     let listed = softiov(serve.folder(), &["vf", "list"]).out;
     assert_eq!(listed.matches(", quarantined (administrator)").count(), 1, "{listed}");
     let vf = json(&softiov(serve.folder(), &["vf", "show", "pf0vf3", "--json"]).out);
-    assert_eq!((&vf["conduct"]["quarantine"], &vf["link_state"]), (&"administrator".into(), &"auto".into()));
+    assert_eq!(
+        (&vf["conduct"]["quarantine"], &vf["settings"]["state"]),
+        (&"administrator".into(), &"auto".into())
+    );
     let said = set(&["--quarantine", "off"]);
     assert!(!said.out.contains("quarantined") && said.out.contains("state UP"), "{said:?}");
 }
@@ -116,11 +135,11 @@ fn set_refuses_an_address_that_another_has_and_says_whose_it_is() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let ports = json(&softiov(serve.folder(), &["vf", "list", "--json"]).out);
-    for (owner, mac) in [("vf1", &ports[0]["vfs"][1]["mac"]), ("the port itself", &ports[0]["mac"])] {
+    for (owner, mac) in [("pf0vf1.mac", &ports[0]["vfs"][1]["mac"]), ("pf0.mac", &ports[0]["mac"])] {
         let said = softiov(serve.folder(), &["vf", "set", "pf0vf3", "--mac", mac.as_str().unwrap()]);
         assert_eq!((said.status, said.out.as_str()), (Some(1), ""));
-        assert!(said.err.contains(&format!("mac: {}", mac.as_str().unwrap())), "{}", said.err);
-        assert!(said.err.contains(&format!("is the address of {owner}; choose another")), "{}", said.err);
+        assert!(said.err.contains(&format!("pf0vf3.mac: address {}", mac.as_str().unwrap())), "{}", said.err);
+        assert!(said.err.contains(&format!("is also given to {owner}; choose another")), "{}", said.err);
     }
 }
 
@@ -130,10 +149,16 @@ fn set_bounds_a_guests_interrupts() {
     let serve = Serve::start(&folder, &[]);
     let words = "vf set pf0vf3 --min-interrupts 500 --max-interrupts 20000 --coalesce adaptive";
     let said = softiov(serve.folder(), &words.split(' ').collect::<Vec<_>>());
-    assert!(said.out.contains("chosen by the host, floor 500/s, ceiling 20000/s"), "{said:?}");
+    assert!(
+        said.out.contains("kept: coalesce adaptive, max_interrupts 20000, min_interrupts 500"),
+        "{said:?}"
+    );
     let said = softiov(serve.folder(), &["vf", "set", "pf0vf3", "--coalesce", "guest", "--json"]);
     let vf = json(&said.out);
-    assert_eq!((&vf["coalesce"], &vf["min_interrupts"]), (&"guest".into(), &500.into()));
+    assert_eq!(
+        (&vf["settings"]["coalesce"], &vf["settings"]["min_interrupts"]),
+        (&"guest".into(), &500.into())
+    );
 }
 
 #[test]
@@ -172,8 +197,38 @@ fn qemu_args_are_the_same_before_and_after_the_host_starts() {
     let after = softiov(serve.folder(), &["qemu-args", "pf0vf1", "--memory", "2G"]);
     assert_eq!((after.status, after.err.as_str()), (Some(0), ""));
     assert_eq!(after.out, before.out);
-    for part in ["size=2G,share=on", "vfio-user-pci", sockets.join("pf0vf1.sock").to_str().unwrap()] {
+    for part in ["size=2G,share=on", "vfio-user-pci", sockets.join("pf0vf1/vf.sock").to_str().unwrap()] {
         assert!(after.out.contains(part), "{part} in {}", after.out);
+    }
+}
+
+#[test]
+fn qemu_args_take_a_size_and_say_what_a_port_is() {
+    let folder = tempdir().unwrap();
+    let serve = Serve::start(&folder, &[]);
+    let ask = |words: &str| softiov(serve.folder(), &words.split(' ').collect::<Vec<_>>());
+    for size in ["banana", "0", "2X", "1GG", "-1", "G"] {
+        let said = ask(&format!("qemu-args pf0vf0 --memory={size}"));
+        assert!(said.status == Some(2) && said.err.contains("512M"), "{size}: {said:?}");
+    }
+    for size in ["512", "768M", "2g"] {
+        assert!(ask(&format!("qemu-args pf0vf0 --memory {size}")).out.contains(&format!("size={size},")));
+    }
+    let said = ask("qemu-args pf0");
+    assert_eq!(said.status, Some(1));
+    assert!(said.err.contains("pf0vf0") && said.err.contains("pf = \"guest\""), "{}", said.err);
+}
+
+#[test]
+fn set_refuses_an_address_that_another_port_has() {
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("softiov.toml");
+    std::fs::write(&file, "[[port]]\n[[port]]\n").unwrap();
+    let serve = Serve::start(&folder, &["--config", file.to_str().unwrap()]);
+    let ports = json(&softiov(serve.folder(), &["vf", "list", "--json"]).out);
+    for (owner, mac) in [("pf1vf2.mac", &ports[1]["vfs"][2]["mac"]), ("pf1.mac", &ports[1]["mac"])] {
+        let said = softiov(serve.folder(), &["vf", "set", "pf0vf3", "--mac", mac.as_str().unwrap()]);
+        assert!(said.status == Some(1) && said.err.contains(owner), "{owner}: {said:?}");
     }
 }
 

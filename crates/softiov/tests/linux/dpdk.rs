@@ -8,8 +8,8 @@ use crate::testpmd::{self, Testpmd};
 use crate::wire::JUMBO;
 use crate::world::{ALICE, PF, PORT_VLAN, VISITOR, World};
 use anyhow::{Context, Result, ensure};
-use daemon::control::protocol::Change;
 use daemon::control::status::VfStatus;
+use daemon::settings::VfSettings;
 
 /// An address that nobody else has.
 const OTHER_MAC: &str = "02:82:57:60:00:78";
@@ -23,7 +23,7 @@ const FRAMES: u64 = 20;
 /// queues, and all of it arrives. Its counters are the host's.
 pub(crate) fn igbvf_receives_and_sends(world: &mut World) -> Result<Outcome> {
     let (guest, alice) = (boot(world)?, world.alice()?);
-    world.change(VISITOR, Change { rss: Some(true), ..Change::default() })?;
+    world.change(VISITOR, VfSettings { rss: Some(true), ..VfSettings::default() })?;
     let before = world.vf(VISITOR)?;
     let queues = "--rxq=2 --txq=2 --max-pkt-len=9018 --enable-scatter";
     let echo = Testpmd::start(&guest, &format!("--forward-mode=icmpecho {queues}"))?;
@@ -100,16 +100,17 @@ pub(crate) fn igbvf_asks_the_pf(world: &mut World) -> Result<Outcome> {
     // The priority and the VLAN of a stripped tag are in the descriptor.
     asks(world, &running, "vlan", &format!("rx_vlan add {PORT_VLAN} 0"))?;
     world.wait_vf(VISITOR, "be a member", |vf| vf.vlans.contains(&PORT_VLAN.into()))?;
-    world.change(ALICE, Change { vlan: Some(PORT_VLAN.into()), qos: Some(5), ..Change::default() })?;
+    world
+        .change(ALICE, VfSettings { vlan: Some(PORT_VLAN.into()), qos: Some(5), ..VfSettings::default() })?;
     let heard = world.vf(VISITOR)?.rx.broadcast;
     alice.broadcast(0, 5)?;
     world.wait_vf(VISITOR, "hear the VLAN", |vf| vf.rx.broadcast >= heard + 5)?;
-    world.change(ALICE, Change { vlan: Some(0), ..Change::default() })?;
+    world.change(ALICE, VfSettings { vlan: Some(0), ..VfSettings::default() })?;
     asks(world, &running, "vlan", &format!("rx_vlan rm {PORT_VLAN} 0"))?;
     world.wait_vf(VISITOR, "be no member", |vf| vf.vlans == [0])?;
 
     for (allowed, word) in [(true, "on"), (true, "off"), (false, "on")] {
-        world.change(VISITOR, Change { allmulti: Some(allowed), ..Change::default() })?;
+        world.change(VISITOR, VfSettings { allmulti: Some(allowed), ..VfSettings::default() })?;
         let before = refused("multicast-promiscuity")?;
         asks(world, &running, "promiscuity", &format!("set allmulti 0 {word}"))?;
         let (heard, refused) = (frames_heard(world, alice)?, refused("multicast-promiscuity")? - before);

@@ -13,14 +13,14 @@ const DOOMED_PORT: u16 = 5202;
 /// A VF serves one client. Who comes second is turned away, and the first notices nothing.
 pub(crate) fn second_client_is_turned_away(world: &mut World) -> Result<Outcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
-    let before = world.vf(ALICE)?.peer;
+    let before = world.vf(ALICE)?.function.peer;
     let intruder = world.builder("intruder", ALICE).spawn(world.assets());
     match intruder.and_then(|intruder| intruder.wait_ready(BOOT)) {
         Err(GuestError::Ended { .. }) => {}
         Err(other) => return Err(other.into()),
         Ok(()) => bail!("a second guest has booted on {ALICE}"),
     }
-    let after = world.vf(ALICE)?.peer;
+    let after = world.vf(ALICE)?.function.peer;
     ensure!(before.is_some() && before == after, "{ALICE} had {before:?} and has {after:?}");
     alice.ping(&bob.address(), 1400, 10)?;
     Ok(Outcome::Passed)
@@ -68,7 +68,7 @@ pub(crate) fn unshared_memory_is_told(world: &mut World) -> Result<Outcome> {
     let recluse = world.boot_visitor(builder, world.assets())?;
     recluse.settle()?;
     let status = world.wait_vf(VISITOR, "have a hint", |vf| vf.hint.is_some())?;
-    let hint = status.hint.unwrap_or_default();
+    let hint = status.function.hint.unwrap_or_default();
     ensure!(hint.contains("share=on"), "the hint is {hint:?}");
     recluse.cannot_reach("eth0", &alice.address())?;
     for vf in [ALICE, BOB, CAROL] {

@@ -71,6 +71,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("recovery::guest_reboots", recovery::guest_reboots),
     ("uplink::vf_and_outside_exchange_traffic", uplink::vf_and_outside_exchange_traffic),
     ("uplink::vlans_cross_the_uplink", uplink::vlans_cross_the_uplink),
+    ("uplink::link_follows_the_tap", uplink::link_follows_the_tap),
+    ("uplink::tap_is_removed_and_returned", uplink::tap_is_removed_and_returned),
     ("isolation::second_client_is_turned_away", isolation::second_client_is_turned_away),
     ("isolation::killed_vmm_is_not_noticed", isolation::killed_vmm_is_not_noticed),
     ("isolation::unshared_memory_is_told", isolation::unshared_memory_is_told),

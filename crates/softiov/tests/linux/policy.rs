@@ -6,9 +6,9 @@ use crate::guest::{Guest, eventually};
 use crate::report::Outcome;
 use crate::world::{ALICE, BOB, CAROL, CAROL_MAC, CAROL_OUTSIDE, PORT_VLAN, World};
 use anyhow::{Context, Result, ensure};
-use daemon::control::protocol::{Change, PortChange};
 use daemon::control::status::{LinkState, VfStatus};
-use daemon::policy::{MirrorRule, Storm};
+use daemon::settings::{MirrorRule, Storm};
+use daemon::settings::{PortSettings, VfSettings};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -51,9 +51,12 @@ pub(crate) fn port_vlan_comes_and_goes(world: &mut World) -> Result<Outcome> {
         "ip link del eth0.{PORT_VLAN}; ip addr add {}/24 dev eth0",
         alice.vlan_address(PORT_VLAN)
     ))?;
-    let vlan = Change { vlan: Some(PORT_VLAN.into()), qos: Some(5), ..Change::default() };
+    let vlan = VfSettings { vlan: Some(PORT_VLAN.into()), qos: Some(5), ..VfSettings::default() };
     let status = world.change(ALICE, vlan)?;
-    ensure!(status.vlans == [u16::from(PORT_VLAN)] && status.qos == 5, "the host says {status:?}");
+    ensure!(
+        status.vlans == [u16::from(PORT_VLAN)] && status.settings.qos == Some(5),
+        "the host says {status:?}"
+    );
     alice.reach(&bob.vlan_address(PORT_VLAN))?;
     for size in [56, 1400, 8000] {
         bob.ping(&alice.vlan_address(PORT_VLAN), size, 5)?;
@@ -62,7 +65,7 @@ pub(crate) fn port_vlan_comes_and_goes(world: &mut World) -> Result<Outcome> {
     alice.cannot_reach("eth0", &bob.address()).context("untagged, from a port VLAN")?;
     alice.cannot_reach(&format!("eth0.{VLAN}"), &bob.vlan_address(VLAN)).context("a VLAN within a VLAN")?;
 
-    world.change(ALICE, Change { vlan: Some(0), ..Change::default() })?;
+    world.change(ALICE, VfSettings { vlan: Some(0), ..VfSettings::default() })?;
     alice.check(&format!("ip addr del {}/24 dev eth0; ip neigh flush all", alice.vlan_address(PORT_VLAN)))?;
     alice.reach(&bob.address()).context("off the port VLAN")?;
     alice.cannot_reach(&format!("eth0.{VLAN}"), &bob.vlan_address(VLAN)).context("nobody has rejoined it")?;
@@ -76,7 +79,7 @@ pub(crate) fn port_vlan_comes_and_goes(world: &mut World) -> Result<Outcome> {
 /// A guest joins the VLANs on the administrator's list and no other.
 pub(crate) fn vlans_are_those_on_the_list(world: &mut World) -> Result<Outcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
-    world.change(ALICE, Change { vlans: Some("90-110".into()), ..Change::default() })?;
+    world.change(ALICE, VfSettings { vlans: Some("90-110".into()), ..VfSettings::default() })?;
     let refused = refusals(&world.vf(ALICE)?, "vlan-not-allowed");
     for vlan in [PORT_VLAN, VLAN] {
         alice.join_vlan("eth0", vlan)?;
@@ -97,7 +100,7 @@ pub(crate) fn vlans_are_those_on_the_list(world: &mut World) -> Result<Outcome> 
 pub(crate) fn address_reaches_the_guest_with_a_reset(world: &mut World) -> Result<Outcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let own = world.vf(ALICE)?.mac;
-    let set = |mac: &str| world.change(ALICE, Change { mac: Some(mac.into()), ..Change::default() });
+    let set = |mac: &str| world.change(ALICE, VfSettings { mac: Some(mac.into()), ..VfSettings::default() });
     let has = |mac: &str| {
         let seen = alice.check("cat /sys/class/net/eth0/address")?;
         ensure!(seen.trim() == mac, "alice has {seen} and should have {mac}");
@@ -129,7 +132,7 @@ pub(crate) fn address_reaches_the_guest_with_a_reset(world: &mut World) -> Resul
 /// A trusted guest changes the address that the administrator has set.
 pub(crate) fn trusted_guest_changes_its_address(world: &mut World) -> Result<Outcome> {
     let (bob, carol) = (world.bob()?, world.carol()?);
-    let trust = |trust| world.change(CAROL, Change { trust: Some(trust), ..Change::default() });
+    let trust = |trust| world.change(CAROL, VfSettings { trust: Some(trust), ..VfSettings::default() });
     let change = format!("ip link set eth0 address {OTHER_MAC}");
     carol.check_fails(&change)?;
     trust(true)?;
@@ -154,7 +157,7 @@ pub(crate) fn spoofing_is_let_through_without_the_check(world: &mut World) -> Re
     let foreign = format!("ip link set eth0.{VLAN} down; ip link set eth0.{VLAN} address {OTHER_MAC} up");
     carol.check(&foreign)?;
     for check in [false, true] {
-        world.change(CAROL, Change { spoofchk: Some(check), ..Change::default() })?;
+        world.change(CAROL, VfSettings { spoofchk: Some(check), ..VfSettings::default() })?;
         let before = (world.vf(CAROL)?.drops.tx_spoofed, world.vf(BOB)?.rx.broadcast);
         carol.broadcast(VLAN, 10)?;
         let after = (world.vf(CAROL)?.drops.tx_spoofed, world.vf(BOB)?.rx.broadcast);
@@ -192,7 +195,7 @@ pub(crate) fn rate_is_never_exceeded(world: &mut World) -> Result<Outcome> {
     const MBPS: u32 = 8;
     let (alice, bob) = (world.alice()?, world.bob()?);
     alice.reach(&bob.address())?;
-    world.change(ALICE, Change { max_tx_rate: Some(MBPS), ..Change::default() })?;
+    world.change(ALICE, VfSettings { max_tx_rate: Some(MBPS), ..VfSettings::default() })?;
     let (begun, before) = (Instant::now(), world.vf(ALICE)?.tx);
     alice.iperf(&bob.address(), "-n 1M")?;
     alice.iperf(&bob.address(), "-u -b 100M -l 1400 -n 1M")?;
@@ -202,7 +205,7 @@ pub(crate) fn rate_is_never_exceeded(world: &mut World) -> Result<Outcome> {
     let most = elapsed.as_secs_f64() * f64::from(MBPS) * 125_000.0 + 65_536.0;
     ensure!(bytes > 1 << 20, "only {bytes} bytes were sent");
     ensure!((bytes as f64) < most, "{bytes} bytes in {elapsed:?}, and {MBPS} Mb/s are {most:.0} at most");
-    world.change(ALICE, Change { max_tx_rate: Some(0), ..Change::default() })?;
+    world.change(ALICE, VfSettings { max_tx_rate: Some(0), ..VfSettings::default() })?;
     alice.iperf(&bob.address(), "-n 24M").context("without a limit again")?;
     Ok(Outcome::Passed)
 }
@@ -210,7 +213,7 @@ pub(crate) fn rate_is_never_exceeded(world: &mut World) -> Result<Outcome> {
 /// A guest that wants longer frames than it may have gets none of them; those of ordinary length go on.
 pub(crate) fn mtu_is_limited(world: &mut World) -> Result<Outcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
-    world.change(ALICE, Change { max_mtu: Some(1500), ..Change::default() })?;
+    world.change(ALICE, VfSettings { max_mtu: Some(1500), ..VfSettings::default() })?;
     let long = |guest: &Guest| guest.check("ip link set eth0 mtu 9000").and_then(|_| guest.settle_link());
     long(alice)?;
     long(bob)?;
@@ -218,9 +221,12 @@ pub(crate) fn mtu_is_limited(world: &mut World) -> Result<Outcome> {
     bob.ping(&alice.address(), 1400, 10)?;
     bob.cannot_ping(&alice.address(), 8000).context("longer than alice may receive")?;
     let status = world.vf(ALICE)?;
-    ensure!(refusals(&status, "mtu-limit") > 0 && status.max_mtu == 1500, "the host says {status:?}");
+    ensure!(
+        refusals(&status, "mtu-limit") > 0 && status.settings.max_mtu == Some(1500),
+        "the host says {status:?}"
+    );
 
-    world.change(ALICE, Change { max_mtu: Some(0), ..Change::default() })?;
+    world.change(ALICE, VfSettings { max_mtu: Some(0), ..VfSettings::default() })?;
     alice.check("ip link set eth0 mtu 1500")?;
     long(alice)?;
     alice.reach(&bob.address())?;
@@ -234,7 +240,7 @@ pub(crate) fn interrupts_have_a_ceiling(world: &mut World) -> Result<Outcome> {
     const CEILING: u32 = 125;
     let (alice, bob) = (world.alice()?, world.bob()?);
     bob.check("ethtool -C eth0 rx-usecs 10")?;
-    world.change(BOB, Change { max_interrupts: Some(CEILING), ..Change::default() })?;
+    world.change(BOB, VfSettings { max_interrupts: Some(CEILING), ..VfSettings::default() })?;
     let (begun, before) = (Instant::now(), bob.interrupts()?);
     alice.ping(&bob.address(), 56, 300)?;
     let (after, elapsed) = (bob.interrupts()?, begun.elapsed());
@@ -244,7 +250,7 @@ pub(crate) fn interrupts_have_a_ceiling(world: &mut World) -> Result<Outcome> {
         let interrupts = after - before;
         ensure!(interrupts <= most, "{name}: {interrupts} interrupts in {elapsed:?}, {most} were allowed");
     }
-    world.change(BOB, Change { max_interrupts: Some(0), ..Change::default() })?;
+    world.change(BOB, VfSettings { max_interrupts: Some(0), ..VfSettings::default() })?;
     Ok(Outcome::Passed)
 }
 
@@ -273,7 +279,7 @@ pub(crate) fn flood_is_quarantined_until_released(world: &mut World) -> Result<O
     let others = [world.vf(ALICE)?, world.vf(CAROL)?];
     ensure!(others.iter().all(|vf| vf.link && vf.conduct.quarantine.is_none()), "others suffer: {others:?}");
 
-    world.change(CAROL_OUTSIDE, Change { quarantine: Some(false), ..Change::default() })?;
+    world.change(CAROL_OUTSIDE, VfSettings { quarantine: Some(false), ..VfSettings::default() })?;
     carrier(true).context("let out")?;
     let sent = world.vf(CAROL_OUTSIDE)?.tx.packets;
     carol.check_fails(&format!("ping -q -c 3 -i 0.02 -W 1 -I eth2 {GROUP}"))?;
@@ -298,9 +304,9 @@ pub(crate) fn watcher_is_sent_copies(world: &mut World) -> Result<Outcome> {
         Ok([count("packets")? - before[0], count("bytes")? - before[1]])
     };
     let watch = |rule| {
-        world.change_port(PortChange {
-            mirrors: BTreeMap::from([("0".to_owned(), rule)]),
-            ..PortChange::default()
+        world.change_port(PortSettings {
+            mirror: BTreeMap::from([("0".to_owned(), rule)]),
+            ..PortSettings::default()
         })
     };
     // Bob is VF 1, and carol VF 2.
@@ -328,7 +334,7 @@ pub(crate) fn storms_are_kept_from_guests(world: &mut World) -> Result<Outcome> 
     alice.reach(&bob.address())?;
     let limit = |broadcast| {
         let storm = Storm { broadcast: Some(broadcast), interval: Some(10), ..Storm::default() };
-        world.change_port(PortChange { storm: Some(storm), ..PortChange::default() })
+        world.change_port(PortSettings { storm: Some(storm), ..PortSettings::default() })
     };
     let flood = || -> Result<[(u64, u64); 2]> {
         let count = |vf| world.vf(vf).map(|status| (status.rx.broadcast, status.drops.rx_storm));
@@ -337,7 +343,7 @@ pub(crate) fn storms_are_kept_from_guests(world: &mut World) -> Result<Outcome> 
         let after = [count(BOB)?, count(CAROL)?];
         Ok([0, 1].map(|n| (after[n].0 - before[n].0, after[n].1 - before[n].1)))
     };
-    let storms = limit(512)?.rules.map_or(0, |rules| rules.storms);
+    let storms = limit(512)?.storms;
     for (heard, lost) in flood()? {
         ensure!(
             lost >= FRAMES.into() && heard < 20,
@@ -346,7 +352,7 @@ pub(crate) fn storms_are_kept_from_guests(world: &mut World) -> Result<Outcome> 
     }
     alice.ping(&bob.address(), 1400, 20).context("what is for one guest passes")?;
     carol.reach(&bob.address()).context("short broadcasts pass")?;
-    let counted = limit(0)?.rules.map_or(0, |rules| rules.storms);
+    let counted = limit(0)?.storms;
     ensure!(counted > storms, "no storm was counted");
     for (heard, lost) in flood()? {
         ensure!(heard >= FRAMES.into() && lost == 0, "without a limit {heard} were heard and {lost} lost");

@@ -15,7 +15,7 @@ pub(crate) fn link_follows_the_pf(world: &mut World) -> Result<Outcome> {
     world.set_link(ALICE, LinkState::Disable)?;
     alice.wait_carrier(false)?;
     let status = world.vf(ALICE)?;
-    ensure!(status.link_state == LinkState::Disable && !status.link, "the host says {status:?}");
+    ensure!(status.settings.state == Some(LinkState::Disable) && !status.link, "the host says {status:?}");
     let other = bob.check("cat /sys/class/net/eth0/carrier")?;
     ensure!(other.trim() == "1", "bob's carrier is {other}");
     alice.cannot_reach("eth0", &bob.address())?;
@@ -58,13 +58,13 @@ pub(crate) fn driver_unloaded_and_loaded(world: &mut World) -> Result<Outcome> {
 /// The machine is reset without a word to the driver, and boots again.
 pub(crate) fn guest_reboots(world: &mut World) -> Result<Outcome> {
     world.alice()?;
-    let before = world.vf(ALICE)?.peer.context("alice's VMM is not connected")?.pid;
+    let before = world.vf(ALICE)?.function.peer.context("alice's VMM is not connected")?.pid;
     let alice = world.alice_mut()?;
     alice.linux.reboot()?;
     alice.linux.wait_ready(BOOT)?;
     alice.settle()?;
     exchange(world.alice()?, world.bob()?)?;
-    let after = world.vf(ALICE)?.peer.context("alice's VMM is not connected")?.pid;
+    let after = world.vf(ALICE)?.function.peer.context("alice's VMM is not connected")?.pid;
     ensure!(before == after, "the VMM was {before} and is {after}: that was no reboot of the guest");
     Ok(Outcome::Passed)
 }

@@ -1,10 +1,12 @@
-//! Traffic between a guest and what is beyond the uplink. Left out: the guests among themselves.
+//! Traffic between a guest and what is beyond the uplink, and an uplink that goes and comes back. Left out: the guests
+//! among themselves.
 
-use crate::guest::Guest;
+use crate::guest::{Guest, eventually};
 use crate::report::Outcome;
 use crate::wire::Wire;
-use crate::world::{CAROL_OUTSIDE, World};
-use anyhow::{Result, ensure};
+use crate::world::{ALICE, BOB, CAROL_OUTSIDE, World};
+use anyhow::{Context, Result, ensure};
+use daemon::control::status::LinkState;
 
 const VLAN: u8 = 42;
 const AMOUNT: &str = "-n 16M";
@@ -50,6 +52,67 @@ pub(crate) fn vlans_cross_the_uplink(world: &mut World) -> Result<Outcome> {
     bob.check(&format!("ip addr del {}/24 dev eth0", bob.vlan_address(VLAN)))?;
     outside.check(&format!("ip link del eth2.{VLAN}; ip link set eth2 down"))?;
     refused.map(|()| Outcome::Passed)
+}
+
+/// `ip link set TAP down` takes the link of a guest whose VF follows the port, and no other's.
+pub(crate) fn link_follows_the_tap(world: &mut World) -> Result<Outcome> {
+    let wire = match &world.wire {
+        Ok(wire) => wire,
+        Err(why) => return Ok(Outcome::Skipped(format!("no uplink here: {why}"))),
+    };
+    let (alice, bob) = (world.alice()?, world.bob()?);
+    world.set_link(BOB, LinkState::Enable)?;
+    bob.wait_carrier(true)?;
+    wire.set_tap(0, false)?;
+    let seen = alice.wait_carrier(false);
+    let others = bob.check("cat /sys/class/net/eth0/carrier");
+    wire.set_tap(0, true)?;
+    seen?;
+    ensure!(others?.trim() == "1", "bob lost his link, which is always up");
+    alice.wait_carrier(true)?;
+    alice.reach(&wire.address())?;
+    Ok(Outcome::Passed)
+}
+
+/// The tap is deleted and made again under a TCP connection: the guest sees its link go and come back, and the
+/// connection goes on.
+pub(crate) fn tap_is_removed_and_returned(world: &mut World) -> Result<Outcome> {
+    let wire = match &world.wire {
+        Ok(wire) => wire,
+        Err(why) => return Ok(Outcome::Skipped(format!("no uplink here: {why}"))),
+    };
+    let alice = world.alice()?;
+    alice.reach(&wire.address())?;
+    let before = world.port()?.tap.context("the uplink is no tap")?.reattached;
+    let flow = alice.start_iperf(&wire.address(), "-t 30")?;
+    moves(world, "before")?;
+    wire.remove_tap(0)?;
+    let seen = alice.wait_carrier(false);
+    // Whatever was seen, later checks need it.
+    wire.return_tap(0)?;
+    eventually(|| {
+        let tap = world.port()?.tap.context("the uplink is no tap")?;
+        ensure!(tap.reattached == before + 1, "the tap is {tap:?}");
+        Ok(())
+    })?;
+    wire.plug(0)?;
+    seen?;
+    alice.wait_carrier(true)?;
+    moves(world, "after")?;
+    let flow = alice.finish_iperf(&flow)?;
+    ensure!(flow.received > 0, "the connection ended with {flow:?}");
+    Ok(Outcome::Passed)
+}
+
+/// Alice's frames leave, many of them.
+fn moves(world: &World, when: &str) -> Result<()> {
+    let sent = || Ok::<_, anyhow::Error>(world.vf(ALICE)?.tx.packets);
+    let begin = sent()?;
+    eventually(|| {
+        let frames = sent()? - begin;
+        ensure!(frames > 500, "{when}: only {frames} frames");
+        Ok(())
+    })
 }
 
 fn exchange(guest: &Guest, outside: &str, wire: &Wire, inside: &str) -> Result<()> {

@@ -72,7 +72,10 @@ pub(crate) fn port_vlan_is_tagged_for_the_guest(world: &mut World) -> Result<Out
     carol.iperf(&alice.vlan_address(PORT_VLAN), "-n 8M")?;
     carol.iperf(&alice.vlan_address(PORT_VLAN), "-n 8M -R")?;
     let vf = world.vf(CAROL_VLAN)?;
-    ensure!(vf.vlan == Some(PORT_VLAN.into()) && vf.tx.packets > 0, "eth1 is not the VF on the VLAN: {vf:?}");
+    ensure!(
+        vf.settings.vlan == Some(PORT_VLAN.into()) && vf.tx.packets > 0,
+        "eth1 is not the VF on the VLAN: {vf:?}"
+    );
 
     bob.check(&format!("ip link del eth0.{PORT_VLAN}"))?;
     let ask = |address: &str| format!("arping -c 2 -w 2 -I eth1 {address}");

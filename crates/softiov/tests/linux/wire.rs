@@ -1,6 +1,6 @@
 //! What is beyond the uplinks: a network namespace with a bridge, which has an address and an iperf3 server, and
 //! which the taps of two ports are plugged into. It needs privileges; without them the scenario goes on without
-//! uplinks and says so. Left out: making the taps, which is the host's own work.
+//! uplinks and says so. Left out: making the taps in the first place, which is the host's own work.
 
 use anyhow::{Context, Result, ensure};
 use linux_guest::HostTools;
@@ -68,6 +68,21 @@ impl Wire {
         self.ip(&format!("link set {tap} mtu {JUMBO} master {BRIDGE} up"))?;
         // A bridge follows its ports' MTU until it is given one of its own.
         self.set_mtu(MTU)
+    }
+
+    /// Deletes a port's tap.
+    pub(crate) fn remove_tap(&self, port: u8) -> Result<()> {
+        self.ip(&format!("link del {}", self.tap(port)))
+    }
+
+    /// Makes a port's tap again where the host looks for it. It is to be plugged when the host has it.
+    pub(crate) fn return_tap(&self, port: u8) -> Result<()> {
+        run(Command::new("ip").args(["tuntap", "add", &self.tap(port), "mode", "tap"])).map(drop)
+    }
+
+    /// Sets a port's tap up or down.
+    pub(crate) fn set_tap(&self, port: u8, up: bool) -> Result<()> {
+        self.ip(&format!("link set {} {}", self.tap(port), if up { "up" } else { "down" }))
     }
 
     /// Sets the MTU beyond the uplinks, up to [`JUMBO`].

@@ -7,9 +7,9 @@ use anyhow::{Context, Result, anyhow, bail};
 use daemon::Host;
 use daemon::config::Config;
 use daemon::control::client::ask;
-use daemon::control::protocol::{Answer, Change, PortChange, Request};
-use daemon::control::status::{LinkState, PfStatus, PortStatus, VfStatus};
-use daemon::policy::{Coalesce, Storm};
+use daemon::control::protocol::{Answer, Change, Request};
+use daemon::control::status::{FunctionStatus, LinkState, PortStatus, VfStatus};
+use daemon::settings::{Coalesce, PortSettings, Storm, VfSettings};
 
 use linux_guest::{Assets, GuestBuilder, KernelSeries, LinuxGuest};
 use std::cell::OnceCell;
@@ -175,7 +175,8 @@ impl World {
 
     /// Where a function is served.
     pub(crate) fn socket(&self, function: &str) -> PathBuf {
-        self.runtime_dir.path().join(format!("{function}.sock"))
+        let file = if function.contains("vf") { "vf.sock" } else { "pf.sock" };
+        self.runtime_dir.path().join(function).join(file)
     }
 
     /// Boots the guest described, on [`VISITOR`].
@@ -191,12 +192,20 @@ impl World {
     }
 
     /// What the host tells about [`PF`].
-    pub(crate) fn pf(&self) -> Result<PfStatus> {
+    pub(crate) fn pf(&self) -> Result<FunctionStatus> {
         match ask(self.host.control_socket(), Request::PortList)? {
             Answer::Ports(ports) => {
                 ports.into_iter().find_map(|port| port.pf).context("no port with a guest's PF")
             }
-            Answer::Vf(_) | Answer::Port(_) => bail!("the ports were asked for, and something else is told"),
+            _ => bail!("the ports were asked for, and something else is told"),
+        }
+    }
+
+    /// What the host tells about the first port.
+    pub(crate) fn port(&self) -> Result<PortStatus> {
+        match ask(self.host.control_socket(), Request::PortShow { port: "pf0".into() })? {
+            Answer::Port(port) => Ok(*port),
+            Answer::Vf(_) | Answer::Ports(_) => bail!("a port was asked for, and something else is told"),
         }
     }
 
@@ -206,8 +215,8 @@ impl World {
     }
 
     /// Changes what the administrator decides for a VF.
-    pub(crate) fn change(&self, vf: &str, change: Change) -> Result<VfStatus> {
-        self.ask(Request::VfSet { vf: vf.to_owned(), change })
+    pub(crate) fn change(&self, vf: &str, change: VfSettings) -> Result<VfStatus> {
+        self.ask(Request::VfSet { vf: vf.to_owned(), change: Change::volatile(change) })
     }
 
     /// Resets a port.
@@ -216,16 +225,19 @@ impl World {
     }
 
     /// Changes the rules of the first port.
-    pub(crate) fn change_port(&self, change: PortChange) -> Result<PortStatus> {
-        match ask(self.host.control_socket(), Request::PortSet { port: "pf0".into(), change })? {
+    pub(crate) fn change_port(&self, change: PortSettings) -> Result<PortStatus> {
+        match ask(
+            self.host.control_socket(),
+            Request::PortSet { port: "pf0".into(), change: Change::volatile(change) },
+        )? {
             Answer::Port(port) => Ok(*port),
-            Answer::Vf(_) | Answer::Ports(_) => bail!("a port was changed, and something else is told"),
+            _ => bail!("a port was changed, and something else is told"),
         }
     }
 
     /// Commands a VF's link.
     pub(crate) fn set_link(&self, vf: &str, state: LinkState) -> Result<()> {
-        self.change(vf, Change::link(state)).map(drop)
+        self.change(vf, VfSettings::link(state)).map(drop)
     }
 
     /// Waits until the host sees a VF as wanted; `describe` says what is wrong with it.
@@ -244,7 +256,7 @@ impl World {
     fn ask(&self, request: Request) -> Result<VfStatus> {
         match ask(self.host.control_socket(), request)? {
             Answer::Vf(status) => Ok(*status),
-            Answer::Ports(_) | Answer::Port(_) => bail!("one VF was asked for, and ports are told"),
+            _ => bail!("one VF was asked for, and ports are told"),
         }
     }
 }
@@ -256,8 +268,8 @@ fn boot_on_pf(builder: GuestBuilder, assets: &Assets) -> Result<Guest> {
 }
 
 /// The policy of a VF about which the configuration says nothing but an address.
-fn defaults(mac: &str) -> Change {
-    Change {
+fn defaults(mac: &str) -> VfSettings {
+    VfSettings {
         state: Some(LinkState::Auto),
         mac: Some(mac.into()),
         vlan: Some(0),
@@ -272,15 +284,15 @@ fn defaults(mac: &str) -> Change {
         max_interrupts: Some(0),
         coalesce: Some(Coalesce::Guest),
         quarantine: Some(false),
-        ..Change::default()
+        ..VfSettings::default()
     }
 }
 
 /// No storm control and no copies.
-fn no_rules() -> PortChange {
+fn no_rules() -> PortSettings {
     let storm = Storm { broadcast: Some(0), multicast: Some(0), interval: Some(100) };
-    let mirrors = (0..4).map(|rule: u8| (rule.to_string(), None)).collect();
-    PortChange { storm: Some(storm), mirrors, ..PortChange::default() }
+    let mirror = (0..4).map(|rule: u8| (rule.to_string(), None)).collect();
+    PortSettings { storm: Some(storm), mirror, ..PortSettings::default() }
 }
 
 fn config(wire: Option<&Wire>) -> String {

@@ -1,7 +1,7 @@
-//! The notes on one function: its client, windows, eventfds and configuration.
+//! The notes on one function: its client, windows and eventfds.
 
-use super::layout::{self, CONFIG_ROOM, IRQ, IRQ_TYPES, IRQS_A_TYPE, MOST_WINDOWS, MSIX_ROOM, WINDOW};
-use super::{get, load, put, store, words};
+use super::layout::{self, IRQ, IRQ_TYPES, IRQS_A_TYPE, MOST_WINDOWS, WINDOW};
+use super::{get, put, words};
 use host::dma::Permissions;
 use host::shared::SharedMemory;
 use host::socket::Extent;
@@ -186,22 +186,6 @@ impl FunctionJournal {
         put(&self.memory, place + 8, &[number]);
         put(&self.memory, place, &[self.step + 1]);
         self.touched = true;
-    }
-
-    /// The configuration space, and the MSI-X table in the words of its owner.
-    pub(in crate::port) fn note_config(&mut self, config: &[u8], msix: &[u8]) {
-        if config.len() as u64 <= CONFIG_ROOM && (msix.len() as u64) < MSIX_ROOM - 8 {
-            store(&self.memory, self.at.config, config);
-            store(&self.memory, self.at.msix + 8, msix);
-            put(&self.memory, self.at.msix, &[msix.len() as u64]);
-        }
-    }
-
-    /// What was noted of the configuration: the space, and the MSI-X table; `None` if nothing was.
-    pub(in crate::port) fn config(&self) -> Option<(Vec<u8>, Vec<u8>)> {
-        let length = get(&self.memory, self.at.msix).min(MSIX_ROOM - 8);
-        let config = load(&self.memory, self.at.config, CONFIG_ROOM as usize);
-        (length > 0).then(|| (config, load(&self.memory, self.at.msix + 8, length as usize)))
     }
 
     fn window(&self, place: u64) -> Option<Window> {

@@ -15,14 +15,14 @@ pub(super) struct Header {
     pub(super) next: u64,
     /// Successors that have begun since one got going.
     pub(super) attempts: u64,
-    /// Which of the two policies counts.
-    pub(super) policy: u64,
+    /// Which of the two states of the software counts.
+    pub(super) software: u64,
 }
 
-pub(super) const HEADER: Header = Header { magic: 0, next: 8, attempts: 16, policy: 24 };
-/// A policy is its length, and its bytes.
-pub(super) const POLICY_ROOM: u64 = 128 << 10;
-pub(super) const POLICY: [u64; 2] = [POLICY_ROOM, 2 * POLICY_ROOM];
+pub(super) const HEADER: Header = Header { magic: 0, next: 8, attempts: 16, software: 24 };
+/// The software's state is its length, and its bytes.
+pub(super) const SOFTWARE_ROOM: u64 = 128 << 10;
+pub(super) const SOFTWARE: [u64; 2] = [SOFTWARE_ROOM, 2 * SOFTWARE_ROOM];
 /// The port at rest: whether it counts, its length, its bytes.
 pub(super) const REST: u64 = MIB;
 pub(super) const REST_ROOM: u64 = 7 * MIB;
@@ -33,17 +33,12 @@ pub(super) struct Function {
     /// Which of the two places of [`super::Progress`] counts.
     pub(super) which: u64,
     pub(super) progress: [u64; 2],
-    /// Configuration space, and the MSI-X table after its length.
-    pub(super) config: u64,
-    pub(super) msix: u64,
     /// Eventfds, [`IRQ`] bytes each, [`IRQS_A_TYPE`] of each interrupt type.
     pub(super) irqs: u64,
     /// DMA windows, [`WINDOW`] bytes each.
     pub(super) windows: u64,
 }
 
-pub(super) const CONFIG_ROOM: u64 = 4096;
-pub(super) const MSIX_ROOM: u64 = 4096;
 pub(super) const IRQ: u64 = 32;
 pub(super) const IRQS_A_TYPE: u64 = 32;
 pub(super) const IRQ_TYPES: u64 = 3;
@@ -69,16 +64,9 @@ pub(super) const SIZE: u64 = FIRST + STRIDE * (1 + MAX_VFS as u64);
 
 const fn at(place: u64) -> Function {
     let base = FIRST + place * STRIDE;
-    Function {
-        which: base,
-        progress: [base + 256, base + 512],
-        config: base + 4096,
-        msix: base + 8192,
-        irqs: base + 12_288,
-        windows: base + 16_384,
-    }
+    Function { which: base, progress: [base + 256, base + 512], irqs: base + 12_288, windows: base + 16_384 }
 }
 
-const _: () = assert!(POLICY[1] + POLICY_ROOM <= REST && REST + REST_ROOM <= FIRST);
+const _: () = assert!(SOFTWARE[1] + SOFTWARE_ROOM <= REST && REST + REST_ROOM <= FIRST);
 const _: () = assert!(IRQ * IRQS_A_TYPE * IRQ_TYPES <= 4096);
 const _: () = assert!(16_384 + WINDOW * MOST_WINDOWS <= STRIDE);

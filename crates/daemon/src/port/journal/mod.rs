@@ -2,8 +2,8 @@
 //! middle of anything.
 //!
 //! Noted are: each function's client (socket, replies, what was agreed on), its DMA windows and eventfds, its
-//! configuration space; the policy in force; and the whole port when it is at rest ([`Rest`]). Descriptors are
-//! named by number, and kept elsewhere (`vault`). Not noted is what the card does under way: after a death in the middle
+//! configuration space; the port's software with the policy in force; and the whole port when it is at rest
+//! ([`Rest`]). Descriptors are named by number, and kept elsewhere (`vault`). Not noted is what the card does under way: after a death in the middle
 //! of a round the card starts as after a reset.
 //!
 //! # How a torn update is recognised
@@ -26,7 +26,9 @@ pub(super) use function::{FunctionJournal, Irq, Progress, Window};
 pub(super) use rest::Rest;
 
 use host::shared::{SharedMemory, SharedMemoryError};
-use layout::{FUNCTIONS, HEADER, MAGIC, POLICY, POLICY_ROOM, SIZE};
+use i82576::ids::MAX_VFS;
+use layout::{FUNCTIONS, HEADER, MAGIC, SIZE, SOFTWARE, SOFTWARE_ROOM};
+use pcie::Function;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -66,8 +68,12 @@ impl Journal {
         Ok(journal)
     }
 
-    /// The notes on one function: the PF is 0, VF n is n + 1.
-    pub(super) fn function(&self, place: usize) -> FunctionJournal {
+    /// The notes on one function.
+    pub(super) fn function(&self, function: Function) -> FunctionJournal {
+        let place = match function {
+            Function::Pf => 0,
+            Function::Vf(n) => 1 + usize::from(n) % MAX_VFS,
+        };
         FunctionJournal::open(Arc::clone(&self.memory), FUNCTIONS[place])
     }
 
@@ -95,23 +101,23 @@ impl Journal {
         put(&self.memory, HEADER.attempts, &[0]);
     }
 
-    /// Notes the policy in force; `false` if it is too long.
-    pub(super) fn note_policy(&self, bytes: &[u8]) -> bool {
-        if bytes.len() as u64 > POLICY_ROOM - 8 {
+    /// Notes the port's software; `false` if it is too long.
+    pub(super) fn note_software(&self, bytes: &[u8]) -> bool {
+        if bytes.len() as u64 > SOFTWARE_ROOM - 8 {
             return false;
         }
-        let place = 1 - get(&self.memory, HEADER.policy) % 2;
-        let at = POLICY[place as usize];
+        let place = 1 - get(&self.memory, HEADER.software) % 2;
+        let at = SOFTWARE[place as usize];
         store(&self.memory, at + 8, bytes);
         put(&self.memory, at, &[bytes.len() as u64]);
-        put(&self.memory, HEADER.policy, &[place]);
+        put(&self.memory, HEADER.software, &[place]);
         true
     }
 
-    /// The policy noted last; nothing if none was.
-    pub(super) fn policy(&self) -> Vec<u8> {
-        let at = POLICY[(get(&self.memory, HEADER.policy) % 2) as usize];
-        let length = get(&self.memory, at).min(POLICY_ROOM - 8);
+    /// The software noted last; nothing if none was.
+    pub(super) fn software(&self) -> Vec<u8> {
+        let at = SOFTWARE[(get(&self.memory, HEADER.software) % 2) as usize];
+        let length = get(&self.memory, at).min(SOFTWARE_ROOM - 8);
         load(&self.memory, at + 8, length as usize)
     }
 }

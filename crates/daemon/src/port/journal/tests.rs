@@ -5,10 +5,11 @@ use super::function::Noted;
 use super::*;
 use host::dma::Permissions;
 use host::socket::Extent;
+use pcie::Function;
 
 fn open() -> (Journal, FunctionJournal) {
     let journal = Journal::new().unwrap();
-    let function = journal.function(3);
+    let function = journal.function(Function::Vf(3));
     (journal, function)
 }
 
@@ -31,7 +32,7 @@ fn progress(handled: u64) -> Progress {
 /// What a successor finds.
 fn found(journal: &Journal) -> Noted {
     let copy = journal.as_fd().try_clone_to_owned().unwrap();
-    Journal::adopt(copy).unwrap().function(3).noted()
+    Journal::adopt(copy).unwrap().function(Function::Vf(3)).noted()
 }
 
 #[test]
@@ -41,7 +42,10 @@ fn a_step_is_found_whole() {
     function.step(progress(99));
     assert_eq!(found(&journal).progress, progress(99));
     assert_eq!(
-        Journal::adopt(journal.as_fd().try_clone_to_owned().unwrap()).unwrap().function(2).progress(),
+        Journal::adopt(journal.as_fd().try_clone_to_owned().unwrap())
+            .unwrap()
+            .function(Function::Vf(2))
+            .progress(),
         Progress::default()
     );
 }
@@ -121,7 +125,7 @@ fn a_successor_goes_on_with_the_notes() {
     assert!(function.add_window(&window(0x1000, 5)));
     function.step(progress(0));
     let copy = Journal::adopt(journal.as_fd().try_clone_to_owned().unwrap()).unwrap();
-    let mut next = copy.function(3);
+    let mut next = copy.function(Function::Vf(3));
     assert!(next.add_window(&window(0x2000, 5)));
     next.remove_windows(0x1000, 0x1000);
     next.step(progress(5));
@@ -142,14 +146,14 @@ fn a_port_at_rest_counts_until_something_happens() {
 }
 
 #[test]
-fn a_policy_is_the_old_one_or_the_new_one() {
+fn software_is_the_old_or_the_new() {
     let journal = Journal::new().unwrap();
-    assert_eq!(journal.policy(), b"");
-    assert!(journal.note_policy(b"old"));
-    assert!(journal.note_policy(b"newer"));
-    assert_eq!(journal.policy(), b"newer");
-    assert!(!journal.note_policy(&vec![0; 1 << 20]));
-    assert_eq!(journal.policy(), b"newer");
+    assert_eq!(journal.software(), b"");
+    assert!(journal.note_software(b"old"));
+    assert!(journal.note_software(b"newer"));
+    assert_eq!(journal.software(), b"newer");
+    assert!(!journal.note_software(&vec![0; 1 << 20]));
+    assert_eq!(journal.software(), b"newer");
 }
 
 #[test]

@@ -2,11 +2,13 @@
 
 use daemon::Host;
 use daemon::config::Config;
+use daemon::config::file::File;
 use daemon::control::client::ClientError;
 use daemon::control::client::ask;
-use daemon::control::protocol::{Answer, Change, PortChange, Request};
+use daemon::control::protocol::{Answer, Change, Request};
 use daemon::control::status::{LinkState, PortStatus, VfStatus};
-use std::path::PathBuf;
+use daemon::settings::{PortSettings, VfSettings};
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// A running host with one port, pf0.
@@ -21,27 +23,44 @@ impl Live {
         Self::with("")
     }
 
-    /// As the configuration says.
+    /// As the configuration says. Changes cannot be kept.
     pub(crate) fn with(text: &str) -> Self {
+        Self::start_in(tempfile::tempdir().unwrap(), Config::parse(text).unwrap())
+    }
+
+    /// As the configuration says, with a folder for changes that are kept.
+    pub(crate) fn keeping(text: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let file = Config::parse(text).unwrap();
+        let mut file = Config::parse(text).unwrap();
+        file.state_dir = Some(folder.path().join("state"));
+        Self::start_in(folder, file)
+    }
+
+    fn start_in(folder: TempDir, file: File) -> Self {
         let host = Host::start(Config::check(file, folder.path()).unwrap()).unwrap();
         Self { host: Some(host), folder }
     }
 
+    /// With everything at its default in that folder; `before` sees the configuration before the host starts.
+    pub(crate) fn begin(folder: TempDir, before: impl FnOnce(&Config)) -> Self {
+        let config = Config::check(Config::parse("").unwrap(), folder.path()).unwrap();
+        before(&config);
+        Self { host: Some(Host::start(config).unwrap()), folder }
+    }
+
     /// The vfio-user socket of a VF.
     pub(crate) fn socket(&self, vf: u8) -> PathBuf {
-        self.folder.path().join(format!("pf0vf{vf}.sock"))
+        self.folder.path().join(format!("pf0vf{vf}/vf.sock"))
     }
 
     /// The vfio-user socket of a PF that a guest drives.
     pub(crate) fn pf_socket(&self) -> PathBuf {
-        self.folder.path().join("pf0.sock")
+        self.folder.path().join("pf0/pf.sock")
     }
 
     /// The control socket.
     pub(crate) fn control_socket(&self) -> PathBuf {
-        self.folder.path().join("control.sock")
+        self.folder.path().join("control/control.sock")
     }
 
     /// What `softiov vf show` would say.
@@ -51,17 +70,17 @@ impl Live {
 
     /// `softiov vf set --state`.
     pub(crate) fn set(&self, vf: u8, state: LinkState) -> VfStatus {
-        self.change(vf, Change::link(state))
+        self.change(vf, VfSettings::link(state))
     }
 
     /// `softiov vf set`, whatever can be set.
-    pub(crate) fn change(&self, vf: u8, change: Change) -> VfStatus {
-        self.ask_vf(Request::VfSet { vf: format!("pf0vf{vf}"), change })
+    pub(crate) fn change(&self, vf: u8, change: VfSettings) -> VfStatus {
+        self.ask_vf(Request::VfSet { vf: format!("pf0vf{vf}"), change: Change::volatile(change) })
     }
 
     /// Why `softiov vf set` is refused.
-    pub(crate) fn refusal(&self, vf: u8, change: Change) -> String {
-        let request = Request::VfSet { vf: format!("pf0vf{vf}"), change };
+    pub(crate) fn refusal(&self, vf: u8, change: VfSettings) -> String {
+        let request = Request::VfSet { vf: format!("pf0vf{vf}"), change: Change::volatile(change) };
         ask(&self.control_socket(), request).expect_err("is refused").to_string()
     }
 
@@ -86,8 +105,8 @@ impl Live {
     }
 
     /// `softiov port set`, whatever can be set.
-    pub(crate) fn change_port(&self, change: PortChange) -> Result<PortStatus, ClientError> {
-        self.ask_port(Request::PortSet { port: "pf0".into(), change })
+    pub(crate) fn change_port(&self, change: PortSettings) -> Result<PortStatus, ClientError> {
+        self.ask_port(Request::PortSet { port: "pf0".into(), change: Change::volatile(change) })
     }
 
     /// `softiov port reset`.
@@ -107,9 +126,10 @@ impl Live {
         self.host.as_ref().is_some_and(Host::is_whole)
     }
 
-    /// Ends the host; what is left in its folder.
+    /// Ends the host; which files are left in its folders.
     pub(crate) fn stop(mut self) -> Vec<PathBuf> {
         drop(self.host.take());
-        std::fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect()
+        let paths = |folder: &Path| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        paths(self.folder.path()).flat_map(|folder| paths(&folder)).collect()
     }
 }

@@ -10,6 +10,7 @@ pub(crate) mod machine;
 pub(crate) mod qemu;
 pub(crate) mod ram;
 pub(crate) mod raw;
+pub(crate) mod tap;
 
 use std::time::{Duration, Instant};
 

@@ -39,7 +39,12 @@ pub(crate) fn load(id: u16, region: u32, offset: u64, count: u32) -> Vec<u8> {
 
 /// A window of guest memory, to be announced. Its descriptor, if any, is sent with it.
 pub(crate) fn dma_map(iova: u64, size: u64) -> Vec<u8> {
-    let numbers = [0, iova, size].map(u64::to_le_bytes).concat();
+    dma_map_at(0, iova, size)
+}
+
+/// As [`dma_map`], from this offset in the file on.
+pub(crate) fn dma_map_at(offset: u64, iova: u64, size: u64) -> Vec<u8> {
+    let numbers = [offset, iova, size].map(u64::to_le_bytes).concat();
     message(1, Command::DmaMap, 0, &[&32u32.to_le_bytes()[..], &3u32.to_le_bytes(), &numbers].concat())
 }
 

@@ -193,10 +193,10 @@ fn more_groups_than_thirty_are_all_groups() {
 fn a_list_that_did_not_fit_is_no_longer_all_groups_once_that_is_forbidden() {
     let (mut hal, mut pf) = pf();
     ask(&mut hal, &mut pf, 0, &[id::SET_MULTICAST | 31 << INFO_SHIFT]);
-    let policy = VfPolicy { all_multicast: false, ..*pf.policy(vf(0)) };
+    let policy = VfPolicy { allmulti: false, ..*pf.policy(vf(0)) };
     pf.set_policy(&mut hal, vf(0), policy).unwrap();
     assert!(!hears_every_multicast(&mut hal));
-    let policy = VfPolicy { all_multicast: true, ..policy };
+    let policy = VfPolicy { allmulti: true, ..policy };
     pf.set_policy(&mut hal, vf(0), policy).unwrap();
     assert!(!hears_every_multicast(&mut hal), "the VF has to ask again");
 }
@@ -205,10 +205,10 @@ fn a_list_that_did_not_fit_is_no_longer_all_groups_once_that_is_forbidden() {
 fn a_policy_is_noticed_by_the_guest_if_it_is_about_the_link() {
     let (mut hal, mut pf) = pf();
     hal.wait(Duration::from_secs(2));
-    let policy = VfPolicy { spoof_check: false, ..*pf.policy(vf(0)) };
+    let policy = VfPolicy { spoofchk: false, ..*pf.policy(vf(0)) };
     pf.set_policy(&mut hal, vf(0), policy).unwrap();
     assert_eq!(pf.counters(vf(0)).notices, 0);
-    pf.set_policy(&mut hal, vf(0), VfPolicy { link: Link::Disable, ..policy }).unwrap();
+    pf.set_policy(&mut hal, vf(0), VfPolicy { state: Link::Disable, ..policy }).unwrap();
     assert_eq!(pf.counters(vf(0)).notices, 1);
 }
 

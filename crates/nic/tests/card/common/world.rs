@@ -21,7 +21,7 @@ pub(crate) struct Access {
 }
 
 /// Memory and messages.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct TestBus {
     memory: Vec<(Function, Vec<u8>)>,
     pub(crate) log: Vec<Access>,

@@ -27,7 +27,7 @@ pub(super) fn run(seconds: u64) -> Result<Outcome> {
     say("preparing QEMU, kernel and initramfs (downloaded once, then cached)");
     let assets = Assets::prepare(KernelSeries::Bookworm61)?;
     // In the order in which things must go: signals, guests, host, uplink. Locals are dropped last to first.
-    let (mut uplink, host) = start_host()?;
+    let (uplink, host) = start_host()?;
     let accel = Accel::choose(&assets);
     say(format_args!("booting {GUESTS} Debian guests on {}", accel.name()));
     let guests = host.vfs().iter().map(|vf| Guest::boot(&assets, vf, accel)).collect::<Result<Vec<_>>>()?;
@@ -35,9 +35,6 @@ pub(super) fn run(seconds: u64) -> Result<Outcome> {
     for guest in &guests {
         guest.set_up()?;
         say(format_args!("{} is up: Linux {}", guest.vf(), guest.kernel()));
-    }
-    if let Some(uplink) = &mut uplink {
-        uplink.adopt_tap()?;
     }
     let mut scene = Scene { seconds, report: Report::default(), wrong: Vec::new() };
     scene.play(&guests, uplink.as_ref())?;
@@ -48,9 +45,11 @@ pub(super) fn run(seconds: u64) -> Result<Outcome> {
 /// The host, on an uplink if that can be had.
 fn start_host() -> Result<(Option<Uplink>, DemoHost)> {
     match Uplink::open() {
-        Ok(uplink) => {
+        Ok(mut uplink) => {
             say(format_args!("starting the host: one port, {GUESTS} VFs, uplink tap {}", uplink.tap()));
             let host = DemoHost::start(GUESTS, Some(uplink.tap()))?;
+            // Before there are guests: the tap is down while it moves, and so is the port's link.
+            uplink.adopt_tap()?;
             Ok((Some(uplink), host))
         }
         Err(error) => {

@@ -1,0 +1,79 @@
+//! From what is set for ports and VFs, in the file and by command, to the policies that this makes. Left out: what the
+//! file itself may say (`config`), and what the card accepts at the moment (`driver::pf`).
+
+use super::{Config, ConfigError, DEFAULT_VFS, PortConfig, Unique, VfConfig, derived_address, value};
+use crate::settings::{Layers, PortSettings, SettingError, Settings, VfSettings};
+use driver::pf::PortPolicy;
+use i82576::ids::MAX_VFS;
+
+impl Config {
+    /// Makes policies of everything that is set now.
+    ///
+    /// # Errors
+    /// [`ConfigError::Value`]; some policies may be new then.
+    pub fn resolve(&mut self) -> Result<(), ConfigError> {
+        let mut addresses = Unique::default();
+        self.ports.iter_mut().try_for_each(|port| port.resolve(&mut addresses))
+    }
+
+    /// A port by its name.
+    pub fn port_mut(&mut self, name: &str) -> Option<&mut PortConfig> {
+        self.ports.iter_mut().find(|port| port.name == name)
+    }
+
+    /// A VF that a port offers, by its name.
+    pub fn vf_mut(&mut self, name: &str) -> Option<&mut VfConfig> {
+        self.ports.iter_mut().flat_map(|port| &mut port.vfs).find(|vf| vf.name == name)
+    }
+}
+
+impl PortConfig {
+    fn resolve(&mut self, addresses: &mut Unique) -> Result<(), ConfigError> {
+        addresses.claim("address", &self.mac.to_string(), &format!("{}.mac", self.name))?;
+        if self.pf_socket.is_some() {
+            self.policy = PortPolicy::default();
+            return Ok(());
+        }
+        let settings: PortSettings = effective(&self.layers, &self.name)?;
+        let count = settings.vfs.unwrap_or(DEFAULT_VFS);
+        if !(1..=MAX_VFS as u8).contains(&count) {
+            return Err(value(format!("{}.vfs", self.name), format!("{count} is not 1 to {MAX_VFS}")));
+        }
+        let mut vfs: Vec<VfConfig> = self.vfs.drain(..).chain(self.withheld.drain(..)).collect();
+        self.withheld = vfs.split_off(usize::from(count).min(vfs.len()));
+        self.vfs = vfs;
+        self.policy = settings.policy(usize::from(count)).map_err(|error| named(&self.name, error))?;
+        self.vfs.iter_mut().try_for_each(|vf| vf.resolve(addresses))
+    }
+
+    /// Every setting and its value.
+    #[must_use]
+    pub fn settings(&self) -> PortSettings {
+        PortSettings::of(&self.policy, self.vfs.len())
+    }
+}
+
+impl VfConfig {
+    fn resolve(&mut self, addresses: &mut Unique) -> Result<(), ConfigError> {
+        let settings: VfSettings = effective(&self.layers, &self.name)?;
+        let own = derived_address(&self.name);
+        self.policy = settings.policy(own).map_err(|error| named(&self.name, error))?;
+        self.mac = self.policy.mac.unwrap_or(own);
+        self.quarantine = settings.quarantine.unwrap_or(false);
+        addresses.claim("address", &self.mac.to_string(), &format!("{}.mac", self.name))
+    }
+
+    /// Every setting and its value.
+    #[must_use]
+    pub fn settings(&self) -> VfSettings {
+        VfSettings::of(&self.policy, self.quarantine)
+    }
+}
+
+fn effective<S: Settings>(layers: &Layers, name: &str) -> Result<S, ConfigError> {
+    layers.effective().map_err(|error| value(name, error.to_string()))
+}
+
+fn named(owner: &str, error: SettingError) -> ConfigError {
+    value(format!("{owner}.{}", error.key), error.problem)
+}

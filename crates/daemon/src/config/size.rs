@@ -1,0 +1,50 @@
+//! Amounts of memory as the configuration file has them: "512M", "64G". Left out: amounts that are no whole unit.
+
+use serde::Deserialize;
+use std::str::FromStr;
+
+/// Bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Size(pub u64);
+
+/// Letters and the powers of two they stand for, as QEMU has them.
+const UNITS: [(char, u32); 4] = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let unit =
+            UNITS.into_iter().find(|(letter, _)| text.ends_with([*letter, letter.to_ascii_lowercase()]));
+        let bytes = unit.and_then(|(_, shift)| {
+            let number: u64 = text[..text.len() - 1].parse().ok()?;
+            number.checked_mul(1 << shift)
+        });
+        let bytes = bytes.filter(|bytes| *bytes > 0).map(Self);
+        bytes.ok_or_else(|| format!("{text:?} is no amount of memory; write it as 512M, 64G or 2T"))
+    }
+}
+
+impl TryFrom<String> for Size {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Size;
+
+    #[test]
+    fn a_size_has_a_number_and_a_unit() {
+        for (text, bytes) in [("4K", 4 << 10), ("512M", 512 << 20), ("64g", 64 << 30), ("2T", 2 << 40)] {
+            assert_eq!(text.parse(), Ok(Size(bytes)), "{text}");
+        }
+        for text in ["", "G", "64", "0G", "-1G", "1.5G", "banana", "99999999999T", "64 GiB", "6ä"] {
+            assert!(text.parse::<Size>().is_err_and(|error| error.contains("512M")), "{text}");
+        }
+    }
+}

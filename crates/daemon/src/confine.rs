@@ -1,0 +1,65 @@
+//! What a host gives up: its user before it starts, and then, in each thread, what that thread does not need.
+//!
+//! A program that runs a host beside other things ([`crate::Host`] in a test, or a demo) confines the host's own
+//! threads only. `softiov serve` confines its whole process: [`begin`] before the host starts, [`first_thread`] after.
+//! Left out: which system calls ([`host::confine`]).
+
+use crate::StartError;
+use crate::config::Config;
+use crate::config::file::Uplink;
+use host::confine::{Capabilities, Confinement, Enforced, Reach, Role, become_user, restrict_files};
+use host::folder;
+use std::path::{Path, PathBuf};
+
+/// Before any other thread starts: makes the folder for sockets, becomes the user that the configuration names, and
+/// puts all files out of reach but the host's own and `readable`. Answers how far the kernel does that.
+///
+/// # Errors
+/// [`StartError`]; the process should end, since it may have given up a part.
+pub fn begin(config: &Config, readable: &[PathBuf]) -> Result<Option<Enforced>, StartError> {
+    if let Some(account) = &config.confine.user {
+        folder::make_for(&config.runtime_dir, folder::PASSABLE, (account.uid, account.gid))?;
+        become_user(account)?;
+    }
+    if !config.confine.landlock {
+        return Ok(None);
+    }
+    folder::make(&config.runtime_dir, folder::PASSABLE)?;
+    if let Some(folder) = &config.state_dir {
+        // A rule needs a folder that is there. Where none can be made, nothing can be kept, and a change says so.
+        let _ = std::fs::create_dir_all(folder);
+    }
+    Ok(Some(restrict_files(&reach(config, readable))?))
+}
+
+/// After the host has started: the thread that started it gives up what it does not need either.
+///
+/// # Errors
+/// [`StartError::Confine`].
+pub fn first_thread(config: &Config) -> Result<(), StartError> {
+    Ok(confinement(config).prepare(Role::Main)?.apply()?)
+}
+
+/// What the host's threads give up.
+pub(crate) fn confinement(config: &Config) -> Confinement {
+    let tap = config.ports.iter().any(|port| matches!(port.uplink, Uplink::Tap(_)));
+    let capabilities = match (&config.confine.user, tap) {
+        (None, _) => Capabilities::Unchanged,
+        // A tap that was deleted and is made again.
+        (Some(_), true) => Capabilities::NetAdmin,
+        (Some(_), false) => Capabilities::None,
+    };
+    Confinement { seccomp: config.confine.seccomp, capabilities }
+}
+
+fn reach(config: &Config, readable: &[PathBuf]) -> Reach {
+    let vfs = config.ports.iter().flat_map(|port| port.vfs.iter().map(|vf| &vf.socket));
+    let sockets = config.ports.iter().filter_map(|port| port.pf_socket.as_ref()).chain(vfs);
+    let folders = sockets.filter_map(|socket| socket.parent()).filter(|folder| folder.is_dir());
+    let work =
+        folders.map(Path::to_owned).chain([config.runtime_dir.clone()]).chain(config.state_dir.clone());
+    // Names of users and groups, the machine's number for addresses, and what the process is told about itself.
+    let own = ["/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/machine-id", "/proc/self"];
+    let read = own.into_iter().map(PathBuf::from).chain(readable.iter().cloned());
+    Reach { work: work.collect(), read: read.collect(), devices: vec!["/dev/net/tun".into()] }
+}

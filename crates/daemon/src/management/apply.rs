@@ -1,0 +1,71 @@
+//! `softiov apply`, and SIGHUP: a configuration file becomes what the running host does. Left out: how a changed
+//! configuration is carried out (`carry`).
+
+use super::difference::difference;
+use super::{Management, Outcome, refused};
+use crate::config::Config;
+use crate::control::protocol::{Apply, Difference};
+use crate::settings::Layers;
+use std::collections::BTreeMap;
+
+impl Management {
+    /// Applies a file, or tells what that would change.
+    pub(super) fn apply(&mut self, file: &Apply) -> Outcome<Difference> {
+        if file.reload && file.text == self.config.text {
+            tracing::info!(file = %file.name.display(), "the file is as it was: nothing is changed");
+            return Ok(Difference { dry_run: file.dry_run, changes: Vec::new() });
+        }
+        let next = self.planned(file)?;
+        let changes = difference(&self.config, &next);
+        if !file.dry_run {
+            self.carry_out(next, None)?;
+            tracing::info!(file = %file.name.display(), changes = changes.len(), "the file was applied");
+        }
+        Ok(Difference { dry_run: file.dry_run, changes })
+    }
+
+    /// The file's configuration, with the changes by command that it leaves alone.
+    fn planned(&self, file: &Apply) -> Outcome<Config> {
+        let mut parsed = Config::read(Some(&file.name), &file.text).map_err(refused)?;
+        parsed.runtime_dir = file.runtime_dir.clone().or(parsed.runtime_dir);
+        parsed.state_dir =
+            file.state_dir.clone().or(parsed.state_dir).or_else(|| self.config.state_dir.clone());
+        let mut next = Config::check(parsed, &self.config.runtime_dir).map_err(refused)?;
+        for (key, same) in [
+            ("runtime_dir", next.runtime_dir == self.config.runtime_dir),
+            ("state_dir", next.state_dir == self.config.state_dir),
+        ] {
+            if !same {
+                return Err(refused(format!("{key}: a running host cannot change it; restart the host")));
+            }
+        }
+        (next.text, next.applied) = match file.reload {
+            true => (file.text.clone(), None),
+            false => {
+                (self.config.text.clone(), Some(file.text.clone()).filter(|text| *text != self.config.text))
+            }
+        };
+        let mut known: BTreeMap<&str, &Layers> = BTreeMap::new();
+        for port in &self.config.ports {
+            known.insert(&port.name, &port.layers);
+            known.extend(port.vfs.iter().chain(&port.withheld).map(|vf| (vf.name.as_str(), &vf.layers)));
+        }
+        for port in &mut next.ports {
+            inherit(&mut port.layers, known.get(port.name.as_str()).copied());
+            for vf in port.vfs.iter_mut().chain(&mut port.withheld) {
+                inherit(&mut vf.layers, known.get(vf.name.as_str()).copied());
+            }
+        }
+        next.resolve().map_err(refused)?;
+        Ok(next)
+    }
+}
+
+/// Changes by command hold on, but for what the file sets.
+fn inherit(layers: &mut Layers, known: Option<&Layers>) {
+    if let Some(known) = known {
+        (layers.kept, layers.volatile) = (known.kept.clone(), known.volatile.clone());
+        let set: Vec<String> = layers.file.keys().cloned().collect();
+        layers.forget(&set);
+    }
+}

@@ -1,0 +1,207 @@
+//! Carrying out a changed configuration, whole or not at all: every part is asked first, then the change is kept, and
+//! only then it takes effect. Left out: how the change came about.
+
+use super::{Management, Outcome, refused};
+use crate::config::{Config, PortConfig};
+use crate::port::{Command, Handle, Inbox, OpenVf, Order, Port, VfOrder};
+use crate::vault::PortVault;
+use crate::volatile;
+use std::collections::BTreeMap;
+
+/// What is ready to be put to work.
+#[derive(Debug, Default)]
+struct Prepared {
+    /// Ports that come to be, by name.
+    ports: Vec<(PortConfig, (Port, Inbox, Handle))>,
+    /// VFs that come to be, by their port's name.
+    vfs: BTreeMap<String, Vec<OpenVf>>,
+}
+
+impl Management {
+    /// Makes the host what `next` says, or changes nothing. `let_out` names a VF that ends its quarantine, whoever has
+    /// shut it in.
+    pub(super) fn carry_out(&mut self, next: Config, let_out: Option<&str>) -> Outcome<()> {
+        self.refuse_what_cannot_change(&next)?;
+        self.refuse_addresses_in_use(&next)?;
+        let changed = self.changed(&next, let_out);
+        for (name, order) in &changed {
+            let order = order.clone();
+            self.ports.ask(name, |answer| Command::Check(order, answer))?.map_err(refused)?;
+        }
+        let prepared = self.prepare(&next)?;
+        next.keep(&self.config).map_err(refused)?;
+        if let Err(failure) = self.put_to_work(&next, &changed, prepared) {
+            if let Err(error) = self.config.keep(&next) {
+                tracing::error!(%error, "a change that was refused is still in the state file");
+            }
+            return Err(failure);
+        }
+        let stays = |name: &str| next.ports.iter().any(|port| port.name == name);
+        for port in self.config.ports.iter().filter(|port| !stays(&port.name)) {
+            self.ports.end(&port.name);
+        }
+        next.ports.iter().for_each(|port| self.ports.configure(port));
+        volatile::note(&next, self.ports.vault());
+        self.config = next;
+        Ok(())
+    }
+
+    /// What a running port cannot change would take the guests of all its VFs away.
+    fn refuse_what_cannot_change(&self, next: &Config) -> Outcome<()> {
+        for (old, new) in self.config.common_ports(next) {
+            let sockets = old.vfs.iter().chain(&old.withheld).map(|vf| &vf.socket);
+            let same_sockets = sockets.eq(new.vfs.iter().chain(&new.withheld).map(|vf| &vf.socket));
+            let parts = [
+                ("mac", old.mac == new.mac),
+                ("uplink", old.uplink == new.uplink),
+                ("pf or socket", old.pf_socket == new.pf_socket),
+                ("link", old.link == new.link),
+                ("vf.socket", same_sockets),
+            ];
+            if let Some((key, _)) = parts.iter().find(|(_, same)| !same) {
+                let name = &old.name;
+                return Err(refused(format!(
+                    "{name}.{key}: a running port cannot change it; restart the host, or give the port another name, \
+                     which takes {name} from its guests"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Guests may choose addresses that no configuration knows. A port sees to its own; this sees to the others.
+    fn refuse_addresses_in_use(&self, next: &Config) -> Outcome<()> {
+        for port in &next.ports {
+            let old = self.config.ports.iter().find(|old| old.name == port.name);
+            let had = |mac| old.is_some_and(|old| old.mac == mac || old.vfs.iter().any(|vf| vf.mac == mac));
+            let vfs = port.vfs.iter().map(|vf| (&vf.name, vf.mac));
+            let new: Vec<_> = vfs.chain([(&port.name, port.mac)]).filter(|(_, mac)| !had(*mac)).collect();
+            if new.is_empty() {
+                continue;
+            }
+            for (other, _) in self.config.common_ports(next).filter(|(other, _)| other.name != port.name) {
+                let status = self.ports.ask(&other.name, Command::Status)?;
+                for vf in status.vfs {
+                    // An address of the configuration is compared there, and may be about to change.
+                    let chosen = other.vfs.iter().all(|known| known.mac.to_string() != vf.mac);
+                    if let Some((name, mac)) = new.iter().find(|(_, mac)| chosen && mac.to_string() == vf.mac)
+                    {
+                        let message = format!("{name}.mac: {mac} is used by {}; choose another", vf.name);
+                        return Err(refused(message));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The orders of the running ports that change.
+    fn changed(&self, next: &Config, let_out: Option<&str>) -> Vec<(String, Order)> {
+        let mut changed = Vec::new();
+        for (old, new) in self.config.common_ports(next) {
+            let lets_out = new.vfs.iter().any(|vf| Some(vf.name.as_str()) == let_out);
+            if lets_out || old.policy != new.policy || !same_vfs(old, new) {
+                changed.push((new.name.clone(), order(Some(old), new, let_out)));
+            }
+        }
+        changed
+    }
+
+    /// Opens what is new. What was opened goes again if something is refused later.
+    fn prepare(&self, next: &Config) -> Outcome<Prepared> {
+        let mut prepared = Prepared::default();
+        for port in &next.ports {
+            let Some(old) = self.config.ports.iter().find(|old| old.name == port.name) else {
+                let (inbox, handle) = Inbox::new().map_err(refused)?;
+                let opened = Port::open(port, self.ports.vault(), &inbox);
+                let opened = opened.map_err(|error| refused(format!("{}: {error}", port.name)))?;
+                prepared.ports.push((port.clone(), (opened, inbox, handle)));
+                continue;
+            };
+            let vault = PortVault::new(self.ports.vault(), &port.name);
+            let new = port.vfs.iter().skip(old.vfs.len()).map(|vf| OpenVf::open(vf, &vault));
+            let new = new.collect::<Result<Vec<_>, _>>().map_err(refused)?;
+            prepared.vfs.insert(port.name.clone(), new);
+        }
+        Ok(prepared)
+    }
+
+    /// Has every port carry out its order; if one cannot, the others go back.
+    fn put_to_work(&self, next: &Config, changed: &[(String, Order)], mut prepared: Prepared) -> Outcome<()> {
+        for (done, (name, order)) in changed.iter().enumerate() {
+            let (order, new) = (order.clone(), prepared.vfs.remove(name).unwrap_or_default());
+            let carried = self.ports.ask(name, |answer| Command::Carry(order, new, answer));
+            if let Err(failure) = carried.and_then(|carried| carried.map_err(refused)) {
+                // It may only be late: then it goes back as well.
+                self.go_back(next, &changed[..=done]);
+                return Err(failure);
+            }
+        }
+        for (place, (config, opened)) in prepared.ports.into_iter().enumerate() {
+            if let Err(error) = self.ports.start(&config, opened) {
+                let added = next.ports.iter().filter(|port| !self.config.has_port(&port.name));
+                added.take(place).for_each(|port| self.ports.end(&port.name));
+                self.go_back(next, changed);
+                return Err(refused(format!("{}: cannot start its thread: {error}", config.name)));
+            }
+        }
+        for (old, new) in self.config.common_ports(next) {
+            if new.vfs.len() >= old.vfs.len() {
+                continue;
+            }
+            let withdrawn = self.ports.ask(&new.name, |answer| Command::Withdraw(new.vfs.len(), answer));
+            if let Err(late) = withdrawn {
+                tracing::warn!(port = new.name, why = late.message, "VFs are taken away later");
+            }
+        }
+        Ok(())
+    }
+
+    /// Has ports that have carried out an order go back to what they were.
+    fn go_back(&self, next: &Config, carried: &[(String, Order)]) {
+        for (old, new) in self.config.common_ports(next) {
+            if !carried.iter().any(|(name, _)| *name == old.name) {
+                continue;
+            }
+            let before = order(Some(new), old, None);
+            let back = self.ports.ask(&old.name, |answer| Command::Carry(before, Vec::new(), answer));
+            let back = back.and_then(|back| back.map_err(refused));
+            let gone = self.ports.ask(&old.name, |answer| Command::Withdraw(old.vfs.len(), answer));
+            if let Err(failure) = back.and(gone) {
+                tracing::error!(
+                    port = old.name,
+                    why = failure.message,
+                    "the port keeps a change that was refused"
+                );
+            }
+        }
+    }
+}
+
+impl Config {
+    /// The ports that are in both configurations.
+    fn common_ports<'a>(&'a self, next: &'a Self) -> impl Iterator<Item = (&'a PortConfig, &'a PortConfig)> {
+        let pair = |old: &'a PortConfig| Some((old, next.ports.iter().find(|new| new.name == old.name)?));
+        self.ports.iter().filter_map(pair)
+    }
+
+    fn has_port(&self, name: &str) -> bool {
+        self.ports.iter().any(|port| port.name == name)
+    }
+}
+
+fn same_vfs(old: &PortConfig, new: &PortConfig) -> bool {
+    old.vfs.len() == new.vfs.len()
+        && old.vfs.iter().zip(&new.vfs).all(|(a, b)| (a.policy, a.quarantine) == (b.policy, b.quarantine))
+}
+
+/// What a port has to do to become what `new` says.
+fn order(old: Option<&PortConfig>, new: &PortConfig, let_out: Option<&str>) -> Order {
+    let vfs = new.vfs.iter().enumerate().map(|(n, vf)| {
+        let was = old.and_then(|old| old.vfs.get(n)).is_some_and(|old| old.quarantine);
+        let released = Some(vf.name.as_str()) == let_out && !vf.quarantine;
+        let quarantine = (vf.quarantine != was || released).then_some(vf.quarantine);
+        VfOrder { policy: vf.policy, quarantine }
+    });
+    Order { policy: new.policy, vfs: vfs.collect() }
+}

@@ -1,0 +1,56 @@
+//! What differs between two configurations, setting by setting. Left out: carrying it out.
+
+use crate::config::{Config, PortConfig, VfConfig};
+use crate::control::protocol::{Changed, Step, What};
+use crate::settings::{Leaves, Settings};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// What changes on the way from one configuration to another: what is new or different in the order of the new one,
+/// then what is not in it any more.
+pub(super) fn difference(before: &Config, after: &Config) -> Vec<Changed> {
+    let mut changes = Vec::new();
+    for port in &after.ports {
+        let old = before.ports.iter().find(|old| old.name == port.name);
+        compare(&mut changes, &port.name, old.map(port_leaves), &port_leaves(port));
+        for vf in &port.vfs {
+            let old = old.and_then(|old| old.vfs.iter().find(|old| old.name == vf.name));
+            compare(&mut changes, &vf.name, old.map(vf_leaves), &vf_leaves(vf));
+        }
+    }
+    let names = |config: &Config| -> Vec<String> {
+        let port = |port: &PortConfig| {
+            let vfs: Vec<String> = port.vfs.iter().map(|vf| vf.name.clone()).collect();
+            std::iter::once(port.name.clone()).chain(vfs)
+        };
+        config.ports.iter().flat_map(port).collect()
+    };
+    let stay = names(after);
+    for name in names(before).into_iter().filter(|name| !stay.contains(name)) {
+        changes.push(Changed { name, what: What::Removed, settings: BTreeMap::new() });
+    }
+    changes
+}
+
+fn compare(changes: &mut Vec<Changed>, name: &str, old: Option<Leaves>, new: &Leaves) {
+    let what = if old.is_some() { What::Changed } else { What::Added };
+    let settings = steps(&old.unwrap_or_default(), new);
+    if what == What::Added || !settings.is_empty() {
+        changes.push(Changed { name: name.to_owned(), what, settings });
+    }
+}
+
+fn steps(old: &Leaves, new: &Leaves) -> BTreeMap<String, Step> {
+    let value = |leaves: &Leaves, key: &String| leaves.get(key).cloned().unwrap_or(Value::Null);
+    let keys = old.keys().chain(new.keys());
+    let steps = keys.map(|key| (key.clone(), Step { old: value(old, key), new: value(new, key) }));
+    steps.filter(|(_, step)| step.old != step.new).collect()
+}
+
+fn port_leaves(port: &PortConfig) -> Leaves {
+    if port.pf_socket.is_some() { Leaves::new() } else { port.settings().leaves() }
+}
+
+fn vf_leaves(vf: &VfConfig) -> Leaves {
+    vf.settings().leaves()
+}

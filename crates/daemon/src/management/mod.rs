@@ -1,0 +1,202 @@
+//! What the control thread knows and decides: which ports there are, what is set for them, and every change of it.
+//! Left out: the control socket (`control`), and what a port makes of an order (`port`).
+
+mod apply;
+mod carry;
+mod difference;
+mod ports;
+
+pub(crate) use ports::Ports;
+
+use crate::config::{Config, VfConfig};
+use crate::control::protocol::{
+    Answer, Change, Failure, NO_SUCH_NAME, REFUSED, Request, UNAVAILABLE, Upgraded,
+};
+use crate::control::status::PortStatus;
+use crate::port::Command;
+use crate::settings::{Layers, PortSettings, Settings, VfSettings};
+use driver::pf::PortPolicy;
+use host::poll::Waker;
+use std::fmt::Display;
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// A running host's configuration, and the ports that carry it out.
+#[derive(Debug)]
+pub(crate) struct Management {
+    config: Config,
+    ports: Ports,
+    /// To the main thread, which is woken.
+    orders: (mpsc::Sender<Order>, Waker),
+}
+
+/// What only the process as a whole can do.
+#[derive(Debug)]
+pub enum Order {
+    /// Hand over to a new process; the answer is its number, or why this one goes on.
+    Upgrade(mpsc::Sender<Result<u32, String>>),
+}
+
+/// How long a hand-over may take, all in all.
+const HAND_OVER: Duration = Duration::from_secs(20);
+
+/// What a client is told instead of an answer.
+type Outcome<T> = Result<T, Failure>;
+
+impl Management {
+    pub(crate) fn new(config: Config, ports: Ports, orders: (mpsc::Sender<Order>, Waker)) -> Self {
+        Self { config, ports, orders }
+    }
+
+    /// Has the main thread hand over.
+    fn upgrade(&self) -> Outcome<Upgraded> {
+        let (answer, receiver) = mpsc::channel();
+        let (orders, waker) = &self.orders;
+        if orders.send(Order::Upgrade(answer)).is_err() {
+            return Err(unavailable());
+        }
+        waker.wake();
+        let outcome = receiver.recv_timeout(HAND_OVER).map_err(|_| unavailable())?;
+        outcome.map(|pid| Upgraded { pid }).map_err(refused)
+    }
+
+    /// Does what is asked.
+    pub(crate) fn handle(&mut self, request: Request) -> Outcome<Answer> {
+        match request {
+            Request::PortList => {
+                let statuses = self.config.ports.iter().map(|port| self.status(&port.name));
+                Ok(Answer::Ports(statuses.collect::<Result<_, _>>()?))
+            }
+            Request::PortShow { port } => self.show_port(&port),
+            Request::PortSet { port, change } => {
+                self.set_port(&port, &change)?;
+                self.show_port(&port)
+            }
+            Request::PortReset { port } => {
+                self.find_port(&port)?;
+                let reset = self.ports.ask(&port, Command::Reset)?;
+                reset.map_err(refused)?;
+                self.show_port(&port)
+            }
+            // A PF that a guest drives is what its port has in the place of VFs.
+            Request::VfShow { vf } if self.config.ports.iter().any(|port| port.name == vf) => {
+                self.show_port(&vf)
+            }
+            Request::VfShow { vf } => self.show_vf(&vf),
+            Request::VfSet { vf, change } => {
+                self.set_vf(&vf, &change)?;
+                self.show_vf(&vf)
+            }
+            Request::VfDisconnect { vf } => {
+                let (port, found) = self.find_vf(&vf)?;
+                let index = found.index;
+                self.ports.ask(&port, |answer| Command::Disconnect(index, answer))?.map_err(refused)?;
+                self.show_vf(&vf)
+            }
+            Request::Upgrade => self.upgrade().map(Answer::Upgraded),
+            Request::Apply(file) => self.apply(&file).map(Answer::Difference),
+        }
+    }
+
+    /// A port's status, with what the port itself does not know.
+    fn status(&self, name: &str) -> Outcome<PortStatus> {
+        let mut status = self.ports.ask(name, Command::Status)?;
+        if let Some(port) = self.config.ports.iter().find(|port| port.name == name) {
+            status.origins = port.layers.origins();
+            for (vf, config) in status.vfs.iter_mut().zip(&port.vfs) {
+                vf.origins = config.layers.origins();
+            }
+        }
+        Ok(status)
+    }
+
+    fn show_port(&self, name: &str) -> Outcome<Answer> {
+        self.find_port(name)?;
+        Ok(Answer::Port(Box::new(self.status(name)?)))
+    }
+
+    fn show_vf(&self, name: &str) -> Outcome<Answer> {
+        let (port, _) = self.find_vf(name)?;
+        let vf = self.status(&port)?.vfs.into_iter().find(|vf| vf.name == name);
+        Ok(Answer::Vf(Box::new(vf.ok_or_else(unavailable)?)))
+    }
+
+    fn find_port(&self, name: &str) -> Outcome<()> {
+        let mut names = self.config.ports.iter().map(|port| port.name.as_str());
+        if names.clone().any(|known| known == name) {
+            return Ok(());
+        }
+        let known: Vec<&str> = names.by_ref().collect();
+        Err(no_such_name("port", name, &known))
+    }
+
+    /// A VF, and the name of its port.
+    fn find_vf(&self, name: &str) -> Outcome<(String, &VfConfig)> {
+        let vfs = self.config.ports.iter().flat_map(|port| port.vfs.iter().map(move |vf| (port, vf)));
+        if let Some((port, vf)) = vfs.clone().find(|(_, vf)| vf.name == name) {
+            return Ok((port.name.clone(), vf));
+        }
+        let known: Vec<&str> = vfs.map(|(_, vf)| vf.name.as_str()).collect();
+        Err(no_such_name("VF", name, &known))
+    }
+
+    fn set_vf(&mut self, name: &str, change: &Change<VfSettings>) -> Outcome<()> {
+        self.find_vf(name)?;
+        let every = VfSettings::of(&driver::pf::VfPolicy::default(), false).leaves();
+        known_settings(
+            &change.default,
+            |key| every.contains_key(key),
+            &every.keys().cloned().collect::<Vec<_>>(),
+        )?;
+        let set = change.set.clone().as_command();
+        let mut next = self.config.clone();
+        if let Some(vf) = next.vf_mut(name) {
+            change_layers(&mut vf.layers, &set, change);
+        }
+        let lets_out = set.quarantine == Some(false) || change.default.iter().any(|key| key == "quarantine");
+        next.resolve().map_err(refused)?;
+        self.carry_out(next, lets_out.then_some(name))
+    }
+
+    fn set_port(&mut self, name: &str, change: &Change<PortSettings>) -> Outcome<()> {
+        self.find_port(name)?;
+        let every = PortSettings::of(&PortPolicy::default(), 1).leaves();
+        let mirror = |key: &str| key.strip_prefix("mirror.").is_some_and(|rule| rule.parse::<u8>().is_ok());
+        let mut keys: Vec<String> = every.keys().cloned().collect();
+        keys.push("mirror.N".to_owned());
+        known_settings(&change.default, |key| every.contains_key(key) || mirror(key), &keys)?;
+        let mut next = self.config.clone();
+        let Some(port) = next.port_mut(name) else { return Err(unavailable()) };
+        if port.pf_socket.is_some() {
+            return Err(refused("a guest drives this port's PF: its settings are that guest's"));
+        }
+        change_layers(&mut port.layers, &change.set, change);
+        next.resolve().map_err(refused)?;
+        self.carry_out(next, None)
+    }
+}
+
+fn change_layers<S: Settings>(layers: &mut Layers, set: &S, change: &Change<S>) {
+    layers.forget(&change.default);
+    layers.change(set.leaves(), change.volatile);
+}
+
+fn known_settings(named: &[String], is_known: impl Fn(&str) -> bool, all: &[String]) -> Outcome<()> {
+    match named.iter().find(|key| !is_known(key)) {
+        Some(key) => Err(refused(format!("{key:?} is no setting; there are {}", all.join(", ")))),
+        None => Ok(()),
+    }
+}
+
+fn no_such_name(kind: &str, name: &str, known: &[&str]) -> Failure {
+    let message = format!("no {kind} is called {name:?}; there are {}", known.join(", "));
+    Failure { code: NO_SUCH_NAME, message }
+}
+
+fn refused(why: impl Display) -> Failure {
+    Failure { code: REFUSED, message: why.to_string() }
+}
+
+fn unavailable() -> Failure {
+    Failure { code: UNAVAILABLE, message: "the port does not answer; see the host's log".into() }
+}

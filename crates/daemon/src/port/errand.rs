@@ -1,0 +1,241 @@
+//! What a client's requests make the host do that may take long: mapping its memory, taking its eventfds, and letting go
+//! of both. A function's [`Worker`] does it, and the port's loop goes on; what is done comes back as a [`Done`].
+//!
+//! Each function has a worker of its own. So one client's memory, however much there is, delays no other client, and
+//! neither do descriptors that never close. Left out: what an errand's outcome does to the function.
+
+use super::Port;
+use super::device::FunctionDevice;
+use super::hal::now;
+use super::journal::Window;
+use super::keeping::Keeper;
+use host::dma::{MapRegionError, MappedRegion, PendingRegion, RemovedRegions};
+use host::eventfd::{AdoptError, EventFd};
+use host::memory::{FileIdentity, MapError};
+use host::poll::Waker;
+use host::socket::Stream;
+use host::worker::{LateFd, Worker};
+use pcie::Function;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::mpsc;
+
+/// Errands that are not done at which nothing more is read from a client: each may hold memory or a descriptor.
+const MOST: usize = 64;
+
+/// An errand of a client's that is done.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) function: Function,
+    /// Which of the function's clients wanted it.
+    pub(super) client: u64,
+    pub(super) outcome: Outcome,
+}
+
+/// What an errand has come to.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// A window of memory is mapped and kept, or why it is not.
+    Mapped(Result<Mapped, MapRegionError>),
+    /// Descriptors for vectors of an interrupt type from `start` on are eventfds, kept under these numbers, or why one is
+    /// not.
+    Assigned { index: u32, start: u32, eventfds: Result<Vec<(EventFd, u64)>, AdoptError> },
+    /// All errands before this one are done.
+    CaughtUp,
+}
+
+/// A window that is mapped.
+#[derive(Debug)]
+pub(super) struct Mapped {
+    pub(super) region: MappedRegion,
+    /// With the number of its file.
+    pub(super) window: Window,
+    pub(super) identity: FileIdentity,
+}
+
+impl Outcome {
+    /// The numbers under which descriptors were kept for this.
+    fn numbers(&self) -> Vec<u64> {
+        match self {
+            Self::Mapped(Ok(mapped)) => vec![mapped.window.file],
+            Self::Assigned { eventfds: Ok(eventfds), .. } => {
+                eventfds.iter().map(|(_, number)| *number).collect()
+            }
+            Self::Mapped(Err(_)) | Self::Assigned { .. } | Self::CaughtUp => Vec::new(),
+        }
+    }
+}
+
+/// The errands of one function.
+#[derive(Debug)]
+pub(super) struct Errands {
+    function: Function,
+    worker: Worker,
+    /// Closes nothing, and so waits for no client: it has new clients kept, of all functions.
+    clerk: Worker,
+    done: mpsc::Sender<Done>,
+    /// Wakes the port's loop.
+    waker: Waker,
+    /// Number of the client that is served.
+    client: u64,
+}
+
+impl Errands {
+    /// A thread for the errands of a function. What is done goes to `done`.
+    pub(super) fn start(
+        function: Function,
+        port: &str,
+        clerk: &Worker,
+        done: mpsc::Sender<Done>,
+        waker: Waker,
+    ) -> std::io::Result<Self> {
+        let name = match function {
+            Function::Pf => format!("mem {port}"),
+            Function::Vf(n) => format!("mem {n} {port}"),
+        };
+        let (worker, clerk) = (Worker::start(&name)?, clerk.clone());
+        Ok(Self { function, worker, clerk, done, waker, client: 0 })
+    }
+
+    /// What was wanted so far was wanted by another client than the one from now on.
+    pub(super) fn next_client(&mut self) {
+        self.client += 1;
+    }
+
+    /// Whether this is of a client that is gone.
+    pub(super) fn is_of_the_past(&self, done: &Done) -> bool {
+        done.client != self.client
+    }
+
+    /// Has a window mapped, and its file kept for a successor.
+    pub(super) fn map(&self, region: PendingRegion, file: LateFd, window: Window, keeper: Keeper) {
+        self.run(move || Outcome::Mapped(map(region, file.into_inner(), window, &keeper)));
+    }
+
+    /// Has descriptors taken as eventfds, and kept for a successor. All are looked at before one is used.
+    pub(super) fn assign(&self, index: u32, start: u32, fds: Vec<LateFd>, keeper: Keeper) {
+        self.run(move || {
+            let eventfds = fds.into_iter().map(|fd| EventFd::adopt(fd.into_inner()));
+            let eventfds = eventfds.collect::<Result<Vec<_>, _>>().map(|eventfds| keeper.keep_all(eventfds));
+            Outcome::Assigned { index, start, eventfds }
+        });
+    }
+
+    /// Has a new client's descriptors kept for a successor. The client waits until then.
+    pub(super) fn keep_client(&self, fds: Vec<(u64, OwnedFd)>, keeper: Keeper) {
+        self.run_on(&self.clerk, move || {
+            for (number, fd) in fds {
+                keeper.keep(number, fd.as_fd());
+            }
+            Outcome::CaughtUp
+        });
+    }
+
+    /// Has itself told when everything so far is done.
+    pub(super) fn catch_up(&self) {
+        self.run(|| Outcome::CaughtUp);
+    }
+
+    /// Has windows unmapped that the card does not reach any more.
+    pub(super) fn unmap(&self, regions: RemovedRegions) {
+        if !regions.is_light() {
+            self.discard(regions);
+        }
+    }
+
+    /// Has something dropped that may hold descriptors of a client.
+    pub(super) fn discard(&self, what: impl Send + 'static) {
+        self.worker.discard(what);
+    }
+
+    /// The thread.
+    pub(super) fn worker(&self) -> &Worker {
+        &self.worker
+    }
+
+    /// Turns a client away, in whose socket there may be descriptors that nobody has received.
+    pub(super) fn turn_away(&self, stream: Stream) {
+        stream.hang_up();
+        self.discard(stream);
+    }
+
+    /// A descriptor of a client's, which the worker closes.
+    pub(super) fn keep(&self, fd: OwnedFd) -> LateFd {
+        self.worker.keep(fd)
+    }
+
+    /// Whether so much is to be done that the client has to wait for it.
+    pub(super) fn are_many(&self) -> bool {
+        self.worker.backlog() >= MOST
+    }
+
+    fn run(&self, errand: impl FnOnce() -> Outcome + Send + 'static) {
+        self.run_on(&self.worker, errand);
+    }
+
+    fn run_on(&self, worker: &Worker, errand: impl FnOnce() -> Outcome + Send + 'static) {
+        let (function, client) = (self.function, self.client);
+        let (done, waker) = (self.done.clone(), self.waker.clone());
+        worker.run(move || {
+            // If the port has ended meanwhile, the outcome is dropped here, as it should be.
+            let _ = done.send(Done { function, client, outcome: errand() });
+            waker.wake();
+        });
+    }
+}
+
+fn map(
+    region: PendingRegion,
+    file: OwnedFd,
+    mut window: Window,
+    keeper: &Keeper,
+) -> Result<Mapped, MapRegionError> {
+    let identity = FileIdentity::of_memory(file.as_fd()).map_err(MapError::System)?;
+    let kept = keeper.keep_file(&identity, file.as_fd());
+    window.file = kept.number;
+    match region.map(file) {
+        Ok(region) => Ok(Mapped { region, window, identity }),
+        Err(error) => {
+            keeper.take_back(kept);
+            Err(error)
+        }
+    }
+}
+
+impl Port {
+    /// Takes note of what was done elsewhere for clients, who go on then.
+    pub(super) fn finish_errands(&mut self) {
+        while let Ok(done) = self.done.try_recv() {
+            let (function, nic, side) = (done.function, &mut self.nic, &mut self.side);
+            let Some(slot) = self.slots.iter_mut().find(|slot| slot.function == function) else { continue };
+            let keeping = &mut slot.keeping;
+            let mut device = FunctionDevice { function, nic, side, bus: &mut self.bus, keeping };
+            match &mut slot.connection {
+                Some(connection) if !device.errands().is_of_the_past(&done) => {
+                    connection.complete(device.finish(done.outcome));
+                    slot.more = true;
+                }
+                _ => {
+                    device.keeping.forget(done.outcome.numbers());
+                    device.errands().discard(done);
+                }
+            }
+        }
+    }
+
+    /// A VMM tells its user a number only: say what was refused, and what to do about it.
+    pub(super) fn warn_of_refused_memory(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        let Some(error) = self.bus.reach_mut(slot.function).refused.take() else { return };
+        let remedy = match &error {
+            MapRegionError::TooMuchMemory { .. } => "raise client_memory in the configuration",
+            MapRegionError::LimitReached | MapRegionError::Memory(MapError::TooManyMappings) => {
+                "back the guest's memory with fewer files"
+            }
+            _ => return,
+        };
+        if let Some(suppressed) = slot.log.allow(now()) {
+            let name = &slot.name;
+            tracing::warn!(function = name, %error, remedy, suppressed, "a window of memory is refused");
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! The card of a port that has a predecessor: as the other has left it, if the notes on a port at rest count; else set up
+//! anew by the software that was in force, which guests take for a reset of the port.
+//!
+//! Left out: clients (`adopt`).
+
+use super::hal::{Card, PfHal};
+use super::side::{COMMAND, Hosted, Side, configured, owner};
+use super::{PF_RID, Port, PortError};
+use crate::config::PortConfig;
+use crate::state::port::{ClientState, GuestState, HostedState, PortState};
+use crate::state::{self, CardState, SoftwareState, StateError};
+use driver::pf::Pf;
+use i82576::Time;
+use i82576::VfIndex;
+use i82576::ids::MAX_VFS;
+use iovm::{Hierarchy, Manager, State};
+use nic::Nic;
+use pcie::config::offset;
+use pcie::msix::Control;
+use pcie::{ConfigAccess, Function};
+use thiserror::Error;
+
+/// Why what a predecessor has left cannot be used.
+#[derive(Debug, Error)]
+pub(super) enum InheritanceError {
+    /// It cannot be read.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// No card can be in this state.
+    #[error(transparent)]
+    Card(#[from] crate::state::card::RestoreError),
+    /// The configuration has other functions now.
+    #[error("the configuration has other functions than before")]
+    Functions,
+    /// The card does not come up.
+    #[error(transparent)]
+    Port(#[from] PortError),
+}
+
+/// The bytes of configuration space that a guest's PF is set up by.
+const CONFIG: usize = 256;
+
+/// A card and its owner, and what was counted of each function.
+pub(super) struct Inherited {
+    pub(super) nic: Nic,
+    pub(super) side: Side,
+    pub(super) watched: Time,
+    pub(super) functions: Vec<ClientState>,
+}
+
+/// The card as it was at rest.
+pub(super) fn at_rest(config: &PortConfig, bytes: &[u8]) -> Result<Inherited, InheritanceError> {
+    let PortState { card, table, configured, watched, functions } = state::read(bytes)?;
+    let restored = card.restore()?;
+    let mut nic = restored.nic;
+    let side = match (restored.pf, restored.manager, configured, table) {
+        (Some(pf), Some(manager), Some(configured), None) if config.pf_socket.is_none() => {
+            if functions.len() != config.vfs.len() {
+                return Err(InheritanceError::Functions);
+            }
+            Side::Host(Box::new(Hosted { pf, manager, configured }))
+        }
+        (None, None, None, Some(state)) if config.pf_socket.is_some() => {
+            let mut side = Side::of_guest();
+            if let Side::Guest(table) = &mut side {
+                table.load(&state, Control::default());
+            }
+            side
+        }
+        _ => return Err(InheritanceError::Functions),
+    };
+    let side = side.configured(config, &mut nic)?;
+    Ok(Inherited { nic, side, watched, functions })
+}
+
+/// A new card, set up by the software that was in force.
+pub(super) fn by_software(
+    config: &PortConfig,
+    link: bool,
+    bytes: &[u8],
+) -> Result<Inherited, InheritanceError> {
+    let SoftwareState { hosted, guest } = state::read(bytes)?;
+    let mut nic = Nic::new(nic::Config { mac: config.mac, iov: hosted.is_some(), loopback: None });
+    nic.set_link(link);
+    let side = match (hosted, guest) {
+        (Some(hosted), None) if config.pf_socket.is_none() => {
+            Side::Host(Box::new(Hosted::set_up(config, &mut nic, hosted)?)).configured(config, &mut nic)?
+        }
+        (None, Some(guest)) if config.pf_socket.is_some() => Side::set_up_guest(&mut nic, &guest),
+        _ => return Err(InheritanceError::Functions),
+    };
+    Ok(Inherited { nic, side, watched: Time::ZERO, functions: Vec::new() })
+}
+
+impl Hosted {
+    fn set_up(config: &PortConfig, nic: &mut Nic, state: HostedState) -> Result<Self, InheritanceError> {
+        let HostedState { pf, mut manager, configured } = state;
+        nic.config_write(Function::Pf, offset::COMMAND, 2, COMMAND.into());
+        let mut pf = Pf::restore(pf).map_err(crate::state::card::RestoreError::from)?;
+        let mut fresh = Manager::discover(&mut Card(nic), PF_RID).map_err(PortError::from)?;
+        fresh.enable(&mut Card(nic), MAX_VFS as u16, Hierarchy::Ari).map_err(PortError::from)?;
+        for (slot, vf) in manager.slots.iter_mut().zip(VfIndex::all()) {
+            let offered = vf.index() < config.vfs.len();
+            slot.state = if offered { State::Assigned(owner(vf)) } else { State::Present };
+        }
+        let manager = Manager::restore(&mut Card(nic), PF_RID, &manager)
+            .map_err(crate::state::card::RestoreError::from)?;
+        for vf in &config.vfs {
+            let master = manager.function(vf.index).is_some_and(|function| function.endpoint().bus_master());
+            nic.set_bus_master(Function::Vf(vf.index.get()), master);
+        }
+        pf.reset(&mut PfHal(nic)).map_err(PortError::from)?;
+        pf.enable_vfs(&mut PfHal(nic), config.vfs.len() as u8).map_err(PortError::from)?;
+        pf.notify_all(&mut PfHal(nic));
+        Ok(Self { pf, manager, configured })
+    }
+}
+
+impl Side {
+    /// Puts to work what the configuration says otherwise than when the predecessor read it.
+    fn configured(mut self, config: &PortConfig, nic: &mut Nic) -> Result<Self, PortError> {
+        let now = configured(config);
+        let Some(Hosted { pf, configured: before, .. }) = self.hosted() else { return Ok(self) };
+        if before.port != now.port {
+            pf.set_port_policy(&mut PfHal(nic), now.port)?;
+        }
+        for (place, vf) in config.vfs.iter().enumerate() {
+            if before.vfs.get(place) != Some(&vf.policy) {
+                pf.set_policy(&mut PfHal(nic), vf.index, vf.policy)?;
+            }
+        }
+        *before = now;
+        Ok(self)
+    }
+
+    /// A PF as its guest has configured it, and otherwise as after power-on: the guest's driver has to set it up.
+    fn set_up_guest(nic: &mut Nic, state: &GuestState) -> Self {
+        let mut side = Self::of_guest();
+        for (word, at) in state.config.chunks_exact(4).take(CONFIG / 4).zip((0_u64..).step_by(4)) {
+            side.config_write(nic, Function::Pf, at, word);
+        }
+        if let Self::Guest(table) = &mut side {
+            table.load(&state.table, Control::default());
+        }
+        side
+    }
+
+    /// What outlives the card.
+    pub(super) fn software(&self, nic: &mut Nic) -> SoftwareState {
+        match self {
+            Self::Host(hosted) => {
+                let Hosted { pf, manager, configured } = &**hosted;
+                let configured = configured.clone();
+                let hosted = HostedState { pf: pf.save(), manager: manager.save(), configured };
+                SoftwareState { hosted: Some(hosted), guest: None }
+            }
+            Self::Guest(table) => {
+                let mut config = vec![0; CONFIG];
+                nic.config_read_bytes(Function::Pf, 0, &mut config);
+                SoftwareState { hosted: None, guest: Some(GuestState { config, table: table.save() }) }
+            }
+        }
+    }
+}
+
+impl Port {
+    /// Notes the software for a successor.
+    pub(super) fn note_software(&mut self) {
+        note_software(&self.journal, &self.side, &mut self.nic);
+    }
+
+    /// Notes the whole port for a successor; nothing may happen to it afterwards before [`Rest::disturb`] is called.
+    ///
+    /// [`Rest::disturb`]: super::journal::Rest::disturb
+    pub(super) fn note_rest(&mut self) -> bool {
+        let (pf, manager, configured, table) = match &self.side {
+            Side::Host(hosted) => {
+                (Some(&hosted.pf), Some(&hosted.manager), Some(hosted.configured.clone()), None)
+            }
+            Side::Guest(table) => (None, None, None, Some(table.save())),
+        };
+        let card = CardState::of(&self.nic, pf, manager);
+        let functions = self.slots.iter().map(|slot| slot.state(self.bus.reach(slot.function))).collect();
+        let state = PortState { card, table, configured, watched: self.watched, functions };
+        match state::write(&state) {
+            Ok(bytes) => self.rest.note(&bytes),
+            Err(error) => {
+                tracing::error!(port = self.name, %error, "the port cannot be set aside");
+                false
+            }
+        }
+    }
+}
+
+/// Notes a port's software for a successor.
+pub(super) fn note_software(journal: &super::journal::Journal, side: &Side, nic: &mut Nic) {
+    let noted = state::write(&side.software(nic)).is_ok_and(|bytes| journal.note_software(&bytes));
+    if !noted {
+        tracing::error!("the policy cannot be noted for a successor");
+    }
+}

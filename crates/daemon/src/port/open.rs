@@ -1,0 +1,160 @@
+//! How a port begins: anew, or where a predecessor has left it.
+
+use super::adopt::{Adopter, Kick};
+use super::bus::LiveBus;
+use super::hal::now;
+use super::inheritance::{Inherited, at_rest, by_software};
+use super::journal::Journal;
+use super::side::Side;
+use super::slot::Slot;
+use super::uplink::Uplink;
+use super::{Inbox, LISTENERS, Phase, Port, PortError, RECEIVE_BUFFER, UPLINK, WAKER};
+use crate::config::PortConfig;
+use crate::vault::{PortVault, Vault};
+use host::poll::{Interest, Poller};
+use host::socket::Stream;
+use i82576::Time;
+use pcie::Function;
+use std::os::fd::AsFd;
+use std::sync::{Arc, mpsc};
+
+/// Under which names the vault has what is the port's own.
+pub(super) const JOURNAL: &str = "journal";
+/// So many successors may begin with what was noted of a port at rest, and so many with the notes at all: if they die of
+/// it, the next does without.
+const TRUST_REST: u64 = 2;
+const TRUST_NOTES: u64 = 4;
+
+/// How much of what a predecessor has noted is used.
+enum Trust {
+    /// There is no predecessor.
+    Nothing,
+    Everything,
+    Notes,
+    /// Only who the clients are, to let them go.
+    Clients,
+}
+
+impl Port {
+    /// Brings up card, drivers, sockets and uplink, or goes on with those that a predecessor has left in the vault.
+    ///
+    /// # Errors
+    /// [`PortError`]; what was made is taken down again.
+    pub fn open(config: &PortConfig, vault: &Vault, inbox: &Inbox) -> Result<Self, PortError> {
+        let vault = PortVault::new(vault, &config.name);
+        let (journal, trust) = notes(config, &vault)?;
+        let journal = Arc::new(journal);
+        let uplink = Uplink::open(config, &inbox.waker, &vault)?;
+        let memory = config.client_memory.unwrap_or_else(host::limits::machine_memory);
+        let (errands, done) = mpsc::channel();
+        let bus = LiveBus::new(&config.name, memory, &errands, &inbox.waker)?;
+        let slots = Slot::open_all(config, &journal, &vault, &bus)?;
+        let (card, exact) = card(config, &uplink, &journal, &trust)?;
+        let poller = Poller::new()?;
+        poller.add(&inbox.waker, WAKER, Interest::READ)?;
+        if let Some(tap) = uplink.tap() {
+            poller.add(tap, UPLINK, Interest::READ)?;
+        }
+        for (slot, token) in slots.iter().zip(LISTENERS..) {
+            poller.add(&slot.listener, token, Interest::READ)?;
+        }
+        let rest = journal.rest();
+        let mut port = Self {
+            name: config.name.clone(),
+            mac: config.mac,
+            nic: card.nic,
+            side: card.side,
+            bus,
+            uplink,
+            slots,
+            hung_up: Vec::new(),
+            phase: Phase::Serving,
+            poller,
+            done,
+            buffer: vec![0; RECEIVE_BUFFER].into(),
+            watched: card.watched,
+            poisoned: host::memory::poison_events(),
+            rest,
+            unproven: !matches!(trust, Trust::Nothing),
+            journal,
+            vault: vault.clone(),
+        };
+        for (slot, state) in port.slots.iter_mut().zip(&card.functions) {
+            slot.restore(state, port.bus.reach_mut(slot.function));
+        }
+        port.take_over(&vault, &trust, exact);
+        port.nic.set_link(port.uplink.link());
+        port.show_links();
+        Ok(port)
+    }
+
+    /// Goes on with the predecessor's clients.
+    fn take_over(&mut self, vault: &PortVault, trust: &Trust, exact: bool) {
+        let mut strangers = Vec::new();
+        if matches!(trust, Trust::Everything | Trust::Notes) {
+            let mut adopter = Adopter { vault, poller: &self.poller, bus: &mut self.bus };
+            for (index, slot) in self.slots.iter_mut().enumerate() {
+                strangers.extend(adopter.adopt(index, slot).map(|stream| (slot.function, stream)));
+                slot.kick = slot.connection.as_ref().filter(|_| !exact).map(|_| Kick::new(now()));
+            }
+        }
+        let needed: Vec<u64> = self.slots.iter().flat_map(|slot| slot.keeping.needed()).collect();
+        let lost = vault.forget_others(&needed);
+        // Clients of functions that are not there any more, or that cannot be gone on with.
+        let lost = lost.into_iter().filter_map(|fd| Stream::adopt(fd).ok());
+        strangers.extend(lost.map(|stream| (Function::Pf, stream)));
+        strangers.into_iter().for_each(|(function, stream)| self.hang_up(function, stream));
+    }
+}
+
+/// A predecessor's notes, or new ones.
+fn notes(config: &PortConfig, vault: &PortVault) -> Result<(Journal, Trust), PortError> {
+    let mut trust = Trust::Nothing;
+    if let Some(fd) = vault.copy_named(JOURNAL) {
+        match Journal::adopt(fd) {
+            Ok(journal) => {
+                let attempt = journal.attempt();
+                let trust = match attempt {
+                    ..=TRUST_REST => Trust::Everything,
+                    ..=TRUST_NOTES => Trust::Notes,
+                    _ => Trust::Clients,
+                };
+                tracing::info!(port = config.name, attempt, "going on with what a predecessor has left");
+                if !matches!(trust, Trust::Clients) {
+                    return Ok((journal, trust));
+                }
+                tracing::error!(port = config.name, "its notes are not used, since others died of them");
+            }
+            Err(error) => tracing::error!(port = config.name, %error, "clients cannot be served on"),
+        }
+        trust = Trust::Clients;
+    }
+    let journal = Journal::new()?;
+    vault.keep_named(JOURNAL, journal.as_fd());
+    Ok((journal, trust))
+}
+
+/// The card: as it was at rest, which is exact; or set up by the software that was in force; or new.
+fn card(
+    config: &PortConfig,
+    uplink: &Uplink,
+    journal: &Journal,
+    trust: &Trust,
+) -> Result<(Inherited, bool), PortError> {
+    let rest = journal.rest().read().filter(|_| matches!(trust, Trust::Everything));
+    if let Some(bytes) = rest {
+        match at_rest(config, &bytes) {
+            Ok(card) => return Ok((card, true)),
+            Err(error) => tracing::error!(port = config.name, %error, "the card starts anew"),
+        }
+    }
+    let software = journal.software();
+    if matches!(trust, Trust::Everything | Trust::Notes) && !software.is_empty() {
+        match by_software(config, uplink.link(), &software) {
+            Ok(card) => return Ok((card, false)),
+            Err(error) => tracing::error!(port = config.name, %error, "the policy starts anew"),
+        }
+    }
+    let (nic, side) = Side::bring_up(config, uplink.link())?;
+    Ok((Inherited { nic, side, watched: Time::ZERO, functions: Vec::new() }, false))
+}

@@ -1,0 +1,296 @@
+//! The settings of a port: how many VFs it offers, thresholds of conduct, storm control, mirror rules. Left out: what
+//! the card makes of it (`driver::pf`).
+
+use super::{SettingError, Settings, refuse};
+use crate::config::vlans;
+use clap::ValueEnum;
+use driver::pf::{Mirror, Offence, PortPolicy, PortPolicyError, StormControl, Thresholds, VlanSet};
+use i82576::VfIndex;
+use i82576::ids::MIRROR_RULES;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What an administrator may set for a port. What is not set stays as it is, or has its default.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PortSettings {
+    /// How many VFs it offers, 1 to 8. Default: 7.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vfs: Option<u8>,
+    /// Thresholds, by the kind of conduct.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub limits: BTreeMap<String, Limit>,
+    /// Storm control.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub storm: Option<Storm>,
+    /// Mirror rules by number, "0" to "3"; none takes a rule away.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub mirror: BTreeMap<String, Option<MirrorRule>>,
+}
+
+/// Thresholds for one kind of conduct, events a second; 0 is never.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, clap::Args)]
+#[serde(default, deny_unknown_fields)]
+#[group(id = "limit", required = true, multiple = true)]
+pub struct Limit {
+    /// From this many on, the host writes a warning to its log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(long, value_name = "N")]
+    pub warn: Option<u32>,
+    /// From this many on, the VF is slowed down for ten seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(long, value_name = "N")]
+    pub throttle: Option<u32>,
+    /// From this many on, the VF is shut in until it is let out by hand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(long, value_name = "N")]
+    pub quarantine: Option<u32>,
+}
+
+/// How much of broadcasts and multicasts the port's VFs get.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, clap::Args)]
+#[serde(default, deny_unknown_fields)]
+#[group(id = "change", required = true, multiple = true)]
+pub struct Storm {
+    /// How many broadcasts VFs get, Kb/s; 0, the default, is no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(long = "storm-broadcast", value_name = "KBPS")]
+    pub broadcast: Option<u32>,
+    /// How many multicasts VFs get, Kb/s; 0, the default, is no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(long = "storm-multicast", value_name = "KBPS")]
+    pub multicast: Option<u32>,
+    /// Over how many milliseconds they are counted, 1 to 1000; 100 by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(long = "storm-interval", value_name = "MS")]
+    pub interval: Option<u16>,
+}
+
+/// Which frames are copied to a VF; at least one kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MirrorRule {
+    /// The VF that gets the copies, by its number.
+    pub to: u8,
+    /// VFs, by their numbers: what they receive.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vfs: Vec<u8>,
+    /// What comes from the uplink, what goes there, or both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uplink: Option<Direction>,
+    /// VLANs: "any", or ids and ranges. Frames of these, wherever they come from, while a VF is a member.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vlans: Option<String>,
+}
+
+/// A direction, in tc's words: ingress comes from the uplink.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// From the uplink.
+    Ingress,
+    /// To the uplink.
+    Egress,
+    /// Either.
+    Both,
+}
+
+impl Settings for PortSettings {
+    fn depth(field: &str) -> usize {
+        match field {
+            "limits" => 2,
+            "storm" | "mirror" => 1,
+            _ => 0,
+        }
+    }
+}
+
+impl PortSettings {
+    /// The policy that these settings make for a port with this many VFs. What the card cannot do is left for it to
+    /// refuse.
+    ///
+    /// # Errors
+    /// [`SettingError`].
+    pub fn policy(&self, vfs: usize) -> Result<PortPolicy, SettingError> {
+        let mut policy = PortPolicy::default();
+        for (kind, limit) in &self.limits {
+            let Some(offence) = Offence::ALL.into_iter().find(|offence| offence.name() == kind) else {
+                let kinds = Offence::ALL.map(Offence::name).join(", ");
+                return refuse("limits", format!("{kind:?} is none of {kinds}"));
+            };
+            let thresholds = &mut policy.limits[offence as usize];
+            thresholds.warn = limit.warn.unwrap_or(thresholds.warn);
+            thresholds.throttle = limit.throttle.unwrap_or(thresholds.throttle);
+            thresholds.quarantine = limit.quarantine.unwrap_or(thresholds.quarantine);
+        }
+        let storm = self.storm.unwrap_or_default();
+        policy.storm = StormControl {
+            broadcast: storm.broadcast.unwrap_or(policy.storm.broadcast),
+            multicast: storm.multicast.unwrap_or(policy.storm.multicast),
+            window_ms: storm.interval.unwrap_or(policy.storm.window_ms),
+        };
+        for (number, rule) in &self.mirror {
+            let place = number.parse().ok().and_then(|number: usize| policy.mirrors.get_mut(number));
+            let Some(place) = place else {
+                return refuse(
+                    "mirror",
+                    format!("the card has {MIRROR_RULES} rules, from 0; {number} is none"),
+                );
+            };
+            *place = rule.as_ref().map(|rule| rule.resolve(vfs)).transpose()?;
+        }
+        policy.check()?;
+        Ok(policy)
+    }
+
+    /// Every setting, as a policy of a port with this many VFs has it. Mirror rules that are not there are left out.
+    #[must_use]
+    pub fn of(policy: &PortPolicy, vfs: usize) -> Self {
+        let limit = |limit: &Thresholds| Limit {
+            warn: Some(limit.warn),
+            throttle: Some(limit.throttle),
+            quarantine: Some(limit.quarantine),
+        };
+        let limits = Offence::ALL.into_iter().zip(&policy.limits);
+        let rules = policy.mirrors.iter().enumerate();
+        let rules = rules.filter_map(|(n, rule)| Some((n.to_string(), MirrorRule::from(rule.as_ref()?))));
+        Self {
+            vfs: u8::try_from(vfs).ok(),
+            limits: limits.map(|(offence, set)| (offence.name().to_owned(), limit(set))).collect(),
+            storm: Some(Storm {
+                broadcast: Some(policy.storm.broadcast),
+                multicast: Some(policy.storm.multicast),
+                interval: Some(policy.storm.window_ms),
+            }),
+            mirror: rules.map(|(number, rule)| (number, Some(rule))).collect(),
+        }
+    }
+}
+
+impl MirrorRule {
+    fn resolve(&self, vfs: usize) -> Result<Mirror, SettingError> {
+        let known = |key, n: u8| match VfIndex::new(n).filter(|vf| vf.index() < vfs) {
+            Some(vf) => Ok(vf),
+            None => refuse(key, format!("{n} is beyond the port's {vfs} VFs")),
+        };
+        let mut watched = 0;
+        for vf in &self.vfs {
+            watched |= known("mirror.vfs", *vf)?.bit() as u8;
+        }
+        let on = |direction| self.uplink.is_some_and(|on| on == direction || on == Direction::Both);
+        Ok(Mirror {
+            to: known("mirror.to", self.to)?,
+            vfs: watched,
+            ingress: on(Direction::Ingress),
+            egress: on(Direction::Egress),
+            vlans: self.vlans.as_deref().map(named_vlans).transpose()?,
+        })
+    }
+}
+
+fn named_vlans(list: &str) -> Result<VlanSet, SettingError> {
+    match vlans::parse(list) {
+        Ok(set) => Ok(set.unwrap_or_else(|| (vlans::FIRST..=vlans::LAST).collect())),
+        Err(problem) => refuse("mirror.vlans", problem),
+    }
+}
+
+impl From<&Mirror> for MirrorRule {
+    fn from(mirror: &Mirror) -> Self {
+        let uplink = match (mirror.ingress, mirror.egress) {
+            (true, true) => Some(Direction::Both),
+            (true, false) => Some(Direction::Ingress),
+            (false, true) => Some(Direction::Egress),
+            (false, false) => None,
+        };
+        let vfs = VfIndex::all().filter(|vf| u32::from(mirror.vfs) & vf.bit() != 0);
+        Self {
+            to: mirror.to.get(),
+            vfs: vfs.map(VfIndex::get).collect(),
+            uplink,
+            vlans: mirror.vlans.as_ref().map(|set| vlans::print(Some(set))),
+        }
+    }
+}
+
+/// The key that the card has refused.
+impl From<PortPolicyError> for SettingError {
+    fn from(error: PortPolicyError) -> Self {
+        let key = match error {
+            PortPolicyError::EmptyMirror(_) | PortPolicyError::OwnMirror(_) => "mirror",
+            PortPolicyError::Window(_) => "storm.interval",
+            PortPolicyError::StormRate(..) | PortPolicyError::SmallStormRate(..) => "storm",
+        };
+        Self { key, problem: error.to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Direction, Limit, MirrorRule, PortSettings, Storm};
+    use crate::settings::{Layers, Settings};
+    use driver::pf::{Offence, PortPolicy};
+    use std::collections::BTreeMap;
+
+    const RULE: MirrorRule = MirrorRule { to: 1, vfs: Vec::new(), uplink: None, vlans: None };
+
+    fn refused(settings: &PortSettings) -> &'static str {
+        settings.policy(4).expect_err("is refused").key
+    }
+
+    fn mirror(number: u8, rule: Option<MirrorRule>) -> PortSettings {
+        PortSettings { mirror: BTreeMap::from([(number.to_string(), rule)]), ..PortSettings::default() }
+    }
+
+    #[test]
+    fn what_nobody_sets_has_its_default() {
+        assert_eq!(PortSettings::default().policy(4), Ok(PortPolicy::default()));
+        let limit = Limit { throttle: Some(7), ..Limit::default() };
+        let limits = BTreeMap::from([("mailbox".to_owned(), limit)]);
+        let storm = Some(Storm { multicast: Some(5000), ..Storm::default() });
+        let policy = PortSettings { limits, storm, ..PortSettings::default() }.policy(4).unwrap();
+        let mailbox = policy.limits[Offence::Mailbox as usize];
+        assert_eq!((mailbox.warn, mailbox.throttle, mailbox.quarantine), (200, 7, 0));
+        assert_eq!((policy.storm.broadcast, policy.storm.multicast, policy.storm.window_ms), (0, 5000, 100));
+    }
+
+    #[test]
+    fn single_values_of_a_group_are_set_and_a_mirror_rule_as_a_whole() {
+        let mut layers = Layers::default();
+        let storm = |storm| PortSettings { storm: Some(storm), ..PortSettings::default() }.leaves();
+        layers.change(storm(Storm { broadcast: Some(1000), ..Storm::default() }), false);
+        layers.change(storm(Storm { interval: Some(50), ..Storm::default() }), true);
+        let both = MirrorRule { vfs: vec![0], uplink: Some(Direction::Both), ..RULE };
+        layers.change(mirror(2, Some(both)).leaves(), false);
+        let egress = MirrorRule { uplink: Some(Direction::Egress), ..RULE };
+        layers.change(mirror(2, Some(egress.clone())).leaves(), false);
+        let names: Vec<_> = layers.origins().into_keys().collect();
+        assert_eq!(names, ["mirror.2", "storm.broadcast", "storm.interval"]);
+        let told = PortSettings::of(&layers.effective::<PortSettings>().unwrap().policy(4).unwrap(), 4);
+        assert_eq!(told.storm, Some(Storm { broadcast: Some(1000), multicast: Some(0), interval: Some(50) }));
+        assert_eq!(told.mirror, BTreeMap::from([("2".to_owned(), Some(egress))]));
+        assert_eq!(PortSettings::from_leaves(&told.leaves()).unwrap(), told);
+        layers.change(mirror(2, None).leaves(), true);
+        assert_eq!(layers.effective::<PortSettings>().unwrap().policy(4).unwrap().mirrors, [None; 4]);
+    }
+
+    #[test]
+    fn a_rule_is_told_as_it_was_given() {
+        let vlans = Some("10,20-29".to_owned());
+        for uplink in [None, Some(Direction::Ingress), Some(Direction::Egress), Some(Direction::Both)] {
+            let rule = MirrorRule { vfs: vec![0, 3], uplink, vlans: vlans.clone(), ..RULE };
+            let policy = mirror(2, Some(rule.clone())).policy(4).unwrap();
+            assert_eq!(policy.mirrors[2].as_ref().map(MirrorRule::from), Some(rule));
+        }
+    }
+
+    #[test]
+    fn each_refusal_names_its_key() {
+        assert_eq!(refused(&mirror(4, Some(RULE))), "mirror");
+        assert_eq!(refused(&mirror(0, Some(MirrorRule { to: 4, ..RULE }))), "mirror.to");
+        assert_eq!(refused(&mirror(0, Some(MirrorRule { vfs: vec![9], ..RULE }))), "mirror.vfs");
+        assert_eq!(refused(&mirror(0, Some(MirrorRule { vlans: Some("x".into()), ..RULE }))), "mirror.vlans");
+        let limits = BTreeMap::from([("noise".to_owned(), Limit::default())]);
+        assert_eq!(refused(&PortSettings { limits, ..PortSettings::default() }), "limits");
+    }
+}

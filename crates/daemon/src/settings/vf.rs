@@ -1,0 +1,356 @@
+//! The settings of a VF, and what they make of its policy. Left out: rules that depend on the card (`driver::pf`).
+
+use super::{SettingError, Settings, refuse};
+use crate::config::vlans;
+use clap::ValueEnum;
+use clap::builder::BoolishValueParser;
+use driver::pf::{InterruptBounds, Link, PolicyError, PortVlan, VfPolicy};
+use i82576::MacAddress;
+use serde::{Deserialize, Serialize};
+
+/// What an administrator may set for a VF. What is not set stays as it is, or has its default.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, clap::Args)]
+#[serde(default, deny_unknown_fields)]
+#[group(id = "change", required = true, multiple = true)]
+pub struct VfSettings {
+    /// Its link: as the port's (the default), up, or down.
+    #[serde(skip_serializing_if = "Option::is_none", alias = "link_state")]
+    #[arg(long, value_enum)]
+    pub state: Option<LinkState>,
+    /// Its address, which the guest may then not change; all zeros, the default, leave the choice to the guest. A
+    /// running guest takes a new one when its driver is loaded anew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(long, value_name = "ADDRESS")]
+    pub mac: Option<String>,
+    /// Port VLAN, 1 to 4094: the guest sends and receives in this one, untagged; 0, the default, is none and clears
+    /// the priority too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(long, value_name = "ID")]
+    pub vlan: Option<u16>,
+    /// Priority of the port VLAN, 0 to 7; 0 is the default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(long, value_name = "PRIORITY")]
+    pub qos: Option<u8>,
+    /// Protocol of the port VLAN: 802.1Q is all that the card has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(long, value_name = "PROTOCOL")]
+    pub proto: Option<String>,
+    /// The VLANs that the guest may join: any (the default), or ids and ranges such as 10,20,100-199; "" is none.
+    #[serde(skip_serializing_if = "Option::is_none", alias = "allowed_vlans")]
+    #[arg(long, value_name = "LIST")]
+    pub vlans: Option<String>,
+    /// Drop frames with a source address or VLAN that is not the guest's; on by default.
+    #[serde(skip_serializing_if = "Option::is_none", alias = "spoof_check")]
+    #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
+    pub spoofchk: Option<bool>,
+    /// Let the guest change an address that was set here; off by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
+    pub trust: Option<bool>,
+    /// The most that the guest may send, Mb/s, 1 to 1000; 0, the default, is no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(long, value_name = "MBPS", alias = "max_tx_rate")]
+    pub max_tx_rate: Option<u32>,
+    /// The least that the guest may send: 0, because the card guarantees nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(long, value_name = "MBPS", alias = "min_tx_rate")]
+    pub min_tx_rate: Option<u32>,
+    /// Let the guest ask for every multicast frame; on by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
+    pub allmulti: Option<bool>,
+    /// The longest packet that the guest may ask to receive, bytes, 68 to 9706; 0, the default, is no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(long, value_name = "BYTES", alias = "max_mtu")]
+    pub max_mtu: Option<u16>,
+    /// Spread what the guest receives over its two queues by flow; off by default. Its driver has to use both, as
+    /// DPDK's can and Linux igbvf does not: otherwise half of the flows are lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
+    pub rss: Option<bool>,
+    /// Interrupt the guest at least this often, a second, when there is something to say; 0, the default, leaves it
+    /// to the guest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(long, value_name = "HERTZ", alias = "min_interrupts")]
+    pub min_interrupts: Option<u32>,
+    /// Interrupt the guest at most this often, a second; 0, the default, leaves it to the guest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(long, value_name = "HERTZ", alias = "max_interrupts")]
+    pub max_interrupts: Option<u32>,
+    /// Who chooses the guest's interrupt rate within these bounds: its driver (the default), or the host by the
+    /// packet rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(long, value_enum)]
+    pub coalesce: Option<Coalesce>,
+    /// Shut the VF in, so that it moves no frame and sees no link, or let it out; off by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
+    pub quarantine: Option<bool>,
+}
+
+/// A VF's link, in iproute2's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum LinkState {
+    /// As the port's.
+    Auto,
+    /// Up, whatever the port's is.
+    Enable,
+    /// Down.
+    Disable,
+}
+
+/// Who chooses a guest's interrupt rate, within its bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Coalesce {
+    /// The guest's driver.
+    Guest,
+    /// The host: as few as the packet rate allows.
+    Adaptive,
+}
+
+/// The only protocol of a port VLAN that the card has.
+const PROTOCOL: &str = "802.1Q";
+
+impl Settings for VfSettings {
+    fn depth(_field: &str) -> usize {
+        0
+    }
+}
+
+impl VfSettings {
+    /// The link alone.
+    #[must_use]
+    pub fn link(state: LinkState) -> Self {
+        Self { state: Some(state), ..Self::default() }
+    }
+
+    /// As a command means it: VLAN 0 takes the priority with it.
+    #[must_use]
+    pub fn as_command(mut self) -> Self {
+        if self.vlan == Some(0) {
+            self.qos = self.qos.or(Some(0));
+        }
+        self
+    }
+
+    /// The policy that these settings make; `own` is the VF's address if none is set.
+    ///
+    /// # Errors
+    /// [`SettingError`].
+    pub fn policy(&self, own: MacAddress) -> Result<VfPolicy, SettingError> {
+        let default = VfPolicy::default();
+        let (mac, admin_mac) = self.address(own)?;
+        if self.min_tx_rate.is_some_and(|rate| rate > 0) {
+            return refuse("min_tx_rate", "the card cannot guarantee a least rate: it must be 0");
+        }
+        let list = self.vlans.as_deref().map_or(Ok(default.vlans), vlans::parse);
+        let policy = VfPolicy {
+            mac: Some(mac),
+            admin_mac,
+            vlan: self.port_vlan()?,
+            vlans: list.map_err(|problem| SettingError { key: "vlans", problem })?,
+            spoofchk: self.spoofchk.unwrap_or(default.spoofchk),
+            trust: self.trust.unwrap_or(default.trust),
+            enabled: true,
+            state: self.state.map_or(default.state, Link::from),
+            allmulti: self.allmulti.unwrap_or(default.allmulti),
+            max_mtu: self.max_mtu.filter(|mtu| *mtu > 0),
+            rss: self.rss.unwrap_or(default.rss),
+            interrupts: InterruptBounds {
+                min_interrupts: self.min_interrupts.unwrap_or(0),
+                max_interrupts: self.max_interrupts.unwrap_or(0),
+                adaptive: self.coalesce == Some(Coalesce::Adaptive),
+            },
+            max_tx_rate: self.max_tx_rate.unwrap_or(default.max_tx_rate),
+        };
+        policy.check()?;
+        Ok(policy)
+    }
+
+    /// Every setting, as a policy has it.
+    #[must_use]
+    pub fn of(policy: &VfPolicy, quarantine: bool) -> Self {
+        let fixed = policy.mac.filter(|_| policy.admin_mac);
+        let chooser = if policy.interrupts.adaptive { Coalesce::Adaptive } else { Coalesce::Guest };
+        Self {
+            state: Some(policy.state.into()),
+            mac: Some(fixed.unwrap_or(MacAddress::ZERO).to_string()),
+            vlan: Some(policy.vlan.map_or(0, |vlan| vlan.id)),
+            qos: Some(policy.vlan.map_or(0, |vlan| vlan.qos)),
+            proto: Some(PROTOCOL.to_owned()),
+            vlans: Some(vlans::print(policy.vlans.as_ref())),
+            spoofchk: Some(policy.spoofchk),
+            trust: Some(policy.trust),
+            max_tx_rate: Some(policy.max_tx_rate),
+            min_tx_rate: Some(0),
+            allmulti: Some(policy.allmulti),
+            max_mtu: Some(policy.max_mtu.unwrap_or(0)),
+            rss: Some(policy.rss),
+            min_interrupts: Some(policy.interrupts.min_interrupts),
+            max_interrupts: Some(policy.interrupts.max_interrupts),
+            coalesce: Some(chooser),
+            quarantine: Some(quarantine),
+        }
+    }
+
+    /// The VF's address, and whether the administrator has chosen it.
+    fn address(&self, own: MacAddress) -> Result<(MacAddress, bool), SettingError> {
+        let Some(text) = &self.mac else { return Ok((own, false)) };
+        match text.parse::<MacAddress>() {
+            Ok(MacAddress::ZERO) => Ok((own, false)),
+            Ok(mac) if mac.is_valid_unicast() => Ok((mac, true)),
+            Ok(mac) => {
+                refuse("mac", format!("{mac} is no station's own address: the first byte must be even"))
+            }
+            Err(error) => refuse("mac", format!("{text:?}: {error}")),
+        }
+    }
+
+    fn port_vlan(&self) -> Result<Option<PortVlan>, SettingError> {
+        if let Some(proto) = self.proto.as_ref().filter(|proto| !proto.eq_ignore_ascii_case(PROTOCOL)) {
+            return refuse("proto", format!("{proto:?} is not {PROTOCOL}, the only one that the card has"));
+        }
+        match (self.vlan.unwrap_or(0), self.qos.unwrap_or(0)) {
+            (_, qos @ 8..) => refuse("qos", format!("{qos} is not 0 to 7")),
+            (id @ 4095.., _) => refuse("vlan", format!("{id} is not 1 to 4094, or 0 for none")),
+            (0, 1..) => refuse("qos", "needs a vlan beside it"),
+            (0, 0) => Ok(None),
+            (id, qos) => Ok(Some(PortVlan { id, qos })),
+        }
+    }
+}
+
+/// The setting that the PF driver has refused.
+impl From<PolicyError> for SettingError {
+    fn from(error: PolicyError) -> Self {
+        let key = match error {
+            PolicyError::Mac(_) | PolicyError::MacInUse(..) => "mac",
+            PolicyError::Vlan(_) | PolicyError::VlanNotAllowed(_) | PolicyError::NoVlanFilter => "vlan",
+            PolicyError::Rate(_) | PolicyError::NoLink => "max_tx_rate",
+            PolicyError::LeastRate => "min_tx_rate",
+            PolicyError::Mtu(_) => "max_mtu",
+            PolicyError::InterruptCeiling(_) => "max_interrupts",
+            PolicyError::InterruptFloor(..) => "min_interrupts",
+        };
+        Self { key, problem: error.to_string() }
+    }
+}
+
+impl From<LinkState> for Link {
+    fn from(state: LinkState) -> Self {
+        match state {
+            LinkState::Auto => Self::Auto,
+            LinkState::Enable => Self::Enable,
+            LinkState::Disable => Self::Disable,
+        }
+    }
+}
+
+impl From<Link> for LinkState {
+    fn from(link: Link) -> Self {
+        match link {
+            Link::Auto => Self::Auto,
+            Link::Enable => Self::Enable,
+            Link::Disable => Self::Disable,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Coalesce, LinkState, VfSettings};
+    use crate::settings::{Layers, Settings};
+    use driver::pf::{Link, PortVlan, VfPolicy};
+    use i82576::MacAddress;
+
+    const OWN: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
+
+    fn refused(settings: &VfSettings) -> &'static str {
+        settings.policy(OWN).expect_err("is refused").key
+    }
+
+    #[test]
+    fn what_nobody_sets_has_its_default() {
+        let default = VfPolicy { mac: Some(OWN), ..VfPolicy::default() };
+        assert_eq!(VfSettings::default().policy(OWN), Ok(default));
+        let linked = VfSettings::link(LinkState::Enable).policy(OWN);
+        assert_eq!(linked, Ok(VfPolicy { state: Link::Enable, ..default }));
+    }
+
+    #[test]
+    fn a_policy_tells_every_setting_and_gives_it_back() {
+        let told = VfSettings::of(&VfPolicy { mac: Some(OWN), ..VfPolicy::default() }, false);
+        assert!(told.leaves().values().all(|value| !value.is_null()));
+        assert_eq!(told.policy(OWN), VfSettings::default().policy(OWN));
+        let some = VfSettings {
+            state: Some(LinkState::Disable),
+            mac: Some("02:00:00:00:00:09".into()),
+            vlan: Some(100),
+            qos: Some(3),
+            vlans: Some("10-12,100".into()),
+            spoofchk: Some(false),
+            trust: Some(true),
+            max_tx_rate: Some(250),
+            allmulti: Some(false),
+            max_mtu: Some(1500),
+            rss: Some(true),
+            min_interrupts: Some(500),
+            max_interrupts: Some(20_000),
+            coalesce: Some(Coalesce::Adaptive),
+            quarantine: Some(true),
+            ..VfSettings::default()
+        };
+        let told = VfSettings::of(&some.policy(OWN).unwrap(), true);
+        let expected = VfSettings { proto: Some("802.1Q".into()), min_tx_rate: Some(0), ..some };
+        assert_eq!(told, expected);
+        assert_eq!(VfSettings::from_leaves(&told.leaves()).unwrap(), told);
+    }
+
+    #[test]
+    fn an_address_of_zeros_leaves_the_choice_to_the_guest() {
+        let address = |mac: &str| {
+            let policy = VfSettings { mac: Some(mac.into()), ..VfSettings::default() }.policy(OWN).unwrap();
+            (policy.mac, policy.admin_mac)
+        };
+        assert_eq!(address("02:00:00:00:00:09"), (Some(MacAddress([2, 0, 0, 0, 0, 9])), true));
+        assert_eq!(address("00:00:00:00:00:00"), (Some(OWN), false));
+    }
+
+    #[test]
+    fn a_port_vlan_keeps_its_priority_until_it_is_taken_away() {
+        let mut layers = Layers::default();
+        let mut set = |vlan, qos| {
+            let change = VfSettings { vlan, qos, ..VfSettings::default() }.as_command();
+            layers.change(change.leaves(), false);
+            layers.effective::<VfSettings>().unwrap().policy(OWN).unwrap().vlan
+        };
+        assert_eq!(set(Some(100), Some(3)), Some(PortVlan { id: 100, qos: 3 }));
+        assert_eq!(set(None, Some(5)), Some(PortVlan { id: 100, qos: 5 }));
+        assert_eq!(set(Some(7), None), Some(PortVlan { id: 7, qos: 5 }), "what is not given stays");
+        assert_eq!(set(Some(0), None), None);
+        assert_eq!(set(Some(7), None), Some(PortVlan { id: 7, qos: 0 }));
+    }
+
+    #[test]
+    fn each_refusal_names_its_key() {
+        let none = VfSettings::default;
+        assert_eq!(refused(&VfSettings { mac: Some("01:00:5e:00:00:01".into()), ..none() }), "mac");
+        assert_eq!(refused(&VfSettings { mac: Some("x".into()), ..none() }), "mac");
+        assert_eq!(refused(&VfSettings { vlan: Some(4095), ..none() }), "vlan");
+        assert_eq!(refused(&VfSettings { vlan: Some(1), qos: Some(8), ..none() }), "qos");
+        assert_eq!(refused(&VfSettings { qos: Some(1), ..none() }), "qos");
+        assert_eq!(refused(&VfSettings { proto: Some("802.1ad".into()), ..none() }), "proto");
+        assert_eq!(refused(&VfSettings { vlans: Some("0".into()), ..none() }), "vlans");
+        assert_eq!(refused(&VfSettings { max_tx_rate: Some(1001), ..none() }), "max_tx_rate");
+        assert_eq!(refused(&VfSettings { min_tx_rate: Some(1), ..none() }), "min_tx_rate");
+        assert_eq!(refused(&VfSettings { max_mtu: Some(67), ..none() }), "max_mtu");
+        assert_eq!(refused(&VfSettings { max_mtu: Some(9707), ..none() }), "max_mtu");
+        assert_eq!(refused(&VfSettings { max_interrupts: Some(100), ..none() }), "max_interrupts");
+        let bounds = VfSettings { min_interrupts: Some(2_000), max_interrupts: Some(1_000), ..none() };
+        assert_eq!(refused(&bounds), "min_interrupts");
+        assert_eq!(refused(&VfSettings { vlan: Some(9), vlans: Some("10".into()), ..none() }), "vlan");
+        assert!(VfSettings { proto: Some("802.1q".into()), ..none() }.policy(OWN).is_ok());
+    }
+}

@@ -1,0 +1,224 @@
+//! The state file: what was changed by command and is to hold after a restart. It is replaced as a whole, so that a
+//! crash leaves the old file or the new one. Left out: what a change means (`settings`), and who may make one.
+
+use crate::config::{Config, ConfigError};
+use crate::settings::{Leaves, PortSettings, Settings, VfSettings};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// The version of the file's form.
+const VERSION: u32 = 1;
+
+/// What the state file holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct State {
+    version: u32,
+    /// A configuration that was applied in the place of the host's file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    applied: Option<Applied>,
+    #[serde(default)]
+    ports: BTreeMap<String, PortSettings>,
+    #[serde(default)]
+    vfs: BTreeMap<String, VfSettings>,
+}
+
+/// It holds as long as the host's own file stays as it was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Applied {
+    instead_of: String,
+    text: String,
+}
+
+/// Why changes cannot be kept, or kept changes not be restored.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// There is no place for the file.
+    #[error(
+        "there is no folder to keep the change in; set state_dir, or give --volatile to change until the host ends"
+    )]
+    NoPlace,
+    /// The file cannot be written.
+    #[error(
+        "cannot keep the change in {path}: {source}; nothing was changed. Make room there or set state_dir to a folder \
+         that can be written to, or give --volatile to change until the host ends"
+    )]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file is damaged, or a later version's.
+    #[error(
+        "{path} is not a state file of this version ({problem}); move it away to start without kept changes"
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// What was kept makes no sense together with the configuration file.
+    #[error(
+        "{source}; this comes from changes kept in {path}: change the configuration file, or move {path} away"
+    )]
+    Contradiction {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: ConfigError,
+    },
+}
+
+impl Config {
+    /// The configuration with what commands have changed and kept: the state file is read, if there is one.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn restore(self) -> Result<Self, StoreError> {
+        let Some(path) = self.state_file() else { return Ok(self) };
+        let Some(state) = read(&path)? else { return Ok(self) };
+        let contradiction = |source| StoreError::Contradiction { path: path.clone(), source };
+        let mut config = match state.applied {
+            Some(applied) if applied.instead_of == self.text => {
+                tracing::info!(
+                    "serving what was applied last; it holds until the configuration file is changed"
+                );
+                let next = self.parse_like(&applied.text).map_err(contradiction)?;
+                Self { text: self.text, applied: Some(applied.text), ..next }
+            }
+            Some(_) => {
+                tracing::info!("the configuration file was changed: what was applied before is dropped");
+                self
+            }
+            None => self,
+        };
+        let mut ports: BTreeMap<_, _> =
+            state.ports.iter().map(|(name, kept)| (name, kept.leaves())).collect();
+        let mut vfs: BTreeMap<_, _> = state.vfs.iter().map(|(name, kept)| (name, kept.leaves())).collect();
+        for port in &mut config.ports {
+            port.layers.kept = ports.remove(&port.name).unwrap_or_default();
+            for vf in port.vfs.iter_mut().chain(&mut port.withheld) {
+                vf.layers.kept = vfs.remove(&vf.name).unwrap_or_default();
+            }
+        }
+        for name in ports.keys().chain(vfs.keys()) {
+            tracing::warn!(
+                name,
+                "changes were kept for what is not there any more; the next change drops them"
+            );
+        }
+        config.resolve().map_err(contradiction)?;
+        Ok(config)
+    }
+
+    /// Another file's text as the configuration of the same host.
+    fn parse_like(&self, text: &str) -> Result<Self, ConfigError> {
+        let mut file = Self::read(Some(Path::new("the file applied last")), text)?;
+        file.runtime_dir = Some(self.runtime_dir.clone());
+        file.state_dir.clone_from(&self.state_dir);
+        Self::check(file, &self.runtime_dir)
+    }
+
+    /// Writes the state file if it does not say already what is to be kept.
+    ///
+    /// # Errors
+    /// [`StoreError::NoPlace`], [`StoreError::Write`]: the file is as it was.
+    pub(crate) fn keep(&self, before: &Self) -> Result<(), StoreError> {
+        let state = self.state();
+        if state == before.state() {
+            return Ok(());
+        }
+        let path = self.state_file().ok_or(StoreError::NoPlace)?;
+        let Err(source) = write(&path, &state) else { return Ok(()) };
+        if read(&path).is_ok_and(|found| found == Some(state)) {
+            // The new file has the name, but may not survive a power failure: nothing was changed, so back to the old.
+            let _ = write(&path, &before.state());
+        }
+        Err(StoreError::Write { path, source })
+    }
+
+    /// Each host has a file of its own, named after its runtime directory.
+    fn state_file(&self) -> Option<PathBuf> {
+        let name = self.runtime_dir.display().to_string();
+        let name = name.trim_matches('/').replace('-', "\\x2d").replace('/', "-");
+        Some(self.state_dir.as_ref()?.join(format!("{name}.json")))
+    }
+
+    fn state(&self) -> State {
+        let applied = self.applied.clone();
+        let applied = applied.map(|text| Applied { instead_of: self.text.clone(), text });
+        let vfs = self.ports.iter().flat_map(|port| port.vfs.iter().chain(&port.withheld));
+        State {
+            version: VERSION,
+            applied,
+            ports: self.ports.iter().filter_map(|port| kept(&port.name, &port.layers.kept)).collect(),
+            vfs: vfs.filter_map(|vf| kept(&vf.name, &vf.layers.kept)).collect(),
+        }
+    }
+}
+
+fn kept<S: Settings>(name: &str, leaves: &Leaves) -> Option<(String, S)> {
+    let settings = S::from_leaves(leaves).ok().filter(|_| !leaves.is_empty())?;
+    Some((name.to_owned(), settings))
+}
+
+/// What a file holds; none if it is not there.
+fn read(path: &Path) -> Result<Option<State>, StoreError> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(StoreError::Read { path: path.to_owned(), source }),
+    };
+    let damaged = |problem: String| StoreError::Damaged { path: path.to_owned(), problem };
+    let state: State = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
+    match state.version {
+        VERSION => Ok(Some(state)),
+        other => Err(damaged(format!("its version is {other}, not {VERSION}"))),
+    }
+}
+
+/// Replaces a file: the new one is on the disk before it has the name, and the name before this returns.
+fn write(path: &Path, state: &State) -> io::Result<()> {
+    let folder = path.parent().ok_or(ErrorKind::InvalidInput)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let mut file = tempfile::Builder::new().prefix(".state-").tempfile_in(folder)?;
+    let mut text = serde_json::to_vec_pretty(state)?;
+    text.push(b'\n');
+    file.write_all(&text)?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Config;
+    use std::path::{Path, PathBuf};
+
+    fn state_file(runtime_dir: &str) -> PathBuf {
+        let file = Config::parse("state_dir = \"/var/lib/softiov\"").unwrap();
+        Config::check(file, Path::new(runtime_dir)).unwrap().state_file().unwrap()
+    }
+
+    #[test]
+    fn each_host_has_a_file_of_its_own() {
+        assert_eq!(state_file("/run/softiov"), Path::new("/var/lib/softiov/run-softiov.json"));
+        assert_ne!(state_file("/run/a-b"), state_file("/run/a/b"));
+    }
+}

@@ -1,0 +1,78 @@
+//! Changes that end with the host (`--volatile`), noted in memory for a successor that goes on with it: an upgrade or a
+//! crash is not the end of the host. Left out: changes that are kept (`store`).
+
+use crate::config::Config;
+use crate::settings::{Layers, Leaves};
+use crate::vault::Vault;
+use host::shared::SharedMemory;
+use std::collections::BTreeMap;
+use std::os::fd::AsFd;
+
+/// Under which name the vault has them.
+const VOLATILE: &str = "volatile";
+/// Bytes of the length before them.
+const LENGTH: u64 = 8;
+/// More than this nobody has set.
+const MOST: u64 = 16 << 20;
+
+/// By the name of the port or VF.
+type Volatile = BTreeMap<String, Leaves>;
+
+/// Notes what was set until the end of the host. A failure costs these settings if the host dies, and is logged.
+pub(crate) fn note(config: &Config, vault: &Vault) {
+    let noted = serde_json::to_vec(&of(config)).map_err(|error| error.to_string()).and_then(|bytes| {
+        let memory = SharedMemory::new((LENGTH + bytes.len() as u64).next_multiple_of(4096));
+        let memory = memory.map_err(|error| error.to_string())?;
+        let written = memory.memory().write(0, &(bytes.len() as u64).to_ne_bytes());
+        written.and_then(|()| memory.memory().write(LENGTH, &bytes)).map_err(|error| error.to_string())?;
+        vault.keep(VOLATILE, memory.as_fd()).map_err(|error| error.to_string())
+    });
+    if let Err(error) = noted {
+        tracing::error!(error, "volatile changes would not outlive this process");
+    }
+}
+
+/// The host ends, and with it what was set until then.
+pub(crate) fn forget(vault: &Vault) {
+    vault.forget(VOLATILE);
+}
+
+/// The configuration with what a predecessor has noted.
+pub(crate) fn restore(config: Config, vault: &Vault) -> Config {
+    let Some(volatile) = read(vault) else { return config };
+    let mut next = config.clone();
+    for (name, layers) in layers(&mut next) {
+        layers.volatile = volatile.get(&name).cloned().unwrap_or_default();
+    }
+    match next.resolve() {
+        Ok(()) => next,
+        Err(error) => {
+            tracing::error!(%error, "volatile changes contradict the configuration, and are dropped");
+            config
+        }
+    }
+}
+
+fn read(vault: &Vault) -> Option<Volatile> {
+    let memory = SharedMemory::adopt(vault.copy(VOLATILE)?).ok()?;
+    let mut length = [0; LENGTH as usize];
+    memory.memory().read(0, &mut length).ok()?;
+    let mut bytes = vec![0; u64::from_ne_bytes(length).min(MOST) as usize];
+    memory.memory().read(LENGTH, &mut bytes).ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
+fn of(config: &Config) -> Volatile {
+    let mut copy = config.clone();
+    let set = |(name, layers): (String, &mut Layers)| (name, std::mem::take(&mut layers.volatile));
+    layers(&mut copy).map(set).filter(|(_, leaves)| !leaves.is_empty()).collect()
+}
+
+/// What is set for every port and VF, with its name.
+fn layers(config: &mut Config) -> impl Iterator<Item = (String, &mut Layers)> {
+    config.ports.iter_mut().flat_map(|port| {
+        let vfs = port.vfs.iter_mut().chain(&mut port.withheld);
+        let vfs = vfs.map(|vf| (vf.name.clone(), &mut vf.layers));
+        std::iter::once((port.name.clone(), &mut port.layers)).chain(vfs)
+    })
+}

@@ -1,0 +1,38 @@
+//! A host that has given up what it does not need serves as before, and is out of reach of other files.
+
+use crate::support::guest::{Guest, exchange};
+use crate::support::live::Live;
+use daemon::confine;
+use host::confine::Enforced;
+use host::test_support::skipped;
+use std::io::ErrorKind;
+use std::thread;
+
+#[test]
+fn a_confined_host_serves_and_reaches_no_other_file() {
+    let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (readable, secret) = (other.path().join("readable"), other.path().join("secret"));
+    for path in [&readable, &secret] {
+        std::fs::create_dir(path).unwrap();
+        std::fs::write(path.join("file"), "text").unwrap();
+    }
+    // What the first thread of a process gives up, a thread of this one does: it ends with the test.
+    let first_thread = || {
+        let live = Live::begin(folder, |config| {
+            let enforced = confine::begin(config, std::slice::from_ref(&readable)).unwrap();
+            if enforced == Some(Enforced::Not) {
+                skipped("a_confined_host_serves_and_reaches_no_other_file", "no Landlock here");
+            } else {
+                let denied = std::fs::read(secret.join("file")).unwrap_err();
+                assert_eq!(denied.kind(), ErrorKind::PermissionDenied);
+            }
+            assert_eq!(std::fs::read(readable.join("file")).unwrap(), b"text");
+        });
+        let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+        exchange(&mut a, &mut b, 100);
+        drop((a, b));
+        assert!(live.is_whole());
+        assert!(live.stop().is_empty(), "it can remove its sockets");
+    };
+    thread::scope(|scope| scope.spawn(first_thread).join().unwrap());
+}

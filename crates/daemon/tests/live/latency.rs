@@ -1,0 +1,117 @@
+//! How long two guests wait for each other's frames while a third does what costs the host most: it ends with a lot of
+//! memory, punches holes in it, maps and unmaps it. Printed as the worst round trip, the median of several runs:
+//!
+//! ```sh
+//! SOFTIOV_LATENCY_MIB=4096 cargo test --release -p daemon --test live latency -- --nocapture
+//! ```
+//!
+//! Left out: a bound worth the name, since other tests run beside this one.
+
+use crate::support::guest::{Guest, exchange};
+use crate::support::live::Live;
+use crate::support::qemu::Qemu;
+use host::memory::{MappedFile, Protection};
+use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, ftruncate, memfd_create};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use vfio_user::client::Window;
+
+const PAGE: u64 = 4096;
+/// How long frames are exchanged after the third guest has done its worst.
+const AFTER: Duration = Duration::from_millis(300);
+
+/// MiB of the third guest's memory, if this is a measurement.
+fn asked() -> Option<u64> {
+    std::env::var("SOFTIOV_LATENCY_MIB").ok()?.parse().ok()
+}
+
+/// Bytes of the third guest's memory.
+fn size() -> u64 {
+    asked().unwrap_or(128) << 20
+}
+
+/// Puts something in every page.
+fn touch(fd: &OwnedFd) {
+    let memory = MappedFile::map(fd, 0, size(), Protection::ReadWrite).unwrap();
+    (0..size() / PAGE).for_each(|page| memory.write(page * PAGE, &[1]).unwrap());
+}
+
+/// Memory of which every page is there.
+fn memory() -> OwnedFd {
+    let fd = memfd_create("latency", MemfdFlags::CLOEXEC).unwrap();
+    ftruncate(&fd, size()).unwrap();
+    touch(&fd);
+    fd
+}
+
+fn map(qemu: &mut Qemu, fd: OwnedFd) {
+    let window = Window { iova: 0, size: size(), offset: 0, writable: true };
+    qemu.done(|client, out| client.dma_map(out, window, Some(fd))).unwrap();
+}
+
+/// What the third guest has, and what it does with it; the memory is handed over with it.
+type Deed = fn(Qemu, OwnedFd);
+
+const DEEDS: [(&str, Deed); 4] = [
+    ("quiet", |qemu, fd| {
+        thread::sleep(Duration::from_secs(1));
+        drop((qemu, fd));
+    }),
+    ("a guest ends", |mut qemu, fd| {
+        map(&mut qemu, fd);
+        drop(qemu);
+        thread::sleep(Duration::from_secs(1));
+    }),
+    ("holes are punched", |mut qemu, fd| {
+        map(&mut qemu, fd.try_clone().unwrap());
+        for _ in 0..3 {
+            fallocate(&fd, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, 0, size()).unwrap();
+            touch(&fd);
+        }
+    }),
+    ("windows come and go", |mut qemu, fd| {
+        for _ in 0..300 {
+            map(&mut qemu, fd.try_clone().unwrap());
+            qemu.unmap(0, size()).unwrap();
+        }
+    }),
+];
+
+/// The worst round trip of two guests while a third does its deed.
+fn worst(deed: Deed) -> Duration {
+    let live = Live::start();
+    let (mut b, mut c) = (Guest::under_qemu(&live, 1), Guest::under_qemu(&live, 2));
+    exchange(&mut b, &mut c, 50);
+    let qemu = Qemu::greet(&live.socket(0));
+    let fd = memory();
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            deed(qemu, fd);
+            over.store(true, Ordering::Release);
+        });
+        let (mut worst, mut end) = (Duration::ZERO, None);
+        while end.is_none_or(|end| Instant::now() < end) {
+            if end.is_none() && over.load(Ordering::Acquire) {
+                end = Some(Instant::now() + AFTER);
+            }
+            let began = Instant::now();
+            exchange(&mut b, &mut c, 1);
+            worst = worst.max(began.elapsed());
+        }
+        worst
+    })
+}
+
+#[test]
+fn guests_hear_of_each_other_whatever_a_third_does_with_its_memory() {
+    let runs = if asked().is_some() { 5 } else { 1 };
+    for (what, deed) in DEEDS {
+        let mut times: Vec<Duration> = (0..runs).map(|_| worst(deed)).collect();
+        times.sort();
+        println!("{what}, {} MiB: worst round trip {:?} ({times:?})", size() >> 20, times[runs / 2]);
+        assert!(times[runs / 2] < Duration::from_secs(5), "QEMU gives up on a host then");
+    }
+}

@@ -1,0 +1,70 @@
+//! A running host that is changed as a whole under its guests: those that stay notice nothing. Left out: what the
+//! command prints, and what is kept.
+
+use crate::support::guest::{Guest, exchange};
+use crate::support::live::Live;
+use daemon::control::client::ask;
+use daemon::control::protocol::{Answer, Apply, Change, Request, What};
+use daemon::settings::{PortSettings, VfSettings};
+use i82576::MacAddress;
+
+/// Applies a file; the names of what changed.
+fn apply(live: &Live, text: &str) -> Result<Vec<(String, What)>, String> {
+    let file = Apply { name: "test.toml".into(), text: text.into(), ..Apply::default() };
+    match ask(&live.control_socket(), Request::Apply(file)) {
+        Ok(Answer::Difference(told)) => Ok(told.changes.into_iter().map(|c| (c.name, c.what)).collect()),
+        Ok(other) => panic!("{other:?} to apply"),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn vfs(count: u8) -> PortSettings {
+    PortSettings { vfs: Some(count), ..PortSettings::default() }
+}
+
+#[test]
+fn vfs_come_and_go_while_others_move_frames() {
+    let live = Live::with("[[port]]\nvfs = 2\n");
+    let (mut one, mut other) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    let resets = |vf| live.show(vf).mailbox.resets;
+    let before = (resets(0), resets(1));
+    exchange(&mut one, &mut other, 10);
+    live.change_port(vfs(8)).unwrap();
+    exchange(&mut one, &mut other, 10);
+    let mut new = Guest::under_qemu(&live, 7);
+    exchange(&mut one, &mut new, 10);
+    live.change_port(vfs(2)).unwrap();
+    exchange(&mut one, &mut other, 10);
+    assert_eq!((resets(0), resets(1)), before, "their drivers were not disturbed");
+    assert_eq!(live.port().vfs.len(), 2);
+    drop(new);
+    live.change_port(vfs(8)).unwrap();
+    let mut again = Guest::under_qemu(&live, 7);
+    exchange(&mut one, &mut again, 10);
+}
+
+#[test]
+fn a_port_comes_and_goes_beside_another() {
+    let live = Live::keeping("[[port]]\n");
+    let (mut one, mut other) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    let added = apply(&live, "[[port]]\n[[port]]\nvfs = 1\n").unwrap();
+    assert_eq!(added, [("pf1".to_owned(), What::Added), ("pf1vf0".to_owned(), What::Added)]);
+    exchange(&mut one, &mut other, 10);
+    let removed = apply(&live, "[[port]]\n").unwrap();
+    assert_eq!(removed, [("pf1".to_owned(), What::Removed), ("pf1vf0".to_owned(), What::Removed)]);
+    exchange(&mut one, &mut other, 10);
+    assert!(live.is_whole(), "a port that was told to end is not missed");
+}
+
+/// The port looks after its own guests' addresses; an address that a guest of another port has chosen counts too.
+#[test]
+fn an_address_that_a_guest_of_another_port_has_chosen_is_refused() {
+    let live = Live::with("[[port]]\nvfs = 1\n[[port]]\nvfs = 1\n");
+    let mut guest = Guest::under_qemu(&live, 0);
+    let chosen = MacAddress([2, 7, 7, 7, 7, 7]);
+    guest.vf.set_mac(&mut guest.machine, chosen).unwrap();
+    let set = VfSettings { mac: Some(chosen.to_string()), ..VfSettings::default() };
+    let request = Request::VfSet { vf: "pf1vf0".into(), change: Change::volatile(set) };
+    let refused = ask(&live.control_socket(), request).expect_err("is refused").to_string();
+    assert!(refused.contains("pf1vf0.mac") && refused.contains("used by pf0vf0"), "{refused}");
+}

@@ -1,0 +1,71 @@
+//! Taps of a host in a network namespace of the test's own, which takes root. Left out: what is checked.
+
+use super::PATIENCE;
+use super::live::Live;
+use daemon::control::status::PortStatus;
+use daemon::control::tap::TapStatus;
+use host::test_support::in_network_namespace;
+use std::net::UdpSocket;
+use std::process::Command;
+use std::time::Instant;
+
+/// A port on a tap.
+pub(crate) const TAP: &str = "[[port]]\nuplink = { tap = \"softiov0\" }\n";
+
+/// Runs a test in a namespace where the host is up as configured, with an address on its tap softiov0.
+pub(crate) fn on_a_tap(name: &str, config: &str, body: impl FnOnce(Live) + Send) {
+    in_network_namespace(name, || {
+        let live = Live::with(config);
+        ip("addr add 10.99.0.1/24 dev softiov0");
+        body(live);
+    });
+}
+
+/// `ip` with these words.
+#[track_caller]
+pub(crate) fn ip(words: &str) {
+    let output = Command::new("ip").args(words.split(' ')).output().expect("iproute2 is installed");
+    assert!(output.status.success(), "ip {words}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Makes the tap as an administrator does, with the host's address.
+pub(crate) fn make_tap() {
+    ip("tuntap add softiov0 mode tap");
+    ip("addr add 10.99.0.1/24 dev softiov0");
+}
+
+/// Frames that the host has received from an interface.
+pub(crate) fn received_by_the_host(interface: &str) -> u64 {
+    let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+    let line = table.lines().find_map(|line| line.trim().strip_prefix(interface)?.strip_prefix(':'));
+    line.unwrap().split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// Makes the host send broadcasts into the tap.
+pub(crate) fn host_broadcasts(count: usize) {
+    let socket = UdpSocket::bind("10.99.0.1:0").unwrap();
+    socket.set_broadcast(true).unwrap();
+    for _ in 0..count {
+        // A full queue is no matter.
+        let _ = socket.send_to(&[0x5a; 100], "10.99.0.255:9");
+    }
+}
+
+/// What `port show` says of the first port's tap.
+pub(crate) fn tap(live: &Live) -> TapStatus {
+    live.port().tap.expect("the uplink is a tap")
+}
+
+/// Waits until the host tells of the first port what is wanted.
+#[track_caller]
+pub(crate) fn wait_port(live: &Live, what: &str, holds: impl Fn(&PortStatus) -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let port = live.port();
+        if holds(&port) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{what}: {:?}, link {}", port.tap, port.link);
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+}

@@ -1,0 +1,280 @@
+//! Memory and descriptors of clients that take long to map, to unmap or to close: nobody but their owner waits. And how
+//! much of them a client may have.
+
+use crate::support::alone::alone;
+use crate::support::eventually;
+use crate::support::guest::{Guest, exchange};
+use crate::support::live::Live;
+use crate::support::qemu::Qemu;
+use crate::support::ram::Ram;
+use crate::support::raw::{Raw, dma_map, dma_map_at, dma_unmap, load};
+use host::memory::{MappedFile, Protection};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::thread;
+use std::time::{Duration, Instant};
+use vfio_user::client::Window;
+use vfio_user::wire::Errno;
+
+const PAGE: u64 = 4096;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+fn memfd(name: &str, size: u64) -> OwnedFd {
+    let fd = memfd_create(name, MemfdFlags::CLOEXEC).unwrap();
+    ftruncate(&fd, size).unwrap();
+    fd
+}
+
+/// Memory with something in every page.
+fn touched(size: u64) -> OwnedFd {
+    let fd = memfd("touched", size);
+    let memory = MappedFile::map(&fd, 0, size, Protection::ReadWrite).unwrap();
+    (0..size / PAGE).for_each(|page| memory.write(page * PAGE, &[1]).unwrap());
+    fd
+}
+
+/// Processor time that the threads of this process with such a name have taken so far.
+fn taken_by(name: &str) -> Duration {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let of_task = |task: std::path::PathBuf| {
+        let comm = std::fs::read_to_string(task.join("comm")).ok()?;
+        let times = std::fs::read_to_string(task.join("schedstat")).ok()?;
+        let nanoseconds = times.split(' ').next()?.parse().ok()?;
+        (comm.trim_end() == name).then_some(Duration::from_nanos(nanoseconds))
+    };
+    tasks.filter_map(|task| of_task(task.unwrap().path())).sum()
+}
+
+#[test]
+fn the_end_of_a_large_guest_is_no_work_of_the_ports() {
+    alone("teardown::the_end_of_a_large_guest_is_no_work_of_the_ports", || {
+        let live = Live::start();
+        let memory = touched(512 * MIB);
+        let mut qemu = Qemu::greet(&live.socket(0));
+        let window = Window { iova: 0, size: 512 * MIB, offset: 0, writable: true };
+        // The host has the last descriptor, so it is the host that frees the pages.
+        qemu.done(|client, out| client.dma_map(out, window, Some(memory))).unwrap();
+        let before = (taken_by("pf0"), taken_by("mem 0 pf0"));
+        drop(qemu);
+        eventually("it is gone", || {
+            live.show(0).function.peer.is_none()
+                && !std::fs::read_to_string("/proc/self/maps").unwrap().contains("touched")
+        });
+        // The file goes after its mapping.
+        let freed = || taken_by("mem 0 pf0") - before.1;
+        let mut last = Duration::ZERO;
+        eventually("nothing more is done", || {
+            let quiet = freed() == last && freed() > Duration::ZERO;
+            last = freed();
+            thread::sleep(Duration::from_millis(50));
+            quiet
+        });
+        let port = taken_by("pf0") - before.0;
+        assert!(port < freed() / 2, "the port's thread took {port:?}, the other one {:?}", freed());
+    });
+}
+
+/// A connection with data under way that its other end does not take: who closes it last waits for that.
+fn lingering(patience: Duration) -> (OwnedFd, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (other, _) = listener.accept().unwrap();
+    stream.set_nonblocking(true).unwrap();
+    while stream.write(&[0; 1 << 16]).is_ok() {}
+    stream.set_nonblocking(false).unwrap();
+    rustix::net::sockopt::set_socket_linger(&stream, Some(patience)).unwrap();
+    (stream.into(), other)
+}
+
+/// Has the host close descriptors that take half a minute to close, and sees that guests go on meanwhile.
+fn beside_descriptors_that_do_not_close(count: usize, mut send: impl FnMut(&Live, OwnedFd)) {
+    let live = Live::start();
+    let (mut b, mut c) = (Guest::under_qemu(&live, 1), Guest::under_qemu(&live, 2));
+    let (fds, _others): (Vec<_>, Vec<_>) = (0..count).map(|_| lingering(Duration::from_secs(30))).unzip();
+    let began = Instant::now();
+    fds.into_iter().for_each(|fd| send(&live, fd));
+    exchange(&mut b, &mut c, 50);
+    assert_eq!(live.port().vfs.len(), 7);
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+    assert!(live.is_whole());
+}
+
+/// Sends a message with a descriptor that the host is the last to close.
+fn send_and_forget(raw: &mut Raw, bytes: &[u8], fd: OwnedFd) {
+    raw.send_with(&bytes[..20], &[fd.as_fd()]);
+    drop(fd);
+    raw.send(&bytes[20..]);
+}
+
+#[test]
+fn a_descriptor_that_does_not_close_holds_up_nobody_as_memory() {
+    beside_descriptors_that_do_not_close(1, |live, fd| {
+        send_and_forget(&mut Raw::greet(&live.socket(0)), &dma_map(0, PAGE), fd);
+    });
+}
+
+#[test]
+fn a_descriptor_that_does_not_close_holds_up_nobody_where_none_belongs() {
+    beside_descriptors_that_do_not_close(1, |live, fd| {
+        let mut raw = Raw::greet(&live.socket(0));
+        send_and_forget(&mut raw, &load(1, 7, 0, 4), fd);
+        assert!(raw.reply().is_some());
+    });
+}
+
+/// Most of the time the host is the last to close one of them.
+const TRIES: usize = 8;
+
+#[test]
+fn a_descriptor_that_does_not_close_holds_up_nobody_with_a_client_that_is_turned_away() {
+    let mut first = None;
+    beside_descriptors_that_do_not_close(TRIES, |live, fd| {
+        first.get_or_insert_with(|| Raw::greet(&live.socket(0)));
+        let mut second = Raw::connect(&live.socket(0));
+        second.send_with(&dma_map(0, PAGE), &[fd.as_fd()]);
+        thread::spawn(move || drop(fd));
+        second.wait_for_end();
+    });
+}
+
+#[test]
+fn too_many_descriptors_that_do_not_close_hold_up_nobody() {
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+    beside_descriptors_that_do_not_close(TRIES, |live, fd| {
+        let mut raw = Raw::greet(&live.socket(0));
+        let fds = [fd.as_fd(); 100];
+        let mut space = vec![std::mem::MaybeUninit::uninit(); SendAncillaryMessage::ScmRights(&fds).size()];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        assert!(control.push(SendAncillaryMessage::ScmRights(&fds)));
+        let bytes = dma_map(0, PAGE);
+        let bytes = [std::io::IoSlice::new(&bytes)];
+        sendmsg(raw.stream(), &bytes, &mut control, SendFlags::empty()).unwrap();
+        thread::spawn(move || drop(fd));
+        raw.wait_for_end();
+        eventually("the VF is free", || live.show(0).function.peer.is_none());
+    });
+}
+
+#[test]
+fn requests_of_one_client_stay_in_order_whoever_does_them() {
+    let live = Live::start();
+    let ram = Ram::new();
+    let mut raw = Raw::greet(&live.socket(0));
+    for _ in 0..50 {
+        raw.send_with(&dma_map(0, MIB), &[ram.fd().as_fd()]);
+        raw.send(&dma_unmap(0, MIB));
+        raw.send_with(&dma_map(0, 2 * MIB), &[ram.fd().as_fd()]);
+        raw.send(&dma_unmap(0, MIB));
+        raw.send(&load(2, 7, 0, 4));
+        raw.send(&dma_unmap(0, 2 * MIB));
+        let errors: Vec<u32> = (0..6).map(|_| raw.reply().unwrap().0).collect();
+        assert_eq!(errors, [0, 0, 0, 2, 0, 0]);
+    }
+    drop(raw);
+    eventually("nothing is left", || ram.mapped_by_the_host() == 0);
+}
+
+#[test]
+fn a_client_that_goes_while_it_is_served_leaves_nothing_to_the_next() {
+    let live = Live::start();
+    let ram = Ram::new();
+    for _ in 0..100 {
+        let mut raw = Raw::greet(&live.socket(0));
+        raw.send_with(&dma_map(0, MIB), &[ram.fd().as_fd()]);
+        drop(raw);
+        let qemu = Qemu::greet(&live.socket(0));
+        assert_eq!(live.show(0).function.peer.unwrap().windows, 0);
+        drop(qemu);
+    }
+    eventually("nothing is left", || ram.mapped_by_the_host() == 0);
+}
+
+#[test]
+fn a_client_that_sends_descriptors_faster_than_they_close_is_not_read_from() {
+    let live = Live::start();
+    let (mut b, mut c) = (Guest::under_qemu(&live, 1), Guest::under_qemu(&live, 2));
+    let (fd, _other) = lingering(Duration::from_secs(30));
+    let mut raw = Raw::greet(&live.socket(0));
+    send_and_forget(&mut raw, &load(1, 7, 0, 4), fd);
+    assert!(raw.reply().is_some());
+    let ram = Ram::new();
+    raw.stream().set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+    let stream = host::socket::Stream::adopt(raw.stream().try_clone().unwrap().into()).unwrap();
+    let copies: Vec<OwnedFd> = (0..16).map(|_| ram.fd()).collect();
+    let copies: Vec<_> = copies.iter().map(AsFd::as_fd).collect();
+    let mut taken = 0;
+    for _ in 0..20 {
+        while let Ok(host::socket::Sent::Bytes(_)) = stream.send(&load(2, 7, 0, 4), &copies) {
+            taken += 1;
+            assert!(taken < 50_000, "the host takes everything");
+        }
+        exchange(&mut b, &mut c, 1);
+    }
+}
+
+#[test]
+fn a_client_shares_no_more_memory_than_it_may() {
+    let live = Live::with("client_memory = \"1G\"");
+    let fd = memfd("sparse", 64 * GIB);
+    let mut qemu = Qemu::greet(&live.socket(0));
+    let mut map = |iova, size| {
+        let window = Window { iova, size, offset: iova, writable: true };
+        let fd = fd.try_clone().unwrap();
+        qemu.done(|client, out| client.dma_map(out, window, Some(fd)))
+    };
+    assert_eq!(map(0, 2 * GIB), Err(Errno(12)), "more at once");
+    assert_eq!(map(0, GIB - PAGE), Ok(()));
+    assert_eq!(map(GIB, 2 * PAGE), Err(Errno(12)), "more together");
+    assert_eq!(map(GIB, PAGE), Ok(()));
+    assert_eq!(qemu.unmap(0, GIB - PAGE), Ok(()));
+    assert_eq!(live.show(0).function.peer.unwrap().shareable_bytes, PAGE);
+}
+
+#[test]
+fn a_guest_behind_an_iommu_may_map_page_by_page() {
+    let live = Live::start();
+    let fd = memfd("paged", 4 * GIB);
+    let mut raw = Raw::greet(&live.socket(0));
+    let page = |number: u64| number * 7919 % (4 * GIB / PAGE) * PAGE;
+    let iova = |number: u64| (1 << 40) - number * PAGE;
+    for number in 0..3000 {
+        raw.send_with(&dma_map_at(page(number), iova(number), PAGE), &[fd.as_fd()]);
+        assert_eq!(raw.reply().map(|(error, _)| error), Some(0), "page {number}");
+    }
+    assert_eq!(live.show(0).function.peer.map(|peer| (peer.windows, peer.shareable)), Some((3000, 3000)));
+    for number in 0..3000 {
+        raw.send(&dma_unmap(iova(number), PAGE));
+        assert_eq!(raw.reply().map(|(error, _)| error), Some(0), "page {number}");
+    }
+    assert_eq!(live.show(0).function.peer.map(|peer| peer.windows), Some(0));
+}
+
+#[test]
+fn a_client_with_as_many_mappings_as_it_may_have_leaves_the_others_theirs() {
+    let live = Live::start();
+    let files: Vec<OwnedFd> = (0..16).map(|_| memfd("scattered", 64 * GIB)).collect();
+    let refused: Vec<u32> = (0..6)
+        .map(|vf| {
+            let mut raw = Raw::greet(&live.socket(vf));
+            let places = (0..32).flat_map(|block| (0..files.len() as u64).map(move |file| (block, file)));
+            let mut refused = 0;
+            for (block, file) in places {
+                let fd = files[file as usize].as_fd();
+                let iova = (block * 16 + file) * PAGE;
+                raw.send_with(&dma_map_at(block * 2 * GIB, iova, PAGE), &[fd]);
+                refused += u32::from(raw.reply().unwrap().0 == 28);
+            }
+            std::mem::forget(raw);
+            refused
+        })
+        .collect();
+    assert!(refused.iter().all(|refused| *refused > 0), "{refused:?}");
+    assert!(refused.windows(2).all(|pair| pair[0] == pair[1]), "each has as many as the first: {refused:?}");
+    let ram = Ram::new();
+    let mut raw = Raw::greet(&live.socket(6));
+    raw.send_with(&dma_map(0, MIB), &[ram.fd().as_fd()]);
+    assert_eq!(raw.reply().map(|(error, _)| error), Some(0));
+}

@@ -1,0 +1,360 @@
+//! A tap that goes and comes back, and what becomes of it meanwhile: the port's link and the VFs' follow, and frames
+//! move again without a word to the host. Left out: frames as such (`uplink`).
+
+use crate::support::alone::{alone, assert_asleep};
+use crate::support::eventually;
+use crate::support::guest::{Guest, exchange};
+use crate::support::live::Live;
+use crate::support::qemu::{self, Qemu};
+use crate::support::tap::{
+    TAP, host_broadcasts, ip, make_tap, on_a_tap, received_by_the_host, tap, wait_port,
+};
+use daemon::control::client::ask;
+use daemon::control::protocol::{Answer, Request};
+use daemon::control::status::{LinkState, PortStatus};
+use daemon::control::tap::TapState;
+use driver::Hal;
+use driver::vf::LinkCheck;
+use host::tap::Tap;
+use i82576::bits::status;
+use i82576::{MacAddress, register as r};
+use std::process::Command;
+use std::time::Duration;
+
+/// What the guest sees of its link.
+fn sees_link(guest: &mut Guest<Qemu>) -> bool {
+    while guest.machine.wait_for(driver::vf::MAILBOX_VECTOR, Duration::ZERO) {
+        guest.vf.handle_interrupt(&mut guest.machine, driver::vf::MAILBOX_VECTOR);
+    }
+    matches!(guest.vf.watchdog(&mut guest.machine), LinkCheck::Up(_))
+}
+
+/// Frames move between guest and host, both ways.
+#[track_caller]
+fn reaches_the_host(guest: &mut Guest<Qemu>, interface: &str) {
+    let before = received_by_the_host(interface);
+    eventually("the host hears the guest", || {
+        guest.send(MacAddress::BROADCAST, &[1; 60]);
+        received_by_the_host(interface) > before
+    });
+    guest.take();
+    host_broadcasts(1);
+    eventually("the guest hears the host", || guest.receive().iter().any(|f| f.ends_with(&[0x5a; 100])));
+}
+
+#[test]
+fn a_deleted_tap_takes_the_link_along_and_brings_it_back() {
+    let name = "uplink_life::a_deleted_tap_takes_the_link_along_and_brings_it_back";
+    let body = |live: Live| {
+        let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+        assert!(live.port().link && sees_link(&mut a));
+        reaches_the_host(&mut a, "softiov0");
+        for round in 1..=3 {
+            ip("link del softiov0");
+            wait_port(&live, "gone", |port| !port.link && port.uplink == "tap:softiov0 (gone)");
+            eventually("both guests see it", || !sees_link(&mut a) && !sees_link(&mut b));
+            let gone = tap(&live);
+            assert_eq!((gone.state, gone.carrier, gone.mtu), (TapState::Gone, None, None));
+            make_tap();
+            // Taken, and set up.
+            wait_port(&live, "back", |port| port.link && port.uplink == "tap:softiov0");
+            assert_eq!(tap(&live).reattached, round);
+            eventually("both guests see it", || sees_link(&mut a) && sees_link(&mut b));
+            reaches_the_host(&mut a, "softiov0");
+        }
+        assert!(live.is_whole());
+    };
+    on_a_tap(name, TAP, body);
+}
+
+#[test]
+fn a_tap_that_the_host_made_is_not_made_again() {
+    let name = "uplink_life::a_tap_that_the_host_made_is_not_made_again";
+    alone(name, || {
+        on_a_tap(name, TAP, |live| {
+            let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+            a.take();
+            b.take();
+            ip("link del softiov0");
+            assert_asleep("the tap is gone");
+            assert_eq!(live.port().uplink, "tap:softiov0 (gone)");
+            assert!(tap(&live).seconds >= 1, "for a while now");
+            // The card's switch needs no uplink.
+            a.take();
+            b.take();
+            exchange(&mut a, &mut b, 3);
+        });
+    });
+}
+
+#[test]
+fn a_tap_that_comes_and_goes_in_a_hurry_is_not_made_either() {
+    let name = "uplink_life::a_tap_that_comes_and_goes_in_a_hurry_is_not_made_either";
+    on_a_tap(name, TAP, |live| {
+        ip("link del softiov0");
+        for _ in 0..50 {
+            ip("tuntap add softiov0 mode tap");
+            ip("link del softiov0");
+        }
+        wait_port(&live, "gone", |port| port.uplink == "tap:softiov0 (gone)");
+        std::thread::sleep(Duration::from_millis(300));
+        let interfaces = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+        assert!(!interfaces.contains("softiov0:"), "{:?}\n{interfaces}", live.port().tap);
+        make_tap();
+        wait_port(&live, "back", |port| port.link);
+    });
+}
+
+#[test]
+fn down_and_without_carrier_are_no_link() {
+    on_a_tap("uplink_life::down_and_without_carrier_are_no_link", TAP, |live| {
+        let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+        live.set(1, LinkState::Enable);
+        for (off, on, state, carrier) in [
+            ("link set softiov0 down", "link set softiov0 up", TapState::Down, true),
+            ("link set softiov0 carrier off", "link set softiov0 carrier on", TapState::Up, false),
+        ] {
+            ip(off);
+            wait_port(&live, off, |port| !port.link);
+            let status = tap(&live);
+            assert_eq!(
+                (status.state, status.carrier, status.mtu),
+                (state, Some(carrier), Some(1500)),
+                "{off}"
+            );
+            eventually("a guest sees it", || !sees_link(&mut a));
+            assert!(sees_link(&mut b) && live.show(1).link, "its link is always up");
+            ip(on);
+            wait_port(&live, on, |port| port.link);
+            eventually("a guest sees it", || sees_link(&mut a));
+            reaches_the_host(&mut a, "softiov0");
+        }
+        assert_eq!(tap(&live).reattached, 0);
+    });
+}
+
+#[test]
+fn by_configuration_the_link_stays_up() {
+    let config = format!("{TAP}link = \"up\"\n");
+    on_a_tap("uplink_life::by_configuration_the_link_stays_up", &config, |live| {
+        let mut guest = Guest::under_qemu(&live, 0);
+        ip("link set softiov0 down");
+        wait_port(&live, "down", |port| port.uplink == "tap:softiov0 (down)");
+        assert!(live.port().link && sees_link(&mut guest));
+        guest.send(MacAddress::BROADCAST, &[1; 60]);
+        eventually("the frame is counted", || tap(&live).drops.no_link == 1);
+        ip("link del softiov0");
+        wait_port(&live, "gone", |port| port.uplink == "tap:softiov0 (gone)");
+        assert!(live.port().link && sees_link(&mut guest));
+        guest.send(MacAddress::BROADCAST, &[1; 60]);
+        eventually("the frame is counted", || tap(&live).drops.no_link == 2);
+        make_tap();
+        wait_port(&live, "back", |port| port.uplink == "tap:softiov0");
+        reaches_the_host(&mut guest, "softiov0");
+    });
+}
+
+#[test]
+fn a_renamed_tap_stays_and_is_looked_for_by_its_first_name() {
+    on_a_tap("uplink_life::a_renamed_tap_stays_and_is_looked_for_by_its_first_name", TAP, |live| {
+        let mut guest = Guest::under_qemu(&live, 0);
+        ip("link set softiov0 down");
+        ip("link set softiov0 name other0");
+        ip("link set other0 up");
+        wait_port(&live, "renamed", |port| {
+            port.link
+                && port.tap.as_ref().is_some_and(|tap| tap.interface == "other0" && tap.mtu == Some(1500))
+        });
+        reaches_the_host(&mut guest, "other0");
+        // One that has the name now is somebody else's.
+        ip("tuntap add softiov0 mode tap");
+        ip("link set other0 mtu 1400");
+        wait_port(&live, "the right one", |port| port.tap.as_ref().is_some_and(|tap| tap.mtu == Some(1400)));
+        assert_eq!(tap(&live).reattached, 0);
+        ip("link del other0");
+        wait_port(&live, "the name is free", |port| {
+            port.link
+                && port.tap.as_ref().is_some_and(|tap| tap.interface == "softiov0" && tap.reattached == 1)
+        });
+    });
+}
+
+#[test]
+fn a_tap_in_another_namespace_stays() {
+    on_a_tap("uplink_life::a_tap_in_another_namespace_stays", TAP, |live| {
+        let mut other = Command::new("unshare").args(["-n", "sleep", "600"]).spawn().unwrap();
+        let pid = other.id();
+        let inside = |words: &str| {
+            let words = format!("-t {pid} -n ip {words}");
+            assert!(Command::new("nsenter").args(words.split(' ')).status().unwrap().success(), "{words}");
+        };
+        // Until the namespace is another one a move has no effect.
+        let here = std::fs::read_link("/proc/thread-self/ns/net").unwrap();
+        eventually("another namespace", || {
+            std::fs::read_link(format!("/proc/{pid}/ns/net")).is_ok_and(|there| there != here)
+        });
+        ip(&format!("link set softiov0 netns {pid}"));
+        wait_port(&live, "a move takes it down", |port| !port.link);
+        inside("link set softiov0 up");
+        wait_port(&live, "up there", |port| port.link && port.uplink == "tap:softiov0");
+        let status = tap(&live);
+        assert_eq!((status.carrier, status.mtu, status.reattached), (None, None, 0));
+        inside("link set softiov0 down");
+        wait_port(&live, "down there", |port| !port.link && port.uplink == "tap:softiov0 (down)");
+        inside("link set softiov0 up");
+        wait_port(&live, "up there", |port| port.link);
+        // And home again.
+        inside(&format!("link set softiov0 netns {}", rustix::thread::gettid()));
+        wait_port(&live, "home", |port| port.tap.as_ref().is_some_and(|tap| tap.mtu == Some(1500)));
+        ip("link set softiov0 up");
+        wait_port(&live, "up at home", |port| port.link);
+        // A namespace takes its taps along when it ends.
+        ip(&format!("link set softiov0 netns {pid}"));
+        other.kill().unwrap();
+        other.wait().unwrap();
+        wait_port(&live, "gone with its namespace", |port| port.uplink == "tap:softiov0 (gone)");
+        make_tap();
+        wait_port(&live, "back", |port| port.link);
+    });
+}
+
+#[test]
+fn what_is_no_tap_or_not_free_is_waited_for() {
+    on_a_tap("uplink_life::what_is_no_tap_or_not_free_is_waited_for", TAP, |live| {
+        let mut guest = Guest::under_qemu(&live, 0);
+        ip("link del softiov0");
+        wait_port(&live, "gone", |port| !port.link);
+        ip("link add softiov0 type bridge");
+        ip("link set softiov0 up");
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(tap(&live).state, TapState::Gone);
+        ip("link del softiov0");
+        // Somebody else is faster.
+        let theirs = Tap::open(&"softiov0".parse().unwrap()).unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(tap(&live).state, TapState::Gone);
+        drop(theirs);
+        make_tap();
+        wait_port(&live, "back", |port| port.link);
+        reaches_the_host(&mut guest, "softiov0");
+        // One that is free later, of which no news comes.
+        ip("link del softiov0");
+        wait_port(&live, "gone again", |port| !port.link);
+        ip("tuntap add theirs0 mode tap");
+        let theirs = Tap::open(&"theirs0".parse().unwrap()).unwrap();
+        ip("link set theirs0 name softiov0");
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(tap(&live).state, TapState::Gone);
+        drop(theirs);
+        wait_port(&live, "back again", |port| port.link);
+    });
+}
+
+#[test]
+fn frames_beyond_the_mtu_are_counted() {
+    on_a_tap("uplink_life::frames_beyond_the_mtu_are_counted", TAP, |live| {
+        let mut guest = Guest::under_qemu(&live, 0);
+        let payload = vec![7; 1500];
+        assert!(guest.send(MacAddress::BROADCAST, &payload));
+        reaches_the_host(&mut guest, "softiov0");
+        assert_eq!(tap(&live).drops.too_long, 0);
+        ip("link set softiov0 mtu 1400");
+        wait_port(&live, "the MTU is seen", |port| {
+            port.tap.as_ref().is_some_and(|tap| tap.mtu == Some(1400))
+        });
+        let before = received_by_the_host("softiov0");
+        assert!(guest.send(MacAddress::BROADCAST, &payload));
+        eventually("it is counted", || tap(&live).drops.too_long == 1);
+        // The longest, with room for a VLAN tag.
+        assert!(guest.send(MacAddress::BROADCAST, &payload[..1404]));
+        assert!(guest.send(MacAddress::BROADCAST, &payload[..1405]));
+        eventually("one more is counted", || tap(&live).drops.too_long == 2);
+        eventually("the other has arrived", || received_by_the_host("softiov0") > before);
+    });
+}
+
+#[test]
+fn each_port_follows_its_own_tap() {
+    let config = format!("{TAP}vfs = 1\n[[port]]\nuplink = {{ tap = \"softiov1\" }}\nvfs = 1\n");
+    on_a_tap("uplink_life::each_port_follows_its_own_tap", &config, |live| {
+        let ports = || match ask(&live.control_socket(), Request::PortList).unwrap() {
+            Answer::Ports(ports) => ports,
+            other => panic!("{other:?} to port.list"),
+        };
+        let links = || ports().iter().map(|port: &PortStatus| port.link).collect::<Vec<_>>();
+        let mut guest = Guest::under_qemu(&live, 0);
+        ip("link set softiov1 down");
+        eventually("the second alone", || links() == [true, false]);
+        reaches_the_host(&mut guest, "softiov0");
+        ip("link del softiov0");
+        eventually("both", || links() == [false, false]);
+        ip("link set softiov1 up");
+        eventually("the second is back", || links() == [false, true]);
+        make_tap();
+        eventually("both are back", || links() == [true, true]);
+        assert_eq!(ports().iter().filter_map(|port| Some(port.tap.as_ref()?.reattached)).sum::<u64>(), 1);
+        reaches_the_host(&mut guest, "softiov0");
+    });
+}
+
+#[test]
+fn a_guest_with_the_whole_port_sees_the_taps_link() {
+    let config = format!("{TAP}pf = \"guest\"\n");
+    on_a_tap("uplink_life::a_guest_with_the_whole_port_sees_the_taps_link", &config, |live| {
+        let mut machine = qemu::boot_as(&live.pf_socket(), qemu::PF, qemu::share);
+        let mut sees_link = || machine.read(r::STATUS) & status::LU != 0;
+        assert!(sees_link());
+        ip("link del softiov0");
+        eventually("the link goes", || !sees_link());
+        make_tap();
+        eventually("the link comes back", sees_link);
+    });
+}
+
+#[test]
+fn a_flood_of_interfaces_costs_the_port_nothing() {
+    let name = "uplink_life::a_flood_of_interfaces_costs_the_port_nothing";
+    alone(name, || {
+        on_a_tap(name, TAP, |live| {
+            let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+            let before = thread_time("pf0");
+            flood();
+            let port = thread_time("pf0") - before;
+            assert!(port < Duration::from_millis(100), "{port:?} of the port's thread");
+            a.take();
+            b.take();
+            std::thread::scope(|scope| {
+                let flood = scope.spawn(flood);
+                while !flood.is_finished() {
+                    exchange(&mut a, &mut b, 10);
+                }
+            });
+            ip("link set softiov0 mtu 1400");
+            wait_port(&live, "still watched", |port| {
+                port.tap.as_ref().is_some_and(|tap| tap.mtu == Some(1400))
+            });
+            let watcher = thread_time("pf0-uplink");
+            assert!(watcher < Duration::from_secs(2), "{watcher:?} of the watcher");
+        });
+    });
+}
+
+/// A thousand interfaces come and go.
+fn flood() {
+    let pairs = (0..500).map(|n| format!("link add flood{n} group 7 type veth peer name other{n} group 7\n"));
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), pairs.collect::<String>()).unwrap();
+    ip(&format!("-batch {}", file.path().display()));
+    ip("link del group 7");
+}
+
+/// Processor time of a thread of this process so far, user and system.
+fn thread_time(name: &str) -> Duration {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap().map(|thread| thread.unwrap().path());
+    let is_it =
+        |path: &std::path::PathBuf| std::fs::read_to_string(path.join("comm")).unwrap().trim() == name;
+    let thread = threads.filter(|path| path.exists()).find(is_it).expect("the thread runs");
+    // Nanoseconds on a processor, and two numbers more.
+    let times = std::fs::read_to_string(thread.join("schedstat")).unwrap();
+    Duration::from_nanos(times.split(' ').next().unwrap().parse().unwrap())
+}

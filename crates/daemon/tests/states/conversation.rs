@@ -1,0 +1,318 @@
+//! Guests, their drivers, the host and the wire do what chance says; a successor takes over before some of it, and in
+//! between while drivers wait. All that can be seen is as if there had been none.
+
+use crate::world::{Device, VFS, World, index};
+use backplane::vf_mac;
+use core::time::Duration;
+use driver::Hal;
+use driver::pf::{
+    Cause, InterruptBounds, Link, Mirror, PortPolicy, PortVlan, StormControl, VfPolicy, VlanSet,
+};
+use driver::vf::{LinkCheck, TxOffload};
+use i82576::config::{EXPRESS, MSIX};
+use i82576::ids::VF_BAR0_SIZE;
+use i82576::{MacAddress, table};
+use nic::Budget;
+use pcie::Function::{self, Pf, Vf};
+use pcie::capability::{express, msix};
+use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
+use proptest::test_runner::Config;
+
+/// Something that happens.
+#[derive(Debug, Clone)]
+pub(crate) enum Act {
+    /// A guest sends a frame of so many bytes to a VF, or to the wire.
+    Send(u8, u8, usize),
+    /// The same, TCP to be cut into segments of 400 bytes.
+    SendLarge(u8, u8, usize),
+    Receive(u8),
+    /// A request by mailbox, by number, with an argument.
+    Ask(u8, u8, u16),
+    Watchdog(u8),
+    FunctionLevelReset(u8),
+    /// The VMM's reset.
+    Reset(u8),
+    /// A guest writes to its MSI-X table, and a vector is signalled.
+    Message(u8, u64, Vec<u8>),
+    Policy(u8, Box<VfPolicy>),
+    PortPolicy(Box<PortPolicy>),
+    Quarantine(u8, bool),
+    /// The host tells the PF driver what it has counted.
+    Watch(u8, u64),
+    PortReset,
+    PortLink(bool),
+    Carrier(bool),
+    Arrive(u8, usize),
+    Budget(usize),
+    /// So many microseconds.
+    Wait(u64),
+}
+
+fn vf() -> impl Strategy<Value = u8> {
+    0..VFS
+}
+
+fn policy() -> impl Strategy<Value = VfPolicy> {
+    let flags = any::<[bool; 7]>();
+    let state = prop_oneof![3 => Just(Link::Auto), 1 => Just(Link::Enable), 1 => Just(Link::Disable)];
+    let bounds = prop_oneof![
+        2 => Just((0, 0, false)),
+        1 => Just((0, 2_000, true)),
+        1 => Just((1_000, 20_000, false)),
+    ];
+    (flags, state, bounds, 0..3u32, 0..4u16).prop_map(
+        |(flags, state, (min_interrupts, max_interrupts, adaptive), rate, vlan)| {
+            let [admin_mac, spoofchk, trust, enabled, allmulti, rss, listed] = flags;
+            VfPolicy {
+                mac: None,
+                admin_mac,
+                vlan: (vlan > 1).then_some(PortVlan { id: vlan, qos: 3 }),
+                vlans: listed.then(|| (0..5u16).collect::<VlanSet>()),
+                spoofchk,
+                trust,
+                enabled: enabled || rate == 0,
+                state,
+                allmulti,
+                max_mtu: listed.then_some(1_400),
+                rss,
+                interrupts: InterruptBounds { min_interrupts, max_interrupts, adaptive },
+                max_tx_rate: rate * 20,
+            }
+        },
+    )
+}
+
+fn port_policy() -> impl Strategy<Value = PortPolicy> {
+    (any::<bool>(), 0..2u32, vf(), any::<bool>()).prop_map(|(mirrored, storm, to, ingress)| {
+        let rule =
+            Mirror { to: index(to), vfs: 0, ingress: ingress || !mirrored, egress: mirrored, vlans: None };
+        let storm = StormControl { broadcast: storm * 1_000, multicast: storm * 2_000, window_ms: 10 };
+        let mut mirrors = [None; i82576::ids::MIRROR_RULES];
+        mirrors[0] = mirrored.then_some(rule);
+        PortPolicy { mirrors, storm, ..PortPolicy::default() }
+    })
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let bytes = proptest::collection::vec(any::<u8>(), 1..9);
+    prop_oneof![
+        8 => (vf(), 0..6u8, 60..1_400usize).prop_map(|(vf, to, length)| Act::Send(vf, to, length)),
+        5 => (vf(), 0..6u8, 1_000..9_000usize).prop_map(|(vf, to, length)| Act::SendLarge(vf, to, length)),
+        5 => vf().prop_map(Act::Receive),
+        5 => (vf(), 0..8u8, any::<u16>()).prop_map(|(vf, what, argument)| Act::Ask(vf, what, argument)),
+        3 => vf().prop_map(Act::Watchdog),
+        1 => vf().prop_map(Act::FunctionLevelReset),
+        1 => vf().prop_map(Act::Reset),
+        2 => (vf(), 0..0x2010u64, bytes).prop_map(|(vf, at, bytes)| Act::Message(vf, at, bytes)),
+        3 => (vf(), policy()).prop_map(|(vf, policy)| Act::Policy(vf, policy.into())),
+        1 => port_policy().prop_map(|policy| Act::PortPolicy(policy.into())),
+        1 => (vf(), any::<bool>()).prop_map(|(vf, on)| Act::Quarantine(vf, on)),
+        2 => (vf(), 0..3_000u64).prop_map(|(vf, events)| Act::Watch(vf, events)),
+        1 => Just(Act::PortReset),
+        1 => any::<bool>().prop_map(Act::PortLink),
+        1 => any::<bool>().prop_map(Act::Carrier),
+        5 => (0..5u8, 60..1_400usize).prop_map(|(to, length)| Act::Arrive(to, length)),
+        1 => (1..20usize).prop_map(Act::Budget),
+        4 => prop_oneof![0..3_000u64, Just(1_100_000)].prop_map(Act::Wait),
+    ]
+}
+
+/// Address `n`: of a VF, of a station beyond the wire, or everybody's.
+fn address(n: u8) -> MacAddress {
+    if n == 4 { MacAddress::BROADCAST } else { vf_mac(n) }
+}
+
+fn frame(to: MacAddress, from: MacAddress, length: usize) -> Vec<u8> {
+    let mut frame = [&to.0[..], &from.0, &[0x88, 0xb5]].concat();
+    frame.extend((frame.len()..length).map(|i| i as u8));
+    frame
+}
+
+/// TCP over IPv4 with so many bytes of payload.
+fn tcp(to: MacAddress, from: MacAddress, payload: usize) -> Vec<u8> {
+    let total = (40 + payload) as u16;
+    let mut ip = vec![0x45, 0, 0, 0, 0, 7, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+    ip[2..4].copy_from_slice(&total.to_be_bytes());
+    let transport = [3, 0xe8, 7, 0xd0, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 0x18, 0xff, 0xff, 0, 0, 0, 0];
+    [&to.0[..], &from.0, &[8, 0], &ip, &transport, &vec![5; payload]].concat()
+}
+
+/// Does it; what came of it, as text.
+pub(crate) fn perform(world: &mut World, act: &Act) -> String {
+    match act {
+        Act::Send(vf, to, length) => {
+            let frame = frame(address(*to), vf_mac(*vf), *length);
+            send(world, *vf, &frame, &TxOffload::default())
+        }
+        Act::SendLarge(vf, to, length) => {
+            let offload = TxOffload { tso: Some(400), ..TxOffload::default() };
+            send(world, *vf, &tcp(address(*to), vf_mac(*vf), *length), &offload)
+        }
+        Act::Receive(vf) => receive(world, *vf),
+        Act::Ask(vf, what, argument) => ask(world, *vf, *what, *argument),
+        Act::Watchdog(vf) => watchdog(world, *vf),
+        Act::FunctionLevelReset(vf) => {
+            let at = u64::from(EXPRESS) + u64::from(express::DEVICE_CONTROL);
+            let reset = express::DEVICE_CONTROL_FLR.to_le_bytes();
+            let (manager, nic) = (&mut world.manager, world.card.nic());
+            let effects = manager.config_write(&mut Device(nic), index(*vf), at, &reset);
+            world.enable(*vf);
+            format!("{effects:?}")
+        }
+        Act::Reset(vf) => {
+            let reset = world.manager.reset(&mut Device(world.card.nic()), index(*vf));
+            world.enable(*vf);
+            format!("{reset:?}")
+        }
+        Act::Message(vf, at, bytes) => message(world, *vf, *at, bytes),
+        Act::Policy(vf, policy) => {
+            let policy = VfPolicy { mac: Some(vf_mac(*vf)), ..**policy };
+            format!("{:?}", world.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(*vf), policy)))
+        }
+        Act::Arrive(to, length) => {
+            world.card.world().send(&frame(address(*to), MacAddress([2, 0, 0, 0, 9, 9]), *length));
+            String::new()
+        }
+        Act::Budget(frames) => {
+            world.card.set_budget(Budget { frames: *frames });
+            String::new()
+        }
+        Act::Wait(us) => {
+            world.card.advance(Duration::from_micros(*us));
+            String::new()
+        }
+        _ => govern(world, act),
+    }
+}
+
+/// What the administrator and the host do.
+fn govern(world: &mut World, act: &Act) -> String {
+    if let Act::Carrier(up) = act {
+        world.card.nic().set_link(*up);
+    }
+    let done = world.card.with_pf_driver(|pf, hal| match act {
+        Act::PortPolicy(policy) => format!("{:?}", pf.set_port_policy(hal, **policy)),
+        Act::Quarantine(vf, true) => format!("{:?}", pf.quarantine(hal, index(*vf), Cause::Administrator)),
+        Act::Quarantine(vf, false) => format!("{:?}", pf.release(hal, index(*vf))),
+        Act::Watch(vf, events) => format!("{:?}", pf.watch(hal, index(*vf), [*events; 6])),
+        Act::PortReset => format!("{:?}", pf.reset(hal)),
+        Act::PortLink(up) => format!("{:?}", pf.set_port_link(hal, *up)),
+        _ => String::new(),
+    });
+    done.unwrap_or_default()
+}
+
+fn send(world: &mut World, vf: u8, frame: &[u8], offload: &TxOffload) -> String {
+    let sent = world.on(vf, |driver, hal| {
+        let sent = driver.transmit(hal, frame, offload);
+        driver.flush(hal);
+        driver.clean(hal);
+        sent
+    });
+    format!("{sent:?}")
+}
+
+fn receive(world: &mut World, vf: u8) -> String {
+    let mut buffer = vec![0; 10_000];
+    let mut all = String::new();
+    for _ in 0..100 {
+        let received = world.on(vf, |driver, hal| driver.receive(hal, &mut buffer));
+        all += &format!("{received:?}");
+        let Ok(Some(received)) = received else { break };
+        all += &format!("{:?}", &buffer[..received.length]);
+    }
+    world.on(vf, |driver, hal| driver.receive_done(hal));
+    all
+}
+
+fn ask(world: &mut World, vf: u8, what: u8, argument: u16) -> String {
+    let mac = MacAddress([2, 0, 0, 0, 1, argument as u8 % 8]);
+    let group = MacAddress([1, 0, 0x5e, 0, 0, argument as u8]);
+    let asked = world.on(vf, |driver, hal| match what {
+        0 => driver.set_mac(hal, mac),
+        1 => driver.add_mac(hal, mac),
+        2 => driver.clear_macs(hal),
+        3 => driver.set_multicast(hal, &[group]),
+        4 => driver.set_all_multicast(hal, argument & 1 != 0),
+        5 => driver.set_vlan(hal, argument % 6, argument & 8 != 0),
+        6 => driver.set_max_frame(hal, 1_000 + usize::from(argument % 2_000)),
+        _ => driver.set_promiscuous(hal),
+    });
+    format!("{asked:?}")
+}
+
+fn watchdog(world: &mut World, vf: u8) -> String {
+    let check = world.on(vf, |driver, hal| driver.watchdog(hal));
+    let again = (check == LinkCheck::ResetNeeded).then(|| world.on(vf, |driver, hal| driver.restart(hal)));
+    format!("{check:?} {again:?}")
+}
+
+/// The guest unmasks its vectors, writes to the MSI-X BAR, and two of its vectors are signalled.
+fn message(world: &mut World, vf: u8, at: u64, bytes: &[u8]) -> String {
+    let control = u64::from(MSIX) + u64::from(msix::CONTROL);
+    let on = msix::CONTROL_ENABLE.to_le_bytes();
+    world.manager.config_write(&mut Device(world.card.nic()), index(vf), control, &on);
+    let Some(function) = world.manager.function_mut(index(vf)) else { return String::new() };
+    function.msix_write(at, bytes);
+    let signalled = [0, 1].map(|vector| function.signal(vector));
+    format!("{signalled:?} {:?}", function.release())
+}
+
+/// All that can be seen, beside the answers.
+fn look(world: &mut World) -> Vec<String> {
+    let mut seen = Vec::new();
+    let vfs: Vec<Function> = (0..VFS).map(Vf).collect();
+    for function in vfs.iter().copied().chain([Pf]) {
+        seen.push(format!("{:?}", world.card.world().take_interrupts(function)));
+        seen.push(format!("{}", world.card.world().faults(function)));
+    }
+    seen.push(format!("{:?}", world.card.world().take_frames()));
+    seen.push(format!("{:?}", world.card.nic().counters()));
+    let driver = world.card.pf_driver().unwrap();
+    for vf in (0..VFS).map(index) {
+        seen.push(format!("{:?} {:?} {:?}", driver.counters(vf), driver.policy(vf), driver.vf_mac(vf)));
+        seen.push(format!("{:?} {:?}", driver.quarantined(vf), driver.offences(vf)));
+        seen.push(format!("{:?} {:?}", world.manager.save(), world.manager.state(vf)));
+    }
+    for n in 0..VFS {
+        seen.push(receive(world, n));
+        let memory = world.card.world().memory(Vf(n)).get(0x10_0000, 0x4_0000).map(<[u8]>::to_vec);
+        seen.push(format!("{memory:?}"));
+        let registers = (0..VF_BAR0_SIZE as u32).step_by(4).map(|at| world.card.vf(n).read(at));
+        seen.push(format!("{:?}", registers.collect::<Vec<_>>()));
+    }
+    let registers = table::rows().flat_map(table::Register::offsets).map(|at| world.card.pf().read(at));
+    seen.push(format!("{:?}", registers.collect::<Vec<_>>()));
+    seen
+}
+
+/// Holds the conversation; before the acts that `when` names a successor takes over.
+fn trace(acts: &[Act], when: impl Fn(usize) -> bool) -> Vec<String> {
+    let mut world = World::new();
+    let mut seen = Vec::new();
+    for (i, act) in acts.iter().enumerate() {
+        world.card.set_between(None);
+        if when(i) {
+            world.set_aside();
+        }
+        seen.push(perform(&mut world, act));
+    }
+    world.card.set_between(None);
+    world.card.set_budget(Budget::default());
+    world.card.advance(Duration::from_millis(1_500));
+    seen.extend(look(&mut world));
+    seen
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 100, failure_persistence: None, ..Config::default() })]
+
+    #[test]
+    fn a_successor_has_the_same_future(acts in proptest::collection::vec(act(), 1..30), when in any::<u32>()) {
+        let kept = trace(&acts, |_| false);
+        let continued = trace(&acts, |i| when >> (i % 32) & 1 != 0);
+        assert_eq!(kept.len(), continued.len());
+        let differs = kept.iter().zip(&continued).position(|(kept, continued)| kept != continued);
+        assert_eq!(differs, None, "{:?}", differs.map(|at| (&kept[at], &continued[at])));
+    }
+}

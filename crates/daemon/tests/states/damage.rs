@@ -1,0 +1,106 @@
+//! States that are damaged, and say so or not: bytes of a state are changed under a checksum that is right. What is
+//! accepted all the same must be a card like any other: it answers, and stays within its bounds.
+
+use crate::conversation::{Act, perform};
+use crate::world::{VFS, World};
+use backplane::Backplane;
+use daemon::state::{CardState, decode};
+use i82576::Time;
+use i82576::register::{rx, tx, vf};
+use nic::{Budget, Nic, Unplugged};
+use pcie::{Bus, ConfigAccess, DmaFault, Function, Iova};
+use proptest::prelude::{Strategy, any, prop_oneof, proptest};
+use proptest::test_runner::Config;
+use std::sync::LazyLock;
+
+/// The body of a state in which much is under way.
+static BODY: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let mut world = World::new();
+    for act in [Act::Arrive(0, 200), Act::SendLarge(0, 1, 8_000), Act::Ask(1, 5, 10), Act::Wait(50)] {
+        perform(&mut world, &act);
+    }
+    postcard::to_allocvec(&world.state()).unwrap()
+});
+
+/// Memory that reads as something everywhere, and bounds what is asked of it.
+struct Everywhere {
+    requests: usize,
+}
+
+impl Bus for Everywhere {
+    fn dma_read(&mut self, _: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
+        self.requests += 1;
+        (0..).zip(into).for_each(|(i, byte)| *byte = (iova.wrapping_add(i) >> 3) as u8);
+        Ok(())
+    }
+
+    fn dma_write(&mut self, function: Function, iova: Iova, _: &[u8]) -> Result<(), DmaFault> {
+        self.requests += 1;
+        if iova & 0x400 == 0 { Ok(()) } else { Err(DmaFault { function, iova }) }
+    }
+
+    fn msix(&mut self, _: Function, _: u16) {}
+}
+
+/// Has a card do all kinds of things.
+fn poke(nic: &mut Nic) {
+    let now = Time::from_micros(3_000_000);
+    let mut bus = Everywhere { requests: 0 };
+    for round in 0..4 {
+        for _ in 0..3 {
+            nic.poll(now, Budget { frames: 64 }, &mut bus, &mut Unplugged);
+        }
+        for n in 0..VFS {
+            for (at, value) in [(vf::TX_BLOCK + tx::TDT, 9), (vf::RX_BLOCK + rx::RDT, 9), (vf::VTEICS, 7)] {
+                nic.write(Function::Vf(n), at, value + round, now);
+            }
+        }
+    }
+    assert!(bus.requests < 200_000, "{} requests for memory", bus.requests);
+    for function in [Function::Pf, Function::Vf(0), Function::Vf(7)] {
+        for at in (0..0x2_0000).step_by(4) {
+            nic.read(function, at, now);
+        }
+        for at in (0..4096).step_by(4) {
+            let value = nic.config_read(function, at, 4);
+            nic.config_write(function, at, 4, value);
+        }
+    }
+}
+
+/// Bytes that change: where, and in which bits. The highest says whether a number goes on: where it stays, what follows
+/// is read as what it was.
+fn changes() -> impl Strategy<Value = Vec<(usize, u8)>> {
+    let bits = prop_oneof![9 => 1..0x80u8, 1 => any::<u8>()];
+    proptest::collection::vec((any::<usize>(), bits), 1..6)
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 400, failure_persistence: None, ..Config::default() })]
+
+    #[test]
+    fn a_damaged_state_is_refused_or_harmless(changes in changes()) {
+        let mut body = BODY.clone();
+        for (at, value) in changes {
+            let at = at % body.len();
+            body[at] ^= value;
+        }
+        let Ok(Ok(mut restored)) = decode::<CardState>(&body).map(CardState::restore) else { return Ok(()) };
+        poke(&mut restored.nic);
+        let mut card = Backplane::new(backplane::PORT_MAC, 0);
+        *card.nic() = restored.nic;
+        if let Some(mut pf) = restored.pf {
+            for _ in 0..4 {
+                pf.visit(&mut card.pf());
+            }
+            let _ = pf.reset(&mut card.pf());
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_refused_or_harmless(body in proptest::collection::vec(any::<u8>(), 0..2_000)) {
+        if let Ok(Ok(mut restored)) = decode::<CardState>(&body).map(CardState::restore) {
+            poke(&mut restored.nic);
+        }
+    }
+}

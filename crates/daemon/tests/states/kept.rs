@@ -1,0 +1,186 @@
+//! States that earlier versions wrote, kept as files of hexadecimal digits beside this one, and the encoding of today's
+//! version as text, a line a type. Every version reads them all; an encoding that changes without a new version fails.
+//!
+//! A new version needs its number in the type (`Saved::VERSION`), a way from the versions before (`Saved::from_earlier`),
+//! and files of its own: `BLESS=1 cargo test -p daemon --test states -- kept` writes those that are not there yet. A
+//! port's state and its software's contain a card's, and change with it.
+
+use crate::conversation::{Act, perform};
+use crate::world::{World, through};
+use daemon::control::status::Interventions;
+use daemon::state::port::{ClientState, Configured, GuestState, HostedState};
+use daemon::state::{self, CardState, PortState, Saved, SoftwareState};
+use driver::pf::{Cause, InterruptBounds, Link, Mirror, Offence, PortPolicy, PortVlan, VfPolicy, VlanSet};
+use i82576::Time;
+use pcie::msix::TableState;
+use serde_reflection::{Samples, Tracer, TracerConfig};
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// Enumerations that only the card knows. One that is missing is named when the schema is made.
+const PRIVATE: [&str; 2] = ["Form", "TcpTimer"];
+/// Digits a line.
+const LINE: usize = 120;
+
+fn file(kind: &str, version: u32, extension: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/states/{kind}-v{version}.{extension}"))
+}
+
+/// What is kept of a version of a kind. Where nothing is yet, and it is asked for, it is written.
+fn kept<T: Saved>(version: u32, extension: &str, now: impl FnOnce() -> String) -> String {
+    let path = file(std::str::from_utf8(&T::KIND).unwrap(), version, extension);
+    if version == T::VERSION && !path.exists() && std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, now()).unwrap();
+    }
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// A state with something of everything in it.
+fn rich() -> CardState {
+    let mut world = World::new();
+    let limited = VfPolicy {
+        vlans: Some((0..9).collect::<VlanSet>()),
+        interrupts: InterruptBounds { min_interrupts: 500, max_interrupts: 5_000, adaptive: true },
+        max_tx_rate: 2,
+        max_mtu: Some(1_500),
+        ..VfPolicy::default()
+    };
+    let tagged = VfPolicy { vlan: Some(PortVlan { id: 7, qos: 2 }), ..VfPolicy::default() };
+    let mirror = Mirror { to: crate::world::index(2), vfs: 1, ingress: true, egress: true, vlans: None };
+    let mut policy = PortPolicy::default();
+    policy.mirrors[1] = Some(mirror);
+    let acts = [
+        Act::Policy(0, limited.into()),
+        Act::Policy(1, tagged.into()),
+        Act::PortPolicy(policy.into()),
+        Act::Ask(0, 1, 3),
+        Act::Ask(0, 3, 5),
+        Act::Ask(0, 5, 10),
+        Act::Arrive(0, 200),
+        Act::Arrive(4, 300),
+        Act::Wait(100),
+        Act::Message(0, 12, vec![0]),
+        Act::Watch(0, 5),
+        Act::Wait(1_100_000),
+        Act::Watch(0, 900),
+        Act::Quarantine(2, true),
+        // What leaves slowly is still there.
+        Act::SendLarge(0, 5, 6_000),
+        Act::Wait(200),
+    ];
+    for act in &acts {
+        perform(&mut world, act);
+    }
+    world.state()
+}
+
+/// A port around it.
+fn rich_port() -> PortState {
+    let function = ClientState {
+        interventions: Interventions { reads: 1, posted_writes: 2, synchronous_writes: 3, interrupts: 4 },
+        pin: (true, false),
+        judged: (true, false),
+        warned: true,
+    };
+    let watched = Time::from_micros(5);
+    PortState {
+        card: rich(),
+        table: None,
+        configured: Some(configured()),
+        watched,
+        functions: vec![function; 3],
+    }
+}
+
+fn configured() -> Configured {
+    Configured { port: PortPolicy::default(), vfs: vec![VfPolicy::default(); 3] }
+}
+
+/// Its software, and a guest's PF.
+fn rich_software() -> SoftwareState {
+    let card = rich();
+    let (Some(pf), Some(manager)) = (card.pf, card.manager) else { panic!("the host has the PF") };
+    let table = TableState { entries: vec![[1, 2, 3, 4]; 2], pending: vec![true, false] };
+    SoftwareState {
+        hosted: Some(HostedState { pf, manager, configured: configured() }),
+        guest: Some(GuestState { config: vec![7; 256], table }),
+    }
+}
+
+fn digits(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for line in bytes.chunks(LINE / 2) {
+        line.iter().for_each(|byte| write!(text, "{byte:02x}").unwrap());
+        text.push('\n');
+    }
+    text
+}
+
+fn bytes(digits: &str) -> Vec<u8> {
+    let digits: Vec<u8> = digits.bytes().filter(u8::is_ascii_hexdigit).collect();
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+    digits.chunks_exact(2).map(byte).collect()
+}
+
+/// The encoding of today's version, a line a type.
+fn schema<T: Saved>() -> String {
+    let mut tracer = Tracer::new(TracerConfig::default());
+    let samples = Samples::new();
+    tracer.trace_type::<Link>(&samples).unwrap();
+    tracer.trace_type::<Offence>(&samples).unwrap();
+    tracer.trace_type::<Cause>(&samples).unwrap();
+    tracer.trace_type::<iovm::State>(&samples).unwrap();
+    // Each time another variant of the others is looked at.
+    while {
+        tracer.trace_type_once::<T>(&samples).unwrap();
+        PRIVATE.iter().filter(|name| tracer.check_incomplete_enum(name).is_some()).count() > 0
+    } {}
+    let registry = tracer.registry().unwrap();
+    registry.iter().map(|(name, format)| format!("{name}: {format:?}\n")).collect()
+}
+
+/// Today's encoding is the one that is kept of today's version.
+fn does_not_change<T: Saved>() {
+    let (kept, now) = (kept::<T>(T::VERSION, "schema", schema::<T>), schema::<T>());
+    let changed: Vec<_> = now.lines().filter(|line| !kept.lines().any(|kept| kept == *line)).collect();
+    assert_eq!(
+        changed,
+        Vec::<&str>::new(),
+        "an encoding has changed: it needs a new version (see this file)"
+    );
+    assert_eq!(now, kept, "a type is gone: that needs a new version (see this file)");
+}
+
+/// Every version is read, and written again as the same.
+fn is_read<T: Saved>(now: impl Fn() -> T) {
+    for version in 1..=T::VERSION {
+        let written = bytes(&kept::<T>(version, "hex", || digits(&state::write(&now()).unwrap())));
+        let state: T = state::read(&written).unwrap();
+        if version == T::VERSION {
+            assert!(state::write(&state).unwrap() == written);
+        }
+    }
+}
+
+#[test]
+fn states_of_every_version_are_read_and_continued() {
+    for version in 1..=CardState::VERSION {
+        let written = bytes(&kept::<CardState>(version, "hex", || digits(&state::write(&rich()).unwrap())));
+        let state: CardState = state::read(&written).unwrap();
+        let restored = state.clone().restore().unwrap();
+        let again = CardState::of(&restored.nic, restored.pf.as_ref(), restored.manager.as_ref());
+        assert!(state::write(&again).unwrap() == state::write(&state).unwrap(), "version {version}");
+        if version == CardState::VERSION {
+            through(&written);
+        }
+    }
+    is_read::<PortState>(rich_port);
+    is_read::<SoftwareState>(rich_software);
+}
+
+#[test]
+fn the_encoding_of_a_version_does_not_change() {
+    does_not_change::<CardState>();
+    does_not_change::<PortState>();
+    does_not_change::<SoftwareState>();
+}

@@ -1,0 +1,122 @@
+//! A card with both drivers and the SR-IOV manager, in one process and with a clock moved by hand, which can be set aside
+//! at any moment. Left out: what happens to it (`conversation`).
+
+use backplane::{Backplane, PORT_MAC};
+use daemon::state::{self, CardState};
+use driver::Pf;
+use driver::vf::{Config, Vf};
+use i82576::VfIndex;
+use iovm::{Hierarchy, Manager, Owner};
+use nic::Nic;
+use pcie::config::offset;
+use pcie::{ConfigAccess, Function, Rid};
+use std::cell::Cell;
+
+/// VFs there are.
+pub(crate) const VFS: u8 = 3;
+const PF: Rid = Rid(0x0008);
+/// Card and driver change in one of so many rounds.
+const EVERY: u32 = 7;
+
+/// The card as the manager sees it.
+pub(crate) struct Device<'a>(pub(crate) &'a mut Nic);
+
+impl ConfigAccess for Device<'_> {
+    fn config_read(&mut self, function: Function, offset: u16, size: u8) -> u32 {
+        self.0.config_read(function, offset, size)
+    }
+
+    fn config_write(&mut self, function: Function, offset: u16, size: u8, value: u32) {
+        self.0.config_write(function, offset, size, value);
+    }
+}
+
+impl iovm::Device for Device<'_> {}
+
+/// The card, its software, and the guests' drivers.
+pub(crate) struct World {
+    pub(crate) card: Backplane,
+    pub(crate) manager: Manager,
+    pub(crate) vfs: Vec<Vf>,
+}
+
+/// A VF's number as the card's own type.
+pub(crate) fn index(vf: u8) -> VfIndex {
+    VfIndex::new(vf).unwrap()
+}
+
+impl World {
+    /// VFs assigned, started, with the link up.
+    pub(crate) fn new() -> Self {
+        let mut card = Backplane::new(PORT_MAC, 0);
+        let mut device = Device(card.nic());
+        let mut manager = Manager::discover(&mut device, PF).unwrap();
+        manager.enable(&mut device, VFS.into(), Hierarchy::Ari).unwrap();
+        for vf in 0..VFS {
+            manager.assign(&mut device, index(vf), Owner(vf.into())).unwrap();
+        }
+        card.attach_pf(VFS).unwrap();
+        let mut world = Self { card, manager, vfs: Vec::new() };
+        for vf in 0..VFS {
+            world.enable(vf);
+            let config =
+                Config { seed: vf.into(), tx_descriptors: 64, rx_descriptors: 64, ..Config::default() };
+            let mut driver = Vf::probe(&mut world.card.vf(vf), &config).unwrap();
+            driver.start(&mut world.card.vf(vf)).unwrap();
+            world.vfs.push(driver);
+        }
+        world
+    }
+
+    /// What a kernel's PCI core does: memory space and bus master on.
+    pub(crate) fn enable(&mut self, vf: u8) {
+        let command = (offset::COMMAND_MEMORY | offset::COMMAND_BUS_MASTER).to_le_bytes();
+        let at = offset::COMMAND.into();
+        self.manager.config_write(&mut Device(self.card.nic()), index(vf), at, &command);
+    }
+
+    /// Lets a guest's driver do something.
+    pub(crate) fn on<R>(&mut self, vf: u8, act: impl FnOnce(&mut Vf, &mut backplane::VfHal<'_>) -> R) -> R {
+        act(&mut self.vfs[usize::from(vf)], &mut self.card.vf(vf))
+    }
+
+    /// The state now.
+    pub(crate) fn state(&mut self) -> CardState {
+        let pf = self.card.detach_pf().unwrap();
+        let state = CardState::of(self.card.nic(), Some(&pf), Some(&self.manager));
+        self.card.return_pf(pf);
+        state
+    }
+
+    /// A successor goes on, from bytes; card and PF driver change again wherever they are looked at until the next act.
+    pub(crate) fn set_aside(&mut self) {
+        let written = state::write(&self.state()).unwrap();
+        let restored = through(&written).restore().unwrap();
+        *self.card.nic() = restored.nic;
+        self.card.return_pf(restored.pf.unwrap());
+        self.manager = restored.manager.unwrap();
+        self.card.set_between(Some(between));
+    }
+}
+
+/// The state that bytes tell of, of which the same bytes can be made again.
+pub(crate) fn through(bytes: &[u8]) -> CardState {
+    let state: CardState = state::read(bytes).unwrap();
+    assert!(state::write(&state).unwrap() == bytes, "what is read is what was written");
+    state
+}
+
+/// Card and driver change between two rounds, of which there are many.
+fn between(nic: &mut Nic, pf: Option<&mut Pf>) {
+    thread_local!(static ROUND: Cell<u32> = const { Cell::new(0) });
+    ROUND.set(ROUND.get() + 1);
+    if !ROUND.get().is_multiple_of(EVERY) {
+        return;
+    }
+    let written = state::write(&CardState::of(nic, pf.as_deref(), None)).unwrap();
+    let restored = through(&written).restore().unwrap();
+    *nic = restored.nic;
+    if let (Some(pf), Some(restored)) = (pf, restored.pf) {
+        *pf = restored;
+    }
+}

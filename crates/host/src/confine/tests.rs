@@ -1,0 +1,260 @@
+//! What is given up is gone: each test tries what is forbidden, and what must go on working.
+
+#![expect(unsafe_code, reason = "a thread that was taken over makes system calls as it likes")]
+
+use std::fs;
+use std::io::ErrorKind;
+use std::net::UdpSocket;
+use std::os::unix::fs::chown;
+use std::os::unix::net::UnixDatagram;
+use std::process::Command;
+use std::thread;
+
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+use rustix::process::{geteuid, getgroups};
+use rustix::thread::{CapabilitySet, capabilities, no_new_privs};
+
+use super::*;
+use crate::eventfd::EventFd;
+use crate::eventfd::Notifier;
+use crate::poll::{Interest, Poller};
+use crate::socket::{Access, FdBatch, Listener, Received, Stream};
+use crate::test_support::{in_own_process, skipped};
+use crate::user::Account;
+
+/// Runs `body` on a thread of its own that is held to the list of a role.
+fn confined<T: Send>(role: Role, body: impl FnOnce() -> T + Send) -> T {
+    let confinement = Confinement { seccomp: Seccomp::On, capabilities: Capabilities::Unchanged };
+    let prepared = confinement.prepare(role).unwrap();
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().name("taken-over".into());
+        let body = move || {
+            prepared.apply().unwrap();
+            body()
+        };
+        thread.spawn_scoped(scope, body).unwrap().join().unwrap()
+    })
+}
+
+/// Calls that a role may not make, and that are harmless with nonsense for arguments, should they be carried out.
+const FORBIDDEN: &[(Role, &[libc::c_long])] = &[
+    (
+        Role::Port,
+        &[
+            libc::SYS_execve,
+            libc::SYS_execveat,
+            libc::SYS_clone,
+            libc::SYS_clone3,
+            libc::SYS_socket,
+            libc::SYS_connect,
+            libc::SYS_bind,
+            libc::SYS_ioctl,
+            libc::SYS_mkdirat,
+            libc::SYS_ptrace,
+            libc::SYS_setresuid,
+        ],
+    ),
+    (
+        Role::Helper,
+        &[libc::SYS_execve, libc::SYS_clone, libc::SYS_socket, libc::SYS_recvmsg, libc::SYS_accept4],
+    ),
+    (
+        Role::Control,
+        &[libc::SYS_execve, libc::SYS_clone, libc::SYS_ptrace, libc::SYS_setresuid, libc::SYS_mount],
+    ),
+    (Role::Main, &[libc::SYS_execve, libc::SYS_clone, libc::SYS_ptrace, libc::SYS_setresuid, libc::SYS_bpf]),
+];
+/// Names the pair that a process of this test is to try.
+const TRY: &str = "SOFTIOV_TEST_TRY";
+
+#[test]
+fn a_call_that_is_not_in_the_list_ends_the_host_which_says_so() {
+    let pairs = FORBIDDEN.iter().flat_map(|(role, calls)| calls.iter().map(move |call| (*role, *call)));
+    if let Ok(wanted) = std::env::var(TRY) {
+        let (role, call) = pairs.clone().nth(wanted.parse().unwrap()).unwrap();
+        // A new process, but for a flag that only a thread may have.
+        let first = if call == libc::SYS_clone { libc::CLONE_SIGHAND } else { -1 };
+        // SAFETY: no call does anything with these arguments.
+        return confined(role, || unsafe {
+            libc::syscall(call, first, -1, -1, -1, -1, -1);
+        });
+    }
+    let test = "confine::tests::a_call_that_is_not_in_the_list_ends_the_host_which_says_so";
+    for (number, (role, call)) in pairs.enumerate() {
+        let mut again = Command::new(std::env::current_exe().unwrap());
+        let output = again.args(["--exact", test]).env(TRY, number.to_string()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(EXIT_STATUS), "{role:?} {call}: {said}");
+        let words = format!("thread taken-over made system call {call}, ");
+        assert!(said.contains(&words) && said.contains("--seccomp log"), "{said}");
+    }
+}
+
+#[test]
+fn what_libraries_can_do_without_is_refused_and_ends_nothing() {
+    for role in [Role::Port, Role::Helper] {
+        confined(role, || {
+            let file = fs::File::open("/etc/passwd").unwrap_err();
+            assert_eq!(file.raw_os_error(), Some(libc::ENOSYS), "{role:?}");
+        });
+    }
+    for role in [Role::Main, Role::Control] {
+        confined(role, || {
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap_err();
+            assert_eq!(socket.raw_os_error(), Some(libc::ENOSYS), "{role:?}");
+            thread::spawn(|| ()).join().unwrap();
+        });
+    }
+    for role in [Role::Main, Role::Control, Role::Port, Role::Helper] {
+        let code = || {
+            let protection = ProtFlags::READ | ProtFlags::EXEC;
+            // SAFETY: a new mapping wherever the kernel likes.
+            unsafe { mmap_anonymous(std::ptr::null_mut(), 4096, protection, MapFlags::PRIVATE) }.map(drop)
+        };
+        assert_eq!(confined(role, code), Err(Errno::NOSYS), "{role:?}");
+    }
+}
+
+#[test]
+fn a_port_goes_on_with_its_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("vf.sock");
+    let mut listener = Listener::bind(&path, Access::PRIVATE).unwrap();
+    let client = Stream::connect(&path).unwrap();
+    confined(Role::Port, move || {
+        let mut poller = Poller::new().unwrap();
+        poller.add(&listener, 0, Interest::READ).unwrap();
+        let stream = listener.accept().unwrap().unwrap();
+        poller.wait(Some(std::time::Duration::ZERO)).unwrap().for_each(drop);
+        let event = EventFd::new().unwrap();
+        Notifier::new().signal(&event);
+        client.send(b"x", &[]).unwrap();
+        let received = stream.recv(&mut [0; 8], &mut FdBatch::new()).unwrap();
+        assert_eq!(received, Received::Bytes(1));
+        let memory = vec![1_u8; 64 << 20];
+        assert_eq!(memory.iter().map(|byte| usize::from(*byte)).sum::<usize>(), 64 << 20);
+        drop(listener);
+    });
+    assert!(!path.exists());
+}
+
+#[test]
+fn commands_can_start_a_port_that_is_held_to_its_own_list() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("vf.sock");
+    confined(Role::Control, || {
+        let listener = Listener::bind(&path, Access { owner: None, group: None, mode: 0o666 }).unwrap();
+        let client = Stream::connect(&path).unwrap();
+        confined(Role::Port, move || {
+            let mut listener = listener;
+            assert!(listener.accept().unwrap().is_some());
+            assert!(fs::read("/etc/passwd").is_err());
+        });
+        drop(client);
+        assert!(fs::read("/etc/passwd").is_ok(), "the thread that started it may still");
+    });
+}
+
+#[test]
+fn files_out_of_reach_cannot_be_opened_and_others_can() {
+    let folder = tempfile::tempdir().unwrap();
+    let (work, read, other) = (folder.path().join("w"), folder.path().join("r"), folder.path().join("o"));
+    for path in [&work, &read, &other] {
+        fs::create_dir(path).unwrap();
+        fs::write(path.join("file"), "text").unwrap();
+    }
+    let reach = Reach {
+        work: vec![work.clone(), folder.path().join("missing")],
+        read: vec![read.clone()],
+        devices: vec!["/dev/null".into()],
+    };
+    let body = || {
+        if restrict_files(&reach).unwrap() == Enforced::Not {
+            return skipped("files_out_of_reach_cannot_be_opened_and_others_can", "no Landlock here");
+        }
+        let denied = |result: std::io::Result<()>| {
+            assert_eq!(result.map_err(|error| error.kind()), Err(ErrorKind::PermissionDenied));
+        };
+        denied(fs::read(other.join("file")).map(drop));
+        denied(fs::read("/etc/passwd").map(drop));
+        denied(fs::write(read.join("file"), "other"));
+        denied(fs::write(read.join("new"), "other"));
+        denied(fs::create_dir(other.join("new")));
+        denied(UnixDatagram::bind(read.join("socket")).map(drop));
+        denied(fs::rename(work.join("file"), other.join("moved")));
+        denied(Command::new("/bin/true").status().map(drop));
+        assert_eq!(fs::read(read.join("file")).unwrap(), b"text");
+        fs::write(work.join("file"), "other").unwrap();
+        fs::create_dir(work.join("new")).unwrap();
+        fs::rename(work.join("file"), work.join("new/file")).unwrap();
+        drop(
+            Listener::bind(&work.join("new/socket"), Access { owner: None, group: None, mode: 0o666 })
+                .unwrap(),
+        );
+        fs::remove_dir_all(work.join("new")).unwrap();
+        fs::write("/dev/null", "nothing").unwrap();
+    };
+    // Of this thread alone, which ends with the test.
+    thread::scope(|scope| scope.spawn(body).join().unwrap());
+}
+
+#[test]
+fn another_user_has_none_of_roots_rights() {
+    let test = "confine::tests::another_user_has_none_of_roots_rights";
+    if !geteuid().is_root() {
+        return skipped(test, "only root can become another user");
+    }
+    let body = || {
+        let folder = tempfile::tempdir().unwrap();
+        let secret = folder.path().join("secret");
+        fs::write(&secret, "").unwrap();
+        fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        let account: Account = "65533:65532".parse().unwrap();
+        // A thread that was there before becomes the user as well.
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let early = thread::spawn(move || wait.recv().map(|()| geteuid().as_raw()));
+        become_user(&account).unwrap();
+        go.send(()).unwrap();
+        assert_eq!(early.join().unwrap(), Ok(65_533));
+        assert_eq!((geteuid().as_raw(), getgroups().unwrap().len()), (65_533, 1));
+        let held = capabilities(None).unwrap();
+        assert!(held.permitted.contains(CapabilitySet::CHOWN), "the start takes it");
+        assert!(!held.permitted.intersects(CapabilitySet::SYS_ADMIN | CapabilitySet::SETUID));
+        assert!(held.inheritable.is_empty() && no_new_privs().unwrap());
+        let none = Confinement { seccomp: Seccomp::Off, capabilities: Capabilities::NetAdmin };
+        none.prepare(Role::Port).unwrap().apply().unwrap();
+        let held = capabilities(None).unwrap();
+        assert!(CapabilitySet::NET_ADMIN.contains(held.permitted) && held.effective == held.permitted);
+        assert_eq!(fs::read(&secret).unwrap_err().kind(), ErrorKind::PermissionDenied);
+        assert_eq!(chown(&secret, Some(65_533), None).unwrap_err().kind(), ErrorKind::PermissionDenied);
+        assert!(nix::unistd::setresuid(0.into(), 0.into(), 0.into()).is_err(), "there is no way back");
+        // What it starts has nothing either.
+        let status = Command::new("cat").arg("/proc/self/status").output().unwrap();
+        let status = String::from_utf8(status.stdout).unwrap();
+        for line in ["CapPrm:\t0000000000000000", "CapAmb:\t0000000000000000", "NoNewPrivs:\t1"] {
+            assert!(status.contains(line), "{line} in {status}");
+        }
+    };
+    let Some(output) = in_own_process(test, body).unwrap() else { return };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn off_and_log_restrict_nothing() {
+    for (word, mode) in [("true", Seccomp::On), ("false", Seccomp::Off), ("log", Seccomp::Log)] {
+        assert_eq!((word.parse(), mode.to_string().as_str()), (Ok(mode), word));
+    }
+    assert_eq!("yes".parse::<Seccomp>(), Err(UnknownMode));
+    let off = Confinement { seccomp: Seccomp::Off, capabilities: Capabilities::Unchanged };
+    off.prepare(Role::Port).unwrap().apply().unwrap();
+    assert!(fs::read("/etc/passwd").is_ok());
+    // The kernel's log has it, and it is done.
+    let log = Confinement { seccomp: Seccomp::Log, capabilities: Capabilities::Unchanged };
+    let log = log.prepare(Role::Port).unwrap();
+    let body = || {
+        log.apply().unwrap();
+        fs::read("/etc/passwd").is_ok() && UdpSocket::bind("127.0.0.1:0").is_ok()
+    };
+    assert!(thread::scope(|scope| scope.spawn(body).join().unwrap()));
+}

@@ -1,0 +1,109 @@
+//! Messages of rtnetlink about one interface: a question by name, and the three attributes that are read of answers and
+//! news. Attributes that are not read may look as a newer kernel likes.
+//!
+//! Left out: dumps of all interfaces, and every other kind of message, which is passed over.
+
+use libc::{IFF_UP, IFLA_CARRIER, IFLA_IFNAME, IFLA_MTU, RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK};
+use netlink_packet_core::{
+    NLA_ALIGNTO, NLA_HEADER_SIZE, NLM_F_REQUEST, NLMSG_ALIGNTO, NLMSG_ERROR, NetlinkBuffer, NlaBuffer,
+    NlasIterator,
+};
+use rustix::io::Errno;
+
+/// `struct nlmsghdr`, and `struct ifinfomsg` behind it.
+const HEADER: usize = 16;
+const INFO: usize = 16;
+/// Where `struct ifinfomsg` has index and flags.
+const INDEX: usize = 4;
+const FLAGS: usize = 8;
+
+/// An interface as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Its number in its namespace. A number is not given twice, unless somebody asks for one.
+    pub index: u32,
+    /// Its administrator has set it up.
+    pub up: bool,
+    /// It has a carrier: for a tap, somebody is attached, and nobody has taken the carrier away.
+    pub carrier: bool,
+    /// The largest payload of a frame, in bytes.
+    pub mtu: u32,
+}
+
+/// What a question brings.
+pub(super) enum Answer {
+    Link(Link),
+    Error(Errno),
+}
+
+/// A request for the interface of this name.
+pub(super) fn question(name: &str) -> Vec<u8> {
+    let text = name.as_bytes();
+    // With its final zero.
+    let attribute = NLA_HEADER_SIZE + text.len() + 1;
+    let length = HEADER + INFO + attribute.next_multiple_of(NLA_ALIGNTO);
+    let mut bytes = vec![0; length];
+    let mut header = NetlinkBuffer::new(&mut bytes);
+    header.set_length(length as u32);
+    header.set_message_type(RTM_GETLINK);
+    header.set_flags(NLM_F_REQUEST);
+    let mut named = NlaBuffer::new(&mut bytes[HEADER + INFO..]);
+    named.set_kind(IFLA_IFNAME);
+    named.set_length(attribute as u16);
+    named.value_mut()[..text.len()].copy_from_slice(text);
+    bytes
+}
+
+/// The answer to a question; `None` if it cannot be read.
+pub(super) fn answer(bytes: &[u8]) -> Option<Answer> {
+    let message = NetlinkBuffer::new_checked(bytes).ok()?;
+    match message.message_type() {
+        RTM_NEWLINK => Some(Answer::Link(link(message.payload())?)),
+        NLMSG_ERROR => {
+            let code = i32::from_ne_bytes(*message.payload().first_chunk()?);
+            Some(Answer::Error(Errno::from_raw_os_error(code.wrapping_neg())))
+        }
+        _ => None,
+    }
+}
+
+/// The interfaces that news are about: index and name.
+pub(super) fn changes(bytes: &[u8]) -> impl Iterator<Item = (u32, &str)> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let message = NetlinkBuffer::new_checked(rest).ok()?;
+        let length = (message.length() as usize).next_multiple_of(usize::from(NLMSG_ALIGNTO));
+        rest = rest.get(length..).unwrap_or_default();
+        Some((message.message_type(), message.payload()))
+    })
+    .filter(|(kind, _)| matches!(*kind, RTM_NEWLINK | RTM_DELLINK))
+    .filter_map(|(_, payload)| Some((number(payload, INDEX)?, name(payload)?)))
+}
+
+fn link(payload: &[u8]) -> Option<Link> {
+    let flags = number(payload, FLAGS)?;
+    let mtu = attribute(payload, IFLA_MTU)?;
+    Some(Link {
+        index: number(payload, INDEX)?,
+        up: flags & IFF_UP as u32 != 0,
+        carrier: attribute(payload, IFLA_CARRIER)?.first() != Some(&0),
+        mtu: u32::from_ne_bytes(*mtu.first_chunk()?),
+    })
+}
+
+fn name(payload: &[u8]) -> Option<&str> {
+    let name = attribute(payload, IFLA_IFNAME)?;
+    std::str::from_utf8(name.strip_suffix(&[0]).unwrap_or(name)).ok()
+}
+
+fn number(payload: &[u8], offset: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(*payload.get(offset..)?.first_chunk()?))
+}
+
+fn attribute(payload: &[u8], kind: u16) -> Option<&[u8]> {
+    let attributes = NlasIterator::new(payload.get(INFO..)?);
+    let found = attributes.map_while(Result::ok).find(|attribute| attribute.kind() == kind)?;
+    // From the slice below, which lives longer than what the attribute itself lends.
+    let length = usize::from(found.length());
+    found.into_inner().get(NLA_HEADER_SIZE..length)
+}

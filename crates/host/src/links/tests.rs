@@ -1,0 +1,116 @@
+//! Interfaces in network namespaces of their own: seen, changed, and changed more often than the kernel remembers.
+
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use netlink_packet_core::NetlinkBuffer;
+use rustix::net::sockopt::set_socket_recv_buffer_size;
+
+use super::*;
+use crate::poll::{Interest, Poller};
+use crate::tap::Tap;
+use crate::test_support::{in_network_namespace, skipped};
+
+/// Runs a test in a namespace with a tap of that name.
+fn with_tap(what: &str, body: impl FnOnce(Tap) + Send) {
+    in_network_namespace(what, || match Tap::open(&"watched0".parse().unwrap()) {
+        Ok(tap) if ip("link show lo") => body(tap),
+        Ok(_) => skipped(what, "ip does not work"),
+        Err(error) => skipped(what, &error.to_string()),
+    });
+}
+
+fn ip(arguments: &str) -> bool {
+    Command::new("ip").args(arguments.split(' ')).output().is_ok_and(|output| output.status.success())
+}
+
+/// What is heard of a tap's name until it has been quiet for a while.
+fn hear(links: &mut Links) -> Heard {
+    let mut heard = Heard::Unrelated;
+    for _ in 0..100 {
+        thread::sleep(Duration::from_millis(1));
+        heard = heard.max(links.hear(|_, name| name == "watched0").unwrap());
+    }
+    heard
+}
+
+#[test]
+fn an_interface_is_told_as_it_is() {
+    with_tap("links: as it is", |tap| {
+        let mut links = Links::new().unwrap();
+        let link = links.look_up("watched0").unwrap().unwrap();
+        assert_eq!((link.up, link.carrier, link.mtu), (false, true, 1500));
+        tap.set_up().unwrap();
+        tap.set_mtu(9000).unwrap();
+        assert_eq!(links.look_up("watched0").unwrap(), Some(Link { up: true, mtu: 9000, ..link.clone() }));
+        assert!(ip("link set watched0 carrier off"));
+        assert!(!links.look_up("watched0").unwrap().unwrap().carrier);
+        assert!(ip("link set watched0 name other0"));
+        assert_eq!(links.look_up("watched0").unwrap(), None);
+        assert_eq!(links.look_up("other0").unwrap().unwrap().index, link.index);
+        assert!(links.look_up("longer than any name").is_err());
+    });
+}
+
+#[test]
+fn news_name_the_interface() {
+    with_tap("links: news", |tap| {
+        let mut links = Links::new().unwrap();
+        assert_eq!(hear(&mut links), Heard::Unrelated);
+        let mut poller = Poller::new().unwrap();
+        poller.add(&links, 7, Interest::READ).unwrap();
+        assert_eq!(poller.wait(Some(Duration::ZERO)).unwrap().count(), 0);
+        for change in ["link set watched0 up", "link set watched0 mtu 1400", "link set watched0 down"] {
+            assert!(ip(change), "{change}");
+            assert_eq!(poller.wait(Some(Duration::from_secs(20))).unwrap().count(), 1, "{change}");
+            assert_eq!(hear(&mut links), Heard::Related, "{change}");
+        }
+        assert!(ip("tuntap add passer0 mode tap") && ip("tuntap del passer0 mode tap"));
+        assert_eq!(hear(&mut links), Heard::Unrelated);
+        // Renamed: the news has the new name and the old number.
+        let index = links.look_up("watched0").unwrap().unwrap().index;
+        assert!(ip("link set watched0 name other0"));
+        assert_eq!(links.hear(|number, name| number == index && name == "other0").unwrap(), Heard::Related);
+        assert!(ip("link set other0 name watched0"));
+        drop(tap);
+        assert_eq!(hear(&mut links), Heard::Related, "deleted");
+        assert_eq!(links.look_up("watched0").unwrap(), None);
+    });
+}
+
+#[test]
+fn news_that_the_kernel_dropped_are_told_of() {
+    with_tap("links: lost news", |_tap| {
+        let mut links = Links::new().unwrap();
+        // The kernel makes it as small as it allows.
+        set_socket_recv_buffer_size(&links.news, 1).unwrap();
+        for _ in 0..20 {
+            assert!(ip("link set watched0 up") && ip("link set watched0 down"));
+        }
+        assert_eq!(hear(&mut links), Heard::Lost);
+        assert_eq!(hear(&mut links), Heard::Unrelated, "once");
+        assert!(ip("link set watched0 mtu 1400"));
+        assert!(hear(&mut links) >= Heard::Related, "and it goes on");
+        assert_eq!(links.look_up("watched0").unwrap().unwrap().mtu, 1400);
+    });
+}
+
+#[test]
+fn broken_messages_say_nothing() {
+    for length in 0..40 {
+        for byte in [0, 1, 16, 0xff] {
+            let bytes = vec![byte; length];
+            assert_eq!(message::changes(&bytes).count(), 0);
+            assert!(message::answer(&bytes).is_none());
+        }
+    }
+    // As a question says it, but cut short anywhere.
+    let mut told = message::question("watched0");
+    NetlinkBuffer::new(&mut told).set_message_type(libc::RTM_NEWLINK);
+    assert_eq!(message::changes(&told).collect::<Vec<_>>(), [(0, "watched0")]);
+    assert!(message::answer(&told).is_none(), "no MTU");
+    for length in 0..told.len() {
+        assert_eq!(message::changes(&told[..length]).count(), 0);
+    }
+}

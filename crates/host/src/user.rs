@@ -1,0 +1,149 @@
+//! Users and groups by name or number.
+//!
+//! Left out: passwords, and whatever else a user database holds.
+
+use std::fmt;
+use std::str::FromStr;
+
+use nix::unistd::{Group, User};
+
+/// Why a user or a group is not known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UserError {
+    /// No user has this name.
+    #[error("no user is called {0:?}; give an existing name or a number")]
+    NoUser(String),
+    /// No group has this name.
+    #[error("no group is called {0:?}; give an existing name or a number")]
+    NoGroup(String),
+    /// Only a number was given, and no user has it, so its group is not known.
+    #[error("user {0} is in no user database; give a group too: {0}:GROUP")]
+    GroupMissing(u32),
+    /// The user database could not be read.
+    #[error("the user database could not be read: {0}; give a number")]
+    Database(String),
+}
+
+/// The number of a user.
+///
+/// # Errors
+/// [`UserError::NoUser`], [`UserError::Database`].
+pub fn user_id(text: &str) -> Result<u32, UserError> {
+    match number(text) {
+        Some(uid) => Ok(uid),
+        None => Ok(find_user(text)?.uid.as_raw()),
+    }
+}
+
+/// The number of a group.
+///
+/// # Errors
+/// [`UserError::NoGroup`], [`UserError::Database`].
+pub fn group_id(text: &str) -> Result<u32, UserError> {
+    if let Some(gid) = number(text) {
+        return Ok(gid);
+    }
+    let group = Group::from_name(text).map_err(database)?;
+    Ok(group.ok_or_else(|| UserError::NoGroup(text.to_owned()))?.gid.as_raw())
+}
+
+/// Whether a group is that user's alone: made with the user, of the same name, and without other members. Many
+/// systems give each user one, and let it write to whatever the user makes.
+#[must_use]
+pub fn is_private_group(uid: u32, gid: u32) -> bool {
+    let Ok(Some(user)) = User::from_uid(uid.into()) else { return false };
+    let Ok(Some(group)) = Group::from_gid(gid.into()) else { return false };
+    let alone = group.mem.iter().all(|member| *member == user.name);
+    user.gid == group.gid && user.name == group.name && alone
+}
+
+/// A user that a process can become, with the group that goes with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// The user's number.
+    pub uid: u32,
+    /// The number of its group.
+    pub gid: u32,
+    /// Its name, if it has one: groups beyond the first are known by it.
+    pub name: Option<String>,
+}
+
+impl FromStr for Account {
+    type Err = UserError;
+
+    /// Reads `USER` or `USER:GROUP`, names or numbers.
+    fn from_str(text: &str) -> Result<Self, UserError> {
+        let (user, group) = match text.split_once(':') {
+            Some((user, group)) => (user, Some(group)),
+            None => (text, None),
+        };
+        let found = match number(user) {
+            Some(uid) => User::from_uid(uid.into()).map_err(database)?.ok_or(uid),
+            None => Ok(find_user(user)?),
+        };
+        let uid = found.as_ref().map_or_else(|uid| *uid, |user| user.uid.as_raw());
+        let gid = match (group, &found) {
+            (Some(group), _) => group_id(group)?,
+            (None, Ok(user)) => user.gid.as_raw(),
+            (None, Err(uid)) => return Err(UserError::GroupMissing(*uid)),
+        };
+        Ok(Self { uid, gid, name: found.ok().map(|user| user.name) })
+    }
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => f.write_str(name),
+            None => write!(f, "{}", self.uid),
+        }
+    }
+}
+
+/// All ones means "no change" to the kernel, so it is nobody's number.
+fn number(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|number| *number != u32::MAX)
+}
+
+fn find_user(name: &str) -> Result<User, UserError> {
+    User::from_name(name).map_err(database)?.ok_or_else(|| UserError::NoUser(name.to_owned()))
+}
+
+fn database(errno: nix::errno::Errno) -> UserError {
+    UserError::Database(errno.desc().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_numbers_are_the_same_user() {
+        assert_eq!((user_id("root"), user_id("0"), group_id("root")), (Ok(0), Ok(0), Ok(0)));
+        assert_eq!((user_id("64055"), group_id("107")), (Ok(64_055), Ok(107)));
+        let root = Account { uid: 0, gid: 0, name: Some("root".into()) };
+        for text in ["root", "0", "root:root", "0:0"] {
+            assert_eq!(text.parse(), Ok(root.clone()), "{text}");
+        }
+        let stranger = Account { uid: 3_000_000_001, gid: 107, name: None };
+        assert_eq!("3000000001:107".parse(), Ok(stranger));
+    }
+
+    #[test]
+    fn a_users_own_group_is_private_and_others_are_not() {
+        assert!(is_private_group(0, 0));
+        assert!(!is_private_group(0, 1) && !is_private_group(1, 0));
+        assert!(!is_private_group(3_000_000_001, 3_000_000_001));
+    }
+
+    #[test]
+    fn who_is_not_known_is_named() {
+        assert_eq!(user_id("nobody-here"), Err(UserError::NoUser("nobody-here".into())));
+        assert_eq!(group_id("no-group"), Err(UserError::NoGroup("no-group".into())));
+        for text in ["", "4294967295", "-1", "nobody-here:0", "root:no-group", ":"] {
+            assert!(text.parse::<Account>().is_err(), "{text}");
+        }
+        let alone = "3000000001".parse::<Account>().unwrap_err();
+        assert!(alone.to_string().contains("3000000001:GROUP"), "{alone}");
+    }
+}

@@ -1,0 +1,261 @@
+//! The card set aside anywhere in a conversation, written, read back and continued: it has the same future as one that
+//! was not. The conversation is random: PF and VFs write registers, rings move, packets wait between segments, the wire
+//! brings frames, functions are reset, polls stop in the middle. Left out: drivers, and the envelope around the bytes.
+
+use crate::common::{BASE, Bench, TestBus, data, mac, plain, tagged, tcp};
+use crate::random::{bytes, descriptors, rate, register, value};
+use i82576::bits::{eerw, eitr, mdic, sccrl, tcptimer};
+use i82576::config::EXPRESS;
+use i82576::descriptor::tx::{Context, Data, L4};
+use i82576::register::{self as r, vf};
+use i82576::table;
+use nic::{Budget, Nic, Poll};
+use pcie::Function::{self, Pf, Vf};
+use pcie::capability::express;
+use pcie::config::offset;
+use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
+use proptest::test_runner::Config;
+
+/// VFs in the conversation.
+const VFS: u8 = 3;
+
+/// Something a driver, a guest, the host or the world does.
+#[derive(Debug, Clone)]
+enum Act {
+    Write(Function, u32, u32),
+    Read(Function, u32),
+    Start(u8),
+    Send(u8, Vec<[u8; 16]>),
+    /// So many bytes to that function, to be cut into segments.
+    SendLarge(u8, u8, u16),
+    /// So many buffers of a packet without an end.
+    Chain(u8, usize),
+    Post(u8),
+    Arrive(Vec<u8>),
+    Rate(u8, u32),
+    Configure(Function, u16, u32),
+    Reset(Function),
+    /// The PF sets the port up again, whatever was done to it.
+    SetUp,
+    StormControl(u32),
+    /// NVM, PHY, clock, timer or I/O BAR, by number.
+    Board(u8, u32),
+    Link(bool),
+    Wait(u64),
+    Poll(usize),
+}
+
+fn pf_register() -> impl Strategy<Value = u32> {
+    let rows: Vec<Vec<u32>> = table::rows().map(|row| row.offsets().collect()).collect();
+    (0..rows.len(), any::<usize>()).prop_map(move |(row, i)| rows[row][i % rows[row].len()])
+}
+
+fn function() -> impl Strategy<Value = Function> {
+    prop_oneof![1 => Just(Pf), 2 => (0..VFS).prop_map(Vf)]
+}
+
+fn frame() -> impl Strategy<Value = Vec<u8>> {
+    let to = prop_oneof![(0..10u8).prop_map(mac), Just(i82576::MacAddress::BROADCAST)];
+    prop_oneof![
+        4 => (to, 0..3000usize).prop_map(|(to, length)| plain(to, mac(9), length)),
+        1 => (0..VFS, 0..1400usize).prop_map(|(to, length)| tcp(mac(to), mac(9), &vec![3; length])),
+        1 => (0..VFS, any::<u16>()).prop_map(|(to, tag)| tagged(tag, &plain(mac(to), mac(9), 64))),
+        1 => bytes(200),
+    ]
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        4 => (0..VFS, register(), value()).prop_map(|(vf, at, value)| Act::Write(Vf(vf), at & !3, value)),
+        3 => (pf_register(), value()).prop_map(|(at, value)| Act::Write(Pf, at, value)),
+        2 => (0..VFS, register()).prop_map(|(vf, at)| Act::Read(Vf(vf), at & !3)),
+        2 => pf_register().prop_map(|at| Act::Read(Pf, at)),
+        3 => (0..VFS).prop_map(Act::Start),
+        3 => (0..VFS, descriptors()).prop_map(|(vf, descriptors)| Act::Send(vf, descriptors)),
+        4 => (0..VFS, 0..10u8, 500..20_000u16).prop_map(|(vf, to, bytes)| Act::SendLarge(vf, to, bytes)),
+        // Sixty-three fill the ring: what they belong to is dropped up to its end.
+        2 => (0..VFS, prop_oneof![3 => Just(63), 1 => 1..64usize]).prop_map(|(vf, count)| Act::Chain(vf, count)),
+        2 => (0..VFS).prop_map(Act::Post),
+        5 => frame().prop_map(Act::Arrive),
+        1 => (0..VFS, rate()).prop_map(|(vf, rate)| Act::Rate(vf, rate)),
+        1 => (function(), 0..0x200u16, any::<u16>()).prop_map(|(function, at, value)| Act::Configure(function, at, value.into())),
+        1 => function().prop_map(Act::Reset),
+        3 => Just(Act::SetUp),
+        1 => (0..20u32).prop_map(Act::StormControl),
+        3 => (0..5u8, any::<u32>()).prop_map(|(what, value)| Act::Board(what, value)),
+        1 => any::<bool>().prop_map(Act::Link),
+        3 => (0..2_000u64).prop_map(Act::Wait),
+        8 => (1..40usize).prop_map(Act::Poll),
+    ]
+}
+
+/// What the card answered.
+#[derive(Debug, PartialEq, Eq)]
+enum Answer {
+    Nothing,
+    Value(u32),
+    Poll(Poll),
+}
+
+fn perform(bench: &mut Bench, act: &Act) -> Answer {
+    match act {
+        Act::Write(function, at, value) => bench.nic.write(*function, *at, *value, bench.now),
+        Act::Read(function, at) => return Answer::Value(bench.nic.read(*function, *at, bench.now)),
+        Act::Start(n) => {
+            bench.vf(*n).start();
+            bench.vf(*n).write(vf::VTEITR, 200 << eitr::INTERVAL_SHIFT);
+        }
+        Act::Send(n, descriptors) => {
+            descriptors.iter().for_each(|raw| _ = bench.vf(*n).put(*raw));
+            bench.vf(*n).ring();
+        }
+        Act::SendLarge(n, to, length) => send_large(bench, *n, *to, *length),
+        Act::Chain(n, count) => {
+            let buffer = data(BASE, 100).emit();
+            (0..*count).for_each(|_| _ = bench.vf(*n).put(buffer));
+            bench.vf(*n).ring();
+        }
+        Act::Post(n) => bench.vf(*n).post(5),
+        Act::Arrive(frame) => bench.world.wire.incoming.push_back(frame.clone()),
+        Act::Rate(n, rate) => {
+            bench.pf().write(r::RTTDQSEL, (*n).into());
+            bench.pf().write(r::RTTBCNRC, *rate);
+        }
+        Act::Configure(function, at, value) => bench.config(*function, *at, *value),
+        Act::Reset(function) => {
+            let control = u16::from(EXPRESS) + express::DEVICE_CONTROL;
+            bench.config(*function, control, express::DEVICE_CONTROL_FLR.into());
+        }
+        Act::SetUp => set_up(bench),
+        Act::StormControl(threshold) => {
+            bench.pf().write(r::BSCTRH, *threshold);
+            bench.pf().write(r::SCCRL, sccrl::BDICW | 1 << sccrl::INTERVAL_SHIFT);
+        }
+        Act::Board(what, value) => return use_board(bench, *what, *value),
+        Act::Link(up) => {
+            bench.nic.set_link(*up);
+            bench.nic.set_vf_link(crate::common::index(1), up.then_some(false));
+        }
+        Act::Wait(us) => bench.wait_us(*us),
+        Act::Poll(frames) => {
+            bench.budget = Budget { frames: *frames };
+            return Answer::Poll(bench.poll_once());
+        }
+    }
+    Answer::Nothing
+}
+
+/// A packet to be cut into segments of 500 bytes, from two buffers.
+fn send_large(bench: &mut Bench, n: u8, to: u8, length: u16) {
+    let address = bench.vf(n).place(&tcp(mac(to), mac(n), &vec![n; length.into()]));
+    let lengths = Context { mac_length: 14, ip_length: 20, l4_length: 20, ..Context::default() };
+    let context = Context { ipv4: true, l4: L4::Tcp, mss: 500, ..lengths };
+    let sums = Data { insert_l4_checksum: true, insert_ip_checksum: true, ..data(address, 54) };
+    let first = Data { segment: true, payload_length: length.into(), ..sums };
+    let rest = Data { end_of_packet: true, report_status: true, ..data(address + 54, length) };
+    for raw in [context.emit(), first.emit(), rest.emit()] {
+        bench.vf(n).put(raw);
+    }
+    bench.vf(n).ring();
+}
+
+/// What the board has beside the switch.
+fn use_board(bench: &mut Bench, what: u8, value: u32) -> Answer {
+    match what {
+        0 => bench.pf().write(r::TCPTIMER, tcptimer::KICK_START | tcptimer::COUNT_EN | (value % 4 + 1)),
+        1 => bench.pf().write(r::TIMINCA, 1 << 24 | (value % 0x1000)),
+        2 => bench.pf().write(r::EEWR, eerw::START | value & !eerw::DONE),
+        3 => bench.pf().write(r::MDIC, mdic::WRITE | 1 << mdic::PHY_SHIFT | value & 0x001f_ffff),
+        _ if value & 1 != 0 => bench.nic.io_write(0, &(value & 0x1_fffc).to_le_bytes(), bench.now),
+        _ => {
+            let mut word = [0; 4];
+            bench.nic.io_read(u64::from(value & 4), &mut word, bench.now);
+            return Answer::Value(u32::from_le_bytes(word));
+        }
+    }
+    Answer::Value(bench.pf().read(r::SYSTIML))
+}
+
+/// The bus and the PF as they are after a start.
+fn set_up(bench: &mut Bench) {
+    bench.config(Pf, offset::COMMAND, u32::from(offset::COMMAND_MEMORY | offset::COMMAND_BUS_MASTER));
+    bench.enable_vfs(VFS);
+    bench.nic.set_link(true);
+    bench.set_up_port(VFS);
+}
+
+/// The card as a successor has it that was given bytes.
+fn set_aside(nic: &Nic) -> Nic {
+    let bytes = postcard::to_allocvec(&nic.save()).unwrap();
+    let state: nic::State = postcard::from_bytes(&bytes).unwrap();
+    assert!(postcard::to_allocvec(&state).unwrap() == bytes, "what is read is what was written");
+    Nic::restore(state).unwrap()
+}
+
+/// All that can be seen of a conversation.
+#[derive(PartialEq, Eq)]
+struct Trace {
+    answers: Vec<Answer>,
+    /// Memory, the requests for it, and the interrupts.
+    bus: TestBus,
+    frames: Vec<Vec<u8>>,
+    counters: nic::Counters,
+    configuration: Vec<Vec<u8>>,
+    registers: Vec<u32>,
+}
+
+/// Holds the conversation; before the acts that `when` names the card is set aside.
+fn trace(acts: &[Act], loopback: u64, when: impl Fn(usize) -> bool) -> Trace {
+    let mut bench = Bench::with_loopback(VFS, core::num::NonZeroU64::new(loopback));
+    (0..VFS).for_each(|vf| bench.vf(vf).start());
+    let mut answers = Vec::new();
+    for (i, act) in acts.iter().enumerate() {
+        if when(i) {
+            bench.nic = set_aside(&bench.nic);
+        }
+        answers.push(perform(&mut bench, act));
+    }
+    for _ in 0..10 {
+        let poll = bench.poll_once();
+        bench.now = poll.deadline.unwrap_or(bench.now);
+        answers.push(Answer::Poll(poll));
+    }
+    let functions: Vec<Function> = std::iter::once(Pf).chain((0..VFS).map(Vf)).collect();
+    let configuration = functions.iter().map(|function| {
+        let mut bytes = vec![0; pcie::config::SIZE];
+        bench.nic.config_read_bytes(*function, 0, &mut bytes);
+        bytes
+    });
+    let configuration = configuration.collect();
+    let counters = *bench.nic.counters();
+    let offsets = table::rows().flat_map(table::Register::offsets).map(|at| (Pf, at));
+    let registers = offsets.chain((0..0x4000).step_by(4).flat_map(|at| (0..VFS).map(move |n| (Vf(n), at))));
+    let registers = registers.map(|(function, at)| bench.nic.read(function, at, bench.now)).collect();
+    Trace { answers, frames: bench.wire_got(), bus: bench.world.bus, counters, configuration, registers }
+}
+
+/// What of two traces is not the same first: for a message that can be read.
+fn difference(kept: &Trace, continued: &Trace) -> Option<String> {
+    fn first<T: PartialEq>(kept: &[T], continued: &[T]) -> Option<usize> {
+        kept.iter().zip(continued).position(|(kept, continued)| kept != continued)
+    }
+    let answer = first(&kept.answers, &continued.answers);
+    let request = first(&kept.bus.log, &continued.bus.log);
+    let register = first(&kept.registers, &continued.registers);
+    (kept != continued).then(|| format!("answer {answer:?}, request {request:?}, register {register:?}"))
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 500, failure_persistence: None, ..Config::default() })]
+
+    #[test]
+    fn a_card_that_was_set_aside_goes_on_as_if_it_had_not_been(
+        acts in proptest::collection::vec(act(), 1..50),
+        loopback in prop_oneof![Just(0), Just(100_000_000)],
+        when in any::<u64>(),
+    ) {
+        let kept = trace(&acts, loopback, |_| false);
+        let continued = trace(&acts, loopback, |i| when >> (i % 64) & 1 != 0);
+        assert_eq!(difference(&kept, &continued), None);
+    }
+}

@@ -1,0 +1,254 @@
+//! Who may connect: to a VF's socket, and to the control socket. A client is a process of another user.
+//!
+//! Left out: a virtual machine of another user; `tests/linux` has that.
+
+use crate::process::{SOFTIOV, Said, Serve, finish, softiov};
+use host::test_support::{in_network_namespace, skipped};
+use rustix::process::{Signal, geteuid};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::{TempDir, tempdir};
+
+/// A VMM's user and group, operators, and somebody else.
+const VMM: u32 = 65_533;
+const OPERATORS: u32 = 65_532;
+const STRANGER: u32 = 65_531;
+
+/// A folder that everybody may pass through, with the program in it. None, and said, if this is not root.
+fn open_folder(test: &str) -> Option<TempDir> {
+    if !geteuid().is_root() {
+        skipped(test, "only root can start processes of other users");
+        return None;
+    }
+    let folder = tempdir().unwrap();
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o711)).unwrap();
+    fs::copy(SOFTIOV, folder.path().join("softiov")).unwrap();
+    Some(folder)
+}
+
+fn configured(folder: &TempDir, text: &str) -> PathBuf {
+    let file = folder.path().join("softiov.toml");
+    fs::write(&file, text).unwrap();
+    file
+}
+
+fn serve(folder: &TempDir, text: &str) -> Serve {
+    Serve::start(folder, &["--config", configured(folder, text).to_str().unwrap()])
+}
+
+/// Runs the program as another user with one group.
+fn run_as(folder: &TempDir, uid: u32, gid: u32, arguments: &[&str]) -> Said {
+    let mut command = Command::new("setpriv");
+    command.args([&format!("--reuid={uid}"), &format!("--regid={gid}")]).args(["--clear-groups", "--"]);
+    finish(command.arg(folder.path().join("softiov")).args(arguments).env_remove("XDG_RUNTIME_DIR"))
+}
+
+/// Drives a VF by its socket as another user.
+fn drive_as(folder: &TempDir, uid: u32, gid: u32, socket: &Path) -> Said {
+    run_as(folder, uid, gid, &["drive", "--socket", socket.to_str().unwrap()])
+}
+
+#[test]
+fn a_vf_is_its_owners_and_its_groups_and_nobody_elses() {
+    let Some(folder) = open_folder("a_vf_is_its_owners_and_its_groups_and_nobody_elses") else { return };
+    let text = format!(
+        "[[port]]\nvfs = 3\naccess = {{ group = {VMM} }}\n\
+         [[port.vf]]\nindex = 1\naccess = {{ owner = {STRANGER}, mode = \"0600\" }}\n"
+    );
+    let mut host = serve(&folder, &text);
+    let socket = |vf| host.folder().join(format!("pf0vf{vf}/vf.sock"));
+    let granted = drive_as(&folder, STRANGER, VMM, &socket(0));
+    assert_eq!(granted.status, Some(0), "{}{}", granted.out, granted.err);
+    let granted = drive_as(&folder, STRANGER, STRANGER, &socket(1));
+    assert_eq!(granted.status, Some(0), "{}{}", granted.out, granted.err);
+    for (uid, gid, vf) in [(STRANGER, STRANGER, 0), (VMM, VMM, 1), (VMM, OPERATORS, 2)] {
+        let refused = drive_as(&folder, uid, gid, &socket(vf));
+        assert_eq!(refused.status, Some(1), "{}", refused.out);
+        assert!(refused.err.contains("Permission denied"), "{}", refused.err);
+    }
+    assert_eq!(host.end(Signal::TERM).code(), Some(0));
+    assert_eq!(host.files(), Vec::<String>::new(), "whoever's they were, they are gone");
+}
+
+#[test]
+fn who_may_connect_may_not_give_commands_and_operators_may() {
+    let Some(folder) = open_folder("who_may_connect_may_not_give_commands_and_operators_may") else { return };
+    let text = format!("access = {{ group = {VMM} }}\ncontrol = {{ group = {OPERATORS} }}\n");
+    let mut host = serve(&folder, &text);
+    let place = host.folder().to_str().unwrap().to_owned();
+    let set = ["vf", "set", "pf0vf0", "--state", "disable", "--runtime-dir", &place];
+    let refused = run_as(&folder, VMM, VMM, &set);
+    assert_eq!(refused.status, Some(3), "{}", refused.out);
+    assert!(refused.err.contains("Permission denied"), "{}", refused.err);
+    let granted = run_as(&folder, STRANGER, OPERATORS, &set);
+    assert_eq!(granted.status, Some(0), "{}", granted.err);
+    assert_eq!(host.end(Signal::TERM).code(), Some(0));
+    // A host that is not told of the group shuts it out again.
+    let host = serve(&folder, "");
+    assert_eq!(mode(&host.folder().join("control")), 0o700);
+    assert_eq!(run_as(&folder, STRANGER, OPERATORS, &set).status, Some(3));
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().mode() & 0o7777
+}
+
+#[test]
+fn by_default_everything_is_the_hosts_user_alone() {
+    let folder = tempdir().unwrap();
+    let host = Serve::start(&folder, &[]);
+    for (path, expected) in [
+        ("", 0o711),
+        ("control", 0o700),
+        ("control/control.sock", 0o600),
+        ("pf0vf0", 0o711),
+        ("pf0vf0/vf.sock", 0o600),
+    ] {
+        assert_eq!(mode(&host.folder().join(path)), expected, "{path}");
+    }
+}
+
+#[test]
+fn a_mounted_folder_shows_the_next_hosts_socket() {
+    let folder = tempdir().unwrap();
+    let mut host = Serve::start(&folder, &[]);
+    // What a container has mounted is the folder itself, not its name.
+    let inode = |host: &Serve| fs::metadata(host.folder().join("pf0vf0")).unwrap().ino();
+    let before = inode(&host);
+    assert_eq!(host.end(Signal::KILL).code(), None);
+    let mut host = Serve::start(&folder, &[]);
+    assert_eq!(inode(&host), before);
+    assert_eq!(host.end(Signal::TERM).code(), Some(0));
+    let host = Serve::start(&folder, &[]);
+    assert_eq!(inode(&host), before);
+}
+
+#[test]
+fn a_folder_where_others_could_replace_sockets_is_refused() {
+    let folder = tempdir().unwrap();
+    let sockets = folder.path().join("sockets");
+    fs::create_dir(&sockets).unwrap();
+    fs::set_permissions(&sockets, Permissions::from_mode(0o777)).unwrap();
+    let refused = softiov(&sockets, &["serve"]);
+    assert_eq!(refused.status, Some(1));
+    for part in ["sockets can be written to by others (mode 0777)", "chmod go-w", "runtime_dir"] {
+        assert!(refused.err.contains(part), "{part} in {}", refused.err);
+    }
+    // So is a folder that the file names for one socket.
+    let file = format!("[[port]]\n[[port.vf]]\nindex = 0\nsocket = {:?}\n", sockets.join("web.sock"));
+    let file = configured(&folder, &file);
+    let refused = softiov(&folder.path().join("other"), &["serve", "--config", file.to_str().unwrap()]);
+    assert_eq!(refused.status, Some(1));
+    assert!(refused.err.contains("pf0vf0: ") && refused.err.contains("by others"), "{}", refused.err);
+}
+
+#[test]
+fn a_folder_of_another_user_is_refused() {
+    let Some(folder) = open_folder("a_folder_of_another_user_is_refused") else { return };
+    let sockets = folder.path().join("sockets");
+    fs::create_dir(&sockets).unwrap();
+    std::os::unix::fs::chown(&sockets, Some(STRANGER), None).unwrap();
+    let refused = softiov(&sockets, &["serve"]);
+    assert_eq!(refused.status, Some(1));
+    assert!(refused.err.contains(&format!("belongs to user {STRANGER}")), "{}", refused.err);
+}
+
+/// What `/proc` tells of each thread of the host.
+fn threads(host: &Serve) -> Vec<String> {
+    let tasks = fs::read_dir(format!("/proc/{}/task", host.id())).unwrap();
+    tasks.map(|task| fs::read_to_string(task.unwrap().path().join("status")).unwrap()).collect()
+}
+
+#[test]
+fn every_thread_is_held_to_its_system_calls() {
+    let folder = tempdir().unwrap();
+    for (option, expected) in [("true", "Seccomp:\t2"), ("log", "Seccomp:\t2"), ("false", "Seccomp:\t0")] {
+        let mut host = Serve::start(&folder, &["--seccomp", option]);
+        for status in threads(&host) {
+            assert!(status.contains(expected), "--seccomp {option}: {status}");
+        }
+        assert_eq!(softiov(host.folder(), &["vf", "list"]).status, Some(0));
+        assert_eq!(host.end(Signal::TERM).code(), Some(0), "{}", host.log());
+    }
+}
+
+#[test]
+fn as_another_user_the_host_has_no_right_that_it_does_not_need() {
+    let Some(folder) = open_folder("as_another_user_the_host_has_no_right_that_it_does_not_need") else {
+        return;
+    };
+    let configuration = configured(&folder, &format!("[[port]]\nvfs = 2\naccess = {{ group = {VMM} }}\n"));
+    let user = format!("{STRANGER}:{OPERATORS}");
+    let arguments = ["--user", &user, "--config", configuration.to_str().unwrap()];
+    let mut host = Serve::start(&folder, &arguments);
+    for status in threads(&host) {
+        for line in [
+            &format!("Uid:\t{STRANGER}\t{STRANGER}\t{STRANGER}\t{STRANGER}"),
+            &format!("Gid:\t{OPERATORS}\t{OPERATORS}\t{OPERATORS}\t{OPERATORS}"),
+            "CapInh:\t0000000000000000",
+            "CapPrm:\t0000000000000000",
+            "CapEff:\t0000000000000000",
+            "CapAmb:\t0000000000000000",
+            "NoNewPrivs:\t1",
+        ] {
+            assert!(status.contains(line), "{line} in {status}");
+        }
+    }
+    let socket = host.folder().join("pf0vf0/vf.sock");
+    let found = fs::metadata(&socket).unwrap();
+    assert_eq!((found.uid(), found.gid(), mode(&socket)), (STRANGER, VMM, 0o660), "given away before");
+    let driven = drive_as(&folder, 65_530, VMM, &socket);
+    assert_eq!(driven.status, Some(0), "{}{}", driven.out, driven.err);
+    assert_eq!(softiov(host.folder(), &["vf", "list"]).status, Some(0), "root may ask");
+    assert_eq!(host.end(Signal::TERM).code(), Some(0), "{}", host.log());
+    assert_eq!(host.files(), Vec::<String>::new());
+    // What a killed one leaves is in nobody's way, though the sockets have another group.
+    let mut host = Serve::start(&folder, &arguments);
+    assert_eq!(host.end(Signal::KILL).code(), None);
+    drop(Serve::start(&folder, &arguments));
+}
+
+#[test]
+fn who_is_not_root_becomes_nobody_else() {
+    let Some(folder) = open_folder("who_is_not_root_becomes_nobody_else") else { return };
+    let place = folder.path().join("theirs");
+    fs::create_dir(&place).unwrap();
+    std::os::unix::fs::chown(&place, Some(VMM), None).unwrap();
+    let place = place.to_str().unwrap();
+    let refused =
+        run_as(&folder, STRANGER, STRANGER, &["serve", "--user", "65533:65533", "--runtime-dir", place]);
+    assert_eq!(refused.status, Some(1));
+    assert!(
+        refused.err.contains("cannot become user 65533") && refused.err.contains("root"),
+        "{}",
+        refused.err
+    );
+}
+
+#[test]
+fn with_a_tap_it_keeps_the_capability_for_it_alone() {
+    let name = "with_a_tap_it_keeps_the_capability_for_it_alone";
+    let Some(folder) = open_folder(name) else { return };
+    if let Err(error) = fs::metadata("/dev/net/tun") {
+        return skipped(name, &format!("/dev/net/tun: {error}"));
+    }
+    let text = format!(
+        "confine = {{ user = \"{STRANGER}:{STRANGER}\" }}\n[[port]]\nuplink = {{ tap = \"soft9\" }}\n"
+    );
+    let file = configured(&folder, &text);
+    in_network_namespace(name, || {
+        let mut host = Serve::start(&folder, &["--config", file.to_str().unwrap()]);
+        for status in threads(&host) {
+            // CAP_NET_ADMIN is number 12.
+            for line in
+                ["CapPrm:\t0000000000001000", "CapEff:\t0000000000001000", "CapAmb:\t0000000000000000"]
+            {
+                assert!(status.contains(line), "{line} in {status}");
+            }
+        }
+        assert_eq!(softiov(host.folder(), &["vf", "list"]).status, Some(0));
+        assert_eq!(host.end(Signal::TERM).code(), Some(0), "{}", host.log());
+    });
+}

@@ -1,0 +1,175 @@
+//! `softiov apply` and SIGHUP: the difference is told, and all of a file is applied or nothing.
+
+use crate::process::{Said, Serve, softiov};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tempfile::{TempDir, tempdir};
+
+/// A host with a file, and the file.
+fn host(text: &str) -> (TempDir, Serve, PathBuf) {
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("softiov.toml");
+    fs::write(&file, text).unwrap();
+    let serve = Serve::start(&folder, &["--config", file.to_str().unwrap()]);
+    (folder, serve, file)
+}
+
+fn apply(serve: &Serve, file: &Path, text: &str, option: &[&str]) -> Said {
+    fs::write(file, text).unwrap();
+    softiov(serve.folder(), &[&["apply", "-f", file.to_str().unwrap()], option].concat())
+}
+
+fn settings(serve: &Serve, vf: &str) -> Value {
+    let said = softiov(serve.folder(), &["vf", "show", vf, "--json"]);
+    serde_json::from_str::<Value>(&said.out).unwrap_or_else(|error| panic!("{error}: {said:?}"))["settings"]
+        .clone()
+}
+
+fn names(serve: &Serve) -> Vec<String> {
+    let said = softiov(serve.folder(), &["vf", "list"]);
+    said.out.lines().map(|line| line.trim().split([' ', ':']).next().unwrap().to_owned()).collect()
+}
+
+const BEFORE: &str = "[[port]]\nvfs = 2\n[[port]]\nname = \"old\"\nvfs = 1\n";
+const AFTER: &str = "[[port]]\nvfs = 3\nstorm.broadcast = 1000\n[[port.vf]]\nindex = 1\nvlan = 20\nspoofchk = false\n\
+                     [[port]]\nname = \"new\"\nvfs = 1\n";
+
+#[test]
+fn the_difference_is_told_and_then_made() {
+    let (folder, serve, file) = host(BEFORE);
+    let other = folder.path().join("other.toml");
+    let told = apply(&serve, &other, AFTER, &["--dry-run"]);
+    let expected = "pf0: storm.broadcast 0 -> 1000, vfs 2 -> 3\npf0vf1: spoofchk on -> off, vlan 0 -> 20\npf0vf2: added\n\
+                    new: added\nnewvf0: added\nold: removed\noldvf0: removed\n";
+    assert_eq!((told.status, told.out.as_str()), (Some(0), expected), "{}", told.err);
+    assert_eq!(names(&serve), ["pf0", "pf0vf0", "pf0vf1", "old", "oldvf0"], "nothing was changed");
+    assert_eq!(settings(&serve, "pf0vf1")["vlan"], 0);
+    let told: Value = serde_json::from_str(&apply(&serve, &other, AFTER, &["--json"]).out).unwrap();
+    assert_eq!((&told["dry_run"], &told["changes"][1]["what"]), (&false.into(), &"changed".into()));
+    assert_eq!(told["changes"][1]["settings"]["vlan"], json!({ "old": 0, "new": 20 }));
+    assert_eq!(names(&serve), ["pf0", "pf0vf0", "pf0vf1", "pf0vf2", "new", "newvf0"]);
+    assert_eq!(
+        (&settings(&serve, "pf0vf1")["vlan"], &settings(&serve, "pf0vf1")["spoofchk"]),
+        (&20.into(), &false.into())
+    );
+    wait_for(|| {
+        serve.files() == ["control.sock", "newvf0.sock", "pf0vf0.sock", "pf0vf1.sock", "pf0vf2.sock"]
+    });
+    assert_eq!(apply(&serve, &file, AFTER, &[]).out, "nothing differs\n");
+}
+
+#[track_caller]
+fn wait_for(what: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !what() {
+        assert!(Instant::now() < deadline, "it does not come about");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_file_that_is_refused_changes_nothing() {
+    let (folder, serve, _) = host(BEFORE);
+    let file = folder.path().join("other.toml");
+    let before = names(&serve);
+    // A socket's place is taken: it shows only when it is opened.
+    fs::write(serve.folder().join("newvf0.sock"), "precious").unwrap();
+    for (text, parts) in [
+        (AFTER, ["newvf0", "is not a socket"]),
+        ("[[port]]\nvfs = 9", ["pf0.vfs", "1 to 8"]),
+        ("[[port]]\nvlfs = 9", ["other.toml", "line 2"]),
+        (
+            "[[port]]\nvfs = 2\nmac = \"02:00:00:00:00:09\"\n[[port.vf]]\nindex = 0\ntrust = true",
+            ["pf0.mac", "restart the host"],
+        ),
+        ("[[port]]\npf = \"guest\"", ["pf0.pf or socket", "restart the host"]),
+    ] {
+        let said = apply(&serve, &file, text, &[]);
+        assert_eq!(said.status, Some(1), "{text}: {said:?}");
+        assert!(parts.iter().all(|part| said.err.contains(part)), "{text}: {}", said.err);
+        assert_eq!(names(&serve), before, "{text}");
+        assert_eq!(settings(&serve, "pf0vf0")["trust"], false, "{text}");
+    }
+}
+
+#[test]
+fn what_commands_have_set_stays_where_the_file_says_nothing() {
+    let (_folder, serve, file) = host("[[port]]\n[[port.vf]]\nindex = 0\nqos = 1\nvlan = 5\n");
+    for change in ["--qos 7 --trust on", "--max-mtu 1500 --volatile"] {
+        let words = format!("vf set pf0vf0 {change}");
+        assert_eq!(softiov(serve.folder(), &words.split(' ').collect::<Vec<_>>()).status, Some(0));
+    }
+    let said = apply(&serve, &file, "[[port]]\n[[port.vf]]\nindex = 0\nqos = 2\nvlan = 5\n", &[]);
+    assert_eq!(said.out, "pf0vf0: qos 7 -> 2\n");
+    let after = settings(&serve, "pf0vf0");
+    assert_eq!((&after["trust"], &after["max_mtu"]), (&true.into(), &1500.into()));
+}
+
+#[test]
+fn addresses_can_be_swapped() {
+    let file = |a, b| {
+        format!(
+            "[[port]]\n[[port.vf]]\nindex = 0\nmac = \"02:00:00:00:00:0{a}\"\n\
+             [[port.vf]]\nindex = 1\nmac = \"02:00:00:00:00:0{b}\"\n"
+        )
+    };
+    let (_folder, serve, path) = host(&file(1, 2));
+    let said = apply(&serve, &path, &file(2, 1), &[]);
+    assert_eq!(said.status, Some(0), "{}", said.err);
+    assert_eq!(settings(&serve, "pf0vf0")["mac"], "02:00:00:00:00:02");
+}
+
+#[test]
+fn a_vf_that_goes_takes_its_client_along_and_the_others_stay() {
+    let (_folder, serve, file) = host("[[port]]\nvfs = 2\n");
+    let connect = |vf| UnixStream::connect(serve.folder().join(format!("pf0vf{vf}.sock"))).unwrap();
+    let (stays, goes) = (connect(0), connect(1));
+    wait_for(|| softiov(serve.folder(), &["port", "list"]).out.contains("2 VFs, 2 with a client"));
+    assert_eq!(apply(&serve, &file, "[[port]]\nvfs = 1\n", &[]).out, "pf0: vfs 2 -> 1\npf0vf1: removed\n");
+    assert!(has_ended(&goes) && !has_ended(&stays));
+    assert_eq!(softiov(serve.folder(), &["vf", "disconnect", "pf0vf0"]).status, Some(0));
+    assert!(has_ended(&stays));
+    assert_eq!(softiov(serve.folder(), &["port", "set", "pf0", "--vfs", "2"]).status, Some(0));
+    let _again = connect(1);
+    wait_for(|| softiov(serve.folder(), &["port", "list"]).out.contains("2 VFs, 1 with a client"));
+}
+
+fn has_ended(mut client: &UnixStream) -> bool {
+    client.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    matches!(std::io::Read::read(&mut client, &mut [0]), Ok(0))
+}
+
+#[test]
+fn what_was_applied_holds_after_a_restart_until_the_hosts_own_file_is_changed() {
+    let (folder, mut serve, file) = host(BEFORE);
+    let other = folder.path().join("other.toml");
+    assert_eq!(apply(&serve, &other, AFTER, &[]).status, Some(0));
+    serve.end(Signal::KILL);
+    let start = || Serve::start(&folder, &["--config", file.to_str().unwrap()]);
+    let mut serve = start();
+    assert_eq!(names(&serve), ["pf0", "pf0vf0", "pf0vf1", "pf0vf2", "new", "newvf0"]);
+    serve.end(Signal::KILL);
+    fs::write(&file, format!("{BEFORE}\n# Changed.\n")).unwrap();
+    assert_eq!(names(&start()), ["pf0", "pf0vf0", "pf0vf1", "old", "oldvf0"]);
+}
+
+#[test]
+fn sighup_loads_the_file_again_and_a_bad_one_changes_nothing() {
+    let (_folder, serve, file) = host("[[port]]\nvfs = 2\n");
+    assert_eq!(softiov(serve.folder(), &["vf", "set", "pf0vf0", "--trust", "on"]).status, Some(0));
+    serve.signal(Signal::HUP);
+    wait_for(|| serve.log().contains("as it was"));
+    fs::write(&file, "[[port]]\nvfs = 12\n").unwrap();
+    serve.signal(Signal::HUP);
+    wait_for(|| serve.log().contains("1 to 8"));
+    assert_eq!(names(&serve).len(), 3);
+    fs::write(&file, "[[port]]\nvfs = 3\n[[port.vf]]\nindex = 0\nspoofchk = false\n").unwrap();
+    serve.signal(Signal::HUP);
+    wait_for(|| names(&serve).len() == 4);
+    let vf = settings(&serve, "pf0vf0");
+    assert_eq!((&vf["trust"], &vf["spoofchk"]), (&true.into(), &false.into()));
+}

@@ -1,0 +1,207 @@
+//! The host's process ends in every way there is, and its guests go on: embedded guests in the test's process, which the
+//! host cannot tell from virtual machines.
+
+use crate::process::{SOFTIOV, Serve, softiov};
+use embedded_guest::{Config, EmbeddedGuest};
+use rustix::process::{Pid, Signal, kill_process};
+use std::net::Ipv4Addr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tempfile::tempdir;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Enough to be under way for a while.
+const LONG: u64 = 256 << 20;
+
+fn address(vf: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, 0, 1 + vf)
+}
+
+fn attach(folder: &Path, vf: u8) -> EmbeddedGuest {
+    let name = format!("pf0vf{vf}");
+    let socket = folder.join(&name).join("vf.sock");
+    let guest = EmbeddedGuest::start(Config { socket, name, ip: address(vf) }).unwrap();
+    assert!(guest.wait_link(PATIENCE), "the link of {} comes up", guest.name());
+    guest
+}
+
+/// A host with two guests.
+struct World {
+    serve: Serve,
+    guests: [EmbeddedGuest; 2],
+    _folder: tempfile::TempDir,
+}
+
+impl World {
+    fn start() -> Self {
+        let folder = tempdir().unwrap();
+        let serve = Serve::start(&folder, &[]);
+        let guests = [0, 1].map(|vf| attach(serve.folder(), vf));
+        let world = Self { serve, guests, _folder: folder };
+        world.exchange();
+        world
+    }
+
+    fn exchange(&self) {
+        let [a, b] = &self.guests;
+        for (from, to) in [(a, 1), (b, 0)] {
+            assert!(from.send_tcp(address(to), 1 << 20).is_ok());
+        }
+    }
+
+    /// The process that serves.
+    fn host(&self) -> Pid {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let said = softiov(self.serve.folder(), &["vf", "list"]);
+            match self.serve.hosts()[..] {
+                [host] if said.status == Some(0) => return host,
+                _ => assert!(Instant::now() < deadline, "no host: {}", self.serve.log()),
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// How often the VFs' drivers have started anew.
+    fn resets(&self) -> u64 {
+        let said = softiov(self.serve.folder(), &["vf", "list", "--json"]);
+        let count = |text: &str| text.trim().trim_end_matches(',').parse::<u64>().unwrap();
+        let resets = said.out.lines().filter_map(|line| line.trim().strip_prefix("\"resets\":"));
+        resets.map(count).sum()
+    }
+
+    /// Kills the host after it was left alone for a while.
+    fn kill_host_after(&self, rest: Duration) {
+        let host = self.host();
+        std::thread::sleep(rest);
+        kill_process(host, Signal::KILL).unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        while self.serve.hosts().contains(&host) {
+            assert!(Instant::now() < deadline, "the host lives");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+#[test]
+fn a_host_that_is_killed_while_nothing_happens_is_replaced_and_no_guest_notices() {
+    let world = World::start();
+    let before = world.resets();
+    for _ in 0..5 {
+        // Everything is noted by then.
+        world.kill_host_after(Duration::from_millis(500));
+        world.exchange();
+        assert_eq!(world.resets(), before, "a driver started anew: {}", world.serve.log());
+    }
+}
+
+#[test]
+fn a_host_that_is_killed_under_traffic_is_replaced_and_connections_go_on() {
+    let world = World::start();
+    let [a, _] = &world.guests;
+    for round in 0..5 {
+        std::thread::scope(|scope| {
+            let flow = scope.spawn(|| a.send_tcp(address(1), LONG));
+            std::thread::sleep(Duration::from_millis(50 + 37 * round));
+            world.kill_host_after(Duration::ZERO);
+            let flow = flow.join().unwrap();
+            assert!(flow.is_ok(), "{flow:?}\n{}", world.serve.log());
+        });
+    }
+    world.exchange();
+}
+
+#[test]
+fn a_planned_hand_over_under_traffic_is_no_reset() {
+    let world = World::start();
+    let [a, _] = &world.guests;
+    let resets = world.resets();
+    for _ in 0..5 {
+        std::thread::scope(|scope| {
+            let flow = scope.spawn(|| a.send_tcp(address(1), LONG));
+            std::thread::sleep(Duration::from_millis(50));
+            let before = world.host();
+            let said = softiov(world.serve.folder(), &["upgrade"]);
+            assert_eq!(said.status, Some(0), "{}\n{}", said.err, world.serve.log());
+            assert!(said.out.contains("has taken over"), "{}", said.out);
+            assert_ne!(world.host(), before);
+            assert!(flow.join().unwrap().is_ok());
+        });
+    }
+    world.exchange();
+    assert_eq!(world.resets(), resets, "a driver started anew");
+}
+
+#[test]
+fn a_host_that_is_told_to_is_set_aside_and_started_again() {
+    let world = World::start();
+    let resets = world.resets();
+    for _ in 0..3 {
+        let before = world.host();
+        world.serve.signal(Signal::USR2);
+        let deadline = Instant::now() + PATIENCE;
+        while world.serve.hosts().contains(&before) {
+            assert!(Instant::now() < deadline, "the host stays: {}", world.serve.log());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        world.exchange();
+    }
+    assert_eq!(world.resets(), resets, "a driver started anew");
+}
+
+#[test]
+fn a_new_program_that_does_not_work_changes_nothing() {
+    let folder = tempdir().unwrap();
+    let program = folder.path().join("softiov");
+    std::fs::copy(SOFTIOV, &program).unwrap();
+    let serve = Serve::spawn(&folder, std::process::Command::new(&program).arg("serve"));
+    let guests = [0, 1].map(|vf| attach(serve.folder(), vf));
+    let world = World { serve, guests, _folder: folder };
+    let host = world.host();
+    for (script, why) in [("exit 1", "ended at once"), ("exec sleep 60", "does not report"), ("", "ended")] {
+        std::fs::remove_file(&program).unwrap();
+        std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let said = softiov(world.serve.folder(), &["upgrade"]);
+        assert_eq!(said.status, Some(1), "{script}: {}", said.out);
+        assert!(said.err.contains(why), "{script}: {}", said.err);
+        world.exchange();
+        assert_eq!(world.host(), host, "the same process goes on");
+    }
+}
+
+#[test]
+fn without_a_keeper_an_upgrade_is_refused_with_the_remedy() {
+    let folder = tempdir().unwrap();
+    let serve = Serve::start(&folder, &["--no-keeper"]);
+    let said = softiov(serve.folder(), &["upgrade"]);
+    assert_eq!(said.status, Some(1));
+    assert!(said.err.contains("start the host without --no-keeper"), "{}", said.err);
+    assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(0));
+}
+
+#[test]
+fn policy_is_as_it_was_whatever_ends_the_host() {
+    let world = World::start();
+    let set = |arguments: &[&str]| {
+        let said = softiov(world.serve.folder(), &[&["vf", "set", "pf0vf2"], arguments].concat());
+        assert_eq!(said.status, Some(0), "{}", said.err);
+    };
+    set(&["--vlan", "100", "--qos", "3"]);
+    set(&["--max-tx-rate", "50", "--volatile"]);
+    set(&["--quarantine", "on"]);
+    let shown = || softiov(world.serve.folder(), &["vf", "show", "pf0vf2"]).out;
+    let wanted = ["vlan 100", "qos 3", "max_tx_rate 50"];
+    for round in 0..3 {
+        let shown = shown();
+        assert!(wanted.iter().all(|wanted| shown.contains(wanted)), "round {round}: {shown}");
+        assert!(shown.contains("quarantine"), "round {round}: {shown}");
+        match round {
+            0 => world.kill_host_after(Duration::ZERO),
+            1 => world.kill_host_after(Duration::from_millis(500)),
+            _ => assert_eq!(softiov(world.serve.folder(), &["upgrade"]).status, Some(0)),
+        }
+        world.host();
+    }
+}

@@ -1,0 +1,105 @@
+//! Any bytes as the state of a card. What is accepted is restored, and the card is used: registers, configuration, rings,
+//! polls, visits of the PF driver. It must answer, stay within its bounds, and be saved again as it was read.
+//!
+//! An input is the bytes of an envelope, of a body, or changes to the body that is kept of the newest version: the first
+//! byte says which. Left out: what the future of a sound state is, which property tests ask.
+#![no_main]
+
+use backplane::Backplane;
+use daemon::state::{self, CardState, decode, read};
+use i82576::Time;
+use i82576::register::{rx, tx, vf};
+use libfuzzer_sys::fuzz_target;
+use nic::{Budget, Nic, Unplugged};
+use pcie::{Bus, ConfigAccess, DmaFault, Function, Iova};
+use std::sync::LazyLock;
+
+/// Bytes of an envelope before the body.
+const HEADER: usize = 28;
+
+/// A state as it is kept, the body alone.
+static BODY: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let text = include_str!("../../crates/daemon/tests/states/card-v1.hex");
+    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+    digits.chunks_exact(2).skip(HEADER).map(byte).collect()
+});
+
+/// Memory that reads as something everywhere, half of which cannot be written, and that counts requests.
+struct Everywhere {
+    requests: usize,
+}
+
+impl Bus for Everywhere {
+    fn dma_read(&mut self, _: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
+        self.requests += 1;
+        (0..).zip(into).for_each(|(i, byte)| *byte = (iova.wrapping_add(i) >> 3) as u8);
+        Ok(())
+    }
+
+    fn dma_write(&mut self, function: Function, iova: Iova, _: &[u8]) -> Result<(), DmaFault> {
+        self.requests += 1;
+        if iova & 0x400 == 0 { Ok(()) } else { Err(DmaFault { function, iova }) }
+    }
+
+    fn msix(&mut self, _: Function, _: u16) {}
+}
+
+/// Has a card do all kinds of things.
+fn poke(nic: &mut Nic) {
+    let now = Time::from_micros(3_000_000);
+    let mut bus = Everywhere { requests: 0 };
+    for round in 0..4 {
+        for _ in 0..3 {
+            nic.poll(now, Budget { frames: 64 }, &mut bus, &mut Unplugged);
+        }
+        for n in 0..8 {
+            for (at, value) in [(vf::TX_BLOCK + tx::TDT, 9), (vf::RX_BLOCK + rx::RDT, 9), (vf::VTEICS, 7)] {
+                nic.write(Function::Vf(n), at, value + round, now);
+            }
+        }
+    }
+    assert!(bus.requests < 500_000, "{} requests for memory", bus.requests);
+    for function in [Function::Pf, Function::Vf(0), Function::Vf(7)] {
+        for at in (0..0x2_0000).step_by(4) {
+            nic.read(function, at, now);
+        }
+        for at in (0..4096).step_by(4) {
+            let value = nic.config_read(function, at, 4);
+            nic.config_write(function, at, 4, value);
+        }
+    }
+}
+
+/// The kept body with bytes changed: two say where, one what.
+fn changed(changes: &[u8]) -> Vec<u8> {
+    let mut body = BODY.clone();
+    for [low, high, value] in changes.as_chunks().0 {
+        let at = usize::from(u16::from_le_bytes([*low, *high])) % body.len();
+        body[at] ^= *value;
+    }
+    body
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Some((kind, data)) = data.split_first() else { return };
+    let read = match kind % 4 {
+        0 => read::<CardState>(data),
+        1 => decode(data),
+        _ => decode(&changed(data)),
+    };
+    let Ok(state) = read else { return };
+    let written = state::write(&state).unwrap();
+    let Ok(mut restored) = state.restore() else { return };
+    let again = CardState::of(&restored.nic, restored.pf.as_ref(), restored.manager.as_ref());
+    // What a state says twice, or of what cannot change, is said once the second time.
+    let again = state::write(&again).unwrap();
+    assert!(again.len() <= written.len(), "a state grows when it is restored");
+    poke(&mut restored.nic);
+    let mut card = Backplane::new(backplane::PORT_MAC, 0);
+    *card.nic() = restored.nic;
+    if let Some(mut pf) = restored.pf {
+        (0..4).for_each(|_| _ = pf.visit(&mut card.pf()));
+        let _ = pf.reset(&mut card.pf());
+    }
+});
