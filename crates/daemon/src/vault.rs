@@ -33,16 +33,22 @@ impl Vault {
         let copy = fd.try_clone_to_owned()?;
         let mut contents = self.contents();
         contents.tell(|store| store.keep(name, fd));
-        contents.shelf.put(name, copy);
+        let before = contents.shelf.put(name, copy);
+        drop(contents);
+        drop(before);
         Ok(())
     }
 
     /// Gives up what is kept under a name.
     pub fn forget(&self, name: &str) {
         let mut contents = self.contents();
-        if contents.shelf.take(name).is_some() {
+        let done = contents.shelf.take(name);
+        if done.is_some() {
             contents.tell(|store| store.forget(name));
         }
+        // The last close of a guest's memory takes seconds, and others need not wait for it.
+        drop(contents);
+        drop(done);
     }
 
     /// Gives up what is kept under names that begin so, but for those that are still needed. Answers what that was.
@@ -105,10 +111,10 @@ impl Vault {
 }
 
 impl Contents {
-    /// Tells the keeper something; one that cannot be told is given up.
+    /// Tells the keeper something; one that is gone is given up.
     fn tell(&mut self, what: impl FnOnce(&Store) -> io::Result<()>) {
         let Some(Err(error)) = self.store.as_ref().map(what) else { return };
-        if error.kind() != io::ErrorKind::InvalidInput {
+        if !matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::WouldBlock) {
             self.store = None;
         }
         tracing::error!(%error, "the keeper does not answer; if this process dies now, its guests lose their VFs");

@@ -142,7 +142,7 @@ impl Ports {
         let all = ports.iter().filter(|port| !port.ends).map(pause).filter(|sent| *sent).count();
         drop(sender);
         let noted = |_| receiver.recv_timeout(PATIENCE).unwrap_or(false);
-        all == ports.iter().filter(|port| !port.ends).count() && (0..all).map(noted).all(|noted| noted)
+        all == ports.iter().filter(|port| !port.ends).count() && (0..all).all(noted)
     }
 
     /// Has ports that were set aside go on.

@@ -48,21 +48,14 @@ impl Port {
     /// Sets everything aside, and waits for a successor to take it or not. Other commands wait as well.
     fn pause(&mut self, inbox: &Inbox, time: Duration, answer: &Sender<bool>) {
         let noted = self.phase == Phase::Serving && self.note_rest();
-        let asked = answer.send(noted).is_ok();
-        let deadline = Instant::now() + time;
-        while noted && asked {
-            let left = deadline.saturating_duration_since(Instant::now());
-            match inbox.commands.recv_timeout(left) {
-                Ok(Command::Leave) => {
-                    self.phase = Phase::Left;
-                    return;
-                }
-                Ok(Command::Resume) | Err(RecvTimeoutError::Timeout) => break,
-                Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => {
+        if answer.send(noted).is_ok() && noted {
+            match wait_for_successor(inbox, time) {
+                Succession::Taken => return self.phase = Phase::Left,
+                Succession::Ended => {
                     self.rest.disturb();
                     return self.end();
                 }
-                Ok(other) => drop(other),
+                Succession::Refused => {}
             }
         }
         self.rest.disturb();
@@ -99,5 +92,28 @@ impl Port {
             pf.notify(&mut PfHal(&mut self.nic), index);
         }
         Ok(())
+    }
+}
+
+/// What became of a port that was set aside.
+enum Succession {
+    Taken,
+    Refused,
+    /// The host ends meanwhile.
+    Ended,
+}
+
+/// Waits until it is known whether there is a successor, for so long at most. Whoever asks something else meanwhile gets
+/// no answer.
+fn wait_for_successor(inbox: &Inbox, time: Duration) -> Succession {
+    let deadline = Instant::now() + time;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match inbox.commands.recv_timeout(left) {
+            Ok(Command::Leave) => return Succession::Taken,
+            Ok(Command::Resume) | Err(RecvTimeoutError::Timeout) => return Succession::Refused,
+            Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return Succession::Ended,
+            Ok(other) => drop(other),
+        }
     }
 }

@@ -115,8 +115,8 @@ fn notes(config: &PortConfig, vault: &PortVault) -> Result<(Journal, Trust), Por
             Ok(journal) => {
                 let attempt = journal.attempt();
                 let trust = match attempt {
-                    ..=TRUST_REST => Trust::Everything,
-                    ..=TRUST_NOTES => Trust::Notes,
+                    attempt if attempt <= TRUST_REST => Trust::Everything,
+                    attempt if attempt <= TRUST_NOTES => Trust::Notes,
                     _ => Trust::Clients,
                 };
                 tracing::info!(port = config.name, attempt, "going on with what a predecessor has left");

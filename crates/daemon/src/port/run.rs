@@ -277,10 +277,9 @@ impl Port {
         }
         let next = slot.next.take();
         self.show_links();
-        if !matches!(over, Over::Closed) {
-            self.hang_up(function, stream);
-        } else {
-            self.bus.reach(function).errands.discard(stream);
+        match over {
+            Over::Closed => self.bus.reach(function).errands.discard(stream),
+            Over::Ended | Over::Failed(_) => self.hang_up(function, stream),
         }
         if let Some(next) = next {
             self.attach(index, next);

@@ -112,7 +112,7 @@ pub(super) fn of_systemd() -> Result<Shelf, HeritageError> {
         // SAFETY: systemd has opened this descriptor for us, and this process has taken none yet.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         fcntl_setfd(&fd, FdFlags::CLOEXEC).map_err(io::Error::from)?;
-        shelf.put(name, fd);
+        drop(shelf.put(name, fd));
     }
     Ok(shelf)
 }
@@ -123,7 +123,7 @@ fn receive(socket: &OwnedFd) -> Result<Shelf, HeritageError> {
         if message.text == END {
             return Ok(shelf);
         }
-        shelf.apply(message);
+        drop(shelf.apply(message));
     }
     Err(HeritageError::Gone)
 }

@@ -30,6 +30,7 @@ use super::heritage::{self, Line, number};
 use super::message::{self, Shelf, value};
 use super::store::{ABANDON, SUCCEED, Store};
 use crate::poll::{Interest, Poller, Signal, Signals};
+use crate::worker::Worker;
 
 /// The exit status by which a host asks to be started again with its descriptors (sysexits.h, EX_TEMPFAIL).
 pub const RESTART: u8 = 75;
@@ -69,6 +70,7 @@ struct Keeper<'a> {
     /// It was asked to end.
     ending: bool,
     deaths: VecDeque<Instant>,
+    closer: Worker,
     /// A successor that has not taken over yet.
     successor: Option<Process>,
     /// Processes that have handed over, or were abandoned, and may not have ended yet.
@@ -91,6 +93,7 @@ pub fn keep(command: &mut dyn FnMut() -> Command) -> io::Result<u8> {
         ready: false,
         ending: false,
         deaths: VecDeque::new(),
+        closer: Worker::start("closer")?,
         successor: None,
         former: Vec::new(),
     };
@@ -148,7 +151,9 @@ impl Keeper<'_> {
             if self.backed {
                 self.relay(text, message.fd.as_ref());
             }
-            self.shelf.apply(message);
+            // The last close of a guest's memory takes seconds.
+            let done = self.shelf.apply(message);
+            self.closer.discard(done);
         } else if text == SUCCEED {
             self.abandon();
             if let Some(socket) = message.fd {

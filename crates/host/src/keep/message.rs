@@ -84,22 +84,22 @@ pub(super) fn is_name(name: &str) -> bool {
 pub struct Shelf(BTreeMap<String, OwnedFd>);
 
 impl Shelf {
-    /// Does what a message says about descriptors; everything else in it is not the shelf's business.
-    pub(super) fn apply(&mut self, message: Message) {
-        let Some(name) = value(&message.text, "FDNAME").filter(|name| is_name(name)) else { return };
+    /// Does what a message says about descriptors; everything else in it is not the shelf's business. Answers a
+    /// descriptor that is needed no more: to close it may take long.
+    #[must_use]
+    pub(super) fn apply(&mut self, message: Message) -> Option<OwnedFd> {
+        let name = value(&message.text, "FDNAME").filter(|name| is_name(name))?;
         if value(&message.text, "FDSTOREREMOVE").is_some() {
-            self.0.remove(name);
-        } else if value(&message.text, "FDSTORE").is_some()
-            && let Some(fd) = message.fd
-            && self.0.len() < MAX_KEPT
-        {
-            self.0.insert(name.to_owned(), fd);
+            return self.0.remove(name);
         }
+        let fd = message.fd?;
+        let kept = value(&message.text, "FDSTORE").is_some() && self.0.len() < MAX_KEPT;
+        if kept { self.0.insert(name.to_owned(), fd) } else { Some(fd) }
     }
 
-    /// Puts a descriptor under a name, in the place of what was there.
-    pub fn put(&mut self, name: &str, fd: OwnedFd) {
-        self.0.insert(name.to_owned(), fd);
+    /// Puts a descriptor under a name, in the place of what was there, which is answered.
+    pub fn put(&mut self, name: &str, fd: OwnedFd) -> Option<OwnedFd> {
+        self.0.insert(name.to_owned(), fd)
     }
 
     /// Takes the descriptor of a name away.

@@ -1,3 +1,6 @@
+//! What is kept, under which names, and what a peer that says nonsense can do. Left out: the keeper's own loop, which
+//! tests of the command show.
+
 use super::message::{self, Shelf};
 use super::*;
 use crate::eventfd::EventFd;
@@ -13,7 +16,7 @@ fn pair() -> (Store, OwnedFd) {
 /// Puts on a shelf what has been said, and tells what is there.
 fn shelve(shelf: &mut Shelf, socket: &OwnedFd, messages: usize) -> Vec<String> {
     for _ in 0..messages {
-        shelf.apply(message::receive(socket).unwrap().unwrap());
+        drop(shelf.apply(message::receive(socket).unwrap().unwrap()));
     }
     shelf.iter().map(|(name, _)| name.to_owned()).collect()
 }
