@@ -117,7 +117,7 @@ fn a_mounted_folder_shows_the_next_hosts_socket() {
     // What a container has mounted is the folder itself, not its name.
     let inode = |host: &Serve| fs::metadata(host.folder().join("pf0vf0")).unwrap().ino();
     let before = inode(&host);
-    assert_eq!(host.end(Signal::KILL).code(), None);
+    host.kill_all();
     let mut host = Serve::start(&folder, &[]);
     assert_eq!(inode(&host), before);
     assert_eq!(host.end(Signal::TERM).code(), Some(0));
@@ -157,7 +157,7 @@ fn a_folder_of_another_user_is_refused() {
 
 /// What `/proc` tells of each thread of the host.
 fn threads(host: &Serve) -> Vec<String> {
-    let tasks = fs::read_dir(format!("/proc/{}/task", host.id())).unwrap();
+    let tasks = fs::read_dir(host.proc().join("task")).unwrap();
     tasks.map(|task| fs::read_to_string(task.unwrap().path().join("status")).unwrap()).collect()
 }
 
@@ -206,7 +206,7 @@ fn as_another_user_the_host_has_no_right_that_it_does_not_need() {
     assert_eq!(host.files(), Vec::<String>::new());
     // What a killed one leaves is in nobody's way, though the sockets have another group.
     let mut host = Serve::start(&folder, &arguments);
-    assert_eq!(host.end(Signal::KILL).code(), None);
+    host.kill_all();
     drop(Serve::start(&folder, &arguments));
 }
 
@@ -217,8 +217,12 @@ fn who_is_not_root_becomes_nobody_else() {
     fs::create_dir(&place).unwrap();
     std::os::unix::fs::chown(&place, Some(VMM), None).unwrap();
     let place = place.to_str().unwrap();
-    let refused =
-        run_as(&folder, STRANGER, STRANGER, &["serve", "--user", "65533:65533", "--runtime-dir", place]);
+    let refused = run_as(
+        &folder,
+        STRANGER,
+        STRANGER,
+        &["serve", "--user", "65533:65533", "--runtime-dir", place, "--state-dir", place],
+    );
     assert_eq!(refused.status, Some(1));
     assert!(
         refused.err.contains("cannot become user 65533") && refused.err.contains("root"),

@@ -57,7 +57,8 @@ fn the_difference_is_told_and_then_made() {
         (&20.into(), &false.into())
     );
     wait_for(|| {
-        serve.files() == ["control.sock", "newvf0.sock", "pf0vf0.sock", "pf0vf1.sock", "pf0vf2.sock"]
+        let sockets = ["newvf0", "pf0vf0", "pf0vf1", "pf0vf2"].map(|vf| format!("{vf}/vf.sock"));
+        serve.files() == [&["control/control.sock".to_owned()][..], &sockets].concat()
     });
     assert_eq!(apply(&serve, &file, AFTER, &[]).out, "nothing differs\n");
 }
@@ -77,7 +78,8 @@ fn a_file_that_is_refused_changes_nothing() {
     let file = folder.path().join("other.toml");
     let before = names(&serve);
     // A socket's place is taken: it shows only when it is opened.
-    fs::write(serve.folder().join("newvf0.sock"), "precious").unwrap();
+    fs::create_dir(serve.folder().join("newvf0")).unwrap();
+    fs::write(serve.folder().join("newvf0/vf.sock"), "precious").unwrap();
     for (text, parts) in [
         (AFTER, ["newvf0", "is not a socket"]),
         ("[[port]]\nvfs = 9", ["pf0.vfs", "1 to 8"]),
@@ -126,7 +128,7 @@ fn addresses_can_be_swapped() {
 #[test]
 fn a_vf_that_goes_takes_its_client_along_and_the_others_stay() {
     let (_folder, serve, file) = host("[[port]]\nvfs = 2\n");
-    let connect = |vf| UnixStream::connect(serve.folder().join(format!("pf0vf{vf}.sock"))).unwrap();
+    let connect = |vf| UnixStream::connect(serve.folder().join(format!("pf0vf{vf}/vf.sock"))).unwrap();
     let (stays, goes) = (connect(0), connect(1));
     wait_for(|| softiov(serve.folder(), &["port", "list"]).out.contains("2 VFs, 2 with a client"));
     assert_eq!(apply(&serve, &file, "[[port]]\nvfs = 1\n", &[]).out, "pf0: vfs 2 -> 1\npf0vf1: removed\n");
@@ -148,11 +150,11 @@ fn what_was_applied_holds_after_a_restart_until_the_hosts_own_file_is_changed() 
     let (folder, mut serve, file) = host(BEFORE);
     let other = folder.path().join("other.toml");
     assert_eq!(apply(&serve, &other, AFTER, &[]).status, Some(0));
-    serve.end(Signal::KILL);
+    serve.kill_all();
     let start = || Serve::start(&folder, &["--config", file.to_str().unwrap()]);
     let mut serve = start();
     assert_eq!(names(&serve), ["pf0", "pf0vf0", "pf0vf1", "pf0vf2", "new", "newvf0"]);
-    serve.end(Signal::KILL);
+    serve.kill_all();
     fs::write(&file, format!("{BEFORE}\n# Changed.\n")).unwrap();
     assert_eq!(names(&start()), ["pf0", "pf0vf0", "pf0vf1", "old", "oldvf0"]);
 }

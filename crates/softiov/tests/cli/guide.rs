@@ -39,7 +39,12 @@ fn the_guides_configuration_applies_but_for_its_uplinks() {
     let own = |line: &&str| {
         !["runtime_dir", "state_dir", "uplink = {", "socket"].iter().any(|key| line.starts_with(key))
     };
-    let text: String = block.lines().filter(own).map(|line| format!("{line}\n")).collect();
+    let mut text: String = block.lines().filter(own).map(|line| format!("{line}\n")).collect();
+    // Its users and groups are not on every machine.
+    for name in ["kvm", "netadmin", "alice"] {
+        assert!(text.contains(&format!("= \"{name}\"")), "{name}");
+        text = text.replace(&format!("= \"{name}\""), "= 0");
+    }
     let file = folder.path().join("softiov.toml");
     std::fs::write(&file, text).unwrap();
     let serve = Serve::start(&folder, &[]);

@@ -52,7 +52,7 @@ fn what_was_set_holds_after_a_restart_and_is_told_with_its_origin() {
         assert!(text.contains(line), "{line} in {text}");
     }
     let before = show(&serve, "port show pf0");
-    assert_eq!(serve.end(Signal::KILL).code(), None);
+    serve.kill_all();
 
     let serve = start(&folder, &file);
     let vf = show(&serve, "vf show pf0vf1");
@@ -137,7 +137,7 @@ fn the_state_file_is_replaced_and_nothing_else_is_left() {
     let (folder, file) = with_file();
     let serve = start(&folder, &file);
     let state = folder.path().join("state");
-    assert!(!state.exists(), "nothing was changed yet");
+    assert_eq!(files(&state), Vec::<String>::new(), "nothing was changed yet");
     for rate in [10, 20, 30] {
         done(&serve, &format!("vf set pf0vf1 --max-tx-rate {rate}"));
         let [name] = &files(&state)[..] else { panic!("{:?}", files(&state)) };

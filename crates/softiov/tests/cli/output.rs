@@ -15,7 +15,7 @@ use tempfile::tempdir;
 fn cause_log_lines(sockets: &Path) {
     for vf in 0..7 {
         for _ in 0..10 {
-            drop(UnixStream::connect(sockets.join(format!("pf0vf{vf}.sock"))));
+            drop(UnixStream::connect(sockets.join(format!("pf0vf{vf}/vf.sock"))).unwrap());
         }
     }
 }
@@ -75,7 +75,7 @@ fn a_log_that_nobody_reads_stalls_no_host_and_says_later_what_was_lost() {
 /// Control clients that go without a word: a line each at the level of debugging.
 fn flood(sockets: &Path) {
     for _ in 0..400 {
-        drop(UnixStream::connect(sockets.join("control.sock")));
+        drop(UnixStream::connect(sockets.join("control/control.sock")).unwrap());
     }
 }
 

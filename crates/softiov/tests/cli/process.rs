@@ -1,6 +1,9 @@
 //! The binary, run to its end or kept running.
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -102,27 +105,34 @@ impl Serve {
         std::fs::read_to_string(&self.log).unwrap()
     }
 
-    /// The keeper's process id.
-    pub(crate) fn id(&self) -> u32 {
-        self.child.id()
-    }
-
     /// The process ids of what the keeper has started and that still runs: the host.
     pub(crate) fn hosts(&self) -> Vec<Pid> {
-        let id = self.id();
+        let id = self.child.id();
         let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
         let pids = children.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
         pids.collect()
     }
 
-    /// Kills keeper and host.
+    /// Where the system tells of the host's process.
+    #[track_caller]
+    pub(crate) fn proc(&self) -> PathBuf {
+        let [host] = self.hosts()[..] else { panic!("not one host: {:?}", self.hosts()) };
+        PathBuf::from(format!("/proc/{}", host.as_raw_nonzero()))
+    }
+
+    /// Kills keeper and host; afterwards nothing of them runs.
     pub(crate) fn kill_all(&mut self) {
-        let hosts = self.hosts();
-        // Our own child, so its number is nobody else's until it is waited for. It can start no other host any more.
+        // What a keeper has started keeps its number for as long as the keeper lives: one that is stopped waits for
+        // nobody and starts nobody.
+        let _ = kill_process(Pid::from_child(&self.child), Signal::STOP);
+        let opened = |host| pidfd_open(host, PidfdFlags::empty()).ok();
+        let hosts: Vec<OwnedFd> = self.hosts().into_iter().filter_map(opened).collect();
         let _ = self.child.kill();
         let _ = self.child.wait();
         for host in hosts {
-            let _ = kill_process(host, Signal::KILL);
+            let _ = pidfd_send_signal(&host, Signal::KILL);
+            // It can be read from when the process has ended.
+            while poll(&mut [PollFd::new(&host, PollFlags::IN)], None) == Err(Errno::INTR) {}
         }
     }
 

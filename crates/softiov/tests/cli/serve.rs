@@ -91,7 +91,7 @@ fn the_limit_on_open_files_is_raised() {
     let folder = tempdir().unwrap();
     let script = format!("ulimit -S -n 128; exec {SOFTIOV} serve \"$@\"");
     let serve = Serve::spawn(&folder, Command::new("sh").args(["-c", &script, "sh"]));
-    let limits = std::fs::read_to_string(format!("/proc/{}/limits", serve.id())).unwrap();
+    let limits = std::fs::read_to_string(serve.proc().join("limits")).unwrap();
     let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
     let words: Vec<&str> = line.split_whitespace().collect();
     assert_eq!(words[3], words[4], "{line}");
@@ -99,11 +99,11 @@ fn the_limit_on_open_files_is_raised() {
 
 /// Descriptors that the process has open, and the processor time it has used, in ticks.
 fn used(serve: &Serve) -> (usize, u64) {
-    let folder = format!("/proc/{}", serve.id());
-    let stat = std::fs::read_to_string(format!("{folder}/stat")).unwrap();
+    let folder = serve.proc();
+    let stat = std::fs::read_to_string(folder.join("stat")).unwrap();
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
     let ticks = fields[11..13].iter().map(|field| field.parse::<u64>().unwrap()).sum();
-    (std::fs::read_dir(format!("{folder}/fd")).unwrap().count(), ticks)
+    (std::fs::read_dir(folder.join("fd")).unwrap().count(), ticks)
 }
 
 /// Whether the host has hung up on a client.
@@ -123,11 +123,14 @@ fn out_of_descriptors_it_turns_clients_away_and_recovers() {
     let away = clients.iter().filter(|client| is_turned_away(client)).count();
     assert!((1..7).contains(&away), "{away} of 7, though a few descriptors were left");
     assert!(serve.log().contains("cannot accept a client"), "{}", serve.log());
+    // A client takes several descriptors, one that is turned away leaves the rest of them: for those who only ask.
+    let ask = |_| UnixStream::connect(serve.folder().join("control/control.sock")).unwrap();
+    let callers: Vec<UnixStream> = (0..8).map(ask).collect();
     assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(3), "it cannot even be asked");
     let before = used(&serve).1;
     std::thread::sleep(Duration::from_secs(1));
     assert!(used(&serve).1 - before < 20, "and sleeps");
-    drop(clients);
+    drop((clients, callers));
     let deadline = Instant::now() + Duration::from_secs(10);
     while softiov(serve.folder(), &["vf", "list"]).status != Some(0) {
         assert!(Instant::now() < deadline, "{}", serve.log());
