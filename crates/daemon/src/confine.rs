@@ -7,7 +7,9 @@
 use crate::StartError;
 use crate::config::Config;
 use crate::config::file::Uplink;
-use host::confine::{Capabilities, Confinement, Enforced, Reach, Role, become_user, restrict_files};
+use host::confine::{
+    Capabilities, Confinement, Enforced, Prepared, Reach, Role, become_user, restrict_files,
+};
 use host::folder;
 use std::path::{Path, PathBuf};
 
@@ -38,6 +40,14 @@ pub fn begin(config: &Config, readable: &[PathBuf]) -> Result<Option<Enforced>, 
 /// [`StartError::Confine`].
 pub fn first_thread(config: &Config) -> Result<(), StartError> {
     Ok(confinement(config).prepare(Role::Main)?.apply()?)
+}
+
+/// After [`begin`]: what a thread gives up that the program starts beside the host, and that takes its time.
+///
+/// # Errors
+/// [`StartError::Confine`].
+pub fn helper(config: &Config) -> Result<Prepared, StartError> {
+    Ok(confinement(config).prepare(Role::Helper)?)
 }
 
 /// What the host's threads give up.

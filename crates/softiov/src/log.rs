@@ -5,7 +5,7 @@
 //! be written are counted, and the count is written before the next line that can be. Left out: which lines there are.
 
 use std::io::{self, ErrorKind, Write};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -38,15 +38,32 @@ struct Queue {
 }
 
 impl Log {
-    /// A log that a thread of its own writes to `out`.
+    /// A log that collects lines until [`Self::start`].
+    pub(crate) fn new() -> Self {
+        Self(Arc::default())
+    }
+
+    /// Has a thread of its own write to `out` what there is and what comes. The thread first gives up what it does not
+    /// need: `begin` does that.
     ///
     /// # Errors
-    /// There can be no more threads.
-    pub(crate) fn start(out: impl Write + Send + 'static) -> io::Result<Self> {
-        let log = Self(Arc::default());
-        let shared = Arc::clone(&log.0);
-        std::thread::Builder::new().name("log".into()).spawn(move || shared.write_for_ever(out))?;
-        Ok(log)
+    /// There can be no more threads, or `begin` has failed.
+    pub(crate) fn start(
+        &self,
+        out: impl Write + Send + 'static,
+        begin: impl FnOnce() -> anyhow::Result<()> + Send + 'static,
+    ) -> anyhow::Result<()> {
+        let shared = Arc::clone(&self.0);
+        let (tell, begun) = mpsc::sync_channel(1);
+        std::thread::Builder::new().name("log".into()).spawn(move || {
+            let outcome = begin();
+            let over = outcome.is_err();
+            let _ = tell.send(outcome);
+            if !over {
+                shared.write_for_ever(out);
+            }
+        })?;
+        begun.recv()?
     }
 
     /// Waits until everything is written, but not for longer than `patience`.
@@ -172,7 +189,9 @@ mod tests {
     fn log() -> (Log, Sender<io::Result<usize>>, Receiver<Vec<u8>>) {
         let (allow, allowed) = channel();
         let (written, seen) = channel();
-        (Log::start(Place { allowed, written }).unwrap(), allow, seen)
+        let log = Log::new();
+        log.start(Place { allowed, written }, || Ok(())).unwrap();
+        (log, allow, seen)
     }
 
     #[test]

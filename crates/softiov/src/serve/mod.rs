@@ -54,10 +54,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if !args.no_keeper && !Heritage::is_left_by_ours() {
         return keep();
     }
-    let log = start_log().context("cannot start the log")?;
-    let outcome = serve(args);
+    let log = collect_log();
+    let prepared = prepare(args);
+    // Not before: a thread that is there already would keep what the others give up.
+    start_log(&log, prepared.as_ref().ok().map(|prepared| &prepared.config))
+        .context("cannot start the log")?;
+    let outcome = prepared.and_then(|prepared| serve(args, prepared));
     log.finish(LAST_LINES);
     outcome
+}
+
+/// What there is before any thread starts.
+struct Prepared {
+    config: Config,
+    signals: Signals,
+    poller: Poller,
 }
 
 /// Becomes the keeper of a host that is started with the same arguments.
@@ -74,7 +85,8 @@ fn keep() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(status))
 }
 
-fn serve(args: &Args) -> anyhow::Result<ExitCode> {
+/// Reads the configuration, and has the process give up what no thread needs.
+fn prepare(args: &Args) -> anyhow::Result<Prepared> {
     let config = args.place.load_with(|file| {
         let keys = &mut file.confine;
         keys.user = args.user.clone().or(keys.user.take());
@@ -88,12 +100,17 @@ fn serve(args: &Args) -> anyhow::Result<ExitCode> {
     }
     // Before any thread starts: none may be left that a signal could kill.
     let signals = Signals::install().context("cannot catch signals")?;
-    let mut poller = Poller::new()?;
+    let poller = Poller::new()?;
     poller.add(&signals, 0, Interest::READ)?;
     match confine::begin(&config, &readable(args))? {
         Some(Enforced::Fully) | None => {}
         Some(how) => tracing::warn!(?how, "this kernel does not keep the host from all other files"),
     }
+    Ok(Prepared { config, signals, poller })
+}
+
+fn serve(args: &Args, prepared: Prepared) -> anyhow::Result<ExitCode> {
+    let Prepared { config, signals, mut poller } = prepared;
     let host = handover::take_over(config.clone())?;
     confine::first_thread(&config)?;
     poller.add(host.orders(), 1, Interest::READ)?;
@@ -190,10 +207,9 @@ fn end(host: Host, signals: &Signals, poller: &mut Poller) -> anyhow::Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-/// Log lines go to standard error; RUST_LOG chooses how many. So does the word of a thread that panics.
-fn start_log() -> std::io::Result<Log> {
-    // A descriptor of the log's own: whoever else writes to standard error must not wait for the log.
-    let log = Log::start(File::from(std::io::stderr().as_fd().try_clone_to_owned()?))?;
+/// A log for the lines of this process; RUST_LOG chooses how many.
+fn collect_log() -> Log {
+    let log = Log::new();
     let filter = tracing_subscriber::EnvFilter::try_from_default_env();
     let filter = filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
     let colours = std::io::stderr().is_terminal();
@@ -203,6 +219,15 @@ fn start_log() -> std::io::Result<Log> {
         .with_ansi(colours)
         .with_target(false)
         .init();
+    log
+}
+
+/// Log lines go to standard error from now on. So does the word of a thread that panics.
+fn start_log(log: &Log, config: Option<&Config>) -> anyhow::Result<()> {
+    let gives_up = config.map(confine::helper).transpose()?;
+    // A descriptor of the log's own: whoever else writes to standard error must not wait for the log.
+    let out = File::from(std::io::stderr().as_fd().try_clone_to_owned()?);
+    log.start(out, move || gives_up.map_or(Ok(()), |gives_up| Ok(gives_up.apply()?)))?;
     std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
-    Ok(log)
+    Ok(())
 }
