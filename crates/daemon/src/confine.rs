@@ -8,7 +8,7 @@ use crate::StartError;
 use crate::config::Config;
 use crate::config::file::Uplink;
 use host::confine::{
-    Capabilities, Confinement, Enforced, Prepared, Reach, Role, become_user, restrict_files,
+    Capabilities, ConfineError, Confinement, Enforced, Prepared, Reach, Role, become_user, restrict_files,
 };
 use host::folder;
 use std::path::{Path, PathBuf};
@@ -50,8 +50,27 @@ pub fn helper(config: &Config) -> Result<Prepared, StartError> {
     Ok(confinement(config).prepare(Role::Helper)?)
 }
 
+/// What each kind of thread of the host gives up.
+#[derive(Clone, Debug)]
+pub(crate) struct Threads {
+    pub(crate) port: Prepared,
+    pub(crate) helper: Prepared,
+    pub(crate) control: Prepared,
+}
+
+impl Threads {
+    pub(crate) fn prepare(config: &Config) -> Result<Self, ConfineError> {
+        let confinement = confinement(config);
+        Ok(Self {
+            port: confinement.prepare(Role::Port)?,
+            helper: confinement.prepare(Role::Helper)?,
+            control: confinement.prepare(Role::Control)?,
+        })
+    }
+}
+
 /// What the host's threads give up.
-pub(crate) fn confinement(config: &Config) -> Confinement {
+fn confinement(config: &Config) -> Confinement {
     let tap = config.ports.iter().any(|port| matches!(port.uplink, Uplink::Tap(_)));
     let capabilities = match (&config.confine.user, tap) {
         (None, _) => Capabilities::Unchanged,

@@ -2,13 +2,13 @@
 //! (`management`), and starting the successor, which is the command's.
 
 use crate::config::Config;
-use crate::confine::confinement;
+use crate::confine::Threads;
 use crate::control::server::Server;
 use crate::management::{Management, Order, Ports};
 use crate::port::{Inbox, Port, PortError};
 use crate::vault::Vault;
 use crate::volatile;
-use host::confine::{ConfineError, Prepared, Role};
+use host::confine::ConfineError;
 use host::folder::{self, FolderError};
 use host::poll::Waker;
 use host::socket::{BindError, Listener};
@@ -54,6 +54,7 @@ pub struct ReadyHost {
     config: Config,
     vault: Vault,
     listener: Listener,
+    threads: Threads,
     ports: Vec<(Port, Inbox, crate::port::Handle)>,
 }
 
@@ -65,14 +66,15 @@ impl ReadyHost {
     pub fn open(config: Config, vault: &Vault) -> Result<Self, StartError> {
         let config = volatile::restore(config, vault);
         let listener = control_listener(&config, vault)?;
+        let threads = Threads::prepare(&config)?;
         let mut ports = Vec::new();
         for port in &config.ports {
             let (inbox, handle) = Inbox::new()?;
-            let opened = Port::open(port, vault, &inbox);
+            let opened = Port::open(port, vault, &inbox, &threads);
             let opened = opened.map_err(|source| StartError::Port { name: port.name.clone(), source })?;
             ports.push((opened, inbox, handle));
         }
-        Ok(Self { config, vault: vault.clone(), listener, ports })
+        Ok(Self { config, vault: vault.clone(), listener, threads, ports })
     }
 
     /// Starts the threads.
@@ -80,18 +82,17 @@ impl ReadyHost {
     /// # Errors
     /// [`StartError::System`].
     pub fn start(self) -> Result<Host, StartError> {
-        let Self { config, vault, mut listener, ports } = self;
+        let Self { config, vault, mut listener, threads, ports } = self;
         listener.own();
         let control_socket = config.control_socket();
-        let confinement = confinement(&config);
-        let (as_port, as_control) = (confinement.prepare(Role::Port)?, confinement.prepare(Role::Control)?);
+        let as_control = threads.control.clone();
         let (stop, order_waker) = (Waker::new()?, Waker::new()?);
         let server = Server::new(listener, &stop)?;
         let (sender, orders) = mpsc::channel();
         let leaving = Arc::new(AtomicBool::new(false));
-        let (running, failed) = Ports::new(&vault, as_port);
+        let (running, failed) = Ports::new(&vault, threads);
         let reviver = running.clone();
-        let reviver = start("revive", as_control.clone(), move || reviver.revive(&failed))?;
+        let reviver = as_control.spawn("revive", move || reviver.revive(&failed))?;
         let mut host = Host {
             control_socket,
             ports: running,
@@ -112,7 +113,7 @@ impl ReadyHost {
             Ok(_) => {}
             Err(error) => tracing::error!(%error, "the control socket is given up"),
         };
-        host.control = Some(start("control", as_control, serve)?);
+        host.control = Some(as_control.spawn("control", serve)?);
         Ok(host)
     }
 }
@@ -251,29 +252,6 @@ impl Drop for Host {
             volatile::forget(&self.vault);
         }
     }
-}
-
-/// Starts a thread that gives up what it does not need before it does anything else, and waits until it has.
-pub(crate) fn start(
-    name: &str,
-    prepared: Prepared,
-    body: impl FnOnce() + Send + 'static,
-) -> Result<JoinHandle<()>, StartError> {
-    let (sender, confined) = mpsc::channel();
-    let confine = move || {
-        let outcome = prepared.apply();
-        let confined = outcome.is_ok();
-        // Who started it waits for nothing else.
-        if sender.send(outcome).is_ok() && confined {
-            body();
-        }
-    };
-    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(confine)?;
-    match confined.recv() {
-        Ok(outcome) => outcome?,
-        Err(_) => return Err(std::io::Error::other("a thread of the host ended at once").into()),
-    }
-    Ok(thread)
 }
 
 /// The control socket of a predecessor, or a new one, in a folder that nobody else can enter but a group that may give

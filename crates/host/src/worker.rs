@@ -10,6 +10,7 @@
 //!
 //! Left out: what the jobs are, and telling when one is done; a job can do that itself.
 
+use crate::confine::{ConfineError, Prepared};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,12 +38,27 @@ impl Worker {
     /// # Errors
     /// There can be no more threads.
     pub fn start(name: &str) -> io::Result<Self> {
+        let (worker, body) = Self::new();
+        thread::Builder::new().name(cut(name).to_owned()).spawn(body)?;
+        Ok(worker)
+    }
+
+    /// A new thread as by [`Worker::start`], which gives up what it does not need before it does anything else.
+    ///
+    /// # Errors
+    /// As [`Prepared::spawn`].
+    pub fn start_confined(name: &str, prepared: &Prepared) -> Result<Self, ConfineError> {
+        let (worker, body) = Self::new();
+        prepared.spawn(cut(name), body)?;
+        Ok(worker)
+    }
+
+    /// A worker, and what its thread does.
+    fn new() -> (Self, impl FnOnce() + Send + 'static) {
         let (jobs, queue) = mpsc::channel();
         let backlog = Arc::new(AtomicUsize::new(0));
         let left = Arc::clone(&backlog);
-        let name = name.chars().take(NAME).collect();
-        thread::Builder::new().name(name).spawn(move || work(&queue, &left))?;
-        Ok(Self { jobs, backlog })
+        (Self { jobs, backlog }, move || work(&queue, &left))
     }
 
     /// Has the thread do something. Never waits. The caller bounds how much it asks for; see [`Self::backlog`].
@@ -68,6 +84,11 @@ impl Worker {
     pub fn backlog(&self) -> usize {
         self.backlog.load(Ordering::Relaxed)
     }
+}
+
+/// As much of a name as the kernel keeps.
+fn cut(name: &str) -> &str {
+    name.char_indices().nth(NAME).map_or(name, |(end, _)| &name[..end])
 }
 
 fn work(queue: &Receiver<Job>, left: &AtomicUsize) {

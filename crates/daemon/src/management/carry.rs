@@ -113,7 +113,7 @@ impl Management {
         for port in &next.ports {
             let Some(old) = self.config.ports.iter().find(|old| old.name == port.name) else {
                 let (inbox, handle) = Inbox::new().map_err(refused)?;
-                let opened = Port::open(port, self.ports.vault(), &inbox);
+                let opened = Port::open(port, self.ports.vault(), &inbox, self.ports.threads());
                 let opened = opened.map_err(|error| refused(format!("{}: {error}", port.name)))?;
                 prepared.ports.push((port.clone(), (opened, inbox, handle)));
                 continue;

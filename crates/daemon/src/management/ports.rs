@@ -4,10 +4,9 @@
 use super::{Outcome, unavailable};
 use crate::StartError;
 use crate::config::PortConfig;
-use crate::host_process::start;
+use crate::confine::Threads;
 use crate::port::{self, Command, Handle, Inbox, Port};
 use crate::vault::Vault;
-use host::confine::Prepared;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -26,8 +25,8 @@ const PERIOD: Duration = Duration::from_secs(60);
 pub(crate) struct Ports {
     running: Arc<Mutex<Vec<Running>>>,
     vault: Vault,
-    /// What a port's thread gives up.
-    as_port: Prepared,
+    /// What the threads of a port give up.
+    threads: Threads,
     failed: Sender<Option<Life>>,
 }
 
@@ -44,9 +43,9 @@ struct Running {
 
 impl Ports {
     /// None yet. Ports that fail are told to [`Ports::revive`] over the receiver.
-    pub(crate) fn new(vault: &Vault, as_port: Prepared) -> (Self, Receiver<Option<Life>>) {
+    pub(crate) fn new(vault: &Vault, threads: Threads) -> (Self, Receiver<Option<Life>>) {
         let (failed, receiver) = mpsc::channel();
-        (Self { running: Arc::default(), vault: vault.clone(), as_port, failed }, receiver)
+        (Self { running: Arc::default(), vault: vault.clone(), threads, failed }, receiver)
     }
 
     /// Opens ports again that have failed, until the end of the host. Opening takes files and threads, which a port's own
@@ -60,7 +59,7 @@ impl Ports {
                 continue;
             }
             tracing::error!(port = name, "the port has failed; it is opened again, and guests start anew");
-            let opened = Port::open(&config, &self.vault, &life.inbox);
+            let opened = Port::open(&config, &self.vault, &life.inbox, &self.threads);
             let opened = opened.map_err(|source| StartError::Port { name: name.clone(), source });
             let thread = opened.and_then(|port| self.spawn(name, port, life));
             match thread {
@@ -83,12 +82,17 @@ impl Ports {
 
     fn spawn(&self, name: &str, port: Port, life: Life) -> Result<JoinHandle<()>, StartError> {
         let failed = self.failed.clone();
-        start(name, self.as_port.clone(), move || run(port, life, &failed))
+        Ok(self.threads.port.spawn(name, move || run(port, life, &failed))?)
     }
 
     /// Where descriptors are kept.
     pub(crate) fn vault(&self) -> &Vault {
         &self.vault
+    }
+
+    /// What the threads of a port give up.
+    pub(crate) fn threads(&self) -> &Threads {
+        &self.threads
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Running>> {

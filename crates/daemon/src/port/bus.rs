@@ -3,6 +3,7 @@
 
 use super::PortError;
 use super::errand::{Done, Errands};
+use host::confine::Prepared;
 use host::dma::{DmaLimits, DmaTable, MapRegionError};
 use host::eventfd::{EventFd, Notifier};
 use host::memory::MappingShare;
@@ -93,15 +94,16 @@ impl LiveBus {
         memory: u64,
         done: &mpsc::Sender<Done>,
         waker: &Waker,
+        confined: &Prepared,
     ) -> Result<Self, PortError> {
-        let clerk = Worker::start(&format!("keep {port}"))?;
+        let clerk = Worker::start_confined(&format!("keep {port}"), confined)?;
         let mut functions = Vec::with_capacity(1 + MAX_VFS);
         for place in 0..=MAX_VFS as u8 {
             let (function, counts) = match place.checked_sub(1) {
                 None => (Function::Pf, [1, 1, pf::VECTORS.into()]),
                 Some(vf) => (Function::Vf(vf), [0, 0, VF_VECTORS]),
             };
-            let errands = Errands::start(function, port, &clerk, done.clone(), waker.clone())?;
+            let errands = Errands::start(function, port, &clerk, done.clone(), waker.clone(), confined)?;
             functions.push(Reach::new(counts, memory, errands)?);
         }
         let notifier = Notifier::new();

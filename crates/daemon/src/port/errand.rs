@@ -9,6 +9,7 @@ use super::device::FunctionDevice;
 use super::hal::now;
 use super::journal::Window;
 use super::keeping::Keeper;
+use host::confine::{ConfineError, Prepared};
 use host::dma::{MapRegionError, MappedRegion, PendingRegion, RemovedRegions};
 use host::eventfd::{AdoptError, EventFd};
 use host::memory::{FileIdentity, MapError};
@@ -87,12 +88,13 @@ impl Errands {
         clerk: &Worker,
         done: mpsc::Sender<Done>,
         waker: Waker,
-    ) -> std::io::Result<Self> {
+        confined: &Prepared,
+    ) -> Result<Self, ConfineError> {
         let name = match function {
             Function::Pf => format!("mem {port}"),
             Function::Vf(n) => format!("mem {n} {port}"),
         };
-        let (worker, clerk) = (Worker::start(&name)?, clerk.clone());
+        let (worker, clerk) = (Worker::start_confined(&name, confined)?, clerk.clone());
         Ok(Self { function, worker, clerk, done, waker, client: 0 })
     }
 

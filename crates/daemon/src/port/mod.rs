@@ -37,6 +37,7 @@ use bus::LiveBus;
 use driver::pf::{PfError, PolicyError, PortPolicyError, ResizeError};
 use ending::HungUp;
 use errand::Done;
+use host::confine::ConfineError;
 use host::poll::{Poller, Waker};
 use host::socket::BindError;
 use i82576::{MacAddress, Time, VfIndex};
@@ -70,6 +71,9 @@ pub enum PortError {
     /// epoll, eventfd or a thread.
     #[error("cannot wait for events: {0}")]
     System(#[from] std::io::Error),
+    /// A thread of its own.
+    #[error(transparent)]
+    Confine(#[from] ConfineError),
     /// The table of mappings is shared out.
     #[error("this process has too many functions to map the memory of their clients; run a second host")]
     NoMappings,

@@ -10,6 +10,7 @@ use super::slot::Slot;
 use super::uplink::Uplink;
 use super::{Inbox, LISTENERS, Phase, Port, PortError, RECEIVE_BUFFER, UPLINK, WAKER};
 use crate::config::PortConfig;
+use crate::confine::Threads;
 use crate::vault::{PortVault, Vault};
 use host::poll::{Interest, Poller};
 use host::socket::Stream;
@@ -36,18 +37,24 @@ enum Trust {
 }
 
 impl Port {
-    /// Brings up card, drivers, sockets and uplink, or goes on with those that a predecessor has left in the vault.
+    /// Brings up card, drivers, sockets and uplink, or goes on with those that a predecessor has left in the vault. Its own threads
+    /// give up what `threads` says.
     ///
     /// # Errors
     /// [`PortError`]; what was made is taken down again.
-    pub fn open(config: &PortConfig, vault: &Vault, inbox: &Inbox) -> Result<Self, PortError> {
+    pub(crate) fn open(
+        config: &PortConfig,
+        vault: &Vault,
+        inbox: &Inbox,
+        threads: &Threads,
+    ) -> Result<Self, PortError> {
         let vault = PortVault::new(vault, &config.name);
         let (journal, trust) = notes(config, &vault)?;
         let journal = Arc::new(journal);
-        let uplink = Uplink::open(config, &inbox.waker, &vault)?;
+        let uplink = Uplink::open(config, &inbox.waker, &vault, &threads.control)?;
         let memory = config.client_memory.unwrap_or_else(host::limits::machine_memory);
         let (errands, done) = mpsc::channel();
-        let bus = LiveBus::new(&config.name, memory, &errands, &inbox.waker)?;
+        let bus = LiveBus::new(&config.name, memory, &errands, &inbox.waker, &threads.helper)?;
         let slots = Slot::open_all(config, &journal, &vault, &bus)?;
         let (card, exact) = card(config, &uplink, &journal, &trust)?;
         let poller = Poller::new()?;

@@ -14,6 +14,8 @@ mod tests;
 mod trap;
 
 use std::io;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
 
 pub use landlock::{Enforced, Reach, restrict_files};
 pub use privilege::{Capabilities, become_user};
@@ -41,6 +43,9 @@ pub enum ConfineError {
     /// The kernel has Landlock and refuses the rules.
     #[error("files cannot be restricted: {0}; --landlock false does without")]
     Landlock(io::Error),
+    /// There can be no more threads.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
 }
 
 /// What threads give up, by their roles.
@@ -80,5 +85,31 @@ impl Prepared {
     pub fn apply(&self) -> Result<(), ConfineError> {
         self.capabilities.apply().map_err(ConfineError::Capabilities)?;
         self.filter.apply()
+    }
+
+    /// Starts a thread that is held to it before it does anything else, and waits until it is.
+    ///
+    /// # Errors
+    /// [`ConfineError::Thread`]; [`ConfineError::Capabilities`] and [`ConfineError::Seccomp`], and `body` does not run.
+    pub fn spawn(
+        &self,
+        name: &str,
+        body: impl FnOnce() + Send + 'static,
+    ) -> Result<JoinHandle<()>, ConfineError> {
+        let (sender, confined) = mpsc::channel();
+        let prepared = self.clone();
+        let confine = move || {
+            let outcome = prepared.apply();
+            let confined = outcome.is_ok();
+            // Who started it waits for nothing else.
+            if sender.send(outcome).is_ok() && confined {
+                body();
+            }
+        };
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(confine);
+        let thread = thread.map_err(ConfineError::Thread)?;
+        let ended = || Err(ConfineError::Thread(io::Error::other("it ended at once")));
+        confined.recv().unwrap_or_else(|_| ended())?;
+        Ok(thread)
     }
 }

@@ -128,6 +128,8 @@ const SLOW: &[Row] = &[
     (libc::SYS_mincore, Always),
     (libc::SYS_pread64, Always),
     (libc::SYS_pwrite64, Always),
+    // Descriptors go to the keeper.
+    (libc::SYS_sendmsg, Always),
 ];
 
 /// Commands, configuration, sockets and folders, the tap, and further threads, which confine themselves.

@@ -8,6 +8,7 @@ use crate::config::PortConfig;
 use crate::config::file;
 use crate::control::tap::{TapState, TapStatus};
 use crate::vault::PortVault;
+use host::confine::{ConfineError, Prepared};
 use host::poll::{Poller, Waker};
 use host::tap::{Tap, TapError};
 use nic::Wire;
@@ -33,6 +34,9 @@ pub enum UplinkError {
          (in a systemd unit, AF_NETLINK in RestrictAddressFamilies=)"
     )]
     Watch(std::io::Error),
+    /// There is no thread to watch the tap.
+    #[error("uplink: {0}")]
+    Watcher(#[from] ConfineError),
 }
 
 /// The uplink of a port.
@@ -44,8 +48,13 @@ pub(super) enum Uplink {
 
 impl Uplink {
     /// Makes what is configured, or goes on with a tap that a predecessor has left in the vault. `port` is woken when
-    /// something has happened to it.
-    pub(super) fn open(config: &PortConfig, port: &Waker, vault: &PortVault) -> Result<Self, UplinkError> {
+    /// something has happened to it; the thread that watches it is a `watcher`.
+    pub(super) fn open(
+        config: &PortConfig,
+        port: &Waker,
+        vault: &PortVault,
+        watcher: &Prepared,
+    ) -> Result<Self, UplinkError> {
         match &config.uplink {
             file::Uplink::None => Ok(Self::None),
             file::Uplink::Tap(name) => {
@@ -56,7 +65,7 @@ impl Uplink {
                     None => Tap::open(&name)?,
                 };
                 watch::set_up(&tap);
-                Ok(Self::Tap(TapUplink::new(vault, tap, config.link, port.clone())?.into()))
+                Ok(Self::Tap(TapUplink::new(vault, tap, config.link, port.clone(), watcher)?.into()))
             }
         }
     }

@@ -7,6 +7,7 @@ use crate::config::file::PortLink;
 use crate::control::tap::{TapDrops, TapState, TapStatus};
 use crate::port::hal::now;
 use crate::vault::PortVault;
+use host::confine::Prepared;
 use host::poll::{Interest, Poller, Waker};
 use host::tap::{InterfaceName, Tap, TapReceived, TapSent};
 use i82576::Time;
@@ -47,9 +48,10 @@ impl TapUplink {
         tap: Tap,
         policy: PortLink,
         waker: Waker,
+        watcher: &Prepared,
     ) -> Result<Self, UplinkError> {
         let tap = Arc::new(tap);
-        let (seen, watch) = Watch::start(vault, tap.clone(), waker).map_err(UplinkError::Watch)?;
+        let (seen, watch) = Watch::start(vault, tap.clone(), waker, watcher)?;
         Ok(Self {
             name: tap.name().clone(),
             policy,

@@ -9,8 +9,9 @@
 //!
 //! Left out: what is made of all this, which is the port's (`tap`).
 
-use super::TAP;
+use super::{TAP, UplinkError};
 use crate::vault::PortVault;
+use host::confine::Prepared;
 use host::links::{Heard, Links};
 use host::poll::{Interest, Poller, Waker};
 use host::tap::{InterfaceName, Tap, TapError};
@@ -72,12 +73,14 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Watches an attached tap from now on, and answers how it is now. `port` is woken when there is news.
-    pub(super) fn start(vault: &PortVault, tap: Arc<Tap>, port: Waker) -> io::Result<(Seen, Self)> {
+    pub(super) fn start(
+        vault: &PortVault,
+        tap: Arc<Tap>,
+        port: Waker,
+        confined: &Prepared,
+    ) -> Result<(Seen, Self), UplinkError> {
         let name = vault.port();
-        let links = Links::new()?;
-        let (poller, waker) = (Poller::new()?, Waker::new()?);
-        poller.add(&waker, WAKER, Interest::READ)?;
-        poller.add(&links, LINKS, Interest::READ)?;
+        let (links, poller, waker) = Self::descriptors().map_err(UplinkError::Watch)?;
         let ((orders, receiver), (sender, news)) = (mpsc::channel(), mpsc::channel());
         let mut watcher = Watcher {
             port: name.to_owned(),
@@ -96,9 +99,16 @@ impl Watch {
         };
         // After the links are heard of, so that no change is missed.
         let seen = watcher.hold(tap);
-        let thread = std::thread::Builder::new().name(format!("{name}-uplink"));
-        let thread = thread.spawn(move || watcher.run())?;
+        let thread = confined.spawn(&format!("{name}-uplink"), move || watcher.run())?;
         Ok((seen, Self { orders, waker, news, thread: Some(thread) }))
+    }
+
+    /// What the thread waits for.
+    fn descriptors() -> io::Result<(Links, Poller, Waker)> {
+        let (links, poller, waker) = (Links::new()?, Poller::new()?, Waker::new()?);
+        poller.add(&waker, WAKER, Interest::READ)?;
+        poller.add(&links, LINKS, Interest::READ)?;
+        Ok((links, poller, waker))
     }
 
     /// What has happened, if something has. Never waits.
