@@ -18,6 +18,7 @@ use rustix::net::{
     sockopt::{Timeout, set_socket_timeout},
 };
 
+use super::backing;
 use super::message::{self, Shelf, value};
 use super::store::{PATIENCE, Store};
 
@@ -112,7 +113,9 @@ pub(super) fn of_systemd() -> Result<Shelf, HeritageError> {
         // SAFETY: systemd has opened this descriptor for us, and this process has taken none yet.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         fcntl_setfd(&fd, FdFlags::CLOEXEC).map_err(io::Error::from)?;
-        drop(shelf.put(name, fd));
+        for name in backing::split(name) {
+            drop(shelf.put(name, fd.try_clone()?));
+        }
     }
     Ok(shelf)
 }

@@ -26,6 +26,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal as Kill, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
 };
 
+use super::backing;
 use super::heritage::{self, Line, number};
 use super::message::{self, Shelf, value};
 use super::store::{ABANDON, SUCCEED, Store};
@@ -148,11 +149,14 @@ impl Keeper<'_> {
         let Some(message) = message::receive(line)? else { return Ok(false) };
         let text = &message.text;
         if value(text, "FDNAME").is_some() {
-            if self.backed {
-                self.relay(text, message.fd.as_ref());
-            }
+            let done = match &self.notify {
+                Some(systemd) if self.backed => backing::apply(&mut self.shelf, message, |text, fd| {
+                    // It may be starting itself anew; then it has missed this.
+                    let _ = message::send(systemd, text, fd);
+                }),
+                _ => self.shelf.apply(message),
+            };
             // The last close of a guest's memory takes seconds.
-            let done = self.shelf.apply(message);
             self.closer.discard(done);
         } else if text == SUCCEED {
             self.abandon();
@@ -174,15 +178,15 @@ impl Keeper<'_> {
             }
         } else {
             self.ready |= value(text, "READY").is_some();
-            self.relay(text, None);
+            self.relay(text);
         }
         Ok(true)
     }
 
     /// Passes a message on to whoever has started the keeper; they may be gone.
-    fn relay(&self, text: &str, fd: Option<&OwnedFd>) {
+    fn relay(&self, text: &str) {
         if let Some(notify) = &self.notify {
-            let _ = message::send(notify, text, fd.map(AsFd::as_fd));
+            let _ = message::send(notify, text, None);
         }
     }
 
@@ -226,7 +230,7 @@ impl Keeper<'_> {
     fn judge(&mut self, death: Death) -> Option<u8> {
         match death {
             // Who keeps what is kept here starts the next.
-            Death::Exit(status) if status == i32::from(RESTART) => return self.backed.then_some(0),
+            Death::Exit(status) if status == i32::from(RESTART) => return self.backed.then_some(RESTART),
             Death::Exit(status) if status != PANIC && (!self.ready || self.ending || status == 0) => {
                 return Some(status as u8);
             }

@@ -8,6 +8,7 @@
 //!
 //! Left out: what the descriptors are.
 
+mod backing;
 mod heritage;
 pub mod keeper;
 mod message;
@@ -15,6 +16,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 
+pub use backing::is_same;
 pub use heritage::{From, Heritage, HeritageError, Line, STARTED, number};
 pub use message::Shelf;
 pub use store::Store;

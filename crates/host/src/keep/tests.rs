@@ -73,3 +73,47 @@ fn the_end_of_the_other_side_is_no_error() {
     drop(keeper);
     assert!(store.say("READY=1").is_err());
 }
+
+/// What systemd would have after these messages: an open file once, under the first name that came with it.
+fn backed(shelf: &mut Shelf, store: &mut Vec<(String, OwnedFd)>, text: &str, fd: Option<&EventFd>) {
+    let fd = fd.map(|fd| fd.as_fd().try_clone_to_owned().unwrap());
+    let told = std::cell::RefCell::new(Vec::new());
+    let done = super::backing::apply(shelf, message::Message { text: text.into(), fd }, |text, fd| {
+        told.borrow_mut().push((text.to_owned(), fd.map(|fd| fd.try_clone_to_owned().unwrap())));
+    });
+    drop(done);
+    for (text, fd) in told.into_inner() {
+        let name = message::value(&text, "FDNAME").unwrap();
+        match fd {
+            None => store.retain(|(kept, _)| kept != name),
+            Some(fd) if store.iter().any(|(_, kept)| is_same(kept.as_fd(), fd.as_fd())) => {}
+            Some(fd) => store.push((name.to_owned(), fd)),
+        }
+    }
+}
+
+#[test]
+fn systemd_has_everything_though_it_keeps_an_open_file_once() {
+    let (mut shelf, mut store) = (Shelf::default(), Vec::new());
+    let (first, second) = (EventFd::new().unwrap(), EventFd::new().unwrap());
+    let mut step = |text: &str, fd, expected: &[&str]| {
+        backed(&mut shelf, &mut store, text, fd);
+        let mut names: Vec<&str> = store.iter().map(|(name, _)| name.as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, expected, "{text}");
+        for (name, kept) in &store {
+            for name in super::backing::split(name) {
+                assert!(is_same(shelf.get(name).unwrap(), kept.as_fd()), "{name} is what the shelf has");
+            }
+        }
+    };
+    step("FDSTORE=1\nFDNAME=a", Some(&first), &["a"]);
+    step("FDSTORE=1\nFDNAME=b", Some(&first), &["a+b"]);
+    step("FDSTORE=1\nFDNAME=b", Some(&first), &["a+b"]);
+    step("FDSTORE=1\nFDNAME=c", Some(&second), &["a+b", "c"]);
+    step("FDSTOREREMOVE=1\nFDNAME=a", None, &["b", "c"]);
+    step("FDSTORE=1\nFDNAME=c", Some(&first), &["b+c"]);
+    step("FDSTORE=1\nFDNAME=b", Some(&second), &["b", "c"]);
+    step("FDSTOREREMOVE=1\nFDNAME=b", None, &["c"]);
+    step("FDSTOREREMOVE=1\nFDNAME=c", None, &[]);
+}
