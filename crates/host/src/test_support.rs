@@ -54,3 +54,29 @@ pub fn in_own_process(test: &str, body: impl FnOnce()) -> std::io::Result<Option
     let this = std::env::current_exe()?;
     std::process::Command::new(this).args(["--exact", test]).env(ALONE, test).output().map(Some)
 }
+
+/// Has a command start with these descriptors from 3 on, as systemd passes them.
+///
+/// # Errors
+/// The process is out of descriptors.
+pub fn pass(command: &mut std::process::Command, fds: &[std::os::fd::OwnedFd]) -> io::Result<()> {
+    use std::os::unix::process::CommandExt as _;
+    const FIRST: i32 = 3;
+    // Out of the way of what they are copied to.
+    let beyond = FIRST + fds.len() as i32;
+    let copies: Result<Vec<_>, _> =
+        fds.iter().map(|fd| rustix::io::fcntl_dupfd_cloexec(fd, beyond)).collect();
+    let copies = copies?;
+    let copy = move || {
+        for (fd, target) in copies.iter().zip(FIRST..) {
+            // SAFETY: only system calls between fork and exec; what was there before is the child's own copy.
+            if unsafe { libc::dup2(std::os::fd::AsRawFd::as_raw_fd(fd), target) } < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: the closure makes system calls only.
+    unsafe { command.pre_exec(copy) };
+    Ok(())
+}

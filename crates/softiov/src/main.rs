@@ -32,7 +32,11 @@ struct Cli {
 enum Command {
     /// Start a host with guests on it, move traffic, and show what it cost.
     Demo(demo::Args),
-    /// Run the card: ports, their VFs' sockets, uplinks.
+    /// Run the card: ports, their VFs' sockets, uplinks. In the foreground, as a keeper and the host that it starts.
+    ///
+    /// Signals are for the keeper, which is the process that you start. SIGTERM and SIGINT end the host, and its guests'
+    /// machines live on; a second one ends it at once. SIGHUP loads the configuration file again. SIGUSR2 has the host
+    /// started again with its guests. A new program takes over by `softiov upgrade`.
     Serve(serve::Args),
     /// Have a new process take over from a running host, with all its virtual machines: after the program was updated.
     Upgrade(ask::Output),

@@ -25,7 +25,8 @@ use std::time::Duration;
 pub(crate) struct Args {
     #[command(flatten)]
     place: Place,
-    /// Start no keeper: if this process dies, guests lose their VFs.
+    /// Start no keeper, which starts the host again with its guests when it dies: they lose their VFs then, and the host
+    /// cannot be upgraded under them.
     #[arg(long)]
     no_keeper: bool,
     /// Become this user before any guest is served, instead of what the configuration says. Names or numbers.

@@ -12,13 +12,13 @@ use tempfile::tempdir;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Enough to be under way for a while.
-const LONG: u64 = 256 << 20;
+pub(crate) const LONG: u64 = 256 << 20;
 
-fn address(vf: u8) -> Ipv4Addr {
+pub(crate) fn address(vf: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, 1 + vf)
 }
 
-fn attach(folder: &Path, vf: u8) -> EmbeddedGuest {
+pub(crate) fn attach(folder: &Path, vf: u8) -> EmbeddedGuest {
     let name = format!("pf0vf{vf}");
     let socket = folder.join(&name).join("vf.sock");
     let guest = EmbeddedGuest::start(Config { socket, name, ip: address(vf) }).unwrap();

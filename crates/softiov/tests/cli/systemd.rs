@@ -1,0 +1,122 @@
+//! A host whose descriptors systemd keeps: here, a socket that keeps them as systemd's file descriptor store does, and
+//! gives them to the next process. Left out: systemd itself.
+
+use crate::process::{SOFTIOV, Serve, softiov};
+use crate::survival::{LONG, address, attach};
+use host::keep::is_same;
+use host::test_support::pass;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::process::Signal;
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use tempfile::{TempDir, tempdir};
+
+/// Descriptors with their names; several may have one name, and an open file is there once.
+type Kept = Vec<(String, OwnedFd)>;
+
+/// systemd's side of `$NOTIFY_SOCKET`.
+struct Systemd {
+    path: PathBuf,
+    thread: JoinHandle<Kept>,
+}
+
+impl Systemd {
+    fn start(folder: &Path, kept: Kept) -> Self {
+        let path = folder.join("notify");
+        let _ = std::fs::remove_file(&path);
+        let socket = UnixDatagram::bind(&path).unwrap();
+        Self { path, thread: thread::spawn(move || keep(&socket, kept)) }
+    }
+
+    /// What is kept when everything that was said has been heard.
+    fn stop(self) -> Kept {
+        UnixDatagram::unbound().unwrap().send_to(b"END", &self.path).unwrap();
+        self.thread.join().unwrap()
+    }
+}
+
+fn keep(socket: &UnixDatagram, mut kept: Kept) -> Kept {
+    loop {
+        let (text, fd) = receive(socket);
+        let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+        match (value("FDNAME"), fd) {
+            _ if text == "END" => return kept,
+            (Some(name), None) if value("FDSTOREREMOVE").is_some() => kept.retain(|(known, _)| known != name),
+            // systemd passes what came last first.
+            (Some(name), Some(fd)) if !kept.iter().any(|(_, known)| is_same(known.as_fd(), fd.as_fd())) => {
+                kept.insert(0, (name.to_owned(), fd));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn receive(socket: &UnixDatagram) -> (String, Option<OwnedFd>) {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut buffer = [0; 4096];
+    let into = &mut [IoSliceMut::new(&mut buffer)];
+    let bytes = recvmsg(socket, into, &mut control, RecvFlags::CMSG_CLOEXEC).unwrap().bytes;
+    let fd = control.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
+        _ => None,
+    });
+    (String::from_utf8(buffer[..bytes].to_vec()).unwrap(), fd)
+}
+
+/// Starts the unit's main process with what is kept.
+fn start(folder: &TempDir, kept: Kept) -> (Systemd, Serve) {
+    let (names, fds): (Vec<_>, Vec<_>) =
+        kept.iter().map(|(name, fd)| (name.as_str(), fd.try_clone().unwrap())).unzip();
+    let mut command = Command::new(SOFTIOV);
+    pass(&mut command, &fds).unwrap();
+    command.env("LISTEN_FDS", fds.len().to_string()).env("LISTEN_FDNAMES", names.join(":"));
+    let systemd = Systemd::start(folder.path(), kept);
+    command.env("NOTIFY_SOCKET", &systemd.path).env("FDSTORE", "1024").arg("serve");
+    let serve = Serve::spawn(folder, &mut command);
+    (systemd, serve)
+}
+
+/// How often a VF was reset, as `vf show` tells.
+fn resets(serve: &Serve) -> String {
+    let said = softiov(serve.folder(), &["vf", "show", "pf0vf0"]);
+    let line = said.out.lines().find(|line| line.trim().starts_with("resets "));
+    line.unwrap_or_else(|| panic!("{said:?}")).to_owned()
+}
+
+/// A flow that is under way while the unit is ended so and started again; resets before and after.
+fn goes_on(end: impl FnOnce(&mut Serve)) -> [String; 2] {
+    let folder = tempdir().unwrap();
+    let (systemd, mut serve) = start(&folder, Vec::new());
+    let [a, _b] = [0, 1].map(|vf| attach(serve.folder(), vf));
+    let before = resets(&serve);
+    thread::scope(|scope| {
+        let flow = scope.spawn(|| a.send_tcp(address(1), LONG));
+        thread::sleep(Duration::from_millis(50));
+        end(&mut serve);
+        drop(serve);
+        let (_systemd, serve) = start(&folder, systemd.stop());
+        let flow = flow.join().unwrap();
+        assert!(flow.is_ok(), "{flow:?}\n{}", serve.log());
+        [before, resets(&serve)]
+    })
+}
+
+#[test]
+fn a_unit_that_is_restarted_goes_on_with_its_guests_and_resets_nothing() {
+    let [before, after] = goes_on(|serve| {
+        assert_eq!(serve.end(Signal::USR2).code(), Some(75), "it asks to be started again");
+    });
+    assert_eq!(before, after);
+}
+
+#[test]
+fn a_unit_that_is_killed_as_a_whole_goes_on_with_its_guests() {
+    goes_on(Serve::kill_all);
+}
