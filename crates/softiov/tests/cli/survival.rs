@@ -205,3 +205,17 @@ fn policy_is_as_it_was_whatever_ends_the_host() {
         world.host();
     }
 }
+
+#[test]
+fn a_process_that_has_handed_over_is_gone_though_nothing_else_happens() {
+    let folder = tempdir().unwrap();
+    let serve = Serve::start(&folder, &[]);
+    let before = serve.hosts();
+    assert_eq!(softiov(serve.folder(), &["upgrade"]).status, Some(0), "{}", serve.log());
+    let deadline = Instant::now() + PATIENCE;
+    while serve.hosts().len() > 1 {
+        assert!(Instant::now() < deadline, "{before:?} is still a child of the keeper: {:?}", serve.hosts());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_ne!(serve.hosts(), before);
+}
