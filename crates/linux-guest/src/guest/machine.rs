@@ -26,6 +26,7 @@ pub(super) struct Machine {
     pub(super) shared_memory: bool,
     pub(super) coldplug: bool,
     pub(super) iommu: bool,
+    pub(super) user: Option<(u32, u32)>,
     pub(super) vf_sockets: Vec<PathBuf>,
     pub(super) extra: Vec<OsString>,
 }

@@ -67,6 +67,13 @@ impl GuestBuilder {
         self
     }
 
+    /// Runs QEMU as another user with one group; this user's if not said, and root may say so. It may enter and read
+    /// whatever there is, since its own files may lie where only root gets to; to connect takes more than that.
+    pub fn user(mut self, uid: u32, gid: u32) -> Self {
+        self.machine.user = Some((uid, gid));
+        self
+    }
+
     /// KVM or TCG instead of [`Accel::choose`].
     pub fn accel(mut self, accel: Accel) -> Self {
         self.accel = Some(accel);
@@ -88,8 +95,9 @@ impl GuestBuilder {
     pub fn spawn(self, assets: &Assets) -> Result<LinuxGuest> {
         let accel = self.accel.unwrap_or_else(|| Accel::choose(assets));
         let machine = &self.machine;
-        let started =
-            Process::start(assets.qemu().command(), |folder| machine.arguments(assets, accel, folder));
+        let started = Process::start(assets.qemu().command(), machine.user, |folder| {
+            machine.arguments(assets, accel, folder)
+        });
         let (process, stream) = started.map_err(|failed| match failed {
             StartError::System(source) => GuestError::Start { name: self.name.clone(), source },
             StartError::Ended { status, tail } => {
@@ -122,6 +130,7 @@ impl LinuxGuest {
             shared_memory: true,
             coldplug: true,
             iommu: false,
+            user: None,
             vf_sockets: Vec::new(),
             extra: Vec::new(),
         };

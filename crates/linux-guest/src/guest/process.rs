@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::chown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -36,11 +37,22 @@ pub(super) struct Process {
 impl Process {
     /// Starts QEMU with the arguments for the folder it is given; returns its end of the control channel too.
     pub(super) fn start(
-        mut command: Command,
+        command: Command,
+        user: Option<(u32, u32)>,
         arguments: impl FnOnce(&Path) -> Vec<OsString>,
     ) -> Result<(Self, UnixStream), StartError> {
         let folder = tempfile::Builder::new().prefix("softiov-guest-").tempdir()?;
-        let listener = UnixListener::bind(machine::control_socket(folder.path()))?;
+        let socket = machine::control_socket(folder.path());
+        let listener = UnixListener::bind(&socket)?;
+        let mut command = match user {
+            None => command,
+            Some((uid, gid)) => {
+                for path in [folder.path(), &socket] {
+                    chown(path, Some(uid), Some(gid))?;
+                }
+                as_user(&command, uid, gid)
+            }
+        };
         let errors = File::create(errors_log(folder.path()))?;
         command.args(arguments(folder.path()));
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn()?;
@@ -104,6 +116,17 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// The same command as another user, who keeps no right of root's but to read.
+fn as_user(command: &Command, uid: u32, gid: u32) -> Command {
+    let mut other = Command::new("setpriv");
+    other.args([format!("--reuid={uid}"), format!("--regid={gid}")]).arg("--clear-groups");
+    // Without this bit access(2), by which QEMU looks for its files, would not count the right.
+    other.arg("--securebits=+no_setuid_fixup");
+    other.args(["--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search", "--"]);
+    other.arg(command.get_program()).args(command.get_args());
+    other
 }
 
 fn errors_log(folder: &Path) -> PathBuf {
