@@ -185,12 +185,18 @@ impl Guest {
         flow.ok_or_else(|| iperf_failure(&output, &report)).with_context(|| self.name().to_owned())
     }
 
-    /// IP fragments it has made: FragCreates of /proc/net/snmp, a line of names and a line of numbers.
+    /// IP fragments it has made.
     pub(crate) fn fragments_made(&self) -> Result<u64> {
-        let text = self.check("grep ^Ip: /proc/net/snmp")?;
+        self.snmp("Ip", "FragCreates")
+    }
+
+    /// A counter of /proc/net/snmp, which has a line of names and a line of numbers for each protocol.
+    pub(crate) fn snmp(&self, protocol: &str, name: &str) -> Result<u64> {
+        let text = self.check(&format!("grep ^{protocol}: /proc/net/snmp"))?;
         let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
-        let column = rows.first().and_then(|names| names.iter().position(|name| *name == "FragCreates"));
-        let number = column.and_then(|column| rows.get(1)?.get(column)).context("no FragCreates")?;
+        let column = rows.first().and_then(|names| names.iter().position(|found| *found == name));
+        let number =
+            column.and_then(|column| rows.get(1)?.get(column)).with_context(|| format!("no {name}"))?;
         Ok(number.parse()?)
     }
 

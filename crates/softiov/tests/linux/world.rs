@@ -2,6 +2,7 @@
 //! beyond the uplinks. A guest is booted when a check first asks for it. Left out: what is checked.
 
 use crate::guest::{BOOT, COMMAND, Guest, eventually};
+use crate::survival::Scene;
 use crate::wire::{MTU, Wire};
 use anyhow::{Context, Result, anyhow, bail};
 use daemon::Host;
@@ -52,6 +53,8 @@ pub(crate) struct World {
     bob: OnceCell<Guest>,
     carol: OnceCell<Guest>,
     dave: Option<Guest>,
+    /// Another host with guests of its own, which is harmed.
+    pub(crate) survival: Option<Scene>,
     assets: Assets,
     host: Host,
     /// What is beyond the uplink, or why there is none.
@@ -71,7 +74,7 @@ impl World {
             PORTS.iter().try_for_each(|port| wire.plug(*port))?;
         }
         let [alice, bob, carol] = [(); 3].map(|()| OnceCell::new());
-        Ok(Self { alice, bob, carol, dave: None, assets, host, wire, runtime_dir })
+        Ok(Self { alice, bob, carol, dave: None, survival: None, assets, host, wire, runtime_dir })
     }
 
     /// Brings all that runs to the state in which each check begins, whatever the one before has left.
@@ -205,7 +208,7 @@ impl World {
     pub(crate) fn port(&self) -> Result<PortStatus> {
         match ask(self.host.control_socket(), Request::PortShow { port: "pf0".into() })? {
             Answer::Port(port) => Ok(*port),
-            Answer::Vf(_) | Answer::Ports(_) => bail!("a port was asked for, and something else is told"),
+            _ => bail!("a port was asked for, and something else is told"),
         }
     }
 

@@ -1,0 +1,211 @@
+//! The host's process ends in every way there is, and virtual machines with stock drivers go on: no QEMU ends, and
+//! connections that were open go on wherever a host comes back. Left out: the wait for a VMM that was gone meanwhile,
+//! and how fast it is; times are printed, not judged.
+
+mod scene;
+mod stream;
+
+use crate::guest::{BOOT, COMMAND, Guest, eventually};
+use crate::report::Outcome;
+use crate::world::World;
+use anyhow::{Context, Result, bail, ensure};
+use linux_guest::GuestError;
+pub(crate) use scene::Scene;
+use scene::{OPEN, SHUT, VMM};
+use std::time::{Duration, Instant};
+use stream::{EVERY_MS, Pings, Stream};
+
+const TIMES: u32 = 5;
+/// Long enough for everything to be noted.
+const IDLE: Duration = Duration::from_millis(500);
+
+/// `softiov upgrade` under traffic, several times: no link goes down, and no ping is lost.
+pub(crate) fn hand_over_is_not_noticed(world: &mut World) -> Result<Outcome> {
+    with_scene(world, |scene, world| {
+        let wire = world.wire.as_ref().ok();
+        let [erin, frank] = scene.guests();
+        let before = link_losses(scene)?;
+        let mut streams = scene.traffic(wire)?;
+        let pings = Pings::start(erin, &Scene::inner(frank))?;
+        let mut longest = Duration::ZERO;
+        for _ in 0..TIMES {
+            let (host, begun) = (scene.host()?, Instant::now());
+            let said = scene.softiov("upgrade")?;
+            longest = longest.max(begun.elapsed());
+            ensure!(said.contains("has taken over") && scene.host()? != host, "it said {said}");
+            streams.iter_mut().try_for_each(Stream::moves)?;
+        }
+        let answers = pings.stop()?;
+        let gap = close(streams)?;
+        print!("(command {longest:.1?}, stream {gap:.1} s, {answers:?}) ");
+        let after = link_losses(scene)?;
+        ensure!(after == before, "links went down: {before:?} times before, {after:?} after");
+        // The last one may be on its way.
+        ensure!(answers.received + 1 >= answers.sent, "pings are lost: {answers:?}");
+        scene.everybody_lives()
+    })
+}
+
+/// SIGKILL while nothing happens: the next process finds everything as it was. A driver that looks at its card in the very
+/// moment of the death has to start anew, so this counts the deaths that nobody noticed.
+pub(crate) fn crash_while_idle_is_not_noticed(world: &mut World) -> Result<Outcome> {
+    with_scene(world, |scene, _| {
+        let mut unnoticed = 0;
+        for _ in 0..TIMES {
+            let before = link_losses(scene)?;
+            scene.kill_host(IDLE)?;
+            let [erin, frank] = scene.guests();
+            for (from, to) in [(erin, frank), (frank, erin)] {
+                from.reach(&to.address())?;
+                from.reach(&Scene::inner(to))?;
+                from.ping(&Scene::inner(to), 1400, 10)?;
+            }
+            unnoticed += u32::from(link_losses(scene)? == before);
+        }
+        print!("({unnoticed} of {TIMES} unnoticed) ");
+        ensure!(unnoticed > 0, "each of {TIMES} deaths has cost a link");
+        scene.everybody_lives()
+    })
+}
+
+/// SIGKILL under traffic in both directions, several times: links come back by themselves and connections go on.
+pub(crate) fn connections_outlive_crashes(world: &mut World) -> Result<Outcome> {
+    with_scene(world, |scene, world| {
+        let [erin, frank] = scene.guests();
+        let mut streams = scene.traffic(world.wire.as_ref().ok())?;
+        let mut missed = Vec::new();
+        for round in 0..TIMES {
+            let pings = Pings::start(erin, &frank.address())?;
+            scene.kill_host(Duration::from_millis(300 + 37 * u64::from(round)))?;
+            for guest in [erin, frank] {
+                guest.wait_carrier(true)?;
+            }
+            erin.reach(&frank.address())?;
+            streams.iter_mut().try_for_each(Stream::moves)?;
+            missed.push(pings.stop()?.missed * EVERY_MS);
+        }
+        let gap = close(streams)?;
+        print!("(no answer for {missed:?} ms, no byte for {gap:.1} s) ");
+        scene.everybody_lives()
+    })
+}
+
+/// What was decided holds after SIGKILL, be it kept for good or for as long as the host runs.
+pub(crate) fn policy_outlives_a_crash(world: &mut World) -> Result<Outcome> {
+    with_scene(world, |scene, _| {
+        const VFS: [&str; 3] = ["pf0vf0", "pf1vf0", "pf1vf1"];
+        for change in ["pf1vf0 --vlan 30", "pf1vf1 --vlan 30", "pf0vf0 --max-tx-rate 500 --volatile"] {
+            scene.softiov(&format!("vf set {change}"))?;
+        }
+        let before = VFS.map(|vf| scene.policy(vf)).into_iter().collect::<Result<Vec<_>>>()?;
+        ensure!(before[1][0]["vlan"] == 30 && before[0][0]["max_tx_rate"] == 500, "{before:?}");
+        scene.kill_host(Duration::ZERO)?;
+        let after = VFS.map(|vf| scene.policy(vf)).into_iter().collect::<Result<Vec<_>>>()?;
+        for (vf, (before, after)) in VFS.into_iter().zip(before.into_iter().zip(after)) {
+            ensure!(after[0] == before[0], "{vf} was {} and is {}", before[0], after[0]);
+        }
+        let [erin, frank] = scene.guests();
+        erin.reach(&Scene::inner(frank))?;
+        // One of the two alone in the VLAN is alone: it is enforced, not only told.
+        scene.softiov("vf set pf1vf1 --default vlan")?;
+        erin.cannot_reach("eth1", &Scene::inner(frank))?;
+        scene.softiov("vf set pf1vf0 --default vlan")?;
+        scene.softiov("vf set pf0vf0 --default max_tx_rate")?;
+        erin.reach(&Scene::inner(frank))?;
+        scene.everybody_lives()
+    })
+}
+
+/// A QEMU of another user connects where its group may, and is told why where it may not.
+pub(crate) fn vmm_of_another_user_connects(world: &mut World) -> Result<Outcome> {
+    with_scene(world, |scene, world| {
+        let builder = |name, vf| scene.builder(name, vf).user(VMM + 1, VMM);
+        let refused = builder("stranger", SHUT).spawn(world.assets());
+        match refused.and_then(|guest| guest.wait_ready(BOOT)) {
+            Err(GuestError::Ended { tail, .. }) => {
+                ensure!(tail.contains("Permission denied"), "QEMU said {tail}");
+            }
+            Err(other) => return Err(other.into()),
+            Ok(()) => bail!("a guest has booted on {SHUT}, which is not its user's"),
+        }
+        let tenant = Guest::spawn(builder("tenant", OPEN), world.assets(), OPEN, 8)?;
+        tenant.linux.wait_ready(BOOT)?;
+        tenant.settle()?;
+        let peer = scene.softiov(&format!("vf show {OPEN}"))?;
+        ensure!(peer.contains(&tenant.linux.pid().to_string()), "{peer}");
+        // Descriptors of another user's process are handed over too.
+        scene.softiov("upgrade")?;
+        tenant.wait_carrier(true)?;
+        tenant.linux.shutdown(COMMAND)?;
+        scene.everybody_lives()
+    })
+}
+
+/// `vf disconnect` of one VF under traffic: its link goes, and nothing else does.
+pub(crate) fn disconnected_vf_costs_nothing_else(world: &mut World) -> Result<Outcome> {
+    with_scene(world, |scene, world| {
+        let mut streams = scene.traffic(world.wire.as_ref().ok())?;
+        let [erin, frank] = scene.guests();
+        let doomed = Pings::start(erin, &Scene::inner(frank))?;
+        scene.softiov("vf disconnect pf1vf0")?;
+        wait_carrier(erin, "eth1", "0")?;
+        streams.iter_mut().try_for_each(Stream::moves)?;
+        doomed.stop()?;
+        close(streams)?;
+        wait_carrier(frank, "eth1", "1")?;
+        scene.everybody_lives()
+    })
+}
+
+/// SIGTERM under traffic: guests see their links go, and every other device works. There is no host afterwards.
+pub(crate) fn orderly_end_costs_the_link_alone(world: &mut World) -> Result<Outcome> {
+    with_scene(world, |scene, world| {
+        let streams = scene.traffic(world.wire.as_ref().ok())?;
+        drop(streams);
+        let begun = Instant::now();
+        let status = scene.end_host()?;
+        let ended = begun.elapsed();
+        ensure!(status.success(), "the host ended with {status}");
+        for guest in scene.guests() {
+            guest.wait_carrier(false)?;
+            // A command that goes through another device of the machine, and one that asks the driver of a card that is gone.
+            ensure!(guest.check("uname -r")?.starts_with('6'), "{}", guest.name());
+            guest.check("ip link set eth0 down && ip link set eth0 up; ethtool -i eth0")?;
+        }
+        print!("(after {ended:.1?}) ");
+        scene.everybody_lives()
+    })?;
+    world.survival = None;
+    Ok(Outcome::Passed)
+}
+
+/// Does something in the scene, which is started if there is none. One in which something failed is not used again.
+fn with_scene(world: &mut World, check: impl FnOnce(&mut Scene, &World) -> Result<()>) -> Result<Outcome> {
+    let mut scene = match world.survival.take() {
+        Some(scene) => scene,
+        None => Scene::start(world.assets(), world.wire.as_ref().ok())?,
+    };
+    check(&mut scene, world).with_context(|| format!("the host's log ends with\n{}", scene.log()))?;
+    world.survival = Some(scene);
+    Ok(Outcome::Passed)
+}
+
+/// How often each guest has lost each of its links.
+fn link_losses(scene: &Scene) -> Result<Vec<String>> {
+    let losses = |guest: &Guest| guest.check("cat /sys/class/net/eth[01]/carrier_down_count");
+    scene.guests().into_iter().map(losses).collect()
+}
+
+fn wait_carrier(guest: &Guest, interface: &str, wanted: &str) -> Result<()> {
+    eventually(|| {
+        let carrier = guest.check(&format!("cat /sys/class/net/{interface}/carrier"))?;
+        ensure!(carrier.trim() == wanted, "{}: {interface} has carrier {carrier}", guest.name());
+        Ok(())
+    })
+}
+
+/// Ends streams, and answers the longest time in which one of them stood still, seconds.
+fn close(streams: Vec<Stream<'_>>) -> Result<f64> {
+    let gaps = streams.into_iter().map(Stream::close).collect::<Result<Vec<_>>>()?;
+    Ok(gaps.into_iter().fold(0.0, f64::max))
+}
