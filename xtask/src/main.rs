@@ -1,11 +1,12 @@
 //! The tasks of the project: `cargo xtask test` proves everything that can be proved on this machine,
-//! `cargo xtask tidy` checks the rules that the compiler does not know, `cargo xtask registers` prints the page
-//! of the register table.
+//! `cargo xtask soak` ends the host under guests hundreds of times, `cargo xtask tidy` checks the rules that the compiler
+//! does not know, `cargo xtask registers` prints the page of the register table.
 //!
 //! Left out: building and running the card itself; that is plain cargo.
 
 mod metadata;
 mod registers;
+mod soak;
 mod test;
 mod tidy;
 
@@ -19,6 +20,9 @@ use clap::Parser;
 enum Task {
     /// Runs every check and test; ends with `N passed, N failed, N skipped`.
     Test(test::Options),
+    /// Hands over and kills a host under traffic, 200 times each; takes some minutes. `--help` says more.
+    #[command(disable_help_flag = true)]
+    Soak(soak::Options),
     /// Checks layering, lengths, unsafe code, licences and the like.
     Tidy,
     /// Prints docs/REGISTERS.md from the register table.
@@ -28,6 +32,7 @@ enum Task {
 fn main() -> anyhow::Result<ExitCode> {
     match Task::parse() {
         Task::Test(options) => test::run(&options),
+        Task::Soak(options) => soak::run(&options),
         Task::Registers => registers::write().map(|()| ExitCode::SUCCESS),
         Task::Tidy => {
             let report = tidy::check()?;

@@ -41,6 +41,7 @@ pub mod hal;
 pub use device::Refused;
 pub use guest::flow::{Flow, FlowError};
 pub use guest::ping::Pings;
+pub use guest::pulse::Pulse;
 pub use hal::{Accesses, Bus, HalError, VfioUserHal};
 
 use device::Port;
@@ -204,6 +205,18 @@ impl EmbeddedGuest {
     /// [`GuestError::Ended`].
     pub fn ping(&self, to: Ipv4Addr, count: u16) -> Result<Pings, GuestError> {
         self.ask(|answer| Command::Ping { to, count, answer })
+    }
+
+    /// Sends `to` an echo request at this pace, for as long as the answer to this lives.
+    ///
+    /// # Errors
+    /// [`GuestError::Ended`].
+    pub fn pulse(&self, to: Ipv4Addr, every: Duration) -> Result<Pulse, GuestError> {
+        let pulse = Pulse::new(Clock.now_ns());
+        let command = Command::Pulse { to, every, pulse: pulse.clone() };
+        self.commands.send(command).map_err(|_| GuestError::Ended)?;
+        self.waker.wake();
+        Ok(pulse)
     }
 
     /// Sends `bytes` bytes over TCP to another embedded guest and waits for its verdict on them.

@@ -76,6 +76,25 @@ fn eventually(what: &str, holds: impl Fn() -> bool) {
 }
 
 #[test]
+fn short_flows_one_after_the_other_find_a_listener() {
+    let world = World::new();
+    let (one, other) = (world.attach(0), world.attach(1));
+    for number in 0..200 {
+        let flow = one.send_tcp(other.ip(), 100);
+        assert!(matches!(flow, Ok(flow) if flow.is_intact()), "{number}: {flow:?}");
+    }
+}
+
+#[test]
+fn a_pulse_is_answered_until_nobody_listens() {
+    let world = World::new();
+    let (one, other) = (world.attach(0), world.attach(1));
+    let pulse = one.pulse(other.ip(), Duration::from_millis(1)).unwrap();
+    eventually("a hundred answers", || pulse.answers() > 100);
+    assert!(pulse.take_longest() > Duration::ZERO);
+}
+
+#[test]
 fn pings_are_answered_and_flows_arrive_intact_both_ways_at_once() {
     let world = World::new();
     let (one, other) = (world.attach(0), world.attach(1));

@@ -8,6 +8,7 @@
 pub(crate) mod flow;
 mod pattern;
 pub(crate) mod ping;
+pub(crate) mod pulse;
 mod sink;
 
 use crate::Stats;
@@ -17,6 +18,7 @@ use driver::vf::{Event, LinkCheck};
 use flow::{Flow, FlowError, Sender};
 use host::poll::{Clock, Interest, Poller, Waker};
 use ping::{Pinger, Pings};
+use pulse::{Pulse, Pulser};
 use sink::Sink;
 use smoltcp::iface::{Config, Interface, PollIngressSingleResult, PollResult, SocketHandle, SocketSet};
 use smoltcp::socket::tcp;
@@ -52,6 +54,7 @@ const LIFELINE: u64 = VECTORS + 1;
 #[derive(Debug)]
 pub(crate) enum Command {
     Ping { to: Ipv4Addr, count: u16, answer: mpsc::Sender<Pings> },
+    Pulse { to: Ipv4Addr, every: Duration, pulse: Pulse },
     Send { to: Ipv4Addr, bytes: u64, answer: mpsc::Sender<Result<Flow, FlowError>> },
     Stats { answer: mpsc::Sender<Stats> },
     Stop,
@@ -61,6 +64,7 @@ pub(crate) enum Command {
 #[derive(Debug)]
 enum Action {
     Ping(Pinger, mpsc::Sender<Pings>),
+    Pulse(Pulser),
     Send(Sender, mpsc::Sender<Result<Flow, FlowError>>),
 }
 
@@ -175,6 +179,11 @@ impl<B: Bus> Guest<B> {
                     let pinger = Pinger::new(&mut self.sockets, to, ident, count);
                     self.actions.extend(pinger.map(|pinger| Action::Ping(pinger, answer)));
                 }
+                Ok(Command::Pulse { to, every, pulse }) => {
+                    let ident = self.next_serial();
+                    let pulser = Pulser::new(&mut self.sockets, to, ident, every, pulse);
+                    self.actions.extend(pulser.map(Action::Pulse));
+                }
                 Ok(Command::Send { to, bytes, answer }) => self.send(to, bytes, answer),
                 Ok(Command::Stats { answer }) => {
                     // Whoever asked may have given up.
@@ -244,7 +253,6 @@ impl<B: Bus> Guest<B> {
         }
         self.sink.step(&mut self.sockets);
         self.step_actions(now_ns);
-        self.reap();
         let Self { port, interface, sockets, .. } = self;
         for _ in 0..EGRESS {
             if interface.poll_egress(now, port, sockets) == PollResult::None {
@@ -252,6 +260,9 @@ impl<B: Bus> Guest<B> {
             }
         }
         port.vf.flush(&mut port.hal);
+        // Only now: the last word of a connection may have been among those frames.
+        self.reap();
+        let port = &mut self.port;
         if self.receiving && port.drained {
             self.receiving = false;
             port.vf.receive_done(&mut port.hal);
@@ -269,6 +280,13 @@ impl<B: Bus> Guest<B> {
                     false
                 }
             },
+            Action::Pulse(pulser) => {
+                let wanted = pulser.step(sockets, now_ns);
+                if !wanted {
+                    sockets.remove(pulser.handle());
+                }
+                wanted
+            }
             Action::Send(sender, answer) => match sender.step(sockets, now_ns) {
                 None => true,
                 Some(outcome) => {
@@ -331,6 +349,7 @@ impl<B: Bus> Guest<B> {
         let until = |deadline: u64| Duration::from_nanos(deadline.saturating_sub(now_ns));
         let pings = self.actions.iter().filter_map(|action| match action {
             Action::Ping(pinger, _) => pinger.deadline(),
+            Action::Pulse(pulser) => Some(pulser.deadline()),
             Action::Send(..) => None,
         });
         let longest = pings.map(until).fold(until(self.watchdog), Duration::min);

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A host that ends by itself is the end of the keeper too, with the same exit status. One that is killed, panics or
-//! asks for it ([`RESTART`]) is started again; if that happens often in a short time, ever later. Signals are passed
-//! on. For a planned hand-over the host has the keeper start a second one (`SUCCEED=1`), speaks to it alone, and says
+//! asks for it ([`RESTART`]) is started again; if that happens often in a short time, ever later, until a hand-over has
+//! brought another program. Signals are passed on. For a planned hand-over the host has the keeper start a second one (`SUCCEED=1`), speaks to it alone, and says
 //! when it takes its place (`MAINPID=`), or that it does not (`ABANDON=1`). So the host itself starts no program.
 //!
 //! Where systemd has a file descriptor store for the unit, it keeps what the keeper keeps: then a unit that is restarted
@@ -175,6 +175,8 @@ impl Keeper<'_> {
                 let before = std::mem::replace(host, successor);
                 poller.modify(&before.handle, OTHERS, Interest::READ)?;
                 self.former.push(before);
+                // What died was another program.
+                self.deaths.clear();
             }
         } else {
             self.ready |= value(text, "READY").is_some();

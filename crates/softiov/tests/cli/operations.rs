@@ -62,7 +62,7 @@ fn the_commands_of_the_page_work_in_their_order() {
         let block = block.replace("/usr/bin/softiov", program.to_str().unwrap());
         let block = block.replace("/var/lib/softiov/run-softiov.json", &state_file(place));
         let mut command = Command::new("sh");
-        command.arg("-ec").current_dir(place).env("PATH", &path).env("KEEPER", serve.id().to_string());
+        command.arg("-ec").current_dir(place).env("PATH", &path).env("KEEPER", serve.keeper().to_string());
         let said = finish(command.arg(&block));
         assert_eq!(said.status, Some(0), "{block}{}{}\n{}", said.out, said.err, serve.log());
     };

@@ -105,9 +105,14 @@ impl Serve {
         std::fs::read_to_string(&self.log).unwrap()
     }
 
+    /// The keeper's process id.
+    pub(crate) fn keeper(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The process ids of what the keeper has started and that still runs: the host.
     pub(crate) fn hosts(&self) -> Vec<Pid> {
-        let id = self.child.id();
+        let id = self.keeper();
         let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
         let pids = children.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
         pids.collect()

@@ -219,3 +219,18 @@ fn a_process_that_has_handed_over_is_gone_though_nothing_else_happens() {
     }
     assert_ne!(serve.hosts(), before);
 }
+
+#[test]
+fn deaths_before_a_hand_over_are_not_held_against_the_new_program() {
+    let world = World::start();
+    for _ in 0..2 {
+        (0..3).for_each(|_| world.kill_host_after(Duration::ZERO));
+        // The last of them is there.
+        let before = world.host();
+        let said = softiov(world.serve.folder(), &["upgrade"]);
+        assert_eq!(said.status, Some(0), "{}\n{}", said.err, world.serve.log());
+        assert_ne!(world.host(), before);
+    }
+    assert!(!world.serve.log().contains("the next start is in"), "{}", world.serve.log());
+    world.exchange();
+}

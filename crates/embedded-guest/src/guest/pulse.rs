@@ -1,0 +1,146 @@
+//! Echo requests at a steady pace, whatever becomes of those before: how long a path is silent. Left out: round trips,
+//! which are [`ping`](super::ping)'s.
+
+use smoltcp::iface::{SocketHandle, SocketSet};
+use smoltcp::phy::ChecksumCapabilities;
+use smoltcp::socket::icmp;
+use smoltcp::wire::{Icmpv4Packet, Icmpv4Repr};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use host::poll::Clock;
+
+const MESSAGE: usize = 16;
+/// Requests and answers that wait for the stack.
+const QUEUE: usize = 8;
+
+/// A path that is listened to, for as long as this lives.
+#[derive(Debug, Clone)]
+pub struct Pulse(Arc<Heard>);
+
+#[derive(Debug)]
+struct Heard {
+    answers: AtomicU64,
+    /// When the last answer came, nanoseconds.
+    last: AtomicU64,
+    /// The longest time between two answers, nanoseconds.
+    longest: AtomicU64,
+}
+
+impl Pulse {
+    pub(crate) fn new(now_ns: u64) -> Self {
+        let (answers, longest) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self(Arc::new(Heard { answers, last: AtomicU64::new(now_ns), longest }))
+    }
+
+    /// How many answers have come.
+    #[must_use]
+    pub fn answers(&self) -> u64 {
+        self.0.answers.load(Ordering::Acquire)
+    }
+
+    /// How long there has been no answer.
+    #[must_use]
+    pub fn silence(&self) -> Duration {
+        Duration::from_nanos(Clock.now_ns().saturating_sub(self.0.last.load(Ordering::Acquire)))
+    }
+
+    /// The longest silence that an answer has ended since this was asked last.
+    pub fn take_longest(&self) -> Duration {
+        Duration::from_nanos(self.0.longest.swap(0, Ordering::AcqRel))
+    }
+
+    fn hear(&self, now_ns: u64) {
+        let last = self.0.last.swap(now_ns, Ordering::AcqRel);
+        self.0.longest.fetch_max(now_ns.saturating_sub(last), Ordering::AcqRel);
+        self.0.answers.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+/// The side that sends.
+#[derive(Debug)]
+pub(super) struct Pulser {
+    handle: SocketHandle,
+    to: Ipv4Addr,
+    ident: u16,
+    every: u64,
+    /// When the next request is due, nanoseconds.
+    next: u64,
+    sequence: u16,
+    pulse: Pulse,
+}
+
+impl Pulser {
+    /// `None` if the socket cannot be had.
+    pub(super) fn new(
+        sockets: &mut SocketSet<'static>,
+        to: Ipv4Addr,
+        ident: u16,
+        every: Duration,
+        pulse: Pulse,
+    ) -> Option<Self> {
+        let buffer =
+            || icmp::PacketBuffer::new(vec![icmp::PacketMetadata::EMPTY; QUEUE], vec![0; QUEUE * MESSAGE]);
+        let mut socket = icmp::Socket::new(buffer(), buffer());
+        socket.bind(icmp::Endpoint::Ident(ident)).ok()?;
+        let every = u64::try_from(every.as_nanos()).unwrap_or(u64::MAX);
+        Some(Self { handle: sockets.add(socket), to, ident, every, next: 0, sequence: 0, pulse })
+    }
+
+    pub(super) fn handle(&self) -> SocketHandle {
+        self.handle
+    }
+
+    /// When it wants to be stepped though nothing has come, nanoseconds.
+    pub(super) fn deadline(&self) -> u64 {
+        self.next
+    }
+
+    /// Takes answers and sends what is due; `false` when nobody listens any more.
+    pub(super) fn step(&mut self, sockets: &mut SocketSet<'static>, now_ns: u64) -> bool {
+        let socket = sockets.get_mut::<icmp::Socket<'static>>(self.handle);
+        while let Ok((message, from)) = socket.recv() {
+            let packet = Icmpv4Packet::new_checked(message);
+            let parsed =
+                packet.and_then(|packet| Icmpv4Repr::parse(&packet, &ChecksumCapabilities::default()));
+            if from == self.to.into()
+                && matches!(parsed, Ok(Icmpv4Repr::EchoReply { ident, .. }) if ident == self.ident)
+            {
+                self.pulse.hear(now_ns);
+            }
+        }
+        if now_ns >= self.next {
+            self.next = now_ns.saturating_add(self.every);
+            self.send(socket);
+        }
+        Arc::strong_count(&self.pulse.0) > 1
+    }
+
+    fn send(&mut self, socket: &mut icmp::Socket<'static>) {
+        let request = Icmpv4Repr::EchoRequest { ident: self.ident, seq_no: self.sequence, data: &[] };
+        // There is no room while the card takes nothing: then this request is left out.
+        if let Ok(room) = socket.send(request.buffer_len(), self.to.into()) {
+            request.emit(&mut Icmpv4Packet::new_unchecked(room), &ChecksumCapabilities::default());
+            self.sequence = self.sequence.wrapping_add(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Pulse;
+    use std::time::Duration;
+
+    #[test]
+    fn the_longest_silence_is_told_once() {
+        let pulse = Pulse::new(1_000);
+        for now in [2_000, 9_000, 10_000] {
+            pulse.hear(now);
+        }
+        assert_eq!(pulse.answers(), 3);
+        assert_eq!(pulse.take_longest(), Duration::from_nanos(7_000));
+        assert_eq!(pulse.take_longest(), Duration::ZERO);
+    }
+}

@@ -1,0 +1,131 @@
+//! The embedded guests: a pair that asks and answers every millisecond, and a pair that sends streams.
+
+use crate::served::Served;
+use anyhow::{Context, Result, ensure};
+use embedded_guest::{Config, EmbeddedGuest, Pulse};
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Their VFs: the first two ask and answer, the others send.
+pub(crate) const VFS: [u8; 4] = [0, 1, 2, 3];
+const PULSE: Duration = Duration::from_millis(1);
+const PATIENCE: Duration = Duration::from_secs(20);
+const LOOK: Duration = Duration::from_millis(5);
+/// One stream of many.
+const STREAM: u64 = 4 << 20;
+
+/// What the streams have come to.
+#[derive(Debug, Default)]
+struct Streams {
+    flowing: AtomicBool,
+    over: AtomicBool,
+    bytes: AtomicU64,
+    losses: Mutex<Vec<String>>,
+}
+
+/// The four.
+#[derive(Debug)]
+pub(crate) struct Embedded {
+    guests: Vec<Arc<EmbeddedGuest>>,
+    streams: Arc<Streams>,
+    senders: Vec<JoinHandle<()>>,
+}
+
+impl Embedded {
+    pub(crate) fn attach(served: &Served) -> Result<Self> {
+        let guests = VFS.map(|vf| {
+            let config = Config { socket: served.socket(vf), name: format!("pf0vf{vf}"), ip: address(vf) };
+            EmbeddedGuest::start(config).map(Arc::new)
+        });
+        let guests = guests.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let streams = Arc::new(Streams::default());
+        let senders = [(2, VFS[3]), (3, VFS[2])].map(|(place, to): (usize, u8)| {
+            let (guest, streams) = (Arc::clone(&guests[place]), Arc::clone(&streams));
+            std::thread::spawn(move || send(&guest, address(to), &streams))
+        });
+        let embedded = Self { guests, streams, senders: senders.into() };
+        embedded.wait_links()?;
+        Ok(embedded)
+    }
+
+    /// Every guest is there and has a link.
+    pub(crate) fn wait_links(&self) -> Result<()> {
+        for guest in &self.guests {
+            guest.stats().with_context(|| format!("{} is lost", guest.name()))?;
+            ensure!(guest.wait_link(PATIENCE), "{}: the link stays down", guest.name());
+        }
+        Ok(())
+    }
+
+    /// Has streams sent, or ends those under way.
+    pub(crate) fn let_flow(&self, flowing: bool) {
+        self.streams.flowing.store(flowing, Ordering::Release);
+    }
+
+    /// Listens to the path between the first two.
+    pub(crate) fn pulse(&self) -> Result<Pulse> {
+        Ok(self.guests[0].pulse(address(VFS[1]), PULSE)?)
+    }
+
+    /// Waits until the path is alive, by `answers` answers more.
+    pub(crate) fn wait_answers(&self, pulse: &Pulse, answers: u64) -> Result<()> {
+        let (goal, deadline) = (pulse.answers() + answers, Instant::now() + 3 * PATIENCE);
+        while pulse.answers() < goal {
+            ensure!(Instant::now() < deadline, "no answers for {:?}", pulse.silence());
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    /// Bytes that were sent and compared.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.streams.bytes.load(Ordering::Acquire)
+    }
+
+    /// What went wrong with streams since this was asked last.
+    pub(crate) fn losses(&self) -> Vec<String> {
+        std::mem::take(&mut self.streams.losses.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Ends the streams, so that every byte has been compared.
+    pub(crate) fn finish(&mut self) {
+        self.streams.over.store(true, Ordering::Release);
+        for sender in self.senders.drain(..) {
+            // Its panic has been reported by the panic hook.
+            let _ = sender.join();
+        }
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+fn address(vf: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, 0, 1 + vf)
+}
+
+fn send(guest: &EmbeddedGuest, to: Ipv4Addr, streams: &Streams) {
+    while !streams.over.load(Ordering::Acquire) {
+        if !streams.flowing.load(Ordering::Acquire) {
+            std::thread::sleep(LOOK);
+            continue;
+        }
+        let loss = match guest.send_tcp(to, STREAM) {
+            Ok(flow) => {
+                streams.bytes.fetch_add(flow.received, Ordering::AcqRel);
+                (!flow.is_intact()).then(|| format!("{}: {flow:?}", guest.name()))
+            }
+            Err(error) => {
+                std::thread::sleep(LOOK);
+                Some(format!("{}: a stream fails: {error}", guest.name()))
+            }
+        };
+        streams.losses.lock().unwrap_or_else(PoisonError::into_inner).extend(loss);
+    }
+}

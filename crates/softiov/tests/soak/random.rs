@@ -1,0 +1,27 @@
+//! Numbers from a seed: splitmix64.
+
+use std::time::Duration;
+
+/// A sequence.
+#[derive(Debug)]
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// One below `end`, which is not 0.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    /// A time shorter than `end`.
+    pub(crate) fn time(&mut self, end: Duration) -> Duration {
+        Duration::from_micros(self.below(end.as_micros() as u64))
+    }
+}

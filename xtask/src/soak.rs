@@ -1,0 +1,27 @@
+//! `cargo xtask soak`: builds the campaign against a host's ends for release, and runs it. Left out: the campaign
+//! (`crates/softiov/tests/soak`).
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::metadata;
+
+/// The test that it is. Nothing else runs it: it takes some minutes.
+pub(crate) const CAMPAIGN: &str = "soak";
+
+/// What the campaign is told.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Passed on as they are.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<String>,
+}
+
+/// Runs it; what it prints is printed.
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let mut command = metadata::cargo();
+    command.args(["test", "--quiet", "--release", "--package", "softiov", "--test", CAMPAIGN, "--"]);
+    let status = command.args(&options.arguments).current_dir(metadata::workspace_root()?).status()?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
