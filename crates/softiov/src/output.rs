@@ -32,7 +32,7 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// As [`print`], with the kernel's own word for what went wrong.
+/// As [`print()`], with the kernel's own word for what went wrong.
 pub(crate) fn try_print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush())

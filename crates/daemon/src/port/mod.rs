@@ -4,7 +4,7 @@
 //! The thread sleeps until a socket, the uplink, a command or a deadline wakes it, and then goes round:
 //! messages of clients, the PF driver's visit, the card's poll. The PF driver takes no interrupts; it is
 //! visited every round, so a VF's request waits for one round at the most. Nothing that may block or take long runs on
-//! this thread: [`errand`].
+//! this thread (`errand`).
 
 mod adopt;
 mod bus;
