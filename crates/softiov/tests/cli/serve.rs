@@ -122,7 +122,9 @@ fn out_of_descriptors_it_turns_clients_away_and_recovers() {
     let clients: Vec<UnixStream> = (0..7).map(connect).collect();
     let away = clients.iter().filter(|client| is_turned_away(client)).count();
     assert!((1..7).contains(&away), "{away} of 7, though a few descriptors were left");
-    assert!(serve.log().contains("cannot accept a client"), "{}", serve.log());
+    // Where it runs out depends on what is open for a moment: at the client itself, or at what serving it takes.
+    let told = ["cannot accept a client", "cannot serve a client"];
+    assert!(told.iter().any(|told| serve.log().contains(told)), "{}", serve.log());
     // A client takes several descriptors, one that is turned away leaves the rest of them: for those who only ask.
     let ask = |_| UnixStream::connect(serve.folder().join("control/control.sock")).unwrap();
     let callers: Vec<UnixStream> = (0..8).map(ask).collect();
