@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 use stream::{EVERY_MS, Pings, Stream};
 
 const TIMES: u32 = 5;
+/// Pings that may wait for their answers when they are ended: a tenth of a second on a busy machine.
+const UNDER_WAY: u64 = 10;
 /// Long enough for everything to be noted.
 const IDLE: Duration = Duration::from_millis(500);
 
@@ -40,8 +42,9 @@ pub(crate) fn hand_over_is_not_noticed(world: &mut World) -> Result<Outcome> {
         print!("(command {longest:.1?}, stream {gap:.1} s, {answers:?}) ");
         let after = link_losses(scene)?;
         ensure!(after == before, "links went down: {before:?} times before, {after:?} after");
-        // The last one may be on its way.
-        ensure!(answers.received + 1 >= answers.sent, "pings are lost: {answers:?}");
+        // The last ones may be on their way.
+        let under_way = answers.received + UNDER_WAY >= answers.sent;
+        ensure!(answers.missed == 0 && under_way, "pings are lost: {answers:?}");
         scene.everybody_lives()
     })
 }
