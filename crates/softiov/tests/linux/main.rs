@@ -77,13 +77,6 @@ const CHECKS: &[(&str, Check)] = &[
     ("isolation::second_client_is_turned_away", isolation::second_client_is_turned_away),
     ("isolation::killed_vmm_is_not_noticed", isolation::killed_vmm_is_not_noticed),
     ("isolation::unshared_memory_is_told", isolation::unshared_memory_is_told),
-    ("survival::hand_over_is_not_noticed", survival::hand_over_is_not_noticed),
-    ("survival::crash_while_idle_is_not_noticed", survival::crash_while_idle_is_not_noticed),
-    ("survival::connections_outlive_crashes", survival::connections_outlive_crashes),
-    ("survival::policy_outlives_a_crash", survival::policy_outlives_a_crash),
-    ("survival::vmm_of_another_user_connects", survival::vmm_of_another_user_connects),
-    ("survival::disconnected_vf_costs_nothing_else", survival::disconnected_vf_costs_nothing_else),
-    ("survival::orderly_end_costs_the_link_alone", survival::orderly_end_costs_the_link_alone),
     ("kernels::igbvf_of_trixie_joins_in", kernels::igbvf_of_trixie_joins_in),
     ("kernels::igbvf_of_backports_joins_in", kernels::igbvf_of_backports_joins_in),
     ("dpdk::igbvf_receives_and_sends", dpdk::igbvf_receives_and_sends),
@@ -108,6 +101,10 @@ const CHECKS: &[(&str, Check)] = &[
     ("vfio::our_drivers_drive_qemus_igb", vfio::our_drivers_drive_qemus_igb),
     ("vfio::our_vf_driver_works_under_stock_igb", vfio::our_vf_driver_works_under_stock_igb),
     ("vfio::our_vf_driver_drives_our_card_in_a_guest", vfio::our_vf_driver_drives_our_card_in_a_guest),
+    ("survival::hand_over_is_not_noticed", survival::hand_over_is_not_noticed),
+    ("survival::vmm_of_another_user_connects", survival::vmm_of_another_user_connects),
+    ("survival::disconnected_vf_costs_nothing_else", survival::disconnected_vf_costs_nothing_else),
+    ("survival::orderly_end_costs_the_link_alone", survival::orderly_end_costs_the_link_alone),
 ];
 
 fn main() -> ExitCode {

@@ -115,7 +115,7 @@ pub(super) struct Answers {
 }
 
 /// Milliseconds between two pings.
-pub(super) const EVERY_MS: u64 = 10;
+const EVERY_MS: u64 = 10;
 
 impl<'a> Pings<'a> {
     pub(super) fn start(guest: &'a Guest, address: &str) -> Result<Self> {
