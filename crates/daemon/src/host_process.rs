@@ -254,8 +254,8 @@ impl Drop for Host {
     }
 }
 
-/// The control socket of a predecessor, or a new one, in a folder that nobody else can enter but a group that may give
-/// commands.
+/// The control socket of a predecessor, or a new one. Only the host's user can enter its folder, and the group that
+/// `control = { group }` names.
 fn control_listener(config: &Config, vault: &Vault) -> Result<Listener, StartError> {
     let (socket, access) = (config.control_socket(), config.control_access);
     if let Some(listener) = vault.copy(CONTROL).and_then(|fd| Listener::adopt(fd, &socket)) {

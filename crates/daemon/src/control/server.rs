@@ -1,5 +1,5 @@
-//! Answering on the control socket. One thread serves all clients, and waits for none of them: a client that is
-//! silent, slow, or does not read its answer delays nobody else. Left out: what a request does.
+//! Answering on the control socket. One thread serves all clients and waits for none of them. A client that is
+//! silent, slow, or does not read its answer does not delay the others. Left out: what a request does.
 //!
 //! Requests are carried out one after the other, in the order in which they are complete. Each connection has one
 //! request. Clients, their bytes and their time are bounded.

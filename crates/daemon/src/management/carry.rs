@@ -18,8 +18,8 @@ struct Prepared {
 }
 
 impl Management {
-    /// Makes the host what `next` says, or changes nothing. `let_out` names a VF that ends its quarantine, whoever has
-    /// shut it in.
+    /// Applies the configuration `next` to the running host, or changes nothing. `let_out` names a VF to release from
+    /// quarantine, whether the administrator or the host has put it there.
     pub(super) fn carry_out(&mut self, next: Config, let_out: Option<&str>) -> Outcome<()> {
         self.refuse_what_cannot_change(&next)?;
         self.refuse_addresses_in_use(&next)?;

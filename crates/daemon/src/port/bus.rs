@@ -62,7 +62,8 @@ const ORDERED: usize = 64;
 const BURST: usize = nic::queue::BURST * i82576::descriptor::SIZE;
 
 impl Reach {
-    /// Nothing, with so many vectors of each interrupt type.
+    /// A function without a client: no memory and no eventfds. `counts` are the vectors of each interrupt type, `memory`
+    /// is the limit of mapped bytes.
     fn new(counts: [usize; 3], memory: u64, errands: Errands) -> Result<Self, PortError> {
         let share = MappingShare::reserve().ok_or(PortError::NoMappings)?;
         let limits = DmaLimits { mappings: share.mappings(), bytes: memory, ..DmaLimits::default() };
@@ -87,8 +88,8 @@ impl Drop for Reach {
 }
 
 impl LiveBus {
-    /// A bus on which nothing is reached. Each client may have so many bytes mapped. What its errands come to goes to
-    /// `done`, and `waker` is woken.
+    /// A bus of functions without clients. `memory` is the limit of mapped bytes of each client. The outcome of an errand
+    /// goes to `done`, and wakes `waker`.
     pub(super) fn new(
         port: &str,
         memory: u64,

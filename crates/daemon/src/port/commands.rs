@@ -61,7 +61,7 @@ impl Port {
         self.rest.disturb();
         self.journal.succeeded();
         for index in 0..self.slots.len() {
-            // What came meanwhile was reported to nobody.
+            // The poller may have reported what clients sent during the pause to the successor alone.
             self.slots[index].more = self.slots[index].connection.is_some();
             let went_on = self.slots[index].connection.as_ref().map(Connection::go_on);
             if let Some(Err(error)) = went_on {

@@ -326,8 +326,8 @@ impl Connection {
         self.outbox.pending() == 0 && !self.stream.has_unread()
     }
 
-    /// The session is over: memory and interrupts go, the VF's state stays. What remains is the socket; what else the
-    /// client had sent and nobody took may hold descriptors.
+    /// The session is over: memory and interrupts go, the VF's state stays. Returns the
+    /// socket: messages that are still unread in it may carry descriptors.
     pub(super) fn close(self, device: &mut FunctionDevice<'_>) -> Stream {
         let Self { stream, session, outbox, fds, copies, .. } = self;
         session.close(device);

@@ -47,7 +47,7 @@ impl FunctionDevice<'_> {
         match outcome {
             Outcome::Mapped(Ok(Mapped { region, window, identity })) => {
                 let reach = self.bus.reach_mut(self.function);
-                // The client waited, so nobody else has been given its addresses.
+                // The client's later messages wait for this one, so none of them has mapped these addresses.
                 reach.memory.insert(region).map_err(|region| {
                     reach.errands.discard(region);
                     Errno::EEXIST

@@ -56,7 +56,7 @@ impl WindDown {
     }
 }
 
-/// A connection whose client has been told that it is over.
+/// A connection that the port has shut down for writing, and reads until the client closes it.
 #[derive(Debug)]
 pub(super) struct HungUp {
     stream: Stream,
