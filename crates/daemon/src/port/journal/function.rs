@@ -60,32 +60,38 @@ pub(in crate::port) struct FunctionJournal {
     progress: Progress,
     /// The step that counts. What is noted now belongs to the next.
     step: u64,
-    /// Windows count only with the epoch in which they were noted: a new one forgets them all.
-    epoch: u64,
-    /// The place of each window by its first address, places that are free, and how many there are in all.
+    /// The place of each window by its first address.
     places: BTreeMap<u64, u64>,
+    /// Places for new windows, and places whose windows count until the next step.
     free: Vec<u64>,
+    released: Vec<u64>,
+    /// All windows are in places below this.
     used: u64,
     /// Something was noted since the last step.
     touched: bool,
+    /// The notes are as another process left them, with what it noted for a step it did not make.
+    inherited: bool,
 }
 
-const EPOCH: usize = 1;
-const USED: usize = 2;
+const USED: usize = 1;
+/// Where a window's record has the step that took it away, and the number of its file, in bytes.
+const REMOVED: u64 = 8;
+const FILE: u64 = 40;
 
 impl FunctionJournal {
     pub(super) fn open(memory: Arc<SharedMemory>, at: layout::Function) -> Self {
-        let record: [u64; 12] = words(&memory, at.progress[(get(&memory, at.which) % 2) as usize]);
+        let record: [u64; 11] = words(&memory, at.progress[(get(&memory, at.which) % 2) as usize]);
         let mut journal = Self {
             memory,
             at,
             progress: decode(&record),
             step: record[0],
-            epoch: record[EPOCH],
             places: BTreeMap::new(),
             free: Vec::new(),
+            released: Vec::new(),
             used: record[USED].min(MOST_WINDOWS),
             touched: false,
+            inherited: true,
         };
         for place in (0..journal.used).rev() {
             match journal.window(place) {
@@ -120,16 +126,19 @@ impl FunctionJournal {
 
     /// A step: everything noted since the last one counts from now on.
     pub(in crate::port) fn step(&mut self, progress: Progress) {
+        self.forget_unfinished();
         self.step += 1;
         (self.progress, self.touched) = (progress, false);
-        let record = encode(&progress, self.step, self.epoch, self.used);
+        let record = encode(&progress, self.step, self.used);
         let place = self.step % 2;
         put(&self.memory, self.at.progress[place as usize], &record);
         put(&self.memory, self.at.which, &[place]);
+        self.free.append(&mut self.released);
     }
 
     /// A window was made; `false` if there is no room to note it.
     pub(in crate::port) fn add_window(&mut self, window: &Window) -> bool {
+        self.forget_unfinished();
         let place = match self.free.pop() {
             Some(place) => place,
             None if self.used < MOST_WINDOWS => {
@@ -141,7 +150,8 @@ impl FunctionJournal {
         let Permissions { read, write } = window.permissions;
         let permissions = u64::from(read) | u64::from(write) << 1;
         let Window { iova, size, file, offset, .. } = *window;
-        let record = [self.epoch, self.step + 1, 0, iova, size, offset, file, permissions];
+        // The step comes first: with it, nothing else in the record counts.
+        let record = [self.step + 1, 0, iova, size, offset, file, permissions];
         put(&self.memory, self.window_at(place), &record);
         self.places.insert(iova, place);
         self.touched = true;
@@ -150,31 +160,30 @@ impl FunctionJournal {
 
     /// The windows that begin in these `size` bytes are gone: the numbers of their files.
     pub(in crate::port) fn remove_windows(&mut self, iova: u64, size: u64) -> Vec<u64> {
+        self.forget_unfinished();
         let last = iova.saturating_add(size.saturating_sub(1));
         let gone: Vec<(u64, u64)> =
             self.places.range(iova..=last).map(|(first, place)| (*first, *place)).collect();
         self.touched = true;
         let remove = |(first, place): (u64, u64)| {
             self.places.remove(&first);
-            put(&self.memory, self.window_at(place) + 16, &[self.step + 1]);
-            self.free.push(place);
-            get(&self.memory, self.window_at(place) + 48)
+            put(&self.memory, self.window_at(place) + REMOVED, &[self.step + 1]);
+            // Until the step this window counts, so nothing may overwrite it.
+            self.released.push(place);
+            get(&self.memory, self.window_at(place) + FILE)
         };
         gone.into_iter().map(remove).filter(|number| *number != 0).collect()
     }
 
     /// All windows are gone.
     pub(in crate::port) fn clear_windows(&mut self) {
-        self.epoch += 1;
-        self.used = 0;
-        self.places.clear();
-        self.free.clear();
-        self.touched = true;
+        self.remove_windows(0, u64::MAX);
     }
 
     /// A vector has another eventfd, or none (number 0).
     pub(in crate::port) fn set_irq(&mut self, irq: Irq) {
         let Irq { index, vector, number } = irq;
+        self.forget_unfinished();
         let inside = u64::from(vector) < IRQS_A_TYPE && u64::from(index) < IRQ_TYPES;
         if !inside || self.irq_number(index, vector) == number {
             return;
@@ -188,10 +197,37 @@ impl FunctionJournal {
         self.touched = true;
     }
 
+    /// A process that died within a step left notes for a step it never made. They must not count with the step of
+    /// that number which its successor makes: before the first note of its own, the successor wipes them out.
+    fn forget_unfinished(&mut self) {
+        if !std::mem::take(&mut self.inherited) {
+            return;
+        }
+        for place in 0..self.used {
+            let at = self.window_at(place);
+            let [added, removed] = words(&self.memory, at);
+            if added > self.step {
+                put(&self.memory, at + REMOVED, &[1]);
+                put(&self.memory, at, &[0]);
+            } else if removed > self.step {
+                put(&self.memory, at + REMOVED, &[0]);
+            }
+        }
+        for entry in 0..IRQ_TYPES * IRQS_A_TYPE {
+            let at = self.at.irqs + entry * IRQ;
+            for place in [at, at + 16] {
+                if get(&self.memory, place) > self.step {
+                    put(&self.memory, place, &[0, 0]);
+                }
+            }
+        }
+    }
+
+    /// The window in a place, if it counts. Step 0 is none.
     fn window(&self, place: u64) -> Option<Window> {
-        let [epoch, added, removed, iova, size, offset, file, permissions] =
+        let [added, removed, iova, size, offset, file, permissions] =
             words(&self.memory, self.window_at(place));
-        let counts = epoch == self.epoch && added <= self.step && (removed == 0 || removed > self.step);
+        let counts = added != 0 && added <= self.step && (removed == 0 || removed > self.step);
         let permissions = Permissions { read: permissions & 1 != 0, write: permissions & 2 != 0 };
         counts.then_some(Window { iova, size, permissions, file, offset })
     }
@@ -214,15 +250,15 @@ impl FunctionJournal {
     }
 }
 
-fn encode(progress: &Progress, step: u64, epoch: u64, used: u64) -> [u64; 12] {
+fn encode(progress: &Progress, step: u64, used: u64) -> [u64; 11] {
     let Progress { stream, replies, extent, handled, front, torn, agreed } = *progress;
     let half = |from: usize| u64::from_ne_bytes(std::array::from_fn(|i| front[from + i]));
     let agreed = agreed.map_or(0, |(minor, several)| 1 | u64::from(several) << 1 | u64::from(minor) << 16);
     let flags = u64::from(torn);
-    [step, epoch, used, stream, replies, extent.begin, extent.end, handled, half(0), half(8), flags, agreed]
+    [step, used, stream, replies, extent.begin, extent.end, handled, half(0), half(8), flags, agreed]
 }
 
-fn decode(record: &[u64; 12]) -> Progress {
+fn decode(record: &[u64; 11]) -> Progress {
     let [.., stream, replies, begin, end, handled, low, high, flags, agreed] = *record;
     let mut front = [0; 16];
     front[..8].copy_from_slice(&low.to_ne_bytes());

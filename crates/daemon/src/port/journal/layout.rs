@@ -4,7 +4,7 @@
 use i82576::ids::MAX_VFS;
 
 /// "SIOVJRN" and the version of this layout, which changes with anything that is noted.
-pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"SIOVJRN\x01");
+pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"SIOVJRN\x02");
 
 const MIB: u64 = 1 << 20;
 
@@ -43,8 +43,8 @@ pub(super) const IRQ: u64 = 32;
 pub(super) const IRQS_A_TYPE: u64 = 32;
 pub(super) const IRQ_TYPES: u64 = 3;
 pub(super) const WINDOW: u64 = 64;
-/// As many windows as a client may have.
-pub(super) const MOST_WINDOWS: u64 = 65_536;
+/// As many windows as a client may have, and room for those it replaces within one step.
+pub(super) const MOST_WINDOWS: u64 = 65_536 + 8_192;
 
 const FIRST: u64 = 8 * MIB;
 const STRIDE: u64 = 5 * MIB;

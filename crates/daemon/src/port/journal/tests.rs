@@ -134,6 +134,28 @@ fn a_successor_goes_on_with_the_notes() {
 }
 
 #[test]
+fn what_a_process_left_half_done_never_counts_though_its_successor_makes_steps() {
+    let (journal, mut function) = open();
+    assert!(function.add_window(&window(0x1000, 5)));
+    function.set_irq(Irq { index: 2, vector: 0, number: 11 });
+    function.step(progress(0));
+    // It dies within a message that would have taken one window away and brought another, and new eventfds.
+    function.remove_windows(0x1000, 0x1000);
+    assert!(function.add_window(&window(0x2000, 6)));
+    function.set_irq(Irq { index: 2, vector: 0, number: 12 });
+    function.set_irq(Irq { index: 2, vector: 1, number: 13 });
+    let before = found(&journal);
+    assert_eq!((&before.windows[..], before.irqs.len()), (&[window(0x1000, 5)][..], 1));
+
+    let copy = Journal::adopt(journal.as_fd().try_clone_to_owned().unwrap()).unwrap();
+    let mut next = copy.function(Function::Vf(3));
+    next.step(progress(0));
+    next.step(progress(0));
+    let after = found(&journal);
+    assert_eq!((after.windows, after.irqs), (before.windows, before.irqs));
+}
+
+#[test]
 fn a_port_at_rest_counts_until_something_happens() {
     let journal = Journal::new().unwrap();
     let mut rest = journal.rest();
