@@ -37,10 +37,12 @@ use crate::worker::Worker;
 pub const RESTART: u8 = 75;
 /// The exit status of a panic.
 const PANIC: i32 = 101;
-/// So many deaths within so long, and the next start waits: a second, and each time twice as long, up to the longest.
+/// So many deaths within so long, and the next start waits, each time twice as long, up to the longest. QEMU waits five
+/// seconds for a reply and then gives its device up, so the longest wait leaves time for the start itself.
 const DEATHS: usize = 5;
 const PERIOD: Duration = Duration::from_secs(60);
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
 const SOCKET: u64 = 0;
 const SIGNALS: u64 = 1;
@@ -254,7 +256,7 @@ impl Keeper<'_> {
             self.deaths.pop_front();
         }
         let Some(excess) = self.deaths.len().checked_sub(DEATHS) else { return true };
-        let wait = Duration::from_secs(1 << excess.min(5)).min(LONGEST_WAIT);
+        let wait = (FIRST_WAIT * (1 << excess.min(8))).min(LONGEST_WAIT);
         say(&format!("{} deaths within {PERIOD:?}: the next start is in {wait:?}", self.deaths.len()));
         let end = Instant::now() + wait;
         loop {

@@ -7,10 +7,13 @@ use crate::wire::Wire;
 use anyhow::{Context, Result, bail, ensure};
 use linux_guest::{Assets, GuestBuilder, LinuxGuest};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// The uplink's, beyond those of the host that other checks have.
@@ -99,6 +102,13 @@ impl Scene {
         softiov(&self.folder, words)
     }
 
+    /// What a VF is told to be, and by whom.
+    pub(super) fn policy(&self, vf: &str) -> Result<[Value; 2]> {
+        let text = self.softiov(&format!("vf show {vf} --json"))?;
+        let mut status: Value = serde_json::from_str(&text)?;
+        Ok([status["settings"].take(), status["origins"].take()])
+    }
+
     /// The process that serves, once it does.
     pub(super) fn host(&self) -> Result<Pid> {
         let id = self.keeper.id();
@@ -108,6 +118,18 @@ impl Scene {
             let pids: Vec<_> = children.split_whitespace().collect();
             let [pid] = pids[..] else { bail!("the keeper's children are {pids:?}") };
             Pid::from_raw(pid.parse()?).context("process 0")
+        })
+    }
+
+    /// Kills the process that serves after it was let alone for a while, and waits until another one does.
+    pub(super) fn kill_host(&self, after: Duration) -> Result<()> {
+        // To ask is to disturb, so this comes first.
+        let host = self.host()?;
+        sleep(after);
+        kill_process(host, Signal::KILL)?;
+        eventually(|| {
+            ensure!(self.host()? != host, "the host lives");
+            Ok(())
         })
     }
 
@@ -127,8 +149,18 @@ impl Scene {
         Ok(())
     }
 
-    /// The end of the host's log, for errors.
-    pub(super) fn log(&self) -> String {
+    /// What host and guests know of themselves, for errors.
+    pub(super) fn state(&self) -> String {
+        const SCRIPT: &str = "ip -s link; ip neigh; grep eth /proc/interrupts; dmesg | tail -n 25";
+        let guests = self.guests().map(|guest| match guest.check(SCRIPT) {
+            Ok(text) => format!("{}:\n{text}", guest.name()),
+            Err(error) => format!("{} does not say: {error}", guest.name()),
+        });
+        let vfs = self.softiov("vf list").unwrap_or_else(|error| error.to_string());
+        format!("the host's log ends with\n{}its VFs are\n{vfs}\n{}", self.log(), guests.concat())
+    }
+
+    fn log(&self) -> String {
         let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
         let skip = log.lines().count().saturating_sub(30);
         log.lines().skip(skip).map(|line| format!("{line}\n")).collect()

@@ -115,7 +115,7 @@ pub(super) struct Answers {
 }
 
 /// Milliseconds between two pings.
-const EVERY_MS: u64 = 10;
+pub(super) const EVERY_MS: u64 = 10;
 
 impl<'a> Pings<'a> {
     pub(super) fn start(guest: &'a Guest, address: &str) -> Result<Self> {
