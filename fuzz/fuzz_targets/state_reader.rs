@@ -7,12 +7,12 @@
 
 use backplane::Backplane;
 use daemon::state::{self, CardState, decode, read};
-use i82576::Time;
-use i82576::register::{rx, tx, vf};
 use libfuzzer_sys::fuzz_target;
-use nic::{Budget, Nic, Unplugged};
-use pcie::{Bus, ConfigAccess, DmaFault, Function, Iova};
+use poke::poke;
 use std::sync::LazyLock;
+
+#[path = "../../crates/daemon/tests/states/poke.rs"]
+mod poke;
 
 /// Bytes of an envelope before the body.
 const HEADER: usize = 28;
@@ -24,52 +24,6 @@ static BODY: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
     digits.chunks_exact(2).skip(HEADER).map(byte).collect()
 });
-
-/// Memory that reads as something everywhere, half of which cannot be written, and that counts requests.
-struct Everywhere {
-    requests: usize,
-}
-
-impl Bus for Everywhere {
-    fn dma_read(&mut self, _: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
-        self.requests += 1;
-        (0..).zip(into).for_each(|(i, byte)| *byte = (iova.wrapping_add(i) >> 3) as u8);
-        Ok(())
-    }
-
-    fn dma_write(&mut self, function: Function, iova: Iova, _: &[u8]) -> Result<(), DmaFault> {
-        self.requests += 1;
-        if iova & 0x400 == 0 { Ok(()) } else { Err(DmaFault { function, iova }) }
-    }
-
-    fn msix(&mut self, _: Function, _: u16) {}
-}
-
-/// Has a card do all kinds of things.
-fn poke(nic: &mut Nic) {
-    let now = Time::from_micros(3_000_000);
-    let mut bus = Everywhere { requests: 0 };
-    for round in 0..4 {
-        for _ in 0..3 {
-            nic.poll(now, Budget { frames: 64 }, &mut bus, &mut Unplugged);
-        }
-        for n in 0..8 {
-            for (at, value) in [(vf::TX_BLOCK + tx::TDT, 9), (vf::RX_BLOCK + rx::RDT, 9), (vf::VTEICS, 7)] {
-                nic.write(Function::Vf(n), at, value + round, now);
-            }
-        }
-    }
-    assert!(bus.requests < 500_000, "{} requests for memory", bus.requests);
-    for function in [Function::Pf, Function::Vf(0), Function::Vf(7)] {
-        for at in (0..0x2_0000).step_by(4) {
-            nic.read(function, at, now);
-        }
-        for at in (0..4096).step_by(4) {
-            let value = nic.config_read(function, at, 4);
-            nic.config_write(function, at, 4, value);
-        }
-    }
-}
 
 /// The kept body with bytes changed: two say where, one what.
 fn changed(changes: &[u8]) -> Vec<u8> {

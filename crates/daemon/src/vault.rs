@@ -3,26 +3,38 @@
 //!
 //! Calls may block while the keeper is busy, so a port's thread makes none while clients wait for it.
 
+use crate::limit::Limit;
+use crate::port::now;
 use host::keep::{Line, Shelf, Store};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// Failures to keep something that are logged a minute: a guest can have the host keep descriptors again and again.
+const COMPLAINTS: u32 = 5;
+
 /// The host's descriptors.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Vault(Arc<Mutex<Contents>>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Contents {
     shelf: Shelf,
     store: Option<Store>,
+    complaints: Limit,
+}
+
+impl Default for Vault {
+    fn default() -> Self {
+        Self::new(Shelf::default(), None)
+    }
 }
 
 impl Vault {
     /// What a predecessor has left, and who keeps it outside.
     #[must_use]
     pub fn new(shelf: Shelf, store: Option<Store>) -> Self {
-        Self(Arc::new(Mutex::new(Contents { shelf, store })))
+        Self(Arc::new(Mutex::new(Contents { shelf, store, complaints: Limit::per_minute(COMPLAINTS) })))
     }
 
     /// Keeps a copy of a descriptor under a name, in the place of what was there.
@@ -117,7 +129,13 @@ impl Contents {
         if !matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::WouldBlock) {
             self.store = None;
         }
-        tracing::error!(%error, "the keeper does not answer; if this process dies now, its guests lose their VFs");
+        if let Some(suppressed) = self.complaints.allow(now()) {
+            tracing::error!(
+                %error,
+                suppressed,
+                "the keeper does not answer; if this process dies now, its guests lose their VFs"
+            );
+        }
     }
 }
 
@@ -140,46 +158,51 @@ impl PortVault {
 
     /// Keeps a descriptor under a number. A failure is logged: its loss shows only if the port dies.
     pub(crate) fn keep(&self, number: u64, fd: BorrowedFd<'_>) {
-        if let Err(error) = self.vault.keep(&self.name(number), fd) {
-            tracing::error!(port = self.port, %error, "a descriptor cannot be kept for a successor");
-        }
+        self.keep_named(&name(number), fd);
     }
 
     pub(crate) fn forget(&self, number: u64) {
-        self.vault.forget(&self.name(number));
+        self.forget_named(&name(number));
     }
 
     pub(crate) fn copy(&self, number: u64) -> Option<OwnedFd> {
-        self.vault.copy(&self.name(number))
+        self.copy_named(&name(number))
     }
 
     /// Gives up every number but those that are needed. Answers what that was.
     pub(crate) fn forget_others(&self, needed: &[u64]) -> Vec<OwnedFd> {
-        let needed: Vec<String> = needed.iter().map(|number| self.name(*number)).collect();
-        self.vault.forget_others(&format!("{}.#", self.port), |name| needed.iter().any(|one| one == name))
+        let needed: Vec<String> = needed.iter().map(|number| self.inside(&name(*number))).collect();
+        self.vault.forget_others(&self.inside("#"), |name| needed.iter().any(|one| one == name))
     }
 
-    /// Keeps a descriptor under a name within the port.
+    /// Keeps a descriptor under a name within the port. A failure is logged, as with [`keep`](Self::keep).
     pub(crate) fn keep_named(&self, name: &str, fd: BorrowedFd<'_>) {
-        if let Err(error) = self.vault.keep(&format!("{}.{name}", self.port), fd) {
-            tracing::error!(port = self.port, %error, "a descriptor cannot be kept for a successor");
+        let Err(error) = self.vault.keep(&self.inside(name), fd) else { return };
+        if let Some(suppressed) = self.vault.contents().complaints.allow(now()) {
+            tracing::error!(port = self.port, %error, suppressed, "a descriptor cannot be kept for a successor");
         }
     }
 
     pub(crate) fn forget_named(&self, name: &str) {
-        self.vault.forget(&format!("{}.{name}", self.port));
+        self.vault.forget(&self.inside(name));
     }
 
     pub(crate) fn copy_named(&self, name: &str) -> Option<OwnedFd> {
-        self.vault.copy(&format!("{}.{name}", self.port))
+        self.vault.copy(&self.inside(name))
     }
 
     /// Gives up everything of the port.
     pub(crate) fn forget_all(&self) {
-        self.vault.forget_others(&format!("{}.", self.port), |_| false);
+        self.vault.forget_others(&self.inside(""), |_| false);
     }
 
-    fn name(&self, number: u64) -> String {
-        format!("{}.#{number}", self.port)
+    /// A name within the port as the vault knows it.
+    fn inside(&self, name: &str) -> String {
+        format!("{}.{name}", self.port)
     }
+}
+
+/// What a number is called within its port.
+fn name(number: u64) -> String {
+    format!("#{number}")
 }

@@ -15,6 +15,7 @@ use super::side::vf;
 use super::slot::Slot;
 use super::{CONNECTIONS, Port};
 use crate::vault::PortVault;
+use host::dma::MapRegionError;
 use host::eventfd::EventFd;
 use host::memory::FileIdentity;
 use host::poll::Poller;
@@ -125,8 +126,15 @@ impl Adopter<'_> {
         let (replies, owed, sent) = ReplyLog::adopt(file, progress.extent)?;
         let noted = keeping.journal.noted();
         let (vault, reach) = (self.vault, self.bus.reach_mut(function));
+        let mut lost = (0_u32, None);
         for window in &noted.windows {
-            map(vault, reach, window, keeping)?;
+            if let Some(error) = map(vault, reach, window, keeping)? {
+                lost = (lost.0 + 1, Some(error));
+            }
+        }
+        // A client has up to thousands, so they are told together.
+        if let (windows, Some(error)) = lost {
+            tracing::warn!(?function, windows, %error, "windows of a client are lost");
         }
         for irq in &noted.irqs {
             connect(vault, reach, *irq)?;
@@ -142,31 +150,32 @@ impl Adopter<'_> {
     }
 }
 
-/// Maps a window again. One that cannot be, because the client has shrunk its memory, is known and unreachable.
+/// Maps a window again. One that cannot be, because the client has shrunk its memory, is known and unreachable: answers
+/// why.
 fn map(
     vault: &PortVault,
     reach: &mut Reach,
     window: &Window,
     keeping: &mut Keeping,
-) -> Result<(), AdoptError> {
+) -> Result<Option<MapRegionError>, AdoptError> {
     let Window { iova, size, permissions, file, offset } = *window;
     let file = match file {
         0 => None,
         number => Some(vault.copy(number).ok_or(AdoptError::Lost("guest's memory"))?),
     };
     let admitted = reach.memory.admit(iova, size, permissions, file.as_ref().map(|_| offset));
-    let (Ok(Some(region)), Some(file)) = (admitted, file) else { return Ok(()) };
+    let (Ok(Some(region)), Some(file)) = (admitted, file) else { return Ok(None) };
     if let Ok(identity) = FileIdentity::of_memory(file.as_fd()) {
         keeping.mapped_again(window, identity);
     }
     match region.map(file) {
         Ok(region) => reach.memory.insert(region).map_err(|_| AdoptError::Lost("order of windows"))?,
         Err(error) => {
-            tracing::warn!(%error, "a window of a client is lost");
             let _ = reach.memory.admit(iova, size, permissions, None);
+            return Ok(Some(error));
         }
     }
-    Ok(())
+    Ok(None)
 }
 
 fn connect(vault: &PortVault, reach: &mut Reach, irq: Irq) -> Result<(), AdoptError> {

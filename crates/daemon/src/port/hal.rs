@@ -11,7 +11,7 @@ use pcie::{ConfigAccess, Function};
 use std::time::Duration;
 
 /// The moment now on the host's monotonic clock.
-pub(super) fn now() -> Time {
+pub(crate) fn now() -> Time {
     Time::from_nanos(Clock.now_ns())
 }
 

@@ -25,7 +25,7 @@ mod slot;
 mod status;
 mod uplink;
 
-pub(crate) use hal::Card;
+pub(crate) use hal::{Card, now};
 pub use journal::JournalError;
 pub use order::{OpenVf, Order, VfOrder};
 pub use uplink::UplinkError;

@@ -2,13 +2,10 @@
 //! accepted all the same must be a card like any other: it answers, and stays within its bounds.
 
 use crate::conversation::{Act, perform};
-use crate::world::{VFS, World};
+use crate::poke::poke;
+use crate::world::World;
 use backplane::Backplane;
 use daemon::state::{CardState, decode};
-use i82576::Time;
-use i82576::register::{rx, tx, vf};
-use nic::{Budget, Nic, Unplugged};
-use pcie::{Bus, ConfigAccess, DmaFault, Function, Iova};
 use proptest::prelude::{Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 use std::sync::LazyLock;
@@ -21,52 +18,6 @@ static BODY: LazyLock<Vec<u8>> = LazyLock::new(|| {
     }
     postcard::to_allocvec(&world.state()).unwrap()
 });
-
-/// Memory that reads as something everywhere, and bounds what is asked of it.
-struct Everywhere {
-    requests: usize,
-}
-
-impl Bus for Everywhere {
-    fn dma_read(&mut self, _: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
-        self.requests += 1;
-        (0..).zip(into).for_each(|(i, byte)| *byte = (iova.wrapping_add(i) >> 3) as u8);
-        Ok(())
-    }
-
-    fn dma_write(&mut self, function: Function, iova: Iova, _: &[u8]) -> Result<(), DmaFault> {
-        self.requests += 1;
-        if iova & 0x400 == 0 { Ok(()) } else { Err(DmaFault { function, iova }) }
-    }
-
-    fn msix(&mut self, _: Function, _: u16) {}
-}
-
-/// Has a card do all kinds of things.
-fn poke(nic: &mut Nic) {
-    let now = Time::from_micros(3_000_000);
-    let mut bus = Everywhere { requests: 0 };
-    for round in 0..4 {
-        for _ in 0..3 {
-            nic.poll(now, Budget { frames: 64 }, &mut bus, &mut Unplugged);
-        }
-        for n in 0..VFS {
-            for (at, value) in [(vf::TX_BLOCK + tx::TDT, 9), (vf::RX_BLOCK + rx::RDT, 9), (vf::VTEICS, 7)] {
-                nic.write(Function::Vf(n), at, value + round, now);
-            }
-        }
-    }
-    assert!(bus.requests < 200_000, "{} requests for memory", bus.requests);
-    for function in [Function::Pf, Function::Vf(0), Function::Vf(7)] {
-        for at in (0..0x2_0000).step_by(4) {
-            nic.read(function, at, now);
-        }
-        for at in (0..4096).step_by(4) {
-            let value = nic.config_read(function, at, 4);
-            nic.config_write(function, at, 4, value);
-        }
-    }
-}
 
 /// Bytes that change: where, and in which bits. The highest says whether a number goes on: where it stays, what follows
 /// is read as what it was.

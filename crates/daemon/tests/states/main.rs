@@ -4,4 +4,5 @@
 mod conversation;
 mod damage;
 mod kept;
+mod poke;
 mod world;

@@ -1,0 +1,54 @@
+//! A card of which nothing is known but that its state was accepted is used in every way. Tests of damaged states and the
+//! fuzzer of the reader share this file.
+
+use i82576::Time;
+use i82576::ids::MAX_VFS;
+use i82576::register::{rx, tx, vf};
+use nic::{Budget, Nic, Unplugged};
+use pcie::{Bus, ConfigAccess, DmaFault, Function, Iova};
+
+/// Memory that reads as something everywhere, half of which cannot be written, and that counts requests.
+struct Everywhere {
+    requests: usize,
+}
+
+impl Bus for Everywhere {
+    fn dma_read(&mut self, _: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
+        self.requests += 1;
+        (0..).zip(into).for_each(|(i, byte)| *byte = (iova.wrapping_add(i) >> 3) as u8);
+        Ok(())
+    }
+
+    fn dma_write(&mut self, function: Function, iova: Iova, _: &[u8]) -> Result<(), DmaFault> {
+        self.requests += 1;
+        if iova & 0x400 == 0 { Ok(()) } else { Err(DmaFault { function, iova }) }
+    }
+
+    fn msix(&mut self, _: Function, _: u16) {}
+}
+
+/// Has a card do all kinds of things, and sees to it that it asks for memory within bounds.
+pub(crate) fn poke(nic: &mut Nic) {
+    let now = Time::from_micros(3_000_000);
+    let mut bus = Everywhere { requests: 0 };
+    for round in 0..4 {
+        for _ in 0..3 {
+            nic.poll(now, Budget { frames: 64 }, &mut bus, &mut Unplugged);
+        }
+        for n in 0..MAX_VFS as u8 {
+            for (at, value) in [(vf::TX_BLOCK + tx::TDT, 9), (vf::RX_BLOCK + rx::RDT, 9), (vf::VTEICS, 7)] {
+                nic.write(Function::Vf(n), at, value + round, now);
+            }
+        }
+    }
+    assert!(bus.requests < 500_000, "{} requests for memory", bus.requests);
+    for function in [Function::Pf, Function::Vf(0), Function::Vf(7)] {
+        for at in (0..0x2_0000).step_by(4) {
+            nic.read(function, at, now);
+        }
+        for at in (0..4096).step_by(4) {
+            let value = nic.config_read(function, at, 4);
+            nic.config_write(function, at, 4, value);
+        }
+    }
+}
