@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::fs;
 
 use anyhow::{Context, Result};
-use i82576::table::{self, Access, Register};
+use i82576::table::{self, Access, Effect, Forms, Register};
 use i82576::window::{self, Backing, VfRegister};
 
 use crate::metadata;
@@ -31,6 +31,10 @@ count as zeros. Where nothing is, reads are zero and writes are ignored.
 | W1C *mask* | the value | ones clear bits within the mask |
 | W1S *mask* | the value | ones set bits within the mask |
 | WO | zero | does what the last column says |
+
+The card's part says what comes of an access: *never* is nothing, now or later; *stores* is that the card looks at the
+value when a frame passes; a name is the part of the card that acts at once. \"Decoded\" names the forms that are made
+anew from a register before the next frame.
 
 A reset value with an asterisk outlives CTRL.RST. \"(0: value)\" is the reset value of element 0 where it differs.
 ";
@@ -58,7 +62,7 @@ pub(crate) fn page() -> String {
     let mut page = String::from(OPENING);
     for (chapter, rows) in table::CHAPTERS {
         page.push_str(&format!("\n## PF: {chapter}\n\n"));
-        page.push_str("| register | offset | access | reset | beyond that |\n|---|---|---|---|---|\n");
+        page.push_str("| register | offset | access | reset | the card | decoded | beyond that |\n|---|---|---|---|---|---|---|\n");
         rows.iter().for_each(|row| pf_row(&mut page, row));
     }
     page.push_str(VF_OPENING);
@@ -74,7 +78,28 @@ fn pf_row(page: &mut String, row: &Register) {
     let first = row.first.map_or(String::new(), |first| format!(" (0: {})", number(first)));
     let sticky = if row.sticky { "*" } else { "" };
     let reset = format!("{}{sticky}{first}", number(row.reset));
-    line(page, &[row.name, &offset, &access(row.access), &reset, row.more]);
+    line(
+        page,
+        &[row.name, &offset, &access(row.access), &reset, effect(row.effect), &forms(row.forms), row.more],
+    );
+}
+
+fn effect(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Never => "never",
+        Effect::Stores => "stores",
+        Effect::Acts(part) => part.name(),
+    }
+}
+
+fn forms(forms: Forms) -> String {
+    let names = [(Forms::SWITCH, "switch"), (Forms::RSS, "RSS"), (Forms::STEERING, "steering")];
+    names
+        .into_iter()
+        .filter(|(form, _)| forms.has(*form))
+        .map(|(_, name)| name)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn vf_row(page: &mut String, row: &VfRegister) {
@@ -141,8 +166,8 @@ mod tests {
     fn a_line_says_where_and_how() {
         let page = page();
         let lines = [
-            "| IMS | 01508, also 000d0 | W1S 77d4fbfd | 0 | unmasked causes interrupt |",
-            "| RXPBS | 02404 | RW | 00000040* | stored only |",
+            "| IMS | 01508, also 000d0 | W1S 77d4fbfd | 0 | interrupt | | unmasked causes interrupt |",
+            "| RXPBS | 02404 | RW | 00000040* | never | | stored only |",
             "| VTEIMS | 01524 | W1S 00000007 | bits 24-3n to 22-3n of EIMS |",
             "| RDBAL | 02800 + 100i, i < 2 | RW ffffff80 | that of queue n (i = 0) and n + 8 (i = 1) |",
         ];

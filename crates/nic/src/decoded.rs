@@ -1,33 +1,13 @@
 //! What follows from a port's state and is kept so that it need not be worked out for each frame: decoded forms of
 //! registers ([`Tables`], [`Rss`], [`Steering`]), which are loaded anew at the next poll when one of their registers has
-//! changed. Left out: the forms themselves, each of which is with the stop that asks it.
+//! changed: the register table says which those are ([`Forms`]). Left out: the forms themselves, each of which is with the stop that asks it.
 
 use crate::file::Map;
 use crate::offload::rss::Rss;
 use crate::steering::Steering;
 use crate::switch::Tables;
 use crate::{Nic, State};
-
-/// The decoded forms that are out of date.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stale {
-    pub(crate) tables: bool,
-    rss: bool,
-    steering: bool,
-}
-
-impl Stale {
-    /// All of them.
-    pub(crate) const ALL: Self = Self { tables: true, rss: true, steering: true };
-    const NONE: Self = Self { tables: false, rss: false, steering: false };
-
-    /// The register at this canonical offset was written.
-    pub(crate) fn written(&mut self, offset: u32) {
-        self.tables |= Tables::affected_by(offset);
-        self.rss |= Rss::affected_by(offset);
-        self.steering |= Steering::affected_by(offset);
-    }
-}
+use i82576::table::Forms;
 
 /// What follows from the state.
 #[derive(Debug, Clone)]
@@ -39,7 +19,7 @@ pub(crate) struct Derived {
     /// The filters that choose a queue.
     pub(crate) steering: Steering,
     /// What of these is to be decoded anew.
-    pub(crate) stale: Stale,
+    pub(crate) stale: Forms,
     /// What is at each offset of the PF's BAR0, which follows from the register table alone.
     pub(crate) map: Map,
 }
@@ -51,7 +31,7 @@ impl Derived {
             tables: Tables::load(&state.file, state.owners.vfs),
             rss: Rss::load(&state.file),
             steering: Steering::load(&state.file),
-            stale: Stale::NONE,
+            stale: Forms::NONE,
             map: Map::new(),
         }
     }
@@ -60,14 +40,14 @@ impl Derived {
 impl Nic {
     /// Decodes anew what is out of date.
     pub(crate) fn decode(&mut self) {
-        let stale = core::mem::replace(&mut self.derived.stale, Stale::NONE);
-        if stale.tables {
+        let stale = core::mem::take(&mut self.derived.stale);
+        if stale.has(Forms::SWITCH) {
             self.derived.tables = Tables::load(&self.state.file, self.state.owners.vfs);
         }
-        if stale.rss {
+        if stale.has(Forms::RSS) {
             self.derived.rss = Rss::load(&self.state.file);
         }
-        if stale.steering {
+        if stale.has(Forms::STEERING) {
             self.derived.steering = Steering::load(&self.state.file);
         }
     }

@@ -10,7 +10,8 @@ use crate::state::Damaged;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use i82576::ids::PF_BAR0_SIZE;
-use i82576::table::{self, Access, Register};
+use i82576::table::{self, Access, Effect, Forms, Register};
+use i82576::window::Slot;
 use serde::{Deserialize, Serialize};
 
 const WORDS: usize = PF_BAR0_SIZE / 4;
@@ -68,13 +69,25 @@ pub struct Map {
     places: Box<[Option<Place>; WORDS]>,
 }
 
-/// A register found at an offset: where its value is kept, and what reads and writes do to it.
+/// A register found at an offset: where its value is kept, and its row's columns about accesses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// Canonical offset.
     pub offset: u32,
     /// Reads and writes.
     pub access: Access,
+    /// What the card makes of it.
+    pub effect: Effect,
+    /// What is decoded from it.
+    pub forms: Forms,
+}
+
+impl Place {
+    /// All of its bits.
+    #[must_use]
+    pub const fn slot(self) -> Slot {
+        Slot { offset: self.offset, shift: 0, mask: u32::MAX, access: self.access }
+    }
 }
 
 impl RegisterFile {
@@ -138,8 +151,9 @@ impl RegisterFile {
         self.set(low + 4, (after >> 32) as u32);
     }
 
-    /// What software reads through `access` of the bits `mask << shift`, and what reading does to them.
-    pub fn read(&mut self, access: Access, offset: u32, shift: u32, mask: u32) -> u32 {
+    /// What software reads of some bits, and what reading does to them.
+    pub fn read(&mut self, slot: Slot) -> u32 {
+        let Slot { offset, shift, mask, access } = slot;
         let value = (self.get(offset) >> shift) & mask;
         match access {
             Access::Rc => self.update(offset, mask << shift, 0),
@@ -149,8 +163,9 @@ impl RegisterFile {
         value
     }
 
-    /// What software's write through `access` does to the bits `mask << shift`.
-    pub fn write(&mut self, access: Access, offset: u32, shift: u32, mask: u32, value: u32) {
+    /// What software's write does to some bits.
+    pub fn write(&mut self, slot: Slot, value: u32) {
+        let Slot { offset, shift, mask, access } = slot;
         let (clear, set) = match access {
             Access::Rw(bits) => (bits & mask, value & bits & mask),
             Access::W1c(bits) => (value & bits & mask, 0),
@@ -173,7 +188,8 @@ impl Map {
     fn place(&mut self, row: &Register) {
         let twice = row.offsets().zip(row.aliases()).map(|(offset, alias)| (alias, offset));
         for (at, offset) in row.offsets().map(|offset| (offset, offset)).chain(twice) {
-            self.places[at as usize / 4] = Some(Place { offset, access: row.access });
+            let Register { access, effect, forms, .. } = *row;
+            self.places[at as usize / 4] = Some(Place { offset, access, effect, forms });
         }
     }
 

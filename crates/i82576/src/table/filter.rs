@@ -1,7 +1,7 @@
 //! Receive and transmit control, filters and offloads. Left out: flexible filters.
 
 use super::Access::Rw;
-use super::{ALL, Register};
+use super::{ALL, Forms, Register};
 use crate::bits::{etqf, ftqf, imir, imirext, imirvp, synqf};
 use crate::register as r;
 
@@ -12,7 +12,7 @@ const TRANSMIT: &str = "EN counts; the rest is stored only, and short frames are
 const LOADED: &str = "element 0 is loaded from the NVM at every reset";
 
 pub(super) const ROWS: &[Register] = &[
-    Register::one("RCTL", r::RCTL, Rw(0x06ff_fffe)).more(RECEIVE),
+    Register::one("RCTL", r::RCTL, Rw(0x06ff_fffe)).decoded(Forms::SWITCH).more(RECEIVE),
     Register::one("TCTL", r::TCTL, Rw(ALL)).reset(0xa404_00f8).more(TRANSMIT),
     Register::one("TCTL_EXT", 0x0404, Rw(ALL)).reset(0x0001_0840).stored(),
     Register::one("TIPG", 0x0410, Rw(0x3fff_ffff)).reset(0x0060_1008).stored(),
@@ -21,32 +21,39 @@ pub(super) const ROWS: &[Register] = &[
     Register::one("FCRTV", 0x2460, Rw(ALL)).stored(),
     Register::one("RXCSUM", r::RXCSUM, Rw(0x0000_3fff)).reset(0x300),
     Register::one("RLPML", r::RLPML, Rw(0x3fff))
+        .decoded(Forms::SWITCH)
         .reset(0x2600)
         .more("the longest frame under RCTL.LPE; with pools VMOLR has it"),
-    Register::one("RFCTL", r::RFCTL, Rw(ALL)).more("LEF and SYNQFP count; the rest is stored only"),
-    Register::many("MTA", r::mta(0), 4, 128, Rw(ALL)),
-    Register::many("RAL", r::ral(0), 8, 16, Rw(ALL)).more(LOADED),
-    Register::many("RAH", r::rah(0), 8, 16, Rw(0x83ff_ffff)).more(LOADED),
-    Register::many("RAL16", r::ral(16), 8, 8, Rw(ALL)),
-    Register::many("RAH16", r::rah(16), 8, 8, Rw(0x83ff_ffff)),
+    Register::one("RFCTL", r::RFCTL, Rw(ALL))
+        .decoded(Forms::STEERING)
+        .more("LEF and SYNQFP count; the rest is stored only"),
+    Register::many("MTA", r::mta(0), 4, 128, Rw(ALL)).decoded(Forms::SWITCH),
+    Register::many("RAL", r::ral(0), 8, 16, Rw(ALL)).decoded(Forms::SWITCH).more(LOADED),
+    Register::many("RAH", r::rah(0), 8, 16, Rw(0x83ff_ffff)).decoded(Forms::SWITCH).more(LOADED),
+    Register::many("RAL16", r::ral(16), 8, 8, Rw(ALL)).decoded(Forms::SWITCH),
+    Register::many("RAH16", r::rah(16), 8, 8, Rw(0x83ff_ffff)).decoded(Forms::SWITCH),
     Register::many("PSRTYPE", r::psrtype(0), 4, 8, Rw(ALL))
         .more("of queues i and i + 8; NFS (18:11) and IPv6 within IPv4 (6:4) are not looked for"),
     Register::one("SYNQF", r::SYNQF, Rw(synqf::KEPT))
+        .decoded(Forms::STEERING)
         .more("before the five-tuple filters if RFCTL.SYNQFP is set, else behind them"),
-    Register::many("VFTA", r::vfta(0), 4, 128, Rw(ALL)),
-    Register::many("SAQF", r::saqf(0), 4, 8, Rw(ALL)).more(TUPLE),
-    Register::many("DAQF", r::daqf(0), 4, 8, Rw(ALL)).more(TUPLE),
-    Register::many("SPQF", r::spqf(0), 4, 8, Rw(0xffff)).more(TUPLE),
-    Register::many("FTQF", r::ftqf(0), 4, 8, Rw(ftqf::KEPT)).more(TUPLE),
-    Register::many("IMIR", r::imir(0), 4, 8, Rw(imir::KEPT)).more(TUPLE),
-    Register::many("IMIREXT", r::imirext(0), 4, 8, Rw(imirext::KEPT)).more(TUPLE),
+    Register::many("VFTA", r::vfta(0), 4, 128, Rw(ALL)).decoded(Forms::SWITCH),
+    Register::many("SAQF", r::saqf(0), 4, 8, Rw(ALL)).decoded(Forms::STEERING).more(TUPLE),
+    Register::many("DAQF", r::daqf(0), 4, 8, Rw(ALL)).decoded(Forms::STEERING).more(TUPLE),
+    Register::many("SPQF", r::spqf(0), 4, 8, Rw(0xffff)).decoded(Forms::STEERING).more(TUPLE),
+    Register::many("FTQF", r::ftqf(0), 4, 8, Rw(ftqf::KEPT)).decoded(Forms::STEERING).more(TUPLE),
+    Register::many("IMIR", r::imir(0), 4, 8, Rw(imir::KEPT)).decoded(Forms::STEERING).more(TUPLE),
+    Register::many("IMIREXT", r::imirext(0), 4, 8, Rw(imirext::KEPT)).decoded(Forms::STEERING).more(TUPLE),
     Register::one("IMIRVP", r::IMIRVP, Rw(imirvp::KEPT))
+        .decoded(Forms::STEERING)
         .more("tags of this priority and above interrupt at once"),
-    Register::many("RETA", r::reta(0), 4, 32, Rw(ALL)),
+    Register::many("RETA", r::reta(0), 4, 32, Rw(ALL)).decoded(Forms::RSS),
     Register::many("ETQF", r::etqf(0), 4, 8, Rw(etqf::KEPT))
+        .decoded(Forms::STEERING)
         .more("of several that know a frame the last decides"),
-    Register::many("RSSRK", r::rssrk(0), 4, 10, Rw(ALL)),
+    Register::many("RSSRK", r::rssrk(0), 4, 10, Rw(ALL)).decoded(Forms::RSS),
     Register::one("MRQC", r::MRQC, Rw(0x01ff_003f))
+        .decoded(Forms::ALL)
         .more("DEF_Q (5:3) has what nothing else chooses a queue for, without pools"),
-    Register::many("UTA", r::uta(0), 4, 128, Rw(ALL)),
+    Register::many("UTA", r::uta(0), 4, 128, Rw(ALL)).decoded(Forms::SWITCH),
 ];

@@ -1,7 +1,8 @@
 //! Control, status, NVM and PHY access, semaphores, management, time. Left out: flash, SerDes negotiation.
 
 use super::Access::{Ro, Rw, W1c, Wo};
-use super::{ALL, Register};
+use super::Part::Board;
+use super::{ALL, Forms, Register};
 use crate::bits::tcptimer;
 use crate::register as r;
 
@@ -10,17 +11,25 @@ const NEVER: &str = "stays zero";
 
 pub(super) const ROWS: &[Register] = &[
     Register::one("CTRL", r::CTRL, Rw(!0x8400_0000))
+        .decoded(Forms::SWITCH)
+        .acts(Board)
         .reset(0x0010_0209)
         .also_at(0x0004, 4, 1)
         .more("RST and PHY_RST clear themselves; GIO_MASTER_DISABLE stops every request of the card"),
     Register::one("STATUS", r::STATUS, Ro)
+        .acts(Board)
         .reset(crate::bits::status::PHYRA)
         .more("computed: link, speed, VFs, bus mastering; writing PHYRA as zero clears it"),
-    Register::one("EECD", r::EECD, Rw(0x0000_004f)).reset(0x0000_1300).more("GNT follows REQ"),
-    Register::one("EERD", r::EERD, Rw(0x0000_fffc)).more("START reads a word of the NVM, DONE at once"),
+    Register::one("EECD", r::EECD, Rw(0x0000_004f)).acts(Board).reset(0x0000_1300).more("GNT follows REQ"),
+    Register::one("EERD", r::EERD, Rw(0x0000_fffc))
+        .acts(Board)
+        .more("START reads a word of the NVM, DONE at once"),
     Register::one("CTRL_EXT", r::CTRL_EXT, Rw(!0x8000_3000))
+        .decoded(Forms::SWITCH)
+        .acts(Board)
         .more("EE_RST, ASDCHK and PBA_CLR clear themselves; PFRSTD lets the VFs go"),
     Register::one("MDIC", r::MDIC, Rw(0x2fff_ffff))
+        .acts(Board)
         .reset(0x1000_0000)
         .more("reads or writes a PHY register, READY at once; ERROR where no PHY answers"),
     Register::one("FCAL", 0x0028, Rw(ALL)).stored(),
@@ -28,50 +37,64 @@ pub(super) const ROWS: &[Register] = &[
     Register::one("FCT", 0x0030, Rw(ALL)).stored(),
     Register::one("CONNSW", 0x0034, Rw(ALL)).stored(),
     Register::one("VET", r::VET, Rw(ALL))
+        .decoded(Forms::SWITCH)
         .reset(0x8100_8100)
         .more("the types of tags (15:0) and of outer tags (31:16)"),
     Register::one("FCTTV", 0x0170, Rw(ALL)).stored(),
     Register::one("LEDCTL", 0x0e00, Rw(ALL)).reset(0x0706_8302).stored(),
     Register::one("EEMNGCTL", 0x1010, Ro).reset(0x000c_0000).still(),
-    Register::one("EEWR", r::EEWR, Rw(0xffff_fffc)).more("START writes a word of the NVM, DONE at once"),
-    Register::one("FRTIMER", r::FRTIMER, Ro).more("the time: microseconds 9:0, milliseconds 19:10, seconds"),
+    Register::one("EEWR", r::EEWR, Rw(0xffff_fffc))
+        .acts(Board)
+        .more("START writes a word of the NVM, DONE at once"),
+    Register::one("FRTIMER", r::FRTIMER, Ro)
+        .acts(Board)
+        .more("the time: microseconds 9:0, milliseconds 19:10, seconds"),
     Register::one("TCPTIMER", r::TCPTIMER, Rw(tcptimer::KEPT))
+        .acts(Board)
         .more("KICK_START and FINISH clear themselves; counts milliseconds, and interrupts at the end"),
     Register::one("PCS_CFG0", 0x4200, Rw(ALL)).stored(),
     Register::one("PCS_LCTL", 0x4208, Rw(ALL)).stored(),
     Register::one("PCS_LSTAT", 0x420c, Ro).still(),
     Register::one("PCS_ANADV", 0x4218, Rw(ALL)).stored(),
-    Register::one("WUC", 0x5800, Rw(ALL)).more("stored only: the card wakes nobody"),
-    Register::one("WUFC", 0x5808, Rw(ALL)).more("stored only: the card wakes nobody"),
-    Register::one("WUS", 0x5810, W1c(ALL)).more("stays zero: the card wakes nobody"),
+    Register::one("WUC", 0x5800, Rw(ALL)).never("stored only: the card wakes nobody"),
+    Register::one("WUFC", 0x5808, Rw(ALL)).never("stored only: the card wakes nobody"),
+    Register::one("WUS", 0x5810, W1c(ALL)).never("stays zero: the card wakes nobody"),
     Register::one("MANC", 0x5820, Rw(ALL)).stored(),
     Register::one("MANC2H", 0x5860, Rw(ALL)).stored(),
     Register::one("GCR", 0x5b00, Rw(0x0001_f000)).reset(0x0004_0000).stored(),
     Register::one("FACTPS", 0x5b30, Ro).still(),
-    Register::one("SWSM", r::SWSM, Rw(0x0000_0003)).more("reading sets SMBI after the old value was read"),
+    Register::one("SWSM", r::SWSM, Rw(0x0000_0003))
+        .acts(Board)
+        .more("reading sets SMBI after the old value was read"),
     Register::one("FWSM", 0x5b54, Ro).still(),
     Register::one("SW_FW_SYNC", 0x5b5c, Rw(0x0000_ffff)).stored(),
     Register::one("PBACL", r::PBACL, Wo)
-        .more("does nothing: pending bits are cleared where the vector table is kept"),
+        .never("does nothing: pending bits are cleared where the vector table is kept"),
     Register::one("CIAA", 0x5b88, Rw(ALL)).stored(),
     Register::one("CIAD", 0x5b8c, Wo)
-        .more("VF configuration is not reached this way: reads zero, does nothing"),
+        .never("VF configuration is not reached this way: reads zero, does nothing"),
     Register::one("IOVCTL", 0x5bbc, Rw(1)).stored(),
     Register::one("LEDMUX", 0x8130, Rw(ALL)).stored(),
     Register::one("SYSTIML", r::SYSTIML, Rw(ALL))
+        .acts(Board)
         .more("the clock's low half; reading it holds the high half; writes set the clock"),
-    Register::one("SYSTIMH", r::SYSTIMH, Rw(ALL)).more("the clock's high half"),
-    Register::one("TIMINCA", r::TIMINCA, Rw(ALL)).more("what the clock adds (23:0) every 16 ns times 31:24"),
+    Register::one("SYSTIMH", r::SYSTIMH, Rw(ALL)).acts(Board).more("the clock's high half"),
+    Register::one("TIMINCA", r::TIMINCA, Rw(ALL))
+        .acts(Board)
+        .more("what the clock adds (23:0) every 16 ns times 31:24"),
     Register::one("TIMADJL", r::TIMADJL, Rw(ALL)),
     Register::one("TIMADJH", r::TIMADJH, Rw(ALL))
+        .acts(Board)
         .more("adds TIMADJ to the clock, or with bit 31 subtracts it"),
-    Register::one("TSYNCRXCFG", r::TSYNCRXCFG, Rw(0xffff)),
+    Register::one("TSYNCRXCFG", r::TSYNCRXCFG, Rw(0xffff)).decoded(Forms::STEERING),
     Register::one("TSYNCTXCTL", r::TSYNCTXCTL, Rw(0x0000_0010)).more("VALID (0) rises with a stamp"),
     Register::one("TXSTMPL", r::TXSTMPL, Ro),
-    Register::one("TXSTMPH", r::TXSTMPH, Ro).more(READ_STAMP),
-    Register::one("TSYNCRXCTL", r::TSYNCRXCTL, Rw(0x0000_001e)).more("VALID (0) rises with a stamp"),
+    Register::one("TXSTMPH", r::TXSTMPH, Ro).acts(Board).more(READ_STAMP),
+    Register::one("TSYNCRXCTL", r::TSYNCRXCTL, Rw(0x0000_001e))
+        .decoded(Forms::STEERING)
+        .more("VALID (0) rises with a stamp"),
     Register::one("RXSTMPL", r::RXSTMPL, Ro),
-    Register::one("RXSTMPH", r::RXSTMPH, Ro).more(READ_STAMP),
-    Register::one("RXSATRL", 0xb62c, Ro).more(NEVER),
-    Register::one("RXSATRH", 0xb630, Ro).more(NEVER),
+    Register::one("RXSTMPH", r::RXSTMPH, Ro).acts(Board).more(READ_STAMP),
+    Register::one("RXSATRL", 0xb62c, Ro).never(NEVER),
+    Register::one("RXSATRH", 0xb630, Ro).never(NEVER),
 ];

@@ -1,6 +1,7 @@
 //! Causes, masks, vectors and throttles. Left out: which frames interrupt at once (`filter`), the TCP timer itself.
 
 use super::Access::{Rw, W1c, W1s, Wo};
+use super::Part::Interrupt;
 use super::{ALL, Register};
 use crate::bits::{eitr, gpie, icr, ivar};
 use crate::register as r;
@@ -24,27 +25,27 @@ const OWN: &str =
 const TO_MASK: &str = "ones clear bits of the mask; reads as the mask";
 
 pub(super) const ROWS: &[Register] = &[
-    Register::one("ICR", r::ICR, W1c(ALL))
+    Register::one("ICR", r::ICR, W1c(ALL)).acts(Interrupt)
         .also_at(0x00c0, 4, 1)
         .more("reading clears if GPIE.NSICR, if nothing is unmasked, or if INTA is set; both mask by IAM"),
-    Register::one("ICS", r::ICS, Wo).also_at(0x00c8, 4, 1).more(TO_CAUSE),
-    Register::one("IMS", r::IMS, W1s(icr::SETTABLE)).also_at(0x00d0, 4, 1).more("unmasked causes interrupt"),
-    Register::one("IMC", r::IMC, Wo).also_at(0x00d8, 4, 1).more(TO_MASK),
+    Register::one("ICS", r::ICS, Wo).acts(Interrupt).also_at(0x00c8, 4, 1).more(TO_CAUSE),
+    Register::one("IMS", r::IMS, W1s(icr::SETTABLE)).acts(Interrupt).also_at(0x00d0, 4, 1).more("unmasked causes interrupt"),
+    Register::one("IMC", r::IMC, Wo).acts(Interrupt).also_at(0x00d8, 4, 1).more(TO_MASK),
     Register::one("IAM", r::IAM, Rw(ALL)).also_at(0x00e0, 4, 1),
     Register::one("GPIE", r::GPIE, Rw(gpie::KEPT)),
-    Register::one("EICS", r::EICS, Wo).more(TO_EXTENDED),
-    Register::one("EIMS", r::EIMS, W1s(EXTENDED)).more("unmasked causes interrupt"),
-    Register::one("EIMC", r::EIMC, Wo).more(TO_MASK),
-    Register::one("EIAC", r::EIAC, Rw(0x01ff_ffff)).more(OWN),
-    Register::one("EIAM", r::EIAM, Rw(EXTENDED)).more(OWN),
-    Register::one("EICR", r::EICR, W1c(EXTENDED))
+    Register::one("EICS", r::EICS, Wo).acts(Interrupt).more(TO_EXTENDED),
+    Register::one("EIMS", r::EIMS, W1s(EXTENDED)).acts(Interrupt).more("unmasked causes interrupt"),
+    Register::one("EIMC", r::EIMC, Wo).acts(Interrupt).more(TO_MASK),
+    Register::one("EIAC", r::EIAC, Rw(0x01ff_ffff)).acts(Interrupt).more(OWN),
+    Register::one("EIAM", r::EIAM, Rw(EXTENDED)).acts(Interrupt).more(OWN),
+    Register::one("EICR", r::EICR, W1c(EXTENDED)).acts(Interrupt)
         .more("reading clears; both mask by EIAM; the bits of VFs' vectors are not here but in VTEICR"),
-    Register::many("EITR", r::eitr(V0), 4, 25, Rw(eitr::KEPT))
+    Register::many("EITR", r::eitr(V0), 4, 25, Rw(eitr::KEPT)).acts(Interrupt)
         .sticky()
         .more("30:21 and 20:16 read the counter and the credits and, unless CNT_IGNR (31) is written as one, set them"),
-    Register::many("IVAR", r::ivar(0), 4, 8, Rw(0x9f9f_9f9f))
+    Register::many("IVAR", r::ivar(0), 4, 8, Rw(0x9f9f_9f9f)).acts(Interrupt)
         .more("under MSI-X writes count only while GPIE.MULTIPLE_MSIX is set"),
-    Register::one("IVAR_MISC", r::IVAR_MISC, Rw(0x0000_9f9f))
+    Register::one("IVAR_MISC", r::IVAR_MISC, Rw(0x0000_9f9f)).acts(Interrupt)
         .more("under MSI-X writes count only while GPIE.MULTIPLE_MSIX is set"),
     Register::many("VTIVAR", r::vtivar(VF0), 0x100, 8, Rw(ivar::VTIVAR_MASK)),
     Register::many("VTIVAR_MISC", r::vtivar_misc(VF0), 0x100, 8, Rw(ivar::VTIVAR_MISC_MASK)),

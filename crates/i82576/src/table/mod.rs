@@ -1,8 +1,8 @@
-//! The register map of the PF as a table: where each register is, how it resets, and what a read or a write
-//! does to it. A register whose whole behaviour is its row needs no code anywhere; where the card does more,
-//! the row says what. `docs/REGISTERS.md` is this table in words.
+//! The register map of the PF as a table: where each register is, how it resets, what a read or a write does to
+//! it, and which part of the card acts on that ([`Effect`]). A register whose whole behaviour is its row needs no
+//! code anywhere. `docs/REGISTERS.md` is this table in words.
 //!
-//! Left out: side effects on anything but the register itself; the card has those. An access of one, two or
+//! Left out: the acts themselves; the card has those. An access of one, two or
 //! eight bytes is one to the dwords it touches: bytes that are not written count as they are where storing is
 //! all that a write does, and as zeros elsewhere.
 
@@ -33,8 +33,85 @@ pub enum Access {
     Wo,
 }
 
-/// What a row's `more` says of a register that nothing in the card looks at.
-pub const STORED: &str = "stored only";
+/// What the card makes of a register, beyond keeping its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing, ever: no part of the card looks at the value, and none changes it.
+    Never,
+    /// Nothing when it is accessed: the card looks at the value, or changes it, when a frame passes.
+    Stores,
+    /// This part acts at once when software reads or writes it.
+    Acts(Part),
+}
+
+/// A part of the card that acts on accesses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Control, status, NVM, PHY, clock and timer.
+    Board,
+    /// Causes, masks, throttles and vectors.
+    Interrupt,
+    /// What belongs to one VF: its mailbox, its reset, its interrupts.
+    Vf,
+    /// A queue, which begins anew or has something to do.
+    Queue,
+    /// The rates of pools.
+    Pacing,
+    /// Queues that are blocked, and storms.
+    Police,
+    /// Counters of two halves.
+    Statistics,
+}
+
+impl Part {
+    /// Its name in a table.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Board => "board",
+            Self::Interrupt => "interrupt",
+            Self::Vf => "VF",
+            Self::Queue => "queue",
+            Self::Pacing => "pacing",
+            Self::Police => "police",
+            Self::Statistics => "statistics",
+        }
+    }
+}
+
+/// Decoded forms, which the card makes anew from the registers when one of them was written: a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Forms(u8);
+
+impl Forms {
+    /// No form.
+    pub const NONE: Self = Self(0);
+    /// The switch's tables.
+    pub const SWITCH: Self = Self(1);
+    /// Key, table and mode of receive-side scaling.
+    pub const RSS: Self = Self(1 << 1);
+    /// The filters that choose a queue.
+    pub const STEERING: Self = Self(1 << 2);
+    /// Every form.
+    pub const ALL: Self = Self::SWITCH.and(Self::RSS).and(Self::STEERING);
+
+    /// These and others.
+    #[must_use]
+    pub const fn and(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+
+    /// Adds others to these.
+    pub fn add(&mut self, others: Self) {
+        *self = self.and(others);
+    }
+
+    /// Whether one of `others` is among these.
+    #[must_use]
+    pub const fn has(self, others: Self) -> bool {
+        self.0 & others.0 != 0
+    }
+}
 
 /// All bits.
 pub(crate) const ALL: u32 = 0xffff_ffff;
@@ -71,7 +148,11 @@ pub struct Register {
     pub sticky: bool,
     /// The other place, if there is one.
     pub alias: Option<Alias>,
-    /// What the card does beyond the row; empty for a register that is complete with it.
+    /// What the card makes of it.
+    pub effect: Effect,
+    /// What is decoded from it.
+    pub forms: Forms,
+    /// What there is to say besides, in words.
     pub more: &'static str,
 }
 
@@ -81,8 +162,20 @@ impl Register {
     }
 
     const fn many(name: &'static str, offset: u32, stride: u32, count: u32, access: Access) -> Self {
-        let (first, alias) = (None, None);
-        Self { name, offset, stride, count, access, reset: 0, first, sticky: false, alias, more: "" }
+        Self {
+            name,
+            offset,
+            stride,
+            count,
+            access,
+            reset: 0,
+            first: None,
+            sticky: false,
+            alias: None,
+            effect: Effect::Stores,
+            forms: Forms::NONE,
+            more: "",
+        }
     }
 
     const fn reset(mut self, value: u32) -> Self {
@@ -105,14 +198,30 @@ impl Register {
         self
     }
 
+    /// Nothing comes of it: what it shows is said in words.
+    const fn never(mut self, what: &'static str) -> Self {
+        self.effect = Effect::Never;
+        self.more(what)
+    }
+
     /// Software reads back what it wrote, and that is all.
     const fn stored(self) -> Self {
-        self.more(STORED)
+        self.never("stored only")
     }
 
     /// Nothing here ever happens that would change it.
     const fn still(self) -> Self {
-        self.more("stays as it is")
+        self.never("stays as it is")
+    }
+
+    const fn acts(mut self, part: Part) -> Self {
+        self.effect = Effect::Acts(part);
+        self
+    }
+
+    const fn decoded(mut self, forms: Forms) -> Self {
+        self.forms = forms;
+        self
     }
 
     const fn more(mut self, what: &'static str) -> Self {

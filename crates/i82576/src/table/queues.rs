@@ -2,10 +2,11 @@
 //! are in the blocks of the old layout as well. Left out: direct cache access itself.
 
 use super::Access::{Rc, Ro, Rw};
+use super::Part::Queue;
 use super::{ALL, Access, Register};
 use crate::bits::dctl;
 use crate::register as r;
-use crate::units::Queue;
+use crate::units;
 
 /// Ring bases are 128-byte aligned.
 pub(crate) const RING_BASE: u32 = 0xffff_ff80;
@@ -20,7 +21,7 @@ pub(crate) const SRRCTL: u32 = 0xcff0_3f7f;
 /// TDWBAL without what is reserved.
 pub(crate) const WRITE_BACK: u32 = 0xffff_fffd;
 
-const Q0: Queue = match Queue::new(0) {
+const Q0: units::Queue = match units::Queue::new(0) {
     Some(q) => q,
     None => panic!(),
 };
@@ -46,23 +47,27 @@ pub(super) const ROWS: &[Register] = &[
     Register::one("PBTWAC", 0x34e8, Ro).still(),
     Register::one("DTXTCPFLGL", r::DTXTCPFLGL, Rw(0x0fff_0fff)).reset(0x0f76_0ff6),
     Register::one("DTXTCPFLGH", r::DTXTCPFLGH, Rw(0x0fff)).reset(0x0f7f),
-    rx("RDBAL", r::rx::RDBAL, Rw(RING_BASE)),
-    rx("RDBAH", r::rx::RDBAH, Rw(ALL)),
-    rx("RDLEN", r::rx::RDLEN, Rw(RING_LENGTH)),
+    rx("RDBAL", r::rx::RDBAL, Rw(RING_BASE)).acts(Queue),
+    rx("RDBAH", r::rx::RDBAH, Rw(ALL)).acts(Queue),
+    rx("RDLEN", r::rx::RDLEN, Rw(RING_LENGTH)).acts(Queue),
     rx("SRRCTL", r::rx::SRRCTL, Rw(SRRCTL)).reset(0x400).more(FORMATS),
-    rx("RDH", r::rx::RDH, Rw(INDEX)).more("moves as the card fills descriptors"),
+    rx("RDH", r::rx::RDH, Rw(INDEX)).acts(Queue).more("moves as the card fills descriptors"),
     rx("RXCTL", r::rx::RXCTL, Rw(ALL)).reset(0xa200).stored(),
     rx("RDT", r::rx::RDT, Rw(INDEX)).more(DOORBELL),
     // The PF's first queue runs after a reset, so that firmware may receive.
-    rx("RXDCTL", r::rx::RXDCTL, Rw(DCTL)).reset(0x0001_0000).first(0x0001_0000 | dctl::ENABLE).more(RUNS),
+    rx("RXDCTL", r::rx::RXDCTL, Rw(DCTL))
+        .acts(Queue)
+        .reset(0x0001_0000)
+        .first(0x0001_0000 | dctl::ENABLE)
+        .more(RUNS),
     rx("RQDPC", r::rx::RQDPC, Rc).more("counts to its end, 0xfff"),
-    tx("TDBAL", r::tx::TDBAL, Rw(RING_BASE)),
-    tx("TDBAH", r::tx::TDBAH, Rw(ALL)),
-    tx("TDLEN", r::tx::TDLEN, Rw(RING_LENGTH)),
-    tx("TDH", r::tx::TDH, Rw(INDEX)).more("moves as the card fetches descriptors"),
+    tx("TDBAL", r::tx::TDBAL, Rw(RING_BASE)).acts(Queue),
+    tx("TDBAH", r::tx::TDBAH, Rw(ALL)).acts(Queue),
+    tx("TDLEN", r::tx::TDLEN, Rw(RING_LENGTH)).acts(Queue),
+    tx("TDH", r::tx::TDH, Rw(INDEX)).acts(Queue).more("moves as the card fetches descriptors"),
     tx("TXCTL", r::tx::TXCTL, Rw(ALL)).reset(0x2a00).stored(),
-    tx("TDT", r::tx::TDT, Rw(INDEX)).more(DOORBELL),
-    tx("TXDCTL", r::tx::TXDCTL, Rw(DCTL)).first(dctl::ENABLE).more(RUNS),
+    tx("TDT", r::tx::TDT, Rw(INDEX)).acts(Queue).more(DOORBELL),
+    tx("TXDCTL", r::tx::TXDCTL, Rw(DCTL)).acts(Queue).first(dctl::ENABLE).more(RUNS),
     tx("TDWBAL", r::tx::TDWBAL, Rw(WRITE_BACK)),
     tx("TDWBAH", r::tx::TDWBAH, Rw(ALL)),
 ];

@@ -2,40 +2,48 @@
 //! VLAN tables, which are filters.
 
 use super::Access::{Rc, Ro, Rw, W1c};
-use super::{ALL, Register};
+use super::Part::{Pacing, Police};
+use super::{ALL, Forms, Register};
 use crate::register as r;
 
 pub(super) const ROWS: &[Register] = &[
-    Register::one("DTXSWC", r::DTXSWC, Rw(0x80ff_ffff)),
+    Register::one("DTXSWC", r::DTXSWC, Rw(0x80ff_ffff)).decoded(Forms::SWITCH),
     Register::one("LVMMC", r::LVMMC, Rc).more("each misbehaviour adds its cause and names its queue"),
     Register::one("WVBR", r::WVBR, Rc).more("queues that spoofed and, above, queues that are blocked"),
     Register::one("MDFB", r::MDFB, W1c(0xffff))
+        .acts(Police)
         .more("reads the queues that are blocked; a one lets the queue go on"),
     Register::one("DTXCTL", r::DTXCTL, Rw(0x7f))
         .reset(0x44)
         .more("MDP_EN and SPOOF_INT count; the rest is stored only"),
     Register::one("RTTDQSEL", r::RTTDQSEL, Rw(0xf))
+        .acts(Pacing)
         .more("selects the pool that RTTBCNRC is about; bit 3 is ignored"),
     Register::one("RTTBCNRM", r::RTTBCNRM, Rw(0x3ff)).more("KB of lateness that a rate may make up for"),
-    Register::one("RTTBCNRC", r::RTTBCNRC, Rw(0x8fff_ffff)).more("the transmit rate of the selected pool"),
-    Register::one("RTTBCNRS", 0x36b4, Ro).more("stays zero: what a pool owes is not shown"),
-    Register::one("RTTBCNRD", 0x36b8, Ro).more("stays zero: what a pool owes is not shown"),
-    Register::many("VMVIR", r::vmvir(0), 4, 8, Rw(0xc000_ffff)),
-    Register::one("VT_CTL", r::VT_CTL, Rw(0x7000_0380)),
-    Register::many("VMOLR", r::vmolr(0), 4, 8, Rw(0x5f03_3fff | 0x2080_0000)).reset(0x8000_2600),
-    Register::one("RPLOLR", r::RPLOLR, Rw(0x4000_0000)).reset(0x8000_0000),
-    Register::many("VLVF", r::vlvf(0), 4, 32, Rw(0x801f_ffff)),
-    Register::many("VMRCTL", r::vmrctl(0), 4, 4, Rw(0x0000_070f)),
-    Register::many("VMRVLAN", r::vmrvlan(0), 4, 4, Rw(ALL)),
-    Register::many("VMRVM", r::vmrvm(0), 4, 4, Rw(0xff)),
-    Register::one("SCCRL", r::SCCRL, Rw(0x0003_ff1f)).more("a write begins a new window"),
-    Register::one("SCSTS", r::SCSTS, Ro).more("shows the window of now"),
-    Register::one("BSCTRH", r::BSCTRH, Rw(0x0007_ffff)).more("a write begins a new window"),
-    Register::one("MSCTRH", r::MSCTRH, Rw(0x0007_ffff)).more("a write begins a new window"),
-    Register::one("BSCCNT", r::BSCCNT, Ro).more("shows the window of now"),
-    Register::one("MSCCNT", r::MSCCNT, Ro).more("shows the window of now"),
-    Register::one("SCTC", r::SCTC, Ro).more("shows the window of now"),
+    Register::one("RTTBCNRC", r::RTTBCNRC, Rw(0x8fff_ffff))
+        .acts(Pacing)
+        .more("the transmit rate of the selected pool"),
+    Register::one("RTTBCNRS", 0x36b4, Ro).never("stays zero: what a pool owes is not shown"),
+    Register::one("RTTBCNRD", 0x36b8, Ro).never("stays zero: what a pool owes is not shown"),
+    Register::many("VMVIR", r::vmvir(0), 4, 8, Rw(0xc000_ffff)).decoded(Forms::SWITCH),
+    Register::one("VT_CTL", r::VT_CTL, Rw(0x7000_0380)).decoded(Forms::SWITCH),
+    Register::many("VMOLR", r::vmolr(0), 4, 8, Rw(0x5f03_3fff | 0x2080_0000))
+        .decoded(Forms::SWITCH)
+        .reset(0x8000_2600),
+    Register::one("RPLOLR", r::RPLOLR, Rw(0x4000_0000)).decoded(Forms::SWITCH).reset(0x8000_0000),
+    Register::many("VLVF", r::vlvf(0), 4, 32, Rw(0x801f_ffff)).decoded(Forms::SWITCH),
+    Register::many("VMRCTL", r::vmrctl(0), 4, 4, Rw(0x0000_070f)).decoded(Forms::SWITCH),
+    Register::many("VMRVLAN", r::vmrvlan(0), 4, 4, Rw(ALL)).decoded(Forms::SWITCH),
+    Register::many("VMRVM", r::vmrvm(0), 4, 4, Rw(0xff)).decoded(Forms::SWITCH),
+    Register::one("SCCRL", r::SCCRL, Rw(0x0003_ff1f)).acts(Police).more("a write begins a new window"),
+    Register::one("SCSTS", r::SCSTS, Ro).acts(Police).more("shows the window of now"),
+    Register::one("BSCTRH", r::BSCTRH, Rw(0x0007_ffff)).acts(Police).more("a write begins a new window"),
+    Register::one("MSCTRH", r::MSCTRH, Rw(0x0007_ffff)).acts(Police).more("a write begins a new window"),
+    Register::one("BSCCNT", r::BSCCNT, Ro).acts(Police).more("shows the window of now"),
+    Register::one("MSCCNT", r::MSCCNT, Ro).acts(Police).more("shows the window of now"),
+    Register::one("SCTC", r::SCTC, Ro).acts(Police).more("shows the window of now"),
     Register::one("SCBI", r::SCBI, Rw(0x01ff_ffff))
+        .acts(Police)
         .reset(crate::bits::sccrl::BASIC_INTERVAL_RESET)
         .more("a write begins a new window"),
 ];

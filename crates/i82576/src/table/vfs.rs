@@ -2,7 +2,8 @@
 //! Left out: a VF's own BAR (`window`).
 
 use super::Access::{Ro, Rw, W1c, W1s, Wo};
-use super::{ALL, Access, Register};
+use super::Part::Vf;
+use super::{ALL, Access, Forms, Register};
 use crate::bits::v2p;
 use crate::register::{self as r, vf_stats};
 use crate::units::VfIndex;
@@ -29,7 +30,7 @@ pub(super) const ROWS: &[Register] = &[
     // Memory, not a register: no reset by a driver clears what igbvf reads again to see whether it may send. A VF that
     // changes its owner starts with zeros.
     Register::many("VMBMEM", r::vmbmem(VF0, 0), 4, 128, Rw(ALL)).sticky(),
-    Register::many("P2VMAILBOX", r::p2v_mailbox(VF0), 4, 8, Rw(0))
+    Register::many("P2VMAILBOX", r::p2v_mailbox(VF0), 4, 8, Rw(0)).acts(Vf)
         .more("PFU takes the buffer unless the VF has it; STS and ACK ring the VF; RVFU frees the buffer; nothing if \
             there is no such VF"),
     Register::many("V2PMAILBOX", r::v2p_mailbox(VF0), 4, 8, Ro)
@@ -38,15 +39,15 @@ pub(super) const ROWS: &[Register] = &[
     Register::one("MBVFICR", r::MBVFICR, W1c(0x00ff_00ff)),
     Register::one("MBVFIMR", r::MBVFIMR, Rw(0xff)).reset(0xff),
     Register::one("VFLRE", r::VFLRE, W1c(0xff)),
-    Register::one("VFRE", r::VFRE, Rw(0xff)).reset(0xff),
+    Register::one("VFRE", r::VFRE, Rw(0xff)).decoded(Forms::SWITCH).reset(0xff),
     Register::one("VFTE", r::VFTE, Rw(0xff)).reset(0xff),
-    per_vf("VTCTRL", vf_stats::VTCTRL, Wo).more("RST resets the VF, if there is one"),
-    per_vf("VTEICS", vf_stats::VTEICS, Wo).more(THE_VFS),
-    per_vf("VTEIMS", vf_stats::VTEIMS, W1s(VECTORS)).more(THE_VFS),
-    per_vf("VTEIMC", vf_stats::VTEIMC, Wo).more(THE_VFS),
-    per_vf("VTEIAC", vf_stats::VTEIAC, Rw(VECTORS)).more(THE_VFS),
-    per_vf("VTEIAM", vf_stats::VTEIAM, Rw(VECTORS)).more(THE_VFS),
-    per_vf("VTEICR", vf_stats::VTEICR, W1c(VECTORS)).more(THE_VFS),
+    per_vf("VTCTRL", vf_stats::VTCTRL, Wo).acts(Vf).more("RST resets the VF, if there is one"),
+    per_vf("VTEICS", vf_stats::VTEICS, Wo).acts(Vf).more(THE_VFS),
+    per_vf("VTEIMS", vf_stats::VTEIMS, W1s(VECTORS)).acts(Vf).more(THE_VFS),
+    per_vf("VTEIMC", vf_stats::VTEIMC, Wo).acts(Vf).more(THE_VFS),
+    per_vf("VTEIAC", vf_stats::VTEIAC, Rw(VECTORS)).acts(Vf).more(THE_VFS),
+    per_vf("VTEIAM", vf_stats::VTEIAM, Rw(VECTORS)).acts(Vf).more(THE_VFS),
+    per_vf("VTEICR", vf_stats::VTEICR, W1c(VECTORS)).acts(Vf).more(THE_VFS),
     counter("VFGPRC", vf_stats::VFGPRC),
     counter("VFGPTC", vf_stats::VFGPTC),
     counter("VFGORC", vf_stats::VFGORC),

@@ -4,6 +4,7 @@
 pub(crate) mod clock;
 pub(crate) mod nvm;
 pub(crate) mod phy;
+mod registers;
 mod stamps;
 #[cfg(test)]
 mod tests;

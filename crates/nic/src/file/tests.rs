@@ -3,7 +3,7 @@
 
 extern crate std;
 
-use super::{Map, Place, RegisterFile};
+use super::{Map, Place, RegisterFile, Slot};
 use i82576::register::{GORCH, GORCL, GPRC};
 use i82576::table::{self, Access, Register};
 use proptest::prelude::*;
@@ -30,19 +30,18 @@ fn filled(value: u32) -> RegisterFile {
 }
 
 fn read(file: &mut RegisterFile, at: u32) -> u32 {
-    let Place { offset, access } = MAP.find(at).unwrap();
-    file.read(access, offset, 0, ALL)
+    file.read(MAP.find(at).unwrap().slot())
 }
 
 fn write(file: &mut RegisterFile, at: u32, value: u32) {
-    let Place { offset, access } = MAP.find(at).unwrap();
-    file.write(access, offset, 0, ALL, value);
+    file.write(MAP.find(at).unwrap().slot(), value);
 }
 
 #[test]
 fn an_alias_finds_the_register_itself() {
     for (row, at, home, _) in places() {
-        assert_eq!(MAP.find(at), Some(Place { offset: home, access: row.access }), "{}", row.name);
+        let Register { access, effect, forms, .. } = *row;
+        assert_eq!(MAP.find(at), Some(Place { offset: home, access, effect, forms }), "{}", row.name);
     }
 }
 
@@ -127,11 +126,12 @@ proptest! {
     ) {
         let (mask, mut file) = (0b111, filled(before));
         for (row, _, home, _) in places() {
+            let slot = Slot { offset: home, shift, mask, access: row.access };
             file.set(home, before);
-            file.write(row.access, home, shift, mask, written);
+            file.write(slot, written);
             prop_assert_eq!(file.get(home) & !(mask << shift), before & !(mask << shift), "{}", row.name);
             file.set(home, before);
-            file.read(row.access, home, shift, mask);
+            file.read(slot);
             prop_assert_eq!(file.get(home) & !(mask << shift), before & !(mask << shift), "{}", row.name);
             file.set(home, before);
         }

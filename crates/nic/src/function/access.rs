@@ -3,6 +3,7 @@
 
 use super::pf;
 use crate::Nic;
+use crate::interrupt::registers::throttle_of;
 use i82576::bits::eitr;
 use i82576::table::Access;
 use i82576::window::{self, Slot};
@@ -38,7 +39,7 @@ impl Nic {
         let stored = self.state.file.get(offset) >> shift & mask;
         match access {
             // The counter runs on, unless it is written.
-            Access::Rw(_) if pf::throttle_of(offset).is_some() => stored | eitr::CNT_IGNR,
+            Access::Rw(_) if throttle_of(offset).is_some() => stored | eitr::CNT_IGNR,
             Access::Rw(_) | Access::Ro => stored,
             Access::Rc | Access::W1c(_) | Access::W1s(_) | Access::Wo => 0,
         }

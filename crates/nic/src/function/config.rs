@@ -7,6 +7,7 @@ use crate::state::Damaged;
 use i82576::bits::gpie;
 use i82576::ids::MAX_VFS;
 use i82576::register as r;
+use i82576::table::Forms;
 use i82576::{MacAddress, VfIndex, config};
 use pcie::capability::power::PowerState;
 use pcie::config::SpaceState;
@@ -153,7 +154,7 @@ impl Nic {
             self.state.spaces.vfs.iter_mut().for_each(Endpoint::reset);
             self.state.owners.vfs = vfs;
             self.state.owners.masters &= crate::interrupt::master_bit(Function::Pf);
-            self.derived.stale.tables = true;
+            self.derived.stale.add(Forms::SWITCH);
         }
     }
 

@@ -8,6 +8,7 @@ pub(crate) mod config;
 pub mod io;
 pub mod pf;
 pub mod reset;
+mod slot;
 pub mod vf;
 
 use crate::Nic;

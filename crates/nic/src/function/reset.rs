@@ -3,13 +3,13 @@
 
 use crate::board::clock::Clock;
 use crate::board::timer::TcpTimer;
-use crate::decoded::Stale;
 use crate::interrupt::ALL_VECTORS;
 use crate::moderation::Throttle;
 use crate::{Nic, mailbox};
 use i82576::bits::dctl;
 use i82576::mailbox::WORDS;
 use i82576::register::{self as r, rx, rx_block, tx, tx_block};
+use i82576::table::Forms;
 use i82576::{Queue, Vector, VfIndex, window};
 use pcie::Function;
 
@@ -42,7 +42,7 @@ impl Nic {
 
     /// CTRL.RST of the PF: registers go to their defaults, but for the few that only `power_on` resets, and
     /// every VF sees RSTI until the PF says that it is done.
-    pub(super) fn reset_port(&mut self, power_on: bool) {
+    pub(crate) fn reset_port(&mut self, power_on: bool) {
         self.state.interrupts.reset(&mut self.state.file, ALL_VECTORS);
         self.state.file.reset(power_on);
         if power_on {
@@ -59,7 +59,7 @@ impl Nic {
         }
         self.state.pacing.reset();
         self.restart_queues();
-        self.derived.stale = Stale::ALL;
+        self.derived.stale = Forms::ALL;
     }
 
     /// VFLR, VTCTRL.RST or the VF's own CTRL.RST. The facts that a next owner could inherit, such as buffer
@@ -90,7 +90,7 @@ impl Nic {
         for gate in [r::VFRE, r::VFTE] {
             self.state.file.update(gate, vf.bit(), 0);
         }
-        self.derived.stale.tables = true;
+        self.derived.stale.add(Forms::SWITCH);
         mailbox::vf_reset(&mut self.state.file, &mut self.state.interrupts, vf);
     }
 

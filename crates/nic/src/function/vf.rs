@@ -11,7 +11,7 @@ impl Nic {
             at::STATUS => self.status(self.vf_link(vf)),
             at::V2PMAILBOX => mailbox::vf_reads(&mut self.state.file, vf),
             offset => match window::resolve(vf, offset) {
-                Some(slot) => self.read_place(slot.access, slot.offset, slot.shift, slot.mask, now),
+                Some(slot) => self.read_slot(slot, now),
                 None => 0,
             },
         }
@@ -23,7 +23,7 @@ impl Nic {
             at::V2PMAILBOX => mailbox::vf_writes(&mut self.state.file, &mut self.state.interrupts, vf, value),
             offset => {
                 if let Some(slot) = window::resolve(vf, offset) {
-                    self.write_place(slot.access, slot.offset, slot.shift, slot.mask, value, now);
+                    self.write_slot(slot, value, now);
                 }
             }
         }

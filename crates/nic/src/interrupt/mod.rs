@@ -6,6 +6,7 @@
 //! Left out: throttling (`moderation`), and the vector table with its mask bits, which is kept where the
 //! message arrives.
 
+pub(crate) mod registers;
 pub mod single;
 
 use crate::file::RegisterFile;

@@ -52,13 +52,6 @@ impl Rss {
         Self { types: file.get(r::MRQC), redirection, contributions: contributions(&key) }
     }
 
-    /// Whether a write to the register at this canonical offset makes a new [`Rss::load`] necessary.
-    #[must_use]
-    pub fn affected_by(offset: u32) -> bool {
-        let array = |first: u32, words: u32| (first..first + 4 * words).contains(&offset);
-        offset == r::MRQC || array(r::rssrk(0), 10) || array(r::reta(0), 32)
-    }
-
     /// The hash of a frame whose headers were parsed from the same bytes.
     #[must_use]
     pub fn hash(&self, frame: &[u8], headers: &Headers) -> Hash {

@@ -86,14 +86,6 @@ impl Steering {
         }
     }
 
-    /// Whether a write to the register at this canonical offset makes a new [`Steering::load`] necessary.
-    pub(crate) fn affected_by(offset: u32) -> bool {
-        let filters = |first: u32| (first..first + 32).contains(&offset);
-        matches!(offset, r::SYNQF | r::IMIRVP | r::RFCTL | r::MRQC | r::TSYNCRXCTL | r::TSYNCRXCFG)
-            || [r::saqf(0), r::daqf(0), r::spqf(0), r::ftqf(0)].into_iter().any(filters)
-            || [r::imir(0), r::imirext(0), r::etqf(0)].into_iter().any(filters)
-    }
-
     /// Asks every filter about a frame without its `tag`, whose headers were parsed from the same bytes.
     #[inline]
     pub(crate) fn look(&self, frame: &[u8], headers: &Headers, tag: Option<u16>) -> Hits {

@@ -2,7 +2,7 @@
 //! mask or one load per question. Without VMDq the port is one pool, number 0, and its promiscuity bits take
 //! the place of the pool's, so that a frame's way is the same.
 //!
-//! Left out: keeping track of changes; a caller asks [`Tables::affected_by`] at each register write.
+//! Left out: keeping track of changes; the register table says what is decoded from a register.
 
 use super::addresses::{Exact, Inexact};
 use super::mirror::Mirrors;
@@ -214,34 +214,6 @@ impl Tables {
         }
         self.strip_vlan = u8::from(file.get(r::CTRL) & ctrl::VME != 0);
         self.rss = u8::from(mode == mrqc::RSS);
-    }
-
-    /// Whether a write to the register at this canonical offset makes a new [`Tables::load`] necessary.
-    #[must_use]
-    pub fn affected_by(offset: u32) -> bool {
-        let array = |first: u32, words: u32| (first..first + 4 * words).contains(&offset);
-        match offset {
-            r::CTRL
-            | r::CTRL_EXT
-            | r::VET
-            | r::RCTL
-            | r::RLPML
-            | r::MRQC
-            | r::VT_CTL
-            | r::DTXSWC
-            | r::RPLOLR
-            | r::VFRE => true,
-            0x5000..0x6000 => {
-                array(r::mta(0), 128)
-                    || array(r::ral(0), 32)
-                    || array(r::ral(16), 16)
-                    || array(r::vfta(0), 128)
-                    || array(r::vmolr(0), 8)
-                    || array(r::vlvf(0), 32)
-                    || array(r::vmrctl(0), 12)
-            }
-            _ => array(r::vmvir(0), 8) || array(r::uta(0), 128),
-        }
     }
 
     /// The tag the card puts into a frame of `pool`, whose descriptor asked for `requested`: the pool's VLAN

@@ -4,7 +4,7 @@
 use crate::common::{Bench, index, mac, plain, tagged, tcp};
 use i82576::bits::{ctrl, dctl, p2v, v2p};
 use i82576::register::{self as r, vf_stats};
-use i82576::table::{self, Access, Register};
+use i82576::table::{self, Access, Effect, Register};
 use i82576::{MacAddress, VfIndex, ids, window};
 
 const ALL: u32 = u32::MAX;
@@ -106,7 +106,7 @@ fn conversation(prepare: fn(&mut Bench)) -> String {
 fn what_is_stored_only_changes_nothing() {
     let plain = conversation(|_| {});
     let all = conversation(|bench| {
-        for (_, offset) in elements().filter(|(row, _)| row.more == table::STORED) {
+        for (_, offset) in elements().filter(|(row, _)| row.effect == Effect::Never) {
             bench.pf().write(offset, ALL);
         }
     });

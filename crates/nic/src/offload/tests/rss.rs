@@ -103,16 +103,6 @@ fn the_low_seven_bits_of_the_hash_index_the_redirection_table() {
     assert_eq!([0, 4, 5, 6, 7, 8].map(|hash| rss.redirect(0xffff_ff80 | hash)), [0, 1, 2, 3, 15, 0]);
 }
 
-#[test]
-fn key_types_and_table_are_what_affects_it() {
-    for offset in [r::MRQC, r::rssrk(0), r::rssrk(9), r::reta(0), r::reta(31)] {
-        assert!(Rss::affected_by(offset));
-    }
-    for offset in [r::RCTL, r::reta(0) - 4, r::rssrk(9) + 4] {
-        assert!(!Rss::affected_by(offset));
-    }
-}
-
 proptest! {
     #[test]
     fn arbitrary_bytes_never_panic(frame: Vec<u8>, types: u32) {

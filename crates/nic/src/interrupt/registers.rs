@@ -1,0 +1,93 @@
+//! What accesses to the interrupt registers do. Left out: causes that frames and events raise.
+
+use super::single::Form;
+use super::{ALL_VECTORS, Interrupts};
+use crate::Nic;
+use i82576::bits::icr;
+use i82576::register as r;
+use i82576::window::Slot;
+use i82576::{Time, Vector, ids};
+
+impl Nic {
+    /// The PF reads one of its interrupt registers.
+    pub(crate) fn interrupt_read(&mut self, slot: Slot, now: Time) -> u32 {
+        match slot.offset {
+            r::IMC => self.state.file.get(r::IMS),
+            r::ICR => Interrupts::others_read(&mut self.state.file),
+            r::ICS => Interrupts::others(&self.state.file),
+            r::EICR | r::EICS => {
+                let others = Interrupts::others_in_eicr(&self.state.file);
+                others | self.vectors_read(Slot { mask: self.own(r::EICR), ..slot }, now)
+            }
+            _ => self.vectors_read(slot, now),
+        }
+    }
+
+    /// The PF writes one of its interrupt registers.
+    pub(crate) fn interrupt_written(&mut self, slot: Slot, value: u32, now: Time) {
+        match slot.offset {
+            r::ICS => self.state.interrupts.raise_other(&mut self.state.file, value & icr::SETTABLE),
+            r::IMS => self.state.interrupts.unmask_others(&mut self.state.file, value),
+            r::ICR => Interrupts::others_written(&mut self.state.file, value),
+            r::IMC => self.state.file.update(r::IMS, value, 0),
+            at if self.refuses_vectors(at) => {}
+            at => self.vectors_written(Slot { mask: self.own(at), ..slot }, value, now),
+        }
+    }
+
+    /// Somebody reads registers of its vectors.
+    pub(crate) fn vectors_read(&mut self, slot: Slot, now: Time) -> u32 {
+        let Slot { offset, shift, mask, .. } = slot;
+        let value = self.state.file.read(slot);
+        match offset {
+            r::EIMC => return self.state.file.get(r::EIMS) >> shift & mask,
+            r::EICS => return self.state.file.get(r::EICR) >> shift & mask,
+            r::EICR => self.state.interrupts.acknowledge(&mut self.state.file, value << shift),
+            _ => {}
+        }
+        match throttle_of(offset) {
+            Some(vector) => self.state.throttle.shown(vector, value, self.state.file.get(r::GPIE), now),
+            None => value,
+        }
+    }
+
+    /// Somebody writes registers of its vectors.
+    pub(crate) fn vectors_written(&mut self, slot: Slot, value: u32, now: Time) {
+        let bits = (value & slot.mask) << slot.shift;
+        match slot.offset {
+            r::EICS => self.state.interrupts.set(&mut self.state.file, bits),
+            r::EIMC => self.state.file.update(r::EIMS, bits, 0),
+            r::EICR => self.state.interrupts.acknowledge(&mut self.state.file, bits),
+            r::EIMS => {
+                let masked = !self.state.file.get(r::EIMS);
+                self.state.file.write(slot, value);
+                self.state.interrupts.unmasked(&self.state.file, bits & masked);
+            }
+            _ => self.state.file.write(slot, value),
+        }
+        if let Some(vector) = throttle_of(slot.offset) {
+            self.state.throttle.written(vector, value, now);
+        }
+    }
+
+    /// The bits of a register that the PF itself may change: the vectors of VFs are not its own.
+    fn own(&self, offset: u32) -> u32 {
+        match offset {
+            r::EICR | r::EIAC | r::EIAM => self.state.owners.pf_vectors() | !ALL_VECTORS,
+            _ => u32::MAX,
+        }
+    }
+
+    /// Under MSI-X the allocation of vectors takes no writes before GPIE says that there are several.
+    fn refuses_vectors(&self, offset: u32) -> bool {
+        let allocation = (r::ivar(0)..=r::ivar(7)).contains(&offset) || offset == r::IVAR_MISC;
+        allocation && self.form() == Form::OneVector
+    }
+}
+
+/// The vector whose EITR is at an offset.
+pub(crate) fn throttle_of(offset: u32) -> Option<Vector> {
+    let first = 0x1680;
+    let index = offset.checked_sub(first)? / 4;
+    Vector::new(u8::try_from(index).ok()?).filter(|_| offset < first + 4 * ids::VECTORS as u32)
+}
