@@ -22,6 +22,7 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
+use std::time::Duration;
 
 use nix::sys::signal::{SigSet, SigmaskHow};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -39,6 +40,8 @@ const NAME: &CStr = c"softiov-starter";
 /// Its answers: with a handle of the host, or with the error's number.
 const STARTED: &str = "STARTED=1";
 const FAILED: &str = "FAILED";
+/// How long it may take to answer, on a machine that swaps: without it no host can be started any more.
+const ANSWER: Duration = Duration::from_secs(10);
 /// The exit status of a host whose program cannot be run, as a shell has it.
 const NO_PROGRAM: i32 = 127;
 
@@ -63,9 +66,8 @@ impl Starter {
         // SAFETY: this is the only thread, and nobody else could start another.
         let handle = unsafe { copy_process(0) }?;
         let Some(handle) = handle else { run(&theirs, command) };
-        for way in [Timeout::Send, Timeout::Recv] {
-            set_socket_timeout(&ours, way, Some(PATIENCE))?;
-        }
+        set_socket_timeout(&ours, Timeout::Send, Some(PATIENCE))?;
+        set_socket_timeout(&ours, Timeout::Recv, Some(ANSWER))?;
         Ok(Self { line: Some(ours), process: Process::of(handle) })
     }
 
@@ -80,7 +82,8 @@ impl Starter {
         match asked.and_then(|()| message::receive(line)) {
             Ok(Some(Message { fd: Some(handle), .. })) => Ok(Process::of(handle)),
             Ok(Some(Message { text, .. })) => {
-                Err(io::Error::from_raw_os_error(number(&text, FAILED).unwrap_or(libc::EPROTO)))
+                // A handle that is left out had no room here: the host then finds no heritage, and ends.
+                Err(io::Error::from_raw_os_error(number(&text, FAILED).unwrap_or(libc::EMFILE)))
             }
             Ok(None) | Err(_) => {
                 // A late answer would be taken for that to the next order.
@@ -91,7 +94,7 @@ impl Starter {
         }
     }
 
-    /// Its process, to wait for its end, as long as that may still be news.
+    /// Its process, to wait for its end.
     pub(super) fn process(&self) -> &Process {
         &self.process
     }
