@@ -79,6 +79,8 @@ impl Starter {
         let gone = || io::Error::other("the process that starts hosts, softiov-starter, is gone");
         let line = self.line.as_ref().ok_or_else(gone)?;
         let asked = message::send(line, from, Some(socket.as_fd()));
+        // The host's is the only one from now on, so that its end is heard of.
+        drop(socket);
         match asked.and_then(|()| message::receive(line)) {
             Ok(Some(Message { fd: Some(handle), .. })) => Ok(Process::of(handle)),
             Ok(Some(Message { text, .. })) => {
