@@ -13,7 +13,7 @@
 //! asks for it ([`RESTART`]) is started again; if that happens often in a short time, ever later, until a hand-over has
 //! brought another program. Signals are passed on. For a planned hand-over the host has the keeper start a second one (`SUCCEED=1`), speaks to it alone, and says
 //! when it takes its place (`MAINPID=`), or that it does not (`ABANDON=1`). So the host itself starts no program. Nor does
-//! the keeper: the starter does, which was forked before ([`super::starter`]). Without a starter the host goes on, and
+//! the keeper: the starter does, which was forked before (`keep::starter`). Without a starter the host goes on, and
 //! cannot be replaced.
 //!
 //! Where systemd has a file descriptor store for the unit, it keeps what the keeper keeps: then a unit that is restarted

@@ -125,6 +125,7 @@ fn systemd_has_everything_though_it_keeps_an_open_file_once() {
 }
 
 #[test]
+#[expect(clippy::zombie_processes, reason = "it is waited for by its handle")]
 fn what_a_keeper_does_is_in_its_list() {
     let child = Command::new("sleep").arg("60").spawn().unwrap();
     let child = Process::of(pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).unwrap());

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::tempdir;
@@ -25,7 +25,7 @@ fn keeper(serve: &Serve) -> PathBuf {
 }
 
 /// A line of a thread's status.
-fn status(task: PathBuf, key: &str) -> String {
+fn status(task: &Path, key: &str) -> String {
     let status = fs::read_to_string(task.join("status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
     line.unwrap().trim().to_owned()
@@ -34,11 +34,11 @@ fn status(task: PathBuf, key: &str) -> String {
 /// What each thread of the keeper is held to, as the kernel tells: 2 is a filter.
 fn seccomp(serve: &Serve) -> Vec<String> {
     let threads = fs::read_dir(keeper(serve).join("task")).unwrap();
-    threads.map(|thread| status(thread.unwrap().path(), "Seccomp")).collect()
+    threads.map(|thread| status(&thread.unwrap().path(), "Seccomp")).collect()
 }
 
 /// A process's descriptors beyond the standard ones.
-fn descriptors(process: PathBuf) -> BTreeSet<String> {
+fn descriptors(process: &Path) -> BTreeSet<String> {
     let open = fs::read_dir(process.join("fd")).unwrap().map(|entry| entry.unwrap());
     let open = open.filter(|entry| entry.file_name().to_str().unwrap().parse::<u32>().unwrap() > 2);
     // One may be closed meanwhile.
@@ -65,9 +65,9 @@ fn every_thread_of_the_keeper_has_a_filter_and_hosts_are_not_held_to_it() {
     let serve = Serve::start(&folder, &[]);
     assert_eq!(seccomp(&serve), ["2", "2"]);
     let starter = serve.starter().unwrap();
-    assert_eq!(status(proc(starter), "Seccomp"), "0");
+    assert_eq!(status(&proc(starter), "Seccomp"), "0");
     // A host that inherited it could do nothing; and each would add to what the next inherits.
-    let filters = |host| status(proc(host), "Seccomp_filters");
+    let filters = |host| status(&proc(host), "Seccomp_filters");
     let first = serve.hosts()[0];
     let before = filters(first);
     kill_process(first, Signal::KILL).unwrap();
@@ -94,10 +94,10 @@ fn the_starter_holds_nothing_that_is_kept_and_hosts_nothing_of_the_starters() {
     let starter = serve.starter().unwrap();
     let mut host = next_host(&serve, None);
     for _ in 0..3 {
-        let held = descriptors(proc(starter));
+        let held = descriptors(&proc(starter));
         assert!(held.len() == 1 && held.iter().all(|one| one.starts_with("socket:")), "{held:?}");
-        assert!(descriptors(proc(host)).is_disjoint(&held), "the host has the starter's socket");
-        assert!(descriptors(keeper(&serve)).is_disjoint(&held), "the keeper has it");
+        assert!(descriptors(&proc(host)).is_disjoint(&held), "the host has the starter's socket");
+        assert!(descriptors(&keeper(&serve)).is_disjoint(&held), "the keeper has it");
         kill_process(host, Signal::KILL).unwrap();
         host = next_host(&serve, Some(host));
         assert_eq!(serve.starter(), Some(starter));
@@ -116,7 +116,7 @@ fn no_signal_but_sigkill_ends_the_starter_and_hosts_get_theirs() {
     kill_process(first, Signal::KILL).unwrap();
     let host = next_host(&serve, Some(first));
     assert_eq!(serve.starter(), Some(starter));
-    assert_eq!(status(proc(host), "SigBlk"), "0000000000000000");
+    assert_eq!(status(&proc(host), "SigBlk"), "0000000000000000");
     assert_eq!(serve.end(Signal::TERM).code(), Some(0));
     gone(starter);
 }
