@@ -1,5 +1,5 @@
-//! What tests of this and other crates share: network namespaces, and saying plainly what could not be
-//! tested.
+//! What tests of this and other crates share: network namespaces, the processes of a keeper, and saying plainly what
+//! could not be tested.
 //!
 //! Left out: anything a program would use; it is compiled for tests and for the `test-support` feature only.
 
@@ -8,6 +8,9 @@
 use std::io::{self, Write};
 use std::thread;
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 /// Says that a test did not run, past the capture of the test harness: `SKIPPED: what: why`.
@@ -79,4 +82,52 @@ pub fn pass(command: &mut std::process::Command, fds: &[std::os::fd::OwnedFd]) -
     // SAFETY: the closure makes system calls only.
     unsafe { command.pre_exec(copy) };
     Ok(())
+}
+
+/// What the kernel calls the process that starts hosts for a keeper.
+const STARTER: &str = "softiov-starter";
+
+/// The hosts that a keeper has and that still run.
+#[must_use]
+pub fn hosts(keeper: u32) -> Vec<Pid> {
+    children(keeper).into_iter().filter(|pid| !is_starter(*pid)).collect()
+}
+
+/// The process that starts them.
+#[must_use]
+pub fn starter(keeper: u32) -> Option<Pid> {
+    // What it has copied from itself, which is no host yet, comes later.
+    children(keeper).into_iter().find(|pid| is_starter(*pid))
+}
+
+fn children(parent: u32) -> Vec<Pid> {
+    let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+    let children = children.unwrap_or_default();
+    children.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
+}
+
+fn is_starter(pid: Pid) -> bool {
+    let name = std::fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_nonzero()));
+    name.is_ok_and(|name| name.trim_end() == STARTER)
+}
+
+/// Kills a keeper and what it has started; afterwards nothing of them runs. Of a keeper that was waited for, nothing is
+/// known any more.
+pub fn kill_all(keeper: &mut std::process::Child) {
+    if !matches!(keeper.try_wait(), Ok(None)) {
+        return;
+    }
+    let end = |handle: std::os::fd::OwnedFd| {
+        // One that has ended already can be read from, too.
+        let _ = pidfd_send_signal(&handle, Signal::KILL);
+        while poll(&mut [PollFd::new(&handle, PollFlags::IN)], None) == Err(Errno::INTR) {}
+    };
+    let opened = |pid| pidfd_open(pid, PidfdFlags::empty()).ok();
+    // A keeper that is stopped waits for nobody, so numbers stay what they are, and without a starter it gets no more.
+    let _ = kill_process(Pid::from_child(keeper), Signal::STOP);
+    let _ = starter(keeper.id()).and_then(opened).map(end);
+    let hosts: Vec<_> = children(keeper.id()).into_iter().filter_map(opened).collect();
+    let _ = keeper.kill();
+    let _ = keeper.wait();
+    hosts.into_iter().for_each(end);
 }

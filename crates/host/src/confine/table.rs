@@ -22,6 +22,8 @@ pub enum Role {
     Port,
     /// It does what takes time: unmapping memory, closing files, writing the log.
     Helper,
+    /// It keeps descriptors for a host, in a process of its own.
+    Keeper,
 }
 
 /// Under which condition on its arguments, counted from 0, a call is meant.
@@ -161,10 +163,7 @@ const MANAGE: &[Row] = &[
     (libc::SYS_recvfrom, Always),
     (libc::SYS_renameat, Always),
     (libc::SYS_renameat2, Always),
-    (
-        libc::SYS_rt_sigaction,
-        Is(0, &[libc::SIGHUP as u32, libc::SIGINT as u32, libc::SIGTERM as u32, libc::SIGUSR2 as u32]),
-    ),
+    (libc::SYS_rt_sigaction, Is(0, SIGNALS)),
     (libc::SYS_seccomp, Always),
     (libc::SYS_sendto, Always),
     (libc::SYS_setsockopt, Always),
@@ -178,6 +177,30 @@ const MANAGE: &[Row] = &[
     (libc::SYS_wait4, Always),
     (libc::SYS_waitid, Always),
 ];
+/// What the keeper does: messages with descriptors, the end of processes, and signals passed on. No new file, program,
+/// process or thread.
+const KEEP: &[Row] = &[
+    (libc::SYS_epoll_create1, Always),
+    (libc::SYS_epoll_ctl, Always),
+    (libc::SYS_epoll_pwait2, Always),
+    // Which of its own descriptors are of one open file.
+    (libc::SYS_kcmp, IsThisProcess(0)),
+    (libc::SYS_pidfd_send_signal, Always),
+    (libc::SYS_read, Always),
+    (libc::SYS_recvmsg, Always),
+    // When it ends.
+    (libc::SYS_rt_sigaction, Is(0, SIGNALS)),
+    (libc::SYS_sendmsg, Always),
+    (libc::SYS_setsockopt, Is(2, &[libc::SO_SNDTIMEO as u32, SO_SNDTIMEO_NEW])),
+    (libc::SYS_socketpair, Is(0, &[libc::AF_UNIX as u32])),
+    (libc::SYS_waitid, Is(0, &[libc::P_PIDFD])),
+];
+/// `SO_SNDTIMEO` with a time of 64 bits, which rustix tries first.
+const SO_SNDTIMEO_NEW: u32 = 67;
+/// Those that a process is told what to do by.
+const SIGNALS: &[u32] =
+    &[libc::SIGHUP as u32, libc::SIGINT as u32, libc::SIGTERM as u32, libc::SIGUSR2 as u32];
+
 /// The flags of a new thread, as against a new process.
 const THREAD: u32 = (libc::CLONE_THREAD | libc::CLONE_VM) as u32;
 /// No network: links are watched by netlink, and any other socket is a file.
@@ -244,6 +267,7 @@ impl Role {
         match self {
             Self::Port => &[EVERY, OLDER_EVERY, CARD, OLDER_CARD],
             Self::Helper => &[EVERY, OLDER_EVERY, SLOW],
+            Self::Keeper => &[EVERY, OLDER_EVERY, KEEP],
             Self::Control | Self::Main => &[EVERY, OLDER_EVERY, CARD, OLDER_CARD, SLOW, MANAGE, OLDER_MANAGE],
         }
     }
@@ -251,7 +275,7 @@ impl Role {
     /// The lists whose rows are refused without ending the host. They come before those that are allowed.
     pub(super) fn refused(self) -> &'static [&'static [Row]] {
         match self {
-            Self::Port | Self::Helper => &[NO_CODE, NO_FILES, OLDER_NO_FILES],
+            Self::Port | Self::Helper | Self::Keeper => &[NO_CODE, NO_FILES, OLDER_NO_FILES],
             Self::Control | Self::Main => &[NO_CODE, NO_PROCESS],
         }
     }

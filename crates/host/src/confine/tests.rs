@@ -64,6 +64,28 @@ const FORBIDDEN: &[(Role, &[libc::c_long])] = &[
         &[libc::SYS_execve, libc::SYS_clone, libc::SYS_ptrace, libc::SYS_setresuid, libc::SYS_mount],
     ),
     (Role::Main, &[libc::SYS_execve, libc::SYS_clone, libc::SYS_ptrace, libc::SYS_setresuid, libc::SYS_bpf]),
+    (
+        Role::Keeper,
+        &[
+            libc::SYS_execve,
+            libc::SYS_execveat,
+            libc::SYS_clone,
+            libc::SYS_clone3,
+            libc::SYS_socket,
+            libc::SYS_connect,
+            libc::SYS_accept4,
+            libc::SYS_pread64,
+            libc::SYS_memfd_create,
+            libc::SYS_pidfd_open,
+            libc::SYS_pidfd_getfd,
+            libc::SYS_kcmp,
+            libc::SYS_kill,
+            libc::SYS_ioctl,
+            libc::SYS_unlinkat,
+            libc::SYS_ptrace,
+            libc::SYS_setresuid,
+        ],
+    ),
 ];
 /// Names the pair that a process of this test is to try.
 const TRY: &str = "SOFTIOV_TEST_TRY";
@@ -93,7 +115,7 @@ fn a_call_that_is_not_in_the_list_ends_the_host_which_says_so() {
 
 #[test]
 fn what_libraries_can_do_without_is_refused_and_ends_nothing() {
-    for role in [Role::Port, Role::Helper] {
+    for role in [Role::Port, Role::Helper, Role::Keeper] {
         confined(role, || {
             let file = fs::File::open("/etc/passwd").unwrap_err();
             assert_eq!(file.raw_os_error(), Some(libc::ENOSYS), "{role:?}");
@@ -106,7 +128,7 @@ fn what_libraries_can_do_without_is_refused_and_ends_nothing() {
             thread::spawn(|| ()).join().unwrap();
         });
     }
-    for role in [Role::Main, Role::Control, Role::Port, Role::Helper] {
+    for role in [Role::Main, Role::Control, Role::Port, Role::Helper, Role::Keeper] {
         let code = || {
             let protection = ProtFlags::READ | ProtFlags::EXEC;
             // SAFETY: a new mapping wherever the kernel likes.

@@ -1,4 +1,4 @@
-//! The last words of a host that made a system call it may not make.
+//! The last words of a host, or of its keeper, that made a system call it may not make.
 //!
 //! Left out: going on. Where the call came from is for a debugger, or `--seccomp log`.
 
@@ -65,8 +65,8 @@ fn last_words(line: &mut [u8], thread: &[u8], call: i32) -> usize {
     // What does not fit is left out.
     let _ = writeln!(
         line,
-        "softiov: thread {thread} made system call {call}, which its seccomp list does not have; the host ends. \
-         With --seccomp log it goes on; please report the call"
+        "softiov: thread {thread} made system call {call}, which its seccomp list does not have; its process \
+         ends. With --seccomp log it goes on; please report the call"
     );
     line.position() as usize
 }

@@ -9,7 +9,7 @@
 use std::env;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::process::{Child, Command};
+use std::process::Command;
 use std::time::Duration;
 
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
@@ -24,6 +24,8 @@ use super::store::{PATIENCE, Store};
 
 /// Tells a process that its standard input is such a socket, and who is at its other end.
 const HERITAGE: &str = "SOFTIOV_HERITAGE";
+pub(super) const KEEPER: &str = "keeper";
+pub(super) const PREDECESSOR: &str = "predecessor";
 /// The first descriptor that systemd passes.
 const FIRST: RawFd = 3;
 /// What a successor says before it takes its heritage, with its process number: it is ready to.
@@ -82,13 +84,13 @@ impl Heritage {
             return Ok(Self { shelf: Shelf::default(), from: From::Nobody });
         };
         let socket = fcntl_dupfd_cloexec(io::stdin(), FIRST).map_err(io::Error::from)?;
-        if from == "predecessor" {
+        if from == PREDECESSOR {
             message::send(&socket, &format!("{STARTED}={}", std::process::id()), None)?;
         }
         let shelf = receive(&socket)?;
         let from = match from.to_str() {
-            Some("keeper") => From::Keeper(Store::over(socket)?),
-            Some("predecessor") => From::Predecessor(Line::over(socket)?),
+            Some(KEEPER) => From::Keeper(Store::over(socket)?),
+            Some(PREDECESSOR) => From::Predecessor(Line::over(socket)?),
             _ => return Err(HeritageError::Environment(HERITAGE)),
         };
         Ok(Self { shelf, from })
@@ -136,12 +138,12 @@ pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
-/// Starts `command`, which reads its heritage from `socket`, at whose other end is whom `from` says: "keeper" or
-/// "predecessor". It gets a process group of its own, so that a Ctrl-C in the terminal is passed on once and not twice.
-pub(super) fn start(command: &mut Command, from: &str, socket: OwnedFd) -> io::Result<Child> {
+/// Has `command` read its heritage from `socket`, at whose other end is whom `from` says: [`KEEPER`] or [`PREDECESSOR`].
+/// It gets a process group of its own, so that a Ctrl-C in the terminal is passed on once and not twice.
+pub(super) fn arrange<'a>(command: &'a mut Command, from: &str, socket: OwnedFd) -> &'a mut Command {
     use std::os::unix::process::CommandExt as _;
     command.env(HERITAGE, from).env_remove("LISTEN_FDS").env_remove("NOTIFY_SOCKET");
-    command.stdin(socket).process_group(0).spawn()
+    command.stdin(socket).process_group(0)
 }
 
 /// A line to a process that hands over or takes over: words in both directions.

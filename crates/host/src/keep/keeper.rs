@@ -1,15 +1,20 @@
-//! The keeper: a process that starts the host, holds copies of its descriptors, and starts it again with all of them
-//! when it dies. It does nothing else: it reads no guest's data and opens no file.
+//! The keeper: a process that has the host started, holds copies of its descriptors, and has it started again with all
+//! of them when it dies. It does nothing else: it reads no guest's data, opens no file and starts no program, and a
+//! seccomp filter holds it to that ([`Role::Keeper`]).
 //!
 //! ```text
-//!   softiov serve (keeper) ---- starts, gives descriptors ----> softiov serve (host)
-//!                          <--- FDSTORE, READY, SUCCEED -------
+//!   softiov serve (keeper) ---- gives descriptors -------> softiov serve (host)
+//!        |    ^            <--- FDSTORE, READY, SUCCEED --        ^
+//!        v    |                                                   |
+//!     softiov-starter ----------- starts -------------------------+
 //! ```
 //!
 //! A host that ends by itself is the end of the keeper too, with the same exit status. One that is killed, panics or
 //! asks for it ([`RESTART`]) is started again; if that happens often in a short time, ever later, until a hand-over has
 //! brought another program. Signals are passed on. For a planned hand-over the host has the keeper start a second one (`SUCCEED=1`), speaks to it alone, and says
-//! when it takes its place (`MAINPID=`), or that it does not (`ABANDON=1`). So the host itself starts no program.
+//! when it takes its place (`MAINPID=`), or that it does not (`ABANDON=1`). So the host itself starts no program. Nor does
+//! the keeper: the starter does, which was forked before (`keep::starter`). Without a starter the host goes on, and
+//! cannot be replaced.
 //!
 //! Where systemd has a file descriptor store for the unit, it keeps what the keeper keeps: then a unit that is restarted
 //! goes on, too. Left out: keeping anything over the death of the keeper elsewhere. A host whose keeper dies goes on
@@ -17,19 +22,20 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{
-    Pid, PidfdFlags, Signal as Kill, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
-};
+use rustix::process::Signal as Kill;
 
 use super::backing;
-use super::heritage::{self, Line, number};
+use super::heritage::{self, KEEPER, Line, PREDECESSOR, number};
 use super::message::{self, Shelf, value};
+use super::process::{Death, Process};
+use super::starter::Starter;
 use super::store::{ABANDON, SUCCEED, Store};
+use crate::confine::{Capabilities, Confinement, Role, Seccomp};
 use crate::poll::{Interest, Poller, Signal, Signals};
 use crate::worker::Worker;
 
@@ -49,19 +55,11 @@ const SIGNALS: u64 = 1;
 const PROCESS: u64 = 2;
 /// Processes that are not the host: a successor, and those that were the host.
 const OTHERS: u64 = 3;
-
-/// How a host ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Death {
-    /// By itself, with this status.
-    Exit(i32),
-    /// By this signal.
-    Signal(i32),
-}
+const STARTER: u64 = 4;
 
 /// A keeper and its host.
-struct Keeper<'a> {
-    command: &'a mut dyn FnMut() -> Command,
+struct Keeper {
+    starter: Starter,
     shelf: Shelf,
     signals: Signals,
     /// systemd, or whoever has started the keeper and wants to know when the host is ready.
@@ -80,49 +78,64 @@ struct Keeper<'a> {
     former: Vec<Process>,
 }
 
-/// Keeps a host until it ends; its exit status. `command` makes the host's command line.
+/// Keeps a host until it ends; its exit status. `command` makes the host's command line. To be called before the process
+/// has a second thread; afterwards it can do little but end.
 ///
 /// # Errors
-/// The host cannot be started, or the keeper is out of descriptors.
-pub fn keep(command: &mut dyn FnMut() -> Command) -> io::Result<u8> {
+/// The keeper cannot begin: out of descriptors or processes, or it cannot be confined. What goes wrong later it says
+/// itself, and the status is 1.
+pub fn keep(command: &mut dyn FnMut() -> Command, seccomp: Seccomp) -> io::Result<u8> {
     let shelf = heritage::of_systemd().map_err(io::Error::other)?;
-    let backed = Store::of_systemd()?.is_some();
+    let starter = Starter::fork(command)?;
+    let confinement = Confinement { seccomp, capabilities: Capabilities::Unchanged };
+    let gives_up = confinement.prepare(Role::Keeper).map_err(io::Error::other)?;
     let mut keeper = Keeper {
-        command,
+        starter,
         shelf,
         signals: Signals::install()?,
         notify: Store::notify()?,
-        backed,
+        backed: Store::of_systemd()?.is_some(),
         ready: false,
         ending: false,
         deaths: VecDeque::new(),
-        closer: Worker::start("closer")?,
+        closer: Worker::start_confined("closer", &gives_up).map_err(io::Error::other)?,
         successor: None,
         former: Vec::new(),
     };
-    loop {
-        let death = keeper.serve()?;
-        if let Some(status) = keeper.judge(death) {
-            return Ok(status);
-        }
-        if !keeper.wait() {
-            return Ok(0);
-        }
-    }
+    gives_up.apply().map_err(io::Error::other)?;
+    Ok(keeper.run().unwrap_or_else(|error| {
+        // Here, since the caller may make calls to say it that it may make no more.
+        say(&format!("the host cannot be started: {error}"));
+        1
+    }))
 }
 
-impl Keeper<'_> {
-    /// Starts a host and keeps what it wants kept until it dies.
+impl Keeper {
+    /// Has a host after the other until none is to be started again; the last one's exit status.
+    fn run(&mut self) -> io::Result<u8> {
+        loop {
+            let death = self.serve()?;
+            if let Some(status) = self.judge(death) {
+                return Ok(status);
+            }
+            if !self.wait() {
+                return Ok(0);
+            }
+        }
+    }
+
+    /// Has a host started and keeps what it wants kept until it dies.
     fn serve(&mut self) -> io::Result<Death> {
         let (ours, theirs) = heritage::pair()?;
-        let mut host = Process::start(&mut (self.command)(), "keeper", theirs)?;
+        let mut host = self.starter.start(KEEPER, theirs)?;
         let line = Line::over(ours)?;
         // One that has died already is heard of below.
         let _ = line.give(self.shelf.iter());
         let mut poller = Poller::new()?;
         poller.add(&line, SOCKET, Interest::READ)?;
         poller.add(&self.signals, SIGNALS, Interest::READ)?;
-        poller.add(&host.handle, PROCESS, Interest::READ)?;
+        poller.add(&host, PROCESS, Interest::READ)?;
+        poller.add(self.starter.process(), STARTER, Interest::READ)?;
         loop {
             let events: Vec<u64> = poller.wait(None)?.map(|event| event.token).collect();
             if events.contains(&SOCKET) && !self.hear(&line, &mut host, &poller)? {
@@ -131,6 +144,9 @@ impl Keeper<'_> {
             }
             if events.contains(&OTHERS) {
                 self.bury(&poller);
+            }
+            if events.contains(&STARTER) {
+                self.go_on_without_starter(&poller);
             }
             if events.contains(&SIGNALS) {
                 self.pass_on(&host);
@@ -164,18 +180,19 @@ impl Keeper<'_> {
             self.abandon();
             if let Some(socket) = message.fd {
                 // A line that ends at once tells the host that there is none.
-                self.successor = Process::start(&mut (self.command)(), "predecessor", socket).ok();
+                let started = self.starter.start(PREDECESSOR, socket);
+                self.successor = started.inspect_err(|error| say(&format!("no successor: {error}"))).ok();
             }
             if let Some(successor) = &self.successor {
-                poller.add(&successor.handle, OTHERS, Interest::READ)?;
+                poller.add(successor, OTHERS, Interest::READ)?;
             }
         } else if text == ABANDON {
             self.abandon();
         } else if number(text, "MAINPID").is_some() {
             if let Some(successor) = self.successor.take() {
-                poller.modify(&successor.handle, PROCESS, Interest::READ)?;
+                poller.modify(&successor, PROCESS, Interest::READ)?;
                 let before = std::mem::replace(host, successor);
-                poller.modify(&before.handle, OTHERS, Interest::READ)?;
+                poller.modify(&before, OTHERS, Interest::READ)?;
                 self.former.push(before);
                 // What died was another program.
                 self.deaths.clear();
@@ -201,10 +218,25 @@ impl Keeper<'_> {
             let lives = matches!(process.death(), Ok(None));
             if !lives {
                 // It may have been waited for in an earlier host's time.
-                let _ = poller.remove(&process.handle);
+                let _ = poller.remove(process);
             }
             lives
         });
+    }
+
+    /// Forgets a starter that has ended.
+    fn go_on_without_starter(&mut self, poller: &Poller) {
+        let _ = poller.remove(self.starter.process());
+        self.starter.bury();
+        let remedy = if self.backed {
+            "restart the unit, which guests do not notice"
+        } else {
+            "start `softiov serve` anew when guests can do without it"
+        };
+        say(&format!(
+            "the process that starts hosts, softiov-starter, is gone. The host goes on, but this keeper can replace it no \
+             more; {remedy}"
+        ));
     }
 
     /// Ends a successor that has not taken over.
@@ -224,9 +256,14 @@ impl Keeper<'_> {
             (Signal::HangUp, Kill::HUP),
             (Signal::HandOver, Kill::USR2),
         ] {
-            if signals.contains(signal) {
-                host.signal(number);
+            if !signals.contains(signal) {
+                continue;
             }
+            if signal == Signal::HandOver && !self.backed && !self.starter.is_there() {
+                say("SIGUSR2: nobody could start the host again; this one goes on");
+                continue;
+            }
+            host.signal(number);
         }
     }
 
@@ -275,40 +312,12 @@ impl Keeper<'_> {
     }
 }
 
-/// A process that is watched.
-struct Process {
-    handle: OwnedFd,
-}
-
-impl Process {
-    /// Starts one. See [`heritage::start`].
-    fn start(command: &mut Command, from: &str, socket: OwnedFd) -> io::Result<Self> {
-        let child = heritage::start(command, from, socket)?;
-        let pid = Pid::from_child(&child);
-        Ok(Self { handle: pidfd_open(pid, PidfdFlags::empty())? })
-    }
-
-    /// Sends it a signal; one that has just died is heard of as such.
-    fn signal(&self, signal: Kill) {
-        let _ = pidfd_send_signal(&self.handle, signal);
-    }
-
-    fn death(&self) -> io::Result<Option<Death>> {
-        let status =
-            waitid(WaitId::PidFd(self.handle.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG)?;
-        Ok(status.map(|status| match (status.exit_status(), status.terminating_signal()) {
-            (Some(status), _) => Death::Exit(status),
-            (_, signal) => Death::Signal(signal.unwrap_or_default()),
-        }))
-    }
-}
-
 fn is_readable(fd: impl AsFd) -> bool {
     ready(fd, PollFlags::IN)
 }
 
 /// Says something on standard error, if that takes it now: the keeper waits for no reader.
-fn say(text: &str) {
+pub(super) fn say(text: &str) {
     if ready(io::stderr(), PollFlags::OUT) {
         let _ = writeln!(io::stderr(), "softiov keeper: {text}");
     }

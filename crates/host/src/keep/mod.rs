@@ -12,6 +12,8 @@ mod backing;
 mod heritage;
 pub mod keeper;
 mod message;
+mod process;
+mod starter;
 mod store;
 #[cfg(test)]
 mod tests;

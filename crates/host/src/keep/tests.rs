@@ -2,10 +2,16 @@
 //! tests of the command show.
 
 use super::message::{self, Shelf};
+use super::process::{Death, Process};
 use super::*;
+use crate::confine::{Capabilities, Confinement, Role, Seccomp};
 use crate::eventfd::EventFd;
+use crate::poll::{Interest, Poller};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use std::os::fd::{AsFd, OwnedFd};
+use std::process::Command;
+use std::thread;
 
 fn pair() -> (Store, OwnedFd) {
     let (ours, theirs) =
@@ -116,4 +122,33 @@ fn systemd_has_everything_though_it_keeps_an_open_file_once() {
     step("FDSTORE=1\nFDNAME=b", Some(&second), &["b", "c"]);
     step("FDSTOREREMOVE=1\nFDNAME=b", None, &["c"]);
     step("FDSTOREREMOVE=1\nFDNAME=c", None, &[]);
+}
+
+#[test]
+#[expect(clippy::zombie_processes, reason = "it is waited for by its handle")]
+fn what_a_keeper_does_is_in_its_list() {
+    let child = Command::new("sleep").arg("60").spawn().unwrap();
+    let child = Process::of(pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).unwrap());
+    let event = EventFd::new().unwrap();
+    let confinement = Confinement { seccomp: Seccomp::On, capabilities: Capabilities::Unchanged };
+    let gives_up = confinement.prepare(Role::Keeper).unwrap();
+    let keeper = || {
+        gives_up.apply().unwrap();
+        let (store, socket) = pair();
+        let (mut shelf, mut systemd) = (Shelf::default(), Vec::new());
+        for name in ["a", "b"] {
+            store.keep(name, event.as_fd()).unwrap();
+            let text = message::receive(&socket).unwrap().unwrap().text;
+            backed(&mut shelf, &mut systemd, &text, Some(&event));
+        }
+        assert_eq!(systemd.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["a+b"]);
+        let mut poller = Poller::new().unwrap();
+        poller.add(&child, 7, Interest::READ).unwrap();
+        assert_eq!(child.death().unwrap(), None);
+        child.signal(Signal::KILL);
+        assert_eq!(poller.wait(None).unwrap().next().map(|event| event.token), Some(7));
+        assert_eq!(child.death().unwrap(), Some(Death::Signal(9)));
+    };
+    // Of this thread alone, which ends with the test.
+    thread::scope(|scope| scope.spawn(keeper).join().unwrap());
 }

@@ -53,7 +53,7 @@ const LAST_LINES: Duration = Duration::from_secs(1);
 /// its descriptors start it again.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if !args.no_keeper && !Heritage::is_left_by_ours() {
-        return keep();
+        return keep(args.seccomp.unwrap_or_default());
     }
     let log = collect_log();
     let prepared = prepare(args);
@@ -72,8 +72,9 @@ struct Prepared {
     poller: Poller,
 }
 
-/// Becomes the keeper of a host that is started with the same arguments.
-fn keep() -> anyhow::Result<ExitCode> {
+/// Becomes the keeper of a host that is started with the same arguments. It does not read the configuration, so only a
+/// `--seccomp` is for it too.
+fn keep(seccomp: Seccomp) -> anyhow::Result<ExitCode> {
     let program = std::env::current_exe()?;
     // It holds what the host holds.
     let _ = host::limits::raise_open_files();
@@ -82,7 +83,7 @@ fn keep() -> anyhow::Result<ExitCode> {
         command.args(std::env::args_os().skip(1));
         command
     };
-    let status = keeper::keep(&mut host).context("the host cannot be started")?;
+    let status = keeper::keep(&mut host, seccomp).context("the keeper cannot begin")?;
     Ok(ExitCode::from(status))
 }
 

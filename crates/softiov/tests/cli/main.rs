@@ -8,6 +8,7 @@ mod config;
 mod demo;
 mod drive;
 mod guide;
+mod keeper;
 mod kept;
 mod operations;
 mod output;

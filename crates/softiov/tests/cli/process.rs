@@ -1,9 +1,7 @@
 //! The binary, run to its end or kept running.
 
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
-use std::os::fd::OwnedFd;
+use host::test_support;
+use rustix::process::{Pid, Signal, kill_process};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -110,12 +108,37 @@ impl Serve {
         self.child.id()
     }
 
-    /// The process ids of what the keeper has started and that still runs: the host.
+    /// The process ids of the keeper's hosts that still run.
     pub(crate) fn hosts(&self) -> Vec<Pid> {
-        let id = self.keeper();
-        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
-        let pids = children.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
-        pids.collect()
+        test_support::hosts(self.keeper())
+    }
+
+    /// The process that starts hosts for the keeper.
+    pub(crate) fn starter(&self) -> Option<Pid> {
+        test_support::starter(self.keeper())
+    }
+
+    /// Waits until the log has this.
+    #[track_caller]
+    pub(crate) fn wait_logged(&self, words: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.log().contains(words) {
+            assert!(Instant::now() < deadline, "nothing has {words:?}:\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Waits until the keeper ends by itself.
+    #[track_caller]
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "the host does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Where the system tells of the host's process.
@@ -127,18 +150,7 @@ impl Serve {
 
     /// Kills keeper and host; afterwards nothing of them runs.
     pub(crate) fn kill_all(&mut self) {
-        // What a keeper has started keeps its number for as long as the keeper lives: one that is stopped waits for
-        // nobody and starts nobody.
-        let _ = kill_process(Pid::from_child(&self.child), Signal::STOP);
-        let opened = |host| pidfd_open(host, PidfdFlags::empty()).ok();
-        let hosts: Vec<OwnedFd> = self.hosts().into_iter().filter_map(opened).collect();
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        for host in hosts {
-            let _ = pidfd_send_signal(&host, Signal::KILL);
-            // It can be read from when the process has ended.
-            while poll(&mut [PollFd::new(&host, PollFlags::IN)], None) == Err(Errno::INTR) {}
-        }
+        test_support::kill_all(&mut self.child);
     }
 
     /// The files in the folders of its folder, sorted: `pf0vf0/vf.sock`.
@@ -158,14 +170,7 @@ impl Serve {
     /// Sends a signal and waits for the end.
     pub(crate) fn end(&mut self, signal: Signal) -> ExitStatus {
         self.signal(signal);
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status;
-            }
-            assert!(Instant::now() < deadline, "the host does not end");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        self.wait()
     }
 }
 

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use daemon::control::client;
 use daemon::control::protocol::Request;
+use host::test_support::{hosts, kill_all};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -56,18 +57,11 @@ impl Served {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
-    /// The processes that the keeper has started and that still run.
-    fn hosts(&self) -> Vec<Pid> {
-        let id = self.keeper.id();
-        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
-        children.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
-    }
-
     /// The process that serves, once there is no other, and not `former`.
     pub(crate) fn host(&self, former: Option<Pid>) -> Result<Pid> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            match self.hosts()[..] {
+            match hosts(self.keeper.id())[..] {
                 [host] if Some(host) != former => return Ok(host),
                 ref hosts if Instant::now() > deadline => bail!("hosts: {hosts:?}"),
                 _ => std::thread::sleep(LOOK),
@@ -104,12 +98,6 @@ fn holding(pid: &str) -> Result<Holding> {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        let hosts = self.hosts();
-        // Our own child, so its number is nobody else's until it is waited for. It can start no other host any more.
-        let _ = self.keeper.kill();
-        let _ = self.keeper.wait();
-        for host in hosts {
-            let _ = kill_process(host, Signal::KILL);
-        }
+        kill_all(&mut self.keeper);
     }
 }

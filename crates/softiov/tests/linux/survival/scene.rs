@@ -5,6 +5,7 @@ use super::stream::Stream;
 use crate::guest::{BOOT, Guest, eventually};
 use crate::wire::Wire;
 use anyhow::{Context, Result, bail, ensure};
+use host::test_support::{hosts, kill_all};
 use linux_guest::{Assets, GuestBuilder, LinuxGuest};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -111,13 +112,11 @@ impl Scene {
 
     /// The process that serves, once it does.
     pub(super) fn host(&self) -> Result<Pid> {
-        let id = self.keeper.id();
         eventually(|| {
-            let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"))?;
+            let hosts = hosts(self.keeper.id());
             self.softiov("vf list")?;
-            let pids: Vec<_> = children.split_whitespace().collect();
-            let [pid] = pids[..] else { bail!("the keeper's children are {pids:?}") };
-            Pid::from_raw(pid.parse()?).context("process 0")
+            let [host] = hosts[..] else { bail!("the keeper's hosts are {hosts:?}") };
+            Ok(host)
         })
     }
 
@@ -187,18 +186,6 @@ impl Drop for Keeper {
         if let Some(child) = &mut self.0 {
             kill_all(child);
         }
-    }
-}
-
-/// Kills the keeper, then its host, which outlives it on purpose.
-fn kill_all(keeper: &mut Child) {
-    let id = keeper.id();
-    let hosts = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
-    // Each fails only for a process that has ended. A keeper that was waited for has no children here.
-    let _ = keeper.kill();
-    let _ = keeper.wait();
-    for host in hosts.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)) {
-        let _ = kill_process(host, Signal::KILL);
     }
 }
 

@@ -1,0 +1,194 @@
+//! The starter: a process that starts hosts for the keeper, which has given up starting programs.
+//!
+//! ```text
+//!   keeper ---- forks, before it gives anything up ----> starter
+//!          ---- "keeper" or "predecessor", a socket ---->  copies itself; the copy becomes a host,
+//!          <--- STARTED, a handle of the host -----------  which is the keeper's child
+//! ```
+//!
+//! It holds its end of a socket to the keeper and the standard descriptors, and nothing that is kept. An order is one of
+//! two words with the socket that the host reads its heritage from. Program, arguments and environment were settled when
+//! it was forked. It ends when the keeper does. Left out: giving anything up, which hosts would inherit.
+
+#![expect(
+    unsafe_code,
+    reason = "fork, and a child for one's parent, which the standard library does not have"
+)]
+
+use std::ffi::CStr;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Command;
+use std::time::Duration;
+
+use nix::sys::signal::{SigSet, SigmaskHow};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::process::{Signal, setpgid};
+use rustix::thread::set_name;
+
+use super::heritage::{self, KEEPER, PREDECESSOR, number};
+use super::keeper::say;
+use super::message::{self, Message};
+use super::process::Process;
+use super::store::PATIENCE;
+
+/// What `ps` calls it. The kernel keeps 15 bytes.
+const NAME: &CStr = c"softiov-starter";
+/// Its answers: with a handle of the host, or with the error's number.
+const STARTED: &str = "STARTED=1";
+const FAILED: &str = "FAILED";
+/// How long it may take to answer, on a machine that swaps: without it no host can be started any more.
+const ANSWER: Duration = Duration::from_secs(10);
+/// The exit status of a host whose program cannot be run, as a shell has it.
+const NO_PROGRAM: i32 = 127;
+
+/// The starter, as the keeper sees it.
+#[derive(Debug)]
+pub(super) struct Starter {
+    /// Leads to it; none when it cannot be used any more.
+    line: Option<OwnedFd>,
+    process: Process,
+}
+
+impl Starter {
+    /// Forks it. `command` makes the command line of a host, in the starter.
+    ///
+    /// # Errors
+    /// This process has a second thread, or there can be no more processes.
+    pub(super) fn fork(command: &mut dyn FnMut() -> Command) -> io::Result<Self> {
+        if fs::read_dir("/proc/self/task")?.count() > 1 {
+            return Err(io::Error::other("a keeper has to begin before any other thread does"));
+        }
+        let (ours, theirs) = heritage::pair()?;
+        // SAFETY: this is the only thread, and nobody else could start another.
+        let handle = unsafe { copy_process(0) }?;
+        let Some(handle) = handle else { run(&theirs, command) };
+        set_socket_timeout(&ours, Timeout::Send, Some(PATIENCE))?;
+        set_socket_timeout(&ours, Timeout::Recv, Some(ANSWER))?;
+        Ok(Self { line: Some(ours), process: Process::of(handle) })
+    }
+
+    /// Has a host started that reads its heritage from `socket`; see [`heritage::arrange`].
+    ///
+    /// # Errors
+    /// The starter is gone, or there can be no more processes. That the program cannot be run is told by the host's end.
+    pub(super) fn start(&mut self, from: &str, socket: OwnedFd) -> io::Result<Process> {
+        let gone = || io::Error::other("the process that starts hosts, softiov-starter, is gone");
+        let line = self.line.as_ref().ok_or_else(gone)?;
+        let asked = message::send(line, from, Some(socket.as_fd()));
+        // The host's is the only one from now on, so that its end is heard of.
+        drop(socket);
+        match asked.and_then(|()| message::receive(line)) {
+            Ok(Some(Message { fd: Some(handle), .. })) => Ok(Process::of(handle)),
+            Ok(Some(Message { text, .. })) => {
+                // A handle that is left out had no room here: the host then finds no heritage, and ends.
+                Err(io::Error::from_raw_os_error(number(&text, FAILED).unwrap_or(libc::EMFILE)))
+            }
+            Ok(None) | Err(_) => {
+                // A late answer would be taken for that to the next order.
+                self.process.signal(Signal::KILL);
+                self.line = None;
+                Err(gone())
+            }
+        }
+    }
+
+    /// Its process, to wait for its end.
+    pub(super) fn process(&self) -> &Process {
+        &self.process
+    }
+
+    /// Whether it can start hosts.
+    pub(super) fn is_there(&self) -> bool {
+        self.line.is_some()
+    }
+
+    /// After its end: leaves nothing of it behind.
+    pub(super) fn bury(&mut self) {
+        self.line = None;
+        let _ = self.process.death();
+    }
+}
+
+/// Is the starter until the keeper is gone.
+fn run(line: &OwnedFd, command: &mut dyn FnMut() -> Command) -> ! {
+    // A panic must not lead back into what this process was copied from.
+    let outcome = catch_unwind(AssertUnwindSafe(|| obey(line, command)));
+    // SAFETY: ends the process; what it was copied from has the buffers and the descriptors.
+    unsafe { libc::_exit(i32::from(!matches!(outcome, Ok(Ok(()))))) }
+}
+
+fn obey(line: &OwnedFd, command: &mut dyn FnMut() -> Command) -> io::Result<()> {
+    close_all_but(line)?;
+    set_name(NAME)?;
+    // No signal is meant for it: neither the terminal's, nor what is sent to every process of a unit.
+    setpgid(None, None)?;
+    let signals = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
+    while let Some(Message { text, fd }) = message::receive(line)? {
+        let from = [KEEPER, PREDECESSOR].into_iter().find(|word| *word == text);
+        let (Some(from), Some(socket)) = (from, fd) else {
+            message::send(line, &format!("{FAILED}={}", libc::EINVAL), None)?;
+            continue;
+        };
+        // SAFETY: the starter has one thread.
+        match unsafe { copy_process(libc::CLONE_PARENT) } {
+            Ok(None) => {
+                signals.thread_set_mask()?;
+                become_host(command(), from, socket);
+            }
+            Ok(Some(handle)) => message::send(line, STARTED, Some(handle.as_fd()))?,
+            Err(error) => {
+                let number = error.raw_os_error().unwrap_or(libc::EAGAIN);
+                message::send(line, &format!("{FAILED}={number}"), None)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Runs the host's program in this process. Where that cannot be, says why and ends it.
+fn become_host(mut command: Command, from: &str, socket: OwnedFd) -> ! {
+    let error = heritage::arrange(&mut command, from, socket).exec();
+    say(&format!("{} cannot be run: {error}", command.get_program().display()));
+    // SAFETY: ends the process, which is a copy.
+    unsafe { libc::_exit(NO_PROGRAM) }
+}
+
+/// Closes every descriptor of this process but the standard ones and one more.
+fn close_all_but(line: &OwnedFd) -> io::Result<()> {
+    let (first, line) = (libc::STDERR_FILENO as u32 + 1, line.as_raw_fd() as u32);
+    for (from, to) in [(first, line - 1), (line + 1, u32::MAX)] {
+        if from <= to {
+            // SAFETY: only the starter does this, at its start. Those who own the descriptors are copies in frames that
+            // it never returns to, so nobody uses or closes them any more.
+            let done = unsafe { libc::syscall(libc::SYS_close_range, from, to, 0) };
+            if done < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Copies this process, as `fork` does; with `CLONE_PARENT` the copy is its parent's child. `None` in the copy, and here
+/// a handle of it.
+///
+/// # Safety
+/// This process has one thread. Otherwise what another thread was changing or had locked stays so in the copy.
+unsafe fn copy_process(parent: libc::c_int) -> io::Result<Option<OwnedFd>> {
+    let mut handle: RawFd = -1;
+    let flags = parent | libc::CLONE_PIDFD | libc::SIGCHLD;
+    // SAFETY: memory is copied and not shared, and without a stack of its own the copy goes on with its copy of this one.
+    // The kernel writes one descriptor to `handle`, here. No thread-local state of the C library changes but the number of
+    // the thread, which no call of the copies reads.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, &raw mut handle, 0, 0) };
+    match pid {
+        0 => Ok(None),
+        // SAFETY: the kernel has just opened it for this process.
+        1.. => Ok(Some(unsafe { OwnedFd::from_raw_fd(handle) })),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

@@ -1,0 +1,183 @@
+//! What the keeper may do, and the starter that does the one thing it may not. Left out: how hosts follow one another
+//! (`survival`).
+
+use crate::process::{SOFTIOV, Serve, softiov};
+use crate::survival::attach;
+use host::eventfd::EventFd;
+use host::test_support::pass;
+use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tempfile::tempdir;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn proc(pid: Pid) -> PathBuf {
+    PathBuf::from(format!("/proc/{}", pid.as_raw_nonzero()))
+}
+
+fn keeper(serve: &Serve) -> PathBuf {
+    PathBuf::from(format!("/proc/{}", serve.keeper()))
+}
+
+/// A line of a thread's status.
+fn status(task: &Path, key: &str) -> String {
+    let status = fs::read_to_string(task.join("status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+    line.unwrap().trim().to_owned()
+}
+
+/// What each thread of the keeper is held to, as the kernel tells: 2 is a filter.
+fn seccomp(serve: &Serve) -> Vec<String> {
+    let threads = fs::read_dir(keeper(serve).join("task")).unwrap();
+    threads.map(|thread| status(&thread.unwrap().path(), "Seccomp")).collect()
+}
+
+/// A process's descriptors beyond the standard ones.
+fn descriptors(process: &Path) -> BTreeSet<String> {
+    let open = fs::read_dir(process.join("fd")).unwrap().map(|entry| entry.unwrap());
+    let open = open.filter(|entry| entry.file_name().to_str().unwrap().parse::<u32>().unwrap() > 2);
+    // One may be closed meanwhile.
+    open.filter_map(|entry| Some(fs::read_link(entry.path()).ok()?.display().to_string())).collect()
+}
+
+/// The host that comes after `former`, when it serves.
+#[track_caller]
+fn next_host(serve: &Serve, former: Option<Pid>) -> Pid {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let serves = softiov(serve.folder(), &["vf", "list"]).status == Some(0);
+        match serve.hosts()[..] {
+            [host] if serves && Some(host) != former => return host,
+            ref hosts => assert!(Instant::now() < deadline, "{hosts:?} after {former:?}: {}", serve.log()),
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn every_thread_of_the_keeper_has_a_filter_and_hosts_are_not_held_to_it() {
+    let folder = tempdir().unwrap();
+    let serve = Serve::start(&folder, &[]);
+    assert_eq!(seccomp(&serve), ["2", "2"]);
+    let starter = serve.starter().unwrap();
+    assert_eq!(status(&proc(starter), "Seccomp"), "0");
+    // A host that inherited it could do nothing; and each would add to what the next inherits.
+    let filters = |host| status(&proc(host), "Seccomp_filters");
+    let first = serve.hosts()[0];
+    let before = filters(first);
+    kill_process(first, Signal::KILL).unwrap();
+    assert_eq!(filters(next_host(&serve, Some(first))), before);
+    assert_eq!(seccomp(&serve), ["2", "2"]);
+}
+
+#[test]
+fn the_keeper_goes_without_a_filter_where_the_command_line_says_so() {
+    let folder = tempdir().unwrap();
+    let serve = Serve::start(&folder, &["--seccomp", "false"]);
+    assert_eq!(seccomp(&serve), ["0", "0"]);
+}
+
+#[test]
+fn the_starter_holds_nothing_that_is_kept_and_hosts_nothing_of_the_starters() {
+    let folder = tempdir().unwrap();
+    let mut command = Command::new(SOFTIOV);
+    // As if systemd had kept something.
+    pass(&mut command, &[EventFd::new().unwrap().as_fd().try_clone_to_owned().unwrap()]).unwrap();
+    command.env("LISTEN_FDS", "1").env("LISTEN_FDNAMES", "something").arg("serve");
+    let serve = Serve::spawn(&folder, &mut command);
+    let _guest = attach(serve.folder(), 0);
+    let starter = serve.starter().unwrap();
+    let mut host = next_host(&serve, None);
+    for _ in 0..3 {
+        let held = descriptors(&proc(starter));
+        assert!(held.len() == 1 && held.iter().all(|one| one.starts_with("socket:")), "{held:?}");
+        assert!(descriptors(&proc(host)).is_disjoint(&held), "the host has the starter's socket");
+        assert!(descriptors(&keeper(&serve)).is_disjoint(&held), "the keeper has it");
+        kill_process(host, Signal::KILL).unwrap();
+        host = next_host(&serve, Some(host));
+        assert_eq!(serve.starter(), Some(starter));
+    }
+}
+
+#[test]
+fn no_signal_but_sigkill_ends_the_starter_and_hosts_get_theirs() {
+    let folder = tempdir().unwrap();
+    let mut serve = Serve::start(&folder, &[]);
+    let starter = serve.starter().unwrap();
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::USR2] {
+        kill_process(starter, signal).unwrap();
+    }
+    let first = next_host(&serve, None);
+    kill_process(first, Signal::KILL).unwrap();
+    let host = next_host(&serve, Some(first));
+    assert_eq!(serve.starter(), Some(starter));
+    assert_eq!(status(&proc(host), "SigBlk"), "0000000000000000");
+    assert_eq!(serve.end(Signal::TERM).code(), Some(0));
+    gone(starter);
+}
+
+#[track_caller]
+fn gone(process: Pid) {
+    let deadline = Instant::now() + PATIENCE;
+    let lives = || {
+        let status = fs::read_to_string(proc(process).join("status"));
+        // One that has ended and that nobody has waited for yet is as good as gone.
+        status.is_ok_and(|status| !status.contains("\nState:\tZ"))
+    };
+    while lives() {
+        assert!(Instant::now() < deadline, "{process:?} lives");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn without_a_starter_the_host_goes_on_and_is_not_replaced() {
+    let folder = tempdir().unwrap();
+    let mut serve = Serve::start(&folder, &[]);
+    let host = next_host(&serve, None);
+    let starter = serve.starter().unwrap();
+    kill_process(starter, Signal::KILL).unwrap();
+    serve.wait_logged("softiov-starter, is gone. The host goes on");
+    assert!(!proc(starter).exists(), "the keeper has waited for it");
+    let refused = softiov(serve.folder(), &["upgrade"]);
+    assert_eq!(refused.status, Some(1));
+    assert!(refused.err.contains("ended at once"), "{}", refused.err);
+    serve.wait_logged("no successor: the process that starts hosts, softiov-starter, is gone");
+    serve.signal(Signal::USR2);
+    serve.wait_logged("SIGUSR2: nobody could start the host again");
+    assert_eq!(next_host(&serve, None), host, "it goes on");
+    kill_process(host, Signal::KILL).unwrap();
+    assert_eq!(serve.wait().code(), Some(1));
+    serve.wait_logged("the host cannot be started: the process that starts hosts, softiov-starter, is gone");
+}
+
+#[test]
+fn a_keeper_that_is_killed_leaves_its_host_and_no_starter() {
+    let folder = tempdir().unwrap();
+    let mut serve = Serve::start(&folder, &[]);
+    let (host, starter) = (next_host(&serve, None), serve.starter().unwrap());
+    serve.end(Signal::KILL);
+    gone(starter);
+    assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(0), "the host goes on");
+    kill_process(host, Signal::KILL).unwrap();
+}
+
+#[test]
+fn a_program_that_is_away_for_a_while_is_tried_again() {
+    let folder = tempdir().unwrap();
+    let (program, aside) = (folder.path().join("softiov"), folder.path().join("aside"));
+    fs::copy(SOFTIOV, &program).unwrap();
+    let serve = Serve::spawn(&folder, Command::new(&program).arg("serve"));
+    let host = next_host(&serve, None);
+    fs::rename(&program, &aside).unwrap();
+    kill_process(host, Signal::KILL).unwrap();
+    serve.wait_logged(&format!("{} cannot be run: No such file or directory", program.display()));
+    serve.wait_logged("the host has failed with status 127; starting it again");
+    fs::rename(&aside, &program).unwrap();
+    next_host(&serve, Some(host));
+}
