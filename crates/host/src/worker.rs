@@ -43,14 +43,18 @@ impl Worker {
         Ok(worker)
     }
 
-    /// A new thread as by [`Worker::start`], which gives up what it does not need before it does anything else.
+    /// New threads as by [`Worker::start`], which give up what they do not need before they do anything else. They do so
+    /// side by side: a guest may be waiting for all of them.
     ///
     /// # Errors
     /// As [`Prepared::spawn`].
-    pub fn start_confined(name: &str, prepared: &Prepared) -> Result<Self, ConfineError> {
-        let (worker, body) = Self::new();
-        prepared.spawn(cut(name), body)?;
-        Ok(worker)
+    pub fn start_confined(names: &[String], prepared: &Prepared) -> Result<Vec<Self>, ConfineError> {
+        let start = |name: &String| {
+            let (worker, body) = Self::new();
+            Ok((worker, prepared.start(cut(name), body)?))
+        };
+        let started = names.iter().map(start).collect::<Result<Vec<_>, _>>()?;
+        started.into_iter().map(|(worker, thread)| thread.wait().map(|_| worker)).collect()
     }
 
     /// A worker, and what its thread does.
@@ -138,6 +142,7 @@ impl AsFd for LateFd {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::confine::{Capabilities, Confinement, Role, Seccomp};
     use std::io::Read;
     use std::time::Duration;
 
@@ -155,6 +160,21 @@ mod tests {
         let seen: Vec<_> = seen.iter().collect();
         let expected = (0..100).map(|number| (number, Some("pf0vf3 memory a".to_owned())));
         assert_eq!(seen, expected.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn confined_workers_have_a_thread_each() {
+        let prepared = Confinement { seccomp: Seccomp::On, capabilities: Capabilities::Unchanged };
+        let prepared = prepared.prepare(Role::Helper).unwrap();
+        let names = ["mem pf0".to_owned(), "mem 0 pf0".to_owned()];
+        let workers = Worker::start_confined(&names, &prepared).unwrap();
+        let (done, seen) = mpsc::channel();
+        for worker in &workers {
+            let done = done.clone();
+            worker.run(move || done.send(thread::current().name().map(str::to_owned)).unwrap());
+            assert!(names.contains(&seen.recv_timeout(PATIENCE).unwrap().unwrap()));
+        }
+        assert_eq!(workers.len(), names.len());
     }
 
     #[test]

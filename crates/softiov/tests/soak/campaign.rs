@@ -23,13 +23,24 @@ const LOOK: Duration = Duration::from_millis(20);
 const ALIVE: u64 = 30;
 /// What keeper and host may grow by, KiB: allocators do not give everything back.
 const GROWTH: u64 = 2_048;
-/// What the keeper says when hosts die so often that it waits before it starts the next.
+/// What the keeper says when a host has died, and when hosts die so often that it waits before it starts the next.
+const DEATH: &str = "; starting it again";
 const WAITS: &str = "the next start is in";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
     HandOver,
     Kill,
+}
+
+impl Event {
+    /// How long guests should wait at most, on a machine with nothing else to do.
+    fn goal(self) -> Duration {
+        match self {
+            Self::HandOver => Duration::from_millis(50),
+            Self::Kill => Duration::from_millis(1_500),
+        }
+    }
 }
 
 /// What goes on when it happens.
@@ -95,7 +106,11 @@ impl Campaign {
         for number in 1..=all {
             let (event, load) = self.draw();
             let what = format!("event {number}, {event:?} with {load:?}");
-            let mut happened = self.happen(event, load);
+            let mut happened = self.happen(event, load).map(|gap| {
+                if gap > event.goal() {
+                    eprintln!("{what}: silent for {gap:.1?}");
+                }
+            });
             if number % REST == 0 || number == all {
                 happened = happened.and_then(|()| self.rest());
                 self.gaps.say(number, all, start, self.losses.len());
@@ -129,8 +144,8 @@ impl Campaign {
         (event, load)
     }
 
-    /// Has it happen, and notes the longest silence.
-    fn happen(&mut self, event: Event, load: Load) -> Result<()> {
+    /// Has it happen, and answers the longest silence, which it notes.
+    fn happen(&mut self, event: Event, load: Load) -> Result<Duration> {
         self.embedded.let_flow(load == Load::Streams);
         self.machines.let_flow(load != Load::Idle)?;
         let before = if load == Load::Idle { None } else { Some(self.embedded.pulse()?) };
@@ -163,7 +178,7 @@ impl Campaign {
             Event::Kill if self.keepers_waits() == waits => self.gaps.kills.push(gap),
             Event::Kill => self.gaps.kills_with_wait.push(gap),
         }
-        self.embedded.wait_links()
+        self.embedded.wait_links().map(|()| gap)
     }
 
     /// How often the keeper has waited before it started a host.
@@ -171,10 +186,18 @@ impl Campaign {
         self.served.log().matches(WAITS).count()
     }
 
+    /// Hosts that have died without having been killed.
+    fn unwanted_deaths(&self) -> usize {
+        let killed = self.gaps.kills.len() + self.gaps.kills_with_wait.len();
+        self.served.log().matches(DEATH).count().saturating_sub(killed)
+    }
+
     /// Every connection goes on, and descriptors are as many as they were.
     fn rest(&mut self) -> Result<()> {
         let back = self.machines.wait_moving()?;
-        self.gaps.recoveries.push(back);
+        if self.machines.count() > 0 {
+            self.gaps.recoveries.push(back);
+        }
         let deadline = Instant::now() + SETTLING;
         loop {
             let now = Holding::of(&self.served, self.host)?.map(|holding| holding.descriptors);
@@ -206,6 +229,11 @@ impl Campaign {
                 let (before, after) = (before.own_kib, after.own_kib);
                 self.losses.push(Loss::Other(format!("the {who} has grown from {before} to {after} KiB")));
             }
+        }
+        let deaths = self.unwanted_deaths();
+        if deaths > 0 {
+            eprintln!("{}", self.served.log());
+            self.losses.push(Loss::Other(format!("{deaths} hosts have died by themselves")));
         }
         let [busy, stolen] = Ticks::now()?.since(self.ticks);
         Ok(Outcome {

@@ -124,7 +124,9 @@ impl fmt::Display for Outcome {
             "{title:>20} {:>6} {:>9} {:>9} {:>9} {:>9}",
             "count", "p50 ms", "p90 ms", "p99 ms", "max ms"
         )?;
-        for Distribution { what, count, p50, p90, p99, max } in &self.silences {
+        for Distribution { what, count, p50, p90, p99, max } in
+            self.silences.iter().filter(|row| row.count > 0)
+        {
             writeln!(f, "{what:>20} {count:>6} {p50:>9.1} {p90:>9.1} {p99:>9.1} {max:>9.1}")?;
         }
         for (who, [before, after]) in [("keeper", &self.keeper), ("host", &self.host)] {
