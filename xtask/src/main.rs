@@ -20,7 +20,7 @@ use clap::Parser;
 enum Task {
     /// Runs every check and test; ends with `N passed, N failed, N skipped`.
     Test(test::Options),
-    /// Hands over and kills a host under traffic, 200 times each; takes some minutes. `--help` says more.
+    /// Hands over and kills a host under traffic, 200 times each; takes half an hour. `--help` says more.
     #[command(disable_help_flag = true)]
     Soak(soak::Options),
     /// Checks layering, lengths, unsafe code, licences and the like.

@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::metadata;
 
-/// The test that it is. Nothing else runs it: it takes some minutes.
+/// The test that it is. Nothing else runs it: it takes half an hour.
 pub(crate) const CAMPAIGN: &str = "soak";
 
 /// What the campaign is told.

@@ -91,22 +91,23 @@ impl ReadyHost {
         let (sender, orders) = mpsc::channel();
         let leaving = Arc::new(AtomicBool::new(false));
         let (running, failed) = Ports::new(&vault, threads);
-        let reviver = running.clone();
-        let reviver = as_control.spawn("revive", move || reviver.revive(&failed))?;
         let mut host = Host {
             control_socket,
             ports: running,
             control: None,
-            reviver: Some(reviver),
+            reviver: None,
             stop,
             vault,
             leaving: Arc::clone(&leaving),
             orders,
             order_waker: order_waker.clone(),
         };
+        // First of all threads: guests may be waiting for them.
         for (config, opened) in config.ports.iter().zip(ports) {
             host.ports.start(config, opened)?;
         }
+        let reviver = host.ports.clone();
+        host.reviver = Some(as_control.spawn("revive", move || reviver.revive(&failed))?);
         let mut management = Management::new(config, host.ports.clone(), (sender, order_waker));
         let serve = move || match server.run(|request| management.handle(request)) {
             Ok(listener) if leaving.load(Ordering::Acquire) => listener.leave(),

@@ -53,6 +53,20 @@ impl Worker {
         Ok(worker)
     }
 
+    /// New threads as by [`Worker::start_confined`]. They give up what they do not need side by side: a guest may be
+    /// waiting for all of them.
+    ///
+    /// # Errors
+    /// As [`Prepared::spawn`].
+    pub fn start_all_confined(names: &[String], prepared: &Prepared) -> Result<Vec<Self>, ConfineError> {
+        let start = |name: &String| {
+            let (worker, body) = Self::new();
+            Ok((worker, prepared.start(cut(name), body)?))
+        };
+        let started = names.iter().map(start).collect::<Result<Vec<_>, _>>()?;
+        started.into_iter().map(|(worker, thread)| thread.wait().map(|_| worker)).collect()
+    }
+
     /// A worker, and what its thread does.
     fn new() -> (Self, impl FnOnce() + Send + 'static) {
         let (jobs, queue) = mpsc::channel();
@@ -138,6 +152,7 @@ impl AsFd for LateFd {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::confine::{Capabilities, Confinement, Role, Seccomp};
     use std::io::Read;
     use std::time::Duration;
 
@@ -155,6 +170,21 @@ mod tests {
         let seen: Vec<_> = seen.iter().collect();
         let expected = (0..100).map(|number| (number, Some("pf0vf3 memory a".to_owned())));
         assert_eq!(seen, expected.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn confined_workers_have_a_thread_each() {
+        let prepared = Confinement { seccomp: Seccomp::On, capabilities: Capabilities::Unchanged };
+        let prepared = prepared.prepare(Role::Helper).unwrap();
+        let names = ["mem pf0".to_owned(), "mem 0 pf0".to_owned()];
+        let workers = Worker::start_all_confined(&names, &prepared).unwrap();
+        let (done, seen) = mpsc::channel();
+        for worker in &workers {
+            let done = done.clone();
+            worker.run(move || done.send(thread::current().name().map(str::to_owned)).unwrap());
+            assert!(names.contains(&seen.recv_timeout(PATIENCE).unwrap().unwrap()));
+        }
+        assert_eq!(workers.len(), names.len());
     }
 
     #[test]

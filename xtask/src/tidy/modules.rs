@@ -50,7 +50,7 @@ fn declared(tokens: &[TokenTree], folder: &Path, declaring: &Path, files: &mut V
         if let Some(body) = group(tokens.get(2), Delimiter::Brace) {
             declared(&inside(body), &folder.join(&name), declaring, files);
         } else if let Some(path) = path_attribute.take() {
-            files.push(declaring.parent().unwrap_or(Path::new("")).join(path));
+            files.push(beside(declaring, &path));
         } else {
             files.push(folder.join(format!("{name}.rs")));
             files.push(folder.join(name).join("mod.rs"));
@@ -61,6 +61,20 @@ fn declared(tokens: &[TokenTree], folder: &Path, declaring: &Path, files: &mut V
 fn module_name(tokens: &[TokenTree]) -> Option<String> {
     let name = (ident(tokens.first())? == "mod").then(|| ident(tokens.get(1)))??;
     Some(name.to_string())
+}
+
+/// The file that a path leads to from beside another file.
+fn beside(file: &Path, path: &str) -> PathBuf {
+    let mut found = file.parent().unwrap_or(Path::new("")).to_owned();
+    for part in Path::new(path) {
+        match part.to_str() {
+            Some("..") => {
+                found.pop();
+            }
+            _ => found.push(part),
+        }
+    }
+    found
 }
 
 /// The text of `path = "..."`.
@@ -96,8 +110,9 @@ mod tests {
             ("src/inline/c.rs", ""),
             ("src/e.rs", ""),
             ("tests/all.rs", "#[path = \"shared/peer.rs\"]\nmod peer;\nmod other;"),
+            ("tests/other.rs", "#[path = \"../tests/shared/common.rs\"]\nmod common;"),
+            ("tests/shared/common.rs", ""),
             ("tests/shared/peer.rs", ""),
-            ("tests/other.rs", ""),
             ("tests/shared/unused.rs", ""),
         ];
         assert_eq!(orphans(&files), ["src/e.rs", "tests/shared/unused.rs"]);

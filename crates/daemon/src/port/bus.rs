@@ -97,14 +97,16 @@ impl LiveBus {
         waker: &Waker,
         confined: &Prepared,
     ) -> Result<Self, PortError> {
-        let clerk = Worker::start_confined(&format!("keep {port}"), confined)?;
-        let mut functions = Vec::with_capacity(1 + MAX_VFS);
-        for place in 0..=MAX_VFS as u8 {
-            let (function, counts) = match place.checked_sub(1) {
-                None => (Function::Pf, [1, 1, pf::VECTORS.into()]),
-                Some(vf) => (Function::Vf(vf), [0, 0, VF_VECTORS]),
-            };
-            let errands = Errands::start(function, port, &clerk, done.clone(), waker.clone(), confined)?;
+        let clerk = format!("keep {port}");
+        let of_pf = (Function::Pf, [1, 1, pf::VECTORS.into()]);
+        let of_vfs = (0..MAX_VFS as u8).map(|vf| (Function::Vf(vf), [0, 0, VF_VECTORS]));
+        let all: Vec<_> = [of_pf].into_iter().chain(of_vfs).collect();
+        let names = all.iter().map(|(function, _)| Errands::thread(*function, port)).chain([clerk]);
+        let mut workers = Worker::start_all_confined(&names.collect::<Vec<_>>(), confined)?;
+        let clerk = workers.split_off(all.len()).remove(0);
+        let mut functions = Vec::with_capacity(all.len());
+        for ((function, counts), worker) in all.into_iter().zip(workers) {
+            let errands = Errands::new(function, (worker, clerk.clone()), done.clone(), waker.clone());
             functions.push(Reach::new(counts, memory, errands)?);
         }
         let notifier = Notifier::new();

@@ -9,7 +9,6 @@ use super::device::FunctionDevice;
 use super::hal::now;
 use super::journal::Window;
 use super::keeping::Keeper;
-use host::confine::{ConfineError, Prepared};
 use host::dma::{MapRegionError, MappedRegion, PendingRegion, RemovedRegions};
 use host::eventfd::{AdoptError, EventFd};
 use host::memory::{FileIdentity, MapError};
@@ -81,21 +80,22 @@ pub(super) struct Errands {
 }
 
 impl Errands {
-    /// A thread for the errands of a function. What is done goes to `done`.
-    pub(super) fn start(
-        function: Function,
-        port: &str,
-        clerk: &Worker,
-        done: mpsc::Sender<Done>,
-        waker: Waker,
-        confined: &Prepared,
-    ) -> Result<Self, ConfineError> {
-        let name = match function {
+    /// What the thread for the errands of a function is called.
+    pub(super) fn thread(function: Function, port: &str) -> String {
+        match function {
             Function::Pf => format!("mem {port}"),
             Function::Vf(n) => format!("mem {n} {port}"),
-        };
-        let (worker, clerk) = (Worker::start_confined(&name, confined)?, clerk.clone());
-        Ok(Self { function, worker, clerk, done, waker, client: 0 })
+        }
+    }
+
+    /// The errands of a function. What is done goes to `done`.
+    pub(super) fn new(
+        function: Function,
+        (worker, clerk): (Worker, Worker),
+        done: mpsc::Sender<Done>,
+        waker: Waker,
+    ) -> Self {
+        Self { function, worker, clerk, done, waker, client: 0 }
     }
 
     /// What was wanted so far was wanted by another client than the one from now on.

@@ -96,6 +96,14 @@ impl Prepared {
         name: &str,
         body: impl FnOnce() + Send + 'static,
     ) -> Result<JoinHandle<()>, ConfineError> {
+        self.start(name, body)?.wait()
+    }
+
+    /// Starts a thread as [`Prepared::spawn`] does, and leaves the wait to the caller, who may start others meanwhile.
+    ///
+    /// # Errors
+    /// [`ConfineError::Thread`].
+    pub fn start(&self, name: &str, body: impl FnOnce() + Send + 'static) -> Result<Starting, ConfineError> {
         let (sender, confined) = mpsc::channel();
         let prepared = self.clone();
         let confine = move || {
@@ -107,9 +115,25 @@ impl Prepared {
             }
         };
         let thread = thread::Builder::new().name(name.to_owned()).spawn(confine);
-        let thread = thread.map_err(ConfineError::Thread)?;
+        Ok(Starting { thread: thread.map_err(ConfineError::Thread)?, confined })
+    }
+}
+
+/// A thread that was started, and has not said yet that it is held to what was prepared for it.
+#[derive(Debug)]
+pub struct Starting {
+    thread: JoinHandle<()>,
+    confined: mpsc::Receiver<Result<(), ConfineError>>,
+}
+
+impl Starting {
+    /// Waits until the thread is held to what was prepared for it.
+    ///
+    /// # Errors
+    /// [`ConfineError::Capabilities`], [`ConfineError::Seccomp`] or [`ConfineError::Thread`], and its body does not run.
+    pub fn wait(self) -> Result<JoinHandle<()>, ConfineError> {
         let ended = || Err(ConfineError::Thread(io::Error::other("it ended at once")));
-        confined.recv().unwrap_or_else(|_| ended())?;
-        Ok(thread)
+        self.confined.recv().unwrap_or_else(|_| ended())?;
+        Ok(self.thread)
     }
 }

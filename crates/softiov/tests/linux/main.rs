@@ -20,6 +20,8 @@ mod kernels;
 mod policy;
 mod recovery;
 mod report;
+#[path = "../process/served.rs"]
+mod served;
 mod spoofing;
 mod survival;
 mod testpmd;

@@ -2,33 +2,45 @@
 
 use crate::Options;
 use crate::embedded::Embedded;
+use crate::holding::{Holding, Ticks};
+use crate::machines::Machines;
 use crate::random::Random;
-use crate::report::{Distribution, Outcome};
-use crate::served::{Holding, Served};
-use anyhow::{Result, ensure};
-use rustix::process::Pid;
-use std::collections::VecDeque;
+use crate::report::{Gaps, Loss, Outcome};
+use crate::served::Served;
+use anyhow::{Context, Result, ensure};
+use rustix::process::{Pid, Signal, kill_process};
 use std::time::{Duration, Instant};
 
-/// The keeper waits before it starts a host if so many have died within so long, and forgets them after a hand-over.
-const DEATHS: usize = 4;
-const PERIOD: Duration = Duration::from_secs(61);
-/// Until an event at most.
-const PAUSE: Duration = Duration::from_millis(400);
+/// From one event to the next: at least, and at most so much more.
+const PAUSE: Duration = Duration::from_millis(200);
+const MORE: Duration = Duration::from_millis(2_800);
+/// After so many events everything has to come to rest: links, connections, descriptors.
+const REST: u32 = 10;
 /// How long descriptors may take to be as many as they were.
 const SETTLING: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
 /// Answers that show that a path is alive.
 const ALIVE: u64 = 30;
-/// So often something is said.
-const SIGN_OF_LIFE: u32 = 10;
 /// What keeper and host may grow by, KiB: allocators do not give everything back.
 const GROWTH: u64 = 2_048;
+/// What the keeper says when a host has died, and when hosts die so often that it waits before it starts the next.
+const DEATH: &str = "; starting it again";
+const WAITS: &str = "the next start is in";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
     HandOver,
     Kill,
+}
+
+impl Event {
+    /// How long guests should wait at most, on a machine with nothing else to do.
+    fn goal(self) -> Duration {
+        match self {
+            Self::HandOver => Duration::from_millis(50),
+            Self::Kill => Duration::from_millis(1_500),
+        }
+    }
 }
 
 /// What goes on when it happens.
@@ -43,174 +55,200 @@ enum Load {
 /// A campaign under way. Guests end before their host.
 #[derive(Debug)]
 pub(crate) struct Campaign {
-    options: Options,
     seed: u64,
     random: Random,
+    /// Events that are left.
+    hand_overs: u32,
+    kills: u32,
     embedded: Embedded,
+    machines: Machines,
     served: Served,
     host: Pid,
     before: [Holding; 2],
-    deaths: VecDeque<Instant>,
-    hand_overs: Vec<Duration>,
-    kills: Vec<Duration>,
-    quiet: Vec<Duration>,
-    losses: Vec<String>,
+    ticks: Ticks,
+    gaps: Gaps,
+    losses: Vec<Loss>,
 }
 
 impl Campaign {
     /// Starts host and guests.
     pub(crate) fn begin(options: &Options, seed: u64) -> Result<Self> {
-        let served = Served::start()?;
+        let served = Served::start("[[port]]\n")?;
+        let machines = if options.embedded_only { Machines::none() } else { Machines::boot(&served)? };
         let embedded = Embedded::attach(&served)?;
         let host = served.host(None)?;
         // A host that has taken over holds more than the first: what it was given.
-        served.hand_over()?;
+        served.softiov("upgrade")?;
         let host = served.host(Some(host))?;
         embedded.wait_links()?;
         std::thread::sleep(PAUSE);
-        let before = served.holding(host)?;
+        let before = Holding::of(&served, host)?;
         Ok(Self {
-            options: options.clone(),
             seed,
             random: Random(seed),
+            hand_overs: options.hand_overs,
+            kills: options.kills,
             embedded,
+            machines,
             served,
             host,
             before,
-            deaths: VecDeque::new(),
-            hand_overs: Vec::new(),
-            kills: Vec::new(),
-            quiet: Vec::new(),
+            ticks: Ticks::now()?,
+            gaps: Gaps::default(),
             losses: Vec::new(),
         })
     }
 
     /// Runs it to its end, or to the first event that nobody comes back from.
-    pub(crate) fn run(mut self) -> Outcome {
+    pub(crate) fn run(mut self) -> Result<Outcome> {
         let start = Instant::now();
-        let all = self.options.hand_overs + self.options.kills;
+        let all = self.hand_overs + self.kills;
         for number in 1..=all {
             let (event, load) = self.draw();
             let what = format!("event {number}, {event:?} with {load:?}");
-            let happened = self.happen(event, load);
-            let lost = self.embedded.losses();
-            self.losses.extend(lost.into_iter().map(|loss| format!("{what}: {loss}")));
-            match happened.and_then(|gap| self.settle().map(|()| gap)) {
-                Ok(gap) if event == Event::HandOver => self.hand_overs.push(gap),
-                Ok(gap) => self.kills.push(gap),
-                Err(error) => {
-                    self.losses.push(format!("{what}: {error:#}"));
-                    eprintln!("{}", self.served.log());
-                    break;
+            let mut happened = self.happen(event, load).map(|gap| {
+                if gap > event.goal() {
+                    eprintln!("{what}: silent for {gap:.1?}");
                 }
+            });
+            if number % REST == 0 || number == all {
+                happened = happened.and_then(|()| self.rest());
+                self.gaps.say(number, all, start, self.losses.len());
             }
-            if number % SIGN_OF_LIFE == 0 || number == all {
-                self.say(number, all, start);
+            self.look(&what);
+            if let Err(error) = happened {
+                self.losses.push(Loss::Other(format!("{what}: {error:#}")));
+                eprintln!("{}", self.served.log());
+                return self.outcome(start);
             }
         }
+        if let Err(error) = self.machines.finish() {
+            self.losses.push(Loss::Connection(format!("at the end: {error:#}")));
+        }
         self.embedded.finish();
-        self.losses.extend(self.embedded.losses());
+        self.look("at the end");
         self.outcome(start)
-    }
-
-    fn say(&self, number: u32, all: u32, start: Instant) {
-        let worst = |gaps: &[Duration]| gaps.iter().max().copied().unwrap_or_default();
-        eprintln!(
-            "{number} of {all} after {} s; longest silence: hand-over {:.1?}, crash {:.1?}; {} lost",
-            start.elapsed().as_secs(),
-            worst(&self.hand_overs),
-            worst(&self.kills),
-            self.losses.len()
-        );
     }
 
     /// What happens next: each of what is left is as likely.
     fn draw(&mut self) -> (Event, Load) {
-        let hand_overs = u64::from(self.options.hand_overs) - self.hand_overs.len() as u64;
-        let kills = u64::from(self.options.kills) - self.kills.len() as u64;
-        while self.deaths.front().is_some_and(|death| death.elapsed() > PERIOD) {
-            self.deaths.pop_front();
-        }
-        let full = self.deaths.len() >= DEATHS;
-        let drawn = self.random.below(hand_overs + kills);
-        let event =
-            if hand_overs > 0 && (drawn < hand_overs || full) { Event::HandOver } else { Event::Kill };
-        if event == Event::Kill && full {
-            let wait =
-                self.deaths.front().map_or(Duration::ZERO, |death| PERIOD.saturating_sub(death.elapsed()));
-            std::thread::sleep(wait);
-        }
+        let left = u64::from(self.hand_overs + self.kills);
+        let event = if self.random.below(left) < self.hand_overs.into() {
+            self.hand_overs -= 1;
+            Event::HandOver
+        } else {
+            self.kills -= 1;
+            Event::Kill
+        };
         let load = [Load::Idle, Load::Requests, Load::Streams][self.random.below(3) as usize];
         (event, load)
     }
 
-    /// Has it happen, and answers the longest silence.
+    /// Has it happen, and answers the longest silence, which it notes.
     fn happen(&mut self, event: Event, load: Load) -> Result<Duration> {
         self.embedded.let_flow(load == Load::Streams);
+        self.machines.let_flow(load != Load::Idle)?;
         let before = if load == Load::Idle { None } else { Some(self.embedded.pulse()?) };
         if let Some(pulse) = &before {
             self.embedded.wait_answers(pulse, ALIVE)?;
             pulse.take_longest();
         }
-        std::thread::sleep(self.random.time(PAUSE));
+        std::thread::sleep(PAUSE + self.random.time(MORE));
         if let Some(pulse) = &before {
-            self.quiet.push(pulse.take_longest());
+            self.gaps.quiet.push(pulse.take_longest());
         }
-        let after = match event {
+        let waits = self.keepers_waits();
+        let pulse = match event {
             Event::HandOver => {
                 let pulse = before.map_or_else(|| self.embedded.pulse(), Ok)?;
-                self.served.hand_over()?;
-                self.deaths.clear();
+                self.served.softiov("upgrade")?;
                 pulse
             }
             Event::Kill => {
-                self.served.kill(self.host)?;
-                self.deaths.push_back(Instant::now());
+                kill_process(self.host, Signal::KILL).context("the host cannot be killed")?;
                 before.map_or_else(|| self.embedded.pulse(), Ok)?
             }
         };
         self.host = self.served.host(Some(self.host))?;
-        self.embedded.wait_answers(&after, ALIVE)?;
-        let gap = after.take_longest();
-        self.embedded.wait_links()?;
-        Ok(gap)
+        self.embedded.wait_answers(&pulse, ALIVE)?;
+        let gap = pulse.take_longest();
+        self.embedded.let_flow(false);
+        match event {
+            Event::HandOver => self.gaps.hand_overs.push(gap),
+            Event::Kill if self.keepers_waits() == waits => self.gaps.kills.push(gap),
+            Event::Kill => self.gaps.kills_with_wait.push(gap),
+        }
+        self.embedded.wait_links().map(|()| gap)
     }
 
-    /// Descriptors are as many as they were, after a while.
-    fn settle(&mut self) -> Result<()> {
-        self.embedded.let_flow(false);
+    /// How often the keeper has waited before it started a host.
+    fn keepers_waits(&self) -> usize {
+        self.served.log().matches(WAITS).count()
+    }
+
+    /// Hosts that have died without having been killed.
+    fn unwanted_deaths(&self) -> usize {
+        let killed = self.gaps.kills.len() + self.gaps.kills_with_wait.len();
+        self.served.log().matches(DEATH).count().saturating_sub(killed)
+    }
+
+    /// Every connection goes on, and descriptors are as many as they were.
+    fn rest(&mut self) -> Result<()> {
+        let back = self.machines.wait_moving()?;
+        if self.machines.count() > 0 {
+            self.gaps.recoveries.push(back);
+        }
         let deadline = Instant::now() + SETTLING;
         loop {
-            let now = self.served.holding(self.host)?.map(|holding| holding.descriptors);
-            let before = self.before.map(|holding| holding.descriptors);
-            if now == before {
+            let now = Holding::of(&self.served, self.host)?.map(|holding| holding.descriptors);
+            let before = self.before.each_ref().map(|holding| &holding.descriptors);
+            if now.each_ref() == before {
                 return Ok(());
             }
             ensure!(
                 Instant::now() < deadline,
-                "keeper and host hold {now:?} descriptors instead of {before:?}"
+                "keeper and host hold descriptors {now:?} instead of {before:?}"
             );
             std::thread::sleep(LOOK);
         }
     }
 
-    fn outcome(mut self, start: Instant) -> Outcome {
-        let after = self.served.holding(self.host).unwrap_or(self.before);
-        for ((who, before), after) in ["keeper", "host"].into_iter().zip(self.before).zip(after) {
-            if after.memory_kib > before.memory_kib + GROWTH {
-                self.losses.push(format!("the {who} has grown from {before:?} to {after:?}"));
+    /// Notes who has been lost.
+    fn look(&mut self, what: &str) {
+        for [machines, connections] in [self.embedded.losses(), self.machines.losses()] {
+            let machines = machines.into_iter().map(|loss| Loss::Machine(format!("{what}: {loss}")));
+            let connections = connections.into_iter().map(|loss| Loss::Connection(format!("{what}: {loss}")));
+            self.losses.extend(machines.chain(connections));
+        }
+    }
+
+    fn outcome(mut self, start: Instant) -> Result<Outcome> {
+        let after = Holding::of(&self.served, self.host).unwrap_or_default();
+        for ((who, before), after) in ["keeper", "host"].into_iter().zip(&self.before).zip(&after) {
+            if after.own_kib > before.own_kib + GROWTH {
+                let (before, after) = (before.own_kib, after.own_kib);
+                self.losses.push(Loss::Other(format!("the {who} has grown from {before} to {after} KiB")));
             }
         }
-        Outcome {
+        let deaths = self.unwanted_deaths();
+        if deaths > 0 {
+            eprintln!("{}", self.served.log());
+            self.losses.push(Loss::Other(format!("{deaths} hosts have died by themselves")));
+        }
+        let [busy, stolen] = Ticks::now()?.since(self.ticks);
+        Ok(Outcome {
             seed: self.seed,
             seconds: start.elapsed().as_secs(),
-            hand_over: Distribution::of(&self.hand_overs),
-            crash: Distribution::of(&self.kills),
-            quiet: Distribution::of(&self.quiet),
-            bytes: self.embedded.bytes(),
-            before: self.before,
-            after,
+            embedded_guests: self.embedded.count(),
+            linux_guests: self.machines.count(),
+            silences: self.gaps.distributions(),
+            bytes_embedded: self.embedded.bytes(),
+            bytes_linux: self.machines.bytes(),
+            keeper: [self.before[0].clone(), after[0].clone()],
+            host: [self.before[1].clone(), after[1].clone()],
+            busy,
+            stolen,
             losses: self.losses,
-        }
+        })
     }
 }

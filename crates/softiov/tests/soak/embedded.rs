@@ -1,7 +1,7 @@
 //! The embedded guests: a pair that asks and answers every millisecond, and a pair that sends streams.
 
 use crate::served::Served;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use embedded_guest::{Config, EmbeddedGuest, Pulse};
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -37,7 +37,11 @@ pub(crate) struct Embedded {
 impl Embedded {
     pub(crate) fn attach(served: &Served) -> Result<Self> {
         let guests = VFS.map(|vf| {
-            let config = Config { socket: served.socket(vf), name: format!("pf0vf{vf}"), ip: address(vf) };
+            let config = Config {
+                socket: served.socket(&format!("pf0vf{vf}")),
+                name: format!("pf0vf{vf}"),
+                ip: address(vf),
+            };
             EmbeddedGuest::start(config).map(Arc::new)
         });
         let guests = guests.into_iter().collect::<Result<Vec<_>, _>>()?;
@@ -51,10 +55,13 @@ impl Embedded {
         Ok(embedded)
     }
 
-    /// Every guest is there and has a link.
+    pub(crate) fn count(&self) -> usize {
+        self.guests.len()
+    }
+
+    /// Every guest has a link.
     pub(crate) fn wait_links(&self) -> Result<()> {
         for guest in &self.guests {
-            guest.stats().with_context(|| format!("{} is lost", guest.name()))?;
             ensure!(guest.wait_link(PATIENCE), "{}: the link stays down", guest.name());
         }
         Ok(())
@@ -85,9 +92,11 @@ impl Embedded {
         self.streams.bytes.load(Ordering::Acquire)
     }
 
-    /// What went wrong with streams since this was asked last.
-    pub(crate) fn losses(&self) -> Vec<String> {
-        std::mem::take(&mut self.streams.losses.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Which guests have ended, and what went wrong with streams since this was asked last.
+    pub(crate) fn losses(&self) -> [Vec<String>; 2] {
+        let ended = |guest: &Arc<EmbeddedGuest>| Some(format!("{}: {}", guest.name(), guest.stats().err()?));
+        let ended = self.guests.iter().filter_map(ended).collect();
+        [ended, std::mem::take(&mut self.streams.losses.lock().unwrap_or_else(PoisonError::into_inner))]
     }
 
     /// Ends the streams, so that every byte has been compared.

@@ -20,6 +20,13 @@ impl Random {
         self.next() % end
     }
 
+    /// Fills a block with the sequence.
+    pub(crate) fn fill(&mut self, block: &mut [u8]) {
+        for word in block.chunks_mut(size_of::<u64>()) {
+            word.copy_from_slice(&self.next().to_ne_bytes()[..word.len()]);
+        }
+    }
+
     /// A time shorter than `end`.
     pub(crate) fn time(&mut self, end: Duration) -> Duration {
         Duration::from_micros(self.below(end.as_micros() as u64))

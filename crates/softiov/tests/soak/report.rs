@@ -1,29 +1,83 @@
 //! What has come out: distributions of gaps, what keeper and host held, what was lost.
 
-use crate::served::Holding;
+use crate::holding::Holding;
 use serde::Serialize;
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Silences, in milliseconds.
-#[derive(Debug, Clone, Copy, Serialize)]
+/// Silences, as they were measured.
+#[derive(Debug, Default)]
+pub(crate) struct Gaps {
+    pub(crate) hand_overs: Vec<Duration>,
+    /// Deaths after which the keeper started the next host at once.
+    pub(crate) kills: Vec<Duration>,
+    /// Deaths after which it waited, because there had been too many.
+    pub(crate) kills_with_wait: Vec<Duration>,
+    /// While nothing was done to the host: what the machine itself adds.
+    pub(crate) quiet: Vec<Duration>,
+    /// From an event until every connection of Linux guests had gone on.
+    pub(crate) recoveries: Vec<Duration>,
+}
+
+impl Gaps {
+    /// A sign of life.
+    pub(crate) fn say(&self, number: u32, all: u32, start: Instant, lost: usize) {
+        let worst = |gaps: &[Duration]| gaps.iter().max().copied().unwrap_or_default();
+        eprintln!(
+            "{number} of {all} after {} s; longest silence: hand-over {:.1?}, crash {:.1?}, with the keeper's wait {:.1?}; \
+             Linux guests went on after {:.1?}; {lost} lost",
+            start.elapsed().as_secs(),
+            worst(&self.hand_overs),
+            worst(&self.kills),
+            worst(&self.kills_with_wait),
+            self.recoveries.last().copied().unwrap_or_default(),
+        );
+    }
+
+    pub(crate) fn distributions(&self) -> Vec<Distribution> {
+        let all_kills = [&self.kills[..], &self.kills_with_wait].concat();
+        vec![
+            Distribution::of("hand-over", &self.hand_overs),
+            Distribution::of("crash", &all_kills),
+            Distribution::of("- started at once", &self.kills),
+            Distribution::of("- keeper waited", &self.kills_with_wait),
+            Distribution::of("nothing done", &self.quiet),
+            Distribution::of("Linux guests go on", &self.recoveries),
+        ]
+    }
+}
+
+/// How silences are distributed, in milliseconds.
+#[derive(Debug, Clone, Serialize)]
 pub(crate) struct Distribution {
+    pub(crate) what: &'static str,
     pub(crate) count: usize,
     pub(crate) p50: f64,
+    pub(crate) p90: f64,
     pub(crate) p99: f64,
     pub(crate) max: f64,
 }
 
 impl Distribution {
-    pub(crate) fn of(gaps: &[Duration]) -> Self {
+    fn of(what: &'static str, gaps: &[Duration]) -> Self {
         let mut sorted: Vec<f64> = gaps.iter().map(|gap| gap.as_secs_f64() * 1e3).collect();
         sorted.sort_by(f64::total_cmp);
         let at = |percent: usize| {
             let rank = (sorted.len() * percent).div_ceil(100).max(1);
             sorted.get(rank - 1).copied().unwrap_or_default()
         };
-        Self { count: sorted.len(), p50: at(50), p99: at(99), max: at(100) }
+        Self { what, count: sorted.len(), p50: at(50), p90: at(90), p99: at(99), max: at(100) }
     }
+}
+
+/// Something that should have lasted.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Loss {
+    Machine(String),
+    /// It has ended, or carried something else than was sent.
+    Connection(String),
+    Other(String),
 }
 
 /// The outcome of a campaign.
@@ -31,40 +85,72 @@ impl Distribution {
 pub(crate) struct Outcome {
     pub(crate) seed: u64,
     pub(crate) seconds: u64,
+    pub(crate) embedded_guests: usize,
+    pub(crate) linux_guests: usize,
     /// Longest silence between two embedded guests, milliseconds an event.
-    pub(crate) hand_over: Distribution,
-    pub(crate) crash: Distribution,
-    /// The longest silence while nothing was done to the host: what the machine itself adds.
-    pub(crate) quiet: Distribution,
-    /// Bytes of streams that were compared.
-    pub(crate) bytes: u64,
-    /// Keeper and host, before and after.
-    pub(crate) before: [Holding; 2],
-    pub(crate) after: [Holding; 2],
-    pub(crate) losses: Vec<String>,
+    pub(crate) silences: Vec<Distribution>,
+    /// Bytes that were compared.
+    pub(crate) bytes_embedded: u64,
+    pub(crate) bytes_linux: u64,
+    /// Before and after.
+    pub(crate) keeper: [Holding; 2],
+    pub(crate) host: [Holding; 2],
+    /// Share of the time that this machine's processors were busy, and were another machine's, percent.
+    pub(crate) busy: f64,
+    pub(crate) stolen: f64,
+    pub(crate) losses: Vec<Loss>,
+}
+
+impl Outcome {
+    /// Machines, connections, and whatever else was lost.
+    fn lost(&self) -> [usize; 3] {
+        let count = |is: fn(&Loss) -> bool| self.losses.iter().filter(|loss| is(loss)).count();
+        [
+            count(|loss| matches!(loss, Loss::Machine(_))),
+            count(|loss| matches!(loss, Loss::Connection(_))),
+            count(|loss| matches!(loss, Loss::Other(_))),
+        ]
+    }
 }
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "seed {}, {} s, 4 embedded guests", self.seed, self.seconds)?;
+        let Self { seed, seconds, embedded_guests, linux_guests, busy, stolen, .. } = self;
+        writeln!(f, "seed {seed}, {seconds} s, {embedded_guests} embedded and {linux_guests} Linux guests")?;
+        writeln!(f, "processors busy {busy:.0} %, of which another machine's {stolen:.1} %")?;
+        let title = "longest silence";
         writeln!(
             f,
-            "{:>20} {:>7} {:>9} {:>9} {:>9}",
-            "longest silence", "count", "p50 ms", "p99 ms", "max ms"
+            "{title:>20} {:>6} {:>9} {:>9} {:>9} {:>9}",
+            "count", "p50 ms", "p90 ms", "p99 ms", "max ms"
         )?;
-        let rows = [("hand-over", self.hand_over), ("crash", self.crash), ("nothing done", self.quiet)];
-        for (what, Distribution { count, p50, p99, max }) in rows {
-            writeln!(f, "{what:>20} {count:>7} {p50:>9.1} {p99:>9.1} {max:>9.1}")?;
+        for Distribution { what, count, p50, p90, p99, max } in
+            self.silences.iter().filter(|row| row.count > 0)
+        {
+            writeln!(f, "{what:>20} {count:>6} {p50:>9.1} {p90:>9.1} {p99:>9.1} {max:>9.1}")?;
         }
-        for (who, place) in [("keeper", 0), ("host", 1)] {
-            let (before, after) = (self.before[place], self.after[place]);
+        for (who, [before, after]) in [("keeper", &self.keeper), ("host", &self.host)] {
             writeln!(
                 f,
-                "{who:>20} descriptors {} then {}, memory of its own {} then {} KiB",
-                before.descriptors, after.descriptors, before.memory_kib, after.memory_kib
+                "{who:>20} descriptors {} then {}; KiB of its own {} then {}, RSS {} then {}, PSS {} then {}",
+                before.open(),
+                after.open(),
+                before.own_kib,
+                after.own_kib,
+                before.rss_kib,
+                after.rss_kib,
+                before.pss_kib,
+                after.pss_kib,
             )?;
         }
-        writeln!(f, "{:>20} {} MiB compared, {} lost", "streams", self.bytes >> 20, self.losses.len())?;
-        self.losses.iter().try_for_each(|loss| writeln!(f, "LOST: {loss}"))
+        let mib = [self.bytes_embedded >> 20, self.bytes_linux >> 20];
+        writeln!(f, "{:>20} {} MiB of embedded, {} MiB of Linux guests", "compared", mib[0], mib[1])?;
+        let [machines, connections, others] = self.lost();
+        writeln!(f, "{:>20} {machines} machines, {connections} connections, {others} others", "lost")?;
+        for loss in &self.losses {
+            let (Loss::Machine(text) | Loss::Connection(text) | Loss::Other(text)) = loss;
+            writeln!(f, "LOST: {text}")?;
+        }
+        Ok(())
     }
 }

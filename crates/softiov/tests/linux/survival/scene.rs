@@ -3,19 +3,15 @@
 
 use super::stream::Stream;
 use crate::guest::{BOOT, Guest, eventually};
+use crate::served::Served;
 use crate::wire::Wire;
-use anyhow::{Context, Result, bail, ensure};
-use host::test_support::{hosts, kill_all};
+use anyhow::{Context, Result, ensure};
 use linux_guest::{Assets, GuestBuilder, LinuxGuest};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use std::fs::{self, File, Permissions};
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::thread::sleep;
 use std::time::Duration;
-use tempfile::TempDir;
 
 /// The uplink's, beyond those of the host that other checks have.
 const TAP: u8 = 3;
@@ -32,33 +28,21 @@ const INNER: u8 = 200;
 pub(crate) struct Scene {
     pub(super) erin: Guest,
     pub(super) frank: Guest,
-    /// `softiov serve`, which is the keeper; the process that serves is its child.
-    keeper: Child,
+    served: Served,
     /// QEMU's processes.
     machines: [u32; 2],
-    folder: TempDir,
 }
 
 impl Scene {
     /// Starts the host and boots both guests.
     pub(super) fn start(assets: &Assets, wire: Option<&Wire>) -> Result<Self> {
-        let folder = TempDir::new()?;
-        fs::set_permissions(folder.path(), Permissions::from_mode(0o711))?;
         let uplink = wire.map_or(String::new(), |wire| format!("uplink.tap = {:?}\n", wire.tap(TAP)));
-        let config = format!(
+        let served = Served::start(&format!(
             "[[port]]\n{uplink}[[port]]\n\
              [[port.vf]]\nindex = 2\naccess = {{ group = {VMM}, mode = \"0660\" }}\n"
-        );
-        fs::write(folder.path().join("softiov.toml"), config)?;
-        let mut command = Command::new(env!("CARGO_BIN_EXE_softiov"));
-        command.arg("serve").arg("--config").arg(folder.path().join("softiov.toml"));
-        let log = File::create(folder.path().join("log"))?;
-        let child = in_folder(&mut command, &folder).stdout(Stdio::null()).stderr(log).spawn()?;
-        // From here on it is killed whatever goes wrong.
-        let keeper = Keeper(Some(child));
-        wait_served(&folder)?;
+        ))?;
         wire.map_or(Ok(()), |wire| wire.plug(TAP))?;
-        let [erin, frank] = [("erin", 0), ("frank", 1)].map(|(name, vf)| boot(&folder, assets, name, vf));
+        let [erin, frank] = [("erin", 0), ("frank", 1)].map(|(name, vf)| boot(&served, assets, name, vf));
         let (erin, frank) = (erin?, frank?);
         for guest in [&erin, &frank] {
             guest.linux.wait_ready(BOOT)?;
@@ -68,7 +52,7 @@ impl Scene {
         }
         erin.reach(&frank.vlan_address(INNER))?;
         let machines = [erin.linux.pid(), frank.linux.pid()];
-        Ok(Self { erin, frank, keeper: keeper.take()?, machines, folder })
+        Ok(Self { erin, frank, served, machines })
     }
 
     /// Both guests.
@@ -95,12 +79,12 @@ impl Scene {
 
     /// Describes a guest on a VF of this host.
     pub(super) fn builder(&self, name: &str, vf: &str) -> GuestBuilder {
-        LinuxGuest::builder(name).vf_socket(socket(&self.folder, vf))
+        LinuxGuest::builder(name).vf_socket(self.served.socket(vf))
     }
 
     /// What a command of the binary prints.
     pub(super) fn softiov(&self, words: &str) -> Result<String> {
-        softiov(&self.folder, words)
+        self.served.softiov(words)
     }
 
     /// What a VF is told to be, and by whom.
@@ -112,12 +96,9 @@ impl Scene {
 
     /// The process that serves, once it does.
     pub(super) fn host(&self) -> Result<Pid> {
-        eventually(|| {
-            let hosts = hosts(self.keeper.id());
-            self.softiov("vf list")?;
-            let [host] = hosts[..] else { bail!("the keeper's hosts are {hosts:?}") };
-            Ok(host)
-        })
+        let host = self.served.host(None)?;
+        eventually(|| self.softiov("vf list"))?;
+        Ok(host)
     }
 
     /// Kills the process that serves after it was let alone for a while, and waits until another one does.
@@ -126,16 +107,14 @@ impl Scene {
         let host = self.host()?;
         sleep(after);
         kill_process(host, Signal::KILL)?;
-        eventually(|| {
-            ensure!(self.host()? != host, "the host lives");
-            Ok(())
-        })
+        self.served.host(Some(host))?;
+        eventually(|| self.softiov("vf list").map(drop))
     }
 
     /// Ends the host with SIGTERM.
     pub(super) fn end_host(&mut self) -> Result<ExitStatus> {
-        kill_process(Pid::from_child(&self.keeper), Signal::TERM)?;
-        eventually(|| self.keeper.try_wait()?.context("the host does not end"))
+        kill_process(Pid::from_child(&self.served.keeper), Signal::TERM)?;
+        eventually(|| self.served.keeper.try_wait()?.context("the host does not end"))
     }
 
     /// No virtual machine has ended.
@@ -160,60 +139,15 @@ impl Scene {
     }
 
     fn log(&self) -> String {
-        let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+        let log = self.served.log();
         let skip = log.lines().count().saturating_sub(30);
         log.lines().skip(skip).map(|line| format!("{line}\n")).collect()
     }
 }
 
-impl Drop for Scene {
-    fn drop(&mut self) {
-        kill_all(&mut self.keeper);
-    }
-}
-
-/// A keeper that is killed with its host unless it is taken.
-struct Keeper(Option<Child>);
-
-impl Keeper {
-    fn take(mut self) -> Result<Child> {
-        self.0.take().context("the keeper is taken")
-    }
-}
-
-impl Drop for Keeper {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.0 {
-            kill_all(child);
-        }
-    }
-}
-
-fn boot(folder: &TempDir, assets: &Assets, name: &str, vf: u8) -> Result<Guest> {
+fn boot(served: &Served, assets: &Assets, name: &str, vf: u8) -> Result<Guest> {
     let eth0 = if vf == 0 { "pf0vf0" } else { "pf0vf1" };
-    let builder = LinuxGuest::builder(name).vf_socket(socket(folder, eth0));
-    let builder = builder.vf_socket(socket(folder, &format!("pf1vf{vf}")));
+    let builder = LinuxGuest::builder(name).vf_socket(served.socket(eth0));
+    let builder = builder.vf_socket(served.socket(&format!("pf1vf{vf}")));
     Guest::spawn(builder, assets, eth0, 6 + vf)
-}
-
-fn socket(folder: &TempDir, vf: &str) -> PathBuf {
-    folder.path().join("sockets").join(vf).join("vf.sock")
-}
-
-/// The command with this host's folders.
-fn in_folder<'a>(command: &'a mut Command, folder: &TempDir) -> &'a mut Command {
-    let command = command.arg("--runtime-dir").arg(folder.path().join("sockets"));
-    command.arg("--state-dir").arg(folder.path().join("state")).env_remove("RUST_LOG")
-}
-
-fn softiov(folder: &TempDir, words: &str) -> Result<String> {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_softiov"));
-    let output = in_folder(command.args(words.split(' ')), folder).output()?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "softiov {words}: {}: {said}", output.status);
-    Ok(String::from_utf8(output.stdout)?)
-}
-
-fn wait_served(folder: &TempDir) -> Result<()> {
-    eventually(|| softiov(folder, "vf list").map(drop))
 }

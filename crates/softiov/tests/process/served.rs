@@ -1,0 +1,88 @@
+//! A host in a process of its own, as a user starts it: `softiov serve`, which is the keeper, and the process that it
+//! has started. Shared by the checks with stock guests and by the soak. Left out: its guests.
+
+use anyhow::{Context, Result, bail, ensure};
+use host::test_support::{hosts, kill_all};
+use rustix::process::Pid;
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(2);
+
+/// A host that runs. Dropping it kills keeper and host.
+#[derive(Debug)]
+pub(crate) struct Served {
+    pub(crate) keeper: Child,
+    folder: TempDir,
+}
+
+impl Served {
+    /// Starts a host with this configuration, and waits until it serves.
+    pub(crate) fn start(config: &str) -> Result<Self> {
+        let folder = TempDir::new()?;
+        // VMMs of other users have to get to their sockets.
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o711))?;
+        fs::write(folder.path().join("softiov.toml"), config)?;
+        let mut command = Command::new(env!("CARGO_BIN_EXE_softiov"));
+        command.arg("serve").arg("--config").arg(folder.path().join("softiov.toml"));
+        let log = File::create(folder.path().join("log"))?;
+        let keeper = in_folder(&mut command, &folder).stdout(Stdio::null()).stderr(log).spawn()?;
+        // From here on it is killed whatever goes wrong.
+        let mut served = Self { keeper, folder };
+        let deadline = Instant::now() + PATIENCE;
+        while !served.log().contains("serving") {
+            let over = served.keeper.try_wait()?.is_some() || Instant::now() > deadline;
+            ensure!(!over, "the host does not start:\n{}", served.log());
+            std::thread::sleep(LOOK);
+        }
+        Ok(served)
+    }
+
+    /// A VF's socket.
+    pub(crate) fn socket(&self, vf: &str) -> PathBuf {
+        self.folder.path().join("sockets").join(vf).join("vf.sock")
+    }
+
+    /// What it has logged.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    /// The process that serves, or is about to: the only one, and not `former`.
+    pub(crate) fn host(&self, former: Option<Pid>) -> Result<Pid> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match hosts(self.keeper.id())[..] {
+                [host] if Some(host) != former => return Ok(host),
+                ref hosts if Instant::now() > deadline => bail!("the keeper's hosts are {hosts:?}"),
+                _ => std::thread::sleep(LOOK),
+            }
+        }
+    }
+
+    /// What a command of the binary prints.
+    pub(crate) fn softiov(&self, words: &str) -> Result<String> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_softiov"));
+        let output = in_folder(command.args(words.split(' ')), &self.folder).output()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "softiov {words}: {}: {said}", output.status);
+        String::from_utf8(output.stdout).context("it prints no text")
+    }
+}
+
+/// The command with this host's folders.
+fn in_folder<'a>(command: &'a mut Command, folder: &TempDir) -> &'a mut Command {
+    let command = command.arg("--runtime-dir").arg(folder.path().join("sockets"));
+    command.arg("--state-dir").arg(folder.path().join("state")).env_remove("RUST_LOG")
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        kill_all(&mut self.keeper);
+    }
+}

@@ -1,0 +1,112 @@
+//! A TCP connection between two Linux guests, in which every byte is compared: what this program does when it runs
+//! inside such a guest. The sender sends a sequence that never repeats, in blocks; the receiver knows the sequence, and
+//! says at the end how much of it has come. A guest that lost its connection says so by ending early.
+//!
+//! Left out: how fast a connection is. It carries so little that the processors are left to the host.
+
+use crate::random::Random;
+use anyhow::{Context, Result, ensure};
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// While this file is there, nothing is sent.
+pub(crate) const HOLD: &str = "/run/hold";
+/// Once this file is there, the connection is ended.
+pub(crate) const FINISH: &str = "/run/finish";
+/// Where the receiver writes how many bytes have come so far.
+pub(crate) const RECEIVED: &str = "/run/received";
+
+const PORT: u16 = 4_000;
+const SEED: u64 = 82_576;
+/// A block each pace: 512 KiB/s.
+pub(crate) const BLOCK: usize = 16 << 10;
+const PACE: Duration = Duration::from_millis(32);
+/// How long the receiver may take to listen.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What this program does instead of a campaign.
+#[derive(Debug, Clone, clap::Subcommand)]
+pub(crate) enum Inside {
+    /// Inside a guest: receives what another guest sends, and compares it.
+    Receive,
+    /// Inside a guest: sends to another guest.
+    Send { to: Ipv4Addr },
+}
+
+impl Inside {
+    pub(crate) fn run(&self) -> Result<()> {
+        match self {
+            Self::Receive => receive(),
+            Self::Send { to } => send(*to),
+        }
+    }
+}
+
+fn receive() -> Result<()> {
+    let (mut stream, _) = TcpListener::bind((Ipv4Addr::UNSPECIFIED, PORT))?.accept()?;
+    let told = File::create(RECEIVED)?;
+    let (mut sequence, mut received) = (Random(SEED), 0_u64);
+    let (mut block, mut expected) = (vec![0; BLOCK], vec![0; BLOCK]);
+    loop {
+        let count = fill(&mut stream, &mut block).with_context(|| format!("lost after {received} bytes"))?;
+        sequence.fill(&mut expected);
+        let changed = block[..count].iter().zip(&expected).position(|(byte, expected)| byte != expected);
+        ensure!(changed.is_none(), "byte {} is not what was sent", received + changed.unwrap_or(0) as u64);
+        received += count as u64;
+        if count < BLOCK {
+            break;
+        }
+        told.write_all_at(format!("{received}\n").as_bytes(), 0)?;
+    }
+    stream.write_all(&received.to_be_bytes()).context("lost at its end")?;
+    println!("{received}");
+    Ok(())
+}
+
+/// Reads a whole block, or what there is before the end.
+fn fill(stream: &mut TcpStream, block: &mut [u8]) -> std::io::Result<usize> {
+    let mut count = 0;
+    while count < block.len() {
+        match stream.read(&mut block[count..]) {
+            Ok(0) => break,
+            Ok(more) => count += more,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(count)
+}
+
+fn send(to: Ipv4Addr) -> Result<()> {
+    let mut stream = connect(to)?;
+    let (mut sequence, mut sent, mut block) = (Random(SEED), 0_u64, vec![0; BLOCK]);
+    while !Path::new(FINISH).exists() {
+        std::thread::sleep(PACE);
+        if Path::new(HOLD).exists() {
+            continue;
+        }
+        sequence.fill(&mut block);
+        stream.write_all(&block).with_context(|| format!("lost after {sent} bytes"))?;
+        sent += block.len() as u64;
+    }
+    stream.shutdown(Shutdown::Write)?;
+    let mut received = [0; 8];
+    stream.read_exact(&mut received).context("lost at its end")?;
+    let received = u64::from_be_bytes(received);
+    ensure!(received == sent, "{sent} bytes were sent, {received} have come");
+    Ok(())
+}
+
+fn connect(to: Ipv4Addr) -> Result<TcpStream> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match TcpStream::connect((to, PORT)) {
+            Err(_) if Instant::now() < deadline => std::thread::sleep(PACE),
+            done => return done.with_context(|| format!("no connection to {to}")),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What keeper and host hold, and what the machine has done besides.
+
+use crate::served::Served;
+use anyhow::{Context, Result};
+use rustix::process::Pid;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What a process holds. Memory is in KiB.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Holding {
+    /// Open descriptors, by what they lead to.
+    pub(crate) descriptors: BTreeMap<String, usize>,
+    /// Memory of its own: guests' memory is not in it.
+    pub(crate) own_kib: u64,
+    /// All memory in reach, guests' too.
+    pub(crate) rss_kib: u64,
+    /// The same, where each page counts by its share.
+    pub(crate) pss_kib: u64,
+}
+
+impl Holding {
+    /// Keeper and host.
+    pub(crate) fn of(served: &Served, host: Pid) -> Result<[Self; 2]> {
+        Ok([of(served.keeper.id().cast_signed())?, of(host.as_raw_nonzero().get())?])
+    }
+
+    pub(crate) fn open(&self) -> usize {
+        self.descriptors.values().sum()
+    }
+}
+
+fn of(pid: i32) -> Result<Holding> {
+    let process = Path::new("/proc").join(pid.to_string());
+    let mut descriptors = BTreeMap::new();
+    for entry in fs::read_dir(process.join("fd"))? {
+        // One may be closed between two looks.
+        if let Ok(target) = fs::read_link(entry?.path()) {
+            *descriptors.entry(kind(&target)).or_default() += 1;
+        }
+    }
+    let rollup = fs::read_to_string(process.join("smaps_rollup"))?;
+    let status = fs::read_to_string(process.join("status"))?;
+    Ok(Holding {
+        descriptors,
+        own_kib: kib(&status, "RssAnon:")?,
+        rss_kib: kib(&rollup, "Rss:")?,
+        pss_kib: kib(&rollup, "Pss:")?,
+    })
+}
+
+/// Where a descriptor leads, without the number that makes it unique: `socket:`, `anon_inode:[eventfd]`.
+fn kind(target: &Path) -> String {
+    let text = target.to_string_lossy();
+    text.split_once(":[")
+        .filter(|(kind, _)| *kind != "anon_inode")
+        .map_or(text.as_ref(), |(kind, _)| kind)
+        .into()
+}
+
+fn kib(text: &str, name: &str) -> Result<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).with_context(|| format!("no {name}"))?;
+    Ok(line.trim().trim_end_matches(" kB").parse()?)
+}
+
+/// What the processors of this machine have done since it was started, in ticks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ticks {
+    all: u64,
+    idle: u64,
+    stolen: u64,
+}
+
+impl Ticks {
+    pub(crate) fn now() -> Result<Self> {
+        let text = fs::read_to_string(PathBuf::from("/proc/stat"))?;
+        let line = text.lines().next().context("/proc/stat is empty")?;
+        let ticks: Vec<u64> = line.split_whitespace().skip(1).take(8).flat_map(str::parse).collect();
+        let [.., idle, waiting, _, _, stolen] = ticks[..] else {
+            anyhow::bail!("/proc/stat begins with {line}")
+        };
+        Ok(Self { all: ticks.iter().sum(), idle: idle + waiting, stolen })
+    }
+
+    /// Which share of the time since then the processors were busy, and were another machine's, percent.
+    pub(crate) fn since(self, before: Self) -> [f64; 2] {
+        let percent = |ticks: u64| 100.0 * ticks as f64 / (self.all - before.all).max(1) as f64;
+        let idle = percent(self.idle.saturating_sub(before.idle));
+        [100.0 - idle, percent(self.stolen.saturating_sub(before.stolen))]
+    }
+}

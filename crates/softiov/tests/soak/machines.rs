@@ -1,0 +1,170 @@
+//! The Linux guests: virtual machines with stock drivers, each with a VF and a connection to the next, which all have to
+//! outlive the campaign. What their connections carry is compared inside them by a copy of this program.
+
+use crate::connection::{BLOCK, FINISH, HOLD, RECEIVED};
+use crate::served::Served;
+use anyhow::{Context, Result, bail, ensure};
+use linux_guest::{Assets, Background, GuestError, KernelSeries, LinuxGuest};
+use std::time::{Duration, Instant};
+
+/// Their VFs.
+const VFS: [u8; 3] = [4, 5, 6];
+const BOOT: Duration = Duration::from_secs(240);
+const COMMAND: Duration = Duration::from_secs(120);
+/// How long links and connections may take to come back. Stock igbvf starts anew at most every 10 seconds, and TCP waits
+/// ever longer before it sends again.
+const PATIENCE: Duration = Duration::from_secs(300);
+const LOOK: Duration = Duration::from_millis(200);
+/// Bytes that show that a connection goes on.
+const ALIVE: u64 = 4 * BLOCK as u64;
+
+/// A machine. It receives from one of the others, and sends to the other.
+#[derive(Debug)]
+struct Machine {
+    linux: LinuxGuest,
+    receiver: Background,
+    sender: Background,
+}
+
+/// Those that there are.
+#[derive(Debug)]
+pub(crate) struct Machines {
+    machines: Vec<Machine>,
+    /// Sums that were compared at the end.
+    bytes: u64,
+}
+
+impl Machines {
+    pub(crate) fn none() -> Self {
+        Self { machines: Vec::new(), bytes: 0 }
+    }
+
+    /// Boots them, and connects each to the next.
+    pub(crate) fn boot(served: &Served) -> Result<Self> {
+        let this = std::env::current_exe()?;
+        let program = this.file_name().and_then(|name| name.to_str()).context("this program has no name")?;
+        let assets = Assets::prepare(KernelSeries::Bookworm61)?.with_program(&this)?;
+        let spawn = |vf: &u8| {
+            let socket = served.socket(&format!("pf0vf{vf}"));
+            LinuxGuest::builder(format!("linux on pf0vf{vf}")).vf_socket(socket).spawn(&assets)
+        };
+        let guests = VFS.iter().map(spawn).collect::<Result<Vec<_>, _>>()?;
+        for (guest, vf) in guests.iter().zip(VFS) {
+            guest.wait_ready(BOOT)?;
+            guest
+                .check(&format!("ip addr add {}/24 dev eth0 && ip link set eth0 up", address(vf)), COMMAND)?;
+        }
+        let receivers = guests.iter().map(|guest| guest.spawn_background(&format!("exec {program} receive")));
+        let receivers = receivers.collect::<Result<Vec<_>, _>>()?;
+        let next = VFS.iter().cycle().skip(1);
+        let senders = guests
+            .iter()
+            .zip(next)
+            .map(|(guest, vf)| guest.spawn_background(&format!("exec {program} send {}", address(*vf))));
+        let senders = senders.collect::<Result<Vec<_>, _>>()?;
+        let machines = guests.into_iter().zip(receivers).zip(senders);
+        let machines =
+            machines.map(|((linux, receiver), sender)| Machine { linux, receiver, sender }).collect();
+        let mut machines = Self { machines, bytes: 0 };
+        machines.wait_moving()?;
+        Ok(machines)
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.machines.len()
+    }
+
+    /// Has their connections carry something, or nothing.
+    pub(crate) fn let_flow(&self, flowing: bool) -> Result<()> {
+        let script = if flowing { format!("rm -f {HOLD}") } else { format!("touch {HOLD}") };
+        self.machines.iter().try_for_each(|machine| machine.linux.check(&script, COMMAND).map(drop))?;
+        Ok(())
+    }
+
+    /// Which machines and which connections have ended.
+    pub(crate) fn losses(&mut self) -> [Vec<String>; 2] {
+        let (mut machines, mut connections) = (Vec::new(), Vec::new());
+        for machine in &mut self.machines {
+            if !machine.linux.is_running() {
+                let (name, tail) = (machine.linux.name(), machine.linux.console_tail());
+                machines.push(format!("the QEMU of {name} has ended:\n{tail}"));
+                continue;
+            }
+            connections.extend(machine.ended());
+        }
+        [machines, connections]
+    }
+
+    /// Waits until every connection has carried more, and answers how long that took.
+    pub(crate) fn wait_moving(&mut self) -> Result<Duration> {
+        let start = Instant::now();
+        self.let_flow(true)?;
+        for machine in &self.machines {
+            let goal = machine.received()? + ALIVE;
+            loop {
+                let received = machine.received()?;
+                if received >= goal {
+                    break;
+                }
+                if let Some(ended) = machine.ended() {
+                    bail!(ended);
+                }
+                ensure!(start.elapsed() < PATIENCE, "{}", machine.silent(received));
+                std::thread::sleep(LOOK);
+            }
+        }
+        Ok(start.elapsed())
+    }
+
+    /// Ends every connection, and sees to it that what was sent has come.
+    pub(crate) fn finish(&mut self) -> Result<()> {
+        for machine in &self.machines {
+            machine.linux.check(&format!("touch {FINISH}"), COMMAND)?;
+        }
+        for machine in &self.machines {
+            for running in [&machine.sender, &machine.receiver] {
+                let output = machine.linux.wait(running, COMMAND)?;
+                ensure!(output.success(), "{}: {}", machine.linux.name(), output.stderr);
+                self.bytes += output.stdout.trim().parse().unwrap_or(0);
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes that were compared.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl Machine {
+    /// How many bytes have come.
+    fn received(&self) -> Result<u64> {
+        let text = self.linux.check(&format!("cat {RECEIVED} 2>/dev/null || echo 0"), COMMAND)?;
+        // The file is there a moment before the number.
+        Ok(text.trim().parse().unwrap_or(0))
+    }
+
+    /// What a connection's end has said, if it has ended.
+    fn ended(&self) -> Option<String> {
+        let name = self.linux.name();
+        [("sender", &self.sender), ("receiver", &self.receiver)].into_iter().find_map(|(who, running)| {
+            match self.linux.wait(running, Duration::ZERO) {
+                Err(GuestError::Late { .. }) => None,
+                Ok(output) => Some(format!("{name}: the {who} has ended: {}", output.stderr)),
+                Err(error) => Some(format!("{name}: the {who} does not answer: {error}")),
+            }
+        })
+    }
+
+    /// What is known of a guest that receives nothing.
+    fn silent(&self, received: u64) -> String {
+        const SCRIPT: &str = "ip -s link show eth0; ip neigh; dmesg | tail -n 25";
+        let known = self.linux.check(SCRIPT, COMMAND).unwrap_or_else(|error| error.to_string());
+        format!("{}: nothing comes after {received} bytes:\n{known}", self.linux.name())
+    }
+}
+
+fn address(vf: u8) -> String {
+    format!("10.0.0.{}", 1 + vf)
+}
