@@ -22,10 +22,11 @@ const MOST: usize = 4_000_000;
 ///
 /// # Errors
 /// The host is gone, or no frame arrives.
-pub fn row(served: &mut Served, load: f64, capacity: f64, options: &Options) -> Result<Row> {
+pub fn row(served: &mut Served, size: usize, load: f64, capacity: f64, options: &Options) -> Result<Row> {
     let pace = capacity / 2.0 * load * 1e6;
     let length = Duration::from_millis(options.latency_ms);
-    let mut found = served.running(|pair| {
+    let mut found = served.running(|pairs| {
+        let Some(pair) = pairs.first_mut() else { return Vec::new() };
         measure(pair, pace, WARM_UP);
         measure(pair, pace, length)
     })?;
@@ -33,7 +34,7 @@ pub fn row(served: &mut Served, load: f64, capacity: f64, options: &Options) -> 
     let delivered = found.len() as f64 / length.as_secs_f64() / 1e6;
     let mut at = |part| quantile(&mut found, part).unwrap_or_default();
     let latency = Latency { load, p50_ns: at(0.5), p99_ns: at(0.99), p999_ns: at(0.999) };
-    let mut row = Row::new("one way", "softiov", served.pair.size(), served.doorbells());
+    let mut row = Row::new("one way", "softiov", size, served.doorbells());
     row.set_rate(Some(delivered));
     row.latency = Some(latency);
     Ok(row)

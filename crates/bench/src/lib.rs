@@ -13,6 +13,7 @@
 //! | [`rounds`] | slices in turn |
 //! | [`statistics`] | medians, and which slices may be compared |
 //! | [`latency`] | one way through the served card, under load |
+//! | [`flame`] | where the host's cycles go |
 //! | [`report`] | rows, as a table, JSON and charts |
 //! | [`machine`] | processors, processes held on them, huge pages, hardware counters |
 //!
@@ -20,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 pub mod contender;
+pub mod flame;
 pub mod latency;
 pub mod machine;
 pub mod options;
@@ -29,6 +31,7 @@ pub mod rounds;
 pub mod statistics;
 
 use anyhow::Result;
+use contender::Contender;
 use contender::served::Served;
 use machine::processors::Processors;
 use options::Options;
@@ -49,7 +52,7 @@ pub fn run(options: &Options) -> Result<Report> {
     for &size in &options.sizes {
         let mut contenders = contender::all(options, dpdk.as_ref(), &huge, processors, size)?;
         let rounds = rounds::run(&mut contenders, options, processors)?;
-        let rows = statistics::rows(&contenders, &rounds, size);
+        let rows = statistics::rows("VF to VF", &contenders, &rounds, size);
         drop(contenders);
         for row in &rows {
             eprintln!("{row}");
@@ -60,12 +63,28 @@ pub fn run(options: &Options) -> Result<Report> {
             report.rows.extend(latencies(options, processors, size, capacity)?);
         }
     }
+    if let (true, Some(&size)) = (options.growth, options.sizes.first()) {
+        report.rows.extend(growth(options, processors, size)?);
+    }
+    if let (true, Some(&size)) = (options.flame, options.sizes.first()) {
+        flame::record(options, processors, size)?;
+    }
     fs::create_dir_all(&options.out)?;
     report.write(&options.out)?;
     Ok(report)
 }
 
+/// The same with more VFs that exchange frames, of seven.
+fn growth(options: &Options, processors: Processors, size: usize) -> Result<Vec<Row>> {
+    let mut contenders: Vec<Box<dyn Contender>> = Vec::new();
+    for pairs in 1..=3 {
+        contenders.push(Box::new(Served::with_pairs(options, processors, size, pairs)?));
+    }
+    let rounds = rounds::run(&mut contenders, options, processors)?;
+    Ok(statistics::rows("VFs in use", &contenders, &rounds, size))
+}
+
 fn latencies(options: &Options, processors: Processors, size: usize, capacity: f64) -> Result<Vec<Row>> {
     let mut served = Served::start(options, processors, size)?;
-    latency::LOADS.iter().map(|&load| latency::row(&mut served, load, capacity, options)).collect()
+    latency::LOADS.iter().map(|&load| latency::row(&mut served, size, load, capacity, options)).collect()
 }

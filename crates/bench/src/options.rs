@@ -31,6 +31,12 @@ pub struct Options {
     /// Milliseconds that latency is measured for at each load; 0: not at all.
     #[arg(long, default_value_t = 1000)]
     pub latency_ms: u64,
+    /// Also measure with four and six VFs in use, at the first size.
+    #[arg(long)]
+    pub growth: bool,
+    /// Also sample the host with `perf` at the first size, and draw a flame graph.
+    #[arg(long)]
+    pub flame: bool,
     /// Only the served card and the raw limits.
     #[arg(long)]
     pub no_peers: bool,

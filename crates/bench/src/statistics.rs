@@ -38,7 +38,7 @@ pub fn comparable(rounds: &[Round], one: usize, other: usize) -> impl Iterator<I
 
 /// What became of each contender.
 #[must_use]
-pub fn rows(contenders: &[Box<dyn Contender>], rounds: &[Round], size: usize) -> Vec<Row> {
+pub fn rows(bench: &str, contenders: &[Box<dyn Contender>], rounds: &[Round], size: usize) -> Vec<Row> {
     let of = |at: usize, value: &dyn Fn(&Turn) -> Option<f64>| -> Vec<f64> {
         rounds.iter().filter_map(|round| value(round.get(at)?)).collect()
     };
@@ -46,7 +46,7 @@ pub fn rows(contenders: &[Box<dyn Contender>], rounds: &[Round], size: usize) ->
     let peers = (0..contenders.len()).filter(|&at| contenders[at].mode() == Mode::Peer);
     let best = peers.max_by(|&a, &b| rate(a).unwrap_or(0.0).total_cmp(&rate(b).unwrap_or(0.0)));
     let row = |(at, contender): (usize, &Box<dyn Contender>)| {
-        let mut row = Row::new("VF to VF", contender.name(), size, contender.mode());
+        let mut row = Row::new(bench, contender.name(), size, contender.mode());
         row.set_rate(rate(at));
         row.cycles_per_packet = median(&mut of(at, &|turn| turn.slice.cycles_per_frame()));
         row.slices = Some(rounds.len());
@@ -104,7 +104,7 @@ mod tests {
             vec![turn(60.0, 3), turn(20.0, 2), turn(20.0, 4)],
             vec![turn(60.0, 3), turn(61.0, 1), turn(62.0, 1)],
         ];
-        let rows = rows(&contenders(), &rounds, 64);
+        let rows = rows("", &contenders(), &rounds, 64);
         assert_eq!((rows[0].pairs, rows[0].slices), (Some(2), Some(3)));
         assert_eq!(rows[0].ratio_to_best_peer, Some(3.0));
         assert_eq!(rows[0].ratio_spread, Some((2.0, 3.0)));
@@ -114,14 +114,14 @@ mod tests {
     fn the_best_peer_is_its_own_measure() {
         let rounds = [vec![turn(20.0, 6), turn(20.0, 2), turn(20.0, 4)]];
         let ratios: Vec<_> =
-            rows(&contenders(), &rounds, 64).iter().map(|row| row.ratio_to_best_peer).collect();
+            rows("", &contenders(), &rounds, 64).iter().map(|row| row.ratio_to_best_peer).collect();
         assert_eq!(ratios, [Some(1.5), Some(0.5), Some(1.0)]);
     }
 
     #[test]
     fn without_a_comparable_pair_there_is_no_ratio() {
         let rounds = [vec![turn(20.0, 6), turn(30.0, 2), turn(40.0, 4)]];
-        let row = &rows(&contenders(), &rounds, 64)[0];
+        let row = &rows("", &contenders(), &rounds, 64)[0];
         assert_eq!((row.ratio_to_best_peer, row.pairs), (None, Some(0)));
         assert!(row.mpps.is_some(), "what was found is said all the same");
     }

@@ -79,7 +79,7 @@ pub(super) struct Peer {
     /// The generator before the forwarder, which ends last.
     generator: Option<Testpmd>,
     forwarder: Testpmd,
-    cycles: Option<Cycles>,
+    cycles: Cycles,
     _folder: TempDir,
 }
 
@@ -149,13 +149,12 @@ impl Contender for Peer {
     fn slice(&mut self, length: Duration) -> Result<Slice> {
         self.stop(false)?;
         std::thread::sleep(WARM_UP);
-        let mut spent = || self.cycles.as_mut().and_then(Cycles::read);
-        let before = spent();
+        let before = self.cycles.read();
         let counter = self.generator.as_ref().unwrap_or(&self.forwarder);
         let (first, begun) = (counter.received()?, Instant::now());
         std::thread::sleep(length);
         let (last, took) = (counter.received()?, begun.elapsed());
-        let cycles = before.zip(spent()).map(|(before, after)| after - before);
+        let cycles = before.zip(self.cycles.read()).map(|(before, after)| after - before);
         self.stop(true)?;
         Ok(Slice { frames: last - first, took, cycles })
     }

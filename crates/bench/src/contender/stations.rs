@@ -9,7 +9,7 @@ use driver::vf::{Config, LinkCheck, TxOffload};
 use driver::{Hal, Vf};
 use embedded_guest::VfioUserHal;
 use i82576::MacAddress;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Rings of 256 descriptors with buffers of 2 KB, and room for alignment.
@@ -21,8 +21,6 @@ const BURST: u64 = 32;
 /// When frames that are under way count as lost.
 const LOST: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The shortest frame with room for a time behind its header.
-const SHORTEST: usize = HEADER + 8;
 const HEADER: usize = 14;
 /// An ether type for experiments.
 const ETHER_TYPE: [u8; 2] = [0x88, 0xb5];
@@ -48,43 +46,25 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// The addresses that the host is to give them.
-    pub const ADDRESSES: [MacAddress; 2] =
-        [MacAddress([2, 0, 0, 0, 0x10, 0]), MacAddress([2, 0, 0, 0, 0x10, 1])];
+    /// The address that the host is to give a VF.
+    #[must_use]
+    pub fn address(vf: usize) -> MacAddress {
+        MacAddress([2, 0, 0, 0, 0x10, vf as u8])
+    }
 
-    /// Attaches to both and waits for their links.
+    /// Attaches to a VF and the next one, and waits for their links. `socket` says where a VF's socket is.
     ///
     /// # Errors
     /// A VF does not start, or frames cannot be of that size.
-    pub fn attach(sockets: [&Path; 2], size: usize) -> Result<Self> {
+    pub fn attach(first: usize, socket: impl Fn(usize) -> PathBuf, size: usize) -> Result<Self> {
         ensure!((60..=1514).contains(&size), "frames of {size} bytes: 60 to 1514 can be sent");
-        debug_assert!(size >= SHORTEST);
-        let [first, second] = Self::ADDRESSES;
+        let [one, other] = [first, first + 1];
+        let frame = |from, to| frame(Self::address(from), Self::address(to), size);
         let stations = [
-            Station::attach(sockets[0], frame(first, second, size))?,
-            Station::attach(sockets[1], frame(second, first, size))?,
+            Station::attach(&socket(one), frame(one, other))?,
+            Station::attach(&socket(other), frame(other, one))?,
         ];
         Ok(Self { stations, buffer: vec![0; 2048], lost: 0 })
-    }
-
-    /// Sends as fast as frames arrive, for so long; answers how many arrived, and in what time.
-    pub fn exchange(&mut self, length: Duration) -> (u64, Duration) {
-        let begun = Instant::now();
-        let (mut arrived, mut last) = (0, begun);
-        loop {
-            let now = self.turn(0) + self.turn(1);
-            arrived += now;
-            let at = Instant::now();
-            if now > 0 {
-                last = at;
-            } else if at - last > LOST {
-                self.give_up();
-                last = at;
-            }
-            if at - begun >= length {
-                return (arrived, at - begun);
-            }
-        }
     }
 
     /// A burst from one, if enough has arrived, and what the other finds.
@@ -139,12 +119,6 @@ impl Pair {
         self.buffer.get(HEADER..)?.first_chunk().map(|stamp| u64::from_le_bytes(*stamp))
     }
 
-    /// How long their frames are.
-    #[must_use]
-    pub fn size(&self) -> usize {
-        self.stations[0].frame.len()
-    }
-
     /// What is under way will not come.
     pub fn give_up(&mut self) {
         for station in &mut self.stations {
@@ -156,6 +130,26 @@ impl Pair {
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost
+    }
+}
+
+/// Has all pairs send as fast as frames arrive, for so long; answers how many arrived, and in what time.
+pub fn exchange(pairs: &mut [Pair], length: Duration) -> (u64, Duration) {
+    let begun = Instant::now();
+    let (mut arrived, mut last) = (0, begun);
+    loop {
+        let now: u64 = pairs.iter_mut().map(|pair| pair.turn(0) + pair.turn(1)).sum();
+        arrived += now;
+        let at = Instant::now();
+        if now > 0 {
+            last = at;
+        } else if at - last > LOST {
+            pairs.iter_mut().for_each(Pair::give_up);
+            last = at;
+        }
+        if at - begun >= length {
+            return (arrived, at - begun);
+        }
     }
 }
 

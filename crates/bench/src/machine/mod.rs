@@ -20,6 +20,8 @@ pub struct Machine {
     pub kernel: String,
     /// The load of the last minute, when the run began: what others do.
     pub load: Option<f64>,
+    /// Where numbers of cycles are from.
+    pub cycles: cycles::Source,
     /// Whether peers had huge pages.
     pub huge_pages: bool,
 }
@@ -35,6 +37,7 @@ pub fn describe() -> Machine {
         processors: std::thread::available_parallelism().map_or(1, Into::into),
         kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
         load: read("/proc/loadavg").split(' ').next().and_then(|load| load.parse().ok()),
+        cycles: cycles::source(),
         huge_pages: false,
     }
 }

@@ -16,7 +16,7 @@ const PERCENTILES: [(&str, Value); 3] = [
 
 /// Names of files without their ending, and SVG.
 pub(super) fn charts(report: &Report) -> Vec<(&'static str, String)> {
-    let forwarding: Vec<&Row> = report.rows.iter().filter(|row| row.slices.is_some()).collect();
+    let forwarding: Vec<&Row> = report.rows.iter().filter(|row| row.bench == "VF to VF").collect();
     let latency: Vec<&Row> = report.rows.iter().filter(|row| row.latency.is_some()).collect();
     let mut charts = Vec::new();
     if !forwarding.is_empty() {

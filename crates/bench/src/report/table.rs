@@ -33,11 +33,12 @@ impl fmt::Display for Report {
         let pages = if machine.huge_pages { "with" } else { "without" };
         writeln!(
             f,
-            "{}, {} processors, Linux {}, load {}; DPDK {pages} huge pages",
+            "{}, {} processors, Linux {}, load {}; DPDK {pages} huge pages; cycles from {}",
             machine.processor,
             machine.processors,
             machine.kernel,
             machine.load.map_or("unknown".to_owned(), |load| load.to_string()),
+            format!("{:?}", machine.cycles).to_lowercase(),
         )?;
         writeln!(
             f,
