@@ -45,7 +45,8 @@ pub fn rows(bench: &str, contenders: &[Box<dyn Contender>], rounds: &[Round], si
     let rate = |at: usize| median(&mut of(at, &|turn| Some(turn.slice.mpps())));
     let peers = (0..contenders.len()).filter(|&at| contenders[at].mode() == Mode::Peer);
     let best = peers.max_by(|&a, &b| rate(a).unwrap_or(0.0).total_cmp(&rate(b).unwrap_or(0.0)));
-    let row = |(at, contender): (usize, &Box<dyn Contender>)| {
+    let row = |at: usize| {
+        let contender = &contenders[at];
         let mut row = Row::new(bench, contender.name(), size, contender.mode());
         row.set_rate(rate(at));
         row.cycles_per_packet = median(&mut of(at, &|turn| turn.slice.cycles_per_frame()));
@@ -60,7 +61,7 @@ pub fn rows(bench: &str, contenders: &[Box<dyn Contender>], rounds: &[Round], si
         }
         row
     };
-    contenders.iter().enumerate().map(row).collect()
+    (0..contenders.len()).map(row).collect()
 }
 
 #[cfg(test)]

@@ -80,7 +80,8 @@ fn build() -> Result<PathBuf> {
     ensure!(output.status.success(), "the benchmark frame_path does not build");
     let text = String::from_utf8_lossy(&output.stdout);
     let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let program = messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).last();
+    let program =
+        messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).next_back();
     program.context("cargo does not say where the benchmark is")
 }
 

@@ -16,7 +16,7 @@ mod testpmd;
 use crate::machine::huge_pages::HugePages;
 use crate::machine::processors::Processors;
 use crate::options::Options;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use linux_guest::HostDpdk;
 use serde::Serialize;
 use std::time::Duration;
@@ -95,7 +95,8 @@ pub fn all(
     let mut contenders: Vec<Box<dyn Contender>> = vec![Box::new(served)];
     if let Some(dpdk) = dpdk {
         for recipe in &peers::RECIPES {
-            contenders.push(Box::new(peers::Peer::start(recipe, dpdk, huge, processors, size)?));
+            let peer = peers::Peer::start(recipe, dpdk, huge, processors, size);
+            contenders.push(Box::new(peer.with_context(|| format!("the peer {}", recipe.name))?));
         }
     }
     Ok(contenders)

@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How a peer is made. In devices, `{n}` is the port and `{dir}` the folder of sockets, `{size}` a frame's length.
 #[derive(Debug)]
 pub(super) struct Recipe {
-    name: &'static str,
+    pub(super) name: &'static str,
     forwarder: &'static str,
     /// None: frames come from nowhere.
     generator: Option<&'static str>,

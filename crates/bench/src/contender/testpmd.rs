@@ -11,6 +11,9 @@ use std::process::{ChildStdin, Stdio};
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(60);
+/// What it says once its ports are started. Asked earlier for a vhost port's counters, DPDK 22.11 reads what is not
+/// there and dies.
+const STARTED: &str = "Checking link statuses";
 
 /// How one testpmd is started.
 #[derive(Debug)]
@@ -56,7 +59,9 @@ impl Testpmd {
         let mut process = Process::new(child, log);
         let begun = Instant::now();
         let telemetry = loop {
-            if let Some(telemetry) = ready(&start.prefix) {
+            if process.log().contains(STARTED)
+                && let Some(telemetry) = ready(&start.prefix)
+            {
                 break telemetry;
             }
             if process.has_ended() || begun.elapsed() > PATIENCE {
