@@ -60,8 +60,12 @@ impl Served {
         let process = serve(options, processors, &folder, 2 * pairs)?;
         let socket = |vf| folder.path().join(format!("run/pf0vf{vf}/vf.sock"));
         let name = if pairs == 1 { "softiov".to_owned() } else { format!("softiov, {} VFs", 2 * pairs) };
-        let pairs: Result<_> = (0..pairs).map(|pair| Pair::attach(2 * pair, socket, size)).collect();
-        let pairs = pairs.with_context(|| process.log())?;
+        let pairs: Result<Vec<Pair>> = (0..pairs).map(|pair| Pair::attach(2 * pair, socket, size)).collect();
+        let mut pairs = pairs.with_context(|| process.log())?;
+        let begun = Instant::now();
+        while exchange(&mut pairs, WARM_UP).0 == 0 {
+            ensure!(begun.elapsed() < PATIENCE, "no frame comes through the card:\n{}", process.log());
+        }
         process.stop(true)?;
         Ok(Self { name, pairs, process, processors, mode: options.mode, _folder: folder })
     }
@@ -101,15 +105,13 @@ impl Contender for Served {
 
     fn slice(&mut self, length: Duration) -> Result<Slice> {
         let mut cycles = Cycles::of(self.process.id());
-        let slice = self.running(|pairs| {
+        self.running(|pairs| {
             exchange(pairs, WARM_UP);
             let before = cycles.read();
             let (frames, took) = exchange(pairs, length);
             let cycles = before.zip(cycles.read()).map(|(before, after)| after - before);
             Slice { frames, took, cycles }
-        })?;
-        ensure!(slice.frames > 0, "no frame came through the card:\n{}", self.process.log());
-        Ok(slice)
+        })
     }
 }
 

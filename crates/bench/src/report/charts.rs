@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 type Value = fn(&Row) -> Option<f64>;
 
 const PERCENTILES: [(&str, Value); 3] = [
-    ("p50", |row| Some(row.latency?.p50_ns / 1e3)),
-    ("p99", |row| Some(row.latency?.p99_ns / 1e3)),
-    ("p99.9", |row| Some(row.latency?.p999_ns / 1e3)),
+    ("p50", |row| Some(row.latency?.p50_ns? / 1e3)),
+    ("p99", |row| Some(row.latency?.p99_ns? / 1e3)),
+    ("p99.9", |row| Some(row.latency?.p999_ns? / 1e3)),
 ];
 
 /// Names of files without their ending, and SVG.

@@ -52,11 +52,11 @@ pub struct Latency {
     /// Which part.
     pub load: f64,
     /// Half of the frames took longer.
-    pub p50_ns: f64,
+    pub p50_ns: Option<f64>,
     /// One in a hundred took longer.
-    pub p99_ns: f64,
+    pub p99_ns: Option<f64>,
     /// One in a thousand took longer.
-    pub p999_ns: f64,
+    pub p999_ns: Option<f64>,
 }
 
 impl Row {

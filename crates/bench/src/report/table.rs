@@ -19,9 +19,9 @@ impl fmt::Display for Row {
             write!(f, "  {nanoseconds:.0} ns")?;
         }
         if let Some(latency) = &self.latency {
-            let us = |nanoseconds: f64| nanoseconds / 1e3;
+            let us = |nanoseconds: Option<f64>| number(nanoseconds.map(|nanoseconds| nanoseconds / 1e3), 1);
             let (p50, p99, p999) = (us(latency.p50_ns), us(latency.p99_ns), us(latency.p999_ns));
-            write!(f, "  {:.0} % load: p50 {p50:.1} p99 {p99:.1} p99.9 {p999:.1} us", latency.load * 100.0)?;
+            write!(f, "  {:.0} % load: p50 {p50} p99 {p99} p99.9 {p999} us", latency.load * 100.0)?;
         }
         Ok(())
     }
