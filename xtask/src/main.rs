@@ -1,9 +1,12 @@
 //! The tasks of the project: `cargo xtask test` proves everything that can be proved on this machine,
-//! `cargo xtask soak` ends the host under guests hundreds of times, `cargo xtask tidy` checks the rules that the compiler
-//! does not know, `cargo xtask registers` prints the page of the register table.
+//! `cargo xtask soak` ends the host under guests hundreds of times, `cargo xtask bench` measures it beside its peers,
+//! `cargo xtask instructions` counts what the card spends on a frame, `cargo xtask tidy` checks the rules that the compiler does not know, `cargo xtask registers` prints the page of the
+//! register table.
 //!
 //! Left out: building and running the card itself; that is plain cargo.
 
+mod bench;
+mod instructions;
 mod metadata;
 mod registers;
 mod soak;
@@ -23,6 +26,11 @@ enum Task {
     /// Hands over and kills a host under traffic, 200 times each; takes half an hour. `--help` says more.
     #[command(disable_help_flag = true)]
     Soak(soak::Options),
+    /// Measures the served card beside what users would pick instead; takes some minutes. `--help` says more.
+    #[command(disable_help_flag = true)]
+    Bench(bench::Options),
+    /// Counts the card's instructions for a frame with valgrind, against a kept count.
+    Instructions(instructions::Options),
     /// Checks layering, lengths, unsafe code, licences and the like.
     Tidy,
     /// Prints docs/REGISTERS.md from the register table.
@@ -33,6 +41,8 @@ fn main() -> anyhow::Result<ExitCode> {
     match Task::parse() {
         Task::Test(options) => test::run(&options),
         Task::Soak(options) => soak::run(&options),
+        Task::Bench(options) => bench::run(&options),
+        Task::Instructions(options) => instructions::run(&options),
         Task::Registers => registers::write().map(|()| ExitCode::SUCCESS),
         Task::Tidy => {
             let report = tidy::check()?;

@@ -24,7 +24,7 @@
 pub mod assets;
 mod guest;
 
-pub use assets::{AssetError, Assets, HostTools, KernelSeries};
+pub use assets::{AssetError, Assets, HostDpdk, HostTools, KernelSeries};
 pub use guest::accel::Accel;
 pub use guest::control::Output;
 pub use guest::{Background, GuestBuilder, GuestError, LinuxGuest};

@@ -5,7 +5,7 @@
 //!
 //! Left out: memory that is not the processor's cache, and every system call.
 
-use i82576::bits::{dctl, dtxswc, mrqc, rctl, tctl, vmolr, vt_ctl};
+use i82576::bits::{dctl, dtxswc, mrqc, rctl, tctl, vlvf, vmolr, vmvir, vt_ctl};
 use i82576::config::pf::SRIOV;
 use i82576::descriptor::rx::Posted;
 use i82576::descriptor::tx::{Context, Data, L4};
@@ -26,6 +26,7 @@ const FRAME: Iova = 0x2000;
 const BUFFERS: Iova = 0x2_0000;
 const MEMORY: usize = 0x4_0000;
 const BUFFER: usize = 2048;
+const PORT_VLAN: u32 = 100;
 /// Rounds of which the median is taken, and the least time of one.
 const ROUNDS: usize = 41;
 const ROUND: Duration = Duration::from_millis(5);
@@ -134,6 +135,19 @@ impl Bench {
         let mut bench = Self { nic, memory, wire: Tap::default() };
         (0..2).for_each(|n| bench.start(n));
         bench
+    }
+
+    /// What a host sets for a tenant: addresses and VLANs are checked, and a port VLAN is inserted and stripped.
+    fn police(&mut self) {
+        let checked = 0xff << dtxswc::MAC_SPOOF_SHIFT | 0xff << dtxswc::VLAN_SPOOF_SHIFT;
+        let member = vlvf::VLANID_EN | 0b11 << vlvf::POOLSEL_SHIFT | PORT_VLAN;
+        self.nic.write(Pf, r::DTXSWC, dtxswc::LOOPBACK_EN | checked, Time::ZERO);
+        self.nic.write(Pf, r::vlvf(0), member, Time::ZERO);
+        for n in 0..2 {
+            let pool = self.nic.read(Pf, r::vmolr(n), Time::ZERO);
+            self.nic.write(Pf, r::vmolr(n), pool & !vmolr::AUPE | vmolr::STRVLAN, Time::ZERO);
+            self.nic.write(Pf, r::vmvir(n), PORT_VLAN | vmvir::DEFAULT, Time::ZERO);
+        }
     }
 
     fn start(&mut self, n: u8) {
@@ -267,9 +281,17 @@ fn main() {
         let name = format!("wire to VF, {length} bytes");
         case(&name, count, length, &mut bench, |bench| bench.receive(count));
     }
-    for (name, to, sums) in [("wire", 9, false), ("VF", 1, false), ("VF, checksum inserted", 1, true)] {
+    for (name, to, sums, police) in [
+        ("wire", 9, false, false),
+        ("VF", 1, false, false),
+        ("VF, checksum inserted", 1, true, false),
+        ("VF, with policy", 1, false, true),
+    ] {
         for length in [64, 1514] {
             let mut bench = Bench::new();
+            if police {
+                bench.police();
+            }
             bench.place(&frame(to, 0, length));
             let data = Data { insert_l4_checksum: sums, insert_ip_checksum: sums, ..packet(length) };
             let descriptors = [&[context(0).emit()][..], &[data.emit(); 32]].concat();

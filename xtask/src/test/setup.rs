@@ -19,10 +19,11 @@ struct Need {
     what: &'static str,
 }
 
-const NEEDS: [Need; 3] = [
+const NEEDS: [Need; 4] = [
     Need { program: "ip", package: "iproute2", what: "taps and bridges in a network namespace" },
     Need { program: "lspci", package: "pciutils", what: "a VF as lspci describes it" },
     Need { program: "chromium", package: "chromium", what: "the lab's report in a browser" },
+    Need { program: "valgrind", package: "valgrind", what: "instructions that the card spends on a frame" },
 ];
 
 /// What stands in for Debian packages when guests are made.
@@ -73,6 +74,17 @@ pub(super) fn guest_obstacle() -> Option<String> {
     let missing = GUEST_TOOLS.into_iter().find(|tool| !in_path(tool))?;
     let variables = GUEST_VARIABLES.join(", ");
     Some(format!("guests are made from Debian packages, here is no `{missing}`, and {variables} are not set"))
+}
+
+/// Why instructions cannot be counted here, if they cannot. The count that is kept is of x86-64.
+pub(super) fn valgrind_obstacle() -> Option<&'static str> {
+    if env::consts::ARCH != "x86_64" {
+        Some("the kept count is of x86-64")
+    } else if !in_path("valgrind") {
+        Some("`valgrind` is missing (Debian package valgrind)")
+    } else {
+        None
+    }
 }
 
 /// Installs the packages of what is missing; returns what stood in the way.

@@ -11,7 +11,7 @@ use anyhow::Result;
 use super::process::{self, Output, Show};
 use super::summary::Tally;
 use super::{Context, demo, results, setup};
-use crate::{metadata, tidy};
+use crate::{instructions, metadata, tidy};
 
 /// The tests that boot virtual machines. Their targets say `test = false`, so a plain `cargo test` passes over
 /// them; `xtask tidy` sees to it that no other target does.
@@ -29,6 +29,7 @@ pub(super) enum Stage {
     Doc,
     Build,
     Test,
+    Instructions,
     Boot,
     Linux,
     Demo,
@@ -37,7 +38,7 @@ pub(super) enum Stage {
 }
 
 impl Stage {
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 13] = [
         Self::Setup,
         Self::Fmt,
         Self::Tidy,
@@ -45,6 +46,7 @@ impl Stage {
         Self::Doc,
         Self::Build,
         Self::Test,
+        Self::Instructions,
         Self::Boot,
         Self::Linux,
         Self::Demo,
@@ -62,6 +64,7 @@ impl Stage {
             Self::Doc => "doc",
             Self::Build => "build",
             Self::Test => "test",
+            Self::Instructions => "instructions",
             Self::Boot => "boot",
             Self::Linux => "linux",
             Self::Demo => "demo",
@@ -79,6 +82,7 @@ impl Stage {
             Self::Doc => "documentation builds without warnings",
             Self::Build => "everything builds",
             Self::Test => "unit, protocol, property, driver-against-card and vfio-user tests",
+            Self::Instructions => "instructions that the card spends on a frame, by stop",
             Self::Boot => "a stock Linux guest boots without a card",
             Self::Linux => "stock Linux guests on the card",
             Self::Demo => "the demo with embedded guests",
@@ -88,7 +92,7 @@ impl Stage {
     }
 
     pub(super) fn is_long(self) -> bool {
-        matches!(self, Self::Boot | Self::Linux | Self::Demo | Self::DemoLinux)
+        matches!(self, Self::Instructions | Self::Boot | Self::Linux | Self::Demo | Self::DemoLinux)
     }
 
     pub(super) fn needs_build(self) -> bool {
@@ -119,6 +123,7 @@ impl Stage {
                 // The output of tests that pass is wanted for what they say they skipped.
                 test(cargo(context, "test --workspace --no-fail-fast -- --show-output"), Show::OnFailure)
             }
+            Self::Instructions => count_instructions(),
             Self::Boot | Self::Linux => self.boot_guests(context),
             Self::Demo => demo(context, "demo --json", demo::EMBEDDED_GUESTS),
             Self::DemoLinux => match setup::guest_obstacle() {
@@ -171,6 +176,15 @@ fn tidy() -> Result<Tally> {
     let report = tidy::check()?;
     println!("{report}");
     Ok(if report.findings.is_empty() { Tally::PASSED } else { Tally::FAILED })
+}
+
+fn count_instructions() -> Result<Tally> {
+    if let Some(obstacle) = setup::valgrind_obstacle() {
+        return Ok(Tally::skip(format!("{}: {obstacle}", Stage::Instructions.title())));
+    }
+    let complaints = instructions::complaints(&instructions::count()?)?;
+    complaints.iter().for_each(|complaint| println!("   {complaint}"));
+    Ok(if complaints.is_empty() { Tally::PASSED } else { Tally::FAILED })
 }
 
 fn demo(context: &Context, arguments: &str, guests: usize) -> Result<Tally> {

@@ -26,6 +26,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("hypervisor", &["pcie", "sim"]),
     ("guest", &["i82576", "driver", "split", "sim", "hypervisor"]),
     ("lab", &["pcie", "i82576", "nic", "driver", "iovm", "split", "sim", "hypervisor", "guest"]),
+    ("bench", &["i82576", "driver", "host", "embedded-guest", "linux-guest", "lab"]),
     ("softiov", &["daemon", "host", "embedded-guest", "direct", "linux-guest", "lab", "i82576"]),
     ("xtask", &["i82576"]),
 ];

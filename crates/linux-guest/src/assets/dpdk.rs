@@ -33,9 +33,9 @@ const LIBRARY_PACKAGES: [&str; 18] = [
     "librte-net-mlx5-23",
     "librte-pdump23",
 ];
-const PROGRAM: &str = "usr/bin/dpdk-testpmd";
+pub(super) const PROGRAM: &str = "usr/bin/dpdk-testpmd";
 /// Where DPDK looks for drivers that it is not linked to, and which it finds there.
-const PLUGIN_FOLDER: &str = "usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0";
+pub(super) const PLUGIN_FOLDER: &str = "usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0";
 const PLUGINS: [&str; 2] = ["librte_mempool_ring.so.23.0", "librte_net_e1000.so.23.0"];
 
 /// Which libc loads by itself when a thread is cancelled, as testpmd does at its end.
@@ -56,22 +56,33 @@ pub(super) fn prepare(kitchen: &mut Kitchen, initramfs: &Path) -> Result<PathBuf
 
 /// What is added to an initramfs.
 fn prepare_archive(kitchen: &mut Kitchen) -> Result<PathBuf> {
-    let recipe = format!("2 bookworm {PROGRAM_PACKAGE} {LIBRARY_PACKAGES:?} {PLUGINS:?}");
-    let part = kitchen.cache.part("dpdk", &recipe);
+    let part = kitchen.cache.part("dpdk", &format!("2 {} {PLUGINS:?}", recipe()));
     if kitchen.lacks(&part)? {
-        let apt = kitchen.apt(Archive::Bookworm)?;
-        let mut packages = apt.fetch("DPDK", &LIBRARY_PACKAGES, &mut kitchen.progress)?;
-        packages.push(apt.fetch_alone(PROGRAM_PACKAGE)?);
-        kitchen.progress.step("unpacking DPDK");
-        let root = kitchen.cache.bench("dpdk")?;
-        for package in &packages {
-            apt::unpack(package, &root)?;
-        }
+        let root = unpack(kitchen, &[])?;
         let path = kitchen.cache.bench("dpdk-archive")?.join("dpdk.cpio");
         fs::write(&path, archive(&root)?).at(&path)?;
         kitchen.cache.publish(&path, &part)?;
     }
     Ok(part)
+}
+
+/// What the name of a part with testpmd in it says.
+pub(super) fn recipe() -> String {
+    format!("bookworm {PROGRAM_PACKAGE} {LIBRARY_PACKAGES:?}")
+}
+
+/// testpmd with its libraries and the drivers of `more` packages, in a folder of the kitchen's.
+pub(super) fn unpack(kitchen: &mut Kitchen, more: &[&str]) -> Result<PathBuf> {
+    let apt = kitchen.apt(Archive::Bookworm)?;
+    let libraries = [&LIBRARY_PACKAGES, more].concat();
+    let mut packages = apt.fetch("DPDK", &libraries, &mut kitchen.progress)?;
+    packages.push(apt.fetch_alone(PROGRAM_PACKAGE)?);
+    kitchen.progress.step("unpacking DPDK");
+    let root = kitchen.cache.bench("dpdk")?;
+    for package in &packages {
+        apt::unpack(package, &root)?;
+    }
+    Ok(root)
 }
 
 /// testpmd in /bin, its libraries where the guest's are, and the drivers.

@@ -21,6 +21,7 @@ mod cpio;
 mod dpdk;
 mod elf;
 mod error;
+mod host_dpdk;
 mod host_tools;
 mod initramfs;
 mod ipxe;
@@ -41,6 +42,7 @@ use std::sync::Arc;
 use tempfile::TempPath;
 
 pub use error::AssetError;
+pub use host_dpdk::HostDpdk;
 pub use host_tools::HostTools;
 pub use qemu::Qemu;
 

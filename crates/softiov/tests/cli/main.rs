@@ -4,6 +4,7 @@
 
 mod access;
 mod apply;
+mod bench;
 mod config;
 mod demo;
 mod drive;

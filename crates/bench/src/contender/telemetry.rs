@@ -1,0 +1,54 @@
+//! What a DPDK program counts, asked over its telemetry socket: a message of text, an answer of JSON. Left out: all
+//! questions but the one for a port's frames.
+
+use anyhow::{Context, Result};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv, send,
+    socket_with,
+};
+use serde_json::Value;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// The longest answer that DPDK gives.
+const LONGEST: usize = 16 * 1024;
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Telemetry(OwnedFd);
+
+/// Where a program with that file prefix keeps its files. See `eal_create_runtime_dir`.
+pub(super) fn folder(prefix: &str) -> PathBuf {
+    let base = if rustix::process::getuid().is_root() {
+        "/var/run".into()
+    } else {
+        std::env::var_os("XDG_RUNTIME_DIR").map_or("/tmp".into(), PathBuf::from)
+    };
+    base.join("dpdk").join(prefix)
+}
+
+impl Telemetry {
+    pub(super) fn connect(folder: &Path) -> Result<Self> {
+        let address = SocketAddrUnix::new(folder.join("dpdk_telemetry.v2"))?;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        connect(&socket, &address)?;
+        let telemetry = Self(socket);
+        // It introduces itself.
+        telemetry.receive()?;
+        Ok(telemetry)
+    }
+
+    /// Frames that a port has received; `None` before there is such a port.
+    pub(super) fn received(&self, port: usize) -> Result<Option<u64>> {
+        send(&self.0, format!("/ethdev/stats,{port}").as_bytes(), SendFlags::NOSIGNAL)?;
+        let answer = self.receive()?;
+        Ok(answer["/ethdev/stats"]["ipackets"].as_u64())
+    }
+
+    fn receive(&self) -> Result<Value> {
+        let mut answer = vec![0; LONGEST];
+        let (count, _) = recv(&self.0, &mut answer[..], RecvFlags::empty())?;
+        serde_json::from_slice(&answer[..count])
+            .context("DPDK's telemetry answers with something else than JSON")
+    }
+}

@@ -1,0 +1,94 @@
+//! DPDK's testpmd as a process of the run: started on two of the machine's processors, of which one does the work.
+
+use super::telemetry::{Telemetry, folder};
+use crate::machine::process::Process;
+use crate::machine::processors::Processors;
+use anyhow::{Context, Result, bail};
+use linux_guest::HostDpdk;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{ChildStdin, Stdio};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+/// What it says once its ports are started. Asked earlier for a vhost port's counters, DPDK 22.11 reads what is not
+/// there and dies.
+const STARTED: &str = "Checking link statuses";
+
+/// How one testpmd is started.
+#[derive(Debug)]
+pub(super) struct Start<'a> {
+    pub(super) dpdk: &'a HostDpdk,
+    pub(super) huge_pages: bool,
+    pub(super) processors: Processors,
+    /// Unique on the machine.
+    pub(super) prefix: String,
+    /// Where it works: the forwarder's processor, or the generator's.
+    pub(super) forwards: bool,
+    pub(super) devices: [String; 2],
+    /// What it is told behind `--`.
+    pub(super) arguments: Vec<String>,
+}
+
+/// A testpmd that has two ports.
+#[derive(Debug)]
+pub(super) struct Testpmd {
+    pub(super) process: Process,
+    telemetry: Telemetry,
+    /// testpmd ends when nobody can press enter any more.
+    _enter: Option<ChildStdin>,
+    prefix: String,
+}
+
+impl Testpmd {
+    pub(super) fn start(start: &Start<'_>, logs: &Path) -> Result<Self> {
+        let Processors { generator, forwarder } = start.processors;
+        let (works, waits) = if start.forwards { (forwarder, generator) } else { (generator, forwarder) };
+        let mut command = start.dpdk.testpmd();
+        command.args(["--lcores", &format!("0@{waits},1@{works}"), "--no-pci", "-m", "256"]);
+        command.args(["--single-file-segments", "--file-prefix", &start.prefix]);
+        command.args((!start.huge_pages).then_some("--no-huge"));
+        command.args(start.devices.iter().map(|device| format!("--vdev={device}")));
+        command.args(["--", "--auto-start", "--no-lsc-interrupt", "--total-num-mbufs=16384", "--burst=32"]);
+        command.args(&start.arguments);
+        let log = logs.join(format!("{}.log", start.prefix));
+        let file = File::create(&log)?;
+        command.stdin(Stdio::piped()).stdout(file.try_clone()?).stderr(file);
+        let mut child = command.spawn().context("testpmd cannot be started")?;
+        let enter = child.stdin.take();
+        let mut process = Process::new(child, log);
+        let begun = Instant::now();
+        let telemetry = loop {
+            if process.log().contains(STARTED)
+                && let Some(telemetry) = ready(&start.prefix)
+            {
+                break telemetry;
+            }
+            if process.has_ended() || begun.elapsed() > PATIENCE {
+                bail!("testpmd does not start:\n{}", process.log());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        Ok(Self { process, telemetry, _enter: enter, prefix: start.prefix.clone() })
+    }
+
+    /// Frames that its two ports have received.
+    pub(super) fn received(&self) -> Result<u64> {
+        let port = |at| self.telemetry.received(at)?.context("testpmd has lost a port");
+        Ok(port(0)? + port(1)?)
+    }
+}
+
+/// Its telemetry, once it has two ports.
+fn ready(prefix: &str) -> Option<Telemetry> {
+    let telemetry = Telemetry::connect(&folder(prefix)).ok()?;
+    telemetry.received(1).ok()??;
+    Some(telemetry)
+}
+
+impl Drop for Testpmd {
+    fn drop(&mut self) {
+        // What it leaves there is of no use to anybody.
+        let _ = fs::remove_dir_all(folder(&self.prefix));
+    }
+}

@@ -1,0 +1,73 @@
+//! Stacks as `perf script --fields comm,ip,sym` prints them: the program's name, a line for each frame from the
+//! innermost out, and an empty line.
+
+use std::collections::BTreeMap;
+
+/// A function on a stack, and what it called.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Node {
+    /// Samples in it and in what it called.
+    pub(super) samples: u64,
+    /// What it called, by name.
+    pub(super) calls: BTreeMap<String, Node>,
+}
+
+/// All stacks, the outermost functions first.
+pub(super) fn fold(script: &str) -> Node {
+    let mut root = Node::default();
+    for sample in script.split("\n\n") {
+        let frames = sample.lines().filter(|line| line.starts_with([' ', '\t']));
+        let names = frames.filter_map(|line| line.trim().split_once(' ').map(|(_, name)| short(name)));
+        let mut names: Vec<String> = names.collect();
+        if names.is_empty() {
+            continue;
+        }
+        names.reverse();
+        root.add(&names);
+    }
+    root
+}
+
+impl Node {
+    fn add(&mut self, names: &[String]) {
+        self.samples += 1;
+        if let Some((first, rest)) = names.split_first() {
+            self.calls.entry(first.clone()).or_default().add(rest);
+        }
+    }
+}
+
+/// Without the hash that the compiler adds, and what `perf` says of inlining.
+fn short(name: &str) -> String {
+    let name = name.trim_end_matches(" (inlined)");
+    match name.rsplit_once("::h") {
+        Some((name, hash)) if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+            name.into()
+        }
+        _ => name.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCRIPT: &str = "\
+softiov \n\t    55d0 nic::forward::forward::h0123456789abcdef (inlined)\n\t    55d1 main\n\n\
+softiov \n\t    55d2 memcpy\n\t    55d0 nic::forward::forward\n\t    55d1 main\n\n";
+
+    #[test]
+    fn stacks_are_folded_from_the_outermost_function_in() {
+        let root = fold(SCRIPT);
+        let main = &root.calls["main"];
+        let forward = &main.calls["nic::forward::forward"];
+        assert_eq!((root.samples, main.samples, forward.samples), (2, 2, 2));
+        assert_eq!(forward.calls["memcpy"].samples, 1);
+    }
+
+    #[test]
+    fn what_is_no_stack_is_passed_over() {
+        assert_eq!(fold("").samples, 0);
+        assert_eq!(fold("softiov \n\nsoftiov \n\n").samples, 0);
+    }
+}

@@ -1,0 +1,53 @@
+//! Where the host's cycles go, as a flame graph: `perf` samples the host while frames move. Left out: `perf` itself,
+//! which is Debian's linux-perf; and inferno, the usual program that draws, whose licence is not among ours.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `fold` | stacks as `perf script` prints them, to a tree |
+//! | `draw` | the tree as SVG |
+
+mod draw;
+mod fold;
+
+use crate::contender::served::Served;
+use crate::contender::stations::exchange;
+use crate::machine::processors::Processors;
+use crate::options::Options;
+use anyhow::{Context, Result, ensure};
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Samples a second, no multiple of anything periodic.
+const FREQUENCY: &str = "997";
+/// How long frames move: longer than `perf` records.
+const TRAFFIC: Duration = Duration::from_secs(4);
+const RECORDED: &str = "2";
+
+/// Samples the host under full load with frames of one length, and writes `flame.svg` into the report's folder.
+///
+/// # Errors
+/// `perf` is missing or not allowed, or the host does not start.
+pub fn record(options: &Options, processors: Processors, size: usize) -> Result<()> {
+    fs::create_dir_all(&options.out)?;
+    let data = options.out.join("perf.data");
+    let mut served = Served::start(options, processors, size)?;
+    let mut perf = Command::new("perf");
+    perf.args(["record", "--freq", FREQUENCY, "--call-graph", "dwarf,16384", "--output"]).arg(&data);
+    perf.args(["--pid", &served.process_id().to_string(), "--", "sleep", RECORDED]);
+    let mut perf = perf
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .context("no `perf`: Debian's linux-perf has it")?;
+    served.running(|pairs| exchange(pairs, TRAFFIC))?;
+    ensure!(perf.wait()?.success(), "`perf record` may not sample the host; see perf_event_paranoid");
+    let mut script = Command::new("perf");
+    let output = script.args(["script", "--fields", "comm,ip,sym", "--input"]).arg(&data).output()?;
+    fs::remove_file(&data)?;
+    let tree = fold::fold(&String::from_utf8_lossy(&output.stdout));
+    ensure!(tree.samples > 0, "`perf` has taken no sample of the host");
+    let title = format!("The host's cycles: VF to VF, {size} bytes, {} samples", tree.samples);
+    fs::write(options.out.join("flame.svg"), draw::draw(&tree, &title))?;
+    Ok(())
+}

@@ -1,0 +1,13 @@
+//! `cargo xtask bench` runs this. Left out: building what is measured.
+#![forbid(unsafe_code)]
+
+use bench::options::Options;
+use clap::Parser;
+
+fn main() -> anyhow::Result<()> {
+    let options = Options::parse();
+    let report = bench::run(&options)?;
+    println!("{report}");
+    println!("\n{} has summary.json and the charts", options.out.display());
+    Ok(())
+}

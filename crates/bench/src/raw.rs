@@ -1,0 +1,92 @@
+//! What the machine itself can do: the references beside each slice, and the limits of the report. What `softiov lab
+//! host` measures too is measured by the same probes ([`host::measure`]). Left out: DRAM bandwidth of several cores.
+
+use crate::contender::Mode;
+use crate::machine::processors::Processors;
+use crate::report::Row;
+use anyhow::{Context, Result, anyhow};
+use host::measure::{PROBES, Sample};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::Instant;
+
+/// The length of a frame in the copying probes.
+const FRAME: usize = 1514;
+/// A register read: header and body of a vfio-user message.
+const MESSAGE: usize = 32;
+const ROUND_TRIPS: u32 = 2000;
+
+/// What was found just before a slice.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reference {
+    /// Copying 1,000 bytes that are in the cache, on the forwarder's processor.
+    pub copy_ns: f64,
+    /// A cache line from one processor to the other.
+    pub line_ns: f64,
+}
+
+impl Reference {
+    /// Measures it: some tens of milliseconds.
+    ///
+    /// # Errors
+    /// It cannot be measured here.
+    pub fn measure(processors: Processors) -> Result<Self> {
+        let copy = Processors::held(processors.forwarder, || probe("copy_warm"))??;
+        Ok(Self { copy_ns: copy.median, line_ns: probe("cache_line")?.median })
+    }
+}
+
+fn probe(name: &str) -> Result<Sample> {
+    let probe = PROBES.iter().find(|probe| probe.name == name).with_context(|| format!("no probe {name}"))?;
+    (probe.run)().with_context(|| format!("{} cannot be measured", probe.what))
+}
+
+/// The limits, a row each.
+///
+/// # Errors
+/// One of them cannot be measured here.
+pub fn limits(processors: Processors) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for (bench, name) in [("memcpy in cache", "copy_warm"), ("memcpy from last-level cache", "copy_shared")] {
+        let sample = Processors::held(processors.forwarder, || probe(name))??;
+        let nanoseconds = sample.median * FRAME as f64 / 1000.0;
+        rows.push(row(bench, FRAME, nanoseconds).with_rate(1e3 / nanoseconds));
+    }
+    rows.push(row("cache line, one way", 64, probe("cache_line")?.median));
+    rows.push(row("eventfd wake-up, other processor", 8, probe("wake")?.median));
+    rows.push(row("system call", 0, probe("system_call")?.median));
+    rows.push(row("socket round trip", MESSAGE, socket_round_trip(processors)?));
+    Ok(rows)
+}
+
+fn row(bench: &str, size: usize, nanoseconds: f64) -> Row {
+    let mut row = Row::new(bench, "this machine", size, Mode::Raw);
+    row.nanoseconds = Some(nanoseconds);
+    row
+}
+
+/// There and back between two threads on two processors, both asleep while they wait: the median of round trips.
+fn socket_round_trip(processors: Processors) -> Result<f64> {
+    let (mut here, mut there) = UnixStream::pair()?;
+    let echo = thread::spawn(move || {
+        Processors::held(processors.forwarder, || {
+            let mut message = [0; MESSAGE];
+            while there.read_exact(&mut message).is_ok() && there.write_all(&message).is_ok() {}
+        })
+    });
+    let found = Processors::held(processors.generator, || -> Result<f64> {
+        let mut message = [0; MESSAGE];
+        let mut took = Vec::with_capacity(ROUND_TRIPS as usize);
+        for _ in 0..ROUND_TRIPS {
+            let begun = Instant::now();
+            here.write_all(&message)?;
+            here.read_exact(&mut message)?;
+            took.push(begun.elapsed().as_nanos() as f64);
+        }
+        crate::statistics::median(&mut took).context("no round trip")
+    })??;
+    drop(here);
+    echo.join().map_err(|_| anyhow!("the thread that echoes has panicked"))??;
+    Ok(found)
+}

@@ -1,0 +1,139 @@
+//! Medians, and which slices may be compared: those of one round whose references differ by a tenth at most. Left out:
+//! confidence; the spread is that of the middle half of what was found.
+
+use crate::contender::{Contender, Mode};
+use crate::raw::Reference;
+use crate::report::Row;
+use crate::rounds::{Round, Turn};
+
+/// How much references may differ, as a part of the smaller one.
+const TOLERANCE: f64 = 0.1;
+
+/// The median, after sorting.
+#[must_use]
+pub fn median(values: &mut [f64]) -> Option<f64> {
+    quantile(values, 0.5)
+}
+
+/// The value below which that part of the others is, after sorting.
+#[must_use]
+pub fn quantile(values: &mut [f64], part: f64) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let last = values.len().checked_sub(1)?;
+    values.get((last as f64 * part).round() as usize).copied()
+}
+
+/// Whether the machine was in the same state.
+#[must_use]
+pub fn alike(a: Reference, b: Reference) -> bool {
+    let near = |a: f64, b: f64| (a - b).abs() <= TOLERANCE * a.min(b);
+    near(a.copy_ns, b.copy_ns) && near(a.line_ns, b.line_ns)
+}
+
+/// Turns of two contenders in rounds in which they may be compared.
+pub fn comparable(rounds: &[Round], one: usize, other: usize) -> impl Iterator<Item = (&Turn, &Turn)> {
+    let pairs = rounds.iter().filter_map(move |round| Some((round.get(one)?, round.get(other)?)));
+    pairs.filter(|(one, other)| alike(one.reference, other.reference))
+}
+
+/// What became of each contender.
+#[must_use]
+pub fn rows(bench: &str, contenders: &[Box<dyn Contender>], rounds: &[Round], size: usize) -> Vec<Row> {
+    let of = |at: usize, value: &dyn Fn(&Turn) -> Option<f64>| -> Vec<f64> {
+        rounds.iter().filter_map(|round| value(round.get(at)?)).collect()
+    };
+    let rate = |at: usize| median(&mut of(at, &|turn| Some(turn.slice.mpps())));
+    let peers = (0..contenders.len()).filter(|&at| contenders[at].mode() == Mode::Peer);
+    let best = peers.max_by(|&a, &b| rate(a).unwrap_or(0.0).total_cmp(&rate(b).unwrap_or(0.0)));
+    let row = |at: usize| {
+        let contender = &contenders[at];
+        let mut row = Row::new(bench, contender.name(), size, contender.mode());
+        row.set_rate(rate(at));
+        row.cycles_per_packet = median(&mut of(at, &|turn| turn.slice.cycles_per_frame()));
+        row.slices = Some(rounds.len());
+        if let Some(best) = best {
+            let pairs = comparable(rounds, at, best);
+            let mut ratios: Vec<f64> =
+                pairs.map(|(own, peer)| own.slice.mpps() / peer.slice.mpps()).collect();
+            row.pairs = Some(ratios.len());
+            row.ratio_to_best_peer = median(&mut ratios);
+            row.ratio_spread = quantile(&mut ratios, 0.25).zip(quantile(&mut ratios, 0.75));
+        }
+        row
+    };
+    (0..contenders.len()).map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contender::Slice;
+    use anyhow::Result;
+    use std::time::Duration;
+
+    struct Named(&'static str, Mode);
+
+    impl Contender for Named {
+        fn name(&self) -> &str {
+            self.0
+        }
+
+        fn mode(&self) -> Mode {
+            self.1
+        }
+
+        fn slice(&mut self, _: Duration) -> Result<Slice> {
+            unreachable!("the slices are given")
+        }
+    }
+
+    fn turn(copy_ns: f64, millions: u64) -> Turn {
+        let slice = Slice { frames: millions * 1_000_000, took: Duration::from_secs(1), cycles: None };
+        Turn { reference: Reference { copy_ns, line_ns: 40.0 }, slice }
+    }
+
+    fn contenders() -> Vec<Box<dyn Contender>> {
+        let named = |name, mode| Box::new(Named(name, mode)) as Box<dyn Contender>;
+        vec![named("ours", Mode::Posted), named("slow", Mode::Peer), named("fast", Mode::Peer)]
+    }
+
+    #[test]
+    fn slices_of_unlike_machine_states_are_not_compared() {
+        let rounds = [
+            vec![turn(20.0, 8), turn(20.0, 2), turn(21.0, 4)],
+            // The machine became three times as fast for the peers: no word on it.
+            vec![turn(60.0, 3), turn(20.0, 2), turn(20.0, 4)],
+            vec![turn(60.0, 3), turn(61.0, 1), turn(62.0, 1)],
+        ];
+        let rows = rows("", &contenders(), &rounds, 64);
+        assert_eq!((rows[0].pairs, rows[0].slices), (Some(2), Some(3)));
+        assert_eq!(rows[0].ratio_to_best_peer, Some(3.0));
+        assert_eq!(rows[0].ratio_spread, Some((2.0, 3.0)));
+    }
+
+    #[test]
+    fn the_best_peer_is_its_own_measure() {
+        let rounds = [vec![turn(20.0, 6), turn(20.0, 2), turn(20.0, 4)]];
+        let ratios: Vec<_> =
+            rows("", &contenders(), &rounds, 64).iter().map(|row| row.ratio_to_best_peer).collect();
+        assert_eq!(ratios, [Some(1.5), Some(0.5), Some(1.0)]);
+    }
+
+    #[test]
+    fn without_a_comparable_pair_there_is_no_ratio() {
+        let rounds = [vec![turn(20.0, 6), turn(30.0, 2), turn(40.0, 4)]];
+        let row = &rows("", &contenders(), &rounds, 64)[0];
+        assert_eq!((row.ratio_to_best_peer, row.pairs), (None, Some(0)));
+        assert!(row.mpps.is_some(), "what was found is said all the same");
+    }
+
+    #[test]
+    fn quantiles_are_found_values() {
+        let mut values = [5.0, 1.0, 4.0, 2.0, 3.0];
+        assert_eq!(
+            [0.0, 0.25, 0.5, 1.0].map(|part| quantile(&mut values, part)),
+            [1.0, 2.0, 3.0, 5.0].map(Some)
+        );
+        assert_eq!(median(&mut []), None);
+    }
+}

@@ -1,0 +1,33 @@
+//! `cargo xtask bench`: builds the host and what measures it for release, and runs the latter. Left out: the
+//! measurement (`crates/bench`).
+
+use std::env;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result};
+
+use crate::metadata;
+
+/// What the measurement is told.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Passed on as they are.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<String>,
+}
+
+/// Runs it; what it prints is printed.
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let root = metadata::workspace_root()?;
+    let mut build = metadata::cargo();
+    build.args(["build", "--quiet", "--release", "--package", "softiov", "--package", "bench"]);
+    if !build.current_dir(&root).status()?.success() {
+        return Ok(ExitCode::FAILURE);
+    }
+    // This program lies in a profile's folder of the target folder, wherever that is.
+    let this = env::current_exe()?;
+    let target = this.ancestors().nth(2).context("this program lies in a target folder")?;
+    let mut measure = Command::new(target.join("release/bench"));
+    let status = measure.args(&options.arguments).current_dir(&root).status()?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

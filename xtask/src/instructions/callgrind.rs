@@ -1,0 +1,137 @@
+//! A program under callgrind, and what it writes: a cost for each source line, also of functions that were inlined,
+//! so the folder of a line says at which stop it was spent.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+/// Instructions by stop.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Counts(pub(super) BTreeMap<String, f64>);
+
+impl Counts {
+    pub(super) fn is_empty(&self) -> bool {
+        self.total() <= 0.0
+    }
+
+    pub(super) fn total(&self) -> f64 {
+        self.0.values().sum()
+    }
+
+    /// What was counted beyond `before`.
+    pub(super) fn since(mut self, before: &Self) -> Self {
+        for (stop, count) in &mut self.0 {
+            *count -= before.0.get(stop).unwrap_or(&0.0);
+        }
+        self
+    }
+
+    /// For each of so many frames, to a tenth. Stops without an instruction are left out.
+    pub(super) fn per(self, frames: u64) -> Self {
+        let each = |count: f64| (count / frames as f64 * 10.0).round() / 10.0;
+        let counts = self.0.into_iter().map(|(stop, count)| (stop, each(count)));
+        Self(counts.filter(|&(_, count)| count > 0.0).collect())
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.0} instructions a frame:", self.total())?;
+        self.0.iter().try_for_each(|(stop, count)| write!(f, " {stop} {count}"))
+    }
+}
+
+/// Runs one case of the benchmark so many times.
+pub(super) fn count(program: &Path, case: &str, calls: u64) -> Result<Counts> {
+    let out = program.with_extension(format!("callgrind.{calls}"));
+    let mut command = Command::new("valgrind");
+    command.args(["--tool=callgrind", "--compress-strings=no", "--compress-pos=no"]);
+    command.arg(format!("--callgrind-out-file={}", out.display())).arg(program).arg(case);
+    command.env("FRAME_PATH_CALLS", calls.to_string()).stdin(Stdio::null());
+    let output = command.output().context("valgrind cannot be started")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "the benchmark fails under valgrind:\n{said}");
+    let text = fs::read_to_string(&out).with_context(|| format!("no {}", out.display()))?;
+    fs::remove_file(&out)?;
+    Ok(parse(&text))
+}
+
+/// Costs of lines, by the stop that their file belongs to. What a call costs is counted where it is spent.
+pub(super) fn parse(text: &str) -> Counts {
+    let mut counts = Counts::default();
+    let mut stop = None;
+    let mut inclusive = false;
+    for line in text.lines() {
+        if let Some(file) = ["fl=", "fi=", "fe="].iter().find_map(|key| line.strip_prefix(key)) {
+            stop = stop_of(file);
+        } else if line.starts_with("calls=") {
+            inclusive = true;
+        } else if line.starts_with(|first: char| first.is_ascii_digit()) {
+            let cost = line.split_whitespace().nth(1).and_then(|cost| cost.parse::<f64>().ok());
+            if let (false, Some(stop), Some(cost)) = (inclusive, stop, cost) {
+                *counts.0.entry(stop.to_owned()).or_default() += cost;
+            }
+            inclusive = false;
+        }
+    }
+    counts
+}
+
+/// A folder or file of the card; the crates below it; the standard library. `None`: the benchmark itself, and libc.
+fn stop_of(file: &str) -> Option<&str> {
+    if let Some((_, inside)) = file.split_once("crates/nic/src/") {
+        let first = inside.split('/').next().unwrap_or(inside);
+        return Some(first.strip_suffix(".rs").unwrap_or(first));
+    }
+    ["i82576", "pcie"]
+        .into_iter()
+        .find(|name| file.contains(&format!("crates/{name}/src/")))
+        .or_else(|| file.contains("/library/").then_some("std"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OUTPUT: &str = "\
+events: Ir
+fl=/checkout/crates/nic/src/forward.rs
+fn=nic::forward
+12 100
+fi=/checkout/crates/nic/src/switch/decide.rs
+40 30
+fi=/rustc/0123/library/core/src/num/mod.rs
+7 5
+fe=/checkout/crates/nic/src/forward.rs
+13 1
+cfn=memcpy
+calls=3 0
+14 9000
+
+fl=???
+fn=memcpy
+0 9000
+fl=/checkout/crates/nic/benches/frame_path.rs
+fn=main
+3 70
+";
+
+    #[test]
+    fn inlined_code_counts_where_it_is_written_and_calls_where_they_are_spent() {
+        let counts = parse(OUTPUT);
+        let expected = [("forward", 101.0), ("std", 5.0), ("switch", 30.0)];
+        assert_eq!(counts.0, expected.map(|(stop, count)| (stop.to_owned(), count)).into());
+    }
+
+    #[test]
+    fn a_frame_s_share_is_what_more_calls_cost() {
+        let long = parse(OUTPUT);
+        let short = Counts([("forward".to_owned(), 1.0), ("std".to_owned(), 5.0)].into());
+        let counts = long.since(&short).per(10);
+        assert_eq!(counts.0, [("forward".to_owned(), 10.0), ("switch".to_owned(), 3.0)].into());
+    }
+}

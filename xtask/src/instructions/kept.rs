@@ -1,0 +1,111 @@
+//! The kept count, and what is said of a count that differs from it: more is a loss, much less is to be kept.
+
+use std::fs;
+
+use anyhow::{Context, Result};
+use serde_json::{Map, Value, json};
+
+use super::Counts;
+use crate::metadata;
+
+/// Where it is kept, relative to the workspace.
+const PATH: &str = "crates/nic/benches/instructions.json";
+const REMEDY: &str = "find out why, or keep it: cargo xtask instructions --keep";
+/// How much of a whole frame's count may come or go: what a compiler decides another way.
+const FRAME: f64 = 0.03;
+/// How much of a stop's, and so many instructions besides: code moves between stops when it is inlined elsewhere.
+const STOP: f64 = 0.10;
+const STOP_LEAST: f64 = 4.0;
+
+/// What was kept, and with which compiler.
+#[derive(Debug)]
+pub(super) struct Kept {
+    compiler: String,
+    cases: Vec<(String, Counts)>,
+}
+
+pub(super) fn load() -> Result<Kept> {
+    let path = metadata::workspace_root()?.join(PATH);
+    let text = fs::read_to_string(&path).with_context(|| format!("{PATH} cannot be read"))?;
+    read(&text)
+        .with_context(|| format!("{PATH} is not a kept count; cargo xtask instructions --keep writes it"))
+}
+
+fn read(text: &str) -> Option<Kept> {
+    let value: Value = serde_json::from_str(text).ok()?;
+    let counts = |stops: &Value| {
+        let stops = stops.as_object()?.iter();
+        Some(Counts(stops.map(|(stop, count)| Some((stop.clone(), count.as_f64()?))).collect::<Option<_>>()?))
+    };
+    let cases = value["instructions"].as_object()?.iter();
+    let cases = cases.map(|(case, stops)| Some((case.clone(), counts(stops)?))).collect::<Option<_>>()?;
+    Some(Kept { compiler: value["compiler"].as_str()?.to_owned(), cases })
+}
+
+pub(super) fn keep(counted: &[(String, Counts)]) -> Result<()> {
+    let cases: Map<String, Value> =
+        counted.iter().map(|(case, counts)| (case.clone(), json!(counts.0))).collect();
+    let value = json!({ "compiler": super::compiler()?, "instructions": cases });
+    let path = metadata::workspace_root()?.join(PATH);
+    fs::write(&path, serde_json::to_string_pretty(&value)? + "\n")
+        .with_context(|| format!("{PATH} cannot be written"))
+}
+
+/// What differs by more than it may.
+pub(super) fn compare(kept: &Kept, counted: &[(String, Counts)]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for (case, counts) in counted {
+        let Some((_, before)) = kept.cases.iter().find(|(kept, _)| kept == case) else {
+            complaints.push(format!("{case}: no count is kept; {REMEDY}"));
+            continue;
+        };
+        let (total, kept_total) = (counts.total(), before.total());
+        if (total - kept_total).abs() > FRAME * kept_total {
+            complaints.push(format!("{case}: {total:.0} instructions a frame, kept {kept_total:.0}"));
+        }
+        for (stop, count) in &counts.0 {
+            let kept = before.0.get(stop).copied().unwrap_or(0.0);
+            if *count > kept * (1.0 + STOP) + STOP_LEAST {
+                complaints.push(format!("{case}: {count} instructions in `{stop}`, kept {kept}"));
+            }
+        }
+    }
+    if !complaints.is_empty() {
+        complaints.push(format!("kept with {}; {REMEDY}", kept.compiler));
+    }
+    complaints
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(stops: &[(&str, f64)]) -> Counts {
+        Counts(stops.iter().map(|&(stop, count)| (stop.to_owned(), count)).collect())
+    }
+
+    fn said(of: &[(&str, f64)]) -> Vec<String> {
+        let text = r#"{"compiler": "rustc 1", "instructions": {"a": {"queue": 300.0, "switch": 100.0}}}"#;
+        compare(&read(text).unwrap(), &[("a".to_owned(), counts(of))])
+    }
+
+    #[test]
+    fn a_small_difference_is_the_compiler_s() {
+        assert!(said(&[("queue", 305.0), ("switch", 97.0)]).is_empty());
+    }
+
+    #[test]
+    fn what_a_stop_costs_more_is_said_even_if_another_costs_less() {
+        let said = said(&[("queue", 280.0), ("switch", 120.0)]);
+        assert_eq!(said[0], "a: 120 instructions in `switch`, kept 100");
+        assert!(said[1].starts_with("kept with rustc 1"), "{said:?}");
+    }
+
+    #[test]
+    fn a_gain_is_to_be_kept_and_a_new_way_too() {
+        assert_eq!(said(&[("queue", 200.0), ("switch", 100.0)])[0], "a: 300 instructions a frame, kept 400");
+        let text = r#"{"compiler": "rustc 1", "instructions": {}}"#;
+        let said = compare(&read(text).unwrap(), &[("b".to_owned(), counts(&[]))]);
+        assert!(said[0].starts_with("b: no count is kept"), "{said:?}");
+    }
+}

@@ -1,0 +1,92 @@
+//! `cargo xtask instructions`: how many instructions the card spends on a frame, at each of its stops, against a kept
+//! count. valgrind counts, so neither the clock nor what else the machine does has a say. `--keep` makes today's count
+//! the kept one.
+//!
+//! Left out: copying, whose instructions depend on the processor; and allocations, which a test of the card's own
+//! counts (`crates/nic/tests/card/allocations.rs`).
+
+mod callgrind;
+mod kept;
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::metadata;
+pub(crate) use callgrind::Counts;
+
+/// The ways of a frame that are counted, as the benchmark `frame_path` calls them, and how many frames a call moves.
+const CASES: [(&str, u64); 4] = [
+    ("VF to VF, with policy, 64 bytes", 32),
+    ("VF to wire, 64 bytes", 32),
+    ("wire to VF, 64 bytes", 32),
+    ("VF to VF, cut into 1502 bytes", 40),
+];
+/// Calls of a short run and of a long one: what a frame costs is in the difference, starting is not.
+const CALLS: [u64; 2] = [50, 150];
+
+/// What is done with the count.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Make today's count the kept one.
+    #[arg(long)]
+    keep: bool,
+}
+
+/// Counts, and compares or keeps.
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let counted = count()?;
+    for (case, counts) in &counted {
+        println!("{case}: {counts}");
+    }
+    if options.keep {
+        kept::keep(&counted)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let complaints = complaints(&counted)?;
+    complaints.iter().for_each(|complaint| println!("{complaint}"));
+    Ok(if complaints.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Instructions a frame for each of [`CASES`].
+pub(crate) fn count() -> Result<Vec<(String, Counts)>> {
+    let program = build()?;
+    let case = |&(case, frames): &(&str, u64)| {
+        let [short, long] = CALLS.map(|calls| callgrind::count(&program, case, calls));
+        let counts = long?.since(&short?).per((CALLS[1] - CALLS[0]) * frames);
+        ensure!(
+            !counts.is_empty(),
+            "nothing was counted for {case:?}: has the benchmark another name for it?"
+        );
+        Ok((case.to_owned(), counts))
+    };
+    CASES.iter().map(case).collect()
+}
+
+/// What is worse, or much better, than what is kept.
+pub(crate) fn complaints(counted: &[(String, Counts)]) -> Result<Vec<String>> {
+    Ok(kept::compare(&kept::load()?, counted))
+}
+
+/// Builds the benchmark as it is measured, and answers where it is.
+fn build() -> Result<PathBuf> {
+    let mut command = metadata::cargo();
+    command.args(["bench", "--package", "nic", "--bench", "frame_path", "--no-run", "--message-format=json"]);
+    command.args(["--quiet", "--profile", "release"]);
+    command.current_dir(metadata::workspace_root()?).stderr(Stdio::inherit());
+    let output = command.output()?;
+    ensure!(output.status.success(), "the benchmark frame_path does not build");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let program =
+        messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).next_back();
+    program.context("cargo does not say where the benchmark is")
+}
+
+/// The compiler's version.
+fn compiler() -> Result<String> {
+    let output = Command::new("rustc").arg("--version").output().context("rustc does not say its version")?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
