@@ -381,6 +381,15 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Kind::Derived,
         "Dong et al., HPCA 2010: (139 M - 47 % of it) / 8.4 K = 8.8 K other accesses/s, for 139 M * 47 % / 8.4 K = 7.8 K interrupts/s of two changes each",
     ),
+    row(
+        Cost::EnqueueCheck,
+        "enqueue_check",
+        1_500,
+        Unit::Cycles,
+        (800, 2_500),
+        Kind::Estimate,
+        "engineering seed: a look at each page's owner, a reference, a descriptor",
+    ),
 ];
 
 const fn row(

@@ -4,11 +4,13 @@
 //! | module | experiments |
 //! |---|---|
 //! | `hpca2010` | Dong et al., SR-IOV: fig06 to fig17 |
+//! | `hpca2007` | Willmann et al., CDNA: cdna-throughput, cdna-scaling, cdna-hostile |
 //! | `beyond` | the optimisations on a current machine, and for a program that answers requests |
 //! | `settings` | what `--set` changes, and the constants that a report lists |
 //! | `point` | from a point to a machine, and from what happened to metrics |
 
 mod beyond;
+mod hpca2007;
 mod hpca2010;
 mod point;
 mod settings;
@@ -20,7 +22,8 @@ use crate::experiment::Experiment;
 use std::sync::LazyLock;
 
 /// Every experiment, in the order of rows and reports.
-pub static ALL: LazyLock<Vec<Experiment>> = LazyLock::new(|| [hpca2010::ALL, beyond::ALL].concat());
+pub static ALL: LazyLock<Vec<Experiment>> =
+    LazyLock::new(|| [hpca2010::ALL, beyond::ALL, hpca2007::ALL].concat());
 
 /// The experiments, and what can be set in all of them.
 #[must_use]

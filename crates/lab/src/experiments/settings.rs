@@ -23,6 +23,9 @@ const MEASURE: &str = "measure_ms";
 const WARM_UP: &str = "warm_up_ms";
 const GROUP: &str = "cost.";
 
+/// The table of the machine that an experiment's paper has.
+const OWN_TABLE: &str = "paper";
+
 /// What "as the table has it" is for a constant: no constant is negative.
 const FROM_TABLE: i64 = -1;
 
@@ -36,7 +39,13 @@ pub(crate) fn all() -> Vec<Setting> {
         choices,
     };
     let mut settings = vec![
-        setting(TABLE, Value::name("nehalem"), "", "the processor's cost table", &["nehalem", "modern"]),
+        setting(
+            TABLE,
+            Value::name(OWN_TABLE),
+            "",
+            "the processor's cost table; paper: that of the experiment's paper",
+            &[OWN_TABLE, "nehalem", "modern", "opteron", "skylake"],
+        ),
         // 47 % of 139 M cycles/s at 8.4 K an EOI are 7.8 K interrupts/s, timer interrupts among them.
         setting(INTERRUPT_HZ, Value::Int(7_500), "Hz", "interrupts of a VF where no policy is varied", &[]),
         setting(
@@ -87,7 +96,7 @@ pub(crate) fn parameters() -> Vec<Parameter> {
         let table = stored::fitted(seeds.clone()).unwrap_or(seeds);
         table.iter().map(|row| Parameter::of(table.name(), row)).collect::<Vec<_>>()
     };
-    [CostTable::nehalem(), CostTable::modern()].into_iter().flat_map(parameters).collect()
+    CostTable::all().into_iter().flat_map(parameters).collect()
 }
 
 /// How far the calibrated table leaves the model from what it was calibrated on, for the report.
@@ -100,11 +109,19 @@ pub(crate) fn sensitivity() -> Sensitivity {
     stored::sensitivity().cloned().unwrap_or_default()
 }
 
-/// The table that a run is to use.
+/// The table that a run is to use, if not another that of Dong et al., HPCA 2010.
 pub(crate) fn table(context: &Context) -> Result<CostTable, RunError> {
-    let name = context.settings.text(TABLE)?;
-    let seeds =
-        CostTable::named(name).ok_or_else(|| RunError::Refused(format!("there is no table {name}")))?;
+    table_or(context, CostTable::nehalem)
+}
+
+/// The table that a run is to use, if not another that of its paper's machine.
+pub(crate) fn table_or(context: &Context, own: fn() -> CostTable) -> Result<CostTable, RunError> {
+    let seeds = match context.settings.text(TABLE)? {
+        OWN_TABLE => own(),
+        name => {
+            CostTable::named(name).ok_or_else(|| RunError::Refused(format!("there is no table {name}")))?
+        }
+    };
     let mut table = stored::fitted(seeds).map_err(RunError::Refused)?;
     let names: Vec<&'static str> = table.iter().map(|row| row.name).collect();
     for name in names {

@@ -12,11 +12,13 @@
 //! | `code` | the guest's instructions that write to its APIC |
 //! | `invariant` | rules of interrupt virtualization |
 //! | `parts` | what systems are made of |
+//! | `cdna` | the server of Willmann et al., with a context of the card for each guest |
 //! | `server` | the server of Dong et al., with VFs or a split driver |
 //!
 //! Left out: more than one program a guest.
 
 mod books;
+pub mod cdna;
 mod chipset;
 mod code;
 mod controller;

@@ -10,10 +10,12 @@
 //! | `platform` | what is under a guest's kernel: each access charged, some trapped |
 //! | `service` | a virtual CPU of the service domain: its ticks and device models |
 //! | `monitor` | the PF drivers, as the service domain visits them |
+//! | `cdna` | a card with a context for each guest, and the hypervisor's checks |
 //! | `split` | the split driver: the service domain's own drivers, bridges, back end, and the guests' side |
 
 pub(crate) mod bus;
 pub(crate) mod card;
+pub(crate) mod cdna;
 pub(crate) mod guest;
 pub(crate) mod monitor;
 pub(crate) mod platform;
