@@ -13,6 +13,7 @@
 //! | `invariant` | rules of interrupt virtualization |
 //! | `parts` | what systems are made of |
 //! | `cdna` | the server of Willmann et al., with a context of the card for each guest |
+//! | `thin` | a thin hypervisor under one guest, with a PF driver that takes no interrupt |
 //! | `server` | the server of Dong et al., with VFs or a split driver |
 //!
 //! Left out: more than one program a guest.
@@ -29,6 +30,7 @@ mod parts;
 mod server;
 #[cfg(test)]
 mod tests;
+pub mod thin;
 pub mod topology;
 mod vectors;
 

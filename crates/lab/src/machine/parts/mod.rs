@@ -11,6 +11,7 @@
 //! | `service` | a virtual CPU of the service domain: its ticks and device models |
 //! | `monitor` | the PF drivers, as the service domain visits them |
 //! | `cdna` | a card with a context for each guest, and the hypervisor's checks |
+//! | `thin` | a PF driver that takes no interrupt: its admin queue and its visits |
 //! | `split` | the split driver: the service domain's own drivers, bridges, back end, and the guests' side |
 
 pub(crate) mod bus;
@@ -22,4 +23,5 @@ pub(crate) mod platform;
 pub(crate) mod registers;
 pub(crate) mod service;
 pub(crate) mod split;
+pub(crate) mod thin;
 pub(crate) mod wire;
