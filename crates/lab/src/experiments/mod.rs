@@ -6,6 +6,7 @@
 //! | `hpca2010` | Dong et al., SR-IOV: fig06 to fig17 |
 //! | `hpca2007` | Willmann et al., CDNA: cdna-throughput, cdna-scaling, cdna-hostile |
 //! | `bitvisor` | Iida et al., a PF driver without interrupts: bitvisor-throughput, -latency, -liveness |
+//! | `systor2009` | Dong et al., quality of direct I/O: reset-ladder, intx-emulation, memory-types, driver-holes |
 //! | `beyond` | the optimisations on a current machine, and for a program that answers requests |
 //! | `settings` | what `--set` changes, and the constants that a report lists |
 //! | `point` | from a point to a machine, and from what happened to metrics |
@@ -16,6 +17,7 @@ mod hpca2007;
 mod hpca2010;
 mod point;
 mod settings;
+mod systor2009;
 #[cfg(test)]
 mod tests;
 
@@ -25,7 +27,7 @@ use std::sync::LazyLock;
 
 /// Every experiment, in the order of rows and reports.
 pub static ALL: LazyLock<Vec<Experiment>> =
-    LazyLock::new(|| [hpca2010::ALL, beyond::ALL, hpca2007::ALL, bitvisor::ALL].concat());
+    LazyLock::new(|| [hpca2010::ALL, beyond::ALL, hpca2007::ALL, bitvisor::ALL, systor2009::ALL].concat());
 
 /// The experiments, and what can be set in all of them.
 #[must_use]

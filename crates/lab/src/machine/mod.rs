@@ -37,6 +37,7 @@ mod vectors;
 pub use books::Unbalanced;
 pub use engine::{Actor, Core, Defect, Engine};
 pub use invariant::Broken;
+pub use parts::quality;
 pub use parts::wire::Traffic;
 pub use server::setup::{BuildError, Inside, Network, Origin, Setup};
 pub use server::{Measured, Server, World};

@@ -12,6 +12,7 @@
 //! | `monitor` | the PF drivers, as the service domain visits them |
 //! | `cdna` | a card with a context for each guest, and the hypervisor's checks |
 //! | `thin` | a PF driver that takes no interrupt: its admin queue and its visits |
+//! | `quality` | rules of direct assignment: resets, interrupt lines, memory types, registers that tell too much |
 //! | `split` | the split driver: the service domain's own drivers, bridges, back end, and the guests' side |
 
 pub(crate) mod bus;
@@ -20,6 +21,7 @@ pub(crate) mod cdna;
 pub(crate) mod guest;
 pub(crate) mod monitor;
 pub(crate) mod platform;
+pub mod quality;
 pub(crate) mod registers;
 pub(crate) mod service;
 pub(crate) mod split;
