@@ -19,7 +19,7 @@ pub trait Actor: Sized {
     /// An event has come.
     fn handle(&mut self, event: Self::Event, now: Instant, core: &mut Core<Self::Event>);
 
-    /// It is a virtual CPU's turn: the step is to be executed and given to [`Core::finish`].
+    /// It is a virtual CPU's turn: the step is to be executed and given back to the core.
     fn execute(&mut self, step: Step, core: &mut Core<Self::Event>);
 
     /// What must be equal at any time, such as what was sent and what can be found.
