@@ -11,6 +11,7 @@ use crate::exit::Features;
 mod modern;
 mod nehalem;
 pub mod observed;
+mod others;
 pub mod row;
 #[cfg(test)]
 mod tests;
@@ -37,9 +38,34 @@ impl CostTable {
         CostTable { name: "modern", features: modern::FEATURES, rows: modern::ROWS }
     }
 
+    /// The Opteron 250 of CDNA's paper, under Xen 2.0.6.
+    pub fn opteron() -> CostTable {
+        CostTable::nehalem().moved("opteron", others::OPTERON)
+    }
+
+    /// A Skylake-class machine with a 10 Gb/s card, under a thin hypervisor.
+    pub fn skylake() -> CostTable {
+        CostTable::modern().moved("skylake", others::SKYLAKE)
+    }
+
+    /// All tables.
+    pub fn all() -> [CostTable; 4] {
+        [CostTable::nehalem(), CostTable::modern(), CostTable::opteron(), CostTable::skylake()]
+    }
+
     /// The table called `name`.
     pub fn named(name: &str) -> Option<CostTable> {
-        [CostTable::nehalem(), CostTable::modern()].into_iter().find(|table| table.name == name)
+        CostTable::all().into_iter().find(|table| table.name == name)
+    }
+
+    /// Another processor's table: its own values, and for what its experiments charge nothing those that there are.
+    fn moved(mut self, name: &'static str, values: &[others::Value]) -> CostTable {
+        self.name = name;
+        for (cost, value, range, kind, source) in values {
+            let row = &mut self.rows[*cost as usize];
+            (row.value, row.range, row.kind, row.source) = (*value, *range, *kind, source);
+        }
+        self
     }
 
     /// What it is called.

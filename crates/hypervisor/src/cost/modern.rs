@@ -364,6 +364,15 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Kind::Derived,
         "as on nehalem: a property of the kernel",
     ),
+    row(
+        Cost::EnqueueCheck,
+        "enqueue_check",
+        500,
+        Unit::Cycles,
+        (250, 1_000),
+        Kind::Estimate,
+        "engineering seed",
+    ),
 ];
 
 const fn row(

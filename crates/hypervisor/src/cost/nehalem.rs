@@ -165,16 +165,8 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Kind::Estimate,
         "engineering seed: transition of 1,009 and a handler",
     ),
-    row(Cost::Injection, "injection", 500, Unit::Cycles, (300, 900), Kind::Estimate, "engineering seed"),
-    row(
-        Cost::HypervisorTick,
-        "hypervisor_tick",
-        2_500,
-        Unit::Cycles,
-        (1_500, 5_000),
-        Kind::Estimate,
-        "engineering seed",
-    ),
+    seed(Cost::Injection, "injection", 500, (300, 900)),
+    seed(Cost::HypervisorTick, "hypervisor_tick", 2_500, (1_500, 5_000)),
     row(
         Cost::VirtualIpi,
         "virtual_ipi",
@@ -202,26 +194,10 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Kind::Estimate,
         "engineering seed: a kernel's and a program's working set of 130 to 1,500 lines from the third-level cache at 40 cycles; Li, Ding and Shen, ExpCS 2007, find several microseconds and more",
     ),
-    row(Cost::HypercallPv, "hypercall_pv", 450, Unit::Cycles, (300, 600), Kind::Estimate, "engineering seed"),
-    row(Cost::EventSend, "event_send", 850, Unit::Cycles, (700, 1_000), Kind::Estimate, "engineering seed"),
-    row(
-        Cost::EventRemote,
-        "event_remote",
-        1_750,
-        Unit::Cycles,
-        (1_500, 2_000),
-        Kind::Estimate,
-        "engineering seed",
-    ),
-    row(
-        Cost::EventBlocked,
-        "event_blocked",
-        4_000,
-        Unit::Cycles,
-        (3_000, 5_000),
-        Kind::Estimate,
-        "engineering seed",
-    ),
+    seed(Cost::HypercallPv, "hypercall_pv", 450, (300, 600)),
+    seed(Cost::EventSend, "event_send", 850, (700, 1_000)),
+    seed(Cost::EventRemote, "event_remote", 1_750, (1_500, 2_000)),
+    seed(Cost::EventBlocked, "event_blocked", 4_000, (3_000, 5_000)),
     row(
         Cost::EventUpcall,
         "event_upcall",
@@ -240,8 +216,8 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Kind::Estimate,
         "engineering seed; 3.8 K follows from Menon et al., ATC 2006",
     ),
-    row(Cost::GrantCopy, "grant_copy", 600, Unit::Cycles, (400, 900), Kind::Estimate, "engineering seed"),
-    row(Cost::PageFlip, "page_flip", 5_000, Unit::Cycles, (4_000, 6_000), Kind::Estimate, "engineering seed"),
+    seed(Cost::GrantCopy, "grant_copy", 600, (400, 900)),
+    seed(Cost::PageFlip, "page_flip", 5_000, (4_000, 6_000)),
     row(
         Cost::CopyWarm,
         "copy_warm",
@@ -260,8 +236,8 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Kind::Estimate,
         "engineering seed",
     ),
-    row(Cost::Bridge, "bridge", 800, Unit::Cycles, (600, 1_000), Kind::Estimate, "engineering seed"),
-    row(Cost::Softirq, "softirq", 400, Unit::Cycles, (300, 500), Kind::Estimate, "engineering seed"),
+    seed(Cost::Bridge, "bridge", 800, (600, 1_000)),
+    seed(Cost::Softirq, "softirq", 400, (300, 500)),
     row(
         Cost::Backend,
         "backend",
@@ -271,7 +247,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Kind::Derived,
         "Dong et al., HPCA 2010: 9.0 K a packet - grant copy (600 + 1,514 B cold) - bridge - softirq - driver - skb",
     ),
-    row(Cost::Frontend, "frontend", 900, Unit::Cycles, (600, 1_500), Kind::Estimate, "engineering seed"),
+    seed(Cost::Frontend, "frontend", 900, (600, 1_500)),
     row(
         Cost::PvSyscall,
         "pv_syscall",
@@ -290,34 +266,10 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Kind::Estimate,
         "engineering seed: uncached PCIe read",
     ),
-    row(Cost::MmioWrite, "mmio_write", 250, Unit::Cycles, (100, 500), Kind::Estimate, "engineering seed"),
-    row(
-        Cost::InterruptEntry,
-        "interrupt_entry",
-        600,
-        Unit::Cycles,
-        (400, 1_000),
-        Kind::Estimate,
-        "engineering seed",
-    ),
-    row(
-        Cost::InterruptHandler,
-        "interrupt_handler",
-        600,
-        Unit::Cycles,
-        (400, 1_200),
-        Kind::Estimate,
-        "engineering seed",
-    ),
-    row(
-        Cost::GuestTick,
-        "guest_tick",
-        3_000,
-        Unit::Cycles,
-        (2_000, 6_000),
-        Kind::Estimate,
-        "engineering seed",
-    ),
+    seed(Cost::MmioWrite, "mmio_write", 250, (100, 500)),
+    seed(Cost::InterruptEntry, "interrupt_entry", 600, (400, 1_000)),
+    seed(Cost::InterruptHandler, "interrupt_handler", 600, (400, 1_200)),
+    seed(Cost::GuestTick, "guest_tick", 3_000, (2_000, 6_000)),
     row(
         Cost::ServiceTick,
         "service_tick",
@@ -327,11 +279,11 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Kind::Estimate,
         "engineering seed: softirqs, kernel threads and the toolstack's daemons, spread over the ticks",
     ),
-    row(Cost::NapiEntry, "napi_entry", 300, Unit::Cycles, (200, 500), Kind::Estimate, "engineering seed"),
-    row(Cost::RxDriver, "rx_driver", 700, Unit::Cycles, (500, 900), Kind::Estimate, "engineering seed"),
-    row(Cost::RxSkb, "rx_skb", 400, Unit::Cycles, (300, 500), Kind::Estimate, "engineering seed"),
-    row(Cost::RxTcp, "rx_tcp", 1_100, Unit::Cycles, (900, 1_300), Kind::Estimate, "engineering seed"),
-    row(Cost::RxUdp, "rx_udp", 750, Unit::Cycles, (600, 900), Kind::Estimate, "engineering seed"),
+    seed(Cost::NapiEntry, "napi_entry", 300, (200, 500)),
+    seed(Cost::RxDriver, "rx_driver", 700, (500, 900)),
+    seed(Cost::RxSkb, "rx_skb", 400, (300, 500)),
+    seed(Cost::RxTcp, "rx_tcp", 1_100, (900, 1_300)),
+    seed(Cost::RxUdp, "rx_udp", 750, (600, 900)),
     row(
         Cost::RxUdpAccounting,
         "rx_udp_accounting",
@@ -359,19 +311,11 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Kind::Estimate,
         "engineering seed: 400 to 700 for 1,448 B",
     ),
-    row(Cost::RxAck, "rx_ack", 375, Unit::Cycles, (300, 450), Kind::Estimate, "engineering seed"),
-    row(Cost::TxSyscall, "tx_syscall", 900, Unit::Cycles, (600, 1_400), Kind::Estimate, "engineering seed"),
-    row(Cost::TxStack, "tx_stack", 1_500, Unit::Cycles, (1_000, 2_200), Kind::Estimate, "engineering seed"),
-    row(Cost::TxDriver, "tx_driver", 700, Unit::Cycles, (400, 1_000), Kind::Estimate, "engineering seed"),
-    row(
-        Cost::ContextSwitch,
-        "context_switch",
-        2_000,
-        Unit::Cycles,
-        (1_200, 4_000),
-        Kind::Estimate,
-        "engineering seed",
-    ),
+    seed(Cost::RxAck, "rx_ack", 375, (300, 450)),
+    seed(Cost::TxSyscall, "tx_syscall", 900, (600, 1_400)),
+    seed(Cost::TxStack, "tx_stack", 1_500, (1_000, 2_200)),
+    seed(Cost::TxDriver, "tx_driver", 700, (400, 1_000)),
+    seed(Cost::ContextSwitch, "context_switch", 2_000, (1_200, 4_000)),
     row(
         Cost::TimerWrites,
         "timer_writes",
@@ -381,6 +325,7 @@ pub(super) const ROWS: [Row; Cost::COUNT] = [
         Kind::Derived,
         "Dong et al., HPCA 2010: (139 M - 47 % of it) / 8.4 K = 8.8 K other accesses/s, for 139 M * 47 % / 8.4 K = 7.8 K interrupts/s of two changes each",
     ),
+    seed(Cost::EnqueueCheck, "enqueue_check", 1_500, (800, 2_500)),
 ];
 
 const fn row(
@@ -393,4 +338,9 @@ const fn row(
     source: &'static str,
 ) -> Row {
     Row { cost, name, value, unit, range, kind, source }
+}
+
+/// An estimate of so many cycles that no publication stands behind.
+const fn seed(cost: Cost, name: &'static str, value: u64, range: (u64, u64)) -> Row {
+    row(cost, name, value, Unit::Cycles, range, Kind::Estimate, "engineering seed")
 }

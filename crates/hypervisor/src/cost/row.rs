@@ -244,11 +244,13 @@ pub enum Cost {
     ContextSwitch,
     /// Of 1,000 times that a tickless kernel goes idle or wakes, how often it writes its timer.
     TimerWrites,
+    /// A descriptor that a hypervisor checks and puts on a card's ring for a guest (CDNA).
+    EnqueueCheck,
 }
 
 impl Cost {
     /// How many there are.
-    pub const COUNT: usize = Cost::TimerWrites as usize + 1;
+    pub const COUNT: usize = Cost::EnqueueCheck as usize + 1;
 
     /// Why nothing is charged this price, if nothing is: the row is there to be compared with, and moving it moves no
     /// result.

@@ -103,6 +103,11 @@ impl Machine {
         let slice = config.clock.cycle_at(Instant::ZERO + config.slice);
         Machine::with_scheduler(config, RoundRobin::new(slice))
     }
+
+    /// Lets one virtual CPU go before all others of its thread.
+    pub fn favour(&mut self, vcpu: VcpuId) {
+        self.scheduler.favour(vcpu);
+    }
 }
 
 impl<S: Scheduler> Machine<S> {

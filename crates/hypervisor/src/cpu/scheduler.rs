@@ -32,11 +32,13 @@ pub trait Scheduler: Debug {
 }
 
 /// Round robin: whoever runs goes on until it blocks or has used its slice, then the next in line has its turn.
-/// A virtual CPU that wakes up goes to the end of the line.
+/// A virtual CPU that wakes up goes to the end of the line, unless it is the favoured one.
 #[derive(Debug)]
 pub struct RoundRobin {
     slice: u64,
     lines: Vec<Line>,
+    /// Goes before all others whenever it is ready.
+    favoured: Option<VcpuId>,
 }
 
 #[derive(Debug, Default)]
@@ -50,7 +52,12 @@ struct Line {
 impl RoundRobin {
     /// Turns of `slice` cycles, to the end of the step in which they are used up.
     pub fn new(slice: u64) -> RoundRobin {
-        RoundRobin { slice, lines: Vec::new() }
+        RoundRobin { slice, lines: Vec::new(), favoured: None }
+    }
+
+    /// Lets one virtual CPU go before all others of its thread, at the end of the step that runs.
+    pub fn favour(&mut self, vcpu: VcpuId) {
+        self.favoured = Some(vcpu);
     }
 }
 
@@ -85,7 +92,12 @@ impl Scheduler for RoundRobin {
     }
 
     fn pick(&mut self, thread: ThreadId) -> Option<VcpuId> {
-        self.lines[thread.index()].ready.pop_front()
+        let ready = &mut self.lines[thread.index()].ready;
+        let favoured = self.favoured.and_then(|first| ready.iter().position(|vcpu| *vcpu == first));
+        match favoured {
+            Some(at) => ready.remove(at),
+            None => ready.pop_front(),
+        }
     }
 
     fn has_ready(&self, thread: ThreadId) -> bool {

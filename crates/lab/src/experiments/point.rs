@@ -1,8 +1,8 @@
 //! From a point to a machine, and from what happened to metrics: what all experiments share.
 
-use super::settings;
 use crate::experiment::{Context, Metric, Outcome, Point, RunError, Scale};
-use crate::machine::{Measured, Network, Setup, Traffic, World};
+use crate::experiments::settings;
+use crate::machine::{Measured, Network, Setup, Topology, Traffic, World};
 use crate::named::Metrics;
 use driver::moderation::{Policy, interval_us};
 use guest::{Load, Spec};
@@ -12,17 +12,17 @@ use hypervisor::msix::Handler;
 use sim::Span;
 
 /// A metric.
-pub(super) const fn metric(name: &'static str, unit: &'static str, what: &'static str) -> Metric {
+pub(crate) const fn metric(name: &'static str, unit: &'static str, what: &'static str) -> Metric {
     Metric { name, unit, what }
 }
 
-pub(super) const DOM0: Metric = metric("cpu_dom0_pct", "%", "the service domain, in percent of a thread");
-pub(super) const XEN: Metric = metric("cpu_xen_pct", "%", "the hypervisor, in percent of a thread");
-pub(super) const GUEST: Metric = metric("cpu_guest_pct", "%", "the guests, in percent of a thread");
-pub(super) const TOTAL: Metric = metric("cpu_total_pct", "%", "all of them, in percent of a thread");
+pub(crate) const DOM0: Metric = metric("cpu_dom0_pct", "%", "the service domain, in percent of a thread");
+pub(crate) const XEN: Metric = metric("cpu_xen_pct", "%", "the hypervisor, in percent of a thread");
+pub(crate) const GUEST: Metric = metric("cpu_guest_pct", "%", "the guests, in percent of a thread");
+pub(crate) const TOTAL: Metric = metric("cpu_total_pct", "%", "all of them, in percent of a thread");
 
 /// The scale of processor use by domain.
-pub(super) const CPU: Scale = Scale {
+pub(crate) const CPU: Scale = Scale {
     title: "CPU",
     unit: "% of a thread",
     series: &[("cpu_guest_pct", "guests"), ("cpu_xen_pct", "hypervisor"), ("cpu_dom0_pct", "dom0")],
@@ -32,10 +32,11 @@ pub(super) const CPU: Scale = Scale {
 const RUN_UP: Span = Span::from_millis(20);
 
 /// The machine of the paper with one guest of the newer kernel reading datagrams, nothing accelerated.
-pub(super) fn setup(context: &Context) -> Result<Setup, RunError> {
+pub(crate) fn setup(context: &Context) -> Result<Setup, RunError> {
     let hertz = settings::amount(context, settings::INTERRUPT_HZ)?;
     Ok(Setup {
         table: settings::table(context)?,
+        topology: Topology::HPCA2010,
         ports: 1,
         guests: 1,
         network: Network::Direct,
@@ -52,7 +53,7 @@ pub(super) fn setup(context: &Context) -> Result<Setup, RunError> {
 }
 
 /// Runs a machine; answers what happened and the outcome to put metrics into.
-pub(super) fn run(setup: &Setup, context: &Context) -> Result<(Measured, Outcome), RunError> {
+pub(crate) fn run(setup: &Setup, context: &Context) -> Result<(Measured, Outcome), RunError> {
     let mut world = World::new(setup).map_err(|error| RunError::Refused(error.to_string()))?;
     let adaptive = matches!(setup.moderation, Policy::Adaptive(_));
     let warm_up = if adaptive { settings::warm_up(context)? } else { RUN_UP };
@@ -68,7 +69,7 @@ pub(super) fn run(setup: &Setup, context: &Context) -> Result<(Measured, Outcome
 }
 
 /// Adds processor use by domain.
-pub(super) fn cpu(metrics: Metrics, measured: &Measured) -> Metrics {
+pub(crate) fn cpu(metrics: Metrics, measured: &Measured) -> Metrics {
     metrics
         .with(DOM0.name, measured.cpu_dom0_pct())
         .with(XEN.name, measured.cpu_xen_pct())
@@ -76,12 +77,12 @@ pub(super) fn cpu(metrics: Metrics, measured: &Measured) -> Metrics {
 }
 
 /// Adds the sum of processor use.
-pub(super) fn total(metrics: Metrics, measured: &Measured) -> Metrics {
+pub(crate) fn total(metrics: Metrics, measured: &Measured) -> Metrics {
     metrics.with(TOTAL.name, measured.cpu_total_pct())
 }
 
 /// An axis of a point as a small count.
-pub(super) fn count(at: &Point, axis: &str) -> Result<u8, RunError> {
+pub(crate) fn count(at: &Point, axis: &str) -> Result<u8, RunError> {
     let value = at.axes.int(axis)?;
     u8::try_from(value)
         .map_err(|_| RunError::Refused(format!("{axis} is {value}; it must be from 1 to {}", u8::MAX)))

@@ -13,8 +13,8 @@ use std::fmt::Display;
 use std::num::NonZeroU64;
 
 /// Names of the settings that are not constants of the table.
-pub(super) const TABLE: &str = "table";
-pub(super) const INTERRUPT_HZ: &str = "interrupt_hz";
+pub(crate) const TABLE: &str = "table";
+pub(crate) const INTERRUPT_HZ: &str = "interrupt_hz";
 const WINDOW: &str = "tcp_window";
 const LOOPBACK: &str = "loopback_mbps";
 const LOAD: &str = "inside";
@@ -23,11 +23,14 @@ const MEASURE: &str = "measure_ms";
 const WARM_UP: &str = "warm_up_ms";
 const GROUP: &str = "cost.";
 
+/// The table of the machine that an experiment's paper has.
+const OWN_TABLE: &str = "paper";
+
 /// What "as the table has it" is for a constant: no constant is negative.
 const FROM_TABLE: i64 = -1;
 
 /// All settings.
-pub(super) fn all() -> Vec<Setting> {
+pub(crate) fn all() -> Vec<Setting> {
     let setting = |name: &str, default, unit, what: &str, choices| Setting {
         name: name.to_owned(),
         default,
@@ -36,7 +39,13 @@ pub(super) fn all() -> Vec<Setting> {
         choices,
     };
     let mut settings = vec![
-        setting(TABLE, Value::name("nehalem"), "", "the processor's cost table", &["nehalem", "modern"]),
+        setting(
+            TABLE,
+            Value::name(OWN_TABLE),
+            "",
+            "the processor's cost table; paper: that of the experiment's paper",
+            &[OWN_TABLE, "nehalem", "modern", "opteron", "skylake"],
+        ),
         // 47 % of 139 M cycles/s at 8.4 K an EOI are 7.8 K interrupts/s, timer interrupts among them.
         setting(INTERRUPT_HZ, Value::Int(7_500), "Hz", "interrupts of a VF where no policy is varied", &[]),
         setting(
@@ -81,30 +90,38 @@ pub(super) fn all() -> Vec<Setting> {
 }
 
 /// The constants of all tables, for the report.
-pub(super) fn parameters() -> Vec<Parameter> {
+pub(crate) fn parameters() -> Vec<Parameter> {
     let parameters = |seeds: CostTable| {
         // A table that does not take its fit is refused when something is run.
         let table = stored::fitted(seeds.clone()).unwrap_or(seeds);
         table.iter().map(|row| Parameter::of(table.name(), row)).collect::<Vec<_>>()
     };
-    [CostTable::nehalem(), CostTable::modern()].into_iter().flat_map(parameters).collect()
+    CostTable::all().into_iter().flat_map(parameters).collect()
 }
 
 /// How far the calibrated table leaves the model from what it was calibrated on, for the report.
-pub(super) fn residuals() -> Vec<Residual> {
+pub(crate) fn residuals() -> Vec<Residual> {
     stored::stored().map(|stored| stored.residuals.clone()).unwrap_or_default()
 }
 
 /// Which constants predictions hang on, for the report.
-pub(super) fn sensitivity() -> Sensitivity {
+pub(crate) fn sensitivity() -> Sensitivity {
     stored::sensitivity().cloned().unwrap_or_default()
 }
 
-/// The table that a run is to use.
-pub(super) fn table(context: &Context) -> Result<CostTable, RunError> {
-    let name = context.settings.text(TABLE)?;
-    let seeds =
-        CostTable::named(name).ok_or_else(|| RunError::Refused(format!("there is no table {name}")))?;
+/// The table that a run is to use, if not another that of Dong et al., HPCA 2010.
+pub(crate) fn table(context: &Context) -> Result<CostTable, RunError> {
+    table_or(context, CostTable::nehalem)
+}
+
+/// The table that a run is to use, if not another that of its paper's machine.
+pub(crate) fn table_or(context: &Context, own: fn() -> CostTable) -> Result<CostTable, RunError> {
+    let seeds = match context.settings.text(TABLE)? {
+        OWN_TABLE => own(),
+        name => {
+            CostTable::named(name).ok_or_else(|| RunError::Refused(format!("there is no table {name}")))?
+        }
+    };
     let mut table = stored::fitted(seeds).map_err(RunError::Refused)?;
     let names: Vec<&'static str> = table.iter().map(|row| row.name).collect();
     for name in names {
@@ -119,7 +136,7 @@ pub(super) fn table(context: &Context) -> Result<CostTable, RunError> {
 }
 
 /// A setting that is a positive amount.
-pub(super) fn amount(context: &Context, name: &str) -> Result<u32, RunError> {
+pub(crate) fn amount(context: &Context, name: &str) -> Result<u32, RunError> {
     let value = context.settings.int(name)?;
     u32::try_from(value)
         .ok()
@@ -128,7 +145,7 @@ pub(super) fn amount(context: &Context, name: &str) -> Result<u32, RunError> {
 }
 
 /// A stream's window in whole segments, as far as a segment's window field goes.
-pub(super) fn window(context: &Context) -> Result<u16, RunError> {
+pub(crate) fn window(context: &Context) -> Result<u16, RunError> {
     let segments = amount(context, WINDOW)? / TCP_PAYLOAD as u32;
     if segments == 0 {
         return Err(RunError::Refused(format!("{WINDOW} is less than a segment, {TCP_PAYLOAD} bytes")));
@@ -137,7 +154,7 @@ pub(super) fn window(context: &Context) -> Result<u16, RunError> {
 }
 
 /// The bandwidth inside a card: stated as 2.8 Gb/s (Dong et al., HPCA 2010).
-pub(super) fn loopback(context: &Context) -> Result<Option<NonZeroU64>, RunError> {
+pub(crate) fn loopback(context: &Context) -> Result<Option<NonZeroU64>, RunError> {
     let value = context.settings.int(LOOPBACK)?;
     let refused = |_| RunError::Refused(format!("{LOOPBACK} is {value}; it must be from 0 to {}", u32::MAX));
     let mbps = u32::try_from(value).map_err(refused)?;
@@ -145,12 +162,12 @@ pub(super) fn loopback(context: &Context) -> Result<Option<NonZeroU64>, RunError
 }
 
 /// What guests send to each other.
-pub(super) fn load(context: &Context) -> Result<Load, RunError> {
+pub(crate) fn load(context: &Context) -> Result<Load, RunError> {
     Ok(if context.settings.text(LOAD)? == "stream" { Load::Tcp } else { Load::Udp })
 }
 
 /// The longest IP packet between functions of a card, or over a bridge.
-pub(super) fn mtu(context: &Context) -> Result<u16, RunError> {
+pub(crate) fn mtu(context: &Context) -> Result<u16, RunError> {
     let value = context.settings.int(MTU)?;
     u16::try_from(value)
         .ok()
@@ -159,11 +176,11 @@ pub(super) fn mtu(context: &Context) -> Result<u16, RunError> {
 }
 
 /// How long is measured.
-pub(super) fn span(context: &Context) -> Result<Span, RunError> {
+pub(crate) fn span(context: &Context) -> Result<Span, RunError> {
     Ok(Span::from_millis(amount(context, MEASURE)?.into()))
 }
 
 /// How long an adaptive policy may settle before.
-pub(super) fn warm_up(context: &Context) -> Result<Span, RunError> {
+pub(crate) fn warm_up(context: &Context) -> Result<Span, RunError> {
     Ok(Span::from_millis(amount(context, WARM_UP)?.into()))
 }

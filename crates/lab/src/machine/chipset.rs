@@ -6,7 +6,8 @@
 //! own here, as in Xen 4.
 
 use super::invariant::Broken;
-use super::vm::{self, VECTORS};
+use super::memory::{GUEST_MEMORY, Region};
+use super::vectors::{self, VECTORS};
 use hypervisor::domain::DomainId;
 use hypervisor::evtchn::Channels;
 use hypervisor::iommu::{Access, Iommu, Rights, Tlb};
@@ -17,74 +18,41 @@ use pcie::{Iova, Rid};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Bytes of memory of a guest, as far as the model gives it any.
-pub(super) const GUEST_MEMORY: u64 = 6 << 20;
-
 /// Sets and ways of the IOTLB. Its size is not published; nothing that is measured hangs on it or on the size of
 /// pages (2 MiB here, where Xen 3.4 has 4 KiB), since neither a hit nor a walk is charged to anybody.
 const IOTLB: (usize, usize) = (64, 4);
 
-/// A domain's memory: its physical address 0 is at `host`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Region {
-    pub(super) host: u64,
-    length: u64,
-}
-
-impl Region {
-    /// Guest `n`'s.
-    pub(super) fn of(guest: usize) -> Self {
-        Self { host: guest as u64 * GUEST_MEMORY, length: GUEST_MEMORY }
-    }
-
-    /// The service domain's, behind that of so many guests: as much as they have, for each port that it drives.
-    pub(super) fn of_service(guests: usize, ports: u8) -> Self {
-        Self { host: guests as u64 * GUEST_MEMORY, length: u64::from(ports) * GUEST_MEMORY }
-    }
-
-    /// The host's address of a guest-physical one, if all `length` bytes are the guest's.
-    pub(super) fn at(self, address: u64, length: usize) -> Option<u64> {
-        let inside = address.checked_add(length as u64)? <= self.length;
-        inside.then(|| self.host + address)
-    }
-
-    /// Whether bytes of the host are all the guest's.
-    fn holds(self, host: u64, length: usize) -> bool {
-        host.checked_sub(self.host).is_some_and(|address| self.at(address, length).is_some())
-    }
-}
-
 /// A function as it is assigned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Assigned {
+pub(crate) struct Assigned {
     /// Where it is on the host's bus.
-    pub(super) rid: Rid,
+    pub(crate) rid: Rid,
     /// The memory of the guest that has it.
-    pub(super) region: Region,
+    pub(crate) region: Region,
 }
 
 /// A memory request went nowhere.
-pub(super) struct Refused;
+pub(crate) struct Refused;
 
 /// Memory and IOMMU of the machine.
 #[derive(Debug)]
-pub(super) struct Chipset {
-    pub(super) memory: HostMemory,
-    pub(super) iommu: Iommu,
+pub(crate) struct Chipset {
+    pub(crate) memory: HostMemory,
+    pub(crate) iommu: Iommu,
     /// Requests that the IOMMU let through to memory that is not the function's guest's.
-    pub(super) escaped: u64,
-    pub(super) remapper: Remapper,
+    pub(crate) escaped: u64,
+    pub(crate) remapper: Remapper,
     /// The event channels of all domains that have any.
-    pub(super) channels: Channels,
+    pub(crate) channels: Channels,
     /// The domain that each physical vector came for first.
     came_for: BTreeMap<PhysicalVector, DomainId>,
     /// The first rule that was broken.
-    pub(super) broken: Option<Broken>,
+    pub(crate) broken: Option<Broken>,
 }
 
 impl Chipset {
     /// Memory for so many guests and ports of the service domain, and no function that reaches it.
-    pub(super) fn new(guests: usize, ports: u8, cpus: u16) -> Self {
+    pub(crate) fn new(guests: usize, ports: u8, cpus: u16) -> Self {
         Self {
             memory: HostMemory::new((guests + usize::from(ports)) * GUEST_MEMORY as usize),
             iommu: Iommu::new(Tlb::new(IOTLB.0, IOTLB.1)),
@@ -99,7 +67,7 @@ impl Chipset {
     /// Gives a function to a domain: it reaches this part of the domain's memory, and parts of other functions that the
     /// domain has, at the addresses that the domain knows, and
     /// what its vectors send leads to physical vectors that are the domain's alone. Answers those messages.
-    pub(super) fn assign(
+    pub(crate) fn assign(
         &mut self,
         assigned: Assigned,
         domain: DomainId,
@@ -115,14 +83,16 @@ impl Chipset {
         let mut messages = [Message { address: 0, data: 0 }; VECTORS as usize];
         for (entry, message) in (0..).zip(&mut messages) {
             let owner = Owner { domain, rid, entry };
-            *message =
-                self.remapper.program(owner, vm::message(entry)).map_err(|refused| refused.to_string())?;
+            *message = self
+                .remapper
+                .program(owner, vectors::message(entry))
+                .map_err(|refused| refused.to_string())?;
         }
         Ok(messages)
     }
 
     /// A message of a function arrives: whose physical vector it leads to. A blocked one is counted.
-    pub(super) fn arrive(&mut self, rid: Rid, message: Message) -> Option<Interrupt> {
+    pub(crate) fn arrive(&mut self, rid: Rid, message: Message) -> Option<Interrupt> {
         let interrupt = self.remapper.arrive(rid, message).ok()?;
         let first = *self.came_for.entry(interrupt.vector).or_insert(interrupt.owner.domain);
         if first != interrupt.owner.domain {
@@ -132,7 +102,7 @@ impl Chipset {
     }
 
     /// A function reads memory.
-    pub(super) fn dma_read(
+    pub(crate) fn dma_read(
         &mut self,
         function: Assigned,
         iova: Iova,
@@ -149,7 +119,7 @@ impl Chipset {
     }
 
     /// A function writes memory.
-    pub(super) fn dma_write(&mut self, function: Assigned, iova: Iova, from: &[u8]) -> Result<(), Refused> {
+    pub(crate) fn dma_write(&mut self, function: Assigned, iova: Iova, from: &[u8]) -> Result<(), Refused> {
         let (mut at, mut rest) = (iova, from);
         while !rest.is_empty() {
             let (host, room) = self.translate(function, at, rest.len(), Access::Write)?;

@@ -2,8 +2,8 @@
 //! the APIC's page. They lie in the guest's memory, as Linux 2.6 for 64 bits compiles them, behind page tables.
 //! Left out: all other code, which no exit is about.
 
-use super::chipset::Region;
 use super::invariant::Broken;
+use super::memory::Region;
 use hypervisor::decode::apic_access::{ApicAccess, Effect, Guest, Policy, apic_access};
 use hypervisor::decode::cpu::RAX;
 use hypervisor::decode::paging::{NO_EXECUTE, PageSize, WRITE};
@@ -24,30 +24,30 @@ const TABLES_AT: u64 = 0x2000;
 
 /// An instruction of the guest's that writes a register of its APIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Store {
+pub(crate) struct Store {
     /// Where, after the first.
     at: u64,
     bytes: &'static [u8],
-    pub(super) register: u16,
+    pub(crate) register: u16,
 }
 
 /// `movl $0, APIC + 0xb0`: ack_APIC_irq().
-pub(super) const END: Store =
+pub(crate) const END: Store =
     Store { at: 0, bytes: &[0xc7, 0x04, 0x25, 0xb0, 0xc0, 0x5f, 0xff, 0, 0, 0, 0], register: registers::EOI };
 /// `movl %eax, APIC + 0x380`: the timer's initial count.
-pub(super) const START_TIMER: Store =
+pub(crate) const START_TIMER: Store =
     Store { at: 0x40, bytes: &[0x89, 0x04, 0x25, 0x80, 0xc3, 0x5f, 0xff], register: registers::TMICT };
 
 /// A guest's processor as far as those instructions go.
 #[derive(Debug)]
-pub(super) struct Code {
+pub(crate) struct Code {
     cpu: Cpu,
     region: Region,
 }
 
 impl Code {
     /// Puts code and page tables into a guest's memory. `None` if there is no room for them.
-    pub(super) fn load(memory: &mut HostMemory, region: Region) -> Option<Self> {
+    pub(crate) fn load(memory: &mut HostMemory, region: Region) -> Option<Self> {
         let mut view = View { memory, region };
         let mut tables = GuestTables::new(TABLES_AT);
         let mapped = tables.map(&mut view, TEXT, 0, PageSize::Large, 0)
@@ -58,7 +58,7 @@ impl Code {
 
     /// The guest comes to that instruction, and its processor exits: the hypervisor does what it has to by the
     /// policy for ends of interrupt.
-    pub(super) fn exit(
+    pub(crate) fn exit(
         &mut self,
         store: Store,
         value: u32,
@@ -104,7 +104,7 @@ impl GuestMemory for View<'_> {
 #[cfg(test)]
 mod tests {
     use super::{Broken, CODE_AT, Code, END, HostMemory, Policy, START_TIMER};
-    use crate::machine::chipset::{GUEST_MEMORY, Region};
+    use crate::machine::memory::{GUEST_MEMORY, Region};
     use hypervisor::lapic::registers::{SVR, TMICT};
     use hypervisor::lapic::{Lapic, Write};
     use sim::{Instant, Span};

@@ -7,6 +7,7 @@
 
 use super::code::{Code, END, START_TIMER, Store};
 use super::invariant::Broken;
+use super::vectors::{DEVICE_VECTOR, TIMER_VECTOR};
 use guest::{Interrupt, Tick};
 use hypervisor::decode::apic_access::Policy;
 use hypervisor::domain::{DomainId, DomainKind};
@@ -16,9 +17,6 @@ use hypervisor::lapic::{Eoi, Lapic, Write};
 use hypervisor::memory::HostMemory;
 use sim::{Instant, Span};
 
-/// The guest's interrupt vectors: the timer's, and the first of its VF's.
-const TIMER_VECTOR: u8 = 0xef;
-pub(super) const DEVICE_VECTOR: u8 = 0x41;
 /// The timer's number among the hypervisor's virtual interrupts.
 const VIRQ_TIMER: u8 = 0;
 
@@ -33,8 +31,8 @@ const PERIODIC: u32 = 1 << 17;
 
 /// A local APIC, virtual or not, and the code of its guest's that writes to it.
 #[derive(Debug)]
-pub(super) struct Apic {
-    pub(super) lapic: Lapic,
+pub(crate) struct Apic {
+    pub(crate) lapic: Lapic,
     code: Code,
     /// Whose event channels the platform device's interrupt is about, if there is such a device.
     platform: Option<DomainId>,
@@ -42,14 +40,14 @@ pub(super) struct Apic {
 
 /// The timer of a paravirtualized guest, as the hypervisor keeps it.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct SoftTimer {
+pub(crate) struct SoftTimer {
     due: Option<Instant>,
     period: Option<Span>,
 }
 
 /// How interrupts reach a guest.
 #[derive(Debug)]
-pub(super) enum Controller {
+pub(crate) enum Controller {
     /// A local APIC, virtual or not.
     Apic(Box<Apic>),
     /// Event channels: a port for each interrupt of the device, and the timer's.
@@ -63,7 +61,7 @@ pub(super) enum Controller {
 
 /// The way of a write to the APIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(crate) enum Way {
     /// The processor's own doing: a bare machine, or APIC virtualization.
     Direct,
     /// A model-specific register.
@@ -74,7 +72,7 @@ pub(super) enum Way {
 
 impl Controller {
     /// A guest's with a VF, after its kernel has set it up.
-    pub(super) fn direct(
+    pub(crate) fn direct(
         kind: DomainKind,
         domain: DomainId,
         (code, tick): (Code, Tick),
@@ -92,7 +90,7 @@ impl Controller {
     }
 
     /// A guest's with a front end whose event channel is there.
-    pub(super) fn split(
+    pub(crate) fn split(
         kind: DomainKind,
         (domain, event): (DomainId, u16),
         (code, tick): (Code, Tick),
@@ -121,7 +119,7 @@ impl Controller {
     }
 
     /// Starts the periodic tick, whose first period begins at `phase`.
-    pub(super) fn start_periodic(&mut self, phase: Instant, period: Span) {
+    pub(crate) fn start_periodic(&mut self, phase: Instant, period: Span) {
         match self {
             Self::Apic(apic) => {
                 apic.lapic.write(phase, TMICT, counts(period));
@@ -133,7 +131,7 @@ impl Controller {
     }
 
     /// The device's interrupt of that vector is requested.
-    pub(super) fn request(&mut self, vector: u8, channels: &mut Channels) {
+    pub(crate) fn request(&mut self, vector: u8, channels: &mut Channels) {
         match self {
             Self::Apic(apic) => {
                 apic.lapic.accept(vector);
@@ -144,7 +142,7 @@ impl Controller {
 
     /// The back end has sent the guest an event. That is all, unless its processor must be told of it by the
     /// interrupt of a platform device.
-    pub(super) fn event(&mut self) {
+    pub(crate) fn event(&mut self) {
         if let Self::Apic(apic) = self {
             apic.lapic.accept(DEVICE_VECTOR);
         }
@@ -160,7 +158,7 @@ impl Controller {
     }
 
     /// When the timer has something to say.
-    pub(super) fn deadline(&self) -> Option<Instant> {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
         match self {
             Self::Apic(apic) => apic.lapic.deadline(),
             Self::Events { timer, .. } => timer.due,
@@ -168,7 +166,7 @@ impl Controller {
     }
 
     /// Lets the timer come up to `now`.
-    pub(super) fn run_timer(&mut self, now: Instant, channels: &mut Channels) {
+    pub(crate) fn run_timer(&mut self, now: Instant, channels: &mut Channels) {
         match self {
             Self::Apic(apic) => {
                 apic.lapic.run_timer(now);
@@ -182,7 +180,7 @@ impl Controller {
     }
 
     /// The guest sets its timer for `at`, or stops it: a hypercall, or a write of the APIC's initial count.
-    pub(super) fn set_timer(
+    pub(crate) fn set_timer(
         &mut self,
         at: Option<Instant>,
         way: Way,
@@ -203,7 +201,7 @@ impl Controller {
     }
 
     /// An interrupt waits that the kernel could take.
-    pub(super) fn deliverable(&mut self, channels: &mut Channels) -> bool {
+    pub(crate) fn deliverable(&mut self, channels: &mut Channels) -> bool {
         match self {
             Self::Apic(apic) => apic.lapic.deliverable().is_some(),
             Self::Events { domain, .. } => channels.domain(*domain).is_ok_and(|own| own.upcall_due(0)),
@@ -211,7 +209,7 @@ impl Controller {
     }
 
     /// The next interrupt for the guest's kernel, and whether taking it began an upcall.
-    pub(super) fn take(&mut self, channels: &mut Channels) -> Option<(Interrupt, bool)> {
+    pub(crate) fn take(&mut self, channels: &mut Channels) -> Option<(Interrupt, bool)> {
         match self {
             Self::Apic(apic) => {
                 let interrupt = interrupt(apic.lapic.inject()?);
@@ -239,7 +237,7 @@ impl Controller {
     }
 
     /// The kernel ends the interrupt it took last, which must be the one of highest priority in service.
-    pub(super) fn end(&mut self, way: Way, memory: &mut HostMemory, now: Instant) -> Result<(), Broken> {
+    pub(crate) fn end(&mut self, way: Way, memory: &mut HostMemory, now: Instant) -> Result<(), Broken> {
         let Self::Apic(apic) = self else { return Ok(()) };
         let (highest, count) = (apic.lapic.in_service().highest(), apic.lapic.in_service().count());
         let Write::Eoi(Eoi { ended, next, .. }) = apic.write(END, 0, way, memory, now)? else {

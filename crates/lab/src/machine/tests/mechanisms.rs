@@ -1,13 +1,15 @@
 //! The mechanisms where they meet: memory and interrupts of functions, ends of interrupt, timers, resets.
 
 use super::setup;
-use crate::machine::bus::PortBus;
-use crate::machine::chipset::{Chipset, GUEST_MEMORY, Region};
+use crate::machine::chipset::Chipset;
 use crate::machine::code::Code;
 use crate::machine::controller::{Controller, Way};
-use crate::machine::port::Card;
-use crate::machine::vm::{Hardware, VECTORS};
-use crate::machine::{MeasureError, Setup, Traffic, World};
+use crate::machine::memory::{GUEST_MEMORY, Region};
+use crate::machine::parts::bus::PortBus;
+use crate::machine::parts::card::Card;
+use crate::machine::parts::guest::Hardware;
+use crate::machine::vectors::VECTORS;
+use crate::machine::{Defect, Server, Setup, Traffic, World};
 use guest::{Interrupt, Load, Spec, Tick};
 use hypervisor::account::Category;
 use hypervisor::decode::apic_access::Policy;
@@ -28,7 +30,7 @@ fn at_millis(millis: u64) -> Instant {
 #[test]
 fn a_function_reaches_its_guests_memory_and_no_other() {
     let mut world = World::new(&Setup { guests: 2, ..setup() }).unwrap();
-    let World { ports, chipset, .. } = &mut world;
+    let Server { ports, chipset, .. } = &mut world.system;
     chipset.memory.write(0x30_0000, b"the first guest's").unwrap();
     let mut bus = PortBus { functions: &mut ports[0].functions, chipset };
     let mut seen = [0; 17];
@@ -41,18 +43,21 @@ fn a_function_reaches_its_guests_memory_and_no_other() {
     assert!(bus.dma_write(Function::Vf(0), GUEST_MEMORY - 4, &[0xff; 8]).is_err());
     assert!(bus.dma_read(Function::Pf, 0x30_0000, &mut seen).is_err());
     let mut after = [1; 4];
-    world.chipset.memory.read(GUEST_MEMORY, &mut after).unwrap();
+    world.system.chipset.memory.read(GUEST_MEMORY, &mut after).unwrap();
     assert_eq!(after, [0; 4]);
     let measured = world.measure(Span::ZERO, Span::from_millis(1));
-    assert!(matches!(measured, Err(MeasureError::Memory(2))), "{measured:?}");
+    assert!(
+        matches!(measured, Err(Defect::Books(ref open)) if open.found == 2 && open.what.contains("memory")),
+        "{measured:?}"
+    );
 }
 
 #[test]
 fn sixty_guests_have_180_vectors_and_share_none() {
     let world = World::new(&Setup { guests: 60, ports: 10, ..setup() }).unwrap();
-    let mut chipset = world.chipset;
+    let mut chipset = world.system.chipset;
     let mut seen = BTreeSet::new();
-    for path in world.ports.iter().flat_map(|port| &port.functions.paths) {
+    for path in world.system.ports.iter().flat_map(|port| &port.functions.paths) {
         for message in path.messages {
             let interrupt = chipset.arrive(path.assigned.rid, message).unwrap();
             assert!(seen.insert(interrupt.vector), "{:?}", interrupt.vector);
@@ -65,27 +70,33 @@ fn sixty_guests_have_180_vectors_and_share_none() {
 #[test]
 fn a_message_that_a_function_makes_up_goes_nowhere() {
     let mut world = World::new(&Setup { guests: 2, ..setup() }).unwrap();
-    let functions = &mut world.ports[0].functions;
+    let functions = &mut world.system.ports[0].functions;
     let [own, other] = [0, 1].map(|vf: usize| functions.paths[vf].assigned.rid);
     let anothers = functions.paths[1].messages[1];
     functions.sent.extend([(own, anothers), (other, Message { address: 0xfee0_0000, data: 0x41 })]);
     let measured = world.measure(Span::ZERO, Span::from_millis(1));
-    assert!(matches!(measured, Err(MeasureError::Interrupts(2))), "{measured:?}");
+    assert!(
+        matches!(measured, Err(Defect::Books(ref open)) if open.found == 2 && open.what.contains("interrupts")),
+        "{measured:?}"
+    );
 }
 
 #[test]
 fn a_wire_takes_no_more_than_was_sent() {
     let mut world = World::new(&Setup { traffic: Traffic::Silent, ..setup() }).unwrap();
-    world.ports[0].line.taken += 1;
+    world.system.ports[0].line.taken += 1;
     let measured = world.measure(Span::ZERO, Span::from_millis(1));
-    assert!(matches!(measured, Err(MeasureError::Wire { sent: 0, taken: 1 })), "{measured:?}");
+    assert!(
+        matches!(measured, Err(Defect::Books(ref open)) if open.found == 1 && open.what.contains("wire")),
+        "{measured:?}"
+    );
 }
 
 fn hardware(kind: DomainKind) -> (Hardware, Chipset) {
     let mut chipset = Chipset::new(1, 0, 1);
     let code = Code::load(&mut chipset.memory, Region::of(0)).unwrap();
     let world = World::new(&Setup { kind, ..setup() }).unwrap();
-    let found = &world.vms[0].hardware;
+    let found = &world.system.vms[0].hardware;
     let code = (code, Tick::Tickless(Span::from_millis(1)));
     let controller = Controller::direct(kind, found.domain, code, &mut chipset.channels);
     (Hardware::direct(kind, (found.domain, found.vcpu), Handler::Hypervisor, controller), chipset)
@@ -131,7 +142,7 @@ fn each_end_of_interrupt_costs_what_its_path_costs() {
     {
         let mut world = World::new(&Setup { eoi, ..setup() }).unwrap();
         let measured = world.measure(Span::ZERO, Span::from_millis(100)).unwrap();
-        let counters = world.vms[0].counters();
+        let counters = world.system.vms[0].counters();
         let ends = (counters.receive_interrupts + counters.timer_interrupts) as f64;
         let each = measured.mcycles_per_s(Category::ApicEoi) * 1e6 / 10.0 / ends;
         assert!((each / price - 1.0).abs() < 0.02, "{eoi:?}: {each}");
@@ -143,9 +154,9 @@ fn a_periodic_guests_apic_ticks_a_thousand_times_a_second() {
     for kind in [DomainKind::Hvm, DomainKind::Pvm, DomainKind::Native] {
         let mut world = World::new(&Setup { kind, spec: Spec::linux_2_6_18(Load::Udp), ..setup() }).unwrap();
         world.run(at_millis(10));
-        let before = world.vms[0].counters().timer_interrupts;
+        let before = world.system.vms[0].counters().timer_interrupts;
         world.run(at_millis(210));
-        let ticks = world.vms[0].counters().timer_interrupts - before;
+        let ticks = world.system.vms[0].counters().timer_interrupts - before;
         assert!((199..=201).contains(&ticks), "{kind:?}: {ticks}");
     }
 }
@@ -163,15 +174,15 @@ const KEPT: [u32; 6] = [
 #[test]
 fn a_vf_reset_disturbs_no_other_vfs_queue() {
     let mut world = World::new(&Setup { guests: 3, ..setup() }).unwrap();
-    let read = |world: &World| [0, 1, 2].map(|n: usize| world.vms[n].counters().read_packets);
+    let read = |world: &World| [0, 1, 2].map(|n: usize| world.system.vms[n].counters().read_packets);
     let registers = |world: &mut World, n| {
-        let nic = &mut world.ports[0].nic;
+        let nic = &mut world.system.ports[0].nic;
         KEPT.map(|offset| nic.read(Function::Vf(n), offset, i82576::Time::ZERO))
     };
     world.run(at_millis(50));
     let at_reset = read(&world);
     let before = [1, 2].map(|n| registers(&mut world, n));
-    let port = &mut world.ports[0];
+    let port = &mut world.system.ports[0];
     let vf = VfIndex::new(0).unwrap();
     port.manager.reset(&mut Card(&mut port.nic), vf).unwrap();
     assert_eq!([1, 2].map(|n| registers(&mut world, n)), before);
@@ -184,6 +195,6 @@ fn a_vf_reset_disturbs_no_other_vfs_queue() {
         let (first, second) = (at_reset[n], after[n] - at_reset[n]);
         assert!(second.abs_diff(first) < 100, "guest {n}: {first} packets in 50 ms, then {second}");
     }
-    assert_eq!(world.ports[0].functions.faults, 0);
-    assert_eq!(usize::from(VECTORS), world.ports[0].functions.paths[0].messages.len());
+    assert_eq!(world.system.ports[0].functions.faults, 0);
+    assert_eq!(usize::from(VECTORS), world.system.ports[0].functions.paths[0].messages.len());
 }

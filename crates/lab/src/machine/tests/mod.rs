@@ -7,7 +7,7 @@ mod overflow;
 mod responses;
 mod split;
 
-use super::{Network, Setup, Traffic, World};
+use super::{Network, Setup, Topology, Traffic, World};
 use driver::moderation::Policy;
 use guest::{Load, Spec};
 use hypervisor::account::Category;
@@ -20,6 +20,7 @@ use sim::Span;
 fn setup() -> Setup {
     Setup {
         table: CostTable::nehalem(),
+        topology: Topology::HPCA2010,
         ports: 1,
         guests: 1,
         network: Network::Direct,

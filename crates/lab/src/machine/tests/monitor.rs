@@ -1,7 +1,7 @@
 //! The PF drivers of a running machine: whose time they take, and when a guest's request is answered.
 
 use super::setup;
-use crate::machine::port::card_time;
+use crate::machine::parts::card::card_time;
 use crate::machine::{Network, Setup, Traffic, World};
 use hypervisor::account::Category;
 use hypervisor::cost::Cost;
@@ -19,8 +19,8 @@ fn at_millis(millis: u64) -> Instant {
 /// What the service domain has spent on drivers up to `at`, cycles.
 fn spent(world: &mut World, at: Instant) -> u64 {
     world.run(at);
-    let dom0 = world.machine.domain_of(world.service[0].vcpu);
-    world.machine.snapshot(at).ledger().spent(dom0, Category::Driver)
+    let dom0 = world.core.processors.domain_of(world.system.service[0].vcpu);
+    world.core.processors.snapshot(at).ledger().spent(dom0, Category::Driver)
 }
 
 /// ICR, MBVFICR and VFLRE are all that a visit looks at when nothing has happened.
@@ -28,14 +28,14 @@ fn spent(world: &mut World, at: Instant) -> u64 {
 fn the_service_domain_looks_at_every_port_a_hundred_times_a_second() {
     let quiet = Setup { ports: 3, guests: 3, traffic: Traffic::Silent, ..setup() };
     let mut world = World::new(&quiet).unwrap();
-    let read = world.table[Cost::MmioRead];
+    let read = world.core.table[Cost::MmioRead];
     let before = spent(&mut world, at_millis(100));
     assert_eq!(spent(&mut world, at_millis(1_100)) - before, 100 * 3 * 3 * read);
 }
 
 /// A request for a multicast group, as a VF's driver makes it.
 fn ask(world: &mut World, now: Instant) {
-    let nic = &mut world.ports[0].nic;
+    let nic = &mut world.system.ports[0].nic;
     let mut write = |offset, value| nic.write(Function::Vf(0), offset, value, card_time(now));
     write(vf::V2PMAILBOX, v2p::VFU);
     write(vf::VMBMEM, id::SET_MULTICAST | 1 << INFO_SHIFT);
@@ -51,7 +51,7 @@ fn a_guests_request_is_answered_at_the_next_visit_and_paid_for_by_the_service_do
         let idle = [30, 40].map(|at| spent(&mut world, at_millis(at)));
         ask(&mut world, at_millis(40));
         let status = |world: &mut World, now: Instant| {
-            let nic = &mut world.ports[0].nic;
+            let nic = &mut world.system.ports[0].nic;
             let answer = nic.read(Function::Vf(0), vf::VMBMEM, card_time(now));
             answer & (ACK | i82576::mailbox::ID_MASK)
         };

@@ -1,7 +1,7 @@
 //! A program that answers requests, one at a time.
 
 use super::setup;
-use crate::machine::wire::TURNAROUND;
+use crate::machine::topology::Wire;
 use crate::machine::{Measured, Network, Setup, Traffic, World};
 use driver::moderation::Policy;
 use guest::{Load, Spec};
@@ -66,7 +66,7 @@ fn a_responder_that_is_not_held_back_takes_its_path() {
 fn a_transaction_is_a_round_trip_and_a_turnaround() {
     for interval_us in [0, 50, 1_000] {
         let measured = measured(&responder(interval_us));
-        let each = measured.round_trip_us() + TURNAROUND.as_secs_f64() * 1e6;
+        let each = measured.round_trip_us() + Wire::GIGABIT.turnaround.as_secs_f64() * 1e6;
         let rate = measured.transactions_per_s() * each / 1e6;
         assert!((rate - 1.0).abs() < 0.02, "{interval_us} us: {rate}");
     }
@@ -79,14 +79,14 @@ fn no_request_and_no_response_is_lost() {
         let guests = 3;
         let mut world = World::new(&Setup { guests, network, ..responder(50) }).unwrap();
         world.measure(Span::from_millis(5), Span::from_millis(20)).unwrap();
-        let line = &world.ports[0].line;
-        let responses: u64 = world.vms.iter().map(|vm| vm.counters().responses).sum();
-        let read: u64 = world.vms.iter().map(|vm| vm.counters().read_packets).sum();
+        let line = &world.system.ports[0].line;
+        let responses: u64 = world.system.vms.iter().map(|vm| vm.counters().responses).sum();
+        let read: u64 = world.system.vms.iter().map(|vm| vm.counters().read_packets).sum();
         let on_the_way = |from: u64, to: u64| from.checked_sub(to).is_some_and(|left| left <= guests.into());
         assert!(on_the_way(line.frames, read), "{network:?}: {} asked, {read} read", line.frames);
         assert!(on_the_way(read, responses), "{network:?}: {read} read, {responses} answered");
         assert!(on_the_way(responses, line.answered), "{network:?}: {responses}, {} came", line.answered);
-        assert!(world.vms.iter().all(|vm| vm.counters().responses > 100), "{network:?}");
-        assert!(world.vms.iter().all(|vm| vm.counters().send_drops == 0), "{network:?}");
+        assert!(world.system.vms.iter().all(|vm| vm.counters().responses > 100), "{network:?}");
+        assert!(world.system.vms.iter().all(|vm| vm.counters().send_drops == 0), "{network:?}");
     }
 }

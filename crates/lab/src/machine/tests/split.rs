@@ -95,6 +95,9 @@ fn a_worker_needs_a_virtual_cpu_of_the_service_domain() {
     for (kind, workers) in [(DomainKind::Hvm, 0), (DomainKind::Hvm, 9), (DomainKind::Native, 1)] {
         let network = Network::Split { workers };
         let built = World::new(&Setup { kind, network, ..setup() });
-        assert!(matches!(built, Err(BuildError::Workers(n)) if n == workers), "{kind:?} {workers}");
+        assert!(
+            matches!(built, Err(BuildError::Workers { workers: n, .. }) if n == workers),
+            "{kind:?} {workers}"
+        );
     }
 }

@@ -1,0 +1,52 @@
+//! Beyond the paper, which measures bulk traffic only: what coalescing costs a program that answers requests. Left
+//! out: several requests under way, and a client's own processor.
+
+use crate::experiment::{Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale};
+use crate::experiments::hpca2010::coalescing::{POLICY, policy};
+use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric};
+use crate::machine::Traffic;
+use guest::{Load, Spec};
+use hypervisor::exit::EoiPath;
+
+pub(crate) const LATENCY: Experiment = Experiment {
+    name: "latency",
+    title: "Coalescing of a responder's interrupts",
+    shows: "One request under way waits for the next interrupt, so it is answered as often as the policy interrupts. \
+            The adaptive policy sees few packets and interrupts as rarely as it may. The paper has bulk traffic only.",
+    axes: &[POLICY],
+    points: Points::All,
+    metrics: &[
+        metric("transactions_per_s", "1/s", "requests that were answered"),
+        metric("round_trip_us", "us", "from a request's first bit on the wire to its response's last, mean"),
+        metric("interrupts_per_s", "1/s", "receive interrupts"),
+        DOM0,
+        XEN,
+        GUEST,
+    ],
+    figures: &[Figure {
+        title: "CPU by domain, and round trip",
+        kind: Kind::StackedBars,
+        x: &["policy"],
+        x_title: "Interrupt policy",
+        split: None,
+        left: CPU,
+        right: Some(Scale { title: "Round trip", unit: "us", series: &[("round_trip_us", "round trip")] }),
+    }],
+    run: respond,
+};
+
+fn respond(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+    let mut setup = point::setup(context)?;
+    setup.moderation = policy(at.axes.text("policy")?)?;
+    setup.spec = Spec::linux_2_6_28(Load::RequestResponse);
+    setup.traffic = Traffic::RequestResponse;
+    setup.eoi = EoiPath::Fast;
+    let (measured, mut outcome) = point::run(&setup, context)?;
+    let metrics = outcome
+        .metrics
+        .with("transactions_per_s", measured.transactions_per_s())
+        .with("round_trip_us", measured.round_trip_us())
+        .with("interrupts_per_s", measured.interrupts_per_s());
+    outcome.metrics = point::cpu(metrics, &measured);
+    Ok(outcome)
+}

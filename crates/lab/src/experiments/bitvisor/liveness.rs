@@ -1,0 +1,93 @@
+//! How long requests of VFs wait for the PF driver that takes no interrupt (bitvisor-liveness).
+
+use super::traffic::quantile;
+use crate::experiment::{
+    Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
+};
+use crate::experiments::point::metric;
+use crate::machine::thin::liveness::{Plan, run};
+use crate::named::Metrics;
+use crate::value::Value;
+use sim::Span;
+
+pub(super) const LIVENESS: Experiment = Experiment {
+    name: "bitvisor-liveness",
+    title: "A PF driver without interrupts: does it come at all?",
+    shows: "The trap of the design: who never exits never serves. Requests come in bursts about every 50 ms, to a queue \
+            of 32, eight to a visit. Without a preemption timer the wait is the time between exits, and no bound if there \
+            are none; the timer bounds it. Nothing is calibrated; the source has no such figure. Not modelled: the \
+            cost of a visit.",
+    axes: &[
+        Axis {
+            name: "exits_per_s",
+            what: "the guest's exits for other reasons",
+            values: Values::List(&[
+                Value::Int(0),
+                Value::Int(10),
+                Value::Int(100),
+                Value::Int(1_000),
+                Value::Int(10_000),
+            ]),
+            labels: &[],
+        },
+        Axis {
+            name: "preempt_ms",
+            what: "the preemption timer; 0: off",
+            values: Values::List(&[Value::Int(0), Value::Int(1), Value::Int(10)]),
+            labels: &["off", "1 ms", "10 ms"],
+        },
+        Axis {
+            name: "burst",
+            what: "requests at once",
+            values: Values::List(&[Value::Int(1), Value::Int(16), Value::Int(64)]),
+            labels: &[],
+        },
+    ],
+    points: Points::All,
+    metrics: &[
+        metric("request_delay_us_p50", "us", "half of the answered requests waited at most this"),
+        metric("request_delay_us_max", "us", "the longest wait"),
+        metric("lost", "", "requests without an answer: refused by a full queue, or waiting at the end"),
+    ],
+    figures: &[Figure {
+        title: "The longest wait",
+        kind: Kind::GroupedBars,
+        x: &["burst", "exits_per_s"],
+        x_title: "Requests at once, and exits a second",
+        split: Some("preempt_ms"),
+        left: Scale {
+            title: "Longest wait",
+            unit: "us",
+            series: &[("request_delay_us_max", "longest wait")],
+        },
+        right: None,
+    }],
+    run: liveness,
+};
+
+/// Long enough for the rarest exits.
+const SPAN: Span = Span::from_secs(10);
+
+fn liveness(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+    let amount = |name: &str, most: u32| {
+        let value = at.axes.int(name)?;
+        u32::try_from(value)
+            .ok()
+            .filter(|value| *value <= most)
+            .ok_or_else(|| RunError::Refused(format!("{name} is {value}; it must be from 0 to {most}")))
+    };
+    let preempt = amount("preempt_ms", 10_000)?;
+    let found = run(&Plan {
+        exits_per_s: amount("exits_per_s", 1_000_000)?,
+        preempt: (preempt > 0).then(|| Span::from_millis(preempt.into())),
+        burst: amount("burst", 1_024)?,
+        seed: context.seed,
+        span: SPAN,
+    });
+    let delays: Vec<f64> = found.delays.iter().map(|delay| delay.as_secs_f64() * 1e6).collect();
+    let metrics = Metrics::default()
+        .with("request_delay_us_p50", quantile(&delays, 50))
+        .with("request_delay_us_max", delays.last().copied().unwrap_or_default())
+        .with("lost", found.lost as f64);
+    Ok(Outcome { metrics, trace: found.visits, simulated_ps: SPAN.picos(), events: found.visits })
+}

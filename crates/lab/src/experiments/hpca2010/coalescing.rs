@@ -1,0 +1,91 @@
+//! How often to interrupt: fixed rates against the adaptive one, for datagrams (fig08) and a stream (fig09).
+
+use crate::experiment::{
+    Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
+};
+use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric};
+use crate::experiments::settings;
+use crate::machine::Traffic;
+use crate::value::Value;
+use driver::moderation::{Adaptive, Policy, interval_us};
+use guest::{Load, Spec};
+use hypervisor::exit::EoiPath;
+
+pub(crate) const POLICY: Axis = Axis {
+    name: "policy",
+    what: "interrupts a second, or adaptive coalescing",
+    values: Values::List(&[Value::name("20k"), Value::name("2k"), Value::name("aic"), Value::name("1k")]),
+    labels: &["20 kHz", "2 kHz", "adaptive", "1 kHz"],
+};
+
+const METRICS: &[Metric] = &[
+    metric("throughput_mbps", "Mb/s", "payload that the program has read"),
+    metric("loss_pct", "%", "frames that no program has read"),
+    metric("interrupts_per_s", "1/s", "receive interrupts"),
+    DOM0,
+    XEN,
+    GUEST,
+];
+
+const FIGURES: &[Figure] = &[Figure {
+    title: "CPU by domain, and throughput",
+    kind: Kind::StackedBars,
+    x: &["policy"],
+    x_title: "Interrupt policy",
+    split: None,
+    left: CPU,
+    right: Some(Scale { title: "Throughput", unit: "Mb/s", series: &[("throughput_mbps", "throughput")] }),
+}];
+
+pub(crate) const FIG08: Experiment = Experiment {
+    name: "fig08",
+    title: "Coalescing of a datagram receiver's interrupts",
+    shows: "Fewer interrupts cost less, until a socket's buffer overflows between two of them. The adaptive policy \
+            interrupts just often enough.",
+    axes: &[POLICY],
+    points: Points::All,
+    metrics: METRICS,
+    figures: FIGURES,
+    run: |at, context| coalesce(at, context, Load::Udp),
+};
+
+pub(crate) const FIG09: Experiment = Experiment {
+    name: "fig09",
+    title: "Coalescing of a stream receiver's interrupts",
+    shows: "A stream waits for its acknowledgements, so interrupts that come too rarely slow it down.",
+    axes: &[POLICY],
+    points: Points::All,
+    metrics: METRICS,
+    figures: FIGURES,
+    run: |at, context| coalesce(at, context, Load::Tcp),
+};
+
+/// The policy of that name.
+pub(crate) fn policy(name: &str) -> Result<Policy, RunError> {
+    Ok(match name {
+        "20k" => Policy::Fixed(interval_us(20_000)),
+        "2k" => Policy::Fixed(interval_us(2_000)),
+        "1k" => Policy::Fixed(interval_us(1_000)),
+        "aic" => Policy::Adaptive(Adaptive::default()),
+        name => return Err(RunError::Refused(format!("there is no policy {name}"))),
+    })
+}
+
+fn coalesce(at: &Point, context: &Context, load: Load) -> Result<Outcome, RunError> {
+    let mut setup = point::setup(context)?;
+    setup.moderation = policy(at.axes.text("policy")?)?;
+    setup.spec = Spec::linux_2_6_28(load);
+    // The paper's optimisations come one upon the other, and this one is the last.
+    setup.eoi = EoiPath::Fast;
+    if load == Load::Tcp {
+        setup.traffic = Traffic::Tcp { window: settings::window(context)? };
+    }
+    let (measured, mut outcome) = point::run(&setup, context)?;
+    let metrics = outcome
+        .metrics
+        .with("throughput_mbps", measured.throughput_mbps())
+        .with("loss_pct", measured.loss_pct())
+        .with("interrupts_per_s", measured.interrupts_per_s());
+    outcome.metrics = point::cpu(metrics, &measured);
+    Ok(outcome)
+}

@@ -1,0 +1,147 @@
+//! Traffic inside the server, faster than a card's wire. Over the card: from the service domain to a guest at different
+//! interrupt rates (fig10), and from guest to guest by message size (fig12); and over the split driver's bridge (fig13).
+
+use super::coalescing::{self, POLICY};
+use crate::experiment::{
+    Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
+};
+use crate::experiments::point::{self, CPU, DOM0, GUEST, TOTAL, XEN, metric};
+use crate::experiments::settings;
+use crate::machine::{Inside, Network, Origin, Setup, Traffic};
+use driver::moderation::{Adaptive, Policy, interval_us};
+use guest::Load;
+use guest::packet::UDP_PAYLOAD;
+use hypervisor::exit::EoiPath;
+
+pub(crate) const FIG10: Experiment = Experiment {
+    name: "fig10",
+    title: "Coalescing against a sender faster than the wire",
+    shows: "The service domain sends datagrams through the card to a guest. What is sent does not depend on the guest's \
+            interrupts, what is received does: buffers that lasted at the wire's rate overflow between two of them.",
+    axes: &[POLICY],
+    points: Points::All,
+    metrics: &[
+        metric("tx_mbps", "Mb/s", "payload that the sender has written"),
+        metric("rx_mbps", "Mb/s", "payload that the receiver has read"),
+        metric("loss_pct", "%", "datagrams that were written and not read"),
+        metric("interrupts_per_s", "1/s", "receive interrupts"),
+        DOM0,
+        XEN,
+        GUEST,
+    ],
+    figures: &[Figure {
+        title: "CPU by domain, and what is sent and received",
+        kind: Kind::StackedBars,
+        x: &["policy"],
+        x_title: "Interrupt policy",
+        split: None,
+        left: CPU,
+        right: Some(Scale {
+            title: "Throughput",
+            unit: "Mb/s",
+            series: &[("tx_mbps", "sent"), ("rx_mbps", "received")],
+        }),
+    }],
+    run: fig10,
+};
+
+const MESSAGE_BYTES: Axis = Axis {
+    name: "message_bytes",
+    what: "bytes of each system call of the sender",
+    values: Values::Range { first: 1_500, last: 4_000, step: 500 },
+    labels: &[],
+};
+
+const THROUGHPUT: Metric = metric("throughput_gbps", "Gb/s", "payload that the receiver has read");
+const PER_CPU: Metric = metric("gbps_per_cpu", "Gb/s", "throughput for each 100 % of a thread in use");
+
+pub(crate) const FIG12: Experiment = Experiment {
+    name: "fig12",
+    title: "From guest to guest through the card",
+    shows: "Two guests on one port, one sending to the other: the card's own bandwidth is the limit, and longer \
+            messages save system calls.",
+    axes: &[MESSAGE_BYTES],
+    points: Points::All,
+    metrics: &[THROUGHPUT, TOTAL, PER_CPU],
+    figures: &[Figure {
+        title: "Throughput, and CPU",
+        kind: Kind::Lines,
+        x: &["message_bytes"],
+        x_title: "Message size, bytes",
+        split: None,
+        left: Scale {
+            title: "Throughput",
+            unit: "Gb/s",
+            series: &[("throughput_gbps", "throughput"), ("gbps_per_cpu", "for 100 % of a thread")],
+        },
+        right: Some(Scale { title: "CPU", unit: "% of a thread", series: &[("cpu_total_pct", "CPU")] }),
+    }],
+    run: fig12,
+};
+
+pub(crate) const FIG13: Experiment = Experiment {
+    name: "fig13",
+    title: "From guest to guest through the split driver",
+    shows: "The same guests as in fig12 with front ends instead of VFs: front end, back end, bridge, back end, front end. \
+            The back end, which has one thread, is the limit, and every byte is copied by a processor.",
+    run: fig13,
+    ..FIG12
+};
+
+/// A machine with traffic inside it and a silent wire.
+fn setup(context: &Context, from: Origin, load: Load, message_bytes: u32) -> Result<Setup, RunError> {
+    let hertz = settings::amount(context, settings::INTERRUPT_HZ)?;
+    let transmit_interval_us = interval_us(hertz.into());
+    Ok(Setup {
+        traffic: Traffic::Silent,
+        inside: Some(Inside {
+            from,
+            load,
+            message_bytes,
+            mtu: settings::mtu(context)?,
+            transmit_interval_us,
+        }),
+        eoi: EoiPath::Fast,
+        ..point::setup(context)?
+    })
+}
+
+fn fig10(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+    let mut setup = setup(context, Origin::ServiceDomain, Load::Udp, UDP_PAYLOAD as u32)?;
+    setup.moderation = coalescing::policy(at.axes.text("policy")?)?;
+    let (measured, mut outcome) = point::run(&setup, context)?;
+    let metrics = outcome
+        .metrics
+        .with("tx_mbps", measured.written_mbps())
+        .with("rx_mbps", measured.throughput_mbps())
+        .with("loss_pct", measured.loss_pct())
+        .with("interrupts_per_s", measured.interrupts_per_s());
+    outcome.metrics = point::cpu(metrics, &measured);
+    Ok(outcome)
+}
+
+fn fig12(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+    between_guests(at, context, Network::Direct)
+}
+
+fn fig13(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+    between_guests(at, context, Network::Split { workers: 1 })
+}
+
+fn between_guests(at: &Point, context: &Context, network: Network) -> Result<Outcome, RunError> {
+    let bytes = at.axes.int("message_bytes")?;
+    let message_bytes = u16::try_from(bytes)
+        .ok()
+        .filter(|bytes| (1..=60_000).contains(bytes))
+        .ok_or_else(|| RunError::Refused(format!("message_bytes is {bytes}; it must be from 1 to 60000")))?;
+    let load = settings::load(context)?;
+    let mut setup = setup(context, Origin::Guest, load, message_bytes.into())?;
+    (setup.guests, setup.network) = (2, network);
+    setup.spec.load = load;
+    setup.moderation = Policy::Adaptive(Adaptive::default());
+    let (measured, mut outcome) = point::run(&setup, context)?;
+    let throughput = measured.throughput_mbps() / 1_000.0;
+    let metrics = point::total(outcome.metrics.with(THROUGHPUT.name, throughput), &measured);
+    outcome.metrics = metrics.with(PER_CPU.name, throughput / (measured.cpu_total_pct() / 100.0));
+    Ok(outcome)
+}

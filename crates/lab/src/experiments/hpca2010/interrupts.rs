@@ -1,0 +1,131 @@
+//! What an interrupt's trappings cost: mask bits of the MSI-X table (fig06), end-of-interrupt writes (fig07).
+
+use crate::experiment::{
+    Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
+};
+use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, count, metric};
+use crate::value::Value;
+use guest::{Load, Spec};
+use hypervisor::account::Category;
+use hypervisor::exit::EoiPath;
+use hypervisor::msix::Handler;
+
+const VMS: Axis = Axis {
+    name: "vms",
+    what: "virtual machines on one port",
+    values: Values::Range { first: 1, last: 7, step: 1 },
+    labels: &[],
+};
+
+const OFF_AND_ON: Values = Values::List(&[Value::Bool(false), Value::Bool(true)]);
+const THROUGHPUT: Metric = metric("throughput_mbps", "Mb/s", "payload that programs have read");
+
+pub(crate) const FIG06: Experiment = Experiment {
+    name: "fig06",
+    title: "Masking and unmasking in the hypervisor",
+    shows: "A 2.6.18 guest masks and unmasks its vector at each interrupt. Handled in a device model, that costs the \
+            service domain more with every guest; handled in the hypervisor, next to nothing.",
+    axes: &[
+        VMS,
+        Axis {
+            name: "msi_accel",
+            what: "mask bits are handled in the hypervisor",
+            values: OFF_AND_ON,
+            labels: &["device model", "hypervisor"],
+        },
+    ],
+    points: Points::All,
+    metrics: &[THROUGHPUT, DOM0, XEN, GUEST],
+    figures: &[Figure {
+        title: "CPU by domain, and throughput",
+        kind: Kind::StackedBars,
+        x: &["vms"],
+        x_title: "Virtual machines",
+        split: Some("msi_accel"),
+        left: CPU,
+        right: Some(Scale {
+            title: "Throughput",
+            unit: "Mb/s",
+            series: &[("throughput_mbps", "throughput")],
+        }),
+    }],
+    run: fig06,
+};
+
+fn fig06(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+    let mut setup = point::setup(context)?;
+    setup.spec = Spec::linux_2_6_18(Load::Udp);
+    setup.guests = count(at, "vms")?;
+    setup.msix = if at.axes.bool("msi_accel")? { Handler::Hypervisor } else { Handler::DeviceModel };
+    let (measured, mut outcome) = point::run(&setup, context)?;
+    let metrics = outcome.metrics.with(THROUGHPUT.name, measured.throughput_mbps());
+    outcome.metrics = point::cpu(metrics, &measured);
+    Ok(outcome)
+}
+
+const EXITS: &[Metric] = &[
+    metric("total_mcycles_per_s", "Mcycles/s", "the hypervisor's work for the guests"),
+    metric("apic_access_mcycles", "Mcycles/s", "accesses to the APIC page"),
+    metric("eoi_mcycles", "Mcycles/s", "of these, end-of-interrupt writes"),
+    metric("external_interrupt_mcycles", "Mcycles/s", "physical interrupts while a guest ran"),
+    metric("other_mcycles", "Mcycles/s", "everything else"),
+    metric("eoi_share_pct", "%", "end-of-interrupt writes in the accesses to the APIC page"),
+    metric("total_mcycles_per_s_per_vm", "Mcycles/s", "total for each guest"),
+    metric("apic_access_mcycles_per_vm", "Mcycles/s", "accesses to the APIC page for each guest"),
+    metric("eoi_mcycles_per_vm", "Mcycles/s", "end-of-interrupt writes for each guest"),
+    metric("external_interrupt_mcycles_per_vm", "Mcycles/s", "physical interrupts for each guest"),
+    metric("other_mcycles_per_vm", "Mcycles/s", "everything else for each guest"),
+];
+
+pub(crate) const FIG07: Experiment = Experiment {
+    name: "fig07",
+    title: "End of interrupt by the exit qualification",
+    shows: "Most of what virtualization costs a 2.6.28 guest are accesses to the APIC page, and about half of these \
+            end an interrupt. Believing the exit qualification saves the fetch and the decoding.",
+    axes: &[
+        VMS,
+        Axis {
+            name: "eoi_accel",
+            what: "end-of-interrupt writes are believed from the exit qualification",
+            values: OFF_AND_ON,
+            labels: &["emulated", "fast"],
+        },
+    ],
+    points: Points::All,
+    metrics: EXITS,
+    figures: &[Figure {
+        title: "Cycles by exit",
+        kind: Kind::StackedBars,
+        x: &["vms"],
+        x_title: "Virtual machines",
+        split: Some("eoi_accel"),
+        left: Scale {
+            title: "Cycles",
+            unit: "Mcycles/s",
+            series: &[
+                ("apic_access_mcycles", "APIC access"),
+                ("external_interrupt_mcycles", "external interrupt"),
+                ("other_mcycles", "other"),
+            ],
+        },
+        right: None,
+    }],
+    run: fig07,
+};
+
+fn fig07(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+    let mut setup = point::setup(context)?;
+    setup.guests = count(at, "vms")?;
+    setup.eoi = if at.axes.bool("eoi_accel")? { EoiPath::Fast } else { EoiPath::Emulated };
+    let (measured, mut outcome) = point::run(&setup, context)?;
+    let total = measured.guests_overhead_mcycles_per_s();
+    let eoi = measured.mcycles_per_s(Category::ApicEoi);
+    let apic = eoi + measured.mcycles_per_s(Category::ApicOther);
+    let external = measured.mcycles_per_s(Category::ExternalInterrupt);
+    let share = if apic > 0.0 { eoi / apic * 100.0 } else { 0.0 };
+    let parts = [total, apic, eoi, external, total - apic - external];
+    let each = parts.map(|part| part / f64::from(setup.guests));
+    let values = parts.into_iter().chain([share]).chain(each);
+    outcome.metrics = EXITS.iter().zip(values).fold(outcome.metrics, |m, (metric, v)| m.with(metric.name, v));
+    Ok(outcome)
+}

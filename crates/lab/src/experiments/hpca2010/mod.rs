@@ -1,0 +1,32 @@
+//! Dong et al., *High Performance Network Virtualization with SR-IOV*, HPCA 2010: its figures 6 to 17.
+//!
+//! | module | experiments |
+//! |---|---|
+//! | `interrupts` | what masking and end-of-interrupt cost: fig06, fig07 |
+//! | `coalescing` | how often to interrupt: fig08, fig09 |
+//! | `inside` | traffic over a card or a bridge, not over a wire: fig10, fig12, fig13 |
+//! | `scaling` | ten ports: fig11, fig14, fig15 |
+//! | `paravirtual` | the split driver: fig16, fig17 |
+
+pub(super) mod coalescing;
+mod inside;
+mod interrupts;
+mod paravirtual;
+pub(super) mod scaling;
+
+use crate::experiment::Experiment;
+
+pub(super) const ALL: &[Experiment] = &[
+    interrupts::FIG06,
+    interrupts::FIG07,
+    coalescing::FIG08,
+    coalescing::FIG09,
+    inside::FIG10,
+    scaling::FIG11,
+    inside::FIG12,
+    inside::FIG13,
+    scaling::FIG14,
+    scaling::FIG15,
+    paravirtual::FIG16,
+    paravirtual::FIG17,
+];

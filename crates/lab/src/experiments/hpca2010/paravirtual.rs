@@ -1,0 +1,64 @@
+//! The split driver in place of VFs: what more guests, and more back-end threads, do to it (fig16, fig17).
+
+use super::scaling::{METRICS, PORTS, RIGHT, VMS, metrics};
+use crate::experiment::{Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Values};
+use crate::experiments::point::{self, CPU, count};
+use crate::machine::{Network, Setup};
+use crate::value::Value;
+use guest::{Load, Spec};
+use hypervisor::domain::DomainKind;
+use hypervisor::exit::EoiPath;
+
+/// One, as the stock driver has it, and one on each virtual CPU of the service domain.
+const THREADS: Axis = Axis {
+    name: "backend_threads",
+    what: "threads of the back end, one to a virtual CPU of the service domain",
+    values: Values::List(&[Value::Int(1), Value::Int(8)]),
+    labels: &["one thread", "eight threads"],
+};
+
+pub(crate) const FIG16: Experiment = Experiment {
+    name: "fig16",
+    title: "The split driver from ten to sixty guests",
+    shows: "One back-end thread is full before the wires are; eight carry more, at the price of the service domain. \
+            Guests run on hardware virtualization and hear of frames through a platform device's interrupt.",
+    axes: &[VMS, THREADS],
+    points: Points::All,
+    metrics: METRICS,
+    figures: &[Figure {
+        title: "CPU by domain, and throughput",
+        kind: Kind::StackedBars,
+        x: &["vms"],
+        x_title: "Virtual machines",
+        split: Some("backend_threads"),
+        left: CPU,
+        right: RIGHT,
+    }],
+    run: fig16,
+};
+
+pub(crate) const FIG17: Experiment = Experiment {
+    name: "fig17",
+    title: "The split driver from ten to sixty paravirtualized guests",
+    shows: "As fig16, with guests that hear of frames through event channels.",
+    run: fig17,
+    ..FIG16
+};
+
+fn fig16(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+    scale(at, context, Setup { eoi: EoiPath::Fast, ..point::setup(context)? })
+}
+
+fn fig17(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+    let spec = Spec::xenlinux_2_6_18(Load::Udp);
+    scale(at, context, Setup { kind: DomainKind::Pvm, spec, ..point::setup(context)? })
+}
+
+fn scale(at: &Point, context: &Context, guests: Setup) -> Result<Outcome, RunError> {
+    let workers = count(at, THREADS.name)?;
+    let setup =
+        Setup { ports: PORTS, guests: count(at, VMS.name)?, network: Network::Split { workers }, ..guests };
+    let (measured, mut outcome) = point::run(&setup, context)?;
+    outcome.metrics = metrics(outcome.metrics, &measured);
+    Ok(outcome)
+}

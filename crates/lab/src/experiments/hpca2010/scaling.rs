@@ -1,0 +1,150 @@
+//! Ten ports: what each optimisation saves at ten gigabits (fig11), and what another guest costs at the same
+//! throughput (fig14).
+
+use crate::experiment::{
+    Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
+};
+use crate::experiments::point::{self, CPU, DOM0, GUEST, TOTAL, XEN, count, metric};
+use crate::machine::{Measured, Setup};
+use crate::named::Metrics;
+use crate::value::Value;
+use driver::moderation::{Adaptive, Policy};
+use guest::{Load, Spec};
+use hypervisor::domain::DomainKind;
+use hypervisor::exit::EoiPath;
+use hypervisor::msix::Handler;
+
+/// Ports of the server.
+pub(crate) const PORTS: u8 = 10;
+
+pub(crate) const THROUGHPUT: Metric = metric("throughput_gbps", "Gb/s", "payload that programs have read");
+pub(crate) const METRICS: &[Metric] = &[THROUGHPUT, DOM0, XEN, GUEST, TOTAL];
+pub(crate) const RIGHT: Option<Scale> =
+    Some(Scale { title: "Throughput", unit: "Gb/s", series: &[("throughput_gbps", "throughput")] });
+
+pub(crate) const FIG11: Experiment = Experiment {
+    name: "fig11",
+    title: "Each optimisation at ten gigabits",
+    shows: "Ten guests on ten ports. Each optimisation includes those before it; the bare machine runs the same \
+            drivers and programs without a hypervisor.",
+    axes: &[
+        Axis {
+            name: "guest",
+            what: "the guests' kernel",
+            values: Values::List(&[Value::name("2.6.18"), Value::name("2.6.28"), Value::name("native")]),
+            labels: &[],
+        },
+        Axis {
+            name: "opts",
+            what: "optimisations, each with those before",
+            values: Values::List(&[
+                Value::name("none"),
+                Value::name("msi"),
+                Value::name("eoi"),
+                Value::name("aic"),
+            ]),
+            labels: &["none", "+ MSI-X", "+ EOI", "+ AIC"],
+        },
+    ],
+    points: Points::Listed(&[
+        &[Value::name("2.6.18"), Value::name("none")],
+        &[Value::name("2.6.18"), Value::name("msi")],
+        &[Value::name("2.6.28"), Value::name("none")],
+        &[Value::name("2.6.28"), Value::name("eoi")],
+        &[Value::name("2.6.28"), Value::name("aic")],
+        &[Value::name("native"), Value::name("none")],
+    ]),
+    metrics: METRICS,
+    figures: &[Figure {
+        title: "CPU by domain",
+        kind: Kind::StackedBars,
+        x: &["guest", "opts"],
+        x_title: "Guest and optimisations",
+        split: None,
+        left: CPU,
+        right: RIGHT,
+    }],
+    run: fig11,
+};
+
+fn fig11(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+    let mut setup = Setup { ports: PORTS, guests: PORTS, ..point::setup(context)? };
+    let opts = at.axes.text("opts")?;
+    match at.axes.text("guest")? {
+        "2.6.18" => setup.spec = Spec::linux_2_6_18(Load::Udp),
+        "native" => setup.kind = DomainKind::Native,
+        _ => {}
+    }
+    setup.msix = if opts == "none" { Handler::DeviceModel } else { Handler::Hypervisor };
+    setup.eoi = if matches!(opts, "eoi" | "aic") { EoiPath::Fast } else { EoiPath::Emulated };
+    if opts == "aic" {
+        setup.moderation = Policy::Adaptive(Adaptive::default());
+    }
+    let (measured, mut outcome) = point::run(&setup, context)?;
+    outcome.metrics = metrics(outcome.metrics, &measured);
+    Ok(outcome)
+}
+
+pub(crate) const VMS: Axis = Axis {
+    name: "vms",
+    what: "virtual machines on ten ports",
+    values: Values::Range { first: 10, last: 60, step: 10 },
+    labels: &[],
+};
+
+pub(crate) const FIG14: Experiment = Experiment {
+    name: "fig14",
+    title: "From ten to sixty guests",
+    shows: "The wires are full with ten guests; each further guest shares them and adds its own interrupts and \
+            switches.",
+    axes: &[VMS],
+    points: Points::All,
+    metrics: METRICS,
+    figures: &[Figure {
+        title: "CPU by domain, and throughput",
+        kind: Kind::StackedBars,
+        x: &["vms"],
+        x_title: "Virtual machines",
+        split: None,
+        left: CPU,
+        right: RIGHT,
+    }],
+    run: fig14,
+};
+
+pub(crate) const FIG15: Experiment = Experiment {
+    name: "fig15",
+    title: "From ten to sixty paravirtualized guests",
+    shows: "As fig14, with event channels in place of a virtual APIC: no exits, but a hypercall to go idle and a \
+            dearer system call.",
+    run: fig15,
+    ..FIG14
+};
+
+fn fig14(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+    scale(at, context, point::setup(context)?)
+}
+
+fn fig15(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+    let spec = Spec::xenlinux_2_6_18(Load::Udp);
+    scale(at, context, Setup { kind: DomainKind::Pvm, spec, ..point::setup(context)? })
+}
+
+fn scale(at: &Point, context: &Context, guests: Setup) -> Result<Outcome, RunError> {
+    let setup = Setup {
+        ports: PORTS,
+        guests: count(at, "vms")?,
+        eoi: EoiPath::Fast,
+        moderation: Policy::Adaptive(Adaptive::default()),
+        ..guests
+    };
+    let (measured, mut outcome) = point::run(&setup, context)?;
+    outcome.metrics = metrics(outcome.metrics, &measured);
+    Ok(outcome)
+}
+
+/// Throughput, and processor use by domain and in all.
+pub(crate) fn metrics(metrics: Metrics, measured: &Measured) -> Metrics {
+    let metrics = metrics.with(THROUGHPUT.name, measured.throughput_mbps() / 1_000.0);
+    point::total(point::cpu(metrics, measured), measured)
+}

@@ -1,0 +1,86 @@
+//! How often audio stops in a guest beside a busy service domain (rt-audio).
+
+use crate::experiment::{
+    Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
+};
+use crate::experiments::point::metric;
+use crate::machine::quality::audio::{Plan, WORK, run};
+use crate::named::Metrics;
+use crate::value::Value;
+use sim::Span;
+
+pub(super) const AUDIO: Experiment = Experiment {
+    name: "rt-audio",
+    title: "Audio beside a busy service domain",
+    shows: "Claimed: the credit scheduler, which makes whoever runs at a tick pay for all of it, lets a player's device \
+            run under now and then; a guest of a real-time class, run at once at its device's interrupt, never does. \
+            Guest and service domain share a processor. Calibrated: 2.47 underruns a second with the credit \
+            scheduler, ticks of 10 ms and weights of 1:16 (the player's work for a period). Predicted: the rest. Not \
+            modelled: other guests, the guest's own kernel.",
+    axes: &[
+        Axis {
+            name: "scheduler",
+            what: "the guest's class",
+            values: Values::List(&[Value::name("credit"), Value::name("realtime")]),
+            labels: &["credit", "real time"],
+        },
+        Axis {
+            name: "tick_ms",
+            what: "from one tick of the scheduler to the next",
+            values: Values::List(&[Value::Int(10), Value::Int(1)]),
+            labels: &["10 ms", "1 ms"],
+        },
+        Axis {
+            name: "weights",
+            what: "weight of the guest to that of the service domain",
+            values: Values::List(&[Value::name("1:16"), Value::name("1:1")]),
+            labels: &[],
+        },
+    ],
+    points: Points::All,
+    metrics: &[
+        metric("underruns_per_s", "1/s", "periods that the device did not find, mean of all runs"),
+        metric("ci_low", "1/s", "the mean lies above this with 95 %"),
+        metric("ci_high", "1/s", "and below this"),
+    ],
+    figures: &[Figure {
+        title: "Underruns",
+        kind: Kind::GroupedBars,
+        x: &["tick_ms", "weights"],
+        x_title: "Tick, and weights of guest and service domain",
+        split: Some("scheduler"),
+        left: Scale { title: "Underruns", unit: "1/s", series: &[("underruns_per_s", "underruns")] },
+        right: None,
+    }],
+    run: audio,
+};
+
+/// Runs with phases and crystals of their own, and how long each is.
+const RUNS: u64 = 32;
+const SPAN: Span = Span::from_secs(60);
+/// Student's t for 95 % and 31 degrees of freedom.
+const T: f64 = 2.040;
+
+fn audio(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+    let tick = at.axes.int("tick_ms")?;
+    let tick_ms = u16::try_from(tick)
+        .ok()
+        .filter(|tick| (1..=30).contains(tick))
+        .ok_or_else(|| RunError::Refused(format!("tick_ms is {tick}; it must be from 1 to 30")))?;
+    let weights = if at.axes.text("weights")? == "1:1" { (1, 1) } else { (1, 16) };
+    let real_time = at.axes.text("scheduler")? == "realtime";
+    let plan = |n| {
+        let seed = context.seed.wrapping_add(n);
+        Plan { real_time, tick_ms, weights, work: WORK, seed, span: SPAN }
+    };
+    let rates: Vec<f64> = (0..RUNS).map(|n| run(&plan(n)) as f64 / SPAN.as_secs_f64()).collect();
+    let count = RUNS as f64;
+    let mean = rates.iter().sum::<f64>() / count;
+    let variance = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    let half = T * (variance / count).sqrt();
+    let metrics = Metrics::default()
+        .with("underruns_per_s", mean)
+        .with("ci_low", (mean - half).max(0.0))
+        .with("ci_high", mean + half);
+    Ok(Outcome { metrics, trace: 0, simulated_ps: SPAN.picos() * RUNS, events: 0 })
+}

@@ -1,0 +1,80 @@
+//! A guest's interrupt line from a device that sends messages (intx-emulation).
+
+use crate::experiment::{
+    Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
+};
+use crate::experiments::point::metric;
+use crate::machine::quality::intx::{Plan, run};
+use crate::named::Metrics;
+use crate::value::Value;
+use sim::Span;
+
+pub(super) const INTX: Experiment = Experiment {
+    name: "intx-emulation",
+    title: "An interrupt line from messages",
+    shows: "Claimed: a guest that knows only interrupt lines works on a host that uses messages only, whose vectors \
+            nobody shares, and no interrupt is lost. Each device sends at a rate around the one given for half a \
+            second; the guest's handlers look at every device of the line and end the interrupt after the delay. \
+            Predicted: all. Not modelled: prices.",
+    axes: &[
+        Axis {
+            name: "rate_hz",
+            what: "messages of each device, a second",
+            values: Values::List(&[Value::Int(1_000), Value::Int(20_000), Value::Int(100_000)]),
+            labels: &[],
+        },
+        Axis {
+            name: "eoi_delay_us",
+            what: "from an interrupt to its end",
+            values: Values::List(&[Value::Int(2), Value::Int(20), Value::Int(200)]),
+            labels: &[],
+        },
+        Axis {
+            name: "sharers",
+            what: "devices that share the line",
+            values: Values::List(&[Value::Int(1), Value::Int(2), Value::Int(4)]),
+            labels: &[],
+        },
+    ],
+    points: Points::All,
+    metrics: &[
+        metric("lost_edges", "", "messages whose work no handler has found"),
+        metric("injected", "", "interrupts that the guest took"),
+        metric("spurious", "", "of these, those that found no work"),
+    ],
+    figures: &[Figure {
+        title: "Interrupts that found no work",
+        kind: Kind::GroupedBars,
+        x: &["rate_hz", "eoi_delay_us"],
+        x_title: "Messages a second, and delay of the end in microseconds",
+        split: Some("sharers"),
+        left: Scale { title: "Spurious", unit: "", series: &[("spurious", "spurious")] },
+        right: None,
+    }],
+    run: intx,
+};
+
+/// How long devices send.
+const SPAN: Span = Span::from_millis(500);
+
+fn intx(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+    let amount = |name: &str, range: std::ops::RangeInclusive<u32>| {
+        let value = at.axes.int(name)?;
+        u32::try_from(value).ok().filter(|value| range.contains(value)).ok_or_else(|| {
+            let (least, most) = (range.start(), range.end());
+            RunError::Refused(format!("{name} is {value}; it must be from {least} to {most}"))
+        })
+    };
+    let found = run(&Plan {
+        rate_hz: amount("rate_hz", 1..=1_000_000)?,
+        eoi_delay: Span::from_micros(amount("eoi_delay_us", 0..=1_000_000)?.into()),
+        sharers: amount("sharers", 1..=32)? as usize,
+        seed: context.seed,
+        span: SPAN,
+    });
+    let metrics = Metrics::default()
+        .with("lost_edges", found.lost as f64)
+        .with("injected", found.injected as f64)
+        .with("spurious", found.spurious as f64);
+    Ok(Outcome { metrics, trace: found.messages, simulated_ps: SPAN.picos(), events: found.messages })
+}

@@ -1,0 +1,79 @@
+//! What a guest's MTRR and PAT come to under the host's (memory-types).
+
+use super::outcome;
+use crate::experiment::{
+    Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
+};
+use crate::experiments::point::metric;
+use crate::machine::quality::memory_types::{HOST_PAT, Type, effective, entry};
+use crate::named::Metrics;
+use crate::value::Value;
+
+const MTRR: Values = Values::List(&[
+    Value::name("UC"),
+    Value::name("WC"),
+    Value::name("WT"),
+    Value::name("WP"),
+    Value::name("WB"),
+]);
+
+pub(super) const TYPES: Experiment = Experiment {
+    name: "memory-types",
+    title: "A guest's memory types under the host's",
+    shows: "Claimed: a page of an assigned device is cached as its guest wants, and nobody changes the host's MTRRs. \
+            What the guest's MTRR and PAT say together is looked for in what the host's PAT (as Linux has it) gives \
+            under the host's MTRR. Where it is not there the page is uncached, and counted. Encodings: UC 0, WC 1, \
+            WT 4, WP 5, WB 6. Predicted: all; exhaustive. Not modelled: ranges that overlap.",
+    axes: &[
+        Axis { name: "host_mtrr", what: "the host's MTRR for the page", values: MTRR, labels: &[] },
+        Axis { name: "guest_mtrr", what: "the guest's MTRR for the page", values: MTRR, labels: &[] },
+        Axis {
+            name: "guest_pat",
+            what: "the guest's PAT for the page",
+            values: Values::List(&[
+                Value::name("UC"),
+                Value::name("WC"),
+                Value::name("WT"),
+                Value::name("WP"),
+                Value::name("WB"),
+                Value::name("UC-"),
+            ]),
+            labels: &[],
+        },
+    ],
+    points: Points::All,
+    metrics: &[
+        metric("effective", "", "the type that the guest gets, as processors encode it"),
+        metric("fallbacks", "", "1 if that is not what it wants"),
+    ],
+    figures: &[Figure {
+        title: "Pages that cannot be cached as wanted",
+        kind: Kind::GroupedBars,
+        x: &["host_mtrr", "guest_mtrr"],
+        x_title: "Host's MTRR, and guest's",
+        split: Some("guest_pat"),
+        left: Scale { title: "Uncached instead", unit: "", series: &[("fallbacks", "fallback")] },
+        right: None,
+    }],
+    run: types,
+};
+
+fn types(at: &Point, _: &Context) -> Result<Outcome, RunError> {
+    let of = |axis: &str| {
+        Ok::<_, RunError>(match at.axes.text(axis)? {
+            "UC" => Type::Uc,
+            "WC" => Type::Wc,
+            "WT" => Type::Wt,
+            "WP" => Type::Wp,
+            "WB" => Type::Wb,
+            _ => Type::UcMinus,
+        })
+    };
+    let (host, guest, pat) = (of("host_mtrr")?, of("guest_mtrr")?, of("guest_pat")?);
+    let found = effective(guest, pat).and_then(|wanted| entry(wanted, host, &HOST_PAT));
+    let found = found.ok_or_else(|| RunError::Refused("an MTRR has the type UC, WC, WT, WP or WB".into()))?;
+    let metrics = Metrics::default()
+        .with("effective", found.gets.encoding().into())
+        .with("fallbacks", f64::from(u8::from(found.is_fallback)));
+    Ok(outcome(metrics))
+}

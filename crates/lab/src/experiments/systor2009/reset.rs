@@ -1,0 +1,82 @@
+//! How devices are reset before they change their owner (reset-ladder).
+
+use super::outcome;
+use crate::experiment::{
+    Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
+};
+use crate::experiments::point::metric;
+use crate::machine::quality::reset::{Device, plan, run};
+use crate::named::Metrics;
+use crate::value::Value;
+
+pub(super) const RESET: Experiment = Experiment {
+    name: "reset-ladder",
+    title: "Reset before a new owner",
+    shows: "Claimed: a device is reset by its function if it can, else by its power state, else with its bus if nobody \
+            else is there, else not at all and not handed over; and no write of its old owner lands in pages of the \
+            new. Rung 1 is the function's reset, 2 D3hot and back, 3 the bus; 0 is none. Predicted: all; times are \
+            those of the PCI Express specification. Not modelled: devices that break it.",
+    axes: &[
+        Axis {
+            name: "device",
+            what: "what the device is capable of",
+            values: Values::List(&[
+                Value::name("flr"),
+                Value::name("d3hot"),
+                Value::name("no-soft-reset"),
+                Value::name("shared-bus"),
+                Value::name("none"),
+            ]),
+            labels: &[],
+        },
+        Axis {
+            name: "traffic",
+            what: "it writes to memory when its owner loses it",
+            values: Values::List(&[Value::Bool(false), Value::Bool(true)]),
+            labels: &["idle", "busy"],
+        },
+    ],
+    points: Points::All,
+    metrics: &[
+        metric("rung", "", "1: function, 2: power state, 3: bus, 0: none"),
+        metric("refused", "", "1 if the device stays with its owner"),
+        metric("late_writes", "", "writes of the old owner's in pages of the new"),
+        metric("duration_ms", "ms", "from the first step to the last"),
+    ],
+    figures: &[Figure {
+        title: "Which rung, and how long",
+        kind: Kind::GroupedBars,
+        x: &["device"],
+        x_title: "Device",
+        split: Some("traffic"),
+        left: Scale { title: "Duration", unit: "ms", series: &[("duration_ms", "duration")] },
+        right: Some(Scale { title: "Rung", unit: "", series: &[("rung", "rung")] }),
+    }],
+    run: reset,
+};
+
+fn reset(at: &Point, _: &Context) -> Result<Outcome, RunError> {
+    let device = match at.axes.text("device")? {
+        "flr" => Device { flr: true, power: Some(true), bus: Some(false) },
+        "d3hot" => Device { flr: false, power: Some(false), bus: Some(false) },
+        // It keeps its state through D3hot, but is alone below its bridge.
+        "no-soft-reset" => Device { flr: false, power: Some(true), bus: Some(true) },
+        "shared-bus" => Device { flr: false, power: Some(true), bus: Some(false) },
+        _ => Device { flr: false, power: None, bus: None },
+    };
+    let metrics = Metrics::default();
+    let metrics = match plan(&device) {
+        None => {
+            metrics.with("rung", 0.0).with("refused", 1.0).with("late_writes", 0.0).with("duration_ms", 0.0)
+        }
+        Some(actions) => {
+            let found = run(&actions, at.axes.bool("traffic")?);
+            metrics
+                .with("rung", found.rung.map_or(0.0, |rung| f64::from(rung as u8)))
+                .with("refused", 0.0)
+                .with("late_writes", found.late_writes.into())
+                .with("duration_ms", found.took.as_secs_f64() * 1e3)
+        }
+    };
+    Ok(outcome(metrics))
+}

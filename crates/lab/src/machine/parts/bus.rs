@@ -1,0 +1,105 @@
+//! Memory requests and interrupts of a port's functions: each in the name of the function's routing id, and
+//! through the IOMMU. Left out: what an interrupt costs, which the world charges.
+
+use crate::machine::chipset::{Assigned, Chipset};
+use crate::machine::vectors::VECTORS;
+use driver::vf::RECEIVE_VECTOR;
+use driver::{DmaRegion, hal::OutOfDmaMemory};
+use pcie::msix::Message;
+use pcie::{Bus, DmaFault, Function, Iova, Rid};
+
+/// Where the memory begins that a guest's driver may set aside; what is below is its kernel's.
+const FIRST: u64 = 1 << 20;
+
+/// A VF and the memory that its guest's driver has set aside.
+#[derive(Debug)]
+pub(crate) struct Path {
+    pub(crate) assigned: Assigned,
+    /// What its vectors send, as they were programmed when it was assigned.
+    pub(crate) messages: [Message; VECTORS as usize],
+    next: u64,
+}
+
+impl Path {
+    /// A VF whose driver sets memory aside in the part that begins at `part`.
+    pub(crate) fn new(assigned: Assigned, messages: [Message; VECTORS as usize], part: u64) -> Self {
+        Self { assigned, messages, next: part + FIRST }
+    }
+
+    /// The next free bytes of the guest's memory.
+    pub(crate) fn allocate(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+        let iova = self.next.next_multiple_of(align.max(1) as u64);
+        self.assigned.region.at(iova, length).ok_or(OutOfDmaMemory(length))?;
+        self.next = iova + length as u64;
+        Ok(DmaRegion { iova, length })
+    }
+
+    /// The driver reads what it set aside.
+    pub(crate) fn read(&self, chipset: &Chipset, iova: u64, into: &mut [u8]) {
+        let host = self.assigned.region.at(iova, into.len()).expect("the driver reads what it set aside");
+        chipset.memory.read(host, into).expect("a guest's memory is the host's");
+    }
+
+    /// The driver writes what it set aside.
+    pub(crate) fn write(&self, chipset: &mut Chipset, iova: u64, from: &[u8]) {
+        let host = self.assigned.region.at(iova, from.len()).expect("the driver writes what it set aside");
+        chipset.memory.write(host, from).expect("a guest's memory is the host's");
+    }
+}
+
+/// A port's VFs, and what they have sent.
+#[derive(Debug, Default)]
+pub(crate) struct Functions {
+    pub(crate) paths: Vec<Path>,
+    /// Each interrupt that was not taken on yet: who sent what.
+    pub(crate) sent: Vec<(Rid, Message)>,
+    /// VFs, a bit each, whose receive vector is among them.
+    pub(crate) received: u8,
+    /// Requests that nobody answers: of functions that nobody has, or refused by the IOMMU.
+    pub(crate) faults: u64,
+}
+
+/// A port's bus for a while.
+pub(crate) struct PortBus<'a> {
+    pub(crate) functions: &'a mut Functions,
+    pub(crate) chipset: &'a mut Chipset,
+}
+
+impl PortBus<'_> {
+    #[inline]
+    fn assigned(&self, function: Function) -> Option<Assigned> {
+        match function {
+            Function::Pf => None,
+            Function::Vf(n) => self.functions.paths.get(usize::from(n)).map(|path| path.assigned),
+        }
+    }
+
+    #[cold]
+    fn fault(&mut self, function: Function, iova: Iova) -> DmaFault {
+        self.functions.faults += 1;
+        DmaFault { function, iova }
+    }
+}
+
+impl Bus for PortBus<'_> {
+    fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
+        let assigned = self.assigned(function).ok_or_else(|| self.fault(function, iova))?;
+        self.chipset.dma_read(assigned, iova, into).map_err(|_| self.fault(function, iova))
+    }
+
+    fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault> {
+        let assigned = self.assigned(function).ok_or_else(|| self.fault(function, iova))?;
+        self.chipset.dma_write(assigned, iova, from).map_err(|_| self.fault(function, iova))
+    }
+
+    fn msix(&mut self, function: Function, vector: u16) {
+        let Functions { paths, sent, received, .. } = &mut *self.functions;
+        if let Function::Vf(n) = function
+            && let Some(path) = paths.get(usize::from(n))
+            && let Some(message) = path.messages.get(usize::from(vector))
+        {
+            sent.push((path.assigned.rid, *message));
+            *received |= if vector == RECEIVE_VECTOR { 1 << (n & 7) } else { 0 };
+        }
+    }
+}

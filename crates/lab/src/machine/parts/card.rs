@@ -1,0 +1,254 @@
+//! A card with its PF driver and the wire that feeds it. Frames reach the card when somebody might notice: when
+//! a guest looks, when a throttled interrupt is due, and when the next frame would interrupt. Left out: what
+//! happens to the interrupts.
+
+use super::bus::{Functions, Path, PortBus};
+use super::wire::{Line, Traffic};
+use crate::machine::chipset::{Assigned, Chipset};
+use crate::machine::memory::{GUEST_MEMORY, Region};
+use crate::machine::topology::Wire;
+use driver::pf::{Pf, VfPolicy};
+use driver::vf::Vf;
+use driver::{DmaHal, DmaRegion, Hal, hal::OutOfDmaMemory};
+use hypervisor::domain::DomainId;
+use i82576::{MacAddress, Time, VfIndex};
+use iovm::{Hierarchy, Manager, Owner};
+use nic::{Budget, Nic};
+use pcie::{ConfigAccess, Function, Rid};
+use sim::Instant;
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+/// One port.
+#[derive(Debug)]
+pub(crate) struct Port {
+    pub(crate) nic: Nic,
+    pub(crate) pf: Pf,
+    pub(crate) manager: Manager,
+    pub(crate) line: Line,
+    pub(crate) functions: Functions,
+    /// VFs, a bit each, with a receive interrupt to come that only waits for its time or its unmasking.
+    waiting: u8,
+}
+
+/// The card's clock counts nanoseconds, and is never ahead of the world's.
+pub(crate) fn card_time(now: Instant) -> Time {
+    Time::from_nanos(now.nanos())
+}
+
+/// Who gets a VF.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Recipient {
+    pub(crate) domain: DomainId,
+    pub(crate) region: Region,
+    /// Where the part of its memory begins that the VF may reach, as much as a guest has.
+    pub(crate) part: u64,
+}
+
+/// What a port is connected to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Outside {
+    pub(crate) traffic: Traffic,
+    pub(crate) wire: Wire,
+    /// Bits a second between its functions.
+    pub(crate) loopback: Option<NonZeroU64>,
+}
+
+impl Port {
+    /// A port with a VF for each recipient, whose drivers are probed and started, and a client for each.
+    pub(crate) fn new(
+        number: u8,
+        recipients: &[Recipient],
+        line: Outside,
+        config: &driver::vf::Config,
+        chipset: &mut Chipset,
+    ) -> Result<(Self, Vec<Vf>), String> {
+        let mut port = Self::without_drivers(number, recipients, (line.loopback, true), chipset)?;
+        let start = |n| port.start_driver(n, config, chipset);
+        let drivers = (0..recipients.len() as u8).map(start).collect::<Result<Vec<_>, _>>()?;
+        let guests: Vec<_> = drivers.iter().map(Vf::mac).zip(0..).collect();
+        port.line = Line::new(line.traffic, line.wire, &guests);
+        Ok((port, drivers))
+    }
+
+    /// A port whose only VF is the service domain's and receives what is for any of `guests`, each of which has
+    /// a client.
+    pub(crate) fn shared(
+        number: u8,
+        (service, guests): (Recipient, &[MacAddress]),
+        line: Outside,
+        config: &driver::vf::Config,
+        chipset: &mut Chipset,
+    ) -> Result<(Self, Vf), String> {
+        // What comes from a bridge has its guests' addresses.
+        let mut port = Self::without_drivers(number, &[service], (line.loopback, false), chipset)?;
+        let mut driver = port.start_driver(0, config, chipset)?;
+        let mut hal = BootHal { port: &mut port, chipset, vf: 0, now: Time::ZERO };
+        for guest in guests {
+            driver.add_mac(&mut hal, *guest).map_err(|error| error.to_string())?;
+        }
+        let clients: Vec<_> = guests.iter().map(|guest| (*guest, 0)).collect();
+        port.line = Line::new(line.traffic, line.wire, &clients);
+        Ok((port, driver))
+    }
+
+    fn without_drivers(
+        number: u8,
+        recipients: &[Recipient],
+        (loopback, spoofchk): (Option<NonZeroU64>, bool),
+        chipset: &mut Chipset,
+    ) -> Result<Self, String> {
+        let vfs = recipients.len() as u8;
+        let mac = MacAddress([0x02, 0xaa, number, 0, 0, 0]);
+        let mut nic = Nic::new(nic::Config { mac, iov: true, loopback });
+        let command = pcie::config::offset::COMMAND_MEMORY | pcie::config::offset::COMMAND_BUS_MASTER;
+        nic.config_write(Function::Pf, pcie::config::offset::COMMAND, 2, command.into());
+        nic.set_link(true);
+        let (pf, manager) = bring_up(&mut nic, number, vfs, spoofchk)?;
+        let line = Line::new(Traffic::Silent, Wire::GIGABIT, &[]);
+        let mut port = Self { nic, pf, manager, line, functions: Functions::default(), waiting: 0 };
+        for (vf, recipient) in VfIndex::all().zip(recipients) {
+            port.hand_over(vf, *recipient, chipset)?;
+        }
+        Ok(port)
+    }
+
+    /// Assigns a VF: from here on it reaches its guest's memory and interrupts its guest, by the routing id that
+    /// the manager found.
+    fn hand_over(&mut self, vf: VfIndex, to: Recipient, chipset: &mut Chipset) -> Result<(), String> {
+        let owner = Owner(to.domain.index() as u64);
+        self.manager.assign(&mut Card(&mut self.nic), vf, owner).map_err(|error| error.to_string())?;
+        let function = self.manager.function(vf).ok_or("the VF is not there")?;
+        let assigned = Assigned { rid: function.rid(), region: to.region };
+        let messages = chipset.assign(assigned, to.domain, to.part..to.part + GUEST_MEMORY)?;
+        self.functions.paths.push(Path::new(assigned, messages, to.part));
+        iovm::Device::set_bus_master(&mut Card(&mut self.nic), Function::Vf(vf.get()), true);
+        Ok(())
+    }
+
+    fn start_driver(
+        &mut self,
+        n: u8,
+        config: &driver::vf::Config,
+        chipset: &mut Chipset,
+    ) -> Result<Vf, String> {
+        let mut hal = BootHal { port: self, chipset, vf: n, now: Time::ZERO };
+        let mut vf = Vf::probe(&mut hal, config).map_err(|error| error.to_string())?;
+        vf.start(&mut hal).map_err(|error| error.to_string())?;
+        Ok(vf)
+    }
+
+    /// Lets everything happen that happens up to `now`; answers when to come again at the latest. Interrupts are
+    /// in `functions` afterwards.
+    pub(crate) fn sync(&mut self, now: Instant, chipset: &mut Chipset) -> Option<Instant> {
+        self.line.advance(now);
+        let mut bus = PortBus { functions: &mut self.functions, chipset };
+        let mut poll = self.nic.poll(card_time(now), Budget::default(), &mut bus, &mut self.line);
+        while poll.more {
+            poll = self.nic.poll(card_time(now), Budget::default(), &mut bus, &mut self.line);
+        }
+        self.waiting |= self.line.delivered;
+        self.waiting &= !core::mem::take(&mut self.functions.received);
+        let all = (1u16 << self.functions.paths.len()) - 1;
+        let arrival = self.line.next_arrival().filter(|_| u16::from(self.waiting) & all != all);
+        let deadline = poll.deadline.map(|at| Instant::from_nanos(at.as_nanos()));
+        [arrival, deadline].into_iter().flatten().min()
+    }
+}
+
+/// The card with VFs that belong to nobody yet. Each port is on a bus of its own.
+fn bring_up(nic: &mut Nic, number: u8, vfs: u8, spoofchk: bool) -> Result<(Pf, Manager), String> {
+    let told = |error: &dyn std::fmt::Display| error.to_string();
+    let mut pf = Pf::probe(&mut PfHal(nic)).map_err(|e| told(&e))?;
+    let mut manager =
+        Manager::discover(&mut Card(nic), Rid((u16::from(number) + 1) << 8)).map_err(|e| told(&e))?;
+    manager.enable(&mut Card(nic), vfs.into(), Hierarchy::Ari).map_err(|e| told(&e))?;
+    for vf in VfIndex::all().take(vfs.into()) {
+        let mac = Some(MacAddress([0x02, 0xbb, number, 0, 0, vf.get()]));
+        let policy = VfPolicy { mac, spoofchk, ..VfPolicy::default() };
+        pf.set_policy(&mut PfHal(nic), vf, policy).map_err(|e| told(&e))?;
+    }
+    pf.enable_vfs(&mut PfHal(nic), vfs).map_err(|e| told(&e))?;
+    Ok((pf, manager))
+}
+
+/// The PF driver's registers, before the clock runs.
+struct PfHal<'a>(&'a mut Nic);
+
+impl Hal for PfHal<'_> {
+    fn read(&mut self, offset: u32) -> u32 {
+        self.0.read(Function::Pf, offset, Time::ZERO)
+    }
+
+    fn write(&mut self, offset: u32, value: u32) {
+        self.0.write(Function::Pf, offset, value, Time::ZERO);
+    }
+
+    fn now(&self) -> Time {
+        Time::ZERO
+    }
+
+    fn wait(&mut self, _time: Duration) {}
+}
+
+/// The card as the manager of its VFs reaches it.
+pub(crate) struct Card<'a>(pub(crate) &'a mut Nic);
+
+impl ConfigAccess for Card<'_> {
+    fn config_read(&mut self, function: Function, offset: u16, size: u8) -> u32 {
+        self.0.config_read(function, offset, size)
+    }
+
+    fn config_write(&mut self, function: Function, offset: u16, size: u8, value: u32) {
+        self.0.config_write(function, offset, size, value);
+    }
+}
+
+impl iovm::Device for Card<'_> {}
+
+/// A VF's hardware while its driver starts: nothing is charged, and the PF driver answers at once.
+struct BootHal<'a> {
+    port: &'a mut Port,
+    chipset: &'a mut Chipset,
+    vf: u8,
+    now: Time,
+}
+
+impl BootHal<'_> {
+    fn path(&self) -> &Path {
+        &self.port.functions.paths[usize::from(self.vf)]
+    }
+}
+
+impl Hal for BootHal<'_> {
+    fn read(&mut self, offset: u32) -> u32 {
+        self.port.nic.read(Function::Vf(self.vf), offset, self.now)
+    }
+
+    fn write(&mut self, offset: u32, value: u32) {
+        self.port.nic.write(Function::Vf(self.vf), offset, value, self.now);
+    }
+
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn wait(&mut self, time: Duration) {
+        self.now = self.now + time;
+        self.port.pf.visit(&mut PfHal(&mut self.port.nic));
+    }
+}
+
+impl DmaHal for BootHal<'_> {
+    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+        self.port.functions.paths[usize::from(self.vf)].allocate(length, align)
+    }
+
+    fn dma_read(&self, iova: u64, into: &mut [u8]) {
+        self.path().read(self.chipset, iova, into);
+    }
+
+    fn dma_write(&mut self, iova: u64, from: &[u8]) {
+        self.port.functions.paths[usize::from(self.vf)].write(self.chipset, iova, from);
+    }
+}

@@ -1,0 +1,32 @@
+//! Which contexts an interrupt is for: the card writes a vector with a bit for each to a circular buffer in the
+//! hypervisor's memory before it interrupts. If the buffer is full, bits join the last vector: none is lost. Left out:
+//! the interrupt itself.
+
+use std::collections::VecDeque;
+
+/// Vectors that the buffer holds.
+pub(crate) const VECTORS: usize = 16;
+
+/// The buffer.
+#[derive(Debug, Default)]
+pub(crate) struct Bits(VecDeque<u128>);
+
+impl Bits {
+    /// The card writes a vector.
+    pub(crate) fn push(&mut self, contexts: u128) {
+        if contexts == 0 {
+            return;
+        }
+        if self.0.len() < VECTORS {
+            self.0.push_back(contexts);
+        } else if let Some(last) = self.0.back_mut() {
+            *last |= contexts;
+        }
+    }
+
+    /// The hypervisor takes all vectors: the contexts that are to be told, each once.
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = usize> + use<> {
+        let all = self.0.drain(..).fold(0, |all, vector| all | vector);
+        (0..128).filter(move |context| all >> context & 1 == 1)
+    }
+}

@@ -1,0 +1,120 @@
+//! What protects guests from each other, rule by rule.
+
+use super::bits::{Bits, VECTORS};
+use super::card::{Card, Fault, TRANSMIT};
+use super::guard::{Guard, Refused};
+use super::pages::Pages;
+use super::{Buffer, PAGE, RING, SEQUENCES};
+
+/// Pages 0 to 7 are the first guest's, 8 to 15 the second's; each has a context of its number.
+fn machine() -> (Pages, Card, [Guard; 2]) {
+    let mut pages = Pages::new(16);
+    (0..16).for_each(|page| assert!(pages.give(page, (page / 8) as u16)));
+    let mut card = Card::default();
+    assert_eq!([card.assign(0), card.assign(1)], [Some(0), Some(1)]);
+    (pages, card, [Guard::new(0), Guard::new(1)])
+}
+
+fn page(number: u64) -> Buffer {
+    Buffer { address: number * PAGE, length: 1_514 }
+}
+
+#[test]
+fn a_batch_with_a_page_of_another_is_refused_as_a_whole() {
+    let (mut pages, _, [mut guard, _]) = machine();
+    let across = Buffer { address: 8 * PAGE - 4, length: 8 };
+    for (bad, at) in [(page(8), 1), (across, 1), (page(99), 1), (page(u64::MAX / PAGE), 1)] {
+        assert_eq!(guard.enqueue(0, &[page(1), bad], 0, &mut pages), Err(Refused::Page(at)));
+    }
+    assert_eq!(guard.enqueue(1, &[page(8)], 0, &mut pages), Err(Refused::Context));
+    assert_eq!((pages.references(), guard.room()), (0, RING));
+}
+
+#[test]
+fn descriptors_are_taken_in_order_once_for_turns_of_ring_and_numbers() {
+    let (mut pages, mut card, [mut guard, _]) = machine();
+    for n in 0..3 * SEQUENCES {
+        let index = guard.enqueue(0, &[page(u64::from(n % 8))], card.consumed(0, TRANSMIT), &mut pages);
+        assert!(card.mailbox(0, 0, TRANSMIT, index.unwrap()));
+        assert_eq!(card.take(0, TRANSMIT, &guard), Some(page(u64::from(n % 8))));
+        assert_eq!(card.take(0, TRANSMIT, &guard), None);
+    }
+    assert_eq!(card.fault(0), None);
+}
+
+/// At any place of ring and numbers, wrapping ones included.
+#[test]
+fn a_forged_index_finds_no_number_that_is_due() {
+    for sent in [0, 1, RING - 1, RING, SEQUENCES - 1, SEQUENCES, SEQUENCES + RING + 3] {
+        for ahead in [1, 2, RING] {
+            let (mut pages, mut card, [mut guard, _]) = machine();
+            for _ in 0..sent {
+                let consumed = card.consumed(0, TRANSMIT);
+                let index = guard.enqueue(0, &[page(0)], consumed, &mut pages).unwrap();
+                card.mailbox(0, 0, TRANSMIT, index);
+                assert!(card.take(0, TRANSMIT, &guard).is_some());
+            }
+            card.mailbox(0, 0, TRANSMIT, sent + ahead);
+            assert_eq!(card.take(0, TRANSMIT, &guard), None);
+            assert_eq!(card.fault(0), Some(Fault::Sequence(sent % SEQUENCES)), "{sent} and {ahead}");
+        }
+    }
+}
+
+#[test]
+fn an_index_that_is_behind_or_too_far_ahead_stops_its_context_alone() {
+    for forged in [RING + 5, u32::MAX, 1 << 31] {
+        let (mut pages, mut card, [_, mut guard]) = machine();
+        card.mailbox(0, 0, TRANSMIT, forged);
+        assert_eq!(card.fault(0), Some(Fault::Producer(forged)));
+        let index = guard.enqueue(1, &[page(9)], 0, &mut pages).unwrap();
+        card.mailbox(1, 1, TRANSMIT, index);
+        assert_eq!(card.take(1, TRANSMIT, &guard), Some(page(9)));
+    }
+}
+
+#[test]
+fn a_mailbox_of_another_is_not_mapped() {
+    let (_, mut card, _) = machine();
+    assert!(!card.mailbox(0, 1, TRANSMIT, 1));
+    assert!(!card.mailbox(0, 77, TRANSMIT, 1));
+    assert!(!card.has(1, TRANSMIT));
+    assert_eq!((card.stray, card.fault(1)), (2, None));
+}
+
+#[test]
+fn a_page_freed_while_the_card_may_reach_it_is_nobodys_only_after_its_release() {
+    let (mut pages, mut card, [mut guard, _]) = machine();
+    let index = guard.enqueue(0, &[page(3)], 0, &mut pages).unwrap();
+    card.mailbox(0, 0, TRANSMIT, index);
+    assert!(pages.free(3, 0) && !pages.free(3, 0));
+    assert!(!pages.give(3, 1));
+    assert_eq!(guard.enqueue(0, &[page(3)], 0, &mut pages), Err(Refused::Page(0)), "freed for its owner too");
+    let reached = card.take(0, TRANSMIT, &guard).unwrap();
+    assert!(pages.reaches(reached, 0) && !pages.give(3, 1), "released late");
+    guard.release(card.consumed(0, TRANSMIT), &mut pages);
+    assert!(pages.give(3, 1));
+}
+
+#[test]
+fn a_context_torn_down_keeps_its_pages_until_the_card_has_let_go() {
+    let (mut pages, mut card, [mut guard, _]) = machine();
+    let index = guard.enqueue(0, &[page(1), page(2)], 0, &mut pages).unwrap();
+    card.mailbox(0, 0, TRANSMIT, index);
+    guard.tear_down();
+    assert!(pages.free(1, 0) && !pages.give(1, 1));
+    assert_eq!(card.take(0, TRANSMIT, &guard), Some(page(1)), "still under way");
+    card.quiesce(0);
+    guard.quiesced(&mut pages);
+    assert_eq!((card.take(0, TRANSMIT, &guard), pages.references()), (None, 0));
+    assert!(pages.give(1, 1));
+    assert_eq!(guard.enqueue(0, &[page(2)], 0, &mut pages), Err(Refused::Context));
+}
+
+#[test]
+fn a_full_buffer_of_vectors_loses_no_context() {
+    let mut bits = Bits::default();
+    (0..VECTORS + 40).for_each(|n| bits.push(1 << n));
+    assert_eq!(bits.take().count(), VECTORS + 40);
+    assert_eq!(bits.take().count(), 0);
+}

@@ -1,0 +1,196 @@
+//! The platform under a guest's kernel: what it does is charged to the step, and what a hypervisor would trap is
+//! charged to it. Left out: device models, which the world lets run, and the front end's side ([`super::split`]).
+
+use crate::machine::chipset::Chipset;
+use crate::machine::controller::Way;
+use crate::machine::parts::card::{Port, card_time};
+use crate::machine::parts::guest::Hardware;
+use crate::machine::parts::registers::Registers;
+use driver::{DmaHal, DmaRegion, Hal, hal::OutOfDmaMemory};
+use guest::{Access, Interrupt, Platform};
+use hypervisor::account::{Category, Charge};
+use hypervisor::cost::{Cost, CostTable};
+use hypervisor::cpu::{LastLevelCache, Step};
+use hypervisor::decode::apic_access::Policy;
+use hypervisor::domain::DomainKind;
+use hypervisor::exit::{EoiPath, ExitKind};
+use hypervisor::msix::By;
+use i82576::Time;
+use sim::Instant;
+use std::time::Duration;
+
+/// What a packet takes of a cache: the driver's buffer of 2 KB.
+const BUFFER: u64 = 2_048;
+
+/// A guest's platform during one step, with a network device `D`.
+pub(crate) struct Env<'a, D> {
+    pub(crate) step: &'a mut Step,
+    pub(crate) hardware: &'a mut Hardware,
+    pub(crate) chipset: &'a mut Chipset,
+    pub(crate) device: D,
+    pub(crate) table: &'a CostTable,
+    pub(crate) eoi: EoiPath,
+    pub(crate) cache: &'a mut LastLevelCache,
+}
+
+impl<D> Env<'_, D> {
+    pub(crate) fn virtualised(&self) -> bool {
+        self.hardware.kind == DomainKind::Hvm
+    }
+
+    /// How a write to the APIC is carried out that exits like this.
+    fn way(&self, exit: Option<ExitKind>) -> Way {
+        match (exit, self.eoi) {
+            (None, _) => Way::Direct,
+            (Some(ExitKind::Msr), _) => Way::Msr,
+            (Some(_), EoiPath::Emulated) => Way::Exit(Policy::Emulate),
+            (Some(_), EoiPath::Fast) => Way::Exit(Policy::Fast),
+            (Some(_), EoiPath::FastChecked) => Way::Exit(Policy::FastChecked),
+        }
+    }
+
+    fn hypercall(&mut self) {
+        self.step.charge(Category::Hypercall, self.table[Cost::HypercallPv]);
+    }
+
+    fn exit(&mut self, kind: ExitKind) {
+        self.step.charge(kind.category(), kind.price(self.table));
+    }
+}
+
+impl<D> Platform for Env<'_, D> {
+    fn charge(&mut self, category: Category, cycles: u64) {
+        self.step.charge(category, cycles);
+    }
+
+    fn cost(&self, cost: Cost) -> u64 {
+        self.table[cost]
+    }
+
+    fn instant(&self) -> Instant {
+        self.step.now()
+    }
+
+    fn take_interrupt(&mut self) -> Option<Interrupt> {
+        let (interrupt, upcall) = self.hardware.controller.take(&mut self.chipset.channels)?;
+        if self.virtualised() {
+            self.step.charge(Category::Injection, self.table[Cost::Injection]);
+        } else if upcall {
+            self.step.charge(Category::EventChannel, self.table[Cost::EventUpcall]);
+        }
+        Some(interrupt)
+    }
+
+    fn end_of_interrupt(&mut self) {
+        let exit = if self.virtualised() { self.table.features().on_eoi() } else { None };
+        match exit {
+            Some(ExitKind::ApicEoi) => self.step.charge(Category::ApicEoi, self.eoi.price(self.table)),
+            Some(exit) => self.exit(exit),
+            None => {}
+        }
+        let (way, now) = (self.way(exit), self.step.now());
+        self.hardware.end_of_interrupt(way, &mut self.chipset.memory, now);
+    }
+
+    fn mask(&mut self, vector: u16, masked: bool) -> Access {
+        let by = self.hardware.write_mask(vector, masked, &mut self.chipset.channels);
+        let Some(by) = by else { return Access::Done };
+        if !self.virtualised() {
+            // A paravirtualized kernel masks its event channel instead, in memory it shares.
+            if self.hardware.kind == DomainKind::Native {
+                self.step.charge(Category::Driver, self.table[Cost::MmioWrite]);
+            }
+            return Access::Done;
+        }
+        match by {
+            By::Hypervisor => {
+                self.exit(ExitKind::MsixMmio);
+                Access::Done
+            }
+            By::DeviceModel(_) => {
+                self.step.charge(Category::MsixMmio, self.table[Cost::ExitOtherMmio]);
+                self.hardware.forwarded += 1;
+                self.hardware.waits = true;
+                Access::Waits
+            }
+        }
+    }
+
+    fn set_timer(&mut self, at: Option<Instant>) {
+        let exit = self.virtualised().then(|| self.table.features().on_apic_write());
+        match exit {
+            Some(exit) => self.exit(exit),
+            None if self.hardware.kind == DomainKind::Pvm => self.hypercall(),
+            None => {}
+        }
+        let (way, now) = (self.way(exit), self.step.now());
+        self.hardware.set_timer(at, way, &mut self.chipset.memory, now);
+    }
+
+    fn halt(&mut self) {
+        match self.hardware.kind {
+            DomainKind::Hvm => self.exit(ExitKind::Hlt),
+            DomainKind::Pvm => self.hypercall(),
+            _ => {}
+        }
+    }
+
+    fn copy_to_program(&mut self, bytes: u64) {
+        let warm = self.hardware.buffers.touch(self.cache, BUFFER);
+        let rate = if warm { Cost::RxCopy } else { Cost::CopyCold };
+        self.step.charge(Category::User, self.table.bytes(rate, bytes));
+    }
+
+    fn system_call(&mut self) {
+        if self.hardware.kind == DomainKind::Pvm {
+            self.step.charge(Category::Hypercall, self.table[Cost::PvSyscall]);
+        }
+    }
+}
+
+/// A guest's own VF.
+pub(crate) struct Direct<'a> {
+    pub(crate) port: &'a mut Port,
+    pub(crate) vf: u8,
+    /// A register was read or written.
+    pub(crate) touched: bool,
+}
+
+impl Env<'_, Direct<'_>> {
+    fn registers(&mut self) -> Registers<'_> {
+        let Direct { port, vf, .. } = &mut self.device;
+        Registers { step: self.step, port, vf: *vf, chipset: self.chipset, table: self.table }
+    }
+}
+
+impl Hal for Env<'_, Direct<'_>> {
+    fn read(&mut self, offset: u32) -> u32 {
+        self.device.touched = true;
+        self.registers().read(offset)
+    }
+
+    fn write(&mut self, offset: u32, value: u32) {
+        self.device.touched = true;
+        self.registers().write(offset, value);
+    }
+
+    fn now(&self) -> Time {
+        card_time(self.step.now())
+    }
+
+    fn wait(&mut self, _time: Duration) {}
+}
+
+impl DmaHal for Env<'_, Direct<'_>> {
+    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+        self.registers().dma_alloc(length, align)
+    }
+
+    fn dma_read(&self, iova: u64, into: &mut [u8]) {
+        self.device.port.functions.paths[usize::from(self.device.vf)].read(self.chipset, iova, into);
+    }
+
+    fn dma_write(&mut self, iova: u64, from: &[u8]) {
+        self.registers().dma_write(iova, from);
+    }
+}

@@ -1,0 +1,107 @@
+//! Putting the service domain's network side together, with every front end started. Nothing is charged: the clock
+//! does not run yet. Left out: how a front end and a back end find each other.
+
+use super::{Card, Counts, Duty, Interface, Side, Source, Split, Wires};
+use driver::vf::Vf;
+use hypervisor::domain::DomainId;
+use hypervisor::evtchn::{Binding, Channels, Error};
+use hypervisor::grant::Grants;
+use i82576::MacAddress;
+use split::bridge::{Bridge, Port};
+use split::front::Hal;
+use split::ring::SLOTS;
+use split::{Backend, Front, LONGEST, Rings};
+use std::collections::VecDeque;
+
+impl Split {
+    /// The network side of a service domain with so many virtual CPUs, without cards and guests. Workers are on the
+    /// first virtual CPUs, one each.
+    pub(crate) fn new(domain: DomainId, cpus: usize, workers: usize, channels: &mut Channels) -> Self {
+        channels.add_domain(domain, cpus as u16);
+        let wires = Wires { grants: Grants::new(), interfaces: Vec::new(), notified: VecDeque::new() };
+        let mut duties = Vec::new();
+        duties.resize_with(cpus, Duty::default);
+        Self {
+            domain,
+            backend: Backend::new(workers),
+            wires,
+            cards: Vec::new(),
+            sources: Vec::new(),
+            duties,
+            staging: vec![0; LONGEST].into(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Adds a card with its driver. Its interrupts go to the virtual CPUs in turn.
+    pub(crate) fn add_card(&mut self, driver: Vf, channels: &mut Channels) -> Result<(), Error> {
+        let card = self.cards.len();
+        let cpu = card % self.duties.len().max(1);
+        let mut interrupts = Vec::new();
+        for vector in 0..i82576::ids::VF_VECTORS as u16 {
+            let port = channels.bind(self.domain, Binding::Pirq(vector), cpu as u16)?;
+            self.stands_for(port, Source::Card(card, vector));
+            interrupts.push(port);
+        }
+        self.duties[cpu].polls = VecDeque::with_capacity(card + 1);
+        self.cards.push(Card { driver, bridge: Bridge::new(), members: Vec::new(), interrupts, cpu });
+        Ok(())
+    }
+
+    /// Adds a guest on a card's bridge: its front end, started, and its event channel.
+    pub(crate) fn add_guest(
+        &mut self,
+        domain: DomainId,
+        card: usize,
+        mac: MacAddress,
+        channels: &mut Channels,
+    ) -> Result<(Front, u16), Error> {
+        let vif = self.backend.connect();
+        channels.add_domain(domain, 1);
+        let theirs = channels.alloc_unbound(domain, self.domain)?;
+        let own = channels.bind_interdomain(self.domain, domain, theirs)?;
+        channels.domain(self.domain)?.bind_vcpu(own, self.backend.worker_of(vif) as u16)?;
+        self.stands_for(own, Source::Guest(vif));
+        // Pages to send from and to receive into, and an entry for each.
+        self.wires.grants.add_domain(domain, 2 * SLOTS, 2 * SLOTS);
+        let members = &mut self.cards[card].members;
+        members.push(vif);
+        let port = members.len() as u16;
+        self.cards[card].bridge.learn(mac, Port(port));
+        self.wires.interfaces.push(Interface { domain, rings: Rings::default(), card, port, own, theirs });
+        let mut front = Front::new(mac);
+        front.start(&mut Boot(self.side(vif.0.into())));
+        Ok((front, theirs))
+    }
+
+    fn stands_for(&mut self, port: u16, source: Source) {
+        let at = usize::from(port);
+        if self.sources.len() <= at {
+            self.sources.resize(at + 1, None);
+        }
+        self.sources[at] = Some(source);
+    }
+}
+
+/// A front end's machine while it starts. Nobody is told anything: the back end looks before it waits.
+struct Boot<'a>(Side<'a>);
+
+impl Hal for Boot<'_> {
+    fn rings(&mut self) -> &mut Rings {
+        self.0.rings()
+    }
+
+    fn page(&mut self, page: u32) -> &mut [u8] {
+        self.0.page(page)
+    }
+
+    fn grant(&mut self, page: u32, writable: bool) -> Option<u32> {
+        self.0.grant(page, writable)
+    }
+
+    fn end_access(&mut self, reference: u32) -> bool {
+        self.0.end_access(reference)
+    }
+
+    fn notify(&mut self) {}
+}

@@ -1,0 +1,78 @@
+//! What a front end needs of the machine: its rings, its pages, its grant table, an event to the back end. Grants are
+//! written to memory that is shared with the hypervisor and cost no call; an event is a hypercall. Left out: what a
+//! packet costs.
+
+use super::{Split, Wires};
+use crate::machine::parts::platform::Env;
+use hypervisor::account::{Category, Charge};
+use hypervisor::cost::Cost;
+use hypervisor::domain::DomainId;
+use hypervisor::exit::ExitKind;
+use hypervisor::grant::{Access, Reference, Table};
+use split::Rings;
+use split::front::Hal;
+
+/// A guest's side of the split driver.
+pub(crate) struct Side<'a> {
+    wires: &'a mut Wires,
+    guest: usize,
+    service: DomainId,
+}
+
+impl Side<'_> {
+    fn own(&mut self) -> &mut Table {
+        let domain = self.wires.interfaces[self.guest].domain;
+        self.wires.grants.domain(domain).expect("a guest with a front end has a grant table")
+    }
+
+    pub(crate) fn rings(&mut self) -> &mut Rings {
+        &mut self.wires.interfaces[self.guest].rings
+    }
+
+    pub(crate) fn page(&mut self, page: u32) -> &mut [u8] {
+        self.own().page_mut(page).expect("a front end uses pages that it has")
+    }
+
+    pub(crate) fn grant(&mut self, page: u32, writable: bool) -> Option<u32> {
+        let (service, access) = (self.service, if writable { Access::Write } else { Access::Read });
+        self.own().grant(service, page, access).ok().map(|Reference(at)| at)
+    }
+
+    pub(crate) fn end_access(&mut self, reference: u32) -> bool {
+        self.own().end_access(Reference(reference)).is_ok()
+    }
+}
+
+impl Split {
+    /// A guest's side.
+    pub(crate) fn side(&mut self, guest: usize) -> Side<'_> {
+        Side { wires: &mut self.wires, guest, service: self.domain }
+    }
+}
+
+impl Hal for Env<'_, Side<'_>> {
+    fn rings(&mut self) -> &mut Rings {
+        self.device.rings()
+    }
+
+    fn page(&mut self, page: u32) -> &mut [u8] {
+        self.device.page(page)
+    }
+
+    fn grant(&mut self, page: u32, writable: bool) -> Option<u32> {
+        self.device.grant(page, writable)
+    }
+
+    fn end_access(&mut self, reference: u32) -> bool {
+        self.device.end_access(reference)
+    }
+
+    fn notify(&mut self) {
+        if self.virtualised() {
+            self.step.charge(ExitKind::Hypercall.category(), ExitKind::Hypercall.price(self.table));
+        }
+        let cycles = self.table[Cost::EventSend] + self.table[Cost::EventRemote];
+        self.step.charge(Category::EventChannel, cycles);
+        self.hardware.notifies = true;
+    }
+}

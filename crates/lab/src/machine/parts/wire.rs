@@ -1,0 +1,256 @@
+//! Clients and the line they share: one client a guest, all behind one gigabit wire. Datagrams are sent as fast
+//! as the wire takes them; a stream is limited by its window; who asks waits for the response. Each client sends in
+//! bursts: of segments, as a sender with segmentation offload does, or of as many datagrams as its socket makes room
+//! for at a time; a request is alone. Left out: losses on the wire, and what a client's own machine costs. A client
+//! whose request is lost elsewhere waits for ever, as netperf's does.
+
+use crate::machine::topology;
+use guest::packet::{self, Packet, SHORTEST, TCP_HEADERS, TCP_PAYLOAD, UDP_HEADERS, UDP_PAYLOAD};
+use i82576::MacAddress;
+use nic::Wire;
+use sim::{Instant, Span};
+use std::collections::VecDeque;
+
+/// What the clients of a port send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Traffic {
+    /// Nothing.
+    Silent,
+    /// Datagrams, as many as the wire takes.
+    Udp,
+    /// A stream with so many segments under way at the most; the receiver may ask for fewer.
+    Tcp {
+        /// Segments.
+        window: u16,
+    },
+    /// Requests of a byte, the next when the response to the last has come.
+    RequestResponse,
+}
+
+/// What a frame takes of the wire beside its bytes: preamble, frame check sequence, gap.
+const OVERHEAD: usize = 24;
+/// Bytes of a request.
+const REQUEST: usize = 1;
+/// Segments that a client sends before it has heard of the receiver's window.
+const INITIAL_WINDOW: u16 = 3;
+/// Acknowledgements that repeat the last before a client sends from there again.
+const DUPLICATES: u32 = 3;
+
+/// A client.
+#[derive(Debug)]
+struct Client {
+    guest: MacAddress,
+    /// The VF that the guest is behind.
+    vf: u8,
+    own: MacAddress,
+    /// Number of the next byte to send, and of the first not acknowledged.
+    next: u32,
+    acknowledged: u32,
+    /// Segments that the receiver has room for beyond that.
+    room: u16,
+    duplicates: u32,
+    /// When it began to send what nobody has answered.
+    asked: Option<Instant>,
+    /// It may send nothing before this.
+    ready: Instant,
+}
+
+/// A frame under way.
+#[derive(Debug, Clone, Copy)]
+struct Flight {
+    arrives: Instant,
+    client: usize,
+    sequence: u32,
+}
+
+/// The wire of a port.
+#[derive(Debug)]
+pub(crate) struct Line {
+    traffic: Traffic,
+    wire: topology::Wire,
+    clients: Vec<Client>,
+    flights: VecDeque<Flight>,
+    /// When the wire is free.
+    free: Instant,
+    /// Whose turn it is.
+    turn: usize,
+    /// Bytes of a frame without its padding.
+    length: usize,
+    frame_time: Span,
+    /// The moment up to which frames have arrived.
+    now: Instant,
+    /// VFs, a bit each, that got a frame in the last poll.
+    pub(crate) delivered: u8,
+    /// Frames delivered.
+    pub(crate) frames: u64,
+    /// Frames that the card has sent.
+    pub(crate) taken: u64,
+    /// Responses that have reached who asked, and the time from request to response, summed.
+    pub(crate) answered: u64,
+    pub(crate) waited: Span,
+}
+
+impl Line {
+    /// The line of a port, with a client for each guest and the VF it is behind.
+    pub(crate) fn new(traffic: Traffic, wire: topology::Wire, guests: &[(MacAddress, u8)]) -> Self {
+        let length = match traffic {
+            Traffic::Silent | Traffic::Udp => UDP_HEADERS + UDP_PAYLOAD,
+            Traffic::Tcp { .. } => TCP_HEADERS + TCP_PAYLOAD,
+            Traffic::RequestResponse => UDP_HEADERS + REQUEST,
+        };
+        let clients = guests.iter().zip(0u8..).map(|(&(guest, vf), n)| Client {
+            guest,
+            vf,
+            own: MacAddress([0x02, 0xc1, 0, 0, 0, n]),
+            next: 0,
+            acknowledged: 0,
+            room: INITIAL_WINDOW,
+            duplicates: 0,
+            asked: None,
+            ready: Instant::ZERO,
+        });
+        Self {
+            traffic,
+            wire,
+            clients: clients.collect(),
+            flights: VecDeque::new(),
+            free: Instant::ZERO,
+            turn: 0,
+            length,
+            frame_time: Span::of_bits(((length.max(SHORTEST) + OVERHEAD) * 8) as u64, wire.bits_per_second),
+            now: Instant::ZERO,
+            delivered: 0,
+            frames: 0,
+            taken: 0,
+            answered: 0,
+            waited: Span::ZERO,
+        }
+    }
+
+    /// What a frame with that sequence number is.
+    fn packet(&self, sequence: u32) -> Packet {
+        match self.traffic {
+            Traffic::Silent | Traffic::Udp => Packet::Udp(UDP_PAYLOAD),
+            Traffic::Tcp { .. } => {
+                Packet::Tcp { sequence, acknowledgement: 0, window: 0, payload: TCP_PAYLOAD }
+            }
+            Traffic::RequestResponse => Packet::Udp(REQUEST),
+        }
+    }
+
+    /// Lets time pass up to `now`: what has arrived by then can be received.
+    pub(crate) fn advance(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+        self.delivered = 0;
+        self.send();
+    }
+
+    /// When the next frame arrives, as far as anybody has sent one.
+    pub(crate) fn next_arrival(&self) -> Option<Instant> {
+        self.flights.front().map(|flight| flight.arrives)
+    }
+
+    /// Clients send: a stream all that its window allows, datagrams until there is a frame in the future.
+    fn send(&mut self) {
+        let far_enough = |line: &Self| line.flights.back().is_some_and(|last| last.arrives > line.now);
+        while !(self.traffic == Traffic::Udp && far_enough(self)) && self.send_burst() {}
+    }
+
+    /// The next client that may sends a burst; `false` if none may.
+    fn send_burst(&mut self) -> bool {
+        for step in 0..self.clients.len() {
+            let index = (self.turn + step) % self.clients.len();
+            let count = self.allowed(index);
+            if count == 0 {
+                continue;
+            }
+            self.turn = index + 1;
+            let client = &mut self.clients[index];
+            let mut at = self.free.max(client.ready);
+            client.asked = Some(at);
+            for _ in 0..count {
+                at += self.frame_time;
+                self.flights.push_back(Flight { arrives: at, client: index, sequence: client.next });
+                client.next = client.next.wrapping_add(TCP_PAYLOAD as u32);
+            }
+            self.free = at;
+            return true;
+        }
+        false
+    }
+
+    /// Frames that a client may send in its turn.
+    fn allowed(&self, index: usize) -> u32 {
+        let client = &self.clients[index];
+        match self.traffic {
+            Traffic::Silent => 0,
+            Traffic::Udp => self.wire.datagrams,
+            Traffic::Tcp { window } => {
+                let under_way = client.next.wrapping_sub(client.acknowledged);
+                let segments = under_way.div_ceil(TCP_PAYLOAD as u32);
+                u32::from(window.min(client.room)).saturating_sub(segments).min(self.wire.segments)
+            }
+            Traffic::RequestResponse => client.asked.is_none().into(),
+        }
+    }
+
+    /// A guest acknowledges.
+    fn acknowledge(&mut self, from: MacAddress, number: u32, room: u16) {
+        let now = self.now;
+        let Some(client) = self.clients.iter_mut().find(|client| client.guest == from) else { return };
+        let repeated = number == client.acknowledged && room == client.room;
+        client.room = room;
+        if repeated {
+            client.duplicates += 1;
+            if client.duplicates == DUPLICATES {
+                client.next = number;
+            }
+            return;
+        }
+        (client.acknowledged, client.duplicates) = (number, 0);
+        // After going back, the guest may already have more than was sent again.
+        if client.next.wrapping_sub(number) > u32::MAX / 2 {
+            client.next = number;
+        }
+        client.ready = now + self.wire.turnaround;
+        self.send();
+    }
+
+    /// A guest answers: the response takes the wire as long as the request did.
+    fn answer(&mut self, from: MacAddress) {
+        let arrives = self.now + self.frame_time;
+        let Some(client) = self.clients.iter_mut().find(|client| client.guest == from) else { return };
+        let Some(asked) = client.asked.take() else { return };
+        client.ready = arrives + self.wire.turnaround;
+        self.answered += 1;
+        self.waited = self.waited + arrives.since(asked);
+        self.send();
+    }
+}
+
+impl Wire for Line {
+    fn transmit(&mut self, frame: &[u8]) -> bool {
+        self.taken += 1;
+        let Some(from) = frame.get(6..).and_then(MacAddress::from_slice) else { return true };
+        match (packet::parse(frame), self.traffic) {
+            (Packet::Tcp { acknowledgement, window, .. }, _) => {
+                self.acknowledge(from, acknowledgement, window);
+            }
+            (Packet::Udp(_), Traffic::RequestResponse) => self.answer(from),
+            _ => {}
+        }
+        true
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> Option<usize> {
+        let flight = *self.flights.front().filter(|flight| flight.arrives <= self.now)?;
+        self.flights.pop_front();
+        let length = self.length.max(SHORTEST);
+        let (frame, client) = (into.get_mut(..length)?, &self.clients[flight.client]);
+        frame.fill(0);
+        packet::fill(&mut frame[..self.length], client.own, client.guest, self.packet(flight.sequence));
+        self.delivered |= 1 << (client.vf & 7);
+        self.frames += 1;
+        Some(length)
+    }
+}

@@ -1,0 +1,43 @@
+//! Traffic inside the server: over a card from one of its functions to another, faster than its wire, or over a bridge.
+//! A guest sends, or the service domain, which then has a function of each card too, with the same driver as guests have.
+//!
+//! The service domain's sender has a virtual CPU of its own, on a thread that has no guest, and is a paravirtualized
+//! kernel: its interrupts are events, its system calls go through the hypervisor.
+
+use super::setup::{BuildError, Inside, Origin, Setup};
+use super::{Core, Server};
+use crate::machine::memory::Region;
+use crate::machine::parts::card::Recipient;
+use guest::Sending;
+use sim::Instant;
+
+impl Server {
+    /// The service domain as owner of a port's function `n`, if it sends.
+    pub(super) fn service_function(&self, setup: &Setup, n: u8, core: &Core) -> Option<Recipient> {
+        setup.inside.filter(|inside| inside.from == Origin::ServiceDomain)?;
+        let domain = core.processors.domain_of(self.service.first()?.vcpu);
+        let guest = self.vms.len() + usize::from(n);
+        Some(Recipient { domain, region: Region::of(guest), part: 0 })
+    }
+
+    /// Every sender begins.
+    pub(super) fn start_inside(
+        &mut self,
+        inside: Inside,
+        buffers: u32,
+        core: &mut Core,
+    ) -> Result<(), BuildError> {
+        for port in 0..self.ports.len() {
+            let mut on_port = (0..self.vms.len()).filter(|vm| self.vms[*vm].port == port);
+            let (first, last) = (on_port.next(), on_port.next_back());
+            let (Some(to), Some(from)) = (first, last) else {
+                return Err(BuildError::Inside("two functions of each port"));
+            };
+            let Inside { load, message_bytes, mtu, .. } = inside;
+            let to = self.vms[to].mac();
+            self.vms[from].start_sending(Sending { to, load, message_bytes, mtu, buffers });
+            core.wake(self.vms[from].hardware.vcpu, Instant::ZERO);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,76 @@
+//! Timers of guests and interrupts of devices, and what the hypervisor does for them. Left out: the service domain's
+//! side of an interrupt.
+
+use super::{Core, Event, Server};
+use hypervisor::account::Category;
+use hypervisor::cost::Cost;
+use hypervisor::domain::DomainKind;
+use hypervisor::remap::{Interrupt, Owner};
+use sim::{Instant, Label};
+
+const WORLD: Label = Label::new("world");
+const INTERRUPT: Label = Label::new("interrupt");
+
+impl Server {
+    /// Schedules a guest's timer as its kernel has programmed it.
+    pub(super) fn set_timer(&mut self, vm: usize, core: &mut Core) {
+        let at = self.vms[vm].hardware.controller.deadline();
+        self.timers[vm] = core.replace(self.timers[vm], at, Event::Timer(vm));
+    }
+
+    /// A guest's timer is due: the hypervisor's own timer interrupt, and the guest's.
+    pub(super) fn timer(&mut self, vm: usize, now: Instant, core: &mut Core) {
+        let hardware = &mut self.vms[vm].hardware;
+        hardware.controller.run_timer(now, &mut self.chipset.channels);
+        let (vcpu, domain, kind) = (hardware.vcpu, hardware.domain, hardware.kind);
+        if kind != DomainKind::Native {
+            let thread = core.processors.home(vcpu);
+            core.processors.steal(thread, domain, Category::Timer, core.table[Cost::HypervisorTick], now);
+        }
+        self.wake(vm, now, core);
+        self.set_timer(vm, core);
+    }
+
+    /// A guest has something to do, and does it unless it stands still for its device model.
+    pub(super) fn wake(&mut self, vm: usize, now: Instant, core: &mut Core) {
+        let hardware = &self.vms[vm].hardware;
+        if !hardware.waits {
+            core.wake(hardware.vcpu, now);
+        }
+    }
+
+    /// Lets a port catch up.
+    pub(super) fn sync(&mut self, port: usize, now: Instant, core: &mut Core) {
+        let next = self.ports[port].sync(now, &mut self.chipset);
+        self.settle(port, next, now, core);
+    }
+
+    /// Takes a port's interrupts on, and schedules the next look at it.
+    pub(super) fn settle(&mut self, port: usize, next: Option<Instant>, now: Instant, core: &mut Core) {
+        self.port_events[port] = core.replace(self.port_events[port], next, Event::Port(port));
+        let mut sent = core::mem::take(&mut self.ports[port].functions.sent);
+        for (rid, message) in sent.drain(..) {
+            if let Some(interrupt) = self.chipset.arrive(rid, message) {
+                self.interrupt(&interrupt, now, core);
+            }
+        }
+        self.ports[port].functions.sent = sent;
+    }
+
+    /// A device's interrupt: whoever runs on the owner's thread is interrupted for it, and the owner is woken. On
+    /// an idle thread the hypervisor is there already, which going idle has paid for.
+    fn interrupt(&mut self, interrupt: &Interrupt, now: Instant, core: &mut Core) {
+        let Owner { domain, entry, .. } = interrupt.owner;
+        let Some(index) = self.guests.get(domain.index()).copied().flatten() else {
+            return self.interrupt_service(interrupt, now, core);
+        };
+        let hardware = &mut self.vms[index].hardware;
+        core.trace.note(now, WORLD, INTERRUPT, &[index as u64, entry.into()]);
+        let (vcpu, kind) = (hardware.vcpu, hardware.kind);
+        let deliverable = hardware.signal(entry, interrupt.guest.vector, &mut self.chipset.channels);
+        core.tell(vcpu, kind, core.table[Cost::EventSend], now);
+        if deliverable {
+            self.wake(index, now, core);
+        }
+    }
+}

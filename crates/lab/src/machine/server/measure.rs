@@ -1,0 +1,218 @@
+//! What happened in a stretch of time: throughput, losses, interrupts, and who spent which cycles. The books must
+//! close and no packet may be unaccounted for, or there is no measurement.
+
+use super::{Server, World};
+use crate::machine::books::Books;
+use crate::machine::engine::Defect;
+use crate::machine::parts::card::Port;
+use crate::machine::parts::guest::System;
+use hypervisor::account::{Category, Usage};
+use hypervisor::domain::DomainKind;
+use nic::PoolCounters;
+use sim::Span;
+
+/// What happened.
+#[derive(Debug, Clone)]
+pub struct Measured {
+    usage: Usage,
+    elapsed: Span,
+    hertz: u64,
+    own_dom0: u64,
+    own_guests: u64,
+    hypervisor: u64,
+    overhead_guests: u64,
+    after: Counts,
+    before: Counts,
+}
+
+/// Sums over all guests.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    read_bytes: u64,
+    read_packets: u64,
+    offered: u64,
+    interrupts: u64,
+    written_bytes: u64,
+    answered: u64,
+    waited: Span,
+}
+
+impl World {
+    /// Runs `warm_up`, then `span`, and says what happened in the latter.
+    ///
+    /// # Errors
+    /// [`Defect`], of the model.
+    pub fn measure(&mut self, warm_up: Span, span: Span) -> Result<Measured, Defect> {
+        let (before, usage) = self.observe((warm_up, span), Server::counts)?;
+        let (processors, vms) = (&self.core.processors, &self.system.vms);
+        // On a bare machine nobody but its own kernel switches between programs.
+        let native = vms.iter().filter(|vm| vm.hardware.kind == DomainKind::Native);
+        let without_hypervisor: u64 = native.map(|vm| usage.hypervisor_for(vm.hardware.domain)).sum();
+        let own = |kind: fn(DomainKind) -> bool| usage.own_of(processors.domains(), kind);
+        Ok(Measured {
+            own_dom0: own(|kind| kind == DomainKind::Dom0),
+            own_guests: own(DomainKind::is_guest) + without_hypervisor,
+            hypervisor: usage.hypervisor() - without_hypervisor,
+            overhead_guests: vms.iter().map(|vm| usage.hypervisor_for(vm.hardware.domain)).sum(),
+            elapsed: span,
+            hertz: processors.config().clock.hertz(),
+            after: self.system.counts(),
+            before,
+            usage,
+        })
+    }
+}
+
+impl Server {
+    fn counts(&self) -> Counts {
+        let mut sum = Counts::default();
+        for vm in &self.vms {
+            let counters = vm.counters();
+            sum.read_bytes += counters.read_bytes;
+            sum.read_packets += counters.read_packets;
+            sum.interrupts += counters.receive_interrupts;
+            sum.written_bytes += counters.written_bytes;
+            sum.offered += counters.written_messages;
+        }
+        for Port { line, .. } in &self.ports {
+            sum.offered += line.frames;
+            sum.answered += line.answered;
+            sum.waited = sum.waited + line.waited;
+        }
+        sum
+    }
+
+    /// No rule was broken, every frame of a wire is somewhere, no function left its memory.
+    pub(super) fn balance(&self, books: &mut Books) {
+        let broken = self.vms.iter().find_map(|vm| vm.hardware.broken).or(self.chipset.broken);
+        if let Some(broken) = broken {
+            books.never(&broken.to_string(), 1);
+        }
+        books.never("interrupts blocked that nobody forged", self.chipset.remapper.blocked());
+        let faults = self.ports.iter().map(|port| port.functions.faults).sum::<u64>() + self.chipset.escaped;
+        books.never("memory requests outside the memory of their function", faults);
+        (0..self.ports.len()).for_each(|port| self.balance_port(port, books));
+        let fronts = self.vms.iter().filter_map(|vm| match &vm.system {
+            System::Split(kernel) => Some(*kernel.device().counters()),
+            System::Direct { .. } => None,
+        });
+        let fronts: Vec<_> = fronts.collect();
+        if let Some(split) = &self.split {
+            split.balance(&fronts, books);
+        }
+    }
+
+    /// What came from the wire and what functions sent to each other was received or dropped, and what kernels have
+    /// sent has left, or waits.
+    fn balance_port(&self, at: usize, books: &mut Books) {
+        let port = &self.ports[at];
+        let pools = port.nic.counters().iter().fold(PoolCounters::default(), |sum, pool| sum + *pool);
+        let (sent, taken) = (pools.tx_packets, port.line.taken + pools.tx_unclaimed);
+        books.never("frames of a wire that nobody sent", taken.saturating_sub(sent));
+        let inside = sent.saturating_sub(taken);
+        let found = pools.rx_packets + pools.rx_no_descriptors + pools.rx_disabled;
+        books.balance("frames for functions of a card", port.line.frames + inside, found);
+        if self.split.is_some() {
+            // Who sends is the service domain, which the split driver's own books are about.
+            return;
+        }
+        let sent = pools.tx_packets + pools.tx_invalid + pools.tx_blocked;
+        let (mut given, mut waiting) = (0, 0);
+        for vm in self.vms.iter().filter(|vm| vm.port == at) {
+            let System::Direct { kernel, .. } = &vm.system else { continue };
+            let counters = kernel.counters();
+            given += counters.sent_frames + counters.acknowledgements + counters.responses;
+            waiting += kernel.device().tx_pending() as u64;
+        }
+        books.never("frames of a card that no kernel gave it", sent.saturating_sub(given));
+        // A buffer of 2 KB is a part of two segments at the most.
+        let lost = given.saturating_sub(sent).saturating_sub(2 * waiting);
+        books.never("frames that a kernel gave to a card and that are nowhere", lost);
+    }
+}
+
+impl Measured {
+    fn per_second(&self, count: u64) -> f64 {
+        count as f64 / self.elapsed.as_secs_f64()
+    }
+
+    fn percent(&self, cycles: u64) -> f64 {
+        self.per_second(cycles) / self.hertz as f64 * 100.0
+    }
+
+    /// Payload that programs have read, Mb/s.
+    #[must_use]
+    pub fn throughput_mbps(&self) -> f64 {
+        self.per_second(self.after.read_bytes - self.before.read_bytes) * 8.0 / 1e6
+    }
+
+    /// Payload that programs have written, Mb/s.
+    #[must_use]
+    pub fn written_mbps(&self) -> f64 {
+        self.per_second(self.after.written_bytes - self.before.written_bytes) * 8.0 / 1e6
+    }
+
+    /// Frames of wires and messages of programs that no program has read, percent.
+    #[must_use]
+    pub fn loss_pct(&self) -> f64 {
+        let offered = self.after.offered - self.before.offered;
+        let read = self.after.read_packets - self.before.read_packets;
+        if offered == 0 { 0.0 } else { (1.0 - read as f64 / offered as f64).max(0.0) * 100.0 }
+    }
+
+    /// Responses that have reached their clients, a second.
+    #[must_use]
+    pub fn transactions_per_s(&self) -> f64 {
+        self.per_second(self.after.answered - self.before.answered)
+    }
+
+    /// From a request's first bit on the wire to its response's last, microseconds, in the mean.
+    #[must_use]
+    pub fn round_trip_us(&self) -> f64 {
+        let answered = self.after.answered - self.before.answered;
+        let waited = self.after.waited.picos() - self.before.waited.picos();
+        if answered == 0 { 0.0 } else { waited as f64 / answered as f64 / 1e6 }
+    }
+
+    /// Receive interrupts, of all guests, a second.
+    #[must_use]
+    pub fn interrupts_per_s(&self) -> f64 {
+        self.per_second(self.after.interrupts - self.before.interrupts)
+    }
+
+    /// The service domain's own cycles, percent of a thread.
+    #[must_use]
+    pub fn cpu_dom0_pct(&self) -> f64 {
+        self.percent(self.own_dom0)
+    }
+
+    /// The hypervisor's cycles, for whomever, percent of a thread.
+    #[must_use]
+    pub fn cpu_xen_pct(&self) -> f64 {
+        self.percent(self.hypervisor)
+    }
+
+    /// The guests' own cycles, percent of a thread.
+    #[must_use]
+    pub fn cpu_guest_pct(&self) -> f64 {
+        self.percent(self.own_guests)
+    }
+
+    /// All of them, percent of a thread.
+    #[must_use]
+    pub fn cpu_total_pct(&self) -> f64 {
+        self.cpu_dom0_pct() + self.cpu_xen_pct() + self.cpu_guest_pct()
+    }
+
+    /// The hypervisor's cycles for guests, in millions a second: what virtualization costs them.
+    #[must_use]
+    pub fn guests_overhead_mcycles_per_s(&self) -> f64 {
+        self.per_second(self.overhead_guests) / 1e6
+    }
+
+    /// Cycles spent on a category, in millions a second.
+    #[must_use]
+    pub fn mcycles_per_s(&self, category: Category) -> f64 {
+        self.per_second(self.usage.category(category)) / 1e6
+    }
+}

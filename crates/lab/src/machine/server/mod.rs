@@ -1,0 +1,116 @@
+//! A server with guests, as an actor: who does what at each event. Left out: what steps do, which is the kernels' and
+//! the service domain's.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `setup` | what a server is to be |
+//! | `build`, `inside` | putting it together, and who sends inside it |
+//! | `steps` | turns of virtual CPUs |
+//! | `interrupts` | timers, and interrupts of devices |
+//! | `split` | turns and events of the split driver |
+//! | `measure` | reading it |
+
+mod build;
+mod inside;
+mod interrupts;
+mod measure;
+pub(crate) mod setup;
+mod split;
+mod steps;
+
+pub use measure::Measured;
+
+use crate::machine::books::Books;
+use crate::machine::chipset::Chipset;
+use crate::machine::engine::{Actor, Engine};
+use crate::machine::parts::card::Port;
+use crate::machine::parts::guest::Vm;
+use crate::machine::parts::monitor::Monitor;
+use crate::machine::parts::service::ServiceCpu;
+use crate::machine::parts::split::Split;
+use crate::machine::topology::Topology;
+use hypervisor::cpu::{LastLevelCache, Step};
+use hypervisor::exit::EoiPath;
+use sim::{EventKey, Instant};
+
+/// A server that runs.
+pub type World = Engine<Server>;
+type Core = crate::machine::engine::Core<Event>;
+
+/// What happens.
+#[derive(Debug, Clone, Copy)]
+pub enum Event {
+    /// Something may happen at a port.
+    Port(usize),
+    /// A guest's timer is due.
+    Timer(usize),
+    /// The service domain's tick.
+    ServiceTick(usize),
+    /// A virtual CPU of the service domain has an interrupt from another.
+    ServiceWake(usize),
+    /// The service domain sends a guest an event.
+    GuestCalled(usize),
+    /// A guest sends the service domain an event.
+    ServiceCalled(usize),
+}
+
+/// The parts of a server.
+#[derive(Debug)]
+pub struct Server {
+    pub(crate) topology: Topology,
+    eoi: EoiPath,
+    pub(crate) chipset: Chipset,
+    pub(crate) ports: Vec<Port>,
+    port_events: Vec<Option<EventKey>>,
+    pub(crate) vms: Vec<Vm>,
+    /// The guest of each domain that is one.
+    guests: Vec<Option<usize>>,
+    timers: Vec<Option<EventKey>>,
+    pub(crate) service: Vec<ServiceCpu>,
+    /// On the first of them.
+    monitor: Monitor,
+    /// One a socket.
+    caches: Vec<LastLevelCache>,
+    /// The split driver, if guests have front ends.
+    split: Option<Split>,
+}
+
+impl Actor for Server {
+    type Event = Event;
+
+    fn handle(&mut self, event: Event, now: Instant, core: &mut Core) {
+        match event {
+            Event::Port(port) => {
+                self.port_events[port] = None;
+                self.sync(port, now, core);
+            }
+            Event::Timer(vm) => {
+                self.timers[vm] = None;
+                self.timer(vm, now, core);
+            }
+            Event::ServiceTick(cpu) => {
+                core.schedule(now + self.topology.service_tick, event);
+                self.service[cpu].ticks += 1;
+                if cpu == 0 {
+                    self.monitor.tick(self.ports.len());
+                }
+                core.wake(self.service[cpu].vcpu, now);
+            }
+            Event::ServiceWake(cpu) => core.wake(self.service[cpu].vcpu, now),
+            Event::GuestCalled(vm) => self.call_guest(vm, now, core),
+            Event::ServiceCalled(vm) => self.call_service(vm, now, core),
+        }
+    }
+
+    /// Guests' virtual CPUs were added in order, after the service domain's.
+    fn execute(&mut self, step: Step, core: &mut Core) {
+        match step.vcpu().index().checked_sub(self.service.len()) {
+            None => self.execute_service(step.vcpu().index(), step, core),
+            Some(guest) => self.execute_guest(guest, step, core),
+        }
+    }
+
+    fn owes(&self, books: &mut Books) {
+        self.balance(books);
+    }
+}

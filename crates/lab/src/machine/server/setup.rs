@@ -1,0 +1,132 @@
+//! What a server is to be: the paper's by default. Left out: putting it together.
+
+use crate::machine::parts::card::Outside;
+use crate::machine::parts::wire::Traffic;
+use crate::machine::topology::Topology;
+use driver::moderation::Policy;
+use guest::{Load, Spec};
+use hypervisor::cost::CostTable;
+use hypervisor::domain::DomainKind;
+use hypervisor::exit::EoiPath;
+use hypervisor::msix::Handler;
+use std::num::NonZeroU64;
+use thiserror::Error;
+
+/// What a machine is to be.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// What things cost.
+    pub table: CostTable,
+    /// Where things run, and what the ports are connected to.
+    pub topology: Topology,
+    /// Ports.
+    pub ports: u8,
+    /// Guests, spread over the ports evenly.
+    pub guests: u8,
+    /// How guests reach the ports.
+    pub network: Network,
+    /// What guests are to the hypervisor; [`DomainKind::Native`] is one bare machine with a VF a guest.
+    pub kind: DomainKind,
+    /// Their kernel.
+    pub spec: Spec,
+    /// What clients send.
+    pub traffic: Traffic,
+    /// Who sends over the card, or over its bridge, to a guest, if anybody does.
+    pub inside: Option<Inside>,
+    /// What the functions of a card may send to each other, bits a second; `None` is without a limit.
+    pub loopback: Option<NonZeroU64>,
+    /// How often the VF driver lets the card interrupt.
+    pub moderation: Policy,
+    /// Who handles mask bits.
+    pub msix: Handler,
+    /// How an end of interrupt is handled.
+    pub eoi: EoiPath,
+    /// Decides the phases of clocks, and nothing else.
+    pub seed: u64,
+}
+
+/// How guests reach the ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Network {
+    /// Each has a VF.
+    Direct,
+    /// Each has the front end of a split driver.
+    Split {
+        /// Workers of the back end, one to a virtual CPU of the service domain.
+        workers: u8,
+    },
+}
+
+/// Why a machine cannot be put together.
+#[derive(Debug, Error)]
+pub enum BuildError {
+    /// The numbers make no sense.
+    #[error("{guests} guests on {ports} ports: a port has 1 to {room}")]
+    Guests {
+        /// Guests.
+        guests: u8,
+        /// Ports.
+        ports: u8,
+        /// Guests that a port has room for.
+        room: u8,
+    },
+    /// Nobody is there to send, or nobody to send to.
+    #[error("traffic inside the server needs {0}")]
+    Inside(&'static str),
+    /// A bare machine has nobody to split a driver with, and a service domain so many virtual CPUs.
+    #[error("{workers} back-end workers: a hypervisor's service domain has 1 to {cpus}")]
+    Workers {
+        /// Workers.
+        workers: u8,
+        /// Virtual CPUs of the service domain.
+        cpus: u16,
+    },
+    /// The card and its drivers disagree: a defect of this program.
+    #[error("the card does not come up: {0}")]
+    Card(String),
+}
+
+/// Who sends what inside the server.
+#[derive(Debug, Clone, Copy)]
+pub struct Inside {
+    /// Who, on every port.
+    pub from: Origin,
+    /// Datagrams or a stream.
+    pub load: Load,
+    /// Bytes of each of its system calls.
+    pub message_bytes: u32,
+    /// Bytes of the longest IP packet.
+    pub mtu: u16,
+    /// Interval of transmit interrupts. As with igbvf, the policy is receive's.
+    pub transmit_interval_us: u32,
+}
+
+/// Who sends to the first guest of each port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The service domain.
+    ServiceDomain,
+    /// The last guest of the port.
+    Guest,
+}
+
+impl Setup {
+    pub(super) fn outside(&self) -> Outside {
+        Outside { traffic: self.traffic, wire: self.topology.wire, loopback: self.loopback }
+    }
+
+    /// What a port's function runs in: a guest as asked for, or the service domain.
+    pub(super) fn system_of(&self, guest: bool) -> (DomainKind, Spec) {
+        if guest { (self.kind, self.spec) } else { (DomainKind::Pvm, Spec::xenlinux_2_6_18(self.spec.load)) }
+    }
+
+    /// How many functions the service domain has for itself. It is interrupted through one of them only.
+    pub(super) fn service_functions(&self) -> Result<usize, BuildError> {
+        let sends = self.inside.is_some_and(|inside| inside.from == Origin::ServiceDomain);
+        match (sends, self.ports) {
+            (false, _) => Ok(0),
+            (true, 1) if self.network == Network::Direct => Ok(1),
+            (true, _) => Err(BuildError::Inside("one port, and VFs, if the service domain sends")),
+        }
+    }
+}

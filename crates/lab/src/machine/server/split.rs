@@ -1,0 +1,107 @@
+//! The split driver's part of what happens: the service domain's turns, its interrupts, and events to and fro. Left
+//! out: what is done in a turn.
+
+use super::{Core, Event, Server};
+use crate::machine::parts::bus::Path;
+use crate::machine::parts::split::Around;
+use hypervisor::account::{Category, Charge};
+use hypervisor::cost::Cost;
+use hypervisor::cpu::{Step, Then};
+use hypervisor::domain::DomainKind;
+use hypervisor::evtchn::{Error, Notified};
+use hypervisor::remap::{Interrupt, Owner};
+use sim::{Instant, Label};
+
+const SPLIT: Label = Label::new("split");
+const INTERRUPT: Label = Label::new("interrupt");
+const TO_GUEST: Label = Label::new("to guest");
+const TO_SERVICE: Label = Label::new("to service");
+
+impl Server {
+    /// A virtual CPU of the service domain deals with its network side: the ports, a bit each, that it has touched.
+    pub(super) fn network(&mut self, cpu: usize, step: &mut Step, then: &mut Then, core: &mut Core) -> u64 {
+        let Some(split) = &mut self.split else { return 0 };
+        if let Some(port) = split.next_poll(cpu) {
+            // What has arrived by now is there to be found.
+            self.ports[port].sync(step.began(), &mut self.chipset);
+        }
+        let (ports, chipset, table) = (&mut self.ports, &mut self.chipset, &core.table);
+        let mut around = Around { cpu, step, ports, chipset, table, touched: 0 };
+        split.step(&mut around);
+        let touched = around.touched;
+        if split.has_work(cpu, &mut self.chipset) {
+            *then = Then::Continue;
+        }
+        self.interrupt_workers(cpu, step, core);
+        touched
+    }
+
+    /// Frames were left to other virtual CPUs' workers. One that sleeps is sent an interrupt, once; one that is about to
+    /// sleep looks once more.
+    fn interrupt_workers(&mut self, cpu: usize, step: &mut Step, core: &mut Core) {
+        for other in (0..self.service.len()).filter(|other| *other != cpu) {
+            if !self.split.as_ref().is_some_and(|split| split.has_frames(other)) {
+                continue;
+            }
+            let vcpu = self.service[other].vcpu;
+            if !core.processors.is_blocked(vcpu) {
+                core.wake(vcpu, step.began());
+            } else if !core::mem::replace(&mut self.service[other].called, true) {
+                let cycles = core.table[Cost::EventSend] + core.table[Cost::EventRemote];
+                step.charge(Category::EventChannel, cycles);
+                core.schedule(step.now(), Event::ServiceWake(other));
+            }
+        }
+    }
+
+    /// The service domain's event reaches a guest.
+    pub(super) fn call_guest(&mut self, vm: usize, now: Instant, core: &mut Core) {
+        let Some((service, (own, _))) = self.split.as_ref().map(|split| (split.domain(), split.channel(vm)))
+        else {
+            return;
+        };
+        if !matches!(self.chipset.channels.send(service, own), Ok(Notified::Upcall(_))) {
+            return;
+        }
+        let hardware = &mut self.vms[vm].hardware;
+        hardware.controller.event();
+        let (vcpu, kind) = (hardware.vcpu, hardware.kind);
+        core.trace.note(now, SPLIT, TO_GUEST, &[vm as u64]);
+        core.tell(vcpu, kind, 0, now);
+        self.wake(vm, now, core);
+    }
+
+    /// A guest's event reaches the virtual CPU of the service domain that has its worker.
+    pub(super) fn call_service(&mut self, vm: usize, now: Instant, core: &mut Core) {
+        let Some((_, theirs)) = self.split.as_ref().map(|split| split.channel(vm)) else { return };
+        let sent = self.chipset.channels.send(self.vms[vm].hardware.domain, theirs);
+        core.trace.note(now, SPLIT, TO_SERVICE, &[vm as u64]);
+        self.upcall_service(sent, 0, now, core);
+    }
+
+    /// An interrupt of a card that the service domain drives.
+    pub(super) fn interrupt_service(&mut self, interrupt: &Interrupt, now: Instant, core: &mut Core) {
+        let Owner { domain, rid, entry } = interrupt.owner;
+        let is_it = |path: &Path| path.assigned.rid == rid;
+        let card = self.ports.iter().position(|port| port.functions.paths.iter().any(is_it));
+        let event = self.split.as_ref().zip(card).and_then(|(split, card)| split.interrupt(card, entry));
+        let Some(event) = event else { return };
+        core.trace.note(now, SPLIT, INTERRUPT, &[u64::from(rid.0), entry.into()]);
+        let raised = self.chipset.channels.raise(domain, event);
+        self.upcall_service(raised, core.table[Cost::EventSend], now, core);
+    }
+
+    /// A virtual CPU of the service domain may have an upcall to take; sending is still to be paid for.
+    fn upcall_service(
+        &mut self,
+        notified: Result<Notified, Error>,
+        sending: u64,
+        now: Instant,
+        core: &mut Core,
+    ) {
+        let Ok(Notified::Upcall(cpu)) = notified else { return };
+        let vcpu = self.service[usize::from(cpu)].vcpu;
+        core.tell(vcpu, DomainKind::Dom0, sending, now);
+        core.wake(vcpu, now);
+    }
+}

@@ -1,0 +1,92 @@
+//! Turns of virtual CPUs: the service domain's and the guests'. Left out: what kernels and back ends do in them.
+
+use super::{Core, Event, Server};
+use crate::machine::parts::guest::{System, Vm};
+use crate::machine::parts::platform::{Direct, Env};
+use crate::machine::parts::split::Split;
+use hypervisor::cpu::{Step, Then};
+use sim::Instant;
+
+impl Server {
+    pub(super) fn execute_service(&mut self, cpu: usize, mut step: Step, core: &mut Core) {
+        let (served, mut then) = self.service[cpu].step(&mut step, &core.table);
+        let asked = if cpu == 0 {
+            self.monitor.visit(&mut step, &mut then, &mut self.ports, &core.table)
+        } else {
+            None
+        };
+        let touched = self.network(cpu, &mut step, &mut then, core);
+        let (done, began) = (step.now(), step.began());
+        core.finish(step, then);
+        if let Some(vm) = served {
+            self.vms[vm].hardware.waits = false;
+            self.wake(vm, done, core);
+        }
+        while let Some(vm) = self.split.as_mut().and_then(Split::next_notified) {
+            core.schedule(done, Event::GuestCalled(vm));
+        }
+        let touched = |port: &usize| touched >> port & 1 == 1 || asked == Some(*port);
+        (0..self.ports.len()).filter(touched).for_each(|port| self.sync(port, began, core));
+    }
+
+    pub(super) fn execute_guest(&mut self, index: usize, mut step: Step, core: &mut Core) {
+        let Vm { system, port, hardware } = &mut self.vms[index];
+        let began = step.began();
+        let (table, eoi, chipset) = (&core.table, self.eoi, &mut self.chipset);
+        let socket = self.topology.socket(step.thread());
+        let cache = &mut self.caches[socket];
+        // Its port, what it is to be looked at for next, and whether the kernel has touched it.
+        let mut looked_at = None;
+        let then = match (system, &mut self.split) {
+            (System::Direct { kernel, vf }, _) => {
+                // What has arrived by now is there to be found, if anybody looks.
+                let looks = kernel.looks() || hardware.controller.deliverable(&mut chipset.channels);
+                let next = if looks { self.ports[*port].sync(began, chipset) } else { None };
+                let device = Direct { port: &mut self.ports[*port], vf: *vf, touched: false };
+                let mut env = Env { step: &mut step, hardware, chipset, device, table, eoi, cache };
+                let then = kernel.step(&mut env);
+                let touched = env.device.touched;
+                looked_at = (looks || touched).then_some((*port, next, touched));
+                then
+            }
+            (System::Split(kernel), Some(split)) => {
+                let device = split.side(index);
+                kernel.step(&mut Env { step: &mut step, hardware, chipset, device, table, eoi, cache })
+            }
+            (System::Split(_), None) => Then::Block,
+        };
+        let done = step.now();
+        let timer = core::mem::take(&mut hardware.timer_set);
+        let overlooked = then == Then::Block && hardware.controller.deliverable(&mut self.chipset.channels);
+        let forwarded = core::mem::take(&mut hardware.forwarded);
+        if core::mem::take(&mut hardware.notifies) {
+            core.schedule(done, Event::ServiceCalled(index));
+        }
+        core.finish(step, then);
+        if timer {
+            self.set_timer(index, core);
+        }
+        // Its timer may have come while it was about to sleep.
+        if overlooked {
+            self.wake(index, done, core);
+        }
+        if forwarded > 0 {
+            self.forward(index, done, core);
+        }
+        if let Some((port, mut next, touched)) = looked_at {
+            if touched {
+                next = self.ports[port].sync(began, &mut self.chipset);
+            }
+            self.settle(port, next, began, core);
+        }
+    }
+
+    /// A guest's access goes to its device model, which runs on a virtual CPU of the service domain: the next
+    /// core's, as good as any for a process that the service domain's scheduler moves about.
+    fn forward(&mut self, vm: usize, now: Instant, core: &mut Core) {
+        let cpu = (vm + 1) % self.service.len().max(1);
+        let Some(service) = self.service.get_mut(cpu) else { return };
+        service.requests.push_back(vm);
+        core.wake(service.vcpu, now);
+    }
+}

@@ -1,0 +1,126 @@
+//! The guest: interrupts and polls go before everything; its receiver and the busy program share what is left as the
+//! fair scheduler of Linux has it: who has run less goes on, and a sleeper that wakes is at most a latency behind.
+
+use super::{Core, Host};
+use guest::packet::TCP_PAYLOAD;
+use hypervisor::account::{Category, Charge};
+use hypervisor::cost::Cost;
+use hypervisor::cpu::{Step, Then, VcpuId};
+use sim::Span;
+
+/// The guest's timer.
+pub(super) const TICK: Span = Span::from_millis(1);
+/// Frames of a poll, and of a turn of the receiver.
+const POLL: u64 = 64;
+const READ: u64 = 16;
+/// Cycles of a turn of the busy program: short, since an interrupt takes it from the processor at once.
+const TURN: u64 = 4_000;
+/// A sleeper that wakes has run at most so many cycles less than who runs: 3 ms at 3 GHz, half of a latency.
+const SLEEPER: u64 = 9_000_000;
+/// What the busy program is accounted as: nothing else of this guest is.
+pub(super) const BUSY: Category = Category::DeviceModel;
+
+/// The guest.
+#[derive(Debug)]
+pub(super) struct Guest {
+    pub(super) vcpu: VcpuId,
+    is_busy: bool,
+    /// Whether it is in a handler.
+    pub(super) has_disabled_interrupts: bool,
+    pub(super) interrupted: bool,
+    /// Its poll has found more than it may take.
+    polls: bool,
+    pub(super) ticks: u32,
+    /// Frames polled, and read by the program; bytes read.
+    pub(super) polled: u64,
+    pub(super) read_frames: u64,
+    pub(super) read: u64,
+    /// Cycles that the receiver and the busy program have run.
+    receiver: u64,
+    busy: u64,
+}
+
+impl Guest {
+    pub(super) fn new(vcpu: VcpuId, is_busy: bool) -> Self {
+        Self {
+            vcpu,
+            is_busy,
+            has_disabled_interrupts: false,
+            interrupted: false,
+            polls: false,
+            ticks: 0,
+            polled: 0,
+            read_frames: 0,
+            read: 0,
+            receiver: 0,
+            busy: 0,
+        }
+    }
+
+    /// Frames on the ring, when so many have arrived.
+    pub(super) fn on_ring(&self, arrived: u64) -> u64 {
+        arrived.saturating_sub(self.polled)
+    }
+
+    fn unread(&self) -> u64 {
+        self.polled - self.read_frames
+    }
+}
+
+impl Host {
+    pub(super) fn execute_guest(&mut self, mut step: Step, core: &mut Core) {
+        let began = step.began();
+        self.count_arrivals(began);
+        let (guest, table) = (&mut self.guest, &core.table);
+        guest.has_disabled_interrupts = false;
+        let mut answers = false;
+        if guest.ticks > 0 {
+            guest.ticks -= 1;
+            step.charge(Category::Kernel, table[Cost::InterruptEntry] + table[Cost::GuestTick]);
+        } else if guest.interrupted {
+            guest.interrupted = false;
+            guest.has_disabled_interrupts = true;
+            step.charge(Category::Kernel, table[Cost::InterruptEntry]);
+            step.charge(Category::Driver, table[Cost::InterruptHandler]);
+            guest.polls = true;
+        } else if guest.polls {
+            step.charge(Category::Kernel, table[Cost::Softirq]);
+            step.charge(Category::Driver, table[Cost::NapiEntry]);
+            let frames = guest.on_ring(self.wire.arrived).min(POLL);
+            let each = table[Cost::RxSkb] + table[Cost::RxTcp];
+            step.charge(Category::Driver, frames * table[Cost::RxDriver]);
+            step.charge(Category::Kernel, frames * each + frames / 2 * table[Cost::RxAck]);
+            if guest.unread() == 0 && frames > 0 {
+                guest.receiver = guest.receiver.max(guest.busy.saturating_sub(SLEEPER));
+            }
+            guest.polled += frames;
+            guest.polls = frames == POLL;
+        } else if guest.unread() > 0 && (!guest.is_busy || guest.receiver <= guest.busy) {
+            let frames = guest.unread().min(READ);
+            step.charge(Category::User, table[Cost::RxWake] + frames * table[Cost::TxSyscall]);
+            let bytes = frames * TCP_PAYLOAD as u64;
+            step.charge(Category::User, table.bytes(Cost::CopyCold, bytes));
+            guest.receiver +=
+                table[Cost::RxWake] + frames * table[Cost::TxSyscall] + table.bytes(Cost::CopyCold, bytes);
+            guest.read_frames += frames;
+            guest.read += bytes;
+            answers = true;
+        } else if guest.is_busy {
+            step.charge(BUSY, TURN);
+            guest.busy += TURN;
+        }
+        let works =
+            guest.ticks > 0 || guest.interrupted || guest.polls || guest.unread() > 0 || guest.is_busy;
+        let then = if works { Then::Continue } else { Then::Block };
+        if answers && self.answers() {
+            step.charge(Category::Kernel, core.table[Cost::TxStack]);
+            step.charge(Category::Driver, core.table[Cost::TxDriver] + core.table[Cost::MmioWrite]);
+            self.answer(step.now(), core);
+        }
+        let done = step.now();
+        core.finish(step, then);
+        if !self.guest.polls {
+            self.await_frames(done, core);
+        }
+    }
+}

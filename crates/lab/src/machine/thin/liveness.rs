@@ -1,0 +1,133 @@
+//! How long requests of VFs wait where nobody is interrupted for them: for an exit, whose rate is the guest's, or for
+//! the preemption timer, which bounds the wait. Left out: what a visit costs; a visit is short against the wait.
+
+use super::{BYTES, LIMITS, SLOTS};
+use crate::machine::parts::thin::admin::{Firmware, Message, Queue};
+use crate::machine::parts::thin::monitor::Monitor;
+use sim::{EventQueue, Generator, Instant, Span};
+use std::collections::VecDeque;
+
+/// What is varied.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// Exits of the guest a second; 0 for a guest that never exits.
+    pub exits_per_s: u32,
+    /// The preemption timer; `None` if it is off.
+    pub preempt: Option<Span>,
+    /// Requests that come at once, each of another VF.
+    pub burst: u32,
+    /// Decides when exits and bursts come.
+    pub seed: u64,
+    /// How long.
+    pub span: Span,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// From request to answer, in order of size.
+    pub delays: Vec<Span>,
+    /// Requests that were not answered: refused, since the queue was full, or still waiting at the end.
+    pub lost: u64,
+    /// Visits.
+    pub visits: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Event {
+    Exit,
+    Preempt,
+    Burst,
+}
+
+/// From one burst to the next: drawn around this.
+const BETWEEN: Span = Span::from_millis(50);
+
+/// Runs a card, its queue and the thread.
+#[must_use]
+pub fn run(plan: &Plan) -> Found {
+    let mut ring = vec![0; usize::from(SLOTS) * BYTES];
+    let mut monitor = Monitor::new(Queue::new(SLOTS, 4_096, &mut ring), LIMITS);
+    let mut card = Firmware::new(SLOTS);
+    let [mut exits, mut bursts] = ["exits", "bursts"].map(|name| Generator::named(plan.seed, name));
+    let mut queue = EventQueue::new();
+    let end = Instant::ZERO + plan.span;
+    queue.schedule(Instant::ZERO + Span::from_picos(bursts.below(BETWEEN.picos())), Event::Burst);
+    let every = 1_000_000_000_000_u64.checked_div(plan.exits_per_s.into());
+    let next_exit = |now: Instant, exits: &mut Generator| {
+        every.map(|every| now + Span::from_picos(exits.within(every / 2..every / 2 * 3 + 1)))
+    };
+    if let Some(at) = next_exit(Instant::ZERO, &mut exits) {
+        queue.schedule(at, Event::Exit);
+    }
+    let mut preemption = plan.preempt.map(|after| queue.schedule(Instant::ZERO + after, Event::Preempt));
+    let mut waiting: VecDeque<Instant> = VecDeque::new();
+    let mut found = Found { delays: Vec::new(), lost: 0, visits: 0 };
+    while let Some((now, event)) = queue.pop_before(end) {
+        match event {
+            Event::Burst => {
+                for vf in 0..plan.burst {
+                    let message = Message { vf: (vf % 128) as u16, operation: 1, length: 8 };
+                    if card.send(message, &mut ring) {
+                        waiting.push_back(now);
+                    }
+                }
+                let wait = bursts.within(BETWEEN.picos() / 2..BETWEEN.picos() / 2 * 3);
+                queue.schedule(now + Span::from_picos(wait), Event::Burst);
+                continue;
+            }
+            Event::Exit => {
+                if let Some(at) = next_exit(now, &mut exits) {
+                    queue.schedule(at, Event::Exit);
+                }
+            }
+            Event::Preempt => preemption = None,
+        }
+        found.visits += 1;
+        let served = monitor.visit(&mut ring, &mut card, &mut 0).served.len();
+        found.delays.extend(waiting.drain(..served).map(|asked| now.since(asked)));
+        // The timer counts from the last exit on, whatever it was for.
+        let due = plan.preempt.map(|after| now + after);
+        preemption = queue.replace(preemption, due, Event::Preempt);
+    }
+    found.delays.sort();
+    found.lost = card.refused + waiting.len() as u64;
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Found, Plan, run};
+    use sim::Span;
+
+    fn found(exits_per_s: u32, preempt_ms: u64, burst: u32) -> Found {
+        let preempt = (preempt_ms > 0).then(|| Span::from_millis(preempt_ms));
+        run(&Plan { exits_per_s, preempt, burst, seed: 1, span: Span::from_secs(2) })
+    }
+
+    #[test]
+    fn a_guest_that_never_exits_starves_requests_unless_it_is_preempted() {
+        let starved = found(0, 0, 1);
+        assert_eq!((starved.delays.len(), starved.visits), (0, 0));
+        assert!(starved.lost > 20);
+        let bound = found(0, 1, 1);
+        assert!(bound.delays.last().is_some_and(|last| *last <= Span::from_millis(1)), "{bound:?}");
+        assert!(bound.lost <= 1);
+    }
+
+    #[test]
+    fn the_timer_bounds_what_exits_leave_open() {
+        let longest = |found: &Found| *found.delays.last().unwrap();
+        let (open, bound) = (found(20, 0, 1), found(20, 10, 1));
+        assert!(longest(&open) > Span::from_millis(20) && longest(&bound) <= Span::from_millis(10));
+        assert!(longest(&found(10_000, 10, 1)) < Span::from_micros(160));
+    }
+
+    #[test]
+    fn a_burst_takes_as_many_visits_as_it_has_eights_and_more_than_the_queue_holds_is_refused() {
+        let (one, many) = (found(1_000, 0, 8), found(1_000, 0, 31));
+        assert_eq!(one.lost, 0);
+        assert!(many.delays.last() > one.delays.last());
+        assert!(found(1_000, 0, 40).lost > 100);
+    }
+}

@@ -1,0 +1,293 @@
+//! A thin hypervisor under one guest that owns its machine but the PF of a 10 Gb/s card (Iida et al., on BitVisor). The
+//! guest has a VF, its APIC and its timer for itself; what is left are exits for sensitive instructions. A PF driver
+//! that takes interrupts makes every interrupt of the guest exit, since external-interrupt exiting is all or nothing.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `guest` | the guest's kernel, its receiver and the busy program beside it |
+//! | `traffic` | the wire, in bulk or one request at a time, and the VF's interrupts |
+//! | `liveness` | how long requests of VFs wait for a visit |
+//!
+//! Left out: more than one processor of the guest, and what VFs ask the PF for.
+
+mod guest;
+pub mod liveness;
+#[cfg(test)]
+mod tests;
+mod traffic;
+
+use super::books::Books;
+use super::engine::{Actor, Defect, Engine};
+use super::parts::thin::admin::{BYTES, Firmware, Queue};
+use super::parts::thin::monitor::{Limits, Monitor};
+use guest::Guest;
+use hypervisor::account::Category;
+use hypervisor::cost::{Cost, CostTable};
+use hypervisor::cpu::{Config, Machine, Step, ThreadId};
+use hypervisor::domain::DomainKind;
+use sim::{Generator, Instant, Span};
+use traffic::Wire;
+
+/// How the PF's driver hears of requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PfDriver {
+    /// By interrupts: every interrupt exits.
+    Classical,
+    /// By looking at exits for other reasons: no interrupt exits.
+    Interruptless,
+    /// By interrupts that are its own: the guest's are posted, and only it exits.
+    Posted,
+}
+
+/// What comes over the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Load {
+    /// A stream, as fast as wire and window allow.
+    Stream,
+    /// A request of 64 bytes, and the next some time after the answer.
+    Requests,
+}
+
+/// What a machine is to be.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// What things cost.
+    pub table: CostTable,
+    /// How the PF's driver hears of requests.
+    pub pf: PfDriver,
+    /// Whether a program keeps the guest's processor busy.
+    pub busy: bool,
+    /// What comes over the wire.
+    pub load: Load,
+    /// Decides phases.
+    pub seed: u64,
+}
+
+/// Exits for sensitive instructions, a second: of a guest that has nothing else to do, and of a busy one.
+const EXITS_IDLE: u64 = 200;
+const EXITS_BUSY: u64 = 1_000;
+/// From one request of a VF to the PF to the next: link and statistics, asked for by the guest's driver.
+const ASKED: Span = Span::from_millis(10);
+/// The PF driver's admin queue, as Linux has it.
+pub(crate) const SLOTS: u16 = 32;
+const BUFFER: u16 = 4_096;
+/// Messages of a visit, and visits from one look at resets to the next.
+pub(crate) const LIMITS: Limits = Limits { messages: 8, resets_every: 16 };
+/// Registers that say which of 128 VFs were reset.
+pub(crate) const RESET_REGISTERS: u64 = 4;
+
+/// What happens.
+#[derive(Debug, Clone, Copy)]
+pub enum Event {
+    /// The VF's interrupt is due.
+    Interrupt,
+    /// A sensitive instruction of the guest's.
+    Exit,
+    /// The guest's timer, which it owns.
+    Tick,
+    /// The guest's driver asks the PF for something.
+    Ask,
+    /// A client asks the guest's program for something.
+    Request,
+}
+
+type Core = super::engine::Core<Event>;
+
+/// The parts.
+#[derive(Debug)]
+pub struct Host {
+    pf: PfDriver,
+    exits: Generator,
+    every: Span,
+    guest: Guest,
+    wire: Wire,
+    ring: Vec<u8>,
+    card: Firmware,
+    monitor: Monitor,
+    served: u64,
+    /// Exits for interrupts, and for other reasons.
+    interrupt_exits: u64,
+    other_exits: u64,
+}
+
+/// The machine that runs.
+pub type Thin = Engine<Host>;
+
+/// What happened in a stretch of time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// Payload that the guest's program has read, Gb/s.
+    pub throughput_gbps: f64,
+    /// The guest without its busy program, percent of the processor.
+    pub guest_pct: f64,
+    /// Exits for interrupts, a second.
+    pub interrupt_exits_per_s: f64,
+    /// Exits for other reasons, a second.
+    pub other_exits_per_s: f64,
+    /// From a request to its answer, microseconds, in order of size.
+    pub latencies_us: Vec<f64>,
+}
+
+impl Thin {
+    /// Puts a machine together.
+    #[must_use]
+    pub fn new(plan: &Plan) -> Self {
+        let mut core = Core::new(plan.table.clone(), Machine::new(Config::from_table(&plan.table, 1, 1)));
+        let domain = core.processors.add_domain(DomainKind::Hvm, "guest".into());
+        let vcpu = core.processors.add_vcpu(domain, ThreadId::new(0));
+        let mut ring = vec![0; usize::from(SLOTS) * BYTES];
+        let monitor = Monitor::new(Queue::new(SLOTS, BUFFER, &mut ring), LIMITS);
+        let rate = if plan.busy { EXITS_BUSY } else { EXITS_IDLE };
+        let mut system = Host {
+            pf: plan.pf,
+            exits: Generator::named(plan.seed, "sensitive instructions"),
+            every: Span::from_nanos(1_000_000_000 / rate),
+            guest: Guest::new(vcpu, plan.busy),
+            wire: Wire::new(plan.load, plan.seed),
+            ring,
+            card: Firmware::new(SLOTS),
+            monitor,
+            served: 0,
+            interrupt_exits: 0,
+            other_exits: 0,
+        };
+        let first = Instant::ZERO + Span::from_micros(1);
+        match plan.load {
+            Load::Stream => system.await_frames(first, &mut core),
+            Load::Requests => {
+                core.schedule(first, Event::Request);
+            }
+        }
+        core.schedule(first, Event::Exit);
+        core.schedule(first + ASKED, Event::Ask);
+        core.schedule(first + guest::TICK, Event::Tick);
+        core.wake(vcpu, Instant::ZERO);
+        Self { core, system }
+    }
+
+    /// Runs `warm_up`, then `span`, and says what happened in the latter.
+    ///
+    /// # Errors
+    /// [`Defect`], of the model.
+    pub fn measure(&mut self, warm_up: Span, span: Span) -> Result<Found, Defect> {
+        let counts = |host: &Host| {
+            let Host { guest, interrupt_exits, other_exits, wire, .. } = host;
+            ([guest.read, *interrupt_exits, *other_exits], wire.answered.len())
+        };
+        let ((before, answered), usage) = self.observe((warm_up, span), counts)?;
+        let (after, _) = counts(&self.system);
+        let per_second = |n: usize| (after[n] - before[n]) as f64 / span.as_secs_f64();
+        let networking: u64 = Category::ALL
+            .into_iter()
+            .filter(|category| !category.is_hypervisor() && *category != guest::BUSY)
+            .map(|category| usage.category(category))
+            .sum();
+        let mut latencies_us: Vec<f64> =
+            self.system.wire.answered[answered..].iter().map(|took| took.as_secs_f64() * 1e6).collect();
+        latencies_us.sort_by(f64::total_cmp);
+        Ok(Found {
+            throughput_gbps: per_second(0) * 8.0 / 1e9,
+            guest_pct: usage.percent(networking),
+            interrupt_exits_per_s: per_second(1),
+            other_exits_per_s: per_second(2),
+            latencies_us,
+        })
+    }
+}
+
+impl Host {
+    /// The guest exits for a sensitive instruction; where no interrupt tells the PF's driver, it looks now.
+    fn exit(&mut self, now: Instant, core: &mut Core) {
+        let wait = Span::from_picos(self.exits.within(self.every.picos() / 2..self.every.picos() * 3 / 2));
+        core.schedule(now + wait, Event::Exit);
+        self.other_exits += 1;
+        let mut cycles = core.table[Cost::ExitOther];
+        if self.pf == PfDriver::Interruptless {
+            cycles += self.visit(core);
+        }
+        self.steal(Category::OtherExit, cycles, now, core);
+    }
+
+    /// A visit of the PF's driver: what it costs.
+    fn visit(&mut self, core: &Core) -> u64 {
+        if !self.monitor.enter() {
+            return 0;
+        }
+        let visit = self.monitor.visit(&mut self.ring, &mut self.card, &mut 0);
+        self.monitor.leave();
+        self.served += visit.served.len() as u64;
+        let registers = if visit.looked_for_resets { RESET_REGISTERS } else { 0 };
+        let table = &core.table;
+        table[Cost::RxSkb]
+            + registers * table[Cost::MmioRead]
+            + u64::from(visit.wrote_tail) * table[Cost::MmioWrite]
+            + visit.served.len() as u64 * table[Cost::InterruptHandler]
+    }
+
+    /// The guest's driver asks the PF for something: the PF's driver is interrupted, or will look.
+    fn ask(&mut self, now: Instant, core: &mut Core) {
+        core.schedule(now + ASKED, Event::Ask);
+        let message = super::parts::thin::admin::Message { vf: 0, operation: 15, length: 8 };
+        self.card.send(message, &mut self.ring);
+        if self.pf != PfDriver::Interruptless {
+            self.interrupt_exits += 1;
+            let cycles = core.table[Cost::ExitExternalInterrupt] + self.visit(core);
+            self.steal(Category::ExternalInterrupt, cycles, now, core);
+        }
+    }
+
+    fn steal(&mut self, category: Category, cycles: u64, now: Instant, core: &mut Core) {
+        let (thread, domain) =
+            (core.processors.home(self.guest.vcpu), core.processors.domain_of(self.guest.vcpu));
+        core.processors.steal(thread, domain, category, cycles, now);
+    }
+
+    /// The VF interrupts the guest. With external-interrupt exiting the guest exits; with its interrupts disabled it
+    /// exits once more, when they can be taken.
+    fn interrupt(&mut self, now: Instant, core: &mut Core) {
+        if self.pf == PfDriver::Classical {
+            let running = core.processors.running(core.processors.home(self.guest.vcpu), now).is_some();
+            let disabled = running && self.guest.has_disabled_interrupts;
+            let window = if disabled { core.table[Cost::ExitInterruptWindow] } else { 0 };
+            self.interrupt_exits += 1 + u64::from(disabled);
+            let cycles = core.table[Cost::ExitExternalInterrupt] + core.table[Cost::Injection] + window;
+            self.steal(Category::ExternalInterrupt, cycles, now, core);
+        }
+        self.guest.interrupted = true;
+        core.wake(self.guest.vcpu, now);
+    }
+}
+
+impl Actor for Host {
+    type Event = Event;
+
+    fn handle(&mut self, event: Event, now: Instant, core: &mut Core) {
+        match event {
+            Event::Interrupt => {
+                self.wire.interrupt = None;
+                self.wire.interrupted = Some(now);
+                self.interrupt(now, core);
+            }
+            Event::Exit => self.exit(now, core),
+            Event::Ask => self.ask(now, core),
+            Event::Tick => {
+                core.schedule(now + guest::TICK, Event::Tick);
+                self.guest.ticks += 1;
+                core.wake(self.guest.vcpu, now);
+            }
+            Event::Request => self.request(now, core),
+        }
+    }
+
+    fn execute(&mut self, step: Step, core: &mut Core) {
+        self.execute_guest(step, core);
+    }
+
+    fn owes(&self, books: &mut Books) {
+        let waiting = self.card.written - self.served;
+        books.never("requests of VFs served twice", self.served.saturating_sub(self.card.written));
+        books.never("requests of VFs that no visit served", waiting.saturating_sub(u64::from(SLOTS)));
+        books.never("requests of VFs refused", self.card.refused);
+        self.wire.owes(&self.guest, books);
+    }
+}
