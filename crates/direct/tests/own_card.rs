@@ -27,8 +27,17 @@ fn active(host: &Host, vfs: &[u8]) -> Vec<u8> {
 
 #[test]
 fn our_card_is_as_the_checks_expect() {
+    is_as_the_checks_expect("");
+}
+
+#[test]
+fn our_card_is_as_the_checks_expect_with_its_doorbells_mapped() {
+    is_as_the_checks_expect("[[port]]\nwait = \"mapped\"\n");
+}
+
+fn is_as_the_checks_expect(config: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let host = Host::start(Config::check(Config::parse("").unwrap(), folder.path()).unwrap()).unwrap();
+    let host = Host::start(Config::check(Config::parse(config).unwrap(), folder.path()).unwrap()).unwrap();
     let mut told = 0;
     let report = run(&Pci::default(), &sockets(folder.path(), &[0, 1, 2]), |_| {
         told += 1;

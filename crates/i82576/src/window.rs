@@ -55,6 +55,11 @@ pub struct Slot {
     pub access: Access,
 }
 
+/// The pages of a VF's BAR0 that its guest may have as memory: interrupts and rings. What is written there can be
+/// found later, and what is read can be there already; the first page has registers of which neither holds (reset,
+/// mailbox).
+pub const MAPPED: core::ops::Range<u32> = 0x1000..0x4000;
+
 /// The bits of a VF's three vectors.
 pub const VECTOR_BITS: u32 = 0b111;
 

@@ -16,6 +16,7 @@ mod arrival;
 mod board;
 pub mod counters;
 mod decoded;
+pub mod doorbell;
 pub mod file;
 mod forward;
 mod frame;

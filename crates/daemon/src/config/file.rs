@@ -51,6 +51,9 @@ pub struct Port {
     /// What the port's link is: "uplink", the uplink's, or "up" always. Default: uplink. Without an uplink it is up.
     #[serde(default)]
     pub link: PortLink,
+    /// How guests ring the doorbells of VFs, and how the port waits for that: "sleep", "mapped" or "busy". Default: sleep.
+    #[serde(default)]
+    pub wait: Wait,
     /// Who drives the physical function. Default: the host, which offers the VFs to guests.
     #[serde(default)]
     pub pf: Pf,
@@ -74,6 +77,20 @@ pub struct Port {
     /// VFs that differ from the default.
     #[serde(default)]
     pub vf: Vec<Vf>,
+}
+
+/// How a port waits for its guests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Wait {
+    /// It sleeps: every store into a VF's registers is a message that wakes it.
+    #[default]
+    Sleep,
+    /// Guests have the pages with doorbells as memory, so their stores are no messages. The port looks there: all the
+    /// time while there is traffic, and then ever less often.
+    Mapped,
+    /// As "mapped", and the port never pauses between two looks: it takes a processor of its own.
+    Busy,
 }
 
 /// Who drives a port's physical function.

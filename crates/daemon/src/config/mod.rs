@@ -15,7 +15,7 @@ pub mod vlans;
 use crate::settings::{Layers, Limit, PortSettings};
 use access::AccessKeys;
 use driver::pf::{PortPolicy, VfPolicy};
-use file::{File, Pf, Port, PortLink, Uplink, Vf};
+use file::{File, Pf, Port, PortLink, Uplink, Vf, Wait};
 use host::socket::Access;
 use host::tap::InterfaceName;
 use i82576::{MacAddress, VfIndex, ids};
@@ -54,6 +54,8 @@ pub struct PortConfig {
     pub uplink: Uplink,
     /// What its link is.
     pub link: PortLink,
+    /// How it waits for its guests.
+    pub wait: Wait,
     /// The vfio-user socket of the PF, if a guest drives it; there are no VFs then.
     pub pf_socket: Option<PathBuf>,
     /// Who may connect to that socket.
@@ -239,13 +241,14 @@ fn check_port(
     };
     let access = access::access(&[&port.access, host_access], &name)?;
     let (policy, vfs) = (PortPolicy::default(), Vec::new());
-    let (uplink, link) = (port.uplink, port.link);
+    let (uplink, link, wait) = (port.uplink, port.link, port.wait);
     let client_memory = None;
     Ok(PortConfig {
         name,
         mac,
         uplink,
         link,
+        wait,
         pf_socket,
         access,
         layers,
@@ -299,6 +302,12 @@ fn check_pf(
         let why =
             "limits, storm and mirror are the host's PF driver's, and a guest drives this PF; leave them out";
         return Err(value(key("pf"), why));
+    }
+    if port.wait != Wait::Sleep {
+        return Err(value(
+            key("wait"),
+            "VFs alone have doorbells to map, and this port has none; leave it out",
+        ));
     }
     if port.vfs.is_some() || !port.vf.is_empty() {
         let why = "a port with pf = \"guest\" has no VFs: its guest drives the whole port, and VMMs hide \

@@ -56,6 +56,7 @@ impl Management {
                 ("uplink", old.uplink == new.uplink),
                 ("pf or socket", old.pf_socket == new.pf_socket),
                 ("link", old.link == new.link),
+                ("wait", old.wait == new.wait),
                 ("vf.socket", same_sockets),
             ];
             if let Some((key, _)) = parts.iter().find(|(_, same)| !same) {

@@ -291,7 +291,13 @@ impl Connection {
 
     fn send(&mut self) -> Result<(), Over> {
         while let Some(chunk) = self.outbox.chunk() {
-            match self.replies.send(&self.stream, chunk.bytes.len()) {
+            let sent = if chunk.fds.is_empty() {
+                self.replies.send(&self.stream, chunk.bytes.len())
+            } else {
+                let fds: Vec<_> = chunk.fds.iter().map(AsFd::as_fd).collect();
+                self.replies.send_with(&self.stream, chunk.bytes, &fds)
+            };
+            match sent {
                 Ok(Sent::Bytes(count)) => self.outbox.sent(count),
                 Ok(Sent::WouldBlock) => return Ok(()),
                 Ok(Sent::Closed) => return Err(Over::Closed),

@@ -6,6 +6,7 @@ use super::errand::{Errands, Mapped, Outcome};
 use super::hal::now;
 use super::journal::{Irq, Window};
 use super::keeping::Keeping;
+use super::pages::{AREAS, SharedPages};
 use super::side::{Side, vf};
 use host::dma::{MapRegionError, Permissions};
 use host::eventfd::EventFd;
@@ -25,11 +26,35 @@ pub(super) struct FunctionDevice<'a> {
     pub(super) side: &'a mut Side,
     pub(super) bus: &'a mut LiveBus,
     pub(super) keeping: &'a mut Keeping,
+    /// What the client may map.
+    pub(super) pages: &'a mut Option<SharedPages>,
 }
 
 impl FunctionDevice<'_> {
     fn reach(&mut self) -> &mut Reach {
         self.bus.reach_mut(self.function)
+    }
+
+    /// Before an access that the card hears of, it takes what came before, and afterwards it shows what has become of it.
+    fn look(&mut self) {
+        if let Some(pages) = self.pages {
+            pages.look(self.nic);
+        }
+    }
+
+    fn show(&mut self) {
+        if let Some(pages) = self.pages {
+            pages.show(self.nic);
+        }
+    }
+
+    /// A store into BAR0.
+    fn write_register(&mut self, offset: u64, data: &[u8]) {
+        if self.pages.as_ref().is_some_and(|pages| pages.store(offset, data)) {
+            self.look();
+        } else {
+            self.nic.write_bytes(self.function, offset, data, now());
+        }
     }
 
     /// What is done for the function's client elsewhere.
@@ -108,11 +133,17 @@ impl Device<LateFd> for FunctionDevice<'_> {
             _ => return None,
         };
         let flags = if size > 0 { region_flags::READ | region_flags::WRITE } else { 0 };
-        Some(RegionInfo { size: size as u64, flags, ..RegionInfo::default() })
+        let info = RegionInfo { size: size as u64, flags, ..RegionInfo::default() };
+        if index == pci_region::BAR0 && self.pages.is_some() {
+            return Some(RegionInfo { flags: flags | region_flags::MMAP, sparse: AREAS, ..info });
+        }
+        Some(info)
     }
 
-    fn region_fd(&mut self, _index: u32) -> Option<LateFd> {
-        None
+    fn region_fd(&mut self, index: u32) -> Option<LateFd> {
+        let pages = self.pages.as_mut().filter(|_| index == pci_region::BAR0)?;
+        let fd = pages.give(self.nic).ok()?;
+        Some(self.errands().keep(fd))
     }
 
     fn irq(&self, index: u32) -> Option<IrqInfo> {
@@ -132,6 +163,7 @@ impl Device<LateFd> for FunctionDevice<'_> {
     }
 
     fn read(&mut self, region: u32, offset: u64, data: &mut [u8]) {
+        self.look();
         match region {
             pci_region::BAR0 => self.nic.read_bytes(self.function, offset, data, now()),
             pci_region::BAR2 => self.nic.io_read(offset, data, now()),
@@ -139,16 +171,19 @@ impl Device<LateFd> for FunctionDevice<'_> {
             pci_region::CONFIG => self.side.config_read(self.nic, self.function, offset, data),
             _ => {}
         }
+        self.show();
     }
 
     fn write(&mut self, region: u32, offset: u64, data: &[u8]) {
+        self.look();
         match region {
-            pci_region::BAR0 => self.nic.write_bytes(self.function, offset, data, now()),
+            pci_region::BAR0 => self.write_register(offset, data),
             pci_region::BAR2 => self.nic.io_write(offset, data, now()),
             pci_region::BAR3 => self.side.msix_write(self.function, offset, data),
             pci_region::CONFIG => self.side.config_write(self.nic, self.function, offset, data),
             _ => {}
         }
+        self.show();
         if matches!(region, pci_region::BAR3 | pci_region::CONFIG) {
             self.keeping.note_software(self.side, self.nic);
         }
@@ -218,7 +253,9 @@ impl Device<LateFd> for FunctionDevice<'_> {
     }
 
     fn reset(&mut self) -> Result<(), Errno> {
+        self.look();
         let done = self.side.reset(self.nic, self.function);
+        self.show();
         self.keeping.note_software(self.side, self.nic);
         if done { Ok(()) } else { Err(Errno::EIO) }
     }

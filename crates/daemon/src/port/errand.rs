@@ -209,8 +209,8 @@ impl Port {
         while let Ok(done) = self.done.try_recv() {
             let (function, nic, side) = (done.function, &mut self.nic, &mut self.side);
             let Some(slot) = self.slots.iter_mut().find(|slot| slot.function == function) else { continue };
-            let keeping = &mut slot.keeping;
-            let mut device = FunctionDevice { function, nic, side, bus: &mut self.bus, keeping };
+            let (bus, keeping, pages) = (&mut self.bus, &mut slot.keeping, &mut slot.pages);
+            let mut device = FunctionDevice { function, nic, side, bus, keeping, pages };
             match &mut slot.connection {
                 Some(connection) if !device.errands().is_of_the_past(&done) => {
                     connection.complete(device.finish(done.outcome));

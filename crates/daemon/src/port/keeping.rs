@@ -7,7 +7,8 @@
 use super::bus::LiveBus;
 use super::inheritance::note_software;
 use super::journal::{FunctionJournal, Irq, Journal, Progress, Window};
-use super::side::Side;
+use super::pages::SharedPages;
+use super::side::{Side, vf};
 use crate::vault::PortVault;
 use host::eventfd::EventFd;
 use host::memory::FileIdentity;
@@ -37,8 +38,8 @@ pub(super) struct Keeping {
     stale: Vec<u64>,
     /// Who gives them up, since a keeper may take its time.
     worker: Worker,
-    /// The numbers of a client's socket and file of replies, until they are kept.
-    coming: Option<[u64; 2]>,
+    /// The numbers of a client's socket, its file of replies and its pages, until they are kept.
+    coming: Option<[u64; 3]>,
 }
 
 /// Keeps what an errand brings, in the errand's thread.
@@ -90,6 +91,11 @@ pub(super) struct Kept {
     new: bool,
 }
 
+/// The number of a client's pages, by that of its socket: the journal gives numbers in order, and names no others.
+fn pages_of(stream: u64) -> u64 {
+    if stream == 0 { 0 } else { stream + 2 }
+}
+
 impl Keeping {
     pub(super) fn new(numbers: &Arc<Journal>, function: Function, vault: &PortVault, bus: &LiveBus) -> Self {
         let journal = numbers.function(function);
@@ -112,16 +118,22 @@ impl Keeping {
         }
     }
 
-    /// A client has come, whose socket and file of replies will be kept under these numbers.
-    pub(super) fn begin(&mut self) -> [u64; 2] {
-        let [stream, replies] = [(); 2].map(|()| self.numbers.number());
-        self.coming = Some([stream, replies]);
-        [stream, replies]
+    /// A client has come, whose socket, file of replies and pages, if it may map any, will be kept under these numbers.
+    pub(super) fn begin(&mut self) -> [u64; 3] {
+        let numbers = [(); 3].map(|()| self.numbers.number());
+        self.coming = Some(numbers);
+        numbers
+    }
+
+    /// The pages that the predecessor's client may have mapped.
+    pub(super) fn pages(&self, function: Function, nic: &Nic, exactly: bool) -> Option<SharedPages> {
+        let fd = self.vault.copy(pages_of(self.journal.progress().stream))?;
+        SharedPages::adopt(fd, vf(function)?, nic, exactly)
     }
 
     /// What was to be kept is: a client that has come is noted.
     pub(super) fn arrived(&mut self) {
-        if let Some([stream, replies]) = self.coming.take() {
+        if let Some([stream, replies, _]) = self.coming.take() {
             self.journal.clear_windows();
             self.step(Progress { stream, replies, ..Progress::default() });
         }
@@ -134,7 +146,7 @@ impl Keeping {
             self.eventfd(Irq { index, vector, number: 0 });
         }
         self.unmapped_all();
-        self.stale.extend([stream, replies]);
+        self.stale.extend([stream, replies, pages_of(stream)]);
         self.stale.extend(self.coming.take().into_iter().flatten());
         self.step(Progress::default());
     }
@@ -145,7 +157,8 @@ impl Keeping {
         let Progress { stream, replies, .. } = noted.progress;
         let windows = noted.windows.iter().map(|window| window.file);
         let irqs = noted.irqs.iter().map(|irq| irq.number);
-        [stream, replies].into_iter().chain(windows).chain(irqs).filter(|number| *number != 0).collect()
+        let own = [stream, replies, pages_of(stream)];
+        own.into_iter().chain(windows).chain(irqs).filter(|number| *number != 0).collect()
     }
 
     /// Everything noted so far counts.

@@ -19,11 +19,13 @@ mod journal;
 mod keeping;
 mod open;
 mod order;
+mod pages;
 mod run;
 mod side;
 mod slot;
 mod status;
 mod uplink;
+mod waiting;
 
 pub(crate) use hal::{Card, now};
 pub use journal::JournalError;
@@ -50,6 +52,7 @@ use slot::Slot;
 use std::sync::{Arc, mpsc};
 use thiserror::Error;
 use uplink::Uplink;
+use waiting::Naps;
 
 /// Why a port cannot be started.
 #[derive(Debug, Error)]
@@ -179,6 +182,7 @@ pub struct Port {
     hung_up: Vec<HungUp>,
     phase: Phase,
     poller: Poller,
+    naps: Naps,
     /// What clients' requests have made others do.
     done: mpsc::Receiver<Done>,
     /// What a receive reads into.

@@ -8,6 +8,7 @@ use super::journal::Journal;
 use super::side::Side;
 use super::slot::Slot;
 use super::uplink::Uplink;
+use super::waiting::Naps;
 use super::{Inbox, LISTENERS, Phase, Port, PortError, RECEIVE_BUFFER, UPLINK, WAKER};
 use crate::config::PortConfig;
 use crate::confine::Threads;
@@ -77,6 +78,7 @@ impl Port {
             hung_up: Vec::new(),
             phase: Phase::Serving,
             poller,
+            naps: Naps::new(config.wait),
             done,
             buffer: vec![0; RECEIVE_BUFFER].into(),
             watched: card.watched,
@@ -103,6 +105,7 @@ impl Port {
             for (index, slot) in self.slots.iter_mut().enumerate() {
                 strangers.extend(adopter.adopt(index, slot).map(|stream| (slot.function, stream)));
                 slot.kick = slot.connection.as_ref().filter(|_| !exact).map(|_| Kick::new(now()));
+                slot.pages = slot.keeping.pages(slot.function, &self.nic, exact);
             }
         }
         let needed: Vec<u64> = self.slots.iter().flat_map(|slot| slot.keeping.needed()).collect();

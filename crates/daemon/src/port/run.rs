@@ -1,12 +1,14 @@
-//! The port's loop. Left out: what is done to the card in each step, commands (`commands`), changes of policy (`order`),
+//! The port's loop. Left out: how it waits (`waiting`), what is done to the card in each step, commands (`commands`), changes of policy (`order`),
 //! and the end (`ending`).
 
 use super::connection::{Connection, Over, Visit};
 use super::device::FunctionDevice;
 use super::hal::{PfHal, now};
+use super::pages::SharedPages;
 use super::side::{Hosted, Side, vf};
 use super::status::{SHARE_HINT, is_private, lacks_memory};
-use super::{CONNECTIONS, Inbox, LISTENERS, Outcome, Phase, Port, UPLINK, WAKER};
+use super::{CONNECTIONS, Inbox, Outcome, Phase, Port, UPLINK};
+use crate::config::file::Wait;
 use driver::pf::{Totals, Verdict};
 use host::socket::Stream;
 use i82576::Time;
@@ -20,17 +22,15 @@ const WATCH: Duration = Duration::from_secs(1);
 /// The longest sleep while a link notice or a refusal of the PF driver waits for its time.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
-/// How long a port sleeps before it is noted as it is: a guest that is talked to every millisecond pays nothing for it.
-const REST: Duration = Duration::from_millis(50);
-
 impl Port {
     /// Runs until told to stop, and then until every client is let go; or until a successor takes over.
     pub fn run(mut self, inbox: &Inbox) -> Outcome {
         self.note_software();
+        host::poll::wake_in_time();
         self.slots.iter_mut().for_each(|slot| slot.listener.own());
         let mut timeout = Some(Duration::ZERO);
         while !self.is_over() {
-            if let Err(error) = self.sleep(inbox, timeout) {
+            if let Err(error) = self.wait(inbox, timeout) {
                 tracing::error!(port = self.name, %error, "cannot wait for events; the port fails");
                 return Outcome::Failed;
             }
@@ -48,46 +48,10 @@ impl Port {
         Outcome::Ended
     }
 
-    /// Sleeps until something happens. A port that has slept for a while is noted as it is then, for a successor.
-    fn sleep(&mut self, inbox: &Inbox, timeout: Option<Duration>) -> std::io::Result<()> {
-        let long = timeout.is_none_or(|timeout| timeout > REST) && self.phase == Phase::Serving;
-        if !long || self.rest.is_valid() {
-            return self.wait(inbox, timeout).map(drop);
-        }
-        if self.wait(inbox, Some(REST))? {
-            return Ok(());
-        }
-        self.note_rest();
-        self.wait(inbox, timeout.map(|timeout| timeout.saturating_sub(REST))).map(drop)
-    }
-
-    /// Sleeps until something happens, and marks the sockets that woke it. Answers whether anything did.
-    fn wait(&mut self, inbox: &Inbox, timeout: Option<Duration>) -> std::io::Result<bool> {
-        let ready: [Option<u64>; 64] = {
-            let mut ready = [None; 64];
-            for (place, event) in ready.iter_mut().zip(self.poller.wait(timeout)?) {
-                *place = Some(event.token);
-            }
-            ready
-        };
-        let woken = ready[0].is_some();
-        if woken || timeout != Some(REST) {
-            self.rest.disturb();
-        }
-        for token in ready.into_iter().flatten() {
-            match token {
-                WAKER => inbox.waker.drain(),
-                UPLINK => self.uplink.set_readable(),
-                CONNECTIONS.. => self.mark((token - CONNECTIONS) as usize),
-                _ => self.accept((token - LISTENERS) as usize),
-            }
-        }
-        Ok(woken)
-    }
-
     /// One round: clients, PF driver, card. Answers how long to sleep before the next; `None` is for ever.
     fn round(&mut self) -> Option<Duration> {
         self.finish_errands();
+        self.look();
         for index in 0..self.slots.len() {
             if self.slots[index].more {
                 self.serve(index);
@@ -100,6 +64,7 @@ impl Port {
         self.evict_poisoned();
         let link_changed = self.follow_uplink();
         let parting = self.part();
+        self.show();
         let kick = self.kick();
         if poll.more || link_changed || self.slots.iter().any(|slot| slot.more) {
             return Some(Duration::ZERO);
@@ -147,14 +112,14 @@ impl Port {
         }
     }
 
-    fn mark(&mut self, index: usize) {
+    pub(super) fn mark(&mut self, index: usize) {
         if let Some(slot) = self.slots.get_mut(index) {
             slot.more = slot.connection.is_some();
         }
     }
 
     /// Takes a new client for a function; one that has a client keeps it, and the new one is turned away.
-    fn accept(&mut self, index: usize) {
+    pub(super) fn accept(&mut self, index: usize) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         let name = &slot.name;
         let stream = match slot.listener.accept() {
@@ -200,9 +165,11 @@ impl Port {
                     let peer = peer_pid(connection.stream());
                     tracing::info!(function = name, peer, suppressed, "a client has connected");
                 }
-                let [stream, replies] = slot.keeping.begin();
-                let fds = connection.copies().into_iter().zip([stream, replies]);
-                let fds = fds.map(|(fd, number)| (number, fd)).collect();
+                slot.pages = pages(slot.function, self.naps.wait());
+                let shared = slot.pages.as_ref().and_then(|pages| pages.fd().ok());
+                let mut fds = connection.copies();
+                fds.extend(shared.filter(|_| !fds.is_empty()));
+                let fds = slot.keeping.begin().into_iter().zip(fds).collect();
                 self.bus.reach(slot.function).errands.keep_client(fds, slot.keeping.keeper_of(0));
                 slot.connection = Some(connection);
             }
@@ -220,7 +187,8 @@ impl Port {
         let Some(connection) = slot.connection.as_mut() else { return };
         let (function, nic, side) = (slot.function, &mut self.nic, &mut self.side);
         let keeping = &mut slot.keeping;
-        let mut device = FunctionDevice { function, nic, side, bus: &mut self.bus, keeping };
+        let (bus, pages) = (&mut self.bus, &mut slot.pages);
+        let mut device = FunctionDevice { function, nic, side, bus, keeping, pages };
         match connection.visit(&mut device, &mut self.buffer) {
             // It has hung up and reads no replies; somebody else waits for the function.
             Ok(Visit::Done) if slot.next.is_some() => return self.disconnect(index, &Over::Closed),
@@ -263,8 +231,9 @@ impl Port {
         let (function, nic, side) = (slot.function, &mut self.nic, &mut self.side);
         end_bus_mastering(nic, side, function);
         let keeping = &mut slot.keeping;
-        let stream =
-            connection.close(&mut FunctionDevice { function, nic, side, bus: &mut self.bus, keeping });
+        let (bus, pages) = (&mut self.bus, &mut slot.pages);
+        let stream = connection.close(&mut FunctionDevice { function, nic, side, bus, keeping, pages });
+        slot.pages = None;
         if let Some(suppressed) = slot.log.allow(now()) {
             let name = &slot.name;
             match over {
@@ -329,6 +298,13 @@ impl Port {
 fn conduct(counters: &PoolCounters, interrupts: u64) -> Totals {
     let groups = counters.tx_broadcast + counters.tx_multicast;
     [0, counters.tx_blocked, groups, interrupts, counters.tx_invalid, counters.dma_faults]
+}
+
+/// Pages for a new client of a function to map, if the port offers any. Without them it is served by messages alone.
+fn pages(function: Function, wait: Wait) -> Option<SharedPages> {
+    let vf = vf(function).filter(|_| wait != Wait::Sleep)?;
+    let pages = SharedPages::new(vf);
+    pages.inspect_err(|error| tracing::warn!(?function, %error, "no pages to be mapped by a client")).ok()
 }
 
 fn peer_pid(stream: &Stream) -> i32 {

@@ -8,6 +8,7 @@ use super::connection::Connection;
 use super::ending::WindDown;
 use super::journal::Journal;
 use super::keeping::Keeping;
+use super::pages::SharedPages;
 use crate::config::{PortConfig, VfConfig};
 use crate::control::status::Interventions;
 use crate::limit::Limit;
@@ -35,6 +36,8 @@ pub(super) struct Slot {
     pub(super) socket: PathBuf,
     pub(super) listener: Listener,
     pub(super) connection: Option<Connection>,
+    /// What the client may map.
+    pub(super) pages: Option<SharedPages>,
     /// What is kept of the client for a successor.
     pub(super) keeping: Keeping,
     /// Who has connected after the client hung up, and before everything it had sent was handled.
@@ -89,6 +92,7 @@ impl Slot {
             socket: socket.to_owned(),
             listener,
             connection: None,
+            pages: None,
             keeping,
             next: None,
             ending: None,

@@ -15,6 +15,7 @@ mod hostile;
 mod interrupts;
 mod latency;
 mod lifetime;
+mod mapped;
 mod orders;
 mod pf;
 mod port;

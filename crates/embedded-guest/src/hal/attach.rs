@@ -4,14 +4,15 @@
 //! Left out: the MSI-X table, which a VMM keeps to itself.
 
 use super::connection::Connection;
-use super::{Accesses, HalError, RAM_BASE, Ram, VfioUserHal};
+use super::{Accesses, Area, HalError, RAM_BASE, Ram, VfioUserHal};
 use host::eventfd::EventFd;
+use host::memory::{MappedFile, Protection};
 use i82576::ids::{VF_BAR0_SIZE, VF_VECTORS};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use vfio_user::client::{Answer, Client, Window};
 use vfio_user::outbox::Outbox;
-use vfio_user::types::DeviceInfo;
+use vfio_user::types::{DeviceInfo, SparseArea};
 use vfio_user::wire::{Errno, VERSION_MAJOR, device_flags, pci_irq, pci_region};
 
 /// Configuration space: vendor and device.
@@ -28,8 +29,8 @@ const MSIX: u8 = 0x11;
 const MSIX_ENABLE: u16 = 1 << 15;
 /// Capabilities that fit the first 256 bytes: a longer list is a loop.
 const MAX_CAPABILITIES: usize = 48;
-/// Room for a region's fixed description.
-const REGION_INFO: u32 = 32;
+/// Room for a region's description, with a list of areas that may be mapped.
+const REGION_INFO: u32 = 256;
 
 impl VfioUserHal {
     /// Attaches to the VF behind `socket` with `memory` bytes (a multiple of 4,096) for the card to reach, and
@@ -40,14 +41,15 @@ impl VfioUserHal {
     pub fn attach(socket: &Path, memory: u64) -> Result<Self, HalError> {
         let mut connection = Connection::open(socket)?;
         let ram = Ram::new(RAM_BASE, memory)?;
-        identify(&mut connection)?;
+        let areas = identify(&mut connection)?;
         share(&mut connection, &ram)?;
         done(&mut connection, "a reset", |client, out| client.reset(out))?;
         let eventfds = [EventFd::new()?, EventFd::new()?, EventFd::new()?];
         assign(&mut connection, &eventfds)?;
         enable(&mut connection)?;
         let socket = socket.to_owned();
-        Ok(Self { socket, connection, ram, eventfds, accesses: Accesses::default(), broken: None })
+        let accesses = Accesses::default();
+        Ok(Self { socket, connection, areas, ram, eventfds, accesses, broken: None })
     }
 
     /// Resets the function, and lets it reach memory and signal as before.
@@ -70,8 +72,8 @@ fn done(
     answer.map_err(|errno| HalError::Refused { request, errno })
 }
 
-/// Makes sure of version, device, regions and interrupts.
-fn identify(connection: &mut Connection) -> Result<(), HalError> {
+/// Makes sure of version, device, regions and interrupts. Answers the areas of BAR0 that may be mapped.
+fn identify(connection: &mut Connection) -> Result<Vec<Area>, HalError> {
     let major = connection.ask(Client::version, |answer| match answer {
         Ok(Answer::Version { major, .. }) => Some(major),
         _ => None,
@@ -85,8 +87,7 @@ fn identify(connection: &mut Connection) -> Result<(), HalError> {
         info.flags & device_flags::PCI != 0 && info.regions > pci_region::CONFIG && info.irqs > pci_irq::MSIX
     };
     expect(info.is_some_and(usable), "not a PCI function")?;
-    let registers = region_size(connection, pci_region::BAR0)?;
-    expect(registers >= VF_BAR0_SIZE as u64, "BAR0 is too small")?;
+    let areas = registers(connection)?;
     let vectors = connection.ask(
         |client, out| client.irq_info(out, pci_irq::MSIX),
         |answer| match answer {
@@ -97,21 +98,32 @@ fn identify(connection: &mut Connection) -> Result<(), HalError> {
     expect(vectors as usize >= VF_VECTORS, "too few MSI-X vectors")?;
     let mut ids = [0; 4];
     connection.read(pci_region::CONFIG, IDS, &mut ids)?;
-    expect(ids == VF_IDS, "another vendor or device id than 8086:10ca")
+    expect(ids == VF_IDS, "another vendor or device id than 8086:10ca")?;
+    Ok(areas)
 }
 
 fn expect(holds: bool, otherwise: &'static str) -> Result<(), HalError> {
     if holds { Ok(()) } else { Err(HalError::NotAVf(otherwise)) }
 }
 
-fn region_size(connection: &mut Connection, index: u32) -> Result<u64, HalError> {
-    connection.ask(
-        |client, out| client.region_info(out, index, REGION_INFO),
-        |answer| match answer {
-            Ok(Answer::Region(layout)) => layout.size,
-            _ => 0,
+/// Looks at BAR0 and maps of it what may be mapped.
+fn registers(connection: &mut Connection) -> Result<Vec<Area>, HalError> {
+    let (layout, file) = connection.ask_for_file(
+        |client, out| client.region_info(out, pci_region::BAR0, REGION_INFO),
+        |answer, fds| match answer {
+            Ok(Answer::Region(layout)) => (Some(layout), fds.into_iter().next()),
+            _ => (None, None),
         },
-    )
+    )?;
+    let layout = layout.filter(|layout| layout.size >= VF_BAR0_SIZE as u64);
+    let layout = layout.ok_or(HalError::NotAVf("BAR0 is too small"))?;
+    let Some(file) = file else { return Ok(Vec::new()) };
+    let area = |area: &SparseArea| {
+        let at = layout.offset.saturating_add(area.offset);
+        let memory = MappedFile::map(&file, at, area.size, Protection::ReadWrite)?;
+        Ok(Area { offset: area.offset, memory })
+    };
+    layout.sparse.iter().map(area).collect()
 }
 
 fn share(connection: &mut Connection, ram: &Ram) -> Result<(), HalError> {

@@ -53,12 +53,21 @@ impl Connection {
         request: impl FnOnce(&mut Client<OwnedFd>, &mut Outbox<OwnedFd>) -> u16,
         take: impl FnOnce(Result<Answer<'_>, Errno>) -> T,
     ) -> Result<T, HalError> {
+        self.ask_for_file(request, |answer, _| take(answer))
+    }
+
+    /// As [`Self::ask`], with the descriptors that came along.
+    pub(super) fn ask_for_file<T>(
+        &mut self,
+        request: impl FnOnce(&mut Client<OwnedFd>, &mut Outbox<OwnedFd>) -> u16,
+        take: impl FnOnce(Result<Answer<'_>, Errno>, Vec<OwnedFd>) -> T,
+    ) -> Result<T, HalError> {
         request(&mut self.client, &mut self.outbox);
         self.send()?;
         loop {
             // One request is under way at a time, so the reply is its own.
             if let Some(reply) = self.client.next_reply()? {
-                return Ok(take(reply.answer));
+                return Ok(take(reply.answer, reply.fds));
             }
             self.receive()?;
         }

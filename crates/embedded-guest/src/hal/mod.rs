@@ -1,10 +1,9 @@
-//! A VF at the far end of a vfio-user socket, as a driver sees it: registers by message, memory by a shared
-//! file, interrupts by eventfds.
+//! A VF at the far end of a vfio-user socket, as a driver sees it: registers by message or, where the server offers
+//! that, in shared memory; the guest's own memory by a shared file, interrupts by eventfds.
 //!
 //! What a VMM and a guest's kernel do to a VF before a driver probes it, [`VfioUserHal::attach`] does.
 //!
-//! Left out: mapped regions (every register access is a message) and address translation (the card sees the
-//! guest's memory at one address, [`RAM_BASE`]).
+//! Left out: address translation (the card sees the guest's memory at one address, [`RAM_BASE`]).
 
 mod attach;
 mod connection;
@@ -17,6 +16,7 @@ pub use ram::Ram;
 use connection::Connection;
 use driver::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
 use host::eventfd::EventFd;
+use host::memory::{MapError, MappedFile};
 use host::poll::Clock;
 use host::shared::SharedMemoryError;
 use i82576::Time;
@@ -47,6 +47,9 @@ pub enum HalError {
     /// No memory can be shared.
     #[error(transparent)]
     Memory(#[from] SharedMemoryError),
+    /// Registers cannot be mapped.
+    #[error("registers that the server offers cannot be mapped: {0}")]
+    Registers(#[from] MapError),
     /// The server does not keep to the protocol.
     #[error("vfio-user server: {0}")]
     Protocol(#[from] ClientError),
@@ -69,7 +72,7 @@ pub enum HalError {
     Late,
 }
 
-/// Register accesses so far.
+/// Register accesses so far that were messages. Those of registers that are mapped nobody hears of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Accesses {
     /// Reads, which wait for the card.
@@ -93,11 +96,20 @@ pub trait Bus: DmaHal + Send + 'static {
     fn is_gone(&self) -> bool;
 }
 
+/// Registers that are mapped, from an offset of BAR0 on.
+#[derive(Debug)]
+struct Area {
+    offset: u64,
+    memory: MappedFile,
+}
+
 /// A VF behind a vfio-user socket. Dropping it closes the connection.
 #[derive(Debug)]
 pub struct VfioUserHal {
     socket: PathBuf,
     connection: Connection,
+    /// What of BAR0 is mapped.
+    areas: Vec<Area>,
     ram: Ram,
     eventfds: [EventFd; VF_VECTORS],
     accesses: Accesses,
@@ -110,6 +122,14 @@ impl VfioUserHal {
     #[must_use]
     pub fn socket(&self) -> &Path {
         &self.socket
+    }
+
+    /// The mapping that holds a register, and where in it, if any does.
+    fn mapped(&self, offset: u32) -> Option<(&MappedFile, u64)> {
+        self.areas.iter().find_map(|Area { offset: start, memory }| {
+            let at = u64::from(offset).checked_sub(*start)?;
+            (at < memory.len()).then_some((memory, at))
+        })
     }
 
     /// Why the VF does not answer any more, if that is so: its registers then read as all ones.
@@ -143,6 +163,9 @@ impl Hal for VfioUserHal {
         if self.broken.is_some() {
             return u32::MAX;
         }
+        if let Some((memory, at)) = self.mapped(offset) {
+            return memory.load_dword(at).unwrap_or(u32::MAX);
+        }
         self.accesses.reads += 1;
         let mut value = [0; 4];
         match self.connection.read(pci_region::BAR0, offset.into(), &mut value) {
@@ -156,6 +179,11 @@ impl Hal for VfioUserHal {
 
     fn write(&mut self, offset: u32, value: u32) {
         if self.broken.is_some() {
+            return;
+        }
+        if let Some((memory, at)) = self.mapped(offset) {
+            // The register is inside, and the mapping can be written to.
+            let _ = memory.store_dword(at, value);
             return;
         }
         self.accesses.writes += 1;

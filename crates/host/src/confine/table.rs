@@ -92,6 +92,7 @@ const CARD: &[Row] = &[
     (libc::SYS_fallocate, Always),
     (libc::SYS_fstat, Always),
     (libc::SYS_fstatfs, Always),
+    (libc::SYS_ftruncate, Always),
     (libc::SYS_getsockopt, Always),
     (libc::SYS_io_destroy, Always),
     (libc::SYS_io_getevents, Always),
@@ -100,6 +101,8 @@ const CARD: &[Row] = &[
     (libc::SYS_ioctl, Is(1, &[libc::FIONREAD as u32])),
     (libc::SYS_lseek, Always),
     (libc::SYS_memfd_create, Always),
+    // It wants to be woken in time.
+    (libc::SYS_prctl, Is(0, &[libc::PR_SET_TIMERSLACK as u32])),
     (libc::SYS_pwrite64, Always),
     (libc::SYS_read, Always),
     (libc::SYS_readlinkat, Always),

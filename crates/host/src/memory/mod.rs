@@ -20,6 +20,7 @@ mod tests;
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -244,6 +245,56 @@ impl MappedFile {
         // SAFETY: `at_writable` checked that `bytes.len()` bytes are mapped for writing.
         unsafe { copy::into_guest(bytes, target.as_ptr()) };
         Ok(())
+    }
+
+    /// A dword that the other side writes whole. What it had stored before can be seen afterwards.
+    ///
+    /// # Errors
+    /// [`AccessError::OutOfRange`]; a dword that is not aligned is out of range too.
+    #[inline]
+    pub fn load_dword(&self, offset: u64) -> Result<u32, AccessError> {
+        Ok(self.dword(offset)?.load(Ordering::Acquire))
+    }
+
+    /// Stores a dword as a whole. What was stored before can be seen by who sees it.
+    ///
+    /// # Errors
+    /// As for [`Self::load_dword`], and [`AccessError::ReadOnly`].
+    #[inline]
+    pub fn store_dword(&self, offset: u64, value: u32) -> Result<(), AccessError> {
+        self.writable_dword(offset)?.store(value, Ordering::Release);
+        Ok(())
+    }
+
+    /// Stores a dword if `old` is there; answers whether it was.
+    ///
+    /// # Errors
+    /// As for [`Self::store_dword`].
+    #[inline]
+    pub fn replace_dword(&self, offset: u64, old: u32, new: u32) -> Result<bool, AccessError> {
+        let dword = self.writable_dword(offset)?;
+        Ok(dword.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).is_ok())
+    }
+
+    #[inline]
+    fn writable_dword(&self, offset: u64) -> Result<&AtomicU32, AccessError> {
+        if !self.writable {
+            return Err(AccessError::ReadOnly);
+        }
+        self.dword(offset)
+    }
+
+    /// A dword of the mapping. To be stored to only if the mapping is writable.
+    #[inline]
+    fn dword(&self, offset: u64) -> Result<&AtomicU32, AccessError> {
+        let dword = self.at(offset, size_of::<u32>())?.cast::<AtomicU32>();
+        if !dword.is_aligned() {
+            return Err(AccessError::OutOfRange { offset, len: size_of::<u32>() });
+        }
+        // SAFETY: `at` checked that four bytes are mapped there, for as long as `self` lives, and they are aligned. Any
+        // value is one. Others may change it at any time, which is what an atomic is for; this process reaches these
+        // bytes by copies too, whose source or target is never a reference.
+        Ok(unsafe { dword.as_ref() })
     }
 
     #[inline]

@@ -13,6 +13,7 @@ mod waker;
 use std::fmt;
 use std::io;
 use std::mem::MaybeUninit;
+use std::num::NonZeroU64;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -153,6 +154,12 @@ impl AsFd for Poller {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
+}
+
+/// Has waits of this thread end when they should: the kernel may make each up to 50 us longer otherwise.
+pub fn wake_in_time() {
+    // A kernel that refuses wakes us later.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
 /// Longer than anyone waits is as good as for ever.

@@ -159,6 +159,23 @@ impl ReplyLog {
     }
 }
 
+impl ReplyLog {
+    /// Sends what is noted next, which is `bytes`, with descriptors, as far as the socket takes it now. Descriptors do
+    /// not go through `sendfile`, so here there is a moment at which file and socket disagree: a successor of a process
+    /// that dies in it sends the bytes again.
+    ///
+    /// # Errors
+    /// As for [`Self::send`].
+    pub fn send_with(&mut self, stream: &Stream, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<Sent> {
+        let sent = stream.send(bytes, fds)?;
+        if let Sent::Bytes(count) = sent {
+            self.sent += count as u64;
+            seek(&self.file, SeekFrom::Start(self.sent))?;
+        }
+        Ok(sent)
+    }
+}
+
 impl AsFd for ReplyLog {
     /// The file, to be kept for a successor.
     fn as_fd(&self) -> BorrowedFd<'_> {

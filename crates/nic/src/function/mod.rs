@@ -41,7 +41,7 @@ impl Nic {
         }
     }
 
-    fn answering(&self, n: u8) -> Option<VfIndex> {
+    pub(crate) fn answering(&self, n: u8) -> Option<VfIndex> {
         VfIndex::new(n).filter(|_| n < self.state.owners.vfs && self.state.vf_memory && !self.sleeps())
     }
 }

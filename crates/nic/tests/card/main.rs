@@ -12,6 +12,7 @@ mod interrupts;
 mod lateness;
 mod mailbox;
 mod many_resets;
+mod mapped;
 mod mastering;
 mod pacing;
 mod police;

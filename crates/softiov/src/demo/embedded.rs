@@ -19,14 +19,14 @@ const FLOW_BYTES: u64 = 64 << 20;
 const LINK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs it.
-pub(super) fn run() -> Result<Outcome> {
+pub(super) fn run(mapped: bool) -> Result<Outcome> {
     say(format_args!("starting the host: one port, {GUESTS} VFs, no uplink"));
     // Before there is anything to leave behind.
     let signals = Signals::install().context("cannot catch signals")?;
-    let host = DemoHost::start(GUESTS, None)?;
+    let host = DemoHost::start(GUESTS, mapped, None)?;
     let guests = host.vfs().iter().map(|vf| go_on(&signals).and_then(|()| attach(vf)));
     let guests = guests.collect::<Result<Vec<_>>>()?;
-    let mut report = Report { guests: guests.iter().map(describe).collect(), ..Report::default() };
+    let mut report = Report { mapped, guests: guests.iter().map(describe).collect(), ..Report::default() };
     let mut problems = Vec::new();
     for guest in guests.iter().filter(|guest| !guest.wait_link(LINK_PATIENCE)) {
         problems.push(format!("{}: the link does not come up", guest.name()));
@@ -34,12 +34,12 @@ pub(super) fn run() -> Result<Outcome> {
     say(format_args!("{PINGS} pings from every guest to every other"));
     for (from, to) in pairs(&guests) {
         go_on(&signals)?;
-        report.pings.push(ping(from, to)?);
+        report.pings.push(ping(&host, from, to)?);
     }
     say(format_args!("{} MiB over TCP from every guest to every other", FLOW_BYTES >> 20));
     for (from, to) in pairs(&guests) {
         go_on(&signals)?;
-        let (flow, problem) = send(from, to);
+        let (flow, problem) = send(&host, from, to)?;
         report.flows.push(flow);
         problems.extend(problem);
     }
@@ -74,20 +74,21 @@ fn pairs(guests: &[EmbeddedGuest]) -> impl Iterator<Item = (&EmbeddedGuest, &Emb
     ordered.filter(|(from, to)| from.name() != to.name())
 }
 
-fn ping(from: &EmbeddedGuest, to: &EmbeddedGuest) -> Result<Ping> {
-    let pings = from.ping(to.ip(), PINGS)?;
+fn ping(host: &DemoHost, from: &EmbeddedGuest, to: &EmbeddedGuest) -> Result<Ping> {
+    let (pings, cost) = host.measure(|| Ok(from.ping(to.ip(), PINGS)?))?;
     Ok(Ping {
         from: from.name().to_owned(),
         to: to.name().to_owned(),
         sent: pings.sent.into(),
         received: pings.received() as u64,
         rtt_us_p50: pings.median().map(|median| to_tenths(median.as_secs_f64() * 1e6)),
+        trapped_each: cost.each(PINGS.into()),
     })
 }
 
 /// One flow, and what is wrong with it.
-fn send(from: &EmbeddedGuest, to: &EmbeddedGuest) -> (Flow, Option<String>) {
-    let sent = from.send_tcp(to.ip(), FLOW_BYTES);
+fn send(host: &DemoHost, from: &EmbeddedGuest, to: &EmbeddedGuest) -> Result<(Flow, Option<String>)> {
+    let (sent, cost) = host.measure(|| Ok(from.send_tcp(to.ip(), FLOW_BYTES)))?;
     let (bytes, mbps, wrong) = match &sent {
         Ok(flow) if flow.is_intact() => (flow.bytes, flow.mbps(), None),
         Ok(flow) => {
@@ -99,5 +100,7 @@ fn send(from: &EmbeddedGuest, to: &EmbeddedGuest) -> (Flow, Option<String>) {
     };
     let (from, to) = (from.name().to_owned(), to.name().to_owned());
     let problem = wrong.map(|what| format!("TCP from {from} to {to}: {what}"));
-    (Flow { from, to, protocol: "tcp", bytes, mbps: to_tenths(mbps) }, problem)
+    let trapped_per_1000_packets = cost.per_1000_packets();
+    let flow = Flow { from, to, protocol: "tcp", bytes, mbps: to_tenths(mbps), trapped_per_1000_packets };
+    Ok((flow, problem))
 }

@@ -1,11 +1,12 @@
 //! A host for one demo: one port, its sockets in a temporary folder that goes when it ends.
 
+use super::report::to_tenths;
 use anyhow::{Context, Result, bail};
 use daemon::Host;
 use daemon::config::{Config, VfConfig};
 use daemon::control::client::ask;
 use daemon::control::protocol::{Answer, Request};
-use daemon::control::status::PortStatus;
+use daemon::control::status::{Interventions, PortStatus, VfStatus};
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -18,10 +19,10 @@ pub(super) struct DemoHost {
 }
 
 impl DemoHost {
-    /// One port with so many VFs; with a tap of that name as its uplink, or none.
-    pub(super) fn start(vfs: usize, tap: Option<&str>) -> Result<Self> {
+    /// One port with so many VFs, their doorbells mapped or not; with a tap of that name as its uplink, or none.
+    pub(super) fn start(vfs: usize, mapped: bool, tap: Option<&str>) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("softiov-").tempdir().context("no temporary folder")?;
-        let config = configuration(vfs, tap, folder.path())?;
+        let config = configuration(vfs, mapped, tap, folder.path())?;
         let vfs = config.ports.iter().flat_map(|port| port.vfs.clone()).collect();
         let host = Host::start(config)?;
         Ok(Self { host, vfs, _folder: folder })
@@ -41,9 +42,50 @@ impl DemoHost {
     }
 }
 
-fn configuration(vfs: usize, tap: Option<&str>, folder: &Path) -> Result<Config> {
+impl DemoHost {
+    /// What traffic costs, and what it answers itself.
+    pub(super) fn measure<T>(&self, traffic: impl FnOnce() -> Result<T>) -> Result<(T, Cost)> {
+        let before = self.cost()?;
+        let answer = traffic()?;
+        let after = self.cost()?;
+        let (accesses, packets) = (after.accesses - before.accesses, after.packets - before.packets);
+        Ok((answer, Cost { accesses, packets }))
+    }
+
+    fn cost(&self) -> Result<Cost> {
+        let vfs = self.status()?.vfs;
+        let accesses = |vf: &VfStatus| {
+            let Interventions { reads, posted_writes, synchronous_writes, .. } = vf.interventions;
+            reads + posted_writes + synchronous_writes
+        };
+        let packets = vfs.iter().map(|vf| vf.rx.packets + vf.tx.packets).sum();
+        Ok(Cost { accesses: vfs.iter().map(accesses).sum(), packets })
+    }
+}
+
+/// Accesses to registers that reached the host, and packets, of all VFs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cost {
+    accesses: u64,
+    packets: u64,
+}
+
+impl Cost {
+    /// Accesses for so many things done.
+    pub(super) fn each(self, count: f64) -> f64 {
+        to_tenths(self.accesses as f64 / count.max(1.0))
+    }
+
+    /// Accesses for 1,000 packets.
+    pub(super) fn per_1000_packets(self) -> f64 {
+        self.each(self.packets as f64 / 1000.0)
+    }
+}
+
+fn configuration(vfs: usize, mapped: bool, tap: Option<&str>, folder: &Path) -> Result<Config> {
     let uplink = tap.map_or("\"none\"".to_owned(), |tap| format!("{{ tap = \"{tap}\" }}"));
-    let text = format!("[[port]]\nvfs = {vfs}\nuplink = {uplink}\n");
+    let wait = if mapped { "mapped" } else { "sleep" };
+    let text = format!("[[port]]\nvfs = {vfs}\nuplink = {uplink}\nwait = \"{wait}\"\n");
     let file = Config::parse(&text).map_err(anyhow::Error::msg)?;
     Ok(Config::check(file, folder)?)
 }

@@ -25,6 +25,9 @@ pub(crate) struct Args {
     /// Boot two Debian virtual machines instead of guests inside this process.
     #[arg(long)]
     linux: bool,
+    /// Give guests the pages with doorbells as memory, so that ringing is no message to the host.
+    #[arg(long)]
+    mapped: bool,
     /// How long each iperf3 flow takes, seconds.
     #[arg(long, value_name = "N", default_value_t = 5, requires = "linux",
           value_parser = clap::value_parser!(u64).range(1..=600))]
@@ -36,7 +39,8 @@ pub(crate) struct Args {
 /// # Errors
 /// Something needed for the demo itself cannot be had.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let outcome = if args.linux { linux::run(args.seconds)? } else { embedded::run()? };
+    let outcome =
+        if args.linux { linux::run(args.seconds, args.mapped)? } else { embedded::run(args.mapped)? };
     let report = if args.json { serde_json::to_string(&outcome.report)? + "\n" } else { outcome.to_string() };
     crate::output::print(&report)?;
     let problems = outcome.problems();

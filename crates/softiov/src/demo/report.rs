@@ -7,6 +7,8 @@ use std::fmt;
 /// The JSON report.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Report {
+    /// Guests had the pages with doorbells as memory.
+    pub(super) mapped: bool,
     pub(super) guests: Vec<Guest>,
     pub(super) pings: Vec<Ping>,
     pub(super) flows: Vec<Flow>,
@@ -49,6 +51,8 @@ pub(super) struct Ping {
     pub(super) received: u64,
     /// Median round trip, microseconds; null if none was answered.
     pub(super) rtt_us_p50: Option<f64>,
+    /// Register accesses that reached the host for each of them.
+    pub(super) trapped_each: f64,
 }
 
 /// A flow.
@@ -60,6 +64,8 @@ pub(super) struct Flow {
     /// Bytes received.
     pub(super) bytes: u64,
     pub(super) mbps: f64,
+    /// Register accesses that reached the host, for 1,000 packets.
+    pub(super) trapped_per_1000_packets: f64,
 }
 
 /// What the VMM had to do for 1,000 packets, which is what SR-IOV is about.
@@ -217,7 +223,14 @@ mod tests {
     use super::{Flow, Guest, Outcome, Ping, Report};
 
     fn ping(sent: u64, received: u64) -> Ping {
-        Ping { from: "pf0vf0".into(), to: "pf0vf1".into(), sent, received, rtt_us_p50: Some(41.5) }
+        Ping {
+            from: "pf0vf0".into(),
+            to: "pf0vf1".into(),
+            sent,
+            received,
+            rtt_us_p50: Some(41.5),
+            trapped_each: 1.5,
+        }
     }
 
     fn report(pings: Vec<Ping>) -> Report {
@@ -227,7 +240,9 @@ mod tests {
             mac: "02:00:00:00:00:01".into(),
             driver: "softiov driver::vf".into(),
         };
-        let flow = Flow { from: "a".into(), to: "b".into(), protocol: "tcp", bytes: 9, mbps: 1.5 };
+        let trapped_per_1000_packets = 0.5;
+        let (from, to) = ("a".into(), "b".into());
+        let flow = Flow { from, to, protocol: "tcp", bytes: 9, mbps: 1.5, trapped_per_1000_packets };
         Report { guests: vec![guest], pings, flows: vec![flow], ..Report::default() }
     }
 
@@ -236,10 +251,10 @@ mod tests {
         let outcome = Outcome::new(report(vec![ping(20, 20)]), vec![], vec![]);
         assert_eq!(
             serde_json::to_string(&outcome.report).unwrap(),
-            r#"{"guests":[{"vf":"pf0vf0","kind":"embedded","mac":"02:00:00:00:00:01","driver":"softiov driver::vf"}],"#
+            r#"{"mapped":false,"guests":[{"vf":"pf0vf0","kind":"embedded","mac":"02:00:00:00:00:01","driver":"softiov driver::vf"}],"#
                 .to_owned()
-                + r#""pings":[{"from":"pf0vf0","to":"pf0vf1","sent":20,"received":20,"rtt_us_p50":41.5}],"#
-                + r#""flows":[{"from":"a","to":"b","protocol":"tcp","bytes":9,"mbps":1.5}],"#
+                + r#""pings":[{"from":"pf0vf0","to":"pf0vf1","sent":20,"received":20,"rtt_us_p50":41.5,"trapped_each":1.5}],"#
+                + r#""flows":[{"from":"a","to":"b","protocol":"tcp","bytes":9,"mbps":1.5,"trapped_per_1000_packets":0.5}],"#
                 + r#""interventions_per_1000_packets":{"reads":0.0,"writes":0.0,"interrupts":0.0},"vfs":[]}"#
         );
     }

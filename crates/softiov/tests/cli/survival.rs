@@ -35,8 +35,19 @@ struct World {
 
 impl World {
     fn start() -> Self {
+        Self::waiting("sleep")
+    }
+
+    /// With doorbells as messages, and with doorbells in memory.
+    fn start_each() -> impl Iterator<Item = Self> {
+        ["sleep", "mapped"].into_iter().map(Self::waiting)
+    }
+
+    fn waiting(wait: &str) -> Self {
         let folder = tempdir().unwrap();
-        let serve = Serve::start(&folder, &[]);
+        let config = folder.path().join("softiov.toml");
+        std::fs::write(&config, format!("[[port]]\nwait = \"{wait}\"\n")).unwrap();
+        let serve = Serve::start(&folder, &["--config", config.to_str().unwrap()]);
         let guests = [0, 1].map(|vf| attach(serve.folder(), vf));
         let world = Self { serve, guests, _folder: folder };
         world.exchange();
@@ -86,51 +97,54 @@ impl World {
 
 #[test]
 fn a_host_that_is_killed_while_nothing_happens_is_replaced_and_no_guest_notices() {
-    let world = World::start();
-    let before = world.resets();
-    for _ in 0..5 {
-        // Everything is noted by then.
-        world.kill_host_after(Duration::from_millis(500));
-        world.exchange();
-        assert_eq!(world.resets(), before, "a driver started anew: {}", world.serve.log());
+    for world in World::start_each() {
+        let before = world.resets();
+        for _ in 0..5 {
+            // Everything is noted by then.
+            world.kill_host_after(Duration::from_millis(500));
+            world.exchange();
+            assert_eq!(world.resets(), before, "a driver started anew: {}", world.serve.log());
+        }
     }
 }
 
 #[test]
 fn a_host_that_is_killed_under_traffic_is_replaced_and_connections_go_on() {
-    let world = World::start();
-    let [a, _] = &world.guests;
-    for round in 0..5 {
-        std::thread::scope(|scope| {
-            let flow = scope.spawn(|| a.send_tcp(address(1), LONG));
-            std::thread::sleep(Duration::from_millis(50 + 37 * round));
-            world.kill_host_after(Duration::ZERO);
-            let flow = flow.join().unwrap();
-            assert!(flow.is_ok(), "{flow:?}\n{}", world.serve.log());
-        });
+    for world in World::start_each() {
+        let [a, _] = &world.guests;
+        for round in 0..5 {
+            std::thread::scope(|scope| {
+                let flow = scope.spawn(|| a.send_tcp(address(1), LONG));
+                std::thread::sleep(Duration::from_millis(50 + 37 * round));
+                world.kill_host_after(Duration::ZERO);
+                let flow = flow.join().unwrap();
+                assert!(flow.is_ok(), "{flow:?}\n{}", world.serve.log());
+            });
+        }
+        world.exchange();
     }
-    world.exchange();
 }
 
 #[test]
 fn a_planned_hand_over_under_traffic_is_no_reset() {
-    let world = World::start();
-    let [a, _] = &world.guests;
-    let resets = world.resets();
-    for _ in 0..5 {
-        std::thread::scope(|scope| {
-            let flow = scope.spawn(|| a.send_tcp(address(1), LONG));
-            std::thread::sleep(Duration::from_millis(50));
-            let before = world.host();
-            let said = softiov(world.serve.folder(), &["upgrade"]);
-            assert_eq!(said.status, Some(0), "{}\n{}", said.err, world.serve.log());
-            assert!(said.out.contains("has taken over"), "{}", said.out);
-            assert_ne!(world.host(), before);
-            assert!(flow.join().unwrap().is_ok());
-        });
+    for world in World::start_each() {
+        let [a, _] = &world.guests;
+        let resets = world.resets();
+        for _ in 0..5 {
+            std::thread::scope(|scope| {
+                let flow = scope.spawn(|| a.send_tcp(address(1), LONG));
+                std::thread::sleep(Duration::from_millis(50));
+                let before = world.host();
+                let said = softiov(world.serve.folder(), &["upgrade"]);
+                assert_eq!(said.status, Some(0), "{}\n{}", said.err, world.serve.log());
+                assert!(said.out.contains("has taken over"), "{}", said.out);
+                assert_ne!(world.host(), before);
+                assert!(flow.join().unwrap().is_ok());
+            });
+        }
+        world.exchange();
+        assert_eq!(world.resets(), resets, "a driver started anew");
     }
-    world.exchange();
-    assert_eq!(world.resets(), resets, "a driver started anew");
 }
 
 #[test]

@@ -301,11 +301,13 @@ fn no_rules() -> PortSettings {
 fn config(wire: Option<&Wire>) -> String {
     let [first, second, third] =
         PORTS.map(|port| wire.map_or(String::new(), |wire| format!("uplink.tap = {:?}", wire.tap(port))));
+    // SOFTIOV_WAIT=mapped has the same checks made with doorbells in memory.
+    let wait = std::env::var("SOFTIOV_WAIT").unwrap_or("sleep".into());
     format!(
-        "[[port]]\n{first}\n\
+        "[[port]]\n{first}\nwait = {wait:?}\n\
          [[port.vf]]\nindex = 2\nmac = {CAROL_MAC:?}\n\
          [[port.vf]]\nindex = 3\nvlan = {PORT_VLAN}\n\
-         [[port]]\n{second}\nvfs = 1\nlimits.storm.quarantine = {STORM}\n\
+         [[port]]\n{second}\nwait = {wait:?}\nvfs = 1\nlimits.storm.quarantine = {STORM}\n\
          [[port]]\n{third}\npf = \"guest\"\nmac = {PF_MAC:?}\n"
     )
 }

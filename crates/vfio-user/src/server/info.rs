@@ -90,7 +90,8 @@ pub(super) fn irq<F, D: Device<F>>(body: &[u8], device: &D, answer: &mut Answer<
 }
 
 /// Clients ask twice: with room for the fixed part, which tells them how much there is, and with room for all.
-/// The descriptor goes with the full answer. `cap_offset` is set in both, as QEMU checks it in both.
+/// The descriptor goes with the full answer, and is not asked for before: who never has it has mapped nothing.
+/// `cap_offset` is set in both, as QEMU checks it in both.
 pub(super) fn region<F, D: Device<F>>(
     body: &[u8],
     device: &mut D,
@@ -100,18 +101,20 @@ pub(super) fn region<F, D: Device<F>>(
     let index = request.index.get();
     let fixed = size_of::<RegionInfoBody>();
     let room = request.argsz.get() as usize;
-    let flags = device.region(index).ok_or(Errno::EINVAL)?.flags;
+    let info = device.region(index).ok_or(Errno::EINVAL)?;
     if room < fixed {
         return Err(Errno::EINVAL);
     }
-    // Cloud Hypervisor panics at a mappable region without a descriptor: no descriptor, no mapping.
-    let fd = if flags & region_flags::MMAP != 0 { device.region_fd(index) } else { None };
+    let mappable = info.flags & region_flags::MMAP != 0;
+    let whole = fixed + if mappable { sparse_length(info.sparse) } else { 0 };
+    let fd = if mappable && room >= whole { device.region_fd(index) } else { None };
     let info = device.region(index).ok_or(Errno::EINVAL)?;
     let mut flags = info.flags & !region_flags::CAPS;
     let mut capabilities = Vec::new();
-    if fd.is_none() {
+    if room >= whole && fd.is_none() {
+        // Cloud Hypervisor panics at a mappable region without a descriptor: no descriptor, no mapping.
         flags &= !region_flags::MMAP;
-    } else if !info.sparse.is_empty() {
+    } else if mappable && !info.sparse.is_empty() {
         flags |= region_flags::CAPS;
         capabilities = sparse_mmap(info.sparse);
     }
@@ -129,6 +132,12 @@ pub(super) fn region<F, D: Device<F>>(
         answer.send_with_fds(&[reply.as_bytes(), &capabilities], fd.into_iter().collect());
     }
     Ok(())
+}
+
+/// Bytes of [`sparse_mmap`].
+fn sparse_length(areas: &[SparseArea]) -> usize {
+    let fixed = size_of::<CapabilityHeader>() + size_of::<SparseMmapBody>();
+    if areas.is_empty() { 0 } else { fixed + areas.len() * size_of::<SparseAreaBody>() }
 }
 
 fn sparse_mmap(areas: &[SparseArea]) -> Vec<u8> {

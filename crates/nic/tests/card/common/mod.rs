@@ -2,6 +2,7 @@
 //! plain register writes. Left out: drivers.
 
 mod frames;
+mod pages;
 mod rings;
 mod world;
 
@@ -15,7 +16,9 @@ use i82576::bits::{ctrl_ext, dtxswc, gpie, mrqc, rah, rctl, tctl, vmolr, vt_ctl}
 use i82576::config::{MSIX, pf::SRIOV};
 use i82576::register as r;
 use i82576::{MacAddress, Time, VfIndex};
+use nic::doorbell::Pages;
 use nic::{Budget, Nic, Poll};
+use pages::Mapped;
 use pcie::capability::{msix, sriov};
 use pcie::config::offset;
 use pcie::{ConfigAccess, Function};
@@ -35,6 +38,8 @@ pub(crate) struct Bench {
     pub(crate) now: Time,
     pub(crate) budget: Budget,
     rings: [Rings; 9],
+    /// The VFs that have pages of their BAR0 as memory.
+    mapped: Vec<(u8, Mapped)>,
 }
 
 /// A function's registers and rings.
@@ -76,7 +81,14 @@ impl Bench {
         nic.config_write(Function::Pf, offset::COMMAND, 2, u32::from(command));
         nic.set_link(true);
         let rings = core::array::from_fn(|_| Rings::default());
-        Self { nic, world: World::new(), now: Time::ZERO, budget: Budget::default(), rings }
+        Self {
+            nic,
+            world: World::new(),
+            now: Time::ZERO,
+            budget: Budget::default(),
+            rings,
+            mapped: Vec::new(),
+        }
     }
 
     /// A card with `vfs` VFs, switched between each other and the wire. Pool `vfs` is the PF's, which uses MSI-X.
@@ -133,8 +145,11 @@ impl Bench {
 
     /// One poll.
     pub(crate) fn poll_once(&mut self) -> Poll {
+        self.look();
         let World { bus, wire } = &mut self.world;
-        self.nic.poll(self.now, self.budget, bus, wire)
+        let poll = self.nic.poll(self.now, self.budget, bus, wire);
+        self.show();
+        poll
     }
 
     /// Polls until there is no more to do now.
@@ -195,11 +210,17 @@ impl Bench {
 
 impl Port<'_> {
     pub(crate) fn read(&mut self, offset: u32) -> u32 {
-        self.bench.nic.read(self.function, offset, self.bench.now)
+        match self.bench.page_of(self.function, offset) {
+            Some(pages) => pages.load(offset),
+            None => self.bench.hear(|nic, now| nic.read(self.function, offset, now)),
+        }
     }
 
     pub(crate) fn write(&mut self, offset: u32, value: u32) {
-        self.bench.nic.write(self.function, offset, value, self.bench.now);
+        match self.bench.page_of(self.function, offset) {
+            Some(pages) => pages.store(offset, value),
+            None => self.bench.hear(|nic, now| nic.write(self.function, offset, value, now)),
+        }
     }
 
     /// Sets bits of a plain register.

@@ -23,11 +23,11 @@ const PINGS: u32 = 20;
 const UPLINK: &str = "uplink";
 
 /// Runs it; each flow takes so many seconds.
-pub(super) fn run(seconds: u64) -> Result<Outcome> {
+pub(super) fn run(seconds: u64, mapped: bool) -> Result<Outcome> {
     say("preparing QEMU, kernel and initramfs (downloaded once, then cached)");
     let assets = Assets::prepare(KernelSeries::Bookworm61)?;
     // In the order in which things must go: signals, guests, host, uplink. Locals are dropped last to first.
-    let (uplink, host) = start_host()?;
+    let (uplink, host) = start_host(mapped)?;
     let accel = Accel::choose(&assets);
     say(format_args!("booting {GUESTS} Debian guests on {}", accel.name()));
     let guests = host.vfs().iter().map(|vf| Guest::boot(&assets, vf, accel)).collect::<Result<Vec<_>>>()?;
@@ -36,18 +36,19 @@ pub(super) fn run(seconds: u64) -> Result<Outcome> {
         guest.set_up()?;
         say(format_args!("{} is up: Linux {}", guest.vf(), guest.kernel()));
     }
-    let mut scene = Scene { seconds, report: Report::default(), wrong: Vec::new() };
+    let mut scene =
+        Scene { host: &host, seconds, report: Report { mapped, ..Report::default() }, wrong: Vec::new() };
     scene.play(&guests, uplink.as_ref())?;
-    let port = host.status()?;
-    Ok(Outcome::new(scene.report, port.vfs, scene.wrong))
+    let Scene { report, wrong, .. } = scene;
+    Ok(Outcome::new(report, host.status()?.vfs, wrong))
 }
 
 /// The host, on an uplink if that can be had.
-fn start_host() -> Result<(Option<Uplink>, DemoHost)> {
+fn start_host(mapped: bool) -> Result<(Option<Uplink>, DemoHost)> {
     match Uplink::open() {
         Ok(mut uplink) => {
             say(format_args!("starting the host: one port, {GUESTS} VFs, uplink tap {}", uplink.tap()));
-            let host = DemoHost::start(GUESTS, Some(uplink.tap()))?;
+            let host = DemoHost::start(GUESTS, mapped, Some(uplink.tap()))?;
             // Before there are guests: the tap is down while it moves, and so is the port's link.
             uplink.adopt_tap()?;
             Ok((Some(uplink), host))
@@ -55,19 +56,20 @@ fn start_host() -> Result<(Option<Uplink>, DemoHost)> {
         Err(error) => {
             say(format_args!("no uplink, so traffic beyond the card is left out: {error:#}"));
             say(format_args!("starting the host: one port, {GUESTS} VFs, no uplink"));
-            Ok((None, DemoHost::start(GUESTS, None)?))
+            Ok((None, DemoHost::start(GUESTS, mapped, None)?))
         }
     }
 }
 
 /// What happens, and what is seen of it.
-struct Scene {
+struct Scene<'a> {
+    host: &'a DemoHost,
     seconds: u64,
     report: Report,
     wrong: Vec<String>,
 }
 
-impl Scene {
+impl Scene<'_> {
     fn play(&mut self, guests: &[Guest], uplink: Option<&Uplink>) -> Result<()> {
         let [one, other] = guests else { anyhow::bail!("the demo is for {GUESTS} guests") };
         for guest in guests {
@@ -103,14 +105,15 @@ impl Scene {
 
     /// Pings an address; `to` is what it is called, and the address.
     fn ping(&mut self, guest: &Guest, from: &str, to: (&str, &str), size: u32) -> Result<()> {
-        let round_trips =
-            guest.ping(to.1, size, PINGS).with_context(|| format!("ping from {from} to {}", to.0))?;
+        let measured = self.host.measure(|| guest.ping(to.1, size, PINGS));
+        let (round_trips, cost) = measured.with_context(|| format!("ping from {from} to {}", to.0))?;
         self.report.pings.push(Ping {
             from: from.to_owned(),
             to: to.0.to_owned(),
             sent: PINGS.into(),
             received: round_trips.len() as u64,
             rtt_us_p50: median(round_trips),
+            trapped_each: cost.each(PINGS.into()),
         });
         Ok(())
     }
@@ -121,15 +124,17 @@ impl Scene {
             Direction::There => ((name, peer.0), ""),
             Direction::Back => ((peer.0, name), "-R"),
         };
-        let (bytes, mbps) = match guest.iperf(peer.1, self.seconds, option) {
-            Ok(received) => received,
+        let measured = self.host.measure(|| guest.iperf(peer.1, self.seconds, option));
+        let (bytes, mbps, trapped_per_1000_packets) = match measured {
+            Ok(((bytes, mbps), cost)) => (bytes, mbps, cost.per_1000_packets()),
             Err(error) => {
                 self.wrong.push(format!("TCP from {from} to {to}: {error:#}"));
-                (0, 0.0)
+                (0, 0.0, 0.0)
             }
         };
         let (from, to) = (from.to_owned(), to.to_owned());
-        self.report.flows.push(Flow { from, to, protocol: "tcp", bytes, mbps: to_tenths(mbps) });
+        let mbps = to_tenths(mbps);
+        self.report.flows.push(Flow { from, to, protocol: "tcp", bytes, mbps, trapped_per_1000_packets });
     }
 }
 

@@ -1,0 +1,77 @@
+//! VFs whose doorbells may be mapped: what a VMM is offered, and what becomes of messages to pages that it has. Traffic
+//! through the pages themselves is an embedded guest's test. Left out: what a store means (`nic`).
+
+use crate::support::eventually;
+use crate::support::guest::{Guest, exchange};
+use crate::support::live::Live;
+use crate::support::machine::BAR0;
+use crate::support::qemu::{self, Qemu};
+use driver::Hal;
+use host::memory::{MappedFile, Protection};
+use i82576::register::{tx, vf};
+use i82576::window::MAPPED;
+use std::os::fd::OwnedFd;
+use vfio_user::client::{Answer, RegionLayout};
+use vfio_user::wire::region_flags::{CAPS, MMAP};
+
+const MAPPED_PORT: &str = "[[port]]\nwait = \"mapped\"\n";
+
+fn bar0(qemu: &mut Qemu, room: u32) -> (RegionLayout, Vec<OwnedFd>) {
+    let ask =
+        |client: &mut vfio_user::client::Client<OwnedFd>, out: &mut _| client.region_info(out, BAR0, room);
+    let answered = qemu.ask_for_file(ask, |answer, fds| match answer {
+        Ok(Answer::Region(layout)) => (layout, fds),
+        other => panic!("{other:?}"),
+    });
+    answered.unwrap()
+}
+
+/// The mapping of a client's pages.
+fn pages(qemu: &mut Qemu) -> MappedFile {
+    let (layout, fds) = bar0(qemu, 64);
+    let area = layout.sparse[0];
+    MappedFile::map(&fds[0], layout.offset + area.offset, area.size, Protection::ReadWrite).unwrap()
+}
+
+#[test]
+fn three_pages_are_offered_and_their_file_comes_with_the_whole_answer() {
+    let live = Live::with(MAPPED_PORT);
+    let mut qemu = Qemu::greet(&live.socket(0));
+    let (short, none) = bar0(&mut qemu, 32);
+    assert_eq!((short.argsz, short.flags & (MMAP | CAPS), none.len()), (64, MMAP | CAPS, 0));
+    let (whole, one) = bar0(&mut qemu, short.argsz);
+    let [area] = whole.sparse[..] else { panic!("{whole:?}") };
+    assert_eq!((area.offset, area.size), (MAPPED.start.into(), (MAPPED.end - MAPPED.start).into()));
+    assert_eq!((whole.size, one.len()), (0x4000, 1));
+}
+
+#[test]
+fn nothing_is_offered_by_a_port_that_sleeps() {
+    let live = Live::start();
+    let mut qemu = Qemu::greet(&live.socket(0));
+    let (layout, fds) = bar0(&mut qemu, 64);
+    assert_eq!((layout.flags & (MMAP | CAPS), fds.len()), (0, 0));
+}
+
+#[test]
+fn a_client_that_maps_nothing_is_served_by_messages_and_so_is_one_that_could() {
+    let live = Live::with(MAPPED_PORT);
+    let mut one = Guest::bring_up(qemu::boot_as(&live.socket(0), qemu::MAPPABLE_VF, qemu::share));
+    let mut other = Guest::bring_up(qemu::boot_as(&live.socket(1), qemu::IGNORANT_VF, qemu::share));
+    exchange(&mut one, &mut other, 100);
+}
+
+#[test]
+fn the_pages_of_a_client_that_is_gone_are_not_the_next_ones() {
+    let live = Live::with(MAPPED_PORT);
+    let mut gone = Qemu::greet(&live.socket(0));
+    let old = pages(&mut gone);
+    drop(gone);
+    eventually("the client is gone", || live.show(0).peer.is_none());
+    let mut next = Guest::bring_up(qemu::boot_as(&live.socket(0), qemu::MAPPABLE_VF, qemu::share));
+    let tail = vf::TX_BLOCK + tx::TDT;
+    old.store_dword((tail - MAPPED.start).into(), 5).unwrap();
+    assert_eq!(next.machine.read(tail), 0);
+    let new = pages(&mut next.machine.vmm);
+    assert_eq!(new.load_dword((tail - MAPPED.start).into()), Ok(0));
+}

@@ -1,0 +1,102 @@
+//! Pages of a VF's BAR0 as memory, and a guest that loads and stores there. Whoever has such pages looks before it
+//! answers an access that it does hear of, and shows afterwards what has become of it.
+
+use super::{Bench, index};
+use i82576::Time;
+use i82576::window::MAPPED;
+use nic::Nic;
+use nic::doorbell::{Doorbells, Pages};
+use pcie::Function;
+use std::cell::RefCell;
+
+/// Memory for the mapped pages.
+#[derive(Clone)]
+pub(crate) struct Memory(RefCell<Vec<u32>>);
+
+/// One VF's pages, and what the card knows of them.
+#[derive(Clone)]
+pub(super) struct Mapped {
+    pages: Memory,
+    doorbells: Doorbells,
+}
+
+impl Memory {
+    fn place(offset: u32) -> usize {
+        assert!(MAPPED.contains(&offset) && offset.is_multiple_of(4), "{offset:#x}");
+        (offset - MAPPED.start) as usize / 4
+    }
+}
+
+impl Pages for Memory {
+    fn load(&self, offset: u32) -> u32 {
+        self.0.borrow()[Self::place(offset)]
+    }
+
+    fn store(&self, offset: u32, value: u32) {
+        self.0.borrow_mut()[Self::place(offset)] = value;
+    }
+
+    fn replace(&self, offset: u32, old: u32, new: u32) -> bool {
+        let is_old = self.load(offset) == old;
+        if is_old {
+            self.store(offset, new);
+        }
+        is_old
+    }
+}
+
+impl Bench {
+    /// From now on the VF has its pages as memory.
+    pub(crate) fn map(&mut self, vf: u8) {
+        let pages = Memory(RefCell::new(vec![0x5555_5555; (MAPPED.end - MAPPED.start) as usize / 4]));
+        let doorbells = Doorbells::renew(&self.nic, index(vf), &pages, self.now);
+        self.mapped.push((vf, Mapped { pages, doorbells }));
+    }
+
+    /// Another card, or another process, goes on with the VFs' pages.
+    pub(crate) fn adopt_pages(&mut self) {
+        for (vf, mapped) in &mut self.mapped {
+            mapped.doorbells = Doorbells::adopt(&self.nic, index(*vf), self.now);
+        }
+    }
+
+    /// A card that knows nothing of what was before goes on with the VFs' pages.
+    pub(crate) fn renew_pages(&mut self) {
+        for (vf, mapped) in &mut self.mapped {
+            mapped.doorbells = Doorbells::renew(&self.nic, index(*vf), &mapped.pages, self.now);
+        }
+    }
+
+    /// The memory that holds a register, if it is in any.
+    pub(super) fn page_of(&self, function: Function, offset: u32) -> Option<&Memory> {
+        let mapped = self.mapped.iter().find(|(vf, _)| Function::Vf(*vf) == function);
+        mapped.filter(|_| MAPPED.contains(&offset)).map(|(_, mapped)| &mapped.pages)
+    }
+
+    /// Takes what was stored. Answers whether there was anything.
+    pub(crate) fn look(&mut self) -> bool {
+        let mut any = false;
+        for (_, Mapped { pages, doorbells }) in &mut self.mapped {
+            let stirred = doorbells.stirred(pages);
+            let seen = self.nic.look(doorbells, pages, self.now);
+            assert_eq!(stirred, seen, "a look finds what there is");
+            any |= seen;
+        }
+        any
+    }
+
+    /// Puts into the pages what is to be read there.
+    pub(crate) fn show(&mut self) {
+        for (_, Mapped { pages, doorbells }) in &mut self.mapped {
+            self.nic.show(doorbells, pages, self.now);
+        }
+    }
+
+    /// An access that the card hears of.
+    pub(super) fn hear<T>(&mut self, access: impl FnOnce(&mut Nic, Time) -> T) -> T {
+        self.look();
+        let answer = access(&mut self.nic, self.now);
+        self.show();
+        answer
+    }
+}

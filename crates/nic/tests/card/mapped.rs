@@ -1,0 +1,268 @@
+//! A VF whose pages with rings and interrupts are its guest's memory: every rule of the card holds that a driver relies
+//! on, though the card hears of no access there. Left out: when somebody looks, which is the live host's.
+
+use crate::common::{Bench, mac, plain};
+use i82576::bits::dctl;
+use i82576::register::{self as r, rx, tx, vf};
+use i82576::window::MAPPED;
+use nic::doorbell::{COUNT, REGISTERS, SEEN};
+use pcie::Function::Vf;
+use proptest::prelude::{Strategy, any, prop_oneof, proptest};
+
+/// Two VFs with running rings, of which VF 0 has its pages as memory.
+fn bench() -> Bench {
+    let mut bench = Bench::new(2);
+    bench.map(0);
+    for n in 0..2 {
+        bench.vf(n).start();
+    }
+    bench.poll();
+    bench.msix();
+    bench
+}
+
+/// VF 0 with vectors that mask themselves when they fire, as igbvf sets them up.
+fn masking() -> Bench {
+    let mut bench = bench();
+    bench.vf(0).write(vf::VTEIAC, 7);
+    bench.vf(0).write(vf::VTEIAM, 7);
+    bench.vf(0).write(vf::VTEIMS, 7);
+    bench.poll();
+    bench
+}
+
+#[test]
+fn every_register_of_the_pages_has_one_place() {
+    let mut sorted = REGISTERS;
+    sorted.sort_unstable();
+    assert!(sorted.windows(2).all(|pair| pair[0] < pair[1]));
+    assert!(sorted.iter().all(|offset| MAPPED.contains(offset)));
+    assert_eq!(COUNT, 50);
+}
+
+#[test]
+fn frames_go_both_ways_and_interrupts_come() {
+    let mut bench = bench();
+    let there = plain(mac(1), mac(0), 100);
+    bench.vf(0).send(&there);
+    assert_eq!(bench.vf(1).expect_frame().bytes, there);
+    assert_eq!(bench.msix(), [(Vf(1), 1), (Vf(0), 0)]);
+    let back = plain(mac(0), mac(1), 60);
+    bench.vf(1).send(&back);
+    assert_eq!(bench.vf(0).expect_frame().bytes, back);
+    assert_eq!(bench.msix(), [(Vf(1), 0), (Vf(0), 1)]);
+}
+
+#[test]
+fn heads_are_read_where_the_card_has_put_them() {
+    let mut bench = bench();
+    bench.vf(0).send(&plain(mac(1), mac(0), 100));
+    bench.vf(1).send(&plain(mac(0), mac(1), 100));
+    assert_eq!(bench.vf(0).read(vf::TX_BLOCK + tx::TDH), 1);
+    assert_eq!(bench.vf(0).read(vf::RX_BLOCK + rx::RDH), 1);
+}
+
+#[test]
+fn what_cannot_be_stored_is_not_read_back_after_a_look() {
+    let mut bench = bench();
+    let length = vf::TX_BLOCK + vf::QUEUE_STRIDE + tx::TDLEN;
+    bench.vf(0).write(length, u32::MAX);
+    bench.poll();
+    assert_eq!(bench.vf(0).read(length), 0x000f_fff0);
+    let frozen = vf::FRTIMER;
+    bench.vf(0).write(frozen, 7);
+    bench.wait_us(5);
+    bench.poll();
+    assert_eq!(bench.vf(0).read(frozen), 5, "the timer runs on");
+}
+
+#[test]
+fn a_queue_that_is_enabled_reads_as_enabled_and_runs() {
+    let mut bench = bench();
+    let control = vf::TX_BLOCK + tx::TXDCTL;
+    bench.vf(0).write(control, 0);
+    // As drivers flush: this access the card hears of, and looks before it answers.
+    bench.vf(0).read(vf::STATUS);
+    bench.vf(0).send(&plain(mac(1), mac(0), 100));
+    bench.vf(1).expect_no_frame();
+    bench.vf(0).write(control, dctl::ENABLE);
+    assert_ne!(bench.vf(0).read(control) & dctl::ENABLE, 0);
+    bench.poll();
+    bench.vf(1).expect_frame();
+}
+
+#[test]
+fn a_reset_puts_reset_values_into_the_pages_before_the_driver_goes_on() {
+    let mut bench = masking();
+    bench.vf(0).send(&plain(mac(1), mac(0), 100));
+    bench.vf(0).write(vf::CTRL, i82576::bits::ctrl::RST);
+    for (offset, value) in [
+        (vf::RX_BLOCK + rx::RXDCTL, 0x0001_0000),
+        (vf::RX_BLOCK + rx::SRRCTL, 0x400),
+        (vf::RX_BLOCK + rx::RDT, 0),
+        (vf::TX_BLOCK + tx::TDT, 0),
+        (vf::TX_BLOCK + tx::TDH, 0),
+        (vf::VTEIAM, 0),
+        (vf::VTEIMS, SEEN),
+    ] {
+        assert_eq!(bench.vf(0).read(offset), value, "{offset:#x}");
+    }
+    bench.pf().write(r::VFTE, 3);
+    bench.pf().write(r::VFRE, 3);
+    bench.vf(0).start();
+    bench.poll();
+    bench.vf(0).send(&plain(mac(1), mac(0), 100));
+    assert_eq!(bench.vf(1).received().len(), 2, "it works again");
+}
+
+#[test]
+fn a_mask_that_is_set_again_to_what_it_was_counts() {
+    let mut bench = masking();
+    for _ in 0..3 {
+        bench.vf(1).send(&plain(mac(0), mac(1), 60));
+        bench.msix();
+        bench.vf(1).send(&plain(mac(0), mac(1), 60));
+        assert!(!bench.msix().contains(&(Vf(0), 1)), "the vector has masked itself");
+        bench.vf(0).write(vf::VTEIMS, 2);
+        bench.poll();
+        bench.expect_msix(Vf(0), 1);
+        bench.vf(0).write(vf::VTEIMS, 2);
+        bench.poll();
+        bench.expect_no_msix();
+    }
+}
+
+#[test]
+fn a_vector_does_not_stay_masked_because_its_store_was_overwritten() {
+    let mut bench = masking();
+    bench.vf(0).write(vf::VTEICS, 0b011);
+    bench.poll();
+    assert_eq!(bench.msix(), [(Vf(0), 0), (Vf(0), 1)]);
+    // Two processors of the guest, and nobody has looked in between.
+    bench.vf(0).write(vf::VTEIMS, 0b001);
+    bench.vf(0).write(vf::VTEIMS, 0b010);
+    bench.poll();
+    assert_eq!(bench.vf(0).read(vf::VTEIMS), 0b111 | SEEN);
+}
+
+#[test]
+fn a_vector_that_the_guest_has_masked_stays_masked() {
+    let mut bench = masking();
+    bench.vf(0).write(vf::VTEIMC, 0b100);
+    bench.poll();
+    bench.vf(0).write(vf::VTEIMS, 0b001);
+    bench.vf(0).write(vf::VTEICS, 0b100);
+    bench.poll();
+    bench.expect_no_msix();
+    assert_eq!(bench.vf(0).read(vf::VTEICR), 0b100, "the cause register shows causes and nothing else");
+}
+
+#[test]
+fn a_store_between_look_and_show_is_found_by_the_next_look() {
+    let mut bench = masking();
+    for (offset, value) in [(vf::VTEIMS, 2), (vf::VTEICS, 1), (vf::TX_BLOCK + tx::TDH, 9)] {
+        bench.vf(0).write(offset, value);
+        assert!(bench.look());
+        bench.vf(0).write(offset, value);
+        bench.show();
+        assert_eq!(bench.look(), offset != vf::TX_BLOCK + tx::TDH, "{offset:#x}");
+        bench.show();
+        assert!(!bench.look(), "{offset:#x}: nothing is found twice");
+    }
+}
+
+#[test]
+fn a_successor_finds_what_was_stored_and_a_new_card_what_was_reset() {
+    let mut bench = bench();
+    bench.poll();
+    bench.vf(0).put([0; 16]);
+    bench.vf(0).ring();
+    bench.nic = nic::Nic::restore(bench.nic.save()).unwrap();
+    bench.adopt_pages();
+    assert!(bench.look(), "the tail");
+    let mut fresh = Bench::new(2);
+    core::mem::swap(&mut fresh.nic, &mut bench.nic);
+    bench.renew_pages();
+    assert!(!bench.look());
+    assert_eq!(bench.vf(0).read(vf::TX_BLOCK + tx::TDT), 0);
+    assert_eq!(bench.vf(0).read(vf::RX_BLOCK + rx::RXDCTL), 0x0001_0000);
+}
+
+#[test]
+fn a_vf_that_does_not_answer_reads_as_ones_and_takes_nothing() {
+    let mut bench = bench();
+    bench.config(pcie::Function::Pf, i82576::config::pf::SRIOV + pcie::capability::sriov::CONTROL, 0);
+    bench.show();
+    assert_eq!(bench.vf(0).read(vf::TX_BLOCK + tx::TDT), u32::MAX);
+    bench.vf(0).write(vf::VTEIMS, 7);
+    bench.expect_nothing();
+    assert_eq!(bench.vf(0).read(vf::VTEIMS), u32::MAX);
+}
+
+/// What a hostile guest may do to its pages at any moment.
+#[derive(Debug, Clone)]
+enum Act {
+    Store(usize, u32),
+    /// A part of a dword, as a torn store leaves it.
+    Torn(usize, u16),
+    Hear,
+    Look,
+    Show,
+    Poll,
+    Frame,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let value = prop_oneof![any::<u32>(), 0u32..80, any::<u32>().prop_map(|bits| bits | dctl::ENABLE)];
+    prop_oneof![
+        8 => (0..COUNT, value).prop_map(|(place, value)| Act::Store(place, value)),
+        4 => (0..COUNT, any::<u16>()).prop_map(|(place, half)| Act::Torn(place, half)),
+        1 => proptest::prelude::Just(Act::Hear),
+        1 => proptest::prelude::Just(Act::Look),
+        1 => proptest::prelude::Just(Act::Show),
+        2 => proptest::prelude::Just(Act::Poll),
+        1 => proptest::prelude::Just(Act::Frame),
+    ]
+}
+
+proptest! {
+    /// The card does no more than it would for written registers, and the other VF is as it was.
+    #[test]
+    fn whatever_is_stored_harms_nobody_else(acts in proptest::collection::vec(act(), 1..80)) {
+        let mut bench = bench();
+        for act in &acts {
+            match *act {
+                Act::Store(place, value) => bench.vf(0).write(REGISTERS[place], value),
+                Act::Torn(place, half) => {
+                    let before = bench.vf(0).read(REGISTERS[place]);
+                    bench.vf(0).write(REGISTERS[place], before & 0xffff_0000 | u32::from(half));
+                }
+                Act::Hear => drop(bench.vf(0).read(vf::STATUS)),
+                Act::Look => drop(bench.look()),
+                Act::Show => bench.show(),
+                Act::Poll => drop(bench.poll_once()),
+                Act::Frame => bench.wire_sends(&plain(mac(0), mac(7), 60)),
+            }
+        }
+        bench.poll_once();
+        bench.vf(1).received();
+        let frame = plain(mac(1), mac(7), 60);
+        bench.world.wire.incoming.push_back(frame.clone());
+        for _ in 0..4 {
+            bench.poll_once();
+        }
+        let received = bench.vf(1).received();
+        assert!(received.iter().any(|got| got.bytes == frame));
+        // What is in the pages is what the registers are, once the guest is silent.
+        bench.look();
+        bench.show();
+        for offset in REGISTERS.into_iter().filter(|offset| !matches!(*offset, vf::VTEICR | vf::FRTIMER)) {
+            let register = bench.nic.clone().read(Vf(0), offset, bench.now);
+            let throttle = (vf::VTEITR..vf::VTEITR + 12).contains(&offset);
+            let shown = bench.vf(0).read(offset) & !if offset < vf::VTEIAC { SEEN } else { 0 };
+            if !throttle {
+                assert_eq!(shown, register, "{offset:#x}");
+            }
+        }
+    }
+}
