@@ -166,8 +166,8 @@ mod tests {
     fn a_line_says_where_and_how() {
         let page = page();
         let lines = [
-            "| IMS | 01508, also 000d0 | W1S 77d4fbfd | 0 | interrupt | | unmasked causes interrupt |",
-            "| RXPBS | 02404 | RW | 00000040* | never | | stored only |",
+            "| IMS | 01508, also 000d0 | W1S 77d4fbfd | 0 | interrupt |  | unmasked causes interrupt |",
+            "| RXPBS | 02404 | RW | 00000040* | never |  | stored only |",
             "| VTEIMS | 01524 | W1S 00000007 | bits 24-3n to 22-3n of EIMS |",
             "| RDBAL | 02800 + 100i, i < 2 | RW ffffff80 | that of queue n (i = 0) and n + 8 (i = 1) |",
         ];

@@ -1,7 +1,7 @@
 //! Guests that have the pages with doorbells as memory, on the live host. What waiting costs there is printed:
 //!
 //! ```sh
-//! cargo test --release -p embedded-guest --test mapped -- --nocapture --test-threads 1
+//! cargo test --release -p embedded-guest --test mapped -- --nocapture
 //! ```
 //!
 //! Left out: the pages of another client, and what a hostile guest stores (`daemon`, `nic`).
@@ -14,6 +14,7 @@ use daemon::control::status::VfStatus;
 use embedded_guest::{Config, EmbeddedGuest};
 use std::fs;
 use std::net::Ipv4Addr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -24,15 +25,21 @@ const SILENCE: Duration = Duration::from_millis(20);
 /// How long nothing happens.
 const IDLE: Duration = Duration::from_secs(2);
 
+/// One world at a time: the thread of a port is found by its name, and others would disturb what is measured.
+static ALONE: Mutex<()> = Mutex::new(());
+
 /// A host with guests on its first VFs. The guests go first.
 struct World {
     guests: Vec<EmbeddedGuest>,
     host: Host,
     _folder: TempDir,
+    _alone: MutexGuard<'static, ()>,
 }
 
 impl World {
     fn new(wait: &str, guests: u8) -> Self {
+        // Who panicked with it has left nothing behind.
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = tempfile::tempdir().unwrap();
         let text = format!("[[port]]\nvfs = 2\nwait = \"{wait}\"\n");
         let config = HostConfig::check(HostConfig::parse(&text).unwrap(), folder.path()).unwrap();
@@ -45,7 +52,7 @@ impl World {
             assert!(guest.wait_link(PATIENCE), "the link of {} comes up", guest.name());
             guest
         };
-        Self { guests: (0..guests).map(attach).collect(), host, _folder: folder }
+        Self { guests: (0..guests).map(attach).collect(), host, _folder: folder, _alone: alone }
     }
 
     fn vf(&self, vf: u8) -> VfStatus {
