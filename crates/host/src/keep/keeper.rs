@@ -48,7 +48,7 @@ const PANIC: i32 = 101;
 const DEATHS: usize = 5;
 const PERIOD: Duration = Duration::from_secs(60);
 const FIRST_WAIT: Duration = Duration::from_millis(250);
-const LONGEST_WAIT: Duration = Duration::from_secs(2);
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 const SOCKET: u64 = 0;
 const SIGNALS: u64 = 1;
