@@ -6,6 +6,7 @@ use super::device::FunctionDevice;
 use super::hal::{PfHal, now};
 use super::pages::SharedPages;
 use super::side::{Hosted, Side, vf};
+use super::slot::Slot;
 use super::status::{SHARE_HINT, is_private, lacks_memory};
 use super::{CONNECTIONS, Inbox, Outcome, Phase, Port, UPLINK};
 use crate::config::file::Wait;
@@ -165,7 +166,7 @@ impl Port {
                     let peer = peer_pid(connection.stream());
                     tracing::info!(function = name, peer, suppressed, "a client has connected");
                 }
-                slot.pages = pages(slot.function, self.naps.wait());
+                slot.pages = pages(slot, self.naps.wait());
                 let shared = slot.pages.as_ref().and_then(|pages| pages.fd().ok());
                 let mut fds = connection.copies();
                 fds.extend(shared.filter(|_| !fds.is_empty()));
@@ -301,10 +302,13 @@ fn conduct(counters: &PoolCounters, interrupts: u64) -> Totals {
 }
 
 /// Pages for a new client of a function to map, if the port offers any. Without them it is served by messages alone.
-fn pages(function: Function, wait: Wait) -> Option<SharedPages> {
-    let vf = vf(function).filter(|_| wait != Wait::Sleep)?;
+fn pages(slot: &mut Slot, wait: Wait) -> Option<SharedPages> {
+    let vf = vf(slot.function).filter(|_| wait != Wait::Sleep)?;
     let pages = SharedPages::new(vf);
-    pages.inspect_err(|error| tracing::warn!(?function, %error, "no pages to be mapped by a client")).ok()
+    if let (Err(error), Some(suppressed)) = (&pages, slot.log.allow(now())) {
+        tracing::warn!(function = slot.name, %error, suppressed, "the client gets no pages to map");
+    }
+    pages.ok()
 }
 
 fn peer_pid(stream: &Stream) -> i32 {
