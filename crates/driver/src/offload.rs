@@ -1,9 +1,7 @@
 //! What the card is asked to do to a frame, and the headers it must be told about. The checksums that the card
-//! completes are seeded here with the pseudo-header's sum, as the datasheet wants them.
+//! completes are seeded here with the pseudo-header's sum, as cards of either family want them.
 //!
-//! Left out: SCTP, tunnels, and segmentation of UDP.
-
-use i82576::descriptor::tx::{Context, L4};
+//! Left out: how a descriptor says it; SCTP, tunnels, and segmentation of UDP.
 
 /// Work for the card on one frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -20,13 +18,13 @@ pub struct TxOffload {
 
 impl TxOffload {
     /// Whether headers must be known.
-    pub(super) fn needs_headers(&self) -> bool {
+    pub(crate) fn needs_headers(&self) -> bool {
         self.ip_checksum || self.l4_checksum || self.tso.is_some()
     }
 }
 
 /// Bytes of headers that are looked at, at most.
-pub(super) const HEADERS: usize = 192;
+pub(crate) const HEADERS: usize = 192;
 const IPV4: [u8; 2] = [0x08, 0x00];
 const IPV6: [u8; 2] = [0x86, 0xdd];
 const VLAN: [u8; 2] = [0x81, 0x00];
@@ -38,7 +36,7 @@ const MAX_EXTENSIONS: usize = 4;
 
 /// Where the headers of a frame are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Headers {
+pub(crate) struct Headers {
     mac: usize,
     ip: usize,
     l4: usize,
@@ -48,7 +46,7 @@ pub(super) struct Headers {
 
 impl Headers {
     /// Finds the headers in a frame's beginning; `None` if they are not TCP or UDP over IP, or not all there.
-    pub(super) fn parse(frame: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(frame: &[u8]) -> Option<Self> {
         let mac = if frame.get(12..14)? == VLAN { 18 } else { 14 };
         let kind: [u8; 2] = frame.get(mac - 2..mac)?.try_into().ok()?;
         let packet = frame.get(mac..)?;
@@ -68,37 +66,28 @@ impl Headers {
     }
 
     /// Bytes of all headers.
-    pub(super) fn total(&self) -> usize {
+    pub(crate) fn total(&self) -> usize {
         self.mac + self.ip + self.l4
     }
 
     /// Whether the IP header has a checksum.
-    pub(super) fn is_ipv4(&self) -> bool {
+    pub(crate) fn is_ipv4(&self) -> bool {
         self.ipv4
     }
 
     /// Whether the payload can be cut.
-    pub(super) fn is_tcp(&self) -> bool {
+    pub(crate) fn is_tcp(&self) -> bool {
         self.tcp
     }
 
-    /// The context that describes these headers.
-    pub(super) fn context(&self, offload: &TxOffload) -> Context {
-        Context {
-            mac_length: self.mac as u8,
-            ip_length: self.ip as u16,
-            l4_length: self.l4 as u8,
-            vlan_tag: offload.vlan.unwrap_or(0),
-            ipv4: self.ipv4,
-            l4: if self.tcp { L4::Tcp } else { L4::Udp },
-            mss: offload.tso.unwrap_or(0),
-            index: 0,
-        }
+    /// Bytes before the IP header, of the IP header, and of the transport's.
+    pub(crate) fn lengths(&self) -> (usize, usize, usize) {
+        (self.mac, self.ip, self.l4)
     }
 
     /// Puts into `head`, the frame's first [`Headers::total`] bytes, what the card adds to: a cleared IPv4
     /// checksum, the pseudo-header's sum in place of the transport's, and for segmentation no IP length.
-    pub(super) fn prepare(&self, head: &mut [u8], frame_length: usize, offload: &TxOffload) {
+    pub(crate) fn prepare(&self, head: &mut [u8], frame_length: usize, offload: &TxOffload) {
         let segment = offload.tso.is_some();
         let (ip_header, l4_header) = head[self.mac..].split_at_mut(self.ip);
         if self.ipv4 && (offload.ip_checksum || segment) {
@@ -144,7 +133,6 @@ fn skip_extensions(packet: &[u8]) -> Option<(usize, u8)> {
 #[cfg(test)]
 mod tests {
     use super::{Headers, TxOffload};
-    use i82576::descriptor::tx::L4;
 
     fn ipv4_udp(payload: usize) -> [u8; 64] {
         let mut frame = [0; 64];
@@ -165,9 +153,8 @@ mod tests {
         headers.prepare(&mut frame, 64, &offload);
         // 0a00 + 0001 + 0a00 + 0002 + 17 + 30
         assert_eq!(frame[40..42], (0x1403u16 + 17 + 30).to_be_bytes());
-        let context = headers.context(&offload);
-        assert_eq!((context.mac_length, context.ip_length, context.l4_length), (14, 20, 8));
-        assert_eq!(context.l4, L4::Udp);
+        assert_eq!(headers.lengths(), (14, 20, 8));
+        assert!(headers.is_ipv4() && !headers.is_tcp());
     }
 
     #[test]
