@@ -1,8 +1,9 @@
 //! A TCP connection of a guest that has to outlive what is done to the host, and pings that tell how long nothing came.
 
-use crate::guest::{COMMAND, Guest, eventually};
+use crate::guest::{COMMAND, Guest, eventually, eventually_within};
 use anyhow::{Context, Result, ensure};
 use linux_guest::Background;
+use std::time::Duration;
 
 /// Longer than any check. Streams are ended by who opened them.
 const LONG: u32 = 3600;
@@ -10,10 +11,12 @@ const LONG: u32 = 3600;
 const RATE: &str = "40M";
 /// How often a stream is looked at, in tenths of a second: the least that iperf3 knows.
 const INTERVAL: &str = "0.1";
+/// TCP doubles its wait for an answer up to 120 s, and then sends again (RFC 6298).
+const BACK_OFF: Duration = Duration::from_secs(150);
 
 /// A connection whose receiver is `guest`.
 #[derive(Debug)]
-pub(super) struct Stream<'a> {
+pub(crate) struct Stream<'a> {
     guest: &'a Guest,
     running: Background,
     file: String,
@@ -22,7 +25,7 @@ pub(super) struct Stream<'a> {
 
 impl<'a> Stream<'a> {
     /// Has `guest` receive from an iperf3 server.
-    pub(super) fn open(guest: &'a Guest, from: &str) -> Result<Self> {
+    pub(crate) fn open(guest: &'a Guest, from: &str) -> Result<Self> {
         let file = format!("/run/stream-{from}");
         let options = format!("-R -t {LONG} -b {RATE} -i {INTERVAL} --forceflush");
         let script = format!("rm -f {file}; exec iperf3 -c {from} {options} > {file} 2>&1");
@@ -41,10 +44,10 @@ impl<'a> Stream<'a> {
     }
 
     /// Sees to it that bytes come, later than at the last look.
-    pub(super) fn moves(&mut self) -> Result<()> {
+    pub(crate) fn moves(&mut self) -> Result<()> {
         // Several intervals, because what was on its way before is no sign of life.
         let enough = self.intervals()? + 5;
-        eventually(|| {
+        eventually_within(BACK_OFF, || {
             let text = self.text()?;
             ensure!(!text.contains("error"), "it ended: {text}");
             let now = moving(&text);
@@ -56,7 +59,7 @@ impl<'a> Stream<'a> {
     }
 
     /// Ends it, and answers the longest time in which no byte came, seconds.
-    pub(super) fn close(self) -> Result<f64> {
+    pub(crate) fn close(self) -> Result<f64> {
         let text = self.text()?;
         self.running.kill();
         ensure!(!text.contains("error"), "{}: {text}", self.guest.name());
@@ -100,25 +103,25 @@ fn longest_gap(text: &str) -> f64 {
 
 /// Pings at a short interval.
 #[derive(Debug)]
-pub(super) struct Pings<'a> {
+pub(crate) struct Pings<'a> {
     guest: &'a Guest,
     running: Background,
 }
 
 /// What came of them.
 #[derive(Debug)]
-pub(super) struct Answers {
-    pub(super) sent: u64,
-    pub(super) received: u64,
+pub(crate) struct Answers {
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
     /// The most in a row that nobody answered.
-    pub(super) missed: u64,
+    pub(crate) missed: u64,
 }
 
 /// Milliseconds between two pings.
-pub(super) const EVERY_MS: u64 = 10;
+pub(crate) const EVERY_MS: u64 = 10;
 
 impl<'a> Pings<'a> {
-    pub(super) fn start(guest: &'a Guest, address: &str) -> Result<Self> {
+    pub(crate) fn start(guest: &'a Guest, address: &str) -> Result<Self> {
         let script = format!("ping -i 0.{EVERY_MS:03} {address}");
         let counted = || guest.snmp("Icmp", "InEchoReps");
         let before = counted()?;
@@ -131,7 +134,7 @@ impl<'a> Pings<'a> {
     }
 
     /// Ends them.
-    pub(super) fn stop(self) -> Result<Answers> {
+    pub(crate) fn stop(self) -> Result<Answers> {
         self.guest.check("killall -INT ping")?;
         let text = self.guest.linux.wait(&self.running, COMMAND)?.stdout;
         let mut answers = Answers { sent: 0, received: 0, missed: 0 };
