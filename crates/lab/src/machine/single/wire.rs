@@ -1,7 +1,7 @@
 //! Both ways of a port's wire, and the clients at its end: they acknowledge every second segment, and send what their
 //! windows allow.
 
-use super::{Core, Direction, Drive, Event, Network, PORTS, Plan};
+use super::{Core, Direction, Drive, Event, Network, Plan};
 use crate::machine::parts::cdna::RING;
 use guest::packet::{TCP_HEADERS, TCP_PAYLOAD};
 use sim::{EventKey, Instant, Span};
@@ -10,10 +10,25 @@ use std::collections::VecDeque;
 /// A frame, as far as it matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// A full segment.
-    Data,
+    /// So many full segments in one packet.
+    Data(u32),
     /// An acknowledgement of two segments.
     Ack,
+}
+
+impl Frame {
+    /// Segments in it.
+    pub(super) fn segments(self) -> u32 {
+        match self {
+            Self::Data(segments) => segments,
+            Self::Ack => 0,
+        }
+    }
+
+    /// Bytes of payload.
+    pub(super) fn payload(self) -> u64 {
+        u64::from(self.segments()) * TCP_PAYLOAD as u64
+    }
 }
 
 /// Segments that an acknowledgement is for.
@@ -24,26 +39,24 @@ const SHORTEST: usize = 60;
 const BITS_PER_SECOND: u64 = 1_000_000_000;
 /// From a frame's end on the wire to the client's answer: the card and stack of a machine of the time.
 const TURNAROUND: Span = Span::from_micros(50);
-/// Segments of a stream: 64 KB.
-const WINDOW: u32 = 44;
 
 /// Segments of a stream under way. Frames for all guests wait in one ring of the driver domain's card: its streams have
 /// found windows that fit it, as streams do by losing what does not.
 pub(super) fn window(plan: &Plan) -> u32 {
     let share = (RING / u32::from(plan.guests).max(1)) & !1;
     match (plan.drive, plan.direction) {
-        (Drive::Xen, Direction::Receive) => WINDOW.min(share).max(PER_ACK),
-        _ => WINDOW,
+        (Drive::Xen, Direction::Receive) => plan.window.min(share).max(PER_ACK),
+        _ => plan.window,
     }
 }
 
-/// How long a frame takes of the wire.
+/// How long a frame takes of the wire; of a packet that is cut, all segments.
 pub(super) fn time(frame: Frame) -> Span {
-    let length = match frame {
-        Frame::Data => TCP_HEADERS + TCP_PAYLOAD,
-        Frame::Ack => SHORTEST,
+    let (length, times) = match frame {
+        Frame::Data(segments) => (TCP_HEADERS + TCP_PAYLOAD, segments),
+        Frame::Ack => (SHORTEST, 1),
     };
-    Span::of_bits(((length + OVERHEAD) * 8) as u64, BITS_PER_SECOND)
+    Span::of_bits(((length + OVERHEAD) * 8) as u64, BITS_PER_SECOND).times(times.into())
 }
 
 /// What comes over a wire.
@@ -66,7 +79,9 @@ impl Network {
     /// A guest's streams begin, whoever sends.
     pub(super) fn begin(&mut self, guest: usize, now: Instant, core: &mut Core) {
         if self.direction == Direction::Receive {
-            (0..PORTS).for_each(|port| self.client_sends(port, guest, (Frame::Data, self.window), now, core));
+            for port in 0..self.ports.len() {
+                self.client_sends(port, guest, (Frame::Data(1), self.window), now, core);
+            }
         }
         self.guests[guest].told = true;
         core.wake(self.guests[guest].vcpu, now);
@@ -87,8 +102,10 @@ impl Network {
             line.flights.push_back((line.free, guest, frame));
             line.sent += 1;
         }
-        let next = line.flights.front().map(|flight| flight.0);
-        line.event = core.replace(line.event, next, Event::Arrived(port));
+        if count > 0 {
+            let next = line.flights.front().map(|flight| flight.0);
+            line.event = core.replace(line.event, next, Event::Arrived(port));
+        }
     }
 
     /// A client has received a frame of a guest.
@@ -102,14 +119,11 @@ impl Network {
     ) {
         let stream = &mut self.guests[guest].streams[port];
         let answer = match frame {
-            Frame::Ack => (Frame::Data, PER_ACK),
-            Frame::Data => {
-                stream.client_owes += 1;
-                if stream.client_owes < PER_ACK {
-                    return;
-                }
-                stream.client_owes = 0;
-                (Frame::Ack, 1)
+            Frame::Ack => (Frame::Data(1), PER_ACK),
+            Frame::Data(segments) => {
+                let owes = stream.client_owes + segments;
+                stream.client_owes = owes % PER_ACK;
+                (Frame::Ack, owes / PER_ACK)
             }
         };
         self.client_sends(port, guest, answer, now + TURNAROUND, core);

@@ -1,9 +1,11 @@
-//! The server of Willmann et al., *Concurrent Direct Network Access*, HPCA 2007: one processor, two gigabit ports, and
-//! guests with streams over both. With CDNA each guest drives a context of each card; with Xen a driver domain drives
-//! the cards, bridges, and exchanges pages of received frames with the guests'.
+//! One processor under Xen 2, gigabit ports, and guests with a stream over each: the servers of Willmann et al.,
+//! *Concurrent Direct Network Access*, HPCA 2007, and of Menon et al., *Optimizing Network Virtualization in Xen*, ATC
+//! 2006. With CDNA each guest drives a context of each card; with Xen a driver domain drives the cards and bridges, over
+//! a channel as it was or with what Menon et al. add to it.
 //!
 //! | module | what it is |
 //! |---|---|
+//! | `plan` | what a machine is to be |
 //! | `wire` | both ways of a port's wire, and the client at its end |
 //! | `guest` | a guest's turn |
 //! | `driver` | the driver domain's turn |
@@ -16,62 +18,25 @@ mod cards;
 mod driver;
 mod guest;
 mod hostile;
+mod plan;
 #[cfg(test)]
 mod tests;
 mod wire;
 
 pub use hostile::{Attack, attack};
+pub use plan::{Channel, Direction, Drive, Plan};
 
 use super::books::Books;
 use super::engine::{Actor, Defect, Engine};
 use super::parts::cdna::pages::Pages;
+use ::guest::packet::TCP_PAYLOAD;
 use cards::Port;
 use driver::Driver;
 use guest::Guest;
-use hypervisor::cost::CostTable;
+use hypervisor::cost::Cost;
 use hypervisor::cpu::{Config, Machine, Step, ThreadId};
 use hypervisor::domain::DomainKind;
 use sim::{Generator, Instant, Span};
-
-/// Who drives the cards.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Drive {
-    /// A driver domain, over a split driver.
-    Xen,
-    /// Each guest a context, with the hypervisor between it and the card's rings.
-    Cdna,
-    /// Each guest a context, and writes the card's rings itself.
-    Unprotected,
-}
-
-/// Which way the payload goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    /// From guests.
-    Transmit,
-    /// To guests.
-    Receive,
-}
-
-/// What a machine is to be.
-#[derive(Debug, Clone)]
-pub struct Plan {
-    /// What things cost.
-    pub table: CostTable,
-    /// Who drives the cards.
-    pub drive: Drive,
-    /// Which way the payload goes.
-    pub direction: Direction,
-    /// Guests, each with a stream on each port; 1 to 128.
-    pub guests: u8,
-    /// Decides when streams begin.
-    pub seed: u64,
-}
-
-/// Ports.
-const PORTS: usize = 2;
-/// Pages of a guest that frames are in.
-const PAGES: u64 = 2 * PORTS as u64 * super::parts::cdna::RING as u64;
 
 /// What happens.
 #[derive(Debug, Clone, Copy)]
@@ -94,23 +59,28 @@ type Core = super::engine::Core<Event>;
 #[derive(Debug)]
 pub struct Network {
     drive: Drive,
+    channel: Channel,
     direction: Direction,
     /// Segments of a stream that may be under way.
     window: u32,
-    ports: [Port; PORTS],
+    /// Slots of a guest's turn, in each direction on each port.
+    turn: u32,
+    ports: Vec<Port>,
     guests: Vec<Guest>,
     driver: Driver,
     pages: Pages,
 }
 
 /// The machine that runs.
-pub type Cdna = Engine<Network>;
+pub type Single = Engine<Network>;
 
 /// What happened in a stretch of time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Found {
     /// Payload, Mb/s.
     pub throughput_mbps: f64,
+    /// Cycles of the processor for each segment of it.
+    pub cycles_per_packet: f64,
     /// The hypervisor, for whomever, percent of the processor.
     pub hypervisor_pct: f64,
     /// The driver domain.
@@ -121,29 +91,35 @@ pub struct Found {
     pub idle_pct: f64,
 }
 
-impl Cdna {
+impl Single {
     /// Puts a machine together.
     #[must_use]
     pub fn new(plan: &Plan) -> Self {
-        let mut core = Core::new(plan.table.clone(), Machine::new(Config::from_table(&plan.table, 1, 1)));
+        let mut config = Config::from_table(&plan.table, 1, 1);
+        config.refill += if plan.flushes() { plan.table[Cost::TlbKernel] } else { 0 };
+        let mut core = Core::new(plan.table.clone(), Machine::new(config));
         let home = ThreadId::new(0);
         let domain = core.processors.add_domain(DomainKind::Dom0, "driver domain".into());
         let vcpu = core.processors.add_vcpu(domain, home);
         // A domain that waits for cards most of the time has used the least virtual time: it is next when it wakes.
         core.processors.favour(vcpu);
-        let driver = Driver::new(vcpu);
+        let driver = Driver::new(vcpu, plan.ports.into());
+        let pages = usize::from(plan.guests) * guest::pages(plan.ports.into()) as usize;
         let mut system = Network {
             drive: plan.drive,
+            channel: plan.channel,
             direction: plan.direction,
             window: wire::window(plan),
-            ports: [Port::default(), Port::default()],
+            turn: plan.turn,
+            ports: (0..plan.ports).map(|_| Port::default()).collect(),
             guests: Vec::new(),
             driver,
-            pages: Pages::new(usize::from(plan.guests) * PAGES as usize),
+            pages: Pages::new(pages),
         };
         let mut phases = Generator::named(plan.seed, "streams begin");
         for n in 0..plan.guests {
-            let domain = core.processors.add_domain(DomainKind::Pvm, format!("guest{n}"));
+            let kind = if plan.drive == Drive::Native { DomainKind::Native } else { DomainKind::Pvm };
+            let domain = core.processors.add_domain(kind, format!("guest{n}"));
             let vcpu = core.processors.add_vcpu(domain, home);
             system.add_guest(vcpu);
             let at = Instant::ZERO + Span::from_nanos(phases.below(1_000_000));
@@ -160,12 +136,14 @@ impl Cdna {
         let (before, usage) = self.observe((warm_up, span), Network::payload)?;
         let domains = self.core.processors.domains();
         let own = |kind: DomainKind| usage.percent(usage.own_of(domains, |found| found == kind));
-        let bits = (self.system.payload() - before) as f64 * 8.0;
+        let payload = (self.system.payload() - before) as f64;
+        let segments = payload / TCP_PAYLOAD as f64;
         Ok(Found {
-            throughput_mbps: bits / span.as_secs_f64() / 1e6,
+            throughput_mbps: payload * 8.0 / span.as_secs_f64() / 1e6,
+            cycles_per_packet: if segments > 0.0 { usage.busy() as f64 / segments } else { 0.0 },
             hypervisor_pct: usage.percent(usage.hypervisor()),
             driver_pct: own(DomainKind::Dom0),
-            guest_pct: own(DomainKind::Pvm),
+            guest_pct: own(DomainKind::Pvm) + own(DomainKind::Native),
             idle_pct: usage.percent(usage.idle()),
         })
     }
@@ -197,6 +175,14 @@ impl Actor for Network {
             port.owes(books);
         }
         let described: u64 = self.guests.iter().map(Guest::described).sum();
-        books.balance("references to pages", described, self.pages.references());
+        let (held, waiting) = self.on_their_way();
+        books.balance("references to pages", described + held, self.pages.references());
+        let (given, left): (Vec<_>, Vec<_>) = (
+            self.guests.iter().map(|guest| guest.given).collect(),
+            self.ports.iter().map(|port| port.segments).collect(),
+        );
+        books.balance("segments of guests", given.iter().sum(), left.iter().sum::<u64>() + waiting);
+        books.never("requests of guests that were refused, or cut amiss", self.driver.refused);
+        books.never("packets from a page that is not their guest's", self.driver.strayed);
     }
 }

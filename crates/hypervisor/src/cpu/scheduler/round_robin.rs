@@ -1,35 +1,10 @@
-//! Who runs next on a thread: the seam, and round robin. Left out: credit, real time, and moving virtual CPUs
-//! from one thread to another.
+//! Round robin. Left out: time, of which a slice of cycles is all it knows.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use core::fmt::Debug;
 
-use super::{ThreadId, VcpuId};
-
-/// Decides who runs next on each thread. A virtual CPU that runs is in nobody's queue.
-pub trait Scheduler: Debug {
-    /// The machine has one more thread.
-    fn add_thread(&mut self);
-
-    /// The thread will have one more virtual CPU, so that queues need not grow later.
-    fn add_vcpu(&mut self, thread: ThreadId, vcpu: VcpuId);
-
-    /// `vcpu` was blocked and is ready now.
-    fn woken(&mut self, thread: ThreadId, vcpu: VcpuId);
-
-    /// `vcpu` ran a step of `cycles` and is ready to go on.
-    fn continues(&mut self, thread: ThreadId, vcpu: VcpuId, cycles: u64);
-
-    /// `vcpu` ran a step of `cycles` and blocked.
-    fn blocked(&mut self, thread: ThreadId, vcpu: VcpuId, cycles: u64);
-
-    /// Takes the one to run next, if any is ready.
-    fn pick(&mut self, thread: ThreadId) -> Option<VcpuId>;
-
-    /// Whether any is ready.
-    fn has_ready(&self, thread: ThreadId) -> bool;
-}
+use super::{Scheduler, Share};
+use crate::cpu::{ThreadId, VcpuId};
 
 /// Round robin: whoever runs goes on until it blocks or has used its slice, then the next in line has its turn.
 /// A virtual CPU that wakes up goes to the end of the line, unless it is the favoured one.
@@ -66,7 +41,7 @@ impl Scheduler for RoundRobin {
         self.lines.push(Line::default());
     }
 
-    fn add_vcpu(&mut self, thread: ThreadId, _: VcpuId) {
+    fn add_vcpu(&mut self, thread: ThreadId, _: VcpuId, _: Share) {
         let line = &mut self.lines[thread.index()];
         line.members += 1;
         line.ready.reserve(line.members);
@@ -76,7 +51,7 @@ impl Scheduler for RoundRobin {
         self.lines[thread.index()].ready.push_back(vcpu);
     }
 
-    fn continues(&mut self, thread: ThreadId, vcpu: VcpuId, cycles: u64) {
+    fn continues(&mut self, thread: ThreadId, vcpu: VcpuId, cycles: u64, _: bool) {
         let line = &mut self.lines[thread.index()];
         line.used += cycles;
         if line.used < self.slice {
@@ -91,7 +66,7 @@ impl Scheduler for RoundRobin {
         self.lines[thread.index()].used = 0;
     }
 
-    fn pick(&mut self, thread: ThreadId) -> Option<VcpuId> {
+    fn pick(&mut self, thread: ThreadId, _: u64) -> Option<VcpuId> {
         let ready = &mut self.lines[thread.index()].ready;
         let favoured = self.favoured.and_then(|first| ready.iter().position(|vcpu| *vcpu == first));
         match favoured {

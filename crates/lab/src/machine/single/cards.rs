@@ -1,11 +1,13 @@
 //! The cards. One of CDNA's takes frames from contexts in turn, one of Xen's from the driver domain's ring. Both
 //! interrupt at most once in an interval.
 
+use super::driver::Outgoing;
 use super::wire::{self, Frame, Inbound};
 use super::{Core, Drive, Event, Network};
 use crate::machine::books::Books;
 use crate::machine::parts::cdna::bits::Bits;
 use crate::machine::parts::cdna::card::{Card, RECEIVE, TRANSMIT};
+use crate::machine::parts::cdna::{Buffer, Domain};
 use hypervisor::account::Category;
 use hypervisor::cost::Cost;
 use hypervisor::domain::DomainKind;
@@ -26,12 +28,14 @@ pub(super) struct Port {
     interrupt: Option<EventKey>,
     interrupted: Option<Instant>,
     /// The frame on the wire, and whose.
-    sending: Option<(usize, Frame)>,
+    pub(super) sending: Option<Outgoing>,
     turn: usize,
     received: u64,
     dropped: u64,
     taken: u64,
     sent: u64,
+    /// Segments that have left.
+    pub(super) segments: u64,
 }
 
 impl Port {
@@ -50,14 +54,14 @@ impl Network {
         if self.ports[port].sending.is_some() {
             return;
         }
-        let Some((guest, frame)) = self.next_frame(port) else { return };
+        let Some(next) = self.next_frame(port) else { return };
         self.ports[port].taken += 1;
-        self.ports[port].sending = Some((guest, frame));
-        core.schedule(now + wire::time(frame), Event::Left(port));
+        core.schedule(now + wire::time(next.frame), Event::Left(port));
+        self.ports[port].sending = Some(next);
     }
 
     /// Whose frame is next.
-    fn next_frame(&mut self, at: usize) -> Option<(usize, Frame)> {
+    fn next_frame(&mut self, at: usize) -> Option<Outgoing> {
         if self.drive == Drive::Xen {
             return self.driver.to_card[at].pop_front();
         }
@@ -68,13 +72,19 @@ impl Network {
         port.turn = guest + 1;
         let stream = &mut self.guests[guest].streams[at];
         port.card.take(guest, TRANSMIT, &stream.rings[TRANSMIT])?;
-        Some((guest, stream.described.pop_front()?))
+        Some(Outgoing { guest, frame: stream.described.pop_front()?, packet: None })
     }
 
     /// A frame has left: its sender is to hear of it.
     pub(super) fn left(&mut self, port: usize, now: Instant, core: &mut Core) {
-        let Some((guest, frame)) = self.ports[port].sending.take() else { return };
+        let Some(Outgoing { guest, frame, packet }) = self.ports[port].sending.take() else { return };
         self.ports[port].sent += 1;
+        self.ports[port].segments += u64::from(frame.segments());
+        if let Some(packet) = packet {
+            let reaches = |piece: &Buffer| self.pages.reaches(*piece, guest as Domain);
+            self.driver.strayed += u64::from(!packet.pieces().iter().all(reaches));
+            packet.release(&mut self.pages);
+        }
         if self.drive == Drive::Xen {
             self.driver.done.push_back(guest);
         }
@@ -120,8 +130,10 @@ impl Network {
         let told: Vec<usize> = port.bits.take().collect();
         let receiver = if self.drive == Drive::Xen { self.driver.vcpu } else { self.guests[told[0]].vcpu };
         let (thread, domain) = (core.processors.home(receiver), core.processors.domain_of(receiver));
-        let cycles = core.table[Cost::InterruptEntry];
-        core.processors.steal(thread, domain, Category::ExternalInterrupt, cycles, now);
+        if self.drive != Drive::Native {
+            let cycles = core.table[Cost::InterruptEntry];
+            core.processors.steal(thread, domain, Category::ExternalInterrupt, cycles, now);
+        }
         let sending = core.table[Cost::EventSend];
         if self.drive == Drive::Xen {
             self.driver.interrupts[at] = true;
@@ -133,7 +145,9 @@ impl Network {
         for guest in told {
             let guest = &mut self.guests[guest];
             if !core::mem::replace(&mut guest.told, true) {
-                core.tell(guest.vcpu, DomainKind::Pvm, sending, now);
+                let is_native = self.drive == Drive::Native;
+                let kind = if is_native { DomainKind::Native } else { DomainKind::Pvm };
+                core.tell(guest.vcpu, kind, sending, now);
             }
             core.wake(guest.vcpu, now);
         }

@@ -2,20 +2,27 @@
 //! the driver domain.
 
 use super::wire::{Frame, PER_ACK};
-use super::{Core, Direction, Drive, Event, Network, PAGES, PORTS};
+use super::{Core, Direction, Drive, Event, Network};
 use crate::machine::parts::cdna::card::{RECEIVE, TRANSMIT};
 use crate::machine::parts::cdna::guard::Guard;
 use crate::machine::parts::cdna::{Buffer, Domain, PAGE, RING};
-use guest::packet::TCP_PAYLOAD;
+use crate::machine::parts::channel::slots;
 use hypervisor::account::{Category, Charge};
 use hypervisor::cost::{Cost, CostTable};
 use hypervisor::cpu::{Step, Then, VcpuId};
 use std::collections::VecDeque;
 
-/// Frames of a turn in each direction on each port.
-const TURN: u32 = 16;
 /// Segments of a system call: 16 KB.
 const PER_CALL: u32 = 11;
+/// Segments of the longest packet.
+const LARGEST: u32 = 44;
+/// A packet waits until this part of the window is open (tcp_tso_win_divisor), or nothing is under way.
+const DEFERRED: u32 = 3;
+
+/// Pages of a guest that frames are in.
+pub(super) const fn pages(ports: usize) -> u64 {
+    2 * ports as u64 * RING as u64
+}
 
 /// A guest.
 #[derive(Debug)]
@@ -23,9 +30,12 @@ pub(super) struct Guest {
     pub(super) vcpu: VcpuId,
     /// An event pends.
     pub(super) told: bool,
-    pub(super) streams: [Stream; PORTS],
+    /// By port.
+    pub(super) streams: Vec<Stream>,
     /// Payload that has gone where it was to go.
     pub(super) payload: u64,
+    /// Segments described to cards or to the driver domain.
+    pub(super) given: u64,
 }
 
 /// A guest's stream over a port, and its rings there.
@@ -43,10 +53,10 @@ pub(super) struct Stream {
     acks: u32,
     /// Segments that the client has received since its last.
     pub(super) client_owes: u32,
-    /// Requests to the driver domain without an answer.
+    /// Slots with requests to the driver domain that have no answer.
     pub(super) requested: u32,
     /// The next buffers of either ring.
-    buffers: [u64; 2],
+    pub(super) buffers: [u64; 2],
 }
 
 impl Stream {
@@ -63,6 +73,15 @@ impl Stream {
             buffers: [0; 2],
         }
     }
+
+    /// Segments of the next packet, as far as the window and so many slots allow.
+    fn next_packet(&self, (window, largest): (u32, u32), room: u32) -> Option<u32> {
+        let open = window.saturating_sub(self.under_way);
+        let segments = open.min(largest);
+        let waits = segments < largest && self.under_way > 0 && open < window.div_ceil(DEFERRED);
+        let fits = Frame::Data(segments).slots() <= room;
+        (segments > 0 && !waits && fits).then_some(segments)
+    }
 }
 
 impl Guest {
@@ -78,6 +97,21 @@ struct Turn<'a> {
     step: &'a mut Step,
     table: &'a CostTable,
     drive: Drive,
+    /// The network device segments, gathers and takes checksums.
+    offloads: bool,
+    /// Waking a program flushes the TLB.
+    flushes: bool,
+    /// Slots in each direction on each port.
+    most: u32,
+}
+
+/// What a guest has sent in a turn over a port.
+#[derive(Debug, Default)]
+struct Sent {
+    acks: u32,
+    segments: u32,
+    slots: u32,
+    packets: Vec<Frame>,
 }
 
 impl Turn<'_> {
@@ -85,16 +119,27 @@ impl Turn<'_> {
         self.step.charge(category, self.table[cost] * u64::from(times));
     }
 
-    /// The program's copy of segments: nothing of them is in the cache.
+    /// The program's copy of segments: nothing of them is in the cache. Checksums are taken meanwhile.
     fn copy(&mut self, segments: u32) {
-        let bytes = u64::from(segments) * TCP_PAYLOAD as u64;
+        let bytes = Frame::Data(segments).payload();
         self.step.charge(Category::User, self.table.bytes(Cost::CopyCold, bytes));
     }
 
-    /// A frame in the guest's driver: the card's, or a front end.
+    /// A program is woken, which is a switch from another.
+    fn wake(&mut self, cost: Cost, calls: u32) {
+        self.charge(Category::User, cost, calls);
+        if self.flushes {
+            self.charge(Category::Refill, Cost::TlbKernel, 1);
+        }
+    }
+
+    /// A frame in the guest's driver: the card's, or a front end. The driver domain's own programs are on its bridge.
     fn driver(&mut self, own: Cost, times: u32) {
         let cost = if self.drive == Drive::Xen { Cost::Frontend } else { own };
         self.charge(Category::Driver, cost, times);
+        if self.drive == Drive::Own {
+            self.charge(Category::Bridge, Cost::Bridge, times);
+        }
     }
 
     /// The hypervisor puts descriptors on a ring and the guest tells the card; without protection, the guest does both.
@@ -107,19 +152,19 @@ impl Turn<'_> {
     }
 
     /// What has come over one stream: how many frames were looked at.
-    fn receive(&mut self, stream: &mut Stream) -> u32 {
-        let count = TURN.min(stream.inbox.len() as u32);
-        let frames = stream.inbox.drain(..count as usize);
-        let segments = frames.filter(|frame| *frame == Frame::Data).count() as u32;
+    fn receive(&mut self, stream: &mut Stream, exchanges: bool) -> u32 {
+        let count = self.most.min(stream.inbox.len() as u32);
+        let segments: u32 = stream.inbox.drain(..count as usize).map(Frame::segments).sum();
         self.driver(Cost::RxDriver, count);
-        if self.drive == Drive::Xen {
+        if exchanges {
             // In one call for all, each page that came is mapped, and another is given away.
             self.charge(Category::Hypercall, Cost::HypercallPv, 2 * count);
         }
         self.charge(Category::Kernel, Cost::RxSkb, count);
-        self.charge(Category::Kernel, Cost::RxTcp, count);
+        self.charge(Category::Kernel, Cost::RxTcp, segments);
+        self.charge(Category::Kernel, Cost::RxPureAck, count - segments);
         if segments > 0 {
-            self.charge(Category::User, Cost::RxWake, 1);
+            self.wake(Cost::RxWake, 1);
             self.copy(segments);
         }
         stream.owes += segments;
@@ -132,32 +177,45 @@ impl Turn<'_> {
     }
 
     /// What is to be sent over one stream, as far as there is room: acknowledgements first.
-    fn transmit(&mut self, stream: &mut Stream, window: u32, room: u32) -> (u32, u32) {
+    fn transmit(&mut self, stream: &mut Stream, window: u32, room: u32) -> Sent {
         let acks = stream.acks.min(room);
-        let segments = (window - stream.under_way).min(room - acks).min(TURN);
-        self.charge(Category::User, Cost::TxSyscall, segments.div_ceil(PER_CALL));
-        self.copy(segments);
-        self.charge(Category::Kernel, Cost::TxStack, segments);
-        self.driver(Cost::TxDriver, segments + acks);
+        let mut sent = Sent { acks, slots: acks, ..Sent::default() };
         stream.acks -= acks;
-        stream.under_way += segments;
+        let largest = if self.offloads { LARGEST } else { 1 };
+        while sent.slots - acks < self.most
+            && let Some(segments) = stream.next_packet((window, largest), room - sent.slots)
+        {
+            let packet = Frame::Data(segments);
+            stream.under_way += segments;
+            sent.segments += segments;
+            sent.slots += packet.slots();
+            sent.packets.push(packet);
+        }
+        if sent.segments > 0 {
+            self.wake(Cost::TxSyscall, sent.segments.div_ceil(PER_CALL));
+            if !self.offloads {
+                self.copy(sent.segments);
+            }
+            self.charge(Category::Kernel, Cost::TxStack, sent.packets.len() as u32);
+        }
+        self.driver(Cost::TxDriver, sent.slots);
         stream.described.extend((0..acks).map(|_| Frame::Ack));
-        stream.described.extend((0..segments).map(|_| Frame::Data));
-        (acks, segments)
+        stream.described.extend(&sent.packets);
+        sent
     }
 }
 
 impl Network {
     /// Adds a guest: pages, and a context of each card with every receive buffer posted.
     pub(super) fn add_guest(&mut self, vcpu: VcpuId) {
-        let at = self.guests.len();
+        let (at, ports) = (self.guests.len(), self.ports.len());
         let domain = at as Domain;
-        for page in 0..PAGES {
-            self.pages.give(at as u64 * PAGES + page, domain);
+        for page in 0..pages(ports) {
+            self.pages.give(at as u64 * pages(ports) + page, domain);
         }
-        let streams = [Stream::new(domain), Stream::new(domain)];
-        self.guests.push(Guest { vcpu, told: false, streams, payload: 0 });
-        for port in 0..PORTS {
+        let streams = (0..ports).map(|_| Stream::new(domain)).collect();
+        self.guests.push(Guest { vcpu, told: false, streams, payload: 0, given: 0 });
+        for port in 0..ports {
             self.ports[port].card.assign(domain);
             if self.drive != Drive::Xen {
                 self.describe(at, port, RECEIVE, RING);
@@ -170,10 +228,15 @@ impl Network {
         self.guests.iter().map(|guest| guest.payload).sum()
     }
 
+    /// The first page of a guest's buffers.
+    pub(super) fn first_page(&self, guest: usize, port: usize, direction: usize) -> u64 {
+        guest as u64 * pages(self.ports.len()) + (port * 2 + direction) as u64 * u64::from(RING)
+    }
+
     /// Puts buffers on a context's ring and tells the card.
     fn describe(&mut self, guest: usize, port: usize, direction: usize, count: u32) {
+        let first = self.first_page(guest, port, direction);
         let stream = &mut self.guests[guest].streams[port];
-        let first = guest as u64 * PAGES + (port * 2 + direction) as u64 * u64::from(RING);
         let batch: Vec<Buffer> = (0..u64::from(count))
             .map(|n| first + (stream.buffers[direction] + n) % u64::from(RING))
             .map(|page| Buffer { address: page * PAGE, length: 1_514 })
@@ -187,11 +250,15 @@ impl Network {
     }
 
     pub(super) fn execute_guest(&mut self, at: usize, mut step: Step, core: &mut Core) {
-        let mut turn = Turn { step: &mut step, table: &core.table, drive: self.drive };
-        let mut kicked = [false; PORTS];
+        let is_native = self.drive == Drive::Native;
+        let flushes = !is_native && !self.channel.large_pages;
+        let (offloads, most) = (self.channel.offloads, self.turn);
+        let mut turn =
+            Turn { step: &mut step, table: &core.table, drive: self.drive, offloads, flushes, most };
+        let mut kicked = vec![false; self.ports.len()];
         let mut asks = false;
         if core::mem::take(&mut self.guests[at].told) {
-            turn.charge(Category::EventChannel, Cost::EventUpcall, 1);
+            turn.charge(Category::EventChannel, Cost::EventUpcall, u32::from(!is_native));
             turn.charge(Category::Kernel, Cost::InterruptEntry, 1);
             turn.charge(Category::Driver, Cost::InterruptHandler, 1);
             turn.charge(Category::Kernel, Cost::Softirq, 1);
@@ -211,7 +278,7 @@ impl Network {
             }
         }
         let then = if self.has_work(at) { Then::Continue } else { Then::Block };
-        if then == Then::Block {
+        if then == Then::Block && !is_native {
             turn.charge(Category::Hypercall, Cost::HypercallPv, 1);
         }
         let done = step.now();
@@ -219,7 +286,7 @@ impl Network {
         if notifies {
             core.wake(self.driver.vcpu, done);
         }
-        for port in (0..PORTS).filter(|port| kicked[*port]) {
+        for (port, _) in kicked.iter().enumerate().filter(|(_, kicked)| **kicked) {
             core.schedule(done, Event::Kick(port));
         }
     }
@@ -227,7 +294,8 @@ impl Network {
     /// A guest takes what has come over a port and sends what it may; whether it has sent anything.
     fn exchange(&mut self, at: usize, port: usize, turn: &mut Turn) -> bool {
         let stream = &mut self.guests[at].streams[port];
-        let received = turn.receive(stream);
+        let exchanges = self.drive == Drive::Xen && !self.channel.by_address;
+        let received = turn.receive(stream, exchanges);
         let window = if self.direction == Direction::Transmit { self.window } else { 0 };
         let room = match self.drive {
             Drive::Xen => RING - stream.requested,
@@ -237,32 +305,42 @@ impl Network {
                 stream.rings[TRANSMIT].room()
             }
         };
-        let (acks, segments) = turn.transmit(stream, window, room);
-        let payload = if window > 0 { segments } else { acks * PER_ACK };
-        self.guests[at].payload += u64::from(payload) * TCP_PAYLOAD as u64;
+        let sent = turn.transmit(stream, window, room);
+        let payload = if window > 0 { sent.segments } else { sent.acks * PER_ACK };
+        self.guests[at].payload += Frame::Data(payload).payload();
+        self.guests[at].given += u64::from(sent.segments);
+        let packets = sent.acks + sent.packets.len() as u32;
         if self.drive == Drive::Xen {
-            self.guests[at].streams[port].requested += acks + segments;
+            self.guests[at].streams[port].requested += sent.slots;
         } else {
-            for (direction, count) in [(TRANSMIT, acks + segments), (RECEIVE, received)] {
+            for (direction, count) in [(TRANSMIT, packets), (RECEIVE, received)] {
                 if count > 0 {
                     self.describe(at, port, direction, count);
                     turn.describe(count);
                 }
             }
         }
-        acks + segments > 0
+        packets > 0
     }
 
     /// Whether a guest can do more without hearing of anything.
     fn has_work(&self, at: usize) -> bool {
-        let transmits = self.direction == Direction::Transmit;
+        let window = if self.direction == Direction::Transmit { self.window } else { 0 };
+        let largest = if self.channel.offloads { LARGEST } else { 1 };
         self.guests[at].streams.iter().any(|stream| {
             let room = match self.drive {
                 Drive::Xen => RING - stream.requested,
                 _ => stream.rings[TRANSMIT].room(),
             };
-            let more = stream.acks > 0 || transmits && stream.under_way < self.window;
-            !stream.inbox.is_empty() || room > 0 && more
+            let sends = stream.next_packet((window, largest), room).is_some();
+            !stream.inbox.is_empty() || room > 0 && stream.acks > 0 || sends
         })
+    }
+}
+
+impl Frame {
+    /// Slots of a ring, or buffers of a card, that it takes.
+    pub(super) fn slots(self) -> u32 {
+        slots(self.payload() as usize)
     }
 }
