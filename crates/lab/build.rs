@@ -1,16 +1,31 @@
-//! Hashes the sources, and the data, of everything that decides what an experiment finds, so that rows stored by one build are
-//! not taken for those of another. Left out: the compiler and the dependencies from crates.io, neither of which
-//! may change a result in integers.
+//! Hashes the sources, and the data, of everything that decides what an experiment finds, so that rows stored by one build
+//! are not taken for those of another. Left out: figures, reports, comments and tests, which find nothing; the compiler and
+//! the dependencies from crates.io, neither of which may change a result in integers.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 /// The crates under the lab, and the lab itself. Those that do not exist yet count from the day they do.
-const CRATES: [&str; 10] =
-    ["pcie", "i82576", "nic", "driver", "iovm", "sim", "hypervisor", "guest", "split", "lab"];
+const CRATES: [&str; 13] = [
+    "units",
+    "pcie",
+    "plane",
+    "i82576",
+    "avf",
+    "nic",
+    "driver",
+    "iovm",
+    "sim",
+    "hypervisor",
+    "guest",
+    "split",
+    "lab",
+];
 
-/// Data that reports show beside rows. It names the version that it was found with, and cannot have a part in it.
-const SHOWN: &str = "sensitivity.toml";
+/// What only draws rows, or is shown beside them, by the paths under which `main` finds them. Of these the sensitivity
+/// names the version that it was found with, and cannot have a part in it.
+const SHOWN: [&str; 4] =
+    ["../lab/src/figure", "../lab/src/report", "../lab/src/experiments/stated.rs", "data/sensitivity.toml"];
 
 fn main() -> io::Result<()> {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
@@ -24,12 +39,13 @@ fn main() -> io::Result<()> {
     }
     println!("cargo::rerun-if-changed={}", here.join("data").display());
     collect(&here.join("data"), &mut files)?;
-    files.retain(|file| !file.ends_with(SHOWN));
+    let is_shown = |file: &PathBuf| SHOWN.iter().any(|shown| file.starts_with(here.join(shown)));
+    files.retain(|file| !is_shown(file) && !is_test(file));
     files.sort();
     let mut hash = 0xcbf2_9ce4_8422_2325;
     for file in &files {
         let name = file.strip_prefix(&here).unwrap_or(file).to_string_lossy();
-        hash = fold(fold(hash, name.as_bytes()), &fs::read(file)?);
+        hash = fold(fold(hash, name.as_bytes()), code(&fs::read_to_string(file)?).as_bytes());
     }
     println!("cargo::rustc-env=LAB_SOURCES={hash:016x}");
     Ok(())
@@ -45,6 +61,19 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether a file is of tests alone.
+fn is_test(file: &Path) -> bool {
+    let of_tests = |name: &str| name == "tests" || name.ends_with("tests.rs") || name == "synthetic.rs";
+    file.iter().filter_map(|part| part.to_str()).any(of_tests)
+}
+
+/// What a file says without lines that are comments, and without the tests at its end.
+fn code(text: &str) -> String {
+    let text = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// FNV-1a; the length keeps neighbours apart.

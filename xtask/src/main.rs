@@ -1,11 +1,14 @@
 //! The tasks of the project: `cargo xtask test` proves everything that can be proved on this machine,
 //! `cargo xtask soak` ends the host under guests hundreds of times, `cargo xtask bench` measures it beside its peers,
-//! `cargo xtask instructions` counts what the card spends on a frame, `cargo xtask tidy` checks the rules that the compiler does not know, `cargo xtask registers` prints the page of the
-//! register table.
+//! `cargo xtask instructions` counts what the card spends on a frame, `cargo xtask deb` makes the Debian package,
+//! `cargo xtask tidy` checks the rules that the compiler does not know, `cargo xtask registers` prints the pages of the
+//! register tables.
 //!
 //! Left out: building and running the card itself; that is plain cargo.
 
+mod avf_registers;
 mod bench;
+mod deb;
 mod instructions;
 mod metadata;
 mod registers;
@@ -31,9 +34,11 @@ enum Task {
     Bench(bench::Options),
     /// Counts the card's instructions for a frame with valgrind, against a kept count.
     Instructions(instructions::Options),
+    /// Makes the Debian package of the command, its unit, manual and example configuration.
+    Deb(deb::Options),
     /// Checks layering, lengths, unsafe code, licences and the like.
     Tidy,
-    /// Prints docs/REGISTERS.md from the register table.
+    /// Prints docs/REGISTERS.md and docs/AVF-REGISTERS.md from the register tables.
     Registers,
 }
 
@@ -43,7 +48,12 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::Soak(options) => soak::run(&options),
         Task::Bench(options) => bench::run(&options),
         Task::Instructions(options) => instructions::run(&options),
-        Task::Registers => registers::write().map(|()| ExitCode::SUCCESS),
+        Task::Deb(options) => deb::run(&options),
+        Task::Registers => {
+            registers::write()?;
+            avf_registers::write()?;
+            Ok(ExitCode::SUCCESS)
+        }
         Task::Tidy => {
             let report = tidy::check()?;
             println!("{report}");

@@ -107,24 +107,20 @@ fn vf_row(page: &mut String, row: &VfRegister) {
     line(page, &[row.name, &offset, &access(row.access), &backing(row.backing)]);
 }
 
-fn line(page: &mut String, cells: &[&str]) {
+pub(crate) fn line(page: &mut String, cells: &[&str]) {
     _ = writeln!(page, "| {} |", cells.join(" | ").trim_end());
 }
 
 /// `5400 + 8i, i < 16`, or the offset alone.
-fn place(offset: u32, stride: u32, count: u32) -> String {
+pub(crate) fn place(offset: u32, stride: u32, count: u32) -> String {
     if count == 1 { format!("{offset:05x}") } else { format!("{offset:05x} + {stride:x}i, i < {count}") }
 }
 
-fn number(value: u32) -> String {
+pub(crate) fn number(value: u32) -> String {
     if value == 0 { "0".to_owned() } else { format!("{value:08x}") }
 }
 
 fn access(access: Access) -> String {
-    let masked = |kind: &str, mask: u32| match mask {
-        u32::MAX => kind.to_owned(),
-        mask => format!("{kind} {mask:08x}"),
-    };
     match access {
         Access::Rw(mask) => masked("RW", mask),
         Access::Ro => "RO".to_owned(),
@@ -132,6 +128,14 @@ fn access(access: Access) -> String {
         Access::W1c(mask) => masked("W1C", mask),
         Access::W1s(mask) => masked("W1S", mask),
         Access::Wo => "WO".to_owned(),
+    }
+}
+
+/// `RW`, or `RW 0000ffff` where only some bits are kept.
+pub(crate) fn masked(kind: &str, mask: u32) -> String {
+    match mask {
+        u32::MAX => kind.to_owned(),
+        mask => format!("{kind} {mask:08x}"),
     }
 }
 
@@ -167,7 +171,7 @@ mod tests {
         let page = page();
         let lines = [
             "| IMS | 01508, also 000d0 | W1S 77d4fbfd | 0 | interrupt |  | unmasked causes interrupt |",
-            "| RXPBS | 02404 | RW | 00000040* | never |  | stored only |",
+            "| TXPBS | 03404 | RW | 00000028* | never |  | stored only |",
             "| VTEIMS | 01524 | W1S 00000007 | bits 24-3n to 22-3n of EIMS |",
             "| RDBAL | 02800 + 100i, i < 2 | RW ffffff80 | that of queue n (i = 0) and n + 8 (i = 1) |",
         ];

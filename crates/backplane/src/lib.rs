@@ -19,7 +19,7 @@ use core::time::Duration;
 use driver::pf::{Pf, PfError, Visit};
 use i82576::config::pf::SRIOV;
 use i82576::{MacAddress, Time, VfIndex};
-use nic::{Budget, Nic};
+use nic::{Budget, Nic, Wire};
 use pcie::capability::sriov;
 use pcie::config::offset;
 use pcie::{ConfigAccess, Function};
@@ -188,6 +188,11 @@ impl Backplane {
         }
         self.now = end;
         self.settle();
+    }
+
+    /// One poll of the card on another wire than the two queues of frames; whether there is more to do.
+    pub fn poll_on<W: Wire>(&mut self, wire: &mut W) -> bool {
+        self.nic.poll(self.now, self.budget, &mut self.world.bus, wire).more
     }
 
     fn visit(&mut self) {

@@ -3,8 +3,9 @@
 //!
 //! Left out: the peers, whose generator cannot stamp frames; and time on a wire, which there is not.
 
+use crate::contender::Contender;
 use crate::contender::served::Served;
-use crate::contender::stations::Pair;
+use crate::contender::stations::Circle;
 use crate::options::Options;
 use crate::report::{Latency, Row};
 use crate::statistics::quantile;
@@ -18,29 +19,29 @@ const WARM_UP: Duration = Duration::from_millis(50);
 /// Frames that are remembered at most.
 const MOST: usize = 4_000_000;
 
-/// Latency at a load; no numbers if no frame arrives in time. `capacity`: millions of frames a second that the card forwarded, both directions added.
+/// Latency at a load; no numbers if no frame arrives in time. `capacity`: millions of frames a second that the card
+/// forwarded, both directions added.
 ///
 /// # Errors
 /// The host is gone.
 pub fn row(served: &mut Served, size: usize, load: f64, capacity: f64, options: &Options) -> Result<Row> {
     let pace = capacity / 2.0 * load * 1e6;
     let length = Duration::from_millis(options.latency_ms);
-    let mut found = served.running(|pairs| {
-        let Some(pair) = pairs.first_mut() else { return Vec::new() };
-        measure(pair, pace, WARM_UP);
-        measure(pair, pace, length)
+    let mut found = served.running(|circle| {
+        measure(circle, pace, WARM_UP);
+        measure(circle, pace, length)
     })?;
     let delivered = found.len() as f64 / length.as_secs_f64() / 1e6;
     let mut at = |part| quantile(&mut found, part);
     let latency = Latency { load, p50_ns: at(0.5), p99_ns: at(0.99), p999_ns: at(0.999) };
-    let mut row = Row::new("one way", "softiov", size, served.doorbells());
+    let mut row = Row::new("one way", served.name(), size, served.mode());
     row.set_rate(Some(delivered));
     row.latency = Some(latency);
     Ok(row)
 }
 
 /// Nanoseconds that each frame took. `pace`: frames a second.
-fn measure(pair: &mut Pair, pace: f64, length: Duration) -> Vec<f64> {
+fn measure(circle: &mut Circle, pace: f64, length: Duration) -> Vec<f64> {
     let mut found = Vec::with_capacity(MOST.min((pace * length.as_secs_f64()) as usize + 1));
     let begun = Instant::now();
     let due = |frame: u64| (frame as f64 / pace * 1e9) as u64;
@@ -51,23 +52,23 @@ fn measure(pair: &mut Pair, pace: f64, length: Duration) -> Vec<f64> {
             break;
         }
         let late = (now.as_nanos() as f64 * pace / 1e9) as u64;
-        let count = late.saturating_sub(sent).min(pair.room());
-        sent += pair.send_stamped((sent..sent + count).map(due));
-        while let Some(stamp) = pair.next_stamp() {
+        let count = late.saturating_sub(sent).min(circle.room());
+        sent += circle.send_stamped((sent..sent + count).map(due));
+        while let Some(stamp) = circle.next_stamp() {
             if found.len() < MOST {
                 found.push(begun.elapsed().as_nanos() as f64 - stamp as f64);
             }
         }
     }
-    drain(pair);
+    drain(circle);
     found
 }
 
 /// Takes what is still under way, so that the next measurement does not find it.
-fn drain(pair: &mut Pair) {
+fn drain(circle: &mut Circle) {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_millis(20) {
-        while pair.next_stamp().is_some() {}
+        while circle.next_stamp().is_some() {}
     }
-    pair.give_up();
+    circle.give_up();
 }

@@ -13,6 +13,8 @@
 //! | [`rounds`] | slices in turn |
 //! | [`statistics`] | medians, and which slices may be compared |
 //! | [`latency`] | one way through the served card, under load |
+//! | [`idle`] | a host whose guests are silent |
+//! | [`moderation`] | policies of interrupt moderation under loads |
 //! | [`flame`] | where the host's cycles go |
 //! | [`report`] | rows, as a table, JSON and charts |
 //! | [`machine`] | processors, processes held on them, huge pages, hardware counters |
@@ -22,8 +24,10 @@
 
 pub mod contender;
 pub mod flame;
+pub mod idle;
 pub mod latency;
 pub mod machine;
+pub mod moderation;
 pub mod options;
 pub mod raw;
 pub mod report;
@@ -31,8 +35,9 @@ pub mod rounds;
 pub mod statistics;
 
 use anyhow::Result;
-use contender::Contender;
 use contender::served::Served;
+use contender::work::Work;
+use contender::{Contender, Mode};
 use machine::processors::Processors;
 use options::Options;
 use report::{Report, Row};
@@ -49,25 +54,41 @@ pub fn run(options: &Options) -> Result<Report> {
     let dpdk = options.dpdk()?;
     let huge = machine::huge_pages::reserve(dpdk.is_some());
     report.machine.huge_pages = huge.is_there();
-    for &size in &options.sizes {
-        let mut contenders = contender::all(options, dpdk.as_ref(), &huge, processors, size)?;
+    let last = options.sizes.last().copied().filter(|_| options.works);
+    let frames = options.sizes.iter().copied().map(Work::Frames);
+    for work in frames.chain(last.into_iter().flat_map(|size| [Work::LargeRings(size), Work::Segmented])) {
+        let (mut contenders, skipped) = contender::all(options, dpdk.as_ref(), &huge, processors, work)?;
+        report.skip(skipped);
         let rounds = rounds::run(&mut contenders, options, processors)?;
-        let rows = statistics::rows("VF to VF", &contenders, &rounds, size);
+        let rows = statistics::rows(&work.to_string(), &contenders, &rounds, work.size());
         drop(contenders);
         for row in &rows {
             eprintln!("{row}");
         }
-        let capacity = rows.iter().find(|row| row.mode == options.mode).and_then(|row| row.mpps);
+        let found = |mode| Some((mode, rows.iter().find(|row| row.mode == mode)?.mpps?));
+        let capacities: Vec<(Mode, f64)> = options.modes.iter().filter_map(|&mode| found(mode)).collect();
         report.rows.extend(rows);
-        if let Some(capacity) = capacity.filter(|_| options.latency_ms > 0) {
-            report.rows.extend(latencies(options, processors, size, capacity)?);
+        let Work::Frames(size) = work else { continue };
+        for (mode, capacity) in capacities.into_iter().filter(|_| options.latency_ms > 0) {
+            report.rows.extend(latencies(options, mode, processors, size, capacity)?);
         }
+    }
+    if let (true, Some(&size)) = (options.silences > 0, options.sizes.first()) {
+        for &mode in &options.modes {
+            let mut served = Served::start(options, mode, processors, Work::Frames(size))?;
+            report.rows.push(idle::row(&mut served, size, options)?);
+        }
+    }
+    if let (true, Some(&size), Some(&mode)) =
+        (options.moderation_ms > 0, options.sizes.last(), options.modes.first())
+    {
+        report.rows.extend(moderation::rows(options, mode, processors, size)?);
     }
     if let (true, Some(&size)) = (options.growth, options.sizes.first()) {
         report.rows.extend(growth(options, processors, size)?);
     }
-    if let (true, Some(&size)) = (options.flame, options.sizes.first()) {
-        flame::record(options, processors, size)?;
+    if let (true, Some(&size), Some(&mode)) = (options.flame, options.sizes.first(), options.modes.last()) {
+        flame::record(options, mode, processors, size)?;
     }
     fs::create_dir_all(&options.out)?;
     report.write(&options.out)?;
@@ -77,14 +98,23 @@ pub fn run(options: &Options) -> Result<Report> {
 /// The same with more VFs that exchange frames, of seven.
 fn growth(options: &Options, processors: Processors, size: usize) -> Result<Vec<Row>> {
     let mut contenders: Vec<Box<dyn Contender>> = Vec::new();
-    for pairs in 1..=3 {
-        contenders.push(Box::new(Served::with_pairs(options, processors, size, pairs)?));
+    for &mode in &options.modes {
+        for guests in [2, 4, 7] {
+            let work = Work::Frames(size);
+            contenders.push(Box::new(Served::with_guests(options, mode, processors, work, guests)?));
+        }
     }
     let rounds = rounds::run(&mut contenders, options, processors)?;
     Ok(statistics::rows("VFs in use", &contenders, &rounds, size))
 }
 
-fn latencies(options: &Options, processors: Processors, size: usize, capacity: f64) -> Result<Vec<Row>> {
-    let mut served = Served::start(options, processors, size)?;
+fn latencies(
+    options: &Options,
+    mode: Mode,
+    processors: Processors,
+    size: usize,
+    capacity: f64,
+) -> Result<Vec<Row>> {
+    let mut served = Served::start(options, mode, processors, Work::Frames(size))?;
     latency::LOADS.iter().map(|&load| latency::row(&mut served, size, load, capacity, options)).collect()
 }

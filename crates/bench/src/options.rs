@@ -16,9 +16,12 @@ pub struct Options {
     /// Where the report goes.
     #[arg(long, value_name = "FOLDER", default_value = "target/bench")]
     pub out: PathBuf,
-    /// How doorbells reach the card.
-    #[arg(long, value_enum, default_value = "posted")]
-    pub mode: Mode,
+    /// How doorbells reach the card: it takes part once for each.
+    #[arg(long = "mode", value_enum, value_delimiter = ',', default_values_t = [Mode::Posted, Mode::Mapped])]
+    pub modes: Vec<Mode>,
+    /// In mapped mode the port takes a processor for itself: `wait = "busy"` instead of `"mapped"`.
+    #[arg(long)]
+    pub busy: bool,
     /// Frame lengths in bytes, without frame check sequence.
     #[arg(long, value_delimiter = ',', default_values_t = [64, 512, 1500])]
     pub sizes: Vec<usize>,
@@ -31,10 +34,19 @@ pub struct Options {
     /// Milliseconds that latency is measured for at each load; 0: not at all.
     #[arg(long, default_value_t = 1000)]
     pub latency_ms: u64,
-    /// Also measure with four and six VFs in use, at the first size.
+    /// Frames after a silence of 20 ms each, at the first size; 0: neither these nor what an idle host takes.
+    #[arg(long, default_value_t = 200)]
+    pub silences: usize,
+    /// Milliseconds that each policy of interrupt moderation is measured for under each load; 0: not at all.
+    #[arg(long, default_value_t = 1000)]
+    pub moderation_ms: u64,
+    /// Leave out rings of 4,096 buffers, and sends of 64 KB that the card cuts.
+    #[arg(long = "no-works", action = clap::ArgAction::SetFalse)]
+    pub works: bool,
+    /// Also measure with four and seven VFs in use, at the first size.
     #[arg(long)]
     pub growth: bool,
-    /// Also sample the host with `perf` at the first size, and draw a flame graph.
+    /// Also sample the host with `perf` in the last mode at the first size, and draw a flame graph.
     #[arg(long)]
     pub flame: bool,
     /// Only the served card and the raw limits.
@@ -47,6 +59,15 @@ impl Options {
     #[must_use]
     pub fn slice(&self) -> Duration {
         Duration::from_millis(self.slice_ms)
+    }
+
+    /// What the port is told of waiting, in a mode.
+    pub(crate) fn wait(&self, mode: Mode) -> &'static str {
+        match (mode, self.busy) {
+            (Mode::Mapped, false) => "mapped",
+            (Mode::Mapped, true) => "busy",
+            _ => "sleep",
+        }
     }
 
     /// The program that serves the card.

@@ -3,7 +3,7 @@
 
 use crate::contender::{Contender, Mode};
 use crate::raw::Reference;
-use crate::report::Row;
+use crate::report::{Ratio, Row};
 use crate::rounds::{Round, Turn};
 
 /// How much references may differ, as a part of the smaller one.
@@ -45,19 +45,34 @@ pub fn rows(bench: &str, contenders: &[Box<dyn Contender>], rounds: &[Round], si
     let rate = |at: usize| median(&mut of(at, &|turn| Some(turn.slice.mpps())));
     let peers = (0..contenders.len()).filter(|&at| contenders[at].mode() == Mode::Peer);
     let best = peers.max_by(|&a, &b| rate(a).unwrap_or(0.0).total_cmp(&rate(b).unwrap_or(0.0)));
+    let ratio = |at: usize, other: usize| {
+        let mut ratios: Vec<f64> =
+            comparable(rounds, at, other).map(|(own, other)| own.slice.mpps() / other.slice.mpps()).collect();
+        Ratio {
+            to: contenders[other].name().to_owned(),
+            mode: contenders[other].mode(),
+            median: median(&mut ratios),
+            spread: quantile(&mut ratios, 0.25).zip(quantile(&mut ratios, 0.75)),
+            pairs: ratios.len(),
+        }
+    };
+    let is = |at: usize, modes: &[Mode]| modes.contains(&contenders[at].mode());
     let row = |at: usize| {
         let contender = &contenders[at];
         let mut row = Row::new(bench, contender.name(), size, contender.mode());
         row.set_rate(rate(at));
         row.cycles_per_packet = median(&mut of(at, &|turn| turn.slice.cycles_per_frame()));
+        row.unfairness = median(&mut of(at, &|turn| turn.slice.unfairness));
         row.slices = Some(rounds.len());
         if let Some(best) = best {
-            let pairs = comparable(rounds, at, best);
-            let mut ratios: Vec<f64> =
-                pairs.map(|(own, peer)| own.slice.mpps() / peer.slice.mpps()).collect();
-            row.pairs = Some(ratios.len());
-            row.ratio_to_best_peer = median(&mut ratios);
-            row.ratio_spread = quantile(&mut ratios, 0.25).zip(quantile(&mut ratios, 0.75));
+            let Ratio { median, spread, pairs, .. } = ratio(at, best);
+            (row.ratio_to_best_peer, row.ratio_spread, row.pairs) = (median, spread, Some(pairs));
+        }
+        if is(at, &[Mode::Posted, Mode::Mapped]) {
+            // Where there is no peer, the machine's limit has to do.
+            let counts = |other| other != at && (best.is_none() || !is(other, &[Mode::Raw]));
+            let others = (0..contenders.len()).filter(|&other| counts(other));
+            row.ratios = others.map(|other| ratio(at, other)).collect();
         }
         row
     };
@@ -88,7 +103,12 @@ mod tests {
     }
 
     fn turn(copy_ns: f64, millions: u64) -> Turn {
-        let slice = Slice { frames: millions * 1_000_000, took: Duration::from_secs(1), cycles: None };
+        let slice = Slice {
+            frames: millions * 1_000_000,
+            took: Duration::from_secs(1),
+            cycles: None,
+            unfairness: None,
+        };
         Turn { reference: Reference { copy_ns, line_ns: 40.0 }, slice }
     }
 
@@ -109,6 +129,13 @@ mod tests {
         assert_eq!((rows[0].pairs, rows[0].slices), (Some(2), Some(3)));
         assert_eq!(rows[0].ratio_to_best_peer, Some(3.0));
         assert_eq!(rows[0].ratio_spread, Some((2.0, 3.0)));
+    }
+
+    #[test]
+    fn ours_is_compared_with_each_of_the_others() {
+        let row = &rows("", &contenders(), &[vec![turn(20.0, 6), turn(20.0, 2), turn(20.0, 4)]], 64)[0];
+        let ratios: Vec<_> = row.ratios.iter().map(|ratio| (ratio.to.as_str(), ratio.median)).collect();
+        assert_eq!(ratios, [("slow", Some(3.0)), ("fast", Some(1.5))]);
     }
 
     #[test]

@@ -6,11 +6,12 @@
 
 use crate::StartError;
 use crate::config::Config;
-use crate::config::file::Uplink;
+use crate::config::uplink::{Stream, Uplink};
 use host::confine::{
     Capabilities, ConfineError, Confinement, Enforced, Prepared, Reach, Role, become_user, restrict_files,
 };
 use host::folder;
+use host::tap::Tap;
 use std::path::{Path, PathBuf};
 
 /// Before any other thread starts: makes the folder for sockets, becomes the user that the configuration names, and
@@ -56,6 +57,7 @@ pub(crate) struct Threads {
     pub(crate) port: Prepared,
     pub(crate) helper: Prepared,
     pub(crate) control: Prepared,
+    pub(crate) api: Prepared,
 }
 
 impl Threads {
@@ -65,30 +67,55 @@ impl Threads {
             port: confinement.prepare(Role::Port)?,
             helper: confinement.prepare(Role::Helper)?,
             control: confinement.prepare(Role::Control)?,
+            api: confinement.prepare(Role::Api)?,
         })
     }
 }
 
 /// What the host's threads give up.
 fn confinement(config: &Config) -> Confinement {
-    let tap = config.ports.iter().any(|port| matches!(port.uplink, Uplink::Tap(_)));
-    let capabilities = match (&config.confine.user, tap) {
-        (None, _) => Capabilities::Unchanged,
-        // A tap that was deleted and is made again.
-        (Some(_), true) => Capabilities::NetAdmin,
-        (Some(_), false) => Capabilities::None,
+    let any = |is: fn(&Uplink) -> bool| config.ports.iter().any(|port| is(&port.uplink));
+    let capabilities = match &config.confine.user {
+        None => Capabilities::Unchanged,
+        // What was deleted may be made again.
+        Some(_) => Capabilities::Only {
+            net_admin: any(|uplink| matches!(uplink, Uplink::Tap(_))),
+            net_raw: any(|uplink| matches!(uplink, Uplink::Interface(_))),
+        },
     };
     Confinement { seccomp: config.confine.seccomp, capabilities }
 }
 
 fn reach(config: &Config, readable: &[PathBuf]) -> Reach {
     let vfs = config.ports.iter().flat_map(|port| port.vfs.iter().map(|vf| &vf.socket));
-    let sockets = config.ports.iter().filter_map(|port| port.pf_socket.as_ref()).chain(vfs);
+    let uplinks = config.ports.iter().filter_map(|port| match &port.uplink {
+        Uplink::Stream(Stream::Listen(path)) => Some(path),
+        _ => None,
+    });
+    let recordings = config.ports.iter().filter_map(|port| port.record.as_ref());
+    let replays = config.ports.iter().filter_map(|port| match &port.uplink {
+        Uplink::Replay(path) => Some(path.clone()),
+        _ => None,
+    });
+    let sockets = config
+        .ports
+        .iter()
+        .filter_map(|port| port.pf_socket.as_ref())
+        .chain(vfs)
+        .chain(uplinks)
+        .chain(recordings);
     let folders = sockets.filter_map(|socket| socket.parent()).filter(|folder| folder.is_dir());
     let work =
         folders.map(Path::to_owned).chain([config.runtime_dir.clone()]).chain(config.state_dir.clone());
     // Names of users and groups, the machine's number for addresses, and what the process is told about itself.
     let own = ["/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/machine-id", "/proc/self"];
-    let read = own.into_iter().map(PathBuf::from).chain(readable.iter().cloned());
-    Reach { work: work.collect(), read: read.collect(), devices: vec!["/dev/net/tun".into()] }
+    let token = config.http.iter().map(|http| http.token_file.clone());
+    let read = own.into_iter().map(PathBuf::from).chain(readable.iter().cloned()).chain(token).chain(replays);
+    let listen = config.http.iter().map(|http| http.listen.port()).collect();
+    let macvtaps = config.ports.iter().filter_map(|port| match &port.uplink {
+        Uplink::Macvtap(name) => Tap::macvtap_file(&name.parse().ok()?).map(PathBuf::from),
+        _ => None,
+    });
+    let devices = macvtaps.chain(["/dev/net/tun".into()]).collect();
+    Reach { work: work.collect(), read: read.collect(), devices, listen }
 }

@@ -3,15 +3,18 @@
 
 use crate::config::Config;
 use crate::confine::Threads;
-use crate::control::server::Server;
+use crate::control::server::{Probe, RequestSender, Server, ServerHandle};
+use crate::control::tcp::{self, Token};
+use crate::flight::files::Files;
 use crate::management::{Management, Order, Ports};
-use crate::port::{Inbox, Port, PortError};
+use crate::port::{Command, Common, Inbox, Port, PortError, Wires};
 use crate::vault::Vault;
 use crate::volatile;
 use host::confine::ConfineError;
 use host::folder::{self, FolderError};
 use host::poll::Waker;
 use host::socket::{BindError, Listener};
+use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,7 +57,9 @@ pub struct ReadyHost {
     config: Config,
     vault: Vault,
     listener: Listener,
+    tcp: Option<(TcpListener, Token)>,
     threads: Threads,
+    common: Common,
     ports: Vec<(Port, Inbox, crate::port::Handle)>,
 }
 
@@ -66,15 +71,22 @@ impl ReadyHost {
     pub fn open(config: Config, vault: &Vault) -> Result<Self, StartError> {
         let config = volatile::restore(config, vault);
         let listener = control_listener(&config, vault)?;
+        // Guests need the host more than whoever asks over TCP.
+        let tcp = tcp::open(config.http.as_ref(), vault).unwrap_or_else(|error| {
+            tracing::error!(%error, "the host starts without TCP; mend that and restart or upgrade it");
+            None
+        });
         let threads = Threads::prepare(&config)?;
+        let flights = Files::start(config.state_dir.as_deref(), &threads.control)?;
+        let common = Common { wires: Wires::default(), flights };
         let mut ports = Vec::new();
         for port in &config.ports {
             let (inbox, handle) = Inbox::new()?;
-            let opened = Port::open(port, vault, &inbox, &threads);
+            let opened = Port::open(port, vault, &inbox, &threads, &common);
             let opened = opened.map_err(|source| StartError::Port { name: port.name.clone(), source })?;
             ports.push((opened, inbox, handle));
         }
-        Ok(Self { config, vault: vault.clone(), listener, threads, ports })
+        Ok(Self { config, vault: vault.clone(), listener, tcp, threads, common, ports })
     }
 
     /// Starts the threads.
@@ -82,21 +94,28 @@ impl ReadyHost {
     /// # Errors
     /// [`StartError::System`].
     pub fn start(self) -> Result<Host, StartError> {
-        let Self { config, vault, mut listener, threads, ports } = self;
+        let Self { config, vault, mut listener, tcp, threads, common, ports } = self;
         listener.own();
+        tcp::settle(tcp.as_ref().map(|(listener, _)| listener), &vault)?;
         let control_socket = config.control_socket();
-        let as_control = threads.control.clone();
-        let (stop, order_waker) = (Waker::new()?, Waker::new()?);
-        let server = Server::new(listener, &stop)?;
+        let (as_control, as_api) = (threads.control.clone(), threads.api.clone());
+        let order_waker = Waker::new()?;
+        let (requests, queue) = RequestSender::new();
+        let probe = requests.probe();
         let (sender, orders) = mpsc::channel();
         let leaving = Arc::new(AtomicBool::new(false));
-        let (running, failed) = Ports::new(&vault, threads);
+        let (running, failed) = Ports::new(&vault, threads, common);
+        let capturing = running.clone();
+        let starter = move |port: &str, capture| capturing.tell(port, Command::Capture(capture));
+        let (server, server_handle) = Server::new(listener, tcp, requests, Arc::new(starter))?;
         let mut host = Host {
             control_socket,
             ports: running,
+            api: None,
             control: None,
             reviver: None,
-            stop,
+            probe,
+            server: server_handle,
             vault,
             leaving: Arc::clone(&leaving),
             orders,
@@ -109,12 +128,16 @@ impl ReadyHost {
         let reviver = host.ports.clone();
         host.reviver = Some(as_control.spawn("revive", move || reviver.revive(&failed))?);
         let mut management = Management::new(config, host.ports.clone(), (sender, order_waker));
-        let serve = move || match server.run(|request| management.handle(request)) {
-            Ok(listener) if leaving.load(Ordering::Acquire) => listener.leave(),
-            Ok(_) => {}
-            Err(error) => tracing::error!(%error, "the control socket is given up"),
+        let going = Arc::clone(&leaving);
+        let manage = move || queue.serve(&going, |request| management.handle(request));
+        host.control = Some(as_control.spawn("control", manage)?);
+        let serve = move || {
+            let listener = server.run();
+            if leaving.load(Ordering::Acquire) {
+                listener.leave();
+            }
         };
-        host.control = Some(as_control.spawn("control", serve)?);
+        host.api = Some(as_api.spawn("api", serve)?);
         Ok(host)
     }
 }
@@ -124,10 +147,14 @@ impl ReadyHost {
 pub struct Host {
     control_socket: PathBuf,
     ports: Ports,
+    /// It serves clients of the control socket.
+    api: Option<JoinHandle<()>>,
+    /// It carries out what they ask.
     control: Option<JoinHandle<()>>,
     /// It opens ports again that have failed.
     reviver: Option<JoinHandle<()>>,
-    stop: Waker,
+    probe: Probe,
+    server: ServerHandle,
     vault: Vault,
     /// A successor has the control socket.
     leaving: Arc<AtomicBool>,
@@ -161,7 +188,16 @@ impl Host {
     /// Whether the host can be asked. A port that has failed is opened again, and is no reason to end.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        self.control.as_ref().is_some_and(|thread| !thread.is_finished())
+        let runs =
+            |thread: &Option<JoinHandle<()>>| thread.as_ref().is_some_and(|thread| !thread.is_finished());
+        runs(&self.api) && runs(&self.control)
+    }
+
+    /// What a watchdog asks: it waits until the control thread and every port have answered, however many requests of
+    /// clients wait. The error says who does not answer.
+    pub fn check(&self) -> impl Fn() -> Result<(), String> + Send + use<> {
+        let probe = self.probe.clone();
+        move || probe.ask().map_err(|failure| failure.message)
     }
 
     #[cfg(test)]
@@ -188,10 +224,12 @@ impl Host {
         self.orders.try_recv().ok()
     }
 
-    /// Sets every port aside for a successor. They wait for so long for [`Host::leave`], and go on afterwards, or at once
-    /// if not all of them can be set aside: whether they are.
+    /// Sets every port aside for a successor, and accepts no more clients of the control interface. The ports wait for so
+    /// long for [`Host::leave`], and go on afterwards. If one of them cannot be set aside, all go on at once, and this
+    /// answers `false`.
     #[must_use]
     pub fn pause(&self, time: Duration) -> bool {
+        self.server.hold(true);
         let paused = self.ports.pause(time);
         if !paused {
             self.resume();
@@ -201,6 +239,7 @@ impl Host {
 
     /// Goes on after [`Host::pause`].
     pub fn resume(&self) {
+        self.server.hold(false);
         self.ports.resume();
     }
 
@@ -208,14 +247,14 @@ impl Host {
     pub fn leave(mut self) {
         self.leaving.store(true, Ordering::Release);
         self.ports.leave();
-        self.stop.wake();
+        self.server.stop();
         self.join();
     }
 
     /// Begins the end: guests are told that their VFs stop, and clients are let go so that their machines live on. To
     /// be followed by [`Host::has_ended`] or by [`Host::stop`].
     pub fn end(&self) {
-        self.stop.wake();
+        self.server.stop();
         self.ports.end_all();
     }
 
@@ -235,8 +274,11 @@ impl Host {
         if self.reviver.take().is_some_and(|reviver| reviver.join().is_err()) {
             tracing::error!("the thread that opens ports again had panicked");
         }
-        if self.control.take().is_some_and(|control| control.join().is_err()) {
-            tracing::error!("the control thread had panicked");
+        // The second ends when the first has: nobody hands in a request any more.
+        for (name, thread) in [("api", self.api.take()), ("control", self.control.take())] {
+            if thread.is_some_and(|thread| thread.join().is_err()) {
+                tracing::error!("the {name} thread had panicked");
+            }
         }
         // It may have started one more port meanwhile.
         self.ports.end_all();
@@ -246,10 +288,11 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        if self.control.is_some() {
+        if self.api.is_some() || self.control.is_some() {
             self.end();
             self.join();
             self.vault.forget(CONTROL);
+            tcp::forget(&self.vault);
             volatile::forget(&self.vault);
         }
     }
@@ -272,4 +315,31 @@ fn control_listener(config: &Config, vault: &Vault) -> Result<Listener, StartErr
     let listener = Listener::bind(&socket, access)?;
     vault.keep(CONTROL, listener.as_fd())?;
     Ok(listener)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Host;
+    use crate::config::Config;
+    use crate::control::client;
+
+    #[test]
+    fn guests_are_served_without_tcp_where_the_token_is_gone_or_the_address_is_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let (listen, token) = (taken.local_addr().unwrap(), folder.path().join("token"));
+        for there in [false, true] {
+            if there {
+                std::fs::write(&token, "0123456789abcdef").unwrap();
+                let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+                std::fs::set_permissions(&token, private).unwrap();
+            }
+            let text =
+                format!("http = {{ listen = \"{listen}\", token_file = \"{}\" }}\n[[port]]", token.display());
+            let config = Config::check(Config::parse(&text).unwrap(), folder.path()).unwrap();
+            let host = Host::start(config).unwrap();
+            assert_eq!(client::ports(host.control_socket()).unwrap().len(), 1);
+            host.stop();
+        }
+    }
 }

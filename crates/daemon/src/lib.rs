@@ -6,18 +6,24 @@
 //!
 //! Left out: becoming a daemon, and logging's destination; those are the command's.
 
+mod capture;
 pub mod config;
 pub mod confine;
 pub mod control;
+pub mod events;
+mod flight;
 mod host_process;
 mod limit;
 mod management;
+mod pcapng;
 pub mod port;
+mod ring;
 pub mod settings;
 pub mod state;
 pub mod store;
 pub mod vault;
 mod volatile;
 
+pub use flight::recording::{Entry, Recording};
 pub use host_process::{Host, ReadyHost, StartError};
 pub use management::Order;

@@ -1,6 +1,7 @@
 //! A bound on what others can make the host log. Left out: what to log.
 
 use i82576::Time;
+use std::fmt::Display;
 use std::time::Duration;
 
 /// So many events a minute; what comes beyond is counted.
@@ -31,12 +32,22 @@ impl Limit {
         self.used += 1;
         Some(std::mem::take(&mut self.suppressed))
     }
+
+    /// Logs what went wrong for a function, if it may be logged.
+    pub(crate) fn warn(&mut self, now: Time, function: &str, what: &str, error: &dyn Display) {
+        if let Some(suppressed) = self.allow(now) {
+            tracing::warn!(function, %error, suppressed, "{what}");
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::Limit;
     use i82576::Time;
+    use std::io::{self, Write};
+    use std::sync::{Arc, Mutex};
+    use tracing_subscriber::fmt::MakeWriter;
 
     #[test]
     fn what_is_kept_back_is_told_later() {
@@ -45,5 +56,44 @@ mod tests {
         assert_eq!((limit.allow(second(100)), limit.allow(second(101))), (Some(0), Some(0)));
         assert_eq!((limit.allow(second(102)), limit.allow(second(103))), (None, None));
         assert_eq!(limit.allow(second(161)), Some(2));
+    }
+
+    #[test]
+    fn what_a_client_repeats_without_end_is_logged_so_often_a_minute() {
+        let lines = Lines::default();
+        let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
+        let mut limit = Limit::per_minute(3);
+        tracing::subscriber::with_default(subscriber, || {
+            for n in 0..1_000 {
+                limit.warn(Time::from_micros(n), "pf0vf0", "its policy is not in force", &"no such VF");
+            }
+            limit.warn(Time::from_micros(60_000_000), "pf0vf0", "its policy is not in force", &"again");
+        });
+        let written = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(written.lines().count(), 4, "{written}");
+        let last = written.lines().last().unwrap();
+        assert!(last.contains("pf0vf0") && last.contains("suppressed=997"), "{last}");
+    }
+
+    /// What was logged.
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl MakeWriter<'_> for Lines {
+        type Writer = Self;
+
+        fn make_writer(&self) -> Self {
+            self.clone()
+        }
     }
 }

@@ -6,6 +6,7 @@
 use crate::limit::Limit;
 use crate::port::now;
 use host::keep::{Line, Shelf, Store};
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,6 +22,9 @@ pub struct Vault(Arc<Mutex<Contents>>);
 struct Contents {
     shelf: Shelf,
     store: Option<Store>,
+    /// While a successor has been given everything: names under which something has changed since. The keeper is not told,
+    /// because it keeps for the successor by now.
+    untold: Option<BTreeSet<String>>,
     complaints: Limit,
 }
 
@@ -34,7 +38,8 @@ impl Vault {
     /// What a predecessor has left, and who keeps it outside.
     #[must_use]
     pub fn new(shelf: Shelf, store: Option<Store>) -> Self {
-        Self(Arc::new(Mutex::new(Contents { shelf, store, complaints: Limit::per_minute(COMPLAINTS) })))
+        let complaints = Limit::per_minute(COMPLAINTS);
+        Self(Arc::new(Mutex::new(Contents { shelf, store, untold: None, complaints })))
     }
 
     /// Keeps a copy of a descriptor under a name, in the place of what was there.
@@ -44,8 +49,8 @@ impl Vault {
     pub fn keep(&self, name: &str, fd: BorrowedFd<'_>) -> io::Result<()> {
         let copy = fd.try_clone_to_owned()?;
         let mut contents = self.contents();
-        contents.tell(|store| store.keep(name, fd));
         let before = contents.shelf.put(name, copy);
+        contents.changed(name);
         drop(contents);
         drop(before);
         Ok(())
@@ -56,7 +61,7 @@ impl Vault {
         let mut contents = self.contents();
         let done = contents.shelf.take(name);
         if done.is_some() {
-            contents.tell(|store| store.forget(name));
+            contents.changed(name);
         }
         // The last close of a guest's memory takes seconds, and others need not wait for it.
         drop(contents);
@@ -70,8 +75,9 @@ impl Vault {
         let names: Vec<String> =
             contents.shelf.iter().map(|(name, _)| name).filter(ours).map(str::to_owned).collect();
         let forget = |name: String| {
-            contents.tell(|store| store.forget(&name));
-            contents.shelf.take(&name)
+            let done = contents.shelf.take(&name);
+            contents.changed(&name);
+            done
         };
         names.into_iter().filter_map(forget).collect()
     }
@@ -101,17 +107,22 @@ impl Vault {
         self.contents().store.as_ref().map(Store::succeed).transpose()
     }
 
-    /// Has the successor ended that was started last.
+    /// Has the successor ended that was started last, and goes on keeping outside what is kept here.
     pub fn abandon(&self) {
-        self.contents().tell(Store::abandon);
+        let mut contents = self.contents();
+        contents.tell(Store::abandon);
+        let untold = contents.untold.take().unwrap_or_default();
+        untold.iter().for_each(|name| contents.changed(name));
     }
 
-    /// Gives everything to a successor, and under a name of its own the keeper's socket.
+    /// Gives everything to a successor, and under a name of its own the keeper's socket. What changes here from now on the
+    /// keeper is not told, unless the successor is [abandoned](Self::abandon).
     ///
     /// # Errors
     /// The successor is gone.
     pub fn give(&self, successor: &Line, keeper: &str) -> io::Result<()> {
-        let contents = self.contents();
+        let mut contents = self.contents();
+        contents.untold.get_or_insert_default();
         let store = contents.store.iter().map(|store| (keeper, store.as_fd()));
         successor.give(contents.shelf.iter().chain(store))
     }
@@ -123,9 +134,28 @@ impl Vault {
 }
 
 impl Contents {
-    /// Tells the keeper something; one that is gone is given up.
+    /// Something else is kept under this name from now on, or nothing.
+    fn changed(&mut self, name: &str) {
+        if let Some(untold) = &mut self.untold {
+            untold.insert(name.to_owned());
+            return;
+        }
+        let told = self.store.as_ref().map(|store| match self.shelf.get(name) {
+            Some(fd) => store.keep(name, fd.as_fd()),
+            None => store.forget(name),
+        });
+        self.heed(told);
+    }
+
+    /// Tells the keeper something.
     fn tell(&mut self, what: impl FnOnce(&Store) -> io::Result<()>) {
-        let Some(Err(error)) = self.store.as_ref().map(what) else { return };
+        let told = self.store.as_ref().map(what);
+        self.heed(told);
+    }
+
+    /// Gives up a keeper that is gone.
+    fn heed(&mut self, told: Option<io::Result<()>>) {
+        let Some(Err(error)) = told else { return };
         if !matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::WouldBlock) {
             self.store = None;
         }
@@ -185,6 +215,12 @@ impl PortVault {
 
     pub(crate) fn forget_named(&self, name: &str) {
         self.vault.forget(&self.inside(name));
+    }
+
+    /// Gives up what is kept under names that begin so, but for one.
+    pub(crate) fn forget_named_others(&self, prefix: &str, needed: &str) {
+        let needed = self.inside(needed);
+        self.vault.forget_others(&self.inside(prefix), |name| name == needed);
     }
 
     pub(crate) fn copy_named(&self, name: &str) -> Option<OwnedFd> {

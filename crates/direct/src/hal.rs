@@ -4,19 +4,20 @@
 //! Left out: who visits the PF driver meanwhile ([`crate::port`]).
 
 use crate::DirectError;
+use crate::audit::Known;
 use driver::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
-use embedded_guest::hal::Ram;
+use embedded_guest::hal::{RAM_BASE as SOCKET_RAM, Ram};
 use embedded_guest::{Accesses, Bus, VfioUserHal};
 use host::eventfd::EventFd;
 use host::poll::Clock;
 use host::vfio::{Function, Pci, PciAddress, PciIds, Registers, Token};
 use i82576::Time;
-use i82576::ids::{DEVICE_PF, DEVICE_VF, VENDOR, VF_VECTORS};
+use i82576::ids::{DEVICE_PF, DEVICE_VF, MAX_VFS, VENDOR, VF_VECTORS};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 /// The same MAC with other media, as igb knows it.
-const PF_DEVICES: [u16; 8] = [DEVICE_PF, 0x10e6, 0x10e7, 0x10e8, 0x150a, 0x150d, 0x1518, 0x1526];
+pub(crate) const PF_DEVICES: [u16; 8] = [DEVICE_PF, 0x10e6, 0x10e7, 0x10e8, 0x150a, 0x150d, 0x1518, 0x1526];
 /// The second is what the VFs call themselves under Hyper-V.
 const VF_DEVICES: [u16; 2] = [DEVICE_VF, 0x152d];
 /// The region with the registers.
@@ -34,6 +35,8 @@ pub struct PfHal {
     registers: Registers,
     /// Held: closing it would give the function back.
     _function: Function,
+    /// Where the machine has its BARs.
+    bars: Vec<u64>,
 }
 
 impl PfHal {
@@ -46,7 +49,15 @@ impl PfHal {
         let function = Function::open(pci, address, Some(token))?;
         let registers = function.registers(BAR0)?;
         function.enable()?;
-        Ok(Self { registers, _function: function })
+        Ok(Self { registers, _function: function, bars: bars(pci, address)? })
+    }
+}
+
+impl PfHal {
+    /// What an audit compares its registers with. It has no memory, and sees the rings of its VFs.
+    pub(crate) fn known(&self) -> Known {
+        let memory = RAM_BASE..RAM_BASE + MAX_VFS as u64 * RAM_STEP;
+        Known { memory, bars: self.bars.clone() }
     }
 }
 
@@ -76,6 +87,8 @@ pub struct VfHal {
     ram: Ram,
     eventfds: [EventFd; VF_VECTORS],
     accesses: Accesses,
+    /// Where the machine has its BARs.
+    bars: Vec<u64>,
     /// The last register read as all ones.
     gone: bool,
 }
@@ -99,7 +112,8 @@ impl VfHal {
         let eventfds = [EventFd::new()?, EventFd::new()?, EventFd::new()?];
         function.signal(&eventfds)?;
         function.enable()?;
-        Ok(Self { registers, function, ram, eventfds, accesses: Accesses::default(), gone: false })
+        let bars = bars(pci, address)?;
+        Ok(Self { registers, function, ram, eventfds, accesses: Accesses::default(), bars, gone: false })
     }
 }
 
@@ -113,6 +127,9 @@ pub trait Subject: Bus {
     /// # Errors
     /// [`DirectError`].
     fn reset(&mut self) -> Result<(), DirectError>;
+
+    /// What an audit compares its registers with.
+    fn known(&self) -> Known;
 }
 
 impl Subject for VfHal {
@@ -123,6 +140,11 @@ impl Subject for VfHal {
     fn reset(&mut self) -> Result<(), DirectError> {
         Ok(self.function.reset()?)
     }
+
+    fn known(&self) -> Known {
+        let base = self.ram.base();
+        Known { memory: base..base + MEMORY, bars: self.bars.clone() }
+    }
 }
 
 impl Subject for VfioUserHal {
@@ -132,6 +154,10 @@ impl Subject for VfioUserHal {
 
     fn reset(&mut self) -> Result<(), DirectError> {
         Ok(VfioUserHal::reset(self)?)
+    }
+
+    fn known(&self) -> Known {
+        Known { memory: SOCKET_RAM..SOCKET_RAM + MEMORY, bars: Vec::new() }
     }
 }
 
@@ -187,6 +213,10 @@ impl Bus for VfHal {
     fn is_gone(&self) -> bool {
         self.gone
     }
+}
+
+fn bars(pci: &Pci, address: PciAddress) -> Result<Vec<u64>, DirectError> {
+    Ok(pci.bars(address)?.into_iter().flatten().collect())
 }
 
 /// Makes sure that a function is what it should be, before it is touched.

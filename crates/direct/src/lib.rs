@@ -6,13 +6,17 @@
 //! | [`hal`] | registers, memory and interrupts of a function behind VFIO |
 //! | [`port`] | the PF with a thread that visits it, and its VFs |
 //! | [`check`] | what is expected of the drivers on such a card, and what came |
+//! | [`audit`] | registers that tell a guest what it should not believe |
+//! | [`reset`] | a function reset before it changes its owner |
 //!
 //! Left out: staying. A run opens the functions, checks, and gives them back.
 #![forbid(unsafe_code)]
 
+pub mod audit;
 pub mod check;
 pub mod hal;
 pub mod port;
+pub mod reset;
 
 use driver::pf::{PfError, PolicyError};
 use driver::vf::VfError;
@@ -66,6 +70,11 @@ pub enum DirectError {
     /// A VF behind a socket cannot be had, or was lost.
     #[error(transparent)]
     Hal(#[from] HalError),
+    /// It does not come to rest.
+    #[error(
+        "{0} still has transactions under way a second after it may start no more; switch the machine off and on"
+    )]
+    NotQuiet(PciAddress),
     /// There is no memory to share.
     #[error(transparent)]
     Memory(#[from] SharedMemoryError),

@@ -6,7 +6,8 @@ use daemon::config::Config;
 use daemon::control::client::ask;
 use daemon::control::protocol::{Answer, Request};
 use direct::DirectError;
-use direct::check::{CheckReport, Functions, Plan, Verdict, run};
+use direct::audit::{Resource, Whose};
+use direct::check::{CheckReport, Functions, Plan, Verdict, audit, run};
 use host::vfio::{Pci, VfioError};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -58,6 +59,27 @@ fn is_as_the_checks_expect(config: &str) {
     assert!(report.is_good());
     assert_eq!((told, report.functions.len()), (report.checks.len(), 3));
     assert!(active(&host, &[0, 1, 2]).is_empty(), "left running");
+}
+
+/// A VF of our card tells its guest where its rings are, as the guest has put them, and what every VF has: its mailbox, its
+/// vectors. STATUS is the port's, so it tells which port that is, and nothing else is the machine's.
+#[test]
+fn an_audit_of_our_card_finds_what_the_guest_has_put_there_and_the_ports_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = Host::start(Config::check(Config::parse("").unwrap(), folder.path()).unwrap()).unwrap();
+    let report = audit(&Pci::default(), &sockets(folder.path(), &[0]).functions).unwrap();
+    let names = |whose| -> Vec<&str> {
+        let of = report.registers.iter().filter(|entry| entry.whose == whose);
+        of.map(|entry| entry.register.as_str()).collect()
+    };
+    assert_eq!(names(Whose::Machine), ["STATUS"]);
+    assert_eq!(report.trap_pages, [0]);
+    for register in ["V2PMAILBOX", "VTIVAR", "RDBAL[0]", "RDBAH[0]", "TDBAH[0]"] {
+        assert!(names(Whose::Guest).contains(&register), "{register} in {report}");
+    }
+    let high = report.registers.iter().find(|entry| entry.register == "RDBAH[0]").unwrap();
+    assert_eq!((high.value, high.resource), (Some(1), Resource::DmaRing));
+    assert!(active(&host, &[0]).is_empty(), "left running");
 }
 
 #[test]

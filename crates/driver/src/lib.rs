@@ -8,9 +8,13 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
+pub mod avf;
 pub mod hal;
 pub mod moderation;
+mod offload;
 pub mod pf;
 pub mod vf;
 

@@ -7,8 +7,9 @@ use daemon::control::protocol::{Answer, Change, Request};
 use daemon::control::status::{LinkState, PortStatus, VfStatus};
 use daemon::settings::VfSettings;
 use embedded_guest::{Config, EmbeddedGuest, FlowError, GuestError};
-use host::test_support::in_network_namespace;
+use host::test_support::{in_network_namespace, skipped};
 use std::net::Ipv4Addr;
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -145,6 +146,33 @@ fn a_guest_sees_its_link_go_and_come_back() {
     eventually("the link comes back", || guest.link_up());
 }
 
+/// What the port tells of its PF driver is between what guests can see of it: no wait was longer than a guest's whole
+/// coming up, which is a dozen requests and their answers, and every request that the PF counted was timed once.
+#[test]
+fn the_pf_driver_tells_how_long_guests_waited_for_its_answers() {
+    let world = World::new();
+    let mut longest = Duration::ZERO;
+    let guests: Vec<EmbeddedGuest> = (0..3)
+        .map(|vf| {
+            let start = Instant::now();
+            let guest = world.attach(vf);
+            longest = longest.max(start.elapsed());
+            guest
+        })
+        .collect();
+    let port = world.port("pf0");
+    let answers = port.answers.unwrap();
+    let asked: u64 = port.vfs.iter().flat_map(|vf| vf.mailbox.requests.values()).sum();
+    assert_eq!(answers.requests, asked, "{answers:?}");
+    assert!(asked >= 3 * 2, "at least a reset and a multicast list of each: {asked}");
+    assert!(answers.visits <= asked && answers.visits * u64::from(answers.most_a_visit) >= asked);
+    let waits = [1, answers.p50_ns, answers.p99_ns, answers.max_ns, longest.as_nanos() as u64];
+    assert!(waits.is_sorted(), "{waits:?}");
+    assert!(answers.max_ns <= answers.sum_ns && answers.sum_ns <= answers.max_ns * answers.requests);
+    assert_eq!(answers.at_most.last().map(|bound| bound.requests), Some(asked), "10 s is far away");
+    drop(guests);
+}
+
 #[test]
 fn a_flow_outlives_resets_of_the_port() {
     let world = World::new();
@@ -193,11 +221,90 @@ fn a_flow_outlives_its_tap() {
                 ip("tuntap add left0 mode tap");
                 ip("link set left0 master bridge0");
                 eventually("the guest sees it", || one.link_up());
-                assert_eq!(world.port("pf0").tap.map(|tap| tap.reattached), Some(round));
+                assert_eq!(world.port("pf0").uplink_status.map(|tap| tap.reattached), Some(round));
             }
             flow.join().unwrap()
         });
         assert!(flow.is_intact(), "{flow:?}");
+    });
+}
+
+#[test]
+fn flows_cross_a_wire_between_two_ports_both_ways_at_once() {
+    let port = "[[port]]\nuplink.wire = \"w\"\nvfs = 2\n";
+    let world = World::with(&(port.to_owned() + port));
+    let (one, other) = (world.attach_to(0, 0), world.attach_to(1, 1));
+    let pings = one.ping(other.ip(), 50).unwrap();
+    assert_eq!((pings.sent, pings.received()), (50, 50));
+    let flows = std::thread::scope(|scope| {
+        let there = scope.spawn(|| one.send_tcp(other.ip(), 16 << 20).unwrap());
+        let back = scope.spawn(|| other.send_tcp(one.ip(), 16 << 20).unwrap());
+        [there.join().unwrap(), back.join().unwrap()]
+    });
+    assert!(flows.iter().all(|flow| flow.is_intact()), "{flows:?}");
+}
+
+#[test]
+fn flows_cross_between_two_macvtaps_in_large_packets() {
+    let name = "flows_cross_between_two_macvtaps_in_large_packets";
+    in_network_namespace(name, || {
+        // Device files of all network namespaces are in one folder: numbers that no other gives.
+        let number = 1_000_000 + 2 * std::process::id();
+        let made = [
+            "link add wire0 type veth peer name wire1".to_owned(),
+            format!("link add link wire0 name left0 index {number} type macvtap mode passthru"),
+            format!("link add link wire1 name right0 index {} type macvtap mode passthru", number + 1),
+        ]
+        .iter()
+        .all(|words| Command::new("ip").args(words.split(' ')).status().is_ok_and(|status| status.success()));
+        if !made || !Path::new(&format!("/dev/tap{number}")).exists() {
+            return skipped(name, "no veth, no macvtap, or its device file is not shown here");
+        }
+        for interface in ["wire0", "wire1", "left0", "right0"] {
+            ip(&format!("link set {interface} up"));
+        }
+        let port = |name: &str| format!("[[port]]\nuplink.macvtap = \"{name}\"\nvfs = 2\n");
+        let world = World::with(&(port("left0") + &port("right0")));
+        let (one, other) = (world.attach_to(0, 0), world.attach_to(1, 1));
+        eventually("the pair carries", || one.ping(other.ip(), 1).unwrap().received() == 1);
+        let flow = one.send_tcp(other.ip(), 16 << 20).unwrap();
+        assert!(flow.is_intact(), "{flow:?}");
+        // Bytes and packets that the interface has received: on the average more than the longest frame has.
+        let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+        let line = table.lines().find_map(|line| line.trim().strip_prefix("right0:")).unwrap();
+        let counts: Vec<u64> = line.split_whitespace().take(2).map(|word| word.parse().unwrap()).collect();
+        assert!(counts[0] / counts[1] > 1518, "{counts:?}");
+        // The port counts the frames that they make, each with its headers.
+        let sent = world.port("pf0").uplink_status.unwrap().tx;
+        assert!(
+            sent.packets >= (16 << 20) / 1460 && sent.bytes >= (16 << 20) + 54 * sent.packets,
+            "{sent:?}"
+        );
+    });
+}
+
+#[test]
+fn the_host_beyond_an_interface_answers_pings_and_pings() {
+    let name = "the_host_beyond_an_interface_answers_pings_and_pings";
+    in_network_namespace(name, || {
+        let made = Command::new("ip").args("link add wire0 type veth peer name host0".split(' ')).status();
+        if !made.is_ok_and(|status| status.success()) {
+            return skipped(name, "this kernel has no veth, or iproute2 is not installed");
+        }
+        ip("addr add 10.82.0.200/24 dev host0");
+        ip("link set host0 up");
+        ip("link set wire0 up");
+        let world = World::with("[[port]]\nuplink.interface = \"wire0\"\nvfs = 2\n");
+        let guest = world.attach(0);
+        let beyond = Ipv4Addr::new(10, 82, 0, 200);
+        // A pair whose carrier comes gets its send queues a moment later, and loses silently what is sent before.
+        eventually("the pair carries", || guest.ping(beyond, 1).unwrap().received() == 1);
+        let pings = guest.ping(beyond, 50).unwrap();
+        assert_eq!((pings.sent, pings.received()), (50, 50));
+        match Command::new("ping").args(["-c", "3", "-W", "5", "10.82.0.1"]).output() {
+            Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout)),
+            Err(error) => skipped(name, &format!("no ping from the host: {error}")),
+        }
     });
 }
 

@@ -1,10 +1,5 @@
-//! Guests that have the pages with doorbells as memory, on the live host. What waiting costs there is printed:
-//!
-//! ```sh
-//! cargo test --release -p embedded-guest --test mapped -- --nocapture
-//! ```
-//!
-//! Left out: the pages of another client, and what a hostile guest stores (`daemon`, `nic`).
+//! Guests that have the pages with doorbells as memory, on the live host. Left out: the pages of another client, what a
+//! hostile guest stores (`daemon`, `nic`), and what waiting costs (`bench`).
 
 use daemon::Host;
 use daemon::config::Config as HostConfig;
@@ -12,34 +7,21 @@ use daemon::control::client::ask;
 use daemon::control::protocol::{Answer, Request};
 use daemon::control::status::VfStatus;
 use embedded_guest::{Config, EmbeddedGuest};
-use std::fs;
 use std::net::Ipv4Addr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Pings, each after a silence.
-const PINGS: usize = 200;
-const SILENCE: Duration = Duration::from_millis(20);
-/// How long nothing happens.
-const IDLE: Duration = Duration::from_secs(2);
-
-/// One world at a time: the thread of a port is found by its name, and others would disturb what is measured.
-static ALONE: Mutex<()> = Mutex::new(());
 
 /// A host with guests on its first VFs. The guests go first.
 struct World {
     guests: Vec<EmbeddedGuest>,
     host: Host,
     _folder: TempDir,
-    _alone: MutexGuard<'static, ()>,
 }
 
 impl World {
     fn new(wait: &str, guests: u8) -> Self {
-        // Who panicked with it has left nothing behind.
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = tempfile::tempdir().unwrap();
         let text = format!("[[port]]\nvfs = 2\nwait = \"{wait}\"\n");
         let config = HostConfig::check(HostConfig::parse(&text).unwrap(), folder.path()).unwrap();
@@ -52,7 +34,7 @@ impl World {
             assert!(guest.wait_link(PATIENCE), "the link of {} comes up", guest.name());
             guest
         };
-        Self { guests: (0..guests).map(attach).collect(), host, _folder: folder, _alone: alone }
+        Self { guests: (0..guests).map(attach).collect(), host, _folder: folder }
     }
 
     fn vf(&self, vf: u8) -> VfStatus {
@@ -76,16 +58,6 @@ impl World {
     fn ping(&self) -> Option<Duration> {
         self.guests[0].ping(self.guests[1].ip(), 1).unwrap().median()
     }
-}
-
-/// Nanoseconds for which the port's thread has run.
-fn port_time() -> u64 {
-    let tasks = fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
-    let port =
-        |path: &std::path::PathBuf| fs::read_to_string(path.join("comm")).is_ok_and(|name| name == "pf0\n");
-    let path = tasks.into_iter().find(port).expect("a thread called pf0");
-    let times = fs::read_to_string(path.join("schedstat")).unwrap();
-    times.split(' ').next().and_then(|time| time.parse().ok()).unwrap()
 }
 
 #[test]
@@ -133,33 +105,5 @@ fn a_reset_of_the_port_is_seen_in_the_pages() {
         while world.vf(0).mailbox.resets == resets || world.ping().is_none() {
             assert!(began.elapsed() < PATIENCE, "both come back");
         }
-    }
-}
-
-#[test]
-fn waiting_costs_what_the_guide_says() {
-    for (wait, guests) in [("sleep", 0), ("sleep", 2), ("mapped", 0), ("mapped", 2), ("busy", 2)] {
-        let world = World::new(wait, guests);
-        std::thread::sleep(Duration::from_millis(200));
-        let (began, before) = (Instant::now(), port_time());
-        std::thread::sleep(IDLE);
-        let share = (port_time() - before) as f64 / began.elapsed().as_nanos() as f64;
-        print!("{wait}, {guests} guests: {:.2} % of a processor while idle", share * 100.0);
-        if guests == 2 {
-            world.ping().expect("an answer");
-            let mut times: Vec<_> = (0..PINGS)
-                .map(|_| {
-                    std::thread::sleep(SILENCE);
-                    world.ping().expect("an answer")
-                })
-                .collect();
-            times.sort_unstable();
-            print!(
-                ", ping after silence {:?} (median), {:?} (99 %)",
-                times[PINGS / 2],
-                times[PINGS * 99 / 100]
-            );
-        }
-        println!();
     }
 }

@@ -35,6 +35,23 @@ const SEQUENCE_AT: usize = 38;
 const ACKNOWLEDGEMENT_AT: usize = 42;
 const WINDOW_AT: usize = 48;
 
+/// Bytes of the number at the beginning of a datagram's payload.
+const NUMBER: usize = 4;
+
+/// The number of a datagram, which tells its place among those of its sender; `None` if there is no room for one.
+#[must_use]
+pub fn number(datagram: &[u8], payload: usize) -> Option<u32> {
+    let bytes = datagram.get(UDP_HEADERS..)?.first_chunk().filter(|_| payload >= NUMBER)?;
+    Some(u32::from_be_bytes(*bytes))
+}
+
+/// Writes a datagram's number, if there is room for one.
+pub fn set_number(datagram: &mut [u8], number: u32) {
+    if let Some(bytes) = datagram.get_mut(UDP_HEADERS..UDP_HEADERS + NUMBER) {
+        bytes.copy_from_slice(&number.to_be_bytes());
+    }
+}
+
 /// What a frame is to the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packet {
@@ -132,7 +149,7 @@ pub fn fill(frame: &mut [u8], from: MacAddress, to: MacAddress, packet: Packet) 
 
 #[cfg(test)]
 mod tests {
-    use super::{FRAGMENT, IP_HEADERS, Packet, TCP_HEADERS, UDP_HEADERS, fill, parse};
+    use super::{FRAGMENT, IP_HEADERS, Packet, TCP_HEADERS, UDP_HEADERS, fill, number, parse, set_number};
     use i82576::MacAddress;
 
     #[test]
@@ -140,7 +157,9 @@ mod tests {
         let (from, to) = (MacAddress([2; 6]), MacAddress([4; 6]));
         let mut frame = [0; UDP_HEADERS + 1_472];
         fill(&mut frame, from, to, Packet::Udp(1_472));
-        assert_eq!(parse(&frame), Packet::Udp(1_472));
+        set_number(&mut frame, 0xfedc_ba98);
+        assert_eq!((parse(&frame), number(&frame, 1_472)), (Packet::Udp(1_472), Some(0xfedc_ba98)));
+        assert_eq!(number(&frame, 3), None, "the rest is padding");
         let mut frame = [0; TCP_HEADERS + 1_448];
         let segment = Packet::Tcp { sequence: 7_000, acknowledgement: 9, window: 3, payload: 1_448 };
         fill(&mut frame, from, to, segment);

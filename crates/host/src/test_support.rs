@@ -3,7 +3,7 @@
 //!
 //! Left out: anything a program would use; it is compiled for tests and for the `test-support` feature only.
 
-#![expect(unsafe_code, reason = "unshare can pull a file table away from its descriptors")]
+#![expect(unsafe_code, reason = "descriptors are copied between fork and exec")]
 
 use std::io::{self, Write};
 use std::thread;
@@ -11,7 +11,6 @@ use std::thread;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
-use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 /// Says that a test did not run, past the capture of the test harness: `SKIPPED: what: why`.
 pub fn skipped(what: &str, why: &str) {
@@ -26,10 +25,7 @@ pub fn skipped(what: &str, why: &str) {
 /// # Panics
 /// If `body` does.
 pub fn in_network_namespace<T: Send>(what: &str, body: impl FnOnce() -> T + Send) -> Option<T> {
-    let run = || {
-        // SAFETY: NEWNET leaves the file table shared, so every descriptor stays what it was.
-        unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.map(|()| body())
-    };
+    let run = || crate::namespace::enter_new_network().map(|()| body());
     let outcome = thread::scope(|scope| scope.spawn(run).join());
     match outcome {
         Ok(Ok(value)) => Some(value),

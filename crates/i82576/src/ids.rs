@@ -35,5 +35,4 @@ pub const BAR3_SIZE: usize = 0x4000;
 pub const MAX_FRAME: usize = 9728;
 /// The shortest frame on the wire, CRC excluded.
 pub const MIN_FRAME: usize = 60;
-/// Bytes of the frame check sequence: counted in lengths and octets, never delivered.
-pub const FCS: usize = 4;
+pub use units::FCS;

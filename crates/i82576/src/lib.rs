@@ -10,14 +10,13 @@ pub mod bits;
 pub mod config;
 pub mod descriptor;
 pub mod ids;
-pub mod mac;
 pub mod mailbox;
+mod numbers;
 pub mod nvm;
 pub mod phy;
 pub mod register;
 pub mod table;
-pub mod units;
 pub mod window;
 
-pub use mac::MacAddress;
-pub use units::{Queue, Time, Vector, VfIndex};
+pub use numbers::{Pool, Queue, Vector, VfIndex};
+pub use units::{MacAddress, Time};

@@ -3,10 +3,10 @@
 //!
 //! Left out: side effects. Plain registers need no other code than this table.
 
+use crate::numbers::{Pool, Vector, VfIndex};
 use crate::register::{self as r, vf, vf_stats};
 use crate::table::queues::{DCTL, INDEX, RING_BASE, RING_LENGTH, SRRCTL, WRITE_BACK};
 use crate::table::{ALL, Access};
-use crate::units::{Vector, VfIndex};
 
 /// Where the bits of a VF register are kept in the PF's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,7 +109,7 @@ pub const TABLE: &[VfRegister] = &[
     },
     row("V2PMAILBOX", vf::V2PMAILBOX, Wo, Backing::PerVf(0x0c40, 4)),
     row("VTPBACL", vf::VTPBACL, Wo, Backing::Shared(r::PBACL)),
-    row("PSRTYPE", vf::PSRTYPE, Rw(ALL), Backing::PerVf(r::psrtype(0), 4)),
+    row("PSRTYPE", vf::PSRTYPE, Rw(ALL), Backing::PerVf(r::psrtype(Pool::FIRST), 4)),
     stat("VFGPRC", vf_stats::VFGPRC),
     stat("VFGPTC", vf_stats::VFGPTC),
     stat("VFGORC", vf_stats::VFGORC),
@@ -214,11 +214,19 @@ pub fn resolve(vf: VfIndex, offset: u32) -> Option<Slot> {
     Some(row.slot(vf, u32::from(code & 0xf)))
 }
 
+/// The register at a dword-aligned `offset` of a VF's BAR0: its name, which of its elements that is, and how many there are.
+#[must_use]
+pub fn name(offset: u32) -> Option<(&'static str, u32, u32)> {
+    let code = *DECODE.get(offset as usize / 4)?;
+    let row = TABLE.get(usize::from(code >> 4).checked_sub(1)?)?;
+    Some((row.name, u32::from(code & 0xf), row.count))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{TABLE, resolve};
+    use super::{TABLE, name, resolve};
+    use crate::numbers::{Queue, VfIndex};
     use crate::register as r;
-    use crate::units::{Queue, VfIndex};
 
     fn vf(n: u8) -> VfIndex {
         VfIndex::new(n).unwrap()
@@ -240,6 +248,13 @@ mod tests {
     #[test]
     fn throttle_of_vector_2_of_vf_1_is_eitr_21() {
         assert_eq!(resolve(vf(1), r::vf::VTEITR + 8).unwrap().offset, 0x1680 + 4 * 21);
+    }
+
+    #[test]
+    fn a_register_has_a_name() {
+        assert_eq!(name(r::vf::VMBMEM + 8), Some(("VMBMEM", 2, 16)));
+        assert_eq!(name(r::vf::TX_BLOCK + r::tx::TDT), Some(("TDT", 0, 2)));
+        assert_eq!(name(0x0018), None);
     }
 
     #[test]

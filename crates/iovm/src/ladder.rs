@@ -5,8 +5,8 @@
 //! would take its siblings' owners down with it; so a function without it is refused.
 
 use crate::Device;
-use pcie::capability::{express, msix};
-use pcie::{Function, walk};
+use pcie::capability::msix;
+use pcie::{Function, ladder as rungs, walk};
 
 /// A function that could not be made safe for another owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -39,8 +39,8 @@ pub fn climb<D: Device>(device: &mut D, function: Function) -> Result<(), Ladder
     Ok(())
 }
 
+/// Whether the function itself is what [`rungs`] names first.
 fn can_reset<D: Device>(device: &mut D, function: Function) -> bool {
-    let Some(at) = walk::find(|at| device.config_read(function, at, 4), express::ID) else { return false };
-    let capabilities = device.config_read(function, at + express::DEVICE_CAPABILITIES, 4);
-    capabilities & express::DEVICE_CAPABILITIES_FLR != 0
+    let found = rungs::Device::of(|at| device.config_read(function, at, 4), None);
+    found.rung() == Some(rungs::Rung::Function)
 }

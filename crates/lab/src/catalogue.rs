@@ -39,12 +39,29 @@ pub struct Catalogue {
     pub experiments: &'static [Experiment],
     /// The settings, in the order of rows.
     pub settings: Vec<Setting>,
+    /// What papers state, for figures.
+    pub stated: Vec<Stated>,
     /// The constants of the model, for the report.
     pub parameters: Vec<Parameter>,
     /// How far the calibrated model is from what it was calibrated on, for the report.
     pub residuals: Vec<Residual>,
     /// Which constants predictions hang on, for the report.
     pub sensitivity: Sensitivity,
+}
+
+/// What a paper states of a point.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stated {
+    /// The experiment.
+    pub experiment: &'static str,
+    /// A value for each axis.
+    pub axes: &'static [(&'static str, &'static str)],
+    /// Which metric.
+    pub metric: &'static str,
+    /// What the paper states.
+    pub value: f64,
+    /// The model was calibrated on it. Otherwise the row is a prediction of it.
+    pub is_calibrated: bool,
 }
 
 /// One constant of the model, and how far it is to be trusted.
@@ -163,11 +180,22 @@ impl Catalogue {
     pub fn problems(&self) -> Vec<String> {
         let mut problems = repeated("experiment", self.experiments.iter().map(|experiment| experiment.name));
         problems.extend(repeated("setting", self.settings.iter().map(|setting| setting.name.as_str())));
+        problems.extend(self.stated.iter().filter_map(|stated| self.nowhere(stated)));
         for experiment in self.experiments {
             let own = self.problems_of(experiment);
             problems.extend(own.into_iter().map(|problem| format!("{}: {problem}", experiment.name)));
         }
         problems
+    }
+
+    /// What is stated of no point or metric that there is.
+    fn nowhere(&self, stated: &Stated) -> Option<String> {
+        let found = self.experiment(stated.experiment).is_some_and(|experiment| {
+            let names = experiment.axes.iter().map(|axis| axis.name);
+            names.eq(stated.axes.iter().map(|(name, _)| *name))
+                && experiment.metrics.iter().any(|metric| metric.name == stated.metric)
+        });
+        (!found).then(|| format!("{} is stated of no point of {}", stated.metric, stated.experiment))
     }
 
     fn problems_of(&self, experiment: &Experiment) -> Vec<String> {

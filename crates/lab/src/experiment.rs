@@ -1,7 +1,9 @@
 //! An experiment as data: what is varied, what is measured, how it is shown. Only running one point is code.
 //! Left out: running a sweep ([`crate::runner`]) and drawing ([`crate::figure`]).
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use thiserror::Error;
 
@@ -175,7 +177,59 @@ pub struct Context {
     /// settings: runs that differ in a setting are compared on the same random numbers.
     pub seed: u64,
     /// Every setting, changed or not; one that an axis varies has its value there.
-    pub settings: Params,
+    pub settings: Settings,
+}
+
+/// Settings that remember which of them were looked at: what no run looks at has no effect on it.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    values: Params,
+    read: Arc<Mutex<BTreeSet<String>>>,
+}
+
+impl Settings {
+    /// Settings that nobody has looked at.
+    #[must_use]
+    pub fn new(values: Params) -> Self {
+        Self { values, read: Arc::default() }
+    }
+
+    /// The integer of that name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn int(&self, name: &str) -> Result<i64, NoSuchValue> {
+        self.look(name).int(name)
+    }
+
+    /// The number of that name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn real(&self, name: &str) -> Result<f64, NoSuchValue> {
+        self.look(name).real(name)
+    }
+
+    /// The text of that name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn text(&self, name: &str) -> Result<&str, NoSuchValue> {
+        self.look(name).text(name)
+    }
+
+    /// Whether somebody has looked at it.
+    pub(crate) fn was_read(&self, name: &str) -> bool {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner).contains(name)
+    }
+
+    fn look(&self, name: &str) -> &Params {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if !read.contains(name) {
+            read.insert(name.to_owned());
+        }
+        &self.values
+    }
 }
 
 /// What a run of one point gives back.

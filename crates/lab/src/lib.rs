@@ -32,5 +32,6 @@ pub mod runner;
 mod synthetic;
 pub mod value;
 
-/// The version of whoever finds rows: the release, and a hash of the sources that decide what is found.
+/// The version of whoever finds rows: the release, and a hash of the sources that decide what is found, without their
+/// comments and tests.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("LAB_SOURCES"));

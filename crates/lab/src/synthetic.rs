@@ -1,6 +1,6 @@
 //! Experiments for tests: a queue of arithmetic, cheap and plausible. Left out: any claim about a machine.
 
-use crate::catalogue::{Catalogue, Dependence, Effect, Parameter, Residual, Sensitivity, Setting};
+use crate::catalogue::{Catalogue, Dependence, Effect, Parameter, Residual, Sensitivity, Setting, Stated};
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
 };
@@ -153,6 +153,10 @@ pub(crate) fn catalogue() -> Catalogue {
             setting("cost.eoi_full", Value::Int(8400), "cycles", &[]),
             setting("contention", Value::Real(1.3), "", &[]),
         ],
+        stated: vec![
+            stated(&[("vms", "1"), ("accel", "false")], ("cpu_dom0_pct", 17.0), true),
+            stated(&[("vms", "7"), ("accel", "true")], ("throughput_mbps", 957.0), false),
+        ],
         parameters: vec![
             parameter("eoi_full", 8400.0, "cycles", "stated"),
             parameter("grant_copy", 600.0, "cycles", "estimate"),
@@ -172,6 +176,14 @@ pub(crate) fn catalogue() -> Catalogue {
             }],
         },
     }
+}
+
+fn stated(
+    axes: &'static [(&'static str, &'static str)],
+    (metric, value): (&'static str, f64),
+    is_calibrated: bool,
+) -> Stated {
+    Stated { experiment: "queue", axes, metric, value, is_calibrated }
 }
 
 fn effect(constant: &str, less_pct: f64, more_pct: f64) -> Effect {

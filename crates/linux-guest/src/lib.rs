@@ -24,7 +24,10 @@
 pub mod assets;
 mod guest;
 
-pub use assets::{AssetError, Assets, HostDpdk, HostTools, KernelSeries};
+pub use assets::{
+    AssetError, Assets, DebianRoot, HostDpdk, HostTools, KernelSeries, OpenVSwitch, Prometheus, cache_folder,
+    prometheus, tshark,
+};
 pub use guest::accel::Accel;
 pub use guest::control::Output;
 pub use guest::{Background, GuestBuilder, GuestError, LinuxGuest};

@@ -10,7 +10,7 @@ use i82576::config::pf::SRIOV;
 use i82576::descriptor::rx::Posted;
 use i82576::descriptor::tx::{Context, Data, L4};
 use i82576::register::{self as r, rx, tx, vf};
-use i82576::{MacAddress, Time};
+use i82576::{MacAddress, Pool, Time};
 use nic::{Budget, Config, Nic, Wire};
 use pcie::Function::{self, Pf, Vf};
 use pcie::capability::sriov;
@@ -84,6 +84,10 @@ struct Bench {
     wire: Tap,
 }
 
+const fn pool_of(vf: u8) -> Pool {
+    Pool::of_field(vf as u32)
+}
+
 const fn mac(n: u8) -> MacAddress {
     MacAddress([2, 0, 0, 0, 0, n])
 }
@@ -127,7 +131,7 @@ impl Bench {
         for n in 0..2 {
             nic.config_write(Vf(n), offset::COMMAND, 2, master);
             let (low, high) = mac(n).to_words();
-            nic.write(Pf, r::vmolr(n), pool, Time::ZERO);
+            nic.write(Pf, r::vmolr(pool_of(n)), pool, Time::ZERO);
             nic.write(Pf, r::ral(1 + u32::from(n)), low, Time::ZERO);
             nic.write(Pf, r::rah(1 + u32::from(n)), high | 1 << 31 | 1 << (18 + n), Time::ZERO);
         }
@@ -144,9 +148,9 @@ impl Bench {
         self.nic.write(Pf, r::DTXSWC, dtxswc::LOOPBACK_EN | checked, Time::ZERO);
         self.nic.write(Pf, r::vlvf(0), member, Time::ZERO);
         for n in 0..2 {
-            let pool = self.nic.read(Pf, r::vmolr(n), Time::ZERO);
-            self.nic.write(Pf, r::vmolr(n), pool & !vmolr::AUPE | vmolr::STRVLAN, Time::ZERO);
-            self.nic.write(Pf, r::vmvir(n), PORT_VLAN | vmvir::DEFAULT, Time::ZERO);
+            let pool = self.nic.read(Pf, r::vmolr(pool_of(n)), Time::ZERO);
+            self.nic.write(Pf, r::vmolr(pool_of(n)), pool & !vmolr::AUPE | vmolr::STRVLAN, Time::ZERO);
+            self.nic.write(Pf, r::vmvir(pool_of(n)), PORT_VLAN | vmvir::DEFAULT, Time::ZERO);
         }
     }
 

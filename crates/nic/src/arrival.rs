@@ -2,87 +2,121 @@
 //! queue's own way with tags. Left out: the stops themselves, and who gets the frame.
 
 use crate::Nic;
-use crate::counters::Fate;
-use crate::frame::{Frame, Outer};
-use crate::offload::headers::Headers;
-use crate::offload::receive;
+use crate::buffer::wait::Late;
+use crate::conditions::Conditions;
+use crate::offload::plain;
+use crate::offload::receive::{self, Receive};
 use crate::offload::rss::Hash;
 use crate::offload::split::Split;
-use crate::queue::receive::Description;
+use crate::policy::pool;
+use crate::queue::receive::{Description, Lost};
+use crate::scratch::Receiving;
 use crate::steering::Hits;
-use crate::switch::{Decision, Source};
-use i82576::bits::{mrqc, rxcsum, srrctl};
+use crate::work::Work;
 use i82576::descriptor::rx::{rss_type, status};
-use i82576::register::{self as r, rx, rx_block};
-use i82576::{MacAddress, Queue};
+use i82576::{Pool, Queue};
+use offload::headers::{Headers, TYPE_IPV4};
 use pcie::Bus;
+use plane::frame::{Frame, Outer};
+use plane::{About, Missed, Port, Sink};
 
-/// A frame on its way to pools.
-struct Arrival {
-    source: Source,
-    destination: MacAddress,
-    replicated: bool,
+/// Where a frame goes to.
+#[derive(Clone, Copy)]
+struct Place {
+    queue: Queue,
+    /// The pool has tags taken out.
+    strips: bool,
+    /// The frame is to interrupt at once.
+    urgent: bool,
+}
+
+/// What is known of a frame's contents.
+#[derive(Clone, Copy)]
+pub(crate) struct Contents {
     /// What RSS chooses a queue by, and what may choose it before.
     hash: Hash,
     hits: Hits,
     description: Description,
 }
 
-impl Nic {
-    /// Hands a frame to every pool that the switch has named; the best that became of it, or `None` if there was
-    /// no pool.
-    pub(crate) fn hand_out<B: Bus>(
+impl<B: Bus> Sink for Work<'_, B> {
+    type Findings = Option<Contents>;
+
+    #[inline(always)]
+    fn deliver(
         &mut self,
-        source: Source,
-        destination: MacAddress,
-        decision: &Decision,
+        port: Port,
         frame: &mut Frame<'_>,
-        bus: &mut B,
-    ) -> Option<Fate> {
-        let mut pools = decision.pools;
-        if pools == 0 {
-            return None;
+        about: About,
+        findings: &mut Option<Contents>,
+    ) -> Result<usize, Missed> {
+        if self.scratch.glances && about.alone {
+            let (checks, seal) = (self.scratch.conditions.checks, frame.seal());
+            if let Some((Receive { packet_type, mut status }, split)) =
+                plain::glance(frame.untagged(), checks, seal)
+            {
+                status |= if about.inexact { status::PIF } else { 0 };
+                let place =
+                    Place { queue: self.usual_queue(pool(port)), strips: about.strips, urgent: false };
+                let description = Description { packet_type, status, split, ..Description::default() };
+                return self.put(place, frame, about, description);
+            }
         }
-        let mut arrival = self.describe(source, destination, decision.replicated, frame);
-        if decision.inexact {
-            arrival.description.status |= status::PIF;
+        self.deliver_closely(pool(port), frame, about, findings)
+    }
+}
+
+impl<B: Bus> Work<'_, B> {
+    /// The same, for any frame.
+    #[inline(never)]
+    fn deliver_closely(
+        &mut self,
+        pool: Pool,
+        frame: &mut Frame<'_>,
+        about: About,
+        findings: &mut Option<Contents>,
+    ) -> Result<usize, Missed> {
+        let contents = match findings {
+            Some(contents) => *contents,
+            None => *findings.insert(self.find_out(frame, about)),
+        };
+        let mut described = contents.description;
+        let bytes = frame.delivered(!about.strips);
+        if let Some(sum) = receive::packet_sum(bytes, self.scratch.conditions.checks) {
+            described.checksum = sum;
+            described.rss.1 |= u32::from(sum) << 16;
         }
-        if arrival.hits.timed && source == Source::Wire && self.stamp_received() {
-            arrival.description.status |= status::TS;
-        }
-        let mut best = None;
-        while pools != 0 {
-            let pool = pools.trailing_zeros() as u8;
-            pools &= pools - 1;
-            best = best.max(Some(self.deliver(pool, frame, &arrival, bus)));
-        }
-        best
+        let (queue, urgent) = self.queue_of(pool, &contents, bytes.len());
+        self.put(Place { queue, strips: about.strips, urgent }, frame, about, described)
     }
 
-    /// What the receive descriptors will say of a frame without its tag, whoever gets it.
-    #[inline]
-    fn describe(
-        &self,
-        source: Source,
-        destination: MacAddress,
-        replicated: bool,
-        frame: &mut Frame<'_>,
-    ) -> Arrival {
-        let (control, outer, seal) = (self.state.file.get(r::RXCSUM), frame.outer, frame.seal());
+    /// What there is to say of a frame, whichever pools get it.
+    fn find_out(&mut self, frame: &mut Frame<'_>, about: About) -> Contents {
+        let mut contents = self.look_into(frame);
+        if about.inexact {
+            contents.description.status |= status::PIF;
+        }
+        if contents.hits.timed && about.from_uplink && self.state.stamp_received(self.scratch.now) {
+            contents.description.status |= status::TS;
+        }
+        contents
+    }
+
+    /// What the receive descriptors will say of a frame without its tag, whoever gets it, and what chooses its queue.
+    fn look_into(&self, frame: &mut Frame<'_>) -> Contents {
+        let conditions = &self.scratch.conditions;
+        let (control, outer, seal) = (conditions.checks, frame.outer, frame.seal());
         let tag = frame.tag;
         let frame = frame.untagged();
         let headers = match outer {
             // What has no outer tag where all should have one is passed on as it is (datasheet 7.4.5.2).
             Outer::Missing => Headers::default(),
             Outer::Present | Outer::Unused => {
-                Headers::parse_behind(frame, outer == Outer::Present, self.derived.tables.inner)
+                Headers::parse_behind(frame, outer == Outer::Present, self.derived.receive.inner)
             }
         };
         let found = receive::classify(frame, &headers, control, seal);
-        let hash = match self.state.file.get(r::MRQC) & mrqc::MODE_MASK {
-            mrqc::RSS | mrqc::VMDQ_RSS => self.derived.rss.hash(frame, &headers),
-            _ => Hash::default(),
-        };
+        let hash = if conditions.hashes { self.derived.rss.hash(frame, &headers) } else { Hash::default() };
         let hits = self.derived.steering.look(frame, &headers, tag);
         let mut description = Description {
             rss: (hash.rss_type, hash.value),
@@ -91,20 +125,26 @@ impl Nic {
             split: Split::of(&headers),
             ..Description::default()
         };
-        if control & rxcsum::PCSD == 0 {
+        if !conditions.tells_hash() {
             let fragment = receive::fragment(frame, &headers, control);
             description.rss = (0, u32::from(fragment.sum) << 16 | u32::from(fragment.identification));
             description.status |= fragment.status;
         }
-        Arrival { source, destination, replicated, hash, hits, description }
+        Contents { hash, hits, description }
     }
 
-    /// Puts a frame into the pool's queue, as the pool likes its tags.
-    fn deliver<B: Bus>(&mut self, pool: u8, frame: &mut Frame<'_>, arrival: &Arrival, bus: &mut B) -> Fate {
-        let options = self.derived.tables.pool_options(pool, arrival.replicated);
-        let mut described = arrival.description;
+    /// Puts a frame into a pool's queue, as the pool likes its tags.
+    #[inline(always)]
+    fn put(
+        &mut self,
+        place: Place,
+        frame: &mut Frame<'_>,
+        about: About,
+        mut described: Description,
+    ) -> Result<usize, Missed> {
+        let Place { queue, strips, urgent } = place;
         match frame.tag {
-            Some(tag) if options.strip_vlan => {
+            Some(tag) if strips => {
                 described.vlan_tag = tag;
                 described.status |= status::VP;
             }
@@ -112,49 +152,95 @@ impl Nic {
             None => {}
         }
         let trailer = frame.trailer();
-        let bytes = frame.delivered(!options.strip_vlan);
-        let (queue, urgent) = self.queue_of(pool, options.rss, arrival, bytes.len());
-        let function = self.state.owners.of_queue(queue);
-        if !self.masters().may_master(function) || !self.receives() {
-            self.state.counters[usize::from(pool)].rx_disabled += 1;
-            return Fate::Dropped;
+        let bytes = frame.delivered(!strips);
+        match self.fill(queue, urgent, bytes, &mut described) {
+            Ok(()) => Ok(bytes.len() - trailer),
+            Err(Lost::Fault) => Err(Missed::Fault),
+            Err(lost) => {
+                let About { from_uplink, .. } = about;
+                let late = Late { queue, bytes, trailer, from_uplink, urgent, description: described };
+                Err(self.come_too_late(lost, &late))
+            }
         }
-        if let Some(sum) = receive::packet_sum(bytes, self.state.file.get(r::RXCSUM)) {
-            described.checksum = sum;
-            described.rss.1 |= u32::from(sum) << 16;
-        }
-        let length = bytes.len() - trailer;
-        self.scratch.rx_touched |= 1 << queue.get();
-        described.status |= if urgent { status::DYNINT } else { 0 };
-        let outcome =
-            self.state.rx[queue.index()].deliver(&mut self.state.file, function, bus, bytes, &described);
-        self.scratch.rx_urgent |= u16::from(urgent && outcome.is_ok()) << queue.get();
-        self.count_received(pool, queue, arrival.destination, length, arrival.source, outcome)
     }
 
-    /// Whether a queue's descriptors are in the legacy format, which cannot tell of an interrupt at once and has none.
-    fn is_legacy(&self, queue: Queue) -> bool {
-        srrctl::descriptor_type(self.state.file.get(rx_block(queue) + rx::SRRCTL)) == srrctl::LEGACY
+    /// Puts a frame into a queue's buffers as it stands.
+    #[inline(always)]
+    fn fill(
+        &mut self,
+        queue: Queue,
+        urgent: bool,
+        bytes: &[u8],
+        described: &mut Description,
+    ) -> Result<(), Lost> {
+        self.open(queue);
+        let (rx, file) = (&mut self.state.rx[queue.index()], &mut self.state.file);
+        let Receiving { opened: Some(opened), function, .. } = &self.scratch.receiving[queue.index()] else {
+            return Err(Lost::Disabled);
+        };
+        // The legacy format cannot tell of an interrupt at once, and has none.
+        let urgent = urgent && !opened.is_legacy();
+        described.status |= if urgent { status::DYNINT } else { 0 };
+        let outcome = rx.deliver(file, opened, *function, self.bus, bytes, described);
+        self.scratch.rx_urgent |= u16::from(urgent && outcome.is_ok()) << queue.get();
+        outcome
+    }
+
+    /// A receive queue is looked at as it is in this poll.
+    #[inline]
+    pub(crate) fn open(&mut self, queue: Queue) {
+        let bit = 1 << queue.get();
+        self.scratch.rx_touched |= bit;
+        if self.scratch.opened & bit == 0 {
+            self.scratch.opened |= if self.scratch.shortcuts { bit } else { 0 };
+            self.open_anew(queue);
+        }
+    }
+
+    #[cold]
+    fn open_anew(&mut self, queue: Queue) {
+        // No frame overtakes one that waits.
+        let may = self.may_receive(queue) && !self.state.buffer.has(queue);
+        let receiving = &mut self.scratch.receiving[queue.index()];
+        receiving.function = self.scratch.conditions.owners.of_queue(queue);
+        let opened = || self.state.rx[queue.index()].open(&self.state.file, self.scratch.shortcuts);
+        receiving.opened = may.then(opened).flatten();
+    }
+
+    /// The port receives, and the function that has the queue may write to memory.
+    pub(crate) fn may_receive(&self, queue: Queue) -> bool {
+        let Conditions { owners, uplink, .. } = self.scratch.conditions;
+        uplink.receives && owners.may_master(owners.of_queue(queue))
     }
 
     /// The queue of a pool, or among all of them when there are no pools, for a frame of `length` bytes, and whether
     /// that interrupts at once.
-    fn queue_of(&self, pool: u8, rss: bool, arrival: &Arrival, length: usize) -> (Queue, bool) {
-        let pools = matches!(self.state.file.get(r::MRQC) & mrqc::MODE_MASK, mrqc::VMDQ | mrqc::VMDQ_RSS);
-        let verdict = self.derived.steering.decide(arrival.hits, pools.then_some(pool), length);
-        let hashed = rss && arrival.hash.rss_type != rss_type::NONE;
-        let entry = hashed.then(|| self.derived.rss.redirect(arrival.hash.value));
-        let index = verdict.queue.unwrap_or(match (pools, entry) {
-            (true, entry) => pool + 8 * (entry.unwrap_or(0) & 1),
-            (false, Some(entry)) => entry,
-            (false, None) => self.derived.steering.default,
-        });
-        let queue = Queue::new(index & 0xf).unwrap_or(FIRST_QUEUE);
-        (queue, verdict.immediate && !self.is_legacy(queue))
+    fn queue_of(&self, pool: Pool, contents: &Contents, length: usize) -> (Queue, bool) {
+        let pools = self.scratch.conditions.pools;
+        let verdict = self.derived.steering.decide(contents.hits, pools.then_some(pool), length);
+        let scales = self.derived.receive.scales & pool.bit() != 0;
+        let hashed = scales && contents.hash.rss_type != rss_type::NONE;
+        let entry = hashed.then(|| self.derived.rss.redirect(contents.hash.value));
+        let of_entry = |entry: u8| if pools { pool.queue(entry) } else { Queue::of_field(entry.into()) };
+        let queue = verdict.queue.or(entry.map(of_entry));
+        (queue.unwrap_or_else(|| self.usual_queue(pool)), verdict.immediate)
+    }
+
+    /// The queue of a pool for what nothing chooses a queue for.
+    #[inline]
+    fn usual_queue(&self, pool: Pool) -> Queue {
+        if self.scratch.conditions.pools { pool.queue(0) } else { self.derived.steering.default }
     }
 }
 
-const FIRST_QUEUE: Queue = match Queue::new(0) {
-    Some(queue) => queue,
-    None => panic!(),
-};
+impl Nic {
+    /// A glance at a frame may be all that it takes: nobody asks for its hash, its fragments or its headers, and tags
+    /// are what they usually are.
+    pub(crate) fn may_glance(&self) -> bool {
+        let conditions = &self.scratch.conditions;
+        let tables = self.plane.tables();
+        let usual = tables.outer.is_none() && tables.inner != TYPE_IPV4;
+        let asked = conditions.hashes || !conditions.tells_hash() || self.derived.steering.looks();
+        self.scratch.shortcuts && usual && !asked
+    }
+}

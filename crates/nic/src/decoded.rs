@@ -1,19 +1,21 @@
 //! What follows from a port's state and is kept so that it need not be worked out for each frame: decoded forms of
-//! registers ([`Tables`], [`Rss`], [`Steering`]), which are loaded anew at the next poll when one of their registers has
-//! changed: the register table says which those are ([`Forms`]). Left out: the forms themselves, each of which is with the stop that asks it.
+//! registers ([`Receive`], [`Rss`], [`Steering`], and the plane's tables), which are loaded anew at the next poll when one of their registers has
+//! changed: the register table says which those are ([`Forms`]). Left out: the forms themselves, each of which is with
+//! the stop that asks it.
 
+use crate::Nic;
 use crate::file::Map;
 use crate::offload::rss::Rss;
+use crate::policy::{self, Receive};
+use crate::state::Card;
 use crate::steering::Steering;
-use crate::switch::Tables;
-use crate::{Nic, State};
 use i82576::table::Forms;
 
 /// What follows from the state.
 #[derive(Debug, Clone)]
 pub(crate) struct Derived {
-    /// The switch's filters.
-    pub(crate) tables: Tables,
+    /// How frames are received.
+    pub(crate) receive: Receive,
     /// Key and table of receive-side scaling.
     pub(crate) rss: Rss,
     /// The filters that choose a queue.
@@ -26,9 +28,9 @@ pub(crate) struct Derived {
 
 impl Derived {
     /// Everything that follows from a state.
-    pub(crate) fn new(state: &State) -> Self {
+    pub(crate) fn new(state: &Card) -> Self {
         Self {
-            tables: Tables::load(&state.file, state.owners.vfs),
+            receive: policy::load(&state.file, state.owners.vfs).1,
             rss: Rss::load(&state.file),
             steering: Steering::load(&state.file),
             stale: Forms::NONE,
@@ -42,7 +44,9 @@ impl Nic {
     pub(crate) fn decode(&mut self) {
         let stale = core::mem::take(&mut self.derived.stale);
         if stale.has(Forms::SWITCH) {
-            self.derived.tables = Tables::load(&self.state.file, self.state.owners.vfs);
+            let (tables, receive) = policy::load(&self.state.file, self.state.owners.vfs);
+            self.plane.set_tables(tables);
+            self.derived.receive = receive;
         }
         if stale.has(Forms::RSS) {
             self.derived.rss = Rss::load(&self.state.file);
@@ -56,8 +60,8 @@ impl Nic {
 #[cfg(test)]
 mod tests {
     use crate::offload::rss::Rss;
+    use crate::policy;
     use crate::steering::Steering;
-    use crate::switch::Tables;
     use crate::{Budget, Config, Nic, Unplugged};
     use alloc::vec::Vec;
     use i82576::bits::ctrl;
@@ -169,7 +173,9 @@ mod tests {
             for act in &acts {
                 perform(&mut nic, act);
                 nic.decode();
-                assert_eq!(nic.derived.tables, Tables::load(&nic.state.file, nic.state.owners.vfs), "{act:?}");
+                let (tables, receive) = policy::load(&nic.state.file, nic.state.owners.vfs);
+                assert_eq!((nic.plane.tables(), nic.derived.receive), (&tables, receive), "{act:?}");
+                assert_eq!(nic.plane.storm, policy::storm::load(&nic.state.file, nic.plane.storm.began), "{act:?}");
                 assert_eq!(nic.derived.rss, Rss::load(&nic.state.file), "{act:?}");
                 assert_eq!(nic.derived.steering, Steering::load(&nic.state.file), "{act:?}");
             }

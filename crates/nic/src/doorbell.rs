@@ -1,11 +1,11 @@
-//! Pages of a VF's BAR0 that its guest has as memory ([`MAPPED`]): its loads and stores there reach nobody. The card
-//! finds later what was stored, and puts there beforehand what is to be read.
+//! Pages of a VF's BAR0 that its guest has as memory ([`MAPPED`]): its loads and stores there are no accesses to the card.
+//! The card finds later what the guest has stored, and puts there beforehand what the guest is to read.
 //!
-//! The card remembers what it has put into the place of each register ([`Doorbells`]). What differs from that the guest
-//! has stored, and it counts as a write of the register, in the same way as one that came by itself ([`Nic::look`]).
-//! Afterwards the card puts there what a read would give now, unless the guest has stored anew ([`Nic::show`]).
+//! What differs from what the card has put into a register's place ([`pcie::pages`]) the guest has stored, and it counts as
+//! a write of the register, in the same way as one that came by itself ([`Nic::look`]). Afterwards the card puts there what a
+//! read would give now, unless the guest has stored anew ([`Nic::show`]).
 //!
-//! # What differs from a card that hears of each access
+//! # What differs from a card that every access reaches
 //! - Of several stores to a register between two looks the last counts. That is what a tail needs. VTEIMS needs more:
 //!   a store that is overwritten would leave its vector masked for ever. So each store to it unmasks all vectors that
 //!   the guest has enabled and the card has masked since (VTEIAM); a vector that is unmasked too early costs one
@@ -14,7 +14,7 @@
 //!   in these pages in between, as drivers do to flush posted writes; the owner of the pages looks before it answers.
 //! - A store of the value that is there already cannot be seen. Where it would mean something, in VTEICS, VTEIMS and
 //!   VTEIMC, the card sets a bit that the datasheet reserves ([`SEEN`]), so that what a driver stores always differs.
-//! - Nobody hears of a load: VTEICR and RQDPC are not cleared by one, and counters are as of the last look.
+//! - The card does not see loads: VTEICR and RQDPC are not cleared by one, and counters are as of the last look.
 //!
 //! What the guest has stored is worth as much as what it writes: nothing is believed that `write` would not believe.
 //! Left out: the memory itself, and when to look.
@@ -26,20 +26,7 @@ use i82576::register::{self as r, rx, tx};
 use i82576::window::{self, MAPPED, Slot, TABLE, VECTOR_BITS};
 use i82576::{Time, VfIndex};
 use pcie::Function;
-
-/// Memory that a guest reads and writes at the same time, by dword-aligned byte offsets of its BAR0, all of them within
-/// [`MAPPED`]. An access is whole, and what the guest has stored in memory before it stored here can be seen after a
-/// load that has found it.
-pub trait Pages {
-    /// What is there now.
-    fn load(&self, offset: u32) -> u32;
-
-    /// Stores, whatever is there.
-    fn store(&self, offset: u32, value: u32);
-
-    /// Stores `new` if `old` is there; answers whether it was.
-    fn replace(&self, offset: u32, old: u32, new: u32) -> bool;
-}
+use pcie::pages::{Pages, Places};
 
 /// In a register that acts on what is written: the card has taken it.
 pub const SEEN: u32 = 1 << 31;
@@ -106,8 +93,7 @@ const fn rank(offset: u32) -> u8 {
 pub struct Doorbells {
     vf: VfIndex,
     slots: [Slot; COUNT],
-    /// What the card has put into each register's place.
-    shown: [u32; COUNT],
+    places: Places<COUNT>,
     /// The vectors that the guest has enabled, though the card may have masked them since.
     enabled: u32,
 }
@@ -118,39 +104,37 @@ impl Doorbells {
     pub fn adopt(nic: &Nic, vf: VfIndex, now: Time) -> Self {
         let slot = |offset| window::resolve(vf, offset).unwrap_or(NOTHING);
         let slots = REGISTERS.map(slot);
-        let shown = slots.map(|slot| nic.shown(vf, slot, now));
-        Self { vf, slots, shown, enabled: nic.vectors(vf, r::EIMS) | nic.vectors(vf, r::EIAM) }
+        let places = Places::adopt(&REGISTERS, |place| nic.shown(vf, slots[place], now));
+        Self { vf, slots, places, enabled: nic.vectors(vf, r::EIMS) | nic.vectors(vf, r::EIAM) }
     }
 
     /// Of pages with anything in them: they are made what the card's registers are, and stores so far do not count.
     #[must_use]
     pub fn renew<P: Pages>(nic: &Nic, vf: VfIndex, pages: &P, now: Time) -> Self {
         let doorbells = Self::adopt(nic, vf, now);
-        for (offset, value) in REGISTERS.iter().zip(doorbells.shown) {
-            pages.store(*offset, value);
-        }
+        doorbells.places.fill(pages);
         doorbells
     }
 
     /// Whether the guest has stored anything since the last look.
     #[must_use]
     pub fn stirred<P: Pages>(&self, pages: &P) -> bool {
-        REGISTERS.iter().zip(self.shown).any(|(offset, shown)| pages.load(*offset) != shown)
+        self.places.stirred(pages)
     }
+}
 
-    /// What the store of a value means, beyond what a write of it would.
-    fn meant(&mut self, offset: u32, value: u32) -> u32 {
-        match offset {
-            VTEIMS => {
-                self.enabled |= value & VECTOR_BITS;
-                self.enabled
-            }
-            VTEIMC => {
-                self.enabled &= !value;
-                value
-            }
-            _ => value,
+/// What the store of a value means, beyond what a write of it would. `enabled` are the vectors that the guest has enabled.
+fn meant(enabled: &mut u32, offset: u32, value: u32) -> u32 {
+    match offset {
+        VTEIMS => {
+            *enabled |= value & VECTOR_BITS;
+            *enabled
         }
+        VTEIMC => {
+            *enabled &= !value;
+            value
+        }
+        _ => value,
     }
 }
 
@@ -160,40 +144,19 @@ const NOTHING: Slot = Slot { offset: 0, shift: 0, mask: 0, access: window::TABLE
 impl Nic {
     /// Takes what the guest has stored since the last look. Answers whether there was anything.
     pub fn look<P: Pages>(&mut self, doorbells: &mut Doorbells, pages: &P, now: Time) -> bool {
-        let vf = doorbells.vf;
-        doorbells.enabled &= self.vectors(vf, r::EIMS) | self.vectors(vf, r::EIAM);
-        // The last first: what a guest stores before its tail is not missed by who has seen the tail.
-        let mut found = [0; COUNT];
-        for (found, offset) in found.iter_mut().zip(REGISTERS).rev() {
-            *found = pages.load(offset);
-        }
-        let any = found != doorbells.shown;
-        for (place, offset) in REGISTERS.into_iter().enumerate().filter(|_| any) {
-            let (stored, shown) = (found[place], doorbells.shown[place]);
-            if stored == shown {
-                continue;
-            }
-            if !acts(offset) {
-                doorbells.shown[place] = stored;
-            } else if !pages.replace(offset, stored, shown) {
-                // There is more already: the next look takes it.
-                continue;
-            }
-            let value = doorbells.meant(offset, stored);
+        let Doorbells { vf, places, enabled, .. } = doorbells;
+        *enabled &= self.vectors(*vf, r::EIMS) | self.vectors(*vf, r::EIAM);
+        places.take(pages, acts, |offset, stored| {
+            let value = meant(enabled, offset, stored);
             self.write(Function::Vf(vf.get()), offset, value, now);
-        }
-        any
+        })
     }
 
     /// Puts into the pages what reads of them are to give from now on. What the guest has stored since the last look
     /// stays for the next.
     pub fn show<P: Pages>(&self, doorbells: &mut Doorbells, pages: &P, now: Time) {
-        for (place, offset) in REGISTERS.into_iter().enumerate() {
-            let (old, new) = (doorbells.shown[place], self.shown(doorbells.vf, doorbells.slots[place], now));
-            if new != old && pages.replace(offset, old, new) {
-                doorbells.shown[place] = new;
-            }
-        }
+        let Doorbells { vf, slots, places, .. } = doorbells;
+        places.show(pages, |place| self.shown(*vf, slots[place], now));
     }
 
     /// What a load of a register is to give.

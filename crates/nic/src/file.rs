@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::state::Damaged;
+use crate::saved::Damaged;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use i82576::ids::PF_BAR0_SIZE;

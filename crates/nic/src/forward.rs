@@ -1,126 +1,256 @@
-//! The journey itself: a frame from the wire or from a transmit queue is prepared, switched, and handed to
-//! pools (`arrival`) and wire. Left out: the stops, which are called in order here.
+//! The journey to the plane: a frame from the wire or from a transmit queue is prepared and handed over; the plane brings it
+//! to pools (`arrival`) and wire. Left out: the stops, which are called in order here.
 
-use crate::Nic;
-use crate::counters::Fate;
-use crate::frame::{Frame, HEADER, HEADROOM, Outer};
-use crate::offload::segment::{FlagMasks, Segmenter};
-use crate::offload::{crc, transmit};
-use crate::queue::transmit::{Invalid, Packet, Taken};
-use crate::scratch::Staging;
-use crate::switch::{self, Reason, Source, Storm};
-use crate::uplink::{self, Wire};
+use crate::interrupt::Direction;
+use crate::offload::segment::{flag_masks, segmenter};
+use crate::offload::transmit;
+use crate::policy;
+use crate::queue::packet::{Invalid, Packet, Taken};
+use crate::queue::ring::Ring;
+use crate::scratch::{FRAME, Staging};
+use crate::uplink;
+use crate::work::Work;
 use i82576::Queue;
-use i82576::bits::{lvmmc, rctl, rfctl};
+use i82576::bits::lvmmc;
 use i82576::ids::{FCS, MAX_FRAME, MIN_FRAME};
 use i82576::register as r;
-use pcie::Bus;
+use offload::crc;
+use offload::segment::Segmenter;
+use offload::uncut::MAX_SEGMENTS;
+use pcie::{Bus, Function};
+use plane::frame::{Frame, HEADER, HEADROOM, Outer};
+use plane::uplink::Uplink;
+use plane::{Lane, Origin, Sender, Source, Wire};
 
 /// The largest packet a queue may hand over: 256 KB is what PAYLEN can say, with room for headers.
 pub(crate) const MAX_PACKET: usize = 260 * 1024;
-/// The most segments one packet is cut into: 64 KB at the smallest MSS that Linux allows (48) is 1,366.
-const MAX_SEGMENTS: u32 = 2048;
 
-impl Nic {
-    /// Takes one frame from the wire; answers whether there was one.
-    pub(crate) fn forward_from_wire<B: Bus, W: Wire>(&mut self, bus: &mut B, wire: &mut W) -> bool {
-        let mut staging = core::mem::take(&mut self.scratch.staging.frame);
-        let received = wire.receive(&mut staging[HEADROOM..]);
-        // A port that has no link, or does not receive, knows of no frame: nothing is counted.
-        if let Some(length) = received.filter(|_| self.state.link && !self.loops_back() && self.receives()) {
-            self.arrive(&mut staging, length, bus, wire);
+/// A transmit queue that is looked at, as it stays while it is.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    queue: Queue,
+    /// Whose memory its ring and buffers are in.
+    function: Function,
+    /// `None` if the queue is disabled, or its registers make no ring.
+    ring: Option<Ring>,
+}
+
+/// What a sender asks for a frame that is finished.
+#[derive(Debug, Clone, Copy, Default)]
+struct Asked {
+    /// A tag.
+    tag: Option<u16>,
+    /// The moment when it leaves.
+    time_stamp: bool,
+}
+
+impl Asked {
+    fn by(packet: &Packet) -> Self {
+        let tag = packet.orders.insert_vlan().then_some(packet.context.vlan_tag);
+        Self { tag, time_stamp: packet.orders.time_stamp() }
+    }
+}
+
+impl<B: Bus> Source for Work<'_, B> {
+    /// The queue's pool may send, the queue is not blocked, and its function may read memory.
+    fn may_send(&self, sender: Sender) -> bool {
+        let queue = policy::queue(sender);
+        self.state.file.get(r::VFTE) & u32::from(queue.pool().bit()) != 0
+            && !self.is_blocked(queue)
+            && self.scratch.conditions.owners.may_master(self.state.owners.of_queue(queue))
+    }
+
+    fn hand_over<L: Lane>(&mut self, sender: Sender, budget: usize, lane: &mut L) -> bool {
+        let (mut budget, mut left, queue) = (budget, true, policy::queue(sender));
+        let function = self.state.owners.of_queue(queue);
+        let open = Open { queue, function, ring: self.state.tx[queue.index()].open(&self.state.file) };
+        let mut staging = core::mem::take(&mut self.scratch.staging);
+        while left && budget > 0 && lane.is_due() {
+            let frames = self.forward_plain(&open, &mut staging.frame, budget, lane);
+            let frames = if frames > 0 { Some(frames) } else { self.forward_any(&open, &mut staging, lane) };
+            left = frames.is_some();
+            budget = budget.saturating_sub(frames.unwrap_or(0));
         }
+        self.scratch.staging = staging;
+        self.state.count_sent(queue.pool(), &lane.settle());
+        let announced = self.state.tx[queue.index()].write_back(&mut self.state.file, function, self.bus);
+        lane.counters().dma_faults += u64::from(self.state.announce(queue, Direction::Tx, announced));
+        left
+    }
+
+    fn has_more(&self, sender: Sender) -> bool {
+        self.state.tx[policy::queue(sender).index()].has_more(&self.state.file)
+    }
+}
+
+impl<B: Bus> Work<'_, B> {
+    /// Takes frames from the wire, so many at the most; answers whether there may be more.
+    pub(crate) fn receive_from_wire<W: Wire>(
+        &mut self,
+        budget: usize,
+        plane: &mut policy::Plane,
+        wire: &mut W,
+    ) -> bool {
+        let mut staging = core::mem::take(&mut self.scratch.staging.frame);
+        let more = (0..budget).all(|_| self.forward_from_wire(&mut staging, plane, wire));
         self.scratch.staging.frame = staging;
+        more
+    }
+
+    /// Takes one frame from the wire; answers whether there was one.
+    fn forward_from_wire<W: Wire>(
+        &mut self,
+        staging: &mut [u8],
+        plane: &mut policy::Plane,
+        wire: &mut W,
+    ) -> bool {
+        let received = wire.receive(&mut staging[HEADROOM..]);
+        let Uplink { link, receives, loops_back, .. } = plane.uplink;
+        // A port that has no link, or does not receive, knows of no frame: nothing is counted.
+        if let Some(length) = received.filter(|_| link && receives && !loops_back) {
+            self.arrive(staging, length, plane, wire);
+        }
         received.is_some()
     }
 
     /// `length` bytes are in the staging buffer.
-    fn arrive<B: Bus, W: Wire>(&mut self, staging: &mut [u8], length: usize, bus: &mut B, wire: &mut W) {
+    fn arrive<W: Wire>(
+        &mut self,
+        staging: &mut [u8],
+        length: usize,
+        plane: &mut policy::Plane,
+        wire: &mut W,
+    ) {
         let padded = pad(&mut staging[HEADROOM..], length);
         if uplink::ends_here(&mut self.state.file, &staging[HEADROOM..HEADROOM + padded]) {
             return;
         }
-        self.scratch.tally.arrived(padded);
+        plane.tally.arrived(padded);
         match length {
-            ..HEADER => uplink::count_length_error(&mut self.state.file, r::RUC),
-            _ if length > MAX_FRAME - FCS => uplink::count_length_error(&mut self.state.file, r::ROC),
+            ..HEADER => uplink::count_length_errors(&mut self.state.file, r::RUC, 1),
+            _ if length > MAX_FRAME - FCS => uplink::count_length_errors(&mut self.state.file, r::ROC, 1),
             _ => {
                 let bytes = &mut staging[HEADROOM..];
-                let trailer = if self.derived.tables.keeps_check_sequence {
+                let trailer = if self.derived.receive.keeps_check_sequence {
                     append_check_sequence(bytes, padded)
                 } else {
                     0
                 };
                 if let Some(mut frame) = Frame::new(&mut staging[..HEADROOM + padded + trailer]) {
                     frame.set_trailer(trailer);
-                    frame.look_behind(self.derived.tables.inner, self.derived.tables.outer);
+                    frame.set_seal(wire.sealed());
+                    frame.look_behind(plane.tables().inner, plane.tables().outer);
                     frame.take_tag();
-                    self.switch(None, &mut frame, bus, wire);
+                    plane.forward(Origin::Uplink, &mut frame, self, wire);
                 }
             }
         }
     }
 
+    /// Takes packets of which each is a frame that asks for nothing, as far as their descriptors are at hand and the budget
+    /// goes; answers what they cost. Such a packet gives no cause to block its queue.
+    #[inline(never)]
+    fn forward_plain<L: Lane>(
+        &mut self,
+        open: &Open,
+        staging: &mut [u8],
+        budget: usize,
+        lane: &mut L,
+    ) -> usize {
+        let (&Open { queue, function, ring: Some(ring) }, Some(staging)) =
+            (open, staging.first_chunk_mut::<FRAME>())
+        else {
+            return 0;
+        };
+        if !self.scratch.shortcuts || lane.tag_types().1.is_some() {
+            return 0;
+        }
+        let Ok(at_hand) = self.state.tx[queue.index()].at_hand(&ring, function, self.bus) else {
+            lane.counters().dma_faults += 1;
+            return 1;
+        };
+        let mut cost = 0;
+        for at in at_hand {
+            let tx = &mut self.state.tx[queue.index()];
+            let Some(buffer) = tx.plain(at).filter(|_| cost < budget && lane.is_due()) else { break };
+            let length = usize::from(buffer.length);
+            let place = &mut staging[HEADROOM..HEADROOM + length];
+            let taken = tx.take_plain(at, &buffer, (&ring, function), &mut self.state.file, self.bus, place);
+            cost += tx.effort().max(1);
+            if taken.is_err() {
+                lane.counters().dma_faults += 1;
+                break;
+            }
+            let length = pad(&mut staging[HEADROOM..], length);
+            if let Some(mut frame) = Frame::new(&mut staging[..HEADROOM + length]) {
+                self.send(queue, Asked::default(), &mut frame, lane);
+            }
+        }
+        cost
+    }
+
     /// Takes one packet, or what is left of one, from a transmit queue; answers how many frames of the budget it
     /// cost, at least 1, or `None` if there was no packet, or none may follow.
-    pub(crate) fn forward_from_queue<B: Bus, W: Wire>(
-        &mut self,
-        queue: Queue,
-        bus: &mut B,
-        wire: &mut W,
-    ) -> Option<usize> {
-        let mut staging = core::mem::take(&mut self.scratch.staging);
-        let function = self.state.owners.of_queue(queue);
-        let taken = match self.state.tx[queue.index()].held.resume(&mut staging.packet) {
-            Some(packet) => Taken::Packet(packet),
-            None => {
-                let place = &mut staging.packet[HEADROOM..];
-                let descriptors = &mut self.scratch.descriptors;
-                self.state.tx[queue.index()].take(&mut self.state.file, function, bus, descriptors, place)
-            }
-        };
-        let frames = match taken {
+    #[inline(never)]
+    fn forward_any<L: Lane>(&mut self, open: &Open, staging: &mut Staging, lane: &mut L) -> Option<usize> {
+        let queue = open.queue;
+        let frames = match self.take(open, staging) {
             Taken::Nothing => None,
             Taken::Empty => Some(1),
             Taken::Dropped(why) => {
                 match why {
-                    Invalid::Fault => self.state.counters[usize::from(queue.pool())].dma_faults += 1,
-                    Invalid::Size => self.misbehaved(queue, lvmmc::SIZE),
-                    Invalid::Type => self.misbehaved(queue, lvmmc::DESCRIPTOR),
+                    Invalid::Fault => lane.counters().dma_faults += 1,
+                    Invalid::Size => self.spoiled(queue, lvmmc::SIZE, lane),
+                    Invalid::Type => self.spoiled(queue, lvmmc::DESCRIPTOR, lane),
                 }
                 Some(1)
             }
-            Taken::Packet(packet) if packet.first.segment => {
-                Some(self.segment(queue, packet, &mut staging, bus, wire))
+            Taken::Packet(packet) if packet.orders.segment() => {
+                Some(self.segment(queue, packet, staging, lane))
             }
             Taken::Packet(packet) => {
-                self.send_whole(queue, &packet, &mut staging.packet, bus, wire);
+                self.send_whole(queue, &packet, &mut staging.packet, lane);
                 Some(1)
             }
         };
-        self.scratch.staging = staging;
         frames
             .filter(|_| !self.is_blocked(queue))
             .map(|frames| frames.max(self.state.tx[queue.index()].effort()))
     }
 
+    /// The next packet of a queue is put into the staging buffer: first the one that waits between two segments.
+    fn take(&mut self, open: &Open, staging: &mut Staging) -> Taken {
+        let Open { queue, function, ring } = open;
+        let tx = &mut self.state.tx[queue.index()];
+        match (tx.held.resume(&mut staging.packet), ring) {
+            (Some(packet), _) => Taken::Packet(packet),
+            (None, None) => Taken::Nothing,
+            (None, Some(ring)) => {
+                let place = &mut staging.packet[HEADROOM..];
+                let descriptors = &mut self.scratch.descriptors;
+                let file = &mut self.state.file;
+                tx.take(file, ring, *function, self.bus, descriptors, place)
+            }
+        }
+    }
+
+    /// A packet makes no sense.
+    #[inline(always)]
+    fn spoiled<L: Lane>(&mut self, queue: Queue, cause: u32, lane: &mut L) {
+        lane.counters().tx_invalid += 1;
+        self.misbehaved(queue, cause);
+    }
+
     /// A packet that is one frame.
-    fn send_whole<B: Bus, W: Wire>(
-        &mut self,
-        queue: Queue,
-        packet: &Packet,
-        staging: &mut [u8],
-        bus: &mut B,
-        wire: &mut W,
-    ) {
+    fn send_whole<L: Lane>(&mut self, queue: Queue, packet: &Packet, staging: &mut [u8], lane: &mut L) {
         if !(HEADER..=MAX_FRAME - FCS).contains(&packet.length) {
-            return self.misbehaved(queue, lvmmc::SIZE);
+            return self.spoiled(queue, lvmmc::SIZE, lane);
         }
         let place = &mut staging[HEADROOM..];
         // A checksum request that does not fit the frame leaves it as the sender made it.
-        let sealed = transmit::insert(&mut place[..packet.length], &packet.first, &packet.context);
+        let sealed = transmit::insert(&mut place[..packet.length], packet.orders, &packet.context);
         if sealed.is_err() {
-            self.misbehaved(queue, lvmmc::CONTEXT);
+            self.spoiled(queue, lvmmc::CONTEXT, lane);
         }
         if let Some(checksum) = &packet.checksum {
             transmit::insert_legacy(&mut place[..packet.length], checksum);
@@ -128,26 +258,31 @@ impl Nic {
         let length = pad(place, packet.length);
         if let Some(mut frame) = Frame::new(&mut staging[..HEADROOM + length]) {
             frame.set_seal(sealed.ok().flatten());
-            self.send(queue, packet, &mut frame, bus, wire);
+            self.send(queue, Asked::by(packet), &mut frame, lane);
         }
     }
 
     /// A packet that is cut into frames, as far as they may leave now; answers how many.
-    fn segment<B: Bus, W: Wire>(
+    fn segment<L: Lane>(
         &mut self,
         queue: Queue,
         mut packet: Packet,
         staging: &mut Staging,
-        bus: &mut B,
-        wire: &mut W,
+        lane: &mut L,
     ) -> usize {
+        if packet.sent == 0
+            && lane.takes_uncut()
+            && let Some(segments) = self.send_uncut(&packet, &mut staging.packet, lane)
+        {
+            return segments;
+        }
         let bytes = &staging.packet[HEADROOM..HEADROOM + packet.length];
-        let masks =
-            FlagMasks::from_registers(self.state.file.get(r::DTXTCPFLGL), self.state.file.get(r::DTXTCPFLGH));
-        let segmenter = Segmenter::new(bytes, &packet.first, &packet.context, masks);
+        let file = &self.state.file;
+        let masks = flag_masks(file.get(r::DTXTCPFLGL), file.get(r::DTXTCPFLGH));
+        let segmenter = segmenter(bytes, packet.orders, &packet.context, masks);
         let fits = |s: &Segmenter<'_>| s.longest() <= MAX_FRAME - FCS && s.count() <= MAX_SEGMENTS;
         let Some(segmenter) = segmenter.ok().filter(fits) else {
-            self.misbehaved(queue, lvmmc::CONTEXT);
+            self.spoiled(queue, lvmmc::CONTEXT, lane);
             return 1;
         };
         self.state.file.count(r::TSCTC, u32::from(packet.sent == 0));
@@ -156,10 +291,10 @@ impl Nic {
             let length = pad(&mut staging.frame[HEADROOM..], length);
             if let Some(mut frame) = Frame::new(&mut staging.frame[..HEADROOM + length]) {
                 frame.set_seal(segmenter.sealed());
-                self.send(queue, &packet, &mut frame, bus, wire);
+                self.send(queue, Asked::by(&packet), &mut frame, lane);
             }
             packet.sent += 1;
-            if self.state.pacing.due(queue.pool()) > self.scratch.now {
+            if !lane.is_due() {
                 break;
             }
         }
@@ -170,99 +305,27 @@ impl Nic {
     }
 
     /// A finished frame of a pool: its tag is settled, then it is switched.
-    fn send<B: Bus, W: Wire>(
-        &mut self,
-        queue: Queue,
-        packet: &Packet,
-        frame: &mut Frame<'_>,
-        bus: &mut B,
-        wire: &mut W,
-    ) {
-        frame.look_behind(self.derived.tables.inner, self.derived.tables.outer);
-        let asked = packet.first.insert_vlan.then_some(packet.context.vlan_tag);
-        let inserted = self.derived.tables.transmit_tag(queue.pool(), asked);
+    #[inline(always)]
+    fn send<L: Lane>(&mut self, queue: Queue, asked: Asked, frame: &mut Frame<'_>, lane: &mut L) {
+        let (inner, outer) = lane.tag_types();
+        frame.look_behind(inner, outer);
+        let inserted = lane.tag(asked.tag);
         // The outer tag is software's to bring; there is nothing to put an inner one behind (datasheet 7.4.5.1).
         if inserted.is_some() && frame.outer == Outer::Missing {
-            return self.misbehaved(queue, lvmmc::CONTEXT);
+            return self.spoiled(queue, lvmmc::CONTEXT, lane);
         }
         // A tag that the descriptor asks for goes before one in the frame; the pool's takes its place.
-        if asked.is_none() || inserted.is_none() {
+        if asked.tag.is_none() || inserted.is_none() {
             frame.take_tag();
         }
         frame.tag = inserted.or(frame.tag);
-        frame.timed = packet.first.time_stamp && queue.pool() >= self.state.owners.vfs;
-        self.switch(Some(queue), frame, bus, wire);
-    }
-
-    /// Asks the switch about a frame of a queue or of the wire, and hands it to everybody it names.
-    fn switch<B: Bus, W: Wire>(
-        &mut self,
-        sender: Option<Queue>,
-        frame: &mut Frame<'_>,
-        bus: &mut B,
-        wire: &mut W,
-    ) {
-        let (dst, src) = frame.addresses();
-        let length = frame.length();
-        let source = sender.map_or(Source::Wire, |queue| Source::Pool(queue.pool()));
-        if let Source::Pool(pool) = source {
-            self.state.pacing.left(pool, length);
+        let told = lane.send(self, frame);
+        if let Some(reason) = told.refused {
+            self.refused(queue, reason);
         }
-        let mut decision =
-            self.derived.tables.decide(&switch::Frame { dst, src, vlan: frame.tag, length, source });
-        match (sender, decision.dropped) {
-            (Some(queue), Some(reason)) if self.blocks(queue, reason) => return,
-            (None, None) if uplink::is_truncated(frame.untagged()) && !self.passes_truncated() => return,
-            (None, Some(Reason::TooLong)) => uplink::count_length_error(&mut self.state.file, r::ROC),
-            _ => {}
+        if asked.time_stamp && told.sent && self.state.owners.vf_of(queue.pool()).is_none() {
+            self.state.stamp_sent(self.scratch.now);
         }
-        if decision.pools != 0 && Storm::concerns(&self.state.file, dst) {
-            self.control_storm(dst, &mut decision, length);
-        }
-        let fate = self.hand_out(source, dst, &decision, frame, bus);
-        match source {
-            Source::Pool(pool) if fate.is_some() => {
-                self.state.pacing.crossed(pool, length, decision.pools.count_ones(), self.scratch.now);
-            }
-            Source::Wire if fate >= Some(Fate::Dropped) => {
-                self.scratch.tally.received(dst, length, fate == Some(Fate::Reached));
-            }
-            Source::Pool(_) | Source::Wire => {}
-        }
-        let sent = decision.wire && self.state.link && self.leave(frame, bus, wire);
-        if sent {
-            self.scratch.tally.sent(dst, length);
-            if frame.timed && sender.is_some() {
-                self.stamp_sent();
-            }
-        }
-        if let Some(queue) = sender {
-            self.count_sent(queue.pool(), dst, length, decision.pools != 0, sent);
-        }
-    }
-
-    /// What is sent comes back: the PHY loops it, or the MAC before it.
-    fn loops_back(&self) -> bool {
-        self.state.phy.loops_back() || self.state.file.get(r::RCTL) & rctl::LBM_MASK == rctl::LBM_MAC
-    }
-
-    /// Counts a frame whose length field is wrong; answers whether such frames are passed on.
-    #[cold]
-    fn passes_truncated(&mut self) -> bool {
-        self.state.file.count(r::LENERRS, 1);
-        self.state.file.get(r::RFCTL) & rfctl::LEF != 0
-    }
-
-    /// The frame leaves for the wire, which in loopback brings it back at once; `false` if it was dropped.
-    fn leave<B: Bus, W: Wire>(&mut self, frame: &mut Frame<'_>, bus: &mut B, wire: &mut W) -> bool {
-        if !self.loops_back() {
-            return wire.transmit(frame.tagged());
-        }
-        if self.receives() {
-            self.scratch.tally.arrived(frame.length());
-            self.switch(None, frame, bus, wire);
-        }
-        true
     }
 }
 

@@ -1,7 +1,7 @@
 //! The card: a pure state machine, one folder per stop of a frame.
 //!
-//! A frame comes from the wire ([`uplink`]) or, when [`pacing`] lets it, from a transmit [`queue`], is prepared by
-//! [`offload`], sent to whom the [`switch`] says, and ends on the wire or in the receive queues that `steering` finds;
+//! A frame comes from the wire (`uplink`) or, when [`plane::pacing`] lets it, from a transmit [`queue`], is prepared by
+//! [`offload`], sent to whom [`plane::switch`] says, and ends on the wire or in the receive queues that `steering` finds;
 //! [`interrupt`] and [`moderation`] decide who hears of it and when. [`mailbox`] and [`function`] are what drivers see
 //! of the card.
 //!
@@ -14,29 +14,35 @@ extern crate alloc;
 
 mod arrival;
 mod board;
+mod buffer;
+mod conditions;
 pub mod counters;
 mod decoded;
 pub mod doorbell;
 pub mod file;
 mod forward;
-mod frame;
 pub mod function;
 pub mod interrupt;
 mod link;
 pub mod mailbox;
 pub mod moderation;
 pub mod offload;
-pub mod pacing;
 mod police;
+mod policy;
 mod port;
 pub mod queue;
+mod rounds;
+mod saved;
 mod scratch;
 mod state;
 mod steering;
-pub mod switch;
-pub mod uplink;
+mod uncut;
+mod uplink;
+mod work;
 
 pub use counters::{Counters, PoolCounters};
+pub use plane::frame::Sealed;
+pub use plane::uplink::Uncut;
+pub use plane::{Unplugged, Wire};
 pub use port::{Budget, Config, Nic, Poll};
-pub use state::{Damaged, RestoreError, State};
-pub use uplink::{Unplugged, Wire};
+pub use saved::{Basis, Damaged, RestoreError, State};

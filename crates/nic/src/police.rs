@@ -4,35 +4,29 @@
 //! Left out: what the PF makes of it, which is the driver's policy.
 
 use crate::Nic;
-use crate::switch::{Decision, Reason, Storm};
+use crate::policy::storm;
+use crate::work::Work;
 use i82576::bits::{dtxctl, icr, lvmmc, wvbr};
 use i82576::register as r;
-use i82576::{MacAddress, Queue, Time};
+use i82576::{Queue, Time};
+use pcie::Bus;
+use plane::switch::Reason;
 
-impl Nic {
-    /// Whether a frame is dropped for what its sender may not do, which is counted and reported.
+impl<B: Bus> Work<'_, B> {
+    /// A frame was dropped for what its sender may not do, which is reported.
     #[cold]
-    pub(crate) fn blocks(&mut self, queue: Queue, reason: Reason) -> bool {
-        let counters = &mut self.state.counters[usize::from(queue.pool())];
-        match reason {
-            Reason::Unwanted | Reason::OnlySender | Reason::Disabled | Reason::TooLong => return false,
-            Reason::LinkControl => counters.tx_link_control += 1,
-            Reason::SourceSpoofed | Reason::VlanSpoofed => {
-                counters.tx_spoofed += 1;
-                self.state.file.update(r::WVBR, 0, bit(queue));
-                self.state.file.count(r::SSVPC, 1);
-                self.report(queue, lvmmc::SPOOFED, self.state.file.get(r::DTXCTL) & dtxctl::SPOOF_INT != 0);
-            }
+    pub(crate) fn refused(&mut self, queue: Queue, reason: Reason) {
+        if matches!(reason, Reason::SourceSpoofed | Reason::VlanSpoofed) {
+            self.state.file.update(r::WVBR, 0, bit(queue));
+            self.state.file.count(r::SSVPC, 1);
+            self.report(queue, lvmmc::SPOOFED, self.state.file.get(r::DTXCTL) & dtxctl::SPOOF_INT != 0);
         }
-        self.state.counters[usize::from(queue.pool())].tx_blocked += 1;
-        true
     }
 
-    /// A queue has handed over a packet that makes no sense. Under malicious driver protection it is the last
+    /// A queue has handed over a packet that makes no sense, which is counted. Under malicious driver protection it is the last
     /// until the PF frees the queue (MDFB) or the queue's function is reset.
     #[cold]
     pub(crate) fn misbehaved(&mut self, queue: Queue, cause: u32) {
-        self.state.counters[usize::from(queue.pool())].tx_invalid += 1;
         if self.state.file.get(r::DTXCTL) & dtxctl::MDP_EN != 0 {
             self.state.file.update(r::MDFB, 0, bit(queue));
             self.state.file.update(r::WVBR, 0, bit(queue) << wvbr::BLOCKED_SHIFT);
@@ -50,36 +44,42 @@ impl Nic {
     }
 
     /// Whether a queue was stopped for its misbehaviour.
+    #[inline]
     pub(crate) fn is_blocked(&self, queue: Queue) -> bool {
         self.state.file.get(r::MDFB) & bit(queue) != 0
     }
+}
 
-    /// Keeps a frame from pools, mirrors among them, while there is a storm of its kind.
-    #[cold]
-    pub(crate) fn control_storm(&mut self, dst: MacAddress, decision: &mut Decision, length: usize) {
-        let before = Storm::is_on(&self.state.file);
-        if !self.state.storm.admits(&mut self.state.file, dst, &self.derived.tables, length) {
-            for (pool, counters) in (0..).zip(&mut self.state.counters) {
-                counters.rx_storm += u64::from(decision.pools >> pool & 1);
-            }
-            decision.pools = 0;
-        }
-        self.tell_of_storm(before);
-    }
-
+impl Nic {
     /// Lets the windows of storm control pass up to `now`.
     pub(crate) fn pass_storm_windows(&mut self, now: Time) {
-        if self.state.file.get(r::BSCTRH) | self.state.file.get(r::MSCTRH) != 0 {
-            let before = Storm::is_on(&self.state.file);
-            self.state.storm.advance(&mut self.state.file, now);
-            self.tell_of_storm(before);
+        if storm::is_limited(&self.state.file) {
+            self.plane.storm.advance(now);
+            storm::show_intervals(&self.plane.storm, &mut self.state.file, now);
+            self.show_storm();
         }
     }
 
-    fn tell_of_storm(&mut self, before: bool) {
-        if before != Storm::is_on(&self.state.file) {
-            self.state.interrupts.raise_other(&mut self.state.file, icr::SCE);
+    /// Shows what storm control has seen, and tells if a storm has come or gone since it was shown.
+    pub(crate) fn show_storm(&mut self) {
+        if storm::is_limited(&self.state.file) {
+            let before = self.state.file.get(r::SCSTS) != 0;
+            storm::show(&self.plane.storm, &mut self.state.file);
+            if before != self.plane.storm.is_on() {
+                self.state.interrupts.raise_other(&mut self.state.file, icr::SCE);
+            }
         }
+    }
+
+    /// When a storm may be over though nobody sends. Without a limit no window passes, whatever the registers show.
+    pub(crate) fn end_of_storm_window(&self) -> Option<Time> {
+        let passes = self.plane.storm.is_on() && storm::is_limited(&self.state.file);
+        passes.then(|| self.plane.storm.ends())
+    }
+
+    /// Storm control as its registers have it.
+    pub(crate) fn load_storm(&mut self) {
+        self.plane.storm = storm::load(&self.state.file, self.plane.storm.began);
     }
 
     /// A register of this stop was written.
@@ -87,13 +87,19 @@ impl Nic {
         match offset {
             // Who was let go may have been waiting.
             r::MDFB => self.state.tx_ready |= value as u16,
-            r::SCCRL | r::SCBI | r::BSCTRH | r::MSCTRH => self.state.storm.restart(&mut self.state.file, now),
+            r::SCCRL | r::SCBI | r::BSCTRH | r::MSCTRH => {
+                self.load_storm();
+                self.plane.storm.restart(now);
+                storm::show(&self.plane.storm, &mut self.state.file);
+                self.state.file.set(r::SCTC, 0);
+            }
             _ => {}
         }
     }
 }
 
 /// A queue's bit in WVBR and MDFB.
+#[inline]
 fn bit(queue: Queue) -> u32 {
     1 << queue.get()
 }

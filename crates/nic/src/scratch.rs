@@ -1,25 +1,43 @@
 //! What lasts no longer than a call: the places where frames and descriptors are while they pass through, and what a
 //! poll notes for its own end. Left out: everything that a next call has to know ([`State`](crate::State)).
 
+use crate::conditions::Conditions;
 use crate::forward::MAX_PACKET;
-use crate::frame::HEADROOM;
+use crate::queue::receive::Opened;
 use crate::queue::transmit::{Descriptors, NO_DESCRIPTORS};
-use crate::uplink::Tally;
 use alloc::boxed::Box;
 use alloc::vec;
 use i82576::Time;
-use i82576::ids::MAX_FRAME;
+use i82576::ids::{MAX_FRAME, QUEUES};
+use pcie::Function;
+use plane::frame::HEADROOM;
 
 /// Bytes that a packet may need in its place.
 pub(crate) const PACKET: usize = HEADROOM + MAX_PACKET;
+
+/// Bytes that a frame may need in its place.
+pub(crate) const FRAME: usize = HEADROOM + MAX_FRAME;
 
 /// Where frames are while they pass through.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Staging {
     /// A packet of a transmit queue.
     pub(crate) packet: Box<[u8]>,
-    /// A frame from the wire, or a segment of the packet.
+    /// A frame: from the wire, of a transmit queue, or a segment of the packet.
     pub(crate) frame: Box<[u8]>,
+}
+
+/// A receive queue in a poll.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Receiving {
+    /// Whose memory its ring and buffers are in.
+    pub(crate) function: Function,
+    /// Its ring and buffers; `None` if it receives nothing.
+    pub(crate) opened: Option<Opened>,
+}
+
+impl Receiving {
+    const NOTHING: Self = Self { function: Function::Pf, opened: None };
 }
 
 /// A poll's notes, and its places.
@@ -27,12 +45,20 @@ pub(crate) struct Staging {
 pub(crate) struct Scratch {
     /// The moment of the poll under way.
     pub(crate) now: Time,
+    /// What holds for all of it.
+    pub(crate) conditions: Conditions,
+    /// What was found out for one frame serves others, and what is usual is not looked at closely.
+    pub(crate) shortcuts: bool,
+    /// Most frames need no more than a glance.
+    pub(crate) glances: bool,
     /// Receive queues that got a frame in this poll, a bit each.
     pub(crate) rx_touched: u16,
     /// Those of them that got one which interrupts at once.
     pub(crate) rx_urgent: u16,
-    /// What crossed the wire in this poll; its end adds it to the registers.
-    pub(crate) tally: Tally,
+    /// Receive queues whose place in [`Self::receiving`] is as their registers have it, a bit each.
+    pub(crate) opened: u16,
+    /// The receive queues, sixteen, as far as they were looked at in this poll.
+    pub(crate) receiving: [Receiving; QUEUES],
     /// Where frames are.
     pub(crate) staging: Staging,
     /// The descriptors of the packet that is taken from a transmit queue.
@@ -42,12 +68,16 @@ pub(crate) struct Scratch {
 impl Scratch {
     /// Nothing is under way.
     pub(crate) fn new() -> Self {
-        let [packet, frame] = [PACKET, HEADROOM + MAX_FRAME].map(|bytes| vec![0; bytes].into_boxed_slice());
+        let [packet, frame] = [PACKET, FRAME].map(|bytes| vec![0; bytes].into_boxed_slice());
         Self {
             now: Time::ZERO,
+            conditions: Conditions::default(),
+            shortcuts: true,
+            glances: false,
             rx_touched: 0,
             rx_urgent: 0,
-            tally: Tally::default(),
+            opened: 0,
+            receiving: [Receiving::NOTHING; QUEUES],
             staging: Staging { packet, frame },
             descriptors: NO_DESCRIPTORS,
         }

@@ -6,6 +6,8 @@
 //! - [`capability`]: the capabilities as data;
 //! - [`endpoint`]: a configuration space with side effects;
 //! - [`msix`], [`sriov`]: the two capabilities with a life of their own;
+//! - [`pages`]: registers that a guest has as memory;
+//! - [`ladder`]: by which reset a device is made ready for its next owner;
 //! - [`access`], [`walk`]: configuration space from the software's side.
 //!
 //! Left out: link training, flow control and everything else below the transaction layer.
@@ -21,7 +23,9 @@ pub mod bus;
 pub mod capability;
 pub mod config;
 pub mod endpoint;
+pub mod ladder;
 pub mod msix;
+pub mod pages;
 pub mod sriov;
 pub mod walk;
 

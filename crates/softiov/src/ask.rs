@@ -1,7 +1,7 @@
 //! Asking a running host, and printing its answer. Left out: what is asked.
 
 use crate::place::Place;
-use crate::{apply, port, vf};
+use crate::{apply, events, port, vf};
 use daemon::control::client;
 use daemon::control::protocol::{Answer, Request, Upgraded};
 use std::process::ExitCode;
@@ -40,7 +40,12 @@ pub(crate) fn show(answer: Answer, output: &Output) -> anyhow::Result<ExitCode> 
         Answer::Ports(ports) => vf::print::list(&ports),
         Answer::Vf(vf) => vf::print::show(&vf),
         Answer::Port(port) => port::print::show(&port),
+        Answer::Functions(found) => {
+            found.functions.iter().map(|function| format!("{} {}\n", function.rid, function.name)).collect()
+        }
         Answer::Difference(difference) => apply::print(&difference),
+        Answer::Flight(recording) => vf::flight::text(&recording),
+        Answer::Recent(recent) => events::text(&recent, None),
         Answer::Upgraded(Upgraded { pid }) => format!("process {pid} has taken over\n"),
     };
     crate::output::print(&text)?;

@@ -4,6 +4,9 @@
 //! Lines go into a queue, bounded in bytes, and a thread of its own writes them. Lines that found no room or could not
 //! be written are counted, and the count is written before the next line that can be. Left out: which lines there are.
 
+mod events;
+
+pub(crate) use events::Records;
 use std::io::{self, ErrorKind, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;

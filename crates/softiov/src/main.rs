@@ -5,19 +5,28 @@
 
 mod apply;
 mod ask;
+mod capture;
 mod demo;
+mod doctor;
 mod drive;
+mod events;
 mod lab;
 mod log;
+mod manual;
+mod metrics;
 mod output;
 mod place;
 mod port;
 mod qemu_args;
+#[cfg(test)]
+mod sample;
 mod serve;
+mod tools;
+mod top;
 mod upgrade;
 mod vf;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// An SR-IOV network card in software: virtual functions for virtual machines, without the hardware.
@@ -51,11 +60,33 @@ enum Command {
     /// Show and change VFs of a running host.
     #[command(subcommand)]
     Vf(vf::Command),
+    /// Look for what keeps guests from working, and say what helps. Changes nothing; fails if something does not work.
+    Doctor(doctor::Args),
     /// Experiments in virtual time: what SR-IOV costs, and what each optimisation buys.
     #[command(subcommand)]
     Lab(lab::Command),
+    /// iproute2's words for ports and VFs: `softiov ip -s link show`, `softiov ip link set pf0 vf 0 vlan 100`.
+    Ip(tools::ip::Args),
+    /// ethtool's words for ports and VFs: `softiov ethtool -S pf0vf0`, `softiov ethtool -C pf0vf0 rx-usecs 125`.
+    Ethtool(tools::ethtool::Args),
+    /// iproute2's devlink for ports and VFs: `softiov devlink -j port show`.
+    Devlink(tools::devlink::Args),
+    /// pciutils' lspci on the functions of a running host: `softiov lspci -vv`.
+    Lspci(tools::lspci::Args),
+    /// Print what has happened lately, and with -f what happens.
+    Events(events::Args),
+    /// Show frames as they pass VFs and uplink, and where they are dropped and why; or write them as pcapng.
+    Capture(capture::Args),
+    /// Show what each VF moves, loses and costs a second.
+    Top(top::Args),
+    /// Print a host's counters for Prometheus.
+    Metrics(metrics::Args),
     /// Print the QEMU arguments that attach a VF, or a port with pf = "guest".
     QemuArgs(qemu_args::Args),
+    /// Print a script with which a shell completes these commands.
+    Completions(manual::Completions),
+    /// Print a page of the manual, or write all of them.
+    Man(manual::Manual),
 }
 
 fn main() -> ExitCode {
@@ -67,8 +98,19 @@ fn main() -> ExitCode {
         Command::Apply(args) => apply::run(args),
         Command::Port(command) => port::run(command),
         Command::Vf(command) => vf::run(command),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Lab(command) => lab::run(&command),
+        Command::Ip(args) => tools::ip::run(&args),
+        Command::Ethtool(args) => tools::ethtool::run(&args),
+        Command::Devlink(args) => tools::devlink::run(&args),
+        Command::Lspci(args) => tools::lspci::run(&args),
+        Command::Events(args) => events::run(&args),
+        Command::Capture(args) => capture::run(&args),
+        Command::Top(args) => top::run(&args),
+        Command::Metrics(args) => metrics::run(&args),
         Command::QemuArgs(args) => qemu_args::run(&args),
+        Command::Completions(shell) => shell.run(Cli::command()),
+        Command::Man(manual) => manual.run(Cli::command()),
     };
     match outcome {
         Ok(code) => code,

@@ -56,6 +56,12 @@ pub(crate) fn tell_briefly(text: String) {
     let _ = done.recv_timeout(PATIENCE);
 }
 
+/// Text of somebody else's choice, such as a process's name, without what a terminal would obey.
+pub(crate) fn plain(text: &str) -> String {
+    let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(escape).collect()
+}
+
 /// Whether a file can be written that something long is to be run for. Leaves everything as it was.
 pub(crate) fn may_write(file: &Path) -> anyhow::Result<()> {
     let is_new = !file.exists();
@@ -78,8 +84,13 @@ pub(crate) fn explain(error: &anyhow::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::explain;
+    use super::{explain, plain};
     use anyhow::anyhow;
+
+    #[test]
+    fn a_terminal_is_given_no_orders() {
+        assert_eq!(plain("qemu\u{1b}[2Jä\n"), "qemu\\u{1b}[2Jä\\n");
+    }
 
     #[test]
     fn a_cause_is_told_once() {

@@ -1,4 +1,4 @@
-//! `softiov qemu-args`: what to add to a QEMU command line so that a guest has a VF, or a whole port.
+//! `softiov qemu-args`: what to tell QEMU, libvirt or Cloud Hypervisor so that a guest has a VF, or a whole port.
 
 use crate::place::Place;
 use anyhow::Context;
@@ -15,14 +15,33 @@ pub(crate) struct Args {
     /// The guest's memory, in QEMU's words: a number with M, G or T, or of MiB without.
     #[arg(long, default_value = "1G", value_name = "SIZE", value_parser = memory_size)]
     memory: String,
+    /// For whom: a shell that starts QEMU, a program that does (an array of strings), a libvirt domain (what to add to
+    /// its XML), or a shell that starts Cloud Hypervisor.
+    #[arg(long, value_enum, default_value = "shell")]
+    format: Format,
     #[command(flatten)]
     place: Place,
 }
 
-/// Prints the arguments, a line each option.
+/// Who is told.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Format {
+    Shell,
+    Json,
+    Libvirt,
+    CloudHypervisor,
+}
+
+/// Prints what to add.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let socket = find_socket(args)?;
-    crate::output::print(&arguments(&socket, &args.memory))?;
+    let text = match args.format {
+        Format::Shell => shell(&socket, &args.memory),
+        Format::Json => serde_json::to_string_pretty(&words(&socket, &args.memory))? + "\n",
+        Format::Libvirt => libvirt(&socket),
+        Format::CloudHypervisor => cloud_hypervisor(&socket, &args.memory),
+    };
+    crate::output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -43,7 +62,7 @@ fn find_socket(args: &Args) -> anyhow::Result<PathBuf> {
                 name = port.name
             ),
         },
-        Ok(_) => anyhow::bail!("the host answered another question; are both of the same version?"),
+        Ok(_) => Err(ClientError::OtherAnswer.into()),
         Err(ClientError::Unreachable { .. }) => {
             crate::output::tell("softiov: no host is running yet; start one with `softiov serve`");
             let mut vfs = config.ports.iter().flat_map(|port| &port.vfs);
@@ -67,26 +86,76 @@ fn memory_size(text: &str) -> Result<String, String> {
     }
 }
 
-/// The options, quoted for a shell. QEMU needs memory that it shares with the card.
-fn arguments(socket: &Path, memory: &str) -> String {
+/// QEMU's arguments. It needs memory that it shares with the card.
+fn words(socket: &Path, memory: &str) -> [String; 8] {
+    [
+        "-object",
+        &format!("memory-backend-memfd,id=mem0,size={memory},share=on"),
+        "-machine",
+        "q35,memory-backend=mem0",
+        "-m",
+        memory,
+        "-device",
+        &device(socket, ""),
+    ]
+    .map(str::to_owned)
+}
+
+/// The device, in the JSON that QEMU takes; `place` is where on the guest's bus it is.
+fn device(socket: &Path, place: &str) -> String {
     let path = serde_json::Value::from(socket.to_string_lossy());
-    let device = format!("{{\"driver\":\"vfio-user-pci\",\"socket\":{{\"path\":{path},\"type\":\"unix\"}}}}");
+    format!("{{\"driver\":\"vfio-user-pci\",{place}\"socket\":{{\"path\":{path},\"type\":\"unix\"}}}}")
+}
+
+/// QEMU's arguments for a shell.
+fn shell(socket: &Path, memory: &str) -> String {
+    let [object, backend, machine, q35, m, size, device, json] = words(socket, memory);
+    format!("{object} {backend} \\\n{machine} {q35} {m} {size} \\\n{device} {}\n", quoted(&json))
+}
+
+/// Cloud Hypervisor's arguments for a shell.
+fn cloud_hypervisor(socket: &Path, memory: &str) -> String {
+    let device = format!("socket={}", socket.display());
+    format!("--memory size={memory},shared=on \\\n--user-device {}\n", quoted(&device))
+}
+
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// The bus that the domain keeps free for the device: libvirt puts nothing on a port that it does not know to be used.
+const BUS: u8 = 9;
+
+/// What a domain's XML has to have, in the order of libvirt's schema.
+fn libvirt(socket: &Path) -> String {
+    let device = device(socket, &format!("\"bus\":\"pci.{BUS}\",\"addr\":\"0x0\","));
+    let device = device.replace('&', "&amp;").replace('<', "&lt;").replace('\'', "&apos;");
     format!(
-        "-object memory-backend-memfd,id=mem0,size={memory},share=on \\\n\
-         -machine q35,memory-backend=mem0 -m {memory} \\\n\
-         -device '{}'\n",
-        device.replace('\'', "'\\''")
+        "<domain type='kvm' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
+  <memoryBacking>
+    <source type='memfd'/>
+    <access mode='shared'/>
+  </memoryBacking>
+  <devices>
+    <controller type='pci' index='{BUS}' model='pcie-root-port'/>
+  </devices>
+  <qemu:commandline>
+    <qemu:arg value='-device'/>
+    <qemu:arg value='{device}'/>
+  </qemu:commandline>
+</domain>
+"
     )
 }
 
 #[cfg(test)]
 mod tests {
-    use super::arguments;
+    use super::{cloud_hypervisor, libvirt, shell, words};
     use std::path::Path;
 
     #[test]
     fn the_socket_is_given_as_qemu_10_wants_it() {
-        let text = arguments(Path::new("/run/softiov/pf0vf3/vf.sock"), "2G");
+        let text = shell(Path::new("/run/softiov/pf0vf3/vf.sock"), "2G");
         assert_eq!(
             text,
             "-object memory-backend-memfd,id=mem0,size=2G,share=on \\\n\
@@ -97,8 +166,24 @@ mod tests {
     }
 
     #[test]
+    fn a_program_gets_the_same_words_without_quotes() {
+        let path = Path::new("/run/softiov/pf0vf3/vf.sock");
+        let unquoted = shell(path, "2G").replace(['\'', '\\'], "");
+        assert!(words(path, "2G").iter().eq(unquoted.split_whitespace()));
+    }
+
+    #[test]
+    fn cloud_hypervisor_is_told_to_share_memory() {
+        let text = cloud_hypervisor(Path::new("/run/s.sock"), "1G");
+        assert_eq!(text, "--memory size=1G,shared=on \\\n--user-device 'socket=/run/s.sock'\n");
+    }
+
+    #[test]
     fn a_path_cannot_break_out_of_its_quotes() {
-        let text = arguments(Path::new("/tmp/a'b\"c.sock"), "1G");
-        assert!(text.contains(r#"/tmp/a'\''b\"c.sock"#), "{text}");
+        let path = Path::new("/tmp/a'b\"<c&.sock");
+        let text = shell(path, "1G");
+        assert!(text.contains(r#"/tmp/a'\''b\"<c&.sock"#), "{text}");
+        let text = libvirt(path);
+        assert!(text.contains(r#"/tmp/a&apos;b\"&lt;c&amp;.sock"#), "{text}");
     }
 }

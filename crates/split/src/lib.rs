@@ -1,11 +1,13 @@
-//! The split paravirtual network driver, as Xen has it: half of it in the guest, half in the service domain, and
+//! Split paravirtual drivers for network and disk, as Xen has them: half in the guest, half in the service domain, and
 //! granted pages in between.
 //!
 //! - [`ring`]: the shared ring, its indices and events;
 //! - [`message`]: what is said on the rings;
 //! - [`front`]: the guest's half, a network device to its kernel;
 //! - [`back`]: the service domain's half, with one or more workers, each with queues of its own;
-//! - [`bridge`]: the switch in software that ties interfaces and cards together.
+//! - [`bridge`]: the switch in software that ties interfaces and cards together;
+//! - [`dispatch`]: which virtual CPU hears what, and which worker has which interface.
+//! - [`block`]: both halves for a disk.
 //!
 //! A frame to a guest: a card's driver receives it, the bridge says for whom it is, the back end queues it with the
 //! worker of the guest's interface, the worker copies it into a page that the guest has granted for that and
@@ -23,7 +25,9 @@
 extern crate alloc;
 
 pub mod back;
+pub mod block;
 pub mod bridge;
+pub mod dispatch;
 pub mod front;
 pub mod message;
 pub mod ring;
@@ -59,6 +63,15 @@ pub struct Offload {
     pub blank: bool,
     /// It is to be cut into segments of this many bytes before it leaves the machine.
     pub segment: Option<u16>,
+}
+
+/// The checksum of an IPv4 header whose own field is zero (RFC 1071).
+fn checksum(header: &[u8]) -> u16 {
+    let words =
+        header.chunks(2).map(|pair| u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |low| u32::from(*low)));
+    let sum: u32 = words.sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    !((folded & 0xffff) + (folded >> 16)) as u16
 }
 
 /// Slots of the receive ring that a frame needs: its pages, and a word on segments.

@@ -81,13 +81,15 @@ pub(super) fn parse(text: &str) -> Counts {
     counts
 }
 
-/// A folder or file of the card; the crates below it; the standard library. `None`: the benchmark itself, and libc.
+/// A folder or file of the card or of the plane; the crates below them; the standard library. `None`: the benchmark itself,
+/// and libc.
 fn stop_of(file: &str) -> Option<&str> {
-    if let Some((_, inside)) = file.split_once("crates/nic/src/") {
+    let inside = ["crates/nic/src/", "crates/plane/src/"].into_iter().find_map(|of| file.split_once(of));
+    if let Some((_, inside)) = inside {
         let first = inside.split('/').next().unwrap_or(inside);
         return Some(first.strip_suffix(".rs").unwrap_or(first));
     }
-    ["i82576", "pcie"]
+    ["offload", "i82576", "pcie", "units"]
         .into_iter()
         .find(|name| file.contains(&format!("crates/{name}/src/")))
         .or_else(|| file.contains("/library/").then_some("std"))
@@ -102,7 +104,7 @@ events: Ir
 fl=/checkout/crates/nic/src/forward.rs
 fn=nic::forward
 12 100
-fi=/checkout/crates/nic/src/switch/decide.rs
+fi=/checkout/crates/plane/src/switch/decide.rs
 40 30
 fi=/rustc/0123/library/core/src/num/mod.rs
 7 5

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
+use super::results;
+
 /// How often a silent program is looked at.
 const GLANCE: Duration = Duration::from_millis(200);
 /// How often a quiet stage says that it is still there.
@@ -22,6 +24,8 @@ pub(super) enum Show {
     Live,
     /// Everything, but only if the program fails.
     OnFailure,
+    /// What a failed test program printed of the tests that did not pass.
+    FailedTests,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +56,11 @@ impl Output {
         self.text(|_| true)
     }
 
+    /// The lines of both streams.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.lines.iter().map(|line| line.text.as_str())
+    }
+
     fn text(&self, wanted: impl Fn(&&Line) -> bool) -> String {
         let lines: Vec<_> = self.lines.iter().filter(wanted).map(|line| line.text.as_str()).collect();
         lines.join("\n")
@@ -72,8 +81,10 @@ pub(super) fn run(command: &mut Command, show: Show) -> Result<Output> {
     let status = child.wait()?;
     let output = Output { success: status.success(), lines };
     if !output.success {
-        if show == Show::OnFailure {
-            println!("{}", output.all());
+        match show {
+            Show::Live => {}
+            Show::OnFailure => println!("{}", output.all()),
+            Show::FailedTests => println!("{}", results::without_successes(output.texts()).join("\n")),
         }
         println!("{}: {status}", shown(command));
     }
@@ -121,7 +132,7 @@ fn collect(child: &mut Child, receiver: &Receiver<Line>, show: Show) -> io::Resu
                 }
             }
         }
-        if show == Show::OnFailure && begun.elapsed() > sign_at {
+        if show != Show::Live && begun.elapsed() > sign_at {
             let last = lines.last().map_or("", |line| line.text.as_str());
             println!("   {} s: {last}", sign_at.as_secs());
             sign_at += SIGN_OF_LIFE;

@@ -1,5 +1,5 @@
-//! Reads what `cargo test` prints: the count of each test program, and the tests that say that they did not
-//! run. Such a test counts as passed where it ran; here it counts as skipped instead.
+//! Reads what `cargo test` prints: the count of each test program, which tests failed, and which tests say that
+//! they did not run. Such a test counts as passed where it ran; here it counts as skipped instead.
 
 use super::summary::Tally;
 
@@ -13,10 +13,39 @@ pub(super) fn read<'a>(lines: impl Iterator<Item = &'a str>) -> Tally {
             tally.ignored += count(counts, "ignored");
         } else if let Some(skipped) = skipped(line) {
             tally.skipped.push(skipped.to_owned());
+        } else if let Some((name, "FAILED")) = verdict(line) {
+            tally.failures.push(name.to_owned());
         }
     }
     tally.passed = tally.passed.saturating_sub(tally.skipped.len());
     tally
+}
+
+/// What of a failed run helps to find the cause: everything but the tests that passed and what they printed.
+pub(super) fn without_successes<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut in_successes = false;
+    let mut kept = Vec::new();
+    for line in lines {
+        match line {
+            "successes:" => in_successes = true,
+            "failures:" => in_successes = false,
+            line if line.starts_with("test result: ") => in_successes = false,
+            _ => {}
+        }
+        let passed = verdict(line).is_some_and(|(_, verdict)| verdict != "FAILED");
+        let repeats_blank = line.is_empty() && kept.last().is_some_and(|last: &&str| last.is_empty());
+        if !in_successes && !passed && !repeats_blank {
+            kept.push(line);
+        }
+    }
+    kept
+}
+
+/// Name and first word of the outcome in `test NAME ... OUTCOME`.
+fn verdict(line: &str) -> Option<(&str, &str)> {
+    let (name, outcome) = line.strip_prefix("test ")?.split_once(" ... ")?;
+    let outcome = outcome.split(' ').next().unwrap_or_default();
+    ["ok", "ignored", "FAILED"].contains(&outcome).then_some((name, outcome))
 }
 
 /// The number before a word: `ok. 3 passed; 0 failed; ...`.
@@ -40,9 +69,24 @@ mod tests {
     fn results_of_all_programs_are_summed() {
         let output = "running 2 tests\ntest a ... ok\n\
             test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\
+            test b::c ... FAILED\ntest d ... FAILED (1.2 s)\n\
             test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 5 filtered out; finished in 1.00s\n";
         let tally = read(output.lines());
         assert_eq!((tally.passed, tally.failed, tally.ignored), (15, 2, 1));
+        assert_eq!(tally.failures, ["b::c", "d"]);
+    }
+
+    #[test]
+    fn a_failed_run_is_shown_without_what_passed() {
+        let output = "   Running a\n\nrunning 3 tests\ntest a ... ok\ntest b ... FAILED\ntest c ... ignored\n\n\
+            successes:\n\n---- a stdout ----\nthread 'a' panicked as it should\n\nsuccesses:\n    a\n\n\
+            failures:\n\n---- b stdout ----\nleft: 1\n\nfailures:\n    b\n\n\
+            test result: FAILED. 1 passed; 1 failed\n\nsuccesses:\n    z\n\ntest result: ok. 1 passed\n";
+        let kept = without_successes(output.lines()).join("\n");
+        let expected = "   Running a\n\nrunning 3 tests\ntest b ... FAILED\n\n\
+            failures:\n\n---- b stdout ----\nleft: 1\n\nfailures:\n    b\n\n\
+            test result: FAILED. 1 passed; 1 failed\n\ntest result: ok. 1 passed";
+        assert_eq!(kept, expected);
     }
 
     #[test]

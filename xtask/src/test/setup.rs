@@ -19,10 +19,17 @@ struct Need {
     what: &'static str,
 }
 
-const NEEDS: [Need; 4] = [
+const NEEDS: [Need; 7] = [
     Need { program: "ip", package: "iproute2", what: "taps and bridges in a network namespace" },
+    Need { program: "ping", package: "iputils-ping", what: "a machine beyond an interface that asks" },
     Need { program: "lspci", package: "pciutils", what: "a VF as lspci describes it" },
-    Need { program: "chromium", package: "chromium", what: "the lab's report in a browser" },
+    Need {
+        program: "chromium",
+        package: "chromium",
+        what: "the lab's report and the dashboard in a browser",
+    },
+    Need { program: "curl", package: "curl", what: "the commands of docs/api.md" },
+    Need { program: "mmdebstrap", package: "mmdebstrap", what: "the Debian package on a Debian of its own" },
     Need { program: "valgrind", package: "valgrind", what: "instructions that the card spends on a frame" },
 ];
 
@@ -136,9 +143,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_tested_is_said_with_the_reason() {
-        let reason = reason(&NEEDS[1], "there is no apt");
+        let need = Need { program: "lspci", package: "pciutils", what: "a VF as lspci describes it" };
         assert_eq!(
-            reason,
+            reason(&need, "there is no apt"),
             "a VF as lspci describes it: `lspci` is missing (Debian package pciutils), and there is no apt"
         );
     }

@@ -8,14 +8,14 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::process::{self, Output, Show};
+use super::process::{self, Show};
 use super::summary::Tally;
 use super::{Context, demo, results, setup};
 use crate::{instructions, metadata, tidy};
 
 /// The tests that boot virtual machines. Their targets say `test = false`, so a plain `cargo test` passes over
 /// them; `xtask tidy` sees to it that no other target does.
-pub(crate) const GUEST_TESTS: [&str; 2] = ["boot", "linux"];
+pub(crate) const GUEST_TESTS: [&str; 3] = ["boot", "linux", "package"];
 
 /// Selects all of `tests/`; `--all-targets` passes over what says `test = false`.
 const UNRUN_TOO: &str = "--test *";
@@ -32,13 +32,14 @@ pub(super) enum Stage {
     Instructions,
     Boot,
     Linux,
+    Package,
     Demo,
     DemoLinux,
     Tree,
 }
 
 impl Stage {
-    pub(super) const ALL: [Self; 13] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::Setup,
         Self::Fmt,
         Self::Tidy,
@@ -49,6 +50,7 @@ impl Stage {
         Self::Instructions,
         Self::Boot,
         Self::Linux,
+        Self::Package,
         Self::Demo,
         Self::DemoLinux,
         Self::Tree,
@@ -67,6 +69,7 @@ impl Stage {
             Self::Instructions => "instructions",
             Self::Boot => "boot",
             Self::Linux => "linux",
+            Self::Package => "package",
             Self::Demo => "demo",
             Self::DemoLinux => "demo-linux",
             Self::Tree => "tree",
@@ -85,14 +88,18 @@ impl Stage {
             Self::Instructions => "instructions that the card spends on a frame, by stop",
             Self::Boot => "a stock Linux guest boots without a card",
             Self::Linux => "stock Linux guests on the card",
-            Self::Demo => "the demo with embedded guests",
-            Self::DemoLinux => "the demo with stock Linux guests",
+            Self::Package => "the Debian package on a Debian of its own, with guests and libvirt",
+            Self::Demo => "the demo with embedded guests, by the program that cargo install makes",
+            Self::DemoLinux => "the demo with stock Linux guests, by the same program",
             Self::Tree => "the build leaves the checkout as it was",
         }
     }
 
     pub(super) fn is_long(self) -> bool {
-        matches!(self, Self::Instructions | Self::Boot | Self::Linux | Self::Demo | Self::DemoLinux)
+        matches!(
+            self,
+            Self::Instructions | Self::Boot | Self::Linux | Self::Package | Self::Demo | Self::DemoLinux
+        )
     }
 
     pub(super) fn needs_build(self) -> bool {
@@ -121,10 +128,10 @@ impl Stage {
             ]),
             Self::Test => {
                 // The output of tests that pass is wanted for what they say they skipped.
-                test(cargo(context, "test --workspace --no-fail-fast -- --show-output"), Show::OnFailure)
+                test(cargo(context, "test --workspace --no-fail-fast -- --show-output"), Show::FailedTests)
             }
             Self::Instructions => count_instructions(),
-            Self::Boot | Self::Linux => self.boot_guests(context),
+            Self::Boot | Self::Linux | Self::Package => self.boot_guests(context),
             Self::Demo => demo(context, "demo --json", demo::EMBEDDED_GUESTS),
             Self::DemoLinux => match setup::guest_obstacle() {
                 Some(obstacle) => Ok(Tally::skip(format!("{}: {obstacle}", self.title()))),
@@ -162,8 +169,8 @@ fn check(commands: &mut [Command]) -> Result<Tally> {
 
 /// A stage that counts by its tests.
 fn test(mut command: Command, show: Show) -> Result<Tally> {
-    let Output { success, lines } = process::run(&mut command, show)?;
-    let tally = results::read(lines.iter().map(|line| line.text.as_str()));
+    let output = process::run(&mut command, show)?;
+    let (success, tally) = (output.success, results::read(output.texts()));
     if success && tally.is_empty() {
         println!("no test ran");
         return Ok(Tally::FAILED);
@@ -187,8 +194,15 @@ fn count_instructions() -> Result<Tally> {
     Ok(if complaints.is_empty() { Tally::PASSED } else { Tally::FAILED })
 }
 
+/// The demo by the program that `cargo install` makes of the checkout, as people do who have it from there.
 fn demo(context: &Context, arguments: &str, guests: usize) -> Result<Tally> {
-    let mut command = cargo(context, &format!("run --release --package softiov -- {arguments}"));
+    let root = context.root.join("target/installed");
+    let mut install = cargo(context, "install --quiet --locked --path crates/softiov --root");
+    if !process::run(install.arg(&root), Show::OnFailure)?.success {
+        return Ok(Tally::FAILED);
+    }
+    let mut command = Command::new(root.join("bin/softiov"));
+    command.args(arguments.split(' ')).current_dir(&context.root);
     let output = process::run(&mut command, Show::OnFailure)?;
     if !output.success {
         return Ok(Tally::FAILED);
@@ -226,7 +240,11 @@ mod tests {
         for stage in Stage::ALL {
             assert_eq!(Stage::from_str(stage.name(), false), Ok(stage));
         }
-        assert_eq!([Stage::Boot.name(), Stage::Linux.name()], GUEST_TESTS, "these name their test too");
+        assert_eq!(
+            [Stage::Boot, Stage::Linux, Stage::Package].map(Stage::name),
+            GUEST_TESTS,
+            "these name their test too"
+        );
         assert_eq!(Stage::ALL, Stage::value_variants());
     }
 }

@@ -15,11 +15,15 @@ pub(super) struct Tally {
     pub(super) ignored: usize,
     /// What did not run, and why: one entry each.
     pub(super) skipped: Vec<String>,
+    /// The names of the tests that failed; a stage that is one test has none.
+    pub(super) failures: Vec<String>,
 }
 
 impl Tally {
-    pub(super) const PASSED: Self = Self { passed: 1, failed: 0, ignored: 0, skipped: Vec::new() };
-    pub(super) const FAILED: Self = Self { passed: 0, failed: 1, ignored: 0, skipped: Vec::new() };
+    pub(super) const PASSED: Self =
+        Self { passed: 1, failed: 0, ignored: 0, skipped: Vec::new(), failures: Vec::new() };
+    pub(super) const FAILED: Self =
+        Self { passed: 0, failed: 1, ignored: 0, skipped: Vec::new(), failures: Vec::new() };
 
     pub(super) fn skip(what_and_why: String) -> Self {
         Self { skipped: vec![what_and_why], ..Self::default() }
@@ -90,6 +94,12 @@ impl fmt::Display for Summary<'_> {
                 *reasons.entry(reason).or_default() += 1;
             }
         }
+        for Finished { stage, tally, .. } in self.0.iter().filter(|done| done.tally.failed > 0) {
+            match tally.failures.as_slice() {
+                [] => writeln!(f, "FAILED: {}: {}", stage.name(), stage.title())?,
+                names => names.iter().try_for_each(|name| writeln!(f, "FAILED: {}: {name}", stage.name()))?,
+            }
+        }
         for (reason, times) in reasons {
             let times = if times > 1 { format!(" ({times} times)") } else { String::new() };
             writeln!(f, "SKIPPED: {reason}{times}")?;
@@ -106,12 +116,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_summary_names_what_was_skipped_and_ends_with_the_plain_sum() {
+    fn the_summary_names_what_failed_or_was_skipped_and_ends_with_the_plain_sum() {
         let skips = vec!["taps: no tun".to_owned(), "taps: no tun".to_owned(), "lspci: none".to_owned()];
-        let test = Tally { passed: 40, failed: 1, ignored: 2, skipped: skips };
+        let test = Tally {
+            passed: 40,
+            failed: 1,
+            ignored: 2,
+            skipped: skips,
+            failures: vec!["rings::wrap".to_owned()],
+        };
         let took = Duration::from_millis(1500);
         let finished = [
             Finished { stage: Stage::Fmt, tally: Tally::PASSED, took },
+            Finished { stage: Stage::Doc, tally: Tally::FAILED, took },
             Finished { stage: Stage::Test, tally: test, took },
             Finished { stage: Stage::Linux, tally: Tally::skip("guests: left out".to_owned()), took },
         ];
@@ -119,8 +136,10 @@ mod tests {
         assert!(text.contains("fmt      ok             1       0        0     1.5 s\n"), "{text}");
         assert!(text.contains("test     FAILED        40       1        5     1.5 s\n"), "{text}");
         assert!(text.contains("linux    skipped        0       0        1     1.5 s\n"), "{text}");
+        assert!(text.contains("FAILED: test: rings::wrap\n"), "{text}");
+        assert!(text.contains("FAILED: doc: documentation builds without warnings\n"), "{text}");
         assert!(text.contains("SKIPPED: taps: no tun (2 times)\n"), "{text}");
         assert!(text.contains("SKIPPED: 2 tests marked to be ignored\n"), "{text}");
-        assert_eq!(text.lines().last(), Some("41 passed, 1 failed, 6 skipped"));
+        assert_eq!(text.lines().last(), Some("41 passed, 2 failed, 6 skipped"));
     }
 }

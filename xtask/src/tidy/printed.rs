@@ -2,20 +2,23 @@
 
 use super::Finding;
 use super::source::Tracked;
-use crate::registers;
+use crate::{avf_registers, registers};
 
 pub(super) fn check(tracked: &[Tracked]) -> Vec<Finding> {
-    let file = tracked.iter().find(|file| file.path.ends_with(registers::PATH));
-    compare(file.map_or("", |file| &file.text), &registers::page()).into_iter().collect()
+    let pages = [(registers::PATH, registers::page()), (avf_registers::PATH, avf_registers::page())];
+    let kept = |path: &str| {
+        tracked.iter().find(|file| file.path.ends_with(path)).map_or("", |file| file.text.as_str())
+    };
+    pages.iter().filter_map(|(path, page)| compare(path, kept(path), page)).collect()
 }
 
-fn compare(kept: &str, wanted: &str) -> Option<Finding> {
+fn compare(path: &str, kept: &str, wanted: &str) -> Option<Finding> {
     if kept == wanted {
         return None;
     }
     let same = kept.lines().zip(wanted.lines()).take_while(|(kept, wanted)| kept == wanted).count();
     Some(Finding {
-        file: registers::PATH.into(),
+        file: path.into(),
         line: same + 1,
         rule: "printed",
         what: "the page is not what the register table says".to_owned(),
@@ -29,8 +32,8 @@ mod tests {
 
     #[test]
     fn the_first_line_that_differs_is_named() {
-        assert_eq!(compare("a\nb\n", "a\nb\n"), None);
-        assert_eq!(compare("a\nb\n", "a\nc\n").map(|finding| finding.line), Some(2));
-        assert_eq!(compare("", "a\n").map(|finding| finding.line), Some(1));
+        assert_eq!(compare("p", "a\nb\n", "a\nb\n"), None);
+        assert_eq!(compare("p", "a\nb\n", "a\nc\n").map(|finding| finding.line), Some(2));
+        assert_eq!(compare("p", "", "a\n").map(|finding| finding.line), Some(1));
     }
 }

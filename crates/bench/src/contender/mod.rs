@@ -2,24 +2,34 @@
 //!
 //! | module | who |
 //! |---|---|
-//! | [`served`] | the card behind `softiov serve`, with its policy |
-//! | [`stations`] | its guests: two VFs, polled by one thread |
+//! | [`host`] | `softiov serve` with its policy, a process |
+//! | [`served`] | the card behind it |
+//! | [`stations`] | its guests: VFs, polled by one thread |
+//! | [`work`] | what guests exchange |
 //! | `testpmd`, `telemetry` | DPDK's testpmd as a program that is asked for its counters |
 //! | `peers` | what testpmd is told to be each peer, and the null forwarder |
+//! | `switch` | Open vSwitch as a peer's forwarder |
+//! | `bridge` | a bridge of the kernel's between two taps |
 
+mod bridge;
+pub mod host;
 mod peers;
 pub mod served;
 pub mod stations;
+mod switch;
 mod telemetry;
 mod testpmd;
+pub mod work;
 
 use crate::machine::huge_pages::HugePages;
 use crate::machine::processors::Processors;
 use crate::options::Options;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use linux_guest::HostDpdk;
 use serde::Serialize;
+use std::fmt;
 use std::time::Duration;
+use work::Work;
 
 /// What a number is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
@@ -37,6 +47,17 @@ pub enum Mode {
     Raw,
 }
 
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Mapped => "mapped",
+            Self::Posted => "posted",
+            Self::Peer => "peer",
+            Self::Raw => "raw",
+        })
+    }
+}
+
 /// What a slice has found.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Slice {
@@ -46,6 +67,8 @@ pub struct Slice {
     pub took: Duration,
     /// What the forwarder spent meanwhile.
     pub cycles: Option<u64>,
+    /// Frames of the sender that was served best over those of the one that was served worst, where that is counted.
+    pub unfairness: Option<f64>,
 }
 
 impl Slice {
@@ -77,10 +100,13 @@ pub trait Contender {
     fn slice(&mut self, length: Duration) -> Result<Slice>;
 }
 
+/// Those who take turns.
+pub type Contenders = Vec<Box<dyn Contender>>;
+
 /// How long a contender runs before it is counted.
 pub(crate) const WARM_UP: Duration = Duration::from_millis(30);
 
-/// All that were asked for, for frames of one length.
+/// All that were asked for and can do this work, and why some of them cannot take part here.
 ///
 /// # Errors
 /// One of them does not start, or moves no frame.
@@ -89,15 +115,27 @@ pub fn all(
     dpdk: Option<&HostDpdk>,
     huge: &HugePages,
     processors: Processors,
-    size: usize,
-) -> Result<Vec<Box<dyn Contender>>> {
-    let served = served::Served::start(options, processors, size)?;
-    let mut contenders: Vec<Box<dyn Contender>> = vec![Box::new(served)];
-    if let Some(dpdk) = dpdk {
-        for recipe in &peers::RECIPES {
-            let peer = peers::Peer::start(recipe, dpdk, huge, processors, size);
-            contenders.push(Box::new(peer.with_context(|| format!("the peer {}", recipe.name))?));
+    work: Work,
+) -> Result<(Contenders, Vec<String>)> {
+    let mut contenders: Contenders = Vec::new();
+    for &mode in &options.modes {
+        contenders.push(Box::new(served::Served::start(options, mode, processors, work)?));
+    }
+    let mut skipped = Vec::new();
+    // Without DPDK there are to be no peers.
+    let Some(dpdk) = dpdk else { return Ok((contenders, skipped)) };
+    for recipe in peers::RECIPES.iter().filter(|recipe| recipe.does(work)) {
+        match peers::Peer::start(recipe, dpdk, huge, processors, work) {
+            Ok(peer) => contenders.push(Box::new(peer)),
+            Err(error) if recipe.takes_root() => skipped.push(format!("{}: {error:#}", recipe.name)),
+            Err(error) => return Err(error.context(format!("the peer {}", recipe.name))),
         }
     }
-    Ok(contenders)
+    if let Work::Frames(size) = work {
+        match bridge::Bridge::start(processors, size) {
+            Ok(bridge) => contenders.push(Box::new(bridge)),
+            Err(error) => skipped.push(format!("{}: {error:#}", bridge::NAME)),
+        }
+    }
+    Ok((contenders, skipped))
 }

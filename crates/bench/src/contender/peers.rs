@@ -1,13 +1,16 @@
-//! What testpmd is told to be each peer: one that forwards, and one that generates and takes the frames. And the null
-//! forwarder, which copies frames from nowhere to nowhere: the limit of everyone who copies a frame once in and once
-//! out. None of them looks at an address or enforces a policy.
+//! What testpmd is told to be each peer: one that forwards, and one that generates and takes the frames; in one case Open
+//! vSwitch forwards. And the null forwarder, which copies frames from nowhere to nowhere: the limit of everyone who copies
+//! a frame once in and once out. None of them looks at an address or enforces a policy.
 
+use super::switch::Switch;
 use super::testpmd::{Start, Testpmd};
+use super::work::Work;
 use super::{Contender, Mode, Slice, WARM_UP};
 use crate::machine::cycles::Cycles;
 use crate::machine::huge_pages::HugePages;
+use crate::machine::process::Process;
 use crate::machine::processors::Processors;
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use linux_guest::HostDpdk;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,58 +20,93 @@ use tempfile::TempDir;
 /// How long the first frame may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How a peer is made. In devices, `{n}` is the port and `{dir}` the folder of sockets, `{size}` a frame's length.
+/// How a peer is made. In devices, `{n}` is the port and `{dir}` the folder of sockets, `{size}` a frame's length, `{ring}`
+/// the descriptors of a ring and `{rsize}` their binary logarithm.
 #[derive(Debug)]
 pub(super) struct Recipe {
     pub(super) name: &'static str,
-    forwarder: &'static str,
+    forwarder: Way,
     /// None: frames come from nowhere.
     generator: Option<&'static str>,
-    descriptors: Option<u16>,
+    /// testpmd's own rings are as long as the device's.
+    tells_ring: bool,
+}
+
+impl Recipe {
+    /// Whether it can do that work. None of them cuts sends; what copies frames is the limit of those who do.
+    pub(super) fn does(&self, work: Work) -> bool {
+        match work {
+            Work::Frames(_) => true,
+            Work::LargeRings(_) => self.generator.is_some(),
+            Work::Segmented => self.generator.is_none(),
+        }
+    }
+
+    /// Whether it can be had by root only.
+    pub(super) fn takes_root(&self) -> bool {
+        matches!(self.forwarder, Way::Switch)
+    }
+}
+
+/// Who forwards.
+#[derive(Debug)]
+enum Way {
+    /// testpmd between two of these devices.
+    Testpmd(&'static str),
+    /// Open vSwitch.
+    Switch,
 }
 
 const MEMIF: &str =
-    "net_memif{n},role=server,id={n},rsize=10,bsize=2048,socket={dir}/m{n}.sock,socket-abstract=no";
+    "net_memif{n},role=server,id={n},rsize={rsize},bsize=2048,socket={dir}/m{n}.sock,socket-abstract=no";
 const VHOST: &str = "net_vhost{n},iface={dir}/v{n}.sock,queues=1";
 
-pub(super) const RECIPES: [Recipe; 5] = [
+pub(super) const RECIPES: [Recipe; 6] = [
     Recipe {
         name: "memif, zero copy",
-        forwarder: MEMIF,
+        forwarder: Way::Testpmd(MEMIF),
         generator: Some(
-            "net_memif{n},role=client,id={n},rsize=10,bsize=2048,socket={dir}/m{n}.sock,socket-abstract=no,zero-copy=yes",
+            "net_memif{n},role=client,id={n},rsize={rsize},bsize=2048,socket={dir}/m{n}.sock,socket-abstract=no,zero-copy=yes",
         ),
-        descriptors: None,
+        tells_ring: false,
     },
     Recipe {
         name: "memif",
-        forwarder: MEMIF,
+        forwarder: Way::Testpmd(MEMIF),
         generator: Some(
-            "net_memif{n},role=client,id={n},rsize=10,bsize=2048,socket={dir}/m{n}.sock,socket-abstract=no",
+            "net_memif{n},role=client,id={n},rsize={rsize},bsize=2048,socket={dir}/m{n}.sock,socket-abstract=no",
         ),
-        descriptors: None,
+        tells_ring: false,
     },
     Recipe {
         name: "vhost-user, packed",
-        forwarder: VHOST,
+        forwarder: Way::Testpmd(VHOST),
         generator: Some(
-            "net_virtio_user{n},path={dir}/v{n}.sock,queues=1,queue_size=1024,mrg_rxbuf=0,in_order=1,packed_vq=1",
+            "net_virtio_user{n},path={dir}/v{n}.sock,queues=1,queue_size={ring},mrg_rxbuf=0,in_order=1,packed_vq=1",
         ),
-        descriptors: Some(1024),
+        tells_ring: true,
     },
     Recipe {
         name: "vhost-user, split",
-        forwarder: VHOST,
+        forwarder: Way::Testpmd(VHOST),
         generator: Some(
-            "net_virtio_user{n},path={dir}/v{n}.sock,queues=1,queue_size=1024,mrg_rxbuf=0,in_order=0",
+            "net_virtio_user{n},path={dir}/v{n}.sock,queues=1,queue_size={ring},mrg_rxbuf=0,in_order=0",
         ),
-        descriptors: Some(1024),
+        tells_ring: true,
+    },
+    Recipe {
+        name: "Open vSwitch-DPDK",
+        forwarder: Way::Switch,
+        generator: Some(
+            "net_virtio_user{n},path={dir}/v{n}.sock,queues=1,queue_size={ring},server=1,mrg_rxbuf=0,in_order=1,packed_vq=1",
+        ),
+        tells_ring: true,
     },
     Recipe {
         name: "null forwarder",
-        forwarder: "net_null{n},size={size},copy=1",
+        forwarder: Way::Testpmd("net_null{n},size={size},copy=1"),
         generator: None,
-        descriptors: None,
+        tells_ring: false,
     },
 ];
 
@@ -78,9 +116,24 @@ pub(super) struct Peer {
     recipe: &'static Recipe,
     /// The generator before the forwarder, which ends last.
     generator: Option<Testpmd>,
-    forwarder: Testpmd,
+    forwarder: Forwarder,
     cycles: Cycles,
     _folder: TempDir,
+}
+
+#[derive(Debug)]
+enum Forwarder {
+    Testpmd(Testpmd),
+    Switch(Switch),
+}
+
+impl Forwarder {
+    fn process(&self) -> &Process {
+        match self {
+            Self::Testpmd(testpmd) => &testpmd.process,
+            Self::Switch(switch) => &switch.process,
+        }
+    }
 }
 
 impl Peer {
@@ -89,24 +142,30 @@ impl Peer {
         dpdk: &HostDpdk,
         huge: &HugePages,
         processors: Processors,
-        size: usize,
+        work: Work,
     ) -> Result<Self> {
         let folder = TempDir::new()?;
         let start = |devices: &str, forwards: bool, arguments: Vec<String>| {
-            let devices = [0, 1].map(|port| device(devices, port, folder.path(), size));
+            let devices = [0, 1].map(|port| device(devices, port, folder.path(), work));
             let huge_pages = huge.is_there();
             Start { dpdk, huge_pages, processors, prefix: prefix(), forwards, devices, arguments }
         };
-        let rings = || recipe.descriptors.iter().flat_map(|n| [format!("--txd={n}"), format!("--rxd={n}")]);
-        let arguments = std::iter::once("--forward-mode=io".to_owned()).chain(rings()).collect();
-        let forwarder = Testpmd::start(&start(recipe.forwarder, true, arguments), folder.path())?;
+        let ring = recipe.tells_ring.then_some(work.peer_descriptors());
+        let rings = || ring.iter().flat_map(|n| [format!("--txd={n}"), format!("--rxd={n}")]);
+        let forwarder = match recipe.forwarder {
+            Way::Testpmd(devices) => {
+                let arguments = std::iter::once("--forward-mode=io".to_owned()).chain(rings()).collect();
+                Forwarder::Testpmd(Testpmd::start(&start(devices, true, arguments), folder.path())?)
+            }
+            Way::Switch => Forwarder::Switch(Switch::start(dpdk, huge, processors, folder.path())?),
+        };
         let generator = recipe.generator.map(|devices| {
-            let arguments = ["--forward-mode=flowgen".to_owned(), format!("--txpkts={size}")];
+            let arguments = ["--forward-mode=flowgen".to_owned(), format!("--txpkts={}", work.size())];
             let arguments = arguments.into_iter().chain(rings()).collect();
             Testpmd::start(&start(devices, false, arguments), folder.path())
         });
         let generator = generator.transpose()?;
-        let cycles = Cycles::of(forwarder.process.id());
+        let cycles = Cycles::of(forwarder.process().id());
         let peer = Self { recipe, generator, forwarder, cycles, _folder: folder };
         peer.wait()?;
         peer.stop(true)?;
@@ -116,22 +175,28 @@ impl Peer {
     /// Until frames arrive.
     fn wait(&self) -> Result<()> {
         let begun = Instant::now();
-        while self.counter().received()? == 0 {
+        while self.received()? == 0 {
             let name = self.recipe.name;
-            ensure!(begun.elapsed() < PATIENCE, "{name} moves no frame:\n{}", self.forwarder.process.log());
+            ensure!(begun.elapsed() < PATIENCE, "{name} moves no frame:\n{}", self.forwarder.process().log());
             std::thread::sleep(Duration::from_millis(20));
         }
         Ok(())
     }
 
-    /// Who counts what has arrived.
-    fn counter(&self) -> &Testpmd {
-        self.generator.as_ref().unwrap_or(&self.forwarder)
+    /// Frames that have arrived.
+    fn received(&self) -> Result<u64> {
+        match (&self.generator, &self.forwarder) {
+            (Some(counter), _) | (None, Forwarder::Testpmd(counter)) => counter.received(),
+            (None, Forwarder::Switch(_)) => {
+                bail!("Open vSwitch needs a testpmd as generator: it does not count frames itself")
+            }
+        }
     }
 
     fn stop(&self, stopped: bool) -> Result<()> {
-        for program in self.generator.iter().chain([&self.forwarder]) {
-            program.process.stop(stopped)?;
+        let generator = self.generator.as_ref().map(|generator| &generator.process);
+        for process in generator.into_iter().chain([self.forwarder.process()]) {
+            process.stop(stopped)?;
         }
         Ok(())
     }
@@ -150,23 +215,30 @@ impl Contender for Peer {
         self.stop(false)?;
         std::thread::sleep(WARM_UP);
         let before = self.cycles.read();
-        let counter = self.generator.as_ref().unwrap_or(&self.forwarder);
-        let (first, begun) = (counter.received()?, Instant::now());
+        let (first, begun) = (self.received()?, Instant::now());
         std::thread::sleep(length);
-        let (last, took) = (counter.received()?, begun.elapsed());
+        let (last, took) = (self.received()?, begun.elapsed());
         let cycles = before.zip(self.cycles.read()).map(|(before, after)| after - before);
         self.stop(true)?;
-        Ok(Slice { frames: last - first, took, cycles })
+        Ok(Slice { frames: last - first, took, cycles, unfairness: None })
     }
 }
 
-fn device(pattern: &str, port: u8, folder: &Path, size: usize) -> String {
-    let folder = folder.display().to_string();
-    pattern.replace("{n}", &port.to_string()).replace("{dir}", &folder).replace("{size}", &size.to_string())
+fn device(pattern: &str, port: u8, folder: &Path, work: Work) -> String {
+    let ring = work.peer_descriptors();
+    [
+        ("{n}", port.to_string()),
+        ("{dir}", folder.display().to_string()),
+        ("{size}", work.size().to_string()),
+        ("{ring}", ring.to_string()),
+        ("{rsize}", ring.ilog2().to_string()),
+    ]
+    .iter()
+    .fold(pattern.to_owned(), |text, (word, value)| text.replace(word, value))
 }
 
 /// A file prefix that no other program has.
-fn prefix() -> String {
+pub(super) fn prefix() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("softiov-bench-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }

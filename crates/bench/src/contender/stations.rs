@@ -1,122 +1,158 @@
-//! Two guests on one thread: our VF driver on two VFs, polled, with no interrupt ever acknowledged, so that none comes
-//! after the first. They send each other frames in both directions. Every byte of a frame is copied in by one guest
-//! and out by the other.
+//! Guests on one thread: our VF driver on some VFs, polled, with no interrupt ever acknowledged, so that none comes
+//! after the first. Each sends frames to the next. Every byte of a frame is copied in by one guest and out by another.
 //!
 //! Left out: a TCP/IP stack, and when to begin and to end.
 
+use super::work::Work;
 use anyhow::{Context, Result, ensure};
 use driver::vf::{Config, LinkCheck, TxOffload};
 use driver::{Hal, Vf};
 use embedded_guest::VfioUserHal;
 use i82576::MacAddress;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{Duration, Instant};
 
-/// Rings of 256 descriptors with buffers of 2 KB, and room for alignment.
-const MEMORY: u64 = 4 << 20;
-/// Frames under way in one direction at most: fewer than the receiver has buffers, so that none is dropped.
-const WINDOW: u64 = 192;
-/// Frames sent at a time.
-const BURST: u64 = 32;
+/// Bytes of a buffer of the driver's, and two descriptors.
+const SLOT: u64 = 2048 + 32;
+/// Buffers that a receiver has beyond what may be under way to it.
+const MARGIN: u16 = 64;
+/// Frames sent, and buffers given back, at a time: one doorbell each.
+const BURST: u16 = 32;
 /// When frames that are under way count as lost.
 const LOST: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Between two attempts to attach.
+const RETRY: Duration = Duration::from_millis(20);
 const HEADER: usize = 14;
-/// An ether type for experiments.
-const ETHER_TYPE: [u8; 2] = [0x88, 0xb5];
 
 /// A VF with its driver.
 #[derive(Debug)]
-struct Station {
-    hal: VfioUserHal,
-    vf: Vf,
+pub(crate) struct Station {
+    pub(crate) hal: VfioUserHal,
+    pub(crate) vf: Vf,
     /// The frame that it sends over and over.
     frame: Vec<u8>,
-    /// Frames sent to the other and not seen there.
+    /// Frames on their way from it, as the receiver counts them.
     under_way: u64,
 }
 
-/// Two VFs of one port.
+/// VFs of one port. Each sends to the next, and the last to the first.
 #[derive(Debug)]
-pub struct Pair {
-    stations: [Station; 2],
+pub struct Circle {
+    stations: Vec<Station>,
+    work: Work,
     buffer: Vec<u8>,
     /// Frames that never came.
     lost: u64,
 }
 
-impl Pair {
-    /// The address that the host is to give a VF.
-    #[must_use]
-    pub fn address(vf: usize) -> MacAddress {
-        MacAddress([2, 0, 0, 0, 0x10, vf as u8])
-    }
+/// The address that the host is to give a VF.
+#[must_use]
+pub fn address(vf: usize) -> MacAddress {
+    MacAddress([2, 0, 0, 0, 0x10, vf as u8])
+}
 
-    /// Attaches to a VF and the next one, and waits for their links. `socket` says where a VF's socket is.
+impl Circle {
+    /// Attaches to the first VFs of a port, at least two, and waits for their links. `socket` says where a VF's socket is.
     ///
     /// # Errors
     /// A VF does not start, or frames cannot be of that size.
-    pub fn attach(first: usize, socket: impl Fn(usize) -> PathBuf, size: usize) -> Result<Self> {
-        ensure!((60..=1514).contains(&size), "frames of {size} bytes: 60 to 1514 can be sent");
-        let [one, other] = [first, first + 1];
-        let frame = |from, to| frame(Self::address(from), Self::address(to), size);
-        let stations = [
-            Station::attach(&socket(one), frame(one, other))?,
-            Station::attach(&socket(other), frame(other, one))?,
-        ];
-        Ok(Self { stations, buffer: vec![0; 2048], lost: 0 })
+    pub fn attach(vfs: usize, socket: impl Fn(usize) -> PathBuf, work: Work) -> Result<Self> {
+        ensure!(
+            (60..=1514).contains(&work.size()),
+            "frames of {} bytes: 60 to 1514 can be sent",
+            work.size()
+        );
+        let (rx_descriptors, tx_descriptors) = (work.descriptors(), work.descriptors());
+        let config = Config { batch: BURST, rx_descriptors, tx_descriptors, ..Config::default() };
+        let station = |vf: usize| {
+            let frame = work.frame(address(vf), address((vf + 1) % vfs));
+            Station::attach(&socket(vf), frame, &config)
+        };
+        let stations: Result<Vec<Station>> = (0..vfs).map(station).collect();
+        Ok(Self { stations: stations?, work, buffer: vec![0; 2048], lost: 0 })
     }
 
-    /// A burst from one, if enough has arrived, and what the other finds.
+    /// Whether all ring doorbells by storing into memory.
+    #[must_use]
+    pub fn rings_in_memory(&self) -> bool {
+        self.stations.iter().all(|station| station.hal.is_mapped())
+    }
+
+    /// Frames under way to one receiver at most: fewer than it has buffers, so that none is dropped.
+    fn window(&self) -> u64 {
+        u64::from(self.work.descriptors() - MARGIN)
+    }
+
+    /// A burst from one, if enough has arrived, and what the next finds.
     fn turn(&mut self, from: usize) -> u64 {
+        let (window, arrivals) = (self.window(), self.work.arrivals());
+        // A send that is cut is a burst by itself.
+        let burst = (u64::from(BURST) / arrivals).max(1);
+        let offload = TxOffload { tso: self.work.mss(), ..TxOffload::default() };
         let sender = &mut self.stations[from];
-        if WINDOW - sender.under_way >= BURST {
+        if window - sender.under_way >= burst * arrivals {
             let Station { hal, vf, frame, under_way } = sender;
-            let sent =
-                (0..BURST).take_while(|_| vf.transmit(hal, frame, &TxOffload::default()).is_ok()).count();
+            let sent = (0..burst).take_while(|_| vf.transmit(hal, frame, &offload).is_ok()).count();
             vf.flush(hal);
-            *under_way += sent as u64;
+            *under_way += sent as u64 * arrivals;
         }
-        let receiver = &mut self.stations[1 - from];
+        let to = (from + 1) % self.stations.len();
+        let (sender, size) = (address(from), self.work.size());
         let mut arrived = 0;
-        while arrived < WINDOW && receiver.receive(&mut self.buffer).is_some() {
+        while arrived < window && self.stations[to].receive(&mut self.buffer, sender, size).is_some() {
             arrived += 1;
         }
-        let sender = &mut self.stations[from];
-        sender.under_way = sender.under_way.saturating_sub(arrived);
+        let under_way = &mut self.stations[from].under_way;
+        *under_way = under_way.saturating_sub(arrived);
         arrived
     }
 
-    /// Sends `count` frames from one to the other, each with its time in it; answers how many were taken.
-    pub fn send_stamped(&mut self, stamps: impl Iterator<Item = u64>) -> u64 {
-        let Station { hal, vf, frame, under_way } = &mut self.stations[0];
-        let mut sent = 0;
-        for stamp in stamps {
-            frame[HEADER..HEADER + 8].copy_from_slice(&stamp.to_le_bytes());
-            if vf.transmit(hal, frame, &TxOffload::default()).is_err() {
-                break;
+    /// Has all send as fast as frames arrive, for so long; answers how many arrived from each, and in what time.
+    pub fn exchange(&mut self, length: Duration) -> (Vec<u64>, Duration) {
+        let begun = Instant::now();
+        let (mut arrived, mut last) = (vec![0; self.stations.len()], begun);
+        loop {
+            let mut now = 0;
+            for (from, total) in arrived.iter_mut().enumerate() {
+                let arrived = self.turn(from);
+                *total += arrived;
+                now += arrived;
             }
-            sent += 1;
+            let at = Instant::now();
+            if now > 0 {
+                last = at;
+            } else if at - last > LOST {
+                self.give_up();
+                last = at;
+            }
+            if at - begun >= length {
+                return (arrived, at - begun);
+            }
         }
-        if sent > 0 {
-            vf.flush(hal);
-        }
-        *under_way += sent;
+    }
+
+    /// Sends a frame with each stamp from the first to the second; answers how many were taken.
+    pub fn send_stamped(&mut self, stamps: impl Iterator<Item = u64>) -> u64 {
+        let sender = &mut self.stations[0];
+        let sent = sender.send_stamped(stamps);
+        sender.under_way += sent;
         sent
     }
 
     /// How many more stamped frames may be under way.
     #[must_use]
     pub fn room(&self) -> u64 {
-        WINDOW.saturating_sub(self.stations[0].under_way)
+        self.window().saturating_sub(self.stations[0].under_way)
     }
 
-    /// The time in the next stamped frame that has arrived.
+    /// The stamp in the next frame that has arrived at the second.
     pub fn next_stamp(&mut self) -> Option<u64> {
-        self.stations[1].receive(&mut self.buffer)?;
+        let stamp = self.stations[1].next_stamp(&mut self.buffer, address(0), self.work.size())?;
         let under_way = &mut self.stations[0].under_way;
         *under_way = under_way.saturating_sub(1);
-        self.buffer.get(HEADER..)?.first_chunk().map(|stamp| u64::from_le_bytes(*stamp))
+        Some(stamp)
     }
 
     /// What is under way will not come.
@@ -133,36 +169,28 @@ impl Pair {
     }
 }
 
-/// Has all pairs send as fast as frames arrive, for so long; answers how many arrived, and in what time.
-pub fn exchange(pairs: &mut [Pair], length: Duration) -> (u64, Duration) {
-    let begun = Instant::now();
-    let (mut arrived, mut last) = (0, begun);
-    loop {
-        let now: u64 = pairs.iter_mut().map(|pair| pair.turn(0) + pair.turn(1)).sum();
-        arrived += now;
-        let at = Instant::now();
-        if now > 0 {
-            last = at;
-        } else if at - last > LOST {
-            pairs.iter_mut().for_each(Pair::give_up);
-            last = at;
-        }
-        if at - begun >= length {
-            return (arrived, at - begun);
-        }
-    }
-}
-
 impl Station {
-    fn attach(socket: &Path, frame: Vec<u8>) -> Result<Self> {
+    /// Attaches to a VF that will send `frame`, and waits for its link.
+    ///
+    /// # Errors
+    /// The VF does not start.
+    pub(crate) fn attach(socket: &Path, frame: Vec<u8>, config: &Config) -> Result<Self> {
         let name = socket.display();
+        let slots = u64::from(config.rx_descriptors) + u64::from(config.tx_descriptors);
+        // And room for alignment; a power of two, as machines have it.
+        let memory = (slots * SLOT + (1 << 20)).next_power_of_two();
         let begun = Instant::now();
+        let attach = || -> Result<_> {
+            let mut hal = VfioUserHal::attach(socket, memory)?;
+            let vf = Vf::probe(&mut hal, config)?;
+            Ok((hal, vf))
+        };
         let (mut hal, mut vf) = loop {
-            let mut hal = VfioUserHal::attach(socket, MEMORY)?;
-            match Vf::probe(&mut hal, &Config::default()) {
-                Ok(vf) => break (hal, vf),
-                // The PF's driver may not be there yet.
-                Err(_) if begun.elapsed() < PATIENCE => hal.wait(Duration::from_millis(20)),
+            match attach() {
+                Ok(attached) => break attached,
+                // The PF's driver may not be there yet. Or a program that this process is starting still has the socket of the
+                // VF's former guest, so that the host turns this one away.
+                Err(_) if begun.elapsed() < PATIENCE => thread::sleep(RETRY),
                 Err(error) => return Err(error).with_context(|| format!("the VF of {name} does not start")),
             }
         };
@@ -174,19 +202,36 @@ impl Station {
         Ok(Self { hal, vf, frame, under_way: 0 })
     }
 
-    /// The next frame of the other's, now in `buffer`; others are passed over.
-    fn receive(&mut self, buffer: &mut [u8]) -> Option<()> {
+    /// Sends a frame for each stamp, with the stamp in it, as far as there is room; answers how many there were.
+    pub(crate) fn send_stamped(&mut self, stamps: impl Iterator<Item = u64>) -> u64 {
+        let Self { hal, vf, frame, .. } = self;
+        let mut sent = 0;
+        for stamp in stamps {
+            frame[HEADER..HEADER + 8].copy_from_slice(&stamp.to_le_bytes());
+            if vf.transmit(hal, frame, &TxOffload::default()).is_err() {
+                break;
+            }
+            sent += 1;
+        }
+        if sent > 0 {
+            vf.flush(hal);
+        }
+        sent
+    }
+
+    /// The stamp in the next frame from that sender.
+    pub(crate) fn next_stamp(&mut self, buffer: &mut [u8], sender: MacAddress, size: usize) -> Option<u64> {
+        self.receive(buffer, sender, size)?;
+        buffer.get(HEADER..)?.first_chunk().map(|stamp| u64::from_le_bytes(*stamp))
+    }
+
+    /// The next frame of that size from that sender, now in `buffer`; others are passed over.
+    fn receive(&mut self, buffer: &mut [u8], sender: MacAddress, size: usize) -> Option<()> {
         loop {
             let received = self.vf.receive(&mut self.hal, buffer).ok()??;
-            if received.length == self.frame.len() && buffer[..6] == self.frame[6..12] {
+            if received.length == size && buffer[6..12] == sender.0 {
                 return Some(());
             }
         }
     }
-}
-
-fn frame(from: MacAddress, to: MacAddress, size: usize) -> Vec<u8> {
-    let mut frame = [&to.0[..], &from.0, &ETHER_TYPE].concat();
-    frame.extend((frame.len()..size).map(|at| at as u8));
-    frame
 }

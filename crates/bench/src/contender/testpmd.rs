@@ -35,8 +35,8 @@ pub(super) struct Start<'a> {
 pub(super) struct Testpmd {
     pub(super) process: Process,
     telemetry: Telemetry,
-    /// testpmd ends when nobody can press enter any more.
-    _enter: Option<ChildStdin>,
+    /// The standard input of testpmd, which ends when that is closed.
+    _stdin: Option<ChildStdin>,
     prefix: String,
 }
 
@@ -49,13 +49,13 @@ impl Testpmd {
         command.args(["--single-file-segments", "--file-prefix", &start.prefix]);
         command.args((!start.huge_pages).then_some("--no-huge"));
         command.args(start.devices.iter().map(|device| format!("--vdev={device}")));
-        command.args(["--", "--auto-start", "--no-lsc-interrupt", "--total-num-mbufs=16384", "--burst=32"]);
+        command.args(["--", "--auto-start", "--no-lsc-interrupt", "--total-num-mbufs=32768", "--burst=32"]);
         command.args(&start.arguments);
         let log = logs.join(format!("{}.log", start.prefix));
         let file = File::create(&log)?;
         command.stdin(Stdio::piped()).stdout(file.try_clone()?).stderr(file);
         let mut child = command.spawn().context("testpmd cannot be started")?;
-        let enter = child.stdin.take();
+        let stdin = child.stdin.take();
         let mut process = Process::new(child, log);
         let begun = Instant::now();
         let telemetry = loop {
@@ -69,7 +69,7 @@ impl Testpmd {
             }
             std::thread::sleep(Duration::from_millis(20));
         };
-        Ok(Self { process, telemetry, _enter: enter, prefix: start.prefix.clone() })
+        Ok(Self { process, telemetry, _stdin: stdin, prefix: start.prefix.clone() })
     }
 
     /// Frames that its two ports have received.

@@ -9,8 +9,9 @@
 mod draw;
 mod fold;
 
+use crate::contender::Mode;
 use crate::contender::served::Served;
-use crate::contender::stations::exchange;
+use crate::contender::work::Work;
 use crate::machine::processors::Processors;
 use crate::options::Options;
 use anyhow::{Context, Result, ensure};
@@ -28,10 +29,10 @@ const RECORDED: &str = "2";
 ///
 /// # Errors
 /// `perf` is missing or not allowed, or the host does not start.
-pub fn record(options: &Options, processors: Processors, size: usize) -> Result<()> {
+pub fn record(options: &Options, mode: Mode, processors: Processors, size: usize) -> Result<()> {
     fs::create_dir_all(&options.out)?;
     let data = options.out.join("perf.data");
-    let mut served = Served::start(options, processors, size)?;
+    let mut served = Served::start(options, mode, processors, Work::Frames(size))?;
     let mut perf = Command::new("perf");
     perf.args(["record", "--freq", FREQUENCY, "--call-graph", "dwarf,16384", "--output"]).arg(&data);
     perf.args(["--pid", &served.process_id().to_string(), "--", "sleep", RECORDED]);
@@ -40,14 +41,14 @@ pub fn record(options: &Options, processors: Processors, size: usize) -> Result<
         .stderr(Stdio::null())
         .spawn()
         .context("no `perf`: Debian's linux-perf has it")?;
-    served.running(|pairs| exchange(pairs, TRAFFIC))?;
+    served.running(|circle| circle.exchange(TRAFFIC))?;
     ensure!(perf.wait()?.success(), "`perf record` may not sample the host; see perf_event_paranoid");
     let mut script = Command::new("perf");
     let output = script.args(["script", "--fields", "comm,ip,sym", "--input"]).arg(&data).output()?;
     fs::remove_file(&data)?;
     let tree = fold::fold(&String::from_utf8_lossy(&output.stdout));
     ensure!(tree.samples > 0, "`perf` has taken no sample of the host");
-    let title = format!("The host's cycles: VF to VF, {size} bytes, {} samples", tree.samples);
+    let title = format!("The host's cycles: VF to VF, {mode}, {size} bytes, {} samples", tree.samples);
     fs::write(options.out.join("flame.svg"), draw::draw(&tree, &title))?;
     Ok(())
 }

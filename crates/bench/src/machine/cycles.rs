@@ -8,6 +8,7 @@ use perf_event::{Builder, Counter};
 use serde::Serialize;
 use std::fs;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 /// Counts the cycles of a process.
 #[derive(Debug)]
@@ -43,11 +44,7 @@ impl Cycles {
     pub fn read(&mut self) -> Option<u64> {
         match self {
             Self::Counted(counters) => counters.iter_mut().map(|counter| counter.read().ok()).sum(),
-            Self::Timed(process) => {
-                let nanoseconds: u64 =
-                    threads(*process).into_iter().filter_map(|thread| time(*process, thread)).sum();
-                Some((nanoseconds as f64 * clock()? / 1e9) as u64)
-            }
+            Self::Timed(process) => Some((time(*process).as_secs_f64() * clock()?) as u64),
         }
     }
 }
@@ -74,10 +71,13 @@ fn counter(thread: i32) -> Option<Counter> {
     Some(counter)
 }
 
-/// Nanoseconds that a thread had a processor.
-fn time(process: u32, thread: i32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{process}/task/{thread}/schedstat")).ok()?;
-    text.split(' ').next()?.parse().ok()
+/// How long the threads of a process had a processor; zero where the kernel does not say.
+pub(crate) fn time(process: u32) -> Duration {
+    let of = |thread: i32| -> Option<u64> {
+        let text = fs::read_to_string(format!("/proc/{process}/task/{thread}/schedstat")).ok()?;
+        text.split(' ').next()?.parse().ok()
+    };
+    Duration::from_nanos(threads(process).into_iter().filter_map(of).sum())
 }
 
 /// Hertz, measured once.
@@ -98,7 +98,7 @@ mod tests {
         let sum = std::hint::black_box((0..1_000_000_u64).fold(0, |sum: u64, at| sum.rotate_left(3) ^ at));
         assert!(sum > 0);
         // The kernel may bring the time up to date only when the thread is switched.
-        std::thread::sleep(std::time::Duration::from_millis(1));
+        std::thread::sleep(Duration::from_millis(1));
         assert!(cycles.read() > before, "{cycles:?}");
     }
 }

@@ -5,8 +5,8 @@ use std::fs;
 const TOTAL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
 const FREE: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
 const MOUNTS: &str = "/proc/mounts";
-/// For four pairs of programs with 256 MiB each.
-const WANTED: u64 = 1100;
+/// For four pairs of programs with 256 MiB each, and Open vSwitch with 512 and its generator.
+const WANTED: u64 = 1500;
 
 /// Huge pages, or the knowledge that there are none. Dropping it gives back what was reserved.
 #[derive(Debug)]

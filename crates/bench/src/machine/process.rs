@@ -56,7 +56,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Our own child, so its number is nobody else's until it is waited for.
+        // The kernel gives the number to no other process before this one has waited for its child.
         let _ = kill_process(self.pid(), Signal::INT);
         let _ = kill_process(self.pid(), Signal::CONT);
         let begun = Instant::now();

@@ -1,9 +1,11 @@
-//! The charts: who forwards how much, for each size, and the served card's latency. Drawn as the lab draws its own.
+//! The charts: who forwards how much, for each size; the served card's latency; policies of interrupt moderation.
+//! Drawn as the lab draws its own.
 
 use super::{Report, Row};
 use crate::contender::Mode;
+use crate::contender::work::Work;
+use crate::moderation;
 use lab::figure::{Chart, Mark, Scale, Series, X};
-use std::collections::BTreeSet;
 
 /// A value of a row, if it has one.
 type Value = fn(&Row) -> Option<f64>;
@@ -14,49 +16,83 @@ const PERCENTILES: [(&str, Value); 3] = [
     ("p99.9", |row| Some(row.latency?.p999_ns? / 1e3)),
 ];
 
+/// What of a row is along x.
+#[derive(Clone, Copy)]
+struct Along {
+    title: &'static str,
+    of: fn(&Row) -> String,
+}
+
+const SIZES: Along = Along { title: "frame", of: |row| format!("{} bytes", row.size) };
+const LOADS: Along =
+    Along { title: "load", of: |row| row.bench.trim_start_matches(moderation::BENCH).to_owned() };
+
+/// A chart of the rows of one kind: its file's name, heading, unit, what is along x, and the value.
+type Kind = (&'static str, &'static str, &'static str, Along, Value);
+
+const FORWARDING: [Kind; 2] = [
+    ("forwarding", "Frames forwarded", "millions a second", SIZES, |row| row.mpps),
+    ("cycles", "Cycles a frame", "cycles", SIZES, |row| row.cycles_per_packet),
+];
+const INTERRUPTS: [Kind; 4] = [
+    ("interrupts", "Interrupts", "a second", LOADS, |row| Some(row.interrupts?.hertz)),
+    ("interrupts-lost", "Frames lost", "%", LOADS, |row| Some(row.interrupts?.lost * 100.0)),
+    ("interrupts-p50", "Until the frame is taken, or answered: median", "us", LOADS, PERCENTILES[0].1),
+    ("interrupts-p99", "Until the frame is taken, or answered: p99", "us", LOADS, PERCENTILES[1].1),
+];
+
 /// Names of files without their ending, and SVG.
 pub(super) fn charts(report: &Report) -> Vec<(&'static str, String)> {
-    let forwarding: Vec<&Row> = report.rows.iter().filter(|row| row.bench == "VF to VF").collect();
-    let latency: Vec<&Row> = report.rows.iter().filter(|row| row.latency.is_some()).collect();
+    let rows =
+        |of: fn(&str) -> bool| -> Vec<&Row> { report.rows.iter().filter(|row| of(&row.bench)).collect() };
+    let forwarding = rows(|bench| bench == Work::Frames(0).to_string());
+    let interrupts = rows(|bench| bench.starts_with(moderation::BENCH));
     let mut charts = Vec::new();
-    if !forwarding.is_empty() {
-        charts.push((
-            "forwarding",
-            by_peer(&forwarding, "Frames forwarded", "millions a second", |row| row.mpps),
-        ));
-        charts
-            .push(("cycles", by_peer(&forwarding, "Cycles a frame", "cycles", |row| row.cycles_per_packet)));
+    for (rows, kinds) in [(forwarding, &FORWARDING[..]), (interrupts, &INTERRUPTS)] {
+        if !rows.is_empty() {
+            let drawn = kinds
+                .iter()
+                .map(|(name, title, unit, x, value)| (*name, by_peer(&rows, title, unit, *x, *value)));
+            charts.extend(drawn);
+        }
     }
+    let latency = rows(|bench| bench == "one way");
     if !latency.is_empty() {
         charts.push(("latency", latencies(&latency)));
     }
     charts
 }
 
-/// Sizes along x, a bar for each contender.
-fn by_peer(rows: &[&Row], title: &str, unit: &str, value: Value) -> String {
-    let sizes: Vec<usize> = rows.iter().map(|row| row.size).collect::<BTreeSet<_>>().into_iter().collect();
+/// What is along x, each once in the order of the rows; a bar for each contender.
+fn by_peer(rows: &[&Row], title: &str, unit: &str, x: Along, value: Value) -> String {
+    let mut places: Vec<String> = Vec::new();
     let mut peers: Vec<(&str, Mode)> = Vec::new();
     for row in rows {
+        let place = (x.of)(row);
+        if !places.contains(&place) {
+            places.push(place);
+        }
         if !peers.contains(&(&row.peer, row.mode)) {
             peers.push((&row.peer, row.mode));
         }
     }
     let series = peers.iter().enumerate().map(|(at, &(peer, mode))| {
-        let of =
-            |size: &usize| rows.iter().find(|row| row.size == *size && row.peer == peer && row.mode == mode);
-        let values = sizes.iter().map(|size| value(of(size)?)).collect();
-        bars(peer.to_owned(), at, values)
+        let of = |place: &String| {
+            rows.iter().find(|row| (x.of)(row) == *place && row.peer == peer && row.mode == mode)
+        };
+        let values = places.iter().map(|place| value(of(place)?)).collect();
+        let label = if peer.starts_with("softiov") { format!("{peer}, {mode}") } else { peer.to_owned() };
+        bars(label, at, values)
     });
-    let names = sizes.iter().map(|size| vec![format!("{size} bytes")]).collect();
-    chart(title, unit, "frame", names, series.collect())
+    let series = series.collect();
+    chart(title, unit, x.title, places.into_iter().map(|place| vec![place]).collect(), series)
 }
 
 /// Loads within sizes along x, a bar for each percentile.
 fn latencies(rows: &[&Row]) -> String {
     let name = |row: &&Row| {
         let load = row.latency.map_or(0.0, |latency| latency.load * 100.0);
-        vec![format!("{} bytes", row.size), format!("{load:.0} %")]
+        vec![format!("{} bytes", row.size), row.mode.to_string(), format!("{load:.0} %")]
     };
     let series = PERCENTILES.iter().enumerate().map(|(at, (label, value))| {
         bars((*label).to_owned(), at, rows.iter().map(|row| value(row)).collect())
@@ -74,6 +110,7 @@ fn bars(label: String, at: usize, values: Vec<Option<f64>>) -> Series {
         mark: Mark::Bar { stack: at },
         right: false,
         values,
+        spreads: Vec::new(),
     }
 }
 
@@ -86,6 +123,7 @@ fn chart(title: &str, unit: &str, x_title: &str, names: Vec<Vec<String>>, series
         x: X::Names(names),
         left: Scale { title: title.to_owned(), unit: unit.to_owned() },
         right: None,
+        stated: Vec::new(),
         series,
     }
     .to_svg()

@@ -13,9 +13,9 @@ use std::path::Path;
 /// One number, with what belongs to it. What there is no number for is `null`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
-    /// What was done.
+    /// The benchmark: forwarding, latency or a raw limit.
     pub bench: String,
-    /// By whom.
+    /// The contender that did it.
     pub peer: String,
     /// Bytes of a frame, or of what takes its place.
     pub size: usize,
@@ -32,21 +32,59 @@ pub struct Row {
     /// Between which the middle half of these ratios is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio_spread: Option<(f64, f64)>,
+    /// Frames of the sender that was served best over those of the one that was served worst.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unfairness: Option<f64>,
     /// Slices measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slices: Option<usize>,
     /// Those of them that could be compared with the fastest peer's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pairs: Option<usize>,
+    /// Its rate over those of others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ratios: Vec<Ratio>,
     /// What one takes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nanoseconds: Option<f64>,
-    /// One way under load.
+    /// Which part of a processor the host takes while its guests are silent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_share: Option<f64>,
+    /// How often the receiver was interrupted, and what it lost.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub interrupts: Option<Interrupts>,
+    /// One way, under load or after a silence.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Latency>,
 }
 
-/// One way, at a part of the full load.
+/// A contender's rate over that of another: the median over slices that may be compared.
+#[derive(Debug, Clone, Serialize)]
+pub struct Ratio {
+    /// The other.
+    pub to: String,
+    /// What kind of number the other gives.
+    pub mode: Mode,
+    /// None without a pair.
+    pub median: Option<f64>,
+    /// Between which the middle half is.
+    pub spread: Option<(f64, f64)>,
+    /// Slices that may be compared.
+    pub pairs: usize,
+}
+
+/// What a receiver met with that hears interrupts.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Interrupts {
+    /// Interrupts a second.
+    #[serde(rename = "interrupts_per_second")]
+    pub hertz: f64,
+    /// Part of the frames that never came.
+    #[serde(rename = "lost_share")]
+    pub lost: f64,
+}
+
+/// One way, at a part of the full load; 0 is after a silence.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Latency {
     /// Which part.
@@ -73,9 +111,13 @@ impl Row {
             cycles_per_packet: None,
             ratio_to_best_peer: None,
             ratio_spread: None,
+            unfairness: None,
             slices: None,
             pairs: None,
+            ratios: Vec::new(),
             nanoseconds: None,
+            idle_share: None,
+            interrupts: None,
             latency: None,
         }
     }
@@ -97,6 +139,8 @@ impl Row {
 pub struct Report {
     /// Where it was found.
     pub machine: Machine,
+    /// Who could not take part, and why.
+    pub skipped: Vec<String>,
     /// What was found.
     pub rows: Vec<Row>,
 }
@@ -105,7 +149,17 @@ impl Report {
     /// Nothing yet.
     #[must_use]
     pub fn new(machine: Machine) -> Self {
-        Self { machine, rows: Vec::new() }
+        Self { machine, skipped: Vec::new(), rows: Vec::new() }
+    }
+
+    /// Notes who could not take part, each once.
+    pub(crate) fn skip(&mut self, skipped: Vec<String>) {
+        for reason in skipped {
+            if !self.skipped.contains(&reason) {
+                eprintln!("skipped: {reason}");
+                self.skipped.push(reason);
+            }
+        }
     }
 
     /// Writes `summary.json` and the charts.

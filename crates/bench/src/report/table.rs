@@ -1,13 +1,12 @@
 //! The rows for people. Left out: which columns a terminal has room for; 100 are taken.
 
-use super::{Report, Row};
+use super::{Interrupts, Ratio, Report, Row};
 use std::fmt;
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { bench, peer, size, .. } = self;
-        let mode = format!("{:?}", self.mode).to_lowercase();
-        write!(f, "{bench:34} {peer:20} {size:>5} {mode:7}")?;
+        write!(f, "{bench:34} {peer:20} {size:>5} {:7}", self.mode.to_string())?;
         let number =
             |value: Option<f64>, digits| value.map_or("-".to_owned(), |value| format!("{value:.digits$}"));
         write!(f, " {:>7} {:>7}", number(self.mpps, 2), number(self.gbps, 1))?;
@@ -15,13 +14,28 @@ impl fmt::Display for Row {
         if let (Some((low, high)), Some(pairs), Some(slices)) = (self.ratio_spread, self.pairs, self.slices) {
             write!(f, "  {low:.2} to {high:.2}, {pairs} of {slices} slices")?;
         }
+        if let Some(unfairness) = self.unfairness.filter(|_| self.bench == "VFs in use") {
+            write!(f, "  max/min {unfairness:.2}")?;
+        }
         if let Some(nanoseconds) = self.nanoseconds {
             write!(f, "  {nanoseconds:.0} ns")?;
         }
         if let Some(latency) = &self.latency {
             let us = |nanoseconds: Option<f64>| number(nanoseconds.map(|nanoseconds| nanoseconds / 1e3), 1);
             let (p50, p99, p999) = (us(latency.p50_ns), us(latency.p99_ns), us(latency.p999_ns));
-            write!(f, "  {:.0} % load: p50 {p50} p99 {p99} p99.9 {p999} us", latency.load * 100.0)?;
+            match (self.idle_share, self.interrupts) {
+                (Some(share), _) => write!(f, "  idle: {:.2} % of a processor,", share * 100.0)?,
+                (_, Some(Interrupts { hertz, lost })) => {
+                    write!(f, "  {hertz:.0} interrupts/s, {:.2} % lost,", lost * 100.0)?;
+                }
+                _ => write!(f, "  {:.0} % load:", latency.load * 100.0)?,
+            }
+            write!(f, " p50 {p50} p99 {p99} p99.9 {p999} us")?;
+        }
+        for Ratio { to, mode, median, spread, pairs } in &self.ratios {
+            if let (Some(median), Some((low, high))) = (median, spread) {
+                write!(f, "\n{:36}{median:.2} of {to} ({mode}): {low:.2} to {high:.2}, {pairs} slices", "")?;
+            }
         }
         Ok(())
     }
@@ -45,6 +59,7 @@ impl fmt::Display for Report {
             "{:34} {:20} {:>5} {:7} {:>7} {:>7} {:>7} {:>6}",
             "bench", "peer", "bytes", "mode", "Mpps", "Gb/s", "cycles", "ratio"
         )?;
-        self.rows.iter().try_for_each(|row| writeln!(f, "{row}"))
+        self.rows.iter().try_for_each(|row| writeln!(f, "{row}"))?;
+        self.skipped.iter().try_for_each(|reason| writeln!(f, "skipped: {reason}"))
     }
 }

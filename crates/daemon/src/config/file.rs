@@ -3,11 +3,15 @@
 
 use super::access::{AccessKeys, ControlKeys};
 use super::confine::ConfineKeys;
+use super::http::HttpKeys;
+use super::impair::ImpairKeys;
 use super::size::Size;
+use super::uplink::Uplink;
 use crate::settings::{Limit, MirrorRule, Storm, VfSettings};
+use schemars::JsonSchema;
 use serde::de::value::{MapAccessDeserializer, StrDeserializer};
-use serde::de::{DeserializeSeed, Error, IntoDeserializer, MapAccess, Unexpected, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::de::{DeserializeSeed, Error, IntoDeserializer, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -24,6 +28,9 @@ pub struct File {
     /// Who may give commands.
     #[serde(default)]
     pub control: ControlKeys,
+    /// The control interface over TCP.
+    #[serde(default)]
+    pub http: HttpKeys,
     /// Where changes by command are kept. Default: the place that the system has for such files.
     pub state_dir: Option<PathBuf>,
     /// What the host gives up once it has started.
@@ -48,12 +55,21 @@ pub struct Port {
     /// What carries frames beyond the card. Default: nothing.
     #[serde(default)]
     pub uplink: Uplink,
+    /// What is done to frames on their way over the uplink: delayed, lost, put out of order. Default: nothing.
+    pub impair: Option<ImpairKeys>,
+    /// The file to which the uplink's frames are recorded, as pcapng. Default: none.
+    pub record: Option<PathBuf>,
     /// What the port's link is: "uplink", the uplink's, or "up" always. Default: uplink. Without an uplink it is up.
     #[serde(default)]
     pub link: PortLink,
+    /// What its card is: "82576", which guests drive by igbvf, or "avf", which they drive by iavf. Default: 82576.
+    #[serde(default)]
+    pub family: Family,
     /// How guests ring the doorbells of VFs, and how the port waits for that: "sleep", "mapped" or "busy". Default: sleep.
     #[serde(default)]
     pub wait: Wait,
+    /// The processors that the port's thread may run on. Default: any that the host may.
+    pub cpus: Option<Vec<u32>>,
     /// Who drives the physical function. Default: the host, which offers the VFs to guests.
     #[serde(default)]
     pub pf: Pf,
@@ -77,6 +93,56 @@ pub struct Port {
     /// VFs that differ from the default.
     #[serde(default)]
     pub vf: Vec<Vf>,
+}
+
+/// What a port's card is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Family {
+    /// Intel's 82576.
+    #[default]
+    #[serde(rename = "82576")]
+    I82576,
+    /// Intel's Adaptive Virtual Function.
+    #[serde(rename = "avf")]
+    Avf,
+}
+
+impl Family {
+    /// As the configuration names it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::I82576 => "82576",
+            Self::Avf => "avf",
+        }
+    }
+
+    /// Linux's driver of a VF.
+    #[must_use]
+    pub const fn vf_driver(self) -> &'static str {
+        match self {
+            Self::I82576 => "igbvf",
+            Self::Avf => "iavf",
+        }
+    }
+
+    /// Linux's driver of a PF.
+    #[must_use]
+    pub const fn pf_driver(self) -> &'static str {
+        match self {
+            Self::I82576 => "igb",
+            Self::Avf => "i40e",
+        }
+    }
+
+    /// Interrupt vectors of a VF.
+    #[must_use]
+    pub const fn vf_vectors(self) -> usize {
+        match self {
+            Self::I82576 => i82576::ids::VF_VECTORS,
+            Self::Avf => avf::ids::MAX_VECTORS,
+        }
+    }
 }
 
 /// How a port waits for its guests.
@@ -113,52 +179,6 @@ pub enum PortLink {
     Uplink,
     /// Up, whatever becomes of the uplink.
     Up,
-}
-
-/// What carries frames beyond the card.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Uplink {
-    /// Nothing: VFs reach each other and nobody else.
-    #[default]
-    None,
-    /// The tap device of this name: attached to if it exists, else created.
-    Tap(String),
-}
-
-/// By hand, because what serde derives says of a mistake that it is a variant of the wrong kind.
-impl<'de> Deserialize<'de> for Uplink {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(WordOrTable)
-    }
-}
-
-/// An uplink as it is written.
-struct WordOrTable;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TapTable {
-    tap: String,
-}
-
-impl<'de> Visitor<'de> for WordOrTable {
-    type Value = Uplink;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(r#""none" or { tap = "NAME" }"#)
-    }
-
-    fn visit_str<E: Error>(self, word: &str) -> Result<Uplink, E> {
-        match word {
-            "none" => Ok(Uplink::None),
-            _ => Err(E::invalid_value(Unexpected::Str(word), &self)),
-        }
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<Uplink, A::Error> {
-        let TapTable { tap } = Deserialize::deserialize(MapAccessDeserializer::new(table))?;
-        Ok(Uplink::Tap(tap))
-    }
 }
 
 /// One virtual function.

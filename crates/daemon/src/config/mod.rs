@@ -5,24 +5,31 @@
 
 pub mod access;
 pub mod confine;
+mod cpus;
 pub mod file;
+pub mod http;
+pub mod impair;
+mod mac;
 mod resolve;
 pub mod size;
 #[cfg(test)]
 mod tests;
+pub mod uplink;
 pub mod vlans;
 
 use crate::settings::{Layers, Limit, PortSettings};
 use access::AccessKeys;
 use driver::pf::{PortPolicy, VfPolicy};
-use file::{File, Pf, Port, PortLink, Uplink, Vf, Wait};
+use file::{Family, File, Pf, Port, PortLink, Vf, Wait};
+use host::cpus::Cpus;
 use host::socket::Access;
-use host::tap::InterfaceName;
 use i82576::{MacAddress, VfIndex, ids};
+use impair::Impair;
 use size::Size;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
+use uplink::Uplink;
 
 /// A configuration that makes sense.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +38,8 @@ pub struct Config {
     pub runtime_dir: PathBuf,
     /// Who may give commands.
     pub control_access: Access,
+    /// The control interface over TCP, if there is one.
+    pub http: Option<http::Http>,
     /// Where changes by command are kept; without a place nothing can be kept.
     pub state_dir: Option<PathBuf>,
     /// The text of the configuration file that the host was started with, or has loaded again since.
@@ -52,10 +61,18 @@ pub struct PortConfig {
     pub mac: MacAddress,
     /// What carries frames beyond the card.
     pub uplink: Uplink,
+    /// What is done to frames on their way over it.
+    pub impair: Option<Impair>,
+    /// Where it is recorded what passes the uplink.
+    pub record: Option<PathBuf>,
     /// What its link is.
     pub link: PortLink,
+    /// What its card is.
+    pub family: Family,
     /// How it waits for its guests.
     pub wait: Wait,
+    /// The processors that its thread may run on; none named is any.
+    pub cpus: Cpus,
     /// The vfio-user socket of the PF, if a guest drives it; there are no VFs then.
     pub pf_socket: Option<PathBuf>,
     /// Who may connect to that socket.
@@ -81,6 +98,8 @@ pub struct VfConfig {
     pub index: VfIndex,
     /// The address it starts with.
     pub mac: MacAddress,
+    /// The address it starts with if none is set.
+    own_mac: MacAddress,
     /// What is set for it, and where.
     pub layers: Layers,
     /// The policy that this makes.
@@ -172,15 +191,16 @@ impl Config {
         }
         let mut unique = Unique::default();
         let control_access = access::control(&file.control)?;
-        let confine = confine::check(&file.confine)?;
+        let (confine, http) = (confine::check(&file.confine)?, http::check(&file.http)?);
         let mut ports = Vec::new();
         for (number, port) in file.port.into_iter().enumerate() {
             let port = check_port(number, port, (&runtime_dir, &file.access), &mut unique)?;
             ports.push(PortConfig { client_memory: file.client_memory.map(|Size(bytes)| bytes), ..port });
         }
+        uplink::check_wires(ports.iter().map(|port| (port.name.as_str(), &port.uplink)))?;
         let (text, applied) = (String::new(), None);
         let state_dir = file.state_dir;
-        let mut config = Self { runtime_dir, control_access, state_dir, text, applied, confine, ports };
+        let mut config = Self { runtime_dir, control_access, http, state_dir, text, applied, confine, ports };
         config.resolve()?;
         Ok(config)
     }
@@ -212,10 +232,7 @@ fn check_port(
     unique: &mut Unique,
 ) -> Result<PortConfig, ConfigError> {
     let name = port.name.clone().unwrap_or_else(|| format!("pf{number}"));
-    let well_formed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(well_formed) {
-        return Err(value("port.name", format!("{name:?} is not 1 to {MAX_NAME} letters, digits, - or _")));
-    }
+    well_formed(&name).map_err(|problem| value("port.name", format!("{name:?} is not {problem}")))?;
     if name == access::CONTROL {
         let why = "name control is also given to the host itself, for commands; choose another";
         return Err(value("port.name", why));
@@ -224,14 +241,13 @@ fn check_port(
         let problem = format!("two ports are called {name:?}; give one of them another name");
         return Err(value("port.name", problem));
     }
+    check_family(&name, &port)?;
     let pf_socket = check_pf(&name, &port, runtime_dir, unique)?;
     let layers = Layers::of_file(&port_settings(&port));
-    if let Uplink::Tap(tap) = &port.uplink {
-        let key = format!("{name}.uplink");
-        tap.parse::<InterfaceName>().map_err(|error| value(&key, error.to_string()))?;
-        unique.claim("tap", tap, &key)?;
-    }
-    let mac = address(port.mac.as_deref(), &format!("{name}.mac"), &name)?;
+    port.uplink.check(&name, unique)?;
+    uplink::check_record(port.record.as_deref(), &name, unique)?;
+    let cpus = cpus::check(port.cpus.as_deref(), &name)?;
+    let mac = mac::address(port.mac.as_deref(), &format!("{name}.mac"), (runtime_dir, &name))?;
     let withheld = match &pf_socket {
         Some(_) => Vec::new(),
         None => {
@@ -240,23 +256,33 @@ fn check_port(
         }
     };
     let access = access::access(&[&port.access, host_access], &name)?;
-    let (policy, vfs) = (PortPolicy::default(), Vec::new());
-    let (uplink, link, wait) = (port.uplink, port.link, port.wait);
-    let client_memory = None;
     Ok(PortConfig {
+        impair: port.impair.as_ref().map(|keys| Impair::check(keys, &name)).transpose()?,
         name,
         mac,
-        uplink,
-        link,
-        wait,
+        uplink: port.uplink,
+        record: port.record,
+        link: port.link,
+        family: port.family,
+        wait: port.wait,
+        cpus,
         pf_socket,
         access,
         layers,
-        policy,
-        vfs,
+        policy: PortPolicy::default(),
+        vfs: Vec::new(),
         withheld,
-        client_memory,
+        client_memory: None,
     })
+}
+
+/// Names of ports and wires.
+fn well_formed(name: &str) -> Result<(), String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if (1..=MAX_NAME).contains(&name.len()) && name.chars().all(fits) {
+        return Ok(());
+    }
+    Err(format!("1 to {MAX_NAME} letters, digits, - or _"))
 }
 
 /// Every VF that the card has, with what the file says of it.
@@ -281,6 +307,16 @@ fn check_vfs(
     }
     let vfs = VfIndex::all().zip(given);
     vfs.map(|(index, vf)| check_vf(port, (index, vf.unwrap_or_default()), places, unique)).collect()
+}
+
+/// What a family does not have. What can be set by command as well is checked with the settings (`resolve`).
+fn check_family(name: &str, port: &Port) -> Result<(), ConfigError> {
+    if port.family == Family::Avf && port.pf == Pf::Guest {
+        let why =
+            "family = \"avf\" has no PF that a guest could drive; leave pf out, or use family = \"82576\"";
+        return Err(value(format!("{name}.pf"), why));
+    }
+    Ok(())
 }
 
 /// Where the PF is offered to a guest, if it is. Such a port has no VFs: what a guest's driver makes of the PF is
@@ -327,8 +363,8 @@ fn check_vf(
     let access = access::access(&[&vf.place.access, port_access, host_access], &name)?;
     let socket = access::socket(vf.place.socket, (runtime_dir, &name, "vf.sock"), unique)?;
     let layers = Layers::of_file(&vf.settings);
-    let (mac, policy) = (derived_address(&name), VfPolicy::default());
-    Ok(VfConfig { name, index, mac, layers, policy, quarantine: false, socket, access })
+    let (mac, policy) = (mac::derived(runtime_dir, &name), VfPolicy::default());
+    Ok(VfConfig { name, index, mac, own_mac: mac, layers, policy, quarantine: false, socket, access })
 }
 
 /// A relative path would mean another place for each command that reads it.
@@ -353,29 +389,4 @@ fn port_settings(port: &Port) -> PortSettings {
         storm: port.storm,
         mirror: rules.map(|(n, rule)| (n.to_string(), Some(rule.clone()))).collect(),
     }
-}
-
-/// The address that is written, or one derived from the machine and the owner's name.
-fn address(text: Option<&str>, key: &str, owner: &str) -> Result<MacAddress, ConfigError> {
-    let Some(text) = text else { return Ok(derived_address(owner)) };
-    let mac: MacAddress = text.parse().map_err(|error| value(key, format!("{text:?}: {error}")))?;
-    if mac.is_valid_unicast() {
-        Ok(mac)
-    } else {
-        Err(value(
-            key,
-            format!("{mac} is no station's own address: the first byte must be even, and not all zero"),
-        ))
-    }
-}
-
-/// A locally administered address that stays the same on this machine and differs from other machines'.
-fn derived_address(owner: &str) -> MacAddress {
-    let machine = std::fs::read("/etc/machine-id").unwrap_or_default();
-    let fnv1a = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    let hash = machine.iter().chain(owner.as_bytes()).fold(0xcbf2_9ce4_8422_2325, fnv1a);
-    // FNV leaves names that differ in their last letter alike in the upper bytes: mix once more.
-    let mixed = (hash ^ hash >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
-    let [.., a, b, c, d, e] = mixed.to_le_bytes();
-    MacAddress([0x02, a, b, c, d, e])
 }

@@ -1,8 +1,9 @@
 //! From what is set for ports and VFs, in the file and by command, to the policies that this makes. Left out: what the
 //! file itself may say (`config`), and what the card accepts at the moment (`driver::pf`).
 
-use super::{Config, ConfigError, DEFAULT_VFS, PortConfig, Unique, VfConfig, derived_address, value};
-use crate::settings::{Layers, PortSettings, SettingError, Settings, VfSettings};
+use super::file::Family;
+use super::{Config, ConfigError, DEFAULT_VFS, PortConfig, Unique, VfConfig, value};
+use crate::settings::{Layers, PortSettings, SettingError, Settings, VfSettings, family};
 use driver::pf::PortPolicy;
 use i82576::ids::MAX_VFS;
 
@@ -43,22 +44,31 @@ impl PortConfig {
         self.withheld = vfs.split_off(usize::from(count).min(vfs.len()));
         self.vfs = vfs;
         self.policy = settings.policy(usize::from(count)).map_err(|error| named(&self.name, error))?;
-        self.vfs.iter_mut().try_for_each(|vf| vf.resolve(addresses))
+        self.vfs.iter_mut().try_for_each(|vf| vf.resolve(addresses))?;
+        if self.family == Family::Avf {
+            family::avf_port(&self.policy).map_err(|error| named(&self.name, error))?;
+            for vf in &self.vfs {
+                family::avf_policy(&vf.policy).map_err(|error| named(&vf.name, error))?;
+            }
+        }
+        Ok(())
     }
 
     /// Every setting and its value.
     #[must_use]
     pub fn settings(&self) -> PortSettings {
-        PortSettings::of(&self.policy, self.vfs.len())
+        match self.family {
+            Family::I82576 => PortSettings::of(&self.policy, self.vfs.len()),
+            Family::Avf => family::avf_settings(&self.policy, self.vfs.len()),
+        }
     }
 }
 
 impl VfConfig {
     fn resolve(&mut self, addresses: &mut Unique) -> Result<(), ConfigError> {
         let settings: VfSettings = effective(&self.layers, &self.name)?;
-        let own = derived_address(&self.name);
-        self.policy = settings.policy(own).map_err(|error| named(&self.name, error))?;
-        self.mac = self.policy.mac.unwrap_or(own);
+        self.policy = settings.policy(self.own_mac).map_err(|error| named(&self.name, error))?;
+        self.mac = self.policy.mac.unwrap_or(self.own_mac);
         self.quarantine = settings.quarantine.unwrap_or(false);
         addresses.claim("address", &self.mac.to_string(), &format!("{}.mac", self.name))
     }

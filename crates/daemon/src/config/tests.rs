@@ -1,6 +1,7 @@
 //! What a configuration may say, and how it is told that it may not.
 
-use super::file::{PortLink, Uplink};
+use super::file::{Family, PortLink};
+use super::uplink::Uplink;
 use super::{Config, ConfigError};
 use driver::pf::{
     InterruptBounds, Link, Mirror, Offence, PortPolicy, PortVlan, StormControl, Thresholds, VfPolicy, VlanSet,
@@ -41,10 +42,54 @@ fn a_guest_that_drives_the_pf_has_a_socket_and_no_vfs() {
 }
 
 #[test]
+fn a_port_is_an_82576_unless_its_family_is_another() {
+    let config = check("[[port]]\n[[port]]\nfamily = \"avf\"\nvfs = 2").unwrap();
+    let families: Vec<_> = config.ports.iter().map(|port| (port.family, port.vfs.len())).collect();
+    assert_eq!(families, [(Family::I82576, 7), (Family::Avf, 2)]);
+    let unknown = Config::parse("[[port]]\nfamily = \"e1000\"").unwrap_err();
+    assert!(unknown.contains("82576") && unknown.contains("avf"), "{unknown}");
+}
+
+#[test]
+fn what_avf_does_not_have_yet_is_refused_by_name_with_a_remedy() {
+    for (key, lines) in [
+        ("pf0.pf", "pf = \"guest\""),
+        ("pf0.limits", "limits = { storm = { warn = 1 } }"),
+        ("pf0vf0.rss", "vf = [{ index = 0, rss = true }]"),
+        ("pf0vf0.coalesce", "vf = [{ index = 0, coalesce = \"adaptive\" }]"),
+        ("pf0vf0.max_mtu", "vf = [{ index = 0, max_mtu = 1000 }]"),
+    ] {
+        let said = refused(&format!("[[port]]\nfamily = \"avf\"\n{lines}"));
+        assert!(said.starts_with(&format!("{key}: ")), "{lines}: {said}");
+        assert!(key.ends_with("max_mtu") || said.contains("use family = \"82576\""), "{said}");
+    }
+    for lines in [
+        "wait = \"mapped\"",
+        "storm = { broadcast = 1000 }",
+        "mirror = [{ to = 1, vfs = [0] }]",
+        "vf = [{ index = 0, allmulti = false }]",
+    ] {
+        check(&format!("[[port]]\nfamily = \"avf\"\n{lines}")).unwrap();
+    }
+    check("[[port]]\nfamily = \"avf\"\nvf = [{ index = 0, vlan = 7, trust = true, state = \"disable\" }]")
+        .unwrap();
+}
+
+#[test]
 fn derived_addresses_are_stable_and_differ() {
     let (one, two) = (check("").unwrap(), check("").unwrap());
     assert_eq!(one, two);
     assert_ne!(one.ports[0].vfs[0].mac, one.ports[0].vfs[1].mac);
+}
+
+/// Two hosts may have ports of the same names on one bridge. With the same addresses they would take each other's frames.
+#[test]
+fn hosts_of_one_machine_derive_other_addresses() {
+    let [one, two] = ["/run/one", "/run/two"].map(|runtime_dir| {
+        let config = check(&format!("runtime_dir = {runtime_dir:?}")).unwrap();
+        (config.ports[0].mac, config.ports[0].vfs[0].mac)
+    });
+    assert!(one.0 != two.0 && one.1 != two.1, "{one:?} and {two:?}");
 }
 
 /// A file that leaves nothing out.
@@ -147,11 +192,12 @@ fn names_that_settings_had_before_still_hold() {
 #[test]
 fn an_uplink_that_is_none_is_told_what_there_is() {
     for (text, parts) in [
-        ("\"tap\"", ["string \"tap\"", "\"none\" or { tap = \"NAME\" }"]),
-        ("7", ["integer `7`", "\"none\" or { tap = \"NAME\" }"]),
+        ("\"tap\"", ["string \"tap\"", "\"none\", { tap = \"NAME\" }"]),
+        ("7", ["integer `7`", "{ wire = \"NAME\" }"]),
         ("{ tun = \"x\" }", ["`tun`", "`tap`"]),
         ("{ tap = \"x\", mtu = 1 }", ["`mtu`", "`tap`"]),
-        ("{}", ["missing", "`tap`"]),
+        ("{}", ["no uplink is named", "{ tap = \"NAME\" }"]),
+        ("{ tap = \"x\", wire = \"y\" }", ["a port has one uplink", "{ wire = \"NAME\" }"]),
     ] {
         let message = Config::parse(&format!("[[port]]\nuplink = {text}")).unwrap_err();
         assert!(parts.iter().all(|part| message.contains(part)), "{text}\n{message}");
@@ -202,6 +248,15 @@ fn a_refusal_names_the_key_and_the_remedy() {
         ("[[port]]\nmac = \"nonsense\"", ["pf0.mac", "02:00:00:00:00:01"]),
         ("[[port]]\nname = \"a/b\"", ["port.name", "letters"]),
         ("[[port]]\nuplink = { tap = \"a/b\" }", ["pf0.uplink", "1 to 15"]),
+        ("[[port]]\nuplink.wire = \"a b\"", ["pf0.uplink", "1 to 32"]),
+        (
+            "[[port]]\nuplink.wire = \"w\"\n[[port]]",
+            ["pf0.uplink: the wire \"w\" ends nowhere", "one more port"],
+        ),
+        (
+            "[[port]]\nuplink.wire = \"w\"\n[[port]]\nuplink.wire = \"w\"\n[[port]]\nuplink.wire = \"w\"",
+            ["pf2.uplink: the wire \"w\" is given to pf0, pf1, pf2", "two ends"],
+        ),
         ("[[port]]\nname = \"a\"\n[[port]]\nname = \"a\"", ["two ports are called \"a\"", "another name"]),
     ] {
         let message = refused(text);

@@ -1,11 +1,25 @@
-//! Asking a running host: one connection, one request.
+//! Asking a running host, in HTTP over its control socket. Left out: which path is what (`route`).
 
-use super::protocol::{Answer, Call, MAX_LINE, Request, Response};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::net::UnixStream;
+use super::problem::{Kind, Problem};
+use super::protocol::{Answer, Request};
+use super::route::{self, MAX_BODY, Sent};
+use super::status::PortStatus;
+use host::socket::Stream;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1;
+use hyper::header::{ACCEPT, CONTENT_TYPE, HOST};
+use hyper::{Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use std::future::Future;
+use std::io;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use thiserror::Error;
+use tokio::net::UnixStream;
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::{sleep, timeout};
 
 /// Why there is no answer.
 #[derive(Debug, Error)]
@@ -16,40 +30,175 @@ pub enum ClientError {
         /// The control socket.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// The connection broke, or took too long.
     #[error("the softiov host does not answer: {0}")]
-    Io(#[from] std::io::Error),
+    Io(#[from] io::Error),
     /// The answer is not understood.
     #[error("the softiov host's answer is not understood; are both of the same version? ({0})")]
     Garbled(#[from] serde_json::Error),
+    /// The answer is to something else.
+    #[error("the softiov host answered another question; are both of the same version?")]
+    OtherAnswer,
     /// The host refused.
     #[error("{0}")]
     Refused(String),
 }
 
-/// How long an answer may take.
+/// How long an answer may take: longer than the host waits for a port.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long one may take whose request has a new process started: longer than the host waits for that.
+const HAND_OVER: Duration = Duration::from_secs(30);
+/// How long to wait until there may be a place among those who wait to be accepted.
+const TURN: Duration = Duration::from_millis(2);
+/// How often a request is sent that a host has not begun, because another process had taken over.
+const ATTEMPTS: usize = 3;
+
+/// The process that serves a control socket, as far as the kernel knows: the one that has made it. After a hand-over that may
+/// be a process that is gone.
+#[must_use]
+pub fn server(socket: &Path) -> Option<i32> {
+    Some(Stream::connect(socket).ok()?.peer().ok()?.pid)
+}
+
+/// The host's ports with their VFs.
+///
+/// # Errors
+/// [`ClientError`].
+pub fn ports(socket: &Path) -> Result<Vec<PortStatus>, ClientError> {
+    match ask(socket, Request::PortList)? {
+        Answer::Ports(ports) => Ok(ports),
+        _ => Err(ClientError::OtherAnswer),
+    }
+}
+
+/// The host's counters in the text format of Prometheus.
+///
+/// # Errors
+/// [`ClientError`].
+pub fn metrics(socket: &Path) -> Result<String, ClientError> {
+    let sent = Sent { method: hyper::Method::GET, path: "/metrics".into(), body: None };
+    let (status, body) = exchange(socket, sent, PATIENCE)?;
+    match status {
+        StatusCode::OK => Ok(String::from_utf8_lossy(&body).into_owned()),
+        _ => Err(ClientError::Refused(serde_json::from_slice::<Problem>(&body)?.detail)),
+    }
+}
+
+/// What to capture.
+#[derive(Debug, Clone, Default)]
+pub struct CaptureQuery {
+    /// The port.
+    pub port: String,
+    /// Its functions, and `uplink`; none for all of them.
+    pub at: Vec<String>,
+    /// A filter, as tcpdump has them.
+    pub filter: String,
+    /// Only frames that are dropped.
+    pub drops: bool,
+    /// Bytes of a frame.
+    pub snaplen: Option<usize>,
+}
+
+/// Captures frames: pieces of pcapng go to `take` until it breaks off, or the host ends.
+///
+/// # Errors
+/// [`ClientError`].
+pub fn capture(
+    socket: &Path,
+    query: &CaptureQuery,
+    take: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+) -> Result<(), ClientError> {
+    let sent = Sent { method: hyper::Method::GET, path: route::capture_path(query), body: None };
+    let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
+    let response = within(&runtime, PATIENCE, send(socket, sent))?;
+    let (status, mut body) = (response.status(), response.into_body());
+    if status != StatusCode::OK {
+        let body = within(&runtime, PATIENCE, async { Ok(Limited::new(body, MAX_BODY).collect().await) })?;
+        let body = body.map_err(io::Error::other)?.to_bytes();
+        return Err(ClientError::Refused(serde_json::from_slice::<Problem>(&body)?.detail));
+    }
+    runtime.block_on(async {
+        while let Some(frame) = body.frame().await {
+            // A connection that breaks is how a host ends that is killed.
+            let Ok(frame) = frame else { return Ok(()) };
+            if frame.data_ref().is_some_and(|piece| take(piece).is_break()) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    })
+}
 
 /// Asks the host behind a control socket.
 ///
 /// # Errors
 /// [`ClientError`].
+#[expect(clippy::needless_pass_by_value, reason = "whoever asks has no further use for the question")]
 pub fn ask(socket: &Path, request: Request) -> Result<Answer, ClientError> {
-    let mut stream = UnixStream::connect(socket)
-        .map_err(|source| ClientError::Unreachable { path: socket.into(), source })?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut line = serde_json::to_vec(&Call { jsonrpc: "2.0".into(), id: 1, request })?;
-    line.push(b'\n');
-    stream.write_all(&line)?;
-    let mut answer = String::new();
-    BufReader::new(stream.take(MAX_LINE)).read_line(&mut answer)?;
-    let response: Response = serde_json::from_str(&answer)?;
-    match (response.result, response.error) {
-        (Some(answer), _) => Ok(answer),
-        (None, Some(failure)) => Err(ClientError::Refused(failure.message)),
-        (None, None) => Err(ClientError::Refused("an empty answer".into())),
+    let patience = if request == Request::Upgrade { HAND_OVER } else { PATIENCE };
+    let mut attempt = 1;
+    loop {
+        let (status, body) = exchange(socket, request.sent()?, patience)?;
+        if status == StatusCode::OK {
+            return Ok(serde_json::from_slice(&body)?);
+        }
+        let problem: Problem = serde_json::from_slice(&body)?;
+        if attempt == ATTEMPTS || !problem.is(Kind::HandedOver) {
+            return Err(ClientError::Refused(problem.detail));
+        }
+        attempt += 1;
+    }
+}
+
+/// One request and its response, on a connection of their own.
+fn exchange(socket: &Path, sent: Sent, patience: Duration) -> Result<(StatusCode, Bytes), ClientError> {
+    let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
+    within(&runtime, patience, async {
+        let response = send(socket, sent).await?;
+        let status = response.status();
+        // The states of many VFs are longer than any request.
+        let body = Limited::new(response.into_body(), 16 * MAX_BODY).collect().await;
+        Ok((status, body.map_err(io::Error::other)?.to_bytes()))
+    })
+}
+
+fn within<T>(
+    runtime: &Runtime,
+    patience: Duration,
+    work: impl Future<Output = Result<T, ClientError>>,
+) -> Result<T, ClientError> {
+    runtime.block_on(async {
+        let late = || io::Error::new(io::ErrorKind::TimedOut, format!("nothing came within {patience:?}"));
+        timeout(patience, work).await.unwrap_or_else(|_| Err(late().into()))
+    })
+}
+
+async fn send(socket: &Path, sent: Sent) -> Result<Response<Incoming>, ClientError> {
+    let stream = connect(socket).await;
+    let stream = stream.map_err(|source| ClientError::Unreachable { path: socket.into(), source })?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
+    // It ends with the response, or with the runtime.
+    tokio::spawn(connection);
+    let Sent { method, path, body } = sent;
+    let request = hyper::Request::builder().method(method).uri(path).header(HOST, "localhost");
+    let request = match &body {
+        Some(_) => request.header(CONTENT_TYPE, "application/json"),
+        None => request,
+    };
+    let request =
+        request.header(ACCEPT, "application/json").body(Full::<Bytes>::new(body.unwrap_or_default().into()));
+    let request = request.map_err(io::Error::other)?;
+    Ok(sender.send_request(request).await.map_err(io::Error::other)?)
+}
+
+/// Connects. Where many wait already, it waits for its turn.
+async fn connect(socket: &Path) -> io::Result<UnixStream> {
+    loop {
+        match UnixStream::connect(socket).await {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => sleep(TURN).await,
+            connected => return connected,
+        }
     }
 }

@@ -1,7 +1,14 @@
-//! The control socket: how commands reach a running host.
+//! The control socket: how commands reach a running host. It speaks HTTP: `route` has what can be asked and under which
+//! path, [`openapi`] tells it to programs, and [`problem`] is the form of every error.
 
 pub mod client;
+pub mod functions;
+mod metrics;
+pub mod openapi;
+pub mod problem;
 pub mod protocol;
-pub mod server;
+pub(crate) mod route;
+pub(crate) mod server;
 pub mod status;
-pub mod tap;
+pub(crate) mod tcp;
+pub mod uplink;

@@ -1,75 +1,82 @@
-//! The control socket's protocol: JSON-RPC 2.0, one request and one response, each a line. Left out: batches
-//! and notifications.
+//! What can be asked of a running host, and what it answers. Left out: how that is said in HTTP (`route`), and what is
+//! told of ports and VFs (`status`).
 
+use super::functions::Functions;
+use super::problem::Kind;
 use super::status::{PortStatus, VfStatus};
+use crate::events::Recent;
+use crate::flight::recording::Recording;
 use crate::settings::{PortSettings, VfSettings};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The longest line either side accepts, bytes.
-pub const MAX_LINE: u64 = 1 << 20;
-
 /// What can be asked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "method", content = "params")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
-    /// Every port with its VFs.
-    #[serde(rename = "port.list")]
+    /// Every port with its VFs, but for ports that were given up.
     PortList,
     /// One port by name.
-    #[serde(rename = "port.show")]
     PortShow {
         /// The port, such as pf0.
         port: String,
     },
+    /// A port's functions as PCI devices.
+    PortFunctions {
+        /// The port, such as pf0.
+        port: String,
+    },
     /// Changes a port.
-    #[serde(rename = "port.set")]
     PortSet {
         /// The port, such as pf0.
         port: String,
         /// What to change.
-        #[serde(flatten)]
         change: Change<PortSettings>,
     },
     /// Resets a port under its VFs; its policy stays.
-    #[serde(rename = "port.reset")]
     PortReset {
         /// The port, such as pf0.
         port: String,
     },
-    /// One VF by name, or a port, as by port.show.
-    #[serde(rename = "vf.show")]
+    /// One VF by name, or a port, as by `PortShow`.
     VfShow {
         /// The VF, such as pf0vf3.
         vf: String,
     },
     /// Changes a VF.
-    #[serde(rename = "vf.set")]
     VfSet {
         /// The VF, such as pf0vf3.
         vf: String,
         /// What to change.
-        #[serde(flatten)]
         change: Change<VfSettings>,
     },
     /// Lets a VF's client go; its machine lives on without the VF.
-    #[serde(rename = "vf.disconnect")]
     VfDisconnect {
         /// The VF, such as pf0vf3.
         vf: String,
     },
+    /// What a VF and its client did last.
+    VfFlight {
+        /// The VF, such as pf0vf3.
+        vf: String,
+    },
+    /// What has happened lately.
+    Events {
+        /// After the event of this number; 0: everything that is kept.
+        after: u64,
+    },
     /// Has a new process take over, with all clients.
-    #[serde(rename = "upgrade")]
     Upgrade,
     /// Makes the host what a configuration file says, or tells what that would change.
-    #[serde(rename = "apply")]
     Apply(Apply),
 }
 
 /// A change of settings by command. What is not named stays; if one part is refused, nothing is changed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Change_{S}")]
 pub struct Change<S> {
     /// What to set.
     pub set: S,
@@ -96,7 +103,8 @@ impl<S> Change<S> {
 }
 
 /// A configuration file to apply.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Apply {
     /// The file's name, for messages.
     pub name: PathBuf,
@@ -117,14 +125,14 @@ pub struct Apply {
 }
 
 /// A process that has taken over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Upgraded {
     /// Its number.
     pub pid: u32,
 }
 
 /// What an applied file changes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Difference {
     /// Nothing was changed yet.
     pub dry_run: bool,
@@ -133,7 +141,7 @@ pub struct Difference {
 }
 
 /// A port or a VF that differs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Changed {
     /// Its name.
     pub name: String,
@@ -145,7 +153,7 @@ pub struct Changed {
 }
 
 /// What happens to a port or a VF.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum What {
     /// It comes to be.
@@ -157,7 +165,7 @@ pub enum What {
 }
 
 /// A setting before and after.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
     /// Before; null if it was not there.
     pub old: Value,
@@ -165,75 +173,41 @@ pub struct Step {
     pub new: Value,
 }
 
-/// A request as it is sent.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Call {
-    /// "2.0".
-    pub jsonrpc: String,
-    /// Repeated in the answer.
-    pub id: u64,
-    /// What is asked.
-    #[serde(flatten)]
-    pub request: Request,
-}
-
 /// What is answered to a request that was served.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Answer {
-    /// To port.list.
+    /// To `PortList`.
     Ports(Vec<PortStatus>),
-    /// To vf.show, vf.set and vf.disconnect.
+    /// To `VfShow`, `VfSet` and `VfDisconnect`.
     Vf(Box<VfStatus>),
-    /// To port.show, port.set and port.reset.
+    /// To `PortShow`, `PortSet` and `PortReset`.
     Port(Box<PortStatus>),
-    /// To apply.
+    /// To `PortFunctions`.
+    Functions(Functions),
+    /// To `Apply`.
     Difference(Difference),
-    /// To upgrade.
+    /// To `Upgrade`.
     Upgraded(Upgraded),
+    /// To `VfFlight`.
+    Flight(Recording),
+    /// To `Events`.
+    Recent(Recent),
 }
 
-/// A request that was not served.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Why a request was not served.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// JSON-RPC's number.
-    pub code: i32,
+    /// What kind of problem it is.
+    pub kind: Kind,
     /// What is wrong, and the remedy.
     pub message: String,
 }
 
-/// JSON-RPC: the request is not understood.
-pub const INVALID_REQUEST: i32 = -32600;
-/// The named VF or port does not exist.
-pub const NO_SUCH_NAME: i32 = 1;
-/// The host is ending, or too busy to answer.
-pub const UNAVAILABLE: i32 = 2;
-/// The change makes no sense, or not now.
-pub const REFUSED: i32 = 3;
-
-/// A response as it is sent.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Response {
-    /// "2.0".
-    pub jsonrpc: String,
-    /// The request's.
-    pub id: u64,
-    /// Served.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub result: Option<Answer>,
-    /// Not served.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<Failure>,
-}
-
-impl Response {
-    /// The response to request `id`.
+impl Failure {
+    /// A failure of this kind.
     #[must_use]
-    pub fn new(id: u64, outcome: Result<Answer, Failure>) -> Self {
-        let (result, error) = match outcome {
-            Ok(answer) => (Some(answer), None),
-            Err(failure) => (None, Some(failure)),
-        };
-        Self { jsonrpc: "2.0".into(), id, result, error }
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
     }
 }

@@ -1,26 +1,34 @@
 //! What the host tells about itself: the shapes that `softiov vf list` and `vf show` print, and that `--json`
 //! gives as they are.
 
-use super::tap::TapStatus;
+use super::uplink::UplinkStatus;
+use crate::config::file::Family;
 pub use crate::settings::{LinkState, Origin};
 use crate::settings::{PortSettings, VfSettings};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::path::PathBuf;
 
 /// A port.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PortStatus {
     /// Its name.
     pub name: String,
+    /// What its card is.
+    #[serde(default)]
+    pub family: Family,
     /// Its own address.
     pub mac: String,
-    /// "none", "tap:NAME", "tap:NAME (down)" or "tap:NAME (gone)".
+    /// "none", or kind and name as in "tap:NAME", with "(down)" or "(gone)" behind it if it is so.
     pub uplink: String,
-    /// The tap, if that is the uplink.
+    /// How the uplink is, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tap: Option<TapStatus>,
+    pub uplink_status: Option<UplinkStatus>,
+    /// The processors that its thread is held to, if it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpus: Vec<u32>,
     /// Its link is up.
     pub link: bool,
     /// Its PF, if a guest may have it; there are no VFs then.
@@ -35,12 +43,46 @@ pub struct PortStatus {
     /// How many storms there have been.
     #[serde(default)]
     pub storms: u64,
+    /// How long its VFs waited for the PF driver, unless a guest drives its PF.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<Answers>,
     /// Its VFs.
     pub vfs: Vec<VfStatus>,
 }
 
+/// Requests of a port's VFs and the PF driver's answers, since the process that serves the port started. Nanoseconds, from
+/// the VF's mailbox write to the end of the visit that answered.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Answers {
+    /// Requests that were answered.
+    pub requests: u64,
+    /// Visits of the PF driver that answered any.
+    pub visits: u64,
+    /// The most that a visit has answered.
+    pub most_a_visit: u8,
+    /// Half of the requests waited no longer than this, by two digits.
+    pub p50_ns: u64,
+    /// Of a hundred requests 99 waited no longer than this, by two digits.
+    pub p99_ns: u64,
+    /// The longest wait.
+    pub max_ns: u64,
+    /// All waits together.
+    pub sum_ns: u64,
+    /// How many waited so long at most, for bounds from 1 us to 10 s.
+    pub at_most: Vec<AtMost>,
+}
+
+/// A number of requests that waited no longer than a bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AtMost {
+    /// The bound.
+    pub ns: u64,
+    /// How many.
+    pub requests: u64,
+}
+
 /// What is told of every function that a guest may have: a VF, or a PF that a guest drives.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FunctionStatus {
     /// The vfio-user socket.
     pub socket: PathBuf,
@@ -59,7 +101,7 @@ pub struct FunctionStatus {
 }
 
 /// A VF.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VfStatus {
     /// Its name.
     pub name: String,
@@ -99,7 +141,7 @@ impl Deref for VfStatus {
 }
 
 /// A VF's requests to the PF since the host started.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Mailbox {
     /// Requests by what they are about; those that never came are left out.
     pub requests: BTreeMap<String, u64>,
@@ -116,7 +158,7 @@ pub struct Mailbox {
 }
 
 /// What a VF was caught at, and what is done about it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Conduct {
     /// Why it is shut in: an offence, or the administrator's wish.
     pub quarantine: Option<String>,
@@ -127,7 +169,7 @@ pub struct Conduct {
 }
 
 /// A connected VMM.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Peer {
     /// Process id.
     pub pid: i32,
@@ -142,7 +184,7 @@ pub struct Peer {
 }
 
 /// One direction's frames.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Traffic {
     /// Frames.
     pub packets: u64,
@@ -157,7 +199,7 @@ pub struct Traffic {
 }
 
 /// Frames lost, by reason.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Drops {
     /// The guest had posted too few receive descriptors.
     pub rx_no_descriptors: u64,
@@ -180,7 +222,7 @@ pub struct Drops {
 }
 
 /// What passed between card and VMM for this VF since the host started: the cost that SR-IOV is about.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Interventions {
     /// Register reads: the guest waits for each.
     pub reads: u64,

@@ -34,6 +34,7 @@ impl Management {
         for (key, same) in [
             ("runtime_dir", next.runtime_dir == self.config.runtime_dir),
             ("state_dir", next.state_dir == self.config.state_dir),
+            ("http", next.http == self.config.http),
         ] {
             if !same {
                 return Err(refused(format!("{key}: a running host cannot change it; restart the host")));

@@ -1,6 +1,7 @@
 //! Carrying out a changed configuration, whole or not at all: every part is asked first, then the change is kept, and
 //! only then it takes effect. Left out: how the change came about.
 
+use super::refit::{Refits, retire};
 use super::{Management, Outcome, refused};
 use crate::config::{Config, PortConfig};
 use crate::port::{Command, Handle, Inbox, OpenVf, Order, Port, VfOrder};
@@ -15,6 +16,8 @@ struct Prepared {
     ports: Vec<(PortConfig, (Port, Inbox, Handle))>,
     /// VFs that come to be, by their port's name.
     vfs: BTreeMap<String, Vec<OpenVf>>,
+    /// What running ports go on with, by name.
+    refits: Refits,
 }
 
 impl Management {
@@ -28,14 +31,20 @@ impl Management {
             let order = order.clone();
             self.ports.ask(name, |answer| Command::Check(order, answer))?.map_err(refused)?;
         }
-        let prepared = self.prepare(&next)?;
-        next.keep(&self.config).map_err(refused)?;
-        if let Err(failure) = self.put_to_work(&next, &changed, prepared) {
+        let mut prepared = self.prepare(&next)?;
+        if let Err(error) = next.keep(&self.config) {
+            retire(prepared.refits);
+            return Err(refused(error));
+        }
+        if let Err(failure) = self.put_to_work(&next, &changed, &mut prepared) {
             if let Err(error) = self.config.keep(&next) {
                 tracing::error!(%error, "a change that was refused is still in the state file");
             }
+            retire(prepared.refits);
             return Err(failure);
         }
+        // What ports had before.
+        retire(prepared.refits);
         let stays = |name: &str| next.ports.iter().any(|port| port.name == name);
         for port in self.config.ports.iter().filter(|port| !stays(&port.name)) {
             self.ports.end(&port.name);
@@ -53,9 +62,8 @@ impl Management {
             let same_sockets = sockets.eq(new.vfs.iter().chain(&new.withheld).map(|vf| &vf.socket));
             let parts = [
                 ("mac", old.mac == new.mac),
-                ("uplink", old.uplink == new.uplink),
+                ("family", old.family == new.family),
                 ("pf or socket", old.pf_socket == new.pf_socket),
-                ("link", old.link == new.link),
                 ("wait", old.wait == new.wait),
                 ("vf.socket", same_sockets),
             ];
@@ -81,6 +89,10 @@ impl Management {
                 continue;
             }
             for (other, _) in self.config.common_ports(next).filter(|(other, _)| other.name != port.name) {
+                // Nobody sends from an address of a port that was given up.
+                if self.ports.is_given_up(&other.name) {
+                    continue;
+                }
                 let status = self.ports.ask(&other.name, Command::Status)?;
                 for vf in status.vfs {
                     // An address of the configuration is compared there, and may be about to change.
@@ -114,7 +126,7 @@ impl Management {
         for port in &next.ports {
             let Some(old) = self.config.ports.iter().find(|old| old.name == port.name) else {
                 let (inbox, handle) = Inbox::new().map_err(refused)?;
-                let opened = Port::open(port, self.ports.vault(), &inbox, self.ports.threads());
+                let opened = self.ports.open(port, &inbox);
                 let opened = opened.map_err(|error| refused(format!("{}: {error}", port.name)))?;
                 prepared.ports.push((port.clone(), (opened, inbox, handle)));
                 continue;
@@ -124,11 +136,26 @@ impl Management {
             let new = new.collect::<Result<Vec<_>, _>>().map_err(refused)?;
             prepared.vfs.insert(port.name.clone(), new);
         }
+        // Last, since what was opened has to be given up again.
+        for (old, new) in self.config.common_ports(next) {
+            match self.refit(old, new) {
+                Ok(refit) => prepared.refits.extend(refit.map(|refit| (new.name.clone(), refit))),
+                Err(failure) => {
+                    retire(prepared.refits);
+                    return Err(failure);
+                }
+            }
+        }
         Ok(prepared)
     }
 
     /// Has every port carry out its order; if one cannot, the others go back.
-    fn put_to_work(&self, next: &Config, changed: &[(String, Order)], mut prepared: Prepared) -> Outcome<()> {
+    fn put_to_work(
+        &self,
+        next: &Config,
+        changed: &[(String, Order)],
+        prepared: &mut Prepared,
+    ) -> Outcome<()> {
         for (done, (name, order)) in changed.iter().enumerate() {
             let (order, new) = (order.clone(), prepared.vfs.remove(name).unwrap_or_default());
             let carried = self.ports.ask(name, |answer| Command::Carry(order, new, answer));
@@ -138,8 +165,14 @@ impl Management {
                 return Err(failure);
             }
         }
-        for (place, (config, opened)) in prepared.ports.into_iter().enumerate() {
+        if let Err(failure) = self.put_refits_to_work(&mut prepared.refits) {
+            self.go_back(next, changed);
+            return Err(failure);
+        }
+        for (place, (config, opened)) in prepared.ports.drain(..).enumerate() {
             if let Err(error) = self.ports.start(&config, opened) {
+                let back = std::mem::take(&mut prepared.refits);
+                self.take_refits_back(&mut prepared.refits, back);
                 let added = next.ports.iter().filter(|port| !self.config.has_port(&port.name));
                 added.take(place).for_each(|port| self.ports.end(&port.name));
                 self.go_back(next, changed);

@@ -1,5 +1,6 @@
 //! What differs between two configurations, setting by setting. Left out: carrying it out.
 
+use crate::config::file::PortLink;
 use crate::config::{Config, PortConfig, VfConfig};
 use crate::control::protocol::{Changed, Step, What};
 use crate::settings::{Leaves, Settings};
@@ -48,7 +49,23 @@ fn steps(old: &Leaves, new: &Leaves) -> BTreeMap<String, Step> {
 }
 
 fn port_leaves(port: &PortConfig) -> Leaves {
-    if port.pf_socket.is_some() { Leaves::new() } else { port.settings().leaves() }
+    let settings = if port.pf_socket.is_some() { Leaves::new() } else { port.settings().leaves() };
+    let link = match port.link {
+        PortLink::Uplink => "uplink",
+        PortLink::Up => "up",
+    };
+    let cpus = if port.cpus.is_empty() { "any".to_owned() } else { port.cpus.to_string() };
+    let impair = port.impair.map_or("nothing".to_owned(), |impair| impair.to_string());
+    let record = port.record.as_ref().map_or("nowhere".to_owned(), |path| path.display().to_string());
+    let own = [
+        ("uplink", port.uplink.to_string()),
+        ("impair", impair),
+        ("record", record),
+        ("link", link.to_owned()),
+        ("cpus", cpus),
+    ];
+    let own = own.map(|(key, text)| (key.to_owned(), Value::String(text)));
+    settings.into_iter().chain(own).collect()
 }
 
 fn vf_leaves(vf: &VfConfig) -> Leaves {

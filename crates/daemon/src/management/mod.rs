@@ -5,14 +5,15 @@ mod apply;
 mod carry;
 mod difference;
 mod ports;
+mod refit;
 
 pub(crate) use ports::Ports;
 
 use crate::config::{Config, VfConfig};
-use crate::control::protocol::{
-    Answer, Change, Failure, NO_SUCH_NAME, REFUSED, Request, UNAVAILABLE, Upgraded,
-};
+use crate::control::problem::Kind;
+use crate::control::protocol::{Answer, Change, Failure, Request, Upgraded};
 use crate::control::status::PortStatus;
+use crate::events;
 use crate::port::Command;
 use crate::settings::{Layers, PortSettings, Settings, VfSettings};
 use driver::pf::PortPolicy;
@@ -64,10 +65,16 @@ impl Management {
     pub(crate) fn handle(&mut self, request: Request) -> Outcome<Answer> {
         match request {
             Request::PortList => {
-                let statuses = self.config.ports.iter().map(|port| self.status(&port.name));
+                let names = self.config.ports.iter().map(|port| port.name.as_str());
+                let serving = names.filter(|name| !self.ports.is_given_up(name));
+                let statuses = serving.map(|name| self.status(name));
                 Ok(Answer::Ports(statuses.collect::<Result<_, _>>()?))
             }
             Request::PortShow { port } => self.show_port(&port),
+            Request::PortFunctions { port } => {
+                self.find_port(&port)?;
+                self.ports.ask(&port, Command::Functions).map(Answer::Functions)
+            }
             Request::PortSet { port, change } => {
                 self.set_port(&port, &change)?;
                 self.show_port(&port)
@@ -93,6 +100,13 @@ impl Management {
                 self.ports.ask(&port, |answer| Command::Disconnect(index, answer))?.map_err(refused)?;
                 self.show_vf(&vf)
             }
+            Request::VfFlight { vf } => {
+                let (port, found) = self.find_vf(&vf)?;
+                let index = found.index;
+                let taken = self.ports.ask(&port, |answer| Command::Flight(index, answer))?;
+                Ok(Answer::Flight(taken.ok_or_else(unavailable)?.named()))
+            }
+            Request::Events { after } => Ok(Answer::Recent(events::after(after))),
             Request::Upgrade => self.upgrade().map(Answer::Upgraded),
             Request::Apply(file) => self.apply(&file).map(Answer::Difference),
         }
@@ -190,13 +204,13 @@ fn known_settings(named: &[String], is_known: impl Fn(&str) -> bool, all: &[Stri
 
 fn no_such_name(kind: &str, name: &str, known: &[&str]) -> Failure {
     let message = format!("no {kind} is called {name:?}; there are {}", known.join(", "));
-    Failure { code: NO_SUCH_NAME, message }
+    Failure::new(Kind::NoSuchName, message)
 }
 
 fn refused(why: impl Display) -> Failure {
-    Failure { code: REFUSED, message: why.to_string() }
+    Failure::new(Kind::Refused, why.to_string())
 }
 
 fn unavailable() -> Failure {
-    Failure { code: UNAVAILABLE, message: "the port does not answer; see the host's log".into() }
+    Failure::new(Kind::Unavailable, "the port does not answer; see the host's log")
 }

@@ -5,8 +5,13 @@ use super::{Outcome, unavailable};
 use crate::StartError;
 use crate::config::PortConfig;
 use crate::confine::Threads;
-use crate::port::{self, Command, Handle, Inbox, Port};
-use crate::vault::Vault;
+use crate::control::problem::Kind;
+use crate::control::protocol::Failure;
+use crate::port::{
+    self, Command, Common, Handle, Inbox, Maker, Port, PortError, Stages, Uplink, UplinkError,
+};
+use crate::vault::{PortVault, Vault};
+use host::cpus::Cpus;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -27,6 +32,7 @@ pub(crate) struct Ports {
     vault: Vault,
     /// What the threads of a port give up.
     threads: Threads,
+    common: Common,
     failed: Sender<Option<Life>>,
 }
 
@@ -39,13 +45,22 @@ struct Running {
     thread: JoinHandle<()>,
     /// It was told to end.
     ends: bool,
+    /// It failed too often, or could not be opened again: nobody serves it any more.
+    given_up: bool,
+}
+
+impl Running {
+    /// It is to answer: it was neither told to end nor given up.
+    fn serves(&self) -> bool {
+        !self.ends && !self.given_up
+    }
 }
 
 impl Ports {
     /// None yet. Ports that fail are told to [`Ports::revive`] over the receiver.
-    pub(crate) fn new(vault: &Vault, threads: Threads) -> (Self, Receiver<Option<Life>>) {
+    pub(crate) fn new(vault: &Vault, threads: Threads, common: Common) -> (Self, Receiver<Option<Life>>) {
         let (failed, receiver) = mpsc::channel();
-        (Self { running: Arc::default(), vault: vault.clone(), threads, failed }, receiver)
+        (Self { running: Arc::default(), vault: vault.clone(), threads, common, failed }, receiver)
     }
 
     /// Opens ports again that have failed, until the end of the host. Opening takes files and threads, which a port's own
@@ -55,13 +70,17 @@ impl Ports {
             let config = lock(&life.config).clone();
             let name = &config.name;
             if !life.may_go_on() {
-                tracing::error!(port = name, "the port fails again and again, and is given up");
+                tracing::error!(
+                    port = name,
+                    "the port fails again and again, and is given up; `softiov upgrade` or a restart opens it again"
+                );
+                self.give_up(name);
                 continue;
             }
             tracing::error!(port = name, "the port has failed; it is opened again, and guests start anew");
-            let opened = Port::open(&config, &self.vault, &life.inbox, &self.threads);
+            let opened = Port::open(&config, &self.vault, &life.inbox, &self.threads, &self.common);
             let opened = opened.map_err(|source| StartError::Port { name: name.clone(), source });
-            let thread = opened.and_then(|port| self.spawn(name, port, life));
+            let thread = opened.and_then(|port| self.spawn(&config, port, life));
             match thread {
                 Ok(thread) => {
                     let mut ports = self.lock();
@@ -69,9 +88,28 @@ impl Ports {
                         port.thread = thread;
                     }
                 }
-                Err(error) => tracing::error!(port = name, %error, "the port cannot be opened again"),
+                Err(error) => {
+                    tracing::error!(
+                        port = name,
+                        %error,
+                        "the port cannot be opened again; mend what is wrong and restart the host"
+                    );
+                    self.give_up(name);
+                }
             }
         }
+    }
+
+    /// Notes that nobody serves a port any more. What is asked of all ports is not asked of this one.
+    fn give_up(&self, name: &str) {
+        for port in self.lock().iter_mut().filter(|port| port.name == name && !port.ends) {
+            port.given_up = true;
+        }
+    }
+
+    /// Whether a port was given up: it gives no answer until the host starts anew.
+    pub(crate) fn is_given_up(&self, name: &str) -> bool {
+        self.lock().iter().any(|port| port.name == name && !port.ends && port.given_up)
     }
 
     /// No port is opened again from now on.
@@ -80,19 +118,39 @@ impl Ports {
         let _ = self.failed.send(None);
     }
 
-    fn spawn(&self, name: &str, port: Port, life: Life) -> Result<JoinHandle<()>, StartError> {
-        let failed = self.failed.clone();
-        Ok(self.threads.port.spawn(name, move || run(port, life, &failed))?)
+    fn spawn(&self, config: &PortConfig, port: Port, life: Life) -> Result<JoinHandle<()>, StartError> {
+        let (failed, cpus) = (self.failed.clone(), config.cpus.clone());
+        Ok(self.threads.port.spawn(&config.name, move || run(port, &cpus, life, &failed))?)
+    }
+
+    /// Opens a new port.
+    pub(crate) fn open(&self, config: &PortConfig, inbox: &Inbox) -> Result<Port, PortError> {
+        Port::open(config, &self.vault, inbox, &self.threads, &self.common)
+    }
+
+    /// Opens another uplink for a port that runs.
+    pub(crate) fn open_uplink(&self, config: &PortConfig) -> Outcome<Result<Uplink, UplinkError>> {
+        self.making(config, |with| Uplink::open(config, with))
+    }
+
+    /// Prepares what frames are to meet on the uplink of a port that runs.
+    pub(crate) fn open_stages(&self, config: &PortConfig) -> Outcome<Result<Stages, UplinkError>> {
+        self.making(config, |with| Stages::open(config, with))
+    }
+
+    fn making<T>(&self, config: &PortConfig, make: impl FnOnce(&Maker<'_>) -> T) -> Outcome<T> {
+        let ports = self.lock();
+        let port = ports.iter().find(|port| port.name == config.name && !port.ends);
+        let waker = port.map(|port| port.handle.waker().clone()).ok_or_else(unavailable)?;
+        drop(ports);
+        let vault = PortVault::new(&self.vault, &config.name);
+        let (watcher, wires) = (&self.threads.control, &self.common.wires);
+        Ok(make(&Maker { vault: &vault, port: &waker, watcher, wires }))
     }
 
     /// Where descriptors are kept.
     pub(crate) fn vault(&self) -> &Vault {
         &self.vault
-    }
-
-    /// What the threads of a port give up.
-    pub(crate) fn threads(&self) -> &Threads {
-        &self.threads
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Running>> {
@@ -105,11 +163,11 @@ impl Ports {
         config: &PortConfig,
         (port, inbox, handle): (Port, Inbox, Handle),
     ) -> Result<(), StartError> {
-        let name = config.name.clone();
-        let config = Arc::new(Mutex::new(config.clone()));
-        let life = Life { config: Arc::clone(&config), inbox, failures: VecDeque::new() };
-        let thread = self.spawn(&name, port, life)?;
-        self.lock().push(Running { config, name, handle, thread, ends: false });
+        let (name, kept) = (config.name.clone(), Arc::new(Mutex::new(config.clone())));
+        let life = Life { config: Arc::clone(&kept), inbox, failures: VecDeque::new() };
+        let thread = self.spawn(config, port, life)?;
+        let config = kept;
+        self.lock().push(Running { config, name, handle, thread, ends: false, given_up: false });
         Ok(())
     }
 
@@ -138,15 +196,16 @@ impl Ports {
         }
     }
 
-    /// Sets all ports aside, for so long; whether all of them are.
+    /// Sets all ports aside that are served, for so long; whether all of them are.
     pub(crate) fn pause(&self, time: Duration) -> bool {
         let (sender, receiver) = mpsc::channel();
         let ports = self.lock();
         let pause = |port: &Running| port.handle.send(Command::Pause(time, sender.clone()));
-        let all = ports.iter().filter(|port| !port.ends).map(pause).filter(|sent| *sent).count();
+        let serving = || ports.iter().filter(|port| port.serves());
+        let told = serving().map(pause).filter(|sent| *sent).count();
         drop(sender);
         let noted = |_| receiver.recv_timeout(PATIENCE).unwrap_or(false);
-        all == ports.iter().filter(|port| !port.ends).count() && (0..all).all(noted)
+        told == serving().count() && (0..told).all(noted)
     }
 
     /// Has ports that were set aside go on.
@@ -182,16 +241,29 @@ impl Ports {
     /// Asks a port, and waits for its answer.
     pub(crate) fn ask<T>(&self, name: &str, command: impl FnOnce(mpsc::Sender<T>) -> Command) -> Outcome<T> {
         let (sender, receiver) = mpsc::channel();
+        self.tell(name, command(sender))?;
+        receiver.recv_timeout(PATIENCE).map_err(|_| unavailable())
+    }
+
+    /// Tells a port, and waits for nothing.
+    pub(crate) fn tell(&self, name: &str, command: Command) -> Outcome<()> {
         let sent = {
             let ports = self.lock();
             let port = ports.iter().find(|port| port.name == name && !port.ends);
-            port.is_some_and(|port| port.handle.send(command(sender)))
+            port.is_some_and(|port| port.handle.send(command))
         };
-        if !sent {
-            return Err(unavailable());
+        match sent {
+            true => Ok(()),
+            false if self.is_given_up(name) => Err(given_up()),
+            false => Err(unavailable()),
         }
-        receiver.recv_timeout(PATIENCE).map_err(|_| unavailable())
     }
+}
+
+fn given_up() -> Failure {
+    let message = "the port failed again and again, and was given up; see the host's log; `softiov upgrade` or a restart \
+                   opens it again";
+    Failure::new(Kind::Unavailable, message)
 }
 
 /// What of a port outlives its failures.
@@ -214,8 +286,8 @@ impl Life {
 }
 
 /// A port's thread. Nothing of a port that has panicked is used again: what its successor reads is whole at every moment.
-fn run(port: Port, life: Life, failed: &Sender<Option<Life>>) {
-    match catch_unwind(AssertUnwindSafe(|| port.run(&life.inbox))) {
+fn run(port: Port, cpus: &Cpus, life: Life, failed: &Sender<Option<Life>>) {
+    match catch_unwind(AssertUnwindSafe(|| port.run(&life.inbox, cpus))) {
         Ok(port::Outcome::Ended | port::Outcome::HandedOver) => {}
         Ok(port::Outcome::Failed) | Err(_) => {
             // Nobody opens it again if the host ends.
@@ -233,6 +305,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use crate::Host;
     use crate::config::Config;
+    use crate::control::client;
+    use crate::control::protocol::Request;
     use crate::port::Command;
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
@@ -271,6 +345,12 @@ mod tests {
         }
     }
 
+    /// Has a port's thread panic; `false` if there is none any more.
+    fn panic_in(host: &Host, name: &str) -> bool {
+        let ports = host.ports().lock();
+        ports.iter().find(|port| port.name == name).unwrap().handle.send(Command::Panic)
+    }
+
     #[test]
     fn a_port_that_panics_is_opened_again_with_its_clients_and_the_others_do_not_notice() {
         let folder = tempfile::tempdir().unwrap();
@@ -280,8 +360,7 @@ mod tests {
         let (mut first, mut second) = (connect("pf0vf0"), connect("pf1vf0"));
         let identity = first.identity();
         for _ in 0..3 {
-            let port = host.ports().lock().iter().position(|port| port.name == "pf0").unwrap();
-            assert!(host.ports().lock()[port].handle.send(Command::Panic));
+            assert!(panic_in(&host, "pf0"));
             assert_eq!(second.identity(), identity);
             // Asked while the port is opened again: answered afterwards.
             assert_eq!(first.identity(), identity);
@@ -296,6 +375,26 @@ mod tests {
         }
         assert_eq!(clients("pf1"), 1);
         assert!(host.is_whole());
+        host.stop();
+    }
+    #[test]
+    fn what_is_asked_of_all_ports_leaves_out_one_that_was_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = Config::parse("[[port]]\n[[port]]").unwrap();
+        let host = Host::start(Config::check(file, folder.path()).unwrap()).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while panic_in(&host, "pf0") {
+            assert!(Instant::now() < deadline, "a port that always fails is given up");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // What the watchdog, the metrics and `softiov vf list` ask.
+        let listed = client::ports(host.control_socket()).expect("the others are told");
+        assert_eq!(listed.iter().map(|port| port.name.as_str()).collect::<Vec<_>>(), ["pf1"]);
+        let show = Request::PortShow { port: "pf0".into() };
+        let refused = client::ask(host.control_socket(), show).unwrap_err().to_string();
+        assert!(refused.contains("given up") && refused.contains("restart"), "{refused}");
+        assert!(host.pause(Duration::from_secs(5)), "a port that is gone is in no successor's way");
+        host.resume();
         host.stop();
     }
 }

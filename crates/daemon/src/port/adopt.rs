@@ -216,10 +216,7 @@ impl Port {
         let mut next = None;
         for slot in &mut self.slots {
             let Some(kick) = &mut slot.kick else { continue };
-            let active = match (vf(slot.function), self.side.hosted()) {
-                (Some(vf), Some(hosted)) => hosted.pf.vf_is_active(vf),
-                _ => false,
-            };
+            let active = vf(slot.function).is_some_and(|vf| self.card.is_active(vf));
             match kick.due(now).filter(|_| !active && slot.connection.is_some()) {
                 Some(due) => {
                     next = next.into_iter().chain([kick.next]).min();

@@ -3,6 +3,7 @@
 
 use super::PortError;
 use super::errand::{Done, Errands};
+use crate::config::file::Family;
 use host::confine::Prepared;
 use host::dma::{DmaLimits, DmaTable, MapRegionError};
 use host::eventfd::{EventFd, Notifier};
@@ -10,7 +11,7 @@ use host::memory::MappingShare;
 use host::poll::Waker;
 use host::worker::Worker;
 use i82576::config::pf;
-use i82576::ids::{MAX_VFS, VF_VECTORS};
+use i82576::ids::MAX_VFS;
 use pcie::{Bus, DmaFault, Function, Iova};
 use std::sync::mpsc;
 use vfio_user::wire::pci_irq;
@@ -89,17 +90,18 @@ impl Drop for Reach {
 
 impl LiveBus {
     /// A bus of functions without clients. `memory` is the limit of mapped bytes of each client. The outcome of an errand
-    /// goes to `done`, and wakes `waker`.
+    /// goes to `done`, and wakes `waker`. A VF has as many vectors as the family gives it.
     pub(super) fn new(
         port: &str,
         memory: u64,
         done: &mpsc::Sender<Done>,
         waker: &Waker,
         confined: &Prepared,
+        family: Family,
     ) -> Result<Self, PortError> {
         let clerk = format!("keep {port}");
         let of_pf = (Function::Pf, [1, 1, pf::VECTORS.into()]);
-        let of_vfs = (0..MAX_VFS as u8).map(|vf| (Function::Vf(vf), [0, 0, VF_VECTORS]));
+        let of_vfs = (0..MAX_VFS as u8).map(|vf| (Function::Vf(vf), [0, 0, family.vf_vectors()]));
         let all: Vec<_> = [of_pf].into_iter().chain(of_vfs).collect();
         let names = all.iter().map(|(function, _)| Errands::thread(*function, port)).chain([clerk]);
         let mut workers = Worker::start_all_confined(&names.collect::<Vec<_>>(), confined)?;
@@ -172,6 +174,16 @@ impl LiveBus {
     }
 }
 
+/// Writes a burst of descriptors.
+fn write_in_pieces(memory: &DmaTable, iova: Iova, from: &[u8]) -> Result<(), host::dma::DmaFault> {
+    let mut at = iova;
+    from.chunks(ORDERED).try_for_each(|part| {
+        memory.write(at, part)?;
+        at = at.wrapping_add(part.len() as u64);
+        Ok(())
+    })
+}
+
 /// Where a function is among [`LiveBus::functions`]. There are no functions beyond the last VF.
 fn place(function: Function) -> usize {
     match function {
@@ -188,14 +200,13 @@ impl Bus for LiveBus {
 
     fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault> {
         let memory = &self.reach(function).memory;
-        let descriptors = from.len() <= BURST && from.len().is_multiple_of(i82576::descriptor::SIZE);
-        let piece = if descriptors { ORDERED } else { from.len().max(1) };
-        let mut at = iova;
-        for part in from.chunks(piece) {
-            memory.write(at, part).map_err(|fault| DmaFault { function, iova: fault.iova })?;
-            at = at.wrapping_add(part.len() as u64);
-        }
-        Ok(())
+        let in_pieces = (ORDERED + 1..=BURST).contains(&from.len());
+        let written = if in_pieces && from.len().is_multiple_of(i82576::descriptor::SIZE) {
+            write_in_pieces(memory, iova, from)
+        } else {
+            memory.write(iova, from)
+        };
+        written.map_err(|fault| DmaFault { function, iova: fault.iova })
     }
 
     fn msix(&mut self, function: Function, vector: u16) {

@@ -2,8 +2,8 @@
 //! where commands come from (`management`), and orders (`order`).
 
 use super::connection::{Connection, Over};
-use super::hal::{PfHal, RunningHal, now};
-use super::side::{Hosted, vf};
+use super::hal::now;
+use super::side::vf;
 use super::{Command, Inbox, Phase, Port, RefusedChange};
 use i82576::VfIndex;
 use std::sync::mpsc::{RecvTimeoutError, Sender, TryRecvError};
@@ -18,11 +18,21 @@ impl Port {
                     // Whoever asked may have given up waiting.
                     let _ = answer.send(self.status());
                 }
+                Ok(Command::Functions(answer)) => {
+                    let _ = answer.send(self.functions());
+                }
+                Ok(Command::Flight(vf, answer)) => {
+                    let _ = answer.send(self.flight(vf));
+                }
+                Ok(Command::Capture(capture)) => self.uplink.capture(capture),
                 Ok(Command::Check(order, answer)) => {
                     let _ = answer.send(self.check(&order));
                 }
                 Ok(Command::Carry(order, new, answer)) => {
                     let _ = answer.send(self.carry(&order, new));
+                }
+                Ok(Command::Refit(refit, answer)) => {
+                    let _ = answer.send(self.refit(*refit));
                 }
                 Ok(Command::Withdraw(count, answer)) => {
                     self.withdraw(count);
@@ -72,9 +82,7 @@ impl Port {
 
     /// Resets the card and sets it up again, policy and all. Guests are told before, and their drivers start anew.
     fn reset(&mut self) -> Result<(), RefusedChange> {
-        let Self { nic, bus, uplink, .. } = self;
-        let Some(Hosted { pf, .. }) = self.side.hosted() else { return Err(RefusedChange::Guests) };
-        pf.reset(&mut RunningHal { nic, bus, uplink })?;
+        self.card.reset(&mut self.bus, &mut self.uplink)?;
         tracing::info!(port = self.name, "the port was reset");
         self.show_links();
         Ok(())
@@ -88,9 +96,7 @@ impl Port {
         };
         self.wind_down(place, now());
         self.show_links();
-        if let Some(Hosted { pf, .. }) = self.side.hosted() {
-            pf.notify(&mut PfHal(&mut self.nic), index);
-        }
+        self.card.notify(index, &mut self.bus);
         Ok(())
     }
 }

@@ -21,11 +21,12 @@ use vfio_user::outbox::Outbox;
 use vfio_user::server::{Counters, Session, Step};
 use vfio_user::wire::{Errno, Header};
 
-/// Receives and messages that one visit to a connection may take, and how long: other VFs wait meanwhile. The
-/// time counts when messages are expensive, such as one window among tens of thousands.
+/// Receives and messages that one visit to a connection may take, and how long: other VFs wait meanwhile, several times
+/// for each frame and its answer (`tests/live/neighbours.rs` measures it). The time counts when messages are expensive, such
+/// as one window among tens of thousands.
 const RECEIVES: usize = 8;
-const MESSAGES: usize = 256;
-const TURN: Duration = Duration::from_micros(500);
+const MESSAGES: usize = 32;
+const TURN: Duration = Duration::from_micros(20);
 
 /// Which descriptors are lost cannot be told, and a window without its memory would fail without a word.
 const LOST_FDS: &str =
@@ -40,6 +41,17 @@ pub(super) enum Over {
     Ended,
     /// The client does not speak the protocol, or the socket broke.
     Failed(String),
+}
+
+impl Over {
+    /// What there is to say of a function whose client this befell.
+    pub(super) fn words(&self) -> &'static str {
+        match self {
+            Self::Closed => "the client has gone",
+            Self::Ended => "the client is let go",
+            Self::Failed(_) => "the client is cut off",
+        }
+    }
 }
 
 /// What a visit left behind.

@@ -3,17 +3,15 @@
 
 use super::bus::{LiveBus, Reach};
 use super::errand::{Errands, Mapped, Outcome};
+use super::family::Family;
 use super::hal::now;
 use super::journal::{Irq, Window};
 use super::keeping::Keeping;
-use super::pages::{AREAS, SharedPages};
-use super::side::{Side, vf};
+use super::pages::SharedPages;
+use crate::flight::{Flight, Place, What};
 use host::dma::{MapRegionError, Permissions};
 use host::eventfd::EventFd;
 use host::worker::LateFd;
-use i82576::config::pf::IO_SIZE;
-use i82576::ids::{BAR3_SIZE, PF_BAR0_SIZE, VF_BAR0_SIZE};
-use nic::Nic;
 use pcie::Function;
 use vfio_user::server::{Completion, Device, DmaMap, IrqSet, RegionInfo};
 use vfio_user::types::{DeviceInfo, IrqInfo};
@@ -22,12 +20,12 @@ use vfio_user::wire::{Errno, device_flags, irq_flags, pci_irq, pci_region, regio
 /// One function and what it needs to answer a message.
 pub(super) struct FunctionDevice<'a> {
     pub(super) function: Function,
-    pub(super) nic: &'a mut Nic,
-    pub(super) side: &'a mut Side,
+    pub(super) card: &'a mut dyn Family,
     pub(super) bus: &'a mut LiveBus,
     pub(super) keeping: &'a mut Keeping,
     /// What the client may map.
     pub(super) pages: &'a mut Option<SharedPages>,
+    pub(super) flight: &'a mut Flight,
 }
 
 impl FunctionDevice<'_> {
@@ -35,16 +33,17 @@ impl FunctionDevice<'_> {
         self.bus.reach_mut(self.function)
     }
 
-    /// Before an access that the card hears of, it takes what came before, and afterwards it shows what has become of it.
+    /// Before an access by message the card takes the guest's stores into its pages, and after it
+    /// ([`show`](Self::show)) it updates the pages.
     fn look(&mut self) {
         if let Some(pages) = self.pages {
-            pages.look(self.nic);
+            pages.look(self.card);
         }
     }
 
     fn show(&mut self) {
         if let Some(pages) = self.pages {
-            pages.show(self.nic);
+            pages.show(self.card);
         }
     }
 
@@ -53,7 +52,7 @@ impl FunctionDevice<'_> {
         if self.pages.as_ref().is_some_and(|pages| pages.store(offset, data)) {
             self.look();
         } else {
-            self.nic.write_bytes(self.function, offset, data, now());
+            self.card.write(self.function, pci_region::BAR0, offset, data);
         }
     }
 
@@ -122,27 +121,21 @@ impl Device<LateFd> for FunctionDevice<'_> {
     }
 
     fn region(&self, index: u32) -> Option<RegionInfo<'_>> {
-        let is_vf = vf(self.function).is_some();
-        let size = match index {
-            pci_region::BAR0 if is_vf => VF_BAR0_SIZE,
-            pci_region::BAR0 => PF_BAR0_SIZE,
-            pci_region::BAR2 if !is_vf => IO_SIZE as usize,
-            pci_region::BAR3 => BAR3_SIZE,
-            pci_region::CONFIG => pcie::config::SIZE,
-            index if index < pci_region::COUNT => 0,
-            _ => return None,
-        };
+        if index >= pci_region::COUNT {
+            return None;
+        }
+        let size = self.card.region(self.function, index);
         let flags = if size > 0 { region_flags::READ | region_flags::WRITE } else { 0 };
         let info = RegionInfo { size: size as u64, flags, ..RegionInfo::default() };
-        if index == pci_region::BAR0 && self.pages.is_some() {
-            return Some(RegionInfo { flags: flags | region_flags::MMAP, sparse: AREAS, ..info });
+        if let Some(pages) = self.pages.as_ref().filter(|_| index == pci_region::BAR0) {
+            return Some(RegionInfo { flags: flags | region_flags::MMAP, sparse: pages.areas, ..info });
         }
         Some(info)
     }
 
     fn region_fd(&mut self, index: u32) -> Option<LateFd> {
         let pages = self.pages.as_mut().filter(|_| index == pci_region::BAR0)?;
-        let fd = pages.give(self.nic).ok()?;
+        let fd = pages.give(self.card).ok()?;
         Some(self.errands().keep(fd))
     }
 
@@ -164,28 +157,21 @@ impl Device<LateFd> for FunctionDevice<'_> {
 
     fn read(&mut self, region: u32, offset: u64, data: &mut [u8]) {
         self.look();
-        match region {
-            pci_region::BAR0 => self.nic.read_bytes(self.function, offset, data, now()),
-            pci_region::BAR2 => self.nic.io_read(offset, data, now()),
-            pci_region::BAR3 => self.side.msix_read(self.function, offset, data),
-            pci_region::CONFIG => self.side.config_read(self.nic, self.function, offset, data),
-            _ => {}
-        }
+        self.card.read(self.function, region, offset, data);
         self.show();
+        self.flight.access(now(), What::Read(Place { region, offset }), data);
     }
 
     fn write(&mut self, region: u32, offset: u64, data: &[u8]) {
+        self.flight.access(now(), What::Write(Place { region, offset }), data);
         self.look();
         match region {
             pci_region::BAR0 => self.write_register(offset, data),
-            pci_region::BAR2 => self.nic.io_write(offset, data, now()),
-            pci_region::BAR3 => self.side.msix_write(self.function, offset, data),
-            pci_region::CONFIG => self.side.config_write(self.nic, self.function, offset, data),
-            _ => {}
+            _ => self.card.write(self.function, region, offset, data),
         }
         self.show();
         if matches!(region, pci_region::BAR3 | pci_region::CONFIG) {
-            self.keeping.note_software(self.side, self.nic);
+            self.keeping.note_software(self.card);
         }
     }
 
@@ -254,9 +240,10 @@ impl Device<LateFd> for FunctionDevice<'_> {
 
     fn reset(&mut self) -> Result<(), Errno> {
         self.look();
-        let done = self.side.reset(self.nic, self.function);
+        let done = self.card.reset_function(self.function);
+        self.flight.event(now(), What::Said("reset by the client"), 0);
         self.show();
-        self.keeping.note_software(self.side, self.nic);
+        self.keeping.note_software(self.card);
         if done { Ok(()) } else { Err(Errno::EIO) }
     }
 }

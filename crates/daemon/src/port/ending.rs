@@ -8,8 +8,7 @@
 //! Left out: telling the guest before, which is the PF driver's part.
 
 use super::connection::Over;
-use super::hal::{PfHal, now};
-use super::side::Hosted;
+use super::hal::now;
 use super::{Phase, Port};
 use host::socket::{FdBatch, Received, Stream};
 use host::worker::Worker;
@@ -105,10 +104,7 @@ impl Port {
             return;
         }
         self.phase = Phase::Ending;
-        match self.side.hosted() {
-            Some(Hosted { pf, .. }) => pf.remove(&mut PfHal(&mut self.nic)),
-            None => self.nic.set_link(false),
-        }
+        self.card.remove(&mut self.bus);
         self.show_links();
         for slot in &mut self.slots {
             // No one waits for the socket any more; a failure here has no consequence.

@@ -207,10 +207,11 @@ impl Port {
     /// Takes note of what was done elsewhere for clients, who go on then.
     pub(super) fn finish_errands(&mut self) {
         while let Ok(done) = self.done.try_recv() {
-            let (function, nic, side) = (done.function, &mut self.nic, &mut self.side);
+            let (function, card) = (done.function, &mut *self.card);
             let Some(slot) = self.slots.iter_mut().find(|slot| slot.function == function) else { continue };
             let (bus, keeping, pages) = (&mut self.bus, &mut slot.keeping, &mut slot.pages);
-            let mut device = FunctionDevice { function, nic, side, bus, keeping, pages };
+            let flight = &mut slot.flight;
+            let mut device = FunctionDevice { function, card, bus, keeping, pages, flight };
             match &mut slot.connection {
                 Some(connection) if !device.errands().is_of_the_past(&done) => {
                     connection.complete(device.finish(done.outcome));

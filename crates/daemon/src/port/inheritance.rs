@@ -3,12 +3,15 @@
 //!
 //! Left out: clients (`adopt`).
 
+use super::bus::LiveBus;
+use super::family::{self, Avf, I82576};
 use super::hal::{Card, PfHal};
 use super::side::{COMMAND, Hosted, Side, configured, owner};
 use super::{PF_RID, Port, PortError};
 use crate::config::PortConfig;
+use crate::config::file::Family;
 use crate::state::port::{ClientState, GuestState, HostedState, PortState};
-use crate::state::{self, CardState, SoftwareState, StateError};
+use crate::state::{self, AvfState, SoftwareState, StateError};
 use driver::pf::Pf;
 use i82576::Time;
 use i82576::VfIndex;
@@ -42,10 +45,38 @@ const CONFIG: usize = 256;
 
 /// A card and its owner, and what was counted of each function.
 pub(super) struct Inherited {
-    pub(super) nic: Nic,
-    pub(super) side: Side,
+    pub(super) card: Box<dyn family::Family>,
     pub(super) watched: Time,
     pub(super) functions: Vec<ClientState>,
+}
+
+impl Inherited {
+    /// A card that nothing was counted with.
+    pub(super) fn new(card: impl family::Family + 'static) -> Self {
+        Self { card: Box::new(card), watched: Time::ZERO, functions: Vec::new() }
+    }
+}
+
+impl Inherited {
+    /// A card with nothing from before.
+    pub(super) fn anew(config: &PortConfig, link: bool, bus: &mut LiveBus) -> Result<Self, PortError> {
+        Ok(match config.family {
+            Family::Avf => Self::new(Avf::new(config, link, bus)?),
+            Family::I82576 => {
+                let (nic, side) = Side::bring_up(config, link)?;
+                Self::new(I82576::new(nic, side))
+            }
+        })
+    }
+}
+
+/// Whether a predecessor's notes, if there are some, are those of a card of the port's family.
+pub(super) fn is_of_family(config: &PortConfig, software: &[u8]) -> bool {
+    software.is_empty()
+        || match config.family {
+            Family::I82576 => state::is_kind::<SoftwareState>(software),
+            Family::Avf => state::is_kind::<AvfState>(software),
+        }
 }
 
 /// The card as it was at rest.
@@ -70,7 +101,7 @@ pub(super) fn at_rest(config: &PortConfig, bytes: &[u8]) -> Result<Inherited, In
         _ => return Err(InheritanceError::Functions),
     };
     let side = side.configured(config, &mut nic)?;
-    Ok(Inherited { nic, side, watched, functions })
+    Ok(Inherited { card: Box::new(I82576::new(nic, side)), watched, functions })
 }
 
 /// A new card, set up by the software that was in force.
@@ -78,10 +109,15 @@ pub(super) fn by_software(
     config: &PortConfig,
     link: bool,
     bytes: &[u8],
+    bus: &mut LiveBus,
 ) -> Result<Inherited, InheritanceError> {
+    if config.family == Family::Avf {
+        return Ok(Inherited::new(Avf::by_software(config, link, bytes, bus)?));
+    }
     let SoftwareState { hosted, guest } = state::read(bytes)?;
     let mut nic = Nic::new(nic::Config { mac: config.mac, iov: hosted.is_some(), loopback: None });
-    nic.set_link(link);
+    // As for a new card, so that rates are taken.
+    nic.set_link(link || hosted.is_some());
     let side = match (hosted, guest) {
         (Some(hosted), None) if config.pf_socket.is_none() => {
             Side::Host(Box::new(Hosted::set_up(config, &mut nic, hosted)?)).configured(config, &mut nic)?
@@ -89,7 +125,8 @@ pub(super) fn by_software(
         (None, Some(guest)) if config.pf_socket.is_some() => Side::set_up_guest(&mut nic, &guest),
         _ => return Err(InheritanceError::Functions),
     };
-    Ok(Inherited { nic, side, watched: Time::ZERO, functions: Vec::new() })
+    nic.set_link(link);
+    Ok(Inherited::new(I82576::new(nic, side)))
 }
 
 impl Hosted {
@@ -166,24 +203,17 @@ impl Side {
 impl Port {
     /// Notes the software for a successor.
     pub(super) fn note_software(&mut self) {
-        note_software(&self.journal, &self.side, &mut self.nic);
+        note_software(&self.journal, &mut *self.card);
     }
 
     /// Notes the whole port for a successor; nothing may happen to it afterwards before [`Rest::disturb`] is called.
     ///
     /// [`Rest::disturb`]: super::journal::Rest::disturb
     pub(super) fn note_rest(&mut self) -> bool {
-        let (pf, manager, configured, table) = match &self.side {
-            Side::Host(hosted) => {
-                (Some(&hosted.pf), Some(&hosted.manager), Some(hosted.configured.clone()), None)
-            }
-            Side::Guest(table) => (None, None, None, Some(table.save())),
-        };
-        let card = CardState::of(&self.nic, pf, manager);
         let functions = self.slots.iter().map(|slot| slot.state(self.bus.reach(slot.function))).collect();
-        let state = PortState { card, table, configured, watched: self.watched, functions };
-        match state::write(&state) {
-            Ok(bytes) => self.rest.note(&bytes),
+        match self.card.rest(self.watched, functions) {
+            Ok(Some(bytes)) => self.rest.note(&bytes),
+            Ok(None) => true,
             Err(error) => {
                 tracing::error!(port = self.name, %error, "the port cannot be set aside");
                 false
@@ -193,8 +223,8 @@ impl Port {
 }
 
 /// Notes a port's software for a successor.
-pub(super) fn note_software(journal: &super::journal::Journal, side: &Side, nic: &mut Nic) {
-    let noted = state::write(&side.software(nic)).is_ok_and(|bytes| journal.note_software(&bytes));
+pub(super) fn note_software(journal: &super::journal::Journal, card: &mut dyn family::Family) {
+    let noted = card.software().is_ok_and(|bytes| journal.note_software(&bytes));
     if !noted {
         tracing::error!("the policy cannot be noted for a successor");
     }

@@ -5,15 +5,15 @@
 //! successor finds each descriptor that a note names, and at most some that none names, which it gives up.
 
 use super::bus::LiveBus;
+use super::family::Family;
 use super::inheritance::note_software;
 use super::journal::{FunctionJournal, Irq, Journal, Progress, Window};
 use super::pages::SharedPages;
-use super::side::{Side, vf};
+use super::side::vf;
 use crate::vault::PortVault;
 use host::eventfd::EventFd;
 use host::memory::FileIdentity;
 use host::worker::Worker;
-use nic::Nic;
 use pcie::Function;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -126,9 +126,14 @@ impl Keeping {
     }
 
     /// The pages that the predecessor's client may have mapped.
-    pub(super) fn pages(&self, function: Function, nic: &Nic, exactly: bool) -> Option<SharedPages> {
+    pub(super) fn pages(
+        &self,
+        function: Function,
+        card: &mut dyn Family,
+        exactly: bool,
+    ) -> Option<SharedPages> {
         let fd = self.vault.copy(pages_of(self.journal.progress().stream))?;
-        SharedPages::adopt(fd, vf(function)?, nic, exactly)
+        SharedPages::adopt(fd, vf(function)?, card, exactly)
     }
 
     /// What was to be kept is: a client that has come is noted.
@@ -217,7 +222,7 @@ impl Keeping {
     }
 
     /// The port's software has changed.
-    pub(super) fn note_software(&self, side: &Side, nic: &mut Nic) {
-        note_software(&self.numbers, side, nic);
+    pub(super) fn note_software(&self, card: &mut dyn Family) {
+        note_software(&self.numbers, card);
     }
 }

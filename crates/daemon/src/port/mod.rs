@@ -7,12 +7,16 @@
 //! this thread (`errand`).
 
 mod adopt;
+mod answers;
 mod bus;
 mod commands;
 mod connection;
 mod device;
 mod ending;
 mod errand;
+mod family;
+mod flight;
+mod functions;
 mod hal;
 mod inheritance;
 mod journal;
@@ -20,39 +24,55 @@ mod keeping;
 mod open;
 mod order;
 mod pages;
+mod refit;
 mod run;
 mod side;
 mod slot;
 mod status;
+mod tell;
 mod uplink;
 mod waiting;
 
 pub(crate) use hal::{Card, now};
 pub use journal::JournalError;
 pub use order::{OpenVf, Order, VfOrder};
+pub use refit::{Refit, Refitted};
 pub use uplink::UplinkError;
+pub(crate) use uplink::{Maker, Stages, Uplink, Wires};
 
+use crate::capture::Capture;
+use crate::control::functions::Functions;
 use crate::control::status::PortStatus;
+use crate::flight::files::Files;
+use crate::flight::recording::Taken;
 use crate::settings::SettingError;
 use crate::vault::PortVault;
+use answers::{Answers, Heard};
 use bus::LiveBus;
 use driver::pf::{PfError, PolicyError, PortPolicyError, ResizeError};
 use ending::HungUp;
 use errand::Done;
+use family::Family;
 use host::confine::ConfineError;
+use host::cpus::{Cpus, ForeignCpu};
 use host::poll::{Poller, Waker};
 use host::socket::BindError;
 use i82576::{MacAddress, Time, VfIndex};
 use iovm::{AssignmentError, DiscoverError, EnableError};
 use journal::{Journal, Rest};
-use nic::Nic;
 use pcie::Rid;
-use side::Side;
 use slot::Slot;
 use std::sync::{Arc, mpsc};
 use thiserror::Error;
-use uplink::Uplink;
 use waiting::Naps;
+
+/// What the ports of a host have together.
+#[derive(Debug, Clone)]
+pub(crate) struct Common {
+    pub(crate) wires: Wires,
+    /// Where recordings of VFs go that are shut in.
+    pub(crate) flights: Files,
+}
 
 /// Why a port cannot be started.
 #[derive(Debug, Error)]
@@ -68,6 +88,9 @@ pub enum PortError {
     /// The uplink.
     #[error(transparent)]
     Uplink(#[from] UplinkError),
+    /// Its processors.
+    #[error("cpus: {0}")]
+    Cpus(#[from] ForeignCpu),
     /// The notes for a successor.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -122,6 +145,16 @@ pub enum RefusedChange {
     /// epoll.
     #[error("cannot wait for a new VF's clients: {0}")]
     System(#[from] std::io::Error),
+    /// epoll, or the processors that the thread is to run on are not there any more.
+    #[error("{name}.{key}: {source}")]
+    Refit {
+        /// The port.
+        name: String,
+        /// What was to be changed.
+        key: &'static str,
+        /// What the kernel says.
+        source: std::io::Error,
+    },
     /// The card and the drivers disagree: a defect of this program.
     #[error("the card does not follow: {0}")]
     Card(String),
@@ -144,10 +177,19 @@ impl From<AssignmentError> for RefusedChange {
 pub enum Command {
     /// Tell how things are.
     Status(mpsc::Sender<PortStatus>),
+    /// Tell what a VF did last; nothing if there is no such VF.
+    Flight(VfIndex, mpsc::Sender<Option<Taken>>),
+    /// Tell of its functions as PCI devices.
+    Functions(mpsc::Sender<Functions>),
+    /// Have somebody see what becomes of frames.
+    Capture(Capture),
     /// Tell whether an order could be carried out now.
     Check(Order, mpsc::Sender<Result<(), RefusedChange>>),
     /// Carry out an order, with the VFs that come with it, or tell why nothing was changed.
     Carry(Order, Vec<OpenVf>, mpsc::Sender<Result<(), RefusedChange>>),
+    /// Go on with another uplink, link or processors. The answer is what takes that back; or why it was not done, and what
+    /// was given.
+    Refit(Box<Refit>, mpsc::Sender<Refitted>),
     /// Offer only this many VFs from now on; the clients of the others come to their end.
     Withdraw(usize, mpsc::Sender<()>),
     /// Reset the port under its VFs, then tell how things are, or why it was not done.
@@ -173,16 +215,22 @@ pub enum Command {
 pub struct Port {
     name: String,
     mac: MacAddress,
-    nic: Nic,
-    side: Side,
+    card: Box<dyn Family>,
     bus: LiveBus,
     uplink: Uplink,
+    /// The processors that the thread is held to; none named is any.
+    cpus: Cpus,
+    /// Those that the host may run on.
+    anywhere: Cpus,
     slots: Vec<Slot>,
     /// Clients that have been let go, and have not left yet.
     hung_up: Vec<HungUp>,
     phase: Phase,
     poller: Poller,
     naps: Naps,
+    heard: Heard,
+    /// How fast the PF driver answers.
+    answers: Answers,
     /// What clients' requests have made others do.
     done: mpsc::Receiver<Done>,
     /// What a receive reads into.
@@ -195,6 +243,8 @@ pub struct Port {
     journal: Arc<Journal>,
     rest: Rest,
     vault: PortVault,
+    /// Where recordings of VFs go that are shut in.
+    flights: Files,
     /// The port is an heir that has not served a round yet.
     unproven: bool,
 }
@@ -221,7 +271,7 @@ pub enum Outcome {
 }
 
 /// Bus 0, device 1: where the PF would be on a board. Nobody routes by it here.
-pub(crate) const PF_RID: Rid = Rid(0x0008);
+pub const PF_RID: Rid = Rid(0x0008);
 /// One receive from a client: a guest's doorbells by the hundred, or a part of a long transfer.
 const RECEIVE_BUFFER: usize = 64 * 1024;
 
@@ -245,6 +295,11 @@ impl Handle {
         let sent = self.commands.send(command).is_ok();
         self.waker.wake();
         sent
+    }
+
+    /// Wakes the port.
+    pub(crate) fn waker(&self) -> &Waker {
+        &self.waker
     }
 }
 

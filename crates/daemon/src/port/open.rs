@@ -1,21 +1,21 @@
 //! How a port begins: anew, or where a predecessor has left it.
 
 use super::adopt::{Adopter, Kick};
+use super::answers::{Answers, Heard};
 use super::bus::LiveBus;
 use super::hal::now;
-use super::inheritance::{Inherited, at_rest, by_software};
+use super::inheritance::{Inherited, at_rest, by_software, is_of_family};
 use super::journal::Journal;
-use super::side::Side;
 use super::slot::Slot;
-use super::uplink::Uplink;
+use super::uplink::{Maker, Uplink};
 use super::waiting::Naps;
-use super::{Inbox, LISTENERS, Phase, Port, PortError, RECEIVE_BUFFER, UPLINK, WAKER};
+use super::{Common, Inbox, LISTENERS, Phase, Port, PortError, RECEIVE_BUFFER, UPLINK, WAKER};
 use crate::config::PortConfig;
 use crate::confine::Threads;
 use crate::vault::{PortVault, Vault};
+use host::cpus::Cpus;
 use host::poll::{Interest, Poller};
 use host::socket::Stream;
-use i82576::Time;
 use pcie::Function;
 use std::os::fd::AsFd;
 use std::sync::{Arc, mpsc};
@@ -38,8 +38,8 @@ enum Trust {
 }
 
 impl Port {
-    /// Brings up card, drivers, sockets and uplink, or goes on with those that a predecessor has left in the vault. Its own threads
-    /// give up what `threads` says.
+    /// Brings up card, drivers, sockets and uplink, or goes on with those that a predecessor has left in the vault. The
+    /// port's threads give up the rights that `threads` names.
     ///
     /// # Errors
     /// [`PortError`]; what was made is taken down again.
@@ -48,51 +48,54 @@ impl Port {
         vault: &Vault,
         inbox: &Inbox,
         threads: &Threads,
+        common: &Common,
     ) -> Result<Self, PortError> {
+        let anywhere = Cpus::allowed()?;
+        config.cpus.check(&anywhere)?;
         let vault = PortVault::new(vault, &config.name);
         let (journal, trust) = notes(config, &vault)?;
         let journal = Arc::new(journal);
-        let uplink = Uplink::open(config, &inbox.waker, &vault, &threads.control)?;
+        let (watcher, wires) = (&threads.control, &common.wires);
+        let maker = Maker { vault: &vault, port: &inbox.waker, watcher, wires };
+        let mut uplink = Uplink::open(config, &maker)?;
+        Uplink::forget_others(config, &vault);
         let memory = config.client_memory.unwrap_or_else(host::limits::machine_memory);
         let (errands, done) = mpsc::channel();
-        let bus = LiveBus::new(&config.name, memory, &errands, &inbox.waker, &threads.helper)?;
+        let mut bus =
+            LiveBus::new(&config.name, memory, &errands, &inbox.waker, &threads.helper, config.family)?;
         let slots = Slot::open_all(config, &journal, &vault, &bus)?;
-        let (card, exact) = card(config, &uplink, &journal, &trust)?;
-        let poller = Poller::new()?;
-        poller.add(&inbox.waker, WAKER, Interest::READ)?;
-        if let Some(tap) = uplink.tap() {
-            poller.add(tap, UPLINK, Interest::READ)?;
-        }
-        for (slot, token) in slots.iter().zip(LISTENERS..) {
-            poller.add(&slot.listener, token, Interest::READ)?;
-        }
-        let rest = journal.rest();
+        let (card, exact) = card(config, uplink.link(), &journal, &trust, &mut bus)?;
+        let poller = poller(inbox, &mut uplink, &slots)?;
         let mut port = Self {
             name: config.name.clone(),
             mac: config.mac,
-            nic: card.nic,
-            side: card.side,
+            card: card.card,
             bus,
             uplink,
+            cpus: Cpus::default(),
+            anywhere,
             slots,
             hung_up: Vec::new(),
             phase: Phase::Serving,
             poller,
             naps: Naps::new(config.wait),
+            heard: Heard::default(),
+            answers: Answers::default(),
             done,
             buffer: vec![0; RECEIVE_BUFFER].into(),
             watched: card.watched,
             poisoned: host::memory::poison_events(),
-            rest,
+            rest: journal.rest(),
             unproven: !matches!(trust, Trust::Nothing),
             journal,
             vault: vault.clone(),
+            flights: common.flights.clone(),
         };
         for (slot, state) in port.slots.iter_mut().zip(&card.functions) {
             slot.restore(state, port.bus.reach_mut(slot.function));
         }
         port.take_over(&vault, &trust, exact);
-        port.nic.set_link(port.uplink.link());
+        port.card.set_link(port.uplink.link());
         port.show_links();
         Ok(port)
     }
@@ -105,7 +108,7 @@ impl Port {
             for (index, slot) in self.slots.iter_mut().enumerate() {
                 strangers.extend(adopter.adopt(index, slot).map(|stream| (slot.function, stream)));
                 slot.kick = slot.connection.as_ref().filter(|_| !exact).map(|_| Kick::new(now()));
-                slot.pages = slot.keeping.pages(slot.function, &self.nic, exact);
+                slot.pages = slot.keeping.pages(slot.function, &mut *self.card, exact);
             }
         }
         let needed: Vec<u64> = self.slots.iter().flat_map(|slot| slot.keeping.needed()).collect();
@@ -125,6 +128,7 @@ fn notes(config: &PortConfig, vault: &PortVault) -> Result<(Journal, Trust), Por
             Ok(journal) => {
                 let attempt = journal.attempt();
                 let trust = match attempt {
+                    _ if !is_of_family(config, &journal.software()) => Trust::Clients,
                     attempt if attempt <= TRUST_REST => Trust::Everything,
                     attempt if attempt <= TRUST_NOTES => Trust::Notes,
                     _ => Trust::Clients,
@@ -133,7 +137,10 @@ fn notes(config: &PortConfig, vault: &PortVault) -> Result<(Journal, Trust), Por
                 if !matches!(trust, Trust::Clients) {
                     return Ok((journal, trust));
                 }
-                tracing::error!(port = config.name, "its notes are not used, since others died of them");
+                tracing::error!(
+                    port = config.name,
+                    "its notes are not used: others died of them, or it has another family now"
+                );
             }
             Err(error) => tracing::error!(port = config.name, %error, "clients cannot be served on"),
         }
@@ -147,9 +154,10 @@ fn notes(config: &PortConfig, vault: &PortVault) -> Result<(Journal, Trust), Por
 /// The card: as it was at rest, which is exact; or set up by the software that was in force; or new.
 fn card(
     config: &PortConfig,
-    uplink: &Uplink,
+    link: bool,
     journal: &Journal,
     trust: &Trust,
+    bus: &mut LiveBus,
 ) -> Result<(Inherited, bool), PortError> {
     let rest = journal.rest().read().filter(|_| matches!(trust, Trust::Everything));
     if let Some(bytes) = rest {
@@ -160,11 +168,21 @@ fn card(
     }
     let software = journal.software();
     if matches!(trust, Trust::Everything | Trust::Notes) && !software.is_empty() {
-        match by_software(config, uplink.link(), &software) {
+        match by_software(config, link, &software, bus) {
             Ok(card) => return Ok((card, false)),
             Err(error) => tracing::error!(port = config.name, %error, "the policy starts anew"),
         }
     }
-    let (nic, side) = Side::bring_up(config, uplink.link())?;
-    Ok((Inherited { nic, side, watched: Time::ZERO, functions: Vec::new() }, false))
+    Ok((Inherited::anew(config, link, bus)?, false))
+}
+
+/// What the port waits on: its inbox, its uplink, and clients for each function.
+fn poller(inbox: &Inbox, uplink: &mut Uplink, slots: &[Slot]) -> Result<Poller, PortError> {
+    let poller = Poller::new()?;
+    poller.add(&inbox.waker, WAKER, Interest::READ)?;
+    uplink.join(&poller, UPLINK)?;
+    for (slot, token) in slots.iter().zip(LISTENERS..) {
+        poller.add(&slot.listener, token, Interest::READ)?;
+    }
+    Ok(poller)
 }

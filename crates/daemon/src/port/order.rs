@@ -3,15 +3,15 @@
 //! what is kept, and what other ports do.
 
 use super::connection::Over;
-use super::hal::PfHal;
+use super::family::Unfit;
+use super::hal::now;
 use super::keeping::Keeping;
-use super::side::{Hosted, vf};
+use super::side::vf;
 use super::slot::{Place, Slot};
 use super::{LISTENERS, Port, PortError, RefusedChange};
 use crate::config::VfConfig;
-use crate::settings::SettingError;
 use crate::vault::PortVault;
-use driver::pf::{Cause, PortPolicy, VfPolicy};
+use driver::pf::{PortPolicy, VfPolicy};
 use host::poll::Interest;
 use host::socket::Listener;
 use i82576::VfIndex;
@@ -65,11 +65,11 @@ impl Order {
 impl Port {
     /// Whether an order could be carried out now.
     pub(super) fn check(&mut self, order: &Order) -> Result<(), RefusedChange> {
-        let (name, offered) = (&self.name, self.slots.len());
-        let Some(Hosted { pf, .. }) = self.side.hosted() else { return Err(RefusedChange::Guests) };
-        order.policy.check().map_err(|error| refused(name, None, error))?;
-        let checked = pf.check_policies(&order.policies(offered));
-        checked.map_err(|(vf, error)| refused(name, Some(vf), error))
+        if !self.card.is_hosted() {
+            return Err(RefusedChange::Guests);
+        }
+        let checked = self.card.check(&order.policy, &order.policies(self.slots.len()));
+        checked.map_err(|unfit| refused(&self.name, unfit))
     }
 
     /// Carries out an order, whole or not at all.
@@ -77,23 +77,20 @@ impl Port {
         self.check(order)?;
         let before = self.slots.len();
         let carried = self.offer(new).and_then(|()| {
-            let (name, offered) = (&self.name, self.slots.len());
-            let Some(Hosted { pf, .. }) = self.side.hosted() else { return Err(RefusedChange::Guests) };
-            let set = pf.set_policies(&mut PfHal(&mut self.nic), &order.policies(offered));
-            set.map_err(|(vf, error)| refused(name, Some(vf), error))?;
-            let set = pf.set_port_policy(&mut PfHal(&mut self.nic), order.policy);
-            set.map_err(|error| refused(name, None, error))
+            let policies = order.policies(self.slots.len());
+            let set = self.card.carry(&order.policy, &policies, &mut self.bus);
+            set.map_err(|unfit| refused(&self.name, unfit))
         });
         if let Err(why) = carried {
             self.withdraw(before);
             return Err(why);
         }
-        let Some(Hosted { pf, .. }) = self.side.hosted() else { return Err(RefusedChange::Guests) };
         for (index, vf) in VfIndex::all().zip(&order.vfs) {
-            match vf.quarantine {
-                Some(true) => pf.quarantine(&mut PfHal(&mut self.nic), index, Cause::Administrator),
-                Some(false) => pf.release(&mut PfHal(&mut self.nic), index),
-                None => {}
+            if let Some(on) = vf.quarantine
+                && let Err(error) = self.card.quarantine(index, on, &mut self.bus)
+                && let Some(slot) = self.slots.get_mut(index.index())
+            {
+                slot.log.warn(now(), &slot.name, "its policy is not in force", &error);
             }
         }
         self.show_links();
@@ -110,10 +107,7 @@ impl Port {
             self.poller.add(&slot.listener, LISTENERS + self.slots.len() as u64, Interest::READ)?;
             self.slots.push(slot);
             let count = self.slots.len() as u8;
-            let Some(hosted) = self.side.hosted() else { return Err(RefusedChange::Guests) };
-            hosted.offer(&mut self.nic, index)?;
-            let resized = hosted.pf.resize(&mut PfHal(&mut self.nic), count);
-            resized.map_err(|error| RefusedChange::Resize { name: self.name.clone(), error })?;
+            self.card.offer(index, count, &self.name)?;
         }
         Ok(())
     }
@@ -124,16 +118,14 @@ impl Port {
             let last = self.slots.len() - 1;
             self.slots[last].next = None;
             self.disconnect(last, &Over::Ended);
-            let Some(slot) = self.slots.pop() else { return };
+            let Some(mut slot) = self.slots.pop() else { return };
             self.vault.forget_named(&slot.kept_listener());
             // Closing the descriptor removes it from the poller too; a failure here has no consequence.
             let _ = self.poller.remove(&slot.listener);
-            let (Some(hosted), Some(vf)) = (self.side.hosted(), vf(slot.function)) else { continue };
-            if let Err(error) = hosted.withdraw(&mut self.nic, vf) {
-                tracing::warn!(function = slot.name, %error, "the VF was not cleaned");
-            }
-            if let Err(error) = hosted.pf.resize(&mut PfHal(&mut self.nic), last as u8) {
-                tracing::warn!(function = slot.name, %error, "the PF driver keeps the VF");
+            if let Some(vf) = vf(slot.function)
+                && let Err(error) = self.card.withdraw(vf, last as u8, &self.name)
+            {
+                slot.log.warn(now(), &slot.name, "the VF was not given back cleanly", &error);
             }
         }
         self.show_links();
@@ -141,7 +133,7 @@ impl Port {
     }
 }
 
-fn refused(port: &str, vf: Option<VfIndex>, error: impl Into<SettingError>) -> RefusedChange {
+fn refused(port: &str, (vf, error): Unfit) -> RefusedChange {
     let name = vf.map_or_else(|| port.to_owned(), |vf| format!("{port}{vf}"));
-    RefusedChange::Setting { name, error: error.into() }
+    RefusedChange::Setting { name, error }
 }

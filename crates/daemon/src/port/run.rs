@@ -1,21 +1,21 @@
-//! The port's loop. Left out: how it waits (`waiting`), what is done to the card in each step, commands (`commands`), changes of policy (`order`),
-//! and the end (`ending`).
+//! The port's loop. Left out: how it waits (`waiting`), what is done to the card in each step, commands (`commands`),
+//! changes of policy (`order`), and the end (`ending`).
 
 use super::connection::{Connection, Over, Visit};
 use super::device::FunctionDevice;
-use super::hal::{PfHal, now};
+use super::family::Family;
+use super::hal::now;
 use super::pages::SharedPages;
-use super::side::{Hosted, Side, vf};
+use super::side::vf;
 use super::slot::Slot;
 use super::status::{SHARE_HINT, is_private, lacks_memory};
 use super::{CONNECTIONS, Inbox, Outcome, Phase, Port, UPLINK};
 use crate::config::file::Wait;
-use driver::pf::{Totals, Verdict};
+use crate::flight::What;
+use driver::pf::{Action, Verdict};
+use host::cpus::Cpus;
 use host::socket::Stream;
 use i82576::Time;
-use nic::{Budget, Nic, PoolCounters};
-use pcie::Function;
-use pcie::config::offset::{COMMAND, COMMAND_BUS_MASTER};
 use std::time::Duration;
 
 /// How often VFs are judged, if there is anything to do at all.
@@ -25,10 +25,16 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 impl Port {
     /// Runs until told to stop, and then until every client is let go; or until a successor takes over.
-    pub fn run(mut self, inbox: &Inbox) -> Outcome {
+    /// Its thread is held to `cpus`.
+    pub fn run(mut self, inbox: &Inbox, cpus: &Cpus) -> Outcome {
         self.note_software();
         host::poll::wake_in_time();
+        // Its list of system calls lets a port's thread do that for itself alone.
+        if let Err(error) = self.run_on(cpus.clone()) {
+            tracing::error!(port = self.name, %error, "the port's thread runs on any CPU, and not on {cpus} alone");
+        }
         self.slots.iter_mut().for_each(|slot| slot.listener.own());
+        self.uplink.own();
         let mut timeout = Some(Duration::ZERO);
         while !self.is_over() {
             if let Err(error) = self.wait(inbox, timeout) {
@@ -37,6 +43,7 @@ impl Port {
             }
             self.obey(inbox);
             if self.phase == Phase::Left {
+                self.uplink.leave();
                 self.slots.into_iter().for_each(|slot| slot.listener.leave());
                 return Outcome::HandedOver;
             }
@@ -61,27 +68,22 @@ impl Port {
         let notice = self.visit_pf();
         let started = now();
         self.watch(started);
-        let poll = self.nic.poll(started, Budget::default(), &mut self.bus, &mut self.uplink);
+        let poll = self.card.poll(started, &mut self.bus, &mut self.uplink);
+        self.uplink.flush();
         self.evict_poisoned();
         let link_changed = self.follow_uplink();
         let parting = self.part();
         self.show();
         let kick = self.kick();
-        if poll.more || link_changed || self.slots.iter().any(|slot| slot.more) {
+        let more = poll.more || link_changed || self.slots.iter().any(|slot| slot.more);
+        if more || !self.uplink.may_sleep() {
             return Some(Duration::ZERO);
         }
+        self.tell_changes();
         let sleep = |deadline: Time| deadline.since(now());
         let notice = notice.map(|deadline| sleep(deadline).min(LONGEST_SLEEP));
-        [poll.deadline.map(sleep), parting.map(sleep), kick.map(sleep), notice].into_iter().flatten().min()
-    }
-
-    /// Lets the PF driver, if it is here, see to its VFs. Answers when it wants to be visited again.
-    fn visit_pf(&mut self) -> Option<Time> {
-        let visit = self.side.hosted()?.pf.visit(&mut PfHal(&mut self.nic));
-        if visit.link_changed {
-            self.show_links();
-        }
-        visit.deadline
+        let deadlines = [poll.deadline, parting, kick, self.uplink.deadline()];
+        deadlines.map(|deadline| deadline.map(sleep)).into_iter().chain([notice]).flatten().min()
     }
 
     /// Has the PF driver judge its VFs once a second, by what card and host have counted.
@@ -90,22 +92,22 @@ impl Port {
             return;
         }
         self.watched = now;
-        let Some(Hosted { pf, .. }) = self.side.hosted() else { return };
+        self.tell_changes();
         let mut judged = false;
         for slot in &mut self.slots {
             let Some(vf) = vf(slot.function) else { continue };
-            let totals = conduct(&self.nic.counters()[vf.index()], self.bus.reach(slot.function).interrupts);
-            let Some(Verdict { offence, rate, action }) = pf.watch(&mut PfHal(&mut self.nic), vf, totals)
-            else {
-                continue;
-            };
+            let interrupts = self.bus.reach(slot.function).interrupts;
+            slot.flight.count(now, self.card.counters(slot.function));
+            let Some(Verdict { offence, rate, action }) = self.card.judge(vf, interrupts) else { continue };
             judged = true;
-            if slot.ending.is_none() {
-                self.nic.set_vf_link(vf, pf.link_override(vf));
-            }
+            slot.flight.event(now, What::Offence(offence.name()), rate);
+            slot.show_link(&mut *self.card, &mut self.bus);
             if let Some(suppressed) = slot.log.allow(now) {
                 let (name, offence) = (&slot.name, offence.name());
                 tracing::warn!(function = name, offence, rate, ?action, suppressed, "the VF does too much");
+            }
+            if action == Action::Quarantine {
+                self.flights.write(slot.take_flight(self.card.family(), Some(offence.name())));
             }
         }
         if judged {
@@ -115,6 +117,9 @@ impl Port {
 
     pub(super) fn mark(&mut self, index: usize) {
         if let Some(slot) = self.slots.get_mut(index) {
+            if !slot.more {
+                slot.heard = self.heard.since();
+            }
             slot.more = slot.connection.is_some();
         }
     }
@@ -162,11 +167,12 @@ impl Port {
         let name = &slot.name;
         match Connection::new(stream) {
             Ok(connection) => {
+                slot.flight.event(now(), What::Said("a client has connected"), 0);
                 if let Some(suppressed) = slot.log.allow(now()) {
                     let peer = peer_pid(connection.stream());
                     tracing::info!(function = name, peer, suppressed, "a client has connected");
                 }
-                slot.pages = pages(slot, self.naps.wait());
+                slot.pages = pages(slot, self.naps.wait(), &*self.card);
                 let shared = slot.pages.as_ref().and_then(|pages| pages.fd().ok());
                 let mut fds = connection.copies();
                 fds.extend(shared.filter(|_| !fds.is_empty()));
@@ -186,10 +192,10 @@ impl Port {
     fn serve(&mut self, index: usize) {
         let slot = &mut self.slots[index];
         let Some(connection) = slot.connection.as_mut() else { return };
-        let (function, nic, side) = (slot.function, &mut self.nic, &mut self.side);
+        let (function, card) = (slot.function, &mut *self.card);
         let keeping = &mut slot.keeping;
-        let (bus, pages) = (&mut self.bus, &mut slot.pages);
-        let mut device = FunctionDevice { function, nic, side, bus, keeping, pages };
+        let (bus, pages, flight) = (&mut self.bus, &mut slot.pages, &mut slot.flight);
+        let mut device = FunctionDevice { function, card, bus, keeping, pages, flight };
         match connection.visit(&mut device, &mut self.buffer) {
             // It has hung up and reads no replies; somebody else waits for the function.
             Ok(Visit::Done) if slot.next.is_some() => return self.disconnect(index, &Over::Closed),
@@ -207,11 +213,11 @@ impl Port {
     fn warn_of_unshared_memory(&mut self, index: usize) {
         let slot = &mut self.slots[index];
         let reach = self.bus.reach(slot.function);
-        if !slot.judged && self.nic.is_bus_master(slot.function) {
+        if !slot.judged && self.card.is_bus_master(slot.function) {
             // Now, because the card has not written to the memory itself yet.
             (slot.judged, slot.private_memory) = (true, is_private(&reach.memory));
         }
-        if slot.warned || !lacks_memory(&self.nic, slot, reach) {
+        if slot.warned || !lacks_memory(&*self.card, slot, reach) {
             return;
         }
         slot.warned = true;
@@ -229,11 +235,12 @@ impl Port {
         // Closing the descriptor removes it from the poller too; a failure here has no consequence.
         let _ = self.poller.remove(connection.stream());
         slot.retire(connection.counters());
-        let (function, nic, side) = (slot.function, &mut self.nic, &mut self.side);
-        end_bus_mastering(nic, side, function);
+        slot.flight.event(now(), What::Said(over.words()), 0);
+        let (function, card) = (slot.function, &mut *self.card);
+        card.end_bus_mastering(function);
         let keeping = &mut slot.keeping;
-        let (bus, pages) = (&mut self.bus, &mut slot.pages);
-        let stream = connection.close(&mut FunctionDevice { function, nic, side, bus, keeping, pages });
+        let (bus, pages, flight) = (&mut self.bus, &mut slot.pages, &mut slot.flight);
+        let stream = connection.close(&mut FunctionDevice { function, card, bus, keeping, pages, flight });
         slot.pages = None;
         if let Some(suppressed) = slot.log.allow(now()) {
             let name = &slot.name;
@@ -279,46 +286,29 @@ impl Port {
         if !self.uplink.follow(&self.poller, UPLINK) {
             return false;
         }
-        let before = self.nic.link();
-        self.nic.set_link(self.uplink.link());
-        self.nic.link() != before
+        let before = self.card.link();
+        self.card.set_link(self.uplink.link());
+        self.card.link() != before
     }
 
     /// Shows every VF the link that the PF driver has decided on, and none to a client that is to be let go.
     pub(super) fn show_links(&mut self) {
-        let Some(Hosted { pf, .. }) = self.side.hosted() else { return };
-        for slot in &self.slots {
-            let Some(vf) = vf(slot.function) else { continue };
-            let link = if slot.ending.is_some() { Some(false) } else { pf.link_override(vf) };
-            self.nic.set_vf_link(vf, link);
+        for slot in &mut self.slots {
+            slot.show_link(&mut *self.card, &mut self.bus);
         }
     }
 }
 
-/// What a VF has done, in the order of [`driver::pf::Offence`]. Requests the PF driver counts itself.
-fn conduct(counters: &PoolCounters, interrupts: u64) -> Totals {
-    let groups = counters.tx_broadcast + counters.tx_multicast;
-    [0, counters.tx_blocked, groups, interrupts, counters.tx_invalid, counters.dma_faults]
-}
-
 /// Pages for a new client of a function to map, if the port offers any. Without them it is served by messages alone.
-fn pages(slot: &mut Slot, wait: Wait) -> Option<SharedPages> {
+fn pages(slot: &mut Slot, wait: Wait, card: &dyn Family) -> Option<SharedPages> {
     let vf = vf(slot.function).filter(|_| wait != Wait::Sleep)?;
-    let pages = SharedPages::new(vf);
+    let pages = SharedPages::new(vf, card);
     if let (Err(error), Some(suppressed)) = (&pages, slot.log.allow(now())) {
         tracing::warn!(function = slot.name, %error, suppressed, "the client gets no pages to map");
     }
-    pages.ok()
+    pages.ok().flatten()
 }
 
 fn peer_pid(stream: &Stream) -> i32 {
     stream.peer().map(|peer| peer.pid).unwrap_or_default()
-}
-
-/// As if software had cleared the bit in the command register.
-fn end_bus_mastering(nic: &mut Nic, side: &mut Side, function: Function) {
-    let mut command = [0; 2];
-    side.config_read(nic, function, COMMAND.into(), &mut command);
-    let command = u16::from_le_bytes(command) & !COMMAND_BUS_MASTER;
-    side.config_write(nic, function, COMMAND.into(), &command.to_le_bytes());
 }

@@ -3,7 +3,7 @@
 //! Left out: the card.
 
 use super::hal::{Card, PfHal};
-use super::{PF_RID, PortError};
+use super::{PF_RID, PortError, RefusedChange};
 use crate::config::PortConfig;
 use crate::state::port::Configured;
 use driver::pf::{Cause, Pf};
@@ -42,9 +42,11 @@ impl Side {
     pub(super) fn bring_up(config: &PortConfig, link: bool) -> Result<(Nic, Self), PortError> {
         let hosted = config.pf_socket.is_none();
         let mut nic = Nic::new(nic::Config { mac: config.mac, iov: hosted, loopback: None });
-        nic.set_link(link);
+        // By igb's rules a rate takes a link. What is configured holds from the start, whatever the uplink is like then.
+        nic.set_link(link || hosted);
         let side =
             if hosted { Self::Host(Hosted::bring_up(config, &mut nic)?.into()) } else { Self::of_guest() };
+        nic.set_link(link);
         Ok((nic, side))
     }
 
@@ -150,6 +152,12 @@ impl Hosted {
     /// Nobody has the VF any more; it is reset.
     pub(super) fn withdraw(&mut self, nic: &mut Nic, vf: VfIndex) -> Result<(), AssignmentError> {
         self.manager.unassign(&mut Card(nic), vf)
+    }
+
+    /// Has the PF driver of `port` serve `count` VFs from now on.
+    pub(super) fn resize(&mut self, nic: &mut Nic, count: u8, port: &str) -> Result<(), RefusedChange> {
+        let resized = self.pf.resize(&mut PfHal(nic), count);
+        resized.map_err(|error| RefusedChange::Resize { name: port.to_owned(), error })
     }
 }
 

@@ -6,17 +6,22 @@ use super::adopt::Kick;
 use super::bus::{LiveBus, Reach};
 use super::connection::Connection;
 use super::ending::WindDown;
+use super::family::Family;
+use super::hal::now;
 use super::journal::Journal;
 use super::keeping::Keeping;
 use super::pages::SharedPages;
+use super::side::vf;
+use super::tell::Told;
 use crate::config::{PortConfig, VfConfig};
 use crate::control::status::Interventions;
+use crate::flight::Flight;
 use crate::limit::Limit;
 use crate::state::port::ClientState;
 use crate::vault::PortVault;
 use host::folder;
 use host::socket::{Access, BindError, Listener, Stream};
-use i82576::MacAddress;
+use i82576::{MacAddress, Time};
 use pcie::Function;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -48,6 +53,8 @@ pub(super) struct Slot {
     pub(super) kick: Option<Kick>,
     /// The connection has more to do than its last visit did.
     pub(super) more: bool,
+    /// What it has to do came no earlier than this.
+    pub(super) heard: Time,
     /// The guest masters the bus or has done so, and its memory was looked at then.
     pub(super) judged: bool,
     /// It was found to write to private copies of what was handed over.
@@ -55,6 +62,8 @@ pub(super) struct Slot {
     /// The client has been told that it shares no memory.
     pub(super) warned: bool,
     pub(super) log: Limit,
+    pub(super) told: Told,
+    pub(super) flight: Flight,
     /// Counts of clients that are gone.
     past: Interventions,
 }
@@ -98,11 +107,23 @@ impl Slot {
             ending: None,
             kick: None,
             more: false,
+            heard: Time::ZERO,
             judged: false,
             private_memory: false,
             warned: false,
             log: Limit::per_minute(LOG_BURST),
+            told: Told::default(),
+            flight: Flight::default(),
             past: Interventions::default(),
+        }
+    }
+
+    /// Shows a VF the link that the PF driver has decided on, and none while its client is let go.
+    pub(super) fn show_link(&mut self, card: &mut dyn Family, bus: &mut LiveBus) {
+        if let Some(vf) = vf(self.function)
+            && let Err(error) = card.show_link(vf, self.ending.is_some(), bus)
+        {
+            self.log.warn(now(), &self.name, "its policy is not in force", &error);
         }
     }
 

@@ -2,14 +2,13 @@
 
 use super::Port;
 use super::bus::Reach;
-use super::side::{Hosted, vf};
+use super::family::{Family, VfFacts};
+use super::side::vf;
 use super::slot::Slot;
-use crate::control::status::{Conduct, Drops, FunctionStatus, Mailbox, Peer, PortStatus, Traffic, VfStatus};
-use crate::settings::{PortSettings, VfSettings};
-use driver::pf::{Cause, Counters, Kind, Offence, Pf, Refusal};
+use crate::control::status::{Drops, FunctionStatus, Peer, PortStatus, Traffic, VfStatus};
+use host::cpus::Cpus;
 use host::dma::DmaTable;
-use i82576::VfIndex;
-use nic::{Nic, PoolCounters};
+use nic::PoolCounters;
 use pcie::Function;
 use std::collections::BTreeMap;
 
@@ -19,9 +18,9 @@ pub(super) const SHARE_HINT: &str = "the guest's memory is not shared, so no fra
      or shared=on to Cloud Hypervisor's --memory";
 
 /// Whether a guest drives the function though none of its memory can be reached.
-pub(super) fn lacks_memory(nic: &Nic, slot: &Slot, reach: &Reach) -> bool {
+pub(super) fn lacks_memory(card: &dyn Family, slot: &Slot, reach: &Reach) -> bool {
     let unreachable = reach.memory.shareable_regions() == 0 && !reach.memory.is_empty();
-    (unreachable || slot.private_memory) && nic.is_bus_master(slot.function)
+    (unreachable || slot.private_memory) && card.is_bus_master(slot.function)
 }
 
 /// Guests with less memory than this are not judged: no operating system fits in there, and what does may
@@ -38,47 +37,57 @@ impl Port {
     /// How things are. Where settings come from is left out: the port does not know.
     pub(super) fn status(&mut self) -> PortStatus {
         let vfs: Vec<_> = (0..self.slots.len()).filter_map(|index| self.vf_status(index)).collect();
-        let hosted = self.side.hosted();
+        let cpus = self.held_to();
+        let answers = self.card.is_hosted().then(|| self.answers.status());
         PortStatus {
             name: self.name.clone(),
+            family: self.card.family(),
             mac: self.mac.to_string(),
             uplink: self.uplink.to_string(),
-            tap: self.uplink.status(),
-            link: self.nic.link(),
-            settings: hosted.as_ref().map(|hosted| PortSettings::of(hosted.pf.port_policy(), vfs.len())),
+            uplink_status: self.uplink.status(),
+            cpus,
+            link: self.card.link(),
+            settings: self.card.settings(vfs.len()),
             origins: BTreeMap::new(),
-            storms: hosted.map_or(0, |hosted| hosted.pf.storms()),
+            storms: self.card.storms(),
+            answers,
             pf: self.pf_status(),
             vfs,
         }
     }
 
-    /// The PF, if a guest may have it. Every pool is its own.
-    fn pf_status(&self) -> Option<FunctionStatus> {
+    /// The processors that the kernel says the thread is held to, if it is.
+    fn held_to(&self) -> Vec<u32> {
+        let held = !self.cpus.is_empty();
+        held.then(Cpus::allowed).and_then(Result::ok).map_or_else(Vec::new, |cpus| cpus.iter().collect())
+    }
+
+    /// The PF, if a guest may have it.
+    fn pf_status(&mut self) -> Option<FunctionStatus> {
         let slot = self.slots.iter().find(|slot| slot.function == Function::Pf)?;
-        let counters = self.nic.counters().iter().fold(PoolCounters::default(), |sum, pool| sum + *pool);
+        let counters = self.card.counters(Function::Pf);
         Some(self.function_status(slot, &counters))
     }
 
     fn vf_status(&mut self, index: usize) -> Option<VfStatus> {
         let slot = self.slots.get(index)?;
-        let vf: VfIndex = vf(slot.function)?;
-        let function = self.function_status(slot, &self.nic.counters()[vf.index()]);
-        let Hosted { pf, manager, .. } = self.side.hosted()?;
-        let shut_in = pf.quarantined(vf) == Some(Cause::Administrator);
+        let vf = vf(slot.function)?;
+        let counters = self.card.counters(slot.function);
+        let function = self.function_status(slot, &counters);
+        let VfFacts { mac, vlans, link, active, settings, conduct, mailbox } = self.card.facts(vf)?;
         Some(VfStatus {
             name: slot.name.clone(),
             index: vf.get(),
-            rid: manager.function(vf).map(|function| function.rid().to_string()).unwrap_or_default(),
-            mac: pf.vf_mac(vf).unwrap_or(slot.mac).to_string(),
-            vlans: pf.vf_vlans(vf).collect(),
-            link: self.nic.vf_link(vf),
-            active: pf.vf_is_active(vf),
-            settings: VfSettings::of(pf.policy(vf), shut_in),
+            rid: self.card.rid(vf).unwrap_or_default(),
+            mac: mac.unwrap_or(slot.mac).to_string(),
+            vlans,
+            link,
+            active,
+            settings,
             origins: BTreeMap::new(),
-            conduct: conduct(pf, vf),
+            conduct,
             function,
-            mailbox: mailbox(pf.counters(vf)),
+            mailbox,
         })
     }
 
@@ -87,7 +96,7 @@ impl Port {
         FunctionStatus {
             socket: slot.socket.clone(),
             peer: peer(slot, reach),
-            hint: hint(&self.nic, slot, reach),
+            hint: hint(&*self.card, slot, reach),
             rx: received(counters),
             tx: sent(counters),
             drops: drops(counters),
@@ -96,8 +105,8 @@ impl Port {
     }
 }
 
-fn hint(nic: &Nic, slot: &Slot, reach: &Reach) -> Option<String> {
-    (slot.connection.is_some() && lacks_memory(nic, slot, reach)).then(|| SHARE_HINT.to_owned())
+fn hint(card: &dyn Family, slot: &Slot, reach: &Reach) -> Option<String> {
+    (slot.connection.is_some() && lacks_memory(card, slot, reach)).then(|| SHARE_HINT.to_owned())
 }
 
 fn peer(slot: &Slot, reach: &Reach) -> Option<Peer> {
@@ -141,26 +150,5 @@ fn drops(counters: &PoolCounters) -> Drops {
         rx_storm: counters.rx_storm,
         tx_unclaimed: counters.tx_unclaimed,
         dma_faults: counters.dma_faults,
-    }
-}
-
-fn conduct(pf: &Pf, vf: VfIndex) -> Conduct {
-    let offences = Offence::ALL.into_iter().zip(pf.offences(vf)).filter(|(_, count)| **count > 0);
-    Conduct {
-        quarantine: pf.quarantined(vf).map(|cause| cause.name().to_owned()),
-        throttled: pf.throttled(vf),
-        offences: offences.map(|(offence, count)| (offence.name().to_owned(), *count)).collect(),
-    }
-}
-
-fn mailbox(counters: &Counters) -> Mailbox {
-    let some = |name: &str, count: u64| (count > 0).then(|| (name.to_owned(), count));
-    Mailbox {
-        requests: Kind::ALL.into_iter().filter_map(|k| some(k.name(), counters.messages(k))).collect(),
-        granted: counters.granted,
-        refused: Refusal::ALL.into_iter().filter_map(|r| some(r.name(), counters.refused(r))).collect(),
-        unanswered: counters.unanswered + counters.dropped,
-        resets: counters.resets,
-        notices: counters.notices,
     }
 }

@@ -5,6 +5,7 @@
 //! [`layers`] says which value wins when several places set one. Left out: rules that depend on the card
 //! (`driver::pf`), and the state file (`store`).
 
+pub mod family;
 pub mod layers;
 mod port;
 mod vf;

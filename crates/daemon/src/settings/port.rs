@@ -7,11 +7,12 @@ use clap::ValueEnum;
 use driver::pf::{Mirror, Offence, PortPolicy, PortPolicyError, StormControl, Thresholds, VlanSet};
 use i82576::VfIndex;
 use i82576::ids::MIRROR_RULES;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What an administrator may set for a port. What is not set stays as it is, or has its default.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PortSettings {
     /// How many VFs it offers, 1 to 8. Default: 7.
@@ -29,7 +30,7 @@ pub struct PortSettings {
 }
 
 /// Thresholds for one kind of conduct, events a second; 0 is never.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, clap::Args)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::Args)]
 #[serde(default, deny_unknown_fields)]
 #[group(id = "limit", required = true, multiple = true)]
 pub struct Limit {
@@ -48,7 +49,7 @@ pub struct Limit {
 }
 
 /// How much of broadcasts and multicasts the port's VFs get.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, clap::Args)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::Args)]
 #[serde(default, deny_unknown_fields)]
 #[group(id = "change", required = true, multiple = true)]
 pub struct Storm {
@@ -67,7 +68,7 @@ pub struct Storm {
 }
 
 /// Which frames are copied to a VF; at least one kind.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MirrorRule {
     /// The VF that gets the copies, by its number.
@@ -84,7 +85,7 @@ pub struct MirrorRule {
 }
 
 /// A direction, in tc's words: ingress comes from the uplink.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
     /// From the uplink.

@@ -6,10 +6,11 @@ use clap::ValueEnum;
 use clap::builder::BoolishValueParser;
 use driver::pf::{InterruptBounds, Link, PolicyError, PortVlan, VfPolicy};
 use i82576::MacAddress;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What an administrator may set for a VF. What is not set stays as it is, or has its default.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, clap::Args)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::Args)]
 #[serde(default, deny_unknown_fields)]
 #[group(id = "change", required = true, multiple = true)]
 pub struct VfSettings {
@@ -89,7 +90,7 @@ pub struct VfSettings {
 }
 
 /// A VF's link, in iproute2's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum LinkState {
     /// As the port's.
@@ -101,7 +102,7 @@ pub enum LinkState {
 }
 
 /// Who chooses a guest's interrupt rate, within its bounds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Coalesce {
     /// The guest's driver.

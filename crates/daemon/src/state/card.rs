@@ -1,7 +1,7 @@
 //! The state of a port's card together with the software of its PF. Left out: the port around it: clients, their
 //! memory, sockets, the uplink.
 
-use super::Saved;
+use super::{Saved, StateError, decode, v1};
 use crate::port::{Card, PF_RID};
 use driver::Pf;
 use driver::pf::PfState;
@@ -23,7 +23,14 @@ pub struct CardState {
 
 impl Saved for CardState {
     const KIND: [u8; 4] = *b"card";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
+
+    fn from_earlier(version: u32, body: &[u8]) -> Result<Self, StateError> {
+        match version {
+            1 => decode::<v1::Card>(body).map(Self::from),
+            found => Err(StateError::Version { found, newest: Self::VERSION }),
+        }
+    }
 }
 
 /// A state that fits its type, and in which no card can be.

@@ -13,9 +13,12 @@
 //!
 //! Left out: where the bytes go, and what a port does with them. `docs/decisions/14` has the rule for versions.
 
+pub mod avf;
 pub mod card;
 pub mod port;
+mod v1;
 
+pub use avf::AvfState;
 pub use card::CardState;
 pub use port::{PortState, SoftwareState};
 
@@ -155,6 +158,12 @@ pub fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, StateError> {
         Ok((value, [])) => Ok(value),
         Ok(_) | Err(_) => Err(StateError::Body),
     }
+}
+
+/// Whether bytes begin as an envelope of this kind of state.
+#[must_use]
+pub fn is_kind<T: Saved>(bytes: &[u8]) -> bool {
+    bytes.get(..MAGIC.len()) == Some(&MAGIC) && bytes.get(MAGIC.len()..MAGIC.len() + 4) == Some(&T::KIND)
 }
 
 fn checksum(header: &[u8], body: &[u8]) -> u32 {

@@ -1,125 +1,318 @@
-//! The control socket: bad requests are told so, slow clients are cut off and delay nobody. Left out: what requests do.
+//! The control interface with clients that behave badly: what makes no sense is refused by name, what is too long, too slow
+//! or too much is cut off, and nobody else notices. Left out: what requests do.
 
+use crate::support::http::{self, Reply, send};
 use crate::support::live::Live;
+use proptest::prelude::{Strategy, any, prop, prop_oneof};
+use proptest::test_runner::{Config, TestRunner};
 use std::io::{Read, Write};
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Less than the time that one client may take; a host that waited for clients would need a multiple of it.
 const ONE_CLIENT: Duration = Duration::from_secs(4);
+/// More than the time after which a client is cut off.
+const CUT_OFF: Duration = Duration::from_secs(15);
 
-fn ask(live: &Live, text: &str) -> String {
-    let mut stream = UnixStream::connect(live.control_socket()).unwrap();
-    // The host may answer before it has read all of what makes no sense.
-    let _ = stream.write_all(format!("{text}\n").as_bytes());
-    let mut answer = String::new();
-    let _ = stream.read_to_string(&mut answer);
-    answer
+fn connect(live: &Live) -> UnixStream {
+    UnixStream::connect(live.control_socket()).unwrap()
 }
 
-#[test]
-fn what_is_no_request_is_refused_by_name() {
-    let live = Live::start();
-    for text in
-        ["", "{", "[]", "null", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"vf.explode\",\"params\":{}}"]
-    {
-        let answer = ask(&live, text);
-        assert!(answer.contains("-32600") && answer.contains("not a request"), "{text}: {answer}");
-    }
-    let nested = "[".repeat(200_000);
-    assert!(ask(&live, &nested).contains("-32600"), "deep nesting");
-    let path = r#"{"jsonrpc":"2.0","id":7,"method":"vf.show","params":{"vf":"../../etc/passwd"}}"#;
-    let answer = ask(&live, path);
-    assert!(answer.contains("no VF is called") && answer.contains("pf0vf6"), "{answer}");
+fn problem(reply: &Reply) -> (u16, String, String) {
+    assert_eq!(reply.header("content-type"), Some("application/problem+json"), "{reply:?}");
+    let problem = reply.json();
+    assert_eq!(problem["status"], reply.status);
+    let text = |key: &str| problem[key].as_str().unwrap_or_default().to_owned();
+    assert!(!text("title").is_empty() && !text("remedy").is_empty() && text("instance").starts_with('/'));
+    (reply.status, text("type").replace("urn:softiov:problem:", ""), text("detail"))
+}
+
+/// Others are answered, and soon.
+fn others_are_served(live: &Live) {
+    let asked = Instant::now();
     assert_eq!(live.port().vfs.len(), 7);
+    assert!(asked.elapsed() < ONE_CLIENT, "answered after {:?}", asked.elapsed());
 }
 
 #[test]
-fn a_client_that_trickles_does_not_keep_the_others_waiting() {
+fn what_makes_no_sense_is_refused_by_name_with_a_remedy() {
     let live = Live::start();
-    let mut slow = UnixStream::connect(live.control_socket()).unwrap();
-    let trickle = thread::spawn(move || {
-        let start = Instant::now();
-        // A byte now and then, so that no single read takes long.
-        while start.elapsed() < Duration::from_secs(15) && slow.write_all(b" ").is_ok() {
-            thread::sleep(Duration::from_millis(50));
-        }
-        start.elapsed()
+    let at = |method: &str, path: &str, body: &str| {
+        problem(&http::ask(&live.control_socket(), method, path, body))
+    };
+    let nested = format!("{{\"set\":{}", "[".repeat(200_000));
+    for body in
+        ["", "{", "[]", "null", "{\"set\":{\"vlan\":\"x\"}}", "{\"set\":{\"lan\":1}}", "{\"wet\":1}", &nested]
+    {
+        let (status, kind, detail) = at("PATCH", "/v1/vfs/pf0vf0", body);
+        assert_eq!((status, kind.as_str()), (400, "malformed"), "{body:.40}: {detail}");
+        assert!(detail.contains("line 1"), "{detail}");
+    }
+    let (status, kind, detail) = at("GET", "/v1/vfs/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "");
+    assert!((status, kind.as_str()) == (404, "no-such-name") && detail.contains("pf0vf6"), "{detail}");
+    let (status, kind, detail) = at("PATCH", "/v1/vfs/pf0vf0", "{\"set\":{\"vlan\":4095}}");
+    assert!((status, kind.as_str()) == (409, "refused") && detail.contains("1 to 4094"), "{detail}");
+    for (method, path, expected) in [
+        ("GET", "/v1/vfs/%ff", (400, "malformed")),
+        ("GET", "/v1/events?after=x", (400, "malformed")),
+        ("GET", "/v1/events?since=1", (400, "malformed")),
+        ("GET", "/v1/explode", (404, "no-such-path")),
+        ("GET", "/v2/ports", (404, "no-such-path")),
+        ("DELETE", "/v1/vfs/pf0vf0", (405, "wrong-method")),
+    ] {
+        let (status, kind, _) = at(method, path, "");
+        assert_eq!((status, kind.as_str()), expected, "{method} {path}");
+    }
+    let allow = http::ask(&live.control_socket(), "PUT", "/v1/vfs/pf0vf0", "");
+    assert_eq!(allow.header("allow"), Some("GET,HEAD,PATCH"));
+    let form = "PATCH /v1/vfs/pf0vf0 HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}";
+    let (status, kind, _) = problem(&send(&live.control_socket(), form.as_bytes()));
+    assert_eq!((status, kind.as_str()), (415, "not-json"));
+    assert_eq!(live.show(0).settings.vlan, Some(0), "nothing was changed");
+}
+
+#[test]
+fn what_is_no_http_is_turned_away() {
+    let live = Live::start();
+    for bytes in [
+        &b"\n\n\n{}\n"[..],
+        b"\xff\xfe\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"GET / HTTP/3\r\n\r\n",
+        b"GET /\xff HTTP/1.1\r\n\r\n",
+    ] {
+        let reply = send(&live.control_socket(), bytes);
+        assert!((400..500).contains(&reply.status), "{bytes:?}: {reply:?}");
+    }
+    others_are_served(&live);
+}
+
+#[test]
+fn heads_and_bodies_are_bounded() {
+    let live = Live::start();
+    let head = format!("GET /v1/ports HTTP/1.1\r\nhost: x\r\nx: {}\r\n\r\n", "y".repeat(1 << 20));
+    assert_eq!(send(&live.control_socket(), head.as_bytes()).status, 431);
+    let many = format!("GET /v1/ports HTTP/1.1\r\nhost: x\r\n{}\r\n", "x: y\r\n".repeat(1000));
+    assert_eq!(send(&live.control_socket(), many.as_bytes()).status, 431);
+    let told = "PATCH /v1/vfs/pf0vf0 HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n";
+    let body = format!("{told}content-length: 2000000\r\n\r\n{}", " ".repeat(2_000_000));
+    assert_eq!(problem(&send(&live.control_socket(), body.as_bytes())).1, "too-long");
+    // A body that does not say how long it is.
+    let piece = format!("10000\r\n{}\r\n", " ".repeat(0x10000));
+    let chunked = format!("{told}transfer-encoding: chunked\r\n\r\n{}", piece.repeat(40));
+    assert_eq!(problem(&send(&live.control_socket(), chunked.as_bytes())).1, "too-long");
+    others_are_served(&live);
+}
+
+#[test]
+fn a_client_that_trickles_is_cut_off_and_keeps_nobody_waiting() {
+    let live = Live::start();
+    let body = "PATCH /v1/vfs/pf0vf0 HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 90000\r\n\r\n";
+    // In the head of its request, and in the body.
+    let slow = ["GET /v1/ports HTTP/1.1\r\n", body].map(|begin| {
+        let mut slow = connect(&live);
+        slow.write_all(begin.as_bytes()).unwrap();
+        thread::spawn(move || {
+            let start = Instant::now();
+            // A byte now and then, so that no single read takes long.
+            while start.elapsed() < CUT_OFF && slow.write_all(b"x").is_ok() {
+                thread::sleep(Duration::from_millis(50));
+            }
+            start.elapsed()
+        })
     });
     thread::sleep(Duration::from_millis(20));
-    assert_eq!(live.port().vfs.len(), 7);
-    assert!(trickle.join().unwrap() < Duration::from_secs(10), "it was cut off");
+    others_are_served(&live);
+    for slow in slow {
+        assert!(slow.join().unwrap() < CUT_OFF, "it was cut off");
+    }
 }
 
 #[test]
-fn the_host_ends_while_a_client_says_nothing() {
+fn the_host_ends_while_clients_say_nothing_or_read_events() {
     let live = Live::start();
-    let _silent = UnixStream::connect(live.control_socket()).unwrap();
+    let _silent = connect(&live);
+    let mut reader = connect(&live);
+    reader.write_all(b"GET /v1/events/stream HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+    assert!(reader.read(&mut [0; 100]).unwrap() > 0);
     assert_eq!(live.stop(), Vec::<std::path::PathBuf>::new());
 }
 
 #[test]
-fn silent_clients_keep_nobody_waiting() {
+fn a_thousand_connections_keep_nobody_waiting() {
     let live = Live::start();
-    // More of them than the host serves at a time.
-    let silent: Vec<UnixStream> =
-        (0..100).map(|_| UnixStream::connect(live.control_socket()).unwrap()).collect();
-    let asked = Instant::now();
-    assert_eq!(live.port().vfs.len(), 7);
-    assert!(asked.elapsed() < ONE_CLIENT, "answered after {:?}", asked.elapsed());
+    let mut silent = Vec::new();
+    for number in 0..1000 {
+        // The kernel lets a client wait when too many come at once.
+        let mut client = connect(&live);
+        if number % 2 == 0 {
+            // The host may have let it go already.
+            let _ = client.write_all(b"GET /v1/por");
+        }
+        silent.push(client);
+    }
+    others_are_served(&live);
     drop(silent);
-    assert_eq!(live.port().vfs.len(), 7);
+    others_are_served(&live);
 }
 
 #[test]
-fn a_client_that_does_not_read_its_answer_keeps_nobody_waiting() {
+fn clients_that_do_not_read_their_answers_keep_nobody_waiting() {
     let live = Live::start();
+    let one = b"GET /v1/ports HTTP/1.1\r\nhost: x\r\n\r\n";
     let lazy: Vec<UnixStream> = (0..8)
         .map(|_| {
-            let mut stream = UnixStream::connect(live.control_socket()).unwrap();
-            stream.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"port.list\"}\n").unwrap();
-            stream
+            let mut client = connect(&live);
+            client.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
+            // As many as it takes until the host reads no more.
+            while client.write_all(&one.repeat(100)).is_ok() {}
+            client
         })
         .collect();
-    let asked = Instant::now();
-    assert_eq!(live.port().vfs.len(), 7);
-    assert!(asked.elapsed() < ONE_CLIENT, "answered after {:?}", asked.elapsed());
-    for mut stream in lazy {
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        assert!(answer.contains("pf0vf6"), "{answer}");
+    others_are_served(&live);
+    for mut client in lazy {
+        let mut answers = Vec::new();
+        client.set_read_timeout(Some(CUT_OFF)).unwrap();
+        // It ends, whether or not it may have what it asked for last.
+        let _ = client.read_to_end(&mut answers);
+        assert!(String::from_utf8_lossy(&answers).contains("pf0vf6"));
     }
 }
 
 #[test]
-fn what_is_not_utf_8_is_refused_by_name() {
+fn a_reader_of_events_that_does_not_read_is_cut_off() {
     let live = Live::start();
-    for bytes in [&b"\xff\xfe\n"[..], b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"vf.show\xc3\x28\"}\n"] {
-        let mut stream = UnixStream::connect(live.control_socket()).unwrap();
-        stream.write_all(bytes).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        assert!(answer.contains("-32600") && answer.contains("not a request"), "{bytes:?}: {answer}");
+    for _ in 0..4000 {
+        daemon::events::note(event());
+    }
+    let mut client = connect(&live);
+    client.write_all(b"GET /v1/events/stream HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+    thread::sleep(Duration::from_secs(7));
+    // What was on its way is there, and nothing comes behind it.
+    client.set_read_timeout(Some(ONE_CLIENT)).unwrap();
+    let mut rest = Vec::new();
+    client.read_to_end(&mut rest).unwrap();
+    assert!(rest.len() < 4000 * 500, "{} bytes", rest.len());
+    others_are_served(&live);
+}
+
+#[test]
+fn a_reader_of_events_gets_what_was_and_what_happens() {
+    let live = Live::start();
+    let mut reader = connect(&live);
+    reader.set_read_timeout(Some(CUT_OFF)).unwrap();
+    reader.write_all(b"GET /v1/events/stream HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+    let mut text = String::new();
+    let mut wait_for = |wanted: &str| {
+        while !text.contains(wanted) {
+            let mut piece = [0; 4096];
+            let count = reader.read(&mut piece).unwrap();
+            assert!(count > 0, "{text}");
+            text += &String::from_utf8_lossy(&piece[..count]);
+        }
+    };
+    wait_for("text/event-stream");
+    let unique = "something that happens in this test alone";
+    daemon::events::note(daemon::events::Event { event: unique.into(), ..event() });
+    wait_for(unique);
+    wait_for("event: event");
+}
+
+fn event() -> daemon::events::Event {
+    let (time, level) = ("2026-01-01T00:00:00Z".to_owned(), "info".to_owned());
+    daemon::events::Event {
+        number: 0,
+        time,
+        level,
+        about: None,
+        event: "x".repeat(400),
+        fields: serde_json::Map::new(),
     }
 }
 
 #[test]
-fn a_request_may_come_in_pieces_or_without_its_end_of_line() {
+fn a_client_may_close_its_half_of_the_connection_or_send_in_pieces() {
     let live = Live::start();
-    let request = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"port.list\"}";
-    for with_end in [true, false] {
-        let mut stream = UnixStream::connect(live.control_socket()).unwrap();
+    let request = b"GET /v1/ports HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    for closes in [true, false] {
+        let mut client = connect(&live);
         for byte in request {
-            stream.write_all(&[*byte]).unwrap();
+            client.write_all(&[*byte]).unwrap();
         }
-        if with_end {
-            stream.write_all(b"\n").unwrap();
-        } else {
-            stream.shutdown(std::net::Shutdown::Write).unwrap();
+        if closes {
+            client.shutdown(Shutdown::Write).unwrap();
         }
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
+        client.read_to_string(&mut answer).unwrap();
         assert!(answer.contains("pf0vf6"), "{answer}");
     }
+}
+
+#[test]
+fn the_description_is_served_and_each_of_its_paths_is_there() {
+    let live = Live::start();
+    let description = http::ask(&live.control_socket(), "GET", "/v1/openapi.json", "").json();
+    assert_eq!(description, daemon::control::openapi::description());
+    for (path, methods) in description["paths"].as_object().unwrap() {
+        // These go on for as long as they are read.
+        if path.ends_with("/stream") || path.ends_with("/capture") {
+            continue;
+        }
+        for method in methods.as_object().unwrap().keys().filter(|method| *method != "post") {
+            let path = path.replace("{port}", "pf0").replace("{vf}", "pf0vf0");
+            let body = if method == "patch" { "{\"set\":{}}" } else { "" };
+            let reply = http::ask(&live.control_socket(), &method.to_uppercase(), &path, body);
+            assert_eq!(reply.status, 200, "{method} {path}: {reply:?}");
+        }
+    }
+}
+
+#[test]
+fn whatever_is_sent_the_host_goes_on() {
+    let live = Live::start();
+    let socket = live.control_socket();
+    let word = prop_oneof![
+        piece("GET"),
+        piece("PATCH"),
+        piece("POST"),
+        piece(" "),
+        piece("/v1/ports"),
+        piece("/v1/vfs/pf0vf0"),
+        piece("/v1/apply"),
+        piece(" HTTP/1.1\r\n"),
+        piece("host: x\r\n"),
+        piece("content-length: 5\r\n"),
+        piece("content-length: 99999999999\r\n"),
+        piece("transfer-encoding: chunked\r\n"),
+        piece("content-type: application/json\r\n"),
+        piece("expect: 100-continue\r\n"),
+        piece("\r\n"),
+        piece("{\"set\":{\"vlan\":"),
+        piece("{\"text\":\"\",\"dry_run\":true"),
+        piece("}"),
+        piece("0\r\n\r\n"),
+    ];
+    let any_piece = prop_oneof![word, prop::collection::vec(any::<u8>(), 0..20)];
+    let request = prop::collection::vec(any_piece, 0..24).prop_map(|pieces| pieces.concat());
+    let mut runner = TestRunner::new(Config { cases: 300, failure_persistence: None, ..Config::default() });
+    let outcome = runner.run(&request, |bytes| {
+        let mut client = UnixStream::connect(&socket).unwrap();
+        // It may be turned away before it has said everything.
+        let _ = client.write_all(&bytes).and_then(|()| client.shutdown(Shutdown::Write));
+        let mut answer = Vec::new();
+        let _ = client.read_to_end(&mut answer);
+        proptest::prop_assert!(answer.is_empty() || answer.starts_with(b"HTTP/1."));
+        proptest::prop_assert!(!answer.starts_with(b"HTTP/1.1 5"), "{:?}", String::from_utf8_lossy(&answer));
+        Ok(())
+    });
+    outcome.unwrap();
+    assert!(live.is_whole());
+    others_are_served(&live);
+}
+
+/// A piece of a request that makes sense in some place.
+fn piece(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
+    proptest::prelude::Just(text.as_bytes().to_vec())
 }

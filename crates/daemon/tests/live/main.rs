@@ -4,6 +4,8 @@
 
 mod support;
 
+mod avf;
+mod capture;
 mod cloud_hypervisor;
 mod conduct;
 mod confine;
@@ -11,18 +13,25 @@ mod control;
 mod dma;
 mod ending;
 mod fairness;
+mod flight;
 mod hostile;
+mod interface;
 mod interrupts;
 mod latency;
 mod lifetime;
+mod macvtap;
 mod mapped;
+mod neighbours;
 mod orders;
 mod pf;
+mod pinned;
 mod port;
 mod qemu;
 mod refusals;
 mod resets;
 mod resources;
+mod stream;
 mod teardown;
 mod uplink;
 mod uplink_life;
+mod wire;

@@ -4,7 +4,7 @@
 use crate::support::eventually;
 use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;
-use crate::support::machine::BAR0;
+use crate::support::machine::{BAR0, Vmm};
 use crate::support::qemu::{self, Qemu};
 use driver::Hal;
 use host::memory::{MappedFile, Protection};
@@ -15,6 +15,7 @@ use vfio_user::client::{Answer, RegionLayout};
 use vfio_user::wire::region_flags::{CAPS, MMAP};
 
 const MAPPED_PORT: &str = "[[port]]\nwait = \"mapped\"\n";
+const MAPPED_AVF: &str = "[[port]]\nfamily = \"avf\"\nwait = \"mapped\"\n";
 
 fn bar0(qemu: &mut Qemu, room: u32) -> (RegionLayout, Vec<OwnedFd>) {
     let ask =
@@ -43,6 +44,27 @@ fn three_pages_are_offered_and_their_file_comes_with_the_whole_answer() {
     let [area] = whole.sparse[..] else { panic!("{whole:?}") };
     assert_eq!((area.offset, area.size), (MAPPED.start.into(), (MAPPED.end - MAPPED.start).into()));
     assert_eq!((whole.size, one.len()), (0x4000, 1));
+}
+
+#[test]
+fn tails_and_vectors_of_an_avf_are_offered_and_are_what_the_registers_are() {
+    let live = Live::with(MAPPED_AVF);
+    let mut qemu = Qemu::greet(&live.socket(0));
+    let (layout, fds) = bar0(&mut qemu, 128);
+    let areas: Vec<_> = layout.sparse.iter().map(|area| (area.offset, area.size)).collect();
+    assert_eq!((&areas[..], layout.size, fds.len()), (&[(0, 0x1000), (0x2000, 0x2000)][..], 0x1_0000, 1));
+    let page = |offset: u64| MappedFile::map(&fds[0], layout.offset + offset, 0x1000, Protection::ReadWrite);
+    let (tails, vectors) = (page(0).unwrap(), page(0x3000).unwrap());
+    let seen = avf::bits::dyn_ctl::SEEN;
+    assert_eq!((tails.load_dword(0), vectors.load_dword(0x800)), (Ok(0), Ok(seen)));
+    // What the guest stores a register is by the time that a message is answered, and what it writes is in the page.
+    tails.store_dword(4, 5).unwrap();
+    let (tail, tail2) = (avf::register::qtx_tail(1), avf::register::qtx_tail(2));
+    let mut read = [0; 4];
+    qemu.load(BAR0, tail.into(), &mut read);
+    assert_eq!(u32::from_le_bytes(read), 5);
+    qemu.store(BAR0, tail2.into(), &7_u32.to_le_bytes());
+    eventually("the message is a store into the page", || tails.load_dword(8) == Ok(7));
 }
 
 #[test]

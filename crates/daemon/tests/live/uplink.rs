@@ -4,7 +4,7 @@ use crate::support::alone::{alone, assert_asleep};
 use crate::support::eventually;
 use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;
-use crate::support::tap::{TAP, host_broadcasts, ip, on_a_tap, received_by_the_host};
+use crate::support::tap::{TAP, hears_the_host, host_broadcasts, ip, on_a_tap, received_by_the_host};
 use i82576::MacAddress;
 
 /// On a tap, in a process of its own.
@@ -22,8 +22,7 @@ fn frames_go_out_and_come_in() {
             assert!(guest.send(MacAddress::BROADCAST, &[1; 60]));
         }
         eventually("the host has them", || received_by_the_host("softiov0") >= before + 10);
-        host_broadcasts(1);
-        eventually("the guest has it", || guest.receive().iter().any(|frame| frame.ends_with(&[0x5a; 100])));
+        hears_the_host(&mut guest);
     });
 }
 
@@ -53,9 +52,6 @@ fn a_tap_that_is_down_keeps_nobody_awake_and_comes_back() {
         exchange(&mut a, &mut b, 3);
         ip("link set softiov0 up");
         eventually("the port has its link", || live.port().link);
-        host_broadcasts(1);
-        eventually("the guest hears the host", || {
-            a.receive().iter().any(|frame| frame.ends_with(&[0x5a; 100]))
-        });
+        hears_the_host(&mut a);
     });
 }

@@ -7,12 +7,12 @@ use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;
 use crate::support::qemu::{self, Qemu};
 use crate::support::tap::{
-    TAP, host_broadcasts, ip, make_tap, on_a_tap, received_by_the_host, tap, wait_port,
+    TAP, ip, make_tap, on_a_tap, reaches_the_host, received_by_the_host, tap, wait_port,
 };
 use daemon::control::client::ask;
 use daemon::control::protocol::{Answer, Request};
 use daemon::control::status::{LinkState, PortStatus};
-use daemon::control::tap::TapState;
+use daemon::control::uplink::UplinkState;
 use driver::Hal;
 use driver::vf::LinkCheck;
 use host::tap::Tap;
@@ -29,19 +29,6 @@ fn sees_link(guest: &mut Guest<Qemu>) -> bool {
     matches!(guest.vf.watchdog(&mut guest.machine), LinkCheck::Up(_))
 }
 
-/// Frames move between guest and host, both ways.
-#[track_caller]
-fn reaches_the_host(guest: &mut Guest<Qemu>, interface: &str) {
-    let before = received_by_the_host(interface);
-    eventually("the host hears the guest", || {
-        guest.send(MacAddress::BROADCAST, &[1; 60]);
-        received_by_the_host(interface) > before
-    });
-    guest.take();
-    host_broadcasts(1);
-    eventually("the guest hears the host", || guest.receive().iter().any(|f| f.ends_with(&[0x5a; 100])));
-}
-
 #[test]
 fn a_deleted_tap_takes_the_link_along_and_brings_it_back() {
     let name = "uplink_life::a_deleted_tap_takes_the_link_along_and_brings_it_back";
@@ -54,7 +41,7 @@ fn a_deleted_tap_takes_the_link_along_and_brings_it_back() {
             wait_port(&live, "gone", |port| !port.link && port.uplink == "tap:softiov0 (gone)");
             eventually("both guests see it", || !sees_link(&mut a) && !sees_link(&mut b));
             let gone = tap(&live);
-            assert_eq!((gone.state, gone.carrier, gone.mtu), (TapState::Gone, None, None));
+            assert_eq!((gone.state, gone.carrier, gone.mtu), (UplinkState::Gone, None, None));
             make_tap();
             // Taken, and set up.
             wait_port(&live, "back", |port| port.link && port.uplink == "tap:softiov0");
@@ -99,7 +86,7 @@ fn a_tap_that_comes_and_goes_in_a_hurry_is_not_made_either() {
         wait_port(&live, "gone", |port| port.uplink == "tap:softiov0 (gone)");
         std::thread::sleep(Duration::from_millis(300));
         let interfaces = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
-        assert!(!interfaces.contains("softiov0:"), "{:?}\n{interfaces}", live.port().tap);
+        assert!(!interfaces.contains("softiov0:"), "{:?}\n{interfaces}", live.port().uplink_status);
         make_tap();
         wait_port(&live, "back", |port| port.link);
     });
@@ -111,8 +98,8 @@ fn down_and_without_carrier_are_no_link() {
         let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
         live.set(1, LinkState::Enable);
         for (off, on, state, carrier) in [
-            ("link set softiov0 down", "link set softiov0 up", TapState::Down, true),
-            ("link set softiov0 carrier off", "link set softiov0 carrier on", TapState::Up, false),
+            ("link set softiov0 down", "link set softiov0 up", UplinkState::Down, true),
+            ("link set softiov0 carrier off", "link set softiov0 carrier on", UplinkState::Up, false),
         ] {
             ip(off);
             wait_port(&live, off, |port| !port.link);
@@ -163,18 +150,26 @@ fn a_renamed_tap_stays_and_is_looked_for_by_its_first_name() {
         ip("link set other0 up");
         wait_port(&live, "renamed", |port| {
             port.link
-                && port.tap.as_ref().is_some_and(|tap| tap.interface == "other0" && tap.mtu == Some(1500))
+                && port
+                    .uplink_status
+                    .as_ref()
+                    .is_some_and(|tap| tap.name == "other0" && tap.mtu == Some(1500))
         });
         reaches_the_host(&mut guest, "other0");
         // One that has the name now is somebody else's.
         ip("tuntap add softiov0 mode tap");
         ip("link set other0 mtu 1400");
-        wait_port(&live, "the right one", |port| port.tap.as_ref().is_some_and(|tap| tap.mtu == Some(1400)));
+        wait_port(&live, "the right one", |port| {
+            port.uplink_status.as_ref().is_some_and(|tap| tap.mtu == Some(1400))
+        });
         assert_eq!(tap(&live).reattached, 0);
         ip("link del other0");
         wait_port(&live, "the name is free", |port| {
             port.link
-                && port.tap.as_ref().is_some_and(|tap| tap.interface == "softiov0" && tap.reattached == 1)
+                && port
+                    .uplink_status
+                    .as_ref()
+                    .is_some_and(|tap| tap.name == "softiov0" && tap.reattached == 1)
         });
     });
 }
@@ -205,7 +200,7 @@ fn a_tap_in_another_namespace_stays() {
         wait_port(&live, "up there", |port| port.link);
         // And home again.
         inside(&format!("link set softiov0 netns {}", rustix::thread::gettid()));
-        wait_port(&live, "home", |port| port.tap.as_ref().is_some_and(|tap| tap.mtu == Some(1500)));
+        wait_port(&live, "home", |port| port.uplink_status.as_ref().is_some_and(|tap| tap.mtu == Some(1500)));
         ip("link set softiov0 up");
         wait_port(&live, "up at home", |port| port.link);
         // A namespace takes its taps along when it ends.
@@ -227,12 +222,12 @@ fn what_is_no_tap_or_not_free_is_waited_for() {
         ip("link add softiov0 type bridge");
         ip("link set softiov0 up");
         std::thread::sleep(Duration::from_millis(300));
-        assert_eq!(tap(&live).state, TapState::Gone);
+        assert_eq!(tap(&live).state, UplinkState::Gone);
         ip("link del softiov0");
         // Somebody else is faster.
         let theirs = Tap::open(&"softiov0".parse().unwrap()).unwrap();
         std::thread::sleep(Duration::from_millis(300));
-        assert_eq!(tap(&live).state, TapState::Gone);
+        assert_eq!(tap(&live).state, UplinkState::Gone);
         drop(theirs);
         make_tap();
         wait_port(&live, "back", |port| port.link);
@@ -244,7 +239,7 @@ fn what_is_no_tap_or_not_free_is_waited_for() {
         let theirs = Tap::open(&"theirs0".parse().unwrap()).unwrap();
         ip("link set theirs0 name softiov0");
         std::thread::sleep(Duration::from_millis(300));
-        assert_eq!(tap(&live).state, TapState::Gone);
+        assert_eq!(tap(&live).state, UplinkState::Gone);
         drop(theirs);
         wait_port(&live, "back again", |port| port.link);
     });
@@ -260,7 +255,7 @@ fn frames_beyond_the_mtu_are_counted() {
         assert_eq!(tap(&live).drops.too_long, 0);
         ip("link set softiov0 mtu 1400");
         wait_port(&live, "the MTU is seen", |port| {
-            port.tap.as_ref().is_some_and(|tap| tap.mtu == Some(1400))
+            port.uplink_status.as_ref().is_some_and(|tap| tap.mtu == Some(1400))
         });
         let before = received_by_the_host("softiov0");
         assert!(guest.send(MacAddress::BROADCAST, &payload));
@@ -292,7 +287,10 @@ fn each_port_follows_its_own_tap() {
         eventually("the second is back", || links() == [false, true]);
         make_tap();
         eventually("both are back", || links() == [true, true]);
-        assert_eq!(ports().iter().filter_map(|port| Some(port.tap.as_ref()?.reattached)).sum::<u64>(), 1);
+        assert_eq!(
+            ports().iter().filter_map(|port| Some(port.uplink_status.as_ref()?.reattached)).sum::<u64>(),
+            1
+        );
         reaches_the_host(&mut guest, "softiov0");
     });
 }
@@ -331,7 +329,7 @@ fn a_flood_of_interfaces_costs_the_port_nothing() {
             });
             ip("link set softiov0 mtu 1400");
             wait_port(&live, "still watched", |port| {
-                port.tap.as_ref().is_some_and(|tap| tap.mtu == Some(1400))
+                port.uplink_status.as_ref().is_some_and(|tap| tap.mtu == Some(1400))
             });
             let watcher = thread_time("pf0-uplink");
             assert!(watcher < Duration::from_secs(2), "{watcher:?} of the watcher");

@@ -43,6 +43,8 @@ pub(crate) enum Act {
     PortLink(bool),
     Carrier(bool),
     Arrive(u8, usize),
+    /// A guest takes back the descriptors that it has posted, and its queue is to wait for others.
+    Starve(u8),
     Budget(usize),
     /// So many microseconds.
     Wait(u64),
@@ -112,6 +114,7 @@ fn act() -> impl Strategy<Value = Act> {
         1 => any::<bool>().prop_map(Act::PortLink),
         1 => any::<bool>().prop_map(Act::Carrier),
         5 => (0..5u8, 60..1_400usize).prop_map(|(to, length)| Act::Arrive(to, length)),
+        1 => vf().prop_map(Act::Starve),
         1 => (1..20usize).prop_map(Act::Budget),
         4 => prop_oneof![0..3_000u64, Just(1_100_000)].prop_map(Act::Wait),
     ]
@@ -171,6 +174,10 @@ pub(crate) fn perform(world: &mut World, act: &Act) -> String {
         }
         Act::Arrive(to, length) => {
             world.card.world().send(&frame(address(*to), MacAddress([2, 0, 0, 0, 9, 9]), *length));
+            String::new()
+        }
+        Act::Starve(vf) => {
+            world.starve(*vf);
             String::new()
         }
         Act::Budget(frames) => {

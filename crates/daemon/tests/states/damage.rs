@@ -13,8 +13,16 @@ use std::sync::LazyLock;
 /// The body of a state in which much is under way.
 static BODY: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut world = World::new();
-    for act in [Act::Arrive(0, 200), Act::SendLarge(0, 1, 8_000), Act::Ask(1, 5, 10), Act::Wait(50)] {
-        perform(&mut world, &act);
+    let under_way = [
+        Act::Starve(2),
+        Act::Arrive(2, 100),
+        Act::Arrive(0, 200),
+        Act::SendLarge(0, 1, 8_000),
+        Act::Ask(1, 5, 10),
+        Act::Wait(50),
+    ];
+    for act in &under_way {
+        perform(&mut world, act);
     }
     postcard::to_allocvec(&world.state()).unwrap()
 });

@@ -9,9 +9,13 @@ use crate::conversation::{Act, perform};
 use crate::world::{World, through};
 use daemon::control::status::Interventions;
 use daemon::state::port::{ClientState, Configured, GuestState, HostedState};
-use daemon::state::{self, CardState, PortState, Saved, SoftwareState};
-use driver::pf::{Cause, InterruptBounds, Link, Mirror, Offence, PortPolicy, PortVlan, VfPolicy, VlanSet};
-use i82576::Time;
+use daemon::state::{self, AvfState, CardState, PortState, Saved, SoftwareState};
+use driver::pf::{
+    Cause, InterruptBounds, Link, Mirror, Offence, PortPolicy, PortVlan, StormControl, VfPolicy, VlanSet,
+};
+use i82576::{Pool, Time, VfIndex};
+use iovm::VirtualFunction;
+use pcie::Rid;
 use pcie::msix::TableState;
 use serde_reflection::{Samples, Tracer, TracerConfig};
 use std::fmt::Write;
@@ -19,6 +23,7 @@ use std::path::PathBuf;
 
 /// Enumerations that only the card knows. One that is missing is named when the schema is made.
 const PRIVATE: [&str; 2] = ["Form", "TcpTimer"];
+const STORM: StormControl = StormControl { broadcast: 0, multicast: 0, window_ms: 100 };
 /// Digits a line.
 const LINE: usize = 120;
 
@@ -63,6 +68,9 @@ fn rich() -> CardState {
         Act::Watch(0, 5),
         Act::Wait(1_100_000),
         Act::Watch(0, 900),
+        Act::Starve(2),
+        Act::Arrive(2, 250),
+        Act::Wait(100),
         Act::Quarantine(2, true),
         // What leaves slowly is still there.
         Act::SendLarge(0, 5, 6_000),
@@ -104,6 +112,20 @@ fn rich_software() -> SoftwareState {
     SoftwareState {
         hosted: Some(HostedState { pf, manager, configured: configured() }),
         guest: Some(GuestState { config: vec![7; 256], table }),
+    }
+}
+
+/// The software of a port of the second family.
+fn rich_avf() -> AvfState {
+    let mut function = VirtualFunction::of(VfIndex::all().next().unwrap(), Rid(0x18), avf::config::space());
+    function.config_write(0x04, &[6, 0]);
+    function.msix_write(0, &[1; 16]);
+    AvfState {
+        functions: vec![function.save(); 2],
+        policies: vec![VfPolicy { vlan: Some(PortVlan { id: 7, qos: 2 }), ..VfPolicy::default() }; 2],
+        quarantined: 2,
+        configured: configured(),
+        policy: PortPolicy { storm: StormControl { broadcast: 900, ..STORM }, ..PortPolicy::default() },
     }
 }
 
@@ -172,10 +194,13 @@ fn states_of_every_version_are_read_and_continued() {
         assert!(state::write(&again).unwrap() == state::write(&state).unwrap(), "version {version}");
         if version == CardState::VERSION {
             through(&written);
+            let waiting = Pool::EVERY.map(|pool| restored.nic.waiting(pool).0);
+            assert_eq!(waiting.iter().sum::<usize>(), 1, "a frame waits for descriptors");
         }
     }
     is_read::<PortState>(rich_port);
     is_read::<SoftwareState>(rich_software);
+    is_read::<AvfState>(rich_avf);
 }
 
 #[test]
@@ -183,4 +208,5 @@ fn the_encoding_of_a_version_does_not_change() {
     does_not_change::<CardState>();
     does_not_change::<PortState>();
     does_not_change::<SoftwareState>();
+    does_not_change::<AvfState>();
 }

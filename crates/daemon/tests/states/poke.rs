@@ -27,13 +27,16 @@ impl Bus for Everywhere {
     fn msix(&mut self, _: Function, _: u16) {}
 }
 
-/// Has a card do all kinds of things, and sees to it that it asks for memory within bounds.
+/// Has a card do all kinds of things, and sees to it that it asks for memory within bounds, and to be polled at a time that
+/// lies ahead: one that has passed would keep the port awake for ever.
 pub(crate) fn poke(nic: &mut Nic) {
     let now = Time::from_micros(3_000_000);
     let mut bus = Everywhere { requests: 0 };
     for round in 0..4 {
         for _ in 0..3 {
-            nic.poll(now, Budget { frames: 64 }, &mut bus, &mut Unplugged);
+            let poll = nic.poll(now, Budget { frames: 64 }, &mut bus, &mut Unplugged);
+            let passed = poll.deadline.filter(|deadline| !poll.more && *deadline <= now);
+            assert!(passed.is_none(), "to be polled at {passed:?}, and it is {now:?}");
         }
         for n in 0..MAX_VFS as u8 {
             for (at, value) in [(vf::TX_BLOCK + tx::TDT, 9), (vf::RX_BLOCK + rx::RDT, 9), (vf::VTEICS, 7)] {

@@ -3,9 +3,11 @@
 
 use backplane::{Backplane, PORT_MAC};
 use daemon::state::{self, CardState};
-use driver::Pf;
 use driver::vf::{Config, Vf};
+use driver::{Hal, Pf};
 use i82576::VfIndex;
+use i82576::bits::srrctl;
+use i82576::register::{self as r, rx, vf as at};
 use iovm::{Hierarchy, Manager, Owner};
 use nic::Nic;
 use pcie::config::offset;
@@ -73,6 +75,19 @@ impl World {
         let command = (offset::COMMAND_MEMORY | offset::COMMAND_BUS_MASTER).to_le_bytes();
         let at = offset::COMMAND.into();
         self.manager.config_write(&mut Device(self.card.nic()), index(vf), at, &command);
+    }
+
+    /// A guest's first queue has no descriptors until its driver posts some, and frames for it wait.
+    pub(crate) fn starve(&mut self, vf: u8) {
+        self.card.pf().write(r::QDE, 0);
+        let mut guest = self.card.vf(vf);
+        let control = guest.read(at::RX_BLOCK + rx::SRRCTL);
+        guest.write(at::RX_BLOCK + rx::SRRCTL, control & !srrctl::DROP_EN);
+        let head = guest.read(at::RX_BLOCK + rx::RDH);
+        guest.write(at::RX_BLOCK + rx::RDT, head);
+        // The card forgets the descriptors that it has fetched.
+        let enabled = guest.read(at::RX_BLOCK + rx::RXDCTL);
+        guest.write(at::RX_BLOCK + rx::RXDCTL, enabled);
     }
 
     /// Lets a guest's driver do something.

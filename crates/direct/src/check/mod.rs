@@ -3,6 +3,7 @@
 //!
 //! | module | what it checks |
 //! |---|---|
+//! | `deed` | the functions opened, for checks or an audit |
 //! | `start` | the handshake with the PF's driver, addresses, the link |
 //! | `traffic` | frames between VFs, and what the card counts of them |
 //! | `filters` | who gets what: groups, VLANs, addresses; and spoofing |
@@ -16,6 +17,7 @@
 //!
 //! Left out: how fast anything is.
 
+mod deed;
 mod filters;
 mod frames;
 mod guests;
@@ -27,15 +29,17 @@ mod report;
 mod start;
 mod traffic;
 
+pub use deed::audit;
 pub use report::{CheckReport, FunctionReport, Report, Verdict};
 
 use crate::DirectError;
-use crate::hal::{MEMORY, Subject, VfHal};
+use crate::hal::Subject;
 use crate::port::Port;
+use deed::{Examine, with_world};
 use driver::Vf;
 use driver::pf::{PfError, PolicyError};
 use driver::vf::{Config, VfError};
-use embedded_guest::{GuestError, VfioUserHal};
+use embedded_guest::GuestError;
 use frames::Amiss;
 use guests::Guests;
 use host::poll::Clock;
@@ -94,24 +98,7 @@ pub fn run(
     plan: &Plan,
     tell: impl FnMut(&CheckReport) -> ControlFlow<()>,
 ) -> Result<Report, DirectError> {
-    match &plan.functions {
-        Functions::Port { pf, vfs } => {
-            let port = Port::open(pci, *pf, *vfs)?;
-            let open = |(place, address)| VfHal::open(pci, address, Some(port.token()), place);
-            let buses: Result<_, _> = (0..).zip(port.virtual_functions()).map(open).collect();
-            World::start(buses?, Some(port), plan.wire)?.examine(tell)
-        }
-        Functions::Vfs(vfs) => {
-            let open = |(place, address)| VfHal::open(pci, address, None, place);
-            let buses: Result<_, _> = (0..).zip(vfs.iter().copied()).map(open).collect();
-            World::start(buses?, None, plan.wire)?.examine(tell)
-        }
-        Functions::Sockets(sockets) => {
-            let open = |socket: &PathBuf| VfioUserHal::attach(socket, MEMORY);
-            let buses: Result<_, _> = sockets.iter().map(open).collect();
-            World::start(buses?, None, plan.wire)?.examine(tell)
-        }
-    }
+    with_world(pci, plan, Examine(tell))
 }
 
 /// A row of the table.

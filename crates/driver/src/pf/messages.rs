@@ -103,7 +103,7 @@ impl Pf {
             (false, _) => self.vlans.leave(hal, vf, vlan),
         }
         let strip = if vlan == 0 { 0 } else { vmolr::STRVLAN };
-        update(hal, r::vmolr(vf.get()), vmolr::STRVLAN, strip);
+        update(hal, r::vmolr(vf.pool()), vmolr::STRVLAN, strip);
         Ok(())
     }
 

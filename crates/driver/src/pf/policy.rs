@@ -321,7 +321,7 @@ impl Pf {
         // Room was checked when the policy was set, and entry 0 always exists.
         let _ = self.vlans.join(hal, vf, vlan.map_or(0, |v| v.id));
         let insert = vlan.map_or(0, |v| vmvir::DEFAULT | u32::from(v.qos) << 13 | u32::from(v.id));
-        hal.write(r::vmvir(vf.get()), insert);
+        hal.write(r::vmvir(vf.pool()), insert);
         self.apply_pool(hal, vf, vlan.is_some());
     }
 
@@ -333,7 +333,7 @@ impl Pf {
         let longest = asked.unwrap_or(STANDARD_FRAME).min(state.policy.longest_frame());
         let length = if asked.is_some() || limited { vmolr::LPE | longest } else { MAX_FRAME as u32 };
         let fixed = vmolr::STRCRC | vmolr::BAM;
-        update(hal, r::vmolr(vf.get()), vmolr::LPE | vmolr::RLPML_MASK, fixed | length);
+        update(hal, r::vmolr(vf.pool()), vmolr::LPE | vmolr::RLPML_MASK, fixed | length);
     }
 
     pub(super) fn apply_spoof_check<H: Hal>(&self, hal: &mut H, vf: VfIndex) {

@@ -119,8 +119,9 @@ impl StormControl {
         Ok(())
     }
 
-    /// A threshold, in blocks a window; none is no limit.
-    fn blocks(&self, kbps: u32) -> u32 {
+    /// A threshold, in blocks of 64 bytes a window; none is no limit.
+    #[must_use]
+    pub fn blocks(&self, kbps: u32) -> u32 {
         let bits = u64::from(kbps) * u64::from(self.window_ms);
         (bits / u64::from(BLOCK_BITS)) as u32
     }

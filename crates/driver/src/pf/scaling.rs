@@ -45,7 +45,7 @@ impl Pf {
     /// does not receive.
     pub(super) fn apply_scaling<H: Hal>(&self, hal: &mut H, vf: VfIndex) {
         let scales = if self.state(vf).policy.rss { vmolr::RSSE } else { 0 };
-        update(hal, r::vmolr(vf.get()), vmolr::RSSE, scales);
+        update(hal, r::vmolr(vf.pool()), vmolr::RSSE, scales);
         let queueing = self.queueing();
         if hal.read(r::MRQC) != queueing {
             update(hal, r::RCTL, rctl::EN, 0);

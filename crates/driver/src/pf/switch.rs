@@ -267,14 +267,14 @@ impl Pf {
             (false, 0) => 0,
             (false, _) => vmolr::ROMPE,
         };
-        update(hal, r::vmolr(vf.get()), vmolr::ROMPE | vmolr::ROPE | vmolr::MPME, choice);
+        update(hal, r::vmolr(vf.pool()), vmolr::ROMPE | vmolr::ROPE | vmolr::MPME, choice);
     }
 
     /// Puts the pool's options to what a VF starts with; with a port VLAN, untagged frames are not its own and
     /// tags are stripped.
     pub(super) fn apply_pool<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, port_vlan: bool) {
         let tags = if port_vlan { vmolr::STRVLAN } else { vmolr::AUPE };
-        update(hal, r::vmolr(vf.get()), vmolr::STRVLAN | vmolr::AUPE, tags);
+        update(hal, r::vmolr(vf.pool()), vmolr::STRVLAN | vmolr::AUPE, tags);
     }
 }
 

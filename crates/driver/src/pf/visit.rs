@@ -14,7 +14,7 @@ use i82576::{Time, VfIndex};
 /// What a visit did. VFs are given as bit masks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Visit {
-    /// Requests served.
+    /// VFs that had a request served; each has one at most.
     pub served: u8,
     /// VFs that were reset.
     pub resets: u8,
@@ -43,7 +43,7 @@ impl Pf {
             let Some(vf) = VfIndex::new((self.turn + step) % MAX_VFS as u8) else { continue };
             let asks = events & vf.bit() << mbvficr::VFREQ_SHIFT != 0;
             if asks && self.may_serve(hal.now(), vf) && self.serve(hal, vf) == Served::Yes {
-                visit.served += 1;
+                visit.served |= vf.bit() as u8;
             }
             if events & vf.bit() << mbvficr::VFACK_SHIFT != 0 {
                 self.acknowledged(hal, vf);

@@ -23,7 +23,7 @@
 //!     }
 //! }
 //! if vf.transmit(hal, frame, &TxOffload::default()).is_ok() {
-//!     vf.flush(hal); // rings the doorbell; without it, every 16 frames
+//!     vf.flush(hal); // rings the doorbell; without it, each `Config::batch` frames
 //! }
 //! vf.watchdog(hal); // every two seconds
 //! vf.stop(hal);
@@ -37,7 +37,6 @@
 mod interrupt;
 mod link;
 mod mailbox;
-mod offload;
 mod receive;
 mod requests;
 mod reset;
@@ -46,10 +45,10 @@ mod statistics;
 mod tests;
 mod transmit;
 
+pub use crate::offload::TxOffload;
 pub use interrupt::{Event, MAILBOX_VECTOR, RECEIVE_VECTOR, TRANSMIT_VECTOR};
 pub use link::{LinkCheck, Speed};
 pub use mailbox::MailboxError;
-pub use offload::TxOffload;
 pub use receive::{Checksum, Received, RssHash, RxCounters, RxError};
 pub use requests::multicast_hash;
 pub use reset::local_mac;
@@ -64,6 +63,9 @@ use receive::RxRing;
 use requests::Wishes;
 use transmit::TxRing;
 
+/// The most frames or buffers for one doorbell: half of the shortest ring.
+pub const MAX_BATCH: u16 = 32;
+
 /// What the owner of a VF decides.
 #[derive(Debug, Clone, Copy)]
 pub struct Config {
@@ -71,6 +73,9 @@ pub struct Config {
     pub tx_descriptors: u16,
     /// Receive descriptors, a multiple of 8 from 64 to 4096.
     pub rx_descriptors: u16,
+    /// Frames that are sent, and buffers that are given back, for one doorbell: 1 to [`MAX_BATCH`]. A guest that polls
+    /// bursts takes the length of its bursts.
+    pub batch: u16,
     /// Longest frame, FCS and VLAN tag excluded, bytes.
     pub max_frame: usize,
     /// How often receive and transmit may interrupt.
@@ -88,6 +93,7 @@ impl Default for Config {
         Self {
             tx_descriptors: 256,
             rx_descriptors: 256,
+            batch: 16,
             max_frame: 1514,
             moderation,
             transmit_interval_us: None,
@@ -144,13 +150,14 @@ impl Vf {
     /// [`VfError::PfInReset`] while the PF's driver is away, [`VfError::Mailbox`] if it does not answer,
     /// [`VfError::RingSize`], [`VfError::Memory`].
     pub fn probe<H: DmaHal>(hal: &mut H, config: &Config) -> Result<Self, VfError> {
+        let batch = config.batch.clamp(1, MAX_BATCH);
         let mut vf = Self {
             mac: MacAddress::ZERO,
             permanent: MacAddress::ZERO,
             mailbox: Mailbox::default(),
             wishes: Wishes::new(config.max_frame),
-            tx: TxRing::new(hal, config.tx_descriptors)?,
-            rx: RxRing::new(hal, config.rx_descriptors)?,
+            tx: TxRing::new(hal, config.tx_descriptors, batch)?,
+            rx: RxRing::new(hal, config.rx_descriptors, batch)?,
             throttle: Moderator::new(config.moderation),
             transmit_interval_us: config.transmit_interval_us,
             link: link::Link::default(),

@@ -5,7 +5,7 @@
 //!
 //! Left out: header split, zero copy.
 
-use super::VfError;
+use super::{MAX_BATCH, VfError};
 use crate::hal::{DmaHal, DmaRegion};
 use i82576::bits::{dctl, srrctl};
 use i82576::descriptor::SIZE;
@@ -14,8 +14,6 @@ use i82576::register::{rx, vf};
 
 /// Bytes of a slot's buffer.
 const BUFFER: usize = 2048;
-/// Slots posted, and doorbells rung, at a time.
-const BATCH: u16 = 16;
 /// One buffer a descriptor, 2 KB, drop when no descriptor is left: 0x8200_0002, as igbvf.
 const SRRCTL: u32 = srrctl::DROP_EN | 1 << srrctl::DESCTYPE_SHIFT | (BUFFER / 1024) as u32;
 /// Enabled, thresholds 16, 8 and 1, as igbvf.
@@ -90,6 +88,8 @@ pub(super) struct RxRing {
     descriptors: DmaRegion,
     buffers: DmaRegion,
     count: u16,
+    /// Slots posted at a time, for one doorbell.
+    batch: u16,
     /// The slot that the card fills next, as far as the driver has looked.
     next: u16,
     /// The slot that is posted next: RDT.
@@ -108,12 +108,13 @@ pub(super) fn check_size(count: u16) -> Result<(), VfError> {
 }
 
 impl RxRing {
-    pub(super) fn new<H: DmaHal>(hal: &mut H, count: u16) -> Result<Self, VfError> {
+    pub(super) fn new<H: DmaHal>(hal: &mut H, count: u16, batch: u16) -> Result<Self, VfError> {
         check_size(count)?;
         Ok(Self {
             descriptors: hal.dma_alloc(usize::from(count) * SIZE, 128)?,
             buffers: hal.dma_alloc(usize::from(count) * BUFFER, BUFFER)?,
             count,
+            batch,
             next: 0,
             post: 0,
             running: false,
@@ -174,8 +175,8 @@ impl RxRing {
 
     fn post_batch<H: DmaHal>(&mut self, hal: &mut H) {
         let free = self.count - 1 - self.posted();
-        let slots = free.min(BATCH).min(self.count - self.post);
-        let mut raw = [0; BATCH as usize * SIZE];
+        let slots = free.min(self.batch).min(self.count - self.post);
+        let mut raw = [0; MAX_BATCH as usize * SIZE];
         for (slot, bytes) in (self.post..self.post + slots).zip(raw.chunks_exact_mut(SIZE)) {
             bytes.copy_from_slice(&Posted { packet: self.buffer(slot), header: 0 }.emit());
         }
@@ -206,7 +207,7 @@ impl RxRing {
         let taken = self.copy(hal, slots, into);
         self.next = self.after(self.next, slots);
         self.counters.buffers += u64::from(slots);
-        if self.count - 1 - self.posted() >= BATCH {
+        if self.count - 1 - self.posted() >= self.batch {
             self.post_batch(hal);
         }
         match taken {

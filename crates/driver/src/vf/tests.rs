@@ -4,7 +4,7 @@
 use super::receive::RxRing;
 use super::statistics::Accumulator;
 use super::transmit::TxRing;
-use super::{Checksum, RxError, TxError, TxOffload, VfError};
+use super::{Checksum, MAX_BATCH, RxError, TxError, TxOffload, VfError};
 use crate::hal::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
 use alloc::collections::BTreeMap;
 use alloc::vec;
@@ -17,6 +17,8 @@ use i82576::register::{rx, tx, vf};
 
 /// Where the memory that the card can reach begins: beyond what 32 bits can say.
 const BASE: u64 = 0x12_0000_0000;
+/// Frames or buffers for one doorbell.
+const BATCH: u16 = 16;
 
 #[derive(Default)]
 struct Desk {
@@ -84,14 +86,14 @@ impl Desk {
 
 fn receiver() -> (Desk, RxRing) {
     let mut desk = Desk::default();
-    let mut ring = RxRing::new(&mut desk, 64).unwrap();
+    let mut ring = RxRing::new(&mut desk, 64, BATCH).unwrap();
     ring.start(&mut desk);
     (desk, ring)
 }
 
 fn transmitter() -> (Desk, TxRing) {
     let mut desk = Desk::default();
-    let mut ring = TxRing::new(&mut desk, 64).unwrap();
+    let mut ring = TxRing::new(&mut desk, 64, BATCH).unwrap();
     ring.start(&mut desk);
     (desk, ring)
 }
@@ -110,7 +112,7 @@ fn all_slots_but_one_are_posted() {
 #[test]
 fn a_start_leaves_nothing_of_the_functions_last_owner() {
     let mut desk = Desk::default();
-    let mut ring = RxRing::new(&mut desk, 64).unwrap();
+    let mut ring = RxRing::new(&mut desk, 64, BATCH).unwrap();
     for at in (0..0x40).step_by(4) {
         desk.write(vf::RX_BLOCK + at, u32::MAX);
         desk.write(vf::RX_BLOCK + vf::QUEUE_STRIDE + at, u32::MAX);
@@ -217,6 +219,45 @@ fn the_last_of_a_batch_reports() {
 }
 
 #[test]
+fn a_burst_of_thirty_two_takes_one_doorbell_and_two_reports() {
+    let mut desk = Desk::default();
+    let mut ring = TxRing::new(&mut desk, 64, MAX_BATCH).unwrap();
+    ring.start(&mut desk);
+    for _ in 0..32 {
+        assert_eq!(desk.read(vf::TX_BLOCK + tx::TDT), 0);
+        ring.transmit(&mut desk, [&[7; 60], &[]], &PLAIN, 1514).unwrap();
+    }
+    assert_eq!(desk.read(vf::TX_BLOCK + tx::TDT), 32);
+    ring.flush(&mut desk);
+    assert_eq!(ring.counters().doorbells, 1, "there is nothing more to tell");
+    let reports: Vec<_> = (0..32).filter(|slot| desk.data(*slot).report_status).collect();
+    assert_eq!(reports, [15, 31]);
+}
+
+#[test]
+fn thirty_two_buffers_go_back_for_one_doorbell() {
+    let mut desk = Desk::default();
+    let mut ring = RxRing::new(&mut desk, 64, MAX_BATCH).unwrap();
+    ring.start(&mut desk);
+    let doorbells = ring.counters().doorbells;
+    for slot in 0..32 {
+        desk.fill(slot, &[0; 60], 60, status::EOP);
+        ring.receive(&mut desk, &mut [0; 100]).unwrap().unwrap();
+    }
+    assert_eq!(
+        (ring.counters().doorbells, desk.read(vf::RX_BLOCK + rx::RDT)),
+        (doorbells + 1, 0),
+        "to the end"
+    );
+    // What was short of a batch at the end of the ring is made up for once.
+    for slot in 32..64 {
+        desk.fill(slot, &[0; 60], 60, status::EOP);
+        ring.receive(&mut desk, &mut [0; 100]).unwrap().unwrap();
+    }
+    assert_eq!((ring.counters().doorbells, desk.read(vf::RX_BLOCK + rx::RDT)), (doorbells + 2, 32));
+}
+
+#[test]
 fn a_frame_over_several_slots_ends_once() {
     let (mut desk, mut ring) = transmitter();
     let first = vec![1; 3000];
@@ -264,8 +305,8 @@ fn a_ring_goes_round_and_round() {
 #[test]
 fn ring_sizes_are_checked() {
     for size in [0, 8, 56, 65, 4104] {
-        assert_eq!(RxRing::new(&mut Desk::default(), size).unwrap_err(), VfError::RingSize(size));
-        assert_eq!(TxRing::new(&mut Desk::default(), size).unwrap_err(), VfError::RingSize(size));
+        assert_eq!(RxRing::new(&mut Desk::default(), size, BATCH).unwrap_err(), VfError::RingSize(size));
+        assert_eq!(TxRing::new(&mut Desk::default(), size, BATCH).unwrap_err(), VfError::RingSize(size));
     }
 }
 

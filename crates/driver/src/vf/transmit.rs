@@ -2,13 +2,13 @@
 //! take slots back when the card has written DD.
 //!
 //! Every descriptor slot owns a buffer of 2 KB, so that nothing is allocated or mapped for a frame. RS is asked
-//! for every few frames and on the last of each batch: what has been published can always be taken back.
+//! for in the middle of each batch and on its last frame: what has been published can always be taken back.
 //!
 //! Left out: head write-back, zero copy.
 
 use super::VfError;
-use super::offload::{HEADERS, Headers, TxOffload};
 use crate::hal::{DmaHal, DmaRegion};
+use crate::offload::{HEADERS, Headers, TxOffload};
 use alloc::collections::VecDeque;
 use i82576::bits::dctl;
 use i82576::descriptor::{DD, SIZE, tx as descriptor};
@@ -16,10 +16,6 @@ use i82576::register::{tx, vf};
 
 /// Bytes of a slot's buffer.
 const BUFFER: usize = 2048;
-/// Frames between two status reports.
-const REPORT_EVERY: u16 = 8;
-/// Frames between two doorbells, at most.
-const BATCH: u16 = 16;
 /// The hardware's descriptors are fetched in eights.
 const PREFETCH: u32 = 8;
 /// Longest frame before segmentation: what an IP length says, and headers.
@@ -60,6 +56,8 @@ pub(super) struct TxRing {
     descriptors: DmaRegion,
     buffers: DmaRegion,
     count: u16,
+    /// Frames between two doorbells, at most. Half as many are between two status reports.
+    batch: u16,
     /// The slot that is written next.
     next: u16,
     /// The oldest slot that is not taken back.
@@ -73,7 +71,8 @@ pub(super) struct TxRing {
     /// The context that the card holds.
     context: Option<descriptor::Context>,
     unreported: u16,
-    batch: u16,
+    /// Frames since the last doorbell.
+    waiting: u16,
     running: bool,
     counters: TxCounters,
 }
@@ -82,12 +81,13 @@ pub(super) struct TxRing {
 type Pieces<'a> = [&'a [u8]; 3];
 
 impl TxRing {
-    pub(super) fn new<H: DmaHal>(hal: &mut H, count: u16) -> Result<Self, VfError> {
+    pub(super) fn new<H: DmaHal>(hal: &mut H, count: u16, batch: u16) -> Result<Self, VfError> {
         super::receive::check_size(count)?;
         Ok(Self {
             descriptors: hal.dma_alloc(usize::from(count) * SIZE, 128)?,
             buffers: hal.dma_alloc(usize::from(count) * BUFFER, BUFFER)?,
             count,
+            batch,
             next: 0,
             clean: 0,
             published: 0,
@@ -95,7 +95,7 @@ impl TxRing {
             last: None,
             context: None,
             unreported: 0,
-            batch: 0,
+            waiting: 0,
             running: false,
             counters: TxCounters::default(),
         })
@@ -107,7 +107,7 @@ impl TxRing {
 
     pub(super) fn start<H: DmaHal>(&mut self, hal: &mut H) {
         self.disable(hal);
-        (self.next, self.clean, self.published, self.unreported, self.batch) = (0, 0, 0, 0, 0);
+        (self.next, self.clean, self.published, self.unreported, self.waiting) = (0, 0, 0, 0, 0);
         self.reports.clear();
         (self.last, self.context) = (None, None);
         let block = vf::TX_BLOCK;
@@ -196,11 +196,11 @@ impl TxRing {
         self.counters.frames += 1;
         self.counters.bytes += length as u64;
         self.unreported += 1;
-        if self.unreported >= REPORT_EVERY {
+        if self.unreported >= self.batch.div_ceil(2) {
             self.ask_report(hal);
         }
-        self.batch += 1;
-        if self.batch >= BATCH {
+        self.waiting += 1;
+        if self.waiting >= self.batch {
             self.flush(hal);
         }
     }
@@ -255,7 +255,7 @@ impl TxRing {
 
     /// Rings the doorbell, if there is anything to tell.
     pub(super) fn flush<H: DmaHal>(&mut self, hal: &mut H) {
-        self.batch = 0;
+        self.waiting = 0;
         if self.published == self.next {
             return;
         }
@@ -288,7 +288,19 @@ impl TxRing {
 
 fn context_of(headers: Option<Headers>, offload: &TxOffload) -> Option<descriptor::Context> {
     match (headers, offload.vlan) {
-        (Some(headers), _) => Some(headers.context(offload)),
+        (Some(headers), vlan_tag) => {
+            let (mac, ip, l4) = headers.lengths();
+            Some(descriptor::Context {
+                mac_length: mac as u8,
+                ip_length: ip as u16,
+                l4_length: l4 as u8,
+                vlan_tag: vlan_tag.unwrap_or(0),
+                ipv4: headers.is_ipv4(),
+                l4: if headers.is_tcp() { descriptor::L4::Tcp } else { descriptor::L4::Udp },
+                mss: offload.tso.unwrap_or(0),
+                index: 0,
+            })
+        }
         (None, Some(vlan_tag)) => {
             Some(descriptor::Context { mac_length: 14, vlan_tag, ..descriptor::Context::default() })
         }

@@ -72,7 +72,7 @@ pub enum HalError {
     Late,
 }
 
-/// Register accesses so far that were messages. Those of registers that are mapped nobody hears of.
+/// Register accesses so far that were messages. Accesses to mapped registers are not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Accesses {
     /// Reads, which wait for the card.
@@ -122,6 +122,12 @@ impl VfioUserHal {
     #[must_use]
     pub fn socket(&self) -> &Path {
         &self.socket
+    }
+
+    /// Whether rings and interrupts are reached by memory that is shared with the server, and not by messages.
+    #[must_use]
+    pub fn is_mapped(&self) -> bool {
+        !self.areas.is_empty()
     }
 
     /// The mapping that holds a register, and where in it, if any does.

@@ -21,7 +21,9 @@ impl<P: Platform + Hal> Device<P> for Front {
 
     fn receive(&mut self, platform: &mut P, into: &mut [u8]) -> Option<usize> {
         let received = Front::receive(self, platform, into)?;
-        platform.charge(Category::Driver, platform.cost(Cost::Frontend));
+        let look = if self.merges() { platform.cost(Cost::MergeSegment) } else { 0 };
+        let cycles = u64::from(received.frames) * (platform.cost(Cost::Frontend) + look);
+        platform.charge(Category::Driver, cycles);
         Some(received.length)
     }
 

@@ -50,6 +50,8 @@ pub struct Kernel<D> {
     stream: poll::Stream,
     /// Who sent what the program has heard of last.
     peer: MacAddress,
+    /// The greatest number of a datagram so far.
+    newest: Option<u32>,
     /// Responses of the program that the device is still to be given.
     due: u64,
     /// The datagram that is being put together.
@@ -71,6 +73,8 @@ pub struct Counters {
     pub polls: u64,
     /// Frames taken from the ring.
     pub frames: u64,
+    /// Datagrams that came after one with a greater number.
+    pub reordered: u64,
     /// Acknowledgements sent.
     pub acknowledgements: u64,
     /// Responses sent.
@@ -94,7 +98,7 @@ impl<D> Kernel<D> {
     #[must_use]
     pub fn new(spec: Spec, device: D) -> Self {
         Self {
-            socket: Socket::new(spec.socket_packets),
+            socket: Socket::new(spec.buffers()),
             spec,
             device,
             phase: None,
@@ -105,6 +109,7 @@ impl<D> Kernel<D> {
             timer_debts: [0; 2],
             stream: poll::Stream::default(),
             peer: MacAddress::default(),
+            newest: None,
             due: 0,
             reassembly: reassembly::Reassembly::default(),
             sender: None,

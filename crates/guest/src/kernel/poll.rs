@@ -65,6 +65,7 @@ impl<D> Kernel<D> {
         match (packet::parse(frame), self.spec.load) {
             (Packet::Udp(payload), Load::Udp | Load::RequestResponse) => {
                 self.hear_from(frame);
+                self.note_order(frame, payload);
                 let accounting = if self.spec.accounts { platform.cost(Cost::RxUdpAccounting) } else { 0 };
                 platform.charge(Category::Kernel, platform.cost(Cost::RxUdp) + accounting);
                 self.socket.push(payload as u64, frame.len().div_ceil(BUFFER) as u32);
@@ -86,6 +87,17 @@ impl<D> Kernel<D> {
                 self.segment(platform, sequence, payload);
             }
             _ => {}
+        }
+    }
+
+    /// Counts a datagram that was overtaken. Numbers are modulo 2^32.
+    fn note_order(&mut self, datagram: &[u8], payload: usize) {
+        let Some(number) = packet::number(datagram, payload) else { return };
+        let ahead = self.newest.map_or(0, |newest| number.wrapping_sub(newest));
+        if ahead < 1 << 31 {
+            self.newest = Some(number);
+        } else {
+            self.counters.reordered += 1;
         }
     }
 

@@ -13,6 +13,8 @@ pub struct Spec {
     pub tick: Tick,
     /// Packets that the program's socket holds: 120,832 bytes at 1,888 a full frame.
     pub socket_packets: u32,
+    /// Segments of a stream that it holds: TCP promises bytes, not buffers, so these are 120,832 of payload.
+    pub stream_segments: u32,
     /// Packets that a poll of the receive ring takes at most.
     pub budget: u32,
     /// What the program does.
@@ -40,11 +42,20 @@ pub enum Load {
 }
 
 impl Spec {
+    /// Packets that its program's socket holds, of what the program reads.
+    #[must_use]
+    pub fn buffers(&self) -> u32 {
+        match self.load {
+            Load::Tcp => self.stream_segments,
+            Load::Udp | Load::RequestResponse => self.socket_packets,
+        }
+    }
+
     /// Linux 2.6.18 as RHEL 5 has it: masks at run time, ticks at 1,000 Hz.
     #[must_use]
     pub fn linux_2_6_18(load: Load) -> Self {
         let tick = Tick::Periodic(Span::from_millis(1));
-        Self { masks: true, accounts: false, tick, socket_packets: 64, budget: 64, load }
+        Self { masks: true, accounts: false, tick, socket_packets: 64, stream_segments: 83, budget: 64, load }
     }
 
     /// Linux 2.6.18 as a paravirtualized guest: ticks at 250 Hz unless idle; its masks are the event channels',

@@ -7,8 +7,8 @@
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreated,
-    RulesetCreatedAttr, RulesetError, RulesetStatus,
+    ABI, Access, AccessFs, AccessNet, BitFlags, NetPort, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus,
 };
 
 use super::ConfineError;
@@ -25,6 +25,8 @@ pub struct Reach {
     pub read: Vec<PathBuf>,
     /// Devices.
     pub devices: Vec<PathBuf>,
+    /// Ports of TCP that are listened on.
+    pub listen: Vec<u16>,
 }
 
 /// How much of it the kernel enforces.
@@ -38,7 +40,7 @@ pub enum Enforced {
     Not,
 }
 
-/// Restricts the calling thread, and those that it starts, to these. TCP is out of reach too. What is not there is
+/// Restricts the calling thread, and those that it starts, to these. Any other TCP is out of reach too. What is not there is
 /// not added.
 ///
 /// # Errors
@@ -65,7 +67,11 @@ fn restrict(reach: &Reach) -> Result<Enforced, RulesetError> {
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
     let rules = allow(rules, &reach.work, work)?;
     let rules = allow(rules, &reach.read, AccessFs::ReadFile | AccessFs::ReadDir)?;
-    let status = allow(rules, &reach.devices, device)?.restrict_self()?;
+    let mut rules = allow(rules, &reach.devices, device)?;
+    for port in &reach.listen {
+        rules = rules.add_rule(NetPort::new(*port, AccessNet::BindTcp))?;
+    }
+    let status = rules.restrict_self()?;
     Ok(match status.ruleset {
         RulesetStatus::FullyEnforced => Enforced::Fully,
         RulesetStatus::PartiallyEnforced => Enforced::Partly,

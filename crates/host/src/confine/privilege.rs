@@ -15,19 +15,24 @@ use rustix::thread::{
 use super::ConfineError;
 use crate::user::Account;
 
-/// What the start takes: giving sockets away, replacing a dead host's whoever owns them, taps.
-const START: CapabilitySet =
-    CapabilitySet::CHOWN.union(CapabilitySet::DAC_OVERRIDE).union(CapabilitySet::NET_ADMIN);
+/// What the start takes: giving sockets away, replacing a dead host's whoever owns them, taps, packet sockets.
+const START: CapabilitySet = CapabilitySet::CHOWN
+    .union(CapabilitySet::DAC_OVERRIDE)
+    .union(CapabilitySet::NET_ADMIN)
+    .union(CapabilitySet::NET_RAW);
 
 /// Which capabilities a thread has from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capabilities {
     /// Those it has.
     Unchanged,
-    /// CAP_NET_ADMIN, if it has it: a tap may have to be made again.
-    NetAdmin,
-    /// None.
-    None,
+    /// At most these.
+    Only {
+        /// CAP_NET_ADMIN: a tap may have to be made again.
+        net_admin: bool,
+        /// CAP_NET_RAW: an interface may come back.
+        net_raw: bool,
+    },
 }
 
 /// Makes the process another user's, before it starts any thread that shall not be root's. What the start of a host
@@ -81,8 +86,12 @@ impl Capabilities {
     pub(super) fn apply(self) -> io::Result<()> {
         match self {
             Self::Unchanged => Ok(()),
-            Self::NetAdmin => keep(CapabilitySet::NET_ADMIN),
-            Self::None => keep(CapabilitySet::empty()),
+            Self::Only { net_admin, net_raw } => {
+                let mut wanted = CapabilitySet::empty();
+                wanted.set(CapabilitySet::NET_ADMIN, net_admin);
+                wanted.set(CapabilitySet::NET_RAW, net_raw);
+                keep(wanted)
+            }
         }
     }
 }

@@ -16,8 +16,10 @@ use libc::c_long;
 pub enum Role {
     /// It starts the others, and waits for signals.
     Main,
-    /// It answers commands.
+    /// It carries out commands.
     Control,
+    /// It serves clients of the control interface, and reads what they write.
+    Api,
     /// It runs a card, and reads what guests and clients write.
     Port,
     /// It does what takes time: unmapping memory, closing files, writing the log.
@@ -108,7 +110,12 @@ const CARD: &[Row] = &[
     (libc::SYS_readlinkat, Always),
     (libc::SYS_readv, Always),
     (libc::SYS_recvfrom, Always),
+    // Bursts of frames.
+    (libc::SYS_recvmmsg, Always),
+    (libc::SYS_sendmmsg, Always),
     (libc::SYS_recvmsg, Always),
+    // Its own processors, where it is told to.
+    (libc::SYS_sched_setaffinity, Is(0, &[0])),
     (libc::SYS_sendfile, Always),
     (libc::SYS_sendmsg, Always),
     (libc::SYS_setsockopt, Is(2, &[libc::SO_PEEK_OFF as u32])),
@@ -180,6 +187,24 @@ const MANAGE: &[Row] = &[
     (libc::SYS_wait4, Always),
     (libc::SYS_waitid, Always),
 ];
+/// What the thread does that reads requests of the control interface: sockets that others have opened, and nothing else. No
+/// file, no memory of guests, no new socket or thread.
+const SERVE: &[Row] = &[
+    (libc::SYS_accept4, Always),
+    (libc::SYS_epoll_ctl, Always),
+    (libc::SYS_epoll_pwait, Always),
+    (libc::SYS_getsockname, Always),
+    (libc::SYS_getsockopt, Always),
+    (libc::SYS_read, Always),
+    (libc::SYS_recvfrom, Always),
+    (libc::SYS_sendmsg, Always),
+    (libc::SYS_sendto, Always),
+    (libc::SYS_shutdown, Always),
+    // The socket's file goes with its listener.
+    (libc::SYS_newfstatat, Always),
+    (libc::SYS_statx, Always),
+    (libc::SYS_unlinkat, Always),
+];
 /// What the keeper does: messages with descriptors, the end of processes, and signals passed on. No new file, program,
 /// process or thread.
 const KEEP: &[Row] = &[
@@ -206,8 +231,9 @@ const SIGNALS: &[u32] =
 
 /// The flags of a new thread, as against a new process.
 const THREAD: u32 = (libc::CLONE_THREAD | libc::CLONE_VM) as u32;
-/// No network: links are watched by netlink, and any other socket is a file.
-const FAMILIES: &[u32] = &[libc::AF_UNIX as u32, libc::AF_NETLINK as u32];
+/// No network above Ethernet: links are watched by netlink, frames of an interface come by a packet socket, and any other
+/// socket is a file.
+const FAMILIES: &[u32] = &[libc::AF_UNIX as u32, libc::AF_NETLINK as u32, libc::AF_PACKET as u32];
 /// Of a socket, of the log's terminal, of a tap, of an interface.
 const IOCTLS: &[u32] = &[
     libc::FIONBIO as u32,
@@ -216,11 +242,16 @@ const IOCTLS: &[u32] = &[
     libc::TIOCGWINSZ as u32,
     libc::TUNSETIFF as u32,
     libc::TUNGETIFF as u32,
+    libc::TUNSETOFFLOAD as u32,
+    libc::TUNSETVNETHDRSZ as u32,
+    libc::TUNSETVNETLE as u32,
     libc::SIOCGIFFLAGS as u32,
     libc::SIOCSIFFLAGS as u32,
+    libc::SIOCGIFHWADDR as u32,
     libc::SIOCGIFMTU as u32,
     libc::SIOCSIFMTU as u32,
     libc::SIOCGIFINDEX as u32,
+    libc::SIOCGIFNAME as u32,
 ];
 
 /// Calls that this architecture has under older names too, which the libraries use.
@@ -228,6 +259,13 @@ const IOCTLS: &[u32] = &[
 const OLDER_EVERY: &[Row] = &[(libc::SYS_poll, Always)];
 #[cfg(target_arch = "x86_64")]
 const OLDER_CARD: &[Row] = &[
+    (libc::SYS_epoll_wait, Always),
+    (libc::SYS_lstat, Always),
+    (libc::SYS_stat, Always),
+    (libc::SYS_unlink, Always),
+];
+#[cfg(target_arch = "x86_64")]
+const OLDER_SERVE: &[Row] = &[
     (libc::SYS_epoll_wait, Always),
     (libc::SYS_lstat, Always),
     (libc::SYS_stat, Always),
@@ -250,6 +288,8 @@ const OLDER_EVERY: &[Row] = &[];
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER_CARD: &[Row] = &[];
 #[cfg(not(target_arch = "x86_64"))]
+const OLDER_SERVE: &[Row] = &[];
+#[cfg(not(target_arch = "x86_64"))]
 const OLDER_MANAGE: &[Row] = &[];
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER_NO_FILES: &[Row] = &[];
@@ -270,6 +310,7 @@ impl Role {
         match self {
             Self::Port => &[EVERY, OLDER_EVERY, CARD, OLDER_CARD],
             Self::Helper => &[EVERY, OLDER_EVERY, SLOW],
+            Self::Api => &[EVERY, OLDER_EVERY, SERVE, OLDER_SERVE],
             Self::Keeper => &[EVERY, OLDER_EVERY, KEEP],
             Self::Control | Self::Main => &[EVERY, OLDER_EVERY, CARD, OLDER_CARD, SLOW, MANAGE, OLDER_MANAGE],
         }
@@ -278,7 +319,7 @@ impl Role {
     /// The lists whose rows are refused without ending the host. They come before those that are allowed.
     pub(super) fn refused(self) -> &'static [&'static [Row]] {
         match self {
-            Self::Port | Self::Helper | Self::Keeper => &[NO_CODE, NO_FILES, OLDER_NO_FILES],
+            Self::Port | Self::Helper | Self::Api | Self::Keeper => &[NO_CODE, NO_FILES, OLDER_NO_FILES],
             Self::Control | Self::Main => &[NO_CODE, NO_PROCESS],
         }
     }

@@ -60,6 +60,22 @@ const FORBIDDEN: &[(Role, &[libc::c_long])] = &[
         &[libc::SYS_execve, libc::SYS_clone, libc::SYS_socket, libc::SYS_recvmsg, libc::SYS_accept4],
     ),
     (
+        Role::Api,
+        &[
+            libc::SYS_execve,
+            libc::SYS_clone,
+            libc::SYS_socket,
+            libc::SYS_connect,
+            libc::SYS_bind,
+            libc::SYS_recvmsg,
+            libc::SYS_ioctl,
+            libc::SYS_memfd_create,
+            libc::SYS_mkdirat,
+            libc::SYS_ptrace,
+            libc::SYS_setresuid,
+        ],
+    ),
+    (
         Role::Control,
         &[libc::SYS_execve, libc::SYS_clone, libc::SYS_ptrace, libc::SYS_setresuid, libc::SYS_mount],
     ),
@@ -115,7 +131,7 @@ fn a_call_that_is_not_in_the_list_ends_the_host_which_says_so() {
 
 #[test]
 fn what_libraries_can_do_without_is_refused_and_ends_nothing() {
-    for role in [Role::Port, Role::Helper, Role::Keeper] {
+    for role in [Role::Port, Role::Helper, Role::Api, Role::Keeper] {
         confined(role, || {
             let file = fs::File::open("/etc/passwd").unwrap_err();
             assert_eq!(file.raw_os_error(), Some(libc::ENOSYS), "{role:?}");
@@ -128,7 +144,7 @@ fn what_libraries_can_do_without_is_refused_and_ends_nothing() {
             thread::spawn(|| ()).join().unwrap();
         });
     }
-    for role in [Role::Main, Role::Control, Role::Port, Role::Helper, Role::Keeper] {
+    for role in [Role::Main, Role::Control, Role::Api, Role::Port, Role::Helper, Role::Keeper] {
         let code = || {
             let protection = ProtFlags::READ | ProtFlags::EXEC;
             // SAFETY: a new mapping wherever the kernel likes.
@@ -190,6 +206,7 @@ fn files_out_of_reach_cannot_be_opened_and_others_can() {
         work: vec![work.clone(), folder.path().join("missing")],
         read: vec![read.clone()],
         devices: vec!["/dev/null".into()],
+        listen: Vec::new(),
     };
     let body = || {
         if restrict_files(&reach).unwrap() == Enforced::Not {
@@ -244,7 +261,10 @@ fn another_user_has_none_of_roots_rights() {
         assert!(held.permitted.contains(CapabilitySet::CHOWN), "the start takes it");
         assert!(!held.permitted.intersects(CapabilitySet::SYS_ADMIN | CapabilitySet::SETUID));
         assert!(held.inheritable.is_empty() && no_new_privs().unwrap());
-        let none = Confinement { seccomp: Seccomp::Off, capabilities: Capabilities::NetAdmin };
+        let none = Confinement {
+            seccomp: Seccomp::Off,
+            capabilities: Capabilities::Only { net_admin: true, net_raw: false },
+        };
         none.prepare(Role::Port).unwrap().apply().unwrap();
         let held = capabilities(None).unwrap();
         assert!(CapabilitySet::NET_ADMIN.contains(held.permitted) && held.effective == held.permitted);

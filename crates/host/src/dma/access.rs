@@ -39,6 +39,16 @@ enum Direction {
     Write,
 }
 
+impl Direction {
+    #[inline]
+    fn is_permitted(self, region: &Region) -> bool {
+        match self {
+            Self::Read => region.permissions.read,
+            Self::Write => region.permissions.write,
+        }
+    }
+}
+
 /// The part of an access that lies in one region.
 struct Piece<'table> {
     memory: &'table MappedFile,
@@ -53,14 +63,10 @@ impl DmaTable {
     /// [`DmaFault`]; `buffer` is then as it was.
     #[inline]
     pub fn read(&self, iova: u64, buffer: &mut [u8]) -> Result<(), DmaFault> {
-        if buffer.is_empty() {
-            return Ok(());
+        match self.whole(iova, buffer.len(), Direction::Read) {
+            Some((memory, offset)) => memory.read(offset, buffer).map_err(|error| fault(iova, error)),
+            None => self.read_across(iova, buffer),
         }
-        let piece = self.piece(iova, buffer.len(), Direction::Read)?;
-        if piece.len == buffer.len() {
-            return piece.memory.read(piece.offset, buffer).map_err(|error| fault(iova, error));
-        }
-        self.read_across(iova, buffer)
     }
 
     /// Stores `bytes` from `iova` on. The order of the words of short aligned writes is that of
@@ -70,14 +76,33 @@ impl DmaTable {
     /// [`DmaFault`]; memory is then as it was.
     #[inline]
     pub fn write(&self, iova: u64, bytes: &[u8]) -> Result<(), DmaFault> {
-        if bytes.is_empty() {
-            return Ok(());
+        match self.whole(iova, bytes.len(), Direction::Write) {
+            Some((memory, offset)) => memory.write(offset, bytes).map_err(|error| fault(iova, error)),
+            None => self.write_across(iova, bytes),
         }
-        let piece = self.piece(iova, bytes.len(), Direction::Write)?;
-        if piece.len == bytes.len() {
-            return piece.memory.write(piece.offset, bytes).map_err(|error| fault(iova, error));
+    }
+
+    /// Where a range is that lies in one region, and is permitted there: in the region that was hit last, or in another, which
+    /// then is the one.
+    #[inline]
+    fn whole(&self, iova: u64, len: usize, direction: Direction) -> Option<(&MappedFile, u64)> {
+        self.in_last_hit(iova, len, direction).or_else(|| {
+            self.region_at(iova)?;
+            self.in_last_hit(iova, len, direction)
+        })
+    }
+
+    /// Where a range is that lies in the region that was hit last, and is permitted there.
+    #[inline]
+    fn in_last_hit(&self, iova: u64, len: usize, direction: Direction) -> Option<(&MappedFile, u64)> {
+        let region = self.regions.get(self.last_hit.get())?;
+        // Both from the region's start, and one less than the bytes: a region may be as large as the address space.
+        let (skipped, last) = (iova.wrapping_sub(region.first), region.last - region.first);
+        let inside = skipped <= last && (len as u64).checked_sub(1)? <= last - skipped;
+        if !inside || !direction.is_permitted(region) {
+            return None;
         }
-        self.write_across(iova, bytes)
+        region.backing.as_ref().map(|backing| (&backing.mapping.memory, backing.skip + skipped))
     }
 
     #[cold]
@@ -121,18 +146,13 @@ impl DmaTable {
     }
 
     /// The first part of a range that lies in one region; `len` is not 0.
-    #[inline]
     fn piece(&self, iova: u64, len: usize, direction: Direction) -> Result<Piece<'_>, DmaFault> {
         let fault = |kind| DmaFault { iova, kind };
         if iova.checked_add(len as u64 - 1).is_none() {
             return Err(fault(FaultKind::Wraps));
         }
         let region = self.region_at(iova).ok_or(fault(FaultKind::Unmapped))?;
-        let permitted = match direction {
-            Direction::Read => region.permissions.read,
-            Direction::Write => region.permissions.write,
-        };
-        if !permitted {
+        if !direction.is_permitted(region) {
             return Err(fault(FaultKind::Forbidden));
         }
         let backing = region.backing.as_ref().ok_or(fault(FaultKind::NotShared))?;
@@ -142,13 +162,7 @@ impl DmaTable {
         Ok(Piece { memory: &backing.mapping.memory, offset, len: len.min(rest) })
     }
 
-    #[inline]
     fn region_at(&self, iova: u64) -> Option<&Region> {
-        let hit = self.regions.get(self.last_hit.get()).filter(|region| region.holds(iova));
-        hit.or_else(|| self.search(iova))
-    }
-
-    fn search(&self, iova: u64) -> Option<&Region> {
         let index = self.regions.partition_point(|region| region.last < iova);
         let region = self.regions.get(index).filter(|region| region.holds(iova))?;
         self.last_hit.set(index);

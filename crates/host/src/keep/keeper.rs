@@ -11,10 +11,10 @@
 //!
 //! A host that ends by itself is the end of the keeper too, with the same exit status. One that is killed, panics or
 //! asks for it ([`RESTART`]) is started again; if that happens often in a short time, ever later, until a hand-over has
-//! brought another program. Signals are passed on. For a planned hand-over the host has the keeper start a second one (`SUCCEED=1`), speaks to it alone, and says
-//! when it takes its place (`MAINPID=`), or that it does not (`ABANDON=1`). So the host itself starts no program. Nor does
-//! the keeper: the starter does, which was forked before (`keep::starter`). Without a starter the host goes on, and
-//! cannot be replaced.
+//! brought another program. Signals are passed on. For a planned hand-over the host has the keeper start a second one
+//! (`SUCCEED=1`), speaks to it alone, and says when it takes its place (`MAINPID=`), or that it does not (`ABANDON=1`).
+//! Neither host nor keeper starts a program: the starter does, which was forked before (`keep::starter`). Without a
+//! starter the host goes on, and cannot be replaced.
 //!
 //! Where systemd has a file descriptor store for the unit, it keeps what the keeper keeps: then a unit that is restarted
 //! goes on, too. Left out: keeping anything over the death of the keeper elsewhere. A host whose keeper dies goes on

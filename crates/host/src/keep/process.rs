@@ -28,7 +28,7 @@ impl Process {
         let _ = pidfd_send_signal(&self.0, signal);
     }
 
-    /// How it ended, if it has. Whoever hears of it has waited for it: nobody hears of it again.
+    /// How it ended, if it has. To be asked once: the call that answers has waited for the process.
     pub(super) fn death(&self) -> io::Result<Option<Death>> {
         let status = waitid(WaitId::PidFd(self.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG)?;
         Ok(status.map(|status| match (status.exit_status(), status.terminating_signal()) {

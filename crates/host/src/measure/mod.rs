@@ -7,12 +7,15 @@
 
 mod calls;
 mod copies;
+mod features;
 #[cfg(target_arch = "x86_64")]
 mod kvm;
 mod repeat;
 #[cfg(test)]
 mod tests;
 mod threads;
+
+pub use features::{Feature, features};
 
 use std::io;
 

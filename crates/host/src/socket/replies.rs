@@ -157,9 +157,7 @@ impl ReplyLog {
             };
         }
     }
-}
 
-impl ReplyLog {
     /// Sends what is noted next, which is `bytes`, with descriptors, as far as the socket takes it now. Descriptors do
     /// not go through `sendfile`, so here there is a moment at which file and socket disagree: a successor of a process
     /// that dies in it sends the bytes again.

@@ -6,15 +6,17 @@
 //! renamed or moves to another network namespace.
 //!
 //! Attaching, letting go and all that asks about the interface may wait for the kernel's lock on interfaces; frames
-//! never do. Left out: the virtio-net header, and with it offloads across the tap; several queues; addresses and
-//! bridges, which are the administrator's.
+//! never do. In front of each frame is a [`VnetHeader`], where the kernel knows that. What it says beside "a whole frame"
+//! it says only to who takes offloads ([`Tap::take_offloads`]). A macvtap is one more kind of tap (`macvtap`). Left out:
+//! several queues; addresses and bridges, which are the administrator's.
 
+mod macvtap;
 mod name;
 mod request;
 #[cfg(test)]
 mod tests;
 
-use std::io;
+use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -22,6 +24,7 @@ use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl, open};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
+use crate::vnet::VnetHeader;
 pub use name::{InterfaceName, InvalidName};
 
 /// Why a tap could not be opened or set up.
@@ -56,6 +59,35 @@ pub enum TapError {
         /// The interface.
         name: InterfaceName,
     },
+    /// There is no interface of this name.
+    #[error(
+        "interface {name} does not exist; make a macvtap: ip link add link eth1 name {name} type macvtap mode passthru"
+    )]
+    NoMacvtap {
+        /// The interface.
+        name: InterfaceName,
+    },
+    /// An interface that has no macvtap's device file, or that of another one.
+    #[error(
+        "{path} is not the device file of {name}; make a macvtap: ip link add link eth1 name {name} type macvtap mode \
+         passthru; if {name} is one, this container does not show its file: mknod {path} c MAJOR MINOR, with the \
+         numbers in /sys/class/net/{name}/macvtap/*/dev"
+    )]
+    NoDeviceFile {
+        /// The interface.
+        name: InterfaceName,
+        /// The file.
+        path: String,
+    },
+    /// The device file of a macvtap may not be opened.
+    #[error(
+        "{path} may not be opened: give this user read and write access to it; a host with Landlock opens only the \
+         file that was there when it started"
+    )]
+    NoFileAccess {
+        /// The file.
+        path: String,
+    },
     /// The kernel refused.
     #[error("{doing} tap {name} failed")]
     System {
@@ -72,8 +104,8 @@ pub enum TapError {
 /// What a read from the tap brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TapReceived {
-    /// A frame of so many bytes; what did not fit into the buffer is lost.
-    Frame(usize),
+    /// A frame, and its length in bytes; what did not fit into the buffer is lost. And what the kernel says of it.
+    Frame(usize, VnetHeader),
     /// Nothing now.
     Empty,
 }
@@ -103,6 +135,8 @@ pub struct Attachment {
 pub struct Tap {
     fd: OwnedFd,
     name: InterfaceName,
+    /// Frames have headers in front of them.
+    headers: bool,
 }
 
 impl Tap {
@@ -139,20 +173,42 @@ impl Tap {
     pub fn adopt(fd: OwnedFd, name: &InterfaceName) -> Result<Self, TapError> {
         let flags = fcntl_getfl(&fd).map_err(system(name, "taking over"))?;
         fcntl_setfl(&fd, flags | OFlags::NONBLOCK).map_err(system(name, "taking over"))?;
-        let tap = Self { fd, name: name.clone() };
-        match tap.attachment() {
-            Ok(_) => Ok(tap),
+        match request::attachment(&fd) {
+            Ok(attached) => Ok(Self { fd, name: name.clone(), headers: attached.headers }),
             Err(_) => Err(TapError::NotATap { name: name.clone() }),
         }
     }
 
     fn attach(fd: OwnedFd, name: &InterfaceName) -> Result<Self, TapError> {
-        request::attach(&fd, name).map_err(|errno| match errno {
+        // A kernel that knows no headers refuses them as it refuses what is no tap.
+        let headers = match request::attach(&fd, name, true) {
+            Err(Errno::INVAL) => request::attach(&fd, name, false).map(|()| false),
+            other => other.map(|()| true),
+        };
+        let headers = headers.map_err(|errno| match errno {
             Errno::BUSY => TapError::InUse { name: name.clone() },
             Errno::INVAL => TapError::NotATap { name: name.clone() },
             other => system(name, "creating or attaching to")(other),
         })?;
-        Ok(Self { fd, name: name.clone() })
+        let tap = Self { fd, name: name.clone(), headers };
+        if headers {
+            request::settle_headers(&tap.fd).map_err(system(name, "setting up the frames of"))?;
+        }
+        // Who was attached before may have taken more.
+        tap.leave_offloads();
+        Ok(tap)
+    }
+
+    /// Has the host leave to the receiver what it can: checksums, and the cutting of TCP packets into segments. And it may
+    /// be sent such. `false` if this kernel cannot, and everything stays as it was: whole frames.
+    #[must_use]
+    pub fn take_offloads(&self) -> bool {
+        self.headers && request::set_offloads(&self.fd, true).is_ok()
+    }
+
+    fn leave_offloads(&self) {
+        // A kernel that knows no offloads has none on.
+        let _ = request::set_offloads(&self.fd, false);
     }
 
     /// The name it was opened by.
@@ -166,7 +222,7 @@ impl Tap {
     /// # Errors
     /// The interface was deleted, or what else the kernel says.
     pub fn attachment(&self) -> io::Result<Attachment> {
-        let (name, persistent) = request::attachment(&self.fd)?;
+        let request::Attached { name, persistent, .. } = request::attachment(&self.fd)?;
         Ok(Attachment { name, persistent })
     }
 
@@ -214,13 +270,17 @@ impl Tap {
         request::set_mtu(&control, &self.name, mtu).map_err(system(&self.name, "setting the MTU of"))
     }
 
-    /// Takes the next frame the host sends, into a buffer that should hold the MTU and 18 bytes of header.
+    /// Takes the next frame the host sends, into a buffer that should hold the MTU and 18 bytes of header; with offloads,
+    /// 65,535 bytes and the header.
     ///
     /// # Errors
     /// The interface is gone, or what else the kernel says.
     pub fn recv(&self, buffer: &mut [u8]) -> io::Result<TapReceived> {
-        match rustix::io::read(&self.fd, buffer) {
-            Ok(len) => Ok(TapReceived::Frame(len)),
+        let mut header = [0; VnetHeader::SIZE];
+        let place = if self.headers { &mut header[..] } else { &mut [] };
+        let before = place.len();
+        match rustix::io::readv(&self.fd, &mut [IoSliceMut::new(place), IoSliceMut::new(buffer)]) {
+            Ok(length) => Ok(TapReceived::Frame(length.saturating_sub(before), VnetHeader::parse(&header))),
             Err(Errno::AGAIN | Errno::INTR) => Ok(TapReceived::Empty),
             Err(error) => Err(error.into()),
         }
@@ -231,7 +291,17 @@ impl Tap {
     /// # Errors
     /// `InvalidInput` for a frame shorter than its header; the interface is gone; what else the kernel says.
     pub fn send(&self, frame: &[u8]) -> io::Result<TapSent> {
-        match rustix::io::write(&self.fd, frame) {
+        self.send_with(&VnetHeader::default(), frame)
+    }
+
+    /// Gives the host a frame of which it has to know something; where it knows no headers, nothing.
+    ///
+    /// # Errors
+    /// As [`Tap::send`]; `InvalidInput` too if the header is not true of the frame.
+    pub fn send_with(&self, header: &VnetHeader, frame: &[u8]) -> io::Result<TapSent> {
+        let header = header.emit();
+        let header = if self.headers { &header[..] } else { &[] };
+        match rustix::io::writev(&self.fd, &[IoSlice::new(header), IoSlice::new(frame)]) {
             Ok(_) => Ok(TapSent::Sent),
             Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM | Errno::INTR) => Ok(TapSent::Full),
             Err(Errno::IO) => Ok(TapSent::Down),
@@ -239,11 +309,15 @@ impl Tap {
         }
     }
 
-    /// Any socket carries requests about interfaces; it sees the namespace of the thread that made it.
     fn control(&self) -> Result<OwnedFd, TapError> {
-        let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
-        socket.map_err(system(&self.name, "looking at"))
+        control(&self.name)
     }
+}
+
+/// Any socket carries requests about interfaces; it sees the namespace of the thread that made it.
+fn control(name: &InterfaceName) -> Result<OwnedFd, TapError> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
+    socket.map_err(system(name, "looking at"))
 }
 
 impl AsFd for Tap {

@@ -8,14 +8,18 @@ use std::mem;
 use std::os::fd::AsFd;
 
 use rustix::io::{Errno, Result};
-use rustix::ioctl::{Opcode, Updater, ioctl};
+use rustix::ioctl::{IntegerSetter, Opcode, Setter, Updater, ioctl};
 
 use super::InterfaceName;
 
 const TUNSETIFF: Opcode = libc::TUNSETIFF as Opcode;
 const TUNGETIFF: Opcode = libc::TUNGETIFF as Opcode;
+const TUNSETOFFLOAD: Opcode = libc::TUNSETOFFLOAD as Opcode;
+const TUNSETVNETHDRSZ: Opcode = libc::TUNSETVNETHDRSZ as Opcode;
+const TUNSETVNETLE: Opcode = libc::TUNSETVNETLE as Opcode;
 const SIOCGIFFLAGS: Opcode = libc::SIOCGIFFLAGS as Opcode;
 const SIOCSIFFLAGS: Opcode = libc::SIOCSIFFLAGS as Opcode;
+const SIOCGIFHWADDR: Opcode = libc::SIOCGIFHWADDR as Opcode;
 const SIOCGIFMTU: Opcode = libc::SIOCGIFMTU as Opcode;
 const SIOCSIFMTU: Opcode = libc::SIOCSIFMTU as Opcode;
 
@@ -26,28 +30,61 @@ pub(super) struct Flags {
     pub(super) up: bool,
 }
 
-pub(super) fn attach(tun: impl AsFd, name: &InterfaceName) -> Result<()> {
+/// Attaches to the interface, with a [`VnetHeader`] in front of each frame or without.
+///
+/// [`VnetHeader`]: crate::vnet::VnetHeader
+pub(super) fn attach(tun: impl AsFd, name: &InterfaceName, headers: bool) -> Result<()> {
     let mut request = named(name);
-    let flags = libc::IFF_TAP | libc::IFF_NO_PI;
+    let flags = libc::IFF_TAP | libc::IFF_NO_PI | if headers { libc::IFF_VNET_HDR } else { 0 };
     request.ifr_ifru.ifru_flags = libc::c_short::try_from(flags).map_err(|_| Errno::INVAL)?;
     // SAFETY: TUNSETIFF reads and writes one `ifreq`.
     unsafe { ioctl(tun, Updater::<TUNSETIFF, _>::new(&mut request)) }
 }
 
-/// Name of the interface behind a descriptor, and whether it is persistent.
-pub(super) fn attachment(tun: impl AsFd) -> Result<(String, bool)> {
+/// Has headers be as this crate reads them, whatever somebody who was attached before has asked for.
+pub(super) fn settle_headers(tun: impl AsFd) -> Result<()> {
+    let size = crate::vnet::VnetHeader::SIZE as libc::c_int;
+    // SAFETY: TUNSETVNETHDRSZ reads one `int`.
+    unsafe { ioctl(&tun, Setter::<TUNSETVNETHDRSZ, _>::new(size)) }?;
+    let little = libc::c_int::from(cfg!(target_endian = "little"));
+    // SAFETY: TUNSETVNETLE reads one `int`.
+    unsafe { ioctl(&tun, Setter::<TUNSETVNETLE, _>::new(little)) }
+}
+
+/// What the host leaves to whoever is attached: checksums and the cutting of TCP, or nothing.
+pub(super) fn set_offloads(tun: impl AsFd, on: bool) -> Result<()> {
+    let all = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6;
+    let offloads = if on { all as usize } else { 0 };
+    // SAFETY: TUNSETOFFLOAD takes a number and no pointer.
+    unsafe { ioctl(tun, IntegerSetter::<TUNSETOFFLOAD>::new_usize(offloads)) }
+}
+
+/// What a descriptor is attached to.
+pub(super) struct Attached {
+    pub(super) name: String,
+    pub(super) persistent: bool,
+    /// Frames have headers in front of them.
+    pub(super) headers: bool,
+}
+
+/// The interface behind a descriptor.
+pub(super) fn attachment(tun: impl AsFd) -> Result<Attached> {
     // SAFETY: all-zero is a valid `ifreq`: an empty name and a union of plain numbers.
     let mut request: libc::ifreq = unsafe { mem::zeroed() };
     // SAFETY: TUNGETIFF writes one `ifreq`.
     unsafe { ioctl(tun, Updater::<TUNGETIFF, _>::new(&mut request)) }?;
     // SAFETY: TUNGETIFF answered in this member; the whole union was zeroed before.
-    let flags = unsafe { request.ifr_ifru.ifru_flags };
-    if libc::c_int::from(flags) & libc::IFF_TAP == 0 {
+    let flags = libc::c_int::from(unsafe { request.ifr_ifru.ifru_flags });
+    if flags & libc::IFF_TAP == 0 {
         return Err(Errno::INVAL);
     }
     let bytes: Vec<u8> = request.ifr_name.iter().map(|byte| byte.cast_unsigned()).collect();
     let name = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
-    Ok((String::from_utf8_lossy(name).into_owned(), libc::c_int::from(flags) & libc::IFF_PERSIST != 0))
+    Ok(Attached {
+        name: String::from_utf8_lossy(name).into_owned(),
+        persistent: flags & libc::IFF_PERSIST != 0,
+        headers: flags & libc::IFF_VNET_HDR != 0,
+    })
 }
 
 pub(super) fn flags(socket: impl AsFd, name: &InterfaceName) -> Result<Flags> {
@@ -65,6 +102,16 @@ pub(super) fn set_up(socket: impl AsFd, name: &InterfaceName, flags: Flags) -> R
     request.ifr_ifru.ifru_flags = flags.raw | up;
     // SAFETY: SIOCSIFFLAGS reads one `ifreq`.
     unsafe { ioctl(socket, Updater::<SIOCSIFFLAGS, _>::new(&mut request)) }
+}
+
+/// The Ethernet address of an interface; of a macvtap, that of the one behind the descriptor, whatever its name.
+pub(super) fn address(socket: impl AsFd, name: &InterfaceName) -> Result<[libc::c_char; 6]> {
+    let mut request = named(name);
+    // SAFETY: SIOCGIFHWADDR reads and writes one `ifreq`.
+    unsafe { ioctl(socket, Updater::<SIOCGIFHWADDR, _>::new(&mut request)) }?;
+    // SAFETY: SIOCGIFHWADDR answered in this member; the whole union was zeroed before.
+    let [a, b, c, d, e, f, ..] = unsafe { request.ifr_ifru.ifru_hwaddr.sa_data };
+    Ok([a, b, c, d, e, f])
 }
 
 pub(super) fn mtu(socket: impl AsFd, name: &InterfaceName) -> Result<u32> {

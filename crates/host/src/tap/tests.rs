@@ -86,7 +86,7 @@ fn receive_ours(tap: &Tap) -> Vec<u8> {
     for _ in 0..100 {
         assert_eq!(poller.wait(Some(Duration::from_secs(5))).unwrap().count(), 1, "no frame came");
         let mut buffer = vec![0; 9018];
-        while let TapReceived::Frame(len) = tap.recv(&mut buffer).unwrap() {
+        while let TapReceived::Frame(len, _) = tap.recv(&mut buffer).unwrap() {
             if buffer[12..14] == [0x88, 0xb5] {
                 buffer.truncate(len);
                 return buffer;
@@ -226,4 +226,91 @@ fn make_persistent(tap: &Tap, owner: u32) {
         ioctl(tap, IntegerSetter::<TUNSETOWNER>::new_usize(owner as usize)).unwrap();
         ioctl(tap, IntegerSetter::<TUNSETPERSIST>::new_usize(1)).unwrap();
     }
+}
+
+/// Runs a test in a namespace with the macvtap left0 on one end of a pair; the other end is the macvtap right0.
+fn with_macvtaps(what: &str, body: impl FnOnce() + Send) {
+    in_network_namespace(what, || {
+        // Numbers of their own: the device files of all namespaces are in one folder.
+        let numbers = 1_000_000 + 2 * rustix::thread::gettid().as_raw_nonzero().get();
+        for words in [
+            "link add wire0 type veth peer name wire1".to_owned(),
+            format!("link add link wire0 name left0 index {numbers} type macvtap mode passthru"),
+            format!("link add link wire1 name right0 index {} type macvtap mode passthru", numbers + 1),
+        ] {
+            let output = Command::new("ip").args(words.split(' ')).output();
+            if !output.as_ref().is_ok_and(|output| output.status.success()) {
+                return skipped(what, &format!("this kernel has no macvtap or no veth: {words}: {output:?}"));
+            }
+        }
+        for interface in ["left0", "right0"] {
+            match Tap::open_macvtap(&name(interface)) {
+                Ok(tap) => tap.expect("it was just made").set_up().unwrap(),
+                Err(error @ TapError::NoDeviceFile { .. }) => return skipped(what, &error.to_string()),
+                Err(error) => panic!("{error}"),
+            }
+        }
+        for interface in ["wire0", "wire1"] {
+            let words = ["link", "set", interface, "up"];
+            assert!(Command::new("ip").args(words).status().unwrap().success());
+        }
+        body();
+    });
+}
+
+#[test]
+fn frames_cross_between_two_macvtaps_and_a_deleted_one_is_known_to_be() {
+    with_macvtaps("macvtap frames", || {
+        let open = |interface: &str| Tap::open_macvtap(&name(interface)).unwrap();
+        let (left, right) = (open("left0").unwrap(), open("right0").unwrap());
+        assert!(left.take_offloads() && right.take_offloads());
+        for (from, to) in [(&left, &right), (&right, &left)] {
+            let mut buffer = [0; 70_000];
+            // A pair whose carrier comes gets its send queue a moment later, and loses silently what is sent before.
+            let arrived = (0..1000).any(|_| {
+                assert_eq!(from.send(&frame(1000)).unwrap(), TapSent::Sent);
+                std::thread::sleep(Duration::from_millis(20));
+                std::iter::from_fn(|| match to.recv(&mut buffer).unwrap() {
+                    TapReceived::Frame(length, _) => Some(buffer[..length] == frame(1000)),
+                    TapReceived::Empty => None,
+                })
+                .any(|ours| ours)
+            });
+            assert!(arrived, "from {} to {}", from.name(), to.name());
+        }
+        assert_eq!(left.attachment().unwrap().name, "left0");
+        assert!(Command::new("ip").args(["link", "del", "left0"]).status().unwrap().success());
+        assert!(left.attachment().is_err());
+        assert!(open("left0").is_none());
+        assert!(Tap::adopt(left.fd, &name("left0")).is_err());
+        assert!(Tap::adopt(right.fd, &name("right0")).is_ok());
+    });
+}
+
+#[test]
+fn an_interface_that_is_no_macvtap_is_refused_with_what_makes_one() {
+    with_macvtaps("macvtap refusals", || {
+        let refused = Tap::open_macvtap(&name("wire0")).unwrap_err().to_string();
+        assert!(refused.contains("is not the device file of wire0"), "{refused}");
+        assert!(refused.contains("name wire0 type macvtap"), "{refused}");
+    });
+}
+
+#[test]
+fn the_device_file_of_another_namespace_is_not_taken_for_ones_own() {
+    with_macvtaps("macvtap namespaces", || {
+        let index = rustix::net::netdevice::name_to_index(control(&name("left0")).unwrap(), "left0").unwrap();
+        in_network_namespace("macvtap namespaces", || {
+            // The same number and the same name.
+            for words in [
+                "link add wire0 type veth peer name wire1".to_owned(),
+                format!("link add link wire0 name left0 index {index} type macvtap mode passthru"),
+            ] {
+                assert!(Command::new("ip").args(words.split(' ')).status().unwrap().success());
+            }
+            let refused = Tap::open_macvtap(&name("left0")).unwrap_err().to_string();
+            assert!(refused.contains("is not the device file of left0"), "{refused}");
+        });
+        assert!(Tap::open_macvtap(&name("left0")).is_ok());
+    });
 }

@@ -20,7 +20,7 @@ use crate::eventfd::EventFd;
 use crate::shared::SharedMemory;
 
 /// The command register: memory space and bus master.
-const COMMAND: u64 = 0x04;
+const COMMAND: u16 = 0x04;
 const ENABLE: u16 = 1 << 1 | 1 << 2;
 
 /// What the virtual functions of a physical one that VFIO holds are asked for: a UUID. Whoever opens the physical
@@ -42,13 +42,15 @@ impl Token {
 /// A PCI function that Linux has handed over. It is given back, and reset, when dropped.
 #[derive(Debug)]
 pub struct Function {
-    address: PciAddress,
-    device: File,
+    pub(super) address: PciAddress,
+    pub(super) device: File,
     /// Where configuration space is in `device`.
     configuration: u64,
-    container: OwnedFd,
+    pub(super) container: OwnedFd,
     /// Held, since closing it would take the device away.
-    _group: OwnedFd,
+    pub(super) group: OwnedFd,
+    /// Which group that is.
+    pub(super) number: u32,
 }
 
 impl Function {
@@ -75,7 +77,7 @@ impl Function {
         let device = request::device(&group, &device_name(address, token))
             .map_err(refused("the device", Some(TOKEN)))?;
         let configuration = configuration(address, &device)?;
-        Ok(Self { address, device: device.into(), configuration, container, _group: group })
+        Ok(Self { address, device: device.into(), configuration, container, group, number })
     }
 
     /// Where it is.
@@ -112,16 +114,35 @@ impl Function {
     /// # Errors
     /// [`VfioError::Refused`].
     pub fn enable(&self) -> Result<(), VfioError> {
-        let at = self.configuration + COMMAND;
         let mut command = [0; 2];
-        let read = self.device.read_exact_at(&mut command, at);
-        let enabled = (u16::from_le_bytes(command) | ENABLE).to_le_bytes();
-        read.and_then(|()| self.device.write_all_at(&enabled, at)).map_err(|source| VfioError::Refused {
+        self.config(COMMAND, &mut command)?;
+        self.set_config(COMMAND, &(u16::from_le_bytes(command) | ENABLE).to_le_bytes())
+    }
+
+    /// Reads bytes of configuration space from `offset` on, as VFIO shows it.
+    ///
+    /// # Errors
+    /// [`VfioError::Refused`].
+    pub fn config(&self, offset: u16, into: &mut [u8]) -> Result<(), VfioError> {
+        self.config_done(self.device.read_exact_at(into, self.configuration + u64::from(offset)))
+    }
+
+    /// Writes bytes of configuration space from `offset` on, as far as VFIO lets.
+    ///
+    /// # Errors
+    /// [`VfioError::Refused`].
+    pub fn set_config(&self, offset: u16, from: &[u8]) -> Result<(), VfioError> {
+        self.config_done(self.device.write_all_at(from, self.configuration + u64::from(offset)))
+    }
+
+    fn config_done(&self, done: io::Result<()>) -> Result<(), VfioError> {
+        let refused = |source| VfioError::Refused {
             address: self.address,
-            request: "its command register",
+            request: "its configuration space",
             source,
             remedy: None,
-        })
+        };
+        done.map_err(refused)
     }
 
     /// Lets the function reach `memory`, at `iova`, as long as it is held.
@@ -164,7 +185,7 @@ const TOKEN: &str = "; if it is a virtual function and vfio-pci holds the physic
     together, by the address of the physical one";
 const LOCKED: &str = "; the kernel locks the memory: raise `ulimit -l`";
 
-fn refusal(
+pub(super) fn refusal(
     address: PciAddress,
     request: &'static str,
     remedy: Option<&'static str>,

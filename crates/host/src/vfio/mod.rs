@@ -16,6 +16,7 @@
 mod address;
 mod error;
 mod function;
+mod owner;
 mod registers;
 mod request;
 mod sysfs;

@@ -15,7 +15,8 @@ use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, ioctl, opcode};
 use vfio_bindings::bindings::vfio::{
     VFIO_API_VERSION, VFIO_BASE, VFIO_DMA_MAP_FLAG_READ, VFIO_DMA_MAP_FLAG_WRITE,
     VFIO_IRQ_SET_ACTION_TRIGGER, VFIO_IRQ_SET_DATA_EVENTFD, VFIO_TYPE, VFIO_TYPE1v2_IOMMU, vfio_device_info,
-    vfio_group_status, vfio_iommu_type1_dma_map, vfio_irq_set, vfio_region_info,
+    vfio_group_status, vfio_iommu_type1_dma_map, vfio_iommu_type1_dma_unmap, vfio_irq_set,
+    vfio_pci_dependent_device, vfio_pci_hot_reset, vfio_pci_hot_reset_info, vfio_region_info,
 };
 
 use crate::memory::MappedFile;
@@ -31,7 +32,10 @@ const DEVICE_GET_INFO: u32 = 7;
 const DEVICE_GET_REGION_INFO: u32 = 8;
 const DEVICE_SET_IRQS: u32 = 10;
 const DEVICE_RESET: u32 = 11;
+const DEVICE_GET_PCI_HOT_RESET_INFO: u32 = 12;
+const DEVICE_PCI_HOT_RESET: u32 = 13;
 const IOMMU_MAP_DMA: u32 = 13;
+const IOMMU_UNMAP_DMA: u32 = 14;
 
 /// Vectors that can be given eventfds: the most that an 82576 has, rounded up.
 pub(super) const MOST_VECTORS: usize = 32;
@@ -148,6 +152,58 @@ pub(super) fn set_eventfds(device: impl AsFd, index: u32, eventfds: &[BorrowedFd
 
 pub(super) fn reset(device: impl AsFd) -> Result<()> {
     call_number(device, DEVICE_RESET, 0).map(drop)
+}
+
+/// Functions that a reset of a bus can be asked about.
+const MOST_ON_A_BUS: usize = 64;
+
+/// A `vfio_pci_hot_reset_info` with the functions that follow it.
+#[repr(C)]
+struct OnTheBus {
+    head: vfio_pci_hot_reset_info,
+    functions: [vfio_pci_dependent_device; MOST_ON_A_BUS],
+}
+
+const _: () = assert!(offset_of!(OnTheBus, functions) == offset_of!(vfio_pci_hot_reset_info, devices));
+
+/// The groups of the functions that a reset of the device's bus would reset, one for each function. `ENODEV` if there is no
+/// such reset, `ENOSPC` if there are too many functions to tell.
+pub(super) fn groups_on_the_bus(device: impl AsFd) -> Result<Vec<u32>> {
+    // SAFETY: both structures are integers, for which zeros are a value.
+    let mut bus: OnTheBus = unsafe { std::mem::zeroed() };
+    bus.head.argsz = size_of::<OnTheBus>() as u32;
+    // SAFETY: the request reads and writes a `vfio_pci_hot_reset_info` and the functions after it, as many as fit into
+    // `argsz` bytes.
+    unsafe { call(device, DEVICE_GET_PCI_HOT_RESET_INFO, (&raw mut bus).cast()) }?;
+    let functions = bus.functions.iter().take(bus.head.count as usize);
+    // SAFETY: the union's two members are both a `u32`; without `VFIO_PCI_HOT_RESET_FLAG_DEV_ID` it is the group.
+    Ok(functions.map(|function| unsafe { function.__bindgen_anon_1.group_id }).collect())
+}
+
+/// A `vfio_pci_hot_reset` with one group's descriptor.
+#[repr(C)]
+struct BusReset {
+    head: vfio_pci_hot_reset,
+    group: i32,
+}
+
+const _: () = assert!(offset_of!(BusReset, group) == offset_of!(vfio_pci_hot_reset, group_fds));
+
+/// Resets the device's bus, all of whose functions are in this group.
+pub(super) fn reset_bus(device: impl AsFd, group: impl AsFd) -> Result<()> {
+    let mut reset = BusReset { head: vfio_pci_hot_reset::default(), group: group.as_fd().as_raw_fd() };
+    reset.head.argsz = size_of::<BusReset>() as u32;
+    reset.head.count = 1;
+    // SAFETY: the request reads a `vfio_pci_hot_reset` and one descriptor after it.
+    unsafe { call(device, DEVICE_PCI_HOT_RESET, (&raw mut reset).cast()) }.map(drop)
+}
+
+/// Takes from what is behind the container what it finds at `iova`.
+pub(super) fn unmap_dma(container: impl AsFd, iova: u64, size: u64) -> Result<()> {
+    let argsz = size_of::<vfio_iommu_type1_dma_unmap>() as u32;
+    let mut unmap = vfio_iommu_type1_dma_unmap { argsz, iova, size, ..Default::default() };
+    // SAFETY: the request reads and writes one `vfio_iommu_type1_dma_unmap`.
+    unsafe { call(container, IOMMU_UNMAP_DMA, (&raw mut unmap).cast()) }.map(drop)
 }
 
 /// Lets what is behind the container read and write a mapping, which it finds at `iova`.

@@ -58,6 +58,20 @@ impl Pci {
         Ok(PciIds { vendor: id("vendor")?, device: id("device")? })
     }
 
+    /// Where the machine has put the function's BARs: the first address of each, nothing where there is none.
+    ///
+    /// # Errors
+    /// [`VfioError::Sysfs`].
+    pub fn bars(&self, address: PciAddress) -> Result<[Option<u64>; 6], VfioError> {
+        let path = self.folder(address).join("resource");
+        let text = read(&path)?;
+        let mut lines = text.lines().map(|line| {
+            let first = line.split(' ').next()?.trim_start_matches("0x");
+            u64::from_str_radix(first, 16).ok().filter(|first| *first != 0)
+        });
+        Ok(std::array::from_fn(|_| lines.next().flatten()))
+    }
+
     /// The driver that has the function.
     #[must_use]
     pub fn driver(&self, address: PciAddress) -> Option<String> {

@@ -58,6 +58,18 @@ fn a_function_says_what_it_is() {
 }
 
 #[test]
+fn a_function_is_where_the_machine_has_put_it() {
+    let (folder, pci) = sysfs(Some("vfio-pci"));
+    let none = "0x0000000000000000 0x0000000000000000 0x0000000000000000\n";
+    let lines =
+        ["0x00000000fe800000 0x00000000fe81ffff 0x0000000000140204\n", none, "0x4000 0x401f 0x101\n", none];
+    fs::write(folder.path().join("bus/pci/devices").join(PF).join("resource"), lines.concat()).unwrap();
+    let bars = pci.bars(address(PF)).unwrap();
+    assert_eq!(bars, [Some(0xfe80_0000), None, Some(0x4000), None, None, None]);
+    assert!(matches!(pci.bars(address(VF)), Err(VfioError::Sysfs { .. })));
+}
+
+#[test]
 fn virtual_and_physical_functions_know_each_other() {
     let (folder, pci) = sysfs(Some("vfio-pci"));
     let devices = folder.path().join("bus/pci/devices");

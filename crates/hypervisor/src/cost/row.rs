@@ -32,12 +32,12 @@ impl Unit {
         }
     }
 
-    /// Values that can be meant: a clock stays below 100 GHz, nothing takes a thousand million cycles.
+    /// Values that can be meant: a clock is from 1 MHz to 100 GHz, nothing takes a thousand million cycles.
     pub(crate) const fn range(self) -> RangeInclusive<u64> {
         match self {
             Unit::Cycles => 0..=1_000_000_000,
             Unit::CyclesPerKilobyte | Unit::Permille => 0..=1_000_000,
-            Unit::Hertz => 1..=100_000_000_000,
+            Unit::Hertz => 1_000_000..=100_000_000_000,
             Unit::BitsPerSecond => 1..=1_000_000_000_000,
             Unit::Kibibytes => 0..=1 << 30,
         }
@@ -124,6 +124,12 @@ pub enum SetError {
         /// The most.
         most: u64,
     },
+    /// An exit would cost less than the processor alone takes for it.
+    #[error("no exit costs less than vm_transition, {least} cycles here")]
+    BelowTransition {
+        /// What the processor takes.
+        least: u64,
+    },
 }
 
 /// Everything that has a price, and the few numbers that go with prices.
@@ -168,8 +174,6 @@ pub enum Cost {
     Injection,
     /// A timer interrupt of the hypervisor, scheduler included.
     HypervisorTick,
-    /// An interrupt from one virtual CPU to another.
-    VirtualIpi,
     /// Putting another virtual CPU on a thread.
     SwitchDirect,
     /// Caches and TLB filled again after that.
@@ -242,24 +246,58 @@ pub enum Cost {
     TxDriver,
     /// Changing from one process to another.
     ContextSwitch,
+    /// A request through a kernel's block layer and its driver, and its completion later.
+    BlockRequest,
     /// Of 1,000 times that a tickless kernel goes idle or wakes, how often it writes its timer.
     TimerWrites,
     /// A descriptor that a hypervisor checks and puts on a card's ring for a guest (CDNA).
     EnqueueCheck,
+    /// A received segment that a front end looks at to merge it with those before it.
+    MergeSegment,
+    /// Finding the machine address of a granted page and holding the page there, without mapping it.
+    GrantAddress,
+    /// A segment that software cuts off a long packet: its headers and its buffer.
+    CutSegment,
+    /// The kernel's TLB entries filled again after a switch that flushed them.
+    TlbKernel,
+    /// IP and TCP for an acknowledgement without payload.
+    RxPureAck,
+    /// Cycles of others on a thread after which a virtual CPU finds nothing of what it left in the core's caches and TLB.
+    SwitchDisplacement,
+    /// Thousandths by which a guest's own work takes longer under nested paging.
+    NestedPaging,
+    /// What a guest finds gone from the nearest cache and the TLB after an exit.
+    ExitPollution,
+    /// Turning an event into an interrupt of a platform device, for a guest on hardware virtualization.
+    EventConvert,
 }
 
 impl Cost {
     /// How many there are.
-    pub const COUNT: usize = Cost::EnqueueCheck as usize + 1;
+    pub const COUNT: usize = Cost::EventConvert as usize + 1;
 
-    /// Why nothing is charged this price, if nothing is: the row is there to be compared with, and moving it moves no
-    /// result.
+    /// Prices of whole exits: the processor's transition and what the hypervisor does in between.
+    pub const EXITS: [Cost; 11] = [
+        Cost::ExitExternalInterrupt,
+        Cost::EoiEmulated,
+        Cost::EoiFast,
+        Cost::ExitApicOther,
+        Cost::ExitMsixMmio,
+        Cost::ExitOtherMmio,
+        Cost::HypercallHvm,
+        Cost::ExitHlt,
+        Cost::ExitInterruptWindow,
+        Cost::ExitMsr,
+        Cost::ExitOther,
+    ];
+
+    /// Why nothing is charged this price, if nothing is: moving it moves no row of any experiment.
     pub const fn uncharged(self) -> Option<&'static str> {
         match self {
-            Cost::VmTransition => Some("the price of an exit has it in it"),
-            Cost::ExitInterruptWindow => Some("an injection does not wait for a window here"),
-            Cost::VirtualIpi => Some("no guest has two virtual CPUs"),
-            Cost::PageFlip => Some("the back end copies"),
+            Cost::VmTransition => Some("no exit may cost less; the price of an exit has it in it"),
+            Cost::ExitInterruptWindow => Some(
+                "it waits for interrupts that come while a handler runs; those of the experiments do not",
+            ),
             _ => None,
         }
     }

@@ -65,7 +65,7 @@ fn an_unknown_name_and_an_absurd_value_are_refused() {
     let mut table = CostTable::nehalem();
     assert_eq!(table.set("eoi_slow", 1), Err(SetError::Unknown));
     let refused = table.set("clock_hertz", 0);
-    assert!(matches!(refused, Err(SetError::OutOfRange { unit: Unit::Hertz, least: 1, .. })));
+    assert!(matches!(refused, Err(SetError::OutOfRange { unit: Unit::Hertz, least: 1_000_000, .. })));
     assert_eq!(table, CostTable::nehalem());
 }
 
@@ -76,6 +76,19 @@ fn a_thread_is_not_faster_for_a_busy_sibling() {
     assert!(matches!(refused, Err(SetError::OutOfRange { unit: Unit::Permille, least: 1_000, .. })));
     assert_eq!(table.set("smt_contention", 1_000), Ok(()));
     assert_eq!(table.set("timer_writes", 999), Ok(()));
+}
+
+#[test]
+fn no_exit_costs_less_than_the_processors_transition() {
+    for mut table in CostTable::all() {
+        for cost in Cost::EXITS {
+            assert!(table[cost] >= table[Cost::VmTransition], "{} {}", table.name(), table.row(cost).name);
+        }
+        let least = table[Cost::VmTransition];
+        assert_eq!(table.set("eoi_fast", least - 1), Err(SetError::BelowTransition { least }));
+        assert_eq!(table.set("eoi_fast", least), Ok(()));
+        assert_eq!(table.set("injection", 1), Ok(()), "which is no exit");
+    }
 }
 
 #[test]

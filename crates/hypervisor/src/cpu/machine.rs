@@ -1,14 +1,14 @@
 //! The machine: the conversation of [`super`] about threads, virtual CPUs and cycles. Left out: the order of
-//! virtual CPUs, which is the scheduler's.
+//! virtual CPUs, which is the scheduler's, and what time does to it (`preemption`).
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use sim::{Frequency, Instant, Span};
 
-use super::scheduler::{RoundRobin, Scheduler};
+use super::scheduler::{Policy, RoundRobin, Scheduler, Share};
 use super::step::{Step, Then};
-use super::thread::{Current, Thread};
+use super::thread::{Current, Rest, Thread};
 use super::{ThreadId, VcpuId};
 use crate::account::{Category, Charge, Ledger, Snapshot};
 use crate::cost::{Cost, CostTable};
@@ -29,6 +29,10 @@ pub struct Config {
     pub switch: u64,
     /// Cycles it then takes that virtual CPU to find its caches and TLB filled again.
     pub refill: u64,
+    /// Cycles of others on the thread after which all of that is to be filled again; after fewer, a part. 0: always all.
+    pub displacement: u64,
+    /// Thousandths of a cycle that filling takes under nested paging; at least 1,000.
+    pub nested_permille: u64,
     /// How long a virtual CPU may run while others wait for the thread.
     pub slice: Span,
 }
@@ -43,6 +47,8 @@ impl Config {
             contention_permille: table[Cost::SmtContention],
             switch: table[Cost::SwitchDirect],
             refill: table[Cost::SwitchIndirect],
+            displacement: table[Cost::SwitchDisplacement],
+            nested_permille: 1_000 + table[Cost::NestedPaging],
             slice: Span::from_millis(30),
         }
     }
@@ -80,33 +86,39 @@ enum State {
 }
 
 #[derive(Debug)]
-struct Vcpu {
+pub(super) struct Vcpu {
     domain: DomainId,
     home: ThreadId,
     state: State,
+    /// What is left of a step that was cut.
+    pub(super) rest: Option<Rest>,
+    /// Where it ran last, and how far that thread had come.
+    left: Option<(ThreadId, u64)>,
 }
 
 /// Processors, and what they were spent on.
 #[derive(Debug)]
-pub struct Machine<S: Scheduler = RoundRobin> {
-    config: Config,
-    threads: Vec<Thread>,
-    vcpus: Vec<Vcpu>,
+pub struct Machine<S: Scheduler = Policy> {
+    pub(super) config: Config,
+    pub(super) threads: Vec<Thread>,
+    pub(super) vcpus: Vec<Vcpu>,
     domains: Vec<Domain>,
     ledger: Ledger,
-    scheduler: S,
+    pub(super) scheduler: S,
 }
 
 impl Machine {
     /// A machine with nobody on it but the hypervisor, scheduled round robin.
     pub fn new(config: Config) -> Machine {
         let slice = config.clock.cycle_at(Instant::ZERO + config.slice);
-        Machine::with_scheduler(config, RoundRobin::new(slice))
+        Machine::with_scheduler(config, Policy::RoundRobin(RoundRobin::new(slice)))
     }
 
-    /// Lets one virtual CPU go before all others of its thread.
+    /// Lets one virtual CPU go before all others of its thread, if turns are in order; where they are not, its share says.
     pub fn favour(&mut self, vcpu: VcpuId) {
-        self.scheduler.favour(vcpu);
+        if let Policy::RoundRobin(scheduler) = &mut self.scheduler {
+            scheduler.favour(vcpu);
+        }
     }
 }
 
@@ -138,60 +150,83 @@ impl<S: Scheduler> Machine<S> {
     ///
     /// If the machine has no such thread or domain.
     pub fn add_vcpu(&mut self, domain: DomainId, home: ThreadId) -> VcpuId {
+        self.add_vcpu_with(domain, home, Share::default())
+    }
+
+    /// As [`Machine::add_vcpu`], with a share of its own; `home` is where it begins.
+    ///
+    /// # Panics
+    ///
+    /// If the machine has no such thread or domain.
+    pub fn add_vcpu_with(&mut self, domain: DomainId, home: ThreadId, share: Share) -> VcpuId {
         assert!(home.index() < self.threads.len(), "no thread {}", home.index());
         assert!(domain.index() < self.domains.len(), "no domain {}", domain.index());
         let vcpu = VcpuId(self.vcpus.len() as u16);
-        self.vcpus.push(Vcpu { domain, home, state: State::Blocked });
-        self.scheduler.add_vcpu(home, vcpu);
+        self.vcpus.push(Vcpu { domain, home, state: State::Blocked, rest: None, left: None });
+        self.scheduler.add_vcpu(home, vcpu, share);
         vcpu
     }
 
-    /// Makes `vcpu` ready, or lets it go on after the step it is in.
+    /// Makes `vcpu` ready, or lets it go on after the step it is in. It may take the thread at once.
     #[must_use]
     pub fn wake(&mut self, vcpu: VcpuId, now: Instant) -> Option<Visit> {
-        let Vcpu { home, state, .. } = &mut self.vcpus[vcpu.index()];
+        let Vcpu { home, state, rest, .. } = &mut self.vcpus[vcpu.index()];
         match state {
-            State::Ready => return None,
+            State::Ready => {
+                rest.iter_mut().for_each(|rest| rest.then = Then::Continue);
+                return None;
+            }
             State::Running(woken) => {
                 *woken = true;
                 return None;
             }
             State::Blocked => *state = State::Ready,
         }
-        let thread = *home;
+        let thread = self.scheduler.place(*home, vcpu, |thread| self.threads[thread.index()].is_idle());
+        *home = thread;
         self.scheduler.woken(thread, vcpu);
         let found = &mut self.threads[thread.index()];
-        if found.expects_visit || matches!(found.current, Some(Current { took: OPEN, .. })) {
+        if matches!(found.current, Some(Current { took: OPEN, .. })) {
             return None;
         }
-        found.expects_visit = true;
-        Some(Visit { thread, at: self.config.clock.start_of(found.position).max(now) })
+        if found.expects.is_some() {
+            return self.cut(thread, now);
+        }
+        let at = self.config.clock.start_of(found.position).max(now);
+        found.expects = Some(self.config.clock.cycle_at(at));
+        Some(Visit { thread, at })
     }
 
     /// What `thread` does at `now`, which is when it asked to be visited.
     pub fn visit(&mut self, thread: ThreadId, now: Instant) -> Next {
         let cycle = self.config.clock.cycle_at(now);
         let index = thread.index();
+        if self.threads[index].expects != Some(cycle) {
+            return Next::Idle;
+        }
         if self.threads[index].position > cycle {
-            self.threads[index].expects_visit = true;
             return Next::Later(self.visit_when_free(thread));
         }
-        self.threads[index].expects_visit = false;
+        self.threads[index].expects = None;
         self.retire(thread);
-        let Some(vcpu) = self.scheduler.pick(thread) else { return Next::Idle };
+        let Some(vcpu) = self.scheduler.pick(thread, cycle) else { return Next::Idle };
         self.catch_up(thread, cycle);
         let contended = self.contention(thread, cycle);
-        let Vcpu { domain, state, .. } = &mut self.vcpus[vcpu.index()];
-        *state = State::Running(false);
+        let Vcpu { domain, state, home, rest, .. } = &mut self.vcpus[vcpu.index()];
+        (*state, *home) = (State::Running(false), thread);
+        let (domain, rest) = (*domain, rest.take());
         let found = &mut self.threads[index];
         found.current = Some(Current { vcpu, then: Then::Continue, took: OPEN });
         let stretch = found.stretch(contended);
-        let mut step = Step::new((thread, vcpu, *domain), found.position, stretch, self.config.clock);
+        let mut step = Step::new((thread, vcpu, domain), found.position, stretch, self.config.clock);
         if found.holds.replace(vcpu) != Some(vcpu) {
             step.charge(Category::Switch, self.config.switch);
-            step.charge(Category::Refill, self.config.refill);
+            step.charge(Category::Refill, self.refill(vcpu, thread));
         }
-        Next::Run(step)
+        match rest {
+            Some(rest) => Next::Later(self.resume(step, rest)),
+            None => Next::Run(step),
+        }
     }
 
     /// Ends the execution of `step`: the thread is busy for what it charged, and is to be visited after that.
@@ -201,9 +236,14 @@ impl<S: Scheduler> Machine<S> {
         if step.charges.is_empty() {
             step.charge(Category::Kernel, 1);
         }
+        self.take(step, then, 0)
+    }
+
+    /// The thread is busy for what a step charged, and for `more` that was paid for before.
+    pub(super) fn take(&mut self, step: Step, then: Then, more: u64) -> Visit {
         let Step { thread, vcpu, domain, charges, mut stretch, .. } = step;
         stretch.remainder = self.threads[thread.index()].remainder;
-        let mut took = 0;
+        let mut took = more;
         for (category, work) in charges.iter() {
             let cycles = stretch.apply(work);
             self.ledger.spend(domain, category, cycles);
@@ -212,9 +252,21 @@ impl<S: Scheduler> Machine<S> {
         let found = &mut self.threads[thread.index()];
         found.remainder = stretch.remainder;
         found.position += took;
-        found.current = Some(Current { vcpu, then, took });
-        found.expects_visit = true;
+        (found.worked, found.current) = (found.worked + took, Some(Current { vcpu, then, took }));
+        self.vcpus[vcpu.index()].left = Some((thread, found.worked));
         self.visit_when_free(thread)
+    }
+
+    /// What it takes to find caches and TLB filled again on a thread: the more, the longer others ran there since.
+    fn refill(&self, vcpu: VcpuId, thread: ThreadId) -> u64 {
+        let Config { refill, displacement, nested_permille, .. } = self.config;
+        let Vcpu { left, domain, .. } = &self.vcpus[vcpu.index()];
+        let others = left
+            .filter(|(last, _)| *last == thread && displacement > 0)
+            .map(|(_, worked)| self.threads[thread.index()].worked.saturating_sub(worked));
+        let part = others.map_or(refill, |others| refill * others.min(displacement) / displacement);
+        let is_nested = self.domains[domain.index()].kind == DomainKind::Hvm;
+        if is_nested { part * nested_permille / 1_000 } else { part }
     }
 
     /// The hypervisor takes `cycles` of `thread` for `domain` at `now`, whatever runs there: a step in progress
@@ -237,6 +289,7 @@ impl<S: Scheduler> Machine<S> {
         let took = stretch.apply(cycles);
         found.remainder = stretch.remainder;
         found.position += took;
+        found.worked += took;
         self.ledger.spend(domain, category, took);
         self.config.clock.start_of(self.threads[thread.index()].position)
     }
@@ -246,7 +299,8 @@ impl<S: Scheduler> Machine<S> {
         let cycle = self.config.clock.cycle_at(now);
         let threads = 0..self.threads.len() as u16;
         threads.for_each(|thread| self.catch_up(ThreadId(thread), cycle));
-        let ahead = self.threads.iter().map(|thread| thread.position - cycle).sum();
+        let rests = self.vcpus.iter().filter_map(|vcpu| vcpu.rest).map(|rest| rest.cycles);
+        let ahead = self.threads.iter().map(|thread| thread.position - cycle).chain(rests).sum();
         Snapshot { ledger: self.ledger.clone(), cycle, ahead, hertz: self.config.clock.hertz() }
     }
 
@@ -265,7 +319,7 @@ impl<S: Scheduler> Machine<S> {
         self.vcpus[vcpu.index()].state == State::Blocked
     }
 
-    /// The thread `vcpu` is pinned to.
+    /// The thread `vcpu` runs on, or waits or sleeps on.
     pub fn home(&self, vcpu: VcpuId) -> ThreadId {
         self.vcpus[vcpu.index()].home
     }
@@ -296,7 +350,7 @@ impl<S: Scheduler> Machine<S> {
         let state = &mut self.vcpus[vcpu.index()].state;
         if then == Then::Continue || *state == State::Running(true) {
             *state = State::Ready;
-            self.scheduler.continues(thread, vcpu, took);
+            self.scheduler.continues(thread, vcpu, took, false);
         } else {
             *state = State::Blocked;
             self.scheduler.blocked(thread, vcpu, took);
@@ -326,11 +380,21 @@ impl<S: Scheduler> Machine<S> {
         contended.then_some(self.config.contention_permille)
     }
 
-    fn visit_when_free(&self, thread: ThreadId) -> Visit {
-        let position = self.threads[thread.index()].position;
-        Visit { thread, at: self.config.clock.start_of(position) }
+    pub(super) fn visit_when_free(&mut self, thread: ThreadId) -> Visit {
+        let found = &mut self.threads[thread.index()];
+        found.expects = Some(found.position);
+        Visit { thread, at: self.config.clock.start_of(found.position) }
+    }
+
+    /// Puts who ran back to who waits, in the middle of a step.
+    pub(super) fn put_back(&mut self, thread: ThreadId, vcpu: VcpuId, rest: Rest, ran: u64) {
+        let found = &mut self.vcpus[vcpu.index()];
+        let was_woken = found.state == State::Running(true);
+        let then = if was_woken { Then::Continue } else { rest.then };
+        (found.state, found.rest) = (State::Ready, Some(Rest { then, ..rest }));
+        self.scheduler.continues(thread, vcpu, ran, true);
     }
 }
 
 /// In place of what a step took, while it is being executed.
-const OPEN: u64 = u64::MAX;
+pub(super) const OPEN: u64 = u64::MAX;

@@ -1,5 +1,5 @@
-//! The processors: cores of sibling threads, virtual CPUs pinned to threads, and who runs for how long. Left
-//! out: what runs, migration between threads, frequency changes, and wake-up preemption.
+//! The processors: cores of sibling threads, virtual CPUs on threads, and who runs for how long. Left out: what runs, and
+//! frequency changes.
 //!
 //! # Run to completion
 //!
@@ -23,6 +23,13 @@
 //!
 //! A virtual CPU that is woken while its step runs does not block at the end of it: no wake-up is lost.
 //!
+//! # Time and preemption
+//!
+//! A scheduler that measures time says when it wants to be told of it ([`Machine::due`]), and the world calls
+//! [`Machine::time`] then. It may have a step cut: the virtual CPU waits its turn and does the rest of the step later. Its
+//! domain has paid for all of it, so the rest counts as ahead of the clock until it is done. What the step did, it did at
+//! its beginning; a program that must know when its work is over looks at the beginning of its next step.
+//!
 //! # Contention
 //!
 //! If, when a step (or stolen work) begins, a sibling thread is busy or has something ready, every cycle of
@@ -37,6 +44,7 @@
 
 pub mod cache;
 pub mod machine;
+mod preemption;
 pub mod scheduler;
 pub mod step;
 #[cfg(test)]
@@ -45,7 +53,7 @@ mod thread;
 
 pub use cache::{BufferRing, LastLevelCache};
 pub use machine::{Config, Machine, Next, Visit};
-pub use scheduler::{RoundRobin, Scheduler};
+pub use scheduler::{Clocks, Credit, Policy, Priority, RoundRobin, Scheduler, Share};
 pub use step::{Step, Then};
 
 /// A hardware thread: thread `s` of core `c` has the number `c * threads_per_core + s`.

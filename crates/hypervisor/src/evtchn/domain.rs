@@ -98,6 +98,19 @@ impl DomainPorts {
         self.upcall_due(vcpu)
     }
 
+    /// Ports with an event that nobody will take: not masked, and their vCPU does not look at their word, or has no
+    /// upcall pending and is in none.
+    #[must_use]
+    pub fn overlooked(&self) -> usize {
+        let is_overlooked = |port: &u16| {
+            let (word, bit) = place(*port);
+            let vcpu = &self.vcpus[usize::from(self.ports[usize::from(*port)].vcpu)];
+            let looks = vcpu.selector >> word & 1 == 1 && (vcpu.upcall_pending || vcpu.upcall_masked);
+            self.pending[word] & !self.masked[word] & bit != 0 && !looks
+        };
+        (0..PORTS).filter(is_overlooked).count()
+    }
+
     /// Whether the vCPU is to take an upcall when it runs next.
     #[must_use]
     pub fn upcall_due(&self, vcpu: u16) -> bool {

@@ -99,6 +99,12 @@ impl Channels {
         self.domains.get_mut(domain.index()).and_then(Option::as_mut).ok_or(Error::Domain)
     }
 
+    /// Events of all domains that nobody will take.
+    #[must_use]
+    pub fn overlooked(&self) -> usize {
+        self.domains.iter().flatten().map(DomainPorts::overlooked).sum()
+    }
+
     /// A new port that waits for `remote` to bind to it. Notifies vCPU 0 until bound elsewhere.
     ///
     /// # Errors

@@ -92,7 +92,9 @@ fn a_port_moved_carelessly_strands_its_event_and_rebind_does_not() {
     machine.domain(front).unwrap().bind_vcpu(theirs, 1).unwrap();
     assert_eq!((upcall(&mut machine, front, 0), upcall(&mut machine, front, 1)), (std::vec![], std::vec![]));
     assert_eq!(machine.send(back, own), Ok(Notified::Coalesced), "nobody will ever look");
+    assert_eq!(machine.domain(front).unwrap().overlooked(), 1);
     assert_eq!(machine.rebind(front, theirs, 1), Ok(Some(Notified::Upcall(1))));
+    assert_eq!(machine.domain(front).unwrap().overlooked(), 0);
     assert_eq!(upcall(&mut machine, front, 1), [theirs]);
 }
 

@@ -1,6 +1,7 @@
 //! Descriptors: the 16-byte records by which driver and card pass buffers. Everything is little endian.
 
 pub mod legacy;
+pub mod orders;
 pub mod rx;
 pub mod tx;
 

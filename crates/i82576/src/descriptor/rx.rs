@@ -148,7 +148,7 @@ impl WriteBack {
 
     /// The descriptor as the card writes it, DD set.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn emit(&self) -> [u8; SIZE] {
         let info = u32::from(self.rss_type & 0xf)
             | u32::from(self.packet_type & 0xfff) << 4

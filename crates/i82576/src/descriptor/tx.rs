@@ -33,21 +33,21 @@ pub struct Buffer {
 /// DTYP of a context descriptor.
 const DTYP_CONTEXT: u32 = 2;
 /// DTYP of a data descriptor.
-const DTYP_DATA: u32 = 3;
-const DTYP_SHIFT: u32 = 20;
-const DEXT: u32 = 1 << 29;
+pub(super) const DTYP_DATA: u32 = 3;
+pub(super) const DTYP_SHIFT: u32 = 20;
+pub(super) const DEXT: u32 = 1 << 29;
 
-const TSTAMP: u32 = 1 << 19;
-const EOP: u32 = 1 << 24;
+pub(super) const TSTAMP: u32 = 1 << 19;
+pub(super) const EOP: u32 = 1 << 24;
 const IFCS: u32 = 1 << 25;
-const RS: u32 = 1 << 27;
-const VLE: u32 = 1 << 30;
-const TSE: u32 = 1 << 31;
+pub(super) const RS: u32 = 1 << 27;
+pub(super) const VLE: u32 = 1 << 30;
+pub(super) const TSE: u32 = 1 << 31;
 
 const CC: u32 = 1 << 7;
-const IXSM: u32 = 1 << 8;
-const TXSM: u32 = 1 << 9;
-const IDX_SHIFT: u32 = 4;
+pub(super) const IXSM: u32 = 1 << 8;
+pub(super) const TXSM: u32 = 1 << 9;
+pub(super) const IDX_SHIFT: u32 = 4;
 const PAYLEN_SHIFT: u32 = 14;
 
 /// A data descriptor.
@@ -130,6 +130,23 @@ pub fn buffer(raw: &[u8; SIZE]) -> Option<Buffer> {
     })
 }
 
+/// The buffer of a descriptor that is a whole packet by itself and asks for nothing but to be sent and reported; `None` for
+/// every other. It takes one look, where [`buffer`] and [`Orders`](super::orders::Orders) answer the same in several.
+#[must_use]
+#[inline]
+pub fn plain(raw: &[u8; SIZE]) -> Option<Buffer> {
+    const KIND: u32 = DEXT | DTYP_DATA << DTYP_SHIFT | EOP;
+    const LOOKED_AT: u32 = KIND | 0xf << DTYP_SHIFT | VLE | TSE | TSTAMP;
+    let asked = qword(raw, 1);
+    let plain = asked & (LOOKED_AT as u64 | ((IXSM | TXSM) as u64) << 32) == KIND as u64;
+    plain.then(|| Buffer {
+        address: qword(raw, 0),
+        length: asked as u16,
+        end_of_packet: true,
+        report_status: asked & RS as u64 != 0,
+    })
+}
+
 /// Reads a descriptor.
 #[must_use]
 #[inline]
@@ -165,7 +182,7 @@ as_written!(Context);
 
 impl Data {
     #[inline]
-    fn parse(raw: &[u8; SIZE]) -> Self {
+    pub(super) fn parse(raw: &[u8; SIZE]) -> Self {
         let (command, status) = (dword(raw, 2), dword(raw, 3));
         Self {
             address: qword(raw, 0),
@@ -250,7 +267,8 @@ impl Context {
 
 #[cfg(test)]
 mod tests {
-    use super::{Context, Data, L4, Transmit, buffer, legacy, parse};
+    use super::{Context, Data, L4, Transmit, buffer, legacy, parse, plain};
+    use crate::descriptor::orders::Orders;
 
     #[test]
     fn data_descriptor_as_linux_writes_it() {
@@ -285,6 +303,21 @@ mod tests {
         assert_eq!((one.address, one.length, two.address, two.length), (data.address, 66, data.address, 66));
         assert_eq!((one.end_of_packet, two.end_of_packet, one.report_status), (true, false, false));
         assert!(buffer(&Data { report_status: true, ..data }.emit()).unwrap().report_status);
+    }
+
+    #[test]
+    fn a_plain_descriptor_is_a_whole_packet_that_asks_for_nothing() {
+        let asks = |o: Orders| o.insert_vlan() || o.segment() || o.time_stamp() || o.insert_checksum();
+        let usual = Data { address: 0x1234_5000, length: 66, end_of_packet: true, ..Data::default() };
+        // Every descriptor that is two bits away from the usual one.
+        for (one, two) in (0..64).flat_map(|one| (0..64).map(move |two| (one, two))) {
+            let flipped = u128::from(1u64 << one ^ 1 << two) << 64;
+            let raw = (u128::from_le_bytes(usual.emit()) ^ flipped).to_le_bytes();
+            let quiet = Orders::of(&raw).is_some_and(|orders| !asks(orders));
+            let expected = buffer(&raw).filter(|buffer| buffer.end_of_packet && quiet);
+            assert_eq!(plain(&raw), expected, "bits {one} and {two}");
+        }
+        assert!(plain(&usual.emit()).is_some());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Byte offsets of the PF's registers in its 128 KiB BAR0, under the datasheet's names. An array's offset is
 //! a function of its index. Left out: what a register does (`table`) and what its bits mean (`bits`).
 
-use crate::units::{Queue, Vector, VfIndex};
+use crate::numbers::{Pool, Queue, Vector, VfIndex};
 
 macro_rules! offsets {
     ($($(#[$doc:meta])* $name:ident = $offset:literal;)*) => { $($(#[$doc])* pub const $name: u32 = $offset;)* };
@@ -102,6 +102,8 @@ offsets! {
     EICR = 0x1580;
     /// Vector of the causes that are not a queue's.
     IVAR_MISC = 0x1740;
+    /// Size of the receive packet buffer.
+    RXPBS = 0x2404;
     /// Queue drop enable.
     QDE = 0x2408;
     /// DMA transmit switch control.
@@ -192,8 +194,8 @@ pub const fn ivar(row: u32) -> u32 {
 
 /// Port VLAN of a pool.
 #[must_use]
-pub const fn vmvir(pool: u8) -> u32 {
-    0x3700 + 4 * (pool & 7) as u32
+pub const fn vmvir(pool: Pool) -> u32 {
+    0x3700 + 4 * pool.index() as u32
 }
 
 /// Multicast table, 128 dwords.
@@ -256,10 +258,10 @@ pub const fn etqf(i: u32) -> u32 {
     0x5cb0 + 4 * (i & 7)
 }
 
-/// Headers that queues `i` and `i` + 8 split off.
+/// Headers that both queues of a pool split off.
 #[must_use]
-pub const fn psrtype(i: u8) -> u32 {
-    0x5480 + 4 * (i & 7) as u32
+pub const fn psrtype(pool: Pool) -> u32 {
+    0x5480 + 4 * pool.index() as u32
 }
 
 /// VLAN table, 128 dwords, a bit per VLAN id.
@@ -270,8 +272,8 @@ pub const fn vfta(word: u32) -> u32 {
 
 /// Offload and filter options of a pool.
 #[must_use]
-pub const fn vmolr(pool: u8) -> u32 {
-    0x5ad0 + 4 * (pool & 7) as u32
+pub const fn vmolr(pool: Pool) -> u32 {
+    0x5ad0 + 4 * pool.index() as u32
 }
 
 /// Redirection table, 32 dwords of four entries.

@@ -3,6 +3,7 @@
 use super::Access::Rw;
 use super::{ALL, Forms, Register};
 use crate::bits::{etqf, ftqf, imir, imirext, imirvp, synqf};
+use crate::numbers::Pool;
 use crate::register as r;
 
 /// The registers that make up a five-tuple filter.
@@ -32,7 +33,7 @@ pub(super) const ROWS: &[Register] = &[
     Register::many("RAH", r::rah(0), 8, 16, Rw(0x83ff_ffff)).decoded(Forms::SWITCH).more(LOADED),
     Register::many("RAL16", r::ral(16), 8, 8, Rw(ALL)).decoded(Forms::SWITCH),
     Register::many("RAH16", r::rah(16), 8, 8, Rw(0x83ff_ffff)).decoded(Forms::SWITCH),
-    Register::many("PSRTYPE", r::psrtype(0), 4, 8, Rw(ALL))
+    Register::many("PSRTYPE", r::psrtype(Pool::FIRST), 4, 8, Rw(ALL))
         .more("of queues i and i + 8; NFS (18:11) and IPv6 within IPv4 (6:4) are not looked for"),
     Register::one("SYNQF", r::SYNQF, Rw(synqf::KEPT))
         .decoded(Forms::STEERING)

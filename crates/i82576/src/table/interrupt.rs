@@ -4,8 +4,8 @@ use super::Access::{Rw, W1c, W1s, Wo};
 use super::Part::Interrupt;
 use super::{ALL, Register};
 use crate::bits::{eitr, gpie, icr, ivar};
+use crate::numbers::{Vector, VfIndex};
 use crate::register as r;
-use crate::units::{Vector, VfIndex};
 
 const VF0: VfIndex = match VfIndex::new(0) {
     Some(vf) => vf,

@@ -5,8 +5,8 @@ use super::Access::{Rc, Ro, Rw};
 use super::Part::Queue;
 use super::{ALL, Access, Register};
 use crate::bits::dctl;
+use crate::numbers;
 use crate::register as r;
-use crate::units;
 
 /// Ring bases are 128-byte aligned.
 pub(crate) const RING_BASE: u32 = 0xffff_ff80;
@@ -21,11 +21,12 @@ pub(crate) const SRRCTL: u32 = 0xcff0_3f7f;
 /// TDWBAL without what is reserved.
 pub(crate) const WRITE_BACK: u32 = 0xffff_fffd;
 
-const Q0: units::Queue = match units::Queue::new(0) {
+const Q0: numbers::Queue = match numbers::Queue::new(0) {
     Some(q) => q,
     None => panic!(),
 };
 const DOORBELL: &str = "a doorbell: the card looks for descriptors up to here";
+const WAIT: &str = "KB in which frames wait for descriptors, 64 at the most; 0 is none";
 const RUNS: &str =
     "SWFLSH clears itself; a queue starts and stops with ENABLE; thresholds and priority are stored only";
 const FORMATS: &str = "the replication formats (3, 4) work as one buffer; TIMESTAMP (30) is stored only";
@@ -39,8 +40,9 @@ const fn tx(name: &'static str, at: u32, access: Access) -> Register {
 }
 
 pub(super) const ROWS: &[Register] = &[
-    Register::one("RXPBS", 0x2404, Rw(ALL)).reset(0x40).sticky().stored(),
-    Register::one("QDE", r::QDE, Rw(0xffff)),
+    Register::one("RXPBS", r::RXPBS, Rw(ALL)).reset(0x40).sticky().more(WAIT),
+    Register::one("QDE", r::QDE, Rw(0xffff))
+        .more("a queue without its bit, and without DROP_EN, has frames wait"),
     Register::one("PBRWAC", 0x24e8, Ro).still(),
     Register::one("SWPBS", 0x3004, Rw(ALL)).reset(0x14).stored(),
     Register::one("TXPBS", 0x3404, Rw(ALL)).reset(0x28).sticky().stored(),
@@ -53,7 +55,7 @@ pub(super) const ROWS: &[Register] = &[
     rx("SRRCTL", r::rx::SRRCTL, Rw(SRRCTL)).reset(0x400).more(FORMATS),
     rx("RDH", r::rx::RDH, Rw(INDEX)).acts(Queue).more("moves as the card fills descriptors"),
     rx("RXCTL", r::rx::RXCTL, Rw(ALL)).reset(0xa200).stored(),
-    rx("RDT", r::rx::RDT, Rw(INDEX)).more(DOORBELL),
+    rx("RDT", r::rx::RDT, Rw(INDEX)).acts(Queue).more(DOORBELL),
     // The PF's first queue runs after a reset, so that firmware may receive.
     rx("RXDCTL", r::rx::RXDCTL, Rw(DCTL))
         .acts(Queue)

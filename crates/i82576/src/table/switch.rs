@@ -4,6 +4,7 @@
 use super::Access::{Rc, Ro, Rw, W1c};
 use super::Part::{Pacing, Police};
 use super::{ALL, Forms, Register};
+use crate::numbers::Pool;
 use crate::register as r;
 
 pub(super) const ROWS: &[Register] = &[
@@ -25,9 +26,9 @@ pub(super) const ROWS: &[Register] = &[
         .more("the transmit rate of the selected pool"),
     Register::one("RTTBCNRS", 0x36b4, Ro).never("stays zero: what a pool owes is not shown"),
     Register::one("RTTBCNRD", 0x36b8, Ro).never("stays zero: what a pool owes is not shown"),
-    Register::many("VMVIR", r::vmvir(0), 4, 8, Rw(0xc000_ffff)).decoded(Forms::SWITCH),
+    Register::many("VMVIR", r::vmvir(Pool::FIRST), 4, 8, Rw(0xc000_ffff)).decoded(Forms::SWITCH),
     Register::one("VT_CTL", r::VT_CTL, Rw(0x7000_0380)).decoded(Forms::SWITCH),
-    Register::many("VMOLR", r::vmolr(0), 4, 8, Rw(0x5f03_3fff | 0x2080_0000))
+    Register::many("VMOLR", r::vmolr(Pool::FIRST), 4, 8, Rw(0x5f03_3fff | 0x2080_0000))
         .decoded(Forms::SWITCH)
         .reset(0x8000_2600),
     Register::one("RPLOLR", r::RPLOLR, Rw(0x4000_0000)).decoded(Forms::SWITCH).reset(0x8000_0000),

@@ -3,8 +3,8 @@
 
 use super::{Access, Register, rows};
 use crate::ids::PF_BAR0_SIZE;
+use crate::numbers::{Queue, VfIndex};
 use crate::register as r;
-use crate::units::{Queue, VfIndex};
 extern crate std;
 use std::collections::{HashMap, HashSet};
 

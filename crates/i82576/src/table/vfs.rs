@@ -5,8 +5,8 @@ use super::Access::{Ro, Rw, W1c, W1s, Wo};
 use super::Part::Vf;
 use super::{ALL, Access, Forms, Register};
 use crate::bits::v2p;
+use crate::numbers::VfIndex;
 use crate::register::{self as r, vf_stats};
-use crate::units::VfIndex;
 
 const VF0: VfIndex = match VfIndex::new(0) {
     Some(vf) => vf,

@@ -7,8 +7,8 @@
 #[cfg(test)]
 mod tests;
 
-use i82576::config::{self, MSIX_PBA};
-use i82576::{VfIndex, ids};
+use i82576::{VfIndex, config};
+use pcie::capability::msix;
 use pcie::config::{Bar, Builder, ConfigSpace, Identity, SpaceState, offset};
 use pcie::msix::{Message, Table, TableState};
 use pcie::{Effects, Endpoint, Function, Rid};
@@ -24,17 +24,28 @@ pub struct VirtualFunction {
     rid: Rid,
     endpoint: Endpoint,
     table: Table,
+    /// Where the pending bits are in the MSI-X BAR.
+    pending: u64,
 }
 
 impl VirtualFunction {
-    /// A VF after reset.
+    /// A VF of the 82576 after reset.
     ///
     /// # Panics
     /// If the BARs do not fit a header.
     #[must_use]
     pub fn new(index: VfIndex, rid: Rid, identity: Identity, bars: &Bars) -> Self {
-        let endpoint = Endpoint::new(space(identity, bars));
-        Self { index, rid, endpoint, table: Table::new(ids::VF_VECTORS as u16) }
+        Self::of(index, rid, space(identity, bars))
+    }
+
+    /// A VF that shows its guest this configuration space. Its MSI-X table is what the space says of it.
+    #[must_use]
+    pub fn of(index: VfIndex, rid: Rid, space: ConfigSpace) -> Self {
+        let vectors = |at| (space.word(at + msix::CONTROL) & msix::CONTROL_SIZE) + 1;
+        let at = space.find(msix::ID);
+        let table = Table::new(at.map_or(0, vectors));
+        let pending = at.map_or(0, |at| u64::from(space.dword(at + msix::PBA) & !7));
+        Self { index, rid, endpoint: Endpoint::new(space), table, pending }
     }
 
     /// Which VF it is.
@@ -81,11 +92,10 @@ impl VirtualFunction {
 
     /// Reads the MSI-X BAR: table, pending bits, zero elsewhere.
     pub fn msix_read(&self, offset: u64, into: &mut [u8]) {
-        let pba = u64::from(MSIX_PBA);
-        let before = usize::try_from(pba.saturating_sub(offset)).unwrap_or(usize::MAX).min(into.len());
-        let (table, pending) = into.split_at_mut(before);
+        let before = usize::try_from(self.pending.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let (table, pending) = into.split_at_mut(before.min(into.len()));
         self.table.read(offset, table);
-        self.table.read_pending(offset.saturating_sub(pba), pending);
+        self.table.read_pending(offset.saturating_sub(self.pending), pending);
     }
 
     /// Writes the MSI-X BAR. Ask [`VirtualFunction::release`] afterwards.

@@ -20,10 +20,10 @@ pub(super) fn minimise<E>(
     let mut here = misfits(std::slice::from_ref(&at))?.swap_remove(0);
     for step in 1..=STEPS {
         tell(&format!("step {step} of at most {STEPS}: sum of squares {:.4}", squares(&here)));
-        let probes: Vec<_> = (0..at.len()).flat_map(|side| probes(&at, side)).collect();
+        let probes: Vec<_> = (0..at.len()).map(|side| probe(&at, side)).collect();
         let probed = misfits(&probes)?;
         let slopes: Vec<_> =
-            (0..at.len()).map(|side| slope(side, &probes[2 * side..], &probed[2 * side..])).collect();
+            (0..at.len()).map(|side| slope(&here, &probed[side], probes[side][side] - at[side])).collect();
         let whole = DAMPING.iter().map(|&damping| advance(&at, &here, &slopes, damping));
         let tries: Vec<_> = whole.flat_map(|to| [middle(&at, &to), to]).collect();
         let tried = misfits(&tries)?;
@@ -45,19 +45,16 @@ fn squares(misfits: &[f64]) -> f64 {
     misfits.iter().map(|misfit| misfit * misfit).sum()
 }
 
-/// The places a little back and a little further along one side.
-fn probes(at: &[f64], side: usize) -> [Vec<f64>; 2] {
-    [-PROBE, PROBE].map(|by| {
-        let mut place = at.to_vec();
-        place[side] = (place[side] + by).clamp(0.0, 1.0);
-        place
-    })
+/// A place a little further along one side, or back where the cube ends.
+fn probe(at: &[f64], side: usize) -> Vec<f64> {
+    let mut place = at.to_vec();
+    place[side] += if at[side] + PROBE <= 1.0 { PROBE } else { -PROBE };
+    place
 }
 
-/// How misfits change along a side, from the two places of its probes.
-fn slope(side: usize, probes: &[Vec<f64>], probed: &[Vec<f64>]) -> Vec<f64> {
-    let moved = probes[1][side] - probes[0][side];
-    probed[1].iter().zip(&probed[0]).map(|(further, back)| (further - back) / moved).collect()
+/// How misfits change along a side.
+fn slope(here: &[f64], probed: &[f64], moved: f64) -> Vec<f64> {
+    probed.iter().zip(here).map(|(there, here)| (there - here) / moved).collect()
 }
 
 /// Half-way.

@@ -1,6 +1,7 @@
 //! What the calibration may move: single constants, and paths whose constants move together because no target
 //! tells them apart. Left out: constants that are published or stated.
 
+use super::target::TARGETS;
 use hypervisor::cost::{Cost, CostTable};
 
 /// Constants that are moved together.
@@ -10,17 +11,18 @@ pub struct Knob {
     pub name: &'static str,
     /// Which: all are multiplied by one factor, and each stays in its own range.
     pub members: &'static [Cost],
+    /// The only value that feels it, if there is only one. That value is no test of the model then.
+    pub alone: Option<&'static str>,
 }
 
 /// All of them.
 pub const KNOBS: &[Knob] = &[
-    Knob { name: "device model", members: &[Cost::DeviceModel] },
-    Knob { name: "timer writes", members: &[Cost::TimerWrites] },
-    Knob { name: "going idle", members: &[Cost::ExitHlt] },
-    Knob { name: "thread contention", members: &[Cost::SmtContention] },
-    Knob { name: "domain switch", members: &[Cost::SwitchDirect, Cost::SwitchIndirect] },
-    Knob { name: "service domain", members: &[Cost::ServiceTick] },
-    Knob { name: "back end", members: &[Cost::Backend] },
+    Knob { name: "device model", members: &[Cost::DeviceModel], alone: None },
+    Knob { name: "timer writes", members: &[Cost::TimerWrites], alone: None },
+    Knob { name: "thread contention", members: &[Cost::SmtContention], alone: None },
+    Knob { name: "domain switch", members: &[Cost::SwitchIndirect], alone: None },
+    Knob { name: "service domain", members: &[Cost::ServiceTick], alone: None },
+    Knob { name: "back end", members: &[Cost::Backend], alone: Some("pv_one_backend") },
     Knob {
         name: "receive path",
         members: &[
@@ -32,6 +34,7 @@ pub const KNOBS: &[Knob] = &[
             Cost::RxCopy,
             Cost::CopyCold,
         ],
+        alone: None,
     },
     Knob {
         name: "interrupt path",
@@ -42,8 +45,15 @@ pub const KNOBS: &[Knob] = &[
             Cost::NapiEntry,
             Cost::ContextSwitch,
         ],
+        alone: None,
     },
 ];
+
+/// How many more values are fitted to than there are knobs.
+#[must_use]
+pub fn degrees_of_freedom() -> usize {
+    TARGETS.iter().filter(|target| target.weight > 0.0).count().saturating_sub(KNOBS.len())
+}
 
 impl Knob {
     /// The factors at which the first and the last member reach the end of their ranges.

@@ -2,9 +2,9 @@
 
 use crate::experiment::{Context, Metric, Outcome, Point, RunError, Scale};
 use crate::experiments::settings;
-use crate::machine::{Measured, Network, Setup, Topology, Traffic, World};
+use crate::machine::{Measured, Netback, Network, Setup, Topology, Traffic, World};
 use crate::named::Metrics;
-use driver::moderation::{Policy, interval_us};
+use driver::moderation::Policy;
 use guest::{Load, Spec};
 use hypervisor::domain::DomainKind;
 use hypervisor::exit::EoiPath;
@@ -17,6 +17,11 @@ pub(crate) const fn metric(name: &'static str, unit: &'static str, what: &'stati
 }
 
 pub(crate) const DOM0: Metric = metric("cpu_dom0_pct", "%", "the service domain, in percent of a thread");
+pub(crate) const DOM0_ATTRIBUTED: Metric = metric(
+    "cpu_dom0_attributed_pct",
+    "%",
+    "the service domain's virtual CPUs with the hypercalls that they run, in percent of a thread",
+);
 pub(crate) const XEN: Metric = metric("cpu_xen_pct", "%", "the hypervisor, in percent of a thread");
 pub(crate) const GUEST: Metric = metric("cpu_guest_pct", "%", "the guests, in percent of a thread");
 pub(crate) const TOTAL: Metric = metric("cpu_total_pct", "%", "all of them, in percent of a thread");
@@ -29,25 +34,27 @@ pub(crate) const CPU: Scale = Scale {
 };
 
 /// How long a machine whose policy is fixed takes to run up.
-const RUN_UP: Span = Span::from_millis(20);
+pub(crate) const RUN_UP: Span = Span::from_millis(20);
 
 /// The machine of the paper with one guest of the newer kernel reading datagrams, nothing accelerated.
 pub(crate) fn setup(context: &Context) -> Result<Setup, RunError> {
-    let hertz = settings::amount(context, settings::INTERRUPT_HZ)?;
     Ok(Setup {
         table: settings::table(context)?,
         topology: Topology::HPCA2010,
         ports: 1,
         guests: 1,
         network: Network::Direct,
+        netback: Netback::SPREAD,
         kind: DomainKind::Hvm,
         spec: Spec::linux_2_6_28(Load::Udp),
         traffic: Traffic::Udp,
+        first: None,
         inside: None,
         loopback: settings::loopback(context)?,
-        moderation: Policy::Fixed(interval_us(hertz.into())),
+        moderation: Policy::Fixed(settings::interval(context)?),
         msix: Handler::Hypervisor,
         eoi: EoiPath::Emulated,
+        scheduling: settings::scheduling(context)?,
         seed: context.seed,
     })
 }
@@ -59,13 +66,17 @@ pub(crate) fn run(setup: &Setup, context: &Context) -> Result<(Measured, Outcome
     let warm_up = if adaptive { settings::warm_up(context)? } else { RUN_UP };
     let span = settings::span(context)?;
     let measured = world.measure(warm_up, span).map_err(|error| RunError::Invariant(error.to_string()))?;
-    let outcome = Outcome {
-        metrics: Metrics::default(),
-        trace: world.hash(),
-        simulated_ps: (warm_up + span).picos(),
-        events: world.events(),
-    };
-    Ok((measured, outcome))
+    Ok((measured, timed(world.hash(), world.events(), warm_up + span)))
+}
+
+/// The outcome of a machine that has run so long, to put metrics into.
+pub(crate) fn timed(trace: u64, events: u64, time: Span) -> Outcome {
+    Outcome { metrics: Metrics::default(), trace, simulated_ps: time.picos(), events }
+}
+
+/// The outcome of rules: no time passes that anybody would measure.
+pub(crate) fn untimed(metrics: Metrics) -> Outcome {
+    Outcome { metrics, ..timed(0, 0, Span::ZERO) }
 }
 
 /// Adds processor use by domain.

@@ -4,21 +4,33 @@
 use crate::calibrate::stored;
 use crate::catalogue::{Parameter, Residual, Sensitivity, Setting};
 use crate::experiment::{Context, RunError};
+use crate::machine::{Scheduling, Setup, Traffic};
 use crate::value::Value;
+use driver::moderation::{Adaptive, Policy, Redundancy, interval_us};
 use guest::Load;
 use guest::packet::TCP_PAYLOAD;
-use hypervisor::cost::CostTable;
+use hypervisor::cost::{CostTable, Row};
+use hypervisor::exit::EoiPath;
 use sim::Span;
 use std::fmt::Display;
 use std::num::NonZeroU64;
 
 /// Names of the settings that are not constants of the table.
 pub(crate) const TABLE: &str = "table";
-pub(crate) const INTERRUPT_HZ: &str = "interrupt_hz";
+const INTERRUPT_HZ: &str = "interrupt_hz";
+const NATIVE_HZ: &str = "native_hz";
+const LEAST_HZ: u32 = 123;
+const MOST_HZ: u32 = 1_000_000;
 const WINDOW: &str = "tcp_window";
 const LOOPBACK: &str = "loopback_mbps";
 const LOAD: &str = "inside";
 const MTU: &str = "inside_mtu";
+const CLIENTS: &str = "clients";
+const EOI: &str = "eoi";
+const AIC_REDUNDANCY: &str = "aic_r_permille";
+const AIC_LOWEST: &str = "aic_lif_hz";
+const AIC_BUFFERS: &str = "aic_bufs";
+const SCHEDULING: &str = "scheduling";
 const MEASURE: &str = "measure_ms";
 const WARM_UP: &str = "warm_up_ms";
 const GROUP: &str = "cost.";
@@ -31,28 +43,21 @@ const FROM_TABLE: i64 = -1;
 
 /// All settings.
 pub(crate) fn all() -> Vec<Setting> {
-    let setting = |name: &str, default, unit, what: &str, choices| Setting {
-        name: name.to_owned(),
-        default,
-        unit,
-        what: what.to_owned(),
-        choices,
-    };
     let mut settings = vec![
         setting(
             TABLE,
             Value::name(OWN_TABLE),
             "",
             "the processor's cost table; paper: that of the experiment's paper",
-            &[OWN_TABLE, "nehalem", "modern", "opteron", "skylake"],
+            &[OWN_TABLE, "nehalem", "modern", "opteron", "skylake", "harpertown", "prestonia", "server-2009"],
         ),
         // 47 % of 139 M cycles/s at 8.4 K an EOI are 7.8 K interrupts/s, timer interrupts among them.
         setting(INTERRUPT_HZ, Value::Int(7_500), "Hz", "interrupts of a VF where no policy is varied", &[]),
         setting(
             WINDOW,
-            Value::Int(92_672),
+            Value::Int(120_832),
             "B",
-            "bytes under way of a stream: 64 segments, as many as the socket holds",
+            "bytes of a stream that its receiver's socket holds, and that may be under way",
             &[],
         ),
         setting(
@@ -76,17 +81,67 @@ pub(crate) fn all() -> Vec<Setting> {
             "longest IP packet between functions; longer datagrams are cut",
             &[],
         ),
+        setting(
+            SCHEDULING,
+            Value::name("round-robin"),
+            "",
+            "who goes first where guests share a thread",
+            &["round-robin", "credit"],
+        ),
         setting(MEASURE, Value::Int(200), "ms", "virtual time that is measured", &[]),
         // The adaptive policy samples once a second, and a stream may take a few samples to speed up.
         setting(WARM_UP, Value::Int(5_050), "ms", "virtual time before that, for the adaptive policy", &[]),
     ];
-    for row in CostTable::nehalem().iter() {
-        let what = format!("constant of the cost table; {FROM_TABLE}: as the table has it");
-        let name = format!("{GROUP}{}", row.name);
-        let default = Value::Int(FROM_TABLE);
-        settings.push(Setting { name, default, unit: row.unit.name(), what, choices: &[] });
-    }
+    settings.extend(rates());
+    settings.extend(constants());
     settings
+}
+
+/// What decides how often guests are interrupted and what an end of interrupt takes, and what ten ports receive.
+fn rates() -> Vec<Setting> {
+    vec![
+        setting(
+            CLIENTS,
+            Value::name("datagrams"),
+            "",
+            "what clients of ten ports send",
+            &["datagrams", "stream"],
+        ),
+        // EITR 0x7a0, 488 us: what the driver begins with.
+        setting(NATIVE_HZ, Value::Int(2_050), "Hz", "interrupts of a VF on the bare machine of fig11", &[]),
+        setting(
+            EOI,
+            Value::name("believed"),
+            "",
+            "ends of interrupt that are not emulated: believed, or the instruction is fetched and checked",
+            &["believed", "checked"],
+        ),
+        setting(AIC_REDUNDANCY, Value::Int(1_200), "permille", "r of the adaptive policy, in tenths", &[]),
+        setting(AIC_LOWEST, Value::Int(1_000), "Hz", "lif of the adaptive policy", &[]),
+        setting(AIC_BUFFERS, Value::Int(64), "", "bufs of the adaptive policy", &[]),
+    ]
+}
+
+fn setting(
+    name: &str,
+    default: Value,
+    unit: &'static str,
+    what: &str,
+    choices: &'static [&'static str],
+) -> Setting {
+    Setting { name: name.to_owned(), default, unit, what: what.to_owned(), choices }
+}
+
+/// A setting for each constant.
+fn constants() -> Vec<Setting> {
+    let constant = |row: &Row| Setting {
+        name: format!("{GROUP}{}", row.name),
+        default: Value::Int(FROM_TABLE),
+        unit: row.unit.name(),
+        what: format!("constant of the cost table; {FROM_TABLE}: as the table has it"),
+        choices: &[],
+    };
+    CostTable::nehalem().iter().map(constant).collect()
 }
 
 /// The constants of all tables, for the report.
@@ -144,13 +199,63 @@ pub(crate) fn amount(context: &Context, name: &str) -> Result<u32, RunError> {
         .ok_or_else(|| RunError::Refused(format!("{name} is {value}; it must be from 1 to {}", u32::MAX)))
 }
 
+/// How often a VF interrupts where no policy is varied: the card's register has an interval of 8,191 us at most.
+pub(crate) fn interval(context: &Context) -> Result<u32, RunError> {
+    interval_of(context, INTERRUPT_HZ)
+}
+
+/// How often a VF interrupts on a bare machine: the driver's own default.
+pub(crate) fn native_interval(context: &Context) -> Result<u32, RunError> {
+    interval_of(context, NATIVE_HZ)
+}
+
+fn interval_of(context: &Context, name: &str) -> Result<u32, RunError> {
+    let hertz = amount(context, name)?;
+    if !(LEAST_HZ..=MOST_HZ).contains(&hertz) {
+        let range = format!("it must be from {LEAST_HZ} to {MOST_HZ}, an interval of 1 to 8191 microseconds");
+        return Err(RunError::Refused(format!("{name} is {hertz}; {range}")));
+    }
+    Ok(interval_us(hertz.into()))
+}
+
+/// A server whose clients send what is asked for.
+pub(crate) fn with_clients(mut setup: Setup, context: &Context) -> Result<Setup, RunError> {
+    if context.settings.text(CLIENTS)? == "stream" {
+        let window = window(context)?;
+        (setup.traffic, setup.spec.load) = (Traffic::Tcp { window }, Load::Tcp);
+        setup.spec.stream_segments = window.into();
+    }
+    Ok(setup)
+}
+
+/// How an end of interrupt is handled that is not emulated.
+pub(crate) fn fast_eoi(context: &Context) -> Result<EoiPath, RunError> {
+    let is_checked = context.settings.text(EOI)? == "checked";
+    Ok(if is_checked { EoiPath::FastChecked } else { EoiPath::Fast })
+}
+
+/// The adaptive policy. The driver's r is in tenths.
+pub(crate) fn adaptive(context: &Context) -> Result<Policy, RunError> {
+    let permille = amount(context, AIC_REDUNDANCY)?;
+    if permille % 100 != 0 || permille > 100_000 {
+        let range = "it must be from 100 to 100000 in steps of 100";
+        return Err(RunError::Refused(format!("{AIC_REDUNDANCY} is {permille}; {range}")));
+    }
+    Ok(Policy::Adaptive(Adaptive {
+        redundancy: Redundancy(permille / 100),
+        buffers: amount(context, AIC_BUFFERS)?,
+        lowest_hz: amount(context, AIC_LOWEST)?,
+    }))
+}
+
 /// A stream's window in whole segments, as far as a segment's window field goes.
 pub(crate) fn window(context: &Context) -> Result<u16, RunError> {
     let segments = amount(context, WINDOW)? / TCP_PAYLOAD as u32;
     if segments == 0 {
         return Err(RunError::Refused(format!("{WINDOW} is less than a segment, {TCP_PAYLOAD} bytes")));
     }
-    Ok(u16::try_from(segments).unwrap_or(u16::MAX))
+    u16::try_from(segments)
+        .map_err(|_| RunError::Refused(format!("{WINDOW} is more than {} segments", u16::MAX)))
 }
 
 /// The bandwidth inside a card: stated as 2.8 Gb/s (Dong et al., HPCA 2010).
@@ -173,6 +278,12 @@ pub(crate) fn mtu(context: &Context) -> Result<u16, RunError> {
         .ok()
         .filter(|mtu| (576..=9_216).contains(mtu))
         .ok_or_else(|| RunError::Refused(format!("{MTU} is {value}; it must be from 576 to 9216")))
+}
+
+/// Who goes first where guests share a thread.
+pub(crate) fn scheduling(context: &Context) -> Result<Scheduling, RunError> {
+    let is_credit = context.settings.text(SCHEDULING)? == "credit";
+    Ok(if is_credit { Scheduling::Credit } else { Scheduling::RoundRobin })
 }
 
 /// How long is measured.

@@ -4,10 +4,12 @@ use super::layout::{LINE, Layout, WIDTH};
 use super::legend::{self, Sample};
 use super::svg::{Px, Svg};
 use super::ticks::{Ticks, grouped};
-use super::{Chart, Mark, Series, X};
+use super::{Chart, Mark, Series, Stated, X, interval};
 
 const STYLE: &str = include_str!("style.css");
 const COLOURS: usize = 8;
+/// Half of the end of an interval's bar.
+const SPREAD_END: f64 = 3.5;
 const DASHES: [&str; 4] = ["none", "7 4", "2 4", "9 3 2 3"];
 
 pub(super) fn chart(chart: &Chart) -> String {
@@ -36,6 +38,7 @@ pub(super) fn chart(chart: &Chart) -> String {
     below(&mut svg, chart, &layout);
     bars(&mut svg, chart, &layout);
     lines(&mut svg, chart, &layout);
+    stated(&mut svg, chart, &layout);
     svg.finish()
 }
 
@@ -99,6 +102,10 @@ fn sample(svg: &mut Svg, chart: &Chart, sample: Sample, x: f64, y: f64) {
             if variant > 0 {
                 square(svg, "over", Some(format!("url(#{})", pattern(chart, variant))));
             }
+        }
+        Sample::Stated { is_calibrated } => {
+            let shape = star(x + 10.0, y - 4.0);
+            svg.empty("path", &[("class", &stated_class(is_calibrated)), ("d", &shape)]);
         }
         Sample::Line { colour: of, variant } => {
             let y = y - 4.0;
@@ -181,6 +188,7 @@ fn label(svg: &mut Svg, x: f64, y: f64, text: &str) {
 
 /// Bars, each stack from zero up.
 fn bars(svg: &mut Svg, chart: &Chart, layout: &Layout) {
+    let mut spreads = Vec::new();
     for at in 0..chart.x.len() {
         let middle = layout.x(chart, at);
         let mut tops: Vec<f64> = Vec::new();
@@ -200,7 +208,12 @@ fn bars(svg: &mut Svg, chart: &Chart, layout: &Layout) {
                 let fill = format!("url(#{})", pattern(chart, series.variant));
                 svg.marked("path", &[("fill", &fill), ("d", &shape)], &said);
             }
+            spreads.push((series, at, x + width / 2.0, to));
         }
+    }
+    // The next bar of a stack would hide the upper half.
+    for (series, at, x, height) in spreads {
+        spread(svg, layout, series, at, x, height);
     }
 }
 
@@ -221,6 +234,7 @@ fn lines(svg: &mut Svg, chart: &Chart, layout: &Layout) {
         for (at, value) in series.values.iter().enumerate() {
             let Some(value) = value else { continue };
             let (x, y) = (layout.line_x(chart, series, at), layout.y(series, *value));
+            spread(svg, layout, series, at, x, *value);
             let shape = marker_shape(x, y, series.colour + series.variant);
             let said = told(chart, series, at, *value);
             svg.marked("path", &[("class", &colour("marker", series.colour)), ("d", &shape)], &said);
@@ -228,9 +242,52 @@ fn lines(svg: &mut Svg, chart: &Chart, layout: &Layout) {
     }
 }
 
+/// The interval around a value that stands at `height`, as a bar with ends; nothing if it is not known.
+fn spread(svg: &mut Svg, layout: &Layout, series: &Series, at: usize, x: f64, height: f64) {
+    let Some(half) = series.half(at) else { return };
+    let (low, high) = interval(height, half);
+    let (low, high) = (Px(layout.y(series, low)), Px(layout.y(series, high)));
+    let (left, right) = (Px(x - SPREAD_END), Px(x + SPREAD_END));
+    let shape = format!("M{left} {low}H{right}M{left} {high}H{right}M{} {low}V{high}", Px(x));
+    svg.marked("path", &[("class", &"spread"), ("d", &shape)], &format!("\u{b1} {half}"));
+}
+
 fn path(svg: &mut Svg, of: usize, variant: usize, line: &str) {
     let dash = DASHES[variant % DASHES.len()];
     svg.empty("path", &[("class", &colour("line", of)), ("stroke-dasharray", &dash), ("d", &line)]);
+}
+
+/// What papers state: full if the model was calibrated on it, hollow if it is predicted.
+fn stated(svg: &mut Svg, chart: &Chart, layout: &Layout) {
+    for one in &chart.stated {
+        let Stated { series, at, height, value, is_calibrated } = one;
+        let series = &chart.series[*series];
+        let (x, y) = (layout.stated_x(chart, one), layout.y(series, *height));
+        let how = if *is_calibrated { "stated, calibrated on" } else { "stated, predicted" };
+        let said = format!("{} ({how})", told(chart, series, *at, *value));
+        svg.marked("path", &[("class", &stated_class(*is_calibrated)), ("d", &star(x, y))], &said);
+    }
+}
+
+fn stated_class(is_calibrated: bool) -> &'static str {
+    if is_calibrated { "stated full" } else { "stated" }
+}
+
+/// A star of four points, which no line has for a marker.
+fn star(x: f64, y: f64) -> String {
+    let at = |dx: f64, dy: f64| format!("{} {}", Px(x + dx), Px(y + dy));
+    let points = [
+        (0.0, -8.0),
+        (2.2, -2.2),
+        (8.0, 0.0),
+        (2.2, 2.2),
+        (0.0, 8.0),
+        (-2.2, 2.2),
+        (-8.0, 0.0),
+        (-2.2, -2.2),
+    ];
+    let path: Vec<_> = points.iter().map(|(dx, dy)| at(*dx, *dy)).collect();
+    format!("M{}Z", path.join("L"))
 }
 
 /// A circle, square, diamond or triangle, so that lines are told apart without colour.

@@ -1,32 +1,64 @@
 //! An experiment's rows as a chart, in the way the experiment says. Left out: drawing it.
 
-use super::{Chart, Mark, Scale, Series, X};
+use super::{Chart, Mark, Scale, Series, Stated, X};
+use crate::catalogue;
 use crate::experiment::{self, Axis, Experiment, Figure, Kind};
 use crate::named::Params;
 use crate::row::Row;
 use crate::value::Value;
+use std::fmt;
 
 /// Every figure of an experiment. The rows are of this experiment, and differ on its axes only; points without
-/// a row leave gaps. `id` is what the charts' identifiers begin with.
+/// a row leave gaps. `id` is what the charts' identifiers begin with; `beside` is what is drawn beside the rows.
 #[must_use]
-pub fn charts(experiment: &Experiment, rows: &[&Row], id: &str) -> Vec<Chart> {
+pub fn charts(experiment: &Experiment, rows: &[&Row], id: &str, beside: &Beside<'_>) -> Vec<Chart> {
     let draw = |(at, figure): (usize, &Figure)| {
-        let source = Source { experiment, figure, rows };
+        let source = Source { experiment, figure, rows, beside };
         source.chart(format!("{id}-{}", at + 1))
     };
     experiment.figures.iter().enumerate().map(draw).collect()
 }
 
+/// What is drawn beside the rows' values.
+pub struct Beside<'a> {
+    /// What papers state.
+    pub stated: &'a [catalogue::Stated],
+    /// Half of the interval that a row's metric lies in, if there are several seeds.
+    pub spread: &'a dyn Fn(&Row, &str) -> Option<f64>,
+}
+
+impl fmt::Debug for Beside<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Beside").field("stated", &self.stated).finish_non_exhaustive()
+    }
+}
+
+impl Beside<'static> {
+    /// Nothing is.
+    pub const NOTHING: Self = Self { stated: &[], spread: &|_, _| None };
+}
+
+/// The metric that a stack of domains is in all.
+const WHOLE: &str = "cpu_total_pct";
+
+/// What metrics of a domain's processor use begin with, by the domain's colour: guests, hypervisor, service domain.
+const DOMAINS: &[&[&str]] =
+    &[&["cpu_guest"], &["cpu_xen", "cpu_hypervisor"], &["cpu_dom0", "cpu_driver_domain"]];
+
 struct Source<'a> {
     experiment: &'a Experiment,
     figure: &'a Figure,
     rows: &'a [&'a Row],
+    beside: &'a Beside<'a>,
 }
 
 impl Source<'_> {
     fn chart(&self, id: String) -> Chart {
         let figure = self.figure;
         let places = self.places();
+        let series = self.series(&places);
+        let own = self.beside.stated.iter().filter(|stated| stated.experiment == self.experiment.name);
+        let stated = own.filter_map(|stated| self.stated(stated, &places, &series)).collect();
         let scale = |scale: &experiment::Scale| Scale { title: scale.title.into(), unit: scale.unit.into() };
         Chart {
             id,
@@ -36,7 +68,8 @@ impl Source<'_> {
             x: self.x(&places),
             left: scale(&figure.left),
             right: figure.right.as_ref().map(scale),
-            series: self.series(&places),
+            series,
+            stated,
         }
     }
 
@@ -112,6 +145,9 @@ impl Source<'_> {
         let left = self.figure.left.series.len();
         let mut series = Vec::new();
         for (variant, (value, variant_label)) in variants.iter().enumerate() {
+            let row_by_row = |read: &dyn Fn(&Row) -> Option<f64>| {
+                places.iter().map(|place| self.row(place, value.as_ref()).and_then(read)).collect()
+            };
             for (at, ((metric, label), right)) in metrics.iter().enumerate() {
                 let mark = match self.figure.kind {
                     _ if *right => Mark::Line,
@@ -126,21 +162,66 @@ impl Source<'_> {
                     variant,
                     mark,
                     right: *right,
-                    values: places.iter().map(|place| self.value(place, value.as_ref(), metric)).collect(),
+                    values: row_by_row(&|row| row.metrics.get(metric).copied()),
+                    spreads: row_by_row(&|row| (self.beside.spread)(row, metric)),
                 });
             }
         }
         series
     }
 
-    /// A metric has the same colour in every figure of its experiment.
+    /// A domain has the same colour in every figure there is, any other metric in every figure of its experiment.
     fn colour(&self, metric: &str) -> usize {
-        self.experiment.metrics.iter().position(|known| known.name == metric).unwrap_or(0)
+        let of_domain = |name: &str| {
+            let is_its = |of: &&[&str]| of.iter().any(|begin| name.starts_with(begin));
+            DOMAINS.iter().position(is_its)
+        };
+        let others = || self.experiment.metrics.iter().filter(|known| of_domain(known.name).is_none());
+        of_domain(metric)
+            .unwrap_or_else(|| DOMAINS.len() + others().position(|known| known.name == metric).unwrap_or(0))
     }
 
-    fn value(&self, place: &[Value], variant: Option<&Value>, metric: &str) -> Option<f64> {
+    /// Where a stated value is drawn: over its series, or over the stack if it is of the whole; nowhere if the figure
+    /// shows neither.
+    fn stated(&self, stated: &catalogue::Stated, places: &[Vec<Value>], series: &[Series]) -> Option<Stated> {
+        let said = |axis: &str| stated.axes.iter().find(|(name, _)| *name == axis).map(|(_, value)| *value);
+        let is_there = |place: &Vec<Value>| {
+            self.figure
+                .x
+                .iter()
+                .zip(place)
+                .all(|(axis, value)| said(axis) == Some(value.to_string().as_str()))
+        };
+        let at = places.iter().position(is_there)?;
+        let label = self.figure.split.map_or(Some(String::new()), |split| {
+            let axis = self.axis(split)?;
+            let value =
+                axis.values.list().into_iter().find(|value| said(split) == Some(&value.to_string()))?;
+            Some(axis.label(&value))
+        })?;
+        let scales = std::iter::once(&self.figure.left).chain(&self.figure.right);
+        let shown = scales.flat_map(|scale| scale.series).find(|(metric, _)| *metric == stated.metric);
+        let stacked = self.figure.kind == Kind::StackedBars;
+        let of_variant = |series: &Series| series.variant_label == label;
+        let mut own = series.iter().enumerate();
+        let found = match shown {
+            Some((_, name)) => own.find(|it| of_variant(it.1) && it.1.label == *name),
+            None if stacked && stated.metric == WHOLE => own.rfind(|it| of_variant(it.1) && !it.1.right),
+            None => None,
+        };
+        let (which, found) = found?;
+        let is_below = |(n, other): &(usize, &Series)| *n < which && other.mark == found.mark;
+        let below: f64 = if stacked && !found.right && shown.is_some() {
+            series.iter().enumerate().filter(is_below).filter_map(|(_, other)| *other.values.get(at)?).sum()
+        } else {
+            0.0
+        };
+        let catalogue::Stated { value, is_calibrated, .. } = *stated;
+        Some(Stated { series: which, at, height: below + value, value, is_calibrated })
+    }
+
+    fn row(&self, place: &[Value], variant: Option<&Value>) -> Option<&Row> {
         let of_variant = |row: &Row| self.figure.split.is_none_or(|name| row.params.get(name) == variant);
-        let row = self.rows.iter().find(|row| self.place(&row.params) == place && of_variant(row))?;
-        row.metrics.get(metric).copied()
+        self.rows.iter().copied().find(|row| self.place(&row.params) == place && of_variant(row))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::legend::{self, Entry};
 use super::ticks::Ticks;
-use super::{Chart, Mark, Series, X};
+use super::{Chart, Mark, Series, Stated, X, interval};
 
 pub(super) const WIDTH: f64 = 760.0;
 /// Of the plot alone.
@@ -88,6 +88,18 @@ impl Layout {
         (middle + (stack as f64 - stacks / 2.0) * width + gap / 2.0, width - gap)
     }
 
+    /// Where a stated value is along x: over its bar, or at its line's point.
+    pub(super) fn stated_x(&self, chart: &Chart, stated: &Stated) -> f64 {
+        let series = &chart.series[stated.series];
+        match stack(series) {
+            None => self.line_x(chart, series, stated.at),
+            Some(stack) => {
+                let (left, width) = self.bar(self.x(chart, stated.at), stack);
+                left + width / 2.0
+            }
+        }
+    }
+
     /// Where a line's point is along x: over the bars that it belongs to.
     pub(super) fn line_x(&self, chart: &Chart, series: &Series, at: usize) -> f64 {
         let middle = self.x(chart, at);
@@ -122,13 +134,24 @@ fn stack(series: &Series) -> Option<usize> {
 fn extremes(chart: &Chart, right: bool) -> impl Iterator<Item = f64> + Clone + '_ {
     let series = move || chart.series.iter().filter(move |series| series.right == right);
     let lines = series().filter(|series| stack(series).is_none());
-    let points = lines.flat_map(|series| series.values.iter().flatten().copied());
+    let points = lines.flat_map(|series| {
+        let ends = |(at, value): (usize, &Option<f64>)| {
+            value.map(|value| <[f64; 2]>::from(interval(value, series.half(at).unwrap_or(0.0))))
+        };
+        series.values.iter().enumerate().filter_map(ends).flatten()
+    });
     let sum = move |of: usize, at: usize| -> f64 {
         series().filter(|series| stack(series) == Some(of)).filter_map(|series| *series.values.get(at)?).sum()
     };
+    let half = move |of: usize, at: usize| -> f64 {
+        let halves = series().filter(|series| stack(series) == Some(of));
+        halves.filter_map(|series| series.half(at)).fold(0.0, f64::max)
+    };
     let stacks = series().filter_map(stack);
-    let tops = stacks.flat_map(move |of| (0..chart.x.len()).map(move |at| sum(of, at)));
-    points.chain(tops)
+    let tops = stacks.flat_map(move |of| (0..chart.x.len()).map(move |at| sum(of, at) + half(of, at)));
+    let is_here = move |stated: &&Stated| chart.series[stated.series].right == right;
+    let stated = chart.stated.iter().filter(is_here).map(|stated| stated.height);
+    points.chain(tops).chain(stated)
 }
 
 /// From the first number to the last with a little room.

@@ -18,6 +18,8 @@ pub(super) enum Sample {
     Bar { colour: usize },
     /// A square of no colour with a pattern.
     Pattern { variant: usize },
+    /// A paper's value.
+    Stated { is_calibrated: bool },
     /// A line of a colour and dash with its marker.
     Line { colour: usize, variant: usize },
 }
@@ -64,6 +66,11 @@ fn entries(chart: &Chart) -> Vec<(Sample, String)> {
             _ => String::new(),
         };
         add(Sample::Line { colour: series.colour, variant: series.variant }, name(series) + &scale);
+    }
+    for (is_calibrated, label) in [(true, "stated, calibrated on"), (false, "stated, predicted")] {
+        if chart.stated.iter().any(|stated| stated.is_calibrated == is_calibrated) {
+            add(Sample::Stated { is_calibrated }, label.to_owned());
+        }
     }
     entries
 }

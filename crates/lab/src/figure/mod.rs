@@ -40,6 +40,23 @@ pub struct Chart {
     pub right: Option<Scale>,
     /// What is drawn, in the order of the legend.
     pub series: Vec<Series>,
+    /// What a paper states, at its place.
+    pub stated: Vec<Stated>,
+}
+
+/// A value of a paper, beside the model's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stated {
+    /// Which of the series it is a value of, by its place among them; that on top of a stack if it is of the whole.
+    pub series: usize,
+    /// Where along x.
+    pub at: usize,
+    /// How high, with what is below it in a stack.
+    pub height: f64,
+    /// The value.
+    pub value: f64,
+    /// The model was calibrated on it.
+    pub is_calibrated: bool,
 }
 
 /// What is along x.
@@ -86,6 +103,20 @@ pub struct Series {
     pub right: bool,
     /// The values; `None` leaves a gap.
     pub values: Vec<Option<f64>>,
+    /// How sure they are, if that is known: half of the interval around each.
+    pub spreads: Vec<Option<f64>>,
+}
+
+impl Series {
+    /// Half of the interval around the value at a place.
+    fn half(&self, at: usize) -> Option<f64> {
+        self.spreads.get(at).copied().flatten()
+    }
+}
+
+/// From where to where the interval around a value reaches. It ends at zero: no metric is above zero and below.
+fn interval(value: f64, half: f64) -> (f64, f64) {
+    ((value - half).max(value.min(0.0)), value + half)
 }
 
 /// How a series is drawn.

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use super::from_rows::charts;
+use super::from_rows::{Beside, charts};
 use super::{Chart, Mark, X};
 use crate::row::Row;
 use crate::runner::plan::Selection;
@@ -14,7 +14,8 @@ fn drawn(experiment: &str) -> Vec<Chart> {
     let selection = Selection::Names(vec![experiment.to_owned()]);
     let run = runner::run(&catalogue(), &selection, &options, &mut ()).unwrap();
     let rows: Vec<&Row> = run.records.iter().map(|record| &record.row).collect();
-    charts(catalogue().experiment(experiment).unwrap(), &rows, experiment)
+    let beside = Beside { stated: &catalogue().stated, ..Beside::NOTHING };
+    charts(catalogue().experiment(experiment).unwrap(), &rows, experiment, &beside)
 }
 
 /// Set `BLESS` to write the golden anew, and look at it before it is kept.
@@ -51,11 +52,19 @@ fn stacks_stand_beside_each_other_for_each_variant() {
 }
 
 #[test]
-fn a_metric_has_one_colour_in_all_figures() {
+fn a_domain_has_one_colour_in_all_figures() {
     let colour =
         |chart: &Chart| chart.series.iter().find(|series| series.label == "dom0").map(|dom0| dom0.colour);
-    let charts = [drawn("queue"), drawn("sizes")].concat();
-    assert_eq!(charts.iter().map(colour).collect::<Vec<_>>(), [Some(1); 3]);
+    let two = [drawn("queue"), drawn("sizes")].concat();
+    assert_eq!(two.iter().map(colour).collect::<Vec<_>>(), [Some(2); 3]);
+    let catalogue = crate::experiments::catalogue();
+    let all =
+        catalogue.experiments.iter().flat_map(|experiment| charts(experiment, &[], "all", &Beside::NOTHING));
+    for series in all.flat_map(|chart| chart.series) {
+        let of = ["guests", "hypervisor", "dom0"].iter().position(|domain| *domain == series.label);
+        assert!(of.is_none_or(|of| series.colour == of), "{}", series.label);
+        assert!(of.is_some() || series.colour > 2, "{}", series.label);
+    }
 }
 
 #[test]
@@ -72,10 +81,10 @@ fn missing_rows_leave_gaps_and_no_rows_an_empty_plot() {
     let mut chart = drawn("sizes").remove(0);
     chart.series[0].values[1] = None;
     let svg = chart.to_svg();
-    let line = svg.lines().filter(|line| line.contains("class=\"line c0\"")).nth(1).unwrap();
+    let line = svg.lines().filter(|line| line.contains("class=\"line c3\"")).nth(1).unwrap();
     assert_eq!((line.matches('M').count(), line.matches('L').count()), (2, 1), "{line}");
     let experiment = catalogue().experiment("ladder").unwrap();
-    for chart in charts(experiment, &[], "none") {
+    for chart in charts(experiment, &[], "none", &Beside::NOTHING) {
         assert!(!chart.to_svg().contains("NaN"), "{}", chart.to_svg());
     }
 }
@@ -86,4 +95,38 @@ fn values_below_zero_and_of_any_size_are_drawn() {
     chart.series[0].values = vec![Some(-5.0), Some(1e-300), Some(1e300), None];
     let svg = chart.to_svg();
     assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+}
+
+#[test]
+fn what_a_paper_states_stands_over_its_part_of_a_stack() {
+    let chart = &drawn("queue")[0];
+    let stated: Vec<_> = chart.stated.iter().map(|it| (it.at, it.value, it.is_calibrated)).collect();
+    assert_eq!(stated, [(0, 17.0, true), (6, 957.0, false)]);
+    let below: f64 = chart.series[..2].iter().map(|series| series.values[0].unwrap()).sum();
+    assert!((chart.stated[0].height - below - 17.0).abs() < 1e-9, "over guests and hypervisor");
+    assert!((chart.stated[1].height - 957.0).abs() < 1e-9, "a line's is where it is");
+    let svg = chart.to_svg();
+    assert!(svg.contains("class=\"stated full\"") && svg.contains("class=\"stated\""));
+    assert!(svg.contains("stated, calibrated on") && svg.contains("stated, predicted"));
+}
+
+/// Several seeds: a value has a bar as long as its interval. The scale has room for it, and it ends at zero.
+#[test]
+fn an_interval_is_drawn_around_the_value_it_belongs_to() {
+    for (figure, which) in [(0, "a line"), (1, "a bar")] {
+        let mut chart = drawn("sizes").remove(figure);
+        assert!(!chart.to_svg().contains("class=\"spread\""), "{which}: one seed has none");
+        let half = chart.series[0].values[1].unwrap() * 3.0;
+        chart.series[0].spreads[1] = Some(half);
+        let svg = chart.to_svg();
+        let spreads: Vec<_> = svg.lines().filter(|line| line.contains("class=\"spread\"")).collect();
+        let [spread] = spreads[..] else { panic!("{which}: {spreads:?}") };
+        assert!(spread.contains(&format!("<title>\u{b1} {half}</title>")), "{which}: {spread}");
+        let (left, high) = spread.rsplit_once('V').unwrap();
+        let high: f64 = high.split('"').next().unwrap().parse().unwrap();
+        let low: f64 = left.rsplit_once(' ').unwrap().1.parse().unwrap();
+        let axis = svg.lines().find(|line| line.contains("class=\"axis\"")).unwrap();
+        assert!(0.0 < high && high < low, "{which}: {spread}");
+        assert!(axis.contains(&format!(" {low}H")), "{which}: {axis}, {spread}");
+    }
 }

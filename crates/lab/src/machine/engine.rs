@@ -31,6 +31,8 @@ pub trait Actor: Sized {
 enum Event<E> {
     /// A thread wants to be visited.
     Visit(ThreadId),
+    /// The scheduler wants to be told of the time.
+    Time,
     /// The system's.
     Own(E),
 }
@@ -41,6 +43,9 @@ pub struct Core<E> {
     pub(crate) table: CostTable,
     pub(crate) processors: Machine,
     queue: EventQueue<Event<E>>,
+    /// When the scheduler wants to be told of the time, and the event for it.
+    due: Option<Instant>,
+    time: Option<EventKey>,
     pub(crate) trace: Trace,
 }
 
@@ -68,7 +73,7 @@ const STEP: Label = Label::new("step");
 impl<E: Copy> Core<E> {
     /// Processors on which nothing runs yet.
     pub(crate) fn new(table: CostTable, processors: Machine) -> Self {
-        Self { table, processors, queue: EventQueue::new(), trace: Trace::new() }
+        Self { table, processors, queue: EventQueue::new(), due: None, time: None, trace: Trace::new() }
     }
 
     /// The time it is.
@@ -114,6 +119,8 @@ impl<E: Copy> Core<E> {
                     && let Some(exit) = self.table.features().on_device_interrupt()
                 {
                     self.processors.steal(thread, domain, exit.category(), exit.price(&self.table), now);
+                    let gone = self.table[Cost::ExitPollution];
+                    self.processors.steal(thread, domain, Category::Refill, gone, now);
                 }
             }
             DomainKind::Pvm | DomainKind::Dom0 => {
@@ -122,6 +129,25 @@ impl<E: Copy> Core<E> {
                 self.processors.steal(thread, domain, Category::EventChannel, sending + blocked, now);
             }
             DomainKind::Hypervisor | DomainKind::Native => {}
+        }
+    }
+
+    /// Has the scheduler told of the time when it wants to be.
+    #[inline]
+    fn keep_time(&mut self) {
+        let due = self.processors.due();
+        if due != self.due {
+            self.due = due;
+            let at = due.map(|at| at.max(self.queue.now()));
+            self.time = self.queue.replace(self.time, at, Event::Time);
+        }
+    }
+
+    /// It is as late as the scheduler wanted to know.
+    fn tell_time(&mut self, now: Instant) {
+        (self.due, self.time) = (None, None);
+        for visit in self.processors.time(now) {
+            self.expect(Some(visit));
         }
     }
 
@@ -136,15 +162,18 @@ impl<A: Actor> Engine<A> {
     /// Lets everything happen up to `end`.
     pub fn run(&mut self, end: Instant) {
         let Self { core, system } = self;
+        core.keep_time();
         while let Some((now, event)) = core.queue.pop_before(end) {
             match event {
                 Event::Own(event) => system.handle(event, now, core),
+                Event::Time => core.tell_time(now),
                 Event::Visit(thread) => match core.processors.visit(thread, now) {
                     Next::Run(step) => system.execute(step, core),
                     Next::Later(visit) => core.expect(Some(visit)),
                     Next::Idle => {}
                 },
             }
+            core.keep_time();
         }
     }
 

@@ -12,14 +12,15 @@
 //! | `code` | the guest's instructions that write to its APIC |
 //! | `invariant` | rules of interrupt virtualization |
 //! | `parts` | what systems are made of |
-//! | `cdna` | the server of Willmann et al., with a context of the card for each guest |
+//! | `single` | one processor under Xen 2: the servers of Willmann et al. and of Menon et al. |
+//! | `assigned` | the machine of Dong et al. (SYSTOR 2009): a device for the guest itself, or through the service domain |
 //! | `thin` | a thin hypervisor under one guest, with a PF driver that takes no interrupt |
 //! | `server` | the server of Dong et al., with VFs or a split driver |
 //!
 //! Left out: more than one program a guest.
 
+pub mod assigned;
 mod books;
-pub mod cdna;
 mod chipset;
 mod code;
 mod controller;
@@ -28,6 +29,7 @@ mod invariant;
 mod memory;
 mod parts;
 mod server;
+pub mod single;
 #[cfg(test)]
 mod tests;
 pub mod thin;
@@ -39,6 +41,6 @@ pub use engine::{Actor, Core, Defect, Engine};
 pub use invariant::Broken;
 pub use parts::quality;
 pub use parts::wire::Traffic;
-pub use server::setup::{BuildError, Inside, Network, Origin, Setup};
+pub use server::setup::{BuildError, Inside, Netback, Network, Origin, Scheduling, Setup};
 pub use server::{Measured, Server, World};
 pub use topology::Topology;

@@ -7,7 +7,7 @@ use sim::Span;
 /// A server and what is connected to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Topology {
-    /// Sockets, each with a last-level cache.
+    /// Sockets, or what else has a last-level cache to itself.
     pub sockets: u16,
     /// Cores of a socket.
     pub cores_per_socket: u16,
@@ -46,23 +46,37 @@ pub enum Home {
 pub struct Wire {
     /// Bits a second.
     pub bits_per_second: u64,
-    /// Frames of a stream's burst.
+    /// Segments of a stream that a client's card is given at a time, at most.
     pub segments: u32,
-    /// Frames of a burst of datagrams.
-    pub datagrams: u32,
+    /// Datagrams that a client's socket holds.
+    pub socket: u32,
+    /// Datagrams that the transmit ring of the clients' card holds.
+    pub ring: u32,
     /// From a client's wire to its next segment or request: its card, its interrupt, its stack.
     pub turnaround: Span,
 }
 
 impl Wire {
-    /// A gigabit, and clients of the time. A stream's burst is 64 KB in segments. A sender of datagrams that has filled
-    /// its socket's buffer, as big as a receiver's, is woken when half of that is free again (Linux `sock_writeable`).
+    /// A gigabit, and clients of the time. A stream is handed over in up to 64 KB, which the card cuts into segments.
+    /// A client's socket is as large as a receiver's. A ring has 256 descriptors (igb), and a datagram takes three: the
+    /// context of its checksum, its headers, its page.
     pub const GIGABIT: Self = Self {
         bits_per_second: 1_000_000_000,
         segments: 44,
-        datagrams: 32,
+        socket: 64,
+        ring: 256 / 3,
         turnaround: Span::from_micros(30),
     };
+
+    /// Datagrams that each of so many clients sends before another has its turn, in the mean. One that has filled its socket
+    /// sleeps until half of it is free again (Linux `sock_writeable`); the ring that they share holds a part for each.
+    #[must_use]
+    pub const fn burst(&self, clients: u32) -> u32 {
+        let clients = if clients == 0 { 1 } else { clients };
+        let (woken, part) = (self.socket / 2, self.ring / clients);
+        let least = if part < woken { part } else { woken };
+        if least == 0 { 1 } else { least }
+    }
 }
 
 impl Topology {
@@ -78,6 +92,18 @@ impl Topology {
         service_tick: Span::from_millis(1),
         guests_per_port: 7,
         wire: Wire::GIGABIT,
+    };
+
+    /// The server of Zhang et al., multi-core netback: eight cores without siblings, in pairs that share a cache; four
+    /// for the service domain, four for guests.
+    pub const NETBACK: Self = Self {
+        sockets: 4,
+        cores_per_socket: 2,
+        threads_per_core: 1,
+        service_cpus: 4,
+        service_home: Home::Cores { first: 0, count: 4 },
+        guest_home: Home::Cores { first: 4, count: 4 },
+        ..Self::HPCA2010
     };
 
     /// Cores of all sockets.
@@ -128,7 +154,7 @@ impl Topology {
 
 #[cfg(test)]
 mod tests {
-    use super::{Home, Topology};
+    use super::{Home, Topology, Wire};
 
     #[test]
     fn guests_of_the_paper_share_cores_with_the_service_domain_and_no_threads() {
@@ -141,6 +167,13 @@ mod tests {
         assert_eq!(indices(threads(Topology::bare)), [1, 3, 5, 7, 9, 11, 13, 15, 0, 2]);
         assert_eq!(topology.socket(topology.guest(3)), 0);
         assert_eq!(topology.socket(topology.guest(4)), 1);
+    }
+
+    /// What is under way at a time is the ring's: the more send, the less each of them has in it.
+    #[test]
+    fn a_burst_is_half_a_socket_or_a_clients_part_of_the_ring() {
+        let bursts: Vec<_> = (1..=7).map(|clients| Wire::GIGABIT.burst(clients)).collect();
+        assert_eq!(bursts, [32, 32, 28, 21, 17, 14, 12]);
     }
 
     #[test]

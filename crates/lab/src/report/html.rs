@@ -4,7 +4,9 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{Report, Section, model};
-use crate::figure::from_rows::charts;
+use crate::experiments::why_nothing;
+use crate::figure::from_rows::{Beside, charts};
+use crate::row::Row;
 use crate::value::Value;
 
 const STYLE: &str = include_str!("style.css");
@@ -49,7 +51,10 @@ fn head(report: &Report) -> Markup {
             }
             dl.facts {
                 div { dt { "Version" } dd { code { (report.version) } } }
-                div { dt { "Seed" } dd { code { (report.seed) } } }
+                div { dt { "Seed" } dd {
+                    code { (report.seed) }
+                    @if report.seeds > 1 { " and " (report.seeds - 1) " more: means, and half of their intervals of 95 %" }
+                } }
                 div { dt { "Rows" } dd { (rows) } }
             }
             nav aria-label="Contents" {
@@ -74,6 +79,8 @@ fn head(report: &Report) -> Markup {
 
 fn experiment(report: &Report, section: &Section) -> Markup {
     let id = section.id();
+    let spread = |row: &Row, metric: &str| report.half(row, metric);
+    let beside = Beside { stated: report.stated_of(section), spread: &spread };
     html! {
         section id=(id) {
             h2 { span.name { (section.experiment.name) } " " (section.experiment.title) }
@@ -84,22 +91,25 @@ fn experiment(report: &Report, section: &Section) -> Markup {
             @if section.missing > 0 {
                 p.warning { "The figure has gaps: points of the sweep that have not been run: " (section.missing) "." }
             }
-            @for chart in charts(section.experiment, &section.rows(), &id) {
+            @for row in &section.rows {
+                @if let Some(why) = why_nothing(row) { p.warning { code { (row.params.to_string()) } ": nothing; " (why) "." } }
+            }
+            @for chart in charts(section.experiment, &section.rows(), &id, &beside) {
                 figure { (PreEscaped(chart.to_svg())) }
             }
             details {
                 summary { "Table: " (section.rows.len()) " rows" }
-                (rows(section))
+                (rows(report, section))
             }
             p.command {
                 "Reproduce with "
-                @for command in section.commands(report.seed) { code { (command) } " " }
+                @for command in section.commands(report.seeds()) { code { (command) } " " }
             }
         }
     }
 }
 
-fn rows(section: &Section) -> Markup {
+fn rows(report: &Report, section: &Section) -> Markup {
     let experiment = section.experiment;
     html! {
         div.scroll { table {
@@ -115,7 +125,10 @@ fn rows(section: &Section) -> Markup {
                         td { @if let Some(value) = row.params.get(axis.name) { (value.to_string()) } }
                     }
                     @for metric in experiment.metrics {
-                        td.number { @if let Some(value) = row.metrics.get(metric.name) { (number(*value)) } }
+                        td.number {
+                            @if let Some(value) = row.metrics.get(metric.name) { (number(*value)) }
+                            @if let Some(half) = report.half(row, metric.name) { " \u{b1}\u{a0}" (number(half)) }
+                        }
                     }
                 } }
             }

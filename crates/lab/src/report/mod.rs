@@ -5,6 +5,7 @@
 //! | `html` | the page |
 //! | `model` | the page's tables about the model: residuals, what predictions hang on, parameters |
 //! | `plain` | CSV and JSON |
+//! | `seeds` | rows of several seeds as one |
 //!
 //! The same rows give the same bytes: there is no date in a report. Left out: comparing versions.
 
@@ -13,6 +14,7 @@ mod browser_tests;
 mod html;
 mod model;
 mod plain;
+mod seeds;
 #[cfg(test)]
 mod tests;
 
@@ -21,20 +23,26 @@ use std::{fs, io};
 
 use thiserror::Error;
 
-use crate::catalogue::{Catalogue, Parameter, Residual, Sensitivity};
+use crate::catalogue::{Catalogue, Parameter, Residual, Sensitivity, Stated};
 use crate::experiment::{Experiment, Points};
-use crate::named::Params;
+use crate::named::{Metrics, Params};
 use crate::row::Row;
 use crate::runner::plan;
 use crate::runner::store::Record;
 use crate::value::Value;
+use seeds::Spread;
 
 /// What is reported.
 #[derive(Clone, Debug)]
 pub struct Report {
     version: String,
+    /// The first seed, and how many there are.
     seed: u64,
+    seeds: usize,
     sections: Vec<Section>,
+    /// Of several seeds, how sure each row is.
+    spreads: Vec<Spread>,
+    stated: Vec<Stated>,
     parameters: Vec<Parameter>,
     residuals: Vec<Residual>,
     sensitivity: Sensitivity,
@@ -57,9 +65,6 @@ pub enum ReportError {
     /// There are no rows.
     #[error("there are no rows to report; make some with `softiov lab run all --out DIR`")]
     Empty,
-    /// Rows of several seeds do not make one figure.
-    #[error("there are rows of the seeds {0}; choose one with --seed")]
-    Seeds(String),
     /// No row has the seed that was chosen.
     #[error("there are no rows of seed {0}")]
     NoSuchSeed(u64),
@@ -85,10 +90,10 @@ pub enum ReportError {
 }
 
 impl Report {
-    /// Puts rows in order.
+    /// Puts rows in order. Rows of several seeds, if none is chosen, become one of their means.
     ///
     /// # Errors
-    /// The rows are not of one seed (or that which is given), one version and known experiments.
+    /// There are no rows of the seed that is chosen, or rows are not of one version and known experiments.
     pub fn new(
         catalogue: &Catalogue,
         mut records: Vec<Record>,
@@ -102,24 +107,28 @@ impl Report {
         }
         let seeds = different(records.iter().map(|record| record.seed));
         let versions = different(records.iter().map(|record| record.version.as_str()));
-        let seed = match (seeds.as_slice(), seed) {
-            ([only], _) => *only,
-            ([], seed) => return Err(ReportError::NoSuchSeed(seed.unwrap_or_default())),
-            (several, _) => return Err(ReportError::Seeds(listed(several))),
+        let Some(&first) = seeds.first() else {
+            return Err(ReportError::NoSuchSeed(seed.unwrap_or_default()));
         };
         let [version] = versions.as_slice() else { return Err(ReportError::Versions(listed(&versions))) };
         let unknown = records.iter().find(|record| catalogue.experiment(&record.row.experiment).is_none());
         if let Some(record) = unknown {
             return Err(ReportError::UnknownExperiment(record.row.experiment.clone()));
         }
+        let version = (*version).to_owned();
+        let count = seeds.len();
+        let (records, spreads) = if count > 1 { seeds::merge(records) } else { (records, Vec::new()) };
         Ok(Self {
-            version: (*version).to_owned(),
-            seed,
+            version,
+            seed: first,
+            seeds: count,
+            spreads,
             sections: catalogue
                 .experiments
                 .iter()
                 .flat_map(|experiment| sections(experiment, &records))
                 .collect(),
+            stated: catalogue.stated.clone(),
             parameters: catalogue.parameters.clone(),
             residuals: catalogue.residuals.clone(),
             sensitivity: catalogue.sensitivity.clone(),
@@ -144,6 +153,25 @@ impl Report {
         plain::json(self)
     }
 
+    /// Half of the interval in which a row's metric lies with 95 %, if there are several seeds.
+    fn half(&self, row: &Row, metric: &str) -> Option<f64> {
+        self.interval(row)?.get(metric).copied().filter(|half| *half > 0.0)
+    }
+
+    fn interval(&self, row: &Row) -> Option<&Metrics> {
+        self.spreads.iter().find(|spread| spread.is_of(row)).map(|spread| &spread.half)
+    }
+
+    /// The seeds, as the command line has them.
+    fn seeds(&self) -> Seeds {
+        Seeds { first: self.seed, count: self.seeds }
+    }
+
+    /// What papers state of a section: of their machine, and not of another.
+    fn stated_of(&self, section: &Section) -> &[Stated] {
+        if section.changed.is_empty() { &self.stated } else { &[] }
+    }
+
     /// The commands that find all rows again: one for each choice of settings, and those of points beyond sweeps.
     fn commands(&self) -> Vec<String> {
         let mut choices: Vec<(&Params, Vec<&str>)> = Vec::new();
@@ -153,8 +181,8 @@ impl Report {
                 None => choices.push((&section.changed, vec![section.experiment.name])),
             }
         }
-        let sweeps = choices.iter().map(|(changed, names)| command(&names.join(" "), self.seed, changed));
-        sweeps.chain(self.sections.iter().flat_map(|section| section.beyond(self.seed))).collect()
+        let sweeps = choices.iter().map(|(changed, names)| command(&names.join(" "), self.seeds(), changed));
+        sweeps.chain(self.sections.iter().flat_map(|section| section.beyond(self.seeds()))).collect()
     }
 
     /// Where the page, CSV and JSON of a report go.
@@ -191,9 +219,9 @@ impl Section {
     }
 
     /// The commands that find these rows again.
-    fn commands(&self, seed: u64) -> Vec<String> {
-        let sweep = self.sweeps().then(|| command(self.experiment.name, seed, &self.changed));
-        sweep.into_iter().chain(self.beyond(seed)).collect()
+    fn commands(&self, seeds: Seeds) -> Vec<String> {
+        let sweep = self.sweeps().then(|| command(self.experiment.name, seeds, &self.changed));
+        sweep.into_iter().chain(self.beyond(seeds)).collect()
     }
 
     /// Whether there is a row of the sweep.
@@ -202,10 +230,10 @@ impl Section {
     }
 
     /// The commands that find the rows again whose points are beyond the sweep.
-    fn beyond(&self, seed: u64) -> Vec<String> {
+    fn beyond(&self, seeds: Seeds) -> Vec<String> {
         let points = plan::points(self.experiment);
         let beyond = self.rows.iter().filter(|row| !points.contains(&axes(self.experiment, &row.params)));
-        beyond.map(|row| command(self.experiment.name, seed, &row.params)).collect()
+        beyond.map(|row| command(self.experiment.name, seeds, &row.params)).collect()
     }
 
     fn rows(&self) -> Vec<&Row> {
@@ -214,9 +242,17 @@ impl Section {
 }
 
 /// The command that runs the experiments of these names.
-fn command(names: &str, seed: u64, changed: &Params) -> String {
-    let set = changed.iter().map(|(name, value)| format!(" --set {name}={value}"));
-    format!("softiov lab run {names} --seed {seed}{}", set.collect::<String>())
+fn command(names: &str, Seeds { first, count }: Seeds, changed: &Params) -> String {
+    let set = changed.iter().map(|(name, value)| format!(" --set {name}={value}")).collect::<String>();
+    let several = if count > 1 { format!(" --seeds {count}") } else { String::new() };
+    format!("softiov lab run {names} --seed {first}{several}{set}")
+}
+
+/// Seeds one after the other.
+#[derive(Clone, Copy, Debug)]
+struct Seeds {
+    first: u64,
+    count: usize,
 }
 
 fn different<T: Ord>(values: impl Iterator<Item = T>) -> Vec<T> {

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Report;
 use crate::catalogue::{Parameter, Residual, Sensitivity};
-use crate::named::Named;
+use crate::named::{Metrics, Named};
 use crate::row::Row;
 
 pub(super) fn csv(report: &Report) -> String {
@@ -57,8 +57,11 @@ fn field(text: &str) -> String {
 struct All<'a> {
     version: &'a str,
     seed: u64,
+    seeds: usize,
     experiments: Vec<About<'a>>,
     rows: Vec<&'a Row>,
+    /// For each row, half of each metric's interval of 95 %; empty if there is one seed.
+    intervals: Vec<&'a Metrics>,
     parameters: &'a [Parameter],
     residuals: &'a [Residual],
     sensitivity: &'a Sensitivity,
@@ -75,6 +78,7 @@ struct About<'a> {
 }
 
 pub(super) fn json(report: &Report) -> String {
+    let rows = || report.sections.iter().flat_map(|section| &section.rows);
     let about = report.sections.iter().map(|section| About {
         experiment: section.experiment.name,
         title: section.experiment.title,
@@ -85,14 +89,16 @@ pub(super) fn json(report: &Report) -> String {
             .iter()
             .map(|metric| (metric.name.to_owned(), metric.unit))
             .collect(),
-        commands: section.commands(report.seed),
+        commands: section.commands(report.seeds()),
         missing_points: section.missing,
     });
     let all = All {
         version: &report.version,
         seed: report.seed,
+        seeds: report.seeds,
         experiments: about.collect(),
-        rows: report.sections.iter().flat_map(|section| &section.rows).collect(),
+        rows: rows().collect(),
+        intervals: rows().filter_map(|row| report.interval(row)).collect(),
         parameters: &report.parameters,
         residuals: &report.residuals,
         sensitivity: &report.sensitivity,

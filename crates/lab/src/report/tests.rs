@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use super::{Report, ReportError};
+use super::{Report, ReportError, Seeds};
 use crate::runner::plan::Selection;
 use crate::runner::store::Record;
 use crate::runner::{self, Options};
@@ -93,7 +93,10 @@ fn changed_settings_have_sections_of_their_own_and_points_beyond_the_sweep_do_no
             section("sizes-cpu-modern", 4),
         ]
     );
-    assert_eq!(report.sections[1].commands(1), ["softiov lab run queue --seed 1 --set cpu=modern"]);
+    assert_eq!(
+        report.sections[1].commands(Seeds { first: 1, count: 1 }),
+        ["softiov lab run queue --seed 1 --set cpu=modern"]
+    );
     assert_eq!(
         report.commands()[..2],
         ["", " --set cpu=modern"].map(|set| format!("softiov lab run queue ladder sizes --seed 1{set}"))
@@ -132,13 +135,7 @@ fn json_has_the_rows_as_they_are() {
 #[test]
 fn rows_that_do_not_belong_together_are_refused() {
     assert!(matches!(refusal(Vec::new(), None), ReportError::Empty));
-    let seeds = [records(1, &[]), records(2, &[])].concat();
-    assert_eq!(
-        refusal(seeds.clone(), None).to_string(),
-        "there are rows of the seeds 1, 2; choose one with --seed"
-    );
-    assert_eq!(Report::new(&catalogue(), seeds.clone(), Some(2)).unwrap().seed, 2);
-    assert_eq!(refusal(seeds, Some(3)).to_string(), "there are no rows of seed 3");
+    assert_eq!(refusal(records(1, &[]), Some(3)).to_string(), "there are no rows of seed 3");
     let mut versions = records(1, &[]);
     versions[3].version = "0.0.9+0".to_owned();
     assert!(refusal(versions, None).to_string().contains("versions 0.0.9+0, "));
@@ -159,6 +156,25 @@ fn a_point_beyond_the_sweep_has_a_command_of_its_own() {
     let both = report([only(&["cpu=modern"]), only(&set)].concat());
     let sweep = "softiov lab run queue --seed 1 --set cpu=modern";
     assert_eq!(both.commands(), [sweep, nine]);
-    assert_eq!(both.sections[0].commands(1), [sweep, nine]);
+    assert_eq!(both.sections[0].commands(Seeds { first: 1, count: 1 }), [sweep, nine]);
     assert!(both.to_html().contains(nine));
+}
+
+#[test]
+fn rows_of_several_seeds_are_means_with_intervals_unless_one_is_chosen() {
+    let seeds = [records(1, &[]), records(2, &[]), records(3, &[])];
+    let first = |records: &[Record]| *records[0].row.metrics.get("throughput_mbps").unwrap();
+    let mean = seeds.iter().map(|records| first(records)).sum::<f64>() / 3.0;
+    let all = seeds.concat();
+    assert_eq!(Report::new(&catalogue(), all.clone(), Some(2)).unwrap().seed, 2);
+    let several = report(all);
+    assert_eq!((several.sections[0].rows.len(), several.seeds), (14, 3));
+    let row = &several.sections[0].rows[0];
+    let found = *row.metrics.get("throughput_mbps").unwrap();
+    assert!((found - mean).abs() < 0.01, "{found} {mean}");
+    assert!(several.half(row, "throughput_mbps").is_some_and(|half| half < 0.5));
+    let page = several.to_html();
+    assert!(page.contains(" \u{b1}\u{a0}0."), "an interval");
+    assert!(page.contains("softiov lab run queue --seed 1 --seeds 3<"));
+    assert!(!report(records(1, &[])).to_html().contains("\u{b1}"));
 }

@@ -14,7 +14,7 @@ pub mod store;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -51,6 +51,8 @@ pub struct Run {
     pub records: Vec<Record>,
     /// How many of them were found in the folder.
     pub reused: usize,
+    /// Settings that were changed and that no point has looked at; not known of points that were found in the folder.
+    pub without_effect: Vec<String>,
     /// Virtual time of those that were run, picoseconds.
     pub simulated_ps: u128,
     /// Events of those that were run.
@@ -112,12 +114,26 @@ pub enum LabError {
     Output(io::Error),
 }
 
-/// One line for each, up to a screenful.
+/// One line for each experiment and reason, with the first point that failed so; up to a screenful.
 fn first(failures: &[Failure]) -> String {
     const SHOWN: usize = 20;
-    let mut lines: Vec<_> = failures.iter().take(SHOWN).map(|failure| format!("\n  {failure}")).collect();
-    if failures.len() > SHOWN {
-        lines.push(format!("\n  and {} more", failures.len() - SHOWN));
+    let mut reasons: Vec<(&Failure, usize)> = Vec::new();
+    for failure in failures {
+        let is_same = |(known, _): &&mut (&Failure, usize)| {
+            known.point.experiment == failure.point.experiment && known.error == failure.error
+        };
+        match reasons.iter_mut().find(is_same) {
+            Some((_, more)) => *more += 1,
+            None => reasons.push((failure, 0)),
+        }
+    }
+    let line = |(failure, more): &(&Failure, usize)| match more {
+        0 => format!("\n  {failure}"),
+        more => format!("\n  {failure} (and {more} more of its points)"),
+    };
+    let mut lines: Vec<_> = reasons.iter().take(SHOWN).map(line).collect();
+    if reasons.len() > SHOWN {
+        lines.push(format!("\n  and {} more", reasons.len() - SHOWN));
     }
     lines.concat()
 }
@@ -147,8 +163,15 @@ pub fn run(
         let run = collect(&points, &receiver, watch);
         // Whatever ended the run early ends the workers too, each after its point.
         next.store(points.len(), Ordering::Relaxed);
-        run
+        run.map(|run| if run.reused > 0 { run } else { Run { without_effect: unread(&points), ..run } })
     })
+}
+
+/// Settings that were changed for nothing.
+fn unread(points: &[Planned]) -> Vec<String> {
+    let changed: BTreeSet<&str> = points.iter().flat_map(|planned| planned.point.changed.names()).collect();
+    let is_read = |name: &&str| points.iter().any(|planned| planned.context.settings.was_read(name));
+    changed.into_iter().filter(|name| !is_read(name)).map(str::to_owned).collect()
 }
 
 /// One point, come back: kept from before, run now, or failed.

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::Options;
 use crate::catalogue::{Catalogue, Setting};
-use crate::experiment::{Axis, Context, Experiment, Point, Points, Values};
+use crate::experiment::{Axis, Context, Experiment, Point, Points, Settings, Values};
 use crate::hash;
 use crate::named::{Named, Params};
 use crate::value::Value;
@@ -153,7 +153,11 @@ pub(super) fn plan(
             let (settings, changed) = vary(&axes, &settings, &changed);
             let seed = seed(options.seed, experiment.name, &without(&axes, &settings));
             let point = Point { experiment: experiment.name, axes, changed };
-            planned.push(Planned { experiment, point, context: Context { seed, settings } });
+            planned.push(Planned {
+                experiment,
+                point,
+                context: Context { seed, settings: Settings::new(settings) },
+            });
         }
     }
     if let Some(Shard { part, of }) = options.shard {

@@ -60,7 +60,7 @@ pub enum StoreError {
         error: io::Error,
     },
     /// A file is not a row.
-    #[error("{} is not a row of the lab ({error}); remove it, and run again what it held", .path.display())]
+    #[error("{} is not a row of the lab ({error}); run again with the same --out to renew it, or remove it", .path.display())]
     NotARow {
         /// Which.
         path: PathBuf,
@@ -110,11 +110,11 @@ impl Store {
     }
 }
 
-/// All rows in a folder that [`super::run`] kept them in, in no order that means anything.
+/// All rows in a folder that [`super::run`] kept them in, in no order that means anything, and why files are none.
 ///
 /// # Errors
-/// The folder or a file in it cannot be read.
-pub fn read(folder: &Path) -> Result<Vec<Record>, StoreError> {
+/// The folder cannot be read.
+pub fn read(folder: &Path) -> Result<(Vec<Record>, Vec<StoreError>), StoreError> {
     let folder = folder.join("rows");
     let entries = fs::read_dir(&folder).map_err(at(&folder))?;
     let mut paths = entries
@@ -123,7 +123,14 @@ pub fn read(folder: &Path) -> Result<Vec<Record>, StoreError> {
         .map_err(at(&folder))?;
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
     paths.sort();
-    paths.iter().map(|path| read_one(path)).collect()
+    let (mut records, mut broken) = (Vec::new(), Vec::new());
+    for path in paths {
+        match read_one(&path) {
+            Ok(record) => records.push(record),
+            Err(error) => broken.push(error),
+        }
+    }
+    Ok((records, broken))
 }
 
 fn read_one(path: &Path) -> Result<Record, StoreError> {

@@ -72,7 +72,8 @@ fn an_axis_may_vary_what_is_otherwise_a_setting() {
     };
     let catalogue = catalogue();
     let experiment = Experiment { axes: &[EOI], figures: &[], ..catalogue.experiments[0] };
-    let catalogue = Catalogue { experiments: Box::leak(Box::new([experiment])), ..catalogue };
+    let catalogue =
+        Catalogue { experiments: Box::leak(Box::new([experiment])), stated: Vec::new(), ..catalogue };
     assert_eq!(catalogue.problems(), Vec::<String>::new());
     let both = run(&catalogue, &Selection::All, &options(1), &mut ()).unwrap();
     assert_eq!(params(&both), ["cost.eoi_full=8400", "cost.eoi_full=2500"]);
@@ -126,6 +127,13 @@ fn a_changed_setting_is_in_the_row_and_leaves_the_random_numbers_alone() {
 }
 
 #[test]
+fn what_nothing_looks_at_has_no_effect_and_is_told() {
+    let told = |set: &[&str]| go(&names(&["queue"]), &self::set(set)).unwrap().without_effect;
+    assert_eq!(told(&["cpu=modern", "contention=1.5"]), ["cpu"], "no synthetic experiment asks for it");
+    assert!(told(&["cpu=nehalem"]).is_empty(), "that is the default");
+}
+
+#[test]
 fn what_is_unknown_is_refused_with_what_is_known() {
     for (selection, assignment, message) in [
         (names(&["quue"]), "vms=1", "no experiment is called `quue`; there are: queue, ladder, sizes"),
@@ -156,6 +164,7 @@ fn failures_name_their_points_and_do_not_stop_the_others() {
     let start =
         "7 of 7 points failed: \n  queue vms=1 accel=true cost.eoi_full=-1: invariant violated: the sum";
     assert!(text.starts_with(start), "{text}");
+    assert!(text.ends_with("is not the time that passed (and 6 more of its points)"), "one line: {text}");
     let LabError::Failed { failures, points: 7 } = error else { panic!("{error}") };
     assert_eq!(failures.len(), 7);
     let refused = go(&names(&["queue"]), &set(&["vms=61"])).unwrap_err().to_string();
@@ -170,7 +179,7 @@ fn what_is_kept_with_the_same_inputs_is_not_run_again() {
     let again = go(&Selection::All, &options).unwrap();
     assert_eq!((first.reused, again.reused), (0, 14));
     assert_eq!(again.records[..14], first.records);
-    assert_eq!(store::read(folder.path()).unwrap().len(), again.records.len());
+    assert_eq!(store::read(folder.path()).unwrap().0.len(), again.records.len());
     let other_seed = go(&names(&["queue"]), &Options { seed: 2, ..options.clone() }).unwrap();
     let other_set = Options { set: vec!["contention=2".parse().unwrap()], ..options };
     assert_eq!((other_seed.reused, go(&names(&["queue"]), &other_set).unwrap().reused), (0, 0));
@@ -189,7 +198,9 @@ fn rows_that_are_torn_or_of_another_version_are_replaced() {
     old.version = "0.0.9+0".to_owned();
     fs::write(&files[0], serde_json::to_string(&old).unwrap()).unwrap();
     fs::write(&files[1], &text[..40]).unwrap();
-    assert!(store::read(folder.path()).unwrap_err().to_string().contains("is not a row of the lab"));
+    let (rows, broken) = store::read(folder.path()).unwrap();
+    assert_eq!((rows.len(), broken.len()), (3, 1), "one torn file does not hold back the others");
+    assert!(broken[0].to_string().contains("is not a row of the lab"), "{}", broken[0]);
     assert_eq!(go(&names(&["sizes"]), &options).unwrap().reused, 2);
     assert_eq!(fs::read_to_string(&files[0]).unwrap(), text);
     assert_eq!(go(&names(&["sizes"]), &options).unwrap().reused, 4);

@@ -54,6 +54,11 @@ impl AptRoot {
         self.archive
     }
 
+    /// The archive's sources.list, for a tool that installs from it.
+    pub(super) fn sources(&self) -> PathBuf {
+        self.folder.join("etc/sources.list")
+    }
+
     fn update(&self, mirror: &Mirror, keyring: &Path) -> Result<()> {
         configure(&self.folder, Some(&self.archive.sources_list(mirror, keyring)))?;
         run(self.tool("apt-get").args(["-q", "update"])).map(drop)

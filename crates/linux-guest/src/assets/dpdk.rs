@@ -58,7 +58,7 @@ pub(super) fn prepare(kitchen: &mut Kitchen, initramfs: &Path) -> Result<PathBuf
 fn prepare_archive(kitchen: &mut Kitchen) -> Result<PathBuf> {
     let part = kitchen.cache.part("dpdk", &format!("2 {} {PLUGINS:?}", recipe()));
     if kitchen.lacks(&part)? {
-        let root = unpack(kitchen, &[])?;
+        let root = unpack(kitchen, &[], &[])?;
         let path = kitchen.cache.bench("dpdk-archive")?.join("dpdk.cpio");
         fs::write(&path, archive(&root)?).at(&path)?;
         kitchen.cache.publish(&path, &part)?;
@@ -71,12 +71,15 @@ pub(super) fn recipe() -> String {
     format!("bookworm {PROGRAM_PACKAGE} {LIBRARY_PACKAGES:?}")
 }
 
-/// testpmd with its libraries and the drivers of `more` packages, in a folder of the kitchen's.
-pub(super) fn unpack(kitchen: &mut Kitchen, more: &[&str]) -> Result<PathBuf> {
+/// testpmd with its libraries, in a folder of the kitchen's. With it `more` packages and all that they depend on, and
+/// packages that come `alone`.
+pub(super) fn unpack(kitchen: &mut Kitchen, more: &[&str], alone: &[&str]) -> Result<PathBuf> {
     let apt = kitchen.apt(Archive::Bookworm)?;
     let libraries = [&LIBRARY_PACKAGES, more].concat();
     let mut packages = apt.fetch("DPDK", &libraries, &mut kitchen.progress)?;
-    packages.push(apt.fetch_alone(PROGRAM_PACKAGE)?);
+    for package in [&[PROGRAM_PACKAGE], alone].concat() {
+        packages.push(apt.fetch_alone(package)?);
+    }
     kitchen.progress.step("unpacking DPDK");
     let root = kitchen.cache.bench("dpdk")?;
     for package in &packages {

@@ -11,15 +11,18 @@ use super::{KernelSeries, Kitchen, modules};
 const META_PACKAGE: &str = "linux-image-amd64";
 /// What a kernel's package is called before its release.
 const IMAGE_PACKAGE: &str = "linux-image-";
-/// The drivers under test, what a driver outside the kernel needs, VLANs, and the control channel.
-const MODULES: [&str; 8] = [
+/// The drivers under test, the one they are measured beside, what a driver outside the kernel needs, VLANs, and the control
+/// channel.
+const MODULES: [&str; 10] = [
     "igb",
     "igbvf",
+    "iavf",
     "vfio_pci",
     "vfio_iommu_type1",
     "uio_pci_generic",
     "8021q",
     "virtio_pci",
+    "virtio_net",
     "virtio_console",
 ];
 

@@ -18,6 +18,7 @@
 mod apt;
 mod cache;
 mod cpio;
+mod debian;
 mod dpdk;
 mod elf;
 mod error;
@@ -28,12 +29,15 @@ mod ipxe;
 mod kernel;
 mod libraries;
 mod modules;
+mod open_vswitch;
 mod output;
 mod program;
 mod progress;
+mod prometheus;
 mod qemu;
 mod sources;
 mod tools;
+mod tshark;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -41,10 +45,14 @@ use std::sync::Arc;
 
 use tempfile::TempPath;
 
+pub use debian::DebianRoot;
 pub use error::AssetError;
 pub use host_dpdk::HostDpdk;
 pub use host_tools::HostTools;
+pub use open_vswitch::OpenVSwitch;
+pub use prometheus::{Prometheus, prometheus};
 pub use qemu::Qemu;
+pub use tshark::tshark;
 
 use apt::AptRoot;
 use cache::Cache;
@@ -234,7 +242,12 @@ fn guest_from_environment() -> Result<Option<(PathBuf, PathBuf)>> {
     }
 }
 
-fn cache_folder() -> Result<PathBuf> {
+/// Where finished parts are kept.
+///
+/// # Errors
+///
+/// When no variable of the environment says where.
+pub fn cache_folder() -> Result<PathBuf> {
     env_path("SOFTIOV_CACHE")
         .or_else(|| env_path("XDG_CACHE_HOME").map(|folder| folder.join("softiov")))
         .or_else(|| env_path("HOME").map(|folder| folder.join(".cache/softiov")))

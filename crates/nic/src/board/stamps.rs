@@ -3,32 +3,33 @@
 //! only: there is one stamp, and a VF could keep the PF from it. Left out: which packets (`steering`), and
 //! RXSATRL and RXSATRH, by which software would know the packet again.
 
-use crate::Nic;
+use crate::state::Card;
+use i82576::Time;
 use i82576::bits::tsync;
 use i82576::register as r;
 
-impl Nic {
+impl Card {
     /// A packet that asks for a stamp has left.
     #[cold]
-    pub(crate) fn stamp_sent(&mut self) {
-        if self.state.file.get(r::TSYNCTXCTL) & tsync::ENABLE != 0 {
-            self.stamp(r::TSYNCTXCTL, r::TXSTMPL);
+    pub(crate) fn stamp_sent(&mut self, now: Time) {
+        if self.file.get(r::TSYNCTXCTL) & tsync::ENABLE != 0 {
+            self.stamp(r::TSYNCTXCTL, r::TXSTMPL, now);
         }
     }
 
     /// A packet to be stamped has come; answers whether its stamp was taken.
     #[cold]
-    pub(crate) fn stamp_received(&mut self) -> bool {
-        self.stamp(r::TSYNCRXCTL, r::RXSTMPL)
+    pub(crate) fn stamp_received(&mut self, now: Time) -> bool {
+        self.stamp(r::TSYNCRXCTL, r::RXSTMPL, now)
     }
 
-    fn stamp(&mut self, control: u32, low: u32) -> bool {
-        let free = self.state.file.get(control) & tsync::VALID == 0;
+    fn stamp(&mut self, control: u32, low: u32, now: Time) -> bool {
+        let free = self.file.get(control) & tsync::VALID == 0;
         if free {
-            let count = self.state.clock.at(self.scratch.now);
-            self.state.file.set(low, count as u32);
-            self.state.file.set(low + 4, (count >> 32) as u32);
-            self.state.file.update(control, 0, tsync::VALID);
+            let count = self.clock.at(now);
+            self.file.set(low, count as u32);
+            self.file.set(low + 4, (count >> 32) as u32);
+            self.file.update(control, 0, tsync::VALID);
         }
         free
     }

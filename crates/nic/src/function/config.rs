@@ -3,7 +3,8 @@
 
 use crate::Nic;
 use crate::interrupt::single::{Form, is_due};
-use crate::state::Damaged;
+use crate::saved::Damaged;
+use crate::state::Card;
 use i82576::bits::gpie;
 use i82576::ids::MAX_VFS;
 use i82576::register as r;
@@ -65,6 +66,11 @@ impl Spaces {
         self.pf.sriov().map_or(0, active)
     }
 
+    /// The PF sleeps, and with it its VFs (Single root I/O virtualization specification 1.1, chapter 5).
+    pub(crate) fn sleep(&self) -> bool {
+        self.pf.power() == PowerState::D3Hot
+    }
+
     /// All of them as after power-on.
     pub(super) fn reset(&mut self) {
         self.pf.reset();
@@ -77,6 +83,23 @@ fn active(sriov: pcie::sriov::State) -> u8 {
     sriov.active().min(MAX_VFS as u16) as u8
 }
 
+impl Card {
+    /// How the PF interrupts.
+    pub(crate) fn form(&self) -> Form {
+        let pf = &self.spaces.pf;
+        let several = self.file.get(r::GPIE) & gpie::MULTIPLE_MSIX != 0;
+        match (pf.msix(), pf.msi()) {
+            _ if self.spaces.sleep() => Form::Silent,
+            (Some(msix), _) if msix.enabled && several => Form::Vectors,
+            (Some(msix), _) if msix.enabled => Form::OneVector,
+            (_, msi) if msi.enabled && msi.masked => Form::Silent,
+            (_, msi) if msi.enabled => Form::Msi,
+            _ if pf.intx() => Form::Pin,
+            _ => Form::Silent,
+        }
+    }
+}
+
 impl Nic {
     /// The function's space, if the function exists.
     fn space(&mut self, function: Function) -> Option<&mut Endpoint> {
@@ -87,27 +110,15 @@ impl Nic {
         }
     }
 
-    /// How the PF interrupts.
-    pub(crate) fn form(&self) -> Form {
-        let pf = &self.state.spaces.pf;
-        let several = self.state.file.get(r::GPIE) & gpie::MULTIPLE_MSIX != 0;
-        match (pf.msix(), pf.msi()) {
-            _ if self.sleeps() => Form::Silent,
-            (Some(msix), _) if msix.enabled && several => Form::Vectors,
-            (Some(msix), _) if msix.enabled => Form::OneVector,
-            (_, msi) if msi.enabled && msi.masked => Form::Silent,
-            (_, msi) if msi.enabled => Form::Msi,
-            _ if pf.intx() => Form::Pin,
-            _ => Form::Silent,
-        }
-    }
-
     /// The PF's space shows what its interrupt is at this moment.
     fn show_interrupt(&mut self) {
         let due = is_due(&self.state.file, &self.state.owners);
         let msi = self.state.spaces.pf.msi().enabled;
         let msix = self.state.spaces.pf.msix().is_some_and(|msix| msix.enabled);
-        self.state.spaces.pf.show_interrupt(due && !msi && !msix, due && msi && self.form() == Form::Silent);
+        self.state
+            .spaces
+            .pf
+            .show_interrupt(due && !msi && !msix, due && msi && self.state.form() == Form::Silent);
     }
 
     /// Reads a function's configuration space; where nothing answers, all bits are ones.
@@ -140,9 +151,9 @@ impl Nic {
         }
     }
 
-    /// The PF sleeps, and with it its VFs (Single root I/O virtualization specification 1.1, chapter 5).
+    /// The PF sleeps, and with it its VFs.
     pub(crate) fn sleeps(&self) -> bool {
-        self.state.spaces.pf.power() == PowerState::D3Hot
+        self.state.spaces.sleep()
     }
 
     /// How many VFs exist, as the SR-IOV capability says. VFs that come or go are reset; what is beyond them

@@ -5,6 +5,7 @@ use crate::board::clock::Clock;
 use crate::board::timer::TcpTimer;
 use crate::interrupt::ALL_VECTORS;
 use crate::moderation::Throttle;
+use crate::policy::Rates;
 use crate::{Nic, mailbox};
 use i82576::bits::dctl;
 use i82576::mailbox::WORDS;
@@ -57,7 +58,9 @@ impl Nic {
         if self.state.owners.vfs > 0 {
             self.stop_queue(VF0.queue(0));
         }
-        self.state.pacing.reset();
+        self.plane.pacing.reset();
+        self.state.rates = Rates::default();
+        self.load_storm();
         self.restart_queues();
         self.derived.stale = Forms::ALL;
     }
@@ -82,7 +85,7 @@ impl Nic {
             self.state.file.reset_range(rx_block(queue)..rx_block(queue) + 0x40);
             self.state.file.reset_range(tx_block(queue)..tx_block(queue) + 0x40);
             self.stop_queue(queue);
-            self.state.rx[queue.index()].restart(&self.state.file);
+            self.restart_receive(queue);
             self.state.tx[queue.index()].reset(&self.state.file);
         }
         let queues = 1u32 << vf.queue(0).get() | 1 << vf.queue(1).get();
@@ -114,7 +117,7 @@ impl Nic {
 
     /// Every queue forgets what it has fetched and what it was told.
     pub(super) fn restart_queues(&mut self) {
-        self.state.rx.iter_mut().for_each(|queue| queue.restart(&self.state.file));
+        Queue::all().for_each(|queue| self.restart_receive(queue));
         self.state.tx.iter_mut().for_each(|queue| queue.reset(&self.state.file));
     }
 }

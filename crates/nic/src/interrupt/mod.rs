@@ -13,7 +13,7 @@ use crate::file::RegisterFile;
 use crate::moderation::Throttle;
 use i82576::bits::{eicr, gpie, icr, ivar};
 use i82576::register as r;
-use i82576::{Queue, Time, Vector, VfIndex};
+use i82576::{Pool, Queue, Time, Vector, VfIndex};
 use pcie::{Bus, Function};
 use serde::{Deserialize, Serialize};
 use single::Form;
@@ -83,7 +83,7 @@ impl Interrupts {
         if let Some(vector) = queue_vector(file, queue, direction, vfs) {
             self.raise(file, vector.bit());
         }
-        if queue.pool() >= vfs {
+        if queue.pool().get() >= vfs {
             self.raise_other(file, causes);
         }
     }
@@ -244,7 +244,7 @@ impl Interrupts {
 }
 
 /// Which function a vector and a queue belong to, and which functions may master the bus.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owners {
     /// VFs that exist.
     pub vfs: u8,
@@ -274,7 +274,13 @@ impl Owners {
     /// The function whose name the queue's memory requests carry.
     #[must_use]
     pub fn of_queue(&self, queue: Queue) -> Function {
-        if queue.pool() < self.vfs { Function::Vf(queue.pool()) } else { Function::Pf }
+        self.vf_of(queue.pool()).map_or(Function::Pf, |vf| Function::Vf(vf.get()))
+    }
+
+    /// The VF that a pool is, if it is not the PF's.
+    #[must_use]
+    pub fn vf_of(&self, pool: Pool) -> Option<VfIndex> {
+        VfIndex::new(pool.get()).filter(|vf| vf.get() < self.vfs)
     }
 
     /// Whether the function may use the bus at all.
@@ -327,9 +333,9 @@ pub(crate) fn queue_vector(
     vfs: u8,
 ) -> Option<Vector> {
     let byte = usize::from(queue.in_pool()) * 2 + usize::from(direction == Direction::Tx);
-    match VfIndex::new(queue.pool()).filter(|vf| vf.get() < vfs) {
+    match VfIndex::new(queue.pool().get()).filter(|vf| vf.get() < vfs) {
         Some(vf) => vf_entry(vf, file.get(r::vtivar(vf)).to_le_bytes()[byte]),
-        None => pf_entry(file.get(r::ivar(u32::from(queue.pool()))).to_le_bytes()[byte]),
+        None => pf_entry(file.get(r::ivar(queue.pool().get().into())).to_le_bytes()[byte]),
     }
 }
 

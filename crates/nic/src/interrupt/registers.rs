@@ -81,7 +81,7 @@ impl Nic {
     /// Under MSI-X the allocation of vectors takes no writes before GPIE says that there are several.
     fn refuses_vectors(&self, offset: u32) -> bool {
         let allocation = (r::ivar(0)..=r::ivar(7)).contains(&offset) || offset == r::IVAR_MISC;
-        allocation && self.form() == Form::OneVector
+        allocation && self.state.form() == Form::OneVector
     }
 }
 

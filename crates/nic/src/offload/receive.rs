@@ -4,14 +4,13 @@
 //!
 //! Left out: LinkSec.
 
-use super::be16;
-use super::checksum::Sum;
-use super::crc::crc32c;
-use super::headers::{Headers, L3, L4, protocol};
-use super::transmit::Sealed;
 use i82576::bits::rxcsum::{CRCOFL, IPOFL, IPPCSE, PCSD, PCSS_MASK, TUOFL};
 use i82576::descriptor::rx::{packet_type as kind, status};
-use i82576::descriptor::tx;
+use offload::checksum::Sum;
+use offload::headers::{Headers, L3, L4, protocol};
+use offload::verify;
+use plane::bytes::be16;
+use plane::frame::Sealed;
 
 /// The part of a receive write-back that depends on the frame's contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,24 +27,19 @@ pub struct Receive {
 #[inline]
 pub fn classify(frame: &[u8], headers: &Headers, rxcsum: u32, sealed: Option<Sealed>) -> Receive {
     let mut status = 0;
-    if rxcsum & IPOFL != 0 && headers.l3 == L3::Ipv4 {
-        let header = frame.get(headers.l3_offset..headers.l3_offset + headers.l3_length).unwrap_or_default();
-        status |= status::IPCS | if sum_of_header(header).checksum() == 0 { 0 } else { status::IPE };
+    if rxcsum & IPOFL != 0
+        && let Some(good) = verify::network(frame, headers)
+    {
+        status |= status::IPCS | if good { 0 } else { status::IPE };
     }
-    if let Some(good) = transport(frame, headers, rxcsum, sealed) {
+    let asked = if headers.l4 == L4::Sctp { CRCOFL } else { TUOFL };
+    if rxcsum & asked != 0
+        && let Some(good) = verify::transport(frame, headers, sealed)
+    {
         status |= status::L4CS | if good { 0 } else { status::L4E };
         status |= if headers.l4 == L4::Udp { status::UDPCS } else { 0 };
     }
     Receive { packet_type: packet_type(headers), status }
-}
-
-/// The sum of an IPv4 header, without a loop for the length that nearly all have.
-#[inline]
-fn sum_of_header(header: &[u8]) -> Sum {
-    match header.as_array::<20>() {
-        Some(plain) => Sum::of(plain),
-        None => Sum::of(header),
-    }
 }
 
 /// The packet checksum: the sum of the frame, as it is delivered, from RXCSUM.PCSS on. `None` if RXCSUM does not
@@ -106,62 +100,4 @@ fn packet_type(headers: &Headers) -> u16 {
             L4::Udp => kind::UDP,
             L4::Sctp => kind::SCTP,
         }
-}
-
-/// Whether the transport checksum is right; `None` if the card does not look at it: it is not asked to, there
-/// is no known transport, the frame does not hold what the lengths say, UDP was sent without a checksum, or the
-/// packet has other ends than its addresses (datasheet, table of supported receive checksums).
-fn transport(frame: &[u8], headers: &Headers, rxcsum: u32, sealed: Option<Sealed>) -> Option<bool> {
-    if headers.is_readdressed() {
-        return None;
-    }
-    let segment = frame.get(headers.l4_offset..headers.l3_end?)?;
-    let whole = headers.l4_offset..headers.l3_end?;
-    // Only if the card summed up just this, as just this.
-    let vouched =
-        |l4, length| sealed.filter(|s| (s.start..s.end) == whole && s.l4 == l4 && segment.len() == length);
-    match headers.l4 {
-        L4::Tcp if rxcsum & TUOFL != 0 => {
-            let vouched = vouched(tx::L4::Tcp, segment.len());
-            Some(is_right(&pseudo(frame, headers, segment.len(), protocol::TCP), segment, vouched))
-        }
-        L4::Udp if rxcsum & TUOFL != 0 => {
-            let datagram = segment.get(..usize::from(be16(segment, 4)?)).filter(|d| d.len() >= 8)?;
-            let vouched = vouched(tx::L4::Udp, datagram.len());
-            let pseudo = pseudo(frame, headers, datagram.len(), protocol::UDP);
-            (be16(datagram, 6)? != 0).then(|| is_right(&pseudo, datagram, vouched))
-        }
-        L4::Sctp if rxcsum & CRCOFL != 0 => {
-            let (before, rest) = segment.split_at_checked(8)?;
-            let (sent, after) = rest.split_first_chunk::<4>()?;
-            let vouched = vouched(tx::L4::Sctp, segment.len()).is_some();
-            Some(vouched || crc32c(&[before, &[0; 4], after]) == u32::from_le_bytes(*sent))
-        }
-        _ => None,
-    }
-}
-
-/// The sum of the pseudo header.
-fn pseudo(frame: &[u8], headers: &Headers, length: usize, protocol: u8) -> Sum {
-    let packet = frame.get(headers.l3_offset..).unwrap_or_default();
-    let addresses = match headers.l3 {
-        L3::Ipv4 => Sum::of(&part::<8>(packet, 12)),
-        _ => Sum::of(&part::<32>(packet, 8)),
-    };
-    addresses.number(protocol.into()).number(length as u32)
-}
-
-/// Bytes of a packet that is known to hold them.
-#[inline]
-fn part<const N: usize>(packet: &[u8], at: usize) -> [u8; N] {
-    packet.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N])
-}
-
-/// Whether pseudo header and segment sum up to ones. The card's own checksum makes them do so exactly if its
-/// seed was the pseudo header's sum, of which zero has two forms.
-fn is_right(pseudo: &Sum, segment: &[u8], vouched: Option<Sealed>) -> bool {
-    match vouched {
-        Some(sealed) => pseudo.value() % 0xffff == sealed.seed % 0xffff,
-        None => pseudo.bytes(segment).checksum() == 0,
-    }
 }

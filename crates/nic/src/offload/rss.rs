@@ -1,17 +1,15 @@
-//! Receive-side scaling: the Toeplitz hash of addresses and ports, and the table that turns it into a queue
-//! (datasheet 7.1.2.8; the algorithm and its test vectors are Microsoft's).
+//! Receive-side scaling: of what a frame's hash is taken, and the table that turns it into a queue (datasheet 7.1.2.8).
 
-use super::headers::{Headers, L3, L4};
 use crate::file::RegisterFile;
 use core::ops::Range;
 use i82576::bits::mrqc;
 use i82576::descriptor::rx::rss_type;
 use i82576::register as r;
+use offload::headers::{Headers, L3, L4};
+use offload::toeplitz::Toeplitz;
 
 /// Bytes of the key.
 const KEY: usize = 40;
-/// Half-bytes of the longest hash input: two IPv6 addresses and two ports.
-const NIBBLES: usize = 72;
 /// RSS type: IPv6 with extensions.
 const IPV6_EX: u8 = 4;
 /// RSS type: TCP over IPv6 with extensions.
@@ -33,8 +31,7 @@ pub struct Hash {
 pub struct Rss {
     types: u32,
     redirection: [u8; 128],
-    /// What each value of each half-byte of the input contributes.
-    contributions: [[u32; 16]; NIBBLES],
+    toeplitz: Toeplitz,
 }
 
 impl Rss {
@@ -49,7 +46,7 @@ impl Rss {
         for (entries, word) in redirection.chunks_exact_mut(4).zip(0..) {
             entries.copy_from_slice(&file.get(r::reta(word)).to_le_bytes());
         }
-        Self { types: file.get(r::MRQC), redirection, contributions: contributions(&key) }
+        Self { types: file.get(r::MRQC), redirection, toeplitz: Toeplitz::new(&key) }
     }
 
     /// The hash of a frame whose headers were parsed from the same bytes.
@@ -64,10 +61,10 @@ impl Rss {
         let part = |range: Range<usize>| frame.get(range).unwrap_or_default();
         let start = headers.l3_offset;
         if headers.is_readdressed() && matches!(rss_type, IPV6_EX | TCP_IPV6_EX | UDP_IPV6_EX) {
-            let value = self.toeplitz(&ends(frame, headers), part(ports));
+            let value = self.toeplitz.hash(&ends(frame, headers), part(ports));
             return Hash { value, rss_type };
         }
-        let value = self.toeplitz(part(start + addresses.start..start + addresses.end), part(ports));
+        let value = self.toeplitz.hash(part(start + addresses.start..start + addresses.end), part(ports));
         Hash { value, rss_type }
     }
 
@@ -97,13 +94,6 @@ impl Rss {
         };
         Some(choice)
     }
-
-    fn toeplitz(&self, addresses: &[u8], ports: &[u8]) -> u32 {
-        let bytes = addresses.iter().chain(ports);
-        bytes.zip(self.contributions.as_chunks::<2>().0).fold(0, |hash, (byte, [high, low])| {
-            hash ^ high[usize::from(byte >> 4)] ^ low[usize::from(byte & 0xf)]
-        })
-    }
 }
 
 /// The addresses of a packet's ends: those of its IPv6 header, but for the ones that extensions have instead.
@@ -114,18 +104,4 @@ fn ends(frame: &[u8], headers: &Headers) -> [u8; 32] {
         end.copy_from_slice(frame.get(at..at + 16).unwrap_or(&[0; 16]));
     }
     ends
-}
-
-/// Bit `b` of the input (from the most significant of the first byte) contributes key bits `b..b + 32`.
-fn contributions(key: &[u8; KEY]) -> [[u32; 16]; NIBBLES] {
-    let window = |bit: usize| {
-        let bytes: [u8; 8] = core::array::from_fn(|i| key.get(bit / 8 + i).copied().unwrap_or(0));
-        (u64::from_be_bytes(bytes) << (bit % 8) >> 32) as u32
-    };
-    core::array::from_fn(|nibble| {
-        core::array::from_fn(|value| {
-            let bits = (0..4).filter(|bit| value & (8 >> bit) != 0);
-            bits.fold(0, |sum, bit| sum ^ window(4 * nibble + bit))
-        })
-    })
 }

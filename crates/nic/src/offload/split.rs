@@ -5,19 +5,20 @@
 //!
 //! Left out: NFS, whose packets are TCP or UDP here, and IPv6 within IPv4.
 
-use super::headers::{Headers, L3, L4};
-use super::vlan::TAG;
 use i82576::bits::psrtype;
+use offload::headers::{Headers, L3, L4};
+use plane::tag::TAG;
+use serde::{Deserialize, Serialize};
 
 /// Where a frame could be split.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Split {
     /// The bit of PSRTYPE for frames like this; 0 if there is none.
     kind: u32,
     /// Bytes of the Ethernet header, tags included; 0 if it was not looked at.
-    ethernet: usize,
+    ethernet: u16,
     /// Bytes of all headers that the kind is about.
-    headers: usize,
+    headers: u16,
 }
 
 impl Split {
@@ -33,14 +34,20 @@ impl Split {
             (L3::Ipv6, _) if headers.fragment => psrtype::IPV6,
             _ => 0,
         };
-        Self { kind, ethernet: headers.l3_offset, headers: headers.header_length }
+        Self::at(kind, headers.l3_offset, headers.header_length)
+    }
+
+    /// A frame of a kind, with so many bytes of Ethernet header and of all headers.
+    #[must_use]
+    pub(super) const fn at(kind: u32, ethernet: usize, headers: usize) -> Self {
+        Self { kind, ethernet: ethernet as u16, headers: headers as u16 }
     }
 
     /// The same with one tag more in the frame.
     #[must_use]
     pub fn with_tag(self) -> Self {
-        let ethernet = if self.ethernet == 0 { 0 } else { self.ethernet + TAG };
-        Self { ethernet, headers: self.headers + TAG, ..self }
+        let ethernet = if self.ethernet == 0 { 0 } else { self.ethernet + TAG as u16 };
+        Self { ethernet, headers: self.headers + TAG as u16, ..self }
     }
 
     /// Bytes of headers to split off under a PSRTYPE; 0 for none.
@@ -48,8 +55,8 @@ impl Split {
     pub fn length(&self, enabled: u32) -> usize {
         match enabled & (self.kind | psrtype::ETHERNET) {
             0 => 0,
-            bits if bits & self.kind != 0 => self.headers,
-            _ => self.ethernet,
+            bits if bits & self.kind != 0 => self.headers.into(),
+            _ => self.ethernet.into(),
         }
     }
 }

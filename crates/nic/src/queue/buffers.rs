@@ -75,12 +75,17 @@ impl Buffers {
         self.format == Format::Legacy
     }
 
+    /// Bytes of the longest frame that goes into one packet buffer without a question, told of in the advanced format; 0 if
+    /// there are questions.
+    #[must_use]
+    pub(super) fn whole(&self) -> usize {
+        if self.format == Format::OneBuffer { self.packet } else { 0 }
+    }
+
     /// How many packet buffers hold so many bytes: at least one.
     #[must_use]
-    #[inline]
     pub(super) fn needed(&self, bytes: usize) -> usize {
-        // Nearly always it is one, and a division takes long.
-        if bytes <= self.packet { 1 } else { bytes.div_ceil(self.packet) }
+        bytes.div_ceil(self.packet).max(1)
     }
 
     /// How a frame of `frame` bytes is laid out of which `headers` bytes may be

@@ -1,15 +1,16 @@
 //! A packet that had to stop between two of its segments: its bytes stay with the queue, in a buffer that is exchanged
 //! for the staging one, so that nothing is copied. Left out: when it may go on (`pacing`).
 
-use super::transmit::Packet;
-use crate::frame::HEADROOM;
+use super::packet::Packet;
+use crate::saved::Damaged;
 use crate::scratch::PACKET;
-use crate::state::Damaged;
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use i82576::descriptor::legacy::Checksum;
+use i82576::descriptor::orders::Orders;
 use i82576::descriptor::tx::{Context, Data};
+use plane::frame::HEADROOM;
 use serde::{Deserialize, Serialize};
 
 /// The place for one packet.
@@ -33,9 +34,9 @@ struct SavedPacket {
 
 impl From<Held> for Option<SavedPacket> {
     fn from(held: Held) -> Self {
-        let Packet { first, context, checksum, length, sent } = held.packet?;
+        let Packet { orders, context, checksum, length, sent } = held.packet?;
         let bytes = held.bytes[HEADROOM..HEADROOM + length].to_vec();
-        Some(SavedPacket { first, context, checksum, sent, bytes })
+        Some(SavedPacket { first: orders.into(), context, checksum, sent, bytes })
     }
 }
 
@@ -51,7 +52,8 @@ impl TryFrom<Option<SavedPacket>> for Held {
             return Err(Damaged("a packet that waits is longer than any packet"));
         }
         let bytes = [&[0; HEADROOM][..], &bytes].concat().into_boxed_slice();
-        Ok(Self { packet: Some(Packet { first, context, checksum, length, sent }), bytes })
+        let orders = Orders::from(&first);
+        Ok(Self { packet: Some(Packet { orders, context, checksum, length, sent }), bytes })
     }
 }
 

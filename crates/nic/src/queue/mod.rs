@@ -3,6 +3,7 @@
 
 mod buffers;
 pub mod held;
+pub mod packet;
 pub mod receive;
 pub mod ring;
 pub mod transmit;

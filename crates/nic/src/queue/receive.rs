@@ -1,14 +1,14 @@
 //! A receive queue: posted descriptors are fetched ahead in bursts, frames are scattered into their buffers,
 //! and the descriptors go back in bursts. Left out: which bytes go to header buffers (`buffers`).
 
+mod saved;
+
 use super::BURST;
 use super::buffers::{Buffers, Layout};
 use super::ring::Ring;
-use super::write_back::{Batch, Way, burst};
+use super::write_back::{Batch, Way};
 use crate::file::RegisterFile;
 use crate::offload::split::Split;
-use crate::state::Damaged;
-use alloc::vec::Vec;
 use i82576::Queue;
 use i82576::descriptor::rx::{Posted, WriteBack, status};
 use i82576::descriptor::{SIZE, legacy};
@@ -17,7 +17,7 @@ use pcie::{Bus, DmaFault, Function, Iova};
 use serde::{Deserialize, Serialize};
 
 /// What the descriptor of a frame says about it, beside lengths.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct Description {
     /// RSS type and hash.
     pub rss: (u8, u32),
@@ -33,17 +33,34 @@ pub struct Description {
     pub checksum: u16,
 }
 
+/// A queue as its registers have it, looked at once for many frames: until they are written again it stays so.
+#[derive(Debug, Clone, Copy)]
+pub struct Opened {
+    ring: Ring,
+    buffers: Buffers,
+    /// The longest frame that is written to one buffer, without a look at its headers, bytes; 0 without shortcuts.
+    one_buffer: usize,
+}
+
+impl Opened {
+    /// Descriptors are in the legacy format.
+    #[must_use]
+    pub fn is_legacy(&self) -> bool {
+        self.buffers.is_legacy()
+    }
+}
+
 /// A frame, and how it is laid into descriptors.
 struct Delivery<'a> {
     frame: &'a [u8],
     description: &'a Description,
-    buffers: Buffers,
+    buffers: &'a Buffers,
     layout: Layout,
 }
 
 /// Why a frame was not received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Missed {
+pub enum Lost {
     /// The queue is disabled, or its registers make no ring.
     Disabled,
     /// Not enough descriptors for the whole frame.
@@ -52,51 +69,21 @@ pub enum Missed {
     Fault,
 }
 
-impl From<DmaFault> for Missed {
-    fn from(_: DmaFault) -> Self {
-        Self::Fault
-    }
-}
-
 /// The private state of a receive queue. Registers are in the file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(into = "SavedReceive", try_from = "SavedReceive")]
+#[serde(into = "saved::Saved", try_from = "saved::Saved")]
 pub struct ReceiveQueue {
     queue: Queue,
-    /// Descriptors fetched ahead.
-    posted: [Posted; BURST],
+    /// Descriptors fetched ahead, as they are in the ring.
+    posted: [[u8; SIZE]; BURST],
     next: usize,
     fetched: usize,
     /// The next descriptor to fetch.
     fetch_at: u32,
     /// Descriptors filled and not written back yet.
     done: Batch,
-}
-
-/// A queue as it is saved: the descriptors that have not been used yet.
-#[derive(Serialize, Deserialize)]
-struct SavedReceive {
-    queue: Queue,
-    posted: Vec<Posted>,
-    fetch_at: u32,
-    done: Batch,
-}
-
-impl From<ReceiveQueue> for SavedReceive {
-    fn from(from: ReceiveQueue) -> Self {
-        let ReceiveQueue { queue, posted, next, fetched, fetch_at, done } = from;
-        Self { queue, posted: posted[next..fetched].to_vec(), fetch_at, done }
-    }
-}
-
-impl TryFrom<SavedReceive> for ReceiveQueue {
-    type Error = Damaged;
-
-    fn try_from(saved: SavedReceive) -> Result<Self, Damaged> {
-        let (posted, fetched) = burst(&saved.posted, Posted::default())?;
-        let SavedReceive { queue, fetch_at, done, .. } = saved;
-        Ok(Self { queue, posted, next: 0, fetched, fetch_at, done })
-    }
+    /// The ring, as its registers have it; `None` if the queue receives nothing. It follows from them and is not saved.
+    ring: Option<Ring>,
 }
 
 impl ReceiveQueue {
@@ -110,12 +97,18 @@ impl ReceiveQueue {
     pub fn new(queue: Queue) -> Self {
         Self {
             queue,
-            posted: [Posted::default(); BURST],
+            posted: [[0; SIZE]; BURST],
             next: 0,
             fetched: 0,
             fetch_at: 0,
             done: Batch::at(0),
+            ring: None,
         }
+    }
+
+    /// A register of the ring was written, or the queue goes on from a saved state.
+    pub fn decode(&mut self, file: &RegisterFile) {
+        self.ring = Ring::receive(file, self.queue);
     }
 
     /// Forgets what was fetched or not yet written back and starts over at the head register: the queue was
@@ -123,39 +116,88 @@ impl ReceiveQueue {
     pub fn restart(&mut self, file: &RegisterFile) {
         let head = file.get(rx_block(self.queue) + rx::RDH);
         *self = Self { fetch_at: head, done: Batch::at(head), ..Self::new(self.queue) };
+        self.decode(file);
     }
 
-    /// Scatters a frame into as many buffers as it needs, or into none.
+    /// The ring and buffers as the registers have them now; `None` if the queue receives nothing. With `shortcuts` a frame
+    /// that fits one buffer is not looked at any closer.
+    #[must_use]
+    pub fn open(&self, file: &RegisterFile, shortcuts: bool) -> Option<Opened> {
+        debug_assert_eq!(self.ring, Ring::receive(file, self.queue));
+        let ring = self.ring?;
+        let buffers = Buffers::of(file, self.queue);
+        let one_buffer = if shortcuts { buffers.whole() } else { 0 };
+        let known = ring.contains(self.fetch_at) && ring.contains(self.done.head());
+        known.then_some(Opened { ring, buffers, one_buffer })
+    }
+
+    /// Puts a frame into as many buffers as it needs, or into none. No register was written since the queue was opened.
     ///
     /// # Errors
-    /// [`Missed`]: nothing of the frame will be seen by software.
+    /// [`Lost`]: nothing of the frame will be seen by software.
+    #[inline(always)]
     pub fn deliver<B: Bus>(
         &mut self,
         file: &mut RegisterFile,
+        opened: &Opened,
         function: Function,
         bus: &mut B,
         frame: &[u8],
         description: &Description,
-    ) -> Result<(), Missed> {
-        let ring = Ring::receive(file, self.queue).ok_or(Missed::Disabled)?;
-        if self.done.is_halted() || !ring.contains(self.fetch_at) || !ring.contains(self.done.head()) {
-            return Err(Missed::Disabled);
+    ) -> Result<(), Lost> {
+        if frame.len() > opened.one_buffer {
+            return self.scatter(file, opened, function, bus, frame, *description);
         }
-        let buffers = Buffers::of(file, self.queue);
-        let layout = buffers.lay(frame.len(), description.split.length(buffers.split));
-        let needed = buffers.needed(frame.len() - layout.header);
-        if self.left(&ring) < needed {
-            return Err(Missed::NoDescriptors);
+        if self.done.is_halted() {
+            return Err(Lost::Disabled);
         }
-        let delivery = Delivery { frame, description, buffers, layout };
-        match self.scatter(file, &ring, function, bus, &delivery) {
+        if !self.has_room(&opened.ring) {
+            return Err(Lost::NoDescriptors);
+        }
+        match self.put(file, &opened.ring, function, bus, frame, description) {
             Ok(true) => Ok(()),
-            Ok(false) => Err(Missed::Fault),
-            Err(fault) => {
-                self.done.halt();
-                Err(fault.into())
-            }
+            Ok(false) => Err(Lost::Fault),
+            Err(_) => Err(self.halt()),
         }
+    }
+
+    /// The same for a frame that may need several buffers, or parts of it a place of their own.
+    #[inline(never)]
+    pub(crate) fn scatter<B: Bus>(
+        &mut self,
+        file: &mut RegisterFile,
+        opened: &Opened,
+        function: Function,
+        bus: &mut B,
+        frame: &[u8],
+        description: Description,
+    ) -> Result<(), Lost> {
+        if self.done.is_halted() {
+            return Err(Lost::Disabled);
+        }
+        let delivery = Delivery::new(frame, &description, &opened.buffers);
+        if self.left(&opened.ring) < delivery.needed() {
+            return Err(Lost::NoDescriptors);
+        }
+        match self.fill(file, &opened.ring, function, bus, &delivery) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Lost::Fault),
+            Err(_) => Err(self.halt()),
+        }
+    }
+
+    /// Whether a frame of so many bytes finds descriptors if software posts as many as the ring can have.
+    pub(crate) fn may_fit(&self, file: &RegisterFile, length: usize, description: &Description) -> bool {
+        let buffers = Buffers::of(file, self.queue);
+        let layout = buffers.lay(length, description.split.length(buffers.split));
+        self.ring.is_some_and(|ring| buffers.needed(length - layout.header) <= ring.most() as usize)
+    }
+
+    /// The ring has faulted and stays silent.
+    #[cold]
+    fn halt(&mut self) -> Lost {
+        self.done.halt();
+        Lost::Fault
     }
 
     /// Descriptors that may be filled: never so many that the ring goes round before any is given back, which
@@ -165,9 +207,36 @@ impl ReceiveQueue {
         posted.min(ring.most().saturating_sub(self.done.waiting()) as usize)
     }
 
+    /// Whether a descriptor is left.
+    #[inline]
+    fn has_room(&self, ring: &Ring) -> bool {
+        let posted = self.next < self.fetched || ring.available(self.fetch_at) > 0;
+        posted && self.done.waiting() < ring.most()
+    }
+
+    /// Fills a descriptor with a frame, as [`Self::fill`] would.
+    #[inline(always)]
+    fn put<B: Bus>(
+        &mut self,
+        file: &mut RegisterFile,
+        ring: &Ring,
+        function: Function,
+        bus: &mut B,
+        frame: &[u8],
+        description: &Description,
+    ) -> Result<bool, DmaFault> {
+        let posted = self.take(ring, function, bus)?;
+        let whole = write(bus, function, posted.packet, frame);
+        let mut back = WriteBack { length: frame.len() as u16, ..WriteBack::default() };
+        description.tell(&mut back);
+        back.status |= if whole { 0 } else { status::RXE };
+        self.finish(file, ring, function, bus, back.emit())?;
+        Ok(whole)
+    }
+
     /// Fills descriptors with a frame; answers whether all of it reached memory. What did not is lost, as a
     /// posted write is that the bus refuses, and the descriptor says so: the ring goes on.
-    fn scatter<B: Bus>(
+    fn fill<B: Bus>(
         &mut self,
         file: &mut RegisterFile,
         ring: &Ring,
@@ -176,51 +245,49 @@ impl ReceiveQueue {
         delivery: &Delivery<'_>,
     ) -> Result<bool, DmaFault> {
         let (header, mut rest) = delivery.frame.split_at(delivery.layout.header);
-        let (mut first, mut whole) = (true, true);
-        while first || !rest.is_empty() {
-            let posted = self.take(ring, function, bus)?;
-            if first {
-                whole &= write(bus, function, posted.header, header);
-            }
+        let mut posted = self.take(ring, function, bus)?;
+        let mut whole = write(bus, function, posted.header, header);
+        let mut back = WriteBack::default();
+        delivery.layout.tell(&mut back);
+        loop {
             let (part, later) = rest.split_at(rest.len().min(delivery.buffers.packet));
             whole &= write(bus, function, posted.packet, part);
-            rest = later;
-            let mut back = WriteBack { length: part.len() as u16, ..WriteBack::default() };
-            if first {
-                delivery.layout.tell(&mut back);
-            }
-            if rest.is_empty() {
-                delivery.description.tell(&mut back);
-                back.status |= if whole { 0 } else { status::RXE };
+            back.length = part.len() as u16;
+            if later.is_empty() {
+                break;
             }
             self.finish(file, ring, function, bus, delivery.raw(&back, &posted))?;
-            first = false;
+            (rest, back) = (later, WriteBack::default());
+            posted = self.take(ring, function, bus)?;
         }
+        delivery.description.tell(&mut back);
+        back.status |= if whole { 0 } else { status::RXE };
+        self.finish(file, ring, function, bus, delivery.raw(&back, &posted))?;
         Ok(whole)
     }
 
     /// The next posted descriptor, fetching a burst if none is at hand.
+    #[inline(always)]
     fn take<B: Bus>(&mut self, ring: &Ring, function: Function, bus: &mut B) -> Result<Posted, DmaFault> {
         if self.next == self.fetched {
             self.fetch(ring, function, bus)?;
         }
-        let posted = self.posted[self.next.min(BURST - 1)];
+        let posted = &self.posted[self.next % BURST];
         self.next += 1;
-        Ok(posted)
+        Ok(Posted::parse(posted))
     }
 
+    #[cold]
     fn fetch<B: Bus>(&mut self, ring: &Ring, function: Function, bus: &mut B) -> Result<(), DmaFault> {
         let count = ring.contiguous(self.fetch_at, ring.available(self.fetch_at).min(BURST as u32));
-        let mut raw = [0; BURST * SIZE];
-        bus.dma_read(function, ring.address(self.fetch_at), &mut raw[..count as usize * SIZE])?;
-        for (posted, raw) in self.posted.iter_mut().zip(raw.as_chunks().0).take(count as usize) {
-            *posted = Posted::parse(raw);
-        }
+        let posted = &mut self.posted.as_flattened_mut()[..count as usize * SIZE];
+        bus.dma_read(function, ring.address(self.fetch_at), posted)?;
         (self.next, self.fetched) = (0, count as usize);
         self.fetch_at = ring.advance(self.fetch_at, count);
         Ok(())
     }
 
+    #[inline(always)]
     fn finish<B: Bus>(
         &mut self,
         file: &mut RegisterFile,
@@ -231,6 +298,13 @@ impl ReceiveQueue {
     ) -> Result<(), DmaFault> {
         self.done.push(raw, true);
         if self.done.is_full() { self.done.flush(file, ring, self.way(), function, bus) } else { Ok(()) }
+    }
+
+    /// Descriptors that software has posted and the card has not given back.
+    #[must_use]
+    pub fn available(&self, file: &RegisterFile) -> u32 {
+        let head = file.get(rx_block(self.queue) + rx::RDH);
+        self.ring.map_or(0, |ring| ring.available(head))
     }
 
     fn way(&self) -> Way {
@@ -248,8 +322,7 @@ impl ReceiveQueue {
         function: Function,
         bus: &mut B,
     ) -> Result<bool, DmaFault> {
-        let ring = Ring::receive(file, self.queue);
-        self.done.finish(file, ring, self.way(), function, bus)
+        self.done.finish(file, self.ring, self.way(), function, bus)
     }
 }
 
@@ -276,7 +349,17 @@ impl Layout {
     }
 }
 
-impl Delivery<'_> {
+impl<'a> Delivery<'a> {
+    fn new(frame: &'a [u8], description: &'a Description, buffers: &'a Buffers) -> Self {
+        let layout = buffers.lay(frame.len(), description.split.length(buffers.split));
+        Self { frame, description, buffers, layout }
+    }
+
+    /// Descriptors that it takes.
+    fn needed(&self) -> usize {
+        self.buffers.needed(self.frame.len() - self.layout.header)
+    }
+
     /// A descriptor as the queue's format has it.
     fn raw(&self, back: &WriteBack, posted: &Posted) -> [u8; SIZE] {
         if !self.buffers.is_legacy() {

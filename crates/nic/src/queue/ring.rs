@@ -1,4 +1,5 @@
-//! A ring as its registers describe it, checked anew at each visit: software may write anything at any time.
+//! A ring as its registers describe it, decoded and checked when one of them was written: software may write anything at any
+//! time. Left out: the head, which the card moves on, and keeps with the descriptors that it has not given back.
 
 use crate::file::RegisterFile;
 use i82576::Queue;
@@ -12,8 +13,6 @@ use pcie::Iova;
 pub struct Ring {
     base: Iova,
     count: u32,
-    /// The next descriptor that is the card's, by its register.
-    pub head: u32,
     /// The first descriptor that is not the card's.
     pub tail: u32,
 }
@@ -37,9 +36,9 @@ impl Ring {
         // Base and length are at the same place in both kinds of block.
         let base = u64::from(file.get(block + tx::TDBAL)) | u64::from(file.get(block + tx::TDBAH)) << 32;
         let count = file.get(block + tx::TDLEN) / SIZE as u32;
-        let ring = Self { base, count, head: file.get(head), tail: file.get(tail) };
+        let ring = Self { base, count, tail: file.get(tail) };
         let enabled = file.get(control) & dctl::ENABLE != 0;
-        (enabled && ring.head < count && ring.tail < count).then_some(ring)
+        (enabled && file.get(head) < count && ring.tail < count).then_some(ring)
     }
 
     /// Descriptors from index `from` up to the tail.

@@ -1,17 +1,20 @@
 //! A transmit queue: descriptors are fetched in bursts, a packet is taken only when all of it is there, and
 //! its bytes are gathered into the port's staging buffer. Left out: what becomes of them.
 
+mod plain;
 mod saved;
 
 use super::BURST;
 use super::held::Held;
+use super::packet::{Invalid, Packet, Taken};
 use super::ring::Ring;
 use super::write_back::{Batch, Way};
 use crate::file::RegisterFile;
 use i82576::Queue;
 use i82576::bits::tdwbal;
-use i82576::descriptor::tx::{Context, Data, Transmit, buffer, parse};
-use i82576::descriptor::{DD, SIZE, legacy};
+use i82576::descriptor::orders::Orders;
+use i82576::descriptor::tx::{Buffer, Context, Transmit, buffer, parse};
+use i82576::descriptor::{DD, SIZE};
 use i82576::register::{tx, tx_block};
 use pcie::{Bus, DmaFault, Function};
 use saved::SavedTransmit;
@@ -24,45 +27,6 @@ pub const MAX_DESCRIPTORS: usize = 128;
 /// than that; only a guest that wants the card to work for nothing does not.
 const DESCRIPTORS_A_FRAME: usize = 16;
 const BYTES_A_FRAME: usize = 2048;
-
-/// A packet, as its descriptors tell it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Packet {
-    /// The first data descriptor: it decides on VLAN, segmentation and checksums.
-    pub first: Data,
-    /// The context that it refers to. A legacy descriptor brings its own tag.
-    pub context: Context,
-    /// The checksum that a legacy descriptor asks for.
-    pub checksum: Option<legacy::Checksum>,
-    /// Bytes gathered.
-    pub length: usize,
-    /// Segments that have left.
-    pub sent: u32,
-}
-
-/// What taking the next packet came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
-    /// Nothing, or nothing complete, is there.
-    Nothing,
-    /// A packet is in the staging buffer.
-    Packet(Packet),
-    /// Descriptors of the legacy format without a byte: they are given back, and that is all they are for.
-    Empty,
-    /// A packet was consumed and is dropped.
-    Dropped(Invalid),
-}
-
-/// Why a packet was dropped before anything looked at its bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Invalid {
-    /// More descriptors or bytes than a packet may have, or none.
-    Size,
-    /// Reserved descriptor type.
-    Type,
-    /// The ring or a buffer is not in the function's memory.
-    Fault,
-}
 
 /// A place for the descriptors of the packet being taken.
 pub(crate) type Descriptors = [[u8; SIZE]; MAX_DESCRIPTORS];
@@ -101,6 +65,9 @@ pub struct TransmitQueue {
     effort: (usize, usize),
     /// A packet of which some segments wait. Its descriptors have been read and go back.
     pub held: Held,
+    /// The ring, as its registers have it; `None` if the queue is disabled or they make none. It follows from them and is
+    /// not saved.
+    ring: Option<Ring>,
 }
 
 impl TransmitQueue {
@@ -122,7 +89,18 @@ impl TransmitQueue {
             skipping: false,
             effort: (0, 0),
             held: Held::default(),
+            ring: None,
         }
+    }
+
+    /// Whether the queue is at a descriptor of its ring, if it has one.
+    pub(crate) fn is_in_its_ring(&self, file: &RegisterFile) -> bool {
+        Ring::transmit(file, self.queue).is_none_or(|ring| ring.contains(self.done.head()))
+    }
+
+    /// A register of the ring was written, or the queue goes on from a saved state.
+    pub fn decode(&mut self, file: &RegisterFile) {
+        self.ring = Ring::transmit(file, self.queue);
     }
 
     /// Forgets what was fetched and starts over at the head register: the queue was enabled or given another
@@ -132,12 +110,14 @@ impl TransmitQueue {
         self.done = Batch::at(file.get(tx_block(self.queue) + tx::TDH));
         self.skipping = false;
         self.held.clear();
+        self.decode(file);
     }
 
     /// TXDCTL was written, and the queue that has sent segments of a packet is still enabled.
     #[must_use]
-    pub fn goes_on(&self, file: &RegisterFile) -> bool {
-        !self.held.is_empty() && Ring::transmit(file, self.queue).is_some()
+    pub fn goes_on(&mut self, file: &RegisterFile) -> bool {
+        self.decode(file);
+        !self.held.is_empty() && self.ring.is_some()
     }
 
     /// The queue was reset: what its owner told it is forgotten as well.
@@ -149,8 +129,7 @@ impl TransmitQueue {
     /// Whether descriptors wait that have not been looked at, or segments.
     #[must_use]
     pub fn has_more(&self, file: &RegisterFile) -> bool {
-        let ring = Ring::transmit(file, self.queue).filter(|_| !self.done.is_halted());
-        let waiting = ring.filter(|ring| ring.contains(self.done.head()));
+        let waiting = self.open(file).filter(|_| !self.done.is_halted());
         !self.held.is_empty() || waiting.is_some_and(|ring| ring.available(self.next(&ring)) > 0)
     }
 
@@ -161,27 +140,37 @@ impl TransmitQueue {
         (descriptors / DESCRIPTORS_A_FRAME).max(bytes / BYTES_A_FRAME)
     }
 
-    /// Takes the next packet into `staging`, if there is a complete one, by way of its descriptors in `packet`.
+    /// The ring as the registers have it; `None` if the queue sends nothing.
+    #[must_use]
+    pub fn open(&self, file: &RegisterFile) -> Option<Ring> {
+        debug_assert_eq!(self.ring, Ring::transmit(file, self.queue));
+        self.ring.filter(|ring| ring.contains(self.done.head()))
+    }
+
+    /// Takes the next packet of the `ring` into `staging`, if there is a complete one, by way of its descriptors in
+    /// `packet`. The ring was opened after the queue's registers were written the last time.
+    #[inline(never)]
     pub(crate) fn take<B: Bus>(
         &mut self,
         file: &mut RegisterFile,
+        ring: &Ring,
         function: Function,
         bus: &mut B,
         packet: &mut Descriptors,
         staging: &mut [u8],
     ) -> Taken {
         self.effort = (0, 0);
-        let Some(ring) = Ring::transmit(file, self.queue).filter(|_| !self.done.is_halted()) else {
-            return Taken::Nothing;
-        };
-        if !ring.contains(self.done.head()) {
+        if self.done.is_halted() {
             return Taken::Nothing;
         }
-        let taken = self.take_from(file, &ring, function, bus, packet, staging);
-        taken.unwrap_or_else(|_| {
-            self.done.halt();
-            Taken::Dropped(Invalid::Fault)
-        })
+        self.take_from(file, ring, function, bus, packet, staging).unwrap_or_else(|_| self.halt())
+    }
+
+    /// The ring has faulted and stays silent.
+    #[cold]
+    fn halt(&mut self) -> Taken {
+        self.done.halt();
+        Taken::Dropped(Invalid::Fault)
     }
 
     fn take_from<B: Bus>(
@@ -199,10 +188,14 @@ impl TransmitQueue {
                 Scan::Contexts(count) => (count, None),
                 Scan::Invalid(count, why) => (count, Some(Taken::Dropped(why))),
                 Scan::Complete(count, first) => {
-                    (count, Some(self.gather(packet, count, first, function, bus, staging)))
+                    (count, Some(self.gather(&packet[..count], first, function, bus, staging)))
                 }
             };
-            self.consume(file, ring, function, bus, packet, count)?;
+            for raw in &packet[..count] {
+                let report = buffer(raw).is_some_and(|buffer| buffer.report_status);
+                self.pass(file, ring, function, bus, *raw, report)?;
+                self.effort.0 += 1;
+            }
             if let Some(taken) = taken {
                 return Ok(taken);
             }
@@ -228,7 +221,7 @@ impl TransmitQueue {
         let mut first = None;
         #[expect(clippy::needless_range_loop, reason = "an iterator takes ten instructions a frame more")]
         for count in 0..available.min(MAX_DESCRIPTORS) {
-            let raw = self.descriptor(ring, ring.advance(start, count as u32), function, bus)?;
+            let raw = self.burst[self.fetch(ring, ring.advance(start, count as u32), function, bus)?];
             packet[count] = raw;
             let Some(buffer) = buffer(&raw) else {
                 let Transmit::Context(context) = parse(&raw) else {
@@ -258,87 +251,91 @@ impl TransmitQueue {
         })
     }
 
-    /// The descriptor at a ring index, fetching a burst if it is not at hand.
-    fn descriptor<B: Bus>(
+    /// The place of the descriptor at a ring index, fetching a burst if it is not at hand.
+    fn fetch<B: Bus>(
         &mut self,
         ring: &Ring,
         index: u32,
         function: Function,
         bus: &mut B,
-    ) -> Result<[u8; SIZE], DmaFault> {
-        let at_hand = |index: u32, from: u32, count: u32| index.checked_sub(from).filter(|i| *i < count);
-        if at_hand(index, self.fetched_at, self.fetched).is_none() {
-            let count = ring.contiguous(index, ring.available(index).min(BURST as u32));
-            let burst = &mut self.burst.as_flattened_mut()[..count as usize * SIZE];
-            bus.dma_read(function, ring.address(index), burst)?;
-            (self.fetched_at, self.fetched) = (index, count);
+    ) -> Result<usize, DmaFault> {
+        let at = index.wrapping_sub(self.fetched_at);
+        if at < self.fetched {
+            return Ok(at as usize % BURST);
         }
-        Ok(self.burst[(index - self.fetched_at) as usize % BURST])
+        let count = ring.contiguous(index, ring.available(index).min(BURST as u32));
+        let burst = &mut self.burst.as_flattened_mut()[..count as usize * SIZE];
+        bus.dma_read(function, ring.address(index), burst)?;
+        (self.fetched_at, self.fetched) = (index, count);
+        Ok(0)
     }
 
-    /// Copies the buffers of a packet together.
+    /// Copies the buffers of a packet together, of which descriptor `first` names the first.
     fn gather<B: Bus>(
         &mut self,
-        packet: &Descriptors,
-        count: usize,
+        packet: &[[u8; SIZE]],
         first: usize,
         function: Function,
         bus: &mut B,
         staging: &mut [u8],
     ) -> Taken {
         let mut length = 0;
-        for raw in &packet[..count] {
-            let Some(buffer) = buffer(raw) else { continue };
-            let end = length + usize::from(buffer.length);
-            let Some(place) = staging.get_mut(length..end) else {
-                return Taken::Dropped(Invalid::Size);
+        for buffer in packet.iter().filter_map(buffer) {
+            length = match self.copy(&buffer, length, function, bus, staging) {
+                Ok(length) => length,
+                Err(why) => return Taken::Dropped(why),
             };
-            if !place.is_empty() && bus.dma_read(function, buffer.address, place).is_err() {
-                return Taken::Dropped(Invalid::Fault);
-            }
-            length = end;
-            self.effort.1 = length;
         }
-        if length == 0 {
-            let legacy = matches!(parse(&packet[first.min(MAX_DESCRIPTORS - 1)]), Transmit::Legacy(_));
-            return if legacy { Taken::Empty } else { Taken::Dropped(Invalid::Size) };
-        }
-        Taken::Packet(self.packet(&packet[first.min(MAX_DESCRIPTORS - 1)], length))
+        packet.get(first).map_or(Taken::Dropped(Invalid::Size), |first| self.taken(first, length))
     }
 
-    /// The packet whose first buffer is that of descriptor `first`.
+    /// Copies a buffer of a packet behind the `length` bytes there are; answers how many there are then.
     #[inline]
-    fn packet(&self, first: &[u8; SIZE], length: usize) -> Packet {
-        let (first, context, checksum) = match parse(first) {
-            Transmit::Data(data) => (data, self.contexts[usize::from(data.context & 1)], None),
-            Transmit::Legacy(legacy) => {
-                let vlan_tag = legacy.vlan_tag.unwrap_or(0);
-                (legacy.as_data(), Context { vlan_tag, ..Context::default() }, legacy.checksum)
-            }
-            // A context names no buffer, nor does what is reserved.
-            Transmit::Context(_) | Transmit::Other => Default::default(),
-        };
-        Packet { first, context, checksum, length, sent: 0 }
+    fn copy<B: Bus>(
+        &mut self,
+        buffer: &Buffer,
+        length: usize,
+        function: Function,
+        bus: &mut B,
+        staging: &mut [u8],
+    ) -> Result<usize, Invalid> {
+        let end = length + usize::from(buffer.length);
+        let place = staging.get_mut(length..end).ok_or(Invalid::Size)?;
+        if !place.is_empty() && bus.dma_read(function, buffer.address, place).is_err() {
+            return Err(Invalid::Fault);
+        }
+        self.effort.1 = end;
+        Ok(end)
     }
 
-    /// Passes `count` descriptors of a packet: those that ask for it will read as done.
-    fn consume<B: Bus>(
+    /// What was taken when all buffers are there, `length` bytes, the first of them that of descriptor `first`.
+    #[inline]
+    fn taken(&self, first: &[u8; SIZE], length: usize) -> Taken {
+        match Orders::of(first) {
+            Some(orders) if length > 0 => {
+                let context = self.contexts[usize::from(orders.context() & 1)];
+                Taken::Packet(Packet { orders, context, checksum: None, length, sent: 0 })
+            }
+            Some(_) => Taken::Dropped(Invalid::Size),
+            None => Taken::of_legacy(first, length),
+        }
+    }
+
+    /// Passes a descriptor: if it asks for a `report`, it will read as done.
+    #[inline]
+    fn pass<B: Bus>(
         &mut self,
         file: &mut RegisterFile,
         ring: &Ring,
         function: Function,
         bus: &mut B,
-        packet: &Descriptors,
-        count: usize,
+        raw: [u8; SIZE],
+        report: bool,
     ) -> Result<(), DmaFault> {
-        for &raw in packet.iter().take(count) {
-            if self.done.is_full() {
-                self.done.flush(file, ring, self.way(file), function, bus)?;
-            }
-            let report = buffer(&raw).is_some_and(|buffer| buffer.report_status);
-            self.effort.0 += 1;
-            self.done.push(if report { with_dd(raw) } else { raw }, report);
+        if self.done.is_full() {
+            self.done.flush(file, ring, self.way(file), function, bus)?;
         }
+        self.done.push(if report { with_dd(raw) } else { raw }, report);
         Ok(())
     }
 
@@ -353,8 +350,7 @@ impl TransmitQueue {
         function: Function,
         bus: &mut B,
     ) -> Result<bool, DmaFault> {
-        let ring = Ring::transmit(file, self.queue);
-        self.done.finish(file, ring, self.way(file), function, bus)
+        self.done.finish(file, self.ring, self.way(file), function, bus)
     }
 
     fn way(&self, file: &RegisterFile) -> Way {
@@ -365,7 +361,6 @@ impl TransmitQueue {
     }
 }
 
-fn with_dd(mut raw: [u8; SIZE]) -> [u8; SIZE] {
-    raw[12] |= DD as u8;
-    raw
+fn with_dd(raw: [u8; SIZE]) -> [u8; SIZE] {
+    (u128::from_le_bytes(raw) | u128::from(DD) << 96).to_le_bytes()
 }

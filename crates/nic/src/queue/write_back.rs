@@ -5,7 +5,7 @@
 use super::BURST;
 use super::ring::Ring;
 use crate::file::RegisterFile;
-use crate::state::Damaged;
+use crate::saved::Damaged;
 use alloc::vec::Vec;
 use i82576::descriptor::SIZE;
 use pcie::{Bus, DmaFault, Function, Iova};

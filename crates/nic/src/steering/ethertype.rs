@@ -2,10 +2,11 @@
 //! has behind its tag, which are two where another tag follows.
 
 use crate::file::RegisterFile;
-use crate::offload::be16;
-use crate::offload::headers::Headers;
+use i82576::Queue;
 use i82576::bits::etqf;
 use i82576::register as r;
+use offload::Headers;
+use plane::bytes::be16;
 
 /// Where the first type is.
 const FIRST: usize = 12;
@@ -32,9 +33,9 @@ impl EtherTypes {
     }
 
     /// The queue of the last of these hits, if it has one.
-    pub(super) fn queue(&self, hits: u8) -> Option<u8> {
+    pub(super) fn queue(&self, hits: u8) -> Option<Queue> {
         let filter = self.registers[Self::last(hits)?];
-        (filter & etqf::QUEUE_ENABLE != 0).then_some((filter >> etqf::QUEUE_SHIFT & 0xf) as u8)
+        (filter & etqf::QUEUE_ENABLE != 0).then(|| Queue::of_field(filter >> etqf::QUEUE_SHIFT))
     }
 
     /// Whether the last of these hits interrupts at once.

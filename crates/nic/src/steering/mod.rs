@@ -15,11 +15,12 @@ mod timed;
 mod tuple;
 
 use crate::file::RegisterFile;
-use crate::offload::headers::{Headers, L4};
 use ethertype::EtherTypes;
 use i82576::bits::{imirvp, mrqc, rfctl, synqf};
 use i82576::descriptor::rx::packet_type;
 use i82576::register as r;
+use i82576::{Pool, Queue};
+use offload::headers::{Headers, L4};
 use timed::Timed;
 use tuple::Tuples;
 
@@ -28,21 +29,21 @@ const FLAGS: usize = 13;
 const SYN: u8 = 0x02;
 
 /// The filters, decoded.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Steering {
     /// Some filter is on: without that, no frame is looked at.
     any: bool,
     types: EtherTypes,
     tuples: Tuples,
     /// The queue of segments with SYN.
-    syn: Option<u8>,
+    syn: Option<Queue>,
     syn_first: bool,
     /// The packets whose arrival is stamped, if one of the filters above has found their protocol.
     timed: Option<Timed>,
     /// The lowest VLAN priority that interrupts at once.
     urgent: Option<u8>,
     /// The queue of what nothing else chooses a queue for.
-    pub(crate) default: u8,
+    pub(crate) default: Queue,
 }
 
 /// What the filters say of a frame, whoever gets it.
@@ -62,7 +63,7 @@ pub(crate) struct Hits {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Verdict {
     /// The queue, if a filter has chosen it.
-    pub(crate) queue: Option<u8>,
+    pub(crate) queue: Option<Queue>,
     /// The frame interrupts at once.
     pub(crate) immediate: bool,
 }
@@ -72,7 +73,7 @@ impl Steering {
     pub(crate) fn load(file: &RegisterFile) -> Self {
         let (types, tuples) = (EtherTypes::load(file), Tuples::load(file));
         let (syn, priority) = (file.get(r::SYNQF), file.get(r::IMIRVP));
-        let syn = (syn & synqf::QUEUE_ENABLE != 0).then_some((syn >> synqf::QUEUE_SHIFT & 0xf) as u8);
+        let syn = (syn & synqf::QUEUE_ENABLE != 0).then(|| Queue::of_field(syn >> synqf::QUEUE_SHIFT));
         let urgent = (priority & imirvp::ENABLE != 0).then_some((priority & imirvp::PRIORITY) as u8);
         Self {
             any: types.any() || tuples.any() || syn.is_some() || urgent.is_some(),
@@ -82,8 +83,13 @@ impl Steering {
             timed: Timed::load(file),
             syn_first: file.get(r::RFCTL) & rfctl::SYNQFP != 0,
             urgent,
-            default: (file.get(r::MRQC) >> mrqc::DEFAULT_QUEUE_SHIFT & 7) as u8,
+            default: Queue::of_field(file.get(r::MRQC) >> mrqc::DEFAULT_QUEUE_SHIFT & 7),
         }
+    }
+
+    /// Whether some filter is on.
+    pub(crate) fn looks(&self) -> bool {
+        self.any
     }
 
     /// Asks every filter about a frame without its `tag`, whose headers were parsed from the same bytes.
@@ -113,17 +119,17 @@ impl Steering {
 
     /// What a frame's hits mean in a pool that gets it in `length` bytes; `pool` is `None` if there are no pools.
     #[inline]
-    pub(crate) fn decide(&self, hits: Hits, pool: Option<u8>, length: usize) -> Verdict {
+    pub(crate) fn decide(&self, hits: Hits, pool: Option<Pool>, length: usize) -> Verdict {
         if self.any { self.decide_closely(hits, pool, length) } else { Verdict::default() }
     }
 
     #[cold]
-    fn decide_closely(&self, hits: Hits, pool: Option<u8>, length: usize) -> Verdict {
+    fn decide_closely(&self, hits: Hits, pool: Option<Pool>, length: usize) -> Verdict {
         let tuples = self.tuples.in_pool(hits.tuples, pool, length);
         let tuple = self.tuples.queue(tuples);
         let syn = self.syn.filter(|_| hits.syn);
         let segment = if self.syn_first { syn.or(tuple) } else { tuple.or(syn) };
-        let own = |queue: &u8| pool.is_none_or(|pool| queue & 7 == pool);
+        let own = |queue: &Queue| pool.is_none_or(|pool| queue.pool() == pool);
         Verdict {
             queue: self.types.queue(hits.types).filter(own).or(segment.filter(own)),
             immediate: hits.urgent || self.types.immediate(hits.types) || self.tuples.immediate(tuples),

@@ -2,10 +2,10 @@
 //! where a filter has found the protocol. Left out: peer delay messages of version 2 but as events.
 
 use crate::file::RegisterFile;
-use crate::offload::be16;
-use crate::offload::headers::{Headers, L4};
 use i82576::bits::{tsync, tsyncrxcfg};
 use i82576::register as r;
+use offload::headers::{Headers, L4};
+use plane::bytes::be16;
 
 /// Bytes of a UDP header.
 const UDP: usize = 8;

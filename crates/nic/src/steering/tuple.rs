@@ -3,9 +3,10 @@
 //! compares one knows no other packet.
 
 use crate::file::RegisterFile;
-use crate::offload::headers::{Headers, L3, L4};
 use i82576::bits::{ftqf, imir, imirext};
 use i82576::register as r;
+use i82576::{Pool, Queue};
+use offload::headers::{Headers, L3, L4};
 
 /// Where the addresses of an IPv4 header are.
 const SOURCE: usize = 12;
@@ -73,8 +74,8 @@ impl Tuple {
     }
 
     /// Whether it is for frames of this size in this pool.
-    fn fits(&self, pool: Option<u8>, length: usize) -> bool {
-        let named = (self.control >> ftqf::POOL_SHIFT & 7) as u8;
+    fn fits(&self, pool: Option<Pool>, length: usize) -> bool {
+        let named = Pool::of_field(self.control >> ftqf::POOL_SHIFT);
         let pool = self.control & ftqf::ANY_POOL != 0 || pool.is_none_or(|pool| pool == named);
         pool && (self.more & imirext::ANY_SIZE != 0 || length < (self.more & imirext::SIZE) as usize)
     }
@@ -95,16 +96,16 @@ impl Tuples {
     }
 
     /// Those of the hits that count in a pool, for a frame of a length.
-    pub(super) fn in_pool(&self, hits: u8, pool: Option<u8>, length: usize) -> u8 {
+    pub(super) fn in_pool(&self, hits: u8, pool: Option<Pool>, length: usize) -> u8 {
         hits & self.those(|filter| filter.fits(pool, length))
     }
 
     /// The queue that these hits choose.
-    pub(super) fn queue(&self, hits: u8) -> Option<u8> {
+    pub(super) fn queue(&self, hits: u8) -> Option<Queue> {
         let choices = self.hit(hits).filter(|filter| filter.control & ftqf::QUEUE_ENABLE != 0);
         // Of equal ones `max_by_key` takes the last.
         let best = choices.rev().max_by_key(|filter| filter.port >> imir::PRIORITY_SHIFT)?;
-        Some((best.control >> ftqf::QUEUE_SHIFT & 0xf) as u8)
+        Some(Queue::of_field(best.control >> ftqf::QUEUE_SHIFT))
     }
 
     /// Whether one of these hits interrupts at once.

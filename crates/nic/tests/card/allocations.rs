@@ -2,10 +2,10 @@
 //! needs on the way. Left out: time.
 
 use crate::common::{Bench, RING, TestBus, data, mac, packet, plain, tagged, tcp};
-use i82576::MacAddress;
-use i82576::bits::vmrctl;
+use i82576::bits::{srrctl, vmrctl};
 use i82576::descriptor::tx::{Context, Data, L4};
 use i82576::register::{self as r, rx, tx, vf};
+use i82576::{MacAddress, Pool};
 use nic::Wire;
 use pcie::{Bus, DmaFault, Function, Iova};
 
@@ -185,4 +185,21 @@ fn mirrored_and_into_header_buffers() {
     bench.vf(1).write(vf::PSRTYPE, u32::MAX);
     let one = whole(&mut bench, &tcp(WIRE, mac(0), &[1; 600]));
     assert_eq!(allocates_nothing(&mut bench, &[one; 3], &tcp(mac(0), WIRE, &[1; 600])), (48, 24));
+}
+
+#[test]
+fn waiting_for_descriptors_and_given_some() {
+    let mut bench = bench();
+    bench.vf(1).clear(vf::RX_BLOCK + rx::SRRCTL, srrctl::DROP_EN);
+    let mut wire = Tap { frame: plain(mac(1), WIRE, 300), left: 0, sent: 0 };
+    for round in 0..6 {
+        post(&mut bench);
+        wire.left = 80;
+        let arrival = allocation_counter::measure(|| poll(&mut bench, &mut wire));
+        assert_eq!(bench.nic.waiting(Pool::EVERY[1]).0, 17, "more than the ring has");
+        post(&mut bench);
+        let delivery = allocation_counter::measure(|| poll(&mut bench, &mut wire));
+        assert!(round < 2 || arrival.count_total + delivery.count_total == 0);
+    }
+    assert_eq!(bench.nic.counters()[1].rx_packets, 480);
 }

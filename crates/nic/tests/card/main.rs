@@ -31,5 +31,7 @@ mod tenants;
 mod throttling;
 mod timer;
 mod transmit;
+mod uncut;
 mod urgent;
+mod waiting;
 mod widths;

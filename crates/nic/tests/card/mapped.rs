@@ -1,5 +1,5 @@
 //! A VF whose pages with rings and interrupts are its guest's memory: every rule of the card holds that a driver relies
-//! on, though the card hears of no access there. Left out: when somebody looks, which is the live host's.
+//! on, though no access there reaches the card. Left out: when somebody looks, which is the live host's.
 
 use crate::common::{Bench, mac, plain};
 use i82576::bits::dctl;
@@ -81,7 +81,7 @@ fn a_queue_that_is_enabled_reads_as_enabled_and_runs() {
     let mut bench = bench();
     let control = vf::TX_BLOCK + tx::TXDCTL;
     bench.vf(0).write(control, 0);
-    // As drivers flush: this access the card hears of, and looks before it answers.
+    // As drivers flush: this access reaches the card, which takes the stores before it answers.
     bench.vf(0).read(vf::STATUS);
     bench.vf(0).send(&plain(mac(1), mac(0), 100));
     bench.vf(1).expect_no_frame();
@@ -138,7 +138,7 @@ fn a_vector_does_not_stay_masked_because_its_store_was_overwritten() {
     bench.vf(0).write(vf::VTEICS, 0b011);
     bench.poll();
     assert_eq!(bench.msix(), [(Vf(0), 0), (Vf(0), 1)]);
-    // Two processors of the guest, and nobody has looked in between.
+    // Two processors of the guest store before the card looks.
     bench.vf(0).write(vf::VTEIMS, 0b001);
     bench.vf(0).write(vf::VTEIMS, 0b010);
     bench.poll();

@@ -306,8 +306,9 @@ fn a_queue_that_drops_counts_in_rqdpc_by_its_own_bit_or_by_qde() {
 }
 
 #[test]
-fn a_queue_that_would_wait_counts_as_missed_by_the_port() {
+fn a_queue_that_would_wait_counts_as_missed_by_the_port_if_there_is_no_room() {
     let mut bench = bench();
+    bench.pf().write(r::RXPBS, 0);
     bench.vf(1).clear(vf::RX_BLOCK + rx::SRRCTL, srrctl::DROP_EN);
     bench.pf().write(r::QDE, !(1 << 1));
     assert_eq!(missed(&mut bench), [0, 1, 1]);

@@ -9,6 +9,7 @@ mod queue_filters;
 mod split;
 
 use crate::common::{Bench, POOL, buffer, mac, plain};
+use i82576::Pool;
 use i82576::bits::{ctrl, dctl, rctl, vmolr};
 use i82576::descriptor::rx::status;
 use i82576::register::{self as r, rx, vf};
@@ -200,7 +201,7 @@ fn what_is_no_frame_is_counted_and_dropped() {
 #[test]
 fn a_frame_longer_than_the_pool_takes_is_dropped_and_counted() {
     let mut bench = bench();
-    bench.pf().write(r::vmolr(0), POOL & !vmolr::LPE);
+    bench.pf().write(r::vmolr(Pool::FIRST), POOL & !vmolr::LPE);
     bench.wire_sends(&frame(1515));
     bench.vf(0).expect_no_frame();
     assert_eq!(bench.pf().read(r::ROC), 1);

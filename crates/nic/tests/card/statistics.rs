@@ -3,6 +3,7 @@
 
 use crate::common::{Bench, index, mac, plain};
 use i82576::MacAddress;
+use i82576::Pool;
 use i82576::bits::{ctrl, icr, rctl, rfctl, srrctl, vt_ctl};
 use i82576::config::pf::SRIOV;
 use i82576::ids::MAX_FRAME;
@@ -17,7 +18,7 @@ fn bench() -> Bench {
     let mut bench = Bench::new(3);
     bench.vf(0).start();
     bench.vf(1).start();
-    bench.pf().write(r::vmolr(1), crate::common::POOL | i82576::bits::vmolr::MPME);
+    bench.pf().write(r::vmolr(Pool::EVERY[1]), crate::common::POOL | i82576::bits::vmolr::MPME);
     bench
 }
 
@@ -228,7 +229,7 @@ fn what_no_filter_wants_is_received_in_total_but_not_good() {
     bench.pf().write(r::VT_CTL, vt_ctl::REPL_EN | vt_ctl::DIS_DEF_PL);
     bench.wire_sends(&plain(mac(9), mac(8), 86));
     bench.wire_sends(&plain(GROUP, mac(8), 86));
-    bench.pf().write(r::vmolr(1), crate::common::POOL);
+    bench.pf().write(r::vmolr(Pool::EVERY[1]), crate::common::POOL);
     bench.wire_sends(&plain(GROUP, mac(8), 86));
     assert_eq!([r::TPR, r::TORL].map(|at| bench.pf().read(at)), [3, 312]);
     assert_eq!([r::GPRC, r::GORCL, r::MPRC, r::RPTHC].map(|at| bench.pf().read(at)), [1, 104, 1, 1]);
@@ -295,8 +296,9 @@ fn a_queue_that_drops_counts_its_drops_and_the_port_did_not_miss_them() {
 }
 
 #[test]
-fn for_a_queue_that_does_not_drop_the_port_misses_the_frame() {
+fn for_a_queue_that_does_not_drop_the_port_misses_the_frame_if_there_is_no_room() {
     let mut bench = bench();
+    bench.pf().write(r::RXPBS, 0);
     bench.vf(0).write(vf::RX_BLOCK + r::rx::SRRCTL, 2 | srrctl::ONE_BUFFER << srrctl::DESCTYPE_SHIFT);
     bench.vf(0).write(vf::RX_BLOCK + r::rx::RDT, 0);
     bench.wire_sends(&plain(mac(0), mac(9), 86));

@@ -3,6 +3,7 @@
 
 use crate::common::{Bench, POOL, PORT, data, mac, packet, plain, tagged};
 use i82576::MacAddress;
+use i82576::Pool;
 use i82576::bits::{dtxswc, icr, rctl, vlvf, vmolr, vmvir, vt_ctl};
 use i82576::register::{self as r, vf};
 use pcie::Function::{Pf, Vf};
@@ -81,7 +82,7 @@ fn multicast_goes_where_the_hash_was_asked_for() {
     assert_eq!(got(&mut bench), [0, 0, 0, 0, 0]);
     // Bits 47:36 of the address: 0xfb0.
     bench.pf().write(r::mta(0xfb0 >> 5), 1 << (0xfb0 & 31));
-    bench.pf().write(r::vmolr(1), POOL & !vmolr::ROMPE);
+    bench.pf().write(r::vmolr(Pool::EVERY[1]), POOL & !vmolr::ROMPE);
     bench.wire_sends(&plain(group, mac(9), 100));
     assert_eq!(got(&mut bench), [1, 0, 1, 1, 0]);
     bench.vf(0).send(&plain(group, mac(0), 100));
@@ -128,7 +129,7 @@ fn a_port_vlan_keeps_pools_apart_without_their_knowing() {
     bench.pf().set(r::RCTL, rctl::VFE);
     bench.pf().write(r::vfta(100 / 32), 1 << (100 % 32));
     bench.pf().write(r::vlvf(0), vlvf::VLANID_EN | 100 | 0b011 << vlvf::POOLSEL_SHIFT);
-    for pool in [0, 1] {
+    for pool in [Pool::EVERY[0], Pool::EVERY[1]] {
         bench.pf().write(r::vmvir(pool), vmvir::DEFAULT | 100);
         bench.pf().write(r::vmolr(pool), POOL & !vmolr::AUPE | vmolr::STRVLAN);
     }
@@ -145,7 +146,7 @@ fn a_port_vlan_keeps_pools_apart_without_their_knowing() {
 #[test]
 fn a_pool_that_may_not_insert_tags_keeps_those_in_its_frames() {
     let mut bench = bench();
-    bench.pf().write(r::vmvir(0), vmvir::NEVER);
+    bench.pf().write(r::vmvir(Pool::FIRST), vmvir::NEVER);
     let frame = tagged(5, &plain(mac(9), mac(0), 100));
     let address = bench.vf(0).place(&frame);
     let asks = i82576::descriptor::tx::Data { insert_vlan: true, ..packet(address, frame.len() as u16) };
@@ -157,7 +158,7 @@ fn a_pool_that_may_not_insert_tags_keeps_those_in_its_frames() {
 fn what_one_pool_strips_another_keeps() {
     let mut bench = bench();
     bench.pf().write(r::RPLOLR, 0);
-    bench.pf().write(r::vmolr(1), POOL | vmolr::STRVLAN);
+    bench.pf().write(r::vmolr(Pool::EVERY[1]), POOL | vmolr::STRVLAN);
     bench.pf().write(r::VT_CTL, vt_ctl::REPL_EN);
     let frame = plain(mac(1), mac(9), 100);
     bench.pf().set_address(21, mac(1), 0b101);

@@ -2,6 +2,7 @@
 //! and credits keep such frames from interrupting as often as they come. Left out: the filters themselves (`receive`).
 
 use crate::common::{Bench, PORT, mac, plain, tagged, tcp};
+use i82576::Pool;
 use i82576::Vector;
 use i82576::bits::{eitr, etqf, ftqf, gpie, icr, imir, imirext, imirvp, rctl, srrctl, vmolr};
 use i82576::descriptor::rx::status;
@@ -60,7 +61,7 @@ fn five_tuple_filters_and_vlan_priorities_can_be_urgent() {
         bench.wire_sends(&tagged(priority << 13 | 5, &tcp(mac(0), mac(9), &[1; 50])));
         assert_eq!(!bench.msix().is_empty(), urgent, "priority {priority}");
     }
-    bench.pf().set(r::vmolr(0), vmolr::STRVLAN);
+    bench.pf().set(r::vmolr(Pool::FIRST), vmolr::STRVLAN);
     bench.wire_sends(&tagged(5 << 13 | 5, &tcp(mac(0), mac(9), &[1; 50])));
     bench.expect_msix(Vf(0), 1);
 }

@@ -3,6 +3,7 @@
 //! A signal that asks to end is heard between two steps, none of which takes long: the demo fails then, and cleans up
 //! behind itself as after any failure.
 
+use super::Card;
 use super::host::DemoHost;
 use super::report::{Flow, Guest, Outcome, Ping, Report, to_tenths};
 use super::say;
@@ -19,14 +20,15 @@ const FLOW_BYTES: u64 = 64 << 20;
 const LINK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs it.
-pub(super) fn run(mapped: bool) -> Result<Outcome> {
+pub(super) fn run(card: Card<'_>) -> Result<Outcome> {
     say(format_args!("starting the host: one port, {GUESTS} VFs, no uplink"));
     // Before there is anything to leave behind.
     let signals = Signals::install().context("cannot catch signals")?;
-    let host = DemoHost::start(GUESTS, mapped, None)?;
+    let host = DemoHost::start(GUESTS, card, None)?;
     let guests = host.vfs().iter().map(|vf| go_on(&signals).and_then(|()| attach(vf)));
     let guests = guests.collect::<Result<Vec<_>>>()?;
-    let mut report = Report { mapped, guests: guests.iter().map(describe).collect(), ..Report::default() };
+    let guests_told = guests.iter().map(describe).collect();
+    let mut report = Report { mapped: card.mapped, guests: guests_told, ..Report::default() };
     let mut problems = Vec::new();
     for guest in guests.iter().filter(|guest| !guest.wait_link(LINK_PATIENCE)) {
         problems.push(format!("{}: the link does not come up", guest.name()));

@@ -1,11 +1,11 @@
 //! A host for one demo: one port, its sockets in a temporary folder that goes when it ends.
 
+use super::Card;
 use super::report::to_tenths;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use daemon::Host;
 use daemon::config::{Config, VfConfig};
-use daemon::control::client::ask;
-use daemon::control::protocol::{Answer, Request};
+use daemon::control::client;
 use daemon::control::status::{Interventions, PortStatus, VfStatus};
 use std::path::Path;
 use tempfile::TempDir;
@@ -19,10 +19,10 @@ pub(super) struct DemoHost {
 }
 
 impl DemoHost {
-    /// One port with so many VFs, their doorbells mapped or not; with a tap of that name as its uplink, or none.
-    pub(super) fn start(vfs: usize, mapped: bool, tap: Option<&str>) -> Result<Self> {
+    /// One port with so many VFs, and with a tap of that name as its uplink, or none.
+    pub(super) fn start(vfs: usize, card: Card<'_>, tap: Option<&str>) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("softiov-").tempdir().context("no temporary folder")?;
-        let config = configuration(vfs, mapped, tap, folder.path())?;
+        let config = configuration(vfs, card, tap, folder.path())?;
         let vfs = config.ports.iter().flat_map(|port| port.vfs.clone()).collect();
         let host = Host::start(config)?;
         Ok(Self { host, vfs, _folder: folder })
@@ -35,10 +35,8 @@ impl DemoHost {
 
     /// What the port tells about itself, asked over the control socket like anybody would.
     pub(super) fn status(&self) -> Result<PortStatus> {
-        match ask(self.host.control_socket(), Request::PortList)? {
-            Answer::Ports(ports) => ports.into_iter().next().context("the host has no port"),
-            _ => bail!("the host answered another question"),
-        }
+        let ports = client::ports(self.host.control_socket())?;
+        ports.into_iter().next().context("the host has no port")
     }
 }
 
@@ -82,10 +80,12 @@ impl Cost {
     }
 }
 
-fn configuration(vfs: usize, mapped: bool, tap: Option<&str>, folder: &Path) -> Result<Config> {
+fn configuration(vfs: usize, card: Card<'_>, tap: Option<&str>, folder: &Path) -> Result<Config> {
+    let Card { family, mapped } = card;
     let uplink = tap.map_or("\"none\"".to_owned(), |tap| format!("{{ tap = \"{tap}\" }}"));
     let wait = if mapped { "mapped" } else { "sleep" };
-    let text = format!("[[port]]\nvfs = {vfs}\nuplink = {uplink}\nwait = \"{wait}\"\n");
+    let text =
+        format!("[[port]]\nfamily = \"{family}\"\nvfs = {vfs}\nuplink = {uplink}\nwait = \"{wait}\"\n");
     let file = Config::parse(&text).map_err(anyhow::Error::msg)?;
     Ok(Config::check(file, folder)?)
 }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `host` | a host of its own in a temporary folder |
 //! | `embedded` | three guests in this process: no root, no QEMU |
-//! | `linux` | two Debian virtual machines with the stock igbvf, and the host on an uplink if privileged |
+//! | `linux` | two Debian virtual machines with the stock igbvf or iavf, and the host on an uplink if privileged |
 //! | `report` | what is printed, and the verdict |
 //!
 //! Left out: configuration; a demo is the same everywhere.
@@ -28,10 +28,23 @@ pub(crate) struct Args {
     /// Give guests the pages with doorbells as memory, so that ringing is no message to the host.
     #[arg(long)]
     mapped: bool,
+    /// What the card is, as in a host's configuration: its VFs are for igbvf (82576) or for iavf (avf).
+    #[arg(long, value_name = "FAMILY", default_value = "82576", requires = "linux",
+          value_parser = ["82576", "avf"])]
+    family: String,
     /// How long each iperf3 flow takes, seconds.
     #[arg(long, value_name = "N", default_value_t = 5, requires = "linux",
           value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
+}
+
+/// What the demo's card is.
+#[derive(Debug, Clone, Copy)]
+struct Card<'a> {
+    /// As a configuration names it.
+    family: &'a str,
+    /// Doorbells are memory.
+    mapped: bool,
 }
 
 /// Runs the demo. The exit status tells whether everything that was sent arrived.
@@ -39,8 +52,8 @@ pub(crate) struct Args {
 /// # Errors
 /// Something needed for the demo itself cannot be had.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let outcome =
-        if args.linux { linux::run(args.seconds, args.mapped)? } else { embedded::run(args.mapped)? };
+    let card = Card { family: &args.family, mapped: args.mapped };
+    let outcome = if args.linux { linux::run(args.seconds, card)? } else { embedded::run(card)? };
     let report = if args.json { serde_json::to_string(&outcome.report)? + "\n" } else { outcome.to_string() };
     crate::output::print(&report)?;
     let problems = outcome.problems();

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context;
+use lab::calibrate::knob::{KNOBS, degrees_of_freedom};
 use lab::calibrate::prediction::predictions;
 use lab::calibrate::target::TARGETS;
 use lab::calibrate::{self, Calibration, sensitivity};
@@ -63,7 +64,13 @@ fn as_text(found: &Calibration) -> String {
         let numbers = [residual.target.to_string(), residual.model.to_string(), off];
         residuals.row([vec![residual.what.clone(), residual.unit.clone()], numbers.to_vec()].concat());
     }
-    format!("{constants}\n{residuals}")
+    let (free, knobs) = (degrees_of_freedom(), KNOBS.len());
+    let alone: Vec<_> = KNOBS.iter().filter_map(|knob| knob.alone).collect();
+    let freedom = format!(
+        "{knobs} knobs, {free} more values than knobs; no test of the model, since a knob is theirs alone: {}\n",
+        alone.join(", ")
+    );
+    format!("{constants}\n{residuals}\n{freedom}")
 }
 
 /// A line for each value and constant.

@@ -1,6 +1,6 @@
 //! `softiov lab host`: what was measured and what it predicts on standard output, progress on standard error.
 
-use host::measure::{PROBES, Probe, Sample};
+use host::measure::{Feature, PROBES, Probe, Sample, features};
 use lab::catalogue::{Effect, Parameter};
 use lab::here::{self, Prediction};
 use lab::runner::plan::Assignment;
@@ -29,9 +29,26 @@ struct Measured {
     why_not: Option<String>,
 }
 
+/// What the table assumes of the processor, and what this machine says.
+#[derive(Debug, Serialize)]
+struct Assumed {
+    what: &'static str,
+    /// `null`: nothing here says.
+    here: Option<bool>,
+    source: &'static str,
+}
+
+impl From<Feature> for Assumed {
+    fn from(Feature { what, found, source }: Feature) -> Self {
+        Self { what, here: found, source }
+    }
+}
+
 #[derive(Debug, Serialize)]
 struct Found {
     measured: Vec<Measured>,
+    /// The table `modern` has all of them.
+    assumed: Vec<Assumed>,
     table: Vec<Parameter>,
     predictions: Vec<Prediction>,
 }
@@ -44,7 +61,8 @@ pub(super) fn host(args: &HostArgs) -> anyhow::Result<()> {
     keep(args.save.as_deref(), || Ok(file(&here::settings(&table))))?;
     let tell_of = |text: &str| tell(&format!("predicting: {text}"));
     let predictions = here::predict(&table, jobs(args.jobs), &tell_of)?;
-    let found = Found { measured, table: here::parameters(&table), predictions };
+    let assumed = features().map(Assumed::from).into();
+    let found = Found { measured, assumed, table: here::parameters(&table), predictions };
     output::print(&if args.json { json(&found)? } else { as_text(&found) })
 }
 
@@ -69,7 +87,8 @@ fn file(settings: &[Assignment]) -> String {
 fn as_text(found: &Found) -> String {
     let sections = [measurements(&found.measured), constants(&found.table), predictions(&found.predictions)];
     let notes = found.predictions.iter().map(hangs_on).collect::<String>();
-    format!("{}\n{notes}", sections.join("\n"))
+    let assumed = found.assumed.iter().map(assumption).collect::<String>();
+    format!("{}\n{assumed}{notes}", sections.join("\n"))
 }
 
 fn measurements(measured: &[Measured]) -> String {
@@ -115,6 +134,16 @@ fn predictions(predictions: &[Prediction]) -> String {
         table.row([vec![it.what.clone(), it.point.clone()], numbers.to_vec()].concat());
     }
     table.to_string()
+}
+
+/// What is assumed of the processor, and whether this machine agrees.
+fn assumption(Assumed { what, here, source }: &Assumed) -> String {
+    let says = match here {
+        Some(true) => "this machine has it",
+        Some(false) => "this machine does not have it, so interrupts cost more here",
+        None => "nothing here says whether this machine has it",
+    };
+    format!("assumed: {what}; {says} ({source})\n")
 }
 
 /// What a set-up's numbers hang on most.
@@ -181,6 +210,14 @@ mod tests {
         assert!(text.ends_with("all others: as in the table `modern`\n"), "{text}");
         let kept = file(&here::settings(&table));
         assert_eq!(kept, format!("{HEADER}table=modern\ncost.clock_hertz=2000000000\ncost.copy_warm=40\n"));
+    }
+
+    #[test]
+    fn what_is_assumed_is_said_with_what_this_machine_has() {
+        let text = |here| assumption(&Assumed { what: "x2APIC", here, source: "/proc/cpuinfo" });
+        assert_eq!(text(Some(true)), "assumed: x2APIC; this machine has it (/proc/cpuinfo)\n");
+        assert!(text(Some(false)).contains("does not have it, so interrupts cost more here"));
+        assert!(text(None).contains("nothing here says"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU16, NonZeroUsize};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -125,6 +125,9 @@ struct How {
     /// The same seed gives the same rows.
     #[arg(long, value_name = "N", default_value_t = SEED)]
     seed: u64,
+    /// So many seeds, from the first on: a report has means and intervals of them. Takes --out.
+    #[arg(long, value_name = "N", requires = "out")]
+    seeds: Option<NonZeroU16>,
     /// How many points to run at a time; the rows do not depend on it. As many as there are processors, if not
     /// given.
     #[arg(long, value_name = "N")]

@@ -23,7 +23,12 @@ pub(super) fn report(catalogue: &Catalogue, args: &ReportArgs) -> anyhow::Result
 }
 
 fn kept(folder: &Path) -> anyhow::Result<Vec<Record>> {
-    store::read(folder).context("cannot read rows; keep some with `softiov lab run all --out DIR`")
+    let (records, broken) =
+        store::read(folder).context("cannot read rows; keep some with `softiov lab run all --out DIR`")?;
+    for error in broken {
+        super::tell(&format!("left out: {error}"));
+    }
+    Ok(records)
 }
 
 fn found_now(catalogue: &Catalogue, args: &ReportArgs) -> anyhow::Result<Vec<Record>> {

@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::num::NonZeroU16;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use lab::catalogue::Catalogue;
 use lab::experiment::Point;
+use lab::experiments::why_nothing;
 use lab::row::Row;
 use lab::runner::plan::{Assignment, Selection};
 use lab::runner::progress::Progress;
@@ -18,8 +20,13 @@ use super::{RunArgs, jobs};
 use crate::output;
 
 pub(super) fn run(catalogue: &Catalogue, args: &RunArgs) -> anyhow::Result<()> {
+    let seeds = args.how.seeds.map_or(1, NonZeroU16::get);
+    (0..u64::from(seeds)).try_for_each(|more| run_seed(catalogue, args, args.how.seed.wrapping_add(more)))
+}
+
+fn run_seed(catalogue: &Catalogue, args: &RunArgs, seed: u64) -> anyhow::Result<()> {
     let options = Options {
-        seed: args.how.seed,
+        seed,
         jobs: jobs(args.how.jobs),
         shard: args.shard,
         set: [kept(args.settings.as_deref())?, args.set.clone()].concat(),
@@ -57,6 +64,17 @@ pub(super) fn watched(
         return Err(output::ReaderGone.into());
     }
     let run = outcome?;
+    if !run.without_effect.is_empty() {
+        let names = run.without_effect.join(", ");
+        anyhow::bail!(
+            "{names}: nothing that was run looks at it, so its rows say nothing of it; leave it out"
+        );
+    }
+    for row in run.records.iter().map(|record| &record.row) {
+        if let Some(why) = why_nothing(row) {
+            super::tell(&format!("{} {}: nothing; {why}", row.experiment, row.params));
+        }
+    }
     super::tell(&summary(&run, begun.elapsed()));
     Ok(run)
 }

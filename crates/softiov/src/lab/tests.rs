@@ -159,7 +159,7 @@ fn settings_come_from_a_file_and_the_command_line_has_the_last_word() {
     std::fs::write(&file, "# mine\nfactor=5\n\nvms=2\n").unwrap();
     let settings = file.display();
     softiov_lab(&format!("run all --settings {settings} --set vms=3 --out {}", rows.display())).unwrap();
-    let kept = lab::runner::store::read(&rows).unwrap();
+    let kept = lab::runner::store::read(&rows).unwrap().0;
     let texts: Vec<_> = kept.iter().map(|record| record.row.params.to_string()).collect();
     assert_eq!(texts, ["vms=3 factor=5"]);
     std::fs::write(&file, "factor\n").unwrap();

@@ -1,9 +1,10 @@
 //! A port as text. Left out: its VFs, and JSON, which is the status as it is.
 
 use crate::vf::print::{function, port_line, settings};
-use daemon::control::status::PortStatus;
-use daemon::control::tap::{TapDrops, TapState, TapStatus};
+use daemon::control::status::{Answers, PortStatus};
+use daemon::control::uplink::{UplinkDrops, UplinkState, UplinkStatus};
 use daemon::settings::{Direction, Limit, MirrorRule, PortSettings, Settings};
+use host::cpus::Cpus;
 use std::fmt::Write;
 
 /// A port among others: its line, and how many VFs it has.
@@ -19,11 +20,17 @@ pub(crate) fn line(port: &PortStatus) -> String {
 /// Everything about one port.
 pub(crate) fn show(port: &PortStatus) -> String {
     let mut text = port_line(port);
-    if let Some(status) = &port.tap {
-        tap(&mut text, status);
+    if let Some(status) = &port.uplink_status {
+        uplink(&mut text, status);
+    }
+    if !port.cpus.is_empty() {
+        let _ = writeln!(text, "    held to cpus {}", port.cpus.iter().copied().collect::<Cpus>());
     }
     if let Some(pf) = &port.pf {
         function(&mut text, pf);
+    }
+    if let Some(waits) = &port.answers {
+        let _ = writeln!(text, "    {}", answers(waits));
     }
     if let Some(set) = &port.settings {
         for (kind, limit) in &set.limits {
@@ -41,19 +48,46 @@ pub(crate) fn show(port: &PortStatus) -> String {
     text
 }
 
-fn tap(text: &mut String, status: &TapStatus) {
-    let TapStatus { interface, state, seconds, carrier, mtu, reattached, drops } = status;
-    let _ = write!(text, "    tap {interface} {state} for {seconds} s");
+fn uplink(text: &mut String, status: &UplinkStatus) {
+    let UplinkStatus { kind, name, state, seconds, carrier, mtu, reattached, rx, tx, drops } = status;
+    let _ = write!(text, "    {kind} {name} {state} for {seconds} s");
     match (state, carrier, mtu) {
-        (TapState::Gone, ..) => {}
         (_, Some(carrier), Some(mtu)) => {
             let _ = write!(text, ", carrier {}, mtu {mtu}", if *carrier { "on" } else { "off" });
         }
-        _ => text.push_str(", in another network namespace"),
+        (UplinkState::Up | UplinkState::Down, ..)
+            if ["tap", "macvtap", "interface"].contains(&kind.as_str()) =>
+        {
+            text.push_str(", in another network namespace");
+        }
+        _ => {}
     }
-    let TapDrops { too_long, no_room, no_link } = drops;
+    let UplinkDrops { too_long, no_room, no_link, malformed, missed, impaired, unrecorded } = drops;
     let _ = writeln!(text, ", reattached {reattached}");
-    let _ = writeln!(text, "    tap drops: too long {too_long}, no room {no_room}, no link {no_link}");
+    let _ = write!(text, "    {kind} drops: too long {too_long}, no room {no_room}, no link {no_link}");
+    for (reason, count) in
+        [("malformed", malformed), ("missed", missed), ("impaired", impaired), ("unrecorded", unrecorded)]
+    {
+        if *count > 0 {
+            let _ = write!(text, ", {reason} {count}");
+        }
+    }
+    let _ = write!(text, "\n    {kind} rx: {} frames, {} bytes; tx: ", rx.packets, rx.bytes);
+    let _ = writeln!(text, "{} frames, {} bytes", tx.packets, tx.bytes);
+}
+
+/// How fast the PF driver is, which takes no interrupts.
+fn answers(answers: &Answers) -> String {
+    let Answers { requests, visits, most_a_visit, p50_ns, p99_ns, max_ns, .. } = *answers;
+    if requests == 0 {
+        return "pf driver: no request yet".to_owned();
+    }
+    let [p50, p99, max] = [p50_ns, p99_ns, max_ns].map(|ns| ns as f64 / 1e3);
+    let mean = requests as f64 / visits as f64;
+    format!(
+        "pf driver: {requests} requests, {mean:.2} a visit, {most_a_visit} at most; answered within {p50:.1}us p50, \
+         {p99:.1}us p99, {max:.1}us max"
+    )
 }
 
 fn thresholds(limit: &Limit) -> String {
@@ -96,4 +130,28 @@ fn mirror(port: &str, rule: &MirrorRule) -> String {
         let _ = write!(text, ", vlans {vlans}");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::answers;
+    use daemon::control::status::Answers;
+
+    #[test]
+    fn a_port_tells_how_fast_its_pf_driver_answers() {
+        assert_eq!(answers(&Answers::default()), "pf driver: no request yet");
+        let some = Answers {
+            requests: 5,
+            visits: 4,
+            most_a_visit: 2,
+            p50_ns: 6_200,
+            p99_ns: 40_821,
+            max_ns: 40_821,
+            ..Answers::default()
+        };
+        assert_eq!(
+            answers(&some),
+            "pf driver: 5 requests, 1.25 a visit, 2 at most; answered within 6.2us p50, 40.8us p99, 40.8us max"
+        );
+    }
 }

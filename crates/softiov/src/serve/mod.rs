@@ -2,12 +2,13 @@
 //! is done with a configuration that is loaded again (`daemon`).
 
 mod handover;
+mod watchdog;
 
-use crate::log::Log;
+use crate::log::{Log, Records};
 use crate::place::Place;
 use anyhow::Context;
 use daemon::config::Config;
-use daemon::control::client;
+use daemon::control::client::{self, ClientError};
 use daemon::control::protocol::{Answer, Apply, Difference, Request};
 use daemon::{Host, Order, confine};
 use host::confine::{Enforced, Seccomp};
@@ -19,6 +20,10 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// How the host is started.
 #[derive(Debug, clap::Args)]
@@ -115,6 +120,7 @@ fn serve(args: &Args, prepared: Prepared) -> anyhow::Result<ExitCode> {
     let Prepared { config, signals, mut poller } = prepared;
     let host = handover::take_over(config.clone())?;
     confine::first_thread(&config)?;
+    watchdog::start(&host)?;
     poller.add(host.orders(), 1, Interest::READ)?;
     announce(&config, &host);
     while host.is_whole() {
@@ -185,7 +191,7 @@ fn reload(host: &Host, place: &Place) {
             Ok(Answer::Difference(Difference { changes, .. })) => {
                 tracing::info!(file = %file.display(), changes = changes.len(), "SIGHUP: the file was loaded again");
             }
-            Ok(_) => tracing::error!("SIGHUP: the host answered another question"),
+            Ok(_) => tracing::error!(error = %ClientError::OtherAnswer, "SIGHUP: nothing was changed"),
             Err(error) => tracing::error!(error = crate::output::explain(&error), "SIGHUP: nothing was changed"),
         }
     });
@@ -215,12 +221,12 @@ fn collect_log() -> Log {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env();
     let filter = filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
     let colours = std::io::stderr().is_terminal();
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(log.clone())
         .with_ansi(colours)
         .with_target(false)
-        .init();
+        .with_filter(filter);
+    tracing_subscriber::registry().with(lines).with(Records.with_filter(LevelFilter::INFO)).init();
     log
 }
 

@@ -1,6 +1,7 @@
 //! `softiov vf`: VFs of a running host, shown and changed. What can be set is declared with the settings themselves
 //! (`daemon::settings`).
 
+pub(crate) mod flight;
 pub(crate) mod print;
 
 use crate::ask::{Keeping, Output, ask};
@@ -34,6 +35,10 @@ pub(crate) enum Command {
         #[command(flatten)]
         output: Output,
     },
+    /// Print what a VF and its client did last: registers read and written, requests refused, frames dropped, resets.
+    ///
+    /// When a VF is shut in, the host writes the same into a file, `flight/VF-TIME.json` in its state folder.
+    Flight(flight::Args),
     /// End the connection of a VF's client: its guest loses the VF. Another client may connect.
     Disconnect {
         /// The VF, such as pf0vf0.
@@ -51,6 +56,7 @@ pub(crate) fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Set { vf, set, keeping: Keeping { default, volatile }, output } => {
             ask(Request::VfSet { vf, change: Change { set: *set, default, volatile } }, &output)
         }
+        Command::Flight(args) => flight::run(args),
         Command::Disconnect { vf, output } => ask(Request::VfDisconnect { vf }, &output),
     }
 }

@@ -1,5 +1,6 @@
 //! Ports and VFs as text, in the manner of `ip link show`. Left out: JSON, which is the status as it is.
 
+use daemon::config::file::Family;
 use daemon::control::status::{Conduct, FunctionStatus, Mailbox, Origin, Peer, PortStatus, VfStatus};
 use daemon::settings::{Leaves, Settings};
 use serde_json::Value;
@@ -20,8 +21,10 @@ pub(crate) fn list(ports: &[PortStatus]) -> String {
 
 /// The line of a port.
 pub(crate) fn port_line(port: &PortStatus) -> String {
-    let PortStatus { name, mac, uplink, .. } = port;
-    let mut line = format!("{name}: link/ether {mac} uplink {uplink} state {}", state(port.link));
+    let PortStatus { name, family, mac, uplink, .. } = port;
+    let family =
+        if *family == Family::default() { String::new() } else { format!(" family {}", family.name()) };
+    let mut line = format!("{name}: link/ether {mac}{family} uplink {uplink} state {}", state(port.link));
     if let Some(pf) = &port.pf {
         let _ = write!(line, ", pf for a guest at {}{}", pf.socket.display(), client(pf.peer.as_ref()));
         line.push_str(if pf.hint.is_some() { " (see port show)" } else { "" });

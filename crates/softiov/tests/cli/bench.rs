@@ -14,8 +14,8 @@ fn tiny_slices_make_a_whole_report() {
     }
     let folder = TempDir::new().unwrap();
     let out = folder.path().display().to_string();
-    let words = ["bench", "--no-peers", "--rounds=1", "--slice-ms=20", "--latency-ms=50", "--sizes=64,1500"];
-    let program = ["--softiov", env!("CARGO_BIN_EXE_softiov"), "--out", &out];
+    let words = ["bench", "--no-peers", "--rounds=1", "--slice-ms=20", "--latency-ms=50", "--silences=2"];
+    let program = ["--sizes=64,1500", "--softiov", env!("CARGO_BIN_EXE_softiov"), "--out", &out];
     let options = Options::parse_from(words.iter().chain(&program));
     let report = ::bench::run(&options).unwrap();
 
@@ -31,17 +31,16 @@ fn tiny_slices_make_a_whole_report() {
         }
     }
     let of = |mode: &'static str| rows.iter().filter(move |row| row["mode"] == mode);
-    assert_eq!(of("posted").filter(|row| row["bench"] == "VF to VF" && row["mpps"].is_number()).count(), 2);
-    assert_eq!(of("posted").filter(|row| row.get("p999_ns").is_some()).count(), 6);
+    for mode in ["posted", "mapped"] {
+        let of_bench = |name: &'static str| of(mode).filter(move |row| row["bench"] == name);
+        assert_eq!((of_bench("VF to VF").count(), of_bench("one way").count()), (2, 6));
+        // On a busy machine nothing may run in a slice as short as these, and a row has no numbers then.
+        assert!(of_bench("VF to VF").any(|row| row["mpps"].as_f64() > Some(0.0)), "{mode}: {text}");
+        assert!(of_bench("one way").any(|row| row["p999_ns"].is_number()), "{mode}: {text}");
+        assert_eq!(of(mode).filter(|row| row["idle_share"].is_number()).count(), 1);
+    }
     assert!(of("raw").count() >= 5);
     for chart in ["forwarding.svg", "latency.svg"] {
         assert!(std::fs::read_to_string(folder.path().join(chart)).unwrap().starts_with("<svg"), "{chart}");
     }
-}
-
-#[test]
-fn a_mode_that_is_not_there_is_refused_by_name() {
-    let program = ["bench", "--no-peers", "--mode=mapped", "--softiov", env!("CARGO_BIN_EXE_softiov")];
-    let error = ::bench::run(&Options::parse_from(program)).unwrap_err();
-    assert!(error.to_string().contains("--mode posted"), "{error}");
 }

@@ -22,17 +22,45 @@ fn each_check_is_a_line_and_a_row_of_json() {
 }
 
 #[test]
+fn an_audit_is_a_line_for_each_register_and_what_to_trap() {
+    let folder = tempdir().unwrap();
+    let serve = Serve::start(&folder, &[]);
+    let socket = serve.folder().join("pf0vf0/vf.sock");
+    let text = finish(Command::new(SOFTIOV).args(["drive", "--audit", "--socket"]).arg(&socket));
+    assert_eq!((text.status, text.err.as_str()), (Some(0), ""), "{}", text.out);
+    let status = text.out.lines().find(|line| line.contains(" STATUS ")).unwrap();
+    assert!(status.ends_with("number of the function, THE MACHINE'S"), "{status}");
+    assert!(
+        text.out.ends_with("registers, 1 of them the machine's; pages of BAR0 to trap: 0x0\n"),
+        "{}",
+        text.out
+    );
+    let json = finish(Command::new(SOFTIOV).args(["drive", "--audit", "--json", "--socket"]).arg(&socket));
+    let report: Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(report["registers"].as_array().unwrap().len() + 1, text.out.lines().count());
+    assert_eq!(report["trap_pages"], serde_json::json!([0]));
+}
+
+#[test]
 fn what_cannot_be_driven_is_refused_with_its_reason() {
     let drive = |arguments: &[&str]| finish(Command::new(SOFTIOV).arg("drive").args(arguments));
     let missing = drive(&["--vf", "ffff:ff:1f.7"]);
     assert_eq!(missing.status, Some(1));
     assert!(missing.err.contains("there is no PCI function ffff:ff:1f.7"), "{}", missing.err);
+    let missing = drive(&["--reset", "ffff:ff:1f.7", "--hide", "flr,bus"]);
+    assert!(missing.err.contains("there is no PCI function ffff:ff:1f.7"), "{}", missing.err);
     let unserved = drive(&["--socket", "/nowhere/at.sock"]);
     assert_eq!(unserved.status, Some(1));
     assert!(unserved.err.contains("cannot connect to /nowhere/at.sock"), "{}", unserved.err);
-    for usage in
-        [&[][..], &["--vf", "eth0"], &["--pf", "1:0.0", "--vf", "1:0.1"], &["--vf", "1:0.0", "--peer", "::1"]]
-    {
+    for usage in [
+        &[][..],
+        &["--vf", "eth0"],
+        &["--pf", "1:0.0", "--vf", "1:0.1"],
+        &["--vf", "1:0.0", "--peer", "::1"],
+        &["--reset", "1:0.0", "--vf", "1:0.1"],
+        &["--reset", "1:0.0", "--hide", "d4"],
+        &["--vf", "1:0.0", "--without-reset"],
+    ] {
         assert_eq!(drive(usage).status, Some(2), "{usage:?}");
     }
 }

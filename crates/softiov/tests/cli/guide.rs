@@ -1,31 +1,91 @@
-//! The user guide's commands, run in the order in which they are printed. Left out: sections that take a virtual machine,
-//! an uplink or hardware.
+//! The guide by tasks and the user guide, read as users read them ([`page`]). Left out: what takes a virtual machine (the
+//! test `package` reads those pages), an uplink or hardware.
 
-use crate::process::{Serve, softiov};
-use tempfile::tempdir;
+use crate::page::{self, Reader};
+use crate::process::{SOFTIOV, Serve, softiov};
+use crate::survival::attach;
+use host::test_support::skipped;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
+use tempfile::{TempDir, tempdir};
 
-const GUIDE: &str = include_str!("../../../../docs/user-guide.md");
+pub(crate) const GUIDE: &str = include_str!("../../../../docs/user-guide.md");
 
-/// The `softiov` lines of the first block of a section, without their comments.
-fn commands(heading: &str) -> Vec<&'static str> {
-    let (_, section) = GUIDE.split_once(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("no {heading}"));
-    let (_, block) = section.split_once("```sh\n").unwrap();
-    let (block, _) = block.split_once("```").unwrap();
-    let lines = block.lines().filter_map(|line| line.strip_prefix("softiov "));
-    lines.map(|line| line.split(" #").next().unwrap_or(line).trim()).collect()
+/// A user's shell, with folders of its own in `folder`. Pages have user 1000's runtime folder.
+pub(crate) fn reader(folder: &TempDir) -> Reader {
+    let [home, run, state] = ["home", "run", "state"].map(|name| folder.path().join(name));
+    for folder in [&home, &run] {
+        std::fs::create_dir(folder).unwrap();
+    }
+    let programs = Path::new(SOFTIOV).parent().unwrap();
+    let mut shell = Command::new("timeout");
+    shell.args(["120", "sh"]).current_dir(&home).env("HOME", &home).env("LC_ALL", "C.UTF-8");
+    shell.env("XDG_RUNTIME_DIR", &run).env("XDG_STATE_HOME", &state).env_remove("RUST_LOG");
+    shell.env("PATH", format!("{}:{}", programs.display(), std::env::var("PATH").unwrap()));
+    Reader::at(shell, &[("/run/user/1000", run.to_str().unwrap()), ("/home/you", home.to_str().unwrap())])
 }
 
 #[test]
-fn the_commands_of_the_guide_work_in_their_order() {
-    for heading in ["## Watching", "## Changing a VF", "## Mirrors and storms"] {
-        let folder = tempdir().unwrap();
-        let serve = Serve::start(&folder, &[]);
-        let commands = commands(heading);
-        assert!(commands.len() > 2, "{heading}");
-        for command in commands {
-            let said = softiov(serve.folder(), &command.split(' ').collect::<Vec<_>>());
-            assert_eq!(said.status, Some(0), "{heading}: softiov {command}: {}", said.err);
+fn a_driver_developer_reads_the_page() {
+    if skipped_without("lspci", "pciutils") {
+        return;
+    }
+    reader(&tempdir().unwrap()).follow(&page::guide("driver-development"));
+}
+
+#[test]
+fn a_teacher_reads_the_page() {
+    if skipped_without("lspci", "pciutils") {
+        return;
+    }
+    reader(&tempdir().unwrap()).follow(&page::guide("teaching"));
+}
+
+#[test]
+fn an_administrator_of_many_machines_reads_the_page() {
+    if skipped_without("curl", "curl") {
+        return;
+    }
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let page = page::guide("many-vms").replace("9582", &port);
+    let folder = tempdir().unwrap();
+    let mut guests = Vec::new();
+    let mut reader = reader(&folder);
+    for step in page::steps(&page) {
+        if guests.is_empty() && step.command.starts_with("softiov vf list") {
+            let sockets = folder.path().join("run/softiov");
+            guests.extend([0, 1].map(|vf| attach(&sockets, vf)));
         }
+        reader.take(&step);
+    }
+    assert_eq!(guests.len(), 2, "the page has two machines");
+}
+
+/// Whether a page is not read because of a program that this machine does not have.
+fn skipped_without(program: &str, package: &str) -> bool {
+    let missing = Command::new(program).arg("--version").output().is_err();
+    if missing {
+        skipped("a page of the guide", &format!("there is no {program} (Debian package {package})"));
+    }
+    missing
+}
+
+/// The part of the user guide below a heading.
+fn section(heading: &str) -> &'static str {
+    let (_, section) = GUIDE.split_once(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("no {heading}"));
+    section.split("\n## ").next().unwrap().split("\n### ").next().unwrap()
+}
+
+#[test]
+fn the_commands_of_the_user_guide_work_in_their_order() {
+    for heading in ["## Watching", "## Changing a VF", "### In iproute2's words", "## Mirrors and storms"] {
+        let steps = page::steps(section(heading));
+        assert!(!steps.is_empty(), "{heading}");
+        let folder = tempdir().unwrap();
+        let mut reader = reader(&folder);
+        reader.run("softiov serve 2> log &\n");
+        steps.iter().for_each(|step| reader.take(step));
     }
 }
 
@@ -37,7 +97,9 @@ fn the_guides_configuration_applies_but_for_its_uplinks() {
     let folder = tempdir().unwrap();
     // The host stays where it is, and nothing is made outside of the test's folder.
     let own = |line: &&str| {
-        !["runtime_dir", "state_dir", "uplink = {", "socket"].iter().any(|key| line.starts_with(key))
+        !["runtime_dir", "state_dir", "uplink = {", "http = {", "socket"]
+            .iter()
+            .any(|key| line.starts_with(key))
     };
     let mut text: String = block.lines().filter(own).map(|line| format!("{line}\n")).collect();
     // Its users and groups are not on every machine.

@@ -3,20 +3,35 @@
 //! Left out: what guests do with their VFs.
 
 mod access;
+mod api;
 mod apply;
 mod bench;
+mod beyond;
+mod calls;
+mod capture;
 mod config;
+mod dashboard;
 mod demo;
+mod doctor;
 mod drive;
+mod events;
+mod flight;
+mod formats;
 mod guide;
+mod http;
+mod ip;
 mod keeper;
 mod kept;
 mod operations;
 mod output;
+#[path = "../process/page.rs"]
+mod page;
 mod port;
 mod process;
 mod serve;
 mod survival;
 mod systemd;
 mod tap;
+mod tools;
+mod uplinks;
 mod vf;

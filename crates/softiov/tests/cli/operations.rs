@@ -2,7 +2,8 @@
 //!
 //! Left out: `systemctl`.
 
-use crate::process::{SOFTIOV, Serve, finish, softiov};
+use crate::page::{self, Reader, Step};
+use crate::process::{SOFTIOV, Serve, softiov};
 use crate::survival::attach;
 use host::test_support::skipped;
 use rustix::process::Signal;
@@ -19,13 +20,14 @@ const UNIT: &str = include_str!("../../../../packaging/systemd/softiov.service")
 
 /// What a script of the page finds: its `softiov`, and the program in the place of `/usr/bin/softiov`.
 fn prepare(folder: &Path) {
-    fs::create_dir_all(folder.join("new")).unwrap();
-    fs::create_dir_all(folder.join("bin")).unwrap();
-    fs::copy(SOFTIOV, folder.join("program")).unwrap();
+    for made in ["new", "bin", "program"] {
+        fs::create_dir_all(folder.join(made)).unwrap();
+    }
+    fs::copy(SOFTIOV, folder.join("program/softiov")).unwrap();
     fs::copy(SOFTIOV, folder.join("new/softiov")).unwrap();
     let place = folder.display();
     let script = format!(
-        "#!/bin/sh\nexec {place}/program \"$@\" --runtime-dir {place}/sockets --state-dir {place}/state\n"
+        "#!/bin/sh\nexec {place}/program/softiov \"$@\" --runtime-dir {place}/sockets --state-dir {place}/state\n"
     );
     fs::write(folder.join("bin/softiov"), script).unwrap();
     fs::set_permissions(folder.join("bin/softiov"), fs::Permissions::from_mode(0o755)).unwrap();
@@ -52,22 +54,25 @@ fn the_commands_of_the_page_work_in_their_order() {
     let folder = tempdir().unwrap();
     let place = folder.path();
     prepare(place);
-    let program = place.join("program");
+    let program = place.join("program/softiov");
     let path = format!("{}:{}", place.join("bin").display(), std::env::var("PATH").unwrap());
-    let blocks = PAGE.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap());
-    let [upgrade, again, back_up, restore, change] = blocks.collect::<Vec<_>>()[..] else {
+    let places = [
+        ("/usr/bin/softiov", program.to_str().unwrap()),
+        ("/var/lib/softiov/run-softiov.json", &state_file(place)),
+    ];
+    let blocks: Vec<Step> = page::steps(PAGE);
+    let [processes, filter, upgrade, again, back_up, restore, change] = &blocks[..] else {
         panic!("the page has other blocks")
     };
-    let run = |serve: &Serve, block: &str| {
-        let block = block.replace("/usr/bin/softiov", program.to_str().unwrap());
-        let block = block.replace("/var/lib/softiov/run-softiov.json", &state_file(place));
-        let mut command = Command::new("sh");
-        command.arg("-ec").current_dir(place).env("PATH", &path).env("KEEPER", serve.keeper().to_string());
-        let said = finish(command.arg(&block));
-        assert_eq!(said.status, Some(0), "{block}{}{}\n{}", said.out, said.err, serve.log());
+    let run = |serve: &Serve, block: &Step| {
+        let mut shell = Command::new("sh");
+        shell.current_dir(place).env("PATH", &path).env("KEEPER", serve.keeper().to_string());
+        Reader::at(shell, &places).take(block);
     };
     let mut serve = Serve::spawn(&folder, Command::new(&program).arg("serve"));
     let guest = attach(serve.folder(), 0);
+    run(&serve, processes);
+    run(&serve, filter);
     run(&serve, upgrade);
     wait_for(&serve, 2);
     run(&serve, again);
@@ -89,8 +94,9 @@ fn the_unit_of_the_page_is_the_one_that_is_shipped_and_systemd_takes_it() {
     assert!(PAGE.contains(&format!("```ini\n{UNIT}```\n")));
     let folder = tempdir().unwrap();
     let file = folder.path().join("softiov.service");
-    // Only the program is not where the unit has it.
-    fs::write(&file, UNIT.replace("/usr/bin/softiov", "/bin/true")).unwrap();
+    // Only the program and its manual are not where the unit has them.
+    let unit = UNIT.replace("/usr/bin/softiov", "/bin/true").replace("man:softiov(1) ", "");
+    fs::write(&file, unit).unwrap();
     match Command::new("systemd-analyze").arg("verify").arg(&file).output() {
         Err(error) => skipped("the unit", &format!("systemd-analyze is not there ({error})")),
         Ok(output) => assert!(output.status.success() && output.stderr.is_empty(), "{output:?}"),

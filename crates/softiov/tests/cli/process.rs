@@ -26,7 +26,13 @@ pub(crate) fn softiov(folder: &Path, arguments: &[&str]) -> Said {
     let mut command = Command::new(SOFTIOV);
     // No test may touch what the user keeps.
     let keeping = folder.with_file_name("state");
-    finish(command.args(arguments).arg("--runtime-dir").arg(folder).arg("--state-dir").arg(keeping))
+    // Behind the words of other programs there are no options.
+    let of_others =
+        arguments.first().is_some_and(|first| ["devlink", "ethtool", "ip", "lspci"].contains(first));
+    let before = if of_others { 1 } else { arguments.len() };
+    let (first, rest) = arguments.split_at(before);
+    command.args(first).arg("--runtime-dir").arg(folder).arg("--state-dir").arg(keeping);
+    finish(command.args(rest))
 }
 
 /// Runs a command to its end.
@@ -121,9 +127,15 @@ impl Serve {
     /// Waits until the log has this.
     #[track_caller]
     pub(crate) fn wait_logged(&self, words: &str) {
+        self.wait_until(words, || self.log().contains(words));
+    }
+
+    /// Waits until something is so.
+    #[track_caller]
+    pub(crate) fn wait_until(&self, what: &str, is_so: impl Fn() -> bool) {
         let deadline = Instant::now() + PATIENCE;
-        while !self.log().contains(words) {
-            assert!(Instant::now() < deadline, "nothing has {words:?}:\n{}", self.log());
+        while !is_so() {
+            assert!(Instant::now() < deadline, "waited in vain for {what:?}:\n{}", self.log());
             std::thread::sleep(Duration::from_millis(5));
         }
     }

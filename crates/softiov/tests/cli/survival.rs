@@ -19,9 +19,18 @@ pub(crate) fn address(vf: u8) -> Ipv4Addr {
 }
 
 pub(crate) fn attach(folder: &Path, vf: u8) -> EmbeddedGuest {
-    let name = format!("pf0vf{vf}");
-    let socket = folder.join(&name).join("vf.sock");
-    let guest = EmbeddedGuest::start(Config { socket, name, ip: address(vf) }).unwrap();
+    attach_as(folder, &format!("pf0vf{vf}"), vf)
+}
+
+/// A guest on the first VF of a port.
+pub(crate) fn attach_to(folder: &Path, port: u8, number: u8) -> EmbeddedGuest {
+    attach_as(folder, &format!("pf{port}vf0"), number)
+}
+
+/// A guest on a VF, whatever its name.
+pub(crate) fn attach_as(folder: &Path, name: &str, number: u8) -> EmbeddedGuest {
+    let socket = folder.join(name).join("vf.sock");
+    let guest = EmbeddedGuest::start(Config { socket, name: name.to_owned(), ip: address(number) }).unwrap();
     assert!(guest.wait_link(PATIENCE), "the link of {} comes up", guest.name());
     guest
 }

@@ -6,16 +6,22 @@ use crate::survival::{LONG, address, attach};
 use host::keep::is_same;
 use host::test_support::pass;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-use rustix::process::Signal;
+use rustix::process::{Signal, kill_process};
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::{TempDir, tempdir};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How long the watchdog waits, as the host is told.
+const WATCHDOG: Duration = Duration::from_millis(200);
 
 /// Descriptors with their names; several may have one name, and an open file is there once.
 type Kept = Vec<(String, OwnedFd)>;
@@ -23,6 +29,8 @@ type Kept = Vec<(String, OwnedFd)>;
 /// systemd's side of `$NOTIFY_SOCKET`.
 struct Systemd {
     path: PathBuf,
+    /// Words for the watchdog that were heard.
+    words: Arc<AtomicUsize>,
     thread: JoinHandle<Kept>,
 }
 
@@ -31,7 +39,31 @@ impl Systemd {
         let path = folder.join("notify");
         let _ = std::fs::remove_file(&path);
         let socket = UnixDatagram::bind(&path).unwrap();
-        Self { path, thread: thread::spawn(move || keep(&socket, kept)) }
+        let words = Arc::new(AtomicUsize::new(0));
+        let heard = Arc::clone(&words);
+        Self { path, words, thread: thread::spawn(move || keep(&socket, kept, &heard)) }
+    }
+
+    /// Waits for so many words more for the watchdog.
+    #[track_caller]
+    fn hear(&self, more: usize) {
+        let (from, deadline) = (self.words.load(SeqCst), Instant::now() + PATIENCE);
+        while self.words.load(SeqCst) < from + more {
+            assert!(Instant::now() < deadline, "the watchdog hears nothing");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Waits until no word has come for a second.
+    #[track_caller]
+    fn wait_for_silence(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        let mut before = usize::MAX;
+        while before != self.words.load(SeqCst) {
+            assert!(Instant::now() < deadline, "the watchdog still hears words");
+            before = self.words.load(SeqCst);
+            thread::sleep(Duration::from_secs(1));
+        }
     }
 
     /// What is kept when everything that was said has been heard.
@@ -41,12 +73,13 @@ impl Systemd {
     }
 }
 
-fn keep(socket: &UnixDatagram, mut kept: Kept) -> Kept {
+fn keep(socket: &UnixDatagram, mut kept: Kept, words: &AtomicUsize) -> Kept {
     loop {
         let (text, fd) = receive(socket);
         let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
         match (value("FDNAME"), fd) {
             _ if text == "END" => return kept,
+            _ if value("WATCHDOG").is_some() => drop(words.fetch_add(1, SeqCst)),
             (Some(name), None) if value("FDSTOREREMOVE").is_some() => kept.retain(|(known, _)| known != name),
             // systemd passes what came last first.
             (Some(name), Some(fd)) if !kept.iter().any(|(_, known)| is_same(known.as_fd(), fd.as_fd())) => {
@@ -79,6 +112,7 @@ fn start(folder: &TempDir, kept: Kept) -> (Systemd, Serve) {
     command.env("LISTEN_FDS", fds.len().to_string()).env("LISTEN_FDNAMES", names.join(":"));
     let systemd = Systemd::start(folder.path(), kept);
     command.env("NOTIFY_SOCKET", &systemd.path).env("FDSTORE", "1024").arg("serve");
+    command.env("WATCHDOG_USEC", WATCHDOG.as_micros().to_string());
     let serve = Serve::spawn(folder, &mut command);
     (systemd, serve)
 }
@@ -119,4 +153,18 @@ fn a_unit_that_is_restarted_goes_on_with_its_guests_and_resets_nothing() {
 #[test]
 fn a_unit_that_is_killed_as_a_whole_goes_on_with_its_guests() {
     goes_on(Serve::kill_all);
+}
+
+#[test]
+fn the_watchdog_hears_of_a_host_that_answers_and_of_no_other() {
+    let folder = tempdir().unwrap();
+    let (systemd, serve) = start(&folder, Vec::new());
+    systemd.hear(3);
+    let [host] = serve.hosts()[..] else { panic!("not one host") };
+    kill_process(host, Signal::STOP).unwrap();
+    systemd.wait_for_silence();
+    kill_process(host, Signal::CONT).unwrap();
+    systemd.hear(3);
+    assert_eq!(softiov(serve.folder(), &["upgrade"]).status, Some(0));
+    systemd.hear(3);
 }

@@ -6,6 +6,7 @@ use crate::report::Outcome;
 use crate::world::{ALICE, World};
 use anyhow::{Context, Result, bail, ensure};
 use daemon::control::status::LinkState;
+use std::process::Command;
 
 /// `lspci -vv` of a VF in a guest, as [`normalised`].
 const LSPCI: &str = include_str!("lspci.golden");
@@ -91,8 +92,31 @@ pub(crate) fn ethtool_reads_and_sets(world: &mut World) -> Result<Outcome> {
         ensure!(is_set("RX:") && is_set("TX:"), "rings of {entries} were set, and now: {seen}");
         alice.wait_carrier(true)?;
         alice.ping(&world.bob()?.address(), 1400, 10)?;
+        ensure!(theirs(&seen) == ours(world, "-g")?, "ethtool -g in the guest: {seen}");
+    }
+    let theirs = theirs(&alice.check("ethtool -S eth0")?);
+    for line in ours(world, "-S")?.lines() {
+        let (name, _) = line.split_once(": ").unwrap_or((line, ""));
+        ensure!(
+            theirs.contains(&format!("\n{name}: ")) || theirs.starts_with(line),
+            "{line:?} is not igbvf's"
+        );
     }
     Ok(Outcome::Passed)
+}
+
+/// What the guest's ethtool says of its interface, with the name that the host has for it.
+fn theirs(said: &str) -> String {
+    said.replace(" eth0:", &format!(" {ALICE}:"))
+}
+
+/// What `softiov ethtool` says of the same VF.
+fn ours(world: &World, option: &str) -> Result<String> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_softiov"));
+    let output =
+        command.args(["ethtool", "--runtime-dir"]).arg(world.runtime_dir()).args([option, ALICE]).output()?;
+    ensure!(output.status.success(), "softiov ethtool {option}: {output:?}");
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// The card claims no LRO, and its drivers offer none.

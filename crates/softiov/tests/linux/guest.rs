@@ -243,8 +243,13 @@ fn flow(report: &Value) -> Option<Flow> {
 }
 
 /// Looks again and again until what is looked for is there; else fails as the last look did.
-pub(crate) fn eventually<T>(mut look: impl FnMut() -> Result<T>) -> Result<T> {
-    let deadline = Instant::now() + PATIENCE;
+pub(crate) fn eventually<T>(look: impl FnMut() -> Result<T>) -> Result<T> {
+    eventually_within(PATIENCE, look)
+}
+
+/// The same, for what may take so long.
+pub(crate) fn eventually_within<T>(patience: Duration, mut look: impl FnMut() -> Result<T>) -> Result<T> {
+    let deadline = Instant::now() + patience;
     loop {
         match look() {
             Err(_) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(50)),

@@ -9,11 +9,14 @@
 //!
 //! Left out: how fast it is, and VMMs other than QEMU.
 
+mod avf;
 mod conformance;
 mod dpdk;
 mod driver;
 mod guest;
+mod hub;
 mod igb;
+mod ip;
 mod ipxe;
 mod isolation;
 mod kernels;
@@ -23,11 +26,13 @@ mod report;
 #[path = "../process/served.rs"]
 mod served;
 mod spoofing;
+mod stream;
 mod survival;
 mod testpmd;
 mod traffic;
 mod uplink;
 mod vfio;
+mod virtio;
 mod vlan;
 mod wire;
 mod world;
@@ -76,11 +81,15 @@ const CHECKS: &[(&str, Check)] = &[
     ("uplink::vlans_cross_the_uplink", uplink::vlans_cross_the_uplink),
     ("uplink::link_follows_the_tap", uplink::link_follows_the_tap),
     ("uplink::tap_is_removed_and_returned", uplink::tap_is_removed_and_returned),
+    ("virtio::tcp_is_measured_beside_it", virtio::tcp_is_measured_beside_it),
+    ("hub::ports_meet_in_qemus_hub", hub::ports_meet_in_qemus_hub),
     ("isolation::second_client_is_turned_away", isolation::second_client_is_turned_away),
     ("isolation::killed_vmm_is_not_noticed", isolation::killed_vmm_is_not_noticed),
     ("isolation::unshared_memory_is_told", isolation::unshared_memory_is_told),
     ("kernels::igbvf_of_trixie_joins_in", kernels::igbvf_of_trixie_joins_in),
     ("kernels::igbvf_of_backports_joins_in", kernels::igbvf_of_backports_joins_in),
+    ("avf::binds", avf::binds),
+    ("avf::port_is_reset", avf::port_is_reset),
     ("dpdk::igbvf_receives_and_sends", dpdk::igbvf_receives_and_sends),
     ("dpdk::igbvf_asks_the_pf", dpdk::igbvf_asks_the_pf),
     ("dpdk::igbvf_leaves_checksums_to_the_card", dpdk::igbvf_leaves_checksums_to_the_card),
@@ -103,10 +112,12 @@ const CHECKS: &[(&str, Check)] = &[
     ("vfio::our_drivers_drive_qemus_igb", vfio::our_drivers_drive_qemus_igb),
     ("vfio::our_vf_driver_works_under_stock_igb", vfio::our_vf_driver_works_under_stock_igb),
     ("vfio::our_vf_driver_drives_our_card_in_a_guest", vfio::our_vf_driver_drives_our_card_in_a_guest),
+    ("ip::answers_are_those_under_stock_igb", ip::answers_are_those_under_stock_igb),
     ("survival::hand_over_is_not_noticed", survival::hand_over_is_not_noticed),
     ("survival::crash_while_idle_is_not_noticed", survival::crash_while_idle_is_not_noticed),
     ("survival::connections_outlive_crashes", survival::connections_outlive_crashes),
     ("survival::policy_outlives_a_crash", survival::policy_outlives_a_crash),
+    ("survival::avf_starts_anew", survival::avf_starts_anew),
     ("survival::vmm_of_another_user_connects", survival::vmm_of_another_user_connects),
     ("survival::disconnected_vf_costs_nothing_else", survival::disconnected_vf_costs_nothing_else),
     ("survival::orderly_end_costs_the_link_alone", survival::orderly_end_costs_the_link_alone),

@@ -3,17 +3,17 @@
 //! and how fast it is; times are printed, not judged.
 
 mod scene;
-mod stream;
 
+use crate::avf;
 use crate::guest::{BOOT, COMMAND, Guest, eventually};
 use crate::report::Outcome;
+use crate::stream::{EVERY_MS, Pings, Stream};
 use crate::world::World;
 use anyhow::{Context, Result, bail, ensure};
 use linux_guest::GuestError;
 pub(crate) use scene::Scene;
 use scene::{OPEN, SHUT, VMM};
 use std::time::{Duration, Instant};
-use stream::{EVERY_MS, Pings, Stream};
 
 const TIMES: u32 = 5;
 /// Long enough for everything to be noted.
@@ -116,6 +116,32 @@ pub(crate) fn policy_outlives_a_crash(world: &mut World) -> Result<Outcome> {
     })
 }
 
+/// A successor starts the card of the second family anew, after an upgrade and after SIGKILL: iavf notices, sets its VF up
+/// again by itself, and frames pass.
+pub(crate) fn avf_starts_anew(world: &mut World) -> Result<Outcome> {
+    with_scene(world, |scene, _| {
+        let [erin, frank] = scene.guests();
+        for (guest, address) in [(erin, "10.83.1.1"), (frank, "10.83.1.2")] {
+            avf::set_up(guest, &avf::interface(guest)?, address)?;
+        }
+        erin.reach("10.83.1.2")?;
+        let mut waits = Vec::new();
+        for upgrade in [true, false] {
+            let begun = Instant::now();
+            if upgrade {
+                scene.softiov("upgrade")?;
+            } else {
+                scene.kill_host(Duration::ZERO)?;
+            }
+            erin.reach("10.83.1.2")?;
+            frank.ping("10.83.1.1", 1400, 10)?;
+            waits.push(begun.elapsed());
+        }
+        print!("(after {waits:.1?}) ");
+        scene.everybody_lives()
+    })
+}
+
 /// A QEMU of another user connects where its group may, and is told why where it may not.
 pub(crate) fn vmm_of_another_user_connects(world: &mut World) -> Result<Outcome> {
     with_scene(world, |scene, world| {
@@ -187,7 +213,7 @@ fn with_scene(world: &mut World, check: impl FnOnce(&mut Scene, &World) -> Resul
         Some(scene) => scene,
         None => Scene::start(world.assets(), world.wire.as_ref().ok())?,
     };
-    check(&mut scene, world).with_context(|| scene.state())?;
+    check(&mut scene, world).with_context(|| scene.state(world.wire.as_ref().ok()))?;
     world.survival = Some(scene);
     Ok(Outcome::Passed)
 }

@@ -95,6 +95,16 @@ impl Wire {
         format!("10.82.0.{NUMBER}")
     }
 
+    /// Its address on a second network, once it has taken it.
+    pub(crate) fn second_address(&self) -> String {
+        format!("10.83.0.{NUMBER}")
+    }
+
+    /// Has it on that network too.
+    pub(crate) fn take_second_address(&self) -> Result<()> {
+        self.ip(&format!("addr add {}/24 dev {BRIDGE}", self.second_address()))
+    }
+
     /// Pings a guest; every ping must be answered.
     pub(crate) fn ping(&self, address: &str, size: u32, count: u32) -> Result<()> {
         let mut ping = self.inside(&self.tools.busybox());
@@ -103,6 +113,17 @@ impl Wire {
         let expected = format!("{count} packets transmitted, {count} packets received");
         ensure!(text.contains(&expected), "from the namespace: {words}: {text}");
         Ok(())
+    }
+
+    /// What the kernel knows of it, for errors: its interfaces, neighbours, learnt addresses and connections.
+    pub(crate) fn state(&self) -> String {
+        let ask = |words: &str| {
+            let mut words = words.split(' ');
+            let command = words.next().map(Command::new);
+            let text = command.map(|mut command| run(self.inside(command.args(words)).stdin(Stdio::null())));
+            text.unwrap_or_else(|| Ok(String::new())).unwrap_or_else(|error| format!("{error:#}\n"))
+        };
+        ["ip -s link", "ip neigh", "bridge fdb show", "ss -tinoe"].map(ask).concat()
     }
 
     fn start(&self, server: &Command) -> Result<Server> {

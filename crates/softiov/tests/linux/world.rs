@@ -14,7 +14,7 @@ use daemon::settings::{Coalesce, PortSettings, Storm, VfSettings};
 
 use linux_guest::{Assets, GuestBuilder, KernelSeries, LinuxGuest};
 use std::cell::OnceCell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// The VFs, by what they are for.
@@ -29,6 +29,11 @@ pub(crate) const CAROL_OUTSIDE: &str = "pf1vf0";
 /// For a guest that comes for one check, and its second.
 pub(crate) const VISITOR: &str = "pf0vf4";
 pub(crate) const SECOND_VISITOR: &str = "pf0vf5";
+
+/// Of two ports of the second family that a wire joins: the second VFs of Alice, who rings by message, and of Bob, whose
+/// doorbells are memory.
+pub(crate) const ALICE_AVF: &str = "pf3vf0";
+pub(crate) const BOB_AVF: &str = "pf4vf0";
 
 /// A PF that a guest drives, on a port of its own that shares the wire.
 pub(crate) const PF: &str = "pf2";
@@ -93,9 +98,9 @@ impl World {
             .try_for_each(Guest::settle)
     }
 
-    /// The first guest, on [`ALICE`].
+    /// The first guest: eth0 is [`ALICE`], eth1 [`ALICE_AVF`].
     pub(crate) fn alice(&self) -> Result<&Guest> {
-        self.standing(&self.alice, "alice", &[ALICE], 1)
+        self.standing(&self.alice, "alice", &[ALICE, ALICE_AVF], 1)
     }
 
     /// The same, to reboot it.
@@ -104,9 +109,9 @@ impl World {
         self.alice.get_mut().context("alice is not running")
     }
 
-    /// The second guest, on [`BOB`].
+    /// The second guest: eth0 is [`BOB`], eth1 [`BOB_AVF`].
     pub(crate) fn bob(&self) -> Result<&Guest> {
-        self.standing(&self.bob, "bob", &[BOB], 2)
+        self.standing(&self.bob, "bob", &[BOB, BOB_AVF], 2)
     }
 
     /// The third guest: eth0 is [`CAROL`], eth1 [`CAROL_VLAN`], eth2 [`CAROL_OUTSIDE`].
@@ -187,6 +192,11 @@ impl World {
         let visitor = Guest::spawn(builder, assets, VISITOR, 5)?;
         visitor.linux.wait_ready(BOOT)?;
         Ok(visitor)
+    }
+
+    /// Where the host's sockets are.
+    pub(crate) fn runtime_dir(&self) -> &Path {
+        self.runtime_dir.path()
     }
 
     /// The assets of most guests.
@@ -308,6 +318,8 @@ fn config(wire: Option<&Wire>) -> String {
          [[port.vf]]\nindex = 2\nmac = {CAROL_MAC:?}\n\
          [[port.vf]]\nindex = 3\nvlan = {PORT_VLAN}\n\
          [[port]]\n{second}\nwait = {wait:?}\nvfs = 1\nlimits.storm.quarantine = {STORM}\n\
-         [[port]]\n{third}\npf = \"guest\"\nmac = {PF_MAC:?}\n"
+         [[port]]\n{third}\npf = \"guest\"\nmac = {PF_MAC:?}\n\
+         [[port]]\nfamily = \"avf\"\nvfs = 1\nuplink.wire = \"avf\"\nwait = {wait:?}\n\
+         [[port]]\nfamily = \"avf\"\nvfs = 1\nuplink.wire = \"avf\"\nwait = \"mapped\"\n"
     )
 }

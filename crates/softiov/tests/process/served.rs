@@ -45,7 +45,12 @@ impl Served {
 
     /// A VF's socket.
     pub(crate) fn socket(&self, vf: &str) -> PathBuf {
-        self.folder.path().join("sockets").join(vf).join("vf.sock")
+        self.runtime_dir().join(vf).join("vf.sock")
+    }
+
+    /// The folder with its sockets.
+    pub(crate) fn runtime_dir(&self) -> PathBuf {
+        self.folder.path().join("sockets")
     }
 
     /// What it has logged.

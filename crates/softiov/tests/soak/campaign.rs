@@ -56,6 +56,7 @@ enum Load {
 #[derive(Debug)]
 pub(crate) struct Campaign {
     seed: u64,
+    wait: String,
     random: Random,
     /// Events that are left.
     hand_overs: u32,
@@ -73,7 +74,7 @@ pub(crate) struct Campaign {
 impl Campaign {
     /// Starts host and guests.
     pub(crate) fn begin(options: &Options, seed: u64) -> Result<Self> {
-        let served = Served::start("[[port]]\n")?;
+        let served = Served::start(&format!("[[port]]\nwait = \"{}\"\n", options.wait))?;
         let machines = if options.embedded_only { Machines::none() } else { Machines::boot(&served)? };
         let embedded = Embedded::attach(&served)?;
         let host = served.host(None)?;
@@ -85,6 +86,7 @@ impl Campaign {
         let before = Holding::of(&served, host)?;
         Ok(Self {
             seed,
+            wait: options.wait.clone(),
             random: Random(seed),
             hand_overs: options.hand_overs,
             kills: options.kills,
@@ -238,6 +240,7 @@ impl Campaign {
         let [busy, stolen] = Ticks::now()?.since(self.ticks);
         Ok(Outcome {
             seed: self.seed,
+            wait: self.wait.clone(),
             seconds: start.elapsed().as_secs(),
             embedded_guests: self.embedded.count(),
             linux_guests: self.machines.count(),

@@ -43,6 +43,9 @@ struct Options {
     /// Print the outcome as JSON, and what is under way on standard error.
     #[arg(long)]
     json: bool,
+    /// How the port waits, as its configuration says it: `sleep`, `mapped` or `busy`.
+    #[arg(long, default_value = "sleep", value_parser = ["sleep", "mapped", "busy"])]
+    wait: String,
     /// Leave the Linux guests out, which take minutes and processors.
     #[arg(long)]
     embedded_only: bool,

@@ -84,6 +84,8 @@ pub(crate) enum Loss {
 #[derive(Debug, Serialize)]
 pub(crate) struct Outcome {
     pub(crate) seed: u64,
+    /// How the port waits.
+    pub(crate) wait: String,
     pub(crate) seconds: u64,
     pub(crate) embedded_guests: usize,
     pub(crate) linux_guests: usize,
@@ -115,8 +117,11 @@ impl Outcome {
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seed, seconds, embedded_guests, linux_guests, busy, stolen, .. } = self;
-        writeln!(f, "seed {seed}, {seconds} s, {embedded_guests} embedded and {linux_guests} Linux guests")?;
+        let Self { seed, wait, seconds, embedded_guests, linux_guests, busy, stolen, .. } = self;
+        writeln!(
+            f,
+            "seed {seed}, {seconds} s, a port that waits \"{wait}\", {embedded_guests} embedded and {linux_guests} Linux guests"
+        )?;
         writeln!(f, "processors busy {busy:.0} %, of which another machine's {stolen:.1} %")?;
         let title = "longest silence";
         writeln!(

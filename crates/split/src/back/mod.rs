@@ -3,15 +3,16 @@
 //!
 //! - `packet`: frames on their way through the service domain;
 //! - `transmit`: from guests: taking requests, mapping pages, answering when they are released;
-//! - `receive`: to guests: queues, and copying into the pages that guests have posted.
+//! - `receive`: to guests: queues, and copying into the pages that guests have posted;
+//! - `moving`: an interface goes to another worker.
 //!
 //! A turn of a worker is bounded by whoever gives it the turn, and nothing a front end says makes it longer. A
 //! front end whose ring cannot be is heard no more. Frames to a guest that has posted too few pages are dropped
 //! before they are queued: a queue never holds more than its guest has asked for.
 //!
-//! Left out: moving an interface to another worker, and threads: a worker is a number that one caller at a time
-//! uses.
+//! Left out: threads: a worker is a number that one caller at a time uses.
 
+mod moving;
 mod packet;
 mod receive;
 mod transmit;
@@ -119,6 +120,17 @@ struct Interface {
     in_line: bool,
     /// Its receive ring has responses to publish.
     to_publish: bool,
+    /// Its guest is to hear of frames, and is on its worker's list for that; how many it was given since it was told.
+    owes_event: bool,
+    is_withheld: bool,
+    untold: u32,
+    /// Frames in its worker's queue, and requests that its worker has not answered.
+    queued: u32,
+    unanswered: u32,
+    /// The worker that it goes to, and what has come meanwhile: an event, and frames.
+    target: Option<usize>,
+    heard: bool,
+    held: VecDeque<Key>,
     /// Its rings made no sense; nothing is heard of it any more.
     broken: bool,
     counters: Counters,
@@ -138,6 +150,8 @@ struct Worker<M> {
     released: VecDeque<u16>,
     /// Interfaces with responses to publish.
     to_publish: Vec<Vif>,
+    /// Interfaces whose guests are to hear of frames later.
+    withheld: Vec<Vif>,
 }
 
 impl<M> Worker<M> {
@@ -152,6 +166,7 @@ impl<M> Worker<M> {
             free: (0..slots as u16).rev().collect(),
             released: VecDeque::with_capacity(slots),
             to_publish: Vec::new(),
+            withheld: Vec::new(),
         }
     }
 }
@@ -162,6 +177,8 @@ pub struct Backend<M> {
     interfaces: Vec<Interface>,
     workers: Vec<Worker<M>>,
     packets: Packets,
+    /// Frames after which a guest hears of them at once.
+    batch: u32,
 }
 
 impl<M: Copy + Debug> Backend<M> {
@@ -172,7 +189,7 @@ impl<M: Copy + Debug> Backend<M> {
         let mut packets = Packets::default();
         // What workers may have mapped at once.
         packets.add(workers.len() * SLOTS as usize);
-        Self { interfaces: Vec::new(), workers, packets }
+        Self { interfaces: Vec::new(), workers, packets, batch: 1 }
     }
 
     /// Adds an interface. Interfaces go to the workers in turn.
@@ -181,9 +198,13 @@ impl<M: Copy + Debug> Backend<M> {
         let worker = self.interfaces.len() % self.workers.len();
         // What its guest may have posted at once; nothing needs to grow later.
         self.packets.add(SLOTS as usize);
-        self.workers[worker].queue.reserve(SLOTS as usize);
-        self.workers.iter_mut().for_each(|worker| worker.line.reserve(self.interfaces.len() + 1));
-        self.workers[worker].to_publish.reserve(self.interfaces.len() + 1);
+        let count = self.interfaces.len() + 1;
+        for worker in &mut self.workers {
+            worker.queue.reserve(count * SLOTS as usize);
+            worker.line.reserve(count);
+            worker.to_publish.reserve(count);
+            worker.withheld.reserve(count);
+        }
         self.interfaces.push(Interface {
             worker,
             transmit: BackRing::default(),
@@ -191,10 +212,23 @@ impl<M: Copy + Debug> Backend<M> {
             promised: 0,
             in_line: false,
             to_publish: false,
+            owes_event: false,
+            is_withheld: false,
+            untold: 0,
+            queued: 0,
+            unanswered: 0,
+            target: None,
+            heard: false,
+            held: VecDeque::with_capacity(SLOTS as usize),
             broken: false,
             counters: Counters::default(),
         });
         vif
+    }
+
+    /// Lets a guest hear of frames once it was given so many since it heard last, or when [`Backend::tell`] says so.
+    pub fn tell_every(&mut self, frames: u32) {
+        self.batch = frames.max(1);
     }
 
     /// How many workers there are.

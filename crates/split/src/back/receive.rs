@@ -2,7 +2,7 @@
 //! and a worker's turn copies queued frames into them, in order. Left out: who decides where a frame goes.
 
 use super::packet::{BUFFER, Key};
-use super::{Backend, Granted, Host, Vif};
+use super::{Backend, Granted, Host, Interface, Vif};
 use crate::message::{RxRequest, RxResponse, emit_segments, rx_flag, status};
 use crate::{Offload, PAGE, slots};
 use core::fmt::Debug;
@@ -41,7 +41,12 @@ impl<M: Copy + Debug> Backend<M> {
             return false;
         }
         interface.promised += needed;
-        self.workers[interface.worker].queue.push_back(key);
+        if interface.target.is_some() {
+            interface.held.push_back(key);
+        } else {
+            interface.queued += 1;
+            self.workers[interface.worker].queue.push_back(key);
+        }
         true
     }
 
@@ -51,8 +56,8 @@ impl<M: Copy + Debug> Backend<M> {
         !self.workers[worker].queue.is_empty()
     }
 
-    /// A worker's turn: up to `limit` frames are copied to their guests, which then hear of them, each at most
-    /// once. How many frames there were.
+    /// A worker's turn: up to `limit` frames are copied to their guests. Each guest that asked hears of them, once, or
+    /// later if it was given few. How many frames there were.
     pub fn receive<H: Host<Mapping = M>>(&mut self, worker: usize, host: &mut H, limit: usize) -> usize {
         let count = self.workers[worker].queue.len().min(limit);
         for _ in 0..count {
@@ -60,6 +65,8 @@ impl<M: Copy + Debug> Backend<M> {
             let to = self.packets.at(&key).to;
             let copied = self.copy(&key, host);
             let interface = self.interface(to);
+            interface.queued -= 1;
+            interface.untold += 1;
             if copied {
                 interface.counters.received += 1;
             } else {
@@ -71,13 +78,48 @@ impl<M: Copy + Debug> Backend<M> {
             self.discard(key);
         }
         while let Some(vif) = self.workers[worker].to_publish.pop() {
-            let interface = self.interface(vif);
-            interface.to_publish = false;
-            if interface.receive.publish(&mut host.rings(vif).receive) {
-                host.notify(vif);
-            }
+            self.publish(worker, vif, host);
         }
         count
+    }
+
+    /// A guest sees the responses to it. If it asked to hear of them, it does so now or is noted down.
+    fn publish<H: Host<Mapping = M>>(&mut self, worker: usize, vif: Vif, host: &mut H) {
+        let batch = self.batch;
+        let interface = self.interface(vif);
+        interface.to_publish = false;
+        interface.owes_event |= interface.receive.publish(&mut host.rings(vif).receive);
+        if !interface.owes_event {
+            // It looks without being told.
+            interface.untold = 0;
+        } else if interface.untold >= batch {
+            Self::notify(interface, vif, host);
+        } else if !core::mem::replace(&mut interface.is_withheld, true) {
+            self.workers[worker].withheld.push(vif);
+        }
+    }
+
+    fn notify<H: Host<Mapping = M>>(interface: &mut Interface, vif: Vif, host: &mut H) {
+        (interface.owes_event, interface.untold) = (false, 0);
+        host.notify(vif);
+    }
+
+    /// Whether guests of a worker have frames that they have not heard of.
+    #[must_use]
+    pub fn withholds(&self, worker: usize) -> bool {
+        !self.workers[worker].withheld.is_empty()
+    }
+
+    /// Tells a worker's guests of all frames that they have not heard of.
+    pub fn tell<H: Host<Mapping = M>>(&mut self, worker: usize, host: &mut H) {
+        while let Some(vif) = self.workers[worker].withheld.pop() {
+            let interface = self.interface(vif);
+            interface.is_withheld = false;
+            // It may have been given enough since.
+            if interface.owes_event {
+                Self::notify(interface, vif, host);
+            }
+        }
     }
 
     /// Copies a frame into as many of its guest's pages as it needs. A page that cannot be written is answered

@@ -48,7 +48,9 @@ impl<M: Copy + Debug> Backend<M> {
     /// A front end's event: it may have frames to send. Its interface goes to the end of its worker's line.
     pub fn event(&mut self, vif: Vif) {
         let Some(interface) = self.interfaces.get_mut(usize::from(vif.0)) else { return };
-        if !interface.broken && !core::mem::replace(&mut interface.in_line, true) {
+        if interface.target.is_some() {
+            interface.heard = true;
+        } else if !interface.broken && !core::mem::replace(&mut interface.in_line, true) {
             self.workers[interface.worker].line.push_back(vif);
         }
     }
@@ -129,7 +131,9 @@ impl<M: Copy + Debug> Backend<M> {
             self.packets.at_mut(&key).pieces = pieces;
             Some(key)
         });
-        let owner = self.interface(vif).worker;
+        let interface = self.interface(vif);
+        interface.unanswered += requests.len() as u32;
+        let owner = interface.worker;
         let mut mapped = key.is_some();
         for (at, request) in requests.iter().enumerate() {
             let mapping = if mapped { host.map(vif, request.reference).ok() } else { None };
@@ -248,7 +252,9 @@ impl<M: Copy + Debug> Backend<M> {
             if let Some(mapping) = pending.mapping {
                 host.unmap(pending.vif, mapping);
             }
-            let ring = &mut self.interface(pending.vif).transmit;
+            let interface = self.interface(pending.vif);
+            interface.unanswered -= 1;
+            let ring = &mut interface.transmit;
             let page = &mut host.rings(pending.vif).transmit;
             ring.put(page, &TxResponse { id: pending.id, status }.emit());
             if pending.extra {

@@ -2,11 +2,13 @@
 //! described on the transmit ring; pages to receive into are granted and posted on the receive ring.
 //!
 //! - `transmit` and `receive`: a frame's way;
+//! - `merge`: segments that become one packet;
 //! - here: what both share, and what they need of the guest's machine.
 //!
 //! What the back end answers is checked before it is used. Left out: page flipping, and growing and shrinking the
 //! number of posted pages with the load.
 
+mod merge;
 mod receive;
 mod transmit;
 
@@ -15,6 +17,7 @@ pub use transmit::Refused;
 
 use crate::Rings;
 use i82576::MacAddress;
+use merge::Merge;
 use receive::Receive;
 use transmit::Transmit;
 
@@ -58,6 +61,8 @@ pub struct Front {
     mac: MacAddress,
     transmit: Transmit,
     receive: Receive,
+    /// It merges segments.
+    merge: Option<Merge>,
     counters: Counters,
 }
 
@@ -66,7 +71,18 @@ impl Front {
     #[must_use]
     pub fn new(mac: MacAddress) -> Self {
         let (transmit, receive) = (Transmit::new(), Receive::new());
-        Self { mac, transmit, receive, counters: Counters::default() }
+        Self { mac, transmit, receive, merge: None, counters: Counters::default() }
+    }
+
+    /// From now on segments of a stream that follow each other are handed over as one packet.
+    pub fn merge_segments(&mut self) {
+        self.merge = Some(Merge::new());
+    }
+
+    /// Whether it merges segments.
+    #[must_use]
+    pub fn merges(&self) -> bool {
+        self.merge.is_some()
     }
 
     /// Posts pages to receive into.

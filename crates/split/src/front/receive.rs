@@ -1,6 +1,7 @@
 //! Receiving: the page that belongs to a slot of the ring is granted for writing and posted; a frame comes in one
 //! or more of them, in order. Left out: handing pages to the stack without a copy.
 
+use super::merge::Merge;
 use super::{Front, Hal};
 use crate::message::{RxRequest, RxResponse, parse_segments, rx_flag};
 use crate::ring::{FrontRing, SLOTS};
@@ -14,6 +15,8 @@ pub struct Received {
     pub length: usize,
     /// What was left undone because the frame stayed in the machine.
     pub offload: Offload,
+    /// Frames that were merged into this one, itself among them.
+    pub frames: u32,
 }
 
 #[derive(Debug)]
@@ -48,12 +51,26 @@ impl Receive {
 impl Front {
     /// Whether frames are there.
     pub fn has_received<H: Hal>(&self, hal: &mut H) -> bool {
-        self.receive.ring.pending(&hal.rings().receive).is_ok_and(|count| count > 0)
+        self.merge.as_ref().is_some_and(Merge::has_frame)
+            || self.receive.ring.pending(&hal.rings().receive).is_ok_and(|count| count > 0)
     }
 
-    /// The next frame, copied to the front of `into`; `None` if there is none. Frames that make no sense are
-    /// counted and passed over.
+    /// The next frame, copied to the front of `into`, with those that go with it if segments are merged; `None` if there
+    /// is none. Frames that make no sense are counted and passed over.
     pub fn receive<H: Hal>(&mut self, hal: &mut H, into: &mut [u8]) -> Option<Received> {
+        let Some(mut merge) = self.merge.take() else { return self.receive_one(hal, into) };
+        let mut found = merge.take(into).or_else(|| self.receive_one(hal, into));
+        while let Some(first) = &mut found {
+            let Some(next) = self.receive_one(hal, merge.next()) else { break };
+            let Some(length) = merge.append(into, *first, next) else { break };
+            (first.length, first.frames) = (length, first.frames + 1);
+        }
+        self.merge = Some(merge);
+        found
+    }
+
+    /// The next frame as it came.
+    fn receive_one<H: Hal>(&mut self, hal: &mut H, into: &mut [u8]) -> Option<Received> {
         // Each round takes a response, of which there are no more than slots.
         for _ in 0..SLOTS {
             let (index, slot) = self.take(hal)?;
@@ -93,7 +110,7 @@ impl Front {
         into: &mut [u8],
     ) -> Option<Received> {
         let (mut index, mut response) = first;
-        let mut received = Received::default();
+        let mut received = Received { frames: 1, ..Received::default() };
         received.offload.blank = response.flags & rx_flag::BLANK != 0;
         if response.flags & rx_flag::EXTRA != 0 {
             let (_, slot) = self.take(hal)?;

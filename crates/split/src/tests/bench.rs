@@ -180,6 +180,19 @@ impl Bench {
         self.backend.release(worker, &mut self.between, usize::MAX)
     }
 
+    /// A worker's guests hear of all that they have not heard of.
+    pub(super) fn tell(&mut self, worker: usize) {
+        self.backend.tell(worker, &mut self.between);
+    }
+
+    pub(super) fn merge_segments(&mut self, vif: Vif) {
+        self.fronts[usize::from(vif.0)].merge_segments();
+    }
+
+    pub(super) fn unsent(&self, vif: Vif) -> usize {
+        self.fronts[usize::from(vif.0)].unsent()
+    }
+
     /// A turn of 64 tries to take, each frame delivered where its head says: how many frames.
     pub(super) fn forward(&mut self, worker: usize, to: impl Fn(&[u8]) -> Vif) -> usize {
         let mut frames = 0;

@@ -1,8 +1,9 @@
-//! Front ends and a back end over real grant tables: a frame's way, in order; who releases what; and front ends
-//! that lie.
+//! Front ends and a back end over real grant tables: a frame's way, in order; who releases what; interfaces that move;
+//! and front ends that lie.
 
 mod bench;
 mod hostile;
+mod moving;
 
 use crate::back::{Key, Taken};
 use crate::front::Refused;

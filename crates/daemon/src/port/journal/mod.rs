@@ -3,8 +3,8 @@
 //!
 //! Noted are: each function's client (socket, replies, what was agreed on), its DMA windows and eventfds, its
 //! configuration space; the port's software with the policy in force; and the whole port when it is at rest
-//! ([`Rest`]). Descriptors are named by number, and kept elsewhere (`vault`). Not noted is what the card does under way: after a death in the middle
-//! of a round the card starts as after a reset.
+//! ([`Rest`]). Descriptors are named by number, and kept elsewhere (`vault`). Not noted is what the card does under way:
+//! after a death in the middle of a round the card starts as after a reset.
 //!
 //! # How a torn update is recognised
 //! A process that is killed has done everything before some instruction, and nothing after. What belongs together is

@@ -1,23 +1,58 @@
-//! What carries frames beyond a live card: nothing, or a tap that may come and go. Left out: offloads on the way, a
-//! tap takes and gives whole frames.
+//! What carries frames beyond a live card: nothing, or one of several kinds of uplink, each a file behind [`Kind`].
+//!
+//! | kind | what it is | a thread beside the port's |
+//! |---|---|---|
+//! | `tap` | a tap of the host | watches the interface |
+//! | `tap` | a macvtap, whose frames pass an interface | watches the interface |
+//! | `packet` | a network interface that is there, by a packet socket | watches the interface |
+//! | `wire` | a ring each way to another port of this host | none |
+//! | `stream` | a UNIX stream socket to another process | connects, or listens |
+//! | `replay` | a recording | reads it |
+//!
+//! Between the port and any of them are stages (`stages`): if the configuration wants it, frames are delayed, lost and put
+//! out of order (`impair`), and what passes the uplink is recorded (`recorder`). It is counted in any case.
+//!
+//! Nothing of it that is called on the port's thread waits. Every kind gives whole frames; some take packets that are not
+//! cut into segments yet (`offload`).
 
+mod device;
+mod impair;
+mod offload;
+mod packet;
+mod record;
+mod recorder;
+mod replay;
+mod stages;
+mod stream;
 mod tap;
 mod watch;
+mod wire;
 
+use crate::capture::{Capture, Captures};
 use crate::config::PortConfig;
-use crate::config::file;
-use crate::control::tap::{TapState, TapStatus};
+use crate::config::file::PortLink;
+use crate::config::uplink;
+use crate::control::uplink::{UplinkState, UplinkStatus};
 use crate::vault::PortVault;
+use device::{Device, DeviceUplink};
 use host::confine::{ConfineError, Prepared};
+use host::packet::{PacketError, PacketSocket};
 use host::poll::{Poller, Waker};
-use host::tap::{Tap, TapError};
-use nic::Wire;
+use host::socket::BindError;
+use host::tap::TapError;
+use i82576::Time;
+use nic::{Sealed, Uncut, Wire};
+use plane::watch::Seen;
+use replay::Replay;
+pub(crate) use stages::Stages;
 use std::fmt;
-use tap::TapUplink;
+use std::io;
+use std::path::PathBuf;
+use stream::StreamUplink;
+use tap::{Macvtap, Stack, TapDevice};
 use thiserror::Error;
-
-/// Under which name the vault has the tap.
-const TAP: &str = "tap";
+use wire::WireEnd;
+pub(crate) use wire::Wires;
 
 /// Why an uplink cannot be had.
 #[derive(Debug, Error)]
@@ -28,113 +63,334 @@ pub enum UplinkError {
     /// The tap cannot be opened or configured.
     #[error("uplink: {0}")]
     Tap(#[from] TapError),
-    /// The tap cannot be watched.
+    /// The interface cannot be used.
+    #[error("uplink: {0}")]
+    Packet(#[from] PacketError),
+    /// The interface cannot be watched.
     #[error(
-        "uplink: cannot watch the tap: {0}; the host needs netlink sockets \
+        "uplink: cannot watch the interface: {0}; the host needs netlink sockets \
          (in a systemd unit, AF_NETLINK in RestrictAddressFamilies=)"
     )]
-    Watch(std::io::Error),
-    /// There is no thread to watch the tap.
+    Watch(io::Error),
+    /// The socket that another process is to connect to.
     #[error("uplink: {0}")]
-    Watcher(#[from] ConfineError),
+    Listen(#[from] BindError),
+    /// The file that is to be played.
+    #[error("uplink: cannot play {}: {source}", path.display())]
+    Replay {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The file to be recorded to.
+    #[error(
+        "record: cannot record to {}: {source}; a host with Landlock writes to folders only that its configuration named \
+         when it started", path.display()
+    )]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// epoll or eventfd.
+    #[error("uplink: cannot wait for it: {0}")]
+    System(#[from] io::Error),
+    /// There is no thread to watch it.
+    #[error("uplink: {0}")]
+    Thread(#[from] ConfineError),
+}
+
+/// One kind of uplink, as the port's thread has it.
+trait Kind: fmt::Debug + Send {
+    /// The port waits on the uplink from now on: its descriptors, if it has any, are reported as `token`.
+    fn join(&mut self, _poller: &Poller, _token: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// The port waits on it no more.
+    fn part(&mut self, _poller: &Poller) {}
+
+    /// A descriptor was reported.
+    fn set_readable(&mut self) {}
+
+    /// Takes note of what has happened to the uplink; `false` if nothing has. What takes the place of a descriptor is
+    /// waited on as `token`.
+    fn follow(&mut self, _poller: &Poller, _token: u64) -> bool {
+        false
+    }
+
+    /// Frames can pass.
+    fn link(&self) -> bool;
+
+    /// How it is; `None` if there is nothing.
+    fn status(&self) -> Option<UplinkStatus>;
+
+    /// Takes a frame, to go out at the next flush at the latest; `false` if it is lost, which is counted.
+    fn transmit(&mut self, frame: &[u8]) -> bool;
+
+    /// Whether it takes packets that are not cut into segments yet.
+    fn takes_uncut(&self) -> bool {
+        false
+    }
+
+    /// Takes such a packet, as [`Kind::transmit`] takes a frame.
+    fn transmit_uncut(&mut self, _packet: &[u8], _uncut: &Uncut) -> bool {
+        false
+    }
+
+    /// Sends what it has taken.
+    fn flush(&mut self) {}
+
+    /// The next frame, if there is one.
+    fn receive(&mut self, into: &mut [u8]) -> Option<usize>;
+
+    /// What is known of the checksum of the frame that was received last.
+    fn sealed(&self) -> Option<Sealed> {
+        None
+    }
+
+    /// The port is about to sleep; `false` if there is something to be received by now. What comes later wakes it.
+    fn may_sleep(&mut self) -> bool {
+        true
+    }
+
+    /// What it has made in the file system goes with it from now on.
+    fn own(&mut self) {}
+
+    /// A successor goes on with what it has made.
+    fn leave(&mut self) {}
+
+    /// The port has another uplink: what is kept for a successor is given up. May take its time.
+    fn retire(self: Box<Self>) {}
 }
 
 /// The uplink of a port.
 #[derive(Debug)]
-pub(super) enum Uplink {
-    None,
-    Tap(Box<TapUplink>),
+pub(crate) struct Uplink {
+    /// As configured.
+    config: uplink::Uplink,
+    /// What the port's link is.
+    policy: PortLink,
+    kind: Box<dyn Kind>,
+    stages: Stages,
+    captures: Captures,
+}
+
+/// What an uplink is made with.
+pub(crate) struct Maker<'a> {
+    pub(crate) vault: &'a PortVault,
+    /// Wakes the port when something has happened to its uplink.
+    pub(crate) port: &'a Waker,
+    /// What the thread gives up that watches it.
+    pub(crate) watcher: &'a Prepared,
+    /// The wires between the host's ports.
+    pub(crate) wires: &'a Wires,
 }
 
 impl Uplink {
-    /// Makes what is configured, or goes on with a tap that a predecessor has left in the vault. `port` is woken when
-    /// something has happened to it; the thread that watches it is a `watcher`.
-    pub(super) fn open(
-        config: &PortConfig,
-        port: &Waker,
-        vault: &PortVault,
-        watcher: &Prepared,
-    ) -> Result<Self, UplinkError> {
-        match &config.uplink {
-            file::Uplink::None => Ok(Self::None),
-            file::Uplink::Tap(name) => {
-                let name = name.parse()?;
-                let kept = vault.copy_named(TAP).and_then(|fd| Tap::adopt(fd, &name).ok());
-                let tap = match kept {
-                    Some(tap) => tap,
-                    None => Tap::open(&name)?,
-                };
-                watch::set_up(&tap);
-                Ok(Self::Tap(TapUplink::new(vault, tap, config.link, port.clone(), watcher)?.into()))
+    /// Makes what is configured, or goes on with what a predecessor has left in the vault. Nothing passes before
+    /// [`Uplink::join`].
+    pub(crate) fn open(config: &PortConfig, with: &Maker<'_>) -> Result<Self, UplinkError> {
+        let kind: Box<dyn Kind> = match &config.uplink {
+            uplink::Uplink::None => Box::new(Nothing),
+            uplink::Uplink::Tap(name) => {
+                Box::new(DeviceUplink::<TapDevice<Stack>>::open(&name.parse()?, with)?)
             }
+            uplink::Uplink::Macvtap(name) => {
+                Box::new(DeviceUplink::<TapDevice<Macvtap>>::open(&name.parse()?, with)?)
+            }
+            uplink::Uplink::Interface(name) => {
+                Box::new(DeviceUplink::<PacketSocket>::open(&name.parse()?, with)?)
+            }
+            uplink::Uplink::Stream(place) => Box::new(StreamUplink::open(place, config.access, with)?),
+            uplink::Uplink::Wire(name) => Box::new(WireEnd::new(name, with)?),
+            uplink::Uplink::Replay(path) => Box::new(Replay::open(path, with)?),
+        };
+        // A port without a recording is better than none: its guests would lose their VFs.
+        let stages = Stages::open(config, with).unwrap_or_else(|error| {
+            tracing::error!(port = config.name, %error, "the port goes on without a recording");
+            Stages::without_recording(config)
+        });
+        let captures = Captures::default();
+        Ok(Self { config: config.uplink.clone(), policy: config.link, kind, stages, captures })
+    }
+
+    /// Has somebody see what becomes of the port's frames. If too many do already, the capture ends at once.
+    pub(super) fn capture(&mut self, capture: Capture) {
+        self.captures.add(capture);
+    }
+
+    /// Has frames pass other stages from now on; answers which they were.
+    pub(super) fn set_stages(&mut self, mut stages: Stages) -> Stages {
+        stages.count_on(&self.stages);
+        std::mem::replace(&mut self.stages, stages)
+    }
+
+    /// When there is something to be done though nothing is reported.
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.stages.deadline()
+    }
+
+    /// Gives up what a predecessor with another configuration has kept of its uplink.
+    pub(super) fn forget_others(config: &PortConfig, vault: &PortVault) {
+        let ours = match &config.uplink {
+            uplink::Uplink::Tap(name) => device::kept_as::<TapDevice<Stack>>(name),
+            uplink::Uplink::Macvtap(name) => device::kept_as::<TapDevice<Macvtap>>(name),
+            uplink::Uplink::Interface(name) => device::kept_as::<PacketSocket>(name),
+            uplink::Uplink::Stream(_) => stream::LISTENER.to_owned(),
+            uplink::Uplink::None | uplink::Uplink::Wire(_) | uplink::Uplink::Replay(_) => String::new(),
+        };
+        let kinds =
+            [TapDevice::<Stack>::KIND, TapDevice::<Macvtap>::KIND, PacketSocket::KIND, stream::LISTENER];
+        for kind in kinds {
+            vault.forget_named_others(kind, &ours);
         }
     }
 
-    /// The descriptor to wait on.
-    pub(super) fn tap(&self) -> Option<&Tap> {
-        match self {
-            Self::None => None,
-            Self::Tap(tap) => tap.descriptor(),
-        }
+    /// The port waits on it from now on, as `token`.
+    pub(super) fn join(&mut self, poller: &Poller, token: u64) -> io::Result<()> {
+        self.kind.join(poller, token)
     }
 
-    /// The descriptor was reported readable.
+    /// Takes the place of another uplink; that one is handed back, with the policy. If the port cannot wait on this one,
+    /// everything stays as it was.
+    pub(super) fn replace(
+        &mut self,
+        mut next: Self,
+        poller: &Poller,
+        token: u64,
+    ) -> Result<Self, Box<(Self, io::Error)>> {
+        self.kind.part(poller);
+        if let Err(error) = next.kind.join(poller, token) {
+            if let Err(error) = self.kind.join(poller, token) {
+                tracing::error!(uplink = %self.config, %error, "the uplink is lost");
+            }
+            return Err(Box::new((next, error)));
+        }
+        next.own();
+        next.captures = std::mem::take(&mut self.captures);
+        Ok(std::mem::replace(self, next))
+    }
+
+    /// What it has made in the file system goes with it from now on, until it is left.
+    pub(super) fn own(&mut self) {
+        self.kind.own();
+    }
+
+    /// A successor goes on with what it has made.
+    pub(super) fn leave(&mut self) {
+        self.kind.leave();
+    }
+
+    /// Gives up what is kept for a successor. May take its time.
+    pub(crate) fn retire(self) {
+        self.kind.retire();
+    }
+
+    /// Has the link that this says from now on; answers what it was.
+    pub(super) fn set_policy(&mut self, policy: PortLink) -> PortLink {
+        std::mem::replace(&mut self.policy, policy)
+    }
+
+    /// A descriptor was reported.
     pub(super) fn set_readable(&mut self) {
-        if let Self::Tap(tap) = self {
-            tap.set_readable();
-        }
+        self.kind.set_readable();
     }
 
-    /// Takes note of what has happened to the uplink; `false` if nothing has. A tap that is attached to again is
-    /// waited on as `token`.
+    /// Takes note of what has happened to the uplink; `false` if nothing has.
     pub(super) fn follow(&mut self, poller: &Poller, token: u64) -> bool {
-        match self {
-            Self::None => false,
-            Self::Tap(tap) => tap.follow(poller, token),
+        self.kind.follow(poller, token)
+    }
+
+    /// The port is about to sleep; `false` if there is something to be received by now.
+    pub(super) fn may_sleep(&mut self) -> bool {
+        self.kind.may_sleep()
+    }
+
+    /// Sends what the card has given to it.
+    pub(super) fn flush(&mut self) {
+        self.stages.arrive(&mut *self.kind);
+        self.kind.flush();
+        self.stages.flush();
+        if !self.captures.is_empty() {
+            self.captures.forget_ended();
         }
     }
 
     /// The link that the port has by it. Without an uplink the port has one, so that its VFs reach each other.
     pub(super) fn link(&self) -> bool {
-        match self {
-            Self::None => true,
-            Self::Tap(tap) => tap.link(),
-        }
+        self.policy == PortLink::Up || self.kind.link()
     }
 
-    /// What is told of the tap, if it is one.
-    pub(super) fn status(&self) -> Option<TapStatus> {
-        match self {
-            Self::None => None,
-            Self::Tap(tap) => Some(tap.status()),
-        }
+    /// What is told of it, if there is one.
+    pub(super) fn status(&self) -> Option<UplinkStatus> {
+        let mut status = self.kind.status()?;
+        self.stages.tell(&mut status);
+        Some(status)
     }
 }
 
 impl fmt::Display for Uplink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => f.write_str("none"),
-            Self::Tap(tap) => match tap.state() {
-                TapState::Up => write!(f, "tap:{}", tap.name()),
-                state => write!(f, "tap:{} ({state})", tap.name()),
-            },
+        match self.kind.status().map(|status| status.state) {
+            None | Some(UplinkState::Up) => self.config.fmt(f),
+            Some(state) => write!(f, "{} ({state})", self.config),
         }
     }
 }
 
 impl Wire for Uplink {
     fn transmit(&mut self, frame: &[u8]) -> bool {
-        match self {
-            Self::None => false,
-            Self::Tap(tap) => tap.transmit(frame),
-        }
+        self.stages.transmit(&mut *self.kind, frame)
     }
 
     fn receive(&mut self, into: &mut [u8]) -> Option<usize> {
-        match self {
-            Self::None => None,
-            Self::Tap(tap) => tap.receive(into),
-        }
+        self.stages.receive(&mut *self.kind, into)
+    }
+
+    fn sealed(&self) -> Option<Sealed> {
+        self.kind.sealed().filter(|_| self.stages.take_uncut())
+    }
+
+    fn takes_uncut(&self) -> bool {
+        self.kind.takes_uncut() && self.stages.take_uncut()
+    }
+
+    fn transmit_uncut(&mut self, packet: &[u8], uncut: &Uncut) -> bool {
+        let sent = self.kind.transmit_uncut(packet, uncut);
+        self.stages.note_sent_uncut(sent, packet, uncut)
+    }
+
+    #[inline]
+    fn is_watched(&self) -> bool {
+        !self.captures.is_empty()
+    }
+
+    fn watch(&mut self, seen: Seen, frame: &[u8]) {
+        self.captures.note(seen, frame);
+    }
+}
+
+/// No uplink.
+#[derive(Debug)]
+struct Nothing;
+
+impl Kind for Nothing {
+    fn link(&self) -> bool {
+        true
+    }
+
+    fn status(&self) -> Option<UplinkStatus> {
+        None
+    }
+
+    fn transmit(&mut self, _frame: &[u8]) -> bool {
+        false
+    }
+
+    fn receive(&mut self, _into: &mut [u8]) -> Option<usize> {
+        None
     }
 }

@@ -1,193 +1,165 @@
-//! A tap as the port's thread has it: frames, and the link that follows. Nothing here waits for the kernel's lock on
-//! interfaces: attaching, asking and letting go are the watcher's (`watch`), which holds the tap as well.
+//! A tap of either kind, one frame or one packet that is not cut yet to a call: one whose other end is this machine's network
+//! stack, and one whose other end is an interface (macvtap). Left out: the interface behind it (`watch`).
 
 use super::UplinkError;
-use super::watch::{News, Seen, Watch};
-use crate::config::file::PortLink;
-use crate::control::tap::{TapDrops, TapState, TapStatus};
-use crate::port::hal::now;
-use crate::vault::PortVault;
-use host::confine::Prepared;
-use host::poll::{Interest, Poller, Waker};
-use host::tap::{InterfaceName, Tap, TapReceived, TapSent};
-use i82576::Time;
-use std::sync::Arc;
+use super::device::{Device, Received, Sent};
+use super::offload::{self, Arrival};
+use host::tap::{InterfaceName, Tap, TapError, TapReceived, TapSent};
+use host::vnet::VnetHeader;
+use nic::{Sealed, Uncut};
+use std::fmt::Debug;
+use std::io;
+use std::marker::PhantomData;
+use std::os::fd::OwnedFd;
 
-/// What a frame has besides its payload: the header of Ethernet, and a VLAN tag. What Linux bridges forward at an MTU
-/// has these, whether it is tagged or not.
-const HEADERS: usize = 14 + 4;
+/// In what the kinds of tap differ.
+pub(super) trait Source: Debug + Send + Sync + 'static {
+    const KIND: &'static str;
 
-/// A port's tap.
+    /// Attaches at the port's start.
+    fn open(name: &InterfaceName) -> Result<Tap, TapError>;
+
+    /// Attaches to one that is there; `None` if there is none.
+    fn open_existing(name: &InterfaceName) -> Result<Option<Tap>, TapError>;
+
+    /// Sets it up if that is allowed, where that is the host's to do.
+    fn set_up(_tap: &Tap) {}
+}
+
+/// A tap whose other end is this machine's network stack. What is not there is created.
 #[derive(Debug)]
-pub(in crate::port) struct TapUplink {
-    /// As configured.
-    name: InterfaceName,
-    policy: PortLink,
-    /// `None` while it is gone.
-    tap: Option<Arc<Tap>>,
-    /// The tap may hold frames: it was reported readable and has not been found empty since.
-    readable: bool,
-    /// It cannot be read any more.
-    broken: bool,
-    /// As it was last seen.
-    seen: Seen,
-    /// The longest frame that it takes, bytes.
-    longest: usize,
-    /// Since when it is in the state it is in.
-    since: Time,
-    reattached: u64,
-    drops: TapDrops,
-    watch: Watch,
-}
+pub(super) struct Stack;
 
-impl TapUplink {
-    /// Has an attached tap watched from now on, and kept in the port's vault. The port's thread is woken when there is
-    /// news.
-    pub(super) fn new(
-        vault: &PortVault,
-        tap: Tap,
-        policy: PortLink,
-        waker: Waker,
-        watcher: &Prepared,
-    ) -> Result<Self, UplinkError> {
-        let tap = Arc::new(tap);
-        let (seen, watch) = Watch::start(vault, tap.clone(), waker, watcher)?;
-        Ok(Self {
-            name: tap.name().clone(),
-            policy,
-            tap: Some(tap),
-            readable: true,
-            broken: false,
-            longest: longest(&seen),
-            seen,
-            since: now(),
-            reattached: 0,
-            drops: TapDrops::default(),
-            watch,
-        })
+impl Source for Stack {
+    const KIND: &'static str = "tap";
+
+    fn open(name: &InterfaceName) -> Result<Tap, TapError> {
+        Tap::open(name)
     }
 
-    /// The configured name.
-    pub(super) fn name(&self) -> &InterfaceName {
-        &self.name
+    fn open_existing(name: &InterfaceName) -> Result<Option<Tap>, TapError> {
+        Tap::open_existing(name)
     }
 
-    pub(super) fn descriptor(&self) -> Option<&Tap> {
-        self.tap.as_deref()
-    }
-
-    pub(super) fn set_readable(&mut self) {
-        self.readable = true;
-    }
-
-    pub(super) fn state(&self) -> TapState {
-        match (&self.tap, self.seen.up) {
-            (None, _) => TapState::Gone,
-            (Some(_), true) => TapState::Up,
-            (Some(_), false) => TapState::Down,
+    fn set_up(tap: &Tap) {
+        // Somebody else may set the interface up, and may be the only one who is allowed to.
+        if let Err(error) = tap.set_up() {
+            tracing::info!(tap = tap.name().as_str(), %error, "the tap is left as it is");
         }
-    }
-
-    /// The port's link: as the tap's, or always up.
-    pub(super) fn link(&self) -> bool {
-        match self.policy {
-            PortLink::Up => true,
-            PortLink::Uplink => self.state() == TapState::Up && self.seen.carrier != Some(false),
-        }
-    }
-
-    pub(super) fn status(&self) -> TapStatus {
-        let there = self.tap.is_some();
-        TapStatus {
-            interface: self.seen.interface.clone(),
-            state: self.state(),
-            seconds: now().since(self.since).as_secs(),
-            carrier: self.seen.carrier.filter(|_| there),
-            mtu: self.seen.mtu.filter(|_| there),
-            reattached: self.reattached,
-            drops: self.drops,
-        }
-    }
-
-    /// Takes note of what the watcher has seen, and lets go of a tap that cannot be read any more.
-    pub(super) fn follow(&mut self, poller: &Poller, token: u64) -> bool {
-        let before = self.state();
-        let mut happened = std::mem::take(&mut self.broken);
-        if happened {
-            self.let_go(poller);
-        }
-        while let Some(news) = self.watch.news() {
-            happened = true;
-            match news {
-                News::Seen(seen) => self.see(seen),
-                News::Gone => self.let_go(poller),
-                News::Attached(tap, seen) => {
-                    self.let_go(poller);
-                    self.attach(tap, seen, poller, token);
-                }
-            }
-        }
-        if self.state() != before {
-            self.since = now();
-        }
-        happened
-    }
-
-    fn see(&mut self, seen: Seen) {
-        self.longest = longest(&seen);
-        self.seen = seen;
-    }
-
-    fn attach(&mut self, tap: Arc<Tap>, seen: Seen, poller: &Poller, token: u64) {
-        if let Err(error) = poller.add(&*tap, token, Interest::READ) {
-            tracing::error!(tap = self.name.as_str(), %error, "cannot wait for frames of the tap");
-            return self.watch.give_back(tap);
-        }
-        self.see(seen);
-        (self.tap, self.readable, self.broken) = (Some(tap), true, false);
-        self.reattached += 1;
-    }
-
-    /// Stops using the tap, if there is one. Its descriptor would be reported for ever.
-    fn let_go(&mut self, poller: &Poller) {
-        if let Some(tap) = self.tap.take() {
-            // The watcher closes the descriptor, which removes it from the poller too; a failure here has no
-            // consequence.
-            let _ = poller.remove(&*tap);
-            self.seen.interface = self.name.to_string();
-            self.watch.give_back(tap);
-        }
-    }
-
-    /// Gives the tap a frame; `false` if it is lost, which is counted.
-    pub(super) fn transmit(&mut self, frame: &[u8]) -> bool {
-        if frame.len() > self.longest {
-            self.drops.too_long += 1;
-            return false;
-        }
-        match self.tap.as_ref().map(|tap| tap.send(frame)) {
-            Some(Ok(TapSent::Sent)) => return true,
-            Some(Ok(TapSent::Full)) => self.drops.no_room += 1,
-            None | Some(Ok(TapSent::Down) | Err(_)) => self.drops.no_link += 1,
-        }
-        false
-    }
-
-    pub(super) fn receive(&mut self, into: &mut [u8]) -> Option<usize> {
-        if !self.readable {
-            return None;
-        }
-        match self.tap.as_ref()?.recv(into) {
-            Ok(TapReceived::Frame(length)) => return Some(length),
-            Ok(TapReceived::Empty) => {}
-            Err(_) => self.broken = true,
-        }
-        self.readable = false;
-        None
     }
 }
 
-/// The longest frame, bytes. Where the MTU is not known, the tap may take any.
-fn longest(seen: &Seen) -> usize {
-    seen.mtu.map_or(usize::MAX, |mtu| mtu as usize + HEADERS)
+/// A macvtap, which is its administrator's.
+#[derive(Debug)]
+pub(super) struct Macvtap;
+
+impl Source for Macvtap {
+    const KIND: &'static str = "macvtap";
+
+    fn open(name: &InterfaceName) -> Result<Tap, TapError> {
+        Tap::open_macvtap(name)?.ok_or_else(|| TapError::NoMacvtap { name: name.clone() })
+    }
+
+    fn open_existing(name: &InterfaceName) -> Result<Option<Tap>, TapError> {
+        Tap::open_macvtap(name)
+    }
+}
+
+/// A tap that was attached to.
+#[derive(Debug)]
+pub(super) struct TapDevice<S> {
+    tap: Tap,
+    /// It takes packets that are not cut, and gives such. What a kernel without offloads does not know, it does not.
+    offloads: bool,
+    source: PhantomData<S>,
+}
+
+impl<S> TapDevice<S> {
+    fn new(tap: Tap) -> Self {
+        let offloads = tap.take_offloads();
+        if !offloads {
+            let name = tap.name().as_str();
+            tracing::info!(
+                tap = name,
+                "the kernel takes and gives whole frames only: TCP is slower than it could be"
+            );
+        }
+        Self { tap, offloads, source: PhantomData }
+    }
+
+    fn send(&self, header: &VnetHeader, frame: &[u8]) -> Sent {
+        match self.tap.send_with(header, frame) {
+            Ok(TapSent::Sent) => Sent::default(),
+            Ok(TapSent::Full) => Sent { no_room: 1, ..Sent::default() },
+            Ok(TapSent::Down) | Err(_) => Sent { no_link: 1, ..Sent::default() },
+        }
+    }
+}
+
+impl<S> std::os::fd::AsFd for TapDevice<S> {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.tap.as_fd()
+    }
+}
+
+impl<S: Source> Device for TapDevice<S> {
+    const KIND: &'static str = S::KIND;
+    type Burst = Arrival;
+
+    fn open(name: &InterfaceName) -> Result<Self, UplinkError> {
+        Ok(Self::new(S::open(name)?))
+    }
+
+    fn adopt(fd: OwnedFd, name: &InterfaceName) -> Option<Self> {
+        Some(Self::new(Tap::adopt(fd, name).ok()?))
+    }
+
+    fn open_existing(name: &InterfaceName) -> Result<Option<Self>, (String, bool)> {
+        let tap = S::open_existing(name)
+            .map_err(|error| (error.to_string(), matches!(error, TapError::NotATap { .. })))?;
+        Ok(tap.map(Self::new))
+    }
+
+    fn interface(&self) -> Option<String> {
+        Some(self.tap.attachment().ok()?.name)
+    }
+
+    fn is_up_elsewhere(&self) -> bool {
+        self.tap.is_up().unwrap_or(false)
+    }
+
+    fn set_up(&self) {
+        S::set_up(&self.tap);
+    }
+
+    fn transmit(&self, _burst: &mut Arrival, frame: &[u8]) -> Sent {
+        self.send(&VnetHeader::default(), frame)
+    }
+
+    fn takes_uncut(&self) -> bool {
+        self.offloads
+    }
+
+    fn transmit_uncut(&self, _burst: &mut Arrival, packet: &[u8], uncut: &Uncut) -> Sent {
+        self.send(&offload::header(uncut), packet)
+    }
+
+    fn receive(&self, arrival: &mut Arrival, into: &mut [u8]) -> io::Result<Received> {
+        if let Some(length) = arrival.take(into) {
+            return Ok(Received::Frame(length));
+        }
+        let TapReceived::Frame(length, header) = self.tap.recv(arrival.place())? else {
+            return Ok(Received::Empty);
+        };
+        let frame = arrival.put(length, &header).ok().and_then(|()| arrival.take(into));
+        Ok(frame.map_or(Received::Malformed, Received::Frame))
+    }
+
+    fn sealed(arrival: &Arrival) -> Option<Sealed> {
+        arrival.sealed()
+    }
+
+    fn clear(arrival: &mut Arrival) {
+        arrival.forget();
+    }
 }

@@ -1,36 +1,36 @@
-//! The watcher of a port's tap: a thread that may wait for the kernel's lock on interfaces, so that the port's need
-//! not. It sees the tap go down and up, lose its carrier, change its MTU, and go; and it attaches again when an
+//! The watcher of a port's interface: a thread that may wait for the kernel's lock on interfaces, so that the port's need
+//! not. It sees the interface go down and up, lose its carrier, change its MTU, and go; and it attaches again when an
 //! interface of the configured name is there.
 //!
 //! A tap that somebody has deleted is not created again, even if the host had created it: whoever deleted it wants it
-//! gone, and brings it back when it is to be back. A tap that is renamed, or moved to another network namespace, stays
-//! the uplink, since its descriptor stays attached. In another namespace only up and down can be seen, by looking now
-//! and then.
+//! gone, and brings it back when it is to be back. An interface that is renamed stays the uplink. So does a tap that is
+//! moved to another network namespace, since its descriptor stays attached. There only up and down can be seen, by looking
+//! now and then.
 //!
-//! Left out: what is made of all this, which is the port's (`tap`).
+//! Left out: what is made of all this, which is the port's (`device`).
 
-use super::{TAP, UplinkError};
+use super::device::{Device, kept_as};
+use super::{Maker, UplinkError};
 use crate::vault::PortVault;
-use host::confine::Prepared;
 use host::links::{Heard, Links};
 use host::poll::{Interest, Poller, Waker};
-use host::tap::{InterfaceName, Tap, TapError};
+use host::tap::InterfaceName;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often a tap in another namespace is looked at.
+/// How often an interface in another namespace is looked at.
 const ELSEWHERE: Duration = Duration::from_millis(500);
-/// When attaching is tried again, if the tap is there and could not be had.
+/// When attaching is tried again, if the interface is there and could not be had.
 const RETRY: Duration = Duration::from_secs(2);
 
 /// Tokens of the watcher's poller.
 const WAKER: u64 = 0;
 const LINKS: u64 = 1;
 
-/// An attached tap's interface as it was seen.
+/// An attached interface as it was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Seen {
     /// Its name.
@@ -45,62 +45,72 @@ pub(super) struct Seen {
 
 /// What the watcher tells the port.
 #[derive(Debug)]
-pub(super) enum News {
-    /// The attached tap has changed.
+pub(super) enum News<D> {
+    /// The attached interface has changed.
     Seen(Seen),
-    /// The attached tap was deleted.
+    /// The attached interface was deleted.
     Gone,
-    /// The tap is there again.
-    Attached(Arc<Tap>, Seen),
+    /// The interface is there again.
+    Attached(Arc<D>, Seen),
 }
 
 /// What the port tells the watcher.
 #[derive(Debug)]
-enum Order {
-    /// The port does not use this tap any more: close it. That may take its time.
-    Close(Arc<Tap>),
+enum Order<D> {
+    /// The port does not use this device any more: close it. That may take its time.
+    Close(Arc<D>),
     Stop,
 }
 
-/// The port's end of its watcher. Dropping it ends the thread, which lets go of the tap.
+/// The port's end of its watcher. Dropping it ends the thread, which lets go of the device.
 #[derive(Debug)]
-pub(super) struct Watch {
-    orders: mpsc::Sender<Order>,
+pub(super) struct Watch<D: Device> {
+    orders: mpsc::Sender<Order<D>>,
     waker: Waker,
-    news: mpsc::Receiver<News>,
+    news: mpsc::Receiver<News<D>>,
     thread: Option<JoinHandle<()>>,
+    vault: PortVault,
+    /// As configured.
+    name: InterfaceName,
 }
 
-impl Watch {
-    /// Watches an attached tap from now on, and answers how it is now. `port` is woken when there is news.
+impl<D: Device> Watch<D> {
+    /// Watches the interface of this name from now on, and answers how it is now. The port is woken when there is news.
+    /// What was not attached to is attached to as soon as it is there.
     pub(super) fn start(
-        vault: &PortVault,
-        tap: Arc<Tap>,
-        port: Waker,
-        confined: &Prepared,
+        name: &InterfaceName,
+        device: Option<Arc<D>>,
+        with: &Maker<'_>,
     ) -> Result<(Seen, Self), UplinkError> {
-        let name = vault.port();
+        let (port, name) = (with.vault.port(), name.clone());
         let (links, poller, waker) = Self::descriptors().map_err(UplinkError::Watch)?;
         let ((orders, receiver), (sender, news)) = (mpsc::channel(), mpsc::channel());
         let mut watcher = Watcher {
-            port: name.to_owned(),
-            vault: vault.clone(),
-            name: tap.name().clone(),
+            port: port.to_owned(),
+            vault: with.vault.clone(),
+            name: name.clone(),
             links,
             poller,
             waker: waker.clone(),
             orders: receiver,
             news: sender,
-            port_waker: port,
-            tap: None,
+            port_waker: with.port.clone(),
+            device: None,
             index: 0,
             told: None,
             complaint: None,
         };
         // After the links are heard of, so that no change is missed.
-        let seen = watcher.hold(tap);
-        let thread = confined.spawn(&format!("{name}-uplink"), move || watcher.run())?;
-        Ok((seen, Self { orders, waker, news, thread: Some(thread) }))
+        let seen = match device {
+            Some(device) => watcher.hold(device),
+            None => {
+                watcher.forget();
+                watcher.gone()
+            }
+        };
+        let thread = with.watcher.spawn(&format!("{port}-uplink"), move || watcher.run())?;
+        let vault = with.vault.clone();
+        Ok((seen, Self { orders, waker, news, thread: Some(thread), vault, name }))
     }
 
     /// What the thread waits for.
@@ -112,24 +122,28 @@ impl Watch {
     }
 
     /// What has happened, if something has. Never waits.
-    pub(super) fn news(&self) -> Option<News> {
+    pub(super) fn news(&self) -> Option<News<D>> {
         self.news.try_recv().ok()
     }
 
-    /// The port is done with a tap; the watcher closes it, and attaches again when it can.
-    pub(super) fn give_back(&self, tap: Arc<Tap>) {
-        self.order(Order::Close(tap));
+    /// The port is done with a device; the watcher closes it, and attaches again when it can.
+    pub(super) fn give_back(&self, device: Arc<D>) {
+        self.order(Order::Close(device));
     }
 
-    fn order(&self, order: Order) {
+    /// Ends the thread, and gives up what is kept for a successor.
+    pub(super) fn retire(mut self) {
+        self.stop();
+        self.vault.forget_named(&kept_as::<D>(&self.name));
+    }
+
+    fn order(&self, order: Order<D>) {
         // A watcher that has ended has said why.
         let _ = self.orders.send(order);
         self.waker.wake();
     }
-}
 
-impl Drop for Watch {
-    fn drop(&mut self) {
+    fn stop(&mut self) {
         self.order(Order::Stop);
         if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
             tracing::error!("the watcher of an uplink had panicked");
@@ -137,16 +151,14 @@ impl Drop for Watch {
     }
 }
 
-/// Sets a tap up if that is allowed. May wait for the kernel's lock on interfaces.
-pub(super) fn set_up(tap: &Tap) {
-    // Somebody else may set the interface up, and may be the only one who is allowed to.
-    if let Err(error) = tap.set_up() {
-        tracing::info!(tap = tap.name().as_str(), %error, "the tap is left as it is");
+impl<D: Device> Drop for Watch<D> {
+    fn drop(&mut self) {
+        self.stop();
     }
 }
 
 /// The thread.
-struct Watcher {
+struct Watcher<D> {
     port: String,
     vault: PortVault,
     /// As configured.
@@ -154,10 +166,10 @@ struct Watcher {
     links: Links,
     poller: Poller,
     waker: Waker,
-    orders: mpsc::Receiver<Order>,
-    news: mpsc::Sender<News>,
+    orders: mpsc::Receiver<Order<D>>,
+    news: mpsc::Sender<News<D>>,
     port_waker: Waker,
-    tap: Option<Arc<Tap>>,
+    device: Option<Arc<D>>,
     /// The attached interface's number in the host's namespace; 0, which no interface has, if it was never there.
     index: u32,
     /// What the port was last told of the attached tap.
@@ -166,9 +178,9 @@ struct Watcher {
     complaint: Option<String>,
 }
 
-impl Watcher {
+impl<D: Device> Watcher<D> {
     fn run(mut self) {
-        // At once: a tap in another namespace makes no news here.
+        // At once: an interface in another namespace makes no news here.
         let mut due = Some(Instant::now());
         loop {
             match self.wait(due) {
@@ -176,8 +188,8 @@ impl Watcher {
                 Ok(false) if due.is_none_or(|due| Instant::now() < due) => continue,
                 Ok(false) => {}
                 Err(error) => {
-                    let (port, tap) = (&self.port, self.name.as_str());
-                    tracing::error!(port, tap, %error, "the uplink is not watched any more");
+                    let (port, name) = (&self.port, self.name.as_str());
+                    tracing::error!(port, name, %error, "the uplink is not watched any more");
                     return;
                 }
             }
@@ -189,7 +201,7 @@ impl Watcher {
         }
     }
 
-    /// Sleeps until something happens or is due; `true` if the tap is to be looked at or there are orders.
+    /// Sleeps until something happens or is due; `true` if the interface is to be looked at or there are orders.
     fn wait(&mut self, due: Option<Instant>) -> io::Result<bool> {
         let timeout = due.map(|due| due.saturating_duration_since(Instant::now()));
         let (mut orders, mut news) = (false, false);
@@ -213,11 +225,11 @@ impl Watcher {
     fn obey(&mut self) -> Next {
         let mut next = Next::Look;
         while let Ok(order) = self.orders.try_recv() {
-            let Order::Close(tap) = order else { return Next::Stop };
-            if self.tap.as_ref().is_some_and(|ours| Arc::ptr_eq(ours, &tap)) {
+            let Order::Close(device) = order else { return Next::Stop };
+            if self.device.as_ref().is_some_and(|ours| Arc::ptr_eq(ours, &device)) {
                 self.forget();
-                // The port could not use a tap that is there: at once it could not again.
-                if tap.attachment().is_ok() {
+                // The port could not use an interface that is there: at once it could not again.
+                if device.interface().is_some() {
                     next = Next::Later;
                 }
             }
@@ -225,10 +237,10 @@ impl Watcher {
         next
     }
 
-    /// Sees how the tap is, and tells the port if that is new. Answers when to look again though nothing is heard.
+    /// Sees how the interface is, and tells the port if that is new. Answers when to look again though nothing is heard.
     fn look(&mut self) -> Option<Duration> {
-        if let Some(tap) = self.tap.clone() {
-            if let Some(seen) = self.see(&tap) {
+        if let Some(device) = self.device.clone() {
+            if let Some(seen) = self.see(&device) {
                 let elsewhere = seen.mtu.is_none();
                 if self.told.as_ref() != Some(&seen) {
                     self.say(&seen);
@@ -238,16 +250,15 @@ impl Watcher {
                 return elsewhere.then_some(ELSEWHERE);
             }
             self.forget();
-            self.vault.forget_named(TAP);
             self.tell(News::Gone);
         }
         self.attach()
     }
 
-    /// Attaches to the tap if it is there. Answers when to try again.
+    /// Attaches to the interface if it is there. Answers when to try again.
     fn attach(&mut self) -> Option<Duration> {
         let taken = match self.links.look_up(self.name.as_str()) {
-            Ok(Some(_)) => Tap::open_existing(&self.name),
+            Ok(Some(_)) => D::open_existing(&self.name),
             Ok(None) => {
                 self.complaint = None;
                 return None;
@@ -258,68 +269,69 @@ impl Watcher {
             }
         };
         match taken {
-            // Deleted just now.
-            Ok(None) => None,
-            Ok(Some(tap)) => {
-                set_up(&tap);
-                let tap = Arc::new(tap);
-                let seen = self.hold(tap.clone());
-                let (port, tap_name) = (&self.port, self.name.as_str());
-                tracing::info!(
-                    port,
-                    tap = tap_name,
-                    up = seen.up,
-                    mtu = seen.mtu,
-                    "the tap is the uplink again"
-                );
+            // Deleted just now, or about to be made.
+            Ok(None) => Some(RETRY),
+            Ok(Some(device)) => {
+                device.set_up();
+                let device = Arc::new(device);
+                // Where systemd keeps it, a name may have two descriptors.
+                self.vault.forget_named(&kept_as::<D>(&self.name));
+                let seen = self.hold(device.clone());
+                let (port, name, up, mtu) = (&self.port, self.name.as_str(), seen.up, seen.mtu);
+                tracing::info!(port, name, up, mtu, "the {} is the uplink again", D::KIND);
                 self.complaint = None;
                 let elsewhere = seen.mtu.is_none();
-                self.tell(News::Attached(tap, seen));
+                self.tell(News::Attached(device, seen));
                 elsewhere.then_some(ELSEWHERE)
             }
-            Err(error) => {
-                let final_answer = matches!(error, TapError::NotATap { .. });
-                self.complain(error.to_string());
-                (!final_answer).then_some(RETRY)
+            Err((why, for_good)) => {
+                self.complain(why);
+                (!for_good).then_some(RETRY)
             }
         }
     }
 
-    /// Lets go of the tap, which is gone.
+    /// Lets go of the device, which is gone. The vault keeps it: a successor knows by it that there was one.
     fn forget(&mut self) {
-        (self.tap, self.told, self.index) = (None, None, 0);
-        let (port, tap) = (&self.port, self.name.as_str());
-        tracing::warn!(port, tap, "the tap is gone; the port attaches to it again when it is back");
+        (self.device, self.told, self.index) = (None, None, 0);
+        let (port, name, kind) = (&self.port, self.name.as_str(), D::KIND);
+        tracing::warn!(port, name, "the {kind} is gone; the port attaches to it again when it is back");
     }
 
-    /// Watches this tap from now on.
-    fn hold(&mut self, tap: Arc<Tap>) -> Seen {
-        let found = tap.attachment().and_then(|interface| self.links.look_up(&interface.name));
-        self.index = found.ok().flatten().map_or(0, |link| link.index);
+    /// Watches this device from now on.
+    fn hold(&mut self, device: Arc<D>) -> Seen {
+        let found = device.interface().and_then(|name| self.links.look_up(&name).ok().flatten());
+        self.index = found.map_or(0, |link| link.index);
         // If it is gone already, the news of that are under way.
-        let gone = Seen { interface: self.name.to_string(), up: false, carrier: None, mtu: None };
-        let seen = self.see(&tap).unwrap_or(gone);
+        let seen = self.see(&device).unwrap_or_else(|| self.gone());
         if !seen.up {
-            let (port, tap) = (&self.port, self.name.as_str());
-            tracing::warn!(port, tap, "the tap is down, and no frame passes: ip link set {tap} up");
+            let (port, name, kind) = (&self.port, self.name.as_str(), D::KIND);
+            tracing::warn!(port, name, "the {kind} is down, and no frame passes: ip link set {name} up");
         }
-        self.vault.keep_named(TAP, tap.as_fd());
-        (self.tap, self.told) = (Some(tap), Some(seen.clone()));
+        self.vault.keep_named(&kept_as::<D>(&self.name), device.as_fd());
+        // What a host of an earlier version called it.
+        self.vault.forget_named(D::KIND);
+        (self.device, self.told) = (Some(device), Some(seen.clone()));
         seen
     }
 
-    /// How the tap's interface is now; `None` if it was deleted.
-    fn see(&mut self, tap: &Tap) -> Option<Seen> {
-        let interface = tap.attachment().ok()?.name;
+    /// How an interface is that is gone.
+    fn gone(&self) -> Seen {
+        Seen { interface: self.name.to_string(), up: false, carrier: None, mtu: None }
+    }
+
+    /// How the interface is now; `None` if it was deleted.
+    fn see(&mut self, device: &D) -> Option<Seen> {
+        let interface = device.interface()?;
         // Another number means another interface, of the name that ours has elsewhere.
         let here = self.links.look_up(&interface).ok().flatten().filter(|link| link.index == self.index);
         Some(match here {
             Some(link) => Seen { interface, up: link.up, carrier: Some(link.carrier), mtu: Some(link.mtu) },
-            None => Seen { interface, up: tap.is_up().unwrap_or(false), carrier: None, mtu: None },
+            None => Seen { interface, up: device.is_up_elsewhere(), carrier: None, mtu: None },
         })
     }
 
-    fn tell(&self, news: News) {
+    fn tell(&self, news: News<D>) {
         // A port that has ended will stop this thread.
         let _ = self.news.send(news);
         self.port_waker.wake();
@@ -327,26 +339,19 @@ impl Watcher {
 
     fn say(&self, seen: &Seen) {
         let Seen { interface, up, carrier, mtu } = seen;
-        tracing::info!(
-            port = self.port,
-            tap = self.name.as_str(),
-            interface,
-            up,
-            carrier,
-            mtu,
-            "the tap has changed"
-        );
+        let (port, name, kind) = (&self.port, self.name.as_str(), D::KIND);
+        tracing::info!(port, name, interface, up, carrier, mtu, "the {kind} has changed");
     }
 
-    /// Says why the tap cannot be attached to, once for each reason.
+    /// Says why the interface cannot be attached to, once for each reason.
     fn complain(&mut self, why: String) {
         if self.complaint.as_ref() != Some(&why) {
-            let (port, tap) = (&self.port, self.name.as_str());
+            let (port, name, kind) = (&self.port, self.name.as_str(), D::KIND);
             tracing::warn!(
                 port,
-                tap,
+                name,
                 why,
-                "cannot attach to the tap; the port waits for another of this name"
+                "cannot attach to the {kind}; the port waits for one of this name"
             );
             self.complaint = Some(why);
         }

@@ -1,8 +1,13 @@
 //! Waiting: how a port passes the time between two rounds. Left out: the rounds (`run`).
 //!
-//! Sockets, the uplink, commands and deadlines wake a sleeping port. A store into a page that a guest has mapped wakes
-//! nobody, so while there are such pages ([`Wake::must_look`]) the port looks: without a pause while it finds something,
-//! and then after naps that double up to [`LONGEST`]. Everything else wakes it out of a nap as it would out of sleep.
+//! Sockets, the uplink, commands and deadlines wake a sleeping port. A store into a page that a guest has mapped does not.
+//! While a client has such pages ([`Wake::must_look`]) the port polls them: without a pause until it has found nothing for
+//! [`SPIN`], and then after naps that double up to [`LONGEST`]. Everything else wakes it out of a nap as it would out of
+//! sleep.
+//!
+//! As long as there is work in every round and nobody rings by message, the kernel is asked for news only after [`UNASKED`]
+//! rounds: traffic by memory costs next to no system call, and a message, a command or a frame of the uplink waits for so
+//! many rounds at most.
 //!
 //! No wake-up is lost: whether anybody must look changes only in a round, so it is known before the port lies down, and
 //! a nap is never longer than its bound. The test tries every order of what guest and port do.
@@ -16,9 +21,16 @@ use i82576::Time;
 use std::io;
 use std::time::Duration;
 
-/// The first nap after something was found, and the longest.
-const SHORTEST: Duration = Duration::from_micros(4);
-const LONGEST: Duration = Duration::from_micros(128);
+/// How many rounds in a row the kernel is not asked for news, while there is work in each.
+const UNASKED: u8 = 8;
+
+/// How long the port looks without a pause when there was work and now is none. A nap and the way out of it take about as
+/// long, so this costs at most what it may spare.
+const SPIN: Duration = Duration::from_micros(20);
+
+/// The first nap after that, and the longest.
+const SHORTEST: Duration = Duration::from_micros(16);
+const LONGEST: Duration = Duration::from_micros(160);
 
 /// How long a port sleeps before it is noted as it is: a guest that is talked to every millisecond pays nothing for it.
 const REST: Duration = Duration::from_millis(50);
@@ -30,11 +42,15 @@ pub(super) trait Wake {
     /// Sleeps so long, for ever without a time, or until something wakes; answers whether something did.
     fn sleep(&mut self, time: Option<Duration>) -> io::Result<bool>;
 
-    /// Whether a guest may store where nobody hears of it.
+    /// Whether the port has to poll pages that a guest has mapped.
     fn must_look(&self) -> bool;
 
-    /// Whether one has done so since the last round.
-    fn stirred(&self) -> bool;
+    /// Whether a client rings by message, and waits for the port to hear it.
+    fn must_hear(&self) -> bool;
+
+    /// Looks at these pages again and again, for so long or until a guest has stored something since the last round;
+    /// answers whether one has.
+    fn look(&mut self, time: Duration) -> bool;
 
     /// Whether the port can be noted as it is, and is not.
     fn may_rest(&self) -> bool;
@@ -47,12 +63,15 @@ pub(super) trait Wake {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Naps {
     wait: Wait,
-    next: Duration,
+    /// The last nap since something was found.
+    last: Duration,
+    /// Rounds since the kernel was asked for news.
+    unasked: u8,
 }
 
 impl Naps {
     pub(super) fn new(wait: Wait) -> Self {
-        Self { wait, next: Duration::ZERO }
+        Self { wait, last: Duration::ZERO, unasked: 0 }
     }
 
     /// How clients that come from now on are to ring.
@@ -62,35 +81,41 @@ impl Naps {
 
     /// Something was found, or has woken the port.
     fn stirred(&mut self) {
-        self.next = Duration::ZERO;
+        self.last = Duration::ZERO;
     }
 
     /// The next nap.
     fn next(&mut self) -> Duration {
-        let nap = self.next;
         if self.wait != Wait::Busy {
-            self.next = (nap * 2).clamp(SHORTEST, LONGEST);
+            self.last = (self.last * 2).clamp(SHORTEST, LONGEST);
         }
-        nap
+        self.last
     }
 
     /// Waits until there is something to do, or the time is over.
-    pub(super) fn pass(&mut self, wake: &mut impl Wake, time: Option<Duration>) -> io::Result<()> {
-        if time == Some(Duration::ZERO) {
-            // There is more to do: this is no pause.
-            self.stirred();
+    pub(super) fn pass<W: Wake>(&mut self, wake: &mut W, time: Option<Duration>) -> io::Result<()> {
+        let must_look = wake.must_look();
+        if time == Some(Duration::ZERO) || (must_look && wake.look(Duration::ZERO)) {
+            return self.go_on(wake, must_look);
         }
-        let (began, must_look) = (wake.now(), wake.must_look());
+        let began = wake.now();
+        let passed = |wake: &W| wake.now().since(began);
         let mut rest = Some(REST).filter(|rest| wake.may_rest() && time.is_none_or(|time| time > *rest));
-        let mut passed = Duration::ZERO;
         loop {
+            let spin = time.map_or(SPIN, |time| time.saturating_sub(passed(wake)).min(SPIN));
+            if must_look && self.last.is_zero() && wake.look(spin) {
+                return self.go_on(wake, must_look);
+            }
+            let until = [time, rest].into_iter().flatten().min();
+            let until = until.map(|end| end.saturating_sub(passed(wake)));
             let nap = must_look.then(|| self.next());
-            let until = [time, rest].into_iter().flatten().min().map(|end| end.saturating_sub(passed));
-            if wake.sleep([until, nap].into_iter().flatten().min())? || (must_look && wake.stirred()) {
+            self.unasked = 0;
+            let woken = wake.sleep([until, nap].into_iter().flatten().min())?;
+            if woken || (must_look && wake.look(Duration::ZERO)) {
                 self.stirred();
                 return Ok(());
             }
-            passed = wake.now().since(began);
+            let passed = passed(wake);
             if time.is_some_and(|time| passed >= time) {
                 return Ok(());
             }
@@ -98,6 +123,16 @@ impl Naps {
                 wake.rest();
             }
         }
+    }
+
+    /// There is work, so there is no pause; now and then the kernel is asked for news.
+    fn go_on(&mut self, wake: &mut impl Wake, must_look: bool) -> io::Result<()> {
+        self.stirred();
+        self.unasked = (self.unasked + 1) % (UNASKED + 1);
+        if must_look && self.unasked > 0 && !wake.must_hear() {
+            return Ok(());
+        }
+        wake.sleep(Some(Duration::ZERO)).map(drop)
     }
 }
 
@@ -126,6 +161,7 @@ impl Wake for Awaiting<'_> {
 
     /// Marks the sockets that woke the port.
     fn sleep(&mut self, time: Option<Duration>) -> io::Result<bool> {
+        let asked = self.now();
         let ready: [Option<u64>; 64] = {
             let mut ready = [None; 64];
             for (place, event) in ready.iter_mut().zip(self.port.poller.wait(time)?) {
@@ -134,6 +170,7 @@ impl Wake for Awaiting<'_> {
             ready
         };
         let woken = ready[0].is_some();
+        self.port.heard.news(asked, super::hal::now(), woken);
         if woken {
             self.port.rest.disturb();
         }
@@ -152,8 +189,19 @@ impl Wake for Awaiting<'_> {
         self.port.must_look()
     }
 
-    fn stirred(&self) -> bool {
-        self.port.stirred()
+    fn must_hear(&self) -> bool {
+        self.port.must_hear()
+    }
+
+    fn look(&mut self, time: Duration) -> bool {
+        let began = super::hal::now();
+        while !self.port.stirred() {
+            if time.is_zero() || super::hal::now().since(began) >= time {
+                return false;
+            }
+            std::hint::spin_loop();
+        }
+        true
     }
 
     fn may_rest(&self) -> bool {

@@ -1,7 +1,7 @@
 //! The step from looking to sleeping, in every order of what a guest and the port do. The port's rounds are played: they
 //! take what was stored and what was said, and know from then on whether somebody must look.
 
-use super::{LONGEST, Naps, SHORTEST, Wake};
+use super::{LONGEST, Naps, SHORTEST, SPIN, UNASKED, Wake};
 use crate::config::file::Wait;
 use i82576::Time;
 use std::collections::VecDeque;
@@ -21,6 +21,9 @@ use Act::{Say, Store};
 
 const ON: Act = Say { must_look: true };
 const OFF: Act = Say { must_look: false };
+
+/// How long it takes to ask the kernel.
+const QUESTION: Duration = Duration::from_micros(1);
 
 /// At so many moments the guest may act or not; afterwards it does what is left.
 const MOMENTS: usize = 16;
@@ -64,12 +67,37 @@ struct Model<'a> {
     /// Known since the last round, and since when.
     must_look: bool,
     since: Time,
+    /// Another guest rings by message.
+    must_hear: bool,
     stored: Vec<Time>,
     said: Vec<(Time, bool)>,
+    /// The port knows that something was said.
+    heard: bool,
+    /// Rounds since something was said that the port has not heard.
+    deaf: u8,
+    /// How often the kernel was asked.
+    asked: usize,
     rested: bool,
 }
 
-impl Model<'_> {
+impl<'a> Model<'a> {
+    fn new(choices: &'a mut Choices, script: &[Act]) -> Self {
+        Self {
+            choices,
+            script: script.iter().copied().collect(),
+            now: Time::from_micros(1),
+            must_look: false,
+            since: Time::ZERO,
+            must_hear: false,
+            stored: Vec::new(),
+            said: Vec::new(),
+            heard: false,
+            deaf: 0,
+            asked: 0,
+            rested: false,
+        }
+    }
+
     /// A moment between two steps of the port.
     fn moment(&mut self) {
         while !self.script.is_empty() && self.choices.take() {
@@ -87,8 +115,13 @@ impl Model<'_> {
 
     /// One round: nothing may have waited longer than it should.
     fn round(&mut self) {
-        for (at, must_look) in std::mem::take(&mut self.said) {
-            assert_eq!(at, self.now, "what is heard wakes at once");
+        let heard = std::mem::take(&mut self.heard);
+        self.deaf = if heard || self.said.is_empty() { 0 } else { self.deaf + 1 };
+        // One was under way.
+        assert!(self.deaf <= UNASKED + 1, "what was said has waited for {} rounds", self.deaf);
+        for (at, must_look) in self.said.extract_if(.., |_| heard) {
+            let longest = SPIN * u32::from(UNASKED + 1) + QUESTION;
+            assert!(self.now.since(at) <= longest, "what was said has waited for {:?}", self.now.since(at));
             (self.must_look, self.since) = (must_look, self.now);
         }
         for at in std::mem::take(&mut self.stored) {
@@ -105,12 +138,15 @@ impl Wake for Model<'_> {
     }
 
     fn sleep(&mut self, time: Option<Duration>) -> io::Result<bool> {
+        self.asked += 1;
         self.moment();
-        if !self.said.is_empty() {
+        self.heard = !self.said.is_empty();
+        if self.heard {
             return Ok(true);
         }
         match time {
             Some(time) => {
+                let time = time.max(QUESTION);
                 self.now = self.now + time / 2;
                 self.moment();
                 if self.said.is_empty() {
@@ -124,18 +160,28 @@ impl Wake for Model<'_> {
                     self.act();
                 }
                 // The script is over: anything else that could wake a port.
+                self.heard = true;
                 return Ok(true);
             }
         }
-        Ok(!self.said.is_empty())
+        self.heard = !self.said.is_empty();
+        Ok(self.heard)
     }
 
     fn must_look(&self) -> bool {
         self.must_look
     }
 
-    fn stirred(&self) -> bool {
-        !self.stored.is_empty()
+    fn must_hear(&self) -> bool {
+        self.must_hear
+    }
+
+    fn look(&mut self, time: Duration) -> bool {
+        self.now = self.now + time / 2;
+        self.moment();
+        let found = !self.stored.is_empty();
+        self.now = if found { self.now } else { self.now + (time - time / 2) };
+        found
     }
 
     fn may_rest(&self) -> bool {
@@ -152,14 +198,12 @@ impl Wake for Model<'_> {
 fn play(wait: Wait, script: &[Act], time: Option<Duration>) -> usize {
     let (mut choices, mut orders) = (Choices::default(), 0);
     loop {
-        let script = script.iter().copied().collect();
-        let (now, since) = (Time::from_micros(1), Time::ZERO);
-        let (stored, said) = (Vec::new(), Vec::new());
-        let choices_now = &mut choices;
-        let mut model =
-            Model { choices: choices_now, script, now, must_look: false, since, stored, said, rested: false };
+        let mut model = Model::new(&mut choices, script);
         let mut naps = Naps::new(wait);
-        while !model.script.is_empty() || !model.said.is_empty() || (model.must_look && model.stirred()) {
+        while !model.script.is_empty()
+            || !model.said.is_empty()
+            || (model.must_look && !model.stored.is_empty())
+        {
             naps.pass(&mut model, time).unwrap();
             model.moment();
             // What came after the wait ended is part of this round, as it is of a real one.
@@ -189,12 +233,43 @@ fn no_store_and_no_word_is_missed_in_any_order() {
 #[test]
 fn naps_grow_up_to_a_bound_and_begin_anew_with_what_is_found() {
     let mut naps = Naps::new(Wait::Mapped);
-    let first: Vec<_> = (0..8).map(|_| naps.next()).collect();
-    let grown = [0, 4, 8, 16, 32, 64, 128, 128].map(Duration::from_micros);
+    let first: Vec<_> = (0..6).map(|_| naps.next()).collect();
+    let grown = [16, 32, 64, 128, 160, 160].map(Duration::from_micros);
     assert_eq!(first, grown);
-    assert_eq!((SHORTEST, LONGEST), (grown[1], grown[7]));
+    assert_eq!((SHORTEST, LONGEST), (grown[0], grown[5]));
     naps.stirred();
-    assert_eq!(naps.next(), Duration::ZERO);
+    assert_eq!(naps.next(), SHORTEST);
     let mut busy = Naps::new(Wait::Busy);
     assert!((0..8).all(|_| busy.next().is_zero()));
+}
+
+#[test]
+fn rounds_with_work_ask_the_kernel_once_in_a_while() {
+    const ROUNDS: usize = 900;
+    let every = usize::from(UNASKED) + 1;
+    for (wait, must_hear, every) in
+        [(Wait::Mapped, false, every), (Wait::Busy, false, every), (Wait::Mapped, true, 1)]
+    {
+        let mut choices = Choices::default();
+        let mut model = Model { must_look: true, must_hear, ..Model::new(&mut choices, &[]) };
+        let mut naps = Naps::new(wait);
+        for _ in 0..ROUNDS {
+            model.stored.push(model.now);
+            naps.pass(&mut model, None).unwrap();
+            model.round();
+        }
+        assert_eq!(model.asked, ROUNDS / every, "{wait:?}, somebody rings by message: {must_hear}");
+    }
+}
+
+#[test]
+fn after_work_the_port_looks_before_it_naps() {
+    let mut choices = Choices::default();
+    let mut model = Model { must_look: true, ..Model::new(&mut choices, &[]) };
+    let mut naps = Naps::new(Wait::Mapped);
+    let began = model.now;
+    naps.pass(&mut model, Some(SPIN)).unwrap();
+    assert_eq!(model.now.since(began), SPIN + QUESTION, "as long as a nap takes, and then a question");
+    naps.pass(&mut model, Some(SHORTEST)).unwrap();
+    assert_eq!(model.asked, 2, "no second time");
 }

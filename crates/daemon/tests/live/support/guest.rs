@@ -27,6 +27,13 @@ impl Guest<Qemu> {
     }
 }
 
+impl Guest<Qemu> {
+    /// A guest under QEMU, on a VF of whatever port.
+    pub(crate) fn on(live: &Live, vf: &str) -> Self {
+        Self::bring_up(qemu::boot(&live.socket_of(vf)))
+    }
+}
+
 impl Guest<CloudHypervisor> {
     /// A guest under Cloud Hypervisor.
     pub(crate) fn under_cloud_hypervisor(live: &Live, vf: u8) -> Self {

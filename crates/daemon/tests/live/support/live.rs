@@ -5,7 +5,7 @@ use daemon::config::Config;
 use daemon::config::file::File;
 use daemon::control::client::ClientError;
 use daemon::control::client::ask;
-use daemon::control::protocol::{Answer, Change, Request};
+use daemon::control::protocol::{Answer, Apply, Change, Difference, Request};
 use daemon::control::status::{LinkState, PortStatus, VfStatus};
 use daemon::settings::{PortSettings, VfSettings};
 use std::path::{Path, PathBuf};
@@ -53,9 +53,19 @@ impl Live {
         self.folder.path().join(format!("pf0vf{vf}/vf.sock"))
     }
 
+    /// The vfio-user socket of a VF by its name.
+    pub(crate) fn socket_of(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name).join("vf.sock")
+    }
+
     /// The vfio-user socket of a PF that a guest drives.
     pub(crate) fn pf_socket(&self) -> PathBuf {
         self.folder.path().join("pf0/pf.sock")
+    }
+
+    /// Where [`Self::keeping`] keeps.
+    pub(crate) fn state_dir(&self) -> PathBuf {
+        self.folder.path().join("state")
     }
 
     /// The control socket.
@@ -107,6 +117,21 @@ impl Live {
     /// `softiov port set`, whatever can be set.
     pub(crate) fn change_port(&self, change: PortSettings) -> Result<PortStatus, ClientError> {
         self.ask_port(Request::PortSet { port: "pf0".into(), change: Change::volatile(change) })
+    }
+
+    /// `softiov port show`.
+    pub(crate) fn show_port(&self, name: &str) -> PortStatus {
+        self.ask_port(Request::PortShow { port: name.into() }).unwrap()
+    }
+
+    /// `softiov apply`.
+    pub(crate) fn apply(&self, text: &str) -> Result<Difference, ClientError> {
+        let file = Apply { name: "new.toml".into(), text: text.into(), ..Apply::default() };
+        let state_dir = Some(self.state_dir());
+        match ask(&self.control_socket(), Request::Apply(Apply { state_dir, ..file }))? {
+            Answer::Difference(difference) => Ok(difference),
+            other => panic!("{other:?} to apply"),
+        }
     }
 
     /// `softiov port reset`.

@@ -5,6 +5,7 @@
 pub(crate) mod alone;
 pub(crate) mod cloud_hypervisor;
 pub(crate) mod guest;
+pub(crate) mod http;
 pub(crate) mod live;
 pub(crate) mod machine;
 pub(crate) mod qemu;

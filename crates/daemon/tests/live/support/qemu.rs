@@ -49,13 +49,15 @@ pub(crate) const VF: Shape = Shape {
 pub(crate) const MAPPABLE_VF: Shape = Shape { mappable: true, ..VF };
 /// The same, to a client that knows nothing of that.
 pub(crate) const IGNORANT_VF: Shape = Shape { ignorant: true, ..MAPPABLE_VF };
+/// Of a port with `family = "avf"`.
+pub(crate) const AVF: Shape =
+    Shape { device: 0x1889, regions: [0x1_0000, 0, 0, 0x4000, 0, 0, 0, 4096, 0], vectors: 17, ..VF };
 pub(crate) const PF: Shape = Shape {
     device: 0x10c9,
     regions: [0x2_0000, 0, 32, 0x4000, 0, 0, 0, 4096, 0],
     others: [1, 1],
     vectors: 10,
-    mappable: false,
-    ignorant: false,
+    ..VF
 };
 
 /// The host has closed the connection.

@@ -1,13 +1,16 @@
 //! Taps of a host in a network namespace of the test's own, which takes root. Left out: what is checked.
 
-use super::PATIENCE;
+use super::guest::Guest;
 use super::live::Live;
+use super::qemu::Qemu;
+use super::{PATIENCE, eventually};
 use daemon::control::status::PortStatus;
-use daemon::control::tap::TapStatus;
+use daemon::control::uplink::UplinkStatus;
 use host::test_support::in_network_namespace;
+use i82576::MacAddress;
 use std::net::UdpSocket;
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A port on a tap.
 pub(crate) const TAP: &str = "[[port]]\nuplink = { tap = \"softiov0\" }\n";
@@ -51,9 +54,32 @@ pub(crate) fn host_broadcasts(count: usize) {
     }
 }
 
+/// Frames move between the guest and the host behind this interface, both ways. An interface whose carrier comes gets its
+/// send queue a moment later (the kernel's linkwatch) and loses silently what is sent before, so both send until one
+/// frame arrives.
+#[track_caller]
+pub(crate) fn reaches_the_host(guest: &mut Guest<Qemu>, interface: &str) {
+    let before = received_by_the_host(interface);
+    eventually("the host hears the guest", || {
+        guest.send(MacAddress::BROADCAST, &[1; 60]);
+        received_by_the_host(interface) > before
+    });
+    hears_the_host(guest);
+}
+
+/// Frames of the host reach the guest.
+#[track_caller]
+pub(crate) fn hears_the_host(guest: &mut Guest<Qemu>) {
+    guest.take();
+    eventually("the guest hears the host", || {
+        host_broadcasts(1);
+        guest.receive_within(Duration::from_millis(50)).iter().any(|frame| frame.ends_with(&[0x5a; 100]))
+    });
+}
+
 /// What `port show` says of the first port's tap.
-pub(crate) fn tap(live: &Live) -> TapStatus {
-    live.port().tap.expect("the uplink is a tap")
+pub(crate) fn tap(live: &Live) -> UplinkStatus {
+    live.port().uplink_status.expect("the uplink is a tap")
 }
 
 /// Waits until the host tells of the first port what is wanted.
@@ -65,7 +91,7 @@ pub(crate) fn wait_port(live: &Live, what: &str, holds: impl Fn(&PortStatus) -> 
         if holds(&port) {
             return;
         }
-        assert!(Instant::now() < deadline, "{what}: {:?}, link {}", port.tap, port.link);
-        std::thread::sleep(std::time::Duration::from_millis(2));
+        assert!(Instant::now() < deadline, "{what}: {:?}, link {}", port.uplink_status, port.link);
+        std::thread::sleep(Duration::from_millis(2));
     }
 }

@@ -5,6 +5,7 @@ use super::{Registers, vf};
 use crate::hal::Hal;
 use crate::pf::{Link, Pf, PortPolicy, Thresholds, VfPolicy};
 use core::time::Duration;
+use i82576::Pool;
 use i82576::bits::{mbvficr, p2v, vmolr};
 use i82576::ids::MAX_FRAME;
 use i82576::mailbox::{ACK, CTS, INFO_SHIFT, MULTICAST_OVERFLOW, NACK, id, promisc};
@@ -44,7 +45,7 @@ fn is_answered(hal: &mut Registers, pf: &mut Pf, n: u8) -> bool {
 }
 
 fn hears_every_multicast(hal: &mut Registers) -> bool {
-    hal.read(r::vmolr(0)) & vmolr::MPME != 0
+    hal.read(r::vmolr(Pool::FIRST)) & vmolr::MPME != 0
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::{Registers, vf};
 use crate::hal::Hal;
 use crate::pf::{Pf, VfPolicy};
 use core::time::Duration;
+use i82576::Pool;
 use i82576::Time;
 use i82576::bits::{mrqc, rctl, vmolr};
 use i82576::register as r;
@@ -51,12 +52,12 @@ fn the_mode_follows_the_first_vf_and_the_last_that_scale() {
         mrqc::VMDQ_RSS | 0x37 << 16,
         "igb's types: TCP by ports, all IP by addresses"
     );
-    assert_eq!([0, 1, 2].map(|n| hal.read(r::vmolr(n)) & vmolr::RSSE != 0), [true, false, true]);
+    assert_eq!([0, 1, 2].map(|n| hal.read(r::vmolr(Pool::EVERY[n])) & vmolr::RSSE != 0), [true, false, true]);
     scale(&mut hal, &mut pf, 0, false);
     assert_eq!(mode(&mut hal), mrqc::VMDQ_RSS, "VF 2 still scales");
     scale(&mut hal, &mut pf, 2, false);
     assert_eq!(mode(&mut hal), mrqc::VMDQ);
-    assert_eq!([0, 1, 2].map(|n| hal.read(r::vmolr(n)) & vmolr::RSSE), [0; 3]);
+    assert_eq!([0, 1, 2].map(|n| hal.read(r::vmolr(Pool::EVERY[n])) & vmolr::RSSE), [0; 3]);
 }
 
 #[test]
@@ -71,13 +72,13 @@ fn the_key_is_microsofts_and_the_table_names_both_queues_in_turn() {
     scale(&mut hal, &mut pf, 1, true);
     pf.enable_vfs(&mut hal, 2).unwrap();
     assert_eq!(
-        (mode(&mut hal), hal.read(r::vmolr(1)) & vmolr::RSSE),
+        (mode(&mut hal), hal.read(r::vmolr(Pool::EVERY[1])) & vmolr::RSSE),
         (mrqc::VMDQ_RSS, vmolr::RSSE),
         "set before"
     );
     pf.reset(&mut hal).unwrap();
     assert_eq!(
-        (mode(&mut hal), hal.read(r::vmolr(1)) & vmolr::RSSE),
+        (mode(&mut hal), hal.read(r::vmolr(Pool::EVERY[1])) & vmolr::RSSE),
         (mrqc::VMDQ_RSS, vmolr::RSSE),
         "and kept"
     );

@@ -3,6 +3,7 @@
 use super::{Registers, vf, with_mac};
 use crate::hal::Hal;
 use crate::pf::{AddressOwner, Pf, PolicyError, PortVlan, ResizeError, VfPolicy};
+use i82576::Pool;
 use i82576::register as r;
 
 fn two_vfs() -> (Registers, Pf) {
@@ -32,7 +33,7 @@ fn all_policies_are_set_or_none() {
     let (mut hal, mut pf) = two_vfs();
     let one = VfPolicy { vlan: Some(PortVlan { id: 7, qos: 1 }), ..with_mac(2) };
     let twice = [(vf(0), one), (vf(1), with_mac(2))];
-    let registers = [r::rah(23), r::rah(22), r::vmvir(0), r::vlvf(1)];
+    let registers = [r::rah(23), r::rah(22), r::vmvir(Pool::FIRST), r::vlvf(1)];
     let before = registers.map(|register| hal.read(register));
     assert!(matches!(pf.set_policies(&mut hal, &twice), Err((_, PolicyError::MacInUse(..)))));
     assert_eq!((*pf.policy(vf(0)), *pf.policy(vf(1))), (with_mac(1), with_mac(2)));

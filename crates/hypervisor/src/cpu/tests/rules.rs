@@ -172,6 +172,19 @@ fn a_switch_is_charged_when_the_virtual_cpu_changes_and_only_then() {
     assert_eq!((of(a), of(b)), ([80, 120], [40, 60]));
 }
 
+/// Whoever comes back soon finds most of what it left.
+#[test]
+fn a_refill_is_in_proportion_to_what_others_ran_meanwhile() {
+    let mut world = World::new(Config { refill: 60, displacement: 4_000, ..config(1, 1) });
+    let [(a, first), (_, second)] = [world.guest(0, once), world.guest(0, once)];
+    for (at, vcpu) in [(0, first), (5_000, second), (10_000, first)] {
+        world.at(at, Event::Wake(vcpu));
+    }
+    let books = world.run(15_000);
+    // At first all of it; then the other's 1,000 cycles and its own refill of 60 are 1,060 of 4,000.
+    assert_eq!(books.ledger().spent(a, Category::Refill), 60 + 60 * 1_060 / 4_000);
+}
+
 #[test]
 fn eight_virtual_cpus_share_a_thread_fairly() {
     let mut world = World::new(config(1, 1));

@@ -41,6 +41,8 @@ pub(super) fn config(cores: u16, threads: u16) -> Config {
         contention_permille: 1_500,
         switch: 0,
         refill: 0,
+        displacement: 0,
+        nested_permille: 1_000,
         slice: Span::from_micros(10),
     }
 }

@@ -4,9 +4,9 @@
 use crate::experiment::{Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale};
 use crate::experiments::hpca2010::coalescing::{POLICY, policy};
 use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric};
+use crate::experiments::settings;
 use crate::machine::Traffic;
 use guest::{Load, Spec};
-use hypervisor::exit::EoiPath;
 
 pub(crate) const LATENCY: Experiment = Experiment {
     name: "latency",
@@ -37,10 +37,10 @@ pub(crate) const LATENCY: Experiment = Experiment {
 
 fn respond(at: &Point, context: &Context) -> Result<Outcome, RunError> {
     let mut setup = point::setup(context)?;
-    setup.moderation = policy(at.axes.text("policy")?)?;
+    setup.moderation = policy(at.axes.text("policy")?, context)?;
     setup.spec = Spec::linux_2_6_28(Load::RequestResponse);
     setup.traffic = Traffic::RequestResponse;
-    setup.eoi = EoiPath::Fast;
+    setup.eoi = settings::fast_eoi(context)?;
     let (measured, mut outcome) = point::run(&setup, context)?;
     let metrics = outcome
         .metrics

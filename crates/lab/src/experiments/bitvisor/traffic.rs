@@ -3,13 +3,11 @@
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
 };
-use crate::experiments::point::metric;
+use crate::experiments::point::{RUN_UP, metric, timed};
 use crate::experiments::settings;
 use crate::machine::thin::{Found, Load, PfDriver, Plan, Thin};
-use crate::named::Metrics;
 use crate::value::Value;
 use hypervisor::cost::CostTable;
-use sim::Span;
 
 const AXES: &[Axis] = &[
     Axis {
@@ -127,13 +125,7 @@ fn run(at: &Point, load: Load, context: &Context) -> Result<(Found, Outcome), Ru
     let busy = at.axes.text("guest")? == "loaded";
     let table = settings::table_or(context, CostTable::skylake)?;
     let mut machine = Thin::new(&Plan { table, pf, busy, load, seed: context.seed });
-    let (warm_up, span) = (Span::from_millis(20), settings::span(context)?);
-    let found = machine.measure(warm_up, span).map_err(|error| RunError::Invariant(error.to_string()))?;
-    let outcome = Outcome {
-        metrics: Metrics::default(),
-        trace: machine.hash(),
-        simulated_ps: (warm_up + span).picos(),
-        events: machine.events(),
-    };
-    Ok((found, outcome))
+    let span = settings::span(context)?;
+    let found = machine.measure(RUN_UP, span).map_err(|error| RunError::Invariant(error.to_string()))?;
+    Ok((found, timed(machine.hash(), machine.events(), RUN_UP + span)))
 }

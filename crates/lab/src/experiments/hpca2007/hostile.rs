@@ -3,8 +3,8 @@
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
 };
-use crate::experiments::point::metric;
-use crate::machine::cdna::{Attack, attack};
+use crate::experiments::point::{metric, untimed};
+use crate::machine::single::{Attack, attack};
 use crate::named::Metrics;
 use crate::value::Value;
 
@@ -63,5 +63,5 @@ fn run(at: &Point, _: &Context) -> Result<Outcome, RunError> {
     let metrics = Metrics::default()
         .with("contained", f64::from(u8::from(contained)))
         .with("others_disturbed", f64::from(disturbed));
-    Ok(Outcome { metrics, trace: 0, simulated_ps: 0, events: 0 })
+    Ok(untimed(metrics))
 }

@@ -3,13 +3,11 @@
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
 };
-use crate::experiments::point::{count, metric};
+use crate::experiments::point::{RUN_UP, count, metric, timed};
 use crate::experiments::settings;
-use crate::machine::cdna::{Cdna, Direction, Drive, Found, Plan};
-use crate::named::Metrics;
+use crate::machine::single::{Direction, Drive, Found, Plan, Single};
 use crate::value::Value;
 use hypervisor::cost::CostTable;
-use sim::Span;
 
 const MBPS: Metric = metric("throughput_mbps", "Mb/s", "payload over both ports");
 const XEN: Value = Value::name("xen");
@@ -144,14 +142,9 @@ fn run(at: &Point, guests: u8, context: &Context) -> Result<(Found, Outcome), Ru
     };
     let direction = if at.axes.text("direction")? == "tx" { Direction::Transmit } else { Direction::Receive };
     let table = settings::table_or(context, CostTable::opteron)?;
-    let mut machine = Cdna::new(&Plan { table, drive, direction, guests, seed: context.seed });
-    let (warm_up, span) = (Span::from_millis(20), settings::span(context)?);
-    let found = machine.measure(warm_up, span).map_err(|error| RunError::Invariant(error.to_string()))?;
-    let outcome = Outcome {
-        metrics: Metrics::default(),
-        trace: machine.hash(),
-        simulated_ps: (warm_up + span).picos(),
-        events: machine.events(),
-    };
-    Ok((found, outcome))
+    let plan = Plan { seed: context.seed, ..Plan::willmann(table, drive, direction, guests) };
+    let mut machine = Single::new(&plan);
+    let span = settings::span(context)?;
+    let found = machine.measure(RUN_UP, span).map_err(|error| RunError::Invariant(error.to_string()))?;
+    Ok((found, timed(machine.hash(), machine.events(), RUN_UP + span)))
 }

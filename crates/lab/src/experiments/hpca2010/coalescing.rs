@@ -7,9 +7,8 @@ use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric};
 use crate::experiments::settings;
 use crate::machine::Traffic;
 use crate::value::Value;
-use driver::moderation::{Adaptive, Policy, interval_us};
+use driver::moderation::{Policy, interval_us};
 use guest::{Load, Spec};
-use hypervisor::exit::EoiPath;
 
 pub(crate) const POLICY: Axis = Axis {
     name: "policy",
@@ -61,24 +60,25 @@ pub(crate) const FIG09: Experiment = Experiment {
 };
 
 /// The policy of that name.
-pub(crate) fn policy(name: &str) -> Result<Policy, RunError> {
+pub(crate) fn policy(name: &str, context: &Context) -> Result<Policy, RunError> {
     Ok(match name {
         "20k" => Policy::Fixed(interval_us(20_000)),
         "2k" => Policy::Fixed(interval_us(2_000)),
         "1k" => Policy::Fixed(interval_us(1_000)),
-        "aic" => Policy::Adaptive(Adaptive::default()),
+        "aic" => settings::adaptive(context)?,
         name => return Err(RunError::Refused(format!("there is no policy {name}"))),
     })
 }
 
 fn coalesce(at: &Point, context: &Context, load: Load) -> Result<Outcome, RunError> {
     let mut setup = point::setup(context)?;
-    setup.moderation = policy(at.axes.text("policy")?)?;
+    setup.moderation = policy(at.axes.text("policy")?, context)?;
     setup.spec = Spec::linux_2_6_28(load);
     // The paper's optimisations come one upon the other, and this one is the last.
-    setup.eoi = EoiPath::Fast;
+    setup.eoi = settings::fast_eoi(context)?;
     if load == Load::Tcp {
-        setup.traffic = Traffic::Tcp { window: settings::window(context)? };
+        let window = settings::window(context)?;
+        (setup.traffic, setup.spec.stream_segments) = (Traffic::Tcp { window }, window.into());
     }
     let (measured, mut outcome) = point::run(&setup, context)?;
     let metrics = outcome

@@ -13,6 +13,8 @@ mod inside;
 mod interrupts;
 mod paravirtual;
 pub(super) mod scaling;
+#[cfg(test)]
+mod tests;
 
 use crate::experiment::Experiment;
 

@@ -3,11 +3,11 @@
 use super::scaling::{METRICS, PORTS, RIGHT, VMS, metrics};
 use crate::experiment::{Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Values};
 use crate::experiments::point::{self, CPU, count};
+use crate::experiments::settings;
 use crate::machine::{Network, Setup};
 use crate::value::Value;
 use guest::{Load, Spec};
 use hypervisor::domain::DomainKind;
-use hypervisor::exit::EoiPath;
 
 /// One, as the stock driver has it, and one on each virtual CPU of the service domain.
 const THREADS: Axis = Axis {
@@ -46,7 +46,7 @@ pub(crate) const FIG17: Experiment = Experiment {
 };
 
 fn fig16(at: &Point, context: &Context) -> Result<Outcome, RunError> {
-    scale(at, context, Setup { eoi: EoiPath::Fast, ..point::setup(context)? })
+    scale(at, context, Setup { eoi: settings::fast_eoi(context)?, ..point::setup(context)? })
 }
 
 fn fig17(at: &Point, context: &Context) -> Result<Outcome, RunError> {
@@ -58,6 +58,7 @@ fn scale(at: &Point, context: &Context, guests: Setup) -> Result<Outcome, RunErr
     let workers = count(at, THREADS.name)?;
     let setup =
         Setup { ports: PORTS, guests: count(at, VMS.name)?, network: Network::Split { workers }, ..guests };
+    let setup = settings::with_clients(setup, context)?;
     let (measured, mut outcome) = point::run(&setup, context)?;
     outcome.metrics = metrics(outcome.metrics, &measured);
     Ok(outcome)

@@ -4,11 +4,12 @@
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
 };
-use crate::experiments::point::{self, CPU, DOM0, GUEST, TOTAL, XEN, count, metric};
+use crate::experiments::point::{self, CPU, DOM0, DOM0_ATTRIBUTED, GUEST, TOTAL, XEN, count, metric};
+use crate::experiments::settings;
 use crate::machine::{Measured, Setup};
 use crate::named::Metrics;
 use crate::value::Value;
-use driver::moderation::{Adaptive, Policy};
+use driver::moderation::Policy;
 use guest::{Load, Spec};
 use hypervisor::domain::DomainKind;
 use hypervisor::exit::EoiPath;
@@ -18,7 +19,7 @@ use hypervisor::msix::Handler;
 pub(crate) const PORTS: u8 = 10;
 
 pub(crate) const THROUGHPUT: Metric = metric("throughput_gbps", "Gb/s", "payload that programs have read");
-pub(crate) const METRICS: &[Metric] = &[THROUGHPUT, DOM0, XEN, GUEST, TOTAL];
+pub(crate) const METRICS: &[Metric] = &[THROUGHPUT, DOM0, XEN, GUEST, TOTAL, DOM0_ATTRIBUTED];
 pub(crate) const RIGHT: Option<Scale> =
     Some(Scale { title: "Throughput", unit: "Gb/s", series: &[("throughput_gbps", "throughput")] });
 
@@ -72,14 +73,18 @@ fn fig11(at: &Point, context: &Context) -> Result<Outcome, RunError> {
     let opts = at.axes.text("opts")?;
     match at.axes.text("guest")? {
         "2.6.18" => setup.spec = Spec::linux_2_6_18(Load::Udp),
-        "native" => setup.kind = DomainKind::Native,
+        "native" => {
+            setup.kind = DomainKind::Native;
+            setup.moderation = Policy::Fixed(settings::native_interval(context)?);
+        }
         _ => {}
     }
     setup.msix = if opts == "none" { Handler::DeviceModel } else { Handler::Hypervisor };
-    setup.eoi = if matches!(opts, "eoi" | "aic") { EoiPath::Fast } else { EoiPath::Emulated };
+    setup.eoi = if matches!(opts, "eoi" | "aic") { settings::fast_eoi(context)? } else { EoiPath::Emulated };
     if opts == "aic" {
-        setup.moderation = Policy::Adaptive(Adaptive::default());
+        setup.moderation = settings::adaptive(context)?;
     }
+    let setup = settings::with_clients(setup, context)?;
     let (measured, mut outcome) = point::run(&setup, context)?;
     outcome.metrics = metrics(outcome.metrics, &measured);
     Ok(outcome)
@@ -95,8 +100,8 @@ pub(crate) const VMS: Axis = Axis {
 pub(crate) const FIG14: Experiment = Experiment {
     name: "fig14",
     title: "From ten to sixty guests",
-    shows: "The wires are full with ten guests; each further guest shares them and adds its own interrupts and \
-            switches.",
+    shows: "The wires are full with ten guests. Further guests share them, and add switches and interrupts of their \
+            own: each costs about as much as the one before.",
     axes: &[VMS],
     points: Points::All,
     metrics: METRICS,
@@ -134,17 +139,19 @@ fn scale(at: &Point, context: &Context, guests: Setup) -> Result<Outcome, RunErr
     let setup = Setup {
         ports: PORTS,
         guests: count(at, "vms")?,
-        eoi: EoiPath::Fast,
-        moderation: Policy::Adaptive(Adaptive::default()),
+        eoi: settings::fast_eoi(context)?,
+        moderation: settings::adaptive(context)?,
         ..guests
     };
+    let setup = settings::with_clients(setup, context)?;
     let (measured, mut outcome) = point::run(&setup, context)?;
     outcome.metrics = metrics(outcome.metrics, &measured);
     Ok(outcome)
 }
 
-/// Throughput, and processor use by domain and in all.
+/// Throughput, and processor use by domain and in all: by whose code ran, and dom0's as the hypervisor accounts for it.
 pub(crate) fn metrics(metrics: Metrics, measured: &Measured) -> Metrics {
     let metrics = metrics.with(THROUGHPUT.name, measured.throughput_mbps() / 1_000.0);
-    point::total(point::cpu(metrics, measured), measured)
+    let metrics = point::total(point::cpu(metrics, measured), measured);
+    metrics.with(DOM0_ATTRIBUTED.name, measured.cpu_dom0_attributed_pct())
 }

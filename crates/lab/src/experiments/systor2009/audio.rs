@@ -73,7 +73,9 @@ fn audio(at: &Point, context: &Context) -> Result<Outcome, RunError> {
         let seed = context.seed.wrapping_add(n);
         Plan { real_time, tick_ms, weights, work: WORK, seed, span: SPAN }
     };
-    let rates: Vec<f64> = (0..RUNS).map(|n| run(&plan(n)) as f64 / SPAN.as_secs_f64()).collect();
+    let rate = |n| run(&plan(n)).map(|underruns| underruns as f64 / SPAN.as_secs_f64());
+    let rates: Result<Vec<f64>, _> = (0..RUNS).map(rate).collect();
+    let rates = rates.map_err(|error| RunError::Invariant(error.to_string()))?;
     let count = RUNS as f64;
     let mean = rates.iter().sum::<f64>() / count;
     let variance = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / (count - 1.0);

@@ -1,10 +1,9 @@
 //! Registers that tell a driver where its device really is (driver-holes).
 
-use super::outcome;
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
 };
-use crate::experiments::point::metric;
+use crate::experiments::point::{metric, untimed};
 use crate::machine::quality::holes::{Device, found_and_closed};
 use crate::named::Metrics;
 use crate::value::Value;
@@ -63,5 +62,5 @@ fn holes(at: &Point, _: &Context) -> Result<Outcome, RunError> {
     };
     let (found, closed) = found_and_closed(device, at.axes.bool("trap_page")?);
     let metrics = Metrics::default().with("holes_found", found as f64).with("holes_closed", closed as f64);
-    Ok(outcome(metrics))
+    Ok(untimed(metrics))
 }

@@ -1,10 +1,9 @@
 //! What a guest's MTRR and PAT come to under the host's (memory-types).
 
-use super::outcome;
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
 };
-use crate::experiments::point::metric;
+use crate::experiments::point::{metric, untimed};
 use crate::machine::quality::memory_types::{HOST_PAT, Type, effective, entry};
 use crate::named::Metrics;
 use crate::value::Value;
@@ -75,5 +74,5 @@ fn types(at: &Point, _: &Context) -> Result<Outcome, RunError> {
     let metrics = Metrics::default()
         .with("effective", found.gets.encoding().into())
         .with("fallbacks", f64::from(u8::from(found.is_fallback)));
-    Ok(outcome(metrics))
+    Ok(untimed(metrics))
 }

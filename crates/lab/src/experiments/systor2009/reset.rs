@@ -1,10 +1,9 @@
 //! How devices are reset before they change their owner (reset-ladder).
 
-use super::outcome;
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
 };
-use crate::experiments::point::metric;
+use crate::experiments::point::{metric, untimed};
 use crate::machine::quality::reset::{Device, plan, run};
 use crate::named::Metrics;
 use crate::value::Value;
@@ -78,5 +77,5 @@ fn reset(at: &Point, _: &Context) -> Result<Outcome, RunError> {
                 .with("duration_ms", found.took.as_secs_f64() * 1e3)
         }
     };
-    Ok(outcome(metrics))
+    Ok(untimed(metrics))
 }

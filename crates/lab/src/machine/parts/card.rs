@@ -15,7 +15,7 @@ use i82576::{MacAddress, Time, VfIndex};
 use iovm::{Hierarchy, Manager, Owner};
 use nic::{Budget, Nic};
 use pcie::{ConfigAccess, Function, Rid};
-use sim::Instant;
+use sim::{Generator, Instant};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -52,6 +52,12 @@ pub(crate) struct Outside {
     pub(crate) wire: Wire,
     /// Bits a second between its functions.
     pub(crate) loopback: Option<NonZeroU64>,
+    pub(crate) seed: u64,
+}
+
+/// The chance of a port's clients.
+fn clients_chance(seed: u64, port: u8) -> Generator {
+    Generator::named(seed, &format!("clients of port {port}"))
 }
 
 impl Port {
@@ -67,7 +73,7 @@ impl Port {
         let start = |n| port.start_driver(n, config, chipset);
         let drivers = (0..recipients.len() as u8).map(start).collect::<Result<Vec<_>, _>>()?;
         let guests: Vec<_> = drivers.iter().map(Vf::mac).zip(0..).collect();
-        port.line = Line::new(line.traffic, line.wire, &guests);
+        port.line = Line::new(line.traffic, line.wire, &guests, clients_chance(line.seed, number));
         Ok((port, drivers))
     }
 
@@ -88,7 +94,7 @@ impl Port {
             driver.add_mac(&mut hal, *guest).map_err(|error| error.to_string())?;
         }
         let clients: Vec<_> = guests.iter().map(|guest| (*guest, 0)).collect();
-        port.line = Line::new(line.traffic, line.wire, &clients);
+        port.line = Line::new(line.traffic, line.wire, &clients, clients_chance(line.seed, number));
         Ok((port, driver))
     }
 
@@ -105,7 +111,7 @@ impl Port {
         nic.config_write(Function::Pf, pcie::config::offset::COMMAND, 2, command.into());
         nic.set_link(true);
         let (pf, manager) = bring_up(&mut nic, number, vfs, spoofchk)?;
-        let line = Line::new(Traffic::Silent, Wire::GIGABIT, &[]);
+        let line = Line::new(Traffic::Silent, Wire::GIGABIT, &[], clients_chance(0, number));
         let mut port = Self { nic, pf, manager, line, functions: Functions::default(), waiting: 0 };
         for (vf, recipient) in VfIndex::all().zip(recipients) {
             port.hand_over(vf, *recipient, chipset)?;

@@ -55,12 +55,24 @@ impl<D> Env<'_, D> {
 
     fn exit(&mut self, kind: ExitKind) {
         self.step.charge(kind.category(), kind.price(self.table));
+        self.pollute();
+    }
+
+    /// What the guest finds gone after an exit is its own work again.
+    fn pollute(&mut self) {
+        self.step.charge(Category::Refill, self.table[Cost::ExitPollution]);
+    }
+
+    /// A guest's own work: on hardware virtualization its page tables have a second dimension.
+    fn own(&mut self, category: Category, cycles: u64) {
+        let stretched = self.virtualised().then(|| cycles + cycles * self.table[Cost::NestedPaging] / 1_000);
+        self.step.charge(category, stretched.unwrap_or(cycles));
     }
 }
 
 impl<D> Platform for Env<'_, D> {
     fn charge(&mut self, category: Category, cycles: u64) {
-        self.step.charge(category, cycles);
+        self.own(category, cycles);
     }
 
     fn cost(&self, cost: Cost) -> u64 {
@@ -84,7 +96,10 @@ impl<D> Platform for Env<'_, D> {
     fn end_of_interrupt(&mut self) {
         let exit = if self.virtualised() { self.table.features().on_eoi() } else { None };
         match exit {
-            Some(ExitKind::ApicEoi) => self.step.charge(Category::ApicEoi, self.eoi.price(self.table)),
+            Some(ExitKind::ApicEoi) => {
+                self.step.charge(Category::ApicEoi, self.eoi.price(self.table));
+                self.pollute();
+            }
             Some(exit) => self.exit(exit),
             None => {}
         }
@@ -109,6 +124,10 @@ impl<D> Platform for Env<'_, D> {
             }
             By::DeviceModel(_) => {
                 self.step.charge(Category::MsixMmio, self.table[Cost::ExitOtherMmio]);
+                // The request is an event to a virtual CPU of the service domain.
+                let sending = self.table[Cost::EventSend] + self.table[Cost::EventRemote];
+                self.step.charge(Category::EventChannel, sending);
+                self.pollute();
                 self.hardware.forwarded += 1;
                 self.hardware.waits = true;
                 Access::Waits
@@ -138,7 +157,7 @@ impl<D> Platform for Env<'_, D> {
     fn copy_to_program(&mut self, bytes: u64) {
         let warm = self.hardware.buffers.touch(self.cache, BUFFER);
         let rate = if warm { Cost::RxCopy } else { Cost::CopyCold };
-        self.step.charge(Category::User, self.table.bytes(rate, bytes));
+        self.own(Category::User, self.table.bytes(rate, bytes));
     }
 
     fn system_call(&mut self) {

@@ -36,6 +36,9 @@ impl ServiceCpu {
         }
         let served = self.requests.pop_front();
         if served.is_some() {
+            // The request came as an event, and so does the answer go.
+            let events = table[Cost::EventUpcall] + table[Cost::EventSend] + table[Cost::EventRemote];
+            step.charge(Category::EventChannel, events);
             step.charge(Category::DeviceModel, table[Cost::DeviceModel]);
         }
         let then = if self.ticks == 0 && self.requests.is_empty() { Then::Block } else { Then::Continue };

@@ -1,14 +1,16 @@
 //! Clients and the line they share: one client a guest, all behind one gigabit wire. Datagrams are sent as fast
 //! as the wire takes them; a stream is limited by its window; who asks waits for the response. Each client sends in
-//! bursts: of segments, as a sender with segmentation offload does, or of as many datagrams as its socket makes room
-//! for at a time; a request is alone. Left out: losses on the wire, and what a client's own machine costs. A client
-//! whose request is lost elsewhere waits for ever, as netperf's does.
+//! bursts. A stream's is what segmentation offload is given: it waits until a third of the window is open. Datagrams go
+//! into a transmit ring that all clients of a port share. When it has room, whose program runs first takes what it can,
+//! so bursts are of any length, and shorter the more clients there are. A request is alone. Left out: losses on the wire,
+//! the queue before the ring, and what a client's own machine costs. A client whose request is lost elsewhere waits for
+//! ever, as netperf's does.
 
 use crate::machine::topology;
 use guest::packet::{self, Packet, SHORTEST, TCP_HEADERS, TCP_PAYLOAD, UDP_HEADERS, UDP_PAYLOAD};
 use i82576::MacAddress;
 use nic::Wire;
-use sim::{Instant, Span};
+use sim::{Generator, Instant, Span};
 use std::collections::VecDeque;
 
 /// What the clients of a port send.
@@ -18,6 +20,11 @@ pub enum Traffic {
     Silent,
     /// Datagrams, as many as the wire takes.
     Udp,
+    /// Datagrams that take this part of the wire.
+    Paced {
+        /// Thousandths.
+        permille: u16,
+    },
     /// A stream with so many segments under way at the most; the receiver may ask for fewer.
     Tcp {
         /// Segments.
@@ -31,8 +38,12 @@ pub enum Traffic {
 const OVERHEAD: usize = 24;
 /// Bytes of a request.
 const REQUEST: usize = 1;
+/// Datagrams that a client sends at a time if it keeps to a rate.
+const PACED: u32 = 8;
 /// Segments that a client sends before it has heard of the receiver's window.
 const INITIAL_WINDOW: u16 = 3;
+/// A stream sends nothing until this part of its window is open (tcp_tso_win_divisor), or nothing is under way.
+const DEFERRED: u32 = 3;
 /// Acknowledgements that repeat the last before a client sends from there again.
 const DUPLICATES: u32 = 3;
 
@@ -69,6 +80,8 @@ pub(crate) struct Line {
     traffic: Traffic,
     wire: topology::Wire,
     clients: Vec<Client>,
+    /// Whose program runs first.
+    chance: Generator,
     flights: VecDeque<Flight>,
     /// When the wire is free.
     free: Instant,
@@ -85,16 +98,20 @@ pub(crate) struct Line {
     pub(crate) frames: u64,
     /// Frames that the card has sent.
     pub(crate) taken: u64,
-    /// Responses that have reached who asked, and the time from request to response, summed.
-    pub(crate) answered: u64,
-    pub(crate) waited: Span,
+    /// From request to response, for each response that has reached who asked.
+    pub(crate) round_trips: Vec<Span>,
 }
 
 impl Line {
     /// The line of a port, with a client for each guest and the VF it is behind.
-    pub(crate) fn new(traffic: Traffic, wire: topology::Wire, guests: &[(MacAddress, u8)]) -> Self {
+    pub(crate) fn new(
+        traffic: Traffic,
+        wire: topology::Wire,
+        guests: &[(MacAddress, u8)],
+        chance: Generator,
+    ) -> Self {
         let length = match traffic {
-            Traffic::Silent | Traffic::Udp => UDP_HEADERS + UDP_PAYLOAD,
+            Traffic::Silent | Traffic::Udp | Traffic::Paced { .. } => UDP_HEADERS + UDP_PAYLOAD,
             Traffic::Tcp { .. } => TCP_HEADERS + TCP_PAYLOAD,
             Traffic::RequestResponse => UDP_HEADERS + REQUEST,
         };
@@ -113,6 +130,7 @@ impl Line {
             traffic,
             wire,
             clients: clients.collect(),
+            chance,
             flights: VecDeque::new(),
             free: Instant::ZERO,
             turn: 0,
@@ -122,15 +140,21 @@ impl Line {
             delivered: 0,
             frames: 0,
             taken: 0,
-            answered: 0,
-            waited: Span::ZERO,
+            round_trips: Vec::new(),
+        }
+    }
+
+    /// Clients that keep to a rate begin so late.
+    pub(crate) fn delay(&mut self, phase: Span) {
+        for client in &mut self.clients {
+            client.ready = Instant::ZERO + phase;
         }
     }
 
     /// What a frame with that sequence number is.
     fn packet(&self, sequence: u32) -> Packet {
         match self.traffic {
-            Traffic::Silent | Traffic::Udp => Packet::Udp(UDP_PAYLOAD),
+            Traffic::Silent | Traffic::Udp | Traffic::Paced { .. } => Packet::Udp(UDP_PAYLOAD),
             Traffic::Tcp { .. } => {
                 Packet::Tcp { sequence, acknowledgement: 0, window: 0, payload: TCP_PAYLOAD }
             }
@@ -153,7 +177,8 @@ impl Line {
     /// Clients send: a stream all that its window allows, datagrams until there is a frame in the future.
     fn send(&mut self) {
         let far_enough = |line: &Self| line.flights.back().is_some_and(|last| last.arrives > line.now);
-        while !(self.traffic == Traffic::Udp && far_enough(self)) && self.send_burst() {}
+        let has_no_end = matches!(self.traffic, Traffic::Udp | Traffic::Paced { .. });
+        while !(has_no_end && far_enough(self)) && self.send_burst() {}
     }
 
     /// The next client that may sends a burst; `false` if none may.
@@ -173,6 +198,11 @@ impl Line {
                 self.flights.push_back(Flight { arrives: at, client: index, sequence: client.next });
                 client.next = client.next.wrapping_add(TCP_PAYLOAD as u32);
             }
+            if let Traffic::Paced { permille } = self.traffic {
+                let share = self.frame_time.times(u64::from(count) * self.clients.len() as u64 * 1_000);
+                let client = &mut self.clients[index];
+                client.ready += Span::from_picos(share.picos() / u64::from(permille));
+            }
             self.free = at;
             return true;
         }
@@ -180,15 +210,26 @@ impl Line {
     }
 
     /// Frames that a client may send in its turn.
-    fn allowed(&self, index: usize) -> u32 {
+    fn allowed(&mut self, index: usize) -> u32 {
+        let clients = self.clients.len() as u32;
         let client = &self.clients[index];
         match self.traffic {
             Traffic::Silent => 0,
-            Traffic::Udp => self.wire.datagrams,
+            // Half as much again at the most; one client alone has nobody to share with.
+            Traffic::Udp if clients > 1 => {
+                let mean = self.wire.burst(clients);
+                mean.div_ceil(2) + self.chance.below(u64::from(mean / 2 * 2 + 1)) as u32
+            }
+            Traffic::Udp => self.wire.burst(clients),
+            Traffic::Paced { permille: 0 } => 0,
+            Traffic::Paced { .. } => PACED,
             Traffic::Tcp { window } => {
                 let under_way = client.next.wrapping_sub(client.acknowledged);
                 let segments = under_way.div_ceil(TCP_PAYLOAD as u32);
-                u32::from(window.min(client.room)).saturating_sub(segments).min(self.wire.segments)
+                let window = u32::from(window.min(client.room));
+                let open = window.saturating_sub(segments).min(self.wire.segments);
+                let deferred = segments > 0 && open < self.wire.segments.min(window.div_ceil(DEFERRED));
+                if deferred { 0 } else { open }
             }
             Traffic::RequestResponse => client.asked.is_none().into(),
         }
@@ -222,8 +263,7 @@ impl Line {
         let Some(client) = self.clients.iter_mut().find(|client| client.guest == from) else { return };
         let Some(asked) = client.asked.take() else { return };
         client.ready = arrives + self.wire.turnaround;
-        self.answered += 1;
-        self.waited = self.waited + arrives.since(asked);
+        self.round_trips.push(arrives.since(asked));
         self.send();
     }
 }
@@ -248,7 +288,11 @@ impl Wire for Line {
         let length = self.length.max(SHORTEST);
         let (frame, client) = (into.get_mut(..length)?, &self.clients[flight.client]);
         frame.fill(0);
-        packet::fill(&mut frame[..self.length], client.own, client.guest, self.packet(flight.sequence));
+        let packet = self.packet(flight.sequence);
+        packet::fill(&mut frame[..self.length], client.own, client.guest, packet);
+        if let Packet::Udp(_) = packet {
+            packet::set_number(&mut frame[..self.length], flight.sequence);
+        }
         self.delivered |= 1 << (client.vf & 7);
         self.frames += 1;
         Some(length)

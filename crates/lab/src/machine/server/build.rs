@@ -11,9 +11,10 @@ use crate::machine::parts::guest::{Hardware, RING, System, Vm};
 use crate::machine::parts::monitor::Monitor;
 use crate::machine::parts::service::ServiceCpu;
 use crate::machine::parts::split::Split;
+use crate::machine::parts::wire::Traffic;
 use guest::Kernel;
 use hypervisor::cost::Cost;
-use hypervisor::cpu::{Config, LastLevelCache, Machine, VcpuId};
+use hypervisor::cpu::{Config, LastLevelCache, VcpuId};
 use hypervisor::domain::DomainKind;
 use i82576::MacAddress;
 use sim::{Generator, Instant, Span};
@@ -33,7 +34,7 @@ impl World {
             return Err(BuildError::Guests { guests, ports, room });
         }
         let config = Config::from_table(&setup.table, topology.cores(), topology.threads_per_core);
-        let mut core = Core::new(setup.table.clone(), Machine::new(config));
+        let mut core = Core::new(setup.table.clone(), setup.scheduling.machine(config));
         let system = Server::new(setup, &mut core)?;
         Ok(Self { core, system })
     }
@@ -82,7 +83,7 @@ impl Server {
         server.split = split;
         server.start_clocks(setup, core);
         if let Some(inside) = setup.inside {
-            server.start_inside(inside, setup.spec.socket_packets, core)?;
+            server.start_inside(inside, setup.spec.buffers(), core)?;
         }
         Ok(server)
     }
@@ -102,7 +103,8 @@ impl Server {
         let refused = BuildError::Workers { workers, cpus: self.topology.service_cpus };
         let first = self.service.first().filter(|_| workers > 0 && usize::from(workers) <= cpus);
         let domain = core.processors.domain_of(first.ok_or(refused)?.vcpu);
-        Ok(Some(Split::new(domain, cpus, workers.into(), &mut self.chipset.channels)))
+        let (netback, converts) = ((workers.into(), setup.netback), setup.kind == DomainKind::Hvm);
+        Ok(Some(Split::new(domain, cpus, netback, converts, &mut self.chipset.channels)))
     }
 
     /// The domain of a port's guest `n`, with memory.
@@ -123,11 +125,11 @@ impl Server {
     ) -> Result<(), BuildError> {
         let service = self.service_function(setup, guests.len() as u8, core);
         let recipients: Vec<_> = guests.iter().copied().chain(service).collect();
-        let built = Port::new(port, &recipients, setup.outside(), config, &mut self.chipset);
+        let built = Port::new(port, &recipients, setup.outside(port), config, &mut self.chipset);
         let (built, drivers) = built.map_err(BuildError::Card)?;
         self.ports.push(built);
         for ((recipient, driver), vf) in recipients.iter().zip(drivers).zip(0..) {
-            let (kind, spec) = setup.system_of(usize::from(vf) < guests.len());
+            let (kind, spec) = setup.system_of(port, usize::from(vf) < guests.len());
             let (vcpu, code) = self.add_processor(recipient, core)?;
             let code = (code, spec.tick);
             let controller = Controller::direct(kind, recipient.domain, code, &mut self.chipset.channels);
@@ -151,7 +153,7 @@ impl Server {
         let part = u64::from(port) * GUEST_MEMORY;
         let service = Recipient { domain: split.domain(), region, part };
         let macs: Vec<_> = (0..guests.len()).map(|n| MacAddress([0x02, 0xcc, port, 0, 0, n as u8])).collect();
-        let built = Port::shared(port, (service, &macs), setup.outside(), config, &mut self.chipset);
+        let built = Port::shared(port, (service, &macs), setup.outside(port), config, &mut self.chipset);
         let (built, driver) = built.map_err(BuildError::Card)?;
         self.ports.push(built);
         let refused = |error: hypervisor::evtchn::Error| BuildError::Card(error.to_string());
@@ -159,11 +161,15 @@ impl Server {
         for (guest, mac) in guests.iter().zip(macs) {
             let (vcpu, code) = self.add_processor(guest, core)?;
             let added = split.add_guest(guest.domain, port.into(), mac, &mut self.chipset.channels);
-            let (front, event) = added.map_err(refused)?;
-            let (code, ends) = ((code, setup.spec.tick), (guest.domain, event));
+            let (mut front, event) = added.map_err(refused)?;
+            if setup.netback.merge {
+                front.merge_segments();
+            }
+            let spec = setup.spec_of(port);
+            let (code, ends) = ((code, spec.tick), (guest.domain, event));
             let controller = Controller::split(setup.kind, ends, code, &mut self.chipset.channels);
             let hardware = Hardware::split(setup.kind, (guest.domain, vcpu), controller);
-            let system = System::Split(Box::new(Kernel::new(setup.spec, front)));
+            let system = System::Split(Box::new(Kernel::new(spec, front)));
             self.vms.push(Vm { system, port: port.into(), hardware });
         }
         Ok(())
@@ -195,6 +201,9 @@ impl Server {
             }
         }
         for port in 0..self.ports.len() {
+            if let Traffic::Paced { .. } = setup.outside(port as u8).traffic {
+                self.ports[port].line.delay(Span::from_nanos(phases.below(1_000_000)));
+            }
             self.sync(port, Instant::ZERO, core);
         }
     }

@@ -6,7 +6,9 @@ use crate::machine::books::Books;
 use crate::machine::engine::Defect;
 use crate::machine::parts::card::Port;
 use crate::machine::parts::guest::System;
+use crate::machine::parts::split::Split;
 use hypervisor::account::{Category, Usage};
+use hypervisor::cpu::ThreadId;
 use hypervisor::domain::DomainKind;
 use nic::PoolCounters;
 use sim::Span;
@@ -18,23 +20,33 @@ pub struct Measured {
     elapsed: Span,
     hertz: u64,
     own_dom0: u64,
+    /// What the hypervisor did for the service domain, mostly in its hypercalls.
+    hypervisor_dom0: u64,
     own_guests: u64,
     hypervisor: u64,
     overhead_guests: u64,
+    /// Threads of the service domain's virtual CPUs.
+    service: Vec<ThreadId>,
+    /// Of responses that came meanwhile, the shortest first.
+    round_trips: Vec<Span>,
+    lost_events: u64,
     after: Counts,
     before: Counts,
 }
 
 /// Sums over all guests.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 struct Counts {
     read_bytes: u64,
     read_packets: u64,
     offered: u64,
     interrupts: u64,
     written_bytes: u64,
-    answered: u64,
-    waited: Span,
+    reordered: u64,
+    /// Interfaces, workers and cards that have changed their worker or virtual CPU.
+    moves: u64,
+    /// Responses that have come, by port.
+    answered: Vec<usize>,
 }
 
 impl World {
@@ -50,6 +62,14 @@ impl World {
         let without_hypervisor: u64 = native.map(|vm| usage.hypervisor_for(vm.hardware.domain)).sum();
         let own = |kind: fn(DomainKind) -> bool| usage.own_of(processors.domains(), kind);
         Ok(Measured {
+            service: self.system.service.iter().map(|cpu| processors.home(cpu.vcpu)).collect(),
+            round_trips: self.system.round_trips(&before),
+            lost_events: self.system.chipset.channels.overlooked() as u64,
+            hypervisor_dom0: self
+                .system
+                .service
+                .first()
+                .map_or(0, |cpu| usage.hypervisor_for(processors.domain_of(cpu.vcpu))),
             own_dom0: own(|kind| kind == DomainKind::Dom0),
             own_guests: own(DomainKind::is_guest) + without_hypervisor,
             hypervisor: usage.hypervisor() - without_hypervisor,
@@ -72,14 +92,23 @@ impl Server {
             sum.read_packets += counters.read_packets;
             sum.interrupts += counters.receive_interrupts;
             sum.written_bytes += counters.written_bytes;
+            sum.reordered += counters.reordered;
             sum.offered += counters.written_messages;
         }
         for Port { line, .. } in &self.ports {
             sum.offered += line.frames;
-            sum.answered += line.answered;
-            sum.waited = sum.waited + line.waited;
+            sum.answered.push(line.round_trips.len());
         }
+        sum.moves = self.split.as_ref().map_or(0, Split::moves);
         sum
+    }
+
+    /// Round trips that have ended since, the shortest first.
+    fn round_trips(&self, since: &Counts) -> Vec<Span> {
+        let lines = self.ports.iter().map(|port| &port.line.round_trips).zip(&since.answered);
+        let mut all: Vec<Span> = lines.flat_map(|(all, known)| &all[*known..]).copied().collect();
+        all.sort_unstable();
+        all
     }
 
     /// No rule was broken, every frame of a wire is somewhere, no function left its memory.
@@ -163,15 +192,57 @@ impl Measured {
     /// Responses that have reached their clients, a second.
     #[must_use]
     pub fn transactions_per_s(&self) -> f64 {
-        self.per_second(self.after.answered - self.before.answered)
+        self.per_second(self.round_trips.len() as u64)
     }
 
     /// From a request's first bit on the wire to its response's last, microseconds, in the mean.
     #[must_use]
     pub fn round_trip_us(&self) -> f64 {
-        let answered = self.after.answered - self.before.answered;
-        let waited = self.after.waited.picos() - self.before.waited.picos();
+        let waited: u64 = self.round_trips.iter().map(|trip| trip.picos()).sum();
+        let answered = self.round_trips.len();
         if answered == 0 { 0.0 } else { waited as f64 / answered as f64 / 1e6 }
+    }
+
+    /// What so many percent of round trips do not exceed, microseconds; 0 if there were none.
+    #[must_use]
+    pub fn round_trip_quantile_us(&self, percent: usize) -> f64 {
+        let at = (self.round_trips.len() * percent).div_ceil(100).saturating_sub(1);
+        self.round_trips.get(at).map_or(0.0, |trip| trip.picos() as f64 / 1e6)
+    }
+
+    /// Datagrams that were overtaken on their way to their program, since the beginning.
+    #[must_use]
+    pub fn reordered(&self) -> u64 {
+        self.after.reordered
+    }
+
+    /// Events that pend and that nobody will take.
+    #[must_use]
+    pub fn lost_events(&self) -> u64 {
+        self.lost_events
+    }
+
+    /// How often an interface, a worker or a card went elsewhere, a second.
+    #[must_use]
+    pub fn moves_per_s(&self) -> f64 {
+        self.per_second(self.after.moves - self.before.moves)
+    }
+
+    /// The part of the first virtual CPU in what all of the service domain's do, percent.
+    #[must_use]
+    pub fn first_cpu_share_pct(&self) -> f64 {
+        let busy =
+            |thread: &ThreadId| self.usage.elapsed().saturating_sub(self.usage.ledger().idle(thread.index()));
+        let all: u64 = self.service.iter().map(busy).sum();
+        let first = self.service.first().map_or(0, busy);
+        if all == 0 { 0.0 } else { first as f64 / all as f64 * 100.0 }
+    }
+
+    /// Cycles of all processors for each frame that came over a wire or message that a program sent.
+    #[must_use]
+    pub fn cycles_per_frame(&self) -> f64 {
+        let offered = self.after.offered - self.before.offered;
+        if offered == 0 { 0.0 } else { self.usage.busy() as f64 / offered as f64 }
     }
 
     /// Receive interrupts, of all guests, a second.
@@ -184,6 +255,13 @@ impl Measured {
     #[must_use]
     pub fn cpu_dom0_pct(&self) -> f64 {
         self.percent(self.own_dom0)
+    }
+
+    /// As the hypervisor's accounting has it: the time of the service domain's virtual CPUs, with their hypercalls and
+    /// events, percent of a thread.
+    #[must_use]
+    pub fn cpu_dom0_attributed_pct(&self) -> f64 {
+        self.percent(self.own_dom0 + self.hypervisor_dom0)
     }
 
     /// The hypervisor's cycles, for whomever, percent of a thread.

@@ -27,7 +27,7 @@ use crate::machine::parts::card::Port;
 use crate::machine::parts::guest::Vm;
 use crate::machine::parts::monitor::Monitor;
 use crate::machine::parts::service::ServiceCpu;
-use crate::machine::parts::split::Split;
+use crate::machine::parts::split::{Movable, Split};
 use crate::machine::topology::Topology;
 use hypervisor::cpu::{LastLevelCache, Step};
 use hypervisor::exit::EoiPath;
@@ -48,10 +48,18 @@ pub enum Event {
     ServiceTick(usize),
     /// A virtual CPU of the service domain has an interrupt from another.
     ServiceWake(usize),
+    /// A guest's access has reached its device model.
+    Forwarded(usize),
+    /// A guest's access is done.
+    Answered(usize),
     /// The service domain sends a guest an event.
     GuestCalled(usize),
     /// A guest sends the service domain an event.
     ServiceCalled(usize),
+    /// A virtual CPU of the service domain is to tell guests of frames.
+    TellGuests(usize),
+    /// A part of the back end arrives elsewhere.
+    Arrived(Movable),
 }
 
 /// The parts of a server.
@@ -93,12 +101,17 @@ impl Actor for Server {
                 self.service[cpu].ticks += 1;
                 if cpu == 0 {
                     self.monitor.tick(self.ports.len());
+                    self.dispatch(now, core);
                 }
                 core.wake(self.service[cpu].vcpu, now);
             }
             Event::ServiceWake(cpu) => core.wake(self.service[cpu].vcpu, now),
+            Event::Forwarded(vm) => self.forward(vm, now, core),
+            Event::Answered(vm) => self.answer(vm, now, core),
             Event::GuestCalled(vm) => self.call_guest(vm, now, core),
             Event::ServiceCalled(vm) => self.call_service(vm, now, core),
+            Event::TellGuests(cpu) => self.tell_guests(cpu, now, core),
+            Event::Arrived(what) => self.arrived(what, now, core),
         }
     }
 

@@ -3,12 +3,15 @@
 use crate::machine::parts::card::Outside;
 use crate::machine::parts::wire::Traffic;
 use crate::machine::topology::Topology;
-use driver::moderation::Policy;
+use driver::moderation;
 use guest::{Load, Spec};
 use hypervisor::cost::CostTable;
+use hypervisor::cpu::{Clocks, Config, Credit, Machine, Policy};
 use hypervisor::domain::DomainKind;
 use hypervisor::exit::EoiPath;
 use hypervisor::msix::Handler;
+use sim::{Instant, Span};
+use split::dispatch;
 use std::num::NonZeroU64;
 use thiserror::Error;
 
@@ -25,24 +28,58 @@ pub struct Setup {
     pub guests: u8,
     /// How guests reach the ports.
     pub network: Network,
+    /// How a back end shares its work, and what its front ends spare it.
+    pub netback: Netback,
     /// What guests are to the hypervisor; [`DomainKind::Native`] is one bare machine with a VF a guest.
     pub kind: DomainKind,
     /// Their kernel.
     pub spec: Spec,
     /// What clients send.
     pub traffic: Traffic,
+    /// What those of the first port's do instead, and the programs of its guests.
+    pub first: Option<(Traffic, Load)>,
     /// Who sends over the card, or over its bridge, to a guest, if anybody does.
     pub inside: Option<Inside>,
     /// What the functions of a card may send to each other, bits a second; `None` is without a limit.
     pub loopback: Option<NonZeroU64>,
     /// How often the VF driver lets the card interrupt.
-    pub moderation: Policy,
+    pub moderation: moderation::Policy,
     /// Who handles mask bits.
     pub msix: Handler,
     /// How an end of interrupt is handled.
     pub eoi: EoiPath,
-    /// Decides the phases of clocks, and nothing else.
+    /// Who goes first where virtual CPUs share a thread.
+    pub scheduling: Scheduling,
+    /// Decides the phases of clocks, and which of several clients sends how much at a time.
     pub seed: u64,
+}
+
+/// Who goes first where virtual CPUs share a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheduling {
+    /// Whoever has waited longest, at the end of a step.
+    RoundRobin,
+    /// Xen's credit scheduler with equal weights: who wakes with credits, at once.
+    Credit,
+}
+
+impl Scheduling {
+    /// The processors of `config`, with this scheduler.
+    pub(super) fn machine(self, config: Config) -> Machine {
+        let cycles = |ms| config.clock.cycle_at(Instant::ZERO + Span::from_millis(ms));
+        match self {
+            Self::RoundRobin => Machine::new(config),
+            Self::Credit => {
+                let clocks = Clocks {
+                    millisecond: cycles(1),
+                    tick_ms: 10,
+                    first_tick: cycles(10),
+                    first_accounting: cycles(30),
+                };
+                Machine::with_scheduler(config, Policy::Credit(Credit::new(clocks)))
+            }
+        }
+    }
 }
 
 /// How guests reach the ports.
@@ -55,6 +92,22 @@ pub enum Network {
         /// Workers of the back end, one to a virtual CPU of the service domain.
         workers: u8,
     },
+}
+
+/// How a back end shares its work, and what its front ends spare it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Netback {
+    /// Which virtual CPUs hear events.
+    pub dispatch: dispatch::Policy,
+    /// Frames after which a guest hears of them at once; of fewer it hears a little later.
+    pub tell_every: u32,
+    /// Front ends merge segments.
+    pub merge: bool,
+}
+
+impl Netback {
+    /// Events spread over all virtual CPUs, each told at once; nothing is merged.
+    pub const SPREAD: Self = Self { dispatch: dispatch::Policy::Spread, tell_every: 1, merge: false };
 }
 
 /// Why a machine cannot be put together.
@@ -111,13 +164,21 @@ pub enum Origin {
 }
 
 impl Setup {
-    pub(super) fn outside(&self) -> Outside {
-        Outside { traffic: self.traffic, wire: self.topology.wire, loopback: self.loopback }
+    pub(super) fn outside(&self, port: u8) -> Outside {
+        let traffic = self.first.filter(|_| port == 0).map_or(self.traffic, |(traffic, _)| traffic);
+        Outside { traffic, wire: self.topology.wire, loopback: self.loopback, seed: self.seed }
     }
 
     /// What a port's function runs in: a guest as asked for, or the service domain.
-    pub(super) fn system_of(&self, guest: bool) -> (DomainKind, Spec) {
-        if guest { (self.kind, self.spec) } else { (DomainKind::Pvm, Spec::xenlinux_2_6_18(self.spec.load)) }
+    pub(super) fn system_of(&self, port: u8, guest: bool) -> (DomainKind, Spec) {
+        let spec = self.spec_of(port);
+        if guest { (self.kind, spec) } else { (DomainKind::Pvm, Spec::xenlinux_2_6_18(spec.load)) }
+    }
+
+    /// The kernel of a port's guests.
+    pub(super) fn spec_of(&self, port: u8) -> Spec {
+        let load = self.first.filter(|_| port == 0).map_or(self.spec.load, |(_, load)| load);
+        Spec { load, ..self.spec }
     }
 
     /// How many functions the service domain has for itself. It is interrupted through one of them only.

@@ -3,7 +3,7 @@
 
 use super::{Core, Event, Server};
 use crate::machine::parts::bus::Path;
-use crate::machine::parts::split::Around;
+use crate::machine::parts::split::{Around, Movable, Split};
 use hypervisor::account::{Category, Charge};
 use hypervisor::cost::Cost;
 use hypervisor::cpu::{Step, Then};
@@ -16,6 +16,8 @@ const SPLIT: Label = Label::new("split");
 const INTERRUPT: Label = Label::new("interrupt");
 const TO_GUEST: Label = Label::new("to guest");
 const TO_SERVICE: Label = Label::new("to service");
+const REDIRECTED: Label = Label::new("redirected");
+const ARRIVED: Label = Label::new("arrived");
 
 impl Server {
     /// A virtual CPU of the service domain deals with its network side: the ports, a bit each, that it has touched.
@@ -51,6 +53,31 @@ impl Server {
                 step.charge(Category::EventChannel, cycles);
                 core.schedule(step.now(), Event::ServiceWake(other));
             }
+        }
+    }
+
+    /// The dispatcher looks at the load. If that changes something every virtual CPU looks whether it is concerned.
+    pub(super) fn dispatch(&mut self, now: Instant, core: &mut Core) {
+        if self.split.as_mut().is_some_and(Split::tick) {
+            core.trace.note(now, SPLIT, REDIRECTED, &[]);
+            self.service.iter().for_each(|cpu| core.wake(cpu.vcpu, now));
+        }
+    }
+
+    /// A part of the back end arrives at another virtual CPU or worker, whose turn it may be at once.
+    pub(super) fn arrived(&mut self, what: Movable, now: Instant, core: &mut Core) {
+        let Some(split) = &mut self.split else { return };
+        let (cpu, notified) = split.arrive(what, &mut self.chipset.channels);
+        core.trace.note(now, SPLIT, ARRIVED, &[cpu as u64]);
+        notified.into_iter().for_each(|notified| self.upcall_service(Ok(notified), 0, now, core));
+        core.wake(self.service[cpu].vcpu, now);
+    }
+
+    /// A virtual CPU's timer has come.
+    pub(super) fn tell_guests(&mut self, cpu: usize, now: Instant, core: &mut Core) {
+        if let Some(split) = &mut self.split {
+            split.timer(cpu);
+            core.wake(self.service[cpu].vcpu, now);
         }
     }
 

@@ -4,8 +4,11 @@ use super::{Core, Event, Server};
 use crate::machine::parts::guest::{System, Vm};
 use crate::machine::parts::platform::{Direct, Env};
 use crate::machine::parts::split::Split;
+use hypervisor::account::Category;
+use hypervisor::cost::Cost;
 use hypervisor::cpu::{Step, Then};
-use sim::Instant;
+use hypervisor::domain::DomainKind;
+use sim::{Instant, Span};
 
 impl Server {
     pub(super) fn execute_service(&mut self, cpu: usize, mut step: Step, core: &mut Core) {
@@ -19,11 +22,10 @@ impl Server {
         let (done, began) = (step.now(), step.began());
         core.finish(step, then);
         if let Some(vm) = served {
-            self.vms[vm].hardware.waits = false;
-            self.wake(vm, done, core);
+            core.schedule(done, Event::Answered(vm));
         }
-        while let Some(vm) = self.split.as_mut().and_then(Split::next_notified) {
-            core.schedule(done, Event::GuestCalled(vm));
+        if let Some(split) = &mut self.split {
+            after(split, cpu, done, core);
         }
         let touched = |port: &usize| touched >> port & 1 == 1 || asked == Some(*port);
         (0..self.ports.len()).filter(touched).for_each(|port| self.sync(port, began, core));
@@ -71,7 +73,7 @@ impl Server {
             self.wake(index, done, core);
         }
         if forwarded > 0 {
-            self.forward(index, done, core);
+            core.schedule(done, Event::Forwarded(index));
         }
         if let Some((port, mut next, touched)) = looked_at {
             if touched {
@@ -81,12 +83,42 @@ impl Server {
         }
     }
 
+    /// A guest's access is done: its virtual CPU, which was blocked for it, goes on. Waking an idle thread is dear; on one
+    /// that is not, what remains is the switch.
+    pub(super) fn answer(&mut self, vm: usize, now: Instant, core: &mut Core) {
+        let hardware = &mut self.vms[vm].hardware;
+        hardware.waits = false;
+        let (thread, domain) = (core.processors.home(hardware.vcpu), hardware.domain);
+        if core.processors.running(thread, now).is_none() {
+            let cycles = core.table[Cost::EventBlocked];
+            core.processors.steal(thread, domain, Category::EventChannel, cycles, now);
+        }
+        self.wake(vm, now, core);
+    }
+
     /// A guest's access goes to its device model, which runs on a virtual CPU of the service domain: the next
     /// core's, as good as any for a process that the service domain's scheduler moves about.
-    fn forward(&mut self, vm: usize, now: Instant, core: &mut Core) {
+    pub(super) fn forward(&mut self, vm: usize, now: Instant, core: &mut Core) {
         let cpu = (vm + 1) % self.service.len().max(1);
         let Some(service) = self.service.get_mut(cpu) else { return };
         service.requests.push_back(vm);
+        core.tell(service.vcpu, DomainKind::Dom0, 0, now);
         core.wake(service.vcpu, now);
+    }
+}
+
+/// How long a guest may wait to hear of frames that are not enough to tell it at once.
+const WITHHELD: Span = Span::from_micros(50);
+
+/// What a step of a virtual CPU on the network has left to be done when it is over.
+fn after(split: &mut Split, cpu: usize, done: Instant, core: &mut Core) {
+    while let Some(vm) = split.next_notified() {
+        core.schedule(done, Event::GuestCalled(vm));
+    }
+    while let Some(what) = split.next_leaving() {
+        core.schedule(done, Event::Arrived(what));
+    }
+    if split.needs_timer(cpu) {
+        core.schedule(done + WITHHELD, Event::TellGuests(cpu));
     }
 }

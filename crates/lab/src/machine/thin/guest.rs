@@ -86,7 +86,7 @@ impl Host {
         } else if guest.polls {
             step.charge(Category::Kernel, table[Cost::Softirq]);
             step.charge(Category::Driver, table[Cost::NapiEntry]);
-            let frames = guest.on_ring(self.wire.arrived).min(POLL);
+            let frames = guest.on_ring(self.wire.bulk.arrived()).min(POLL);
             let each = table[Cost::RxSkb] + table[Cost::RxTcp];
             step.charge(Category::Driver, frames * table[Cost::RxDriver]);
             step.charge(Category::Kernel, frames * each + frames / 2 * table[Cost::RxAck]);

@@ -1,9 +1,10 @@
 //! How long requests of VFs wait where nobody is interrupted for them: for an exit, whose rate is the guest's, or for
 //! the preemption timer, which bounds the wait. Left out: what a visit costs; a visit is short against the wait.
 
-use super::{BYTES, LIMITS, SLOTS};
-use crate::machine::parts::thin::admin::{Firmware, Message, Queue};
+use super::{SLOTS, inbox};
+use crate::machine::parts::thin::admin::{Firmware, Sent};
 use crate::machine::parts::thin::monitor::Monitor;
+use avf::admin::SIZE;
 use sim::{EventQueue, Generator, Instant, Span};
 use std::collections::VecDeque;
 
@@ -46,8 +47,8 @@ const BETWEEN: Span = Span::from_millis(50);
 /// Runs a card, its queue and the thread.
 #[must_use]
 pub fn run(plan: &Plan) -> Found {
-    let mut ring = vec![0; usize::from(SLOTS) * BYTES];
-    let mut monitor = Monitor::new(Queue::new(SLOTS, 4_096, &mut ring), LIMITS);
+    let mut ring = vec![0; usize::from(SLOTS) * SIZE];
+    let mut monitor = Monitor::new(inbox(&mut ring));
     let mut card = Firmware::new(SLOTS);
     let [mut exits, mut bursts] = ["exits", "bursts"].map(|name| Generator::named(plan.seed, name));
     let mut queue = EventQueue::new();
@@ -67,7 +68,7 @@ pub fn run(plan: &Plan) -> Found {
         match event {
             Event::Burst => {
                 for vf in 0..plan.burst {
-                    let message = Message { vf: (vf % 128) as u16, operation: 1, length: 8 };
+                    let message = Sent { vf: (vf % 128) as u16, operation: 1, length: 8 };
                     if card.send(message, &mut ring) {
                         waiting.push_back(now);
                     }

@@ -18,8 +18,11 @@ mod traffic;
 
 use super::books::Books;
 use super::engine::{Actor, Defect, Engine};
-use super::parts::thin::admin::{BYTES, Firmware, Queue};
-use super::parts::thin::monitor::{Limits, Monitor};
+use super::parts::thin::admin::{Firmware, Sent, VFS};
+use super::parts::thin::monitor::Monitor;
+use avf::admin::SIZE;
+use driver::avf::inbox::{Inbox, Limits};
+use driver::avf::queue::Queue;
 use guest::Guest;
 use hypervisor::account::Category;
 use hypervisor::cost::{Cost, CostTable};
@@ -72,7 +75,12 @@ const ASKED: Span = Span::from_millis(10);
 pub(crate) const SLOTS: u16 = 32;
 const BUFFER: u16 = 4_096;
 /// Messages of a visit, and visits from one look at resets to the next.
-pub(crate) const LIMITS: Limits = Limits { messages: 8, resets_every: 16 };
+const LIMITS: Limits = Limits { messages: 8, resets_every: 16 };
+/// The PF driver's inbox of a ring, whose buffers no message of the experiments fills.
+pub(crate) fn inbox(ring: &mut [u8]) -> Inbox {
+    Inbox::new(Queue::new(SLOTS, BUFFER, 0, VFS, ring), LIMITS, VFS)
+}
+
 /// Registers that say which of 128 VFs were reset.
 pub(crate) const RESET_REGISTERS: u64 = 4;
 
@@ -135,8 +143,8 @@ impl Thin {
         let mut core = Core::new(plan.table.clone(), Machine::new(Config::from_table(&plan.table, 1, 1)));
         let domain = core.processors.add_domain(DomainKind::Hvm, "guest".into());
         let vcpu = core.processors.add_vcpu(domain, ThreadId::new(0));
-        let mut ring = vec![0; usize::from(SLOTS) * BYTES];
-        let monitor = Monitor::new(Queue::new(SLOTS, BUFFER, &mut ring), LIMITS);
+        let mut ring = vec![0; usize::from(SLOTS) * SIZE];
+        let monitor = Monitor::new(inbox(&mut ring));
         let rate = if plan.busy { EXITS_BUSY } else { EXITS_IDLE };
         let mut system = Host {
             pf: plan.pf,
@@ -227,7 +235,7 @@ impl Host {
     /// The guest's driver asks the PF for something: the PF's driver is interrupted, or will look.
     fn ask(&mut self, now: Instant, core: &mut Core) {
         core.schedule(now + ASKED, Event::Ask);
-        let message = super::parts::thin::admin::Message { vf: 0, operation: 15, length: 8 };
+        let message = Sent { vf: 0, operation: 15, length: 8 };
         self.card.send(message, &mut self.ring);
         if self.pf != PfDriver::Interruptless {
             self.interrupt_exits += 1;

@@ -1,18 +1,15 @@
-//! The wire and the VF: frames arrive while the window allows, and interrupt at most once in an interval. Frames of a
-//! stream are counted, not moved: how many have come by now follows from when the first of them began.
+//! The wire and the VF: frames arrive while the window allows, and interrupt at most once in an interval.
 
 use super::guest::Guest;
 use super::{Core, Event, Host, Load};
 use crate::machine::books::Books;
-use guest::packet::{TCP_HEADERS, TCP_PAYLOAD};
+use crate::machine::parts::bulk::Bulk;
 use sim::{EventKey, Generator, Instant, Span};
 
 /// From one interrupt of the VF to the next in bulk: 20 us, as often as the card's driver lets it.
 const INTERVAL: Span = Span::from_micros(20);
 /// Frames that may be under way or unread: 2 MB.
 const WINDOW: u64 = 1_448;
-/// Preamble, frame check sequence, gap.
-const OVERHEAD: usize = 24;
 const BITS_PER_SECOND: u64 = 10_000_000_000;
 /// A request of 64 bytes, one way: wire, card, and the client's own way through its machine.
 const ONE_WAY: Span = Span::from_nanos(8_000);
@@ -23,9 +20,7 @@ const THINKING: Span = Span::from_micros(100);
 #[derive(Debug)]
 pub(super) struct Wire {
     load: Load,
-    /// Frames that have arrived, and up to when they are counted.
-    pub(super) arrived: u64,
-    counted: Instant,
+    pub(super) bulk: Bulk,
     pub(super) interrupt: Option<EventKey>,
     pub(super) interrupted: Option<Instant>,
     phases: Generator,
@@ -38,8 +33,7 @@ impl Wire {
     pub(super) fn new(load: Load, seed: u64) -> Self {
         Self {
             load,
-            arrived: 0,
-            counted: Instant::ZERO,
+            bulk: Bulk::new(BITS_PER_SECOND, WINDOW),
             interrupt: None,
             interrupted: None,
             phases: Generator::named(seed, "clients"),
@@ -49,31 +43,24 @@ impl Wire {
     }
 
     pub(super) fn owes(&self, guest: &Guest, books: &mut Books) {
-        books.balance("frames of a wire", self.arrived, guest.polled + guest.on_ring(self.arrived));
-        books.never("frames beyond the window", (self.arrived - guest.read_frames).saturating_sub(WINDOW));
+        let arrived = self.bulk.arrived();
+        books.balance("frames of a wire", arrived, guest.polled + guest.on_ring(arrived));
+        books.never("frames beyond the window", self.bulk.beyond(guest.read_frames));
     }
 }
 
 impl Host {
     /// Counts what has arrived up to `now`.
     pub(super) fn count_arrivals(&mut self, now: Instant) {
-        if self.wire.load == Load::Requests {
-            return;
+        if self.wire.load == Load::Stream {
+            self.wire.bulk.count(self.guest.read_frames, now);
         }
-        let bits = ((TCP_HEADERS + TCP_PAYLOAD + OVERHEAD) * 8) as u64;
-        let frame = Span::of_bits(bits, BITS_PER_SECOND).picos();
-        let passed = now.since(self.wire.counted).picos() / frame;
-        let room = WINDOW - (self.wire.arrived - self.guest.read_frames);
-        self.wire.arrived += passed.min(room);
-        // A wire that waits for the window begins anew when it opens.
-        self.wire.counted =
-            if passed > room { now } else { self.wire.counted + Span::from_picos(passed * frame) };
     }
 
     /// The VF is to interrupt when a frame is there and the interval is over.
     pub(super) fn await_frames(&mut self, now: Instant, core: &mut Core) {
-        let unread = self.wire.arrived - self.guest.read_frames;
-        let is_shut = unread == WINDOW && self.guest.on_ring(self.wire.arrived) == 0;
+        let bulk = &self.wire.bulk;
+        let is_shut = bulk.is_shut(self.guest.read_frames) && self.guest.on_ring(bulk.arrived()) == 0;
         if self.wire.interrupt.is_none() && self.wire.load == Load::Stream && !is_shut {
             let due = self.wire.interrupted.map_or(now, |last| last + INTERVAL).max(now);
             self.wire.interrupt = Some(core.schedule(due, Event::Interrupt));
@@ -87,7 +74,7 @@ impl Host {
             core.schedule(now + ONE_WAY, Event::Request);
             return;
         }
-        self.wire.arrived += 1;
+        self.wire.bulk.arrive();
         self.wire.interrupt = Some(core.schedule(now, Event::Interrupt));
     }
 

@@ -1,13 +1,14 @@
 //! What the receive descriptor says of checksums, rule by rule.
 
-use super::{ipv4_frame, ipv4_header, ipv6_frame, parsed, tcp4, tcp6, udp4, udp6};
-use crate::offload::checksum::Sum;
-use crate::offload::crc::crc32c;
+use super::frames::{ipv4_frame, ipv4_header, ipv6_frame, tcp4, tcp6, udp4, udp6};
+use super::parsed;
 use crate::offload::receive::{Fragment, Receive, classify, fragment, packet_sum};
 use alloc::vec::Vec;
 use i82576::bits::rxcsum::{CRCOFL, IPOFL, IPPCSE, PCSD, TUOFL};
 use i82576::descriptor::rx::packet_type::{IPV4, IPV4_OPTIONS, IPV6, IPV6_EXTENSIONS, SCTP, TCP, UDP};
 use i82576::descriptor::rx::status::{IPCS, IPE, L4CS, L4E, UDPCS, UDPV};
+use offload::checksum::Sum;
+use offload::crc::crc32c;
 use proptest::prelude::proptest;
 
 const ALL: u32 = IPOFL | TUOFL | CRCOFL;

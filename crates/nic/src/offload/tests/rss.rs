@@ -1,7 +1,7 @@
 //! Receive-side scaling against the vectors Microsoft publishes ("Verifying the RSS Hash Calculation").
 
-use super::built;
-use super::{ipv4_frame, ipv4_header, ipv6_frame, link, parsed, tcp4, tcp6};
+use super::frames::{built, ipv4_frame, ipv4_header, ipv6_frame, link, tcp4, tcp6};
+use super::parsed;
 use crate::file::RegisterFile;
 use crate::offload::rss::{Hash, Rss};
 use alloc::vec::Vec;

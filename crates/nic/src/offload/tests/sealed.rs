@@ -1,13 +1,15 @@
 //! What the card has summed up itself it does not sum up again, and descriptors say the same either way.
 
-use super::transmit::pseudo;
-use super::{ipv4_frame, ipv4_header, parsed, tcp4, tcp6, udp4, udp6};
+use super::frames::{ipv4_frame, ipv4_header, pseudo, tcp4, tcp6, udp4, udp6};
+use super::parsed;
 use crate::offload::receive::classify;
-use crate::offload::segment::{FlagMasks, Segmenter};
-use crate::offload::transmit::{Sealed, insert};
+use crate::offload::segment::segmenter;
+use crate::offload::transmit::insert;
 use alloc::vec::Vec;
 use i82576::descriptor::rx::status::{L4CS, L4E};
 use i82576::descriptor::tx::{Context, Data, L4};
+use offload::segment::FlagMasks;
+use plane::frame::{Sealed, Transport};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::sample::Index;
 
@@ -80,7 +82,7 @@ fn a_seal_over_a_wrong_seed_is_an_error() {
 
 #[test]
 fn a_seal_moves_with_the_start_of_the_frame() {
-    let seal = Sealed { start: 34, end: 60, l4: L4::Tcp, seed: 7 };
+    let seal = Sealed { start: 34, end: 60, transport: Transport::Tcp, seed: 7 };
     assert_eq!(seal.before(4), Sealed { start: 30, end: 56, ..seal });
     assert_eq!(seal.before(4).behind(4), seal);
 }
@@ -129,7 +131,7 @@ proptest! {
         let seed = if seed == 0xabcd { right } else { seed };
         frame[field..field + 2].copy_from_slice(&seed.to_be_bytes());
         context.mss = mss;
-        let mut segmenter = Segmenter::new(&frame, &SUMS, &context, FlagMasks::DEFAULT).unwrap();
+        let mut segmenter = segmenter(&frame, &SUMS, &context, FlagMasks::DEFAULT).unwrap();
         let mut buffer = [0; 2048];
         while let Some(length) = segmenter.write_next(&mut buffer) {
             let (with, without) = told(&buffer[..length], segmenter.sealed());

@@ -1,12 +1,14 @@
 //! Checksum insertion: as a driver seeds it, as the wire wants it.
 
-use super::{ipv4_frame, ipv4_header, parsed, tcp4, tcp6, udp4, udp6};
-use crate::offload::crc::crc32c;
+use super::frames::{ipv4_frame, ipv4_header, pseudo, tcp4, tcp6, udp4, udp6};
+use super::parsed;
 use crate::offload::receive::classify;
-use crate::offload::transmit::{Error, insert};
+use crate::offload::transmit::insert;
 use alloc::vec::Vec;
 use i82576::descriptor::rx::status::{IPE, L4CS, L4E};
 use i82576::descriptor::tx::{Context, Data, L4};
+use offload::crc::crc32c;
+use offload::insert::Error;
 use proptest::prelude::{any, proptest};
 
 pub(super) const BOTH: Data = Data {
@@ -26,17 +28,6 @@ pub(super) const BOTH: Data = Data {
 
 fn context(ip_length: u16, l4: L4) -> Context {
     Context { mac_length: 14, ip_length, ipv4: ip_length == 20, l4, ..Context::default() }
-}
-
-/// What a driver leaves in the field: the folded sum of addresses, protocol and length.
-pub(super) fn pseudo(frame: &[u8], six: bool, protocol: u8, length: usize) -> u16 {
-    let addresses = if six { &frame[22..54] } else { &frame[26..34] };
-    let words = addresses.chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
-    let mut sum = words.sum::<u32>() + u32::from(protocol) + length as u32;
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    sum as u16
 }
 
 #[test]

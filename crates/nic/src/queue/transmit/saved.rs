@@ -3,7 +3,7 @@
 use super::TransmitQueue;
 use crate::queue::held::Held;
 use crate::queue::write_back::{Batch, burst};
-use crate::state::Damaged;
+use crate::saved::Damaged;
 use alloc::vec::Vec;
 use i82576::Queue;
 use i82576::descriptor::SIZE;
@@ -25,8 +25,9 @@ pub(super) struct SavedTransmit {
 
 impl From<TransmitQueue> for SavedTransmit {
     fn from(from: TransmitQueue) -> Self {
-        let TransmitQueue { queue, contexts, burst, fetched_at, fetched, done, skipping, effort, held } =
-            from;
+        let TransmitQueue {
+            queue, contexts, burst, fetched_at, fetched, done, skipping, effort, held, ..
+        } = from;
         let burst = burst[..fetched as usize].to_vec();
         Self { queue, contexts, burst, fetched_at, done, skipping, effort, held }
     }
@@ -38,6 +39,7 @@ impl TryFrom<SavedTransmit> for TransmitQueue {
     fn try_from(saved: SavedTransmit) -> Result<Self, Damaged> {
         let (burst, fetched) = burst(&saved.burst, [0; SIZE])?;
         let SavedTransmit { queue, contexts, fetched_at, done, skipping, effort, held, .. } = saved;
-        Ok(Self { queue, contexts, burst, fetched_at, fetched: fetched as u32, done, skipping, effort, held })
+        let fetched = fetched as u32;
+        Ok(Self { queue, contexts, burst, fetched_at, fetched, done, skipping, effort, held, ring: None })
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::common::{Bench, POOL, mac, plain};
 use i82576::MacAddress;
+use i82576::Pool;
 use i82576::bits::vmolr;
 use i82576::register as r;
 
@@ -11,7 +12,7 @@ fn each_pool_has_its_own_longest_frame_and_a_jumbo_frame_takes_several_buffers()
     let limits = [1522, 4000, 9728];
     for (n, limit) in (0..).zip(limits) {
         bench.vf(n).start();
-        bench.pf().write(r::vmolr(n), POOL & !vmolr::RLPML_MASK | limit);
+        bench.pf().write(r::vmolr(Pool::EVERY[usize::from(n)]), POOL & !vmolr::RLPML_MASK | limit);
     }
     for (length, expected) in [(1518, [1, 1, 1]), (1519, [0, 1, 1]), (3996, [0, 2, 2]), (3997, [0, 0, 2])] {
         bench.wire_sends(&plain(MacAddress::BROADCAST, mac(9), length - 14));

@@ -1,6 +1,7 @@
 //! Case 5: RSS within a pool (VMOLR.RSSE under MRQC mode 5) did not use the pool's two queues.
 
 use crate::common::{Bench, POOL, mac, tcp};
+use i82576::Pool;
 use i82576::bits::{mrqc, vmolr};
 use i82576::register::{self as r, rx, vf};
 
@@ -10,7 +11,7 @@ fn bench() -> Bench {
     bench.vf(2).start();
     bench.vf(2).start_second_receive();
     bench.pf().write(r::MRQC, mrqc::VMDQ_RSS | 1 << mrqc::HASH_TYPES_SHIFT);
-    bench.pf().write(r::vmolr(2), POOL | vmolr::RSSE);
+    bench.pf().write(r::vmolr(Pool::EVERY[2]), POOL | vmolr::RSSE);
     bench
 }
 
@@ -33,9 +34,9 @@ fn the_low_bit_of_the_redirection_entry_chooses_between_queues_n_and_n_plus_8() 
 fn without_rsse_or_in_mode_3_everything_goes_to_queue_n() {
     let mut bench = bench();
     (0..32).for_each(|word| bench.pf().write(r::reta(word), 0x0101_0101));
-    bench.pf().write(r::vmolr(2), POOL);
+    bench.pf().write(r::vmolr(Pool::EVERY[2]), POOL);
     bench.wire_sends(&tcp(mac(2), mac(9), &[7; 100]));
-    bench.pf().write(r::vmolr(2), POOL | vmolr::RSSE);
+    bench.pf().write(r::vmolr(Pool::EVERY[2]), POOL | vmolr::RSSE);
     bench.pf().write(r::MRQC, mrqc::VMDQ | 1 << mrqc::HASH_TYPES_SHIFT);
     bench.wire_sends(&tcp(mac(2), mac(9), &[7; 100]));
     assert_eq!(heads(&mut bench), [2, 0]);

@@ -2,6 +2,7 @@
 
 use crate::common::{Bench, POOL, index, mac, plain};
 use i82576::MacAddress;
+use i82576::Pool;
 use i82576::bits::vmolr;
 use i82576::register::{self as r, vf, vf_stats};
 
@@ -14,7 +15,7 @@ fn every_vf_statistic_counts_for_vf_and_pf_alike() {
     let mut bench = Bench::new(8);
     for n in 0..8 {
         bench.vf(n).start();
-        bench.pf().write(r::vmolr(n), POOL | vmolr::MPME);
+        bench.pf().write(r::vmolr(Pool::EVERY[usize::from(n)]), POOL | vmolr::MPME);
         bench.vf((n + 1) % 8).start();
         bench.wire_sends(&plain(mac(n), mac(9), 86));
         let before = [vf::VFGPRC, vf::VFGORC].map(|at| bench.vf(n).read(at));
@@ -40,7 +41,7 @@ fn every_vf_statistic_counts_for_vf_and_pf_alike() {
 fn multicast_is_counted_at_both_offsets_and_reading_clears_neither() {
     let mut bench = Bench::new(1);
     bench.vf(0).start();
-    bench.pf().write(r::vmolr(0), POOL | vmolr::MPME);
+    bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::MPME);
     bench.wire_sends(&plain(GROUP, mac(9), 60));
     for _ in 0..2 {
         assert_eq!([VFMPRC_INTEL, vf::VFMPRC].map(|at| bench.vf(0).read(at)), [1, 1]);

@@ -1,6 +1,7 @@
 //! Case 7: a pool's port VLAN was not inserted into what it sent, and not stripped from what it got.
 
 use crate::common::{Bench, POOL, mac, packet, plain, tagged};
+use i82576::Pool;
 use i82576::bits::{rctl, vlvf, vmolr, vmvir};
 use i82576::descriptor::rx::status;
 use i82576::descriptor::tx::{Context, Data};
@@ -14,9 +15,9 @@ fn bench() -> Bench {
     bench.pf().write(r::vlvf(0), vlvf::VLANID_EN | 100 | 0b11 << vlvf::POOLSEL_SHIFT);
     for pool in [0, 1] {
         bench.vf(pool).start();
-        bench.pf().write(r::vmvir(pool), vmvir::DEFAULT | 0x6064);
+        bench.pf().write(r::vmvir(Pool::EVERY[usize::from(pool)]), vmvir::DEFAULT | 0x6064);
     }
-    bench.pf().write(r::vmolr(1), POOL & !vmolr::AUPE | vmolr::STRVLAN);
+    bench.pf().write(r::vmolr(Pool::EVERY[1]), POOL & !vmolr::AUPE | vmolr::STRVLAN);
     bench
 }
 

@@ -1,6 +1,7 @@
 //! Case 8: memory requests of a VF's queue carried the PF's id, at least some of them, and after a change of NumVFs.
 
 use crate::common::{Bench, POOL, data, head_address, mac, packet, tcp};
+use i82576::Pool;
 use i82576::bits::{mrqc, rah, srrctl, vmolr};
 use i82576::config::pf::SRIOV;
 use i82576::descriptor::tx::{Context, Data, L4};
@@ -42,7 +43,7 @@ fn the_second_queue_of_a_vf_is_the_vfs_and_a_queue_beyond_the_vfs_is_the_pfs() {
     let mut bench = Bench::new(3);
     bench.vf(2).start();
     bench.pf().write(r::MRQC, mrqc::VMDQ_RSS | 1 << mrqc::HASH_TYPES_SHIFT);
-    bench.pf().write(r::vmolr(2), POOL | vmolr::RSSE);
+    bench.pf().write(r::vmolr(Pool::EVERY[2]), POOL | vmolr::RSSE);
     bench.world.bus.log.clear();
     bench.wire_sends(&tcp(mac(2), mac(9), &[7; 100]));
     expect_names(&mut bench, &[Vf(2)]);

@@ -2,6 +2,7 @@
 
 use crate::common::{Bench, POOL, mac, plain};
 use i82576::MacAddress;
+use i82576::Pool;
 use i82576::bits::vmolr;
 use i82576::register::{self as r, vf};
 
@@ -11,7 +12,7 @@ const GROUP: MacAddress = MacAddress([0x01, 0, 0x5e, 0, 0, 1]);
 fn broadcast_and_multicast_are_counted_each_as_what_it_is() {
     let mut bench = Bench::new(1);
     bench.vf(0).start();
-    bench.pf().write(r::vmolr(0), POOL | vmolr::MPME);
+    bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::MPME);
     for (to, count) in [(MacAddress::BROADCAST, 3), (GROUP, 2), (mac(0), 1)] {
         (0..count).for_each(|_| bench.wire_sends(&plain(to, mac(9), 60)));
     }

@@ -2,6 +2,7 @@
 //! direction; the outer stays in the frame.
 
 use crate::common::{Bench, POOL, mac, packet, plain, tagged, tcp};
+use i82576::Pool;
 use i82576::bits::{ctrl_ext, rctl, vlvf, vmolr, vmvir};
 use i82576::descriptor::rx::{packet_type, status};
 use i82576::descriptor::tx::{Context, Data};
@@ -30,7 +31,7 @@ fn frame() -> Vec<u8> {
 #[test]
 fn the_inner_tag_is_stripped_and_the_outer_is_told_of() {
     let mut bench = bench();
-    bench.pf().write(r::vmolr(0), POOL | vmolr::STRVLAN);
+    bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::STRVLAN);
     bench.wire_sends(&outer(5, &tagged(0x6064, &frame())));
     let received = bench.vf(0).expect_frame();
     assert_eq!(received.bytes, outer(5, &frame()));
@@ -44,7 +45,7 @@ fn the_inner_tag_is_stripped_and_the_outer_is_told_of() {
 #[test]
 fn a_single_tag_is_the_outer_and_stays() {
     let mut bench = bench();
-    bench.pf().write(r::vmolr(0), POOL | vmolr::STRVLAN);
+    bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::STRVLAN);
     bench.wire_sends(&outer(5, &frame()));
     let received = bench.vf(0).expect_frame();
     assert_eq!(received.bytes, outer(5, &frame()));
@@ -68,7 +69,7 @@ fn filters_look_at_the_inner_tag() {
 #[test]
 fn a_frame_without_an_outer_tag_is_passed_on_as_it_is() {
     let mut bench = bench();
-    bench.pf().write(r::vmolr(0), POOL | vmolr::STRVLAN);
+    bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::STRVLAN);
     for bare in [frame(), tagged(5, &frame())] {
         bench.wire_sends(&bare);
         let received = bench.vf(0).expect_frame();
@@ -86,7 +87,7 @@ fn what_the_descriptor_or_the_pool_inserts_goes_behind_the_outer_tag() {
     let ask = Data { insert_vlan: true, ..packet(address, whole.len() as u16) };
     bench.vf(0).transmit(&[Context { vlan_tag: 7, ..Context::default() }.emit(), ask.emit()]);
     assert_eq!(bench.wire_got(), [both(7)]);
-    bench.pf().write(r::vmvir(0), vmvir::DEFAULT | 8);
+    bench.pf().write(r::vmvir(Pool::FIRST), vmvir::DEFAULT | 8);
     bench.vf(0).send(&whole);
     bench.vf(0).send(&both(7));
     assert_eq!(bench.wire_got(), [both(8), both(8)]);
@@ -98,7 +99,7 @@ fn without_an_outer_tag_there_is_nothing_to_put_one_behind() {
     let bare = plain(mac(9), mac(0), 100);
     bench.vf(0).send(&bare);
     assert_eq!(bench.wire_got(), std::slice::from_ref(&bare));
-    bench.pf().write(r::vmvir(0), vmvir::DEFAULT | 8);
+    bench.pf().write(r::vmvir(Pool::FIRST), vmvir::DEFAULT | 8);
     bench.vf(0).send(&bare);
     assert!(bench.wire_got().is_empty());
     assert_eq!(bench.nic.counters()[0].tx_invalid, 1);
@@ -121,7 +122,7 @@ fn the_type_of_tags_is_the_lower_half_of_vet() {
     let mut bench = Bench::new(2);
     bench.vf(0).start();
     bench.pf().write(r::VET, 0x9100);
-    bench.pf().write(r::vmolr(0), POOL | vmolr::STRVLAN);
+    bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::STRVLAN);
     let mut other = tagged(0x6064, &frame());
     other[12..14].copy_from_slice(&[0x91, 0x00]);
     bench.wire_sends(&other);
@@ -130,10 +131,10 @@ fn the_type_of_tags_is_the_lower_half_of_vet() {
     bench.wire_sends(&tagged(5, &frame()));
     let received = bench.vf(0).expect_frame();
     assert_eq!((received.bytes, received.parts[0].vlan_tag), (tagged(5, &frame()), 0), "payload now");
-    bench.pf().write(r::vmolr(0), POOL);
+    bench.pf().write(r::vmolr(Pool::FIRST), POOL);
     bench.wire_sends(&other);
     assert_eq!(bench.vf(0).expect_frame().bytes, other);
-    bench.pf().write(r::vmvir(0), vmvir::DEFAULT | 7);
+    bench.pf().write(r::vmvir(Pool::FIRST), vmvir::DEFAULT | 7);
     bench.vf(0).send(&plain(mac(9), mac(0), 60));
     assert_eq!(bench.wire_got()[0][12..16], [0x91, 0x00, 0, 7], "and what the card inserts");
 }

@@ -1,6 +1,7 @@
 //! A gap: EIAC and VTIVAR could only gain bits, and VTIVAR did not serve the second queue pair.
 
 use crate::common::{Bench, index, mac, plain};
+use i82576::Pool;
 use i82576::bits::{dctl, mrqc};
 use i82576::register::{self as r, rx, vf};
 use pcie::Function::Vf;
@@ -32,7 +33,7 @@ fn the_second_queue_pair_has_entries_of_its_own() {
     let mut bench = Bench::new(1);
     // Two queues a pool, every entry of the redirection table to the second.
     bench.pf().write(r::MRQC, mrqc::VMDQ_RSS | 0x1ff << 16);
-    bench.pf().write(r::vmolr(0), crate::common::POOL | i82576::bits::vmolr::RSSE);
+    bench.pf().write(r::vmolr(Pool::FIRST), crate::common::POOL | i82576::bits::vmolr::RSSE);
     for word in 0..32 {
         bench.pf().write(r::reta(word), 0x0101_0101);
     }

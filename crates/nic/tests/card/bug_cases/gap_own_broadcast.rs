@@ -2,6 +2,7 @@
 
 use crate::common::{Bench, POOL, mac, plain};
 use i82576::MacAddress;
+use i82576::Pool;
 use i82576::bits::vmolr;
 use i82576::register as r;
 
@@ -10,7 +11,7 @@ fn a_sender_does_not_hear_its_own_groups() {
     let mut bench = Bench::new(2);
     for vf in 0..2 {
         bench.vf(vf).start();
-        bench.pf().write(r::vmolr(vf), POOL | vmolr::MPME);
+        bench.pf().write(r::vmolr(Pool::EVERY[usize::from(vf)]), POOL | vmolr::MPME);
     }
     for dst in [MacAddress::BROADCAST, MacAddress([0x33, 0x33, 0, 0, 0, 1])] {
         bench.vf(0).send(&plain(dst, mac(0), 60));

@@ -12,15 +12,16 @@ pub(crate) use world::{Access, BASE, SIZE, TestBus, World};
 
 use core::num::NonZeroU64;
 use core::time::Duration;
+use i82576::Pool;
 use i82576::bits::{ctrl_ext, dtxswc, gpie, mrqc, rah, rctl, tctl, vmolr, vt_ctl};
 use i82576::config::{MSIX, pf::SRIOV};
 use i82576::register as r;
 use i82576::{MacAddress, Time, VfIndex};
-use nic::doorbell::Pages;
 use nic::{Budget, Nic, Poll};
 use pages::Mapped;
 use pcie::capability::{msix, sriov};
 use pcie::config::offset;
+use pcie::pages::Pages;
 use pcie::{ConfigAccess, Function};
 use rings::Rings;
 
@@ -116,7 +117,7 @@ impl Bench {
         pf.write(r::MRQC, mrqc::VMDQ);
         pf.write(r::VT_CTL, vt_ctl::REPL_EN | u32::from(vfs & 7) << vt_ctl::DEF_PL_SHIFT);
         pf.write(r::DTXSWC, dtxswc::LOOPBACK_EN);
-        for pool in 0..8 {
+        for pool in Pool::EVERY {
             pf.write(r::vmolr(pool), POOL);
         }
         for pool in 0..vfs {

@@ -1,12 +1,13 @@
-//! Pages of a VF's BAR0 as memory, and a guest that loads and stores there. Whoever has such pages looks before it
-//! answers an access that it does hear of, and shows afterwards what has become of it.
+//! Pages of a VF's BAR0 as memory, and a guest that loads and stores there. The bench does what a port does with such pages: before
+//! it answers an access by message it takes what the guest has stored, and afterwards it puts the registers' new values there.
 
 use super::{Bench, index};
 use i82576::Time;
 use i82576::window::MAPPED;
 use nic::Nic;
-use nic::doorbell::{Doorbells, Pages};
+use nic::doorbell::Doorbells;
 use pcie::Function;
+use pcie::pages::Pages;
 use std::cell::RefCell;
 
 /// Memory for the mapped pages.
@@ -92,7 +93,7 @@ impl Bench {
         }
     }
 
-    /// An access that the card hears of.
+    /// An access that reaches the card.
     pub(super) fn hear<T>(&mut self, access: impl FnOnce(&mut Nic, Time) -> T) -> T {
         self.look();
         let answer = access(&mut self.nic, self.now);

@@ -1,7 +1,9 @@
 //! What surrounds the card: a block of memory for each function with nothing mapped around it, a log of every
 //! memory request, the messages sent, and a wire that is two lists of frames.
 
-use nic::Wire;
+use i82576::ids::{FCS, MAX_FRAME};
+use nic::{Uncut, Wire};
+use offload::uncut;
 use pcie::{Bus, DmaFault, Function, Iova};
 use std::collections::VecDeque;
 
@@ -37,6 +39,9 @@ pub(crate) struct TestBus {
 pub(crate) struct ListWire {
     pub(crate) incoming: VecDeque<Vec<u8>>,
     pub(crate) outgoing: Vec<Vec<u8>>,
+    /// It takes packets that are not cut, and cuts them as Linux does; and how many it has taken.
+    pub(crate) cuts: bool,
+    pub(crate) uncut: usize,
 }
 
 /// Everything around the card.
@@ -117,5 +122,24 @@ impl Wire for ListWire {
         let length = frame.len().min(into.len());
         into[..length].copy_from_slice(&frame[..length]);
         Some(length)
+    }
+
+    fn takes_uncut(&self) -> bool {
+        self.cuts
+    }
+
+    fn transmit_uncut(&mut self, packet: &[u8], whole: &Uncut) -> bool {
+        let mut packet = packet.to_vec();
+        let arrived = uncut::arrived(&mut packet, whole.ipv4, whole.mss, MAX_FRAME - FCS);
+        assert_eq!(arrived, Some(*whole), "as its headers say");
+        let mut segments = uncut::segments(whole, &packet).unwrap();
+        let mut place = vec![0; segments.longest()];
+        while let Some(length) = segments.write_next(&mut place) {
+            let mut frame = place[..length].to_vec();
+            frame.resize(length.max(60 + whole.l3 - 14), 0);
+            self.outgoing.push(frame);
+        }
+        self.uncut += 1;
+        true
     }
 }

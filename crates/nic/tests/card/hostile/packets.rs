@@ -3,6 +3,7 @@
 use super::{END, bench, expect_neighbours_well, poll_bounded, tx_at};
 use crate::common::{BASE, Bench, buffer, data, mac, packet, plain};
 use i82576::MacAddress;
+use i82576::Pool;
 use i82576::bits::vmolr;
 use i82576::descriptor::tx::{Context, Data, L4};
 use i82576::register::{self as r, tx, vf};
@@ -264,7 +265,9 @@ fn frames_to_oneself_however_short_do_not_come_back() {
 #[test]
 fn a_frame_longer_than_the_neighbour_takes_is_not_delivered() {
     let mut bench = bench();
-    bench.pf().write(r::vmolr(1), crate::common::POOL & !(vmolr::LPE | vmolr::RLPML_MASK) | 1522);
+    bench
+        .pf()
+        .write(r::vmolr(Pool::EVERY[1]), crate::common::POOL & !(vmolr::LPE | vmolr::RLPML_MASK) | 1522);
     bench.vf(0).send(&plain(mac(1), mac(0), 1501));
     bench.vf(0).send(&plain(MacAddress::BROADCAST, mac(0), 9000));
     bench.vf(1).expect_no_frame();

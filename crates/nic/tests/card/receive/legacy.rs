@@ -3,6 +3,7 @@
 
 use super::{at, bench, frame};
 use crate::common::{BASE, Bench, POOL, buffer, mac, tagged, tcp};
+use i82576::Pool;
 use i82576::bits::{rctl, rxcsum, vmolr};
 use i82576::descriptor::legacy::WriteBack;
 use i82576::descriptor::rx::status;
@@ -42,7 +43,7 @@ fn a_frame_in_several_descriptors_ends_in_the_last() {
 #[test]
 fn the_tag_is_in_the_special_field() {
     let mut bench = legacy();
-    bench.pf().write(r::vmolr(0), POOL | vmolr::STRVLAN);
+    bench.pf().write(r::vmolr(Pool::FIRST), POOL | vmolr::STRVLAN);
     bench.wire_sends(&tagged(0x6064, &frame(60)));
     let back = descriptor(&mut bench, 0);
     assert_eq!((back.vlan_tag, back.status), (0x6064, 1 | status::EOP | status::VP));

@@ -3,6 +3,7 @@
 
 use super::{at, bench, frame, srrctl};
 use crate::common::{POOL, RX_RING, buffer, mac, tagged, tcp, tcp6, udp};
+use i82576::Pool;
 use i82576::bits::{psrtype, vmolr};
 use i82576::descriptor::rx::{Posted, WriteBack, status};
 use i82576::register::{self as r, rx, vf};
@@ -154,7 +155,7 @@ fn tag_and_split_in_several_buffers_all_at_once() {
     for (options, header, bytes) in
         [(POOL, 58, tagged(5, &segment)), (POOL | vmolr::STRVLAN, 54, segment.clone())]
     {
-        bench.pf().write(r::vmolr(0), options);
+        bench.pf().write(r::vmolr(Pool::FIRST), options);
         bench.wire_sends(&tagged(5, &segment));
         let received = bench.vf(0).expect_frame();
         assert_eq!(received.parts[0].header_length, header);

@@ -16,7 +16,7 @@ const ATTEMPTS: usize = 40;
 const PAUSE: Duration = Duration::from_millis(250);
 const VLAN: u8 = 100;
 
-/// What ethtool says of the offloads that igbvf switches on by itself.
+/// What ethtool says of the offloads that igbvf and iavf switch on by themselves.
 const OFFLOADS: [&str; 3] = ["rx-checksumming: on", "tx-checksumming: on", "tcp-segmentation-offload: on"];
 
 /// A guest on a VF.
@@ -38,8 +38,14 @@ impl Guest {
     pub(super) fn set_up(&self) -> Result<()> {
         self.linux.wait_ready(BOOT)?;
         let (address, vlan, vlan_address) = (self.address(), self.vlan_interface(), self.vlan_address());
+        // iavf makes an interface when the PF has answered it.
         let script = format!(
-            "ip link set eth0 up && ip addr add {address}/24 dev eth0 &&
+            "tries=0
+             until [ -e /sys/class/net/eth0 ]; do
+                 tries=$((tries + 1)); [ $tries -lt 300 ] || {{ echo there is no eth0 >&2; exit 1; }}
+                 usleep 100000
+             done
+             ip link set eth0 up && ip addr add {address}/24 dev eth0 &&
              modprobe 8021q && ip link add link eth0 name {vlan} type vlan id {VLAN} &&
              ip link set {vlan} up && ip addr add {vlan_address}/24 dev {vlan} &&
              iperf3 -s -D || exit

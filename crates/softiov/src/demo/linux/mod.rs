@@ -1,4 +1,4 @@
-//! The demo with virtual machines: two unmodified Debian kernels with the stock igbvf under QEMU, each on a VF,
+//! The demo with virtual machines: two unmodified Debian kernels with the stock igbvf or iavf under QEMU, each on a VF,
 //! and, if privileged, the host itself on a tap uplink in a network namespace.
 //!
 //! Left out: a check of everything a guest can do; that is the Linux test's.
@@ -7,6 +7,7 @@ mod guest;
 mod interrupt;
 mod uplink;
 
+use super::Card;
 use super::host::DemoHost;
 use super::report::{Flow, Outcome, Ping, Report, to_tenths};
 use super::say;
@@ -23,11 +24,11 @@ const PINGS: u32 = 20;
 const UPLINK: &str = "uplink";
 
 /// Runs it; each flow takes so many seconds.
-pub(super) fn run(seconds: u64, mapped: bool) -> Result<Outcome> {
+pub(super) fn run(seconds: u64, card: Card<'_>) -> Result<Outcome> {
     say("preparing QEMU, kernel and initramfs (downloaded once, then cached)");
     let assets = Assets::prepare(KernelSeries::Bookworm61)?;
     // In the order in which things must go: signals, guests, host, uplink. Locals are dropped last to first.
-    let (uplink, host) = start_host(mapped)?;
+    let (uplink, host) = start_host(card)?;
     let accel = Accel::choose(&assets);
     say(format_args!("booting {GUESTS} Debian guests on {}", accel.name()));
     let guests = host.vfs().iter().map(|vf| Guest::boot(&assets, vf, accel)).collect::<Result<Vec<_>>>()?;
@@ -36,19 +37,19 @@ pub(super) fn run(seconds: u64, mapped: bool) -> Result<Outcome> {
         guest.set_up()?;
         say(format_args!("{} is up: Linux {}", guest.vf(), guest.kernel()));
     }
-    let mut scene =
-        Scene { host: &host, seconds, report: Report { mapped, ..Report::default() }, wrong: Vec::new() };
+    let report = Report { mapped: card.mapped, ..Report::default() };
+    let mut scene = Scene { host: &host, seconds, report, wrong: Vec::new() };
     scene.play(&guests, uplink.as_ref())?;
     let Scene { report, wrong, .. } = scene;
     Ok(Outcome::new(report, host.status()?.vfs, wrong))
 }
 
 /// The host, on an uplink if that can be had.
-fn start_host(mapped: bool) -> Result<(Option<Uplink>, DemoHost)> {
+fn start_host(card: Card<'_>) -> Result<(Option<Uplink>, DemoHost)> {
     match Uplink::open() {
         Ok(mut uplink) => {
             say(format_args!("starting the host: one port, {GUESTS} VFs, uplink tap {}", uplink.tap()));
-            let host = DemoHost::start(GUESTS, mapped, Some(uplink.tap()))?;
+            let host = DemoHost::start(GUESTS, card, Some(uplink.tap()))?;
             // Before there are guests: the tap is down while it moves, and so is the port's link.
             uplink.adopt_tap()?;
             Ok((Some(uplink), host))
@@ -56,7 +57,7 @@ fn start_host(mapped: bool) -> Result<(Option<Uplink>, DemoHost)> {
         Err(error) => {
             say(format_args!("no uplink, so traffic beyond the card is left out: {error:#}"));
             say(format_args!("starting the host: one port, {GUESTS} VFs, no uplink"));
-            Ok((None, DemoHost::start(GUESTS, mapped, None)?))
+            Ok((None, DemoHost::start(GUESTS, card, None)?))
         }
     }
 }

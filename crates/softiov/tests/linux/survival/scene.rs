@@ -1,9 +1,9 @@
-//! A host in a process of its own, as a user starts it, with two guests that have a VF on each of its two ports: eth0 on
-//! the one with an uplink, if there can be one, and eth1 on the other. Left out: what is done to the host.
+//! A host in a process of its own, as a user starts it, with two guests that have a VF on each of its three ports: eth0 on
+//! the one with an uplink, if there can be one, eth1 on the next, and one of the second family that a check sets up. Left out: what is done to the host.
 
-use super::stream::Stream;
 use crate::guest::{BOOT, Guest, eventually};
 use crate::served::Served;
+use crate::stream::Stream;
 use crate::wire::Wire;
 use anyhow::{Context, Result, ensure};
 use linux_guest::{Assets, GuestBuilder, LinuxGuest};
@@ -39,7 +39,8 @@ impl Scene {
         let uplink = wire.map_or(String::new(), |wire| format!("uplink.tap = {:?}\n", wire.tap(TAP)));
         let served = Served::start(&format!(
             "[[port]]\n{uplink}[[port]]\n\
-             [[port.vf]]\nindex = 2\naccess = {{ group = {VMM}, mode = \"0660\" }}\n"
+             [[port.vf]]\nindex = 2\naccess = {{ group = {VMM}, mode = \"0660\" }}\n\
+             [[port]]\nfamily = \"avf\"\nvfs = 2\n"
         ))?;
         wire.map_or(Ok(()), |wire| wire.plug(TAP))?;
         let [erin, frank] = [("erin", 0), ("frank", 1)].map(|(name, vf)| boot(&served, assets, name, vf));
@@ -128,14 +129,17 @@ impl Scene {
     }
 
     /// What host and guests know of themselves, for errors.
-    pub(super) fn state(&self) -> String {
-        const SCRIPT: &str = "ip -s link; ip neigh; grep eth /proc/interrupts; dmesg | tail -n 25";
+    pub(super) fn state(&self, wire: Option<&Wire>) -> String {
+        const SCRIPT: &str = "ip -s link; ip neigh; grep eth /proc/interrupts; netstat -tn; tail -n 3 /run/stream-*; dmesg | tail -n 25";
         let guests = self.guests().map(|guest| match guest.check(SCRIPT) {
             Ok(text) => format!("{}:\n{text}", guest.name()),
             Err(error) => format!("{} does not say: {error}", guest.name()),
         });
         let vfs = self.softiov("vf list").unwrap_or_else(|error| error.to_string());
-        format!("the host's log ends with\n{}its VFs are\n{vfs}\n{}", self.log(), guests.concat())
+        let port = self.softiov("port show pf0 --json").unwrap_or_else(|error| error.to_string());
+        let wire = wire.map_or(String::new(), |wire| format!("the wire:\n{}", wire.state()));
+        let guests = guests.concat();
+        format!("the host's log ends with\n{}its VFs are\n{vfs}\npf0:\n{port}\n{wire}{guests}", self.log())
     }
 
     fn log(&self) -> String {
@@ -149,5 +153,6 @@ fn boot(served: &Served, assets: &Assets, name: &str, vf: u8) -> Result<Guest> {
     let eth0 = if vf == 0 { "pf0vf0" } else { "pf0vf1" };
     let builder = LinuxGuest::builder(name).vf_socket(served.socket(eth0));
     let builder = builder.vf_socket(served.socket(&format!("pf1vf{vf}")));
+    let builder = builder.vf_socket(served.socket(&format!("pf2vf{vf}")));
     Guest::spawn(builder, assets, eth0, 6 + vf)
 }

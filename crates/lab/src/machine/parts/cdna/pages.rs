@@ -57,14 +57,14 @@ impl Pages {
     }
 
     /// A descriptor refers to a buffer that was looked at.
-    pub(super) fn refer(&mut self, buffer: Buffer) {
+    pub(crate) fn refer(&mut self, buffer: Buffer) {
         for page in buffer.pages() {
             self.0[page as usize].references += 1;
         }
     }
 
     /// A descriptor refers to a buffer no more.
-    pub(super) fn release(&mut self, buffer: Buffer) {
+    pub(crate) fn release(&mut self, buffer: Buffer) {
         for page in buffer.pages() {
             let page = &mut self.0[page as usize];
             page.references -= 1;

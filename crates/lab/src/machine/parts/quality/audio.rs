@@ -1,9 +1,14 @@
 //! A guest that plays audio beside a service domain that is always busy, both on one processor. The device consumes a
 //! period of samples after the other and interrupts for each; the guest's player makes new ones. When the device finds
-//! none, it has run under. Left out: the device's registers, and other guests.
+//! none, it has run under. Left out: the device's registers, other guests, and what anything costs.
 
-use super::credit::{ACCOUNTING_MS, Credit};
-use sim::{EventKey, EventQueue, Generator, Instant, Span};
+use crate::machine::books::Books;
+use crate::machine::engine::{Actor, Defect, Engine};
+use hypervisor::account::{Category, Charge};
+use hypervisor::cost::CostTable;
+use hypervisor::cpu::{Clocks, Config, Credit, Machine, Policy, Share, Step, Then, ThreadId, VcpuId};
+use hypervisor::domain::DomainKind;
+use sim::{Frequency, Generator, Instant, Span};
 
 /// What is varied.
 #[derive(Debug, Clone, Copy)]
@@ -25,142 +30,134 @@ pub struct Plan {
 /// The guest's work for a period: fitted to 2.47 underruns a second with the credit scheduler, ticks of 10 ms and weights
 /// of 1 to 16 (Dong et al., SYSTOR 2009).
 pub const WORK: Span = Span::from_micros(176);
+/// From one of the scheduler's accountings to the next, milliseconds.
+const ACCOUNTING_MS: u64 = 30;
 /// A period: 512 samples at 48 kHz. The buffer has two, as players ask for that must not lag.
 const PERIOD: Span = Span::from_nanos(10_666_667);
 const PERIODS: u32 = 2;
 /// How far the device's crystal may be from the processor's, in millionths.
 const DRIFT: u64 = 200;
 
-const GUEST: usize = 0;
-const SERVICE: usize = 1;
+/// A cycle is ten picoseconds: nothing here has a price, so only time counts.
+const CLOCK: u64 = 100_000_000_000;
+/// Cycles of a step of the service domain, which never ends.
+const BUSY: u64 = CLOCK / 100;
 
+/// What happens.
 #[derive(Debug, Clone, Copy)]
-enum Event {
-    Tick,
-    Account,
+pub(crate) enum Event {
+    /// The device has consumed a period, and interrupts.
     Period,
-    /// The guest has made a period.
-    Made,
-    EndOfSlice,
 }
 
-struct Bench {
-    credit: Credit,
-    queue: EventQueue<Event>,
+type Core = crate::machine::engine::Core<Event>;
+
+/// The device and its player.
+#[derive(Debug)]
+pub(crate) struct Audio {
+    guest: VcpuId,
     /// The device's period by its own clock, and the mean work for one.
     period: Span,
     mean: Span,
     chance: Generator,
-    /// The work for the period that is being made.
+    /// The work for the next period; whether it is being done.
     work: Span,
+    makes: bool,
     /// Periods in the buffer.
     filled: u32,
-    /// Who runs; since when the guest does; what it has done of a period.
-    runs: Option<usize>,
-    since: Instant,
-    done: Span,
-    made: Option<EventKey>,
-    slice: Option<EventKey>,
     underruns: u64,
 }
 
-impl Bench {
-    /// Lets whoever is first run.
-    fn reschedule(&mut self, now: Instant) {
-        let next = self.credit.pick();
-        if next == self.runs {
-            return;
-        }
-        if self.runs == Some(GUEST) {
-            self.done = self.done + now.since(self.since);
-        }
-        self.runs = next;
-        self.since = now;
-        let made = (next == Some(GUEST))
-            .then(|| now + Span::from_picos(self.work.picos().saturating_sub(self.done.picos())));
-        self.made = self.queue.replace(self.made, made, Event::Made);
-        let end = now + Span::from_millis(ACCOUNTING_MS);
-        self.slice = self.queue.replace(self.slice, Some(end), Event::EndOfSlice);
-    }
+impl Actor for Audio {
+    type Event = Event;
 
-    fn period(&mut self, now: Instant) {
-        self.queue.schedule(now + self.period, Event::Period);
+    fn handle(&mut self, Event::Period: Event, now: Instant, core: &mut Core) {
+        core.schedule(now + self.period, Event::Period);
         match self.filled.checked_sub(1) {
             Some(rest) => self.filled = rest,
             None => self.underruns += 1,
         }
-        self.credit.wake(GUEST);
+        core.wake(self.guest, now);
     }
 
-    /// The guest has made a period, and sleeps if the buffer is full.
-    fn make(&mut self, now: Instant) {
-        (self.made, self.done, self.since) = (None, Span::ZERO, now);
-        let mean = self.mean.picos();
-        self.work = Span::from_picos(self.chance.within(mean / 2..mean / 2 * 3 + 1));
-        self.filled += 1;
-        if self.filled >= PERIODS {
-            self.credit.block();
-        } else {
-            self.made = Some(self.queue.schedule(now + self.work, Event::Made));
+    /// The player's work for a period is over when its next step begins; it sleeps if the buffer is full.
+    fn execute(&mut self, mut step: Step, core: &mut Core) {
+        if step.vcpu() != self.guest {
+            step.charge(Category::Kernel, BUSY);
+            return core.finish(step, Then::Continue);
         }
+        if core::mem::take(&mut self.makes) {
+            self.filled += 1;
+            let mean = self.mean.picos();
+            self.work = Span::from_picos(self.chance.within(mean / 2..mean / 2 * 3 + 1));
+        }
+        let then = if self.filled < PERIODS {
+            self.makes = true;
+            step.charge(Category::User, cycles(self.work));
+            Then::Continue
+        } else {
+            Then::Block
+        };
+        core.finish(step, then);
+    }
+
+    fn owes(&self, books: &mut Books) {
+        books.never("periods beyond the buffer", u64::from(self.filled.saturating_sub(PERIODS)));
     }
 }
 
+fn cycles(span: Span) -> u64 {
+    Frequency::from_hertz(CLOCK).cycle_at(Instant::ZERO + span)
+}
+
 /// How often the device runs under in so much time.
-#[must_use]
-pub fn run(plan: &Plan) -> u64 {
-    let vcpus = [(plan.weights.0, plan.real_time), (plan.weights.1, false)];
-    let mut bench = Bench {
-        credit: Credit::new(&vcpus, plan.tick_ms),
-        queue: EventQueue::new(),
-        period: PERIOD,
-        mean: plan.work,
-        chance: Generator::named(plan.seed, "work"),
-        work: plan.work,
-        filled: PERIODS,
-        runs: None,
-        since: Instant::ZERO,
-        done: Span::ZERO,
-        made: None,
-        slice: None,
-        underruns: 0,
-    };
+///
+/// # Errors
+/// [`Defect`], of the model.
+pub fn run(plan: &Plan) -> Result<u64, Defect> {
     let mut phases = Generator::named(plan.seed, "phases");
     let drift = phases.below(2 * DRIFT + 1);
-    bench.period = Span::from_picos(PERIOD.picos() / 1_000_000 * (1_000_000 - DRIFT + drift));
-    let mut phase = |period: Span| Instant::ZERO + Span::from_picos(phases.below(period.picos()));
-    let tick = Span::from_millis(plan.tick_ms.max(1).into());
-    let accounting = Span::from_millis(ACCOUNTING_MS);
-    bench.queue.schedule(phase(tick), Event::Tick);
-    bench.queue.schedule(phase(accounting), Event::Account);
-    bench.queue.schedule(phase(PERIOD), Event::Period);
-    bench.credit.wake(SERVICE);
-    bench.reschedule(Instant::ZERO);
-    let end = Instant::ZERO + plan.span;
-    while let Some((now, event)) = bench.queue.pop_before(end) {
-        match event {
-            Event::Tick => {
-                bench.queue.schedule(now + tick, event);
-                bench.credit.tick();
-            }
-            Event::Account => {
-                bench.queue.schedule(now + accounting, event);
-                bench.credit.account();
-            }
-            Event::Period => bench.period(now),
-            Event::Made => bench.make(now),
-            Event::EndOfSlice => {
-                bench.slice = None;
-                bench.credit.end_slice();
-                if bench.runs == Some(GUEST) {
-                    bench.done = bench.done + now.since(bench.since);
-                }
-                bench.runs = None;
-            }
-        }
-        bench.reschedule(now);
-    }
-    bench.underruns
+    let period = Span::from_picos(PERIOD.picos() / 1_000_000 * (1_000_000 - DRIFT + drift));
+    let mut phase = |period: Span| Span::from_picos(phases.below(period.picos()));
+    let clocks = Clocks {
+        millisecond: cycles(Span::from_millis(1)),
+        tick_ms: plan.tick_ms,
+        first_tick: cycles(phase(Span::from_millis(plan.tick_ms.max(1).into()))),
+        first_accounting: cycles(phase(Span::from_millis(ACCOUNTING_MS))),
+    };
+    let first = phase(PERIOD);
+    let table = CostTable::nehalem();
+    let config = Config {
+        clock: Frequency::from_hertz(CLOCK),
+        switch: 0,
+        refill: 0,
+        ..Config::from_table(&table, 1, 1)
+    };
+    let processors = Machine::with_scheduler(config, Policy::Credit(Credit::new(clocks)));
+    let mut core = Core::new(table, processors);
+    let mut add = |kind, name: &str, weight, real_time| {
+        let domain = core.processors.add_domain(kind, name.to_owned());
+        let share = Share { weight, real_time, ..Share::default() };
+        core.processors.add_vcpu_with(domain, ThreadId::new(0), share)
+    };
+    let guest = add(DomainKind::Hvm, "guest", plan.weights.0, plan.real_time);
+    let service = add(DomainKind::Dom0, "dom0", plan.weights.1, false);
+    core.schedule(Instant::ZERO + first, Event::Period);
+    core.wake(service, Instant::ZERO);
+    let chance = Generator::named(plan.seed, "work");
+    let system = Audio {
+        guest,
+        period,
+        mean: plan.work,
+        chance,
+        work: plan.work,
+        makes: false,
+        filled: PERIODS,
+        underruns: 0,
+    };
+    let mut engine = Engine { core, system };
+    engine.observe((Span::ZERO, plan.span), |_| ())?;
+    Ok(engine.system.underruns)
 }
 
 #[cfg(test)]
@@ -172,7 +169,7 @@ mod tests {
         let (seconds, seeds) = (60, 32);
         let span = Span::from_secs(seconds);
         let plan = |seed| Plan { real_time, tick_ms, weights, work: WORK, seed, span };
-        (0..seeds).map(|seed| run(&plan(seed))).sum::<u64>() as f64 / (seconds * seeds) as f64
+        (0..seeds).map(|seed| run(&plan(seed)).unwrap()).sum::<u64>() as f64 / (seconds * seeds) as f64
     }
 
     #[test]

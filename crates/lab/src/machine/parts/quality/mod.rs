@@ -3,15 +3,13 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | `credit` | Xen's credit scheduler, and a real-time class above it |
-//! | `audio` | an audio device and its player under that scheduler |
+//! | `audio` | an audio device and its player under Xen's credit scheduler, and a real-time class above it |
 //! | `reset` | how a device is reset before it changes its owner |
 //! | `intx` | a guest's interrupt line, from a device that sends messages |
 //! | `memory_types` | a guest's caching, from what the host's tables can say |
 //! | `holes` | registers that tell a driver where the device really is, and pages that hide it |
 
 pub mod audio;
-pub mod credit;
 pub mod holes;
 pub mod intx;
 pub mod memory_types;

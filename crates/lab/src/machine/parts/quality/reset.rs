@@ -1,93 +1,8 @@
-//! How a device is reset before it changes its owner. First it may start nothing more, what it has started ends, and the
-//! IOMMU forgets it; then the first rung of the ladder that the device has; at last its configuration is as at boot.
-//! A device without a rung stays with its owner. Left out: what is in the configuration.
+//! The reset of a device that writes to memory meanwhile, by the rules of [`pcie::ladder`], in virtual time. Left out: what
+//! is in the configuration.
 
+pub use pcie::ladder::{Action, Device, Rung, plan};
 use sim::{Instant, Span};
-
-/// What a device is capable of, and who shares its bus.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Device {
-    /// Function-level reset.
-    pub flr: bool,
-    /// Power states D0 and D3hot; `No_Soft_Reset`, if it keeps its state between them.
-    pub power: Option<NoSoftReset>,
-    /// Below a bridge that can reset its secondary bus; whether every function there has one owner.
-    pub bus: Option<OneOwner>,
-}
-
-/// The device keeps its state from D3hot to D0.
-pub type NoSoftReset = bool;
-/// All functions of a bus are of one owner.
-pub type OneOwner = bool;
-
-/// A rung of the ladder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rung {
-    /// Function-level reset.
-    Function = 1,
-    /// To D3hot and back.
-    Power = 2,
-    /// The bus below the bridge.
-    Bus = 3,
-}
-
-impl Rung {
-    /// How long software has to wait for it (PCI Express base specification).
-    #[must_use]
-    pub const fn time(self) -> Span {
-        match self {
-            Rung::Function => Span::from_millis(100),
-            // 10 ms each way.
-            Rung::Power => Span::from_millis(20),
-            // 2 ms held, 100 ms to the first access.
-            Rung::Bus => Span::from_millis(102),
-        }
-    }
-}
-
-impl Device {
-    /// The first rung that resets this device and disturbs nobody else.
-    #[must_use]
-    pub fn rung(&self) -> Option<Rung> {
-        match self {
-            Device { flr: true, .. } => Some(Rung::Function),
-            Device { power: Some(false), .. } => Some(Rung::Power),
-            Device { bus: Some(true), .. } => Some(Rung::Bus),
-            _ => None,
-        }
-    }
-}
-
-/// What is done, in this order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
-    /// The command register's bus master bit.
-    BusMasterOff,
-    /// Until the device reports no pending transaction.
-    Wait,
-    /// The IOMMU's entries, and its cache.
-    Unmap,
-    /// The rung.
-    Reset(Rung),
-    /// The configuration of boot time; no vector of the MSI state is left.
-    Restore,
-    /// The pages are another's.
-    HandOver,
-}
-
-/// What is to be done; `None` if the device has to stay where it is.
-#[must_use]
-pub fn plan(device: &Device) -> Option<[Action; 6]> {
-    let rung = device.rung()?;
-    Some([
-        Action::BusMasterOff,
-        Action::Wait,
-        Action::Unmap,
-        Action::Reset(rung),
-        Action::Restore,
-        Action::HandOver,
-    ])
-}
 
 /// What was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,7 +50,7 @@ pub fn run(actions: &[Action], busy: bool) -> Found {
             Action::Reset(which) => {
                 rung = Some(*which);
                 stops.get_or_insert(now);
-                which.time()
+                Span::from_micros(which.time().as_micros() as u64)
             }
             Action::Restore => ACCESS.times(16),
             Action::HandOver => {
@@ -164,25 +79,7 @@ pub fn run(actions: &[Action], busy: bool) -> Found {
 #[cfg(test)]
 mod tests {
     use super::{Action, Device, Rung, plan, run};
-
-    /// Every device there can be.
-    #[test]
-    fn a_device_is_reset_by_the_first_rung_that_disturbs_nobody_or_not_at_all() {
-        let options = [None, Some(false), Some(true)];
-        for flr in [false, true] {
-            for power in options {
-                for bus in options {
-                    let device = Device { flr, power, bus };
-                    let rung = device.rung();
-                    assert_eq!(rung == Some(Rung::Function), flr);
-                    assert!(rung != Some(Rung::Power) || power == Some(false));
-                    assert!(rung != Some(Rung::Bus) || bus == Some(true), "another's functions are below");
-                    assert_eq!(rung.is_none(), !flr && power != Some(false) && bus != Some(true));
-                    assert_eq!(plan(&device).is_none(), rung.is_none());
-                }
-            }
-        }
-    }
+    use sim::Span;
 
     #[test]
     fn in_its_order_nothing_is_written_late_or_even_stopped() {
@@ -195,7 +92,7 @@ mod tests {
             for busy in [false, true] {
                 let found = run(&plan(&device).unwrap(), busy);
                 assert_eq!((found.rung, found.late_writes, found.stopped), (Some(rung), 0, 0));
-                assert!(found.took >= rung.time());
+                assert!(found.took >= Span::from_millis(rung.time().as_millis() as u64));
             }
         }
     }

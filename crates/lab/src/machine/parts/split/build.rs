@@ -1,50 +1,63 @@
 //! Putting the service domain's network side together, with every front end started. Nothing is charged: the clock
 //! does not run yet. Left out: how a front end and a back end find each other.
 
+use super::dispatch::Placing;
 use super::{Card, Counts, Duty, Interface, Side, Source, Split, Wires};
+use crate::machine::server::setup::Netback;
 use driver::vf::Vf;
 use hypervisor::domain::DomainId;
 use hypervisor::evtchn::{Binding, Channels, Error};
 use hypervisor::grant::Grants;
 use i82576::MacAddress;
 use split::bridge::{Bridge, Port};
+use split::dispatch::Dispatcher;
 use split::front::Hal;
 use split::ring::SLOTS;
 use split::{Backend, Front, LONGEST, Rings};
 use std::collections::VecDeque;
 
 impl Split {
-    /// The network side of a service domain with so many virtual CPUs, without cards and guests. Workers are on the
-    /// first virtual CPUs, one each.
-    pub(crate) fn new(domain: DomainId, cpus: usize, workers: usize, channels: &mut Channels) -> Self {
+    /// The network side of a service domain with so many virtual CPUs, without cards and guests.
+    pub(crate) fn new(
+        domain: DomainId,
+        cpus: usize,
+        (workers, netback): (usize, Netback),
+        converts: bool,
+        channels: &mut Channels,
+    ) -> Self {
         channels.add_domain(domain, cpus as u16);
-        let wires = Wires { grants: Grants::new(), interfaces: Vec::new(), notified: VecDeque::new() };
+        let wires =
+            Wires { grants: Grants::new(), interfaces: Vec::new(), converts, notified: VecDeque::new() };
         let mut duties = Vec::new();
         duties.resize_with(cpus, Duty::default);
+        let mut backend = Backend::new(workers);
+        backend.tell_every(netback.tell_every);
         Self {
             domain,
-            backend: Backend::new(workers),
+            backend,
             wires,
             cards: Vec::new(),
             sources: Vec::new(),
             duties,
+            placing: Placing::new(Dispatcher::new(netback.dispatch), workers, cpus),
             staging: vec![0; LONGEST].into(),
             counts: Counts::default(),
         }
     }
 
-    /// Adds a card with its driver. Its interrupts go to the virtual CPUs in turn.
+    /// Adds a card with its driver. Its interrupts go where the dispatcher says.
     pub(crate) fn add_card(&mut self, driver: Vf, channels: &mut Channels) -> Result<(), Error> {
         let card = self.cards.len();
-        let cpu = card % self.duties.len().max(1);
+        let place = self.placing.card(card, self.duties.len());
+        let cpu = place.cpu;
         let mut interrupts = Vec::new();
         for vector in 0..i82576::ids::VF_VECTORS as u16 {
             let port = channels.bind(self.domain, Binding::Pirq(vector), cpu as u16)?;
             self.stands_for(port, Source::Card(card, vector));
             interrupts.push(port);
         }
-        self.duties[cpu].polls = VecDeque::with_capacity(card + 1);
-        self.cards.push(Card { driver, bridge: Bridge::new(), members: Vec::new(), interrupts, cpu });
+        let bridge = Bridge::new();
+        self.cards.push(Card { driver, bridge, members: Vec::new(), interrupts, place, is_due: false });
         Ok(())
     }
 
@@ -60,7 +73,9 @@ impl Split {
         channels.add_domain(domain, 1);
         let theirs = channels.alloc_unbound(domain, self.domain)?;
         let own = channels.bind_interdomain(self.domain, domain, theirs)?;
-        channels.domain(self.domain)?.bind_vcpu(own, self.backend.worker_of(vif) as u16)?;
+        let worker = self.backend.worker_of(vif);
+        self.placing.assigned.push(worker);
+        channels.domain(self.domain)?.bind_vcpu(own, self.placing.workers[worker].cpu as u16)?;
         self.stands_for(own, Source::Guest(vif));
         // Pages to send from and to receive into, and an entry for each.
         self.wires.grants.add_domain(domain, 2 * SLOTS, 2 * SLOTS);

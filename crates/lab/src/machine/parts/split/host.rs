@@ -76,7 +76,8 @@ impl Host for Machine<'_> {
     }
 
     fn notify(&mut self, vif: Vif) {
-        let cycles = self.table[Cost::EventSend] + self.table[Cost::EventRemote];
+        let converted = if self.wires.converts { self.table[Cost::EventConvert] } else { 0 };
+        let cycles = self.table[Cost::EventSend] + self.table[Cost::EventRemote] + converted;
         self.step.charge(Category::EventChannel, cycles);
         self.wires.notified.push_back(vif.0.into());
     }

@@ -1,25 +1,29 @@
 //! The split driver on the machine: what the service domain's network side consists of. Its own driver receives from
-//! a VF of each port, a bridge for each port says for which guest a frame is, and the back end's workers, one on each
-//! of as many of the service domain's virtual CPUs, bring it there.
+//! a VF of each port, a bridge for each port says for which guest a frame is, and the back end's workers, each on one of
+//! the service domain's virtual CPUs, bring it there.
 //!
 //! | module | what it is |
 //! |---|---|
 //! | `build` | putting it together |
 //! | `service` | the service domain's steps: events, polls of cards, turns of workers |
+//! | `dispatch` | workers, cards and interfaces that go elsewhere |
 //! | `host` | what the back end needs of the machine, each hypercall charged |
 //! | `guest` | what a front end needs of the machine |
 //!
 //! Left out: limits of rates; guests that come and go.
 
 mod build;
+mod dispatch;
 mod guest;
 mod host;
 mod service;
 
+pub(crate) use dispatch::Movable;
 pub(crate) use guest::Side;
 pub(crate) use service::Around;
 
 use crate::machine::books::Books;
+use dispatch::{Place, Placing};
 use driver::vf::Vf;
 use hypervisor::domain::DomainId;
 use hypervisor::grant::{Grants, Handle};
@@ -39,6 +43,8 @@ pub(crate) struct Split {
     sources: Vec<Option<Source>>,
     /// What each of its virtual CPUs has to do.
     duties: Vec<Duty>,
+    /// Where workers and interfaces are, and should be.
+    placing: Placing,
     /// A frame on its way to a card.
     staging: Box<[u8]>,
     counts: Counts,
@@ -50,6 +56,8 @@ struct Wires {
     grants: Grants,
     /// By interface, which is by guest.
     interfaces: Vec<Interface>,
+    /// Guests are on hardware virtualization: an event to one becomes an interrupt of a platform device.
+    converts: bool,
     /// Guests that the back end has sent an event in this step.
     notified: VecDeque<usize>,
 }
@@ -77,7 +85,9 @@ struct Card {
     /// Event channels of the card's interrupts.
     interrupts: Vec<u16>,
     /// Which virtual CPU takes its interrupts and polls it.
-    cpu: usize,
+    place: Place,
+    /// It is to be polled where it arrives.
+    is_due: bool,
 }
 
 /// What an event channel of the service domain stands for.
@@ -96,6 +106,11 @@ struct Duty {
     polls: VecDeque<usize>,
     /// Whose turn it is: cards, frames from guests, frames to guests.
     turn: usize,
+    /// The worker that had the last turn.
+    worker: usize,
+    /// Guests are to hear of frames that were withheld: at once, or when its timer comes.
+    tells: bool,
+    has_timer: bool,
 }
 
 /// Frames that are neither an interface's nor a card's.
@@ -130,6 +145,7 @@ impl Split {
             books.never("frames that a front end received and no back end sent", more);
         }
         books.balance("frames that came to a bridge", sent, found);
+        books.never("turns of a worker on two virtual CPUs at once", self.placing.overlaps);
     }
 
     /// The service domain.

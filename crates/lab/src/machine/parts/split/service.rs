@@ -3,7 +3,7 @@
 //! virtual CPU runs, which is the world's.
 
 use super::host::Machine;
-use super::{Interface, Source, Split, Wires};
+use super::{Card, Duty, Interface, Source, Split, Wires};
 use crate::machine::chipset::Chipset;
 use crate::machine::parts::card::Port as Hardware;
 use crate::machine::parts::registers::Registers;
@@ -12,9 +12,10 @@ use hypervisor::account::{Category, Charge};
 use hypervisor::cost::{Cost, CostTable};
 use hypervisor::cpu::Step;
 use hypervisor::domain::DomainId;
-use split::Offload;
+use hypervisor::grant::Handle;
 use split::back::{Key, Taken};
 use split::bridge::{Decision, Port};
+use split::{Backend, Offload};
 
 /// Frames of a turn.
 const TURN: usize = 64;
@@ -33,7 +34,7 @@ pub(crate) struct Around<'a> {
 }
 
 impl Around<'_> {
-    fn charge(&mut self, category: Category, cost: Cost) {
+    pub(super) fn charge(&mut self, category: Category, cost: Cost) {
         self.step.charge(category, self.table[cost]);
     }
 
@@ -56,20 +57,38 @@ impl Around<'_> {
 }
 
 impl Split {
-    /// Takes events, or else one turn. `false` if nothing was to be done.
+    /// Gives away what should be elsewhere, or takes events, or tells guests, or has one turn. `false` if nothing was to
+    /// be done.
     pub(crate) fn step(&mut self, around: &mut Around) -> bool {
-        self.events(around) || (0..3).any(|_| self.turn(around))
+        self.leave(around) || self.events(around) || self.tell(around) || (0..3).any(|_| self.turn(around))
     }
 
     /// Whether a virtual CPU has something to do, as far as it can know.
     pub(crate) fn has_work(&self, cpu: usize, chipset: &mut Chipset) -> bool {
         let due = chipset.channels.domain(self.domain).is_ok_and(|own| own.upcall_due(cpu as u16));
-        due || !self.duties[cpu].polls.is_empty() || self.has_frames(cpu)
+        let Duty { polls, tells, .. } = &self.duties[cpu];
+        due || *tells || !polls.is_empty() || self.may_leave(cpu) || self.has_frames(cpu)
     }
 
     /// Whether a virtual CPU has a worker that has something to do.
     pub(crate) fn has_frames(&self, cpu: usize) -> bool {
-        cpu < self.backend.workers() && (self.backend.may_transmit(cpu) || self.backend.may_receive(cpu))
+        let has = |worker| self.backend.may_transmit(worker) || self.backend.may_receive(worker);
+        self.workers_on(cpu).any(has)
+    }
+
+    fn workers_on(&self, cpu: usize) -> impl Iterator<Item = usize> {
+        (0..self.backend.workers()).filter(move |worker| self.placing.workers[*worker].is_on(cpu))
+    }
+
+    /// Whether a virtual CPU needs a timer for events that its workers withhold: asked for once.
+    pub(crate) fn needs_timer(&mut self, cpu: usize) -> bool {
+        let withholds = self.workers_on(cpu).any(|worker| self.backend.withholds(worker));
+        withholds && !core::mem::replace(&mut self.duties[cpu].has_timer, true)
+    }
+
+    /// A virtual CPU's timer has come: guests are to hear what was withheld.
+    pub(crate) fn timer(&mut self, cpu: usize) {
+        (self.duties[cpu].has_timer, self.duties[cpu].tells) = (false, true);
     }
 
     /// The next guest that was sent an event.
@@ -98,9 +117,8 @@ impl Split {
                 Some(Source::Card(card, vector)) => {
                     around.charge(Category::Driver, Cost::InterruptHandler);
                     let event = self.cards[card].driver.handle_interrupt(&mut around.card(card), vector);
-                    let polls = &mut self.duties[self.cards[card].cpu].polls;
-                    if event == Event::Received && !polls.contains(&card) {
-                        polls.push_back(card);
+                    if event == Event::Received {
+                        self.schedule_poll(card);
                     }
                 }
                 None => {}
@@ -112,22 +130,62 @@ impl Split {
         true
     }
 
+    /// A card is to be polled, where it is or where it arrives.
+    fn schedule_poll(&mut self, card: usize) {
+        let Card { place, is_due, .. } = &mut self.cards[card];
+        let polls = &mut self.duties[place.cpu].polls;
+        if place.is_away {
+            *is_due = true;
+        } else if !polls.contains(&card) {
+            polls.push_back(card);
+        }
+    }
+
+    /// After a timer, workers tell their guests of what they have withheld.
+    fn tell(&mut self, around: &mut Around) -> bool {
+        if !core::mem::take(&mut self.duties[around.cpu].tells) {
+            return false;
+        }
+        around.charge(Category::Timer, Cost::HypervisorTick);
+        let workers: Vec<usize> = self.workers_on(around.cpu).collect();
+        for worker in workers {
+            self.backend.tell(worker, &mut around.host(&mut self.wires, self.domain));
+        }
+        true
+    }
+
     /// The next turn, if there is something to do in it.
     fn turn(&mut self, around: &mut Around) -> bool {
         let cpu = around.cpu;
         let turn = self.duties[cpu].turn;
         self.duties[cpu].turn = (turn + 1) % 3;
-        let works = cpu < self.backend.workers();
+        let found = match turn {
+            0 => self.duties[cpu].polls.pop_front(),
+            1 => self.next_worker(cpu, Backend::may_transmit),
+            _ => self.next_worker(cpu, Backend::may_receive),
+        };
+        let Some(found) = found else { return false };
+        let began = around.step.began();
         match turn {
-            0 => match self.duties[cpu].polls.pop_front() {
-                Some(card) => self.poll(card, around),
-                None => return false,
-            },
-            1 if works && self.backend.may_transmit(cpu) => self.transmit(around),
-            2 if works && self.backend.may_receive(cpu) => self.receive(around),
-            _ => return false,
+            0 => self.poll(found, around),
+            1 => self.transmit(found, around),
+            _ => self.receive(found, around),
+        }
+        if turn > 0 {
+            self.placing.turn(found, began, around.step.now());
         }
         true
+    }
+
+    /// The next worker in turn on a virtual CPU that may do something.
+    fn next_worker(&mut self, cpu: usize, may: fn(&Backend<Handle>, usize) -> bool) -> Option<usize> {
+        let (count, last) = (self.backend.workers(), self.duties[cpu].worker);
+        let mut turns = (1..=count).map(|step| (last + step) % count);
+        let is_next =
+            |worker: &usize| self.placing.workers[*worker].is_on(cpu) && may(&self.backend, *worker);
+        let worker = turns.find(is_next)?;
+        self.duties[cpu].worker = worker;
+        Some(worker)
     }
 
     /// Polls a card: as many frames as there are, up to a turn's. If none is left the next may interrupt.
@@ -158,12 +216,11 @@ impl Split {
     }
 
     /// A worker's turn on frames from its guests: releases what has gone, then takes more.
-    fn transmit(&mut self, around: &mut Around) {
+    fn transmit(&mut self, worker: usize, around: &mut Around) {
         around.charge(Category::Kernel, Cost::Softirq);
-        let cpu = around.cpu;
-        self.backend.release(cpu, &mut around.host(&mut self.wires, self.domain), TURN);
+        self.backend.release(worker, &mut around.host(&mut self.wires, self.domain), TURN);
         for _ in 0..TURN {
-            match self.backend.take(cpu, &mut around.host(&mut self.wires, self.domain)) {
+            match self.backend.take(worker, &mut around.host(&mut self.wires, self.domain)) {
                 Taken::Frame(vif, key) => {
                     around.charge(Category::Backend, Cost::Backend);
                     let Interface { card, port, .. } = self.wires.interfaces[usize::from(vif.0)];
@@ -176,10 +233,10 @@ impl Split {
     }
 
     /// A worker's turn on frames to its guests.
-    fn receive(&mut self, around: &mut Around) {
+    fn receive(&mut self, worker: usize, around: &mut Around) {
         around.charge(Category::Kernel, Cost::Softirq);
-        let (cpu, table) = (around.cpu, around.table);
-        let frames = self.backend.receive(cpu, &mut around.host(&mut self.wires, self.domain), TURN);
+        let table = around.table;
+        let frames = self.backend.receive(worker, &mut around.host(&mut self.wires, self.domain), TURN);
         around.step.charge(Category::Backend, frames as u64 * table[Cost::Backend]);
     }
 

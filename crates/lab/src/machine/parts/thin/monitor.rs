@@ -1,31 +1,16 @@
-//! The thread that stands for the PF's interrupt: whoever exits for another reason runs it, one processor at a time. A
-//! visit takes at most so many messages, and looks at the registers of function-level resets every so many visits. A VF
-//! that was reset has asked for nothing: what it sent before is dropped. Left out: what a message asks for.
+//! The thread that stands for the PF's interrupt: whoever exits for another reason runs it, one processor at a time. It
+//! visits the PF driver's inbox ([`driver::avf::inbox`]). Left out: what a message asks for.
 
-use super::admin::{Firmware, Found, Message, Queue, VFS};
-
-/// How much a visit may do.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
-    /// Messages of a visit.
-    pub(crate) messages: u32,
-    /// Visits from one look at resets to the next.
-    pub(crate) resets_every: u32,
-}
+use super::admin::{Firmware, VFS};
+use driver::avf::inbox::Inbox;
+use driver::avf::queue::Message;
 
 /// The thread.
 #[derive(Debug)]
 pub(crate) struct Monitor {
-    queue: Queue,
-    limits: Limits,
-    visits: u32,
+    inbox: Inbox,
     /// A processor is in it.
     entered: bool,
-    /// For each VF: messages up to this one, counted over all VFs, are from before its reset.
-    cancelled: Vec<u64>,
-    /// Messages dropped for a reset, and descriptors that were none.
-    pub(crate) dropped: u64,
-    pub(crate) strange: u64,
 }
 
 /// What a visit found.
@@ -40,10 +25,9 @@ pub(crate) struct Visit {
 }
 
 impl Monitor {
-    /// A thread for a queue.
-    pub(crate) fn new(queue: Queue, limits: Limits) -> Self {
-        let cancelled = vec![0; VFS.into()];
-        Self { queue, limits, visits: 0, entered: false, cancelled, dropped: 0, strange: 0 }
+    /// A thread for an inbox.
+    pub(crate) fn new(inbox: Inbox) -> Self {
+        Self { inbox, entered: false }
     }
 
     /// A processor enters; `false` if another is in it.
@@ -56,34 +40,23 @@ impl Monitor {
         self.entered = false;
     }
 
+    /// Messages dropped for a reset.
+    #[cfg(test)]
+    pub(crate) fn dropped(&self) -> u64 {
+        self.inbox.dropped()
+    }
+
     /// One visit by who has entered. `resets` are the registers' bits, of VFs that were reset since they were read last.
     pub(crate) fn visit(&mut self, ring: &mut [u8], card: &mut Firmware, resets: &mut u128) -> Visit {
-        let mut visit = Visit::default();
-        self.visits += 1;
-        if self.visits >= self.limits.resets_every {
-            self.visits = 0;
-            visit.looked_for_resets = true;
+        let mut visit = Visit { looked_for_resets: self.inbox.begin(), ..Visit::default() };
+        if visit.looked_for_resets {
             let reset = core::mem::take(resets);
-            for vf in (0..VFS).filter(|vf| reset >> vf & 1 == 1) {
-                self.cancelled[usize::from(vf)] = card.written;
-            }
+            (0..VFS).filter(|vf| reset >> vf & 1 == 1).for_each(|vf| self.inbox.cancel(vf, ring));
         }
-        let before = self.queue.taken;
-        while self.queue.taken - before < u64::from(self.limits.messages) {
-            match self.queue.take(ring) {
-                None => break,
-                Some(Found::Other(_)) => self.strange += 1,
-                Some(Found::Message(message))
-                    if self.queue.taken <= self.cancelled[usize::from(message.vf)] =>
-                {
-                    self.dropped += 1;
-                }
-                Some(Found::Message(message)) => visit.served.push(message),
-            }
-        }
-        if self.queue.taken > before {
+        visit.served.extend(core::iter::from_fn(|| self.inbox.next(ring)));
+        if let Some(tail) = self.inbox.end() {
             visit.wrote_tail = true;
-            card.set_tail(self.queue.tail());
+            card.set_tail(tail);
         }
         visit
     }

@@ -1,0 +1,143 @@
+//! All functions of a card, and the poll that takes messages and sends interrupts. Left out: each part itself.
+
+use crate::admin::Admin;
+use crate::function::Function;
+use crate::mailbox::Taken;
+use alloc::vec;
+use alloc::vec::Vec;
+use avf::admin::MAX_BODY;
+use avf::ids::MAX_VFS;
+use pcie::Bus;
+use serde::{Deserialize, Serialize};
+use units::Time;
+
+/// What a card counts of one VF beyond its statistics: what went wrong, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Counters {
+    /// Messages taken from the VF.
+    pub messages: u64,
+    /// Descriptors of its mailbox that were no messages.
+    pub strange: u64,
+    /// Messages to the VF that found no room.
+    pub overflowed: u64,
+    /// Memory that could not be reached.
+    pub dma_faults: u64,
+    /// Packets whose descriptors make no sense.
+    pub malformed: u64,
+    /// Queues stopped for malformed ones.
+    pub stopped: u64,
+    /// Interrupts sent.
+    pub interrupts: u64,
+}
+
+/// What a poll left behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Poll {
+    /// Messages wait that this poll has not taken: poll again, and visit the PF driver before.
+    pub more: bool,
+    /// VFs, a bit each, of which a message was given to the PF: visit its driver.
+    pub for_pf: u64,
+    /// When an interrupt that waits for its interval is due.
+    pub deadline: Option<Time>,
+}
+
+/// A card of up to 64 VFs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Card {
+    pub(crate) functions: Vec<Function>,
+    pub(crate) admin: Admin,
+    /// VFs that were reset by their guests and that the PF has not seen yet.
+    pub(crate) flr: u64,
+    /// The VF whose mailbox is looked at first.
+    turn: u8,
+    /// When a frame that waits for its VF's rate may leave, as of the last visit.
+    #[serde(skip)]
+    pub(crate) due: Option<Time>,
+    /// A message on its way.
+    #[serde(skip, default = "body")]
+    pub(crate) body: Vec<u8>,
+    /// Places for a segment, and for a frame with its check sequence.
+    #[serde(skip)]
+    pub(crate) segment: Vec<u8>,
+    #[serde(skip)]
+    pub(crate) checked: Vec<u8>,
+}
+
+fn body() -> Vec<u8> {
+    vec![0; MAX_BODY]
+}
+
+impl Card {
+    /// A card after power-on with `vfs` VFs, 64 at most.
+    #[must_use]
+    pub fn new(vfs: u8) -> Self {
+        let functions = (0..usize::from(vfs).min(MAX_VFS)).map(|_| Function::new()).collect();
+        let (admin, body) = (Admin::default(), body());
+        let (segment, checked) = (Vec::new(), Vec::new());
+        Self { functions, admin, flr: 0, turn: 0, due: None, body, segment, checked }
+    }
+
+    /// A VF's driver reads a register of BAR 0. There is none: zero.
+    pub fn read(&mut self, vf: u8, offset: u32) -> u32 {
+        self.functions.get_mut(usize::from(vf)).map_or(0, |function| function.read(offset))
+    }
+
+    /// A VF's driver writes a register of BAR 0.
+    pub fn write(&mut self, vf: u8, offset: u32, value: u32) {
+        if let Some(function) = self.functions.get_mut(usize::from(vf)) {
+            function.write(offset, value);
+        }
+    }
+
+    /// Bus Master Enable of a VF: without it no memory request and no interrupt leaves the card in its name.
+    pub fn set_bus_master(&mut self, vf: u8, on: bool) {
+        if let Some(function) = self.functions.get_mut(usize::from(vf)) {
+            function.master = on;
+        }
+    }
+
+    /// When a frame may leave that [`Card::forward`] has left behind for its VF's rate.
+    #[must_use]
+    pub fn due(&self) -> Option<Time> {
+        self.due
+    }
+
+    /// Whether a VF may use the bus.
+    #[must_use]
+    pub fn is_bus_master(&self, vf: u8) -> bool {
+        self.functions.get(usize::from(vf)).is_some_and(|function| function.master)
+    }
+
+    /// What was counted for a VF.
+    #[must_use]
+    pub fn counters(&self, vf: u8) -> Option<&Counters> {
+        self.functions.get(usize::from(vf)).map(|function| &function.counters)
+    }
+
+    /// Takes one message of each VF at most, in turn while the PF's queue has room, gives VFs what waits for them, and sends
+    /// interrupts.
+    pub fn poll<B: Bus>(&mut self, now: Time, bus: &mut B) -> Poll {
+        let (mut poll, mut turned_away) = (Poll::default(), None);
+        let count = self.functions.len() as u8;
+        for step in 0..count {
+            let vf = (self.turn + step) % count;
+            if !self.functions[usize::from(vf)].master {
+                continue;
+            }
+            match self.take_message(vf, bus) {
+                Some(Taken::Given) => poll.for_pf |= 1 << vf,
+                Some(Taken::Later) => turned_away = turned_away.or(Some(vf)),
+                _ => {}
+            }
+            poll.more |= self.functions[usize::from(vf)].mailbox.send.next().is_some();
+            self.deliver_waiting(vf, bus);
+            let function = &mut self.functions[usize::from(vf)];
+            let (sent, due) = function.interrupts.send(vf, now, bus);
+            function.counters.interrupts += u64::from(sent);
+            poll.deadline = [poll.deadline, due].into_iter().flatten().min();
+        }
+        // Who found the PF's queue full is first when it has room, so that each VF has its turn.
+        self.turn = turned_away.unwrap_or(if count == 0 { 0 } else { (self.turn + 1) % count });
+        poll
+    }
+}

@@ -1,0 +1,127 @@
+//! What a receive descriptor says of a frame's contents: the packet type, whether checksums are right, and which bytes the
+//! hash covers. It is the same for every VF that gets the frame, so it is found once. Most frames are plain enough for a short
+//! look at their headers (`offload::plain`); the others are parsed.
+//!
+//! The descriptor has one bit for "checksums were looked at", which drivers take for both the IPv4 header's and the
+//! transport's. So it is set only if both were checked, or if one of them is wrong.
+//!
+//! Left out: the hash itself, since each VF has its own key (`scaling`).
+
+use avf::descriptor::rx::Checksums;
+use avf::packet_type::{self, Ip, Payload};
+use offload::headers::{Headers, L3, L4, TYPE_ARP, protocol};
+use offload::plain::Plain;
+use offload::verify;
+use plane::bytes::be16;
+use plane::frame::Sealed;
+
+/// Where an address pair starts in an IP header, and its bytes.
+const ENDS_V4: (usize, usize) = (12, 8);
+const ENDS_V6: (usize, usize) = (8, 32);
+/// Bytes of the two ports at the start of a transport header.
+const PORTS: usize = 4;
+
+/// What was found out about a frame.
+#[derive(Debug, Clone, Copy)]
+pub struct Contents {
+    packet_type: u8,
+    checksums: Option<Checksums>,
+    ip: Option<(Ip, Payload)>,
+    /// Where the IP header and the transport's start.
+    l3: usize,
+    l4: usize,
+}
+
+impl Contents {
+    /// Looks into a frame without its tag. What was `sealed` on the plane is not summed up again.
+    #[must_use]
+    pub fn of(frame: &[u8], sealed: Option<Sealed>) -> Self {
+        match Plain::of(frame) {
+            Some(plain) => Self::of_plain(&plain, sealed),
+            None => Self::closely(frame, sealed),
+        }
+    }
+
+    fn of_plain(plain: &Plain<'_>, sealed: Option<Sealed>) -> Self {
+        let payload = if plain.is_udp() { Payload::Udp } else { Payload::Tcp };
+        let checksums = told(Some(plain.is_network_right()), plain.is_transport_right(sealed));
+        Self {
+            packet_type: packet_type::ip(Ip::V4, payload),
+            checksums,
+            ip: Some((Ip::V4, payload)),
+            l3: plain.l3_offset(),
+            l4: plain.l4_offset(),
+        }
+    }
+
+    fn closely(frame: &[u8], sealed: Option<Sealed>) -> Self {
+        let headers = Headers::parse(frame);
+        let version = match headers.l3 {
+            L3::None => None,
+            L3::Ipv4 => Some(Ip::V4),
+            L3::Ipv6 => Some(Ip::V6),
+        };
+        let ip = version.map(|version| (version, payload(&headers)));
+        let kind = headers.l3_offset.checked_sub(2).and_then(|at| be16(frame, at));
+        let packet_type = match ip {
+            Some((version, payload)) => packet_type::ip(version, payload),
+            None if kind == Some(TYPE_ARP) => packet_type::ARP,
+            None => packet_type::L2,
+        };
+        let network = verify::network(frame, &headers);
+        let checksums = told(network, verify::transport(frame, &headers, sealed));
+        Self { packet_type, checksums, ip, l3: headers.l3_offset, l4: headers.l4_offset }
+    }
+
+    /// The packet type, see [`avf::packet_type`].
+    #[must_use]
+    pub fn packet_type(&self) -> u8 {
+        self.packet_type
+    }
+
+    /// What is told of checksums.
+    #[must_use]
+    pub fn checksums(&self) -> Option<Checksums> {
+        self.checksums
+    }
+
+    /// The bit of the hash types that has frames like this hashed.
+    pub(crate) fn hash_type(&self) -> u64 {
+        self.ip.map_or(packet_type::HASH_L2, |(version, payload)| packet_type::hash_type(version, payload))
+    }
+
+    /// The bytes that are hashed: both addresses, and both ports if the transport has ports.
+    pub(crate) fn ends<'a>(&self, frame: &'a [u8]) -> (&'a [u8], &'a [u8]) {
+        let (start, length) = match self.ip {
+            None => return (&[], &[]),
+            Some((Ip::V4, _)) => ENDS_V4,
+            Some((Ip::V6, _)) => ENDS_V6,
+        };
+        let part = |at: usize, length: usize| frame.get(at..at + length).unwrap_or_default();
+        let ports = if self.l4 == 0 { 0 } else { PORTS };
+        (part(self.l3 + start, length), part(self.l4, ports))
+    }
+}
+
+/// What the descriptor says of checksums: `network` and `transport` are whether the IPv4 header's and the transport's are
+/// right, or `None` if there is none or it cannot be checked.
+fn told(network: Option<bool>, transport: Option<bool>) -> Option<Checksums> {
+    let ip_wrong = network == Some(false);
+    match transport {
+        Some(right) => Some(Checksums { ip_wrong, l4_wrong: !right }),
+        None => ip_wrong.then_some(Checksums { ip_wrong, l4_wrong: false }),
+    }
+}
+
+fn payload(headers: &Headers) -> Payload {
+    let icmp =
+        matches!((headers.l3, headers.protocol), (L3::Ipv4, protocol::ICMP) | (L3::Ipv6, protocol::ICMPV6));
+    match headers.l4 {
+        _ if headers.fragment => Payload::Fragment,
+        L4::Tcp => Payload::Tcp,
+        L4::Udp => Payload::Udp,
+        L4::Sctp => Payload::Sctp,
+        L4::None if icmp => Payload::Icmp,
+        L4::None => Payload::Other,
+    }
+}

@@ -1,0 +1,345 @@
+//! The journey of a packet to the plane: checksums are inserted, or it is cut into segments, and the frames are handed to the
+//! plane as far as budget and rate allow. Port n of the plane is VF n.
+//!
+//! A packet uses up as many frames of the budget as it has segments, whether this card cuts it or the uplink does. If the
+//! VF's rate stops a packet between two of its segments, the card keeps the rest ([`Held`]). When the VF may send again, the
+//! rest goes first, whichever of the VF's queues is visited.
+//!
+//! Left out: how descriptors are read (`transmit`), and tunnels.
+
+use crate::card::Card;
+use crate::contents::Contents;
+use crate::function::Function;
+use crate::transmit::{Outgoing, Packet};
+use alloc::vec::Vec;
+use avf::descriptor::rx::Cast;
+use avf::descriptor::tx::{Ip, L4};
+use avf::ids::{LONGEST, MAX_PAIRS, MAX_VFS, SHORTEST};
+use core::mem;
+use offload::Request;
+use offload::insert::insert;
+use offload::segment::{FlagMasks, Segmenter};
+use offload::uncut::{self, MAX_SEGMENTS};
+use pcie::Bus;
+use plane::frame::{Ends, Frame, HEADROOM, Transport};
+use plane::{About, Lane, Plane, Port, Sender, Sink, Source, Wire};
+use serde::{Deserialize, Serialize};
+
+/// A packet of which some segments have left, and the others wait for the VF's rate.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Held {
+    packet: Option<Packet>,
+    queue: u8,
+    /// Its bytes, behind the headroom; empty without a packet.
+    bytes: Vec<u8>,
+}
+
+impl Held {
+    pub(crate) fn is_of(&self, queue: u8) -> bool {
+        self.packet.is_some() && self.queue == queue
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.packet = None;
+        self.bytes.clear();
+    }
+
+    /// Keeps a packet and its bytes, by taking the staging buffer and leaving another.
+    fn keep(&mut self, packet: Packet, queue: u8, staging: &mut Vec<u8>) {
+        (self.packet, self.queue) = (Some(packet), queue);
+        mem::swap(&mut self.bytes, staging);
+    }
+
+    /// Puts the bytes of the packet that is kept into the staging buffer. Answers the packet and its queue.
+    fn resume(&mut self, staging: &mut Vec<u8>) -> Option<(Packet, u8)> {
+        let packet = self.packet.take()?;
+        mem::swap(&mut self.bytes, staging);
+        self.bytes.clear();
+        Some((packet, self.queue))
+    }
+}
+
+impl Packet {
+    /// What its descriptors ask for.
+    pub(crate) fn request(&self) -> Request {
+        let first = &self.first;
+        Request {
+            mac_length: first.mac_length.into(),
+            ip_length: first.ip_length.into(),
+            l4_length: first.l4_length.into(),
+            ipv4: matches!(first.ip, Ip::V4 | Ip::V4Checksum),
+            l4: match first.l4 {
+                L4::None => None,
+                L4::Tcp => Some(Transport::Tcp),
+                L4::Udp => Some(Transport::Udp),
+                L4::Sctp => Some(Transport::Sctp),
+            },
+            ip_checksum: first.ip == Ip::V4Checksum,
+            l4_checksum: first.l4 != L4::None,
+        }
+    }
+
+    /// The tag that it asks for, in either place.
+    fn tag(&self) -> Option<u16> {
+        self.first.tag.or(self.context.and_then(|context| context.tag2))
+    }
+
+    /// How it is cut, if it describes a packet that could be; its bytes, and those of a segment.
+    fn segmenter<'a>(&self, bytes: &'a [u8]) -> Option<Segmenter<'a>> {
+        let (context, request) = (self.context?, self.request());
+        let payload = bytes.len().checked_sub(request.payload_start())?;
+        let told = payload == context.payload as usize && self.first.ip != Ip::None;
+        let segmenter = Segmenter::new(bytes, &request, context.mss, FlagMasks::DEFAULT).ok()?;
+        let fits = segmenter.longest() <= LONGEST && segmenter.count() <= MAX_SEGMENTS;
+        (told && fits).then_some(segmenter)
+    }
+}
+
+/// The VFs' transmit queues while they are visited.
+struct Senders<'a, B> {
+    card: &'a mut Card,
+    bus: &'a mut B,
+    staging: &'a mut Vec<u8>,
+}
+
+impl Card {
+    /// Visits every transmit queue that may hold a packet. Each hands over up to `budget` frames. Answers whether a queue has
+    /// more that may leave now; what waits for its VF's rate may leave at [`Card::due`]. `staging` grows to the longest
+    /// packet, 256 KB.
+    pub fn forward<B: Bus, W: Wire>(
+        &mut self,
+        plane: &mut Plane<MAX_VFS>,
+        budget: usize,
+        staging: &mut Vec<u8>,
+        bus: &mut B,
+        wire: &mut W,
+    ) -> bool {
+        let (mut more, mut due) = (false, None);
+        for vf in 0..self.functions.len() as u8 {
+            let Function { tx_ready, master, .. } = self.functions[usize::from(vf)];
+            for queue in (0..MAX_PAIRS as u8).filter(|queue| master && tx_ready >> queue & 1 == 1) {
+                let mut senders = Senders { card: self, bus, staging };
+                let sender = Sender { port: Port::of_field(vf.into()), queue };
+                let visited = plane.visit(sender, budget, &mut senders, wire).unwrap_or_default();
+                if !visited.left && visited.due.is_none() {
+                    self.functions[usize::from(vf)].tx_ready &= !(1 << queue);
+                }
+                more |= visited.left && visited.due.is_none();
+                due = [due, visited.due].into_iter().flatten().min();
+            }
+        }
+        self.due = due;
+        more
+    }
+
+    /// Whether a queue's function may use the bus and the queue runs.
+    fn may_send(&self, vf: u8, queue: u8) -> bool {
+        let function = self.functions.get(usize::from(vf)).filter(|function| function.master);
+        function.and_then(|function| function.tx.get(usize::from(queue))).is_some_and(|tx| tx.running)
+    }
+}
+
+impl<B: Bus> Sink for Senders<'_, B> {
+    type Findings = Option<Contents>;
+
+    fn deliver(
+        &mut self,
+        port: Port,
+        frame: &mut Frame<'_>,
+        about: About,
+        findings: &mut Option<Contents>,
+    ) -> Result<usize, plane::Missed> {
+        self.card.deliver(port, frame, about, findings, self.bus)
+    }
+}
+
+impl<B: Bus> Source for Senders<'_, B> {
+    fn may_send(&self, sender: Sender) -> bool {
+        self.card.may_send(sender.port.get(), sender.queue)
+    }
+
+    fn hand_over<L: Lane>(&mut self, sender: Sender, budget: usize, lane: &mut L) -> bool {
+        let (mut budget, mut left) = (budget, true);
+        while left && budget > 0 && lane.is_due() {
+            match self.forward_packet(sender.port.get(), sender.queue, lane) {
+                Some(frames) => budget = budget.saturating_sub(frames),
+                None => left = false,
+            }
+        }
+        lane.settle();
+        left
+    }
+
+    fn has_more(&self, sender: Sender) -> bool {
+        let function = self.card.functions.get(usize::from(sender.port.get()));
+        function.is_some_and(|function| {
+            let tx = function.tx.get(usize::from(sender.queue));
+            function.held.is_of(sender.queue) || tx.is_some_and(|tx| tx.has_more())
+        })
+    }
+}
+
+impl<B: Bus> Senders<'_, B> {
+    /// Takes one packet, or what is left of one; answers how many frames of the budget it cost, at least 1, or `None` if
+    /// there was no packet.
+    fn forward_packet<L: Lane>(&mut self, vf: u8, queue: u8, lane: &mut L) -> Option<usize> {
+        let function = self.card.functions.get_mut(usize::from(vf))?;
+        let mut staging = mem::take(self.staging);
+        let held = function.held.resume(&mut staging);
+        let taken = held.map(|(packet, queue)| (Outgoing::Packet(packet), queue));
+        let (outgoing, queue) =
+            taken.unwrap_or_else(|| (self.card.transmit(vf, queue, HEADROOM, &mut staging, self.bus), queue));
+        let cost = match outgoing {
+            Outgoing::Nothing => None,
+            Outgoing::Dropped => {
+                lane.counters().tx_invalid += 1;
+                Some(Packet::COSTLIEST)
+            }
+            Outgoing::Packet(packet) => {
+                let segments = packet.context.is_some_and(|context| context.segment);
+                let frames = if segments {
+                    self.segment(vf, queue, packet, &mut staging, lane)
+                } else {
+                    self.send_whole(vf, queue, &packet, &mut staging, lane)
+                };
+                Some(frames.max(packet.cost()))
+            }
+        };
+        *self.staging = staging;
+        cost
+    }
+
+    /// What a packet asks for makes no sense.
+    fn spoiled<L: Lane>(&mut self, vf: u8, queue: u8, lane: &mut L) -> usize {
+        lane.counters().tx_invalid += 1;
+        self.card.count_malformed(vf, queue);
+        1
+    }
+
+    /// A packet that is one frame.
+    fn send_whole<L: Lane>(
+        &mut self,
+        vf: u8,
+        queue: u8,
+        packet: &Packet,
+        staging: &mut Vec<u8>,
+        lane: &mut L,
+    ) -> usize {
+        let bytes = staging.get_mut(HEADROOM..).unwrap_or_default();
+        let Ok(sealed) = insert(bytes, &packet.request()) else { return self.spoiled(vf, queue, lane) };
+        staging.resize(staging.len().max(HEADROOM + SHORTEST), 0);
+        if let Some(mut frame) = Frame::new(staging) {
+            frame.set_seal(sealed);
+            self.send(vf, packet, &mut frame, lane);
+        }
+        1
+    }
+
+    /// A packet that is cut into frames, as far as they may leave now; answers how many.
+    fn segment<L: Lane>(
+        &mut self,
+        vf: u8,
+        queue: u8,
+        mut packet: Packet,
+        staging: &mut Vec<u8>,
+        lane: &mut L,
+    ) -> usize {
+        if packet.sent == 0
+            && lane.takes_uncut()
+            && let Some(frames) = self.send_uncut(vf, &packet, staging, lane)
+        {
+            return frames;
+        }
+        let Some(segmenter) = packet.segmenter(staging.get(HEADROOM..).unwrap_or_default()) else {
+            return self.spoiled(vf, queue, lane);
+        };
+        let before = packet.sent;
+        let (mut segmenter, mut place) = (segmenter.skip(before), mem::take(&mut self.card.segment));
+        place.resize(HEADROOM + LONGEST, 0);
+        while let Some(length) = segmenter.write_next(&mut place[HEADROOM..]) {
+            let padded = length.max(SHORTEST);
+            place[HEADROOM + length..HEADROOM + padded].fill(0);
+            if let Some(mut frame) = Frame::new(&mut place[..HEADROOM + padded]) {
+                frame.set_seal(segmenter.sealed());
+                self.send(vf, &packet, &mut frame, lane);
+            }
+            packet.sent += 1;
+            if !lane.is_due() {
+                break;
+            }
+        }
+        let left = segmenter.count() > 0;
+        self.card.segment = place;
+        if left && let Some(function) = self.card.functions.get_mut(usize::from(vf)) {
+            function.held.keep(packet, queue, staging);
+        }
+        (packet.sent - before).max(1) as usize
+    }
+
+    /// Sends a packet as it is to an uplink that takes such; answers how many segments it has. `None` if the card has to
+    /// cut it; then it is unchanged.
+    fn send_uncut<L: Lane>(
+        &mut self,
+        vf: u8,
+        packet: &Packet,
+        staging: &mut [u8],
+        lane: &mut L,
+    ) -> Option<usize> {
+        let (bytes, context) = (staging.get(HEADROOM..)?, packet.context?);
+        packet.segmenter(bytes)?;
+        let whole = uncut::sent(bytes, &packet.request(), context.mss, FlagMasks::DEFAULT)?;
+        let length = bytes.len();
+        let mut frame = Frame::new(staging)?;
+        frame.tag = lane.tag(self.card.asked(vf, packet));
+        let ends = frame.ends();
+        lane.send_uncut(&mut frame, &whole, SHORTEST, |bytes| uncut::complete(&whole, bytes))?;
+        for bytes in whole.lengths(length) {
+            self.card.count_sent(vf, ends, bytes.max(SHORTEST));
+        }
+        Some(whole.frames(length) as usize)
+    }
+
+    /// A finished frame: its tag is settled, then it is switched. The port's VLAN takes the place of the guest's own tag.
+    fn send<L: Lane>(&mut self, vf: u8, packet: &Packet, frame: &mut Frame<'_>, lane: &mut L) {
+        let asked = self.card.asked(vf, packet);
+        let inserted = lane.tag(asked);
+        if asked.is_none() || inserted.is_none() {
+            frame.take_tag();
+        }
+        frame.tag = inserted.or(frame.tag);
+        let (ends, length) = (frame.ends(), frame.length());
+        if lane.send(self, frame).refused.is_none() {
+            self.card.count_sent(vf, ends, length);
+        } else if let Some(function) = self.card.functions.get_mut(usize::from(vf)) {
+            function.statistics.tx_discards += 1;
+        }
+    }
+}
+
+impl Card {
+    /// The tag that a packet asks for, if its VF may.
+    fn asked(&self, vf: u8, packet: &Packet) -> Option<u16> {
+        let may = self.filters(vf).is_some_and(|filters| filters.tags.insert);
+        packet.tag().filter(|_| may)
+    }
+
+    fn count_sent(&mut self, vf: u8, ends: Ends, length: usize) {
+        let Some(function) = self.functions.get_mut(usize::from(vf)) else { return };
+        let statistics = &mut function.statistics;
+        statistics.tx_bytes += length as u64;
+        *match cast(ends) {
+            Cast::Unicast => &mut statistics.tx_unicast,
+            Cast::Multicast => &mut statistics.tx_multicast,
+            Cast::Broadcast => &mut statistics.tx_broadcast,
+        } += 1;
+    }
+}
+
+/// Whether a frame is for one station, a group or everybody.
+pub(crate) fn cast(ends: Ends) -> Cast {
+    match (ends.is_to_group(), ends.destination().is_broadcast()) {
+        (_, true) => Cast::Broadcast,
+        (true, false) => Cast::Multicast,
+        (false, false) => Cast::Unicast,
+    }
+}

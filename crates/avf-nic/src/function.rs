@@ -1,0 +1,132 @@
+//! One VF: its registers by the table, and what is behind them. Left out: what happens when it is polled.
+
+use crate::card::Counters;
+use crate::forward::Held;
+use crate::interrupt::Interrupts;
+use crate::mailbox::Mailbox;
+use crate::receive::RxQueue;
+use crate::scaling::Scaling;
+use crate::transmit::TxQueue;
+use alloc::vec::Vec;
+use avf::bits::rstat;
+use avf::control::{Cause, Tags};
+use avf::ids::MAX_PAIRS;
+use avf::table::{Access, Kind, Side, find};
+use avf::virtchnl::Statistics;
+use serde::{Deserialize, Serialize};
+
+/// A VF.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Function {
+    pub(crate) mailbox: Mailbox,
+    pub(crate) interrupts: Interrupts,
+    pub(crate) rstat: u32,
+    pub(crate) unused: u32,
+    pub(crate) scaling: Scaling,
+    pub(crate) rx: [RxQueue; MAX_PAIRS],
+    pub(crate) tx: [TxQueue; MAX_PAIRS],
+    /// A packet that waits between two of its segments.
+    pub(crate) held: Held,
+    /// Transmit queues that may hold a packet, a bit each. Writing a queue's tail or starting the queue sets its bit; a visit
+    /// that finds the queue empty clears it.
+    pub(crate) tx_ready: u16,
+    pub(crate) rx_causes: [Option<Cause>; MAX_PAIRS],
+    pub(crate) tx_causes: [Option<Cause>; MAX_PAIRS],
+    pub(crate) filters: Filters,
+    pub(crate) statistics: Statistics,
+    pub(crate) counters: Counters,
+    /// Bus Master Enable.
+    pub(crate) master: bool,
+}
+
+/// By what a VF receives and may send, for the forwarding plane.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Filters {
+    /// Addresses.
+    pub addresses: Vec<[u8; 6]>,
+    /// VLANs; 0 is frames without a tag.
+    pub vlans: Vec<u16>,
+    /// Every frame to one station.
+    pub unicast: bool,
+    /// Every frame to a group.
+    pub multicast: bool,
+    /// What it sends is held to its addresses and VLANs.
+    pub spoof_check: bool,
+    /// The most that it may send, Mb/s; 0 is no limit.
+    pub rate: u32,
+    /// What becomes of tags.
+    pub tags: Tags,
+}
+
+impl Function {
+    pub(crate) fn new() -> Self {
+        Self {
+            mailbox: Mailbox::default(),
+            interrupts: Interrupts::default(),
+            rstat: rstat::ACTIVE,
+            unused: 0,
+            scaling: Scaling::default(),
+            rx: Default::default(),
+            tx: Default::default(),
+            held: Held::default(),
+            tx_ready: 0,
+            rx_causes: [None; MAX_PAIRS],
+            tx_causes: [None; MAX_PAIRS],
+            filters: Filters::default(),
+            statistics: Statistics::default(),
+            counters: Counters::default(),
+            master: false,
+        }
+    }
+
+    pub(crate) fn read(&mut self, offset: u32) -> u32 {
+        let Some((row, index)) = find(offset) else { return 0 };
+        let at = usize::from(index);
+        match row.kind {
+            Kind::TxTail => self.tx[at].tail,
+            Kind::RxTail => self.rx[at].tail,
+            Kind::Interval(itr) => self.interrupts.interval(index + 1, itr),
+            Kind::IntervalOfVector0 => self.interrupts.interval(0, index),
+            Kind::Control => self.interrupts.control(index + 1),
+            Kind::ControlOfVector0 => self.interrupts.control(0),
+            Kind::Causes => self.interrupts.take_causes(),
+            Kind::EnabledCauses => self.interrupts.enabled_causes(),
+            Kind::Mailbox(Side::Send, field) => self.mailbox.send.get(field),
+            Kind::Mailbox(Side::Receive, field) => self.mailbox.receive.get(field),
+            Kind::Reset => self.rstat,
+            Kind::HashTypes => self.scaling.types[at],
+            Kind::HashKey => self.scaling.key_word(at),
+            Kind::LookupTable => self.scaling.table_word(at),
+            Kind::Unused => self.unused,
+        }
+    }
+
+    pub(crate) fn write(&mut self, offset: u32, value: u32) {
+        let Some((row, index)) = find(offset) else { return };
+        let at = usize::from(index);
+        match row.kind {
+            Kind::TxTail => {
+                self.tx[at].ring(value);
+                self.tx_ready |= 1 << at;
+            }
+            Kind::RxTail => self.rx[at].tail = value,
+            Kind::Interval(itr) => self.interrupts.set_interval(index + 1, itr, value),
+            Kind::IntervalOfVector0 => self.interrupts.set_interval(0, index, value),
+            Kind::Control => self.interrupts.write_control(index + 1, value),
+            Kind::ControlOfVector0 => self.interrupts.write_control(0, value),
+            Kind::EnabledCauses => self.interrupts.enable_causes(value),
+            Kind::Mailbox(side, field) => {
+                let kept = if let Access::Rw(mask) = row.access { value & mask } else { value };
+                match side {
+                    Side::Send => self.mailbox.send.set(field, kept),
+                    Side::Receive => self.mailbox.receive.set(field, kept),
+                }
+            }
+            Kind::HashTypes => self.scaling.types[at] = value,
+            Kind::HashKey => self.scaling.set_key_word(at, value),
+            Kind::LookupTable => self.scaling.set_table_word(at, value),
+            Kind::Unused => self.unused = value,
+            Kind::Causes | Kind::Reset => {}
+        }
+    }
+}

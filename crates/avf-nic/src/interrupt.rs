@@ -1,0 +1,137 @@
+//! A VF's vectors. A vector interrupts when something has happened, it is enabled, and one of the intervals by which it
+//! happened is over; then it disables itself, and what happens meanwhile is kept until the driver enables it. All that has
+//! happened by then is one interrupt.
+//!
+//! Left out: the MSI-X table and its pending bits, which are kept where the message arrives, so CLEARPBA does nothing here.
+
+use avf::bits::{dyn_ctl, icr0};
+use avf::ids::{ITRS, MAX_VECTORS};
+use core::time::Duration;
+use pcie::{Bus, Function};
+use serde::{Deserialize, Serialize};
+use units::Time;
+
+/// No interval: what happened is told at once.
+pub(crate) const AT_ONCE: u8 = 3;
+/// The unit of intervals.
+const UNIT_NS: u64 = 2_000;
+
+/// A vector.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+struct Vector {
+    /// The control register, without INTENA.
+    control: u32,
+    enabled: bool,
+    intervals: [u16; ITRS],
+    /// What has happened and was not told: a bit for each interval, and one for none.
+    happened: u8,
+    /// When it interrupted last.
+    sent: Option<Time>,
+}
+
+impl Vector {
+    /// When what has happened may be told.
+    fn due(&self) -> Option<Time> {
+        let until = |itr: u8| match (self.intervals.get(usize::from(itr)), self.sent) {
+            (Some(interval), Some(sent)) => sent + Duration::from_nanos(u64::from(*interval) * UNIT_NS),
+            _ => Time::ZERO,
+        };
+        (0..=AT_ONCE).filter(|itr| self.happened >> itr & 1 == 1).map(until).min()
+    }
+}
+
+/// The vectors of a VF, and the causes of the first.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Interrupts {
+    vectors: [Vector; MAX_VECTORS],
+    /// VFINT_ICR01 and VFINT_ICR0_ENA1.
+    causes: u32,
+    enabled: u32,
+}
+
+impl Interrupts {
+    fn vector(&mut self, vector: u8) -> Option<&mut Vector> {
+        self.vectors.get_mut(usize::from(vector))
+    }
+
+    /// Something has happened that a vector tells.
+    pub(crate) fn raise(&mut self, vector: u8, itr: u8) {
+        if let Some(vector) = self.vector(vector) {
+            vector.happened |= 1 << itr.min(AT_ONCE);
+        }
+    }
+
+    /// The mailbox has a message: the cause is there whether it interrupts or not, since DPDK looks for it.
+    pub(crate) fn raise_mailbox(&mut self) {
+        self.causes |= icr0::ADMINQ;
+        if self.enabled & icr0::ADMINQ != 0 {
+            self.raise(0, AT_ONCE);
+        }
+    }
+
+    /// VFINT_ICR01 is read: its causes go.
+    pub(crate) fn take_causes(&mut self) -> u32 {
+        core::mem::take(&mut self.causes)
+    }
+
+    pub(crate) fn enabled_causes(&self) -> u32 {
+        self.enabled
+    }
+
+    /// VFINT_ICR0_ENA1 is written: causes that are there and were not enabled interrupt now.
+    pub(crate) fn enable_causes(&mut self, value: u32) {
+        let fresh = value & !self.enabled;
+        self.enabled = value;
+        if self.causes & fresh != 0 {
+            self.raise(0, AT_ONCE);
+        }
+    }
+
+    pub(crate) fn interval(&self, vector: u8, itr: u8) -> u32 {
+        let interval = |vector: &Vector| vector.intervals.get(usize::from(itr)).copied();
+        self.vectors.get(usize::from(vector)).and_then(interval).unwrap_or(0).into()
+    }
+
+    pub(crate) fn set_interval(&mut self, vector: u8, itr: u8, value: u32) {
+        let vector = self.vector(vector);
+        if let Some(interval) = vector.and_then(|vector| vector.intervals.get_mut(usize::from(itr))) {
+            *interval = (value & dyn_ctl::INTERVAL) as u16;
+        }
+    }
+
+    pub(crate) fn control(&self, vector: u8) -> u32 {
+        let vector = self.vectors.get(usize::from(vector));
+        vector.map_or(0, |vector| vector.control | u32::from(vector.enabled))
+    }
+
+    pub(crate) fn write_control(&mut self, number: u8, value: u32) {
+        let itr = (value >> dyn_ctl::ITR_SHIFT & 3) as u8;
+        self.set_interval(number, itr, value >> dyn_ctl::INTERVAL_SHIFT);
+        let Some(vector) = self.vector(number) else { return };
+        let interval = dyn_ctl::INTERVAL << dyn_ctl::INTERVAL_SHIFT;
+        vector.control = value & (dyn_ctl::WB_ON_ITR | interval | 3 << dyn_ctl::ITR_SHIFT);
+        if value & dyn_ctl::INTENA_MSK == 0 {
+            vector.enabled = value & dyn_ctl::INTENA != 0;
+        }
+        if value & dyn_ctl::SWINT_TRIG != 0 {
+            let by = (value >> dyn_ctl::SW_ITR_SHIFT & 3) as u8;
+            self.raise(number, if value & dyn_ctl::SW_ITR_ENA != 0 { by } else { AT_ONCE });
+        }
+    }
+
+    /// Sends what may be told now. Answers how many, and when the first of the others is due.
+    pub(crate) fn send<B: Bus>(&mut self, vf: u8, now: Time, bus: &mut B) -> (u32, Option<Time>) {
+        let (mut sent, mut deadline) = (0, None);
+        for (number, vector) in (0_u16..).zip(&mut self.vectors) {
+            let Some(due) = vector.due().filter(|_| vector.enabled) else { continue };
+            if due > now {
+                deadline = [deadline, Some(due)].into_iter().flatten().min();
+                continue;
+            }
+            (vector.enabled, vector.happened, vector.sent) = (false, 0, Some(now));
+            bus.msix(Function::Vf(vf), number);
+            sent += 1;
+        }
+        (sent, deadline)
+    }
+}

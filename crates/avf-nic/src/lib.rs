@@ -1,0 +1,50 @@
+//! Adaptive Virtual Functions as a card: a pure state machine beside the 82576 (`nic`). Registers, the mailbox between VF
+//! and PF, interrupts, every reset, and rings.
+//!
+//! Time is an argument, memory and messages go through [`pcie::Bus`]. Register accesses change state only, and
+//! [`Card::poll`] does the work. A guest is hostile: rings are checked at every visit, a descriptor is read once, a
+//! visit takes one message of each VF at most, what a VF has waiting is bounded, and all that is dropped is counted.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`card`] | all functions, and a poll |
+//! | `function` | one VF's registers |
+//! | `mailbox` | messages between VF and PF |
+//! | `admin` | the PF's own registers: its admin queues, resets of VFs |
+//! | [`doorbell`] | registers that a guest has as memory |
+//! | `interrupt` | vectors, intervals, causes |
+//! | `reset` | what a reset takes and what it leaves |
+//! | `control` | what the PF driver has the card do |
+//! | [`transmit`] | rings: packets out of buffers |
+//! | `forward` | packets to the forwarding plane: checksums, segments |
+//! | `arrival` | frames from the uplink to the plane |
+//! | `ports` | VFs as ports of the plane, frames for them |
+//! | [`contents`], `scaling` | what a receive descriptor says of a frame, and the queue it goes to |
+//! | [`receive`] | rings: frames into buffers |
+//!
+//! Left out: who gets a frame, which is the forwarding plane's; configuration space (`avf::config`).
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod admin;
+mod arrival;
+pub mod card;
+pub mod contents;
+mod control;
+pub mod doorbell;
+mod forward;
+mod function;
+mod interrupt;
+mod mailbox;
+mod ports;
+pub mod receive;
+mod reset;
+mod ring;
+mod scaling;
+pub mod transmit;
+
+pub use card::{Card, Counters, Poll};
+pub use receive::{Arrival, Missed};
+pub use transmit::{Outgoing, Packet};

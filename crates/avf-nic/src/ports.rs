@@ -1,0 +1,145 @@
+//! The card's VFs as ports of the forwarding plane: port n is VF n. What the PF driver has said of addresses, VLANs, tags,
+//! checks and rates becomes tables and prices; frames for a VF go into a receive queue.
+//!
+//! A VF in unicast promiscuous mode gets the frames from the uplink whose destination no other VF has a filter for. That is
+//! how i40e sets the switch up unless it is told otherwise.
+//!
+//! Left out: packets of transmit queues, which become frames in `forward`.
+
+use crate::card::Card;
+use crate::contents::Contents;
+use crate::forward::cast;
+use crate::function::Function;
+use crate::receive::{Arrival, Missed, RxQueue};
+use avf::descriptor::rx::WriteBack;
+use avf::ids::{MAX_FRAME, MAX_VFS};
+use offload::crc::frame_check_sequence;
+use pcie::Bus;
+use plane::frame::Frame;
+use plane::switch::{Fit, Ids, Mirrors, PortTag, Tables, Vlans};
+use plane::{About, Plane, Port, Ports};
+use units::MacAddress;
+
+impl Card {
+    /// What the plane asks about frames: to be made anew after a visit of the PF driver.
+    #[must_use]
+    pub fn tables(&self) -> Tables<MAX_VFS> {
+        let addresses = self.functions.iter().map(|function| function.filters.addresses.len()).sum();
+        let mut tables = Tables::closed(addresses);
+        (tables.shared, tables.replicate, tables.loopback) = (true, true, true);
+        // Frames of every VLAN are switched: which VFs get one is up to the filters of each VF.
+        (tables.filter_vlans, tables.vlans) = (true, Vlans::new(Ids::from_words(|_| u32::MAX)));
+        let everybody =
+            Ports::new(if self.functions.len() < 64 { (1 << self.functions.len()) - 1 } else { u64::MAX });
+        (tables.all, tables.guests, tables.broadcast) = (everybody, everybody, everybody);
+        for (function, n) in self.functions.iter().zip(0..) {
+            let port = Port::of_field(n);
+            add_filters(&mut tables, function, port.only());
+            tables.tags[port.index::<MAX_VFS>()] =
+                function.filters.tags.port_vlan.map_or(PortTag::Asked, PortTag::Always);
+        }
+        tables.set_fits([Fit::whole(MAX_FRAME); MAX_VFS]);
+        tables
+    }
+
+    /// Gives the plane the switch tables and rates that the PF driver has set, and the mirror rules. To be called after each
+    /// visit of the PF driver.
+    pub fn apply_policy(&self, plane: &mut Plane<MAX_VFS>, mirrors: &Mirrors) {
+        let mut tables = self.tables();
+        tables.mirrors = mirrors.clone();
+        plane.set_tables(tables);
+        for (function, n) in self.functions.iter().zip(0..) {
+            plane.pacing.set_rate(Port::of_field(n), factor(function.filters.rate));
+        }
+    }
+
+    /// Puts a frame into a queue of the VF that a port is: what is said of it, and which queue that is, follows from what is
+    /// in it.
+    pub(crate) fn deliver<B: Bus>(
+        &mut self,
+        port: Port,
+        frame: &mut Frame<'_>,
+        about: About,
+        findings: &mut Option<Contents>,
+        bus: &mut B,
+    ) -> Result<usize, plane::Missed> {
+        let (vf, seal) = (port.get(), frame.seal());
+        let function = self.functions.get_mut(usize::from(vf)).ok_or(plane::Missed::Disabled)?;
+        let contents = *findings.get_or_insert_with(|| Contents::of(frame.untagged(), seal));
+        let (hash, queue) = function.scaling.spread(frame.untagged(), &contents);
+        let (tags, ring) = (function.filters.tags, function.rx.get(usize::from(queue)));
+        let fcs = ring.is_some_and(RxQueue::keeps_check_sequence);
+        // On a port VLAN the guest knows nothing of tags.
+        let apart = tags.strip || tags.port_vlan.is_some();
+        let said = WriteBack {
+            packet_type: contents.packet_type(),
+            checksums: contents.checksums(),
+            hash,
+            tag: frame.tag.filter(|_| apart && tags.port_vlan.is_none()),
+            cast: cast(frame.ends()),
+            loopback: !about.from_uplink,
+            fcs,
+            ..WriteBack::default()
+        };
+        let bytes = frame.delivered(!apart);
+        let received = if fcs {
+            self.receive_checked(vf, queue, bytes, &Arrival { said }, bus)
+        } else {
+            self.receive(vf, queue, bytes, &Arrival { said }, bus)
+        };
+        match received {
+            Ok(()) => Ok(bytes.len()),
+            Err(Missed::NoFunction | Missed::NotRunning) => Err(plane::Missed::Disabled),
+            Err(Missed::TooLong | Missed::NoBuffer) => Err(plane::Missed::Dropped),
+            Err(Missed::Fault) => Err(plane::Missed::Fault),
+        }
+    }
+
+    /// The same for a frame that keeps its check sequence.
+    fn receive_checked<B: Bus>(
+        &mut self,
+        vf: u8,
+        queue: u8,
+        frame: &[u8],
+        arrival: &Arrival,
+        bus: &mut B,
+    ) -> Result<(), Missed> {
+        let mut checked = core::mem::take(&mut self.checked);
+        checked.clear();
+        checked.extend_from_slice(frame);
+        checked.extend_from_slice(&frame_check_sequence(frame).to_le_bytes());
+        let received = self.receive(vf, queue, &checked, arrival, bus);
+        self.checked = checked;
+        received
+    }
+}
+
+/// What a rate in Mb/s is to the plane: 1 Gb/s over it, with 14 binary places. 0 is no limit.
+fn factor(mbps: u32) -> Option<u32> {
+    (mbps != 0).then(|| ((1000_u64 << 14) / u64::from(mbps)).max(1) as u32)
+}
+
+/// What one VF receives by and is held to.
+fn add_filters(tables: &mut Tables<MAX_VFS>, function: &Function, only: Ports) {
+    let filters = &function.filters;
+    filters.addresses.iter().for_each(|mac| tables.exact.add(MacAddress(*mac), only));
+    for vlan in &filters.vlans {
+        if *vlan == 0 {
+            tables.untagged |= only;
+        }
+        tables.vlans.add(*vlan, only, false);
+    }
+    if filters.multicast {
+        tables.every_multicast |= only;
+    }
+    if filters.unicast {
+        tables.default_ports |= only;
+    }
+    if filters.spoof_check {
+        tables.check_source |= only;
+        tables.check_vlan |= only;
+    }
+    if function.rx.iter().any(|queue| queue.running) {
+        tables.enabled |= only;
+    }
+}

@@ -1,0 +1,304 @@
+//! Transmit rings: descriptors up to the end of a packet, its buffers copied out, and descriptors given back in order. A
+//! packet that is not whole yet stays where it is. One that makes no sense is dropped and counted, and a queue with many
+//! of them is stopped: real cards stop it at the first.
+//!
+//! Left out: checksums and segmentation (`forward`), for which a packet says what was asked.
+
+use crate::card::Card;
+use alloc::vec::Vec;
+use avf::control::TxContext;
+use avf::descriptor::tx::{self, Context, Data, SIZE, Transmit};
+use avf::ids::{FCS, MAX_BUFFERS, MAX_FRAME, MIN_FRAME};
+use pcie::{Bus, DmaFault, Function as BusFunction};
+use serde::{Deserialize, Serialize};
+
+/// Descriptors of a packet at most, contexts among them: what 256 KB in pages take, and some.
+const MOST_DESCRIPTORS: u32 = 80;
+/// Descriptors whose reading costs what a frame does.
+const DESCRIPTORS_A_FRAME: u32 = 8;
+/// Bytes of a packet that is to be segmented.
+const MOST_BYTES: usize = 1 << 18;
+/// Bytes before a packet, for who puts a tag in.
+const MOST_HEADROOM: usize = 64;
+/// Packets without sense after which a queue is stopped.
+const PATIENCE: u32 = 64;
+/// The least payload of a segment.
+const LEAST_MSS: u16 = 64;
+
+/// A transmit queue.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub(crate) struct TxQueue {
+    context: Option<TxContext>,
+    /// What the card takes next.
+    head: u32,
+    /// The register, as the driver wrote it.
+    pub(crate) tail: u32,
+    pub(crate) running: bool,
+    /// The tail was written since the ring was last found empty or waiting.
+    rung: bool,
+    /// Packets without sense so far.
+    malformed: u32,
+}
+
+/// What was asked for a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Packet {
+    /// Its first data descriptor: headers, checksums, tag.
+    pub first: Data,
+    /// Segmentation, if it is asked for.
+    pub context: Option<Context>,
+    /// Descriptors that were read for it.
+    pub descriptors: u32,
+    /// Segments that have left.
+    pub sent: u32,
+}
+
+impl Packet {
+    /// What a packet without sense costs at most, in frames.
+    pub(crate) const COSTLIEST: usize = (MOST_DESCRIPTORS / DESCRIPTORS_A_FRAME) as usize;
+
+    /// What reading its descriptors cost, in frames. What is left of it is read no more.
+    pub(crate) fn cost(&self) -> usize {
+        if self.sent == 0 { (self.descriptors / DESCRIPTORS_A_FRAME) as usize } else { 1 }
+    }
+}
+
+/// What a visit of a queue brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outgoing {
+    /// A packet; its bytes are in the buffer.
+    Packet(Packet),
+    /// One without sense, which is gone.
+    Dropped,
+    /// None that is whole.
+    Nothing,
+}
+
+/// A packet's descriptors, as far as they were looked at. Its bytes are fetched when its end is known.
+struct Gathered {
+    packet: Packet,
+    /// Where its buffers are.
+    buffers: [(u64, u16); MOST_DESCRIPTORS as usize],
+    count: usize,
+    descriptors: u32,
+    /// Something about it makes no sense.
+    broken: bool,
+    /// Which descriptors are to be given back, a bit each.
+    reports: u128,
+}
+
+impl Default for Gathered {
+    fn default() -> Self {
+        let buffers = [(0, 0); MOST_DESCRIPTORS as usize];
+        Self { packet: Packet::default(), buffers, count: 0, descriptors: 0, broken: false, reports: 0 }
+    }
+}
+
+impl TxQueue {
+    /// Sets the queue up, stopped and empty. Linux leaves the tail as it was when the interface went down, and begins
+    /// at 0 again: what is between would be old descriptors.
+    pub(crate) fn configure(&mut self, context: TxContext) {
+        *self = Self { context: Some(context), ..Self::default() };
+    }
+
+    /// The tail is written.
+    pub(crate) fn ring(&mut self, tail: u32) {
+        (self.tail, self.rung) = (tail, true);
+    }
+
+    /// Descriptors, if the queue is set up.
+    pub(crate) fn length(&self) -> Option<u16> {
+        self.context.map(|context| context.length)
+    }
+
+    fn left(&self, length: u32) -> u32 {
+        match (self.head, self.tail) {
+            (head, tail) if tail >= length || head >= length => 0,
+            (head, tail) if tail >= head => tail - head,
+            (head, tail) => tail + length - head,
+        }
+    }
+
+    fn next<B: Bus>(
+        &mut self,
+        own: BusFunction,
+        headroom: usize,
+        into: &mut Vec<u8>,
+        bus: &mut B,
+    ) -> Result<Outgoing, DmaFault> {
+        let Some(context) = self.context.filter(|_| self.running && self.rung) else {
+            return Ok(Outgoing::Nothing);
+        };
+        into.clear();
+        into.resize(headroom, 0);
+        let Some(gathered) = self.gather(&context, own, bus)? else {
+            self.rung = false;
+            return Ok(Outgoing::Nothing);
+        };
+        let sound = gathered.is_sound();
+        if sound {
+            gathered.fetch(own, into, bus)?;
+        }
+        self.give_back(&context, &gathered, own, bus)?;
+        if sound {
+            return Ok(Outgoing::Packet(Packet { descriptors: gathered.descriptors, ..gathered.packet }));
+        }
+        Ok(Outgoing::Dropped)
+    }
+
+    /// A packet made no sense; whether it was one too many, and the queue is stopped.
+    fn spoil(&mut self) -> bool {
+        self.malformed += 1;
+        self.running &= self.malformed < PATIENCE;
+        self.malformed == PATIENCE
+    }
+
+    /// Whether there may be something in the ring.
+    pub(crate) fn has_more(&self) -> bool {
+        self.rung && self.context.is_some_and(|context| self.left(context.length.into()) > 0)
+    }
+
+    /// The descriptors of the next packet; `None` if its end is not there yet.
+    fn gather<B: Bus>(
+        &self,
+        context: &TxContext,
+        own: BusFunction,
+        bus: &mut B,
+    ) -> Result<Option<Gathered>, DmaFault> {
+        let length = u32::from(context.length);
+        let left = self.left(length);
+        let mut gathered = Gathered::default();
+        for step in 0..left.min(MOST_DESCRIPTORS) {
+            let slot = (self.head + step) % length;
+            let mut raw = [0; SIZE];
+            bus.dma_read(own, context.base.wrapping_add(u64::from(slot) * SIZE as u64), &mut raw)?;
+            gathered.descriptors = step + 1;
+            match tx::parse(&raw) {
+                Transmit::Context(context) => gathered.take_context(context),
+                Transmit::Other(_) => gathered.broken = true,
+                Transmit::Data(data) => {
+                    gathered.take_data(&data);
+                    if data.end_of_packet {
+                        return Ok(Some(gathered));
+                    }
+                }
+            }
+        }
+        // So many descriptors and no end: no driver does that.
+        gathered.broken = true;
+        Ok((left >= MOST_DESCRIPTORS).then_some(gathered))
+    }
+
+    fn give_back<B: Bus>(
+        &mut self,
+        context: &TxContext,
+        gathered: &Gathered,
+        own: BusFunction,
+        bus: &mut B,
+    ) -> Result<(), DmaFault> {
+        let length = u32::from(context.length);
+        for step in (0..gathered.descriptors).filter(|step| gathered.reports >> step & 1 == 1) {
+            let slot = u64::from((self.head + step) % length);
+            bus.dma_write(own, context.base.wrapping_add(slot * SIZE as u64 + 8), &tx::done())?;
+        }
+        self.head = (self.head + gathered.descriptors) % length;
+        match context.head_address {
+            Some(address) => bus.dma_write(own, address, &self.head.to_le_bytes()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Gathered {
+    /// A context stands before the packet's first buffer. Tunnels are not offered.
+    fn take_context(&mut self, context: Context) {
+        self.broken |= self.count > 0 || self.packet.context.is_some() || context.tunnel != 0;
+        self.packet.context = Some(context);
+    }
+
+    fn take_data(&mut self, data: &Data) {
+        if self.count == 0 {
+            self.packet.first = *data;
+        }
+        self.broken |= data.length == 0 || data.dummy;
+        if let Some(buffer) = self.buffers.get_mut(self.count) {
+            *buffer = (data.address, data.length);
+            self.count += 1;
+        }
+        self.reports |= u128::from(data.report_status) << (self.descriptors - 1);
+    }
+
+    fn buffers(&self) -> &[(u64, u16)] {
+        &self.buffers[..self.count]
+    }
+
+    /// The bytes of its buffers.
+    fn fetch<B: Bus>(&self, own: BusFunction, into: &mut Vec<u8>, bus: &mut B) -> Result<(), DmaFault> {
+        for (address, length) in self.buffers() {
+            let start = into.len();
+            into.resize(start + usize::from(*length), 0);
+            bus.dma_read(own, *address, &mut into[start..])?;
+        }
+        Ok(())
+    }
+
+    /// Whether the packet could be sent by a real card.
+    fn is_sound(&self) -> bool {
+        let bytes: usize = self.buffers().iter().map(|(_, length)| usize::from(*length)).sum();
+        let segments = self.packet.context.filter(|context| context.segment);
+        let fits = match segments {
+            Some(context) => context.mss >= LEAST_MSS && context.payload as usize <= bytes,
+            None => self.count <= MAX_BUFFERS && bytes <= MAX_FRAME - FCS,
+        };
+        // There is no place for a second tag.
+        let tags = self
+            .packet
+            .context
+            .is_some_and(|context| context.tag2.is_some() && self.packet.first.tag.is_some());
+        !self.broken && !tags && (MIN_FRAME..=MOST_BYTES).contains(&bytes) && fits
+    }
+}
+
+impl Card {
+    /// Takes the next packet out of a transmit queue, its bytes behind `headroom` (64 at most) bytes of a buffer that has
+    /// room for 256 KB, and notes the interrupt.
+    pub fn transmit<B: Bus>(
+        &mut self,
+        vf: u8,
+        queue: u8,
+        headroom: usize,
+        into: &mut Vec<u8>,
+        bus: &mut B,
+    ) -> Outgoing {
+        let function = self.functions.get_mut(usize::from(vf)).filter(|function| function.master);
+        let Some(function) = function else { return Outgoing::Nothing };
+        let Some(ring) = function.tx.get_mut(usize::from(queue)) else { return Outgoing::Nothing };
+        let outgoing = match ring.next(BusFunction::Vf(vf), headroom.min(MOST_HEADROOM), into, bus) {
+            Ok(outgoing) => outgoing,
+            Err(_) => {
+                ring.running = false;
+                function.counters.dma_faults += 1;
+                return Outgoing::Nothing;
+            }
+        };
+        if outgoing == Outgoing::Nothing {
+            return outgoing;
+        }
+        if let Some(cause) = function.tx_causes[usize::from(queue) % function.tx_causes.len()] {
+            function.interrupts.raise(cause.vector, cause.itr);
+        }
+        if outgoing == Outgoing::Dropped {
+            self.count_malformed(vf, queue);
+        }
+        outgoing
+    }
+
+    /// A packet of a queue made no sense. After many the queue is stopped, until it is set up anew.
+    pub(crate) fn count_malformed(&mut self, vf: u8, queue: u8) {
+        let Some(function) = self.functions.get_mut(usize::from(vf)) else { return };
+        function.counters.malformed += 1;
+        function.statistics.tx_errors += 1;
+        let stopped = function.tx.get_mut(usize::from(queue)).is_some_and(TxQueue::spoil);
+        function.counters.stopped += u64::from(stopped);
+    }
+}

@@ -1,0 +1,70 @@
+//! How long a request waits for its answer while every other VF fills its mailbox, in visits of the PF driver. Linux's probe
+//! looks for an answer once, so the number of visits is what a host must keep below 3 ms. Prints the distribution:
+//!
+//! ```sh
+//! cargo test -p avf-nic --test driver_against_card answers -- --nocapture
+//! ```
+
+use crate::world::{World, mac};
+use avf::admin::{Descriptor, SIZE, flag, opcode};
+use avf::bits::aqlen;
+use avf::register as r;
+use driver::Hal;
+use driver::avf::vf::Vf;
+use pcie::Function;
+use std::time::{Duration, Instant};
+
+/// Descriptors of a ring that is as long as a ring can be.
+const RING: u32 = 1023;
+/// Messages that a visit serves, and that can wait for one in the PF's queue.
+const A_VISIT: u64 = 16;
+const QUEUE: u64 = 31;
+
+/// A guest fills its mailbox with requests that there are not, and takes no answer.
+fn flood(world: &mut World, vf: u8) {
+    let message =
+        Descriptor { flags: flag::SI, opcode: opcode::SEND_TO_PF, cookie_high: 999, ..Descriptor::default() };
+    for slot in 0..RING as usize {
+        world.memories.of(Function::Vf(vf))[slot * SIZE..][..SIZE].copy_from_slice(&message.emit());
+    }
+    let mut side = world.vf(vf);
+    side.write(r::VF_ATQLEN, RING | aqlen::ENABLE);
+    refill(world, vf);
+}
+
+/// All but one of its descriptors are messages, however many the card has taken.
+fn refill(world: &mut World, vf: u8) {
+    let mut side = world.vf(vf);
+    let head = side.read(r::VF_ATQH);
+    side.write(r::VF_ATQT, (head + RING - 1) % RING);
+}
+
+/// Measures requests of VF 0 while the other VFs flood the PF's mailbox: for each, the visits of the PF driver and the time until
+/// the answer.
+fn waits(vfs: u8) -> Vec<(u64, Duration)> {
+    let mut world = World::new(vfs);
+    let mut victim = Vf::probe(&mut world.vf(0), mac(0)).unwrap();
+    (1..vfs).for_each(|vf| flood(&mut world, vf));
+    let mut measure = |_| {
+        (1..vfs).for_each(|vf| refill(&mut world, vf));
+        let (visits, began) = (world.visits, Instant::now());
+        victim.statistics(&mut world.vf(0)).unwrap();
+        (world.visits - visits, began.elapsed())
+    };
+    (0..200).map(&mut measure).collect()
+}
+
+#[test]
+fn a_request_is_answered_within_a_bound_of_visits_however_many_vfs_flood() {
+    for vfs in [1, 8, 16, 64] {
+        let mut waits = waits(vfs);
+        let vfs = u64::from(vfs);
+        waits.sort_unstable();
+        let at = |percent: usize| waits[(waits.len() - 1) * percent / 100];
+        let slowest = waits.iter().map(|(_, time)| time).max();
+        println!("{vfs} VFs: p50 {:?}, p99 {:?}, max {:?} visits, {slowest:?}", at(50), at(99), at(100).0);
+        // A visit serves what two polls bring, or the PF's queue is full and every other VF has its turn before.
+        let bound = if 2 * vfs <= A_VISIT { 1 } else { (vfs + QUEUE).div_ceil(A_VISIT) };
+        assert!(at(100).0 <= bound, "{vfs} VFs: {} visits, where {bound} are enough", at(100).0);
+    }
+}

@@ -1,0 +1,95 @@
+//! A driver finds its VF, its PF and its link.
+
+use crate::world::{World, mac};
+use avf::bits::aqlen;
+use avf::register as r;
+use avf::virtchnl::Request;
+use core::time::Duration;
+use driver::Hal;
+use driver::avf::vf::{Vf, VfError};
+use pcie::Function;
+
+#[test]
+fn a_vf_introduces_itself_starts_its_queues_and_is_told_of_the_link() {
+    let mut world = World::new(2);
+    let mut vf = Vf::probe(&mut world.vf(0), mac(1)).unwrap();
+    assert_eq!((vf.pairs(), vf.mac()), (4, mac(1)));
+    vf.start(&mut world.vf(0)).unwrap();
+    world.round();
+    assert_eq!(vf.look(&mut world.vf(0)), Some(25_000));
+    let filters = world.card.filters(0).unwrap();
+    assert_eq!(
+        (filters.addresses.as_slice(), filters.vlans.as_slice()),
+        ([mac(1).0].as_slice(), [0].as_slice())
+    );
+    assert!(world.pf.as_ref().unwrap().vf_is_active(0) && !world.pf.as_ref().unwrap().vf_is_active(1));
+}
+
+#[test]
+fn a_request_is_answered_within_one_round_of_the_port() {
+    let mut world = World::new(1);
+    let mut vf = Vf::probe(&mut world.vf(0), mac(1)).unwrap();
+    let before = world.now;
+    vf.ask(&mut world.vf(0), Request::GetHashTypes).unwrap();
+    assert_eq!(world.now.since(before), Duration::from_millis(1), "Linux's probe looks once after 4 ms");
+}
+
+#[test]
+fn without_a_pf_driver_nobody_answers_and_the_driver_says_so() {
+    let mut world = World::new(1);
+    world.pf = None;
+    assert_eq!(Vf::probe(&mut world.vf(0), mac(1)).unwrap_err(), VfError::NoAnswer(1));
+}
+
+#[test]
+fn the_head_reaches_the_tail_before_the_answer_is_read() {
+    let mut world = World::new(1);
+    let mut vf = Vf::probe(&mut world.vf(0), mac(1)).unwrap();
+    vf.ask(&mut world.vf(0), Request::GetHashTypes).unwrap();
+    let mut side = world.vf(0);
+    assert_eq!(side.read(r::VF_ATQH), side.read(r::VF_ATQT), "Linux judges by the head");
+}
+
+#[test]
+fn a_write_to_the_length_of_a_ring_that_is_on_only_clears_errors() {
+    let mut world = World::new(1);
+    let mut vf = Vf::probe(&mut world.vf(0), mac(1)).unwrap();
+    let mut side = world.vf(0);
+    let length = side.read(r::VF_ARQLEN);
+    side.write(r::VF_ARQLEN, length & !aqlen::ERRORS);
+    assert_eq!(side.read(r::VF_ARQLEN), length);
+    assert!(vf.ask(&mut side, Request::GetHashTypes).is_ok());
+}
+
+#[test]
+fn a_refused_request_says_so_and_the_next_is_served() {
+    let mut world = World::new(1);
+    let mut vf = Vf::probe(&mut world.vf(0), mac(1)).unwrap();
+    let mut side = world.vf(0);
+    assert_eq!(vf.ask(&mut side, Request::VlanCapabilities), Err(VfError::Refused(51, -64)));
+    assert!(vf.ask(&mut side, Request::GetHashTypes).is_ok());
+}
+
+#[test]
+fn eight_vfs_ask_at_once_and_all_are_answered() {
+    let mut world = World::new(8);
+    let mut vfs: Vec<_> = (0..8).map(|n| Vf::probe(&mut world.vf(n), mac(n)).unwrap()).collect();
+    for (vf, n) in vfs.iter_mut().zip(0..) {
+        vf.start(&mut world.vf(n)).unwrap();
+    }
+    assert!((0..8).all(|n| world.card.counters(n).unwrap().messages == 6), "2 to introduce it, 4 to start");
+    assert!(
+        !world.memories.interrupts.iter().any(|(function, _)| *function == Function::Pf),
+        "the PF takes none"
+    );
+}
+
+#[test]
+fn a_card_with_a_conversation_under_way_can_be_copied_and_goes_on() {
+    let mut world = World::new(1);
+    let mut vf = Vf::probe(&mut world.vf(0), mac(1)).unwrap();
+    world.card = world.card.clone();
+    vf.start(&mut world.vf(0)).unwrap();
+    world.round();
+    assert_eq!(vf.look(&mut world.vf(0)), Some(25_000));
+}

@@ -1,0 +1,90 @@
+//! Frames from ring to ring.
+
+use crate::world::{World, mac};
+use avf::control::Control;
+use driver::avf::vf::Vf;
+
+/// Two VFs whose queues run.
+fn two() -> (World, Vf, Vf) {
+    let mut world = World::new(2);
+    let mut start = |n| {
+        let mut vf = Vf::probe(&mut world.vf(n), mac(n)).unwrap();
+        vf.start(&mut world.vf(n)).unwrap();
+        vf
+    };
+    let (a, b) = (start(0), start(1));
+    (world, a, b)
+}
+
+fn frame(n: u16, length: usize) -> Vec<u8> {
+    (0..length).map(|at| (at as u8) ^ n as u8).collect()
+}
+
+#[test]
+fn every_frame_of_every_queue_arrives_once_in_order_for_many_turns_of_the_rings() {
+    let (mut world, mut a, mut b) = two();
+    let mut into = [0; 4096];
+    for n in 0..1_000_u16 {
+        let queue = (n % 4) as u8;
+        let sent = frame(n, 60 + usize::from(n));
+        assert!(a.transmit(&mut world.vf(0), queue, &sent), "{n}");
+        world.round();
+        let received = b.receive(&mut world.vf(1), queue, &mut into).unwrap();
+        assert_eq!(&into[..received.length], sent, "{n}");
+    }
+    let sent = b.statistics(&mut world.vf(1)).unwrap();
+    assert_eq!(sent.rx_unicast, 1_000);
+}
+
+#[test]
+fn a_full_ring_takes_no_more_until_the_card_gives_descriptors_back() {
+    let (mut world, mut a, _) = two();
+    let sent = (0..100).filter(|n| a.transmit(&mut world.vf(0), 0, &frame(*n, 60))).count();
+    assert_eq!(sent, 63, "one slot stays free");
+    world.round();
+    assert!(a.transmit(&mut world.vf(0), 0, &frame(0, 60)));
+}
+
+#[test]
+fn a_frame_that_finds_too_few_buffers_is_dropped_whole_and_counted() {
+    let (mut world, mut a, mut b) = two();
+    for n in 0..70 {
+        a.transmit(&mut world.vf(0), 0, &frame(n, 60));
+        world.round();
+    }
+    let mut into = [0; 4096];
+    let received = core::iter::from_fn(|| b.receive(&mut world.vf(1), 0, &mut into)).count();
+    assert_eq!((received, world.card.statistics(1).rx_discards), (63, 7));
+}
+
+#[test]
+fn a_frame_that_is_too_short_is_malformed_and_the_queue_stops_after_many() {
+    let (mut world, mut a, _) = two();
+    for n in 0..64 {
+        assert!(a.transmit(&mut world.vf(0), 0, &frame(n, 16)));
+        world.round();
+    }
+    let counters = world.card.counters(0).unwrap();
+    assert_eq!((counters.malformed, counters.stopped), (64, 1));
+    a.transmit(&mut world.vf(0), 0, &frame(1, 60));
+    a.transmit(&mut world.vf(0), 1, &frame(1, 60));
+    world.round();
+    assert_eq!(world.packets.len(), 1, "the other queues go on");
+}
+
+#[test]
+fn a_queue_that_was_switched_off_begins_empty_when_it_is_set_up_anew() {
+    let (mut world, mut a, mut b) = two();
+    a.stop(&mut world.vf(0)).unwrap();
+    a.transmit(&mut world.vf(0), 0, &frame(1, 60));
+    world.round();
+    assert!(world.packets.is_empty());
+    a.start(&mut world.vf(0)).unwrap();
+    world.round();
+    assert!(world.packets.is_empty(), "what the tail of old times says is not sent");
+    a.transmit(&mut world.vf(0), 0, &frame(2, 60));
+    world.round();
+    let mut into = [0; 4096];
+    let received = b.receive(&mut world.vf(1), 0, &mut into).unwrap();
+    assert_eq!(&into[..received.length], frame(2, 60));
+}

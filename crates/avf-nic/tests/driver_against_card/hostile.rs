@@ -1,0 +1,228 @@
+//! Guests that write anything anywhere: the card answers, others go on, and what is kept of it is bounded.
+
+use crate::world::{MEMORY, World, mac};
+use avf::admin::{Descriptor, SIZE, flag, opcode, returned};
+use avf::bits::aqlen;
+use avf::control::{Control, TxContext};
+use avf::descriptor::tx::{self, Context, Data};
+use avf::register as r;
+use avf_nic::{Arrival, Card};
+use driver::Hal;
+use driver::avf::vf::Vf;
+use pcie::Function;
+use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
+
+/// Puts a descriptor first into VF 0's send ring and rings; what is written back.
+fn send(world: &mut World, descriptor: Descriptor) -> Descriptor {
+    let memory = world.memories.of(Function::Vf(0));
+    memory[..SIZE].copy_from_slice(&descriptor.emit());
+    let mut side = world.vf(0);
+    for (register, value) in [(r::VF_ATQLEN, 0), (r::VF_ATQH, 0), (r::VF_ATQBAL, 0), (r::VF_ATQBAH, 0)] {
+        side.write(register, value);
+    }
+    side.write(r::VF_ATQLEN, 8 | aqlen::ENABLE);
+    side.write(r::VF_ATQT, 1);
+    world.round();
+    Descriptor::parse(world.memories.of(Function::Vf(0))[..SIZE].try_into().unwrap())
+}
+
+#[test]
+fn an_operation_that_there_is_not_is_answered_with_esrch() {
+    let mut world = World::new(1);
+    let back = send(&mut world, Descriptor { opcode: 0x0102, ..Descriptor::default() });
+    assert_eq!((back.flags, back.return_value), (flag::DD | flag::CMP | flag::ERR, returned::ESRCH));
+}
+
+#[test]
+fn a_queue_shutdown_is_answered_in_its_descriptor_and_the_queue_stays() {
+    let mut world = World::new(1);
+    let shutdown =
+        Descriptor { opcode: opcode::QUEUE_SHUTDOWN, param0: 1, return_value: 7, ..Descriptor::default() };
+    let back = send(&mut world, shutdown);
+    assert_eq!((back.flags, back.return_value), (flag::DD | flag::CMP, returned::OK));
+    assert_ne!(world.vf(0).read(r::VF_ATQLEN) & aqlen::ENABLE, 0);
+}
+
+#[test]
+fn a_body_beyond_4096_bytes_is_no_body() {
+    let mut world = World::new(1);
+    let long = Descriptor {
+        flags: flag::BUF | flag::RD,
+        opcode: opcode::SEND_TO_PF,
+        length: 4097,
+        ..Descriptor::default()
+    };
+    assert_eq!(send(&mut world, long).return_value, returned::EINVAL);
+}
+
+#[test]
+fn a_ring_out_of_memory_falls_silent_until_it_is_set_up_anew() {
+    let mut world = World::new(1);
+    let mut side = world.vf(0);
+    side.write(r::VF_ATQBAL, MEMORY as u32);
+    side.write(r::VF_ATQLEN, 8 | aqlen::ENABLE);
+    side.write(r::VF_ATQT, 5);
+    (0..4).for_each(|_| world.round());
+    assert_ne!(world.vf(0).read(r::VF_ATQLEN) & aqlen::CRIT, 0);
+    assert_eq!(world.card.counters(0).unwrap().dma_faults, 1, "one fault, not one a poll");
+    assert!(Vf::probe(&mut world.vf(0), mac(1)).is_ok());
+}
+
+#[test]
+fn what_a_driver_does_not_read_waits_so_many_at_most() {
+    let mut world = World::new(1);
+    let vf = Vf::probe(&mut world.vf(0), mac(1)).unwrap();
+    for up in 0..100 {
+        world.with_pf(|pf, side| pf.set_link(side, (up % 2 == 0).then_some(10_000)));
+    }
+    assert!(world.card.counters(0).unwrap().overflowed > 80);
+    assert_ne!(world.vf(0).read(r::VF_ARQLEN) & aqlen::OVFL, 0);
+    drop(vf);
+}
+
+#[test]
+fn a_vf_that_floods_the_mailbox_leaves_the_others_their_turn() {
+    let mut world = World::new(3);
+    let mut quiet = Vf::probe(&mut world.vf(2), mac(2)).unwrap();
+    let mut loud = [0, 1].map(|n| Vf::probe(&mut world.vf(n), mac(n)).unwrap());
+    for _ in 0..50 {
+        for (vf, n) in loud.iter_mut().zip(0..) {
+            (0..7).for_each(|_| vf.reset(&mut world.vf(n)));
+        }
+        let before = world.now;
+        quiet.ask(&mut world.vf(2), avf::virtchnl::Request::GetHashTypes).unwrap();
+        assert!(world.now.since(before).as_millis() <= 2);
+    }
+}
+
+/// Transmit queue 0 of VF 0 with these descriptors at the start of its memory, and a tail behind them.
+fn ring_of(world: &mut World, descriptors: &[[u8; tx::SIZE]]) {
+    let context = TxContext { base: 0, length: 256, head_address: None };
+    world.card.configure_tx(0, 0, context);
+    world.card.run(0, 1, 1);
+    world.memories.of(Function::Vf(0))[..descriptors.len() * tx::SIZE]
+        .copy_from_slice(descriptors.as_flattened());
+    world.vf(0).write(r::qtx_tail(0), descriptors.len() as u32);
+    world.round();
+}
+
+#[test]
+fn a_packet_whose_end_is_not_there_yet_costs_no_more_than_a_look_at_its_descriptors() {
+    let mut world = World::new(1);
+    let beyond = Data { address: MEMORY as u64, length: 1_000, ..Data::default() };
+    ring_of(&mut world, &[beyond.emit(); 79]);
+    let counters = *world.card.counters(0).unwrap();
+    assert_eq!((counters.dma_faults, counters.malformed), (0, 0), "no buffer was looked at");
+    world.vf(0).write(r::qtx_tail(0), 80);
+    world.round();
+    assert_eq!(
+        world.card.counters(0).unwrap().malformed,
+        1,
+        "80 descriptors without an end of packet: no driver sends that"
+    );
+}
+
+#[test]
+fn a_packet_without_sense_is_dropped_and_the_next_is_sent() {
+    let good =
+        Data { address: 0x1000, length: 60, end_of_packet: true, report_status: true, ..Data::default() };
+    let piece = Data { end_of_packet: false, report_status: false, ..good };
+    let context = Context { segment: true, mss: 63, payload: 10, ..Context::default() };
+    let cases: [&[[u8; tx::SIZE]]; 6] = [
+        &[
+            piece.emit(),
+            piece.emit(),
+            piece.emit(),
+            piece.emit(),
+            piece.emit(),
+            piece.emit(),
+            piece.emit(),
+            piece.emit(),
+        ],
+        &[Data { length: 0, ..piece }.emit()],
+        &[Data { dummy: true, ..piece }.emit()],
+        &[[0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0]],
+        &[context.emit()],
+        &[piece.emit(), Context { mss: 100, ..context }.emit()],
+    ];
+    for (case, bad) in cases.into_iter().enumerate() {
+        let mut world = World::new(1);
+        ring_of(&mut world, &[bad, &[good.emit(), good.emit()]].concat());
+        assert_eq!(world.card.counters(0).unwrap().malformed, 1, "case {case}");
+        assert_eq!(world.packets.len(), 1, "case {case}");
+    }
+}
+
+/// What a guest may do.
+#[derive(Debug, Clone)]
+enum Move {
+    Write(u32, u32),
+    Read(u32),
+    Memory(u16, Vec<u8>),
+    Reset,
+    Round,
+    Frame(u8, usize),
+}
+
+fn offset() -> impl Strategy<Value = u32> {
+    let rows: Vec<u32> = avf::table::rows().flat_map(|row| row.offsets()).collect();
+    prop_oneof![9 => prop::sample::select(rows), 1 => any::<u32>()]
+}
+
+fn value() -> impl Strategy<Value = u32> {
+    prop_oneof![
+        4 => 0..64_u32,
+        3 => Just(32 | aqlen::ENABLE),
+        2 => (0..16_u32).prop_map(|page| page * 128),
+        1 => any::<u32>(),
+    ]
+}
+
+fn a_move() -> impl Strategy<Value = Move> {
+    prop_oneof![
+        6 => (offset(), value()).prop_map(|(at, value)| Move::Write(at, value)),
+        2 => offset().prop_map(Move::Read),
+        3 => (0..2048_u16, prop::collection::vec(any::<u8>(), 1..64)).prop_map(|(at, bytes)| Move::Memory(at, bytes)),
+        1 => Just(Move::Reset),
+        4 => Just(Move::Round),
+        2 => (0..20_u8, 0..10_000_usize).prop_map(|(queue, length)| Move::Frame(queue, length)),
+    ]
+}
+
+proptest! {
+    /// Whatever a guest does with registers and memory, the card answers, and another VF's driver notices nothing.
+    #[test]
+    fn any_guest_leaves_the_others_alone(moves in prop::collection::vec(a_move(), 1..120)) {
+        let mut world = World::new(2);
+        let mut other = Vf::probe(&mut world.vf(1), mac(2)).unwrap();
+        other.start(&mut world.vf(1)).unwrap();
+        let mut hostile = Vf::probe(&mut world.vf(0), mac(1)).unwrap();
+        hostile.start(&mut world.vf(0)).unwrap();
+        for step in moves {
+            match step {
+                Move::Write(at, value) => world.vf(0).write(at, value),
+                Move::Read(at) => _ = world.vf(0).read(at),
+                Move::Memory(at, bytes) => {
+                    let start = usize::from(at) * 16;
+                    world.memories.of(Function::Vf(0))[start..start + bytes.len()].copy_from_slice(&bytes);
+                }
+                Move::Reset => world.card.function_level_reset(0),
+                Move::Round => world.round(),
+                Move::Frame(queue, length) => {
+                    let frame = vec![1; length];
+                    let _ = world.card.receive(0, queue, &frame, &Arrival::default(), &mut world.memories);
+                }
+            }
+        }
+        assert!(!other.was_reset(&mut world.vf(1)));
+        assert!(other.statistics(&mut world.vf(1)).is_ok());
+    }
+}
+
+#[test]
+fn a_vf_that_there_is_not_reads_zero_and_takes_nothing() {
+    let mut card = Card::new(1);
+    card.write(7, r::VF_ATQT, 1);
+    card.function_level_reset(7);
+    assert_eq!((card.read(7, r::VFGEN_RSTAT), card.pf_read(avf::pf_register::GLGEN_VFLRSTAT)), (0, 0));
+}

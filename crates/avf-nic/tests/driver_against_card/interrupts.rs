@@ -1,0 +1,114 @@
+//! Vectors: automask, intervals, causes, and the software's own interrupt.
+
+use crate::world::{World, mac};
+use avf::bits::{dyn_ctl, icr0};
+use avf::register as r;
+use core::time::Duration;
+use driver::Hal;
+use driver::avf::vf::Vf;
+use pcie::Function;
+
+fn running() -> (World, Vf, Vf) {
+    let mut world = World::new(2);
+    let mut start = |n| {
+        let mut vf = Vf::probe(&mut world.vf(n), mac(n)).unwrap();
+        vf.start(&mut world.vf(n)).unwrap();
+        vf
+    };
+    let (a, b) = (start(0), start(1));
+    world.round();
+    world.memories.interrupts.clear();
+    (world, a, b)
+}
+
+fn of(world: &mut World, vf: u8) -> Vec<u16> {
+    let sent = std::mem::take(&mut world.memories.interrupts);
+    sent.into_iter().filter(|(function, _)| *function == Function::Vf(vf)).map(|(_, vector)| vector).collect()
+}
+
+#[test]
+fn a_vector_interrupts_once_and_keeps_the_rest_until_it_is_enabled() {
+    let (mut world, mut a, b) = running();
+    for _ in 0..3 {
+        a.transmit(&mut world.vf(0), 2, &[0; 60]);
+        world.round();
+    }
+    assert_eq!(of(&mut world, 1), [3], "pair 2 raises vector 3; INTENA clears itself");
+    b.enable_interrupt(&mut world.vf(1), 3);
+    world.round();
+    assert_eq!(of(&mut world, 1), [3], "what happened meanwhile is one interrupt");
+    b.enable_interrupt(&mut world.vf(1), 3);
+    world.round();
+    assert_eq!(of(&mut world, 1), [], "and then there is nothing to tell");
+}
+
+#[test]
+fn an_interval_holds_the_next_interrupt_back() {
+    let (mut world, mut a, _) = running();
+    let vector = 1;
+    let interval = 50 << dyn_ctl::INTERVAL_SHIFT | dyn_ctl::INTENA;
+    let mut frame = |world: &mut World| {
+        world.vf(1).write(r::dyn_ctl(vector), interval);
+        a.transmit(&mut world.vf(0), 0, &[0; 60]);
+        world.round();
+    };
+    frame(&mut world);
+    assert_eq!(world.vf(1).read(r::itr(0, vector)), 50, "a write of control sets the interval it names");
+    assert_eq!(of(&mut world, 1), [1]);
+    frame(&mut world);
+    assert_eq!(of(&mut world, 1), [], "100 us are not over");
+    let poll = world.card.poll(world.now, &mut world.memories);
+    assert_eq!(poll.deadline, Some(world.now + Duration::from_micros(100)));
+    world.now = world.now + Duration::from_micros(100);
+    world.round();
+    assert_eq!(of(&mut world, 1), [1]);
+}
+
+#[test]
+fn the_mailboxs_cause_is_there_whether_it_interrupts_or_not() {
+    let (mut world, _, _) = running();
+    let mut side = world.vf(0);
+    side.write(r::VFINT_ICR0_ENA, 0);
+    side.read(r::VFINT_ICR01);
+    world.with_pf(|pf, side| pf.set_link(side, None));
+    world.round();
+    assert_eq!(of(&mut world, 0), []);
+    let mut side = world.vf(0);
+    assert_eq!(side.read(r::VFINT_ICR01), icr0::ADMINQ, "DPDK looks for it every 50 ms");
+    assert_eq!(side.read(r::VFINT_ICR01), 0, "reading clears");
+}
+
+#[test]
+fn a_cause_that_waits_interrupts_when_it_is_enabled() {
+    let (mut world, _, _) = running();
+    world.vf(0).write(r::VFINT_ICR0_ENA, 0);
+    world.with_pf(|pf, side| pf.set_link(side, None));
+    world.vf(0).write(r::VFINT_DYN_CTL0, dyn_ctl::INTENA | 3 << dyn_ctl::ITR_SHIFT);
+    world.round();
+    assert_eq!(of(&mut world, 0), []);
+    world.vf(0).write(r::VFINT_ICR0_ENA, icr0::ADMINQ);
+    world.round();
+    assert_eq!(of(&mut world, 0), [0]);
+}
+
+#[test]
+fn the_watchdogs_interrupt_comes_at_once() {
+    let (mut world, _, _) = running();
+    // What Linux writes for a stuck queue every 2 s.
+    world.vf(0).write(r::dyn_ctl(2), 0x0100_001d);
+    let software = dyn_ctl::SWINT_TRIG | dyn_ctl::INTENA | 3 << dyn_ctl::ITR_SHIFT;
+    world.vf(0).write(r::dyn_ctl(3), software);
+    world.round();
+    assert_eq!(of(&mut world, 0), [2, 3]);
+}
+
+#[test]
+fn intena_is_left_alone_where_its_mask_says_so() {
+    let (mut world, mut a, _) = running();
+    world.vf(1).write(r::dyn_ctl(1), 0);
+    world.vf(1).write(r::dyn_ctl(1), dyn_ctl::INTENA_MSK | dyn_ctl::INTENA | dyn_ctl::WB_ON_ITR);
+    a.transmit(&mut world.vf(0), 0, &[0; 60]);
+    world.round();
+    assert_eq!(of(&mut world, 1), [], "still off");
+    assert_eq!(world.vf(1).read(r::dyn_ctl(1)), dyn_ctl::WB_ON_ITR);
+}

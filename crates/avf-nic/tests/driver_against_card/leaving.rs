@@ -1,0 +1,150 @@
+//! How packets leave a VF: what they cost of a visit, whole or cut, and how fast.
+
+use crate::built::{pseudo, tcp4, tcp6, udp6};
+use crate::offloads::{SUMS, all_of, away, cut, ring_of, two};
+use crate::world::World;
+use avf::control::Control;
+use avf::descriptor::tx::{Context, Data, Ip, L4};
+use core::time::Duration;
+use offload::uncut;
+use plane::Wire;
+use plane::switch::Mirrors;
+use plane::uplink::Uncut;
+
+#[test]
+fn a_packet_costs_as_many_frames_of_a_visit_as_it_has_segments() {
+    let (packet, _) = away(tcp4(&[7; 15_000]));
+    let (mut world, mut a, _) = two(|policy| policy.spoofchk = false);
+    for _ in 0..3 {
+        assert!(a.transmit_with(&mut world.vf(0), 0, &packet, &cut(1_000)));
+    }
+    let (mut plane, mut staging) = (world.plane.take().unwrap(), Vec::new());
+    world.card.apply_policy(&mut plane, &Mirrors::NONE);
+    let mut visit = |world: &mut World| {
+        let more = world.card.forward(&mut plane, 16, &mut staging, &mut world.memories, &mut world.cable);
+        (more, world.cable.0.len())
+    };
+    assert_eq!(visit(&mut world), (true, 30), "15 fit into 16, and the next begins");
+    assert_eq!(visit(&mut world), (false, 45));
+}
+
+#[test]
+fn frames_and_segments_cost_no_allocation_once_buffers_are_there() {
+    let (mut world, mut a, mut b) = two(|_| {});
+    let (mut plane, mut staging) = (world.plane.take().unwrap(), Vec::new());
+    world.card.apply_policy(&mut plane, &Mirrors::NONE);
+    for round in 0..4 {
+        assert!(a.transmit_with(&mut world.vf(0), 0, &tcp4(&[7; 9_000]), &cut(1_000)));
+        assert!(a.transmit_with(&mut world.vf(0), 1, &udp6(&[8; 900]), &SUMS));
+        let counted = allocation_counter::measure(|| {
+            world.card.forward(&mut plane, 64, &mut staging, &mut world.memories, &mut world.cable);
+        });
+        assert_eq!(all_of(&mut world, &mut b).len(), 10);
+        assert!(round < 2 || counted.count_total == 0, "{} allocations", counted.count_total);
+    }
+}
+
+/// An uplink that takes packets uncut, and cuts them as Linux does.
+#[derive(Default)]
+struct Cutting(Vec<usize>, Vec<Vec<u8>>);
+
+impl Wire for Cutting {
+    fn transmit(&mut self, frame: &[u8]) -> bool {
+        self.1.push(frame.to_vec());
+        true
+    }
+
+    fn receive(&mut self, _: &mut [u8]) -> Option<usize> {
+        None
+    }
+
+    fn takes_uncut(&self) -> bool {
+        true
+    }
+
+    fn transmit_uncut(&mut self, packet: &[u8], whole: &Uncut) -> bool {
+        let mut packet = packet.to_vec();
+        assert_eq!(uncut::arrived(&mut packet, whole.ipv4, whole.mss, 9_724), Some(*whole));
+        self.0.push(packet.len());
+        let mut segments = uncut::segments(whole, &packet).unwrap();
+        let mut place = [0; 10_000];
+        while let Some(length) = segments.write_next(&mut place) {
+            self.1.push(place[..length].to_vec());
+        }
+        true
+    }
+}
+
+#[test]
+fn an_uplink_that_cuts_gets_the_packet_whole_and_the_frames_are_the_same() {
+    for packet in [tcp4(&[7; 9_000]), tcp6(&[8; 9_000])] {
+        let (packet, _) = away(packet);
+        let mut frames = Vec::new();
+        for cuts in [false, true] {
+            let (mut world, mut a, _) = two(|_| {});
+            assert!(a.transmit_with(&mut world.vf(0), 0, &packet, &cut(1_000)));
+            let (mut plane, mut staging) = (world.plane.take().unwrap(), Vec::new());
+            world.card.apply_policy(&mut plane, &Mirrors::NONE);
+            let mut wire = Cutting::default();
+            if cuts {
+                world.card.forward(&mut plane, 64, &mut staging, &mut world.memories, &mut wire);
+                assert_eq!(wire.0, [packet.len()]);
+                frames.push(wire.1);
+            } else {
+                world.card.forward(&mut plane, 64, &mut staging, &mut world.memories, &mut world.cable);
+                frames.push(core::mem::take(&mut world.cable.0));
+            }
+            assert_eq!(world.card.statistics(0).tx_unicast, 9);
+            assert_eq!(world.card.statistics(0).tx_bytes as usize, 9_000 + 9 * (packet.len() - 9_000));
+        }
+        assert_eq!(frames[0], frames[1]);
+    }
+}
+
+#[test]
+fn the_sum_of_the_pseudo_header_must_be_there_for_an_uncut_packet() {
+    let (mut packet, data) = away(tcp4(&[7; 3_000]));
+    let seed = pseudo(&packet, false, 6, 1).to_be_bytes();
+    packet[50..52].copy_from_slice(&seed);
+    let data = Data { ip: Ip::V4Checksum, l4: L4::Tcp, mac_length: 14, ip_length: 20, l4_length: 20, ..data };
+    let context = Context { segment: true, payload: 3_000, mss: 1_000, ..Context::default() };
+    let (_, left) = ring_of(&[context.emit(), data.emit()], &packet);
+    assert_eq!(left.len(), 3, "the card cuts it, as it is told");
+}
+
+#[test]
+fn a_vf_sends_no_faster_than_its_rate_also_within_a_packet() {
+    let (mut world, mut a, _) = two(|policy| (policy.max_tx_rate, policy.spoofchk) = (100, false));
+    let (packet, _) = away(tcp4(&[7; 20_000]));
+    assert!(a.transmit_with(&mut world.vf(0), 0, &packet, &cut(1_000)));
+    assert!(a.transmit(&mut world.vf(0), 1, &packet[..60]));
+    let start = world.now;
+    world.round();
+    assert!(world.cable.0.len() < 3, "{} frames at once", world.cable.0.len());
+    while let Some(due) = world.card.due() {
+        assert!(due > world.now);
+        // A card that is set aside while a packet waits goes on where it was.
+        world.card = world.card.clone();
+        world.now = due;
+        world.round();
+    }
+    let bits: usize = world.cable.0.iter().map(|frame| (frame.len() + 4) * 8).sum();
+    let took = world.now.since(start);
+    let wanted = Duration::from_nanos(bits as u64 * 10);
+    assert_eq!(world.cable.0.len(), 21);
+    assert!(took <= wanted && took + Duration::from_micros(200) >= wanted, "{took:?} of {wanted:?}");
+}
+
+#[test]
+fn a_packet_that_waits_is_gone_when_its_queue_is_set_up_anew() {
+    let (mut world, mut a, _) = two(|policy| (policy.max_tx_rate, policy.spoofchk) = (10, false));
+    let (packet, _) = away(tcp4(&[7; 20_000]));
+    assert!(a.transmit_with(&mut world.vf(0), 0, &packet, &cut(1_000)));
+    world.round();
+    let before = world.cable.0.len();
+    a.stop(&mut world.vf(0)).unwrap();
+    a.start(&mut world.vf(0)).unwrap();
+    world.now = world.now + Duration::from_secs(1);
+    world.round();
+    assert_eq!(world.cable.0.len(), before);
+}

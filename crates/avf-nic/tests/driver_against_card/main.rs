@@ -1,0 +1,20 @@
+//! Both drivers against the card in one process: the PF driver answers through its admin queues, the VF driver goes through
+//! its mailbox, frames move from ring to ring. And the card alone, against guests that do not behave.
+
+extern crate alloc;
+
+mod answers;
+#[path = "../../../offload/src/tests/frames.rs"]
+mod built;
+mod conversation;
+mod frames;
+mod hostile;
+mod interrupts;
+mod leaving;
+mod mapped;
+mod offloads;
+mod pages;
+mod received;
+mod resets;
+mod switched;
+mod world;

@@ -1,0 +1,286 @@
+//! What a VF's driver has the card do to its packets: checksums, segments, tags.
+
+use crate::built::{pseudo, tcp4, tcp6, udp4, udp6};
+use crate::world::{World, mac};
+use avf::control::{Control, TxContext};
+use avf::descriptor::rx::Checksums;
+use avf::descriptor::tx::{self, Context, Data, Ip, L4};
+use avf::register as r;
+use avf::virtchnl::{Capabilities, Request, VlanSetting, VlanWhat};
+use driver::Hal;
+use driver::avf::pf::VfPolicy;
+use driver::avf::vf::{Received, TxOffload, Vf};
+use offload::crc::crc32c;
+use offload::{Headers, verify};
+use pcie::Function;
+use proptest::prelude::{any, prop, proptest};
+
+const RIGHT: Option<Checksums> = Some(Checksums { ip_wrong: false, l4_wrong: false });
+pub(crate) const SUMS: TxOffload = TxOffload { ip_checksum: true, l4_checksum: true, tso: None, vlan: None };
+const FIN_PSH_CWR: u8 = 0x01 | 0x08 | 0x80;
+
+pub(crate) fn cut(mss: u16) -> TxOffload {
+    TxOffload { tso: Some(mss), ..SUMS }
+}
+
+/// VF 0 sends to VF 1, on one plane.
+pub(crate) fn two(change: impl Fn(&mut VfPolicy)) -> (World, Vf, Vf) {
+    let mut world = World::new(2).across_a_plane();
+    let start = |world: &mut World, n| {
+        world.with_pf(|pf, side| {
+            let mut policy = VfPolicy { mac: Some(mac(n)), ..VfPolicy::default() };
+            change(&mut policy);
+            pf.set_policy(side, n, policy).unwrap();
+        });
+        let mut vf = Vf::probe(&mut world.vf(n), mac(n)).unwrap();
+        vf.start(&mut world.vf(n)).unwrap();
+        vf
+    };
+    let (a, b) = (start(&mut world, 0), start(&mut world, 1));
+    (world, a, b)
+}
+
+/// All that VF 1 has received.
+pub(crate) fn all_of(world: &mut World, b: &mut Vf) -> Vec<(Received, Vec<u8>)> {
+    let mut into = [0; 12_000];
+    let mut frames = Vec::new();
+    for queue in 0..b.pairs() as u8 {
+        while let Some(received) = b.receive(&mut world.vf(1), queue, &mut into) {
+            frames.push((received, into[..received.length].to_vec()));
+        }
+    }
+    frames
+}
+
+/// What VF 1 receives of a packet of VF 0.
+fn sent(packet: &[u8], offload: &TxOffload) -> Vec<(Received, Vec<u8>)> {
+    let (mut world, mut a, mut b) = two(|_| {});
+    assert!(a.transmit_with(&mut world.vf(0), 0, packet, offload));
+    world.round();
+    all_of(&mut world, &mut b)
+}
+
+#[test]
+fn checksums_are_what_an_independent_stack_computes() {
+    let payload = b"twenty bytes or more of payload";
+    for (right, l4, field) in
+        [(tcp4(payload), 34, 16), (udp4(payload), 34, 6), (tcp6(payload), 54, 16), (udp6(payload), 54, 6)]
+    {
+        let mut packet = right.clone();
+        packet[l4 + field..l4 + field + 2].fill(0xee);
+        if l4 == 34 {
+            packet[24..26].fill(0xee);
+        }
+        let received = sent(&packet, &SUMS);
+        assert_eq!(received[0].1, right);
+        assert_eq!(received[0].0.said.checksums, RIGHT);
+    }
+}
+
+#[test]
+fn a_segment_has_its_own_identification_sequence_number_and_flags() {
+    let mut packet = tcp4(&[7; 2_500]);
+    packet[18..20].copy_from_slice(&[0xff, 0xff]);
+    packet[47] |= FIN_PSH_CWR;
+    let received = sent(&packet, &cut(1_000));
+    let of = |at: usize, n: usize| {
+        received.iter().map(|(_, frame)| frame[at..at + n].to_vec()).collect::<Vec<_>>()
+    };
+    assert_eq!(of(18, 2), [[0xff, 0xff], [0, 0], [0, 1]], "IPID counts and wraps");
+    assert_eq!(of(38, 4), [1_u32, 1_001, 2_001].map(u32::to_be_bytes));
+    assert_eq!(
+        of(47, 1).concat().iter().map(|flags| flags & FIN_PSH_CWR).collect::<Vec<_>>(),
+        [0x80, 0, 0x09]
+    );
+}
+
+proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(48))]
+    #[test]
+    fn every_segment_has_right_checksums_and_together_they_are_what_was_sent(
+        payload in prop::collection::vec(any::<u8>(), 1..20_000),
+        six: bool,
+        mss in 512_u16..9_600,
+    ) {
+        let packet = if six { tcp6(&payload) } else { tcp4(&payload) };
+        let headers = if six { 74 } else { 54 };
+        let received = sent(&packet, &cut(mss));
+        assert_eq!(received.len(), payload.len().div_ceil(mss.into()));
+        let mut arrived = Vec::new();
+        for (said, frame) in &received {
+            assert_eq!(said.said.checksums, RIGHT);
+            // What the pad of a short frame is not.
+            let length = usize::from(u16::from_be_bytes([frame[if six { 18 } else { 16 }], frame[if six { 19 } else { 17 }]]));
+            arrived.extend_from_slice(&frame[headers..14 + length + if six { 40 } else { 0 }]);
+        }
+        assert_eq!(arrived, payload);
+    }
+}
+
+#[test]
+fn a_tag_of_the_descriptor_is_put_in_and_a_port_vlan_takes_its_place() {
+    let tagged = TxOffload { vlan: Some(0x2007), ..TxOffload::default() };
+    let (mut world, mut a, _) = two(|policy| policy.spoofchk = false);
+    let mut to_all = udp4(&[1; 30]);
+    to_all[..6].fill(0xff);
+    assert!(a.transmit_with(&mut world.vf(0), 0, &to_all, &tagged));
+    world.round();
+    assert_eq!(world.cable.0[0][12..16], [0x81, 0, 0x20, 7]);
+    let fixed = driver::pf::PortVlan { id: 5, qos: 0 };
+    let (mut world, mut a, _) = two(|policy| policy.vlan = Some(fixed));
+    assert!(a.transmit_with(&mut world.vf(0), 0, &to_all, &tagged));
+    world.round();
+    assert_eq!(world.cable.0[0][12..18], [0x81, 0, 0, 5, 8, 0], "its own tag and no other");
+}
+
+#[test]
+fn each_segment_is_tagged() {
+    let (mut world, mut a, _) = two(|policy| policy.spoofchk = false);
+    let mut away = tcp4(&[1; 2_000]);
+    away[..6].copy_from_slice(&[2, 9, 9, 9, 9, 9]);
+    assert!(a.transmit_with(&mut world.vf(0), 0, &away, &TxOffload { vlan: Some(7), ..cut(1_000) }));
+    world.round();
+    assert_eq!(
+        world.cable.0.iter().map(|frame| frame[12..16].to_vec()).collect::<Vec<_>>(),
+        [[0x81, 0, 0, 7]; 2]
+    );
+}
+
+#[test]
+fn the_pad_of_a_short_frame_is_zero_and_nothing_that_somebody_sent_before() {
+    let (mut world, mut a, mut b) = two(|_| {});
+    for length in [2_000, 1_001] {
+        assert!(a.transmit_with(&mut world.vf(0), 0, &tcp4(&vec![7; length]), &cut(1_000)));
+    }
+    assert!(a.transmit(&mut world.vf(0), 0, &udp4(&[7; 1])));
+    world.round();
+    let received = all_of(&mut world, &mut b);
+    let short: Vec<_> = received.iter().filter(|(_, frame)| frame.len() == 60).collect();
+    assert_eq!(
+        (short[0].1[54..].to_vec(), short[1].1[42..].to_vec()),
+        (vec![7, 0, 0, 0, 0, 0], [&[7][..], &[0; 17]].concat())
+    );
+}
+
+#[test]
+fn a_tag_of_the_descriptor_is_put_in_only_once_the_vf_was_granted_that() {
+    let (mut world, mut a, _) = two(|policy| policy.spoofchk = false);
+    let asked = Capabilities::L2.and(Capabilities::VLAN_V2);
+    a.ask(&mut world.vf(0), Request::Resources(Some(asked))).unwrap();
+    let (packet, _) = away(udp4(&[1; 30]));
+    for (grant, kind) in [(false, [8, 0]), (true, [0x81, 0])] {
+        let setting = VlanSetting { outer: 1, inner: 0, vsi: 1 };
+        a.ask(&mut world.vf(0), Request::VlanOffload(VlanWhat::Insert, grant, setting)).unwrap();
+        assert!(a.transmit_with(
+            &mut world.vf(0),
+            0,
+            &packet,
+            &TxOffload { vlan: Some(7), ..TxOffload::default() }
+        ));
+        world.round();
+        assert_eq!(world.cable.0.pop().unwrap()[12..14], kind);
+    }
+}
+
+/// Transmit queue 0 of VF 0 with these descriptors, and a packet at 0x1000; what left by the uplink.
+pub(crate) fn ring_of(descriptors: &[[u8; tx::SIZE]], packet: &[u8]) -> (World, Vec<Vec<u8>>) {
+    let (mut world, _, _) = two(|policy| policy.spoofchk = false);
+    world.card.configure_tx(0, 0, TxContext { base: 0, length: 256, head_address: None });
+    world.card.run(0, 1, 1);
+    let memory = world.memories.of(Function::Vf(0));
+    memory[..descriptors.len() * tx::SIZE].copy_from_slice(descriptors.as_flattened());
+    memory[0x1000..0x1000 + packet.len()].copy_from_slice(packet);
+    world.vf(0).write(r::qtx_tail(0), descriptors.len() as u32);
+    world.round();
+    let left = core::mem::take(&mut world.cable.0);
+    (world, left)
+}
+
+/// A packet to somebody beyond the uplink, and the descriptor of all of it.
+pub(crate) fn away(mut packet: Vec<u8>) -> (Vec<u8>, Data) {
+    packet[..6].copy_from_slice(&[2, 9, 9, 9, 9, 9]);
+    let length = packet.len() as u16;
+    let data = Data { address: 0x1000, length, end_of_packet: true, report_status: true, ..Data::default() };
+    (packet, data)
+}
+
+#[test]
+fn the_second_place_of_a_tag_is_the_context_and_there_is_one_tag_only() {
+    let (packet, data) = away(udp4(&[1; 30]));
+    let context = Context { tag2: Some(9), ..Context::default() };
+    let (_, left) = ring_of(&[context.emit(), data.emit()], &packet);
+    assert_eq!(left[0][12..16], [0x81, 0, 0, 9]);
+    let both = Data { tag: Some(8), ..data };
+    let (world, left) = ring_of(&[context.emit(), both.emit()], &packet);
+    assert_eq!((left.len(), world.card.counters(0).unwrap().malformed), (0, 1));
+}
+
+#[test]
+fn the_checksum_of_sctp_is_a_crc() {
+    let sctp = [&[0, 1, 0, 2, 0, 0, 0, 3, 0xee, 0xee, 0xee, 0xee][..], &[5; 20]].concat();
+    let header = crate::built::ipv4_header(132, 0);
+    let (packet, data) = away(crate::built::ipv4_frame(header, &[], 0, &sctp));
+    let data = Data { ip: Ip::V4, l4: L4::Sctp, mac_length: 14, ip_length: 20, l4_length: 12, ..data };
+    let (_, left) = ring_of(&[data.emit()], &packet);
+    let crc = crc32c(&[&sctp[..8], &[0; 4], &sctp[12..]]);
+    assert_eq!(left[0][42..46], crc.to_le_bytes());
+}
+
+#[test]
+fn udp_is_cut_into_datagrams() {
+    let (mut packet, data) = away(udp4(&[7; 2_500]));
+    let seed = pseudo(&packet, false, 17, 0).to_be_bytes();
+    packet[40..42].copy_from_slice(&seed);
+    let data = Data { ip: Ip::V4Checksum, l4: L4::Udp, mac_length: 14, ip_length: 20, l4_length: 8, ..data };
+    let context = Context { segment: true, payload: 2_500, mss: 1_000, ..Context::default() };
+    let (_, left) = ring_of(&[context.emit(), data.emit()], &packet);
+    for (datagram, payload) in left.iter().zip([1_000, 1_000, 500]) {
+        let headers = Headers::parse(datagram);
+        assert_eq!(datagram.len(), 42 + payload);
+        assert_eq!(
+            (verify::network(datagram, &headers), verify::transport(datagram, &headers, None)),
+            (Some(true), Some(true))
+        );
+    }
+    assert_eq!(left.len(), 3);
+}
+
+#[test]
+fn requests_that_describe_no_packet_are_dropped_and_counted_and_the_next_packet_is_sent() {
+    let (packet, data) = away(tcp4(&[7; 3_000]));
+    let data = Data { ip: Ip::V4Checksum, l4: L4::Tcp, mac_length: 14, ip_length: 20, l4_length: 20, ..data };
+    let context = Context { segment: true, payload: 3_000, mss: 1_000, ..Context::default() };
+    let good = Data { length: 60, ip: Ip::None, l4: L4::None, ..data };
+    let cases = [
+        ("an MSS below 64", Context { mss: 63, ..context }, data),
+        (
+            "a segment beyond the longest frame",
+            Context { mss: 9_700, payload: 12_000, ..context },
+            Data { length: 12_054, ..data },
+        ),
+        ("another length than the packet's", Context { payload: 2_999, ..context }, data),
+        ("no transport", context, Data { l4: L4::None, ..data }),
+        ("SCTP", context, Data { l4: L4::Sctp, ..data }),
+        ("no IP", context, Data { ip: Ip::None, ..data }),
+        ("a short IP header", context, Data { ip_length: 16, ..data }),
+        ("a short Ethernet header", context, Data { mac_length: 12, ..data }),
+        ("a short TCP header", context, Data { l4_length: 16, ..data }),
+        ("headers beyond the packet", Context { payload: 0, ..context }, Data { length: 50, ..data }),
+        ("a tunnel", Context { tunnel: 1 << 9, ..context }, data),
+        ("a checksum beyond the frame", Context::default(), Data { length: 40, ..data }),
+        ("an IP header beyond the frame", Context::default(), Data { length: 30, l4: L4::None, ..data }),
+    ];
+    for (case, context, data) in cases {
+        let (world, left) = ring_of(&[context.emit(), data.emit(), good.emit()], &packet);
+        assert_eq!((world.card.counters(0).unwrap().malformed, left.len()), (1, 1), "{case}");
+    }
+}
+
+#[test]
+fn a_queue_with_many_requests_without_sense_is_stopped() {
+    let (packet, data) = away(tcp4(&[7; 100]));
+    let bad = Data { l4: L4::Tcp, ip: Ip::V4, mac_length: 14, ip_length: 20, length: 40, ..data };
+    let (world, left) = ring_of(&[&[bad.emit(); 70][..], &[data.emit()]].concat(), &packet);
+    let counters = world.card.counters(0).unwrap();
+    assert_eq!((counters.malformed, counters.stopped, left.len()), (64, 1, 0));
+}

@@ -1,0 +1,279 @@
+//! What receive descriptors say of a frame, in each form, and the queue that it goes to.
+
+use crate::built::{built, ipv4, ipv4_frame, ipv4_header, ipv6_frame, link, tcp4, tcp6, udp4, udp6};
+use crate::world::{World, mac};
+use avf::descriptor::rx::{Checksums, Form, WriteBack};
+use avf::packet_type::{self, HASH_TYPES, Ip, Payload};
+use avf::register as r;
+use avf::virtchnl::{Capabilities, Packed, Request, VlanSetting, VlanWhat};
+use driver::Hal;
+use driver::avf::pf::VfPolicy;
+use driver::avf::vf::{Vf, Wishes};
+use offload::crc::{crc32c, frame_check_sequence};
+use proptest::prelude::{any, prop, proptest};
+
+const FORMS: [Form; 4] = [Form::Legacy, Form::Short, Form::Flex(2), Form::FlexLate];
+const RIGHT: Checksums = Checksums { ip_wrong: false, l4_wrong: false };
+/// The key that Microsoft verifies with.
+const KEY: [u8; 52] = {
+    let mut key = [0; 52];
+    let (bytes, mut at) = (*b"\x6d\x5a\x56\xda\x25\x5b\x0e\xc2\x41\x67\x25\x3d\x43\xa3\x8f\xb0\xd0\xca\x2b\xcb\xae\x7b\x30\xb4\x77\xcb\x2d\xa3\x80\x30\xf2\x0c\x6a\x42\xb7\x3b\xbe\xac\x01\xfa", 0);
+    while at < bytes.len() {
+        key[at] = bytes[at];
+        at += 1;
+    }
+    key
+};
+
+fn wishes(form: Form) -> Wishes {
+    let Wishes { capabilities, .. } = Wishes::default();
+    let flex = if form == Form::Legacy { Capabilities::default() } else { Capabilities::RX_FLEX_DESC };
+    Wishes { capabilities: capabilities.and(flex), form, keep_fcs: false }
+}
+
+/// Two VFs on a plane. VF 1 asks the PF for `wishes` and has `pairs` queue pairs; the tests send to it from VF 0.
+fn two(wishes: Wishes, pairs: u16) -> (World, Vf, Vf) {
+    let mut world = World::new(2).across_a_plane();
+    for n in 0..2 {
+        world.with_pf(|pf, side| {
+            let policy = VfPolicy { mac: Some(mac(n)), pairs, ..VfPolicy::default() };
+            pf.set_policy(side, n, policy).unwrap();
+        });
+    }
+    let mut a = Vf::probe(&mut world.vf(0), mac(0)).unwrap();
+    a.start(&mut world.vf(0)).unwrap();
+    let mut b = Vf::probe_with(&mut world.vf(1), mac(1), wishes).unwrap();
+    b.start(&mut world.vf(1)).unwrap();
+    (world, a, b)
+}
+
+/// Sends a frame to VF 1: its queue, what is said of it, and the frame.
+fn heard(world: &mut World, a: &mut Vf, b: &mut Vf, frame: &[u8]) -> Option<(u8, WriteBack, Vec<u8>)> {
+    assert!(a.transmit(&mut world.vf(0), 0, frame));
+    world.round();
+    let mut into = [0; 12_000];
+    (0..b.pairs() as u8).find_map(|queue| {
+        let received = b.receive(&mut world.vf(1), queue, &mut into)?;
+        Some((queue, received.said, into[..received.length].to_vec()))
+    })
+}
+
+fn sctp() -> Vec<u8> {
+    let mut packet = [0, 1, 0, 2, 0, 0, 0, 3, 0, 0, 0, 0, 9, 9, 9, 9].to_vec();
+    let crc = crc32c(&[&packet]).to_le_bytes();
+    packet[8..12].copy_from_slice(&crc);
+    ipv4_frame(ipv4_header(132, 0), &[], 0, &packet)
+}
+
+fn spoiled(mut frame: Vec<u8>, at: usize) -> Vec<u8> {
+    frame[at] ^= 0x10;
+    frame
+}
+
+#[test]
+fn packet_type_and_checksums_are_said_in_every_form() {
+    let wrong_ip = Checksums { ip_wrong: true, l4_wrong: false };
+    let wrong_l4 = Checksums { ip_wrong: false, l4_wrong: true };
+    let of = packet_type::ip;
+    let mut unsummed = udp4(&[3; 30]);
+    unsummed[40..42].fill(0);
+    let arp = [&mac(1).0[..], &mac(0).0, &[8, 6], &[0; 46]].concat();
+    let other = [&mac(1).0[..], &mac(0).0, &[0x88, 0xb5], &[0; 46]].concat();
+    let cases = [
+        (tcp4(&[1; 30]), of(Ip::V4, Payload::Tcp), Some(RIGHT)),
+        (udp4(&[1; 30]), of(Ip::V4, Payload::Udp), Some(RIGHT)),
+        (tcp6(&[1; 30]), of(Ip::V6, Payload::Tcp), Some(RIGHT)),
+        (udp6(&[1; 30]), of(Ip::V6, Payload::Udp), Some(RIGHT)),
+        (sctp(), of(Ip::V4, Payload::Sctp), Some(RIGHT)),
+        (spoiled(tcp4(&[1; 30]), 60), of(Ip::V4, Payload::Tcp), Some(wrong_l4)),
+        (spoiled(udp6(&[1; 30]), 70), of(Ip::V6, Payload::Udp), Some(wrong_l4)),
+        (spoiled(sctp(), 48), of(Ip::V4, Payload::Sctp), Some(wrong_l4)),
+        (spoiled(udp4(&[1; 30]), 22), of(Ip::V4, Payload::Udp), Some(wrong_ip)),
+        (unsummed, of(Ip::V4, Payload::Udp), None),
+        (built!(ipv4().icmpv4_echo_request(1, 2), &[0; 40]), of(Ip::V4, Payload::Icmp), None),
+        (ipv4_frame(ipv4_header(17, 0), &[], 9, &[7; 40]), of(Ip::V4, Payload::Fragment), None),
+        (ipv4_frame(ipv4_header(89, 0), &[], 0, &[7; 40]), of(Ip::V4, Payload::Other), None),
+        (ipv6_frame(58, &[7; 40]), of(Ip::V6, Payload::Icmp), None),
+        (ipv6_frame(44, &[17, 0, 0, 8, 0, 0, 0, 1, 7, 7]), of(Ip::V6, Payload::Fragment), None),
+        (arp, packet_type::ARP, None),
+        (other, packet_type::L2, None),
+    ];
+    for form in FORMS {
+        let (mut world, mut a, mut b) = two(wishes(form), 4);
+        for (frame, packet_type, checksums) in &cases {
+            let (_, said, got) = heard(&mut world, &mut a, &mut b, frame).unwrap();
+            assert_eq!(
+                (said.packet_type, said.checksums),
+                (*packet_type, *checksums),
+                "{form:?} {frame:02x?}"
+            );
+            assert_eq!(&got[..frame.len()], frame);
+            assert!(said.loopback, "{form:?}");
+        }
+    }
+}
+
+/// The hash as its definition says, bit by bit.
+fn toeplitz(input: &[u8]) -> u32 {
+    let bit = |bytes: &[u8], n: usize| bytes[n / 8] >> (7 - n % 8) & 1 == 1;
+    (0..input.len() * 8).filter(|n| bit(input, *n)).fold(0, |hash, n| {
+        hash ^ (0..32).fold(0, |window, more| window << 1 | u32::from(bit(&KEY, n + more)))
+    })
+}
+
+/// Gives VF 1 the key, all hash types, and a table that spreads over its `pairs` queues; answers the table.
+fn scale(world: &mut World, b: &mut Vf, pairs: u8) -> [u8; 64] {
+    let table: [u8; 64] = core::array::from_fn(|n| (n * 7) as u8 % pairs);
+    for request in
+        [Request::HashKey(2, &KEY), Request::LookupTable(2, &table), Request::SetHashTypes(HASH_TYPES)]
+    {
+        b.ask(&mut world.vf(1), request).unwrap();
+    }
+    table
+}
+
+fn v4(source: [u8; 4], destination: [u8; 4], ports: (u16, u16)) -> Vec<u8> {
+    built!(link().ipv4(source, destination, 64).tcp(ports.0, ports.1, 0, 0), &[1; 20])
+}
+
+#[test]
+fn the_hash_is_the_one_that_microsoft_publishes_and_chooses_the_queue_in_every_form() {
+    let frame = v4([66, 9, 149, 187], [161, 142, 100, 80], (2794, 1766));
+    for form in FORMS {
+        let (mut world, mut a, mut b) = two(wishes(form), 4);
+        let table = scale(&mut world, &mut b, 4);
+        let (queue, said, _) = heard(&mut world, &mut a, &mut b, &frame).unwrap();
+        assert_eq!((said.hash, queue), (Some(0x51cc_c178), table[0x38]), "{form:?}");
+    }
+}
+
+#[test]
+fn types_that_are_switched_off_are_not_hashed_and_go_to_the_first_queue() {
+    let (mut world, mut a, mut b) = two(wishes(Form::Legacy), 4);
+    scale(&mut world, &mut b, 4);
+    let types = HASH_TYPES & !packet_type::hash_type(Ip::V4, Payload::Tcp);
+    b.ask(&mut world.vf(1), Request::SetHashTypes(types)).unwrap();
+    let frame = v4([66, 9, 149, 187], [161, 142, 100, 80], (2794, 1766));
+    let (queue, said, _) = heard(&mut world, &mut a, &mut b, &frame).unwrap();
+    assert_eq!((queue, said.hash), (0, None));
+    let (_, said, _) = heard(&mut world, &mut a, &mut b, &udp4(&[1; 30])).unwrap();
+    assert!(said.hash.is_some());
+}
+
+#[test]
+fn a_fragment_is_hashed_without_ports() {
+    let (mut world, mut a, mut b) = two(wishes(Form::Legacy), 4);
+    scale(&mut world, &mut b, 4);
+    let fragment = ipv4_frame(ipv4_header(17, 0), &[], 9, &[7; 40]);
+    let (_, said, _) = heard(&mut world, &mut a, &mut b, &fragment).unwrap();
+    assert_eq!(said.hash, Some(toeplitz(&fragment[26..34])));
+}
+
+#[test]
+fn the_symmetric_hash_is_the_same_in_both_directions() {
+    let (mut world, mut a, mut b) = two(wishes(Form::Legacy), 4);
+    scale(&mut world, &mut b, 4);
+    b.ask(&mut world.vf(1), Request::HashFunction(2, 2)).unwrap();
+    let hashes = [v4([10, 0, 0, 1], [10, 0, 0, 9], (1000, 80)), v4([10, 0, 0, 9], [10, 0, 0, 1], (80, 1000))]
+        .map(|frame| heard(&mut world, &mut a, &mut b, &frame).unwrap().1.hash.unwrap());
+    assert_eq!(hashes[0], hashes[1]);
+}
+
+#[test]
+fn registers_set_the_same_hash_as_messages() {
+    let (mut world, mut a, mut b) = two(wishes(Form::Legacy), 4);
+    let (_, said, _) = heard(&mut world, &mut a, &mut b, &udp4(&[1; 30])).unwrap();
+    assert_eq!(said.hash, Some(0), "no key yet");
+    let mut side = world.vf(1);
+    for (word, bytes) in (0..).zip(KEY.chunks(4)) {
+        side.write(r::VFQF_HKEY + 4 * word, u32::from_le_bytes(bytes.try_into().unwrap()));
+    }
+    for word in 0..16 {
+        side.write(r::VFQF_HLUT + 4 * word, 0x0303_0303);
+    }
+    let frame = v4([66, 9, 149, 187], [161, 142, 100, 80], (2794, 1766));
+    let (queue, said, _) = heard(&mut world, &mut a, &mut b, &frame).unwrap();
+    assert_eq!((queue, said.hash), (3, Some(0x51cc_c178)));
+}
+
+proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(16))]
+    #[test]
+    fn frames_of_any_ends_are_spread_over_sixteen_pairs_by_hash_and_table(
+        ends in prop::collection::vec((any::<[u8; 12]>(), any::<bool>()), 1..40),
+    ) {
+        let (mut world, mut a, mut b) = two(wishes(Form::Legacy), 16);
+        let table = scale(&mut world, &mut b, 16);
+        for (bytes, six) in ends {
+            let (one, other) = ([bytes[0], bytes[1], bytes[2], bytes[3]], [bytes[4], bytes[5], bytes[6], bytes[7]]);
+            let ports = (u16::from_be_bytes([bytes[8], bytes[9]]), u16::from_be_bytes([bytes[10], bytes[11]]));
+            let wide = |short: [u8; 4]| core::array::from_fn(|n| short[n % 4] ^ n as u8);
+            let (frame, at) = if six {
+                (built!(link().ipv6(wide(one), wide(other), 64).udp(ports.0, ports.1), &[1; 20]), 22..58)
+            } else {
+                (v4(one, other, ports), 26..38)
+            };
+            let (queue, said, _) = heard(&mut world, &mut a, &mut b, &frame).unwrap();
+            let hash = toeplitz(&frame[at]);
+            assert_eq!((said.hash, queue), (Some(hash), table[hash as usize % 64]));
+        }
+    }
+}
+
+#[test]
+fn a_frame_check_sequence_is_kept_if_the_vf_wants_it() {
+    for form in [Form::Legacy, Form::FlexLate] {
+        let wishes = wishes(form);
+        let capabilities = wishes.capabilities.and(Capabilities::CRC);
+        let (mut world, mut a, mut b) = two(Wishes { capabilities, keep_fcs: true, ..wishes }, 4);
+        for length in [30, 3_000] {
+            let frame = udp4(&vec![1; length]);
+            let (_, said, got) = heard(&mut world, &mut a, &mut b, &frame).unwrap();
+            assert!(said.fcs);
+            assert_eq!(got, [&frame[..], &frame_check_sequence(&frame).to_le_bytes()].concat());
+        }
+    }
+}
+
+/// A frame on VLAN 7.
+fn tagged() -> Vec<u8> {
+    let mut frame = udp4(&[1; 30]);
+    frame.splice(12..12, [0x81, 0, 0x60, 7]);
+    frame
+}
+
+#[test]
+fn tags_are_taken_out_as_messages_of_the_first_version_say() {
+    let (mut world, mut a, mut b) = two(wishes(Form::Legacy), 4);
+    let vlans = Packed::new(&[7]);
+    a.ask(&mut world.vf(0), Request::Vlans(true, 1, vlans.list())).unwrap();
+    b.ask(&mut world.vf(1), Request::Vlans(true, 2, vlans.list())).unwrap();
+    let (_, said, got) = heard(&mut world, &mut a, &mut b, &tagged()).unwrap();
+    assert_eq!((said.tag, got), (Some(0x6007), udp4(&[1; 30])), "adding a VLAN turns stripping on");
+    b.ask(&mut world.vf(1), Request::Strip(false)).unwrap();
+    let (_, said, got) = heard(&mut world, &mut a, &mut b, &tagged()).unwrap();
+    assert_eq!((said.tag, got), (None, tagged()));
+    assert_eq!(said.checksums, Some(RIGHT), "a tag in the frame hides nothing");
+}
+
+#[test]
+fn tags_are_taken_out_as_messages_of_the_second_version_say_in_every_form() {
+    for form in FORMS {
+        let wishes = wishes(form);
+        let capabilities = wishes.capabilities.without(Capabilities::VLAN).and(Capabilities::VLAN_V2);
+        let (mut world, mut a, mut b) = two(Wishes { capabilities, ..wishes }, 4);
+        let vlans = Packed::new(&[7]);
+        a.ask(&mut world.vf(0), Request::Vlans(true, 1, vlans.list())).unwrap();
+        let filter = avf::virtchnl::VlanFilter {
+            outer: avf::virtchnl::filters::Tag { tci: 7, tpid: 0x8100, ..Default::default() },
+            ..Default::default()
+        };
+        b.ask(&mut world.vf(1), Request::VlanFilters(true, 2, Packed::new(&[filter]).list())).unwrap();
+        let (_, said, got) = heard(&mut world, &mut a, &mut b, &tagged()).unwrap();
+        assert_eq!((said.tag, got), (None, tagged()), "{form:?}");
+        let setting = VlanSetting { outer: 1, inner: 0, vsi: 2 };
+        b.ask(&mut world.vf(1), Request::VlanOffload(VlanWhat::Strip, true, setting)).unwrap();
+        let (_, said, got) = heard(&mut world, &mut a, &mut b, &tagged()).unwrap();
+        assert_eq!((said.tag, got), (Some(0x6007), udp4(&[1; 30])), "{form:?}");
+    }
+}

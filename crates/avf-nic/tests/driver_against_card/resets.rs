@@ -1,0 +1,86 @@
+//! Every reset, as a driver sees it.
+
+use crate::world::{World, mac};
+use avf::bits::{aqlen, rstat};
+use avf::register as r;
+use driver::Hal;
+use driver::avf::vf::Vf;
+
+fn running() -> (World, Vf) {
+    let mut world = World::new(2);
+    let mut vf = Vf::probe(&mut world.vf(0), mac(1)).unwrap();
+    vf.start(&mut world.vf(0)).unwrap();
+    (world, vf)
+}
+
+#[test]
+fn a_reset_by_the_vf_clears_the_mailbox_and_ends_active() {
+    let (mut world, mut vf) = running();
+    vf.reset(&mut world.vf(0));
+    world.round();
+    let mut side = world.vf(0);
+    assert_eq!(side.read(r::VF_ARQLEN) & aqlen::ENABLE, 0, "Linux looks for this");
+    assert_eq!(side.read(r::VFGEN_RSTAT), rstat::ACTIVE, "and then for 2, not 1");
+    assert_eq!(
+        side.read(r::VF_ATQH),
+        side.read(r::VF_ATQT),
+        "the message was taken: unbinding does not spin"
+    );
+    assert!(vf.was_reset(&mut side));
+    vf.restart(&mut side).unwrap();
+    assert!(vf.transmit(&mut side, 0, &[0; 60]));
+}
+
+#[test]
+fn a_reset_by_the_guest_is_in_progress_until_the_pf_has_seen_it() {
+    let (mut world, mut vf) = running();
+    world.card.function_level_reset(0);
+    assert_eq!(world.vf(0).read(r::VFGEN_RSTAT), rstat::IN_PROGRESS);
+    assert!(vf.was_reset(&mut world.vf(0)));
+    world.round();
+    assert_eq!(world.vf(0).read(r::VFGEN_RSTAT), rstat::ACTIVE);
+    vf.restart(&mut world.vf(0)).unwrap();
+}
+
+#[test]
+fn a_message_sent_before_a_reset_is_never_answered_after_it() {
+    let (mut world, mut vf) = running();
+    // Taken by the card, not yet served by the PF.
+    let pf = world.pf.take();
+    vf.ask(&mut world.vf(0), avf::virtchnl::Request::GetHashTypes).unwrap_err();
+    world.card.function_level_reset(0);
+    world.pf = pf;
+    world.round();
+    let waiting = vf.look(&mut world.vf(0));
+    assert_eq!(waiting, Some(25_000), "nothing new was said");
+    vf.restart(&mut world.vf(0)).unwrap();
+    let (_, dropped) = world.pf.as_ref().unwrap().passed_over();
+    assert_eq!(dropped, 1);
+}
+
+#[test]
+fn a_reset_by_the_administrator_is_announced_to_a_driver_that_listens() {
+    let (mut world, mut vf) = running();
+    world.with_pf(|pf, side| {
+        let mut policy = *pf.policy(0).unwrap();
+        policy.trust = true;
+        pf.set_policy(side, 0, policy).unwrap();
+    });
+    vf.look(&mut world.vf(0));
+    assert!(vf.is_reset_impending() && vf.was_reset(&mut world.vf(0)));
+    vf.restart(&mut world.vf(0)).unwrap();
+    world.round();
+    assert!(!vf.is_reset_impending());
+    assert_eq!(vf.look(&mut world.vf(0)), Some(25_000));
+}
+
+#[test]
+fn another_vf_does_not_notice() {
+    let (mut world, _) = running();
+    let mut other = Vf::probe(&mut world.vf(1), mac(2)).unwrap();
+    other.start(&mut world.vf(1)).unwrap();
+    world.card.function_level_reset(0);
+    world.round();
+    assert!(!other.was_reset(&mut world.vf(1)));
+    assert!(other.statistics(&mut world.vf(1)).is_ok());
+}

@@ -1,0 +1,151 @@
+//! VFs as ports of the forwarding plane: who gets a frame, by which tag, and who may send it.
+
+use crate::world::{World, mac};
+use avf::control::Control;
+use avf::virtchnl::{Packed, Request};
+use driver::avf::pf::VfPolicy;
+use driver::avf::vf::Vf;
+use driver::pf::PortVlan;
+use plane::Port;
+use plane::switch::{Ids, Rule};
+
+/// Three VFs whose queues run, on one plane.
+fn three(change: impl Fn(u8, &mut VfPolicy)) -> (World, [Vf; 3]) {
+    let mut world = World::new(3).across_a_plane();
+    world.with_pf(|pf, side| {
+        for vf in 0..3 {
+            let mut policy = VfPolicy { mac: Some(mac(vf)), ..VfPolicy::default() };
+            change(vf, &mut policy);
+            pf.set_policy(side, vf, policy).unwrap();
+        }
+    });
+    let vfs = [0, 1, 2].map(|n| {
+        let mut vf = Vf::probe(&mut world.vf(n), mac(n)).unwrap();
+        vf.start(&mut world.vf(n)).unwrap();
+        vf
+    });
+    (world, vfs)
+}
+
+fn frame(to: [u8; 6], from: u8) -> Vec<u8> {
+    let mut frame = [&to[..], &mac(from).0, &[0x88, 0xb5]].concat();
+    frame.resize(60, from);
+    frame
+}
+
+/// VF 0 sends; which of the others get what.
+fn heard(world: &mut World, vfs: &mut [Vf; 3], sent: &[u8]) -> [Option<Vec<u8>>; 2] {
+    assert!(vfs[0].transmit(&mut world.vf(0), 0, sent));
+    world.round();
+    [1, 2].map(|n| {
+        let mut into = [0; 2048];
+        let received = vfs[usize::from(n)].receive(&mut world.vf(n), 0, &mut into)?;
+        Some(into[..received.length].to_vec())
+    })
+}
+
+#[test]
+fn a_frame_to_a_vf_reaches_it_alone_and_one_to_all_reaches_all_and_the_wire() {
+    let (mut world, mut vfs) = three(|_, _| {});
+    let to_one = frame(mac(2).0, 0);
+    assert_eq!(heard(&mut world, &mut vfs, &to_one), [None, Some(to_one)]);
+    assert!(world.cable.0.is_empty(), "it stays inside");
+    let to_all = frame([0xff; 6], 0);
+    assert_eq!(heard(&mut world, &mut vfs, &to_all), [Some(to_all.clone()), Some(to_all.clone())]);
+    assert_eq!(world.cable.0, [to_all]);
+    assert_eq!(world.card.statistics(2).rx_broadcast, 1);
+    assert_eq!((world.card.statistics(0).tx_unicast, world.card.statistics(0).tx_broadcast), (1, 1));
+}
+
+#[test]
+fn a_frame_from_an_address_that_is_not_the_vfs_is_dropped_and_counted() {
+    let (mut world, mut vfs) = three(|_, _| {});
+    assert_eq!(heard(&mut world, &mut vfs, &frame(mac(2).0, 1)), [None, None]);
+    assert_eq!(world.card.statistics(0).tx_discards, 1);
+}
+
+#[test]
+fn a_port_vlan_keeps_vfs_apart_and_its_guest_sees_no_tag() {
+    let (mut world, mut vfs) =
+        three(|vf, policy| policy.vlan = (vf != 1).then_some(PortVlan { id: 5, qos: 0 }));
+    let to_all = frame([0xff; 6], 0);
+    assert_eq!(heard(&mut world, &mut vfs, &to_all), [None, Some(to_all.clone())]);
+    assert_eq!(world.cable.0[0][12..16], [0x81, 0, 0, 5], "with its tag on the wire");
+}
+
+#[test]
+fn a_vf_hears_the_vlans_that_it_has_joined() {
+    let (mut world, mut vfs) = three(|_, _| {});
+    for n in [0, 2] {
+        let vlans = Packed::new(&[7]);
+        let request = Request::Vlans(true, u16::from(n) + 1, vlans.list());
+        vfs[usize::from(n)].ask(&mut world.vf(n), request).unwrap();
+    }
+    let mut tagged = frame([0xff; 6], 0);
+    tagged.splice(12..12, [0x81, 0, 0, 7]);
+    let mut untagged = tagged.clone();
+    untagged.drain(12..16);
+    assert_eq!(heard(&mut world, &mut vfs, &tagged), [None, Some(untagged)], "the tag is in the descriptor");
+}
+
+#[test]
+fn a_vf_whose_queues_are_off_gets_nothing() {
+    let (mut world, mut vfs) = three(|_, _| {});
+    vfs[2].stop(&mut world.vf(2)).unwrap();
+    assert_eq!(heard(&mut world, &mut vfs, &frame(mac(2).0, 0)), [None, None]);
+}
+
+/// What VF 0 receives of a frame from the uplink.
+fn arrived(world: &mut World, vfs: &mut [Vf; 3], came: &[u8]) -> Option<Vec<u8>> {
+    world.cable.1.push_back(came.to_vec());
+    world.round();
+    let mut into = [0; 12_000];
+    let received = vfs[0].receive(&mut world.vf(0), 0, &mut into)?;
+    Some(into[..received.length].to_vec())
+}
+
+#[test]
+fn a_frame_from_the_uplink_reaches_the_vf_that_it_is_for_padded_to_the_shortest() {
+    let (mut world, mut vfs) = three(|_, _| {});
+    let mut short = frame(mac(0).0, 9);
+    short.truncate(42);
+    let padded = [&short[..], &[0; 18]].concat();
+    assert_eq!(arrived(&mut world, &mut vfs, &short), Some(padded));
+    assert_eq!(arrived(&mut world, &mut vfs, &frame(mac(7).0, 9)), None, "no VF has this address");
+}
+
+#[test]
+fn what_is_no_frame_for_a_guest_ends_at_the_mac() {
+    let (mut world, mut vfs) = three(|_, _| {});
+    let mut pause = frame(mac(0).0, 9);
+    pause[12..14].copy_from_slice(&[0x88, 0x08]);
+    let mut endless = frame(mac(0).0, 9);
+    endless.resize(9725, 0);
+    for came in [&pause[..], &pause[..13], &endless] {
+        assert_eq!(arrived(&mut world, &mut vfs, came), None);
+    }
+    assert!(arrived(&mut world, &mut vfs, &endless[..1500]).is_some());
+}
+
+#[test]
+fn what_a_rule_names_is_copied_to_its_watcher_once() {
+    let (mut world, mut vfs) = three(|_, _| {});
+    let only = |vf: u32| Port::of_field(vf).only();
+    let rule = Rule { to: only(2), ports: only(1), from_uplink: false, to_uplink: true, vlans: Ids::NONE };
+    world.mirrors.add(rule);
+    let to_one = frame(mac(1).0, 0);
+    assert_eq!(
+        heard(&mut world, &mut vfs, &to_one),
+        [Some(to_one.clone()), Some(to_one)],
+        "what VF 1 receives"
+    );
+    let outside = frame(mac(9).0, 0);
+    assert_eq!(heard(&mut world, &mut vfs, &outside), [None, Some(outside)], "what goes to the uplink");
+    let to_all = frame([0xff; 6], 0);
+    assert_eq!(heard(&mut world, &mut vfs, &to_all), [Some(to_all.clone()), Some(to_all)]);
+    assert_eq!(
+        vfs[2].receive(&mut world.vf(2), 0, &mut [0; 2048]).map(|got| got.length),
+        None,
+        "and no second copy"
+    );
+}

@@ -1,0 +1,276 @@
+//! A card, memory of each function, the PF driver, and a clock moved by hand. Without a forwarding plane every packet of
+//! a VF goes to the queue of its neighbour that has its number. A VF may have its doorbells as memory (`pages`).
+
+use crate::pages::Mapped;
+use avf::control::{Cause, Control, HashFunction, RxContext, Tags, TxContext};
+use avf::virtchnl::Statistics;
+use avf_nic::{Arrival, Card, Outgoing, Packet};
+use core::time::Duration;
+use driver::avf::pf::Pf;
+use driver::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
+use pcie::pages::Pages;
+use pcie::{Bus, DmaFault, Function, Iova};
+use plane::pacing::Pacing;
+use plane::switch::{Mirrors, Storm, Tables};
+use plane::uplink::{Uplink, Wire};
+use plane::{Plane, PortCounters};
+use std::collections::{BTreeMap, VecDeque};
+use units::{MacAddress, Time};
+
+/// Bytes of a function's memory.
+pub(crate) const MEMORY: usize = 5 << 20;
+
+#[derive(Default)]
+pub(crate) struct Memories {
+    memory: BTreeMap<Function, Vec<u8>>,
+    used: BTreeMap<Function, usize>,
+    /// Interrupts sent, by function and vector.
+    pub(crate) interrupts: Vec<(Function, u16)>,
+}
+
+impl Memories {
+    pub(crate) fn of(&mut self, function: Function) -> &mut Vec<u8> {
+        self.memory.entry(function).or_insert_with(|| vec![0; MEMORY])
+    }
+
+    fn range(&mut self, function: Function, iova: Iova, length: usize) -> Result<&mut [u8], DmaFault> {
+        let start = usize::try_from(iova).unwrap_or(usize::MAX);
+        let end = start.saturating_add(length);
+        self.of(function).get_mut(start..end).ok_or(DmaFault { function, iova })
+    }
+}
+
+impl Bus for Memories {
+    fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
+        into.copy_from_slice(self.range(function, iova, into.len())?);
+        Ok(())
+    }
+
+    fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault> {
+        self.range(function, iova, from.len())?.copy_from_slice(from);
+        Ok(())
+    }
+
+    fn msix(&mut self, function: Function, vector: u16) {
+        self.interrupts.push((function, vector));
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) card: Card,
+    pub(crate) memories: Memories,
+    pub(crate) pf: Option<Pf>,
+    pub(crate) now: Time,
+    /// Packets that VFs sent.
+    pub(crate) packets: Vec<(u8, Packet, Vec<u8>)>,
+    /// A forwarding plane, where frames go their way across one.
+    pub(crate) plane: Option<Box<Plane<64>>>,
+    /// The mirror rules of the port.
+    pub(crate) mirrors: Mirrors,
+    /// What left by the plane's uplink.
+    pub(crate) cable: Cable,
+    /// Visits of the PF driver.
+    pub(crate) visits: u64,
+    /// VFs that have their doorbells as memory.
+    pub(crate) mapped: BTreeMap<u8, Mapped>,
+}
+
+/// A wire that remembers what was sent, and brings what a test puts there.
+#[derive(Default)]
+pub(crate) struct Cable(pub(crate) Vec<Vec<u8>>, pub(crate) VecDeque<Vec<u8>>);
+
+impl Wire for Cable {
+    fn transmit(&mut self, frame: &[u8]) -> bool {
+        self.0.push(frame.to_vec());
+        true
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> Option<usize> {
+        let frame = self.1.pop_front()?;
+        let length = frame.len().min(into.len());
+        into[..length].copy_from_slice(&frame[..length]);
+        Some(length)
+    }
+}
+
+impl World {
+    /// A card with `vfs` VFs, its PF driver attached and its link up.
+    pub(crate) fn new(vfs: u8) -> Self {
+        let card = Card::new(vfs);
+        let mut world = Self {
+            card,
+            memories: Memories::default(),
+            pf: None,
+            now: Time::ZERO,
+            packets: Vec::new(),
+            plane: None,
+            mirrors: Mirrors::NONE,
+            cable: Cable::default(),
+            visits: 0,
+            mapped: BTreeMap::new(),
+        };
+        (0..vfs).for_each(|vf| world.card.set_bus_master(vf, true));
+        let mut pf = Pf::probe(&mut world.side(Function::Pf), vfs).unwrap();
+        pf.set_link(&mut world.side(Function::Pf), Some(25_000));
+        world.pf = Some(pf);
+        world
+    }
+
+    /// Frames go across a forwarding plane from now on.
+    pub(crate) fn across_a_plane(mut self) -> Self {
+        let counters = [PortCounters::default(); 64];
+        let mut plane = Plane::new(Tables::closed(0), Pacing::new(None), Storm::default(), counters);
+        plane.uplink = Uplink { link: true, receives: true, ..Uplink::default() };
+        self.plane = Some(Box::new(plane));
+        self
+    }
+
+    /// What a driver of a function sees.
+    pub(crate) fn side(&mut self, function: Function) -> Side<'_> {
+        Side { world: self, function }
+    }
+
+    pub(crate) fn vf(&mut self, vf: u8) -> Side<'_> {
+        self.side(Function::Vf(vf))
+    }
+
+    pub(crate) fn with_pf<R>(&mut self, act: impl FnOnce(&mut Pf, &mut Side<'_>) -> R) -> R {
+        let mut pf = self.pf.take().unwrap();
+        let answer = act(&mut pf, &mut self.side(Function::Pf));
+        self.pf = Some(pf);
+        answer
+    }
+
+    /// One round of the port: messages and interrupts, the PF driver's visit, frames.
+    pub(crate) fn round(&mut self) {
+        self.look();
+        self.card.poll(self.now, &mut self.memories);
+        if self.pf.is_some() {
+            self.visits += 1;
+            self.with_pf(|pf, side| pf.visit(side));
+        }
+        self.move_frames();
+        self.card.poll(self.now, &mut self.memories);
+        self.show();
+    }
+
+    fn move_frames(&mut self) {
+        let mut bytes = Vec::new();
+        if let Some(plane) = &mut self.plane {
+            self.card.apply_policy(plane, &self.mirrors);
+            plane.now = self.now;
+            while self.card.arrive(plane, 16, &mut bytes, &mut self.memories, &mut self.cable) {}
+            while self.card.forward(plane, 16, &mut bytes, &mut self.memories, &mut self.cable) {}
+            return;
+        }
+        for vf in 0..8 {
+            for queue in 0..16 {
+                for _ in 0..64 {
+                    match self.card.transmit(vf, queue, 0, &mut bytes, &mut self.memories) {
+                        Outgoing::Nothing => break,
+                        Outgoing::Dropped => {}
+                        Outgoing::Packet(packet) => {
+                            let arrival = Arrival::default();
+                            let next = vf ^ 1;
+                            let _ = self.card.receive(next, queue, &bytes, &arrival, &mut self.memories);
+                            self.packets.push((vf, packet, bytes.clone()));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A function's registers and memory.
+pub(crate) struct Side<'a> {
+    pub(crate) world: &'a mut World,
+    pub(crate) function: Function,
+}
+
+impl Hal for Side<'_> {
+    fn read(&mut self, offset: u32) -> u32 {
+        match self.function {
+            Function::Pf => self.world.card.pf_read(offset),
+            Function::Vf(vf) => match self.world.page_of(vf, offset) {
+                Some(pages) => pages.load(offset),
+                None => self.world.hear(|card| card.read(vf, offset)),
+            },
+        }
+    }
+
+    fn write(&mut self, offset: u32, value: u32) {
+        match self.function {
+            Function::Pf => self.world.card.pf_write(offset, value, &mut self.world.memories),
+            Function::Vf(vf) => match self.world.page_of(vf, offset) {
+                Some(pages) => pages.store(offset, value),
+                None => self.world.hear(|card| card.write(vf, offset, value)),
+            },
+        }
+    }
+
+    fn now(&self) -> Time {
+        self.world.now
+    }
+
+    fn wait(&mut self, time: Duration) {
+        self.world.now = self.world.now + time;
+        self.world.round();
+    }
+}
+
+impl DmaHal for Side<'_> {
+    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+        let used = self.world.memories.used.entry(self.function).or_default();
+        let start = used.next_multiple_of(align);
+        if start + length > MEMORY {
+            return Err(OutOfDmaMemory(length));
+        }
+        *used = start + length;
+        self.world.memories.of(self.function)[start..start + length].fill(0);
+        Ok(DmaRegion { iova: start as u64, length })
+    }
+
+    fn dma_read(&self, iova: u64, into: &mut [u8]) {
+        let memory = &self.world.memories.memory[&self.function];
+        into.copy_from_slice(&memory[iova as usize..][..into.len()]);
+    }
+
+    fn dma_write(&mut self, iova: u64, from: &[u8]) {
+        self.world.memories.of(self.function)[iova as usize..][..from.len()].copy_from_slice(from);
+    }
+}
+
+macro_rules! pass_on {
+    ($(fn $name:ident($($argument:ident: $type:ty),*);)*) => {
+        impl Control for Side<'_> {
+            $(fn $name(&mut self, vf: u8, $($argument: $type),*) { self.world.card.$name(vf, $($argument),*); })*
+
+            fn statistics(&mut self, vf: u8) -> Statistics {
+                self.world.card.statistics(vf)
+            }
+        }
+    };
+}
+
+pass_on! {
+    fn configure_rx(queue: u8, context: RxContext);
+    fn configure_tx(queue: u8, context: TxContext);
+    fn run(rx: u16, tx: u16);
+    fn map_rx(queue: u8, cause: Option<Cause>);
+    fn map_tx(queue: u8, cause: Option<Cause>);
+    fn address(mac: [u8; 6], on: bool);
+    fn vlan(vlan: u16, on: bool);
+    fn tags(tags: Tags);
+    fn promiscuity(unicast: bool, multicast: bool);
+    fn spoof_check(on: bool);
+    fn rate(mbps: u32);
+    fn hash_key(key: &[u8]);
+    fn lookup_table(table: &[u8]);
+    fn hash_types(types: u64);
+    fn hash_function(function: HashFunction);
+}
+
+pub(crate) fn mac(n: u8) -> MacAddress {
+    MacAddress([2, 0, 0, 0, 0, n])
+}

@@ -1,0 +1,78 @@
+//! Little-endian fields of messages, read in order and written in order. Left out: whether there are as many bytes as
+//! are read: lengths are checked before, and past the end there are zeros.
+
+use alloc::vec::Vec;
+
+/// Reads fields.
+#[derive(Debug)]
+pub struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    pub(crate) fn array<const N: usize>(&mut self) -> [u8; N] {
+        match self.0.split_first_chunk() {
+            Some((field, rest)) => {
+                self.0 = rest;
+                *field
+            }
+            None => {
+                self.0 = &[];
+                [0; N]
+            }
+        }
+    }
+
+    pub(crate) fn u8(&mut self) -> u8 {
+        u8::from_le_bytes(self.array())
+    }
+
+    pub(crate) fn u16(&mut self) -> u16 {
+        u16::from_le_bytes(self.array())
+    }
+
+    pub(crate) fn u32(&mut self) -> u32 {
+        u32::from_le_bytes(self.array())
+    }
+
+    pub(crate) fn u64(&mut self) -> u64 {
+        u64::from_le_bytes(self.array())
+    }
+}
+
+/// A field as it is written.
+pub(crate) trait Put {
+    fn put<const N: usize>(&mut self, field: [u8; N]) -> &mut Self;
+
+    fn zeros(&mut self, count: usize) -> &mut Self;
+
+    fn u8(&mut self, value: u8) -> &mut Self {
+        self.put(value.to_le_bytes())
+    }
+
+    fn u16(&mut self, value: u16) -> &mut Self {
+        self.put(value.to_le_bytes())
+    }
+
+    fn u32(&mut self, value: u32) -> &mut Self {
+        self.put(value.to_le_bytes())
+    }
+
+    fn u64(&mut self, value: u64) -> &mut Self {
+        self.put(value.to_le_bytes())
+    }
+}
+
+impl Put for Vec<u8> {
+    fn put<const N: usize>(&mut self, field: [u8; N]) -> &mut Self {
+        self.extend_from_slice(&field);
+        self
+    }
+
+    fn zeros(&mut self, count: usize) -> &mut Self {
+        self.resize(self.len() + count, 0);
+        self
+    }
+}

@@ -1,0 +1,230 @@
+//! Transmit descriptors, 16 bytes: data, which name a buffer, and context, which come before the data of a packet that
+//! is to be segmented. The card gives one back by writing its type as done, and only where RS asked for it.
+//!
+//! Left out: flow director programming, IPsec, tunnels' other offloads.
+
+use super::{field, word, words};
+use serde::{Deserialize, Serialize};
+
+/// Bytes of a descriptor.
+pub const SIZE: usize = 16;
+
+const DATA: u64 = 0;
+const CONTEXT: u64 = 1;
+const DONE: u64 = 0xf;
+
+/// Commands of a data descriptor, from bit 4 of the second word on.
+pub mod command {
+    /// The packet's last buffer.
+    pub const EOP: u64 = 1 << 0;
+    /// Say when it is done.
+    pub const RS: u64 = 1 << 1;
+    /// Append the frame check sequence.
+    pub const ICRC: u64 = 1 << 2;
+    /// Put L2TAG1 in.
+    pub const IL2TAG1: u64 = 1 << 3;
+    /// No packet.
+    pub const DUMMY: u64 = 1 << 4;
+}
+
+/// The IP header that a packet has, as far as the card needs to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Ip {
+    /// Not said.
+    #[default]
+    None,
+    /// Version 6.
+    V6,
+    /// Version 4, whose checksum stays.
+    V4,
+    /// Version 4, whose checksum the card computes.
+    V4Checksum,
+}
+
+/// The transport whose checksum the card computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum L4 {
+    /// None.
+    #[default]
+    None,
+    /// TCP.
+    Tcp,
+    /// SCTP.
+    Sctp,
+    /// UDP.
+    Udp,
+}
+
+/// A data descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Data {
+    /// Where the buffer is.
+    pub address: u64,
+    /// Its bytes (14 bits).
+    pub length: u16,
+    /// Last buffer of the packet.
+    pub end_of_packet: bool,
+    /// Say when it is done.
+    pub report_status: bool,
+    /// The tag to put in. Counts in the packet's first descriptor.
+    pub tag: Option<u16>,
+    /// No packet.
+    pub dummy: bool,
+    /// The IP header.
+    pub ip: Ip,
+    /// The transport.
+    pub l4: L4,
+    /// Bytes before the IP header: an even number up to 254.
+    pub mac_length: u16,
+    /// Bytes of the IP header: a multiple of 4 up to 508.
+    pub ip_length: u16,
+    /// Bytes of the transport header: a multiple of 4 up to 60.
+    pub l4_length: u16,
+}
+
+/// A context descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Context {
+    /// Cut the packet into segments.
+    pub segment: bool,
+    /// Stamp the packet.
+    pub time_stamp: bool,
+    /// Put the second tag in.
+    pub tag2: Option<u16>,
+    /// Bytes of payload (18 bits).
+    pub payload: u32,
+    /// Payload bytes of a segment (14 bits).
+    pub mss: u16,
+    /// What it says of a tunnel, as it stands: bits 31:0 of the first word. 0 is none.
+    pub tunnel: u32,
+}
+
+/// What a transmit descriptor is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transmit {
+    /// A buffer of a packet.
+    Data(Data),
+    /// What to do with the packet that follows.
+    Context(Context),
+    /// A type that is no business of this card.
+    Other(u8),
+}
+
+/// Reads a descriptor.
+#[must_use]
+#[inline]
+pub fn parse(raw: &[u8; SIZE]) -> Transmit {
+    match field(word(raw, 1), 0, 4) {
+        DATA => Transmit::Data(Data::parse(raw)),
+        CONTEXT => Transmit::Context(Context::parse(raw)),
+        other => Transmit::Other(other as u8),
+    }
+}
+
+/// The second word of a descriptor that is given back. The card writes nothing else of it.
+#[must_use]
+pub const fn done() -> [u8; 8] {
+    DONE.to_le_bytes()
+}
+
+/// Whether the card has given a descriptor back.
+#[must_use]
+pub fn is_done(raw: &[u8; SIZE]) -> bool {
+    field(word(raw, 1), 0, 4) == DONE
+}
+
+const TSO: u64 = 1 << 0;
+const TSYN: u64 = 1 << 1;
+const IL2TAG2: u64 = 1 << 2;
+
+impl Data {
+    fn parse(raw: &[u8; SIZE]) -> Self {
+        let (address, info) = (word(raw, 0), word(raw, 1));
+        let command = field(info, 4, 10);
+        Self {
+            address,
+            length: field(info, 34, 14) as u16,
+            end_of_packet: command & command::EOP != 0,
+            report_status: command & command::RS != 0,
+            tag: (command & command::IL2TAG1 != 0).then_some((info >> 48) as u16),
+            dummy: command & command::DUMMY != 0,
+            ip: match field(command, 5, 2) {
+                1 => Ip::V6,
+                2 => Ip::V4,
+                3 => Ip::V4Checksum,
+                _ => Ip::None,
+            },
+            l4: match field(command, 8, 2) {
+                1 => L4::Tcp,
+                2 => L4::Sctp,
+                3 => L4::Udp,
+                _ => L4::None,
+            },
+            mac_length: field(info, 16, 7) as u16 * 2,
+            ip_length: field(info, 23, 7) as u16 * 4,
+            l4_length: field(info, 30, 4) as u16 * 4,
+        }
+    }
+
+    /// The descriptor as the driver writes it.
+    #[must_use]
+    pub fn emit(&self) -> [u8; SIZE] {
+        let flag = |on: bool, bit: u64| if on { bit } else { 0 };
+        let ip: u64 = match self.ip {
+            Ip::None => 0,
+            Ip::V6 => 1,
+            Ip::V4 => 2,
+            Ip::V4Checksum => 3,
+        };
+        let l4: u64 = match self.l4 {
+            L4::None => 0,
+            L4::Tcp => 1,
+            L4::Sctp => 2,
+            L4::Udp => 3,
+        };
+        let command = flag(self.end_of_packet, command::EOP)
+            | flag(self.report_status, command::RS)
+            | flag(self.tag.is_some(), command::IL2TAG1)
+            | flag(self.dummy, command::DUMMY)
+            | command::ICRC
+            | ip << 5
+            | l4 << 8;
+        let info = DATA
+            | command << 4
+            | field((self.mac_length / 2).into(), 0, 7) << 16
+            | field((self.ip_length / 4).into(), 0, 7) << 23
+            | field((self.l4_length / 4).into(), 0, 4) << 30
+            | field(self.length.into(), 0, 14) << 34
+            | u64::from(self.tag.unwrap_or(0)) << 48;
+        words([self.address, info])
+    }
+}
+
+impl Context {
+    fn parse(raw: &[u8; SIZE]) -> Self {
+        let (first, info) = (word(raw, 0), word(raw, 1));
+        let command = field(info, 4, 7);
+        Self {
+            segment: command & TSO != 0,
+            time_stamp: command & TSYN != 0,
+            tag2: (command & IL2TAG2 != 0).then_some((first >> 32) as u16),
+            payload: field(info, 30, 18) as u32,
+            mss: field(info, 50, 14) as u16,
+            tunnel: first as u32,
+        }
+    }
+
+    /// The descriptor as the driver writes it.
+    #[must_use]
+    pub fn emit(&self) -> [u8; SIZE] {
+        let flag = |on: bool, bit: u64| if on { bit } else { 0 };
+        let command =
+            flag(self.segment, TSO) | flag(self.time_stamp, TSYN) | flag(self.tag2.is_some(), IL2TAG2);
+        let first = u64::from(self.tunnel) | u64::from(self.tag2.unwrap_or(0)) << 32;
+        let info = CONTEXT
+            | command << 4
+            | field(self.payload.into(), 0, 18) << 30
+            | field(self.mss.into(), 0, 14) << 50;
+        words([first, info])
+    }
+}

@@ -1,0 +1,39 @@
+//! Byte offsets of the registers of an X710 by which a PF driver without interrupts talks to its VFs: its admin queues,
+//! and the resets of VFs. Left out: host memory cache, queue contexts, NVM and PHY: driving real silicon needs them too,
+//! and [`crate::control`] stands in their place.
+
+crate::register::offsets! {
+    /// Admin send queue, base, low half.
+    PF_ATQBAL = 0x8_0000;
+    /// Admin receive queue, base, low half.
+    PF_ARQBAL = 0x8_0080;
+    /// Admin send queue, base, high half.
+    PF_ATQBAH = 0x8_0100;
+    /// Admin receive queue, base, high half.
+    PF_ARQBAH = 0x8_0180;
+    /// Admin send queue, length and state (`bits::aqlen`).
+    PF_ATQLEN = 0x8_0200;
+    /// Admin receive queue, length and state.
+    PF_ARQLEN = 0x8_0280;
+    /// Admin send queue, head.
+    PF_ATQH = 0x8_0300;
+    /// Admin receive queue, head.
+    PF_ARQH = 0x8_0380;
+    /// Admin send queue, tail: the doorbell.
+    PF_ATQT = 0x8_0400;
+    /// Admin receive queue, tail.
+    PF_ARQT = 0x8_0480;
+    /// State of VF 0's reset as the VF reads it in VFGEN_RSTAT; the others follow at a stride of 4.
+    VFGEN_RSTAT1 = 0x7_4400;
+    /// Trigger of VF 0's reset; the others follow at a stride of 4.
+    VPGEN_VFRTRIG = 0x9_1800;
+    /// Whether the hardware's part of VF 0's reset is over; the others follow at a stride of 4.
+    VPGEN_VFRSTAT = 0x9_1c00;
+    /// VFs that were reset by their guest, a bit each in words of 32. Writing ones clears them.
+    GLGEN_VFLRSTAT = 0x9_2600;
+}
+
+/// VPGEN_VFRTRIG: the VF is in reset while this is set.
+pub const VFSWR: u32 = 1 << 0;
+/// VPGEN_VFRSTAT: the hardware's part is over.
+pub const VFRD: u32 = 1 << 0;

@@ -1,0 +1,85 @@
+//! Byte offsets of a VF's registers in its BAR 0, under the names of Intel's headers. A "1" at the end of a name means
+//! the VF's own view. Left out: what a register does (`table`) and what its bits mean (`bits`).
+
+macro_rules! offsets {
+    ($($(#[$doc:meta])* $name:ident = $offset:literal;)*) => { $($(#[$doc])* pub const $name: u32 = $offset;)* };
+}
+pub(crate) use offsets;
+
+offsets! {
+    /// Tail of transmit queue 0; the others follow at a stride of 4.
+    QTX_TAIL = 0x0000;
+    /// Tail of receive queue 0; the others follow at a stride of 4.
+    QRX_TAIL = 0x2000;
+    /// Interval 0 of vector 1; intervals are 0x40 apart, vectors 4.
+    VFINT_ITRN = 0x2800;
+    /// Control of vector 1; the others follow at a stride of 4.
+    VFINT_DYN_CTLN = 0x3800;
+    /// Causes of vector 0.
+    VFINT_ICR01 = 0x4800;
+    /// Interval 0 of vector 0; the others follow at a stride of 4.
+    VFINT_ITR01 = 0x4c00;
+    /// Which causes of vector 0 interrupt.
+    VFINT_ICR0_ENA = 0x5000;
+    /// Statistics control of vector 0.
+    VFINT_STAT_CTL0 = 0x5400;
+    /// Control of vector 0.
+    VFINT_DYN_CTL0 = 0x5c00;
+    /// Mailbox receive queue, base, high half.
+    VF_ARQBAH = 0x6000;
+    /// Mailbox send queue, head.
+    VF_ATQH = 0x6400;
+    /// Mailbox send queue, length and state.
+    VF_ATQLEN = 0x6800;
+    /// Mailbox receive queue, base, low half.
+    VF_ARQBAL = 0x6c00;
+    /// Mailbox receive queue, tail.
+    VF_ARQT = 0x7000;
+    /// Mailbox receive queue, head.
+    VF_ARQH = 0x7400;
+    /// Mailbox send queue, base, high half.
+    VF_ATQBAH = 0x7800;
+    /// Mailbox send queue, base, low half.
+    VF_ATQBAL = 0x7c00;
+    /// Mailbox receive queue, length and state.
+    VF_ARQLEN = 0x8000;
+    /// Mailbox send queue, tail: the doorbell.
+    VF_ATQT = 0x8400;
+    /// How far a reset is.
+    VFGEN_RSTAT = 0x8800;
+    /// Packet types that are hashed, two words.
+    VFQF_HENA = 0xc400;
+    /// Key of the hash, 13 words.
+    VFQF_HKEY = 0xcc00;
+    /// Table of the hash, 16 words.
+    VFQF_HLUT = 0xd000;
+}
+
+/// Tail of a transmit queue.
+#[must_use]
+pub const fn qtx_tail(queue: u8) -> u32 {
+    QTX_TAIL + 4 * (queue & 15) as u32
+}
+
+/// Tail of a receive queue.
+#[must_use]
+pub const fn qrx_tail(queue: u8) -> u32 {
+    QRX_TAIL + 4 * (queue & 15) as u32
+}
+
+/// Control of a vector.
+#[must_use]
+pub const fn dyn_ctl(vector: u8) -> u32 {
+    if vector == 0 { VFINT_DYN_CTL0 } else { VFINT_DYN_CTLN + 4 * ((vector - 1) & 15) as u32 }
+}
+
+/// One of a vector's three intervals.
+#[must_use]
+pub const fn itr(index: u8, vector: u8) -> u32 {
+    let index = (index % 3) as u32;
+    if vector == 0 {
+        VFINT_ITR01 + 4 * index
+    } else {
+        VFINT_ITRN + 0x40 * index + 4 * ((vector - 1) & 15) as u32
+    }
+}

@@ -1,0 +1,395 @@
+//! A VF's register map as a table: where each register is, how it resets, what a read or a write does to it, and which
+//! part of the card acts on that. `docs/AVF-REGISTERS.md` is this table in words.
+//!
+//! Left out: the acts themselves; the card has those. No driver reads a register on the path of a frame.
+
+use crate::bits::{aqlen, dyn_ctl, rstat};
+use crate::register as r;
+
+/// What software's reads and writes do to the stored value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Written bits within the mask are kept.
+    Rw(u32),
+    /// Writes are ignored.
+    Ro,
+    /// Reading clears; writes are ignored.
+    Rc,
+}
+
+/// What a register is, and by that which part of the card acts on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The doorbell of a transmit queue.
+    TxTail,
+    /// The doorbell of a receive queue.
+    RxTail,
+    /// One interval of vectors 1 to 16.
+    Interval(u8),
+    /// The intervals of vector 0.
+    IntervalOfVector0,
+    /// Control of vectors 1 to 16.
+    Control,
+    /// Control of vector 0.
+    ControlOfVector0,
+    /// Causes of vector 0.
+    Causes,
+    /// Which causes of vector 0 interrupt.
+    EnabledCauses,
+    /// One of the five registers of a mailbox queue.
+    Mailbox(Side, Field),
+    /// How far a reset is.
+    Reset,
+    /// Packet types that are hashed.
+    HashTypes,
+    /// The key of the hash.
+    HashKey,
+    /// The table of the hash.
+    LookupTable,
+    /// Nothing comes of it.
+    Unused,
+}
+
+/// A queue of the mailbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// From the VF to the PF (ATQ).
+    Send,
+    /// From the PF to the VF (ARQ).
+    Receive,
+}
+
+/// A register of a mailbox queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Field {
+    /// Low half of the address.
+    BaseLow,
+    /// High half of the address.
+    BaseHigh,
+    /// Length, errors, and whether it is on.
+    Length,
+    /// What the card serves next.
+    Head,
+    /// What the driver fills next.
+    Tail,
+}
+
+/// What happens to a register in the resets of a VF (RESET_VF, a reset by the PF, FLR).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterReset {
+    /// It is as after power-on.
+    Cleared,
+    /// It stays.
+    Kept,
+}
+
+/// A row: a register, or an array of equal ones.
+#[derive(Debug, Clone, Copy)]
+pub struct Register {
+    /// The header's name.
+    pub name: &'static str,
+    /// Where element 0 is, bytes from the start of BAR 0.
+    pub offset: u32,
+    /// Elements, 4 bytes apart.
+    pub count: u32,
+    /// Reads and writes.
+    pub access: Access,
+    /// Value after power-on.
+    pub reset: u32,
+    /// What a reset of the VF does to it.
+    pub after: AfterReset,
+    /// What it is.
+    pub kind: Kind,
+    /// What there is to say besides, in words.
+    pub more: &'static str,
+}
+
+impl Register {
+    const fn one(name: &'static str, offset: u32, access: Access, kind: Kind, more: &'static str) -> Self {
+        Self::many(name, offset, 1, access, kind, more)
+    }
+
+    const fn many(
+        name: &'static str,
+        offset: u32,
+        count: u32,
+        access: Access,
+        kind: Kind,
+        more: &'static str,
+    ) -> Self {
+        Self { name, offset, count, access, reset: 0, after: AfterReset::Cleared, kind, more }
+    }
+
+    const fn reset(mut self, value: u32) -> Self {
+        self.reset = value;
+        self
+    }
+
+    const fn kept(mut self) -> Self {
+        self.after = AfterReset::Kept;
+        self
+    }
+
+    /// Offsets of the elements, in order.
+    pub fn offsets(&self) -> impl Iterator<Item = u32> {
+        let offset = self.offset;
+        (0..self.count).map(move |i| offset + 4 * i)
+    }
+}
+
+/// A ring of the mailbox starts at a multiple of this.
+const RING_BASE: u32 = !0x3f;
+const LENGTH: u32 = aqlen::ENABLE | aqlen::ERRORS | aqlen::LENGTH;
+const INDEX: u32 = crate::bits::AQ_INDEX;
+const KEPT_IN_CONTROL: u32 = dyn_ctl::INTENA
+    | dyn_ctl::WB_ON_ITR
+    | dyn_ctl::INTERVAL << dyn_ctl::INTERVAL_SHIFT
+    | 3 << dyn_ctl::ITR_SHIFT;
+
+const TX_TAIL: &str = "the next index that the driver fills; one beyond the ring is ignored. Configuring the queue sets it to 0";
+const RX_TAIL: &str =
+    "the next index that the driver fills; one beyond the ring is ignored. Configuring the queue keeps it";
+const CONTROL: &str = "INTENA clears itself when the vector interrupts; ITR_INDX 0 to 2 sets that interval too; SWINT_TRIG \
+    interrupts; INTENA_MSK leaves INTENA alone";
+const BASE: &str = "may be written after the length: only a tail makes the card look";
+const ON: &str = "ENABLE switches the queue on; written while it is on, only the error bits change";
+
+const fn mailbox(
+    name: &'static str,
+    offset: u32,
+    mask: u32,
+    side: Side,
+    field: Field,
+    more: &'static str,
+) -> Register {
+    Register::one(name, offset, Access::Rw(mask), Kind::Mailbox(side, field), more)
+}
+
+/// The whole table, by chapter.
+pub const CHAPTERS: &[(&str, &[Register])] = &[
+    (
+        "queues",
+        &[
+            Register::many("QTX_TAIL1", r::QTX_TAIL, 16, Access::Rw(u32::MAX), Kind::TxTail, TX_TAIL),
+            Register::many("QRX_TAIL1", r::QRX_TAIL, 16, Access::Rw(u32::MAX), Kind::RxTail, RX_TAIL),
+        ],
+    ),
+    (
+        "interrupts",
+        &[
+            Register::many(
+                "VFINT_ITRN1(0)",
+                r::VFINT_ITRN,
+                16,
+                Access::Rw(dyn_ctl::INTERVAL),
+                Kind::Interval(0),
+                "of vector i + 1, in units of 2 us",
+            ),
+            Register::many(
+                "VFINT_ITRN1(1)",
+                r::VFINT_ITRN + 0x40,
+                16,
+                Access::Rw(dyn_ctl::INTERVAL),
+                Kind::Interval(1),
+                "of vector i + 1, in units of 2 us",
+            ),
+            Register::many(
+                "VFINT_ITRN1(2)",
+                r::VFINT_ITRN + 0x80,
+                16,
+                Access::Rw(dyn_ctl::INTERVAL),
+                Kind::Interval(2),
+                "of vector i + 1, in units of 2 us",
+            ),
+            Register::many(
+                "VFINT_DYN_CTLN1",
+                r::VFINT_DYN_CTLN,
+                16,
+                Access::Rw(KEPT_IN_CONTROL),
+                Kind::Control,
+                CONTROL,
+            ),
+            Register::one(
+                "VFINT_ICR01",
+                r::VFINT_ICR01,
+                Access::Rc,
+                Kind::Causes,
+                "causes are set whether they interrupt or not: DPDK looks here every 50 ms",
+            ),
+            Register::many(
+                "VFINT_ITR01",
+                r::VFINT_ITR01,
+                3,
+                Access::Rw(dyn_ctl::INTERVAL),
+                Kind::IntervalOfVector0,
+                "in units of 2 us",
+            ),
+            Register::one(
+                "VFINT_ICR0_ENA1",
+                r::VFINT_ICR0_ENA,
+                Access::Rw(u32::MAX),
+                Kind::EnabledCauses,
+                "which causes of ICR01 raise vector 0",
+            ),
+            Register::one(
+                "VFINT_STAT_CTL01",
+                r::VFINT_STAT_CTL0,
+                Access::Rw(u32::MAX),
+                Kind::Unused,
+                "stored only",
+            ),
+            Register::one(
+                "VFINT_DYN_CTL01",
+                r::VFINT_DYN_CTL0,
+                Access::Rw(KEPT_IN_CONTROL),
+                Kind::ControlOfVector0,
+                CONTROL,
+            ),
+        ],
+    ),
+    (
+        "mailbox",
+        &[
+            mailbox("VF_ARQBAH1", r::VF_ARQBAH, u32::MAX, Side::Receive, Field::BaseHigh, BASE),
+            mailbox("VF_ARQBAL1", r::VF_ARQBAL, RING_BASE, Side::Receive, Field::BaseLow, BASE),
+            mailbox("VF_ARQLEN1", r::VF_ARQLEN, LENGTH, Side::Receive, Field::Length, ON),
+            mailbox(
+                "VF_ARQH1",
+                r::VF_ARQH,
+                INDEX,
+                Side::Receive,
+                Field::Head,
+                "moves when a message is there",
+            ),
+            mailbox(
+                "VF_ARQT1",
+                r::VF_ARQT,
+                INDEX,
+                Side::Receive,
+                Field::Tail,
+                "the card fills up to the one before",
+            ),
+            mailbox("VF_ATQBAH1", r::VF_ATQBAH, u32::MAX, Side::Send, Field::BaseHigh, BASE),
+            mailbox("VF_ATQBAL1", r::VF_ATQBAL, RING_BASE, Side::Send, Field::BaseLow, BASE),
+            mailbox("VF_ATQLEN1", r::VF_ATQLEN, LENGTH, Side::Send, Field::Length, ON),
+            mailbox(
+                "VF_ATQH1",
+                r::VF_ATQH,
+                INDEX,
+                Side::Send,
+                Field::Head,
+                "moves when a message was taken; a RESET_VF leaves it at the tail",
+            )
+            .kept(),
+            mailbox(
+                "VF_ATQT1",
+                r::VF_ATQT,
+                INDEX,
+                Side::Send,
+                Field::Tail,
+                "has the card take the messages up to here",
+            )
+            .kept(),
+            Register::one(
+                "VFGEN_RSTAT",
+                r::VFGEN_RSTAT,
+                Access::Ro,
+                Kind::Reset,
+                "0 in progress, 1 completed, 2 active: what the PF says",
+            )
+            .reset(rstat::ACTIVE),
+        ],
+    ),
+    (
+        "scaling",
+        &[
+            Register::many(
+                "VFQF_HENA",
+                r::VFQF_HENA,
+                2,
+                Access::Rw(u32::MAX),
+                Kind::HashTypes,
+                "counts while RSS_PF is not negotiated",
+            ),
+            Register::many(
+                "VFQF_HKEY",
+                r::VFQF_HKEY,
+                13,
+                Access::Rw(u32::MAX),
+                Kind::HashKey,
+                "counts while RSS_PF is not negotiated",
+            ),
+            Register::many(
+                "VFQF_HLUT",
+                r::VFQF_HLUT,
+                16,
+                Access::Rw(u32::MAX),
+                Kind::LookupTable,
+                "counts while RSS_PF is not negotiated; an entry beyond the pairs names queue 0",
+            ),
+        ],
+    ),
+];
+
+/// Every row.
+pub fn rows() -> impl Iterator<Item = &'static Register> {
+    CHAPTERS.iter().flat_map(|(_, rows)| rows.iter())
+}
+
+/// The row of a register at an offset, and its index there. `None` where nothing is: reads are zero, writes ignored.
+#[must_use]
+pub fn find(offset: u32) -> Option<(&'static Register, u8)> {
+    let within = |row: &&'static Register| (row.offset..row.offset + 4 * row.count).contains(&offset);
+    let row = rows().find(within).filter(|_| offset.is_multiple_of(4))?;
+    Some((row, ((offset - row.offset) / 4) as u8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, find, rows};
+    use crate::ids::{BAR0_SIZE, MAPPED};
+    use std::collections::{HashMap, HashSet};
+
+    #[test]
+    fn no_two_registers_overlap_and_all_are_within_the_bar() {
+        let mut taken = HashMap::new();
+        for row in rows() {
+            for offset in row.offsets() {
+                assert!(
+                    offset.is_multiple_of(4) && (offset as usize) < BAR0_SIZE,
+                    "{} at {offset:#x}",
+                    row.name
+                );
+                assert_eq!(taken.insert(offset, row.name), None, "{} at {offset:#x}", row.name);
+            }
+        }
+    }
+
+    #[test]
+    fn no_two_registers_share_a_name() {
+        let mut names = HashSet::new();
+        assert!(rows().all(|row| names.insert(row.name)));
+    }
+
+    #[test]
+    fn a_register_is_found_at_each_of_its_offsets_and_nowhere_else() {
+        for row in rows() {
+            for (index, offset) in row.offsets().enumerate() {
+                let (found, at) = find(offset).unwrap();
+                assert_eq!((found.name, usize::from(at)), (row.name, index));
+                assert!(find(offset + 1).is_none(), "not aligned");
+            }
+        }
+        assert!(find(0x0040).is_none() && find(0x3000).is_none() && find(0xfffc).is_none());
+    }
+
+    #[test]
+    fn the_pages_that_may_be_mapped_hold_tails_intervals_and_controls_and_all_of_them() {
+        for row in rows() {
+            let is_mapped = MAPPED.iter().any(|pages| pages.contains(&row.offset));
+            let is_doorbell =
+                matches!(row.kind, Kind::TxTail | Kind::RxTail | Kind::Interval(_) | Kind::Control);
+            assert_eq!(is_mapped, is_doorbell, "{}", row.name);
+        }
+    }
+}

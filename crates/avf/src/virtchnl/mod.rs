@@ -1,0 +1,38 @@
+//! The messages that a VF and its PF exchange (virtchnl 1.1), as types. A message is an operation, a status and a body;
+//! the operation and the status travel in the descriptor ([`crate::admin`]), the body in its buffer. Everything is little
+//! endian.
+//!
+//! | module | messages about |
+//! |---|---|
+//! | [`op`], [`status`] | which message, and how it went |
+//! | [`request`] | all requests of a VF: decoded with their length rules, and encoded |
+//! | [`resources`] | version, capabilities, what a VF has |
+//! | [`queues`] | rings, vectors, switching on and off |
+//! | [`filters`] | addresses, VLANs, promiscuity |
+//! | [`vlan_offload`] | stripping and inserting tags (VLAN V2) |
+//! | [`reply`] | bodies of replies, statistics, and what the PF says of its own accord |
+//! | [`list`] | what comes several times |
+//!
+//! Left out: which requests a PF grants.
+
+pub mod filters;
+pub mod list;
+pub mod op;
+pub mod queues;
+pub mod reply;
+pub mod request;
+pub mod resources;
+pub mod status;
+#[cfg(test)]
+mod tests;
+pub mod vlan_offload;
+
+pub use filters::{Address, AddressUse, Tag, VlanFilter};
+pub use list::{Item, List, Packed};
+pub use op::Op;
+pub use queues::{Chunk, Direction, QueuePair, QueueSet, RxQueue, TxQueue, VectorMap};
+pub use reply::{Event, LinkSpeed, Statistics};
+pub use request::{Malformed, Request};
+pub use resources::{Capabilities, Resources, Version};
+pub use status::Status;
+pub use vlan_offload::{VlanCapabilities, VlanSetting, VlanWhat};

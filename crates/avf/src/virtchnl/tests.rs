@@ -1,0 +1,265 @@
+//! Messages as drivers send them, and any bytes. The sizes are those of `virtchnl.h`.
+
+use super::filters::promiscuity;
+use super::*;
+use crate::admin::MAX_BODY;
+use proptest::prelude::{Strategy, any, prop, prop_oneof, proptest};
+use std::vec;
+use std::vec::Vec;
+
+fn op(number: u32) -> Op {
+    Op::of(number).unwrap()
+}
+
+#[test]
+fn linux_asks_for_the_version_and_then_for_its_resources() {
+    let body = [1, 0, 0, 0, 1, 0, 0, 0];
+    assert_eq!(Request::decode(1, &body), Ok(Request::Version(Version::V1_1)));
+    // What iavf of Linux 6.12 can do.
+    let body = 0x1abd_8cf9_u32.to_le_bytes();
+    let Ok(Request::Resources(Some(asked))) = Request::decode(3, &body) else { panic!() };
+    assert!(asked.has(Capabilities::L2.and(Capabilities::VLAN_V2).and(Capabilities::RSS_PF)));
+    assert!(!asked.has(Capabilities::LARGE_NUM_QPAIRS));
+}
+
+#[test]
+fn a_vf_of_version_1_0_says_nothing_of_capabilities() {
+    assert_eq!(Request::decode(3, &[]), Ok(Request::Resources(None)));
+    assert_eq!(Request::decode(3, &[0; 3]), Err(Malformed::Length(op(3), 3)));
+}
+
+#[test]
+fn replies_have_the_sizes_of_the_header() {
+    assert_eq!(Resources::SIZE, 20 + 16);
+    assert_eq!(Statistics::SIZE, 12 * 8);
+    assert_eq!(Event::SIZE, 16);
+    assert_eq!(VlanCapabilities::SIZE, 40);
+    assert_eq!((QueuePair::SIZE, VectorMap::SIZE, VlanFilter::SIZE), (64, 12, 32));
+}
+
+#[test]
+fn resources_are_where_the_header_has_them() {
+    let resources = Resources {
+        pairs: 4,
+        vectors: 5,
+        max_frame: 9728,
+        capabilities: Capabilities::L2,
+        vsi: 7,
+        mac: [2, 0, 0, 0, 0, 9],
+    };
+    let body = reply::encode(&resources);
+    assert_eq!(body[..8], [1, 0, 4, 0, 5, 0, 0, 0x26], "one VSI, pairs, vectors, longest frame");
+    assert_eq!(body[12..20], [52, 0, 0, 0, 64, 0, 0, 0], "key and table");
+    assert_eq!(body[20..28], [7, 0, 4, 0, 6, 0, 0, 0], "VSI, its pairs, SR-IOV");
+    assert_eq!(body[30..], [2, 0, 0, 0, 0, 9]);
+    assert_eq!(reply::decode(&body), Some(resources));
+    let with_a_spare_vsi = [body.as_slice(), &[0; 16]].concat();
+    assert_eq!(reply::decode(&with_a_spare_vsi), Some(resources), "i40e sends 52 bytes");
+}
+
+#[test]
+fn a_list_may_be_one_element_longer_than_it_counts_but_not_shorter() {
+    let macs = [Address { mac: [2, 0, 0, 0, 0, 1], usage: AddressUse::Primary }];
+    let packed = Packed::new(&macs);
+    let request = Request::Addresses(true, 3, packed.list());
+    let body = request.encode();
+    assert_eq!(body.len(), 4 + 8 + 8, "as all drivers send it");
+    for length in [4 + 8, 4 + 8 + 8, 4 + 8 + 100] {
+        let mut body = body.clone();
+        body.resize(length, 0);
+        let Ok(Request::Addresses(true, 3, list)) = Request::decode(10, &body) else { panic!("{length}") };
+        assert!(list.iter().eq(macs));
+    }
+    for length in [0, 3, 4, 11] {
+        assert!(matches!(Request::decode(10, &body[..length]), Err(Malformed::Length(..))), "{length}");
+    }
+}
+
+#[test]
+fn the_long_forms_have_the_sizes_that_i40e_wants() {
+    let pairs = Packed::new(&[QueuePair::default(); 4]);
+    assert_eq!(Request::ConfigureQueues(0, pairs.list()).encode().len(), 8 + 64 * 4 + 64);
+    let maps = Packed::new(&[VectorMap::default(); 5]);
+    assert_eq!(Request::MapVectors(maps.list()).encode().len(), 2 + 12 * 5 + 12);
+    let vlans = Packed::new(&[1, 2, 3]);
+    assert_eq!(Request::Vlans(true, 0, vlans.list()).encode().len(), 4 + 2 * 3 + 2);
+    assert_eq!(Request::HashKey(0, &[0; 52]).encode().len(), 4 + 52 + 1);
+    let filters = Packed::new(&[VlanFilter::default(); 2]);
+    assert_eq!(Request::VlanFilters(true, 0, filters.list()).encode().len(), 8 + 32 * 2, "this one is exact");
+}
+
+#[test]
+fn vlan_v2_is_exact() {
+    let filters = Packed::new(&[VlanFilter::default()]);
+    let mut body = Request::VlanFilters(true, 0, filters.list()).encode();
+    assert!(Request::decode(52, &body).is_ok());
+    body.push(0);
+    assert_eq!(Request::decode(52, &body), Err(Malformed::Length(op(52), 41)));
+}
+
+#[test]
+fn a_list_of_nothing_is_no_message() {
+    for (number, length) in [(6, 72), (7, 14), (10, 12), (12, 6), (23, 5), (24, 5), (52, 8), (107, 16)] {
+        assert_eq!(Request::decode(number, &vec![0; length]), Err(Malformed::Empty(op(number))));
+    }
+}
+
+#[test]
+fn a_message_of_fixed_size_is_right_to_the_byte() {
+    for (number, length) in [
+        (1, 8),
+        (2, 0),
+        (8, 12),
+        (9, 12),
+        (14, 4),
+        (15, 12),
+        (18, 8),
+        (25, 0),
+        (26, 8),
+        (27, 0),
+        (29, 2),
+        (44, 0),
+        (51, 0),
+        (54, 16),
+    ] {
+        assert!(Request::decode(number, &vec![0; length]).is_ok(), "{number}");
+        for wrong in [length + 1, length.wrapping_sub(1)] {
+            if wrong <= MAX_BODY {
+                let body = vec![0; wrong];
+                let refused = Request::decode(number, &body);
+                assert_eq!(refused, Err(Malformed::Length(op(number), wrong)));
+                assert_eq!(refused.unwrap_err().status(), Status::Param);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_operation_that_is_not_offered_is_told_apart() {
+    for number in [0, 4, 5, 17, 20, 45, 47, 60, 66, 112, 113, u32::MAX] {
+        let refused = Request::decode(number, &[]).unwrap_err();
+        assert_eq!((refused, refused.status()), (Malformed::Unknown(number), Status::NotSupported));
+    }
+}
+
+#[test]
+fn numbers_of_operations_and_statuses_are_those_of_the_header() {
+    let numbers: Vec<u32> = Op::ALL.iter().map(|op| op.number()).collect();
+    assert!(numbers.is_sorted());
+    assert!(Op::ALL.iter().enumerate().all(|(at, op)| op.index() == at && Op::of(op.number()) == Some(*op)));
+    for number in [0, -5, -18, -38, -40, -53, -64, -22] {
+        assert_eq!(Status::of(number).number(), number);
+    }
+    assert_eq!(Status::NotSupported.cookie(), 0xffff_ffc0);
+}
+
+#[test]
+fn events_are_where_drivers_look() {
+    let up = reply::encode(&Event::Link { speed: 25_000, up: true });
+    assert_eq!(up, [1, 0, 0, 0, 0xa8, 0x61, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
+    let reset = reply::encode(&Event::ResetImpending);
+    assert_eq!(reset, [2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 0, 0, 0], "severity: certain doom");
+    for event in [Event::Link { speed: 2, up: false }, Event::ResetImpending, Event::Other(3)] {
+        assert_eq!(reply::decode(&reply::encode(&event)), Some(event));
+    }
+}
+
+#[test]
+fn the_old_field_has_a_bit_for_each_speed_up_to_40_gigabits() {
+    let speeds = [2_500, 100, 1_000, 10_000, 40_000, 20_000, 25_000, 5_000];
+    for (bit, mbps) in speeds.into_iter().enumerate() {
+        assert_eq!(LinkSpeed::bit_of(mbps), 1 << bit, "{mbps}");
+    }
+    assert_eq!(LinkSpeed::bit_of(100_000), 0, "only ADV_LINK_SPEED can say it");
+}
+
+#[test]
+fn one_tag_is_offered_as_linux_and_dpdk_take_it() {
+    let body = reply::encode(&VlanCapabilities::one_tag(64));
+    let words: Vec<u32> = body.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
+    assert_eq!(words, [1, 0, 1, 64, 0x8000_0101, 0, 0x8000_0101, 0, 1, 0]);
+}
+
+fn pair() -> impl Strategy<Value = QueuePair> {
+    let ring = (any::<u16>(), any::<u16>(), any::<u64>(), any::<u32>());
+    (ring, ring, any::<(bool, u8, u8)>()).prop_map(|(t, r, (flag, rxdid, flags))| QueuePair {
+        tx: TxQueue {
+            vsi: t.0,
+            queue: t.1,
+            length: t.3 as u16,
+            head_write_back: flag,
+            base: t.2,
+            head_address: r.2,
+        },
+        rx: RxQueue {
+            vsi: r.0,
+            queue: r.1,
+            length: r.3,
+            header_bytes: t.0,
+            split: flag,
+            buffer_bytes: t.3,
+            max_frame: r.3,
+            keep_fcs: !flag,
+            rxdid,
+            flags,
+            base: r.2,
+            split_at: t.3,
+        },
+    })
+}
+
+/// Every number of an operation, and some that are none.
+fn number() -> impl Strategy<Value = u32> {
+    prop_oneof![9 => 0..120_u32, 1 => any::<u32>()]
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_a_message_or_refused(number in number(), body in prop::collection::vec(any::<u8>(), 0..600)) {
+        if let Ok(request) = Request::decode(number, &body) {
+            assert_eq!(request.op().number(), number);
+            let again = request.encode();
+            assert_eq!(Request::decode(number, &again), Ok(request), "what was read can be sent");
+        }
+    }
+
+    #[test]
+    fn rings_come_through(pairs in prop::collection::vec(pair(), 1..20), vsi: u16) {
+        let packed = Packed::new(&pairs);
+        let body = Request::ConfigureQueues(vsi, packed.list()).encode();
+        let Ok(Request::ConfigureQueues(read, list)) = Request::decode(6, &body) else { panic!() };
+        assert_eq!(read, vsi);
+        assert!(list.len() == pairs.len() && list.iter().eq(pairs));
+    }
+
+    #[test]
+    fn maps_addresses_and_tags_come_through(raw in prop::collection::vec(any::<[u16; 6]>(), 1..60)) {
+        let maps: Vec<_> = raw.iter().map(|[vsi, vector, rx, tx, rx_itr, tx_itr]| VectorMap {
+            vsi: *vsi, vector: *vector, rx: *rx, tx: *tx, rx_itr: *rx_itr, tx_itr: *tx_itr,
+        }).collect();
+        let packed = Packed::new(&maps);
+        let body = Request::MapVectors(packed.list()).encode();
+        let Ok(Request::MapVectors(list)) = Request::decode(7, &body) else { panic!() };
+        assert!(list.iter().eq(maps));
+        let tag = |raw: &[u16; 6], at: usize| Tag { tci: raw[at], mask: raw[at + 1], tpid: raw[at + 2] };
+        let filters: Vec<_> = raw.iter().map(|raw| VlanFilter { inner: tag(raw, 0), outer: tag(raw, 3) }).collect();
+        let packed = Packed::new(&filters);
+        let body = Request::VlanFilters(false, 1, packed.list()).encode();
+        let Ok(Request::VlanFilters(false, 1, list)) = Request::decode(53, &body) else { panic!() };
+        assert!(list.iter().eq(filters));
+    }
+
+    #[test]
+    fn statistics_come_through(values in any::<[u64; 12]>()) {
+        let body: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let read: Statistics = reply::decode(&body).unwrap();
+        assert_eq!(reply::encode(&read), body);
+    }
+
+    #[test]
+    fn a_promiscuity_is_its_flags(vsi: u16) {
+        let flags = promiscuity::UNICAST | promiscuity::MULTICAST;
+        let body = Request::Promiscuity(vsi, flags).encode();
+        assert_eq!(Request::decode(14, &body), Ok(Request::Promiscuity(vsi, flags)));
+    }
+}

@@ -1,0 +1,122 @@
+//! Tags by VLAN V2: what can be done with them, and settings. Left out: filters by tag (`filters`).
+
+use super::list::Item;
+use crate::bytes::{Put, Reader};
+use alloc::vec::Vec;
+
+/// Bits of [`VlanCapabilities`]: ether types, and what goes with them.
+pub mod support {
+    /// 0x8100.
+    pub const ETHERTYPE_8100: u32 = 1 << 0;
+    /// 0x88a8.
+    pub const ETHERTYPE_88A8: u32 = 1 << 1;
+    /// The tag is where descriptors have L2TAG1.
+    pub const TAG_LOCATION_L2TAG1: u32 = 1 << 8;
+    /// It can be switched on and off.
+    pub const TOGGLE: u32 = 1 << 31;
+}
+
+/// What can be done with tags: 40 bytes. All zero is nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct VlanCapabilities {
+    /// Outer tags that filters want.
+    pub filter_outer: u32,
+    /// Inner tags that filters want.
+    pub filter_inner: u32,
+    /// The ether type that a VF starts with.
+    pub filter_initial: u32,
+    /// Filters that a VF may have.
+    pub filters: u16,
+    /// Outer tags that are taken out.
+    pub strip_outer: u32,
+    /// Inner tags that are taken out.
+    pub strip_inner: u32,
+    /// Outer tags that are put in.
+    pub insert_outer: u32,
+    /// Inner tags that are put in.
+    pub insert_inner: u32,
+    /// The ether type that a VF starts with.
+    pub offload_initial: u32,
+    /// How the types of stripping and inserting depend on each other.
+    pub ethertype_match: u8,
+}
+
+impl VlanCapabilities {
+    /// One tag, 0x8100, filtered, and stripped and inserted by L2TAG1: what Linux and DPDK work well with.
+    #[must_use]
+    pub const fn one_tag(filters: u16) -> Self {
+        let offload = support::ETHERTYPE_8100 | support::TAG_LOCATION_L2TAG1 | support::TOGGLE;
+        Self {
+            filter_outer: support::ETHERTYPE_8100,
+            filter_inner: 0,
+            filter_initial: support::ETHERTYPE_8100,
+            filters,
+            strip_outer: offload,
+            strip_inner: 0,
+            insert_outer: offload,
+            insert_inner: 0,
+            offload_initial: support::ETHERTYPE_8100,
+            ethertype_match: 0,
+        }
+    }
+}
+
+impl Item for VlanCapabilities {
+    const SIZE: usize = 40;
+
+    fn read(from: &mut Reader<'_>) -> Self {
+        let (filter_outer, filter_inner, filter_initial) = (from.u32(), from.u32(), from.u32());
+        let filters = from.u16();
+        let _pad = from.u16();
+        Self {
+            filter_outer,
+            filter_inner,
+            filter_initial,
+            filters,
+            strip_outer: from.u32(),
+            strip_inner: from.u32(),
+            insert_outer: from.u32(),
+            insert_inner: from.u32(),
+            offload_initial: from.u32(),
+            ethertype_match: from.u8(),
+        }
+    }
+
+    fn write(&self, to: &mut Vec<u8>) {
+        to.u32(self.filter_outer).u32(self.filter_inner).u32(self.filter_initial).u16(self.filters).u16(0);
+        to.u32(self.strip_outer).u32(self.strip_inner).u32(self.insert_outer).u32(self.insert_inner);
+        to.u32(self.offload_initial).u8(self.ethertype_match).zeros(3);
+    }
+}
+
+/// What a setting is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VlanWhat {
+    /// Taking tags out of received frames.
+    Strip,
+    /// Putting tags into sent frames.
+    Insert,
+}
+
+/// Ether types of tags that are to be stripped or inserted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct VlanSetting {
+    /// Of outer tags.
+    pub outer: u32,
+    /// Of inner tags.
+    pub inner: u32,
+    /// The VSI.
+    pub vsi: u16,
+}
+
+impl Item for VlanSetting {
+    const SIZE: usize = 16;
+
+    fn read(from: &mut Reader<'_>) -> Self {
+        Self { outer: from.u32(), inner: from.u32(), vsi: from.u16() }
+    }
+
+    fn write(&self, to: &mut Vec<u8>) {
+        to.u32(self.outer).u32(self.inner).u16(self.vsi).zeros(6);
+    }
+}

@@ -1,0 +1,177 @@
+//! What a virtual machine has without a card of its own: a tap on a bridge of the host's kernel. Frames go in and come
+//! out at the taps' descriptors, with a system call for each. There is no forwarding process: the kernel
+//! forwards a frame in the system call that writes it. So each processor has one tap, whose frames it generates,
+//! forwards and receives.
+//!
+//! Left out: offloads across taps, addresses, and interfaces outside of a network namespace of the run's own.
+
+use super::work::Work;
+use super::{Contender, Mode, Slice, WARM_UP};
+use crate::machine::processors::Processors;
+use anyhow::{Context, Result, anyhow, ensure};
+use host::namespace::enter_new_network;
+use host::tap::{InterfaceName, Tap, TapReceived, TapSent};
+use i82576::MacAddress;
+use std::fs::File;
+use std::io;
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What it is called.
+pub(super) const NAME: &str = "Linux bridge + tap";
+
+/// Frames under way in one direction at most: fewer than a tap's queue has room for (1,000).
+const WINDOW: u64 = 192;
+/// Frames written before others are read.
+const BURST: u64 = 32;
+/// When frames that are under way count as lost.
+const LOST: Duration = Duration::from_millis(20);
+/// How long the first frame may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// For frames of the taps' MTU, which is 1,500.
+const LONGEST: usize = 1514;
+
+/// A bridge with two taps.
+#[derive(Debug)]
+pub(super) struct Bridge {
+    ends: [End; 2],
+    processors: Processors,
+    /// The interfaces are there as long as this is open.
+    _namespace: File,
+}
+
+/// A tap, and what is counted there.
+#[derive(Debug)]
+struct End {
+    tap: Tap,
+    /// The frame that is written over and over.
+    frame: Vec<u8>,
+    written: AtomicU64,
+    read: AtomicU64,
+}
+
+impl Bridge {
+    /// Makes it, and waits until frames come through.
+    pub(super) fn start(processors: Processors, size: usize) -> Result<Self> {
+        ensure!(size <= LONGEST, "frames of {size} bytes: a tap has up to {LONGEST}");
+        // A thread of its own, which takes the way into the namespace with it.
+        let made = thread::spawn(move || make(size)).join();
+        let (ends, namespace) = made.map_err(|_| anyhow!("the thread that makes it has panicked"))??;
+        let bridge = Self { ends, processors, _namespace: namespace };
+        let begun = Instant::now();
+        while bridge.exchange(WARM_UP)?.0 == 0 {
+            ensure!(begun.elapsed() < PATIENCE, "no frame comes through the bridge");
+        }
+        Ok(bridge)
+    }
+
+    /// Has both ends write as fast as frames arrive, for so long; answers how many arrived, and in what time.
+    fn exchange(&self, length: Duration) -> Result<(u64, Duration)> {
+        let begun = Instant::now();
+        let Processors { generator, forwarder } = self.processors;
+        let [one, other] = &self.ends;
+        let arrived: Result<u64> = thread::scope(|scope| {
+            let sides = [(one, other, generator), (other, one, forwarder)].map(|(own, far, processor)| {
+                scope.spawn(move || Processors::held(processor, || own.exchange(far, begun, length))?)
+            });
+            let arrived = sides.map(|side| side.join().map_err(|_| anyhow!("a thread has panicked")));
+            arrived.into_iter().map(|arrived| Ok(arrived??)).sum()
+        });
+        Ok((arrived?, begun.elapsed()))
+    }
+}
+
+impl End {
+    fn new(name: &str, frame: Vec<u8>) -> Result<Self> {
+        let tap = Tap::open(&name.parse::<InterfaceName>()?)?;
+        Ok(Self { tap, frame, written: AtomicU64::new(0), read: AtomicU64::new(0) })
+    }
+
+    /// Writes frames for the far end, and reads those that it has written; answers how many.
+    fn exchange(&self, far: &Self, begun: Instant, length: Duration) -> io::Result<u64> {
+        let (mut arrived, mut last) = (0, begun);
+        while begun.elapsed() < length {
+            self.write(far)?;
+            let now = self.read(far)?;
+            arrived += now;
+            if now > 0 {
+                last = Instant::now();
+            } else if last.elapsed() > LOST {
+                self.written.store(far.read.load(Ordering::Relaxed), Ordering::Relaxed);
+                last = Instant::now();
+            }
+        }
+        Ok(arrived)
+    }
+
+    /// A burst, if enough has arrived.
+    fn write(&self, far: &Self) -> io::Result<()> {
+        let written = self.written.load(Ordering::Relaxed);
+        if written.saturating_sub(far.read.load(Ordering::Relaxed)) + BURST > WINDOW {
+            return Ok(());
+        }
+        for count in 0..BURST {
+            if self.tap.send(&self.frame)? != TapSent::Sent {
+                break;
+            }
+            self.written.store(written + count + 1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn read(&self, far: &Self) -> io::Result<u64> {
+        let mut buffer = [0; LONGEST];
+        let mut arrived = 0;
+        for _ in 0..WINDOW {
+            let TapReceived::Frame(length, _) = self.tap.recv(&mut buffer)? else { break };
+            // The kernel has things to say, too.
+            arrived += u64::from(buffer[..length] == far.frame);
+        }
+        self.read.fetch_add(arrived, Ordering::Relaxed);
+        Ok(arrived)
+    }
+}
+
+impl Contender for Bridge {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn mode(&self) -> Mode {
+        Mode::Peer
+    }
+
+    fn slice(&mut self, length: Duration) -> Result<Slice> {
+        self.exchange(WARM_UP)?;
+        let (frames, took) = self.exchange(length)?;
+        Ok(Slice { frames, took, cycles: None, unfairness: None })
+    }
+}
+
+/// Two taps and a bridge, in a new network namespace that this thread stays in.
+fn make(size: usize) -> Result<([End; 2], File)> {
+    enter_new_network().context("a network namespace takes root or CAP_SYS_ADMIN")?;
+    let namespace = File::open("/proc/thread-self/ns/net")?;
+    let address = |end: u8| MacAddress([2, 0, 0, 0, 0x20, end]);
+    let end = |own: u8| -> Result<End> {
+        End::new(&format!("tap{own}"), Work::Frames(size).frame(address(own), address(1 - own)))
+    };
+    let ends = [end(0)?, end(1)?];
+    // Ports forward at once, and the bridge sends no multicast queries, which would count as frames.
+    ip("link add bridge type bridge forward_delay 0 mcast_snooping 0")?;
+    for (at, end) in ends.iter().enumerate() {
+        ip(&format!("link set tap{at} master bridge"))?;
+        end.tap.set_up()?;
+    }
+    ip("link set bridge up")?;
+    Ok((ends, namespace))
+}
+
+fn ip(words: &str) -> Result<()> {
+    let output = Command::new("ip").args(words.split(' ')).output();
+    let output = output.context("a bridge is made with `ip`: Debian's iproute2 has it")?;
+    ensure!(output.status.success(), "ip {words}: {}", String::from_utf8_lossy(&output.stderr).trim());
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! `softiov serve`: a process of its own with real sockets and the policy that makes a VF worth having. Left out: its
+//! guests ([`super::stations`]).
+
+use super::Mode;
+use super::stations::address;
+use crate::machine::process::Process;
+use crate::machine::processors::Processors;
+use crate::options::Options;
+use anyhow::{Context, Result, bail};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Seven VFs on a port VLAN, which is inserted and stripped, with addresses that are set and checked. Those that exchange
+/// no frames have a rate; that of the others would end at the 1 Gb/s that an 82576 can be told.
+const PORT: &str = "[[port]]\nname = \"pf0\"\nvfs = 7\n";
+/// How many VFs there are.
+const VFS: usize = 7;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A host that serves one port.
+#[derive(Debug)]
+pub struct Host {
+    process: Process,
+    processors: Processors,
+    folder: TempDir,
+}
+
+impl Host {
+    /// Starts a host on the forwarder's processor. The first `exchanging` VFs have no rate limit.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn start(options: &Options, mode: Mode, processors: Processors, exchanging: usize) -> Result<Self> {
+        let folder = TempDir::new()?;
+        let configuration = configuration(options.wait(mode), exchanging);
+        let process = serve(&options.program()?, &configuration, processors, &folder)?;
+        Ok(Self { process, processors, folder })
+    }
+
+    /// The socket of a VF.
+    #[must_use]
+    pub fn socket(&self, vf: usize) -> PathBuf {
+        self.folder.path().join(format!("run/pf0vf{vf}/vf.sock"))
+    }
+
+    /// What the host has said.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.process.log()
+    }
+
+    /// The host's process.
+    #[must_use]
+    pub fn process_id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Stops the host until there is work.
+    ///
+    /// # Errors
+    /// The host is gone.
+    pub fn pause(&self) -> Result<()> {
+        Ok(self.process.stop(true)?)
+    }
+
+    /// Does `work` with the host running and this thread on the generator's processor.
+    ///
+    /// # Errors
+    /// The host is gone.
+    pub fn running<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
+        self.process.stop(false)?;
+        let done = Processors::held(self.processors.generator, work)?;
+        self.pause()?;
+        Ok(done)
+    }
+}
+
+/// [`PORT`], how it waits, and a table for each VF.
+fn configuration(wait: &str, exchanging: usize) -> String {
+    let vf = |index: usize| {
+        let rate = if index < exchanging { "" } else { "max_tx_rate = 1000\n" };
+        let mac = address(index);
+        format!("[[port.vf]]\nindex = {index}\nmac = \"{mac}\"\nvlan = 100\nspoofchk = true\n{rate}")
+    };
+    (0..VFS).map(vf).fold(format!("{PORT}wait = \"{wait}\"\n"), |text, table| text + &table)
+}
+
+fn serve(program: &Path, configuration: &str, processors: Processors, folder: &TempDir) -> Result<Process> {
+    let at = |name: &str| -> PathBuf { folder.path().join(name) };
+    fs::create_dir(at("etc"))?;
+    fs::write(at("etc/softiov.toml"), configuration)?;
+    let mut command = Command::new(program);
+    command.args(["serve", "--no-keeper", "--config"]).arg(at("etc/softiov.toml"));
+    command.arg("--runtime-dir").arg(at("run")).arg("--state-dir").arg(at("state"));
+    command
+        .env_remove("RUST_LOG")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(File::create(at("log"))?);
+    let child = Processors::spawn(processors.forwarder, &mut command)
+        .with_context(|| format!("{} cannot be started", program.display()))?;
+    let mut process = Process::new(child, at("log"));
+    let begun = Instant::now();
+    while !process.log().contains("serving") {
+        if process.has_ended() || begun.elapsed() > PATIENCE {
+            bail!("`softiov serve` does not start:\n{}", process.log());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(process)
+}

@@ -1,0 +1,118 @@
+//! What guests exchange. Left out: how fast.
+
+use i82576::MacAddress;
+use std::fmt;
+
+/// Ethernet, IPv4 and TCP headers without options.
+const HEADERS: usize = 14 + 20 + 20;
+/// Payload of a segment whose frame has 1,514 bytes.
+const MSS: u16 = 1460;
+/// Segments of one send: as many whole ones as 64 KB hold.
+const SEGMENTS: usize = 44;
+/// An ether type for experiments.
+const ETHER_TYPE: [u8; 2] = [0x88, 0xb5];
+
+/// What guests exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// Frames of so many bytes, without frame check sequence.
+    Frames(usize),
+    /// The same, with 4,096 buffers a ring: more memory than a cache holds.
+    LargeRings(usize),
+    /// TCP sends of 64 KB, which the card cuts into frames of 1,514 bytes.
+    Segmented,
+}
+
+impl Work {
+    /// Bytes of a frame that arrives.
+    #[must_use]
+    pub fn size(self) -> usize {
+        match self {
+            Self::Frames(size) | Self::LargeRings(size) => size,
+            Self::Segmented => HEADERS + usize::from(MSS),
+        }
+    }
+
+    /// Descriptors of a ring of the card's guests.
+    #[must_use]
+    pub fn descriptors(self) -> u16 {
+        if matches!(self, Self::LargeRings(_)) { 4096 } else { 256 }
+    }
+
+    /// Descriptors of a peer's ring.
+    #[must_use]
+    pub fn peer_descriptors(self) -> u16 {
+        self.descriptors().max(1024)
+    }
+
+    /// Frames that arrive for one that is sent.
+    #[must_use]
+    pub fn arrivals(self) -> u64 {
+        if self == Self::Segmented { SEGMENTS as u64 } else { 1 }
+    }
+
+    /// The payload of a segment, if the card cuts.
+    #[must_use]
+    pub fn mss(self) -> Option<u16> {
+        (self == Self::Segmented).then_some(MSS)
+    }
+
+    /// What a guest sends over and over.
+    #[must_use]
+    pub fn frame(self, from: MacAddress, to: MacAddress) -> Vec<u8> {
+        let mut frame = [to.0, from.0].concat();
+        let length = match self {
+            Self::Frames(size) | Self::LargeRings(size) => {
+                frame.extend(ETHER_TYPE);
+                size
+            }
+            Self::Segmented => {
+                frame.extend([8, 0]);
+                // Total length and checksums are the card's to fill in, for each segment.
+                frame.extend([
+                    0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, from.0[5], 10, 0, 0, to.0[5],
+                ]);
+                frame.extend([
+                    0x13, 0x88, 0x13, 0x89, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x10, 0xff, 0xff, 0, 0, 0, 0,
+                ]);
+                HEADERS + SEGMENTS * usize::from(MSS)
+            }
+        };
+        frame.extend((frame.len()..length).map(|at| at as u8));
+        frame
+    }
+}
+
+impl fmt::Display for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Frames(_) => "VF to VF",
+            Self::LargeRings(_) => "VF to VF, 4,096 buffers",
+            Self::Segmented => "VF to VF, 64 KB cut by the card",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FROM: MacAddress = MacAddress([2, 0, 0, 0, 0x10, 0]);
+    const TO: MacAddress = MacAddress([2, 0, 0, 0, 0x10, 1]);
+
+    #[test]
+    fn a_frame_is_as_long_as_was_asked_for_and_addressed() {
+        let frame = Work::Frames(64).frame(FROM, TO);
+        assert_eq!(frame.len(), 64);
+        assert_eq!((&frame[..6], &frame[6..12]), (&TO.0[..], &FROM.0[..]));
+    }
+
+    #[test]
+    fn a_send_of_64_kb_is_whole_segments_and_fits_an_ip_length() {
+        let send = Work::Segmented.frame(FROM, TO);
+        let payload = send.len() - HEADERS;
+        assert_eq!(payload as u64, Work::Segmented.arrivals() * u64::from(MSS));
+        assert!(send.len() - 14 <= usize::from(u16::MAX) && payload > 63_000);
+        assert_eq!(Work::Segmented.size(), 1514);
+    }
+}

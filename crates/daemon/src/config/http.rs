@@ -1,0 +1,88 @@
+//! The table `http`: the control interface over TCP on this machine, for a browser and for Prometheus.
+//!
+//! Left out: reading the token and opening the socket (`control::tcp`).
+
+use super::{ConfigError, check_absolute, value};
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// The table `http`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HttpKeys {
+    /// Address and port, such as "127.0.0.1:9582". The address is one of this machine's own, which no other can reach.
+    /// Default: none, and there is no TCP.
+    pub listen: Option<String>,
+    /// A file with the token that clients have to send.
+    pub token_file: Option<PathBuf>,
+}
+
+/// The control interface over TCP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Http {
+    /// Where it is.
+    pub listen: SocketAddr,
+    /// The file with the token.
+    pub token_file: PathBuf,
+}
+
+pub(super) fn check(keys: &HttpKeys) -> Result<Option<Http>, ConfigError> {
+    let Some(text) = &keys.listen else {
+        return match keys.token_file {
+            Some(_) => Err(value("http.token_file", "needs a listen beside it, such as \"127.0.0.1:9582\"")),
+            None => Ok(None),
+        };
+    };
+    let Ok(listen) = text.parse::<SocketAddr>() else {
+        let problem = format!(
+            "{text:?} is no address with a port; write it as in \"127.0.0.1:9582\" or \"[::1]:9582\""
+        );
+        return Err(value("http.listen", problem));
+    };
+    if !listen.ip().is_loopback() {
+        let problem = format!(
+            "{listen} can be reached from other machines, and what is said there is not encrypted; listen on 127.0.0.1 or \
+             [::1], and have others come through a proxy with TLS or through ssh -L"
+        );
+        return Err(value("http.listen", problem));
+    }
+    let Some(token_file) = keys.token_file.clone() else {
+        let problem = "is missing: every user of this machine could connect; write a token to a file that only the host's \
+                       user can read";
+        return Err(value("http.token_file", problem));
+    };
+    check_absolute(&token_file, "http.token_file")?;
+    Ok(Some(Http { listen, token_file }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HttpKeys, check};
+
+    fn keys(listen: &str, token_file: Option<&str>) -> HttpKeys {
+        HttpKeys { listen: Some(listen.into()), token_file: token_file.map(Into::into) }
+    }
+
+    #[test]
+    fn only_addresses_of_the_machine_itself_are_listened_on() {
+        assert_eq!(check(&HttpKeys::default()).unwrap(), None);
+        for address in ["127.0.0.1:9582", "127.8.8.8:1", "[::1]:9582"] {
+            let http = check(&keys(address, Some("/etc/token"))).unwrap().unwrap();
+            assert_eq!(http.listen.to_string(), address);
+        }
+        for address in ["0.0.0.0:9582", "[::]:9582", "192.0.2.1:80", "[2001:db8::1]:80"] {
+            let error = check(&keys(address, Some("/etc/token"))).unwrap_err().to_string();
+            assert!(error.contains("http.listen") && error.contains("127.0.0.1"), "{error}");
+        }
+    }
+
+    #[test]
+    fn there_is_no_tcp_without_a_token() {
+        let error = check(&keys("127.0.0.1:9582", None)).unwrap_err().to_string();
+        assert!(error.contains("http.token_file") && error.contains("write a token"), "{error}");
+        assert!(check(&keys("127.0.0.1:9582", Some("token"))).is_err(), "it has to be absolute");
+        assert!(check(&keys("localhost", Some("/etc/token"))).is_err());
+        assert!(check(&HttpKeys { listen: None, token_file: Some("/etc/token".into()) }).is_err());
+    }
+}

@@ -1,0 +1,174 @@
+//! What carries a port's frames beyond the card, as the file says it. Left out: carrying them (`crate::port`).
+
+use super::{ConfigError, Unique, check_absolute, value, well_formed};
+use host::tap::InterfaceName;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// What carries frames beyond the card.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Uplink {
+    /// No uplink: VFs exchange frames with each other alone.
+    #[default]
+    None,
+    /// The tap device of this name: attached to if it exists, else created.
+    Tap(String),
+    /// The macvtap of this name, which is there.
+    Macvtap(String),
+    /// The wire of this name, whose other end another port of this host has.
+    Wire(String),
+    /// A stream socket to another process.
+    Stream(Stream),
+    /// The network interface of this name, which is there.
+    Interface(String),
+    /// The recording in this file.
+    Replay(PathBuf),
+}
+
+/// A UNIX stream socket that carries frames, each behind its length in four bytes, big end first.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stream {
+    /// The other process listens there.
+    Connect(PathBuf),
+    /// The host listens there.
+    Listen(PathBuf),
+}
+
+/// As the status has it.
+impl fmt::Display for Uplink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Tap(name) => write!(f, "tap:{name}"),
+            Self::Macvtap(name) => write!(f, "macvtap:{name}"),
+            Self::Wire(name) => write!(f, "wire:{name}"),
+            Self::Stream(Stream::Connect(path)) => write!(f, "stream:connect={}", path.display()),
+            Self::Stream(Stream::Listen(path)) => write!(f, "stream:listen={}", path.display()),
+            Self::Interface(name) => write!(f, "interface:{name}"),
+            Self::Replay(path) => write!(f, "replay:{}", path.display()),
+        }
+    }
+}
+
+impl Uplink {
+    /// What of it can be checked port by port.
+    pub(super) fn check(&self, port: &str, unique: &mut Unique) -> Result<(), ConfigError> {
+        let key = format!("{port}.uplink");
+        let interface = |name: &str| {
+            name.parse::<InterfaceName>().map(drop).map_err(|error| value(&key, error.to_string()))
+        };
+        match self {
+            Self::None => Ok(()),
+            Self::Tap(name) => {
+                interface(name)?;
+                unique.claim("tap", name, &key)
+            }
+            Self::Interface(name) | Self::Macvtap(name) => {
+                interface(name)?;
+                unique.claim("interface", name, &key)
+            }
+            Self::Wire(name) => well_formed(name)
+                .map_err(|problem| value(key, format!("the wire's name {name:?} is not {problem}"))),
+            Self::Stream(Stream::Connect(path)) | Self::Replay(path) => check_absolute(path, &key),
+            Self::Stream(Stream::Listen(path)) => {
+                check_absolute(path, &key)?;
+                unique.claim("socket", &path.display().to_string(), &key)
+            }
+        }
+    }
+}
+
+/// A file that a port records to is absolute, and no other port's.
+pub(super) fn check_record(path: Option<&Path>, port: &str, unique: &mut Unique) -> Result<(), ConfigError> {
+    let Some(path) = path else { return Ok(()) };
+    let key = format!("{port}.record");
+    check_absolute(path, &key)?;
+    unique.claim("file", &path.display().to_string(), &key)
+}
+
+/// Every wire has two ends.
+pub(super) fn check_wires<'a>(ports: impl Iterator<Item = (&'a str, &'a Uplink)>) -> Result<(), ConfigError> {
+    let mut wires: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (port, uplink) in ports {
+        if let Uplink::Wire(wire) = uplink {
+            wires.entry(wire).or_default().push(port);
+        }
+    }
+    let Some((wire, ports)) = wires.into_iter().find(|(_, ports)| ports.len() != 2) else { return Ok(()) };
+    let key = format!("{}.uplink", ports.last().copied().unwrap_or_default());
+    Err(value(
+        key,
+        match ports[..] {
+            [_] => format!("the wire {wire:?} ends nowhere: give it to one more port"),
+            _ => format!(
+                "the wire {wire:?} is given to {}, and it has two ends: give the others wires of their own",
+                ports.join(", ")
+            ),
+        },
+    ))
+}
+
+/// Written by hand: the error of a derived implementation speaks of enum variants, and not of the keys of the file.
+impl<'de> Deserialize<'de> for Uplink {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(WordOrTable)
+    }
+}
+
+/// An uplink as it is written.
+struct WordOrTable;
+
+const KINDS: &str = concat!(
+    r#""none", { tap = "NAME" }, { macvtap = "NAME" }, { wire = "NAME" }, { interface = "NAME" }, "#,
+    r#"{ replay = "PATH" }, { stream = { connect = "PATH" } } or { stream = { listen = "PATH" } }"#
+);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    tap: Option<String>,
+    macvtap: Option<String>,
+    wire: Option<String>,
+    stream: Option<Stream>,
+    interface: Option<String>,
+    replay: Option<PathBuf>,
+}
+
+impl<'de> Visitor<'de> for WordOrTable {
+    type Value = Uplink;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(KINDS)
+    }
+
+    fn visit_str<E: Error>(self, word: &str) -> Result<Uplink, E> {
+        match word {
+            "none" => Ok(Uplink::None),
+            _ => Err(E::invalid_value(Unexpected::Str(word), &self)),
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<Uplink, A::Error> {
+        let Table { tap, macvtap, wire, stream, interface, replay } =
+            Deserialize::deserialize(MapAccessDeserializer::new(table))?;
+        let given = [
+            tap.map(Uplink::Tap),
+            macvtap.map(Uplink::Macvtap),
+            wire.map(Uplink::Wire),
+            stream.map(Uplink::Stream),
+            interface.map(Uplink::Interface),
+            replay.map(Uplink::Replay),
+        ];
+        let mut given = given.into_iter().flatten();
+        match (given.next(), given.next()) {
+            (Some(uplink), None) => Ok(uplink),
+            (None, _) => Err(A::Error::custom(format!("no uplink is named: it is {KINDS}"))),
+            (Some(_), Some(_)) => Err(A::Error::custom(format!("a port has one uplink: {KINDS}"))),
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! A host's counters in the text format of Prometheus, and in that of OpenMetrics. Names that dashboards of SR-IOV know
+//! (`sriov_vf_*`, those of the SR-IOV network metrics exporter) stand beside ours. Left out: who is given them.
+
+mod answers;
+
+use super::status::{PortStatus, VfStatus};
+use prometheus::core::Collector;
+use prometheus::{Error, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
+
+/// How a metric reads a number from a VF.
+type Read = fn(&VfStatus) -> u64;
+
+/// What dashboards of SR-IOV know. Labels: `numa_node`, `pciAddr`, `pf`, `vf`.
+const KNOWN: [(&str, &str, Read); 8] = [
+    ("sriov_vf_rx_bytes", "Bytes received by the guest", |vf| vf.rx.bytes),
+    ("sriov_vf_rx_packets", "Frames received by the guest", |vf| vf.rx.packets),
+    ("sriov_vf_rx_multicast", "Multicast frames received by the guest", |vf| vf.rx.multicast),
+    ("sriov_vf_rx_broadcast", "Broadcast frames received by the guest", |vf| vf.rx.broadcast),
+    ("sriov_vf_rx_dropped", "Frames for the guest that were lost", |vf| vf.rx.dropped),
+    ("sriov_vf_tx_bytes", "Bytes sent by the guest", |vf| vf.tx.bytes),
+    ("sriov_vf_tx_packets", "Frames sent by the guest", |vf| vf.tx.packets),
+    ("sriov_vf_tx_dropped", "Frames of the guest that were refused", |vf| vf.tx.dropped),
+];
+
+/// What goes up and down. Labels: `pf`, `vf`.
+const STATES: [(&str, &str, Read); 6] = [
+    ("softiov_vf_link_up", "1 if the guest sees a link", |vf| u64::from(vf.link)),
+    ("softiov_vf_driver_active", "1 if a driver runs the VF", |vf| u64::from(vf.active)),
+    ("softiov_vf_client_connected", "1 if a VMM is connected", |vf| u64::from(vf.peer.is_some())),
+    ("softiov_vf_quarantined", "1 if the VF is shut in", |vf| u64::from(vf.conduct.quarantine.is_some())),
+    ("softiov_vf_throttled", "1 if the VF is slowed down", |vf| u64::from(vf.conduct.throttled)),
+    ("softiov_vf_shared_memory_bytes", "Guest memory that the card can reach", |vf| {
+        vf.peer.as_ref().map_or(0, |peer| peer.shareable_bytes)
+    }),
+];
+
+/// What only grows. Labels: `pf`, `vf`.
+const COUNTS: [(&str, &str, Read); 4] = [
+    ("softiov_vf_mailbox_granted_total", "Requests to the PF that were granted", |vf| vf.mailbox.granted),
+    ("softiov_vf_mailbox_unanswered_total", "Requests to the PF without an answer", |vf| {
+        vf.mailbox.unanswered
+    }),
+    ("softiov_vf_resets_total", "Resets of the VF", |vf| vf.mailbox.resets),
+    ("softiov_vf_notices_total", "Notices of a changed link or of a reset", |vf| vf.mailbox.notices),
+];
+
+/// Names and numbers of which there are several for a VF.
+type Several = fn(&VfStatus) -> Vec<(String, u64)>;
+
+/// What only grows, by a further label.
+const BY_KIND: [(&str, &str, &str, Several); 5] = [
+    ("softiov_vf_drops_total", "Frames lost, by reason", "reason", drops),
+    ("softiov_vf_interventions_total", "What the VMM was asked to do, by kind", "kind", interventions),
+    ("softiov_vf_mailbox_requests_total", "Requests to the PF, by what they are about", "about", |vf| {
+        vf.mailbox.requests.clone().into_iter().collect()
+    }),
+    ("softiov_vf_mailbox_refused_total", "Requests that were refused, by reason", "reason", |vf| {
+        vf.mailbox.refused.clone().into_iter().collect()
+    }),
+    (
+        "softiov_vf_offence_seconds_total",
+        "Seconds in which the VF did too much, by offence",
+        "offence",
+        |vf| vf.conduct.offences.clone().into_iter().collect(),
+    ),
+];
+
+fn drops(vf: &VfStatus) -> Vec<(String, u64)> {
+    let drops = vf.drops;
+    let all = [
+        ("no_descriptors", drops.rx_no_descriptors),
+        ("queue_disabled", drops.rx_disabled),
+        ("storm", drops.rx_storm),
+        ("invalid", drops.tx_invalid),
+        ("spoofed", drops.tx_spoofed),
+        ("link_control", drops.tx_link_control),
+        ("blocked", drops.tx_blocked.saturating_sub(drops.tx_spoofed + drops.tx_link_control)),
+        ("unclaimed", drops.tx_unclaimed),
+        ("dma_fault", drops.dma_faults),
+    ];
+    all.map(|(reason, count)| (reason.to_owned(), count)).to_vec()
+}
+
+fn interventions(vf: &VfStatus) -> Vec<(String, u64)> {
+    let vmm = vf.interventions;
+    let all = [
+        ("read", vmm.reads),
+        ("posted_write", vmm.posted_writes),
+        ("synchronous_write", vmm.synchronous_writes),
+        ("interrupt", vmm.interrupts),
+    ];
+    all.map(|(kind, count)| (kind.to_owned(), count)).to_vec()
+}
+
+/// The metrics of all ports.
+pub(crate) fn text(ports: &[PortStatus]) -> Result<String, Error> {
+    let registry = Registry::new();
+    port_metrics(&registry, ports)?;
+    let vfs = || ports.iter().flat_map(|port| port.vfs.iter().map(move |vf| (port.name.as_str(), vf)));
+    for (name, help, read) in KNOWN {
+        let metric = counter(&registry, name, help, &["numa_node", "pciAddr", "pf", "vf"])?;
+        for (port, vf) in vfs() {
+            let address = format!("0000:{}", vf.rid);
+            metric.with_label_values(&["", &address, port, &vf.index.to_string()]).inc_by(read(vf));
+        }
+    }
+    for (name, help, read) in STATES {
+        let metric = gauge(&registry, name, help, &["pf", "vf"])?;
+        for (port, vf) in vfs() {
+            metric.with_label_values(&[port, &vf.index.to_string()]).set(signed(read(vf)));
+        }
+    }
+    for (name, help, read) in COUNTS {
+        let metric = counter(&registry, name, help, &["pf", "vf"])?;
+        for (port, vf) in vfs() {
+            metric.with_label_values(&[port, &vf.index.to_string()]).inc_by(read(vf));
+        }
+    }
+    for (name, help, label, read) in BY_KIND {
+        let metric = counter(&registry, name, help, &["pf", "vf", label])?;
+        for (port, vf) in vfs() {
+            for (kind, count) in read(vf) {
+                metric.with_label_values(&[port, &vf.index.to_string(), &kind]).inc_by(count);
+            }
+        }
+    }
+    let families: Vec<_> = registry.gather().into_iter().chain(answers::family(ports)).collect();
+    TextEncoder::new().encode_to_string(&families)
+}
+
+fn port_metrics(registry: &Registry, ports: &[PortStatus]) -> Result<(), Error> {
+    let link = gauge(registry, "softiov_port_link_up", "1 if the port's link is up", &["pf"])?;
+    let storms = counter(registry, "softiov_port_storms_total", "Storms that were broken", &["pf"])?;
+    let visits = "Visits of the PF driver that answered a VF";
+    let visits = counter(registry, "softiov_port_pf_visits_total", visits, &["pf"])?;
+    let lost =
+        counter(registry, "softiov_port_uplink_drops_total", "Frames lost at the uplink", &["pf", "reason"])?;
+    let frames = "Frames that passed the uplink";
+    let frames = counter(registry, "softiov_port_uplink_packets_total", frames, &["pf", "direction"])?;
+    let bytes = "Bytes of frames that passed the uplink";
+    let bytes = counter(registry, "softiov_port_uplink_bytes_total", bytes, &["pf", "direction"])?;
+    for port in ports {
+        link.with_label_values(&[&port.name]).set(i64::from(port.link));
+        storms.with_label_values(&[&port.name]).inc_by(port.storms);
+        if let Some(answers) = &port.answers {
+            visits.with_label_values(&[&port.name]).inc_by(answers.visits);
+        }
+        let Some(status) = &port.uplink_status else { continue };
+        for (direction, traffic) in [("rx", status.rx), ("tx", status.tx)] {
+            frames.with_label_values(&[port.name.as_str(), direction]).inc_by(traffic.packets);
+            bytes.with_label_values(&[port.name.as_str(), direction]).inc_by(traffic.bytes);
+        }
+        let drops = status.drops;
+        let reasons = [
+            ("too_long", drops.too_long),
+            ("no_room", drops.no_room),
+            ("no_link", drops.no_link),
+            ("malformed", drops.malformed),
+            ("missed", drops.missed),
+            ("impaired", drops.impaired),
+        ];
+        for (reason, count) in reasons {
+            lost.with_label_values(&[port.name.as_str(), reason]).inc_by(count);
+        }
+    }
+    Ok(())
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn counter(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> Result<IntCounterVec, Error> {
+    register(registry, IntCounterVec::new(Opts::new(name, help), labels)?)
+}
+
+fn gauge(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> Result<IntGaugeVec, Error> {
+    register(registry, IntGaugeVec::new(Opts::new(name, help), labels)?)
+}
+
+fn register<M: Collector + Clone + 'static>(registry: &Registry, metric: M) -> Result<M, Error> {
+    registry.register(Box::new(metric.clone()))?;
+    Ok(metric)
+}
+
+/// The media type of the text format of Prometheus.
+pub(crate) const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// The media type of OpenMetrics.
+pub(crate) const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The same in OpenMetrics: a counter's family has its name without `_total`, a counter of another name is of no known type,
+/// and there is an end.
+pub(crate) fn openmetrics(text: &str) -> String {
+    let mut out = String::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.splitn(4, ' ').collect();
+        match words[..] {
+            ["#", "TYPE", name, "counter"] if !name.ends_with("_total") => {
+                out += &format!("# TYPE {name} unknown");
+            }
+            ["#", word, name, rest] => {
+                out += &format!("# {word} {} {rest}", name.strip_suffix("_total").unwrap_or(name));
+            }
+            _ => out += line,
+        }
+        out.push('\n');
+    }
+    out + "# EOF\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::openmetrics;
+
+    #[test]
+    fn openmetrics_knows_families_of_counters_by_their_names_without_total() {
+        let text = "# HELP a_total A b c\n# TYPE a_total counter\na_total{pf=\"x y\"} 1\n# HELP b B\n# TYPE b counter\nb 2\n\
+                    # TYPE c gauge\nc 3\n";
+        let expected = "# HELP a A b c\n# TYPE a counter\na_total{pf=\"x y\"} 1\n# HELP b B\n# TYPE b unknown\nb 2\n\
+                        # TYPE c gauge\nc 3\n# EOF\n";
+        assert_eq!(openmetrics(text), expected);
+    }
+}

@@ -1,0 +1,178 @@
+//! The description of the interface for programs, as OpenAPI 3.1 has it: made of the routes and of the types that they
+//! take and answer, so that it says what the code does. `docs/openapi.json` is a copy.
+
+use super::problem::{Kind, Problem};
+use super::route::{CAPTURE, Form, ROUTES, Route};
+use crate::events::Event;
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+/// What answers otherwise than in JSON: path, name, what it is, and its media type.
+const OTHERS: [(&str, &str, &str, &str); 4] = [
+    ("/metrics", "metrics", "Counters for Prometheus, or by the header Accept in OpenMetrics.", "text/plain"),
+    (
+        "/v1/events/stream",
+        "streamEvents",
+        "Server-sent events: what has happened after the event with the number `after` (or the header Last-Event-ID), and \
+         then what happens. An event `event` has an Event as its data; `lost` has the number of events that were gone before \
+         the client read them.",
+        "text/event-stream",
+    ),
+    (
+        CAPTURE,
+        "captureFrames",
+        "Frames on a port as they happen, as pcapng: an interface for each function and for the uplink, which way each frame \
+         went there, and, for those that were dropped, why (in a comment). A client that reads too slowly misses frames, of \
+         which the next packet has the number. At most 4 captures run at a time.",
+        "application/x-pcapng",
+    ),
+    ("/v1/openapi.json", "describe", "This description.", "application/json"),
+];
+
+/// The description.
+#[must_use]
+pub fn description() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|s| s.definitions_path = "/components/schemas".into());
+    let mut schemas = settings.into_generator();
+    let problem = schemas.subschema_for::<Problem>();
+    schemas.subschema_for::<Event>();
+    let mut paths = Map::new();
+    for route in &ROUTES {
+        add(&mut paths, route.path, route.method.as_str(), operation(route, &mut schemas));
+    }
+    for (path, id, summary, media) in OTHERS {
+        let answer = json!({"200": {"description": "Served", "content": {media: {}}}});
+        let parameters = match path {
+            CAPTURE => capture(),
+            path if path.ends_with("stream") => vec![after()],
+            _ => Vec::new(),
+        };
+        let operation =
+            json!({"operationId": id, "summary": summary, "parameters": parameters, "responses": answer});
+        add(&mut paths, path, "GET", operation);
+    }
+    let kinds: Vec<String> = Kind::ALL
+        .iter()
+        .map(|kind| format!("{} `urn:softiov:problem:{}`", kind.status().as_u16(), kind.name()))
+        .collect();
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "SoftIOV",
+            "version": "1",
+            "description": "The control interface of a running host, over its control socket.",
+            "license": {"name": "Apache-2.0 OR MIT", "identifier": "Apache-2.0 OR MIT"},
+        },
+        "servers": [{"url": "http://localhost", "description": "The UNIX socket control/control.sock"}],
+        "paths": paths,
+        "components": {
+            "schemas": schemas.take_definitions(true),
+            "responses": {"Problem": {
+                "description": format!("Not served: {}", kinds.join(", ")),
+                "content": {"application/problem+json": {"schema": problem}},
+            }},
+        },
+    })
+}
+
+/// The description as the text that is served and that `docs/openapi.json` has.
+#[must_use]
+pub fn text() -> String {
+    format!("{:#}\n", description())
+}
+
+fn add(paths: &mut Map<String, Value>, path: &str, method: &str, operation: Value) {
+    let methods = paths.entry(path).or_insert_with(|| Value::Object(Map::new()));
+    if let Value::Object(methods) = methods {
+        methods.insert(method.to_lowercase(), operation);
+    }
+}
+
+fn operation(route: &Route, schemas: &mut SchemaGenerator) -> Value {
+    let mut operation = json!({
+        "operationId": route.id,
+        "summary": route.summary,
+        "parameters": parameters(route),
+        "responses": {
+            "200": {"description": "Served", "content": content(route.answer, schemas)},
+            "default": {"$ref": "#/components/responses/Problem"},
+        },
+    });
+    if let Some(form) = route.body {
+        operation["requestBody"] = json!({"required": true, "content": content(form, schemas)});
+    }
+    if route.local_only {
+        operation["description"] = json!("Over the control socket only, not over TCP.");
+    }
+    operation
+}
+
+fn content(form: Form, schemas: &mut SchemaGenerator) -> Value {
+    json!({"application/json": {"schema": form(schemas)}})
+}
+
+fn parameters(route: &Route) -> Vec<Value> {
+    let name = route.path.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map(|(name, _)| name);
+    let name =
+        name.map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}));
+    name.into_iter().chain((route.id == "listEvents").then(after)).collect()
+}
+
+fn capture() -> Vec<Value> {
+    let text = json!({"type": "string"});
+    let query = |name: &str, schema: Value, what: &str| json!({"name": name, "in": "query", "description": what, "schema": schema});
+    vec![
+        json!({"name": "port", "in": "path", "required": true, "schema": text}),
+        query(
+            "at",
+            text.clone(),
+            "Names of functions, and `uplink`, with commas between them; all without it.",
+        ),
+        query("filter", text, "A filter, as tcpdump has them, such as `tcp port 80`."),
+        query("drops", json!({"type": "boolean", "default": false}), "Only frames that are dropped."),
+        query("snaplen", json!({"type": "integer", "minimum": 14}), "So many bytes of each frame."),
+    ]
+}
+
+fn after() -> Value {
+    json!({"name": "after", "in": "query", "schema": {"type": "integer", "minimum": 0, "default": 0}})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{description, text};
+    use serde_json::Value;
+    use std::path::Path;
+
+    #[test]
+    fn the_copy_in_the_documents_is_what_the_code_says() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
+        if std::env::var_os("WRITE").is_some() {
+            std::fs::write(&file, text()).unwrap();
+        }
+        let copy = std::fs::read_to_string(file).unwrap_or_default();
+        assert!(copy == text(), "make it anew: WRITE=1 cargo test -p daemon --lib openapi");
+    }
+
+    #[test]
+    fn every_reference_leads_somewhere() {
+        fn references(value: &Value, found: &mut Vec<String>) {
+            match value {
+                Value::Object(fields) => {
+                    found.extend(fields.get("$ref").and_then(Value::as_str).map(str::to_owned));
+                    fields.values().for_each(|value| references(value, found));
+                }
+                Value::Array(values) => values.iter().for_each(|value| references(value, found)),
+                _ => {}
+            }
+        }
+        let (whole, mut found) = (description(), Vec::new());
+        references(&whole, &mut found);
+        assert!(found.len() > 20);
+        for reference in found {
+            let pointer = reference.strip_prefix('#').expect("within the document");
+            assert!(whole.pointer(pointer).is_some(), "{reference}");
+        }
+    }
+}

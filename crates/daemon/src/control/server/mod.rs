@@ -1,0 +1,358 @@
+//! Serving the control interface. One thread serves all clients, waits for none of them, and does nothing that takes
+//! time: requests are carried out by another one ([`requests`]). Left out: what is asked under which path ([`service`]).
+//!
+//! Everything that a client can make the host spend is bounded: the number of connections, the length of heads and
+//! bodies, the time in which they have to come, the time for which a response may wait to be read, and the requests that
+//! wait to be carried out.
+
+mod capture;
+mod page;
+mod requests;
+mod service;
+mod stream;
+
+use capture::CaptureService;
+pub(crate) use capture::Starter;
+pub(crate) use requests::{Probe, RequestSender};
+
+use crate::control::tcp::Token;
+use axum::Router;
+use host::socket::Listener;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use service::Context;
+use std::collections::VecDeque;
+use std::future::pending;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{sleep, timeout};
+use tokio_io_timeout::TimeoutStream;
+
+/// How long a client may take for the head of a request, for its body, and again until it reads more of a response. A
+/// connection may be idle for as long.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long clients may take for what they have asked when the host ends.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// How long no client is accepted after an error: others may give up descriptors meanwhile.
+const AFTER_ERROR: Duration = Duration::from_millis(50);
+/// Clients served at a time. One more takes the place of the one that has been there for longest without a request, or
+/// for longest.
+const MAX_CLIENTS: usize = 64;
+/// Bytes of the longest head of a request, and of a response that waits to be read.
+const BUFFER: usize = 16 * 1024;
+const MAX_HEADERS: usize = 64;
+
+/// The control socket, and what is needed to serve it.
+#[derive(Debug)]
+pub(crate) struct Server {
+    runtime: Runtime,
+    listener: Listener,
+    /// The same socket, as the runtime waits for it.
+    waiting: UnixListener,
+    tcp: Option<(TcpListener, Token)>,
+    sender: RequestSender,
+    captures: CaptureService,
+    hold: watch::Receiver<bool>,
+    stop: watch::Receiver<bool>,
+}
+
+/// What the host tells its server.
+#[derive(Debug)]
+pub(crate) struct ServerHandle {
+    hold: watch::Sender<bool>,
+    stop: watch::Sender<bool>,
+}
+
+impl ServerHandle {
+    /// While it holds, clients that connect wait in the socket's queue: for this process, or for a successor that has the
+    /// same socket.
+    pub(crate) fn hold(&self, hold: bool) {
+        self.hold.send_replace(hold);
+    }
+
+    /// No further client is accepted, and those that have asked get their answers.
+    pub(crate) fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+}
+
+impl Server {
+    /// Serves clients of `listener`, and those over TCP that have the token. Their requests go to `sender`, and
+    /// captures to ports by `starter`.
+    ///
+    /// # Errors
+    /// The process is out of descriptors.
+    pub(crate) fn new(
+        listener: Listener,
+        tcp: Option<(std::net::TcpListener, Token)>,
+        sender: RequestSender,
+        starter: Starter,
+    ) -> io::Result<(Self, ServerHandle)> {
+        // No thread but the one that runs it.
+        let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
+        let entered = runtime.enter();
+        let waiting = UnixListener::from_std(listener.as_fd().try_clone_to_owned()?.into())?;
+        let tcp = match tcp {
+            Some((listener, token)) => Some((TcpListener::from_std(listener)?, token)),
+            None => None,
+        };
+        drop(entered);
+        let (holder, hold) = watch::channel(false);
+        let (stopper, stop) = watch::channel(false);
+        let handle = ServerHandle { hold: holder, stop: stopper };
+        let captures = CaptureService::new(starter);
+        Ok((Self { runtime, listener, waiting, tcp, sender, captures, hold, stop }, handle))
+    }
+
+    /// Serves until it is stopped, and then gives the socket back.
+    pub(crate) fn run(self) -> Listener {
+        let Self { runtime, mut listener, waiting, tcp, sender, captures, hold, stop } = self;
+        let context = |sender, token| Context::new(sender, stop.clone(), token, captures.clone());
+        let local = Listening::new(context(sender.for_another_listener(), None));
+        let (tcp, token) = tcp.unzip();
+        let remote = Listening::new(context(sender, token));
+        runtime.block_on(serve((&waiting, &mut listener), tcp.as_ref(), [local, remote], hold, stop));
+        listener
+    }
+}
+
+async fn serve(
+    (waiting, listener): (&UnixListener, &mut Listener),
+    tcp: Option<&TcpListener>,
+    [mut local, mut remote]: [Listening; 2],
+    mut hold: watch::Receiver<bool>,
+    mut stop: watch::Receiver<bool>,
+) {
+    loop {
+        let accepts = !*hold.borrow_and_update();
+        tokio::select! {
+            accepted = accept(waiting, listener), if accepts => local.admit(accepted, &stop),
+            accepted = accept_tcp(tcp), if accepts => remote.admit(accepted, &stop),
+            Ok(()) = hold.changed() => {}
+            _ = stop.changed() => break,
+            Some(_) = local.tasks.join_next() => {}
+            Some(_) = remote.tasks.join_next() => {}
+        }
+    }
+    // Each ends by itself, but for those that take too long.
+    let ended = async {
+        while local.tasks.join_next().await.is_some() {}
+        while remote.tasks.join_next().await.is_some() {}
+    };
+    let _ = timeout(FAREWELL, ended).await;
+}
+
+/// The next client. Where there are no descriptors for it, it is turned away, and the next has to wait a little: the error
+/// would come again at once.
+async fn accept(waiting: &UnixListener, listener: &mut Listener) -> io::Result<UnixStream> {
+    let error = match waiting.accept().await {
+        Ok((stream, _)) => return Ok(stream),
+        Err(error) => error,
+    };
+    if let Ok(Some(stream)) = listener.accept() {
+        return UnixStream::from_std(OwnedFd::from(stream).into());
+    }
+    sleep(AFTER_ERROR).await;
+    Err(error)
+}
+
+/// As [`accept`], if there is such a socket.
+async fn accept_tcp(listener: Option<&TcpListener>) -> io::Result<TcpStream> {
+    let Some(listener) = listener else { return pending().await };
+    match listener.accept().await {
+        Ok((stream, _)) => Ok(stream),
+        Err(error) => {
+            sleep(AFTER_ERROR).await;
+            Err(error)
+        }
+    }
+}
+
+/// One listener's clients. UNIX and TCP have limits of their own, so that neither keeps the other out.
+#[derive(Debug)]
+struct Listening {
+    router: Router,
+    tasks: JoinSet<()>,
+    /// In the order in which they came.
+    open: VecDeque<Client>,
+}
+
+#[derive(Debug)]
+struct Client {
+    task: AbortHandle,
+    has_asked: HasAsked,
+}
+
+/// Whether a client has sent a request that it may send: over TCP, one with the token.
+#[derive(Debug, Clone, Default)]
+struct HasAsked(Arc<AtomicBool>);
+
+impl HasAsked {
+    fn note(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Listening {
+    fn new(context: Context) -> Self {
+        Self { router: service::router(context), tasks: JoinSet::new(), open: VecDeque::new() }
+    }
+
+    fn admit(&mut self, accepted: io::Result<impl Connection>, stop: &watch::Receiver<bool>) {
+        let stream = match accepted {
+            Ok(stream) => stream,
+            Err(error) => return tracing::debug!(%error, "a control client was turned away"),
+        };
+        self.open.retain(|client| !client.task.is_finished());
+        if self.open.len() >= MAX_CLIENTS {
+            let silent = self.open.iter().position(|client| !client.has_asked.get());
+            if let Some(client) = self.open.remove(silent.unwrap_or(0)) {
+                client.task.abort();
+                tracing::debug!("a control client goes: there are too many");
+            }
+        }
+        let has_asked = HasAsked::default();
+        let attended = attend(stream, self.router.clone(), stop.clone(), has_asked.clone());
+        self.open.push_back(Client { task: self.tasks.spawn(attended), has_asked });
+    }
+}
+
+/// What is served: a stream of either kind.
+trait Connection: AsyncRead + AsyncWrite + Send + 'static {}
+
+impl<S: AsyncRead + AsyncWrite + Send + 'static> Connection for S {}
+
+/// Serves one client for as long as it asks.
+async fn attend(
+    stream: impl Connection,
+    router: Router,
+    mut stop: watch::Receiver<bool>,
+    has_asked: HasAsked,
+) {
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(PATIENCE));
+    let service = router.layer(axum::Extension(has_asked));
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE)
+        .max_buf_size(BUFFER)
+        .max_headers(MAX_HEADERS)
+        .half_close(true)
+        .serve_connection(TokioIo::new(Box::pin(stream)), TowerToHyperService::new(service));
+    tokio::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        _ = stop.changed() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a control client goes");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::service::{self, Context};
+    use super::{AFTER_ERROR, Arc, CaptureService, HasAsked, RequestSender, Server, Starter, accept, attend};
+    use crate::control::tcp::Token;
+    use host::socket::{Access, Listener};
+    use std::io::{Read, Write};
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net;
+    use std::time::{Duration, Instant};
+    use tokio::net::{UnixListener, UnixStream};
+    use tokio::sync::watch;
+
+    fn runtime() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+    }
+
+    #[test]
+    fn a_listener_that_fails_again_and_again_does_not_keep_the_thread_busy() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut listener = Listener::bind(&folder.path().join("control.sock"), Access::PRIVATE).unwrap();
+        runtime().block_on(async {
+            // A socket on which nobody listens: accept fails at once, as it does where there are no descriptors.
+            let (end, other) = net::UnixStream::pair().unwrap();
+            drop(other);
+            end.set_nonblocking(true).unwrap();
+            let failing = UnixListener::from_std(OwnedFd::from(end).into()).unwrap();
+            let began = Instant::now();
+            assert!(accept(&failing, &mut listener).await.is_err());
+            assert!(began.elapsed() >= AFTER_ERROR, "it waits before it tries again");
+        });
+    }
+
+    #[test]
+    fn who_connects_while_the_server_holds_waits_and_is_not_turned_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("control.sock");
+        let listener = Listener::bind(&path, Access::PRIVATE).unwrap();
+        let (server, handle) = Server::new(listener, None, RequestSender::new().0, nothing()).unwrap();
+        handle.hold(true);
+        let running = std::thread::spawn(move || server.run());
+        let mut client = net::UnixStream::connect(&path).unwrap();
+        client.write_all(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+        client.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        assert!(client.read(&mut [0]).is_err(), "no answer, and no end");
+        client.set_read_timeout(None).unwrap();
+        handle.hold(false);
+        let mut reply = String::new();
+        client.read_to_string(&mut reply).unwrap();
+        assert!(reply.starts_with("HTTP/1.1 200"), "{reply}");
+        handle.stop();
+        running.join().unwrap();
+    }
+
+    fn nothing() -> Starter {
+        Arc::new(|_, _| Ok(()))
+    }
+
+    /// Whether a client over TCP counts as one that has asked, after this request.
+    async fn counts(path: &str, token: &str) -> bool {
+        let (_stop, stopped) = watch::channel(false);
+        let context = Context::new(
+            RequestSender::new().0,
+            stopped.clone(),
+            Some(Token::of("0123456789abcdef")),
+            CaptureService::new(nothing()),
+        );
+        let (ours, mut theirs) = net::UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let ours = UnixStream::from_std(ours).unwrap();
+        let has_asked = HasAsked::default();
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\nauthorization: Bearer {token}\r\n\r\n"
+        );
+        theirs.write_all(request.as_bytes()).unwrap();
+        attend(ours, service::router(context), stopped, has_asked.clone()).await;
+        let mut reply = String::new();
+        theirs.read_to_string(&mut reply).unwrap();
+        assert!(reply.starts_with("HTTP/1.1 "), "{reply}");
+        has_asked.get()
+    }
+
+    #[test]
+    fn only_a_request_with_the_token_keeps_a_client_from_being_the_first_to_go() {
+        runtime().block_on(async {
+            assert!(!counts("/v1/openapi.json", "wrong").await);
+            assert!(!counts("/", "wrong").await, "everybody may have the page");
+            assert!(counts("/v1/openapi.json", "0123456789abcdef").await);
+        });
+    }
+}

@@ -1,0 +1,83 @@
+// The page: asks once a second, shows what has come, and reads events as they happen.
+
+import { get, keepToken, stream } from "./api.js";
+import { Capture } from "./capture.js";
+import { add } from "./events.js";
+import { Policy } from "./policy.js";
+import { drops, functions, interventions, rates } from "./rates.js";
+import { topology } from "./topology.js";
+
+const EVERY = 1000;
+const find = (selector) => document.querySelector(selector);
+const state = find("#state");
+const token = find("#token");
+const policy = new Policy(find("#chosen"), find("#settings"), find("#outcome"));
+const capture = new Capture(find("#capture form"), find("#capture p"));
+let before = new Map();
+let looked;
+
+const pause = () => new Promise((resolve) => setTimeout(resolve, EVERY));
+
+function tell(text, bad) {
+  if (state.textContent !== text) {
+    state.textContent = text;
+  }
+  state.classList.toggle("bad", bad);
+}
+
+function failed(problem) {
+  token.hidden = problem.status !== 401;
+  tell(problem.status === 401 ? "a token is needed" : `no answer: ${problem.message}`, true);
+}
+
+function show(ports) {
+  const now = performance.now();
+  const seconds = looked ? (now - looked) / 1000 : 1;
+  topology(find("#topology .ports"), ports);
+  rates(find("#rates table"), ports, before, seconds);
+  drops(find("#drops table"), ports);
+  interventions(find("#interventions table"), ports, before, seconds);
+  before = new Map(functions(ports).map((vf) => [vf.name, vf]));
+  looked = now;
+  const clients = functions(ports).filter((vf) => vf.peer).length;
+  const many = ports.length === 1 ? "1 port" : `${ports.length} ports`;
+  tell(`${many}, ${clients} of ${before.size} functions with a client`, false);
+}
+
+async function look() {
+  for (;;) {
+    try {
+      const ports = await get("/v1/ports");
+      token.hidden = true;
+      show(ports);
+      capture.offer(ports);
+      await policy.offer(ports.flatMap((port) => port.vfs));
+    } catch (problem) {
+      failed(problem);
+    }
+    await pause();
+  }
+}
+
+async function follow() {
+  let last = 0;
+  const list = find("#events ol");
+  for (;;) {
+    try {
+      last = await stream(last, (kind, event) => {
+        last = event.number ?? last;
+        add(list, kind, event);
+      });
+    } catch {
+      // Whoever asks for the ports tells why.
+    }
+    await pause();
+  }
+}
+
+token.addEventListener("submit", (event) => {
+  event.preventDefault();
+  keepToken(token.elements.token.value);
+});
+look();
+follow();

@@ -1,0 +1,58 @@
+//! The dashboard: a page that asks the host as any other client does. Its files are part of the program, and name nothing
+//! that is elsewhere. Left out: what it shows, which is the page's own (`main.js`).
+
+use super::service::Context;
+use axum::Router;
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use axum::routing::get;
+
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+
+/// Path, media type and text.
+const FILES: [(&str, &str, &str); 10] = [
+    ("/", "text/html; charset=utf-8", include_str!("index.html")),
+    ("/page/style.css", "text/css; charset=utf-8", include_str!("style.css")),
+    ("/page/main.js", SCRIPT, include_str!("main.js")),
+    ("/page/api.js", SCRIPT, include_str!("api.js")),
+    ("/page/view.js", SCRIPT, include_str!("view.js")),
+    ("/page/topology.js", SCRIPT, include_str!("topology.js")),
+    ("/page/rates.js", SCRIPT, include_str!("rates.js")),
+    ("/page/policy.js", SCRIPT, include_str!("policy.js")),
+    ("/page/capture.js", SCRIPT, include_str!("capture.js")),
+    ("/page/events.js", SCRIPT, include_str!("events.js")),
+];
+/// A browser loads nothing from elsewhere, runs no script but ours, and shows the page in no other.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// The files. They say nothing about the host, so whoever can connect may have them.
+pub(super) fn routes() -> Router<Context> {
+    FILES.into_iter().fold(Router::new(), |router, (path, kind, text)| {
+        let headers = [
+            (CONTENT_TYPE, kind),
+            (CACHE_CONTROL, "no-cache"),
+            (CONTENT_SECURITY_POLICY, POLICY),
+            (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        ];
+        router.route(path, get(move || async move { (headers, text) }))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FILES;
+
+    #[test]
+    fn the_page_names_nothing_that_is_elsewhere() {
+        for (path, _, text) in FILES {
+            let elsewhere = text.replace("http://www.w3.org/2000/svg", "");
+            assert!(!elsewhere.contains("//www") && !elsewhere.contains("https://"), "{path}");
+            assert!(!elsewhere.contains("innerHTML"), "{path}: what the host tells is only ever text");
+        }
+        let named = |path: &str| FILES.iter().any(|(known, ..)| *known == path);
+        let (_, _, index) = FILES[0];
+        for part in index.split("\"/page/").skip(1) {
+            assert!(named(&format!("/page/{}", part.split('"').next().unwrap())), "{part}");
+        }
+    }
+}

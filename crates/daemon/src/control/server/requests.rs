@@ -1,0 +1,183 @@
+//! Requests on their way from the thread that serves clients to the one that carries them out, one after the other, in the
+//! order in which they are complete. Left out: both threads.
+
+use crate::control::problem::Kind;
+use crate::control::protocol::{Answer, Failure, Request};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+
+/// Requests of one listener's clients that may wait. Whoever comes then is told so at once.
+const MOST: usize = 16;
+/// Requests that may wait in all: those of two listeners, and the watchdog's.
+const ROOM: usize = 2 * MOST + 1;
+
+/// A request, and where its answer goes.
+#[derive(Debug)]
+struct Asked {
+    request: Request,
+    answer: oneshot::Sender<Result<Answer, Failure>>,
+    /// Given back when the request is carried out or skipped, not when its client goes.
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// Sends requests to the control thread.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestSender {
+    queue: mpsc::Sender<Asked>,
+    /// Shared by the clients of one listener.
+    permits: Arc<Semaphore>,
+}
+
+/// Asks for the list of ports whatever clients do. It does not keep the control thread from its end.
+#[derive(Debug, Clone)]
+pub(crate) struct Probe(mpsc::WeakSender<Asked>);
+
+/// Where requests are taken from.
+#[derive(Debug)]
+pub(crate) struct Queue(mpsc::Receiver<Asked>);
+
+impl RequestSender {
+    pub(crate) fn new() -> (Self, Queue) {
+        let (queue, receiver) = mpsc::channel(ROOM);
+        (Self { queue, permits: Arc::new(Semaphore::new(MOST)) }, Queue(receiver))
+    }
+
+    /// The same for the clients of another listener, with a limit of their own.
+    pub(crate) fn for_another_listener(&self) -> Self {
+        Self { queue: self.queue.clone(), permits: Arc::new(Semaphore::new(MOST)) }
+    }
+
+    /// The watchdog's way past all clients.
+    pub(crate) fn probe(&self) -> Probe {
+        Probe(self.queue.downgrade())
+    }
+
+    /// The answer, when it is there.
+    pub(crate) async fn ask(&self, request: Request) -> Result<Answer, Failure> {
+        let permit = Arc::clone(&self.permits).try_acquire_owned().map_err(|_| busy())?;
+        let answer = send(&self.queue, request, Some(permit))?;
+        answer.await.unwrap_or_else(|_| Err(handed_over()))
+    }
+}
+
+impl Probe {
+    /// Waits until the control thread and every port have answered. One call at a time has room.
+    pub(crate) fn ask(&self) -> Result<(), Failure> {
+        let answer = {
+            let queue = self.0.upgrade().ok_or_else(handed_over)?;
+            send(&queue, Request::PortList, None)?
+        };
+        answer.blocking_recv().unwrap_or_else(|_| Err(handed_over())).map(drop)
+    }
+}
+
+/// Sends a request; what comes back gets the answer.
+fn send(
+    queue: &mpsc::Sender<Asked>,
+    request: Request,
+    permit: Option<OwnedSemaphorePermit>,
+) -> Result<oneshot::Receiver<Result<Answer, Failure>>, Failure> {
+    let (sender, answer) = oneshot::channel();
+    let asked = Asked { request, answer: sender, _permit: permit };
+    queue.try_send(asked).map_err(|error| match error {
+        mpsc::error::TrySendError::Full(_) => busy(),
+        mpsc::error::TrySendError::Closed(_) => handed_over(),
+    })?;
+    Ok(answer)
+}
+
+fn busy() -> Failure {
+    Failure::new(Kind::Busy, format!("{MOST} requests wait already; ask again in a second"))
+}
+
+impl Queue {
+    /// Has `handle` carry out requests until nobody can hand one in any more, or another process serves the host: because it
+    /// was asked for, or as `leaving` says. What nobody waits for any more is not begun.
+    pub(crate) fn serve(
+        mut self,
+        leaving: &AtomicBool,
+        mut handle: impl FnMut(Request) -> Result<Answer, Failure>,
+    ) {
+        while let Some(Asked { request, answer: sender, _permit }) = self.0.blocking_recv() {
+            if leaving.load(Ordering::Acquire) {
+                return;
+            }
+            if sender.is_closed() {
+                continue;
+            }
+            let answer = handle(request);
+            let over = matches!(answer, Ok(Answer::Upgraded(_)));
+            // Whoever has asked may be gone.
+            let _ = sender.send(answer);
+            if over {
+                return;
+            }
+        }
+    }
+}
+
+fn handed_over() -> Failure {
+    Failure::new(Kind::HandedOver, "another process serves the host now, and nothing was done; ask again")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MOST, RequestSender};
+    use crate::control::problem::Kind;
+    use crate::control::protocol::{Answer, Request, Upgraded};
+    use std::sync::atomic::AtomicBool;
+    use std::task::{Context, Poll, Waker};
+
+    /// The kind of failure that there is at once, if there is.
+    fn refusal(sender: &RequestSender) -> Option<Kind> {
+        let mut asking = Box::pin(sender.ask(Request::PortList));
+        match asking.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(answer) => answer.err().map(|failure| failure.kind),
+            Poll::Pending => {
+                // It waits until the end of the test, as a client does that stays.
+                std::mem::forget(asking);
+                None
+            }
+        }
+    }
+
+    #[test]
+    fn who_comes_when_too_many_wait_is_told_at_once() {
+        let (local, queue) = RequestSender::new();
+        let remote = local.for_another_listener();
+        for listener in [&local, &remote] {
+            // A request whose sender is gone still has its place, until it is its turn.
+            assert!((0..MOST).all(|_| refusal(listener).is_none()), "no listener takes another's places");
+            assert_eq!(refusal(listener), Some(Kind::Busy));
+        }
+        let probe = local.probe();
+        let watchdog = std::thread::spawn(move || probe.ask());
+        let serving = std::thread::spawn(move || {
+            queue.serve(&AtomicBool::new(false), |_| Ok(Answer::Ports(Vec::new())));
+        });
+        assert_eq!(watchdog.join().unwrap(), Ok(()), "clients do not silence the watchdog");
+        let probe = local.probe();
+        drop((local, remote));
+        serving.join().unwrap();
+        assert!(probe.ask().is_err(), "the watchdog does not keep the control thread from its end");
+    }
+
+    #[test]
+    fn what_comes_after_a_hand_over_is_not_begun() {
+        let (sender, queue) = RequestSender::new();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let clients = std::thread::spawn(move || {
+            runtime
+                .block_on(async { tokio::join!(sender.ask(Request::Upgrade), sender.ask(Request::PortList)) })
+        });
+        let mut begun = Vec::new();
+        queue.serve(&AtomicBool::new(false), |request| {
+            begun.push(request);
+            Ok(Answer::Upgraded(Upgraded { pid: 1 }))
+        });
+        let (upgrade, list) = clients.join().unwrap();
+        assert!(upgrade.is_ok() && begun == [Request::Upgrade]);
+        assert_eq!(list.unwrap_err().kind, Kind::HandedOver);
+    }
+}

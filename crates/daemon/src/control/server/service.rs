@@ -1,0 +1,226 @@
+//! From a path to its answer. Left out: connections, and what a request does.
+
+use super::capture::{self, CaptureService};
+use super::{HasAsked, PATIENCE, RequestSender, page, stream};
+use crate::control::problem::{Kind, Problem};
+use crate::control::protocol::{Answer, Failure, Request as AskFor};
+use crate::control::route::{self, Input, MAX_BODY, ROUTES, Route};
+use crate::control::tcp::Token;
+use crate::control::{metrics, openapi};
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{Path, Query, Request, State};
+use axum::http::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodFilter, get, on};
+use axum::{Extension, RequestPartsExt, Router};
+use serde::Deserialize;
+use std::sync::Arc;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::timeout;
+
+/// What every handler needs.
+#[derive(Debug, Clone)]
+pub(super) struct Context {
+    sender: RequestSender,
+    stop: watch::Receiver<bool>,
+    /// One for each open stream of events.
+    stream_permits: Arc<Semaphore>,
+    /// What those have to send who come over TCP.
+    token: Option<Token>,
+    captures: CaptureService,
+}
+
+impl Context {
+    pub(super) fn new(
+        sender: RequestSender,
+        stop: watch::Receiver<bool>,
+        token: Option<Token>,
+        captures: CaptureService,
+    ) -> Self {
+        Self { sender, stop, stream_permits: Arc::new(Semaphore::new(stream::MOST)), token, captures }
+    }
+}
+
+/// The query of a path.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct After {
+    #[serde(default)]
+    after: u64,
+}
+
+/// Every path.
+pub(super) fn router(context: Context) -> Router {
+    let mut router = Router::new();
+    for route in &ROUTES {
+        let Ok(method) = MethodFilter::try_from(route.method.clone()) else { continue };
+        router = router.route(
+            route.path,
+            on(method, move |State(context): State<Context>, request: Request| async move {
+                answer(route, &context, request).await
+            }),
+        );
+    }
+    router
+        .route("/v1/events/stream", get(events))
+        .route(route::CAPTURE, get(capture_frames))
+        .route("/v1/openapi.json", get(|| async { json(openapi::text()) }))
+        .route("/metrics", get(metrics_text))
+        .fallback(no_such_path)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(from_fn_with_state(context.clone(), authorize))
+        .merge(page::routes())
+        .with_state(context)
+}
+
+/// Who comes over TCP has to have the token. A client counts as one that has asked when its request passes here.
+async fn authorize(
+    State(context): State<Context>,
+    Extension(has_asked): Extension<HasAsked>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let sent =
+        request.headers().get(AUTHORIZATION).and_then(|sent| sent.to_str().ok()?.strip_prefix("Bearer "));
+    if context.token.is_none_or(|token| sent.is_some_and(|sent| token.is(sent))) {
+        has_asked.note();
+        return next.run(request).await;
+    }
+    let message = "over TCP a token is needed, in the header Authorization, as in \"Bearer TOKEN\"";
+    let mut response = refuse(Failure::new(Kind::Unauthorized, message), request.uri().path());
+    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    response
+}
+
+async fn answer(route: &Route, context: &Context, request: Request) -> Response {
+    let path = request.uri().path().to_owned();
+    let outcome = async {
+        if route.local_only && context.token.is_some() {
+            let message =
+                format!("{path} is not for TCP; ask over the control socket, as the softiov command does");
+            return Err(Failure::new(Kind::LocalOnly, message));
+        }
+        let input = input(route, request).await?;
+        let answer = context.sender.ask((route.request)(&input)?).await?;
+        encode(&answer)
+    };
+    outcome.await.unwrap_or_else(|failure| refuse(failure, &path))
+}
+
+fn encode(answer: &Answer) -> Result<Response, Failure> {
+    let text = serde_json::to_string(answer).map_err(|error| unavailable(&error.to_string()))?;
+    Ok(json(text))
+}
+
+fn json(text: String) -> Response {
+    let kind = HeaderValue::from_static("application/json");
+    ([(CONTENT_TYPE, kind), (CACHE_CONTROL, HeaderValue::from_static("no-store"))], text).into_response()
+}
+
+/// The response to a request that was not served.
+pub(super) fn refuse(failure: Failure, path: &str) -> Response {
+    let status = failure.kind.status();
+    let text = serde_json::to_string(&Problem::new(failure, path)).unwrap_or_default();
+    let kind = HeaderValue::from_static("application/problem+json");
+    (status, [(CONTENT_TYPE, kind)], text).into_response()
+}
+
+/// Reads name, query and body of a request.
+async fn input(route: &Route, request: Request) -> Result<Input, Failure> {
+    let (mut parts, body) = request.into_parts();
+    let name = match route.path.contains('{') {
+        true => parts.extract::<Path<String>>().await.map_err(|error| malformed(&error.body_text()))?.0,
+        false => String::new(),
+    };
+    let after = query(&mut parts).await?.after;
+    let body = match route.body {
+        Some(_) => read(&parts.headers, body).await?.to_vec(),
+        None => Vec::new(),
+    };
+    Ok(Input { name, after, body })
+}
+
+async fn query(parts: &mut Parts) -> Result<After, Failure> {
+    let query = parts.extract::<Query<After>>().await;
+    query.map(|Query(query)| query).map_err(|error| malformed(&error.body_text()))
+}
+
+async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Failure> {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
+    if kind.split(';').next().map(str::trim) != Some("application/json") {
+        let message =
+            format!("the body is said to be {kind:?}; send it with \"Content-Type: application/json\"");
+        return Err(Failure::new(Kind::NotJson, message));
+    }
+    match timeout(PATIENCE, to_bytes(body, MAX_BODY)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(_)) => {
+            Err(Failure::new(Kind::TooLong, format!("the body is broken, or longer than {MAX_BODY} bytes")))
+        }
+        Err(_) => Err(Failure::new(Kind::TooSlow, format!("the body did not come within {PATIENCE:?}"))),
+    }
+}
+
+fn malformed(why: &str) -> Failure {
+    Failure::new(Kind::Malformed, why)
+}
+
+async fn events(State(context): State<Context>, request: Request) -> Response {
+    let (mut parts, _) = request.into_parts();
+    let path = parts.uri.path().to_owned();
+    let last = parts.headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
+    let opened = query(&mut parts)
+        .await
+        .and_then(|behind| stream::open(last.unwrap_or(behind.after), context.stop, context.stream_permits));
+    match opened {
+        Ok(response) => response,
+        Err(failure) => refuse(failure, &path),
+    }
+}
+
+async fn capture_frames(State(context): State<Context>, request: Request) -> Response {
+    let (mut parts, _) = request.into_parts();
+    let path = parts.uri.path().to_owned();
+    let begun = async {
+        let port = parts.extract::<Path<String>>().await.map_err(|error| malformed(&error.body_text()))?.0;
+        let query = parts.extract::<Query<capture::Query>>().await;
+        let query = query.map_err(|error| malformed(&error.body_text()))?.0;
+        context.captures.capture(port, query, &context.sender, context.stop).await
+    };
+    begun.await.unwrap_or_else(|failure| refuse(failure, &path))
+}
+
+/// Counters, in the form that the client takes.
+async fn metrics_text(State(context): State<Context>, request: Request) -> Response {
+    let accept = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or("");
+    let open = accept.contains("application/openmetrics-text");
+    let outcome = context.sender.ask(AskFor::PortList).await.and_then(|answer| match answer {
+        Answer::Ports(ports) => metrics::text(&ports).map_err(|error| unavailable(&error.to_string())),
+        _ => Err(unavailable("no ports are told")),
+    });
+    let kind = HeaderValue::from_static(if open { metrics::OPENMETRICS } else { metrics::PROMETHEUS });
+    match outcome {
+        Ok(text) if open => ([(CONTENT_TYPE, kind)], metrics::openmetrics(&text)).into_response(),
+        Ok(text) => ([(CONTENT_TYPE, kind)], text).into_response(),
+        Err(failure) => refuse(failure, "/metrics"),
+    }
+}
+
+fn unavailable(why: &str) -> Failure {
+    Failure::new(Kind::Unavailable, why)
+}
+
+async fn no_such_path(request: Request) -> Response {
+    let path = request.uri().path();
+    let message = format!("there is nothing under {path:?}; GET /v1/openapi.json has all paths");
+    refuse(Failure::new(Kind::NoSuchPath, message), path)
+}
+
+/// The header `Allow` is the router's.
+async fn wrong_method(request: Request) -> Response {
+    let (method, path) = (request.method(), request.uri().path());
+    refuse(Failure::new(Kind::WrongMethod, format!("{path:?} does not take {method}")), path)
+}

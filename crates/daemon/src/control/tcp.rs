@@ -1,0 +1,184 @@
+//! The control interface over TCP: its socket, which outlives the process as the control socket does, and the token that
+//! clients have to send. Left out: serving (`server`).
+
+use crate::config::http::Http;
+use crate::vault::Vault;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use subtle::ConstantTimeEq;
+use thiserror::Error;
+
+/// Why there is no control interface over TCP.
+#[derive(Debug, Error)]
+pub(crate) enum HttpError {
+    /// The address cannot be had.
+    #[error(
+        "http.listen: {address}: {source}; choose another port, or find who has this one with `ss -ltnp`"
+    )]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// The token cannot be read.
+    #[error("http.token_file: {}: {problem}", path.display())]
+    Token {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and what helps.
+        problem: String,
+    },
+}
+
+/// Under which name the vault has the socket.
+const NAME: &str = "http";
+/// Characters of the shortest token.
+const SHORTEST: usize = 16;
+/// Bytes of the longest file.
+const LONGEST: u64 = 4096;
+
+/// What clients have to send.
+#[derive(Clone)]
+pub(crate) struct Token(String);
+
+/// It is not for the log.
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+impl Token {
+    #[cfg(test)]
+    pub(crate) fn of(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    fn read(path: &Path) -> Result<Self, HttpError> {
+        let wrong = |problem: String| HttpError::Token { path: path.to_owned(), problem };
+        let failed = |error: io::Error| {
+            wrong(format!(
+                "{error}; make it with: (umask 077; head -c 24 /dev/urandom | base64 > {})",
+                path.display()
+            ))
+        };
+        let file = File::open(path).map_err(failed)?;
+        if file.metadata().map_err(failed)?.mode() & 0o007 != 0 {
+            return Err(wrong(format!("everybody can open it; chmod o= {}", path.display())));
+        }
+        let mut text = String::new();
+        file.take(LONGEST).read_to_string(&mut text).map_err(failed)?;
+        let token = text.trim();
+        if token.len() < SHORTEST || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            let problem = format!("it has to have one word of {SHORTEST} printable characters or more");
+            return Err(wrong(problem));
+        }
+        Ok(Self(token.to_owned()))
+    }
+
+    /// Whether a client has sent it. How long that takes says nothing about how much of it was right.
+    pub(crate) fn is(&self, sent: &str) -> bool {
+        self.0.as_bytes().ct_eq(sent.as_bytes()).into()
+    }
+}
+
+/// The socket, a predecessor's or a new one, and the token; none if the configuration has none. The vault stays as it is,
+/// since the predecessor may go on: see [`settle`].
+pub(crate) fn open(http: Option<&Http>, vault: &Vault) -> Result<Option<(TcpListener, Token)>, HttpError> {
+    let Some(Http { listen, token_file }) = http else { return Ok(None) };
+    let token = Token::read(token_file)?;
+    let failed = |source| HttpError::Listen { address: *listen, source };
+    let listener = match kept(vault, *listen) {
+        Some(listener) => listener,
+        None => TcpListener::bind(listen).map_err(failed)?,
+    };
+    listener.set_nonblocking(true).map_err(failed)?;
+    Ok(Some((listener, token)))
+}
+
+/// What the vault has, if it listens at this address.
+fn kept(vault: &Vault, address: SocketAddr) -> Option<TcpListener> {
+    let listener = vault.copy(NAME).map(TcpListener::from)?;
+    listener.local_addr().is_ok_and(|kept| kept == address).then_some(listener)
+}
+
+/// Makes the vault have the socket that is served, and no other: nobody waits at one that nobody serves.
+///
+/// # Errors
+/// The process is out of descriptors.
+pub(crate) fn settle(served: Option<&TcpListener>, vault: &Vault) -> io::Result<()> {
+    let Some(listener) = served else {
+        forget(vault);
+        return Ok(());
+    };
+    if kept(vault, listener.local_addr()?).is_some() {
+        return Ok(());
+    }
+    vault.keep(NAME, listener.as_fd())
+}
+
+/// Removes the socket from the vault: the next process opens its own.
+pub(crate) fn forget(vault: &Vault) {
+    vault.forget(NAME);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Token, open, settle};
+    use crate::config::http::Http;
+    use crate::vault::Vault;
+    use std::fs::{Permissions, set_permissions, write};
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_token_is_long_and_not_for_everybody_to_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("token");
+        let read = |text: &str, mode| {
+            write(&file, text).unwrap();
+            set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+            Token::read(&file).map_err(|error| error.to_string())
+        };
+        let token = read("0123456789abcdef\n", 0o600).unwrap();
+        assert!(token.is("0123456789abcdef") && !token.is("0123456789abcdee") && !token.is("0123"));
+        assert_eq!(format!("{token:?}"), "Token");
+        for (text, mode, says) in [
+            ("0123456789abcdef", 0o604, "chmod o="),
+            ("short", 0o600, "16 printable"),
+            ("0123456789 abcdef", 0o600, "one word"),
+        ] {
+            let error = read(text, mode).unwrap_err();
+            assert!(error.contains(says) && error.contains("http.token_file"), "{error}");
+        }
+        let missing = Token::read(&folder.path().join("none")).unwrap_err().to_string();
+        assert!(missing.contains("make it with"), "{missing}");
+    }
+
+    #[test]
+    fn a_successor_goes_on_with_the_socket() {
+        let folder = tempfile::tempdir().unwrap();
+        let token_file = folder.path().join("token");
+        write(&token_file, "0123456789abcdef").unwrap();
+        set_permissions(&token_file, Permissions::from_mode(0o600)).unwrap();
+        // A port that is free now.
+        let listen = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let (http, vault) = (Http { listen, token_file }, Vault::default());
+        let (first, _) = open(Some(&http), &vault).unwrap().unwrap();
+        assert!(vault.copy("http").is_none(), "before it is known who serves, nothing is changed");
+        settle(Some(&first), &vault).unwrap();
+        let waiting = std::net::TcpStream::connect(listen).unwrap();
+        drop(first);
+        let (second, _) = open(Some(&http), &vault).unwrap().unwrap();
+        assert_eq!(second.accept().unwrap().1, waiting.local_addr().unwrap(), "who waited is served");
+        drop(second);
+        assert!(open(None, &vault).unwrap().is_none() && vault.copy("http").is_some());
+        settle(None, &vault).unwrap();
+        assert!(vault.copy("http").is_none());
+    }
+}

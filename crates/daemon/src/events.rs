@@ -1,0 +1,178 @@
+//! Recent events: lines of the host's log as records, which `softiov events` reads. One list for the
+//! process, as there is one log. Left out: which events there are, which are the lines of the log, and how they get here.
+//!
+//! The list is bounded in records and in bytes. Whoever asks too late is told how many are gone.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+/// Records that are kept.
+const MOST: usize = 4096;
+/// Bytes of their names and values.
+const ROOM: usize = 1 << 20;
+/// Records in one answer, so that it stays small.
+const IN_ONE_ANSWER: usize = 256;
+/// Bytes of one record; what is longer is cut.
+const LONGEST: usize = 1024;
+
+/// Something that has happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Event {
+    /// Its number, counted from 1 since the process began.
+    pub number: u64,
+    /// When: RFC 3339, in UTC.
+    pub time: String,
+    /// error, warn or info.
+    pub level: String,
+    /// Name of the function, port or interface that the event concerns, if it concerns one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
+    /// What has happened.
+    pub event: String,
+    /// More of it, by name.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub fields: Map<String, Value>,
+}
+
+/// The answer to a request for events.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Recent {
+    /// Events in their order.
+    pub events: Vec<Event>,
+    /// Events that were asked for and are not kept any more.
+    pub lost: u64,
+    /// There are more after these.
+    pub more: bool,
+}
+
+#[derive(Debug)]
+struct Kept {
+    events: VecDeque<Event>,
+    bytes: usize,
+    last: u64,
+}
+
+static KEPT: Mutex<Kept> = Mutex::new(Kept::new());
+
+/// Keeps an event; its number is given here.
+pub fn note(event: Event) {
+    with(|kept| kept.note(event));
+}
+
+/// Events after the one of this number; all that are kept after 0.
+#[must_use]
+pub fn after(number: u64) -> Recent {
+    with(|kept| kept.after(number))
+}
+
+/// Holds for as long as it takes to move a record, or to copy [`IN_ONE_ANSWER`] of them.
+fn with<T>(what: impl FnOnce(&mut Kept) -> T) -> T {
+    what(&mut KEPT.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+impl Kept {
+    const fn new() -> Self {
+        Self { events: VecDeque::new(), bytes: 0, last: 0 }
+    }
+
+    fn note(&mut self, mut event: Event) {
+        self.last += 1;
+        event.number = self.last;
+        cut(&mut event);
+        self.bytes += size(&event);
+        self.events.push_back(event);
+        while self.events.len() > MOST || self.bytes > ROOM {
+            self.bytes -= self.events.pop_front().as_ref().map_or(0, size);
+        }
+    }
+
+    fn after(&self, number: u64) -> Recent {
+        let first = self.last - self.events.len() as u64 + 1;
+        // Whoever has a later number has it of a process before this one.
+        let wanted = if number > self.last { first } else { number + 1 };
+        let from = wanted.saturating_sub(first) as usize;
+        let events: Vec<Event> = self.events.iter().skip(from).take(IN_ONE_ANSWER).cloned().collect();
+        Recent {
+            lost: if number == 0 { 0 } else { first.saturating_sub(wanted) },
+            more: events.last().is_some_and(|event| event.number < self.last),
+            events,
+        }
+    }
+}
+
+/// What an event takes, about.
+fn size(event: &Event) -> usize {
+    let fields = event.fields.iter().map(|(name, value)| {
+        name.len() + value.as_str().map_or(size_of::<Value>(), str::len) + size_of::<Value>()
+    });
+    size_of::<Event>() + event.event.len() + event.time.len() + fields.sum::<usize>()
+}
+
+/// Takes away what is too long: the fields, and then the end of the text.
+fn cut(event: &mut Event) {
+    if size(event) > size_of::<Event>() + LONGEST {
+        event.fields.clear();
+    }
+    if event.event.len() > LONGEST / 2 {
+        let end = (0..=LONGEST / 2).rev().find(|at| event.event.is_char_boundary(*at)).unwrap_or(0);
+        event.event.truncate(end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Event, IN_ONE_ANSWER, Kept, LONGEST, MOST, ROOM};
+    use serde_json::{Map, Value};
+
+    fn event(text: &str) -> Event {
+        let (time, level) = ("2026-01-01T00:00:00Z".to_owned(), "info".to_owned());
+        Event { number: 0, time, level, about: None, event: text.to_owned(), fields: Map::new() }
+    }
+
+    fn numbers(kept: &Kept, after: u64) -> (Option<u64>, Option<u64>, u64, bool) {
+        let recent = kept.after(after);
+        let number = |event: Option<&Event>| event.map(|event| event.number);
+        (number(recent.events.first()), number(recent.events.last()), recent.lost, recent.more)
+    }
+
+    #[test]
+    fn whoever_asks_gets_what_came_since_and_hears_of_what_is_lost() {
+        let mut kept = Kept::new();
+        assert_eq!(numbers(&kept, 0), (None, None, 0, false));
+        for _ in 0..3 {
+            kept.note(event("x"));
+        }
+        assert_eq!(numbers(&kept, 0), (Some(1), Some(3), 0, false));
+        assert_eq!(numbers(&kept, 2), (Some(3), Some(3), 0, false));
+        assert_eq!(numbers(&kept, 3), (None, None, 0, false));
+        for _ in 0..MOST {
+            kept.note(event("x"));
+        }
+        let most = MOST as u64;
+        assert_eq!(numbers(&kept, 3), (Some(4), Some(3 + IN_ONE_ANSWER as u64), 0, true));
+        assert_eq!(numbers(&kept, 1), (Some(4), Some(3 + IN_ONE_ANSWER as u64), 2, true));
+        assert_eq!(numbers(&kept, most + 2), (Some(most + 3), Some(most + 3), 0, false));
+    }
+
+    #[test]
+    fn a_number_of_a_process_before_begins_anew() {
+        let mut kept = Kept::new();
+        kept.note(event("x"));
+        assert_eq!(numbers(&kept, 900), (Some(1), Some(1), 0, false));
+    }
+
+    #[test]
+    fn long_events_are_cut_and_take_no_more_than_there_is_room() {
+        let mut kept = Kept::new();
+        let mut long = event(&"ä".repeat(LONGEST));
+        long.fields.insert("why".to_owned(), Value::from("y".repeat(LONGEST)));
+        for _ in 0..MOST {
+            kept.note(long.clone());
+        }
+        assert!(kept.bytes <= ROOM && kept.events.len() > 100, "{} bytes", kept.bytes);
+        assert!(kept.events[0].fields.is_empty() && kept.events[0].event.starts_with('ä'));
+    }
+}

@@ -1,0 +1,113 @@
+//! Recordings of VFs that were shut in, as files, by a thread that no port waits for: `flight/VF-TIME.json` in the state folder.
+//! There are [`MOST`] at most; the oldest make room. Left out: recordings by command, which are the client's to write.
+
+use super::recording::{Recording, Taken};
+use host::confine::{ConfineError, Prepared};
+use std::fs::{self, DirBuilder};
+use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+
+/// Files that are kept.
+const MOST: usize = 32;
+/// Recordings that wait for the thread. A port has eight VFs.
+const WAITING: usize = 16;
+
+/// The way to the thread; without a state folder there is none.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Files(Option<SyncSender<Taken>>);
+
+impl Files {
+    /// Starts the thread, which ends with the last of these.
+    pub(crate) fn start(state_dir: Option<&Path>, confined: &Prepared) -> Result<Self, ConfineError> {
+        let Some(folder) = state_dir.map(|folder| folder.join("flight")) else { return Ok(Self(None)) };
+        let (sender, receiver) = sync_channel(WAITING);
+        confined.spawn("flight", move || write_all(&folder, &receiver))?;
+        Ok(Self(Some(sender)))
+    }
+
+    /// Has a recording written, and waits for nothing: `false` if too many wait already.
+    pub(crate) fn write(&self, taken: Taken) -> bool {
+        let Some(sender) = &self.0 else { return true };
+        !matches!(sender.try_send(taken), Err(TrySendError::Full(_)))
+    }
+}
+
+fn write_all(folder: &Path, receiver: &Receiver<Taken>) {
+    while let Ok(taken) = receiver.recv() {
+        let recording = taken.named();
+        let function = &recording.vf;
+        match write(folder, &recording) {
+            Ok(path) => {
+                let file = path.display();
+                tracing::warn!(function, %file, "what the VF did last is in a file; `softiov vf flight --read` prints it");
+            }
+            Err(error) => {
+                let folder = folder.display();
+                tracing::warn!(function, %error, "what the VF did last cannot be written to {folder}; `softiov vf flight` has it");
+            }
+        }
+    }
+}
+
+/// Writes a file, whole or not at all.
+fn write(folder: &Path, recording: &Recording) -> io::Result<PathBuf> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    make_room(folder)?;
+    // Names of VFs are the configuration's, and could hold anything.
+    let safe = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let name: String = recording.vf.chars().map(safe).collect();
+    // Digits of equal length, so that names sort by time.
+    let path = folder.join(format!("{name}-{:020}.json", recording.time_ns));
+    let mut file = tempfile::Builder::new().prefix(".flight-").tempfile_in(folder)?;
+    let mut text = serde_json::to_vec(recording)?;
+    text.push(b'\n');
+    file.write_all(&text)?;
+    file.persist(&path)?;
+    Ok(path)
+}
+
+/// Removes the oldest files, so that there is room for one more.
+fn make_room(folder: &Path) -> io::Result<()> {
+    let time = |path: &Path| path.file_stem()?.to_str()?.rsplit_once('-')?.1.parse::<u64>().ok();
+    let entries = fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path()));
+    let mut files: Vec<(u64, PathBuf)> = entries.filter_map(|path| Some((time(&path)?, path))).collect();
+    files.sort();
+    let surplus = (files.len() + 1).saturating_sub(MOST);
+    files.iter().take(surplus).try_for_each(|(_, path)| fs::remove_file(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MOST, write};
+    use crate::flight::recording::Recording;
+    use std::fs;
+
+    fn recording(time_ns: u64) -> Recording {
+        Recording { vf: "../pf0vf0".into(), time_ns, because: None, lost: 0, entries: Vec::new() }
+    }
+
+    #[test]
+    fn files_are_bounded_in_number_and_the_oldest_make_room() {
+        let folder = tempfile::tempdir().unwrap();
+        for time in 1..=MOST as u64 + 5 {
+            let path = write(folder.path(), &recording(time)).unwrap();
+            assert_eq!(path.parent(), Some(folder.path()), "a name cannot leave the folder");
+        }
+        let mut names: Vec<_> =
+            fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names.len(), MOST);
+        assert_eq!(names[0].to_str(), Some("___pf0vf0-00000000000000000006.json"));
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_an_error_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("flight");
+        fs::write(&file, "in its place").unwrap();
+        assert!(write(&file, &recording(1)).is_err());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "in its place");
+    }
+}

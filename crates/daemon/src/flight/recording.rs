@@ -1,0 +1,124 @@
+//! A flight recorder's notes as they are told: with the names of registers and requests, in the order of time. Left out: how
+//! they are printed (`softiov vf flight`).
+
+use super::{Copied, Note, Place, What};
+use crate::config::file::Family;
+use driver::pf::Kind;
+use i82576::register::vf::VMBMEM;
+use i82576::{Time, mailbox};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use vfio_user::wire::pci_region;
+
+/// What a VF and its client did last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Recording {
+    /// The VF.
+    pub vf: String,
+    /// When it was taken: nanoseconds since 1970.
+    pub time_ns: u64,
+    /// The offence for which the VF was quarantined; none if a command asked for the recording.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
+    /// Notes before these that had to make room.
+    pub lost: u64,
+    /// In the order of time.
+    pub entries: Vec<Entry>,
+}
+
+/// Something that happened, once or several times in a row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Entry {
+    /// How long before the recording was taken: nanoseconds. Of what happened several times, the last.
+    pub before_ns: u64,
+    /// `read` and `write` of a register, `refused` by the PF driver, `dropped` frames, `offence`, or else the words for it.
+    pub what: String,
+    /// The register's name, or the reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Where the register is: the region's number, and bytes from its beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<u32>,
+    /// See `region`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+    /// What was read or written the last time; of an offence, how many a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<u64>,
+    /// How often.
+    pub times: u64,
+}
+
+/// A VF's notes on their way to another thread.
+#[derive(Debug)]
+pub struct Taken {
+    pub(crate) vf: String,
+    pub(crate) family: Family,
+    pub(crate) because: Option<&'static str>,
+    /// When, by both clocks.
+    pub(crate) now: Time,
+    pub(crate) time_ns: u64,
+    pub(crate) notes: Copied,
+}
+
+impl Taken {
+    /// With names. Takes longer than a port has.
+    #[must_use]
+    pub fn named(self) -> Recording {
+        let Self { vf, family, because, now, time_ns, notes } = self;
+        let Copied { accesses, events, lost } = notes;
+        let mut notes: Vec<Note> = accesses.into_iter().chain(events).collect();
+        notes.sort_by_key(|note| note.time);
+        let entries = notes.iter().map(|note| entry(note, family, now)).collect();
+        Recording { vf, time_ns, because: because.map(str::to_owned), lost, entries }
+    }
+}
+
+fn entry(note: &Note, family: Family, now: Time) -> Entry {
+    let Note { time, what, value, times } = *note;
+    let before_ns = now.since(time).as_nanos() as u64;
+    let plain = |what: &str, name: Option<&str>, value| {
+        let (what, name) = (what.to_owned(), name.map(str::to_owned));
+        Entry { before_ns, what, name, region: None, offset: None, value, times }
+    };
+    let access = |what: &str, Place { region, offset }| Entry {
+        name: name(family, region, offset, value),
+        region: Some(region),
+        offset: Some(offset),
+        ..plain(what, None, Some(value))
+    };
+    match what {
+        What::Read(place) => access("read", place),
+        What::Write(place) => access("write", place),
+        What::Said(words) => plain(words, None, None),
+        What::Refused(reason) => plain("refused", Some(reason), None),
+        What::Dropped(reason) => plain("dropped", Some(reason), None),
+        What::Offence(offence) => plain("offence", Some(offence), Some(value)),
+    }
+}
+
+/// What is there, and of a mailbox's first word, which message it names.
+fn name(family: Family, region: u32, offset: u64, value: u64) -> Option<String> {
+    match region {
+        pci_region::BAR0 => {}
+        pci_region::BAR3 => return Some("MSI-X".to_owned()),
+        pci_region::CONFIG => return Some("configuration space".to_owned()),
+        _ => return None,
+    }
+    let offset = u32::try_from(offset).ok()?;
+    let (name, index, count) = match family {
+        Family::I82576 => i82576::window::name(offset)?,
+        Family::Avf => avf::table::find(offset).map(|(row, index)| (row.name, index.into(), row.count))?,
+    };
+    let indexed = if count > 1 { format!("{name}[{index}]") } else { name.to_owned() };
+    if family == Family::I82576 && offset == VMBMEM {
+        let word = value as u32;
+        let answer = match (word & mailbox::ACK, word & mailbox::NACK) {
+            (0, 0) => "",
+            (0, _) => " refused",
+            _ => " granted",
+        };
+        return Some(format!("{indexed} {}{answer}", Kind::of(word).name()));
+    }
+    Some(indexed)
+}

@@ -1,0 +1,76 @@
+//! Other uplinks, links and processors for running ports. Left out: when that happens (`carry`).
+
+use super::{Management, Outcome, refused};
+use crate::config::PortConfig;
+use crate::port::{Command, PortError, Refit, Uplink};
+use host::cpus::Cpus;
+use std::collections::BTreeMap;
+
+/// What ports are to go on with, or had before, by the ports' names.
+pub(super) type Refits = BTreeMap<String, Box<Refit>>;
+
+/// Closes uplinks that no port has.
+pub(super) fn retire(refits: Refits) {
+    refits.into_values().filter_map(|refit| refit.uplink).for_each(Uplink::retire);
+}
+
+impl Management {
+    /// What a running port goes on with beside its policy, if that changes.
+    pub(super) fn refit(&self, old: &PortConfig, new: &PortConfig) -> Outcome<Option<Box<Refit>>> {
+        let (same_uplink, same_stages) =
+            (old.uplink == new.uplink, (&old.impair, &old.record) == (&new.impair, &new.record));
+        if same_uplink && same_stages && (old.link, &old.cpus) == (new.link, &new.cpus) {
+            return Ok(None);
+        }
+        let named = |error: PortError| refused(format!("{}: {error}", new.name));
+        let allowed = Cpus::allowed().map_err(refused)?;
+        new.cpus.check(&allowed).map_err(|error| named(error.into()))?;
+        let uplink = (!same_uplink).then(|| self.ports.open_uplink(new)).transpose()?;
+        let uplink = uplink.transpose().map_err(|error| named(error.into()))?;
+        let stages = (same_uplink && !same_stages).then(|| self.ports.open_stages(new)).transpose()?;
+        let stages = stages.transpose().map_err(|error| named(error.into()))?;
+        Ok(Some(Box::new(Refit { uplink, stages, link: new.link, cpus: new.cpus.clone() })))
+    }
+
+    /// Has ports go on with other uplinks, links and processors. `refits` are afterwards what they had before; or, if one
+    /// refuses, what was not put to work.
+    pub(super) fn put_refits_to_work(&self, refits: &mut Refits) -> Outcome<()> {
+        let mut back = Refits::new();
+        while let Some((name, refit)) = refits.pop_first() {
+            let asked = self.ports.ask(&name, |answer| Command::Refit(refit, answer));
+            match asked {
+                Ok(Ok(before)) => drop(back.insert(name, before)),
+                Ok(Err((why, given))) => {
+                    refits.insert(name, given);
+                    self.take_refits_back(refits, back);
+                    return Err(refused(why));
+                }
+                Err(late) => {
+                    self.take_refits_back(refits, back);
+                    return Err(late);
+                }
+            }
+        }
+        *refits = back;
+        Ok(())
+    }
+
+    /// Has ports go on with what they had before.
+    pub(super) fn take_refits_back(&self, refits: &mut Refits, back: Refits) {
+        for (name, before) in back {
+            match self.ports.ask(&name, |answer| Command::Refit(before, answer)) {
+                Ok(Ok(given)) => drop(refits.insert(name, given)),
+                Ok(Err((why, _))) => {
+                    tracing::error!(port = name, %why, "the port keeps a change that was refused");
+                }
+                Err(late) => {
+                    tracing::error!(
+                        port = name,
+                        why = late.message,
+                        "the port keeps a change that was refused"
+                    );
+                }
+            }
+        }
+    }
+}

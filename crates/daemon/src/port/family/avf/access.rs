@@ -1,0 +1,47 @@
+//! What clients of an AVF port's VFs read and write in configuration space and BAR 0. Left out: MSI-X tables, which are
+//! `iovm`'s, and registers that a guest has as memory.
+
+use super::Avf;
+use i82576::VfIndex;
+
+impl Avf {
+    /// Resets a VF as its guest would; its configuration is reset already.
+    pub(super) fn reset_card(&mut self, vf: VfIndex) {
+        self.card.set_bus_master(vf.get(), false);
+        self.card.function_level_reset(vf.get());
+        self.desk.changed = true;
+    }
+
+    pub(super) fn config_write(&mut self, vf: VfIndex, offset: u64, data: &[u8]) {
+        let effects = self.functions[vf.index()].config_write(offset, data);
+        if effects.function_reset {
+            self.reset_card(vf);
+        }
+        if let Some(on) = effects.bus_master {
+            self.card.set_bus_master(vf.get(), on);
+        }
+    }
+
+    /// Drivers read dwords; of a piece of one they get that piece.
+    pub(super) fn read_registers(&mut self, vf: VfIndex, offset: u64, data: &mut [u8]) {
+        let mut at = offset as u32;
+        let mut rest = data;
+        while !rest.is_empty() {
+            let inside = (at % 4) as usize;
+            let word = self.card.read(vf.get(), at & !3).to_le_bytes();
+            let (piece, tail) = rest.split_at_mut(rest.len().min(4 - inside));
+            piece.copy_from_slice(&word[inside..inside + piece.len()]);
+            at += piece.len() as u32;
+            rest = tail;
+        }
+    }
+
+    /// Drivers write dwords; anything else writes nothing.
+    pub(super) fn write_registers(&mut self, vf: VfIndex, offset: u64, data: &[u8]) {
+        if offset.is_multiple_of(4) {
+            for (at, word) in (offset as u32..).step_by(4).zip(data.as_chunks::<4>().0) {
+                self.card.write(vf.get(), at, u32::from_le_bytes(*word));
+            }
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! Adaptive Virtual Functions as a port's card. The PF is this program's, and no PCI device that anybody sees.
+//!
+//! Left out, with the 82576 alone having it: thresholds of conduct, and a card that is set aside as it is (`software`).
+
+mod access;
+mod hal;
+mod rules;
+mod software;
+mod told;
+
+use super::{Family, Unfit, VfFacts, Visit};
+use crate::config;
+use crate::port::bus::LiveBus;
+use crate::port::hal::now;
+use crate::port::pages::Memory;
+use crate::port::side::vf as vf_of;
+use crate::port::tell::News;
+use crate::port::uplink::Uplink;
+use crate::port::{PF_RID, PortError, RefusedChange};
+use crate::settings::{PortSettings, SettingError, family};
+use crate::state::StateError;
+use crate::state::port::{ClientState, Configured};
+use avf::ids::{BAR0_SIZE, BAR3_SIZE, MAX_VFS};
+use avf_nic::Card;
+use avf_nic::doorbell::Doorbells;
+use driver::avf::pf::{Pf, VfPolicy as AvfPolicy};
+use driver::pf::{Link, PortPolicy, Verdict, VfPolicy};
+use hal::{Desk, PfHal};
+use i82576::{Time, VfIndex};
+use iovm::VirtualFunction;
+use nic::{Poll, PoolCounters};
+use pcie::Function;
+use pcie::sriov::Placement;
+use plane::pacing::Pacing;
+use plane::switch::{Storm, Tables};
+use plane::uplink::Tally;
+use plane::{Plane, PortCounters};
+use rules::Rules;
+use std::ops::Range;
+use vfio_user::types::SparseArea;
+use vfio_user::wire::pci_region;
+
+/// VFs of a card: as many as a port offers at most.
+const VFS: u8 = i82576::ids::MAX_VFS as u8;
+/// The link's speed, Mb/s.
+const SPEED: u32 = 25_000;
+/// Frames from the uplink, and packets from each transmit queue, of a poll.
+const BUDGET: usize = 64;
+/// Where VFs are on the bus, from the PF on, as on an X710.
+const PLACEMENT: Placement = Placement { first_offset: 16, stride: 1 };
+
+/// What of a VF's BAR0 may be mapped.
+const AREAS: &[SparseArea] = &{
+    let [tails, vectors] = avf::ids::MAPPED;
+    [area(&tails), area(&vectors)]
+};
+
+const fn area(pages: &Range<u32>) -> SparseArea {
+    SparseArea { offset: pages.start as u64, size: (pages.end - pages.start) as u64 }
+}
+
+/// What is decided for a VF.
+#[derive(Debug, Clone, Copy)]
+struct Decided {
+    policy: VfPolicy,
+    /// The administrator has shut it in.
+    quarantined: bool,
+    /// Its client is let go, and sees no link.
+    hidden: bool,
+}
+
+impl Decided {
+    /// The policy in force.
+    fn in_force(&self) -> Result<AvfPolicy, SettingError> {
+        let policy = family::avf_policy(&self.policy)?;
+        let state = if self.hidden { Link::Disable } else { policy.state };
+        Ok(AvfPolicy { enabled: policy.enabled && !self.quarantined, state, ..policy })
+    }
+}
+
+/// The card, the PF driver, the plane between its VFs and the uplink, and what guests see of VFs.
+#[derive(Debug)]
+pub(in crate::port) struct Avf {
+    card: Card,
+    pf: Pf,
+    desk: Desk,
+    plane: Box<Plane<MAX_VFS>>,
+    functions: Vec<VirtualFunction>,
+    /// Of VFs whose client has its pages.
+    doorbells: [Option<Doorbells>; VFS as usize],
+    decided: Vec<Decided>,
+    rules: Rules,
+    configured: Configured,
+    /// VFs whose message the PF has and has not looked at, a bit each.
+    asking: u64,
+    link: bool,
+    /// A packet on its way from a guest, and a frame from the uplink.
+    staging: [Vec<u8>; 2],
+}
+
+impl Avf {
+    /// The card after power-on with its PF driver, and VFs with these policies.
+    fn bring_up(
+        link: bool,
+        configured: Configured,
+        policy: PortPolicy,
+        decided: Vec<Decided>,
+        guests: &mut LiveBus,
+    ) -> Result<Self, PortError> {
+        let (mut card, mut desk) = (Card::new(VFS), Desk::new());
+        let mut hal = PfHal { card: &mut card, desk: &mut desk, guests };
+        let pf = Pf::probe(&mut hal, VFS).map_err(|error| PortError::Card(error.to_string()))?;
+        let counters = [PortCounters::default(); MAX_VFS];
+        let plane = Plane::new(Tables::closed(0), Pacing::new(None), Storm::default(), counters);
+        let function = |vf: VfIndex| {
+            let rid = PLACEMENT.rid(PF_RID, vf.get()).unwrap_or(PF_RID);
+            VirtualFunction::of(vf, rid, avf::config::space())
+        };
+        let mut avf = Self {
+            card,
+            pf,
+            desk,
+            plane: Box::new(plane),
+            functions: VfIndex::all().map(function).collect(),
+            doorbells: [const { None }; VFS as usize],
+            decided,
+            rules: Rules::new(policy),
+            configured,
+            asking: 0,
+            link,
+            staging: [Vec::new(), Vec::new()],
+        };
+        for vf in VfIndex::all() {
+            avf.enforce(vf, guests).map_err(|error| PortError::Card(error.to_string()))?;
+        }
+        avf.visit(guests);
+        Ok(avf)
+    }
+
+    /// Calls the PF driver.
+    fn with_pf<R>(&mut self, guests: &mut LiveBus, act: impl FnOnce(&mut Pf, &mut PfHal<'_>) -> R) -> R {
+        let Self { card, pf, desk, .. } = self;
+        act(pf, &mut PfHal { card, desk, guests })
+    }
+
+    /// Gives a VF the policy that was decided.
+    fn enforce(&mut self, vf: VfIndex, guests: &mut LiveBus) -> Result<(), SettingError> {
+        let policy = self.decided[vf.index()].in_force()?;
+        Ok(self.with_pf(guests, |pf, hal| pf.set_policy(hal, vf.get(), policy))?)
+    }
+}
+
+impl Family for Avf {
+    fn region(&self, function: Function, index: u32) -> usize {
+        match index {
+            _ if function == Function::Pf => 0,
+            pci_region::BAR0 => BAR0_SIZE,
+            pci_region::BAR3 => BAR3_SIZE,
+            pci_region::CONFIG => pcie::config::SIZE,
+            _ => 0,
+        }
+    }
+
+    fn read(&mut self, function: Function, region: u32, offset: u64, data: &mut [u8]) {
+        let Some(vf) = vf_of(function) else { return };
+        match region {
+            pci_region::BAR0 => self.read_registers(vf, offset, data),
+            pci_region::BAR3 => self.functions[vf.index()].msix_read(offset, data),
+            pci_region::CONFIG => self.functions[vf.index()].config_read(offset, data),
+            _ => {}
+        }
+    }
+
+    fn write(&mut self, function: Function, region: u32, offset: u64, data: &[u8]) {
+        let Some(vf) = vf_of(function) else { return };
+        match region {
+            pci_region::BAR0 => self.write_registers(vf, offset, data),
+            pci_region::BAR3 => self.functions[vf.index()].msix_write(offset, data),
+            pci_region::CONFIG => self.config_write(vf, offset, data),
+            _ => {}
+        }
+    }
+
+    fn reset_function(&mut self, function: Function) -> bool {
+        let Some(vf) = vf_of(function) else { return false };
+        self.functions[vf.index()].reset();
+        self.reset_card(vf);
+        true
+    }
+
+    fn is_bus_master(&self, function: Function) -> bool {
+        vf_of(function).is_some_and(|vf| self.card.is_bus_master(vf.get()))
+    }
+
+    fn mappable(&self) -> &'static [SparseArea] {
+        AREAS
+    }
+
+    fn share(&mut self, vf: VfIndex, pages: &Memory, exactly: bool) {
+        self.doorbells[vf.index()] = Some(match exactly {
+            true => Doorbells::adopt(&self.card, vf.get()),
+            false => Doorbells::renew(&self.card, vf.get(), pages),
+        });
+    }
+
+    fn stirred(&self, vf: VfIndex, pages: &Memory) -> bool {
+        self.doorbells[vf.index()].as_ref().is_some_and(|doorbells| doorbells.stirred(pages))
+    }
+
+    fn look(&mut self, vf: VfIndex, pages: &Memory) {
+        if let Some(doorbells) = &mut self.doorbells[vf.index()] {
+            self.card.look(doorbells, pages);
+        }
+    }
+
+    fn show(&mut self, vf: VfIndex, pages: &Memory) {
+        if let Some(doorbells) = &mut self.doorbells[vf.index()] {
+            self.card.show(doorbells, pages);
+        }
+    }
+
+    fn family(&self) -> config::file::Family {
+        config::file::Family::Avf
+    }
+
+    fn is_hosted(&self) -> bool {
+        true
+    }
+
+    fn asking(&mut self) -> u32 {
+        self.asking as u32
+    }
+
+    fn visit(&mut self, bus: &mut LiveBus) -> Visit {
+        let link = self.link.then_some(SPEED);
+        let visit = self.with_pf(bus, |pf, hal| {
+            pf.set_link(hal, link);
+            pf.visit(hal)
+        });
+        // A poll gives the PF one message of each VF, and a visit takes more than that.
+        let served = std::mem::take(&mut self.asking) as u8;
+        Visit { served, link_changed: false, deadline: visit.more.then(now) }
+    }
+
+    fn judge(&mut self, _: VfIndex, _: u64) -> Option<Verdict> {
+        None
+    }
+
+    fn poll(&mut self, now: Time, bus: &mut LiveBus, uplink: &mut Uplink) -> Poll {
+        let Self { card, plane, rules, staging: [packet, frame], desk, .. } = self;
+        plane.now = now;
+        (plane.uplink.link, plane.uplink.receives) = (self.link, true);
+        if std::mem::take(&mut desk.changed) {
+            card.apply_policy(plane, &rules.mirrors());
+        }
+        rules.pass_windows(plane);
+        let from_uplink = card.arrive(plane, BUDGET, frame, bus, uplink);
+        let from_queues = card.forward(plane, BUDGET, packet, bus, uplink);
+        plane.tally = Tally::default();
+        let poll = card.poll(now, &mut desk.bus(bus));
+        self.asking |= poll.for_pf;
+        let more = from_uplink || from_queues || poll.more || poll.for_pf != 0;
+        let deadline = [poll.deadline, card.due(), rules.watch(plane)].into_iter().flatten().min();
+        Poll { more, deadline }
+    }
+
+    fn link(&self) -> bool {
+        self.link
+    }
+
+    fn set_link(&mut self, up: bool) {
+        self.link = up;
+    }
+
+    fn show_link(&mut self, vf: VfIndex, hidden: bool, bus: &mut LiveBus) -> Result<(), SettingError> {
+        let decided = &mut self.decided[vf.index()];
+        if std::mem::replace(&mut decided.hidden, hidden) == hidden {
+            return Ok(());
+        }
+        self.enforce(vf, bus)
+    }
+
+    /// What a VF is shown it is told at once.
+    fn notify(&mut self, _: VfIndex, _: &mut LiveBus) {}
+
+    fn check(&self, port: &PortPolicy, vfs: &[(VfIndex, VfPolicy)]) -> Result<(), Unfit> {
+        family::avf_port(port).map_err(|error| (None, error))?;
+        for (vf, policy) in vfs {
+            let checked =
+                family::avf_policy(policy).and_then(|policy| Ok(self.pf.check_policy(vf.get(), &policy)?));
+            checked.map_err(|error| (Some(*vf), error))?;
+        }
+        Ok(())
+    }
+
+    fn carry(
+        &mut self,
+        port: &PortPolicy,
+        vfs: &[(VfIndex, VfPolicy)],
+        bus: &mut LiveBus,
+    ) -> Result<(), Unfit> {
+        self.check(port, vfs)?;
+        self.rules.policy = *port;
+        self.desk.changed = true;
+        for (vf, policy) in vfs {
+            self.decided[vf.index()].policy = *policy;
+            self.enforce(*vf, bus).map_err(|error| (Some(*vf), error))?;
+        }
+        Ok(())
+    }
+
+    fn quarantine(&mut self, vf: VfIndex, on: bool, bus: &mut LiveBus) -> Result<(), SettingError> {
+        self.decided[vf.index()].quarantined = on;
+        self.enforce(vf, bus)
+    }
+
+    fn offer(&mut self, vf: VfIndex, _: u8, _: &str) -> Result<(), RefusedChange> {
+        self.reset_function(Function::Vf(vf.get()));
+        Ok(())
+    }
+
+    fn withdraw(&mut self, vf: VfIndex, _: u8, _: &str) -> Result<(), RefusedChange> {
+        self.reset_function(Function::Vf(vf.get()));
+        Ok(())
+    }
+
+    fn reset(&mut self, bus: &mut LiveBus, _: &mut Uplink) -> Result<(), RefusedChange> {
+        self.with_pf(bus, |pf, hal| pf.reset_all(hal));
+        Ok(())
+    }
+
+    fn remove(&mut self, bus: &mut LiveBus) {
+        self.link = false;
+        self.with_pf(bus, |pf, hal| pf.set_link(hal, None));
+    }
+
+    fn counters(&mut self, function: Function) -> PoolCounters {
+        vf_of(function).map_or_else(PoolCounters::default, |vf| self.counted(vf))
+    }
+
+    fn settings(&self, vfs: usize) -> Option<PortSettings> {
+        Some(family::avf_settings(&self.rules.policy, vfs))
+    }
+
+    fn storms(&self) -> u64 {
+        self.rules.storms
+    }
+
+    fn facts(&self, vf: VfIndex) -> Option<VfFacts> {
+        Some(self.told(vf))
+    }
+
+    fn rid(&self, vf: VfIndex) -> Option<String> {
+        Some(self.functions[vf.index()].rid().to_string())
+    }
+
+    fn rings(&mut self, vf: VfIndex) -> (Vec<u32>, Vec<u32>) {
+        self.card.rings(vf.get())
+    }
+
+    fn is_active(&self, vf: VfIndex) -> bool {
+        self.pf.vf_is_active(vf.get())
+    }
+
+    fn news(&self, vf: VfIndex) -> Option<News> {
+        self.heard(vf)
+    }
+
+    fn reason(&self, place: usize) -> &'static str {
+        driver::avf::pf::Refusal::NAMES.get(place).copied().unwrap_or("")
+    }
+
+    fn software(&mut self) -> Result<Vec<u8>, StateError> {
+        self.saved()
+    }
+
+    fn rest(&self, _: Time, _: Vec<ClientState>) -> Result<Option<Vec<u8>>, StateError> {
+        Ok(None)
+    }
+}

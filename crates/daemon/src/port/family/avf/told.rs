@@ -1,0 +1,64 @@
+//! What an AVF port tells of its VFs: counters, and what the PF driver knows. Left out: how it is printed.
+
+use super::Avf;
+use crate::control::status::{Conduct, Mailbox};
+use crate::port::family::VfFacts;
+use crate::port::tell::{News, REASONS};
+use crate::settings::VfSettings;
+use avf::virtchnl::Op;
+use driver::avf::pf::{Counters, Refusal};
+use i82576::VfIndex;
+use nic::PoolCounters;
+use plane::Port;
+
+impl Avf {
+    /// What was counted for a VF: by the plane, and by the card where its memory cannot be reached.
+    pub(super) fn counted(&mut self, vf: VfIndex) -> PoolCounters {
+        let port = Port::of_field(vf.get().into());
+        self.plane.ledger.settle_received(port);
+        self.plane.ledger.settle_sent(port);
+        let mut counters = *self.plane.ledger.of(port);
+        if let Some(card) = self.card.counters(vf.get()) {
+            counters.dma_faults += card.dma_faults;
+        }
+        counters
+    }
+
+    pub(super) fn told(&self, vf: VfIndex) -> VfFacts {
+        let (n, decided) = (vf.get(), &self.decided[vf.index()]);
+        let quarantine = decided.quarantined.then(|| "administrator".to_owned());
+        VfFacts {
+            mac: self.pf.vf_mac(n),
+            vlans: self.pf.vf_vlans(n).collect(),
+            link: self.pf.vf_link(n).is_some(),
+            active: self.pf.vf_is_active(n),
+            settings: VfSettings::of(&decided.policy, decided.quarantined),
+            conduct: Conduct { quarantine, ..Conduct::default() },
+            mailbox: self.pf.counters(n).map(mailbox).unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn heard(&self, vf: VfIndex) -> Option<News> {
+        let (n, counters) = (vf.get(), self.pf.counters(vf.get())?);
+        let mut refused = [0; REASONS];
+        refused.iter_mut().zip(counters.refused()).for_each(|(told, count)| *told = *count);
+        let (active, link) = (self.pf.vf_is_active(n), self.pf.vf_link(n).is_some());
+        Some(News { active, link, resets: counters.resets, refused })
+    }
+}
+
+fn mailbox(counters: &Counters) -> Mailbox {
+    let some = |name: &str, count: u64| (count > 0).then(|| (name.to_owned(), count));
+    let requests = Op::ALL.iter().filter_map(|op| some(op.name(), counters.requests(*op)));
+    let refused = Refusal::NAMES.iter().zip(counters.refused()).filter_map(|(name, n)| some(name, *n));
+    let asked: u64 = Op::ALL.iter().map(|op| counters.requests(*op)).sum();
+    let denied: u64 = counters.refused().iter().sum();
+    Mailbox {
+        requests: requests.collect(),
+        granted: (asked + counters.unknown).saturating_sub(denied),
+        refused: refused.collect(),
+        unanswered: counters.lost,
+        resets: counters.resets,
+        notices: counters.events,
+    }
+}

@@ -1,0 +1,334 @@
+//! The 82576 as a port's card. Its VFs are guests' and the PF's software is here, or a guest has the PF (`side`).
+
+use super::{Family, Unfit, VfFacts, Visit};
+use crate::config;
+use crate::control::status::{Conduct, Mailbox};
+use crate::port::RefusedChange;
+use crate::port::bus::LiveBus;
+use crate::port::hal::{PfHal, RunningHal, now};
+use crate::port::pages::Memory;
+use crate::port::side::{Hosted, Side, vf};
+use crate::port::tell::{News, REASONS};
+use crate::port::uplink::Uplink;
+use crate::settings::{PortSettings, SettingError, VfSettings};
+use crate::state::port::{ClientState, PortState};
+use crate::state::{self, CardState, StateError};
+use driver::Hal;
+use driver::pf::{Cause, Counters, Kind, Offence, Pf, PortPolicy, Refusal, Totals, Verdict, VfPolicy};
+use i82576::config::pf::IO_SIZE;
+use i82576::ids::{BAR3_SIZE, MAX_VFS, PF_BAR0_SIZE, VF_BAR0_SIZE};
+use i82576::register::{self, rx, rx_block, tx, tx_block};
+use i82576::window::MAPPED;
+use i82576::{Pool, Queue, Time, VfIndex};
+use nic::doorbell::Doorbells;
+use nic::{Budget, Nic, Poll, PoolCounters};
+use pcie::Function;
+use vfio_user::types::SparseArea;
+use vfio_user::wire::pci_region;
+
+/// Bytes of a descriptor.
+const DESCRIPTOR: u32 = 16;
+
+/// What of a VF's BAR0 may be mapped.
+const AREAS: &[SparseArea] =
+    &[SparseArea { offset: MAPPED.start as u64, size: (MAPPED.end - MAPPED.start) as u64 }];
+
+/// The card, and who has its PF.
+#[derive(Debug)]
+pub(in crate::port) struct I82576 {
+    nic: Nic,
+    side: Side,
+    /// Of VFs whose client has its pages.
+    doorbells: [Option<Doorbells>; MAX_VFS],
+}
+
+impl I82576 {
+    pub(in crate::port) fn new(nic: Nic, side: Side) -> Self {
+        Self { nic, side, doorbells: [const { None }; MAX_VFS] }
+    }
+
+    fn hosted(&self) -> Option<&Hosted> {
+        match &self.side {
+            Side::Host(hosted) => Some(hosted),
+            Side::Guest(_) => None,
+        }
+    }
+}
+
+impl Family for I82576 {
+    fn region(&self, function: Function, index: u32) -> usize {
+        let is_vf = vf(function).is_some();
+        match index {
+            pci_region::BAR0 if is_vf => VF_BAR0_SIZE,
+            pci_region::BAR0 => PF_BAR0_SIZE,
+            pci_region::BAR2 if !is_vf => IO_SIZE as usize,
+            pci_region::BAR3 => BAR3_SIZE,
+            pci_region::CONFIG => pcie::config::SIZE,
+            _ => 0,
+        }
+    }
+
+    fn read(&mut self, function: Function, region: u32, offset: u64, data: &mut [u8]) {
+        match region {
+            pci_region::BAR0 => self.nic.read_bytes(function, offset, data, now()),
+            pci_region::BAR2 => self.nic.io_read(offset, data, now()),
+            pci_region::BAR3 => self.side.msix_read(function, offset, data),
+            pci_region::CONFIG => self.side.config_read(&mut self.nic, function, offset, data),
+            _ => {}
+        }
+    }
+
+    fn write(&mut self, function: Function, region: u32, offset: u64, data: &[u8]) {
+        match region {
+            pci_region::BAR0 => self.nic.write_bytes(function, offset, data, now()),
+            pci_region::BAR2 => self.nic.io_write(offset, data, now()),
+            pci_region::BAR3 => self.side.msix_write(function, offset, data),
+            pci_region::CONFIG => self.side.config_write(&mut self.nic, function, offset, data),
+            _ => {}
+        }
+    }
+
+    fn reset_function(&mut self, function: Function) -> bool {
+        self.side.reset(&mut self.nic, function)
+    }
+
+    fn is_bus_master(&self, function: Function) -> bool {
+        self.nic.is_bus_master(function)
+    }
+
+    fn mappable(&self) -> &'static [SparseArea] {
+        AREAS
+    }
+
+    fn share(&mut self, vf: VfIndex, pages: &Memory, exactly: bool) {
+        self.doorbells[vf.index()] = Some(match exactly {
+            true => Doorbells::adopt(&self.nic, vf, now()),
+            false => Doorbells::renew(&self.nic, vf, pages, now()),
+        });
+    }
+
+    fn stirred(&self, vf: VfIndex, pages: &Memory) -> bool {
+        self.doorbells[vf.index()].as_ref().is_some_and(|doorbells| doorbells.stirred(pages))
+    }
+
+    fn look(&mut self, vf: VfIndex, pages: &Memory) {
+        if let Some(doorbells) = &mut self.doorbells[vf.index()] {
+            self.nic.look(doorbells, pages, now());
+        }
+    }
+
+    fn show(&mut self, vf: VfIndex, pages: &Memory) {
+        if let Some(doorbells) = &mut self.doorbells[vf.index()] {
+            self.nic.show(doorbells, pages, now());
+        }
+    }
+
+    fn family(&self) -> config::file::Family {
+        config::file::Family::I82576
+    }
+
+    fn is_hosted(&self) -> bool {
+        self.hosted().is_some()
+    }
+
+    fn asking(&mut self) -> u32 {
+        PfHal(&mut self.nic).read(register::MBVFICR)
+    }
+
+    fn visit(&mut self, _: &mut LiveBus) -> Visit {
+        let Some(Hosted { pf, .. }) = self.side.hosted() else { return Visit::default() };
+        let driver::pf::Visit { served, link_changed, deadline, .. } = pf.visit(&mut PfHal(&mut self.nic));
+        Visit { served, link_changed, deadline }
+    }
+
+    fn judge(&mut self, vf: VfIndex, interrupts: u64) -> Option<Verdict> {
+        let totals = totals(&self.nic.counters()[vf.index()], interrupts);
+        self.side.hosted()?.pf.watch(&mut PfHal(&mut self.nic), vf, totals)
+    }
+
+    fn poll(&mut self, now: Time, bus: &mut LiveBus, uplink: &mut Uplink) -> Poll {
+        self.nic.poll(now, Budget::default(), bus, uplink)
+    }
+
+    fn link(&self) -> bool {
+        self.nic.link()
+    }
+
+    fn set_link(&mut self, up: bool) {
+        self.nic.set_link(up);
+    }
+
+    fn show_link(&mut self, vf: VfIndex, hidden: bool, _: &mut LiveBus) -> Result<(), SettingError> {
+        if let Some(Hosted { pf, .. }) = self.side.hosted() {
+            self.nic.set_vf_link(vf, if hidden { Some(false) } else { pf.link_override(vf) });
+        }
+        Ok(())
+    }
+
+    fn notify(&mut self, vf: VfIndex, _: &mut LiveBus) {
+        if let Some(Hosted { pf, .. }) = self.side.hosted() {
+            pf.notify(&mut PfHal(&mut self.nic), vf);
+        }
+    }
+
+    fn check(&self, port: &PortPolicy, vfs: &[(VfIndex, VfPolicy)]) -> Result<(), Unfit> {
+        port.check().map_err(|error| (None, error.into()))?;
+        let Some(Hosted { pf, .. }) = self.hosted() else { return Ok(()) };
+        pf.check_policies(vfs).map_err(|(vf, error)| (Some(vf), error.into()))
+    }
+
+    fn carry(
+        &mut self,
+        port: &PortPolicy,
+        vfs: &[(VfIndex, VfPolicy)],
+        _: &mut LiveBus,
+    ) -> Result<(), Unfit> {
+        let Some(Hosted { pf, .. }) = self.side.hosted() else { return Ok(()) };
+        let mut hal = PfHal(&mut self.nic);
+        pf.set_policies(&mut hal, vfs).map_err(|(vf, error)| (Some(vf), error.into()))?;
+        pf.set_port_policy(&mut hal, *port).map_err(|error| (None, error.into()))
+    }
+
+    fn quarantine(&mut self, vf: VfIndex, on: bool, _: &mut LiveBus) -> Result<(), SettingError> {
+        let Some(Hosted { pf, .. }) = self.side.hosted() else { return Ok(()) };
+        let mut hal = PfHal(&mut self.nic);
+        if on {
+            pf.quarantine(&mut hal, vf, Cause::Administrator);
+        } else {
+            pf.release(&mut hal, vf);
+        }
+        Ok(())
+    }
+
+    fn offer(&mut self, vf: VfIndex, count: u8, port: &str) -> Result<(), RefusedChange> {
+        let Some(hosted) = self.side.hosted() else { return Err(RefusedChange::Guests) };
+        hosted.offer(&mut self.nic, vf)?;
+        hosted.resize(&mut self.nic, count, port)
+    }
+
+    fn withdraw(&mut self, vf: VfIndex, count: u8, port: &str) -> Result<(), RefusedChange> {
+        let Some(hosted) = self.side.hosted() else { return Ok(()) };
+        let cleaned = hosted.withdraw(&mut self.nic, vf);
+        hosted.resize(&mut self.nic, count, port)?;
+        Ok(cleaned?)
+    }
+
+    fn reset(&mut self, bus: &mut LiveBus, uplink: &mut Uplink) -> Result<(), RefusedChange> {
+        let Self { nic, side, .. } = self;
+        let Some(Hosted { pf, .. }) = side.hosted() else { return Err(RefusedChange::Guests) };
+        Ok(pf.reset(&mut RunningHal { nic, bus, uplink })?)
+    }
+
+    fn remove(&mut self, _: &mut LiveBus) {
+        match self.side.hosted() {
+            Some(Hosted { pf, .. }) => pf.remove(&mut PfHal(&mut self.nic)),
+            None => self.nic.set_link(false),
+        }
+    }
+
+    /// Every pool is the PF's if a guest has it.
+    fn counters(&mut self, function: Function) -> PoolCounters {
+        let counters = self.nic.counters();
+        match vf(function) {
+            Some(vf) => counters[vf.index()],
+            None => counters.iter().fold(PoolCounters::default(), |sum, pool| sum + *pool),
+        }
+    }
+
+    fn settings(&self, vfs: usize) -> Option<PortSettings> {
+        self.hosted().map(|hosted| PortSettings::of(hosted.pf.port_policy(), vfs))
+    }
+
+    fn storms(&self) -> u64 {
+        self.hosted().map_or(0, |hosted| hosted.pf.storms())
+    }
+
+    fn facts(&self, vf: VfIndex) -> Option<VfFacts> {
+        let Hosted { pf, .. } = self.hosted()?;
+        let shut_in = pf.quarantined(vf) == Some(Cause::Administrator);
+        Some(VfFacts {
+            mac: pf.vf_mac(vf),
+            vlans: pf.vf_vlans(vf).collect(),
+            link: self.nic.vf_link(vf),
+            active: pf.vf_is_active(vf),
+            settings: VfSettings::of(pf.policy(vf), shut_in),
+            conduct: conduct(pf, vf),
+            mailbox: mailbox(pf.counters(vf)),
+        })
+    }
+
+    fn rid(&self, vf: VfIndex) -> Option<String> {
+        self.hosted()?.manager.function(vf).map(|function| function.rid().to_string())
+    }
+
+    fn rings(&mut self, vf: VfIndex) -> (Vec<u32>, Vec<u32>) {
+        let Some(pool) = Pool::new(vf.get()) else { return Default::default() };
+        let mut hal = PfHal(&mut self.nic);
+        let mut lengths = |block: fn(Queue) -> u32, length: u32| -> Vec<u32> {
+            let of = |which| hal.read(block(pool.queue(which)) + length) / DESCRIPTOR;
+            [0, 1].map(of).into_iter().filter(|descriptors| *descriptors > 0).collect()
+        };
+        (lengths(rx_block, rx::RDLEN), lengths(tx_block, tx::TDLEN))
+    }
+
+    fn is_active(&self, vf: VfIndex) -> bool {
+        self.hosted().is_some_and(|hosted| hosted.pf.vf_is_active(vf))
+    }
+
+    fn news(&self, vf: VfIndex) -> Option<News> {
+        let Hosted { pf, .. } = self.hosted()?;
+        let counters = pf.counters(vf);
+        let mut refused = [0; REASONS];
+        for (count, reason) in refused.iter_mut().zip(Refusal::ALL) {
+            *count = counters.refused(reason);
+        }
+        let (active, link) = (pf.vf_is_active(vf), self.nic.vf_link(vf));
+        Some(News { active, link, resets: counters.resets, refused })
+    }
+
+    fn reason(&self, place: usize) -> &'static str {
+        Refusal::ALL.get(place).map_or("", |reason| reason.name())
+    }
+
+    fn software(&mut self) -> Result<Vec<u8>, StateError> {
+        state::write(&self.side.software(&mut self.nic))
+    }
+
+    fn rest(&self, watched: Time, functions: Vec<ClientState>) -> Result<Option<Vec<u8>>, StateError> {
+        let (pf, manager, configured, table) = match &self.side {
+            Side::Host(hosted) => {
+                (Some(&hosted.pf), Some(&hosted.manager), Some(hosted.configured.clone()), None)
+            }
+            Side::Guest(table) => (None, None, None, Some(table.save())),
+        };
+        let card = CardState::of(&self.nic, pf, manager);
+        state::write(&PortState { card, table, configured, watched, functions }).map(Some)
+    }
+}
+
+/// What a VF has done, in the order of [`driver::pf::Offence`]. Requests the PF driver counts itself.
+fn totals(counters: &PoolCounters, interrupts: u64) -> Totals {
+    let groups = counters.tx_broadcast + counters.tx_multicast;
+    [0, counters.tx_blocked, groups, interrupts, counters.tx_invalid, counters.dma_faults]
+}
+
+fn conduct(pf: &Pf, vf: VfIndex) -> Conduct {
+    let offences = Offence::ALL.into_iter().zip(pf.offences(vf)).filter(|(_, count)| **count > 0);
+    Conduct {
+        quarantine: pf.quarantined(vf).map(|cause| cause.name().to_owned()),
+        throttled: pf.throttled(vf),
+        offences: offences.map(|(offence, count)| (offence.name().to_owned(), *count)).collect(),
+    }
+}
+
+fn mailbox(counters: &Counters) -> Mailbox {
+    let some = |name: &str, count: u64| (count > 0).then(|| (name.to_owned(), count));
+    Mailbox {
+        requests: Kind::ALL.into_iter().filter_map(|k| some(k.name(), counters.messages(k))).collect(),
+        granted: counters.granted,
+        refused: Refusal::ALL.into_iter().filter_map(|r| some(r.name(), counters.refused(r))).collect(),
+        unanswered: counters.unanswered + counters.dropped,
+        resets: counters.resets,
+        notices: counters.notices,
+    }
+}

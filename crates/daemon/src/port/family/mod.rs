@@ -1,0 +1,193 @@
+//! What a port does with its card and with the PF's software, whatever family they are of. Left out: clients, sockets,
+//! the uplink, which are the port's own.
+//!
+//! | module | the family |
+//! |---|---|
+//! | `i82576` | the 82576, whose PF is the host's or a guest's |
+//! | `avf` | Adaptive Virtual Functions |
+
+mod avf;
+mod i82576;
+
+pub(super) use self::avf::Avf;
+pub(super) use self::i82576::I82576;
+
+use super::RefusedChange;
+use super::bus::LiveBus;
+use super::pages::Memory;
+use super::tell::News;
+use super::uplink::Uplink;
+use crate::config;
+use crate::control::status::{Conduct, Mailbox};
+use crate::settings::{PortSettings, SettingError, VfSettings};
+use crate::state::StateError;
+use crate::state::port::ClientState;
+use ::i82576::{MacAddress, Time, VfIndex};
+use driver::pf::{PortPolicy, Verdict, VfPolicy};
+use nic::{Poll, PoolCounters};
+use pcie::Function;
+use pcie::config::offset::{COMMAND, COMMAND_BUS_MASTER};
+use std::fmt::Debug;
+use vfio_user::types::SparseArea;
+use vfio_user::wire::pci_region;
+
+/// A policy that cannot be: whose, the port's if it is no VF's, and which setting.
+pub(super) type Unfit = (Option<VfIndex>, SettingError);
+
+/// What a visit of the PF driver did.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Visit {
+    /// VFs that were answered, a bit each.
+    pub(super) served: u8,
+    /// The link that VFs are shown may be another.
+    pub(super) link_changed: bool,
+    /// When to come again though nothing new happens.
+    pub(super) deadline: Option<Time>,
+}
+
+/// What a VF is, for the status.
+#[derive(Debug)]
+pub(super) struct VfFacts {
+    /// The address that it uses; none if it has said none.
+    pub(super) mac: Option<MacAddress>,
+    pub(super) vlans: Vec<u16>,
+    pub(super) link: bool,
+    pub(super) active: bool,
+    pub(super) settings: VfSettings,
+    pub(super) conduct: Conduct,
+    pub(super) mailbox: Mailbox,
+}
+
+/// A card with the software of its PF.
+pub(super) trait Family: Debug + Send {
+    /// As the configuration names it.
+    fn family(&self) -> config::file::Family;
+
+    /// Bytes of a region of a function; 0 if there is no such region.
+    fn region(&self, function: Function, index: u32) -> usize;
+
+    /// A client reads a region of a function.
+    fn read(&mut self, function: Function, region: u32, offset: u64, data: &mut [u8]);
+
+    /// A client writes a region of a function.
+    fn write(&mut self, function: Function, region: u32, offset: u64, data: &[u8]);
+
+    /// Back to what the function was after power-on; false if that cannot be.
+    fn reset_function(&mut self, function: Function) -> bool;
+
+    /// Whether a function may use the bus.
+    fn is_bus_master(&self, function: Function) -> bool;
+
+    /// As if software had cleared the function's bit in the command register.
+    fn end_bus_mastering(&mut self, function: Function) {
+        let (region, at) = (pci_region::CONFIG, COMMAND.into());
+        let mut command = [0; 2];
+        self.read(function, region, at, &mut command);
+        let command = u16::from_le_bytes(command) & !COMMAND_BUS_MASTER;
+        self.write(function, region, at, &command.to_le_bytes());
+    }
+
+    /// What of a VF's BAR0 its client may map.
+    fn mappable(&self) -> &'static [SparseArea];
+
+    /// A client has these pages of a VF from now on. If they are `exactly` as the card has left them, but for what the guest
+    /// has stored since, that counts; else they become what the card's registers are.
+    fn share(&mut self, vf: VfIndex, pages: &Memory, exactly: bool);
+
+    /// Whether the guest has stored anything into pages that its client has since the last look.
+    fn stirred(&self, vf: VfIndex, pages: &Memory) -> bool;
+
+    /// The card takes what the guest has stored.
+    fn look(&mut self, vf: VfIndex, pages: &Memory);
+
+    /// The card puts there what the guest is to read.
+    fn show(&mut self, vf: VfIndex, pages: &Memory);
+
+    /// The PF's software is here, and no guest has the PF.
+    fn is_hosted(&self) -> bool;
+
+    /// VFs whose requests wait for the PF driver, a bit each.
+    fn asking(&mut self) -> u32;
+
+    /// The PF driver looks after its VFs.
+    fn visit(&mut self, bus: &mut LiveBus) -> Visit;
+
+    /// The PF driver judges a VF by what was counted, with the interrupts that the port has sent for it.
+    fn judge(&mut self, vf: VfIndex, interrupts: u64) -> Option<Verdict>;
+
+    /// Moves frames and sends interrupts, as far as the card's own budget goes.
+    fn poll(&mut self, now: Time, bus: &mut LiveBus, uplink: &mut Uplink) -> Poll;
+
+    /// The port's link.
+    fn link(&self) -> bool;
+
+    /// Gives the card a link, or takes it. The PF driver's next visit finds it.
+    fn set_link(&mut self, up: bool);
+
+    /// Shows a VF the link that the PF driver has decided on, or none while its client is let go (`hidden`). An error is the
+    /// port's to log, here and below: it bounds how often clients can cause a line.
+    fn show_link(&mut self, vf: VfIndex, hidden: bool, bus: &mut LiveBus) -> Result<(), SettingError>;
+
+    /// Tells a VF's driver to look at its link.
+    fn notify(&mut self, vf: VfIndex, bus: &mut LiveBus);
+
+    /// Whether the port and these VFs could have these policies now.
+    fn check(&self, port: &PortPolicy, vfs: &[(VfIndex, VfPolicy)]) -> Result<(), Unfit>;
+
+    /// Gives them these policies, whole or not at all.
+    fn carry(
+        &mut self,
+        port: &PortPolicy,
+        vfs: &[(VfIndex, VfPolicy)],
+        bus: &mut LiveBus,
+    ) -> Result<(), Unfit>;
+
+    /// Shuts a VF in for the administrator, or lets it out.
+    fn quarantine(&mut self, vf: VfIndex, on: bool, bus: &mut LiveBus) -> Result<(), SettingError>;
+
+    /// Offers one VF more, the last of `count`.
+    fn offer(&mut self, vf: VfIndex, count: u8, port: &str) -> Result<(), RefusedChange>;
+
+    /// Stops offering this VF of a port: only `count` from now on. After an error the rest is done all the same.
+    fn withdraw(&mut self, vf: VfIndex, count: u8, port: &str) -> Result<(), RefusedChange>;
+
+    /// Resets the card and sets it up again. Guests are told before.
+    fn reset(&mut self, bus: &mut LiveBus, uplink: &mut Uplink) -> Result<(), RefusedChange>;
+
+    /// The port ends: drivers of VFs are told.
+    fn remove(&mut self, bus: &mut LiveBus);
+
+    /// What was counted for a function.
+    fn counters(&mut self, function: Function) -> PoolCounters;
+
+    /// What is set for the port with so many VFs, if the PF's software is here.
+    fn settings(&self, vfs: usize) -> Option<PortSettings>;
+
+    /// How many storms there have been.
+    fn storms(&self) -> u64;
+
+    /// A VF, for the status.
+    fn facts(&self, vf: VfIndex) -> Option<VfFacts>;
+
+    /// Where a VF is on the bus.
+    fn rid(&self, vf: VfIndex) -> Option<String>;
+
+    /// Descriptors of a VF's receive and transmit rings, as its driver has set them up.
+    fn rings(&mut self, vf: VfIndex) -> (Vec<u32>, Vec<u32>);
+
+    /// Whether a driver runs a VF.
+    fn is_active(&self, vf: VfIndex) -> bool;
+
+    /// What may be told of a VF.
+    fn news(&self, vf: VfIndex) -> Option<News>;
+
+    /// The name of a reason to refuse a request, by its place in [`News::refused`].
+    fn reason(&self, place: usize) -> &'static str;
+
+    /// What outlives the card, as bytes for a successor.
+    fn software(&mut self) -> Result<Vec<u8>, StateError>;
+
+    /// All of it with what is known of the functions, as bytes for a successor; none if a successor starts the card anew,
+    /// by its software.
+    fn rest(&self, watched: Time, functions: Vec<ClientState>) -> Result<Option<Vec<u8>>, StateError>;
+}

@@ -1,0 +1,328 @@
+//! A network interface as the port's thread has it: frames, and the link that follows. Nothing here waits for the
+//! kernel's lock on interfaces: attaching, asking and letting go are the watcher's (`watch`), which holds the device as
+//! well. Left out: what a frame passes through (`tap`, `packet`).
+
+use super::record::Record;
+use super::watch::{News, Seen, Watch};
+use super::{Kind, Maker, UplinkError};
+use crate::control::uplink::{UplinkState, UplinkStatus};
+use host::poll::{Interest, Poller};
+use host::tap::InterfaceName;
+use nic::{Sealed, Uncut};
+use std::fmt::{Debug, Display};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+/// What a frame has besides its payload: the header of Ethernet, and a VLAN tag. What Linux bridges forward at an MTU
+/// has these, whether it is tagged or not.
+const HEADERS: usize = 14 + 4;
+
+/// A file descriptor attached to a network interface.
+pub(super) trait Device: AsFd + Debug + Send + Sync + Sized + 'static {
+    /// What the status calls it, and the log.
+    const KIND: &'static str;
+    /// Frames on their way between the port and the device.
+    type Burst: Debug + Send + Default;
+
+    /// Attaches at the port's start, as the configuration says.
+    fn open(name: &InterfaceName) -> Result<Self, UplinkError>;
+
+    /// Goes on with a predecessor's.
+    fn adopt(fd: OwnedFd, name: &InterfaceName) -> Option<Self>;
+
+    /// Attaches to one that is there; `None` if there is none. The error says why not, and whether it will always be so.
+    fn open_existing(name: &InterfaceName) -> Result<Option<Self>, (String, bool)>;
+
+    /// What the interface is called now; `None` if it was deleted.
+    fn interface(&self) -> Option<String>;
+
+    /// Whether it is set up, if it is in another network namespace than the host's.
+    fn is_up_elsewhere(&self) -> bool;
+
+    /// Sets it up if that is allowed, where that is the host's to do.
+    fn set_up(&self);
+
+    /// Takes a frame, to be sent by the next flush at the latest.
+    fn transmit(&self, burst: &mut Self::Burst, frame: &[u8]) -> Sent;
+
+    /// Whether it takes packets that are not cut into segments yet.
+    fn takes_uncut(&self) -> bool {
+        false
+    }
+
+    /// Takes such a packet.
+    fn transmit_uncut(&self, _burst: &mut Self::Burst, _packet: &[u8], _uncut: &Uncut) -> Sent {
+        Sent { no_room: 1, ..Sent::default() }
+    }
+
+    /// Sends what it has taken.
+    fn flush(&self, _burst: &mut Self::Burst) -> Sent {
+        Sent::default()
+    }
+
+    /// The next frame. When it is empty the descriptor is waited on.
+    fn receive(&self, burst: &mut Self::Burst, into: &mut [u8]) -> io::Result<Received>;
+
+    /// What is known of the checksum of the frame that was received last.
+    fn sealed(_burst: &Self::Burst) -> Option<Sealed> {
+        None
+    }
+
+    /// Frames that came and that the port did not take in time, since the device was opened.
+    fn missed(&self) -> u64 {
+        0
+    }
+
+    /// Forgets the frames that another device has left.
+    fn clear(_burst: &mut Self::Burst) {}
+}
+
+/// What became of frames to be sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Sent {
+    /// Lost for want of room.
+    pub(super) no_room: u64,
+    /// Lost because the interface is down or gone.
+    pub(super) no_link: u64,
+}
+
+/// What has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Received {
+    /// A frame, and its length in bytes.
+    Frame(usize),
+    /// Something that is no frame for this port.
+    Malformed,
+    /// Nothing now.
+    Empty,
+}
+
+/// Bad frames that one call passes over: a sender of nothing else must not hold the port up.
+const PASSED_OVER: usize = 32;
+
+/// A port's interface.
+#[derive(Debug)]
+pub(super) struct DeviceUplink<D: Device> {
+    /// As configured.
+    name: InterfaceName,
+    /// `None` while it is gone.
+    device: Option<Arc<D>>,
+    burst: D::Burst,
+    /// The device may hold frames: it was reported readable and has not been found empty since.
+    readable: bool,
+    /// It cannot be read any more.
+    broken: bool,
+    /// As it was last seen.
+    seen: Seen,
+    /// The longest frame that it takes, bytes.
+    longest: usize,
+    record: Record,
+    watch: Watch<D>,
+}
+
+impl<D: Device> DeviceUplink<D> {
+    /// Attaches to the interface, and has it watched from now on and kept in the port's vault. One that a predecessor had
+    /// and that is gone is waited for: guests keep their VFs meanwhile.
+    pub(super) fn open(name: &InterfaceName, with: &Maker<'_>) -> Result<Self, UplinkError> {
+        // A host of an earlier version has kept it under the shorter name.
+        let kept = with.vault.copy_named(&kept_as::<D>(name)).or_else(|| with.vault.copy_named(D::KIND));
+        let device = match kept.map(|fd| D::adopt(fd, name)) {
+            Some(device) => device,
+            None => Some(D::open(name)?),
+        };
+        let device = device.map(|device| {
+            device.set_up();
+            Arc::new(device)
+        });
+        let (seen, watch) = Watch::start(name, device.clone(), with)?;
+        let mut uplink = Self {
+            name: name.clone(),
+            device,
+            burst: D::Burst::default(),
+            readable: true,
+            broken: false,
+            longest: longest(&seen),
+            seen,
+            record: Record::new(D::KIND, UplinkState::Up),
+            watch,
+        };
+        uplink.record.set_state(uplink.state());
+        Ok(uplink)
+    }
+
+    fn state(&self) -> UplinkState {
+        match (&self.device, self.seen.up) {
+            (None, _) => UplinkState::Gone,
+            (Some(_), true) => UplinkState::Up,
+            (Some(_), false) => UplinkState::Down,
+        }
+    }
+
+    fn see(&mut self, seen: Seen) {
+        self.longest = longest(&seen);
+        self.seen = seen;
+    }
+
+    fn attach(&mut self, device: Arc<D>, seen: Seen, poller: &Poller, token: u64) {
+        if let Err(error) = poller.add(&*device, token, Interest::READ) {
+            tracing::error!(uplink = self.name.as_str(), %error, "cannot wait for frames of the {}", D::KIND);
+            return self.watch.give_back(device);
+        }
+        self.see(seen);
+        D::clear(&mut self.burst);
+        (self.device, self.readable, self.broken) = (Some(device), true, false);
+        self.record.reattached();
+    }
+
+    /// Stops using the device, if there is one. Its descriptor would be reported for ever.
+    fn let_go(&mut self, poller: &Poller) {
+        if let Some(device) = self.device.take() {
+            self.record.drops.missed += device.missed();
+            // The watcher closes the descriptor, which removes it from the poller too; a failure here has no
+            // consequence.
+            let _ = poller.remove(&*device);
+            self.seen.interface = self.name.to_string();
+            self.watch.give_back(device);
+        }
+    }
+
+    fn count(&mut self, sent: Sent) -> bool {
+        self.record.drops.no_room += sent.no_room;
+        self.record.drops.no_link += sent.no_link;
+        sent == Sent::default()
+    }
+}
+
+impl<D: Device> Kind for DeviceUplink<D> {
+    fn join(&mut self, poller: &Poller, token: u64) -> io::Result<()> {
+        self.readable = true;
+        self.device.as_ref().map_or(Ok(()), |device| poller.add(&**device, token, Interest::READ))
+    }
+
+    fn part(&mut self, poller: &Poller) {
+        if let Some(device) = &self.device {
+            // A device that is not waited on is as good.
+            let _ = poller.remove(&**device);
+        }
+    }
+
+    fn set_readable(&mut self) {
+        self.readable = true;
+    }
+
+    /// Takes note of what the watcher has seen, and lets go of a device that cannot be read any more.
+    fn follow(&mut self, poller: &Poller, token: u64) -> bool {
+        let mut happened = std::mem::take(&mut self.broken);
+        if happened {
+            self.let_go(poller);
+        }
+        while let Some(news) = self.watch.news() {
+            happened = true;
+            match news {
+                News::Seen(seen) => self.see(seen),
+                News::Gone => self.let_go(poller),
+                News::Attached(device, seen) => {
+                    self.let_go(poller);
+                    self.attach(device, seen, poller, token);
+                }
+            }
+        }
+        self.record.set_state(self.state());
+        happened
+    }
+
+    /// As the interface's: set up, and with a carrier.
+    fn link(&self) -> bool {
+        self.record.state() == UplinkState::Up && self.seen.carrier != Some(false)
+    }
+
+    fn status(&self) -> Option<UplinkStatus> {
+        let there = self.device.is_some();
+        let mut status = self.record.status(self.seen.interface.clone());
+        status.carrier = self.seen.carrier.filter(|_| there);
+        status.mtu = self.seen.mtu.filter(|_| there);
+        status.drops.missed += self.device.as_ref().map_or(0, |device| device.missed());
+        Some(status)
+    }
+
+    fn transmit(&mut self, frame: &[u8]) -> bool {
+        if frame.len() > self.longest {
+            self.record.drops.too_long += 1;
+            return false;
+        }
+        let sent = match self.device.as_ref().filter(|_| self.seen.up) {
+            Some(device) => device.transmit(&mut self.burst, frame),
+            None => Sent { no_link: 1, ..Sent::default() },
+        };
+        self.count(sent)
+    }
+
+    fn takes_uncut(&self) -> bool {
+        self.device.as_ref().is_some_and(|device| device.takes_uncut())
+    }
+
+    /// What is lost of it is lost as so many frames as it would have been cut into.
+    fn transmit_uncut(&mut self, packet: &[u8], uncut: &Uncut) -> bool {
+        let frames = uncut.frames(packet.len());
+        if uncut.longest() > self.longest {
+            self.record.drops.too_long += frames;
+            return false;
+        }
+        let sent = match self.device.as_ref().filter(|_| self.seen.up) {
+            Some(device) => device.transmit_uncut(&mut self.burst, packet, uncut),
+            None => Sent { no_link: 1, ..Sent::default() },
+        };
+        self.count(Sent { no_room: sent.no_room * frames, no_link: sent.no_link * frames })
+    }
+
+    fn sealed(&self) -> Option<Sealed> {
+        D::sealed(&self.burst)
+    }
+
+    fn flush(&mut self) {
+        if let Some(device) = &self.device {
+            let sent = device.flush(&mut self.burst);
+            self.count(sent);
+        }
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> Option<usize> {
+        let device = self.device.as_ref().filter(|_| self.readable)?;
+        for _ in 0..PASSED_OVER {
+            match device.receive(&mut self.burst, into) {
+                Ok(Received::Frame(length)) => return Some(length),
+                Ok(Received::Malformed) => self.record.drops.malformed += 1,
+                Ok(Received::Empty) => {
+                    self.readable = false;
+                    return None;
+                }
+                Err(_) => {
+                    (self.readable, self.broken) = (false, true);
+                    return None;
+                }
+            }
+        }
+        None
+    }
+
+    /// After bad frames alone there may be more.
+    fn may_sleep(&mut self) -> bool {
+        !self.readable || self.device.is_none()
+    }
+
+    fn retire(self: Box<Self>) {
+        let Self { watch, .. } = *self;
+        watch.retire();
+    }
+}
+
+/// Under which name the vault has a device.
+pub(super) fn kept_as<D: Device>(name: &(impl Display + ?Sized)) -> String {
+    format!("{}.{name}", D::KIND)
+}
+
+/// The longest frame, bytes. Where the MTU is not known, the device may take any.
+fn longest(seen: &Seen) -> usize {
+    seen.mtu.map_or(usize::MAX, |mtu| mtu as usize + HEADERS)
+}

@@ -1,0 +1,83 @@
+//! A network interface that is there, by a packet socket, in bursts. Left out: the interface itself (`watch`).
+
+use super::UplinkError;
+use super::device::{Device, Received, Sent};
+use host::packet::{Arrived, Lost, PacketError, PacketSocket, ReceiveBurst, SendBurst};
+use host::tap::InterfaceName;
+use std::io;
+use std::os::fd::OwnedFd;
+
+/// Frames on their way.
+#[derive(Debug, Default)]
+pub(super) struct Burst {
+    arrived: ReceiveBurst,
+    leaving: SendBurst,
+}
+
+impl Device for PacketSocket {
+    const KIND: &'static str = "interface";
+    type Burst = Burst;
+
+    fn open(name: &InterfaceName) -> Result<Self, UplinkError> {
+        Ok(Self::open(name)?)
+    }
+
+    fn adopt(fd: OwnedFd, name: &InterfaceName) -> Option<Self> {
+        Self::adopt(fd, name)
+    }
+
+    fn open_existing(name: &InterfaceName) -> Result<Option<Self>, (String, bool)> {
+        Self::open_existing(name)
+            .map_err(|error| (error.to_string(), matches!(error, PacketError::NotEthernet { .. })))
+    }
+
+    fn interface(&self) -> Option<String> {
+        self.interface()
+    }
+
+    /// It never is elsewhere: the socket does not go there.
+    fn is_up_elsewhere(&self) -> bool {
+        false
+    }
+
+    /// It is the administrator's.
+    fn set_up(&self) {}
+
+    fn transmit(&self, burst: &mut Burst, frame: &[u8]) -> Sent {
+        if !burst.leaving.push(frame) {
+            return Sent { no_room: 1, ..Sent::default() };
+        }
+        if burst.leaving.is_full() { self.flush(burst) } else { Sent::default() }
+    }
+
+    fn flush(&self, burst: &mut Burst) -> Sent {
+        if burst.leaving.is_empty() {
+            return Sent::default();
+        }
+        let Lost { no_room, no_link } = self.send(&mut burst.leaving);
+        Sent { no_room, no_link }
+    }
+
+    fn receive(&self, burst: &mut Burst, into: &mut [u8]) -> io::Result<Received> {
+        if burst.arrived.is_empty() {
+            self.receive(&mut burst.arrived)?;
+        }
+        Ok(match burst.arrived.pop() {
+            None => Received::Empty,
+            Some(Arrived::Frame(frame)) if frame.len() <= into.len() => {
+                into[..frame.len()].copy_from_slice(frame);
+                Received::Frame(frame.len())
+            }
+            Some(Arrived::Frame(_) | Arrived::TooLong) => Received::Malformed,
+        })
+    }
+
+    fn missed(&self) -> u64 {
+        self.missed()
+    }
+
+    fn clear(burst: &mut Burst) {
+        burst.arrived.clear();
+        burst.leaving.clear();
+    }
+}

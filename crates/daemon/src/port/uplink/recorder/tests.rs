@@ -1,0 +1,104 @@
+//! What is in a recording, and what becomes of one that cannot be written.
+
+use super::*;
+use crate::pcapng::FLAGS;
+use pcap_parser::traits::PcapNGPacketBlock;
+use pcap_parser::{Block, Linktype, parse_pcapng};
+use std::fs;
+use tempfile::TempDir;
+
+fn ring(frames: &[(Way, Vec<u8>)]) -> Consumer<u8> {
+    let (mut sender, receiver) = RingBuffer::new(RING);
+    for (way, frame) in frames {
+        assert!(ring::put(&mut sender, [&7_000_000_009_u64.to_ne_bytes(), &[*way as u8], frame]));
+    }
+    receiver
+}
+
+fn stopped() -> Shared {
+    Shared { stops: AtomicBool::new(true), ..Shared::default() }
+}
+
+fn frames() -> Vec<(Way, Vec<u8>)> {
+    (14..80)
+        .map(|length| (if length % 2 == 0 { Way::In } else { Way::Out }, vec![length as u8; length]))
+        .collect()
+}
+
+#[test]
+fn a_recording_has_each_frame_with_its_time_and_its_way_also_when_it_goes_on() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("new.pcapng");
+    for _ in 0..2 {
+        let mut file = open(&path).unwrap();
+        file.write_all(&beginning().unwrap()).unwrap();
+        write(file, &path, ring(&frames()), &stopped());
+    }
+    let bytes = fs::read(&path).unwrap();
+    let (rest, pcap) = parse_pcapng(&bytes).unwrap();
+    assert!(rest.is_empty());
+    let mut seen = Vec::new();
+    for block in pcap.sections.iter().flat_map(|section| &section.blocks) {
+        match block {
+            Block::EnhancedPacket(packet) => {
+                assert_eq!(u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low), 7_000_000_009);
+                let flags = packet.options.iter().find(|option| option.code == FLAGS).unwrap();
+                seen.push((flags.value[0], packet.packet_data().to_vec()));
+            }
+            Block::InterfaceDescription(interface) => {
+                assert_eq!(
+                    (interface.linktype, interface.ts_resolution()),
+                    (Linktype::ETHERNET, Some(1_000_000_000))
+                );
+            }
+            _ => {}
+        }
+    }
+    let expected: Vec<_> = frames().into_iter().map(|(way, frame)| (way as u8, frame)).collect();
+    assert!(seen == [expected.clone(), expected].concat(), "{} packets", seen.len());
+}
+
+#[test]
+fn what_is_there_and_no_recording_is_left_as_it_is() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("letter.txt");
+    fs::write(&path, "dear reader").unwrap();
+    let refused = open(&path).unwrap_err().to_string();
+    assert!(refused.contains("no pcapng file; name another"), "{refused}");
+    assert_eq!(fs::read(&path).unwrap(), b"dear reader");
+    assert!(open(folder.path()).is_err() && open(&folder.path().join("none/x")).is_err());
+    assert!(open(Path::new("/dev/null")).unwrap_err().to_string().contains("no file"));
+}
+
+/// A disk with so much room.
+struct Disk(usize, Vec<u8>);
+
+impl Write for &mut Disk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let fits = bytes.len().min(self.0 - self.1.len());
+        self.1.extend(&bytes[..fits]);
+        if fits == 0 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(fits) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_disk_ends_the_recording_and_counts_what_is_not_in_it() {
+    let (mut disk, shared) = (Disk(500, Vec::new()), stopped());
+    write(&mut disk, Path::new("full"), ring(&frames()), &shared);
+    assert_eq!(shared.failed.load(Ordering::Relaxed), frames().len() as u64);
+    assert_eq!(disk.1.len(), 500);
+}
+
+#[test]
+fn a_writer_that_is_not_there_costs_frames_of_the_recording_and_bounded_memory() {
+    let (sender, _receiver) = RingBuffer::new(10_000);
+    let shared = Arc::new(Shared::default());
+    let mut recorder = Recorder { sender, put: false, full: 0, shared, writer: None };
+    (0..100).for_each(|_| recorder.note(Way::Out, &[1; 1000]));
+    recorder.flush();
+    assert_eq!(recorder.lost(), 100 - 10_000 / (1000 + HEAD as u64 + 4));
+}

@@ -1,0 +1,121 @@
+//! What is played of a file, and when; and files that are broken.
+
+use super::*;
+use pcap_parser::{LegacyPcapBlock, PcapHeader, ToVec};
+use proptest::prelude::{any, proptest};
+
+/// A pcap file with frames at these microseconds.
+fn pcap(frames: &[(u32, Vec<u8>)]) -> Vec<u8> {
+    let mut file = PcapHeader { network: Linktype::ETHERNET, ..PcapHeader::new() }.to_vec().unwrap();
+    for (ts_usec, frame) in frames {
+        let (caplen, data) = (frame.len() as u32, &frame[..]);
+        let mut block = LegacyPcapBlock { ts_sec: 9, ts_usec: *ts_usec, caplen, origlen: caplen, data };
+        file.extend(block.to_vec().unwrap());
+    }
+    file
+}
+
+/// Plays a file to its end; what came, and what was no frame.
+fn play(file: Vec<u8>) -> Result<(Vec<Vec<u8>>, u64), io::Error> {
+    let pcap = create_reader(WINDOW, io::Cursor::new(file)).map_err(|error| problem(&error))?;
+    let (sender, mut receiver) = RingBuffer::new(RING);
+    let shared = Arc::new(Shared::default());
+    let port = Waker::new()?;
+    Player { sender, shared: shared.clone(), port, path: "test".into(), begin: None }.run(pcap);
+    let mut place = vec![0; MAX_FRAME];
+    let frames =
+        std::iter::from_fn(|| ring::take(&mut receiver, &mut place).map(|n| place[..n].to_vec())).collect();
+    Ok((frames, shared.malformed.load(Ordering::Relaxed)))
+}
+
+#[test]
+fn frames_come_as_they_were_recorded_and_no_earlier() {
+    let frames = [(100, vec![1; 60]), (100, vec![2; 1514]), (40_100, vec![3; 100]), (90, vec![4; 64])];
+    let begin = Instant::now();
+    let (played, malformed) = play(pcap(&frames)).unwrap();
+    assert!(begin.elapsed() >= Duration::from_millis(40));
+    assert_eq!((played, malformed), (frames.map(|(_, frame)| frame).to_vec(), 0));
+}
+
+#[test]
+fn what_is_no_frame_is_passed_over_and_counted() {
+    let frames = [(0, vec![1; 13]), (0, vec![2; MAX_FRAME + 1]), (0, vec![3; 60])];
+    assert_eq!(play(pcap(&frames)).unwrap(), (vec![vec![3; 60]], 2));
+    let mut wireless = pcap(&[(0, vec![1; 60])]);
+    wireless[20] = 105;
+    assert_eq!(play(wireless).unwrap(), (vec![], 1));
+}
+
+#[test]
+fn only_a_regular_file_is_opened() {
+    assert!(regular(Path::new("/dev/null")).unwrap_err().to_string().contains("no regular file"));
+    let folder = tempfile::tempdir().unwrap();
+    assert!(regular(folder.path()).is_err() && regular(&folder.path().join("absent")).is_err());
+    let file = folder.path().join("some.pcap");
+    std::fs::write(&file, pcap(&[])).unwrap();
+    assert!(regular(&file).is_ok());
+}
+
+#[test]
+fn times_are_in_powers_of_ten_or_of_two() {
+    assert_eq!([6, 9, 0x80 | 10].map(units), [Some(1_000_000), Some(1_000_000_000), Some(1024)]);
+    assert_eq!([19, 20, 0x80 | 63, 0x80 | 64].map(units), [Some(10_u64.pow(19)), None, Some(1 << 63), None]);
+    let binary = Interface { ethernet: true, units: 1024 };
+    assert_eq!(binary.time(0, 1536), Duration::from_millis(1500));
+}
+
+#[test]
+fn a_file_that_is_none_is_refused_and_one_that_breaks_off_ends_there() {
+    for (file, why) in [(&b""[..], "neither a pcap"), (b"dear reader, what is this about?", "neither a pcap")]
+    {
+        let refused = play(file.to_vec()).unwrap_err().to_string();
+        assert!(refused.contains(why), "{refused}");
+    }
+    let file = pcap(&[(0, vec![1; 60]), (0, vec![2; 60])]);
+    for cut in 1..60 {
+        assert_eq!(
+            play(file[..file.len() - cut].to_vec()).unwrap(),
+            (vec![vec![1; 60]], 1),
+            "{cut} bytes less"
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_file_brings_the_player_to_harm(
+        turned in proptest::collection::vec((24usize..400, any::<u8>()), 0..6),
+        tail in proptest::collection::vec(any::<u8>(), 0..100),
+    ) {
+        let mut file = pcap(&[(0, vec![1; 60]), (0, vec![2; 200]), (0, vec![3; 60])]);
+        for (at, bits) in turned {
+            // Times are left alone: nobody waits for years.
+            let header = [24, 100, 316].into_iter().any(|start| (start..start + 8).contains(&at));
+            if let Some(byte) = file.get_mut(at).filter(|_| !header) {
+                *byte ^= bits;
+            }
+        }
+        file.extend(tail);
+        bounded(file);
+    }
+}
+
+/// Plays it, and gives up after a while.
+fn bounded(file: Vec<u8>) -> Option<usize> {
+    let pcap = create_reader(WINDOW, io::Cursor::new(file)).ok()?;
+    let (sender, receiver) = RingBuffer::new(RING);
+    let shared = Arc::new(Shared::default());
+    let player =
+        Player { sender, shared: shared.clone(), port: Waker::new().ok()?, path: "test".into(), begin: None };
+    let reader = std::thread::spawn(move || player.run(pcap));
+    for _ in 0..20 {
+        if reader.is_finished() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    shared.stops.store(true, Ordering::Release);
+    reader.thread().unpark();
+    reader.join().unwrap();
+    Some(receiver.slots())
+}

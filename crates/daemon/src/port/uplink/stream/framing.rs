@@ -1,0 +1,222 @@
+//! Frames in a stream of bytes: each behind its length in four bytes, big end first, as QEMU's `-netdev stream` and passt
+//! have it. Left out: the socket.
+//!
+//! The peer may send what it likes. What it says a length is decides only how much is waited for, up to a bound.
+
+/// The length in front of a frame.
+const LENGTH: usize = 4;
+/// The longest frame that a peer may send: what QEMU itself takes (`NET_BUFSIZE`).
+pub(super) const LONGEST: usize = 4096 + 65536;
+/// The shortest: the header of Ethernet.
+const SHORTEST: usize = 14;
+/// Bytes that were received and not taken yet, and bytes to be sent that the peer has not taken.
+const ROOM: usize = 256 * 1024;
+
+/// What is next in the stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// A frame, and its length in bytes.
+    Frame(usize),
+    /// Something that is no frame for this port, and was passed over.
+    Malformed,
+    /// More bytes have to come first.
+    Wait,
+    /// A length that no frame has: the stream is out of step, or hostile.
+    OutOfStep,
+}
+
+/// Bytes from the peer.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    bytes: Box<[u8]>,
+    begin: usize,
+    end: usize,
+}
+
+impl Default for Inbox {
+    fn default() -> Self {
+        Self { bytes: vec![0; ROOM].into(), begin: 0, end: 0 }
+    }
+}
+
+impl Inbox {
+    /// Room for what comes next, at least a byte if [`Inbox::next`] waits.
+    pub(super) fn room(&mut self) -> &mut [u8] {
+        self.bytes.copy_within(self.begin..self.end, 0);
+        (self.begin, self.end) = (0, self.end - self.begin);
+        &mut self.bytes[self.end..]
+    }
+
+    /// So many bytes have come.
+    pub(super) fn received(&mut self, count: usize) {
+        self.end = (self.end + count).min(self.bytes.len());
+    }
+
+    /// Whether a frame has come in part.
+    pub(super) fn has_part(&self) -> bool {
+        self.begin < self.end
+    }
+
+    /// Forgets everything: another peer begins.
+    pub(super) fn clear(&mut self) {
+        (self.begin, self.end) = (0, 0);
+    }
+
+    /// Takes the next frame out.
+    pub(super) fn next(&mut self, into: &mut [u8]) -> Next {
+        let bytes = &self.bytes[self.begin..self.end];
+        let Some((length, rest)) = bytes.split_first_chunk::<LENGTH>() else { return Next::Wait };
+        let length = u32::from_be_bytes(*length) as usize;
+        if length > LONGEST {
+            return Next::OutOfStep;
+        }
+        let Some(frame) = rest.get(..length) else { return Next::Wait };
+        let fits = into.get_mut(..length).filter(|_| length >= SHORTEST);
+        let next = fits.map_or(Next::Malformed, |into| {
+            into.copy_from_slice(frame);
+            Next::Frame(length)
+        });
+        self.begin += LENGTH + length;
+        next
+    }
+}
+
+/// Bytes for the peer.
+#[derive(Debug)]
+pub(super) struct Outbox {
+    bytes: Vec<u8>,
+    begin: usize,
+}
+
+impl Default for Outbox {
+    fn default() -> Self {
+        Self { bytes: Vec::with_capacity(ROOM), begin: 0 }
+    }
+}
+
+impl Outbox {
+    /// Adds a frame; `false` if there is no room, and nothing of it is sent.
+    pub(super) fn push(&mut self, frame: &[u8]) -> bool {
+        let needed = LENGTH + frame.len();
+        if self.bytes.capacity() - self.bytes.len() < needed && self.begin > 0 {
+            self.bytes.drain(..self.begin);
+            self.begin = 0;
+        }
+        if self.bytes.capacity() - self.bytes.len() < needed {
+            return false;
+        }
+        self.bytes.extend_from_slice(&(frame.len() as u32).to_be_bytes());
+        self.bytes.extend_from_slice(frame);
+        true
+    }
+
+    /// What is to be sent.
+    pub(super) fn pending(&self) -> &[u8] {
+        &self.bytes[self.begin..]
+    }
+
+    /// So many of these bytes are sent.
+    pub(super) fn sent(&mut self, count: usize) {
+        self.begin += count;
+        if self.begin >= self.bytes.len() {
+            self.clear();
+        }
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.begin = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Gives bytes to an inbox as they come, and takes out what there is, up to where it is out of step.
+    fn read(bytes: &[u8], pieces: &[usize], room: usize) -> (Vec<Vec<u8>>, u64, bool) {
+        let (mut inbox, mut frames, mut malformed) = (Inbox::default(), Vec::new(), 0);
+        let mut pieces = pieces.iter().copied().cycle();
+        let mut rest = bytes;
+        loop {
+            let mut into = vec![0; room];
+            match inbox.next(&mut into) {
+                Next::Frame(length) => frames.push(into[..length].to_vec()),
+                Next::Malformed => malformed += 1,
+                Next::OutOfStep => return (frames, malformed, true),
+                Next::Wait if rest.is_empty() => return (frames, malformed, false),
+                Next::Wait => {
+                    let place = inbox.room();
+                    let count = pieces.next().unwrap_or(1).clamp(1, rest.len()).min(place.len());
+                    place[..count].copy_from_slice(&rest[..count]);
+                    inbox.received(count);
+                    rest = &rest[count..];
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_length_is_four_bytes_big_end_first() {
+        let mut outbox = Outbox::default();
+        assert!(outbox.push(&[7; 300]));
+        assert_eq!(outbox.pending()[..5], [0, 0, 1, 44, 7]);
+        assert_eq!(outbox.pending().len(), 304);
+    }
+
+    #[test]
+    fn lengths_at_the_bounds() {
+        let frame = |length: usize| [&(length as u32).to_be_bytes()[..], &vec![1; length]].concat();
+        let bytes = [frame(0), frame(13), frame(14), frame(2000), frame(LONGEST), frame(60)].concat();
+        let (frames, malformed, broken) = read(&bytes, &[4096], 1600);
+        let lengths: Vec<_> = frames.iter().map(Vec::len).collect();
+        assert_eq!((lengths, malformed, broken), (vec![14, 60], 4, false));
+        for length in [LONGEST as u32 + 1, u32::MAX] {
+            let bytes = [&frame(60)[..], &length.to_be_bytes()].concat();
+            assert_eq!(read(&bytes, &[7], 1600), (vec![vec![1; 60]], 0, true), "{length}");
+        }
+    }
+
+    #[test]
+    fn a_full_outbox_takes_no_part_of_a_frame_and_has_room_for_what_was_sent() {
+        let mut outbox = Outbox::default();
+        let fits = ROOM / 1504;
+        assert_eq!((0..fits + 3).filter(|_| outbox.push(&[1; 1500])).count(), fits);
+        outbox.sent(1000);
+        assert!(!outbox.push(&[2; 1500]), "a part of a frame is no room for another");
+        outbox.sent(504);
+        assert!(outbox.push(&[2; 1500]));
+        assert_eq!(outbox.pending().len(), fits * 1504);
+        outbox.sent(outbox.pending().len());
+        assert!(outbox.pending().is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn frames_arrive_whole_however_the_stream_is_cut(
+            frames in proptest::collection::vec((14..3000_usize, any::<u8>()), 0..100),
+            pieces in proptest::collection::vec(1..5000_usize, 1..20),
+        ) {
+            let frames: Vec<Vec<u8>> = frames.into_iter().map(|(length, byte)| vec![byte; length]).collect();
+            let (mut outbox, mut bytes) = (Outbox::default(), Vec::new());
+            for frame in &frames {
+                prop_assert!(outbox.push(frame));
+                let half = outbox.pending().len() / 2 + 1;
+                bytes.extend_from_slice(&outbox.pending()[..half]);
+                outbox.sent(half);
+            }
+            bytes.extend_from_slice(outbox.pending());
+            prop_assert_eq!(read(&bytes, &pieces, 9800), (frames, 0, false));
+        }
+
+        #[test]
+        fn whatever_bytes_come_nothing_breaks(
+            bytes in proptest::collection::vec(prop_oneof![Just(0_u8), Just(1), any::<u8>()], 0..5000),
+            pieces in proptest::collection::vec(1..500_usize, 1..5),
+        ) {
+            read(&bytes, &pieces, 9800);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Adaptive Virtual Functions on a live port, driven by our own driver: how long requests wait for their answer while other
+//! guests ask and send. Prints the distribution:
+//!
+//! ```sh
+//! cargo test -p daemon --test live avf -- --nocapture
+//! ```
+//!
+//! Left out: a bound in time, since other tests run beside this one; the bound in visits is a test of `avf-nic`.
+
+use crate::support::eventually;
+use crate::support::live::Live;
+use crate::support::machine::Machine;
+use crate::support::qemu::{self, Qemu};
+use daemon::settings::{MirrorRule, PortSettings, Storm};
+use driver::avf::vf::Vf;
+use i82576::MacAddress;
+use std::iter::from_fn;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+const PORT: &str = "[[port]]\nfamily = \"avf\"\nvfs = 4\n";
+/// Requests of the guest that is looked at.
+const REQUESTS: u64 = 100;
+
+/// A guest whose driver runs the VF.
+fn boot(live: &Live, vf: u8) -> (Machine<Qemu>, Vf) {
+    let mut machine = qemu::boot_as(&live.socket(vf), qemu::AVF, qemu::share);
+    let mut driver = Vf::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, vf])).unwrap();
+    driver.start(&mut machine).unwrap();
+    (machine, driver)
+}
+
+const EVERYBODY: MacAddress = MacAddress([0xff; 6]);
+
+/// A frame that storm control counts as 16 blocks of 64 bytes.
+fn frame(to: MacAddress, from: &Vf) -> Vec<u8> {
+    let mut frame = [to.0, from.mac().0].concat();
+    frame.extend([0x88, 0xb5]);
+    frame.resize(1020, 7);
+    frame
+}
+
+#[test]
+fn every_request_is_answered_while_other_guests_ask_and_send() {
+    let live = Live::with(PORT);
+    let (mut machine, mut asking) = boot(&live, 0);
+    let loud: Vec<_> = (1..4).map(|vf| boot(&live, vf)).collect();
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for (mut machine, mut driver) in loud {
+            let over = &over;
+            scope.spawn(move || {
+                let frame = frame(EVERYBODY, &driver);
+                while !over.load(Ordering::Acquire) {
+                    for queue in 0..4 {
+                        driver.transmit(&mut machine, queue, &frame);
+                    }
+                    driver.statistics(&mut machine).unwrap();
+                }
+            });
+        }
+        let answered = (0..REQUESTS).filter(|_| asking.statistics(&mut machine).is_ok()).count() as u64;
+        over.store(true, Ordering::Release);
+        assert_eq!(answered, REQUESTS);
+    });
+    let answers = live.port().answers.unwrap();
+    let [p50, p99, max] = [answers.p50_ns, answers.p99_ns, answers.max_ns].map(|ns| ns / 1000);
+    let (requests, visits) = (answers.requests, answers.visits);
+    println!(
+        "{requests} requests in {visits} visits, answered after: p50 {p50} us, p99 {p99} us, max {max} us"
+    );
+    assert!(requests > REQUESTS && visits <= requests, "{answers:?}");
+}
+
+/// How many frames a guest has received.
+fn received(machine: &mut Machine<Qemu>, driver: &mut Vf) -> usize {
+    let mut into = [0; 2048];
+    (0..4).map(|queue| from_fn(|| driver.receive(machine, queue, &mut into)).count()).sum()
+}
+
+#[test]
+fn storm_control_and_mirror_rules_hold_from_the_moment_they_are_set() {
+    let live = Live::with(PORT);
+    let mut guests: Vec<_> = (0..3).map(|vf| boot(&live, vf)).collect();
+    let watcher = MirrorRule { to: 2, vfs: vec![1], uplink: None, vlans: None };
+    // 21 blocks of 64 bytes a second: one frame of 1,024 and the most of another.
+    let storm = Storm { broadcast: Some(11), interval: Some(1000), ..Storm::default() };
+    let mirror = [("0".to_owned(), Some(watcher))].into();
+    let set = PortSettings { storm: Some(storm), mirror, ..PortSettings::default() };
+    let now = live.change_port(set).unwrap().settings.unwrap();
+    assert_eq!((now.storm.unwrap().broadcast, now.mirror.len()), (Some(11), 1), "as it is told");
+    let one = guests[1].1.mac();
+    let (machine, sender) = &mut guests[0];
+    for to in [EVERYBODY, one] {
+        let frame = frame(to, sender);
+        (0..10).for_each(|_| assert!(sender.transmit(machine, 0, &frame)));
+    }
+    let mut heard = [0; 2];
+    eventually("ten frames are for VF 1, and VF 2 has copies", || {
+        for (heard, (machine, driver)) in heard.iter_mut().zip(&mut guests[1..]) {
+            *heard += received(machine, driver);
+        }
+        heard.iter().all(|heard| *heard > 10)
+    });
+    eventually("the storm is counted", || live.port().storms > 0);
+    let kept = live.show(1).drops.rx_storm;
+    assert!(
+        kept > 0 && heard[0] < 20,
+        "broadcasts beyond the threshold reach no guest: {heard:?}, {kept} kept"
+    );
+}

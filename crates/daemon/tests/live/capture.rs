@@ -1,0 +1,124 @@
+//! Frames as somebody captures them: where each was, and where it was dropped and why. Left out: the form of the file.
+
+use crate::support::eventually;
+use crate::support::guest::Guest;
+use crate::support::http;
+use crate::support::live::Live;
+use daemon::control::client::{self, CaptureQuery, ClientError};
+use i82576::MacAddress;
+use std::io::{Read, Write};
+use std::ops::ControlFlow;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// A capture under way: its pieces.
+fn begin(live: &Live, query: CaptureQuery) -> Receiver<Vec<u8>> {
+    let (sender, pieces) = channel();
+    let socket = live.control_socket();
+    std::thread::spawn(move || {
+        client::capture(&socket, &query, &mut |piece| match sender.send(piece.to_vec()) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        })
+    });
+    pieces
+}
+
+fn query(at: &[&str]) -> CaptureQuery {
+    CaptureQuery {
+        port: "pf0".into(),
+        at: at.iter().map(ToString::to_string).collect(),
+        ..CaptureQuery::default()
+    }
+}
+
+/// Whether a part of a file is there.
+fn has(file: &[u8], part: &[u8]) -> bool {
+    file.windows(part.len()).any(|window| window == part)
+}
+
+fn refusal(live: &Live, query: &CaptureQuery) -> String {
+    let refused = client::capture(&live.control_socket(), query, &mut |_| ControlFlow::Break(()));
+    let Err(ClientError::Refused(why)) = refused else { panic!("{refused:?}") };
+    why
+}
+
+#[test]
+fn a_spoofed_frame_is_seen_at_its_sender_with_the_reason() {
+    let live = Live::start();
+    let (mut a, b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    let pieces = begin(&live, CaptureQuery { drops: true, ..query(&[]) });
+    let mut file = pieces.recv().unwrap();
+    let frame = [&b.vf.mac().0[..], &[2, 6, 6, 6, 6, 6, 0x88, 0xb5], &[0x77; 60]].concat();
+    eventually("the frame is captured", || {
+        let _ = a.vf.transmit(&mut a.machine, &frame, &Default::default());
+        a.vf.flush(&mut a.machine);
+        a.vf.clean(&mut a.machine);
+        file.extend(pieces.try_iter().flatten());
+        has(&file, &frame)
+    });
+    assert!(has(&file, b"pf0vf0") && has(&file, b"uplink"));
+    assert!(has(&file, b"dropped: the source address is not the sender's (spoof check)"));
+}
+
+#[test]
+fn what_is_asked_for_is_captured_and_nothing_else() {
+    let live = Live::start();
+    let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    let at_b = begin(&live, query(&["pf0vf1"]));
+    let filtered = begin(&live, CaptureQuery { filter: "ether proto 0x88b6".into(), ..query(&[]) });
+    let [mut to_b, mut none] = [&at_b, &filtered].map(|pieces| pieces.recv().unwrap());
+    eventually("frames are captured", || {
+        a.send(b.vf.mac(), &[0x42; 90]);
+        b.take();
+        to_b.extend(at_b.try_iter().flatten());
+        has(&to_b, &[0x42; 90])
+    });
+    assert!(has(&to_b, b"pf0vf1") && !has(&to_b, b"pf0vf0"));
+    none.extend(filtered.try_iter().flatten());
+    assert!(!has(&none, &[0x42; 90]), "another type");
+    // The guests have noticed nothing.
+    a.send(MacAddress::BROADCAST, &[0x43; 60]);
+    assert!(b.receive().contains(&vec![0x43; 60]));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_by_name() {
+    let live = Live::start();
+    assert!(refusal(&live, &query(&["pf0vf9"])).contains("pf0 has no \"pf0vf9\"; it has pf0vf0, pf0vf1"));
+    let filter = CaptureQuery { filter: "tcp prot 80".into(), ..query(&[]) };
+    assert!(refusal(&live, &filter).starts_with("filter: tcp prot 80: "), "{}", refusal(&live, &filter));
+    let long = CaptureQuery { filter: "not ".repeat(100), ..query(&[]) };
+    assert!(refusal(&live, &long).contains("more than 256 bytes"));
+    let other = CaptureQuery { port: "pf7".into(), ..query(&[]) };
+    assert!(refusal(&live, &other).contains("pf7"));
+    assert_eq!(http::ask(&live.control_socket(), "GET", "/v1/ports/pf0/capture?what=1", "").status, 400);
+}
+
+#[test]
+fn clients_that_do_not_read_or_are_gone_give_their_places_back_and_keep_nobody_waiting() {
+    let live = Live::start();
+    let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    let silent: Vec<_> = (0..4)
+        .map(|_| {
+            let mut client = UnixStream::connect(live.control_socket()).unwrap();
+            client.write_all(b"GET /v1/ports/pf0/capture HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+            client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            client.read_exact(&mut [0; 16]).unwrap();
+            client
+        })
+        .collect();
+    assert!(refusal(&live, &query(&[])).contains("4 captures are running already"));
+    for n in 0..200 {
+        a.send(b.vf.mac(), &[n; 1400]);
+        b.take();
+    }
+    a.send(b.vf.mac(), &[0x44; 60]);
+    eventually("the guest is served", || b.take().contains(&vec![0x44; 60]));
+    drop(silent);
+    eventually("there is a place again", || {
+        let begun = client::capture(&live.control_socket(), &query(&[]), &mut |_| ControlFlow::Break(()));
+        begun.is_ok()
+    });
+}

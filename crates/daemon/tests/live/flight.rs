@@ -1,0 +1,97 @@
+//! What the flight recorder of a VF tells after a guest that means harm was shut in, and after the VF was reset. Left out: what
+//! calls for a quarantine (`conduct`).
+
+use crate::support::eventually;
+use crate::support::guest::{Guest, exchange};
+use crate::support::live::Live;
+use daemon::control::client::ask;
+use daemon::control::protocol::{Answer, Request};
+use daemon::settings::{Limit, PortSettings};
+use daemon::{Entry, Recording};
+use std::collections::BTreeMap;
+use std::fs;
+use vfio_user::client::Client;
+
+fn flight(live: &Live, vf: &str) -> Recording {
+    match ask(&live.control_socket(), Request::VfFlight { vf: vf.to_owned() }).unwrap() {
+        Answer::Flight(recording) => recording,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn has(recording: &Recording, what: &str, name: &str) -> bool {
+    let is = |entry: &&Entry| entry.what == what && entry.name.as_deref().unwrap_or_default() == name;
+    recording.entries.iter().any(|entry| is(&entry))
+}
+
+/// The host shuts a VF in at the first spoofed frame of a second, and its guest sends them.
+fn shut_in(live: &Live) {
+    let (mut a, mut b) = (Guest::under_qemu(live, 0), Guest::under_qemu(live, 1));
+    exchange(&mut a, &mut b, 3);
+    let limit = Limit { warn: Some(0), throttle: Some(0), quarantine: Some(1) };
+    let limits = BTreeMap::from([("spoofing".to_owned(), limit)]);
+    live.change_port(PortSettings { limits, ..PortSettings::default() }).unwrap();
+    let frame = [&b.vf.mac().0[..], &[2, 6, 6, 6, 6, 6, 0x88, 0xb5], &[0; 60]].concat();
+    eventually("the VF is shut in", || {
+        let _ = a.vf.transmit(&mut a.machine, &frame, &Default::default());
+        a.vf.flush(&mut a.machine);
+        a.vf.clean(&mut a.machine);
+        live.show(0).conduct.quarantine.is_some()
+    });
+}
+
+#[test]
+fn a_guest_that_was_shut_in_leaves_a_file_that_tells_why() {
+    let live = Live::keeping("");
+    shut_in(&live);
+    let folder = live.state_dir().join("flight");
+    let mut files = Vec::new();
+    eventually("there is a file", || {
+        let found = fs::read_dir(&folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+        files = found.filter(|path| path.extension().is_some()).collect();
+        !files.is_empty()
+    });
+    let recording: Recording = serde_json::from_slice(&fs::read(&files[0]).unwrap()).unwrap();
+    assert_eq!((recording.vf.as_str(), recording.because.as_deref()), ("pf0vf0", Some("spoofing")));
+    for (what, name) in [
+        ("a client has connected", ""),
+        ("write", "configuration space"),
+        ("write", "VMBMEM[0] reset"),
+        ("write", "TDT[0]"),
+        ("a driver runs the VF", ""),
+        ("dropped", "spoofed"),
+        ("offence", "spoofing"),
+    ] {
+        assert!(has(&recording, what, name), "{what} {name} in {recording:#?}");
+    }
+    let order: Vec<u64> = recording.entries.iter().map(|entry| entry.before_ns).collect();
+    assert!(order.is_sorted_by(|a, b| a >= b), "in the order of time");
+    assert!(!has(&flight(&live, "pf0vf1"), "dropped", "spoofed"), "a neighbour has a recorder of its own");
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_leaves_the_host_as_it_is() {
+    let live = Live::keeping("");
+    fs::create_dir_all(live.state_dir()).unwrap();
+    fs::write(live.state_dir().join("flight"), "a file in its place").unwrap();
+    shut_in(&live);
+    assert!(has(&flight(&live, "pf0vf0"), "offence", "spoofing"));
+    assert!(live.show(1).link, "the neighbour goes on");
+}
+
+#[test]
+fn a_recording_outlives_resets_of_the_vf_and_of_the_port_and_its_client() {
+    let live = Live::start();
+    let mut guest = Guest::under_qemu(&live, 0);
+    guest.machine.vmm.done(Client::reset).unwrap();
+    assert!(has(&flight(&live, "pf0vf0"), "reset by the client", ""));
+    live.reset_port().unwrap();
+    drop(guest);
+    eventually("the end of the client is noted", || has(&flight(&live, "pf0vf0"), "the client has gone", ""));
+    let recording = flight(&live, "pf0vf0");
+    for (what, name) in
+        [("a client has connected", ""), ("write", "VMBMEM[0] reset"), ("reset by the client", "")]
+    {
+        assert!(has(&recording, what, name), "{what} {name} in {recording:#?}");
+    }
+}

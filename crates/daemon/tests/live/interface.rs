@@ -1,0 +1,107 @@
+//! A network interface that is there as the uplink: one end of a pair whose other end the test's own host has. Left out:
+//! bursts, tags and checksums, which `host::packet` has tests for.
+
+use crate::support::guest::{Guest, exchange};
+use crate::support::live::Live;
+use crate::support::tap::{ip, reaches_the_host, wait_port};
+use daemon::Host;
+use daemon::config::Config;
+use daemon::control::uplink::UplinkState;
+use host::test_support::{in_network_namespace, skipped};
+use i82576::MacAddress;
+use std::process::Command;
+
+const CONFIG: &str = "[[port]]\nuplink.interface = \"wire0\"\n";
+
+/// The interface of the port, and the host's, with an address.
+pub(crate) fn make_pair() {
+    ip("link add wire0 type veth peer name host0");
+    ip("addr add 10.99.0.1/24 dev host0");
+    ip("link set host0 up");
+    ip("link set wire0 up");
+}
+
+/// Runs a test in a namespace with the pair.
+pub(crate) fn with_a_pair(name: &str, body: impl FnOnce() + Send) {
+    in_network_namespace(name, || {
+        let probe = "link add wire0 type veth peer name host0".split(' ');
+        if !Command::new("ip").args(probe).output().is_ok_and(|output| output.status.success()) {
+            return skipped(name, "this kernel has no veth, or iproute2 is not installed");
+        }
+        ip("link del wire0");
+        make_pair();
+        body();
+    });
+}
+
+#[test]
+fn frames_go_out_and_come_in_and_none_comes_back() {
+    with_a_pair("interface::frames_go_out_and_come_in_and_none_comes_back", || {
+        let live = Live::with(CONFIG);
+        assert_eq!(live.port().uplink, "interface:wire0");
+        let status = live.port().uplink_status.unwrap();
+        assert_eq!((status.kind.as_str(), status.state), ("interface", UplinkState::Up));
+        assert_eq!((status.carrier, status.mtu), (Some(true), Some(1500)));
+        let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+        reaches_the_host(&mut a, "host0");
+        b.take();
+        a.take();
+        a.send(MacAddress::BROADCAST, &[6; 70]);
+        let heard: Vec<_> = b.receive().into_iter().filter(|frame| frame[..] == [6; 70]).collect();
+        assert_eq!(heard.len(), 1, "over the switch, and not over the wire as well");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        assert!(!a.take().contains(&vec![6; 70]), "its own frame");
+        exchange(&mut a, &mut b, 10);
+    });
+}
+
+#[test]
+fn an_interface_that_goes_takes_the_link_along_and_brings_it_back() {
+    with_a_pair("interface::an_interface_that_goes_takes_the_link_along_and_brings_it_back", || {
+        let live = Live::with(CONFIG);
+        let mut guest = Guest::under_qemu(&live, 0);
+        reaches_the_host(&mut guest, "host0");
+        ip("link set wire0 down");
+        wait_port(&live, "down", |port| !port.link && port.uplink == "interface:wire0 (down)");
+        ip("link set wire0 up");
+        wait_port(&live, "up again", |port| port.link);
+        guest.wait_for_link();
+        reaches_the_host(&mut guest, "host0");
+        ip("link set host0 down");
+        wait_port(&live, "no carrier", |port| {
+            !port.link && port.uplink_status.as_ref().is_some_and(|status| status.carrier == Some(false))
+        });
+        ip("link set host0 up");
+        for round in 1..=2 {
+            ip("link del wire0");
+            wait_port(&live, "gone", |port| !port.link && port.uplink == "interface:wire0 (gone)");
+            make_pair();
+            wait_port(&live, "back", |port| {
+                port.link && port.uplink_status.as_ref().is_some_and(|status| status.reattached == round)
+            });
+            guest.wait_for_link();
+            reaches_the_host(&mut guest, "host0");
+        }
+        assert!(live.is_whole());
+    });
+}
+
+#[test]
+fn an_interface_that_is_not_there_is_refused_by_name() {
+    with_a_pair("interface::an_interface_that_is_not_there_is_refused_by_name", || {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "[[port]]\nuplink.interface = \"nothere0\"\n";
+        let config = Config::check(Config::parse(text).unwrap(), folder.path()).unwrap();
+        let refused = Host::start(config).unwrap_err().to_string();
+        assert!(refused.contains("pf0: uplink: interface nothere0 does not exist"), "{refused}");
+        let live = Live::keeping("[[port]]\n");
+        let refused = live.apply(text).expect_err("is refused").to_string();
+        assert!(refused.contains("interface nothere0 does not exist"), "{refused}");
+        let mut guest = Guest::under_qemu(&live, 0);
+        live.apply(CONFIG).unwrap();
+        guest.wait_for_link();
+        reaches_the_host(&mut guest, "host0");
+        live.apply("[[port]]\n").unwrap();
+        assert_eq!(live.port().uplink, "none");
+    });
+}

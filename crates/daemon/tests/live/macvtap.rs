@@ -1,0 +1,98 @@
+//! A macvtap as the uplink: what the port sends leaves by one end of a pair, and the test's own host has the other end. Left
+//! out: device files of other network namespaces, which `host::tap` has tests for; large packets, which embedded guests send.
+
+use crate::interface::{make_pair, with_a_pair};
+use crate::support::guest::Guest;
+use crate::support::live::Live;
+use crate::support::tap::{ip, reaches_the_host, wait_port};
+use daemon::Host;
+use daemon::config::Config;
+use daemon::control::uplink::UplinkState;
+use host::tap::{Tap, TapError};
+use host::test_support::skipped;
+use std::process::Command;
+
+const CONFIG: &str = "[[port]]\nuplink.macvtap = \"vtap0\"\n";
+
+/// Makes the macvtap, with a number that no other network namespace gives: their device files are in one folder.
+fn make_macvtap() -> Result<(), String> {
+    let number = 1_000_000 + 2 * rustix::thread::gettid().as_raw_nonzero().get();
+    let words = format!("link add link wire0 name vtap0 index {number} type macvtap mode passthru");
+    let made = Command::new("ip").args(words.split(' ')).output().map_err(|error| error.to_string())?;
+    if !made.status.success() {
+        return Err(format!("no macvtap: {}", String::from_utf8_lossy(&made.stderr)));
+    }
+    ip("link set vtap0 up");
+    match Tap::open_macvtap(&"vtap0".parse().unwrap()) {
+        Err(error @ TapError::NoDeviceFile { .. }) => Err(error.to_string()),
+        _ => Ok(()),
+    }
+}
+
+/// Runs a test in a namespace with the pair and the macvtap.
+fn with_a_macvtap(name: &str, body: impl FnOnce() + Send) {
+    with_a_pair(name, || match make_macvtap() {
+        Ok(()) => body(),
+        Err(why) => skipped(name, &why),
+    });
+}
+
+#[test]
+fn a_macvtap_that_goes_takes_the_link_along_and_brings_it_back() {
+    with_a_macvtap("macvtap::a_macvtap_that_goes_takes_the_link_along_and_brings_it_back", || {
+        let live = Live::with(CONFIG);
+        let status = live.port().uplink_status.unwrap();
+        assert_eq!((status.kind.as_str(), status.state), ("macvtap", UplinkState::Up));
+        assert_eq!((status.carrier, status.mtu), (Some(true), Some(1500)));
+        let mut guest = Guest::under_qemu(&live, 0);
+        reaches_the_host(&mut guest, "host0");
+        ip("link set vtap0 down");
+        wait_port(&live, "down", |port| !port.link && port.uplink == "macvtap:vtap0 (down)");
+        ip("link set vtap0 up");
+        wait_port(&live, "up again", |port| port.link);
+        for (round, gone) in [(1, "link del vtap0"), (2, "link del wire0")] {
+            ip(gone);
+            wait_port(&live, "gone", |port| !port.link && port.uplink == "macvtap:vtap0 (gone)");
+            if round == 2 {
+                make_pair();
+            }
+            make_macvtap().unwrap();
+            wait_port(&live, "back", |port| {
+                port.link && port.uplink_status.as_ref().is_some_and(|status| status.reattached == round)
+            });
+            guest.wait_for_link();
+            reaches_the_host(&mut guest, "host0");
+        }
+        assert!(live.is_whole());
+    });
+}
+
+#[test]
+fn what_is_sent_to_a_macvtap_that_is_down_is_counted() {
+    let config = format!("{CONFIG}link = \"up\"\n");
+    with_a_macvtap("macvtap::what_is_sent_to_a_macvtap_that_is_down_is_counted", || {
+        let live = Live::with(&config);
+        let mut guest = Guest::under_qemu(&live, 0);
+        ip("link set vtap0 down");
+        wait_port(&live, "down", |port| port.uplink == "macvtap:vtap0 (down)");
+        guest.send(i82576::MacAddress::BROADCAST, &[1; 60]);
+        wait_port(&live, "counted", |port| {
+            port.uplink_status.as_ref().is_some_and(|status| status.drops.no_link >= 1)
+        });
+    });
+}
+
+#[test]
+fn what_is_no_macvtap_is_refused_with_what_makes_one() {
+    with_a_macvtap("macvtap::what_is_no_macvtap_is_refused_with_what_makes_one", || {
+        for (name, why) in
+            [("nothere0", "nothere0 does not exist"), ("wire0", "is not the device file of wire0")]
+        {
+            let folder = tempfile::tempdir().unwrap();
+            let text = format!("[[port]]\nuplink.macvtap = \"{name}\"\n");
+            let config = Config::check(Config::parse(&text).unwrap(), folder.path()).unwrap();
+            let refused = Host::start(config).unwrap_err().to_string();
+            assert!(refused.contains(why) && refused.contains("type macvtap mode passthru"), "{refused}");
+        }
+    });
+}

@@ -1,0 +1,113 @@
+//! How long two guests wait for each other's frames while a third floods the port with what costs most. Printed as round
+//! trips, beside those while the third keeps a processor as busy and asks for nothing:
+//!
+//! ```sh
+//! SOFTIOV_NEIGHBOUR_ROUNDS=5000 cargo test --release -p daemon --test live neighbours -- --nocapture
+//! ```
+//!
+//! Left out: a bound, since other tests run beside this one; that nobody starves is counted in `fairness`.
+
+use crate::support::guest::{Guest, exchange};
+use crate::support::live::Live;
+use crate::support::machine::{BAR0, CONFIG, Vmm};
+use crate::support::qemu::Qemu;
+use driver::Hal;
+use driver::vf::TxOffload;
+use i82576::register::vf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Frames there and back.
+fn rounds() -> Option<usize> {
+    std::env::var("SOFTIOV_NEIGHBOUR_ROUNDS").ok()?.parse().ok()
+}
+
+/// What the third guest does, again and again.
+type Flood = fn(&mut Guest<Qemu>);
+
+const FLOODS: [(&str, Flood); 6] = [
+    ("nothing, busily", |_| (0..1000).for_each(|_| std::hint::spin_loop())),
+    ("frames of 64 B", |guest| send(guest, &frame(46), &TxOffload::default())),
+    ("64 KB cut into segments of 48 B", |guest| {
+        send(guest, &tcp(60_000), &TxOffload { tso: Some(48), ..TxOffload::default() });
+    }),
+    ("register writes", |guest| {
+        guest.machine.vmm.store_many(&[(BAR0, 0x3818, &[1, 0, 0, 0][..]); 64]);
+    }),
+    ("mailbox messages", |guest| {
+        for (register, value) in [(vf::V2PMAILBOX, 4), (vf::VMBMEM, 0x77), (vf::V2PMAILBOX, 1)] {
+            guest.machine.write(register, value);
+        }
+    }),
+    ("function-level resets", |guest| {
+        let control = guest.machine.capability(0x10) + 8;
+        let word = guest.machine.config_word(control) | 1 << 15;
+        guest.machine.vmm.store(CONFIG, control, &word.to_le_bytes());
+    }),
+];
+
+/// An address that nobody has.
+const NOBODY: [u8; 6] = [2, 9, 9, 9, 9, 9];
+const IPV4: [u8; 2] = [8, 0];
+
+/// A frame to nobody.
+fn frame(payload: usize) -> Vec<u8> {
+    [&NOBODY[..], &[0; 6], &[0x88, 0xb5], &vec![1; payload]].concat()
+}
+
+/// A TCP segment to nobody, with headers that can be cut.
+fn tcp(payload: usize) -> Vec<u8> {
+    let mut ip = [0; 20];
+    (ip[0], ip[8], ip[9]) = (0x45, 64, 6);
+    ip[2..4].copy_from_slice(&((40 + payload) as u16).to_be_bytes());
+    let mut header = [0; 20];
+    header[12] = 0x50;
+    [&NOBODY[..], &[0; 6], &IPV4, &ip, &header, &vec![1; payload]].concat()
+}
+
+/// As many as the ring takes, rung for once.
+fn send(guest: &mut Guest<Qemu>, frame: &[u8], offload: &TxOffload) {
+    let mut frame = frame.to_vec();
+    frame[6..12].copy_from_slice(&guest.vf.mac().0);
+    while guest.vf.transmit(&mut guest.machine, &frame, offload).is_ok() {}
+    guest.vf.flush(&mut guest.machine);
+    guest.vf.clean(&mut guest.machine);
+}
+
+/// Round trips of two guests beside a flood, in order of length.
+fn round_trips(flood: Flood, count: usize) -> Vec<Duration> {
+    let live = Live::start();
+    let (mut b, mut c) = (Guest::under_qemu(&live, 1), Guest::under_qemu(&live, 2));
+    let mut a = Guest::under_qemu(&live, 0);
+    exchange(&mut b, &mut c, 20);
+    let over = AtomicBool::new(false);
+    let mut times: Vec<Duration> = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                flood(&mut a);
+            }
+        });
+        let times = (0..count).map(|_| {
+            let begun = Instant::now();
+            exchange(&mut b, &mut c, 1);
+            begun.elapsed()
+        });
+        let times = times.collect();
+        over.store(true, Ordering::Relaxed);
+        times
+    });
+    times.sort();
+    times
+}
+
+#[test]
+fn guests_hear_of_each_other_whatever_a_third_floods_the_port_with() {
+    let count = rounds().unwrap_or(40);
+    for (what, flood) in FLOODS {
+        let times = round_trips(flood, count);
+        let at = |percent: usize| times[(count * percent / 100).min(count - 1)];
+        println!("{what}: round trip p50 {:?}, p99 {:?}, longest {:?}", at(50), at(99), at(100));
+        assert!(at(50) < Duration::from_secs(1), "the pair is starved by {what}");
+    }
+}

@@ -1,0 +1,257 @@
+//! A stream socket as the uplink, with peers that behave and peers that do not. Left out: how frames lie in the stream,
+//! which has tests beside it.
+
+use crate::support::alone::{alone, assert_asleep};
+use crate::support::eventually;
+use crate::support::guest::{Guest, exchange};
+use crate::support::live::Live;
+use crate::support::qemu::Qemu;
+use daemon::control::uplink::{UplinkState, UplinkStatus};
+use i82576::MacAddress;
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// A station beyond the uplink.
+const STATION: [u8; 6] = [2, 0, 0, 0, 0, 0x77];
+
+fn connecting(path: &Path) -> String {
+    format!("[[port]]\nuplink.stream.connect = {path:?}\n")
+}
+
+fn listening(path: &Path) -> String {
+    format!("[[port]]\nuplink.stream.listen = {path:?}\n")
+}
+
+fn uplink(live: &Live) -> UplinkStatus {
+    live.port().uplink_status.expect("the port has an uplink")
+}
+
+/// The other process.
+struct Peer(UnixStream);
+
+impl Peer {
+    fn accept(listener: &UnixListener) -> Self {
+        Self::new(listener.accept().unwrap().0)
+    }
+
+    fn connect(path: &Path) -> Self {
+        Self::new(UnixStream::connect(path).unwrap())
+    }
+
+    fn new(stream: UnixStream) -> Self {
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        Self(stream)
+    }
+
+    fn frame(&mut self) -> Vec<u8> {
+        let mut length = [0; 4];
+        self.0.read_exact(&mut length).unwrap();
+        let mut frame = vec![0; u32::from_be_bytes(length) as usize];
+        self.0.read_exact(&mut frame).unwrap();
+        frame
+    }
+
+    fn send(&mut self, frame: &[u8]) {
+        self.0.write_all(&[&(frame.len() as u32).to_be_bytes(), frame].concat()).unwrap();
+    }
+
+    /// Frames reach the guest and come from it.
+    fn reaches(&mut self, guest: &mut Guest<Qemu>) {
+        let mac = guest.vf.mac().0;
+        self.send(&[&mac[..], &STATION, &[0x88, 0xb5], &[9; 46]].concat());
+        assert_eq!(guest.receive(), [[9; 46]]);
+        assert!(guest.send(MacAddress(STATION), &[7; 46]));
+        let frame = loop {
+            let frame = self.frame();
+            if frame[..6] == STATION {
+                break frame;
+            }
+        };
+        assert_eq!(frame, [&STATION[..], &mac, &[0x88, 0xb5], &[7; 46]].concat());
+    }
+}
+
+struct World {
+    folder: TempDir,
+}
+
+impl World {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        self.folder.path().join("peer.sock")
+    }
+}
+
+#[test]
+fn a_peer_that_listens_is_called_and_one_that_goes_is_called_again() {
+    let world = World::new();
+    let live = Live::with(&connecting(&world.path()));
+    assert!(!live.port().link, "nobody is there yet");
+    assert_eq!(uplink(&live).state, UplinkState::Gone);
+    let listener = UnixListener::bind(world.path()).unwrap();
+    let mut peer = Peer::accept(&listener);
+    eventually("the link comes", || live.port().link);
+    assert_eq!(live.port().uplink, format!("stream:connect={}", world.path().display()));
+    let mut guest = Guest::under_qemu(&live, 0);
+    peer.reaches(&mut guest);
+    for round in 1..=2 {
+        drop(peer);
+        eventually("the link goes", || !live.port().link);
+        peer = Peer::accept(&listener);
+        eventually("the link is back", || live.port().link);
+        guest.wait_for_link();
+        peer.reaches(&mut guest);
+        assert_eq!(uplink(&live).reattached, round);
+    }
+}
+
+#[test]
+fn what_passes_is_counted_in_both_directions_and_on_when_the_line_becomes_a_worse_one() {
+    let world = World::new();
+    let live = Live::keeping(&listening(&world.path()));
+    let mut peer = Peer::connect(&world.path());
+    eventually("the link comes", || live.port().link);
+    let mut guest = Guest::under_qemu(&live, 0);
+    let passes = |peer: &mut Peer, guest: &mut Guest<Qemu>| {
+        for length in [46, 500] {
+            peer.send(&[&guest.vf.mac().0[..], &STATION, &[0x88, 0xb5], &vec![9; length]].concat());
+            assert_eq!(guest.receive(), [vec![9; length]]);
+            assert!(guest.send(MacAddress(STATION), &vec![7; length]));
+        }
+    };
+    passes(&mut peer, &mut guest);
+    let counts = || {
+        let UplinkStatus { rx, tx, .. } = uplink(&live);
+        [rx.packets, rx.bytes, tx.packets, tx.bytes]
+    };
+    let once = [2, 60 + 514, 2, 60 + 514];
+    eventually("both directions are counted", || counts() == once);
+    live.apply(&(listening(&world.path()) + "impair = { delay_us = 1000 }\n")).unwrap();
+    passes(&mut peer, &mut guest);
+    eventually("what has passed before is not forgotten", || counts() == once.map(|count| 2 * count));
+}
+
+#[test]
+fn a_peer_may_call_one_at_a_time_and_the_next_one_waits() {
+    let world = World::new();
+    let live = Live::with(&listening(&world.path()));
+    let mut first = Peer::connect(&world.path());
+    eventually("the link comes", || live.port().link);
+    let mut guest = Guest::under_qemu(&live, 0);
+    first.reaches(&mut guest);
+    let mut second = Peer::connect(&world.path());
+    first.reaches(&mut guest);
+    drop(first);
+    eventually("the second has its turn", || uplink(&live).reattached == 1);
+    guest.wait_for_link();
+    second.reaches(&mut guest);
+    live.stop();
+    assert!(!world.path().exists(), "the socket goes with the host");
+}
+
+#[test]
+fn a_peer_that_does_not_read_loses_frames_and_stalls_nobody() {
+    let world = World::new();
+    let live = Live::with(&listening(&world.path()));
+    let mut peer = Peer::connect(&world.path());
+    eventually("the link comes", || live.port().link);
+    let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    eventually("frames are dropped", || {
+        a.send(MacAddress(STATION), &[1; 1400]);
+        a.vf.clean(&mut a.machine);
+        uplink(&live).drops.no_room > 10
+    });
+    exchange(&mut a, &mut b, 20);
+    // Everything that it gets late is whole.
+    let mut late = 0;
+    loop {
+        let frame = peer.frame();
+        if frame[..6] == STATION {
+            assert_eq!(frame[14..], [1; 1400]);
+            late += 1;
+        }
+        if late == 50 {
+            break;
+        }
+    }
+    assert_eq!(uplink(&live).state, UplinkState::Up);
+}
+
+#[test]
+fn half_a_frame_is_waited_for_and_costs_nothing_meanwhile() {
+    alone("stream::half_a_frame_is_waited_for_and_costs_nothing_meanwhile", || {
+        let world = World::new();
+        let live = Live::with(&listening(&world.path()));
+        let mut peer = Peer::connect(&world.path());
+        eventually("the link comes", || live.port().link);
+        let mut guest = Guest::under_qemu(&live, 0);
+        let frame = [&guest.vf.mac().0[..], &STATION, &[0x88, 0xb5], &[3; 1000]].concat();
+        let bytes = [&(frame.len() as u32).to_be_bytes()[..], &frame].concat();
+        for cut in [1, 3, 4, 10, 500] {
+            peer.0.write_all(&bytes[..cut]).unwrap();
+            if cut == 500 {
+                assert_asleep("half a frame is there");
+            }
+            std::thread::sleep(Duration::from_millis(20));
+            peer.0.write_all(&bytes[cut..]).unwrap();
+            assert_eq!(guest.receive(), [[3; 1000]], "cut at {cut}");
+        }
+        drop(peer);
+        assert_asleep("the peer is gone");
+    });
+}
+
+#[test]
+fn what_is_no_frame_is_counted_and_a_length_that_none_has_ends_the_peer() {
+    let world = World::new();
+    let live = Live::with(&listening(&world.path()));
+    let mut peer = Peer::connect(&world.path());
+    eventually("the link comes", || live.port().link);
+    let mut guest = Guest::under_qemu(&live, 0);
+    // Nothing but frames without bytes, in one go, and one that is longer than the card takes.
+    peer.0.write_all(&[0; 40_000]).unwrap();
+    peer.send(&[1; 60_000]);
+    peer.reaches(&mut guest);
+    assert_eq!(uplink(&live).drops.malformed, 10_001);
+    for length in [70_000, u32::MAX] {
+        peer.0.write_all(&[&length.to_be_bytes()[..], &[1; 100]].concat()).unwrap();
+        assert_eq!(read_to_the_end(peer), 0, "it is let go");
+        peer = Peer::connect(&world.path());
+        eventually("another one comes", || live.port().link);
+        guest.wait_for_link();
+        peer.reaches(&mut guest);
+    }
+    assert_eq!(uplink(&live).drops.malformed, 10_003);
+    assert!(live.is_whole());
+}
+
+/// What is left of the frames for a peer that is let go, but for those that the guest's stack sends by itself.
+fn read_to_the_end(mut peer: Peer) -> usize {
+    let mut rest = Vec::new();
+    // Bytes that nobody has read make this an error instead of an end.
+    let _ = peer.0.read_to_end(&mut rest);
+    rest.len()
+}
+
+#[test]
+fn a_running_port_gets_a_stream_and_gives_it_up() {
+    let world = World::new();
+    let live = Live::keeping("[[port]]\n");
+    let mut guest = Guest::under_qemu(&live, 0);
+    for _ in 0..2 {
+        live.apply(&listening(&world.path())).unwrap();
+        let mut peer = Peer::connect(&world.path());
+        eventually("the link comes", || live.port().link && uplink(&live).state == UplinkState::Up);
+        guest.wait_for_link();
+        peer.reaches(&mut guest);
+        live.apply("[[port]]\n").unwrap();
+        assert!(!world.path().exists());
+        assert!(live.port().link && live.port().uplink_status.is_none());
+    }
+}

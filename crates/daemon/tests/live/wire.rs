@@ -1,0 +1,105 @@
+//! A wire between two ports of one host. Left out: the rings as such, which have tests beside them, and deaths of the host.
+
+use crate::support::alone::{alone, assert_asleep};
+use crate::support::eventually;
+use crate::support::guest::{Guest, exchange};
+use crate::support::live::Live;
+use daemon::control::uplink::{UplinkState, UplinkStatus};
+
+/// Two ports on one wire.
+const WIRED: &str = "[[port]]\nvfs = 2\nuplink.wire = \"w\"\n[[port]]\nvfs = 2\nuplink.wire = \"w\"\n";
+/// Two ports that know nothing of each other.
+const APART: &str = "[[port]]\nvfs = 2\n[[port]]\nvfs = 2\n";
+
+fn uplink(live: &Live, port: &str) -> UplinkStatus {
+    live.show_port(port).uplink_status.expect("the port has an uplink")
+}
+
+#[test]
+fn frames_cross_both_ways_and_the_ports_say_how_the_wire_is() {
+    let live = Live::with(WIRED);
+    let (mut a, mut b) = (Guest::on(&live, "pf0vf0"), Guest::on(&live, "pf1vf1"));
+    exchange(&mut a, &mut b, 100);
+    for port in ["pf0", "pf1"] {
+        assert_eq!(live.show_port(port).uplink, "wire:w");
+        let status = uplink(&live, port);
+        assert_eq!(
+            (status.kind.as_str(), status.name.as_str(), status.state),
+            ("wire", "w", UplinkState::Up)
+        );
+    }
+}
+
+/// When the first port starts, the other end of its wire is not there yet, so it has no link.
+#[test]
+fn a_configured_rate_holds_though_its_port_starts_without_a_link() {
+    let live = Live::with(&WIRED.replacen("vfs = 2", "vfs = 2\nvf = [{ index = 0, max_tx_rate = 100 }]", 1));
+    assert_eq!(live.show(0).settings.max_tx_rate, Some(100));
+    eventually("the ports see each other", || ["pf0", "pf1"].iter().all(|port| live.show_port(port).link));
+    let (mut a, mut b) = (Guest::on(&live, "pf0vf0"), Guest::on(&live, "pf1vf1"));
+    exchange(&mut a, &mut b, 5);
+}
+
+#[test]
+fn an_idle_wire_costs_nothing() {
+    alone("wire::an_idle_wire_costs_nothing", || {
+        let live = Live::with(WIRED);
+        let (mut a, mut b) = (Guest::on(&live, "pf0vf0"), Guest::on(&live, "pf1vf0"));
+        exchange(&mut a, &mut b, 10);
+        assert_asleep("both ports wait");
+        exchange(&mut a, &mut b, 10);
+    });
+}
+
+#[test]
+fn a_running_port_gets_a_wire_and_gives_it_up() {
+    let live = Live::keeping(APART);
+    let (mut a, mut b) = (Guest::on(&live, "pf0vf0"), Guest::on(&live, "pf1vf0"));
+    for _ in 0..3 {
+        let changes = live.apply(WIRED).unwrap().changes;
+        assert_eq!(changes.iter().map(|change| change.name.as_str()).collect::<Vec<_>>(), ["pf0", "pf1"]);
+        assert_eq!(changes[0].settings["uplink"].new, "wire:w");
+        eventually("both see each other", || ["pf0", "pf1"].iter().all(|port| live.show_port(port).link));
+        a.take();
+        b.take();
+        a.wait_for_link();
+        b.wait_for_link();
+        exchange(&mut a, &mut b, 5);
+        live.apply(APART).unwrap();
+        assert_eq!(live.show_port("pf0").uplink, "none");
+    }
+    assert!(live.is_whole());
+}
+
+#[test]
+fn a_port_that_goes_takes_the_others_link_and_its_heir_brings_it_back() {
+    let live = Live::keeping(WIRED);
+    let heir =
+        "[[port]]\nvfs = 2\nuplink.wire = \"w\"\n[[port]]\nname = \"new\"\nvfs = 1\nuplink.wire = \"w\"\n";
+    let mut a = Guest::on(&live, "pf0vf0");
+    // The new one is there before the old one has gone.
+    live.apply(heir).unwrap();
+    eventually("the new neighbour", || live.show_port("pf0").link && live.show_port("new").link);
+    let mut b = Guest::on(&live, "newvf0");
+    a.wait_for_link();
+    exchange(&mut a, &mut b, 5);
+    live.apply("[[port]]\nvfs = 2\nuplink.wire = \"w\"\n[[port]]\nname = \"third\"\nuplink.wire = \"w\"\n")
+        .unwrap();
+    eventually("and another", || live.show_port("pf0").link && live.show_port("third").link);
+    // A neighbour that takes the place of another between two looks of the port was never away.
+    let reattached = uplink(&live, "pf0").reattached;
+    assert!((1..=2).contains(&reattached), "{reattached}");
+}
+
+#[test]
+fn a_wire_with_one_end_or_three_changes_nothing() {
+    let live = Live::keeping(WIRED);
+    for (text, why) in [
+        ("[[port]]\nvfs = 2\nuplink.wire = \"w\"\n[[port]]\nvfs = 2\n".to_owned(), "ends nowhere"),
+        (format!("{WIRED}[[port]]\nuplink.wire = \"w\"\n"), "it has two ends"),
+    ] {
+        let refused = live.apply(&text).expect_err("is refused").to_string();
+        assert!(refused.contains(why), "{refused}");
+    }
+    assert!(live.show_port("pf0").link);
+}

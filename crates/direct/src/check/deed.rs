@@ -1,0 +1,81 @@
+//! The functions of a plan opened and their drivers started, and then what the run is for: the checks, or an audit. Left
+//! out: both.
+
+use super::{CheckReport, Functions, Plan, Report, World};
+use crate::DirectError;
+use crate::audit::AuditReport;
+use crate::hal::{MEMORY, Subject, VfHal};
+use crate::port::Port;
+use embedded_guest::VfioUserHal;
+use host::vfio::Pci;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+/// Opens the functions, starts the drivers, does the deed, and gives the functions back.
+pub(super) fn with_world<D: Deed>(pci: &Pci, plan: &Plan, deed: D) -> Result<D::Report, DirectError> {
+    match &plan.functions {
+        Functions::Port { pf, vfs } => {
+            let port = Port::open(pci, *pf, *vfs)?;
+            let open = |(place, address)| VfHal::open(pci, address, Some(port.token()), place);
+            let buses: Result<_, _> = (0..).zip(port.virtual_functions()).map(open).collect();
+            deed.done(World::start(buses?, Some(port), plan.wire)?)
+        }
+        Functions::Vfs(vfs) => {
+            let open = |(place, address)| VfHal::open(pci, address, None, place);
+            let buses: Result<_, _> = (0..).zip(vfs.iter().copied()).map(open).collect();
+            deed.done(World::start(buses?, None, plan.wire)?)
+        }
+        Functions::Sockets(sockets) => {
+            let open = |socket: &PathBuf| VfioUserHal::attach(socket, MEMORY);
+            let buses: Result<_, _> = sockets.iter().map(open).collect();
+            deed.done(World::start(buses?, None, plan.wire)?)
+        }
+    }
+}
+
+/// Opens the functions, starts the drivers, and lists the registers whose value is a sensitive resource.
+///
+/// # Errors
+/// [`DirectError`]: the drivers do not get as far as to set anything up.
+pub fn audit(pci: &Pci, functions: &Functions) -> Result<AuditReport, DirectError> {
+    let plan = Plan { functions: functions.clone(), wire: None };
+    with_world(pci, &plan, Audit)
+}
+
+/// What is done once the drivers run.
+pub(super) trait Deed {
+    type Report;
+
+    fn done<B: Subject>(self, world: World<B>) -> Result<Self::Report, DirectError>;
+}
+
+struct Audit;
+
+impl Deed for Audit {
+    type Report = AuditReport;
+
+    fn done<B: Subject>(self, mut world: World<B>) -> Result<AuditReport, DirectError> {
+        let mut registers = Vec::new();
+        if let Some(port) = &world.port {
+            let name = port.address().to_string();
+            let hal = &mut port.lock().hal;
+            let known = hal.known();
+            registers.extend(crate::audit::pf(&name, hal, &known));
+        }
+        for station in &mut world.stations {
+            registers.extend(crate::audit::vf(&mut station.hal));
+        }
+        Ok(AuditReport::new(registers))
+    }
+}
+
+/// Makes the checks, and tells of each.
+pub(super) struct Examine<T>(pub(super) T);
+
+impl<T: FnMut(&CheckReport) -> ControlFlow<()>> Deed for Examine<T> {
+    type Report = Report;
+
+    fn done<B: Subject>(self, world: World<B>) -> Result<Report, DirectError> {
+        world.examine(self.0)
+    }
+}

@@ -1,0 +1,96 @@
+//! Messages from VFs to a PF that takes no interrupt, and is visited instead. A visit takes a bounded number of messages, in
+//! order; every few visits it looks for resets of VFs ([`Limits`]). Messages that a VF sent before its reset are dropped.
+//! Left out: what a message asks for.
+
+use super::queue::{Found, Memory, Message, Queue};
+use alloc::vec;
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+
+/// How much a visit may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Messages of a visit.
+    pub messages: u32,
+    /// Visits from one look at resets to the next.
+    pub resets_every: u32,
+}
+
+/// Messages that wait, and which of them count.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Inbox {
+    queue: Queue,
+    limits: Limits,
+    /// Visits since somebody looked for resets.
+    visits: u32,
+    /// Descriptors taken before this visit.
+    before: u64,
+    /// For each VF: messages up to this one, counted over all VFs, are from before its reset.
+    cancelled: Vec<u64>,
+    dropped: u64,
+    strange: u64,
+}
+
+impl Inbox {
+    /// What arrives in a queue, from as many VFs as the queue has numbers for.
+    #[must_use]
+    pub fn new(queue: Queue, limits: Limits, vfs: u16) -> Self {
+        let cancelled = vec![0; vfs.into()];
+        Self { queue, limits, visits: 0, before: 0, cancelled, dropped: 0, strange: 0 }
+    }
+
+    /// Begins a visit; whether it has to look for resets.
+    pub fn begin(&mut self) -> bool {
+        self.before = self.queue.taken();
+        self.visits += 1;
+        let looks = self.visits >= self.limits.resets_every;
+        self.visits = if looks { 0 } else { self.visits };
+        looks
+    }
+
+    /// A VF was reset: nothing that it has sent so far counts.
+    pub fn cancel<M: Memory + ?Sized>(&mut self, vf: u16, ring: &M) {
+        let so_far = self.queue.taken() + u64::from(self.queue.pending(ring));
+        if let Some(cancelled) = self.cancelled.get_mut(usize::from(vf)) {
+            *cancelled = so_far;
+        }
+    }
+
+    /// The next message that counts, as far as this visit goes.
+    pub fn next<M: Memory + ?Sized>(&mut self, ring: &mut M) -> Option<Message> {
+        while self.queue.taken() - self.before < u64::from(self.limits.messages) {
+            match self.queue.take(ring)? {
+                Found::Other(_) => self.strange += 1,
+                Found::Message(message) if self.is_cancelled(message.vf) => self.dropped += 1,
+                Found::Message(message) => return Some(message),
+            }
+        }
+        None
+    }
+
+    /// Ends a visit: what the tail register is to be, if a message was taken.
+    pub fn end(&mut self) -> Option<u16> {
+        (self.queue.taken() > self.before).then(|| self.queue.tail())
+    }
+
+    /// Whether there is more than the visit could take.
+    pub fn has_more<M: Memory + ?Sized>(&self, ring: &M) -> bool {
+        self.queue.pending(ring) > 0
+    }
+
+    /// Messages dropped for a reset.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Descriptors that were no messages of VFs.
+    #[must_use]
+    pub fn strange(&self) -> u64 {
+        self.strange
+    }
+
+    fn is_cancelled(&self, vf: u16) -> bool {
+        self.cancelled.get(usize::from(vf)).is_none_or(|cancelled| self.queue.taken() <= *cancelled)
+    }
+}

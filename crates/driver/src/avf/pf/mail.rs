@@ -1,0 +1,174 @@
+//! The admin queues of the PF: messages of VFs, found in memory by their done bits, and what is sent to VFs. A visit
+//! looks for resets first, then serves at most [`LIMITS`] messages in the order in which they came.
+//!
+//! Left out: what a message means (`requests`), and commands to the card that are no messages.
+
+use super::{Card, Pf};
+use crate::avf::inbox::{Inbox, Limits};
+use crate::avf::queue::{Memory, Message, Queue};
+use crate::hal::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
+use ::avf::admin::{Descriptor, LARGE, MAX_BODY, SIZE, flag, opcode};
+use ::avf::bits::aqlen;
+use ::avf::pf_register as r;
+use ::avf::virtchnl::{Op, Status};
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+
+/// Descriptors of either queue.
+pub(super) const SLOTS: u16 = 32;
+/// What a visit may do: a message costs some microseconds, so a visit stays well below a millisecond.
+pub(super) const LIMITS: Limits = Limits { messages: 16, resets_every: 1 };
+/// Where a ring may start.
+const ALIGN: usize = 4096;
+
+/// Both queues, with a buffer for each descriptor.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Mail {
+    receive: Region,
+    send: Region,
+    inbox: Inbox,
+    /// What is sent next: the send queue's tail.
+    next: u16,
+}
+
+/// A ring, and its buffers behind it.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Region {
+    iova: u64,
+}
+
+/// Bytes of a ring; its buffers start on the next page.
+const RING: u64 = ALIGN as u64;
+
+impl Region {
+    fn new<H: DmaHal>(hal: &mut H) -> Result<Self, OutOfDmaMemory> {
+        let DmaRegion { iova, .. } = hal.dma_alloc(RING as usize + usize::from(SLOTS) * MAX_BODY, ALIGN)?;
+        Ok(Self { iova })
+    }
+
+    fn buffer(self, slot: u16) -> u64 {
+        self.iova + RING + u64::from(slot) * MAX_BODY as u64
+    }
+}
+
+/// A ring in memory for DMA.
+struct InDma<'a, H: ?Sized>(&'a mut H, u64);
+
+impl<H: DmaHal + ?Sized> Memory for InDma<'_, H> {
+    fn read(&self, at: usize, into: &mut [u8]) {
+        self.0.dma_read(self.1 + at as u64, into);
+    }
+
+    fn write(&mut self, at: usize, from: &[u8]) {
+        self.0.dma_write(self.1 + at as u64, from);
+    }
+}
+
+/// What a visit did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Visit {
+    /// Requests served.
+    pub served: u32,
+    /// VFs that were reset by their guests, a bit each.
+    pub resets: u64,
+    /// More requests wait than the visit may serve: come again at once.
+    pub more: bool,
+}
+
+impl Mail {
+    pub(super) fn new<H: DmaHal>(hal: &mut H, vfs: u16) -> Result<Self, OutOfDmaMemory> {
+        let (receive, send) = (Region::new(hal)?, Region::new(hal)?);
+        let mut ring = InDma(hal, receive.iova);
+        let queue = Queue::new(SLOTS, MAX_BODY as u16, receive.buffer(0), vfs, &mut ring);
+        let tail = queue.tail();
+        let mail = Self { receive, send, inbox: Inbox::new(queue, LIMITS, vfs), next: 0 };
+        for (base, high, low, length, head) in [
+            (send.iova, r::PF_ATQBAH, r::PF_ATQBAL, r::PF_ATQLEN, r::PF_ATQH),
+            (receive.iova, r::PF_ARQBAH, r::PF_ARQBAL, r::PF_ARQLEN, r::PF_ARQH),
+        ] {
+            hal.write(head, 0);
+            hal.write(low, base as u32);
+            hal.write(high, (base >> 32) as u32);
+            hal.write(length, u32::from(SLOTS) | aqlen::ENABLE);
+        }
+        hal.write(r::PF_ATQT, 0);
+        hal.write(r::PF_ARQT, tail.into());
+        Ok(mail)
+    }
+
+    /// Sends a message to a VF; `false` if there is no room.
+    fn send<H: Hal + DmaHal>(&mut self, hal: &mut H, vf: u8, op: u32, status: Status, body: &[u8]) -> bool {
+        let after = (self.next + 1) % SLOTS;
+        if u32::from(after) == hal.read(r::PF_ATQH) || body.len() > MAX_BODY {
+            return false;
+        }
+        let buffer = self.send.buffer(self.next);
+        let large = if body.len() > LARGE { flag::LB } else { 0 };
+        let with_body = if body.is_empty() { 0 } else { flag::BUF | flag::RD | large };
+        let descriptor = Descriptor {
+            flags: flag::SI | with_body,
+            opcode: opcode::SEND_TO_VF,
+            length: body.len() as u16,
+            cookie_high: op,
+            cookie_low: status.cookie(),
+            param0: vf.into(),
+            address: if body.is_empty() { 0 } else { buffer },
+            ..Descriptor::default()
+        };
+        hal.dma_write(buffer, body);
+        hal.dma_write(self.send.iova + u64::from(self.next) * SIZE as u64, &descriptor.emit());
+        self.next = after;
+        hal.write(r::PF_ATQT, after.into());
+        true
+    }
+}
+
+impl Pf {
+    /// Looks after the VFs: what was reset, then what is asked. To be called at most 3 ms after a request came.
+    pub fn visit<H: Card>(&mut self, hal: &mut H) -> Visit {
+        let mut visit = Visit::default();
+        let receive = self.mail.receive;
+        if self.mail.inbox.begin() {
+            visit.resets = self.find_resets(hal);
+            for vf in self.vfs().filter(|vf| visit.resets >> vf & 1 == 1) {
+                self.mail.inbox.cancel(vf.into(), &InDma(hal, receive.iova));
+                self.state_mut(vf).counters.resets += 1;
+                self.reset_vf(hal, vf);
+            }
+        }
+        let mut body = Vec::new();
+        while let Some(message) = self.mail.inbox.next(&mut InDma(hal, receive.iova)) {
+            let Message { vf, operation, length, slot } = message;
+            body.resize(usize::from(length).min(MAX_BODY), 0);
+            hal.dma_read(receive.buffer(slot), &mut body);
+            // The queue takes numbers of VFs that there are.
+            self.serve(hal, vf as u8, operation, &body);
+            visit.served += 1;
+        }
+        if let Some(tail) = self.mail.inbox.end() {
+            hal.write(r::PF_ARQT, tail.into());
+        }
+        visit.more = self.mail.inbox.has_more(&InDma(hal, receive.iova));
+        visit
+    }
+
+    /// What the VF sent so far, and is not served yet, does not count any more.
+    pub(super) fn cancel_requests<H: Card>(&mut self, hal: &mut H, vf: u8) {
+        let receive = self.mail.receive;
+        self.mail.inbox.cancel(vf.into(), &InDma(hal, receive.iova));
+    }
+
+    /// Answers a request, or says something of the PF's own accord.
+    pub(super) fn send<H: Card>(&mut self, hal: &mut H, vf: u8, op: u32, status: Status, body: &[u8]) {
+        let sent = self.mail.send(hal, vf, op, status, body);
+        let counters = &mut self.state_mut(vf).counters;
+        counters.lost += u64::from(!sent);
+        counters.events += u64::from(sent && op == Op::Event.number());
+    }
+
+    /// Descriptors in the PF's receive queue that are no messages of VFs, and messages that a reset made void.
+    #[must_use]
+    pub fn passed_over(&self) -> (u64, u64) {
+        (self.mail.inbox.strange(), self.mail.inbox.dropped())
+    }
+}

@@ -1,0 +1,182 @@
+//! What the administrator decides for a VF, in iproute2's words, and which changes a running VF notices by a reset:
+//! those that i40e resets a VF for. Left out: what the VF asks for itself.
+
+use super::{Card, Pf};
+use crate::pf::{Link, PortVlan, VlanSet};
+use ::avf::ids::{BASE_PAIRS, MAX_FRAME, MAX_PAIRS};
+use i82576::MacAddress;
+use serde::{Deserialize, Serialize};
+
+/// The administrator's decisions for one VF.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VfPolicy {
+    /// The address that the VF is given. Without one it makes one up.
+    pub mac: Option<MacAddress>,
+    /// The address is the administrator's: the VF may use no other, unless trusted.
+    pub admin_mac: bool,
+    /// Puts the VF on one VLAN; `None` lets it join VLANs itself.
+    pub vlan: Option<PortVlan>,
+    /// The VLANs that the VF may join; `None` is any.
+    pub vlans: Option<VlanSet>,
+    /// Frames with a source address or VLAN that is not the VF's are dropped.
+    pub spoofchk: bool,
+    /// The VF may change its address, use another function's, have many addresses and VLANs, and receive everything.
+    pub trust: bool,
+    /// The VF may receive every multicast, if it is trusted.
+    pub allmulti: bool,
+    /// The VF may send and receive.
+    pub enabled: bool,
+    /// What the VF is shown of the link.
+    pub state: Link,
+    /// The longest frame, tag and frame check sequence included.
+    pub max_frame: u16,
+    /// Queue pairs that a VF has that asks for no number.
+    pub pairs: u16,
+    /// Queue pairs that it may ask for.
+    pub most_pairs: u16,
+    /// The most that it may send, Mb/s; 0 is no limit.
+    pub max_tx_rate: u32,
+}
+
+impl Default for VfPolicy {
+    fn default() -> Self {
+        Self {
+            mac: None,
+            admin_mac: false,
+            vlan: None,
+            vlans: None,
+            spoofchk: true,
+            trust: false,
+            allmulti: true,
+            enabled: true,
+            state: Link::Auto,
+            max_frame: MAX_FRAME as u16,
+            pairs: BASE_PAIRS as u16,
+            most_pairs: MAX_PAIRS as u16,
+            max_tx_rate: 0,
+        }
+    }
+}
+
+/// Why a policy makes no sense.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PolicyError {
+    /// There is no such VF.
+    #[error("the port has no VF {0}")]
+    NoSuchVf(u8),
+    /// Zero or a group address.
+    #[error("{0} is not a unicast address")]
+    Mac(MacAddress),
+    /// Whoever has another's address receives what is meant for it.
+    #[error("{0} is the address of vf{1}; choose another")]
+    MacInUse(MacAddress, u8),
+    /// Not a VLAN id or priority.
+    #[error("VLAN {} with priority {} does not exist (1..=4094, 0..=7)", .0.id, .0.qos)]
+    Vlan(PortVlan),
+    /// The port VLAN is none of [`VfPolicy::vlans`].
+    #[error("VLAN {0} is none of those that the VF may join; add it to them, or let them be any")]
+    VlanNotAllowed(u16),
+    /// Shorter than every Ethernet carries, or longer than the card takes.
+    #[error("frames of {0} bytes are not possible (1522 to {MAX_FRAME})")]
+    Frame(u16),
+    /// None, or more than a VF can have.
+    #[error("{0} of {1} queue pairs are not possible (1 to {MAX_PAIRS}, the first not above the second)")]
+    Pairs(u16, u16),
+}
+
+/// The longest frame that every Ethernet carries, tag and frame check sequence included.
+const STANDARD_FRAME: u16 = 1522;
+
+impl VfPolicy {
+    /// Whether the policy makes sense by itself.
+    ///
+    /// # Errors
+    /// [`PolicyError`].
+    pub fn check(&self) -> Result<(), PolicyError> {
+        if let Some(mac) = self.mac.filter(|mac| !mac.is_valid_unicast()) {
+            return Err(PolicyError::Mac(mac));
+        }
+        if !(STANDARD_FRAME..=MAX_FRAME as u16).contains(&self.max_frame) {
+            return Err(PolicyError::Frame(self.max_frame));
+        }
+        if self.pairs == 0 || self.pairs > self.most_pairs || usize::from(self.most_pairs) > MAX_PAIRS {
+            return Err(PolicyError::Pairs(self.pairs, self.most_pairs));
+        }
+        match self.vlan {
+            Some(vlan) if vlan.id == 0 || vlan.id > 4094 || vlan.qos > 7 => Err(PolicyError::Vlan(vlan)),
+            Some(vlan) if !self.allows_vlan(vlan.id) => Err(PolicyError::VlanNotAllowed(vlan.id)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the VF may join a VLAN.
+    pub(super) fn allows_vlan(&self, vlan: u16) -> bool {
+        self.vlans.is_none_or(|allowed| allowed.contains(vlan))
+    }
+
+    /// Whether a running VF must start anew to notice the difference.
+    fn differs_beyond_notice(&self, old: &Self) -> bool {
+        (self.mac, self.admin_mac, self.vlan) != (old.mac, old.admin_mac, old.vlan)
+            || (self.trust, self.enabled, self.max_frame) != (old.trust, old.enabled, old.max_frame)
+            || (self.pairs, self.most_pairs) != (old.pairs, old.most_pairs)
+            || (self.vlans, self.allmulti) != (old.vlans, old.allmulti)
+    }
+}
+
+impl Pf {
+    /// The policy of a VF.
+    #[must_use]
+    pub fn policy(&self, vf: u8) -> Option<&VfPolicy> {
+        self.vfs.get(usize::from(vf)).map(|state| &state.policy)
+    }
+
+    /// Whether a VF could have a policy now. Answers the one that it has.
+    ///
+    /// # Errors
+    /// [`PolicyError`].
+    pub fn check_policy(&self, vf: u8, policy: &VfPolicy) -> Result<VfPolicy, PolicyError> {
+        policy.check()?;
+        let old = *self.policy(vf).ok_or(PolicyError::NoSuchVf(vf))?;
+        let new = policy.mac.filter(|mac| Some(*mac) != old.mac);
+        match new.and_then(|mac| Some((mac, self.owner_of(mac, vf)?))) {
+            Some((mac, owner)) => Err(PolicyError::MacInUse(mac, owner)),
+            None => Ok(old),
+        }
+    }
+
+    /// Sets the policy of a VF. Link, spoof check and rate change at once; for anything else a running VF is reset, and
+    /// told so before.
+    ///
+    /// # Errors
+    /// [`PolicyError`]: nothing is changed.
+    pub fn set_policy<H: Card>(&mut self, hal: &mut H, vf: u8, policy: VfPolicy) -> Result<(), PolicyError> {
+        let old = self.check_policy(vf, &policy)?;
+        let state = self.state_mut(vf);
+        if (policy.pairs, policy.most_pairs) != (old.pairs, old.most_pairs) {
+            state.pairs = policy.pairs;
+        }
+        if policy.mac != old.mac {
+            state.mac = policy.mac;
+        }
+        state.policy = policy;
+        if policy.differs_beyond_notice(&old) {
+            self.reset_with_notice(hal, vf);
+            return Ok(());
+        }
+        hal.spoof_check(vf, policy.spoofchk);
+        hal.rate(vf, policy.max_tx_rate);
+        if policy.state != old.state {
+            self.tell_link(hal, vf);
+        }
+        Ok(())
+    }
+
+    /// Which other VF has an address: it receives by it, or is promised it.
+    pub(super) fn owner_of(&self, mac: MacAddress, other_than: u8) -> Option<u8> {
+        let has = |vf: &u8| {
+            let state = self.state(*vf);
+            state.policy.mac == Some(mac) || state.mac == Some(mac) || state.addresses.contains(&mac)
+        };
+        self.vfs().filter(|vf| *vf != other_than).find(has)
+    }
+}

@@ -1,0 +1,235 @@
+//! Addresses, VLANs, promiscuity: i40e's rules and limits.
+
+use super::{VSI, World, mac};
+use crate::avf::pf::{OFFERED, Refusal};
+use crate::pf::PortVlan;
+use ::avf::virtchnl::{
+    Address, AddressUse, Capabilities, Packed, Request, Status, Tag, VlanFilter, VlanSetting, VlanWhat,
+};
+use i82576::MacAddress;
+use std::vec::Vec;
+
+const GROUP: [u8; 6] = [0x33, 0x33, 0, 0, 0, 1];
+
+fn add(world: &mut World, list: &[([u8; 6], AddressUse)]) -> Status {
+    let list: Vec<_> = list.iter().map(|(mac, usage)| Address { mac: *mac, usage: *usage }).collect();
+    world.ask(0, Request::Addresses(true, VSI, Packed::new(&list).list())).0
+}
+
+fn delete(world: &mut World, macs: &[[u8; 6]]) -> Status {
+    let list: Vec<_> = macs.iter().map(|mac| Address { mac: *mac, usage: AddressUse::Extra }).collect();
+    world.ask(0, Request::Addresses(false, VSI, Packed::new(&list).list())).0
+}
+
+fn vlans(world: &mut World, on: bool, ids: &[u16]) -> Status {
+    world.ask(0, Request::Vlans(on, VSI, Packed::new(ids).list())).0
+}
+
+/// A world whose VF 0 has an address of the administrator's.
+fn fixed() -> World {
+    let mut world = World::new();
+    world.set(|policy| (policy.mac, policy.admin_mac) = (Some(MacAddress(mac(1))), true));
+    world.introduce(0, OFFERED);
+    world
+}
+
+#[test]
+fn linux_opens_with_its_own_address_and_groups() {
+    let mut world = World::active();
+    assert_eq!(
+        add(&mut world, &[(mac(1), AddressUse::Primary), (GROUP, AddressUse::Extra)]),
+        Status::Success
+    );
+    assert!(world.told().addresses.iter().eq(&[mac(1), GROUP]));
+    assert_eq!(world.pf.vf_mac(0), Some(MacAddress(mac(1))));
+}
+
+#[test]
+fn a_changed_address_is_added_as_primary_before_the_old_one_goes() {
+    let mut world = World::active();
+    add(&mut world, &[(mac(1), AddressUse::Primary)]);
+    add(&mut world, &[(mac(2), AddressUse::Primary)]);
+    assert_eq!(delete(&mut world, &[mac(1)]), Status::Success);
+    assert_eq!(world.pf.vf_mac(0), Some(MacAddress(mac(2))));
+    assert!(world.told().addresses.iter().eq(&[mac(2)]));
+}
+
+#[test]
+fn an_address_of_the_administrators_is_the_only_one_of_a_vf_that_is_not_trusted() {
+    let mut world = fixed();
+    assert_eq!(
+        add(&mut world, &[(mac(1), AddressUse::Primary), (GROUP, AddressUse::Extra)]),
+        Status::Success
+    );
+    assert_eq!(add(&mut world, &[(GROUP, AddressUse::Extra), (mac(2), AddressUse::Extra)]), Status::Param);
+    assert_eq!(world.refusals(Refusal::AddressFixed), 1);
+    assert_eq!(delete(&mut world, &[mac(1)]), Status::Success);
+    assert!(world.told().addresses.contains(&mac(1)), "kept, in silence");
+}
+
+#[test]
+fn a_trusted_vf_may_use_another_address() {
+    let mut world = fixed();
+    world.set(|policy| policy.trust = true);
+    world.introduce(0, OFFERED);
+    assert_eq!(add(&mut world, &[(mac(2), AddressUse::Primary)]), Status::Success);
+    assert_eq!(world.pf.vf_mac(0), Some(MacAddress(mac(2))));
+}
+
+#[test]
+fn zero_and_broadcast_are_no_addresses_to_receive_by() {
+    let mut world = World::active();
+    for bad in [[0; 6], [0xff; 6]] {
+        assert_eq!(add(&mut world, &[(mac(1), AddressUse::Extra), (bad, AddressUse::Extra)]), Status::Param);
+        assert_eq!(delete(&mut world, &[bad]), Status::Param);
+    }
+    assert!(world.told().addresses.is_empty(), "all of the message is refused");
+}
+
+#[test]
+fn another_functions_address_is_refused_unless_the_vf_is_trusted() {
+    let mut world = World::active();
+    world.introduce(1, OFFERED);
+    let list = Packed::new(&[Address { mac: mac(9), usage: AddressUse::Primary }]);
+    assert_eq!(world.ask(1, Request::Addresses(true, VSI + 1, list.list())).0, Status::Success);
+    assert_eq!(add(&mut world, &[(mac(9), AddressUse::Extra)]), Status::Param);
+    assert_eq!(world.refusals(Refusal::AddressInUse), 1);
+    world.set(|policy| policy.trust = true);
+    world.introduce(0, OFFERED);
+    assert_eq!(add(&mut world, &[(mac(9), AddressUse::Extra)]), Status::Success);
+}
+
+#[test]
+fn a_vf_has_eighteen_addresses_and_a_trusted_one_more() {
+    let groups =
+        |count: u8| -> Vec<_> { (0..count).map(|n| ([1, 0, 0, 0, 0, n], AddressUse::Extra)).collect() };
+    let mut world = World::active();
+    assert_eq!(add(&mut world, &groups(18)), Status::Success);
+    assert_eq!(add(&mut world, &groups(18)), Status::Success, "the same again are no more");
+    assert_eq!(add(&mut world, &groups(19)), Status::Param);
+    assert_eq!(world.refusals(Refusal::TooManyAddresses), 1);
+    world.set(|policy| policy.trust = true);
+    world.introduce(0, OFFERED);
+    assert_eq!(add(&mut world, &groups(100)), Status::Success);
+    assert_eq!(add(&mut world, &groups(129)), Status::Param);
+}
+
+#[test]
+fn what_is_not_there_is_deleted_all_the_same() {
+    let mut world = World::active();
+    assert_eq!(delete(&mut world, &[mac(5)]), Status::Success);
+    assert_eq!(
+        vlans(&mut world, false, &[77]),
+        Status::Success,
+        "Linux resets again and again if it is refused"
+    );
+}
+
+#[test]
+fn a_vf_joins_and_leaves_vlans_and_tags_are_taken_out_from_then_on() {
+    let mut world = World::new();
+    world.introduce(0, Capabilities::VLAN);
+    assert!(
+        world.told().vlans.iter().eq(&[0]) && !world.told().tags.strip,
+        "frames without a tag are everybody's"
+    );
+    assert_eq!(vlans(&mut world, true, &[5, 4095]), Status::Success);
+    assert!(world.told().vlans.iter().eq(&[0, 5, 4095]) && world.told().tags.strip);
+    world.granted(Request::Strip(false));
+    assert!(!world.told().tags.strip);
+    assert_eq!(vlans(&mut world, false, &[5, 0]), Status::Success);
+    assert!(world.told().vlans.iter().eq(&[0, 4095]), "nobody leaves VLAN 0");
+}
+
+#[test]
+fn more_vlans_than_sixteen_are_granted_in_word_only() {
+    let mut world = World::active();
+    let ids: Vec<u16> = (1..=17).collect();
+    assert_eq!(vlans(&mut world, true, &ids), Status::Success);
+    assert_eq!((world.told().vlans.len(), world.refusals(Refusal::TooManyVlans)), (1 + 16, 1));
+    world.set(|policy| policy.trust = true);
+    world.introduce(0, OFFERED);
+    vlans(&mut world, true, &ids);
+    assert_eq!(world.told().vlans.len(), 1 + 17);
+}
+
+#[test]
+fn a_vlan_that_is_none_or_not_allowed_is_refused() {
+    let mut world = World::active();
+    assert_eq!(vlans(&mut world, true, &[4096]), Status::Param);
+    assert_eq!(world.refusals(Refusal::VlanInvalid), 1);
+    world.set(|policy| policy.vlans = Some([7].into_iter().collect()));
+    world.introduce(0, OFFERED);
+    assert_eq!(vlans(&mut world, true, &[7]), Status::Success);
+    assert_eq!(vlans(&mut world, true, &[8]), Status::Param);
+    assert_eq!(world.refusals(Refusal::VlanNotAllowed), 1);
+}
+
+#[test]
+fn a_vf_on_a_port_vlan_joins_no_other() {
+    let mut world = World::active();
+    world.set(|policy| policy.vlan = Some(PortVlan { id: 5, qos: 3 }));
+    world.introduce(0, OFFERED);
+    assert!(world.told().vlans.iter().eq(&[5]));
+    assert_eq!(world.told().tags.port_vlan, Some(3 << 13 | 5));
+    assert_eq!(vlans(&mut world, true, &[6]), Status::Param);
+    assert_eq!(vlans(&mut world, false, &[5]), Status::Success);
+    assert!(world.told().vlans.iter().eq(&[5]), "and does not leave it");
+}
+
+#[test]
+fn vlan_v2_filters_are_one_outer_tag_of_type_8100() {
+    let mut world = World::active();
+    let tag = |tci, tpid| Tag { tci, mask: 0, tpid };
+    let good = VlanFilter { outer: tag(0x6005, 0x8100), inner: Tag::default() };
+    world.granted(Request::VlanFilters(true, VSI, Packed::new(&[good]).list()));
+    assert!(world.told().vlans.contains(&5), "the id of the tag");
+    for bad in [
+        VlanFilter { outer: tag(5, 0x88a8), ..good },
+        VlanFilter { inner: tag(5, 0x8100), ..good },
+        VlanFilter::default(),
+    ] {
+        world
+            .refused(Request::VlanFilters(true, VSI, Packed::new(&[good, bad]).list()), Refusal::VlanInvalid);
+    }
+    world.granted(Request::VlanFilters(false, VSI, Packed::new(&[good]).list()));
+    assert!(!world.told().vlans.contains(&5));
+}
+
+#[test]
+fn stripping_and_inserting_are_set_apart() {
+    let mut world = World::active();
+    let one = VlanSetting { outer: 1, inner: 0, vsi: VSI };
+    world.granted(Request::VlanOffload(VlanWhat::Strip, true, one));
+    assert!(world.told().tags.strip && !world.told().tags.insert);
+    world.granted(Request::VlanOffload(VlanWhat::Insert, true, one));
+    world.granted(Request::VlanOffload(VlanWhat::Strip, false, one));
+    assert!(!world.told().tags.strip && world.told().tags.insert);
+    let other = VlanSetting { outer: 2, ..one };
+    world.refused(Request::VlanOffload(VlanWhat::Strip, true, other), Refusal::VlanInvalid);
+    world.refused(Request::Strip(true), Refusal::NotAgreed);
+}
+
+#[test]
+fn a_vf_that_is_not_trusted_is_told_that_it_is_promiscuous_and_is_not() {
+    let mut world = World::active();
+    world.granted(Request::Promiscuity(VSI, 3));
+    assert_eq!((world.told().promiscuous, world.refusals(Refusal::Promiscuity)), ((false, false), 1));
+    world.set(|policy| policy.trust = true);
+    world.introduce(0, OFFERED);
+    for (flags, told) in [(3, (true, true)), (2, (false, true)), (0, (false, false))] {
+        world.granted(Request::Promiscuity(VSI, flags));
+        assert_eq!(world.told().promiscuous, told);
+    }
+}
+
+#[test]
+fn a_trusted_vf_receives_every_multicast_only_if_the_administrator_allows_that() {
+    let mut world = World::active();
+    world.set(|policy| (policy.trust, policy.allmulti) = (true, false));
+    world.introduce(0, OFFERED);
+    world.granted(Request::Promiscuity(VSI, 2));
+    assert_eq!((world.told().promiscuous, world.refusals(Refusal::Promiscuity)), ((false, false), 1));
+    world.granted(Request::Promiscuity(VSI, 3));
+    assert_eq!(world.told().promiscuous, (true, false));
+}

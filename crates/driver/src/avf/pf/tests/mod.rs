@@ -1,0 +1,282 @@
+//! Conversations of VFs with the PF driver, on a card that writes down what it is told. The card plays the firmware's
+//! part too: it puts messages into the PF's receive queue and takes those of its send queue.
+
+mod filters;
+mod handshake;
+mod queues;
+mod resets;
+mod scaling;
+
+use super::{Pf, VfPolicy};
+use crate::avf::pf::OFFERED;
+use crate::hal::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
+use ::avf::admin::{Descriptor, SIZE, flag, opcode};
+use ::avf::bits::rstat;
+use ::avf::control::{Cause, Control, HashFunction, RxContext, Tags, TxContext};
+use ::avf::pf_register as r;
+use ::avf::virtchnl::reply::{decode, encode};
+use ::avf::virtchnl::{Capabilities, Event, Op, Request, Resources, Statistics, Status, Version};
+use core::time::Duration;
+use i82576::{MacAddress, Time};
+use std::collections::{BTreeMap, BTreeSet};
+use std::vec;
+use std::vec::Vec;
+
+/// What a VF was sent: operation, status, body.
+type Sent = (Op, Status, Vec<u8>);
+
+/// What the card was told of a VF.
+#[derive(Debug, Default, Clone, PartialEq)]
+struct Told {
+    addresses: BTreeSet<[u8; 6]>,
+    vlans: BTreeSet<u16>,
+    rx: BTreeMap<u8, RxContext>,
+    tx: BTreeMap<u8, TxContext>,
+    running: (u16, u16),
+    rx_causes: BTreeMap<u8, Cause>,
+    tx_causes: BTreeMap<u8, Cause>,
+    tags: Tags,
+    promiscuous: (bool, bool),
+    spoof_check: bool,
+    rate: u32,
+    key: Vec<u8>,
+    table: Vec<u8>,
+    types: u64,
+    function: HashFunction,
+    resets: u32,
+}
+
+/// Registers that keep what is written, memory from address 0 on, and what each VF was told.
+#[derive(Default)]
+struct Card {
+    registers: BTreeMap<u32, u32>,
+    memory: Vec<u8>,
+    head: u32,
+    told: BTreeMap<u8, Told>,
+    sent: BTreeMap<u8, Vec<Sent>>,
+    /// What was said to VFs and when VFs were reset, in order.
+    log: Vec<(u8, &'static str)>,
+}
+
+impl Hal for Card {
+    fn read(&mut self, offset: u32) -> u32 {
+        self.registers.get(&offset).copied().unwrap_or(0)
+    }
+
+    fn write(&mut self, offset: u32, value: u32) {
+        let before = self.read(offset);
+        let vflr = (r::GLGEN_VFLRSTAT..r::GLGEN_VFLRSTAT + 8).contains(&offset);
+        self.registers.insert(offset, if vflr { before & !value } else { value });
+        let vf = offset.wrapping_sub(r::VPGEN_VFRTRIG) / 4;
+        if vf < 64 && value & r::VFSWR != 0 {
+            let told = self.of(vf as u8);
+            *told = Told { resets: told.resets + 1, ..Told::default() };
+            self.registers.insert(r::VFGEN_RSTAT1 + 4 * vf, rstat::IN_PROGRESS);
+            self.log.push((vf as u8, "reset"));
+        }
+        if offset == r::PF_ATQT {
+            self.take_sent(value);
+        }
+    }
+
+    fn now(&self) -> Time {
+        Time::ZERO
+    }
+
+    fn wait(&mut self, _: Duration) {}
+}
+
+impl DmaHal for Card {
+    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+        let start = self.memory.len().next_multiple_of(align);
+        self.memory.resize(start + length, 0);
+        Ok(DmaRegion { iova: start as u64, length })
+    }
+
+    fn dma_read(&self, iova: u64, into: &mut [u8]) {
+        into.copy_from_slice(&self.memory[iova as usize..][..into.len()]);
+    }
+
+    fn dma_write(&mut self, iova: u64, from: &[u8]) {
+        self.memory[iova as usize..][..from.len()].copy_from_slice(from);
+    }
+}
+
+impl Card {
+    fn of(&mut self, vf: u8) -> &mut Told {
+        self.told.entry(vf).or_default()
+    }
+
+    fn descriptor(&self, base: u64, slot: u32) -> Descriptor {
+        let mut raw = [0; SIZE];
+        self.dma_read(base + u64::from(slot) * SIZE as u64, &mut raw);
+        Descriptor::parse(&raw)
+    }
+
+    /// What the PF has put into its send queue goes to VFs.
+    fn take_sent(&mut self, tail: u32) {
+        let base = u64::from(self.read(r::PF_ATQBAL));
+        let mut head = self.read(r::PF_ATQH);
+        while head != tail {
+            let descriptor = self.descriptor(base, head);
+            assert_eq!(descriptor.opcode, opcode::SEND_TO_VF);
+            let mut body = vec![0; descriptor.length.into()];
+            self.dma_read(descriptor.address, &mut body);
+            let (vf, op) = (descriptor.param0 as u8, Op::of(descriptor.cookie_high));
+            let op = op.unwrap_or(Op::Version);
+            let name = decode::<Event>(&body).filter(|_| op == Op::Event);
+            self.log
+                .push((vf, if name == Some(Event::ResetImpending) { "reset impending" } else { op.name() }));
+            let status = Status::of(descriptor.cookie_low.cast_signed());
+            self.sent.entry(vf).or_default().push((op, status, body));
+            head = (head + 1) % (self.read(r::PF_ATQLEN) & 0x3ff);
+        }
+        self.registers.insert(r::PF_ATQH, head);
+    }
+
+    /// A message of a VF arrives in the PF's receive queue.
+    fn arrive(&mut self, vf: u8, number: u32, body: &[u8]) {
+        let base = u64::from(self.read(r::PF_ARQBAL));
+        let posted = self.descriptor(base, self.head);
+        assert!(!posted.is_done() && self.head != self.read(r::PF_ARQT), "there is a buffer");
+        self.dma_write(posted.address, body);
+        let written = Descriptor {
+            flags: posted.flags | flag::DD | flag::CMP,
+            opcode: opcode::SEND_TO_PF,
+            length: body.len() as u16,
+            return_value: vf.into(),
+            cookie_high: number,
+            ..posted
+        };
+        let at = base + u64::from(self.head) * SIZE as u64;
+        self.dma_write(at, &written.emit());
+        self.head = (self.head + 1) % 32;
+    }
+
+    /// A guest resets its VF (FLR): the card's registers say so.
+    fn flr(&mut self, vf: u8) {
+        let register = r::GLGEN_VFLRSTAT + 4 * u32::from(vf / 32);
+        let bits = self.read(register) | 1 << (vf % 32);
+        self.registers.insert(register, bits);
+    }
+}
+
+macro_rules! orders {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) { |$told:ident| $act:expr })*) => {
+        impl Control for Card {
+            $(fn $name(&mut self, vf: u8, $($argument: $type),*) { let $told = self.of(vf); $act; })*
+
+            fn statistics(&mut self, vf: u8) -> Statistics {
+                Statistics { rx_bytes: 1_000 + u64::from(vf), ..Statistics::default() }
+            }
+        }
+    };
+}
+
+orders! {
+    fn configure_rx(queue: u8, context: RxContext) { |told| told.rx.insert(queue, context) }
+    fn configure_tx(queue: u8, context: TxContext) { |told| told.tx.insert(queue, context) }
+    fn run(rx: u16, tx: u16) { |told| told.running = (rx, tx) }
+    fn map_rx(queue: u8, cause: Option<Cause>) { |told| cause.map(|cause| told.rx_causes.insert(queue, cause)) }
+    fn map_tx(queue: u8, cause: Option<Cause>) { |told| cause.map(|cause| told.tx_causes.insert(queue, cause)) }
+    fn address(mac: [u8; 6], on: bool) { |told| if on { told.addresses.insert(mac) } else { told.addresses.remove(&mac) } }
+    fn vlan(vlan: u16, on: bool) { |told| if on { told.vlans.insert(vlan) } else { told.vlans.remove(&vlan) } }
+    fn tags(tags: Tags) { |told| told.tags = tags }
+    fn promiscuity(unicast: bool, multicast: bool) { |told| told.promiscuous = (unicast, multicast) }
+    fn spoof_check(on: bool) { |told| told.spoof_check = on }
+    fn rate(mbps: u32) { |told| told.rate = mbps }
+    fn hash_key(key: &[u8]) { |told| told.key = key.to_vec() }
+    fn lookup_table(table: &[u8]) { |told| told.table = table.to_vec() }
+    fn hash_types(types: u64) { |told| told.types = types }
+    fn hash_function(function: HashFunction) { |told| told.function = function }
+}
+
+/// A port of four VFs, and the conversations with them.
+struct World {
+    card: Card,
+    pf: Pf,
+}
+
+impl World {
+    fn new() -> Self {
+        let mut card = Card::default();
+        let mut pf = Pf::probe(&mut card, 4).unwrap();
+        pf.set_link(&mut card, Some(25_000));
+        Self { card, pf }
+    }
+
+    /// A port whose VF 0 has asked for everything that there is.
+    fn active() -> Self {
+        let mut world = Self::new();
+        world.introduce(0, OFFERED);
+        world
+    }
+
+    fn introduce(&mut self, vf: u8, asked: Capabilities) -> Resources {
+        self.ask(vf, Request::Version(Version::V1_1));
+        let (status, body) = self.ask(vf, Request::Resources(Some(asked)));
+        assert_eq!(status, Status::Success);
+        decode(&body).unwrap()
+    }
+
+    /// A request and its one reply; what else was sent stays in `card.sent`.
+    fn ask(&mut self, vf: u8, request: Request<'_>) -> (Status, Vec<u8>) {
+        self.ask_raw(vf, request.op().number(), &request.encode())
+    }
+
+    fn ask_raw(&mut self, vf: u8, number: u32, body: &[u8]) -> (Status, Vec<u8>) {
+        self.card.sent.remove(&vf);
+        self.card.arrive(vf, number, body);
+        self.pf.visit(&mut self.card);
+        let sent = self.card.sent.entry(vf).or_default();
+        assert!(!sent.is_empty(), "every request is answered");
+        let (_, status, body) = sent.remove(0);
+        (status, body)
+    }
+
+    fn granted(&mut self, request: Request<'_>) {
+        assert_eq!(self.ask(0, request).0, Status::Success, "{request:?}");
+    }
+
+    fn refused(&mut self, request: Request<'_>, why: super::Refusal) {
+        let before = self.refusals(why);
+        assert_eq!(self.ask(0, request).0, why.status(), "{request:?}");
+        assert_eq!(self.refusals(why), before + 1, "{why:?}");
+    }
+
+    fn refusals(&self, why: super::Refusal) -> u64 {
+        self.pf.counters(0).unwrap().refused_for(why)
+    }
+
+    fn set(&mut self, change: impl FnOnce(&mut VfPolicy)) {
+        let mut policy = *self.pf.policy(0).unwrap();
+        change(&mut policy);
+        self.pf.set_policy(&mut self.card, 0, policy).unwrap();
+    }
+
+    fn told(&self) -> &Told {
+        &self.card.told[&0]
+    }
+
+    /// What VF 0 was sent besides the last reply.
+    fn events(&mut self) -> Vec<Event> {
+        let sent = self.card.sent.remove(&0).unwrap_or_default();
+        sent.iter().map(|(op, _, body)| (*op == Op::Event).then(|| decode(body)).flatten().unwrap()).collect()
+    }
+}
+
+fn mac(n: u8) -> [u8; 6] {
+    [2, 0, 0, 0, 0, n]
+}
+
+/// VF 0's VSI.
+const VSI: u16 = 1;
+
+#[test]
+fn a_body_is_read_back_as_it_was_sent() {
+    let body = encode(&Statistics { rx_bytes: 1_000, ..Statistics::default() });
+    let mut world = World::active();
+    let queues = ::avf::virtchnl::QueueSet { vsi: VSI, rx: 0, tx: 0 };
+    assert_eq!(world.ask(0, Request::Statistics(queues)), (Status::Success, body));
+    assert_eq!(MacAddress(mac(1)).0, mac(1));
+}

@@ -1,0 +1,217 @@
+//! Rings, vectors, queues that run, and how many there are.
+
+use super::{VSI, World};
+use crate::avf::pf::{OFFERED, Refusal};
+use ::avf::control::Cause;
+use ::avf::descriptor::rx::Form;
+use ::avf::virtchnl::{
+    Capabilities, Chunk, Direction, Event, Packed, QueuePair, QueueSet, Request, RxQueue, Status, TxQueue,
+    VectorMap,
+};
+use std::vec;
+use std::vec::Vec;
+
+/// A pair as Linux sets it up.
+fn pair(queue: u16) -> QueuePair {
+    QueuePair {
+        tx: TxQueue { vsi: VSI, queue, length: 512, base: 0x10_0000, ..TxQueue::default() },
+        rx: RxQueue {
+            vsi: VSI,
+            queue,
+            length: 512,
+            buffer_bytes: 1536,
+            max_frame: 16_382,
+            rxdid: 1,
+            base: 0x20_0000,
+            ..RxQueue::default()
+        },
+    }
+}
+
+fn configure(world: &mut World, pairs: &[QueuePair]) -> Status {
+    world.ask(0, Request::ConfigureQueues(VSI, Packed::new(pairs).list())).0
+}
+
+fn set(rx: u32, tx: u32) -> QueueSet {
+    QueueSet { vsi: VSI, rx, tx }
+}
+
+#[test]
+fn rings_are_set_up_as_the_vf_describes_them() {
+    let mut world = World::active();
+    assert_eq!(configure(&mut world, &[pair(0), pair(3)]), Status::Success);
+    let told = world.told();
+    assert!(told.rx.keys().eq(&[0, 3]) && told.tx.keys().eq(&[0, 3]));
+    let rx = told.rx[&3];
+    assert_eq!((rx.base, rx.length, rx.buffer_bytes, rx.form), (0x20_0000, 512, 1536, Form::Legacy));
+    assert_eq!(rx.max_frame, 9728, "Linux says 16,382 whatever the MTU: the port's own limit holds");
+}
+
+#[test]
+fn half_a_pair_of_length_zero_stays_as_it_is() {
+    let mut world = World::active();
+    let mut half = pair(1);
+    half.tx.length = 0;
+    assert_eq!(configure(&mut world, &[half]), Status::Success, "DPDK with fewer transmit queues");
+    assert!(world.told().tx.is_empty() && world.told().rx.contains_key(&1));
+}
+
+#[test]
+fn a_ring_that_cannot_be_is_refused_and_nothing_of_the_message_is_done() {
+    let broken: [fn(&mut QueuePair); 13] = [
+        |pair| pair.tx.base += 64,
+        |pair| pair.rx.base += 64,
+        |pair| pair.tx.length = 513,
+        |pair| pair.tx.length = 4104,
+        |pair| pair.rx.length = 520,
+        |pair| pair.rx.length = 4128,
+        |pair| pair.rx.length = 0x1_0000_0000_u64 as u32 | 0x8000_0020,
+        |pair| pair.rx.buffer_bytes = 127,
+        |pair| pair.rx.buffer_bytes = 16_384,
+        |pair| pair.rx.max_frame = 63,
+        |pair| pair.rx.max_frame = 16_384,
+        |pair| pair.rx.rxdid = 5,
+        |pair| pair.rx.split = true,
+    ];
+    for (case, spoil) in broken.into_iter().enumerate() {
+        let mut world = World::active();
+        let mut bad = pair(1);
+        spoil(&mut bad);
+        assert_eq!(configure(&mut world, &[pair(0), bad]), Status::Param, "case {case}");
+        assert!(world.told().rx.is_empty() && world.told().tx.is_empty(), "case {case}");
+        assert_eq!(world.refusals(Refusal::Ring), 1, "case {case}");
+    }
+}
+
+#[test]
+fn a_pair_is_two_halves_of_one_number_that_the_vf_has() {
+    let mut world = World::active();
+    let mut crossed = pair(1);
+    crossed.tx.queue = 2;
+    assert_eq!(configure(&mut world, &[crossed]), Status::Param);
+    assert_eq!(configure(&mut world, &[pair(4)]), Status::Param, "four pairs: 0 to 3");
+    assert_eq!(configure(&mut world, &[pair(0); 5]), Status::Param, "more than it has");
+    let mut others = pair(0);
+    others.rx.vsi = VSI + 1;
+    assert_eq!(configure(&mut world, &[others]), Status::Param);
+    assert_eq!((world.refusals(Refusal::NoSuchQueue), world.refusals(Refusal::NotItsVsi)), (3, 1));
+}
+
+#[test]
+fn a_ring_needs_no_more_than_128_byte_alignment() {
+    let mut world = World::active();
+    let mut dpdk = pair(0);
+    (dpdk.tx.base, dpdk.rx.base) = (0x1080, 0x2180);
+    assert_eq!(configure(&mut world, &[dpdk]), Status::Success);
+}
+
+#[test]
+fn without_flexible_descriptors_every_number_of_a_form_means_legacy() {
+    let mut world = World::new();
+    world.introduce(0, Capabilities::L2);
+    let mut old = pair(0);
+    old.rx.rxdid = 0;
+    old.rx.keep_fcs = true;
+    assert_eq!(configure(&mut world, &[old]), Status::Success);
+    let rx = world.told().rx[&0];
+    assert_eq!((rx.form, rx.keep_fcs), (Form::Legacy, false), "and the check sequence was not agreed on");
+}
+
+#[test]
+fn vectors_may_name_queues_before_they_are_set_up() {
+    let mut world = World::active();
+    // As Linux: every pair its vector, the mailbox's last and empty.
+    let pairs =
+        (0..4).map(|n| VectorMap { vsi: VSI, vector: n + 1, rx: 1 << n, tx: 1 << n, rx_itr: 0, tx_itr: 1 });
+    let maps: Vec<_> = pairs.chain([VectorMap { vsi: VSI, ..VectorMap::default() }]).collect();
+    world.granted(Request::MapVectors(Packed::new(&maps).list()));
+    assert_eq!(world.told().rx_causes[&2], Cause { vector: 3, itr: 0 });
+    assert_eq!(world.told().tx_causes[&2], Cause { vector: 3, itr: 1 });
+}
+
+#[test]
+fn dpdk_maps_every_queue_to_the_mailboxs_vector() {
+    let mut world = World::active();
+    let map = VectorMap { vsi: VSI, vector: 0, rx: 0b11, ..VectorMap::default() };
+    world.granted(Request::MapVectors(Packed::new(&[map]).list()));
+    assert_eq!(world.told().rx_causes.len(), 2);
+}
+
+#[test]
+fn a_vector_a_queue_or_an_interval_that_there_is_not_is_refused() {
+    let mut world = World::active();
+    let good = VectorMap { vsi: VSI, vector: 1, rx: 1, ..VectorMap::default() };
+    for (map, why) in [
+        (VectorMap { vector: 5, ..good }, Refusal::NoSuchVector),
+        (VectorMap { rx_itr: 4, ..good }, Refusal::NoSuchVector),
+        (VectorMap { tx: 1 << 4, ..good }, Refusal::NoSuchQueue),
+        (VectorMap { vsi: 9, ..good }, Refusal::NotItsVsi),
+    ] {
+        world.refused(Request::MapVectors(Packed::new(&[good, map]).list()), why);
+        assert!(world.told().rx_causes.is_empty(), "nothing of the message is done");
+    }
+}
+
+#[test]
+fn queues_are_switched_one_by_one_or_together() {
+    let mut world = World::active();
+    world.granted(Request::SwitchQueues(true, set(0b0001, 0)));
+    world.granted(Request::SwitchQueues(true, set(0b0110, 0b0001)));
+    assert_eq!(world.told().running, (0b0111, 0b0001), "DPDK sends one for each queue and direction");
+    world.granted(Request::SwitchQueues(false, set(0b0101, 0b0001)));
+    assert_eq!(world.told().running, (0b0010, 0));
+}
+
+#[test]
+fn no_queue_or_one_that_there_is_not_is_refused() {
+    let mut world = World::active();
+    for queues in [set(0, 0), set(1 << 4, 0), set(1, 1 << 16), set(0, 1 << 31)] {
+        world.refused(Request::SwitchQueues(true, queues), Refusal::NoSuchQueue);
+    }
+}
+
+#[test]
+fn ranges_of_queues_are_switched_like_sets() {
+    let mut world = World::active();
+    let chunk = |direction, start, count| Chunk { direction, start, count };
+    let chunks = Packed::new(&[chunk(Direction::Receive, 0, 4), chunk(Direction::Transmit, 2, 2)]);
+    world.granted(Request::SwitchRanges(true, VSI, chunks.list()));
+    assert_eq!(world.told().running, (0b1111, 0b1100));
+    for bad in [
+        chunk(Direction::Receive, 3, 2),
+        chunk(Direction::Other(2), 0, 1),
+        chunk(Direction::Receive, u16::MAX, u16::MAX),
+    ] {
+        world.refused(Request::SwitchRanges(true, VSI, Packed::new(&[bad]).list()), Refusal::NoSuchQueue);
+    }
+}
+
+#[test]
+fn a_vf_that_is_switched_off_may_not_start_its_queues() {
+    let mut world = World::active();
+    world.set(|policy| policy.enabled = false);
+    world.introduce(0, OFFERED);
+    world.refused(Request::SwitchQueues(true, set(1, 1)), Refusal::Disabled);
+}
+
+#[test]
+fn another_number_of_pairs_is_granted_by_a_reset_without_a_reply() {
+    let mut world = World::active();
+    world.events();
+    world.card.arrive(0, 29, &[16, 0]);
+    world.pf.visit(&mut world.card);
+    assert_eq!(world.events(), [Event::ResetImpending]);
+    let resources = world.introduce(0, OFFERED);
+    assert_eq!((resources.pairs, resources.vectors), (16, 17));
+}
+
+#[test]
+fn too_many_pairs_are_answered_with_the_number_that_can_be_had() {
+    let mut world = World::active();
+    world.set(|policy| policy.most_pairs = 8);
+    world.introduce(0, OFFERED);
+    for asked in [0, 9, 17, u16::MAX] {
+        assert_eq!(world.ask(0, Request::Queues(asked)), (Status::Success, vec![8, 0]), "{asked}");
+    }
+    assert_eq!(world.refusals(Refusal::TooManyQueues), 4);
+}

@@ -1,0 +1,146 @@
+//! Resets: by the VF, by its guest, by the administrator.
+
+use super::{World, mac};
+use crate::avf::pf::OFFERED;
+use crate::avf::pf::VfPolicy;
+use crate::hal::Hal;
+use crate::pf::Link;
+use ::avf::bits::rstat;
+use ::avf::pf_register as r;
+use ::avf::virtchnl::{Event, Op, Request, Version};
+use i82576::MacAddress;
+
+#[test]
+fn a_vf_that_resets_itself_gets_no_reply_and_is_active_again() {
+    let mut world = World::active();
+    world.card.sent.clear();
+    world.card.arrive(0, Op::ResetVf.number(), &[]);
+    world.pf.visit(&mut world.card);
+    assert!(!world.card.sent.contains_key(&0), "no reply, no event");
+    assert_eq!(world.card.read(r::VFGEN_RSTAT1), rstat::ACTIVE);
+    assert!(!world.pf.vf_is_active(0));
+}
+
+#[test]
+fn version_and_address_outlive_a_reset() {
+    let mut world = World::new();
+    world.ask(0, Request::Version(Version::V1_1));
+    world.introduce(0, OFFERED);
+    let address = ::avf::virtchnl::Address { mac: mac(3), usage: ::avf::virtchnl::AddressUse::Primary };
+    let list = ::avf::virtchnl::Packed::new(&[address]);
+    world.granted(Request::Addresses(true, super::VSI, list.list()));
+    world.card.flr(0);
+    world.pf.visit(&mut world.card);
+    // Linux's reset task asks for resources without a new VERSION.
+    let (_, body) = world.ask(0, Request::Resources(Some(OFFERED)));
+    let resources: ::avf::virtchnl::Resources = ::avf::virtchnl::reply::decode(&body).unwrap();
+    assert_eq!(
+        (resources.mac, resources.capabilities.has(::avf::virtchnl::Capabilities::VLAN_V2)),
+        (mac(3), true)
+    );
+    assert!(world.told().addresses.contains(&mac(3)));
+}
+
+#[test]
+fn a_guests_reset_cancels_what_the_vf_had_asked() {
+    let mut world = World::active();
+    world.introduce(1, OFFERED);
+    world.card.sent.clear();
+    let version = ::avf::virtchnl::reply::encode(&Version::V1_1);
+    for vf in [0, 1, 0] {
+        world.card.arrive(vf, Op::Version.number(), &version);
+    }
+    world.card.flr(0);
+    let visit = world.pf.visit(&mut world.card);
+    assert_eq!((visit.resets, visit.served), (1, 1));
+    assert!(world.card.sent.keys().eq(&[1]), "VF 1 is answered, VF 0 has asked for nothing");
+    assert_eq!(world.card.read(r::GLGEN_VFLRSTAT), 0, "the card knows that it was seen");
+    assert_eq!(world.pf.passed_over(), (0, 2));
+}
+
+#[test]
+fn what_comes_behind_a_reset_message_is_void_too() {
+    let mut world = World::active();
+    world.card.sent.clear();
+    world.card.arrive(0, Op::ResetVf.number(), &[]);
+    world.card.arrive(0, Op::GetRssHenaCaps.number(), &[]);
+    world.pf.visit(&mut world.card);
+    assert!(!world.card.sent.contains_key(&0));
+}
+
+#[test]
+fn a_reset_by_the_administrator_is_announced_before_queues_are_cut() {
+    let changes: [fn(&mut VfPolicy); 5] = [
+        |policy| policy.mac = Some(MacAddress(mac(9))),
+        |policy| policy.trust = true,
+        |policy| policy.vlan = Some(crate::pf::PortVlan { id: 7, qos: 0 }),
+        |policy| policy.enabled = false,
+        |policy| policy.pairs = 2,
+    ];
+    for (case, change) in changes.into_iter().enumerate() {
+        let mut world = World::active();
+        world.card.log.clear();
+        world.set(change);
+        assert_eq!(world.card.log, [(0, "reset impending"), (0, "reset")], "case {case}");
+    }
+}
+
+#[test]
+fn rate_spoof_check_and_link_change_without_a_reset() {
+    let mut world = World::active();
+    world.card.log.clear();
+    world.set(|policy| (policy.max_tx_rate, policy.spoofchk) = (500, false));
+    assert!(world.card.log.is_empty());
+    assert_eq!((world.told().rate, world.told().spoof_check), (500, false));
+    world.set(|policy| policy.state = Link::Disable);
+    assert_eq!(world.card.log, [(0, "event")]);
+}
+
+#[test]
+fn a_vf_without_a_driver_is_reset_without_notice() {
+    let mut world = World::new();
+    world.card.log.clear();
+    world.set(|policy| policy.trust = true);
+    assert_eq!(world.card.log, [(0, "reset")]);
+}
+
+#[test]
+fn a_policy_that_makes_no_sense_changes_nothing() {
+    let mut world = World::active();
+    let before = *world.pf.policy(0).unwrap();
+    let changes: [fn(&mut VfPolicy); 6] = [
+        |policy| policy.mac = Some(MacAddress::BROADCAST),
+        |policy| policy.vlan = Some(crate::pf::PortVlan { id: 0, qos: 0 }),
+        |policy| policy.max_frame = 1500,
+        |policy| policy.pairs = 0,
+        |policy| policy.most_pairs = 17,
+        |policy| policy.most_pairs = 2,
+    ];
+    for change in changes {
+        let mut policy = before;
+        change(&mut policy);
+        assert!(world.pf.set_policy(&mut world.card, 0, policy).is_err());
+        assert_eq!(world.pf.policy(0), Some(&before));
+    }
+    assert!(world.pf.set_policy(&mut world.card, 4, before).is_err(), "there is no VF 4");
+}
+
+#[test]
+fn a_visit_serves_so_many_requests_and_says_when_there_are_more() {
+    let mut world = World::active();
+    (0..20).for_each(|_| world.card.arrive(0, Op::GetRssHenaCaps.number(), &[]));
+    let visit = world.pf.visit(&mut world.card);
+    assert_eq!((visit.served, visit.more), (16, true));
+    let visit = world.pf.visit(&mut world.card);
+    assert_eq!((visit.served, visit.more), (4, false));
+    assert_eq!(world.card.sent[&0].len(), 21 - 1 + 1, "the link, and twenty answers");
+}
+
+#[test]
+fn an_event_is_counted() {
+    let mut world = World::active();
+    world.set(|policy| policy.trust = true);
+    assert_eq!(world.events().last(), Some(&Event::ResetImpending));
+    let counters = world.pf.counters(0).unwrap();
+    assert_eq!((counters.events, counters.requests(Op::Version)), (2, 1));
+}

@@ -1,0 +1,83 @@
+//! The hash: key, table, types, function. And bounds of everything that a VF may say.
+
+use super::{VSI, World};
+use crate::avf::pf::Refusal;
+use ::avf::control::HashFunction;
+use ::avf::packet_type::HASH_TYPES;
+use ::avf::virtchnl::{Capabilities, Request, Status};
+use proptest::prelude::{any, prop, proptest};
+
+#[test]
+fn without_a_word_of_the_vf_every_type_is_hashed_over_all_its_queues() {
+    let world = World::active();
+    assert_eq!(world.told().types, HASH_TYPES);
+    assert!(world.told().table.iter().enumerate().all(|(at, queue)| usize::from(*queue) == at % 4));
+}
+
+#[test]
+fn key_and_table_have_one_size_and_entries_name_queues_that_there_are() {
+    let mut world = World::active();
+    world.granted(Request::HashKey(VSI, &[7; 52]));
+    world.granted(Request::LookupTable(VSI, &[3; 64]));
+    assert_eq!(
+        (world.told().key.as_slice(), world.told().table.as_slice()),
+        ([7; 52].as_slice(), [3; 64].as_slice())
+    );
+    world.refused(Request::HashKey(VSI, &[7; 40]), Refusal::Hash);
+    world.refused(Request::LookupTable(VSI, &[0; 63]), Refusal::Hash);
+    world.refused(Request::LookupTable(VSI, &[4; 64]), Refusal::Hash);
+}
+
+#[test]
+fn types_are_those_that_there_are() {
+    let mut world = World::active();
+    assert_eq!(world.ask(0, Request::GetHashTypes), (Status::Success, HASH_TYPES.to_le_bytes().to_vec()));
+    world.granted(Request::SetHashTypes(0));
+    assert_eq!(world.told().types, 0, "DPDK begins with none");
+    world.granted(Request::SetHashTypes(u64::MAX));
+    assert_eq!(world.told().types, HASH_TYPES);
+}
+
+#[test]
+fn the_hash_is_toeplitz_or_symmetric() {
+    let mut world = World::active();
+    world.granted(Request::HashFunction(VSI, 2));
+    assert_eq!(world.told().function, HashFunction::Symmetric);
+    world.granted(Request::HashFunction(VSI, 0));
+    assert_eq!(world.told().function, HashFunction::Toeplitz);
+    world.refused(Request::HashFunction(VSI, 1), Refusal::Hash);
+}
+
+#[test]
+fn without_rss_agreed_on_nothing_of_it_is_set() {
+    let mut world = World::new();
+    world.introduce(0, Capabilities::L2);
+    world.refused(Request::HashKey(VSI, &[7; 52]), Refusal::NotAgreed);
+}
+
+proptest! {
+    /// Whatever a VF sends, it is answered (unless it resets itself), others are not spoken to, and what the PF keeps of it is
+    /// bounded.
+    #[test]
+    fn any_message_is_answered_and_leaves_others_alone(
+        messages in prop::collection::vec((0..120_u32, prop::collection::vec(any::<u8>(), 0..200)), 1..40),
+    ) {
+        let mut world = World::active();
+        world.set(|policy| policy.trust = true);
+        world.introduce(0, crate::avf::pf::OFFERED);
+        for (number, mut body) in messages {
+            // Half of them name the right VSI.
+            if number % 2 == 0 && body.len() > 1 {
+                body[..2].copy_from_slice(&VSI.to_le_bytes());
+            }
+            let resets = world.told().resets;
+            world.card.sent.clear();
+            world.card.arrive(0, number, &body);
+            world.pf.visit(&mut world.card);
+            assert!(world.card.sent.keys().all(|vf| *vf == 0), "others hear nothing");
+            let replies = world.card.sent.get(&0).map_or(0, std::vec::Vec::len);
+            assert!(replies > 0 || world.told().resets > resets);
+            assert!(replies <= 2 && world.told().addresses.len() <= 128 && world.told().vlans.len() <= 4096);
+        }
+    }
+}

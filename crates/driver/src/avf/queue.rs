@@ -1,0 +1,129 @@
+//! An admin receive queue: a ring of 32-byte descriptors in memory. The driver posts buffers, the card writes a message
+//! and sets the done bit, the driver finds the bit without reading a register. Left out: the registers; the driver says
+//! what the tail is to be.
+
+use avf::admin::{Descriptor, SIZE, flag, opcode};
+use serde::{Deserialize, Serialize};
+
+/// The memory of a ring, from its first byte on. The ring is the driver's own: an access outside is a driver's bug.
+pub trait Memory {
+    /// Copies out of it.
+    fn read(&self, at: usize, into: &mut [u8]);
+
+    /// Copies into it.
+    fn write(&mut self, at: usize, from: &[u8]);
+}
+
+impl Memory for [u8] {
+    fn read(&self, at: usize, into: &mut [u8]) {
+        if let Some(bytes) = self.get(at..at + into.len()) {
+            into.copy_from_slice(bytes);
+        }
+    }
+
+    fn write(&mut self, at: usize, from: &[u8]) {
+        if let Some(bytes) = self.get_mut(at..at + from.len()) {
+            bytes.copy_from_slice(from);
+        }
+    }
+}
+
+/// A message of a VF.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message {
+    /// Whose.
+    pub vf: u16,
+    /// What it asks for: a number of virtchnl.
+    pub operation: u32,
+    /// Bytes in the buffer.
+    pub length: u16,
+    /// The slot whose buffer has the body. It stays there until the tail is written.
+    pub slot: u16,
+}
+
+/// What a descriptor held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// A message.
+    Message(Message),
+    /// Something that is no message of a VF, or an error.
+    Other(u16),
+}
+
+/// The driver's side of a queue.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Queue {
+    slots: u16,
+    next: u16,
+    taken: u64,
+    buffer_bytes: u16,
+    /// Where the card finds the first buffer; the others follow.
+    buffers: u64,
+    /// Numbers of VFs end here.
+    vfs: u16,
+}
+
+impl Queue {
+    /// A queue of `slots` descriptors in `ring`, whose buffers are `buffer_bytes` long and follow each other from
+    /// `buffers` on. Every buffer is posted. VFs have numbers below `vfs`.
+    pub fn new<M: Memory + ?Sized>(
+        slots: u16,
+        buffer_bytes: u16,
+        buffers: u64,
+        vfs: u16,
+        ring: &mut M,
+    ) -> Self {
+        let queue = Self { slots: slots.max(2), next: 0, taken: 0, buffer_bytes, buffers, vfs };
+        (0..queue.slots).for_each(|slot| queue.post(slot, ring));
+        queue
+    }
+
+    /// Takes the next descriptor that the card is done with, and posts its buffer again.
+    pub fn take<M: Memory + ?Sized>(&mut self, ring: &mut M) -> Option<Found> {
+        let slot = self.next;
+        let descriptor = Self::look(slot, ring);
+        if !descriptor.is_done() {
+            return None;
+        }
+        let (vf, length) = (descriptor.return_value, descriptor.length);
+        let fits = length <= self.buffer_bytes && vf < self.vfs;
+        let found = if descriptor.opcode == opcode::SEND_TO_PF && descriptor.flags & flag::ERR == 0 && fits {
+            Found::Message(Message { vf, operation: descriptor.cookie_high, length, slot })
+        } else {
+            Found::Other(descriptor.opcode)
+        };
+        self.post(slot, ring);
+        self.next = (slot + 1) % self.slots;
+        self.taken += 1;
+        Some(found)
+    }
+
+    /// Descriptors taken in all.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// Descriptors that the card is done with and that were not taken yet.
+    pub fn pending<M: Memory + ?Sized>(&self, ring: &M) -> u16 {
+        let done = |step: &u16| Self::look((self.next + step) % self.slots, ring).is_done();
+        (0..self.slots).take_while(done).count() as u16
+    }
+
+    /// What the tail register is to be: every slot but the one before the next is the card's.
+    #[must_use]
+    pub fn tail(&self) -> u16 {
+        (self.next + self.slots - 1) % self.slots
+    }
+
+    fn look<M: Memory + ?Sized>(slot: u16, ring: &M) -> Descriptor {
+        let mut raw = [0; SIZE];
+        ring.read(usize::from(slot) * SIZE, &mut raw);
+        Descriptor::parse(&raw)
+    }
+
+    fn post<M: Memory + ?Sized>(&self, slot: u16, ring: &mut M) {
+        let buffer = self.buffers + u64::from(slot) * u64::from(self.buffer_bytes);
+        ring.write(usize::from(slot) * SIZE, &Descriptor::posted(buffer, self.buffer_bytes).emit());
+    }
+}

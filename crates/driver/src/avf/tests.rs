@@ -1,0 +1,110 @@
+//! The inbox of a PF without interrupts, on a ring of bytes: what is a message, in which order, and what a reset cancels.
+
+use super::inbox::{Inbox, Limits};
+use super::queue::{Found, Message, Queue};
+use avf::admin::{Descriptor, SIZE, flag, opcode};
+use proptest::prelude::{any, proptest};
+use std::vec;
+use std::vec::Vec;
+
+const LIMITS: Limits = Limits { messages: 2, resets_every: 1 };
+
+/// What the card writes for a message of a VF.
+fn sent(vf: u16, operation: u32) -> Descriptor {
+    Descriptor {
+        flags: flag::DD | flag::CMP | flag::BUF,
+        opcode: opcode::SEND_TO_PF,
+        length: 24,
+        return_value: vf,
+        cookie_high: operation,
+        ..Descriptor::default()
+    }
+}
+
+fn put(ring: &mut [u8], slot: usize, descriptor: Descriptor) {
+    ring[slot * SIZE..][..SIZE].copy_from_slice(&descriptor.emit());
+}
+
+fn queue(slots: u16) -> (Vec<u8>, Queue) {
+    let mut ring = vec![0xff; usize::from(slots) * SIZE];
+    let queue = Queue::new(slots, 4_096, 0x10_0000, 64, ring.as_mut_slice());
+    (ring, queue)
+}
+
+#[test]
+fn every_buffer_is_posted_at_its_place() {
+    let (ring, queue) = queue(4);
+    for (slot, raw) in ring.as_chunks().0.iter().enumerate() {
+        let posted = Descriptor::parse(raw);
+        assert_eq!(posted, Descriptor::posted(0x10_0000 + 4_096 * slot as u64, 4_096));
+        assert_eq!(raw[..8], [0, 0x12, 0, 0, 0, 0x10, 0, 0], "BUF and LB; 4,096 bytes");
+    }
+    assert_eq!(queue.tail(), 3, "head == tail is empty, so one slot stays the driver's");
+}
+
+#[test]
+fn an_error_another_operation_or_a_vf_that_is_none_is_no_message() {
+    let good = sent(3, 1);
+    let strange = [
+        Descriptor { flags: good.flags | flag::ERR, ..good },
+        Descriptor { opcode: 0x0607, ..good },
+        Descriptor { return_value: 64, ..good },
+        Descriptor { length: 4_097, ..good },
+    ];
+    for descriptor in strange {
+        let (mut ring, mut queue) = queue(4);
+        put(&mut ring, 0, descriptor);
+        assert_eq!(queue.take(ring.as_mut_slice()), Some(Found::Other(descriptor.opcode)));
+    }
+}
+
+#[test]
+fn a_visit_takes_so_many_messages_in_order_and_the_next_goes_on() {
+    let (mut ring, queue) = queue(8);
+    let mut inbox = Inbox::new(queue, LIMITS, 64);
+    (0..5).for_each(|n| put(&mut ring, n, sent(1, n as u32)));
+    for wanted in [vec![0, 1], vec![2, 3], vec![4], vec![]] {
+        inbox.begin();
+        let served: Vec<_> = core::iter::from_fn(|| inbox.next(ring.as_mut_slice())).collect();
+        assert!(served.iter().map(|message| message.operation).eq(wanted.iter().copied()));
+        assert_eq!(
+            inbox.end().is_some(),
+            !wanted.is_empty(),
+            "the tail is written when there is a buffer to give"
+        );
+    }
+}
+
+#[test]
+fn a_reset_cancels_what_that_vf_had_asked_however_many_visits_later_it_is_reached() {
+    let (mut ring, queue) = queue(8);
+    let mut inbox = Inbox::new(queue, LIMITS, 64);
+    for (slot, (vf, operation)) in [(1, 10), (2, 20), (2, 21), (1, 11)].into_iter().enumerate() {
+        put(&mut ring, slot, sent(vf, operation));
+    }
+    inbox.begin();
+    inbox.cancel(1, ring.as_slice());
+    put(&mut ring, 4, sent(1, 12));
+    let mut served = Vec::new();
+    for _ in 0..4 {
+        inbox.begin();
+        served.extend(core::iter::from_fn(|| inbox.next(ring.as_mut_slice())));
+    }
+    assert!(served.iter().map(|message| message.operation).eq([20, 21, 12]));
+    assert_eq!(inbox.dropped(), 2);
+}
+
+proptest! {
+    /// Whatever is in memory, a descriptor is looked at once and posted again.
+    #[test]
+    fn any_descriptor_is_taken_once(bytes in any::<[u8; SIZE]>()) {
+        let (mut ring, mut queue) = queue(4);
+        ring[..SIZE].copy_from_slice(&bytes);
+        let found = queue.take(ring.as_mut_slice());
+        assert_eq!(found.is_some(), u16::from(bytes[0]) & flag::DD != 0);
+        if let Some(Found::Message(Message { vf, length, slot, .. })) = found {
+            assert!(vf < 64 && length <= 4_096 && slot == 0);
+        }
+        assert_eq!(queue.take(ring.as_mut_slice()), None);
+    }
+}

@@ -1,0 +1,113 @@
+//! The VF's mailbox: two rings of descriptors, a buffer for each. Replies are found by their done bits. Left out: what
+//! messages say.
+
+use crate::hal::{DmaHal, OutOfDmaMemory};
+use ::avf::admin::{Descriptor, LARGE, MAX_BODY, SIZE, flag, opcode};
+use ::avf::bits::{aqlen, icr0};
+use ::avf::register as r;
+use ::avf::virtchnl::{Request, Status};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+/// Descriptors of either ring.
+const SLOTS: u16 = 8;
+/// Between two looks for a reply, and how many there are.
+pub(super) const TICK: Duration = Duration::from_millis(1);
+pub(super) const PATIENCE: u32 = 2_000;
+/// The buffers of a ring start here.
+const RING: u64 = 4096;
+
+/// A message of the PF.
+#[derive(Debug)]
+pub(super) struct Letter {
+    pub(super) operation: u32,
+    pub(super) status: Status,
+    pub(super) body: Vec<u8>,
+}
+
+#[derive(Debug)]
+pub(super) struct Mailbox {
+    send: u64,
+    receive: u64,
+    /// What is sent, and what is received next.
+    out: u16,
+    next: u16,
+}
+
+/// Whether the mailbox is on; a reset switches it off.
+pub(super) fn is_on<H: DmaHal>(hal: &mut H) -> bool {
+    hal.read(r::VF_ARQLEN) & aqlen::ENABLE != 0
+}
+
+fn buffer(ring: u64, slot: u16) -> u64 {
+    ring + RING + u64::from(slot) * MAX_BODY as u64
+}
+
+impl Mailbox {
+    pub(super) fn new<H: DmaHal>(hal: &mut H) -> Result<Self, OutOfDmaMemory> {
+        let mut ring = || hal.dma_alloc(RING as usize + usize::from(SLOTS) * MAX_BODY, RING as usize);
+        Ok(Self { send: ring()?.iova, receive: ring()?.iova, out: 0, next: 0 })
+    }
+
+    /// Sets both rings up, every receive buffer posted.
+    pub(super) fn start<H: DmaHal>(&mut self, hal: &mut H) {
+        (self.out, self.next) = (0, 0);
+        (0..SLOTS).for_each(|slot| self.post(hal, slot));
+        let on = u32::from(SLOTS) | aqlen::ENABLE;
+        for (head, tail, length, low, high, base) in [
+            (r::VF_ATQH, r::VF_ATQT, r::VF_ATQLEN, r::VF_ATQBAL, r::VF_ATQBAH, self.send),
+            (r::VF_ARQH, r::VF_ARQT, r::VF_ARQLEN, r::VF_ARQBAL, r::VF_ARQBAH, self.receive),
+        ] {
+            hal.write(head, 0);
+            hal.write(tail, 0);
+            hal.write(length, on);
+            hal.write(low, base as u32);
+            hal.write(high, (base >> 32) as u32);
+        }
+        hal.write(r::VF_ARQT, u32::from(SLOTS) - 1);
+        hal.write(r::VFINT_ICR0_ENA, icr0::ADMINQ);
+    }
+
+    pub(super) fn send<H: DmaHal>(&mut self, hal: &mut H, request: &Request<'_>) {
+        let (body, place) = (request.encode(), buffer(self.send, self.out));
+        let large = if body.len() > LARGE { flag::LB } else { 0 };
+        let with_body = if body.is_empty() { 0 } else { flag::BUF | flag::RD | large };
+        let descriptor = Descriptor {
+            flags: flag::SI | with_body,
+            opcode: opcode::SEND_TO_PF,
+            length: body.len() as u16,
+            cookie_high: request.op().number(),
+            address: if body.is_empty() { 0 } else { place },
+            ..Descriptor::default()
+        };
+        hal.dma_write(place, &body);
+        hal.dma_write(self.send + u64::from(self.out) * SIZE as u64, &descriptor.emit());
+        self.out = (self.out + 1) % SLOTS;
+        hal.write(r::VF_ATQT, self.out.into());
+    }
+
+    /// The next message of the PF. What the card wrote is checked: it may be at the far end of a socket.
+    pub(super) fn receive<H: DmaHal>(&mut self, hal: &mut H) -> Option<Letter> {
+        let slot = self.next;
+        let mut raw = [0; SIZE];
+        hal.dma_read(self.receive + u64::from(slot) * SIZE as u64, &mut raw);
+        let descriptor = Descriptor::parse(&raw);
+        if !descriptor.is_done() {
+            return None;
+        }
+        let mut body = vec![0; usize::from(descriptor.length).min(MAX_BODY)];
+        hal.dma_read(buffer(self.receive, slot), &mut body);
+        self.post(hal, slot);
+        self.next = (slot + 1) % SLOTS;
+        hal.write(r::VF_ARQT, slot.into());
+        let good = descriptor.opcode == opcode::SEND_TO_VF && descriptor.flags & flag::ERR == 0;
+        let operation = if good { descriptor.cookie_high } else { 0 };
+        Some(Letter { operation, status: Status::of(descriptor.cookie_low.cast_signed()), body })
+    }
+
+    fn post<H: DmaHal>(&self, hal: &mut H, slot: u16) {
+        let posted = Descriptor::posted(buffer(self.receive, slot), MAX_BODY as u16);
+        hal.dma_write(self.receive + u64::from(slot) * SIZE as u64, &posted.emit());
+    }
+}

@@ -1,0 +1,82 @@
+//! What the processor spares its guests, as the kernel says. Left out: what a certain guest is given of it.
+
+use std::fs;
+use std::path::Path;
+
+/// Whether this machine has something, and who says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Feature {
+    /// What it is.
+    pub what: &'static str,
+    /// `None`: nothing here says.
+    pub found: Option<bool>,
+    /// The file that says, or would.
+    pub source: &'static str,
+}
+
+const FLAGS: &str = "/proc/cpuinfo";
+const APICV: &str = "/sys/module/kvm_intel/parameters/enable_apicv";
+const IOMMUS: &str = "/sys/class/iommu";
+/// Of an Intel IOMMU's capability register: posted interrupts (VT-d 11.4.2, bit 59).
+const POSTED: u64 = 1 << 59;
+
+/// x2APIC, virtual-interrupt delivery, and posted interrupts of devices.
+#[must_use]
+pub fn features() -> [Feature; 3] {
+    let read = |path: &str| fs::read_to_string(path).ok();
+    [
+        Feature {
+            what: "x2APIC",
+            found: read(FLAGS).as_deref().and_then(|text| has_flag(text, "x2apic")),
+            source: FLAGS,
+        },
+        Feature {
+            what: "virtual-interrupt delivery",
+            found: read(APICV).as_deref().and_then(is_on),
+            source: APICV,
+        },
+        Feature {
+            what: "posted interrupts of devices",
+            found: capabilities(Path::new(IOMMUS)).map(|all| all.iter().all(|it| it & POSTED != 0)),
+            source: IOMMUS,
+        },
+    ]
+}
+
+/// Whether the first processor has a flag.
+fn has_flag(text: &str, flag: &str) -> Option<bool> {
+    let flags = text.lines().find(|line| line.starts_with("flags"))?;
+    Some(flags.split_ascii_whitespace().any(|known| known == flag))
+}
+
+fn is_on(text: &str) -> Option<bool> {
+    match text.trim() {
+        "Y" | "1" => Some(true),
+        "N" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+/// The capability registers of Intel's IOMMUs, if there are any.
+fn capabilities(folder: &Path) -> Option<Vec<u64>> {
+    let entries = fs::read_dir(folder).ok()?.flatten();
+    let files = entries.filter_map(|entry| fs::read_to_string(entry.path().join("intel-iommu/cap")).ok());
+    let all: Vec<u64> = files.filter_map(|text| u64::from_str_radix(text.trim(), 16).ok()).collect();
+    (!all.is_empty()).then_some(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{capabilities, features, has_flag, is_on};
+    use std::path::Path;
+
+    #[test]
+    fn what_nothing_says_is_not_known() {
+        assert_eq!(has_flag("processor : 0\nflags : fpu x2apic\n", "x2apic"), Some(true));
+        assert_eq!(has_flag("flags : fpu x2apicish\n", "x2apic"), Some(false));
+        assert_eq!(has_flag("Features : fp asimd\n", "x2apic"), None);
+        assert_eq!((is_on("Y\n"), is_on("0\n"), is_on("?")), (Some(true), Some(false), None));
+        assert_eq!(capabilities(Path::new("/nowhere")), None);
+        assert_eq!(features().len(), 3);
+    }
+}

@@ -1,0 +1,328 @@
+//! Frames in bursts: one call of the kernel for up to 32.
+//!
+//! In front of each frame is `struct virtio_net_hdr` (PACKET_VNET_HDR). What comes from another process of this machine may
+//! lack its checksum, which a cable would never carry: the header says where it belongs, and it is put there. The tag of
+//! a VLAN comes beside the frame (PACKET_AUXDATA) and is put back.
+
+use std::array;
+use std::mem::{self, offset_of};
+use std::os::fd::{AsFd, AsRawFd};
+use std::ptr;
+
+use rustix::io::Errno;
+
+/// Frames in a burst.
+const FRAMES: usize = 32;
+/// Room for a frame.
+const PLACE: usize = 16 * 1024;
+/// The longest frame that fits in: with the tag that is put back.
+pub const LONGEST: usize = PLACE - TAG;
+/// A VLAN tag, and where it is in a frame.
+const TAG: usize = 4;
+const ADDRESSES: usize = 12;
+/// `struct virtio_net_hdr`: flags and kind of segmentation, each a byte; then four numbers of 16 bits, of which the last
+/// two say where a checksum begins and where, from there, it belongs.
+const HEADER: usize = 10;
+const NEEDS_CHECKSUM: u8 = 1;
+const CHECKSUM: usize = 6;
+/// Room for one control message, aligned as the kernel wants it.
+type Control = [u64; 6];
+/// glibc and musl want flags of different types.
+const DO_NOT_WAIT: libc::c_int = libc::MSG_DONTWAIT;
+
+/// What was received.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Arrived<'a> {
+    /// A frame.
+    Frame(&'a [u8]),
+    /// Something longer than any frame: the kernel has merged several, or not made them yet.
+    TooLong,
+}
+
+/// Frames that have come.
+#[derive(Debug)]
+pub struct ReceiveBurst {
+    memory: Box<[u8]>,
+    /// Where each frame is in its place; empty for one that was too long.
+    frames: [(usize, usize); FRAMES],
+    next: usize,
+    count: usize,
+}
+
+impl Default for ReceiveBurst {
+    fn default() -> Self {
+        Self { memory: vec![0; FRAMES * PLACE].into(), frames: [(0, 0); FRAMES], next: 0, count: 0 }
+    }
+}
+
+impl ReceiveBurst {
+    /// The next frame.
+    pub fn pop(&mut self) -> Option<Arrived<'_>> {
+        if self.next == self.count {
+            return None;
+        }
+        let (begin, length) = self.frames[self.next];
+        let begin = self.next * PLACE + begin;
+        self.next += 1;
+        Some(match length {
+            0 => Arrived::TooLong,
+            _ => Arrived::Frame(&self.memory[begin..begin + length]),
+        })
+    }
+
+    /// Whether every frame was taken out.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.next == self.count
+    }
+
+    /// Forgets what is left.
+    pub fn clear(&mut self) {
+        (self.next, self.count) = (0, 0);
+    }
+
+    pub(super) fn fill(&mut self, socket: impl AsFd) -> Result<(), Errno> {
+        if !self.is_empty() {
+            return Ok(());
+        }
+        self.clear();
+        let mut headers = [[0_u8; HEADER]; FRAMES];
+        let mut controls: [Control; FRAMES] = [[0; 6]; FRAMES];
+        let mut places = self.memory.chunks_exact_mut(PLACE);
+        let mut vectors: [[libc::iovec; 2]; FRAMES] = array::from_fn(|n| {
+            let place = places.next().unwrap_or_default().get_mut(TAG..).unwrap_or_default();
+            [vector(headers[n].as_mut_ptr(), HEADER), vector(place.as_mut_ptr(), place.len())]
+        });
+        let mut messages: [libc::mmsghdr; FRAMES] = array::from_fn(|n| message(&mut vectors[n]));
+        for (message, control) in messages.iter_mut().zip(&mut controls) {
+            message.msg_hdr.msg_control = control.as_mut_ptr().cast();
+            message.msg_hdr.msg_controllen = mem::size_of::<Control>() as _;
+        }
+        let fd = socket.as_fd().as_raw_fd();
+        // SAFETY: each message points to two vectors and a control buffer, and these to memory of their lengths; all of it
+        // is there until the call returns, and nobody else looks at it.
+        let count = unsafe {
+            libc::recvmmsg(fd, messages.as_mut_ptr(), FRAMES as u32, DO_NOT_WAIT as _, ptr::null_mut())
+        };
+        let count = usize::try_from(count).map_err(|_| last_error())?;
+        for (n, message) in messages[..count].iter().enumerate() {
+            let length = (message.msg_len as usize).saturating_sub(HEADER);
+            let cut = message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
+            let place = &mut self.memory[n * PLACE..][..PLACE];
+            self.frames[n] = match headers[n] {
+                // Segments of one packet, all in one.
+                [_, segments, ..] if cut || segments != 0 => (0, 0),
+                header => finish(place, length, &header, tag(&controls[n])),
+            };
+        }
+        self.count = count;
+        Ok(())
+    }
+}
+
+/// Puts in what the kernel has left out of a frame, which begins behind room for a tag. Answers where it is then.
+fn finish(place: &mut [u8], length: usize, header: &[u8; HEADER], tag: Option<[u8; TAG]>) -> (usize, usize) {
+    let frame = &mut place[TAG..TAG + length];
+    if header[0] & NEEDS_CHECKSUM != 0 {
+        let number = |at: usize| usize::from(u16::from_ne_bytes([header[at], header[at + 1]]));
+        put_checksum(frame, number(CHECKSUM), number(CHECKSUM + 2));
+    }
+    match tag {
+        Some(tag) if length >= ADDRESSES => {
+            place.copy_within(TAG..TAG + ADDRESSES, 0);
+            place[ADDRESSES..ADDRESSES + TAG].copy_from_slice(&tag);
+            (0, length + TAG)
+        }
+        _ => (TAG, length),
+    }
+}
+
+/// The Internet's checksum (RFC 1071) of everything from `start` on, which has the pseudo header's in its field already.
+fn put_checksum(frame: &mut [u8], start: usize, offset: usize) {
+    let Some(covered) = frame.get_mut(start..) else { return };
+    let words =
+        covered.chunks(2).map(|word| u64::from(word[0]) << 8 | word.get(1).map_or(0, |low| (*low).into()));
+    let mut sum: u64 = words.sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    // Zero would say that there is none.
+    let checksum = if sum == 0xffff { 0xffff } else { !(sum as u16) };
+    if let Some(field) = covered.get_mut(offset..).and_then(|rest| rest.first_chunk_mut::<2>()) {
+        *field = checksum.to_be_bytes();
+    }
+}
+
+/// The tag that the kernel has taken off a frame.
+fn tag(control: &Control) -> Option<[u8; TAG]> {
+    let mut flat = [0_u8; mem::size_of::<Control>()];
+    for (to, word) in flat.chunks_exact_mut(8).zip(control) {
+        to.copy_from_slice(&word.to_ne_bytes());
+    }
+    let number = |at: usize| flat[at..].first_chunk().map(|bytes| i32::from_ne_bytes(*bytes));
+    let kind =
+        (number(offset_of!(libc::cmsghdr, cmsg_level))?, number(offset_of!(libc::cmsghdr, cmsg_type))?);
+    if kind != (libc::SOL_PACKET, libc::PACKET_AUXDATA) {
+        return None;
+    }
+    let data = flat.get(mem::size_of::<libc::cmsghdr>()..)?;
+    let half = |at: usize| data.get(at..)?.first_chunk().map(|bytes| u16::from_ne_bytes(*bytes));
+    let status = data.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes))?;
+    if status & libc::TP_STATUS_VLAN_VALID == 0 {
+        return None;
+    }
+    let protocol = match status & libc::TP_STATUS_VLAN_TPID_VALID {
+        0 => libc::ETH_P_8021Q as u16,
+        _ => half(offset_of!(libc::tpacket_auxdata, tp_vlan_tpid))?,
+    };
+    let [a, b] = protocol.to_be_bytes();
+    let [c, d] = half(offset_of!(libc::tpacket_auxdata, tp_vlan_tci))?.to_be_bytes();
+    Some([a, b, c, d])
+}
+
+/// Frames to be sent.
+#[derive(Debug)]
+pub struct SendBurst {
+    memory: Box<[u8]>,
+    lengths: [usize; FRAMES],
+    count: usize,
+}
+
+/// Frames that were not sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// The kernel had no room, or did not take them.
+    pub no_room: u64,
+    /// The interface is down or gone.
+    pub no_link: u64,
+}
+
+impl Default for SendBurst {
+    fn default() -> Self {
+        Self { memory: vec![0; FRAMES * PLACE].into(), lengths: [0; FRAMES], count: 0 }
+    }
+}
+
+impl SendBurst {
+    /// Adds a frame of at most [`LONGEST`] bytes; `false` if it is longer. A full burst has to be sent first.
+    ///
+    /// # Panics
+    /// The burst is full.
+    pub fn push(&mut self, frame: &[u8]) -> bool {
+        if frame.len() > LONGEST {
+            return false;
+        }
+        self.memory[self.count * PLACE..][..frame.len()].copy_from_slice(frame);
+        self.lengths[self.count] = frame.len();
+        self.count += 1;
+        true
+    }
+
+    /// Whether no other frame fits in.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.count == FRAMES
+    }
+
+    /// Whether there is nothing to be sent.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Forgets what is there.
+    pub fn clear(&mut self) {
+        self.count = 0;
+    }
+
+    pub(super) fn send(&mut self, socket: impl AsFd) -> Lost {
+        let count = mem::take(&mut self.count);
+        let (mut sent, mut lost) = (0, Lost::default());
+        while sent < count {
+            match self.send_from(&socket, sent, count) {
+                Ok(taken) => sent += taken,
+                Err(Errno::INTR) => {}
+                Err(Errno::NETDOWN | Errno::NXIO | Errno::NODEV) => {
+                    return Lost { no_link: lost.no_link + (count - sent) as u64, ..lost };
+                }
+                Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => {
+                    return Lost { no_room: lost.no_room + (count - sent) as u64, ..lost };
+                }
+                // This one cannot be sent; the next ones may be.
+                Err(_) => (sent, lost.no_room) = (sent + 1, lost.no_room + 1),
+            }
+        }
+        lost
+    }
+
+    /// Sends as many as the kernel takes in one call, at least one.
+    fn send_from(&mut self, socket: impl AsFd, begin: usize, end: usize) -> Result<usize, Errno> {
+        let mut header = [0_u8; HEADER];
+        let header = header.as_mut_ptr();
+        let mut places = self.memory.chunks_exact_mut(PLACE);
+        let mut vectors: [[libc::iovec; 2]; FRAMES] = array::from_fn(|n| {
+            let place = places.next().unwrap_or_default();
+            [vector(header, HEADER), vector(place.as_mut_ptr(), self.lengths[n])]
+        });
+        let mut messages: [libc::mmsghdr; FRAMES] = array::from_fn(|n| message(&mut vectors[n]));
+        let messages = &mut messages[begin..end];
+        let fd = socket.as_fd().as_raw_fd();
+        // SAFETY: each message points to two vectors, and these to memory of their lengths, which the kernel reads; all of
+        // it is there until the call returns.
+        let sent =
+            unsafe { libc::sendmmsg(fd, messages.as_mut_ptr(), messages.len() as u32, DO_NOT_WAIT as _) };
+        usize::try_from(sent).map_err(|_| last_error())
+    }
+}
+
+fn vector(begin: *mut u8, length: usize) -> libc::iovec {
+    libc::iovec { iov_base: begin.cast(), iov_len: length }
+}
+
+fn message(vectors: &mut [libc::iovec; 2]) -> libc::mmsghdr {
+    // SAFETY: all-zero is a valid `mmsghdr`: no address, no vectors, no control buffer.
+    let mut message: libc::mmsghdr = unsafe { mem::zeroed() };
+    message.msg_hdr.msg_iov = vectors.as_mut_ptr();
+    message.msg_hdr.msg_iovlen = 2;
+    message
+}
+
+fn last_error() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checksum_is_put_where_the_header_says() {
+        // UDP from 10.0.0.1 to 10.0.0.2, ports 1 and 2, four bytes: the field has the sum of the pseudo header.
+        let pseudo: u16 = 0x0a00 + 0x0001 + 0x0a00 + 0x0002 + 17 + 12;
+        let mut frame = vec![0xee; 4];
+        frame.extend([0, 1, 0, 2, 0, 12, 0, 0, b'a', b'b', b'c', b'd']);
+        frame[10..12].copy_from_slice(&pseudo.to_be_bytes());
+        put_checksum(&mut frame, 4, 6);
+        let mut sum = u32::from(pseudo);
+        sum +=
+            frame[4..].chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum::<u32>();
+        sum = (sum & 0xffff) + (sum >> 16);
+        assert_eq!(sum, 0xffff, "a receiver's sum of everything");
+        // A header that points beyond the frame changes nothing.
+        for (start, offset) in [(16, 0), (17, 0), (4, 11), (4, 60_000), (60_000, 6)] {
+            let before = frame.clone();
+            put_checksum(&mut frame, start, offset);
+            assert_eq!(frame, before, "{start} {offset}");
+        }
+    }
+
+    #[test]
+    fn a_tag_is_put_behind_the_addresses() {
+        let mut place: Vec<u8> = (0..40).collect();
+        let (begin, length) = finish(&mut place, 30, &[0; HEADER], Some([0x81, 0, 0, 5]));
+        let expected: Vec<u8> = (4..16).chain([0x81, 0, 0, 5]).chain(16..34).collect();
+        assert_eq!(place[begin..begin + length], expected);
+        let mut place: Vec<u8> = (0..40).collect();
+        assert_eq!(finish(&mut place, 30, &[0; HEADER], None), (TAG, 30));
+    }
+}

@@ -1,0 +1,120 @@
+//! What a data descriptor asks for, read where it stands: the card asks two or three questions of each packet. Left out:
+//! what a driver fills in ([`Data`]).
+
+use super::tx::{DEXT, DTYP_DATA, DTYP_SHIFT, Data, IDX_SHIFT, IXSM, TSE, TSTAMP, TXSM, VLE};
+use super::{SIZE, dword, qword};
+
+/// A data descriptor that is left in its own words: each question is one test of a bit, where [`Data`] takes all of it
+/// apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Orders {
+    /// Where the buffer is.
+    address: u64,
+    /// Command, and status above it.
+    asked: u64,
+}
+
+impl Orders {
+    /// The orders of a descriptor; `None` if it is not a data descriptor.
+    #[must_use]
+    #[inline]
+    pub fn of(raw: &[u8; SIZE]) -> Option<Self> {
+        let command = dword(raw, 2);
+        let data = command & DEXT != 0 && (command >> DTYP_SHIFT) & 0xf == DTYP_DATA;
+        data.then(|| Self { address: qword(raw, 0), asked: qword(raw, 1) })
+    }
+
+    const fn has(self, command: u32, status: u32) -> bool {
+        self.asked & (command as u64 | (status as u64) << 32) != 0
+    }
+
+    /// [`Data::insert_vlan`].
+    #[must_use]
+    pub const fn insert_vlan(self) -> bool {
+        self.has(VLE, 0)
+    }
+
+    /// [`Data::segment`].
+    #[must_use]
+    pub const fn segment(self) -> bool {
+        self.has(TSE, 0)
+    }
+
+    /// [`Data::time_stamp`].
+    #[must_use]
+    pub const fn time_stamp(self) -> bool {
+        self.has(TSTAMP, 0)
+    }
+
+    /// [`Data::insert_ip_checksum`].
+    #[must_use]
+    pub const fn insert_ip_checksum(self) -> bool {
+        self.has(0, IXSM)
+    }
+
+    /// [`Data::insert_l4_checksum`].
+    #[must_use]
+    pub const fn insert_l4_checksum(self) -> bool {
+        self.has(0, TXSM)
+    }
+
+    /// Either checksum.
+    #[must_use]
+    pub const fn insert_checksum(self) -> bool {
+        self.has(0, IXSM | TXSM)
+    }
+
+    /// [`Data::context`].
+    #[must_use]
+    pub const fn context(self) -> u8 {
+        (self.asked >> (32 + IDX_SHIFT)) as u8 & 7
+    }
+}
+
+impl From<&Data> for Orders {
+    fn from(data: &Data) -> Self {
+        let raw = data.emit();
+        Self { address: qword(&raw, 0), asked: qword(&raw, 1) }
+    }
+}
+
+impl From<Orders> for Data {
+    fn from(Orders { address, asked }: Orders) -> Self {
+        Self::parse(&(u128::from(address) | u128::from(asked) << 64).to_le_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::legacy;
+    use super::super::tx::{Context, Data};
+    use super::Orders;
+
+    #[test]
+    fn orders_are_what_the_descriptor_says() {
+        for bits in 0u8..64 {
+            let on = |bit: u8| bits & 1 << bit != 0;
+            let data = Data {
+                address: u64::MAX,
+                length: 1500,
+                end_of_packet: true,
+                report_status: on(0),
+                insert_vlan: on(0),
+                segment: on(1),
+                time_stamp: on(2),
+                insert_ip_checksum: on(3),
+                insert_l4_checksum: on(4),
+                context: bits >> 3,
+                check_context: on(5),
+                payload_length: 0x3_ffff,
+            };
+            let orders = Orders::of(&data.emit()).unwrap();
+            assert_eq!((Orders::from(&data), Data::from(orders)), (orders, data), "nothing is lost");
+            assert_eq!((orders.insert_vlan(), orders.segment(), orders.time_stamp()), (on(0), on(1), on(2)));
+            assert_eq!((orders.insert_ip_checksum(), orders.insert_l4_checksum()), (on(3), on(4)));
+            assert_eq!((orders.insert_checksum(), orders.context()), (on(3) || on(4), bits >> 3));
+        }
+        assert_eq!(Orders::of(&Context::default().emit()), None);
+        assert_eq!(Orders::of(&legacy::Transmit::default().emit()), None);
+    }
+}

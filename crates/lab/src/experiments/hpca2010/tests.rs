@@ -1,0 +1,98 @@
+//! Shapes that the paper states, as the rows have them.
+
+use crate::experiments::tests::found;
+
+fn value(experiment: &str, set: &[&str], metric: &str) -> f64 {
+    *found(experiment, set).unwrap().metrics.get(metric).unwrap()
+}
+
+/// The more guests share a wire, the shorter the bursts of each, and the more interrupts there are to mask.
+#[test]
+fn without_the_first_optimisation_dom0_pays_for_every_guest() {
+    let dom0 = |vms: u8| {
+        let vms = format!("vms={vms}");
+        value("fig06", &[&vms, "msi_accel=false", "measure_ms=200"], "cpu_dom0_pct")
+    };
+    let dom0: Vec<f64> = (1..=7).map(dom0).collect();
+    assert!(dom0.is_sorted_by(|fewer, more| fewer < more), "{dom0:?}");
+}
+
+fn total(experiment: &str, vms: u8) -> f64 {
+    let vms = format!("vms={vms}");
+    value(experiment, &[&vms, "warm_up_ms=20", "measure_ms=60"], "cpu_total_pct")
+}
+
+#[test]
+fn each_further_guest_costs_about_the_same_and_a_paravirtualized_one_less() {
+    let slope =
+        |experiment, from, to| (total(experiment, to) - total(experiment, from)) / f64::from(to - from);
+    let hardware = [(20, 40), (40, 60)].map(|(from, to)| slope("fig14", from, to));
+    assert!((0.7..1.4).contains(&(hardware[1] / hardware[0])), "{hardware:?}");
+    let [hardware, paravirtual] = ["fig14", "fig15"].map(|experiment| slope(experiment, 20, 60));
+    assert!(paravirtual < 0.85 * hardware, "{paravirtual} {hardware}");
+}
+
+/// Events of front ends become interrupts of a platform device, and dom0 sees to that.
+#[test]
+fn a_back_end_pays_for_more_guests_and_for_hardware_virtualization() {
+    let of = |experiment: &str, vms: &str, threads: &str, metric| {
+        value(experiment, &[vms, threads, "measure_ms=40"], metric)
+    };
+    let one = ["vms=10", "vms=60"].map(|vms| of("fig16", vms, "backend_threads=1", "throughput_gbps"));
+    assert!(one[1] < 0.97 * one[0], "{one:?}");
+    let all = |experiment, vms| of(experiment, vms, "backend_threads=8", "cpu_dom0_attributed_pct");
+    let (few, many, paravirtual) = (all("fig16", "vms=10"), all("fig16", "vms=60"), all("fig17", "vms=60"));
+    assert!(few < many && paravirtual < 0.96 * many, "{few} {many} {paravirtual}");
+}
+
+/// What the guests themselves save is next to nothing: it is the device model's and the hypervisor's work.
+#[test]
+fn of_what_the_first_optimisation_saves_the_hypervisor_has_more_than_the_guests() {
+    let saved = |metric| {
+        let of = |opts| value("fig11", &["guest=2.6.18", opts], metric);
+        of("opts=none") - of("opts=msi")
+    };
+    let (hypervisor, guests) = (saved("cpu_xen_pct"), saved("cpu_guest_pct"));
+    assert!(hypervisor > 50.0 && hypervisor > 3.0 * guests, "{hypervisor} {guests}");
+}
+
+#[test]
+fn a_bare_machine_needs_tens_of_points_less_than_all_optimisations() {
+    let all = value("fig11", &["guest=2.6.28", "opts=aic", "warm_up_ms=1050"], "cpu_total_pct");
+    let bare = value("fig11", &["guest=native", "opts=none"], "cpu_total_pct");
+    assert!((15.0..60.0).contains(&(all - bare)), "{all} {bare}");
+}
+
+/// TCP promises bytes: more are under way than a socket holds datagrams, and a larger window is felt.
+#[test]
+fn a_stream_at_1_khz_loses_little_and_nothing_with_a_larger_window() {
+    let at = |window| value("fig09", &["policy=1k", window, "measure_ms=100"], "throughput_mbps");
+    let (usual, wide) = (at("tcp_window=120832"), at("tcp_window=240000"));
+    assert!((860.0..935.0).contains(&usual), "{usual}");
+    assert!(wide > 938.0, "{wide}");
+}
+
+#[test]
+fn a_checked_end_of_interrupt_costs_what_it_takes_to_fetch_the_instruction() {
+    let at = |eoi| value("fig07", &["vms=1", "eoi_accel=true", eoi], "eoi_mcycles");
+    let ratio = at("eoi=checked") / at("eoi=believed");
+    assert!((4_300.0 / 2_500.0 / ratio - 1.0).abs() < 0.05, "{ratio}");
+}
+
+/// IF = max(pps * r / bufs, lif), with what is set.
+#[test]
+fn the_adaptive_policy_takes_its_parameters_from_settings() {
+    let at =
+        |set| value("fig08", &["policy=aic", "warm_up_ms=2050", "measure_ms=100", set], "interrupts_per_s");
+    for (set, expected) in
+        [("aic_r_permille=2400", 3_048.0), ("aic_bufs=32", 3_048.0), ("aic_lif_hz=5000", 5_000.0)]
+    {
+        assert!((at(set) / expected - 1.0).abs() < 0.03, "{set}: {}", at(set));
+    }
+}
+
+#[test]
+fn ten_streams_fill_ten_wires() {
+    let gbps = value("fig11", &["guest=2.6.28", "opts=eoi", "clients=stream"], "throughput_gbps");
+    assert!((9.2..9.45).contains(&gbps), "{gbps}");
+}

@@ -1,0 +1,141 @@
+//! How long a request takes while others load the back end (netback-latency), and what thresholds do to it
+//! (netback-thresholds).
+
+use super::{DISPATCHER, policy, setup, thresholds};
+use crate::experiment::{
+    Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
+};
+use crate::experiments::point::{self, DOM0, metric};
+use crate::machine::{Measured, Traffic};
+use crate::value::Value;
+use guest::Load;
+use split::dispatch::Policy;
+
+const HALF: Metric = metric("round_trip_us_p50", "us", "half of the round trips took at most this");
+const MOST: Metric = metric("round_trip_us_p99", "us", "99 of 100 took at most this");
+const TASKLETS: u8 = 4;
+
+pub(super) const LATENCY: Experiment = Experiment {
+    name: "netback-latency",
+    title: "A back end on several virtual CPUs: latency beside load",
+    shows: "Claimed: with little traffic one virtual CPU is enough, with much the events of others delay. A client asks \
+            for a byte on one port, one request at a time; on three others datagrams take a part of the wire. \
+            Calibrated: nothing. Predicted: all. The card's interval is a part of every round trip. Not modelled: the \
+            warm cache that one virtual CPU has, so spreading costs less here than it would.",
+    axes: &[
+        DISPATCHER,
+        Axis {
+            name: "load_pct",
+            what: "part of three other wires that datagrams take",
+            values: Values::List(&[
+                Value::Int(0),
+                Value::Int(10),
+                Value::Int(25),
+                Value::Int(50),
+                Value::Int(75),
+                Value::Int(100),
+            ]),
+            labels: &[],
+        },
+    ],
+    points: Points::All,
+    metrics: &[HALF, MOST],
+    figures: &[Figure {
+        title: "Round trip",
+        kind: Kind::Lines,
+        x: &["load_pct"],
+        x_title: "Load of the other wires, %",
+        split: Some("dispatcher"),
+        left: Scale {
+            title: "Round trip",
+            unit: "us",
+            series: &[("round_trip_us_p50", "median"), ("round_trip_us_p99", "99 %")],
+        },
+        right: None,
+    }],
+    run: latency,
+};
+
+pub(super) const THRESHOLDS: Experiment = Experiment {
+    name: "netback-thresholds",
+    title: "A back end on several virtual CPUs: thresholds of the dispatcher",
+    shows: "The source does not say where its thresholds are. The load is that of netback-latency. Above the higher \
+            one events are spread, below the lower one gathered; where both are the same and the load is near them, \
+            everything moves to and fro. Calibrated: nothing. Not modelled: a load that changes.",
+    axes: &[
+        Axis {
+            name: "high_kfps",
+            what: "the higher threshold, thousand frames a second",
+            values: Values::List(&[Value::Int(64), Value::Int(112), Value::Int(240)]),
+            labels: &[],
+        },
+        Axis {
+            name: "low_pct",
+            what: "the lower threshold, percent of the higher",
+            values: Values::List(&[Value::Int(50), Value::Int(100)]),
+            labels: &["lower at half", "one threshold"],
+        },
+        Axis {
+            name: "load_pct",
+            what: "part of three other wires that datagrams take",
+            values: Values::Range { first: 20, last: 80, step: 20 },
+            labels: &[],
+        },
+    ],
+    points: Points::All,
+    metrics: &[
+        metric("moves_per_s", "1/s", "tasklets, cards and interfaces that went elsewhere"),
+        DOM0,
+        MOST,
+    ],
+    figures: &[Figure {
+        title: "Moves, and the slowest round trips",
+        kind: Kind::GroupedBars,
+        x: &["high_kfps", "load_pct"],
+        x_title: "Higher threshold, and load of the other wires in %",
+        split: Some("low_pct"),
+        left: Scale { title: "Moves", unit: "1/s", series: &[("moves_per_s", "moves")] },
+        right: Some(Scale {
+            title: "Round trip",
+            unit: "us",
+            series: &[("round_trip_us_p99", "99 % of round trips")],
+        }),
+    }],
+    run: sensitivity,
+};
+
+fn latency(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+    let (measured, mut outcome) = run(at, policy(at.axes.text(DISPATCHER.name)?)?, context)?;
+    outcome.metrics = outcome
+        .metrics
+        .with(HALF.name, measured.round_trip_quantile_us(50))
+        .with(MOST.name, measured.round_trip_quantile_us(99));
+    Ok(outcome)
+}
+
+fn sensitivity(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+    let high = amount(at, "high_kfps", 10_000)? * 1_000;
+    let low = high * amount(at, "low_pct", 100)? / 100;
+    let (measured, mut outcome) = run(at, Policy::Balanced(thresholds(low, high)?), context)?;
+    outcome.metrics = outcome
+        .metrics
+        .with("moves_per_s", measured.moves_per_s())
+        .with(DOM0.name, measured.cpu_dom0_pct())
+        .with(MOST.name, measured.round_trip_quantile_us(99));
+    Ok(outcome)
+}
+
+/// One client asks, others load the wires.
+fn run(at: &Point, dispatch: Policy, context: &Context) -> Result<(Measured, Outcome), RunError> {
+    let permille = amount(at, "load_pct", 100)? as u16 * 10;
+    let mut setup = setup(context, TASKLETS, dispatch)?;
+    setup.traffic = Traffic::Paced { permille };
+    setup.first = Some((Traffic::RequestResponse, Load::RequestResponse));
+    point::run(&setup, context)
+}
+
+fn amount(at: &Point, axis: &str, most: u64) -> Result<u64, RunError> {
+    let value = at.axes.int(axis)?;
+    let found = u64::try_from(value).ok().filter(|value| *value <= most);
+    found.ok_or_else(|| RunError::Refused(format!("{axis} is {value}; it must be from 0 to {most}")))
+}

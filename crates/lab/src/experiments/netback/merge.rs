@@ -1,0 +1,78 @@
+//! The next steps that the source names: fewer events to guests, and front ends that merge segments (netfront-lro).
+
+use super::{policy, setup};
+use crate::experiment::{
+    Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
+};
+use crate::experiments::hpca2010::scaling::{RIGHT, THROUGHPUT};
+use crate::experiments::point::{self, count, metric};
+use crate::experiments::settings;
+use crate::machine::Traffic;
+use crate::value::Value;
+use guest::Load;
+
+const CYCLES: Metric =
+    metric("cycles_per_packet", "cycles", "of all processors, for each segment that came over a wire");
+
+pub(super) const MERGE: Experiment = Experiment {
+    name: "netfront-lro",
+    title: "A front end that merges segments, and a back end that tells it less often",
+    shows: "Claimed: nothing yet; the source names both as its next steps. Four guests receive a stream each, over the \
+            stock back end and over four tasklets with a balanced dispatcher. Merged segments are acknowledged once, so \
+            that the back end has fewer frames of guests to carry. An event waits for so many frames, or 50 us; a stock \
+            back end that is full gives a guest more than that at a time anyway. Calibrated: nothing. Predicted: all. \
+            Not modelled: losses and options that end a merge, since a client's segments follow each other.",
+    axes: &[
+        Axis {
+            name: "lro",
+            what: "front ends merge segments",
+            values: Values::List(&[Value::Bool(false), Value::Bool(true)]),
+            labels: &["as they come", "merged"],
+        },
+        Axis {
+            name: "notify_batch",
+            what: "frames after which a guest is told at once",
+            values: Values::List(&[Value::Int(1), Value::Int(8), Value::Int(32)]),
+            labels: &[],
+        },
+        Axis {
+            name: "backend",
+            what: "one pair of tasklets on the first virtual CPU, or four with a balanced dispatcher",
+            values: Values::List(&[Value::name("stock"), Value::name("multicore")]),
+            labels: &[],
+        },
+    ],
+    points: Points::All,
+    metrics: &[THROUGHPUT, CYCLES],
+    figures: &[Figure {
+        title: "Cycles for a segment, and throughput",
+        kind: Kind::GroupedBars,
+        x: &["backend", "notify_batch"],
+        x_title: "Back end, and frames of an event",
+        split: Some("lro"),
+        left: Scale {
+            title: "Cycles",
+            unit: "cycles",
+            series: &[("cycles_per_packet", "cycles for a segment")],
+        },
+        right: RIGHT,
+    }],
+    run,
+};
+
+fn run(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+    let is_stock = at.axes.text("backend")? == "stock";
+    let (workers, dispatcher) = if is_stock { (1, "vcpu0") } else { (4, "balanced") };
+    let mut setup = setup(context, workers, policy(dispatcher)?)?;
+    let window = settings::window(context)?;
+    (setup.traffic, setup.spec.stream_segments) = (Traffic::Tcp { window }, window.into());
+    setup.spec.load = Load::Tcp;
+    setup.netback.merge = at.axes.bool("lro")?;
+    setup.netback.tell_every = count(at, "notify_batch")?.into();
+    let (measured, mut outcome) = point::run(&setup, context)?;
+    outcome.metrics = outcome
+        .metrics
+        .with(THROUGHPUT.name, measured.throughput_mbps() / 1_000.0)
+        .with(CYCLES.name, measured.cycles_per_frame());
+    Ok(outcome)
+}

@@ -1,0 +1,46 @@
+//! What papers state of points that experiments have, for figures to show beside the rows. Left out: values that are no
+//! metric of one point.
+
+use crate::calibrate::target::{Formula, TARGETS};
+use crate::catalogue::Stated;
+
+const fn stated(
+    experiment: &'static str,
+    axes: &'static [(&'static str, &'static str)],
+    (metric, value): (&'static str, f64),
+    is_calibrated: bool,
+) -> Stated {
+    Stated { experiment, axes, metric, value, is_calibrated }
+}
+
+/// Those that `softiov lab calibrate` is not about.
+const OTHERS: &[Stated] = &[
+    // Dong et al., HPCA 2010: the wires stay full from ten guests to sixty.
+    stated("fig14", &[("vms", "10")], ("throughput_gbps", 9.57), false),
+    stated("fig14", &[("vms", "60")], ("throughput_gbps", 9.57), false),
+    stated("smart-vnic-tx", &[("step", "base"), ("nic", "smart")], ("throughput_mbps", 750.0), true),
+    stated("cdna-throughput", &[("system", "xen"), ("direction", "tx")], ("throughput_mbps", 1_602.0), true),
+    stated("cdna-throughput", &[("system", "cdna"), ("direction", "tx")], ("cpu_hypervisor_pct", 10.2), true),
+    stated("direct-net", &[("path", "pv")], ("throughput_gbps", 2.6), true),
+    stated("direct-net", &[("path", "vmdq")], ("throughput_gbps", 8.2), false),
+    // 3.6 times the split driver's.
+    stated("direct-net", &[("path", "direct")], ("throughput_gbps", 9.36), false),
+    stated(
+        "rt-audio",
+        &[("scheduler", "credit"), ("tick_ms", "10"), ("weights", "1:16")],
+        ("underruns_per_s", 2.47),
+        true,
+    ),
+];
+
+/// All of them.
+pub(crate) fn all() -> Vec<Stated> {
+    let of_targets = TARGETS.iter().filter_map(|target| match (target.points, target.formula) {
+        ([at], Formula::Metric(metric, factor)) => {
+            let value = target.value().0 / factor;
+            Some(stated(at.experiment, at.axes, (metric, value), target.weight > 0.0))
+        }
+        _ => None,
+    });
+    of_targets.chain(OTHERS.iter().copied()).collect()
+}

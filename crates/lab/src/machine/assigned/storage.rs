@@ -1,0 +1,367 @@
+//! A program of the guest that reads a disk past every cache, one block after the other. With a disk of its own the guest
+//! sends it commands and takes its interrupts. Through the service domain: requests on a ring, each with up to eleven
+//! granted pages, an event, a back end that maps the pages and commands the disk, and an event back. Left out: the
+//! program's own work on what it has read, and a cache in the service domain.
+
+use super::{Domains, Path, upcall};
+use crate::machine::books::Books;
+use crate::machine::engine::{Actor, Defect, Engine};
+use crate::machine::parts::disk::{Command, Disk, LONGEST, SECTOR};
+use hypervisor::account::{Category, Charge};
+use hypervisor::cost::{Cost, CostTable};
+use hypervisor::cpu::{Step, Then};
+use hypervisor::domain::DomainId;
+use hypervisor::grant::{Access, Grants, Handle, Reference};
+use sim::{EventKey, Generator, Instant, Span};
+use split::back::NotGranted;
+use split::block::{Back, Front, Hal, Host as BackHost, PER_PAGE, REQUESTS, Refused, SEGMENTS, Taken};
+use split::ring::Page;
+
+/// What a machine is to be.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// What things cost.
+    pub table: CostTable,
+    /// How the guest reaches the disk; not [`Path::Vmdq`].
+    pub path: Path,
+    /// What the program reads at once; 4 to 1,024 KB, whole pages.
+    pub block: u32,
+    /// Decides when the program begins.
+    pub seed: u64,
+}
+
+/// Sectors of the disk: 64 GB.
+const SECTORS: u64 = 1 << 27;
+/// Entries of the guest's grant table: pages of all requests.
+const GRANTS: u32 = 512;
+
+/// What happens.
+#[derive(Debug, Clone, Copy)]
+pub enum Event {
+    /// The program begins.
+    Begin,
+    /// The disk is done with a command.
+    Done,
+}
+
+type Core = crate::machine::engine::Core<Event>;
+
+/// What lies between front end and back end, with what was asked for in a step.
+#[derive(Debug)]
+struct Between {
+    ring: Page,
+    grants: Grants,
+    service: DomainId,
+    guest: DomainId,
+    /// Pages mapped in this step; whether the other side is to be sent an event.
+    mapped: u64,
+    notifies: bool,
+}
+
+impl Hal for Between {
+    fn ring(&mut self) -> &mut Page {
+        &mut self.ring
+    }
+
+    fn grant(&mut self, page: u32, write: bool) -> Option<u32> {
+        let access = if write { Access::Write } else { Access::Read };
+        let own = self.grants.domain(self.guest).ok()?;
+        own.grant(self.service, page, access).ok().map(|Reference(at)| at)
+    }
+
+    fn end(&mut self, reference: u32) {
+        // A back end that has answered has unmapped.
+        let _ = self.grants.domain(self.guest).and_then(|own| own.end_access(Reference(reference)));
+    }
+
+    fn notify(&mut self) {
+        self.notifies = true;
+    }
+}
+
+impl BackHost for Between {
+    type Mapping = Handle;
+
+    fn ring(&mut self) -> &mut Page {
+        &mut self.ring
+    }
+
+    fn map(&mut self, reference: u32, write: bool) -> Result<Handle, NotGranted> {
+        self.mapped += 1;
+        let access = if write { Access::Write } else { Access::Read };
+        self.grants.map(self.service, self.guest, Reference(reference), access).map_err(|_| NotGranted)
+    }
+
+    fn unmap(&mut self, mapping: Handle) {
+        // The back end unmaps once what it has mapped.
+        let _ = self.grants.unmap(self.service, mapping);
+    }
+
+    fn notify(&mut self) {
+        self.notifies = true;
+    }
+}
+
+/// The parts.
+#[derive(Debug)]
+pub struct Host {
+    domains: Domains,
+    disk: Disk,
+    event: Option<EventKey>,
+    front: Front,
+    back: Back<Handle>,
+    between: Between,
+    /// Sectors of a block, of which so many are still to be asked for and to come; the next sector.
+    block: u32,
+    unasked: u32,
+    missing: u32,
+    sector: u64,
+    /// The tag of the guest's next command, and sectors of requests by their id.
+    tag: u8,
+    asked: [u32; REQUESTS],
+    /// The disk's interrupt, or an event, pends for either.
+    service_told: bool,
+    guest_told: bool,
+    /// Commands whose end nobody has looked at.
+    ended: Vec<(Command, bool)>,
+    /// Commands that went wrong.
+    failed: u64,
+    /// Bytes that the program has read.
+    read: u64,
+}
+
+/// The machine that runs.
+pub type Storage = Engine<Host>;
+
+/// What happened in a stretch of time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Found {
+    /// What the program has read, Mb/s.
+    pub throughput_mbps: f64,
+    /// All of both processors that was in use, percent of one.
+    pub cpu_total_pct: f64,
+}
+
+impl Storage {
+    /// Puts a machine together.
+    #[must_use]
+    pub fn new(plan: &Plan) -> Self {
+        let (mut core, domains) = Domains::build(&plan.table, plan.path);
+        let block = plan.block / SECTOR as u32;
+        let mut grants = Grants::new();
+        grants.add_domain(domains.guest_id, block.div_ceil(PER_PAGE.into()), GRANTS);
+        let between = Between {
+            ring: Page::default(),
+            grants,
+            service: domains.service_id,
+            guest: domains.guest_id,
+            mapped: 0,
+            notifies: false,
+        };
+        let begin = Generator::named(plan.seed, "program begins").below(1_000_000);
+        core.schedule(Instant::ZERO + Span::from_nanos(begin), Event::Begin);
+        let system = Host {
+            domains,
+            disk: Disk::new(SECTORS),
+            event: None,
+            front: Front::default(),
+            back: Back::new(SECTORS, false),
+            between,
+            block,
+            unasked: 0,
+            missing: 0,
+            sector: 0,
+            tag: 0,
+            asked: [0; REQUESTS],
+            service_told: false,
+            guest_told: false,
+            ended: Vec::new(),
+            failed: 0,
+            read: 0,
+        };
+        Self { core, system }
+    }
+
+    /// Runs `warm_up`, then `span`, and says what happened in the latter.
+    ///
+    /// # Errors
+    /// [`Defect`], of the model.
+    pub fn measure(&mut self, warm_up: Span, span: Span) -> Result<Found, Defect> {
+        let (before, usage) = self.observe((warm_up, span), |host: &Host| host.read)?;
+        let bits = (self.system.read - before) as f64 * 8.0;
+        Ok(Found {
+            throughput_mbps: bits / span.as_secs_f64() / 1e6,
+            cpu_total_pct: usage.percent(usage.busy()),
+        })
+    }
+}
+
+impl Host {
+    /// The disk is sent a command at `now`.
+    fn submit(&mut self, command: Command, now: Instant, core: &mut Core) {
+        self.disk.submit(command, now).expect("commands of drivers are those that a disk takes");
+        self.event = core.replace(self.event, self.disk.due(), Event::Done);
+    }
+
+    /// The guest: first what has come, then the next requests of the program.
+    fn execute_guest(&mut self, mut step: Step, core: &mut Core) {
+        if core::mem::take(&mut self.guest_told) {
+            self.domains.guest_takes(&mut step, &core.table);
+            step.charge(Category::Kernel, core.table[Cost::Softirq]);
+            self.guest_hears(&mut step, &core.table);
+        }
+        if self.missing == 0 {
+            // The program is woken, and asks for the next block.
+            step.charge(Category::Kernel, core.table[Cost::ContextSwitch]);
+            step.charge(Category::User, core.table[Cost::TxSyscall]);
+            (self.unasked, self.missing) = (self.block, self.block);
+        }
+        if self.domains.path == Path::Direct {
+            self.command(&mut step, core);
+        } else {
+            self.request(&mut step, &core.table);
+        }
+        let calls = core::mem::take(&mut self.between.notifies);
+        if calls {
+            step.charge(Category::Hypercall, core.table[Cost::HypercallPv]);
+            Domains::send(core, self.domains.service, &mut step);
+        }
+        self.domains.guest_sleeps(&mut step, &core.table);
+        let done = step.now();
+        core.finish(step, Then::Block);
+        if calls {
+            self.service_told = true;
+            core.wake(self.domains.service, done);
+        }
+    }
+
+    /// What the disk or the back end has done.
+    fn guest_hears(&mut self, step: &mut Step, table: &CostTable) {
+        let mut sectors = 0;
+        if self.domains.path == Path::Direct {
+            for (command, good) in self.ended.drain(..) {
+                sectors += command.sectors;
+                self.failed += u64::from(!good);
+            }
+        } else {
+            while let Some(done) = self.front.take(&mut self.between) {
+                sectors += self.asked[usize::from(done.id)];
+                self.failed += u64::from(!done.good);
+                step.charge(Category::Driver, table[Cost::Frontend]);
+            }
+        }
+        self.missing -= sectors;
+        self.read += u64::from(sectors) * SECTOR;
+    }
+
+    /// The guest's driver sends its disk as many commands as the block takes.
+    fn command(&mut self, step: &mut Step, core: &mut Core) {
+        while self.unasked > 0 {
+            let sectors = self.unasked.min(LONGEST);
+            step.charge(Category::Kernel, core.table[Cost::BlockRequest]);
+            step.charge(Category::Driver, core.table[Cost::MmioWrite]);
+            let command = Command { tag: self.tag, write: false, sector: self.sector, sectors };
+            self.tag = (self.tag + 1) % REQUESTS as u8;
+            self.went_on(sectors);
+            self.submit(command, step.now(), core);
+        }
+    }
+
+    /// The guest's front end makes as many requests of the block as there is room for.
+    fn request(&mut self, step: &mut Step, table: &CostTable) {
+        while self.unasked > 0 {
+            let sectors = self.unasked.min(u32::from(SEGMENTS) * u32::from(PER_PAGE));
+            let page = (self.block - self.unasked) / u32::from(PER_PAGE);
+            match self.front.submit(false, self.sector, (page, sectors), &mut self.between) {
+                Ok(id) => self.asked[usize::from(id)] = sectors,
+                Err(Refused::Full | Refused::Length) => break,
+            }
+            step.charge(Category::Kernel, table[Cost::BlockRequest]);
+            step.charge(Category::Driver, table[Cost::Frontend]);
+            self.went_on(sectors);
+        }
+        self.front.flush(&mut self.between);
+    }
+
+    /// So much more of the block was asked for. At its end the disk begins anew.
+    fn went_on(&mut self, sectors: u32) {
+        self.unasked -= sectors;
+        self.sector += u64::from(sectors);
+        if self.unasked == 0 && self.sector + u64::from(self.block) > SECTORS {
+            self.sector = 0;
+        }
+    }
+
+    /// The service domain: ends of commands to the guest, requests of the guest to the disk.
+    fn execute_service(&mut self, mut step: Step, core: &mut Core) {
+        if core::mem::take(&mut self.service_told) {
+            upcall(&mut step, &core.table);
+            step.charge(Category::Kernel, core.table[Cost::Softirq]);
+        }
+        for (command, good) in std::mem::take(&mut self.ended) {
+            self.back.complete(command.tag, good, &mut self.between);
+        }
+        while let Taken::Command(found) = self.back.take(&mut self.between) {
+            let pages = core::mem::take(&mut self.between.mapped);
+            step.charge(Category::Grant, pages * core.table[Cost::GrantMapUnmap]);
+            step.charge(Category::Backend, core.table[Cost::BlockRequest]);
+            step.charge(Category::Driver, core.table[Cost::MmioWrite]);
+            let split::block::Command { tag, write, sector, sectors } = found;
+            self.submit(Command { tag, write, sector, sectors }, step.now(), core);
+        }
+        let calls = core::mem::take(&mut self.between.notifies);
+        if calls {
+            Domains::send(core, self.domains.guest, &mut step);
+        }
+        step.charge(Category::Hypercall, core.table[Cost::HypercallPv]);
+        let done = step.now();
+        core.finish(step, Then::Block);
+        if calls {
+            self.guest_told = true;
+            core.wake(self.domains.guest, done);
+        }
+    }
+
+    /// The disk is done with a command: its driver is interrupted.
+    fn done(&mut self, now: Instant, core: &mut Core) {
+        // Pages are the driver's own, or mapped until the command is done.
+        while let Some(end) = self.disk.finish(now, &mut |_| true) {
+            self.ended.push(end);
+        }
+        let is_direct = self.domains.path == Path::Direct;
+        self.event = core.replace(None, self.disk.due(), Event::Done);
+        let told = if is_direct { &mut self.guest_told } else { &mut self.service_told };
+        *told = true;
+        self.domains.interrupt(core, now);
+    }
+}
+
+impl Actor for Host {
+    type Event = Event;
+
+    fn handle(&mut self, event: Event, now: Instant, core: &mut Core) {
+        match event {
+            Event::Begin => core.wake(self.domains.guest, now),
+            Event::Done => self.done(now, core),
+        }
+    }
+
+    fn execute(&mut self, step: Step, core: &mut Core) {
+        if step.vcpu() == self.domains.service {
+            self.execute_service(step, core);
+        } else {
+            self.execute_guest(step, core);
+        }
+    }
+
+    fn owes(&self, books: &mut Books) {
+        let Host { disk, back, .. } = self;
+        let counters = back.counters();
+        books.never("commands that went wrong", self.failed + counters.refused);
+        books.never("sectors that came unasked", u64::from(self.unasked.saturating_sub(self.missing)));
+        if self.domains.path != Path::Direct {
+            books.balance("requests of the disk", counters.taken, disk.taken);
+            books.balance("requests answered", counters.done + self.ended.len() as u64, disk.done);
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The machine as a whole: what it was calibrated on, and what must be so whatever things cost.
+
+use super::Path;
+use super::net::{self, Net};
+use super::storage::{self, Storage};
+use hypervisor::cost::CostTable;
+use sim::Span;
+
+fn stream(path: Path) -> net::Found {
+    let plan = net::Plan { table: CostTable::server_2009(), path, seed: 1 };
+    Net::new(&plan).measure(Span::from_millis(20), Span::from_millis(100)).unwrap()
+}
+
+fn disk(path: Path, block_kb: u32) -> storage::Found {
+    let plan = storage::Plan { table: CostTable::server_2009(), path, block: block_kb * 1_024, seed: 1 };
+    Storage::new(&plan).measure(Span::from_millis(20), Span::from_millis(400)).unwrap()
+}
+
+#[test]
+fn the_throughput_that_it_was_calibrated_on_comes_out() {
+    let found = stream(Path::Pv);
+    assert!((found.throughput_gbps / 2.6 - 1.0).abs() < 0.02, "{found:?}");
+    assert!(found.service_pct > 98.0, "its processor is full: {found:?}");
+}
+
+#[test]
+fn each_path_is_faster_than_the_one_before_and_the_last_leaves_the_service_domain_alone() {
+    let [pv, sorted, direct] = [Path::Pv, Path::Vmdq, Path::Direct].map(stream);
+    assert!(pv.throughput_gbps < sorted.throughput_gbps && sorted.throughput_gbps < direct.throughput_gbps);
+    assert!(direct.service_pct < 1e-9 && direct.cpu_total_pct < pv.cpu_total_pct, "{direct:?}");
+    assert!(direct.throughput_gbps < 9.42, "the wire gives no more: {direct:?}");
+}
+
+#[test]
+fn small_blocks_feel_the_service_domain_and_large_ones_the_disk_alone() {
+    let both = |kb| [Path::Pv, Path::Direct].map(|path| disk(path, kb));
+    let [pv, direct] = both(4);
+    assert!(pv.throughput_mbps < 0.9 * direct.throughput_mbps, "{pv:?} {direct:?}");
+    for kb in [64, 1_024] {
+        let [pv, direct] = both(kb);
+        assert!((pv.throughput_mbps / direct.throughput_mbps - 1.0).abs() < 0.01, "{pv:?} {direct:?}");
+        assert!(pv.cpu_total_pct > 2.0 * direct.cpu_total_pct, "{pv:?} {direct:?}");
+        assert!(direct.throughput_mbps < 810.0, "the surface gives no more: {direct:?}");
+    }
+}

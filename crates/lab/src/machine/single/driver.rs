@@ -1,0 +1,287 @@
+//! The driver domain's turn, where there is one: cards' interrupts, received frames to guests by exchanging pages or by
+//! copying, guests' packets to cards, in one piece or cut, and answers to what has left.
+
+use super::wire::Frame;
+use super::{Channel, Core, Event, Network};
+use crate::machine::parts::cdna::card::TRANSMIT;
+use crate::machine::parts::cdna::{Buffer, Domain, PAGE, RING};
+use crate::machine::parts::channel::offload::cut;
+use crate::machine::parts::channel::{Packet, Request, accept};
+use guest::packet::{self, TCP_HEADERS, TCP_PAYLOAD};
+use hypervisor::account::{Category, Charge};
+use hypervisor::cost::{Cost, CostTable};
+use hypervisor::cpu::{Step, Then, VcpuId};
+use i82576::MacAddress;
+use split::Offload;
+use std::collections::{BTreeSet, VecDeque};
+
+/// Frames of a turn in each direction.
+const TURN: usize = 32;
+
+/// A frame on its way out: whose, and the packet whose pages are released with it.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    pub(super) guest: usize,
+    pub(super) frame: Frame,
+    pub(super) packet: Option<Packet>,
+}
+
+impl Outgoing {
+    fn pages(&self) -> u64 {
+        self.packet.as_ref().map_or(0, |packet| packet.pages() as u64)
+    }
+}
+
+/// The driver domain.
+#[derive(Debug)]
+pub(super) struct Driver {
+    pub(super) vcpu: VcpuId,
+    /// An event pends.
+    pub(super) told: bool,
+    /// Cards that have interrupted.
+    pub(super) interrupts: Vec<bool>,
+    /// What cards have received.
+    from_card: Vec<VecDeque<(usize, Frame)>>,
+    /// What cards are to send.
+    pub(super) to_card: Vec<VecDeque<Outgoing>>,
+    /// Guests whose frames have left.
+    pub(super) done: VecDeque<usize>,
+    turn: usize,
+    /// Requests that were not what they should be, or were cut into something else.
+    pub(super) refused: u64,
+    /// Packets that a card read from a page that was not their guest's.
+    pub(super) strayed: u64,
+}
+
+/// A step of the driver domain, and what it pays.
+struct Turn<'a> {
+    step: &'a mut Step,
+    table: &'a CostTable,
+    channel: Channel,
+}
+
+impl Turn<'_> {
+    fn charge(&mut self, category: Category, cost: Cost, times: u32) {
+        self.step.charge(category, self.table[cost] * u64::from(times));
+    }
+
+    fn copy(&mut self, category: Category, bytes: u64) {
+        self.step.charge(category, self.table.bytes(Cost::CopyCold, bytes));
+    }
+
+    /// A frame from a card goes over the bridge into a page of a guest's.
+    fn receive(&mut self, frame: Frame) {
+        self.charge(Category::Driver, Cost::RxDriver, 1);
+        self.charge(Category::Kernel, Cost::RxSkb, 1);
+        self.charge(Category::Bridge, Cost::Bridge, 1);
+        self.charge(Category::Backend, Cost::Backend, 1);
+        if self.channel.by_address {
+            self.charge(Category::Grant, Cost::GrantCopy, 1);
+            self.copy(Category::Grant, TCP_HEADERS as u64 + frame.payload());
+        } else {
+            self.charge(Category::Grant, Cost::PageFlip, 1);
+        }
+    }
+
+    /// A packet of a guest's goes over the bridge, and to a card in as many frames as it takes.
+    fn transmit(&mut self, packet: &Packet, frame: Frame, frames: u32) {
+        let is_cut = frames > 1;
+        if self.channel.by_address {
+            self.charge(Category::Grant, Cost::GrantCopy, 1);
+            self.copy(Category::Grant, packet.header().len() as u64);
+            self.charge(Category::Grant, Cost::GrantAddress, packet.pages() as u32);
+        }
+        // What is to be copied together must be read, and mapped for that.
+        if !self.channel.by_address || is_cut {
+            self.charge(Category::Grant, Cost::GrantMapUnmap, frame.slots());
+        }
+        self.charge(Category::Backend, Cost::Backend, 1);
+        self.charge(Category::Bridge, Cost::Bridge, 1);
+        if is_cut {
+            self.charge(Category::Kernel, Cost::CutSegment, frames);
+            self.copy(Category::Kernel, frame.payload());
+        }
+        self.charge(Category::Driver, Cost::TxDriver, if is_cut { frames } else { frame.slots() });
+    }
+}
+
+impl Driver {
+    pub(super) fn new(vcpu: VcpuId, ports: usize) -> Self {
+        Self {
+            vcpu,
+            told: false,
+            interrupts: vec![false; ports],
+            from_card: vec![VecDeque::new(); ports],
+            to_card: (0..ports).map(|_| VecDeque::new()).collect(),
+            done: VecDeque::new(),
+            turn: 0,
+            refused: 0,
+            strayed: 0,
+        }
+    }
+
+    /// Takes the event that pends, with the interrupts that it is for.
+    fn upcall(&mut self, step: &mut Step, table: &CostTable) {
+        if !core::mem::take(&mut self.told) {
+            return;
+        }
+        step.charge(Category::EventChannel, table[Cost::EventUpcall]);
+        for interrupt in &mut self.interrupts {
+            if core::mem::take(interrupt) {
+                step.charge(Category::Kernel, table[Cost::InterruptEntry]);
+                step.charge(Category::Driver, table[Cost::InterruptHandler]);
+            }
+        }
+        step.charge(Category::Kernel, table[Cost::Softirq]);
+    }
+
+    /// A card receives a frame, if its ring has room.
+    pub(super) fn takes(&mut self, port: usize, guest: usize, frame: Frame) -> bool {
+        let has_room = self.from_card[port].len() < RING as usize;
+        if has_room {
+            self.from_card[port].push_back((guest, frame));
+        }
+        has_room
+    }
+}
+
+impl Network {
+    pub(super) fn execute_driver(&mut self, mut step: Step, core: &mut Core) {
+        let table = &core.table;
+        self.driver.upcall(&mut step, table);
+        let mut turn = Turn { step: &mut step, table, channel: self.channel };
+        let mut called = self.hand_to_guests(&mut turn);
+        called.extend(self.driver.done.drain(..));
+        let kicked = self.hand_to_cards(&mut turn);
+        for guest in &called {
+            let guest = &self.guests[*guest];
+            if !guest.told {
+                let blocked = core.processors.is_blocked(guest.vcpu);
+                let blocked = if blocked { table[Cost::EventBlocked] } else { 0 };
+                step.charge(Category::EventChannel, table[Cost::EventSend] + blocked);
+            }
+        }
+        let then = if self.driver_has_work() { Then::Continue } else { Then::Block };
+        if then == Then::Block {
+            step.charge(Category::Hypercall, table[Cost::HypercallPv]);
+        }
+        let done = step.now();
+        core.finish(step, then);
+        for guest in called {
+            self.guests[guest].told = true;
+            core.wake(self.guests[guest].vcpu, done);
+        }
+        for port in kicked {
+            core.schedule(done, Event::Kick(port));
+        }
+    }
+
+    /// What cards have received goes over the bridge to guests; whose there is something for.
+    fn hand_to_guests(&mut self, turn: &mut Turn) -> BTreeSet<usize> {
+        let mut called = BTreeSet::new();
+        for (port, frames) in self.driver.from_card.iter_mut().enumerate() {
+            let count = frames.len().min(TURN);
+            for (guest, frame) in frames.drain(..count) {
+                turn.receive(frame);
+                self.guests[guest].streams[port].inbox.push_back(frame);
+                called.insert(guest);
+            }
+        }
+        called
+    }
+
+    /// What guests have sent goes over the bridge to cards, guest by guest; which cards got anything.
+    fn hand_to_cards(&mut self, turn: &mut Turn) -> BTreeSet<usize> {
+        let mut kicked = BTreeSet::new();
+        let (count, ports) = (self.guests.len(), self.ports.len());
+        for n in 0..count * ports {
+            let (guest, port) = ((self.driver.turn + n / ports) % count, n % ports);
+            let mut packets = 0;
+            while packets < TURN / 2 && self.hand_over(guest, port, turn) {
+                packets += 1;
+            }
+            if packets > 0 {
+                kicked.insert(port);
+            }
+        }
+        self.driver.turn = (self.driver.turn + 1) % count.max(1);
+        kicked
+    }
+
+    /// A guest's next packet goes to a card; `false` if there is none, or no room for it.
+    fn hand_over(&mut self, guest: usize, port: usize, turn: &mut Turn) -> bool {
+        let Some(frame) = self.guests[guest].streams[port].described.front().copied() else { return false };
+        let frames = self.frames_of(frame);
+        if self.driver.to_card[port].len() + frames as usize > RING as usize {
+            return false;
+        }
+        let request = self.request(guest, port, frame);
+        let stream = &mut self.guests[guest].streams[port];
+        stream.described.pop_front();
+        // The answer that frees the slots goes with the next event to the guest.
+        stream.requested -= frame.slots();
+        let Ok(packet) = accept(&request, guest as Domain, &mut self.pages) else {
+            self.driver.refused += 1;
+            return true;
+        };
+        turn.transmit(&packet, frame, frames);
+        let queue = &mut self.driver.to_card[port];
+        if frames == 1 {
+            queue.push_back(Outgoing { guest, frame, packet: Some(packet) });
+            return true;
+        }
+        let cut = cut(&packet).into_iter().filter(|segment| segment.length == TCP_PAYLOAD).count();
+        self.driver.refused += u64::from(cut != frames as usize);
+        // Its pages are the guest's again with the last of its segments.
+        queue.extend((1..frames).map(|_| Outgoing { guest, frame: Frame::Data(1), packet: None }));
+        queue.push_back(Outgoing { guest, frame: Frame::Data(1), packet: Some(packet) });
+        true
+    }
+
+    /// Frames in which a packet goes to a card.
+    fn frames_of(&self, frame: Frame) -> u32 {
+        if self.channel.card_offloads { 1 } else { frame.segments().max(1) }
+    }
+
+    /// What a guest has written to the ring for a packet.
+    fn request(&mut self, guest: usize, port: usize, frame: Frame) -> Request {
+        let first = self.first_page(guest, port, TRANSMIT);
+        let stream = &mut self.guests[guest].streams[port];
+        let payload = frame.payload() as usize;
+        let mut header = vec![0; TCP_HEADERS + payload];
+        let (sequence, own) = (stream.buffers[TRANSMIT] as u32, MacAddress([2, 0, 0, 0, 0, guest as u8]));
+        let tcp = packet::Packet::Tcp { sequence, acknowledgement: 0, window: 0, payload };
+        packet::fill(&mut header, own, MacAddress([2, 1, 0, 0, 0, port as u8]), tcp);
+        header.truncate(TCP_HEADERS);
+        let pieces = (0..payload.div_ceil(PAGE as usize)).map(|n| Buffer {
+            address: (first + (stream.buffers[TRANSMIT] + n as u64) % u64::from(RING)) * PAGE,
+            length: (payload - n * PAGE as usize).min(PAGE as usize) as u16,
+        });
+        let pieces: Vec<Buffer> = pieces.collect();
+        stream.buffers[TRANSMIT] += pieces.len() as u64;
+        let segment = (frame.segments() > 1).then_some(TCP_PAYLOAD as u16);
+        Request { header, pieces, offload: Offload { blank: self.channel.offloads, segment } }
+    }
+
+    /// Whether there is more to do at once. Frames that wait for a full card wait for its interrupt.
+    fn driver_has_work(&self) -> bool {
+        let waits = |port: usize| {
+            let next = self.guests.iter().filter_map(|guest| guest.streams[port].described.front());
+            next.map(|frame| self.frames_of(*frame)).min()
+        };
+        let room = |port: usize| RING as usize - self.driver.to_card[port].len();
+        let sends = |port: usize| waits(port).is_some_and(|frames| frames as usize <= room(port));
+        let receives = self.driver.from_card.iter().any(|frames| !frames.is_empty());
+        receives || (0..self.ports.len()).any(sends)
+    }
+
+    /// Pages that packets hold, and segments that are described and have not left.
+    pub(super) fn on_their_way(&self) -> (u64, u64) {
+        let sending = self.ports.iter().filter_map(|port| port.sending.as_ref());
+        let outgoing: Vec<&Outgoing> = self.driver.to_card.iter().flatten().chain(sending).collect();
+        let described = self.guests.iter().flat_map(|guest| &guest.streams).flat_map(|it| &it.described);
+        let segments = outgoing.iter().map(|it| it.frame).chain(described.copied());
+        let segments = segments.map(|frame| u64::from(frame.segments())).sum();
+        (outgoing.iter().map(|it| it.pages()).sum(), segments)
+    }
+}

@@ -1,0 +1,346 @@
+//! A guest's turn: what has come, acknowledgements, what its windows allow, and descriptors for the card or requests to
+//! the driver domain.
+
+use super::wire::{Frame, PER_ACK};
+use super::{Core, Direction, Drive, Event, Network};
+use crate::machine::parts::cdna::card::{RECEIVE, TRANSMIT};
+use crate::machine::parts::cdna::guard::Guard;
+use crate::machine::parts::cdna::{Buffer, Domain, PAGE, RING};
+use crate::machine::parts::channel::slots;
+use hypervisor::account::{Category, Charge};
+use hypervisor::cost::{Cost, CostTable};
+use hypervisor::cpu::{Step, Then, VcpuId};
+use std::collections::VecDeque;
+
+/// Segments of a system call: 16 KB.
+const PER_CALL: u32 = 11;
+/// Segments of the longest packet.
+const LARGEST: u32 = 44;
+/// A packet waits until this part of the window is open (tcp_tso_win_divisor), or nothing is under way.
+const DEFERRED: u32 = 3;
+
+/// Pages of a guest that frames are in.
+pub(super) const fn pages(ports: usize) -> u64 {
+    2 * ports as u64 * RING as u64
+}
+
+/// A guest.
+#[derive(Debug)]
+pub(super) struct Guest {
+    pub(super) vcpu: VcpuId,
+    /// An event pends.
+    pub(super) told: bool,
+    /// By port.
+    pub(super) streams: Vec<Stream>,
+    /// Payload that has gone where it was to go.
+    pub(super) payload: u64,
+    /// Segments described to cards or to the driver domain.
+    pub(super) given: u64,
+}
+
+/// A guest's stream over a port, and its rings there.
+#[derive(Debug)]
+pub(super) struct Stream {
+    /// What has come, and was not looked at.
+    pub(super) inbox: VecDeque<Frame>,
+    /// Frames described to the card, in order; to the driver domain, if that drives.
+    pub(super) described: VecDeque<Frame>,
+    pub(super) rings: [Guard; 2],
+    /// Segments that are not acknowledged.
+    under_way: u32,
+    /// Segments received since the last acknowledgement; acknowledgements to be sent.
+    owes: u32,
+    acks: u32,
+    /// Segments that the client has received since its last.
+    pub(super) client_owes: u32,
+    /// Slots with requests to the driver domain that have no answer.
+    pub(super) requested: u32,
+    /// The next buffers of either ring.
+    pub(super) buffers: [u64; 2],
+}
+
+impl Stream {
+    fn new(owner: Domain) -> Self {
+        Self {
+            inbox: VecDeque::new(),
+            described: VecDeque::new(),
+            rings: [Guard::new(owner), Guard::new(owner)],
+            under_way: 0,
+            owes: 0,
+            acks: 0,
+            client_owes: 0,
+            requested: 0,
+            buffers: [0; 2],
+        }
+    }
+
+    /// Segments of the next packet, as far as the window and so many slots allow.
+    fn next_packet(&self, (window, largest): (u32, u32), room: u32) -> Option<u32> {
+        let open = window.saturating_sub(self.under_way);
+        let segments = open.min(largest);
+        let waits = segments < largest && self.under_way > 0 && open < window.div_ceil(DEFERRED);
+        let fits = Frame::Data(segments).slots() <= room;
+        (segments > 0 && !waits && fits).then_some(segments)
+    }
+}
+
+impl Guest {
+    /// Descriptors that refer to its pages.
+    pub(super) fn described(&self) -> u64 {
+        let rings = self.streams.iter().flat_map(|stream| &stream.rings);
+        rings.map(|ring| u64::from(RING - ring.room())).sum()
+    }
+}
+
+/// A guest's turn, and what it costs.
+struct Turn<'a> {
+    step: &'a mut Step,
+    table: &'a CostTable,
+    drive: Drive,
+    /// The network device segments, gathers and takes checksums.
+    offloads: bool,
+    /// Waking a program flushes the TLB.
+    flushes: bool,
+    /// Slots in each direction on each port.
+    most: u32,
+}
+
+/// What a guest has sent in a turn over a port.
+#[derive(Debug, Default)]
+struct Sent {
+    acks: u32,
+    segments: u32,
+    slots: u32,
+    packets: Vec<Frame>,
+}
+
+impl Turn<'_> {
+    fn charge(&mut self, category: Category, cost: Cost, times: u32) {
+        self.step.charge(category, self.table[cost] * u64::from(times));
+    }
+
+    /// The program's copy of segments: nothing of them is in the cache. Checksums are taken meanwhile.
+    fn copy(&mut self, segments: u32) {
+        let bytes = Frame::Data(segments).payload();
+        self.step.charge(Category::User, self.table.bytes(Cost::CopyCold, bytes));
+    }
+
+    /// A program is woken, which is a switch from another.
+    fn wake(&mut self, cost: Cost, calls: u32) {
+        self.charge(Category::User, cost, calls);
+        if self.flushes {
+            self.charge(Category::Refill, Cost::TlbKernel, 1);
+        }
+    }
+
+    /// A frame in the guest's driver: the card's, or a front end. The driver domain's own programs are on its bridge.
+    fn driver(&mut self, own: Cost, times: u32) {
+        let cost = if self.drive == Drive::Xen { Cost::Frontend } else { own };
+        self.charge(Category::Driver, cost, times);
+        if self.drive == Drive::Own {
+            self.charge(Category::Bridge, Cost::Bridge, times);
+        }
+    }
+
+    /// The hypervisor puts descriptors on a ring and the guest tells the card; without protection, the guest does both.
+    fn describe(&mut self, count: u32) {
+        if self.drive == Drive::Cdna {
+            self.charge(Category::Hypercall, Cost::HypercallPv, 1);
+            self.charge(Category::Hypercall, Cost::EnqueueCheck, count);
+        }
+        self.charge(Category::Driver, Cost::MmioWrite, 1);
+    }
+
+    /// What has come over one stream: how many frames were looked at.
+    fn receive(&mut self, stream: &mut Stream, exchanges: bool) -> u32 {
+        let count = self.most.min(stream.inbox.len() as u32);
+        let segments: u32 = stream.inbox.drain(..count as usize).map(Frame::segments).sum();
+        self.driver(Cost::RxDriver, count);
+        if exchanges {
+            // In one call for all, each page that came is mapped, and another is given away.
+            self.charge(Category::Hypercall, Cost::HypercallPv, 2 * count);
+        }
+        self.charge(Category::Kernel, Cost::RxSkb, count);
+        self.charge(Category::Kernel, Cost::RxTcp, segments);
+        self.charge(Category::Kernel, Cost::RxPureAck, count - segments);
+        if segments > 0 {
+            self.wake(Cost::RxWake, 1);
+            self.copy(segments);
+        }
+        stream.owes += segments;
+        let acks = stream.owes / PER_ACK;
+        stream.owes %= PER_ACK;
+        self.charge(Category::Kernel, Cost::RxAck, acks);
+        stream.acks += acks;
+        stream.under_way -= (count - segments) * PER_ACK;
+        count
+    }
+
+    /// What is to be sent over one stream, as far as there is room: acknowledgements first.
+    fn transmit(&mut self, stream: &mut Stream, window: u32, room: u32) -> Sent {
+        let acks = stream.acks.min(room);
+        let mut sent = Sent { acks, slots: acks, ..Sent::default() };
+        stream.acks -= acks;
+        let largest = if self.offloads { LARGEST } else { 1 };
+        while sent.slots - acks < self.most
+            && let Some(segments) = stream.next_packet((window, largest), room - sent.slots)
+        {
+            let packet = Frame::Data(segments);
+            stream.under_way += segments;
+            sent.segments += segments;
+            sent.slots += packet.slots();
+            sent.packets.push(packet);
+        }
+        if sent.segments > 0 {
+            self.wake(Cost::TxSyscall, sent.segments.div_ceil(PER_CALL));
+            if !self.offloads {
+                self.copy(sent.segments);
+            }
+            self.charge(Category::Kernel, Cost::TxStack, sent.packets.len() as u32);
+        }
+        self.driver(Cost::TxDriver, sent.slots);
+        stream.described.extend((0..acks).map(|_| Frame::Ack));
+        stream.described.extend(&sent.packets);
+        sent
+    }
+}
+
+impl Network {
+    /// Adds a guest: pages, and a context of each card with every receive buffer posted.
+    pub(super) fn add_guest(&mut self, vcpu: VcpuId) {
+        let (at, ports) = (self.guests.len(), self.ports.len());
+        let domain = at as Domain;
+        for page in 0..pages(ports) {
+            self.pages.give(at as u64 * pages(ports) + page, domain);
+        }
+        let streams = (0..ports).map(|_| Stream::new(domain)).collect();
+        self.guests.push(Guest { vcpu, told: false, streams, payload: 0, given: 0 });
+        for port in 0..ports {
+            self.ports[port].card.assign(domain);
+            if self.drive != Drive::Xen {
+                self.describe(at, port, RECEIVE, RING);
+            }
+        }
+    }
+
+    /// Payload that guests have sent or received, bytes.
+    pub(super) fn payload(&self) -> u64 {
+        self.guests.iter().map(|guest| guest.payload).sum()
+    }
+
+    /// The first page of a guest's buffers.
+    pub(super) fn first_page(&self, guest: usize, port: usize, direction: usize) -> u64 {
+        guest as u64 * pages(self.ports.len()) + (port * 2 + direction) as u64 * u64::from(RING)
+    }
+
+    /// Puts buffers on a context's ring and tells the card.
+    fn describe(&mut self, guest: usize, port: usize, direction: usize, count: u32) {
+        let first = self.first_page(guest, port, direction);
+        let stream = &mut self.guests[guest].streams[port];
+        let batch: Vec<Buffer> = (0..u64::from(count))
+            .map(|n| first + (stream.buffers[direction] + n) % u64::from(RING))
+            .map(|page| Buffer { address: page * PAGE, length: 1_514 })
+            .collect();
+        stream.buffers[direction] += u64::from(count);
+        let (card, owner) = (&mut self.ports[port].card, guest as Domain);
+        let consumed = card.consumed(guest, direction);
+        let index = stream.rings[direction].enqueue(owner, &batch, consumed, &mut self.pages);
+        let index = index.expect("a guest's own pages, and no more than there is room for");
+        card.mailbox(owner, guest, direction, index);
+    }
+
+    pub(super) fn execute_guest(&mut self, at: usize, mut step: Step, core: &mut Core) {
+        let is_native = self.drive == Drive::Native;
+        let flushes = !is_native && !self.channel.large_pages;
+        let (offloads, most) = (self.channel.offloads, self.turn);
+        let mut turn =
+            Turn { step: &mut step, table: &core.table, drive: self.drive, offloads, flushes, most };
+        let mut kicked = vec![false; self.ports.len()];
+        let mut asks = false;
+        if core::mem::take(&mut self.guests[at].told) {
+            turn.charge(Category::EventChannel, Cost::EventUpcall, u32::from(!is_native));
+            turn.charge(Category::Kernel, Cost::InterruptEntry, 1);
+            turn.charge(Category::Driver, Cost::InterruptHandler, 1);
+            turn.charge(Category::Kernel, Cost::Softirq, 1);
+            turn.charge(Category::Driver, Cost::NapiEntry, 1);
+        }
+        for (port, kicked) in kicked.iter_mut().enumerate() {
+            let sent = self.exchange(at, port, &mut turn);
+            *kicked = sent && self.drive != Drive::Xen;
+            asks |= sent && self.drive == Drive::Xen;
+        }
+        let notifies = asks && !core::mem::replace(&mut self.driver.told, true);
+        if notifies {
+            turn.charge(Category::Hypercall, Cost::HypercallPv, 1);
+            turn.charge(Category::EventChannel, Cost::EventSend, 1);
+            if core.processors.is_blocked(self.driver.vcpu) {
+                turn.charge(Category::EventChannel, Cost::EventBlocked, 1);
+            }
+        }
+        let then = if self.has_work(at) { Then::Continue } else { Then::Block };
+        if then == Then::Block && !is_native {
+            turn.charge(Category::Hypercall, Cost::HypercallPv, 1);
+        }
+        let done = step.now();
+        core.finish(step, then);
+        if notifies {
+            core.wake(self.driver.vcpu, done);
+        }
+        for (port, _) in kicked.iter().enumerate().filter(|(_, kicked)| **kicked) {
+            core.schedule(done, Event::Kick(port));
+        }
+    }
+
+    /// A guest takes what has come over a port and sends what it may; whether it has sent anything.
+    fn exchange(&mut self, at: usize, port: usize, turn: &mut Turn) -> bool {
+        let stream = &mut self.guests[at].streams[port];
+        let exchanges = self.drive == Drive::Xen && !self.channel.by_address;
+        let received = turn.receive(stream, exchanges);
+        let window = if self.direction == Direction::Transmit { self.window } else { 0 };
+        let room = match self.drive {
+            Drive::Xen => RING - stream.requested,
+            _ => {
+                let consumed = self.ports[port].card.consumed(at, TRANSMIT);
+                stream.rings[TRANSMIT].release(consumed, &mut self.pages);
+                stream.rings[TRANSMIT].room()
+            }
+        };
+        let sent = turn.transmit(stream, window, room);
+        let payload = if window > 0 { sent.segments } else { sent.acks * PER_ACK };
+        self.guests[at].payload += Frame::Data(payload).payload();
+        self.guests[at].given += u64::from(sent.segments);
+        let packets = sent.acks + sent.packets.len() as u32;
+        if self.drive == Drive::Xen {
+            self.guests[at].streams[port].requested += sent.slots;
+        } else {
+            for (direction, count) in [(TRANSMIT, packets), (RECEIVE, received)] {
+                if count > 0 {
+                    self.describe(at, port, direction, count);
+                    turn.describe(count);
+                }
+            }
+        }
+        packets > 0
+    }
+
+    /// Whether a guest can do more without hearing of anything.
+    fn has_work(&self, at: usize) -> bool {
+        let window = if self.direction == Direction::Transmit { self.window } else { 0 };
+        let largest = if self.channel.offloads { LARGEST } else { 1 };
+        self.guests[at].streams.iter().any(|stream| {
+            let room = match self.drive {
+                Drive::Xen => RING - stream.requested,
+                _ => stream.rings[TRANSMIT].room(),
+            };
+            let sends = stream.next_packet((window, largest), room).is_some();
+            !stream.inbox.is_empty() || room > 0 && stream.acks > 0 || sends
+        })
+    }
+}
+
+impl Frame {
+    /// Slots of a ring, or buffers of a card, that it takes.
+    pub(super) fn slots(self) -> u32 {
+        slots(self.payload() as usize)
+    }
+}

@@ -1,0 +1,101 @@
+//! The machine as a whole, and what it was calibrated on.
+
+use super::{Attack, Channel, Direction, Drive, Found, Plan, Single, attack};
+use hypervisor::cost::CostTable;
+use sim::Span;
+
+fn found(drive: Drive, direction: Direction, guests: u8) -> Found {
+    let plan = Plan::willmann(CostTable::opteron(), drive, direction, guests);
+    Single::new(&plan).measure(Span::from_millis(20), Span::from_millis(60)).unwrap()
+}
+
+#[test]
+fn the_two_values_that_it_was_calibrated_on_come_out() {
+    let xen = found(Drive::Xen, Direction::Transmit, 1);
+    assert!((xen.throughput_mbps / 1_602.0 - 1.0).abs() < 0.03, "{xen:?}");
+    let cdna = found(Drive::Cdna, Direction::Transmit, 1);
+    assert!((cdna.hypervisor_pct / 10.2 - 1.0).abs() < 0.05, "{cdna:?}");
+}
+
+#[test]
+fn contexts_fill_both_wires_and_need_no_driver_domain() {
+    for direction in [Direction::Transmit, Direction::Receive] {
+        let [safe, bare] = [Drive::Cdna, Drive::Unprotected].map(|drive| found(drive, direction, 2));
+        for it in [safe, bare] {
+            assert!((1_850.0..1_885.0).contains(&it.throughput_mbps), "{it:?}");
+            assert!(it.driver_pct < 1e-9, "{it:?}");
+        }
+        assert!(bare.hypervisor_pct < safe.hypervisor_pct);
+        let parts = safe.hypervisor_pct + safe.driver_pct + safe.guest_pct + safe.idle_pct;
+        assert!((99.0..101.0).contains(&parts), "{safe:?}");
+    }
+}
+
+#[test]
+fn sixteen_guests_keep_the_wires_full_over_contexts_and_not_over_a_driver_domain() {
+    let of = |drive| found(drive, Direction::Transmit, 16).throughput_mbps;
+    assert!(of(Drive::Cdna) > 1_870.0 && of(Drive::Xen) < 1_700.0, "{} {}", of(Drive::Cdna), of(Drive::Xen));
+}
+
+#[test]
+fn every_attack_is_contained_and_disturbs_nobody() {
+    for what in [
+        Attack::ForgedProducer,
+        Attack::DuplicateSequence,
+        Attack::Wrap,
+        Attack::FreeWhileDma,
+        Attack::CrossContextMailbox,
+        Attack::InterruptRingFull,
+        Attack::TeardownRace,
+    ] {
+        assert_eq!(attack(what), (true, 0), "{what:?}");
+    }
+}
+
+const SMART: Channel = Channel { offloads: true, ..Channel::XEN };
+
+fn menon(drive: Drive, direction: Direction, channel: Channel) -> Found {
+    let plan = Plan::menon(CostTable::prestonia(), drive, direction, 1);
+    let measured =
+        Single::new(&Plan { channel, ..plan }).measure(Span::from_millis(20), Span::from_millis(100));
+    measured.unwrap()
+}
+
+#[test]
+fn the_three_values_that_the_smart_nic_was_calibrated_on_come_out() {
+    let sends = menon(Drive::Native, Direction::Transmit, SMART);
+    let receives = menon(Drive::Native, Direction::Receive, SMART);
+    let guest = menon(Drive::Xen, Direction::Transmit, Channel::XEN);
+    for (found, stated) in [(sends, 3_760.0), (receives, 2_508.0), (guest, 750.0)] {
+        assert!((found.throughput_mbps / stated - 1.0).abs() < 0.02, "{stated}: {found:?}");
+    }
+    assert!(sends.idle_pct > 5.0, "the wires are what is full: {sends:?}");
+}
+
+#[test]
+fn each_step_lets_a_guest_transmit_more() {
+    let mut step = Channel::XEN;
+    let mut rates = vec![menon(Drive::Xen, Direction::Transmit, step).throughput_mbps];
+    for change in [
+        |step: &mut Channel| step.offloads = true,
+        |step: &mut Channel| step.by_address = true,
+        |step: &mut Channel| step.large_pages = true,
+    ] {
+        change(&mut step);
+        rates.push(menon(Drive::Xen, Direction::Transmit, step).throughput_mbps);
+    }
+    assert!(rates.is_sorted() && rates[3] > 3.0 * rates[0], "{rates:?}");
+    let dumb = menon(Drive::Xen, Direction::Transmit, Channel { card_offloads: false, ..step });
+    assert!((rates[0]..rates[3]).contains(&dumb.throughput_mbps), "cutting late pays: {dumb:?}");
+}
+
+#[test]
+fn copying_beats_exchanging_pages_and_the_driver_domain_is_between_guest_and_kernel() {
+    let receives = |drive, channel| menon(drive, Direction::Receive, channel).throughput_mbps;
+    let exchanged = receives(Drive::Xen, SMART);
+    let copied = receives(Drive::Xen, Channel { by_address: true, ..SMART });
+    let own = receives(Drive::Own, SMART);
+    let large = receives(Drive::Own, Channel { large_pages: true, ..SMART });
+    let native = receives(Drive::Native, SMART);
+    assert!([exchanged, copied, own, large, native].is_sorted_by(|one, two| one < two));
+}

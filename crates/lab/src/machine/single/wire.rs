@@ -1,0 +1,145 @@
+//! Both ways of a port's wire, and the clients at its end: they acknowledge every second segment, and send what their
+//! windows allow.
+
+use super::{Core, Direction, Drive, Event, Network, Plan};
+use crate::machine::parts::cdna::RING;
+use guest::packet::{TCP_HEADERS, TCP_PAYLOAD};
+use sim::{EventKey, Instant, Span};
+use std::collections::VecDeque;
+
+/// A frame, as far as it matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Frame {
+    /// So many full segments in one packet.
+    Data(u32),
+    /// An acknowledgement of two segments.
+    Ack,
+}
+
+impl Frame {
+    /// Segments in it.
+    pub(super) fn segments(self) -> u32 {
+        match self {
+            Self::Data(segments) => segments,
+            Self::Ack => 0,
+        }
+    }
+
+    /// Bytes of payload.
+    pub(super) fn payload(self) -> u64 {
+        u64::from(self.segments()) * TCP_PAYLOAD as u64
+    }
+}
+
+/// Segments that an acknowledgement is for.
+pub(super) const PER_ACK: u32 = 2;
+/// Bytes of preamble, frame check sequence and gap; the shortest frame without them.
+const OVERHEAD: usize = 24;
+const SHORTEST: usize = 60;
+const BITS_PER_SECOND: u64 = 1_000_000_000;
+/// From a frame's end on the wire to the client's answer: the card and stack of a machine of the time.
+const TURNAROUND: Span = Span::from_micros(50);
+
+/// Segments of a stream under way. Frames for all guests wait in one ring of the driver domain's card: its streams have
+/// found windows that fit it, as streams do by losing what does not.
+pub(super) fn window(plan: &Plan) -> u32 {
+    let share = (RING / u32::from(plan.guests).max(1)) & !1;
+    match (plan.drive, plan.direction) {
+        (Drive::Xen, Direction::Receive) => plan.window.min(share).max(PER_ACK),
+        _ => plan.window,
+    }
+}
+
+/// How long a frame takes of the wire; of a packet that is cut, all segments.
+pub(super) fn time(frame: Frame) -> Span {
+    let (length, times) = match frame {
+        Frame::Data(segments) => (TCP_HEADERS + TCP_PAYLOAD, segments),
+        Frame::Ack => (SHORTEST, 1),
+    };
+    Span::of_bits(((length + OVERHEAD) * 8) as u64, BITS_PER_SECOND).times(times.into())
+}
+
+/// What comes over a wire.
+#[derive(Debug, Default)]
+pub(super) struct Inbound {
+    flights: VecDeque<(Instant, usize, Frame)>,
+    free: Instant,
+    event: Option<EventKey>,
+    pub(super) sent: u64,
+    pub(super) arrived: u64,
+}
+
+impl Inbound {
+    pub(super) fn under_way(&self) -> u64 {
+        self.flights.len() as u64
+    }
+}
+
+impl Network {
+    /// A guest's streams begin, whoever sends.
+    pub(super) fn begin(&mut self, guest: usize, now: Instant, core: &mut Core) {
+        if self.direction == Direction::Receive {
+            for port in 0..self.ports.len() {
+                self.client_sends(port, guest, (Frame::Data(1), self.window), now, core);
+            }
+        }
+        self.guests[guest].told = true;
+        core.wake(self.guests[guest].vcpu, now);
+    }
+
+    /// A client sends to a guest, from `at` on.
+    fn client_sends(
+        &mut self,
+        port: usize,
+        guest: usize,
+        (frame, count): (Frame, u32),
+        at: Instant,
+        core: &mut Core,
+    ) {
+        let line = &mut self.ports[port].inbound;
+        for _ in 0..count {
+            line.free = line.free.max(at) + time(frame);
+            line.flights.push_back((line.free, guest, frame));
+            line.sent += 1;
+        }
+        if count > 0 {
+            let next = line.flights.front().map(|flight| flight.0);
+            line.event = core.replace(line.event, next, Event::Arrived(port));
+        }
+    }
+
+    /// A client has received a frame of a guest.
+    pub(super) fn client_receives(
+        &mut self,
+        port: usize,
+        guest: usize,
+        frame: Frame,
+        now: Instant,
+        core: &mut Core,
+    ) {
+        let stream = &mut self.guests[guest].streams[port];
+        let answer = match frame {
+            Frame::Ack => (Frame::Data(1), PER_ACK),
+            Frame::Data(segments) => {
+                let owes = stream.client_owes + segments;
+                stream.client_owes = owes % PER_ACK;
+                (Frame::Ack, owes / PER_ACK)
+            }
+        };
+        self.client_sends(port, guest, answer, now + TURNAROUND, core);
+    }
+
+    /// Frames are there.
+    pub(super) fn arrived(&mut self, port: usize, now: Instant, core: &mut Core) {
+        self.ports[port].inbound.event = None;
+        while let Some((_, guest, frame)) =
+            self.ports[port].inbound.flights.pop_front_if(|flight| flight.0 <= now)
+        {
+            self.ports[port].inbound.arrived += 1;
+            self.receive(port, guest, frame, now, core);
+        }
+        let line = &mut self.ports[port].inbound;
+        let next = line.flights.front().map(|flight| flight.0);
+        line.event = core.replace(line.event, next, Event::Arrived(port));
+    }
+}

@@ -1,0 +1,112 @@
+//! The back end on several virtual CPUs: what it was calibrated on, and that nothing is lost or overtaken while its parts
+//! go to and fro.
+
+use super::setup;
+use crate::machine::{Measured, Netback, Network, Setup, Topology, Traffic, World};
+use driver::moderation::{Policy as Moderation, interval_us};
+use guest::{Load, Spec};
+use hypervisor::cost::CostTable;
+use hypervisor::domain::DomainKind;
+use sim::Span;
+use split::dispatch::{Policy, Thresholds};
+
+fn of(workers: u8, dispatch: Policy) -> Setup {
+    Setup {
+        table: CostTable::harpertown(),
+        topology: Topology::NETBACK,
+        ports: 4,
+        guests: 4,
+        network: Network::Split { workers },
+        netback: Netback { dispatch, ..Netback::SPREAD },
+        kind: DomainKind::Pvm,
+        spec: Spec::xenlinux_2_6_18(Load::Udp),
+        moderation: Moderation::Fixed(interval_us(7_500)),
+        ..setup()
+    }
+}
+
+fn measured(setup: &Setup, millis: u64) -> Measured {
+    World::new(setup).unwrap().measure(Span::from_millis(20), Span::from_millis(millis)).unwrap()
+}
+
+#[test]
+fn the_stock_back_end_carries_what_it_was_calibrated_on() {
+    let stock = of(1, Policy::First);
+    let fitted = measured(&stock, 100).throughput_mbps();
+    assert!((fitted / 2_300.0 - 1.0).abs() < 0.02, "{fitted}");
+    let mut table = stock.table.clone();
+    table.set("backend", 4_158).unwrap();
+    let carried_over = measured(&Setup { table, ..stock }, 100).throughput_mbps();
+    assert!((1.08..1.16).contains(&(carried_over / 2_300.0)), "{carried_over}");
+}
+
+#[test]
+fn tasklets_alone_change_nothing_and_spread_events_fill_the_wires() {
+    let rate = |workers, dispatch| measured(&of(workers, dispatch), 50).throughput_mbps();
+    let [one, four] = [1, 4].map(|workers| rate(workers, Policy::First));
+    assert!((four / one - 1.0).abs() < 0.03, "{one} {four}");
+    assert!(rate(4, Policy::Spread) > 3_800.0);
+}
+
+/// The load is near both thresholds: every few samples all goes elsewhere, under datagrams and requests.
+#[test]
+fn nothing_is_lost_or_overtaken_while_all_goes_to_and_fro() {
+    for (permille, threshold) in [(200, 640), (400, 1_120)] {
+        let mut moving = of(4, Policy::Balanced(Thresholds::new(threshold, threshold).unwrap()));
+        moving.traffic = Traffic::Paced { permille };
+        moving.first = Some((Traffic::RequestResponse, Load::RequestResponse));
+        let found = measured(&moving, 400);
+        assert!(found.moves_per_s() > 50.0, "{permille} {}", found.moves_per_s());
+        assert_eq!((found.reordered(), found.lost_events()), (0, 0), "{permille}");
+    }
+}
+
+#[test]
+fn a_back_end_that_is_full_is_spread_without_loss_of_order() {
+    let mut full = of(4, Policy::Balanced(Thresholds::new(600, 1_200).unwrap()));
+    full.guests = 8;
+    let found = World::new(&full).unwrap().measure(Span::ZERO, Span::from_millis(60)).unwrap();
+    // Three tasklets and three cards leave the first virtual CPU, six guests the first pair of tasklets.
+    assert!((12.0 * 0.9..12.0 * 1.1).contains(&(found.moves_per_s() * 0.06)), "{}", found.moves_per_s());
+    assert_eq!((found.reordered(), found.lost_events()), (0, 0));
+}
+
+/// Whatever a request waits for when a full virtual CPU gives its work away, it goes on elsewhere. That binding a channel
+/// anew loses no event is shown where it is done, in all histories (`hypervisor::evtchn`).
+#[test]
+fn requests_go_on_when_a_full_back_end_is_spread() {
+    for seed in 1..=16 {
+        let mut full = of(4, Policy::Balanced(Thresholds::new(600, 1_200).unwrap()));
+        full.first = Some((Traffic::RequestResponse, Load::RequestResponse));
+        full.seed = seed;
+        let found = World::new(&full).unwrap().measure(Span::from_millis(20), Span::from_millis(10)).unwrap();
+        assert_eq!(found.lost_events(), 0, "seed {seed}");
+        assert!(found.transactions_per_s() > 5_000.0, "seed {seed}: {}", found.transactions_per_s());
+    }
+}
+
+#[test]
+fn an_event_that_is_withheld_comes_a_little_later() {
+    let slowest = |tell_every| {
+        let mut alone = of(1, Policy::First);
+        (alone.ports, alone.guests) = (1, 1);
+        (alone.traffic, alone.spec.load) = (Traffic::RequestResponse, Load::RequestResponse);
+        (alone.netback.tell_every, alone.moderation) = (tell_every, Moderation::Fixed(5));
+        measured(&alone, 50).round_trip_quantile_us(100)
+    };
+    let [at_once, later] = [1, 32].map(slowest);
+    assert!((40.0..70.0).contains(&(later - at_once)), "{at_once} {later}");
+}
+
+#[test]
+fn merged_segments_are_acknowledged_once_and_all_are_read() {
+    let stream = |merge| {
+        let mut stream = of(4, Policy::Spread);
+        (stream.traffic, stream.spec.load) = (Traffic::Tcp { window: 64 }, Load::Tcp);
+        stream.netback.merge = merge;
+        measured(&stream, 50)
+    };
+    let [plain, merged] = [false, true].map(stream);
+    assert!(plain.throughput_mbps() > 3_700.0 && merged.throughput_mbps() > 3_700.0);
+    assert!(merged.cycles_per_frame() < 0.8 * plain.cycles_per_frame());
+}

@@ -1,0 +1,82 @@
+//! Rows of several seeds as one: the mean of each metric, and how sure it is. Left out: seeds that differ in their points;
+//! a row is of those seeds that have it.
+
+use crate::named::{Metrics, Params};
+use crate::row::{Row, rounded};
+use crate::runner::store::Record;
+
+/// Student's t for 95 % on both sides, by degrees of freedom from 1 on; that of the normal distribution beyond.
+const T: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
+const NORMAL: f64 = 1.960;
+
+/// Of a row that several seeds have, half of each metric's interval: the mean lies in it with 95 %.
+#[derive(Clone, Debug)]
+pub(super) struct Spread {
+    experiment: String,
+    params: Params,
+    pub(super) half: Metrics,
+}
+
+impl Spread {
+    /// Whether it is that row's.
+    pub(super) fn is_of(&self, row: &Row) -> bool {
+        self.experiment == row.experiment && self.params == row.params
+    }
+}
+
+/// One record for each point, in the order of the first seed's.
+pub(super) fn merge(records: Vec<Record>) -> (Vec<Record>, Vec<Spread>) {
+    let mut points: Vec<Vec<Record>> = Vec::new();
+    for record in records {
+        let is_same = |known: &&mut Vec<Record>| {
+            let row = &known[0].row;
+            row.experiment == record.row.experiment && row.params == record.row.params
+        };
+        match points.iter_mut().find(is_same) {
+            Some(known) if known.iter().all(|other| other.seed != record.seed) => known.push(record),
+            Some(_) => {}
+            None => points.push(vec![record]),
+        }
+    }
+    points.into_iter().map(one).unzip()
+}
+
+fn one(mut all: Vec<Record>) -> (Record, Spread) {
+    all.sort_by_key(|record| record.seed);
+    let values = |name: &str| -> Vec<f64> {
+        all.iter().filter_map(|record| record.row.metrics.get(name).copied()).collect()
+    };
+    let names: Vec<String> = all[0].row.metrics.names().map(str::to_owned).collect();
+    let found: Vec<_> = names.iter().map(|name| interval(&values(name))).collect();
+    let mean = names.iter().cloned().zip(found.iter().map(|(mean, _)| rounded(*mean))).collect();
+    let half = names.into_iter().zip(found.iter().map(|(_, half)| rounded(*half))).collect();
+    let mut record = all.swap_remove(0);
+    record.row.metrics = mean;
+    let Row { experiment, params, .. } = &record.row;
+    let spread = Spread { experiment: experiment.clone(), params: params.clone(), half };
+    (record, spread)
+}
+
+/// The mean of values, and half of its interval of 95 %; of one value nothing is known but itself.
+fn interval(values: &[f64]) -> (f64, f64) {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    if values.len() < 2 {
+        return (mean, 0.0);
+    }
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    let t = T.get(values.len() - 2).copied().unwrap_or(NORMAL);
+    (mean, t * (variance / count).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::interval;
+
+    #[test]
+    fn an_interval_is_students() {
+        let (mean, half) = interval(&[9.0, 10.0, 11.0]);
+        assert!((mean - 10.0).abs() < 1e-12 && (half - 4.303 / 3f64.sqrt()).abs() < 1e-9, "{half}");
+        assert_eq!(interval(&[7.0]), (7.0, 0.0));
+    }
+}

@@ -1,0 +1,87 @@
+//! A glance at a frame and a closer look at it: where the glance says anything, both say the same.
+
+use super::frames::{built, ipv4, link, tcp4, udp4};
+use super::parsed;
+use crate::offload::plain::glance;
+use crate::offload::receive::classify;
+use crate::offload::split::Split;
+use alloc::vec::Vec;
+use etherparse::VlanId;
+use i82576::bits::rxcsum;
+use plane::bytes::be16;
+use plane::frame::{Sealed, Transport};
+use proptest::prelude::{Strategy, any, prop_oneof, proptest};
+
+fn agrees(frame: &[u8], control: u32, seal: Option<Sealed>) -> bool {
+    let Some((found, split)) = glance(frame, control, seal) else { return false };
+    let headers = parsed(frame);
+    assert_eq!(found, classify(frame, &headers, control, seal), "{frame:02x?}");
+    assert_eq!(split, Split::of(&headers), "{frame:02x?}");
+    true
+}
+
+#[test]
+fn tcp_and_udp_over_ipv4_need_no_more_than_a_glance() {
+    for frame in [tcp4(b"payload"), udp4(b"payload"), tcp4(&[]), udp4(&[]), udp4(&[7; 1472])] {
+        assert!(agrees(&frame, u32::MAX, None) && agrees(&frame, 0, None));
+    }
+}
+
+#[test]
+fn what_is_not_plain_takes_a_closer_look() {
+    let tagged =
+        built!(link().single_vlan(VlanId::try_new(5).unwrap()).ipv4([1; 4], [2; 4], 9).udp(1, 2), &[0; 20]);
+    let echo = built!(ipv4().icmpv4_echo_request(1, 2), &[0; 40]);
+    let mut fragment = udp4(&[0; 40]);
+    fragment[21] = 1;
+    let mut options = tcp4(&[0; 40]);
+    options[14] = 0x46;
+    for frame in [tagged, echo, fragment, options, super::frames::tcp6(&[]), tcp4(&[])[..53].to_vec()] {
+        assert_eq!(glance(&frame, u32::MAX, None), None);
+    }
+}
+
+/// TCP or UDP over IPv4, some bytes of which chance has changed, cut short or padded.
+fn frame() -> impl Strategy<Value = Vec<u8>> {
+    let payload = proptest::collection::vec(any::<u8>(), 0..80);
+    let change = prop_oneof![(12usize..60, any::<u8>()), (14usize..26, 0u8..80)];
+    (any::<bool>(), payload, proptest::collection::vec(change, 0..3), -30isize..30).prop_map(
+        |(tcp, payload, changes, more)| {
+            let mut frame = if tcp { tcp4(&payload) } else { udp4(&payload) };
+            for (at, value) in changes {
+                if let Some(byte) = frame.get_mut(at) {
+                    *byte = value;
+                }
+            }
+            frame.resize(frame.len().saturating_add_signed(more), 0);
+            frame
+        },
+    )
+}
+
+/// What a card says that it has sealed, true or not.
+fn seal() -> impl Strategy<Value = Option<Sealed>> {
+    let transport = prop_oneof![(0..1u8).prop_map(|_| Transport::Tcp), (0..1u8).prop_map(|_| Transport::Udp)];
+    proptest::option::of(
+        (33usize..36, 34usize..120, transport, any::<u16>())
+            .prop_map(|(start, end, transport, seed)| Sealed { start, end, transport, seed }),
+    )
+}
+
+proptest! {
+    #[test]
+    fn a_glance_sees_what_a_closer_look_sees(frame in frame(), all in any::<bool>(), control in any::<u32>()) {
+        agrees(&frame, if all { rxcsum::IPOFL | rxcsum::TUOFL } else { control }, None);
+    }
+
+    #[test]
+    fn a_seal_means_the_same_to_both(frame in frame(), seal in seal(), to_the_end in any::<bool>(), seed in 0u16..9) {
+        let end = 14 + usize::from(be16(&frame, 16).unwrap_or(0));
+        let seal = seal.map(|seal| if to_the_end { Sealed { start: 34, end, ..seal } } else { seal });
+        agrees(&frame, rxcsum::TUOFL, seal);
+        // The sum of the pseudo header, or a number beside it.
+        let pseudo = (end as u16).wrapping_sub(34).wrapping_add(0x1409 + seed);
+        let right = Sealed { start: 34, end, transport: Transport::Tcp, seed: pseudo.wrapping_sub(4) };
+        agrees(&frame, rxcsum::TUOFL, Some(right));
+    }
+}

@@ -1,0 +1,193 @@
+//! The filter registers as the switch's tables. Without VMDq the port is one pool, number 0, and its promiscuity bits take
+//! the place of the pool's, so that a frame's way is the same.
+//!
+//! Left out: keeping track of changes; the register table says what is decoded from a register.
+
+use super::Tables;
+use crate::file::RegisterFile;
+use i82576::bits::{ctrl, ctrl_ext, dtxswc, mrqc, rah, rctl, rplolr, vlvf, vmolr, vmrctl, vmvir, vt_ctl};
+use i82576::ids::{MAX_VFS, MIRROR_RULES, RECEIVE_ADDRESSES, VLAN_FILTERS};
+use i82576::register as r;
+use i82576::{MacAddress, Pool};
+use plane::Ports;
+use plane::switch::{Exact, Fit, Ids, Inexact, PortTag, Rule, Vlans};
+use plane::tag;
+
+/// What the same registers say of how a frame is received, which is the card's own affair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Receive {
+    /// Pools that choose between their queues (without VMDq, all queues) by hash.
+    pub(crate) scales: u8,
+    /// The check sequence of frames from the wire is delivered with them. Pools never see it.
+    pub(crate) keeps_check_sequence: bool,
+    /// The type of tags.
+    pub(crate) inner: u16,
+}
+
+/// Decodes the filter registers of a port whose first pools are those of `vfs` VFs.
+#[must_use]
+pub(crate) fn load(file: &RegisterFile, vfs: u8) -> (Tables, Receive) {
+    let mode = file.get(r::MRQC) & mrqc::MODE_MASK;
+    let shared = mode == mrqc::VMDQ || mode == mrqc::VMDQ_RSS;
+    let receive = file.get(r::RCTL);
+    let mut tables = common(file, receive, shared);
+    let scales = if shared {
+        tables.guests = ports(!(0xffu32 << vfs));
+        pools(&mut tables, file, receive)
+    } else {
+        single(&mut tables, file, receive)
+    };
+    let scales = if matches!(mode, mrqc::VMDQ_RSS | mrqc::RSS) { scales } else { 0 };
+    let keeps_check_sequence = !shared && receive & rctl::SECRC == 0;
+    let receive = Receive { scales, keeps_check_sequence, inner: tables.inner };
+    (tables, receive)
+}
+
+/// Pools, as a register's low byte names them.
+fn ports(bits: u32) -> Ports {
+    Ports::new((bits & 0xff).into())
+}
+
+/// What both modes share; nobody accepts anything yet.
+fn common(file: &RegisterFile, receive: u32, shared: bool) -> Tables {
+    let outer = file.get(r::CTRL_EXT) & ctrl_ext::EXT_VLAN != 0;
+    let mut tables = Tables::closed(RECEIVE_ADDRESSES);
+    addresses(&mut tables.exact, file, shared);
+    tables.multicast = Inexact::from_words(|word| file.get(r::mta(word)));
+    tables.unicast = Inexact::from_words(|word| file.get(r::uta(word)));
+    tables.hash_shift = [36, 35, 34, 32][(receive >> rctl::MO_SHIFT & 3) as usize];
+    tables.vlans = vlans(file);
+    tables.filter_vlans = receive & rctl::VFE != 0;
+    tables.canonical = canonical(receive);
+    tables.shared = shared;
+    tables.inner = file.get(r::VET) as u16;
+    tables.outer = outer.then_some((file.get(r::VET) >> 16) as u16);
+    tables.set_fits([usual(&tables); MAX_VFS]);
+    tables
+}
+
+/// The longest frame where long packets are not accepted.
+fn usual(tables: &Tables) -> Fit {
+    if tables.outer.is_some() { Fit::WITH_OUTER } else { Fit::STANDARD }
+}
+
+/// VMDq: each pool by its VMOLR. Answers the pools that would choose a queue by hash.
+fn pools(tables: &mut Tables, file: &RegisterFile, receive: u32) -> u8 {
+    let options = Pool::EVERY.map(|pool| file.get(r::vmolr(pool)));
+    let with = |bit: u32| options.iter().rev().fold(0, |set, o| set << 1 | u32::from(o & bit != 0));
+    tables.all = ports(0xff);
+    tables.untagged = ports(with(vmolr::AUPE));
+    tables.broadcast = ports(with(vmolr::BAM));
+    tables.multicast_hits = ports(with(vmolr::ROMPE));
+    tables.unicast_hits = ports(with(vmolr::ROPE));
+    tables.every_multicast = ports(with(vmolr::MPME));
+    tables.strips = ports(with(vmolr::STRVLAN));
+    tables.enabled = if receive & rctl::EN != 0 { ports(file.get(r::VFRE)) } else { Ports::NONE };
+    tables.set_fits(options.map(|option| match receive & rctl::LPE != 0 && option & vmolr::LPE != 0 {
+        true => Fit::whole((option & vmolr::RLPML_MASK) as usize),
+        false => usual(tables),
+    }));
+    tables.tags = Pool::EVERY.map(|pool| port_tag(file.get(r::vmvir(pool))));
+    switching(tables, file);
+    with(vmolr::RSSE) as u8
+}
+
+/// The pool's VLAN by VMVIR comes before the descriptor's, and VMVIR may forbid tags.
+fn port_tag(port_vlan: u32) -> PortTag {
+    match port_vlan & (3 << vmvir::VLANA_SHIFT) {
+        vmvir::DEFAULT => PortTag::Always((port_vlan & vmvir::TAG_MASK) as u16),
+        vmvir::NEVER => PortTag::Never,
+        _ => PortTag::Asked,
+    }
+}
+
+/// VMDq: how pools and wire are connected.
+fn switching(tables: &mut Tables, file: &RegisterFile) {
+    let control = file.get(r::VT_CTL);
+    tables.ignore_address = control & vt_ctl::IGNORE_MAC != 0;
+    tables.replicate = control & vt_ctl::REPL_EN != 0;
+    tables.alone = !tables.replicate;
+    if tables.replicate {
+        (0..MIRROR_RULES as u32).filter_map(|i| mirror(file, i)).for_each(|rule| tables.mirrors.add(rule));
+    }
+    if control & vt_ctl::DIS_DEF_PL == 0 {
+        tables.default_ports = ports(1 << ((control & vt_ctl::DEF_PL_MASK) >> vt_ctl::DEF_PL_SHIFT));
+    }
+    tables.strips_replicated = file.get(r::RPLOLR) & rplolr::STRVLAN != 0;
+    let switch = file.get(r::DTXSWC);
+    tables.loopback = switch & dtxswc::LOOPBACK_EN != 0;
+    tables.own_loopback = ports(switch >> dtxswc::LLE_SHIFT);
+    tables.check_source = ports(switch >> dtxswc::MAC_SPOOF_SHIFT);
+    tables.check_vlan = ports(switch >> dtxswc::VLAN_SPOOF_SHIFT);
+}
+
+/// No VMDq: the port is pool 0. Answers it, since it would choose a queue by hash.
+fn single(tables: &mut Tables, file: &RegisterFile, receive: u32) -> u8 {
+    let flag = |bit: u32| ports(u32::from(receive & bit != 0));
+    tables.all = ports(1);
+    tables.untagged = ports(1);
+    tables.broadcast = flag(rctl::BAM);
+    tables.multicast_hits = ports(1);
+    tables.unicast_hits = ports(1);
+    tables.every_multicast = flag(rctl::MPE);
+    tables.default_ports = flag(rctl::UPE);
+    tables.enabled = flag(rctl::EN);
+    if receive & rctl::LPE != 0 {
+        tables.set_fits([Fit::whole(file.get(r::RLPML) as usize); MAX_VFS]);
+    }
+    tables.strips = ports(u32::from(file.get(r::CTRL) & ctrl::VME != 0));
+    1
+}
+
+/// The mask and the value that a tag's canonical form indicator is compared by.
+fn canonical(receive: u32) -> (u16, u16) {
+    let on = |bit: u32| if receive & bit != 0 { tag::CFI } else { 0 };
+    (on(rctl::CFIEN), on(rctl::CFIEN) & on(rctl::CFI))
+}
+
+/// The valid receive addresses. Without VMDq the pool bits mean nothing and all are pool 0's.
+fn addresses(exact: &mut Exact, file: &RegisterFile, shared: bool) {
+    for i in 0..RECEIVE_ADDRESSES as u32 {
+        let (low, high) = (file.get(r::ral(i)), file.get(r::rah(i)));
+        if high & rah::AV != 0 {
+            let to = if shared { high >> rah::POOLSEL_SHIFT } else { 1 };
+            exact.add(MacAddress::from_words(low, high), ports(to));
+        }
+    }
+}
+
+/// Members of VLANs (VLVF), and those that the port takes at all (VFTA).
+fn vlans(file: &RegisterFile) -> Vlans {
+    let mut vlans = Vlans::new(Ids::from_words(|word| file.get(r::vfta(word))));
+    for filter in (0..VLAN_FILTERS as u32).map(|i| file.get(r::vlvf(i))) {
+        if filter & vlvf::VLANID_EN != 0 {
+            let members = ports(filter >> vlvf::POOLSEL_SHIFT);
+            vlans.add((filter & vlvf::VLANID_MASK) as u16, members, filter & vlvf::LVLAN != 0);
+        }
+    }
+    vlans
+}
+
+/// Mirror rule `i` (VMRCTL, VMRVM, VMRVLAN); `None` if it copies nothing.
+fn mirror(file: &RegisterFile, i: u32) -> Option<Rule> {
+    let control = file.get(r::vmrctl(i));
+    let on = |kind: u32| control & kind != 0;
+    if !on(vmrctl::VPME | vmrctl::UPME | vmrctl::DPME | vmrctl::VLME) {
+        return None;
+    }
+    let mut rule = Rule {
+        to: super::port(Pool::of_field(control >> vmrctl::POOL_SHIFT)).only(),
+        ports: if on(vmrctl::VPME) { ports(file.get(r::vmrvm(i))) } else { Ports::NONE },
+        from_uplink: on(vmrctl::UPME),
+        to_uplink: on(vmrctl::DPME),
+        vlans: Ids::NONE,
+    };
+    let named = if on(vmrctl::VLME) { file.get(r::vmrvlan(i)) } else { 0 };
+    for filter in (0..VLAN_FILTERS as u32).filter(|filter| named & 1 << filter != 0) {
+        let filter = file.get(r::vlvf(filter));
+        if filter & vlvf::VLANID_EN != 0 {
+            rule.vlans.add((filter & vlvf::VLANID_MASK) as u16);
+        }
+    }
+    Some(rule)
+}

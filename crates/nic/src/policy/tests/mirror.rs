@@ -1,0 +1,112 @@
+//! Mirror rules: what is copied, to whom, and what is not.
+
+use super::{
+    A, A_BIT, B, B_BIT, BROADCAST, C, C_BIT, PEER, Port, copies, dropped, frame, out, port, sender, to,
+};
+use i82576::Pool;
+use i82576::bits::{dtxswc, vlvf, vmolr, vmrctl, vt_ctl};
+use i82576::register as r;
+use plane::switch::{Decision, Frame, Origin, Reason};
+
+/// Pool 7, which nothing else names, watches.
+const WATCHER: u8 = 0x80;
+const TO_WATCHER: u32 = 7 << vmrctl::POOL_SHIFT;
+
+/// Pools 0, 1 and 2, no default pool, and rule `i` of these kinds to the watcher.
+fn watched(i: u32, kinds: u32) -> Port {
+    port().set(r::VT_CTL, vt_ctl::DIS_DEF_PL).set(r::vmrctl(i), kinds | TO_WATCHER)
+}
+
+#[test]
+fn a_pool_rule_copies_what_its_pools_receive() {
+    for rule in 0..4 {
+        let port = watched(rule, vmrctl::VPME).set(r::vmrvm(rule), B_BIT.into());
+        assert_eq!(port.wire(B), to(B_BIT | WATCHER), "from the wire, rule {rule}");
+        assert_eq!(port.a_sends(B), to(B_BIT | WATCHER), "from a neighbour");
+        assert_eq!(port.wire(C), to(C_BIT));
+        assert_eq!(port.wire(BROADCAST), copies(A_BIT | B_BIT | C_BIT | WATCHER));
+    }
+}
+
+#[test]
+fn a_pool_rule_copies_nothing_that_its_pools_did_not_get() {
+    let port = watched(0, vmrctl::VPME).set(r::vmrvm(0), B_BIT.into()).clear(r::VFRE, B_BIT.into());
+    assert_eq!(port.wire(B), dropped(Reason::Disabled));
+}
+
+#[test]
+fn an_uplink_rule_copies_what_comes_from_the_wire_wanted_or_not() {
+    let port = watched(0, vmrctl::UPME);
+    assert_eq!(port.wire(B), to(B_BIT | WATCHER));
+    assert_eq!(port.wire(PEER), to(WATCHER));
+    assert_eq!(port.a_sends(B), to(B_BIT));
+    assert_eq!(port.a_sends(PEER), out());
+}
+
+#[test]
+fn a_downlink_rule_copies_what_goes_to_the_wire() {
+    let port = watched(0, vmrctl::DPME);
+    assert_eq!(port.a_sends(PEER), Decision { uplink: true, ..to(WATCHER) });
+    assert_eq!(port.a_sends(BROADCAST), Decision { uplink: true, ..copies(B_BIT | C_BIT | WATCHER) });
+    assert_eq!(port.a_sends(B), to(B_BIT), "local unicast does not go to the wire");
+    assert_eq!(port.wire(B), to(B_BIT));
+}
+
+#[test]
+fn a_vlan_rule_copies_the_vlans_of_its_filters() {
+    let port = watched(0, vmrctl::VLME).vlan(5, A_BIT | B_BIT, 0).vlan(6, A_BIT | B_BIT, 0);
+    let port = port.set(r::vmrvlan(0), 1 << 1);
+    let tagged = |tag, source, src| Frame { vlan: Some(tag), ..frame(source, src, B) };
+    assert_eq!(port.decide(tagged(5, Origin::Uplink, PEER)), to(B_BIT));
+    assert_eq!(port.decide(tagged(6, Origin::Uplink, PEER)), to(B_BIT | WATCHER));
+    assert_eq!(port.decide(tagged(6, sender(0), A)), to(B_BIT | WATCHER));
+    let port = port.clear(r::vlvf(1), vlvf::VLANID_EN).set(r::RCTL, 0);
+    assert_eq!(port.decide(tagged(6, Origin::Uplink, PEER)), dropped(Reason::Unwanted), "an invalid filter");
+}
+
+#[test]
+fn several_rules_and_kinds_make_one_copy_each() {
+    let port = watched(0, vmrctl::UPME | vmrctl::VPME).set(r::vmrvm(0), B_BIT.into());
+    let port = port.set(r::vmrctl(3), vmrctl::UPME | TO_WATCHER);
+    let port = port.set(r::vmrctl(2), vmrctl::UPME | 2 << vmrctl::POOL_SHIFT);
+    assert_eq!(port.wire(B), to(B_BIT | C_BIT | WATCHER));
+}
+
+#[test]
+fn all_four_rules_work_at_once() {
+    let rule = |pool: u32| vmrctl::UPME | pool << vmrctl::POOL_SHIFT;
+    let port = watched(0, vmrctl::UPME).set(r::vmrctl(1), rule(6));
+    let port = port.set(r::vmrctl(2), rule(5)).set(r::vmrctl(3), rule(4));
+    assert_eq!(port.wire(B), to(B_BIT | 0xf0));
+}
+
+#[test]
+fn a_pool_does_not_get_copies_of_what_it_sends_unless_lle() {
+    let port = port().set(r::vmrctl(0), vmrctl::DPME);
+    assert_eq!(port.a_sends(PEER), out());
+    let port = port.set(r::DTXSWC, 1 << dtxswc::LLE_SHIFT);
+    assert_eq!(port.a_sends(PEER), Decision { uplink: true, ..to(A_BIT) });
+}
+
+#[test]
+fn copies_obey_the_watchers_gate_and_length() {
+    let closed = watched(0, vmrctl::UPME).clear(r::VFRE, WATCHER.into());
+    assert_eq!(closed.wire(B), to(B_BIT));
+    let long = Frame { length: 4000, ..frame(Origin::Uplink, PEER, B) };
+    let port = watched(0, vmrctl::UPME)
+        .clear(r::vmolr(Pool::EVERY[1]), vmolr::RLPML_MASK)
+        .pool(1, vmolr::LPE | 9018);
+    assert_eq!(port.decide(long), to(B_BIT));
+}
+
+#[test]
+fn what_anti_spoofing_drops_is_not_copied() {
+    let port = watched(0, vmrctl::DPME).set(r::DTXSWC, 1 << dtxswc::MAC_SPOOF_SHIFT);
+    assert_eq!(port.decide(frame(sender(0), B, PEER)), dropped(Reason::SourceSpoofed));
+}
+
+#[test]
+fn without_replication_nothing_is_copied() {
+    let port = watched(0, vmrctl::UPME).clear(r::VT_CTL, vt_ctl::REPL_EN);
+    assert_eq!(port.wire(B), to(B_BIT));
+}

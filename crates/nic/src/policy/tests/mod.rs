@@ -1,0 +1,147 @@
+//! The switch rule by rule, on a port of eight pools, as the datasheet states them; then what must hold for
+//! any filters and any frame.
+
+mod invariants;
+mod mirror;
+mod options;
+mod receive;
+mod reference;
+mod storm;
+mod transmit;
+mod without_vmdq;
+
+use super::load;
+use crate::file::RegisterFile;
+use i82576::bits::{dtxswc, mrqc, rah, rctl, vlvf, vmolr, vt_ctl};
+use i82576::register as r;
+use i82576::{MacAddress, Pool};
+use plane::Ports;
+use plane::switch::{Decision, Frame, Origin, Reason};
+
+/// A pool that sends.
+fn sender(n: u8) -> Origin {
+    Origin::Port(super::port(Pool::of_field(n.into())))
+}
+
+const BROADCAST: &str = "ff:ff:ff:ff:ff:ff";
+const GROUP: &str = "01:00:5e:00:00:fb";
+const PEER: &str = "02:00:00:00:00:99";
+const A: &str = "02:00:00:00:00:0a";
+const B: &str = "02:00:00:00:00:0b";
+const C: &str = "02:00:00:00:00:0c";
+
+const A_BIT: u8 = 1;
+const B_BIT: u8 = 2;
+const C_BIT: u8 = 4;
+
+/// The last pool is the PF's.
+const VFS: u8 = 7;
+
+/// A port being set up.
+struct Port {
+    file: RegisterFile,
+    addresses: u32,
+    vlans: u32,
+}
+
+/// VMDq with replication and loopback, every pool enabled, pool 7 the default pool; no pool accepts anything.
+fn pools() -> Port {
+    let mut port = Port { file: RegisterFile::new(), addresses: 0, vlans: 0 };
+    port.file.set(r::RCTL, rctl::EN | rctl::LPE);
+    port.file.set(r::MRQC, mrqc::VMDQ);
+    port.file.set(r::VFRE, 0xff);
+    port.file.set(r::VT_CTL, vt_ctl::REPL_EN | 7 << vt_ctl::DEF_PL_SHIFT);
+    port.file.set(r::DTXSWC, dtxswc::LOOPBACK_EN);
+    port
+}
+
+/// Pools 0, 1 and 2 with addresses A, B and C, broadcast and untagged frames accepted.
+fn port() -> Port {
+    let accept = vmolr::BAM | vmolr::AUPE;
+    pools().mac(0, A).mac(1, B).mac(2, C).pool(0, accept).pool(1, accept).pool(2, accept)
+}
+
+/// No VMDq.
+fn single() -> Port {
+    let mut port = Port { file: RegisterFile::new(), addresses: 0, vlans: 0 };
+    port.file.set(r::RCTL, rctl::EN);
+    port.mac(0, A)
+}
+
+impl Port {
+    fn set(mut self, offset: u32, bits: u32) -> Self {
+        self.file.update(offset, 0, bits);
+        self
+    }
+
+    fn clear(mut self, offset: u32, bits: u32) -> Self {
+        self.file.update(offset, bits, 0);
+        self
+    }
+
+    fn mac(mut self, pool: u32, address: &str) -> Self {
+        let (low, high) = mac(address).to_words();
+        self.file.set(r::ral(self.addresses), low);
+        self.file.set(r::rah(self.addresses), high | rah::AV | 1 << (rah::POOLSEL_SHIFT + pool));
+        self.addresses += 1;
+        self
+    }
+
+    fn pool(self, pool: u8, options: u32) -> Self {
+        self.set(r::vmolr(Pool::of_field(pool.into())), options)
+    }
+
+    fn vlan(mut self, id: u32, members: u8, flags: u32) -> Self {
+        let filter = id | u32::from(members) << vlvf::POOLSEL_SHIFT | vlvf::VLANID_EN | flags;
+        self.file.set(r::vlvf(self.vlans), filter);
+        self.vlans += 1;
+        self.set(r::RCTL, rctl::VFE).set(r::vfta(id / 32), 1 << (id % 32))
+    }
+
+    /// Who gets a frame. How sure the filters are is asked by [`Port::is_inexact`].
+    fn decide(&self, frame: Frame) -> Decision {
+        Decision { inexact: false, ..load(&self.file, VFS).0.decide(&frame) }
+    }
+
+    fn is_inexact(&self, dst: &str) -> bool {
+        load(&self.file, VFS).0.decide(&frame(Origin::Uplink, PEER, dst)).inexact
+    }
+
+    /// Sends a frame from the wire to `dst`.
+    fn wire(&self, dst: &str) -> Decision {
+        self.decide(frame(Origin::Uplink, PEER, dst))
+    }
+
+    /// Sends a frame from pool 0 to `dst`.
+    fn a_sends(&self, dst: &str) -> Decision {
+        self.decide(frame(sender(0), A, dst))
+    }
+}
+
+fn mac(text: &str) -> MacAddress {
+    text.parse().unwrap()
+}
+
+fn frame(origin: Origin, src: &str, dst: &str) -> Frame {
+    Frame { dst: mac(dst), src: mac(src), vlan: None, length: 60, origin }
+}
+
+fn ports(pools: u8) -> Ports {
+    Ports::new(pools.into())
+}
+
+fn to(pools: u8) -> Decision {
+    Decision { ports: ports(pools), ..Decision::default() }
+}
+
+fn copies(pools: u8) -> Decision {
+    Decision { ports: ports(pools), replicated: true, ..Decision::default() }
+}
+
+fn out() -> Decision {
+    Decision { uplink: true, ..Decision::default() }
+}
+
+fn dropped(reason: Reason) -> Decision {
+    Decision { dropped: Some(reason), ..Decision::default() }
+}

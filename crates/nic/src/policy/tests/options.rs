@@ -1,0 +1,40 @@
+//! How a frame is handed over.
+
+use super::{Port, VFS, port, single};
+use crate::policy::{self, load};
+use i82576::Pool;
+use i82576::bits::{ctrl, mrqc, rplolr, vmolr};
+use i82576::register as r;
+
+#[test]
+fn a_pool_strips_by_vmolr_and_replicated_frames_by_rplolr() {
+    let strips = |port: &Port, pool, replicated| {
+        load(&port.file, VFS).0.strips(policy::port(Pool::of_field(pool)), replicated)
+    };
+    let own = port().pool(1, vmolr::STRVLAN);
+    assert_eq!([0, 1].map(|pool| strips(&own, pool, false)), [false, true]);
+    assert_eq!([0, 1].map(|pool| strips(&own, pool, true)), [false, false]);
+    let shared = port().set(r::RPLOLR, rplolr::STRVLAN);
+    assert_eq!([0, 1].map(|pool| strips(&shared, pool, true)), [true, true]);
+}
+
+#[test]
+fn a_pool_scales_if_vmolr_and_mrqc_say_so() {
+    let rss = |port: &Port, pool: u32| load(&port.file, VFS).1.scales >> pool & 1 == 1;
+    let port = port().pool(1, vmolr::RSSE);
+    assert!(!rss(&port, 1));
+    let port = port.clear(r::MRQC, mrqc::MODE_MASK).set(r::MRQC, mrqc::VMDQ_RSS);
+    assert_eq!([rss(&port, 0), rss(&port, 1)], [false, true]);
+}
+
+#[test]
+fn without_vmdq_ctrl_and_mrqc_decide() {
+    let options = |port: &Port| {
+        let (tables, receive) = load(&port.file, VFS);
+        (tables.strips(policy::port(Pool::FIRST), false), receive.scales & 1 != 0)
+    };
+    let port = single();
+    assert_eq!(options(&port), (false, false));
+    let port = port.set(r::CTRL, ctrl::VME).set(r::MRQC, mrqc::RSS);
+    assert_eq!(options(&port), (true, true));
+}

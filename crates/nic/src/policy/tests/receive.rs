@@ -1,0 +1,190 @@
+//! Which pools receive a frame from the wire.
+
+use super::{A, A_BIT, B, B_BIT, BROADCAST, C, C_BIT, GROUP, PEER, copies, dropped, frame, port, to};
+use i82576::Pool;
+use i82576::bits::{rah, rctl, vmolr, vt_ctl};
+use i82576::register as r;
+use plane::switch::{Decision, Frame, Origin, Reason};
+
+#[test]
+fn broadcast_goes_to_pools_with_bam() {
+    assert_eq!(port().clear(r::vmolr(Pool::EVERY[1]), vmolr::BAM).wire(BROADCAST), copies(A_BIT | C_BIT));
+}
+
+#[test]
+fn an_exact_address_goes_to_the_union_of_its_pools() {
+    assert_eq!(port().wire(B), to(B_BIT));
+    assert_eq!(port().mac(2, B).wire(B), to(B_BIT | C_BIT));
+}
+
+#[test]
+fn an_invalid_receive_address_matches_nothing() {
+    assert_eq!(port().clear(r::rah(1), rah::AV).pool(7, vmolr::AUPE).wire(B), to(0x80));
+}
+
+#[test]
+fn receive_addresses_16_to_23_count_too() {
+    let mut port = port();
+    port.addresses = 23;
+    assert_eq!(port.mac(2, PEER).wire(PEER), to(C_BIT));
+}
+
+#[test]
+fn a_unicast_table_hit_goes_to_pools_with_rope() {
+    // MO = 0: address bits 47:36 of 02:00:00:00:00:99 are 0x990.
+    let port = port().pool(1, vmolr::ROPE).set(r::uta(0x990 >> 5), 1 << (0x990 & 31));
+    assert_eq!(port.wire(PEER), to(B_BIT));
+    assert_eq!(port.wire(C), to(C_BIT), "an exact match comes first");
+}
+
+#[test]
+fn a_multicast_table_hit_goes_to_pools_with_rompe() {
+    // MO = 0: address bits 47:36 of 01:00:5e:00:00:fb are 0xfb0.
+    let port = port().pool(1, vmolr::ROMPE).set(r::mta(0xfb0 >> 5), 1 << (0xfb0 & 31));
+    assert_eq!(port.wire(GROUP), copies(B_BIT));
+    assert_eq!(port.wire("01:00:5e:00:00:fa").dropped, Some(Reason::Unwanted));
+}
+
+#[test]
+fn rctl_mo_selects_the_hashed_address_bits() {
+    // Bits 47:32 of the address are 0xc35a.
+    for (mo, hash) in [(0, 0xc35), (1, 0x86b), (2, 0x0d6), (3, 0x35a)] {
+        let port = port().pool(1, vmolr::ROMPE).set(r::RCTL, mo << rctl::MO_SHIFT);
+        let port = port.set(r::mta(hash >> 5), 1 << (hash & 31));
+        assert_eq!(port.wire("01:00:5e:00:5a:c3"), copies(B_BIT), "MO = {mo}");
+    }
+}
+
+#[test]
+fn mpme_takes_every_multicast_beside_exact_matches() {
+    let port = port().pool(1, vmolr::MPME).mac(2, GROUP);
+    assert_eq!(port.wire(GROUP), copies(B_BIT | C_BIT));
+    assert_eq!(port.wire("33:33:00:00:00:01"), copies(B_BIT));
+}
+
+#[test]
+fn unmatched_unicast_from_the_wire_goes_to_the_default_pool() {
+    assert_eq!(port().pool(7, vmolr::AUPE).wire(PEER), to(0x80));
+    assert_eq!(port().set(r::VT_CTL, vt_ctl::DIS_DEF_PL).wire(PEER), dropped(Reason::Unwanted));
+}
+
+#[test]
+fn unmatched_multicast_goes_nowhere() {
+    assert_eq!(port().pool(7, vmolr::AUPE).wire(GROUP).dropped, Some(Reason::Unwanted));
+}
+
+#[test]
+fn ignore_mac_leaves_the_choice_to_the_vlan() {
+    let port = port().set(r::VT_CTL, vt_ctl::IGNORE_MAC).vlan(5, B_BIT | C_BIT, 0);
+    let tagged = Frame { vlan: Some(5), ..frame(Origin::Uplink, PEER, A) };
+    assert_eq!(port.decide(tagged), to(B_BIT | C_BIT));
+}
+
+#[test]
+fn a_tagged_frame_needs_vfta_and_membership() {
+    let tagged = |tag| Frame { vlan: Some(tag), ..frame(Origin::Uplink, PEER, B) };
+    let port = port().vlan(5, B_BIT, 0).vlan(6, A_BIT, 0);
+    assert_eq!(port.decide(tagged(5)), to(B_BIT));
+    assert_eq!(port.decide(tagged(0xe005)), to(B_BIT), "priority is not part of the id");
+    assert_eq!(port.decide(tagged(6)), dropped(Reason::Unwanted));
+    assert_eq!(port.clear(r::vfta(0), 1 << 5).decide(tagged(5)), dropped(Reason::Unwanted));
+}
+
+#[test]
+fn an_untagged_frame_needs_aupe_while_vlans_are_filtered() {
+    let port = port().vlan(5, B_BIT, 0).clear(r::vmolr(Pool::EVERY[1]), vmolr::AUPE);
+    assert_eq!(port.wire(B), dropped(Reason::Unwanted));
+    assert_eq!(port.clear(r::RCTL, rctl::VFE).wire(B), to(B_BIT));
+}
+
+#[test]
+fn the_default_pool_must_be_in_the_vlan_too() {
+    let tagged = |tag| Frame { vlan: Some(tag), ..frame(Origin::Uplink, PEER, PEER) };
+    let port = port().vlan(5, 0x80, 0).vlan(6, A_BIT, 0);
+    assert_eq!(port.decide(tagged(5)), to(0x80));
+    assert_eq!(port.decide(tagged(6)), dropped(Reason::Unwanted));
+}
+
+#[test]
+fn vfre_gates_each_pool() {
+    let port = port().clear(r::VFRE, 2);
+    assert_eq!(port.wire(B), dropped(Reason::Disabled));
+    assert_eq!(port.wire(BROADCAST), copies(A_BIT | C_BIT));
+}
+
+#[test]
+fn rctl_en_gates_the_port() {
+    assert_eq!(port().clear(r::RCTL, rctl::EN).wire(B), dropped(Reason::Disabled));
+}
+
+#[test]
+fn without_lpe_a_pool_takes_1518_bytes_and_a_tag() {
+    let long = |length, vlan| Frame { length, vlan, ..frame(Origin::Uplink, PEER, B) };
+    let port = port();
+    assert_eq!(port.decide(long(1514, None)), to(B_BIT));
+    assert_eq!(port.decide(long(1515, None)), dropped(Reason::TooLong));
+    assert_eq!(port.decide(long(1518, Some(1))), to(B_BIT));
+    assert_eq!(port.decide(long(1519, Some(1))), dropped(Reason::TooLong));
+}
+
+#[test]
+fn each_pool_has_its_own_longest_packet() {
+    let port = port().clear(r::vmolr(Pool::EVERY[1]), vmolr::RLPML_MASK).pool(1, vmolr::LPE | 9018);
+    let long = |length| Frame { length, ..frame(Origin::Uplink, PEER, BROADCAST) };
+    assert_eq!(port.decide(long(9014)), copies(B_BIT));
+    assert_eq!(port.decide(long(9015)).dropped, Some(Reason::TooLong));
+    assert_eq!(port.clear(r::RCTL, rctl::LPE).decide(long(9014)).dropped, Some(Reason::TooLong));
+}
+
+#[test]
+fn without_replication_the_default_pool_gets_what_is_for_several() {
+    let port = port().clear(r::VT_CTL, vt_ctl::REPL_EN).pool(7, vmolr::AUPE).pool(1, vmolr::MPME);
+    assert_eq!(port.wire(BROADCAST), to(0x80));
+    assert_eq!(port.wire(GROUP), to(0x80));
+    let port = port.set(r::VT_CTL, vt_ctl::DIS_DEF_PL);
+    assert_eq!(port.wire(BROADCAST), dropped(Reason::Unwanted));
+}
+
+#[test]
+fn without_replication_an_exact_filter_of_several_pools_is_the_lowests() {
+    let port = port().clear(r::VT_CTL, vt_ctl::REPL_EN).mac(2, B).mac(1, GROUP).mac(2, GROUP);
+    assert_eq!(port.wire(B), to(B_BIT));
+    assert_eq!(port.wire(GROUP), to(B_BIT));
+}
+
+#[test]
+fn without_replication_a_pools_broadcast_goes_to_the_default_pool_and_the_wire() {
+    let port = port().clear(r::VT_CTL, vt_ctl::REPL_EN).pool(7, vmolr::AUPE);
+    assert_eq!(port.a_sends(BROADCAST), Decision { uplink: true, ..to(0x80) });
+}
+
+#[test]
+fn a_vlan_may_have_several_filters_whose_pools_add_up() {
+    let port = port().vlan(5, A_BIT, 0).vlan(6, B_BIT, 0).vlan(5, C_BIT, 0);
+    let tagged = |dst| Frame { vlan: Some(5), ..frame(Origin::Uplink, PEER, dst) };
+    assert_eq!(port.decide(tagged(BROADCAST)), copies(A_BIT | C_BIT));
+    assert_eq!(port.decide(tagged(B)), dropped(Reason::Unwanted));
+}
+
+#[test]
+fn cfien_compares_the_tags_canonical_form_indicator_with_cfi() {
+    let canonical = Frame { vlan: Some(0x0005), ..frame(Origin::Uplink, PEER, B) };
+    let other = Frame { vlan: Some(0x1005), ..canonical };
+    let port = port().vlan(5, B_BIT, 0);
+    assert_eq!((port.decide(canonical), port.decide(other)), (to(B_BIT), to(B_BIT)));
+    let port = port.set(r::RCTL, rctl::CFIEN);
+    assert_eq!((port.decide(canonical), port.decide(other)), (to(B_BIT), dropped(Reason::Unwanted)));
+    let port = port.set(r::RCTL, rctl::CFI);
+    assert_eq!((port.decide(canonical), port.decide(other)), (dropped(Reason::Unwanted), to(B_BIT)));
+    assert_eq!(port.wire(B), to(B_BIT), "no tag, no indicator");
+    let port = port.clear(r::RCTL, rctl::VFE);
+    assert_eq!((port.decide(canonical), port.decide(other)), (to(B_BIT), to(B_BIT)));
+}
+
+#[test]
+fn what_only_a_table_or_promiscuity_lets_in_is_inexact() {
+    let port = port().pool(1, vmolr::MPME | vmolr::ROMPE | vmolr::ROPE).mac(2, "01:00:5e:00:00:01");
+    assert_eq!([A, BROADCAST, "01:00:5e:00:00:01"].map(|dst| port.is_inexact(dst)), [false; 3]);
+    assert_eq!([PEER, GROUP].map(|dst| port.is_inexact(dst)), [true; 2]);
+    assert!(port.set(r::VT_CTL, vt_ctl::IGNORE_MAC).is_inexact(A), "nobody has looked");
+}

@@ -1,0 +1,165 @@
+//! Storm control by the clock: windows of 1 ms, a threshold of ten blocks of 64 bytes.
+
+use super::{A, BROADCAST, GROUP, PEER, VFS, mac, port};
+use crate::file::RegisterFile;
+use crate::policy::{Tables, load, storm};
+use i82576::bits::{sccrl, scsts};
+use i82576::{Time, register as r};
+use plane::switch::Storm;
+
+/// A frame of 60 bytes is one block with its check sequence.
+const ONE: usize = 60;
+
+struct Control {
+    file: RegisterFile,
+    began: Time,
+    tables: Tables,
+}
+
+fn control(drop: u32) -> Control {
+    let port = port();
+    let tables = load(&port.file, VFS).0;
+    let mut file = port.file;
+    // 10 intervals of 6250 ticks of 16 ns: 1 ms.
+    file.set(r::SCCRL, drop | 10 << sccrl::INTERVAL_SHIFT);
+    file.set(r::SCBI, 6250);
+    file.set(r::BSCTRH, 10);
+    file.set(r::MSCTRH, 10);
+    Control { file, began: Time::ZERO, tables }
+}
+
+impl Control {
+    /// Storm control by what the registers say, which afterwards show what it has seen.
+    fn with<T>(&mut self, act: impl FnOnce(&mut Storm) -> T) -> T {
+        let mut storm = storm::load(&self.file, self.began);
+        let result = act(&mut storm);
+        storm::show(&storm, &mut self.file);
+        self.began = storm.began;
+        result
+    }
+
+    fn admits(&mut self, dst: &str, length: usize) -> bool {
+        let (dst, known) = (mac(dst), self.tables.knows(mac(dst)));
+        self.with(|storm| storm.admits(dst, known, length))
+    }
+
+    /// How many of `frames` to `dst` pass.
+    fn send(&mut self, frames: usize, dst: &str) -> usize {
+        (0..frames).filter(|_| self.admits(dst, ONE)).count()
+    }
+
+    fn at_us(&mut self, us: u64) -> &mut Self {
+        let now = Time::from_micros(us);
+        self.with(|storm| storm.advance(now));
+        let storm = storm::load(&self.file, self.began);
+        storm::show_intervals(&storm, &mut self.file, now);
+        self
+    }
+
+    fn ends(&mut self) -> Time {
+        self.with(|storm| storm.ends())
+    }
+
+    fn status(&self) -> u32 {
+        self.file.get(r::SCSTS)
+    }
+}
+
+#[test]
+fn a_window_over_the_threshold_drops_the_rest_of_it() {
+    let mut control = control(sccrl::BDICW);
+    assert_eq!(control.send(15, BROADCAST), 10);
+    assert_eq!((control.file.get(r::BSCCNT), control.status()), (15, scsts::BSCA));
+    assert_eq!(control.at_us(999).send(1, BROADCAST), 0);
+    assert_eq!(control.at_us(1000).send(15, BROADCAST), 10, "the next window is its own");
+}
+
+#[test]
+fn a_window_after_a_storm_drops_all() {
+    let mut control = control(sccrl::BDIPW);
+    assert_eq!(control.send(15, BROADCAST), 15, "the current window is not looked at");
+    assert_eq!(control.at_us(1000).send(5, BROADCAST), 0);
+    assert_eq!(control.status(), scsts::BSCAP);
+    assert_eq!(control.at_us(2000).send(5, BROADCAST), 5, "the window before was quiet");
+    assert_eq!(control.status(), 0);
+}
+
+#[test]
+fn without_drop_bits_storms_are_only_seen() {
+    let mut control = control(0);
+    assert_eq!(control.send(15, BROADCAST), 15);
+    assert_eq!(control.status(), scsts::BSCA);
+}
+
+#[test]
+fn broadcast_and_multicast_are_counted_apart() {
+    let mut control = control(sccrl::BDICW | sccrl::MDICW);
+    assert_eq!(control.send(15, GROUP), 10);
+    assert_eq!((control.file.get(r::MSCCNT), control.file.get(r::BSCCNT)), (15, 0));
+    assert_eq!(control.status(), scsts::MSCA);
+    assert_eq!(control.send(10, BROADCAST), 10);
+    let mut control = self::control(sccrl::MDIPW);
+    control.send(15, GROUP);
+    assert_eq!(control.at_us(1000).send(1, GROUP), 0);
+}
+
+#[test]
+fn long_frames_count_their_blocks() {
+    let mut control = control(sccrl::BDICW);
+    assert!(control.admits(BROADCAST, 316), "five blocks");
+    assert!(control.admits(BROADCAST, 316));
+    assert!(!control.admits(BROADCAST, 60));
+    assert!(control.admits(GROUP, 61));
+    assert_eq!(control.file.get(r::MSCCNT), 2, "the check sequence does not fit the first");
+}
+
+#[test]
+fn unicast_that_nobody_knows_counts_as_broadcast_if_bidu() {
+    let mut control = control(sccrl::BDICW);
+    assert_eq!(control.send(20, PEER), 20);
+    control.file.update(r::SCCRL, 0, sccrl::BIDU);
+    assert_eq!(control.send(20, PEER), 10);
+    assert_eq!(control.send(20, A), 20, "a station that is known");
+}
+
+#[test]
+fn a_threshold_of_zero_is_none() {
+    let mut control = control(sccrl::BDICW);
+    control.file.set(r::BSCTRH, 0);
+    assert_eq!(control.send(100, BROADCAST), 100);
+    assert_eq!((control.status(), control.file.get(r::BSCCNT)), (0, 0));
+}
+
+#[test]
+fn windows_that_nobody_looked_at_have_passed_all_the_same() {
+    let mut control = control(sccrl::BDIPW);
+    control.send(15, BROADCAST);
+    assert_eq!(control.at_us(5_500).status(), 0, "five windows later");
+    assert_eq!(control.file.get(r::SCTC), 5, "in the middle of the sixth");
+    assert_eq!(control.ends(), Time::from_micros(6000));
+    assert_eq!(control.send(15, BROADCAST), 15);
+    assert_eq!(control.at_us(5_999).send(1, BROADCAST), 1);
+    assert_eq!(control.at_us(6_000).send(1, BROADCAST), 0);
+}
+
+#[test]
+fn an_interval_of_zero_is_one_and_the_counter_stops_at_its_end() {
+    let mut control = control(0);
+    control.file.set(r::SCCRL, 0);
+    assert_eq!(control.ends(), Time::from_micros(100));
+    control.file.set(r::SCBI, 0);
+    control.at_us(7);
+    assert_eq!(control.ends(), Time::from_nanos(7008));
+    control.file.set(r::BSCCNT, 0x01ff_ffff);
+    control.send(1, BROADCAST);
+    assert_eq!(control.file.get(r::BSCCNT), 0x01ff_ffff);
+}
+
+#[test]
+fn a_new_configuration_begins_a_new_window() {
+    let mut control = control(sccrl::BDICW);
+    control.send(15, BROADCAST);
+    control.with(|storm| storm.restart(Time::from_micros(700)));
+    assert_eq!((control.status(), control.send(15, BROADCAST)), (0, 10));
+    assert_eq!(control.at_us(1_699).send(1, BROADCAST), 0);
+}

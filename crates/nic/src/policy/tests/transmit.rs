@@ -1,0 +1,114 @@
+//! Where a frame of a pool goes, and which are refused.
+
+use super::{
+    A, A_BIT, B, B_BIT, BROADCAST, C, C_BIT, GROUP, PEER, VFS, copies, dropped, frame, out, port, ports,
+    sender, to,
+};
+use crate::policy::{self, load};
+use i82576::Pool;
+use i82576::bits::{dtxswc, vlvf, vmolr, vmvir};
+use i82576::register as r;
+use plane::switch::{Decision, Frame, Reason};
+
+#[test]
+fn local_unicast_stays_off_the_wire() {
+    assert_eq!(port().a_sends(B), to(B_BIT));
+}
+
+#[test]
+fn unknown_unicast_goes_to_the_wire_and_not_to_the_default_pool() {
+    assert_eq!(port().a_sends(PEER), out());
+}
+
+#[test]
+fn a_unicast_table_hit_is_no_proof_and_goes_to_both() {
+    let port = port().pool(1, vmolr::ROPE).set(r::uta(0x990 >> 5), 1 << (0x990 & 31));
+    assert_eq!(port.a_sends(PEER), Decision { uplink: true, ..to(B_BIT) });
+}
+
+#[test]
+fn broadcast_and_multicast_go_to_pools_and_wire_but_not_to_the_sender() {
+    let port = port().pool(1, vmolr::MPME).pool(0, vmolr::MPME);
+    assert_eq!(port.a_sends(BROADCAST), Decision { uplink: true, ..copies(B_BIT | C_BIT) });
+    assert_eq!(port.a_sends(GROUP), Decision { uplink: true, ..copies(B_BIT) });
+}
+
+#[test]
+fn lle_lets_a_pool_hear_itself() {
+    assert_eq!(port().a_sends(A), dropped(Reason::OnlySender));
+    let port = port().set(r::DTXSWC, 1 << dtxswc::LLE_SHIFT);
+    assert_eq!(port.a_sends(A), to(A_BIT));
+    assert_eq!(port.a_sends(BROADCAST).ports, ports(A_BIT | B_BIT | C_BIT));
+}
+
+#[test]
+fn without_loopback_everything_goes_to_the_wire() {
+    let port = port().clear(r::DTXSWC, dtxswc::LOOPBACK_EN);
+    assert_eq!(port.a_sends(B), out());
+    assert_eq!(port.a_sends(BROADCAST), Decision { uplink: true, ..copies(0) });
+}
+
+#[test]
+fn a_local_address_of_another_vlan_is_sought_on_the_wire() {
+    let port = port().vlan(5, A_BIT | B_BIT, 0).vlan(6, A_BIT, 0);
+    let tagged = |tag| Frame { vlan: Some(tag), ..frame(sender(0), A, B) };
+    assert_eq!(port.decide(tagged(5)), to(B_BIT));
+    assert_eq!(port.decide(tagged(6)), out());
+}
+
+#[test]
+fn a_local_vlan_never_goes_to_the_wire() {
+    let port = port().vlan(5, A_BIT | B_BIT, vlvf::LVLAN);
+    let tagged = |dst| Frame { vlan: Some(5), ..frame(sender(0), A, dst) };
+    assert_eq!(port.decide(tagged(BROADCAST)), copies(B_BIT));
+    assert_eq!(port.decide(tagged(PEER)), dropped(Reason::Unwanted));
+}
+
+#[test]
+fn a_local_station_that_cannot_receive_is_not_sought_on_the_wire() {
+    assert_eq!(port().clear(r::VFRE, 2).a_sends(B), dropped(Reason::Disabled));
+    let long = Frame { length: 4000, ..frame(sender(0), A, B) };
+    assert_eq!(port().decide(long), dropped(Reason::TooLong));
+}
+
+#[test]
+fn mac_anti_spoof_wants_a_receive_address_of_the_sender() {
+    let spoofed = frame(sender(0), B, C);
+    assert_eq!(port().decide(spoofed), to(C_BIT));
+    let port = port().set(r::DTXSWC, 1 << dtxswc::MAC_SPOOF_SHIFT);
+    assert_eq!(port.decide(spoofed), dropped(Reason::SourceSpoofed));
+    assert_eq!(port.a_sends(C), to(C_BIT));
+    assert_eq!(port.decide(frame(sender(1), A, C)), to(C_BIT), "pool 1 is not checked");
+}
+
+#[test]
+fn vlan_anti_spoof_wants_the_sender_in_the_vlan() {
+    let port = port().vlan(5, A_BIT, 0).vlan(6, B_BIT, 0).set(r::DTXSWC, 1 << dtxswc::VLAN_SPOOF_SHIFT);
+    let tagged = |vlan| Frame { vlan, ..frame(sender(0), A, PEER) };
+    assert_eq!(port.decide(tagged(Some(5))), out());
+    assert_eq!(port.decide(tagged(Some(6))), dropped(Reason::VlanSpoofed));
+    assert_eq!(port.decide(tagged(Some(7))), dropped(Reason::VlanSpoofed));
+    assert_eq!(port.decide(tagged(None)), out());
+}
+
+#[test]
+fn link_control_frames_of_a_vf_are_dropped() {
+    let port = port().pool(1, vmolr::MPME);
+    for control in ["01:80:c2:00:00:00", "01:80:c2:00:00:01", "01:80:c2:00:00:0e", "01:80:c2:00:00:0f"] {
+        assert_eq!(port.a_sends(control), dropped(Reason::LinkControl), "{control}");
+        assert_eq!(port.wire(control), copies(B_BIT), "{control}");
+    }
+    assert!(port.a_sends("01:80:c2:00:00:10").uplink);
+    let pf = frame(sender(7), C, "01:80:c2:00:00:02");
+    assert!(port.decide(pf).uplink, "LACP is the PF's to speak");
+}
+
+#[test]
+fn vmvir_inserts_its_tag_or_forbids_tags() {
+    let port = port()
+        .set(r::vmvir(Pool::FIRST), vmvir::DEFAULT | 0x6005)
+        .set(r::vmvir(Pool::EVERY[1]), vmvir::NEVER | 7);
+    let tables = load(&port.file, VFS).0;
+    let tags = |pool| [None, Some(9)].map(|tag| tables.transmit_tag(policy::port(Pool::of_field(pool)), tag));
+    assert_eq!([0, 1, 2].map(tags), [[Some(0x6005), Some(0x6005)], [None, None], [None, Some(9)]]);
+}

@@ -1,0 +1,50 @@
+//! The port as a single pool.
+
+use super::{A, B, BROADCAST, GROUP, PEER, dropped, frame, out, sender, single, to};
+use i82576::bits::rctl;
+use i82576::register as r;
+use plane::switch::{Frame, Origin, Reason};
+
+#[test]
+fn an_exact_address_is_received_and_another_is_not() {
+    assert_eq!(single().wire(A), to(1));
+    assert_eq!(single().wire(PEER), dropped(Reason::Unwanted));
+    assert_eq!(single().set(r::RCTL, rctl::UPE).wire(PEER), to(1));
+}
+
+#[test]
+fn multicast_needs_the_table_or_mpe() {
+    assert_eq!(single().wire(GROUP), dropped(Reason::Unwanted));
+    assert_eq!(single().set(r::mta(0xfb0 >> 5), 1 << (0xfb0 & 31)).wire(GROUP), to(1));
+    assert_eq!(single().set(r::RCTL, rctl::MPE).wire(GROUP), to(1));
+}
+
+#[test]
+fn broadcast_needs_bam() {
+    assert_eq!(single().wire(BROADCAST), dropped(Reason::Unwanted));
+    assert_eq!(single().set(r::RCTL, rctl::BAM).wire(BROADCAST), to(1));
+}
+
+#[test]
+fn vlans_are_filtered_by_vfta_alone() {
+    let tagged = Frame { vlan: Some(5), ..frame(Origin::Uplink, PEER, A) };
+    assert_eq!(single().set(r::RCTL, rctl::VFE).decide(tagged), dropped(Reason::Unwanted));
+    assert_eq!(single().set(r::RCTL, rctl::VFE).set(r::vfta(0), 1 << 5).decide(tagged), to(1));
+    assert_eq!(single().set(r::RCTL, rctl::VFE).wire(A), to(1));
+}
+
+#[test]
+fn long_packets_need_lpe_and_rlpml() {
+    let long = Frame { length: 9000, ..frame(Origin::Uplink, PEER, A) };
+    assert_eq!(single().decide(long), dropped(Reason::TooLong));
+    assert_eq!(single().set(r::RCTL, rctl::LPE).decide(long), to(1));
+    let port = single().set(r::RCTL, rctl::LPE).clear(r::RLPML, !0).set(r::RLPML, 9003);
+    assert_eq!(port.decide(long), dropped(Reason::TooLong));
+}
+
+#[test]
+fn everything_sent_goes_to_the_wire() {
+    let port = single().set(r::DTXSWC, !0);
+    assert_eq!(port.decide(frame(sender(3), B, A)), out());
+    assert_eq!(port.decide(frame(sender(0), A, "01:80:c2:00:00:0e")), out());
+}

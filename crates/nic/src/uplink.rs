@@ -1,0 +1,80 @@
+//! What the MAC does with frames before the switch sees them, and the port's own counters of what crosses the wire
+//! (datasheet 8.18). Frames are tallied during a poll and added to the registers at its end: software reads between polls.
+//! Left out: obeying a pause, which is for the other side's buffers and ours are memory, and everything below a frame.
+
+use crate::file::RegisterFile;
+use i82576::bits::{ctrl, rctl};
+use i82576::{MacAddress, register as r};
+use plane::uplink::{Good, Pair, Tally};
+
+/// What came from the wire is shorter (RUC) or longer (ROC) than a frame may be.
+pub(crate) fn count_length_errors(file: &mut RegisterFile, which: u32, frames: u32) {
+    file.count(which, frames);
+    file.count(r::RLEC, frames);
+}
+
+/// Adds what has crossed the wire to the registers.
+pub(crate) fn settle(tally: &mut Tally, file: &mut RegisterFile) {
+    let tally = core::mem::take(tally);
+    if tally.arrived.packets > 0 {
+        pair(file, &tally.arrived, r::TPR, r::TORL);
+        pair(file, &tally.received.all, r::GPRC, r::GORCL);
+        good(file, &tally.received, r::MPRC, r::BPRC, r::PRC64);
+        pair(file, &tally.reached, r::RPTHC, r::HGORCL);
+        count_length_errors(file, r::ROC, tally.too_long);
+        file.count(r::LENERRS, tally.truncated);
+    }
+    if tally.sent.all.packets > 0 {
+        // All that goes to the wire is the host's, and good.
+        for (packets, octets) in [(r::GPTC, r::GOTCL), (r::TPT, r::TOTL), (r::HGPTC, r::HGOTCL)] {
+            pair(file, &tally.sent.all, packets, octets);
+        }
+        good(file, &tally.sent, r::MPTC, r::BPTC, r::PTC64);
+    }
+}
+
+fn pair(file: &mut RegisterFile, pair: &Pair, packets: u32, octets: u32) {
+    file.count(packets, pair.packets);
+    file.count_wide(octets, pair.octets);
+}
+
+/// Adds to the registers of groups and of sizes, of which those by size begin at `sizes`.
+fn good(file: &mut RegisterFile, good: &Good, multicast: u32, broadcast: u32, sizes: u32) {
+    file.count(multicast, good.multicast);
+    file.count(broadcast, good.broadcast);
+    (0..).zip(good.sizes).for_each(|(class, packets)| file.count(sizes + 4 * class, packets));
+}
+
+/// Where pause frames go (IEEE 802.3, annex 31B).
+const FLOW_CONTROL: MacAddress = MacAddress([0x01, 0x80, 0xc2, 0, 0, 0x01]);
+/// The ether type of MAC control, and the operation that is a pause.
+const MAC_CONTROL: [u8; 2] = [0x88, 0x08];
+const PAUSE: [u8; 2] = [0, 1];
+
+/// Whether a frame from the wire ends in the MAC. Without CTRL.RFCE no frame does; with it a MAC control frame for the
+/// port is counted, and ends here if it is a pause and RCTL.DPF is set, or is none and RCTL.PMCF is clear (datasheet of
+/// the I210, 3.7.5.2). All else goes to the filters.
+pub(crate) fn ends_here(file: &mut RegisterFile, frame: &[u8]) -> bool {
+    let Some((head, [op @ .., q0, q1])) = frame
+        .split_first_chunk::<14>()
+        .and_then(|(head, rest)| rest.first_chunk::<4>().map(|rest| (head, rest)))
+    else {
+        return false;
+    };
+    if head[12..] != MAC_CONTROL || file.get(r::CTRL) & ctrl::RFCE == 0 || !is_the_ports(file, head) {
+        return false;
+    }
+    let (pause, control) = (*op == PAUSE, file.get(r::RCTL));
+    let counter = match (pause, q0 | q1) {
+        (false, _) => r::FCRUC,
+        (true, 0) => r::XONRXC,
+        (true, _) => r::XOFFRXC,
+    };
+    file.count(counter, 1);
+    if pause { control & rctl::DPF != 0 } else { control & rctl::PMCF == 0 }
+}
+
+fn is_the_ports(file: &RegisterFile, frame: &[u8]) -> bool {
+    let own = MacAddress::from_words(file.get(r::ral(0)), file.get(r::rah(0)));
+    MacAddress::from_slice(frame).is_some_and(|to| to == FLOW_CONTROL || to == own)
+}

@@ -1,0 +1,266 @@
+//! Packets that leave for the uplink without being cut into segments: what comes out on the other side, and what is
+//! counted, is as if the card had cut them. Left out: uplinks, which are the host's.
+
+use crate::common::{Bench, data, index, mac, packet, tagged, tcp, tcp6};
+use crate::pacing::{limit, rate};
+use i82576::MacAddress;
+use i82576::bits::{dtxswc, vmrctl, vmvir};
+use i82576::descriptor::tx::{Context, Data, L4};
+use i82576::register::{self as r, vf};
+use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
+
+/// What a VF hands over, and the policy that it meets.
+#[derive(Debug, Clone)]
+struct Case {
+    to: MacAddress,
+    six: bool,
+    payload: usize,
+    mss: u16,
+    /// Tags: the descriptor's, one in the bytes, the port VLAN.
+    tags: [bool; 3],
+    /// Bits that are turned in the packet's headers, or none.
+    turned: Option<(usize, u8)>,
+    /// Sums asked for: IP's, the transport's.
+    sums: [bool; 2],
+    /// A mirror, a rate, a spoofed address.
+    policy: [bool; 3],
+    /// What the context says of the transport header, beside the truth.
+    header: u8,
+}
+
+impl Case {
+    const PLAIN: Self = Self {
+        to: mac(9),
+        six: false,
+        payload: 10_000,
+        mss: 1448,
+        tags: [false; 3],
+        turned: None,
+        sums: [true; 2],
+        policy: [false; 3],
+        header: 0,
+    };
+
+    /// The packet as Linux hands it over: no length, no checksum of IP, the sum of the pseudo header without the length.
+    fn packet(&self) -> Vec<u8> {
+        let from = if self.policy[2] { mac(5) } else { mac(0) };
+        let payload: Vec<u8> = (0..self.payload).map(|n| n as u8).collect();
+        let mut packet = if self.six { tcp6(self.to, from, &payload) } else { tcp(self.to, from, &payload) };
+        let (addresses, l4) = if self.six { (22..54, 54) } else { (26..34, 34) };
+        let words = packet[addresses].chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
+        let sum = words.sum::<u32>() + 6;
+        let seed = ((sum & 0xffff) + (sum >> 16)) as u16;
+        packet[l4 + 16..l4 + 18].copy_from_slice(&seed.to_be_bytes());
+        let zero = if self.six { 18..20 } else { 16..18 };
+        packet[zero].fill(0);
+        if let Some((at, bits)) = self.turned {
+            packet[at % (l4 + 20)] ^= bits;
+        }
+        if self.tags[1] { tagged(7, &packet) } else { packet }
+    }
+
+    /// A card that has been given it, with a wire that cuts or none.
+    fn run(&self, cuts: bool) -> Bench {
+        let mut bench = Bench::new(3);
+        (0..3).for_each(|vf| bench.vf(vf).start());
+        bench.world.wire.cuts = cuts;
+        let [mirror, limited, spoofed] = self.policy;
+        if mirror {
+            bench.pf().write(r::vmrctl(0), vmrctl::DPME | 2 << vmrctl::POOL_SHIFT);
+        }
+        if limited {
+            limit(&mut bench, 0, rate(100));
+        }
+        if spoofed {
+            bench.pf().write(r::DTXSWC, dtxswc::LOOPBACK_EN | 0xff << dtxswc::MAC_SPOOF_SHIFT);
+        }
+        if self.tags[2] {
+            bench.pf().write(r::vmvir(i82576::Pool::FIRST), vmvir::DEFAULT | 42);
+        }
+        let packet_bytes = self.packet();
+        let context = Context {
+            mac_length: if self.tags[1] { 18 } else { 14 },
+            ip_length: if self.six { 40 } else { 20 },
+            l4_length: 20 + self.header,
+            ipv4: !self.six,
+            l4: L4::Tcp,
+            mss: self.mss,
+            vlan_tag: 0x2003,
+            ..Context::default()
+        };
+        let address = bench.vf(0).place(&packet_bytes);
+        let first = Data {
+            segment: true,
+            insert_vlan: self.tags[0],
+            insert_ip_checksum: self.sums[0],
+            insert_l4_checksum: self.sums[1],
+            payload_length: self.payload as u32,
+            ..data(address, 54)
+        };
+        let rest = packet(address + 54, (packet_bytes.len() - 54) as u16);
+        bench.vf(0).transmit(&[context.emit(), first.emit(), rest.emit()]);
+        while let Some(deadline) = bench.poll().deadline {
+            bench.now = deadline;
+        }
+        bench
+    }
+}
+
+/// All that is counted of a VF's packet, and what the others got.
+fn seen(bench: &mut Bench) -> (Vec<Vec<u8>>, Vec<u32>, String, usize) {
+    let frames = bench.wire_got();
+    let ports = [r::GPTC, r::GOTCL, r::TPT, r::TOTL, r::MPTC, r::BPTC, r::TSCTC, r::SSVPC, r::GPRC];
+    let sizes = (0..6).map(|n| r::PTC64 + 4 * n);
+    let mut counted: Vec<u32> = ports.into_iter().chain(sizes).map(|at| bench.pf().read(at)).collect();
+    counted.extend([vf::VFGPTC, vf::VFGOTC, vf::VFGPTLBC].map(|at| bench.vf(0).read(at)));
+    let received = (1..3).map(|vf| bench.vf(vf).received().len()).sum();
+    (frames, counted, format!("{:?}", bench.nic.counters()), received)
+}
+
+#[test]
+fn a_packet_for_the_uplink_alone_leaves_whole() {
+    for case in [
+        Case::PLAIN,
+        Case { six: true, ..Case::PLAIN },
+        Case { tags: [true, false, false], ..Case::PLAIN },
+        Case { tags: [false, false, true], six: true, ..Case::PLAIN },
+        Case { payload: 60_000, mss: 8900, ..Case::PLAIN },
+        Case { to: MacAddress([1, 0, 0x5e, 0, 0, 1]), ..Case::PLAIN },
+    ] {
+        let mut bench = case.run(true);
+        assert_eq!(bench.world.wire.uncut, 1, "{case:?}");
+        assert!(seen(&mut bench) == seen(&mut case.run(false)), "{case:?}");
+    }
+}
+
+#[test]
+fn what_somebody_on_the_card_gets_too_is_cut_by_the_card_and_so_is_what_a_rate_spreads() {
+    for case in [
+        Case { to: mac(1), ..Case::PLAIN },
+        Case { to: MacAddress::BROADCAST, ..Case::PLAIN },
+        Case { policy: [true, false, false], ..Case::PLAIN },
+        Case { policy: [false, true, false], ..Case::PLAIN },
+        Case { policy: [false, false, true], ..Case::PLAIN },
+        Case { tags: [false, true, false], ..Case::PLAIN },
+        Case { sums: [true, false], ..Case::PLAIN },
+        Case { sums: [false, true], ..Case::PLAIN },
+        Case { header: 4, ..Case::PLAIN },
+        Case { mss: 10_000, ..Case::PLAIN },
+        // TCP's CWR, another protocol, a fragment, a wrong sum of the pseudo header.
+        Case { turned: Some((47, 0x80)), ..Case::PLAIN },
+        Case { turned: Some((23, 0x17)), ..Case::PLAIN },
+        Case { turned: Some((20, 0x20)), ..Case::PLAIN },
+        Case { turned: Some((51, 0x01)), ..Case::PLAIN },
+    ] {
+        let mut bench = case.run(true);
+        assert_eq!(bench.world.wire.uncut, 0, "{case:?}");
+        assert!(seen(&mut bench) == seen(&mut case.run(false)), "{case:?}");
+    }
+}
+
+/// What a packet that is cut at every `mss` bytes is described by.
+fn orders(mss: u16, length: u32) -> (Context, Data) {
+    let context = Context {
+        mac_length: 14,
+        ip_length: 20,
+        l4_length: 20,
+        ipv4: true,
+        l4: L4::Tcp,
+        mss,
+        ..Context::default()
+    };
+    let first = Data {
+        segment: true,
+        insert_ip_checksum: true,
+        insert_l4_checksum: true,
+        payload_length: length,
+        ..data(0, 54)
+    };
+    (context, first)
+}
+
+#[test]
+fn an_uplink_that_drops_a_packet_has_sent_none_of_its_segments() {
+    let mut bench = Case::PLAIN.run(false);
+    let segments = bench.wire_got().len() as u64;
+    let mut down = Bench::new(3);
+    down.vf(0).start();
+    down.nic.set_link(false);
+    down.world.wire.cuts = true;
+    let address = down.vf(0).place(&Case::PLAIN.packet());
+    let (context, first) = orders(1448, 10_000);
+    let first = Data { address, ..first };
+    down.vf(0).transmit(&[context.emit(), first.emit(), packet(address + 54, 10_000).emit()]);
+    assert_eq!(down.nic.counters()[index(0).index()].tx_unclaimed, segments);
+    assert_eq!(down.pf().read(r::GPTC), 0);
+}
+
+#[test]
+fn a_packet_costs_as_many_frames_of_the_budget_as_it_has_segments() {
+    let mut bench = Bench::new(3);
+    bench.vf(0).start();
+    bench.world.wire.cuts = true;
+    bench.budget.frames = 256;
+    let case = Case { payload: 2_000, mss: 1, ..Case::PLAIN };
+    let address = bench.vf(0).place(&case.packet());
+    let (context, first) = orders(case.mss, 2_000);
+    let first = Data { address, ..first }.emit();
+    let rest = packet(address + 54, 2_000).emit();
+    for descriptor in [context.emit(), first, rest, first, rest, first, rest] {
+        bench.vf(0).put(descriptor);
+    }
+    bench.vf(0).ring();
+    for sent in 1..=3 {
+        bench.poll_once();
+        assert_eq!(bench.world.wire.uncut, sent, "2,000 segments are more than a visit's budget");
+    }
+}
+
+#[test]
+fn a_packet_without_room_for_its_headers_is_no_packet() {
+    for length in 1..14 {
+        let mut bench = Bench::new(3);
+        bench.vf(0).start();
+        bench.world.wire.cuts = true;
+        let address = bench.vf(0).place(&[0; 64]);
+        let (context, first) = orders(1448, 0);
+        let whole = Data { end_of_packet: true, ..first };
+        let whole = Data { address, length, ..whole };
+        bench.vf(0).transmit(&[context.emit(), whole.emit()]);
+        assert!(bench.wire_got().is_empty(), "{length} bytes");
+    }
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let to = prop_oneof![4 => Just(mac(9)), 1 => Just(mac(1)), 1 => Just(MacAddress::BROADCAST)];
+    let turned = proptest::option::weighted(0.3, (0usize..80, any::<u8>()));
+    let few = || proptest::bool::weighted(0.2);
+    let tags = [few(), few(), few()];
+    let policy = [few(), proptest::bool::weighted(0.05), few()];
+    let sums = [proptest::bool::weighted(0.9), proptest::bool::weighted(0.9)];
+    let mss = prop_oneof![0u16..3, 40u16..2000, 8000u16..12_000];
+    let header = prop_oneof![9 => Just(0u8), 1 => 0u8..40];
+    (to, any::<bool>(), 60usize..20_000, mss, tags, turned, sums, policy, header).prop_map(
+        |(to, six, payload, mss, tags, turned, sums, policy, header)| Case {
+            to,
+            six,
+            payload,
+            mss,
+            tags,
+            turned,
+            sums,
+            policy,
+            header,
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(proptest::test_runner::Config { cases: 200, ..Default::default() })]
+    #[test]
+    fn nobody_can_tell_whether_the_card_has_cut_a_packet(case in case()) {
+        let (whole, cut) = (seen(&mut case.run(true)), seen(&mut case.run(false)));
+        assert!(whole.0 == cut.0, "frames of {case:?}");
+        assert_eq!((whole.1, whole.2, whole.3), (cut.1, cut.2, cut.3), "{case:?}");
+    }
+}

@@ -1,0 +1,193 @@
+//! Whatever chance does, each frame for a queue is delivered once, counted as lost, or waits; and those that are delivered
+//! come in the order in which they were sent.
+
+use super::{bench, frame, number, waiting};
+use crate::common::Bench;
+use i82576::bits::{ctrl, dctl, srrctl};
+use i82576::register::{self as r, rx, vf};
+use nic::{Budget, Nic};
+use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
+use proptest::test_runner::Config;
+
+/// VFs in the conversation.
+const VFS: u8 = 3;
+/// Descriptors that a ring of eight can have outstanding.
+const MOST: u32 = 7;
+
+#[derive(Debug, Clone)]
+enum Act {
+    /// So many frames of a length arrive for a VF.
+    Arrive(u8, usize, usize),
+    /// A VF sends so many frames to the next.
+    Send(u8, usize),
+    Post(u8, u32),
+    /// QDE.
+    Drops(u16),
+    /// RXPBS.
+    Size(u32),
+    /// SRRCTL: so many KB a buffer.
+    Buffers(u8, u32),
+    Poll(usize),
+    /// A VF's ring is set up anew.
+    Restart(u8),
+    Reset(u8),
+    SetAside,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let vf = || 0..VFS;
+    let length = prop_oneof![Just(60usize), 60..1_500usize, 1_500..9_000usize];
+    prop_oneof![
+        6 => (vf(), 1..60usize, length).prop_map(|(vf, count, length)| Act::Arrive(vf, count, length)),
+        3 => (vf(), 1..20usize).prop_map(|(vf, count)| Act::Send(vf, count)),
+        6 => (vf(), 1..=MOST).prop_map(|(vf, count)| Act::Post(vf, count)),
+        1 => any::<u16>().prop_map(Act::Drops),
+        1 => (0..80u32).prop_map(Act::Size),
+        1 => (vf(), 1..4u32).prop_map(|(vf, kilobytes)| Act::Buffers(vf, kilobytes)),
+        6 => (1..40usize).prop_map(Act::Poll),
+        1 => vf().prop_map(Act::Restart),
+        1 => vf().prop_map(Act::Reset),
+        1 => Just(Act::SetAside),
+    ]
+}
+
+/// The bench, and what is known of the frames.
+struct Story {
+    bench: Bench,
+    /// The number of the next frame.
+    next: usize,
+    /// Whom the frames on the wire are for.
+    on_wire: Vec<u8>,
+    /// Frames from the wire that the card has taken for each VF, and those that each VF has found in its ring.
+    taken: [u64; VFS as usize],
+    found: [u64; VFS as usize],
+    /// The last number that each VF found, of frames from the wire and of others.
+    last: [[Option<usize>; 2]; VFS as usize],
+}
+
+impl Story {
+    fn new() -> Self {
+        let (taken, found, last) = Default::default();
+        Self { bench: bench(8), next: 0, on_wire: Vec::new(), taken, found, last }
+    }
+
+    fn make(&mut self, to: u8, length: usize, local: bool) -> Vec<u8> {
+        self.next += 1;
+        let mut bytes = frame(to, self.next, length);
+        bytes[16] = local.into();
+        bytes
+    }
+
+    fn perform(&mut self, act: &Act) {
+        match *act {
+            Act::Arrive(to, count, length) => {
+                for _ in 0..count {
+                    let bytes = self.make(to, length, false);
+                    self.bench.world.wire.incoming.push_back(bytes);
+                    self.on_wire.push(to);
+                }
+            }
+            Act::Send(from, count) => {
+                for _ in 0..count {
+                    let bytes = self.make((from + 1) % VFS, 200, true);
+                    let address = self.bench.vf(from).place(&bytes);
+                    self.bench.vf(from).put(crate::common::packet(address, 200).emit());
+                }
+                self.bench.vf(from).ring();
+                self.poll(100);
+            }
+            Act::Post(to, count) => {
+                let rings = *self.bench.vf(to).rings();
+                let posted = (rings.rx_tail + 8 - rings.rx_next) % 8;
+                self.bench.vf(to).post(count.min(MOST - posted));
+            }
+            Act::Drops(queues) => self.bench.pf().write(r::QDE, queues.into()),
+            Act::Size(kilobytes) => self.bench.pf().write(r::RXPBS, kilobytes),
+            Act::Buffers(to, kilobytes) => {
+                let control = kilobytes.min(2) | srrctl::ONE_BUFFER << srrctl::DESCTYPE_SHIFT;
+                self.bench.vf(to).write(vf::RX_BLOCK + rx::SRRCTL, control);
+            }
+            Act::Poll(frames) => self.poll(frames),
+            Act::Restart(to) => self.start(to),
+            Act::Reset(to) => {
+                self.bench.vf(to).write(vf::CTRL, ctrl::RST);
+                self.bench.pf().write(r::VFRE, 0xff);
+                self.bench.pf().write(r::VFTE, 0xff);
+                self.start(to);
+            }
+            Act::SetAside => {
+                let bytes = postcard::to_allocvec(&self.bench.nic.save()).unwrap();
+                self.bench.nic = Nic::restore(postcard::from_bytes(&bytes).unwrap()).unwrap();
+            }
+        }
+    }
+
+    /// A VF's rings begin anew.
+    fn start(&mut self, n: u8) {
+        self.bench.vf(n).write(vf::RX_BLOCK + rx::RXDCTL, 0);
+        self.bench.vf(n).write(vf::TX_BLOCK + rx::RXDCTL, 0);
+        self.bench.vf(n).start_sized(8, 64);
+        super::wait(&mut self.bench, n);
+        assert_eq!(self.bench.vf(n).read(vf::RX_BLOCK + rx::RXDCTL) & dctl::ENABLE, dctl::ENABLE);
+    }
+
+    fn poll(&mut self, frames: usize) {
+        self.bench.budget = Budget { frames };
+        self.bench.poll_once();
+        let taken = self.on_wire.len() - self.bench.world.wire.incoming.len();
+        self.on_wire.drain(..taken).for_each(|to| self.taken[usize::from(to)] += 1);
+        (0..VFS).for_each(|n| self.look(n));
+    }
+
+    /// A VF reads its ring. Nothing comes twice, late or to somebody else.
+    fn look(&mut self, n: u8) {
+        for received in self.bench.vf(n).received() {
+            let (bytes, place) = (received.bytes, usize::from(n));
+            assert_eq!(bytes[..6], crate::common::mac(n).0);
+            let last = &mut self.last[place][usize::from(bytes[16])];
+            assert!(*last < Some(number(&bytes)), "VF {n}: {} after {last:?}", number(&bytes));
+            *last = Some(number(&bytes));
+            self.found[place] += 1;
+        }
+    }
+
+    fn check(&self) {
+        let counters = self.bench.nic.counters();
+        let mut waits = 0;
+        for place in 0..usize::from(VFS) {
+            let (of, before) = (&counters[place], &counters[(place + 2) % 3]);
+            assert_eq!(of.rx_packets, self.found[place], "what is counted is what the guest has found");
+            let lost = of.rx_no_descriptors + of.rx_disabled + of.dma_faults;
+            let (frames, bytes) = waiting(&self.bench, place as u8);
+            waits += bytes;
+            let sent = self.taken[place] + before.tx_packets;
+            assert_eq!(sent, of.rx_packets + lost + frames as u64, "VF {place}");
+        }
+        assert!(waits <= 64 << 10, "what waits has room");
+    }
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 300, failure_persistence: None, ..Config::default() })]
+
+    #[test]
+    fn each_frame_is_delivered_once_and_in_order_or_counted_or_waits(
+        acts in proptest::collection::vec(act(), 1..80),
+    ) {
+        let mut story = Story::new();
+        for act in &acts {
+            story.perform(act);
+            story.check();
+        }
+        // Those who get descriptors get all that waits for them.
+        for _ in 0..400 {
+            if (0..VFS).all(|n| waiting(&story.bench, n).0 == 0) && story.on_wire.is_empty() {
+                break;
+            }
+            (0..VFS).for_each(|n| story.perform(&Act::Post(n, MOST)));
+            story.poll(100);
+        }
+        story.check();
+        assert_eq!((0..VFS).map(|n| waiting(&story.bench, n).0).sum::<usize>(), 0);
+    }
+}

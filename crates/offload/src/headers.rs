@@ -1,0 +1,293 @@
+//! Finds the headers of a frame: VLAN tags, IPv4 or IPv6 with its extensions, TCP, UDP or SCTP. What is
+//! truncated or contradicts itself is not reported, so a reported header is wholly inside the frame.
+//!
+//! Left out: tunnels, authentication and encryption headers (what follows them is not looked at).
+
+use plane::bytes::be16;
+use plane::tag::{self, TAG};
+
+/// Bytes of the two Ethernet addresses.
+const ADDRESSES: usize = 12;
+/// Service (outer) VLAN tag, where no outer tags are in use.
+const TYPE_SERVICE_VLAN: u16 = 0x88a8;
+/// The type of IP version 4, as it stands behind the addresses.
+pub const TYPE_IPV4: u16 = 0x0800;
+/// That of version 6.
+pub const TYPE_IPV6: u16 = 0x86dd;
+/// That of ARP.
+pub const TYPE_ARP: u16 = 0x0806;
+
+/// Bytes of the addresses and type before an IP header, where there are no tags.
+pub const ETHERNET_HEADER: usize = 14;
+/// Bytes of an IPv4 header without options.
+pub const IPV4_HEADER: usize = 20;
+/// Where in it its checksum is.
+pub const IPV4_CHECKSUM: usize = 10;
+/// Bytes of an IPv6 header without extensions.
+pub const IPV6_HEADER: usize = 40;
+/// Bytes of a TCP header without options.
+pub const TCP_HEADER: usize = 20;
+/// Where in it its checksum is.
+pub const TCP_CHECKSUM: usize = 16;
+/// Bytes of a UDP header.
+pub const UDP_HEADER: usize = 8;
+/// Where in it its checksum is.
+pub const UDP_CHECKSUM: usize = 6;
+/// Bytes of SCTP's common header.
+pub const SCTP_HEADER: usize = 12;
+/// Where in it its checksum is.
+pub const SCTP_CHECKSUM: usize = 8;
+
+/// IPv6 extension headers that are followed; a longer chain hides its transport.
+const MAX_EXTENSIONS: usize = 8;
+/// Destination options: padding of one byte, and the home address.
+const PAD_1: u8 = 0;
+const HOME_ADDRESS: u8 = 0xc9;
+
+/// IP protocol numbers.
+pub mod protocol {
+    /// ICMP, version 4.
+    pub const ICMP: u8 = 1;
+    /// TCP.
+    pub const TCP: u8 = 6;
+    /// UDP.
+    pub const UDP: u8 = 17;
+    /// ICMP, version 6.
+    pub const ICMPV6: u8 = 58;
+    /// SCTP.
+    pub const SCTP: u8 = 132;
+    pub(super) const HOP_BY_HOP: u8 = 0;
+    pub(super) const ROUTING: u8 = 43;
+    pub(super) const FRAGMENT: u8 = 44;
+    pub(super) const NONE: u8 = 59;
+    pub(super) const DESTINATION: u8 = 60;
+}
+
+/// Network header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum L3 {
+    /// Neither version of IP.
+    #[default]
+    None,
+    /// IPv4.
+    Ipv4,
+    /// IPv6.
+    Ipv6,
+}
+
+/// Transport header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum L4 {
+    /// None that is known, or a fragment.
+    #[default]
+    None,
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// SCTP.
+    Sctp,
+}
+
+/// Where the headers of a frame are. Offsets and lengths are bytes; an offset counts from the start of the
+/// frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Headers {
+    /// VLAN tags in the frame, at most two.
+    pub tags: u8,
+    /// Network header.
+    pub l3: L3,
+    /// Where it starts.
+    pub l3_offset: usize,
+    /// Its length, options or extensions included.
+    pub l3_length: usize,
+    /// It has options (IPv4) or extensions (IPv6).
+    pub extended: bool,
+    /// The packet is a fragment. An IPv6 packet with a fragment header counts, whatever the header says.
+    pub fragment: bool,
+    /// Where the IP packet ends by its own account; `None` if that is not inside the frame.
+    pub l3_end: Option<usize>,
+    /// Where the address of a home address option is, which is the sender's own (RFC 6275, 6.3); 0 if there is none.
+    pub home: usize,
+    /// Where the address of a routing header of type 2 is, which is the receiver's own (RFC 6275, 6.4); 0 if there is
+    /// none.
+    pub routed: usize,
+    /// What the last header before the transport calls it: an IP protocol number.
+    pub protocol: u8,
+    /// Transport header.
+    pub l4: L4,
+    /// Where it starts.
+    pub l4_offset: usize,
+    /// Its length, options included.
+    pub l4_length: usize,
+    /// Bytes of all the headers found, Ethernet included.
+    pub header_length: usize,
+}
+
+impl Headers {
+    /// Reads the headers of a frame (no frame check sequence).
+    #[must_use]
+    pub fn parse(frame: &[u8]) -> Self {
+        Self::parse_behind(frame, false, tag::TYPE)
+    }
+
+    /// The same, of a frame whose first tag is an `outer` one, whatever its type, and whose other tags are of type
+    /// `inner`.
+    #[must_use]
+    #[inline]
+    pub fn parse_behind(frame: &[u8], outer: bool, inner: u16) -> Self {
+        let mut headers = Self { tags: outer.into(), ..Self::default() };
+        match headers.link(frame, inner) {
+            Some(TYPE_IPV4) => headers.ipv4(frame),
+            Some(TYPE_IPV6) => headers.ipv6(frame),
+            _ => {}
+        }
+        headers
+    }
+
+    /// The packet's ends have other addresses than its IPv6 header: the transport was summed up with those.
+    #[must_use]
+    #[inline]
+    pub fn is_readdressed(&self) -> bool {
+        self.home | self.routed != 0
+    }
+
+    /// Steps over the addresses and tags to the type of what follows.
+    fn link(&mut self, frame: &[u8], inner: u16) -> Option<u16> {
+        let mut at = ADDRESSES + usize::from(self.tags) * TAG;
+        let mut kind = be16(frame, at)?;
+        while kind == inner && self.tags < 2 || kind == TYPE_SERVICE_VLAN && self.tags == 0 {
+            at += TAG;
+            kind = be16(frame, at)?;
+            self.tags += 1;
+        }
+        self.l3_offset = at + 2;
+        self.header_length = self.l3_offset;
+        Some(kind)
+    }
+
+    #[inline]
+    fn ipv4(&mut self, frame: &[u8]) {
+        let packet = frame.get(self.l3_offset..).unwrap_or_default();
+        let Some(fixed) = packet.first_chunk::<IPV4_HEADER>() else { return };
+        let length = usize::from(fixed[0] & 0xf) * 4;
+        if fixed[0] >> 4 != 4 || length < IPV4_HEADER || length > packet.len() {
+            return;
+        }
+        let total = usize::from(u16::from_be_bytes([fixed[2], fixed[3]]));
+        self.extended = length > IPV4_HEADER;
+        self.fragment = u16::from_be_bytes([fixed[6], fixed[7]]) & 0x3fff != 0;
+        self.network(L3::Ipv4, length, total, packet.len());
+        self.transport(frame, fixed[9]);
+    }
+
+    fn ipv6(&mut self, frame: &[u8]) {
+        let packet = frame.get(self.l3_offset..).unwrap_or_default();
+        let Some(fixed) = packet.first_chunk::<IPV6_HEADER>() else { return };
+        if fixed[0] >> 4 != 6 {
+            return;
+        }
+        let total = IPV6_HEADER + usize::from(u16::from_be_bytes([fixed[4], fixed[5]]));
+        let inside = packet.get(..total).unwrap_or(packet);
+        let (mut length, mut next) = (IPV6_HEADER, fixed[6]);
+        for _ in 0..MAX_EXTENSIONS {
+            let Some(extension) = Extension::parse(inside.get(length..).unwrap_or_default(), next) else {
+                break;
+            };
+            self.extended = true;
+            let place = |at: usize| self.l3_offset + length + at;
+            match extension.address {
+                Some(Address::Home(at)) => self.home = place(at),
+                Some(Address::Routed(at)) => self.routed = place(at),
+                None => {}
+            }
+            if next == protocol::FRAGMENT {
+                // A fragment's headers end before it.
+                (self.fragment, next) = (true, protocol::NONE);
+                break;
+            }
+            length += extension.length;
+            next = extension.next;
+        }
+        self.network(L3::Ipv6, length, total, packet.len());
+        self.transport(frame, next);
+    }
+
+    /// Notes a network header of `length` bytes in a packet that calls itself `total` bytes long, of which
+    /// `available` are in the frame.
+    #[inline]
+    fn network(&mut self, l3: L3, length: usize, total: usize, available: usize) {
+        self.l3 = l3;
+        self.l3_length = length;
+        self.header_length = self.l3_offset + length;
+        self.l3_end = (length <= total && total <= available).then_some(self.l3_offset + total);
+    }
+
+    #[inline]
+    fn transport(&mut self, frame: &[u8], protocol: u8) {
+        self.protocol = protocol;
+        let start = self.l3_offset + self.l3_length;
+        let segment = frame.get(start..self.l3_end.unwrap_or(frame.len())).unwrap_or_default();
+        let (l4, length) = match protocol {
+            protocol::TCP => (L4::Tcp, segment.get(12).map_or(0, |offset| usize::from(offset >> 4) * 4)),
+            protocol::UDP => (L4::Udp, UDP_HEADER),
+            protocol::SCTP => (L4::Sctp, SCTP_HEADER),
+            _ => return,
+        };
+        let shortest = if l4 == L4::Tcp { TCP_HEADER } else { length };
+        if !self.fragment && (shortest..=segment.len()).contains(&length) {
+            self.l4 = l4;
+            self.l4_offset = start;
+            self.l4_length = length;
+            self.header_length = start + length;
+        }
+    }
+}
+
+/// An IPv6 extension header.
+struct Extension {
+    length: usize,
+    next: u8,
+    address: Option<Address>,
+}
+
+/// An address in an extension header: bytes from its start.
+enum Address {
+    Home(usize),
+    Routed(usize),
+}
+
+impl Extension {
+    /// The extension header of kind `kind` at the start of `bytes`; `None` if it is not one or not all there.
+    fn parse(bytes: &[u8], kind: u8) -> Option<Self> {
+        let fixed = bytes.first_chunk::<8>()?;
+        let length = if kind == protocol::FRAGMENT { 8 } else { (usize::from(fixed[1]) + 1) * 8 };
+        let whole = bytes.get(..length)?;
+        let (next, address) = match kind {
+            protocol::HOP_BY_HOP | protocol::FRAGMENT => (fixed[0], None),
+            protocol::DESTINATION => (fixed[0], home_address(whole)),
+            protocol::ROUTING if fixed[2..4] == [2, 1] && length == 24 => {
+                (fixed[0], Some(Address::Routed(8)))
+            }
+            // On the way to another hop the header's destination is not the one the transport was summed
+            // with.
+            protocol::ROUTING if fixed[3] != 0 => (protocol::NONE, None),
+            protocol::ROUTING => (fixed[0], None),
+            _ => return None,
+        };
+        Some(Self { length, next, address })
+    }
+}
+
+/// Looks for the home address option in a destination options header.
+fn home_address(header: &[u8]) -> Option<Address> {
+    let mut at = 2;
+    while let [kind, rest @ ..] = header.get(at..)? {
+        match (*kind, rest.first()) {
+            (PAD_1, _) => at += 1,
+            (HOME_ADDRESS, Some(16)) if rest.len() > 16 => return Some(Address::Home(at + 2)),
+            (_, length) => at += 2 + usize::from(*length?),
+        }
+    }
+    None
+}

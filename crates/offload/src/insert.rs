@@ -1,0 +1,91 @@
+//! Puts checksums into a frame. The transport's field must hold the sum of the pseudo header, length included, as drivers
+//! leave it there.
+//!
+//! Left out: segmentation (`segment`), which inserts per segment what this inserts once.
+
+use crate::Request;
+use crate::checksum::Sum;
+use crate::crc::crc32c;
+use crate::headers::{IPV4_CHECKSUM, IPV4_HEADER, SCTP_CHECKSUM, TCP_CHECKSUM, UDP_CHECKSUM};
+use core::ops::Range;
+use plane::bytes::{be16, put16};
+use plane::frame::{Sealed, Transport};
+use thiserror::Error;
+
+/// Why no checksum was inserted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Error {
+    /// The IPv4 header that the sender describes is too short or not inside the frame.
+    #[error("IP header outside the frame")]
+    IpHeader,
+    /// The transport checksum field is not inside the frame.
+    #[error("transport header outside the frame")]
+    L4Header,
+    /// A checksum of a transport that the card does not know.
+    #[error("unknown transport")]
+    Transport,
+}
+
+/// Inserts the checksums that are asked for into a whole frame. IPv6 has no header checksum: asking for one is ignored.
+/// Answers what is known of the transport's checksum, if it was inserted.
+///
+/// # Errors
+/// The frame is unchanged if what the sender describes does not fit into it.
+#[inline]
+pub fn insert(frame: &mut [u8], request: &Request) -> Result<Option<Sealed>, Error> {
+    let (ip_start, l4_start) = (request.mac_length, request.l4_start());
+    let ip = request.ip_checksum && request.ipv4;
+    if ip && (l4_start > frame.len() || request.ip_length < IPV4_HEADER) {
+        return Err(Error::IpHeader);
+    }
+    let mut sealed = None;
+    if request.l4_checksum {
+        let end = frame.len();
+        let transport = request.l4.ok_or(Error::Transport)?;
+        let field = checksum_field(transport);
+        let segment = frame.get_mut(l4_start..).filter(|s| s.len() >= field.end).ok_or(Error::L4Header)?;
+        let seed = match transport {
+            Transport::Sctp => seal_sctp(segment),
+            _ => seal_l4(segment, field.start, transport),
+        };
+        sealed = Some(Sealed { start: l4_start, end, transport, seed });
+    }
+    if ip {
+        seal_ipv4(frame.get_mut(ip_start..l4_start).unwrap_or_default());
+    }
+    Ok(sealed)
+}
+
+/// Where in its header the transport's checksum is.
+fn checksum_field(transport: Transport) -> Range<usize> {
+    match transport {
+        Transport::Tcp => TCP_CHECKSUM..TCP_CHECKSUM + 2,
+        Transport::Udp => UDP_CHECKSUM..UDP_CHECKSUM + 2,
+        Transport::Sctp => SCTP_CHECKSUM..SCTP_CHECKSUM + 4,
+    }
+}
+
+/// Writes the checksum of an IPv4 header.
+fn seal_ipv4(header: &mut [u8]) {
+    put16(header, IPV4_CHECKSUM, 0);
+    let checksum = Sum::of(header).checksum();
+    put16(header, IPV4_CHECKSUM, checksum);
+}
+
+/// Writes the checksum of a TCP segment or UDP datagram over the seed in its field; answers the seed.
+fn seal_l4(segment: &mut [u8], field: usize, transport: Transport) -> u16 {
+    let seed = be16(segment, field).unwrap_or(0);
+    let checksum = Sum::of(segment).checksum();
+    // In UDP a zero would say "not summed".
+    put16(segment, field, if checksum == 0 && transport == Transport::Udp { 0xffff } else { checksum });
+    seed
+}
+
+fn seal_sctp(packet: &mut [u8]) -> u16 {
+    if let Some((before, rest)) = packet.split_at_mut_checked(SCTP_CHECKSUM)
+        && let Some((field, after)) = rest.split_first_chunk_mut::<4>()
+    {
+        *field = crc32c(&[before, &[0; 4], after]).to_le_bytes();
+    }
+    0
+}

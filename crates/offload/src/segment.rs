@@ -1,0 +1,236 @@
+//! Cuts a packet: one large TCP segment or UDP datagram becomes many that fit the wire, each with its own lengths,
+//! identification, sequence number, flags and checksums.
+//!
+//! A guest chooses the lengths of headers and the segment size, so the bytes that come out may be hundreds of times those
+//! that go in: a caller bounds the length of a segment ([`Segmenter::longest`]) and budgets segments
+//! ([`Segmenter::count`]), not packets.
+//!
+//! Left out: fetching the packet; VLAN tags, which a caller adds to each segment.
+
+use crate::Request;
+use crate::checksum::Sum;
+use crate::headers::{ETHERNET_HEADER, IPV4_HEADER, IPV6_HEADER, TCP_HEADER, UDP_HEADER};
+use plane::frame::{Sealed, Transport};
+use thiserror::Error;
+
+/// Why a packet cannot be segmented.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Error {
+    /// No bytes to a segment.
+    #[error("segment size of zero")]
+    SegmentSize,
+    /// A header is said to be shorter than such a header is.
+    #[error("header too short")]
+    HeaderTooShort,
+    /// The headers are longer than the packet.
+    #[error("headers longer than the packet")]
+    HeaderTooLong,
+    /// The transport is neither TCP nor UDP.
+    #[error("transport cannot be segmented")]
+    Transport,
+}
+
+/// Which TCP flags survive in the first, middle and last segment, twelve bits each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlagMasks {
+    /// First of several.
+    pub first: u16,
+    /// Neither first nor last.
+    pub middle: u16,
+    /// Last of several.
+    pub last: u16,
+}
+
+impl FlagMasks {
+    /// FIN and PSH in the last only, CWR in the first only (RFC 3168, 6.1.2: it answers one congestion
+    /// event).
+    pub const DEFAULT: Self = Self { first: 0xff6, middle: 0xf76, last: 0xf7f };
+}
+
+/// The sums of what is the same in all segments, so that a segment's headers need not be summed up again.
+#[derive(Debug, Clone, Copy, Default)]
+struct Same {
+    /// Of an IPv4 header, without length, identification and checksum.
+    ip: Sum,
+    /// Of a transport header without options, the seed in its checksum field: without TCP's sequence number and flags,
+    /// or UDP's length.
+    l4: Sum,
+    /// Of the seed, which is the pseudo header's without its length.
+    seed: Sum,
+}
+
+impl Same {
+    /// Those of IP and transport headers that are known to be no shorter than such headers are.
+    fn of(ip: &[u8], l4: &[u8], transport: Transport) -> Self {
+        let ip = Sum::of(&ip[..2]).bytes(&ip[6..10]).bytes(&ip[12..]);
+        let (l4, seed) = match transport {
+            Transport::Tcp => (Sum::of(&l4[..4]).bytes(&l4[8..12]).bytes(&l4[14..TCP_HEADER]), &l4[16..18]),
+            _ => (Sum::of(&l4[..4]).bytes(&l4[6..UDP_HEADER]), &l4[6..8]),
+        };
+        Self { ip, l4, seed: Sum::of(seed) }
+    }
+}
+
+/// A packet being cut.
+#[derive(Debug, Clone)]
+pub struct Segmenter<'a> {
+    headers: &'a [u8],
+    payload: &'a [u8],
+    request: Request,
+    transport: Transport,
+    mss: usize,
+    masks: FlagMasks,
+    seal_ip: bool,
+    same: Same,
+    /// Segments, at least one.
+    total: u32,
+    next: u32,
+    sealed: Option<Sealed>,
+}
+
+impl<'a> Segmenter<'a> {
+    /// Prepares a packet, headers and payload contiguous, for cutting into segments of `mss` bytes of payload each. The
+    /// payload is what is there. The transport's checksum field must hold the sum of the pseudo header without the length.
+    ///
+    /// # Errors
+    /// Requests that describe no packet that could be cut.
+    pub fn new(packet: &'a [u8], request: &Request, mss: u16, masks: FlagMasks) -> Result<Self, Error> {
+        let (transport, shortest_l4) = match request.l4 {
+            Some(transport @ Transport::Tcp) => (transport, TCP_HEADER),
+            Some(transport @ Transport::Udp) => (transport, UDP_HEADER),
+            Some(Transport::Sctp) | None => return Err(Error::Transport),
+        };
+        if mss == 0 {
+            return Err(Error::SegmentSize);
+        }
+        let shortest_ip = if request.ipv4 { IPV4_HEADER } else { IPV6_HEADER };
+        let (mac, ip) = (request.mac_length, request.ip_length);
+        if mac < ETHERNET_HEADER || ip < shortest_ip || request.l4_length < shortest_l4 {
+            return Err(Error::HeaderTooShort);
+        }
+        let split = packet.split_at_checked(request.payload_start());
+        let (headers, payload) = split.ok_or(Error::HeaderTooLong)?;
+        let seal_ip = request.ip_checksum && request.ipv4;
+        let (before, l4) = headers.split_at(mac + ip);
+        let same = Same::of(&before[mac..], l4, transport);
+        let (mss, request) = (usize::from(mss), *request);
+        let total = payload.len().div_ceil(mss).max(1) as u32;
+        let (next, sealed) = (0, None);
+        Ok(Self { headers, payload, request, transport, mss, masks, seal_ip, same, total, next, sealed })
+    }
+
+    /// Leaves out the first `segments`, which were written before.
+    #[must_use]
+    pub fn skip(self, segments: u32) -> Self {
+        Self { next: segments.min(self.total), ..self }
+    }
+
+    /// Segments that are still to come, at most the payload's bytes divided by the MSS, rounded up. A packet
+    /// without payload is one segment.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.total - self.next
+    }
+
+    /// Bytes of the longest segment: what a buffer must hold.
+    #[must_use]
+    pub fn longest(&self) -> usize {
+        self.headers.len() + self.payload.len().min(self.mss)
+    }
+
+    /// Writes the next segment to the start of `buffer` and returns its length. `None` after the last, or if
+    /// the buffer is shorter than the segment.
+    pub fn write_next(&mut self, buffer: &mut [u8]) -> Option<usize> {
+        if self.count() == 0 {
+            return None;
+        }
+        let rest = self.payload.get(self.next as usize * self.mss..)?;
+        let chunk = rest.get(..self.mss).unwrap_or(rest);
+        let length = self.headers.len() + chunk.len();
+        let segment = buffer.get_mut(..length)?;
+        let (headers, payload) = segment.split_at_mut(self.headers.len());
+        headers.copy_from_slice(self.headers);
+        payload.copy_from_slice(chunk);
+        self.network(headers, chunk.len());
+        self.transport(segment);
+        self.next += 1;
+        Some(length)
+    }
+
+    /// What is known of the checksum of the segment written last.
+    #[must_use]
+    pub fn sealed(&self) -> Option<Sealed> {
+        self.sealed
+    }
+
+    /// Length, and for IPv4 identification and checksum.
+    fn network(&self, headers: &mut [u8], chunk: usize) {
+        let start = self.request.mac_length;
+        let whole = headers.len() - start + chunk;
+        let rest = headers.get_mut(start..).unwrap_or_default();
+        let Some(ip) = rest.first_chunk_mut::<IPV4_HEADER>() else { return };
+        if !self.request.ipv4 {
+            [ip[4], ip[5]] = ((whole - IPV6_HEADER) as u16).to_be_bytes();
+            return;
+        }
+        let identification = u16::from_be_bytes([ip[4], ip[5]]).wrapping_add(self.next as u16);
+        [ip[2], ip[3]] = (whole as u16).to_be_bytes();
+        [ip[4], ip[5]] = identification.to_be_bytes();
+        if self.seal_ip {
+            let sum = self.same.ip.number((whole as u32) << 16 | u32::from(identification));
+            [ip[10], ip[11]] = sum.checksum().to_be_bytes();
+        }
+    }
+
+    /// Sequence number and flags, or length; then the checksum.
+    fn transport(&mut self, segment: &mut [u8]) {
+        let (start, end) = (self.headers.len() - self.request.l4_length, segment.len());
+        let length = (end - start) as u32;
+        let l4 = segment.get_mut(start..).unwrap_or_default();
+        match self.transport {
+            Transport::Tcp => self.tcp(l4, length),
+            _ => self.udp(l4, length),
+        }
+        if self.request.l4_checksum {
+            let seed = self.same.seed.number(length).value();
+            self.sealed = Some(Sealed { start, end, transport: self.transport, seed });
+        }
+    }
+
+    fn tcp(&self, l4: &mut [u8], length: u32) {
+        let Some((header, rest)) = l4.split_first_chunk_mut::<TCP_HEADER>() else { return };
+        let advance = self.next.wrapping_mul(self.mss as u32);
+        let sequence = [header[4], header[5], header[6], header[7]];
+        let sequence = u32::from_be_bytes(sequence).wrapping_add(advance);
+        let flags = u16::from_be_bytes([header[12], header[13]]) & (0xf000 | self.mask());
+        [header[4], header[5], header[6], header[7]] = sequence.to_be_bytes();
+        [header[12], header[13]] = flags.to_be_bytes();
+        if self.request.l4_checksum {
+            let sum = self.same.l4.number(sequence).number(flags.into()).number(length);
+            [header[16], header[17]] = sum.bytes(rest).checksum().to_be_bytes();
+        }
+    }
+
+    fn udp(&self, l4: &mut [u8], length: u32) {
+        let Some((header, rest)) = l4.split_first_chunk_mut::<UDP_HEADER>() else { return };
+        [header[4], header[5]] = (length as u16).to_be_bytes();
+        if self.request.l4_checksum {
+            // Once in the header, once in the pseudo header.
+            let checksum = self.same.l4.number(length).number(length).bytes(rest).checksum();
+            // A zero would say "not summed".
+            let checksum = if checksum == 0 { 0xffff } else { checksum };
+            [header[6], header[7]] = checksum.to_be_bytes();
+        }
+    }
+
+    fn mask(&self) -> u16 {
+        let (first, last) = (self.next == 0, self.next + 1 == self.total);
+        match (first, last) {
+            // The only segment is first and last at once and keeps what either may keep.
+            (true, true) => self.masks.first | self.masks.last,
+            (true, false) => self.masks.first,
+            (false, false) => self.masks.middle,
+            (false, true) => self.masks.last,
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! A TCP packet that crosses the uplink before it is cut into segments, because the kernel there cuts it, or delivers it
+//! whole: what is known of it, and its headers as Linux wants them and has them (the length of all
+//! of it in the network header, the pseudo header's sum in the place of the checksum).
+//!
+//! Left out: UDP, which Linux takes in this form from few, and packets that are not what their sender says. Those are cut
+//! by the card, which does as it is told.
+
+use crate::Request;
+use crate::checksum::Sum;
+use crate::headers::{
+    ETHERNET_HEADER, Headers, IPV4_CHECKSUM, IPV4_HEADER, IPV6_HEADER, L3, L4, TCP_CHECKSUM, TCP_HEADER,
+    TYPE_IPV4, TYPE_IPV6, protocol,
+};
+use crate::segment::{Error, FlagMasks, Segmenter};
+use plane::Uncut;
+use plane::bytes::{be16, put16};
+use plane::frame::Transport;
+
+/// The most segments that one packet is cut into: 64 KB at the smallest MSS that Linux allows (48) is 1,366.
+pub const MAX_SEGMENTS: u32 = 2048;
+/// The longest IP packet.
+const LONGEST: usize = 65_535;
+/// Where in a TCP header its flags are.
+const FLAGS: usize = 13;
+/// The flag that answers one congestion event (RFC 3168, 6.1.2): a packet with it has to say so to Linux.
+const CWR: u8 = 0x80;
+
+/// A packet of a transmit queue, if somebody else may cut it: it is what its sender says, plain TCP over IP without a
+/// tag, and would be cut as TCP is (`masks`).
+#[must_use]
+pub fn sent(packet: &[u8], request: &Request, mss: u16, masks: FlagMasks) -> Option<Uncut> {
+    let (l3, l4) = (request.mac_length, request.l4_start());
+    let uncut = Uncut { ipv4: request.ipv4, l3, l4, payload: request.payload_start(), mss };
+    let sums = request.l4_checksum && (request.ip_checksum || !request.ipv4);
+    let tcp = request.l4 == Some(Transport::Tcp);
+    let usual = sums && tcp && masks == FlagMasks::DEFAULT && l3 == ETHERNET_HEADER;
+    let many = (2..=u64::from(MAX_SEGMENTS)).contains(&uncut.frames(packet.len()));
+    let usual = usual && mss > 0 && packet.len().saturating_sub(l3) <= LONGEST;
+    (usual && many && describes(&uncut, packet) && is_seeded(&uncut, packet)).then_some(uncut)
+}
+
+/// Whether the checksum's place has the sum of the pseudo header, without the length. Zero has two forms.
+fn is_seeded(uncut: &Uncut, packet: &[u8]) -> bool {
+    let seed = be16(packet, uncut.l4 + TCP_CHECKSUM).unwrap_or(0);
+    pseudo(uncut, packet).value() % 0xffff == seed % 0xffff
+}
+
+/// Whether the packet's own headers are where this says.
+fn describes(uncut: &Uncut, packet: &[u8]) -> bool {
+    let length = uncut.l4.saturating_sub(uncut.l3);
+    let network = packet.get(uncut.l3..uncut.l4).unwrap_or_default();
+    let tcp = packet.get(uncut.l4..).and_then(|tcp| tcp.first_chunk::<TCP_HEADER>());
+    let network = if uncut.ipv4 {
+        network.first_chunk::<IPV4_HEADER>().is_some_and(|ip| {
+            let whole = ip[0] >> 4 == 4 && usize::from(ip[0] & 0xf) * 4 == length;
+            whole && ip[9] == protocol::TCP && u16::from_be_bytes([ip[6], ip[7]]) & 0x3fff == 0
+        })
+    } else {
+        let ip = network.first_chunk::<IPV6_HEADER>();
+        length == IPV6_HEADER && ip.is_some_and(|ip| ip[0] >> 4 == 6 && ip[6] == protocol::TCP)
+    };
+    let kind = if uncut.ipv4 { TYPE_IPV4 } else { TYPE_IPV6 };
+    let length = uncut.payload.saturating_sub(uncut.l4);
+    network
+        && be16(packet, uncut.l3 - 2) == Some(kind)
+        && tcp.is_some_and(|tcp| usize::from(tcp[12] >> 4) * 4 == length && tcp[FLAGS] & CWR == 0)
+}
+
+/// A packet that has come, of which somebody says that it is TCP over such an IP, to be cut into segments with `mss`
+/// bytes each. Its headers are made ready for that. `None` if it is none, makes more segments than a card takes of one
+/// packet, or one with more than `longest` bytes.
+#[must_use]
+pub fn arrived(packet: &mut [u8], ipv4: bool, mss: u16, longest: usize) -> Option<Uncut> {
+    let headers = Headers::parse(packet);
+    let l3 = if ipv4 { L3::Ipv4 } else { L3::Ipv6 };
+    let whole = headers.l3_end == Some(packet.len()) && !headers.is_readdressed();
+    if (headers.l3, headers.l4) != (l3, L4::Tcp) || !whole {
+        return None;
+    }
+    let (l3, l4) = (headers.l3_offset, headers.l4_offset);
+    let uncut = Uncut { ipv4, l3, l4, payload: l4 + headers.l4_length, mss };
+    put16(packet, l4 + TCP_CHECKSUM, pseudo(&uncut, packet).value());
+    let segments = segments(&uncut, packet).ok()?;
+    (segments.count() <= MAX_SEGMENTS && segments.longest() <= longest).then_some(uncut)
+}
+
+/// Cuts the packet.
+///
+/// # Errors
+/// See [`Segmenter::new`].
+pub fn segments<'a>(uncut: &Uncut, packet: &'a [u8]) -> Result<Segmenter<'a>, Error> {
+    let request = Request {
+        mac_length: uncut.l3,
+        ip_length: uncut.l4.saturating_sub(uncut.l3),
+        l4_length: uncut.payload.saturating_sub(uncut.l4),
+        ipv4: uncut.ipv4,
+        l4: Some(Transport::Tcp),
+        ip_checksum: true,
+        l4_checksum: true,
+    };
+    Segmenter::new(packet, &request, uncut.mss, FlagMasks::DEFAULT)
+}
+
+/// Completes the headers of a packet that [`sent`] has found, to be sent as it is.
+pub fn complete(uncut: &Uncut, packet: &mut [u8]) {
+    let length = packet.len() - uncut.l3;
+    if uncut.ipv4 {
+        put16(packet, uncut.l3 + 2, length as u16);
+        put16(packet, uncut.l3 + IPV4_CHECKSUM, 0);
+        let checksum = Sum::of(&packet[uncut.l3..uncut.l4]).checksum();
+        put16(packet, uncut.l3 + IPV4_CHECKSUM, checksum);
+    } else {
+        put16(packet, uncut.l3 + 4, (length - IPV6_HEADER) as u16);
+    }
+    let pseudo = pseudo(uncut, packet).number((packet.len() - uncut.l4) as u32);
+    put16(packet, uncut.l4 + TCP_CHECKSUM, pseudo.value());
+}
+
+/// The sum of the pseudo header, without the length.
+fn pseudo(uncut: &Uncut, packet: &[u8]) -> Sum {
+    let addresses = if uncut.ipv4 { uncut.l3 + 12..uncut.l3 + 20 } else { uncut.l3 + 8..uncut.l3 + 40 };
+    Sum::of(packet.get(addresses).unwrap_or_default()).number(protocol::TCP.into())
+}

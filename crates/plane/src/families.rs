@@ -1,0 +1,106 @@
+//! Two families of ports on one plane. For three, nest [`Joined`]. Left out: which family a port belongs to; whoever makes
+//! the plane decides that.
+
+use crate::forward::{About, Forwarded, Missed, Sink};
+use crate::frame::Frame;
+use crate::ledger::{PortCounters, Traffic};
+use crate::source::{Lane, Sender, Source};
+use crate::uplink::Uncut;
+use crate::{Port, Ports};
+
+/// Two families.
+#[derive(Debug)]
+pub struct Joined<'a, A, B> {
+    /// The ports of the first; all others are the second's.
+    pub ports: Ports,
+    /// The first.
+    pub first: &'a mut A,
+    /// The second.
+    pub second: &'a mut B,
+}
+
+impl<A: Sink, B: Sink> Sink for Joined<'_, A, B> {
+    type Findings = (A::Findings, B::Findings);
+
+    #[inline]
+    fn deliver(
+        &mut self,
+        port: Port,
+        frame: &mut Frame<'_>,
+        about: About,
+        findings: &mut Self::Findings,
+    ) -> Result<usize, Missed> {
+        if self.ports.has(port) {
+            self.first.deliver(port, frame, about, &mut findings.0)
+        } else {
+            self.second.deliver(port, frame, about, &mut findings.1)
+        }
+    }
+}
+
+impl<A: Source, B: Source> Source for Joined<'_, A, B> {
+    fn may_send(&self, sender: Sender) -> bool {
+        if self.ports.has(sender.port) { self.first.may_send(sender) } else { self.second.may_send(sender) }
+    }
+
+    fn hand_over<L: Lane>(&mut self, sender: Sender, budget: usize, lane: &mut L) -> bool {
+        let Self { ports, first, second } = self;
+        if ports.has(sender.port) {
+            first.hand_over(sender, budget, &mut Beside { lane, others: &mut **second, ports: *ports })
+        } else {
+            second.hand_over(sender, budget, &mut Beside { lane, others: &mut **first, ports: !*ports })
+        }
+    }
+
+    fn has_more(&self, sender: Sender) -> bool {
+        if self.ports.has(sender.port) { self.first.has_more(sender) } else { self.second.has_more(sender) }
+    }
+}
+
+/// A lane for one family, whose frames may go to the other's ports.
+struct Beside<'a, L, O> {
+    lane: &'a mut L,
+    others: &'a mut O,
+    /// The family's own ports.
+    ports: Ports,
+}
+
+impl<L: Lane, O: Sink> Lane for Beside<'_, L, O> {
+    fn send<S: Sink>(&mut self, own: &mut S, frame: &mut Frame<'_>) -> Forwarded {
+        self.lane.send(&mut Joined { ports: self.ports, first: own, second: self.others }, frame)
+    }
+
+    fn takes_uncut(&self) -> bool {
+        self.lane.takes_uncut()
+    }
+
+    fn send_uncut(
+        &mut self,
+        packet: &mut Frame<'_>,
+        uncut: &Uncut,
+        shortest: usize,
+        complete: impl FnOnce(&mut [u8]),
+    ) -> Option<bool> {
+        self.lane.send_uncut(packet, uncut, shortest, complete)
+    }
+
+    fn is_due(&self) -> bool {
+        self.lane.is_due()
+    }
+
+    fn tag(&self, asked: Option<u16>) -> Option<u16> {
+        self.lane.tag(asked)
+    }
+
+    fn tag_types(&self) -> (u16, Option<u16>) {
+        self.lane.tag_types()
+    }
+
+    fn counters(&mut self) -> &mut PortCounters {
+        self.lane.counters()
+    }
+
+    fn settle(&mut self) -> Traffic {
+        self.lane.settle()
+    }
+}

@@ -1,0 +1,399 @@
+//! A frame's way through the plane: the switch is asked, ports and uplink get what it says, and everybody's share is counted
+//! and paid for. Left out: what a family does before it hands a frame over, and after it has got one.
+
+use crate::frame::{Ends, Frame};
+use crate::ledger::{Ledger, PortCounters};
+use crate::pacing::Pacing;
+use crate::switch::{Decision, Flows, Origin, Reason, Storm, Tables};
+use crate::uplink::{Tally, Uplink, Wire, is_truncated};
+use crate::watch::{Loss, Seen, Watched, Way};
+use crate::{Port, Ports};
+use units::{MacAddress, Time};
+
+/// What a port that gets a frame is told of it.
+#[derive(Debug, Clone, Copy)]
+pub struct About {
+    /// It comes from the uplink.
+    pub from_uplink: bool,
+    /// No other port gets it.
+    pub alone: bool,
+    /// No exact filter knows its destination.
+    pub inexact: bool,
+    /// The port wants frame and tag apart.
+    pub strips: bool,
+}
+
+/// Why a port did not get a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Missed {
+    /// It is not set up.
+    Disabled,
+    /// It has no room for the whole frame, and frames that it has no room for are to be dropped.
+    Dropped,
+    /// It has no room for the whole frame. The frame should have waited for room, and there was no place for that.
+    Full,
+    /// It has no room for the whole frame yet, and has put the frame where it waits. The plane is told when the port has the
+    /// frame ([`Plane::came_late`]).
+    Waits,
+    /// Its memory is not there.
+    Fault,
+}
+
+/// The side of a family's ports that takes frames.
+pub trait Sink {
+    /// What is found out about a frame once, for all ports that get it.
+    type Findings: Default;
+
+    /// Puts a frame into a port's own buffers; answers its bytes there, check sequence excluded.
+    ///
+    /// # Errors
+    /// [`Missed`]: the port's owner sees nothing of the frame.
+    fn deliver(
+        &mut self,
+        port: Port,
+        frame: &mut Frame<'_>,
+        about: About,
+        findings: &mut Self::Findings,
+    ) -> Result<usize, Missed>;
+}
+
+/// What became of a frame for a port, from bad to good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fate {
+    /// It should have waited for room, and there was no place for that.
+    Missed,
+    /// It was for the port, and was dropped there.
+    Dropped,
+    /// The port has it, or has a place where it waits.
+    Reached,
+}
+
+/// What the sender is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Forwarded {
+    /// The frame was one that the sender may not send.
+    pub refused: Option<Reason>,
+    /// It has left by the uplink.
+    pub sent: bool,
+}
+
+/// A forwarding plane of `N` ports.
+#[derive(Debug, Clone)]
+pub struct Plane<const N: usize> {
+    /// What is asked about frames.
+    pub(crate) tables: Tables<N>,
+    pub(crate) flows: Flows<N>,
+    /// How fast frames leave.
+    pub pacing: Pacing<N>,
+    /// Storm control.
+    pub storm: Storm,
+    /// Counters of the ports.
+    pub ledger: Ledger<N>,
+    /// How the uplink is.
+    pub uplink: Uplink,
+    /// What has crossed it.
+    pub tally: Tally,
+    /// The moment of the poll under way.
+    pub now: Time,
+}
+
+impl<const N: usize> Plane<N> {
+    /// A plane with tables, pacing and counters; nothing is under way.
+    #[must_use]
+    pub fn new(tables: Tables<N>, pacing: Pacing<N>, storm: Storm, counters: [PortCounters; N]) -> Self {
+        Self {
+            tables,
+            flows: Flows::new(),
+            pacing,
+            storm,
+            ledger: Ledger::new(counters),
+            uplink: Uplink::default(),
+            tally: Tally::default(),
+            now: Time::ZERO,
+        }
+    }
+
+    /// What is asked about frames.
+    #[must_use]
+    #[inline]
+    pub fn tables(&self) -> &Tables<N> {
+        &self.tables
+    }
+
+    /// From now on other tables are asked.
+    pub fn set_tables(&mut self, tables: Tables<N>) {
+        self.tables = tables;
+        self.flows.forget();
+    }
+
+    /// From now on every frame is looked up anew.
+    pub fn remember_no_flows(&mut self) {
+        self.flows.never_remember();
+    }
+
+    /// Asks the switch about a frame of a port or of the uplink, and hands it to everybody it names. Inlined into the few
+    /// places that call it, with the family's side of the way: as a call it costs a frame 60 instructions more.
+    #[inline(always)]
+    pub fn forward<S: Sink, W: Wire>(
+        &mut self,
+        origin: Origin,
+        frame: &mut Frame<'_>,
+        sinks: &mut S,
+        wire: &mut W,
+    ) -> Forwarded {
+        if wire.is_watched() {
+            return self.forward_watched(origin, frame.same(), sinks, wire);
+        }
+        self.pass::<false, _, _>(origin, frame, sinks, wire)
+    }
+
+    /// The same under somebody's eyes. The frame is a value: it stays in registers where nobody watches only if no reference
+    /// to it leaves the way that is taken then.
+    #[cold]
+    #[inline(never)]
+    fn forward_watched<S: Sink, W: Wire>(
+        &mut self,
+        origin: Origin,
+        mut frame: Frame<'_>,
+        sinks: &mut S,
+        wire: &mut W,
+    ) -> Forwarded {
+        let forwarded = self.pass::<true, _, _>(origin, &mut frame, sinks, wire);
+        // The bytes are as the caller's own value has them.
+        frame.untagged();
+        forwarded
+    }
+
+    #[inline(always)]
+    fn pass<const WATCHED: bool, S: Sink, W: Wire>(
+        &mut self,
+        origin: Origin,
+        frame: &mut Frame<'_>,
+        sinks: &mut S,
+        wire: &mut W,
+    ) -> Forwarded {
+        let (ends, length) = (frame.ends(), frame.length());
+        if let Origin::Port(port) = origin {
+            self.pacing.left(port, length);
+        }
+        let mut decision = self.flows.decide(&self.tables, ends, frame.tag, length, origin);
+        if WATCHED {
+            let lost = self.lost_here(origin, decision, frame);
+            wire.watch(Seen { at: origin, way: Way::In, lost }, frame.tagged());
+        }
+        match (origin, decision.dropped) {
+            (Origin::Port(port), Some(reason)) if self.refuses(port, reason) => {
+                return Forwarded { refused: Some(reason), sent: false };
+            }
+            (Origin::Uplink, None) if is_truncated(frame.untagged()) && !self.passes_truncated() => {
+                return Forwarded::default();
+            }
+            (Origin::Uplink, Some(Reason::TooLong)) => self.tally.too_long += 1,
+            _ => {}
+        }
+        if !decision.ports.is_empty() && (ends.is_to_group() || self.storm.limits.counts_unknown) {
+            let ports = self.control_storm(ends.destination(), decision.ports, length);
+            if WATCHED && ports != decision.ports {
+                keep_from(decision.ports, frame, wire);
+            }
+            decision.ports = ports;
+        }
+        let fate = if WATCHED {
+            self.hand_out(origin, ends, decision, frame, &mut Watched { sinks, wire })
+        } else {
+            self.hand_out(origin, ends, decision, frame, sinks)
+        };
+        match origin {
+            Origin::Port(port) if fate.is_some() => {
+                self.pacing.crossed(port, length, decision.ports, self.now);
+            }
+            Origin::Uplink if fate >= Some(Fate::Dropped) => {
+                self.tally.received(ends.destination(), length, fate == Some(Fate::Reached));
+            }
+            Origin::Port(_) | Origin::Uplink => {}
+        }
+        let sent = decision.uplink && self.uplink.link && self.leave(frame, sinks, wire);
+        if sent {
+            self.tally.sent(ends.destination(), length);
+        }
+        if WATCHED && decision.uplink {
+            let lost = (!sent).then_some(Loss::Uplink);
+            wire.watch(Seen { at: Origin::Uplink, way: Way::Out, lost }, frame.tagged());
+        }
+        if let Origin::Port(port) = origin {
+            self.count_sent(port, ends, length, !decision.ports.is_empty(), sent);
+        }
+        Forwarded { refused: None, sent }
+    }
+
+    /// Hands a frame to every port that the switch has named; the best that became of it, or `None` if there was no port.
+    #[inline(always)]
+    fn hand_out<S: Sink>(
+        &mut self,
+        origin: Origin,
+        ends: Ends,
+        decision: Decision,
+        frame: &mut Frame<'_>,
+        sinks: &mut S,
+    ) -> Option<Fate> {
+        let Decision { ports, replicated, inexact, .. } = decision;
+        if ports.is_empty() {
+            return None;
+        }
+        let from_uplink = origin == Origin::Uplink;
+        let about = About { from_uplink, alone: true, inexact, strips: false };
+        let mut findings = S::Findings::default();
+        if let Some(port) = ports.single() {
+            let about = About { strips: self.tables.strips(port, replicated), ..about };
+            return Some(self.deliver(port, about, ends, frame, sinks, &mut findings));
+        }
+        Some(self.hand_out_copies(ports, replicated, about, ends, frame, sinks))
+    }
+
+    #[inline(never)]
+    fn hand_out_copies<S: Sink>(
+        &mut self,
+        ports: Ports,
+        replicated: bool,
+        about: About,
+        ends: Ends,
+        frame: &mut Frame<'_>,
+        sinks: &mut S,
+    ) -> Fate {
+        let mut findings = S::Findings::default();
+        ports.iter().fold(Fate::Missed, |fate, port| {
+            let about = About { alone: false, strips: self.tables.strips(port, replicated), ..about };
+            fate.max(self.deliver(port, about, ends, frame, sinks, &mut findings))
+        })
+    }
+
+    #[inline(always)]
+    fn deliver<S: Sink>(
+        &mut self,
+        port: Port,
+        about: About,
+        ends: Ends,
+        frame: &mut Frame<'_>,
+        sinks: &mut S,
+        findings: &mut S::Findings,
+    ) -> Fate {
+        match sinks.deliver(port, frame, about, findings) {
+            Ok(bytes) => {
+                self.count_received(port, about.from_uplink, ends, bytes);
+                Fate::Reached
+            }
+            Err(missed) => self.count_lost(port, missed),
+        }
+    }
+
+    #[cold]
+    fn count_lost(&mut self, port: Port, missed: Missed) -> Fate {
+        let counters = self.ledger.of(port);
+        match missed {
+            Missed::Disabled => counters.rx_disabled += 1,
+            Missed::Fault => counters.dma_faults += 1,
+            Missed::Dropped => counters.rx_no_descriptors += 1,
+            Missed::Full => {
+                counters.rx_no_descriptors += 1;
+                return Fate::Missed;
+            }
+            Missed::Waits => return Fate::Reached,
+        }
+        Fate::Dropped
+    }
+
+    #[inline(always)]
+    fn count_received(&mut self, port: Port, from_uplink: bool, ends: Ends, bytes: usize) {
+        let traffic = self.ledger.received(port);
+        traffic.add(!from_uplink, bytes);
+        if ends.is_to_group() {
+            traffic.add_group(ends.destination().is_broadcast());
+        }
+    }
+
+    /// A port has put a frame that waited ([`Missed::Waits`]) into its own buffers.
+    pub fn came_late(&mut self, port: Port, from_uplink: bool, ends: Ends, bytes: usize) {
+        self.count_received(port, from_uplink, ends, bytes);
+    }
+
+    /// A port has sent a frame: to somebody here, to the uplink, or both.
+    #[inline]
+    pub(crate) fn count_sent(&mut self, port: Port, ends: Ends, length: usize, local: bool, uplink: bool) {
+        if !local && !uplink {
+            self.ledger.of(port).tx_unclaimed += 1;
+        }
+        let traffic = self.ledger.sent(port);
+        traffic.add(local, length);
+        if ends.is_to_group() {
+            traffic.add_group(ends.destination().is_broadcast());
+        }
+    }
+
+    /// Whether a frame is dropped for what its sender may not do, which is counted.
+    #[cold]
+    fn refuses(&mut self, port: Port, reason: Reason) -> bool {
+        let counters = self.ledger.of(port);
+        match reason {
+            Reason::Unwanted | Reason::OnlySender | Reason::Disabled | Reason::TooLong => return false,
+            Reason::LinkControl => counters.tx_link_control += 1,
+            Reason::SourceSpoofed | Reason::VlanSpoofed => counters.tx_spoofed += 1,
+        }
+        counters.tx_blocked += 1;
+        true
+    }
+
+    /// Counts a frame whose length field is wrong; answers whether such frames are passed on.
+    #[cold]
+    fn passes_truncated(&mut self) -> bool {
+        self.tally.truncated += 1;
+        self.uplink.passes_truncated
+    }
+
+    /// Keeps a frame from ports, mirrors among them, while there is a storm of its kind; answers those that get it.
+    #[cold]
+    fn control_storm(&mut self, dst: MacAddress, ports: Ports, length: usize) -> Ports {
+        if self.storm.admits(dst, self.tables.knows(dst), length) {
+            return ports;
+        }
+        ports.iter().for_each(|port| self.ledger.of(port).rx_storm += 1);
+        Ports::NONE
+    }
+
+    /// Why a frame goes no further than to the plane; `None` if it does.
+    fn lost_here(&self, origin: Origin, decision: Decision, frame: &mut Frame<'_>) -> Option<Loss> {
+        let Decision { ports, uplink, dropped, .. } = decision;
+        let truncated = origin == Origin::Uplink && dropped.is_none() && is_truncated(frame.untagged());
+        if truncated && !self.uplink.passes_truncated {
+            return Some(Loss::Truncated);
+        }
+        (ports.is_empty() && !uplink).then(|| dropped.map_or(Loss::Unclaimed, Loss::Dropped))
+    }
+
+    /// The frame leaves by the uplink, which in loopback brings it back at once; `false` if it was dropped.
+    #[inline]
+    fn leave<S: Sink, W: Wire>(&mut self, frame: &mut Frame<'_>, sinks: &mut S, wire: &mut W) -> bool {
+        if self.uplink.loops_back {
+            self.come_back(frame, sinks, wire)
+        } else {
+            wire.transmit(frame.tagged())
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn come_back<S: Sink, W: Wire>(&mut self, frame: &mut Frame<'_>, sinks: &mut S, wire: &mut W) -> bool {
+        if self.uplink.receives {
+            self.tally.arrived(frame.length());
+            self.forward(Origin::Uplink, frame, sinks, wire);
+        }
+        true
+    }
+}
+
+/// Tells who watches of a frame that storm control keeps from ports.
+fn keep_from<W: Wire>(ports: Ports, frame: &mut Frame<'_>, wire: &mut W) {
+    for port in ports.iter() {
+        let seen = Seen { at: Origin::Port(port), way: Way::Out, lost: Some(Loss::Storm) };
+        wire.watch(seen, frame.tagged());
+    }
+}

@@ -1,0 +1,196 @@
+//! What is counted of each port's traffic: 64 bits wide, and never cleared but by who owns the counters. Frames are tallied
+//! while the plane works and added to the counters at the end of a visit or a poll. Left out: what a family's own drivers
+//! are shown of it.
+
+use crate::{Port, Ports};
+use serde::{Deserialize, Serialize};
+
+/// A port's traffic and losses.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename = "PoolCounters")]
+pub struct PortCounters {
+    /// Frames received into the port.
+    pub rx_packets: u64,
+    /// Their bytes, frame check sequence excluded.
+    pub rx_bytes: u64,
+    /// Of these frames, multicast ones.
+    pub rx_multicast: u64,
+    /// Of these frames, broadcast ones.
+    pub rx_broadcast: u64,
+    /// Frames for the port that found too few descriptors.
+    pub rx_no_descriptors: u64,
+    /// Frames for the port while its queue was not set up, and frames that waited for its queue until that was stopped.
+    pub rx_disabled: u64,
+    /// Frames for the port that storm control kept from it.
+    pub rx_storm: u64,
+    /// Frames sent by the port that were switched or put on the uplink.
+    pub tx_packets: u64,
+    /// Their bytes, frame check sequence excluded.
+    pub tx_bytes: u64,
+    /// Of the frames sent, multicast ones.
+    pub tx_multicast: u64,
+    /// Of the frames sent, broadcast ones.
+    pub tx_broadcast: u64,
+    /// Packets that made no sense: descriptors, lengths, offload requests.
+    pub tx_invalid: u64,
+    /// Frames with an address or VLAN that is not the port's, and link-control frames.
+    pub tx_blocked: u64,
+    /// Of these, frames with an address or VLAN that is not the port's.
+    pub tx_spoofed: u64,
+    /// Of these, link-control frames: pause, spanning tree and the like.
+    pub tx_link_control: u64,
+    /// Frames that no port and no uplink took.
+    pub tx_unclaimed: u64,
+    /// Memory requests that the guest's side refused.
+    pub dma_faults: u64,
+}
+
+impl PortCounters {
+    /// Every counter.
+    pub fn all(&self) -> impl Iterator<Item = u64> {
+        let Self { rx_packets, rx_bytes, rx_multicast, rx_broadcast, .. } = *self;
+        let Self { rx_no_descriptors, rx_disabled, rx_storm, tx_packets, tx_bytes, .. } = *self;
+        let Self { tx_multicast, tx_broadcast, tx_invalid, tx_blocked, tx_spoofed, .. } = *self;
+        let Self { tx_link_control, tx_unclaimed, dma_faults, .. } = *self;
+        let received =
+            [rx_packets, rx_bytes, rx_multicast, rx_broadcast, rx_no_descriptors, rx_disabled, rx_storm];
+        let sent = [tx_packets, tx_bytes, tx_multicast, tx_broadcast, tx_invalid, tx_blocked, tx_spoofed];
+        received.into_iter().chain(sent).chain([tx_link_control, tx_unclaimed, dma_faults])
+    }
+}
+
+impl core::ops::Add for PortCounters {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            rx_packets: self.rx_packets + other.rx_packets,
+            rx_bytes: self.rx_bytes + other.rx_bytes,
+            rx_multicast: self.rx_multicast + other.rx_multicast,
+            rx_broadcast: self.rx_broadcast + other.rx_broadcast,
+            rx_no_descriptors: self.rx_no_descriptors + other.rx_no_descriptors,
+            rx_disabled: self.rx_disabled + other.rx_disabled,
+            rx_storm: self.rx_storm + other.rx_storm,
+            tx_packets: self.tx_packets + other.tx_packets,
+            tx_bytes: self.tx_bytes + other.tx_bytes,
+            tx_multicast: self.tx_multicast + other.tx_multicast,
+            tx_broadcast: self.tx_broadcast + other.tx_broadcast,
+            tx_invalid: self.tx_invalid + other.tx_invalid,
+            tx_blocked: self.tx_blocked + other.tx_blocked,
+            tx_spoofed: self.tx_spoofed + other.tx_spoofed,
+            tx_link_control: self.tx_link_control + other.tx_link_control,
+            tx_unclaimed: self.tx_unclaimed + other.tx_unclaimed,
+            dma_faults: self.dma_faults + other.dma_faults,
+        }
+    }
+}
+
+/// Frames and their bytes, frame check sequence excluded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sum {
+    /// Frames.
+    pub packets: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// What a port has received, or sent, since its counters were last added to: first what had to do with the uplink only, then
+/// what came from another port or went to one.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Traffic {
+    sums: [Sum; 2],
+    /// Multicast frames among them.
+    pub multicast: u64,
+    broadcast: u64,
+}
+
+impl Traffic {
+    /// A frame of `length` bytes.
+    #[inline]
+    pub(crate) fn add(&mut self, local: bool, length: usize) {
+        let sum = &mut self.sums[usize::from(local)];
+        sum.packets += 1;
+        sum.bytes += length as u64;
+    }
+
+    /// It was one to a group.
+    #[cold]
+    pub(crate) fn add_group(&mut self, broadcast: bool) {
+        self.broadcast += u64::from(broadcast);
+        self.multicast += u64::from(!broadcast);
+    }
+
+    /// What came from another port, or went to one.
+    #[must_use]
+    pub fn local(&self) -> Sum {
+        self.sums[1]
+    }
+
+    /// All of it.
+    #[must_use]
+    pub fn all(&self) -> Sum {
+        let [uplink, local] = self.sums;
+        Sum { packets: uplink.packets + local.packets, bytes: uplink.bytes + local.bytes }
+    }
+}
+
+/// The counters of all ports, and what is not yet added to them.
+#[derive(Debug, Clone)]
+pub struct Ledger<const N: usize> {
+    /// A port each.
+    pub counters: [PortCounters; N],
+    received: [Traffic; N],
+    sent: [Traffic; N],
+}
+
+impl<const N: usize> Ledger<N> {
+    pub(crate) fn new(counters: [PortCounters; N]) -> Self {
+        let none = [Traffic::default(); N];
+        Self { counters, received: none, sent: none }
+    }
+
+    /// The counters of a port.
+    #[inline]
+    pub fn of(&mut self, port: Port) -> &mut PortCounters {
+        &mut self.counters[port.index::<N>()]
+    }
+
+    #[inline]
+    pub(crate) fn received(&mut self, port: Port) -> &mut Traffic {
+        &mut self.received[port.index::<N>()]
+    }
+
+    #[inline]
+    pub(crate) fn sent(&mut self, port: Port) -> &mut Traffic {
+        &mut self.sent[port.index::<N>()]
+    }
+
+    /// Ports that have received something since they were settled.
+    #[must_use]
+    pub fn reached(&self) -> Ports {
+        let some = |traffic: &Traffic| traffic.all().packets > 0;
+        Ports::new(self.received.iter().rev().fold(0, |set, traffic| set << 1 | u64::from(some(traffic))))
+    }
+
+    /// Adds what a port has received to its counters, and answers it.
+    pub fn settle_received(&mut self, port: Port) -> Traffic {
+        let traffic = core::mem::take(&mut self.received[port.index::<N>()]);
+        let (counters, all) = (self.of(port), traffic.all());
+        counters.rx_packets += all.packets;
+        counters.rx_bytes += all.bytes;
+        counters.rx_multicast += traffic.multicast;
+        counters.rx_broadcast += traffic.broadcast;
+        traffic
+    }
+
+    /// Adds what a port has sent to its counters, and answers it.
+    pub fn settle_sent(&mut self, port: Port) -> Traffic {
+        let traffic = core::mem::take(&mut self.sent[port.index::<N>()]);
+        let (counters, all) = (self.of(port), traffic.all());
+        counters.tx_packets += all.packets;
+        counters.tx_bytes += all.bytes;
+        counters.tx_multicast += traffic.multicast;
+        counters.tx_broadcast += traffic.broadcast;
+        traffic
+    }
+}

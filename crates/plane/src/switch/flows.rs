@@ -1,0 +1,211 @@
+//! Decisions remembered by flow: who sent it, from where to where, in which VLAN. Everything that a decision follows
+//! from, the checks of the sender included, is in that or in the tables; so what was decided once holds until the
+//! tables change. That begins a new generation, and what an earlier one remembered counts for nothing. Only the length is
+//! left, and a frame that fits every port is not decided by its length: longer ones are not remembered, and ask the tables
+//! each time.
+//!
+//! Each sender has room of its own: a guest that sends from or to ever new addresses forgets its own flows and nobody
+//! else's, and each of its frames costs what a first one does.
+//!
+//! Left out: anything to save; who goes on from a saved state has forgotten.
+
+use super::decide::{Decision, Frame, Origin};
+use super::tables::Tables;
+use crate::frame::Ends;
+use alloc::boxed::Box;
+
+/// Flows remembered of a sender.
+const FLOWS: usize = 32;
+
+/// What tells a sender's flows apart: all bits of both addresses, of the tag, and of the generation. Zero is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Key(u64, u64);
+
+impl Key {
+    const TAGGED: u64 = 1 << 48;
+    /// The lowest bit of the generation, which has all bits from here up.
+    const GENERATION: u32 = 49;
+
+    #[inline]
+    fn new(ends: Ends, vlan: Option<u16>, generation: u64) -> Self {
+        let tag = vlan.map_or(0, |tag| Self::TAGGED | u64::from(tag) << 32);
+        Self(ends.low, u64::from(ends.high) | tag | generation)
+    }
+
+    /// Where the flow is among its sender's.
+    #[inline]
+    fn place(self) -> usize {
+        let mixed = (self.0 ^ self.1.rotate_left(20)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> (64 - FLOWS.ilog2())) as usize
+    }
+}
+
+/// A sender's flows, and what was decided about each.
+type Sender = [(Key, Decision); FLOWS];
+
+/// The flows of all senders.
+#[derive(Debug, Clone)]
+pub struct Flows<const N: usize> {
+    ports: Box<[Sender; N]>,
+    uplink: Box<Sender>,
+    /// As it is in a key; never zero.
+    generation: u64,
+    remembers: bool,
+}
+
+impl<const N: usize> Flows<N> {
+    const NOTHING: (Key, Decision) = (Key(0, 0), Decision::NOWHERE);
+    const NONE: Sender = [Self::NOTHING; FLOWS];
+
+    /// No flows yet.
+    pub(crate) fn new() -> Self {
+        Self {
+            ports: Box::new([Self::NONE; N]),
+            uplink: Box::new(Self::NONE),
+            generation: 1 << Key::GENERATION,
+            remembers: true,
+        }
+    }
+
+    /// The tables have changed. After as many generations as fit a key, the first one's flows are erased, since they could
+    /// be taken for new ones.
+    pub(crate) fn forget(&mut self) {
+        self.generation = self.generation.wrapping_add(1 << Key::GENERATION);
+        if self.generation == 0 {
+            self.ports.fill(Self::NONE);
+            self.uplink.fill(Self::NOTHING);
+            self.generation = 1 << Key::GENERATION;
+        }
+    }
+
+    /// Nothing is remembered from now on.
+    pub(crate) fn never_remember(&mut self) {
+        self.remembers = false;
+        self.forget();
+    }
+
+    /// What [`Tables::decide`] says of a frame of `length` bytes.
+    #[inline]
+    pub(crate) fn decide(
+        &mut self,
+        tables: &Tables<N>,
+        ends: Ends,
+        vlan: Option<u16>,
+        length: usize,
+        origin: Origin,
+    ) -> Decision {
+        let key = Key::new(ends, vlan, self.generation);
+        let sender = match origin {
+            Origin::Port(port) => &mut self.ports[port.index::<N>()],
+            Origin::Uplink => &mut *self.uplink,
+        };
+        let (known, decision) = &mut sender[key.place()];
+        let usual = tables.fits_everybody(length);
+        if *known != key || !usual {
+            let frame = Frame { dst: ends.destination(), src: ends.source(), vlan, length, origin };
+            // What nobody is to find again has the place without the key.
+            *known = if usual && self.remembers { key } else { Key::default() };
+            *decision = tables.decide_closely(&frame);
+        }
+        *decision
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Flows, Key};
+    use crate::frame::Ends;
+    use crate::switch::{Fit, Frame, Ids, Origin, Rule, Tables, Vlans};
+    use crate::{Port, Ports};
+    use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
+    use units::MacAddress;
+
+    const PORTS: usize = 16;
+
+    fn address() -> impl Strategy<Value = [u8; 6]> {
+        let few = (0u8..6).prop_map(|n| [2, 0, 0, 0, 0, n]);
+        let group = (0u8..4).prop_map(|n| [1, 0x80, 0xc2, 0, 0, n * 7]);
+        prop_oneof![6 => few, 1 => group, 1 => Just([0xff; 6])]
+    }
+
+    fn frame() -> impl Strategy<Value = (Ends, Frame)> {
+        let vlan = proptest::option::of(prop_oneof![0u16..4, (0u16..4).prop_map(|id| id | 0x6000)]);
+        let length = prop_oneof![60usize..100, 1400usize..1600, 8000usize..9700];
+        let origin =
+            prop_oneof![Just(Origin::Uplink), (0u32..16).prop_map(|n| Origin::Port(Port::of_field(n)))];
+        (address(), address(), vlan, length, origin).prop_map(|(dst, src, vlan, length, origin)| {
+            (
+                Ends::of(&[dst, src].concat()),
+                Frame { dst: MacAddress(dst), src: MacAddress(src), vlan, length, origin },
+            )
+        })
+    }
+
+    /// A policy: addresses, VLANs, checks, a mirror, by chance.
+    fn tables() -> impl Strategy<Value = Tables<PORTS>> {
+        let fits = proptest::array::uniform16(1500usize..9000);
+        (any::<[bool; 6]>(), proptest::array::uniform16(any::<u16>()), fits).prop_map(
+            |(flags, sets, fits)| {
+                let ports = |n: usize| Ports::new(sets[n].into());
+                let mut tables = Tables::closed(PORTS);
+                (tables.shared, tables.replicate, tables.alone) = (true, flags[0], !flags[0]);
+                (tables.filter_vlans, tables.loopback, tables.all) = (flags[1], flags[2], Ports::new(0xffff));
+                (tables.untagged, tables.broadcast, tables.every_multicast) = (ports(0), ports(1), ports(2));
+                (tables.check_source, tables.check_vlan, tables.enabled) =
+                    (ports(3), ports(4), ports(5) | ports(6));
+                (tables.guests, tables.own_loopback, tables.default_ports) = (ports(7), ports(8), ports(9));
+                tables.vlans = Vlans::new(Ids::from_words(|word| if word == 0 { 0b1011 } else { 0 }));
+                for n in 0..4u8 {
+                    tables.vlans.add(n.into(), ports(usize::from(n) + 10), flags[3]);
+                    tables.exact.add(MacAddress([2, 0, 0, 0, 0, n]), Port::of_field(n.into()).only());
+                }
+                if flags[4] {
+                    let rule = Rule {
+                        to: ports(14).first(),
+                        ports: ports(15),
+                        from_uplink: flags[5],
+                        to_uplink: !flags[5],
+                        vlans: Ids::NONE,
+                    };
+                    tables.mirrors.add(rule);
+                }
+                tables.set_fits(fits.map(Fit::whole));
+                tables
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_remembered_is_what_the_tables_say(
+            policies in proptest::collection::vec((tables(), proptest::collection::vec(frame(), 1..40)), 1..4)
+        ) {
+            let mut flows = Flows::new();
+            // Near the end of the generations, so that some cases go beyond it.
+            flows.generation = (1u64 << (64 - Key::GENERATION)).wrapping_sub(2) << Key::GENERATION;
+            for (tables, frames) in &policies {
+                flows.forget();
+                for (ends, frame) in frames.iter().chain(frames) {
+                    let Frame { vlan, length, origin, .. } = *frame;
+                    assert_eq!(flows.decide(tables, *ends, vlan, length, origin), tables.decide(frame), "{frame:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_generations_begin_anew_without_what_the_first_ones_remembered() {
+        let (mut flows, tables) = (Flows::<PORTS>::new(), Tables::closed(0));
+        let ends = Ends::of(&[[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]].concat());
+        let decide = |flows: &mut Flows<PORTS>, tables: &Tables<PORTS>| {
+            flows.decide(tables, ends, None, 60, Origin::Uplink)
+        };
+        let closed = decide(&mut flows, &tables);
+        let mut open = tables;
+        (open.default_ports, open.enabled, open.all) = (Ports::new(1), Ports::new(1), Ports::new(1));
+        for _ in 0..1 << (64 - Key::GENERATION) {
+            flows.forget();
+        }
+        assert_ne!(decide(&mut flows, &open), closed);
+    }
+}

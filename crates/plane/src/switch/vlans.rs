@@ -1,0 +1,78 @@
+//! VLAN membership: for each id its ports, whether it stays off the uplink, and whether the switch takes it at all. A table
+//! by id makes a look-up one load. Left out: tags in frames (`tag`).
+
+use crate::Ports;
+use alloc::boxed::Box;
+use alloc::vec;
+
+/// How many VLAN ids there are.
+const IDS: usize = 4096;
+
+/// A set of VLAN ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ids([u32; IDS / 32]);
+
+impl Ids {
+    /// No id.
+    pub const NONE: Self = Self([0; IDS / 32]);
+
+    /// The set whose word `n` is `word(n)`: bit i of it is id 32 n + i.
+    #[must_use]
+    pub fn from_words(word: impl Fn(u32) -> u32) -> Self {
+        Self(core::array::from_fn(|n| word(n as u32)))
+    }
+
+    /// Adds the id of a tag.
+    pub fn add(&mut self, tag: u16) {
+        self.0[id(tag) / 32] |= 1 << (id(tag) % 32);
+    }
+
+    /// Whether a tag's id is one of them.
+    #[must_use]
+    pub fn has(&self, tag: u16) -> bool {
+        self.0[id(tag) / 32] & 1 << (id(tag) % 32) != 0
+    }
+}
+
+/// VLANs, by id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Vlans {
+    members: Box<[Ports]>,
+    local: Ids,
+    accepted: Ids,
+}
+
+impl Vlans {
+    /// Nobody is in any VLAN; frames of `accepted` ones are taken at all.
+    #[must_use]
+    pub fn new(accepted: Ids) -> Self {
+        Self { members: vec![Ports::NONE; IDS].into_boxed_slice(), local: Ids::NONE, accepted }
+    }
+
+    /// Adds ports to a tag's VLAN; a `local` one stays off the uplink.
+    pub fn add(&mut self, tag: u16, ports: Ports, local: bool) {
+        self.members[id(tag)] |= ports;
+        if local {
+            self.local.add(tag);
+        }
+    }
+
+    /// The ports in a tag's VLAN.
+    pub(super) fn members(&self, tag: u16) -> Ports {
+        self.members[id(tag)]
+    }
+
+    /// Whether a tag's VLAN stays off the uplink.
+    pub(super) fn is_local(&self, tag: u16) -> bool {
+        self.local.has(tag)
+    }
+
+    /// Whether the switch takes a tag's VLAN.
+    pub(super) fn is_accepted(&self, tag: u16) -> bool {
+        self.accepted.has(tag)
+    }
+}
+
+fn id(tag: u16) -> usize {
+    usize::from(tag) % IDS
+}

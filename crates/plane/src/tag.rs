@@ -1,0 +1,104 @@
+//! VLAN tags in frames. A buffer keeps [`TAG`] bytes of headroom before an untagged frame, so that a tag goes
+//! in or out by moving what is before it and never the payload:
+//!
+//! ```text
+//! tagged    [ addresses | 8100 tag | type payload.. ]
+//! untagged  [  headroom  | addresses | type payload.. ]
+//! ```
+//!
+//! In a frame that has an outer tag, that tag is left alone and counts as part of the addresses.
+
+use crate::bytes::{be16, put16};
+
+/// Bytes of a tag, and of the headroom before an untagged frame.
+pub const TAG: usize = 4;
+/// The usual type of a tag.
+pub const TYPE: u16 = 0x8100;
+/// The bit of a tag that is its canonical form indicator, by its newer name drop eligible.
+pub const CFI: u16 = 1 << 12;
+/// The bits of a tag that are the VLAN id.
+pub const ID_MASK: u16 = 0xfff;
+
+/// Where the tag is.
+const ADDRESSES: usize = 12;
+/// Where it is behind an outer tag.
+pub const BEHIND_OUTER: usize = ADDRESSES + TAG;
+/// Where it is otherwise.
+pub const OUTERMOST: usize = ADDRESSES;
+
+/// Whether a frame begins with an outer tag of a type.
+#[must_use]
+pub fn has_outer(frame: &[u8], kind: u16) -> bool {
+    be16(frame, ADDRESSES) == Some(kind)
+}
+
+/// The tag of a type `at` a place of a frame: priority, DEI and id. `None` if there is none.
+#[must_use]
+pub fn read(frame: &[u8], at: usize, kind: u16) -> Option<u16> {
+    if be16(frame, at)? == kind { be16(frame, at + 2) } else { None }
+}
+
+/// Puts a tag of a type `at` a place of the frame that starts behind the headroom of `buffer`; it then starts at the
+/// buffer's first byte. False, and nothing changed, if there is nothing to put it behind.
+#[must_use]
+pub fn insert(buffer: &mut [u8], at: usize, kind: u16, tag: u16) -> bool {
+    if buffer.len() < TAG + at {
+        return false;
+    }
+    buffer.copy_within(TAG..TAG + at, 0);
+    put16(buffer, at, kind);
+    put16(buffer, at + 2, tag);
+    true
+}
+
+/// Takes the tag of a type `at` a place out of the frame that starts at the first byte of `buffer`; it then starts [`TAG`]
+/// bytes later. `None`, and nothing changed, if there is no tag.
+#[must_use]
+pub fn strip(buffer: &mut [u8], at: usize, kind: u16) -> Option<u16> {
+    let tag = read(buffer, at, kind)?;
+    buffer.copy_within(..at, TAG);
+    Some(tag)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BEHIND_OUTER, OUTERMOST, TAG, TYPE, insert, read, strip};
+
+    #[test]
+    fn a_tag_goes_in_and_comes_out() {
+        let untagged: [u8; 20] = core::array::from_fn(|i| i as u8);
+        let mut buffer = [0; 24];
+        buffer[TAG..].copy_from_slice(&untagged);
+        assert!(insert(&mut buffer, OUTERMOST, TYPE, 0x6064));
+        assert_eq!(buffer[..18], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0x81, 0, 0x60, 0x64, 12, 13]);
+        assert_eq!(read(&buffer, OUTERMOST, TYPE), Some(0x6064));
+        assert_eq!(strip(&mut buffer, OUTERMOST, TYPE), Some(0x6064));
+        assert_eq!(buffer[TAG..], untagged);
+    }
+
+    #[test]
+    fn a_tag_goes_behind_an_outer_one_and_comes_out() {
+        let outer: [u8; 20] = core::array::from_fn(|i| i as u8);
+        let mut buffer = [0; 24];
+        buffer[TAG..].copy_from_slice(&outer);
+        assert!(insert(&mut buffer, BEHIND_OUTER, TYPE, 0x6064));
+        assert_eq!(buffer[10..22], [10, 11, 12, 13, 14, 15, 0x81, 0, 0x60, 0x64, 16, 17]);
+        assert_eq!(strip(&mut buffer, BEHIND_OUTER, TYPE), Some(0x6064));
+        assert_eq!(buffer[TAG..], outer);
+    }
+
+    #[test]
+    fn frames_too_short_for_a_tag_are_left_alone() {
+        let frame = [0x81; 20];
+        for (at, longest) in [(OUTERMOST, 16), (BEHIND_OUTER, 20)] {
+            for length in 0..longest {
+                let mut short = frame;
+                assert_eq!(strip(&mut short[..length], at, TYPE), None);
+                assert!(!insert(&mut short[..length], at, TYPE, 1));
+                assert_eq!(short, frame);
+            }
+            let mut shortest = frame;
+            assert!(insert(&mut shortest[..longest], at, TYPE, 1));
+        }
+    }
+}

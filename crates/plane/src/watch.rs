@@ -1,0 +1,68 @@
+//! What somebody who watches the plane is told: each frame at each place, and what became of it there. Watching changes
+//! nothing, and while nobody watches it costs a frame one look. Left out: who watches, and what for.
+
+use crate::forward::{About, Missed, Sink};
+use crate::frame::Frame;
+use crate::switch::{Origin, Reason};
+use crate::{Port, Wire};
+
+/// A frame at a place of the plane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// A port, or the uplink.
+    pub at: Origin,
+    /// Which way it went there.
+    pub way: Way,
+    /// Why it went no further. `None`: it did.
+    pub lost: Option<Loss>,
+}
+
+/// Which way a frame goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Onto the plane: a port has sent it, or it came from the uplink.
+    In,
+    /// From the plane: to a port, or to the uplink.
+    Out,
+}
+
+/// Why a frame went no further.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    /// The switch gives it to nobody.
+    Dropped(Reason),
+    /// The port did not get it.
+    Missed(Missed),
+    /// Storm control keeps it from the port.
+    Storm,
+    /// Its length field says more than there is.
+    Truncated,
+    /// No port and no uplink takes it.
+    Unclaimed,
+    /// The uplink has dropped it.
+    Uplink,
+}
+
+/// Ports that somebody watches.
+pub(crate) struct Watched<'a, S, W> {
+    pub(crate) sinks: &'a mut S,
+    pub(crate) wire: &'a mut W,
+}
+
+impl<S: Sink, W: Wire> Sink for Watched<'_, S, W> {
+    type Findings = S::Findings;
+
+    fn deliver(
+        &mut self,
+        port: Port,
+        frame: &mut Frame<'_>,
+        about: About,
+        findings: &mut Self::Findings,
+    ) -> Result<usize, Missed> {
+        let told = self.sinks.deliver(port, frame, about, findings);
+        // One that waits has come as far as the port's own receive buffer.
+        let lost = told.err().filter(|missed| *missed != Missed::Waits).map(Loss::Missed);
+        self.wire.watch(Seen { at: Origin::Port(port), way: Way::Out, lost }, frame.tagged());
+        told
+    }
+}

@@ -1,0 +1,83 @@
+//! Whole blocks of pcapng out of pieces of it. Left out: what is in them.
+
+use anyhow::ensure;
+
+/// The longest block that makes sense: a packet that is not cut into segments yet, and what is said of it.
+const LONGEST: usize = 1 << 18;
+/// The type of a packet's block.
+const PACKET: u32 = 6;
+
+/// A block.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Block {
+    pub(super) is_packet: bool,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// Pieces that are not yet taken.
+#[derive(Debug, Default)]
+pub(super) struct Blocks(Vec<u8>);
+
+impl Blocks {
+    pub(super) fn push(&mut self, piece: &[u8]) {
+        self.0.extend(piece);
+    }
+
+    /// The next block, if all of it is there.
+    ///
+    /// # Errors
+    /// What is there is no pcapng.
+    pub(super) fn next(&mut self) -> anyhow::Result<Option<Block>> {
+        let Some(head) = self.0.first_chunk::<8>() else { return Ok(None) };
+        let word = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|n| head[at + n]));
+        let (kind, length) = (word(0), word(4) as usize);
+        ensure!(
+            (12..=LONGEST).contains(&length),
+            "the host sends what is no capture; are both of the same version?"
+        );
+        if self.0.len() < length {
+            return Ok(None);
+        }
+        let rest = self.0.split_off(length);
+        let bytes = std::mem::replace(&mut self.0, rest);
+        Ok(Some(Block { is_packet: kind == PACKET, bytes }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(kind: u32, length: u32) -> Vec<u8> {
+        let mut bytes = [kind.to_le_bytes(), length.to_le_bytes()].concat();
+        bytes.resize(length as usize, 7);
+        bytes
+    }
+
+    #[test]
+    fn blocks_are_whole_however_they_come() {
+        let file = [block(1, 20), block(PACKET, 12), block(PACKET, 100)].concat();
+        for piece in 1..file.len() {
+            let (mut blocks, mut found) = (Blocks::default(), Vec::new());
+            for bytes in file.chunks(piece) {
+                blocks.push(bytes);
+                found.extend(std::iter::from_fn(|| blocks.next().unwrap()));
+            }
+            assert_eq!(
+                found.iter().map(|one| one.is_packet).collect::<Vec<_>>(),
+                [false, true, true],
+                "{piece}"
+            );
+            assert_eq!(found.into_iter().flat_map(|one| one.bytes).collect::<Vec<_>>(), file);
+        }
+    }
+
+    #[test]
+    fn what_is_no_capture_is_refused() {
+        for length in [0, 11, LONGEST as u32 + 1] {
+            let mut blocks = Blocks::default();
+            blocks.push(&[1_u32.to_le_bytes(), length.to_le_bytes()].concat());
+            assert!(blocks.next().is_err(), "{length}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The machine that hosts and guests run on.
+
+use super::finding::Finding;
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+/// The oldest kernel: epoll with timeouts of nanoseconds.
+const KERNEL: (u32, u32) = (5, 11);
+/// Every QEMU with a disk takes so many of the kernel's asynchronous requests.
+const AIO_A_GUEST: u64 = 1024;
+
+/// What is known of the machine.
+#[derive(Debug)]
+pub(super) struct Machine {
+    pub(super) release: String,
+    /// Flags of the first processor.
+    pub(super) flags: String,
+    /// What came of opening /dev/kvm.
+    pub(super) kvm: io::Result<()>,
+    /// What came of opening /dev/net/tun, if a port of the configuration has a tap.
+    pub(super) tun: Option<io::Result<()>>,
+    /// Asynchronous requests that may be taken, and those that are.
+    pub(super) aio: Option<(u64, u64)>,
+}
+
+impl Machine {
+    /// Looks at this one.
+    pub(super) fn look(has_taps: bool) -> Self {
+        let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let number = |path: &str| text(path).trim().parse().ok();
+        let cpuinfo = text("/proc/cpuinfo");
+        let flags = cpuinfo.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
+        Self {
+            release: text("/proc/sys/kernel/osrelease").trim().to_owned(),
+            flags: flags.to_owned(),
+            kvm: open("/dev/kvm"),
+            tun: has_taps.then(|| open("/dev/net/tun")),
+            aio: number("/proc/sys/fs/aio-max-nr").zip(number("/proc/sys/fs/aio-nr")),
+        }
+    }
+
+    pub(super) fn judge(&self) -> Vec<Finding> {
+        let mut findings = vec![self.kernel(), self.acceleration()];
+        findings.extend(self.tun.as_ref().map(tun));
+        findings.extend(self.aio.map(aio));
+        findings
+    }
+
+    fn kernel(&self) -> Finding {
+        let mut parts = self.release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+        let version = parts.next().zip(parts.next());
+        match version {
+            Some(version) if version < KERNEL => Finding::problem(
+                "kernel",
+                format!("Linux {} is older than {}.{}", self.release, KERNEL.0, KERNEL.1),
+                "boot a newer kernel: the host waits with epoll_pwait2",
+            ),
+            _ => Finding::ok("kernel", format!("Linux {}", self.release)),
+        }
+    }
+
+    fn acceleration(&self) -> Finding {
+        let has = |flag: &str| self.flags.split_whitespace().any(|found| found == flag);
+        let slow = "guests work by emulation, about ten times slower";
+        match &self.kvm {
+            _ if !has("vmx") && !has("svm") => Finding::warning(
+                "kvm",
+                format!("the processor offers no virtualization: {slow}"),
+                "on a virtual machine, let its hypervisor nest; else switch VT-x or AMD-V on in the firmware",
+            ),
+            Err(error) => Finding::warning(
+                "kvm",
+                format!("/dev/kvm cannot be opened ({error}): {slow}"),
+                match error.kind() {
+                    ErrorKind::PermissionDenied => "add the user who starts QEMU to the group kvm",
+                    _ => "load the module kvm_intel or kvm_amd",
+                },
+            ),
+            Ok(()) => Finding::ok("kvm", "/dev/kvm can be opened"),
+        }
+    }
+}
+
+fn open(path: &str) -> io::Result<()> {
+    OpenOptions::new().read(true).write(true).open(Path::new(path)).map(drop)
+}
+
+fn tun(opened: &io::Result<()>) -> Finding {
+    match opened {
+        Ok(()) => Finding::ok("tap", "/dev/net/tun can be opened"),
+        Err(error) => Finding::problem(
+            "tap",
+            format!("a port has a tap, and /dev/net/tun cannot be opened: {error}"),
+            match error.kind() {
+                ErrorKind::PermissionDenied => {
+                    "start the host as root or with CAP_NET_ADMIN; in a container, let it have the device"
+                }
+                _ => "load the module tun; in a container, give it the device (--device /dev/net/tun)",
+            },
+        ),
+    }
+}
+
+fn aio((most, taken): (u64, u64)) -> Finding {
+    let left = most.saturating_sub(taken);
+    let seen = format!("{taken} of {most} asynchronous requests of the machine are taken");
+    if left < AIO_A_GUEST {
+        return Finding::warning(
+            "aio",
+            seen,
+            "QEMU will not start a disk with aio=native: sysctl fs.aio-max-nr=1048576",
+        );
+    }
+    Finding::ok("aio", seen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Verdict;
+    use super::Machine;
+    use std::io::ErrorKind;
+
+    fn good() -> Machine {
+        Machine {
+            release: "6.1.0-56-amd64".into(),
+            flags: "flags : fpu vmx".into(),
+            kvm: Ok(()),
+            tun: Some(Ok(())),
+            aio: Some((65_536, 0)),
+        }
+    }
+
+    /// What is not ok.
+    fn found(machine: &Machine) -> Vec<(&'static str, Verdict)> {
+        let findings = machine.judge().into_iter().filter(|finding| finding.verdict != Verdict::Ok);
+        findings.map(|finding| (finding.check, finding.verdict)).collect()
+    }
+
+    #[test]
+    fn each_finding_has_its_cause() {
+        let (warning, problem) = (Verdict::Warning, Verdict::Problem);
+        assert_eq!(found(&good()), []);
+        assert_eq!(found(&Machine { release: "5.10.0-3".into(), ..good() }), [("kernel", problem)]);
+        assert_eq!(found(&Machine { flags: String::new(), ..good() }), [("kvm", warning)]);
+        let denied = || Err(ErrorKind::PermissionDenied.into());
+        assert_eq!(found(&Machine { kvm: denied(), ..good() }), [("kvm", warning)]);
+        assert_eq!(found(&Machine { tun: Some(denied()), ..good() }), [("tap", problem)]);
+        assert_eq!(
+            found(&Machine { tun: Some(Err(ErrorKind::NotFound.into())), ..good() }),
+            [("tap", problem)]
+        );
+        assert_eq!(found(&Machine { aio: Some((65_536, 65_000)), ..good() }), [("aio", warning)]);
+        assert_eq!(found(&Machine { tun: None, aio: None, ..good() }), []);
+    }
+}

@@ -1,0 +1,159 @@
+//! The sockets of a host's functions: whether they are there, and whether VMMs that run as users of their own may connect.
+
+use super::finding::Finding;
+use daemon::control::status::PortStatus;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+const CHECK: &str = "socket";
+/// As whom libvirt's QEMU runs: on Debian and Ubuntu, and on Fedora.
+const VMMS: [&str; 2] = ["libvirt-qemu", "qemu"];
+
+/// Whose a file is, and who may do what with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Rights {
+    pub(super) uid: u32,
+    pub(super) gid: u32,
+    pub(super) mode: u32,
+}
+
+/// A user with all of its groups.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct User {
+    pub(super) name: String,
+    pub(super) uid: u32,
+    pub(super) gids: Vec<u32>,
+}
+
+impl User {
+    /// The VMMs that this machine has.
+    pub(super) fn vmms() -> Vec<Self> {
+        let text = |path| fs::read_to_string(path).unwrap_or_default();
+        let (passwd, group) = (text("/etc/passwd"), text("/etc/group"));
+        VMMS.iter().filter_map(|name| Self::find(name, &passwd, &group)).collect()
+    }
+
+    /// Out of the lines `name:x:uid:gid:...` and `name:x:gid:member,member`.
+    pub(super) fn find(name: &str, passwd: &str, group: &str) -> Option<Self> {
+        let fields = |line: &str| line.split(':').map(str::to_owned).collect::<Vec<_>>();
+        let line = passwd.lines().map(fields).find(|fields| fields[0] == name)?;
+        let mut gids = vec![line.get(3)?.parse().ok()?];
+        let member =
+            |fields: &Vec<String>| fields.get(3)?.split(',').find(|member| *member == name).map(drop);
+        let of = |fields: &Vec<String>| member(fields).and_then(|()| fields[2].parse::<u32>().ok());
+        gids.extend(group.lines().map(fields).filter_map(|fields| of(&fields)));
+        Some(Self { name: name.to_owned(), uid: line.get(2)?.parse().ok()?, gids })
+    }
+
+    /// Whether it has this right, of 4 (read), 2 (write) and 1 (pass through). The first class that it is in decides.
+    pub(super) fn may(&self, right: u32, Rights { uid, gid, mode }: Rights) -> bool {
+        let shift = match () {
+            () if self.uid == uid => 6,
+            () if self.gids.contains(&gid) => 3,
+            () => 0,
+        };
+        self.uid == 0 || mode >> shift & right == right
+    }
+}
+
+/// Looks at each function's socket and at the folders on the way to it.
+pub(super) fn look(ports: &[PortStatus]) -> Vec<Finding> {
+    let vmms = User::vmms();
+    let vfs = ports.iter().flat_map(|port| port.vfs.iter().map(|vf| (vf.name.as_str(), &vf.function)));
+    let pfs = ports.iter().filter_map(|port| Some((port.name.as_str(), port.pf.as_ref()?)));
+    let sockets: Vec<_> = pfs.chain(vfs).map(|(name, function)| (name, way(&function.socket))).collect();
+    judge(&sockets, &vmms)
+}
+
+/// The rights on a socket, and on each folder on the way to it.
+fn way(socket: &Path) -> io::Result<Vec<Rights>> {
+    let rights = |path: &Path| {
+        let file = fs::metadata(path)?;
+        Ok(Rights { uid: file.uid(), gid: file.gid(), mode: file.permissions().mode() })
+    };
+    socket.ancestors().map(rights).collect()
+}
+
+pub(super) fn judge(sockets: &[(&str, io::Result<Vec<Rights>>)], vmms: &[User]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (name, way) in sockets {
+        if let Err(error) = way {
+            let seen = format!("{name}: its socket cannot be looked at: {error}");
+            let remedy = "somebody has removed it, or you may not pass through to it: restart the host, or run this as its user";
+            findings.push(Finding::problem(CHECK, seen, remedy));
+        }
+    }
+    for vmm in vmms {
+        let shut = |way: &[Rights]| {
+            let (socket, folders) = way.split_first()?;
+            (!vmm.may(2, *socket) || folders.iter().any(|folder| !vmm.may(1, *folder))).then_some(())
+        };
+        let shut: Vec<&str> = sockets
+            .iter()
+            .filter_map(|(name, way)| way.as_ref().ok().and_then(|way| shut(way)).map(|()| *name))
+            .collect();
+        let User { name, gids, .. } = vmm;
+        if shut.is_empty() {
+            findings.push(Finding::ok(CHECK, format!("{name} may connect to every function")));
+        } else {
+            let seen =
+                format!("{name}, as which libvirt's machines run, may not connect to {}", shut.join(", "));
+            let remedy = format!(
+                "if they shall have these: access = {{ group = {} }} in the configuration, and folders that everybody \
+                 may pass through (chmod o+x)",
+                gids[0]
+            );
+            findings.push(Finding::warning(CHECK, seen, remedy));
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Verdict;
+    use super::{Rights, User, judge};
+    use std::io;
+
+    const PASSWD: &str = "root:x:0:0::/root:/bin/sh\nlibvirt-qemu:x:64055:102:Libvirt Qemu:/:/bin/false\n";
+    const GROUP: &str = "kvm:x:102:\nlibvirt-qemu:x:64055:libvirt-qemu\nvideo:x:44:ann,bob\n";
+
+    fn vmm() -> User {
+        User::find("libvirt-qemu", PASSWD, GROUP).unwrap()
+    }
+
+    fn rights(uid: u32, gid: u32, mode: u32) -> Rights {
+        Rights { uid, gid, mode }
+    }
+
+    #[test]
+    fn a_user_has_the_groups_of_both_files() {
+        assert_eq!(vmm().gids, [102, 64055]);
+        assert_eq!(User::find("qemu", PASSWD, GROUP), None);
+        assert_eq!(User::find("broken", "broken:x", ""), None);
+    }
+
+    #[test]
+    fn the_first_class_that_a_user_is_in_decides() {
+        assert!(vmm().may(2, rights(0, 102, 0o660)));
+        assert!(!vmm().may(2, rights(0, 0, 0o660)));
+        assert!(!vmm().may(2, rights(64055, 102, 0o066)), "the owner's own right counts");
+        assert!(vmm().may(1, rights(0, 0, 0o711)));
+    }
+
+    #[test]
+    fn a_socket_is_missing_shut_or_open_to_a_vmm() {
+        let folder = rights(0, 0, 0o755);
+        let verdicts = |way: io::Result<Vec<Rights>>| {
+            let findings = judge(&[("pf0vf0", way)], &[vmm()]);
+            findings.into_iter().map(|finding| finding.verdict).collect::<Vec<_>>()
+        };
+        assert_eq!(verdicts(Ok(vec![rights(0, 102, 0o660), folder])), [Verdict::Ok]);
+        assert_eq!(verdicts(Ok(vec![rights(0, 0, 0o600), folder])), [Verdict::Warning]);
+        assert_eq!(verdicts(Ok(vec![rights(0, 102, 0o660), rights(0, 0, 0o700)])), [Verdict::Warning]);
+        assert_eq!(verdicts(Err(io::ErrorKind::NotFound.into())), [Verdict::Problem, Verdict::Ok]);
+        assert_eq!(judge(&[("pf0vf0", Ok(vec![rights(0, 0, 0o600)]))], &[]), [], "no VMM of another user");
+    }
+}

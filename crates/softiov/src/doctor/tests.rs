@@ -1,0 +1,98 @@
+//! Each finding about the host, from a status that causes it and one that does not.
+
+use super::finding::{Finding, Verdict, text};
+use super::host::{Process, ports};
+use crate::sample;
+use daemon::config::file::Family;
+use daemon::control::status::PortStatus;
+use daemon::control::uplink::{UplinkDrops, UplinkState, UplinkStatus, UplinkTraffic};
+
+/// A port with a tap, and a VF with a client that is as it should be.
+fn good() -> PortStatus {
+    let tap = UplinkStatus {
+        kind: "tap".into(),
+        name: "tap0".into(),
+        state: UplinkState::Up,
+        seconds: 1,
+        carrier: Some(true),
+        mtu: Some(1500),
+        reattached: 0,
+        rx: UplinkTraffic::default(),
+        tx: UplinkTraffic::default(),
+        drops: UplinkDrops::default(),
+    };
+    PortStatus { uplink_status: Some(tap), ..sample::port() }
+}
+
+/// What is not ok of a port that differs from the good one.
+fn found(change: impl FnOnce(&mut PortStatus)) -> Vec<Finding> {
+    let mut port = good();
+    change(&mut port);
+    ports(&[port]).into_iter().filter(|finding| finding.verdict != Verdict::Ok).collect()
+}
+
+#[track_caller]
+fn only(findings: &[Finding], verdict: Verdict, remedy: &str) {
+    let [finding] = findings else { panic!("{findings:?}") };
+    let helps = finding.remedy.as_deref().unwrap_or_default();
+    assert!(finding.verdict == verdict && helps.contains(remedy), "{finding:?}");
+}
+
+#[test]
+fn each_finding_has_its_cause_and_its_remedy() {
+    assert_eq!(found(|_| ()), []);
+    let tap = |state| move |port: &mut PortStatus| port.uplink_status.as_mut().expect("a tap").state = state;
+    only(&found(tap(UplinkState::Down)), Verdict::Problem, "ip link set tap0 up");
+    only(&found(tap(UplinkState::Gone)), Verdict::Problem, "ip tuntap add tap0");
+    let long = |port: &mut PortStatus| port.uplink_status.as_mut().expect("a tap").drops.too_long = 1;
+    only(&found(long), Verdict::Warning, "mtu");
+    let lonely = |kind: &'static str| {
+        move |port: &mut PortStatus| {
+            let uplink = port.uplink_status.as_mut().expect("an uplink");
+            (uplink.kind, uplink.state) = (kind.into(), UplinkState::Gone);
+        }
+    };
+    only(&found(lonely("wire")), Verdict::Problem, "port list");
+    only(&found(lonely("stream")), Verdict::Problem, "start the process");
+    only(&found(lonely("interface")), Verdict::Problem, "bring tap0 back");
+    let unlinked = |port: &mut PortStatus| (port.uplink_status, port.link) = (None, false);
+    only(&found(unlinked), Verdict::Warning, "port show");
+    let unshared = |port: &mut PortStatus| port.vfs[0].function.hint = Some("add share=on".into());
+    only(&found(unshared), Verdict::Problem, "share=on");
+    let shut_in = |port: &mut PortStatus| port.vfs[0].conduct.quarantine = Some("spoofing".into());
+    only(&found(shut_in), Verdict::Warning, "vf set pf0vf0 --quarantine off");
+    only(&found(|port| port.vfs[0].active = false), Verdict::Warning, "modprobe igbvf");
+    let other = |port: &mut PortStatus| (port.family, port.vfs[0].active) = (Family::Avf, false);
+    only(&found(other), Verdict::Warning, "modprobe iavf");
+    let slow = |port: &mut PortStatus| {
+        port.vfs[0].function.rx.packets = 9_000;
+        port.vfs[0].function.drops.rx_no_descriptors = 1_000;
+    };
+    only(&found(slow), Verdict::Warning, "ethtool -G");
+}
+
+#[test]
+fn a_host_without_filters_or_short_of_what_it_needs_is_warned_of() {
+    let verdicts = |process: Process| {
+        process.judge().into_iter().map(|finding| (finding.check, finding.verdict)).collect::<Vec<_>>()
+    };
+    let process = |seccomp, memory| Process { seccomp, memory, ..Process::default() };
+    assert_eq!(verdicts(process(None, None)), []);
+    assert_eq!(verdicts(process(Some(2), None)), [("seccomp", Verdict::Ok)]);
+    assert_eq!(verdicts(process(Some(0), None)), [("seccomp", Verdict::Warning)]);
+    assert_eq!(verdicts(process(None, Some((100, 89)))), [("cgroup", Verdict::Ok)]);
+    assert_eq!(verdicts(process(None, Some((100, 91)))), [("cgroup", Verdict::Warning)]);
+    let limited = |processors, files| Process { processors, files, ..Process::default() };
+    assert_eq!(verdicts(limited(Some((200_000, 100_000)), None)), [("cgroup", Verdict::Ok)]);
+    assert_eq!(verdicts(limited(Some((50_000, 100_000)), None)), [("cgroup", Verdict::Warning)]);
+    assert_eq!(verdicts(limited(None, Some((1024, 100)))), [("files", Verdict::Ok)]);
+    assert_eq!(verdicts(limited(None, Some((1024, 1000)))), [("files", Verdict::Warning)]);
+}
+
+#[test]
+fn a_finding_is_a_line_and_its_remedy_another() {
+    let findings = [Finding::ok("host", "it answers"), Finding::problem("tap", "it is down", "set it up")];
+    let expected =
+        "ok       host     it answers\nPROBLEM  tap      it is down\n                  remedy: set it up\n";
+    assert_eq!(text(&findings), expected);
+}

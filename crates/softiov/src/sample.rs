@@ -1,0 +1,19 @@
+//! The status of a port that tests begin with: one VF, which a guest drives, and nothing has been moved yet.
+
+use daemon::control::status::{Drops, PortStatus, Traffic};
+use serde_json::json;
+
+/// `pf0` with `pf0vf0`, without an uplink.
+pub(crate) fn port() -> PortStatus {
+    let vf = json!({
+        "name": "pf0vf0", "index": 0, "rid": "01:10.0", "mac": "02:00:00:00:00:01", "vlans": [], "link": true,
+        "active": true, "conduct": {"quarantine": null, "throttled": false, "offences": {}}, "socket": "/run/s",
+        "peer": {"pid": 0, "uid": 0, "windows": 1, "shareable": 1, "shareable_bytes": 1 << 30}, "hint": null,
+        "drops": Drops::default(), "rx": Traffic::default(), "tx": Traffic::default(), "settings": {},
+        "interventions": {"reads": 0, "posted_writes": 0, "synchronous_writes": 0, "interrupts": 0},
+        "mailbox": {"requests": {}, "granted": 0, "refused": {}, "unanswered": 0, "resets": 0, "notices": 0},
+    });
+    let port =
+        json!({"name": "pf0", "mac": "02:00:00:00:00:ff", "uplink": "none", "link": true, "vfs": [vf]});
+    serde_json::from_value(port).expect("the status of a port")
+}

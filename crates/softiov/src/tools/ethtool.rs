@@ -1,0 +1,348 @@
+//! `softiov ethtool`: ethtool's words for ports and VFs. Text, errors and exit codes are those of ethtool 6. It tells what the
+//! host knows: what a guest's driver counts or offloads by itself is asked in the guest. Left out: every other option.
+
+use super::said::Said;
+use crate::output;
+use crate::place::Place;
+use daemon::control::client::{self, ClientError};
+use daemon::control::functions::PciFunction;
+use daemon::control::protocol::{Answer, Change, Request};
+use daemon::control::status::{PortStatus, VfStatus};
+use daemon::port::PF_RID;
+use daemon::settings::{Coalesce, VfSettings};
+use std::fmt::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// What `ethtool` is told.
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    place: Place,
+    /// Print help.
+    #[arg(long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
+    /// As ethtool takes them: -i, -S, -c, -g, -k or -l and a port or VF, or `-C VF [ adaptive-rx on|off ] [ rx-usecs N ]`.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORD")]
+    words: Vec<String>,
+}
+
+/// A function's words, and what is asked of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Command {
+    Driver,
+    Statistics,
+    Coalescing,
+    Coalesce,
+    Rings,
+    Features,
+    Channels,
+}
+
+const COMMANDS: [(&str, &str, Command); 7] = [
+    ("-i", "--driver", Command::Driver),
+    ("-S", "--statistics", Command::Statistics),
+    ("-c", "--show-coalesce", Command::Coalescing),
+    ("-C", "--coalesce", Command::Coalesce),
+    ("-g", "--show-ring", Command::Rings),
+    ("-k", "--show-features", Command::Features),
+    ("-l", "--show-channels", Command::Channels),
+];
+
+/// Runs a command.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let (command, name, rest) = match parse(&args.words) {
+        Ok(parsed) => parsed,
+        Err(said) => return Ok(said.say()),
+    };
+    let socket = args.place.load()?.control_socket();
+    let ports = client::ports(&socket)?;
+    let done = match (find(&ports, name), command) {
+        (None, command) => Err(no_such_device(command)),
+        (Some(found), Command::Driver) => Ok(driver(&found)),
+        (Some(found), Command::Statistics) => statistics(&found),
+        (Some(Found { vf: Some(vf), .. }), Command::Coalescing) => Ok(coalescing(vf)),
+        (Some(Found { vf: Some(vf), .. }), Command::Coalesce) => coalesce(&socket, vf, rest)?,
+        (Some(Found { vf: Some(vf), port, .. }), Command::Rings) => rings(&socket, port, vf)?,
+        (Some(_), _) => Err(not_supported(command)),
+    };
+    match done {
+        Ok(text) => output::print(&text).map(|()| ExitCode::SUCCESS),
+        Err(said) => Ok(said.say()),
+    }
+}
+
+/// The command, the function's name, and what follows.
+fn parse(words: &[String]) -> Result<(Command, &str, &[String]), Said> {
+    let bad = || Said::new("ethtool: bad command line argument(s)\nFor more information run ethtool -h", 1);
+    let [option, name, rest @ ..] = words else { return Err(bad()) };
+    let known = COMMANDS.iter().find(|(short, long, _)| option == short || option == long);
+    let Some((_, _, command)) = known else {
+        return Err(bad()
+            .because("there are -i, -S, -c, -C, -g, -k and -l; for anything else use the system's ethtool"));
+    };
+    if !rest.is_empty() && *command != Command::Coalesce {
+        return Err(bad());
+    }
+    Ok((*command, name, rest))
+}
+
+/// A port, or a VF of it.
+#[derive(Debug, Clone, Copy)]
+struct Found<'a> {
+    port: &'a PortStatus,
+    /// Which among all ports: its PCI domain.
+    domain: usize,
+    vf: Option<&'a VfStatus>,
+}
+
+fn find<'a>(ports: &'a [PortStatus], name: &str) -> Option<Found<'a>> {
+    ports.iter().enumerate().find_map(|(domain, port)| {
+        let vf = port.vfs.iter().find(|vf| vf.name == name);
+        (vf.is_some() || port.name == name).then_some(Found { port, domain, vf })
+    })
+}
+
+/// Some of its commands ethtool still makes in the older way, by ioctl.
+fn no_such_device(command: Command) -> Said {
+    match command {
+        Command::Driver => Said::new("Cannot get driver information: No such device", 71),
+        Command::Statistics => Said::new("Cannot get stats strings information: No such device", 96),
+        _ => Said::new("netlink error: no device matches name (offset 24)\nnetlink error: No such device", 1),
+    }
+}
+
+/// What an interface without such a thing is answered, and why ours has none.
+fn not_supported(command: Command) -> Said {
+    let said = Said::new("netlink error: Operation not supported", 1);
+    said.because(match command {
+        Command::Features => "what is offloaded is for the guest's driver to say: ask in the guest",
+        Command::Channels => "an 82576 has no channels: rings are the guest's driver's",
+        _ => "a port has no rings and no interrupts: those are its VFs'",
+    })
+}
+
+/// The driver is the one that Linux has for such a function.
+fn driver(found: &Found<'_>) -> String {
+    let (name, rid) = match found.vf {
+        Some(vf) => (found.port.family.vf_driver(), vf.rid.clone()),
+        None => (found.port.family.pf_driver(), PF_RID.to_string()),
+    };
+    let (version, domain) = (env!("CARGO_PKG_VERSION"), found.domain);
+    format!(
+        "driver: {name}\nversion: softiov {version}\nfirmware-version: \nexpansion-rom-version: \n\
+         bus-info: {domain:04x}:{rid}\nsupports-statistics: {}\nsupports-test: no\nsupports-eeprom-access: no\n\
+         supports-register-dump: no\nsupports-priv-flags: no\n",
+        if found.vf.is_some() { "yes" } else { "no" }
+    )
+}
+
+/// Those of igbvf's names that the card counts.
+fn statistics(found: &Found<'_>) -> Result<String, Said> {
+    let Some(vf) = found.vf else { return Err(Said::new("no stats available", 94)) };
+    let (rx, tx) = (vf.rx, vf.tx);
+    let mut text = "NIC statistics:\n".to_owned();
+    for (name, count) in [
+        ("rx_packets", rx.packets),
+        ("tx_packets", tx.packets),
+        ("rx_bytes", rx.bytes),
+        ("tx_bytes", tx.bytes),
+        ("multicast", rx.multicast),
+    ] {
+        let _ = writeln!(text, "     {name}: {count}");
+    }
+    Ok(text)
+}
+
+/// Microseconds between two interrupts, for a rate that is not 0.
+const SECOND: u32 = 1_000_000;
+
+/// What the host makes of the guest's interrupts: `max_interrupts` as the time between two, and adaptive coalescing.
+fn coalescing(vf: &VfStatus) -> String {
+    let adaptive = vf.settings.coalesce == Some(Coalesce::Adaptive);
+    let usecs = vf.settings.max_interrupts.filter(|rate| *rate > 0).map_or(0, |rate| SECOND / rate);
+    let mut text = format!(
+        "Coalesce parameters for {}:\nAdaptive RX: {}  TX: n/a\n",
+        vf.name,
+        if adaptive { "on" } else { "off" }
+    );
+    for group in [
+        &["stats-block-usecs", "sample-interval", "pkt-rate-low", "pkt-rate-high"],
+        &["rx-usecs", "rx-frames", "rx-usecs-irq", "rx-frames-irq"],
+        &["tx-usecs", "tx-frames", "tx-usecs-irq", "tx-frames-irq"],
+        &["rx-usecs-low", "rx-frame-low", "tx-usecs-low", "tx-frame-low"],
+        &["rx-usecs-high", "rx-frame-high", "tx-usecs-high", "tx-frame-high"],
+    ] {
+        for name in group {
+            let value = if *name == "rx-usecs" { usecs.to_string() } else { "n/a".to_owned() };
+            let _ = writeln!(text, "{name}: {value}");
+        }
+        text.push('\n');
+    }
+    text + "CQE mode RX: n/a  TX: n/a\n\n"
+}
+
+/// Reads what follows the function's name.
+fn asked(words: &[String]) -> Result<VfSettings, Said> {
+    let mut set = VfSettings::default();
+    for pair in words.chunks(2) {
+        let [name, value] = pair else {
+            return Err(Said::new(format!("ethtool (-C): no value for parameter '{}'", pair[0]), 1));
+        };
+        let wrong = || Said::new(format!("ethtool (-C): invalid value '{value}' for parameter '{name}'"), 1);
+        match (name.as_str(), value.as_str()) {
+            ("adaptive-rx", "on") => set.coalesce = Some(Coalesce::Adaptive),
+            ("adaptive-rx", "off") => set.coalesce = Some(Coalesce::Guest),
+            ("adaptive-rx", _) => return Err(wrong()),
+            ("rx-usecs", value) => {
+                let usecs: u32 = value.parse().map_err(|_| wrong())?;
+                // A rate of 0 would lift the limit; that less than one a second is too few is for the host to say.
+                set.max_interrupts = Some(SECOND.checked_div(usecs).map_or(0, |rate| rate.max(1)));
+            }
+            (name, _) if NAMES.contains(&name) => {
+                let text = "netlink error: cannot modify an unsupported parameter (offset 32)";
+                return Err(Said::new(format!("{text}\nnetlink error: Invalid argument"), 1));
+            }
+            (name, _) => return Err(Said::new(format!("ethtool (-C): unknown parameter '{name}'"), 1)),
+        }
+    }
+    Ok(set)
+}
+
+/// Parameters that ethtool knows and the card has not.
+const NAMES: [&str; 20] = [
+    "adaptive-tx",
+    "stats-block-usecs",
+    "sample-interval",
+    "pkt-rate-low",
+    "pkt-rate-high",
+    "rx-frames",
+    "rx-usecs-irq",
+    "rx-frames-irq",
+    "tx-usecs",
+    "tx-frames",
+    "tx-usecs-irq",
+    "tx-frames-irq",
+    "rx-usecs-low",
+    "rx-frames-low",
+    "tx-usecs-low",
+    "tx-frames-low",
+    "rx-usecs-high",
+    "rx-frames-high",
+    "tx-usecs-high",
+    "tx-frames-high",
+];
+
+fn coalesce(socket: &Path, vf: &VfStatus, words: &[String]) -> anyhow::Result<Result<String, Said>> {
+    let set = match asked(words) {
+        Ok(set) => set,
+        Err(said) => return Ok(Err(said)),
+    };
+    match client::ask(socket, Request::VfSet { vf: vf.name.clone(), change: Change::kept(set) }) {
+        Ok(_) => Ok(Ok(String::new())),
+        Err(ClientError::Refused(why)) => {
+            Ok(Err(Said::new("netlink error: Invalid argument", 1).because(&why)))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Descriptors of the longest ring that Linux' driver makes.
+const MOST: u32 = 4096;
+
+fn rings(socket: &Path, port: &PortStatus, vf: &VfStatus) -> anyhow::Result<Result<String, Said>> {
+    let asked = client::ask(socket, Request::PortFunctions { port: port.name.clone() })?;
+    let Answer::Functions(found) = asked else { return Err(ClientError::OtherAnswer.into()) };
+    let found = found.functions.into_iter().find(|function| function.name == vf.name);
+    Ok(Ok(ring_text(&vf.name, found.as_ref())))
+}
+
+/// The guest's driver has set up no ring, or one, or two of a length.
+fn ring_text(name: &str, function: Option<&PciFunction>) -> String {
+    let first = |rings: fn(&PciFunction) -> &[u32]| {
+        function.and_then(|function| rings(function).first()).copied().unwrap_or(0)
+    };
+    let (rx, tx) = (first(|function| &function.rx_rings), first(|function| &function.tx_rings));
+    let four = |rx: u32, tx: u32| format!("RX:\t\t{rx}\nRX Mini:\tn/a\nRX Jumbo:\tn/a\nTX:\t\t{tx}\n");
+    format!(
+        "Ring parameters for {name}:\nPre-set maximums:\n{}Current hardware settings:\n{}\
+         RX Buf Len:\t\tn/a\nCQE Size:\t\tn/a\nTX Push:\toff\nTCP data split:\tn/a\n",
+        four(MOST, MOST),
+        four(rx, tx)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Command, PciFunction, asked, coalescing, driver, find, parse, ring_text, statistics};
+    use daemon::settings::Coalesce;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    /// As ethtool 6.1 prints it of an interface with nothing but rx-usecs and adaptive-rx.
+    #[test]
+    fn coalescing_is_printed_as_ethtool_prints_it() {
+        let mut port = crate::sample::port();
+        port.vfs[0].settings.max_interrupts = Some(8000);
+        port.vfs[0].settings.coalesce = Some(Coalesce::Adaptive);
+        let text = coalescing(&port.vfs[0]);
+        assert!(
+            text.starts_with("Coalesce parameters for pf0vf0:\nAdaptive RX: on  TX: n/a\nstats-block"),
+            "{text}"
+        );
+        assert!(text.contains("\n\nrx-usecs: 125\nrx-frames: n/a\n"), "{text}");
+        assert!(text.ends_with("tx-frame-high: n/a\n\nCQE mode RX: n/a  TX: n/a\n\n"), "{text}");
+    }
+
+    #[test]
+    fn a_function_is_introduced_by_the_driver_that_linux_has_for_it() {
+        let ports = [crate::sample::port()];
+        let text = driver(&find(&ports, "pf0vf0").unwrap());
+        assert!(text.starts_with("driver: igbvf\n") && text.contains("\nbus-info: 0000:01:10.0\n"), "{text}");
+        assert!(driver(&find(&ports, "pf0").unwrap()).starts_with("driver: igb\n"));
+        assert!(statistics(&find(&ports, "pf0vf0").unwrap()).unwrap().contains("\n     rx_packets: 0\n"));
+        assert_eq!(statistics(&find(&ports, "pf0").unwrap()).unwrap_err().code, 94);
+        assert!(find(&ports, "pf1").is_none());
+    }
+
+    /// As ethtool 6.1 prints it in a guest of igbvf with rings of 128.
+    #[test]
+    fn rings_are_printed_as_ethtool_prints_them() {
+        let function = PciFunction {
+            name: "pf0vf0".into(),
+            rid: "01:10.0".into(),
+            config: String::new(),
+            rx_rings: vec![128],
+            tx_rings: vec![128],
+        };
+        assert_eq!(
+            ring_text("pf0vf0", Some(&function)),
+            "Ring parameters for pf0vf0:\nPre-set maximums:\nRX:\t\t4096\nRX Mini:\tn/a\nRX Jumbo:\tn/a\nTX:\t\t4096\n\
+             Current hardware settings:\nRX:\t\t128\nRX Mini:\tn/a\nRX Jumbo:\tn/a\nTX:\t\t128\n\
+             RX Buf Len:\t\tn/a\nCQE Size:\t\tn/a\nTX Push:\toff\nTCP data split:\tn/a\n"
+        );
+        assert!(ring_text("pf0vf0", None).contains("settings:\nRX:\t\t0\n"), "no driver has set any up");
+    }
+
+    #[test]
+    fn a_change_is_read_as_ethtool_reads_it() {
+        let set = asked(&words("adaptive-rx off rx-usecs 125")).unwrap();
+        assert_eq!((set.coalesce, set.max_interrupts), (Some(Coalesce::Guest), Some(8000)));
+        assert_eq!(asked(&words("rx-usecs 0")).unwrap().max_interrupts, Some(0));
+        for (text, said) in [
+            ("foo 1", "ethtool (-C): unknown parameter 'foo'"),
+            ("rx-usecs", "ethtool (-C): no value for parameter 'rx-usecs'"),
+            ("rx-usecs x", "ethtool (-C): invalid value 'x' for parameter 'rx-usecs'"),
+            ("rx-frames 4", "netlink error: cannot modify an unsupported parameter (offset 32)"),
+        ] {
+            assert_eq!(asked(&words(text)).unwrap_err().text.lines().next(), Some(said));
+        }
+        assert_eq!(parse(&words("-g pf0vf0")).unwrap().0, Command::Rings);
+        for text in ["-S", "-Z pf0", "-i pf0 more", ""] {
+            assert!(parse(&words(text)).unwrap_err().text.starts_with("ethtool: bad command line"), "{text}");
+        }
+    }
+}

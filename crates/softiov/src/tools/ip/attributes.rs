@@ -1,0 +1,112 @@
+//! The attributes of `link set PORT vf N`: what each takes, and which setting it is. Several of them are one change.
+
+use super::Said;
+use super::set::not_supported;
+use super::words::{Words, invalid, matches};
+use daemon::settings::{LinkState, VfSettings};
+
+/// What is to be set, and rates as they were named: some depend on what is set already.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Attributes {
+    pub(super) settings: VfSettings,
+    /// `rate`, which says the same as `max_tx_rate` and counts less.
+    rate: Option<u32>,
+}
+
+/// In the order in which iproute2 looks for them, since words may be cut short.
+const NAMES: [&str; 11] = [
+    "mac",
+    "vlan",
+    "rate",
+    "max_tx_rate",
+    "min_tx_rate",
+    "spoofchk",
+    "query_rss",
+    "trust",
+    "state",
+    "node_guid",
+    "port_guid",
+];
+
+impl Attributes {
+    /// Reads as many attributes as there are.
+    pub(super) fn parse(words: &mut Words<'_>) -> Result<Self, Said> {
+        let mut read = Self::default();
+        if words.peek().is_none() {
+            words.value()?;
+        }
+        while let Some(name) = words.peek().and_then(|word| NAMES.iter().find(|name| matches(word, name))) {
+            words.next();
+            read.attribute(name, words)?;
+        }
+        if read.settings.max_tx_rate.is_none() {
+            read.settings.max_tx_rate = read.rate;
+        }
+        Ok(read)
+    }
+
+    /// Reads what follows the name of an attribute.
+    fn attribute(&mut self, name: &str, words: &mut Words<'_>) -> Result<(), Said> {
+        let set = &mut self.settings;
+        match name {
+            "mac" => set.mac = Some(mac(words)?),
+            "vlan" => vlan(set, words)?,
+            "rate" => self.rate = Some(words.number("Invalid \"rate\" value\n")?),
+            "max_tx_rate" => set.max_tx_rate = Some(words.number("Invalid \"max tx rate\" value\n")?),
+            "min_tx_rate" => set.min_tx_rate = Some(words.number("Invalid \"min tx rate\" value\n")?),
+            "spoofchk" => set.spoofchk = Some(words.on_off(name)?),
+            "trust" => set.trust = Some(words.on_off(name)?),
+            "state" => set.state = Some(state(words)?),
+            "query_rss" => {
+                words.on_off(name)?;
+                return Err(not_supported("an 82576 lets nobody read a VF's hash key and table"));
+            }
+            _ => {
+                words.value()?;
+                return Err(not_supported("only InfiniBand has GUIDs"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn mac(words: &mut Words<'_>) -> Result<String, Said> {
+    let word = words.value()?;
+    let bytes: Vec<&str> = word.split(':').collect();
+    if bytes.iter().any(|byte| u8::from_str_radix(byte, 16).is_err()) {
+        return Err(Said::new(format!("\"{word}\" is invalid lladdr."), 1));
+    }
+    if bytes.len() != 6 {
+        let text = format!("Invalid address length {} - must be 6 bytes", bytes.len());
+        return Err(Said::new(text, 1));
+    }
+    Ok(word.to_owned())
+}
+
+/// `vlan ID [qos Q] [proto P]`. As with iproute2, what is not named is 0 and 802.1Q, and does not stay as it was.
+fn vlan(set: &mut VfSettings, words: &mut Words<'_>) -> Result<(), Said> {
+    let word = words.peek().unwrap_or_default();
+    let wrong = "Invalid \"vlan\" value\n";
+    let id = u16::try_from(words.number(wrong)?).ok().filter(|id| *id < 4096);
+    set.vlan = Some(id.ok_or_else(|| invalid(word, wrong))?);
+    set.qos = Some(0);
+    if words.skip("qos") {
+        let qos = words.number("Invalid \"qos\" value\n")?;
+        set.qos = Some(u8::try_from(qos).unwrap_or(u8::MAX));
+    }
+    set.proto = Some("802.1Q".to_owned());
+    if words.skip("proto") {
+        let word = words.value()?;
+        let known = ["802.1Q", "802.1ad"].into_iter().find(|known| known.eq_ignore_ascii_case(word));
+        let wrong = "Invalid \"vlan protocol\" value - supported 802.1Q, 802.1ad\n";
+        set.proto = Some(known.ok_or_else(|| invalid(word, wrong))?.to_owned());
+    }
+    Ok(())
+}
+
+fn state(words: &mut Words<'_>) -> Result<LinkState, Said> {
+    let word = words.value()?;
+    let states = [("auto", LinkState::Auto), ("enable", LinkState::Enable), ("disable", LinkState::Disable)];
+    let state = states.into_iter().find(|(full, _)| matches(word, full));
+    state.map(|(_, state)| state).ok_or_else(|| invalid(word, "Invalid \"state\" value\n"))
+}

@@ -1,0 +1,199 @@
+//! What iproute2 would have read, and what it would have said.
+
+use super::show::Which;
+use super::{Command, Form, Said, Words, command, form, json, show};
+use crate::sample;
+use daemon::control::status::{PortStatus, Traffic, VfStatus};
+use daemon::settings::{LinkState, VfSettings};
+
+fn read(line: &str) -> Result<(Form, Command), Said> {
+    let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+    let mut words = Words::new(&words);
+    Ok((form(&mut words)?, command(&mut words)?))
+}
+
+/// The settings that `link set pf0 vf 0 ...` names.
+fn settings(attributes: &str) -> VfSettings {
+    match read(&format!("link set pf0 vf 0 {attributes}")) {
+        Ok((_, Command::Set(change))) => change.settings().clone(),
+        other => panic!("{attributes}: {other:?}"),
+    }
+}
+
+fn refused(line: &str) -> (String, u8) {
+    let Said { text, code } = read(line).expect_err(line);
+    (text.lines().next().unwrap_or_default().to_owned(), code)
+}
+
+#[test]
+fn words_may_be_cut_short() {
+    let shown = Command::Show(Which::default());
+    for line in ["link show", "link", "l sh", "l ls", "li list", "link lst"] {
+        assert_eq!(read(line).map(|(_, command)| command), Ok(shown.clone()), "{line}");
+    }
+    let all = Form { statistics: true, json: true, pretty: true, oneline: true };
+    for line in ["-s -j -p -o link", "--statistics -json -pretty -oneline link", "-st -js -pr -one l"] {
+        assert_eq!(read(line).map(|(form, _)| form), Ok(all), "{line}");
+    }
+    assert_eq!(settings("ma 02:00:00:00:00:01"), settings("mac 02:00:00:00:00:01"));
+    assert_eq!(settings("max 5"), settings("max_tx_rate 5"));
+    assert_eq!(settings("sp on st ena t off"), settings("spoofchk on state enable trust off"));
+}
+
+#[test]
+fn several_attributes_are_one_change() {
+    let expected = VfSettings {
+        mac: Some("02:00:00:00:00:01".into()),
+        vlan: Some(100),
+        qos: Some(3),
+        proto: Some("802.1Q".into()),
+        max_tx_rate: Some(250),
+        spoofchk: Some(false),
+        trust: Some(true),
+        state: Some(LinkState::Disable),
+        ..VfSettings::default()
+    };
+    let line = "mac 02:00:00:00:00:01 vlan 100 qos 3 proto 802.1q max_tx_rate 250 spoofchk off trust on state disable";
+    assert_eq!(settings(line), expected);
+}
+
+#[test]
+fn a_vlan_takes_its_priority_and_protocol_along() {
+    let vlan = settings("vlan 0x64");
+    assert_eq!((vlan.vlan, vlan.qos, vlan.proto.as_deref()), (Some(100), Some(0), Some("802.1Q")));
+    assert_eq!(settings("vlan 1 proto 802.1ad").proto.as_deref(), Some("802.1ad"));
+}
+
+#[test]
+fn rate_is_the_older_name_of_max_tx_rate_and_gives_way_to_it() {
+    assert_eq!(settings("rate 100").max_tx_rate, Some(100));
+    assert_eq!(settings("rate 100 max_tx_rate 200").max_tx_rate, Some(200));
+    assert_eq!(settings("max_tx_rate 200 rate 100").max_tx_rate, Some(200));
+}
+
+#[test]
+fn what_makes_no_sense_is_said_as_iproute2_says_it() {
+    let unsupported = "RTNETLINK answers: Operation not supported";
+    for (line, text, code) in [
+        ("-x link", "Option \"-x\" is unknown, try \"ip -help\".", 255),
+        ("addr", "Object \"addr\" is unknown, try \"ip help\".", 1),
+        ("link frob", "Command \"frob\" is unknown, try \"ip link help\".", 255),
+        ("link set", "Command line is not complete. Try option \"help\"", 255),
+        ("link set vf 0", "Error: argument \"dev\" is required", 255),
+        ("link set pf0 vf", "Command line is not complete. Try option \"help\"", 255),
+        ("link set pf0 vf 0", "Command line is not complete. Try option \"help\"", 255),
+        ("link set pf0 vf x", "Error: argument \"x\" is wrong: Invalid \"vf\" value", 255),
+        ("link set pf0 vf 0 vlan 4096", "Error: argument \"4096\" is wrong: Invalid \"vlan\" value", 255),
+        ("link set pf0 vf 0 vlan 1 qos x", "Error: argument \"x\" is wrong: Invalid \"qos\" value", 255),
+        (
+            "link set pf0 vf 0 spoofchk yes",
+            "Error: argument of \"spoofchk\" must be one of \"off\", \"on\", not \"yes\"",
+            1,
+        ),
+        ("link set pf0 vf 0 state up", "Error: argument \"up\" is wrong: Invalid \"state\" value", 255),
+        ("link set pf0 vf 0 mac 1:2", "Invalid address length 2 - must be 6 bytes", 1),
+        ("link set pf0 vf 0 mac what", "\"what\" is invalid lladdr.", 1),
+        (
+            "link set pf0 vf 0 trust on frob",
+            "Error: either \"dev\" is duplicate, or \"frob\" is garbage.",
+            255,
+        ),
+        ("link set pf0 frob", "Error: either \"dev\" is duplicate, or \"frob\" is garbage.", 255),
+        ("link set pf0 up", unsupported, 2),
+        ("link set pf0 mtu 9000", unsupported, 2),
+        ("link set pf0 vf 0 query_rss on", unsupported, 2),
+        ("link set pf0 vf 0 node_guid 00:11:22:33:44:55:66:77", unsupported, 2),
+        ("link set pf0 vf 0 trust on vf 1 trust on", unsupported, 2),
+        ("link add pf9 type dummy", unsupported, 2),
+    ] {
+        assert_eq!(refused(line), (text.to_owned(), code), "{line}");
+    }
+    assert_eq!(read("link help").map(|(_, command)| command), Ok(Command::Help));
+}
+
+/// A port with one VF of which everything is set.
+fn ports() -> Vec<PortStatus> {
+    let mut port = sample::port();
+    let vf = &mut port.vfs[0];
+    vf.settings = VfSettings {
+        vlan: Some(100),
+        qos: Some(3),
+        spoofchk: Some(true),
+        trust: Some(false),
+        state: Some(LinkState::Auto),
+        max_tx_rate: Some(250),
+        min_tx_rate: Some(0),
+        ..VfSettings::default()
+    };
+    (vf.function.rx, vf.function.tx) = (traffic(1), traffic(100));
+    vec![port]
+}
+
+fn traffic(first: u64) -> Traffic {
+    Traffic {
+        packets: first,
+        bytes: first + 1,
+        multicast: first + 2,
+        broadcast: first + 3,
+        dropped: first + 4,
+    }
+}
+
+#[test]
+fn text_is_that_of_iproute2_to_the_space() {
+    let links = Which::default().choose(&ports()).expect("all");
+    let plain = "1: pf0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP mode DEFAULT group default \n    \
+         link/ether 02:00:00:00:00:ff brd ff:ff:ff:ff:ff:ff\n    \
+         vf 0     link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff, vlan 100, qos 3, tx rate 250 (Mbps), \
+         max_tx_rate 250Mbps, spoof checking on, link-state auto, trust off";
+    assert_eq!(show::print(&links, Form::default()), format!("{plain}\n"));
+    let statistics = Form { statistics: true, ..Form::default() };
+    assert_eq!(
+        show::print(&links, statistics),
+        format!(
+            "{plain}\n    RX: bytes  packets  mcast   bcast   dropped \n    2          1        3       4       5        \
+             \n    TX: bytes  packets   dropped \n    101        100      104      \n"
+        )
+    );
+}
+
+#[test]
+fn json_has_iproute2s_keys_in_its_order() {
+    let links = Which::default().choose(&ports()).expect("all");
+    let text = json::print(&links, Form { json: true, statistics: true, ..Form::default() }).expect("JSON");
+    assert_eq!(
+        text,
+        "[{\"ifindex\":1,\"ifname\":\"pf0\",\"flags\":[\"BROADCAST\",\"MULTICAST\",\"UP\",\"LOWER_UP\"],\"mtu\":1500,\
+         \"qdisc\":\"noqueue\",\"operstate\":\"UP\",\"linkmode\":\"DEFAULT\",\"group\":\"default\",\
+         \"link_type\":\"ether\",\"address\":\"02:00:00:00:00:ff\",\"broadcast\":\"ff:ff:ff:ff:ff:ff\",\
+         \"vfinfo_list\":[{\"vf\":0,\"link_type\":\"ether\",\"address\":\"02:00:00:00:00:01\",\
+         \"broadcast\":\"ff:ff:ff:ff:ff:ff\",\"vlan_list\":[{\"vlan\":100,\"qos\":3}],\"tx_rate\":250,\
+         \"rate\":{\"max_tx\":250,\"min_tx\":0},\"spoofchk\":true,\"link_state\":\"auto\",\"trust\":false,\
+         \"stats\":{\"rx\":{\"bytes\":2,\"packets\":1,\"multicast\":3,\"broadcast\":4,\"dropped\":5},\
+         \"tx\":{\"tx_bytes\":101,\"tx_packets\":100,\"dropped\":104}}}]}]\n"
+    );
+}
+
+#[test]
+fn one_port_can_be_chosen_and_an_unknown_one_is_named() {
+    let ports = ports();
+    let choose = |line: &str| match read(line) {
+        Ok((_, Command::Show(which))) => which.choose(&ports).map(|links| links.len()),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(choose("link show dev pf0"), Ok(1));
+    assert_eq!(choose("link show pf0 up"), Ok(1));
+    assert_eq!(choose("link show pf9"), Err(Said::new("Device \"pf9\" does not exist.", 1)));
+    let unlinked = vec![PortStatus { link: false, ..ports[0].clone() }];
+    assert_eq!(Which::default().choose(&unlinked).map(|links| links[0].flags()[0]), Ok("NO-CARRIER"));
+}
+
+#[test]
+fn a_vf_of_which_little_is_known_is_told_too() {
+    let mut ports = ports();
+    let vf: &mut VfStatus = &mut ports[0].vfs[0];
+    vf.settings = VfSettings::default();
+    let links = Which::default().choose(&ports).expect("all");
+    let text = show::print(&links, Form::default());
+    assert!(text.ends_with("ff, spoof checking off, link-state auto, trust off\n"), "{text}");
+}

@@ -1,0 +1,190 @@
+//! `softiov top`: what each VF moves now, a second at a time. Left out: totals, which `vf show` has.
+
+use crate::output;
+use crate::place::Place;
+use daemon::control::client;
+use daemon::control::status::{PortStatus, VfStatus};
+use serde::Serialize;
+use std::fmt::Write;
+use std::io::{IsTerminal, stdout};
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How often, and how many times.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Seconds between two looks.
+    #[arg(short, long, default_value_t = 1.0, value_name = "SECONDS", value_parser = seconds)]
+    delay: f64,
+    /// End after so many tables.
+    #[arg(short = 'n', long, value_name = "COUNT")]
+    iterations: Option<u64>,
+    /// JSON instead of a table: an array on a line for each look.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// A tenth of a second to an hour.
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
+    seconds.ok_or_else(|| "not a number of seconds from 0.1 to 3600".to_owned())
+}
+
+/// What a VF has moved in a second.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Rates {
+    name: String,
+    /// Frames received, and bits of them.
+    rx_pps: f64,
+    rx_mbps: f64,
+    /// Frames sent, and bits of them.
+    tx_pps: f64,
+    tx_mbps: f64,
+    /// Frames lost in either direction.
+    dropped_pps: f64,
+    interrupts_per_s: f64,
+    /// What the VMM was asked to do, interrupts excepted.
+    interventions_per_s: f64,
+    /// What a row says at its end.
+    note: &'static str,
+}
+
+/// Prints tables until interrupted, or as many as are wanted.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let socket = args.place.load()?.control_socket();
+    let delay = Duration::from_secs_f64(args.delay);
+    let (mut before, mut looked) = (client::ports(&socket)?, Instant::now());
+    let mut left = args.iterations.unwrap_or(u64::MAX);
+    while left > 0 {
+        sleep(delay);
+        let (now, again) = (client::ports(&socket)?, Instant::now());
+        let rates = rates(&before, &now, again - looked);
+        let text = match args.json {
+            true => serde_json::to_string(&rates)? + "\n",
+            // A terminal's table takes the place of the one before.
+            false if stdout().is_terminal() => format!("\x1b[H\x1b[J{}", table(&rates)),
+            false => table(&rates) + "\n",
+        };
+        output::print(&text)?;
+        (before, looked) = (now, again);
+        left -= 1;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What was moved between two looks. A VF that is new has moved nothing yet, and so has one whose counters began anew.
+fn rates(before: &[PortStatus], now: &[PortStatus], elapsed: Duration) -> Vec<Rates> {
+    let vfs = |ports: &'_ [PortStatus]| ports.iter().flat_map(|port| port.vfs.clone()).collect::<Vec<_>>();
+    let before = vfs(before);
+    let of = |vf: VfStatus| {
+        let past = before.iter().find(|past| past.name == vf.name).unwrap_or(&vf);
+        let rate =
+            |read: fn(&VfStatus) -> u64| read(&vf).saturating_sub(read(past)) as f64 / elapsed.as_secs_f64();
+        Rates {
+            rx_pps: rate(|vf| vf.rx.packets),
+            rx_mbps: rate(|vf| vf.rx.bytes) * 8e-6,
+            tx_pps: rate(|vf| vf.tx.packets),
+            tx_mbps: rate(|vf| vf.tx.bytes) * 8e-6,
+            dropped_pps: rate(|vf| vf.rx.dropped + vf.tx.dropped),
+            interrupts_per_s: rate(|vf| vf.interventions.interrupts),
+            interventions_per_s: rate(|vf| {
+                vf.interventions.reads + vf.interventions.posted_writes + vf.interventions.synchronous_writes
+            }),
+            note: note(&vf),
+            name: vf.name,
+        }
+    };
+    vfs(now).into_iter().map(of).collect()
+}
+
+fn note(vf: &VfStatus) -> &'static str {
+    match () {
+        () if vf.conduct.quarantine.is_some() => "quarantined",
+        () if vf.conduct.throttled => "throttled",
+        () if vf.peer.is_none() => "no client",
+        () if vf.hint.is_some() => "memory not shared",
+        () if !vf.active => "no driver",
+        () if !vf.link => "no link",
+        () => "",
+    }
+}
+
+const COLUMNS: [&str; 7] = ["rx pps", "rx Mb/s", "tx pps", "tx Mb/s", "drops/s", "irqs/s", "exits/s"];
+
+fn table(rates: &[Rates]) -> String {
+    let mut text = format!("{:<10}", "vf");
+    COLUMNS.iter().for_each(|column| text += &format!(" {column:>10}"));
+    text.push('\n');
+    for vf in rates {
+        let numbers = [
+            (vf.rx_pps, 0),
+            (vf.rx_mbps, 1),
+            (vf.tx_pps, 0),
+            (vf.tx_mbps, 1),
+            (vf.dropped_pps, 0),
+            (vf.interrupts_per_s, 0),
+            (vf.interventions_per_s, 0),
+        ];
+        let mut line = format!("{:<10}", vf.name);
+        numbers.iter().for_each(|(number, digits)| line += &format!(" {number:>10.digits$}"));
+        let _ = writeln!(text, "{}", format!("{line}  {}", vf.note).trim_end());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{rates, seconds, table};
+    use crate::sample;
+    use daemon::control::status::{Interventions, PortStatus, Traffic};
+    use std::time::Duration;
+
+    /// A port whose VF has moved so many frames in each direction.
+    fn port(packets: u64, has_client: bool) -> Vec<PortStatus> {
+        let mut port = sample::port();
+        let function = &mut port.vfs[0].function;
+        let traffic = Traffic { packets, bytes: packets * 1000, ..Traffic::default() };
+        (function.rx, function.tx) = (traffic, traffic);
+        function.interventions = Interventions {
+            reads: packets,
+            posted_writes: packets,
+            synchronous_writes: 0,
+            interrupts: packets,
+        };
+        if !has_client {
+            function.peer = None;
+        }
+        vec![port]
+    }
+
+    #[test]
+    fn a_rate_is_what_was_moved_in_a_second() {
+        let of =
+            |before: &[PortStatus], now: &[PortStatus]| table(&rates(before, now, Duration::from_secs(2)));
+        let text = of(&port(1_000, true), &port(3_000, true));
+        let expected =
+            "pf0vf0           1000        8.0       1000        8.0          0       1000       2000\n";
+        assert_eq!(text.lines().nth(1), Some(expected.trim_end()), "{text}");
+        let nothing =
+            "pf0vf0              0        0.0          0        0.0          0          0          0";
+        assert_eq!(of(&[], &port(3_000, true)).lines().nth(1), Some(nothing), "a new VF");
+        assert_eq!(
+            of(&port(3_000, true), &port(5, true)).lines().nth(1),
+            Some(nothing),
+            "a host that began anew"
+        );
+        let unused = format!("{nothing}  no client");
+        assert_eq!(of(&[], &port(0, false)).lines().nth(1), Some(unused.as_str()));
+    }
+
+    #[test]
+    fn a_delay_is_a_sensible_number_of_seconds() {
+        assert_eq!(seconds("0.5"), Ok(0.5));
+        for text in ["0", "-1", "NaN", "inf", "1e9", "soon"] {
+            assert!(seconds(text).is_err(), "{text}");
+        }
+    }
+}

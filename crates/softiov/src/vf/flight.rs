@@ -1,0 +1,145 @@
+//! `softiov vf flight`: what a VF and its client did last, from the host or from a file that it has written. Left out: what is
+//! recorded (`daemon::flight`).
+
+use crate::ask::Output;
+use crate::capture::line::time;
+use crate::output;
+use anyhow::Context;
+use daemon::control::client::{self, ClientError};
+use daemon::control::protocol::{Answer, Request};
+use daemon::{Entry, Recording};
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Which recording, and where it goes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The VF, such as pf0vf0.
+    #[arg(required_unless_present = "read")]
+    vf: Option<String>,
+    /// Write JSON into this file, or to standard output (`-`).
+    #[arg(long, short = 'w', value_name = "FILE|-")]
+    write: Option<PathBuf>,
+    /// Print a file, of `--write` or of a host that has shut a VF in, and ask no host.
+    #[arg(long, short, value_name = "FILE", conflicts_with = "vf")]
+    read: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Prints or writes a recording.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let Args { vf, write, read, output: Output { json, place } } = args;
+    let recording = match &read {
+        Some(file) => load(file)?,
+        None => ask(&place.load()?.control_socket(), vf.unwrap_or_default())?,
+    };
+    let as_json = || Ok::<_, anyhow::Error>(serde_json::to_string_pretty(&recording)? + "\n");
+    match write {
+        Some(file) if file != Path::new("-") => {
+            fs::write(&file, as_json()?).with_context(|| format!("cannot write {}", file.display()))?;
+        }
+        Some(_) => output::print(&as_json()?)?,
+        None if json => output::print(&as_json()?)?,
+        None => output::print(&text(&recording))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn load(file: &Path) -> anyhow::Result<Recording> {
+    let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    serde_json::from_slice(&text).with_context(|| format!("{} has no recording of a VF", file.display()))
+}
+
+fn ask(socket: &Path, vf: String) -> Result<Recording, ClientError> {
+    match client::ask(socket, Request::VfFlight { vf })? {
+        Answer::Flight(recording) => Ok(recording),
+        _ => Err(ClientError::OtherAnswer),
+    }
+}
+
+/// A line for each entry.
+pub(crate) fn text(recording: &Recording) -> String {
+    let Recording { vf, time_ns, because, lost, entries } = recording;
+    let because = because.as_ref().map_or(String::new(), |why| format!(", shut in for {why}"));
+    let mut text = format!("{vf} at {} UTC{because}", time(*time_ns));
+    if *lost > 0 {
+        let _ = write!(text, "; {lost} before these are not kept any more");
+    }
+    text = output::plain(&text) + "\n";
+    for entry in entries {
+        text += &output::plain(&line(entry));
+        text.push('\n');
+    }
+    text
+}
+
+fn line(entry: &Entry) -> String {
+    let Entry { before_ns, what, name, offset, value, times, region: _ } = entry;
+    let micros = before_ns / 1000;
+    let before = format!("-{}.{:06}s", micros / 1_000_000, micros % 1_000_000);
+    let mut line = format!("{before:>14}  {what:7}");
+    if let Some(name) = name {
+        let _ = write!(line, " {name}");
+    }
+    match (offset, value) {
+        (Some(offset), Some(value)) => {
+            let _ = write!(line, " {offset:#x} = {value:#x}");
+        }
+        (None, Some(rate)) => {
+            let _ = write!(line, ", {rate} a second");
+        }
+        _ => {}
+    }
+    if *times > 1 {
+        let _ = write!(line, " ({times} times)");
+    }
+    line.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::text;
+    use daemon::{Entry, Recording};
+
+    #[test]
+    fn a_recording_is_a_line_for_each_entry_with_how_long_before() {
+        let entry = |what: &str, name: Option<&str>| Entry {
+            before_ns: 1_234_567_000,
+            what: what.to_owned(),
+            name: name.map(str::to_owned),
+            region: None,
+            offset: None,
+            value: None,
+            times: 1,
+        };
+        let recording = Recording {
+            vf: "pf0vf0".into(),
+            time_ns: 3_661_000_000_000,
+            because: Some("spoofing".into()),
+            lost: 3,
+            entries: vec![
+                entry("a client has connected", None),
+                Entry {
+                    region: Some(0),
+                    offset: Some(0x800),
+                    value: Some(6),
+                    ..entry("write", Some("VMBMEM[0] reset"))
+                },
+                Entry { times: 2, ..entry("dropped", Some("spoofed")) },
+                Entry { value: Some(7), ..entry("offence", Some("spoofing")) },
+            ],
+        };
+        assert_eq!(
+            text(&recording),
+            "pf0vf0 at 01:01:01.000000 UTC, shut in for spoofing; 3 before these are not kept any more
+    -1.234567s  a client has connected
+    -1.234567s  write   VMBMEM[0] reset 0x800 = 0x6
+    -1.234567s  dropped spoofed (2 times)
+    -1.234567s  offence spoofing, 7 a second
+"
+        );
+    }
+}

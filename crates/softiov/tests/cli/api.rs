@@ -1,0 +1,73 @@
+//! The commands of docs/api.md, run by a shell in the order in which they are printed, and what they print. Left out: what
+//! requests do (`crates/daemon/tests/live`).
+
+use crate::process::Serve;
+use host::test_support::skipped;
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+use tempfile::tempdir;
+
+const PAGE: &str = include_str!("../../../../docs/api.md");
+
+/// A block of the page: its language, and its text.
+fn blocks() -> Vec<(&'static str, &'static str)> {
+    let parts: Vec<&str> = PAGE.split("```").collect();
+    parts.iter().skip(1).step_by(2).filter_map(|block| block.split_once('\n')).collect()
+}
+
+/// What a block prints. Functions of the first block hold in the others.
+fn shell(socket: &Path, first: &str, block: &str) -> String {
+    let mut command = Command::new("bash");
+    let script = format!("set -e\n{first}\n{block}");
+    let output = command.args(["-c", &script]).env("SOCKET", socket).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{block}: {said}{}", String::from_utf8_lossy(&output.stdout));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Whether the page's value is in the host's: what the page leaves out of an object may be there.
+fn is_within(printed: &Value, told: &Value) -> bool {
+    match (printed, told) {
+        (Value::Object(printed), Value::Object(told)) => {
+            printed.iter().all(|(key, value)| told.get(key).is_some_and(|told| is_within(value, told)))
+        }
+        (Value::Array(printed), Value::Array(told)) => {
+            printed.iter().zip(told).all(|(printed, told)| is_within(printed, told))
+                && printed.len() <= told.len()
+        }
+        _ => printed == told,
+    }
+}
+
+#[test]
+fn the_commands_of_the_page_on_the_api_print_what_it_says() {
+    if Command::new("curl").arg("--version").output().is_err() {
+        return skipped("the commands of docs/api.md", "there is no curl; apt-get install curl");
+    }
+    let folder = tempdir().unwrap();
+    let serve = Serve::start(&folder, &[]);
+    let socket = serve.folder().join("control/control.sock");
+    let (mut first, mut printed) = (None, String::new());
+    let mut compared = 0;
+    for (language, text) in blocks() {
+        match (language, first) {
+            ("sh", None) => first = Some(text),
+            ("sh", Some(first)) => printed = shell(&socket, first, text),
+            ("json", _) => {
+                // The last answer is the one that is shown.
+                let answers = serde_json::Deserializer::from_str(&printed).into_iter::<Value>();
+                let told = answers.last().expect("an answer").expect("JSON");
+                let wanted = serde_json::from_str(text).expect("JSON on the page");
+                assert!(is_within(&wanted, &told), "{text}: {told:#}");
+                compared += 1;
+            }
+            ("text", _) => {
+                assert!(printed.starts_with("id: 1\nevent: event\ndata: {\"number\":1,"), "{printed}");
+                compared += 1;
+            }
+            _ => panic!("a block of {language}"),
+        }
+    }
+    assert!(compared >= 5, "{compared} outputs were compared");
+}

@@ -1,0 +1,158 @@
+//! A browser that a test drives: Chromium by its debugging protocol, over two named pipes that a shell gives it. Left out:
+//! what is looked at.
+
+use serde_json::{Value, json};
+use std::env;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How long anything may take before a test gives up.
+const PATIENCE: Duration = Duration::from_secs(120);
+const LOOK: Duration = Duration::from_millis(100);
+
+const START: &str = r#"exec chromium --headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
+    --disable-background-networking --disable-component-update --disable-sync --disable-dev-shm-usage --hide-scrollbars \
+    --force-color-profile=srgb --remote-debugging-pipe --user-data-dir="$FOLDER/profile" about:blank \
+    3<"$FOLDER/to" 4>"$FOLDER/from" >/dev/null 2>&1"#;
+
+/// A browser with one page.
+pub(super) struct Browser {
+    child: Child,
+    to: File,
+    heard: Receiver<Value>,
+    session: Option<String>,
+    number: u64,
+    _folder: TempDir,
+}
+
+impl Browser {
+    /// None: there is none on this machine.
+    pub(super) fn start(url: &str) -> Option<Self> {
+        let path = env::var_os("PATH").unwrap_or_default();
+        env::split_paths(&path).find(|folder| folder.join("chromium").is_file())?;
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["to", "from"] {
+            assert!(Command::new("mkfifo").arg(folder.path().join(name)).status().unwrap().success());
+        }
+        let mut command = Command::new("bash");
+        let child =
+            command.args(["-c", START]).env("FOLDER", folder.path()).stdin(Stdio::null()).spawn().unwrap();
+        // Either waits until the browser has its end.
+        let to = File::create(folder.path().join("to")).unwrap();
+        let from = BufReader::new(File::open(folder.path().join("from")).unwrap());
+        let (sender, heard) = channel();
+        std::thread::spawn(move || {
+            for message in from.split(0) {
+                let Ok(message) = message else { return };
+                if sender.send(serde_json::from_slice(&message).unwrap()).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut browser = Self { child, to, heard, session: None, number: 0, _folder: folder };
+        let page = browser.ask("Target.createTarget", &json!({"url": url}))["targetId"].clone();
+        let attached = browser.ask("Target.attachToTarget", &json!({"targetId": page, "flatten": true}));
+        browser.session = attached["sessionId"].as_str().map(str::to_owned);
+        browser.ask("Runtime.enable", &json!({}));
+        Some(browser)
+    }
+
+    /// The answer to a command. What the page has thrown ends the test.
+    #[track_caller]
+    pub(super) fn ask(&mut self, method: &str, params: &Value) -> Value {
+        self.number += 1;
+        let mut message = json!({"id": self.number, "method": method, "params": params});
+        if let Some(session) = &self.session {
+            message["sessionId"] = json!(session);
+        }
+        self.to.write_all(format!("{message}\0").as_bytes()).unwrap();
+        loop {
+            let mut told = self.heard.recv_timeout(PATIENCE).expect("the browser answers");
+            assert_ne!(told["method"], "Runtime.exceptionThrown", "{told:#}");
+            if told["id"] == self.number {
+                assert!(told["error"].is_null(), "{method}: {told}");
+                return told["result"].take();
+            }
+        }
+    }
+
+    /// The value of an expression on the page.
+    #[track_caller]
+    pub(super) fn value(&mut self, expression: &str) -> Value {
+        let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
+        let mut told = self.ask("Runtime.evaluate", &params);
+        assert!(told["exceptionDetails"].is_null(), "{expression}: {told:#}");
+        told["result"]["value"].take()
+    }
+
+    /// Waits until an expression is true. What it speaks of need not be there yet.
+    #[track_caller]
+    pub(super) fn wait(&mut self, expression: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        let question =
+            format!("(() => {{ try {{ return Boolean({expression}) }} catch {{ return false }} }})()");
+        while self.value(&question) != true {
+            if Instant::now() > deadline {
+                let page = self.value("document.body.innerText");
+                panic!("it never is: {expression}\n{}", page.as_str().unwrap_or_default());
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Presses and lets go a key that is no letter.
+    pub(super) fn press(&mut self, key: &str, code: u32) {
+        let text = if key == "Enter" { "\r" } else { "" };
+        for kind in ["keyDown", "keyUp"] {
+            let params =
+                json!({"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code, "text": text});
+            self.ask("Input.dispatchKeyEvent", &params);
+        }
+    }
+
+    /// Types into what has the focus.
+    pub(super) fn write(&mut self, text: &str) {
+        self.ask("Input.insertText", &json!({"text": text}));
+    }
+
+    /// How the page is shown: `light` or `dark`, and so many pixels wide.
+    pub(super) fn show(&mut self, scheme: &str, width: u32) {
+        let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
+        self.ask("Emulation.setEmulatedMedia", &json!({"features": features}));
+        let metrics = json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600});
+        self.ask("Emulation.setDeviceMetricsOverride", &metrics);
+    }
+
+    /// Keeps a picture of the whole page.
+    pub(super) fn shoot(&mut self, file: &Path) {
+        let told = self.ask("Page.captureScreenshot", &json!({"captureBeyondViewport": true}));
+        let mut decode = Command::new("base64");
+        let picture = File::create(file).unwrap();
+        let mut decode = decode.arg("-d").stdin(Stdio::piped()).stdout(picture).spawn().unwrap();
+        let data = told["data"].as_str().unwrap();
+        decode.stdin.take().unwrap().write_all(data.as_bytes()).unwrap();
+        assert!(decode.wait().unwrap().success());
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // It ends its own helpers; what it had open goes with its folder.
+        let close = json!({"id": 0, "method": "Browser.close"});
+        let _ = self.to.write_all(format!("{close}\0").as_bytes());
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while Instant::now() < deadline {
+            if self.child.try_wait().is_ok_and(|status| status.is_some()) {
+                return;
+            }
+            std::thread::sleep(LOOK);
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

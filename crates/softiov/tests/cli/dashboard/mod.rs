@@ -1,0 +1,142 @@
+//! The dashboard in a browser, over TCP with its token, while two guests exchange traffic. Its pictures are kept under
+//! `target/dashboard`. Left out: what requests do.
+
+mod browser;
+
+use crate::http::{TOKEN, tcp};
+use crate::process::softiov;
+use crate::survival::{address, attach};
+use browser::Browser;
+use host::test_support::skipped;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tempfile::tempdir;
+
+const TAB: (&str, u32) = ("Tab", 9);
+const ENTER: (&str, u32) = ("Enter", 13);
+
+fn press(browser: &mut Browser, (key, code): (&str, u32)) {
+    browser.press(key, code);
+}
+
+/// Gives a setting of the chosen VF a value, as somebody does who has no mouse.
+fn set(browser: &mut Browser, field: &str, value: &str) {
+    browser.value(&format!("document.querySelector('#settings [name={field}]').focus()"));
+    browser.value("document.activeElement.select()");
+    browser.write(value);
+    press(browser, ENTER);
+}
+
+#[test]
+fn a_browser_shows_a_host_under_traffic_and_changes_its_policy() {
+    let folder = tempdir().unwrap();
+    let (serve, listen) = tcp(&folder);
+    let Some(mut browser) = Browser::start(&format!("http://{listen}/")) else {
+        return skipped("the dashboard in a browser", "chromium is not installed (Debian package chromium)");
+    };
+    let guests = [0, 1].map(|vf| attach(serve.folder(), vf));
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                // It may be cut short by a change of the VF.
+                let _ = guests[0].send_tcp(address(1), 1 << 20);
+            }
+        });
+        let looked =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| look(&mut browser, serve.folder())));
+        over.store(true, Ordering::Relaxed);
+        if let Err(panic) = looked {
+            std::panic::resume_unwind(panic);
+        }
+    });
+}
+
+fn look(browser: &mut Browser, folder: &Path) {
+    browser.wait("!document.querySelector('#token').hidden");
+    browser.value("document.querySelector('#token input').focus()");
+    browser.write(TOKEN);
+    press(browser, ENTER);
+    // Topology, rates, drops, interventions and events come alive.
+    browser.wait("document.querySelectorAll('.vfs li').length == 7");
+    browser.wait("document.querySelector('.vfs li').innerText.includes('driver runs')");
+    let rate = "parseFloat(document.querySelector('#rates tbody td').innerText.replaceAll(',', ''))";
+    browser.wait(&format!("{rate} > 10"));
+    browser.wait("document.querySelectorAll('#drops tbody tr').length == 7");
+    browser.wait(
+        "[...document.querySelectorAll('#interventions td')].some((cell) => parseFloat(cell.innerText) > 0)",
+    );
+    browser.wait("document.querySelector('#events ol').innerText.includes('pf0vf0')");
+    by_keyboard(browser);
+    policy(browser, folder);
+    capture(browser, folder);
+    pictures(browser);
+}
+
+/// The first keys lead to the content, and the sections can be gone to.
+fn by_keyboard(browser: &mut Browser) {
+    browser.value("document.activeElement.blur(), scrollTo(0, 0)");
+    browser.value("document.body.tabIndex = -1, document.body.focus()");
+    press(browser, TAB);
+    assert_eq!(browser.value("document.activeElement.className"), "skip");
+    let mut seen = Vec::new();
+    for _ in 0..7 {
+        press(browser, TAB);
+        seen.push(browser.value("document.activeElement.hash"));
+    }
+    assert_eq!(seen, ["#topology", "#rates", "#drops", "#interventions", "#policy", "#capture", "#events"]);
+}
+
+fn policy(browser: &mut Browser, folder: &Path) {
+    browser.wait("document.querySelectorAll('#settings input, #settings select').length > 15");
+    set(browser, "vlan", "5000");
+    browser.wait("document.querySelector('#outcome').innerText.includes('1 to 4094')");
+    set(browser, "vlan", "0");
+    set(browser, "max_tx_rate", "500");
+    browser.wait("document.querySelector('#outcome').innerText.includes('max_tx_rate set')");
+    let shown: Value =
+        serde_json::from_str(&softiov(folder, &["vf", "show", "pf0vf0", "--json"]).out).unwrap();
+    assert_eq!((&shown["settings"]["max_tx_rate"], &shown["settings"]["vlan"]), (&500.into(), &0.into()));
+}
+
+/// A capture of a second is saved as a file.
+fn capture(browser: &mut Browser, folder: &Path) {
+    let kept = folder.join("pf0vf1.pcapng");
+    browser.ask("Page.setDownloadBehavior", &json!({"behavior": "allow", "downloadPath": folder}));
+    browser.value("document.querySelector('#capture [name=at]').value = 'pf0vf1'");
+    browser.value("document.querySelector('#capture [name=seconds]').value = 1");
+    browser.value("document.querySelector('#capture [name=filter]').focus()");
+    browser.write("tcp prot 1");
+    press(browser, ENTER);
+    browser.wait("document.querySelector('#capture p').innerText.startsWith('filter: ')");
+    browser.value("document.activeElement.select()");
+    browser.write("tcp");
+    press(browser, ENTER);
+    browser.wait("document.querySelector('#capture p').innerText.startsWith('pf0vf1.pcapng: ')");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !kept.exists() {
+        assert!(Instant::now() < deadline, "the browser saves the capture");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let file = std::fs::read(kept).unwrap();
+    assert!(file.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]) && file.len() > 10_000, "{} bytes", file.len());
+}
+
+fn pictures(browser: &mut Browser) {
+    let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../dashboard");
+    std::fs::create_dir_all(&kept).unwrap();
+    let mut pages = Vec::new();
+    for (scheme, width) in [("light", 1200), ("dark", 1200), ("light", 390), ("dark", 390)] {
+        browser.show(scheme, width);
+        let wide = browser.value("document.documentElement.scrollWidth");
+        assert!(wide.as_u64().unwrap() <= u64::from(width), "{wide} pixels do not fit into {width}");
+        pages.push(browser.value("getComputedStyle(document.body).backgroundColor"));
+        browser.shoot(&kept.join(format!("{scheme}-{width}.png")));
+    }
+    assert!(
+        pages[0] == pages[2] && pages[1] == pages[3] && pages[0] != pages[1],
+        "light is not dark: {pages:?}"
+    );
+}

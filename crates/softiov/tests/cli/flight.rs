@@ -1,0 +1,90 @@
+//! `softiov vf flight`: what a VF did last, as text, as JSON, in a file, and what the host writes when it shuts a VF in. What is
+//! recorded is `daemon`'s to test (`crates/daemon/tests/live/flight.rs`).
+
+use crate::process::{SOFTIOV, Serve, files, softiov};
+use crate::survival::attach;
+use host::test_support::skipped;
+use serde_json::Value;
+use std::fs;
+use std::process::{Command, Stdio};
+use tempfile::tempdir;
+
+#[test]
+fn a_recording_is_printed_and_written_as_text_and_as_json() {
+    let folder = tempdir().unwrap();
+    let serve = Serve::start(&folder, &[]);
+    let _guest = attach(serve.folder(), 0);
+    let said = softiov(serve.folder(), &["vf", "flight", "pf0vf0"]);
+    assert_eq!((said.status, said.err.as_str()), (Some(0), ""));
+    assert!(
+        said.out.starts_with("pf0vf0 at ") && said.out.contains("  write   VMBMEM[0] reset 0x800 = 0x1\n")
+    );
+    let json = softiov(serve.folder(), &["vf", "flight", "pf0vf0", "--json"]).out;
+    let recording: Value = serde_json::from_str(&json).unwrap();
+    assert!(recording["entries"].as_array().is_some_and(|entries| entries.len() > 20), "{json}");
+    let file = folder.path().join("recording.json");
+    let file = file.to_str().unwrap();
+    assert_eq!(softiov(serve.folder(), &["vf", "flight", "pf0vf0", "-w", file]).out, "");
+    let read = softiov(serve.folder(), &["vf", "flight", "--read", file]);
+    assert!(read.out.contains("VMBMEM[0] reset"), "{}{}", read.out, read.err);
+    let to_stdout = softiov(serve.folder(), &["vf", "flight", "pf0vf0", "-w", "-"]).out;
+    assert!(serde_json::from_str::<Value>(&to_stdout).is_ok());
+    let unknown = softiov(serve.folder(), &["vf", "flight", "pf0vf9"]);
+    assert!(unknown.status == Some(1) && unknown.err.contains("pf0vf6"), "{}", unknown.err);
+    let none = softiov(serve.folder(), &["vf", "flight", "--read", "/dev/null"]);
+    assert!(none.status == Some(1) && none.err.contains("/dev/null has no recording"), "{}", none.err);
+}
+
+/// A host that shuts VFs in at the first spoofed frame, and the check of our driver that sends two, until it has done so.
+fn spoof(serve: &Serve) {
+    let limit = ["port", "limit", "pf0", "spoofing", "--quarantine", "1", "--volatile"];
+    assert_eq!(softiov(serve.folder(), &limit).status, Some(0));
+    let mut drive = Command::new(SOFTIOV);
+    drive.arg("drive").stdout(Stdio::null()).stderr(Stdio::null());
+    for vf in ["pf0vf0", "pf0vf1"] {
+        drive.arg("--socket").arg(serve.folder().join(vf).join("vf.sock"));
+    }
+    let mut drive = drive.spawn().unwrap();
+    serve.wait_logged("the VF does too much");
+    drive.kill().unwrap();
+    drive.wait().unwrap();
+}
+
+#[test]
+fn a_vf_that_is_shut_in_leaves_a_file_and_the_log_names_it() {
+    let folder = tempdir().unwrap();
+    let serve = Serve::start(&folder, &[]);
+    spoof(&serve);
+    serve.wait_logged("what the VF did last is in a file");
+    let kept = folder.path().join("state/flight");
+    let [name] = &files(&kept)[..] else { panic!("{:?}", files(&kept)) };
+    assert!(serve.log().contains(name), "{}", serve.log());
+    let read = softiov(serve.folder(), &["vf", "flight", "--read", kept.join(name).to_str().unwrap()]);
+    for part in ["pf0vf0 at ", "shut in for spoofing", "dropped spoofed", "offence spoofing, "] {
+        assert!(read.out.contains(part), "{part} in {}{}", read.out, read.err);
+    }
+}
+
+#[test]
+fn a_full_disk_costs_the_file_and_nothing_else() {
+    if !Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success()) {
+        return skipped("a recording on a full disk", "no mount namespace can be made here");
+    }
+    let folder = tempdir().unwrap();
+    let disk = folder.path().join("disk");
+    fs::create_dir(&disk).unwrap();
+    let script =
+        "mount -t tmpfs -o size=64k none $0; mkdir $0/flight; head -c 1M /dev/zero > $0/fill; exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", script]).arg(&disk).args([SOFTIOV, "serve"]);
+    let serve = Serve::spawn_keeping(&folder, &mut command, &disk);
+    spoof(&serve);
+    serve.wait_logged("what the VF did last cannot be written");
+    assert!(serve.log().contains("No space left"), "{}", serve.log());
+    let said = softiov(serve.folder(), &["vf", "flight", "pf0vf0"]).out;
+    assert!(said.contains("offence spoofing"), "{said}");
+    assert_eq!(
+        softiov(serve.folder(), &["vf", "set", "pf0vf0", "--quarantine", "off", "--volatile"]).status,
+        Some(0)
+    );
+}

@@ -1,0 +1,47 @@
+//! What other programs read: `softiov metrics`, `completions` and `man`.
+
+use crate::process::{SOFTIOV, Serve, finish, softiov};
+use std::process::Command;
+use tempfile::tempdir;
+
+#[test]
+fn metrics_have_the_names_that_dashboards_know() {
+    let folder = tempdir().unwrap();
+    let serve = Serve::start(&folder, &[]);
+    let text = softiov(serve.folder(), &["metrics"]).out;
+    for line in [
+        "# TYPE sriov_vf_rx_bytes counter",
+        "softiov_port_link_up{pf=\"pf0\"} 1",
+        "# TYPE softiov_port_pf_answer_seconds histogram",
+        "softiov_port_pf_answer_seconds_bucket{pf=\"pf0\",le=\"0.00005\"} 0",
+        "softiov_port_pf_answer_seconds_bucket{pf=\"pf0\",le=\"+Inf\"} 0",
+        "softiov_port_pf_answer_seconds_count{pf=\"pf0\"} 0",
+        "softiov_vf_client_connected{pf=\"pf0\",vf=\"6\"} 0",
+        "softiov_vf_drops_total{pf=\"pf0\",reason=\"spoofed\",vf=\"0\"} 0",
+        "softiov_vf_interventions_total{kind=\"read\",pf=\"pf0\",vf=\"0\"} 0",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} in {text}");
+    }
+    let known = text.lines().filter(|line| line.starts_with("sriov_vf_tx_packets{")).count();
+    assert_eq!(known, 7, "one for each VF: {text}");
+}
+
+#[test]
+fn shells_and_readers_of_manuals_get_what_they_need_without_a_host() {
+    let folder = tempdir().unwrap();
+    let said = |words: &str| {
+        let said = finish(Command::new(SOFTIOV).args(words.split(' ')));
+        assert_eq!((said.status, said.err.as_str()), (Some(0), ""), "{words}");
+        said.out
+    };
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(said(&format!("completions {shell}")).contains("max-tx-rate"), "{shell}");
+    }
+    assert!(said("man vf set").contains("max\\-tx\\-rate"));
+    let pages = folder.path().join("pages");
+    std::fs::create_dir(&pages).unwrap();
+    said(&format!("man --dir {}", pages.display()));
+    for page in ["softiov.1", "softiov-vf-set.1", "softiov-lab-run.1"] {
+        assert!(pages.join(page).is_file(), "{page}");
+    }
+}

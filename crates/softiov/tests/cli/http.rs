@@ -1,0 +1,239 @@
+//! The control interface over TCP: who has the token, what it takes, and what Prometheus gets there. Left out: the control
+//! socket (`crates/daemon/tests/live`).
+
+use crate::guide::GUIDE;
+use crate::process::{SOFTIOV, Serve, finish, softiov};
+use host::test_support::skipped;
+use rustix::process::{Signal, kill_process};
+use std::collections::BTreeSet;
+use std::fs::{Permissions, set_permissions, write};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+use tempfile::{TempDir, tempdir};
+
+pub(crate) const TOKEN: &str = "a-token-of-the-test-alone";
+const DASHBOARD: &str = include_str!("../../../../docs/monitoring/grafana-dashboard.json");
+const ALERTS: &str = include_str!("../../../../docs/monitoring/prometheus-alerts.yml");
+
+/// A host that listens, and where.
+pub(crate) fn tcp(folder: &TempDir) -> (Serve, SocketAddr) {
+    let token = folder.path().join("token");
+    write(&token, format!("{TOKEN}\n")).unwrap();
+    set_permissions(&token, Permissions::from_mode(0o600)).unwrap();
+    // A port that is free now.
+    let listen = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let config = folder.path().join("softiov.toml");
+    write(&config, format!("http = {{ listen = \"{listen}\", token_file = \"{}\" }}\n", token.display()))
+        .unwrap();
+    (Serve::start(folder, &["--config", config.to_str().unwrap()]), listen)
+}
+
+/// Status and the rest of what comes back.
+fn ask(listen: SocketAddr, line: &str, headers: &str, body: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(listen).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let length = body.len();
+    let head = format!(
+        "{line} HTTP/1.1\r\nhost: {listen}\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n"
+    );
+    stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let status = text.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+    (status, text)
+}
+
+fn with_token() -> String {
+    format!("authorization: Bearer {TOKEN}\r\n")
+}
+
+#[test]
+fn over_tcp_the_token_is_asked_for_and_commands_are_refused() {
+    let folder = tempdir().unwrap();
+    let (serve, listen) = tcp(&folder);
+    let (status, page) = ask(listen, "GET /", "", "");
+    assert!(status == 200 && page.contains("<title>SoftIOV</title>") && page.contains("default-src 'none'"));
+    for headers in
+        ["", "authorization: Bearer a-token-of-the-test-alonf\r\n", "authorization: Basic eDp5\r\n"]
+    {
+        for line in
+            ["GET /metrics", "GET /v1/ports", "GET /v1/events/stream", "GET /v1/nothing", "POST /v1/upgrade"]
+        {
+            let (status, text) = ask(listen, line, headers, "");
+            assert!(
+                status == 401 && text.to_lowercase().contains("www-authenticate: bearer"),
+                "{line}: {text}"
+            );
+            assert!(!text.contains(TOKEN) && text.contains("urn:softiov:problem:unauthorized"), "{text}");
+        }
+    }
+    assert_eq!(ask(listen, "GET /v1/ports", &with_token(), "").0, 200);
+    let json = format!("{}content-type: application/json\r\n", with_token());
+    let (status, text) = ask(listen, "PATCH /v1/vfs/pf0vf0", &json, "{\"set\":{\"vlan\":7}}");
+    assert!(status == 200 && text.contains("\"vlan\":7"), "{text}");
+    for line in
+        ["POST /v1/upgrade", "POST /v1/apply", "POST /v1/ports/pf0/reset", "POST /v1/vfs/pf0vf0/disconnect"]
+    {
+        let (status, text) = ask(listen, line, &json, "{}");
+        assert!(
+            status == 403 && text.contains("local-only") && text.contains("control socket"),
+            "{line}: {text}"
+        );
+    }
+    assert!(!serve.log().contains(TOKEN));
+}
+
+#[test]
+fn whoever_watches_over_tcp_goes_on_after_an_upgrade_and_after_a_death() {
+    let folder = tempdir().unwrap();
+    let (serve, listen) = tcp(&folder);
+    let config = folder.path().join("softiov.toml");
+    let upgrade = softiov(serve.folder(), &["upgrade", "--config", config.to_str().unwrap()]);
+    assert_eq!(upgrade.status, Some(0), "{}", upgrade.err);
+    assert_eq!(ask(listen, "GET /metrics", &with_token(), "").0, 200);
+    // The socket outlives the process: who connects meanwhile waits, and is not turned away.
+    for host in serve.hosts() {
+        kill_process(host, Signal::KILL).unwrap();
+    }
+    let asked = Instant::now();
+    assert_eq!(ask(listen, "GET /metrics", &with_token(), "").0, 200, "after {:?}", asked.elapsed());
+}
+
+#[test]
+fn an_address_that_others_can_reach_is_refused_with_what_to_do_instead() {
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("softiov.toml");
+    for (text, says) in [
+        ("http = { listen = \"0.0.0.0:9582\", token_file = \"/etc/token\" }", "127.0.0.1"),
+        ("http = { listen = \"127.0.0.1:9582\" }", "http.token_file"),
+    ] {
+        write(&file, text).unwrap();
+        let mut serve = Command::new(SOFTIOV);
+        serve.args(["serve", "--no-keeper", "--config"]).arg(&file);
+        let said = finish(serve.arg("--runtime-dir").arg(folder.path().join("sockets")));
+        assert!(said.status == Some(1) && said.err.contains(says), "{text}: {}", said.err);
+    }
+}
+
+#[test]
+fn a_host_whose_token_is_gone_serves_its_guests_and_says_what_helps() {
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("softiov.toml");
+    write(&file, "http = { listen = \"127.0.0.1:9582\", token_file = \"/nonexistent/token\" }\n").unwrap();
+    let serve = Serve::start(&folder, &["--config", file.to_str().unwrap()]);
+    assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(0));
+    let log = serve.log();
+    assert!(log.contains("/nonexistent/token") && log.contains("make it with"), "{log}");
+}
+
+/// Names of metrics that a text speaks of.
+fn names(text: &str) -> BTreeSet<&str> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.filter(|word| word.starts_with("softiov_") || word.starts_with("sriov_vf_")).collect()
+}
+
+#[test]
+fn prometheus_gets_every_name_that_the_dashboard_and_the_alerts_ask_for() {
+    let folder = tempdir().unwrap();
+    let (_serve, listen) = tcp(&folder);
+    let (_, text) = ask(listen, "GET /metrics", &with_token(), "");
+    let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+    // Those of which there is one for each reason come with the first.
+    let families = include_str!("../../../daemon/src/control/metrics.rs");
+    let scraped: BTreeSet<&str> = types.collect();
+    assert!(scraped.len() > 15, "{text}");
+    for (what, asked) in [("the dashboard", names(DASHBOARD)), ("the alerts", names(ALERTS))] {
+        assert!(asked.len() > 5);
+        for name in asked {
+            assert!(
+                scraped.contains(name) || families.contains(&format!("\"{name}\"")),
+                "{what} asks for {name}"
+            );
+        }
+    }
+    let panels: serde_json::Value = serde_json::from_str(DASHBOARD).unwrap();
+    assert!(panels["panels"].as_array().is_some_and(|panels| panels.len() > 8));
+    let accept = format!("{}accept: application/openmetrics-text;version=1.0.0\r\n", with_token());
+    let (_, open) = ask(listen, "GET /metrics", &accept, "");
+    assert!(open.contains("application/openmetrics-text; version=1.0.0") && open.contains("# EOF\n"));
+    promtool(&folder, &text);
+}
+
+/// What Prometheus' own tool says of the rules and of the metrics.
+fn promtool(folder: &TempDir, response: &str) {
+    let tool = match linux_guest::prometheus() {
+        Ok(prometheus) => prometheus.tool,
+        Err(error) => return skipped("metrics and alerts by promtool", &error.to_string()),
+    };
+    let rules = folder.path().join("alerts.yml");
+    write(&rules, ALERTS).unwrap();
+    let said = finish(Command::new(&tool).arg("check").arg("rules").arg(&rules));
+    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
+    let metrics = folder.path().join("metrics");
+    write(&metrics, response.split_once("\r\n\r\n").unwrap().1).unwrap();
+    let metrics = std::fs::File::open(metrics).unwrap();
+    let said = finish(Command::new(&tool).arg("check").arg("metrics").stdin(metrics));
+    // The names that dashboards of SR-IOV know do not end in _total, which it would like.
+    let own: Vec<&str> = said.err.lines().filter(|line| line.starts_with("softiov_")).collect();
+    assert!(own.is_empty() && said.status != Some(1), "{}", said.err);
+}
+
+/// The server, which ends with the test.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The configuration that the guide prints, for a host and a token elsewhere.
+fn configuration(listen: SocketAddr, folder: &TempDir) -> String {
+    let (_, rest) = GUIDE.split_once("```yaml\nscrape_configs:").expect("the guide has a configuration");
+    let (jobs, _) = rest.split_once("```").unwrap();
+    let token = folder.path().join("token").display().to_string();
+    let own = jobs.replace("/etc/softiov/token", &token).replace("127.0.0.1:9582", &listen.to_string());
+    assert!(own.contains(&token) && own.contains("softiov-alerts.yml"), "{own}");
+    format!("global: {{ scrape_interval: 1s }}\nscrape_configs:{own}")
+}
+
+#[test]
+fn a_prometheus_scrapes_a_host_as_the_guide_says_and_takes_its_alerts() {
+    let server = match linux_guest::prometheus() {
+        Ok(prometheus) => prometheus.server,
+        Err(error) => return skipped("a Prometheus that scrapes", &error.to_string()),
+    };
+    let folder = tempdir().unwrap();
+    let (_serve, listen) = tcp(&folder);
+    let (config, data) = (folder.path().join("prometheus.yml"), folder.path().join("data"));
+    write(&config, configuration(listen, &folder)).unwrap();
+    write(folder.path().join("softiov-alerts.yml"), ALERTS).unwrap();
+    let web = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut command = Command::new(server);
+    command.arg(format!("--config.file={}", config.display()));
+    command.arg(format!("--storage.tsdb.path={}", data.display()));
+    command.arg(format!("--web.listen-address={web}")).arg("--log.level=error");
+    let _server = Server(command.spawn().unwrap());
+    // How many VFs it knows the received packets of: all of the port's seven.
+    let query = "GET /api/v1/query?query=count(sriov_vf_rx_packets%7Bjob%3D%22softiov%22%7D)";
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let mut told = String::new();
+    while !told.contains("\"7\"]") {
+        assert!(Instant::now() < deadline, "it has not scraped the host: {told}");
+        std::thread::sleep(Duration::from_millis(200));
+        if TcpStream::connect(web).is_ok() {
+            told = ask(web, query, "", "").1;
+        }
+    }
+    let (_, rules) = ask(web, "GET /api/v1/rules", "", "");
+    let alerts: BTreeSet<&str> =
+        ALERTS.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
+    assert!(
+        alerts.len() > 3 && alerts.iter().all(|alert| rules.contains(&format!("\"name\":\"{alert}\""))),
+        "{rules}"
+    );
+}

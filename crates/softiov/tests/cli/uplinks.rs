@@ -1,0 +1,266 @@
+//! Uplinks and processors of ports when the host is replaced. Left out: taps (`tap`), and frames as such.
+
+use crate::process::{Serve, softiov};
+use crate::survival::{address, attach_to};
+use host::test_support::{in_network_namespace, skipped};
+use rustix::process::{Signal, kill_process};
+use std::fs;
+use std::io::Read;
+use std::os::unix::net::UnixStream;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tempfile::tempdir;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[track_caller]
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A host as a file says.
+fn serve(folder: &tempfile::TempDir, text: &str) -> Serve {
+    let file = folder.path().join("softiov.toml");
+    fs::write(&file, text).unwrap();
+    Serve::start(folder, &["--config", file.to_str().unwrap()])
+}
+
+fn show(serve: &Serve, port: &str) -> String {
+    softiov(serve.folder(), &["port", "show", port]).out
+}
+
+/// Kills the host; waits until another one serves.
+fn kill_host(serve: &Serve) {
+    eventually("one host", || serve.hosts().len() == 1);
+    let [host] = serve.hosts()[..] else { panic!("not one host") };
+    kill_process(host, Signal::KILL).unwrap();
+    eventually("another host", || {
+        matches!(serve.hosts()[..], [other] if other != host) && show(serve, "pf0").contains("link/ether")
+    });
+}
+
+/// Processors of a thread of the host that serves, by the thread's name.
+fn held_to(serve: &Serve, name: &str) -> String {
+    eventually("one host", || serve.hosts().len() == 1);
+    let threads = fs::read_dir(serve.proc().join("task")).unwrap().map(|thread| thread.unwrap().path());
+    let is_it = |path: &std::path::PathBuf| {
+        fs::read_to_string(path.join("comm")).is_ok_and(|comm| comm.trim() == name)
+    };
+    let thread = threads.into_iter().find(is_it).expect("the thread runs");
+    let status = fs::read_to_string(thread.join("status")).unwrap();
+    status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim().to_owned()
+}
+
+#[test]
+fn a_port_stays_on_its_processors_when_the_host_is_replaced() {
+    let folder = tempdir().unwrap();
+    let allowed = host::cpus::Cpus::allowed().unwrap();
+    let last = allowed.iter().last().unwrap().to_string();
+    let serve = serve(&folder, &format!("[[port]]\ncpus = [{last}]\n[[port]]\n"));
+    let check = |when: &str| {
+        assert_eq!(held_to(&serve, "pf0"), last, "{when}");
+        assert_eq!(held_to(&serve, "pf1"), allowed.to_string(), "{when}");
+        let told = show(&serve, "pf0");
+        assert!(told.contains(&format!("    held to cpus {last}\n")), "{told}");
+    };
+    check("at the start");
+    assert_eq!(softiov(serve.folder(), &["upgrade"]).status, Some(0));
+    check("after a hand-over");
+    kill_host(&serve);
+    check("after a death");
+}
+
+#[test]
+fn a_wire_is_there_again_when_the_host_is_replaced_and_flows_go_on() {
+    let folder = tempdir().unwrap();
+    let port = "[[port]]\nvfs = 1\nuplink.wire = \"w\"\n";
+    let serve = serve(&folder, &(port.to_owned() + port));
+    let (a, b) = (attach_to(serve.folder(), 0, 0), attach_to(serve.folder(), 1, 1));
+    assert!(a.send_tcp(address(1), 1 << 20).is_ok_and(|flow| flow.is_intact()));
+    for round in 0..2 {
+        let flow = std::thread::scope(|scope| {
+            let flow = scope.spawn(|| a.send_tcp(address(1), 64 << 20));
+            std::thread::sleep(Duration::from_millis(100));
+            match round {
+                0 => assert_eq!(softiov(serve.folder(), &["upgrade"]).status, Some(0)),
+                _ => kill_host(&serve),
+            }
+            flow.join().unwrap()
+        });
+        assert!(flow.is_ok_and(|flow| flow.is_intact()), "round {round}: {}", serve.log());
+        assert!(b.send_tcp(address(0), 1 << 20).is_ok_and(|flow| flow.is_intact()));
+        assert!(show(&serve, "pf1").contains("    wire w up for "), "{}", show(&serve, "pf1"));
+    }
+}
+
+#[test]
+fn a_streams_peer_sees_its_end_and_finds_the_successor_at_the_same_place() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("peer.sock");
+    let mut serve = serve(&folder, &format!("[[port]]\nuplink.stream.listen = {path:?}\n"));
+    for round in 0..3 {
+        let mut peer = UnixStream::connect(&path).unwrap();
+        peer.set_read_timeout(Some(PATIENCE)).unwrap();
+        eventually("the link comes", || show(&serve, "pf0").contains(" up for "));
+        match round {
+            0 => assert_eq!(softiov(serve.folder(), &["upgrade"]).status, Some(0)),
+            1 => kill_host(&serve),
+            _ => assert_eq!(serve.end(Signal::TERM).code(), Some(0)),
+        }
+        // Nothing was sent but what guests would have; there is none.
+        assert_eq!(peer.read(&mut [0; 10]).unwrap_or(0), 0, "round {round}");
+    }
+    assert!(!path.exists(), "the socket goes with the host");
+}
+
+/// What is gone when the host is replaced is gone for the successor too, which does not make it: guests keep their VFs. The
+/// uplink is taken again when it is back, be it while the process before has not quite ended.
+fn is_taken_again_by_a_successor(kind: &str, below: &[&str], make: &[String]) {
+    let what = format!("{kind} that is back after a death of the host");
+    let ip = |words: &str| {
+        let output = Command::new("ip").args(words.split(' ')).output();
+        output.map_err(|error| error.to_string()).and_then(|output| {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            if output.status.success() { Ok(()) } else { Err(format!("ip {words}: {said}")) }
+        })
+    };
+    in_network_namespace(&what, || {
+        let make = || make.iter().try_for_each(|words| ip(words));
+        if let Err(error) = below.iter().try_for_each(|words| ip(words)).and_then(|()| make()) {
+            return skipped(&what, &error);
+        }
+        let folder = tempdir().unwrap();
+        let serve =
+            serve(&folder, &format!("confine.landlock = false\n[[port]]\nuplink.{kind} = \"wire0\"\n"));
+        let told = |part: &str| {
+            let deadline = Instant::now() + PATIENCE;
+            while !show(&serve, "pf0").contains(part) {
+                assert!(Instant::now() < deadline, "{part} in {}\n{}", show(&serve, "pf0"), serve.log());
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        };
+        told("state UP");
+        let guest = attach_to(serve.folder(), 0, 0);
+        ip("link del wire0").unwrap();
+        told("(gone) state DOWN");
+        kill_host(&serve);
+        told("(gone) state DOWN");
+        assert_eq!(softiov(serve.folder(), &["upgrade"]).status, Some(0), "{}", serve.log());
+        told("(gone) state DOWN");
+        assert!(!fs::read_to_string("/proc/thread-self/net/dev").unwrap().contains("wire0:"));
+        make().unwrap();
+        told("state UP");
+        assert!(guest.wait_link(PATIENCE), "the guest has its VF");
+        assert!(serve.log().contains(&format!("the {kind} is the uplink again")), "{}", serve.log());
+    });
+}
+
+#[test]
+fn an_interface_that_is_back_after_a_death_of_the_host_is_taken_again() {
+    let pair = ["link add wire0 type veth peer name host0", "link set wire0 up", "link set host0 up"];
+    is_taken_again_by_a_successor("interface", &[], &pair.map(str::to_owned));
+}
+
+#[test]
+fn a_tap_that_is_back_after_a_death_of_the_host_is_taken_again_and_not_made_meanwhile() {
+    is_taken_again_by_a_successor("tap", &[], &["tuntap add wire0 mode tap".to_owned()]);
+}
+
+#[test]
+fn a_macvtap_that_is_back_after_a_death_of_the_host_is_taken_again() {
+    // Device files of all network namespaces are in one folder: a number that no other gives.
+    let number = 1_000_000 + 2 * rustix::thread::gettid().as_raw_nonzero().get();
+    let below = ["link add below0 type veth peer name host0", "link set below0 up", "link set host0 up"];
+    let make = [
+        format!("link add link below0 name wire0 index {number} type macvtap mode passthru"),
+        "link set wire0 up".to_owned(),
+    ];
+    is_taken_again_by_a_successor("macvtap", &below, &make);
+}
+
+#[test]
+fn commands_say_which_uplinks_there_are() {
+    let folder = tempdir().unwrap();
+    let serve = serve(&folder, "[[port]]\n");
+    let file = folder.path().join("new.toml");
+    let apply = |text: &str| {
+        fs::write(&file, text).unwrap();
+        softiov(serve.folder(), &["apply", "-f", file.to_str().unwrap()])
+    };
+    let said = apply("[[port]]\nuplink.wire = \"w\"\n[[port]]\nuplink.wire = \"w\"\n");
+    assert!(said.out.contains("pf0: uplink none -> wire:w\n"), "{}{}", said.out, said.err);
+    assert!(
+        show(&serve, "pf0").contains("uplink wire:w state UP\n    wire w up for "),
+        "{}",
+        show(&serve, "pf0")
+    );
+    assert!(show(&serve, "pf0").contains("    wire drops: too long 0, no room 0, no link 0\n"));
+    let said = apply("[[port]]\nuplink.wire = \"w\"\n");
+    assert!(said.err.contains("ends nowhere: give it to one more port"), "{}", said.err);
+    let said = apply("[[port]]\nuplink.stream = { connect = \"here.sock\" }\n");
+    assert!(said.err.contains("pf0.uplink") && said.err.contains("write it from / on"), "{}", said.err);
+    let said = softiov(serve.folder(), &["port", "show", "pf0", "--json"]);
+    assert!(
+        said.out.contains("\"uplink_status\"") && said.out.contains("\"kind\": \"wire\""),
+        "{}",
+        said.out
+    );
+}
+
+#[test]
+fn frames_are_lost_delayed_recorded_and_played_again_as_the_file_says_while_the_port_runs() {
+    let folder = tempdir().unwrap();
+    let recording = folder.path().join("pf0.pcapng");
+    let text = |impair: &str| {
+        format!(
+            "[[port]]\nvfs = 1\nuplink.wire = \"w\"\nrecord = {recording:?}\n{impair}\n\
+             [[port]]\nvfs = 1\nuplink.wire = \"w\"\n"
+        )
+    };
+    let serve = serve(&folder, &text(""));
+    let file = folder.path().join("new.toml");
+    let apply = |text: &str| {
+        fs::write(&file, text).unwrap();
+        let said = softiov(serve.folder(), &["apply", "-f", file.to_str().unwrap()]);
+        assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
+        said.out
+    };
+    let (a, b) = (attach_to(serve.folder(), 0, 0), attach_to(serve.folder(), 1, 1));
+    let answered = || a.ping(b.ip(), 10).unwrap().received();
+    eventually("pings are answered", || answered() == 10);
+
+    let said = apply(&text("impair = { loss = 100 }"));
+    assert!(said.contains("pf0: impair nothing -> delay 0 us, jitter 0 us, loss 100 %"), "{said}");
+    assert_eq!(answered(), 0);
+    assert!(show(&serve, "pf0").contains(", impaired "), "{}", show(&serve, "pf0"));
+
+    apply(&text("impair = { delay_us = 20000, seed = 7 }"));
+    let begin = Instant::now();
+    eventually("pings are answered late", || answered() == 10);
+    assert!(begin.elapsed() >= Duration::from_millis(40), "a ping crosses the line twice");
+
+    let size = fs::metadata(&recording).unwrap().len();
+    assert!(size > 20 * 60, "{size} bytes of the recording");
+    let played = || softiov(serve.folder(), &["vf", "show", "pf0vf0", "--json"]).out;
+    let packets = |shown: &str| {
+        let shown: serde_json::Value = serde_json::from_str(shown).unwrap();
+        shown["rx"]["packets"].as_u64().unwrap_or(0)
+    };
+    // The first frames come at once, the later ones when their time has come.
+    let before = packets(&played());
+    apply(&format!("[[port]]\nvfs = 1\nuplink.replay = {recording:?}\n[[port]]\nvfs = 1\n"));
+    eventually("frames of the recording come", || packets(&played()) > before + 5);
+    assert!(show(&serve, "pf0").contains("    replay "), "{}", show(&serve, "pf0"));
+
+    fs::write(&file, "[[port]]\nuplink.replay = \"/etc/passwd\"\n").unwrap();
+    let said = softiov(serve.folder(), &["apply", "-f", file.to_str().unwrap()]);
+    assert!(
+        said.err.contains("cannot play /etc/passwd: it is neither a pcap nor a pcapng file"),
+        "{}",
+        said.err
+    );
+}

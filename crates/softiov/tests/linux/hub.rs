@@ -1,0 +1,67 @@
+//! Two ports of a host with uplinks of kind stream meet in QEMU's hub, as they would meet virtual machines there: QEMU's
+//! `-netdev stream` is what the framing was made for. Embedded guests exchange pings across it.
+
+use crate::guest::eventually;
+use crate::report::Outcome;
+use crate::served::Served;
+use crate::world::World;
+use anyhow::{Context, Result, ensure};
+use embedded_guest::{Config, EmbeddedGuest};
+use linux_guest::Assets;
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const PINGS: u16 = 50;
+/// A QEMU that gets no processor for a while costs frames: a stream waits for nobody.
+const ANSWERED: usize = 25;
+
+/// Frames go from port to port through QEMU, and links go with it.
+pub(crate) fn ports_meet_in_qemus_hub(world: &mut World) -> Result<Outcome> {
+    let folder = TempDir::new()?;
+    let paths = ["a.sock", "b.sock"].map(|name| folder.path().join(name));
+    let mut qemu = hub(world.assets(), [&paths[0], &paths[1]])?;
+    let port = |path: &Path| format!("[[port]]\nuplink.stream.connect = {path:?}\n");
+    let served = Served::start(&(port(&paths[0]) + &port(&paths[1])))?;
+    let outcome = met(&served);
+    qemu.kill()?;
+    qemu.wait()?;
+    outcome?;
+    eventually(|| {
+        let list = served.softiov("port list")?;
+        ensure!(!list.contains("state UP"), "QEMU is gone, and a link is up: {list}");
+        Ok(())
+    })?;
+    Ok(Outcome::Passed)
+}
+
+/// A QEMU without a machine, whose hub joins two streams.
+fn hub(assets: &Assets, paths: [&Path; 2]) -> Result<Child> {
+    let mut qemu = assets.qemu().command();
+    qemu.args(["-machine", "none", "-nodefaults", "-nographic", "-monitor", "none", "-serial", "none"]);
+    for (n, path) in paths.iter().enumerate() {
+        let path = path.display();
+        qemu.arg("-netdev").arg(format!("stream,id=s{n},server=on,addr.type=unix,addr.path={path}"));
+        qemu.arg("-netdev").arg(format!("hubport,id=p{n},hubid=0,netdev=s{n}"));
+    }
+    qemu.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().context("QEMU")
+}
+
+/// A guest on each port; they ping each other.
+fn met(served: &Served) -> Result<()> {
+    let guest = |port: u8| -> Result<EmbeddedGuest> {
+        let (name, ip) = (format!("pf{port}vf0"), Ipv4Addr::new(10, 0, 0, 1 + port));
+        let guest = EmbeddedGuest::start(Config { socket: served.socket(&name), name, ip })?;
+        ensure!(guest.wait_link(PATIENCE), "the link of {} does not come up", guest.name());
+        Ok(guest)
+    };
+    let (one, other) = (guest(0)?, guest(1)?);
+    for (from, to) in [(&one, &other), (&other, &one)] {
+        let pings = from.ping(to.ip(), PINGS)?;
+        ensure!(pings.received() >= ANSWERED, "of {PINGS} pings {} were answered", pings.received());
+    }
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! `softiov ip` beside the real one: iproute2 in a guest, where stock igb has QEMU's 82576 with VFs, is told the same. What both
+//! say, what they show afterwards, and their exit codes are equal. Left out: what igb cannot do and our PF can, which is
+//! the link state and statistics of a VF.
+
+use crate::guest::COMMAND;
+use crate::report::Outcome;
+use crate::served::Served;
+use crate::vfio::{PF, boot, start_igb, with_igbs};
+use crate::world::World;
+use anyhow::{Context, Result, ensure};
+use linux_guest::LinuxGuest;
+use serde_json::Value;
+use std::process::Command;
+
+/// What both are told, one after the other.
+const TOLD: [&str; 18] = [
+    "link set dev pf0 vf 0 mac 02:82:57:60:00:31",
+    "link set pf0 vf 0 vlan 100 qos 3",
+    "link set pf0 vf 0 vlan 101",
+    "link set pf0 vf 1 vlan 102 proto 802.1Q spoofchk off trust on",
+    "link set pf0 vf 0 max_tx_rate 250",
+    "link set pf0 vf 1 rate 100",
+    "link set pf0 vf 0 spoofchk on",
+    "link set pf0 vf 0 vlan 0 max_tx_rate 0",
+    "link set pf0 vf 0 vlan 5 proto 802.1ad",
+    "link set pf0 vf 0 vlan 5 qos 8",
+    "link set pf0 vf 0 vlan 4096",
+    "link set pf0 vf 0 min_tx_rate 10 max_tx_rate 20",
+    "link set pf0 vf 0 min_tx_rate 20 max_tx_rate 10",
+    "link set pf0 vf 0 max_tx_rate 1001",
+    "link set pf0 vf 0 mac 01:00:5e:00:00:01",
+    "link set pf0 vf 0 query_rss on",
+    "link set pf0 vf 7 trust on",
+    "link set pf9 vf 0 trust on",
+];
+
+/// What `ip` has said: its exit code, its first line on standard error, and what it shows of the VFs that were changed.
+#[derive(Debug, PartialEq, Eq)]
+struct Answer {
+    status: i32,
+    said: String,
+    vfs: Vec<Value>,
+}
+
+/// iproute2 under stock igb and `softiov ip` answer alike.
+pub(crate) fn answers_are_those_under_stock_igb(world: &mut World) -> Result<Outcome> {
+    let guest = boot(world, with_igbs())?;
+    start_igb(&guest, PF)?;
+    let script = format!(
+        "eth=$(ls /sys/bus/pci/devices/{PF}/net) && ip link set $eth down && ip link set $eth name pf0 &&
+         echo 2 > /sys/bus/pci/devices/{PF}/sriov_numvfs && ip link set pf0 up &&
+         until [ \"$(cat /sys/class/net/pf0/carrier)\" = 1 ]; do sleep 0.2; done"
+    );
+    guest.check(&script, COMMAND)?;
+    let served = Served::start("[[port]]\n")?;
+    for told in TOLD {
+        let theirs = real(&guest, told).with_context(|| format!("ip {told}"))?;
+        let ours = ours(&served, told).with_context(|| format!("softiov ip {told}"))?;
+        ensure!(ours == theirs, "ip {told}\nunder igb:   {theirs:?}\nunder softiov: {ours:?}");
+    }
+    Ok(Outcome::Passed)
+}
+
+fn real(guest: &LinuxGuest, told: &str) -> Result<Answer> {
+    let output = guest.run(&format!("ip {told}"), COMMAND)?;
+    let shown = guest.check("ip -j link show pf0", COMMAND)?;
+    answer(output.status, &output.stderr, &shown)
+}
+
+fn ours(served: &Served, told: &str) -> Result<Answer> {
+    let run = |words: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_softiov"));
+        command.args(["ip", "--runtime-dir"]).arg(served.runtime_dir()).args(words.split(' '));
+        command.output().context("softiov ip")
+    };
+    let output = run(told)?;
+    let shown = run("-j link show pf0")?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    answer(output.status.code().unwrap_or(-1), &text(&output.stderr), &text(&shown.stdout))
+}
+
+/// Two VFs are compared. An address that nobody has set is any; link state and statistics igb does not have.
+fn answer(status: i32, stderr: &str, shown: &str) -> Result<Answer> {
+    let links: Value = serde_json::from_str(shown).with_context(|| shown.to_owned())?;
+    let vfs = links[0]["vfinfo_list"].as_array().context("no VFs")?;
+    let mut vfs: Vec<Value> = vfs.iter().take(2).cloned().collect();
+    for vf in &mut vfs {
+        let vf = vf.as_object_mut().context("not a VF")?;
+        vf.remove("link_state");
+        if vf.get("vf") == Some(&Value::from(1)) {
+            vf.remove("address");
+        }
+    }
+    Ok(Answer { status, said: stderr.lines().next().unwrap_or_default().to_owned(), vfs })
+}

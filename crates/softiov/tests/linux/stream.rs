@@ -1,0 +1,155 @@
+//! A TCP connection of a guest that has to outlive what is done to the host, and pings that tell how long nothing came.
+
+use crate::guest::{COMMAND, Guest, eventually, eventually_within};
+use anyhow::{Context, Result, ensure};
+use linux_guest::Background;
+use std::time::Duration;
+
+/// Longer than any check. Streams are ended by who opened them.
+const LONG: u32 = 3600;
+/// What a stream carries at most, so that it does not take the processors from what is measured.
+const RATE: &str = "40M";
+/// How often a stream is looked at, in tenths of a second: the least that iperf3 knows.
+const INTERVAL: &str = "0.1";
+/// TCP doubles its wait for an answer up to 120 s, and then sends again (RFC 6298).
+const BACK_OFF: Duration = Duration::from_secs(150);
+
+/// A connection whose receiver is `guest`.
+#[derive(Debug)]
+pub(crate) struct Stream<'a> {
+    guest: &'a Guest,
+    running: Background,
+    file: String,
+    seen: u64,
+}
+
+impl<'a> Stream<'a> {
+    /// Has `guest` receive from an iperf3 server.
+    pub(crate) fn open(guest: &'a Guest, from: &str) -> Result<Self> {
+        let file = format!("/run/stream-{from}");
+        let options = format!("-R -t {LONG} -b {RATE} -i {INTERVAL} --forceflush");
+        let script = format!("rm -f {file}; exec iperf3 -c {from} {options} > {file} 2>&1");
+        // A server takes one client at a time, and a moment between two.
+        eventually(|| {
+            let stream =
+                Self { guest, running: guest.linux.spawn_background(&script)?, file: file.clone(), seen: 0 };
+            let begun = eventually(|| {
+                let text = stream.text()?;
+                ensure!(text.contains("error") || moving(&text) > 0, "nothing comes: {text}");
+                Ok(text)
+            })?;
+            ensure!(!begun.contains("error"), "{}: no stream from {from}: {begun}", guest.name());
+            Ok(stream)
+        })
+    }
+
+    /// Sees to it that bytes come, later than at the last look.
+    pub(crate) fn moves(&mut self) -> Result<()> {
+        // Several intervals, because what was on its way before is no sign of life.
+        let enough = self.intervals()? + 5;
+        eventually_within(BACK_OFF, || {
+            let text = self.text()?;
+            ensure!(!text.contains("error"), "it ended: {text}");
+            let now = moving(&text);
+            ensure!(now >= enough, "{now} intervals with bytes, {enough} wanted");
+            self.seen = now;
+            Ok(())
+        })
+        .with_context(|| format!("{}: {}", self.guest.name(), self.file))
+    }
+
+    /// Ends it, and answers the longest time in which no byte came, seconds.
+    pub(crate) fn close(self) -> Result<f64> {
+        let text = self.text()?;
+        self.running.kill();
+        ensure!(!text.contains("error"), "{}: {text}", self.guest.name());
+        Ok(longest_gap(&text))
+    }
+
+    fn intervals(&self) -> Result<u64> {
+        Ok(moving(&self.text()?).max(self.seen))
+    }
+
+    fn text(&self) -> Result<String> {
+        self.guest.check(&format!("cat {}", self.file))
+    }
+}
+
+/// Lines such as `[  5]   0.10-0.20   sec   512 KBytes  41.9 Mbits/sec`: the interval, and whether bytes came.
+fn intervals(text: &str) -> impl Iterator<Item = (f64, f64, bool)> {
+    text.lines().filter_map(|line| {
+        let mut words = line.split_once(']')?.1.split_whitespace();
+        let (begin, end) = words.next()?.split_once('-')?;
+        let amount: f64 = words.nth(1)?.parse().ok()?;
+        Some((begin.parse().ok()?, end.parse().ok()?, amount > 0.0))
+    })
+}
+
+fn moving(text: &str) -> u64 {
+    intervals(text).filter(|(_, _, bytes)| *bytes).count() as u64
+}
+
+fn longest_gap(text: &str) -> f64 {
+    let (mut longest, mut since) = (0.0_f64, None);
+    for (begin, end, bytes) in intervals(text) {
+        if bytes {
+            since = None;
+        } else {
+            longest = longest.max(end - *since.get_or_insert(begin));
+        }
+    }
+    longest
+}
+
+/// Pings at a short interval.
+#[derive(Debug)]
+pub(crate) struct Pings<'a> {
+    guest: &'a Guest,
+    running: Background,
+}
+
+/// What came of them.
+#[derive(Debug)]
+pub(crate) struct Answers {
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
+    /// The most in a row that nobody answered.
+    pub(crate) missed: u64,
+}
+
+/// Milliseconds between two pings.
+pub(crate) const EVERY_MS: u64 = 10;
+
+impl<'a> Pings<'a> {
+    pub(crate) fn start(guest: &'a Guest, address: &str) -> Result<Self> {
+        let script = format!("ping -i 0.{EVERY_MS:03} {address}");
+        let counted = || guest.snmp("Icmp", "InEchoReps");
+        let before = counted()?;
+        let running = guest.linux.spawn_background(&script)?;
+        eventually(|| {
+            ensure!(counted()? > before, "{}: {address} does not answer", guest.name());
+            Ok(())
+        })?;
+        Ok(Self { guest, running })
+    }
+
+    /// Ends them.
+    pub(crate) fn stop(self) -> Result<Answers> {
+        self.guest.check("killall -INT ping")?;
+        let text = self.guest.linux.wait(&self.running, COMMAND)?.stdout;
+        let mut answers = Answers { sent: 0, received: 0, missed: 0 };
+        let mut next = 0;
+        for line in text.lines() {
+            if let Some(number) = line.split_once("seq=").and_then(|(_, rest)| rest.split(' ').next()) {
+                let number: u64 = number.parse()?;
+                answers.missed = answers.missed.max(number.saturating_sub(next));
+                next = number + 1;
+            } else if line.contains("packets transmitted") {
+                let numbers: Vec<_> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
+                let [sent, received, ..] = numbers[..] else { continue };
+                (answers.sent, answers.received) = (sent, received);
+            }
+        }
+        Ok(answers)
+    }
+}

@@ -1,0 +1,42 @@
+//! The pages of the guide that take virtual machines, read on a Debian as their readers have it: the first virtual machine, from
+//! the package on, and the example for a CI. Left out: GitHub's runner and its container, and fetching packages.
+
+use crate::built;
+use crate::machine::{Machine, obstacle};
+use crate::page::{self, Reader};
+use crate::vmm;
+use anyhow::Result;
+use host::test_support::skipped;
+use linux_guest::{Assets, KernelSeries};
+use std::path::Path;
+
+const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/ci");
+/// What the page has its readers make, or they have already: the package, a kernel, an initramfs and the examples.
+const PREPARED: &str =
+    "mkdir -p /srv/you/docs/examples && cd /srv/you && cp \"$0\" softiov_0.1.0-1_amd64.deb &&
+    ln -s \"$1\" kernel && ln -s \"$2\" initramfs && ln -s \"$3\" docs/examples/ci";
+
+#[test]
+fn a_newcomer_reads_the_pages_on_the_first_vm_and_on_a_ci() -> Result<()> {
+    if let Some(obstacle) = obstacle() {
+        skipped("the guide's pages with virtual machines", obstacle);
+        return Ok(());
+    }
+    let assets = Assets::prepare(KernelSeries::Bookworm61)?;
+    let cache = linux_guest::cache_folder()?;
+    let example = Path::new(EXAMPLE).canonicalize()?;
+    let machine = Machine::boot(&[&cache, &example])?;
+    let package = built::package("0.1.0-1", machine.files())?;
+    vmm::install(&machine, &assets)?;
+    let mut prepare = machine.command(PREPARED);
+    prepare.args([&package, assets.kernel(), assets.initramfs(), &example]);
+    anyhow::ensure!(prepare.status()?.success(), "cannot prepare what readers have");
+    for page in ["first-vm", "ci"] {
+        // Root's shell, as the page says.
+        let shell = machine.command("cd /srv/you && exec timeout 200 sh");
+        let mut reader = Reader::at(shell, &[]);
+        reader.run("sudo() { \"$@\"; }\n");
+        reader.follow(&page::guide(page));
+    }
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! A Debian 13 with a systemd of its own, in namespaces on this machine: packages are installed and removed in it, units
+//! started and stopped, as on a machine of its own. What is changed in it is gone with it. Takes root.
+//!
+//! Left out: a kernel of its own, and a way to the network.
+
+use anyhow::{Context, Result, bail, ensure};
+use linux_guest::DebianRoot;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(120);
+const LOOK: Duration = Duration::from_millis(50);
+const NAMESPACES: [&str; 6] = ["--mount", "--pid", "--cgroup", "--ipc", "--uts", "--net"];
+
+/// Why there can be none here, if so.
+pub(crate) fn obstacle() -> Option<&'static str> {
+    let runs = |command: &mut Command| {
+        command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+    };
+    if !rustix::process::geteuid().is_root() {
+        Some("only root can install packages")
+    } else if !runs(Command::new("mmdebstrap").arg("--version")) {
+        Some("`mmdebstrap` is missing (Debian package mmdebstrap)")
+    } else if !runs(
+        Command::new("unshare").args(NAMESPACES).args(["--fork", "mount", "-t", "tmpfs", "t", "/mnt"]),
+    ) {
+        Some("this machine lets nobody make namespaces, or mount in them")
+    } else {
+        None
+    }
+}
+
+/// A machine that runs. Dropping it ends all that runs in it.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    /// It started systemd, and takes it along when it ends.
+    unshare: Child,
+    init: u32,
+    folder: TempDir,
+}
+
+impl Machine {
+    /// Starts one that has these folders of this machine, and the one for [`Self::files`]; waits until its systemd has.
+    pub(crate) fn boot(folders: &[&Path]) -> Result<Self> {
+        let root = DebianRoot::prepare()?;
+        let folder = TempDir::new()?;
+        let log = File::create(folder.path().join("console"))?;
+        let mut unshare = Command::new("unshare");
+        unshare.args(NAMESPACES).args([
+            "--fork",
+            "--kill-child",
+            "sh",
+            "-c",
+            include_str!("machine.sh"),
+            "machine",
+        ]);
+        unshare.arg(root.folder()).arg(folder.path()).args(folders);
+        let unshare = unshare.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()?;
+        let mut machine = Self { unshare, init: 0, folder };
+        let deadline = Instant::now() + PATIENCE;
+        while !machine.is_up() {
+            let over = machine.unshare.try_wait()?.is_some() || Instant::now() > deadline;
+            ensure!(!over, "systemd does not start: {}", machine.console());
+            sleep(LOOK);
+        }
+        Ok(machine)
+    }
+
+    fn is_up(&mut self) -> bool {
+        let id = self.unshare.id();
+        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+        let Some(init) = children.split_whitespace().next().and_then(|pid| pid.parse().ok()) else {
+            return false;
+        };
+        self.init = init;
+        let state = self.command("systemctl is-system-running").output();
+        state.is_ok_and(|state| matches!(state.stdout.trim_ascii(), b"running" | b"degraded"))
+    }
+
+    /// A shell script in the machine.
+    pub(crate) fn command(&self, script: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--target={}", self.init)).args(NAMESPACES).args(["--", "env", "-i"]);
+        command.args([
+            "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin",
+            "HOME=/root",
+            "LC_ALL=C.UTF-8",
+        ]);
+        command.args(["sh", "-ec", script]).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a script to its end, which has to be a good one; what it printed.
+    pub(crate) fn run(&self, script: &str) -> Result<String> {
+        let output = self.command(script).output()?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        if output.status.success() {
+            return Ok(text(&output.stdout));
+        }
+        bail!("{script}: {}\n{}{}", output.status, text(&output.stdout), text(&output.stderr))
+    }
+
+    /// The same, without spaces around it.
+    pub(crate) fn ask(&self, script: &str) -> Result<String> {
+        Ok(self.run(script)?.trim().to_owned())
+    }
+
+    /// Runs a script until it succeeds.
+    pub(crate) fn wait(&self, script: &str) -> Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.run(script) {
+                Err(_) if Instant::now() < deadline => sleep(LOOK),
+                done => return done.map(drop).context("it never came"),
+            }
+        }
+    }
+
+    /// A folder that both this machine and that one have under the same name.
+    pub(crate) fn files(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// One of its files, by a name that this machine knows.
+    pub(crate) fn place(&self, path: &str) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/root{path}", self.init))
+    }
+
+    fn console(&self) -> String {
+        fs::read_to_string(self.folder.path().join("console")).unwrap_or_default()
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        // Both fail only for a process that has ended.
+        let _ = self.unshare.kill();
+        let _ = self.unshare.wait();
+    }
+}

@@ -1,0 +1,157 @@
+//! A page of the documentation as its reader meets it: its commands are typed into one shell, in the order in which they are
+//! printed, and what they print has to be what the page says. `...` on a page stands for lines that it leaves out, and
+//! `[..]` for what is different on every machine.
+//!
+//! Left out: blocks that are not commands, which are `toml`, `xml` and the like.
+
+use snapbox::{Assert, IntoData};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+/// What nothing prints but the shell, when a command has ended.
+const ENDED: &str = "the command has ended with status";
+
+/// What the reader types, and what is printed then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Step {
+    /// Where on the page.
+    pub(crate) line: usize,
+    pub(crate) command: String,
+    /// None where the page does not show it.
+    pub(crate) printed: Option<String>,
+}
+
+/// A page of the guide by tasks.
+pub(crate) fn guide(name: &str) -> String {
+    let path = format!("{}/../../docs/guide/{name}.md", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The commands of a page, or of a part of one: those behind `$ ` in `console` blocks, each with what is printed below it, and
+/// each `sh` block as one command, which fails where one of its lines does. A line behind `> ` continues a command.
+pub(crate) fn steps(page: &str) -> Vec<Step> {
+    let (mut steps, mut language) = (Vec::<Step>::new(), None);
+    for (number, text) in page.lines().enumerate() {
+        let line = number + 1;
+        if let Some(opened) = text.strip_prefix("```") {
+            match (language.take(), steps.last_mut()) {
+                (None, _) => language = Some(opened),
+                (Some("sh"), Some(step)) => step.command += ")\n",
+                _ => {}
+            }
+            if language == Some("sh") {
+                steps.push(Step { line, command: "(set -e\n".to_owned(), printed: None });
+            }
+            continue;
+        }
+        match (language, steps.last_mut()) {
+            (Some("sh"), Some(step)) => step.command += &format!("{text}\n"),
+            (Some("console"), last) => match (text.strip_prefix("$ "), continued(text), last) {
+                (Some(command), ..) => {
+                    let command = format!("{command}\n");
+                    steps.push(Step { line, command, printed: Some(String::new()) });
+                }
+                (_, Some(more), Some(step)) if step.printed.as_deref() == Some("") => {
+                    step.command += &format!("{more}\n");
+                }
+                (.., Some(Step { printed: Some(printed), .. })) => *printed += &format!("{text}\n"),
+                _ => panic!("line {line} is printed before there is a command: {text}"),
+            },
+            _ => {}
+        }
+    }
+    steps
+}
+
+/// What a line adds to the command before it.
+fn continued(line: &str) -> Option<&str> {
+    line.strip_prefix("> ").or((line == ">").then_some(""))
+}
+
+/// Somebody who reads a page and types what it says. Dropping it ends what was started in the background.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    shell: Child,
+    typed: Option<ChildStdin>,
+    printed: BufReader<ChildStdout>,
+    places: Vec<(String, String)>,
+}
+
+impl Reader {
+    /// A reader at this shell. Where the page has the first of two names, this machine has the second.
+    pub(crate) fn at(mut shell: Command, places: &[(&str, &str)]) -> Self {
+        let mut shell = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a shell");
+        let (typed, printed) =
+            (shell.stdin.take(), BufReader::new(shell.stdout.take().expect("it is piped")));
+        let places = places.iter().map(|(page, here)| ((*page).to_owned(), (*here).to_owned())).collect();
+        let mut reader = Self { shell, typed, printed, places };
+        reader.type_in("exec 2>&1; RUNNING=; trap 'kill $RUNNING 2>/dev/null; wait' EXIT");
+        reader
+    }
+
+    /// Does what the page says, step by step.
+    pub(crate) fn follow(&mut self, page: &str) {
+        for step in steps(page) {
+            self.take(&step);
+        }
+    }
+
+    /// Does one step.
+    pub(crate) fn take(&mut self, step: &Step) {
+        let mut command = step.command.clone();
+        for (page, here) in &self.places {
+            command = command.replace(page, here);
+        }
+        let (mut printed, status) = self.run(&command);
+        for (page, here) in &self.places {
+            printed = printed.replace(here, page);
+        }
+        let at = format!("line {}: {}", step.line, step.command);
+        assert_eq!(status, 0, "{at}{printed}");
+        if let Some(expected) = &step.printed {
+            let same = Assert::new().normalize_paths(false).try_eq(
+                Some(&at),
+                printed.into_data(),
+                expected.into_data(),
+            );
+            same.unwrap_or_else(|difference| panic!("{at}{difference}"));
+        }
+    }
+
+    /// What a command prints, and its exit status.
+    pub(crate) fn run(&mut self, command: &str) -> (String, i32) {
+        self.type_in(&format!("{{\n{command}}} </dev/null\nprintf '\\n{ENDED} %s\\n' $?"));
+        if command.trim_end().ends_with('&') {
+            self.type_in("RUNNING=\"$RUNNING $!\"");
+        }
+        if command.starts_with("softiov serve") {
+            // A reader takes longer to read on than a host takes to start.
+            self.type_in("until softiov vf list >/dev/null 2>&1; do kill -0 $! || break; sleep 0.05; done");
+        }
+        let mut printed = String::new();
+        loop {
+            let mut line = String::new();
+            let length = self.printed.read_line(&mut line).expect("text");
+            assert_ne!(length, 0, "the shell has ended:\n{command}{printed}");
+            if let Some(status) = line.strip_prefix(ENDED) {
+                // The line break is the shell's.
+                printed.pop();
+                return (printed, status.trim().parse().expect("a number"));
+            }
+            printed += &line;
+        }
+    }
+
+    fn type_in(&mut self, line: &str) {
+        let typed = self.typed.as_mut().expect("it is there until the end");
+        writeln!(typed, "{line}").expect("the shell reads");
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        // At the end of its input it ends what runs, and itself.
+        self.typed = None;
+        let _ = self.shell.wait();
+    }
+}

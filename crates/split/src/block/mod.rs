@@ -1,0 +1,110 @@
+//! The split block driver: a guest's requests to read and write a disk that the service domain drives. A request is a
+//! header and up to [`SEGMENTS`] pieces, each a slot of the ring that a network interface has too.
+//!
+//! - here: what is said on the ring;
+//! - [`Front`]: the guest's half, which grants pages and describes them;
+//! - [`Back`]: the service domain's half, which checks requests, maps their pages and answers them.
+//!
+//! Left out: the disk, flushes and discards, and pages that stay mapped.
+
+mod back;
+mod front;
+#[cfg(test)]
+mod tests;
+
+pub use back::{Back, Command, Counters, Host, REQUESTS, Taken};
+pub use front::{Done, Front, Hal, Refused};
+
+use crate::PAGE;
+use crate::message::status;
+use crate::ring::{SLOT, Slot};
+
+/// Bytes of a sector.
+pub const SECTOR: u64 = 512;
+/// Sectors of a page.
+pub const PER_PAGE: u8 = (PAGE as u64 / SECTOR) as u8;
+/// Pieces of a request at most, each in a page of its own (`xen/io/blkif.h`).
+pub const SEGMENTS: u8 = 11;
+
+/// What a request asks for.
+const READ: u8 = 0;
+const WRITE: u8 = 1;
+
+/// The beginning of a request; its pieces are in the slots behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Header {
+    operation: u8,
+    segments: u8,
+    /// Comes back with the response.
+    id: u16,
+    sector: u64,
+}
+
+/// A piece of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Segment {
+    /// The grant of its page.
+    reference: u32,
+    /// Its first and its last sector in the page.
+    first: u8,
+    last: u8,
+}
+
+/// What became of a request; the slots of its pieces say [`status::NULL`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Response {
+    id: u16,
+    status: i16,
+}
+
+impl Header {
+    fn emit(self) -> Slot {
+        let mut slot = [0; SLOT];
+        (slot[0], slot[1]) = (self.operation, self.segments);
+        slot[2..4].copy_from_slice(&self.id.to_le_bytes());
+        slot[4..12].copy_from_slice(&self.sector.to_le_bytes());
+        slot
+    }
+
+    fn parse(slot: &Slot) -> Self {
+        let [operation, segments, id @ .., _, _, _, _, _, _, _, _] = *slot;
+        let [_, _, _, _, sector @ ..] = *slot;
+        Self { operation, segments, id: u16::from_le_bytes(id), sector: u64::from_le_bytes(sector) }
+    }
+}
+
+impl Segment {
+    fn emit(self) -> Slot {
+        let mut slot = [0; SLOT];
+        slot[0..4].copy_from_slice(&self.reference.to_le_bytes());
+        (slot[4], slot[5]) = (self.first, self.last);
+        slot
+    }
+
+    fn parse(slot: &Slot) -> Self {
+        let [reference @ .., first, last, _, _, _, _, _, _] = *slot;
+        Self { reference: u32::from_le_bytes(reference), first, last }
+    }
+
+    /// How many sectors it is; `None` if they do not lie in a page.
+    fn sectors(self) -> Option<u64> {
+        (self.first <= self.last && self.last < PER_PAGE).then(|| u64::from(self.last - self.first) + 1)
+    }
+}
+
+impl Response {
+    /// What stands in the slot of a piece.
+    const PIECE: Self = Self { id: 0, status: status::NULL };
+
+    fn emit(self) -> Slot {
+        let mut slot = [0; SLOT];
+        slot[0..2].copy_from_slice(&self.id.to_le_bytes());
+        slot[2..4].copy_from_slice(&self.status.to_le_bytes());
+        slot
+    }
+
+    fn parse(slot: &Slot) -> Self {
+        let [id0, id1, status0, status1, ..] = *slot;
+        Self { id: u16::from_le_bytes([id0, id1]), status: i16::from_le_bytes([status0, status1]) }
+    }
+}

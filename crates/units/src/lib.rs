@@ -1,0 +1,13 @@
+//! Ethernet addresses and moments: what the card, the forwarding plane and the drivers all speak of, and nothing of any
+//! one of them. Left out: numbers that a device gives to its parts, which are that device's.
+#![no_std]
+#![forbid(unsafe_code)]
+
+pub mod mac;
+pub mod time;
+
+pub use mac::MacAddress;
+pub use time::Time;
+
+/// Bytes of the frame check sequence: counted in lengths and octets, seldom delivered.
+pub const FCS: usize = 4;

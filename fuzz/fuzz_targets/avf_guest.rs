@@ -1,0 +1,181 @@
+//! A guest with an Adaptive Virtual Function that does anything, beside one that must not notice: registers, memory,
+//! resets, messages whose operation and length are made sound so that the fuzzer reaches what is behind them, and packets
+//! with any headers and any wishes for them.
+//!
+//! The input says whether the guest has a rate and its doorbells as memory, and is then a list of moves, each a byte that says
+//! which and what it takes.
+//! Checked: no panic, the other VF is neither reset nor left without an answer. Left out: what a driver that behaves sees,
+//! which tests show.
+#![no_main]
+
+use avf::admin::{Descriptor, SIZE, flag, opcode};
+use avf::bits::aqlen;
+use avf::control::{Control, TxContext};
+use avf::descriptor::tx::{self, Context, Data, Ip, L4};
+use avf::register as r;
+use avf::virtchnl::Op;
+use avf_nic::Arrival;
+use core::time::Duration;
+use driver::Hal;
+use driver::avf::pf::VfPolicy;
+use driver::avf::vf::Vf;
+use libfuzzer_sys::fuzz_target;
+use pcie::Function;
+use world::{World, mac};
+
+#[path = "../../crates/avf-nic/tests/driver_against_card/pages.rs"]
+mod pages;
+#[path = "../../crates/avf-nic/tests/driver_against_card/world.rs"]
+mod world;
+
+/// Where the guest's own send ring is, and the bodies of its messages.
+const RING: u64 = 0x10_0000;
+const BODIES: u64 = 0x11_0000;
+/// Where its transmit ring is, and the packet.
+const TX_RING: u64 = 0x12_0000;
+const PACKET: u64 = 0x13_0000;
+const SLOTS: u32 = 32;
+
+/// Bytes of the input, in order.
+struct Input<'a>(&'a [u8]);
+
+impl Input<'_> {
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (field, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*field)
+    }
+
+    fn bytes(&mut self, length: usize) -> Vec<u8> {
+        let (bytes, rest) = self.0.split_at(length.min(self.0.len()));
+        self.0 = rest;
+        bytes.to_vec()
+    }
+}
+
+/// Sends a message by the guest's own ring, which is set up anew.
+fn send(world: &mut World, number: u32, mut body: Vec<u8>, own: bool) {
+    if own && body.len() > 1 {
+        body[..2].copy_from_slice(&1_u16.to_le_bytes());
+    }
+    let descriptor = Descriptor {
+        flags: flag::SI | flag::BUF | flag::RD,
+        opcode: opcode::SEND_TO_PF,
+        length: body.len() as u16,
+        cookie_high: number,
+        address: BODIES,
+        ..Descriptor::default()
+    };
+    let memory = world.memories.of(Function::Vf(0));
+    memory[BODIES as usize..][..body.len()].copy_from_slice(&body);
+    memory[RING as usize..][..SIZE].copy_from_slice(&descriptor.emit());
+    let mut side = world.vf(0);
+    let on = SLOTS | aqlen::ENABLE;
+    for (register, value) in [
+        (r::VF_ATQLEN, 0),
+        (r::VF_ATQH, 0),
+        (r::VF_ATQBAL, RING as u32),
+        (r::VF_ATQBAH, 0),
+        (r::VF_ATQLEN, on),
+        (r::VF_ATQT, 1),
+    ] {
+        side.write(register, value);
+    }
+    world.round();
+}
+
+/// Sends a packet of the headers that the input has, and zeros, by a ring that is set up anew.
+fn send_packet(world: &mut World, input: &mut Input<'_>) -> Option<()> {
+    let [wishes, mac, ip, l4, low, high, mss_low, mss_high, head] = input.array()?;
+    let length = u16::from_le_bytes([low, high]) % 16_000;
+    let head = input.bytes(usize::from(head));
+    let data = Data {
+        address: PACKET,
+        length,
+        end_of_packet: true,
+        report_status: true,
+        tag: (wishes & 0x40 != 0).then_some(7),
+        ip: [Ip::None, Ip::V6, Ip::V4, Ip::V4Checksum][usize::from(wishes >> 2 & 3)],
+        l4: [L4::None, L4::Tcp, L4::Sctp, L4::Udp][usize::from(wishes >> 4 & 3)],
+        mac_length: u16::from(mac) / 8 * 2,
+        ip_length: u16::from(ip) / 2,
+        l4_length: u16::from(l4) / 4,
+        ..Data::default()
+    };
+    let headers = data.mac_length / 2 * 2 + data.ip_length / 4 * 4 + data.l4_length / 4 * 4;
+    let context = Context {
+        segment: wishes & 1 != 0,
+        tag2: (wishes & 0x80 != 0).then_some(9),
+        payload: length.saturating_sub(headers).into(),
+        mss: u16::from_le_bytes([mss_low, mss_high]),
+        ..Context::default()
+    };
+    let ring = if wishes & 2 != 0 { vec![context.emit(), data.emit()] } else { vec![data.emit()] };
+    let memory = world.memories.of(Function::Vf(0));
+    memory[PACKET as usize..][..head.len()].copy_from_slice(&head);
+    memory[TX_RING as usize..][..ring.len() * tx::SIZE].copy_from_slice(ring.as_flattened());
+    world.card.configure_tx(0, 0, TxContext { base: TX_RING, length: 64, head_address: None });
+    world.card.run(0, u16::MAX, 1);
+    world.vf(0).write(r::qtx_tail(0), ring.len() as u32);
+    world.round();
+    Some(())
+}
+
+fn make_move(world: &mut World, input: &mut Input<'_>) -> Option<()> {
+    let [kind] = input.array()?;
+    match kind % 9 {
+        0 | 1 => {
+            let [row, a, b, c, d] = input.array()?;
+            let offsets: Vec<u32> = avf::table::rows().flat_map(|row| row.offsets()).collect();
+            let at = offsets[usize::from(row) % offsets.len()];
+            world.vf(0).write(at, u32::from_le_bytes([a, b, c, d]));
+        }
+        2 => {
+            let [low, high, length] = input.array()?;
+            let start = usize::from(u16::from_le_bytes([low, high])) * 16;
+            let bytes = input.bytes(usize::from(length % 64));
+            world.memories.of(Function::Vf(0))[start..start + bytes.len()].copy_from_slice(&bytes);
+        }
+        3 | 4 => {
+            let [op, length, own] = input.array()?;
+            let number =
+                Op::ALL.get(usize::from(op) % (Op::ALL.len() + 1)).map_or(op.into(), |op| op.number());
+            let body = input.bytes(usize::from(length) * 2);
+            send(world, number, body, own % 4 != 0);
+        }
+        5 => world.card.function_level_reset(0),
+        7 => send_packet(world, input)?,
+        6 => {
+            let [queue, low, high] = input.array()?;
+            let frame = vec![0; usize::from(u16::from_le_bytes([low, high])) % 10_000];
+            let _ = world.card.receive(0, queue, &frame, &Arrival::default(), &mut world.memories);
+        }
+        _ => {
+            world.now = world.now + Duration::from_micros(100);
+            world.round();
+        }
+    }
+    Some(())
+}
+
+fuzz_target!(|data: &[u8]| {
+    let mut world = World::new(2).across_a_plane();
+    let start = |world: &mut World, n| {
+        let mut vf = Vf::probe(&mut world.vf(n), mac(n)).unwrap();
+        vf.start(&mut world.vf(n)).unwrap();
+        vf
+    };
+    let (_, mut other) = (start(&mut world, 0), start(&mut world, 1));
+    let mut input = Input(data);
+    let [first] = input.array().unwrap_or_default();
+    if first & 2 != 0 {
+        world.map(0);
+    }
+    if first & 1 != 0 {
+        let policy = VfPolicy { max_tx_rate: 100, spoofchk: false, ..VfPolicy::default() };
+        world.with_pf(|pf, side| pf.set_policy(side, 0, policy)).unwrap();
+    }
+    while make_move(&mut world, &mut input).is_some() {}
+    assert!(!other.was_reset(&mut world.vf(1)), "the other VF was reset");
+    assert!(other.statistics(&mut world.vf(1)).is_ok(), "the other VF is not answered");
+});

@@ -1,0 +1,119 @@
+//! Files of the package that are made: by the program itself, or of what git and cargo know.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::run_tool;
+use super::tree::{Tree, read};
+use crate::metadata::{self, Package};
+
+const MANUAL: &str = "usr/share/man/man1";
+const COMPLETIONS: [(&str, &str); 3] = [
+    ("bash", "usr/share/bash-completion/completions/softiov"),
+    ("zsh", "usr/share/zsh/vendor-completions/_softiov"),
+    ("fish", "usr/share/fish/vendor_completions.d/softiov.fish"),
+];
+/// How the files begin that say a crate's licence.
+const NOTICES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE"];
+
+/// The pages of all commands.
+pub(super) fn manual(tree: &Tree, program: &Path) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    run_tool(Command::new(program).args(["man", "--dir"]).arg(folder.path()))?;
+    for page in fs::read_dir(folder.path())? {
+        let page = page?;
+        tree.write_packed(&format!("{MANUAL}/{}", page.file_name().display()), &read(&page.path())?)?;
+    }
+    Ok(())
+}
+
+pub(super) fn completions(tree: &Tree, program: &Path) -> Result<()> {
+    COMPLETIONS.iter().try_for_each(|(shell, place)| {
+        tree.write(place, &run_tool(Command::new(program).args(["completions", shell]))?)
+    })
+}
+
+/// Debian's changelog, of one entry: what has changed is in the project's own.
+pub(super) fn changelog(root: &Path, version: &str) -> Result<String> {
+    let control = String::from_utf8(read(&root.join("packaging/debian/control"))?)?;
+    let maintainer = control.lines().find_map(|line| line.strip_prefix("Maintainer: "));
+    let maintainer = maintainer.context("the package has no maintainer")?;
+    let git = run_tool(Command::new("git").args(["log", "-1", "--format=%cD"]).current_dir(root));
+    // Not a checkout: now.
+    let date = git.or_else(|_| run_tool(Command::new("date").arg("-R")))?;
+    let date = String::from_utf8(date)?;
+    Ok(format!(
+        "softiov ({version}) unstable; urgency=medium\n\n  * See changelog.gz.\n\n -- {maintainer}  {}\n",
+        date.trim()
+    ))
+}
+
+/// The libraries that a dynamic program needs, as dependencies of the package; none for a static one.
+pub(super) fn libraries(program: &[u8]) -> String {
+    let marks = program.windows(8).enumerate().filter(|(_, window)| *window == b"GLIBC_2.");
+    let minor = |at: usize| {
+        let digits = program[at + 8..].iter().take_while(|byte| byte.is_ascii_digit());
+        digits.fold(0, |number: u32, digit| number.saturating_mul(10).saturating_add(u32::from(digit - b'0')))
+    };
+    match marks.map(|(at, _)| minor(at)).max() {
+        Some(minor) => format!("libc6 (>= 2.{minor}), libgcc-s1, "),
+        None => String::new(),
+    }
+}
+
+/// The licences and notices of the crates that are in the program.
+pub(super) fn licences(root: &Path) -> Result<Vec<u8>> {
+    let mut tree = metadata::cargo();
+    tree.args(["tree", "--package", "softiov", "--edges", "normal", "--prefix", "none", "--format", "{p}"]);
+    let names = String::from_utf8(run_tool(tree.current_dir(root))?)?;
+    let names: BTreeSet<(&str, &str)> = names.lines().filter_map(name_and_version).collect();
+    let ours = |package: &Package| package.manifest.starts_with(root);
+    let mut packages = metadata::closure(&root.join("Cargo.toml"))?;
+    packages.retain(|package| !ours(package) && names.contains(&(&package.name, &package.version)));
+    let mut text = Vec::new();
+    for package in &packages {
+        let licence = package.licence.as_deref().unwrap_or("no stated licence");
+        text.extend(format!("===== {} {}: {licence}\n\n", package.name, package.version).into_bytes());
+        let folder = package.manifest.parent().context("a manifest lies in a folder")?;
+        let mut files: Vec<_> = fs::read_dir(folder)?.flatten().map(|entry| entry.path()).collect();
+        files.retain(|path| is_notice(path));
+        files.sort();
+        for file in files {
+            text.extend(read(&file)?);
+            text.push(b'\n');
+        }
+    }
+    Ok(text)
+}
+
+/// Of a line of `cargo tree`: `name v1.2.3 (remarks)`.
+fn name_and_version(line: &str) -> Option<(&str, &str)> {
+    let mut words = line.split(' ');
+    Some((words.next()?, words.next()?.strip_prefix('v')?))
+}
+
+fn is_notice(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy().to_uppercase()).unwrap_or_default();
+    path.is_file() && NOTICES.iter().any(|start| name.starts_with(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dynamic_program_depends_on_the_newest_libc_it_names_and_a_static_one_on_none() {
+        assert_eq!(libraries(b"..GLIBC_2.17\0GLIBC_2.34\0GLIBC_2.4\0"), "libc6 (>= 2.34), libgcc-s1, ");
+        assert_eq!(libraries(b"musl"), "");
+    }
+
+    #[test]
+    fn a_crate_is_known_by_name_and_version() {
+        assert_eq!(name_and_version("serde v1.0.200 (proc-macro)"), Some(("serde", "1.0.200")));
+        assert_eq!(name_and_version(""), None);
+    }
+}

@@ -1,0 +1,90 @@
+//! `cargo xtask deb`: the Debian package, made by dpkg-deb from the program and the files under `packaging`.
+//!
+//! | module | what it puts in |
+//! |---|---|
+//! | `tree` | the files, as they are to lie on the user's disk |
+//! | `made` | those that are made of something: manual, completions, changelog, other people's licences |
+//!
+//! Left out: a source package, and what Debian's archive asks of one (docs/decisions/22-packages.md).
+
+mod made;
+mod tree;
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::metadata;
+use tree::Tree;
+
+/// What the package is made of.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// The Rust target to build for release; x86_64-unknown-linux-musl makes a static program.
+    #[arg(long, value_name = "TARGET")]
+    target: Option<String>,
+    /// A program that is built already, instead.
+    #[arg(long, value_name = "FILE", conflicts_with = "target")]
+    program: Option<PathBuf>,
+    /// The package's version. Default: the workspace's, and the revision 1.
+    #[arg(long)]
+    version: Option<String>,
+    /// Where the package goes. Default: target/debian.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// Makes the package, and prints where it is.
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    let root = metadata::workspace_root()?;
+    let target = target_folder()?;
+    let program = match &options.program {
+        Some(program) => program.clone(),
+        None => build(&root, &target, options.target.as_deref())?,
+    };
+    let version = match &options.version {
+        Some(version) => version.clone(),
+        None => format!("{}-1", version_of(&root)?),
+    };
+    let out = options.out.clone().unwrap_or_else(|| target.join("debian"));
+    let tree = Tree::lay_out(&root, &program, &version, &out.join(format!("softiov_{version}")))?;
+    let package = out.join(format!("softiov_{version}_amd64.deb"));
+    run_tool(
+        Command::new("dpkg-deb").args(["--root-owner-group", "--build"]).arg(tree.folder()).arg(&package),
+    )?;
+    fs::remove_dir_all(tree.folder())?;
+    println!("{}", package.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Builds the program for release; where it is.
+fn build(root: &Path, target: &Path, triple: Option<&str>) -> Result<PathBuf> {
+    let mut command = metadata::cargo();
+    command.args(["build", "--release", "--locked", "--package", "softiov"]).current_dir(root);
+    command.args(triple.into_iter().flat_map(|triple| ["--target", triple]));
+    ensure!(command.status()?.success(), "the program cannot be built");
+    Ok(target.join(triple.unwrap_or_default()).join("release/softiov"))
+}
+
+/// This program lies in a profile's folder of the target folder, wherever that is.
+fn target_folder() -> Result<PathBuf> {
+    let this = env::current_exe()?;
+    Ok(this.ancestors().nth(2).context("this program lies in a target folder")?.to_owned())
+}
+
+fn version_of(root: &Path) -> Result<String> {
+    let packages = metadata::members(&root.join("Cargo.toml"))?;
+    let package = packages.into_iter().find(|package| package.name == "softiov");
+    Ok(package.context("the workspace has no softiov")?.version)
+}
+
+/// Runs a program to its end; what it printed.
+fn run_tool(command: &mut Command) -> Result<Vec<u8>> {
+    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let output = output.with_context(|| format!("{:?} cannot be run", command.get_program()))?;
+    ensure!(output.status.success(), "{:?}: {}", command.get_program(), output.status);
+    Ok(output.stdout)
+}

@@ -1,0 +1,147 @@
+//! The package's files, laid out in a folder as dpkg-deb wants them.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::{made, run_tool};
+
+const PROGRAM: &str = "usr/bin/softiov";
+/// What is taken as it is: from `packaging`, and to where.
+const AS_IT_IS: [(&str, &str); 5] = [
+    ("systemd/softiov.service", "usr/lib/systemd/system/softiov.service"),
+    ("systemd/softiov.sysusers", "usr/lib/sysusers.d/softiov.conf"),
+    ("softiov.toml", "etc/softiov/softiov.toml"),
+    ("apparmor/libvirt-qemu.d-softiov", "etc/apparmor.d/abstractions/libvirt-qemu.d/softiov"),
+    ("debian/copyright", "usr/share/doc/softiov/copyright"),
+];
+/// Pages that a user without a checkout reads.
+const PAGES: [&str; 8] = [
+    "user-guide.md",
+    "operations.md",
+    "guide/README.md",
+    "guide/first-vm.md",
+    "guide/ci.md",
+    "guide/many-vms.md",
+    "guide/driver-development.md",
+    "guide/teaching.md",
+];
+const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
+
+/// The folder.
+#[derive(Debug)]
+pub(super) struct Tree {
+    folder: PathBuf,
+}
+
+impl Tree {
+    /// Lays everything out in a new folder.
+    pub(super) fn lay_out(root: &Path, program: &Path, version: &str, folder: &Path) -> Result<Self> {
+        if folder.exists() {
+            fs::remove_dir_all(folder)?;
+        }
+        let tree = Self { folder: folder.to_owned() };
+        let packaging = root.join("packaging");
+        tree.write(PROGRAM, b"")?;
+        run_tool(Command::new("strip").arg("-o").arg(tree.place(PROGRAM)).arg(program))?;
+        tree.set_mode(PROGRAM, 0o755)?;
+        for (from, to) in AS_IT_IS {
+            tree.write(to, &read(&packaging.join(from))?)?;
+        }
+        for page in PAGES {
+            tree.write_packed(
+                &format!("usr/share/doc/softiov/{page}"),
+                &read(&root.join("docs").join(page))?,
+            )?;
+        }
+        tree.write_packed("usr/share/doc/softiov/changelog", &read(&root.join("CHANGELOG.md"))?)?;
+        made::manual(&tree, program)?;
+        made::completions(&tree, program)?;
+        tree.write_packed(
+            "usr/share/doc/softiov/changelog.Debian",
+            made::changelog(root, version)?.as_bytes(),
+        )?;
+        tree.write_packed("usr/share/doc/softiov/CRATES", &made::licences(root)?)?;
+        tree.describe(&packaging.join("debian"), program, version)?;
+        Ok(tree)
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What dpkg is told of the package, and the scripts that it runs.
+    fn describe(&self, debian: &Path, program: &Path, version: &str) -> Result<()> {
+        let files = self.files()?;
+        let bytes: u64 = files.iter().map(|file| fs::metadata(file).map_or(0, |file| file.len())).sum();
+        let control = String::from_utf8(read(&debian.join("control"))?)?
+            .replace("@VERSION@", version)
+            .replace("@SIZE@", &bytes.div_ceil(1024).to_string())
+            .replace("@LIBRARIES@", &made::libraries(&read(program)?));
+        let sums =
+            run_tool(Command::new("md5sum").arg("--").args(self.names(&files)).current_dir(&self.folder))?;
+        let kept = self.names(&files).into_iter().filter(|name| name.starts_with("etc"));
+        let kept: String = kept.map(|name| format!("/{}\n", name.display())).collect();
+        self.write("DEBIAN/control", control.as_bytes())?;
+        self.write("DEBIAN/md5sums", &sums)?;
+        self.write("DEBIAN/conffiles", kept.as_bytes())?;
+        for script in SCRIPTS {
+            let place = format!("DEBIAN/{script}");
+            self.write(&place, &read(&debian.join(script))?)?;
+            self.set_mode(&place, 0o755)?;
+        }
+        Ok(())
+    }
+
+    /// Every file so far, sorted.
+    fn files(&self) -> Result<Vec<PathBuf>> {
+        let (mut folders, mut files) = (vec![self.folder.clone()], Vec::new());
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(&folder)? {
+                let path = entry?.path();
+                if path.is_dir() { folders.push(path) } else { files.push(path) }
+            }
+        }
+        files.sort();
+        Ok(files)
+    }
+
+    /// Their names from the root of the user's disk on, without the slash.
+    fn names<'a>(&self, files: &'a [PathBuf]) -> Vec<&'a Path> {
+        files.iter().filter_map(|file| file.strip_prefix(&self.folder).ok()).collect()
+    }
+
+    /// A file of the package.
+    pub(super) fn write(&self, place: &str, bytes: &[u8]) -> Result<()> {
+        let path = self.place(place);
+        for folder in path.ancestors().skip(1).take_while(|folder| folder.starts_with(&self.folder)) {
+            if !folder.exists() {
+                fs::create_dir_all(folder)?;
+            }
+            fs::set_permissions(folder, Permissions::from_mode(0o755))?;
+        }
+        fs::write(&path, bytes).with_context(|| path.display().to_string())?;
+        self.set_mode(place, 0o644)
+    }
+
+    /// The same, packed by gzip as Debian's policy has it.
+    pub(super) fn write_packed(&self, place: &str, bytes: &[u8]) -> Result<()> {
+        self.write(place, bytes)?;
+        run_tool(Command::new("gzip").args(["-9", "-n", "-f"]).arg(self.place(place))).map(drop)
+    }
+
+    pub(super) fn place(&self, place: &str) -> PathBuf {
+        self.folder.join(place)
+    }
+
+    fn set_mode(&self, place: &str, mode: u32) -> Result<()> {
+        Ok(fs::set_permissions(self.place(place), Permissions::from_mode(mode))?)
+    }
+}
+
+pub(super) fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).with_context(|| path.display().to_string())
+}

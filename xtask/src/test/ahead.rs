@@ -1,0 +1,49 @@
+//! What later stages need built, made beside the stage that boots most guests. That one leaves a processor idle for much of its
+//! time, and these builds take minutes. They have the least priority, so that guests do not wait for them. Left out: errors,
+//! which the stages show that need what could not be built.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::{self, JoinHandle};
+
+use crate::metadata;
+
+/// What the demo's stage runs, and the static program of the stage `package`.
+const BUILDS: [&str; 2] = [
+    "build --quiet --release --package softiov",
+    "build --quiet --locked --package softiov --profile quick --target x86_64-unknown-linux-musl",
+];
+
+/// Builds that may be under way, one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Ahead(Option<JoinHandle<()>>);
+
+impl Ahead {
+    /// Begins to build, unless that has begun.
+    pub(super) fn begin(&mut self, root: &Path) {
+        let commands = BUILDS.map(|arguments| {
+            let mut command = Command::new("nice");
+            command.args(["-n", "19"]).arg(metadata::cargo().get_program()).args(arguments.split(' '));
+            command.current_dir(root).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            command
+        });
+        self.0.get_or_insert_with(|| {
+            thread::spawn(|| {
+                for mut command in commands {
+                    // What is not built here is built where it is needed.
+                    let _ = command.status();
+                }
+            })
+        });
+    }
+
+    /// Waits for their end.
+    pub(super) fn wait(&mut self) {
+        let Some(builds) = self.0.take() else { return };
+        if !builds.is_finished() {
+            println!("   waiting for the builds that were begun beside the guests");
+        }
+        // There is nothing in it that panics.
+        let _ = builds.join();
+    }
+}
