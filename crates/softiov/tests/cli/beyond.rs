@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::{TempDir, tempdir};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Bytes of a flow: no more than the kernel holds for a switch that is late. The guests' stack sends all that its receiver
 /// has room for at once, and is slow to make up for what is lost.
 const FLOW: u64 = 64 << 10;

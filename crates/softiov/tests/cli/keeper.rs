@@ -14,7 +14,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::tempdir;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn proc(pid: Pid) -> PathBuf {
     PathBuf::from(format!("/proc/{}", pid.as_raw_nonzero()))

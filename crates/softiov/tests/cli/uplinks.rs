@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::tempdir;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[track_caller]
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {

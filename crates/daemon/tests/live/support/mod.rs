@@ -16,7 +16,7 @@ pub(crate) mod tap;
 use std::time::{Duration, Instant};
 
 /// How long anything may take before a test gives up: far longer than it ever does.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Asks again and again until the answer is yes.
 #[track_caller]
