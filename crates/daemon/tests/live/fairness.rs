@@ -1,7 +1,7 @@
 //! One VF's work does not keep the others from theirs. Counted, not timed.
 
-use crate::support::guest::{Guest, exchange};
 use crate::support::eventually;
+use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;
 use crate::support::machine::{BAR0, Machine, Vmm};
 use crate::support::qemu::{self, Qemu};

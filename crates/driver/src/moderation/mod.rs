@@ -1,38 +1,35 @@
 //! How often a queue may interrupt. A policy turns what was seen into an interval for EITR.
 //!
-//! [`interrupt_frequency`] is the adaptive interrupt coalescing of Dong, Yang, Li, Li, Tian and Guan, "High
-//! Performance Network Virtualization with SR-IOV" (HPCA 2010): interrupt just often enough that the smallest
-//! buffer on the way to the application does not overflow: IF = max(pps * r / bufs, lif).
+//! | module | policy |
+//! |---|---|
+//! | `adaptive` | as rarely as buffers allow (HPCA 2010) |
+//! | `dynamic` | Linux' dynamic interrupt moderation |
+//! | `hybrid` | at once at low rates, at a fixed interval at high ones |
 //!
 //! Left out: who asks. The driver does at the end of a poll, and in its watchdog.
 
-use core::time::Duration;
+mod adaptive;
+mod dynamic;
+mod hybrid;
+
+pub use adaptive::{Adaptive, RateMeter, Redundancy, SAMPLE_PERIOD, interrupt_frequency};
+pub use dynamic::Dynamic;
+pub use hybrid::Hybrid;
+
+use hybrid::Switch;
 use i82576::Time;
 use i82576::bits::eitr;
-use serde::{Deserialize, Serialize};
 
 /// The longest interval EITR holds, microseconds.
 pub const MAX_INTERVAL_US: u32 = eitr::INTERVAL_MASK >> eitr::INTERVAL_SHIFT;
 
-/// How much headroom the buffers keep: r of the formula, in tenths, so that 12 is 1.2.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Redundancy(pub u32);
-
-/// What the adaptive policy is told once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Adaptive {
-    /// r: more than one, so that buffers do not run full between two interrupts.
-    pub redundancy: Redundancy,
-    /// bufs: packets that the smaller of the application's and the ring's buffers holds.
-    pub buffers: u32,
-    /// lif: the lowest frequency, hertz, which bounds the latency of a quiet link.
-    pub lowest_hz: u32,
-}
-
-impl Default for Adaptive {
-    fn default() -> Self {
-        Self { redundancy: Redundancy(12), buffers: 64, lowest_hz: 1_000 }
-    }
+/// What a queue has received in all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Received {
+    /// Buffers that were filled: the packets, but for those longer than a buffer.
+    pub buffers: u64,
+    /// Bytes in them.
+    pub bytes: u64,
 }
 
 /// A policy for the interval between interrupts of a vector.
@@ -42,6 +39,10 @@ pub enum Policy {
     Fixed(u32),
     /// As rarely as the packet rate allows.
     Adaptive(Adaptive),
+    /// What Linux' drivers of today do ([`Dynamic`]).
+    Dynamic,
+    /// At once at low rates, at a fixed interval at high ones.
+    Hybrid(Hybrid),
 }
 
 impl Default for Policy {
@@ -49,14 +50,6 @@ impl Default for Policy {
     fn default() -> Self {
         Policy::Fixed(50)
     }
-}
-
-/// Interrupts a second for `packets_per_second`: IF = max(pps * r / bufs, lif), rounded to the nearest.
-#[must_use]
-pub fn interrupt_frequency(packets_per_second: u64, adaptive: &Adaptive) -> u64 {
-    let divisor = u64::from(adaptive.buffers.max(1)) * 10;
-    let wanted = packets_per_second.saturating_mul(u64::from(adaptive.redundancy.0));
-    (wanted.saturating_add(divisor / 2) / divisor).max(u64::from(adaptive.lowest_hz))
 }
 
 /// The interval of a frequency, microseconds, as far as EITR reaches; 0 hertz is the longest interval.
@@ -73,91 +66,68 @@ pub const fn register_value(interval_us: u32) -> u32 {
     micros << eitr::INTERVAL_SHIFT
 }
 
-/// How often the packet rate is sampled, as in the paper; so a step up may overflow a buffer for that long. The guest's
-/// driver and the PF, which enforces the rule, sample alike.
-pub const SAMPLE_PERIOD: Duration = Duration::from_secs(1);
-
-/// Packets a second, over a period each.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-pub struct RateMeter {
-    sampled: Option<(Time, u64)>,
-}
-
-impl RateMeter {
-    /// Whether a period is over, or none has begun.
-    #[must_use]
-    pub fn is_due(&self, now: Time) -> bool {
-        self.sampled.is_none_or(|(then, _)| now.since(then) >= SAMPLE_PERIOD)
-    }
-
-    /// Tells how many packets there have been in all; answers their rate if a period is over.
-    pub fn sample(&mut self, now: Time, packets: u64) -> Option<u64> {
-        if !self.is_due(now) {
-            return None;
-        }
-        let (then, before) = self.sampled.replace((now, packets))?;
-        let micros = u64::try_from(now.since(then).as_micros()).unwrap_or(u64::MAX);
-        Some(packets.saturating_sub(before).saturating_mul(1_000_000) / micros.max(1))
-    }
+/// What a policy keeps while it is at work.
+#[derive(Debug, Clone)]
+enum Work {
+    Fixed(u32),
+    Adaptive(Adaptive, RateMeter, u32),
+    Dynamic(Dynamic),
+    Hybrid(Switch),
 }
 
 /// A policy at work on one vector.
 #[derive(Debug, Clone)]
-pub struct Moderator {
-    policy: Policy,
-    interval_us: u32,
-    meter: RateMeter,
-}
+pub struct Moderator(Work);
 
 impl Moderator {
     /// A policy that has seen nothing yet.
     #[must_use]
     pub fn new(policy: Policy) -> Self {
-        let interval_us = match policy {
-            Policy::Fixed(micros) => micros.min(MAX_INTERVAL_US),
-            Policy::Adaptive(adaptive) => interval_us(interrupt_frequency(0, &adaptive)),
-        };
-        Self { policy, interval_us, meter: RateMeter::default() }
+        Self(match policy {
+            Policy::Fixed(micros) => Work::Fixed(micros.min(MAX_INTERVAL_US)),
+            Policy::Adaptive(adaptive) => {
+                let interval = interval_us(interrupt_frequency(0, &adaptive));
+                Work::Adaptive(adaptive, RateMeter::default(), interval)
+            }
+            Policy::Dynamic => Work::Dynamic(Dynamic::default()),
+            Policy::Hybrid(hybrid) => Work::Hybrid(Switch::new(hybrid)),
+        })
     }
 
     /// The interval in force, microseconds.
     #[must_use]
     pub fn interval_us(&self) -> u32 {
-        self.interval_us
+        match &self.0 {
+            Work::Fixed(micros) | Work::Adaptive(_, _, micros) => *micros,
+            Work::Dynamic(dynamic) => dynamic.interval_us(),
+            Work::Hybrid(switch) => switch.interval_us(),
+        }
     }
 
-    /// Tells how many packets there have been in all; answers a new interval if the register should change.
-    pub fn sample(&mut self, now: Time, packets: u64) -> Option<u32> {
-        let Policy::Adaptive(adaptive) = self.policy else { return None };
-        let rate = self.meter.sample(now, packets)?;
-        let next = interval_us(interrupt_frequency(rate, &adaptive));
-        (next != core::mem::replace(&mut self.interval_us, next)).then_some(next)
+    /// A poll is over: tells what was received in all; answers a new interval if the register should change.
+    pub fn sample(&mut self, now: Time, received: Received) -> Option<u32> {
+        let before = self.interval_us();
+        match &mut self.0 {
+            Work::Fixed(_) => {}
+            Work::Adaptive(adaptive, meter, interval) => {
+                if let Some(rate) = meter.sample(now, received.buffers) {
+                    *interval = interval_us(interrupt_frequency(rate, adaptive));
+                }
+            }
+            Work::Dynamic(dynamic) => dynamic.interrupted(now, received),
+            Work::Hybrid(switch) => switch.sample(now, received),
+        }
+        Some(self.interval_us()).filter(|interval| *interval != before)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Adaptive, Moderator, Policy, Redundancy, interrupt_frequency, interval_us, register_value};
+    use super::{Adaptive, Hybrid, Moderator, Policy, Received, interval_us, register_value};
     use i82576::Time;
 
-    #[test]
-    fn udp_at_line_rate_needs_1524_interrupts_a_second() {
-        let adaptive = Adaptive { redundancy: Redundancy(12), buffers: 64, lowest_hz: 1_000 };
-        assert_eq!(interrupt_frequency(81_267, &adaptive), 1_524);
-    }
-
-    #[test]
-    fn a_quiet_link_is_held_at_the_lowest_frequency() {
-        let adaptive = Adaptive { lowest_hz: 1_000, ..Adaptive::default() };
-        assert_eq!(interrupt_frequency(0, &adaptive), 1_000);
-        assert_eq!(interrupt_frequency(53_333, &adaptive), 1_000);
-        assert_eq!(interrupt_frequency(u64::MAX, &adaptive), u64::MAX / 640);
-    }
-
-    #[test]
-    fn no_buffers_do_not_divide_by_zero() {
-        let adaptive = Adaptive { buffers: 0, ..Adaptive::default() };
-        assert_eq!(interrupt_frequency(1_000, &adaptive), 1_200);
+    fn packets(buffers: u64) -> Received {
+        Received { buffers, bytes: 1_500 * buffers }
     }
 
     #[test]
@@ -169,21 +139,31 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_follows_the_packet_rate() {
+    fn the_adaptive_interval_follows_the_packet_rate() {
         let mut moderator = Moderator::new(Policy::Adaptive(Adaptive::default()));
         assert_eq!(moderator.interval_us(), 1_000);
-        assert_eq!(moderator.sample(Time::ZERO, 0), None);
-        assert_eq!(moderator.sample(Time::from_micros(999_999), 81_267), None, "too soon");
-        assert_eq!(moderator.sample(Time::from_micros(1_000_000), 81_267), Some(656));
-        assert_eq!(moderator.sample(Time::from_micros(2_000_000), 162_534), None);
-        assert_eq!(moderator.sample(Time::from_micros(9_000_000), 162_534), Some(1_000));
+        assert_eq!(moderator.sample(Time::ZERO, packets(0)), None);
+        assert_eq!(moderator.sample(Time::from_micros(999_999), packets(81_267)), None, "too soon");
+        assert_eq!(moderator.sample(Time::from_micros(1_000_000), packets(81_267)), Some(656));
+        assert_eq!(moderator.sample(Time::from_micros(2_000_000), packets(162_534)), None);
+        assert_eq!(moderator.sample(Time::from_micros(9_000_000), packets(162_534)), Some(1_000));
+    }
+
+    #[test]
+    fn a_hybrid_waits_from_its_rate_on_and_no_longer() {
+        let mut moderator = Moderator::new(Policy::Hybrid(Hybrid { from_pps: 20_000, interval_us: 500 }));
+        assert_eq!(moderator.interval_us(), 0);
+        assert_eq!(moderator.sample(Time::ZERO, packets(0)), None);
+        assert_eq!(moderator.sample(Time::from_micros(10_000), packets(199)), None, "19,900 a second");
+        assert_eq!(moderator.sample(Time::from_micros(20_000), packets(399)), Some(500));
+        assert_eq!(moderator.sample(Time::from_micros(30_000), packets(400)), Some(0));
     }
 
     #[test]
     fn a_fixed_interval_stays() {
         let mut moderator = Moderator::new(Policy::Fixed(100));
-        assert_eq!(moderator.sample(Time::ZERO, 0), None);
-        assert_eq!(moderator.sample(Time::from_micros(1_000_000), 1_000_000), None);
+        assert_eq!(moderator.sample(Time::ZERO, packets(0)), None);
+        assert_eq!(moderator.sample(Time::from_micros(1_000_000), packets(1_000_000)), None);
         assert_eq!(moderator.interval_us(), 100);
     }
 }

@@ -4,8 +4,9 @@
 //! Left out: MSI-X itself, which is the bus's.
 
 use super::Vf;
+use super::receive::RxCounters;
 use crate::hal::{DmaHal, Hal};
-use crate::moderation::register_value;
+use crate::moderation::{Received, register_value};
 use i82576::bits::ivar;
 use i82576::register::vf;
 
@@ -59,8 +60,8 @@ impl Vf {
     /// Re-tunes the interval between receive interrupts to the packet rate, if the policy wants that. What overflows
     /// are buffers, of which a frame longer than one takes several.
     pub(super) fn moderate<H: Hal>(&mut self, hal: &mut H) {
-        let buffers = self.rx.counters().buffers;
-        if let Some(interval) = self.throttle.sample(hal.now(), buffers) {
+        let RxCounters { buffers, bytes, .. } = self.rx.counters();
+        if let Some(interval) = self.throttle.sample(hal.now(), Received { buffers, bytes }) {
             hal.write(vf::VTEITR + 4 * u32::from(RECEIVE_VECTOR), register_value(interval));
         }
     }

@@ -62,11 +62,19 @@ pub(crate) fn setup(context: &Context) -> Result<Setup, RunError> {
 /// Runs a machine; answers what happened and the outcome to put metrics into.
 pub(crate) fn run(setup: &Setup, context: &Context) -> Result<(Measured, Outcome), RunError> {
     let mut world = World::new(setup).map_err(|error| RunError::Refused(error.to_string()))?;
-    let adaptive = matches!(setup.moderation, Policy::Adaptive(_));
-    let warm_up = if adaptive { settings::warm_up(context)? } else { RUN_UP };
+    let warm_up = match setup.moderation {
+        Policy::Adaptive(_) => settings::warm_up(context)?,
+        Policy::Dynamic | Policy::Hybrid(_) => settle(settings::warm_up(context)?),
+        Policy::Fixed(_) => RUN_UP,
+    };
     let span = settings::span(context)?;
     let measured = world.measure(warm_up, span).map_err(|error| RunError::Invariant(error.to_string()))?;
     Ok((measured, timed(world.hash(), world.events(), warm_up + span)))
+}
+
+/// How long a policy takes to settle that samples more often than once a second.
+fn settle(most: Span) -> Span {
+    Span::from_picos(most.picos().min(Span::from_millis(500).picos()))
 }
 
 /// The outcome of a machine that has run so long, to put metrics into.

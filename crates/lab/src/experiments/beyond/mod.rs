@@ -2,7 +2,15 @@
 
 mod latency;
 mod optimisations;
+mod replication;
+mod rivals;
 
 use crate::experiment::Experiment;
 
-pub(super) const ALL: &[Experiment] = &[optimisations::BEYOND, latency::LATENCY];
+pub(super) const ALL: &[Experiment] = &[
+    optimisations::BEYOND,
+    latency::LATENCY,
+    rivals::RIVALS,
+    rivals::STEP_OF_RATE,
+    replication::REPLICATION,
+];

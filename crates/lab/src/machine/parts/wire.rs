@@ -25,6 +25,17 @@ pub enum Traffic {
         /// Thousandths.
         permille: u16,
     },
+    /// The same, and another part from a moment on.
+    Step {
+        /// Thousandths before.
+        before: u16,
+        /// Thousandths after.
+        after: u16,
+        /// The moment.
+        at: Instant,
+    },
+    /// Datagrams for all guests of the port, as many as the wire takes.
+    Broadcast,
     /// A stream with so many segments under way at the most; the receiver may ask for fewer.
     Tcp {
         /// Segments.
@@ -32,6 +43,22 @@ pub enum Traffic {
     },
     /// Requests of a byte, the next when the response to the last has come.
     RequestResponse,
+}
+
+impl Traffic {
+    /// The part of the wire that clients take who keep to a rate, thousandths.
+    fn pace(self, now: Instant) -> Option<u16> {
+        match self {
+            Traffic::Paced { permille } => Some(permille),
+            Traffic::Step { before, after, at } => Some(if now < at { before } else { after }),
+            _ => None,
+        }
+    }
+
+    /// Clients keep to a rate.
+    pub(crate) fn is_paced(self) -> bool {
+        self.pace(Instant::ZERO).is_some()
+    }
 }
 
 /// What a frame takes of the wire beside its bytes: preamble, frame check sequence, gap.
@@ -94,7 +121,7 @@ pub(crate) struct Line {
     now: Instant,
     /// VFs, a bit each, that got a frame in the last poll.
     pub(crate) delivered: u8,
-    /// Frames delivered.
+    /// Frames delivered, one for each guest that gets a copy.
     pub(crate) frames: u64,
     /// Frames that the card has sent.
     pub(crate) taken: u64,
@@ -111,7 +138,11 @@ impl Line {
         chance: Generator,
     ) -> Self {
         let length = match traffic {
-            Traffic::Silent | Traffic::Udp | Traffic::Paced { .. } => UDP_HEADERS + UDP_PAYLOAD,
+            Traffic::Silent
+            | Traffic::Udp
+            | Traffic::Broadcast
+            | Traffic::Paced { .. }
+            | Traffic::Step { .. } => UDP_HEADERS + UDP_PAYLOAD,
             Traffic::Tcp { .. } => TCP_HEADERS + TCP_PAYLOAD,
             Traffic::RequestResponse => UDP_HEADERS + REQUEST,
         };
@@ -154,11 +185,11 @@ impl Line {
     /// What a frame with that sequence number is.
     fn packet(&self, sequence: u32) -> Packet {
         match self.traffic {
-            Traffic::Silent | Traffic::Udp | Traffic::Paced { .. } => Packet::Udp(UDP_PAYLOAD),
             Traffic::Tcp { .. } => {
                 Packet::Tcp { sequence, acknowledgement: 0, window: 0, payload: TCP_PAYLOAD }
             }
             Traffic::RequestResponse => Packet::Udp(REQUEST),
+            _ => Packet::Udp(UDP_PAYLOAD),
         }
     }
 
@@ -177,7 +208,7 @@ impl Line {
     /// Clients send: a stream all that its window allows, datagrams until there is a frame in the future.
     fn send(&mut self) {
         let far_enough = |line: &Self| line.flights.back().is_some_and(|last| last.arrives > line.now);
-        let has_no_end = matches!(self.traffic, Traffic::Udp | Traffic::Paced { .. });
+        let has_no_end = matches!(self.traffic, Traffic::Udp | Traffic::Broadcast) || self.traffic.is_paced();
         while !(has_no_end && far_enough(self)) && self.send_burst() {}
     }
 
@@ -198,7 +229,7 @@ impl Line {
                 self.flights.push_back(Flight { arrives: at, client: index, sequence: client.next });
                 client.next = client.next.wrapping_add(TCP_PAYLOAD as u32);
             }
-            if let Traffic::Paced { permille } = self.traffic {
+            if let Some(permille) = self.traffic.pace(at) {
                 let share = self.frame_time.times(u64::from(count) * self.clients.len() as u64 * 1_000);
                 let client = &mut self.clients[index];
                 client.ready += Span::from_picos(share.picos() / u64::from(permille));
@@ -221,8 +252,10 @@ impl Line {
                 mean.div_ceil(2) + self.chance.below(u64::from(mean / 2 * 2 + 1)) as u32
             }
             Traffic::Udp => self.wire.burst(clients),
+            // One client is enough to reach all.
+            Traffic::Broadcast => self.wire.burst(1),
             Traffic::Paced { permille: 0 } => 0,
-            Traffic::Paced { .. } => PACED,
+            Traffic::Paced { .. } | Traffic::Step { .. } => PACED,
             Traffic::Tcp { window } => {
                 let under_way = client.next.wrapping_sub(client.acknowledged);
                 let segments = under_way.div_ceil(TCP_PAYLOAD as u32);
@@ -289,12 +322,16 @@ impl Wire for Line {
         let (frame, client) = (into.get_mut(..length)?, &self.clients[flight.client]);
         frame.fill(0);
         let packet = self.packet(flight.sequence);
-        packet::fill(&mut frame[..self.length], client.own, client.guest, packet);
+        let all = self.traffic == Traffic::Broadcast;
+        let to = if all { MacAddress::BROADCAST } else { client.guest };
+        packet::fill(&mut frame[..self.length], client.own, to, packet);
         if let Packet::Udp(_) = packet {
             packet::set_number(&mut frame[..self.length], flight.sequence);
         }
-        self.delivered |= 1 << (client.vf & 7);
-        self.frames += 1;
+        for client in if all { &self.clients[..] } else { &self.clients[flight.client..=flight.client] } {
+            self.delivered |= 1 << (client.vf & 7);
+            self.frames += 1;
+        }
         Some(length)
     }
 }

@@ -11,7 +11,6 @@ use crate::machine::parts::guest::{Hardware, RING, System, Vm};
 use crate::machine::parts::monitor::Monitor;
 use crate::machine::parts::service::ServiceCpu;
 use crate::machine::parts::split::Split;
-use crate::machine::parts::wire::Traffic;
 use guest::Kernel;
 use hypervisor::cost::Cost;
 use hypervisor::cpu::{Config, LastLevelCache, VcpuId};
@@ -201,7 +200,7 @@ impl Server {
             }
         }
         for port in 0..self.ports.len() {
-            if let Traffic::Paced { .. } = setup.outside(port as u8).traffic {
+            if setup.outside(port as u8).traffic.is_paced() {
                 self.ports[port].line.delay(Span::from_nanos(phases.below(1_000_000)));
             }
             self.sync(port, Instant::ZERO, core);

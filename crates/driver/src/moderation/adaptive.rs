@@ -1,0 +1,98 @@
+//! Adaptive interrupt coalescing, after Dong, Yang, Li, Li, Tian and Guan, "High Performance Network Virtualization with
+//! SR-IOV" (HPCA 2010): interrupt just often enough that the smallest buffer on the way to the application does not
+//! overflow. IF = max(pps * r / bufs, lif).
+
+use core::time::Duration;
+use i82576::Time;
+use serde::{Deserialize, Serialize};
+
+/// How much headroom the buffers keep: r of the formula, in tenths, so that 12 is 1.2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Redundancy(pub u32);
+
+/// What the adaptive policy is told once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Adaptive {
+    /// r: more than one, so that buffers do not run full between two interrupts.
+    pub redundancy: Redundancy,
+    /// bufs: packets that the smaller of the application's and the ring's buffers holds.
+    pub buffers: u32,
+    /// lif: the lowest frequency, hertz, which bounds the latency of a quiet link.
+    pub lowest_hz: u32,
+}
+
+impl Default for Adaptive {
+    fn default() -> Self {
+        Self { redundancy: Redundancy(12), buffers: 64, lowest_hz: 1_000 }
+    }
+}
+
+/// Interrupts a second for `packets_per_second`: IF = max(pps * r / bufs, lif), rounded to the nearest.
+#[must_use]
+pub fn interrupt_frequency(packets_per_second: u64, adaptive: &Adaptive) -> u64 {
+    let divisor = u64::from(adaptive.buffers.max(1)) * 10;
+    let wanted = packets_per_second.saturating_mul(u64::from(adaptive.redundancy.0));
+    (wanted.saturating_add(divisor / 2) / divisor).max(u64::from(adaptive.lowest_hz))
+}
+
+/// How often the packet rate is sampled, as in the paper; so a step up may overflow a buffer for that long. The guest's
+/// driver and the PF, which enforces the rule, sample alike.
+pub const SAMPLE_PERIOD: Duration = Duration::from_secs(1);
+
+/// Packets a second, over a period each.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub struct RateMeter {
+    sampled: Option<(Time, u64)>,
+}
+
+impl RateMeter {
+    /// Whether a period of the adaptive policy is over, or none has begun.
+    #[must_use]
+    pub fn is_due(&self, now: Time) -> bool {
+        self.has_passed(now, SAMPLE_PERIOD)
+    }
+
+    /// Tells how many packets there have been in all; answers their rate if a period of the adaptive policy is over.
+    pub fn sample(&mut self, now: Time, packets: u64) -> Option<u64> {
+        self.sample_each(SAMPLE_PERIOD, now, packets)
+    }
+
+    /// The same for another period.
+    pub(super) fn sample_each(&mut self, period: Duration, now: Time, packets: u64) -> Option<u64> {
+        if !self.has_passed(now, period) {
+            return None;
+        }
+        let (then, before) = self.sampled.replace((now, packets))?;
+        let micros = u64::try_from(now.since(then).as_micros()).unwrap_or(u64::MAX);
+        Some(packets.saturating_sub(before).saturating_mul(1_000_000) / micros.max(1))
+    }
+
+    fn has_passed(&self, now: Time, period: Duration) -> bool {
+        self.sampled.is_none_or(|(then, _)| now.since(then) >= period)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Adaptive, Redundancy, interrupt_frequency};
+
+    #[test]
+    fn udp_at_line_rate_needs_1524_interrupts_a_second() {
+        let adaptive = Adaptive { redundancy: Redundancy(12), buffers: 64, lowest_hz: 1_000 };
+        assert_eq!(interrupt_frequency(81_267, &adaptive), 1_524);
+    }
+
+    #[test]
+    fn a_quiet_link_is_held_at_the_lowest_frequency() {
+        let adaptive = Adaptive { lowest_hz: 1_000, ..Adaptive::default() };
+        assert_eq!(interrupt_frequency(0, &adaptive), 1_000);
+        assert_eq!(interrupt_frequency(53_333, &adaptive), 1_000);
+        assert_eq!(interrupt_frequency(u64::MAX, &adaptive), u64::MAX / 640);
+    }
+
+    #[test]
+    fn no_buffers_do_not_divide_by_zero() {
+        let adaptive = Adaptive { buffers: 0, ..Adaptive::default() };
+        assert_eq!(interrupt_frequency(1_000, &adaptive), 1_200);
+    }
+}

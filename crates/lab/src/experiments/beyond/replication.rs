@@ -1,0 +1,66 @@
+//! Beyond the paper: what frames for everybody cost. The card copies a frame for a group into a buffer of each guest of the
+//! port, so each guest has the whole wire's work. Left out: what copies cost the card and the bus.
+
+use crate::experiment::{
+    Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
+};
+use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric};
+use crate::experiments::settings;
+use crate::machine::Traffic;
+use crate::value::Value;
+
+pub(crate) const REPLICATION: Experiment = Experiment {
+    name: "replication",
+    title: "Frames for every guest of a port",
+    shows: "A wire full of frames for one guest each costs the same whoever gets them. Of frames for all guests each gets a \
+            copy, so that the guests' work grows with their number while the wire carries no more.",
+    axes: &[
+        Axis {
+            name: "frames",
+            what: "whom clients send to",
+            values: Values::List(&[Value::name("unicast"), Value::name("broadcast")]),
+            labels: &["one guest each", "all guests"],
+        },
+        Axis {
+            name: "vms",
+            what: "guests on the port",
+            values: Values::List(&[Value::Int(1), Value::Int(2), Value::Int(4), Value::Int(7)]),
+            labels: &[],
+        },
+    ],
+    points: Points::All,
+    metrics: &[
+        metric("throughput_mbps", "Mb/s", "payload that programs of all guests have read"),
+        metric("loss_pct", "%", "copies that no program has read"),
+        metric("interrupts_per_s", "1/s", "receive interrupts of all guests"),
+        DOM0,
+        XEN,
+        GUEST,
+    ],
+    figures: &[Figure {
+        title: "CPU by domain, and what programs read",
+        kind: Kind::StackedBars,
+        x: &["vms"],
+        x_title: "Guests",
+        split: Some("frames"),
+        left: CPU,
+        right: Some(Scale { title: "Read", unit: "Mb/s", series: &[("throughput_mbps", "throughput")] }),
+    }],
+    run: replicate,
+};
+
+fn replicate(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+    let mut setup = point::setup(context)?;
+    setup.guests = point::count(at, "vms")?;
+    setup.eoi = settings::fast_eoi(context)?;
+    let to_all = at.axes.text("frames")? == "broadcast";
+    setup.traffic = if to_all { Traffic::Broadcast } else { Traffic::Udp };
+    let (measured, mut outcome) = point::run(&setup, context)?;
+    let metrics = outcome
+        .metrics
+        .with("throughput_mbps", measured.throughput_mbps())
+        .with("loss_pct", measured.loss_pct())
+        .with("interrupts_per_s", measured.interrupts_per_s());
+    outcome.metrics = point::cpu(metrics, &measured);
+    Ok(outcome)
+}

@@ -1,0 +1,206 @@
+//! Beyond the paper: its adaptive policy beside what Linux' drivers do today and beside hybrids, for datagrams, a stream and
+//! a responder. Left out: busy polling, which takes a processor of its own.
+
+use crate::experiment::{
+    Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
+};
+use crate::experiments::hpca2010::coalescing;
+use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric};
+use crate::experiments::settings;
+use crate::machine::{Measured, Setup, Traffic, World};
+use crate::value::Value;
+use driver::moderation::{Hybrid, Policy};
+use guest::{Load, Spec};
+use sim::{Instant, Span};
+
+const POLICY: Axis = Axis {
+    name: "policy",
+    what: "interrupts a second; adaptive coalescing; NAPI alone (napi); Linux' net_dim (dim); at once below 20,000 packets \
+           a second and at 2 kHz above (hybrid)",
+    values: Values::List(&[
+        Value::name("20k"),
+        Value::name("2k"),
+        Value::name("aic"),
+        Value::name("napi"),
+        Value::name("dim"),
+        Value::name("hybrid"),
+    ]),
+    labels: &["20 kHz", "2 kHz", "adaptive", "NAPI alone", "net_dim", "hybrid"],
+};
+
+const LOAD: Axis = Axis {
+    name: "load",
+    what: "what a client sends",
+    values: Values::List(&[Value::name("datagrams"), Value::name("stream"), Value::name("requests")]),
+    labels: &["datagrams", "a stream", "requests"],
+};
+
+const THROUGHPUT: Metric = metric("throughput_mbps", "Mb/s", "payload that the program has read");
+const INTERRUPTS: Metric = metric("interrupts_per_s", "1/s", "receive interrupts");
+
+pub(crate) const RIVALS: Experiment = Experiment {
+    name: "coalescing-rivals",
+    title: "Adaptive coalescing and its rivals",
+    shows: "NAPI alone interrupts whenever the kernel has caught up, so it answers soonest and costs most. net_dim prefers \
+            fewer interrupts of equal rates, and its longest interval is 256 us. The paper's policy interrupts least, and \
+            a responder pays for that. A hybrid answers as soon as NAPI until a quick responder reaches its threshold.",
+    axes: &[LOAD, POLICY],
+    points: Points::All,
+    metrics: &[
+        THROUGHPUT,
+        metric("loss_pct", "%", "frames that no program has read"),
+        metric("round_trip_us", "us", "from a request's first bit on the wire to its response's last, mean"),
+        INTERRUPTS,
+        DOM0,
+        XEN,
+        GUEST,
+    ],
+    figures: &[Figure {
+        title: "CPU by domain, and interrupts",
+        kind: Kind::StackedBars,
+        x: &["policy"],
+        x_title: "Interrupt policy",
+        split: Some("load"),
+        left: CPU,
+        right: Some(Scale {
+            title: "Interrupts",
+            unit: "1/s",
+            series: &[("interrupts_per_s", "interrupts")],
+        }),
+    }],
+    run: rival,
+};
+
+/// The rates before and after, thousandths of the wire: 10,000 and 81,267 frames a second.
+const RATES: (u16, u16) = (123, 1_000);
+
+pub(crate) const STEP_OF_RATE: Experiment = Experiment {
+    name: "coalescing-step",
+    title: "The seconds after a step of the rate",
+    shows: "A policy that samples once a second learns of a step late: until then the socket overflows between two \
+            interrupts. What measures 64 interrupts or 10 ms loses next to nothing.",
+    axes: &[POLICY],
+    points: Points::All,
+    metrics: &[
+        metric(
+            "loss_first_s_pct",
+            "%",
+            "frames that no program has read, in the first second after the step",
+        ),
+        metric("loss_second_s_pct", "%", "in the second after that"),
+        metric("loss_third_s_pct", "%", "in the third"),
+        INTERRUPTS,
+    ],
+    figures: &[Figure {
+        title: "Frames lost after the step",
+        kind: Kind::GroupedBars,
+        x: &["policy"],
+        x_title: "Interrupt policy",
+        split: None,
+        left: Scale {
+            title: "Lost",
+            unit: "%",
+            series: &[
+                ("loss_first_s_pct", "first second"),
+                ("loss_second_s_pct", "second second"),
+                ("loss_third_s_pct", "third second"),
+            ],
+        },
+        right: None,
+    }],
+    run: step,
+};
+
+fn policy(at: &Point, context: &Context) -> Result<Policy, RunError> {
+    Ok(match at.axes.text("policy")? {
+        "napi" => Policy::Fixed(0),
+        "dim" => Policy::Dynamic,
+        "hybrid" => Policy::Hybrid(Hybrid::default()),
+        name => coalescing::policy(name, context)?,
+    })
+}
+
+fn setup(at: &Point, context: &Context, load: Load) -> Result<Setup, RunError> {
+    Ok(Setup {
+        moderation: policy(at, context)?,
+        spec: Spec::linux_2_6_28(load),
+        eoi: settings::fast_eoi(context)?,
+        ..point::setup(context)?
+    })
+}
+
+fn rival(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+    let mut setup = match at.axes.text("load")? {
+        "stream" => setup(at, context, Load::Tcp)?,
+        "requests" => setup(at, context, Load::RequestResponse)?,
+        _ => setup(at, context, Load::Udp)?,
+    };
+    match setup.spec.load {
+        Load::Tcp => {
+            let window = settings::window(context)?;
+            (setup.traffic, setup.spec.stream_segments) = (Traffic::Tcp { window }, window.into());
+        }
+        Load::RequestResponse => setup.traffic = Traffic::RequestResponse,
+        _ => {}
+    }
+    let (measured, mut outcome) = point::run(&setup, context)?;
+    let metrics = outcome
+        .metrics
+        .with(THROUGHPUT.name, measured.throughput_mbps())
+        .with("loss_pct", measured.loss_pct())
+        .with("round_trip_us", measured.round_trip_us())
+        .with(INTERRUPTS.name, measured.interrupts_per_s());
+    outcome.metrics = point::cpu(metrics, &measured);
+    Ok(outcome)
+}
+
+fn step(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+    let mut setup = setup(at, context, Load::Udp)?;
+    // 2.5 s by default: between two samples of the adaptive policy.
+    let second = settings::span(context)?.times(5);
+    let step = Span::from_picos(second.picos() * 5 / 2);
+    let (before, after) = RATES;
+    setup.traffic = Traffic::Step { before, after, at: Instant::ZERO + step };
+    let mut world = World::new(&setup).map_err(|error| RunError::Refused(error.to_string()))?;
+    let mut seconds = Vec::new();
+    for warm_up in [step, Span::ZERO, Span::ZERO] {
+        let measured = world.measure(warm_up, second);
+        seconds.push(measured.map_err(|error| RunError::Invariant(error.to_string()))?);
+    }
+    let lost = |n: usize| seconds.get(n).map_or(0.0, Measured::loss_pct);
+    let interrupts: f64 = seconds.iter().map(Measured::interrupts_per_s).sum();
+    let mut outcome = point::timed(world.hash(), world.events(), step + second.times(3));
+    outcome.metrics = outcome
+        .metrics
+        .with("loss_first_s_pct", lost(0))
+        .with("loss_second_s_pct", lost(1))
+        .with("loss_third_s_pct", lost(2))
+        .with(INTERRUPTS.name, interrupts / seconds.len() as f64);
+    Ok(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::experiments::tests::found;
+
+    fn metric(experiment: &str, set: &[&str], name: &str) -> f64 {
+        *found(experiment, set).unwrap().metrics.get(name).unwrap()
+    }
+
+    #[test]
+    fn who_samples_once_a_second_learns_of_a_step_late() {
+        let lost = |policy, second| metric("coalescing-step", &[policy, "measure_ms=200"], second);
+        assert!(lost("policy=aic", "loss_first_s_pct") > 10.0);
+        assert_eq!(lost("policy=aic", "loss_third_s_pct"), 0.0);
+        for policy in ["policy=dim", "policy=hybrid"] {
+            assert!(lost(policy, "loss_first_s_pct") < 0.1, "{policy}");
+        }
+    }
+
+    #[test]
+    fn fewer_interrupts_cost_less_and_answer_later() {
+        let of = |policy, name| metric("coalescing-rivals", &["load=requests", policy], name);
+        assert!(of("policy=napi", "cpu_xen_pct") > 5.0 * of("policy=aic", "cpu_xen_pct"));
+        assert!(of("policy=napi", "round_trip_us") < of("policy=aic", "round_trip_us") / 20.0);
+    }
+}
