@@ -2,7 +2,7 @@
 
 use crate::experiment::{Context, Metric, Outcome, Point, RunError, Scale};
 use crate::experiments::settings;
-use crate::machine::{Measured, Netback, Network, Setup, Topology, Traffic, World};
+use crate::machine::{Limits, Measured, Netback, Network, Setup, Topology, Traffic, World};
 use crate::named::Metrics;
 use driver::moderation::Policy;
 use guest::{Load, Spec};
@@ -51,6 +51,7 @@ pub(crate) fn setup(context: &Context) -> Result<Setup, RunError> {
         first: None,
         inside: None,
         loopback: settings::loopback(context)?,
+        limits: Limits::default(),
         moderation: Policy::Fixed(settings::interval(context)?),
         msix: Handler::Hypervisor,
         eoi: EoiPath::Emulated,

@@ -39,6 +39,7 @@ mod vectors;
 pub use books::Unbalanced;
 pub use engine::{Actor, Core, Defect, Engine};
 pub use invariant::Broken;
+pub use parts::card::Limits;
 pub use parts::quality;
 pub use parts::wire::Traffic;
 pub use server::setup::{BuildError, Inside, Netback, Network, Origin, Scheduling, Setup};

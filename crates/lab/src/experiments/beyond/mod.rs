@@ -1,5 +1,6 @@
 //! What the papers do not have: their systems on other machines, and under other loads.
 
+mod isolation;
 mod latency;
 mod optimisations;
 mod replication;
@@ -13,4 +14,5 @@ pub(super) const ALL: &[Experiment] = &[
     rivals::RIVALS,
     rivals::STEP_OF_RATE,
     replication::REPLICATION,
+    isolation::ISOLATION,
 ];

@@ -7,7 +7,7 @@ use super::wire::{Line, Traffic};
 use crate::machine::chipset::{Assigned, Chipset};
 use crate::machine::memory::{GUEST_MEMORY, Region};
 use crate::machine::topology::Wire;
-use driver::pf::{Pf, VfPolicy};
+use driver::pf::{Pf, PortPolicy, VfPolicy};
 use driver::vf::Vf;
 use driver::{DmaHal, DmaRegion, Hal, hal::OutOfDmaMemory};
 use hypervisor::domain::DomainId;
@@ -52,7 +52,17 @@ pub(crate) struct Outside {
     pub(crate) wire: Wire,
     /// Bits a second between its functions.
     pub(crate) loopback: Option<NonZeroU64>,
+    pub(crate) limits: Limits,
     pub(crate) seed: u64,
+}
+
+/// What the administrator has the PF driver hold others back by; 0 is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    /// What a VF may send, Mb/s.
+    pub max_tx_rate: u32,
+    /// Broadcasts that a port's VFs get, Kb/s.
+    pub broadcast_kbps: u32,
 }
 
 /// The chance of a port's clients.
@@ -69,7 +79,7 @@ impl Port {
         config: &driver::vf::Config,
         chipset: &mut Chipset,
     ) -> Result<(Self, Vec<Vf>), String> {
-        let mut port = Self::without_drivers(number, recipients, (line.loopback, true), chipset)?;
+        let mut port = Self::without_drivers(number, recipients, &line, true, chipset)?;
         let start = |n| port.start_driver(n, config, chipset);
         let drivers = (0..recipients.len() as u8).map(start).collect::<Result<Vec<_>, _>>()?;
         let guests: Vec<_> = drivers.iter().map(Vf::mac).zip(0..).collect();
@@ -87,7 +97,7 @@ impl Port {
         chipset: &mut Chipset,
     ) -> Result<(Self, Vf), String> {
         // What comes from a bridge has its guests' addresses.
-        let mut port = Self::without_drivers(number, &[service], (line.loopback, false), chipset)?;
+        let mut port = Self::without_drivers(number, &[service], &line, false, chipset)?;
         let mut driver = port.start_driver(0, config, chipset)?;
         let mut hal = BootHal { port: &mut port, chipset, vf: 0, now: Time::ZERO };
         for guest in guests {
@@ -101,7 +111,8 @@ impl Port {
     fn without_drivers(
         number: u8,
         recipients: &[Recipient],
-        (loopback, spoofchk): (Option<NonZeroU64>, bool),
+        &Outside { loopback, limits, .. }: &Outside,
+        spoofchk: bool,
         chipset: &mut Chipset,
     ) -> Result<Self, String> {
         let vfs = recipients.len() as u8;
@@ -110,7 +121,7 @@ impl Port {
         let command = pcie::config::offset::COMMAND_MEMORY | pcie::config::offset::COMMAND_BUS_MASTER;
         nic.config_write(Function::Pf, pcie::config::offset::COMMAND, 2, command.into());
         nic.set_link(true);
-        let (pf, manager) = bring_up(&mut nic, number, vfs, spoofchk)?;
+        let (pf, manager) = bring_up(&mut nic, number, vfs, (spoofchk, limits))?;
         let line = Line::new(Traffic::Silent, Wire::GIGABIT, &[], clients_chance(0, number));
         let mut port = Self { nic, pf, manager, line, functions: Functions::default(), waiting: 0 };
         for (vf, recipient) in VfIndex::all().zip(recipients) {
@@ -163,7 +174,12 @@ impl Port {
 }
 
 /// The card with VFs that belong to nobody yet. Each port is on a bus of its own.
-fn bring_up(nic: &mut Nic, number: u8, vfs: u8, spoofchk: bool) -> Result<(Pf, Manager), String> {
+fn bring_up(
+    nic: &mut Nic,
+    number: u8,
+    vfs: u8,
+    (spoofchk, limits): (bool, Limits),
+) -> Result<(Pf, Manager), String> {
     let told = |error: &dyn std::fmt::Display| error.to_string();
     let mut pf = Pf::probe(&mut PfHal(nic)).map_err(|e| told(&e))?;
     let mut manager =
@@ -171,9 +187,12 @@ fn bring_up(nic: &mut Nic, number: u8, vfs: u8, spoofchk: bool) -> Result<(Pf, M
     manager.enable(&mut Card(nic), vfs.into(), Hierarchy::Ari).map_err(|e| told(&e))?;
     for vf in VfIndex::all().take(vfs.into()) {
         let mac = Some(MacAddress([0x02, 0xbb, number, 0, 0, vf.get()]));
-        let policy = VfPolicy { mac, spoofchk, ..VfPolicy::default() };
+        let policy = VfPolicy { mac, spoofchk, max_tx_rate: limits.max_tx_rate, ..VfPolicy::default() };
         pf.set_policy(&mut PfHal(nic), vf, policy).map_err(|e| told(&e))?;
     }
+    let mut policy = PortPolicy::default();
+    policy.storm.broadcast = limits.broadcast_kbps;
+    pf.set_port_policy(&mut PfHal(nic), policy).map_err(|e| told(&e))?;
     pf.enable_vfs(&mut PfHal(nic), vfs).map_err(|e| told(&e))?;
     Ok((pf, manager))
 }

@@ -139,7 +139,7 @@ impl Server {
         let (sent, taken) = (pools.tx_packets, port.line.taken + pools.tx_unclaimed);
         books.never("frames of a wire that nobody sent", taken.saturating_sub(sent));
         let inside = sent.saturating_sub(taken);
-        let found = pools.rx_packets + pools.rx_no_descriptors + pools.rx_disabled;
+        let found = pools.rx_packets + pools.rx_no_descriptors + pools.rx_disabled + pools.rx_storm;
         books.balance("frames for functions of a card", port.line.frames + inside, found);
         if self.split.is_some() {
             // Who sends is the service domain, which the split driver's own books are about.

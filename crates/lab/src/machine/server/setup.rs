@@ -1,6 +1,6 @@
 //! What a server is to be: the paper's by default. Left out: putting it together.
 
-use crate::machine::parts::card::Outside;
+use crate::machine::parts::card::{Limits, Outside};
 use crate::machine::parts::wire::Traffic;
 use crate::machine::topology::Topology;
 use driver::moderation;
@@ -42,6 +42,8 @@ pub struct Setup {
     pub inside: Option<Inside>,
     /// What the functions of a card may send to each other, bits a second; `None` is without a limit.
     pub loopback: Option<NonZeroU64>,
+    /// What VFs are held back by.
+    pub limits: Limits,
     /// How often the VF driver lets the card interrupt.
     pub moderation: moderation::Policy,
     /// Who handles mask bits.
@@ -166,7 +168,8 @@ pub enum Origin {
 impl Setup {
     pub(super) fn outside(&self, port: u8) -> Outside {
         let traffic = self.first.filter(|_| port == 0).map_or(self.traffic, |(traffic, _)| traffic);
-        Outside { traffic, wire: self.topology.wire, loopback: self.loopback, seed: self.seed }
+        let Self { loopback, limits, seed, .. } = *self;
+        Outside { traffic, wire: self.topology.wire, loopback, limits, seed }
     }
 
     /// What a port's function runs in: a guest as asked for, or the service domain.

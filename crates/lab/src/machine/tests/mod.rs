@@ -8,7 +8,7 @@ mod overflow;
 mod responses;
 mod split;
 
-use super::{Netback, Network, Scheduling, Setup, Topology, Traffic, World};
+use super::{Limits, Netback, Network, Scheduling, Setup, Topology, Traffic, World};
 use driver::moderation::Policy;
 use guest::{Load, Spec};
 use hypervisor::account::Category;
@@ -32,6 +32,7 @@ fn setup() -> Setup {
         first: None,
         inside: None,
         loopback: None,
+        limits: Limits::default(),
         moderation: Policy::Fixed(500),
         msix: Handler::Hypervisor,
         scheduling: Scheduling::RoundRobin,

@@ -1,0 +1,106 @@
+//! Beyond the paper: what hostile traffic costs guests that did not ask for it, with and without the administrator's policy,
+//! which the real PF driver puts into the real card. Left out: hostile use of registers and of the mailbox.
+
+use crate::experiment::{
+    Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
+};
+use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric};
+use crate::experiments::settings;
+use crate::machine::{Inside, Limits, Origin, Traffic};
+use crate::value::Value;
+use guest::Load;
+use guest::packet::UDP_PAYLOAD;
+
+/// Guests on the port.
+const GUESTS: u8 = 4;
+/// A hundredth of the wire for broadcasts, Kb/s.
+const BROADCAST_KBPS: u32 = 10_000;
+/// A tenth of the wire for a VF, Mb/s.
+const MAX_TX_RATE: u32 = 100;
+/// Bytes of the longest IP packet of the neighbour, and the interval of its transmit interrupts.
+const MTU: u16 = 1_500;
+const TRANSMIT_INTERVAL_US: u32 = 100;
+
+pub(crate) const ISOLATION: Experiment = Experiment {
+    name: "isolation",
+    title: "Hostile traffic, with and without policy",
+    shows: "A storm on the wire costs every guest of the port, and a guest that floods its neighbour costs it a processor's \
+            share and its packets. With storm control and a transmit rate the card drops what is too much before anybody \
+            is interrupted.",
+    axes: &[
+        Axis {
+            name: "attack",
+            what: "broadcasts as many as the wire takes; or a guest that sends to its neighbour all that it can",
+            values: Values::List(&[Value::name("storm"), Value::name("neighbour")]),
+            labels: &["broadcast storm", "flood from a neighbour"],
+        },
+        Axis {
+            name: "policy",
+            what: "storm control of 10 Mb/s, and a transmit rate of 100 Mb/s for each VF",
+            values: Values::List(&[Value::Bool(false), Value::Bool(true)]),
+            labels: &["no policy", "limits"],
+        },
+    ],
+    points: Points::All,
+    metrics: &[
+        metric("interrupts_per_s", "1/s", "receive interrupts of all guests"),
+        metric("unasked_mbps", "Mb/s", "payload of the attack that programs have read"),
+        DOM0,
+        XEN,
+        GUEST,
+    ],
+    figures: &[Figure {
+        title: "CPU by domain, and what of the attack gets through",
+        kind: Kind::StackedBars,
+        x: &["policy"],
+        x_title: "Policy",
+        split: Some("attack"),
+        left: CPU,
+        right: Some(Scale { title: "Read", unit: "Mb/s", series: &[("unasked_mbps", "of the attack")] }),
+    }],
+    run: attack,
+};
+
+fn attack(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+    let mut setup = point::setup(context)?;
+    (setup.guests, setup.eoi) = (GUESTS, settings::fast_eoi(context)?);
+    if at.axes.text("attack")? == "storm" {
+        setup.traffic = Traffic::Broadcast;
+    } else {
+        setup.traffic = Traffic::Silent;
+        setup.inside = Some(Inside {
+            from: Origin::Guest,
+            load: Load::Udp,
+            message_bytes: UDP_PAYLOAD as u32,
+            mtu: MTU,
+            transmit_interval_us: TRANSMIT_INTERVAL_US,
+        });
+    }
+    if at.axes.bool("policy")? {
+        setup.limits = Limits { max_tx_rate: MAX_TX_RATE, broadcast_kbps: BROADCAST_KBPS };
+    }
+    let (measured, mut outcome) = point::run(&setup, context)?;
+    let metrics = outcome
+        .metrics
+        .with("interrupts_per_s", measured.interrupts_per_s())
+        .with("unasked_mbps", measured.throughput_mbps());
+    outcome.metrics = point::cpu(metrics, &measured);
+    Ok(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::experiments::tests::found;
+
+    #[test]
+    fn limits_keep_what_is_too_much_from_guests() {
+        let read = |attack, policy| {
+            let row = found("isolation", &[attack, policy, "measure_ms=100"]).unwrap();
+            *row.metrics.get("unasked_mbps").unwrap()
+        };
+        assert!(read("attack=storm", "policy=false") > 3_000.0);
+        assert!(read("attack=storm", "policy=true") < 4.0 * 11.0);
+        assert!(read("attack=neighbour", "policy=false") > 200.0);
+        assert!(read("attack=neighbour", "policy=true") < 101.0);
+    }
+}
