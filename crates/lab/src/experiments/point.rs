@@ -88,6 +88,14 @@ pub(crate) fn untimed(metrics: Metrics) -> Outcome {
     Outcome { metrics, ..timed(0, 0, Span::ZERO) }
 }
 
+/// Adds what programs have read, and after how many interrupts.
+pub(crate) fn received(metrics: Metrics, measured: &Measured) -> Metrics {
+    metrics
+        .with("throughput_mbps", measured.throughput_mbps())
+        .with("loss_pct", measured.loss_pct())
+        .with("interrupts_per_s", measured.interrupts_per_s())
+}
+
 /// Adds processor use by domain.
 pub(crate) fn cpu(metrics: Metrics, measured: &Measured) -> Metrics {
     metrics

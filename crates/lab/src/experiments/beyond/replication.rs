@@ -56,11 +56,6 @@ fn replicate(at: &Point, context: &Context) -> Result<Outcome, RunError> {
     let to_all = at.axes.text("frames")? == "broadcast";
     setup.traffic = if to_all { Traffic::Broadcast } else { Traffic::Udp };
     let (measured, mut outcome) = point::run(&setup, context)?;
-    let metrics = outcome
-        .metrics
-        .with("throughput_mbps", measured.throughput_mbps())
-        .with("loss_pct", measured.loss_pct())
-        .with("interrupts_per_s", measured.interrupts_per_s());
-    outcome.metrics = point::cpu(metrics, &measured);
+    outcome.metrics = point::cpu(point::received(outcome.metrics, &measured), &measured);
     Ok(outcome)
 }

@@ -35,7 +35,6 @@ const LOAD: Axis = Axis {
     labels: &["datagrams", "a stream", "requests"],
 };
 
-const THROUGHPUT: Metric = metric("throughput_mbps", "Mb/s", "payload that the program has read");
 const INTERRUPTS: Metric = metric("interrupts_per_s", "1/s", "receive interrupts");
 
 pub(crate) const RIVALS: Experiment = Experiment {
@@ -47,10 +46,10 @@ pub(crate) const RIVALS: Experiment = Experiment {
     axes: &[LOAD, POLICY],
     points: Points::All,
     metrics: &[
-        THROUGHPUT,
+        metric("throughput_mbps", "Mb/s", "payload that the program has read"),
         metric("loss_pct", "%", "frames that no program has read"),
-        metric("round_trip_us", "us", "from a request's first bit on the wire to its response's last, mean"),
         INTERRUPTS,
+        metric("round_trip_us", "us", "from a request's first bit on the wire to its response's last, mean"),
         DOM0,
         XEN,
         GUEST,
@@ -144,13 +143,8 @@ fn rival(at: &Point, context: &Context) -> Result<Outcome, RunError> {
         _ => {}
     }
     let (measured, mut outcome) = point::run(&setup, context)?;
-    let metrics = outcome
-        .metrics
-        .with(THROUGHPUT.name, measured.throughput_mbps())
-        .with("loss_pct", measured.loss_pct())
-        .with("round_trip_us", measured.round_trip_us())
-        .with(INTERRUPTS.name, measured.interrupts_per_s());
-    outcome.metrics = point::cpu(metrics, &measured);
+    let metrics = point::received(outcome.metrics, &measured);
+    outcome.metrics = point::cpu(metrics.with("round_trip_us", measured.round_trip_us()), &measured);
     Ok(outcome)
 }
 

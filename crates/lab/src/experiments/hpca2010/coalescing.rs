@@ -81,11 +81,6 @@ fn coalesce(at: &Point, context: &Context, load: Load) -> Result<Outcome, RunErr
         (setup.traffic, setup.spec.stream_segments) = (Traffic::Tcp { window }, window.into());
     }
     let (measured, mut outcome) = point::run(&setup, context)?;
-    let metrics = outcome
-        .metrics
-        .with("throughput_mbps", measured.throughput_mbps())
-        .with("loss_pct", measured.loss_pct())
-        .with("interrupts_per_s", measured.interrupts_per_s());
-    outcome.metrics = point::cpu(metrics, &measured);
+    outcome.metrics = point::cpu(point::received(outcome.metrics, &measured), &measured);
     Ok(outcome)
 }
