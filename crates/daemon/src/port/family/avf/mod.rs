@@ -1,11 +1,19 @@
 //! Adaptive Virtual Functions as a port's card. The PF is this program's, and no PCI device that anybody sees.
 //!
-//! Left out, with the 82576 alone having it: thresholds of conduct, and a card that is set aside as it is (`software`).
+//! | module | what it is |
+//! |---|---|
+//! | `access` | configuration space and registers, as clients reach them |
+//! | `hal` | what the PF driver works with |
+//! | `rules` | copies and storm control |
+//! | `saved` | the port set aside, and gone on with |
+//! | `told` | counters and status |
+//!
+//! Left out, with the 82576 alone having it: thresholds of conduct.
 
 mod access;
 mod hal;
 mod rules;
-mod software;
+mod saved;
 mod told;
 
 use super::{Family, Unfit, VfFacts, Visit};
@@ -98,7 +106,44 @@ pub(in crate::port) struct Avf {
     staging: [Vec<u8>; 2],
 }
 
+/// What the port is made of.
+struct Parts {
+    card: Card,
+    pf: Pf,
+    desk: Desk,
+    plane: Box<Plane<MAX_VFS>>,
+}
+
 impl Avf {
+    /// A port with functions as after power-on.
+    fn assemble(
+        parts: Parts,
+        link: bool,
+        configured: Configured,
+        rules: Rules,
+        decided: Vec<Decided>,
+    ) -> Self {
+        let function = |vf: VfIndex| {
+            let rid = PLACEMENT.rid(PF_RID, vf.get()).unwrap_or(PF_RID);
+            VirtualFunction::of(vf, rid, avf::config::space())
+        };
+        let Parts { card, pf, desk, plane } = parts;
+        Self {
+            card,
+            pf,
+            desk,
+            plane,
+            functions: VfIndex::all().map(function).collect(),
+            doorbells: [const { None }; VFS as usize],
+            decided,
+            rules,
+            configured,
+            asking: 0,
+            link,
+            staging: [Vec::new(), Vec::new()],
+        }
+    }
+
     /// The card after power-on with its PF driver, and VFs with these policies.
     fn bring_up(
         link: bool,
@@ -112,24 +157,8 @@ impl Avf {
         let pf = Pf::probe(&mut hal, VFS).map_err(|error| PortError::Card(error.to_string()))?;
         let counters = [PortCounters::default(); MAX_VFS];
         let plane = Plane::new(Tables::closed(0), Pacing::new(None), Storm::default(), counters);
-        let function = |vf: VfIndex| {
-            let rid = PLACEMENT.rid(PF_RID, vf.get()).unwrap_or(PF_RID);
-            VirtualFunction::of(vf, rid, avf::config::space())
-        };
-        let mut avf = Self {
-            card,
-            pf,
-            desk,
-            plane: Box::new(plane),
-            functions: VfIndex::all().map(function).collect(),
-            doorbells: [const { None }; VFS as usize],
-            decided,
-            rules: Rules::new(policy),
-            configured,
-            asking: 0,
-            link,
-            staging: [Vec::new(), Vec::new()],
-        };
+        let parts = Parts { card, pf, desk, plane: Box::new(plane) };
+        let mut avf = Self::assemble(parts, link, configured, Rules::new(policy), decided);
         for vf in VfIndex::all() {
             avf.enforce(vf, guests).map_err(|error| PortError::Card(error.to_string()))?;
         }
@@ -374,7 +403,12 @@ impl Family for Avf {
         self.saved()
     }
 
-    fn rest(&self, _: Time, _: Vec<ClientState>) -> Result<Option<Vec<u8>>, StateError> {
-        Ok(None)
+    fn rest(
+        &mut self,
+        watched: Time,
+        functions: Vec<ClientState>,
+        bus: &mut LiveBus,
+    ) -> Result<Vec<u8>, StateError> {
+        self.at_rest(watched, functions, bus)
     }
 }
