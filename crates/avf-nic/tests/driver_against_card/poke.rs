@@ -7,7 +7,7 @@ use avf_nic::doorbell::REGISTERS;
 use pcie::{Bus, DmaFault, Function, Iova};
 use plane::Plane;
 use plane::switch::Mirrors;
-use plane::uplink::{Uplink, Unplugged};
+use plane::uplink::{Unplugged, Uplink};
 use units::Time;
 
 /// Memory that reads as something everywhere, half of which cannot be written, and that counts requests.

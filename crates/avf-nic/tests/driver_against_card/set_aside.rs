@@ -227,7 +227,8 @@ impl Scene {
 
     fn ask(&mut self, vf: u8, what: u8, argument: u16) -> String {
         let (driver, vsi, on) = (&mut self.vfs[usize::from(vf)], u16::from(vf) + 1, argument & 1 != 0);
-        let group = Packed::new(&[Address { mac: [1, 0, 0x5e, 0, 0, argument as u8], usage: AddressUse::Extra }]);
+        let group =
+            Packed::new(&[Address { mac: [1, 0, 0x5e, 0, 0, argument as u8], usage: AddressUse::Extra }]);
         let (vlans, key) = (Packed::new(&[argument % 6]), [argument as u8; 52]);
         let request = match what {
             0 => Request::Addresses(on, vsi, group.list()),
@@ -276,7 +277,9 @@ fn write_letter(world: &mut World, vf: u8, number: u32, body: &[u8]) {
     memory[BODY as usize..][..body.len()].copy_from_slice(body);
     memory[RING as usize..][..SIZE].copy_from_slice(&descriptor.emit());
     let mut side = world.vf(vf);
-    for (register, value) in [(r::VF_ATQLEN, 0), (r::VF_ATQH, 0), (r::VF_ATQBAL, RING as u32), (r::VF_ATQBAH, 0)] {
+    for (register, value) in
+        [(r::VF_ATQLEN, 0), (r::VF_ATQH, 0), (r::VF_ATQBAL, RING as u32), (r::VF_ATQBAH, 0)]
+    {
         side.write(register, value);
     }
     side.write(r::VF_ATQLEN, 32 | aqlen::ENABLE);

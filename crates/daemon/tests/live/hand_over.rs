@@ -5,7 +5,7 @@
 use crate::support::eventually;
 use crate::support::live::Live;
 use crate::support::machine::{BAR0, Machine, Vmm};
-use crate::support::qemu::{self, Qemu};
+use crate::support::qemu::{self, Qemu, Shape};
 use daemon::control::status::VfStatus;
 use driver::avf::vf::Vf;
 use host::memory::{MappedFile, Protection};
@@ -35,8 +35,10 @@ impl Mapped {
             other => panic!("{other:?}"),
         });
         let (layout, fds) = answered.unwrap();
-        let map = |offset, size| MappedFile::map(&fds[0], layout.offset + offset, size, Protection::ReadWrite);
-        let areas = layout.sparse.iter().map(|area| (area.offset, area.size, map(area.offset, area.size).unwrap()));
+        let map =
+            |offset, size| MappedFile::map(&fds[0], layout.offset + offset, size, Protection::ReadWrite);
+        let areas =
+            layout.sparse.iter().map(|area| (area.offset, area.size, map(area.offset, area.size).unwrap()));
         let areas = areas.collect();
         Self { qemu, areas }
     }
@@ -74,8 +76,8 @@ struct Guest {
 }
 
 impl Guest {
-    fn boot(live: &Live, vf: u8) -> Self {
-        let Machine { vmm, ram, eventfds } = qemu::boot_as(&live.socket(vf), qemu::AVF, qemu::share);
+    fn boot(live: &Live, vf: u8, shape: Shape) -> Self {
+        let Machine { vmm, ram, eventfds } = qemu::boot_as(&live.socket(vf), shape, qemu::share);
         let mut machine = Machine { vmm: Mapped::new(vmm), ram, eventfds };
         let mut driver = Vf::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, vf])).unwrap();
         driver.start(&mut machine).unwrap();
@@ -105,10 +107,10 @@ fn noticed(status: &VfStatus) -> (u64, u64, bool, bool) {
     (status.mailbox.resets, status.mailbox.notices, status.active, status.link)
 }
 
-fn hands_over_unnoticed(wait: &str) {
+fn hands_over_unnoticed(wait: &str, shape: Shape) {
     let text = format!("[[port]]\nfamily = \"avf\"\nvfs = 2\nwait = \"{wait}\"\n");
     let mut live = Live::with(&text);
-    let mut guests = [0, 1].map(|vf| Guest::boot(&live, vf));
+    let mut guests = [0, 1].map(|vf| Guest::boot(&live, vf, shape));
     let macs = [1, 0].map(|other: usize| guests[other].driver.mac());
     let before = [0, 1].map(|vf| live.show(vf));
     let (over, heard) = (AtomicBool::new(false), [const { AtomicUsize::new(0) }; 2]);
@@ -144,10 +146,10 @@ fn hands_over_unnoticed(wait: &str) {
 
 #[test]
 fn a_hand_over_under_traffic_is_no_reset_of_an_avf_and_no_change_of_its_link() {
-    hands_over_unnoticed("sleep");
+    hands_over_unnoticed("sleep", qemu::AVF);
 }
 
 #[test]
 fn nor_is_it_where_doorbells_are_memory() {
-    hands_over_unnoticed("mapped");
+    hands_over_unnoticed("mapped", qemu::MAPPABLE_AVF);
 }

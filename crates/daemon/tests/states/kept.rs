@@ -11,9 +11,7 @@ use crate::world::{World, through};
 use daemon::control::status::Interventions;
 use daemon::state::port::{ClientState, Configured, GuestState, HostedState};
 use daemon::state::{self, AvfState, CardState, PortState, Saved, SoftwareState};
-use driver::pf::{
-    Cause, InterruptBounds, Link, Mirror, Offence, PortPolicy, PortVlan, VfPolicy, VlanSet,
-};
+use driver::pf::{Cause, InterruptBounds, Link, Mirror, Offence, PortPolicy, PortVlan, VfPolicy, VlanSet};
 use i82576::{Pool, Time};
 use pcie::msix::TableState;
 use serde_reflection::{Samples, Tracer, TracerConfig};

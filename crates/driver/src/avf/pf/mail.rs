@@ -3,8 +3,8 @@
 //!
 //! Left out: what a message means (`requests`), and commands to the card that are no messages.
 
-use super::{Card, Pf};
 use super::state::RestoreError;
+use super::{Card, Pf};
 use crate::avf::inbox::{Inbox, InboxState, Limits};
 use crate::avf::queue::{Memory, Message, Queue};
 use crate::hal::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
@@ -132,11 +132,7 @@ impl Mail {
     }
 
     /// Queues that go on from a state, in memory that the host gives anew at the same place.
-    pub(super) fn restore<H: DmaHal>(
-        hal: &mut H,
-        vfs: u16,
-        state: &MailState,
-    ) -> Result<Self, RestoreError> {
+    pub(super) fn restore<H: DmaHal>(hal: &mut H, vfs: u16, state: &MailState) -> Result<Self, RestoreError> {
         let no_memory = RestoreError("there is no memory for its queues");
         let (mut mail, _) = Self::lay_out(hal, vfs).map_err(|_| no_memory)?;
         let MailState { places, inbox, bodies, next } = state;

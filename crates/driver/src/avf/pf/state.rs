@@ -64,7 +64,10 @@ impl VfState {
             (self.policy.check().is_ok(), "a VF's policy makes no sense"),
             (self.agreed.common(OFFERED) == self.agreed, "a VF has agreed on what is not offered"),
             ((1..=MAX_PAIRS).contains(&self.pairs.into()), "a VF has no queues, or too many"),
-            (u32::from(self.rx | self.tx) >> self.pairs.min(16) == 0, "a queue runs that the VF does not have"),
+            (
+                u32::from(self.rx | self.tx) >> self.pairs.min(16) == 0,
+                "a queue runs that the VF does not have",
+            ),
             (self.mac.is_none_or(MacAddress::is_valid_unicast), "a VF is known by no station's address"),
             (self.addresses.len() <= MORE_ADDRESSES + 1, "a VF has more addresses than it may"),
             (

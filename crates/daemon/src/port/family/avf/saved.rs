@@ -7,7 +7,7 @@ use super::{Avf, Decided, Parts, VFS};
 use crate::config::PortConfig;
 use crate::port::PortError;
 use crate::port::bus::LiveBus;
-use crate::port::inheritance::{Inherited, InheritanceError};
+use crate::port::inheritance::{InheritanceError, Inherited};
 use crate::port::side::configured;
 use crate::state::port::{ClientState, Configured};
 use crate::state::{self, AvfRest, AvfState, StateError};
