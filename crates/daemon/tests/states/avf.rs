@@ -1,10 +1,8 @@
 //! A port of the second family at rest with something of everything in it: the card, its plane and the PF driver as their
 //! own tests have them, and what a live port knows beside.
 
-#[allow(dead_code, reason = "shared with the tests of the card")]
 #[path = "../../../avf-nic/tests/driver_against_card/pages.rs"]
 mod pages;
-#[allow(dead_code, reason = "shared with the tests of the card")]
 #[path = "../../../avf-nic/tests/driver_against_card/world.rs"]
 mod world;
 
@@ -30,6 +28,7 @@ const VFS: u8 = 8;
 /// A port whose card is in the middle of much.
 pub(crate) fn rich_avf() -> AvfState {
     let mut world = World::new(VFS).across_a_plane();
+    world.map(1);
     let mut vfs: Vec<Vf> = (0..3).map(|n| start(&mut world, n)).collect();
     let plane = world.plane.as_mut().unwrap();
     let kind = Limit { threshold: 1, drops: true, drops_next: false };

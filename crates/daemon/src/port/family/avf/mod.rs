@@ -5,7 +5,7 @@
 //! | `access` | configuration space and registers, as clients reach them |
 //! | `hal` | what the PF driver works with |
 //! | `rules` | copies and storm control |
-//! | `saved` | the port set aside, and gone on with |
+//! | `saved` | how a port begins: anew, or as it was set aside |
 //! | `told` | counters and status |
 //!
 //! Left out, with the 82576 alone having it: thresholds of conduct.
@@ -18,13 +18,13 @@ mod told;
 
 use super::{Family, Unfit, VfFacts, Visit};
 use crate::config;
+use crate::port::RefusedChange;
 use crate::port::bus::LiveBus;
 use crate::port::hal::now;
 use crate::port::pages::Memory;
 use crate::port::side::vf as vf_of;
 use crate::port::tell::News;
 use crate::port::uplink::Uplink;
-use crate::port::{PF_RID, PortError, RefusedChange};
 use crate::settings::{PortSettings, SettingError, family};
 use crate::state::StateError;
 use crate::state::port::{ClientState, Configured};
@@ -38,11 +38,8 @@ use i82576::{Time, VfIndex};
 use iovm::VirtualFunction;
 use nic::{Poll, PoolCounters};
 use pcie::Function;
-use pcie::sriov::Placement;
-use plane::pacing::Pacing;
-use plane::switch::{Storm, Tables};
+use plane::Plane;
 use plane::uplink::Tally;
-use plane::{Plane, PortCounters};
 use rules::Rules;
 use std::ops::Range;
 use vfio_user::types::SparseArea;
@@ -54,8 +51,6 @@ const VFS: u8 = i82576::ids::MAX_VFS as u8;
 const SPEED: u32 = 25_000;
 /// Frames from the uplink, and packets from each transmit queue, of a poll.
 const BUDGET: usize = 64;
-/// Where VFs are on the bus, from the PF on, as on an X710.
-const PLACEMENT: Placement = Placement { first_offset: 16, stride: 1 };
 
 /// What of a VF's BAR0 may be mapped.
 const AREAS: &[SparseArea] = &{
@@ -106,66 +101,7 @@ pub(in crate::port) struct Avf {
     staging: [Vec<u8>; 2],
 }
 
-/// What the port is made of.
-struct Parts {
-    card: Card,
-    pf: Pf,
-    desk: Desk,
-    plane: Box<Plane<MAX_VFS>>,
-}
-
 impl Avf {
-    /// A port with functions as after power-on.
-    fn assemble(
-        parts: Parts,
-        link: bool,
-        configured: Configured,
-        rules: Rules,
-        decided: Vec<Decided>,
-    ) -> Self {
-        let function = |vf: VfIndex| {
-            let rid = PLACEMENT.rid(PF_RID, vf.get()).unwrap_or(PF_RID);
-            VirtualFunction::of(vf, rid, avf::config::space())
-        };
-        let Parts { card, pf, desk, plane } = parts;
-        Self {
-            card,
-            pf,
-            desk,
-            plane,
-            functions: VfIndex::all().map(function).collect(),
-            doorbells: [const { None }; VFS as usize],
-            decided,
-            rules,
-            configured,
-            asking: 0,
-            link,
-            staging: [Vec::new(), Vec::new()],
-        }
-    }
-
-    /// The card after power-on with its PF driver, and VFs with these policies.
-    fn bring_up(
-        link: bool,
-        configured: Configured,
-        policy: PortPolicy,
-        decided: Vec<Decided>,
-        guests: &mut LiveBus,
-    ) -> Result<Self, PortError> {
-        let (mut card, mut desk) = (Card::new(VFS), Desk::new());
-        let mut hal = PfHal { card: &mut card, desk: &mut desk, guests };
-        let pf = Pf::probe(&mut hal, VFS).map_err(|error| PortError::Card(error.to_string()))?;
-        let counters = [PortCounters::default(); MAX_VFS];
-        let plane = Plane::new(Tables::closed(0), Pacing::new(None), Storm::default(), counters);
-        let parts = Parts { card, pf, desk, plane: Box::new(plane) };
-        let mut avf = Self::assemble(parts, link, configured, Rules::new(policy), decided);
-        for vf in VfIndex::all() {
-            avf.enforce(vf, guests).map_err(|error| PortError::Card(error.to_string()))?;
-        }
-        avf.visit(guests);
-        Ok(avf)
-    }
-
     /// Calls the PF driver.
     fn with_pf<R>(&mut self, guests: &mut LiveBus, act: impl FnOnce(&mut Pf, &mut PfHal<'_>) -> R) -> R {
         let Self { card, pf, desk, .. } = self;

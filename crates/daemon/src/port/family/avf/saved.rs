@@ -3,21 +3,88 @@
 
 use super::hal::{Desk, PfHal};
 use super::rules::Rules;
-use super::{Avf, Decided, Parts, VFS};
+use super::{Avf, Decided, VFS};
 use crate::config::PortConfig;
-use crate::port::PortError;
 use crate::port::bus::LiveBus;
 use crate::port::inheritance::{InheritanceError, Inherited};
 use crate::port::side::configured;
+use crate::port::{PF_RID, PortError};
 use crate::state::port::{ClientState, Configured};
 use crate::state::{self, AvfRest, AvfState, StateError};
+use avf::ids::MAX_VFS;
 use avf_nic::Card;
 use driver::avf::pf::Pf;
 use driver::pf::{PortPolicy, VfPolicy};
 use i82576::{Time, VfIndex};
 use iovm::{FunctionState, VirtualFunction};
+use pcie::sriov::Placement;
+use plane::pacing::Pacing;
+use plane::switch::{Storm, Tables};
+use plane::{Plane, PortCounters};
+
+/// Where VFs are on the bus, from the PF on, as on an X710.
+const PLACEMENT: Placement = Placement { first_offset: 16, stride: 1 };
+
+/// What the port is made of.
+struct Parts {
+    card: Card,
+    pf: Pf,
+    desk: Desk,
+    plane: Box<Plane<MAX_VFS>>,
+}
 
 impl Avf {
+    /// A port with functions as after power-on.
+    fn assemble(
+        parts: Parts,
+        link: bool,
+        configured: Configured,
+        rules: Rules,
+        decided: Vec<Decided>,
+    ) -> Self {
+        let function = |vf: VfIndex| {
+            let rid = PLACEMENT.rid(PF_RID, vf.get()).unwrap_or(PF_RID);
+            VirtualFunction::of(vf, rid, avf::config::space())
+        };
+        let Parts { card, pf, desk, plane } = parts;
+        Self {
+            card,
+            pf,
+            desk,
+            plane,
+            functions: VfIndex::all().map(function).collect(),
+            doorbells: [const { None }; VFS as usize],
+            decided,
+            rules,
+            configured,
+            asking: 0,
+            link,
+            staging: [Vec::new(), Vec::new()],
+        }
+    }
+
+    /// The card after power-on with its PF driver, and VFs with these policies.
+    fn bring_up(
+        link: bool,
+        configured: Configured,
+        policy: PortPolicy,
+        decided: Vec<Decided>,
+        guests: &mut LiveBus,
+    ) -> Result<Self, PortError> {
+        let (mut card, mut desk) = (Card::new(VFS), Desk::new());
+        let mut hal = PfHal { card: &mut card, desk: &mut desk, guests };
+        let pf = Pf::probe(&mut hal, VFS).map_err(|error| PortError::Card(error.to_string()))?;
+        let counters = [PortCounters::default(); MAX_VFS];
+        let plane = Plane::new(Tables::closed(0), Pacing::new(None), Storm::default(), counters);
+        let parts = Parts { card, pf, desk, plane: Box::new(plane) };
+        let mut avf = Self::assemble(parts, link, configured, Rules::new(policy), decided);
+        for vf in VfIndex::all() {
+            avf.enforce(vf, guests).map_err(|error| PortError::Card(error.to_string()))?;
+        }
+        avf.visit(guests);
+        Ok(avf)
+    }
+
     /// A new port.
     pub(in crate::port) fn new(
         config: &PortConfig,
