@@ -6,6 +6,7 @@ use super::rules::Rules;
 use super::{Avf, Decided, VFS};
 use crate::config::PortConfig;
 use crate::port::bus::LiveBus;
+use crate::port::family::Family as _;
 use crate::port::inheritance::{InheritanceError, Inherited};
 use crate::port::side::configured;
 use crate::port::{PF_RID, PortError};
