@@ -44,6 +44,11 @@ fn per_vf(offset: u32, first: u32) -> Option<u8> {
 }
 
 impl Admin {
+    /// Whether the registers hold what can be written into them.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.send.is_sound() && self.receive.is_sound()
+    }
+
     fn ring(&mut self, side: Side) -> &mut Ring {
         match side {
             Side::Send => &mut self.send,

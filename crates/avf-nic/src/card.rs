@@ -13,6 +13,7 @@ use units::Time;
 
 /// What a card counts of one VF beyond its statistics: what went wrong, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename = "CardCounters")]
 pub struct Counters {
     /// Messages taken from the VF.
     pub messages: u64,
@@ -28,6 +29,14 @@ pub struct Counters {
     pub stopped: u64,
     /// Interrupts sent.
     pub interrupts: u64,
+}
+
+impl Counters {
+    /// Every counter.
+    pub(crate) fn all(&self) -> [u64; 7] {
+        let Self { messages, strange, overflowed, dma_faults, malformed, stopped, interrupts } = *self;
+        [messages, strange, overflowed, dma_faults, malformed, stopped, interrupts]
+    }
 }
 
 /// What a poll left behind.
@@ -75,6 +84,19 @@ impl Card {
         let (admin, body) = (Admin::default(), body());
         let (segment, checked) = (Vec::new(), Vec::new());
         Self { functions, admin, flr: 0, turn: 0, due: None, body, segment, checked }
+    }
+
+    /// What of a state no card can have.
+    pub(crate) fn flaw(&self) -> Option<&'static str> {
+        let vfs = self.functions.len();
+        let rules = [
+            (vfs <= MAX_VFS, "it has more VFs than a card"),
+            (self.flr.checked_shr(vfs as u32).unwrap_or(0) == 0, "a VF was reset that there is not"),
+            (usize::from(self.turn) < vfs.max(1), "its round of VFs starts beyond the last"),
+            (self.admin.is_sound(), "a register of the PF's queues holds what cannot be written"),
+        ];
+        let of_card = rules.into_iter().find(|(holds, _)| !holds).map(|(_, what)| what);
+        of_card.or_else(|| self.functions.iter().find_map(Function::flaw))
     }
 
     /// A VF's driver reads a register of BAR 0. There is none: zero.

@@ -10,7 +10,7 @@
 use crate::card::Card;
 use crate::contents::Contents;
 use crate::function::Function;
-use crate::transmit::{Outgoing, Packet};
+use crate::transmit::{MOST_BYTES, Outgoing, Packet};
 use alloc::vec::Vec;
 use avf::descriptor::rx::Cast;
 use avf::descriptor::tx::{Ip, L4};
@@ -42,6 +42,16 @@ impl Held {
     pub(crate) fn clear(&mut self) {
         self.packet = None;
         self.bytes.clear();
+    }
+
+    /// Whether it is nothing, or a packet of which some segments have left and others have not.
+    pub(crate) fn is_sound(&self) -> bool {
+        let Some(packet) = &self.packet else { return self.bytes.is_empty() };
+        let segmenter = self.bytes.get(HEADROOM..).and_then(|bytes| packet.segmenter(bytes));
+        packet.context.is_some_and(|context| context.segment)
+            && self.bytes.len() <= HEADROOM + MOST_BYTES
+            && usize::from(self.queue) < MAX_PAIRS
+            && segmenter.is_some_and(|segmenter| (1..segmenter.count()).contains(&packet.sent))
     }
 
     /// Keeps a packet and its bytes, by taking the staging buffer and leaving another.

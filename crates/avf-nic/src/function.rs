@@ -15,6 +15,12 @@ use avf::table::{Access, Kind, Side, find};
 use avf::virtchnl::Statistics;
 use serde::{Deserialize, Serialize};
 
+/// Addresses of a VF, at most: more than a PF driver grants.
+const MOST_ADDRESSES: usize = 256;
+const LAST_VLAN: u16 = 4095;
+/// Counters below this can go on counting for centuries.
+pub(crate) const MOST_COUNTED: u64 = 1 << 62;
+
 /// A VF.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Function {
@@ -58,6 +64,15 @@ pub struct Filters {
     pub tags: Tags,
 }
 
+impl Filters {
+    fn is_sound(&self) -> bool {
+        let vlans = usize::from(LAST_VLAN) + 1;
+        self.addresses.len() <= MOST_ADDRESSES
+            && self.vlans.len() <= vlans
+            && self.vlans.iter().all(|vlan| *vlan <= LAST_VLAN)
+    }
+}
+
 impl Function {
     pub(crate) fn new() -> Self {
         Self {
@@ -77,6 +92,22 @@ impl Function {
             counters: Counters::default(),
             master: false,
         }
+    }
+
+    /// What of a state no VF can have.
+    pub(crate) fn flaw(&self) -> Option<&'static str> {
+        let counted = self.counters.all().into_iter().chain(self.statistics.all());
+        let rules = [
+            (self.mailbox.is_sound(), "a VF's mailbox holds what cannot be written, or too much"),
+            (self.interrupts.is_sound(), "a vector's register holds what cannot be written"),
+            (self.rstat <= rstat::STATE, "a VF's reset is in no state"),
+            (self.rx.iter().all(RxQueue::is_sound), "a receive queue is set up as none can be"),
+            (self.tx.iter().all(TxQueue::is_sound), "a transmit queue is set up as none can be"),
+            (self.held.is_sound(), "a packet waits that is not cut into segments"),
+            (self.filters.is_sound(), "a VF has more filters than it may, or a VLAN that there is not"),
+            (counted.into_iter().all(|count| count < MOST_COUNTED), "a VF's counter is about to overflow"),
+        ];
+        rules.into_iter().find(|(holds, _)| !holds).map(|(_, what)| what)
     }
 
     pub(crate) fn read(&mut self, offset: u32) -> u32 {

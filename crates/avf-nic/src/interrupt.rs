@@ -13,6 +13,9 @@ use units::Time;
 
 /// No interval: what happened is told at once.
 pub(crate) const AT_ONCE: u8 = 3;
+/// What a control register keeps beside INTENA.
+const CONTROL: u32 =
+    dyn_ctl::WB_ON_ITR | dyn_ctl::INTERVAL << dyn_ctl::INTERVAL_SHIFT | 3 << dyn_ctl::ITR_SHIFT;
 /// The unit of intervals.
 const UNIT_NS: u64 = 2_000;
 
@@ -30,6 +33,12 @@ struct Vector {
 }
 
 impl Vector {
+    fn is_sound(&self) -> bool {
+        self.control & !CONTROL == 0
+            && self.intervals.iter().all(|interval| u32::from(*interval) <= dyn_ctl::INTERVAL)
+            && self.happened >> (AT_ONCE + 1) == 0
+    }
+
     /// When what has happened may be told.
     fn due(&self) -> Option<Time> {
         let until = |itr: u8| match (self.intervals.get(usize::from(itr)), self.sent) {
@@ -50,6 +59,11 @@ pub(crate) struct Interrupts {
 }
 
 impl Interrupts {
+    /// Whether the registers hold what can be written into them.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.vectors.iter().all(Vector::is_sound)
+    }
+
     fn vector(&mut self, vector: u8) -> Option<&mut Vector> {
         self.vectors.get_mut(usize::from(vector))
     }
@@ -108,8 +122,7 @@ impl Interrupts {
         let itr = (value >> dyn_ctl::ITR_SHIFT & 3) as u8;
         self.set_interval(number, itr, value >> dyn_ctl::INTERVAL_SHIFT);
         let Some(vector) = self.vector(number) else { return };
-        let interval = dyn_ctl::INTERVAL << dyn_ctl::INTERVAL_SHIFT;
-        vector.control = value & (dyn_ctl::WB_ON_ITR | interval | 3 << dyn_ctl::ITR_SHIFT);
+        vector.control = value & CONTROL;
         if value & dyn_ctl::INTENA_MSK == 0 {
             vector.enabled = value & dyn_ctl::INTENA != 0;
         }

@@ -21,6 +21,7 @@
 //! | `ports` | VFs as ports of the plane, frames for them |
 //! | [`contents`], `scaling` | what a receive descriptor says of a frame, and the queue it goes to |
 //! | [`receive`] | rings: frames into buffers |
+//! | [`saved`] | the card and its plane set aside; each part knows what it can be |
 //!
 //! Left out: who gets a frame, which is the forwarding plane's; configuration space (`avf::config`).
 #![no_std]
@@ -42,9 +43,11 @@ mod ports;
 pub mod receive;
 mod reset;
 mod ring;
+pub mod saved;
 mod scaling;
 pub mod transmit;
 
 pub use card::{Card, Counters, Poll};
 pub use receive::{Arrival, Missed};
+pub use saved::{RestoreError, State};
 pub use transmit::{Outgoing, Packet};

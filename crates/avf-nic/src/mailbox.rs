@@ -25,6 +25,16 @@ pub(crate) struct Mailbox {
     pub(crate) waiting: VecDeque<Letter>,
 }
 
+impl Mailbox {
+    /// Whether no more waits than may, and nothing longer than a message.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.send.is_sound()
+            && self.receive.is_sound()
+            && self.waiting.len() <= WAITING
+            && self.waiting.iter().all(|letter| letter.body.len() <= MAX_BODY)
+    }
+}
+
 /// A message to a VF.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Letter {

@@ -115,7 +115,7 @@ impl Card {
 }
 
 /// What a rate in Mb/s is to the plane: 1 Gb/s over it, with 14 binary places. 0 is no limit.
-fn factor(mbps: u32) -> Option<u32> {
+pub(crate) fn factor(mbps: u32) -> Option<u32> {
     (mbps != 0).then(|| ((1000_u64 << 14) / u64::from(mbps)).max(1) as u32)
 }
 

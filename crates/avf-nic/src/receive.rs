@@ -4,7 +4,7 @@
 use crate::card::Card;
 use avf::control::RxContext;
 use avf::descriptor::rx::{self, Cast, WriteBack};
-use avf::ids::FCS;
+use avf::ids::{FCS, MAX_FRAME, RING};
 use pcie::{Bus, DmaFault, Function as BusFunction};
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +45,17 @@ impl RxQueue {
     /// Sets the queue up, stopped.
     pub(crate) fn configure(&mut self, context: RxContext) {
         *self = Self { context: Some(context), head: 0, tail: self.tail, running: false };
+    }
+
+    /// Whether a PF driver could have set it up so.
+    pub(crate) fn is_sound(&self) -> bool {
+        let fits = |context: RxContext| {
+            RING.contains(&context.length.into())
+                && self.head < context.length.into()
+                && context.buffer_bytes > 0
+                && context.max_frame as usize <= MAX_FRAME
+        };
+        self.context.map_or(self.head == 0, fits)
     }
 
     /// Whether the frame check sequence stays.

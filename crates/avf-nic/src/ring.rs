@@ -61,6 +61,12 @@ impl Ring {
         ready.then(|| base.wrapping_add(u64::from(self.head) * SIZE as u64))
     }
 
+    /// Whether the registers hold what can be written into them.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.length & !(aqlen::ENABLE | aqlen::ERRORS | aqlen::LENGTH) == 0
+            && (self.head | self.tail) & !AQ_INDEX == 0
+    }
+
     /// The descriptor at the head is served.
     pub(crate) fn advance(&mut self) {
         self.head = (self.head + 1) % self.slots().max(1);

@@ -8,7 +8,7 @@ use crate::card::Card;
 use alloc::vec::Vec;
 use avf::control::TxContext;
 use avf::descriptor::tx::{self, Context, Data, SIZE, Transmit};
-use avf::ids::{FCS, MAX_BUFFERS, MAX_FRAME, MIN_FRAME};
+use avf::ids::{FCS, MAX_BUFFERS, MAX_FRAME, MIN_FRAME, RING};
 use pcie::{Bus, DmaFault, Function as BusFunction};
 use serde::{Deserialize, Serialize};
 
@@ -17,11 +17,13 @@ const MOST_DESCRIPTORS: u32 = 80;
 /// Descriptors whose reading costs what a frame does.
 const DESCRIPTORS_A_FRAME: u32 = 8;
 /// Bytes of a packet that is to be segmented.
-const MOST_BYTES: usize = 1 << 18;
+pub(crate) const MOST_BYTES: usize = 1 << 18;
 /// Bytes before a packet, for who puts a tag in.
 const MOST_HEADROOM: usize = 64;
 /// Packets without sense after which a queue is stopped.
 const PATIENCE: u32 = 64;
+/// Where their count stops.
+const MOST_MALFORMED: u32 = PATIENCE + 1;
 /// The least payload of a segment.
 const LEAST_MSS: u16 = 64;
 
@@ -106,6 +108,13 @@ impl TxQueue {
         (self.tail, self.rung) = (tail, true);
     }
 
+    /// Whether a PF driver could have set it up so.
+    pub(crate) fn is_sound(&self) -> bool {
+        let fits =
+            |context: TxContext| RING.contains(&context.length.into()) && self.head < context.length.into();
+        self.context.map_or(self.head == 0, fits) && self.malformed <= MOST_MALFORMED
+    }
+
     /// Descriptors, if the queue is set up.
     pub(crate) fn length(&self) -> Option<u16> {
         self.context.map(|context| context.length)
@@ -148,7 +157,7 @@ impl TxQueue {
 
     /// A packet made no sense; whether it was one too many, and the queue is stopped.
     fn spoil(&mut self) -> bool {
-        self.malformed += 1;
+        self.malformed = (self.malformed + 1).min(MOST_MALFORMED);
         self.running &= self.malformed < PATIENCE;
         self.malformed == PATIENCE
     }

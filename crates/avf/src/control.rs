@@ -38,6 +38,7 @@ pub struct TxContext {
 
 /// The vector that a queue raises, and by which of its intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename = "QueueCause")]
 pub struct Cause {
     /// The vector.
     pub vector: u8,

@@ -57,6 +57,22 @@ impl PortCounters {
         let sent = [tx_packets, tx_bytes, tx_multicast, tx_broadcast, tx_invalid, tx_blocked, tx_spoofed];
         received.into_iter().chain(sent).chain([tx_link_control, tx_unclaimed, dma_faults])
     }
+
+    fn add_received(&mut self, traffic: &Traffic) {
+        let Sum { packets, bytes } = traffic.all();
+        self.rx_packets += packets;
+        self.rx_bytes += bytes;
+        self.rx_multicast += traffic.multicast;
+        self.rx_broadcast += traffic.broadcast;
+    }
+
+    fn add_sent(&mut self, traffic: &Traffic) {
+        let Sum { packets, bytes } = traffic.all();
+        self.tx_packets += packets;
+        self.tx_bytes += bytes;
+        self.tx_multicast += traffic.multicast;
+        self.tx_broadcast += traffic.broadcast;
+    }
 }
 
 impl core::ops::Add for PortCounters {
@@ -172,25 +188,27 @@ impl<const N: usize> Ledger<N> {
         Ports::new(self.received.iter().rev().fold(0, |set, traffic| set << 1 | u64::from(some(traffic))))
     }
 
+    /// A port's counters with what is not yet added to them.
+    #[must_use]
+    pub fn total(&self, port: Port) -> PortCounters {
+        let at = port.index::<N>();
+        let mut counters = self.counters[at];
+        counters.add_received(&self.received[at]);
+        counters.add_sent(&self.sent[at]);
+        counters
+    }
+
     /// Adds what a port has received to its counters, and answers it.
     pub fn settle_received(&mut self, port: Port) -> Traffic {
         let traffic = core::mem::take(&mut self.received[port.index::<N>()]);
-        let (counters, all) = (self.of(port), traffic.all());
-        counters.rx_packets += all.packets;
-        counters.rx_bytes += all.bytes;
-        counters.rx_multicast += traffic.multicast;
-        counters.rx_broadcast += traffic.broadcast;
+        self.of(port).add_received(&traffic);
         traffic
     }
 
     /// Adds what a port has sent to its counters, and answers it.
     pub fn settle_sent(&mut self, port: Port) -> Traffic {
         let traffic = core::mem::take(&mut self.sent[port.index::<N>()]);
-        let (counters, all) = (self.of(port), traffic.all());
-        counters.tx_packets += all.packets;
-        counters.tx_bytes += all.bytes;
-        counters.tx_multicast += traffic.multicast;
-        counters.tx_broadcast += traffic.broadcast;
+        self.of(port).add_sent(&traffic);
         traffic
     }
 }

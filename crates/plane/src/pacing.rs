@@ -48,7 +48,7 @@ impl Account {
 }
 
 /// What a port owes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Debt {
     /// For its rate.
     pub rate: Account,

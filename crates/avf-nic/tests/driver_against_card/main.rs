@@ -7,6 +7,7 @@ mod answers;
 #[path = "../../../offload/src/tests/frames.rs"]
 mod built;
 mod conversation;
+mod damage;
 mod frames;
 mod hostile;
 mod interrupts;
@@ -14,7 +15,9 @@ mod leaving;
 mod mapped;
 mod offloads;
 mod pages;
+mod poke;
 mod received;
 mod resets;
+mod set_aside;
 mod switched;
 mod world;

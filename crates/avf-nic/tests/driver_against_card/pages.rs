@@ -1,7 +1,7 @@
 //! A VF's doorbells as memory. The world does what a port does with such pages: before it answers an access by message it takes
 //! what the guest has stored, and afterwards it puts the registers' new values there.
 
-use crate::world::World;
+use super::world::World;
 use avf::ids::{BAR0_SIZE, MAPPED};
 use avf_nic::Card;
 use avf_nic::doorbell::Doorbells;

@@ -1,7 +1,7 @@
 //! A card, memory of each function, the PF driver, and a clock moved by hand. Without a forwarding plane every packet of
 //! a VF goes to the queue of its neighbour that has its number. A VF may have its doorbells as memory (`pages`).
 
-use crate::pages::Mapped;
+use super::pages::Mapped;
 use avf::control::{Cause, Control, HashFunction, RxContext, Tags, TxContext};
 use avf::virtchnl::Statistics;
 use avf_nic::{Arrival, Card, Outgoing, Packet};
@@ -31,6 +31,11 @@ pub(crate) struct Memories {
 impl Memories {
     pub(crate) fn of(&mut self, function: Function) -> &mut Vec<u8> {
         self.memory.entry(function).or_insert_with(|| vec![0; MEMORY])
+    }
+
+    /// What a function has allocated counts no more.
+    pub(crate) fn forget(&mut self, function: Function) {
+        self.used.remove(&function);
     }
 
     fn range(&mut self, function: Function, iova: Iova, length: usize) -> Result<&mut [u8], DmaFault> {

@@ -35,6 +35,18 @@ pub struct Statistics {
     pub tx_errors: u64,
 }
 
+impl Statistics {
+    /// Every counter.
+    #[must_use]
+    pub fn all(&self) -> [u64; 12] {
+        let Self { rx_bytes, rx_unicast, rx_multicast, rx_broadcast, rx_discards, rx_unknown, .. } = *self;
+        let Self { tx_bytes, tx_unicast, tx_multicast, tx_broadcast, tx_discards, tx_errors, .. } = *self;
+        let received = [rx_bytes, rx_unicast, rx_multicast, rx_broadcast, rx_discards, rx_unknown];
+        let sent = [tx_bytes, tx_unicast, tx_multicast, tx_broadcast, tx_discards, tx_errors];
+        core::array::from_fn(|at| if at < 6 { received[at] } else { sent[at - 6] })
+    }
+}
+
 impl Item for Statistics {
     const SIZE: usize = 96;
 

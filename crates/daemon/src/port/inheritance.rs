@@ -32,6 +32,12 @@ pub(super) enum InheritanceError {
     /// No card can be in this state.
     #[error(transparent)]
     Card(#[from] crate::state::card::RestoreError),
+    /// No AVF card can be in this state.
+    #[error(transparent)]
+    Avf(#[from] avf_nic::RestoreError),
+    /// Nor can its PF driver.
+    #[error(transparent)]
+    AvfPf(#[from] driver::avf::pf::RestoreError),
     /// The configuration has other functions now.
     #[error("the configuration has other functions than before")]
     Functions,
@@ -80,7 +86,14 @@ pub(super) fn is_of_family(config: &PortConfig, software: &[u8]) -> bool {
 }
 
 /// The card as it was at rest.
-pub(super) fn at_rest(config: &PortConfig, bytes: &[u8]) -> Result<Inherited, InheritanceError> {
+pub(super) fn at_rest(
+    config: &PortConfig,
+    bytes: &[u8],
+    bus: &mut LiveBus,
+) -> Result<Inherited, InheritanceError> {
+    if config.family == Family::Avf {
+        return Avf::resume(config, bytes, bus);
+    }
     let PortState { card, table, configured, watched, functions } = state::read(bytes)?;
     let restored = card.restore()?;
     let mut nic = restored.nic;
@@ -211,9 +224,8 @@ impl Port {
     /// [`Rest::disturb`]: super::journal::Rest::disturb
     pub(super) fn note_rest(&mut self) -> bool {
         let functions = self.slots.iter().map(|slot| slot.state(self.bus.reach(slot.function))).collect();
-        match self.card.rest(self.watched, functions) {
-            Ok(Some(bytes)) => self.rest.note(&bytes),
-            Ok(None) => true,
+        match self.card.rest(self.watched, functions, &mut self.bus) {
+            Ok(bytes) => self.rest.note(&bytes),
             Err(error) => {
                 tracing::error!(port = self.name, %error, "the port cannot be set aside");
                 false

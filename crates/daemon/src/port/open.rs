@@ -161,7 +161,7 @@ fn card(
 ) -> Result<(Inherited, bool), PortError> {
     let rest = journal.rest().read().filter(|_| matches!(trust, Trust::Everything));
     if let Some(bytes) = rest {
-        match at_rest(config, &bytes) {
+        match at_rest(config, &bytes, bus) {
             Ok(card) => return Ok((card, true)),
             Err(error) => tracing::error!(port = config.name, %error, "the card starts anew"),
         }

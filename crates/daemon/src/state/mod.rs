@@ -18,7 +18,7 @@ pub mod card;
 pub mod port;
 mod v1;
 
-pub use avf::AvfState;
+pub use avf::{AvfRest, AvfState};
 pub use card::CardState;
 pub use port::{PortState, SoftwareState};
 

@@ -14,6 +14,7 @@ mod dma;
 mod ending;
 mod fairness;
 mod flight;
+mod hand_over;
 mod hostile;
 mod interface;
 mod interrupts;

@@ -132,7 +132,7 @@ fn frame(to: MacAddress, from: MacAddress, length: usize) -> Vec<u8> {
 }
 
 /// TCP over IPv4 with so many bytes of payload.
-fn tcp(to: MacAddress, from: MacAddress, payload: usize) -> Vec<u8> {
+pub(crate) fn tcp(to: MacAddress, from: MacAddress, payload: usize) -> Vec<u8> {
     let total = (40 + payload) as u16;
     let mut ip = vec![0x45, 0, 0, 0, 0, 7, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
     ip[2..4].copy_from_slice(&total.to_be_bytes());

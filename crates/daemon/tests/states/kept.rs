@@ -5,25 +5,21 @@
 //! and files of its own: `BLESS=1 cargo test -p daemon --test states -- kept` writes those that are not there yet. A
 //! port's state and its software's contain a card's, and change with it.
 
+use crate::avf::rich_avf;
 use crate::conversation::{Act, perform};
 use crate::world::{World, through};
 use daemon::control::status::Interventions;
 use daemon::state::port::{ClientState, Configured, GuestState, HostedState};
 use daemon::state::{self, AvfState, CardState, PortState, Saved, SoftwareState};
-use driver::pf::{
-    Cause, InterruptBounds, Link, Mirror, Offence, PortPolicy, PortVlan, StormControl, VfPolicy, VlanSet,
-};
-use i82576::{Pool, Time, VfIndex};
-use iovm::VirtualFunction;
-use pcie::Rid;
+use driver::pf::{Cause, InterruptBounds, Link, Mirror, Offence, PortPolicy, PortVlan, VfPolicy, VlanSet};
+use i82576::{Pool, Time};
 use pcie::msix::TableState;
 use serde_reflection::{Samples, Tracer, TracerConfig};
 use std::fmt::Write;
 use std::path::PathBuf;
 
 /// Enumerations that only the card knows. One that is missing is named when the schema is made.
-const PRIVATE: [&str; 2] = ["Form", "TcpTimer"];
-const STORM: StormControl = StormControl { broadcast: 0, multicast: 0, window_ms: 100 };
+const PRIVATE: [&str; 6] = ["Form", "HashFunction", "Ip", "L4", "Stage", "TcpTimer"];
 /// Digits a line.
 const LINE: usize = 120;
 
@@ -100,7 +96,7 @@ fn rich_port() -> PortState {
     }
 }
 
-fn configured() -> Configured {
+pub(crate) fn configured() -> Configured {
     Configured { port: PortPolicy::default(), vfs: vec![VfPolicy::default(); 3] }
 }
 
@@ -112,20 +108,6 @@ fn rich_software() -> SoftwareState {
     SoftwareState {
         hosted: Some(HostedState { pf, manager, configured: configured() }),
         guest: Some(GuestState { config: vec![7; 256], table }),
-    }
-}
-
-/// The software of a port of the second family.
-fn rich_avf() -> AvfState {
-    let mut function = VirtualFunction::of(VfIndex::all().next().unwrap(), Rid(0x18), avf::config::space());
-    function.config_write(0x04, &[6, 0]);
-    function.msix_write(0, &[1; 16]);
-    AvfState {
-        functions: vec![function.save(); 2],
-        policies: vec![VfPolicy { vlan: Some(PortVlan { id: 7, qos: 2 }), ..VfPolicy::default() }; 2],
-        quarantined: 2,
-        configured: configured(),
-        policy: PortPolicy { storm: StormControl { broadcast: 900, ..STORM }, ..PortPolicy::default() },
     }
 }
 

@@ -2,13 +2,13 @@
 //! order; every few visits it looks for resets of VFs ([`Limits`]). Messages that a VF sent before its reset are dropped.
 //! Left out: what a message asks for.
 
-use super::queue::{Found, Memory, Message, Queue};
+use super::queue::{Found, Memory, Message, Queue, QueueState};
 use alloc::vec;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 /// How much a visit may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Messages of a visit.
     pub messages: u32,
@@ -16,8 +16,18 @@ pub struct Limits {
     pub resets_every: u32,
 }
 
-/// Messages that wait, and which of them count.
+/// An inbox as it is saved, between two visits.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct InboxState {
+    queue: QueueState,
+    visits: u32,
+    cancelled: Vec<u64>,
+    dropped: u64,
+    strange: u64,
+}
+
+/// Messages that wait, and which of them count.
+#[derive(Debug, Clone)]
 pub struct Inbox {
     queue: Queue,
     limits: Limits,
@@ -37,6 +47,37 @@ impl Inbox {
     pub fn new(queue: Queue, limits: Limits, vfs: u16) -> Self {
         let cancelled = vec![0; vfs.into()];
         Self { queue, limits, visits: 0, before: 0, cancelled, dropped: 0, strange: 0 }
+    }
+
+    /// All that a successor needs to go on with the inbox.
+    pub fn save<M: Memory + ?Sized>(&self, ring: &M) -> InboxState {
+        let (visits, cancelled) = (self.visits, self.cancelled.clone());
+        let (dropped, strange) = (self.dropped, self.strange);
+        InboxState { queue: self.queue.save(ring), visits, cancelled, dropped, strange }
+    }
+
+    /// Makes an inbox that is new go on from a state; `false` if none with its queue and VFs can be in it.
+    #[must_use]
+    pub fn resume<M: Memory + ?Sized>(&mut self, state: &InboxState, ring: &mut M) -> bool {
+        let InboxState { queue, visits, cancelled, dropped, strange } = state;
+        if !self.queue.resume(queue, ring) {
+            return false;
+        }
+        let taken = self.queue.taken();
+        let reached = taken + u64::from(self.queue.pending(ring));
+        let sound = *visits < self.limits.resets_every
+            && cancelled.len() == self.cancelled.len()
+            && cancelled.iter().all(|cancelled| *cancelled <= reached)
+            && dropped.checked_add(*strange).is_some_and(|passed| passed <= taken);
+        (self.visits, self.before) = (*visits, taken);
+        (self.dropped, self.strange) = (*dropped, *strange);
+        self.cancelled.clone_from(cancelled);
+        sound
+    }
+
+    /// The slots of descriptors that wait, in order.
+    pub fn waiting<M: Memory + ?Sized>(&self, ring: &M) -> impl Iterator<Item = u16> {
+        self.queue.waiting(ring)
     }
 
     /// Begins a visit; whether it has to look for resets.

@@ -2,8 +2,12 @@
 //! and sets the done bit, the driver finds the bit without reading a register. Left out: the registers; the driver says
 //! what the tail is to be.
 
+use alloc::vec::Vec;
 use avf::admin::{Descriptor, SIZE, flag, opcode};
 use serde::{Deserialize, Serialize};
+
+/// Descriptors below this can go on being counted for centuries.
+const MOST_TAKEN: u64 = 1 << 58;
 
 /// The memory of a ring, from its first byte on. The ring is the driver's own: an access outside is a driver's bug.
 pub trait Memory {
@@ -50,8 +54,17 @@ pub enum Found {
     Other(u16),
 }
 
-/// The driver's side of a queue.
+/// A queue as it is saved. Its memory is not: what counts of that are the descriptors that wait.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct QueueState {
+    next: u16,
+    taken: u64,
+    /// Descriptors that the card is done with and that were not taken yet, in order.
+    waiting: Vec<[u8; SIZE]>,
+}
+
+/// The driver's side of a queue.
+#[derive(Debug, Clone)]
 pub struct Queue {
     slots: u16,
     next: u16,
@@ -76,6 +89,33 @@ impl Queue {
         let queue = Self { slots: slots.max(2), next: 0, taken: 0, buffer_bytes, buffers, vfs };
         (0..queue.slots).for_each(|slot| queue.post(slot, ring));
         queue
+    }
+
+    /// All that a successor needs to go on with the queue.
+    pub fn save<M: Memory + ?Sized>(&self, ring: &M) -> QueueState {
+        let waiting = self.waiting(ring).map(|slot| Self::raw(slot, ring)).collect();
+        QueueState { next: self.next, taken: self.taken, waiting }
+    }
+
+    /// Makes a queue that is new go on from a state; `false` if no queue of so many descriptors can be in it.
+    #[must_use]
+    pub fn resume<M: Memory + ?Sized>(&mut self, state: &QueueState, ring: &mut M) -> bool {
+        let QueueState { next, taken, waiting } = state;
+        let is_done = |raw: &[u8; SIZE]| Descriptor::parse(raw).is_done();
+        let fits = *next < self.slots && waiting.len() < self.slots.into() && waiting.iter().all(is_done);
+        if !fits || *taken > MOST_TAKEN {
+            return false;
+        }
+        (self.next, self.taken) = (*next, *taken);
+        for (raw, step) in waiting.iter().zip(0..) {
+            ring.write(usize::from(self.slot(step)) * SIZE, raw);
+        }
+        true
+    }
+
+    /// The slots of descriptors that the card is done with and that were not taken yet, in order.
+    pub fn waiting<M: Memory + ?Sized>(&self, ring: &M) -> impl Iterator<Item = u16> {
+        (0..self.pending(ring)).map(|step| self.slot(step))
     }
 
     /// Takes the next descriptor that the card is done with, and posts its buffer again.
@@ -106,7 +146,7 @@ impl Queue {
 
     /// Descriptors that the card is done with and that were not taken yet.
     pub fn pending<M: Memory + ?Sized>(&self, ring: &M) -> u16 {
-        let done = |step: &u16| Self::look((self.next + step) % self.slots, ring).is_done();
+        let done = |step: &u16| Self::look(self.slot(*step), ring).is_done();
         (0..self.slots).take_while(done).count() as u16
     }
 
@@ -116,10 +156,19 @@ impl Queue {
         (self.next + self.slots - 1) % self.slots
     }
 
-    fn look<M: Memory + ?Sized>(slot: u16, ring: &M) -> Descriptor {
+    /// The slot so many steps behind the next.
+    fn slot(&self, step: u16) -> u16 {
+        (self.next + step) % self.slots
+    }
+
+    fn raw<M: Memory + ?Sized>(slot: u16, ring: &M) -> [u8; SIZE] {
         let mut raw = [0; SIZE];
         ring.read(usize::from(slot) * SIZE, &mut raw);
-        Descriptor::parse(&raw)
+        raw
+    }
+
+    fn look<M: Memory + ?Sized>(slot: u16, ring: &M) -> Descriptor {
+        Descriptor::parse(&Self::raw(slot, ring))
     }
 
     fn post<M: Memory + ?Sized>(&self, slot: u16, ring: &mut M) {

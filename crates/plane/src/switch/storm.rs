@@ -4,6 +4,7 @@
 //! Windows follow each other without a gap; one that nobody looked at is caught up with at the next look.
 
 use core::time::Duration;
+use serde::{Deserialize, Serialize};
 use units::{FCS, MacAddress, Time};
 
 /// What traffic is counted in.
@@ -19,7 +20,8 @@ pub enum Kind {
 }
 
 /// What is done about a kind of traffic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename = "StormLimit")]
 pub struct Limit {
     /// Blocks of 64 bytes that a window may have; 0 is no limit.
     pub threshold: u32,
@@ -30,7 +32,8 @@ pub struct Limit {
 }
 
 /// What storm control is told to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename = "StormLimits")]
 pub struct Limits {
     /// Broadcast, multicast.
     pub kinds: [Limit; 2],
@@ -41,7 +44,8 @@ pub struct Limits {
 }
 
 /// What was seen of a kind of traffic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename = "StormWindow")]
 pub struct Window {
     /// Blocks in this window.
     pub count: u32,
@@ -52,7 +56,8 @@ pub struct Window {
 }
 
 /// The windows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename = "Windows")]
 pub struct Storm {
     /// What to do.
     pub limits: Limits,

@@ -104,6 +104,39 @@ pub(crate) fn interface(guest: &Guest) -> Result<String> {
     Ok(names.lines().next().context("no interface")?.to_owned())
 }
 
+/// What an iavf has noticed so far.
+#[derive(Debug)]
+pub(crate) struct Noticed {
+    /// Lines of the kernel's log about it: they tell of resets, and of a link that comes or goes.
+    log: String,
+    /// How often the link changed.
+    changes: String,
+    /// Bytes received and sent by the card's count, which a new card would begin anew.
+    bytes: [u64; 2],
+}
+
+impl Noticed {
+    pub(crate) fn of(guest: &Guest) -> Result<Self> {
+        let name = interface(guest)?;
+        let changes = guest.check(&format!("cat /sys/class/net/{name}/carrier_changes"))?;
+        let log = guest.check(&format!("dmesg | grep -E 'iavf|{name}' || true"))?;
+        let counters = guest.check(&format!("ethtool -S {name}"))?;
+        let count = |name: &str| -> Result<u64> {
+            let of = |line: &str| line.trim().strip_prefix(name)?.strip_prefix(": ")?.parse().ok();
+            counters.lines().find_map(of).with_context(|| format!("no {name} in {counters}"))
+        };
+        Ok(Self { log, changes, bytes: [count("rx_bytes")?, count("tx_bytes")?] })
+    }
+
+    /// Nothing was noticed since, but that more was counted.
+    pub(crate) fn is_nothing_since(&self, before: &Self) -> Result<()> {
+        let same = (&self.log, &self.changes) == (&before.log, &before.changes);
+        let goes_on = self.bytes.iter().zip(before.bytes).all(|(now, before)| *now >= before);
+        ensure!(same && goes_on, "it had noticed {before:?}, and now {self:?}");
+        Ok(())
+    }
+}
+
 /// The driver has met nothing unexpected.
 fn no_complaints(guest: &Guest) -> Result<()> {
     let said = guest

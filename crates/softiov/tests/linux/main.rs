@@ -117,6 +117,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("survival::crash_while_idle_is_not_noticed", survival::crash_while_idle_is_not_noticed),
     ("survival::connections_outlive_crashes", survival::connections_outlive_crashes),
     ("survival::policy_outlives_a_crash", survival::policy_outlives_a_crash),
+    ("survival::avf_hand_over_is_not_noticed", survival::avf_hand_over_is_not_noticed),
     ("survival::avf_starts_anew", survival::avf_starts_anew),
     ("survival::vmm_of_another_user_connects", survival::vmm_of_another_user_connects),
     ("survival::disconnected_vf_costs_nothing_else", survival::disconnected_vf_costs_nothing_else),

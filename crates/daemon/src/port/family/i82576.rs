@@ -294,7 +294,12 @@ impl Family for I82576 {
         state::write(&self.side.software(&mut self.nic))
     }
 
-    fn rest(&self, watched: Time, functions: Vec<ClientState>) -> Result<Option<Vec<u8>>, StateError> {
+    fn rest(
+        &mut self,
+        watched: Time,
+        functions: Vec<ClientState>,
+        _: &mut LiveBus,
+    ) -> Result<Vec<u8>, StateError> {
         let (pf, manager, configured, table) = match &self.side {
             Side::Host(hosted) => {
                 (Some(&hosted.pf), Some(&hosted.manager), Some(hosted.configured.clone()), None)
@@ -302,7 +307,7 @@ impl Family for I82576 {
             Side::Guest(table) => (None, None, None, Some(table.save())),
         };
         let card = CardState::of(&self.nic, pf, manager);
-        state::write(&PortState { card, table, configured, watched, functions }).map(Some)
+        state::write(&PortState { card, table, configured, watched, functions })
     }
 }
 

@@ -187,7 +187,11 @@ pub(super) trait Family: Debug + Send {
     /// What outlives the card, as bytes for a successor.
     fn software(&mut self) -> Result<Vec<u8>, StateError>;
 
-    /// All of it with what is known of the functions, as bytes for a successor; none if a successor starts the card anew,
-    /// by its software.
-    fn rest(&self, watched: Time, functions: Vec<ClientState>) -> Result<Option<Vec<u8>>, StateError>;
+    /// All of it with what is known of the functions, as bytes for a successor.
+    fn rest(
+        &mut self,
+        watched: Time,
+        functions: Vec<ClientState>,
+        bus: &mut LiveBus,
+    ) -> Result<Vec<u8>, StateError>;
 }

@@ -1,6 +1,5 @@
 //! A real host in a temporary folder, and questions to it over its control socket.
 
-use daemon::Host;
 use daemon::config::Config;
 use daemon::config::file::File;
 use daemon::control::client::ClientError;
@@ -8,8 +7,13 @@ use daemon::control::client::ask;
 use daemon::control::protocol::{Answer, Apply, Change, Difference, Request};
 use daemon::control::status::{LinkState, PortStatus, VfStatus};
 use daemon::settings::{PortSettings, VfSettings};
+use daemon::{Host, ReadyHost};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tempfile::TempDir;
+
+/// How long a port waits for whoever takes over: longer than any machine needs.
+const ASIDE: Duration = Duration::from_secs(60);
 
 /// A running host with one port, pf0.
 pub(crate) struct Live {
@@ -46,6 +50,16 @@ impl Live {
         let config = Config::check(Config::parse("").unwrap(), folder.path()).unwrap();
         before(&config);
         Self { host: Some(Host::start(config).unwrap()), folder }
+    }
+
+    /// Another host takes over with all its clients, as after `softiov upgrade`.
+    pub(crate) fn hand_over(&mut self, text: &str) {
+        let config = Config::check(Config::parse(text).unwrap(), self.folder.path()).unwrap();
+        let host = self.host.take().unwrap();
+        assert!(host.pause(ASIDE), "every port can be set aside");
+        let ready = ReadyHost::open(config, host.vault()).unwrap();
+        host.leave();
+        self.host = Some(ready.start().unwrap());
     }
 
     /// The vfio-user socket of a VF.

@@ -52,6 +52,8 @@ pub(crate) const IGNORANT_VF: Shape = Shape { ignorant: true, ..MAPPABLE_VF };
 /// Of a port with `family = "avf"`.
 pub(crate) const AVF: Shape =
     Shape { device: 0x1889, regions: [0x1_0000, 0, 0, 0x4000, 0, 0, 0, 4096, 0], vectors: 17, ..VF };
+/// The same on a port that offers pages to map.
+pub(crate) const MAPPABLE_AVF: Shape = Shape { mappable: true, ..AVF };
 pub(crate) const PF: Shape = Shape {
     device: 0x10c9,
     regions: [0x2_0000, 0, 32, 0x4000, 0, 0, 0, 4096, 0],

@@ -133,6 +133,9 @@ impl Refusal {
     }
 }
 
+/// Counters below this can go on counting for centuries, and all of a VF's can be added up.
+const MOST_COUNTED: u64 = 1 << 56;
+
 /// What was counted for one VF.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
@@ -172,6 +175,14 @@ impl Counters {
     #[must_use]
     pub fn refused_for(&self, refusal: Refusal) -> u64 {
         self.refused.get(refusal.index()).copied().unwrap_or(0)
+    }
+
+    /// Whether there is a counter of each kind, and none is about to overflow.
+    pub(super) fn is_sound(&self) -> bool {
+        let Self { requests, refused, unknown, resets, events, lost } = self;
+        let each = requests.iter().chain(refused).chain([unknown, resets, events, lost]);
+        (requests.len(), refused.len()) == (Op::ALL.len(), Refusal::NAMES.len())
+            && each.into_iter().all(|count| *count < MOST_COUNTED)
     }
 
     pub(super) fn count_request(&mut self, number: u32) {

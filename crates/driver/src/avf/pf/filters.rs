@@ -15,10 +15,10 @@ use i82576::MacAddress;
 /// Addresses of a VF that is not trusted: 16 groups, its own, and broadcast.
 const ADDRESSES: usize = 18;
 /// Addresses of a trusted one.
-const MORE_ADDRESSES: usize = 128;
+pub(super) const MORE_ADDRESSES: usize = 128;
 /// VLANs of a VF that is not trusted.
 const VLANS: usize = 16;
-const LAST_VLAN: u16 = 4095;
+pub(super) const LAST_VLAN: u16 = 4095;
 const TPID: u16 = 0x8100;
 /// The VLAN's id in a tag.
 const ID: u16 = 0xfff;

@@ -3,14 +3,16 @@
 //!
 //! Left out: what a message means (`requests`), and commands to the card that are no messages.
 
+use super::state::RestoreError;
 use super::{Card, Pf};
-use crate::avf::inbox::{Inbox, Limits};
+use crate::avf::inbox::{Inbox, InboxState, Limits};
 use crate::avf::queue::{Memory, Message, Queue};
 use crate::hal::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
 use ::avf::admin::{Descriptor, LARGE, MAX_BODY, SIZE, flag, opcode};
 use ::avf::bits::aqlen;
 use ::avf::pf_register as r;
 use ::avf::virtchnl::{Op, Status};
+use alloc::vec;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +24,7 @@ pub(super) const LIMITS: Limits = Limits { messages: 16, resets_every: 1 };
 const ALIGN: usize = 4096;
 
 /// Both queues, with a buffer for each descriptor.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 pub(super) struct Mail {
     receive: Region,
     send: Region,
@@ -32,7 +34,7 @@ pub(super) struct Mail {
 }
 
 /// A ring, and its buffers behind it.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy)]
 struct Region {
     iova: u64,
 }
@@ -64,6 +66,17 @@ impl<H: DmaHal + ?Sized> Memory for InDma<'_, H> {
     }
 }
 
+/// Both queues as they are saved. What was sent the card has taken already, so that nothing waits there.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct MailState {
+    /// Where the card finds the receive queue, and the send queue.
+    places: [u64; 2],
+    inbox: InboxState,
+    /// What is in the buffers of messages that wait, in order.
+    bodies: Vec<Vec<u8>>,
+    next: u16,
+}
+
 /// What a visit did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Visit {
@@ -77,11 +90,8 @@ pub struct Visit {
 
 impl Mail {
     pub(super) fn new<H: DmaHal>(hal: &mut H, vfs: u16) -> Result<Self, OutOfDmaMemory> {
-        let (receive, send) = (Region::new(hal)?, Region::new(hal)?);
-        let mut ring = InDma(hal, receive.iova);
-        let queue = Queue::new(SLOTS, MAX_BODY as u16, receive.buffer(0), vfs, &mut ring);
-        let tail = queue.tail();
-        let mail = Self { receive, send, inbox: Inbox::new(queue, LIMITS, vfs), next: 0 };
+        let (mail, tail) = Self::lay_out(hal, vfs)?;
+        let (receive, send) = (mail.receive, mail.send);
         for (base, high, low, length, head) in [
             (send.iova, r::PF_ATQBAH, r::PF_ATQBAL, r::PF_ATQLEN, r::PF_ATQH),
             (receive.iova, r::PF_ARQBAH, r::PF_ARQBAL, r::PF_ARQLEN, r::PF_ARQH),
@@ -93,6 +103,51 @@ impl Mail {
         }
         hal.write(r::PF_ATQT, 0);
         hal.write(r::PF_ARQT, tail.into());
+        Ok(mail)
+    }
+
+    /// Both queues in memory, with every buffer posted, and what the receive queue's tail is to be. The card knows nothing
+    /// of them.
+    fn lay_out<H: DmaHal>(hal: &mut H, vfs: u16) -> Result<(Self, u16), OutOfDmaMemory> {
+        let (receive, send) = (Region::new(hal)?, Region::new(hal)?);
+        let mut ring = InDma(hal, receive.iova);
+        let queue = Queue::new(SLOTS, MAX_BODY as u16, receive.buffer(0), vfs, &mut ring);
+        let tail = queue.tail();
+        Ok((Self { receive, send, inbox: Inbox::new(queue, LIMITS, vfs), next: 0 }, tail))
+    }
+
+    /// All that a successor needs to go on with the queues.
+    pub(super) fn save<H: DmaHal>(&self, hal: &mut H) -> MailState {
+        let ring = InDma(hal, self.receive.iova);
+        let body = |slot: u16| {
+            let mut raw = [0; SIZE];
+            ring.read(usize::from(slot) * SIZE, &mut raw);
+            let mut body = vec![0; usize::from(Descriptor::parse(&raw).length).min(MAX_BODY)];
+            ring.0.dma_read(self.receive.buffer(slot), &mut body);
+            body
+        };
+        let bodies = self.inbox.waiting(&ring).map(body).collect();
+        let places = [self.receive.iova, self.send.iova];
+        MailState { places, inbox: self.inbox.save(&ring), bodies, next: self.next }
+    }
+
+    /// Queues that go on from a state, in memory that the host gives anew at the same place.
+    pub(super) fn restore<H: DmaHal>(hal: &mut H, vfs: u16, state: &MailState) -> Result<Self, RestoreError> {
+        let no_memory = RestoreError("there is no memory for its queues");
+        let (mut mail, _) = Self::lay_out(hal, vfs).map_err(|_| no_memory)?;
+        let MailState { places, inbox, bodies, next } = state;
+        let mut ring = InDma(hal, mail.receive.iova);
+        if *places != [mail.receive.iova, mail.send.iova] || *next >= SLOTS {
+            return Err(RestoreError("its queues are elsewhere than the card finds them"));
+        }
+        if !mail.inbox.resume(inbox, &mut ring) {
+            return Err(RestoreError("its inbox is as none can be"));
+        }
+        mail.next = *next;
+        let slots: Vec<u16> = mail.inbox.waiting(&ring).collect();
+        for (slot, body) in slots.into_iter().zip(bodies) {
+            hal.dma_write(mail.receive.buffer(slot), body.get(..MAX_BODY).unwrap_or(body));
+        }
         Ok(mail)
     }
 

@@ -16,6 +16,7 @@
 //! | `filters` | addresses, VLANs, promiscuity |
 //! | `policy` | what the administrator decides |
 //! | `link` | what a VF is told of the link |
+//! | `state` | the driver set aside, and continued |
 //!
 //! Left out: a PF data path, and what of a real X710 stands behind [`avf::control`].
 
@@ -27,12 +28,14 @@ mod policy;
 mod queues;
 mod requests;
 mod reset;
+mod state;
 #[cfg(test)]
 mod tests;
 
 pub use counters::{Counters, Refusal};
 pub use mail::Visit;
 pub use policy::{PolicyError, VfPolicy};
+pub use state::{PfState, RestoreError};
 
 use crate::hal::{DmaHal, OutOfDmaMemory};
 use ::avf::control::Control;
@@ -70,6 +73,7 @@ enum Stage {
 
 /// What the PF knows of a VF.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename = "AvfVfState")]
 struct VfState {
     policy: VfPolicy,
     stage: Stage,
@@ -128,7 +132,7 @@ const fn vsi(vf: u8) -> u16 {
 }
 
 /// The physical function's driver and what it knows of its VFs.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 pub struct Pf {
     vfs: Vec<VfState>,
     mail: Mail,

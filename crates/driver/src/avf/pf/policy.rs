@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// The administrator's decisions for one VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename = "AvfPolicy")]
 pub struct VfPolicy {
     /// The address that the VF is given. Without one it makes one up.
     pub mac: Option<MacAddress>,

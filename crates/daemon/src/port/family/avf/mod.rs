@@ -1,22 +1,30 @@
 //! Adaptive Virtual Functions as a port's card. The PF is this program's, and no PCI device that anybody sees.
 //!
-//! Left out, with the 82576 alone having it: thresholds of conduct, and a card that is set aside as it is (`software`).
+//! | module | what it is |
+//! |---|---|
+//! | `access` | configuration space and registers, as clients reach them |
+//! | `hal` | what the PF driver works with |
+//! | `rules` | copies and storm control |
+//! | `saved` | how a port begins: anew, or as it was set aside |
+//! | `told` | counters and status |
+//!
+//! Left out, with the 82576 alone having it: thresholds of conduct.
 
 mod access;
 mod hal;
 mod rules;
-mod software;
+mod saved;
 mod told;
 
 use super::{Family, Unfit, VfFacts, Visit};
 use crate::config;
+use crate::port::RefusedChange;
 use crate::port::bus::LiveBus;
 use crate::port::hal::now;
 use crate::port::pages::Memory;
 use crate::port::side::vf as vf_of;
 use crate::port::tell::News;
 use crate::port::uplink::Uplink;
-use crate::port::{PF_RID, PortError, RefusedChange};
 use crate::settings::{PortSettings, SettingError, family};
 use crate::state::StateError;
 use crate::state::port::{ClientState, Configured};
@@ -30,11 +38,8 @@ use i82576::{Time, VfIndex};
 use iovm::VirtualFunction;
 use nic::{Poll, PoolCounters};
 use pcie::Function;
-use pcie::sriov::Placement;
-use plane::pacing::Pacing;
-use plane::switch::{Storm, Tables};
+use plane::Plane;
 use plane::uplink::Tally;
-use plane::{Plane, PortCounters};
 use rules::Rules;
 use std::ops::Range;
 use vfio_user::types::SparseArea;
@@ -46,8 +51,6 @@ const VFS: u8 = i82576::ids::MAX_VFS as u8;
 const SPEED: u32 = 25_000;
 /// Frames from the uplink, and packets from each transmit queue, of a poll.
 const BUDGET: usize = 64;
-/// Where VFs are on the bus, from the PF on, as on an X710.
-const PLACEMENT: Placement = Placement { first_offset: 16, stride: 1 };
 
 /// What of a VF's BAR0 may be mapped.
 const AREAS: &[SparseArea] = &{
@@ -99,44 +102,6 @@ pub(in crate::port) struct Avf {
 }
 
 impl Avf {
-    /// The card after power-on with its PF driver, and VFs with these policies.
-    fn bring_up(
-        link: bool,
-        configured: Configured,
-        policy: PortPolicy,
-        decided: Vec<Decided>,
-        guests: &mut LiveBus,
-    ) -> Result<Self, PortError> {
-        let (mut card, mut desk) = (Card::new(VFS), Desk::new());
-        let mut hal = PfHal { card: &mut card, desk: &mut desk, guests };
-        let pf = Pf::probe(&mut hal, VFS).map_err(|error| PortError::Card(error.to_string()))?;
-        let counters = [PortCounters::default(); MAX_VFS];
-        let plane = Plane::new(Tables::closed(0), Pacing::new(None), Storm::default(), counters);
-        let function = |vf: VfIndex| {
-            let rid = PLACEMENT.rid(PF_RID, vf.get()).unwrap_or(PF_RID);
-            VirtualFunction::of(vf, rid, avf::config::space())
-        };
-        let mut avf = Self {
-            card,
-            pf,
-            desk,
-            plane: Box::new(plane),
-            functions: VfIndex::all().map(function).collect(),
-            doorbells: [const { None }; VFS as usize],
-            decided,
-            rules: Rules::new(policy),
-            configured,
-            asking: 0,
-            link,
-            staging: [Vec::new(), Vec::new()],
-        };
-        for vf in VfIndex::all() {
-            avf.enforce(vf, guests).map_err(|error| PortError::Card(error.to_string()))?;
-        }
-        avf.visit(guests);
-        Ok(avf)
-    }
-
     /// Calls the PF driver.
     fn with_pf<R>(&mut self, guests: &mut LiveBus, act: impl FnOnce(&mut Pf, &mut PfHal<'_>) -> R) -> R {
         let Self { card, pf, desk, .. } = self;
@@ -374,7 +339,12 @@ impl Family for Avf {
         self.saved()
     }
 
-    fn rest(&self, _: Time, _: Vec<ClientState>) -> Result<Option<Vec<u8>>, StateError> {
-        Ok(None)
+    fn rest(
+        &mut self,
+        watched: Time,
+        functions: Vec<ClientState>,
+        bus: &mut LiveBus,
+    ) -> Result<Vec<u8>, StateError> {
+        self.at_rest(watched, functions, bus)
     }
 }

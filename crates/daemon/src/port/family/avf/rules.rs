@@ -21,7 +21,17 @@ pub(super) struct Rules {
 
 impl Rules {
     pub(super) fn new(policy: PortPolicy) -> Self {
-        Self { policy, storms: 0, stormy: false }
+        Self::resume(policy, (0, false))
+    }
+
+    /// Goes on where others stood: with so many storms, and one of them going on.
+    pub(super) fn resume(policy: PortPolicy, (storms, stormy): (u64, bool)) -> Self {
+        Self { policy, storms, stormy }
+    }
+
+    /// Storms that have begun, and whether one goes on.
+    pub(super) fn seen(&self) -> (u64, bool) {
+        (self.storms, self.stormy)
     }
 
     pub(super) fn mirrors(&self) -> Mirrors {

@@ -1,0 +1,99 @@
+//! States that are damaged, and say so or not. What is accepted all the same must be a card like any other: it answers, and
+//! stays within its bounds.
+
+use crate::poke::poke;
+use crate::set_aside::{Act, Scene, VFS};
+use crate::world::World;
+use avf_nic::{Card, State};
+use driver::avf::pf::{Pf, PfState, VfPolicy};
+use pcie::Function;
+use proptest::prelude::{Strategy, any, prop_oneof, proptest};
+use proptest::test_runner::Config;
+use std::sync::LazyLock;
+
+/// Card with plane, and PF driver, in the middle of much.
+static BODIES: LazyLock<[Vec<u8>; 2]> = LazyLock::new(|| {
+    let mut scene = Scene::new();
+    let slow = VfPolicy { max_tx_rate: 1, ..VfPolicy::default() };
+    let under_way = [
+        Act::Policy(0, slow.into()),
+        Act::Restart(0),
+        Act::Storm(3),
+        Act::SendLarge(0, 0, 5, 8_000),
+        Act::SendLarge(0, 1, 5, 8_000),
+        Act::Arrive(4, 1_000),
+        Act::Wait(10),
+        Act::Letter(1, 15, vec![2; 12]),
+        Act::Letter(2, 10, vec![3; 30]),
+    ];
+    under_way.iter().for_each(|act| _ = scene.perform(act));
+    scene.save()
+});
+
+fn card_of(bytes: &[u8]) -> Option<(Card, Box<plane::Plane<64>>)> {
+    let state: State = postcard::from_bytes(bytes).ok()?;
+    Card::restore(state).ok()
+}
+
+/// A PF driver that goes on from a state, on a card like that, is visited and made to do things.
+fn employ(bytes: &[u8], card: Option<Card>) {
+    let Ok(state) = postcard::from_bytes::<PfState>(bytes) else { return };
+    let mut world = World::new(VFS);
+    world.memories.forget(Function::Pf);
+    let vfs = state.vfs() as u8;
+    let Ok(pf) = Pf::restore(&mut world.side(Function::Pf), state) else { return };
+    world.pf = Some(pf);
+    world.card = card.unwrap_or(world.card);
+    for _ in 0..4 {
+        world.with_pf(|pf, side| _ = pf.visit(side));
+    }
+    world.with_pf(|pf, side| {
+        pf.set_link(side, Some(10_000));
+        pf.reset_all(side);
+        (0..vfs).for_each(|vf| _ = pf.set_policy(side, vf, VfPolicy::default()));
+    });
+}
+
+/// Bytes that change: where, and in which bits. The highest says whether a number goes on: where it stays, what follows
+/// is read as what it was.
+fn changes() -> impl Strategy<Value = Vec<(usize, u8)>> {
+    let bits = prop_oneof![9 => 1..0x80_u8, 1 => any::<u8>()];
+    proptest::collection::vec((any::<usize>(), bits), 1..6)
+}
+
+fn changed(body: &[u8], changes: &[(usize, u8)]) -> Vec<u8> {
+    let mut body = body.to_vec();
+    let length = body.len();
+    changes.iter().for_each(|(at, bits)| body[at % length] ^= bits);
+    body
+}
+
+#[test]
+fn what_is_damaged_here_goes_on_where_it_is_whole() {
+    let [card, pf] = &*BODIES;
+    let (mut card, mut plane) = card_of(card).unwrap();
+    employ(pf, Some(card.clone()));
+    poke(&mut card, &mut plane);
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 300, failure_persistence: None, ..Config::default() })]
+
+    #[test]
+    fn a_damaged_state_is_refused_or_harmless(of_card in changes(), of_pf in changes()) {
+        let [card, pf] = &*BODIES;
+        let card = card_of(&changed(card, &of_card));
+        employ(&changed(pf, &of_pf), card.clone().map(|(card, _)| card));
+        if let Some((mut card, mut plane)) = card {
+            poke(&mut card, &mut plane);
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_refused_or_harmless(body in proptest::collection::vec(any::<u8>(), 0..2_000)) {
+        employ(&body, None);
+        if let Some((mut card, mut plane)) = card_of(&body) {
+            poke(&mut card, &mut plane);
+        }
+    }
+}

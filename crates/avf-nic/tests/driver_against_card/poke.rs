@@ -1,0 +1,60 @@
+//! A card of which nothing is known but that its state was accepted is used in every way. Tests of damaged states and the
+//! fuzzer of the reader share this file.
+
+use avf::register as r;
+use avf_nic::Card;
+use avf_nic::doorbell::REGISTERS;
+use pcie::{Bus, DmaFault, Function, Iova};
+use plane::Plane;
+use plane::switch::Mirrors;
+use plane::uplink::{Unplugged, Uplink};
+use units::Time;
+
+/// Memory that reads as something everywhere, half of which cannot be written, and that counts requests.
+struct Everywhere {
+    requests: usize,
+}
+
+impl Bus for Everywhere {
+    fn dma_read(&mut self, _: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
+        self.requests += 1;
+        (0..).zip(into).for_each(|(i, byte)| *byte = (iova.wrapping_add(i) >> 3) as u8);
+        Ok(())
+    }
+
+    fn dma_write(&mut self, function: Function, iova: Iova, _: &[u8]) -> Result<(), DmaFault> {
+        self.requests += 1;
+        if iova & 0x400 == 0 { Ok(()) } else { Err(DmaFault { function, iova }) }
+    }
+
+    fn msix(&mut self, _: Function, _: u16) {}
+}
+
+/// Has a card and its plane do all kinds of things, and sees to it that it asks for memory within bounds, and to be polled
+/// at a time that lies ahead: one that has passed would keep the port awake for ever.
+pub(crate) fn poke(card: &mut Card, plane: &mut Plane<64>) {
+    let now = Time::from_micros(3_000_000);
+    let (mut bus, mut staging, mut wire) = (Everywhere { requests: 0 }, Vec::new(), Unplugged);
+    card.apply_policy(plane, &Mirrors::NONE);
+    plane.now = now;
+    plane.uplink = Uplink { link: true, receives: true, ..Uplink::default() };
+    for round in 0..4 {
+        for _ in 0..3 {
+            plane.storm.advance(now);
+            card.arrive(plane, 64, &mut staging, &mut bus, &mut wire);
+            let left = card.forward(plane, 64, &mut staging, &mut bus, &mut wire);
+            let poll = card.poll(now, &mut bus);
+            let storm = plane.storm.is_on().then(|| plane.storm.ends());
+            let deadline = [poll.deadline, card.due(), storm].into_iter().flatten().min();
+            let passed = deadline.filter(|deadline| !left && !poll.more && *deadline <= now);
+            assert!(passed.is_none(), "to be polled at {passed:?}, and it is {now:?}");
+        }
+        for vf in 0..8 {
+            REGISTERS.iter().for_each(|at| card.write(vf, *at, 9 + round));
+            card.write(vf, r::VF_ATQT, 9 + round);
+            card.write(vf, r::VF_ARQT, 9 + round);
+            (0..0x1_0000).step_by(4).for_each(|at| _ = card.read(vf, at));
+        }
+    }
+    assert!(bus.requests < 500_000, "{} requests for memory", bus.requests);
+}

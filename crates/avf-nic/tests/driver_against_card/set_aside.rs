@@ -1,0 +1,333 @@
+//! Card, plane and PF driver set aside anywhere in a conversation, written, read back and continued: they have the same
+//! future as those that were not. The conversation is random: guests' drivers send, receive and ask, other guests write
+//! whatever they like, functions are reset, the administrator changes his mind, messages wait in the PF's inbox, packets
+//! wait between segments. Left out: the envelope around the bytes, and a live port.
+
+use crate::offloads::cut;
+use crate::pages::Mapped;
+use crate::world::{MEMORY, World, mac};
+use avf::admin::{Descriptor, SIZE, flag, opcode};
+use avf::bits::aqlen;
+use avf::register as r;
+use avf::virtchnl::{Address, AddressUse, Packed, Request};
+use avf_nic::Card;
+use avf_nic::doorbell::Doorbells;
+use core::time::Duration;
+use driver::Hal;
+use driver::avf::pf::{Pf, PfState, VfPolicy};
+use driver::avf::vf::Vf;
+use driver::pf::{Link, PortVlan};
+use pcie::Function;
+use plane::switch::{Limit, Limits};
+use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
+use proptest::test_runner::Config;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use units::MacAddress;
+
+/// VFs in the conversation. The last one's doorbells are memory.
+pub(crate) const VFS: u8 = 3;
+/// Where a guest has the ring and the body of a message of its own making.
+const RING: u64 = 0x3f_0000;
+const BODY: u64 = 0x3f_1000;
+
+/// Something that happens.
+#[derive(Debug, Clone)]
+pub(crate) enum Act {
+    /// A guest sends a frame of so many bytes by a queue to a VF, to everybody, or to the wire.
+    Send(u8, u8, u8, usize),
+    /// The same, TCP with so many bytes to be cut into segments of 400.
+    SendLarge(u8, u8, u8, usize),
+    Receive(u8),
+    /// A request by number, with an argument.
+    Ask(u8, u8, u16),
+    /// A message by a ring of the guest's own, which the card takes and the PF driver has not looked at.
+    Letter(u8, u32, Vec<u8>),
+    /// The guest asks for a reset, and does not wait.
+    Reset(u8),
+    FunctionLevelReset(u8),
+    /// The driver sets its VF up again.
+    Restart(u8),
+    Write(u8, u32, u32),
+    Read(u8, u32),
+    BusMaster(u8, bool),
+    Policy(u8, Box<VfPolicy>),
+    ResetAll,
+    Link(Option<u32>),
+    Storm(u32),
+    Arrive(u8, usize),
+    Poll,
+    /// So many microseconds.
+    Wait(u64),
+}
+
+fn vf() -> impl Strategy<Value = u8> {
+    0..VFS
+}
+
+fn policy() -> impl Strategy<Value = VfPolicy> {
+    let state = prop_oneof![3 => Just(Link::Auto), 1 => Just(Link::Enable), 1 => Just(Link::Disable)];
+    (any::<[bool; 4]>(), state, 0..3_u32, 0..4_u16, 1..5_u16).prop_map(
+        |([spoofchk, trust, enabled, allmulti], state, rate, vlan, pairs)| VfPolicy {
+            vlan: (vlan > 2).then_some(PortVlan { id: vlan, qos: 3 }),
+            spoofchk,
+            trust,
+            enabled: enabled || rate == 0,
+            allmulti,
+            state,
+            pairs,
+            max_tx_rate: rate * 10,
+            ..VfPolicy::default()
+        },
+    )
+}
+
+fn register() -> impl Strategy<Value = u32> {
+    prop::sample::select(avf::table::rows().flat_map(|row| row.offsets()).collect::<Vec<_>>())
+}
+
+fn value() -> impl Strategy<Value = u32> {
+    prop_oneof![4 => 0..64_u32, 2 => (0..64_u32).prop_map(|word| word << 3 | 1), 1 => any::<u32>()]
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let body = prop::collection::vec(any::<u8>(), 0..40);
+    prop_oneof![
+        8 => (vf(), 0..4_u8, 0..6_u8, 60..1_400_usize).prop_map(|(vf, q, to, n)| Act::Send(vf, q, to, n)),
+        5 => (vf(), 0..4_u8, 0..6_u8, 900..9_000_usize).prop_map(|(vf, q, to, n)| Act::SendLarge(vf, q, to, n)),
+        5 => vf().prop_map(Act::Receive),
+        6 => (vf(), 0..9_u8, any::<u16>()).prop_map(|(vf, what, argument)| Act::Ask(vf, what, argument)),
+        2 => (vf(), 0..60_u32, body).prop_map(|(vf, number, body)| Act::Letter(vf, number, body)),
+        1 => vf().prop_map(Act::Reset),
+        1 => vf().prop_map(Act::FunctionLevelReset),
+        2 => vf().prop_map(Act::Restart),
+        4 => (vf(), register(), value()).prop_map(|(vf, at, value)| Act::Write(vf, at, value)),
+        2 => (vf(), register()).prop_map(|(vf, at)| Act::Read(vf, at)),
+        1 => (vf(), any::<bool>()).prop_map(|(vf, on)| Act::BusMaster(vf, on)),
+        3 => (vf(), policy()).prop_map(|(vf, policy)| Act::Policy(vf, policy.into())),
+        1 => Just(Act::ResetAll),
+        1 => prop_oneof![Just(None), Just(Some(10_000))].prop_map(Act::Link),
+        1 => (0..30_u32).prop_map(Act::Storm),
+        5 => (0..6_u8, 60..1_400_usize).prop_map(|(to, length)| Act::Arrive(to, length)),
+        3 => Just(Act::Poll),
+        4 => (0..3_000_u64).prop_map(Act::Wait),
+    ]
+}
+
+/// The world, and the guests' drivers.
+pub(crate) struct Scene {
+    pub(crate) world: World,
+    vfs: Vec<Vf>,
+}
+
+/// Address `n`: of a VF, everybody's, or of a station beyond the wire.
+fn address(n: u8) -> MacAddress {
+    if n == 4 { MacAddress([0xff; 6]) } else { mac(n) }
+}
+
+fn frame(to: u8, from: u8, length: usize) -> Vec<u8> {
+    let mut frame = [&address(to).0[..], &mac(from).0, &[0x88, 0xb5]].concat();
+    frame.extend((frame.len()..length).map(|i| i as u8));
+    frame
+}
+
+impl Scene {
+    /// VFs that run.
+    pub(crate) fn new() -> Self {
+        let mut world = World::new(VFS).across_a_plane();
+        world.map(VFS - 1);
+        let vfs = (0..VFS).map(|n| {
+            let policy = VfPolicy { mac: Some(mac(n)), ..VfPolicy::default() };
+            world.with_pf(|pf, side| pf.set_policy(side, n, policy)).unwrap();
+            let mut vf = Vf::probe(&mut world.vf(n), mac(n)).unwrap();
+            vf.start(&mut world.vf(n)).unwrap();
+            vf
+        });
+        let vfs = vfs.collect();
+        Self { world, vfs }
+    }
+
+    /// The states of card and plane, and of the PF driver, as bytes.
+    pub(crate) fn save(&mut self) -> [Vec<u8>; 2] {
+        let card = self.world.card.save(self.world.plane.as_ref().unwrap());
+        let pf = self.world.with_pf(|pf, side| pf.save(side));
+        [postcard::to_allocvec(&card).unwrap(), postcard::to_allocvec(&pf).unwrap()]
+    }
+
+    /// Another process goes on, with nothing but the bytes, the guests' memory and the pages.
+    fn set_aside(&mut self) {
+        let written = self.save();
+        let world = &mut self.world;
+        let uplink = world.plane.as_ref().unwrap().uplink;
+        let (card, mut plane) = Card::restore(postcard::from_bytes(&written[0]).unwrap()).unwrap();
+        card.apply_policy(&mut plane, &world.mirrors);
+        plane.uplink = uplink;
+        (world.card, world.plane) = (card, Some(plane));
+        world.forget_pf();
+        let state: PfState = postcard::from_bytes(&written[1]).unwrap();
+        let pf = Pf::restore(&mut world.side(Function::Pf), state).unwrap();
+        world.pf = Some(pf);
+        for (vf, Mapped { doorbells, .. }) in &mut world.mapped {
+            *doorbells = Doorbells::adopt(&world.card, *vf);
+        }
+        assert!(self.save() == written, "what is read is what was written");
+    }
+
+    /// Does it; what came of it, as text.
+    pub(crate) fn perform(&mut self, act: &Act) -> String {
+        let Self { world, vfs } = self;
+        match *act {
+            Act::Send(vf, queue, to, length) => {
+                let sent = vfs[usize::from(vf)].transmit(&mut world.vf(vf), queue, &frame(to, vf, length));
+                return format!("{sent}");
+            }
+            Act::SendLarge(vf, queue, to, length) => {
+                let mut packet = crate::built::tcp4(&vec![5; length]);
+                packet[..6].copy_from_slice(&address(to).0);
+                packet[6..12].copy_from_slice(&mac(vf).0);
+                let driver = &mut vfs[usize::from(vf)];
+                return format!("{}", driver.transmit_with(&mut world.vf(vf), queue, &packet, &cut(400)));
+            }
+            Act::Receive(vf) => return self.receive(vf),
+            Act::Ask(vf, what, argument) => return self.ask(vf, what, argument),
+            Act::Letter(vf, number, ref body) => write_letter(world, vf, number, body),
+            Act::Reset(vf) => vfs[usize::from(vf)].reset(&mut world.vf(vf)),
+            Act::FunctionLevelReset(vf) => world.hear(|card| card.function_level_reset(vf)),
+            Act::Restart(vf) => return format!("{:?}", vfs[usize::from(vf)].restart(&mut world.vf(vf))),
+            Act::Write(vf, at, value) => world.vf(vf).write(at, value),
+            Act::Read(vf, at) => return format!("{:#x}", world.vf(vf).read(at)),
+            Act::BusMaster(vf, on) => world.card.set_bus_master(vf, on),
+            Act::Policy(vf, ref policy) => {
+                let policy = VfPolicy { mac: Some(mac(vf)), ..**policy };
+                return format!("{:?}", world.with_pf(|pf, side| pf.set_policy(side, vf, policy)));
+            }
+            Act::ResetAll => world.with_pf(|pf, side| pf.reset_all(side)),
+            Act::Link(speed) => world.with_pf(|pf, side| pf.set_link(side, speed)),
+            Act::Storm(threshold) => world.control_storms(threshold),
+            Act::Arrive(to, length) => world.cable.1.push_back(frame(to, 9, length)),
+            Act::Poll => _ = world.card.poll(world.now, &mut world.memories),
+            Act::Wait(us) => {
+                world.now = world.now + Duration::from_micros(us);
+                world.round();
+            }
+        }
+        String::new()
+    }
+
+    fn receive(&mut self, vf: u8) -> String {
+        let mut into = vec![0; 10_000];
+        let mut all = String::new();
+        for queue in 0..4 {
+            let driver = &mut self.vfs[usize::from(vf)];
+            while let Some(received) = driver.receive(&mut self.world.vf(vf), queue, &mut into) {
+                all += &format!("{received:?}{:?}", &into[..received.length]);
+            }
+        }
+        all
+    }
+
+    fn ask(&mut self, vf: u8, what: u8, argument: u16) -> String {
+        let (driver, vsi, on) = (&mut self.vfs[usize::from(vf)], u16::from(vf) + 1, argument & 1 != 0);
+        let group =
+            Packed::new(&[Address { mac: [1, 0, 0x5e, 0, 0, argument as u8], usage: AddressUse::Extra }]);
+        let (vlans, key) = (Packed::new(&[argument % 6]), [argument as u8; 52]);
+        let request = match what {
+            0 => Request::Addresses(on, vsi, group.list()),
+            1 => Request::Vlans(on, vsi, vlans.list()),
+            2 => Request::Promiscuity(vsi, argument % 4),
+            3 => Request::HashKey(vsi, &key),
+            4 => Request::LookupTable(vsi, &[0; 64]),
+            5 => Request::SetHashTypes(u64::from(argument) << 26),
+            6 => Request::Strip(on),
+            7 => Request::Queues(argument % 18),
+            _ => return format!("{:?}", driver.statistics(&mut self.world.vf(vf))),
+        };
+        format!("{:?}", driver.ask(&mut self.world.vf(vf), request))
+    }
+
+    /// All that can be seen, beside the answers.
+    fn look(&mut self) -> Vec<String> {
+        let mut seen: Vec<String> = (0..VFS).map(|vf| self.receive(vf)).collect();
+        let world = &mut self.world;
+        seen.push(format!("{:?} {:?}", world.memories.interrupts, world.cable.0));
+        for vf in 0..VFS {
+            let registers = avf::table::rows().flat_map(|row| row.offsets()).map(|at| world.vf(vf).read(at));
+            seen.push(format!("{:x?}", registers.collect::<Vec<_>>()));
+            let mut hasher = DefaultHasher::new();
+            world.memories.of(Function::Vf(vf)).hash(&mut hasher);
+            seen.push(format!("memory {:x}", hasher.finish()));
+            let pf = world.pf.as_ref().unwrap();
+            seen.push(format!("{:?} {:?} {:?}", pf.counters(vf), pf.vf_link(vf), pf.vf_mac(vf)));
+        }
+        seen.push(format!("{:?}", self.save()));
+        seen
+    }
+}
+
+/// Puts a message into a ring that is set up anew, and has the card take it.
+fn write_letter(world: &mut World, vf: u8, number: u32, body: &[u8]) {
+    let descriptor = Descriptor {
+        flags: flag::SI | flag::BUF | flag::RD,
+        opcode: opcode::SEND_TO_PF,
+        length: body.len() as u16,
+        cookie_high: number,
+        address: BODY,
+        ..Descriptor::default()
+    };
+    let memory = world.memories.of(Function::Vf(vf));
+    memory[BODY as usize..][..body.len()].copy_from_slice(body);
+    memory[RING as usize..][..SIZE].copy_from_slice(&descriptor.emit());
+    let mut side = world.vf(vf);
+    for (register, value) in
+        [(r::VF_ATQLEN, 0), (r::VF_ATQH, 0), (r::VF_ATQBAL, RING as u32), (r::VF_ATQBAH, 0)]
+    {
+        side.write(register, value);
+    }
+    side.write(r::VF_ATQLEN, 32 | aqlen::ENABLE);
+    side.write(r::VF_ATQT, 1);
+    world.card.poll(world.now, &mut world.memories);
+}
+
+impl World {
+    /// The memory of the PF driver is another process's.
+    fn forget_pf(&mut self) {
+        self.memories.of(Function::Pf)[..MEMORY].fill(0);
+        self.memories.forget(Function::Pf);
+    }
+
+    /// Broadcasts beyond so many blocks of 64 bytes in a millisecond are kept from VFs.
+    fn control_storms(&mut self, threshold: u32) {
+        let plane = self.plane.as_mut().unwrap();
+        let kind = Limit { threshold, drops: true, drops_next: threshold & 1 != 0 };
+        plane.storm.limits = Limits { kinds: [kind; 2], window: 1_000_000, counts_unknown: false };
+        plane.storm.restart(self.now);
+    }
+}
+
+/// Holds the conversation; before the acts that `when` names another process takes over.
+fn trace(acts: &[Act], when: impl Fn(usize) -> bool) -> Vec<String> {
+    let mut scene = Scene::new();
+    let mut seen = Vec::new();
+    for (i, act) in acts.iter().enumerate() {
+        if when(i) {
+            scene.set_aside();
+        }
+        seen.push(scene.perform(act));
+        // A port at rest has shown what loads of the pages are to give.
+        scene.world.show();
+    }
+    scene.perform(&Act::Wait(1_500_000));
+    seen.extend(scene.look());
+    seen
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 60, failure_persistence: None, ..Config::default() })]
+
+    #[test]
+    fn a_successor_has_the_same_future(acts in prop::collection::vec(act(), 1..40), when in any::<u64>()) {
+        let kept = trace(&acts, |_| false);
+        let continued = trace(&acts, |i| when >> (i % 64) & 1 != 0);
+        let differs = kept.iter().zip(&continued).position(|(kept, continued)| kept != continued);
+        assert_eq!(differs, None, "of {} acts and {} looks", acts.len(), kept.len() - acts.len());
+    }
+}

@@ -1,0 +1,249 @@
+//! How an AVF port begins: anew, as it was at rest, or with nothing but what outlives the card. In the last case the card
+//! is a new one: a driver finds its mailbox off, and sets its VF up again as after any reset.
+
+use super::hal::{Desk, PfHal};
+use super::rules::Rules;
+use super::{Avf, Decided, VFS};
+use crate::config::PortConfig;
+use crate::port::bus::LiveBus;
+use crate::port::family::Family as _;
+use crate::port::inheritance::{InheritanceError, Inherited};
+use crate::port::side::configured;
+use crate::port::{PF_RID, PortError};
+use crate::state::port::{ClientState, Configured};
+use crate::state::{self, AvfRest, AvfState, StateError};
+use avf::ids::MAX_VFS;
+use avf_nic::Card;
+use driver::avf::pf::Pf;
+use driver::pf::{PortPolicy, VfPolicy};
+use i82576::{Time, VfIndex};
+use iovm::{FunctionState, VirtualFunction};
+use pcie::sriov::Placement;
+use plane::pacing::Pacing;
+use plane::switch::{Storm, Tables};
+use plane::{Plane, PortCounters};
+
+/// Where VFs are on the bus, from the PF on, as on an X710.
+const PLACEMENT: Placement = Placement { first_offset: 16, stride: 1 };
+
+/// What the port is made of.
+struct Parts {
+    card: Card,
+    pf: Pf,
+    desk: Desk,
+    plane: Box<Plane<MAX_VFS>>,
+}
+
+impl Avf {
+    /// A port with functions as after power-on.
+    fn assemble(
+        parts: Parts,
+        link: bool,
+        configured: Configured,
+        rules: Rules,
+        decided: Vec<Decided>,
+    ) -> Self {
+        let function = |vf: VfIndex| {
+            let rid = PLACEMENT.rid(PF_RID, vf.get()).unwrap_or(PF_RID);
+            VirtualFunction::of(vf, rid, avf::config::space())
+        };
+        let Parts { card, pf, desk, plane } = parts;
+        Self {
+            card,
+            pf,
+            desk,
+            plane,
+            functions: VfIndex::all().map(function).collect(),
+            doorbells: [const { None }; VFS as usize],
+            decided,
+            rules,
+            configured,
+            asking: 0,
+            link,
+            staging: [Vec::new(), Vec::new()],
+        }
+    }
+
+    /// The card after power-on with its PF driver, and VFs with these policies.
+    fn bring_up(
+        link: bool,
+        configured: Configured,
+        policy: PortPolicy,
+        decided: Vec<Decided>,
+        guests: &mut LiveBus,
+    ) -> Result<Self, PortError> {
+        let (mut card, mut desk) = (Card::new(VFS), Desk::new());
+        let mut hal = PfHal { card: &mut card, desk: &mut desk, guests };
+        let pf = Pf::probe(&mut hal, VFS).map_err(|error| PortError::Card(error.to_string()))?;
+        let counters = [PortCounters::default(); MAX_VFS];
+        let plane = Plane::new(Tables::closed(0), Pacing::new(None), Storm::default(), counters);
+        let parts = Parts { card, pf, desk, plane: Box::new(plane) };
+        let mut avf = Self::assemble(parts, link, configured, Rules::new(policy), decided);
+        for vf in VfIndex::all() {
+            avf.enforce(vf, guests).map_err(|error| PortError::Card(error.to_string()))?;
+        }
+        avf.visit(guests);
+        Ok(avf)
+    }
+
+    /// A new port.
+    pub(in crate::port) fn new(
+        config: &PortConfig,
+        link: bool,
+        guests: &mut LiveBus,
+    ) -> Result<Self, PortError> {
+        Self::bring_up(link, configured(config), config.policy, decided(config), guests)
+    }
+
+    /// A port whose guests were configured by a predecessor. What the configuration says otherwise than when the
+    /// predecessor read it is put to work.
+    pub(in crate::port) fn by_software(
+        config: &PortConfig,
+        link: bool,
+        bytes: &[u8],
+        guests: &mut LiveBus,
+    ) -> Result<Self, InheritanceError> {
+        let AvfState { functions, policies, quarantined, configured: before, policy, .. } =
+            state::read(bytes)?;
+        let decided = still_decided(config, &before, &policies, quarantined);
+        let policy = still_policy(config, &before, policy);
+        let mut avf = Self::bring_up(link, configured(config), policy, decided, guests)?;
+        avf.load(config, &functions);
+        Ok(avf)
+    }
+
+    /// A port as it was at rest: nothing is reset, and nobody is told. What the configuration says otherwise than when the
+    /// predecessor read it is put to work.
+    pub(in crate::port) fn resume(
+        config: &PortConfig,
+        bytes: &[u8],
+        guests: &mut LiveBus,
+    ) -> Result<Inherited, InheritanceError> {
+        let AvfState { functions, policies, quarantined, configured: before, policy, rest } =
+            state::read(bytes)?;
+        let AvfRest { card, pf, hidden, asking, link, storms, watched, clients } =
+            rest.ok_or(StateError::Body)?;
+        let counts = [card.vfs(), pf.vfs(), policies.len(), functions.len()];
+        if clients.len() != config.vfs.len() || counts != [usize::from(VFS); 4] {
+            return Err(InheritanceError::Functions);
+        }
+        let (mut card, plane) = Card::restore(card)?;
+        let mut desk = Desk::new();
+        let pf = Pf::restore(&mut PfHal { card: &mut card, desk: &mut desk, guests }, pf)?;
+        let was = |(vf, policy): (VfIndex, &VfPolicy)| {
+            let bit = |set: u8| u32::from(set) & vf.bit() != 0;
+            Decided { policy: *policy, quarantined: bit(quarantined), hidden: bit(hidden) }
+        };
+        let were = VfIndex::all().zip(&policies).map(was).collect();
+        let rules = Rules::resume(still_policy(config, &before, policy), storms);
+        let parts = Parts { card, pf, desk, plane };
+        let mut avf = Self::assemble(parts, link, configured(config), rules, were);
+        avf.load(config, &functions);
+        avf.asking = asking & ((1 << VFS) - 1);
+        for (vf, now) in VfIndex::all().zip(still_decided(config, &before, &policies, quarantined)) {
+            avf.decide(vf, now, guests).map_err(|error| PortError::Card(error.to_string()))?;
+        }
+        Ok(Inherited { card: Box::new(avf), watched, functions: clients })
+    }
+
+    /// Puts another decision for a VF to work, if it is another.
+    fn decide(
+        &mut self,
+        vf: VfIndex,
+        now: Decided,
+        guests: &mut LiveBus,
+    ) -> Result<(), crate::settings::SettingError> {
+        let decided = &mut self.decided[vf.index()];
+        if (decided.policy, decided.quarantined) == (now.policy, now.quarantined) {
+            return Ok(());
+        }
+        (decided.policy, decided.quarantined) = (now.policy, now.quarantined);
+        self.enforce(vf, guests)
+    }
+
+    /// Takes over what guests have configured.
+    fn load(&mut self, config: &PortConfig, functions: &[FunctionState]) {
+        for ((vf, function), state) in VfIndex::all().zip(&mut self.functions).zip(functions) {
+            if vf.index() < config.vfs.len() && function.load(state) {
+                self.card.set_bus_master(vf.get(), function.endpoint().bus_master());
+            }
+        }
+    }
+
+    /// What outlives the card.
+    pub(super) fn saved(&self) -> Result<Vec<u8>, StateError> {
+        state::write(&self.state(None))
+    }
+
+    /// All of the port, between two rounds.
+    pub(super) fn at_rest(
+        &mut self,
+        watched: Time,
+        clients: Vec<ClientState>,
+        guests: &mut LiveBus,
+    ) -> Result<Vec<u8>, StateError> {
+        let rest = AvfRest {
+            card: self.card.save(&self.plane),
+            pf: self.with_pf(guests, |pf, hal| pf.save(hal)),
+            hidden: self.those(|decided| decided.hidden),
+            asking: self.asking,
+            link: self.link,
+            storms: self.rules.seen(),
+            watched,
+            clients,
+        };
+        state::write(&self.state(Some(rest)))
+    }
+
+    fn state(&self, rest: Option<AvfRest>) -> AvfState {
+        AvfState {
+            functions: self.functions.iter().map(VirtualFunction::save).collect(),
+            policies: self.decided.iter().map(|decided| decided.policy).collect(),
+            quarantined: self.those(|decided| decided.quarantined),
+            configured: self.configured.clone(),
+            policy: self.rules.policy,
+            rest,
+        }
+    }
+
+    /// VFs of which something is decided, a bit each.
+    fn those(&self, is: impl Fn(&Decided) -> bool) -> u8 {
+        let vfs = VfIndex::all().zip(&self.decided).filter(|(_, decided)| is(decided));
+        vfs.fold(0, |bits, (vf, _)| bits | vf.bit() as u8)
+    }
+}
+
+/// The port's policy: the administrator's latest word, be it in the configuration or not.
+fn still_policy(config: &PortConfig, before: &Configured, policy: PortPolicy) -> PortPolicy {
+    if before.port == config.policy { policy } else { config.policy }
+}
+
+/// The same for each VF.
+fn still_decided(
+    config: &PortConfig,
+    before: &Configured,
+    policies: &[VfPolicy],
+    quarantined: u8,
+) -> Vec<Decided> {
+    let mut decided = decided(config);
+    for (vf, now) in config.vfs.iter().zip(&mut decided) {
+        if before.vfs.get(vf.index.index()) == Some(&now.policy)
+            && let Some(policy) = policies.get(vf.index.index())
+        {
+            now.policy = *policy;
+        }
+        now.quarantined |= u32::from(quarantined) & vf.index.bit() != 0;
+    }
+    decided
+}
+
+/// What the configuration decides for every VF that the card has; those that are not offered move nothing.
+fn decided(config: &PortConfig) -> Vec<Decided> {
+    let nothing = VfPolicy { enabled: false, ..VfPolicy::default() };
+    let decide = |vf: VfIndex| {
+        let config = config.vfs.get(vf.index());
+        let policy = config.map_or(nothing, |config| config.policy);
+        Decided { policy, quarantined: config.is_some_and(|config| config.quarantine), hidden: false }
+    };
+    VfIndex::all().map(decide).collect()
+}

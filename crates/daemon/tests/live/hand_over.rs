@@ -1,0 +1,155 @@
+//! A host hands over to another while guests with Adaptive Virtual Functions send and ask: nobody is reset, no link
+//! changes, and counters go on. Doorbells are messages, and memory. Left out: another process, which `softiov` starts; a
+//! crash, after which drivers start anew.
+
+use crate::support::eventually;
+use crate::support::live::Live;
+use crate::support::machine::{BAR0, Machine, Vmm};
+use crate::support::qemu::{self, Qemu, Shape};
+use daemon::control::status::VfStatus;
+use driver::avf::vf::Vf;
+use host::memory::{MappedFile, Protection};
+use i82576::MacAddress;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use vfio_user::client::{Answer, Client};
+
+/// Hand-overs in a row.
+const TIMES: usize = 3;
+/// The link's speed, Mb/s.
+const SPEED: Option<u32> = Some(25_000);
+
+/// A VMM that has mapped what may be mapped of BAR 0.
+struct Mapped {
+    qemu: Qemu,
+    /// Where each area starts, how long it is, and its memory.
+    areas: Vec<(u64, u64, MappedFile)>,
+}
+
+impl Mapped {
+    fn new(mut qemu: Qemu) -> Self {
+        let ask = |client: &mut Client<OwnedFd>, out: &mut _| client.region_info(out, BAR0, 128);
+        let answered = qemu.ask_for_file(ask, |answer, fds| match answer {
+            Ok(Answer::Region(layout)) => (layout, fds),
+            other => panic!("{other:?}"),
+        });
+        let (layout, fds) = answered.unwrap();
+        let map =
+            |offset, size| MappedFile::map(&fds[0], layout.offset + offset, size, Protection::ReadWrite);
+        let areas =
+            layout.sparse.iter().map(|area| (area.offset, area.size, map(area.offset, area.size).unwrap()));
+        let areas = areas.collect();
+        Self { qemu, areas }
+    }
+
+    /// The memory that an access goes to, and where in it.
+    fn area(&self, region: u32, offset: u64) -> Option<(&MappedFile, u64)> {
+        let within = |(start, size, _): &&(u64, u64, MappedFile)| (*start..start + size).contains(&offset);
+        let (start, _, memory) = self.areas.iter().find(within).filter(|_| region == BAR0)?;
+        Some((memory, offset - start))
+    }
+}
+
+impl Vmm for Mapped {
+    fn load(&mut self, region: u32, offset: u64, into: &mut [u8]) {
+        match self.area(region, offset) {
+            Some((memory, at)) => into.copy_from_slice(&memory.load_dword(at).unwrap().to_le_bytes()),
+            None => self.qemu.load(region, offset, into),
+        }
+    }
+
+    fn store(&mut self, region: u32, offset: u64, from: &[u8]) {
+        match self.area(region, offset) {
+            Some((memory, at)) => {
+                memory.store_dword(at, u32::from_le_bytes(from.try_into().unwrap())).unwrap();
+            }
+            None => self.qemu.store(region, offset, from),
+        }
+    }
+}
+
+/// A guest whose driver runs the VF and has seen its link.
+struct Guest {
+    machine: Machine<Mapped>,
+    driver: Vf,
+}
+
+impl Guest {
+    fn boot(live: &Live, vf: u8, shape: Shape) -> Self {
+        let Machine { vmm, ram, eventfds } = qemu::boot_as(&live.socket(vf), shape, qemu::share);
+        let mut machine = Machine { vmm: Mapped::new(vmm), ram, eventfds };
+        let mut driver = Vf::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, vf])).unwrap();
+        driver.start(&mut machine).unwrap();
+        eventually("the link is up", || driver.look(&mut machine) == SPEED);
+        Self { machine, driver }
+    }
+
+    /// Sends a frame, if there is room, and counts those that have come.
+    fn exchange(&mut self, to: MacAddress) -> usize {
+        let mut frame = [to.0, self.driver.mac().0].concat();
+        frame.extend([0x88, 0xb5]);
+        frame.resize(600, 7);
+        self.driver.transmit(&mut self.machine, 1, &frame);
+        let (driver, machine, mut into) = (&mut self.driver, &mut self.machine, [0; 2048]);
+        (0..4).map(|queue| std::iter::from_fn(|| driver.receive(machine, queue, &mut into)).count()).sum()
+    }
+
+    /// Its driver has not been reset, nor told of a reset or of another link.
+    fn has_noticed_nothing(&mut self) {
+        assert_eq!(self.driver.look(&mut self.machine), SPEED);
+        assert!(!self.driver.was_reset(&mut self.machine) && !self.driver.is_reset_impending());
+    }
+}
+
+/// What a driver would have been told or made to do.
+fn noticed(status: &VfStatus) -> (u64, u64, bool, bool) {
+    (status.mailbox.resets, status.mailbox.notices, status.active, status.link)
+}
+
+fn hands_over_unnoticed(wait: &str, shape: Shape) {
+    let text = format!("[[port]]\nfamily = \"avf\"\nvfs = 2\nwait = \"{wait}\"\n");
+    let mut live = Live::with(&text);
+    let mut guests = [0, 1].map(|vf| Guest::boot(&live, vf, shape));
+    let macs = [1, 0].map(|other: usize| guests[other].driver.mac());
+    let before = [0, 1].map(|vf| live.show(vf));
+    let (over, heard) = (AtomicBool::new(false), [const { AtomicUsize::new(0) }; 2]);
+    thread::scope(|scope| {
+        for ((guest, to), heard) in guests.iter_mut().zip(macs).zip(&heard) {
+            let over = &over;
+            scope.spawn(move || {
+                while !over.load(Ordering::Acquire) {
+                    heard.fetch_add(guest.exchange(to), Ordering::AcqRel);
+                    guest.driver.statistics(&mut guest.machine).unwrap();
+                }
+            });
+        }
+        for _ in 0..TIMES {
+            live.hand_over(&text);
+            let so_far = heard.each_ref().map(|heard| heard.load(Ordering::Acquire));
+            eventually("both guests hear each other again", || {
+                heard.iter().zip(so_far).all(|(heard, so_far)| heard.load(Ordering::Acquire) > so_far + 5)
+            });
+        }
+        over.store(true, Ordering::Release);
+    });
+    for ((guest, before), vf) in guests.iter_mut().zip(&before).zip(0..) {
+        guest.has_noticed_nothing();
+        let after = live.show(vf);
+        assert_eq!(noticed(&after), noticed(before));
+        let heard = heard[usize::from(vf)].load(Ordering::Acquire) as u64;
+        assert!(after.rx.packets >= before.rx.packets + heard, "counters go on: {:?}", after.rx);
+        let asked = |status: &VfStatus| status.mailbox.requests.values().sum::<u64>();
+        assert!(asked(&after) > asked(before), "{:?}", after.mailbox);
+    }
+}
+
+#[test]
+fn a_hand_over_under_traffic_is_no_reset_of_an_avf_and_no_change_of_its_link() {
+    hands_over_unnoticed("sleep", qemu::AVF);
+}
+
+#[test]
+fn nor_is_it_where_doorbells_are_memory() {
+    hands_over_unnoticed("mapped", qemu::MAPPABLE_AVF);
+}

@@ -1,0 +1,114 @@
+//! A port of the second family at rest with something of everything in it: the card, its plane and the PF driver as their
+//! own tests have them, and what a live port knows beside.
+
+#[path = "../../../avf-nic/tests/driver_against_card/pages.rs"]
+mod pages;
+#[path = "../../../avf-nic/tests/driver_against_card/world.rs"]
+mod world;
+
+use crate::conversation::tcp;
+use crate::kept::configured;
+use avf_nic::Card;
+use core::time::Duration;
+use daemon::control::status::Interventions;
+use daemon::state::port::ClientState;
+use daemon::state::{AvfRest, AvfState};
+use driver::avf::pf::{Pf, VfPolicy as AvfPolicy};
+use driver::avf::vf::{TxOffload, Vf};
+use driver::pf::{PortPolicy, PortVlan, StormControl, VfPolicy, VlanSet};
+use i82576::{Time, VfIndex};
+use iovm::VirtualFunction;
+use pcie::{Function, Rid};
+use plane::switch::{Limit, Limits};
+use world::{World, mac};
+
+/// VFs of a card.
+const VFS: u8 = 8;
+
+/// A port whose card is in the middle of much.
+pub(crate) fn rich_avf() -> AvfState {
+    let mut world = World::new(VFS).across_a_plane();
+    world.map(1);
+    let mut vfs: Vec<Vf> = (0..3).map(|n| start(&mut world, n)).collect();
+    let plane = world.plane.as_mut().unwrap();
+    let kind = Limit { threshold: 1, drops: true, drops_next: false };
+    plane.storm.limits = Limits { kinds: [kind; 2], window: 10_000_000, counts_unknown: false };
+    plane.storm.restart(world.now);
+    world.cable.1.extend([mac(0).0, [0xff; 6]].map(|to| [&to[..], &[2; 94]].concat()));
+    // What leaves slowly is still there.
+    let cut = TxOffload { ip_checksum: true, l4_checksum: true, tso: Some(400), vlan: None };
+    let large = tcp(mac(6), mac(0), 6_000);
+    (0..2).for_each(|queue| assert!(vfs[0].transmit_with(&mut world.vf(0), queue, &large, &cut)));
+    world.now = world.now + Duration::from_micros(10);
+    world.round();
+    // The PF driver has not looked at this.
+    vfs[2].reset(&mut world.vf(2));
+    let poll = world.card.poll(world.now, &mut world.memories);
+    assert_eq!(poll.for_pf, 4, "a message waits in the PF's queue");
+    let card = world.card.save(world.plane.as_ref().unwrap());
+    let rest = AvfRest {
+        card,
+        pf: world.with_pf(|pf, side| pf.save(side)),
+        hidden: 4,
+        asking: poll.for_pf,
+        link: true,
+        storms: (3, true),
+        watched: Time::from_micros(5),
+        clients: vec![client(); 3],
+    };
+    around(Some(rest))
+}
+
+/// VF `n` with a driver: the first sends slowly, the second is on a VLAN of the administrator's.
+fn start(world: &mut World, n: u8) -> Vf {
+    let policy = AvfPolicy {
+        mac: Some(mac(n)),
+        max_tx_rate: u32::from(n == 0),
+        vlan: (n == 1).then_some(PortVlan { id: 7, qos: 2 }),
+        vlans: (n == 2).then(|| (0..9).collect::<VlanSet>()),
+        ..AvfPolicy::default()
+    };
+    world.with_pf(|pf, side| pf.set_policy(side, n, policy)).unwrap();
+    let mut vf = Vf::probe(&mut world.vf(n), mac(n)).unwrap();
+    vf.start(&mut world.vf(n)).unwrap();
+    vf
+}
+
+fn client() -> ClientState {
+    let interventions = Interventions { reads: 1, posted_writes: 2, synchronous_writes: 3, interrupts: 4 };
+    ClientState { interventions, pin: (true, false), judged: (true, false), warned: true }
+}
+
+fn around(rest: Option<AvfRest>) -> AvfState {
+    let function = |vf| {
+        let mut function = VirtualFunction::of(vf, Rid(0x18), avf::config::space());
+        function.config_write(0x04, &[6, 0]);
+        function.msix_write(0, &[1; 16]);
+        function.save()
+    };
+    let storm = StormControl { broadcast: 900, multicast: 0, window_ms: 100 };
+    AvfState {
+        functions: VfIndex::all().map(function).collect(),
+        policies: vec![
+            VfPolicy { vlan: Some(PortVlan { id: 7, qos: 2 }), ..VfPolicy::default() };
+            VFS.into()
+        ],
+        quarantined: 2,
+        configured: configured(),
+        policy: PortPolicy { storm, ..PortPolicy::default() },
+        rest,
+    }
+}
+
+#[test]
+fn a_port_goes_on_from_its_state_and_is_saved_as_the_same() {
+    let rest = rich_avf().rest.unwrap();
+    let written = postcard::to_allocvec(&rest).unwrap();
+    let (card, plane) = Card::restore(rest.card.clone()).unwrap();
+    let mut world = World::new(VFS).across_a_plane();
+    world.memories.forget(Function::Pf);
+    let pf = Pf::restore(&mut world.side(Function::Pf), rest.pf.clone()).unwrap();
+    let again = AvfRest { card: card.save(&plane), pf: pf.save(&mut world.side(Function::Pf)), ..rest };
+    assert!(postcard::to_allocvec(&again).unwrap() == written);
+    println!("card, plane and PF driver take {} bytes", written.len());
+}

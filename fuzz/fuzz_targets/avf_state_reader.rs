@@ -1,0 +1,75 @@
+//! Any bytes as the state of a port of the second family. What is accepted is restored, and card, plane and PF driver are
+//! used. They must answer, stay within their bounds, and be saved again as they were read.
+//!
+//! An input is the bytes of an envelope, of a body, or changes to the body that is kept of the newest version: the first
+//! byte says which. Left out: what the future of a sound state is, which property tests ask.
+#![no_main]
+
+use avf_nic::Card;
+use daemon::state::{self, AvfRest, AvfState, decode, read};
+use driver::avf::pf::{Pf, VfPolicy};
+use libfuzzer_sys::fuzz_target;
+use pcie::Function;
+use poke::poke;
+use std::sync::LazyLock;
+use world::World;
+
+#[path = "../../crates/avf-nic/tests/driver_against_card/pages.rs"]
+mod pages;
+#[path = "../../crates/avf-nic/tests/driver_against_card/poke.rs"]
+mod poke;
+#[path = "../../crates/avf-nic/tests/driver_against_card/world.rs"]
+mod world;
+
+/// Bytes of an envelope before the body.
+const HEADER: usize = 28;
+
+/// A state as it is kept, the body alone.
+static BODY: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let text = include_str!("../../crates/daemon/tests/states/avfs-v3.hex");
+    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+    digits.chunks_exact(2).skip(HEADER).map(byte).collect()
+});
+
+/// The kept body with bytes changed: two say where, one what.
+fn changed(changes: &[u8]) -> Vec<u8> {
+    let mut body = BODY.clone();
+    for [low, high, value] in changes.as_chunks().0 {
+        let at = usize::from(u16::from_le_bytes([*low, *high])) % body.len();
+        body[at] ^= *value;
+    }
+    body
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Some((kind, data)) = data.split_first() else { return };
+    let read = match kind % 4 {
+        0 => read::<AvfState>(data),
+        1 => decode(data),
+        _ => decode(&changed(data)),
+    };
+    let Ok(state) = read else { return };
+    let written = state::write(&state).unwrap();
+    let Some(AvfRest { card, pf, .. }) = state.rest.clone() else { return };
+    let Ok((mut card, mut plane)) = Card::restore(card) else { return };
+    let mut world = World::new(8);
+    world.memories.forget(Function::Pf);
+    let Ok(pf) = Pf::restore(&mut world.side(Function::Pf), pf) else { return };
+    let rest = state.rest.clone().map(|rest| AvfRest {
+        card: card.save(&plane),
+        pf: pf.save(&mut world.side(Function::Pf)),
+        ..rest
+    });
+    let again = state::write(&AvfState { rest, ..state }).unwrap();
+    assert!(again.len() <= written.len(), "a state grows when it is restored");
+    (world.card, world.pf) = (card.clone(), Some(pf));
+    poke(&mut card, &mut plane);
+    for _ in 0..4 {
+        world.with_pf(|pf, side| _ = pf.visit(side));
+    }
+    world.with_pf(|pf, side| {
+        pf.reset_all(side);
+        pf.vfs().for_each(|vf| _ = pf.set_policy(side, vf, VfPolicy::default()));
+    });
+});
