@@ -309,6 +309,68 @@ fn the_host_beyond_an_interface_answers_pings_and_pings() {
 }
 
 #[test]
+fn flows_cross_between_two_interfaces_by_af_xdp() {
+    let name = "flows_cross_between_two_interfaces_by_af_xdp";
+    in_network_namespace(name, || {
+        let made = Command::new("ip").args("link add wire0 type veth peer name wire1".split(' ')).status();
+        if !made.is_ok_and(|status| status.success()) {
+            return skipped(name, "this kernel has no veth, or iproute2 is not installed");
+        }
+        if let Err(error) = host::xdp::Program::load() {
+            return skipped(name, &format!("no program can be loaded: {error}"));
+        }
+        ip("link set wire0 up");
+        ip("link set wire1 up");
+        let port = |end: u8, mode: &str| {
+            let uplink = format!("{{ interface = \"wire{end}\", xdp = \"{mode}\" }}");
+            format!("[[port]]\nuplink = {uplink}\nvfs = 2\n")
+        };
+        for (left, right) in [("native", "native"), ("generic", "native")] {
+            let world = World::with(&(port(0, left) + &port(1, right)));
+            let (one, other) = (world.attach_to(0, 0), world.attach_to(1, 1));
+            eventually("the pair carries", || one.ping(other.ip(), 1).unwrap().received() == 1);
+            let send = |from: &EmbeddedGuest, to: Ipv4Addr| from.send_tcp(to, 16 << 20).unwrap();
+            let flows = std::thread::scope(|scope| {
+                let there = scope.spawn(|| send(&one, other.ip()));
+                let back = scope.spawn(|| send(&other, one.ip()));
+                [there.join().unwrap(), back.join().unwrap()]
+            });
+            assert!(flows.iter().all(|flow| flow.is_intact()), "{left} {right}: {flows:?}");
+            let passed = world.port("pf0").uplink_status.unwrap();
+            assert!(passed.rx.bytes > 16 << 20 && passed.tx.bytes > 16 << 20, "{passed:?}");
+        }
+    });
+}
+
+#[test]
+fn the_host_beyond_an_interface_by_af_xdp_answers_over_udp_and_tcp() {
+    let name = "the_host_beyond_an_interface_by_af_xdp_answers_over_udp_and_tcp";
+    in_network_namespace(name, || {
+        let made = Command::new("ip").args("link add wire0 type veth peer name host0".split(' ')).status();
+        if !made.is_ok_and(|status| status.success()) {
+            return skipped(name, "this kernel has no veth, or iproute2 is not installed");
+        }
+        if let Err(error) = host::xdp::Program::load() {
+            return skipped(name, &format!("no program can be loaded: {error}"));
+        }
+        ip("addr add 10.82.0.200/24 dev host0");
+        ip("link set host0 up");
+        ip("link set wire0 up");
+        let world = World::with("[[port]]\nuplink = { interface = \"wire0\", xdp = \"native\" }\nvfs = 2\n");
+        let guest = world.attach(0);
+        let beyond = Ipv4Addr::new(10, 82, 0, 200);
+        eventually("the pair carries", || guest.ping(beyond, 1).unwrap().received() == 1);
+        let pings = guest.ping(beyond, 50).unwrap();
+        assert_eq!((pings.sent, pings.received()), (50, 50));
+        // What Linux sends over the pair has no checksum yet: a guest that verifies them would never hear of a connection.
+        let stats = guest.stats().unwrap();
+        let refused = std::net::TcpStream::connect_timeout(&(guest.ip(), 9).into(), PATIENCE).unwrap_err();
+        assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused, "{refused}");
+        assert_eq!(guest.stats().unwrap().refused.bad_checksum, stats.refused.bad_checksum);
+    });
+}
+
+#[test]
 fn a_reset_of_the_port_in_the_middle_of_a_restart_is_overcome() {
     let world = World::new();
     let (one, other) = (world.attach(0), world.attach(1));

@@ -35,3 +35,4 @@ mod teardown;
 mod uplink;
 mod uplink_life;
 mod wire;
+mod xdp;

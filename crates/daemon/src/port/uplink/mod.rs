@@ -5,6 +5,7 @@
 //! | `tap` | a tap of the host | watches the interface |
 //! | `tap` | a macvtap, whose frames pass an interface | watches the interface |
 //! | `packet` | a network interface that is there, by a packet socket | watches the interface |
+//! | `xdp` | the same, by AF_XDP | watches the interface |
 //! | `wire` | a ring each way to another port of this host | none |
 //! | `stream` | a UNIX stream socket to another process | connects, or listens |
 //! | `replay` | a recording | reads it |
@@ -27,6 +28,7 @@ mod stream;
 mod tap;
 mod watch;
 mod wire;
+mod xdp;
 
 use crate::capture::{Capture, Captures};
 use crate::config::PortConfig;
@@ -53,6 +55,8 @@ use tap::{Macvtap, Stack, TapDevice};
 use thiserror::Error;
 use wire::WireEnd;
 pub(crate) use wire::Wires;
+pub(crate) use xdp::Programs;
+use xdp::XdpDevice;
 
 /// Why an uplink cannot be had.
 #[derive(Debug, Error)]
@@ -66,6 +70,9 @@ pub enum UplinkError {
     /// The interface cannot be used.
     #[error("uplink: {0}")]
     Packet(#[from] PacketError),
+    /// The interface cannot be had by AF_XDP.
+    #[error("uplink: {0}; xdp = \"best-effort\" goes on with a packet socket")]
+    Xdp(String),
     /// The interface cannot be watched.
     #[error(
         "uplink: cannot watch the interface: {0}; the host needs netlink sockets \
@@ -187,6 +194,8 @@ pub(crate) struct Maker<'a> {
     pub(crate) watcher: &'a Prepared,
     /// The wires between the host's ports.
     pub(crate) wires: &'a Wires,
+    /// The programs for interfaces.
+    pub(crate) programs: &'a Programs,
 }
 
 impl Uplink {
@@ -196,13 +205,17 @@ impl Uplink {
         let kind: Box<dyn Kind> = match &config.uplink {
             uplink::Uplink::None => Box::new(Nothing),
             uplink::Uplink::Tap(name) => {
-                Box::new(DeviceUplink::<TapDevice<Stack>>::open(&name.parse()?, with)?)
+                Box::new(DeviceUplink::<TapDevice<Stack>>::open(&name.parse()?, &(), with)?)
             }
             uplink::Uplink::Macvtap(name) => {
-                Box::new(DeviceUplink::<TapDevice<Macvtap>>::open(&name.parse()?, with)?)
+                Box::new(DeviceUplink::<TapDevice<Macvtap>>::open(&name.parse()?, &(), with)?)
             }
             uplink::Uplink::Interface(name) => {
-                Box::new(DeviceUplink::<PacketSocket>::open(&name.parse()?, with)?)
+                Box::new(DeviceUplink::<PacketSocket>::open(&name.parse()?, &(), with)?)
+            }
+            uplink::Uplink::Xdp(name, xdp) => {
+                let terms = with.programs.terms(*xdp);
+                Box::new(DeviceUplink::<XdpDevice>::open(&name.parse()?, &terms, with)?)
             }
             uplink::Uplink::Stream(place) => Box::new(StreamUplink::open(place, config.access, with)?),
             uplink::Uplink::Wire(name) => Box::new(WireEnd::new(name, with)?),
@@ -239,11 +252,17 @@ impl Uplink {
             uplink::Uplink::Tap(name) => device::kept_as::<TapDevice<Stack>>(name),
             uplink::Uplink::Macvtap(name) => device::kept_as::<TapDevice<Macvtap>>(name),
             uplink::Uplink::Interface(name) => device::kept_as::<PacketSocket>(name),
+            uplink::Uplink::Xdp(name, _) => device::kept_as::<XdpDevice>(name),
             uplink::Uplink::Stream(_) => stream::LISTENER.to_owned(),
             uplink::Uplink::None | uplink::Uplink::Wire(_) | uplink::Uplink::Replay(_) => String::new(),
         };
-        let kinds =
-            [TapDevice::<Stack>::KIND, TapDevice::<Macvtap>::KIND, PacketSocket::KIND, stream::LISTENER];
+        let kinds = [
+            TapDevice::<Stack>::KEPT,
+            TapDevice::<Macvtap>::KEPT,
+            PacketSocket::KEPT,
+            XdpDevice::KEPT,
+            stream::LISTENER,
+        ];
         for kind in kinds {
             vault.forget_named_others(kind, &ours);
         }
