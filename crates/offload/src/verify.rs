@@ -4,7 +4,9 @@ use core::ops::Range;
 
 use crate::checksum::Sum;
 use crate::crc::crc32c;
-use crate::headers::{Headers, IPV4_HEADER, L3, L4, SCTP_CHECKSUM, TCP_CHECKSUM, UDP_CHECKSUM, UDP_HEADER, protocol};
+use crate::headers::{
+    Headers, IPV4_HEADER, L3, L4, SCTP_CHECKSUM, TCP_CHECKSUM, UDP_CHECKSUM, UDP_HEADER, protocol,
+};
 use plane::bytes::be16;
 use plane::frame::{Sealed, Transport};
 

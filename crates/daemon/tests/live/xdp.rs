@@ -60,7 +60,11 @@ fn frames_go_out_and_come_in_in_each_mode_and_the_program_goes_with_the_host() {
             assert_eq!(live.port().uplink, "interface:wire0");
             let found = status(&live);
             assert_eq!((found.kind.as_str(), found.state), ("interface", UplinkState::Up));
-            assert_eq!((found.carrier, found.mtu, found.mode), (Some(true), Some(1500), Some(had)), "{asked}");
+            assert_eq!(
+                (found.carrier, found.mtu, found.mode),
+                (Some(true), Some(1500), Some(had)),
+                "{asked}"
+            );
             assert!(has_program());
             let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
             reaches_the_host(&mut a, "host0");
@@ -114,9 +118,7 @@ fn a_running_port_goes_from_one_mode_to_another() {
         let live = Live::keeping(&config("generic"));
         let mut guest = Guest::under_qemu(&live, 0);
         reaches_the_host(&mut guest, "host0");
-        for (asked, had) in
-            [("native", InterfaceMode::Native), ("generic", InterfaceMode::Generic)]
-        {
+        for (asked, had) in [("native", InterfaceMode::Native), ("generic", InterfaceMode::Generic)] {
             live.apply(&config(asked)).unwrap();
             wait_mode(&live, had);
             guest.wait_for_link();

@@ -80,7 +80,10 @@ const FORBIDDEN: &[(Role, &[libc::c_long])] = &[
         Role::Control,
         &[libc::SYS_execve, libc::SYS_clone, libc::SYS_ptrace, libc::SYS_setresuid, libc::SYS_mount],
     ),
-    (Role::Main, &[libc::SYS_execve, libc::SYS_clone, libc::SYS_ptrace, libc::SYS_setresuid, libc::SYS_mount]),
+    (
+        Role::Main,
+        &[libc::SYS_execve, libc::SYS_clone, libc::SYS_ptrace, libc::SYS_setresuid, libc::SYS_mount],
+    ),
     (
         Role::Keeper,
         &[

@@ -30,8 +30,8 @@ use crate::packet::{Hold, Lost, PacketError};
 use crate::poll::{Interest, Poller};
 use crate::tap::InterfaceName;
 pub(crate) use program::LATER;
-use program::{Attachment, MAX_QUEUES};
 pub use program::Program;
+use program::{Attachment, MAX_QUEUES};
 pub use queue::Arrived;
 use queue::{Queue, Socket};
 
@@ -39,6 +39,8 @@ use queue::{Queue, Socket};
 pub const LONGEST: usize = memory::ROOM;
 /// Of what an MTU leaves out: the header of Ethernet, and a VLAN tag.
 const HEADERS: u32 = 14 + 4;
+/// Frames of a queue before it is another's turn.
+const TURN: u32 = 64;
 /// How often it is looked whether a queue is free.
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -134,16 +136,22 @@ impl XdpInterface {
     ) -> Result<Self, XdpError> {
         let hold = Hold::open(name)?;
         let link = Links::new().and_then(|mut links| links.look_up(name.as_str()));
-        if let Some(mtu) = link.ok().flatten().map(|link| link.mtu).filter(|mtu| mtu + HEADERS > LONGEST as u32) {
+        if let Some(mtu) =
+            link.ok().flatten().map(|link| link.mtu).filter(|mtu| mtu + HEADERS > LONGEST as u32)
+        {
             return Err(XdpError::Mtu { name: name.clone(), mtu });
         }
         let until = Instant::now() + patience;
         let (mut reasons, mut busy) = (Vec::new(), false);
         for mode in modes.iter().copied() {
             match attach(&hold, program, mode, until) {
-                Ok((attachment, queues)) => return Self::new(hold, attachment, mode, queues).map_err(|source| {
-                    XdpError::Refused { name: name.clone(), reasons: source.to_string(), busy: false }
-                }),
+                Ok((attachment, queues)) => {
+                    return Self::new(hold, attachment, mode, queues).map_err(|source| XdpError::Refused {
+                        name: name.clone(),
+                        reasons: source.to_string(),
+                        busy: false,
+                    });
+                }
                 Err(refusal) => {
                     busy |= refusal.is_busy();
                     reasons.push(format!("{mode}: {refusal}"));
@@ -159,7 +167,7 @@ impl XdpInterface {
         for socket in &sockets {
             poller.add(&**socket, 0, Interest::READ)?;
         }
-        let frames = Mutex::new(Some(Frames { queues, next: 0 }));
+        let frames = Mutex::new(Some(Frames { queues, next: 0, turn: TURN, broken: false }));
         Ok(Self { _program: attachment, mode, poller, sockets, frames, hold })
     }
 
@@ -211,25 +219,42 @@ impl AsFd for XdpInterface {
 #[derive(Debug)]
 pub struct Frames {
     queues: Vec<Queue>,
-    /// Where it is looked next.
+    /// Where it is looked next, and for how many more frames.
     next: usize,
+    turn: u32,
+    /// A ring is not what it was.
+    broken: bool,
 }
 
 impl Frames {
-    /// The next frame; `None` if none of the queues has one now. A queue is read until it is empty.
+    /// The next frame; `None` if none of the queues has one now. They take turns, so that a flood of one holds up no other.
     ///
     /// # Errors
     /// The rings are not what they were; there is no going on with them.
     pub fn receive(&mut self, into: &mut [u8]) -> io::Result<Option<Arrived>> {
+        if self.broken {
+            return Err(broken());
+        }
+        if self.turn == 0 {
+            self.pass_on();
+        }
         for _ in 0..self.queues.len() {
             let Some(queue) = self.queues.get_mut(self.next) else { break };
             match queue.receive(into) {
-                Ok(Some(arrived)) => return Ok(Some(arrived)),
-                Ok(None) => self.next = (self.next + 1) % self.queues.len(),
+                Ok(Some(arrived)) => {
+                    self.turn -= 1;
+                    return Ok(Some(arrived));
+                }
+                Ok(None) => self.pass_on(),
                 Err(ring::Broken) => return Err(broken()),
             }
         }
         Ok(None)
+    }
+
+    /// It is the next queue's turn.
+    fn pass_on(&mut self) {
+        (self.next, self.turn) = ((self.next + 1) % self.queues.len().max(1), TURN);
     }
 
     /// Takes a frame of at most [`LONGEST`] bytes, to be sent by the next flush at the latest. Answers what was lost.
@@ -237,16 +262,21 @@ impl Frames {
         let lost = Lost { no_room: 1, ..Lost::default() };
         let Some(queue) = self.queues.first_mut() else { return lost };
         match queue.push(frame) {
-            Ok(true) if queue.is_burst() => queue.flush().unwrap_or(lost),
+            Ok(true) if queue.is_burst() => self.flush(),
             Ok(true) => Lost::default(),
-            Ok(false) | Err(ring::Broken) => lost,
+            Ok(false) => lost,
+            Err(ring::Broken) => {
+                self.broken = true;
+                lost
+            }
         }
     }
 
     /// Sends what was taken. What the interface has no room for now goes with a later flush. Answers what was lost.
     pub fn flush(&mut self) -> Lost {
-        let flushed = self.queues.first_mut().map(Queue::flush);
-        flushed.and_then(Result::ok).unwrap_or_default()
+        let flushed = self.queues.first_mut().map_or(Ok(Lost::default()), Queue::flush);
+        self.broken |= flushed.is_err();
+        flushed.unwrap_or_default()
     }
 }
 
@@ -285,7 +315,9 @@ fn queues(interface: u32, zerocopy: bool, until: Instant) -> Result<Vec<Queue>, 
             }
             Ok(queue) => queues.push(queue),
             // The first one that is not there, whatever the mode; a driver may say the same of one that it does not want.
-            Err(error) if number > 0 && is_beyond(&error) && !(zerocopy && exists(interface, number)) => break,
+            Err(error) if number > 0 && is_beyond(&error) && !(zerocopy && exists(interface, number)) => {
+                break;
+            }
             Err(source) => return Err(Refusal { step: "no socket can be bound to a queue", source }),
         }
     }
@@ -327,7 +359,9 @@ impl fmt::Display for Refusal {
             Some(libc::EPERM | libc::EACCES) => "; it takes root, or CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF",
             Some(libc::EBUSY | libc::EEXIST) => "; another program has it (ip link set dev NAME xdp off)",
             Some(libc::ENOBUFS | libc::ENOMEM) => "; it takes more locked memory (LimitMEMLOCK= in a unit)",
-            Some(libc::EAFNOSUPPORT) => "; the kernel has no AF_XDP, or RestrictAddressFamilies= of a unit lacks it",
+            Some(libc::EAFNOSUPPORT) => {
+                "; the kernel has no AF_XDP, or RestrictAddressFamilies= of a unit lacks it"
+            }
             _ => "",
         };
         write!(f, "{}: {}{remedy}", self.step, self.source)

@@ -33,6 +33,8 @@ const TX_CHUNKS: u32 = 512;
 const SLACK: u32 = 2;
 /// Completions of a queue that sends nothing: the kernel wants a ring.
 const NO_COMPLETIONS: u32 = 2;
+/// The header of Ethernet.
+const SHORTEST: usize = 14;
 /// Frames to be sent before the kernel is told, and how often it is told until it has taken all: it sends 32 for a call.
 const BURST: u32 = 32;
 const CALLS: u32 = 4;
@@ -126,12 +128,12 @@ pub(super) fn open(interface: u32, queue: u32, zerocopy: bool) -> io::Result<Que
 
 /// Maps the rings, and gives the kernel the chunks for frames that come.
 fn rings(fd: OwnedFd, frames: Arc<Mapping>, (tx, completions): (u32, u32)) -> io::Result<Queue> {
-    let XdpMmapOffsets { rx: rx_at, tx: tx_at, fr: fill_at, cr: completion_at } = sockopt::xdp_mmap_offsets(&fd)?;
+    let XdpMmapOffsets { rx: rx_at, tx: tx_at, fr: fill_at, cr: completion_at } =
+        sockopt::xdp_mmap_offsets(&fd)?;
     let (fill, fill_layout) = map::<u64>(&fd, libc::XDP_UMEM_PGOFF_FILL_RING, &fill_at, RX_CHUNKS * SLACK)?;
     let (completion, completion_layout) =
         map::<u64>(&fd, libc::XDP_UMEM_PGOFF_COMPLETION_RING, &completion_at, completions)?;
-    let (rx, rx_layout) =
-        map::<Descriptor>(&fd, libc::XDP_PGOFF_RX_RING as u64, &rx_at, RX_CHUNKS * SLACK)?;
+    let (rx, rx_layout) = map::<Descriptor>(&fd, libc::XDP_PGOFF_RX_RING as u64, &rx_at, RX_CHUNKS * SLACK)?;
     let (sent, sent_layout) = match tx {
         // A ring that nobody else has: nothing is sent by this queue.
         0 => own::<Descriptor>()?,
@@ -219,12 +221,12 @@ impl Queue {
         if sending.free.is_empty() {
             sending.reclaim()?;
         }
-        if frame.len() > ROOM {
+        // A descriptor that the kernel does not take would keep its chunk.
+        if !(SHORTEST..=ROOM).contains(&frame.len()) {
             return Ok(false);
         }
         let Some(chunk) = sending.free.pop() else { return Ok(false) };
-        let descriptor =
-            Descriptor { address: Chunks::address(chunk), len: frame.len() as u32, options: 0 };
+        let descriptor = Descriptor { address: Chunks::address(chunk), len: frame.len() as u32, options: 0 };
         let taken = self.chunks.copy_in(chunk, frame) && sending.tx.push(descriptor);
         if taken {
             sending.pending += 1;

@@ -213,10 +213,19 @@ fn what_nobody_reads_is_lost_and_counted_and_what_is_too_long_is_refused() {
         assert!(too_long > 0, "a place that is too short");
         wait_until_carries(&mut frames, &right);
         assert_eq!(frames.send(&frame(1, LONGEST + 1)), Lost { no_room: 1, no_link: 0 });
+        for len in (0..14).cycle().take(2000) {
+            assert_eq!(
+                frames.send(&vec![0; len]),
+                Lost { no_room: 1, no_link: 0 },
+                "no header, and no chunk lost"
+            );
+        }
+        wait_until_carries(&mut frames, &right);
     });
     with_a_pair("xdp MTU", 1, |program| {
         ip("link set left0 mtu 3823");
-        let refused = XdpInterface::open(&name("left0"), program, &Mode::ALL, PATIENCE).unwrap_err().to_string();
+        let refused =
+            XdpInterface::open(&name("left0"), program, &Mode::ALL, PATIENCE).unwrap_err().to_string();
         assert!(refused.contains("MTU 3823") && refused.contains("3822"), "{refused}");
     });
 }

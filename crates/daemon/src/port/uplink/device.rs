@@ -146,7 +146,11 @@ pub(super) struct DeviceUplink<D: Device> {
 impl<D: Device> DeviceUplink<D> {
     /// Attaches to the interface, and has it watched from now on and kept in the port's vault. One that a predecessor had
     /// and that is gone is waited for: guests keep their VFs meanwhile.
-    pub(super) fn open(name: &InterfaceName, terms: &D::Terms, with: &Maker<'_>) -> Result<Self, UplinkError> {
+    pub(super) fn open(
+        name: &InterfaceName,
+        terms: &D::Terms,
+        with: &Maker<'_>,
+    ) -> Result<Self, UplinkError> {
         // A host of an earlier version has kept it under the shorter name.
         let kept = with.vault.copy_named(&kept_as::<D>(name)).or_else(|| with.vault.copy_named(D::KIND));
         let device = match kept.map(|fd| D::adopt(fd, name, terms)) {

@@ -53,7 +53,9 @@ impl Programs {
 fn why_not(error: &io::Error) -> String {
     let remedy = match error.kind() {
         io::ErrorKind::PermissionDenied => "it takes root, or CAP_BPF and CAP_NET_ADMIN",
-        _ => "the kernel has no bpf(2), or this host has given it up: a host that starts with such an uplink loads it",
+        _ => {
+            "the kernel has no bpf(2), or this host has given it up: a host that starts with such an uplink loads it"
+        }
     };
     format!("AF_XDP's program cannot be loaded: {error}; {remedy}")
 }
