@@ -91,13 +91,13 @@ pub enum XdpError {
         name: InterfaceName,
         /// Why, for each mode.
         reasons: String,
-        /// Somebody has its queues, or a program on it, now.
+        /// Somebody has its queues, a program on it, or all memory that may be locked, now.
         busy: bool,
     },
 }
 
 impl XdpError {
-    /// Somebody has its queues, or a program on it, now.
+    /// Somebody has its queues, a program on it, or all memory that may be locked, now.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         matches!(self, Self::Refused { busy: true, .. })
@@ -123,8 +123,8 @@ pub struct XdpInterface {
 }
 
 impl XdpInterface {
-    /// Attaches to the interface of this name in the first of these modes that can be had. A queue or an interface that
-    /// somebody else has is waited for so long: the kernel frees those of a process that has ended a moment later.
+    /// Attaches to the interface of this name in the first of these modes that can be had. What somebody else has of it is
+    /// waited for so long: the kernel frees what a process had that has ended, and what was tried before, a moment later.
     ///
     /// # Errors
     /// See [`XdpError`].
@@ -306,34 +306,33 @@ fn attach(
 fn queues(interface: u32, zerocopy: bool, until: Instant) -> Result<Vec<Queue>, Refusal> {
     let mut queues = Vec::new();
     for number in 0..=MAX_QUEUES {
-        match patiently(until, || queue::open(interface, number, zerocopy)) {
-            Ok(_) if number == MAX_QUEUES => {
+        match patiently(until, || socket_of(interface, number, zerocopy)) {
+            Ok(None) => break,
+            Ok(Some(_)) if number == MAX_QUEUES => {
                 return Err(Refusal {
                     step: "more than 16 queues (ethtool -L NAME combined 16)",
                     source: io::Error::from(io::ErrorKind::Unsupported),
                 });
             }
-            Ok(queue) => queues.push(queue),
-            // The first one that is not there, whatever the mode; a driver may say the same of one that it does not want.
-            Err(error) if number > 0 && is_beyond(&error) && !(zerocopy && exists(interface, number)) => {
-                break;
-            }
+            Ok(Some(queue)) => queues.push(queue),
             Err(source) => return Err(Refusal { step: "no socket can be bound to a queue", source }),
         }
     }
     Ok(queues)
 }
 
-/// What the kernel says of a queue that the interface does not have.
-fn is_beyond(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(libc::EINVAL)
+/// A socket for a queue; `None` if the interface, which has a first one, does not have this one. A driver may say the same of
+/// one that it does not want, and the memory may not do for one that is not there.
+fn socket_of(interface: u32, number: u32, zerocopy: bool) -> io::Result<Option<Queue>> {
+    match queue::open(interface, number, zerocopy) {
+        Err(error) if number == 0 => Err(error),
+        Err(error) if queue::is_beyond(&error) && !zerocopy => Ok(None),
+        Err(_) if !queue::exists(interface, number) => Ok(None),
+        other => other.map(Some),
+    }
 }
 
-fn exists(interface: u32, queue: u32) -> bool {
-    !queue::open(interface, queue, false).is_err_and(|error| is_beyond(&error))
-}
-
-/// Tries again while somebody else has it.
+/// Tries again while it may yet be had.
 fn patiently<T>(until: Instant, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match attempt() {
@@ -343,8 +342,9 @@ fn patiently<T>(until: Instant, mut attempt: impl FnMut() -> io::Result<T>) -> i
     }
 }
 
+/// Somebody has it, or memory that may be locked, which the kernel takes back a moment after a socket is closed.
 fn is_busy(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST))
+    matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST | libc::ENOBUFS))
 }
 
 impl Refusal {

@@ -31,8 +31,8 @@ const RX_CHUNKS: u32 = 1024;
 const TX_CHUNKS: u32 = 512;
 /// Places of a ring for each chunk that may be in it: the kernel moves its index after it has passed a chunk on.
 const SLACK: u32 = 2;
-/// Completions of a queue that sends nothing: the kernel wants a ring.
-const NO_COMPLETIONS: u32 = 2;
+/// Places of a ring that nothing will be in, and that the kernel wants nevertheless.
+const FEW: u32 = 2;
 /// The header of Ethernet.
 const SHORTEST: usize = 14;
 /// Frames to be sent before the kernel is told, and how often it is told until it has taken all: it sends 32 for a call.
@@ -97,23 +97,10 @@ pub enum Arrived {
 /// Binds a socket to a queue of an interface. The first one sends, too.
 pub(super) fn open(interface: u32, queue: u32, zerocopy: bool) -> io::Result<Queue> {
     let sends = queue == 0;
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let fd = socket_with(AddressFamily::XDP, SocketType::RAW, flags, None)?;
     let tx_chunks = if sends { TX_CHUNKS } else { 0 };
     let frames = Mapping::anonymous((RX_CHUNKS + tx_chunks) as usize * CHUNK)?;
-    let memory = XdpUmemReg {
-        addr: frames.address(),
-        len: frames.len() as u64,
-        chunk_size: CHUNK as u32,
-        headroom: 0,
-        flags: XdpUmemRegFlags::empty(),
-        tx_metadata_len: 0,
-    };
-    sockopt::set_xdp_umem_reg(&fd, memory)?;
-    let (tx, completions) = if sends { (TX_CHUNKS * SLACK, TX_CHUNKS * SLACK) } else { (0, NO_COMPLETIONS) };
-    sockopt::set_xdp_umem_fill_ring_size(&fd, RX_CHUNKS * SLACK)?;
-    sockopt::set_xdp_umem_completion_ring_size(&fd, completions)?;
-    sockopt::set_xdp_rx_ring_size(&fd, RX_CHUNKS * SLACK)?;
+    let (tx, completions) = if sends { (TX_CHUNKS * SLACK, TX_CHUNKS * SLACK) } else { (0, FEW) };
+    let fd = socket(&frames, RX_CHUNKS * SLACK, completions)?;
     if sends {
         sockopt::set_xdp_tx_ring_size(&fd, tx)?;
         // What it does not let us have is done without.
@@ -124,6 +111,41 @@ pub(super) fn open(interface: u32, queue: u32, zerocopy: bool) -> io::Result<Que
     let flags = copying | SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
     bind(&queue_of.socket, &SocketAddrXdp::new(flags, interface, queue))?;
     Ok(queue_of)
+}
+
+/// Whether an interface has this queue. It is tried with next to no memory.
+pub(super) fn exists(interface: u32, queue: u32) -> bool {
+    let attempt = || {
+        let frames = Mapping::anonymous(CHUNK)?;
+        let fd = socket(&frames, FEW, FEW)?;
+        bind(&fd, &SocketAddrXdp::new(SocketAddrXdpFlags::XDP_COPY, interface, queue))
+            .map_err(io::Error::from)
+    };
+    !attempt().is_err_and(|error| is_beyond(&error))
+}
+
+/// What the kernel says of a queue that the interface does not have.
+pub(super) fn is_beyond(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EINVAL)
+}
+
+/// A socket with memory for frames, and rings for what comes.
+fn socket(frames: &Mapping, rx: u32, completions: u32) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let fd = socket_with(AddressFamily::XDP, SocketType::RAW, flags, None)?;
+    let memory = XdpUmemReg {
+        addr: frames.address(),
+        len: frames.len() as u64,
+        chunk_size: CHUNK as u32,
+        headroom: 0,
+        flags: XdpUmemRegFlags::empty(),
+        tx_metadata_len: 0,
+    };
+    sockopt::set_xdp_umem_reg(&fd, memory)?;
+    sockopt::set_xdp_umem_fill_ring_size(&fd, rx)?;
+    sockopt::set_xdp_umem_completion_ring_size(&fd, completions)?;
+    sockopt::set_xdp_rx_ring_size(&fd, rx)?;
+    Ok(fd)
 }
 
 /// Maps the rings, and gives the kernel the chunks for frames that come.

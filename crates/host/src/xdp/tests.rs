@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use super::*;
+use crate::confine::{Capabilities, Confinement, Role, Seccomp};
 use crate::packet::{PacketSocket, ReceiveBurst, SendBurst};
 use crate::test_support::{in_network_namespace, skipped};
 
@@ -275,5 +276,25 @@ fn the_program_goes_with_a_process_that_is_killed() {
         holder.wait().unwrap();
         eventually("the program is gone", || !has_program());
         assert_eq!(open(program, &Mode::ALL).mode(), Mode::Native, "it can be had at once");
+    });
+}
+
+#[test]
+fn a_program_that_was_loaded_is_attached_by_a_confined_thread() {
+    let what = "xdp confined";
+    with_a_pair(what, 1, |program| {
+        let capabilities = Capabilities::Only { net_admin: false, net_raw: true };
+        let confinement = Confinement { seccomp: Seccomp::On, capabilities };
+        confinement.prepare(Role::Control).unwrap().apply().unwrap();
+        // Again and again: memory that was locked counts until the kernel has let go of it.
+        for _ in 0..5 {
+            match XdpInterface::open(&name("left0"), program, &Mode::ALL, PATIENCE) {
+                Ok(left) => assert_eq!(left.mode(), Mode::Native),
+                Err(error) if error.to_string().contains("CAP_BPF") => {
+                    return skipped(what, &format!("this kernel wants more for it: {error}"));
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
     });
 }
