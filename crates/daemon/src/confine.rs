@@ -80,7 +80,7 @@ fn confinement(config: &Config) -> Confinement {
         // What was deleted may be made again.
         Some(_) => Capabilities::Only {
             net_admin: any(|uplink| matches!(uplink, Uplink::Tap(_))),
-            net_raw: any(|uplink| matches!(uplink, Uplink::Interface(_))),
+            net_raw: any(|uplink| matches!(uplink, Uplink::Interface(_) | Uplink::Xdp(..))),
         },
     };
     Confinement { seccomp: config.confine.seccomp, capabilities }

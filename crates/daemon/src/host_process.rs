@@ -7,7 +7,7 @@ use crate::control::server::{Probe, RequestSender, Server, ServerHandle};
 use crate::control::tcp::{self, Token};
 use crate::flight::files::Files;
 use crate::management::{Management, Order, Ports};
-use crate::port::{Command, Common, Inbox, Port, PortError, Wires};
+use crate::port::{Command, Common, Inbox, Port, PortError, Programs, Wires};
 use crate::vault::Vault;
 use crate::volatile;
 use host::confine::ConfineError;
@@ -78,7 +78,7 @@ impl ReadyHost {
         });
         let threads = Threads::prepare(&config)?;
         let flights = Files::start(config.state_dir.as_deref(), &threads.control)?;
-        let common = Common { wires: Wires::default(), flights };
+        let common = Common { wires: Wires::default(), programs: Programs::default(), flights };
         let mut ports = Vec::new();
         for port in &config.ports {
             let (inbox, handle) = Inbox::new()?;

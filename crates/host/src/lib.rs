@@ -24,6 +24,7 @@
 //! | [`measure`] | what calls, wake-ups, copies and a virtual machine's exits take here |
 //! | [`vnet`] | what the kernel says of a frame: its checksum is missing, it is to be cut |
 //! | [`worker`] | a thread for work that may take long: mapping, unmapping, closing |
+//! | [`xdp`] | a network interface that is there, by rings shared with the kernel (AF_XDP) |
 //! | [`runtime_dir`] | where sockets live when nobody says otherwise |
 //! | [`folder`] | folders for sockets, safe against being replaced |
 //! | [`confine`] | giving up what this process needs no longer: its user, capabilities, system calls, files |
@@ -59,3 +60,4 @@ pub mod user;
 pub mod vfio;
 pub mod vnet;
 pub mod worker;
+pub mod xdp;

@@ -1,8 +1,12 @@
 //! Says whether the checksums of a received frame are right. Left out: whether anybody asks, and how a descriptor says it.
 
+use core::ops::Range;
+
 use crate::checksum::Sum;
 use crate::crc::crc32c;
-use crate::headers::{Headers, IPV4_HEADER, L3, L4, SCTP_CHECKSUM, UDP_CHECKSUM, UDP_HEADER, protocol};
+use crate::headers::{
+    Headers, IPV4_HEADER, L3, L4, SCTP_CHECKSUM, TCP_CHECKSUM, UDP_CHECKSUM, UDP_HEADER, protocol,
+};
 use plane::bytes::be16;
 use plane::frame::{Sealed, Transport};
 
@@ -61,6 +65,28 @@ pub fn transport(frame: &[u8], headers: &Headers, sealed: Option<Sealed>) -> Opt
             Some(vouched || crc32c(&[before, &[0; 4], after]) == u32::from_le_bytes(*sent))
         }
     }
+}
+
+/// Where a frame lacks its TCP or UDP checksum, which its sender has left to a card: the place has the sum of the pseudo header, as
+/// Linux leaves it. Answers the bytes that the checksum is of, and where in the frame it belongs. A right checksum may look
+/// so too, once in 65,536 frames; putting it in again then changes nothing. `None` of all else.
+#[must_use]
+pub fn unfinished(frame: &[u8]) -> Option<(Range<usize>, usize)> {
+    let headers = Headers::parse(frame);
+    if headers.is_readdressed() {
+        return None;
+    }
+    let segment = frame.get(headers.l4_offset..headers.l3_end?)?;
+    let (length, place, protocol) = match headers.l4 {
+        L4::Tcp => (segment.len(), TCP_CHECKSUM, protocol::TCP),
+        L4::Udp => (be16(segment, 4)?.into(), UDP_CHECKSUM, protocol::UDP),
+        L4::Sctp | L4::None => return None,
+    };
+    let sent = be16(segment.get(..length)?, place)?;
+    let sum = pseudo(frame, &headers, length, protocol).value();
+    let start = headers.l4_offset;
+    // Zero has two forms, and of UDP one of them says that there is no checksum.
+    (sent != 0 && sent % 0xffff == sum % 0xffff).then_some((start..start + length, start + place))
 }
 
 /// Whether a checksum that was sealed is right, given the sum of the pseudo header. The seal makes it all sum up to ones

@@ -1,7 +1,7 @@
 //! What a configuration may say, and how it is told that it may not.
 
 use super::file::{Family, PortLink};
-use super::uplink::Uplink;
+use super::uplink::{Uplink, Xdp};
 use super::{Config, ConfigError};
 use driver::pf::{
     InterruptBounds, Link, Mirror, Offence, PortPolicy, PortVlan, StormControl, Thresholds, VfPolicy, VlanSet,
@@ -198,10 +198,30 @@ fn an_uplink_that_is_none_is_told_what_there_is() {
         ("{ tap = \"x\", mtu = 1 }", ["`mtu`", "`tap`"]),
         ("{}", ["no uplink is named", "{ tap = \"NAME\" }"]),
         ("{ tap = \"x\", wire = \"y\" }", ["a port has one uplink", "{ wire = \"NAME\" }"]),
+        ("{ tap = \"x\", xdp = \"native\" }", ["xdp says how", "name the interface"]),
+        ("{ interface = \"x\", xdp = \"fast\" }", ["`fast`", "`best-effort`"]),
     ] {
         let message = Config::parse(&format!("[[port]]\nuplink = {text}")).unwrap_err();
         assert!(parts.iter().all(|part| message.contains(part)), "{text}\n{message}");
     }
+}
+
+#[test]
+fn an_interface_is_by_a_packet_socket_unless_xdp_is_said() {
+    let uplink = |text: &str| check(&format!("[[port]]\nuplink = {text}")).unwrap().ports.remove(0).uplink;
+    assert_eq!(uplink("{ interface = \"eth1\" }"), Uplink::Interface("eth1".into()));
+    for (word, xdp) in [
+        ("best-effort", Xdp::BestEffort),
+        ("native-with-zerocopy", Xdp::NativeWithZerocopy),
+        ("native", Xdp::Native),
+        ("generic", Xdp::Generic),
+    ] {
+        let uplink = uplink(&format!("{{ interface = \"eth1\", xdp = \"{word}\" }}"));
+        assert_eq!(uplink, Uplink::Xdp("eth1".into(), xdp));
+        assert_eq!(uplink.to_string(), "interface:eth1");
+    }
+    let twice = "[[port]]\nuplink.interface = \"eth1\"\n[[port]]\nuplink = { interface = \"eth1\", xdp = \"native\" }";
+    assert!(refused(twice).contains("eth1"), "one interface is one port's");
 }
 
 #[test]

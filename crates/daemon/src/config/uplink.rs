@@ -2,6 +2,7 @@
 
 use super::{ConfigError, Unique, check_absolute, value, well_formed};
 use host::tap::InterfaceName;
+use host::xdp::Mode;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -25,8 +26,36 @@ pub enum Uplink {
     Stream(Stream),
     /// The network interface of this name, which is there.
     Interface(String),
+    /// The same, by AF_XDP.
+    Xdp(String, Xdp),
     /// The recording in this file.
     Replay(PathBuf),
+}
+
+/// By which of AF_XDP's modes an interface's frames are to pass; the words are Open vSwitch's (`xdp-mode`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Xdp {
+    /// The first of the others that can be had, in this order; else by a packet socket.
+    BestEffort,
+    /// The driver moves frames to and from the host's memory.
+    NativeWithZerocopy,
+    /// The driver runs the program, and the kernel copies.
+    Native,
+    /// The kernel runs the program and copies, whatever the driver.
+    Generic,
+}
+
+impl Xdp {
+    /// Which modes are tried, in this order.
+    pub(crate) fn modes(self) -> &'static [Mode] {
+        match self {
+            Self::BestEffort => &Mode::ALL,
+            Self::NativeWithZerocopy => &[Mode::NativeWithZerocopy],
+            Self::Native => &[Mode::Native],
+            Self::Generic => &[Mode::Generic],
+        }
+    }
 }
 
 /// A UNIX stream socket that carries frames, each behind its length in four bytes, big end first.
@@ -49,7 +78,7 @@ impl fmt::Display for Uplink {
             Self::Wire(name) => write!(f, "wire:{name}"),
             Self::Stream(Stream::Connect(path)) => write!(f, "stream:connect={}", path.display()),
             Self::Stream(Stream::Listen(path)) => write!(f, "stream:listen={}", path.display()),
-            Self::Interface(name) => write!(f, "interface:{name}"),
+            Self::Interface(name) | Self::Xdp(name, _) => write!(f, "interface:{name}"),
             Self::Replay(path) => write!(f, "replay:{}", path.display()),
         }
     }
@@ -68,7 +97,7 @@ impl Uplink {
                 interface(name)?;
                 unique.claim("tap", name, &key)
             }
-            Self::Interface(name) | Self::Macvtap(name) => {
+            Self::Interface(name) | Self::Xdp(name, _) | Self::Macvtap(name) => {
                 interface(name)?;
                 unique.claim("interface", name, &key)
             }
@@ -124,7 +153,7 @@ impl<'de> Deserialize<'de> for Uplink {
 struct WordOrTable;
 
 const KINDS: &str = concat!(
-    r#""none", { tap = "NAME" }, { macvtap = "NAME" }, { wire = "NAME" }, { interface = "NAME" }, "#,
+    r#""none", { tap = "NAME" }, { macvtap = "NAME" }, { wire = "NAME" }, { interface = "NAME", xdp = "MODE" }, "#,
     r#"{ replay = "PATH" }, { stream = { connect = "PATH" } } or { stream = { listen = "PATH" } }"#
 );
 
@@ -136,6 +165,7 @@ struct Table {
     wire: Option<String>,
     stream: Option<Stream>,
     interface: Option<String>,
+    xdp: Option<Xdp>,
     replay: Option<PathBuf>,
 }
 
@@ -154,17 +184,21 @@ impl<'de> Visitor<'de> for WordOrTable {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<Uplink, A::Error> {
-        let Table { tap, macvtap, wire, stream, interface, replay } =
+        let Table { tap, macvtap, wire, stream, interface, xdp, replay } =
             Deserialize::deserialize(MapAccessDeserializer::new(table))?;
+        let is_interface = interface.is_some();
         let given = [
             tap.map(Uplink::Tap),
             macvtap.map(Uplink::Macvtap),
             wire.map(Uplink::Wire),
             stream.map(Uplink::Stream),
-            interface.map(Uplink::Interface),
+            interface.map(|name| xdp.map_or(Uplink::Interface(name.clone()), |xdp| Uplink::Xdp(name, xdp))),
             replay.map(Uplink::Replay),
         ];
         let mut given = given.into_iter().flatten();
+        if xdp.is_some() && !is_interface {
+            return Err(A::Error::custom("xdp says how an interface's frames pass: name the interface"));
+        }
         match (given.next(), given.next()) {
             (Some(uplink), None) => Ok(uplink),
             (None, _) => Err(A::Error::custom(format!("no uplink is named: it is {KINDS}"))),

@@ -20,6 +20,9 @@ pub struct UplinkStatus {
     pub carrier: Option<bool>,
     /// The largest payload of a frame, in bytes; known when `carrier` is.
     pub mtu: Option<u32>,
+    /// How an interface's frames pass, while it is there; not known of uplinks of other kinds.
+    #[serde(default)]
+    pub mode: Option<InterfaceMode>,
     /// How often it was gone and came back.
     pub reattached: u64,
     /// Frames that came by it.
@@ -30,6 +33,31 @@ pub struct UplinkStatus {
     pub tx: UplinkTraffic,
     /// Frames that were lost on it, by reason.
     pub drops: UplinkDrops,
+}
+
+/// How the frames of an interface pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum InterfaceMode {
+    /// By a packet socket.
+    PacketSocket,
+    /// By AF_XDP: the driver moves them to and from the host's memory.
+    NativeWithZerocopy,
+    /// By AF_XDP: the driver runs the program, and the kernel copies.
+    Native,
+    /// By AF_XDP: the kernel runs the program and copies.
+    Generic,
+}
+
+impl fmt::Display for InterfaceMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::PacketSocket => "packet socket",
+            Self::NativeWithZerocopy => "AF_XDP native-with-zerocopy",
+            Self::Native => "AF_XDP native",
+            Self::Generic => "AF_XDP generic",
+        })
+    }
 }
 
 /// Frames of one direction, since the port has the uplink. A packet that passes uncut counts as the frames that it makes.

@@ -144,8 +144,8 @@ impl Ports {
         let waker = port.map(|port| port.handle.waker().clone()).ok_or_else(unavailable)?;
         drop(ports);
         let vault = PortVault::new(&self.vault, &config.name);
-        let (watcher, wires) = (&self.threads.control, &self.common.wires);
-        Ok(make(&Maker { vault: &vault, port: &waker, watcher, wires }))
+        let (watcher, wires, programs) = (&self.threads.control, &self.common.wires, &self.common.programs);
+        Ok(make(&Maker { vault: &vault, port: &waker, watcher, wires, programs }))
     }
 
     /// Where descriptors are kept.

@@ -38,7 +38,7 @@ pub use journal::JournalError;
 pub use order::{OpenVf, Order, VfOrder};
 pub use refit::{Refit, Refitted};
 pub use uplink::UplinkError;
-pub(crate) use uplink::{Maker, Stages, Uplink, Wires};
+pub(crate) use uplink::{Maker, Programs, Stages, Uplink, Wires};
 
 use crate::capture::Capture;
 use crate::control::functions::Functions;
@@ -70,6 +70,8 @@ use waiting::Naps;
 #[derive(Debug, Clone)]
 pub(crate) struct Common {
     pub(crate) wires: Wires,
+    /// The programs for interfaces, which are loaded before anything is given up.
+    pub(crate) programs: Programs,
     /// Where recordings of VFs go that are shut in.
     pub(crate) flights: Files,
 }

@@ -55,8 +55,9 @@ impl Port {
         let vault = PortVault::new(vault, &config.name);
         let (journal, trust) = notes(config, &vault)?;
         let journal = Arc::new(journal);
-        let (watcher, wires) = (&threads.control, &common.wires);
-        let maker = Maker { vault: &vault, port: &inbox.waker, watcher, wires };
+        let Common { wires, programs, .. } = common;
+        let (port, watcher) = (&inbox.waker, &threads.control);
+        let maker = Maker { vault: &vault, port, watcher, wires, programs };
         let mut uplink = Uplink::open(config, &maker)?;
         Uplink::forget_others(config, &vault);
         let memory = config.client_memory.unwrap_or_else(host::limits::machine_memory);

@@ -36,3 +36,4 @@ mod teardown;
 mod uplink;
 mod uplink_life;
 mod wire;
+mod xdp;

@@ -15,11 +15,13 @@ use rustix::thread::{
 use super::ConfineError;
 use crate::user::Account;
 
-/// What the start takes: giving sockets away, replacing a dead host's whoever owns them, taps, packet sockets.
+/// What the start takes: giving sockets away, replacing a dead host's whoever owns them, taps, packet sockets, programs
+/// of interfaces.
 const START: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::NET_ADMIN)
-    .union(CapabilitySet::NET_RAW);
+    .union(CapabilitySet::NET_RAW)
+    .union(CapabilitySet::BPF);
 
 /// Which capabilities a thread has from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

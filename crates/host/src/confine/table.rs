@@ -147,6 +147,8 @@ const SLOW: &[Row] = &[
 /// Commands, configuration, sockets and folders, the tap, and further threads, which confine themselves.
 const MANAGE: &[Row] = &[
     (libc::SYS_bind, Always),
+    // An interface comes back, and a program that was loaded before is attached to it.
+    (libc::SYS_bpf, Is(0, crate::xdp::LATER)),
     (libc::SYS_capget, Always),
     (libc::SYS_capset, Always),
     (libc::SYS_clone, Has(0, THREAD)),
@@ -231,9 +233,10 @@ const SIGNALS: &[u32] =
 
 /// The flags of a new thread, as against a new process.
 const THREAD: u32 = (libc::CLONE_THREAD | libc::CLONE_VM) as u32;
-/// No network above Ethernet: links are watched by netlink, frames of an interface come by a packet socket, and any other
-/// socket is a file.
-const FAMILIES: &[u32] = &[libc::AF_UNIX as u32, libc::AF_NETLINK as u32, libc::AF_PACKET as u32];
+/// No network above Ethernet: links are watched by netlink, frames of an interface come by a packet socket or by AF_XDP, and
+/// any other socket is a file.
+const FAMILIES: &[u32] =
+    &[libc::AF_UNIX as u32, libc::AF_NETLINK as u32, libc::AF_PACKET as u32, libc::AF_XDP as u32];
 /// Of a socket, of the log's terminal, of a tap, of an interface.
 const IOCTLS: &[u32] = &[
     libc::FIONBIO as u32,
@@ -298,6 +301,8 @@ const OLDER_NO_FILES: &[Row] = &[];
 /// it, for what a user database would load.
 const NO_CODE: &[Row] =
     &[(libc::SYS_mmap, Has(2, libc::PROT_EXEC as u32)), (libc::SYS_mprotect, Has(2, libc::PROT_EXEC as u32))];
+/// As above: no program is loaded any more, and whoever asks for one does without.
+const NO_PROGRAM: &[Row] = &[(libc::SYS_bpf, IsNot(0, crate::xdp::LATER))];
 /// As above: where a panic looks up the names of functions.
 const NO_FILES: &[Row] = &[(libc::SYS_openat, Always), (libc::SYS_getcwd, Always)];
 /// As above: `clone3` hides its flags from any filter, and libraries then take `clone`; a user database may lie
@@ -320,7 +325,7 @@ impl Role {
     pub(super) fn refused(self) -> &'static [&'static [Row]] {
         match self {
             Self::Port | Self::Helper | Self::Api | Self::Keeper => &[NO_CODE, NO_FILES, OLDER_NO_FILES],
-            Self::Control | Self::Main => &[NO_CODE, NO_PROCESS],
+            Self::Control | Self::Main => &[NO_CODE, NO_PROCESS, NO_PROGRAM],
         }
     }
 }

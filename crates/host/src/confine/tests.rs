@@ -51,6 +51,7 @@ const FORBIDDEN: &[(Role, &[libc::c_long])] = &[
             libc::SYS_bind,
             libc::SYS_ioctl,
             libc::SYS_mkdirat,
+            libc::SYS_bpf,
             libc::SYS_ptrace,
             libc::SYS_setresuid,
         ],
@@ -79,7 +80,10 @@ const FORBIDDEN: &[(Role, &[libc::c_long])] = &[
         Role::Control,
         &[libc::SYS_execve, libc::SYS_clone, libc::SYS_ptrace, libc::SYS_setresuid, libc::SYS_mount],
     ),
-    (Role::Main, &[libc::SYS_execve, libc::SYS_clone, libc::SYS_ptrace, libc::SYS_setresuid, libc::SYS_bpf]),
+    (
+        Role::Main,
+        &[libc::SYS_execve, libc::SYS_clone, libc::SYS_ptrace, libc::SYS_setresuid, libc::SYS_mount],
+    ),
     (
         Role::Keeper,
         &[
@@ -142,6 +146,8 @@ fn what_libraries_can_do_without_is_refused_and_ends_nothing() {
             let socket = UdpSocket::bind("127.0.0.1:0").unwrap_err();
             assert_eq!(socket.raw_os_error(), Some(libc::ENOSYS), "{role:?}");
             thread::spawn(|| ()).join().unwrap();
+            let program = crate::xdp::Program::load().unwrap_err();
+            assert_eq!(program.raw_os_error(), Some(libc::ENOSYS), "{role:?}");
         });
     }
     for role in [Role::Main, Role::Control, Role::Api, Role::Port, Role::Helper, Role::Keeper] {

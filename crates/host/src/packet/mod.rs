@@ -14,6 +14,7 @@
 #![expect(unsafe_code, reason = "addresses and options of packet sockets, and bursts, are untyped")]
 
 mod burst;
+mod hold;
 mod request;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 
 use crate::tap::InterfaceName;
 pub use burst::{Arrived, LONGEST, Lost, ReceiveBurst, SendBurst};
+pub use hold::Hold;
 
 /// Why there is no packet socket.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +65,17 @@ pub enum PacketError {
     },
 }
 
+impl PacketError {
+    fn of(error: io::Error, name: &InterfaceName) -> Self {
+        let name = name.clone();
+        match error.raw_os_error() {
+            Some(libc::EPERM | libc::EACCES) => Self::NotPermitted { name },
+            Some(libc::ENODEV | libc::ENXIO) => Self::NoInterface { name },
+            _ => Self::System { name, source: error },
+        }
+    }
+}
+
 /// How much the kernel may hold for a port that is late, bytes, if it may be asked for so much.
 const BACKLOG: libc::c_int = 4 << 20;
 
@@ -80,18 +93,14 @@ impl PacketSocket {
     /// # Errors
     /// See [`PacketError`].
     pub fn open(name: &InterfaceName) -> Result<Self, PacketError> {
-        let system = |error: io::Error| match error.raw_os_error() {
-            Some(libc::EPERM | libc::EACCES) => PacketError::NotPermitted { name: name.clone() },
-            Some(libc::ENODEV | libc::ENXIO) => PacketError::NoInterface { name: name.clone() },
-            _ => PacketError::System { name: name.clone(), source: error },
-        };
+        let system = |error: io::Error| PacketError::of(error, name);
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         // Without a protocol no frame of any interface comes before it is bound.
         let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)
             .map_err(|errno| system(errno.into()))?;
         let index = name_to_index(&fd, name.as_str()).map_err(|errno| system(errno.into()))?;
         request::prepare(&fd, BACKLOG).map_err(system)?;
-        request::bind(&fd, index).map_err(system)?;
+        request::bind(&fd, index, request::Frames::All).map_err(system)?;
         request::listen_to_all(&fd, index).map_err(system)?;
         if !request::bound(&fd).map_err(system)?.is_ethernet {
             return Err(PacketError::NotEthernet { name: name.clone() });

@@ -42,11 +42,20 @@ fn set<T: Copy>(socket: impl AsFd, level: libc::c_int, option: libc::c_int, valu
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Every protocol of this interface.
-pub(super) fn bind(socket: impl AsFd, index: u32) -> io::Result<()> {
+/// Which frames of an interface come.
+pub(super) enum Frames {
+    All,
+    None,
+}
+
+/// Frames of this interface come from now on.
+pub(super) fn bind(socket: impl AsFd, index: u32, frames: Frames) -> io::Result<()> {
     let mut address = no_address();
     address.sll_family = libc::AF_PACKET as libc::c_ushort;
-    address.sll_protocol = (libc::ETH_P_ALL as libc::c_ushort).to_be();
+    address.sll_protocol = match frames {
+        Frames::All => (libc::ETH_P_ALL as libc::c_ushort).to_be(),
+        Frames::None => 0,
+    };
     address.sll_ifindex = index.cast_signed();
     let size = mem::size_of_val(&address) as libc::socklen_t;
     // SAFETY: the kernel reads `size` bytes of `address`.

@@ -4,3 +4,4 @@
 mod frames;
 mod headers;
 mod segment;
+mod unfinished;

@@ -15,6 +15,7 @@ fn good() -> PortStatus {
         state: UplinkState::Up,
         seconds: 1,
         carrier: Some(true),
+        mode: None,
         mtu: Some(1500),
         reattached: 0,
         rx: UplinkTraffic::default(),

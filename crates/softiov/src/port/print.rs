@@ -49,8 +49,11 @@ pub(crate) fn show(port: &PortStatus) -> String {
 }
 
 fn uplink(text: &mut String, status: &UplinkStatus) {
-    let UplinkStatus { kind, name, state, seconds, carrier, mtu, reattached, rx, tx, drops } = status;
+    let UplinkStatus { kind, name, state, seconds, carrier, mtu, mode, reattached, rx, tx, drops } = status;
     let _ = write!(text, "    {kind} {name} {state} for {seconds} s");
+    if let Some(mode) = mode {
+        let _ = write!(text, ", by {mode}");
+    }
     match (state, carrier, mtu) {
         (_, Some(carrier), Some(mtu)) => {
             let _ = write!(text, ", carrier {}, mtu {mtu}", if *carrier { "on" } else { "off" });

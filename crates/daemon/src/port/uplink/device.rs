@@ -5,13 +5,13 @@
 use super::record::Record;
 use super::watch::{News, Seen, Watch};
 use super::{Kind, Maker, UplinkError};
-use crate::control::uplink::{UplinkState, UplinkStatus};
+use crate::control::uplink::{InterfaceMode, UplinkState, UplinkStatus};
 use host::poll::{Interest, Poller};
 use host::tap::InterfaceName;
 use nic::{Sealed, Uncut};
 use std::fmt::{Debug, Display};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 /// What a frame has besides its payload: the header of Ethernet, and a VLAN tag. What Linux bridges forward at an MTU
@@ -22,17 +22,36 @@ const HEADERS: usize = 14 + 4;
 pub(super) trait Device: AsFd + Debug + Send + Sync + Sized + 'static {
     /// What the status calls it, and the log.
     const KIND: &'static str;
+    /// What the vault calls it.
+    const KEPT: &'static str = Self::KIND;
+    /// What is to be known of it but its name.
+    type Terms: Debug + Clone + Send + 'static;
     /// Frames on their way between the port and the device.
     type Burst: Debug + Send + Default;
 
     /// Attaches at the port's start, as the configuration says.
-    fn open(name: &InterfaceName) -> Result<Self, UplinkError>;
+    fn open(name: &InterfaceName, terms: &Self::Terms) -> Result<Self, UplinkError>;
 
-    /// Goes on with a predecessor's.
-    fn adopt(fd: OwnedFd, name: &InterfaceName) -> Option<Self>;
+    /// Goes on with a predecessor's; `None` if it is gone, or cannot be had yet.
+    fn adopt(fd: OwnedFd, name: &InterfaceName, terms: &Self::Terms) -> Option<Self>;
 
     /// Attaches to one that is there; `None` if there is none. The error says why not, and whether it will always be so.
-    fn open_existing(name: &InterfaceName) -> Result<Option<Self>, (String, bool)>;
+    fn open_existing(name: &InterfaceName, terms: &Self::Terms) -> Result<Option<Self>, (String, bool)>;
+
+    /// What the vault keeps for a successor.
+    fn kept(&self) -> BorrowedFd<'_> {
+        self.as_fd()
+    }
+
+    /// How an interface's frames pass.
+    fn mode(&self) -> Option<InterfaceMode> {
+        None
+    }
+
+    /// The longest frame that it takes, whatever the MTU, bytes.
+    fn longest(&self) -> usize {
+        usize::MAX
+    }
 
     /// What the interface is called now; `None` if it was deleted.
     fn interface(&self) -> Option<String>;
@@ -74,7 +93,10 @@ pub(super) trait Device: AsFd + Debug + Send + Sync + Sized + 'static {
         0
     }
 
-    /// Forgets the frames that another device has left.
+    /// Moves frames by this burst from now on.
+    fn begin(&self, _burst: &mut Self::Burst) {}
+
+    /// Forgets the frames that another device has left, and that device.
     fn clear(_burst: &mut Self::Burst) {}
 }
 
@@ -124,25 +146,33 @@ pub(super) struct DeviceUplink<D: Device> {
 impl<D: Device> DeviceUplink<D> {
     /// Attaches to the interface, and has it watched from now on and kept in the port's vault. One that a predecessor had
     /// and that is gone is waited for: guests keep their VFs meanwhile.
-    pub(super) fn open(name: &InterfaceName, with: &Maker<'_>) -> Result<Self, UplinkError> {
+    pub(super) fn open(
+        name: &InterfaceName,
+        terms: &D::Terms,
+        with: &Maker<'_>,
+    ) -> Result<Self, UplinkError> {
         // A host of an earlier version has kept it under the shorter name.
         let kept = with.vault.copy_named(&kept_as::<D>(name)).or_else(|| with.vault.copy_named(D::KIND));
-        let device = match kept.map(|fd| D::adopt(fd, name)) {
+        let device = match kept.map(|fd| D::adopt(fd, name, terms)) {
             Some(device) => device,
-            None => Some(D::open(name)?),
+            None => Some(D::open(name, terms)?),
         };
         let device = device.map(|device| {
             device.set_up();
             Arc::new(device)
         });
-        let (seen, watch) = Watch::start(name, device.clone(), with)?;
+        let mut burst = D::Burst::default();
+        if let Some(device) = &device {
+            device.begin(&mut burst);
+        }
+        let (seen, watch) = Watch::start(name, (device.clone(), terms), with)?;
         let mut uplink = Self {
             name: name.clone(),
+            longest: longest(&seen, device.as_deref()),
             device,
-            burst: D::Burst::default(),
+            burst,
             readable: true,
             broken: false,
-            longest: longest(&seen),
             seen,
             record: Record::new(D::KIND, UplinkState::Up),
             watch,
@@ -160,7 +190,7 @@ impl<D: Device> DeviceUplink<D> {
     }
 
     fn see(&mut self, seen: Seen) {
-        self.longest = longest(&seen);
+        self.longest = longest(&seen, self.device.as_deref());
         self.seen = seen;
     }
 
@@ -169,9 +199,10 @@ impl<D: Device> DeviceUplink<D> {
             tracing::error!(uplink = self.name.as_str(), %error, "cannot wait for frames of the {}", D::KIND);
             return self.watch.give_back(device);
         }
-        self.see(seen);
         D::clear(&mut self.burst);
+        device.begin(&mut self.burst);
         (self.device, self.readable, self.broken) = (Some(device), true, false);
+        self.see(seen);
         self.record.reattached();
     }
 
@@ -183,6 +214,8 @@ impl<D: Device> DeviceUplink<D> {
             // consequence.
             let _ = poller.remove(&*device);
             self.seen.interface = self.name.to_string();
+            // So that the watcher's is the last part of it.
+            D::clear(&mut self.burst);
             self.watch.give_back(device);
         }
     }
@@ -242,6 +275,7 @@ impl<D: Device> Kind for DeviceUplink<D> {
         let mut status = self.record.status(self.seen.interface.clone());
         status.carrier = self.seen.carrier.filter(|_| there);
         status.mtu = self.seen.mtu.filter(|_| there);
+        status.mode = self.device.as_ref().and_then(|device| device.mode());
         status.drops.missed += self.device.as_ref().map_or(0, |device| device.missed());
         Some(status)
     }
@@ -319,10 +353,11 @@ impl<D: Device> Kind for DeviceUplink<D> {
 
 /// Under which name the vault has a device.
 pub(super) fn kept_as<D: Device>(name: &(impl Display + ?Sized)) -> String {
-    format!("{}.{name}", D::KIND)
+    format!("{}.{name}", D::KEPT)
 }
 
-/// The longest frame, bytes. Where the MTU is not known, the device may take any.
-fn longest(seen: &Seen) -> usize {
-    seen.mtu.map_or(usize::MAX, |mtu| mtu as usize + HEADERS)
+/// The longest frame, bytes. Where the MTU is not known, the interface may take any.
+fn longest<D: Device>(seen: &Seen, device: Option<&D>) -> usize {
+    let device = device.map_or(usize::MAX, Device::longest);
+    seen.mtu.map_or(usize::MAX, |mtu| mtu as usize + HEADERS).min(device)
 }

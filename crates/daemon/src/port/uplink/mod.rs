@@ -5,6 +5,7 @@
 //! | `tap` | a tap of the host | watches the interface |
 //! | `tap` | a macvtap, whose frames pass an interface | watches the interface |
 //! | `packet` | a network interface that is there, by a packet socket | watches the interface |
+//! | `xdp` | the same, by AF_XDP | watches the interface |
 //! | `wire` | a ring each way to another port of this host | none |
 //! | `stream` | a UNIX stream socket to another process | connects, or listens |
 //! | `replay` | a recording | reads it |
@@ -16,6 +17,7 @@
 //! cut into segments yet (`offload`).
 
 mod device;
+mod error;
 mod impair;
 mod offload;
 mod packet;
@@ -27,6 +29,7 @@ mod stream;
 mod tap;
 mod watch;
 mod wire;
+mod xdp;
 
 use crate::capture::{Capture, Captures};
 use crate::config::PortConfig;
@@ -35,11 +38,10 @@ use crate::config::uplink;
 use crate::control::uplink::{UplinkState, UplinkStatus};
 use crate::vault::PortVault;
 use device::{Device, DeviceUplink};
-use host::confine::{ConfineError, Prepared};
-use host::packet::{PacketError, PacketSocket};
+pub use error::UplinkError;
+use host::confine::Prepared;
+use host::packet::PacketSocket;
 use host::poll::{Poller, Waker};
-use host::socket::BindError;
-use host::tap::TapError;
 use i82576::Time;
 use nic::{Sealed, Uncut, Wire};
 use plane::watch::Seen;
@@ -47,60 +49,12 @@ use replay::Replay;
 pub(crate) use stages::Stages;
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
 use stream::StreamUplink;
 use tap::{Macvtap, Stack, TapDevice};
-use thiserror::Error;
 use wire::WireEnd;
 pub(crate) use wire::Wires;
-
-/// Why an uplink cannot be had.
-#[derive(Debug, Error)]
-pub enum UplinkError {
-    /// The name is not an interface's.
-    #[error("uplink: {0}")]
-    Name(#[from] host::tap::InvalidName),
-    /// The tap cannot be opened or configured.
-    #[error("uplink: {0}")]
-    Tap(#[from] TapError),
-    /// The interface cannot be used.
-    #[error("uplink: {0}")]
-    Packet(#[from] PacketError),
-    /// The interface cannot be watched.
-    #[error(
-        "uplink: cannot watch the interface: {0}; the host needs netlink sockets \
-         (in a systemd unit, AF_NETLINK in RestrictAddressFamilies=)"
-    )]
-    Watch(io::Error),
-    /// The socket that another process is to connect to.
-    #[error("uplink: {0}")]
-    Listen(#[from] BindError),
-    /// The file that is to be played.
-    #[error("uplink: cannot play {}: {source}", path.display())]
-    Replay {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The file to be recorded to.
-    #[error(
-        "record: cannot record to {}: {source}; a host with Landlock writes to folders only that its configuration named \
-         when it started", path.display()
-    )]
-    Record {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// epoll or eventfd.
-    #[error("uplink: cannot wait for it: {0}")]
-    System(#[from] io::Error),
-    /// There is no thread to watch it.
-    #[error("uplink: {0}")]
-    Thread(#[from] ConfineError),
-}
+pub(crate) use xdp::Programs;
+use xdp::XdpDevice;
 
 /// One kind of uplink, as the port's thread has it.
 trait Kind: fmt::Debug + Send {
@@ -187,6 +141,8 @@ pub(crate) struct Maker<'a> {
     pub(crate) watcher: &'a Prepared,
     /// The wires between the host's ports.
     pub(crate) wires: &'a Wires,
+    /// The programs for interfaces.
+    pub(crate) programs: &'a Programs,
 }
 
 impl Uplink {
@@ -196,13 +152,17 @@ impl Uplink {
         let kind: Box<dyn Kind> = match &config.uplink {
             uplink::Uplink::None => Box::new(Nothing),
             uplink::Uplink::Tap(name) => {
-                Box::new(DeviceUplink::<TapDevice<Stack>>::open(&name.parse()?, with)?)
+                Box::new(DeviceUplink::<TapDevice<Stack>>::open(&name.parse()?, &(), with)?)
             }
             uplink::Uplink::Macvtap(name) => {
-                Box::new(DeviceUplink::<TapDevice<Macvtap>>::open(&name.parse()?, with)?)
+                Box::new(DeviceUplink::<TapDevice<Macvtap>>::open(&name.parse()?, &(), with)?)
             }
             uplink::Uplink::Interface(name) => {
-                Box::new(DeviceUplink::<PacketSocket>::open(&name.parse()?, with)?)
+                Box::new(DeviceUplink::<PacketSocket>::open(&name.parse()?, &(), with)?)
+            }
+            uplink::Uplink::Xdp(name, xdp) => {
+                let terms = with.programs.terms(*xdp);
+                Box::new(DeviceUplink::<XdpDevice>::open(&name.parse()?, &terms, with)?)
             }
             uplink::Uplink::Stream(place) => Box::new(StreamUplink::open(place, config.access, with)?),
             uplink::Uplink::Wire(name) => Box::new(WireEnd::new(name, with)?),
@@ -239,11 +199,17 @@ impl Uplink {
             uplink::Uplink::Tap(name) => device::kept_as::<TapDevice<Stack>>(name),
             uplink::Uplink::Macvtap(name) => device::kept_as::<TapDevice<Macvtap>>(name),
             uplink::Uplink::Interface(name) => device::kept_as::<PacketSocket>(name),
+            uplink::Uplink::Xdp(name, _) => device::kept_as::<XdpDevice>(name),
             uplink::Uplink::Stream(_) => stream::LISTENER.to_owned(),
             uplink::Uplink::None | uplink::Uplink::Wire(_) | uplink::Uplink::Replay(_) => String::new(),
         };
-        let kinds =
-            [TapDevice::<Stack>::KIND, TapDevice::<Macvtap>::KIND, PacketSocket::KIND, stream::LISTENER];
+        let kinds = [
+            TapDevice::<Stack>::KEPT,
+            TapDevice::<Macvtap>::KEPT,
+            PacketSocket::KEPT,
+            XdpDevice::KEPT,
+            stream::LISTENER,
+        ];
         for kind in kinds {
             vault.forget_named_others(kind, &ours);
         }

@@ -100,7 +100,7 @@ impl Arrival {
 }
 
 /// Puts in the checksum (RFC 1071) of everything from a start on, whose place has the pseudo header's sum.
-fn complete(frame: &mut [u8], checksum: Option<(u16, u16)>) -> Result<(), Malformed> {
+pub(super) fn complete(frame: &mut [u8], checksum: Option<(u16, u16)>) -> Result<(), Malformed> {
     let Some((start, offset)) = checksum else { return Ok(()) };
     let covered = frame.get_mut(usize::from(start)..).ok_or(Malformed)?;
     let value = match Sum::of(covered).checksum() {

@@ -2,6 +2,7 @@
 
 use super::UplinkError;
 use super::device::{Device, Received, Sent};
+use crate::control::uplink::InterfaceMode;
 use host::packet::{Arrived, Lost, PacketError, PacketSocket, ReceiveBurst, SendBurst};
 use host::tap::InterfaceName;
 use std::io;
@@ -16,19 +17,24 @@ pub(super) struct Burst {
 
 impl Device for PacketSocket {
     const KIND: &'static str = "interface";
+    type Terms = ();
     type Burst = Burst;
 
-    fn open(name: &InterfaceName) -> Result<Self, UplinkError> {
+    fn open(name: &InterfaceName, (): &()) -> Result<Self, UplinkError> {
         Ok(Self::open(name)?)
     }
 
-    fn adopt(fd: OwnedFd, name: &InterfaceName) -> Option<Self> {
+    fn adopt(fd: OwnedFd, name: &InterfaceName, (): &()) -> Option<Self> {
         Self::adopt(fd, name)
     }
 
-    fn open_existing(name: &InterfaceName) -> Result<Option<Self>, (String, bool)> {
+    fn open_existing(name: &InterfaceName, (): &()) -> Result<Option<Self>, (String, bool)> {
         Self::open_existing(name)
             .map_err(|error| (error.to_string(), matches!(error, PacketError::NotEthernet { .. })))
+    }
+
+    fn mode(&self) -> Option<InterfaceMode> {
+        Some(InterfaceMode::PacketSocket)
     }
 
     fn interface(&self) -> Option<String> {

@@ -45,6 +45,7 @@ impl Record {
             seconds,
             carrier: None,
             mtu: None,
+            mode: None,
             reattached,
             rx: UplinkTraffic::default(),
             tx: UplinkTraffic::default(),

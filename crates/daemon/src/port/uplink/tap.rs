@@ -104,17 +104,18 @@ impl<S> std::os::fd::AsFd for TapDevice<S> {
 
 impl<S: Source> Device for TapDevice<S> {
     const KIND: &'static str = S::KIND;
+    type Terms = ();
     type Burst = Arrival;
 
-    fn open(name: &InterfaceName) -> Result<Self, UplinkError> {
+    fn open(name: &InterfaceName, (): &()) -> Result<Self, UplinkError> {
         Ok(Self::new(S::open(name)?))
     }
 
-    fn adopt(fd: OwnedFd, name: &InterfaceName) -> Option<Self> {
+    fn adopt(fd: OwnedFd, name: &InterfaceName, (): &()) -> Option<Self> {
         Some(Self::new(Tap::adopt(fd, name).ok()?))
     }
 
-    fn open_existing(name: &InterfaceName) -> Result<Option<Self>, (String, bool)> {
+    fn open_existing(name: &InterfaceName, (): &()) -> Result<Option<Self>, (String, bool)> {
         let tap = S::open_existing(name)
             .map_err(|error| (error.to_string(), matches!(error, TapError::NotATap { .. })))?;
         Ok(tap.map(Self::new))

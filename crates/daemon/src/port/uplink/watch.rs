@@ -16,7 +16,6 @@ use host::links::{Heard, Links};
 use host::poll::{Interest, Poller, Waker};
 use host::tap::InterfaceName;
 use std::io;
-use std::os::fd::AsFd;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -79,7 +78,7 @@ impl<D: Device> Watch<D> {
     /// What was not attached to is attached to as soon as it is there.
     pub(super) fn start(
         name: &InterfaceName,
-        device: Option<Arc<D>>,
+        (device, terms): (Option<Arc<D>>, &D::Terms),
         with: &Maker<'_>,
     ) -> Result<(Seen, Self), UplinkError> {
         let (port, name) = (with.vault.port(), name.clone());
@@ -89,6 +88,7 @@ impl<D: Device> Watch<D> {
             port: port.to_owned(),
             vault: with.vault.clone(),
             name: name.clone(),
+            terms: terms.clone(),
             links,
             poller,
             waker: waker.clone(),
@@ -158,11 +158,12 @@ impl<D: Device> Drop for Watch<D> {
 }
 
 /// The thread.
-struct Watcher<D> {
+struct Watcher<D: Device> {
     port: String,
     vault: PortVault,
     /// As configured.
     name: InterfaceName,
+    terms: D::Terms,
     links: Links,
     poller: Poller,
     waker: Waker,
@@ -258,7 +259,7 @@ impl<D: Device> Watcher<D> {
     /// Attaches to the interface if it is there. Answers when to try again.
     fn attach(&mut self) -> Option<Duration> {
         let taken = match self.links.look_up(self.name.as_str()) {
-            Ok(Some(_)) => D::open_existing(&self.name),
+            Ok(Some(_)) => D::open_existing(&self.name, &self.terms),
             Ok(None) => {
                 self.complaint = None;
                 return None;
@@ -308,7 +309,7 @@ impl<D: Device> Watcher<D> {
             let (port, name, kind) = (&self.port, self.name.as_str(), D::KIND);
             tracing::warn!(port, name, "the {kind} is down, and no frame passes: ip link set {name} up");
         }
-        self.vault.keep_named(&kept_as::<D>(&self.name), device.as_fd());
+        self.vault.keep_named(&kept_as::<D>(&self.name), device.kept());
         // What a host of an earlier version called it.
         self.vault.forget_named(D::KIND);
         (self.device, self.told) = (Some(device), Some(seen.clone()));

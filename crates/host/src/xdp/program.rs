@@ -1,0 +1,215 @@
+//! The program that has the kernel give an interface's frames to sockets, and the map that says to which: bpf(2).
+//!
+//! ```text
+//! r2 = context->rx_queue_index
+//! r1 = the map of sockets
+//! r3 = XDP_PASS: what becomes of a frame of a queue without a socket
+//! return bpf_redirect_map(r1, r2, r3)
+//! ```
+//!
+//! Making map and program takes CAP_BPF and CAP_NET_ADMIN, or root; later kernels let whoever has their descriptors put
+//! sockets into the map and attach the program. Left out: anything that would need a compiler.
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use super::Mode;
+
+/// Queues of an interface that can have sockets.
+pub(super) const MAX_QUEUES: u32 = 16;
+
+/// Commands of bpf(2), `enum bpf_cmd`.
+const MAP_CREATE: libc::c_int = 0;
+const MAP_UPDATE: libc::c_int = 2;
+const PROGRAM_LOAD: libc::c_int = 5;
+const LINK_CREATE: libc::c_int = 28;
+/// `enum bpf_map_type`, `enum bpf_prog_type`, `enum bpf_attach_type`, `enum bpf_func_id`.
+const XSKMAP: u32 = 17;
+const XDP: u32 = 6;
+const ATTACH_XDP: u32 = 37;
+const REDIRECT_MAP: i32 = 51;
+/// `enum xdp_action`.
+const XDP_PASS: i32 = 2;
+/// `XDP_FLAGS_*`: by the kernel's own code for every interface, or by the driver.
+const BY_KERNEL: u32 = 1 << 1;
+const BY_DRIVER: u32 = 1 << 2;
+/// The function it calls may be called by programs of any licence.
+const LICENCE: &[u8] = b"Apache-2.0 OR MIT\0";
+const NAME: [u8; 16] = *b"softiov\0\0\0\0\0\0\0\0\0";
+
+/// What of bpf(2) takes no privilege but the descriptors: the commands by which interfaces are attached to that come back.
+pub(crate) const LATER: &[u32] = &[MAP_UPDATE as u32, LINK_CREATE as u32];
+
+/// `struct bpf_insn`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+struct Instruction {
+    code: u8,
+    /// The register that is written, in the low half; the one that is read.
+    registers: u8,
+    offset: i16,
+    immediate: i32,
+}
+
+/// The program for this map.
+fn instructions(map: BorrowedFd<'_>) -> [Instruction; 6] {
+    const LOAD_WORD: u8 = 0x61;
+    const LOAD_WIDE: u8 = 0x18;
+    const SET: u8 = 0xb7;
+    const CALL: u8 = 0x85;
+    const EXIT: u8 = 0x95;
+    /// Where `struct xdp_md` has the queue.
+    const RX_QUEUE: i16 = 16;
+    /// In the place of a register: the number is a map's descriptor.
+    const IS_MAP: u8 = 1;
+    let registers = |written: u8, read: u8| read << 4 | written;
+    let plain = |code, registers, immediate| Instruction { code, registers, offset: 0, immediate };
+    [
+        Instruction { code: LOAD_WORD, registers: registers(2, 1), offset: RX_QUEUE, immediate: 0 },
+        plain(LOAD_WIDE, registers(1, IS_MAP), map.as_raw_fd()),
+        plain(0, 0, 0),
+        plain(SET, registers(3, 0), XDP_PASS),
+        plain(CALL, 0, REDIRECT_MAP),
+        plain(EXIT, 0, 0),
+    ]
+}
+
+/// A program and its map, attached to nothing yet.
+#[derive(Debug)]
+pub struct Program {
+    map: OwnedFd,
+    program: OwnedFd,
+}
+
+/// A program on an interface. When the last descriptor of it is closed, by whatever end of the process, the kernel takes it off.
+#[derive(Debug)]
+pub(super) struct Attachment {
+    _link: OwnedFd,
+}
+
+impl Program {
+    /// Gives map and program to the kernel, which checks them.
+    ///
+    /// # Errors
+    /// `PermissionDenied` without the privilege; `Unsupported` where the kernel has no bpf(2) or a thread's system call filter
+    /// does not let it through.
+    pub fn load() -> io::Result<Self> {
+        let map = create_map()?;
+        let program = load(&instructions(map.as_fd()))?;
+        Ok(Self { map, program })
+    }
+
+    /// Has frames of a queue go to a socket.
+    pub(super) fn set_socket(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
+        #[derive(Clone, Copy)]
+        #[repr(C)]
+        struct Element {
+            map: u32,
+            _pad: u32,
+            key: u64,
+            value: u64,
+            flags: u64,
+        }
+        let (key, value) = (queue, number(socket));
+        let element = Element {
+            map: number(self.map.as_fd()),
+            _pad: 0,
+            key: address(&key),
+            value: address(&value),
+            flags: 0,
+        };
+        call(MAP_UPDATE, &element).map(drop)
+    }
+
+    /// Attaches it to the interface of this number.
+    pub(super) fn attach(&self, interface: u32, mode: Mode) -> io::Result<Attachment> {
+        #[derive(Clone, Copy)]
+        #[repr(C)]
+        struct Link {
+            program: u32,
+            interface: u32,
+            attach_type: u32,
+            flags: u32,
+        }
+        let flags = if mode == Mode::Generic { BY_KERNEL } else { BY_DRIVER };
+        let program = number(self.program.as_fd());
+        let link = Link { program, interface, attach_type: ATTACH_XDP, flags };
+        Ok(Attachment { _link: descriptor(call(LINK_CREATE, &link)?) })
+    }
+}
+
+fn create_map() -> io::Result<OwnedFd> {
+    #[derive(Clone, Copy)]
+    #[repr(C)]
+    struct Map {
+        kind: u32,
+        key_size: u32,
+        value_size: u32,
+        entries: u32,
+        flags: u32,
+        inner: u32,
+        node: u32,
+        name: [u8; 16],
+    }
+    let word = mem::size_of::<u32>() as u32;
+    let (key_size, value_size, entries) = (word, word, MAX_QUEUES);
+    let map = Map { kind: XSKMAP, key_size, value_size, entries, flags: 0, inner: 0, node: 0, name: NAME };
+    Ok(descriptor(call(MAP_CREATE, &map)?))
+}
+
+fn load(instructions: &[Instruction]) -> io::Result<OwnedFd> {
+    #[derive(Clone, Copy)]
+    #[repr(C)]
+    struct Load {
+        kind: u32,
+        count: u32,
+        instructions: u64,
+        licence: u64,
+        log_level: u32,
+        log_size: u32,
+        log: u64,
+        kernel: u32,
+        flags: u32,
+        name: [u8; 16],
+        interface: u32,
+        attach_type: u32,
+    }
+    let load = Load {
+        kind: XDP,
+        count: instructions.len() as u32,
+        instructions: instructions.as_ptr().expose_provenance() as u64,
+        licence: LICENCE.as_ptr().expose_provenance() as u64,
+        log_level: 0,
+        log_size: 0,
+        log: 0,
+        kernel: 0,
+        flags: 0,
+        name: NAME,
+        interface: 0,
+        attach_type: ATTACH_XDP,
+    };
+    Ok(descriptor(call(PROGRAM_LOAD, &load)?))
+}
+
+fn number(fd: BorrowedFd<'_>) -> u32 {
+    fd.as_raw_fd().cast_unsigned()
+}
+
+fn address(word: &u32) -> u64 {
+    std::ptr::from_ref(word).expose_provenance() as u64
+}
+
+/// bpf(2) with the first part of `union bpf_attr`; the kernel takes the rest for zero.
+fn call<T: Copy>(command: libc::c_int, attributes: &T) -> io::Result<libc::c_int> {
+    let (attributes, size) = (std::ptr::from_ref(attributes), mem::size_of::<T>() as libc::c_uint);
+    // SAFETY: the kernel reads `size` bytes of a plain structure of the command's form, and what its addresses point to,
+    // all of which is there until the call returns.
+    let result = unsafe { libc::syscall(libc::SYS_bpf, command, attributes, size) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as libc::c_int) }
+}
+
+fn descriptor(number: libc::c_int) -> OwnedFd {
+    // SAFETY: the kernel has made this descriptor for the call that just returned it, closed on exec; nobody else has it.
+    unsafe { OwnedFd::from_raw_fd(number) }
+}

@@ -1,0 +1,317 @@
+//! One queue of an interface: a socket, the four rings that it has in common with the kernel, and the chunks that go round
+//! in them.
+//!
+//! ```text
+//!            fill: chunks for frames            rx: frames that came
+//!   ours ---------------------------> kernel ------------------------> ours
+//!            tx: frames to be sent              completion: chunks whose frame has left
+//!   ours ---------------------------> kernel ------------------------> ours
+//! ```
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::io::Errno;
+use rustix::net::xdp::{
+    SocketAddrXdp, SocketAddrXdpFlags, XdpMmapOffsets, XdpRingOffset, XdpUmemReg, XdpUmemRegFlags,
+};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, bind, recv, sendmsg,
+    socket_with, sockopt,
+};
+
+use super::memory::{CHUNK, Chunks, Mapping, NotTaken, ROOM};
+use super::ring::{Broken, Consuming, Descriptor, Layout, Producing, Ring};
+use crate::packet::Lost;
+
+/// Chunks for frames that come, and for frames that leave, which the first queue alone has.
+const RX_CHUNKS: u32 = 1024;
+const TX_CHUNKS: u32 = 512;
+/// Places of a ring for each chunk that may be in it: the kernel moves its index after it has passed a chunk on.
+const SLACK: u32 = 2;
+/// Places of a ring that nothing will be in, and that the kernel wants nevertheless.
+const FEW: u32 = 2;
+/// The header of Ethernet.
+const SHORTEST: usize = 14;
+/// Frames to be sent before the kernel is told, and how often it is told until it has taken all: it sends 32 for a call.
+const BURST: u32 = 32;
+const CALLS: u32 = 4;
+/// How much the kernel may hold of what is being sent, bytes, if it may be asked for so much.
+const BACKLOG: usize = 4 << 20;
+
+/// The part of a queue that its opener keeps: memory and socket are there until this one is dropped too.
+#[derive(Debug)]
+pub(super) struct Socket {
+    fd: OwnedFd,
+    _memory: [Arc<Mapping>; 5],
+}
+
+impl Socket {
+    /// Frames that came and were lost: without a chunk, longer than a chunk, or without a place in the ring.
+    pub(super) fn missed(&self) -> u64 {
+        let counts = sockopt::xdp_statistics(&self.fd);
+        counts.map_or(0, |counts| counts.rx_dropped + counts.rx_ring_full.unwrap_or(0))
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// The part of a queue that moves frames.
+#[derive(Debug)]
+pub(super) struct Queue {
+    socket: Arc<Socket>,
+    chunks: Chunks,
+    fill: Ring<u64, Producing>,
+    rx: Ring<Descriptor, Consuming>,
+    sending: Sending,
+}
+
+/// What becomes of frames to be sent.
+#[derive(Debug)]
+struct Sending {
+    tx: Ring<Descriptor, Producing>,
+    completion: Ring<u64, Consuming>,
+    /// Chunks that no frame is in.
+    free: Vec<u32>,
+    /// Frames that the kernel has not been told of.
+    pending: u32,
+    /// It has not taken all that it was told of.
+    left: bool,
+}
+
+/// A frame that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrived {
+    /// Its length in bytes.
+    Frame(usize),
+    /// Longer than the place for it.
+    TooLong,
+}
+
+/// Binds a socket to a queue of an interface. The first one sends, too.
+pub(super) fn open(interface: u32, queue: u32, zerocopy: bool) -> io::Result<Queue> {
+    let sends = queue == 0;
+    let tx_chunks = if sends { TX_CHUNKS } else { 0 };
+    let frames = Mapping::anonymous((RX_CHUNKS + tx_chunks) as usize * CHUNK)?;
+    let (tx, completions) = if sends { (TX_CHUNKS * SLACK, TX_CHUNKS * SLACK) } else { (0, FEW) };
+    let fd = socket(&frames, RX_CHUNKS * SLACK, completions)?;
+    if sends {
+        sockopt::set_xdp_tx_ring_size(&fd, tx)?;
+        // What it does not let us have is done without.
+        let _ = sockopt::set_socket_send_buffer_size(&fd, BACKLOG);
+    }
+    let queue_of = rings(fd, frames, (tx, completions))?;
+    let copying = if zerocopy { SocketAddrXdpFlags::XDP_ZEROCOPY } else { SocketAddrXdpFlags::XDP_COPY };
+    let flags = copying | SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
+    bind(&queue_of.socket, &SocketAddrXdp::new(flags, interface, queue))?;
+    Ok(queue_of)
+}
+
+/// Whether an interface has this queue. It is tried with next to no memory.
+pub(super) fn exists(interface: u32, queue: u32) -> bool {
+    let attempt = || {
+        let frames = Mapping::anonymous(CHUNK)?;
+        let fd = socket(&frames, FEW, FEW)?;
+        bind(&fd, &SocketAddrXdp::new(SocketAddrXdpFlags::XDP_COPY, interface, queue))
+            .map_err(io::Error::from)
+    };
+    !attempt().is_err_and(|error| is_beyond(&error))
+}
+
+/// What the kernel says of a queue that the interface does not have.
+pub(super) fn is_beyond(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EINVAL)
+}
+
+/// A socket with memory for frames, and rings for what comes.
+fn socket(frames: &Mapping, rx: u32, completions: u32) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let fd = socket_with(AddressFamily::XDP, SocketType::RAW, flags, None)?;
+    let memory = XdpUmemReg {
+        addr: frames.address(),
+        len: frames.len() as u64,
+        chunk_size: CHUNK as u32,
+        headroom: 0,
+        flags: XdpUmemRegFlags::empty(),
+        tx_metadata_len: 0,
+    };
+    sockopt::set_xdp_umem_reg(&fd, memory)?;
+    sockopt::set_xdp_umem_fill_ring_size(&fd, rx)?;
+    sockopt::set_xdp_umem_completion_ring_size(&fd, completions)?;
+    sockopt::set_xdp_rx_ring_size(&fd, rx)?;
+    Ok(fd)
+}
+
+/// Maps the rings, and gives the kernel the chunks for frames that come.
+fn rings(fd: OwnedFd, frames: Arc<Mapping>, (tx, completions): (u32, u32)) -> io::Result<Queue> {
+    let XdpMmapOffsets { rx: rx_at, tx: tx_at, fr: fill_at, cr: completion_at } =
+        sockopt::xdp_mmap_offsets(&fd)?;
+    let (fill, fill_layout) = map::<u64>(&fd, libc::XDP_UMEM_PGOFF_FILL_RING, &fill_at, RX_CHUNKS * SLACK)?;
+    let (completion, completion_layout) =
+        map::<u64>(&fd, libc::XDP_UMEM_PGOFF_COMPLETION_RING, &completion_at, completions)?;
+    let (rx, rx_layout) = map::<Descriptor>(&fd, libc::XDP_PGOFF_RX_RING as u64, &rx_at, RX_CHUNKS * SLACK)?;
+    let (sent, sent_layout) = match tx {
+        // A ring that nobody else has: nothing is sent by this queue.
+        0 => own::<Descriptor>()?,
+        size => map::<Descriptor>(&fd, libc::XDP_PGOFF_TX_RING as u64, &tx_at, size)?,
+    };
+    let odd = || io::Error::from(Errno::PROTO);
+    let mut queue = Queue {
+        chunks: Chunks::new(frames.clone()),
+        fill: Ring::new(fill.clone(), fill_layout).ok_or_else(odd)?,
+        rx: Ring::new(rx.clone(), rx_layout).ok_or_else(odd)?,
+        sending: Sending {
+            tx: Ring::new(sent.clone(), sent_layout).ok_or_else(odd)?,
+            completion: Ring::new(completion.clone(), completion_layout).ok_or_else(odd)?,
+            free: (RX_CHUNKS..frames.len() as u32 / CHUNK as u32).collect(),
+            pending: 0,
+            left: false,
+        },
+        socket: Arc::new(Socket { fd, _memory: [frames, fill, completion, rx, sent] }),
+    };
+    let given = (0..RX_CHUNKS).all(|chunk| queue.fill.push(Chunks::address(chunk)));
+    debug_assert!(given, "the ring has room for all chunks");
+    queue.fill.publish();
+    Ok(queue)
+}
+
+fn map<T>(fd: &OwnedFd, from: u64, at: &XdpRingOffset, size: u32) -> io::Result<(Arc<Mapping>, Layout)> {
+    let at_flags = at.flags.ok_or(Errno::PROTO)?;
+    let layout = Layout {
+        producer: at.producer as usize,
+        consumer: at.consumer as usize,
+        entries: at.desc as usize,
+        flags: at_flags as usize,
+        size,
+    };
+    Ok((Mapping::of_socket(fd, from, layout.len::<T>())?, layout))
+}
+
+fn own<T>() -> io::Result<(Arc<Mapping>, Layout)> {
+    let layout = Layout { producer: 0, consumer: 4, flags: 8, entries: 16, size: 1 };
+    Ok((Mapping::anonymous(layout.len::<T>())?, layout))
+}
+
+impl Queue {
+    /// What its opener keeps.
+    pub(super) fn socket(&self) -> Arc<Socket> {
+        self.socket.clone()
+    }
+
+    /// The next frame, if there is one.
+    pub(super) fn receive(&mut self, into: &mut [u8]) -> Result<Option<Arrived>, Broken> {
+        let Some(frame) = self.next()? else { return Ok(None) };
+        let chunk = self.chunks.of(frame.address).filter(|chunk| *chunk < RX_CHUNKS).ok_or(Broken)?;
+        let arrived = match self.chunks.copy_out(frame.address, frame.len, into) {
+            Ok(length) => Arrived::Frame(length),
+            Err(NotTaken::TooLong) => Arrived::TooLong,
+            Err(NotTaken::Outside) => return Err(Broken),
+        };
+        if !self.fill.push(Chunks::address(chunk)) {
+            return Err(Broken);
+        }
+        Ok(Some(arrived))
+    }
+
+    /// What is to be read. After a burst its chunks and places are given back, all at once.
+    fn next(&mut self) -> Result<Option<Descriptor>, Broken> {
+        if let Some(frame) = self.rx.pop() {
+            return Ok(Some(frame));
+        }
+        self.rx.release();
+        self.fill.publish();
+        self.fill.room()?;
+        if self.rx.available()? == 0 {
+            // A driver that had run out of chunks, and waits to be told that there are some.
+            if self.fill.wants_waking() {
+                let _ = recv(&self.socket, &mut [0_u8; 0], RecvFlags::DONTWAIT);
+            }
+            return Ok(None);
+        }
+        Ok(self.rx.pop())
+    }
+
+    /// Takes a frame, to be sent by the next flush at the latest; `false` if there is no room for it.
+    pub(super) fn push(&mut self, frame: &[u8]) -> Result<bool, Broken> {
+        let sending = &mut self.sending;
+        if sending.free.is_empty() {
+            sending.reclaim()?;
+        }
+        // A descriptor that the kernel does not take would keep its chunk.
+        if !(SHORTEST..=ROOM).contains(&frame.len()) {
+            return Ok(false);
+        }
+        let Some(chunk) = sending.free.pop() else { return Ok(false) };
+        let descriptor = Descriptor { address: Chunks::address(chunk), len: frame.len() as u32, options: 0 };
+        let taken = self.chunks.copy_in(chunk, frame) && sending.tx.push(descriptor);
+        if taken {
+            sending.pending += 1;
+        } else {
+            sending.free.push(chunk);
+            sending.tx.room()?;
+        }
+        Ok(taken)
+    }
+
+    /// Whether the kernel should be told of what is to be sent.
+    pub(super) fn is_burst(&self) -> bool {
+        self.sending.pending >= BURST
+    }
+
+    /// Sends what was taken. What the kernel does not take now stays in the ring, and goes with a later flush.
+    pub(super) fn flush(&mut self) -> Result<Lost, Broken> {
+        let sending = &mut self.sending;
+        let (pending, mut lost) = (mem::take(&mut sending.pending), Lost::default());
+        if pending == 0 && !sending.left {
+            return Ok(lost);
+        }
+        sending.tx.publish();
+        for _ in 0..CALLS {
+            if !sending.tx.wants_waking() {
+                break;
+            }
+            match kick(&self.socket) {
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                // The one that was next is gone: the interface has no carrier, or its queue is full.
+                Err(Errno::BUSY) => lost.no_room += 1,
+                // It was deleted, and nothing leaves this ring any more.
+                Err(Errno::NXIO | Errno::NODEV) => {
+                    sending.left = false;
+                    return Ok(Lost { no_link: pending.into(), ..lost });
+                }
+                Ok(()) | Err(_) => break,
+            }
+        }
+        sending.left = sending.tx.unread()? > 0;
+        sending.reclaim()?;
+        Ok(lost)
+    }
+}
+
+impl Sending {
+    /// Takes back the chunks whose frames have left.
+    fn reclaim(&mut self) -> Result<(), Broken> {
+        if self.completion.available()? == 0 {
+            return Ok(());
+        }
+        while let Some(address) = self.completion.pop() {
+            let chunk = u32::try_from(address / CHUNK as u64).ok();
+            let ours = chunk.filter(|chunk| (RX_CHUNKS..RX_CHUNKS + TX_CHUNKS).contains(chunk));
+            // One more than there are would have been handed back twice.
+            self.free.push(ours.filter(|_| self.free.len() < TX_CHUNKS as usize).ok_or(Broken)?);
+        }
+        self.completion.release();
+        Ok(())
+    }
+}
+
+/// Tells the kernel that there are frames to be sent. A message without bytes, by a call that a port may make.
+fn kick(socket: &Socket) -> Result<(), Errno> {
+    sendmsg(socket, &[], &mut SendAncillaryBuffer::default(), SendFlags::DONTWAIT).map(drop)
+}

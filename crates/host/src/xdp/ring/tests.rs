@@ -1,0 +1,116 @@
+//! The other side of a ring, which may say anything of its index.
+
+use super::*;
+use proptest::prelude::*;
+
+const LAYOUT: Layout = Layout { producer: 0, consumer: 64, flags: 128, entries: 192, size: 8 };
+
+fn memory() -> Arc<Mapping> {
+    Mapping::anonymous(LAYOUT.len::<u64>()).unwrap()
+}
+
+fn set(memory: &Mapping, offset: usize, value: u32) {
+    memory.word(offset).unwrap().store(value, Ordering::Release);
+}
+
+fn get(memory: &Mapping, offset: usize) -> u32 {
+    memory.word(offset).unwrap().load(Ordering::Acquire)
+}
+
+#[test]
+fn what_one_side_publishes_the_other_reads_in_order_round_after_round() {
+    let memory = memory();
+    let mut from = Ring::<u64, Producing>::new(memory.clone(), LAYOUT).unwrap();
+    let mut to = Ring::<u64, Consuming>::new(memory, LAYOUT).unwrap();
+    let (mut next, mut expected) = (0, 0);
+    for burst in (0..1000).map(|round| round % 9) {
+        assert_eq!(from.room(), Ok(8), "everything was read");
+        let pushed = (0..burst).filter(|n| from.push(next + n)).count() as u64;
+        assert_eq!(pushed, burst.min(8));
+        assert_eq!(to.available(), Ok(0), "nothing is there before it is published");
+        from.publish();
+        assert_eq!(to.available(), Ok(pushed as u32));
+        while let Some(entry) = to.pop() {
+            assert_eq!(entry, expected);
+            expected += 1;
+        }
+        assert_eq!(from.unread(), Ok(pushed as u32), "nothing was given back yet");
+        to.release();
+        next += pushed;
+    }
+}
+
+#[test]
+fn a_full_ring_takes_nothing_and_loses_nothing() {
+    let memory = memory();
+    let mut ring = Ring::<u64, Producing>::new(memory.clone(), LAYOUT).unwrap();
+    assert_eq!((0..20).filter(|n| ring.push(*n)).count(), 8);
+    ring.publish();
+    assert_eq!((ring.room(), ring.push(99), get(&memory, LAYOUT.producer)), (Ok(0), false, 8));
+    set(&memory, LAYOUT.consumer, 3);
+    assert_eq!((ring.room(), ring.unread()), (Ok(3), Ok(5)));
+}
+
+#[test]
+fn a_ring_that_is_not_inside_its_memory_is_none() {
+    let with = |layout: Layout| Ring::<Descriptor, Consuming>::new(memory(), layout).is_some();
+    assert!(with(Layout { size: 4, ..LAYOUT }));
+    let bad = [
+        Layout { size: 8, ..LAYOUT },
+        Layout { size: 3, ..LAYOUT },
+        Layout { size: 0, ..LAYOUT },
+        Layout { size: 1 << 31, ..LAYOUT },
+        Layout { size: 4, entries: 196, ..LAYOUT },
+        Layout { size: 4, entries: usize::MAX - 7, ..LAYOUT },
+        Layout { size: 4, producer: 4096, ..LAYOUT },
+        Layout { size: 4, consumer: 3, ..LAYOUT },
+        Layout { size: 4, flags: usize::MAX, ..LAYOUT },
+    ];
+    assert!(bad.into_iter().all(|layout| !with(layout)));
+}
+
+proptest! {
+    /// An index of the kernel's is within the ring, or the ring is broken, and then no entry comes of it.
+    #[test]
+    fn an_index_beyond_the_ring_is_noticed(steps in proptest::collection::vec((any::<u32>(), 0_u32..9), 1..50)) {
+        let memory = memory();
+        let mut reader = Ring::<u64, Consuming>::new(memory.clone(), LAYOUT).unwrap();
+        let mut at = 0_u32;
+        for (lie, honest) in steps {
+            set(&memory, LAYOUT.producer, lie);
+            match reader.available() {
+                Ok(count) => prop_assert!(count <= 8 && lie == at.wrapping_add(count)),
+                Err(Broken) => {
+                    prop_assert!(lie.wrapping_sub(at) > 8);
+                    prop_assert_eq!(reader.pop(), None);
+                    set(&memory, LAYOUT.producer, at.wrapping_add(honest));
+                    prop_assert_eq!(reader.available(), Ok(honest));
+                }
+            }
+            let mut taken = 0;
+            while reader.pop().is_some() {
+                taken += 1;
+            }
+            prop_assert!(taken <= 8);
+            reader.release();
+            at = get(&memory, LAYOUT.consumer);
+        }
+    }
+
+    #[test]
+    fn a_reader_that_is_ahead_of_us_is_noticed(lies in proptest::collection::vec(any::<u32>(), 1..50)) {
+        let memory = memory();
+        let mut writer = Ring::<u64, Producing>::new(memory.clone(), LAYOUT).unwrap();
+        for lie in lies {
+            set(&memory, LAYOUT.consumer, lie);
+            let at = get(&memory, LAYOUT.producer);
+            match writer.room() {
+                Ok(room) => prop_assert_eq!(room, 8 - at.wrapping_sub(lie)),
+                Err(Broken) => prop_assert!(at.wrapping_sub(lie) > 8),
+            }
+            let pushed = (0..20).filter(|n| writer.push(*n)).count();
+            prop_assert!(pushed <= 8);
+            writer.publish();
+        }
+    }
+}

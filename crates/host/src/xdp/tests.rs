@@ -1,0 +1,300 @@
+//! AF_XDP on pairs of interfaces in network namespaces of their own.
+
+use std::process::Command;
+
+use super::*;
+use crate::confine::{Capabilities, Confinement, Role, Seccomp};
+use crate::packet::{PacketSocket, ReceiveBurst, SendBurst};
+use crate::test_support::{in_network_namespace, skipped};
+
+/// Longer than anything takes on the slowest machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Has this process hold an interface until it is killed.
+const HOLD: &str = "SOFTIOV_TEST_XDP_HOLD";
+
+#[track_caller]
+fn ip(words: &str) -> String {
+    let output = Command::new("ip").args(words.split(' ')).output().expect("iproute2 is installed");
+    assert!(output.status.success(), "ip {words}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn name(name: &str) -> InterfaceName {
+    name.parse().unwrap()
+}
+
+/// Runs a test in a namespace with a pair of interfaces, `left0` and `right0`, each with so many queues.
+fn with_a_pair(what: &str, queues: usize, body: impl FnOnce(&Program) + Send) {
+    in_network_namespace(what, || {
+        let of = |name: &str| format!("{name} numrxqueues {queues} numtxqueues {queues}");
+        let pair = format!("link add {} type veth peer name {}", of("left0"), of("right0"));
+        if !Command::new("ip").args(pair.split(' ')).output().is_ok_and(|output| output.status.success()) {
+            return skipped(what, "this kernel has no veth, or iproute2 is not installed");
+        }
+        let program = match Program::load() {
+            Ok(program) => program,
+            Err(error) => return skipped(what, &format!("no program can be loaded: {error}")),
+        };
+        // Nothing but what the test sends.
+        for file in ["all", "default", "left0", "right0"] {
+            let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{file}/disable_ipv6"), "1");
+        }
+        ip("link set left0 up");
+        ip("link set right0 up");
+        body(&program);
+    });
+}
+
+fn open(program: &Program, modes: &[Mode]) -> XdpInterface {
+    XdpInterface::open(&name("left0"), program, modes, PATIENCE).unwrap()
+}
+
+/// A frame to a station that is not there, of an experimental protocol.
+fn frame(number: u8, len: usize) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, 7, 2, 0, 0, 0, 0, 9, 0x88, 0xb5, number];
+    frame.resize(len, 0x5a);
+    frame
+}
+
+fn burst(len: usize) -> Vec<Vec<u8>> {
+    (0..100).map(|number| frame(number, len + usize::from(number) * 14)).collect()
+}
+
+#[track_caller]
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let until = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < until, "{what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn send(socket: &PacketSocket, frames: &[Vec<u8>]) {
+    let mut burst = SendBurst::default();
+    for frame in frames {
+        assert!(burst.push(frame));
+        if burst.is_full() {
+            assert_eq!(socket.send(&mut burst), Lost::default());
+        }
+    }
+    assert_eq!(socket.send(&mut burst), Lost::default());
+}
+
+/// What comes by AF_XDP, so many frames, without probes.
+#[track_caller]
+fn arrived(device: &XdpInterface, frames: &mut Frames, expected: usize) -> Vec<Vec<u8>> {
+    let mut poller = Poller::new().unwrap();
+    poller.add(device, 0, Interest::READ).unwrap();
+    let (mut into, mut all) = (vec![0; LONGEST], Vec::new());
+    while all.len() < expected {
+        assert!(poller.wait(Some(PATIENCE)).unwrap().count() > 0, "{} of {expected}", all.len());
+        while let Some(arrived) = frames.receive(&mut into).unwrap() {
+            let Arrived::Frame(len) = arrived else { panic!("something too long") };
+            all.push(into[..len].to_vec());
+        }
+        all.retain(|frame| frame[14] != PROBE);
+    }
+    all
+}
+
+/// The same, by a packet socket.
+#[track_caller]
+fn heard(socket: &PacketSocket, expected: usize) -> Vec<Vec<u8>> {
+    let (mut burst, mut all) = (ReceiveBurst::default(), Vec::new());
+    eventually("frames arrive", || {
+        socket.receive(&mut burst).unwrap();
+        while let Some(arrived) = burst.pop() {
+            let crate::packet::Arrived::Frame(frame) = arrived else { panic!("something too long") };
+            all.push(frame.to_vec());
+        }
+        all.retain(|frame| frame[14] != PROBE);
+        all.len() >= expected
+    });
+    all
+}
+
+const PROBE: u8 = 0xff;
+
+/// Waits until frames pass both ways. A pair whose carrier comes gets its send queues a moment later, and loses silently
+/// what is sent before.
+#[track_caller]
+fn wait_until_carries(frames: &mut Frames, right: &PacketSocket) {
+    let (mut into, mut burst) = (vec![0; LONGEST], ReceiveBurst::default());
+    let (mut came, mut went) = (false, false);
+    eventually("the pair carries", || {
+        send(right, &[frame(PROBE, 60)]);
+        let _ = frames.send(&frame(PROBE, 60));
+        let _ = frames.flush();
+        came |= frames.receive(&mut into).unwrap().is_some();
+        right.receive(&mut burst).unwrap();
+        went |= burst.pop().is_some();
+        burst.clear();
+        came && went
+    });
+}
+
+#[test]
+fn frames_for_anybody_cross_both_ways_in_each_mode() {
+    with_a_pair("xdp frames", 1, |program| {
+        for mode in [Mode::Native, Mode::Generic] {
+            let left = open(program, &[mode]);
+            assert_eq!((left.mode(), left.queues(), left.interface().as_deref()), (mode, 1, Some("left0")));
+            let mut frames = left.take_frames().unwrap();
+            assert!(left.take_frames().is_none(), "there is one of it");
+            let right = PacketSocket::open(&name("right0")).unwrap();
+            wait_until_carries(&mut frames, &right);
+            // More than the chunks, so that each is used again.
+            for _ in 0..30 {
+                let sent = burst(60);
+                send(&right, &sent);
+                assert_eq!(arrived(&left, &mut frames, sent.len()), sent, "{mode}");
+                for frame in &sent {
+                    assert_eq!(frames.send(frame), Lost::default());
+                }
+                assert_eq!(frames.flush(), Lost::default());
+                assert_eq!(heard(&right, sent.len()), sent, "{mode}");
+            }
+            assert_eq!(left.missed(), 0);
+        }
+    });
+}
+
+#[test]
+fn a_driver_without_zerocopy_gets_the_next_best_mode() {
+    with_a_pair("xdp modes", 1, |program| {
+        let zerocopy = &[Mode::NativeWithZerocopy];
+        let refused = XdpInterface::open(&name("left0"), program, zerocopy, PATIENCE).unwrap_err();
+        assert!(!refused.is_busy() && refused.to_string().contains("native-with-zerocopy:"), "{refused}");
+        let left = open(program, &Mode::ALL);
+        assert_eq!(left.mode(), Mode::Native);
+        let second = Program::load().unwrap();
+        let busy = XdpInterface::open(&name("left0"), &second, &Mode::ALL, Duration::ZERO).unwrap_err();
+        assert!(busy.is_busy() && busy.to_string().contains("xdp off"), "{busy}");
+        drop(left);
+        open(&second, &Mode::ALL);
+    });
+}
+
+#[test]
+fn each_queue_has_a_socket() {
+    with_a_pair("xdp queues", 4, |program| {
+        let left = open(program, &[Mode::Native]);
+        assert_eq!(left.queues(), 4);
+        let mut frames = left.take_frames().unwrap();
+        let right = PacketSocket::open(&name("right0")).unwrap();
+        wait_until_carries(&mut frames, &right);
+        let sent = burst(60);
+        send(&right, &sent);
+        let mut came = arrived(&left, &mut frames, sent.len());
+        came.sort();
+        assert_eq!(came, sent);
+    });
+    with_a_pair("xdp queues", 17, |program| {
+        let refused = XdpInterface::open(&name("left0"), program, &Mode::ALL, PATIENCE).unwrap_err();
+        assert!(refused.to_string().contains("ethtool -L"), "{refused}");
+    });
+}
+
+#[test]
+fn what_nobody_reads_is_lost_and_counted_and_what_is_too_long_is_refused() {
+    with_a_pair("xdp limits", 1, |program| {
+        let left = open(program, &[Mode::Native]);
+        let mut frames = left.take_frames().unwrap();
+        let right = PacketSocket::open(&name("right0")).unwrap();
+        wait_until_carries(&mut frames, &right);
+        eventually("frames are missed", || {
+            send(&right, &burst(60));
+            left.missed() > 0
+        });
+        let mut into = [0; 64];
+        let mut too_long = 0;
+        while let Some(arrived) = frames.receive(&mut into).unwrap() {
+            too_long += u32::from(arrived == Arrived::TooLong);
+        }
+        assert!(too_long > 0, "a place that is too short");
+        wait_until_carries(&mut frames, &right);
+        assert_eq!(frames.send(&frame(1, LONGEST + 1)), Lost { no_room: 1, no_link: 0 });
+        for len in (0..14).cycle().take(2000) {
+            assert_eq!(
+                frames.send(&vec![0; len]),
+                Lost { no_room: 1, no_link: 0 },
+                "no header, and no chunk lost"
+            );
+        }
+        wait_until_carries(&mut frames, &right);
+    });
+    with_a_pair("xdp MTU", 1, |program| {
+        ip("link set left0 mtu 3823");
+        let refused =
+            XdpInterface::open(&name("left0"), program, &Mode::ALL, PATIENCE).unwrap_err().to_string();
+        assert!(refused.contains("MTU 3823") && refused.contains("3822"), "{refused}");
+    });
+}
+
+#[test]
+fn an_interface_that_goes_in_the_middle_of_a_burst_is_known_to_be_gone() {
+    with_a_pair("xdp gone", 1, |program| {
+        ip("link set left0 down");
+        let left = open(program, &[Mode::Native]);
+        let mut frames = left.take_frames().unwrap();
+        let right = PacketSocket::open(&name("right0")).unwrap();
+        ip("link set left0 up");
+        wait_until_carries(&mut frames, &right);
+        for number in 0..20 {
+            assert_eq!(frames.send(&frame(number, 60)), Lost::default());
+        }
+        ip("link set left0 down");
+        let _ = frames.flush();
+        assert_eq!(left.interface().as_deref(), Some("left0"));
+        assert!(Hold::is_held(left.hold()));
+        ip("link del left0");
+        assert!(left.interface().is_none() && !Hold::is_held(left.hold()));
+        assert_eq!(frames.send(&frame(1, 60)), Lost::default());
+        assert_eq!(frames.flush(), Lost { no_room: 0, no_link: 1 });
+        while frames.receive(&mut [0; LONGEST]).unwrap().is_some() {}
+        let mut poller = Poller::new().unwrap();
+        poller.add(&left, 0, Interest::READ).unwrap();
+        assert_eq!(poller.wait(Some(Duration::from_millis(50))).unwrap().count(), 0, "it does not spin");
+        let refused = XdpInterface::open(&name("left0"), program, &Mode::ALL, PATIENCE).unwrap_err();
+        assert!(matches!(refused, XdpError::Interface(PacketError::NoInterface { .. })), "{refused}");
+    });
+}
+
+#[test]
+fn the_program_goes_with_a_process_that_is_killed() {
+    let test = "xdp::tests::the_program_goes_with_a_process_that_is_killed";
+    if std::env::var_os(HOLD).is_some() {
+        let _left = open(&Program::load().unwrap(), &[Mode::Native]);
+        thread::sleep(Duration::from_secs(3600));
+    }
+    with_a_pair("xdp death", 1, |program| {
+        let this = std::env::current_exe().unwrap();
+        let has_program = || ip("link show left0").contains("xdp");
+        let mut holder = Command::new(this).args(["--exact", test]).env(HOLD, "").spawn().unwrap();
+        eventually("the other process has the interface", has_program);
+        holder.kill().unwrap();
+        holder.wait().unwrap();
+        eventually("the program is gone", || !has_program());
+        assert_eq!(open(program, &Mode::ALL).mode(), Mode::Native, "it can be had at once");
+    });
+}
+
+#[test]
+fn a_program_that_was_loaded_is_attached_by_a_confined_thread() {
+    let what = "xdp confined";
+    with_a_pair(what, 1, |program| {
+        let capabilities = Capabilities::Only { net_admin: false, net_raw: true };
+        let confinement = Confinement { seccomp: Seccomp::On, capabilities };
+        confinement.prepare(Role::Control).unwrap().apply().unwrap();
+        // Again and again: memory that was locked counts until the kernel has let go of it.
+        for _ in 0..5 {
+            match XdpInterface::open(&name("left0"), program, &Mode::ALL, PATIENCE) {
+                Ok(left) => assert_eq!(left.mode(), Mode::Native),
+                Err(error) if error.to_string().contains("CAP_BPF") => {
+                    return skipped(what, &format!("this kernel wants more for it: {error}"));
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+    });
+}

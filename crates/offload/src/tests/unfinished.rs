@@ -1,0 +1,87 @@
+//! Frames whose checksum their sender has left to a card.
+
+use super::frames::{ipv4_frame, ipv4_header, pseudo, tcp4, tcp6, udp4, udp6};
+use crate::checksum::Sum;
+use crate::verify::unfinished;
+use alloc::vec::Vec;
+use core::ops::Range;
+use proptest::prelude::*;
+
+/// Where the transport begins, and its checksum in there.
+fn places(six: bool, udp: bool) -> (usize, usize) {
+    (if six { 54 } else { 34 }, if udp { 6 } else { 16 })
+}
+
+fn build(six: bool, udp: bool, payload: &[u8]) -> Vec<u8> {
+    match (six, udp) {
+        (false, false) => tcp4(payload),
+        (false, true) => udp4(payload),
+        (true, false) => tcp6(payload),
+        (true, true) => udp6(payload),
+    }
+}
+
+/// As it leaves Linux, whose card is to put the checksum in.
+fn left_out(frame: &[u8], six: bool, udp: bool) -> Vec<u8> {
+    let (start, place) = places(six, udp);
+    let mut frame = frame.to_vec();
+    let seed = pseudo(&frame, six, if udp { 17 } else { 6 }, frame.len() - start);
+    frame[start + place..][..2].copy_from_slice(&seed.to_be_bytes());
+    frame
+}
+
+fn finish(frame: &mut [u8], (segment, place): (Range<usize>, usize)) {
+    let sum = match Sum::of(&frame[segment]).checksum() {
+        0 => 0xffff,
+        sum => sum,
+    };
+    frame[place..place + 2].copy_from_slice(&sum.to_be_bytes());
+}
+
+proptest! {
+    #[test]
+    fn what_is_missing_is_found_and_what_is_there_stays(
+        six: bool, udp: bool, payload in proptest::collection::vec(any::<u8>(), 0..200), padding in 0_usize..20,
+    ) {
+        let whole = build(six, udp, &payload);
+        let mut frame = left_out(&whole, six, udp);
+        // A short frame is padded, with whatever.
+        frame.resize(frame.len() + padding, 0xa5);
+        let (start, place) = places(six, udp);
+        prop_assert_eq!(unfinished(&frame), Some((start..whole.len(), start + place)));
+        finish(&mut frame, (start..whole.len(), start + place));
+        prop_assert_eq!(&frame[..whole.len()], &whole[..]);
+        let mut again = whole.clone();
+        if let Some(found) = unfinished(&whole) {
+            finish(&mut again, found);
+        }
+        prop_assert_eq!(again, whole);
+    }
+
+    #[test]
+    fn nonsense_is_left_alone(frame in proptest::collection::vec(any::<u8>(), 0..120)) {
+        if let Some((segment, place)) = unfinished(&frame) {
+            prop_assert!(segment.end <= frame.len() && segment.contains(&place) && segment.contains(&(place + 1)));
+        }
+    }
+}
+
+#[test]
+fn a_right_checksum_that_looks_like_a_missing_one_stays_what_it_is() {
+    // Two bytes of the payload are such that the segment sums up to nothing but its own field.
+    let looks_so =
+        (0..=u16::MAX).map(|word| udp4(&word.to_be_bytes())).find(|frame| unfinished(frame).is_some());
+    let whole = looks_so.expect("one of them looks so");
+    let mut frame = whole.clone();
+    finish(&mut frame, unfinished(&whole).unwrap());
+    assert_eq!(frame, whole);
+}
+
+#[test]
+fn fragments_and_udp_without_a_checksum_have_none_to_be_put_in() {
+    let mut without = udp4(b"abc");
+    without[40..42].fill(0);
+    assert_eq!(unfinished(&without), None);
+    let fragment = ipv4_frame(ipv4_header(17, 0), &[], 8, &left_out(&udp4(b"abcd"), false, true)[34..]);
+    assert_eq!(unfinished(&fragment), None);
+}
