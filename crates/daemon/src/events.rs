@@ -7,7 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Records that are kept.
 const MOST: usize = 4096;
@@ -46,6 +49,51 @@ pub struct Recent {
     pub lost: u64,
     /// There are more after these.
     pub more: bool,
+}
+
+/// A place in what has happened, as `RUN-NUMBER`: behind the event with a number, of the process that has counted it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    run: u64,
+    number: u64,
+}
+
+/// Which process counts: when it began to, in microseconds since 1970. A number of a process may come again.
+static RUN: LazyLock<u64> = LazyLock::new(|| {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
+});
+
+impl Mark {
+    /// Behind an event of this process.
+    #[must_use]
+    pub fn behind(number: u64) -> Self {
+        Self { run: *RUN, number }
+    }
+
+    /// The number of the last event of this process before the mark: none, if the mark is of another process, all of whose
+    /// events were before those of this one.
+    #[must_use]
+    pub fn number(self) -> u64 {
+        if self.run == *RUN { self.number } else { 0 }
+    }
+}
+
+impl fmt::Display for Mark {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "{}-{}", self.run, self.number)
+    }
+}
+
+impl FromStr for Mark {
+    type Err = std::num::ParseIntError;
+
+    /// A number alone is one of this process.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.split_once('-') {
+            Some((run, number)) => Ok(Self { run: run.parse()?, number: number.parse()? }),
+            None => Ok(Self::behind(text.parse()?)),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -124,7 +172,7 @@ fn cut(event: &mut Event) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Event, IN_ONE_ANSWER, Kept, LONGEST, MOST, ROOM};
+    use super::{Event, IN_ONE_ANSWER, Kept, LONGEST, MOST, Mark, ROOM};
     use serde_json::{Map, Value};
 
     fn event(text: &str) -> Event {
@@ -136,6 +184,17 @@ mod tests {
         let recent = kept.after(after);
         let number = |event: Option<&Event>| event.map(|event| event.number);
         (number(recent.events.first()), number(recent.events.last()), recent.lost, recent.more)
+    }
+
+    #[test]
+    fn a_mark_of_another_process_is_before_all_of_this_one() {
+        let mark = Mark::behind(7);
+        assert_eq!(mark.to_string().parse(), Ok(mark));
+        assert_eq!((mark.number(), "7".parse::<Mark>().unwrap().number()), (7, 7));
+        assert_eq!("1-7".parse::<Mark>().unwrap().number(), 0);
+        for text in ["", "-7", "7-", "x", "1-2-3"] {
+            assert!(text.parse::<Mark>().is_err(), "{text:?}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::io;
 
+use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Raises the number of descriptors that this process may have open as far as it may itself; answers how many
@@ -27,9 +28,38 @@ pub fn machine_memory() -> u64 {
     ram.saturating_add(swap).saturating_mul(info.mem_unit.into())
 }
 
+/// What helps where an error of the kernel speaks of a limit.
+#[must_use]
+pub fn remedy(error: &io::Error) -> Option<&'static str> {
+    match Errno::from_io_error(error)? {
+        Errno::MFILE => Some("raise LimitNOFILE= of the host's unit, or ulimit -Hn"),
+        Errno::NFILE => Some("raise the machine's limit with sysctl fs.file-max"),
+        Errno::NOMEM => Some("raise MemoryMax= of the host's unit, or give the machine more memory"),
+        _ => None,
+    }
+}
+
+/// The same error with what could not be done before it and what helps behind it.
+pub(crate) fn told(what: &str, errno: Errno) -> io::Error {
+    let error = io::Error::from(errno);
+    let remedy = remedy(&error).map_or(String::new(), |remedy| format!("; {remedy}"));
+    io::Error::new(error.kind(), format!("{what}: {error}{remedy}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_names_the_thing_and_the_remedy() {
+        let told = |errno| told("no eventfd can be made", errno).to_string();
+        assert_eq!(
+            told(Errno::MFILE),
+            "no eventfd can be made: Too many open files (os error 24); raise LimitNOFILE= of the host's unit, or ulimit -Hn"
+        );
+        assert!(told(Errno::NFILE).ends_with("; raise the machine's limit with sysctl fs.file-max"));
+        assert_eq!(told(Errno::PERM), "no eventfd can be made: Operation not permitted (os error 1)");
+    }
 
     #[test]
     fn the_machines_memory_is_what_the_kernel_tells_elsewhere() {

@@ -3,11 +3,12 @@
 
 use crate::output;
 use crate::place::Place;
-use daemon::control::client::{self, ClientError};
+use daemon::control::client::{self, ClientError, Told};
 use daemon::control::protocol::{Answer, Request};
 use daemon::events::{Event, Recent};
 use serde_json::Value;
 use std::fmt::Write;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ExitCode;
 use std::thread::sleep;
@@ -28,33 +29,60 @@ pub(crate) struct Args {
     place: Place,
 }
 
-/// How often a host is asked for what happens.
-const EVERY: Duration = Duration::from_millis(250);
+/// How long until a host is looked for again that has gone.
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// Prints events.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let socket = args.place.load()?.control_socket();
+    if args.follow {
+        return follow(&socket, args);
+    }
     let mut last = 0;
     loop {
-        let recent = match ask(&socket, last) {
-            // It is being replaced, and its successor begins to count anew.
-            Err(ClientError::Unreachable { .. } | ClientError::Io(_)) if args.follow && last > 0 => {
-                sleep(EVERY);
-                continue;
-            }
-            other => other?,
-        };
+        let recent = ask(&socket, last)?;
         last = recent.events.last().map_or(last, |event| event.number);
-        output::print(&match args.json {
-            true => json(&recent, args.name.as_deref())?,
-            false => text(&recent, args.name.as_deref()),
-        })?;
-        match recent.more {
-            true => {}
-            false if args.follow => sleep(EVERY),
-            false => return Ok(ExitCode::SUCCESS),
+        show(&recent, args)?;
+        if !recent.more {
+            return Ok(ExitCode::SUCCESS);
         }
     }
+}
+
+/// Prints events as they happen, of this host and of those that take its place, each of them once.
+fn follow(socket: &Path, args: &Args) -> anyhow::Result<ExitCode> {
+    let mut last: Option<String> = None;
+    loop {
+        let mut outcome = Ok(());
+        let behind = last.clone();
+        let end = client::follow(socket, behind.as_deref(), &mut |told| {
+            let recent = match told {
+                Told::Event { id, event } => {
+                    last = Some(id);
+                    Recent { events: vec![event], ..Recent::default() }
+                }
+                Told::Lost(lost) => Recent { lost, ..Recent::default() },
+            };
+            outcome = show(&recent, args);
+            if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        outcome?;
+        match end {
+            // It has ended or is being replaced; a place among those who follow is free a moment after it was left.
+            Ok(()) => {}
+            Err(ClientError::Unreachable { .. } | ClientError::Io(_) | ClientError::Refused(_))
+                if last.is_some() => {}
+            Err(error) => return Err(error.into()),
+        }
+        sleep(AGAIN);
+    }
+}
+
+fn show(recent: &Recent, args: &Args) -> anyhow::Result<()> {
+    output::print(&match args.json {
+        true => json(recent, args.name.as_deref())?,
+        false => text(recent, args.name.as_deref()),
+    })
 }
 
 fn ask(socket: &Path, after: u64) -> Result<Recent, ClientError> {

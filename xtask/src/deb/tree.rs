@@ -19,16 +19,19 @@ const AS_IT_IS: [(&str, &str); 5] = [
     ("debian/copyright", "usr/share/doc/softiov/copyright"),
 ];
 /// Pages that a user without a checkout reads.
-const PAGES: [&str; 8] = [
+const PAGES: [&str; 9] = [
     "user-guide.md",
     "operations.md",
     "guide/README.md",
     "guide/first-vm.md",
     "guide/ci.md",
     "guide/many-vms.md",
+    "guide/monitoring.md",
     "guide/driver-development.md",
     "guide/teaching.md",
 ];
+/// What other programs read: these are not packed.
+const MONITORING: [&str; 2] = ["monitoring/prometheus-alerts.yml", "monitoring/grafana-dashboard.json"];
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 
 /// The folder.
@@ -56,6 +59,9 @@ impl Tree {
                 &format!("usr/share/doc/softiov/{page}"),
                 &read(&root.join("docs").join(page))?,
             )?;
+        }
+        for file in MONITORING {
+            tree.write(&format!("usr/share/doc/softiov/{file}"), &read(&root.join("docs").join(file))?)?;
         }
         tree.write_packed("usr/share/doc/softiov/changelog", &read(&root.join("CHANGELOG.md"))?)?;
         made::manual(&tree, program)?;

@@ -4,6 +4,7 @@ use super::problem::{Kind, Problem};
 use super::protocol::{Answer, Request};
 use super::route::{self, MAX_BODY, Sent};
 use super::status::PortStatus;
+use crate::events::Event;
 use host::socket::Stream;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
@@ -11,6 +12,7 @@ use hyper::client::conn::http1;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HOST};
 use hyper::{Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use serde::Deserialize;
 use std::future::Future;
 use std::io;
 use std::ops::ControlFlow;
@@ -78,8 +80,7 @@ pub fn ports(socket: &Path) -> Result<Vec<PortStatus>, ClientError> {
 /// # Errors
 /// [`ClientError`].
 pub fn metrics(socket: &Path) -> Result<String, ClientError> {
-    let sent = Sent { method: hyper::Method::GET, path: "/metrics".into(), body: None };
-    let (status, body) = exchange(socket, sent, PATIENCE)?;
+    let (status, body) = exchange(socket, Sent::get("/metrics".into()), PATIENCE)?;
     match status {
         StatusCode::OK => Ok(String::from_utf8_lossy(&body).into_owned()),
         _ => Err(ClientError::Refused(serde_json::from_slice::<Problem>(&body)?.detail)),
@@ -110,7 +111,79 @@ pub fn capture(
     query: &CaptureQuery,
     take: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
 ) -> Result<(), ClientError> {
-    let sent = Sent { method: hyper::Method::GET, path: route::capture_path(query), body: None };
+    pieces(socket, Sent::get(route::capture_path(query)), take)
+}
+
+/// What a stream of events tells.
+#[derive(Debug)]
+pub enum Told {
+    /// Something has happened, and the id by which a later stream goes on behind it.
+    Event {
+        /// The id.
+        id: String,
+        /// What has happened.
+        event: Event,
+    },
+    /// So many events were gone before they were told.
+    Lost(u64),
+}
+
+/// Follows what happens: events behind the one with the id `last` (all that are kept if that is none, or of another process) go
+/// to `take` as they happen, until it breaks off, or the host ends.
+///
+/// # Errors
+/// [`ClientError`].
+pub fn follow(
+    socket: &Path,
+    last: Option<&str>,
+    take: &mut dyn FnMut(Told) -> ControlFlow<()>,
+) -> Result<(), ClientError> {
+    let sent = Sent { last_event: last.map(str::to_owned), ..Sent::get(route::EVENTS.into()) };
+    let mut text = Vec::new();
+    let mut outcome = Ok(());
+    pieces(socket, sent, &mut |piece| {
+        text.extend_from_slice(piece);
+        while let Some(end) = text.windows(2).position(|bytes| bytes == b"\n\n") {
+            let block: Vec<u8> = text.drain(..end + 2).collect();
+            match told(&String::from_utf8_lossy(&block)) {
+                Ok(Some(told)) => take(told)?,
+                Ok(None) => {}
+                Err(error) => {
+                    outcome = Err(error.into());
+                    return ControlFlow::Break(());
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    })?;
+    outcome
+}
+
+/// What one server-sent event says: nothing, if it only says that the host lives.
+fn told(block: &str) -> serde_json::Result<Option<Told>> {
+    #[derive(Deserialize)]
+    struct Lost {
+        lost: u64,
+    }
+    let field = |name: &str| {
+        let line = block.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.map(|value| value.strip_prefix(' ').unwrap_or(value))
+    };
+    let Some(data) = field("data") else { return Ok(None) };
+    Ok(Some(match field("event") {
+        Some("lost") => Told::Lost(serde_json::from_str::<Lost>(data)?.lost),
+        _ => {
+            Told::Event { id: field("id").unwrap_or_default().to_owned(), event: serde_json::from_str(data)? }
+        }
+    }))
+}
+
+/// A long answer: its pieces go to `take` until it breaks off, or the host ends.
+fn pieces(
+    socket: &Path,
+    sent: Sent,
+    take: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+) -> Result<(), ClientError> {
     let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
     let response = within(&runtime, PATIENCE, send(socket, sent))?;
     let (status, mut body) = (response.status(), response.into_body());
@@ -181,10 +254,14 @@ async fn send(socket: &Path, sent: Sent) -> Result<Response<Incoming>, ClientErr
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
     // It ends with the response, or with the runtime.
     tokio::spawn(connection);
-    let Sent { method, path, body } = sent;
+    let Sent { method, path, body, last_event } = sent;
     let request = hyper::Request::builder().method(method).uri(path).header(HOST, "localhost");
     let request = match &body {
         Some(_) => request.header(CONTENT_TYPE, "application/json"),
+        None => request,
+    };
+    let request = match last_event {
+        Some(id) => request.header(route::LAST_EVENT_ID, id),
         None => request,
     };
     let request =
@@ -200,5 +277,20 @@ async fn connect(socket: &Path) -> io::Result<UnixStream> {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => sleep(TURN).await,
             connected => return connected,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Told, told};
+
+    #[test]
+    fn server_sent_events_are_told_and_signs_of_life_are_not() {
+        let event = "id: 5-7\nevent: event\ndata: {\"number\":7,\"time\":\"t\",\"level\":\"info\",\"event\":\"x\"}\n\n";
+        let Ok(Some(Told::Event { id, event })) = told(event) else { panic!("{event}") };
+        assert_eq!((id.as_str(), event.number, event.event.as_str()), ("5-7", 7, "x"));
+        assert!(matches!(told("event: lost\ndata: {\"lost\":3}\n\n"), Ok(Some(Told::Lost(3)))));
+        assert!(matches!(told(":\n\n"), Ok(None)));
+        assert!(told("data: {\n\n").is_err());
     }
 }

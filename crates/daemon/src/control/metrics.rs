@@ -10,7 +10,7 @@ use prometheus::{Error, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder}
 /// How a metric reads a number from a VF.
 type Read = fn(&VfStatus) -> u64;
 
-/// What dashboards of SR-IOV know. Labels: `numa_node`, `pciAddr`, `pf`, `vf`.
+/// What dashboards of SR-IOV know. Labels: `numa_node`, `pciAddr`, `pf`, `vf`. Each port is a PCI domain, in their order.
 const KNOWN: [(&str, &str, Read); 8] = [
     ("sriov_vf_rx_bytes", "Bytes received by the guest", |vf| vf.rx.bytes),
     ("sriov_vf_rx_packets", "Frames received by the guest", |vf| vf.rx.packets),
@@ -23,7 +23,7 @@ const KNOWN: [(&str, &str, Read); 8] = [
 ];
 
 /// What goes up and down. Labels: `pf`, `vf`.
-const STATES: [(&str, &str, Read); 6] = [
+const STATES: [(&str, &str, Read); 8] = [
     ("softiov_vf_link_up", "1 if the guest sees a link", |vf| u64::from(vf.link)),
     ("softiov_vf_driver_active", "1 if a driver runs the VF", |vf| u64::from(vf.active)),
     ("softiov_vf_client_connected", "1 if a VMM is connected", |vf| u64::from(vf.peer.is_some())),
@@ -32,6 +32,10 @@ const STATES: [(&str, &str, Read); 6] = [
     ("softiov_vf_shared_memory_bytes", "Guest memory that the card can reach", |vf| {
         vf.peer.as_ref().map_or(0, |peer| peer.shareable_bytes)
     }),
+    ("softiov_vf_waiting_frames", "Frames in the card that wait for receive descriptors", |vf| {
+        vf.waiting.frames
+    }),
+    ("softiov_vf_waiting_bytes", "Bytes of frames that wait for receive descriptors", |vf| vf.waiting.bytes),
 ];
 
 /// What only grows. Labels: `pf`, `vf`.
@@ -99,9 +103,11 @@ pub(crate) fn text(ports: &[PortStatus]) -> Result<String, Error> {
     let vfs = || ports.iter().flat_map(|port| port.vfs.iter().map(move |vf| (port.name.as_str(), vf)));
     for (name, help, read) in KNOWN {
         let metric = counter(&registry, name, help, &["numa_node", "pciAddr", "pf", "vf"])?;
-        for (port, vf) in vfs() {
-            let address = format!("0000:{}", vf.rid);
-            metric.with_label_values(&["", &address, port, &vf.index.to_string()]).inc_by(read(vf));
+        for (domain, port) in ports.iter().enumerate() {
+            for vf in &port.vfs {
+                let (address, index) = (format!("{domain:04x}:{}", vf.rid), vf.index.to_string());
+                metric.with_label_values(&["", &address, &port.name, &index]).inc_by(read(vf));
+            }
         }
     }
     for (name, help, read) in STATES {
@@ -135,6 +141,8 @@ fn port_metrics(registry: &Registry, ports: &[PortStatus]) -> Result<(), Error> 
     let visits = counter(registry, "softiov_port_pf_visits_total", visits, &["pf"])?;
     let lost =
         counter(registry, "softiov_port_uplink_drops_total", "Frames lost at the uplink", &["pf", "reason"])?;
+    let unrecorded = "Frames that are missing from the recording of the uplink";
+    let unrecorded = counter(registry, "softiov_port_uplink_unrecorded_total", unrecorded, &["pf"])?;
     let frames = "Frames that passed the uplink";
     let frames = counter(registry, "softiov_port_uplink_packets_total", frames, &["pf", "direction"])?;
     let bytes = "Bytes of frames that passed the uplink";
@@ -151,6 +159,7 @@ fn port_metrics(registry: &Registry, ports: &[PortStatus]) -> Result<(), Error> 
             bytes.with_label_values(&[port.name.as_str(), direction]).inc_by(traffic.bytes);
         }
         let drops = status.drops;
+        unrecorded.with_label_values(&[&port.name]).inc_by(drops.unrecorded);
         let reasons = [
             ("too_long", drops.too_long),
             ("no_room", drops.no_room),

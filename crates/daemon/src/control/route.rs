@@ -196,7 +196,21 @@ pub(crate) struct Sent {
     pub(crate) method: Method,
     pub(crate) path: String,
     pub(crate) body: Option<Vec<u8>>,
+    /// The last event that is known already, as its id.
+    pub(crate) last_event: Option<String>,
 }
+
+impl Sent {
+    /// Asks for what is under a path.
+    pub(crate) fn get(path: String) -> Self {
+        Self { method: Method::GET, path, body: None, last_event: None }
+    }
+}
+
+/// Events as they happen.
+pub(crate) const EVENTS: &str = "/v1/events/stream";
+/// The header in which a client says which event it knows already.
+pub(crate) const LAST_EVENT_ID: &str = "last-event-id";
 
 impl Request {
     /// How to send it.
@@ -222,7 +236,7 @@ impl Request {
         if let Self::Events { after } = self {
             path += &format!("?after={after}");
         }
-        Ok(Sent { method, path, body })
+        Ok(Sent { method, path, body, last_event: None })
     }
 }
 

@@ -96,6 +96,9 @@ pub struct FunctionStatus {
     pub tx: Traffic,
     /// Frames lost, by reason.
     pub drops: Drops,
+    /// Frames that wait for the guest to post receive descriptors.
+    #[serde(default)]
+    pub waiting: Waiting,
     /// What the VMM was asked to do.
     pub interventions: Interventions,
 }
@@ -196,6 +199,15 @@ pub struct Traffic {
     pub broadcast: u64,
     /// Frames lost.
     pub dropped: u64,
+}
+
+/// What is in a receive packet buffer now.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Waiting {
+    /// Frames.
+    pub frames: u64,
+    /// Their bytes.
+    pub bytes: u64,
 }
 
 /// Frames lost, by reason.

@@ -6,7 +6,7 @@ use super::errand::{Done, Errands};
 use crate::config::file::Family;
 use host::confine::Prepared;
 use host::dma::{DmaLimits, DmaTable, MapRegionError};
-use host::eventfd::{EventFd, Notifier};
+use host::eventfd::{AdoptError, EventFd, Notifier};
 use host::memory::MappingShare;
 use host::poll::Waker;
 use host::worker::Worker;
@@ -26,6 +26,8 @@ pub(super) struct Reach {
     pub(super) errands: Errands,
     /// Why the last window was refused, for the log.
     pub(super) refused: Option<MapRegionError>,
+    /// Why the last eventfd was refused, for the log.
+    pub(super) refused_eventfd: Option<AdoptError>,
     /// The eventfds of its interrupt types, numbered as VFIO does: the pin, MSI, MSI-X.
     pub(super) eventfds: [Box<[Option<EventFd>]>; 3],
     /// The interrupt pin's level.
@@ -73,6 +75,7 @@ impl Reach {
             _share: share,
             errands,
             refused: None,
+            refused_eventfd: None,
             eventfds: counts.map(|count| std::iter::repeat_with(|| None).take(count).collect()),
             pin_raised: false,
             pin_masked: false,

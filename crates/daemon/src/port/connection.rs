@@ -29,8 +29,8 @@ const MESSAGES: usize = 32;
 const TURN: Duration = Duration::from_micros(20);
 
 /// Which descriptors are lost cannot be told, and a window without its memory would fail without a word.
-const LOST_FDS: &str =
-    "descriptors were lost: it sent too many at once, or this process may open no more (ulimit -n)";
+const LOST_FDS: &str = "descriptors were lost: it sent too many at once, or this process may open no more; raise LimitNOFILE= of the host's \
+     unit, or ulimit -Hn";
 
 /// Why a connection is over.
 #[derive(Debug)]

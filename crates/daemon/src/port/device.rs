@@ -81,7 +81,11 @@ impl FunctionDevice<'_> {
             }
             Outcome::Mapped(Err(error)) => Err(self.reach().refuse(error)),
             Outcome::Assigned { index, start, eventfds } => {
-                let eventfds = eventfds.map_err(|error| errno(error.errno()))?;
+                let eventfds = eventfds.map_err(|error| {
+                    let number = errno(error.errno());
+                    self.reach().refused_eventfd = Some(error);
+                    number
+                })?;
                 for (vector, (eventfd, number)) in (start..).zip(eventfds) {
                     self.set_eventfd(index, vector, Some(eventfd), number);
                 }

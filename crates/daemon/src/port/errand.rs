@@ -226,8 +226,14 @@ impl Port {
     }
 
     /// A VMM tells its user a number only: say what was refused, and what to do about it.
-    pub(super) fn warn_of_refused_memory(&mut self, index: usize) {
+    pub(super) fn warn_of_refusals(&mut self, index: usize) {
         let slot = &mut self.slots[index];
+        if let Some(error) = self.bus.reach_mut(slot.function).refused_eventfd.take()
+            && let Some(suppressed) = slot.log.allow(now())
+        {
+            let (name, remedy) = (&slot.name, error.remedy());
+            tracing::warn!(function = name, %error, remedy, suppressed, "an interrupt is refused");
+        }
         let Some(error) = self.bus.reach_mut(slot.function).refused.take() else { return };
         let remedy = match &error {
             MapRegionError::TooMuchMemory { .. } => "raise client_memory in the configuration",

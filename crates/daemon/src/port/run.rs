@@ -205,7 +205,7 @@ impl Port {
         if let Err(error) = connection.update_interest(&self.poller, CONNECTIONS + index as u64) {
             return self.disconnect(index, &Over::Failed(error.to_string()));
         }
-        self.warn_of_refused_memory(index);
+        self.warn_of_refusals(index);
         self.warn_of_unshared_memory(index);
     }
 

@@ -100,6 +100,7 @@ impl Port {
             rx: received(counters),
             tx: sent(counters),
             drops: drops(counters),
+            waiting: self.card.waiting(slot.function),
             interventions: slot.interventions(reach.interrupts),
         }
     }

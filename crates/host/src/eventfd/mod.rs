@@ -14,6 +14,7 @@ mod notifier;
 
 pub use notifier::Notifier;
 
+use crate::limits;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
@@ -25,11 +26,11 @@ use rustix::io::Errno;
 #[derive(Debug, thiserror::Error)]
 pub enum AdoptError {
     /// It is something else: a pipe, a socket, a file.
-    #[error("the descriptor is not an eventfd")]
+    #[error("the descriptor for an interrupt is not an eventfd")]
     NotAnEventFd,
     /// It could not be examined.
-    #[error("the descriptor could not be examined")]
-    System(#[source] io::Error),
+    #[error("the descriptor for an interrupt cannot be examined in /proc/self/fd: {0}")]
+    System(io::Error),
 }
 
 impl AdoptError {
@@ -39,6 +40,20 @@ impl AdoptError {
         match self {
             Self::NotAnEventFd => Errno::INVAL.raw_os_error(),
             Self::System(error) => error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()),
+        }
+    }
+
+    /// What helps.
+    #[must_use]
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::NotAnEventFd => "use a VMM that signals interrupts by eventfds, as QEMU does",
+            Self::System(error) if error.kind() == io::ErrorKind::NotFound => {
+                "mount /proc where the host runs"
+            }
+            Self::System(error) => {
+                limits::remedy(error).unwrap_or("let the host read /proc/self/fd: look at what confines it")
+            }
         }
     }
 }
@@ -53,7 +68,8 @@ impl EventFd {
     /// # Errors
     /// The process or the system is out of descriptors.
     pub fn new() -> io::Result<Self> {
-        Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
+        let made = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        made.map(Self).map_err(|errno| limits::told("no eventfd can be made", errno))
     }
 
     /// Takes a descriptor that came from a client, if it is an eventfd, and makes sure that it does not
@@ -179,7 +195,15 @@ mod tests {
             let refused = EventFd::adopt(fd).unwrap_err();
             assert!(matches!(refused, AdoptError::NotAnEventFd));
             assert_eq!(refused.errno(), libc::EINVAL);
+            assert!(refused.remedy().contains("VMM"));
         }
+    }
+
+    #[test]
+    fn a_missing_proc_is_named_with_its_remedy() {
+        let refused = AdoptError::System(Errno::NOENT.into());
+        assert!(refused.to_string().contains("/proc/self/fd: No such file"), "{refused}");
+        assert_eq!(refused.remedy(), "mount /proc where the host runs");
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod signals;
 mod tests;
 mod waker;
 
+use crate::limits;
 use std::fmt;
 use std::io;
 use std::mem::MaybeUninit;
@@ -98,7 +99,9 @@ impl Poller {
     /// # Errors
     /// The process is out of descriptors.
     pub fn new() -> io::Result<Self> {
-        Ok(Self { epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?, ready: Vec::with_capacity(BATCH) })
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC);
+        let epoll = epoll.map_err(|errno| limits::told("no epoll set can be made", errno))?;
+        Ok(Self { epoll, ready: Vec::with_capacity(BATCH) })
     }
 
     /// Adds a descriptor, to be reported as `token`. Remove it before it is closed: a copy held by another

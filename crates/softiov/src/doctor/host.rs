@@ -23,6 +23,8 @@ pub(super) struct Process {
     pub(super) processors: Option<(u64, u64)>,
     /// The most descriptors that it may have, and how many it has.
     pub(super) files: Option<(u64, u64)>,
+    /// Why the limits are not known.
+    pub(super) unread: Option<String>,
 }
 
 impl Process {
@@ -40,15 +42,20 @@ impl Process {
             let text = text(format!("/sys/fs/cgroup{group}/{file}"))?;
             text.split_whitespace().nth(n)?.parse().ok()
         };
-        let limits = text(format!("/proc/{pid}/limits")).unwrap_or_default();
+        let [of_limits, of_files] = ["limits", "fd"].map(|name| format!("/proc/{pid}/{name}"));
+        let (limits, files) = (fs::read_to_string(&of_limits), fs::read_dir(&of_files));
+        let why = |path, error: Option<&std::io::Error>| error.map(|error| format!("{path}: {error}"));
+        let unread = why(&of_limits, limits.as_ref().err()).or(why(&of_files, files.as_ref().err()));
+        let limits = limits.unwrap_or_default();
         let limit = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
         let limit = limit.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
-        let files = fs::read_dir(format!("/proc/{pid}/fd")).ok().map(|files| files.count() as u64);
+        let files = files.ok().map(|files| files.count() as u64);
         Self {
             seccomp,
             memory: word("memory.max", 0).zip(word("memory.current", 0)),
             processors: word("cpu.max", 0).zip(word("cpu.max", 1)),
             files: limit.zip(files),
+            unread,
         }
     }
 
@@ -75,6 +82,10 @@ impl Process {
         }
         findings.extend(self.processors.map(processors));
         findings.extend(self.files.map(files));
+        findings.extend(self.unread.as_deref().map(|why| {
+            let seen = format!("the host's limits are not known: {why}");
+            Finding::warning("files", seen, "ask as the host's user, or as root")
+        }));
         findings
     }
 }

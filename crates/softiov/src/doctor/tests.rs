@@ -88,6 +88,10 @@ fn a_host_without_filters_or_short_of_what_it_needs_is_warned_of() {
     assert_eq!(verdicts(limited(Some((50_000, 100_000)), None)), [("cgroup", Verdict::Warning)]);
     assert_eq!(verdicts(limited(None, Some((1024, 100)))), [("files", Verdict::Ok)]);
     assert_eq!(verdicts(limited(None, Some((1024, 1000)))), [("files", Verdict::Warning)]);
+    let unread = Some("/proc/7/limits: Permission denied (os error 13)".to_owned());
+    let findings = Process { unread, ..Process::default() }.judge();
+    only(&findings, Verdict::Warning, "as root");
+    assert!(findings[0].seen.contains("/proc/7/limits"), "{findings:?}");
 }
 
 #[test]

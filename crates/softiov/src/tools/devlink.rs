@@ -83,15 +83,24 @@ impl Serialize for Section<'_> {
 /// Runs a command.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let socket = args.place.load()?.control_socket();
-    let (form, asked) = match parse(&args.words) {
-        Ok(Some(parsed)) => parsed,
-        Ok(None) => return output::print(USAGE).map(|()| ExitCode::SUCCESS),
+    let (form, words) = match options(&args.words) {
+        Ok(told) => told,
         Err(said) => return Ok(said.say()),
     };
-    let ports = client::ports(&socket)?;
-    match choose(all(&ports), asked) {
-        Ok(chosen) => output::print(&print(&chosen, form)).map(|()| ExitCode::SUCCESS),
-        Err(said) => Ok(said.say()),
+    let answer = match command(&words) {
+        Ok(Some(port)) => show(all(&client::ports(&socket)?), port),
+        Ok(None) => return Ok(Said::new(USAGE.trim_end(), 0).say()),
+        Err(said) => Err(Unshown { said, begun: false }),
+    };
+    match answer {
+        Ok(ports) => output::print(&print(&ports, form)).map(|()| ExitCode::SUCCESS),
+        Err(Unshown { said, begun }) => {
+            // What iproute2 leaves of its JSON.
+            if form.json {
+                output::print(&if begun { print(&[], form) } else { "\n".to_owned() })?;
+            }
+            Ok(said.say())
+        }
     }
 }
 
@@ -102,48 +111,92 @@ struct Form {
     pretty: bool,
 }
 
-/// The form, and the port that is asked about; nothing if help is wanted.
-fn parse(words: &[String]) -> Result<Option<(Form, Option<&str>)>, Said> {
+/// Why nothing is shown, and whether the kernel had been asked already.
+#[derive(Debug)]
+struct Unshown {
+    said: Said,
+    begun: bool,
+}
+
+/// iproute2's options: letter and word. `f`, `b` and `N` are about other places to read from.
+const OPTIONS: [(char, &str); 10] = [
+    ('f', "force"),
+    ('b', "batch"),
+    ('n', "no-nice-names"),
+    ('j', "json"),
+    ('p', "pretty"),
+    ('v', "verbose"),
+    ('s', "statistics"),
+    ('N', "Netns"),
+    ('i', "iec"),
+    ('x', "hex"),
+];
+
+/// Takes the options away, which may be anywhere.
+fn options(words: &[String]) -> Result<(Form, Vec<&str>), Said> {
     let mut form = Form::default();
     let mut rest = Vec::new();
+    let unknown =
+        |what: String| Said::new(format!("devlink: {what}\nUnknown option.\n{}", USAGE.trim_end()), 1);
     for word in words {
-        match word.as_str() {
-            "--json" => form.json = true,
-            "--pretty" => form.pretty = true,
-            word if word.starts_with('-') && word.len() > 1 => {
-                for letter in word[1..].chars() {
-                    match letter {
-                        'j' => form.json = true,
-                        'p' => form.pretty = true,
-                        // Names are nice as they are, and there is no more to tell.
-                        'n' | 'v' | 's' | 'i' | 'x' => {}
-                        _ => return Err(Said::new("Unknown option.", 1)),
-                    }
-                }
+        let letters: String = match (word.strip_prefix("--"), word.strip_prefix('-')) {
+            (Some(long), _) => {
+                let mut known = OPTIONS.iter().filter(|(_, name)| !long.is_empty() && name.starts_with(long));
+                let letter = known.next().map(|(letter, _)| *letter);
+                letter.ok_or_else(|| unknown(format!("unrecognized option '{word}'")))?.to_string()
             }
-            word => rest.push(word),
+            (None, Some(letters)) if !letters.is_empty() => letters.to_owned(),
+            _ => {
+                rest.push(word.as_str());
+                continue;
+            }
+        };
+        for letter in letters.chars() {
+            match letter {
+                'j' => form.json = true,
+                'p' => form.pretty = true,
+                'f' | 'b' | 'N' => {
+                    return Err(Said::new(
+                        format!("devlink: -{letter}: the ports are those of a running host"),
+                        1,
+                    ));
+                }
+                // Names are nice as they are, and there is no more to tell.
+                _ if OPTIONS.iter().any(|(known, _)| *known == letter) => {}
+                _ => return Err(unknown(format!("invalid option -- '{letter}'"))),
+            }
         }
     }
+    Ok((form, rest))
+}
+
+/// What `port` can be told, in iproute2's order: of words cut short the first counts.
+const COMMANDS: [&str; 10] =
+    ["help", "show", "list", "set", "split", "unsplit", "param", "function", "health", "add"];
+
+/// Which port is asked about and what is said behind it; nothing if help is wanted.
+fn command<'a>(words: &'a [&'a str]) -> Result<Option<&'a [&'a str]>, Said> {
     let matches = |word: &str, full: &str| !word.is_empty() && full.starts_with(word);
-    match rest.as_slice() {
-        [] => Ok(None),
-        [word, ..] if matches(word, "help") => Ok(None),
-        [object, ..] if !matches(object, "port") => {
+    let rest = match words {
+        [] => return Ok(None),
+        [word, ..] if matches(word, "help") => return Ok(None),
+        [object, rest @ ..] if matches(object, "port") => rest,
+        [object, ..] => {
             let said = Said::new(format!("Object \"{object}\" not found"), 1);
-            Err(said.because("ports and VFs are all there is; for anything else use the system's devlink"))
+            return Err(
+                said.because("ports and VFs are all there is; for anything else use the system's devlink")
+            );
         }
-        [_] => Ok(Some((form, None))),
-        [_, word, ..] if matches(word, "help") => Ok(None),
-        [_, command, rest @ ..] if matches(command, "show") || matches(command, "list") => match rest {
-            [] => Ok(Some((form, None))),
-            [port] => Ok(Some((form, Some(port)))),
-            [_, more, ..] => Err(Said::new(format!("Unknown option \"{more}\""), 1)),
-        },
-        [_, command, ..] if ["set", "split", "unsplit", "function", "add", "del"].contains(command) => {
-            let said = Said::new("devlink answers: Operation not supported", 1);
+    };
+    let [command, rest @ ..] = rest else { return Ok(Some(rest)) };
+    match COMMANDS.iter().chain(&["del"]).find(|known| matches(command, known)) {
+        Some(&"help") => Ok(None),
+        Some(&("show" | "list")) => Ok(Some(rest)),
+        Some(_) => {
+            let said = Said::new("kernel answers: Operation not supported", 1);
             Err(said.because("`softiov ip link set PORT vf N` changes a VF"))
         }
-        [_, command, ..] => Err(Said::new(format!("Command \"{command}\" not found"), 1)),
+        None => Err(Said::new(format!("Command \"{command}\" not found"), 1)),
     }
 }
 
@@ -186,17 +239,28 @@ fn virtual_port(handle: String, vf: &VfStatus) -> Port {
 }
 
 /// The port that is named, by its handle or its interface; or all.
-fn choose(all: Vec<Port>, asked: Option<&str>) -> Result<Vec<Port>, Said> {
-    let Some(asked) = asked else { return Ok(all) };
+fn show(all: Vec<Port>, words: &[&str]) -> Result<Vec<Port>, Unshown> {
+    let [asked, more @ ..] = words else { return Ok(all) };
     let is_it = |port: &Port| {
-        port.handle == asked || port.attributes.get("netdev").is_some_and(|netdev| netdev == asked)
+        port.handle == *asked || port.attributes.get("netdev").is_some_and(|netdev| netdev == asked)
     };
     let found: Vec<_> = all.into_iter().filter(is_it).collect();
-    match asked.matches('/').count() {
-        _ if !found.is_empty() => Ok(found),
-        0 => Err(Said::new(format!("Netdevice \"{asked}\" not found"), 1)),
-        2 => Err(Said::new("devlink answers: No such device", 1)),
-        _ => Err(Said::new("Wrong port identification string format.", 1)),
+    let refuse = |text: String| Err(Unshown { said: Said::new(text, 1), begun: false });
+    match (asked.matches('/').count(), asked.rsplit_once('/'), more) {
+        (0, ..) if found.is_empty() => refuse(format!("Netdevice \"{asked}\" not found")),
+        (2, Some((_, index)), _) if index.parse::<u32>().is_err() => {
+            refuse(format!("Port index \"{index}\" is not a number or not within range"))
+        }
+        (0 | 2, _, [more, ..]) => refuse(format!("Unknown option \"{more}\"")),
+        (2, ..) if found.is_empty() => {
+            Err(Unshown { said: Said::new("kernel answers: No such device", 1), begun: true })
+        }
+        (0 | 2, ..) => Ok(found),
+        _ => refuse(
+            "Wrong port identification string format.\n\
+             Expected \"bus_name/dev_name/port_index\" or \"netdev_ifname\"."
+                .to_owned(),
+        ),
     }
 }
 
@@ -234,71 +298,54 @@ fn plain(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Form, all, choose, parse, print};
-
-    fn shown(form: Form) -> String {
-        print(&all(&[crate::sample::port()]), form)
-    }
+    use super::{Form, all, command, options, print, show};
 
     fn words(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()
     }
 
+    fn split(text: &str) -> Vec<&str> {
+        text.split_whitespace().collect()
+    }
+
+    /// What is printed of a VF that a driver runs; `cli/devlink.golden` has one without.
     #[test]
-    fn ports_and_vfs_are_printed_as_devlink_prints_them() {
-        assert_eq!(
-            shown(Form::default()),
-            "pci/0000:00:01.0/0: type eth netdev pf0 flavour physical port 0 splittable false\n\
-             pci/0000:00:01.0/1: type eth netdev pf0vf0 flavour pcivf controller 0 pfnum 0 vfnum 0 external false \
-             splittable false\n  function:\n    hw_addr 02:00:00:00:00:01 state active opstate attached\n"
-        );
-        let json = shown(Form { json: true, pretty: false });
-        assert!(
-            json.starts_with("{\"port\":{\"pci/0000:00:01.0/0\":{\"type\":\"eth\",\"netdev\":\"pf0\","),
-            "{json}"
-        );
-        assert!(
-            json.contains("\"vfnum\":0,\"external\":false,\"splittable\":false,\"function\":{\"hw_addr\":")
-        );
-        let pretty = shown(Form { json: true, pretty: true });
-        assert!(pretty.starts_with("{\n    \"port\": {\n        \"pci/0000:00:01.0/0\": {\n"), "{pretty}");
+    fn a_vf_with_a_driver_is_attached() {
+        let shown = print(&all(&[crate::sample::port()]), Form::default());
+        let line = "  function:\n    hw_addr 02:00:00:00:00:01 state active opstate attached\n";
+        assert!(shown.ends_with(line), "{shown}");
     }
 
     #[test]
     fn a_port_is_named_by_its_handle_or_its_interface() {
-        let ports = || all(&[crate::sample::port()]);
         for name in ["pci/0000:00:01.0/1", "pf0vf0"] {
-            let found = choose(ports(), Some(name)).unwrap();
+            let found = show(all(&[crate::sample::port()]), &[name]).unwrap();
             assert_eq!(found.len(), 1, "{name}");
             assert_eq!(found[0].attributes.get("vfnum"), Some(&0.into()));
-        }
-        for (name, said) in [
-            ("pf9", "Netdevice \"pf9\" not found"),
-            ("pci/0000:00:01.0/9", "devlink answers: No such device"),
-            ("a/b", "Wrong port identification string format."),
-        ] {
-            assert_eq!(choose(ports(), Some(name)).unwrap_err().text, said);
         }
     }
 
     #[test]
     fn words_are_iproute2s_cut_short_or_not() {
         for text in ["port show", "port", "p s", "port list"] {
-            assert_eq!(parse(&words(text)).unwrap(), Some((Form::default(), None)), "{text}");
+            assert_eq!(command(&split(text)).unwrap(), Some(&[][..]), "{text}");
         }
+        for text in ["", "help", "h", "port help", "port h"] {
+            assert_eq!(command(&split(text)).unwrap(), None, "{text}");
+        }
+        for text in ["port se x type eth", "port sp", "port f", "port del", "port hea"] {
+            let said = command(&split(text)).unwrap_err().text;
+            assert!(said.starts_with("kernel answers: Operation not supported\n"), "{text}: {said}");
+        }
+    }
+
+    #[test]
+    fn options_are_iproute2s_cut_short_or_not() {
         let form = Form { json: true, pretty: true };
-        assert_eq!(parse(&words("-jp port show pf0")).unwrap(), Some((form, Some("pf0"))));
-        assert_eq!(parse(&words("port show pf0 --json --pretty")).unwrap(), Some((form, Some("pf0"))));
-        assert_eq!(parse(&words("help")).unwrap(), None);
-        for (text, said) in [
-            ("rate show", "Object \"rate\" not found"),
-            ("port grow", "Command \"grow\" not found"),
-            ("-y port", "Unknown option."),
-            ("port show pf0 more", "Unknown option \"more\""),
-            ("port set x type eth", "devlink answers: Operation not supported"),
-        ] {
-            let text = parse(&words(text)).unwrap_err().text;
-            assert_eq!(text.lines().next(), Some(said));
+        for text in ["-jp port show pf0", "port show pf0 --json --pretty", "--js -p port -nvsix show pf0"] {
+            assert_eq!(options(&words(text)).unwrap(), (form, vec!["port", "show", "pf0"]), "{text}");
         }
+        let said = options(&words("-b file")).unwrap_err();
+        assert_eq!(said.text, "devlink: -b: the ports are those of a running host");
     }
 }

@@ -126,7 +126,7 @@ fn conduct(text: &mut String, conduct: &Conduct) {
 /// Where a function is offered, who has it, what keeps it from working; what its guest has received and sent, what was
 /// lost, and what it cost.
 pub(crate) fn function(text: &mut String, function: &FunctionStatus) {
-    let FunctionStatus { socket, peer, hint, rx, tx, drops, interventions: vmm } = function;
+    let FunctionStatus { socket, peer, hint, rx, tx, drops, waiting, interventions: vmm } = function;
     let _ = writeln!(text, "    socket {}", socket.display());
     if let Some(peer) = peer {
         let _ = writeln!(
@@ -162,6 +162,10 @@ pub(crate) fn function(text: &mut String, function: &FunctionStatus) {
         drops.tx_unclaimed,
         drops.dma_faults
     );
+    if waiting.frames > 0 {
+        let _ =
+            writeln!(text, "    waiting for descriptors: frames {} bytes {}", waiting.frames, waiting.bytes);
+    }
     let _ = writeln!(
         text,
         "    VMM interventions: {} reads, {} posted writes, {} synchronous writes, {} interrupts",

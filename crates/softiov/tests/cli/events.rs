@@ -57,3 +57,52 @@ fn what_happens_is_followed() {
     follow.kill().unwrap();
     follow.wait().unwrap();
 }
+
+/// One process takes over from another, and a third starts after a crash of that: whoever follows hears of each event once.
+#[test]
+fn nothing_is_lost_or_told_twice_when_another_process_takes_over() {
+    let folder = tempdir().unwrap();
+    let serve = Serve::start(&folder, &[]);
+    let mut follow = Command::new(SOFTIOV)
+        .args(["events", "--follow", "--json", "--runtime-dir"])
+        .arg(serve.folder())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(follow.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut heard = lines.map(|line| serde_json::from_str::<Value>(&line).unwrap());
+    let mut until = |told: &str| -> Vec<Value> {
+        let mut events = Vec::new();
+        loop {
+            let event = heard.next().unwrap();
+            let is_it = event["event"] == told;
+            events.push(event);
+            if is_it {
+                return events;
+            }
+        }
+    };
+    let mut processes = vec![until("serving")];
+    for takes_over in ["upgrade", "crash"] {
+        // More than the next process has at first, so that numbers alone would mislead.
+        for state in ["disable", "auto"].repeat(10) {
+            assert_eq!(softiov(serve.folder(), &["vf", "set", "pf0vf2", "--state", state]).status, Some(0));
+        }
+        match takes_over {
+            "upgrade" => assert_eq!(softiov(serve.folder(), &["upgrade"]).status, Some(0)),
+            _ => rustix::process::kill_process(serve.hosts()[0], rustix::process::Signal::KILL).unwrap(),
+        }
+        processes.push(until("serving"));
+    }
+    follow.kill().unwrap();
+    follow.wait().unwrap();
+    // The numbers of each process begin at 1, and leave nothing out.
+    let numbers: Vec<u64> =
+        processes.concat().iter().map(|event| event["number"].as_u64().unwrap()).collect();
+    let runs: Vec<&[u64]> = numbers.chunk_by(|before, number| number > before).collect();
+    assert_eq!(runs.len(), 3, "{numbers:?}");
+    for run in &runs {
+        assert!(run.iter().copied().eq(1..=run.len() as u64), "{run:?}");
+    }
+    assert!(runs[0].len() > 25, "the last events before the upgrade, too: {numbers:?}");
+}

@@ -14,16 +14,27 @@ pub(crate) const GUIDE: &str = include_str!("../../../../docs/user-guide.md");
 
 /// A user's shell, with folders of its own in `folder`. Pages have user 1000's runtime folder.
 pub(crate) fn reader(folder: &TempDir) -> Reader {
+    reader_with(folder, Path::new("/nonexistent"))
+}
+
+/// As [`reader`], with further programs from a folder.
+fn reader_with(folder: &TempDir, more: &Path) -> Reader {
     let [home, run, state] = ["home", "run", "state"].map(|name| folder.path().join(name));
     for folder in [&home, &run] {
         std::fs::create_dir(folder).unwrap();
     }
     let programs = Path::new(SOFTIOV).parent().unwrap();
     let mut shell = Command::new("timeout");
-    shell.args(["120", "sh"]).current_dir(&home).env("HOME", &home).env("LC_ALL", "C.UTF-8");
+    shell.args(["300", "sh"]).current_dir(&home).env("HOME", &home).env("LC_ALL", "C.UTF-8");
     shell.env("XDG_RUNTIME_DIR", &run).env("XDG_STATE_HOME", &state).env_remove("RUST_LOG");
-    shell.env("PATH", format!("{}:{}", programs.display(), std::env::var("PATH").unwrap()));
-    Reader::at(shell, &[("/run/user/1000", run.to_str().unwrap()), ("/home/you", home.to_str().unwrap())])
+    let path = std::env::var("PATH").unwrap();
+    shell.env("PATH", format!("{}:{}:{path}", programs.display(), more.display()));
+    let places = [
+        ("/run/user/1000", run.to_str().unwrap()),
+        ("/home/you", home.to_str().unwrap()),
+        ("docs/monitoring", concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/monitoring")),
+    ];
+    Reader::at(shell, &places)
 }
 
 #[test]
@@ -60,6 +71,23 @@ fn an_administrator_of_many_machines_reads_the_page() {
         reader.take(&step);
     }
     assert_eq!(guests.len(), 2, "the page has two machines");
+}
+
+/// A real Prometheus scrapes the host and has an alert fire, in the order of the page.
+#[test]
+fn an_operator_who_watches_a_host_reads_the_page() {
+    if skipped_without("curl", "curl") {
+        return;
+    }
+    let programs = match linux_guest::prometheus() {
+        Ok(prometheus) => prometheus.server,
+        Err(error) => return skipped("the page about Prometheus", &error.to_string()),
+    };
+    let free = || TcpListener::bind("127.0.0.1:0").unwrap();
+    let (host, prometheus) = (free(), free());
+    let [host, prometheus] = [host, prometheus].map(|free| free.local_addr().unwrap().port().to_string());
+    let page = page::guide("monitoring").replace("9582", &host).replace("9090", &prometheus);
+    reader_with(&tempdir().unwrap(), programs.parent().unwrap()).follow(&page);
 }
 
 /// Whether a page is not read because of a program that this machine does not have.

@@ -12,6 +12,7 @@ mod capture;
 mod config;
 mod dashboard;
 mod demo;
+mod devlink;
 mod doctor;
 mod drive;
 mod events;

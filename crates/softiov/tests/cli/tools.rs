@@ -72,6 +72,34 @@ fn devlink_shows_the_wires_port_and_one_for_each_vf() {
     assert_eq!((said.status, said.err.as_str()), (Some(1), "Netdevice \"pf7\" not found\n"));
 }
 
+/// A function has one address, whoever tells it: the second port is the second PCI domain everywhere.
+#[test]
+fn every_tool_tells_the_same_address_of_a_function() {
+    if is_missing("lspci") {
+        return;
+    }
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("softiov.toml");
+    std::fs::write(&file, "[[port]]\n[[port]]\nvfs = 2\n").unwrap();
+    let serve = Serve::start(&folder, &["--config", file.to_str().unwrap()]);
+    let told = |words: &str| tool(serve.folder(), words).out;
+    let (pf, vf) = ("0001:00:01.0", "0001:00:11.2");
+    for (name, address) in [("pf1", pf), ("pf1vf1", vf)] {
+        let driver = told(&format!("ethtool -i {name}"));
+        assert!(driver.contains(&format!("\nbus-info: {address}\n")), "{driver}");
+        let listed = told(&format!("lspci -D -s {address}"));
+        assert!(listed.starts_with(&format!("{address} Ethernet controller")), "{listed}");
+    }
+    let ports = told("devlink port show pf1vf1");
+    assert!(
+        ports.starts_with(&format!("pci/{pf}/2: ")),
+        "a port is an instance at its PF's address: {ports}"
+    );
+    let metrics = told("metrics");
+    let metric = format!("sriov_vf_rx_packets{{numa_node=\"\",pciAddr=\"{vf}\",pf=\"pf1\",vf=\"1\"}}");
+    assert!(metrics.contains(&metric), "{metrics}");
+}
+
 #[test]
 fn ethtool_sets_what_the_host_makes_of_a_guests_interrupts() {
     let folder = tempdir().unwrap();

@@ -7,6 +7,7 @@ use crate::control::protocol::{Answer, Failure, Request as AskFor};
 use crate::control::route::{self, Input, MAX_BODY, ROUTES, Route};
 use crate::control::tcp::Token;
 use crate::control::{metrics, openapi};
+use crate::events::Mark;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Path, Query, Request, State};
 use axum::http::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
@@ -65,7 +66,7 @@ pub(super) fn router(context: Context) -> Router {
         );
     }
     router
-        .route("/v1/events/stream", get(events))
+        .route(route::EVENTS, get(events))
         .route(route::CAPTURE, get(capture_frames))
         .route("/v1/openapi.json", get(|| async { json(openapi::text()) }))
         .route("/metrics", get(metrics_text))
@@ -171,7 +172,8 @@ fn malformed(why: &str) -> Failure {
 async fn events(State(context): State<Context>, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
     let path = parts.uri.path().to_owned();
-    let last = parts.headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
+    let last = parts.headers.get(route::LAST_EVENT_ID).and_then(|id| id.to_str().ok()?.parse::<Mark>().ok());
+    let last = last.map(Mark::number);
     let opened = query(&mut parts)
         .await
         .and_then(|behind| stream::open(last.unwrap_or(behind.after), context.stop, context.stream_permits));

@@ -1,10 +1,11 @@
 //! Events as they happen, as server-sent events. Nothing is kept for a client: the stream reads the host's list of events
 //! ([`crate::events`]) as fast as the client reads the stream. A client that falls behind is told how many it has missed,
-//! and one that does not read at all is cut off. Left out: which events there are.
+//! and one that does not read at all is cut off. When the host ends, or another process takes over, streams end behind the
+//! last event. Left out: which events there are.
 
 use crate::control::problem::Kind;
 use crate::control::protocol::Failure;
-use crate::events;
+use crate::events::{self, Mark};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::unfold;
@@ -57,12 +58,12 @@ impl Reader {
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);
             }
-            if *self.stop.borrow() {
-                return None;
-            }
+            let over = *self.stop.borrow();
             self.look();
-            if self.ready.is_empty() {
-                let _ = timeout(LOOK, self.stop.changed()).await;
+            match self.ready.is_empty() {
+                true if over => return None,
+                true => drop(timeout(LOOK, self.stop.changed()).await),
+                false => {}
             }
         }
     }
@@ -76,7 +77,8 @@ impl Reader {
         for event in recent.events {
             self.after = event.number;
             let Ok(data) = serde_json::to_string(&event) else { continue };
-            self.ready.push_back(Event::default().id(event.number.to_string()).event("event").data(data));
+            let id = Mark::behind(event.number).to_string();
+            self.ready.push_back(Event::default().id(id).event("event").data(data));
         }
     }
 }

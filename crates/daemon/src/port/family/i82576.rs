@@ -2,7 +2,7 @@
 
 use super::{Family, Unfit, VfFacts, Visit};
 use crate::config;
-use crate::control::status::{Conduct, Mailbox};
+use crate::control::status::{Conduct, Mailbox, Waiting};
 use crate::port::RefusedChange;
 use crate::port::bus::LiveBus;
 use crate::port::hal::{PfHal, RunningHal, now};
@@ -233,6 +233,14 @@ impl Family for I82576 {
             Some(vf) => counters[vf.index()],
             None => counters.iter().fold(PoolCounters::default(), |sum, pool| sum + *pool),
         }
+    }
+
+    fn waiting(&self, function: Function) -> Waiting {
+        let of = |pool: &Pool| vf(function).is_none_or(|vf| vf.index() == pool.index());
+        Pool::EVERY.iter().filter(|pool| of(pool)).fold(Waiting::default(), |sum, pool| {
+            let (frames, bytes) = self.nic.waiting(*pool);
+            Waiting { frames: sum.frames + frames as u64, bytes: sum.bytes + bytes as u64 }
+        })
     }
 
     fn settings(&self, vfs: usize) -> Option<PortSettings> {

@@ -18,7 +18,7 @@ use super::pages::Memory;
 use super::tell::News;
 use super::uplink::Uplink;
 use crate::config;
-use crate::control::status::{Conduct, Mailbox};
+use crate::control::status::{Conduct, Mailbox, Waiting};
 use crate::settings::{PortSettings, SettingError, VfSettings};
 use crate::state::StateError;
 use crate::state::port::ClientState;
@@ -159,6 +159,11 @@ pub(super) trait Family: Debug + Send {
 
     /// What was counted for a function.
     fn counters(&mut self, function: Function) -> PoolCounters;
+
+    /// What waits in the card for the function to post receive descriptors; a family without such a buffer has nothing.
+    fn waiting(&self, _: Function) -> Waiting {
+        Waiting::default()
+    }
 
     /// What is set for the port with so many VFs, if the PF's software is here.
     fn settings(&self, vfs: usize) -> Option<PortSettings>;

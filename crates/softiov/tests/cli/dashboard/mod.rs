@@ -21,12 +21,17 @@ fn press(browser: &mut Browser, (key, code): (&str, u32)) {
     browser.press(key, code);
 }
 
-/// Gives a setting of the chosen VF a value, as somebody does who has no mouse.
-fn set(browser: &mut Browser, field: &str, value: &str) {
-    browser.value(&format!("document.querySelector('#settings [name={field}]').focus()"));
+/// Gives a setting a value in a form, as somebody does who has no mouse, and waits for what is said below it.
+fn set(browser: &mut Browser, (form, outcome): (&str, &str), field: &str, value: &str, said: &str) {
+    browser.value(&format!("document.querySelector('#{form} [name=\"{field}\"]').focus()"));
     browser.value("document.activeElement.select()");
     browser.write(value);
     press(browser, ENTER);
+    browser.wait(&format!("document.querySelector('#{outcome}').innerText.includes('{said}')"));
+}
+
+fn json(folder: &Path, words: &[&str]) -> Value {
+    serde_json::from_str(&softiov(folder, words).out).unwrap()
 }
 
 #[test]
@@ -71,6 +76,8 @@ fn look(browser: &mut Browser, folder: &Path) {
     browser.wait("document.querySelector('#events ol').innerText.includes('pf0vf0')");
     by_keyboard(browser);
     policy(browser, folder);
+    port(browser, folder);
+    mirror(browser, folder);
     capture(browser, folder);
     pictures(browser);
 }
@@ -82,23 +89,57 @@ fn by_keyboard(browser: &mut Browser) {
     press(browser, TAB);
     assert_eq!(browser.value("document.activeElement.className"), "skip");
     let mut seen = Vec::new();
-    for _ in 0..7 {
+    for _ in 0..8 {
         press(browser, TAB);
         seen.push(browser.value("document.activeElement.hash"));
     }
-    assert_eq!(seen, ["#topology", "#rates", "#drops", "#interventions", "#policy", "#capture", "#events"]);
+    let sections = ["topology", "rates", "drops", "interventions", "policy", "port", "capture", "events"];
+    assert_eq!(seen, sections.map(|section| format!("#{section}")));
 }
 
 fn policy(browser: &mut Browser, folder: &Path) {
+    let form = ("settings", "outcome");
     browser.wait("document.querySelectorAll('#settings input, #settings select').length > 15");
-    set(browser, "vlan", "5000");
-    browser.wait("document.querySelector('#outcome').innerText.includes('1 to 4094')");
-    set(browser, "vlan", "0");
-    set(browser, "max_tx_rate", "500");
-    browser.wait("document.querySelector('#outcome').innerText.includes('max_tx_rate set')");
-    let shown: Value =
-        serde_json::from_str(&softiov(folder, &["vf", "show", "pf0vf0", "--json"]).out).unwrap();
-    assert_eq!((&shown["settings"]["max_tx_rate"], &shown["settings"]["vlan"]), (&500.into(), &0.into()));
+    set(browser, form, "vlan", "5000", "1 to 4094");
+    set(browser, form, "vlan", "0", "nothing differs");
+    set(browser, form, "max_tx_rate", "500", "max_tx_rate set");
+    let settings = &json(folder, &["vf", "show", "pf0vf0", "--json"])["settings"];
+    assert_eq!((&settings["max_tx_rate"], &settings["vlan"]), (&500.into(), &0.into()));
+}
+
+/// Storm control, thresholds and the number of VFs; what the host refuses is told and changes nothing.
+fn port(browser: &mut Browser, folder: &Path) {
+    let form = ("port-settings", "port-outcome");
+    browser.wait("document.querySelectorAll('#port-settings input').length > 20");
+    set(browser, form, "storm.interval", "5000", "1000");
+    assert_eq!(browser.value("document.querySelector('#port-outcome').className"), "bad");
+    set(browser, form, "storm.interval", "200", "storm.interval set");
+    set(browser, form, "limits.mailbox.warn", "150", "limits.mailbox.warn set");
+    set(browser, form, "vfs", "6", "vfs set");
+    let settings = &json(folder, &["port", "show", "pf0", "--json"])["settings"];
+    assert_eq!(settings["storm"]["interval"], 200);
+    assert_eq!(settings["limits"]["mailbox"], json!({"warn": 150, "throttle": 1000, "quarantine": 0}));
+    assert_eq!(settings["vfs"], 6);
+}
+
+/// A rule is written, and taken away. One that copies nothing is refused.
+fn mirror(browser: &mut Browser, folder: &Path) {
+    let form = ("mirror", "mirror-outcome");
+    let rules = || json(folder, &["port", "show", "pf0", "--json"])["settings"]["mirror"].clone();
+    browser.wait("document.querySelectorAll('#mirror [name=\"1.vfs\"]').length == 6");
+    browser.value("document.querySelector('#mirror [name=\"1.to\"]').value = '2'");
+    set(browser, form, "1.vlans", "", "mirror");
+    assert_eq!(browser.value("document.querySelector('#mirror-outcome').className"), "bad");
+    assert_eq!(rules(), Value::Null);
+    browser.value("document.querySelector('#mirror [name=\"1.vfs\"][value=\"0\"]').click()");
+    browser.value("document.querySelector('#mirror [name=\"1.uplink\"]').value = 'both'");
+    set(browser, form, "1.vlans", "10,20-29", "mirror rule 1 set");
+    let rule = json!({"1": {"to": 2, "vfs": [0], "uplink": "both", "vlans": "10,20-29"}});
+    assert_eq!(rules(), rule);
+    set(browser, form, "1.vlans", "10,20-29", "nothing differs");
+    browser.value("document.querySelector('#mirror [name=\"1.to\"]').value = ''");
+    set(browser, form, "1.vlans", "", "mirror rule 1 set");
+    assert_eq!(rules(), Value::Null);
 }
 
 /// A capture of a second is saved as a file.

@@ -57,15 +57,15 @@ export async function pieces(path, milliseconds, take) {
   }
 }
 
-/** Calls `take(kind, data)` for each server-sent event after `last`, until the connection ends; the last number. */
+/** Calls `take(kind, data, id)` for each server-sent event after the one with the id `last`, until the connection ends. */
 export async function stream(last, take) {
-  const response = await fetched(`/v1/events/stream?after=${last}`);
+  const response = await fetched("/v1/events/stream", last ? { headers: { "Last-Event-ID": last } } : {});
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
   for (;;) {
     const { value, done } = await reader.read();
     if (done) {
-      return last;
+      return;
     }
     text += value;
     const events = text.split("\n\n");
@@ -73,8 +73,7 @@ export async function stream(last, take) {
     for (const event of events) {
       const fields = Object.fromEntries(event.split("\n").map((line) => line.split(/: (.*)/s)));
       if (fields.data) {
-        last = Number(fields.id ?? last);
-        take(fields.event, JSON.parse(fields.data));
+        take(fields.event, JSON.parse(fields.data), fields.id);
       }
     }
   }

@@ -3,6 +3,7 @@
 import { get, keepToken, stream } from "./api.js";
 import { Capture } from "./capture.js";
 import { add } from "./events.js";
+import { Mirror } from "./mirror.js";
 import { Policy } from "./policy.js";
 import { drops, functions, interventions, rates } from "./rates.js";
 import { topology } from "./topology.js";
@@ -11,7 +12,10 @@ const EVERY = 1000;
 const find = (selector) => document.querySelector(selector);
 const state = find("#state");
 const token = find("#token");
-const policy = new Policy(find("#chosen"), find("#settings"), find("#outcome"));
+const policy = new Policy("/v1/vfs", "VfSettings", [], find("#chosen"), find("#settings"), find("#outcome"));
+const settings =
+  new Policy("/v1/ports", "PortSettings", ["mirror"], find("#port-chosen"), find("#port-settings"), find("#port-outcome"));
+const mirror = new Mirror("/v1/ports", find("#port-chosen"), find("#mirror"), find("#mirror-outcome"));
 const capture = new Capture(find("#capture form"), find("#capture p"));
 let before = new Map();
 let looked;
@@ -51,7 +55,11 @@ async function look() {
       token.hidden = true;
       show(ports);
       capture.offer(ports);
-      await policy.offer(ports.flatMap((port) => port.vfs));
+      const vfs = ports.flatMap((port) => port.vfs.map((vf) => vf.name));
+      const names = ports.map((port) => port.name);
+      await policy.offer(vfs);
+      await settings.offer(names);
+      await mirror.offer(names, vfs);
     } catch (problem) {
       failed(problem);
     }
@@ -60,12 +68,12 @@ async function look() {
 }
 
 async function follow() {
-  let last = 0;
+  let last = "";
   const list = find("#events ol");
   for (;;) {
     try {
-      last = await stream(last, (kind, event) => {
-        last = event.number ?? last;
+      await stream(last, (kind, event, id) => {
+        last = id ?? last;
         add(list, kind, event);
       });
     } catch {

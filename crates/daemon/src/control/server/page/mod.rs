@@ -9,7 +9,7 @@ use axum::routing::get;
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Path, media type and text.
-const FILES: [(&str, &str, &str); 10] = [
+const FILES: [(&str, &str, &str); 13] = [
     ("/", "text/html; charset=utf-8", include_str!("index.html")),
     ("/page/style.css", "text/css; charset=utf-8", include_str!("style.css")),
     ("/page/main.js", SCRIPT, include_str!("main.js")),
@@ -17,7 +17,10 @@ const FILES: [(&str, &str, &str); 10] = [
     ("/page/view.js", SCRIPT, include_str!("view.js")),
     ("/page/topology.js", SCRIPT, include_str!("topology.js")),
     ("/page/rates.js", SCRIPT, include_str!("rates.js")),
+    ("/page/fields.js", SCRIPT, include_str!("fields.js")),
+    ("/page/editor.js", SCRIPT, include_str!("editor.js")),
     ("/page/policy.js", SCRIPT, include_str!("policy.js")),
+    ("/page/mirror.js", SCRIPT, include_str!("mirror.js")),
     ("/page/capture.js", SCRIPT, include_str!("capture.js")),
     ("/page/events.js", SCRIPT, include_str!("events.js")),
 ];

@@ -1,0 +1,69 @@
+// Fields for settings, as the host's own description of its interface has them.
+
+import { get } from "./api.js";
+import { element } from "./view.js";
+
+let schemas;
+
+/** What the host says of a type. */
+export async function schema(name) {
+  schemas ??= (await get("/v1/openapi.json")).components.schemas;
+  return schemas[name];
+}
+
+/** The schema behind references and "or nothing". */
+function resolved(schema) {
+  const one = schema.anyOf?.find((any) => any.type !== "null") ?? schema;
+  return one.$ref ? { ...schemas[one.$ref.split("/").pop()], description: schema.description } : { ...schema, ...one };
+}
+
+/** Each setting that has a value: its names from the outside in, its schema and its value. */
+export function leaves(schema, values) {
+  const { properties, additionalProperties } = resolved(schema);
+  const known = properties ? Object.entries(properties) : Object.keys(values).map((name) => [name, additionalProperties]);
+  return known.filter(([name]) => name in values).flatMap(([name, inner]) => {
+    const value = values[name];
+    const within = value && typeof value === "object" && !Array.isArray(value) ? leaves(inner, value) : [[[], inner, value]];
+    return within.map(([names, ...rest]) => [[name, ...names], ...rest]);
+  });
+}
+
+/** A labelled input with what it is for. `name` is the input's in its form. */
+export function labelled(form, name, label, input, help) {
+  const small = element("small", { id: `help-${form.id}-${name}` }, help);
+  input.name = name;
+  input.setAttribute("aria-describedby", small.id);
+  return element("div", {}, element("label", {}, `${label} `, input), small);
+}
+
+export function select(choices, value) {
+  const made = element("select", {}, ...choices.map(([value, text]) => element("option", { value }, text)));
+  made.value = value;
+  return made;
+}
+
+/** A field for a setting. */
+export function field(form, names, schema, value) {
+  const { type, oneOf, enum: words, description } = resolved(schema);
+  const choices = words ?? oneOf?.map((one) => one.const);
+  const is = (kind) => type === kind || type?.includes(kind);
+  let input;
+  if (choices) {
+    input = select(choices.map((choice) => [choice, choice]), value);
+  } else if (is("boolean")) {
+    input = element("input", { type: "checkbox" });
+    input.checked = value;
+  } else {
+    input = element("input", is("integer") ? { type: "number", min: 0 } : { type: "text" });
+    input.value = value ?? "";
+  }
+  return labelled(form, names.join("."), names.at(-1), input, description ?? "");
+}
+
+/** What an input says. */
+export function said(input) {
+  if (input.type === "checkbox") {
+    return input.checked;
+  }
+  return input.type === "number" ? Number(input.value) : input.value;
+}
