@@ -42,6 +42,7 @@ mod ports;
 pub mod receive;
 mod reset;
 mod ring;
+mod run;
 mod scaling;
 pub mod transmit;
 

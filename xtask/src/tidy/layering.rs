@@ -46,7 +46,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("hypervisor", &["pcie", "sim"]),
     ("guest", &["i82576", "driver", "split", "sim", "hypervisor"]),
     ("lab", &["pcie", "i82576", "avf", "nic", "driver", "iovm", "split", "sim", "hypervisor", "guest"]),
-    ("bench", &["i82576", "avf", "driver", "host", "embedded-guest", "linux-guest", "lab"]),
+    ("bench", &["i82576", "driver", "host", "embedded-guest", "linux-guest", "lab"]),
     ("softiov", &["daemon", "host", "embedded-guest", "direct", "linux-guest", "lab", "i82576"]),
     ("xtask", &["i82576", "avf"]),
 ];

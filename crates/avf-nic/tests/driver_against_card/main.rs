@@ -16,5 +16,6 @@ mod offloads;
 mod pages;
 mod received;
 mod resets;
+mod runs;
 mod switched;
 mod world;
