@@ -10,6 +10,7 @@
 use crate::card::Card;
 use crate::contents::Contents;
 use crate::function::Function;
+use crate::run::{self, AtHand};
 use crate::transmit::{MOST_BYTES, Outgoing, Packet};
 use alloc::vec::Vec;
 use avf::descriptor::rx::Cast;
@@ -20,7 +21,7 @@ use offload::Request;
 use offload::insert::insert;
 use offload::segment::{FlagMasks, Segmenter};
 use offload::uncut::{self, MAX_SEGMENTS};
-use pcie::Bus;
+use pcie::{Bus, Function as BusFunction};
 use plane::frame::{Ends, Frame, HEADROOM, Transport};
 use plane::{About, Lane, Plane, Port, Sender, Sink, Source, Wire};
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,10 @@ pub(crate) struct Held {
 impl Held {
     pub(crate) fn is_of(&self, queue: u8) -> bool {
         self.packet.is_some() && self.queue == queue
+    }
+
+    fn is_empty(&self) -> bool {
+        self.packet.is_none()
     }
 
     pub(crate) fn clear(&mut self) {
@@ -169,12 +174,15 @@ impl<B: Bus> Source for Senders<'_, B> {
     }
 
     fn hand_over<L: Lane>(&mut self, sender: Sender, budget: usize, lane: &mut L) -> bool {
-        let (mut budget, mut left) = (budget, true);
+        let (mut budget, mut left, mut runs) = (budget, true, true);
         while left && budget > 0 && lane.is_due() {
-            match self.forward_packet(sender.port.get(), sender.queue, lane) {
-                Some(frames) => budget = budget.saturating_sub(frames),
-                None => left = false,
-            }
+            let (vf, queue) = (sender.port.get(), sender.queue);
+            let run = if runs { self.forward_run(vf, queue, budget, lane) } else { 0 };
+            // Who sends other packets sends more of them.
+            runs = run > 0;
+            let frames = if runs { Some(run) } else { self.forward_packet(vf, queue, lane) };
+            left = frames.is_some();
+            budget = budget.saturating_sub(frames.unwrap_or(0));
         }
         lane.settle();
         left
@@ -190,6 +198,36 @@ impl<B: Bus> Source for Senders<'_, B> {
 }
 
 impl<B: Bus> Senders<'_, B> {
+    /// Takes frames that ask for nothing, as far as their descriptors are at hand and the budget goes; answers how many.
+    fn forward_run<L: Lane>(&mut self, vf: u8, queue: u8, budget: usize, lane: &mut L) -> usize {
+        let own = BusFunction::Vf(vf);
+        let Some(function) = self.card.functions.get(usize::from(vf)) else { return 0 };
+        let ring = function.tx.get(usize::from(queue)).filter(|_| function.held.is_empty());
+        let Some(Ok(at_hand)) = ring.map(|ring| AtHand::read(ring, budget, own, self.bus)) else { return 0 };
+        let (mut frames, mut staging) = (0, mem::take(self.staging));
+        for buffer in at_hand.run() {
+            let function = &mut self.card.functions[usize::from(vf)];
+            let ring = &mut function.tx[usize::from(queue)];
+            // Memory that cannot be reached is the other way's to tell.
+            let fetched = run::fetch(&buffer, HEADROOM, own, &mut staging, self.bus);
+            if fetched.and_then(|()| ring.give_back_one(buffer.report_status, own, self.bus)).is_err() {
+                break;
+            }
+            if let Some(mut frame) = Frame::new(&mut staging) {
+                self.send(vf, None, &mut frame, lane);
+            }
+            frames += 1;
+            if !lane.is_due() {
+                break;
+            }
+        }
+        *self.staging = staging;
+        if frames > 0 {
+            self.card.functions[usize::from(vf)].raise_sent(queue);
+        }
+        frames
+    }
+
     /// Takes one packet, or what is left of one; answers how many frames of the budget it cost, at least 1, or `None` if
     /// there was no packet.
     fn forward_packet<L: Lane>(&mut self, vf: u8, queue: u8, lane: &mut L) -> Option<usize> {
@@ -240,7 +278,7 @@ impl<B: Bus> Senders<'_, B> {
         staging.resize(staging.len().max(HEADROOM + SHORTEST), 0);
         if let Some(mut frame) = Frame::new(staging) {
             frame.set_seal(sealed);
-            self.send(vf, packet, &mut frame, lane);
+            self.send(vf, self.card.asked(vf, packet), &mut frame, lane);
         }
         1
     }
@@ -271,7 +309,7 @@ impl<B: Bus> Senders<'_, B> {
             place[HEADROOM + length..HEADROOM + padded].fill(0);
             if let Some(mut frame) = Frame::new(&mut place[..HEADROOM + padded]) {
                 frame.set_seal(segmenter.sealed());
-                self.send(vf, &packet, &mut frame, lane);
+                self.send(vf, self.card.asked(vf, &packet), &mut frame, lane);
             }
             packet.sent += 1;
             if !lane.is_due() {
@@ -309,9 +347,9 @@ impl<B: Bus> Senders<'_, B> {
         Some(whole.frames(length) as usize)
     }
 
-    /// A finished frame: its tag is settled, then it is switched. The port's VLAN takes the place of the guest's own tag.
-    fn send<L: Lane>(&mut self, vf: u8, packet: &Packet, frame: &mut Frame<'_>, lane: &mut L) {
-        let asked = self.card.asked(vf, packet);
+    /// A finished frame whose sender asks for a tag, or for none: the tag is settled, then the frame is switched. The port's
+    /// VLAN takes the place of the guest's own tag.
+    fn send<L: Lane>(&mut self, vf: u8, asked: Option<u16>, frame: &mut Frame<'_>, lane: &mut L) {
         let inserted = lane.tag(asked);
         if asked.is_none() || inserted.is_none() {
             frame.take_tag();

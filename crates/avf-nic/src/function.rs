@@ -110,6 +110,13 @@ impl Function {
         rules.into_iter().find(|(holds, _)| !holds).map(|(_, what)| what)
     }
 
+    /// Packets of a queue were sent: its vector is to tell.
+    pub(crate) fn raise_sent(&mut self, queue: u8) {
+        if let Some(cause) = self.tx_causes[usize::from(queue) % MAX_PAIRS] {
+            self.interrupts.raise(cause.vector, cause.itr);
+        }
+    }
+
     pub(crate) fn read(&mut self, offset: u32) -> u32 {
         let Some((row, index)) = find(offset) else { return 0 };
         let at = usize::from(index);

@@ -44,6 +44,7 @@ pub mod receive;
 mod reset;
 mod ring;
 pub mod saved;
+mod run;
 mod scaling;
 pub mod transmit;
 

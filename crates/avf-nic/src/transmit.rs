@@ -140,10 +140,11 @@ impl TxQueue {
         };
         into.clear();
         into.resize(headroom, 0);
-        let Some(gathered) = self.gather(&context, own, bus)? else {
+        let mut gathered = Gathered::default();
+        if !self.gather(&context, own, &mut gathered, bus)? {
             self.rung = false;
             return Ok(Outgoing::Nothing);
-        };
+        }
         let sound = gathered.is_sound();
         if sound {
             gathered.fetch(own, into, bus)?;
@@ -167,16 +168,57 @@ impl TxQueue {
         self.rung && self.context.is_some_and(|context| self.left(context.length.into()) > 0)
     }
 
-    /// The descriptors of the next packet; `None` if its end is not there yet.
+    /// Where the next descriptor is, and how many there are before the tail or the ring's end; none while the queue does not
+    /// run.
+    pub(crate) fn ready(&self) -> (u64, usize) {
+        let Some(context) = self.context.filter(|_| self.running && self.rung) else { return (0, 0) };
+        let length = u32::from(context.length);
+        let left = self.left(length).min(length.saturating_sub(self.head));
+        (context.base.wrapping_add(u64::from(self.head) * SIZE as u64), left as usize)
+    }
+
+    /// The packet at the head, which is one descriptor, was fetched: it is given back.
+    pub(crate) fn give_back_one<B: Bus>(
+        &mut self,
+        report: bool,
+        own: BusFunction,
+        bus: &mut B,
+    ) -> Result<(), DmaFault> {
+        let Some(context) = self.context else { return Ok(()) };
+        if report {
+            let at = context.base.wrapping_add(u64::from(self.head) * SIZE as u64 + 8);
+            bus.dma_write(own, at, &tx::done())?;
+        }
+        self.advance(&context, 1, own, bus)
+    }
+
+    /// So many descriptors at the head are the driver's again.
+    fn advance<B: Bus>(
+        &mut self,
+        context: &TxContext,
+        descriptors: u32,
+        own: BusFunction,
+        bus: &mut B,
+    ) -> Result<(), DmaFault> {
+        // Of descriptors as many as there are in the ring at the most.
+        let (length, next) = (u32::from(context.length), self.head + descriptors);
+        self.head = if next >= length { next - length } else { next };
+        match context.head_address {
+            Some(address) => bus.dma_write(own, address, &self.head.to_le_bytes()),
+            None => Ok(()),
+        }
+    }
+
+    /// The descriptors of the next packet; `false` if its end is not there yet.
     fn gather<B: Bus>(
         &self,
         context: &TxContext,
         own: BusFunction,
+        gathered: &mut Gathered,
         bus: &mut B,
-    ) -> Result<Option<Gathered>, DmaFault> {
+    ) -> Result<bool, DmaFault> {
         let length = u32::from(context.length);
         let left = self.left(length);
-        let mut gathered = Gathered::default();
         for step in 0..left.min(MOST_DESCRIPTORS) {
             let slot = (self.head + step) % length;
             let mut raw = [0; SIZE];
@@ -188,14 +230,14 @@ impl TxQueue {
                 Transmit::Data(data) => {
                     gathered.take_data(&data);
                     if data.end_of_packet {
-                        return Ok(Some(gathered));
+                        return Ok(true);
                     }
                 }
             }
         }
         // So many descriptors and no end: no driver does that.
         gathered.broken = true;
-        Ok((left >= MOST_DESCRIPTORS).then_some(gathered))
+        Ok(left >= MOST_DESCRIPTORS)
     }
 
     fn give_back<B: Bus>(
@@ -210,11 +252,7 @@ impl TxQueue {
             let slot = u64::from((self.head + step) % length);
             bus.dma_write(own, context.base.wrapping_add(slot * SIZE as u64 + 8), &tx::done())?;
         }
-        self.head = (self.head + gathered.descriptors) % length;
-        match context.head_address {
-            Some(address) => bus.dma_write(own, address, &self.head.to_le_bytes()),
-            None => Ok(()),
-        }
+        self.advance(context, gathered.descriptors, own, bus)
     }
 }
 
@@ -293,9 +331,7 @@ impl Card {
         if outgoing == Outgoing::Nothing {
             return outgoing;
         }
-        if let Some(cause) = function.tx_causes[usize::from(queue) % function.tx_causes.len()] {
-            function.interrupts.raise(cause.vector, cause.itr);
-        }
+        function.raise_sent(queue);
         if outgoing == Outgoing::Dropped {
             self.count_malformed(vf, queue);
         }

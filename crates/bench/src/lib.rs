@@ -65,6 +65,7 @@ pub fn run(options: &Options) -> Result<Report> {
         for row in &rows {
             eprintln!("{row}");
         }
+        // The rows of the first card come first.
         let found = |mode| Some((mode, rows.iter().find(|row| row.mode == mode)?.mpps?));
         let capacities: Vec<(Mode, f64)> = options.modes.iter().filter_map(|&mode| found(mode)).collect();
         report.rows.extend(rows);
@@ -75,7 +76,7 @@ pub fn run(options: &Options) -> Result<Report> {
     }
     if let (true, Some(&size)) = (options.silences > 0, options.sizes.first()) {
         for &mode in &options.modes {
-            let mut served = Served::start(options, mode, processors, Work::Frames(size))?;
+            let mut served = Served::start(options, options.card(), mode, processors, Work::Frames(size))?;
             report.rows.push(idle::row(&mut served, size, options)?);
         }
     }
@@ -101,7 +102,8 @@ fn growth(options: &Options, processors: Processors, size: usize) -> Result<Vec<
     for &mode in &options.modes {
         for guests in [2, 4, 7] {
             let work = Work::Frames(size);
-            contenders.push(Box::new(Served::with_guests(options, mode, processors, work, guests)?));
+            let card = options.card();
+            contenders.push(Box::new(Served::with_guests(options, card, mode, processors, work, guests)?));
         }
     }
     let rounds = rounds::run(&mut contenders, options, processors)?;
@@ -115,6 +117,6 @@ fn latencies(
     size: usize,
     capacity: f64,
 ) -> Result<Vec<Row>> {
-    let mut served = Served::start(options, mode, processors, Work::Frames(size))?;
+    let mut served = Served::start(options, options.card(), mode, processors, Work::Frames(size))?;
     latency::LOADS.iter().map(|&load| latency::row(&mut served, size, load, capacity, options)).collect()
 }

@@ -3,10 +3,11 @@
 //! frames that come between two interrupts and do not fit are dropped, as in the research that the adaptive policy
 //! is from (Dong et al., HPCA 2010).
 //!
-//! Left out: what an interrupt costs a guest's processor, which the lab models; this receiver looks at its eventfd
+//! Left out: Adaptive Virtual Functions, whose driver here has one policy; what an interrupt costs a guest's processor, which the lab models; this receiver looks at its eventfd
 //! all the time.
 
 use crate::contender::Mode;
+use crate::contender::card::Card;
 use crate::contender::host::Host;
 use crate::contender::stations::{Station, address};
 use crate::contender::work::Work;
@@ -17,7 +18,7 @@ use crate::statistics::quantile;
 use anyhow::{Context, Result};
 use driver::moderation::{Adaptive, Policy};
 use driver::vf::{Config, Event, RECEIVE_VECTOR};
-use embedded_guest::Bus;
+use embedded_guest::{Bus, Wanted};
 use std::iter;
 use std::time::{Duration, Instant};
 
@@ -61,7 +62,7 @@ struct Met {
 /// # Errors
 /// The host is gone, or a VF does not start.
 pub fn rows(options: &Options, mode: Mode, processors: Processors, size: usize) -> Result<Vec<Row>> {
-    let host = Host::start(options, mode, processors, 2)?;
+    let host = Host::start(options, Card::I82576, mode, processors, 2)?;
     let mut rows = Vec::new();
     for (name, policy) in POLICIES {
         let mut link = Link::attach(&host, policy, size)?;
@@ -95,10 +96,11 @@ struct Link {
 impl Link {
     fn attach(host: &Host, policy: Policy, size: usize) -> Result<Self> {
         host.running(|| {
-            let config = Config { rx_descriptors: BUFFERS, moderation: policy, ..Config::default() };
+            let i82576 = Config { rx_descriptors: BUFFERS, moderation: policy, ..Config::default() };
+            let wanted = Wanted { i82576, ..Wanted::default() };
             let station = |vf: usize| {
                 let frame = Work::Frames(size).frame(address(vf), address(1 - vf));
-                Station::attach(&host.socket(vf), frame, &config).with_context(|| host.log())
+                Station::attach(&host.socket(vf), frame, &wanted).with_context(|| host.log())
             };
             let stations = [station(0)?, station(1)?];
             Ok(Self { stations, size, buffer: vec![0; 2048], clock: Instant::now() })

@@ -1,6 +1,7 @@
 //! What is to be measured, as the command line says it.
 
 use crate::contender::Mode;
+use crate::contender::card::Card;
 use anyhow::{Context, Result};
 use linux_guest::HostDpdk;
 use std::path::PathBuf;
@@ -19,6 +20,11 @@ pub struct Options {
     /// How doorbells reach the card: it takes part once for each.
     #[arg(long = "mode", value_enum, value_delimiter = ',', default_values_t = [Mode::Posted, Mode::Mapped])]
     pub modes: Vec<Mode>,
+    /// What the served card is: it takes part once for each, in each mode. All that is not forwarding alone is measured with the
+    /// first.
+    #[arg(long = "card", value_enum, value_delimiter = ',',
+          default_values_t = [Card::I82576, Card::Avf, Card::AvfFlex])]
+    pub cards: Vec<Card>,
     /// In mapped mode the port takes a processor for itself: `wait = "busy"` instead of `"mapped"`.
     #[arg(long)]
     pub busy: bool,
@@ -59,6 +65,12 @@ impl Options {
     #[must_use]
     pub fn slice(&self) -> Duration {
         Duration::from_millis(self.slice_ms)
+    }
+
+    /// The first card, or the one of most users.
+    #[must_use]
+    pub fn card(&self) -> Card {
+        self.cards.first().copied().unwrap_or(Card::I82576)
     }
 
     /// What the port is told of waiting, in a mode.

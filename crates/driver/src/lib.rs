@@ -16,6 +16,7 @@ pub mod hal;
 pub mod moderation;
 mod offload;
 pub mod pf;
+mod ring;
 pub mod vf;
 
 pub use hal::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};

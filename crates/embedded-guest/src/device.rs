@@ -4,8 +4,9 @@
 //! Left out: when to look, and interrupts, which are the guest's loop's ([`crate::guest`]).
 
 use crate::checksum;
-use driver::DmaHal;
-use driver::vf::{TxOffload, Vf};
+use crate::hal::Bus;
+use crate::vf::Vf;
+use driver::vf::TxOffload;
 use smoltcp::phy::{Checksum, Device, DeviceCapabilities, Medium, PacketMeta, RxToken, TxToken};
 use smoltcp::time::Instant;
 use std::num::NonZeroUsize;
@@ -37,63 +38,45 @@ pub(crate) struct Port<H> {
     pub(crate) vf: Vf,
     rx: Box<[u8]>,
     tx: Box<[u8]>,
-    /// Transmit descriptors that can be in use.
-    slots: usize,
     /// The receive ring was found empty at the last look.
     pub(crate) drained: bool,
     pub(crate) refused: Refused,
 }
 
-impl<H: DmaHal> Port<H> {
-    /// `tx_descriptors` are what the driver was configured with.
-    pub(crate) fn new(hal: H, vf: Vf, tx_descriptors: u16) -> Self {
+impl<H: Bus> Port<H> {
+    pub(crate) fn new(hal: H, vf: Vf) -> Self {
         Self {
             hal,
             vf,
             rx: vec![0; MAX_FRAME].into(),
             tx: vec![0; MAX_SEGMENTED].into(),
-            slots: usize::from(tx_descriptors) - 1,
             drained: false,
             refused: Refused::default(),
         }
     }
 
-    /// Whether that many descriptors can be had now.
-    fn has_room(&mut self, wanted: usize) -> bool {
-        if self.slots - self.vf.tx_pending() < wanted {
-            // What is queued must be told of before it can come back.
-            self.vf.flush(&mut self.hal);
-            self.vf.clean(&mut self.hal);
-        }
-        self.slots - self.vf.tx_pending() >= wanted
-    }
-
     /// Whether the stack cannot send for want of descriptors.
     pub(crate) fn is_full(&mut self) -> bool {
-        !self.has_room(SEGMENTED_SLOTS)
+        !self.vf.has_room(&mut self.hal, SEGMENTED_SLOTS)
     }
 
     /// The length of the next intact frame, now in `rx`.
     fn next_frame(&mut self) -> Option<usize> {
         for _ in 0..LOOKS {
-            match self.vf.receive(&mut self.hal, &mut self.rx) {
-                Ok(Some(frame)) if checksum::is_intact(&self.rx[..frame.length], &frame) => {
-                    return Some(frame.length);
-                }
-                Ok(Some(_)) => self.refused.bad_checksum += 1,
-                Ok(None) => {
-                    self.drained = true;
-                    return None;
-                }
-                // The driver has counted it.
-                Err(_) => {}
+            let Some(frame) = self.vf.receive(&mut self.hal, &mut self.rx) else {
+                self.drained = true;
+                return None;
+            };
+            if checksum::is_intact(&self.rx[..frame.length], &frame) {
+                return Some(frame.length);
             }
+            self.refused.bad_checksum += 1;
         }
         None
     }
 }
 
-impl<H: DmaHal> Device for Port<H> {
+impl<H: Bus> Device for Port<H> {
     type RxToken<'a>
         = Rx<'a>
     where
@@ -105,7 +88,7 @@ impl<H: DmaHal> Device for Port<H> {
 
     fn receive(&mut self, _now: Instant) -> Option<(Rx<'_>, Tx<'_, H>)> {
         // The stack may answer at once.
-        if !self.has_room(FRAME_SLOTS) {
+        if !self.vf.has_room(&mut self.hal, FRAME_SLOTS) {
             return None;
         }
         let length = self.next_frame()?;
@@ -155,7 +138,7 @@ pub(crate) struct Tx<'a, H> {
     segment: Option<u16>,
 }
 
-impl<H: DmaHal> TxToken for Tx<'_, H> {
+impl<H: Bus> TxToken for Tx<'_, H> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, f: F) -> R {
         let frame = &mut self.buffer[..len];
         let result = f(frame);

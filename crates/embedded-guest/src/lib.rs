@@ -1,4 +1,5 @@
-//! A guest in this process: the VF driver with a TCP/IP stack on top, over a vfio-user socket or any other [`Bus`].
+//! A guest in this process: the driver of a VF, of either family, with a TCP/IP stack on top, over a vfio-user socket or any
+//! other [`Bus`].
 //!
 //! To the host that serves the socket it is one more VMM: it shares memory, hands over eventfds and accesses
 //! registers by message. It answers pings, receives test flows and verifies every byte of them, and does for
@@ -26,6 +27,7 @@
 //! | module | what it gives |
 //! |---|---|
 //! | [`hal`] | registers, memory and interrupts of a VF: on any bus, and at the far end of a socket |
+//! | [`Vf`] | the VF of either family, and its driver |
 //! | `device` | the VF driver as the stack's network device |
 //! | `checksum` | which checksums are the card's work |
 //! | `guest` | the thread: the loop, pings, flows |
@@ -37,16 +39,17 @@ mod checksum;
 mod device;
 mod guest;
 pub mod hal;
+mod vf;
 
 pub use device::Refused;
 pub use guest::flow::{Flow, FlowError};
 pub use guest::ping::Pings;
 pub use guest::pulse::Pulse;
 pub use hal::{Accesses, Bus, HalError, VfioUserHal};
+pub use vf::{Family, Link, QueueCounters, Vf, Wanted};
 
 use device::Port;
-use driver::Vf;
-use driver::vf::{RxCounters, Statistics, TxCounters, VfError};
+use driver::vf::{Statistics, VfError};
 use guest::{Command, Guest};
 use host::poll::{Clock, Waker};
 use i82576::MacAddress;
@@ -58,8 +61,8 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Memory for the card: two rings of 256 buffers of 2 KB, and room for alignment.
-const MEMORY: u64 = 4 << 20;
+/// Memory for the card: rings of 256 buffers of 2 KB, two for each queue pair, and room for the rest.
+const MEMORY: u64 = 8 << 20;
 /// How long the PF's driver may take to be there.
 const PF_PATIENCE: Duration = Duration::from_secs(5);
 /// How often it is looked for, and how often a link is.
@@ -85,6 +88,9 @@ pub enum GuestError {
     /// The VF does not start.
     #[error("VF driver: {0}")]
     Vf(#[from] VfError),
+    /// The Adaptive Virtual Function does not start.
+    #[error("VF driver: {0}")]
+    Avf(#[from] driver::avf::vf::VfError),
     /// The PF gave the VF an address that no station can have.
     #[error("the VF's address {0} is not a station's")]
     Address(MacAddress),
@@ -99,15 +105,25 @@ pub enum GuestError {
     Flow(#[from] FlowError),
 }
 
+impl GuestError {
+    /// Whether the PF's driver is away, or does not answer.
+    fn is_the_pfs(&self) -> bool {
+        use driver::avf::vf::VfError as Adaptive;
+        matches!(
+            self,
+            Self::Vf(VfError::PfInReset | VfError::Mailbox(_))
+                | Self::Avf(Adaptive::NoReset | Adaptive::NoAnswer(_))
+        )
+    }
+}
+
 /// What a guest has counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stats {
     /// The card's counters of the VF.
     pub card: Statistics,
-    /// The driver's, of the receive ring.
-    pub rx: RxCounters,
-    /// The driver's, of the transmit ring.
-    pub tx: TxCounters,
+    /// The driver's, of each pair of rings.
+    pub queues: Vec<QueueCounters>,
     /// Frames that came no further than the driver.
     pub refused: Refused,
     /// Interrupts signalled, counting those that came together.
@@ -122,6 +138,7 @@ pub struct EmbeddedGuest {
     name: String,
     ip: Ipv4Addr,
     mac: MacAddress,
+    family: Family,
     link: Arc<AtomicBool>,
     commands: mpsc::Sender<Command>,
     waker: Waker,
@@ -134,35 +151,35 @@ impl EmbeddedGuest {
     /// # Errors
     /// [`GuestError`].
     pub fn start(config: Config) -> Result<Self, GuestError> {
-        let vf_config = driver::vf::Config { seed: Clock.now_ns(), ..driver::vf::Config::default() };
-        let (mut hal, mut vf) = probe(&config, &vf_config)?;
+        let mut wanted = Wanted::default();
+        wanted.i82576.seed = Clock.now_ns();
+        let (mut hal, mut vf) = probe(&config, &wanted)?;
         vf.start(&mut hal)?;
-        Self::start_on(hal, vf, vf_config.tx_descriptors, config.name, config.ip)
+        Self::start_on(hal, vf, config.name, config.ip)
     }
 
-    /// Leaves a thread running a VF that was started, on whatever bus. `tx_descriptors` are what its driver was
-    /// configured with, `ip` is the guest's address, in a /24.
+    /// Leaves a thread running a VF that was started, on whatever bus. `ip` is the guest's address, in a /24.
     ///
     /// # Errors
     /// [`GuestError`].
     pub fn start_on<B: Bus>(
         bus: B,
-        vf: Vf,
-        tx_descriptors: u16,
+        vf: impl Into<Vf>,
         name: String,
         ip: Ipv4Addr,
     ) -> Result<Self, GuestError> {
-        let mac = vf.mac();
+        let vf = vf.into();
+        let (mac, family) = (vf.mac(), vf.family());
         if !mac.is_valid_unicast() {
             return Err(GuestError::Address(mac));
         }
-        let port = Port::new(bus, vf, tx_descriptors);
+        let port = Port::new(bus, vf);
         let (commands, receiver) = mpsc::channel();
         let waker = Waker::new()?;
         let link = Arc::new(AtomicBool::new(false));
         let guest = Guest::new(port, ip, receiver, waker.clone(), Arc::clone(&link))?;
         let thread = std::thread::Builder::new().name(name.clone()).spawn(move || guest.run())?;
-        Ok(Self { name, ip, mac, link, commands, waker, thread: Some(thread) })
+        Ok(Self { name, ip, mac, family, link, commands, waker, thread: Some(thread) })
     }
 
     /// What it was called.
@@ -177,7 +194,13 @@ impl EmbeddedGuest {
         self.ip
     }
 
-    /// The Ethernet address that the PF gave its VF.
+    /// Which VF it has.
+    #[must_use]
+    pub fn family(&self) -> Family {
+        self.family
+    }
+
+    /// The Ethernet address that the PF gave its VF when the guest started.
     #[must_use]
     pub fn mac(&self) -> MacAddress {
         self.mac
@@ -259,14 +282,15 @@ impl Drop for EmbeddedGuest {
 
 /// Attaches and probes, again while the PF's driver is away. Each attempt is a new client, since a driver keeps
 /// its memory.
-fn probe(config: &Config, vf_config: &driver::vf::Config) -> Result<(VfioUserHal, Vf), GuestError> {
+fn probe(config: &Config, wanted: &Wanted) -> Result<(VfioUserHal, Vf), GuestError> {
     let start = Instant::now();
     loop {
         let mut hal = VfioUserHal::attach(&config.socket, MEMORY)?;
-        match Vf::probe(&mut hal, vf_config) {
+        let family = hal.family();
+        match Vf::probe(&mut hal, family, wanted) {
             Ok(vf) => return Ok((hal, vf)),
-            Err(VfError::PfInReset | VfError::Mailbox(_)) if start.elapsed() < PF_PATIENCE => {}
-            Err(error) => return Err(error.into()),
+            Err(error) if error.is_the_pfs() && start.elapsed() < PF_PATIENCE => {}
+            Err(error) => return Err(error),
         }
         drop(hal);
         std::thread::sleep(RETRY);

@@ -81,15 +81,16 @@ pub(super) fn parse(text: &str) -> Counts {
     counts
 }
 
-/// A folder or file of the card or of the plane; the crates below them; the standard library. `None`: the benchmark itself,
+/// A folder or file of a card or of the plane; the crates below them; the standard library. `None`: the benchmark itself,
 /// and libc.
 fn stop_of(file: &str) -> Option<&str> {
-    let inside = ["crates/nic/src/", "crates/plane/src/"].into_iter().find_map(|of| file.split_once(of));
+    let of = ["crates/nic/src/", "crates/avf-nic/src/", "crates/plane/src/"];
+    let inside = of.into_iter().find_map(|of| file.split_once(of));
     if let Some((_, inside)) = inside {
         let first = inside.split('/').next().unwrap_or(inside);
         return Some(first.strip_suffix(".rs").unwrap_or(first));
     }
-    ["offload", "i82576", "pcie", "units"]
+    ["offload", "i82576", "avf", "pcie", "units"]
         .into_iter()
         .find(|name| file.contains(&format!("crates/{name}/src/")))
         .or_else(|| file.contains("/library/").then_some("std"))

@@ -17,12 +17,16 @@ use serde_json::Value;
 use crate::metadata;
 pub(crate) use callgrind::Counts;
 
-/// The ways of a frame that are counted, as the benchmark `frame_path` calls them, and how many frames a call moves.
-const CASES: [(&str, u64); 4] = [
-    ("VF to VF, with policy, 64 bytes", 32),
-    ("VF to wire, 64 bytes", 32),
-    ("wire to VF, 64 bytes", 32),
-    ("VF to VF, cut into 1502 bytes", 40),
+/// The ways of a frame that are counted: whose benchmark `frame_path` has them, how it calls them, and how many frames a
+/// call moves.
+const CASES: [(&str, &str, u64); 7] = [
+    ("nic", "VF to VF, with policy, 64 bytes", 32),
+    ("nic", "VF to wire, 64 bytes", 32),
+    ("nic", "wire to VF, 64 bytes", 32),
+    ("nic", "VF to VF, cut into 1502 bytes", 40),
+    ("nic", "VF to VF, a context each, 64 bytes", 30),
+    ("avf-nic", "AVF to AVF, with policy, 64 bytes, legacy", 32),
+    ("avf-nic", "AVF to AVF, with policy, 64 bytes, flexible", 32),
 ];
 /// Calls of a short run and of a long one: what a frame costs is in the difference, starting is not.
 const CALLS: [u64; 2] = [50, 150];
@@ -52,9 +56,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
 
 /// Instructions a frame for each of [`CASES`].
 pub(crate) fn count() -> Result<Vec<(String, Counts)>> {
-    let program = build()?;
-    let case = |&(case, frames): &(&str, u64)| {
-        let [short, long] = CALLS.map(|calls| callgrind::count(&program, case, calls));
+    let programs = [("nic", build("nic")?), ("avf-nic", build("avf-nic")?)];
+    let case = |&(package, case, frames): &(&str, &str, u64)| {
+        let program = programs.iter().find(|(of, _)| *of == package).map(|(_, program)| program);
+        let program = program.context("a package without a benchmark")?;
+        let [short, long] = CALLS.map(|calls| callgrind::count(program, case, calls));
         let counts = long?.since(&short?).per((CALLS[1] - CALLS[0]) * frames);
         ensure!(
             !counts.is_empty(),
@@ -70,10 +76,10 @@ pub(crate) fn complaints(counted: &[(String, Counts)]) -> Result<Vec<String>> {
     Ok(kept::compare(&kept::load()?, counted))
 }
 
-/// Builds the benchmark as it is measured, and answers where it is.
-fn build() -> Result<PathBuf> {
+/// Builds a package's benchmark as it is measured, and answers where it is.
+fn build(package: &str) -> Result<PathBuf> {
     let mut command = metadata::cargo();
-    command.args(["bench", "--package", "nic", "--bench", "frame_path", "--no-run", "--message-format=json"]);
+    command.args(["bench", "--package", package, "--bench", "frame_path", "--no-run", "--message-format=json"]);
     command.args(["--quiet", "--profile", "release"]);
     command.current_dir(metadata::workspace_root()?).stderr(Stdio::inherit());
     let output = command.output()?;

@@ -38,7 +38,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "host",
         ],
     ),
-    ("embedded-guest", &["i82576", "driver", "vfio-user", "host"]),
+    ("embedded-guest", &["i82576", "avf", "driver", "vfio-user", "host"]),
     ("direct", &["pcie", "i82576", "driver", "host", "embedded-guest"]),
     ("linux-guest", &["host"]),
     ("split", &["i82576"]),

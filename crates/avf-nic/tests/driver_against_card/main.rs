@@ -19,5 +19,6 @@ mod poke;
 mod received;
 mod resets;
 mod set_aside;
+mod runs;
 mod switched;
 mod world;

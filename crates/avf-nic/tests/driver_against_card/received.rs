@@ -28,7 +28,7 @@ const KEY: [u8; 52] = {
 fn wishes(form: Form) -> Wishes {
     let Wishes { capabilities, .. } = Wishes::default();
     let flex = if form == Form::Legacy { Capabilities::default() } else { Capabilities::RX_FLEX_DESC };
-    Wishes { capabilities: capabilities.and(flex), form, keep_fcs: false }
+    Wishes { capabilities: capabilities.and(flex), form, ..Wishes::default() }
 }
 
 /// Two VFs on a plane. VF 1 asks the PF for `wishes` and has `pairs` queue pairs; the tests send to it from VF 0.

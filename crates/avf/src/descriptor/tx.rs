@@ -12,6 +12,8 @@ pub const SIZE: usize = 16;
 const DATA: u64 = 0;
 const CONTEXT: u64 = 1;
 const DONE: u64 = 0xf;
+/// Where a data descriptor's command begins.
+const COMMAND_SHIFT: u32 = 4;
 
 /// Commands of a data descriptor, from bit 4 of the second word on.
 pub mod command {
@@ -121,6 +123,35 @@ pub fn parse(raw: &[u8; SIZE]) -> Transmit {
     }
 }
 
+/// The buffer of a packet that has no other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Buffer {
+    /// Where it is.
+    pub address: u64,
+    /// Its bytes (14 bits).
+    pub length: u16,
+    /// Say when it is done.
+    pub report_status: bool,
+}
+
+/// What of a data descriptor's second word says that it is all of a packet and asks for nothing: type, EOP, IL2TAG1, DUMMY,
+/// and the headers.
+const PLAIN_MASK: u64 =
+    0xf | (command::EOP | command::IL2TAG1 | command::DUMMY | 3 << 5 | 3 << 8) << COMMAND_SHIFT;
+const PLAIN: u64 = DATA | command::EOP << COMMAND_SHIFT;
+
+/// Reads a descriptor that is a whole packet and asks for nothing but a report; `None` if it is another.
+#[must_use]
+#[inline]
+pub fn plain(raw: &[u8; SIZE]) -> Option<Buffer> {
+    let info = word(raw, 1);
+    (info & PLAIN_MASK == PLAIN).then(|| Buffer {
+        address: word(raw, 0),
+        length: field(info, 34, 14) as u16,
+        report_status: info >> COMMAND_SHIFT & command::RS != 0,
+    })
+}
+
 /// The second word of a descriptor that is given back. The card writes nothing else of it.
 #[must_use]
 pub const fn done() -> [u8; 8] {
@@ -140,7 +171,7 @@ const IL2TAG2: u64 = 1 << 2;
 impl Data {
     fn parse(raw: &[u8; SIZE]) -> Self {
         let (address, info) = (word(raw, 0), word(raw, 1));
-        let command = field(info, 4, 10);
+        let command = field(info, COMMAND_SHIFT, 10);
         Self {
             address,
             length: field(info, 34, 14) as u16,

@@ -2,6 +2,7 @@
 //! guests ([`super::stations`]).
 
 use super::Mode;
+use super::card::Card;
 use super::stations::address;
 use crate::machine::process::Process;
 use crate::machine::processors::Processors;
@@ -33,9 +34,15 @@ impl Host {
     ///
     /// # Errors
     /// It does not start.
-    pub fn start(options: &Options, mode: Mode, processors: Processors, exchanging: usize) -> Result<Self> {
+    pub fn start(
+        options: &Options,
+        card: Card,
+        mode: Mode,
+        processors: Processors,
+        exchanging: usize,
+    ) -> Result<Self> {
         let folder = TempDir::new()?;
-        let configuration = configuration(options.wait(mode), exchanging);
+        let configuration = configuration(card, options.wait(mode), exchanging);
         let process = serve(&options.program()?, &configuration, processors, &folder)?;
         Ok(Self { process, processors, folder })
     }
@@ -78,14 +85,15 @@ impl Host {
     }
 }
 
-/// [`PORT`], how it waits, and a table for each VF.
-fn configuration(wait: &str, exchanging: usize) -> String {
+/// [`PORT`], its family, how it waits, and a table for each VF.
+fn configuration(card: Card, wait: &str, exchanging: usize) -> String {
     let vf = |index: usize| {
         let rate = if index < exchanging { "" } else { "max_tx_rate = 1000\n" };
         let mac = address(index);
         format!("[[port.vf]]\nindex = {index}\nmac = \"{mac}\"\nvlan = 100\nspoofchk = true\n{rate}")
     };
-    (0..VFS).map(vf).fold(format!("{PORT}wait = \"{wait}\"\n"), |text, table| text + &table)
+    let port = format!("{PORT}family = \"{}\"\nwait = \"{wait}\"\n", card.family());
+    (0..VFS).map(vf).fold(port, |text, table| text + &table)
 }
 
 fn serve(program: &Path, configuration: &str, processors: Processors, folder: &TempDir) -> Result<Process> {

@@ -2,6 +2,7 @@
 //!
 //! | module | who |
 //! |---|---|
+//! | [`card`] | what the served card is |
 //! | [`host`] | `softiov serve` with its policy, a process |
 //! | [`served`] | the card behind it |
 //! | [`stations`] | its guests: VFs, polled by one thread |
@@ -12,6 +13,7 @@
 //! | `bridge` | a bridge of the kernel's between two taps |
 
 mod bridge;
+pub mod card;
 pub mod host;
 mod peers;
 pub mod served;
@@ -118,8 +120,10 @@ pub fn all(
     work: Work,
 ) -> Result<(Contenders, Vec<String>)> {
     let mut contenders: Contenders = Vec::new();
-    for &mode in &options.modes {
-        contenders.push(Box::new(served::Served::start(options, mode, processors, work)?));
+    for &card in &options.cards {
+        for &mode in &options.modes {
+            contenders.push(Box::new(served::Served::start(options, card, mode, processors, work)?));
+        }
     }
     let mut skipped = Vec::new();
     // Without DPDK there are to be no peers.

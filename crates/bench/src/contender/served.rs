@@ -1,6 +1,7 @@
 //! The card behind `softiov serve` as a contender: a host and guests that exchange frames as fast as they arrive.
 //! Left out: the host ([`super::host`]), and what its guests do ([`super::stations`]).
 
+use super::card::Card;
 use super::host::Host;
 use super::stations::Circle;
 use super::work::Work;
@@ -28,8 +29,14 @@ impl Served {
     ///
     /// # Errors
     /// The host does not start, or its VFs do not.
-    pub fn start(options: &Options, mode: Mode, processors: Processors, work: Work) -> Result<Self> {
-        Self::with_guests(options, mode, processors, work, 2)
+    pub fn start(
+        options: &Options,
+        card: Card,
+        mode: Mode,
+        processors: Processors,
+        work: Work,
+    ) -> Result<Self> {
+        Self::with_guests(options, card, mode, processors, work, 2)
     }
 
     /// Starts a host and `guests` guests, 2 to 7, and stops the host for now.
@@ -38,17 +45,18 @@ impl Served {
     /// Those of [`Served::start`].
     pub fn with_guests(
         options: &Options,
+        card: Card,
         mode: Mode,
         processors: Processors,
         work: Work,
         guests: usize,
     ) -> Result<Self> {
         let wait = options.wait(mode);
-        let host = Host::start(options, mode, processors, guests)?;
+        let host = Host::start(options, card, mode, processors, guests)?;
         let busy = if wait == "busy" { ", busy" } else { "" };
         let vfs = if guests == 2 { String::new() } else { format!(", {guests} VFs") };
-        let name = format!("softiov{busy}{vfs}");
-        let circle = Circle::attach(guests, |vf| host.socket(vf), work);
+        let name = format!("{}{busy}{vfs}", card.name());
+        let circle = Circle::attach(guests, |vf| host.socket(vf), card, work);
         let mut circle = circle.with_context(|| host.log())?;
         ensure!(
             circle.rings_in_memory() == (mode == Mode::Mapped),

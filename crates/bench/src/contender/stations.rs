@@ -3,11 +3,12 @@
 //!
 //! Left out: a TCP/IP stack, and when to begin and to end.
 
+use super::card::Card;
 use super::work::Work;
 use anyhow::{Context, Result, ensure};
-use driver::vf::{Config, LinkCheck, TxOffload};
-use driver::{Hal, Vf};
-use embedded_guest::VfioUserHal;
+use driver::Hal;
+use driver::vf::TxOffload;
+use embedded_guest::{Link, Vf, VfioUserHal, Wanted};
 use i82576::MacAddress;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -58,17 +59,21 @@ impl Circle {
     ///
     /// # Errors
     /// A VF does not start, or frames cannot be of that size.
-    pub fn attach(vfs: usize, socket: impl Fn(usize) -> PathBuf, work: Work) -> Result<Self> {
+    pub fn attach(
+        vfs: usize,
+        socket: impl Fn(usize) -> PathBuf,
+        card: Card,
+        work: Work,
+    ) -> Result<Self> {
         ensure!(
             (60..=1514).contains(&work.size()),
             "frames of {} bytes: 60 to 1514 can be sent",
             work.size()
         );
-        let (rx_descriptors, tx_descriptors) = (work.descriptors(), work.descriptors());
-        let config = Config { batch: BURST, rx_descriptors, tx_descriptors, ..Config::default() };
+        let wanted = card.wanted(work.descriptors(), BURST);
         let station = |vf: usize| {
             let frame = work.frame(address(vf), address((vf + 1) % vfs));
-            Station::attach(&socket(vf), frame, &config)
+            Station::attach(&socket(vf), frame, &wanted)
         };
         let stations: Result<Vec<Station>> = (0..vfs).map(station).collect();
         Ok(Self { stations: stations?, work, buffer: vec![0; 2048], lost: 0 })
@@ -174,15 +179,18 @@ impl Station {
     ///
     /// # Errors
     /// The VF does not start.
-    pub(crate) fn attach(socket: &Path, frame: Vec<u8>, config: &Config) -> Result<Self> {
+    pub(crate) fn attach(socket: &Path, frame: Vec<u8>, wanted: &Wanted) -> Result<Self> {
         let name = socket.display();
-        let slots = u64::from(config.rx_descriptors) + u64::from(config.tx_descriptors);
+        let Wanted { i82576, avf } = wanted;
+        let slots = u64::from(i82576.rx_descriptors.max(avf.descriptors))
+            + u64::from(i82576.tx_descriptors.max(avf.descriptors));
         // And room for alignment; a power of two, as machines have it.
         let memory = (slots * SLOT + (1 << 20)).next_power_of_two();
         let begun = Instant::now();
         let attach = || -> Result<_> {
             let mut hal = VfioUserHal::attach(socket, memory)?;
-            let vf = Vf::probe(&mut hal, config)?;
+            let family = hal.family();
+            let vf = Vf::probe(&mut hal, family, wanted)?;
             Ok((hal, vf))
         };
         let (mut hal, mut vf) = loop {
@@ -195,7 +203,7 @@ impl Station {
             }
         };
         vf.start(&mut hal).with_context(|| format!("the VF of {name} does not start"))?;
-        while !matches!(vf.check_link(&mut hal), LinkCheck::Up(_)) {
+        while vf.check_link(&mut hal) != Link::Up {
             ensure!(begun.elapsed() < PATIENCE, "the VF of {name} has no link");
             hal.wait(Duration::from_millis(5));
         }
@@ -228,7 +236,7 @@ impl Station {
     /// The next frame of that size from that sender, now in `buffer`; others are passed over.
     fn receive(&mut self, buffer: &mut [u8], sender: MacAddress, size: usize) -> Option<()> {
         loop {
-            let received = self.vf.receive(&mut self.hal, buffer).ok()??;
+            let received = self.vf.receive(&mut self.hal, buffer)?;
             if received.length == size && buffer[6..12] == sender.0 {
                 return Some(());
             }

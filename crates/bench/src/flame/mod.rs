@@ -32,7 +32,7 @@ const RECORDED: &str = "2";
 pub fn record(options: &Options, mode: Mode, processors: Processors, size: usize) -> Result<()> {
     fs::create_dir_all(&options.out)?;
     let data = options.out.join("perf.data");
-    let mut served = Served::start(options, mode, processors, Work::Frames(size))?;
+    let mut served = Served::start(options, options.card(), mode, processors, Work::Frames(size))?;
     let mut perf = Command::new("perf");
     perf.args(["record", "--freq", FREQUENCY, "--call-graph", "dwarf,16384", "--output"]).arg(&data);
     perf.args(["--pid", &served.process_id().to_string(), "--", "sleep", RECORDED]);

@@ -4,7 +4,6 @@
 //! Left out: how fast they are.
 
 use super::{Found, Station, Subject, Trouble, Wire, World, instead, passes};
-use driver::vf::Config;
 use embedded_guest::{EmbeddedGuest, Pings};
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -47,7 +46,7 @@ fn guest<B: Subject>(station: Station<B>, name: &str, ip: Ipv4Addr) -> Result<Em
     // As new: the checks before may have left a vector masked.
     let Station { mut hal, mut vf } = station;
     vf.restart(&mut hal)?;
-    let guest = EmbeddedGuest::start_on(hal, vf, Config::default().tx_descriptors, name.to_owned(), ip)?;
+    let guest = EmbeddedGuest::start_on(hal, vf, name.to_owned(), ip)?;
     if guest.wait_link(LINK_PATIENCE) {
         Ok(guest)
     } else {

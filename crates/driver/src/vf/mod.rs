@@ -46,14 +46,16 @@ mod tests;
 mod transmit;
 
 pub use crate::offload::TxOffload;
+pub use crate::ring::MAX_BATCH;
+pub use crate::ring::receive::{RxCounters, RxError};
+pub use crate::ring::transmit::{TxCounters, TxError};
 pub use interrupt::{Event, MAILBOX_VECTOR, RECEIVE_VECTOR, TRANSMIT_VECTOR};
 pub use link::{LinkCheck, Speed};
 pub use mailbox::MailboxError;
-pub use receive::{Checksum, Received, RssHash, RxCounters, RxError};
+pub use receive::{Checksum, Received, RssHash};
 pub use requests::multicast_hash;
 pub use reset::local_mac;
 pub use statistics::Statistics;
-pub use transmit::{TxCounters, TxError};
 
 use crate::hal::{DmaHal, OutOfDmaMemory};
 use crate::moderation::{Moderator, Policy};
@@ -62,9 +64,6 @@ use mailbox::Mailbox;
 use receive::RxRing;
 use requests::Wishes;
 use transmit::TxRing;
-
-/// The most frames or buffers for one doorbell: half of the shortest ring.
-pub const MAX_BATCH: u16 = 32;
 
 /// What the owner of a VF decides.
 #[derive(Debug, Clone, Copy)]

@@ -14,9 +14,11 @@ mod sink;
 use crate::Stats;
 use crate::device::Port;
 use crate::hal::Bus;
-use driver::vf::{Event, LinkCheck};
+use crate::vf::Link;
+use driver::vf::Event;
 use flow::{Flow, FlowError, Sender};
 use host::poll::{Clock, Interest, Poller, Waker};
+use i82576::MacAddress;
 use ping::{Pinger, Pings};
 use pulse::{Pulse, Pulser};
 use sink::Sink;
@@ -45,8 +47,8 @@ const PREFIX: u8 = 24;
 const EPHEMERAL: u16 = 49_152;
 const PORTS: u16 = u16::MAX - EPHEMERAL;
 
-/// What the poller reports; vectors come first, as their number.
-const VECTORS: u64 = i82576::ids::VF_VECTORS as u64;
+/// What the poller reports; vectors come first, as their number, which is a bit of a word.
+const VECTORS: u64 = u64::BITS as u64;
 const WAKER: u64 = VECTORS;
 const LIFELINE: u64 = VECTORS + 1;
 
@@ -115,8 +117,7 @@ impl<B: Bus> Guest<B> {
             poller.add(lifeline, LIFELINE, Interest::READ)?;
         }
         let now_ns = Clock.now_ns();
-        let mac = EthernetAddress(port.vf.mac().0);
-        let mut config = Config::new(HardwareAddress::Ethernet(mac));
+        let mut config = Config::new(hardware_address(port.vf.mac()));
         config.random_seed = now_ns ^ u64::from(ip.to_bits());
         let mut interface = Interface::new(config, &mut port, instant(now_ns));
         interface.update_ip_addrs(|addresses| {
@@ -218,8 +219,7 @@ impl<B: Bus> Guest<B> {
         let Port { hal, vf, refused, .. } = &mut self.port;
         Stats {
             card: vf.statistics(hal),
-            rx: vf.rx_counters(),
-            tx: vf.tx_counters(),
+            queues: vf.queue_counters(),
             refused: *refused,
             interrupts: self.interrupts,
             accesses: hal.accesses(),
@@ -314,14 +314,15 @@ impl<B: Bus> Guest<B> {
     /// The driver's periodic work.
     fn watch(&mut self, now_ns: u64) {
         let Port { hal, vf, .. } = &mut self.port;
-        let mut check = vf.watchdog(hal);
+        let mut link = vf.watchdog(hal);
         // A restart that the PF has spoilt, with a reset of its own, is tried again.
-        let again = check == LinkCheck::ResetNeeded || !vf.is_running();
-        if again && vf.restart(hal).is_ok() {
+        if link == Link::ResetNeeded && vf.restart(hal).is_ok() {
             self.receiving = false;
-            check = vf.check_link(hal);
+            // The PF may have given it another address.
+            self.interface.set_hardware_addr(hardware_address(vf.mac()));
+            link = vf.check_link(hal);
         }
-        let up = matches!(check, LinkCheck::Up(_));
+        let up = link == Link::Up;
         self.link.store(up, Ordering::Release);
         self.watchdog = now_ns + if up { WATCHDOG_NS } else { LINK_DOWN_NS };
     }
@@ -359,6 +360,10 @@ impl<B: Bus> Guest<B> {
         // What cannot be sent, and what cannot be received for want of an answer, waits for descriptors.
         if wanted < RING_FULL && self.port.is_full() { RING_FULL } else { wanted }
     }
+}
+
+fn hardware_address(mac: MacAddress) -> HardwareAddress {
+    HardwareAddress::Ethernet(EthernetAddress(mac.0))
 }
 
 fn instant(now_ns: u64) -> Instant {

@@ -5,9 +5,9 @@
 
 use super::connection::Connection;
 use super::{Accesses, Area, HalError, RAM_BASE, Ram, VfioUserHal};
+use crate::vf::Family;
 use host::eventfd::EventFd;
 use host::memory::{MappedFile, Protection};
-use i82576::ids::{VF_BAR0_SIZE, VF_VECTORS};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use vfio_user::client::{Answer, Client, Window};
@@ -17,7 +17,6 @@ use vfio_user::wire::{Errno, VERSION_MAJOR, device_flags, pci_irq, pci_region};
 
 /// Configuration space: vendor and device.
 const IDS: u64 = 0x00;
-const VF_IDS: [u8; 4] = [0x86, 0x80, 0xca, 0x10];
 /// Configuration space: the command register.
 const COMMAND: u64 = 0x04;
 /// Memory space and bus master.
@@ -41,15 +40,15 @@ impl VfioUserHal {
     pub fn attach(socket: &Path, memory: u64) -> Result<Self, HalError> {
         let mut connection = Connection::open(socket)?;
         let ram = Ram::new(RAM_BASE, memory)?;
-        let areas = identify(&mut connection)?;
+        let Identity { family, areas, vectors } = identify(&mut connection)?;
         share(&mut connection, &ram)?;
         done(&mut connection, "a reset", |client, out| client.reset(out))?;
-        let eventfds = [EventFd::new()?, EventFd::new()?, EventFd::new()?];
+        let eventfds = (0..vectors).map(|_| EventFd::new()).collect::<Result<Vec<_>, _>>()?;
         assign(&mut connection, &eventfds)?;
         enable(&mut connection)?;
         let socket = socket.to_owned();
         let accesses = Accesses::default();
-        Ok(Self { socket, connection, areas, ram, eventfds, accesses, broken: None })
+        Ok(Self { socket, connection, family, areas, ram, eventfds, accesses, broken: None })
     }
 
     /// Resets the function, and lets it reach memory and signal as before.
@@ -72,8 +71,17 @@ fn done(
     answer.map_err(|errno| HalError::Refused { request, errno })
 }
 
-/// Makes sure of version, device, regions and interrupts. Answers the areas of BAR0 that may be mapped.
-fn identify(connection: &mut Connection) -> Result<Vec<Area>, HalError> {
+/// What a function turned out to be.
+struct Identity {
+    family: Family,
+    /// What of BAR0 is mapped.
+    areas: Vec<Area>,
+    /// Vectors to use.
+    vectors: usize,
+}
+
+/// Makes sure of version, device, regions and interrupts.
+fn identify(connection: &mut Connection) -> Result<Identity, HalError> {
     let major = connection.ask(Client::version, |answer| match answer {
         Ok(Answer::Version { major, .. }) => Some(major),
         _ => None,
@@ -87,19 +95,23 @@ fn identify(connection: &mut Connection) -> Result<Vec<Area>, HalError> {
         info.flags & device_flags::PCI != 0 && info.regions > pci_region::CONFIG && info.irqs > pci_irq::MSIX
     };
     expect(info.is_some_and(usable), "not a PCI function")?;
-    let areas = registers(connection)?;
-    let vectors = connection.ask(
+    let mut ids = [0; 4];
+    connection.read(pci_region::CONFIG, IDS, &mut ids)?;
+    let [vendor, device] = [[ids[0], ids[1]], [ids[2], ids[3]]].map(u16::from_le_bytes);
+    let family = Family::of(vendor, device);
+    let family =
+        family.ok_or(HalError::NotAVf("another vendor or device id than 8086:10ca and 8086:1889"))?;
+    let areas = registers(connection, family)?;
+    let offered = connection.ask(
         |client, out| client.irq_info(out, pci_irq::MSIX),
         |answer| match answer {
-            Ok(Answer::Irq(info)) => info.count,
+            Ok(Answer::Irq(info)) => info.count as usize,
             _ => 0,
         },
     )?;
-    expect(vectors as usize >= VF_VECTORS, "too few MSI-X vectors")?;
-    let mut ids = [0; 4];
-    connection.read(pci_region::CONFIG, IDS, &mut ids)?;
-    expect(ids == VF_IDS, "another vendor or device id than 8086:10ca")?;
-    Ok(areas)
+    let (least, most) = family.vectors();
+    expect(offered >= least, "too few MSI-X vectors")?;
+    Ok(Identity { family, areas, vectors: offered.min(most) })
 }
 
 fn expect(holds: bool, otherwise: &'static str) -> Result<(), HalError> {
@@ -107,7 +119,7 @@ fn expect(holds: bool, otherwise: &'static str) -> Result<(), HalError> {
 }
 
 /// Looks at BAR0 and maps of it what may be mapped.
-fn registers(connection: &mut Connection) -> Result<Vec<Area>, HalError> {
+fn registers(connection: &mut Connection, family: Family) -> Result<Vec<Area>, HalError> {
     let (layout, file) = connection.ask_for_file(
         |client, out| client.region_info(out, pci_region::BAR0, REGION_INFO),
         |answer, fds| match answer {
@@ -115,7 +127,7 @@ fn registers(connection: &mut Connection) -> Result<Vec<Area>, HalError> {
             _ => (None, None),
         },
     )?;
-    let layout = layout.filter(|layout| layout.size >= VF_BAR0_SIZE as u64);
+    let layout = layout.filter(|layout| layout.size >= family.bar0_size());
     let layout = layout.ok_or(HalError::NotAVf("BAR0 is too small"))?;
     let Some(file) = file else { return Ok(Vec::new()) };
     let area = |area: &SparseArea| {

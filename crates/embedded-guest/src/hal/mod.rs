@@ -13,6 +13,7 @@ mod tests;
 
 pub use ram::Ram;
 
+use crate::vf::Family;
 use connection::Connection;
 use driver::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
 use host::eventfd::EventFd;
@@ -20,7 +21,6 @@ use host::memory::{MapError, MappedFile};
 use host::poll::Clock;
 use host::shared::SharedMemoryError;
 use i82576::Time;
-use i82576::ids::VF_VECTORS;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -61,7 +61,7 @@ pub enum HalError {
         /// What it said.
         errno: Errno,
     },
-    /// The device is not a VF of an 82576.
+    /// The device is not a VF of a family that there is a driver for.
     #[error("not a VF: {0}")]
     NotAVf(&'static str),
     /// The server has closed the connection.
@@ -83,7 +83,7 @@ pub struct Accesses {
 
 /// The bus that a guest's VF is on: what its driver needs, and what its thread sleeps on.
 pub trait Bus: DmaHal + Send + 'static {
-    /// The eventfd that an MSI-X vector signals; `None` beyond the VF's vectors.
+    /// The eventfd that an MSI-X vector signals; `None` beyond the vectors in use.
     fn eventfd(&self, vector: usize) -> Option<&EventFd>;
 
     /// What ends when the card does, if there is such a thing. Nothing is to be read from it.
@@ -111,7 +111,8 @@ pub struct VfioUserHal {
     /// What of BAR0 is mapped.
     areas: Vec<Area>,
     ram: Ram,
-    eventfds: [EventFd; VF_VECTORS],
+    family: Family,
+    eventfds: Vec<EventFd>,
     accesses: Accesses,
     /// Why nothing works any more.
     broken: Option<HalError>,
@@ -122,6 +123,12 @@ impl VfioUserHal {
     #[must_use]
     pub fn socket(&self) -> &Path {
         &self.socket
+    }
+
+    /// Which VF it is.
+    #[must_use]
+    pub fn family(&self) -> Family {
+        self.family
     }
 
     /// Whether rings and interrupts are reached by memory that is shared with the server, and not by messages.

@@ -113,9 +113,10 @@ fn pings_are_answered_and_flows_arrive_intact_both_ways_at_once() {
     assert!(flows.iter().all(|flow| flow.is_intact() && flow.bytes == length), "{flows:?}");
 
     let stats = one.stats().unwrap();
-    assert!(stats.interrupts > 0 && stats.accesses.reads > 0 && stats.rx.frames > 0, "{stats:?}");
-    assert!(stats.tx.frames < stats.card.tx_packets, "the card has cut segments: {stats:?}");
-    assert_eq!((stats.refused.bad_checksum, stats.refused.transmit, stats.rx.errors), (0, 0, 0), "{stats:?}");
+    let [queue] = stats.queues[..] else { panic!("an 82576's VF has one pair in use: {stats:?}") };
+    assert!(stats.interrupts > 0 && stats.accesses.reads > 0 && queue.rx.frames > 0, "{stats:?}");
+    assert!(queue.tx.frames < stats.card.tx_packets, "the card has cut segments: {stats:?}");
+    assert_eq!((stats.refused.bad_checksum, stats.refused.transmit, queue.rx.errors), (0, 0, 0), "{stats:?}");
     let status = world.ask(Request::VfShow { vf: "pf0vf0".into() });
     assert_eq!(status.mac, one.mac().to_string());
 }

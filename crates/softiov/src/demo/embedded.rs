@@ -67,7 +67,7 @@ fn describe(guest: &EmbeddedGuest) -> Guest {
         vf: guest.name().to_owned(),
         kind: "embedded",
         mac: guest.mac().to_string(),
-        driver: "softiov driver::vf".to_owned(),
+        driver: guest.family().driver().to_owned(),
     }
 }
 

@@ -28,9 +28,9 @@ pub(crate) struct Args {
     /// Give guests the pages with doorbells as memory, so that ringing is no message to the host.
     #[arg(long)]
     mapped: bool,
-    /// What the card is, as in a host's configuration: its VFs are for igbvf (82576) or for iavf (avf).
-    #[arg(long, value_name = "FAMILY", default_value = "82576", requires = "linux",
-          value_parser = ["82576", "avf"])]
+    /// What the card is, as in a host's configuration: its VFs are for igbvf (82576) or for iavf (avf). Guests inside this
+    /// process have a driver for either.
+    #[arg(long, value_name = "FAMILY", default_value = "82576", value_parser = ["82576", "avf"])]
     family: String,
     /// How long each iperf3 flow takes, seconds.
     #[arg(long, value_name = "N", default_value_t = 5, requires = "linux",

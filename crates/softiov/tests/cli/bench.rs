@@ -33,7 +33,12 @@ fn tiny_slices_make_a_whole_report() {
     let of = |mode: &'static str| rows.iter().filter(move |row| row["mode"] == mode);
     for mode in ["posted", "mapped"] {
         let of_bench = |name: &'static str| of(mode).filter(move |row| row["bench"] == name);
-        assert_eq!((of_bench("VF to VF").count(), of_bench("one way").count()), (2, 6));
+        assert_eq!((of_bench("VF to VF").count(), of_bench("one way").count()), (6, 6));
+        for card in ["softiov", "softiov avf", "softiov avf flexible"] {
+            let rows = of_bench("VF to VF").filter(|row| row["peer"] == card);
+            let sizes: Vec<_> = rows.map(|row| row["size"].as_u64().unwrap()).collect();
+            assert_eq!(sizes, [64, 1500], "{card}, {mode}");
+        }
         // On a busy machine nothing may run in a slice as short as these, and a row has no numbers then.
         assert!(of_bench("VF to VF").any(|row| row["mpps"].as_f64() > Some(0.0)), "{mode}: {text}");
         assert!(of_bench("one way").any(|row| row["p999_ns"].is_number()), "{mode}: {text}");

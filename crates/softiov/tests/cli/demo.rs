@@ -1,8 +1,9 @@
-//! `softiov demo` when its output is not taken, and when it is interrupted. Left out: what it reports, which
-//! `cargo xtask test` checks.
+//! `softiov demo` when its output is not taken, and when it is interrupted; and what its guests are with either family.
+//! Left out: what else it reports, which `cargo xtask test` checks.
 
 use crate::process::{SOFTIOV, files, finish};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use tempfile::tempdir;
@@ -35,5 +36,19 @@ fn an_interrupted_demo_leaves_nothing_behind() {
         said.for_each(drop);
         assert!(!demo.wait().unwrap().success(), "{moment}");
         assert_eq!(files(folder.path()), Vec::<String>::new(), "{moment}");
+    }
+}
+
+#[test]
+fn guests_inside_the_program_drive_vfs_of_either_family() {
+    for (options, expected) in [("", "softiov driver::vf"), ("--family avf --mapped", "softiov driver::avf::vf")] {
+        let mut command = Command::new(SOFTIOV);
+        let said = finish(command.args(["demo", "--json"]).args(options.split_whitespace()));
+        assert_eq!(said.status, Some(0), "{options}: {}", said.err);
+        let demo: Value = serde_json::from_str(&said.out).unwrap();
+        let list = |key: &str| demo[key].as_array().unwrap().clone();
+        assert!(list("guests").iter().all(|guest| guest["driver"] == expected), "{options}: {demo}");
+        assert_eq!((list("guests").len(), list("pings").len(), list("flows").len()), (3, 6, 6), "{options}");
+        assert!(list("flows").iter().all(|flow| flow["bytes"] == 64 << 20), "{options}: {demo}");
     }
 }

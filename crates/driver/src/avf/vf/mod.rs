@@ -1,33 +1,41 @@
-//! The driver of an Adaptive Virtual Function: mailbox, rings described by messages, frames by polling. Several queue
-//! pairs, each with its vector.
+//! The driver of an Adaptive Virtual Function: mailbox, rings described by messages, frames by polling or interrupts.
+//! Several queue pairs, each with its vector.
 //!
 //! | module | what it does |
 //! |---|---|
 //! | `mailbox` | requests and their replies, events |
-//! | `rings` | frames out and in |
+//! | `rings` | what descriptors say of a frame |
+//! | `frames` | frames out and in, by a queue or by their flow |
+//! | `events` | interrupts, the link, resets by others |
 //!
-//! Left out: tunnels, segmentation of UDP, and what the hash is made of, which [`Vf::ask`] can set.
+//! Left out: tunnels, segmentation of UDP, moderation that adapts, and which fields are hashed, which [`Vf::ask`] can set.
 
+mod events;
+mod frames;
 mod mailbox;
 mod rings;
 
 pub use crate::offload::TxOffload;
+pub use events::Link;
 pub use rings::Received;
 
 use crate::hal::{DmaHal, OutOfDmaMemory};
-use ::avf::bits::{ResetState, dyn_ctl};
+use crate::ring::MAX_BATCH;
+use crate::ring::{receive::RxRing, transmit::TxRing};
+use ::avf::bits::ResetState;
 use ::avf::descriptor::rx::Form;
+use ::avf::descriptor::tx;
+use ::avf::ids::{HASH_KEY, LOOKUP_TABLE, MAX_PAIRS, RING};
 use ::avf::register as r;
 use ::avf::virtchnl::reply::decode;
 use ::avf::virtchnl::{
-    Address, AddressUse, Capabilities, Event, Packed, QueuePair, QueueSet, Request, Resources, Statistics,
-    Status, VectorMap, Version,
+    Address, AddressUse, Capabilities, Packed, QueuePair, QueueSet, Request, Resources, Statistics, Status,
+    VectorMap, Version,
 };
 use alloc::vec::Vec;
 use core::time::Duration;
 use i82576::MacAddress;
 use mailbox::Mailbox;
-use rings::{RxRing, TxRing};
 
 /// Why the driver could not go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -58,6 +66,29 @@ pub struct Wishes {
     pub form: Form,
     /// Received frames keep their check sequence. It takes [`Capabilities::CRC`].
     pub keep_fcs: bool,
+    /// Queue pairs to use at most, of those that the PF gives.
+    pub pairs: u16,
+    /// Descriptors of each ring: a multiple of 32 up to 4096 (others are rounded).
+    pub descriptors: u16,
+    /// Frames that are sent, and buffers that are given back, for one doorbell: 1 to [`MAX_BATCH`].
+    pub batch: u16,
+    /// The time between two interrupts of a queue's vector, microseconds.
+    pub interval_us: u16,
+    /// Received flows are spread over the queues. It takes [`Capabilities::RSS_PF`]. Else all go to the first.
+    pub spread: bool,
+}
+
+impl Wishes {
+    /// The same, in numbers that there are.
+    fn possible(self) -> Self {
+        let (least, most) = (*RING.start() as u16, *RING.end() as u16);
+        Self {
+            pairs: self.pairs.clamp(1, MAX_PAIRS as u16),
+            descriptors: self.descriptors.clamp(least, most).next_multiple_of(least),
+            batch: self.batch.clamp(1, MAX_BATCH),
+            ..self
+        }
+    }
 }
 
 impl Default for Wishes {
@@ -67,11 +98,20 @@ impl Default for Wishes {
             .and(Capabilities::REQ_QUEUES)
             .and(Capabilities::VLAN)
             .and(Capabilities::RSS_PF);
-        Self { capabilities, form: Form::Legacy, keep_fcs: false }
+        Self {
+            capabilities,
+            form: Form::Legacy,
+            keep_fcs: false,
+            pairs: MAX_PAIRS as u16,
+            descriptors: 64,
+            batch: 1,
+            interval_us: 0,
+            spread: false,
+        }
     }
 }
 
-/// A look at VFGEN_RSTAT, and how many there are.
+/// A look at a reset, and how many there are.
 const LOOK: Duration = Duration::from_millis(10);
 const LOOKS: u32 = 200;
 
@@ -82,12 +122,18 @@ pub struct Vf {
     wishes: Wishes,
     resources: Resources,
     mac: MacAddress,
-    tx: Vec<TxRing>,
-    rx: Vec<RxRing>,
+    tx: Vec<TxRing<tx::Data>>,
+    rx: Vec<RxRing<Form>>,
+    /// The queue whose received frames are next.
+    turn: usize,
     /// The speed of the link, Mb/s.
     link: Option<u32>,
     /// The PF has said that it resets the VF.
     reset_impending: bool,
+    /// Queues run: they were started, and not stopped.
+    running: bool,
+    /// Vectors of queues that have interrupted and were not enabled again, a bit each.
+    heard: u32,
 }
 
 impl Vf {
@@ -113,13 +159,24 @@ impl Vf {
             vsi: 0,
             mac: [0; 6],
         };
-        let (tx, rx) = (Vec::new(), Vec::new());
-        let mut vf =
-            Self { mailbox, wishes, resources: none, mac, tx, rx, link: None, reset_impending: false };
+        let mut vf = Self {
+            mailbox,
+            wishes: wishes.possible(),
+            resources: none,
+            mac,
+            tx: Vec::new(),
+            rx: Vec::new(),
+            turn: 0,
+            link: None,
+            reset_impending: false,
+            running: false,
+            heard: 0,
+        };
         vf.introduce(hal)?;
-        for _ in 0..vf.resources.pairs {
-            vf.tx.push(TxRing::new(hal)?);
-            vf.rx.push(RxRing::new(hal, wishes.form)?);
+        let Wishes { form, pairs, descriptors, batch, .. } = vf.wishes;
+        for queue in 0..vf.resources.pairs.min(pairs) as u8 {
+            vf.tx.push(TxRing::new(hal, descriptors, batch, r::qtx_tail(queue))?);
+            vf.rx.push(RxRing::new(hal, form, descriptors, batch, r::qrx_tail(queue))?);
         }
         Ok(vf)
     }
@@ -153,27 +210,51 @@ impl Vf {
         let own = Packed::new(&[Address { mac: self.mac.0, usage: AddressUse::Primary }]);
         self.ask(hal, Request::Addresses(true, vsi, own.list()))?;
         let pairs = self.pairs();
+        self.spread(hal)?;
         let map = |n: u16| VectorMap { vsi, vector: n + 1, rx: 1 << n, tx: 1 << n, rx_itr: 0, tx_itr: 1 };
         let maps: Vec<_> = (0..pairs).map(map).collect();
         self.ask(hal, Request::MapVectors(Packed::new(&maps).list()))?;
         let (longest, keep_fcs) = (self.resources.max_frame, self.wishes.keep_fcs);
         let rings = self.tx.iter().zip(&self.rx).take(pairs.into()).zip(0..);
-        let pair = |((tx, rx), queue): ((&TxRing, &RxRing), u16)| QueuePair {
-            tx: tx.describe(vsi, queue),
-            rx: rx.describe(vsi, queue, longest, keep_fcs),
+        let pair = |((tx, rx), queue)| QueuePair {
+            tx: rings::describe_tx(tx, vsi, queue),
+            rx: rings::describe_rx(rx, self.wishes.form, vsi, queue, longest, keep_fcs),
         };
         let described: Vec<_> = rings.map(pair).collect();
         self.ask(hal, Request::ConfigureQueues(vsi, Packed::new(&described).list()))?;
-        for (ring, queue) in self.rx.iter_mut().zip(0..) {
-            ring.start(hal, queue);
+        for (tx, rx) in self.tx.iter_mut().zip(&mut self.rx).take(pairs.into()) {
+            tx.start();
+            rx.start(hal);
         }
-        self.tx.iter_mut().for_each(TxRing::start);
-        let all = (1_u32 << pairs) - 1;
-        self.ask(hal, Request::SwitchQueues(true, QueueSet { vsi, rx: all, tx: all }))?;
-        for vector in 0..=pairs as u8 {
-            self.enable_interrupt(hal, vector);
-        }
+        self.ask(hal, Request::SwitchQueues(true, self.all_queues()))?;
+        self.running = true;
+        self.start_interrupts(hal);
         Ok(())
+    }
+
+    /// Has received flows spread over the queues in use, if that is wished for.
+    fn spread<H: DmaHal>(&mut self, hal: &mut H) -> Result<(), VfError> {
+        if !self.wishes.spread || !self.resources.capabilities.has(Capabilities::RSS_PF) {
+            return Ok(());
+        }
+        let (vsi, pairs) = (self.resources.vsi, self.pairs().max(1));
+        // Any key will do whose bits do not repeat.
+        let key: [u8; HASH_KEY] = core::array::from_fn(|n| (frames::fold(&[n as u8]) >> 16) as u8);
+        self.ask(hal, Request::HashKey(vsi, &key))?;
+        let table: [u8; LOOKUP_TABLE] = core::array::from_fn(|entry| (entry % usize::from(pairs)) as u8);
+        self.ask(hal, Request::LookupTable(vsi, &table)).map(|_| ())
+    }
+
+    fn all_queues(&self) -> QueueSet {
+        let all = (1_u32 << self.pairs()) - 1;
+        QueueSet { vsi: self.resources.vsi, rx: all, tx: all }
+    }
+
+    /// No frame moves any more.
+    fn halt(&mut self) {
+        self.running = false;
+        self.tx.iter_mut().for_each(TxRing::stop);
+        self.rx.iter_mut().for_each(RxRing::stop);
     }
 
     /// Stops every queue.
@@ -181,16 +262,23 @@ impl Vf {
     /// # Errors
     /// [`VfError`].
     pub fn stop<H: DmaHal>(&mut self, hal: &mut H) -> Result<(), VfError> {
-        let all = (1_u32 << self.pairs()) - 1;
-        let queues = QueueSet { vsi: self.resources.vsi, rx: all, tx: all };
-        self.ask(hal, Request::SwitchQueues(false, queues)).map(|_| ())
+        self.halt();
+        self.ask(hal, Request::SwitchQueues(false, self.all_queues())).map(|_| ())
     }
 
-    /// After a reset by whomever: introduces the VF and starts its queues again.
+    /// After a reset by whomever: introduces the VF and starts its queues again. A reset that the PF has said will come is
+    /// waited for.
     ///
     /// # Errors
-    /// [`VfError`].
+    /// [`VfError`]: nothing moves until it is called again.
     pub fn restart<H: DmaHal>(&mut self, hal: &mut H) -> Result<(), VfError> {
+        self.halt();
+        for _ in 0..LOOKS {
+            if !self.reset_impending || self.was_reset(hal) {
+                break;
+            }
+            hal.wait(LOOK);
+        }
         self.introduce(hal)?;
         self.start(hal)
     }
@@ -198,25 +286,6 @@ impl Vf {
     /// Resets the VF. [`Vf::restart`] is to follow.
     pub fn reset<H: DmaHal>(&mut self, hal: &mut H) {
         self.mailbox.send(hal, &Request::Reset);
-    }
-
-    /// Whether the function was reset: its mailbox is off.
-    pub fn was_reset<H: DmaHal>(&self, hal: &mut H) -> bool {
-        !mailbox::is_on(hal)
-    }
-
-    /// Looks for what the PF says of its own accord. Answers the link's speed, Mb/s.
-    pub fn look<H: DmaHal>(&mut self, hal: &mut H) -> Option<u32> {
-        while let Some(letter) = self.mailbox.receive(hal) {
-            self.note(&letter);
-        }
-        self.link
-    }
-
-    /// Whether the PF has said that it is about to reset the VF.
-    #[must_use]
-    pub fn is_reset_impending(&self) -> bool {
-        self.reset_impending
     }
 
     /// The address in use.
@@ -241,33 +310,6 @@ impl Vf {
         decode(&body).ok_or(VfError::Malformed(request.op().number()))
     }
 
-    /// Lets a vector interrupt again.
-    pub fn enable_interrupt<H: DmaHal>(&self, hal: &mut H, vector: u8) {
-        hal.write(r::dyn_ctl(vector), dyn_ctl::INTENA | dyn_ctl::ITR_NONE << dyn_ctl::ITR_SHIFT);
-    }
-
-    /// Sends a frame by a queue; `false` if there is no room.
-    pub fn transmit<H: DmaHal>(&mut self, hal: &mut H, queue: u8, frame: &[u8]) -> bool {
-        self.transmit_with(hal, queue, frame, &TxOffload::default())
-    }
-
-    /// The same for a packet that the card completes or cuts. `false` too if its headers do not allow what is asked.
-    pub fn transmit_with<H: DmaHal>(
-        &mut self,
-        hal: &mut H,
-        queue: u8,
-        packet: &[u8],
-        offload: &TxOffload,
-    ) -> bool {
-        let ring = self.tx.get_mut(usize::from(queue));
-        ring.is_some_and(|ring| ring.transmit(hal, queue, packet, offload))
-    }
-
-    /// The next frame of a queue, copied to the front of `into`.
-    pub fn receive<H: DmaHal>(&mut self, hal: &mut H, queue: u8, into: &mut [u8]) -> Option<Received> {
-        self.rx.get_mut(usize::from(queue)).and_then(|ring| ring.receive(hal, queue, into))
-    }
-
     /// A request and its reply.
     ///
     /// # Errors
@@ -289,14 +331,5 @@ impl Vf {
             hal.wait(mailbox::TICK);
         }
         Err(VfError::NoAnswer(number))
-    }
-
-    /// What the PF says of its own accord.
-    fn note(&mut self, letter: &mailbox::Letter) {
-        match decode(&letter.body).filter(|_| letter.operation == ::avf::virtchnl::Op::Event.number()) {
-            Some(Event::Link { speed, up }) => self.link = up.then_some(speed),
-            Some(Event::ResetImpending) => self.reset_impending = true,
-            _ => {}
-        }
     }
 }

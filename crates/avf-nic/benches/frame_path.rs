@@ -1,0 +1,189 @@
+//! Frames through the card of Adaptive Virtual Functions, for callgrind: the cases whose name contains the first argument
+//! are run FRAME_PATH_CALLS times. `cargo xtask instructions` counts what a frame costs.
+//!
+//! Left out: time, which `cargo xtask bench` measures on the served card; the mailbox, and the PF driver.
+
+use avf::control::{Control, RxContext, Tags, TxContext};
+use avf::descriptor::rx::{Form, posted};
+use avf::descriptor::tx::{Data, Ip, L4};
+use avf::register as r;
+use avf_nic::Card;
+use pcie::Function::{self, Vf};
+use pcie::{Bus, DmaFault, Iova};
+use plane::pacing::Pacing;
+use plane::switch::{Mirrors, Storm, Tables};
+use plane::uplink::{Uplink, Wire};
+use plane::{Plane, PortCounters};
+use units::Time;
+
+const RING: usize = 64;
+const RX_RING: usize = 0;
+const TX_RING: usize = 0x1000;
+const FRAME: usize = 0x2000;
+const BUFFERS: usize = 0x2_0000;
+const BUFFER: usize = 2048;
+const MEMORY: usize = 0x4_0000;
+const PORT_VLAN: u16 = 100;
+/// Frames that a call moves.
+const BURST: usize = 32;
+/// As a port gives each queue.
+const BUDGET: usize = 64;
+
+/// Flat memory for VF 0 and VF 1.
+struct Memory([Vec<u8>; 2]);
+
+impl Memory {
+    fn of(&mut self, function: Function, iova: Iova, length: usize) -> Result<&mut [u8], DmaFault> {
+        let Vf(n @ 0..2) = function else { return Err(DmaFault { function, iova }) };
+        let at = iova as usize;
+        self.0[usize::from(n)].get_mut(at..at + length).ok_or(DmaFault { function, iova })
+    }
+}
+
+impl Bus for Memory {
+    fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
+        into.copy_from_slice(self.of(function, iova, into.len())?);
+        Ok(())
+    }
+
+    fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault> {
+        self.of(function, iova, from.len())?.copy_from_slice(from);
+        Ok(())
+    }
+
+    fn msix(&mut self, _function: Function, _vector: u16) {}
+}
+
+/// Nothing beyond the port.
+struct Nowhere;
+
+impl Wire for Nowhere {
+    fn transmit(&mut self, _frame: &[u8]) -> bool {
+        true
+    }
+
+    fn receive(&mut self, _into: &mut [u8]) -> Option<usize> {
+        None
+    }
+}
+
+struct Bench {
+    card: Card,
+    plane: Plane<64>,
+    memory: Memory,
+    staging: Vec<u8>,
+    /// What the rings' tails were last.
+    tails: [usize; 2],
+}
+
+const fn mac(n: u8) -> [u8; 6] {
+    [2, 0, 0, 0, 0, n]
+}
+
+/// TCP over IPv4 with right sums.
+fn frame(length: usize) -> Vec<u8> {
+    let mut frame = [mac(1), mac(0)].concat();
+    let total = (length - 14) as u16;
+    frame.extend([8, 0, 0x45, 0]);
+    frame.extend(total.to_be_bytes());
+    frame.extend([0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    frame.extend([3, 232, 7, 208, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 0x10, 0xff, 0xff, 0, 0, 0, 0]);
+    let seed = 0x0a00 + 1 + 0x0a00 + 2 + 6 + (total - 20);
+    frame[50..52].copy_from_slice(&seed.to_be_bytes());
+    frame.resize(length, 0x5a);
+    frame
+}
+
+impl Bench {
+    /// Two VFs as a host sets them up for tenants: on a port VLAN, with addresses that are checked.
+    fn new(form: Form) -> Self {
+        let mut card = Card::new(2);
+        let mut plane =
+            Plane::new(Tables::closed(0), Pacing::new(None), Storm::default(), [PortCounters::default(); 64]);
+        plane.uplink = Uplink { link: true, receives: true, ..Uplink::default() };
+        for vf in 0..2 {
+            card.set_bus_master(vf, true);
+            let length = RING as u16;
+            card.configure_tx(vf, 0, TxContext { base: TX_RING as u64, length, head_address: None });
+            let rx = RxContext {
+                base: RX_RING as u64,
+                length,
+                form,
+                buffer_bytes: BUFFER as u32,
+                max_frame: 9728,
+                keep_fcs: false,
+            };
+            card.configure_rx(vf, 0, rx);
+            card.address(vf, mac(vf), true);
+            card.vlan(vf, PORT_VLAN, true);
+            card.tags(vf, Tags { strip: true, insert: false, port_vlan: Some(PORT_VLAN) });
+            card.spoof_check(vf, true);
+            card.run(vf, 1, 1);
+        }
+        card.apply_policy(&mut plane, &Mirrors::NONE);
+        let memory = Memory([vec![0; MEMORY], vec![0; MEMORY]]);
+        let mut bench = Self { card, plane, memory, staging: Vec::new(), tails: [0; 2] };
+        for slot in 0..RING {
+            bench.post(slot, form);
+        }
+        bench
+    }
+
+    fn post(&mut self, slot: usize, form: Form) {
+        let at = RX_RING + slot * form.size();
+        let raw = posted((BUFFERS + slot * BUFFER) as u64);
+        self.memory.0[1][at..at + form.size()].copy_from_slice(&raw[..form.size()]);
+    }
+
+    /// A burst from VF 0 to VF 1.
+    fn send(&mut self, raw: &[u8; 16], form: Form) {
+        let [rx, tx] = self.tails;
+        for step in 0..BURST {
+            // The slots before the tail are those that the last burst has filled.
+            self.post((rx + RING - 1 - step) % RING, form);
+            let at = TX_RING + (tx + step) % RING * 16;
+            self.memory.0[0][at..at + 16].copy_from_slice(raw);
+        }
+        self.tails = [(rx + BURST) % RING, (tx + BURST) % RING];
+        self.card.write(1, r::qrx_tail(0), ((rx + RING - 1) % RING) as u32);
+        self.card.write(0, r::qtx_tail(0), self.tails[1] as u32);
+        while self.card.forward(&mut self.plane, BUDGET, &mut self.staging, &mut self.memory, &mut Nowhere) {}
+        self.card.poll(Time::ZERO, &mut self.memory);
+    }
+}
+
+fn main() {
+    let wanted = |name: &str| {
+        let mut parts = std::env::args().skip(1).filter(|argument| !argument.starts_with('-'));
+        parts.all(|part| name.contains(&part))
+    };
+    let calls = std::env::var("FRAME_PATH_CALLS").ok().and_then(|calls| calls.parse().ok()).unwrap_or(1);
+    for (form, kind) in [(Form::Legacy, "legacy"), (Form::FlexLate, "flexible")] {
+        for (sums, asked) in [(false, ""), (true, ", checksum inserted")] {
+            let name = format!("AVF to AVF{asked}, with policy, 64 bytes, {kind}");
+            if !wanted(&name) {
+                continue;
+            }
+            let mut bench = Bench::new(form);
+            let bytes = frame(64);
+            bench.memory.0[0][FRAME..FRAME + bytes.len()].copy_from_slice(&bytes);
+            let plain = Data {
+                address: FRAME as u64,
+                length: bytes.len() as u16,
+                end_of_packet: true,
+                report_status: true,
+                ..Data::default()
+            };
+            let data = if sums {
+                let (ip, l4) = (Ip::V4Checksum, L4::Tcp);
+                Data { ip, l4, mac_length: 14, ip_length: 20, l4_length: 20, ..plain }
+            } else {
+                plain
+            };
+            (0..calls).for_each(|_| bench.send(&data.emit(), form));
+            let [sent, received] = [0, 1].map(|vf| bench.card.statistics(vf));
+            let expected = calls * BURST as u64;
+            assert_eq!((sent.tx_unicast, received.rx_unicast), (expected, expected), "{name}");
+        }
+    }
+}

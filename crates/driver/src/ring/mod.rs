@@ -1,0 +1,30 @@
+//! Rings of descriptors in memory, for drivers of any family. Every slot owns a buffer of 2 KB, so nothing is allocated or
+//! mapped for a frame.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `transmit` | frames out: copied into slots, told of in batches, taken back |
+//! | `receive` | frames in: copied out of slots, which are posted again in batches |
+//!
+//! Left out: what a descriptor says, which is the family's, and the registers but for the doorbell.
+
+pub(crate) mod receive;
+pub(crate) mod transmit;
+
+/// Bytes of a slot's buffer.
+pub(crate) const BUFFER: usize = 2048;
+/// The most frames or buffers for one doorbell: half of the shortest ring.
+pub const MAX_BATCH: u16 = 32;
+/// Where a ring starts: a multiple of this.
+const ALIGNMENT: usize = 128;
+
+/// Steps from one slot of a ring of `count` to another.
+fn distance(from: u16, to: u16, count: u16) -> u16 {
+    if to >= from { to - from } else { to + count - from }
+}
+
+/// The slot so many steps, `count` at the most, after another.
+fn after(slot: u16, steps: u16, count: u16) -> u16 {
+    let sum = slot + steps;
+    if sum >= count { sum - count } else { sum }
+}

@@ -1,0 +1,219 @@
+//! A ring of received frames: 2 KB buffers that stay with their slots, frames copied out to the caller, slots posted again
+//! in batches.
+//!
+//! What the card writes back is checked before it is used: the card may be at the far end of a socket.
+//!
+//! Left out: header split, zero copy.
+
+use super::{ALIGNMENT, BUFFER, MAX_BATCH, after, distance};
+use crate::hal::{DmaHal, DmaRegion, OutOfDmaMemory};
+
+/// Bytes of the longest descriptor of any family.
+pub(crate) const LONGEST: usize = 32;
+
+/// How a family's receive descriptors look.
+pub(crate) trait Layout: Copy {
+    /// What the card writes back.
+    type Back;
+
+    /// Bytes of a descriptor, [`LONGEST`] at most.
+    fn size(self) -> usize;
+
+    /// A descriptor as the driver posts it, as much of it as its size says.
+    fn posted(self, buffer: u64) -> [u8; LONGEST];
+
+    /// Reads a descriptor; `None` while the card has not given it back.
+    fn parse(self, raw: &[u8; LONGEST]) -> Option<Self::Back>;
+
+    /// Bytes in the buffer, and whether it is the frame's last.
+    fn filled(back: &Self::Back) -> (usize, bool);
+}
+
+/// Why a frame that was there could not be had. It is gone, and its buffers go back to the card.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RxError {
+    /// The caller's buffer is too short.
+    #[error("a frame of {0} bytes does not fit the buffer")]
+    TooLong(usize),
+    /// The card wrote back what it should not.
+    #[error("the card wrote back a malformed descriptor")]
+    Malformed,
+}
+
+/// What the driver counts of reception.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RxCounters {
+    /// Frames handed to the caller.
+    pub frames: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Buffers that they and the lost ones filled.
+    pub buffers: u64,
+    /// Frames with a wrong checksum, among them.
+    pub bad_checksums: u64,
+    /// Frames lost to [`RxError`].
+    pub errors: u64,
+    /// Doorbells rung.
+    pub doorbells: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct RxRing<L> {
+    descriptors: DmaRegion,
+    buffers: DmaRegion,
+    layout: L,
+    count: u16,
+    /// Slots posted at a time, for one doorbell.
+    batch: u16,
+    /// The register with the tail.
+    doorbell: u32,
+    /// The slot that the card fills next, as far as the driver has looked.
+    next: u16,
+    /// The slot that is posted next: the tail.
+    post: u16,
+    running: bool,
+    counters: RxCounters,
+}
+
+impl<L: Layout> RxRing<L> {
+    /// `count` slots, of which `doorbell` is told.
+    pub(crate) fn new<H: DmaHal>(
+        hal: &mut H,
+        layout: L,
+        count: u16,
+        batch: u16,
+        doorbell: u32,
+    ) -> Result<Self, OutOfDmaMemory> {
+        Ok(Self {
+            descriptors: hal.dma_alloc(usize::from(count) * layout.size(), ALIGNMENT)?,
+            buffers: hal.dma_alloc(usize::from(count) * BUFFER, BUFFER)?,
+            layout,
+            count,
+            batch,
+            doorbell,
+            next: 0,
+            post: 0,
+            running: false,
+            counters: RxCounters::default(),
+        })
+    }
+
+    /// Where the card finds the first descriptor, and how many there are.
+    pub(crate) fn place(&self) -> (u64, u16) {
+        (self.descriptors.iova, self.count)
+    }
+
+    pub(crate) fn counters(&self) -> RxCounters {
+        self.counters
+    }
+
+    /// Frames that were taken had a wrong checksum.
+    pub(crate) fn count_bad_checksum(&mut self, bad: bool) {
+        self.counters.bad_checksums += u64::from(bad);
+    }
+
+    /// Posts every slot but one. The card must think the ring empty.
+    pub(crate) fn start<H: DmaHal>(&mut self, hal: &mut H) {
+        (self.next, self.post) = (0, 0);
+        self.running = true;
+        self.refill(hal);
+    }
+
+    /// Gives no frame any more.
+    pub(crate) fn stop(&mut self) {
+        self.running = false;
+    }
+
+    /// Slots that are the card's or hold frames.
+    fn posted(&self) -> u16 {
+        distance(self.next, self.post, self.count)
+    }
+
+    /// Posts every free slot but one, a doorbell per batch.
+    pub(crate) fn refill<H: DmaHal>(&mut self, hal: &mut H) {
+        while self.running && self.posted() < self.count - 1 {
+            self.post_batch(hal);
+        }
+    }
+
+    fn post_batch<H: DmaHal>(&mut self, hal: &mut H) {
+        let (size, free) = (self.layout.size(), self.count - 1 - self.posted());
+        let slots = free.min(self.batch).min(self.count - self.post);
+        let mut raw = [0; MAX_BATCH as usize * LONGEST];
+        for (slot, bytes) in (self.post..self.post + slots).zip(raw.chunks_exact_mut(size)) {
+            bytes.copy_from_slice(&self.layout.posted(self.buffer(slot))[..size]);
+        }
+        hal.dma_write(self.descriptor(self.post), &raw[..usize::from(slots) * size]);
+        self.post = after(self.post, slots, self.count);
+        self.counters.doorbells += 1;
+        hal.write(self.doorbell, u32::from(self.post));
+    }
+
+    fn buffer(&self, slot: u16) -> u64 {
+        self.buffers.iova + u64::from(slot) * BUFFER as u64
+    }
+
+    fn descriptor(&self, slot: u16) -> u64 {
+        self.descriptors.iova + u64::from(slot) * self.layout.size() as u64
+    }
+
+    fn write_back<H: DmaHal>(&self, hal: &H, slot: u16) -> Option<L::Back> {
+        let mut raw = [0; LONGEST];
+        hal.dma_read(self.descriptor(slot), &mut raw[..self.layout.size()]);
+        self.layout.parse(&raw)
+    }
+
+    /// The next whole frame, copied to the front of `into`: its length, and what its last descriptor says; `None` if there is
+    /// none.
+    pub(crate) fn receive<H: DmaHal>(
+        &mut self,
+        hal: &mut H,
+        into: &mut [u8],
+    ) -> Result<Option<(usize, L::Back)>, RxError> {
+        let Some((slots, last)) = self.find_end(hal).filter(|_| self.running) else { return Ok(None) };
+        let taken = self.copy(hal, slots, into);
+        self.next = after(self.next, slots, self.count);
+        self.counters.buffers += u64::from(slots);
+        if self.count - 1 - self.posted() >= self.batch {
+            self.post_batch(hal);
+        }
+        match taken {
+            Ok(length) => {
+                self.counters.frames += 1;
+                self.counters.bytes += length as u64;
+                Ok(Some((length, last)))
+            }
+            Err(error) => {
+                self.counters.errors += 1;
+                Err(error)
+            }
+        }
+    }
+
+    /// How many slots the next frame fills, and what its last one says.
+    fn find_end<H: DmaHal>(&self, hal: &H) -> Option<(u16, L::Back)> {
+        for slots in 1..=self.posted() {
+            let back = self.write_back(hal, after(self.next, slots - 1, self.count))?;
+            if L::filled(&back).1 {
+                return Some((slots, back));
+            }
+        }
+        None
+    }
+
+    fn copy<H: DmaHal>(&self, hal: &H, slots: u16, into: &mut [u8]) -> Result<usize, RxError> {
+        let mut length = 0;
+        for step in 0..slots {
+            let slot = after(self.next, step, self.count);
+            let (bytes, _) = L::filled(&self.write_back(hal, slot).ok_or(RxError::Malformed)?);
+            if bytes > BUFFER {
+                return Err(RxError::Malformed);
+            }
+            if let Some(piece) = into.get_mut(length..length + bytes) {
+                hal.dma_read(self.buffer(slot), piece);
+            }
+            length += bytes;
+        }
+        if length <= into.len() { Ok(length) } else { Err(RxError::TooLong(length)) }
+    }
+}

@@ -1,0 +1,308 @@
+//! A ring of frames to send: copy a frame into the slots' buffers, describe it, ring the doorbell for a batch, and take slots
+//! back when the card has reported them done.
+//!
+//! A report is asked for in the middle of each batch and on its last frame: what has been published can always be taken
+//! back.
+//!
+//! Left out: head write-back, zero copy.
+
+use super::{ALIGNMENT, BUFFER, after, distance};
+use crate::hal::{DmaHal, DmaRegion, OutOfDmaMemory};
+use crate::offload::{HEADERS, Headers, TxOffload};
+use alloc::collections::VecDeque;
+
+/// Bytes of a descriptor, in either family.
+const SIZE: usize = 16;
+/// Longest frame before segmentation: what an IP length says, and headers.
+const MAX_SEGMENTED: usize = 0xffff + 18;
+
+/// A family's descriptor of a piece of a frame.
+pub(crate) trait Piece: Copy {
+    /// The same of this piece.
+    fn of(self, address: u64, length: u16, last: bool) -> Self;
+
+    /// The same, with a report asked for.
+    fn reporting(self) -> Self;
+
+    /// As the card reads it.
+    fn emit(&self) -> [u8; SIZE];
+
+    /// Whether the card has reported a descriptor done.
+    fn is_done(raw: &[u8; SIZE]) -> bool;
+}
+
+/// Why a frame was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TxError {
+    /// The ring is full: try again after the transmit interrupt.
+    #[error("the transmit ring is full")]
+    Full,
+    /// Shorter than an Ethernet header, or longer than may be sent.
+    #[error("a frame of {0} bytes cannot be sent")]
+    Length(usize),
+    /// The headers are not what the offload needs (TCP or UDP over IP, all in the first piece).
+    #[error("the frame's headers do not allow the offload")]
+    Headers,
+    /// The function is stopped.
+    #[error("the function is stopped")]
+    Stopped,
+}
+
+/// What the driver counts of transmission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TxCounters {
+    /// Frames given to the card, counted before segmentation.
+    pub frames: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Doorbells rung.
+    pub doorbells: u64,
+    /// Frames refused because the ring was full.
+    pub full: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct TxRing<P> {
+    descriptors: DmaRegion,
+    buffers: DmaRegion,
+    count: u16,
+    /// Frames between two doorbells, at most. Half as many are between two status reports.
+    batch: u16,
+    /// The register with the tail.
+    doorbell: u32,
+    /// The slot that is written next.
+    next: u16,
+    /// The oldest slot that is not taken back.
+    clean: u16,
+    /// What the tail says.
+    published: u16,
+    /// Slots that will report, in order.
+    reports: VecDeque<u16>,
+    /// The last slot written, if it may still be asked to report.
+    last: Option<(u16, P)>,
+    unreported: u16,
+    /// Frames since the last doorbell.
+    waiting: u16,
+    running: bool,
+    counters: TxCounters,
+}
+
+/// Up to three pieces of memory that make up a frame.
+type Pieces<'a> = [&'a [u8]; 3];
+
+impl<P: Piece> TxRing<P> {
+    /// `count` slots, of which `doorbell` is told.
+    pub(crate) fn new<H: DmaHal>(
+        hal: &mut H,
+        count: u16,
+        batch: u16,
+        doorbell: u32,
+    ) -> Result<Self, OutOfDmaMemory> {
+        Ok(Self {
+            descriptors: hal.dma_alloc(usize::from(count) * SIZE, ALIGNMENT)?,
+            buffers: hal.dma_alloc(usize::from(count) * BUFFER, BUFFER)?,
+            count,
+            batch,
+            doorbell,
+            next: 0,
+            clean: 0,
+            published: 0,
+            reports: VecDeque::with_capacity(usize::from(count)),
+            last: None,
+            unreported: 0,
+            waiting: 0,
+            running: false,
+            counters: TxCounters::default(),
+        })
+    }
+
+    /// Where the card finds the first descriptor, and how many there are.
+    pub(crate) fn place(&self) -> (u64, u16) {
+        (self.descriptors.iova, self.count)
+    }
+
+    pub(crate) fn counters(&self) -> TxCounters {
+        self.counters
+    }
+
+    /// Takes frames from now on; there are none yet. The card must think so too.
+    pub(crate) fn start(&mut self) {
+        (self.next, self.clean, self.published, self.unreported, self.waiting) = (0, 0, 0, 0, 0);
+        self.reports.clear();
+        self.last = None;
+        self.running = true;
+    }
+
+    /// Takes no frame any more.
+    pub(crate) fn stop(&mut self) {
+        self.running = false;
+    }
+
+    /// Slots that can be written; one stays empty so that full and empty differ.
+    pub(crate) fn free(&self) -> u16 {
+        self.count - 1 - distance(self.clean, self.next, self.count)
+    }
+
+    /// Slots that the card has not given back.
+    pub(crate) fn pending(&self) -> usize {
+        usize::from(distance(self.clean, self.next, self.count))
+    }
+
+    /// Whether a frame of two pieces can be sent with that offload, if there is room; its headers, if they matter.
+    pub(crate) fn check(
+        &self,
+        frame: [&[u8]; 2],
+        offload: &TxOffload,
+        longest: usize,
+    ) -> Result<Option<Headers>, TxError> {
+        let length = frame[0].len() + frame[1].len();
+        let limit = if offload.tso.is_some() { MAX_SEGMENTED } else { longest };
+        if !self.running {
+            return Err(TxError::Stopped);
+        }
+        if length < 14 || length > limit {
+            return Err(TxError::Length(length));
+        }
+        if !offload.needs_headers() {
+            return Ok(None);
+        }
+        let first = frame[0];
+        let headers = Headers::parse(&first[..first.len().min(HEADERS)]).ok_or(TxError::Headers)?;
+        let cut = offload.tso.is_none_or(|mss| mss > 0 && headers.is_tcp());
+        if cut { Ok(Some(headers)) } else { Err(TxError::Headers) }
+    }
+
+    /// Makes sure that there is room for a frame of `length` bytes and so many contexts.
+    pub(crate) fn make_room<H: DmaHal>(
+        &mut self,
+        hal: &mut H,
+        length: usize,
+        contexts: usize,
+    ) -> Result<(), TxError> {
+        let slots = length.div_ceil(BUFFER) + contexts;
+        if usize::from(self.free()) >= slots {
+            return Ok(());
+        }
+        self.flush(hal);
+        self.clean(hal);
+        if usize::from(self.free()) >= slots {
+            return Ok(());
+        }
+        self.counters.full += 1;
+        Err(TxError::Full)
+    }
+
+    /// Writes a descriptor: a context comes before its frame.
+    pub(crate) fn put<H: DmaHal>(&mut self, hal: &mut H, raw: &[u8; SIZE]) {
+        hal.dma_write(self.descriptors.iova + u64::from(self.next) * SIZE as u64, raw);
+        self.next = after(self.next, 1, self.count);
+    }
+
+    /// Takes a frame of two pieces, the second perhaps empty, for which there is room. The card hears of it with the batch.
+    pub(crate) fn take<H: DmaHal>(
+        &mut self,
+        hal: &mut H,
+        frame: [&[u8]; 2],
+        headers: Option<Headers>,
+        offload: &TxOffload,
+        piece: P,
+    ) {
+        let length = frame[0].len() + frame[1].len();
+        let mut head = [0; HEADERS];
+        let pieces = prepared(&mut head, frame, headers, offload, length);
+        self.put_data(hal, pieces, piece, length);
+        self.count_frame(hal, length);
+    }
+
+    fn count_frame<H: DmaHal>(&mut self, hal: &mut H, length: usize) {
+        self.counters.frames += 1;
+        self.counters.bytes += length as u64;
+        self.unreported += 1;
+        if self.unreported >= self.batch.div_ceil(2) {
+            self.ask_report(hal);
+        }
+        self.waiting += 1;
+        if self.waiting >= self.batch {
+            self.flush(hal);
+        }
+    }
+
+    /// Spreads the pieces over as many slots as they need.
+    fn put_data<H: DmaHal>(&mut self, hal: &mut H, pieces: Pieces<'_>, template: P, total: usize) {
+        let mut pieces = pieces.into_iter();
+        let mut piece: &[u8] = &[];
+        let mut left = total;
+        while left > 0 {
+            let address = self.buffers.iova + u64::from(self.next) * BUFFER as u64;
+            let length = left.min(BUFFER);
+            let mut filled = 0;
+            while filled < length {
+                if piece.is_empty() {
+                    let Some(more) = pieces.next() else { break };
+                    piece = more;
+                    continue;
+                }
+                let (now, later) = piece.split_at(piece.len().min(length - filled));
+                hal.dma_write(address + filled as u64, now);
+                (filled, piece) = (filled + now.len(), later);
+            }
+            left -= length;
+            let data = template.of(address, length as u16, left == 0);
+            self.last = Some((self.next, data));
+            self.put(hal, &data.emit());
+        }
+    }
+
+    /// Has the last slot written report, unless it does already.
+    fn ask_report<H: DmaHal>(&mut self, hal: &mut H) {
+        if let Some((slot, data)) = self.last.take() {
+            let raw = data.reporting().emit();
+            hal.dma_write(self.descriptors.iova + u64::from(slot) * SIZE as u64, &raw);
+            self.reports.push_back(slot);
+        }
+        self.unreported = 0;
+    }
+
+    /// Rings the doorbell, if there is anything to tell.
+    pub(crate) fn flush<H: DmaHal>(&mut self, hal: &mut H) {
+        self.waiting = 0;
+        if self.published == self.next {
+            return;
+        }
+        self.ask_report(hal);
+        self.published = self.next;
+        self.counters.doorbells += 1;
+        hal.write(self.doorbell, u32::from(self.next));
+    }
+
+    /// Takes back what the card has reported; answers how many slots that were.
+    pub(crate) fn clean<H: DmaHal>(&mut self, hal: &mut H) -> usize {
+        let before = self.clean;
+        while let Some(slot) = self.reports.front().copied() {
+            let mut raw = [0; SIZE];
+            hal.dma_read(self.descriptors.iova + u64::from(slot) * SIZE as u64, &mut raw);
+            if !P::is_done(&raw) {
+                break;
+            }
+            self.reports.pop_front();
+            self.clean = after(slot, 1, self.count);
+        }
+        usize::from(distance(before, self.clean, self.count))
+    }
+}
+
+/// The frame with its headers, if the card is to complete them, replaced by seeded ones in `head`.
+fn prepared<'a>(
+    head: &'a mut [u8; HEADERS],
+    frame: [&'a [u8]; 2],
+    headers: Option<Headers>,
+    offload: &TxOffload,
+    length: usize,
+) -> Pieces<'a> {
+    let Some(headers) = headers else { return [&[], frame[0], frame[1]] };
+    let (first, rest) = frame[0].split_at(headers.total());
+    let head = &mut head[..first.len()];
+    head.copy_from_slice(first);
+    headers.prepare(head, length, offload);
+    [head, rest, frame[1]]
+}

@@ -1,0 +1,221 @@
+//! Guests that drive Adaptive Virtual Functions on the live host, over real sockets: frames by several queues, with doorbells
+//! by message and in memory, resets, changes of policy and link, and the other family at the far end of a wire.
+
+use daemon::Host;
+use daemon::config::Config as HostConfig;
+use daemon::control::client::ask;
+use daemon::control::protocol::{Answer, Change, Request};
+use daemon::control::status::{LinkState, VfStatus};
+use daemon::settings::VfSettings;
+use embedded_guest::{Config, EmbeddedGuest, Family, Stats};
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct World {
+    host: Host,
+    folder: TempDir,
+}
+
+impl World {
+    fn new(wait: &str) -> Self {
+        Self::with(&format!("[[port]]\nfamily = \"avf\"\nvfs = 3\nwait = \"{wait}\"\n"))
+    }
+
+    fn with(text: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let config = HostConfig::check(HostConfig::parse(text).unwrap(), folder.path()).unwrap();
+        Self { host: Host::start(config).unwrap(), folder }
+    }
+
+    fn attach(&self, port: u8, vf: u8) -> EmbeddedGuest {
+        let name = format!("pf{port}vf{vf}");
+        let socket = self.folder.path().join(&name).join("vf.sock");
+        let ip = Ipv4Addr::new(10, 82, port, vf + 1);
+        let guest = EmbeddedGuest::start(Config { socket, name, ip }).unwrap();
+        assert!(guest.wait_link(PATIENCE), "the link of {} comes up", guest.name());
+        guest
+    }
+
+    fn pair(&self) -> [EmbeddedGuest; 2] {
+        [self.attach(0, 0), self.attach(0, 1)]
+    }
+
+    fn vf(&self, request: Request) -> VfStatus {
+        match ask(self.host.control_socket(), request).unwrap() {
+            Answer::Vf(status) => *status,
+            _ => panic!("one VF was asked about"),
+        }
+    }
+
+    fn show(&self) -> VfStatus {
+        self.vf(Request::VfShow { vf: "pf0vf0".into() })
+    }
+
+    fn set(&self, settings: VfSettings) {
+        self.vf(Request::VfSet { vf: "pf0vf0".into(), change: Change::volatile(settings) });
+    }
+
+    fn reset_port(&self) {
+        ask(self.host.control_socket(), Request::PortReset { port: "pf0".into() }).unwrap();
+    }
+}
+
+fn eventually(what: &str, holds: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Flows in both directions at once; every byte of them must arrive.
+fn exchange([one, other]: [&EmbeddedGuest; 2], bytes: u64) {
+    let flows = std::thread::scope(|scope| {
+        let there = scope.spawn(|| one.send_tcp(other.ip(), bytes).unwrap());
+        let back = scope.spawn(|| other.send_tcp(one.ip(), bytes).unwrap());
+        [there.join().unwrap(), back.join().unwrap()]
+    });
+    assert!(flows.iter().all(|flow| flow.is_intact() && flow.bytes == bytes), "{flows:?}");
+}
+
+fn answers(one: &EmbeddedGuest, other: &EmbeddedGuest) -> bool {
+    one.ping(other.ip(), 1).unwrap().received() == 1
+}
+
+#[test]
+fn pings_are_answered_and_flows_arrive_intact_with_doorbells_of_either_kind() {
+    for wait in ["sleep", "mapped"] {
+        let world = World::new(wait);
+        let [one, other] = world.pair();
+        assert_eq!(one.family(), Family::Avf);
+        let pings = one.ping(other.ip(), 50).unwrap();
+        assert_eq!((pings.sent, pings.received()), (50, 50), "{wait}");
+        exchange([&one, &other], (8 << 20) + 77);
+        let stats = one.stats().unwrap();
+        let sent: u64 = stats.queues.iter().map(|queue| queue.tx.frames).sum();
+        let lost: u64 = stats.queues.iter().map(|queue| queue.rx.errors + queue.rx.bad_checksums).sum();
+        assert!(stats.interrupts > 0 && stats.card.rx_packets > 0, "{wait}: {stats:?}");
+        assert!(sent < stats.card.tx_packets, "{wait}, the card has cut segments: {stats:?}");
+        assert_eq!(
+            (stats.refused.bad_checksum, stats.refused.transmit, lost),
+            (0, 0, 0),
+            "{wait}: {stats:?}"
+        );
+        assert_eq!(world.show().mac, one.mac().to_string());
+    }
+}
+
+#[test]
+fn with_doorbells_in_memory_next_to_nothing_is_a_message() {
+    let world = World::new("mapped");
+    let [one, other] = world.pair();
+    let trapped = || {
+        let trapped = world.show().interventions;
+        trapped.reads + trapped.posted_writes + trapped.synchronous_writes
+    };
+    let before = (trapped(), world.show().tx.packets);
+    exchange([&one, &other], 16 << 20);
+    let (trapped, packets) = (trapped() - before.0, world.show().tx.packets - before.1);
+    assert!(trapped * 100 < packets, "{trapped} messages for {packets} packets sent");
+}
+
+/// A flow goes by the queue that its addresses and ports give, so enough flows use all, both of the sender's and, by the
+/// card's hash, of the receiver's.
+#[test]
+fn flows_are_spread_over_every_queue_of_both_sides() {
+    let world = World::new("sleep");
+    let [one, other] = world.pair();
+    let used = |stats: Stats| {
+        assert_eq!(stats.queues.len(), 4, "{stats:?}");
+        let both = |least: u64| {
+            let (rx, tx) =
+                (stats.queues.iter().map(|q| q.rx.frames), stats.queues.iter().map(|q| q.tx.frames));
+            rx.chain(tx).all(|frames| frames > least)
+        };
+        both(0)
+    };
+    let begun = Instant::now();
+    while !(used(one.stats().unwrap()) && used(other.stats().unwrap())) {
+        assert!(begun.elapsed() < PATIENCE, "{:?} {:?}", one.stats(), other.stats());
+        assert!(one.send_tcp(other.ip(), 10_000).unwrap().is_intact());
+    }
+}
+
+#[test]
+fn a_flow_outlives_resets_of_the_port() {
+    for wait in ["sleep", "mapped"] {
+        let world = World::new(wait);
+        let [one, other] = world.pair();
+        let flow = std::thread::scope(|scope| {
+            let flow = scope.spawn(|| one.send_tcp(other.ip(), 8 << 20).unwrap());
+            for _ in 0..3 {
+                let before = world.show();
+                let goes_on = || world.show().tx.packets > before.tx.packets + 50 || flow.is_finished();
+                eventually("the flow goes on", goes_on);
+                world.reset_port();
+                eventually("its driver starts anew", || world.show().mailbox.resets > before.mailbox.resets);
+            }
+            flow.join().unwrap()
+        });
+        assert!(flow.is_intact(), "{wait}: {flow:?}");
+        eventually("both go on", || answers(&one, &other));
+    }
+}
+
+#[test]
+fn a_guest_sees_its_link_go_and_come_back() {
+    let world = World::new("sleep");
+    let [one, other] = world.pair();
+    world.set(VfSettings::link(LinkState::Disable));
+    eventually("the link goes down", || !one.link_up());
+    world.set(VfSettings::link(LinkState::Auto));
+    eventually("the link comes back", || one.link_up());
+    eventually("frames too", || answers(&one, &other));
+}
+
+#[test]
+fn a_guest_goes_on_with_the_address_and_the_vlan_that_it_is_given() {
+    let world = World::new("sleep");
+    let [one, other] = world.pair();
+    // Nobody knows the former one, so nobody has to forget it.
+    let mac = "02:00:00:00:77:01".to_owned();
+    world.set(VfSettings { mac: Some(mac.clone()), spoofchk: Some(true), ..VfSettings::default() });
+    eventually("it sends by its new address", || answers(&one, &other));
+    assert_eq!(world.show().mac, mac);
+    world.set(VfSettings { vlan: Some(7), ..VfSettings::default() });
+    eventually("its VLAN has nobody else", || !answers(&one, &other));
+    world.set(VfSettings { vlan: Some(0), ..VfSettings::default() });
+    eventually("it is back", || answers(&one, &other));
+}
+
+#[test]
+fn a_vf_serves_guest_after_guest() {
+    let world = World::new("mapped");
+    let server = world.attach(0, 0);
+    for _ in 0..3 {
+        let visitor = world.attach(0, 1);
+        assert!(visitor.send_tcp(server.ip(), 1 << 20).unwrap().is_intact());
+    }
+}
+
+#[test]
+fn vfs_of_both_families_talk_over_a_wire() {
+    let port = |family: &str| format!("[[port]]\nfamily = \"{family}\"\nuplink.wire = \"w\"\nvfs = 2\n");
+    let world = World::with(&(port("82576") + &port("avf")));
+    let attach = |port: u8, number: u8| {
+        let name = format!("pf{port}vf0");
+        let socket = world.folder.path().join(&name).join("vf.sock");
+        let ip = Ipv4Addr::new(10, 82, 0, number);
+        let guest = EmbeddedGuest::start(Config { socket, name, ip }).unwrap();
+        assert!(guest.wait_link(PATIENCE));
+        guest
+    };
+    let (one, other) = (attach(0, 1), attach(1, 2));
+    assert_eq!((one.family(), other.family()), (Family::I82576, Family::Avf));
+    let pings = one.ping(other.ip(), 50).unwrap();
+    assert_eq!((pings.sent, pings.received()), (50, 50));
+    exchange([&one, &other], 8 << 20);
+}
