@@ -194,7 +194,12 @@ fn asking_for_stripping_after_a_reset_does_not_end_inserting() {
     let setting = VlanSetting { outer: 1, inner: 0, vsi: 1 };
     a.ask(&mut world.vf(0), Request::VlanOffload(VlanWhat::Strip, true, setting)).unwrap();
     let (packet, _) = away(udp4(&[1; 30]));
-    assert!(a.transmit_with(&mut world.vf(0), 0, &packet, &TxOffload { vlan: Some(7), ..TxOffload::default() }));
+    assert!(a.transmit_with(
+        &mut world.vf(0),
+        0,
+        &packet,
+        &TxOffload { vlan: Some(7), ..TxOffload::default() }
+    ));
     world.round();
     assert_eq!(world.cable.0.pop().unwrap()[12..16], [0x81, 0, 0, 7]);
 }
