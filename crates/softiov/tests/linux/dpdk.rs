@@ -2,6 +2,8 @@
 //! can do of it. Left out: how fast they are, and what 22.11's igbvf driver refuses by itself: setting an MTU,
 //! resetting a port, a second address.
 
+pub(crate) mod iavf;
+
 use crate::guest::{Guest, eventually};
 use crate::report::Outcome;
 use crate::testpmd::{self, IGB, IGBVF, Testpmd};
@@ -198,10 +200,15 @@ pub(crate) fn pf_is_driven_with_four_queues(world: &mut World) -> Result<Outcome
 }
 
 fn asks(world: &World, testpmd: &Testpmd<'_>, what: &str, command: &str) -> Result<()> {
+    vf_asks(world, VISITOR, testpmd, what, command)
+}
+
+/// Gives testpmd a command that makes it ask the PF for something, and waits until it has.
+fn vf_asks(world: &World, vf: &str, testpmd: &Testpmd<'_>, what: &str, command: &str) -> Result<()> {
     let asked = |vf: &VfStatus| vf.mailbox.requests.get(what).copied();
-    let before = asked(&world.vf(VISITOR)?);
+    let before = asked(&world.vf(vf)?);
     testpmd.say(command)?;
-    world.wait_vf(VISITOR, &format!("ask the PF: {command}"), |vf| asked(vf) > before).map(drop)
+    world.wait_vf(vf, &format!("ask the PF: {command}"), |vf| asked(vf) > before).map(drop)
 }
 
 /// How many of [`FRAMES`] frames to [`GROUP`] testpmd's VF hears.

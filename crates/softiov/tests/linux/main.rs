@@ -122,6 +122,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("dpdk::igbvf_receives_and_sends", dpdk::igbvf_receives_and_sends),
     ("dpdk::igbvf_asks_the_pf", dpdk::igbvf_asks_the_pf),
     ("dpdk::igbvf_leaves_checksums_to_the_card", dpdk::igbvf_leaves_checksums_to_the_card),
+    ("dpdk::iavf::receives_and_sends", dpdk::iavf::receives_and_sends),
+    ("dpdk::iavf::asks_the_pf", dpdk::iavf::asks_the_pf),
     ("dpdk::pf_is_driven_with_four_queues", dpdk::pf_is_driven_with_four_queues),
     ("ipxe::fetches_a_file_over_the_pf", ipxe::fetches_a_file_over_the_pf),
     ("ipxe::fetches_a_file_over_a_vf", ipxe::fetches_a_file_over_a_vf),

@@ -28,6 +28,7 @@ pub(crate) struct Slot(u8);
 
 /// Of [`World::prepare_dpdk`](crate::world::World::prepare_dpdk)'s guest.
 pub(crate) const IGBVF: Slot = Slot(1);
+pub(crate) const IAVF: Slot = Slot(2);
 pub(crate) const IGB: Slot = Slot(3);
 
 /// testpmd, running.
@@ -65,6 +66,18 @@ pub(crate) fn queue(said: &str, queue: u8) -> Result<[u64; 2]> {
     let heading = format!("Forward Stats for RX Port= 0/Queue= {queue} ");
     let after = said.rsplit_once(&heading).with_context(|| format!("nothing of queue {queue}: {said}"))?.1;
     Ok([number(after, "RX-packets:")?, number(after, "TX-packets:")?])
+}
+
+impl Drop for Testpmd<'_> {
+    /// One that a failed check leaves behind would keep its function from the next.
+    fn drop(&mut self) {
+        self.running.kill();
+    }
+}
+
+/// What it has said from each `stop` on, until the next.
+pub(crate) fn stops(said: &str) -> Vec<&str> {
+    said.split("Telling cores to stop").skip(1).collect()
 }
 
 /// The first number after a name.

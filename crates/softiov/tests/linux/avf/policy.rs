@@ -160,7 +160,10 @@ pub(crate) fn promiscuity_takes_trust(world: &mut World) -> Result<Outcome> {
             let asked = || Ok::<_, Error>(world.vf(BOB_AVF)?.mailbox.requests.get("promiscuity").copied());
             let before = asked()?;
             bob.check(&format!("ip link set IF promisc {}", if wants { "on" } else { "off" }))?;
-            eventually(|| Ok(ensure!(asked()? > before, "the driver does not ask for promiscuity")))?;
+            eventually(|| {
+                ensure!(asked()? > before, "the driver does not ask for promiscuity");
+                Ok(())
+            })?;
             let heard = heard()?;
             let all = u64::from(FRAMES);
             let expected = if trusted && wants { heard >= all } else { heard < all / 2 };
