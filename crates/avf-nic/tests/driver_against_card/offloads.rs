@@ -182,6 +182,28 @@ fn a_tag_of_the_descriptor_is_put_in_only_once_the_vf_was_granted_that() {
     }
 }
 
+/// iavf of Linux asks for stripping and inserting once, and not after a reset; its VLANs go on all the same.
+#[test]
+fn asking_for_stripping_after_a_reset_does_not_end_inserting() {
+    let (mut world, mut a, _) = two(|policy| policy.spoofchk = false);
+    a.reset(&mut world.vf(0));
+    world.round();
+    a.restart(&mut world.vf(0)).unwrap();
+    let asked = Capabilities::L2.and(Capabilities::VLAN_V2);
+    a.ask(&mut world.vf(0), Request::Resources(Some(asked))).unwrap();
+    let setting = VlanSetting { outer: 1, inner: 0, vsi: 1 };
+    a.ask(&mut world.vf(0), Request::VlanOffload(VlanWhat::Strip, true, setting)).unwrap();
+    let (packet, _) = away(udp4(&[1; 30]));
+    assert!(a.transmit_with(
+        &mut world.vf(0),
+        0,
+        &packet,
+        &TxOffload { vlan: Some(7), ..TxOffload::default() }
+    ));
+    world.round();
+    assert_eq!(world.cable.0.pop().unwrap()[12..16], [0x81, 0, 0, 7]);
+}
+
 /// Transmit queue 0 of VF 0 with these descriptors, and a packet at 0x1000; what left by the uplink.
 pub(crate) fn ring_of(descriptors: &[[u8; tx::SIZE]], packet: &[u8]) -> (World, Vec<Vec<u8>>) {
     let (mut world, _, _) = two(|policy| policy.spoofchk = false);

@@ -1,5 +1,5 @@
-//! DPDK's testpmd with the poll-mode drivers of Intel's gigabit cards, for a guest that drives its function without
-//! the kernel. It is one more archive behind the guest's initramfs, which Linux unpacks over the first, so guests
+//! DPDK's testpmd with the poll-mode drivers of Intel's gigabit cards and of Adaptive Virtual Functions, for a guest that
+//! drives its function without the kernel. It is one more archive behind the guest's initramfs, which Linux unpacks over the first, so guests
 //! that do not want it do not pay for it. Left out: DPDK's other programs and drivers.
 
 use std::fs;
@@ -13,7 +13,7 @@ use super::{Kitchen, apt, libraries};
 /// The package that has testpmd. Alone: its dependencies are a compiler's.
 const PROGRAM_PACKAGE: &str = "dpdk-dev";
 /// The packages that bring all that testpmd is linked to, and the drivers.
-const LIBRARY_PACKAGES: [&str; 18] = [
+const LIBRARY_PACKAGES: [&str; 19] = [
     "libbsd0",
     "librte-bitratestats23",
     "librte-bpf23",
@@ -28,6 +28,7 @@ const LIBRARY_PACKAGES: [&str; 18] = [
     "librte-net-dpaa23",
     "librte-net-e1000-23",
     "librte-net-i40e23",
+    "librte-net-iavf23",
     "librte-net-ice23",
     "librte-net-ixgbe23",
     "librte-net-mlx5-23",
@@ -36,7 +37,8 @@ const LIBRARY_PACKAGES: [&str; 18] = [
 pub(super) const PROGRAM: &str = "usr/bin/dpdk-testpmd";
 /// Where DPDK looks for drivers that it is not linked to, and which it finds there.
 pub(super) const PLUGIN_FOLDER: &str = "usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0";
-const PLUGINS: [&str; 2] = ["librte_mempool_ring.so.23.0", "librte_net_e1000.so.23.0"];
+const PLUGINS: [&str; 3] =
+    ["librte_mempool_ring.so.23.0", "librte_net_e1000.so.23.0", "librte_net_iavf.so.23.0"];
 
 /// Which libc loads by itself when a thread is cancelled, as testpmd does at its end.
 const UNWINDER: &str = "lib/x86_64-linux-gnu/libgcc_s.so.1";

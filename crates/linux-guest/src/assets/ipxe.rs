@@ -1,4 +1,5 @@
-//! iPXE, the boot firmware, whose drivers share nothing with Linux's or DPDK's. Left out: its other images.
+//! iPXE, the boot firmware, whose drivers share nothing with Linux's or DPDK's. From Debian 13, whose version is the first
+//! there with a driver for Adaptive Virtual Functions. Left out: its other images.
 
 use std::path::PathBuf;
 
@@ -7,13 +8,13 @@ use super::sources::Archive;
 use super::{Kitchen, apt};
 
 const PACKAGE: &str = "ipxe";
-const IMAGE: &str = "boot/ipxe.lkrn";
+const IMAGE: &str = "usr/lib/ipxe/ipxe.lkrn";
 
 /// The image from the cache, fetched and unpacked if it is not there yet.
 pub(super) fn prepare(kitchen: &mut Kitchen) -> Result<PathBuf> {
-    let part = kitchen.cache.part("ipxe", &format!("1 bookworm {PACKAGE} {IMAGE}"));
+    let part = kitchen.cache.part("ipxe", &format!("1 trixie {PACKAGE} {IMAGE}"));
     if kitchen.lacks(&part)? {
-        let package = kitchen.apt(Archive::Bookworm)?.fetch_alone(PACKAGE)?;
+        let package = kitchen.apt(Archive::Trixie)?.fetch_alone(PACKAGE)?;
         let root = kitchen.cache.bench("ipxe")?;
         apt::unpack(&package, &root)?;
         let image = root.join(IMAGE);

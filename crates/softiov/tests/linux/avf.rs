@@ -1,8 +1,15 @@
 //! The second family: stock iavf on VFs of ports with `family = "avf"`. Alice and Bob have one each beside their first
-//! VF, so that no guest is booted for it. Alice's doorbells are messages, and Bob's are memory. Left out: what else ethtool
-//! can set.
+//! VF, so that no guest is booted for it. Alice's doorbells are messages and she has one processor; Bob's are memory, and
+//! he has two, and so two queues. Left out: other kernels (`kernels`), DPDK (`dpdk`) and firmware (`ipxe`).
 
-use crate::guest::{Guest, eventually};
+pub(crate) mod ethtool;
+pub(crate) mod fleet;
+pub(crate) mod policy;
+pub(crate) mod recovery;
+pub(crate) mod traffic;
+pub(crate) mod vlan;
+
+use crate::guest::{Flow, Guest, eventually};
 use crate::report::Outcome;
 use crate::world::{ALICE_AVF, BOB_AVF, World};
 use anyhow::{Context, Result, ensure};
@@ -12,19 +19,20 @@ use daemon::control::status::{Interventions, VfStatus};
 /// pings of every size and TCP with another VF, both ways, with checksums and segments left to the card. For the VF whose
 /// doorbells are memory next to none of that is a message.
 pub(crate) fn binds(world: &mut World) -> Result<Outcome> {
-    let [alice, bob] = linked(world)?;
-    for size in [56, 1400, 8000] {
-        alice.ping(BOBS, size, 20)?;
-        bob.ping(ALICES, size, 20)?;
+    let [alice, bob] = &linked(world)?;
+    for end in [alice, bob] {
+        end.is_bound(world)?;
     }
-    for (from, to) in [(alice, BOBS), (bob, ALICES)] {
+    for (from, to) in [(alice, bob), (bob, alice)] {
+        for size in [56, 1400, 8000] {
+            from.ping(to, size, 20)?;
+        }
         let before = Cost::of(&world.vf(BOB_AVF)?);
-        let flow = from.iperf(to, "-n 24M")?;
-        ensure!(flow.sent >= 24 << 20 && flow.received > 0, "{} to {to}: {flow:?}", from.name());
+        from.iperf(&to.address(), 24)?;
         Cost::of(&world.vf(BOB_AVF)?).is_of_memory(&before)?;
     }
-    for guest in [alice, bob] {
-        no_complaints(guest)?;
+    for end in [alice, bob] {
+        no_complaints(end.guest)?;
     }
     Ok(Outcome::Passed)
 }
@@ -54,42 +62,122 @@ impl Cost {
     }
 }
 
-/// Addresses on this port's VFs.
-const ALICES: &str = "10.83.0.1";
-const BOBS: &str = "10.83.0.2";
-
-/// Both guests, whose VFs are bound, have their addresses and a link, and reach each other.
-fn linked(world: &World) -> Result<[&Guest; 2]> {
-    let (alice, bob) = (world.alice()?, world.bob()?);
-    for (guest, vf, address) in [(alice, ALICE_AVF, ALICES), (bob, BOB_AVF, BOBS)] {
-        let name = interface(guest)?;
-        let mac = world.vf(vf)?.mac;
-        let identity =
-            guest.check(&format!("cd /sys/class/net/{name}; cat device/vendor device/device address"))?;
-        ensure!(identity == format!("0x8086\n0x1889\n{mac}\n"), "{}: {identity:?}, not {mac}", guest.name());
-        let driver = guest.check(&format!("ethtool -i {name}"))?;
-        ensure!(driver.contains("driver: iavf\n"), "{}: {driver}", guest.name());
-        set_up(guest, &name, address)?;
-        world.wait_vf(vf, "be run by a driver with its link up", |vf| vf.active && vf.link)?;
-        eventually(|| {
-            let link = guest.check(&format!("ethtool {name}"))?;
-            ensure!(link.contains("Speed: 25000Mb/s") && link.contains("Link detected: yes"), "{link}");
-            Ok(())
-        })?;
-    }
-    alice.reach(BOBS)?;
-    Ok([alice, bob])
+/// A guest's interface on an AVF VF.
+#[derive(Debug)]
+pub(crate) struct End<'a> {
+    pub(crate) guest: &'a Guest,
+    pub(crate) vf: &'static str,
+    /// What the guest calls it.
+    pub(crate) name: String,
+    number: u8,
 }
 
-/// The administrator resets the port: drivers are told, start anew by themselves, and frames pass again.
-pub(crate) fn port_is_reset(world: &mut World) -> Result<Outcome> {
-    let [alice, _] = linked(world)?;
-    let before = world.vf(ALICE_AVF)?.mailbox.resets;
-    world.reset_port("pf3")?;
-    let is_back = |vf: &VfStatus| vf.active && vf.link && vf.mailbox.resets > before;
-    world.wait_vf(ALICE_AVF, "be back after a reset", is_back)?;
-    alice.reach(BOBS)?;
-    Ok(Outcome::Passed)
+impl<'a> End<'a> {
+    /// Sets the interface up that iavf has made of the VF, with addresses that end in `number` and an MTU of 1500, and waits
+    /// for its link.
+    pub(crate) fn set_up(guest: &'a Guest, vf: &'static str, number: u8) -> Result<Self> {
+        let end = Self { guest, vf, name: interface(guest)?, number };
+        end.settle()?;
+        Ok(end)
+    }
+
+    /// Sets it up as before, whatever it is called now.
+    pub(crate) fn set_up_again(&mut self) -> Result<()> {
+        self.name = interface(self.guest)?;
+        self.settle()
+    }
+
+    fn settle(&self) -> Result<()> {
+        set_up(self.guest, &self.name, &self.address())?;
+        self.check(&format!("ip addr replace {}/64 dev IF nodad", self.address_v6()))?;
+        self.wait_carrier(true)
+    }
+
+    /// Its address on the untagged network.
+    pub(crate) fn address(&self) -> String {
+        self.vlan_address(0)
+    }
+
+    /// Its address in a VLAN with an id below 256.
+    pub(crate) fn vlan_address(&self, vlan: u8) -> String {
+        format!("10.83.{vlan}.{}", self.number)
+    }
+
+    /// Its IPv6 address on the untagged network.
+    pub(crate) fn address_v6(&self) -> String {
+        format!("fd83::{}", self.number)
+    }
+
+    /// Runs a script that has to succeed, in which IF is the interface.
+    pub(crate) fn check(&self, script: &str) -> Result<String> {
+        self.guest.check(&script.replace("IF", &self.name))
+    }
+
+    /// Waits for what the driver makes of the link.
+    pub(crate) fn wait_carrier(&self, up: bool) -> Result<()> {
+        eventually(|| {
+            let carrier = self.check("cat /sys/class/net/IF/carrier")?;
+            let wanted = if up { "1" } else { "0" };
+            ensure!(
+                carrier.trim() == wanted,
+                "{}: carrier is {}, not {wanted}",
+                self.guest.name(),
+                carrier.trim()
+            );
+            Ok(())
+        })
+    }
+
+    /// Pings of a size, every one of which must be answered.
+    pub(crate) fn ping(&self, to: &End<'_>, size: u32, count: u32) -> Result<()> {
+        self.guest.ping(&to.address(), size, count)
+    }
+
+    /// Waits until the other end answers.
+    pub(crate) fn reach(&self, to: &End<'_>) -> Result<()> {
+        self.guest.reach(&to.address())
+    }
+
+    /// TCP of so many megabytes to an address.
+    pub(crate) fn iperf(&self, to: &str, megabytes: u64) -> Result<Flow> {
+        let flow = self.guest.iperf(to, &format!("-n {megabytes}M"))?;
+        ensure!(flow.sent >= megabytes << 20 && flow.received > 0, "{} to {to}: {flow:?}", self.guest.name());
+        Ok(flow)
+    }
+
+    /// Adds a VLAN interface on top, with this end's address in it.
+    pub(crate) fn join_vlan(&self, vlan: u8) -> Result<()> {
+        let address = self.vlan_address(vlan);
+        let script = format!(
+            "modprobe 8021q && ip link add link IF name IF.{vlan} type vlan id {vlan} &&
+             ip addr add {address}/24 dev IF.{vlan} && ip link set IF.{vlan} up"
+        );
+        self.check(&script).map(drop)
+    }
+
+    /// The function is what it should be, iavf has it, it has the VF's address, and its link's speed.
+    pub(crate) fn is_bound(&self, world: &World) -> Result<()> {
+        let mac = world.vf(self.vf)?.mac;
+        let identity = self.check("cd /sys/class/net/IF; cat device/vendor device/device address")?;
+        let name = self.guest.name();
+        ensure!(identity == format!("0x8086\n0x1889\n{mac}\n"), "{name}: {identity:?}, not {mac}");
+        let driver = self.check("ethtool -i IF")?;
+        ensure!(driver.contains("driver: iavf\n"), "{name}: {driver}");
+        world.wait_vf(self.vf, "be run by a driver with its link up", |vf| vf.active && vf.link)?;
+        eventually(|| {
+            let link = self.check("ethtool IF")?;
+            ensure!(link.contains("Speed: 25000Mb/s") && link.contains("Link detected: yes"), "{link}");
+            Ok(())
+        })
+    }
+}
+
+/// Both guests' ends, which reach each other.
+pub(crate) fn linked(world: &World) -> Result<[End<'_>; 2]> {
+    let alice = End::set_up(world.alice()?, ALICE_AVF, 1)?;
+    let bob = End::set_up(world.bob()?, BOB_AVF, 2)?;
+    alice.reach(&bob)?;
+    Ok([alice, bob])
 }
 
 /// Sets an interface up.
@@ -138,9 +226,19 @@ impl Noticed {
 }
 
 /// The driver has met nothing unexpected.
-fn no_complaints(guest: &Guest) -> Result<()> {
+pub(crate) fn no_complaints(guest: &Guest) -> Result<()> {
     let said = guest
         .check("dmesg | grep iavf | grep -E '[Ff]ail|[Ee]rror|[Hh]ung|timeout|Never saw|reset' || true")?;
     ensure!(said.is_empty(), "{}: the kernel complains: {said}", guest.name());
+    Ok(())
+}
+
+/// TCP segments and UDP datagrams that the kernel has found broken. It looks at those of which the card says that they are,
+/// and with `ethtool -K rx off` at all of them.
+pub(crate) fn no_checksum_errors(guest: &Guest) -> Result<()> {
+    for protocol in ["Tcp", "Udp"] {
+        let errors = guest.snmp(protocol, "InCsumErrors")?;
+        ensure!(errors == 0, "{}: {errors} checksums of {protocol} are wrong", guest.name());
+    }
     Ok(())
 }

@@ -12,20 +12,22 @@ const BEGIN: &str = "<!-- printed by the Linux tests -->\n";
 const END: &str = "<!-- end -->\n";
 
 /// Who judges in a check, by the beginning of its name; the first that fits.
-const JUDGES: [(&str, &str); 16] = [
+const JUDGES: [(&str, &str); 18] = [
     ("survival::avf", "iavf of Linux 6.1"),
     ("avf::", "iavf of Linux 6.1"),
     ("vfio::our_drivers_drive_qemus", "QEMU's igb device"),
     ("vfio::our_vf_driver_works_under", "igb of Linux 6.1, on QEMU's igb device"),
     ("vfio::", "our card, through VFIO of Linux 6.1"),
     ("dpdk::pf", "DPDK 22.11's igb driver"),
+    ("dpdk::iavf", "DPDK 22.11's iavf driver"),
     ("dpdk::", "DPDK 22.11's igbvf driver"),
-    ("ipxe::", "iPXE's driver"),
+    ("ipxe::fetches_a_file_over_a_vf", "iPXE's driver of Adaptive Virtual Functions"),
+    ("ipxe::", "iPXE's driver of the 82576"),
     ("igb::", "igb of Linux 6.1"),
     ("hub::", "QEMU's netdev stream"),
     ("ip::", "iproute2 6.1 and igb of Linux 6.1, on QEMU's igb device"),
-    ("kernels::igbvf_of_trixie", "igbvf of Linux 6.12"),
-    ("kernels::igbvf_of_backports", "igbvf of trixie-backports"),
+    ("kernels::vf_drivers_of_trixie", "igbvf and iavf of Linux 6.12"),
+    ("kernels::vf_drivers_of_backports", "igbvf and iavf of trixie-backports"),
     ("kernels::igb_of_trixie", "igb of Linux 6.12"),
     ("kernels::igb_of_backports", "igb of trixie-backports"),
     ("", "igbvf of Linux 6.1"),

@@ -2,11 +2,13 @@
 //! can do of it. Left out: how fast they are, and what 22.11's igbvf driver refuses by itself: setting an MTU,
 //! resetting a port, a second address.
 
-use crate::guest::{COMMAND, Guest, eventually};
+pub(crate) mod iavf;
+
+use crate::guest::{Guest, eventually};
 use crate::report::Outcome;
-use crate::testpmd::{self, Testpmd};
+use crate::testpmd::{self, IGB, IGBVF, Testpmd};
 use crate::wire::JUMBO;
-use crate::world::{ALICE, PF, PORT_VLAN, VISITOR, World};
+use crate::world::{ALICE, PORT_VLAN, VISITOR, World};
 use anyhow::{Context, Result, ensure};
 use daemon::control::status::VfStatus;
 use daemon::settings::VfSettings;
@@ -22,11 +24,12 @@ const FRAMES: u64 = 20;
 /// port was stopped. With `rss` the frames of several addresses come in both queues. Then it sends by itself from both
 /// queues, and all of it arrives. Its counters are the host's.
 pub(crate) fn igbvf_receives_and_sends(world: &mut World) -> Result<Outcome> {
-    let (guest, alice) = (boot(world)?, world.alice()?);
+    world.prepare_dpdk()?;
+    let (guest, alice) = (world.dpdk()?, world.alice()?);
     world.change(VISITOR, VfSettings { rss: Some(true), ..VfSettings::default() })?;
     let before = world.vf(VISITOR)?;
     let queues = "--rxq=2 --txq=2 --max-pkt-len=9018 --enable-scatter";
-    let echo = Testpmd::start(&guest, &format!("--forward-mode=icmpecho {queues}"))?;
+    let echo = Testpmd::start(guest, IGBVF, &format!("--forward-mode=icmpecho {queues}"))?;
     alice.check("ip link set eth0 mtu 9000")?;
     alice.wait_carrier(true)?;
     for stops in [false, true] {
@@ -65,7 +68,7 @@ pub(crate) fn igbvf_receives_and_sends(world: &mut World) -> Result<Outcome> {
 
     let before = world.vf(ALICE)?.rx.packets;
     let peer = world.vf(ALICE)?.mac;
-    let sends = Testpmd::start(&guest, &format!("--forward-mode=txonly --eth-peer=0,{peer} {queues}"))?;
+    let sends = Testpmd::start(guest, IGBVF, &format!("--forward-mode=txonly --eth-peer=0,{peer} {queues}"))?;
     eventually(|| {
         let arrived = world.vf(ALICE)?.rx.packets - before;
         ensure!(arrived > 1000, "{arrived} frames of testpmd have arrived");
@@ -77,19 +80,19 @@ pub(crate) fn igbvf_receives_and_sends(world: &mut World) -> Result<Outcome> {
         testpmd::queue(&said, 0)?[1] > 0 && testpmd::queue(&said, 1)?[1] > 0,
         "one queue sent nothing: {said}"
     );
-    guest.linux.shutdown(COMMAND)?;
     Ok(Outcome::Passed)
 }
 
 /// What testpmd asks of the PF comes about: VLANs, every multicast, another address. What it may not have is refused
 /// and counted: every unicast, and every multicast if the administrator says so.
 pub(crate) fn igbvf_asks_the_pf(world: &mut World) -> Result<Outcome> {
-    let (guest, alice) = (boot(world)?, world.alice()?);
+    world.prepare_dpdk()?;
+    let (guest, alice) = (world.dpdk()?, world.alice()?);
     let refused =
         |reason| -> Result<u64> { Ok(world.vf(VISITOR)?.mailbox.refused.get(reason).copied().unwrap_or(0)) };
     let every_unicast = refused("unicast-promiscuity")?;
     let running =
-        Testpmd::start(&guest, "--forward-mode=rxonly --enable-hw-vlan-filter --enable-hw-vlan-strip")?;
+        Testpmd::start(guest, IGBVF, "--forward-mode=rxonly --enable-hw-vlan-filter --enable-hw-vlan-strip")?;
     eventually(|| {
         let now = refused("unicast-promiscuity")?;
         ensure!(now > every_unicast, "testpmd begins with wanting every unicast, and nothing was refused");
@@ -124,17 +127,20 @@ pub(crate) fn igbvf_asks_the_pf(world: &mut World) -> Result<Outcome> {
     world.wait_vf(VISITOR, "have the address", |vf| vf.mac == OTHER_MAC)?;
     let said = running.finish()?;
     ensure!(said.contains("VLAN tci=0xa064"), "no frame of priority 5 in VLAN {PORT_VLAN}: {said}");
-    guest.linux.shutdown(COMMAND)?;
     Ok(Outcome::Passed)
 }
 
 /// The card inserts the checksums of frames that testpmd passes on with none, and tells it which of those that come
 /// are right; the kernel at the other end finds every one right.
 pub(crate) fn igbvf_leaves_checksums_to_the_card(world: &mut World) -> Result<Outcome> {
-    let (guest, alice) = (boot(world)?, world.alice()?);
+    world.prepare_dpdk()?;
+    let (guest, alice) = (world.dpdk()?, world.alice()?);
     let [peer, own] = [ALICE, VISITOR].map(|vf| world.vf(vf).map(|vf| vf.mac));
-    let running =
-        Testpmd::start(&guest, &format!("--forward-mode=csum --enable-rx-cksum --eth-peer=0,{}", peer?))?;
+    let running = Testpmd::start(
+        guest,
+        IGBVF,
+        &format!("--forward-mode=csum --enable-rx-cksum --eth-peer=0,{}", peer?),
+    )?;
     for word in ["stop", "port stop 0", "csum set ip hw 0", "csum set udp hw 0", "csum set tcp hw 0"] {
         running.say(word)?;
     }
@@ -159,23 +165,20 @@ pub(crate) fn igbvf_leaves_checksums_to_the_card(world: &mut World) -> Result<Ou
     for wrong in ["Bad-ipcsum:", "Bad-l4csum:"] {
         ensure!(testpmd::number(&said, wrong)? == 0, "the card called a checksum wrong: {said}");
     }
-    guest.linux.shutdown(COMMAND)?;
     Ok(Outcome::Passed)
 }
 
 /// DPDK's igb drives the PF: flows spread over four queues, frames pass at an MTU of 9000, and only the port's own
 /// address is needed once it is no longer promiscuous.
 pub(crate) fn pf_is_driven_with_four_queues(world: &mut World) -> Result<Outcome> {
-    let assets = world.assets().clone().with_dpdk()?;
-    let builder = world.builder("dpdk", PF).cpus(2).memory_mib(384).coldplug(false);
-    let guest = world.boot_in_place_of_dave(builder, &assets)?;
+    world.prepare_dpdk()?;
+    let guest = world.dpdk()?;
     let wire = match &world.wire {
         Ok(wire) => wire,
         Err(why) => return Ok(Outcome::Skipped(format!("no uplink here: {why}"))),
     };
-    testpmd::prepare(&guest)?;
     let running =
-        Testpmd::start(&guest, "--forward-mode=icmpecho --rxq=4 --txq=4 --rss-ip --enable-scatter")?;
+        Testpmd::start(guest, IGB, "--forward-mode=icmpecho --rxq=4 --txq=4 --rss-ip --enable-scatter")?;
     eventually(|| wire.ping(&guest.address(), 56, 1))?;
     running.say("set promisc 0 off")?;
     // icmpecho answers for every address.
@@ -193,25 +196,19 @@ pub(crate) fn pf_is_driven_with_four_queues(world: &mut World) -> Result<Outcome
     ensure!(queues.iter().all(|packets| *packets > 0), "the queues received {queues:?}: {said}");
     let [good, all] = ["rx_good_packets:", "rx_total_packets:"].map(|name| testpmd::number(&said, name));
     ensure!(good? >= 64 && all? >= 64, "the port's counters: {said}");
-    guest.linux.shutdown(COMMAND)?;
     Ok(Outcome::Passed)
 }
 
-/// A guest on [`VISITOR`] that is ready for testpmd.
-fn boot(world: &World) -> Result<Guest> {
-    let assets = world.assets().clone().with_dpdk()?;
-    let builder = world.builder("dpdk", VISITOR).cpus(2).memory_mib(384).coldplug(false);
-    let guest = world.boot_visitor(builder, &assets)?;
-    testpmd::prepare(&guest)?;
-    Ok(guest)
+fn asks(world: &World, testpmd: &Testpmd<'_>, what: &str, command: &str) -> Result<()> {
+    vf_asks(world, VISITOR, testpmd, what, command)
 }
 
 /// Gives testpmd a command that makes it ask the PF for something, and waits until it has.
-fn asks(world: &World, testpmd: &Testpmd<'_>, what: &str, command: &str) -> Result<()> {
+fn vf_asks(world: &World, vf: &str, testpmd: &Testpmd<'_>, what: &str, command: &str) -> Result<()> {
     let asked = |vf: &VfStatus| vf.mailbox.requests.get(what).copied();
-    let before = asked(&world.vf(VISITOR)?);
+    let before = asked(&world.vf(vf)?);
     testpmd.say(command)?;
-    world.wait_vf(VISITOR, &format!("ask the PF: {command}"), |vf| asked(vf) > before).map(drop)
+    world.wait_vf(vf, &format!("ask the PF: {command}"), |vf| asked(vf) > before).map(drop)
 }
 
 /// How many of [`FRAMES`] frames to [`GROUP`] testpmd's VF hears.

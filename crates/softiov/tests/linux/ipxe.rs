@@ -1,9 +1,10 @@
-//! iPXE drives the PF: the firmware that boots machines from a network, with legacy descriptors and without
-//! interrupts. Left out: booting an operating system with it.
+//! iPXE, the firmware that boots machines from a network, drives the PF and a VF of the second family: with legacy
+//! descriptors and without interrupts. Left out: booting an operating system with it.
 
+use crate::avf::End;
 use crate::guest::COMMAND;
 use crate::report::Outcome;
-use crate::world::{PF, PF_MAC, World};
+use crate::world::{ALICE_AVF, PF, PF_MAC, VISITOR_AVF, World};
 use anyhow::{Result, ensure};
 use serde_json::json;
 use std::fs::{self, File};
@@ -18,8 +19,9 @@ const MACHINE: &str = "-nodefaults -no-user-config -no-reboot -display none -acc
     -object memory-backend-memfd,id=ram,size=128M,share=on \
     -device pcie-root-port,id=port0,bus=pcie.0,addr=0x10,chassis=1";
 
-/// Comments of a script that is fetched by HTTP: enough to fill the card's rings many times.
+/// Comments of 64 bytes of a script that is fetched by HTTP: enough to fill the card's rings many times.
 const COMMENTS: usize = 16_384;
+const COMMENT: &str = "# -------------------------------------------------------------";
 /// iPXE's error for a ring without room. Its rings are of eight buffers; who serves the file knows nothing of them.
 const NO_ROOM: &str = "0x2a654006";
 /// What the fetched script says at its end.
@@ -28,30 +30,43 @@ const WHOLE: &str = "the script came whole";
 /// iPXE finds the PF, has a link, and fetches a megabyte by HTTP.
 pub(crate) fn fetches_a_file_over_the_pf(world: &mut World) -> Result<Outcome> {
     let image = world.assets().ipxe()?;
-    world.send_dave_home()?;
+    world.send_visitors_home()?;
     let wire = match &world.wire {
         Ok(wire) => wire,
         Err(why) => return Ok(Outcome::Skipped(format!("no uplink here: {why}"))),
     };
     let folder = TempDir::new()?;
-    let script = format!(
-        "#!ipxe\nifopen net0\nset net0/ip 10.82.0.4\nset net0/netmask 255.255.255.0\n\
-         chain http://{}/script || echo nothing came\nreboot\n",
-        wire.address()
-    );
-    fs::write(folder.path().join("begin"), script)?;
-    let comments = format!("# {:-<61}\n", "").repeat(COMMENTS);
-    fs::write(folder.path().join("script"), format!("#!ipxe\n{comments}echo {WHOLE}\nifstat\nreboot\n"))?;
+    fs::write(folder.path().join("script"), script())?;
     let server = wire.serve(folder.path())?;
     let before = world.pf()?;
-    let said = boot(world, &image, folder.path());
+    let said = fetch(world, PF, &image, "10.82.0.4", &wire.address())?;
     drop(server);
-    let (said, after) = (said?, world.pf()?);
-    let link = format!("net0: {PF_MAC} using 82576");
-    ensure!(said.contains(WHOLE) && said.contains(&link) && said.contains("Link:up"), "iPXE said: {said}");
+    let after = world.pf()?;
+    ensure!(said.contains(&format!("net0: {PF_MAC} using 82576")), "iPXE said: {said}");
     let is_error = |line: &&str| line.contains("[RXE:") || line.contains("[TXE:");
     ensure!(said.lines().filter(is_error).all(|line| line.contains(NO_ROOM)), "iPXE counts errors: {said}");
-    let (sent, received) = (after.tx.packets - before.tx.packets, after.rx.bytes - before.rx.bytes);
+    moved(before.tx.packets, after.tx.packets, before.rx.bytes, after.rx.bytes)
+}
+
+/// iPXE finds a VF of the second family, has a link, and fetches a megabyte from another VF, by HTTP.
+pub(crate) fn fetches_a_file_over_a_vf(world: &mut World) -> Result<Outcome> {
+    let image = world.assets().ipxe()?;
+    world.send_visitors_home()?;
+    let alice = End::set_up(world.alice()?, ALICE_AVF, 1)?;
+    alice.check(&format!(
+        "mkdir -p /run/www && {{ pidof httpd > /dev/null || httpd -h /run/www; }}
+         {{ echo '#!ipxe'; yes '{COMMENT}' | head -n {COMMENTS}; printf '%s\\n' 'echo {WHOLE}' ifstat reboot; }} > /run/www/script"
+    ))?;
+    let before = world.vf(VISITOR_AVF)?;
+    let said = fetch(world, VISITOR_AVF, &image, "10.83.0.4", &alice.address())?;
+    let after = world.vf(VISITOR_AVF)?;
+    ensure!(said.contains(&format!("net0: {}", after.mac)), "iPXE does not have {}: {said}", after.mac);
+    moved(before.tx.packets, after.tx.packets, before.rx.bytes, after.rx.bytes)
+}
+
+/// Enough has gone and come.
+fn moved(sent: u64, sent_now: u64, received: u64, received_now: u64) -> Result<Outcome> {
+    let (sent, received) = (sent_now - sent, received_now - received);
     ensure!(
         sent > 100 && received > 1 << 20,
         "the host counts {sent} frames sent, {received} bytes received"
@@ -59,12 +74,32 @@ pub(crate) fn fetches_a_file_over_the_pf(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Boots iPXE with the script `begin` on [`PF`], waits until it reboots, and answers what it said.
-fn boot(world: &World, image: &Path, folder: &Path) -> Result<String> {
+/// The script that is fetched.
+fn script() -> String {
+    let comments = format!("{COMMENT}\n").repeat(COMMENTS);
+    format!("#!ipxe\n{comments}echo {WHOLE}\nifstat\nreboot\n")
+}
+
+/// Lets iPXE on a function fetch `script` from a server with this address; answers what it said, which shows that the
+/// script came whole over a link that is up.
+fn fetch(world: &World, function: &str, image: &Path, address: &str, server: &str) -> Result<String> {
+    let folder = TempDir::new()?;
+    let begin = format!(
+        "#!ipxe\nifopen net0\nset net0/ip {address}\nset net0/netmask 255.255.255.0\n\
+         chain http://{server}/script || echo nothing came\nreboot\n"
+    );
+    fs::write(folder.path().join("begin"), begin)?;
+    let said = boot(world, function, image, folder.path())?;
+    ensure!(said.contains(WHOLE) && said.contains("Link:up"), "iPXE said: {said}");
+    Ok(said)
+}
+
+/// Boots iPXE with the script `begin` on a function, waits until it reboots, and answers what it said.
+fn boot(world: &World, function: &str, image: &Path, folder: &Path) -> Result<String> {
     let said = folder.join("said");
     let card = json!({
         "driver": "vfio-user-pci", "bus": "port0",
-        "socket": {"path": world.socket(PF).to_string_lossy(), "type": "unix"},
+        "socket": {"path": world.socket(function).to_string_lossy(), "type": "unix"},
     });
     let mut command = world.assets().qemu().command();
     command.args(MACHINE.split_whitespace()).args(["-device", &card.to_string(), "-kernel"]).arg(image);

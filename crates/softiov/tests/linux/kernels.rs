@@ -1,22 +1,28 @@
 //! Other Debian kernels beside guests with 6.1: the next release's, and the newest that it can have. Left out:
 //! everything that does not depend on the driver's version.
 
+use crate::avf::End;
+use crate::avf::ethtool::spreads_flows;
 use crate::guest::{COMMAND, Guest};
 use crate::igb;
 use crate::report::Outcome;
-use crate::world::{PF, VISITOR, World};
+use crate::world::{ALICE_AVF, PF, VISITOR, VISITOR_AVF, World};
 use anyhow::{Context, Result, ensure};
 use linux_guest::{Assets, KernelSeries};
 
-/// Linux 6.12 binds igbvf, has a link, and exchanges pings and TCP both ways.
-pub(crate) fn igbvf_of_trixie_joins_in(world: &mut World) -> Result<Outcome> {
+/// Of how long the frames are that an MTU of 9000 is set for.
+const JUMBO: u32 = 8000;
+const VLAN: u8 = 77;
+
+/// Linux 6.12 binds igbvf and iavf, has a link by each, and exchanges pings and TCP both ways.
+pub(crate) fn vf_drivers_of_trixie_join_in(world: &mut World) -> Result<Outcome> {
     let release = join_in(world, KernelSeries::Trixie612)?;
     ensure!(release.starts_with("6.12."), "it runs Linux {release}");
     Ok(Outcome::Passed)
 }
 
 /// So does the kernel of trixie-backports, whichever it is today.
-pub(crate) fn igbvf_of_backports_joins_in(world: &mut World) -> Result<Outcome> {
+pub(crate) fn vf_drivers_of_backports_join_in(world: &mut World) -> Result<Outcome> {
     is_newer_than_trixies(&join_in(world, KernelSeries::TrixieBackports)?)?;
     Ok(Outcome::Passed)
 }
@@ -52,16 +58,18 @@ fn drive_the_pf(world: &mut World, series: KernelSeries) -> Result<String> {
     Ok(release)
 }
 
-/// Boots a guest on a VF, lets it exchange traffic, and answers which kernel it runs.
+/// Boots a guest on a VF of each family, lets it exchange traffic, and answers which kernel it runs.
 fn join_in(world: &World, series: KernelSeries) -> Result<String> {
     let assets = Assets::prepare(series)?;
-    let visitor = world.boot_visitor(world.builder(series.name(), VISITOR), &assets)?;
+    let builder = world.builder(series.name(), VISITOR).vf_socket(world.socket(VISITOR_AVF)).cpus(2);
+    let visitor = world.boot_visitor(builder, &assets)?;
     visitor.settle()?;
     let driver = visitor.check("ethtool -i eth0")?;
     ensure!(driver.contains("driver: igbvf\n"), "{driver}");
     for (from, to) in [(&visitor, world.alice()?), (world.alice()?, &visitor)] {
         exchange(from, to)?;
     }
+    iavf_joins_in(world, &visitor)?;
     let release = visitor.linux.kernel_release();
     visitor.linux.shutdown(COMMAND)?;
     Ok(release)
@@ -76,6 +84,33 @@ fn exchange(from: &Guest, to: &Guest) -> Result<()> {
     let errors = to.statistic("rx_csum_offload_errors")?;
     ensure!(errors == 0, "{}: rx_csum_offload_errors is {errors}", to.name());
     Ok(())
+}
+
+/// Pings, TCP, tags and both queues of iavf; a number of queues and an MTU that it has to reset its VF for.
+fn iavf_joins_in(world: &World, visitor: &Guest) -> Result<()> {
+    let alice = End::set_up(world.alice()?, ALICE_AVF, 1)?;
+    let end = End::set_up(visitor, VISITOR_AVF, 5)?;
+    end.is_bound(world)?;
+    crate::avf::recovery::exchange(&alice, &end)?;
+    spreads_flows(&end, &alice.address())?;
+    for one in [&alice, &end] {
+        one.join_vlan(VLAN)?;
+    }
+    for queues in [1, 2] {
+        end.check(&format!("ethtool -L IF combined {queues}"))?;
+        end.wait_carrier(true)?;
+        visitor.reach(&alice.vlan_address(VLAN)).with_context(|| format!("{queues} queues"))?;
+        end.iperf(&alice.vlan_address(VLAN), 8)?;
+        alice.iperf(&end.vlan_address(VLAN), 8)?;
+    }
+    end.check("ip link set IF mtu 9000")?;
+    alice.check("ip link set IF down && ip link set IF mtu 9000 && ip link set IF up")?;
+    [&alice, &end].into_iter().try_for_each(|end| end.wait_carrier(true))?;
+    alice.reach(&end)?;
+    let fragments = visitor.fragments_made()?;
+    end.ping(&alice, JUMBO, 10)?;
+    ensure!(visitor.fragments_made()? == fragments, "fragments were made of frames that fit");
+    crate::avf::no_checksum_errors(visitor)
 }
 
 fn is_newer_than_trixies(release: &str) -> Result<()> {

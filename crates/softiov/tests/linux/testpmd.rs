@@ -5,21 +5,31 @@ use crate::guest::{COMMAND, Guest};
 use anyhow::{Context, Result, ensure};
 use linux_guest::Background;
 
-/// Hands the function to uio and makes pages of 2 MiB. EAL refuses to load drivers below a folder that anybody may
+/// Hands the functions to uio and makes pages of 2 MiB. EAL refuses to load drivers below a folder that anybody may
 /// write.
 const PREPARE: &str = "chmod 755 / && mkdir -p /var/run /mnt/huge && echo 48 > /proc/sys/vm/nr_hugepages &&
-    mount -t hugetlbfs none /mnt/huge && modprobe uio_pci_generic &&
-    echo uio_pci_generic > /sys/bus/pci/devices/0000:01:00.0/driver_override &&
-    echo 0000:01:00.0 > /sys/bus/pci/drivers_probe && [ -e /dev/uio0 ] && mkfifo /run/commands";
+    mount -t hugetlbfs none /mnt/huge && modprobe uio_pci_generic && mkfifo /run/commands &&
+    for slot in 1 2 3; do device=0000:0$slot:00.0
+    echo uio_pci_generic > /sys/bus/pci/devices/$device/driver_override &&
+    echo $device > /sys/bus/pci/drivers_probe && [ -e /dev/uio$((slot - 1)) ] || exit; done";
 
 /// On the guest's two processors. Commands come by a pipe that someone has to keep open.
-const TESTPMD: &str = "sleep 600 > /run/commands & dpdk-testpmd -l 0,1 --no-telemetry -m 64 -a 0000:01:00.0 -- \
-    --interactive --auto-start --total-num-mbufs=2048 --rxd=128 --txd=128";
+const TESTPMD: &str = "sleep 600 > /run/commands & dpdk-testpmd -l 0,1 --no-telemetry -m 64";
+const OPTIONS: &str = "--interactive --auto-start --total-num-mbufs=2048 --rxd=128 --txd=128";
 
 /// Makes a guest ready for [`Testpmd::start`].
 pub(crate) fn prepare(guest: &Guest) -> Result<()> {
     guest.check(PREPARE).map(drop)
 }
+
+/// Where a function is in the guest.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Slot(u8);
+
+/// Of [`World::prepare_dpdk`](crate::world::World::prepare_dpdk)'s guest.
+pub(crate) const IGBVF: Slot = Slot(1);
+pub(crate) const IAVF: Slot = Slot(2);
+pub(crate) const IGB: Slot = Slot(3);
 
 /// testpmd, running.
 #[derive(Debug)]
@@ -29,9 +39,10 @@ pub(crate) struct Testpmd<'a> {
 }
 
 impl<'a> Testpmd<'a> {
-    /// Starts it, forwarding already.
-    pub(crate) fn start(guest: &'a Guest, options: &str) -> Result<Self> {
-        let script = format!("{TESTPMD} {options} < /run/commands 2>&1");
+    /// Starts it on the function in a slot, forwarding already.
+    pub(crate) fn start(guest: &'a Guest, slot: Slot, options: &str) -> Result<Self> {
+        let Slot(slot) = slot;
+        let script = format!("{TESTPMD} -a 0000:0{slot}:00.0 -- {OPTIONS} {options} < /run/commands 2>&1");
         Ok(Self { guest, running: guest.linux.spawn_background(&script)? })
     }
 
@@ -55,6 +66,18 @@ pub(crate) fn queue(said: &str, queue: u8) -> Result<[u64; 2]> {
     let heading = format!("Forward Stats for RX Port= 0/Queue= {queue} ");
     let after = said.rsplit_once(&heading).with_context(|| format!("nothing of queue {queue}: {said}"))?.1;
     Ok([number(after, "RX-packets:")?, number(after, "TX-packets:")?])
+}
+
+impl Drop for Testpmd<'_> {
+    /// One that a failed check leaves behind would keep its function from the next.
+    fn drop(&mut self) {
+        self.running.kill();
+    }
+}
+
+/// What it has said from each `stop` on, until the next.
+pub(crate) fn stops(said: &str) -> Vec<&str> {
+    said.split("Telling cores to stop").skip(1).collect()
 }
 
 /// The first number after a name.

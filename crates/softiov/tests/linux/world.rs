@@ -3,6 +3,7 @@
 
 use crate::guest::{BOOT, COMMAND, Guest, eventually};
 use crate::survival::Scene;
+use crate::testpmd;
 use crate::wire::{MTU, Wire};
 use anyhow::{Context, Result, anyhow, bail};
 use daemon::Host;
@@ -34,6 +35,8 @@ pub(crate) const SECOND_VISITOR: &str = "pf0vf5";
 /// doorbells are memory.
 pub(crate) const ALICE_AVF: &str = "pf3vf0";
 pub(crate) const BOB_AVF: &str = "pf4vf0";
+/// Beside Bob's: for a guest that comes for a check.
+pub(crate) const VISITOR_AVF: &str = "pf4vf1";
 
 /// A PF that a guest drives, on a port of its own that shares the wire.
 pub(crate) const PF: &str = "pf2";
@@ -58,6 +61,7 @@ pub(crate) struct World {
     bob: OnceCell<Guest>,
     carol: OnceCell<Guest>,
     dave: Option<Guest>,
+    dpdk: Option<Guest>,
     /// Another host with guests of its own, which is harmed.
     pub(crate) survival: Option<Scene>,
     assets: Assets,
@@ -79,7 +83,18 @@ impl World {
             PORTS.iter().try_for_each(|port| wire.plug(*port))?;
         }
         let [alice, bob, carol] = [(); 3].map(|()| OnceCell::new());
-        Ok(Self { alice, bob, carol, dave: None, survival: None, assets, host, wire, runtime_dir })
+        Ok(Self {
+            alice,
+            bob,
+            carol,
+            dave: None,
+            dpdk: None,
+            survival: None,
+            assets,
+            host,
+            wire,
+            runtime_dir,
+        })
     }
 
     /// Brings all that runs to the state in which each check begins, whatever the one before has left.
@@ -89,7 +104,7 @@ impl World {
         }
         self.change_port(no_rules())?;
         self.change(CAROL, defaults(CAROL_MAC))?;
-        for vf in [ALICE, BOB, CAROL_OUTSIDE, VISITOR] {
+        for vf in [ALICE, BOB, CAROL_OUTSIDE, VISITOR, ALICE_AVF, BOB_AVF, VISITOR_AVF] {
             self.change(vf, defaults(NO_MAC))?;
         }
         [&self.alice, &self.bob, &self.carol]
@@ -100,7 +115,7 @@ impl World {
 
     /// The first guest: eth0 is [`ALICE`], eth1 [`ALICE_AVF`].
     pub(crate) fn alice(&self) -> Result<&Guest> {
-        self.standing(&self.alice, "alice", &[ALICE, ALICE_AVF], 1)
+        self.standing(&self.alice, LinuxGuest::builder("alice"), &[ALICE, ALICE_AVF], 1)
     }
 
     /// The same, to reboot it.
@@ -109,14 +124,20 @@ impl World {
         self.alice.get_mut().context("alice is not running")
     }
 
-    /// The second guest: eth0 is [`BOB`], eth1 [`BOB_AVF`].
+    /// The second guest, with two processors: eth0 is [`BOB`], eth1 [`BOB_AVF`].
     pub(crate) fn bob(&self) -> Result<&Guest> {
-        self.standing(&self.bob, "bob", &[BOB, BOB_AVF], 2)
+        self.standing(&self.bob, LinuxGuest::builder("bob").cpus(2), &[BOB, BOB_AVF], 2)
+    }
+
+    /// The same, to reboot it.
+    pub(crate) fn bob_mut(&mut self) -> Result<&mut Guest> {
+        self.bob()?;
+        self.bob.get_mut().context("bob is not running")
     }
 
     /// The third guest: eth0 is [`CAROL`], eth1 [`CAROL_VLAN`], eth2 [`CAROL_OUTSIDE`].
     pub(crate) fn carol(&self) -> Result<&Guest> {
-        self.standing(&self.carol, "carol", &[CAROL, CAROL_VLAN, CAROL_OUTSIDE], 3)
+        self.standing(&self.carol, LinuxGuest::builder("carol"), &[CAROL, CAROL_VLAN, CAROL_OUTSIDE], 3)
     }
 
     /// The three.
@@ -128,20 +149,20 @@ impl World {
     fn standing<'a>(
         &self,
         place: &'a OnceCell<Guest>,
-        name: &str,
+        builder: GuestBuilder,
         vfs: &[&'static str],
         number: u8,
     ) -> Result<&'a Guest> {
         if place.get().is_none() {
             let sockets = vfs.iter().map(|vf| self.socket(vf));
-            let builder = sockets.fold(LinuxGuest::builder(name), GuestBuilder::vf_socket);
+            let builder = sockets.fold(builder, GuestBuilder::vf_socket);
             let guest = Guest::spawn(builder, &self.assets, vfs[0], number)?;
             guest.linux.wait_ready(BOOT)?;
             guest.settle()?;
             // The place is free.
             let _ = place.set(guest);
         }
-        place.get().with_context(|| format!("{name} is not running"))
+        place.get().context("a guest is not running")
     }
 
     /// Takes the third guest away, to do harm to it. The next check has a new one.
@@ -154,6 +175,7 @@ impl World {
     /// so that others do not wait for it.
     pub(crate) fn settle_dave(&mut self) -> Result<()> {
         if self.dave.is_none() {
+            self.send_visitors_home()?;
             // Two processors, for two queues.
             self.dave = Some(boot_on_pf(self.builder("dave", PF).cpus(2), &self.assets)?);
         }
@@ -167,13 +189,34 @@ impl World {
 
     /// Boots the guest described, on [`PF`], after the one that is there has gone.
     pub(crate) fn boot_in_place_of_dave(&mut self, builder: GuestBuilder, assets: &Assets) -> Result<Guest> {
-        self.send_dave_home()?;
+        self.send_visitors_home()?;
         boot_on_pf(builder, assets)
     }
 
-    /// Ends the guest that drives [`PF`], if there is one.
-    pub(crate) fn send_dave_home(&mut self) -> Result<()> {
-        self.dave.take().map_or(Ok(()), |dave| Ok(dave.linux.shutdown(COMMAND)?))
+    /// Boots the guest in which testpmd holds functions, unless it is there: [`VISITOR`], [`VISITOR_AVF`] and [`PF`], in the
+    /// order of their slots. Without drivers, so that it need not settle.
+    pub(crate) fn prepare_dpdk(&mut self) -> Result<()> {
+        if self.dpdk.is_none() {
+            self.send_visitors_home()?;
+            let sockets = [VISITOR, VISITOR_AVF, PF].map(|function| self.socket(function));
+            let builder = LinuxGuest::builder("dpdk").cpus(2).memory_mib(384).coldplug(false);
+            let builder = sockets.into_iter().fold(builder, GuestBuilder::vf_socket);
+            let guest = self.boot_visitor(builder, &self.assets.clone().with_dpdk()?)?;
+            testpmd::prepare(&guest)?;
+            self.dpdk = Some(guest);
+        }
+        Ok(())
+    }
+
+    /// The guest in which testpmd holds functions.
+    pub(crate) fn dpdk(&self) -> Result<&Guest> {
+        self.dpdk.as_ref().context("the guest for DPDK is not running")
+    }
+
+    /// Ends the guests that hold [`PF`] and the VFs of visitors, if there are any.
+    pub(crate) fn send_visitors_home(&mut self) -> Result<()> {
+        let guests = [self.dave.take(), self.dpdk.take()];
+        guests.into_iter().flatten().try_for_each(|guest| Ok(guest.linux.shutdown(COMMAND)?))
     }
 
     /// Describes a guest on a VF.
@@ -319,7 +362,7 @@ fn config(wire: Option<&Wire>) -> String {
          [[port.vf]]\nindex = 3\nvlan = {PORT_VLAN}\n\
          [[port]]\n{second}\nwait = {wait:?}\nvfs = 1\nlimits.storm.quarantine = {STORM}\n\
          [[port]]\n{third}\npf = \"guest\"\nmac = {PF_MAC:?}\n\
-         [[port]]\nfamily = \"avf\"\nvfs = 1\nuplink.wire = \"avf\"\nwait = {wait:?}\n\
-         [[port]]\nfamily = \"avf\"\nvfs = 1\nuplink.wire = \"avf\"\nwait = \"mapped\"\n"
+         [[port]]\nfamily = \"avf\"\nvfs = 8\nuplink.wire = \"avf\"\nwait = {wait:?}\n\
+         [[port]]\nfamily = \"avf\"\nvfs = 2\nuplink.wire = \"avf\"\nwait = \"mapped\"\n"
     )
 }

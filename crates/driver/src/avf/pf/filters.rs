@@ -226,8 +226,7 @@ impl Pf {
     pub(super) fn apply_tags<H: Card>(&self, hal: &mut H, vf: u8) {
         let state = self.state(vf);
         let port_vlan = state.policy.vlan.map(|vlan| u16::from(vlan.qos) << 13 | vlan.id);
-        // Without V2 a descriptor's word is enough.
-        let insert = port_vlan.is_none() && (state.insert || !state.has(Capabilities::VLAN_V2));
+        let insert = port_vlan.is_none() && state.insert;
         hal.tags(vf, Tags { strip: state.strip, insert, port_vlan });
     }
 }

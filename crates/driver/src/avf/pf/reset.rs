@@ -64,7 +64,8 @@ impl Pf {
         let state = self.state_mut(vf);
         (state.stage, state.agreed) = (Stage::Reset, Capabilities::default());
         (state.rx, state.tx) = (0, 0);
-        (state.strip, state.insert) = (state.policy.vlan.is_some(), false);
+        // Tags of descriptors are put in until the VF wants otherwise: iavf does not ask anew after a reset.
+        (state.strip, state.insert) = (state.policy.vlan.is_some(), true);
         let given = state.policy.mac.filter(|_| state.policy.admin_mac || state.mac.is_none());
         let mac = given.or(state.mac);
         state.mac = mac;

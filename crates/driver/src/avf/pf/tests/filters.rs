@@ -201,9 +201,11 @@ fn stripping_and_inserting_are_set_apart() {
     let mut world = World::active();
     let one = VlanSetting { outer: 1, inner: 0, vsi: VSI };
     world.granted(Request::VlanOffload(VlanWhat::Strip, true, one));
+    assert!(world.told().tags.strip && world.told().tags.insert, "it may put tags in from the start");
+    world.granted(Request::VlanOffload(VlanWhat::Insert, false, one));
     assert!(world.told().tags.strip && !world.told().tags.insert);
-    world.granted(Request::VlanOffload(VlanWhat::Insert, true, one));
     world.granted(Request::VlanOffload(VlanWhat::Strip, false, one));
+    world.granted(Request::VlanOffload(VlanWhat::Insert, true, one));
     assert!(!world.told().tags.strip && world.told().tags.insert);
     let other = VlanSetting { outer: 2, ..one };
     world.refused(Request::VlanOffload(VlanWhat::Strip, true, other), Refusal::VlanInvalid);

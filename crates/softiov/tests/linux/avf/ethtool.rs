@@ -1,0 +1,83 @@
+//! What ethtool reads and sets of a stock iavf. Left out: offloads, which `traffic` and `vlan` toggle, and the number of
+//! queues, which `kernels` changes: the driver of 6.1 waits for itself then (docs/conformance.md).
+
+use super::{End, linked};
+use crate::report::Outcome;
+use crate::world::World;
+use anyhow::{Context, Result, ensure};
+
+/// Each question that ethtool has for iavf is answered, and those that it has no answer to are refused.
+pub(crate) fn reads(world: &mut World) -> Result<Outcome> {
+    let [_, bob] = &linked(world)?;
+    for question in ["-i", "-k", "-S", "-c", "-g", "-l", "-x", "-P", "-T", "--show-priv-flags"] {
+        bob.check(&format!("ethtool {question} IF"))?;
+    }
+    let tests = bob.guest.check_fails(&format!("ethtool -t {}", bob.name))?;
+    ensure!(tests.contains("Operation not supported"), "ethtool -t: {tests}");
+    Ok(Outcome::Passed)
+}
+
+/// Moderation and rings are set as asked, and frames pass after each.
+pub(crate) fn sets(world: &mut World) -> Result<Outcome> {
+    let [alice, bob] = &linked(world)?;
+    let settings = [
+        ("-C IF adaptive-rx off rx-usecs 100", "-c", "rx-usecs:", "100"),
+        ("-C IF adaptive-tx off tx-usecs 200", "-c", "tx-usecs:", "200"),
+        ("-C IF rx-usecs 50 tx-usecs 50", "-c", "rx-usecs:", "50"),
+        ("-G IF rx 64 tx 128", "-g", "RX:", "64"),
+        ("-G IF rx 4096 tx 4096", "-g", "TX:", "4096"),
+        ("-G IF rx 512 tx 512", "-g", "RX:", "512"),
+    ];
+    for (setting, question, name, value) in settings {
+        // While the interface is up the driver of 6.1 waits for itself.
+        let around =
+            if question == "-g" { ["ip link set IF down && ", " && ip link set IF up"] } else { [""; 2] };
+        bob.check(&format!("{}ethtool {setting}{}", around[0], around[1]))?;
+        bob.wait_carrier(true)?;
+        let seen = bob.check(&format!("ethtool {question} IF"))?;
+        let words: Vec<_> = seen.split_whitespace().collect();
+        // What is set now comes after what may be set.
+        let now = words.windows(2).rfind(|pair| pair[0] == name).map(|pair| pair[1]);
+        ensure!(now == Some(value), "{setting} was set, and now: {seen}");
+        alice.reach(bob)?;
+        alice.ping(bob, 1400, 5).context(setting)?;
+    }
+    bob.check("ethtool -C IF adaptive-rx on adaptive-tx on").map(|_| Outcome::Passed)
+}
+
+/// Flows are spread over both queues by their hash, whatever its key; with a table of one queue they all go there.
+pub(crate) fn rss_spreads_flows(world: &mut World) -> Result<Outcome> {
+    let [alice, bob] = &linked(world)?;
+    spreads_flows(bob, &alice.address())?;
+    Ok(Outcome::Passed)
+}
+
+/// The same for an end with two queues, which an iperf3 server sends to.
+pub(crate) fn spreads_flows(end: &End<'_>, from: &str) -> Result<()> {
+    let key = (1..=52).map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":");
+    let settings = [(format!("hkey {key}"), true), ("equal 1".into(), false), ("default".into(), true)];
+    for (setting, spread) in settings {
+        end.check(&format!("ethtool -X IF {setting}"))?;
+        let before = received(end)?;
+        // With 16 flows, all in one queue are as likely as 1 in 32,768.
+        end.guest.iperf(from, "-n 8M -R -P 16")?;
+        let after = received(end)?;
+        let [first, second] = [0, 1].map(|queue| after[queue] - before[queue]);
+        let is_so = if spread { second > 100 } else { second < 20 };
+        ensure!(first > 100 && is_so, "{setting}: 16 flows, and the queues got {first} and {second} packets");
+    }
+    let table = end.check("ethtool -x IF")?;
+    ensure!(table.contains(&key), "the key is not the one that was set: {table}");
+    Ok(())
+}
+
+/// Packets that both queues have received.
+fn received(end: &End<'_>) -> Result<[u64; 2]> {
+    let text = end.check("ethtool -S IF")?;
+    let count = |queue| -> Result<u64> {
+        let name = format!("rx-{queue}.packets: ");
+        let value = text.lines().find_map(|line| line.trim().strip_prefix(&name));
+        Ok(value.with_context(|| format!("no {name}in {text}"))?.parse()?)
+    };
+    Ok([count(0)?, count(1)?])
+}

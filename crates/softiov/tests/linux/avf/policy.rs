@@ -1,0 +1,216 @@
+//! What the administrator decides while a stock iavf runs. Link, spoof check and rate hold at once; for the rest the PF resets
+//! the VF, and the driver finds how things are when it starts anew, by itself. Left out: each rule of refusal, which are the PF
+//! driver's own tests.
+
+use super::recovery::exchange;
+use super::{End, linked};
+use crate::guest::eventually;
+use crate::report::Outcome;
+use crate::world::{ALICE_AVF, BOB_AVF, PORT_VLAN, World};
+use anyhow::{Context, Error, Result, ensure};
+use daemon::control::status::{LinkState, VfStatus};
+use daemon::settings::VfSettings;
+use std::time::Instant;
+
+/// An address that nobody else has.
+const OTHER_MAC: &str = "02:82:57:60:00:87";
+/// A VLAN beside [`PORT_VLAN`].
+const VLAN: u8 = 77;
+const FRAMES: u32 = 20;
+
+/// The link of a VF is down, up, and the port's, as the administrator says; frames pass whenever it is up.
+pub(crate) fn link_state_is_the_administrators(world: &mut World) -> Result<Outcome> {
+    let [alice, bob] = &linked(world)?;
+    for (state, up) in [(LinkState::Disable, false), (LinkState::Enable, true), (LinkState::Auto, true)] {
+        world.set_link(ALICE_AVF, state)?;
+        alice.wait_carrier(up)?;
+        if up {
+            alice.reach(bob).with_context(|| format!("{state:?}"))?;
+            bob.ping(alice, 1400, 5).with_context(|| format!("{state:?}"))?;
+        }
+    }
+    Ok(Outcome::Passed)
+}
+
+/// A running guest is put on a VLAN, sends and receives untagged there, and is taken off it again.
+pub(crate) fn port_vlan_comes_and_goes(world: &mut World) -> Result<Outcome> {
+    let [alice, bob] = &linked(world)?;
+    bob.join_vlan(PORT_VLAN)?;
+    let address = alice.vlan_address(PORT_VLAN);
+    alice.check(&format!("ip addr add {address}/24 dev IF"))?;
+    let vlan = VfSettings { vlan: Some(PORT_VLAN.into()), qos: Some(5), ..VfSettings::default() };
+    let status = after_reset(world, vlan)?;
+    ensure!(status.vlans == [u16::from(PORT_VLAN)], "the host says {status:?}");
+    alice.wait_carrier(true)?;
+    alice.guest.reach(&bob.vlan_address(PORT_VLAN))?;
+    for size in [56, 1400, 8000] {
+        bob.guest.ping(&address, size, 5)?;
+    }
+    alice.iperf(&bob.vlan_address(PORT_VLAN), 8)?;
+    bob.iperf(&address, 8)?;
+    alice.guest.cannot_reach(&alice.name, &bob.address()).context("untagged, from a port VLAN")?;
+
+    after_reset(world, VfSettings { vlan: Some(0), ..VfSettings::default() })?;
+    alice.wait_carrier(true)?;
+    alice.check(&format!("ip addr del {address}/24 dev IF; ip neigh flush all"))?;
+    alice.reach(bob).context("off the port VLAN")?;
+    Ok(Outcome::Passed)
+}
+
+/// A guest joins the VLANs on the administrator's list and no other.
+pub(crate) fn vlans_are_those_on_the_list(world: &mut World) -> Result<Outcome> {
+    let [alice, bob] = &linked(world)?;
+    after_reset(world, VfSettings { vlans: Some("90-110".into()), ..VfSettings::default() })?;
+    alice.reach(bob)?;
+    let refused = refusals(&world.vf(ALICE_AVF)?, "vlan-not-allowed");
+    for vlan in [PORT_VLAN, VLAN] {
+        alice.join_vlan(vlan)?;
+        bob.join_vlan(vlan)?;
+    }
+    alice.guest.reach(&bob.vlan_address(PORT_VLAN))?;
+    alice.guest.cannot_reach(&format!("{}.{VLAN}", alice.name), &bob.vlan_address(VLAN))?;
+    let status = world.vf(ALICE_AVF)?;
+    ensure!(
+        status.vlans == [0, u16::from(PORT_VLAN)] && refusals(&status, "vlan-not-allowed") > refused,
+        "the host says {status:?}"
+    );
+    Ok(Outcome::Passed)
+}
+
+/// An address that the administrator sets is the running guest's by itself, and stays: the guest may choose another only if
+/// it is trusted.
+pub(crate) fn address_is_the_administrators(world: &mut World) -> Result<Outcome> {
+    let [alice, bob] = &linked(world)?;
+    let own = world.vf(ALICE_AVF)?.mac;
+    let has = |mac: &str| {
+        eventually(|| {
+            let seen = alice.check("cat /sys/class/net/IF/address")?;
+            ensure!(seen.trim() == mac, "alice has {seen} and should have {mac}");
+            Ok(())
+        })
+    };
+    // Alice forgets too: iavf does not tell her kernel, which goes on with the frame headers that it has made before.
+    let reaches = || {
+        [bob, alice].into_iter().try_for_each(|end| end.check("ip neigh flush all").map(drop))?;
+        alice.reach(bob)
+    };
+    // Nobody has decided yet: it chooses, and takes its own again.
+    for mac in [OTHER_MAC, &own] {
+        alice.check(&format!("ip link set IF address {mac}"))?;
+        world.wait_vf(ALICE_AVF, &format!("have {mac}"), |vf| vf.mac == mac)?;
+        reaches()?;
+    }
+    after_reset(world, VfSettings { mac: Some(OTHER_MAC.into()), ..VfSettings::default() })?;
+    has(OTHER_MAC)?;
+    reaches()?;
+    alice.guest.check_fails(&format!("ip link set {} address {own}", alice.name))?;
+    has(OTHER_MAC)?;
+
+    after_reset(world, VfSettings { trust: Some(true), ..VfSettings::default() })?;
+    // The driver refuses as long as it is busy with the reset.
+    eventually(|| alice.check(&format!("ip link set IF address {own}"))).context("trusted")?;
+    world.wait_vf(ALICE_AVF, &format!("have {own}"), |vf| vf.mac == own)?;
+    reaches()?;
+    Ok(Outcome::Passed)
+}
+
+/// Frames with a source address that is not the VF's reach nobody and are counted, unless the administrator lets them.
+pub(crate) fn spoofing_is_checked(world: &mut World) -> Result<Outcome> {
+    let [alice, bob] = &linked(world)?;
+    let own = world.vf(ALICE_AVF)?.mac;
+    after_reset(world, VfSettings { mac: Some(own), ..VfSettings::default() })?;
+    alice.reach(bob)?;
+    for end in [alice, bob] {
+        end.join_vlan(VLAN)?;
+    }
+    alice.guest.reach(&bob.vlan_address(VLAN)).context("with its own address")?;
+    // The driver asks the PF for the address, which refuses; the guest's kernel sends with it all the same.
+    alice.check(&format!("ip link set IF.{VLAN} down; ip link set IF.{VLAN} address {OTHER_MAC} up"))?;
+    for check in [false, true] {
+        world.change(ALICE_AVF, VfSettings { spoofchk: Some(check), ..VfSettings::default() })?;
+        let counts =
+            || -> Result<_> { Ok((world.vf(ALICE_AVF)?.drops.tx_spoofed, world.vf(BOB_AVF)?.rx.broadcast)) };
+        let before = counts()?;
+        broadcast(alice, VLAN)?;
+        let after = counts()?;
+        let (spoofed, heard) = (after.0 - before.0, after.1 - before.1);
+        let all = u64::from(FRAMES);
+        let expected = if check { spoofed >= all && heard < all / 2 } else { spoofed == 0 && heard >= all };
+        ensure!(expected, "check {check}: of {FRAMES} frames {spoofed} were spoofed and {heard} heard");
+    }
+    alice.ping(bob, 56, 5).context("its own traffic goes on")?;
+    Ok(Outcome::Passed)
+}
+
+/// Only a trusted VF that wants everything gets what is for others.
+pub(crate) fn promiscuity_takes_trust(world: &mut World) -> Result<Outcome> {
+    let [alice, bob] = &linked(world)?;
+    // Frames to an address that nobody has come by the wire, and end at Bob's port.
+    alice.check(&format!("ip neigh replace 10.83.0.99 lladdr {OTHER_MAC} dev IF nud permanent"))?;
+    let heard = || -> Result<u64> {
+        let before = world.vf(BOB_AVF)?.rx.packets;
+        alice.guest.check_fails(&format!("ping -q -c {FRAMES} -i 0.02 -W 1 10.83.0.99"))?;
+        Ok(world.vf(BOB_AVF)?.rx.packets - before)
+    };
+    for trusted in [false, true] {
+        if trusted {
+            reset_by(world, BOB_AVF, VfSettings { trust: Some(true), ..VfSettings::default() })?;
+        }
+        for wants in [true, false] {
+            let asked = || Ok::<_, Error>(world.vf(BOB_AVF)?.mailbox.requests.get("promiscuity").copied());
+            let before = asked()?;
+            bob.check(&format!("ip link set IF promisc {}", if wants { "on" } else { "off" }))?;
+            eventually(|| {
+                ensure!(asked()? > before, "the driver does not ask for promiscuity");
+                Ok(())
+            })?;
+            let heard = heard()?;
+            let all = u64::from(FRAMES);
+            let expected = if trusted && wants { heard >= all } else { heard < all / 2 };
+            ensure!(
+                expected,
+                "trusted {trusted}, wants {wants}: of {FRAMES} frames for others {heard} were heard"
+            );
+        }
+    }
+    alice.check("ip neigh del 10.83.0.99 dev IF")?;
+    Ok(Outcome::Passed)
+}
+
+/// A VF with a rate never sends more than that, whatever its guest would; without one it does again.
+pub(crate) fn rate_is_never_exceeded(world: &mut World) -> Result<Outcome> {
+    const MBPS: u32 = 8;
+    let [alice, bob] = &linked(world)?;
+    world.change(ALICE_AVF, VfSettings { max_tx_rate: Some(MBPS), ..VfSettings::default() })?;
+    let (begun, before) = (Instant::now(), world.vf(ALICE_AVF)?.tx);
+    alice.iperf(&bob.address(), 2)?;
+    let (after, elapsed) = (world.vf(ALICE_AVF)?.tx, begun.elapsed());
+    let bytes = after.bytes - before.bytes + 4 * (after.packets - before.packets);
+    let most = elapsed.as_secs_f64() * f64::from(MBPS) * 125_000.0 + 65_536.0;
+    ensure!(bytes > 1 << 20, "only {bytes} bytes were sent");
+    ensure!((bytes as f64) < most, "{bytes} bytes in {elapsed:?}, and {MBPS} Mb/s are {most:.0} at most");
+    world.change(ALICE_AVF, VfSettings { max_tx_rate: Some(0), ..VfSettings::default() })?;
+    exchange(alice, bob)?;
+    Ok(Outcome::Passed)
+}
+
+/// Changes what resets Alice's VF, and waits until her driver has started it anew.
+fn after_reset(world: &World, change: VfSettings) -> Result<VfStatus> {
+    reset_by(world, ALICE_AVF, change)
+}
+
+fn reset_by(world: &World, vf: &str, change: VfSettings) -> Result<VfStatus> {
+    let before = world.vf(vf)?.mailbox.resets;
+    world.change(vf, change)?;
+    world.wait_vf(vf, "be back after a change", |vf| vf.active && vf.link && vf.mailbox.resets > before)
+}
+
+/// Sends [`FRAMES`] frames to everybody in a VLAN.
+fn broadcast(from: &End<'_>, vlan: u8) -> Result<()> {
+    from.guest.check_fails(&format!("ping -q -c {FRAMES} -i 0.02 -W 1 10.83.{vlan}.255")).map(drop)
+}
+
+/// How often a VF was refused something, by the reason's name.
+fn refusals(status: &VfStatus, reason: &str) -> u64 {
+    status.mailbox.refused.get(reason).copied().unwrap_or(0)
+}

@@ -1,0 +1,76 @@
+//! A stock iavf that takes its interface down and up again in every way it has, and a PF that resets it. Left out: hosts that
+//! end (`survival`).
+
+use super::{End, linked};
+use crate::guest::BOOT;
+use crate::report::Outcome;
+use crate::stream::Stream;
+use crate::world::{ALICE_AVF, BOB_AVF, World};
+use anyhow::{Context, Result, ensure};
+use daemon::control::status::VfStatus;
+
+const TIMES: u32 = 3;
+
+/// The administrator resets both ports, several times, under TCP in both directions: drivers are told, start anew by
+/// themselves, and the connections go on.
+pub(crate) fn resets_are_outlived(world: &mut World) -> Result<Outcome> {
+    let [alice, bob] = &linked(world)?;
+    let mut streams =
+        [Stream::open(alice.guest, &bob.address())?, Stream::open(bob.guest, &alice.address())?];
+    for round in 0..TIMES {
+        for (port, vf) in [("pf3", ALICE_AVF), ("pf4", BOB_AVF)] {
+            let before = world.vf(vf)?.mailbox.resets;
+            world.reset_port(port)?;
+            let is_back = |vf: &VfStatus| vf.active && vf.link && vf.mailbox.resets > before;
+            world.wait_vf(vf, "be back after a reset", is_back)?;
+        }
+        streams.iter_mut().try_for_each(Stream::moves).with_context(|| format!("reset {round}"))?;
+    }
+    for stream in streams {
+        stream.close()?;
+    }
+    alice.ping(bob, 1400, 10)?;
+    Ok(Outcome::Passed)
+}
+
+/// Interface down and up, and driver unbound and bound: the interface is there again each time.
+pub(crate) fn interface_comes_back(world: &mut World) -> Result<Outcome> {
+    let [mut alice, bob] = linked(world)?;
+    const REBIND: &str = "cd /sys/bus/pci/drivers/iavf && device=$(ls -d *:*) && echo $device > unbind &&
+        [ ! -e /sys/class/net/IF ] && echo $device > bind";
+    for disturbance in ["ip link set IF down", REBIND] {
+        for _ in 0..TIMES {
+            alice.check(disturbance)?;
+            alice.set_up_again().context(disturbance)?;
+            alice.reach(&bob).context(disturbance)?;
+        }
+        exchange(&alice, &bob)?;
+    }
+    Ok(Outcome::Passed)
+}
+
+/// The machine is reset without a word to the driver, and boots again.
+pub(crate) fn guest_reboots(world: &mut World) -> Result<Outcome> {
+    let pid = |vf: &VfStatus| vf.function.peer.as_ref().map(|peer| peer.pid);
+    linked(world)?;
+    let before = pid(&world.vf(BOB_AVF)?);
+    let bob = world.bob_mut()?;
+    bob.linux.reboot()?;
+    bob.linux.wait_ready(BOOT)?;
+    bob.settle()?;
+    let [alice, bob] = &linked(world)?;
+    exchange(alice, bob)?;
+    let after = pid(&world.vf(BOB_AVF)?);
+    ensure!(before.is_some() && before == after, "the VMM was {before:?} and is {after:?}");
+    Ok(Outcome::Passed)
+}
+
+/// Everything works as before.
+pub(crate) fn exchange(alice: &End<'_>, bob: &End<'_>) -> Result<()> {
+    for (from, to) in [(alice, bob), (bob, alice)] {
+        from.reach(to)?;
+        from.ping(to, 8000, 10)?;
+        from.iperf(&to.address(), 8)?;
+    }
+    Ok(())
+}

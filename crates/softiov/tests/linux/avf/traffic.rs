@@ -1,0 +1,104 @@
+//! Frames between two stock iavf drivers: every size and protocol, with the offloads that they turn on by themselves and
+//! without. Left out: VLANs.
+
+use super::{End, linked, no_checksum_errors};
+use crate::guest::{COMMAND, eventually};
+use crate::report::Outcome;
+use crate::traffic::frame_size;
+use crate::world::World;
+use anyhow::{Context, Result, ensure};
+
+/// What ethtool calls the offloads that must be on with a stock driver.
+const OFFLOADS: [&str; 9] = [
+    "rx-checksumming: on",
+    "tx-checksum-ipv4: on",
+    "tx-checksum-ipv6: on",
+    "tx-tcp-segmentation: on",
+    "tx-tcp6-segmentation: on",
+    "rx-vlan-offload: on",
+    "tx-vlan-offload: on",
+    "receive-hashing: on",
+    "large-receive-offload: off [fixed]",
+];
+const MEGABYTES: u64 = 8;
+/// Where a file is to be had.
+const PORT: u16 = 5001;
+
+/// A file comes as it was sent, each way: with segments and checksums left to the sender's card, and each checksum looked at
+/// by the receiver's kernel; then with the receiver's card looking at checksums and the sender's kernel making them.
+pub(crate) fn files_come_whole(world: &mut World) -> Result<Outcome> {
+    let [alice, bob] = &linked(world)?;
+    for (from, to) in [(alice, bob), (bob, alice)] {
+        let features = from.check("ethtool -k IF")?;
+        let missing = OFFLOADS.iter().find(|offload| !features.contains(**offload));
+        ensure!(missing.is_none(), "{}: {missing:?} is not in\n{features}", from.guest.name());
+        for (sends, receives) in [("tx on tso on", "rx off gro off"), ("tx off tso off", "rx on gro on")] {
+            from.check(&format!("ethtool -K IF {sends}"))?;
+            to.check(&format!("ethtool -K IF {receives}"))?;
+            let before = world.vf(from.vf)?.tx;
+            send(from, to).with_context(|| format!("{sends}, {receives}"))?;
+            let size = frame_size(before, world.vf(from.vf)?.tx);
+            ensure!((1000..=1514).contains(&size), "{} sent frames of {size} bytes", from.guest.name());
+        }
+        from.check("ethtool -K IF tx on tso on")?;
+        no_checksum_errors(to.guest)?;
+    }
+    Ok(Outcome::Passed)
+}
+
+/// Sends a file of random bytes, and compares.
+fn send(from: &End<'_>, to: &End<'_>) -> Result<()> {
+    let sent =
+        from.check(&format!("head -c {} /dev/urandom > /run/file && md5sum < /run/file", MEGABYTES << 20))?;
+    let server = from.guest.linux.spawn_background(&format!("nc -l -p {PORT} < /run/file"))?;
+    // What reads from a pipe that is never written ends with the connection alone.
+    let script = format!(
+        "[ -e /run/quiet ] || mkfifo /run/quiet; nc {} {PORT} 0<>/run/quiet > /run/came && md5sum < /run/came",
+        from.address()
+    );
+    let came = eventually(|| to.check(&script))?;
+    ensure!(came == sent, "{} sends {sent} and {} has {came}", from.guest.name(), to.guest.name());
+    from.guest.linux.wait(&server, COMMAND)?;
+    to.check("rm /run/came").map(drop)
+}
+
+/// Datagrams at a rate that nobody has to lose any at, and IPv6 with its neighbour discovery by multicast and a second kind
+/// of segmentation.
+pub(crate) fn udp_and_ipv6_arrive(world: &mut World) -> Result<Outcome> {
+    let [alice, bob] = &linked(world)?;
+    for (from, to) in [(alice, bob), (bob, alice)] {
+        let flow = from.guest.iperf(&to.address(), "-u -b 10M -l 1400 -n 1M")?;
+        // A machine that is busy elsewhere may still cost some.
+        ensure!(flow.received > flow.sent / 2, "{} to {}: {flow:?}", from.guest.name(), to.guest.name());
+        from.guest.reach(&to.address_v6())?;
+        for size in [56, 1400, 8000] {
+            from.guest.ping(&to.address_v6(), size, 10)?;
+        }
+        from.iperf(&to.address_v6(), 16)?;
+        no_checksum_errors(to.guest)?;
+    }
+    Ok(Outcome::Passed)
+}
+
+/// With an MTU of 9000 frames pass whole, over as many receive buffers as they need.
+pub(crate) fn jumbo_frames_pass_whole(world: &mut World) -> Result<Outcome> {
+    let [alice, bob] = &linked(world)?;
+    for end in [alice, bob] {
+        // While the interface is up the driver of 6.1 waits for itself (docs/conformance.md).
+        end.check("ip link set IF down && ip link set IF mtu 9000 && ip link set IF up")?;
+        end.wait_carrier(true)?;
+    }
+    for (from, to) in [(alice, bob), (bob, alice)] {
+        from.reach(to)?;
+        let fragments = from.guest.fragments_made()?;
+        from.ping(to, 8000, 20)?;
+        let made = from.guest.fragments_made()? - fragments;
+        ensure!(made == 0, "{}: {made} fragments were made of frames that fit", from.guest.name());
+        let before = world.vf(to.vf)?.rx;
+        from.iperf(&to.address(), 24)?;
+        let size = frame_size(before, world.vf(to.vf)?.rx);
+        ensure!(size > 4096, "{} got frames of {size} bytes", to.guest.name());
+        no_checksum_errors(to.guest)?;
+    }
+    Ok(Outcome::Passed)
+}

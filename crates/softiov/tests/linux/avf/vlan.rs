@@ -1,0 +1,61 @@
+//! VLANs between two stock iavf drivers, which agree on VLAN_V2 with the PF: filters, and tags that the card puts in and takes
+//! out. Left out: VLANs that the administrator decides about (`policy`).
+
+use super::{End, linked, no_checksum_errors};
+use crate::report::Outcome;
+use crate::world::World;
+use anyhow::{Context, Result, ensure};
+
+const VLAN: u8 = 77;
+const FRAMES: u32 = 20;
+
+/// Members reach each other whether the card or the kernel inserts and strips the tags, in each combination; who has left
+/// hears nothing.
+pub(crate) fn members_reach_each_other(world: &mut World) -> Result<Outcome> {
+    let [alice, bob] = &linked(world)?;
+    for end in [alice, bob] {
+        end.join_vlan(VLAN)?;
+        world.wait_vf(end.vf, "be a member", |vf| vf.vlans.contains(&VLAN.into()))?;
+        let asked = world.vf(end.vf)?.mailbox.requests;
+        ensure!(asked.contains_key("add-vlan-v2") && !asked.contains_key("add-vlan"), "it asked {asked:?}");
+    }
+    for (strip, insert) in [("off", "off"), ("off", "on"), ("on", "off"), ("on", "on")] {
+        alice.check(&format!("ethtool -K IF rxvlan {strip} txvlan {insert}"))?;
+        let context = || format!("rxvlan {strip}, txvlan {insert}");
+        exchange(alice, bob).with_context(context)?;
+        let features = alice.check("ethtool -k IF")?;
+        let set = [format!("rx-vlan-offload: {strip}"), format!("tx-vlan-offload: {insert}")];
+        ensure!(
+            set.iter().all(|feature| features.contains(feature)),
+            "{set:?} were set, and now: {features}"
+        );
+    }
+    ensure!(heard(world, alice, bob)? >= FRAMES.into(), "a member does not hear what is for all of them");
+    bob.check(&format!("ip link del IF.{VLAN}"))?;
+    world.wait_vf(bob.vf, "be no member", |vf| vf.vlans == [0])?;
+    let heard = heard(world, alice, bob)?;
+    ensure!(heard < u64::from(FRAMES) / 4, "of {FRAMES} broadcasts who has left hears {heard}");
+    alice.ping(bob, 56, 3).context("untagged traffic goes on")?;
+    Ok(Outcome::Passed)
+}
+
+/// Pings and TCP in the VLAN, both ways.
+fn exchange(alice: &End<'_>, bob: &End<'_>) -> Result<()> {
+    let addresses = [alice, bob].map(|end| end.vlan_address(VLAN));
+    alice.guest.reach(&addresses[1])?;
+    for (from, to) in [(alice, &addresses[1]), (bob, &addresses[0])] {
+        for size in [56, 1400, 8000] {
+            from.guest.ping(to, size, 5)?;
+        }
+        from.iperf(to, 4)?;
+    }
+    no_checksum_errors(alice.guest)?;
+    no_checksum_errors(bob.guest)
+}
+
+/// How many of [`FRAMES`] broadcasts into the VLAN another end's VF gets.
+fn heard(world: &World, from: &End<'_>, by: &End<'_>) -> Result<u64> {
+    let before = world.vf(by.vf)?.rx.broadcast;
+    from.guest.check_fails(&format!("ping -q -c {FRAMES} -i 0.02 -W 1 10.83.{VLAN}.255"))?;
+    Ok(world.vf(by.vf)?.rx.broadcast - before)
+}

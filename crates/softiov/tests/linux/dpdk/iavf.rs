@@ -1,0 +1,151 @@
+//! DPDK's iavf driver on a VF of the second family, with flexible descriptors, which it takes where it can, and without
+//! WB_ON_ITR, which the PF does not offer: it polls its mailbox. Left out: legacy descriptors, which Linux uses.
+
+use super::vf_asks;
+use crate::avf::End;
+use crate::guest::eventually;
+use crate::report::Outcome;
+use crate::testpmd::{self, IAVF, Testpmd};
+use crate::world::{ALICE_AVF, PORT_VLAN, VISITOR_AVF, World};
+use anyhow::{Context, Result, bail, ensure};
+use daemon::settings::VfSettings;
+
+/// An address that nobody else has.
+const OTHER_MAC: &str = "02:82:57:60:00:79";
+/// testpmd's address. icmpecho answers for every one.
+const ADDRESS: &str = "10.83.0.5";
+const QUEUES: &str = "--rxq=2 --txq=2";
+
+/// testpmd takes a VF with two queues, has a link, and answers pings, also long ones and after the port was stopped. Frames
+/// of several addresses come in both queues, and in one if the table says so. Then it sends by itself from both queues,
+/// and all of it arrives.
+pub(crate) fn receives_and_sends(world: &mut World) -> Result<Outcome> {
+    world.prepare_dpdk()?;
+    let (guest, alice) = (world.dpdk()?, End::set_up(world.alice()?, ALICE_AVF, 1)?);
+    let before = world.vf(VISITOR_AVF)?;
+    // It sends frames of several buffers only if it is told so at its start: RTE_ETH_TX_OFFLOAD_MULTI_SEGS.
+    let long = "--max-pkt-len=9018 --enable-scatter --tx-offloads=0x8000 --rss-ip";
+    let echo = Testpmd::start(guest, IAVF, &format!("--forward-mode=icmpecho {QUEUES} {long}"))?;
+    alice.check("ip link set IF down && ip link set IF mtu 9000 && ip link set IF up")?;
+    alice.wait_carrier(true)?;
+    for stops in [false, true] {
+        if stops {
+            ["stop", "port stop 0"].iter().try_for_each(|word| echo.say(word))?;
+            vf_asks(world, VISITOR_AVF, &echo, "enable", "port start 0")?;
+            echo.say("start")?;
+        }
+        alice.guest.reach(ADDRESS)?;
+        for size in [56, 1400, 8000] {
+            alice.guest.ping(ADDRESS, size, 50).with_context(|| format!("port stopped: {stops}"))?;
+        }
+    }
+    flows(&alice)?;
+    echo.say("stop")?;
+    // A word of a command has room for sixteen of the 64 entries.
+    for first in [0, 16, 32, 48] {
+        let table: Vec<String> = (first..first + 16).map(|entry| format!("({entry},1)")).collect();
+        let command = format!("port config 0 rss reta {}", table.join(","));
+        vf_asks(world, VISITOR_AVF, &echo, "hash-table", &command)?;
+    }
+    echo.say("start")?;
+    flows(&alice)?;
+    let counted = world.vf(VISITOR_AVF)?;
+    ensure!(counted.active && counted.rx.packets - before.rx.packets >= 400, "the host says {counted:?}");
+    let said = echo.say("stop").and_then(|()| echo.finish())?;
+    // Nothing is said of a queue that has received and sent nothing.
+    let received =
+        |said: &str| [0, 1].map(|queue| testpmd::queue(said, queue).map_or(0, |[received, _]| received));
+    let [.., spread, gathered] = testpmd::stops(&said)[..] else { bail!("it was not stopped: {said}") };
+    let [spread, gathered] = [spread, gathered].map(received);
+    ensure!(spread.iter().all(|packets| *packets > 0), "the queues received {spread:?}: {said}");
+    ensure!(
+        gathered[0] == 0 && gathered[1] >= 64,
+        "a table of queue 1, and they received {gathered:?}: {said}"
+    );
+
+    let before = world.vf(ALICE_AVF)?;
+    let options = format!("--forward-mode=txonly --eth-peer=0,{} {QUEUES}", before.mac);
+    let sends = Testpmd::start(guest, IAVF, &options)?;
+    eventually(|| {
+        let arrived = world.vf(ALICE_AVF)?.rx.packets - before.rx.packets;
+        ensure!(arrived > 1000, "{arrived} frames of testpmd have arrived");
+        Ok(())
+    })?;
+    sends.say("stop")?;
+    let said = sends.finish()?;
+    let sent = [testpmd::queue(&said, 0)?[1], testpmd::queue(&said, 1)?[1]];
+    ensure!(sent.iter().all(|packets| *packets > 0), "the queues sent {sent:?}: {said}");
+    Ok(Outcome::Passed)
+}
+
+/// Pings of sixteen addresses.
+fn flows(alice: &End<'_>) -> Result<()> {
+    (100..116).try_for_each(|host| {
+        let address = format!("10.83.0.{host}");
+        alice.guest.reach(&address)?;
+        alice.guest.ping(&address, 56, 4)
+    })
+}
+
+/// What testpmd asks of the PF comes about: VLANs, tags that are taken out, everything for a trusted VF, another address.
+/// Checksums are left to the card, and the kernel at the other end finds every one right.
+pub(crate) fn asks_the_pf(world: &mut World) -> Result<Outcome> {
+    world.prepare_dpdk()?;
+    world.change(VISITOR_AVF, VfSettings { trust: Some(true), ..VfSettings::default() })?;
+    let (guest, alice) = (world.dpdk()?, End::set_up(world.alice()?, ALICE_AVF, 1)?);
+    let asks =
+        |running: &Testpmd<'_>, what, command: &str| vf_asks(world, VISITOR_AVF, running, what, command);
+    let options = "--forward-mode=rxonly --enable-hw-vlan-filter --enable-hw-vlan-strip";
+    let running = Testpmd::start(guest, IAVF, options)?;
+    world.wait_vf(VISITOR_AVF, "be run by a driver", |vf| {
+        vf.active && vf.mailbox.requests.contains_key("enable")
+    })?;
+    running.say("set verbose 1")?;
+    asks(&running, "add-vlan-v2", &format!("rx_vlan add {PORT_VLAN} 0"))?;
+    world.wait_vf(VISITOR_AVF, "be a member", |vf| vf.vlans.contains(&PORT_VLAN.into()))?;
+    let heard = world.vf(VISITOR_AVF)?.rx.broadcast;
+    alice.join_vlan(PORT_VLAN)?;
+    alice.guest.check_fails(&format!("ping -q -c 5 -i 0.02 -W 1 10.83.{PORT_VLAN}.255"))?;
+    world.wait_vf(VISITOR_AVF, "hear the VLAN", |vf| vf.rx.broadcast >= heard + 5)?;
+    asks(&running, "delete-vlan-v2", &format!("rx_vlan rm {PORT_VLAN} 0"))?;
+    world.wait_vf(VISITOR_AVF, "be no member", |vf| vf.vlans == [0])?;
+    asks(&running, "promiscuity", "set promisc 0 off")?;
+    asks(&running, "add-address", &format!("mac_addr set 0 {OTHER_MAC}"))?;
+    world.wait_vf(VISITOR_AVF, "have the address", |vf| vf.mac == OTHER_MAC)?;
+    let said = running.finish()?;
+    ensure!(said.contains(&format!("VLAN tci=0x{PORT_VLAN:x}")), "no tag of VLAN {PORT_VLAN}: {said}");
+    leaves_checksums_to_the_card(world, &alice)?;
+    Ok(Outcome::Passed)
+}
+
+/// Questions in UDP and attempts in TCP come back as they went. Nobody answers them.
+fn leaves_checksums_to_the_card(world: &World, alice: &End<'_>) -> Result<()> {
+    let [peer, own] = [ALICE_AVF, VISITOR_AVF].map(|vf| world.vf(vf).map(|vf| vf.mac));
+    let options = format!("--forward-mode=csum --enable-rx-cksum --eth-peer=0,{}", peer?);
+    let running = Testpmd::start(world.dpdk()?, IAVF, &options)?;
+    for word in ["stop", "port stop 0", "csum set ip hw 0", "csum set udp hw 0", "csum set tcp hw 0"] {
+        running.say(word)?;
+    }
+    ["port start 0", "start"].iter().try_for_each(|word| running.say(word))?;
+    alice.check(&format!(
+        "ip neigh replace {ADDRESS} lladdr {} dev IF nud permanent; ethtool -K IF rx off",
+        own?
+    ))?;
+    let before = world.vf(ALICE_AVF)?.rx.packets;
+    let came = eventually(|| {
+        alice.check(&format!(
+            "traceroute -n -m 1 -q 5 -w 1 {ADDRESS} 1400; wget -q -T 1 -O - http://{ADDRESS}/; true"
+        ))?;
+        let came = world.vf(ALICE_AVF)?.rx.packets - before;
+        ensure!(came >= 6, "{came} frames came back");
+        Ok(())
+    });
+    alice.check("ip neigh flush nud permanent dev IF; ethtool -K IF rx on")?;
+    came?;
+    running.say("stop")?;
+    let said = running.finish()?;
+    for wrong in ["Bad-ipcsum:", "Bad-l4csum:"] {
+        ensure!(testpmd::number(&said, wrong)? == 0, "the card called a checksum wrong: {said}");
+    }
+    crate::avf::no_checksum_errors(alice.guest)
+}
