@@ -43,8 +43,8 @@ mod ports;
 pub mod receive;
 mod reset;
 mod ring;
-pub mod saved;
 mod run;
+pub mod saved;
 mod scaling;
 pub mod transmit;
 

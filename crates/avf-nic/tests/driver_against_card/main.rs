@@ -18,7 +18,7 @@ mod pages;
 mod poke;
 mod received;
 mod resets;
-mod set_aside;
 mod runs;
+mod set_aside;
 mod switched;
 mod world;

@@ -3,8 +3,7 @@
 //!
 //! Left out: MSI-X itself, which is the bus's.
 
-use super::Vf;
-use super::receive::RxCounters;
+use super::{RxCounters, Vf};
 use crate::hal::{DmaHal, Hal};
 use crate::moderation::{Received, register_value};
 use i82576::bits::ivar;

@@ -2,7 +2,7 @@
 //! two network namespaces with a cable between. Left out: what a tunnel costs.
 
 use crate::guide::GUIDE;
-use crate::process::{SOFTIOV, Serve, finish, softiov};
+use crate::process::{SOFTIOV, Serve, eventually, finish, softiov};
 use crate::survival::attach_as;
 use embedded_guest::EmbeddedGuest;
 use host::test_support::skipped;
@@ -11,24 +11,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 use tempfile::{TempDir, tempdir};
 
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Bytes of a flow: no more than the kernel holds for a switch that is late. The guests' stack sends all that its receiver
 /// has room for at once, and is slow to make up for what is lost.
 const FLOW: u64 = 64 << 10;
 /// The guide's addresses of the two machines.
 const ADDRESSES: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
-
-#[track_caller]
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
 
 /// A process that ends with the test.
 struct Process(Child);

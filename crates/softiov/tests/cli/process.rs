@@ -8,7 +8,18 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long anything may take before a test gives up: far longer than it ever does.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Asks again and again until the answer is yes.
+#[track_caller]
+pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
 
 /// The binary.
 pub(crate) const SOFTIOV: &str = env!("CARGO_BIN_EXE_softiov");

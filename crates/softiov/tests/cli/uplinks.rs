@@ -1,6 +1,6 @@
 //! Uplinks and processors of ports when the host is replaced. Left out: taps (`tap`), and frames as such.
 
-use crate::process::{Serve, softiov};
+use crate::process::{PATIENCE, Serve, eventually, softiov};
 use crate::survival::{address, attach_to};
 use host::test_support::{in_network_namespace, skipped};
 use rustix::process::{Signal, kill_process};
@@ -10,17 +10,6 @@ use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::tempdir;
-
-const PATIENCE: Duration = Duration::from_secs(60);
-
-#[track_caller]
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
 
 /// A host as a file says.
 fn serve(folder: &tempfile::TempDir, text: &str) -> Serve {
@@ -155,7 +144,7 @@ fn is_taken_again_by_a_successor(kind: &str, below: &[&str], make: &[String]) {
         make().unwrap();
         told("state UP");
         assert!(guest.wait_link(PATIENCE), "the guest has its VF");
-        assert!(serve.log().contains(&format!("the {kind} is the uplink again")), "{}", serve.log());
+        eventually("the log says so", || serve.log().contains(&format!("the {kind} is the uplink again")));
     });
 }
 
