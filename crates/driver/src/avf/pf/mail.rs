@@ -148,6 +148,9 @@ impl Mail {
         for (slot, body) in slots.into_iter().zip(bodies) {
             hal.dma_write(mail.receive.buffer(slot), body.get(..MAX_BODY).unwrap_or(body));
         }
+        if mail.save(hal).bodies != *bodies {
+            return Err(RestoreError("a message waits with another body than its descriptor says"));
+        }
         Ok(mail)
     }
 
