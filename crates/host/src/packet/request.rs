@@ -43,6 +43,7 @@ fn set<T: Copy>(socket: impl AsFd, level: libc::c_int, option: libc::c_int, valu
 }
 
 /// Which frames of an interface come.
+#[derive(Clone, Copy)]
 pub(super) enum Frames {
     All,
     None,
