@@ -23,7 +23,7 @@ const KNOWN: [(&str, &str, Read); 8] = [
 ];
 
 /// What goes up and down. Labels: `pf`, `vf`.
-const STATES: [(&str, &str, Read); 8] = [
+const STATES: [(&str, &str, Read); 6] = [
     ("softiov_vf_link_up", "1 if the guest sees a link", |vf| u64::from(vf.link)),
     ("softiov_vf_driver_active", "1 if a driver runs the VF", |vf| u64::from(vf.active)),
     ("softiov_vf_client_connected", "1 if a VMM is connected", |vf| u64::from(vf.peer.is_some())),
@@ -32,10 +32,6 @@ const STATES: [(&str, &str, Read); 8] = [
     ("softiov_vf_shared_memory_bytes", "Guest memory that the card can reach", |vf| {
         vf.peer.as_ref().map_or(0, |peer| peer.shareable_bytes)
     }),
-    ("softiov_vf_waiting_frames", "Frames in the card that wait for receive descriptors", |vf| {
-        vf.waiting.frames
-    }),
-    ("softiov_vf_waiting_bytes", "Bytes of frames that wait for receive descriptors", |vf| vf.waiting.bytes),
 ];
 
 /// What only grows. Labels: `pf`, `vf`.
@@ -136,6 +132,10 @@ pub(crate) fn text(ports: &[PortStatus]) -> Result<String, Error> {
 
 fn port_metrics(registry: &Registry, ports: &[PortStatus]) -> Result<(), Error> {
     let link = gauge(registry, "softiov_port_link_up", "1 if the port's link is up", &["pf"])?;
+    let waiting = "Frames in the port's receive buffer, which wait for descriptors";
+    let waiting = gauge(registry, "softiov_port_waiting_frames", waiting, &["pf"])?;
+    let waiting_bytes = "Bytes in the port's receive buffer";
+    let waiting_bytes = gauge(registry, "softiov_port_waiting_bytes", waiting_bytes, &["pf"])?;
     let storms = counter(registry, "softiov_port_storms_total", "Storms that were broken", &["pf"])?;
     let visits = "Visits of the PF driver that answered a VF";
     let visits = counter(registry, "softiov_port_pf_visits_total", visits, &["pf"])?;
@@ -149,6 +149,11 @@ fn port_metrics(registry: &Registry, ports: &[PortStatus]) -> Result<(), Error> 
     let bytes = counter(registry, "softiov_port_uplink_bytes_total", bytes, &["pf", "direction"])?;
     for port in ports {
         link.with_label_values(&[&port.name]).set(i64::from(port.link));
+        let functions = || port.pf.iter().chain(port.vfs.iter().map(|vf| &vf.function));
+        let [frames_wait, bytes_wait] =
+            [functions().map(|f| f.waiting.frames).sum(), functions().map(|f| f.waiting.bytes).sum()];
+        waiting.with_label_values(&[&port.name]).set(signed(frames_wait));
+        waiting_bytes.with_label_values(&[&port.name]).set(signed(bytes_wait));
         storms.with_label_values(&[&port.name]).inc_by(port.storms);
         if let Some(answers) = &port.answers {
             visits.with_label_values(&[&port.name]).inc_by(answers.visits);
@@ -219,7 +224,35 @@ pub(crate) fn openmetrics(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::openmetrics;
+    use super::{openmetrics, text};
+    use crate::control::status::{Drops, Interventions, PortStatus, Traffic};
+    use crate::control::uplink::UplinkDrops;
+    use serde_json::json;
+
+    /// A guest drives the PF, and its receive buffer has three frames; the recording of the uplink lacks seven.
+    #[test]
+    fn what_waits_and_what_recordings_lack_is_told_of_the_port() {
+        let drops = UplinkDrops { unrecorded: 7, ..UplinkDrops::default() };
+        let port = json!({
+            "name": "pf0", "mac": "02:00:00:00:00:ff", "uplink": "tap:t", "link": true, "vfs": [],
+            "uplink_status": {"kind": "tap", "name": "t", "state": "up", "seconds": 1, "reattached": 0, "drops": drops},
+            "pf": {
+                "socket": "/run/s", "peer": null, "hint": null, "rx": Traffic::default(), "tx": Traffic::default(),
+                "drops": Drops::default(), "waiting": {"frames": 3, "bytes": 180},
+                "interventions": Interventions::default(),
+            },
+        });
+        let port: PortStatus = serde_json::from_value(port).unwrap();
+        let text = text(&[port]).unwrap();
+        for line in [
+            "softiov_port_waiting_frames{pf=\"pf0\"} 3\n",
+            "softiov_port_waiting_bytes{pf=\"pf0\"} 180\n",
+            "softiov_port_uplink_unrecorded_total{pf=\"pf0\"} 7\n",
+        ] {
+            assert!(text.contains(line), "{line}{text}");
+        }
+        assert!(!text.contains("unrecorded\"}"), "they are not lost");
+    }
 
     #[test]
     fn openmetrics_knows_families_of_counters_by_their_names_without_total() {
