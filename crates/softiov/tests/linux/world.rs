@@ -13,7 +13,7 @@ use daemon::control::protocol::{Answer, Change, Request};
 use daemon::control::status::{FunctionStatus, LinkState, PortStatus, VfStatus};
 use daemon::settings::{Coalesce, PortSettings, Storm, VfSettings};
 
-use linux_guest::{Assets, GuestBuilder, KernelSeries, LinuxGuest};
+use linux_guest::{Assets, DpdkSeries, GuestBuilder, KernelSeries, LinuxGuest};
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -201,7 +201,8 @@ impl World {
             let sockets = [VISITOR, VISITOR_AVF, PF].map(|function| self.socket(function));
             let builder = LinuxGuest::builder("dpdk").cpus(2).memory_mib(384).coldplug(false);
             let builder = sockets.into_iter().fold(builder, GuestBuilder::vf_socket);
-            let guest = self.boot_visitor(builder, &self.assets.clone().with_dpdk()?)?;
+            let guest =
+                self.boot_visitor(builder, &self.assets.clone().with_dpdk(DpdkSeries::Bookworm2211)?)?;
             testpmd::prepare(&guest)?;
             self.dpdk = Some(guest);
         }
