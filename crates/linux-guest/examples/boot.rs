@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::{Parser, ValueEnum};
-use linux_guest::{Accel, Assets, KernelSeries, LinuxGuest};
+use linux_guest::{Accel, Assets, DpdkSeries, KernelSeries, LinuxGuest};
 
 /// Boot a Debian guest with the given VFs and run commands in it.
 #[derive(Debug, Parser)]
@@ -67,7 +67,7 @@ fn main() -> Result<()> {
     };
     let timeout = Duration::from_secs(arguments.timeout);
     let assets = Assets::prepare(series)?;
-    let assets = if arguments.dpdk { assets.with_dpdk()? } else { assets };
+    let assets = if arguments.dpdk { assets.with_dpdk(DpdkSeries::Bookworm2211)? } else { assets };
     let assets =
         arguments.programs.iter().try_fold(assets, |assets, program| assets.with_program(program))?;
     let accel = Accel::choose(&assets);

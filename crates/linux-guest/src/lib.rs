@@ -25,8 +25,8 @@ pub mod assets;
 mod guest;
 
 pub use assets::{
-    AssetError, Assets, DebianRoot, HostDpdk, HostTools, KernelSeries, OpenVSwitch, Prometheus, cache_folder,
-    prometheus, tshark,
+    AssetError, Assets, DebianRoot, DpdkSeries, HostDpdk, HostTools, KernelSeries, OpenVSwitch, Prometheus,
+    cache_folder, prometheus, tshark,
 };
 pub use guest::accel::Accel;
 pub use guest::control::Output;

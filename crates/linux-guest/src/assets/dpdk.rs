@@ -10,42 +10,77 @@ use super::error::{AtPath, Result};
 use super::sources::Archive;
 use super::{Kitchen, apt, libraries};
 
+/// A version of DPDK, by the Debian release that has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DpdkSeries {
+    /// 22.11, of Debian 12 (bookworm).
+    Bookworm2211,
+    /// 24.11, of Debian 13 (trixie).
+    Trixie2411,
+}
+
+impl DpdkSeries {
+    fn archive(self) -> Archive {
+        match self {
+            Self::Bookworm2211 => Archive::Bookworm,
+            Self::Trixie2411 => Archive::Trixie,
+        }
+    }
+
+    /// The number of its binary interface, which names of packages and files end in.
+    fn abi(self) -> u8 {
+        match self {
+            Self::Bookworm2211 => 23,
+            Self::Trixie2411 => 25,
+        }
+    }
+
+    /// Where it looks for drivers that its programs are not linked to, and which it finds there.
+    pub(super) fn plugin_folder(self) -> String {
+        format!("usr/lib/x86_64-linux-gnu/dpdk/pmds-{}.0", self.abi())
+    }
+
+    /// The packages that bring all that testpmd is linked to, and the drivers.
+    fn packages(self) -> Vec<String> {
+        let library = |name: &&str| format!("librte-{name}{}", self.abi());
+        LIBRARIES.iter().map(library).chain(["libbsd0".to_owned()]).collect()
+    }
+}
+
 /// The package that has testpmd. Alone: its dependencies are a compiler's.
 const PROGRAM_PACKAGE: &str = "dpdk-dev";
-/// The packages that bring all that testpmd is linked to, and the drivers.
-const LIBRARY_PACKAGES: [&str; 19] = [
-    "libbsd0",
-    "librte-bitratestats23",
-    "librte-bpf23",
-    "librte-cmdline23",
-    "librte-crypto-scheduler23",
-    "librte-gro23",
-    "librte-gso23",
-    "librte-latencystats23",
-    "librte-mempool-ring23",
-    "librte-net-bnxt23",
-    "librte-net-bond23",
-    "librte-net-dpaa23",
-    "librte-net-e1000-23",
-    "librte-net-i40e23",
-    "librte-net-iavf23",
-    "librte-net-ice23",
-    "librte-net-ixgbe23",
-    "librte-net-mlx5-23",
-    "librte-pdump23",
+/// The libraries that bring all that testpmd is linked to, and the drivers, by their packages' names.
+const LIBRARIES: [&str; 18] = [
+    "bitratestats",
+    "bpf",
+    "cmdline",
+    "crypto-scheduler",
+    "gro",
+    "gso",
+    "latencystats",
+    "mempool-ring",
+    "net-bnxt",
+    "net-bond",
+    "net-dpaa",
+    "net-e1000-",
+    "net-i40e",
+    "net-iavf",
+    "net-ice",
+    "net-ixgbe",
+    "net-mlx5-",
+    "pdump",
 ];
 pub(super) const PROGRAM: &str = "usr/bin/dpdk-testpmd";
-/// Where DPDK looks for drivers that it is not linked to, and which it finds there.
-pub(super) const PLUGIN_FOLDER: &str = "usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0";
-const PLUGINS: [&str; 3] =
-    ["librte_mempool_ring.so.23.0", "librte_net_e1000.so.23.0", "librte_net_iavf.so.23.0"];
+const PLUGINS: [&str; 3] = ["librte_mempool_ring", "librte_net_e1000", "librte_net_iavf"];
 
 /// Which libc loads by itself when a thread is cancelled, as testpmd does at its end.
-const UNWINDER: &str = "lib/x86_64-linux-gnu/libgcc_s.so.1";
+const UNWINDER: &str = "libgcc_s.so.1";
+/// Where a guest has its libraries.
+const LIBRARY_FOLDER: &str = "lib/x86_64-linux-gnu";
 
 /// `initramfs` with testpmd, from the cache or built.
-pub(super) fn prepare(kitchen: &mut Kitchen, initramfs: &Path) -> Result<PathBuf> {
-    let dpdk = prepare_archive(kitchen)?;
+pub(super) fn prepare(kitchen: &mut Kitchen, series: DpdkSeries, initramfs: &Path) -> Result<PathBuf> {
+    let dpdk = prepare_archive(kitchen, series)?;
     let part = kitchen.cache.part("initramfs-dpdk", &format!("{} {}", initramfs.display(), dpdk.display()));
     if kitchen.lacks(&part)? {
         let path = kitchen.cache.bench("initramfs-dpdk")?.join("initramfs.cpio");
@@ -57,27 +92,33 @@ pub(super) fn prepare(kitchen: &mut Kitchen, initramfs: &Path) -> Result<PathBuf
 }
 
 /// What is added to an initramfs.
-fn prepare_archive(kitchen: &mut Kitchen) -> Result<PathBuf> {
-    let part = kitchen.cache.part("dpdk", &format!("2 {} {PLUGINS:?}", recipe()));
+fn prepare_archive(kitchen: &mut Kitchen, series: DpdkSeries) -> Result<PathBuf> {
+    let part = kitchen.cache.part("dpdk", &format!("3 {} {PLUGINS:?}", recipe(series)));
     if kitchen.lacks(&part)? {
-        let root = unpack(kitchen, &[], &[])?;
+        let root = unpack(kitchen, series, &[], &[])?;
         let path = kitchen.cache.bench("dpdk-archive")?.join("dpdk.cpio");
-        fs::write(&path, archive(&root)?).at(&path)?;
+        fs::write(&path, archive(series, &root)?).at(&path)?;
         kitchen.cache.publish(&path, &part)?;
     }
     Ok(part)
 }
 
 /// What the name of a part with testpmd in it says.
-pub(super) fn recipe() -> String {
-    format!("bookworm {PROGRAM_PACKAGE} {LIBRARY_PACKAGES:?}")
+pub(super) fn recipe(series: DpdkSeries) -> String {
+    format!("{} {PROGRAM_PACKAGE} {:?}", series.archive().name(), series.packages())
 }
 
 /// testpmd with its libraries, in a folder of the kitchen's. With it `more` packages and all that they depend on, and
 /// packages that come `alone`.
-pub(super) fn unpack(kitchen: &mut Kitchen, more: &[&str], alone: &[&str]) -> Result<PathBuf> {
-    let apt = kitchen.apt(Archive::Bookworm)?;
-    let libraries = [&LIBRARY_PACKAGES, more].concat();
+pub(super) fn unpack(
+    kitchen: &mut Kitchen,
+    series: DpdkSeries,
+    more: &[&str],
+    alone: &[&str],
+) -> Result<PathBuf> {
+    let apt = kitchen.apt(series.archive())?;
+    let packages = series.packages();
+    let libraries: Vec<&str> = packages.iter().map(String::as_str).chain(more.iter().copied()).collect();
     let mut packages = apt.fetch("DPDK", &libraries, &mut kitchen.progress)?;
     for package in [&[PROGRAM_PACKAGE], alone].concat() {
         packages.push(apt.fetch_alone(package)?);
@@ -90,21 +131,24 @@ pub(super) fn unpack(kitchen: &mut Kitchen, more: &[&str], alone: &[&str]) -> Re
     Ok(root)
 }
 
-/// testpmd in /bin, its libraries where the guest's are, and the drivers.
-fn archive(root: &Path) -> Result<Vec<u8>> {
-    let plugins = PLUGINS.map(|plugin| format!("{PLUGIN_FOLDER}/{plugin}"));
+/// testpmd in /bin, its libraries and their linker where the guest's are, and the drivers. What the guest has besides works
+/// with libraries that are newer than its own.
+fn archive(series: DpdkSeries, root: &Path) -> Result<Vec<u8>> {
+    let (abi, folder) = (series.abi(), series.plugin_folder());
+    let plugins = PLUGINS.map(|plugin| format!("{folder}/{plugin}.so.{abi}.0"));
     let mut files = vec![("bin/dpdk-testpmd".to_owned(), root.join(PROGRAM))];
-    files.push((UNWINDER.to_owned(), root.join(UNWINDER)));
+    files.push(("lib64/ld-linux-x86-64.so.2".to_owned(), libraries::linker(root)));
+    files.push((format!("{LIBRARY_FOLDER}/{UNWINDER}"), libraries::find(root, UNWINDER)));
     files.extend(plugins.iter().map(|plugin| (plugin.clone(), root.join(plugin))));
     for program in plugins.iter().map(String::as_str).chain([PROGRAM]) {
         let needed = libraries::needed(root, program)?.into_iter();
-        files.extend(needed.map(|(name, path)| (format!("lib/x86_64-linux-gnu/{name}"), path)));
+        files.extend(needed.map(|(name, path)| (format!("{LIBRARY_FOLDER}/{name}"), path)));
     }
     files.sort();
     files.dedup();
 
     let mut cpio = CpioWriter::new(Vec::new());
-    let mut folders: Vec<&str> = Path::new(PLUGIN_FOLDER).ancestors().filter_map(Path::to_str).collect();
+    let mut folders: Vec<&str> = Path::new(&folder).ancestors().filter_map(Path::to_str).collect();
     folders.reverse();
     for folder in folders.into_iter().filter(|folder| !folder.is_empty()) {
         cpio.directory(folder).at(root)?;

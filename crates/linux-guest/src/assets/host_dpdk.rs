@@ -5,9 +5,11 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use super::dpdk::DpdkSeries;
 use super::error::Result;
 use super::{Kitchen, dpdk, libraries, open_vswitch};
 
+const SERIES: DpdkSeries = DpdkSeries::Bookworm2211;
 /// The packages that bring the drivers.
 const DRIVER_PACKAGES: [&str; 4] =
     ["librte-net-memif23", "librte-net-null23", "librte-net-vhost23", "librte-net-virtio23"];
@@ -40,10 +42,10 @@ impl HostDpdk {
     pub fn prepare() -> Result<Self> {
         let mut kitchen = Kitchen::open()?;
         let libraries = [&DRIVER_PACKAGES[..], &open_vswitch::LIBRARY_PACKAGES].concat();
-        let recipe = format!("2 {} {libraries:?} {SWITCH_PACKAGES:?}", dpdk::recipe());
+        let recipe = format!("2 {} {libraries:?} {SWITCH_PACKAGES:?}", dpdk::recipe(SERIES));
         let part = kitchen.cache.part("dpdk-host", &recipe);
         if kitchen.lacks(&part)? {
-            let root = dpdk::unpack(&mut kitchen, &libraries, &SWITCH_PACKAGES)?;
+            let root = dpdk::unpack(&mut kitchen, SERIES, &libraries, &SWITCH_PACKAGES)?;
             kitchen.cache.publish(&root, &part)?;
         }
         kitchen.close()?;
@@ -81,6 +83,6 @@ impl HostDpdk {
     }
 
     fn plugin(&self, name: &str) -> PathBuf {
-        self.root.join(dpdk::PLUGIN_FOLDER).join(name)
+        self.root.join(SERIES.plugin_folder()).join(name)
     }
 }

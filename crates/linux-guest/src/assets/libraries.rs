@@ -7,11 +7,17 @@ use std::process::Command;
 use super::error::{AssetError, Result, run};
 
 const FOLDERS: [&str; 2] = ["lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu"];
-const LINKER: &str = "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2";
+const LINKER: &str = "ld-linux-x86-64.so.2";
 
 /// The dynamic linker of a root that packages were unpacked into.
 pub(super) fn linker(root: &Path) -> PathBuf {
-    root.join(LINKER)
+    find(root, LINKER)
+}
+
+/// A library of a root, in whichever of the folders its release has it.
+pub(super) fn find(root: &Path, name: &str) -> PathBuf {
+    let [first, second] = FOLDERS.map(|folder| root.join(folder).join(name));
+    if first.exists() { first } else { second }
 }
 
 /// A command that runs a program of `root` with the libraries of `root`.

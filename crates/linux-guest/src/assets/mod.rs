@@ -46,6 +46,7 @@ use std::sync::Arc;
 use tempfile::TempPath;
 
 pub use debian::DebianRoot;
+pub use dpdk::DpdkSeries;
 pub use error::AssetError;
 pub use host_dpdk::HostDpdk;
 pub use host_tools::HostTools;
@@ -141,9 +142,9 @@ impl Assets {
     /// # Errors
     ///
     /// Those of [`prepare`](Self::prepare).
-    pub fn with_dpdk(mut self) -> Result<Self> {
+    pub fn with_dpdk(mut self, series: DpdkSeries) -> Result<Self> {
         let mut kitchen = Kitchen::open()?;
-        self.initramfs = dpdk::prepare(&mut kitchen, &self.initramfs)?;
+        self.initramfs = dpdk::prepare(&mut kitchen, series, &self.initramfs)?;
         kitchen.close()?;
         Ok(self)
     }

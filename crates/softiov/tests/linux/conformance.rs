@@ -12,13 +12,14 @@ const BEGIN: &str = "<!-- printed by the Linux tests -->\n";
 const END: &str = "<!-- end -->\n";
 
 /// Who judges in a check, by the beginning of its name; the first that fits.
-const JUDGES: [(&str, &str); 18] = [
+const JUDGES: [(&str, &str); 19] = [
     ("survival::avf", "iavf of Linux 6.1"),
     ("avf::", "iavf of Linux 6.1"),
     ("vfio::our_drivers_drive_qemus", "QEMU's igb device"),
     ("vfio::our_vf_driver_works_under", "igb of Linux 6.1, on QEMU's igb device"),
     ("vfio::", "our card, through VFIO of Linux 6.1"),
     ("dpdk::pf", "DPDK 22.11's igb driver"),
+    ("dpdk::iavf::of_trixie", "DPDK 24.11's iavf driver"),
     ("dpdk::iavf", "DPDK 22.11's iavf driver"),
     ("dpdk::", "DPDK 22.11's igbvf driver"),
     ("ipxe::fetches_a_file_over_a_vf", "iPXE's driver of Adaptive Virtual Functions"),

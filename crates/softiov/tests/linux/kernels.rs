@@ -92,7 +92,7 @@ fn iavf_joins_in(world: &World, visitor: &Guest) -> Result<()> {
     let end = End::set_up(visitor, VISITOR_AVF, 5)?;
     end.is_bound(world)?;
     crate::avf::recovery::exchange(&alice, &end)?;
-    spreads_flows(&end, &alice.address())?;
+    spreads_flows(world, &end, &alice.address())?;
     for one in [&alice, &end] {
         one.join_vlan(VLAN)?;
     }

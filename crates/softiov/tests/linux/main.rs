@@ -125,6 +125,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("dpdk::iavf::receives_and_sends", dpdk::iavf::receives_and_sends),
     ("dpdk::iavf::asks_the_pf", dpdk::iavf::asks_the_pf),
     ("dpdk::pf_is_driven_with_four_queues", dpdk::pf_is_driven_with_four_queues),
+    ("dpdk::iavf::of_trixie_receives_and_sends", dpdk::iavf::of_trixie_receives_and_sends),
     ("ipxe::fetches_a_file_over_the_pf", ipxe::fetches_a_file_over_the_pf),
     ("ipxe::fetches_a_file_over_a_vf", ipxe::fetches_a_file_over_a_vf),
     ("kernels::igb_of_trixie_drives_the_pf", kernels::igb_of_trixie_drives_the_pf),

@@ -7,7 +7,7 @@ use crate::world::{ALICE, BOB, World};
 use anyhow::{Context, Result, ensure};
 use daemon::control::status::LinkState;
 
-const TIMES: u32 = 20;
+const TIMES: u32 = 10;
 
 /// The PF takes a VF's link down and gives it back: the guest sees both, and traffic resumes by itself.
 pub(crate) fn link_follows_the_pf(world: &mut World) -> Result<Outcome> {

@@ -9,9 +9,8 @@ use linux_guest::Background;
 /// write.
 const PREPARE: &str = "chmod 755 / && mkdir -p /var/run /mnt/huge && echo 48 > /proc/sys/vm/nr_hugepages &&
     mount -t hugetlbfs none /mnt/huge && modprobe uio_pci_generic && mkfifo /run/commands &&
-    for slot in 1 2 3; do device=0000:0$slot:00.0
-    echo uio_pci_generic > /sys/bus/pci/devices/$device/driver_override &&
-    echo $device > /sys/bus/pci/drivers_probe && [ -e /dev/uio$((slot - 1)) ] || exit; done";
+    for device in /sys/bus/pci/devices/0000:0[1-3]:00.0; do echo uio_pci_generic > $device/driver_override &&
+    echo ${device##*/} > /sys/bus/pci/drivers_probe && [ -e $device/uio/uio* ] || exit; done";
 
 /// On the guest's two processors. Commands come by a pipe that someone has to keep open.
 const TESTPMD: &str = "sleep 600 > /run/commands & dpdk-testpmd -l 0,1 --no-telemetry -m 64";
@@ -30,6 +29,8 @@ pub(crate) struct Slot(u8);
 pub(crate) const IGBVF: Slot = Slot(1);
 pub(crate) const IAVF: Slot = Slot(2);
 pub(crate) const IGB: Slot = Slot(3);
+/// Of a guest with one function.
+pub(crate) const ONLY: Slot = Slot(1);
 
 /// testpmd, running.
 #[derive(Debug)]

@@ -13,9 +13,10 @@ use daemon::control::protocol::{Answer, Change, Request};
 use daemon::control::status::{FunctionStatus, LinkState, PortStatus, VfStatus};
 use daemon::settings::{Coalesce, PortSettings, Storm, VfSettings};
 
-use linux_guest::{Assets, GuestBuilder, KernelSeries, LinuxGuest};
+use linux_guest::{Assets, DpdkSeries, GuestBuilder, KernelSeries, LinuxGuest};
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
+use std::thread::scope;
 use tempfile::TempDir;
 
 /// The VFs, by what they are for.
@@ -41,6 +42,13 @@ pub(crate) const VISITOR_AVF: &str = "pf4vf1";
 /// A PF that a guest drives, on a port of its own that shares the wire.
 pub(crate) const PF: &str = "pf2";
 
+/// The guests that stay: names, processors, and their functions from eth0 on. The addresses of the first end in 1.
+const STANDING: [(&str, u32, &[&str]); 3] = [
+    ("alice", 1, &[ALICE, ALICE_AVF]),
+    ("bob", 2, &[BOB, BOB_AVF]),
+    ("carol", 1, &[CAROL, CAROL_VLAN, CAROL_OUTSIDE]),
+];
+
 /// The ports of the host.
 const PORTS: [u8; 3] = [0, 1, 2];
 /// The address of [`CAROL`].
@@ -57,9 +65,7 @@ pub(crate) const PORT_VLAN: u8 = 100;
 /// Everything that runs. The guests end before their host, and the host before the wire.
 #[derive(Debug)]
 pub(crate) struct World {
-    alice: OnceCell<Guest>,
-    bob: OnceCell<Guest>,
-    carol: OnceCell<Guest>,
+    standing: [OnceCell<Guest>; 3],
     dave: Option<Guest>,
     dpdk: Option<Guest>,
     /// Another host with guests of its own, which is harmed.
@@ -82,19 +88,8 @@ impl World {
         if let Ok(wire) = &wire {
             PORTS.iter().try_for_each(|port| wire.plug(*port))?;
         }
-        let [alice, bob, carol] = [(); 3].map(|()| OnceCell::new());
-        Ok(Self {
-            alice,
-            bob,
-            carol,
-            dave: None,
-            dpdk: None,
-            survival: None,
-            assets,
-            host,
-            wire,
-            runtime_dir,
-        })
+        let standing = [(); 3].map(|()| OnceCell::new());
+        Ok(Self { standing, dave: None, dpdk: None, survival: None, assets, host, wire, runtime_dir })
     }
 
     /// Brings all that runs to the state in which each check begins, whatever the one before has left.
@@ -107,68 +102,71 @@ impl World {
         for vf in [ALICE, BOB, CAROL_OUTSIDE, VISITOR, ALICE_AVF, BOB_AVF, VISITOR_AVF] {
             self.change(vf, defaults(NO_MAC))?;
         }
-        [&self.alice, &self.bob, &self.carol]
-            .into_iter()
-            .filter_map(OnceCell::get)
-            .try_for_each(Guest::settle)
+        settle_all(self.standing.iter().filter_map(OnceCell::get))
     }
 
-    /// The first guest: eth0 is [`ALICE`], eth1 [`ALICE_AVF`].
+    /// The first guest: eth0 is [`ALICE`], eth1 [`ALICE_AVF`]. Next to no check does without the second, so both boot at the
+    /// same time.
     pub(crate) fn alice(&self) -> Result<&Guest> {
-        self.standing(&self.alice, LinuxGuest::builder("alice"), &[ALICE, ALICE_AVF], 1)
+        self.stand(&[0, 1])?;
+        self.standing(0)
     }
 
     /// The same, to reboot it.
     pub(crate) fn alice_mut(&mut self) -> Result<&mut Guest> {
         self.alice()?;
-        self.alice.get_mut().context("alice is not running")
+        self.standing[0].get_mut().context("alice is not running")
     }
 
     /// The second guest, with two processors: eth0 is [`BOB`], eth1 [`BOB_AVF`].
     pub(crate) fn bob(&self) -> Result<&Guest> {
-        self.standing(&self.bob, LinuxGuest::builder("bob").cpus(2), &[BOB, BOB_AVF], 2)
+        self.stand(&[0, 1])?;
+        self.standing(1)
     }
 
     /// The same, to reboot it.
     pub(crate) fn bob_mut(&mut self) -> Result<&mut Guest> {
         self.bob()?;
-        self.bob.get_mut().context("bob is not running")
+        self.standing[1].get_mut().context("bob is not running")
     }
 
     /// The third guest: eth0 is [`CAROL`], eth1 [`CAROL_VLAN`], eth2 [`CAROL_OUTSIDE`].
     pub(crate) fn carol(&self) -> Result<&Guest> {
-        self.standing(&self.carol, LinuxGuest::builder("carol"), &[CAROL, CAROL_VLAN, CAROL_OUTSIDE], 3)
+        self.stand(&[2])?;
+        self.standing(2)
     }
 
     /// The three.
     pub(crate) fn everyone(&self) -> Result<[&Guest; 3]> {
-        Ok([self.alice()?, self.bob()?, self.carol()?])
+        self.stand(&[0, 1, 2])?;
+        Ok([self.standing(0)?, self.standing(1)?, self.standing(2)?])
     }
 
-    /// A guest that stays for the checks to come, booted and settled if it is not there yet.
-    fn standing<'a>(
-        &self,
-        place: &'a OnceCell<Guest>,
-        builder: GuestBuilder,
-        vfs: &[&'static str],
-        number: u8,
-    ) -> Result<&'a Guest> {
-        if place.get().is_none() {
+    fn standing(&self, place: usize) -> Result<&Guest> {
+        self.standing[place].get().context("a guest is not running")
+    }
+
+    /// Boots and settles those of [`STANDING`] that are not there yet, all at once. They stay for the checks to come.
+    fn stand(&self, wanted: &[usize]) -> Result<()> {
+        let spawn = |place: usize| -> Result<(usize, Guest)> {
+            let (name, cpus, vfs) = STANDING[place];
             let sockets = vfs.iter().map(|vf| self.socket(vf));
-            let builder = sockets.fold(builder, GuestBuilder::vf_socket);
-            let guest = Guest::spawn(builder, &self.assets, vfs[0], number)?;
-            guest.linux.wait_ready(BOOT)?;
-            guest.settle()?;
-            // The place is free.
-            let _ = place.set(guest);
-        }
-        place.get().context("a guest is not running")
+            let builder = sockets.fold(LinuxGuest::builder(name).cpus(cpus), GuestBuilder::vf_socket);
+            Ok((place, Guest::spawn(builder, &self.assets, vfs[0], place as u8 + 1)?))
+        };
+        let missing = wanted.iter().copied().filter(|place| self.standing[*place].get().is_none());
+        let spawned = missing.map(spawn).collect::<Result<Vec<_>>>()?;
+        spawned.iter().try_for_each(|(_, guest)| guest.linux.wait_ready(BOOT))?;
+        settle_all(spawned.iter().map(|(_, guest)| guest))?;
+        // The places are free.
+        spawned.into_iter().for_each(|(place, guest)| drop(self.standing[place].set(guest)));
+        Ok(())
     }
 
     /// Takes the third guest away, to do harm to it. The next check has a new one.
     pub(crate) fn take_carol(&mut self) -> Result<Guest> {
         self.carol()?;
-        self.carol.take().context("carol is not running")
+        self.standing[2].take().context("carol is not running")
     }
 
     /// Brings the guest that drives [`PF`] to the state in which its checks begin. Checks that need it ask for it,
@@ -201,7 +199,8 @@ impl World {
             let sockets = [VISITOR, VISITOR_AVF, PF].map(|function| self.socket(function));
             let builder = LinuxGuest::builder("dpdk").cpus(2).memory_mib(384).coldplug(false);
             let builder = sockets.into_iter().fold(builder, GuestBuilder::vf_socket);
-            let guest = self.boot_visitor(builder, &self.assets.clone().with_dpdk()?)?;
+            let guest =
+                self.boot_visitor(builder, &self.assets.clone().with_dpdk(DpdkSeries::Bookworm2211)?)?;
             testpmd::prepare(&guest)?;
             self.dpdk = Some(guest);
         }
@@ -315,6 +314,15 @@ impl World {
             _ => bail!("one VF was asked for, and ports are told"),
         }
     }
+}
+
+/// Settles guests at the same time: most of it is waiting.
+fn settle_all<'a>(guests: impl Iterator<Item = &'a Guest>) -> Result<()> {
+    scope(|threads| {
+        let settling: Vec<_> = guests.map(|guest| threads.spawn(|| guest.settle())).collect();
+        let settled = settling.into_iter().map(|settling| settling.join().map_err(|_| anyhow!("a panic"))?);
+        settled.collect()
+    })
 }
 
 fn boot_on_pf(builder: GuestBuilder, assets: &Assets) -> Result<Guest> {

@@ -5,6 +5,7 @@ use super::{End, linked};
 use crate::report::Outcome;
 use crate::world::World;
 use anyhow::{Context, Result, ensure};
+use daemon::control::status::VfStatus;
 
 /// Each question that ethtool has for iavf is answered, and those that it has no answer to are refused.
 pub(crate) fn reads(world: &mut World) -> Result<Outcome> {
@@ -48,16 +49,20 @@ pub(crate) fn sets(world: &mut World) -> Result<Outcome> {
 /// Flows are spread over both queues by their hash, whatever its key; with a table of one queue they all go there.
 pub(crate) fn rss_spreads_flows(world: &mut World) -> Result<Outcome> {
     let [alice, bob] = &linked(world)?;
-    spreads_flows(bob, &alice.address())?;
+    spreads_flows(world, bob, &alice.address())?;
     Ok(Outcome::Passed)
 }
 
 /// The same for an end with two queues, which an iperf3 server sends to.
-pub(crate) fn spreads_flows(end: &End<'_>, from: &str) -> Result<()> {
+pub(crate) fn spreads_flows(world: &World, end: &End<'_>, from: &str) -> Result<()> {
+    let asked = |vf: &VfStatus| vf.mailbox.requests.get("hash-table").copied();
     let key = (1..=52).map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":");
     let settings = [(format!("hkey {key}"), true), ("equal 1".into(), false), ("default".into(), true)];
     for (setting, spread) in settings {
+        let before = asked(&world.vf(end.vf)?);
         end.check(&format!("ethtool -X IF {setting}"))?;
+        // The driver asks the PF when it has time.
+        world.wait_vf(end.vf, "ask for its table", |vf| asked(vf) > before)?;
         let before = received(end)?;
         // With 16 flows, all in one queue are as likely as 1 in 32,768.
         end.guest.iperf(from, "-n 8M -R -P 16")?;

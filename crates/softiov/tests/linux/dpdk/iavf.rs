@@ -3,12 +3,13 @@
 
 use super::vf_asks;
 use crate::avf::End;
-use crate::guest::eventually;
+use crate::guest::{COMMAND, Guest, eventually};
 use crate::report::Outcome;
-use crate::testpmd::{self, IAVF, Testpmd};
+use crate::testpmd::{self, IAVF, Slot, Testpmd};
 use crate::world::{ALICE_AVF, PORT_VLAN, VISITOR_AVF, World};
 use anyhow::{Context, Result, bail, ensure};
 use daemon::settings::VfSettings;
+use linux_guest::DpdkSeries;
 
 /// An address that nobody else has.
 const OTHER_MAC: &str = "02:82:57:60:00:79";
@@ -21,11 +22,31 @@ const QUEUES: &str = "--rxq=2 --txq=2";
 /// and all of it arrives.
 pub(crate) fn receives_and_sends(world: &mut World) -> Result<Outcome> {
     world.prepare_dpdk()?;
-    let (guest, alice) = (world.dpdk()?, End::set_up(world.alice()?, ALICE_AVF, 1)?);
+    exchange(world, world.dpdk()?, IAVF)?;
+    Ok(Outcome::Passed)
+}
+
+/// So does the driver of DPDK 24.11.
+pub(crate) fn of_trixie_receives_and_sends(world: &mut World) -> Result<Outcome> {
+    world.send_visitors_home()?;
+    let assets = world.assets().clone().with_dpdk(DpdkSeries::Trixie2411)?;
+    let builder = world.builder("dpdk 24.11", VISITOR_AVF).cpus(2).memory_mib(448).coldplug(false);
+    let guest = world.boot_visitor(builder, &assets)?;
+    testpmd::prepare(&guest)?;
+    let version =
+        guest.check("dpdk-testpmd --no-pci --no-huge -m 64 -v 2>&1 < /dev/null | grep RTE || true")?;
+    ensure!(version.contains("24.11"), "it has {version:?}");
+    exchange(world, &guest, testpmd::ONLY)?;
+    guest.linux.shutdown(COMMAND)?;
+    Ok(Outcome::Passed)
+}
+
+fn exchange(world: &World, guest: &Guest, slot: Slot) -> Result<()> {
+    let alice = End::set_up(world.alice()?, ALICE_AVF, 1)?;
     let before = world.vf(VISITOR_AVF)?;
     // It sends frames of several buffers only if it is told so at its start: RTE_ETH_TX_OFFLOAD_MULTI_SEGS.
     let long = "--max-pkt-len=9018 --enable-scatter --tx-offloads=0x8000 --rss-ip";
-    let echo = Testpmd::start(guest, IAVF, &format!("--forward-mode=icmpecho {QUEUES} {long}"))?;
+    let echo = Testpmd::start(guest, slot, &format!("--forward-mode=icmpecho {QUEUES} {long}"))?;
     alice.check("ip link set IF down && ip link set IF mtu 9000 && ip link set IF up")?;
     alice.wait_carrier(true)?;
     for stops in [false, true] {
@@ -65,7 +86,7 @@ pub(crate) fn receives_and_sends(world: &mut World) -> Result<Outcome> {
 
     let before = world.vf(ALICE_AVF)?;
     let options = format!("--forward-mode=txonly --eth-peer=0,{} {QUEUES}", before.mac);
-    let sends = Testpmd::start(guest, IAVF, &options)?;
+    let sends = Testpmd::start(guest, slot, &options)?;
     eventually(|| {
         let arrived = world.vf(ALICE_AVF)?.rx.packets - before.rx.packets;
         ensure!(arrived > 1000, "{arrived} frames of testpmd have arrived");
@@ -75,7 +96,7 @@ pub(crate) fn receives_and_sends(world: &mut World) -> Result<Outcome> {
     let said = sends.finish()?;
     let sent = [testpmd::queue(&said, 0)?[1], testpmd::queue(&said, 1)?[1]];
     ensure!(sent.iter().all(|packets| *packets > 0), "the queues sent {sent:?}: {said}");
-    Ok(Outcome::Passed)
+    Ok(())
 }
 
 /// Pings of sixteen addresses.
