@@ -79,7 +79,15 @@ pub(crate) fn complaints(counted: &[(String, Counts)]) -> Result<Vec<String>> {
 /// Builds a package's benchmark as it is measured, and answers where it is.
 fn build(package: &str) -> Result<PathBuf> {
     let mut command = metadata::cargo();
-    command.args(["bench", "--package", package, "--bench", "frame_path", "--no-run", "--message-format=json"]);
+    command.args([
+        "bench",
+        "--package",
+        package,
+        "--bench",
+        "frame_path",
+        "--no-run",
+        "--message-format=json",
+    ]);
     command.args(["--quiet", "--profile", "release"]);
     command.current_dir(metadata::workspace_root()?).stderr(Stdio::inherit());
     let output = command.output()?;

@@ -59,12 +59,7 @@ impl Circle {
     ///
     /// # Errors
     /// A VF does not start, or frames cannot be of that size.
-    pub fn attach(
-        vfs: usize,
-        socket: impl Fn(usize) -> PathBuf,
-        card: Card,
-        work: Work,
-    ) -> Result<Self> {
+    pub fn attach(vfs: usize, socket: impl Fn(usize) -> PathBuf, card: Card, work: Work) -> Result<Self> {
         ensure!(
             (60..=1514).contains(&work.size()),
             "frames of {} bytes: 60 to 1514 can be sent",

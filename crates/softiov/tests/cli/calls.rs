@@ -68,7 +68,7 @@ fn packets_of_guests_with_doorbells_in_memory_cost_next_to_no_system_call() {
 fn calls(mode: Mode) -> nix::Result<(Calls, u64)> {
     let options = Options::parse_from(["bench", "--softiov", env!("CARGO_BIN_EXE_softiov")]);
     let processors = Processors::of_process().unwrap();
-    let mut served = Served::start(&options, mode, processors, Work::Frames(64)).unwrap();
+    let mut served = Served::start(&options, options.card(), mode, processors, Work::Frames(64)).unwrap();
     let port = port_of(served.process_id());
     let (frames, begun, over) = (AtomicU64::new(0), AtomicBool::new(false), AtomicBool::new(false));
     let traffic = served.running(|circle| {

@@ -41,7 +41,9 @@ fn an_interrupted_demo_leaves_nothing_behind() {
 
 #[test]
 fn guests_inside_the_program_drive_vfs_of_either_family() {
-    for (options, expected) in [("", "softiov driver::vf"), ("--family avf --mapped", "softiov driver::avf::vf")] {
+    for (options, expected) in
+        [("", "softiov driver::vf"), ("--family avf --mapped", "softiov driver::avf::vf")]
+    {
         let mut command = Command::new(SOFTIOV);
         let said = finish(command.args(["demo", "--json"]).args(options.split_whitespace()));
         assert_eq!(said.status, Some(0), "{options}: {}", said.err);
