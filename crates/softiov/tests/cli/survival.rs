@@ -1,7 +1,7 @@
 //! The host's process ends in every way there is, and its guests go on: embedded guests in the test's process, which the
 //! host cannot tell from virtual machines.
 
-use crate::process::{SOFTIOV, Serve, softiov};
+use crate::process::{PATIENCE, SOFTIOV, Serve, eventually, softiov};
 use embedded_guest::{Config, EmbeddedGuest};
 use rustix::process::{Pid, Signal, kill_process};
 use std::net::Ipv4Addr;
@@ -10,7 +10,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tempfile::tempdir;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a host is left alone that is to have noted everything.
+const REST: Duration = Duration::from_millis(500);
 /// Enough to be under way for a while.
 pub(crate) const LONG: u64 = 256 << 20;
 
@@ -91,6 +92,17 @@ impl World {
         resets.map(count).sum()
     }
 
+    /// Waits until no more frame moves: what guests have done lately may still be under way on a busy machine.
+    fn settle(&self) {
+        let told = || softiov(self.serve.folder(), &["vf", "list", "--json"]).out;
+        let mut before = told();
+        eventually("nothing moves", || {
+            std::thread::sleep(REST);
+            let now = told();
+            std::mem::replace(&mut before, now.clone()) == now
+        });
+    }
+
     /// Kills the host after it was left alone for a while.
     fn kill_host_after(&self, rest: Duration) {
         let host = self.host();
@@ -110,7 +122,8 @@ fn a_host_that_is_killed_while_nothing_happens_is_replaced_and_no_guest_notices(
         let before = world.resets();
         for _ in 0..5 {
             // Everything is noted by then.
-            world.kill_host_after(Duration::from_millis(500));
+            world.settle();
+            world.kill_host_after(REST);
             world.exchange();
             assert_eq!(world.resets(), before, "a driver started anew: {}", world.serve.log());
         }
