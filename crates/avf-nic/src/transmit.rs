@@ -192,7 +192,7 @@ impl TxQueue {
         self.advance(&context, 1, own, bus)
     }
 
-    /// So many descriptors at the head are the driver's again.
+    /// So many descriptors at the head are the driver's again; none if the driver cannot be told.
     fn advance<B: Bus>(
         &mut self,
         context: &TxContext,
@@ -202,11 +202,12 @@ impl TxQueue {
     ) -> Result<(), DmaFault> {
         // Of descriptors as many as there are in the ring at the most.
         let (length, next) = (u32::from(context.length), self.head + descriptors);
-        self.head = if next >= length { next - length } else { next };
-        match context.head_address {
-            Some(address) => bus.dma_write(own, address, &self.head.to_le_bytes()),
-            None => Ok(()),
+        let head = if next >= length { next - length } else { next };
+        if let Some(address) = context.head_address {
+            bus.dma_write(own, address, &head.to_le_bytes())?;
         }
+        self.head = head;
+        Ok(())
     }
 
     /// The descriptors of the next packet; `false` if its end is not there yet.

@@ -338,8 +338,8 @@ fn told(received: &adaptive::Received) -> Received {
 
 fn counted(of: &virtchnl::Statistics) -> Statistics {
     Statistics {
-        rx_packets: of.rx_unicast + of.rx_multicast + of.rx_broadcast,
-        tx_packets: of.tx_unicast + of.tx_multicast + of.tx_broadcast,
+        rx_packets: of.rx_unicast.saturating_add(of.rx_multicast).saturating_add(of.rx_broadcast),
+        tx_packets: of.tx_unicast.saturating_add(of.tx_multicast).saturating_add(of.tx_broadcast),
         rx_octets: of.rx_bytes,
         tx_octets: of.tx_bytes,
         rx_multicast: of.rx_multicast,

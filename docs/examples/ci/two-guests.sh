@@ -18,6 +18,8 @@ end() {
     for machine in $machines; do
         kill "$machine" 2>/dev/null || true
     done
+    # What they say at their end belongs to this run.
+    wait
     rm -rf "$work"
 }
 trap end EXIT

@@ -37,8 +37,12 @@ const NEEDS: [Need; 7] = [
 const GUEST_VARIABLES: [&str; 3] = ["SOFTIOV_QEMU", "SOFTIOV_GUEST_KERNEL", "SOFTIOV_GUEST_INITRAMFS"];
 const GUEST_TOOLS: [&str; 3] = ["apt-get", "apt-cache", "dpkg-deb"];
 
+/// The target of the static program, whose test says what to do where it cannot be had.
+const STATIC: &str = "x86_64-unknown-linux-musl";
+
 /// Sees to it that everything needed is there.
 pub(super) fn run() -> Result<Tally> {
+    add_target();
     let missing: Vec<_> = NEEDS.iter().filter(|need| !is_present(need)).collect();
     if missing.is_empty() {
         return Ok(Tally::PASSED);
@@ -53,6 +57,13 @@ pub(super) fn run() -> Result<Tally> {
         skipped: still_missing.iter().map(|need| reason(need, obstacle)).collect(),
         ..Tally::default()
     })
+}
+
+/// Has rustup fetch the standard library of [`STATIC`], if the toolchain is rustup's and does not have it.
+fn add_target() {
+    if in_path("rustup") {
+        succeeds("rustup", &["target", "add", STATIC]);
+    }
 }
 
 fn reason(Need { program, package, what }: &Need, obstacle: &str) -> String {

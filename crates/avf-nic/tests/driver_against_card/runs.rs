@@ -83,3 +83,20 @@ fn memory_that_cannot_be_reached_stops_the_queue_after_the_frames_before() {
     assert_eq!(all_of(&mut world, &mut b).len(), 0, "the queue stands");
     assert_eq!(world.card.counters(0).unwrap().dma_faults, 1);
 }
+
+#[test]
+fn a_head_that_cannot_be_written_back_stops_the_queue_and_is_counted() {
+    let (mut world, _a, mut b) = two(|_| {});
+    let (ring, buffer, length) = (MEMORY - 0x1000, MEMORY - 0x2000, packet(7).len() as u16);
+    let good = Data { address: buffer as u64, length, end_of_packet: true, ..Data::default() }.emit();
+    let memory = world.memories.of(Function::Vf(0));
+    memory[buffer..][..packet(7).len()].copy_from_slice(&packet(7));
+    memory[ring..][..tx::SIZE].copy_from_slice(&good);
+    let nowhere = Some(MEMORY as u64);
+    world.card.configure_tx(0, 0, TxContext { base: ring as u64, length: 64, head_address: nowhere });
+    world.card.run(0, 1, 1);
+    world.vf(0).write(r::qtx_tail(0), 1);
+    world.round();
+    assert_eq!(world.card.counters(0).unwrap().dma_faults, 1);
+    assert_eq!(all_of(&mut world, &mut b).len(), 0, "a frame that the driver is not told of is not sent");
+}

@@ -88,7 +88,7 @@ fn a_port_that_goes_takes_the_others_link_and_its_heir_brings_it_back() {
     eventually("and another", || live.show_port("pf0").link && live.show_port("third").link);
     // A neighbour that takes the place of another between two looks of the port was never away.
     let reattached = uplink(&live, "pf0").reattached;
-    assert!((1..=2).contains(&reattached), "{reattached}");
+    assert!(reattached <= 2, "{reattached}");
 }
 
 #[test]

@@ -41,8 +41,8 @@ pub const LONGEST: usize = memory::ROOM;
 const HEADERS: u32 = 14 + 4;
 /// Frames of a queue before it is another's turn.
 const TURN: u32 = 64;
-/// How often it is looked whether a queue is free.
-const LOOK: Duration = Duration::from_millis(10);
+/// The pause between two attempts to get a queue that somebody else has. Each takes the memory of a queue.
+const RETRY: Duration = Duration::from_millis(50);
 
 /// How frames pass between interface and sockets. The words are Open vSwitch's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,7 +222,7 @@ pub struct Frames {
     /// Where it is looked next, and for how many more frames.
     next: usize,
     turn: u32,
-    /// A ring is not what it was.
+    /// An index or an address in a ring was out of range.
     broken: bool,
 }
 
@@ -230,7 +230,7 @@ impl Frames {
     /// The next frame; `None` if none of the queues has one now. They take turns, so that a flood of one holds up no other.
     ///
     /// # Errors
-    /// The rings are not what they were; there is no going on with them.
+    /// A ring holds an index or an address that is out of range; the interface must be attached to anew.
     pub fn receive(&mut self, into: &mut [u8]) -> io::Result<Option<Arrived>> {
         if self.broken {
             return Err(broken());
@@ -270,6 +270,12 @@ impl Frames {
                 lost
             }
         }
+    }
+
+    /// Whether the interface had no room for all of it: then it must be flushed again soon, though nothing else happens.
+    #[must_use]
+    pub fn has_left(&self) -> bool {
+        self.queues.first().is_some_and(Queue::has_left)
     }
 
     /// Sends what was taken. What the interface has no room for now goes with a later flush. Answers what was lost.
@@ -336,7 +342,7 @@ fn socket_of(interface: u32, number: u32, zerocopy: bool) -> io::Result<Option<Q
 fn patiently<T>(until: Instant, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match attempt() {
-            Err(error) if is_busy(&error) && Instant::now() < until => thread::sleep(LOOK),
+            Err(error) if is_busy(&error) && Instant::now() < until => thread::sleep(RETRY),
             other => return other,
         }
     }

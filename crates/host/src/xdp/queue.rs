@@ -264,6 +264,11 @@ impl Queue {
         self.sending.pending >= BURST
     }
 
+    /// Whether the kernel has not taken all that it was told of: it must be told again.
+    pub(super) fn has_left(&self) -> bool {
+        self.sending.left
+    }
+
     /// Sends what was taken. What the kernel does not take now stays in the ring, and goes with a later flush.
     pub(super) fn flush(&mut self) -> Result<Lost, Broken> {
         let sending = &mut self.sending;
@@ -280,8 +285,8 @@ impl Queue {
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 // The one that was next is gone: the interface has no carrier, or its queue is full.
                 Err(Errno::BUSY) => lost.no_room += 1,
-                // It was deleted, and nothing leaves this ring any more.
-                Err(Errno::NXIO | Errno::NODEV) => {
+                // It is down or was deleted, and nothing leaves this ring now.
+                Err(Errno::NXIO | Errno::NODEV | Errno::NETDOWN) => {
                     sending.left = false;
                     return Ok(Lost { no_link: pending.into(), ..lost });
                 }

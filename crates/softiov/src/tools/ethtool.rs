@@ -118,7 +118,7 @@ fn not_supported(command: Command) -> Said {
     let said = Said::new("netlink error: Operation not supported", 1);
     said.because(match command {
         Command::Features => "what is offloaded is for the guest's driver to say: ask in the guest",
-        Command::Channels => "an 82576 has no channels: rings are the guest's driver's",
+        Command::Channels => "channels are the guest's driver's: ask in the guest",
         _ => "a port has no rings and no interrupts: those are its VFs'",
     })
 }

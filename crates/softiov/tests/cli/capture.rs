@@ -1,25 +1,63 @@
-//! `softiov capture -w`: what Wireshark's tshark reads in the file. What is captured is `daemon`'s to test
-//! (`crates/daemon/tests/live/capture.rs`).
+//! `softiov capture -w`: what Wireshark's tshark reads in a file, and in a pipe while the host runs. What is captured is
+//! `daemon`'s to test (`crates/daemon/tests/live/capture.rs`).
 
-use crate::process::{SOFTIOV, Serve, finish};
+use crate::process::{SOFTIOV, Serve};
 use host::test_support::skipped;
-use std::process::{Command, Stdio};
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread;
 use tempfile::tempdir;
+
+/// Captures of what two VFs lose, of which one frame is waited for.
+fn capture(serve: &Serve, to: &Path) -> Child {
+    let mut capture = Command::new(SOFTIOV);
+    capture.args(["capture", "pf0vf0", "pf0vf1", "--drops", "-c", "1", "--runtime-dir"]).arg(serve.folder());
+    capture.args(["--filter", "ether src 02:82:57:06:02:00", "-w"]).arg(to);
+    capture.stdout(Stdio::piped()).spawn().unwrap()
+}
+
+/// What tshark says of a capture that comes through a pipe.
+fn read_by(mut tshark: Command, begin: &[u8], mut rest: impl Read) -> String {
+    tshark.args(["-r", "-", "-T", "fields"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    for field in ["frame.interface_name", "frame.packet_flags_direction", "eth.src", "frame.comment"] {
+        tshark.args(["-e", field]);
+    }
+    let mut tshark = tshark.spawn().unwrap();
+    let mut pipe = tshark.stdin.take().unwrap();
+    pipe.write_all(begin).unwrap();
+    std::io::copy(&mut rest, &mut pipe).unwrap();
+    drop(pipe);
+    String::from_utf8(tshark.wait_with_output().unwrap().stdout).unwrap()
+}
+
+/// The first bytes of a capture, which come when it has begun.
+fn begin(of: &mut ChildStdout) -> [u8; 28] {
+    let mut begin = [0; 28];
+    of.read_exact(&mut begin).unwrap();
+    begin
+}
 
 /// `softiov drive` sends two frames that are not let through: with a foreign address, and of a foreign VLAN.
 #[test]
 fn tshark_reads_who_sent_a_spoofed_frame_which_way_and_why_it_was_dropped() {
-    let mut tshark = match linux_guest::tshark() {
+    let folder = tempdir().unwrap();
+    let tshark = || {
+        linux_guest::tshark().map(|mut tshark| {
+            tshark.env("HOME", folder.path());
+            tshark
+        })
+    };
+    let live = match tshark() {
         Ok(tshark) => tshark,
         Err(error) => return skipped("a capture in tshark", &error.to_string()),
     };
-    let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let file = folder.path().join("drops.pcapng");
-    let mut capture = Command::new(SOFTIOV);
-    capture.args(["capture", "pf0vf0", "pf0vf1", "--drops", "-c", "1", "--runtime-dir"]).arg(serve.folder());
-    let filter = ["--filter", "ether src 02:82:57:06:02:00"];
-    let mut capture = capture.args(filter).arg("-w").arg(&file).spawn().unwrap();
+    let (mut kept, mut piped) = (capture(&serve, &file), capture(&serve, Path::new("-")));
+    let mut pipe = piped.stdout.take().unwrap();
+    let begin = begin(&mut pipe);
+    let live = thread::spawn(move || read_by(live, &begin, pipe));
     serve.wait_until("the capture to begin", || file.metadata().is_ok_and(|file| file.len() > 0));
     let mut drive = Command::new(SOFTIOV);
     drive.arg("drive").stdout(Stdio::null());
@@ -27,13 +65,9 @@ fn tshark_reads_who_sent_a_spoofed_frame_which_way_and_why_it_was_dropped() {
         drive.arg("--socket").arg(serve.folder().join(vf).join("vf.sock"));
     }
     assert!(drive.status().unwrap().success());
-    assert!(capture.wait().unwrap().success());
-    let fields = ["frame.interface_name", "frame.packet_flags_direction", "eth.src", "frame.comment"];
-    tshark.arg("-r").arg(&file).args(["-T", "fields"]).env("HOME", folder.path());
-    for field in fields {
-        tshark.args(["-e", field]);
-    }
-    let said = finish(&mut tshark);
+    assert!(kept.wait().unwrap().success() && piped.wait().unwrap().success());
     let why = "dropped: the source address is not the sender's (spoof check)";
-    assert_eq!(said.out, format!("pf0vf0\t0x00000002\t02:82:57:06:02:00\t{why}\n"), "{}", said.err);
+    let expected = format!("pf0vf0\t0x00000002\t02:82:57:06:02:00\t{why}\n");
+    assert_eq!(live.join().unwrap(), expected);
+    assert_eq!(read_by(tshark().unwrap(), &[], std::fs::File::open(&file).unwrap()), expected);
 }

@@ -27,8 +27,13 @@ fn an_interrupted_demo_leaves_nothing_behind() {
         ("attaching", Signal::HUP),
     ] {
         let folder = tempdir().unwrap();
-        let mut command = Command::new(SOFTIOV);
-        command.arg("demo").env("TMPDIR", folder.path()).stdout(Stdio::null()).stderr(Stdio::piped());
+        // A shell that starts tests in the background has them, and what they start, ignore SIGINT.
+        let mut command = Command::new("env");
+        command
+            .args(["--default-signal=INT", SOFTIOV, "demo"])
+            .env("TMPDIR", folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
         let mut demo = command.spawn().unwrap();
         let mut said = BufReader::new(demo.stderr.take().unwrap()).lines().map(Result::unwrap);
         assert!(said.any(|line| line.contains(moment)), "{moment}");

@@ -48,6 +48,7 @@ fn show_tells_everything_and_set_changes_the_link() {
     }
     let set = softiov(serve.folder(), &["vf", "set", "pf0vf2", "--state", "disable"]);
     assert!(set.status == Some(0) && set.out.contains("kept: state disable"), "{set:?}");
+    serve.wait_logged(&format!("of user {}", rustix::process::geteuid().as_raw()));
     assert_eq!(json(&softiov(serve.folder(), &["vf", "show", "pf0vf2", "--json"]).out)["link"], false);
 }
 

@@ -5,12 +5,14 @@
 //! bodies, the time in which they have to come, the time for which a response may wait to be read, and the requests that
 //! wait to be carried out.
 
+mod caller;
 mod capture;
 mod page;
 mod requests;
 mod service;
 mod stream;
 
+use caller::Known;
 use capture::CaptureService;
 pub(crate) use capture::Starter;
 pub(crate) use requests::{Probe, RequestSender};
@@ -231,9 +233,9 @@ impl Listening {
 }
 
 /// What is served: a stream of either kind.
-trait Connection: AsyncRead + AsyncWrite + Send + 'static {}
+trait Connection: AsyncRead + AsyncWrite + Known + Send + 'static {}
 
-impl<S: AsyncRead + AsyncWrite + Send + 'static> Connection for S {}
+impl<S: AsyncRead + AsyncWrite + Known + Send + 'static> Connection for S {}
 
 /// Serves one client for as long as it asks.
 async fn attend(
@@ -242,9 +244,9 @@ async fn attend(
     mut stop: watch::Receiver<bool>,
     has_asked: HasAsked,
 ) {
+    let service = router.layer(axum::Extension(has_asked)).layer(axum::Extension(stream.caller()));
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(PATIENCE));
-    let service = router.layer(axum::Extension(has_asked));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)

@@ -1,5 +1,6 @@
 //! From a path to its answer. Left out: connections, and what a request does.
 
+use super::caller::Caller;
 use super::capture::{self, CaptureService};
 use super::{HasAsked, PATIENCE, RequestSender, page, stream};
 use crate::control::problem::{Kind, Problem};
@@ -12,7 +13,7 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Path, Query, Request, State};
 use axum::http::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, get, on};
@@ -98,6 +99,7 @@ async fn authorize(
 
 async fn answer(route: &Route, context: &Context, request: Request) -> Response {
     let path = request.uri().path().to_owned();
+    let caller = request.extensions().get::<Caller>().copied().unwrap_or(Caller::Unknown);
     let outcome = async {
         if route.local_only && context.token.is_some() {
             let message =
@@ -106,6 +108,9 @@ async fn answer(route: &Route, context: &Context, request: Request) -> Response 
         }
         let input = input(route, request).await?;
         let answer = context.sender.ask((route.request)(&input)?).await?;
+        if route.method != Method::GET {
+            tracing::info!(by = %caller, method = %route.method, path, "carried out");
+        }
         encode(&answer)
     };
     outcome.await.unwrap_or_else(|failure| refuse(failure, &path))

@@ -6,13 +6,16 @@ use super::record::Record;
 use super::watch::{News, Seen, Watch};
 use super::{Kind, Maker, UplinkError};
 use crate::control::uplink::{InterfaceMode, UplinkState, UplinkStatus};
+use crate::port::hal::now;
 use host::poll::{Interest, Poller};
 use host::tap::InterfaceName;
+use i82576::Time;
 use nic::{Sealed, Uncut};
 use std::fmt::{Debug, Display};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a frame has besides its payload: the header of Ethernet, and a VLAN tag. What Linux bridges forward at an MTU
 /// has these, whether it is tagged or not.
@@ -80,6 +83,11 @@ pub(super) trait Device: AsFd + Debug + Send + Sync + Sized + 'static {
         Sent::default()
     }
 
+    /// Whether it has to be flushed again soon, though nothing else happens.
+    fn has_left(_burst: &Self::Burst) -> bool {
+        false
+    }
+
     /// The next frame. When it is empty the descriptor is waited on.
     fn receive(&self, burst: &mut Self::Burst, into: &mut [u8]) -> io::Result<Received>;
 
@@ -120,6 +128,9 @@ pub(super) enum Received {
     Empty,
 }
 
+/// How soon a device is flushed again that had no room for all frames.
+const AGAIN: Duration = Duration::from_millis(1);
+
 /// Bad frames that one call passes over: a sender of nothing else must not hold the port up.
 const PASSED_OVER: usize = 32;
 
@@ -139,6 +150,8 @@ pub(super) struct DeviceUplink<D: Device> {
     seen: Seen,
     /// The longest frame that it takes, bytes.
     longest: usize,
+    /// When it is to be flushed again, since it had no room for all.
+    again: Option<Time>,
     record: Record,
     watch: Watch<D>,
 }
@@ -173,6 +186,7 @@ impl<D: Device> DeviceUplink<D> {
             burst,
             readable: true,
             broken: false,
+            again: None,
             seen,
             record: Record::new(D::KIND, UplinkState::Up),
             watch,
@@ -319,6 +333,11 @@ impl<D: Device> Kind for DeviceUplink<D> {
             let sent = device.flush(&mut self.burst);
             self.count(sent);
         }
+        self.again = D::has_left(&self.burst).then(|| now() + AGAIN);
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        self.again.filter(|_| self.seen.up && self.device.is_some())
     }
 
     fn receive(&mut self, into: &mut [u8]) -> Option<usize> {

@@ -97,6 +97,11 @@ trait Kind: fmt::Debug + Send {
     /// Sends what it has taken.
     fn flush(&mut self) {}
 
+    /// When it is to be flushed again, though nothing is reported.
+    fn deadline(&self) -> Option<Time> {
+        None
+    }
+
     /// The next frame, if there is one.
     fn receive(&mut self, into: &mut [u8]) -> Option<usize>;
 
@@ -190,7 +195,7 @@ impl Uplink {
 
     /// When there is something to be done though nothing is reported.
     pub(super) fn deadline(&self) -> Option<Time> {
-        self.stages.deadline()
+        [self.stages.deadline(), self.kind.deadline()].into_iter().flatten().min()
     }
 
     /// Gives up what a predecessor with another configuration has kept of its uplink.

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 /// How long an interface is waited for that somebody else has: a process that ends leaves it a moment later, and one that
 /// hands over goes on until its successor is ready.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(5);
 const TAKE_OVER: Duration = Duration::from_secs(4);
 
 /// The host's programs. Each is one uplink's as long as that is there, and then another's.
@@ -237,6 +237,10 @@ impl Device for XdpDevice {
             (Self::Xdp(_), None) => Sent::default(),
             (Self::Packet(socket), _) => socket.flush(&mut burst.packets),
         }
+    }
+
+    fn has_left(burst: &Burst) -> bool {
+        burst.frames.as_ref().is_some_and(Frames::has_left)
     }
 
     fn receive(&self, burst: &mut Burst, into: &mut [u8]) -> io::Result<Received> {

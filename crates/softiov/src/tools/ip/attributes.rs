@@ -59,7 +59,9 @@ impl Attributes {
             "state" => set.state = Some(state(words)?),
             "query_rss" => {
                 words.on_off(name)?;
-                return Err(not_supported("an 82576 lets nobody read a VF's hash key and table"));
+                return Err(not_supported(
+                    "no card of this host lets anybody read a VF's hash key and table",
+                ));
             }
             _ => {
                 words.value()?;

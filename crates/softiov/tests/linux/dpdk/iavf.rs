@@ -155,7 +155,7 @@ fn leaves_checksums_to_the_card(world: &World, alice: &End<'_>) -> Result<()> {
     let before = world.vf(ALICE_AVF)?.rx.packets;
     let came = eventually(|| {
         alice.check(&format!(
-            "traceroute -n -m 1 -q 5 -w 1 {ADDRESS} 1400; wget -q -T 1 -O - http://{ADDRESS}/; true"
+            "traceroute -n -m 1 -q 5 -w 1 {ADDRESS} 1400; iperf3 -c {ADDRESS} --connect-timeout 1000; [ $? = 1 ]"
         ))?;
         let came = world.vf(ALICE_AVF)?.rx.packets - before;
         ensure!(came >= 6, "{came} frames came back");

@@ -35,10 +35,20 @@ export class Editor {
 
   async show() {
     this.outcome.textContent = "";
-    if (!this.chosen.value) {
-      return this.form.replaceChildren();
+    const name = this.chosen.value;
+    if (!name) {
+      this.form.replaceChildren();
+      return;
     }
-    const fields = await this.draw(await get(this.where()));
+    // If another name is chosen meanwhile, its own answer is drawn.
+    const told = await get(this.where());
+    if (name !== this.chosen.value) {
+      return;
+    }
+    const fields = await this.draw(told);
+    if (name !== this.chosen.value) {
+      return;
+    }
     const ends = element("label", {}, element("input", { type: "checkbox", name: ":volatile" }), " only until the host ends");
     this.form.replaceChildren(...fields, element("div", { class: "all" }, element("button", {}, "Set"), ends));
   }

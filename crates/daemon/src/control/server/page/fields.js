@@ -55,6 +55,8 @@ export function field(form, names, schema, value) {
     input.checked = value;
   } else {
     input = element("input", is("integer") ? { type: "number", min: 0 } : { type: "text" });
+    // No number is not the number 0, which often means "no limit".
+    input.required = is("integer") && !is("null");
     input.value = value ?? "";
   }
   return labelled(form, names.join("."), names.at(-1), input, description ?? "");
@@ -65,5 +67,8 @@ export function said(input) {
   if (input.type === "checkbox") {
     return input.checked;
   }
-  return input.type === "number" ? Number(input.value) : input.value;
+  if (input.type === "number") {
+    return input.value === "" ? null : Number(input.value);
+  }
+  return input.value;
 }

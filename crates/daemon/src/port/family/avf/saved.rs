@@ -23,6 +23,9 @@ use plane::pacing::Pacing;
 use plane::switch::{Storm, Tables};
 use plane::{Plane, PortCounters};
 
+/// More storms than any port has seen: a counter that is about to overflow.
+const MOST_STORMS: u64 = 1 << 62;
+
 /// Where VFs are on the bus, from the PF on, as on an X710.
 const PLACEMENT: Placement = Placement { first_offset: 16, stride: 1 };
 
@@ -108,6 +111,7 @@ impl Avf {
         let decided = still_decided(config, &before, &policies, quarantined);
         let policy = still_policy(config, &before, policy);
         let mut avf = Self::bring_up(link, configured(config), policy, decided, guests)?;
+        // A guest whose configuration space cannot be had sets it up anew, as after power-on.
         avf.load(config, &functions);
         Ok(avf)
     }
@@ -127,6 +131,9 @@ impl Avf {
         if clients.len() != config.vfs.len() || counts != [usize::from(VFS); 4] {
             return Err(InheritanceError::Functions);
         }
+        if storms.0 >= MOST_STORMS {
+            return Err(StateError::Body.into());
+        }
         let (mut card, plane) = Card::restore(card)?;
         let mut desk = Desk::new();
         let pf = Pf::restore(&mut PfHal { card: &mut card, desk: &mut desk, guests }, pf)?;
@@ -138,7 +145,9 @@ impl Avf {
         let rules = Rules::resume(still_policy(config, &before, policy), storms);
         let parts = Parts { card, pf, desk, plane };
         let mut avf = Self::assemble(parts, link, configured(config), rules, were);
-        avf.load(config, &functions);
+        if !avf.load(config, &functions) {
+            return Err(StateError::Body.into());
+        }
         avf.asking = asking & ((1 << VFS) - 1);
         for (vf, now) in VfIndex::all().zip(still_decided(config, &before, &policies, quarantined)) {
             avf.decide(vf, now, guests).map_err(|error| PortError::Card(error.to_string()))?;
@@ -146,7 +155,7 @@ impl Avf {
         Ok(Inherited { card: Box::new(avf), watched, functions: clients })
     }
 
-    /// Puts another decision for a VF to work, if it is another.
+    /// Takes a decision for a VF, and puts it to work if the PF driver has another.
     fn decide(
         &mut self,
         vf: VfIndex,
@@ -154,20 +163,25 @@ impl Avf {
         guests: &mut LiveBus,
     ) -> Result<(), crate::settings::SettingError> {
         let decided = &mut self.decided[vf.index()];
-        if (decided.policy, decided.quarantined) == (now.policy, now.quarantined) {
+        (decided.policy, decided.quarantined) = (now.policy, now.quarantined);
+        if self.pf.policy(vf.get()) == Some(&decided.in_force()?) {
             return Ok(());
         }
-        (decided.policy, decided.quarantined) = (now.policy, now.quarantined);
         self.enforce(vf, guests)
     }
 
-    /// Takes over what guests have configured.
-    fn load(&mut self, config: &PortConfig, functions: &[FunctionState]) {
-        for ((vf, function), state) in VfIndex::all().zip(&mut self.functions).zip(functions) {
-            if vf.index() < config.vfs.len() && function.load(state) {
+    /// Takes over what guests have configured; `false` if a configuration space cannot be as it is said.
+    fn load(&mut self, config: &PortConfig, functions: &[FunctionState]) -> bool {
+        let mut sound = true;
+        let offered = VfIndex::all().take(config.vfs.len());
+        for ((vf, function), state) in offered.zip(&mut self.functions).zip(functions) {
+            if function.load(state) {
                 self.card.set_bus_master(vf.get(), function.endpoint().bus_master());
+            } else {
+                sound = false;
             }
         }
+        sound
     }
 
     /// What outlives the card.
