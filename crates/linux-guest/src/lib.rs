@@ -26,7 +26,7 @@ mod guest;
 
 pub use assets::{
     AssetError, Assets, DebianRoot, DpdkSeries, HostDpdk, HostTools, KernelSeries, OpenVSwitch, Prometheus,
-    cache_folder, prometheus, tshark,
+    apparmor_parser, cache_folder, prometheus, tshark,
 };
 pub use guest::accel::Accel;
 pub use guest::control::Output;

@@ -19,6 +19,7 @@ mod apt;
 mod cache;
 mod cpio;
 mod debian;
+mod debian_tools;
 mod dpdk;
 mod elf;
 mod error;
@@ -37,7 +38,6 @@ mod prometheus;
 mod qemu;
 mod sources;
 mod tools;
-mod tshark;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -46,6 +46,7 @@ use std::sync::Arc;
 use tempfile::TempPath;
 
 pub use debian::DebianRoot;
+pub use debian_tools::{apparmor_parser, tshark};
 pub use dpdk::DpdkSeries;
 pub use error::AssetError;
 pub use host_dpdk::HostDpdk;
@@ -53,7 +54,6 @@ pub use host_tools::HostTools;
 pub use open_vswitch::OpenVSwitch;
 pub use prometheus::{Prometheus, prometheus};
 pub use qemu::Qemu;
-pub use tshark::tshark;
 
 use apt::AptRoot;
 use cache::Cache;

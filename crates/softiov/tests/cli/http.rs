@@ -18,16 +18,24 @@ pub(crate) const TOKEN: &str = "a-token-of-the-test-alone";
 const DASHBOARD: &str = include_str!("../../../../docs/monitoring/grafana-dashboard.json");
 const ALERTS: &str = include_str!("../../../../docs/monitoring/prometheus-alerts.yml");
 
+/// Families whose first sample comes with the first refusal, and with the first second of an offence.
+const AT_FIRST: [&str; 2] = ["softiov_vf_mailbox_refused_total", "softiov_vf_offence_seconds_total"];
+
 /// A host that listens, and where.
 pub(crate) fn tcp(folder: &TempDir) -> (Serve, SocketAddr) {
+    tcp_with(folder, "")
+}
+
+/// The same with ports as a text says.
+fn tcp_with(folder: &TempDir, ports: &str) -> (Serve, SocketAddr) {
     let token = folder.path().join("token");
     write(&token, format!("{TOKEN}\n")).unwrap();
     set_permissions(&token, Permissions::from_mode(0o600)).unwrap();
     // A port that is free now.
     let listen = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let config = folder.path().join("softiov.toml");
-    write(&config, format!("http = {{ listen = \"{listen}\", token_file = \"{}\" }}\n", token.display()))
-        .unwrap();
+    let http = format!("http = {{ listen = \"{listen}\", token_file = \"{}\" }}\n", token.display());
+    write(&config, http + ports).unwrap();
     (Serve::start(folder, &["--config", config.to_str().unwrap()]), listen)
 }
 
@@ -135,24 +143,37 @@ fn names(text: &str) -> BTreeSet<&str> {
     words.filter(|word| word.starts_with("softiov_") || word.starts_with("sriov_vf_")).collect()
 }
 
+/// Labels of reasons that a text asks for.
+fn reasons(text: &str) -> Vec<&str> {
+    let label = |at: usize| text[at..].split_inclusive('"').take(2).map(str::len).sum::<usize>();
+    text.match_indices("reason=\"").map(|(at, _)| &text[at..at + label(at)]).collect()
+}
+
 #[test]
 fn prometheus_gets_every_name_that_the_dashboard_and_the_alerts_ask_for() {
     let folder = tempdir().unwrap();
-    let (_serve, listen) = tcp(&folder);
+    let wired = "[[port]]\nuplink.wire = \"w\"\n";
+    let (serve, listen) = tcp_with(&folder, &wired.repeat(2));
+    let mut drive = Command::new(SOFTIOV);
+    drive.arg("drive");
+    for vf in ["pf0vf0", "pf0vf1"] {
+        drive.arg("--socket").arg(serve.folder().join(vf).join("vf.sock"));
+    }
+    assert_eq!(finish(&mut drive).status, Some(0));
     let (_, text) = ask(listen, "GET /metrics", &with_token(), "");
     let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
-    // Those of which there is one for each reason come with the first.
-    let families = include_str!("../../../daemon/src/control/metrics.rs");
     let scraped: BTreeSet<&str> = types.collect();
     assert!(scraped.len() > 15, "{text}");
     for (what, asked) in [("the dashboard", names(DASHBOARD)), ("the alerts", names(ALERTS))] {
         assert!(asked.len() > 5);
         for name in asked {
-            assert!(
-                scraped.contains(name) || families.contains(&format!("\"{name}\"")),
-                "{what} asks for {name}"
-            );
+            assert!(scraped.contains(name) || AT_FIRST.contains(&name), "{what} asks for {name}");
         }
+    }
+    let reasons = reasons(ALERTS);
+    assert!(reasons.len() >= 2, "{reasons:?}");
+    for label in reasons {
+        assert!(text.contains(label), "the alerts ask for {label}");
     }
     let panels: serde_json::Value = serde_json::from_str(DASHBOARD).unwrap();
     assert!(panels["panels"].as_array().is_some_and(|panels| panels.len() > 8));

@@ -4,6 +4,7 @@
 
 mod access;
 mod api;
+mod apparmor;
 mod apply;
 mod bench;
 mod beyond;

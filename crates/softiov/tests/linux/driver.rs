@@ -94,6 +94,11 @@ pub(crate) fn ethtool_reads_and_sets(world: &mut World) -> Result<Outcome> {
         alice.ping(&world.bob()?.address(), 1400, 10)?;
         ensure!(theirs(&seen) == ours(world, "-g")?, "ethtool -g in the guest: {seen}");
     }
+    for option in ["-i", "-c"] {
+        let (seen, said) = (alice.check(&format!("ethtool {option} eth0"))?, ours(world, option)?);
+        let (theirs, ours) = (shape(&seen), shape(&said));
+        ensure!(theirs == ours, "ethtool {option} in the guest: {theirs:?}, and ours: {ours:?}");
+    }
     let theirs = theirs(&alice.check("ethtool -S eth0")?);
     for line in ours(world, "-S")?.lines() {
         let (name, _) = line.split_once(": ").unwrap_or((line, ""));
@@ -103,6 +108,12 @@ pub(crate) fn ethtool_reads_and_sets(world: &mut World) -> Result<Outcome> {
         );
     }
     Ok(Outcome::Passed)
+}
+
+/// The names in front of what ethtool tells, line by line.
+fn shape(said: &str) -> Vec<&str> {
+    let names = said.lines().map(|line| line.split_once(':').map_or(line, |(name, _)| name));
+    names.map(|name| if name.starts_with("Coalesce parameters for") { "" } else { name }).collect()
 }
 
 /// What the guest's ethtool says of its interface, with the name that the host has for it.

@@ -1,0 +1,63 @@
+//! Programs of Debian's on the host, with their own libraries: they read what users would have them read.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::error::{AssetError, Result};
+use super::sources::Archive;
+use super::{Kitchen, apt, libraries};
+
+/// A program and where it is.
+struct Tool {
+    package: &'static str,
+    program: &'static str,
+}
+
+const TSHARK: Tool = Tool { package: "tshark", program: "usr/bin/tshark" };
+const APPARMOR: Tool = Tool { package: "apparmor", program: "sbin/apparmor_parser" };
+
+/// A command that runs Debian's tshark, Wireshark on the command line, from the cache. Fetches 45 MB the first time.
+///
+/// # Errors
+///
+/// Those of [`Assets::prepare`](super::Assets::prepare).
+pub fn tshark() -> Result<Command> {
+    let part = unpacked(&TSHARK)?;
+    let mut command = libraries::command(&part, TSHARK.program);
+    command.env("WIRESHARK_DATA_DIR", part.join("usr/share/wireshark"));
+    Ok(command)
+}
+
+/// A command that runs Debian's apparmor_parser from the cache, with Debian's abstractions. It reads profiles where the kernel
+/// has no AppArmor, too.
+///
+/// # Errors
+///
+/// Those of [`Assets::prepare`](super::Assets::prepare).
+pub fn apparmor_parser() -> Result<Command> {
+    let part = unpacked(&APPARMOR)?;
+    let mut command = libraries::command(&part, APPARMOR.program);
+    command.arg("--base").arg(part.join("etc/apparmor.d"));
+    Ok(command)
+}
+
+/// Where a tool's packages are in the cache.
+fn unpacked(tool: &Tool) -> Result<PathBuf> {
+    let &Tool { package: name, program } = tool;
+    let mut kitchen = Kitchen::open()?;
+    let part = kitchen.cache.part(name, &format!("1 bookworm {name}"));
+    if kitchen.lacks(&part)? {
+        let apt = kitchen.apt(Archive::Bookworm)?;
+        let packages = apt.fetch(name, &[name], &mut kitchen.progress)?;
+        let root = kitchen.cache.bench(name)?;
+        for package in &packages {
+            apt::unpack(package, &root)?;
+        }
+        if !root.join(program).exists() {
+            return Err(AssetError::Contents(format!("no {program} in the package {name}")));
+        }
+        kitchen.cache.publish(&root, &part)?;
+    }
+    kitchen.close()?;
+    Ok(part)
+}

@@ -1,0 +1,37 @@
+//! The rule that lets libvirt's machines connect under AppArmor, as AppArmor's own parser reads it. Left out: that a kernel
+//! enforces it, which takes one with AppArmor.
+
+use crate::process::finish;
+use host::test_support::skipped;
+use std::fs;
+use std::path::Path;
+use tempfile::tempdir;
+
+const RULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/apparmor/libvirt-qemu.d-softiov");
+
+/// libvirt's profile of a machine includes the rule as this one does.
+#[test]
+fn the_rule_for_libvirts_machines_is_what_apparmor_reads() {
+    let folder = tempdir().unwrap();
+    let rule = Path::new(RULE).canonicalize().unwrap();
+    let wrong = folder.path().join("wrong");
+    fs::write(&wrong, fs::read_to_string(&rule).unwrap().replace(" rw,", " rwq,")).unwrap();
+    let read = |rule: &Path| {
+        let profile = folder.path().join("profile");
+        let text = "#include <tunables/global>\nprofile machine {\n  #include <abstractions/base>\n";
+        fs::write(&profile, format!("{text}  #include \"{}\"\n}}\n", rule.display())).unwrap();
+        let mut parser = linux_guest::apparmor_parser()?;
+        let words = ["--skip-kernel-load", "--skip-cache", "--skip-read-cache", "--debug"];
+        Ok::<_, linux_guest::AssetError>(finish(parser.args(words).arg(profile)))
+    };
+    let said = match read(&rule) {
+        Ok(said) => said,
+        Err(error) => return skipped("the rule for AppArmor", &error.to_string()),
+    };
+    assert_eq!(said.status, Some(0), "{}", said.err);
+    for socket in ["vf.sock", "pf.sock"] {
+        let allowed = said.out.lines().find(|line| line.contains(&format!("/softiov/*/{socket}")));
+        assert!(allowed.is_some_and(|line| line.contains("rw")), "{socket}: {}", said.out);
+    }
+    assert_ne!(read(&wrong).unwrap().status, Some(0), "it does read it");
+}
