@@ -56,7 +56,7 @@ pub const fn ip(ip: Ip, payload: Payload) -> u8 {
     }
 }
 
-/// What a packet type says, if it is one of an IP packet.
+/// The IP version and the payload that a packet type stands for; `None` if it is not an IP packet's.
 #[must_use]
 pub const fn parse(packet_type: u8) -> Option<(Ip, Payload)> {
     let (ip, kind) = match packet_type {

@@ -194,7 +194,7 @@ impl Vf {
         }
     }
 
-    /// Whether so many descriptors can be had now, for a packet of whatever flow.
+    /// Whether every transmit queue has that many free descriptors.
     pub fn has_room<B: Bus>(&mut self, bus: &mut B, wanted: usize) -> bool {
         let free = |vf: &Self| match vf {
             Self::I82576(vf) => vf.tx_free(),

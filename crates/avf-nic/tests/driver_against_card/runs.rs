@@ -1,5 +1,5 @@
-//! Frames that ask for nothing go from ring to plane in runs, the others one by one: nobody must be able to tell, but for how
-//! long it takes.
+//! The card takes plain frames (one descriptor, no offload, no tag) from a ring in runs, and all others one by one. Frames,
+//! counters and descriptors are the same either way.
 
 use crate::built::udp4;
 use crate::offloads::{SUMS, all_of, two};

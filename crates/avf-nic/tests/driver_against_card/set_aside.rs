@@ -33,9 +33,9 @@ const BODY: u64 = 0x3f_1000;
 /// Something that happens.
 #[derive(Debug, Clone)]
 pub(crate) enum Act {
-    /// A guest sends a frame of so many bytes by a queue to a VF, to everybody, or to the wire.
+    /// VF, queue, destination, length: a VF sends a frame. The destination is a VF, [`VFS`] for a broadcast, or more for the wire.
     Send(u8, u8, u8, usize),
-    /// The same, TCP with so many bytes to be cut into segments of 400.
+    /// The same with a TCP packet of that length, which the card cuts into segments of 400 bytes.
     SendLarge(u8, u8, u8, usize),
     Receive(u8),
     /// A request by number, with an argument.
@@ -56,7 +56,7 @@ pub(crate) enum Act {
     Storm(u32),
     Arrive(u8, usize),
     Poll,
-    /// So many microseconds.
+    /// Microseconds pass.
     Wait(u64),
 }
 
@@ -294,7 +294,7 @@ impl World {
         self.memories.forget(Function::Pf);
     }
 
-    /// Broadcasts beyond so many blocks of 64 bytes in a millisecond are kept from VFs.
+    /// Sets storm control: the card drops broadcasts and multicasts beyond `threshold` blocks of 64 bytes in a millisecond.
     fn control_storms(&mut self, threshold: u32) {
         let plane = self.plane.as_mut().unwrap();
         let kind = Limit { threshold, drops: true, drops_next: threshold & 1 != 0 };

@@ -84,7 +84,7 @@ pub fn posted(buffer: u64) -> [u8; SIZE] {
     words([buffer, 0, 0, 0])
 }
 
-/// To whom a frame was.
+/// The kind of a frame's destination address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Cast {
     /// One station.
@@ -120,7 +120,7 @@ pub struct WriteBack {
     pub tag: Option<u16>,
     /// The hash.
     pub hash: Option<u32>,
-    /// To whom it was. Flexible forms do not say.
+    /// The kind of its destination address. Flexible forms do not have it.
     pub cast: Cast,
     /// The frame came from inside the card.
     pub loopback: bool,

@@ -134,13 +134,13 @@ pub struct Buffer {
     pub report_status: bool,
 }
 
-/// What of a data descriptor's second word says that it is all of a packet and asks for nothing: type, EOP, IL2TAG1, DUMMY,
-/// and the headers.
+/// The fields of a data descriptor's second word that a plain frame has fixed: type, EOP, IL2TAG1, DUMMY, and the kinds of its
+/// headers.
 const PLAIN_MASK: u64 =
     0xf | (command::EOP | command::IL2TAG1 | command::DUMMY | 3 << 5 | 3 << 8) << COMMAND_SHIFT;
 const PLAIN: u64 = DATA | command::EOP << COMMAND_SHIFT;
 
-/// Reads a descriptor that is a whole packet and asks for nothing but a report; `None` if it is another.
+/// Reads the descriptor of a plain frame: one descriptor, no offload, no tag. `None` if the descriptor is not one.
 #[must_use]
 #[inline]
 pub fn plain(raw: &[u8; SIZE]) -> Option<Buffer> {

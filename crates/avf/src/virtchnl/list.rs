@@ -25,7 +25,7 @@ pub struct List<'a, T> {
 }
 
 impl<'a, T: Item> List<'a, T> {
-    /// The first `count` elements of some bytes, as far as there are so many.
+    /// The first `count` elements in `bytes`; fewer if `bytes` ends before.
     pub(crate) fn new(bytes: &'a [u8], count: usize) -> Self {
         let length = count.saturating_mul(T::SIZE);
         Self { bytes: bytes.get(..length).unwrap_or(bytes), item: PhantomData }

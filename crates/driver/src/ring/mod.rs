@@ -23,7 +23,7 @@ fn distance(from: u16, to: u16, count: u16) -> u16 {
     if to >= from { to - from } else { to + count - from }
 }
 
-/// The slot so many steps, `count` at the most, after another.
+/// The slot `steps` after another in a ring of `count` slots; `steps` is at most `count`.
 fn after(slot: u16, steps: u16, count: u16) -> u16 {
     let sum = slot + steps;
     if sum >= count { sum - count } else { sum }

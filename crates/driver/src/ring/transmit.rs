@@ -172,7 +172,7 @@ impl<P: Piece> TxRing<P> {
         if cut { Ok(Some(headers)) } else { Err(TxError::Headers) }
     }
 
-    /// Makes sure that there is room for a frame of `length` bytes and so many contexts.
+    /// Checks that the ring has room for a frame of `length` bytes and its context descriptors.
     pub(crate) fn make_room<H: DmaHal>(
         &mut self,
         hal: &mut H,

@@ -66,7 +66,7 @@ impl Mapping {
         Some(unsafe { AtomicU32::from_ptr(place.as_ptr().cast()) })
     }
 
-    /// Where so many bytes begin, which are inside the mapping; `None` if they are not, or not aligned.
+    /// A pointer to a range of the mapping; `None` if the range is not inside it or not aligned.
     pub(super) fn place(&self, offset: usize, len: usize, align: usize) -> Option<NonNull<u8>> {
         let inside = offset.checked_add(len).is_some_and(|end| end <= self.len);
         if !inside || !offset.is_multiple_of(align) {

@@ -23,7 +23,7 @@ fn name(name: &str) -> InterfaceName {
     name.parse().unwrap()
 }
 
-/// Runs a test in a namespace with a pair of interfaces, `left0` and `right0`, each with so many queues.
+/// Runs a test in a namespace with a pair of interfaces, `left0` and `right0`, each with `queues` queues.
 fn with_a_pair(what: &str, queues: usize, body: impl FnOnce(&Program) + Send) {
     in_network_namespace(what, || {
         let of = |name: &str| format!("{name} numrxqueues {queues} numtxqueues {queues}");
@@ -80,7 +80,7 @@ fn send(socket: &PacketSocket, frames: &[Vec<u8>]) {
     assert_eq!(socket.send(&mut burst), Lost::default());
 }
 
-/// What comes by AF_XDP, so many frames, without probes.
+/// Receives a number of frames by AF_XDP, not counting the kernel's own probes.
 #[track_caller]
 fn arrived(device: &XdpInterface, frames: &mut Frames, expected: usize) -> Vec<Vec<u8>> {
     let mut poller = Poller::new().unwrap();

@@ -1,4 +1,5 @@
-//! Programs of Debian's on the host, with their own libraries: they read what users would have them read.
+//! Debian programs that tests run on the host to check our output: tshark for captures, apparmor_parser for the AppArmor rule.
+//! They run with the libraries of their own packages.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -7,7 +8,7 @@ use super::error::{AssetError, Result};
 use super::sources::Archive;
 use super::{Kitchen, apt, libraries};
 
-/// A program and where it is.
+/// A Debian package, and the path of its program.
 struct Tool {
     package: &'static str,
     program: &'static str,
@@ -41,7 +42,7 @@ pub fn apparmor_parser() -> Result<Command> {
     Ok(command)
 }
 
-/// Where a tool's packages are in the cache.
+/// Unpacks a tool's packages into the cache, if they are not there; returns the folder.
 fn unpacked(tool: &Tool) -> Result<PathBuf> {
     let &Tool { package: name, program } = tool;
     let mut kitchen = Kitchen::open()?;
