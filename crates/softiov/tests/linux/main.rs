@@ -11,6 +11,7 @@
 
 mod avf;
 mod conformance;
+mod demo;
 mod dpdk;
 mod driver;
 mod guest;
@@ -81,6 +82,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("uplink::vlans_cross_the_uplink", uplink::vlans_cross_the_uplink),
     ("uplink::link_follows_the_tap", uplink::link_follows_the_tap),
     ("uplink::tap_is_removed_and_returned", uplink::tap_is_removed_and_returned),
+    ("demo::iavf_is_shown_beside_igbvf", demo::iavf_is_shown_beside_igbvf),
     ("virtio::tcp_is_measured_beside_it", virtio::tcp_is_measured_beside_it),
     ("hub::ports_meet_in_qemus_hub", hub::ports_meet_in_qemus_hub),
     ("isolation::second_client_is_turned_away", isolation::second_client_is_turned_away),
