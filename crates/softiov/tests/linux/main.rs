@@ -21,6 +21,7 @@ mod ip;
 mod ipxe;
 mod isolation;
 mod kernels;
+mod measure;
 mod policy;
 mod recovery;
 mod report;
@@ -33,7 +34,6 @@ mod testpmd;
 mod traffic;
 mod uplink;
 mod vfio;
-mod virtio;
 mod vlan;
 mod wire;
 mod world;
@@ -83,7 +83,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("uplink::link_follows_the_tap", uplink::link_follows_the_tap),
     ("uplink::tap_is_removed_and_returned", uplink::tap_is_removed_and_returned),
     ("demo::iavf_is_shown_beside_igbvf", demo::iavf_is_shown_beside_igbvf),
-    ("virtio::tcp_is_measured_beside_it", virtio::tcp_is_measured_beside_it),
+    ("measure::cards_take_turns", measure::cards_take_turns),
+    ("measure::queues::of_one_vf_take_turns", measure::queues::of_one_vf_take_turns),
     ("hub::ports_meet_in_qemus_hub", hub::ports_meet_in_qemus_hub),
     ("isolation::second_client_is_turned_away", isolation::second_client_is_turned_away),
     ("isolation::killed_vmm_is_not_noticed", isolation::killed_vmm_is_not_noticed),
