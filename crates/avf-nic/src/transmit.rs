@@ -97,10 +97,12 @@ impl Default for Gathered {
 }
 
 impl TxQueue {
-    /// Sets the queue up, stopped and empty. Linux leaves the tail as it was when the interface went down, and begins
-    /// at 0 again: what is between would be old descriptors.
+    /// Sets the queue up, stopped. After a reset it begins with what its driver has stored since: Linux sends before the PF has
+    /// set the queue up. Set up once more it begins empty: Linux leaves the tail as it was when the interface went down,
+    /// and begins at 0 again, so what is between would be old descriptors.
     pub(crate) fn configure(&mut self, context: TxContext) {
-        *self = Self { context: Some(context), ..Self::default() };
+        let stored = if self.context.is_none() { *self } else { Self::default() };
+        *self = Self { context: Some(context), tail: stored.tail, rung: stored.rung, ..Self::default() };
     }
 
     /// The tail is written.

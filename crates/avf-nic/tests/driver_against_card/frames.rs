@@ -1,8 +1,12 @@
 //! Frames from ring to ring.
 
 use crate::world::{World, mac};
-use avf::control::Control;
+use avf::control::{Control, TxContext};
+use avf::descriptor::tx::{self, Data};
+use avf::register as r;
+use driver::Hal;
 use driver::avf::vf::Vf;
+use pcie::Function;
 
 /// Two VFs whose queues run.
 fn two() -> (World, Vf, Vf) {
@@ -70,6 +74,22 @@ fn a_frame_that_is_too_short_is_malformed_and_the_queue_stops_after_many() {
     a.transmit(&mut world.vf(0), 1, &frame(1, 60));
     world.round();
     assert_eq!(world.packets.len(), 1, "the other queues go on");
+}
+
+/// Linux sends as soon as it has vectors after a reset, while it still waits for the PF to set up its queues. Until that packet
+/// is reported, its stack holds back all others of the queue.
+#[test]
+fn a_tail_stored_after_a_reset_counts_when_the_queue_is_set_up() {
+    let mut world = World::new(1);
+    let whole = Data { address: 0x1000, length: 60, end_of_packet: true, ..Data::default() };
+    world.memories.of(Function::Vf(0))[..tx::SIZE].copy_from_slice(&whole.emit());
+    world.vf(0).write(r::qtx_tail(0), 1);
+    world.round();
+    assert!(world.packets.is_empty(), "there is no queue yet");
+    world.card.configure_tx(0, 0, TxContext { base: 0, length: 64, head_address: None });
+    world.card.run(0, 1, 1);
+    world.round();
+    assert_eq!(world.packets.len(), 1);
 }
 
 #[test]

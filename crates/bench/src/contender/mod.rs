@@ -9,7 +9,7 @@
 //! | [`work`] | what guests exchange |
 //! | `testpmd`, `telemetry` | DPDK's testpmd as a program that is asked for its counters |
 //! | `peers` | what testpmd is told to be each peer, and the null forwarder |
-//! | `switch` | Open vSwitch as a peer's forwarder |
+//! | [`switch`] | Open vSwitch with DPDK |
 //! | `bridge` | a bridge of the kernel's between two taps |
 
 mod bridge;
@@ -18,7 +18,7 @@ pub mod host;
 mod peers;
 pub mod served;
 pub mod stations;
-mod switch;
+pub mod switch;
 mod telemetry;
 mod testpmd;
 pub mod work;

@@ -2,7 +2,7 @@
 //! vSwitch forwards. And the null forwarder, which copies frames from nowhere to nowhere: the limit of everyone who copies
 //! a frame once in and once out. None of them looks at an address or enforces a policy.
 
-use super::switch::Switch;
+use super::switch::{Port, Setup, Switch};
 use super::testpmd::{Start, Testpmd};
 use super::work::Work;
 use super::{Contender, Mode, Slice, WARM_UP};
@@ -131,7 +131,7 @@ impl Forwarder {
     fn process(&self) -> &Process {
         match self {
             Self::Testpmd(testpmd) => &testpmd.process,
-            Self::Switch(switch) => &switch.process,
+            Self::Switch(switch) => switch.process(),
         }
     }
 }
@@ -157,7 +157,11 @@ impl Peer {
                 let arguments = std::iter::once("--forward-mode=io".to_owned()).chain(rings()).collect();
                 Forwarder::Testpmd(Testpmd::start(&start(devices, true, arguments), folder.path())?)
             }
-            Way::Switch => Forwarder::Switch(Switch::start(dpdk, huge, processors, folder.path())?),
+            Way::Switch => {
+                let (ports, folder) = (["v0", "v1"].map(Port::VhostUser), folder.path());
+                let setup = Setup { dpdk, huge, processors, folder, ports, offloads: false, namespace: None };
+                Forwarder::Switch(Switch::start(&setup)?)
+            }
         };
         let generator = recipe.generator.map(|devices| {
             let arguments = ["--forward-mode=flowgen".to_owned(), format!("--txpkts={}", work.size())];

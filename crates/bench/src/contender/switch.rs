@@ -1,5 +1,6 @@
-//! Open vSwitch with DPDK inside, as a peer's forwarder: its database, the switch with two vhost-user ports, and a flow in
-//! each direction. Left out: the frames, which testpmd generates (`peers`), and MAC learning.
+//! Open vSwitch with DPDK inside: its database, the switch with two ports, and a flow in each direction. It forwards for
+//! testpmd (`peers`), and for a guest whose traffic is measured beside other guests'. Left out: MAC learning, and who is
+//! behind the ports.
 
 use super::peers::prefix;
 use super::telemetry;
@@ -7,7 +8,7 @@ use crate::machine::huge_pages::HugePages;
 use crate::machine::process::Process;
 use crate::machine::processors::Processors;
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use host::namespace::enter_new_network;
+use host::namespace::{enter_network, enter_new_network};
 use linux_guest::HostDpdk;
 use std::fs::{self, File};
 use std::path::Path;
@@ -17,67 +18,75 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// A port of the switch, by name.
+#[derive(Debug, Clone, Copy)]
+pub enum Port {
+    /// The switch is a client of the vhost-user socket `NAME.sock` in its folder, as soon as there is one.
+    VhostUser(&'static str),
+    /// The switch makes an interface of that name: a tap, which it reads and writes with system calls.
+    Interface(&'static str),
+}
+
+impl Port {
+    fn name(self) -> &'static str {
+        match self {
+            Self::VhostUser(name) | Self::Interface(name) => name,
+        }
+    }
+}
+
+/// What a switch is started with.
+#[derive(Debug)]
+pub struct Setup<'a> {
+    /// Its programs.
+    pub dpdk: &'a HostDpdk,
+    /// Whether it has huge pages.
+    pub huge: &'a HugePages,
+    /// It forwards on the forwarder's processor, and does all else on the generator's.
+    pub processors: Processors,
+    /// For its sockets and logs.
+    pub folder: &'a Path,
+    /// It forwards each one's frames to the other.
+    pub ports: [Port; 2],
+    /// Guests may leave checksums and segments to whoever is behind the other port.
+    pub offloads: bool,
+    /// The network namespace for its interfaces; `None`: a new one.
+    pub namespace: Option<&'a Path>,
+}
+
 /// A switch that forwards between two ports.
 #[derive(Debug)]
-pub(super) struct Switch {
+pub struct Switch {
     /// The switch before its database, which ends last.
-    pub(super) process: Process,
+    process: Process,
     _database: Process,
     prefix: String,
 }
 
-/// Where its sockets and logs are, and what it is started with.
-struct Site<'a> {
-    dpdk: &'a HostDpdk,
-    folder: &'a Path,
-}
-
 impl Switch {
-    /// Starts it. Its ports become clients of the sockets `v0.sock` and `v1.sock` in the folder as soon as there are any.
-    pub(super) fn start(
-        dpdk: &HostDpdk,
-        huge: &HugePages,
-        processors: Processors,
-        folder: &Path,
-    ) -> Result<Self> {
-        let site = Site { dpdk, folder };
-        let schema = dpdk.switch_schema();
-        site.run("usr/bin/ovsdb-tool", &["create", &site.at("conf.db"), &schema.display().to_string()])?;
-        let remote = format!("--remote=punix:{}", site.at("db.sock"));
-        let mut database = dpdk.switch_program("usr/sbin/ovsdb-server");
-        let database = site.spawn(database.args([site.at("conf.db"), remote]), "database")?;
-        site.wait("db.sock", &database)?;
-        // Open vSwitch adds `--in-memory` itself, which does not go together with small pages.
-        let small = "--no-huge --legacy-mem -m 512";
-        let memory = if huge.is_there() { "--single-file-segments -m 512" } else { small };
+    /// Starts it.
+    ///
+    /// # Errors
+    /// A program ends or refuses what it is told, with what it said; or the namespace takes more privileges.
+    pub fn start(setup: &Setup<'_>) -> Result<Self> {
+        let schema = setup.dpdk.switch_schema();
+        setup.run("usr/bin/ovsdb-tool", &["create", &setup.at("conf.db"), &schema.display().to_string()])?;
+        let remote = format!("--remote=punix:{}", setup.at("db.sock"));
+        let mut database = setup.dpdk.switch_program("usr/sbin/ovsdb-server");
+        let database = setup.spawn(database.args([setup.at("conf.db"), remote]), "database")?;
+        setup.wait("db.sock", &database)?;
         let prefix = prefix();
-        let pool = dpdk.pool();
-        let extra = format!("--no-pci {memory} --file-prefix={prefix} -d {}", pool.display());
-        let mask = |processor: usize| format!("{:#x}", 1_u64 << processor);
-        site.vsctl(&[
-            "set",
-            "Open_vSwitch",
-            ".",
-            "other_config:dpdk-init=true",
-            // Else it wants room for 262,144 frames.
-            "other_config:per-port-memory=true",
-            &format!("other_config:dpdk-lcore-mask={}", mask(processors.generator)),
-            &format!("other_config:pmd-cpu-mask={}", mask(processors.forwarder)),
-            &format!("other_config:dpdk-extra=\"{extra}\""),
-        ])?;
-        site.vsctl(&["add-br", "bridge", "--", "set", "bridge", "bridge", "datapath_type=netdev"])?;
-        for port in ["v0", "v1"] {
-            let path = format!("options:vhost-server-path={}", site.at(&format!("{port}.sock")));
-            let kind = "type=dpdkvhostuserclient";
-            site.vsctl(&["add-port", "bridge", port, "--", "set", "Interface", port, kind, &path])?;
-        }
-        let process = site.switch()?;
-        site.wait("bridge.mgmt", &process)?;
-        let said = || process.log();
-        site.ofctl(&["del-flows", "bridge"]).with_context(said)?;
-        site.ofctl(&["add-flow", "bridge", "in_port=v0,actions=output:v1"]).with_context(said)?;
-        site.ofctl(&["add-flow", "bridge", "in_port=v1,actions=output:v0"]).with_context(said)?;
+        setup.configure(&prefix)?;
+        let process = setup.switch()?;
+        setup.wait("bridge.mgmt", &process)?;
+        setup.direct().with_context(|| process.log())?;
         Ok(Self { process, _database: database, prefix })
+    }
+
+    /// The switch's own process.
+    #[must_use]
+    pub fn process(&self) -> &Process {
+        &self.process
     }
 }
 
@@ -88,17 +97,61 @@ impl Drop for Switch {
     }
 }
 
-impl Site<'_> {
+impl Setup<'_> {
+    /// Writes into the database what the switch is to be.
+    fn configure(&self, prefix: &str) -> Result<()> {
+        // Open vSwitch adds `--in-memory` itself, which does not go together with small pages.
+        let small = "--no-huge --legacy-mem -m 512";
+        let memory = if self.huge.is_there() { "--single-file-segments -m 512" } else { small };
+        let pool = self.dpdk.pool();
+        let extra = format!("--no-pci {memory} --file-prefix={prefix} -d {}", pool.display());
+        let mask = |processor: usize| format!("{:#x}", 1_u64 << processor);
+        self.vsctl(&[
+            "set",
+            "Open_vSwitch",
+            ".",
+            "other_config:dpdk-init=true",
+            // Else it wants room for 262,144 frames.
+            "other_config:per-port-memory=true",
+            &format!("other_config:userspace-tso-enable={}", self.offloads),
+            &format!("other_config:dpdk-lcore-mask={}", mask(self.processors.generator)),
+            &format!("other_config:pmd-cpu-mask={}", mask(self.processors.forwarder)),
+            &format!("other_config:dpdk-extra=\"{extra}\""),
+        ])?;
+        self.vsctl(&["add-br", "bridge", "--", "set", "bridge", "bridge", "datapath_type=netdev"])?;
+        for port in self.ports {
+            let name = port.name();
+            let path = format!("options:vhost-server-path={}", self.at(&format!("{name}.sock")));
+            let kind: &[&str] = match port {
+                Port::VhostUser(_) => &["type=dpdkvhostuserclient", &path],
+                Port::Interface(_) => &["type=internal"],
+            };
+            self.vsctl(&[&["add-port", "bridge", name, "--", "set", "Interface", name], kind].concat())?;
+        }
+        Ok(())
+    }
+
+    /// Has the switch send what comes from one port to the other.
+    fn direct(&self) -> Result<()> {
+        let [one, other] = self.ports.map(Port::name);
+        self.ofctl(&["del-flows", "bridge"])?;
+        for (from, to) in [(one, other), (other, one)] {
+            self.ofctl(&["add-flow", "bridge", &format!("in_port={from},actions=output:{to}")])?;
+        }
+        Ok(())
+    }
+
     fn at(&self, name: &str) -> String {
         self.folder.join(name).display().to_string()
     }
 
-    /// The switch, in a network namespace of its own: it makes interfaces for itself.
+    /// The switch, in its namespace: it makes interfaces for itself, too.
     fn switch(&self) -> Result<Process> {
         let mut command = self.dpdk.switch();
         command.args([&format!("unix:{}", self.at("db.sock")), "-vconsole:info"]);
         let start = || {
-            enter_new_network().context("a network namespace takes root or CAP_SYS_ADMIN")?;
+            let entered = self.namespace.map_or_else(enter_new_network, enter_network);
+            entered.context("a network namespace takes root or CAP_SYS_ADMIN")?;
             self.spawn(&mut command, "switch")
         };
         let started = thread::scope(|scope| scope.spawn(start).join());

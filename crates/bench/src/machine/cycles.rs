@@ -71,8 +71,9 @@ fn counter(thread: i32) -> Option<Counter> {
     Some(counter)
 }
 
-/// How long the threads of a process had a processor; zero where the kernel does not say.
-pub(crate) fn time(process: u32) -> Duration {
+/// How long the threads of a process have had a processor; zero where the kernel does not say.
+#[must_use]
+pub fn time(process: u32) -> Duration {
     let of = |thread: i32| -> Option<u64> {
         let text = fs::read_to_string(format!("/proc/{process}/task/{thread}/schedstat")).ok()?;
         text.split(' ').next()?.parse().ok()

@@ -15,6 +15,8 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 const GUESTS: usize = 3;
+/// The only one.
+const PORT: usize = 0;
 const PINGS: u16 = 20;
 const FLOW_BYTES: u64 = 64 << 20;
 const LINK_PATIENCE: Duration = Duration::from_secs(10);
@@ -24,11 +26,12 @@ pub(super) fn run(card: Card<'_>) -> Result<Outcome> {
     say(format_args!("starting the host: one port, {GUESTS} VFs, no uplink"));
     // Before there is anything to leave behind.
     let signals = Signals::install().context("cannot catch signals")?;
-    let host = DemoHost::start(GUESTS, card, None)?;
-    let guests = host.vfs().iter().map(|vf| go_on(&signals).and_then(|()| attach(vf)));
+    let host = DemoHost::start(GUESTS, &[card], None)?;
+    let guests = host.vfs(PORT).iter().map(|vf| go_on(&signals).and_then(|()| attach(vf)));
     let guests = guests.collect::<Result<Vec<_>>>()?;
     let guests_told = guests.iter().map(describe).collect();
-    let mut report = Report { mapped: card.mapped, guests: guests_told, ..Report::default() };
+    let mut report = Report::new(card);
+    report.guests = guests_told;
     let mut problems = Vec::new();
     for guest in guests.iter().filter(|guest| !guest.wait_link(LINK_PATIENCE)) {
         problems.push(format!("{}: the link does not come up", guest.name()));
@@ -45,7 +48,7 @@ pub(super) fn run(card: Card<'_>) -> Result<Outcome> {
         report.flows.push(flow);
         problems.extend(problem);
     }
-    let port = host.status()?;
+    let port = host.status(PORT)?;
     Ok(Outcome::new(report, port.vfs, problems))
 }
 
@@ -77,7 +80,7 @@ fn pairs(guests: &[EmbeddedGuest]) -> impl Iterator<Item = (&EmbeddedGuest, &Emb
 }
 
 fn ping(host: &DemoHost, from: &EmbeddedGuest, to: &EmbeddedGuest) -> Result<Ping> {
-    let (pings, cost) = host.measure(|| Ok(from.ping(to.ip(), PINGS)?))?;
+    let (pings, cost) = host.measure(PORT, || Ok(from.ping(to.ip(), PINGS)?))?;
     Ok(Ping {
         from: from.name().to_owned(),
         to: to.name().to_owned(),
@@ -90,7 +93,7 @@ fn ping(host: &DemoHost, from: &EmbeddedGuest, to: &EmbeddedGuest) -> Result<Pin
 
 /// One flow, and what is wrong with it.
 fn send(host: &DemoHost, from: &EmbeddedGuest, to: &EmbeddedGuest) -> Result<(Flow, Option<String>)> {
-    let (sent, cost) = host.measure(|| Ok(from.send_tcp(to.ip(), FLOW_BYTES)))?;
+    let (sent, cost) = host.measure(PORT, || Ok(from.send_tcp(to.ip(), FLOW_BYTES)))?;
     let (bytes, mbps, wrong) = match &sent {
         Ok(flow) if flow.is_intact() => (flow.bytes, flow.mbps(), None),
         Ok(flow) => {

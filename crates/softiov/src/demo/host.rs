@@ -1,10 +1,10 @@
-//! A host for one demo: one port, its sockets in a temporary folder that goes when it ends.
+//! A host for one demo: a port for each family, its sockets in a temporary folder that goes when it ends.
 
 use super::Card;
 use super::report::to_tenths;
 use anyhow::{Context, Result};
 use daemon::Host;
-use daemon::config::{Config, VfConfig};
+use daemon::config::{Config, PortConfig, VfConfig};
 use daemon::control::client;
 use daemon::control::status::{Interventions, PortStatus, VfStatus};
 use std::path::Path;
@@ -14,78 +14,108 @@ use tempfile::TempDir;
 #[derive(Debug)]
 pub(super) struct DemoHost {
     host: Host,
-    vfs: Vec<VfConfig>,
+    ports: Vec<PortConfig>,
     _folder: TempDir,
 }
 
 impl DemoHost {
-    /// One port with so many VFs, and with a tap of that name as its uplink, or none.
-    pub(super) fn start(vfs: usize, card: Card<'_>, tap: Option<&str>) -> Result<Self> {
+    /// A port for each card, with so many VFs each. The first has a tap of that name as its uplink, if one is named.
+    pub(super) fn start(vfs: usize, cards: &[Card<'_>], tap: Option<&str>) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("softiov-").tempdir().context("no temporary folder")?;
-        let config = configuration(vfs, card, tap, folder.path())?;
-        let vfs = config.ports.iter().flat_map(|port| port.vfs.clone()).collect();
+        let config = configuration(vfs, cards, tap, folder.path())?;
+        let ports = config.ports.clone();
         let host = Host::start(config)?;
-        Ok(Self { host, vfs, _folder: folder })
+        Ok(Self { host, ports, _folder: folder })
     }
 
-    /// The VFs, by index.
-    pub(super) fn vfs(&self) -> &[VfConfig] {
-        &self.vfs
+    /// The VFs of a port, by index.
+    pub(super) fn vfs(&self, port: usize) -> &[VfConfig] {
+        &self.ports[port].vfs
     }
 
-    /// What the port tells about itself, asked over the control socket like anybody would.
-    pub(super) fn status(&self) -> Result<PortStatus> {
+    /// What a port tells about itself, asked over the control socket like anybody would.
+    pub(super) fn status(&self, port: usize) -> Result<PortStatus> {
         let ports = client::ports(self.host.control_socket())?;
-        ports.into_iter().next().context("the host has no port")
+        ports.into_iter().nth(port).with_context(|| format!("the host has no port {port}"))
     }
-}
 
-impl DemoHost {
-    /// What traffic costs, and what it answers itself.
-    pub(super) fn measure<T>(&self, traffic: impl FnOnce() -> Result<T>) -> Result<(T, Cost)> {
-        let before = self.cost()?;
+    /// What traffic between a port's VFs costs, and what it answers itself.
+    pub(super) fn measure<T>(&self, port: usize, traffic: impl FnOnce() -> Result<T>) -> Result<(T, Cost)> {
+        let before = self.cost(port)?;
         let answer = traffic()?;
-        let after = self.cost()?;
-        let (accesses, packets) = (after.accesses - before.accesses, after.packets - before.packets);
-        Ok((answer, Cost { accesses, packets }))
+        Ok((answer, self.cost(port)?.since(before)))
     }
 
-    fn cost(&self) -> Result<Cost> {
-        let vfs = self.status()?.vfs;
-        let accesses = |vf: &VfStatus| {
-            let Interventions { reads, posted_writes, synchronous_writes, .. } = vf.interventions;
-            reads + posted_writes + synchronous_writes
-        };
-        let packets = vfs.iter().map(|vf| vf.rx.packets + vf.tx.packets).sum();
-        Ok(Cost { accesses: vfs.iter().map(accesses).sum(), packets })
+    fn cost(&self, port: usize) -> Result<Cost> {
+        Ok(self.status(port)?.vfs.iter().map(Cost::of).fold(Cost::default(), Cost::and))
     }
 }
 
-/// Accesses to registers that reached the host, and packets, of all VFs.
-#[derive(Debug, Clone, Copy)]
+/// Accesses to registers that reached the host, interrupts, and packets, of a port's VFs.
+#[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Cost {
     accesses: u64,
+    interrupts: u64,
     packets: u64,
 }
 
 impl Cost {
-    /// Accesses for so many things done.
+    fn of(vf: &VfStatus) -> Self {
+        let Interventions { reads, posted_writes, synchronous_writes, interrupts } = vf.interventions;
+        let packets = vf.rx.packets + vf.tx.packets;
+        Self { accesses: reads + posted_writes + synchronous_writes, interrupts, packets }
+    }
+
+    /// Both together.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            accesses: self.accesses + other.accesses,
+            interrupts: self.interrupts + other.interrupts,
+            packets: self.packets + other.packets,
+        }
+    }
+
+    fn since(self, before: Self) -> Self {
+        Self {
+            accesses: self.accesses - before.accesses,
+            interrupts: self.interrupts - before.interrupts,
+            packets: self.packets - before.packets,
+        }
+    }
+
+    /// Accesses for each of so many things done.
     pub(super) fn each(self, count: f64) -> f64 {
-        to_tenths(self.accesses as f64 / count.max(1.0))
+        rate(self.accesses, count)
     }
 
     /// Accesses for 1,000 packets.
     pub(super) fn per_1000_packets(self) -> f64 {
-        self.each(self.packets as f64 / 1000.0)
+        rate(self.accesses, self.thousands())
+    }
+
+    /// Interrupts for 1,000 packets.
+    pub(super) fn interrupts_per_1000_packets(self) -> f64 {
+        rate(self.interrupts, self.thousands())
+    }
+
+    fn thousands(self) -> f64 {
+        self.packets as f64 / 1000.0
     }
 }
 
-fn configuration(vfs: usize, card: Card<'_>, tap: Option<&str>, folder: &Path) -> Result<Config> {
-    let Card { family, mapped } = card;
-    let uplink = tap.map_or("\"none\"".to_owned(), |tap| format!("{{ tap = \"{tap}\" }}"));
-    let wait = if mapped { "mapped" } else { "sleep" };
-    let text =
-        format!("[[port]]\nfamily = \"{family}\"\nvfs = {vfs}\nuplink = {uplink}\nwait = \"{wait}\"\n");
+fn rate(events: u64, count: f64) -> f64 {
+    to_tenths(events as f64 / count.max(1.0))
+}
+
+fn configuration(vfs: usize, cards: &[Card<'_>], tap: Option<&str>, folder: &Path) -> Result<Config> {
+    let port = |(place, card): (usize, &Card<'_>)| {
+        let Card { family, mapped } = card;
+        let tap = tap.filter(|_| place == 0);
+        let uplink = tap.map_or("\"none\"".to_owned(), |tap| format!("{{ tap = \"{tap}\" }}"));
+        let wait = if *mapped { "mapped" } else { "sleep" };
+        format!("[[port]]\nfamily = \"{family}\"\nvfs = {vfs}\nuplink = {uplink}\nwait = \"{wait}\"\n")
+    };
+    let text: String = cards.iter().enumerate().map(port).collect();
     let file = Config::parse(&text).map_err(anyhow::Error::msg)?;
     Ok(Config::check(file, folder)?)
 }

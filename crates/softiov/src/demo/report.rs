@@ -1,5 +1,6 @@
 //! What a demo found: its JSON, its tables, and whether anything was lost that should not be.
 
+use super::Card;
 use daemon::control::status::{self, Drops, Traffic, VfStatus};
 use serde::Serialize;
 use std::fmt;
@@ -7,13 +8,24 @@ use std::fmt;
 /// The JSON report.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Report {
+    /// What the card was.
+    pub(super) family: String,
     /// Guests had the pages with doorbells as memory.
     pub(super) mapped: bool,
     pub(super) guests: Vec<Guest>,
     pub(super) pings: Vec<Ping>,
     pub(super) flows: Vec<Flow>,
+    /// Of virtual machines: what bulk TCP between two of them cost, the card's family first, and another beside it.
+    pub(super) figures: Vec<Figures>,
     pub(super) interventions_per_1000_packets: Interventions,
     pub(super) vfs: Vec<Counted>,
+}
+
+impl Report {
+    /// Nothing has happened yet.
+    pub(super) fn new(card: Card<'_>) -> Self {
+        Self { family: card.family.to_owned(), mapped: card.mapped, ..Self::default() }
+    }
 }
 
 /// What the host has counted for a VF.
@@ -66,6 +78,19 @@ pub(super) struct Flow {
     pub(super) mbps: f64,
     /// Register accesses that reached the host, for 1,000 packets.
     pub(super) trapped_per_1000_packets: f64,
+}
+
+/// What bulk TCP between two guests' VFs cost, both ways together.
+#[derive(Debug, Serialize)]
+pub(super) struct Figures {
+    pub(super) family: String,
+    /// The guests' driver.
+    pub(super) driver: String,
+    /// Mean of both ways.
+    pub(super) mbps: f64,
+    /// Register accesses that reached the host, for 1,000 packets.
+    pub(super) trapped_per_1000_packets: f64,
+    pub(super) interrupts_per_1000_packets: f64,
 }
 
 /// What the VMM had to do for 1,000 packets, which is what SR-IOV is about.
@@ -137,6 +162,13 @@ impl fmt::Display for Outcome {
         writeln!(f, "{}", Table::new(&VF_COLUMNS, self.vfs.iter().map(vf_row).collect()))?;
         writeln!(f, "{}", Table::new(&PING_COLUMNS, self.report.pings.iter().map(ping_row).collect()))?;
         writeln!(f, "{}", Table::new(&FLOW_COLUMNS, self.report.flows.iter().map(flow_row).collect()))?;
+        if !self.report.figures.is_empty() {
+            writeln!(
+                f,
+                "{}",
+                Table::new(&FIGURE_COLUMNS, self.report.figures.iter().map(figure_row).collect())
+            )?;
+        }
         let Interventions { reads, writes, interrupts } = self.report.interventions_per_1000_packets;
         writeln!(
             f,
@@ -159,7 +191,8 @@ const VF_COLUMNS: [&str; 11] = [
     "writes/1k",
 ];
 const PING_COLUMNS: [&str; 5] = ["ping from", "to", "sent", "received", "median RTT"];
-const FLOW_COLUMNS: [&str; 5] = ["flow from", "to", "protocol", "bytes", "Mbit/s"];
+const FLOW_COLUMNS: [&str; 6] = ["flow from", "to", "protocol", "bytes", "Mbit/s", "trapped/1k"];
+const FIGURE_COLUMNS: [&str; 5] = ["bulk TCP over", "driver", "Mbit/s", "trapped/1k", "interrupts/1k"];
 
 fn vf_row(vf: &VfStatus) -> Vec<String> {
     let Interventions { reads, writes, .. } = Interventions::of(std::slice::from_ref(vf));
@@ -184,8 +217,18 @@ fn ping_row(ping: &Ping) -> Vec<String> {
 }
 
 fn flow_row(flow: &Flow) -> Vec<String> {
-    let mbps = format!("{:.0}", flow.mbps);
-    vec![flow.from.clone(), flow.to.clone(), flow.protocol.to_owned(), flow.bytes.to_string(), mbps]
+    let (mbps, trapped) = (format!("{:.0}", flow.mbps), format!("{:.1}", flow.trapped_per_1000_packets));
+    vec![flow.from.clone(), flow.to.clone(), flow.protocol.to_owned(), flow.bytes.to_string(), mbps, trapped]
+}
+
+fn figure_row(figures: &Figures) -> Vec<String> {
+    vec![
+        figures.family.clone(),
+        figures.driver.clone(),
+        format!("{:.0}", figures.mbps),
+        format!("{:.1}", figures.trapped_per_1000_packets),
+        format!("{:.1}", figures.interrupts_per_1000_packets),
+    ]
 }
 
 /// Rows under a heading, as wide as they need to be.
@@ -220,7 +263,8 @@ impl fmt::Display for Table {
 
 #[cfg(test)]
 mod tests {
-    use super::{Flow, Guest, Outcome, Ping, Report};
+    use super::{Figures, Flow, Guest, Outcome, Ping, Report};
+    use crate::demo::Card;
 
     fn ping(sent: u64, received: u64) -> Ping {
         Ping {
@@ -243,7 +287,15 @@ mod tests {
         let trapped_per_1000_packets = 0.5;
         let (from, to) = ("a".into(), "b".into());
         let flow = Flow { from, to, protocol: "tcp", bytes: 9, mbps: 1.5, trapped_per_1000_packets };
-        Report { guests: vec![guest], pings, flows: vec![flow], ..Report::default() }
+        let figures = Figures {
+            family: "82576".into(),
+            driver: "igbvf".into(),
+            mbps: 1.5,
+            trapped_per_1000_packets: 0.5,
+            interrupts_per_1000_packets: 20.0,
+        };
+        let report = Report::new(Card { family: "82576", mapped: false });
+        Report { guests: vec![guest], pings, flows: vec![flow], figures: vec![figures], ..report }
     }
 
     #[test]
@@ -251,10 +303,11 @@ mod tests {
         let outcome = Outcome::new(report(vec![ping(20, 20)]), vec![], vec![]);
         assert_eq!(
             serde_json::to_string(&outcome.report).unwrap(),
-            r#"{"mapped":false,"guests":[{"vf":"pf0vf0","kind":"embedded","mac":"02:00:00:00:00:01","driver":"softiov driver::vf"}],"#
+            r#"{"family":"82576","mapped":false,"guests":[{"vf":"pf0vf0","kind":"embedded","mac":"02:00:00:00:00:01","driver":"softiov driver::vf"}],"#
                 .to_owned()
                 + r#""pings":[{"from":"pf0vf0","to":"pf0vf1","sent":20,"received":20,"rtt_us_p50":41.5,"trapped_each":1.5}],"#
                 + r#""flows":[{"from":"a","to":"b","protocol":"tcp","bytes":9,"mbps":1.5,"trapped_per_1000_packets":0.5}],"#
+                + r#""figures":[{"family":"82576","driver":"igbvf","mbps":1.5,"trapped_per_1000_packets":0.5,"interrupts_per_1000_packets":20.0}],"#
                 + r#""interventions_per_1000_packets":{"reads":0.0,"writes":0.0,"interrupts":0.0},"vfs":[]}"#
         );
     }
@@ -278,5 +331,6 @@ mod tests {
         let row = text.lines().find(|line| line.starts_with("pf0vf0")).unwrap();
         assert_eq!(heading.find("to"), row.find("pf0vf1"));
         assert_eq!((heading.len(), row.ends_with("42 us")), (row.len(), true));
+        assert!(text.contains("igbvf"), "the figures of both families are side by side:\n{text}");
     }
 }

@@ -46,13 +46,14 @@ fn an_interrupted_demo_leaves_nothing_behind() {
 
 #[test]
 fn guests_inside_the_program_drive_vfs_of_either_family() {
-    for (options, expected) in
-        [("", "softiov driver::vf"), ("--family avf --mapped", "softiov driver::avf::vf")]
+    for (options, family, expected) in
+        [("", "82576", "softiov driver::vf"), ("--family avf --mapped", "avf", "softiov driver::avf::vf")]
     {
         let mut command = Command::new(SOFTIOV);
         let said = finish(command.args(["demo", "--json"]).args(options.split_whitespace()));
         assert_eq!(said.status, Some(0), "{options}: {}", said.err);
         let demo: Value = serde_json::from_str(&said.out).unwrap();
+        assert_eq!((&demo["family"], &demo["mapped"]), (&family.into(), &(family == "avf").into()), "{demo}");
         let list = |key: &str| demo[key].as_array().unwrap().clone();
         assert!(list("guests").iter().all(|guest| guest["driver"] == expected), "{options}: {demo}");
         assert_eq!((list("guests").len(), list("pings").len(), list("flows").len()), (3, 6, 6), "{options}");

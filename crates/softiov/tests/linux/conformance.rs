@@ -12,7 +12,10 @@ const BEGIN: &str = "<!-- printed by the Linux tests -->\n";
 const END: &str = "<!-- end -->\n";
 
 /// Who judges in a check, by the beginning of its name; the first that fits.
-const JUDGES: [(&str, &str); 19] = [
+const JUDGES: [(&str, &str); 22] = [
+    ("demo::", "iavf and igbvf of Linux 6.1"),
+    ("measure::queues::", "iavf of Linux 6.1"),
+    ("measure::", "iavf, igbvf and virtio_net of Linux 6.1"),
     ("survival::avf", "iavf of Linux 6.1"),
     ("avf::", "iavf of Linux 6.1"),
     ("vfio::our_drivers_drive_qemus", "QEMU's igb device"),

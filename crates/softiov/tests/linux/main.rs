@@ -11,6 +11,7 @@
 
 mod avf;
 mod conformance;
+mod demo;
 mod dpdk;
 mod driver;
 mod guest;
@@ -20,6 +21,7 @@ mod ip;
 mod ipxe;
 mod isolation;
 mod kernels;
+mod measure;
 mod policy;
 mod recovery;
 mod report;
@@ -32,7 +34,6 @@ mod testpmd;
 mod traffic;
 mod uplink;
 mod vfio;
-mod virtio;
 mod vlan;
 mod wire;
 mod world;
@@ -81,7 +82,9 @@ const CHECKS: &[(&str, Check)] = &[
     ("uplink::vlans_cross_the_uplink", uplink::vlans_cross_the_uplink),
     ("uplink::link_follows_the_tap", uplink::link_follows_the_tap),
     ("uplink::tap_is_removed_and_returned", uplink::tap_is_removed_and_returned),
-    ("virtio::tcp_is_measured_beside_it", virtio::tcp_is_measured_beside_it),
+    ("demo::iavf_is_shown_beside_igbvf", demo::iavf_is_shown_beside_igbvf),
+    ("measure::cards_take_turns", measure::cards_take_turns),
+    ("measure::queues::of_one_vf_take_turns", measure::queues::of_one_vf_take_turns),
     ("hub::ports_meet_in_qemus_hub", hub::ports_meet_in_qemus_hub),
     ("isolation::second_client_is_turned_away", isolation::second_client_is_turned_away),
     ("isolation::killed_vmm_is_not_noticed", isolation::killed_vmm_is_not_noticed),

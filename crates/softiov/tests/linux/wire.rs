@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use linux_guest::HostTools;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// The last byte of the namespace's address.
@@ -65,7 +65,12 @@ impl Wire {
     pub(crate) fn plug(&self, port: u8) -> Result<()> {
         let tap = self.tap(port);
         run(Command::new("ip").args(["link", "set", &tap, "netns", &self.name]))?;
-        self.ip(&format!("link set {tap} mtu {JUMBO} master {BRIDGE} up"))?;
+        self.attach(&tap)
+    }
+
+    /// Plugs an interface, which is in the namespace, into the bridge.
+    pub(crate) fn attach(&self, interface: &str) -> Result<()> {
+        self.ip(&format!("link set {interface} mtu {JUMBO} master {BRIDGE} up"))?;
         // A bridge follows its ports' MTU until it is given one of its own.
         self.set_mtu(MTU)
     }
@@ -95,14 +100,9 @@ impl Wire {
         format!("10.82.0.{NUMBER}")
     }
 
-    /// Its address on a second network, once it has taken it.
-    pub(crate) fn second_address(&self) -> String {
-        format!("10.83.0.{NUMBER}")
-    }
-
-    /// Has it on that network too.
-    pub(crate) fn take_second_address(&self) -> Result<()> {
-        self.ip(&format!("addr add {}/24 dev {BRIDGE}", self.second_address()))
+    /// Where the kernel shows the namespace.
+    pub(crate) fn namespace(&self) -> PathBuf {
+        Path::new("/run/netns").join(&self.name)
     }
 
     /// Pings a guest; every ping must be answered.

@@ -1,0 +1,252 @@
+//! A guest with one card, and who forwards for it. Both stand still outside of their turn, so that nobody takes a processor
+//! from anybody else. Left out: what is measured.
+
+use super::load::{Load, OfHost, Turn};
+use crate::guest::{BOOT, COMMAND, eventually};
+use crate::served::Served;
+use crate::wire::Wire;
+use crate::world::World;
+use anyhow::{Context, Result};
+use bench::contender::switch::{Port, Setup, Switch};
+use bench::machine::cycles::time;
+use bench::machine::huge_pages::{self, HugePages};
+use bench::machine::processors::Processors;
+use daemon::control::status::{Interventions, VfStatus};
+use linux_guest::{Assets, GuestBuilder, HostDpdk, LinuxGuest};
+use rustix::process::{Pid, Signal, kill_process};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// The numbers of taps and addresses; ports of the world have those below.
+const IAVF: u8 = 11;
+const IGBVF: u8 = 12;
+const ON_SWITCH: u8 = 13;
+const ON_TAP: u8 = 14;
+const ON_TAP_CUT: u8 = 15;
+
+const SWITCH: &str = "virtio-net, vhost-user to Open vSwitch-DPDK";
+/// virtio-net that gets what igbvf and iavf get: frames. It tells how much of a difference large packets make.
+const CUT: &str = "virtio-net, tap, receives frames of 1,514 bytes";
+const NO_LARGE_RECEIVE: &str = ",guest_tso4=off,guest_tso6=off,guest_ecn=off,guest_ufo=off";
+
+/// The VF of a host that has one.
+const VF: &str = "pf0vf0";
+/// The ports of Open vSwitch.
+const GUEST: &str = "guest";
+const UPLINK: &str = "uplink";
+
+/// A guest, and who forwards for it. The guest ends first.
+#[derive(Debug)]
+pub(super) struct Contender {
+    name: &'static str,
+    guest: LinuxGuest,
+    forwarder: Forwarder,
+}
+
+#[derive(Debug)]
+enum Forwarder {
+    /// A host of one port, and its process.
+    Card(Served, Pid),
+    Switch {
+        switch: Switch,
+        /// Its memory.
+        _huge: HugePages,
+        /// Its sockets are in there.
+        _folder: TempDir,
+    },
+    /// QEMU itself.
+    Qemu,
+}
+
+impl Contender {
+    /// All of them. The first is iavf.
+    pub(super) fn all(world: &World, wire: &Wire) -> Result<Vec<Self>> {
+        let assets = world.assets();
+        Ok(vec![
+            Self::on_card("iavf, mapped", "avf", (IAVF, 1), assets, wire)?,
+            Self::on_card("igbvf, mapped", "82576", (IGBVF, 1), assets, wire)?,
+            Self::on_switch(assets, wire)?,
+            Self::on_tap("virtio-net, tap", ON_TAP, "", assets, wire)?,
+            Self::on_tap(CUT, ON_TAP_CUT, NO_LARGE_RECEIVE, assets, wire)?,
+        ])
+    }
+
+    /// iavf on a mapped port, in a guest with so many processors.
+    pub(super) fn iavf(cpus: u32, world: &World, wire: &Wire) -> Result<Self> {
+        Self::on_card("iavf, mapped", "avf", (IAVF, cpus), world.assets(), wire)
+    }
+
+    /// A guest with a VF of a card of that family, whose doorbells are memory, and a tap of a number as the uplink.
+    fn on_card(
+        name: &'static str,
+        family: &str,
+        (number, cpus): (u8, u32),
+        assets: &Assets,
+        wire: &Wire,
+    ) -> Result<Self> {
+        let tap = wire.tap(number);
+        let served = Served::start(&format!(
+            "[[port]]\nfamily = {family:?}\nvfs = 1\nwait = \"mapped\"\nuplink.tap = {tap:?}\n"
+        ))?;
+        wire.plug(number)?;
+        let host = served.host(None)?;
+        let guest = LinuxGuest::builder(name).cpus(cpus).vf_socket(served.socket(VF)).spawn(assets)?;
+        Self { name, guest, forwarder: Forwarder::Card(served, host) }.settled(number, wire)
+    }
+
+    /// A guest with virtio-net that Open vSwitch reaches by vhost-user, and the switch's own interface as the uplink.
+    fn on_switch(assets: &Assets, wire: &Wire) -> Result<Self> {
+        let (dpdk, folder) = (HostDpdk::prepare()?, TempDir::new()?);
+        let huge = huge_pages::reserve(true);
+        let switch = Switch::start(&Setup {
+            dpdk: &dpdk,
+            huge: &huge,
+            processors: Processors::of_process()?,
+            folder: folder.path(),
+            ports: [Port::VhostUser(GUEST), Port::Interface(UPLINK)],
+            offloads: true,
+            namespace: Some(&wire.namespace()),
+        })?;
+        wire.attach(UPLINK)?;
+        let socket = folder.path().join(format!("{GUEST}.sock"));
+        let builder = LinuxGuest::builder(SWITCH)
+            .qemu_argument("-chardev")
+            .qemu_argument(format!("socket,id=switch,server=on,wait=off,path={}", socket.display()));
+        let guest = virtio(builder, "vhost-user,id=net,chardev=switch", ON_SWITCH, "").spawn(assets)?;
+        let forwarder = Forwarder::Switch { switch, _huge: huge, _folder: folder };
+        Self { name: SWITCH, guest, forwarder }.settled(ON_SWITCH, wire)
+    }
+
+    /// A guest with virtio-net for which QEMU reads and writes a tap; `options` are more of the device's.
+    fn on_tap(name: &'static str, number: u8, options: &str, assets: &Assets, wire: &Wire) -> Result<Self> {
+        wire.return_tap(number)?;
+        let netdev = format!("tap,id=net,ifname={},script=no,downscript=no", wire.tap(number));
+        let guest = virtio(LinuxGuest::builder(name), &netdev, number, options).spawn(assets)?;
+        // QEMU has to open it where it was made.
+        guest.wait_ready(BOOT)?;
+        wire.plug(number)?;
+        Self { name, guest, forwarder: Forwarder::Qemu }.settled(number, wire)
+    }
+
+    /// Booted, with the address of that number, and stopped.
+    fn settled(self, number: u8, wire: &Wire) -> Result<Self> {
+        self.guest.wait_ready(BOOT)?;
+        self.check("modprobe virtio_net")?;
+        eventually(|| self.check("ls -d /sys/class/net/eth0"))?;
+        // It would complain of the time that it misses between turns.
+        self.check(&format!(
+            "echo 1 > /sys/module/rcupdate/parameters/rcu_cpu_stall_suppress
+             echo 0 > /proc/sys/kernel/watchdog
+             ip addr add 10.82.0.{number}/24 dev eth0 && ip link set eth0 up"
+        ))?;
+        self.reach(&wire.address())?;
+        self.stop(true)?;
+        Ok(self)
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What runs the guest's processors.
+    pub(super) fn accel(&self) -> &'static str {
+        self.guest.accel().name()
+    }
+
+    /// Its turn: each load once.
+    pub(super) fn turn(&self, server: &str) -> Result<Vec<Turn>> {
+        self.running(|| {
+            self.reach(server)?;
+            Load::ALL.into_iter().map(|load| self.load(load, server, 1)).collect()
+        })
+    }
+
+    /// Does `work` while guest and forwarder run.
+    pub(super) fn running<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.stop(false)?;
+        let done = work().with_context(|| self.name)?;
+        self.stop(true)?;
+        Ok(done)
+    }
+
+    /// A load over so many connections.
+    pub(super) fn load(&self, load: Load, server: &str, connections: u32) -> Result<Turn> {
+        let before = self.counted()?;
+        let printed = self.check(&load.script(server, connections))?;
+        Turn::read(load, &printed, &self.counted()?.since(&before))
+    }
+
+    /// Runs a script in the guest that has to succeed.
+    pub(super) fn check(&self, script: &str) -> Result<String> {
+        Ok(self.guest.check(script, COMMAND)?)
+    }
+
+    /// Waits until an address answers.
+    pub(super) fn reach(&self, address: &str) -> Result<()> {
+        eventually(|| self.check(&format!("ping -c 1 -W 1 {address}")).map(drop))
+    }
+
+    /// Tells what was lost on a served card, and turns the guest off.
+    pub(super) fn end(self) -> Result<()> {
+        self.stop(false)?;
+        if let Forwarder::Card(served, _) = &self.forwarder {
+            println!("    {}: {:?}", self.name, status(served)?.drops);
+        }
+        Ok(self.guest.shutdown(COMMAND)?)
+    }
+
+    /// What the host has counted so far.
+    fn counted(&self) -> Result<OfHost> {
+        let (forwarder, accesses) = match &self.forwarder {
+            Forwarder::Card(served, host) => {
+                (Some(host.as_raw_nonzero().get().cast_unsigned()), Some(accesses(served)?))
+            }
+            Forwarder::Switch { switch, .. } => (Some(switch.process().id()), None),
+            Forwarder::Qemu => (None, None),
+        };
+        Ok(OfHost {
+            accesses,
+            vmm: time(self.guest.pid()),
+            forwarder: forwarder.map_or(Duration::ZERO, time),
+        })
+    }
+
+    /// Takes the processor away from guest and forwarder, or gives it back. The guest may wait for the forwarder, so it stops
+    /// first.
+    fn stop(&self, stopped: bool) -> Result<()> {
+        let signal = if stopped { Signal::STOP } else { Signal::CONT };
+        if stopped {
+            kill_process(self.vmm()?, signal)?;
+        }
+        match &self.forwarder {
+            Forwarder::Card(_, host) => kill_process(*host, signal)?,
+            Forwarder::Switch { switch, .. } => switch.process().stop(stopped)?,
+            Forwarder::Qemu => {}
+        }
+        if !stopped {
+            kill_process(self.vmm()?, signal)?;
+        }
+        Ok(())
+    }
+
+    fn vmm(&self) -> Result<Pid> {
+        Pid::from_raw(self.guest.pid().cast_signed()).context("QEMU has no process id")
+    }
+}
+
+/// What a host tells about its VF.
+fn status(served: &Served) -> Result<VfStatus> {
+    Ok(serde_json::from_str(&served.softiov(&format!("vf show {VF} --json"))?)?)
+}
+
+/// Reads and writes of registers that have reached a host.
+fn accesses(served: &Served) -> Result<u64> {
+    let Interventions { reads, posted_writes, synchronous_writes, .. } = status(served)?.interventions;
+    Ok(reads + posted_writes + synchronous_writes)
+}
+
+/// The guest with a virtio-net on what QEMU's `-netdev` says, with more options of the device.
+fn virtio(builder: GuestBuilder, netdev: &str, number: u8, options: &str) -> GuestBuilder {
+    let device = format!("virtio-net-pci,netdev=net,mac=02:82:57:60:09:{number:02x},romfile={options}");
+    ["-netdev", netdev, "-device", &device].into_iter().fold(builder, GuestBuilder::qemu_argument)
+}

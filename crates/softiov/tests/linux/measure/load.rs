@@ -1,0 +1,190 @@
+//! What a guest is asked to do in a turn, and what is counted meanwhile. Left out: who is asked.
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+use std::time::Duration;
+
+/// How long a load takes, seconds.
+pub(super) const SECONDS: u64 = 3;
+/// What a full frame carries of a TCP stream with time stamps, bytes.
+const SEGMENT: f64 = 1448.0;
+/// The guest counts processor time in hundredths of a second.
+const TICK_MS: f64 = 10.0;
+/// Between the parts of what the guest prints.
+const MARK: &str = "=====";
+
+/// What a guest is asked to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Load {
+    /// TCP from the guest.
+    Sent,
+    /// TCP to the guest.
+    Received,
+    /// Pings of 56 bytes, each as soon as the last is answered.
+    Asked,
+}
+
+impl Load {
+    pub(super) const ALL: [Self; 3] = [Self::Sent, Self::Received, Self::Asked];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Sent => "TCP from the guest",
+            Self::Received => "TCP to the guest",
+            Self::Asked => "ping",
+        }
+    }
+
+    pub(super) fn unit(self) -> &'static str {
+        match self {
+            Self::Sent | Self::Received => "Mb/s",
+            Self::Asked => "answers/s",
+        }
+    }
+
+    /// A script that counts, does it to `server` over so many connections, and counts again.
+    pub(super) fn script(self, server: &str, connections: u32) -> String {
+        let work = match self {
+            Self::Sent => format!("iperf3 -J -c {server} -t {SECONDS} -P {connections}"),
+            Self::Received => format!("iperf3 -J -c {server} -t {SECONDS} -P {connections} -R"),
+            Self::Asked => format!("ping -q -A -w {SECONDS} {server}"),
+        };
+        // virtio_net counts its kicks. Other drivers are not asked for statistics, because some would ask their PF.
+        format!(
+            "look() {{
+                 head -n 1 /proc/stat
+                 cd /sys/class/net/eth0/device
+                 for irq in $(ls msi_irqs 2> /dev/null || ls ../msi_irqs); do
+                     echo irq $(cat /sys/kernel/irq/$irq/per_cpu_count)
+                 done
+                 case $(readlink driver) in */virtio_net) ethtool -S eth0 | grep _kicks: ;; esac
+                 echo {MARK}
+             }}
+             look; {work}; echo {MARK}; look"
+        )
+    }
+
+    /// What it has moved: by its own measure in a second, and in packets.
+    fn moved(self, said: &str) -> Result<Moved> {
+        let unclear = || format!("{}: {said}", self.name());
+        if self == Self::Asked {
+            let line =
+                said.lines().find(|line| line.contains(" packets transmitted")).with_context(unclear)?;
+            let words: Vec<&str> = line.split(' ').collect();
+            let answers: f64 = words.get(3).with_context(unclear)?.parse().with_context(unclear)?;
+            // A request and its answer.
+            return Ok(Moved { rate: answers / SECONDS as f64, packets: 2.0 * answers, again: 0 });
+        }
+        let report: Value = serde_json::from_str(said).with_context(unclear)?;
+        let (sent, received) = (&report["end"]["sum_sent"], &report["end"]["sum_received"]);
+        let bytes = received["bytes"].as_f64().with_context(unclear)?;
+        let rate = received["bits_per_second"].as_f64().with_context(unclear)? / 1e6;
+        Ok(Moved { rate, packets: bytes / SEGMENT, again: sent["retransmits"].as_u64().unwrap_or(0) })
+    }
+}
+
+struct Moved {
+    rate: f64,
+    packets: f64,
+    again: u64,
+}
+
+/// What came of a load.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Turn {
+    pub(super) load: Load,
+    /// Megabits or answers, a second.
+    pub(super) rate: f64,
+    /// Packets: of a stream, as many as would carry it in full frames; of pings, requests and answers.
+    pub(super) packets: f64,
+    /// Segments sent again.
+    pub(super) again: u64,
+    /// Milliseconds for which the guest's processors were busy, and for which they were there.
+    pub(super) busy_ms: f64,
+    pub(super) there_ms: f64,
+    /// Processor time of QEMU and of the forwarder, milliseconds, as the host counts it.
+    pub(super) vmm_ms: f64,
+    pub(super) forwarder_ms: f64,
+    /// Interrupts of the card.
+    pub(super) interrupts: u64,
+    /// Reads and writes of the card's registers that left the guest.
+    pub(super) accesses: u64,
+}
+
+impl Turn {
+    /// Reads what [`Load::script`] has printed. Without a count of accesses by the host, virtio-net's kicks are taken.
+    pub(super) fn read(load: Load, printed: &str, host: &OfHost) -> Result<Self> {
+        let mark = format!("{MARK}\n");
+        let mut parts = printed.split(&mark);
+        let mut part = || parts.next().with_context(|| format!("the guest's counts: {printed}"));
+        let (before, said, after) = (part()?, part()?, part()?);
+        let (before, after) = (Counts::read(before)?, Counts::read(after)?);
+        let Moved { rate, packets, again } = load.moved(said)?;
+        Ok(Self {
+            load,
+            rate,
+            packets,
+            again,
+            busy_ms: (after.busy - before.busy) as f64 * TICK_MS,
+            there_ms: (after.there - before.there) as f64 * TICK_MS,
+            vmm_ms: host.vmm.as_secs_f64() * 1000.0,
+            forwarder_ms: host.forwarder.as_secs_f64() * 1000.0,
+            interrupts: after.interrupts - before.interrupts,
+            accesses: host.accesses.unwrap_or(after.kicks - before.kicks),
+        })
+    }
+}
+
+/// What the host counts.
+#[derive(Debug)]
+pub(super) struct OfHost {
+    /// Reads and writes of registers that have reached the card's host, where the card is ours.
+    pub(super) accesses: Option<u64>,
+    /// Processor time of QEMU and of the forwarder; none where QEMU forwards.
+    pub(super) vmm: Duration,
+    pub(super) forwarder: Duration,
+}
+
+impl OfHost {
+    /// What came to it since.
+    pub(super) fn since(self, before: &Self) -> Self {
+        Self {
+            accesses: self.accesses.zip(before.accesses).map(|(after, before)| after - before),
+            vmm: self.vmm.saturating_sub(before.vmm),
+            forwarder: self.forwarder.saturating_sub(before.forwarder),
+        }
+    }
+}
+
+/// What the guest has counted since it booted.
+#[derive(Debug, Default)]
+struct Counts {
+    busy: u64,
+    there: u64,
+    interrupts: u64,
+    kicks: u64,
+}
+
+impl Counts {
+    fn read(text: &str) -> Result<Self> {
+        let mut counts = Self::default();
+        for line in text.lines() {
+            let words: Vec<&str> = line.split([' ', ',']).filter(|word| !word.is_empty()).collect();
+            let numbers = || words.iter().skip(1).map(|word| word.parse::<u64>());
+            match words.first() {
+                Some(&"cpu") => {
+                    // user, nice, system, idle, iowait, irq, softirq, and what does not occur here (proc(5)).
+                    let times = numbers().take(7).collect::<Result<Vec<_>, _>>()?;
+                    counts.there = times.iter().sum();
+                    counts.busy = counts.there - times.iter().skip(3).take(2).sum::<u64>();
+                }
+                Some(&"irq") => counts.interrupts += numbers().sum::<Result<u64, _>>()?,
+                Some(kicks) if kicks.ends_with("_kicks:") => {
+                    counts.kicks += numbers().sum::<Result<u64, _>>()?;
+                }
+                _ => {}
+            }
+        }
+        Ok(counts)
+    }
+}

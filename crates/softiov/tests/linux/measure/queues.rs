@@ -1,0 +1,55 @@
+//! One VF of the second family with one, two and four pairs of queues, in a guest with two processors: what more queues bring
+//! where a port has one thread. Left out: more VFs, and more ports.
+
+use super::contender::Contender;
+use super::load::{Load, Turn};
+use super::{ROUNDS, measure, rows, table};
+use crate::guest::eventually;
+use crate::report::Outcome;
+use crate::world::World;
+use anyhow::Result;
+
+const CPUS: u32 = 2;
+/// As many as the most queues, so that each may have one.
+const CONNECTIONS: u32 = 4;
+const PAIRS: [(u32, &str); 3] = [(1, "1 queue pair"), (2, "2 queue pairs"), (4, "4 queue pairs")];
+
+/// iavf's channels are changed by ethtool between turns.
+pub(crate) fn of_one_vf_take_turns(world: &mut World) -> Result<Outcome> {
+    measure(world, |wire| {
+        let server = wire.address();
+        let iavf = Contender::iavf(CPUS, world, wire)?;
+        let turn = |pairs: u32| -> Result<Vec<Turn>> {
+            set_pairs(&iavf, pairs)?;
+            iavf.reach(&server)?;
+            [Load::Sent, Load::Received]
+                .into_iter()
+                .map(|load| iavf.load(load, &server, CONNECTIONS))
+                .collect()
+        };
+        let mut named = PAIRS.map(|(_, name)| (name, Vec::new()));
+        iavf.running(|| {
+            for round in 0..ROUNDS {
+                for place in 0..PAIRS.len() {
+                    let place = (place + round) % PAIRS.len();
+                    named[place].1.push(turn(PAIRS[place].0)?);
+                }
+            }
+            Ok(())
+        })?;
+        table::print("queues of one VF", iavf.accel(), &rows(&named));
+        iavf.end()
+    })
+}
+
+/// iavf resets itself for that, and refuses while it does so for another reason. The interface is down meanwhile: iavf of Linux
+/// 6.1 sends into a ring that is no more if it is up, and the kernel panics (`__iavf_maybe_stop_tx`).
+fn set_pairs(iavf: &Contender, pairs: u32) -> Result<()> {
+    // ethtool calls it a failure if nothing changes.
+    let script = format!(
+        "ip link set eth0 down
+         ethtool -L eth0 combined {pairs}
+         ethtool -l eth0 | sed '1,/^Current/d' | grep -q 'Combined:.*{pairs}$' && ip link set eth0 up"
+    );
+    eventually(|| iavf.check(&script).map(drop))
+}

@@ -1,0 +1,89 @@
+//! What is made of the turns of contenders: a table as in Markdown, and JSON. Left out: how they were measured.
+
+use super::load::{Load, SECONDS, Turn};
+use bench::statistics::{median, quantile};
+use serde::Serialize;
+
+/// What came of one contender under one load.
+#[derive(Debug, Serialize)]
+pub(super) struct Row {
+    load: &'static str,
+    contender: String,
+    pub(super) turns: usize,
+    /// Median, megabits or answers a second.
+    rate: Option<f64>,
+    unit: &'static str,
+    /// The rate over that of the first contender in the same round: median of the rounds.
+    over_first: Option<f64>,
+    /// Between which the middle half of these ratios is.
+    over_first_spread: Option<(f64, f64)>,
+    /// Which part of the guest's processors was busy.
+    guest_busy: f64,
+    /// Processor time of the guest as it counts itself, and of QEMU and the forwarder as the host counts them, milliseconds.
+    guest_ms_per_1000_packets: f64,
+    vmm_ms_per_1000_packets: f64,
+    forwarder_ms_per_1000_packets: f64,
+    /// Reads and writes of the card's registers that left the guest.
+    accesses_per_1000_packets: f64,
+    interrupts_per_1000_packets: f64,
+    /// Segments sent again, in all turns.
+    sent_again: u64,
+}
+
+impl Row {
+    /// `turns` and `first`, those of the first contender, are in the order of rounds.
+    pub(super) fn new(contender: &str, load: Load, turns: &[Turn], first: &[Turn]) -> Self {
+        let sum = |value: fn(&Turn) -> f64| turns.iter().map(value).sum::<f64>();
+        let per_1000 = |value: fn(&Turn) -> f64| 1000.0 * sum(value) / sum(|turn| turn.packets);
+        let mut rates: Vec<f64> = turns.iter().map(|turn| turn.rate).collect();
+        let mut ratios: Vec<f64> =
+            turns.iter().zip(first).map(|(turn, first)| turn.rate / first.rate).collect();
+        Self {
+            load: load.name(),
+            contender: contender.to_owned(),
+            turns: turns.len(),
+            rate: median(&mut rates),
+            unit: load.unit(),
+            over_first: median(&mut ratios),
+            over_first_spread: quantile(&mut ratios, 0.25).zip(quantile(&mut ratios, 0.75)),
+            guest_busy: sum(|turn| turn.busy_ms) / sum(|turn| turn.there_ms),
+            guest_ms_per_1000_packets: per_1000(|turn| turn.busy_ms),
+            vmm_ms_per_1000_packets: per_1000(|turn| turn.vmm_ms),
+            forwarder_ms_per_1000_packets: per_1000(|turn| turn.forwarder_ms),
+            accesses_per_1000_packets: per_1000(|turn| turn.accesses as f64),
+            interrupts_per_1000_packets: per_1000(|turn| turn.interrupts as f64),
+            sent_again: turns.iter().map(|turn| turn.again).sum(),
+        }
+    }
+}
+
+/// Prints both. `accel` is what ran the guests' processors.
+pub(super) fn print(title: &str, accel: &str, rows: &[Row]) {
+    println!("\n\n{title}: guests under {accel}, turns of {SECONDS} s\n");
+    println!(
+        "For 1,000 packets: processor time of the guest as it counts itself, of QEMU and of the forwarder as the host counts \
+         them, milliseconds; accesses that left the guest; interrupts.\n\n\
+         | load | contender | rate | over the first | middle half | guest busy | guest | QEMU | forwarder | accesses | interrupts \
+         | sent again |\n|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
+    );
+    for row in rows {
+        let (from, to) = row.over_first_spread.unwrap_or((f64::NAN, f64::NAN));
+        println!(
+            "| {} | {} | {:.0} {} | {:.2} | {from:.2} to {to:.2} | {:.0} % | {:.1} | {:.1} | {:.1} | {:.2} | {:.0} | {} |",
+            row.load,
+            row.contender,
+            row.rate.unwrap_or(f64::NAN),
+            row.unit,
+            row.over_first.unwrap_or(f64::NAN),
+            row.guest_busy * 100.0,
+            row.guest_ms_per_1000_packets,
+            row.vmm_ms_per_1000_packets,
+            row.forwarder_ms_per_1000_packets,
+            row.accesses_per_1000_packets,
+            row.interrupts_per_1000_packets,
+            row.sent_again
+        );
+    }
+    let report = serde_json::json!({ "measured": title, "accel": accel, "seconds": SECONDS, "rows": rows });
+    println!("\n{report}\n");
+}
