@@ -45,7 +45,9 @@ impl Card {
         wire: &mut W,
     ) -> bool {
         staging.resize(HEADROOM + LONGEST + BEYOND, 0);
-        (0..budget).all(|_| self.arrive_one(plane, staging, bus, wire))
+        let more = (0..budget).all(|_| self.arrive_one(plane, staging, bus, wire));
+        self.give_back(bus);
+        more
     }
 
     /// Takes one frame; whether there was one. A port that has no link knows of no frame.

@@ -143,6 +143,7 @@ impl Card {
                 due = [due, visited.due].into_iter().flatten().min();
             }
         }
+        self.give_back(bus);
         self.due = due;
         more
     }
@@ -157,6 +158,7 @@ impl Card {
 impl<B: Bus> Sink for Senders<'_, B> {
     type Findings = Option<Contents>;
 
+    #[inline]
     fn deliver(
         &mut self,
         port: Port,
@@ -203,29 +205,28 @@ impl<B: Bus> Senders<'_, B> {
         let own = BusFunction::Vf(vf);
         let Some(function) = self.card.functions.get(usize::from(vf)) else { return 0 };
         let ring = function.tx.get(usize::from(queue)).filter(|_| function.held.is_empty());
-        let Some(Ok(at_hand)) = ring.map(|ring| AtHand::read(ring, budget, own, self.bus)) else { return 0 };
-        let (mut frames, mut staging) = (0, mem::take(self.staging));
-        for buffer in at_hand.run() {
-            let function = &mut self.card.functions[usize::from(vf)];
-            let ring = &mut function.tx[usize::from(queue)];
+        let Some(Ok(mut at_hand)) = ring.map(|ring| AtHand::read(ring, budget, own, self.bus)) else {
+            return 0;
+        };
+        let mut staging = mem::take(self.staging);
+        while let Some(buffer) = at_hand.next() {
             // Memory that cannot be reached is the other way's to tell.
-            let fetched = run::fetch(&buffer, HEADROOM, own, &mut staging, self.bus);
-            if fetched.and_then(|()| ring.give_back_one(buffer.report_status, own, self.bus)).is_err() {
+            if run::fetch(&buffer, HEADROOM, own, &mut staging, self.bus).is_err() {
                 break;
             }
+            at_hand.take();
             if let Some(mut frame) = Frame::new(&mut staging) {
-                self.send(vf, None, &mut frame, lane);
+                self.send_here(vf, None, &mut frame, lane);
             }
-            frames += 1;
             if !lane.is_due() {
                 break;
             }
         }
         *self.staging = staging;
-        if frames > 0 {
-            self.card.functions[usize::from(vf)].raise_sent(queue);
+        if at_hand.taken() > 0 {
+            self.card.give_back_run(vf, queue, &mut at_hand, self.bus);
         }
-        frames
+        at_hand.taken()
     }
 
     /// Takes one packet, or what is left of one; answers how many frames of the budget it cost, at least 1, or `None` if
@@ -347,9 +348,16 @@ impl<B: Bus> Senders<'_, B> {
         Some(whole.frames(length) as usize)
     }
 
+    /// A finished frame, out of the way of frames of a run.
+    #[inline(never)]
+    fn send<L: Lane>(&mut self, vf: u8, asked: Option<u16>, frame: &mut Frame<'_>, lane: &mut L) {
+        self.send_here(vf, asked, frame, lane);
+    }
+
     /// A finished frame whose sender asks for a tag, or for none: the tag is settled, then the frame is switched. The port's
     /// VLAN takes the place of the guest's own tag.
-    fn send<L: Lane>(&mut self, vf: u8, asked: Option<u16>, frame: &mut Frame<'_>, lane: &mut L) {
+    #[inline(always)]
+    fn send_here<L: Lane>(&mut self, vf: u8, asked: Option<u16>, frame: &mut Frame<'_>, lane: &mut L) {
         let inserted = lane.tag(asked);
         if asked.is_none() || inserted.is_none() {
             frame.take_tag();
@@ -371,6 +379,7 @@ impl Card {
         packet.tag().filter(|_| may)
     }
 
+    #[inline]
     fn count_sent(&mut self, vf: u8, ends: Ends, length: usize) {
         let Some(function) = self.functions.get_mut(usize::from(vf)) else { return };
         let statistics = &mut function.statistics;

@@ -12,10 +12,12 @@ use pcie::{Bus, DmaFault, Function};
 /// Descriptors that are read at a time.
 const MOST: usize = 32;
 
-/// Descriptors of a ring from its head on, as they were read.
+/// Descriptors of a ring from its head on, as they were read. The first `taken` of them are frames that have left.
 pub(crate) struct AtHand {
     raw: [[u8; SIZE]; MOST],
+    at: u64,
     count: usize,
+    taken: usize,
 }
 
 impl AtHand {
@@ -32,17 +34,47 @@ impl AtHand {
         if count > 0 {
             bus.dma_read(own, at, raw[..count].as_flattened_mut())?;
         }
-        Ok(Self { raw, count })
+        Ok(Self { raw, at, count, taken: 0 })
     }
 
-    /// The buffers of the run: it ends before the first packet that is not a plain frame.
-    pub(crate) fn run(&self) -> impl Iterator<Item = Buffer> {
-        let fits = |buffer: &Buffer| (MIN_FRAME..=LONGEST).contains(&usize::from(buffer.length));
-        self.raw[..self.count].iter().map_while(move |raw| tx::plain(raw).filter(fits))
+    /// The buffer of the next frame; `None` at the end of what was read, and before a packet that is not a plain frame.
+    #[inline]
+    pub(crate) fn next(&self) -> Option<Buffer> {
+        let buffer = tx::plain(self.raw[..self.count].get(self.taken)?)?;
+        (MIN_FRAME..=LONGEST).contains(&usize::from(buffer.length)).then_some(buffer)
+    }
+
+    /// The next frame's bytes are here.
+    #[inline]
+    pub(crate) fn take(&mut self) {
+        self.taken += 1;
+    }
+
+    /// Frames that were taken.
+    pub(crate) fn taken(&self) -> usize {
+        self.taken
+    }
+
+    /// Tells the driver of those descriptors of the taken frames that ask for it. What lies between two of them is written
+    /// as it was read: the driver may not use it again before it is told.
+    pub(crate) fn report<B: Bus>(&mut self, own: Function, bus: &mut B) -> Result<(), DmaFault> {
+        let taken = &mut self.raw[..self.taken];
+        let reports = |raw: &[u8; SIZE]| tx::plain(raw).is_some_and(|buffer| buffer.report_status);
+        let (Some(first), Some(last)) = (taken.iter().position(reports), taken.iter().rposition(reports))
+        else {
+            return Ok(());
+        };
+        let told = &mut taken[first..=last];
+        for raw in told.iter_mut().filter(|raw| reports(raw)) {
+            raw[SIZE / 2..].copy_from_slice(&tx::done());
+        }
+        let at = self.at.wrapping_add((first * SIZE) as u64);
+        bus.dma_write_descriptors(own, at, told.as_flattened(), SIZE)
     }
 }
 
 /// Puts a frame behind `headroom` bytes, as long as Ethernet wants it.
+#[inline]
 pub(crate) fn fetch<B: Bus>(
     buffer: &Buffer,
     headroom: usize,
@@ -51,8 +83,13 @@ pub(crate) fn fetch<B: Bus>(
     bus: &mut B,
 ) -> Result<(), DmaFault> {
     let end = headroom + usize::from(buffer.length);
-    into.resize(end.max(headroom + SHORTEST), 0);
+    let shortest = headroom + SHORTEST;
+    if into.len() != end.max(shortest) {
+        into.resize(end.max(shortest), 0);
+    }
     bus.dma_read(own, buffer.address, &mut into[headroom..end])?;
-    into[end..].fill(0);
+    if end < shortest {
+        into[end..].fill(0);
+    }
     Ok(())
 }

@@ -5,6 +5,7 @@
 //! Left out: checksums and segmentation (`forward`), for which a packet says what was asked.
 
 use crate::card::Card;
+use crate::run::AtHand;
 use alloc::vec::Vec;
 use avf::control::TxContext;
 use avf::descriptor::tx::{self, Context, Data, SIZE, Transmit};
@@ -177,22 +178,19 @@ impl TxQueue {
         (context.base.wrapping_add(u64::from(self.head) * SIZE as u64), left as usize)
     }
 
-    /// The packet at the head, which is one descriptor, was fetched: it is given back.
-    pub(crate) fn give_back_one<B: Bus>(
+    /// The frames of a run were fetched: their descriptors are given back.
+    fn give_back_run<B: Bus>(
         &mut self,
-        report: bool,
+        run: &mut AtHand,
         own: BusFunction,
         bus: &mut B,
     ) -> Result<(), DmaFault> {
         let Some(context) = self.context else { return Ok(()) };
-        if report {
-            let at = context.base.wrapping_add(u64::from(self.head) * SIZE as u64 + 8);
-            bus.dma_write(own, at, &tx::done())?;
-        }
-        self.advance(&context, 1, own, bus)
+        run.report(own, bus)?;
+        self.advance(&context, run.taken() as u32, own, bus)
     }
 
-    /// So many descriptors at the head are the driver's again; none if the driver cannot be told.
+    /// The first `descriptors` from the head on are the driver's again; none if the driver cannot be told.
     fn advance<B: Bus>(
         &mut self,
         context: &TxContext,
@@ -337,6 +335,18 @@ impl Card {
             self.count_malformed(vf, queue);
         }
         outgoing
+    }
+
+    /// The frames of a run have left: gives their descriptors back and notes the interrupt.
+    pub(crate) fn give_back_run<B: Bus>(&mut self, vf: u8, queue: u8, run: &mut AtHand, bus: &mut B) {
+        let Some(function) = self.functions.get_mut(usize::from(vf)) else { return };
+        let Some(ring) = function.tx.get_mut(usize::from(queue)) else { return };
+        if ring.give_back_run(run, BusFunction::Vf(vf), bus).is_err() {
+            ring.running = false;
+            function.counters.dma_faults += 1;
+            return;
+        }
+        function.raise_sent(queue);
     }
 
     /// A packet of a queue made no sense. After many the queue is stopped, until it is set up anew.
