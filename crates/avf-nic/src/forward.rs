@@ -11,10 +11,10 @@ use crate::card::Card;
 use crate::contents::Contents;
 use crate::function::Function;
 use crate::run::{self, AtHand};
+use crate::staging::Staging;
 use crate::transmit::{MOST_BYTES, Outgoing, Packet};
-use alloc::vec::Vec;
 use avf::descriptor::rx::Cast;
-use avf::descriptor::tx::{Ip, L4};
+use avf::descriptor::tx::{Data, Ip, L4};
 use avf::ids::{LONGEST, MAX_PAIRS, MAX_VFS, SHORTEST};
 use core::mem;
 use offload::Request;
@@ -32,7 +32,7 @@ pub(crate) struct Held {
     packet: Option<Packet>,
     queue: u8,
     /// Its bytes, behind the headroom; empty without a packet.
-    bytes: Vec<u8>,
+    bytes: Staging,
 }
 
 impl Held {
@@ -46,7 +46,7 @@ impl Held {
 
     pub(crate) fn clear(&mut self) {
         self.packet = None;
-        self.bytes.clear();
+        self.bytes.set_length(0);
     }
 
     /// Whether it is nothing, or a packet of which some segments have left and others have not.
@@ -60,40 +60,21 @@ impl Held {
     }
 
     /// Keeps a packet and its bytes, by taking the staging buffer and leaving another.
-    fn keep(&mut self, packet: Packet, queue: u8, staging: &mut Vec<u8>) {
+    fn keep(&mut self, packet: Packet, queue: u8, staging: &mut Staging) {
         (self.packet, self.queue) = (Some(packet), queue);
         mem::swap(&mut self.bytes, staging);
     }
 
     /// Puts the bytes of the packet that is kept into the staging buffer. Answers the packet and its queue.
-    fn resume(&mut self, staging: &mut Vec<u8>) -> Option<(Packet, u8)> {
+    fn resume(&mut self, staging: &mut Staging) -> Option<(Packet, u8)> {
         let packet = self.packet.take()?;
         mem::swap(&mut self.bytes, staging);
-        self.bytes.clear();
+        self.bytes.set_length(0);
         Some((packet, self.queue))
     }
 }
 
 impl Packet {
-    /// What its descriptors ask for.
-    pub(crate) fn request(&self) -> Request {
-        let first = &self.first;
-        Request {
-            mac_length: first.mac_length.into(),
-            ip_length: first.ip_length.into(),
-            l4_length: first.l4_length.into(),
-            ipv4: matches!(first.ip, Ip::V4 | Ip::V4Checksum),
-            l4: match first.l4 {
-                L4::None => None,
-                L4::Tcp => Some(Transport::Tcp),
-                L4::Udp => Some(Transport::Udp),
-                L4::Sctp => Some(Transport::Sctp),
-            },
-            ip_checksum: first.ip == Ip::V4Checksum,
-            l4_checksum: first.l4 != L4::None,
-        }
-    }
-
     /// The tag that it asks for, in either place.
     fn tag(&self) -> Option<u16> {
         self.first.tag.or(self.context.and_then(|context| context.tag2))
@@ -101,7 +82,7 @@ impl Packet {
 
     /// How it is cut, if it describes a packet that could be; its bytes, and those of a segment.
     fn segmenter<'a>(&self, bytes: &'a [u8]) -> Option<Segmenter<'a>> {
-        let (context, request) = (self.context?, self.request());
+        let (context, request) = (self.context?, request(&self.first));
         let payload = bytes.len().checked_sub(request.payload_start())?;
         let told = payload == context.payload as usize && self.first.ip != Ip::None;
         let segmenter = Segmenter::new(bytes, &request, context.mss, FlagMasks::DEFAULT).ok()?;
@@ -110,11 +91,29 @@ impl Packet {
     }
 }
 
+/// The checksums that a packet's first descriptor asks for.
+fn request(first: &Data) -> Request {
+    Request {
+        mac_length: first.mac_length.into(),
+        ip_length: first.ip_length.into(),
+        l4_length: first.l4_length.into(),
+        ipv4: matches!(first.ip, Ip::V4 | Ip::V4Checksum),
+        l4: match first.l4 {
+            L4::None => None,
+            L4::Tcp => Some(Transport::Tcp),
+            L4::Udp => Some(Transport::Udp),
+            L4::Sctp => Some(Transport::Sctp),
+        },
+        ip_checksum: first.ip == Ip::V4Checksum,
+        l4_checksum: first.l4 != L4::None,
+    }
+}
+
 /// The VFs' transmit queues while they are visited.
 struct Senders<'a, B> {
     card: &'a mut Card,
     bus: &'a mut B,
-    staging: &'a mut Vec<u8>,
+    staging: &'a mut Staging,
 }
 
 impl Card {
@@ -125,7 +124,7 @@ impl Card {
         &mut self,
         plane: &mut Plane<MAX_VFS>,
         budget: usize,
-        staging: &mut Vec<u8>,
+        staging: &mut Staging,
         bus: &mut B,
         wire: &mut W,
     ) -> bool {
@@ -200,7 +199,7 @@ impl<B: Bus> Source for Senders<'_, B> {
 }
 
 impl<B: Bus> Senders<'_, B> {
-    /// Takes frames that ask for nothing, as far as their descriptors are at hand and the budget goes; answers how many.
+    /// Takes frames that are a descriptor each, as far as their descriptors are at hand and the budget goes; answers how many.
     fn forward_run<L: Lane>(&mut self, vf: u8, queue: u8, budget: usize, lane: &mut L) -> usize {
         let own = BusFunction::Vf(vf);
         let Some(function) = self.card.functions.get(usize::from(vf)) else { return 0 };
@@ -210,12 +209,16 @@ impl<B: Bus> Senders<'_, B> {
         };
         let mut staging = mem::take(self.staging);
         while let Some(buffer) = at_hand.next() {
-            // Memory that cannot be reached is the other way's to tell.
+            // Memory that cannot be reached and checksums that cannot be inserted are for `forward_packet` to tell.
             if run::fetch(&buffer, HEADROOM, own, &mut staging, self.bus).is_err() {
                 break;
             }
+            let asked = buffer.headers.then(|| insert(&mut staging[HEADROOM..], &request(&at_hand.data())));
+            let Ok(sealed) = asked.unwrap_or(Ok(None)) else { break };
+            staging.pad(HEADROOM + SHORTEST);
             at_hand.take();
             if let Some(mut frame) = Frame::new(&mut staging) {
+                frame.set_seal(sealed);
                 self.send_here(vf, None, &mut frame, lane);
             }
             if !lane.is_due() {
@@ -271,12 +274,12 @@ impl<B: Bus> Senders<'_, B> {
         vf: u8,
         queue: u8,
         packet: &Packet,
-        staging: &mut Vec<u8>,
+        staging: &mut Staging,
         lane: &mut L,
     ) -> usize {
         let bytes = staging.get_mut(HEADROOM..).unwrap_or_default();
-        let Ok(sealed) = insert(bytes, &packet.request()) else { return self.spoiled(vf, queue, lane) };
-        staging.resize(staging.len().max(HEADROOM + SHORTEST), 0);
+        let Ok(sealed) = insert(bytes, &request(&packet.first)) else { return self.spoiled(vf, queue, lane) };
+        staging.pad(HEADROOM + SHORTEST);
         if let Some(mut frame) = Frame::new(staging) {
             frame.set_seal(sealed);
             self.send(vf, self.card.asked(vf, packet), &mut frame, lane);
@@ -290,7 +293,7 @@ impl<B: Bus> Senders<'_, B> {
         vf: u8,
         queue: u8,
         mut packet: Packet,
-        staging: &mut Vec<u8>,
+        staging: &mut Staging,
         lane: &mut L,
     ) -> usize {
         if packet.sent == 0
@@ -336,7 +339,7 @@ impl<B: Bus> Senders<'_, B> {
     ) -> Option<usize> {
         let (bytes, context) = (staging.get(HEADROOM..)?, packet.context?);
         packet.segmenter(bytes)?;
-        let whole = uncut::sent(bytes, &packet.request(), context.mss, FlagMasks::DEFAULT)?;
+        let whole = uncut::sent(bytes, &request(&packet.first), context.mss, FlagMasks::DEFAULT)?;
         let length = bytes.len();
         let mut frame = Frame::new(staging)?;
         frame.tag = lane.tag(self.card.asked(vf, packet));

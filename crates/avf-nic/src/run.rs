@@ -1,12 +1,12 @@
-//! A run: descriptors at hand that each are a whole frame and ask for nothing. They are read together, and such a frame goes
-//! from its buffer to the plane without being gathered first. What a frame needs beyond that is asked where it always was.
+//! A run: descriptors at hand that each are a whole frame, without a tag or a context. They are read together, and such a frame
+//! goes from its buffer to the plane without being gathered first.
 //!
 //! Left out: every other packet (`transmit`).
 
+use crate::staging::Staging;
 use crate::transmit::TxQueue;
-use alloc::vec::Vec;
-use avf::descriptor::tx::{self, Buffer, SIZE};
-use avf::ids::{LONGEST, MIN_FRAME, SHORTEST};
+use avf::descriptor::tx::{self, Buffer, Data, SIZE};
+use avf::ids::{LONGEST, MIN_FRAME};
 use pcie::{Bus, DmaFault, Function};
 
 /// Descriptors that are read at a time.
@@ -37,11 +37,16 @@ impl AtHand {
         Ok(Self { raw, at, count, taken: 0 })
     }
 
-    /// The buffer of the next frame; `None` at the end of what was read, and before a packet that is not a plain frame.
+    /// The buffer of the next frame; `None` at the end of what was read, and before a packet that is more than a descriptor.
     #[inline]
     pub(crate) fn next(&self) -> Option<Buffer> {
-        let buffer = tx::plain(self.raw[..self.count].get(self.taken)?)?;
+        let buffer = tx::alone(self.raw[..self.count].get(self.taken)?)?;
         (MIN_FRAME..=LONGEST).contains(&usize::from(buffer.length)).then_some(buffer)
+    }
+
+    /// What the next frame's descriptor says of its headers.
+    pub(crate) fn data(&self) -> Data {
+        self.raw.get(self.taken).map(Data::parse).unwrap_or_default()
     }
 
     /// The next frame's bytes are here.
@@ -59,7 +64,7 @@ impl AtHand {
     /// as it was read: the driver may not use it again before it is told.
     pub(crate) fn report<B: Bus>(&mut self, own: Function, bus: &mut B) -> Result<(), DmaFault> {
         let taken = &mut self.raw[..self.taken];
-        let reports = |raw: &[u8; SIZE]| tx::plain(raw).is_some_and(|buffer| buffer.report_status);
+        let reports = |raw: &[u8; SIZE]| tx::alone(raw).is_some_and(|buffer| buffer.report_status);
         let (Some(first), Some(last)) = (taken.iter().position(reports), taken.iter().rposition(reports))
         else {
             return Ok(());
@@ -73,23 +78,15 @@ impl AtHand {
     }
 }
 
-/// Puts a frame behind `headroom` bytes, as long as Ethernet wants it.
+/// Puts a frame behind `headroom` bytes.
 #[inline]
 pub(crate) fn fetch<B: Bus>(
     buffer: &Buffer,
     headroom: usize,
     own: Function,
-    into: &mut Vec<u8>,
+    into: &mut Staging,
     bus: &mut B,
 ) -> Result<(), DmaFault> {
-    let end = headroom + usize::from(buffer.length);
-    let shortest = headroom + SHORTEST;
-    if into.len() != end.max(shortest) {
-        into.resize(end.max(shortest), 0);
-    }
-    bus.dma_read(own, buffer.address, &mut into[headroom..end])?;
-    if end < shortest {
-        into[end..].fill(0);
-    }
-    Ok(())
+    into.set_length(headroom + usize::from(buffer.length));
+    bus.dma_read(own, buffer.address, &mut into[headroom..])
 }

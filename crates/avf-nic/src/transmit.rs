@@ -6,7 +6,7 @@
 
 use crate::card::Card;
 use crate::run::AtHand;
-use alloc::vec::Vec;
+use crate::staging::Staging;
 use avf::control::TxContext;
 use avf::descriptor::tx::{self, Context, Data, SIZE, Transmit};
 use avf::ids::{FCS, MAX_BUFFERS, MAX_FRAME, MIN_FRAME, RING};
@@ -133,14 +133,13 @@ impl TxQueue {
         &mut self,
         own: BusFunction,
         headroom: usize,
-        into: &mut Vec<u8>,
+        into: &mut Staging,
         bus: &mut B,
     ) -> Result<Outgoing, DmaFault> {
         let Some(context) = self.context.filter(|_| self.running && self.rung) else {
             return Ok(Outgoing::Nothing);
         };
-        into.clear();
-        into.resize(headroom, 0);
+        into.set_length(headroom);
         let mut gathered = Gathered::default();
         if !self.gather(&context, own, &mut gathered, bus)? {
             self.rung = false;
@@ -279,10 +278,10 @@ impl Gathered {
     }
 
     /// The bytes of its buffers.
-    fn fetch<B: Bus>(&self, own: BusFunction, into: &mut Vec<u8>, bus: &mut B) -> Result<(), DmaFault> {
+    fn fetch<B: Bus>(&self, own: BusFunction, into: &mut Staging, bus: &mut B) -> Result<(), DmaFault> {
         for (address, length) in self.buffers() {
             let start = into.len();
-            into.resize(start + usize::from(*length), 0);
+            into.set_length(start + usize::from(*length));
             bus.dma_read(own, *address, &mut into[start..])?;
         }
         Ok(())
@@ -313,7 +312,7 @@ impl Card {
         vf: u8,
         queue: u8,
         headroom: usize,
-        into: &mut Vec<u8>,
+        into: &mut Staging,
         bus: &mut B,
     ) -> Outgoing {
         let function = self.functions.get_mut(usize::from(vf)).filter(|function| function.master);

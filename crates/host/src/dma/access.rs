@@ -87,7 +87,7 @@ impl DmaTable {
     /// Stores descriptors of `size` bytes from `iova` on, in the order of [`MappedFile::write_descriptors`].
     ///
     /// # Errors
-    /// [`DmaFault`]; descriptors before the one at fault may have been stored.
+    /// [`DmaFault`]; descriptors before the one at fault may have been stored, of that one nothing.
     #[inline]
     pub fn write_descriptors(&self, iova: u64, bytes: &[u8], size: usize) -> Result<(), DmaFault> {
         match self.whole(iova, bytes.len(), Direction::Write) {
@@ -108,6 +108,7 @@ impl DmaTable {
                     memory.write_descriptors(offset, descriptor, size).map_err(|error| fault(at, error))?;
                 }
                 None => {
+                    self.check(at, descriptor.len(), Direction::Write)?;
                     let word = |word: usize| (at.wrapping_add((word * WORD) as u64), word * WORD);
                     let mut words = done_last(descriptor.len() / WORD).map(word);
                     words.try_for_each(|(at, from)| self.write(at, &descriptor[from..from + WORD]))?;
