@@ -8,6 +8,7 @@ use avf::descriptor::rx::{Form, posted};
 use avf::descriptor::tx::{Data, Ip, L4};
 use avf::register as r;
 use avf_nic::Card;
+use avf_nic::staging::Staging;
 use pcie::Function::{self, Vf};
 use pcie::{Bus, DmaFault, Iova};
 use plane::pacing::Pacing;
@@ -71,7 +72,7 @@ struct Bench {
     card: Card,
     plane: Plane<64>,
     memory: Memory,
-    staging: Vec<u8>,
+    staging: Staging,
     /// What the rings' tails were last.
     tails: [usize; 2],
 }
@@ -122,7 +123,7 @@ impl Bench {
         }
         card.apply_policy(&mut plane, &Mirrors::NONE);
         let memory = Memory([vec![0; MEMORY], vec![0; MEMORY]]);
-        let mut bench = Self { card, plane, memory, staging: Vec::new(), tails: [0; 2] };
+        let mut bench = Self { card, plane, memory, staging: Staging::default(), tails: [0; 2] };
         for slot in 0..RING {
             bench.post(slot, form);
         }

@@ -2,7 +2,7 @@
 
 use crate::card::Card;
 use crate::contents::Contents;
-use alloc::vec::Vec;
+use crate::staging::Staging;
 use avf::ids::{LONGEST, MAX_VFS, SHORTEST};
 use pcie::Bus;
 use plane::frame::{Frame, HEADER, HEADROOM};
@@ -40,12 +40,14 @@ impl Card {
         &mut self,
         plane: &mut Plane<MAX_VFS>,
         budget: usize,
-        staging: &mut Vec<u8>,
+        staging: &mut Staging,
         bus: &mut B,
         wire: &mut W,
     ) -> bool {
-        staging.resize(HEADROOM + LONGEST + BEYOND, 0);
-        (0..budget).all(|_| self.arrive_one(plane, staging, bus, wire))
+        staging.set_length(HEADROOM + LONGEST + BEYOND);
+        let more = (0..budget).all(|_| self.arrive_one(plane, staging, bus, wire));
+        self.give_back(bus);
+        more
     }
 
     /// Takes one frame; whether there was one. A port that has no link knows of no frame.

@@ -62,6 +62,9 @@ pub struct Card {
     /// When a frame that waits for its VF's rate may leave, as of the last visit.
     #[serde(skip)]
     pub(crate) due: Option<Time>,
+    /// VFs of which a receive queue was filled since their drivers were told, a bit each. None between two calls.
+    #[serde(skip)]
+    pub(crate) reached: u64,
     /// A message on its way.
     #[serde(skip, default = "body")]
     pub(crate) body: Vec<u8>,
@@ -83,7 +86,7 @@ impl Card {
         let functions = (0..usize::from(vfs).min(MAX_VFS)).map(|_| Function::new()).collect();
         let (admin, body) = (Admin::default(), body());
         let (segment, checked) = (Vec::new(), Vec::new());
-        Self { functions, admin, flr: 0, turn: 0, due: None, body, segment, checked }
+        Self { functions, admin, flr: 0, turn: 0, due: None, reached: 0, body, segment, checked }
     }
 
     /// What of a state no card can have.

@@ -27,14 +27,15 @@ pub struct Contents {
     packet_type: u8,
     checksums: Option<Checksums>,
     ip: Option<(Ip, Payload)>,
-    /// Where the IP header and the transport's start.
-    l3: usize,
-    l4: usize,
+    /// Where the IP header and the transport's start, which is within the longest headers.
+    l3: u16,
+    l4: u16,
 }
 
 impl Contents {
     /// Looks into a frame without its tag. What was `sealed` on the plane is not summed up again.
     #[must_use]
+    #[inline]
     pub fn of(frame: &[u8], sealed: Option<Sealed>) -> Self {
         match Plain::of(frame) {
             Some(plain) => Self::of_plain(&plain, sealed),
@@ -42,6 +43,7 @@ impl Contents {
         }
     }
 
+    #[inline(always)]
     fn of_plain(plain: &Plain<'_>, sealed: Option<Sealed>) -> Self {
         let payload = if plain.is_udp() { Payload::Udp } else { Payload::Tcp };
         let checksums = told(Some(plain.is_network_right()), plain.is_transport_right(sealed));
@@ -49,11 +51,12 @@ impl Contents {
             packet_type: packet_type::ip(Ip::V4, payload),
             checksums,
             ip: Some((Ip::V4, payload)),
-            l3: plain.l3_offset(),
-            l4: plain.l4_offset(),
+            l3: plain.l3_offset() as u16,
+            l4: plain.l4_offset() as u16,
         }
     }
 
+    #[inline(never)]
     fn closely(frame: &[u8], sealed: Option<Sealed>) -> Self {
         let headers = Headers::parse(frame);
         let version = match headers.l3 {
@@ -70,7 +73,7 @@ impl Contents {
         };
         let network = verify::network(frame, &headers);
         let checksums = told(network, verify::transport(frame, &headers, sealed));
-        Self { packet_type, checksums, ip, l3: headers.l3_offset, l4: headers.l4_offset }
+        Self { packet_type, checksums, ip, l3: headers.l3_offset as u16, l4: headers.l4_offset as u16 }
     }
 
     /// The packet type, see [`avf::packet_type`].
@@ -99,7 +102,7 @@ impl Contents {
         };
         let part = |at: usize, length: usize| frame.get(at..at + length).unwrap_or_default();
         let ports = if self.l4 == 0 { 0 } else { PORTS };
-        (part(self.l3 + start, length), part(self.l4, ports))
+        (part(usize::from(self.l3) + start, length), part(self.l4.into(), ports))
     }
 }
 

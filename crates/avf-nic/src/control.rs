@@ -46,7 +46,7 @@ impl Control for Card {
 
     fn run(&mut self, vf: u8, rx: u16, tx: u16) {
         self.with(vf, |f| {
-            f.rx.iter_mut().enumerate().for_each(|(at, queue)| queue.running = rx >> at & 1 == 1);
+            f.rx.iter_mut().enumerate().for_each(|(at, queue)| queue.run(rx >> at & 1 == 1));
             f.tx.iter_mut().enumerate().for_each(|(at, queue)| queue.running = tx >> at & 1 == 1);
             f.tx_ready |= tx;
         });

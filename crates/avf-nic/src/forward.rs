@@ -11,10 +11,10 @@ use crate::card::Card;
 use crate::contents::Contents;
 use crate::function::Function;
 use crate::run::{self, AtHand};
+use crate::staging::Staging;
 use crate::transmit::{MOST_BYTES, Outgoing, Packet};
-use alloc::vec::Vec;
 use avf::descriptor::rx::Cast;
-use avf::descriptor::tx::{Ip, L4};
+use avf::descriptor::tx::{Data, Ip, L4};
 use avf::ids::{LONGEST, MAX_PAIRS, MAX_VFS, SHORTEST};
 use core::mem;
 use offload::Request;
@@ -32,7 +32,7 @@ pub(crate) struct Held {
     packet: Option<Packet>,
     queue: u8,
     /// Its bytes, behind the headroom; empty without a packet.
-    bytes: Vec<u8>,
+    bytes: Staging,
 }
 
 impl Held {
@@ -46,7 +46,7 @@ impl Held {
 
     pub(crate) fn clear(&mut self) {
         self.packet = None;
-        self.bytes.clear();
+        self.bytes.set_length(0);
     }
 
     /// Whether it is nothing, or a packet of which some segments have left and others have not.
@@ -60,40 +60,21 @@ impl Held {
     }
 
     /// Keeps a packet and its bytes, by taking the staging buffer and leaving another.
-    fn keep(&mut self, packet: Packet, queue: u8, staging: &mut Vec<u8>) {
+    fn keep(&mut self, packet: Packet, queue: u8, staging: &mut Staging) {
         (self.packet, self.queue) = (Some(packet), queue);
         mem::swap(&mut self.bytes, staging);
     }
 
     /// Puts the bytes of the packet that is kept into the staging buffer. Answers the packet and its queue.
-    fn resume(&mut self, staging: &mut Vec<u8>) -> Option<(Packet, u8)> {
+    fn resume(&mut self, staging: &mut Staging) -> Option<(Packet, u8)> {
         let packet = self.packet.take()?;
         mem::swap(&mut self.bytes, staging);
-        self.bytes.clear();
+        self.bytes.set_length(0);
         Some((packet, self.queue))
     }
 }
 
 impl Packet {
-    /// What its descriptors ask for.
-    pub(crate) fn request(&self) -> Request {
-        let first = &self.first;
-        Request {
-            mac_length: first.mac_length.into(),
-            ip_length: first.ip_length.into(),
-            l4_length: first.l4_length.into(),
-            ipv4: matches!(first.ip, Ip::V4 | Ip::V4Checksum),
-            l4: match first.l4 {
-                L4::None => None,
-                L4::Tcp => Some(Transport::Tcp),
-                L4::Udp => Some(Transport::Udp),
-                L4::Sctp => Some(Transport::Sctp),
-            },
-            ip_checksum: first.ip == Ip::V4Checksum,
-            l4_checksum: first.l4 != L4::None,
-        }
-    }
-
     /// The tag that it asks for, in either place.
     fn tag(&self) -> Option<u16> {
         self.first.tag.or(self.context.and_then(|context| context.tag2))
@@ -101,7 +82,7 @@ impl Packet {
 
     /// How it is cut, if it describes a packet that could be; its bytes, and those of a segment.
     fn segmenter<'a>(&self, bytes: &'a [u8]) -> Option<Segmenter<'a>> {
-        let (context, request) = (self.context?, self.request());
+        let (context, request) = (self.context?, request(&self.first));
         let payload = bytes.len().checked_sub(request.payload_start())?;
         let told = payload == context.payload as usize && self.first.ip != Ip::None;
         let segmenter = Segmenter::new(bytes, &request, context.mss, FlagMasks::DEFAULT).ok()?;
@@ -110,11 +91,29 @@ impl Packet {
     }
 }
 
+/// The checksums that a packet's first descriptor asks for.
+fn request(first: &Data) -> Request {
+    Request {
+        mac_length: first.mac_length.into(),
+        ip_length: first.ip_length.into(),
+        l4_length: first.l4_length.into(),
+        ipv4: matches!(first.ip, Ip::V4 | Ip::V4Checksum),
+        l4: match first.l4 {
+            L4::None => None,
+            L4::Tcp => Some(Transport::Tcp),
+            L4::Udp => Some(Transport::Udp),
+            L4::Sctp => Some(Transport::Sctp),
+        },
+        ip_checksum: first.ip == Ip::V4Checksum,
+        l4_checksum: first.l4 != L4::None,
+    }
+}
+
 /// The VFs' transmit queues while they are visited.
 struct Senders<'a, B> {
     card: &'a mut Card,
     bus: &'a mut B,
-    staging: &'a mut Vec<u8>,
+    staging: &'a mut Staging,
 }
 
 impl Card {
@@ -125,7 +124,7 @@ impl Card {
         &mut self,
         plane: &mut Plane<MAX_VFS>,
         budget: usize,
-        staging: &mut Vec<u8>,
+        staging: &mut Staging,
         bus: &mut B,
         wire: &mut W,
     ) -> bool {
@@ -143,6 +142,7 @@ impl Card {
                 due = [due, visited.due].into_iter().flatten().min();
             }
         }
+        self.give_back(bus);
         self.due = due;
         more
     }
@@ -157,6 +157,7 @@ impl Card {
 impl<B: Bus> Sink for Senders<'_, B> {
     type Findings = Option<Contents>;
 
+    #[inline]
     fn deliver(
         &mut self,
         port: Port,
@@ -198,34 +199,37 @@ impl<B: Bus> Source for Senders<'_, B> {
 }
 
 impl<B: Bus> Senders<'_, B> {
-    /// Takes frames that ask for nothing, as far as their descriptors are at hand and the budget goes; answers how many.
+    /// Takes frames that are a descriptor each, as far as their descriptors are at hand and the budget goes; answers how many.
     fn forward_run<L: Lane>(&mut self, vf: u8, queue: u8, budget: usize, lane: &mut L) -> usize {
         let own = BusFunction::Vf(vf);
         let Some(function) = self.card.functions.get(usize::from(vf)) else { return 0 };
         let ring = function.tx.get(usize::from(queue)).filter(|_| function.held.is_empty());
-        let Some(Ok(at_hand)) = ring.map(|ring| AtHand::read(ring, budget, own, self.bus)) else { return 0 };
-        let (mut frames, mut staging) = (0, mem::take(self.staging));
-        for buffer in at_hand.run() {
-            let function = &mut self.card.functions[usize::from(vf)];
-            let ring = &mut function.tx[usize::from(queue)];
-            // Memory that cannot be reached is the other way's to tell.
-            let fetched = run::fetch(&buffer, HEADROOM, own, &mut staging, self.bus);
-            if fetched.and_then(|()| ring.give_back_one(buffer.report_status, own, self.bus)).is_err() {
+        let Some(Ok(mut at_hand)) = ring.map(|ring| AtHand::read(ring, budget, own, self.bus)) else {
+            return 0;
+        };
+        let mut staging = mem::take(self.staging);
+        while let Some(buffer) = at_hand.next() {
+            // Memory that cannot be reached and checksums that cannot be inserted are for `forward_packet` to tell.
+            if run::fetch(&buffer, HEADROOM, own, &mut staging, self.bus).is_err() {
                 break;
             }
+            let asked = buffer.headers.then(|| insert(&mut staging[HEADROOM..], &request(&at_hand.data())));
+            let Ok(sealed) = asked.unwrap_or(Ok(None)) else { break };
+            staging.pad(HEADROOM + SHORTEST);
+            at_hand.take();
             if let Some(mut frame) = Frame::new(&mut staging) {
-                self.send(vf, None, &mut frame, lane);
+                frame.set_seal(sealed);
+                self.send_here(vf, None, &mut frame, lane);
             }
-            frames += 1;
             if !lane.is_due() {
                 break;
             }
         }
         *self.staging = staging;
-        if frames > 0 {
-            self.card.functions[usize::from(vf)].raise_sent(queue);
+        if at_hand.taken() > 0 {
+            self.card.give_back_run(vf, queue, &mut at_hand, self.bus);
         }
-        frames
+        at_hand.taken()
     }
 
     /// Takes one packet, or what is left of one; answers how many frames of the budget it cost, at least 1, or `None` if
@@ -270,12 +274,12 @@ impl<B: Bus> Senders<'_, B> {
         vf: u8,
         queue: u8,
         packet: &Packet,
-        staging: &mut Vec<u8>,
+        staging: &mut Staging,
         lane: &mut L,
     ) -> usize {
         let bytes = staging.get_mut(HEADROOM..).unwrap_or_default();
-        let Ok(sealed) = insert(bytes, &packet.request()) else { return self.spoiled(vf, queue, lane) };
-        staging.resize(staging.len().max(HEADROOM + SHORTEST), 0);
+        let Ok(sealed) = insert(bytes, &request(&packet.first)) else { return self.spoiled(vf, queue, lane) };
+        staging.pad(HEADROOM + SHORTEST);
         if let Some(mut frame) = Frame::new(staging) {
             frame.set_seal(sealed);
             self.send(vf, self.card.asked(vf, packet), &mut frame, lane);
@@ -289,7 +293,7 @@ impl<B: Bus> Senders<'_, B> {
         vf: u8,
         queue: u8,
         mut packet: Packet,
-        staging: &mut Vec<u8>,
+        staging: &mut Staging,
         lane: &mut L,
     ) -> usize {
         if packet.sent == 0
@@ -335,7 +339,7 @@ impl<B: Bus> Senders<'_, B> {
     ) -> Option<usize> {
         let (bytes, context) = (staging.get(HEADROOM..)?, packet.context?);
         packet.segmenter(bytes)?;
-        let whole = uncut::sent(bytes, &packet.request(), context.mss, FlagMasks::DEFAULT)?;
+        let whole = uncut::sent(bytes, &request(&packet.first), context.mss, FlagMasks::DEFAULT)?;
         let length = bytes.len();
         let mut frame = Frame::new(staging)?;
         frame.tag = lane.tag(self.card.asked(vf, packet));
@@ -347,9 +351,16 @@ impl<B: Bus> Senders<'_, B> {
         Some(whole.frames(length) as usize)
     }
 
+    /// A finished frame, out of the way of frames of a run.
+    #[inline(never)]
+    fn send<L: Lane>(&mut self, vf: u8, asked: Option<u16>, frame: &mut Frame<'_>, lane: &mut L) {
+        self.send_here(vf, asked, frame, lane);
+    }
+
     /// A finished frame whose sender asks for a tag, or for none: the tag is settled, then the frame is switched. The port's
     /// VLAN takes the place of the guest's own tag.
-    fn send<L: Lane>(&mut self, vf: u8, asked: Option<u16>, frame: &mut Frame<'_>, lane: &mut L) {
+    #[inline(always)]
+    fn send_here<L: Lane>(&mut self, vf: u8, asked: Option<u16>, frame: &mut Frame<'_>, lane: &mut L) {
         let inserted = lane.tag(asked);
         if asked.is_none() || inserted.is_none() {
             frame.take_tag();
@@ -371,6 +382,7 @@ impl Card {
         packet.tag().filter(|_| may)
     }
 
+    #[inline]
     fn count_sent(&mut self, vf: u8, ends: Ends, length: usize) {
         let Some(function) = self.functions.get_mut(usize::from(vf)) else { return };
         let statistics = &mut function.statistics;

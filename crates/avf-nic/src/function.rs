@@ -36,6 +36,9 @@ pub(crate) struct Function {
     /// Transmit queues that may hold a packet, a bit each. Writing a queue's tail or starting the queue sets its bit; a visit
     /// that finds the queue empty clears it.
     pub(crate) tx_ready: u16,
+    /// Receive queues that were filled since their drivers were told, a bit each. None between two calls of the card.
+    #[serde(skip)]
+    pub(crate) rx_filled: u16,
     pub(crate) rx_causes: [Option<Cause>; MAX_PAIRS],
     pub(crate) tx_causes: [Option<Cause>; MAX_PAIRS],
     pub(crate) filters: Filters,
@@ -85,6 +88,7 @@ impl Function {
             tx: Default::default(),
             held: Held::default(),
             tx_ready: 0,
+            rx_filled: 0,
             rx_causes: [None; MAX_PAIRS],
             tx_causes: [None; MAX_PAIRS],
             filters: Filters::default(),

@@ -46,6 +46,7 @@ mod ring;
 mod run;
 pub mod saved;
 mod scaling;
+pub mod staging;
 pub mod transmit;
 
 pub use card::{Card, Counters, Poll};

@@ -10,11 +10,13 @@ use crate::card::Card;
 use crate::contents::Contents;
 use crate::forward::cast;
 use crate::function::Function;
-use crate::receive::{Arrival, Missed, RxQueue};
+use crate::receive::{Missed, RxQueue};
+use alloc::vec::Vec;
 use avf::descriptor::rx::WriteBack;
 use avf::ids::{MAX_FRAME, MAX_VFS};
 use offload::crc::frame_check_sequence;
 use pcie::Bus;
+use pcie::Function::Vf;
 use plane::frame::Frame;
 use plane::switch::{Fit, Ids, Mirrors, PortTag, Tables, Vlans};
 use plane::{About, Plane, Port, Ports};
@@ -55,6 +57,7 @@ impl Card {
 
     /// Puts a frame into a queue of the VF that a port is: what is said of it, and which queue that is, follows from what is
     /// in it.
+    #[inline]
     pub(crate) fn deliver<B: Bus>(
         &mut self,
         port: Port,
@@ -63,10 +66,14 @@ impl Card {
         findings: &mut Option<Contents>,
         bus: &mut B,
     ) -> Result<usize, plane::Missed> {
-        let (vf, seal) = (port.get(), frame.seal());
-        let function = self.functions.get_mut(usize::from(vf)).ok_or(plane::Missed::Disabled)?;
-        let contents = *findings.get_or_insert_with(|| Contents::of(frame.untagged(), seal));
-        let (hash, queue) = function.scaling.spread(frame.untagged(), &contents);
+        let vf = port.get();
+        let Self { functions, checked, reached, .. } = self;
+        let function = functions.get_mut(usize::from(vf)).filter(|function| function.master);
+        let function = function.ok_or(plane::Missed::Disabled)?;
+        let seal = frame.seal();
+        let untagged = frame.untagged();
+        let contents = findings.get_or_insert_with(|| Contents::of(untagged, seal));
+        let (hash, queue) = function.scaling.spread(untagged, contents);
         let (tags, ring) = (function.filters.tags, function.rx.get(usize::from(queue)));
         let fcs = ring.is_some_and(RxQueue::keeps_check_sequence);
         // On a port VLAN the guest knows nothing of tags.
@@ -79,39 +86,29 @@ impl Card {
             cast: cast(frame.ends()),
             loopback: !about.from_uplink,
             fcs,
+            end_of_packet: true,
             ..WriteBack::default()
         };
         let bytes = frame.delivered(!apart);
-        let received = if fcs {
-            self.receive_checked(vf, queue, bytes, &Arrival { said }, bus)
-        } else {
-            self.receive(vf, queue, bytes, &Arrival { said }, bus)
-        };
-        match received {
-            Ok(()) => Ok(bytes.len()),
+        let length = bytes.len();
+        let with_check = if fcs { append_check_sequence(bytes, checked) } else { bytes };
+        *reached |= 1 << (vf % MAX_VFS as u8);
+        match function.put((Vf(vf), queue), with_check, said, bus) {
+            Ok(()) => Ok(length),
             Err(Missed::NoFunction | Missed::NotRunning) => Err(plane::Missed::Disabled),
             Err(Missed::TooLong | Missed::NoBuffer) => Err(plane::Missed::Dropped),
             Err(Missed::Fault) => Err(plane::Missed::Fault),
         }
     }
+}
 
-    /// The same for a frame that keeps its check sequence.
-    fn receive_checked<B: Bus>(
-        &mut self,
-        vf: u8,
-        queue: u8,
-        frame: &[u8],
-        arrival: &Arrival,
-        bus: &mut B,
-    ) -> Result<(), Missed> {
-        let mut checked = core::mem::take(&mut self.checked);
-        checked.clear();
-        checked.extend_from_slice(frame);
-        checked.extend_from_slice(&frame_check_sequence(frame).to_le_bytes());
-        let received = self.receive(vf, queue, &checked, arrival, bus);
-        self.checked = checked;
-        received
-    }
+/// A frame with its check sequence, in a place for it.
+#[cold]
+fn append_check_sequence<'a>(frame: &[u8], place: &'a mut Vec<u8>) -> &'a [u8] {
+    place.clear();
+    place.extend_from_slice(frame);
+    place.extend_from_slice(&frame_check_sequence(frame).to_le_bytes());
+    place
 }
 
 /// What a rate in Mb/s is to the plane: 1 Gb/s over it, with 14 binary places. 0 is no limit.

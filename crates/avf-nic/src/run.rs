@@ -1,21 +1,23 @@
-//! A run: descriptors at hand that each are a whole frame and ask for nothing. They are read together, and such a frame goes
-//! from its buffer to the plane without being gathered first. What a frame needs beyond that is asked where it always was.
+//! A run: descriptors at hand that each are a whole frame, without a tag or a context. They are read together, and such a frame
+//! goes from its buffer to the plane without being gathered first.
 //!
 //! Left out: every other packet (`transmit`).
 
+use crate::staging::Staging;
 use crate::transmit::TxQueue;
-use alloc::vec::Vec;
-use avf::descriptor::tx::{self, Buffer, SIZE};
-use avf::ids::{LONGEST, MIN_FRAME, SHORTEST};
+use avf::descriptor::tx::{self, Buffer, Data, SIZE};
+use avf::ids::{LONGEST, MIN_FRAME};
 use pcie::{Bus, DmaFault, Function};
 
 /// Descriptors that are read at a time.
 const MOST: usize = 32;
 
-/// Descriptors of a ring from its head on, as they were read.
+/// Descriptors of a ring from its head on, as they were read. The first `taken` of them are frames that have left.
 pub(crate) struct AtHand {
     raw: [[u8; SIZE]; MOST],
+    at: u64,
     count: usize,
+    taken: usize,
 }
 
 impl AtHand {
@@ -32,27 +34,59 @@ impl AtHand {
         if count > 0 {
             bus.dma_read(own, at, raw[..count].as_flattened_mut())?;
         }
-        Ok(Self { raw, count })
+        Ok(Self { raw, at, count, taken: 0 })
     }
 
-    /// The buffers of the run: it ends before the first packet that is not a plain frame.
-    pub(crate) fn run(&self) -> impl Iterator<Item = Buffer> {
-        let fits = |buffer: &Buffer| (MIN_FRAME..=LONGEST).contains(&usize::from(buffer.length));
-        self.raw[..self.count].iter().map_while(move |raw| tx::plain(raw).filter(fits))
+    /// The buffer of the next frame; `None` at the end of what was read, and before a packet that is more than a descriptor.
+    #[inline]
+    pub(crate) fn next(&self) -> Option<Buffer> {
+        let buffer = tx::alone(self.raw[..self.count].get(self.taken)?)?;
+        (MIN_FRAME..=LONGEST).contains(&usize::from(buffer.length)).then_some(buffer)
+    }
+
+    /// What the next frame's descriptor says of its headers.
+    pub(crate) fn data(&self) -> Data {
+        self.raw.get(self.taken).map(Data::parse).unwrap_or_default()
+    }
+
+    /// The next frame's bytes are here.
+    #[inline]
+    pub(crate) fn take(&mut self) {
+        self.taken += 1;
+    }
+
+    /// Frames that were taken.
+    pub(crate) fn taken(&self) -> usize {
+        self.taken
+    }
+
+    /// Tells the driver of those descriptors of the taken frames that ask for it. What lies between two of them is written
+    /// as it was read: the driver may not use it again before it is told.
+    pub(crate) fn report<B: Bus>(&mut self, own: Function, bus: &mut B) -> Result<(), DmaFault> {
+        let taken = &mut self.raw[..self.taken];
+        let reports = |raw: &[u8; SIZE]| tx::alone(raw).is_some_and(|buffer| buffer.report_status);
+        let (Some(first), Some(last)) = (taken.iter().position(reports), taken.iter().rposition(reports))
+        else {
+            return Ok(());
+        };
+        let told = &mut taken[first..=last];
+        for raw in told.iter_mut().filter(|raw| reports(raw)) {
+            raw[SIZE / 2..].copy_from_slice(&tx::done());
+        }
+        let at = self.at.wrapping_add((first * SIZE) as u64);
+        bus.dma_write_descriptors(own, at, told.as_flattened(), SIZE)
     }
 }
 
-/// Puts a frame behind `headroom` bytes, as long as Ethernet wants it.
+/// Puts a frame behind `headroom` bytes.
+#[inline]
 pub(crate) fn fetch<B: Bus>(
     buffer: &Buffer,
     headroom: usize,
     own: Function,
-    into: &mut Vec<u8>,
+    into: &mut Staging,
     bus: &mut B,
 ) -> Result<(), DmaFault> {
-    let end = headroom + usize::from(buffer.length);
-    into.resize(end.max(headroom + SHORTEST), 0);
-    bus.dma_read(own, buffer.address, &mut into[headroom..end])?;
-    into[end..].fill(0);
-    Ok(())
+    into.set_length(headroom + usize::from(buffer.length));
+    bus.dma_read(own, buffer.address, &mut into[headroom..])
 }

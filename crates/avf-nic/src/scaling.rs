@@ -61,19 +61,24 @@ impl Scaling {
     }
 
     /// The hash of a frame, if its packet type is one that is hashed; and its queue.
+    #[inline]
     pub(crate) fn spread(&mut self, frame: &[u8], contents: &Contents) -> (Option<u32>, u8) {
         let types = u64::from(self.types[1]) << 32 | u64::from(self.types[0]);
         if types & contents.hash_type() == 0 {
             return (None, 0);
         }
+        let hash = self.hash(frame, contents);
+        (Some(hash), self.queue(hash))
+    }
+
+    fn hash(&mut self, frame: &[u8], contents: &Contents) -> u32 {
         let Self { key, toeplitz, .. } = self;
         let toeplitz = toeplitz.get_or_insert_with(|| Box::new(Toeplitz::new(key.as_flattened())));
         let (addresses, ports) = contents.ends(frame);
-        let hash = match self.function {
+        match self.function {
             HashFunction::Toeplitz => toeplitz.hash(addresses, ports),
             HashFunction::Symmetric => toeplitz.hash_symmetric(addresses, ports),
-        };
-        (Some(hash), self.queue(hash))
+        }
     }
 }
 

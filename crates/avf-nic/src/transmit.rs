@@ -5,7 +5,8 @@
 //! Left out: checksums and segmentation (`forward`), for which a packet says what was asked.
 
 use crate::card::Card;
-use alloc::vec::Vec;
+use crate::run::AtHand;
+use crate::staging::Staging;
 use avf::control::TxContext;
 use avf::descriptor::tx::{self, Context, Data, SIZE, Transmit};
 use avf::ids::{FCS, MAX_BUFFERS, MAX_FRAME, MIN_FRAME, RING};
@@ -134,14 +135,13 @@ impl TxQueue {
         &mut self,
         own: BusFunction,
         headroom: usize,
-        into: &mut Vec<u8>,
+        into: &mut Staging,
         bus: &mut B,
     ) -> Result<Outgoing, DmaFault> {
         let Some(context) = self.context.filter(|_| self.running && self.rung) else {
             return Ok(Outgoing::Nothing);
         };
-        into.clear();
-        into.resize(headroom, 0);
+        into.set_length(headroom);
         let mut gathered = Gathered::default();
         if !self.gather(&context, own, &mut gathered, bus)? {
             self.rung = false;
@@ -179,22 +179,19 @@ impl TxQueue {
         (context.base.wrapping_add(u64::from(self.head) * SIZE as u64), left as usize)
     }
 
-    /// The packet at the head, which is one descriptor, was fetched: it is given back.
-    pub(crate) fn give_back_one<B: Bus>(
+    /// The frames of a run were fetched: their descriptors are given back.
+    fn give_back_run<B: Bus>(
         &mut self,
-        report: bool,
+        run: &mut AtHand,
         own: BusFunction,
         bus: &mut B,
     ) -> Result<(), DmaFault> {
         let Some(context) = self.context else { return Ok(()) };
-        if report {
-            let at = context.base.wrapping_add(u64::from(self.head) * SIZE as u64 + 8);
-            bus.dma_write(own, at, &tx::done())?;
-        }
-        self.advance(&context, 1, own, bus)
+        run.report(own, bus)?;
+        self.advance(&context, run.taken() as u32, own, bus)
     }
 
-    /// So many descriptors at the head are the driver's again; none if the driver cannot be told.
+    /// The first `descriptors` from the head on are the driver's again; none if the driver cannot be told.
     fn advance<B: Bus>(
         &mut self,
         context: &TxContext,
@@ -283,10 +280,10 @@ impl Gathered {
     }
 
     /// The bytes of its buffers.
-    fn fetch<B: Bus>(&self, own: BusFunction, into: &mut Vec<u8>, bus: &mut B) -> Result<(), DmaFault> {
+    fn fetch<B: Bus>(&self, own: BusFunction, into: &mut Staging, bus: &mut B) -> Result<(), DmaFault> {
         for (address, length) in self.buffers() {
             let start = into.len();
-            into.resize(start + usize::from(*length), 0);
+            into.set_length(start + usize::from(*length));
             bus.dma_read(own, *address, &mut into[start..])?;
         }
         Ok(())
@@ -317,7 +314,7 @@ impl Card {
         vf: u8,
         queue: u8,
         headroom: usize,
-        into: &mut Vec<u8>,
+        into: &mut Staging,
         bus: &mut B,
     ) -> Outgoing {
         let function = self.functions.get_mut(usize::from(vf)).filter(|function| function.master);
@@ -339,6 +336,18 @@ impl Card {
             self.count_malformed(vf, queue);
         }
         outgoing
+    }
+
+    /// The frames of a run have left: gives their descriptors back and notes the interrupt.
+    pub(crate) fn give_back_run<B: Bus>(&mut self, vf: u8, queue: u8, run: &mut AtHand, bus: &mut B) {
+        let Some(function) = self.functions.get_mut(usize::from(vf)) else { return };
+        let Some(ring) = function.tx.get_mut(usize::from(queue)) else { return };
+        if ring.give_back_run(run, BusFunction::Vf(vf), bus).is_err() {
+            ring.running = false;
+            function.counters.dma_faults += 1;
+            return;
+        }
+        function.raise_sent(queue);
     }
 
     /// A packet of a queue made no sense. After many the queue is stopped, until it is set up anew.

@@ -63,6 +63,23 @@ pub trait Bus {
     /// [`DmaFault`] if any byte of the range is unmapped or read-only.
     fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault>;
 
+    /// Writes descriptors of `size` bytes (16 or 32), one behind the other from `iova` on. A driver that finds the second eight
+    /// bytes of a descriptor written, which say that it is done, finds the rest of it written, and every descriptor before it.
+    /// By default one write: memory that nobody looks at meanwhile has no order.
+    ///
+    /// # Errors
+    /// [`DmaFault`] if any byte of the range is unmapped or read-only; descriptors before it may have been written.
+    fn dma_write_descriptors(
+        &mut self,
+        function: Function,
+        iova: Iova,
+        from: &[u8],
+        size: usize,
+    ) -> Result<(), DmaFault> {
+        let _ = size;
+        self.dma_write(function, iova, from)
+    }
+
     /// Sends the MSI-X message of the function's vector. Never blocks; a masked vector's message pends
     /// wherever the vector table is kept.
     fn msix(&mut self, function: Function, vector: u16);

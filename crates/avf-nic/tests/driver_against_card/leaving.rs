@@ -5,6 +5,7 @@ use crate::offloads::{SUMS, all_of, away, cut, ring_of, two};
 use crate::world::World;
 use avf::control::Control;
 use avf::descriptor::tx::{Context, Data, Ip, L4};
+use avf_nic::staging::Staging;
 use core::time::Duration;
 use offload::uncut;
 use plane::Wire;
@@ -18,7 +19,7 @@ fn a_packet_costs_as_many_frames_of_a_visit_as_it_has_segments() {
     for _ in 0..3 {
         assert!(a.transmit_with(&mut world.vf(0), 0, &packet, &cut(1_000)));
     }
-    let (mut plane, mut staging) = (world.plane.take().unwrap(), Vec::new());
+    let (mut plane, mut staging) = (world.plane.take().unwrap(), Staging::default());
     world.card.apply_policy(&mut plane, &Mirrors::NONE);
     let mut visit = |world: &mut World| {
         let more = world.card.forward(&mut plane, 16, &mut staging, &mut world.memories, &mut world.cable);
@@ -31,7 +32,7 @@ fn a_packet_costs_as_many_frames_of_a_visit_as_it_has_segments() {
 #[test]
 fn frames_and_segments_cost_no_allocation_once_buffers_are_there() {
     let (mut world, mut a, mut b) = two(|_| {});
-    let (mut plane, mut staging) = (world.plane.take().unwrap(), Vec::new());
+    let (mut plane, mut staging) = (world.plane.take().unwrap(), Staging::default());
     world.card.apply_policy(&mut plane, &Mirrors::NONE);
     for round in 0..4 {
         assert!(a.transmit_with(&mut world.vf(0), 0, &tcp4(&[7; 9_000]), &cut(1_000)));
@@ -83,7 +84,7 @@ fn an_uplink_that_cuts_gets_the_packet_whole_and_the_frames_are_the_same() {
         for cuts in [false, true] {
             let (mut world, mut a, _) = two(|_| {});
             assert!(a.transmit_with(&mut world.vf(0), 0, &packet, &cut(1_000)));
-            let (mut plane, mut staging) = (world.plane.take().unwrap(), Vec::new());
+            let (mut plane, mut staging) = (world.plane.take().unwrap(), Staging::default());
             world.card.apply_policy(&mut plane, &Mirrors::NONE);
             let mut wire = Cutting::default();
             if cuts {

@@ -4,6 +4,7 @@
 use avf::register as r;
 use avf_nic::Card;
 use avf_nic::doorbell::REGISTERS;
+use avf_nic::staging::Staging;
 use pcie::{Bus, DmaFault, Function, Iova};
 use plane::Plane;
 use plane::switch::Mirrors;
@@ -34,7 +35,7 @@ impl Bus for Everywhere {
 /// at a time that lies ahead: one that has passed would keep the port awake for ever.
 pub(crate) fn poke(card: &mut Card, plane: &mut Plane<64>) {
     let now = Time::from_micros(3_000_000);
-    let (mut bus, mut staging, mut wire) = (Everywhere { requests: 0 }, Vec::new(), Unplugged);
+    let (mut bus, mut staging, mut wire) = (Everywhere { requests: 0 }, Staging::default(), Unplugged);
     card.apply_policy(plane, &Mirrors::NONE);
     plane.now = now;
     plane.uplink = Uplink { link: true, receives: true, ..Uplink::default() };

@@ -4,6 +4,7 @@
 use super::pages::Mapped;
 use avf::control::{Cause, Control, HashFunction, RxContext, Tags, TxContext};
 use avf::virtchnl::Statistics;
+use avf_nic::staging::Staging;
 use avf_nic::{Arrival, Card, Outgoing, Packet};
 use core::time::Duration;
 use driver::avf::pf::Pf;
@@ -160,7 +161,7 @@ impl World {
     }
 
     fn move_frames(&mut self) {
-        let mut bytes = Vec::new();
+        let mut bytes = Staging::default();
         if let Some(plane) = &mut self.plane {
             self.card.apply_policy(plane, &self.mirrors);
             plane.now = self.now;
@@ -178,7 +179,7 @@ impl World {
                             let arrival = Arrival::default();
                             let next = vf ^ 1;
                             let _ = self.card.receive(next, queue, &bytes, &arrival, &mut self.memories);
-                            self.packets.push((vf, packet, bytes.clone()));
+                            self.packets.push((vf, packet, bytes.to_vec()));
                         }
                     }
                 }

@@ -168,7 +168,7 @@ impl WriteBack {
     /// The descriptor as the card writes it, DD set: as many bytes of it as the form has. The second word must be
     /// written after the others.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn emit(&self, form: Form) -> [u8; SIZE] {
         match form {
             Form::Short | Form::Legacy => self.emit_legacy(),
@@ -196,6 +196,7 @@ impl WriteBack {
         })
     }
 
+    #[inline(always)]
     fn emit_legacy(&self) -> [u8; SIZE] {
         let first = u64::from(self.tag.unwrap_or(0)) << 16 | u64::from(self.hash.unwrap_or(0)) << 32;
         let found = self.checksums.unwrap_or_default();
@@ -242,12 +243,14 @@ impl WriteBack {
         }
     }
 
+    #[inline(always)]
     fn flex_first(&self, rxdid: u8) -> u64 {
         u64::from(rxdid)
             | u64::from(self.packet_type) << flex::PTYPE
             | field(self.length.into(), 0, 14) << flex::LENGTH
     }
 
+    #[inline(always)]
     fn flex_second(&self) -> u64 {
         let found = self.checksums.unwrap_or_default();
         DD | flag(self.end_of_packet, flex::EOF)

@@ -132,23 +132,27 @@ pub struct Buffer {
     pub length: u16,
     /// Say when it is done.
     pub report_status: bool,
+    /// The descriptor says what headers the packet has, for checksums.
+    pub headers: bool,
 }
 
-/// The fields of a data descriptor's second word that a plain frame has fixed: type, EOP, IL2TAG1, DUMMY, and the kinds of its
-/// headers.
-const PLAIN_MASK: u64 =
-    0xf | (command::EOP | command::IL2TAG1 | command::DUMMY | 3 << 5 | 3 << 8) << COMMAND_SHIFT;
-const PLAIN: u64 = DATA | command::EOP << COMMAND_SHIFT;
+/// The fields of a data descriptor's second word that are fixed where the descriptor is the whole packet: type, EOP, IL2TAG1,
+/// DUMMY.
+const ALONE_MASK: u64 = 0xf | (command::EOP | command::IL2TAG1 | command::DUMMY) << COMMAND_SHIFT;
+const ALONE: u64 = DATA | command::EOP << COMMAND_SHIFT;
+/// The kinds of the IP header and of the transport.
+const HEADERS: u64 = (3 << 5 | 3 << 8) << COMMAND_SHIFT;
 
-/// Reads the descriptor of a plain frame: one descriptor, no offload, no tag. `None` if the descriptor is not one.
+/// Reads a descriptor that is a whole packet without a tag; `None` if it is none.
 #[must_use]
 #[inline]
-pub fn plain(raw: &[u8; SIZE]) -> Option<Buffer> {
+pub fn alone(raw: &[u8; SIZE]) -> Option<Buffer> {
     let info = word(raw, 1);
-    (info & PLAIN_MASK == PLAIN).then(|| Buffer {
+    (info & ALONE_MASK == ALONE).then(|| Buffer {
         address: word(raw, 0),
         length: field(info, 34, 14) as u16,
         report_status: info >> COMMAND_SHIFT & command::RS != 0,
+        headers: info & HEADERS != 0,
     })
 }
 
@@ -169,7 +173,9 @@ const TSYN: u64 = 1 << 1;
 const IL2TAG2: u64 = 1 << 2;
 
 impl Data {
-    fn parse(raw: &[u8; SIZE]) -> Self {
+    /// Reads a data descriptor.
+    #[must_use]
+    pub fn parse(raw: &[u8; SIZE]) -> Self {
         let (address, info) = (word(raw, 0), word(raw, 1));
         let command = field(info, COMMAND_SHIFT, 10);
         Self {

@@ -58,12 +58,6 @@ pub(super) struct LiveBus {
     notifier: Notifier,
 }
 
-/// A burst of descriptors is passed on in pieces of which each becomes visible word by word, so that a
-/// driver that sees a descriptor done sees all of it.
-const ORDERED: usize = 64;
-/// Longest burst of descriptors.
-const BURST: usize = nic::queue::BURST * i82576::descriptor::SIZE;
-
 impl Reach {
     /// A function without a client: no memory and no eventfds. `counts` are the vectors of each interrupt type, `memory`
     /// is the limit of mapped bytes.
@@ -177,16 +171,6 @@ impl LiveBus {
     }
 }
 
-/// Writes a burst of descriptors.
-fn write_in_pieces(memory: &DmaTable, iova: Iova, from: &[u8]) -> Result<(), host::dma::DmaFault> {
-    let mut at = iova;
-    from.chunks(ORDERED).try_for_each(|part| {
-        memory.write(at, part)?;
-        at = at.wrapping_add(part.len() as u64);
-        Ok(())
-    })
-}
-
 /// Where a function is among [`LiveBus::functions`]. There are no functions beyond the last VF.
 fn place(function: Function) -> usize {
     match function {
@@ -202,13 +186,18 @@ impl Bus for LiveBus {
     }
 
     fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault> {
-        let memory = &self.reach(function).memory;
-        let in_pieces = (ORDERED + 1..=BURST).contains(&from.len());
-        let written = if in_pieces && from.len().is_multiple_of(i82576::descriptor::SIZE) {
-            write_in_pieces(memory, iova, from)
-        } else {
-            memory.write(iova, from)
-        };
+        let written = self.reach(function).memory.write(iova, from);
+        written.map_err(|fault| DmaFault { function, iova: fault.iova })
+    }
+
+    fn dma_write_descriptors(
+        &mut self,
+        function: Function,
+        iova: Iova,
+        from: &[u8],
+        size: usize,
+    ) -> Result<(), DmaFault> {
+        let written = self.reach(function).memory.write_descriptors(iova, from, size);
         written.map_err(|fault| DmaFault { function, iova: fault.iova })
     }
 

@@ -4,7 +4,9 @@
 //! crosses from one region into an adjacent one is checked as a whole first, then moved piece by piece.
 
 use super::{DmaTable, Region};
-use crate::memory::{AccessError, MappedFile};
+use crate::memory::{AccessError, MappedFile, done_last};
+
+const WORD: usize = size_of::<u64>();
 
 /// An access the device was not permitted. Nothing was moved.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
@@ -80,6 +82,41 @@ impl DmaTable {
             Some((memory, offset)) => memory.write(offset, bytes).map_err(|error| fault(iova, error)),
             None => self.write_across(iova, bytes),
         }
+    }
+
+    /// Stores descriptors of `size` bytes from `iova` on, in the order of [`MappedFile::write_descriptors`].
+    ///
+    /// # Errors
+    /// [`DmaFault`]; descriptors before the one at fault may have been stored, of that one nothing.
+    #[inline]
+    pub fn write_descriptors(&self, iova: u64, bytes: &[u8], size: usize) -> Result<(), DmaFault> {
+        match self.whole(iova, bytes.len(), Direction::Write) {
+            Some((memory, offset)) => {
+                memory.write_descriptors(offset, bytes, size).map_err(|error| fault(iova, error))
+            }
+            None => self.write_descriptors_across(iova, bytes, size),
+        }
+    }
+
+    /// Descriptor by descriptor, and of one that lies across regions word by word.
+    #[cold]
+    fn write_descriptors_across(&self, iova: u64, bytes: &[u8], size: usize) -> Result<(), DmaFault> {
+        let mut at = iova;
+        for descriptor in bytes.chunks(size.max(WORD)) {
+            match self.whole(at, descriptor.len(), Direction::Write) {
+                Some((memory, offset)) => {
+                    memory.write_descriptors(offset, descriptor, size).map_err(|error| fault(at, error))?;
+                }
+                None => {
+                    self.check(at, descriptor.len(), Direction::Write)?;
+                    let word = |word: usize| (at.wrapping_add((word * WORD) as u64), word * WORD);
+                    let mut words = done_last(descriptor.len() / WORD).map(word);
+                    words.try_for_each(|(at, from)| self.write(at, &descriptor[from..from + WORD]))?;
+                }
+            }
+            at = at.wrapping_add(descriptor.len() as u64);
+        }
+        Ok(())
     }
 
     /// Where a range is that lies in one region, and is permitted there: in the region that was hit last, or in another, which

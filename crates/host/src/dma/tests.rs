@@ -53,6 +53,36 @@ fn table(regions: &[(u64, u64)]) -> DmaTable {
 }
 
 #[test]
+fn descriptors_are_written_whole_wherever_they_lie() {
+    for size in [16, 32] {
+        // In a region, across two, and not at a multiple of eight.
+        for start in [PAGE, 2 * PAGE - 40, 2 * PAGE - 24, 2 * PAGE - 13] {
+            let table = table(&[(1, 1), (2, 1)]);
+            let descriptors: Vec<u8> = (1..=3 * size as u8).collect();
+            table.write_descriptors(start, &descriptors, size).unwrap();
+            let mut seen = vec![0; descriptors.len()];
+            table.read(start, &mut seen).unwrap();
+            assert_eq!(seen, descriptors, "{size} bytes from {start:#x} on");
+        }
+    }
+}
+
+#[test]
+fn a_descriptor_whose_end_is_not_mapped_is_a_fault() {
+    let table = table(&[(1, 1)]);
+    let end = 2 * PAGE;
+    assert_eq!(table.write_descriptors(end - 40, &[1; 64], 32), fault(end, FaultKind::Unmapped));
+    let last = u64::MAX - 7;
+    assert_eq!(table.write_descriptors(last, &[1; 32], 32), fault(last, FaultKind::Wraps));
+}
+
+#[test]
+fn the_word_that_says_done_is_written_last() {
+    assert!(crate::memory::done_last(2).eq([0, 1]));
+    assert!(crate::memory::done_last(4).eq([0, 2, 3, 1]));
+}
+
+#[test]
 fn a_buffer_may_cross_adjacent_regions_but_not_a_hole() {
     let table = table(&[(1, 1), (2, 1), (3, 2), (6, 1)]);
     let long: Vec<u8> = (0..2 * PAGE + 10).map(|value| value as u8).collect();

@@ -43,6 +43,35 @@ pub(super) unsafe fn into_guest(bytes: &[u8], target: *mut u8) {
     }
 }
 
+/// Copies descriptors of `size` bytes into guest memory; see [`super::MappedFile::write_descriptors`] for the order.
+///
+/// # Safety
+/// `bytes.len()` bytes from `target` on must be mapped for writing, and must not be part of `bytes`.
+#[inline]
+pub(super) unsafe fn descriptors_into_guest(bytes: &[u8], size: usize, target: *mut u8) {
+    let whole = size >= WORD && size.is_multiple_of(WORD) && bytes.len().is_multiple_of(size);
+    if !whole || !target.cast::<u64>().is_aligned() {
+        // SAFETY: the caller vouches for `target`; `bytes` is a live slice and does not overlap it.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
+        return;
+    }
+    let (words, each) = (bytes.as_chunks::<WORD>().0, size / WORD);
+    for first in (0..words.len()).step_by(each) {
+        for index in done_last(each).map(|word| first + word) {
+            // SAFETY: `index` counts whole words inside the range the caller vouches for, and `target` is aligned.
+            let slot = unsafe { AtomicU64::from_ptr(target.cast::<u64>().add(index)) };
+            slot.store(u64::from_ne_bytes(words[index]), Ordering::Release);
+        }
+    }
+}
+
+/// The words of a descriptor in the order in which they are written: the second, which says that the descriptor is done, last.
+#[inline]
+pub(crate) fn done_last(words: usize) -> impl Iterator<Item = usize> {
+    let done = (words > 1).then_some(1);
+    (0..words).filter(|word| *word != 1).chain(done)
+}
+
 /// Tells the compiler that guest memory may differ from now on, so that it uses the copy it has instead of
 /// looking again: what was checked is what is used.
 #[inline]

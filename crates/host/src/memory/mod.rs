@@ -25,6 +25,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
+pub(crate) use copy::done_last;
 pub use sigbus::{MappingShare, poison_events};
 pub use source::FileIdentity;
 
@@ -244,6 +245,19 @@ impl MappedFile {
         let target = self.at_writable(offset, bytes.len())?;
         // SAFETY: `at_writable` checked that `bytes.len()` bytes are mapped for writing.
         unsafe { copy::into_guest(bytes, target.as_ptr()) };
+        Ok(())
+    }
+
+    /// Copies descriptors of `size` bytes in, a whole number of words each. If they are 8-byte aligned, they are stored word by
+    /// word, one descriptor after the other, the second word of each last: a guest that sees it sees all of the descriptor.
+    ///
+    /// # Errors
+    /// [`AccessError::OutOfRange`], [`AccessError::ReadOnly`].
+    #[inline]
+    pub fn write_descriptors(&self, offset: u64, bytes: &[u8], size: usize) -> Result<(), AccessError> {
+        let target = self.at_writable(offset, bytes.len())?;
+        // SAFETY: `at_writable` checked that `bytes.len()` bytes are mapped for writing.
+        unsafe { copy::descriptors_into_guest(bytes, size, target.as_ptr()) };
         Ok(())
     }
 

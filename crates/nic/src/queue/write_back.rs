@@ -171,8 +171,11 @@ impl Batch {
     ) -> Result<(), DmaFault> {
         let before_wrap = ring.contiguous(from, count as u32) as usize;
         let (one, two) = self.raw[..count].split_at(before_wrap);
-        bus.dma_write(function, ring.address(from), one.as_flattened())?;
-        if two.is_empty() { Ok(()) } else { bus.dma_write(function, ring.address(0), two.as_flattened()) }
+        bus.dma_write_descriptors(function, ring.address(from), one.as_flattened(), SIZE)?;
+        if two.is_empty() {
+            return Ok(());
+        }
+        bus.dma_write_descriptors(function, ring.address(0), two.as_flattened(), SIZE)
     }
 
     /// Empties the batch; answers whether software is to be told.

@@ -31,6 +31,7 @@ use crate::state::port::{ClientState, Configured};
 use avf::ids::{BAR0_SIZE, BAR3_SIZE, MAX_VFS};
 use avf_nic::Card;
 use avf_nic::doorbell::Doorbells;
+use avf_nic::staging::Staging;
 use driver::avf::pf::{Pf, VfPolicy as AvfPolicy};
 use driver::pf::{Link, PortPolicy, Verdict, VfPolicy};
 use hal::{Desk, PfHal};
@@ -98,7 +99,7 @@ pub(in crate::port) struct Avf {
     asking: u64,
     link: bool,
     /// A packet on its way from a guest, and a frame from the uplink.
-    staging: [Vec<u8>; 2],
+    staging: [Staging; 2],
 }
 
 impl Avf {

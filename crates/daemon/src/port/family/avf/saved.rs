@@ -63,7 +63,7 @@ impl Avf {
             configured,
             asking: 0,
             link,
-            staging: [Vec::new(), Vec::new()],
+            staging: Default::default(),
         }
     }
 
