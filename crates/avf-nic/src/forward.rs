@@ -2,7 +2,7 @@
 //! plane as far as budget and rate allow. Port n of the plane is VF n.
 //!
 //! A packet uses up as many frames of the budget as it has segments, whether this card cuts it or the uplink does. If the
-//! VF's rate stops a packet between two of its segments, the card keeps the rest ([`Held`]). When the VF may send again, the
+//! VF's rate stops a packet between two of its segments, the card keeps the rest (`held`). When the VF may send again, the
 //! rest goes first, whichever of the VF's queues is visited.
 //!
 //! Left out: how descriptors are read (`transmit`), and tunnels.
@@ -12,7 +12,7 @@ use crate::contents::Contents;
 use crate::function::Function;
 use crate::run::{self, AtHand};
 use crate::staging::Staging;
-use crate::transmit::{MOST_BYTES, Outgoing, Packet};
+use crate::transmit::{Outgoing, Packet};
 use avf::descriptor::rx::Cast;
 use avf::descriptor::tx::{Data, Ip, L4};
 use avf::ids::{LONGEST, MAX_PAIRS, MAX_VFS, SHORTEST};
@@ -24,55 +24,6 @@ use offload::uncut::{self, MAX_SEGMENTS};
 use pcie::{Bus, Function as BusFunction};
 use plane::frame::{Ends, Frame, HEADROOM, Transport};
 use plane::{About, Lane, Plane, Port, Sender, Sink, Source, Wire};
-use serde::{Deserialize, Serialize};
-
-/// A packet of which some segments have left, and the others wait for the VF's rate.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Held {
-    packet: Option<Packet>,
-    queue: u8,
-    /// Its bytes, behind the headroom; empty without a packet.
-    bytes: Staging,
-}
-
-impl Held {
-    pub(crate) fn is_of(&self, queue: u8) -> bool {
-        self.packet.is_some() && self.queue == queue
-    }
-
-    fn is_empty(&self) -> bool {
-        self.packet.is_none()
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.packet = None;
-        self.bytes.set_length(0);
-    }
-
-    /// Whether it is nothing, or a packet of which some segments have left and others have not.
-    pub(crate) fn is_sound(&self) -> bool {
-        let Some(packet) = &self.packet else { return self.bytes.is_empty() };
-        let segmenter = self.bytes.get(HEADROOM..).and_then(|bytes| packet.segmenter(bytes));
-        packet.context.is_some_and(|context| context.segment)
-            && self.bytes.len() <= HEADROOM + MOST_BYTES
-            && usize::from(self.queue) < MAX_PAIRS
-            && segmenter.is_some_and(|segmenter| (1..segmenter.count()).contains(&packet.sent))
-    }
-
-    /// Keeps a packet and its bytes, by taking the staging buffer and leaving another.
-    fn keep(&mut self, packet: Packet, queue: u8, staging: &mut Staging) {
-        (self.packet, self.queue) = (Some(packet), queue);
-        mem::swap(&mut self.bytes, staging);
-    }
-
-    /// Puts the bytes of the packet that is kept into the staging buffer. Answers the packet and its queue.
-    fn resume(&mut self, staging: &mut Staging) -> Option<(Packet, u8)> {
-        let packet = self.packet.take()?;
-        mem::swap(&mut self.bytes, staging);
-        self.bytes.set_length(0);
-        Some((packet, self.queue))
-    }
-}
 
 impl Packet {
     /// The tag that it asks for, in either place.
@@ -81,7 +32,7 @@ impl Packet {
     }
 
     /// How it is cut, if it describes a packet that could be; its bytes, and those of a segment.
-    fn segmenter<'a>(&self, bytes: &'a [u8]) -> Option<Segmenter<'a>> {
+    pub(crate) fn segmenter<'a>(&self, bytes: &'a [u8]) -> Option<Segmenter<'a>> {
         let (context, request) = (self.context?, request(&self.first));
         let payload = bytes.len().checked_sub(request.payload_start())?;
         let told = payload == context.payload as usize && self.first.ip != Ip::None;

@@ -37,6 +37,7 @@ mod control;
 pub mod doorbell;
 mod forward;
 mod function;
+mod held;
 mod interrupt;
 mod mailbox;
 mod ports;

@@ -19,7 +19,7 @@ pub(crate) use callgrind::Counts;
 
 /// The ways of a frame that are counted: whose benchmark `frame_path` has them, how it calls them, and how many frames a
 /// call moves.
-const CASES: [(&str, &str, u64); 7] = [
+const CASES: [(&str, &str, u64); 8] = [
     ("nic", "VF to VF, with policy, 64 bytes", 32),
     ("nic", "VF to wire, 64 bytes", 32),
     ("nic", "wire to VF, 64 bytes", 32),
@@ -27,6 +27,7 @@ const CASES: [(&str, &str, u64); 7] = [
     ("nic", "VF to VF, a context each, 64 bytes", 30),
     ("avf-nic", "AVF to AVF, with policy, 64 bytes, legacy", 32),
     ("avf-nic", "AVF to AVF, with policy, 64 bytes, flexible", 32),
+    ("avf-nic", "AVF to AVF, checksum inserted, with policy, 64 bytes, legacy", 32),
 ];
 /// Calls of a short run and of a long one: what a frame costs is in the difference, starting is not.
 const CALLS: [u64; 2] = [50, 150];
