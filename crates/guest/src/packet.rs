@@ -110,7 +110,7 @@ pub fn parse(frame: &[u8]) -> Packet {
 }
 
 /// Writes the headers of a frame from `from` to `to` into `frame`, whose length is the frame's. The IPv4
-/// checksum is right; a UDP checksum of zero says that there is none, and a TCP checksum is not filled in.
+/// checksum is right, and the IPv4 addresses follow from the Ethernet ones; a UDP checksum of zero says that there is none, and a TCP checksum is not filled in.
 pub fn fill(frame: &mut [u8], from: MacAddress, to: MacAddress, packet: Packet) {
     let length = frame.len();
     if length < UDP_HEADERS {
@@ -121,7 +121,10 @@ pub fn fill(frame: &mut [u8], from: MacAddress, to: MacAddress, packet: Packet) 
     frame[12..14].copy_from_slice(&[0x08, 0x00]);
     let protocol = if matches!(packet, Packet::Tcp { .. }) { PROTOCOL_TCP } else { PROTOCOL_UDP };
     let [high, low] = ((length - 14) as u16).to_be_bytes();
-    let mut ip = [0x45, 0, high, low, 0, 0, 0x40, 0, 64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+    let mut ip = [
+        0x45, 0, high, low, 0, 0, 0x40, 0, 64, protocol, 0, 0, 10, 0, from.0[1], from.0[5], 10, 0, to.0[1],
+        to.0[5],
+    ];
     if let Packet::Fragment { id, offset, more, .. } = packet {
         let field = offset >> 3 | if more { MORE } else { 0 };
         ip[4..8].copy_from_slice(&[id.to_be_bytes(), field.to_be_bytes()].concat());

@@ -44,8 +44,9 @@ fn every_frame_of_every_queue_arrives_once_in_order_for_many_turns_of_the_rings(
 fn a_full_ring_takes_no_more_until_the_card_gives_descriptors_back() {
     let (mut world, mut a, _) = two();
     let sent = (0..100).filter(|n| a.transmit(&mut world.vf(0), 0, &frame(*n, 60))).count();
-    assert_eq!(sent, 63, "one slot stays free");
+    assert_eq!((sent, a.tx_pending(0), a.tx_pending(1)), (63, 63, 0), "one slot stays free");
     world.round();
+    assert_eq!((a.clean(&mut world.vf(0)), a.tx_pending(0)), (63, 0));
     assert!(a.transmit(&mut world.vf(0), 0, &frame(0, 60)));
 }
 

@@ -169,6 +169,15 @@ fn orders_hold_on_every_seed() {
         ("fig07", "total_mcycles_per_s", &[&["vms=1", "eoi_accel=true"], &["vms=1", "eoi_accel=false"]]),
         ("fig08", "cpu_guest_pct", &[&["policy=2k"], &["policy=20k"]]),
         ("fig08", "throughput_mbps", &[&["policy=1k"], &["policy=2k"]]),
+        (
+            "doorbells",
+            "throughput_gbps",
+            &[
+                &["load=datagrams", "doorbell=answered"],
+                &["load=datagrams", "doorbell=posted"],
+                &["load=datagrams", "doorbell=mapped"],
+            ],
+        ),
     ];
     for seed in 1..=5 {
         for (experiment, metric, points) in orders {

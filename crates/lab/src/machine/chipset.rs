@@ -7,7 +7,7 @@
 
 use super::invariant::Broken;
 use super::memory::{GUEST_MEMORY, Region};
-use super::vectors::{self, VECTORS};
+use super::vectors;
 use hypervisor::domain::DomainId;
 use hypervisor::evtchn::Channels;
 use hypervisor::iommu::{Access, Iommu, Rights, Tlb};
@@ -66,13 +66,14 @@ impl Chipset {
 
     /// Gives a function to a domain: it reaches this part of the domain's memory, and parts of other functions that the
     /// domain has, at the addresses that the domain knows, and
-    /// what its vectors send leads to physical vectors that are the domain's alone. Answers those messages.
+    /// what its first `vectors` vectors send leads to physical vectors that are the domain's alone. Answers those messages.
     pub(crate) fn assign(
         &mut self,
         assigned: Assigned,
         domain: DomainId,
         part: Range<u64>,
-    ) -> Result<[Message; VECTORS as usize], String> {
+        vectors: u16,
+    ) -> Result<Vec<Message>, String> {
         let Assigned { rid, region } = assigned;
         self.iommu.attach(rid, domain);
         let tables = self.iommu.domain(domain);
@@ -80,15 +81,11 @@ impl Chipset {
         tables
             .map_range(part.start, region.host + part.start, length, Rights::ALL)
             .map_err(|error| error.to_string())?;
-        let mut messages = [Message { address: 0, data: 0 }; VECTORS as usize];
-        for (entry, message) in (0..).zip(&mut messages) {
+        let mut program = |entry| {
             let owner = Owner { domain, rid, entry };
-            *message = self
-                .remapper
-                .program(owner, vectors::message(entry))
-                .map_err(|refused| refused.to_string())?;
-        }
-        Ok(messages)
+            self.remapper.program(owner, vectors::message(entry)).map_err(|refused| refused.to_string())
+        };
+        (0..vectors).map(&mut program).collect()
     }
 
     /// A message of a function arrives: whose physical vector it leads to. A blocked one is counted.

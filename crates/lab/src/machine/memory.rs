@@ -12,7 +12,7 @@ pub(crate) struct Region {
 
 impl Region {
     /// Guest `n`'s.
-    pub(crate) fn of(guest: usize) -> Self {
+    pub(crate) const fn of(guest: usize) -> Self {
         Self { host: guest as u64 * GUEST_MEMORY, length: GUEST_MEMORY }
     }
 

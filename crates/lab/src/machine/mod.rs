@@ -15,6 +15,7 @@
 //! | `single` | one processor under Xen 2: the servers of Willmann et al. and of Menon et al. |
 //! | `assigned` | the machine of Dong et al. (SYSTOR 2009): a device for the guest itself, or through the service domain |
 //! | `thin` | a thin hypervisor under one guest, with a PF driver that takes no interrupt |
+//! | `queues` | a current server whose guest has several processors, and a VF with a queue pair for each |
 //! | `server` | the server of Dong et al., with VFs or a split driver |
 //!
 //! Left out: more than one program a guest.
@@ -28,6 +29,7 @@ mod engine;
 mod invariant;
 mod memory;
 mod parts;
+pub mod queues;
 mod server;
 pub mod single;
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::rings::{self, Received};
 use super::{TxOffload, Vf};
 use crate::hal::DmaHal;
 use crate::ring::receive::RxCounters;
-use crate::ring::transmit::{TxCounters, TxError};
+use crate::ring::transmit::{TxCounters, TxError, TxRing};
 
 /// IPv4 with a header of 20 bytes.
 const IPV4: [u8; 3] = [0x08, 0x00, 0x45];
@@ -79,6 +79,12 @@ impl Vf {
     /// Takes back what has left; answers the descriptors freed.
     pub fn clean<H: DmaHal>(&mut self, hal: &mut H) -> usize {
         self.tx.iter_mut().map(|ring| ring.clean(hal)).sum()
+    }
+
+    /// Descriptors of a queue that the card has not given back, as of the last look.
+    #[must_use]
+    pub fn tx_pending(&self, queue: u8) -> usize {
+        self.tx.get(usize::from(queue)).map_or(0, TxRing::pending)
     }
 
     /// Descriptors that can be used now for a packet of whatever flow.

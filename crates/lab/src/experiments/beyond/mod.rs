@@ -1,5 +1,6 @@
 //! What the papers do not have: their systems on other machines, and under other loads.
 
+mod doorbells;
 mod isolation;
 mod latency;
 mod optimisations;
@@ -15,4 +16,6 @@ pub(super) const ALL: &[Experiment] = &[
     rivals::STEP_OF_RATE,
     replication::REPLICATION,
     isolation::ISOLATION,
+    doorbells::DOORBELLS,
+    doorbells::QUEUE_PAIRS,
 ];

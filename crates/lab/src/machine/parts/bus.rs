@@ -2,7 +2,6 @@
 //! through the IOMMU. Left out: what an interrupt costs, which the world charges.
 
 use crate::machine::chipset::{Assigned, Chipset};
-use crate::machine::vectors::VECTORS;
 use driver::vf::RECEIVE_VECTOR;
 use driver::{DmaRegion, hal::OutOfDmaMemory};
 use pcie::msix::Message;
@@ -16,13 +15,13 @@ const FIRST: u64 = 1 << 20;
 pub(crate) struct Path {
     pub(crate) assigned: Assigned,
     /// What its vectors send, as they were programmed when it was assigned.
-    pub(crate) messages: [Message; VECTORS as usize],
+    pub(crate) messages: Vec<Message>,
     next: u64,
 }
 
 impl Path {
     /// A VF whose driver sets memory aside in the part that begins at `part`.
-    pub(crate) fn new(assigned: Assigned, messages: [Message; VECTORS as usize], part: u64) -> Self {
+    pub(crate) fn new(assigned: Assigned, messages: Vec<Message>, part: u64) -> Self {
         Self { assigned, messages, next: part + FIRST }
     }
 

@@ -7,6 +7,7 @@ use super::wire::{Line, Traffic};
 use crate::machine::chipset::{Assigned, Chipset};
 use crate::machine::memory::{GUEST_MEMORY, Region};
 use crate::machine::topology::Wire;
+use crate::machine::vectors::VECTORS;
 use driver::pf::{Pf, PortPolicy, VfPolicy};
 use driver::vf::Vf;
 use driver::{DmaHal, DmaRegion, Hal, hal::OutOfDmaMemory};
@@ -137,7 +138,7 @@ impl Port {
         self.manager.assign(&mut Card(&mut self.nic), vf, owner).map_err(|error| error.to_string())?;
         let function = self.manager.function(vf).ok_or("the VF is not there")?;
         let assigned = Assigned { rid: function.rid(), region: to.region };
-        let messages = chipset.assign(assigned, to.domain, to.part..to.part + GUEST_MEMORY)?;
+        let messages = chipset.assign(assigned, to.domain, to.part..to.part + GUEST_MEMORY, VECTORS)?;
         self.functions.paths.push(Path::new(assigned, messages, to.part));
         iovm::Device::set_bus_master(&mut Card(&mut self.nic), Function::Vf(vf.get()), true);
         Ok(())

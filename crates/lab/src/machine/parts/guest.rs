@@ -118,7 +118,8 @@ impl Hardware {
         Self::bare(kind, owner, controller, split::ring::SLOTS)
     }
 
-    fn bare(
+    /// A guest with neither: nothing of its network device is trapped by a table.
+    pub(crate) fn bare(
         kind: DomainKind,
         (domain, vcpu): (DomainId, VcpuId),
         controller: Controller,

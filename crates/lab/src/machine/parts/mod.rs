@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `wire` | clients and the line they share |
 //! | `card` | a card with its PF driver, fed by its wire |
+//! | `avf` | the same of the second family, with queue pairs and doorbells |
 //! | `bulk` | a stream in bulk, its frames counted |
 //! | `bus` | memory requests and interrupts of a card's functions |
 //! | `guest` | a guest's hardware: its controller and its virtual MSI-X table |
@@ -18,6 +19,7 @@
 //! | `disk` | a disk with a buffer |
 //! | `split` | the split driver: the service domain's own drivers, bridges, back end, and the guests' side |
 
+pub(crate) mod avf;
 pub(crate) mod bulk;
 pub(crate) mod bus;
 pub(crate) mod card;

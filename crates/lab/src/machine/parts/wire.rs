@@ -101,6 +101,11 @@ struct Flight {
     sequence: u32,
 }
 
+/// The address of client `n` of a port.
+pub(crate) fn client_address(n: u8) -> MacAddress {
+    MacAddress([0x02, 0xc1, 0, 0, 0, n])
+}
+
 /// The wire of a port.
 #[derive(Debug)]
 pub(crate) struct Line {
@@ -137,6 +142,18 @@ impl Line {
         guests: &[(MacAddress, u8)],
         chance: Generator,
     ) -> Self {
+        let clients = guests.iter().zip(0u8..).map(|(&(guest, vf), n)| (guest, vf, client_address(n)));
+        Self::of_clients(traffic, wire, clients.collect(), chance)
+    }
+
+    /// The same with clients of these addresses: the guest that each talks to, the VF it is behind, and the client's own
+    /// address, which no other has.
+    pub(crate) fn of_clients(
+        traffic: Traffic,
+        wire: topology::Wire,
+        clients: Vec<(MacAddress, u8, MacAddress)>,
+        chance: Generator,
+    ) -> Self {
         let length = match traffic {
             Traffic::Silent
             | Traffic::Udp
@@ -146,10 +163,10 @@ impl Line {
             Traffic::Tcp { .. } => TCP_HEADERS + TCP_PAYLOAD,
             Traffic::RequestResponse => UDP_HEADERS + REQUEST,
         };
-        let clients = guests.iter().zip(0u8..).map(|(&(guest, vf), n)| Client {
+        let clients = clients.into_iter().map(|(guest, vf, own)| Client {
             guest,
             vf,
-            own: MacAddress([0x02, 0xc1, 0, 0, 0, n]),
+            own,
             next: 0,
             acknowledged: 0,
             room: INITIAL_WINDOW,
@@ -268,10 +285,10 @@ impl Line {
         }
     }
 
-    /// A guest acknowledges.
-    fn acknowledge(&mut self, from: MacAddress, number: u32, room: u16) {
+    /// A guest acknowledges what that client has sent.
+    fn acknowledge(&mut self, to: MacAddress, number: u32, room: u16) {
         let now = self.now;
-        let Some(client) = self.clients.iter_mut().find(|client| client.guest == from) else { return };
+        let Some(client) = self.clients.iter_mut().find(|client| client.own == to) else { return };
         let repeated = number == client.acknowledged && room == client.room;
         client.room = room;
         if repeated {
@@ -291,9 +308,9 @@ impl Line {
     }
 
     /// A guest answers: the response takes the wire as long as the request did.
-    fn answer(&mut self, from: MacAddress) {
+    fn answer(&mut self, to: MacAddress) {
         let arrives = self.now + self.frame_time;
-        let Some(client) = self.clients.iter_mut().find(|client| client.guest == from) else { return };
+        let Some(client) = self.clients.iter_mut().find(|client| client.own == to) else { return };
         let Some(asked) = client.asked.take() else { return };
         client.ready = arrives + self.wire.turnaround;
         self.round_trips.push(arrives.since(asked));
@@ -304,12 +321,12 @@ impl Line {
 impl Wire for Line {
     fn transmit(&mut self, frame: &[u8]) -> bool {
         self.taken += 1;
-        let Some(from) = frame.get(6..).and_then(MacAddress::from_slice) else { return true };
+        let Some(to) = MacAddress::from_slice(frame) else { return true };
         match (packet::parse(frame), self.traffic) {
             (Packet::Tcp { acknowledgement, window, .. }, _) => {
-                self.acknowledge(from, acknowledgement, window);
+                self.acknowledge(to, acknowledgement, window);
             }
-            (Packet::Udp(_), Traffic::RequestResponse) => self.answer(from),
+            (Packet::Udp(_), Traffic::RequestResponse) => self.answer(to),
             _ => {}
         }
         true

@@ -58,7 +58,7 @@ fn sixty_guests_have_180_vectors_and_share_none() {
     let mut chipset = world.system.chipset;
     let mut seen = BTreeSet::new();
     for path in world.system.ports.iter().flat_map(|port| &port.functions.paths) {
-        for message in path.messages {
+        for message in path.messages.iter().copied() {
             let interrupt = chipset.arrive(path.assigned.rid, message).unwrap();
             assert!(seen.insert(interrupt.vector), "{:?}", interrupt.vector);
             assert_eq!(chipset.remapper.vectors().owner(interrupt.vector), Some(interrupt.owner));

@@ -1,0 +1,153 @@
+//! Beyond the papers: a card of the second family, whose doorbells can be pages that the guest has as memory, and whose VF has
+//! several queue pairs. Left out: what the card itself takes, and more flows than queues.
+
+use crate::experiment::{
+    Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
+};
+use crate::experiments::point::{self, CPU, DOM0, GUEST, RUN_UP, XEN, metric};
+use crate::experiments::settings;
+use crate::machine::queues::{Doorbell, Load, Plan, Queues};
+use crate::value::Value;
+use hypervisor::cost::CostTable;
+
+const LOAD: Axis = Axis {
+    name: "load",
+    what: "a stream to each processor of the guest, datagrams from each, or requests to one",
+    values: Values::List(&[Value::name("stream"), Value::name("datagrams"), Value::name("requests")]),
+    labels: &["a stream in", "datagrams out", "requests"],
+};
+
+/// Loads that more processors can share.
+const BULK: Axis = Axis {
+    values: Values::List(&[Value::name("stream"), Value::name("datagrams")]),
+    labels: &["a stream in", "datagrams out"],
+    ..LOAD
+};
+
+const DOORBELL: Axis = Axis {
+    name: "doorbell",
+    what: "a store to a mapped page; an exit and a message that nobody waits for; the same with an answer",
+    values: Values::List(&[Value::name("mapped"), Value::name("posted"), Value::name("answered")]),
+    labels: &["mapped page", "posted message", "answered message"],
+};
+
+const PAIRS: Axis = Axis {
+    name: "pairs",
+    what: "queue pairs of the VF, and processors of the guest",
+    values: Values::List(&[Value::Int(1), Value::Int(2), Value::Int(4)]),
+    labels: &[],
+};
+
+const THROUGHPUT: Metric =
+    metric("throughput_gbps", "Gb/s", "payload that programs have read, or that has left");
+const METRICS: &[Metric] = &[
+    THROUGHPUT,
+    metric("doorbells_per_kframe", "", "doorbells for 1,000 frames"),
+    metric("exits_per_kframe", "", "exits for doorbells, for 1,000 frames"),
+    metric(
+        "round_trip_us",
+        "us",
+        "from a request's first bit on the wire to its response's last, mean; 0 without any",
+    ),
+    DOM0,
+    XEN,
+    GUEST,
+];
+
+pub(crate) const DOORBELLS: Experiment = Experiment {
+    name: "doorbells",
+    title: "Doorbells with and without exits",
+    shows: "One processor and one queue pair of an adaptive virtual function, with the family's own card and drivers. A sender \
+            of datagrams rings for each; mapped pages make that a store. A message that nobody answers frees the guest \
+            sooner than one that it waits for, but both exit, and somebody has to take them to the card. Nothing is \
+            calibrated, and no paper has such a figure. Not modelled: what the card takes, and locks of the process \
+            that carries messages.",
+    axes: &[LOAD, DOORBELL],
+    points: Points::All,
+    metrics: METRICS,
+    figures: &[
+        Figure {
+            title: "CPU by domain, and exits for doorbells",
+            kind: Kind::StackedBars,
+            x: &["doorbell"],
+            x_title: "Doorbell",
+            split: Some("load"),
+            left: CPU,
+            right: Some(Scale {
+                title: "Exits",
+                unit: "for 1,000 frames",
+                series: &[("exits_per_kframe", "exits")],
+            }),
+        },
+        Figure {
+            title: "Throughput",
+            kind: Kind::GroupedBars,
+            x: &["load"],
+            x_title: "Load",
+            split: Some("doorbell"),
+            left: Scale { title: "Throughput", unit: "Gb/s", series: &[("throughput_gbps", "throughput")] },
+            right: None,
+        },
+    ],
+    run: one_pair,
+};
+
+pub(crate) const QUEUE_PAIRS: Experiment = Experiment {
+    name: "queue-pairs",
+    title: "Queue pairs for a guest's processors",
+    shows: "Each processor of the guest has a queue pair, a vector and a flow, which the card's hash puts there. With mapped \
+            doorbells they share nothing and throughput grows with them; with messages all wait for the one who \
+            carries these to the card. Nothing is calibrated, and no paper has such a figure. Not modelled: cache lines and \
+            locks that processors of a guest share, and flows that share a queue.",
+    axes: &[BULK, DOORBELL, PAIRS],
+    points: Points::All,
+    metrics: METRICS,
+    figures: &[Figure {
+        title: "Throughput",
+        kind: Kind::GroupedBars,
+        x: &["load", "pairs"],
+        x_title: "Load and queue pairs",
+        split: Some("doorbell"),
+        left: Scale { title: "Throughput", unit: "Gb/s", series: &[("throughput_gbps", "throughput")] },
+        right: None,
+    }],
+    run: several_pairs,
+};
+
+fn one_pair(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+    run(at, 1, context)
+}
+
+fn several_pairs(at: &Point, context: &Context) -> Result<Outcome, RunError> {
+    run(at, point::count(at, PAIRS.name)?, context)
+}
+
+fn run(at: &Point, pairs: u8, context: &Context) -> Result<Outcome, RunError> {
+    let doorbell = match at.axes.text(DOORBELL.name)? {
+        "mapped" => Doorbell::Memory,
+        "posted" => Doorbell::Posted,
+        _ => Doorbell::Answered,
+    };
+    let load = match at.axes.text(LOAD.name)? {
+        "stream" => Load::Stream,
+        "datagrams" => Load::Datagrams,
+        _ => Load::Requests,
+    };
+    let table = settings::table_or(context, CostTable::modern)?;
+    let plan = Plan { table, pairs, doorbell, load, seed: context.seed };
+    let mut machine = Queues::new(&plan).map_err(RunError::Refused)?;
+    let span = settings::span(context)?;
+    let found =
+        machine.measure(load, RUN_UP, span).map_err(|error| RunError::Invariant(error.to_string()))?;
+    let outcome = point::timed(machine.hash(), machine.events(), RUN_UP + span);
+    let metrics = outcome
+        .metrics
+        .with(THROUGHPUT.name, found.throughput_gbps)
+        .with("doorbells_per_kframe", found.doorbells)
+        .with("exits_per_kframe", found.exits)
+        .with("round_trip_us", found.round_trip_us)
+        .with(DOM0.name, found.service_pct)
+        .with(XEN.name, found.hypervisor_pct)
+        .with(GUEST.name, found.guest_pct);
+    Ok(Outcome { metrics, ..outcome })
+}

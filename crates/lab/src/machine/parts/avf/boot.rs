@@ -1,0 +1,121 @@
+//! Drivers while they start: registers and memory of either function, and nothing is charged. The PF driver answers at
+//! once. Left out: what both cost, which happens before anybody measures.
+
+use super::{Port, PortBus};
+use crate::machine::chipset::Chipset;
+use crate::machine::parts::bus::Path;
+use avf::control::{Cause, Control, HashFunction, RxContext, Tags, TxContext};
+use avf::virtchnl::Statistics;
+use driver::{DmaHal, DmaRegion, Hal, hal::OutOfDmaMemory};
+use i82576::Time;
+use pcie::Function;
+use std::time::Duration;
+
+/// What a driver of a function sees.
+pub(super) struct Side<'a> {
+    pub(super) port: &'a mut Port,
+    pub(super) chipset: &'a mut Chipset,
+    pub(super) function: Function,
+    pub(super) now: Time,
+}
+
+impl Side<'_> {
+    fn path(&self) -> &Path {
+        let Port { functions, .. } = &*self.port;
+        functions.path(self.function).expect("a driver is of a function that there is")
+    }
+
+    fn path_mut(&mut self) -> &mut Path {
+        match self.function {
+            Function::Pf => &mut self.port.functions.pf,
+            Function::Vf(_) => &mut self.port.functions.vf,
+        }
+    }
+}
+
+impl Hal for Side<'_> {
+    fn read(&mut self, offset: u32) -> u32 {
+        match self.function {
+            Function::Pf => self.port.card.pf_read(offset),
+            Function::Vf(vf) => self.port.card.read(vf, offset),
+        }
+    }
+
+    fn write(&mut self, offset: u32, value: u32) {
+        let Port { card, functions, .. } = &mut *self.port;
+        match self.function {
+            Function::Pf => card.pf_write(offset, value, &mut PortBus { functions, chipset: self.chipset }),
+            Function::Vf(vf) => card.write(vf, offset, value),
+        }
+    }
+
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn wait(&mut self, time: Duration) {
+        self.now = self.now + time;
+        self.port.round(self.now, self.chipset);
+    }
+}
+
+impl DmaHal for Side<'_> {
+    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaRegion, OutOfDmaMemory> {
+        self.path_mut().allocate(length, align)
+    }
+
+    fn dma_read(&self, iova: u64, into: &mut [u8]) {
+        self.path().read(self.chipset, iova, into);
+    }
+
+    fn dma_write(&mut self, iova: u64, from: &[u8]) {
+        let Port { functions, .. } = &*self.port;
+        let path = functions.path(self.function).expect("a driver is of a function that there is");
+        path.write(self.chipset, iova, from);
+    }
+}
+
+macro_rules! pass_on {
+    ($(fn $name:ident($($argument:ident: $type:ty),*);)*) => {
+        impl Control for Side<'_> {
+            $(fn $name(&mut self, vf: u8, $($argument: $type),*) { self.port.card.$name(vf, $($argument),*); })*
+
+            fn statistics(&mut self, vf: u8) -> Statistics {
+                self.port.card.statistics(vf)
+            }
+        }
+    };
+}
+
+pass_on! {
+    fn configure_rx(queue: u8, context: RxContext);
+    fn configure_tx(queue: u8, context: TxContext);
+    fn run(rx: u16, tx: u16);
+    fn map_rx(queue: u8, cause: Option<Cause>);
+    fn map_tx(queue: u8, cause: Option<Cause>);
+    fn address(mac: [u8; 6], on: bool);
+    fn vlan(vlan: u16, on: bool);
+    fn tags(tags: Tags);
+    fn promiscuity(unicast: bool, multicast: bool);
+    fn spoof_check(on: bool);
+    fn rate(mbps: u32);
+    fn hash_key(key: &[u8]);
+    fn lookup_table(table: &[u8]);
+    fn hash_types(types: u64);
+    fn hash_function(function: HashFunction);
+}
+
+/// A wire with one frame.
+pub(super) struct One<'a>(pub(super) Option<&'a [u8]>);
+
+impl plane::Wire for One<'_> {
+    fn transmit(&mut self, _frame: &[u8]) -> bool {
+        false
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> Option<usize> {
+        let frame = self.0.take()?;
+        into.get_mut(..frame.len())?.copy_from_slice(frame);
+        Some(frame.len())
+    }
+}

@@ -1,0 +1,248 @@
+//! A card of the second family (`avf_nic`) with its PF driver, one VF of several queue pairs, and the wire that feeds it.
+//! Frames reach the card when somebody might notice, as at a port of the first family ([`super::card`]). Left out: further
+//! VFs, and what a VF asks its PF for after the start.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `boot` | drivers while they start: nothing is charged |
+//! | `pair` | a queue pair as a kernel's network device, and its doorbells |
+
+mod boot;
+pub(crate) mod pair;
+
+use super::bus::Path;
+use super::card::card_time;
+use super::wire::{Line, client_address};
+use crate::machine::books::Books;
+use crate::machine::chipset::Chipset;
+use avf::bits::dyn_ctl;
+use avf::control::Control;
+use avf::ids::MAX_VFS;
+use avf::register as r;
+use avf_nic::Card;
+use boot::{One, Side};
+use driver::avf::pf::{Pf, VfPolicy};
+use driver::avf::vf::{Vf, Wishes};
+use guest::packet::{self, Packet, TCP_HEADERS, UDP_HEADERS};
+use i82576::{MacAddress, Time};
+use pcie::msix::Message;
+use pcie::{Bus, DmaFault, Function, Iova, Rid};
+use plane::pacing::Pacing;
+use plane::switch::{Mirrors, Storm, Tables};
+use plane::uplink::Uplink;
+use plane::{Plane, PortCounters};
+use sim::Instant;
+
+/// The VF.
+pub(crate) const VF: u8 = 0;
+/// Descriptors of each ring: what a guest's memory has room for in four pairs of rings.
+const RING: u16 = 256;
+/// Buffers that are given back with one doorbell (Linux iavf, IAVF_RX_BUFFER_WRITE).
+const BATCH: u16 = 32;
+/// Frames between two looks at other queues.
+const BUDGET: usize = 64;
+/// Clients that flows are looked for among.
+const CANDIDATES: u8 = 255;
+
+/// Where functions reach memory, and what they have sent.
+#[derive(Debug)]
+pub(crate) struct Functions {
+    pf: Path,
+    vf: Path,
+    /// Each interrupt that was not taken on yet: who sent what.
+    pub(crate) sent: Vec<(Rid, Message)>,
+    /// Requests that nobody answers.
+    faults: u64,
+}
+
+/// The port.
+pub(crate) struct Port {
+    pub(crate) card: Card,
+    plane: Box<Plane<MAX_VFS>>,
+    pf: Option<Pf>,
+    pub(crate) line: Line,
+    pub(crate) functions: Functions,
+    pairs: u16,
+    staging: Vec<u8>,
+    /// Frames that flows were found by.
+    probes: u64,
+}
+
+impl std::fmt::Debug for Port {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Port").field("pairs", &self.pairs).finish_non_exhaustive()
+    }
+}
+
+/// The functions' bus for a while.
+struct PortBus<'a> {
+    functions: &'a mut Functions,
+    chipset: &'a mut Chipset,
+}
+
+impl Functions {
+    fn path(&self, function: Function) -> Option<&Path> {
+        match function {
+            Function::Pf => Some(&self.pf),
+            Function::Vf(VF) => Some(&self.vf),
+            Function::Vf(_) => None,
+        }
+    }
+
+    pub(crate) fn own(&self) -> &Path {
+        &self.vf
+    }
+}
+
+impl PortBus<'_> {
+    #[cold]
+    fn fault(&mut self, function: Function, iova: Iova) -> DmaFault {
+        self.functions.faults += 1;
+        DmaFault { function, iova }
+    }
+}
+
+impl Bus for PortBus<'_> {
+    fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
+        let assigned = self.functions.path(function).map(|path| path.assigned);
+        let assigned = assigned.ok_or_else(|| self.fault(function, iova))?;
+        self.chipset.dma_read(assigned, iova, into).map_err(|_| self.fault(function, iova))
+    }
+
+    fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault> {
+        let assigned = self.functions.path(function).map(|path| path.assigned);
+        let assigned = assigned.ok_or_else(|| self.fault(function, iova))?;
+        self.chipset.dma_write(assigned, iova, from).map_err(|_| self.fault(function, iova))
+    }
+
+    fn msix(&mut self, function: Function, vector: u16) {
+        let Functions { sent, .. } = &*self.functions;
+        debug_assert!(sent.len() < 1 << 16, "interrupts are taken on");
+        if let Some(path) = self.functions.path(function)
+            && let Some(message) = path.messages.get(usize::from(vector))
+        {
+            let one = (path.assigned.rid, *message);
+            self.functions.sent.push(one);
+        }
+    }
+}
+
+impl Port {
+    /// A port with a VF of so many queue pairs, whose driver runs. A vector interrupts once in an interval at most.
+    pub(crate) fn new(
+        (pf, vf): (Path, Path),
+        (pairs, interval_us): (u16, u16),
+        line: Line,
+        chipset: &mut Chipset,
+    ) -> Result<(Self, Vf), String> {
+        let counters = [PortCounters::default(); MAX_VFS];
+        let mut plane =
+            Box::new(Plane::new(Tables::closed(0), Pacing::new(None), Storm::default(), counters));
+        plane.uplink = Uplink { link: true, receives: true, ..Uplink::default() };
+        let functions = Functions { pf, vf, sent: Vec::new(), faults: 0 };
+        let card = Card::new(1);
+        let mut port = Self { card, plane, pf: None, line, functions, pairs, staging: Vec::new(), probes: 0 };
+        port.card.set_bus_master(VF, true);
+        let told = |error: &dyn std::fmt::Display| error.to_string();
+        let mut driver = Pf::probe(&mut port.side(Function::Pf, chipset), 1).map_err(|e| told(&e))?;
+        let policy = VfPolicy { pairs, mac: Some(ADDRESS), ..VfPolicy::default() };
+        driver.set_policy(&mut port.side(Function::Pf, chipset), VF, policy).map_err(|e| told(&e))?;
+        driver.set_link(&mut port.side(Function::Pf, chipset), Some(LINK));
+        port.pf = Some(driver);
+        let wishes =
+            Wishes { pairs, descriptors: RING, batch: BATCH, interval_us, spread: true, ..Wishes::default() };
+        let mut hal = port.side(Function::Vf(VF), chipset);
+        let mut driver = Vf::probe_with(&mut hal, ADDRESS, wishes).map_err(|e| told(&e))?;
+        driver.start(&mut hal).map_err(|e| told(&e))?;
+        if driver.pairs() == pairs { Ok((port, driver)) } else { Err(format!("{} pairs", driver.pairs())) }
+    }
+
+    fn side<'a>(&'a mut self, function: Function, chipset: &'a mut Chipset) -> Side<'a> {
+        Side { port: self, chipset, function, now: Time::ZERO }
+    }
+
+    /// A client for each queue pair, whose frames the card puts into that queue: found by asking the card.
+    pub(crate) fn flows(
+        &mut self,
+        driver: &mut Vf,
+        is_stream: bool,
+        chipset: &mut Chipset,
+    ) -> Result<Vec<MacAddress>, String> {
+        let mut found = vec![None; self.pairs.into()];
+        for client in (0..CANDIDATES).map(client_address) {
+            let queue = self.queue_of(client, driver, is_stream, chipset).ok_or("the card loses frames")?;
+            found[usize::from(queue)].get_or_insert(client);
+            if let Some(all) = found.iter().copied().collect() {
+                self.functions.sent.clear();
+                return Ok(all);
+            }
+        }
+        Err("a queue gets no flow of any client".to_owned())
+    }
+
+    /// The queue that a client's frames go into.
+    fn queue_of(
+        &mut self,
+        client: MacAddress,
+        driver: &mut Vf,
+        is_stream: bool,
+        chipset: &mut Chipset,
+    ) -> Option<u8> {
+        let mut frame = [0; TCP_HEADERS];
+        let (length, packet) = if is_stream {
+            (TCP_HEADERS, Packet::Tcp { sequence: 0, acknowledgement: 0, window: 0, payload: 0 })
+        } else {
+            (UDP_HEADERS, Packet::Udp(0))
+        };
+        packet::fill(&mut frame[..length], client, ADDRESS, packet);
+        let mut bus = PortBus { functions: &mut self.functions, chipset };
+        let mut wire = One(Some(&frame[..length]));
+        self.card.arrive(&mut self.plane, 1, &mut self.staging, &mut bus, &mut wire);
+        self.probes += 1;
+        let (pairs, mut into) = (self.pairs as u8, [0; 128]);
+        let mut hal = self.side(Function::Vf(VF), chipset);
+        (0..pairs).find(|queue| driver.receive(&mut hal, *queue, &mut into).is_some())
+    }
+
+    /// One round while drivers start: messages, and the PF driver's visit.
+    fn round(&mut self, now: Time, chipset: &mut Chipset) {
+        self.card.poll(now, &mut PortBus { functions: &mut self.functions, chipset });
+        if let Some(mut pf) = self.pf.take() {
+            pf.visit(&mut self.side(Function::Pf, chipset));
+            self.pf = Some(pf);
+        }
+        self.card.apply_policy(&mut self.plane, &Mirrors::NONE);
+        self.card.poll(now, &mut PortBus { functions: &mut self.functions, chipset });
+    }
+
+    /// Lets everything happen that happens up to `now`; answers when to come again at the latest. Interrupts are in
+    /// `functions` afterwards.
+    pub(crate) fn sync(&mut self, now: Instant, chipset: &mut Chipset) -> Option<Instant> {
+        self.line.advance(now);
+        let Self { card, plane, line, functions, staging, .. } = self;
+        let mut bus = PortBus { functions, chipset };
+        plane.now = card_time(now);
+        while card.arrive(plane, BUDGET, staging, &mut bus, line) {}
+        while card.forward(plane, BUDGET, staging, &mut bus, line) {}
+        let deadline = card.poll(card_time(now), &mut bus).deadline;
+        let deadline = deadline.map(|at| Instant::from_nanos(at.as_nanos()));
+        let listens = (1..=self.pairs as u8).any(|n| card.read(VF, r::dyn_ctl(n)) & dyn_ctl::INTENA != 0);
+        let arrival = self.line.next_arrival().filter(|_| listens);
+        [arrival, deadline].into_iter().flatten().min()
+    }
+
+    /// Every frame is somewhere, and no function left its memory.
+    pub(crate) fn owes(&self, books: &mut Books) {
+        // A real card's PF reads them from registers, so asking may change a card: a copy is asked.
+        let statistics = self.card.clone().statistics(VF);
+        let received = statistics.rx_unicast + statistics.rx_discards;
+        books.balance("frames of a wire", self.line.frames + self.probes, received);
+        books.balance("frames that a card has sent", self.line.taken, statistics.tx_unicast);
+        books.never("memory requests outside the memory of their function", self.functions.faults);
+    }
+}
+
+/// The VF's address.
+pub(crate) const ADDRESS: MacAddress = MacAddress([0x02, 0xbb, 0, 0, 0, 0]);
+/// The link, Mb/s.
+const LINK: u32 = 100_000;

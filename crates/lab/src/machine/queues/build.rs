@@ -1,0 +1,139 @@
+//! Putting a machine together: drivers started, flows found, nothing under way. Left out: what a machine is to be.
+
+use super::{Core, Courier, Host, Load, Plan, Processor, Queues};
+use crate::machine::chipset::{Assigned, Chipset};
+use crate::machine::code::Code;
+use crate::machine::controller::Controller;
+use crate::machine::memory::{GUEST_MEMORY, Region};
+use crate::machine::parts::avf::pair::{Pair, Rung};
+use crate::machine::parts::avf::{ADDRESS, Port};
+use crate::machine::parts::bus::Path;
+use crate::machine::parts::guest::{Hardware, RING};
+use crate::machine::parts::wire::{Line, Traffic};
+use crate::machine::topology::Wire;
+use guest::packet::UDP_PAYLOAD;
+use guest::{Kernel, Load as Program, Sending, Spec};
+use hypervisor::cost::Cost;
+use hypervisor::cpu::{Config, LastLevelCache, Machine, ThreadId};
+use hypervisor::domain::{DomainId, DomainKind};
+use i82576::MacAddress;
+use pcie::Rid;
+use sim::{Generator, Instant};
+use std::collections::VecDeque;
+
+/// A port of a current card of the family: 100 Gb/s. Clients are as fast as it is.
+pub(super) const WIRE: Wire = Wire { bits_per_second: 100_000_000_000, ..Wire::GIGABIT };
+/// Segments of a stream that may be under way: what a ring has buffers for, and some to spare.
+const WINDOW: u16 = 240;
+/// Buffers that a sender's socket holds: 212,992 bytes at 2,304 a frame (Linux, wmem_default).
+const SOCKET: u32 = 92;
+const MTU: u16 = 1_500;
+/// From one interrupt of a vector to the next, us: 20,000 a second in bulk (Linux iavf, IAVF_ITR_20K), none for who waits.
+const INTERVAL_US: u16 = 50;
+/// Where the card is on the host's bus: the PF, then the VF.
+const PF: Assigned = Assigned { rid: Rid(0x100), region: Region::of(1) };
+const VF: Assigned = Assigned { rid: Rid(0x110), region: Region::of(0) };
+/// The most queue pairs that a guest's memory has room for.
+pub(super) const MOST: u8 = 4;
+
+impl Queues {
+    /// Puts a machine together.
+    ///
+    /// # Errors
+    /// What is not as it should be: a number of pairs, or a defect of this program.
+    pub fn new(plan: &Plan) -> Result<Self, String> {
+        if !(1..=MOST).contains(&plan.pairs) {
+            return Err(format!("{} queue pairs: there is room for 1 to {MOST}", plan.pairs));
+        }
+        let config = Config::from_table(&plan.table, u16::from(plan.pairs) + 1, 1);
+        let mut core = Core::new(plan.table.clone(), Machine::new(config));
+        let service = core.processors.add_domain(DomainKind::Dom0, "service".into());
+        let vcpu = core.processors.add_vcpu(service, ThreadId::new(0));
+        let courier = Courier { vcpu, requests: VecDeque::new(), written: 0 };
+        let domain = core.processors.add_domain(DomainKind::Hvm, "guest".into());
+        let mut chipset = Chipset::new(2, 0, u16::from(plan.pairs) + 1);
+        let pf = chipset.assign(PF, service, 0..GUEST_MEMORY, 0)?;
+        let vf = chipset.assign(VF, domain, 0..GUEST_MEMORY, u16::from(plan.pairs) + 1)?;
+        let paths = (Path::new(PF, pf, 0), Path::new(VF, vf, 0));
+        let interval_us = if plan.load == Load::Requests { 0 } else { INTERVAL_US };
+        let silent = Line::new(Traffic::Silent, WIRE, &[], chance(plan.seed));
+        let (mut port, mut driver) =
+            Port::new(paths, (plan.pairs.into(), interval_us), silent, &mut chipset)?;
+        let clients = port.flows(&mut driver, plan.load == Load::Stream, &mut chipset)?;
+        port.line = line(plan, &clients);
+        let mut system = Host {
+            chipset,
+            port,
+            port_event: None,
+            driver,
+            doorbell: plan.doorbell,
+            rung: Rung::default(),
+            processors: Vec::new(),
+            courier,
+            cache: LastLevelCache::new(plan.table[Cost::LastLevelCache] * 1_024),
+        };
+        for (number, client) in (0..).zip(clients) {
+            system.add_processor(plan, domain, (number, client), &mut core)?;
+        }
+        system.sync(Instant::ZERO, &mut core);
+        Ok(Self { core, system })
+    }
+}
+
+fn chance(seed: u64) -> Generator {
+    Generator::named(seed, "clients")
+}
+
+/// The wire, with a client for each processor.
+fn line(plan: &Plan, clients: &[MacAddress]) -> Line {
+    let (traffic, clients) = match plan.load {
+        Load::Stream => (Traffic::Tcp { window: WINDOW }, clients),
+        Load::Datagrams => (Traffic::Silent, &[][..]),
+        Load::Requests => (Traffic::RequestResponse, &clients[..1]),
+    };
+    let clients = clients.iter().map(|client| (ADDRESS, 0, *client)).collect();
+    Line::of_clients(traffic, WIRE, clients, chance(plan.seed))
+}
+
+impl Host {
+    fn add_processor(
+        &mut self,
+        plan: &Plan,
+        domain: DomainId,
+        (number, client): (u8, MacAddress),
+        core: &mut Core,
+    ) -> Result<(), String> {
+        let vcpu = core.processors.add_vcpu(domain, ThreadId::new(u16::from(number) + 1));
+        let program = match plan.load {
+            Load::Stream => Program::Tcp,
+            Load::Datagrams => Program::Udp,
+            Load::Requests => Program::RequestResponse,
+        };
+        let spec = Spec { stream_segments: WINDOW.into(), ..Spec::linux_2_6_28(program) };
+        let code = Code::load(&mut self.chipset.memory, VF.region).ok_or("no room for a kernel")?;
+        let channels = &mut self.chipset.channels;
+        let controller = Controller::direct(DomainKind::Hvm, domain, (code, spec.tick), channels);
+        let hardware = Hardware::bare(DomainKind::Hvm, (domain, vcpu), controller, RING.into());
+        let mut kernel = Kernel::new(spec, Pair::new(number, ADDRESS));
+        if plan.load == Load::Datagrams {
+            let message_bytes = UDP_PAYLOAD as u32;
+            let buffers = SOCKET;
+            kernel.start_sending(Sending {
+                to: client,
+                load: Program::Udp,
+                message_bytes,
+                mtu: MTU,
+                buffers,
+            });
+            core.wake(vcpu, Instant::ZERO);
+        }
+        self.processors.push(Processor {
+            kernel,
+            hardware,
+            timer: None,
+            messages: VecDeque::new(),
+            awaits: 0,
+        });
+        Ok(())
+    }
+}

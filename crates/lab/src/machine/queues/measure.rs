@@ -1,0 +1,77 @@
+//! What happened in a stretch of time. Left out: the books, which the machine closes itself.
+
+use super::{Host, Load, Queues};
+use crate::machine::engine::Defect;
+use guest::packet::UDP_PAYLOAD;
+use hypervisor::domain::DomainKind;
+use sim::Span;
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Found {
+    /// Payload that programs have read, or that has left, Gb/s.
+    pub throughput_gbps: f64,
+    /// Doorbells for 1,000 frames that were received or have left.
+    pub doorbells: f64,
+    /// Exits for them.
+    pub exits: f64,
+    /// From a request's first bit on the wire to its response's last, us, in the mean; 0 without requests.
+    pub round_trip_us: f64,
+    /// The service domain's cycles, percent of a thread.
+    pub service_pct: f64,
+    /// The hypervisor's.
+    pub hypervisor_pct: f64,
+    /// The guest's.
+    pub guest_pct: f64,
+}
+
+/// Sums over all processors.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    bytes: u64,
+    frames: u64,
+    stores: u64,
+    exits: u64,
+    answered: usize,
+}
+
+impl Queues {
+    /// Runs `warm_up`, then `span`, and says what happened in the latter.
+    ///
+    /// # Errors
+    /// [`Defect`], of the model.
+    pub fn measure(&mut self, load: Load, warm_up: Span, span: Span) -> Result<Found, Defect> {
+        let counts = |host: &Host| host.counts(load);
+        let (before, usage) = self.observe((warm_up, span), counts)?;
+        let after = counts(&self.system);
+        let domains = self.core.processors.domains();
+        let own = |kind: DomainKind| usage.percent(usage.own_of(domains, |found| found == kind));
+        let frames = ((after.frames - before.frames) as f64 / 1_000.0).max(f64::MIN_POSITIVE);
+        let (stores, exits) = (after.stores - before.stores, after.exits - before.exits);
+        let trips = &self.system.port.line.round_trips[before.answered..];
+        let waited: f64 = trips.iter().map(|trip| trip.as_secs_f64() * 1e6).sum();
+        Ok(Found {
+            throughput_gbps: (after.bytes - before.bytes) as f64 * 8.0 / span.as_secs_f64() / 1e9,
+            doorbells: (stores + exits) as f64 / frames,
+            exits: exits as f64 / frames,
+            round_trip_us: if trips.is_empty() { 0.0 } else { waited / trips.len() as f64 },
+            service_pct: own(DomainKind::Dom0),
+            hypervisor_pct: usage.percent(usage.hypervisor()),
+            guest_pct: own(DomainKind::Hvm),
+        })
+    }
+}
+
+impl Host {
+    fn counts(&self, load: Load) -> Counts {
+        let line = &self.port.line;
+        let read: u64 = self.processors.iter().map(|it| it.kernel.counters().read_bytes).sum();
+        Counts {
+            bytes: if load == Load::Datagrams { line.taken * UDP_PAYLOAD as u64 } else { read },
+            frames: line.frames + line.taken,
+            stores: self.rung.stores,
+            exits: self.rung.exits,
+            answered: line.round_trips.len(),
+        }
+    }
+}
