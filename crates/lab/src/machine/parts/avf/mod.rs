@@ -20,6 +20,7 @@ use avf::control::Control;
 use avf::ids::MAX_VFS;
 use avf::register as r;
 use avf_nic::Card;
+use avf_nic::staging::Staging;
 use boot::{One, Side};
 use driver::avf::pf::{Pf, VfPolicy};
 use driver::avf::vf::{Vf, Wishes};
@@ -63,7 +64,7 @@ pub(crate) struct Port {
     pub(crate) line: Line,
     pub(crate) functions: Functions,
     pairs: u16,
-    staging: Vec<u8>,
+    staging: Staging,
     /// Frames that flows were found by.
     probes: u64,
 }
@@ -141,7 +142,8 @@ impl Port {
         plane.uplink = Uplink { link: true, receives: true, ..Uplink::default() };
         let functions = Functions { pf, vf, sent: Vec::new(), faults: 0 };
         let card = Card::new(1);
-        let mut port = Self { card, plane, pf: None, line, functions, pairs, staging: Vec::new(), probes: 0 };
+        let mut port =
+            Self { card, plane, pf: None, line, functions, pairs, staging: Staging::default(), probes: 0 };
         port.card.set_bus_master(VF, true);
         let told = |error: &dyn std::fmt::Display| error.to_string();
         let mut driver = Pf::probe(&mut port.side(Function::Pf, chipset), 1).map_err(|e| told(&e))?;
