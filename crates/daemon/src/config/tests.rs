@@ -3,9 +3,8 @@
 use super::file::{Family, PortLink};
 use super::uplink::{Uplink, Xdp};
 use super::{Config, ConfigError};
-use driver::pf::{
-    InterruptBounds, Link, Mirror, Offence, PortPolicy, PortVlan, StormControl, Thresholds, VfPolicy, VlanSet,
-};
+use driver::conduct::{Offence, Thresholds};
+use driver::pf::{InterruptBounds, Link, Mirror, PortPolicy, PortVlan, StormControl, VfPolicy, VlanSet};
 use i82576::VfIndex;
 use std::path::Path;
 

@@ -12,7 +12,7 @@ use super::status::{SHARE_HINT, is_private, lacks_memory};
 use super::{CONNECTIONS, Inbox, Outcome, Phase, Port, UPLINK};
 use crate::config::file::Wait;
 use crate::flight::What;
-use driver::pf::{Action, Verdict};
+use driver::conduct::{Action, Verdict};
 use host::cpus::Cpus;
 use host::socket::Stream;
 use i82576::Time;

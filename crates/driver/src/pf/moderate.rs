@@ -4,8 +4,8 @@
 //!
 //! Left out: vectors that serve no receive queue, as far as adapting goes; their bounds hold.
 
-use super::monitor::THROTTLED_INTERVAL_US;
 use super::{Pf, PolicyError};
+use crate::conduct::HELD_INTERVAL_US;
 use crate::hal::Hal;
 use crate::moderation::{
     Adaptive, MAX_INTERVAL_US, RateMeter, Redundancy, interrupt_frequency, interval_us, register_value,
@@ -72,7 +72,7 @@ impl InterruptBounds {
     /// The shortest and the longest interval, microseconds.
     fn intervals(self, throttled: bool) -> (u32, u32) {
         let shortest = 1_000_000u32.checked_div(self.max_interrupts).unwrap_or(0);
-        let shortest = if throttled { shortest.max(THROTTLED_INTERVAL_US) } else { shortest };
+        let shortest = if throttled { shortest.max(HELD_INTERVAL_US) } else { shortest };
         let longest = 1_000_000u32.checked_div(self.min_interrupts).unwrap_or(MAX_INTERVAL_US);
         // What a throttled VF is held to wins over its floor: it is there to protect others.
         let shortest = shortest.min(MAX_INTERVAL_US);
@@ -89,7 +89,7 @@ impl Pf {
     pub(super) fn moderate<H: Hal>(&mut self, hal: &mut H) {
         for vf in self.enabled_vfs() {
             let bounds = self.state(vf).policy.interrupts;
-            let throttled = self.throttled(vf);
+            let throttled = self.conduct(vf).throttled();
             if bounds != InterruptBounds::default() || throttled {
                 self.moderate_vf(hal, vf, bounds, throttled);
             }
