@@ -145,6 +145,20 @@ fn a_throttled_vf_sends_at_ten_megabits() {
     assert!((9_000_000..10_500_000).contains(&bits), "{bits} bits in a second");
 }
 
+/// Else a VF that is shut in for its interrupts would go on with them.
+#[test]
+fn a_vf_that_is_shut_in_interrupts_a_thousand_times_a_second_at_most() {
+    let mut bench = Bench::with_config(2, &Config { moderation: Policy::Fixed(50), ..Config::default() });
+    shut_in(&mut bench);
+    bench.advance_us(1);
+    assert_eq!([0, 1, 2].map(|local| interval(&mut bench, local)), [1_000; 3]);
+    bench.card.with_pf_driver(|pf, hal| pf.release(hal, index(0))).unwrap();
+    let eitr = r::vf::VTEITR + 4 * u32::from(RECEIVE_VECTOR);
+    driver::Hal::write(&mut bench.card.vf(0), eitr, 50 << eitr::INTERVAL_SHIFT);
+    bench.advance_us(1);
+    assert_eq!(interval(&mut bench, RECEIVE_VECTOR as u8), 50, "the guest's choice again");
+}
+
 /// VF 0's interval on a vector, as the card has it, microseconds.
 fn interval(bench: &mut Bench, local: u8) -> u32 {
     let vector = Vector::new(index(0).first_vector() + local).unwrap();
