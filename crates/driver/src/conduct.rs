@@ -232,6 +232,13 @@ impl Monitor {
         worst
     }
 
+    /// One event of a kind is not the VF's doing.
+    pub(crate) fn excuse(&mut self, offence: Offence) {
+        if let Some((_, before)) = &mut self.sampled {
+            before[offence as usize] += 1;
+        }
+    }
+
     /// Shuts the VF in; whether it was not yet.
     pub(crate) fn quarantine(&mut self, why: Cause) -> bool {
         self.quarantined.replace(why).is_none()
