@@ -8,6 +8,7 @@ use super::state::RestoreError;
 use super::{Card, Pf, VfState};
 use crate::conduct::{Action, Cause, HELD_INTERVAL_US, Limits, Monitor, Offence, SERVICE, Totals, Verdict};
 use ::avf::control::Restraint;
+use alloc::vec::Vec;
 use i82576::Time;
 
 /// What is done to a VF that is held back in any way.
@@ -67,23 +68,29 @@ impl Pf {
         self.vfs.get(usize::from(vf)).map(|state| &state.monitor)
     }
 
-    /// A VF is known for the conduct that a predecessor has seen, and held back as it was. It is not reset.
+    /// The conduct of every VF, for a successor.
+    #[must_use]
+    pub fn monitors(&self) -> Vec<Monitor> {
+        self.vfs.iter().map(|state| state.monitor.clone()).collect()
+    }
+
+    /// VFs are known for the conduct that a predecessor has seen, and held back as they were. None is reset.
     ///
     /// # Errors
-    /// [`RestoreError`] if no VF can be known for this.
+    /// [`RestoreError`] if no VFs can be known for this.
     pub fn resume_conduct<H: Card>(
         &mut self,
         hal: &mut H,
-        vf: u8,
-        monitor: Monitor,
+        monitors: Vec<Monitor>,
     ) -> Result<(), RestoreError> {
-        if !monitor.is_sound() {
+        if monitors.len() != self.vfs.len() {
+            return Err(RestoreError("it knows the conduct of other VFs than it serves"));
+        }
+        if !monitors.iter().all(Monitor::is_sound) {
             return Err(RestoreError("a count of a VF's offences is about to overflow"));
         }
-        if let Some(state) = self.vfs.get_mut(usize::from(vf)) {
-            state.monitor = monitor;
-            self.hold_back(hal, vf);
-        }
+        self.vfs.iter_mut().zip(monitors).for_each(|(state, monitor)| state.monitor = monitor);
+        self.vfs().for_each(|vf| self.hold_back(hal, vf));
         Ok(())
     }
 

@@ -10,6 +10,7 @@ use ::avf::pf_register as r;
 use ::avf::virtchnl::{Event, Op, QueueSet, Request, Status, Version};
 use core::time::Duration;
 use i82576::MacAddress;
+use std::vec;
 use std::vec::Vec;
 
 const HELD: Restraint = Restraint { mail_us: 100_000, interrupt_us: 1_000 };
@@ -229,12 +230,12 @@ fn a_successor_knows_a_vf_for_its_conduct_and_holds_it_back() {
     let mut world = World::active();
     world.card.now = old.card.now;
     world.card.log.clear();
-    world.pf.resume_conduct(&mut world.card, 0, old.conduct().clone()).unwrap();
+    world.pf.resume_conduct(&mut world.card, old.pf.monitors()).unwrap();
     assert_eq!((world.told().rate, world.told().restraint, world.card.log.len()), (10, HELD, 0));
-    let shut_in = Monitor::of_shut_in(Cause::Administrator);
-    world.pf.resume_conduct(&mut world.card, 0, shut_in).unwrap();
+    let shut_in = vec![Monitor::of_shut_in(Cause::Administrator); 4];
+    world.pf.resume_conduct(&mut world.card, shut_in).unwrap();
     assert_eq!((world.pf.vf_link(0), world.start_queues()), (None, Status::Param));
-    assert!(world.pf.resume_conduct(&mut world.card, 77, Monitor::default()).is_ok(), "nobody");
+    assert!(world.pf.resume_conduct(&mut world.card, Vec::new()).is_err(), "it serves four");
 }
 
 #[test]
