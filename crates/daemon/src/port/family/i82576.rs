@@ -15,7 +15,7 @@ use crate::state::port::{ClientState, PortState};
 use crate::state::{self, CardState, StateError};
 use driver::Hal;
 use driver::conduct::{Cause, Verdict};
-use driver::pf::{Counters, Kind, Pf, PortPolicy, Refusal, VfPolicy};
+use driver::pf::{Counters, Kind, PortPolicy, Refusal, VfPolicy};
 use i82576::config::pf::IO_SIZE;
 use i82576::ids::{BAR3_SIZE, MAX_VFS, PF_BAR0_SIZE, VF_BAR0_SIZE};
 use i82576::register::{self, rx, rx_block, tx, tx_block};
@@ -142,7 +142,7 @@ impl Family for I82576 {
         Visit { served, link_changed, deadline }
     }
 
-    fn judge(&mut self, vf: VfIndex, interrupts: u64) -> Option<Verdict> {
+    fn judge(&mut self, vf: VfIndex, interrupts: u64, _: &mut LiveBus) -> Option<Verdict> {
         let totals = totals(&self.nic.counters()[vf.index()], interrupts);
         self.side.hosted()?.pf.watch(&mut PfHal(&mut self.nic), vf, totals)
     }

@@ -130,7 +130,7 @@ pub(super) trait Family: Debug + Send {
     fn visit(&mut self, bus: &mut LiveBus) -> Visit;
 
     /// The PF driver judges a VF by what was counted, with the interrupts that the port has sent for it.
-    fn judge(&mut self, vf: VfIndex, interrupts: u64) -> Option<Verdict>;
+    fn judge(&mut self, vf: VfIndex, interrupts: u64, bus: &mut LiveBus) -> Option<Verdict>;
 
     /// Moves frames and sends interrupts, as far as the card's own budget goes.
     fn poll(&mut self, now: Time, bus: &mut LiveBus, uplink: &mut Uplink) -> Poll;
