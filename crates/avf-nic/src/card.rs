@@ -15,9 +15,9 @@ use units::Time;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "CardCounters")]
 pub struct Counters {
-    /// Messages taken from the VF.
+    /// Messages and commands taken from the VF.
     pub messages: u64,
-    /// Descriptors of its mailbox that were no messages.
+    /// Descriptors of its mailbox that were neither.
     pub strange: u64,
     /// Messages to the VF that found no room.
     pub overflowed: u64,
@@ -46,7 +46,7 @@ pub struct Poll {
     pub more: bool,
     /// VFs, a bit each, of which a message was given to the PF: visit its driver.
     pub for_pf: u64,
-    /// When an interrupt that waits for its interval is due.
+    /// When an interrupt that waits for its interval is due, or the mail of a VF that is held back.
     pub deadline: Option<Time>,
 }
 
@@ -149,20 +149,35 @@ impl Card {
             if !self.functions[usize::from(vf)].master {
                 continue;
             }
-            match self.take_message(vf, bus) {
+            match self.take_mail(vf, now, bus) {
                 Some(Taken::Given) => poll.for_pf |= 1 << vf,
                 Some(Taken::Later) => turned_away = turned_away.or(Some(vf)),
                 _ => {}
             }
-            poll.more |= self.functions[usize::from(vf)].mailbox.send.next().is_some();
             self.deliver_waiting(vf, bus);
             let function = &mut self.functions[usize::from(vf)];
-            let (sent, due) = function.interrupts.send(vf, now, bus);
+            let (sent, due) = function.interrupts.send(vf, function.brake.interrupt_interval(), now, bus);
             function.counters.interrupts += u64::from(sent);
-            poll.deadline = [poll.deadline, due].into_iter().flatten().min();
+            let mail = function.next_letter().is_some();
+            let held = function.brake.mail_due(now).filter(|_| mail);
+            poll.more |= mail && held.is_none();
+            poll.deadline = [poll.deadline, due, held].into_iter().flatten().min();
         }
         // Who found the PF's queue full is first when it has room, so that each VF has its turn.
         self.turn = turned_away.unwrap_or(if count == 0 { 0 } else { (self.turn + 1) % count });
         poll
+    }
+
+    /// Takes a message of a VF, if there is one and its mail is not held back now.
+    fn take_mail<B: Bus>(&mut self, vf: u8, now: Time, bus: &mut B) -> Option<Taken> {
+        let function = &self.functions[usize::from(vf)];
+        if function.next_letter().is_none() || function.brake.mail_due(now).is_some() {
+            return None;
+        }
+        let taken = self.take_message(vf, bus);
+        if taken != Some(Taken::Later) {
+            self.functions[usize::from(vf)].brake.took_mail(now);
+        }
+        taken
     }
 }

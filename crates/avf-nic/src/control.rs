@@ -6,7 +6,7 @@ use crate::function::{Filters, Function};
 use crate::receive::RxQueue;
 use crate::transmit::TxQueue;
 use alloc::vec::Vec;
-use avf::control::{Cause, Control, HashFunction, RxContext, Tags, TxContext};
+use avf::control::{Cause, Control, HashFunction, Restraint, RxContext, Tags, TxContext};
 use avf::virtchnl::Statistics;
 
 impl Card {
@@ -92,6 +92,10 @@ impl Control for Card {
 
     fn rate(&mut self, vf: u8, mbps: u32) {
         self.with(vf, |f| f.filters.rate = mbps);
+    }
+
+    fn restrain(&mut self, vf: u8, restraint: Restraint) {
+        self.with(vf, |f| f.brake.restraint = restraint);
     }
 
     fn hash_key(&mut self, vf: u8, key: &[u8]) {

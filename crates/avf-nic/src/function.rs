@@ -1,5 +1,6 @@
 //! One VF: its registers by the table, and what is behind them. Left out: what happens when it is polled.
 
+use crate::brake::Brake;
 use crate::card::Counters;
 use crate::held::Held;
 use crate::interrupt::Interrupts;
@@ -46,6 +47,9 @@ pub(crate) struct Function {
     pub(crate) counters: Counters,
     /// Bus Master Enable.
     pub(crate) master: bool,
+    /// Saved beside the card (`saved`), whose form is that of the version before.
+    #[serde(skip)]
+    pub(crate) brake: Brake,
 }
 
 /// By what a VF receives and may send, for the forwarding plane.
@@ -95,6 +99,7 @@ impl Function {
             statistics: Statistics::default(),
             counters: Counters::default(),
             master: false,
+            brake: Brake::default(),
         }
     }
 
@@ -112,6 +117,11 @@ impl Function {
             (counted.into_iter().all(|count| count < MOST_COUNTED), "a VF's counter is about to overflow"),
         ];
         rules.into_iter().find(|(holds, _)| !holds).map(|(_, what)| what)
+    }
+
+    /// Where the next descriptor of its mailbox is, if there is one and the VF is not being reset.
+    pub(crate) fn next_letter(&self) -> Option<u64> {
+        self.mailbox.send.next().filter(|_| self.rstat == rstat::ACTIVE)
     }
 
     /// Packets of a queue were sent: its vector is to tell.

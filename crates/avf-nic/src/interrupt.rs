@@ -39,13 +39,14 @@ impl Vector {
             && self.happened >> (AT_ONCE + 1) == 0
     }
 
-    /// When what has happened may be told.
-    fn due(&self) -> Option<Time> {
+    /// When what has happened may be told, at least `least` after the last interrupt.
+    fn due(&self, least: Duration) -> Option<Time> {
         let until = |itr: u8| match (self.intervals.get(usize::from(itr)), self.sent) {
             (Some(interval), Some(sent)) => sent + Duration::from_nanos(u64::from(*interval) * UNIT_NS),
             _ => Time::ZERO,
         };
-        (0..=AT_ONCE).filter(|itr| self.happened >> itr & 1 == 1).map(until).min()
+        let due = (0..=AT_ONCE).filter(|itr| self.happened >> itr & 1 == 1).map(until).min();
+        due.map(|due| due.max(self.sent.map_or(Time::ZERO, |sent| sent + least)))
     }
 }
 
@@ -62,6 +63,14 @@ impl Interrupts {
     /// Whether the registers hold what can be written into them.
     pub(crate) fn is_sound(&self) -> bool {
         self.vectors.iter().all(Vector::is_sound)
+    }
+
+    /// As after power-on, but that each vector knows when it interrupted last: a reset is no way around an interval.
+    pub(crate) fn after_reset(&self) -> Self {
+        Self {
+            vectors: self.vectors.map(|Vector { sent, .. }| Vector { sent, ..Vector::default() }),
+            ..Self::default()
+        }
     }
 
     fn vector(&mut self, vector: u8) -> Option<&mut Vector> {
@@ -132,11 +141,18 @@ impl Interrupts {
         }
     }
 
-    /// Sends what may be told now. Answers how many, and when the first of the others is due.
-    pub(crate) fn send<B: Bus>(&mut self, vf: u8, now: Time, bus: &mut B) -> (u32, Option<Time>) {
+    /// Sends what may be told now, each vector at least `least` after its last interrupt. Answers how many, and when the
+    /// first of the others is due.
+    pub(crate) fn send<B: Bus>(
+        &mut self,
+        vf: u8,
+        least: Duration,
+        now: Time,
+        bus: &mut B,
+    ) -> (u32, Option<Time>) {
         let (mut sent, mut deadline) = (0, None);
         for (number, vector) in (0_u16..).zip(&mut self.vectors) {
-            let Some(due) = vector.due().filter(|_| vector.enabled) else { continue };
+            let Some(due) = vector.due(least).filter(|_| vector.enabled) else { continue };
             if due > now {
                 deadline = [deadline, Some(due)].into_iter().flatten().min();
                 continue;

@@ -13,6 +13,7 @@
 //! | `admin` | the PF's own registers: its admin queues, resets of VFs |
 //! | [`doorbell`] | registers that a guest has as memory |
 //! | `interrupt` | vectors, intervals, causes |
+//! | `brake` | a VF that the PF holds back |
 //! | `reset` | what a reset takes and what it leaves |
 //! | `control` | what the PF driver has the card do |
 //! | [`transmit`] | rings: packets out of buffers |
@@ -31,6 +32,7 @@ extern crate alloc;
 
 mod admin;
 mod arrival;
+mod brake;
 pub mod card;
 pub mod contents;
 mod control;
@@ -52,5 +54,5 @@ pub mod transmit;
 
 pub use card::{Card, Counters, Poll};
 pub use receive::{Arrival, Missed};
-pub use saved::{RestoreError, State};
+pub use saved::{Basis, RestoreError, State};
 pub use transmit::{Outgoing, Packet};

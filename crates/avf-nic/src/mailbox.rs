@@ -10,7 +10,7 @@ use crate::ring::Ring;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use avf::admin::{Descriptor, LARGE, MAX_BODY, SIZE, flag, opcode, returned};
-use avf::bits::{aqlen, rstat};
+use avf::bits::aqlen;
 use pcie::{Bus, DmaFault, Function as BusFunction};
 use serde::{Deserialize, Serialize};
 
@@ -95,8 +95,7 @@ pub(crate) enum Taken {
 impl Card {
     /// Takes the next descriptor of a VF's mailbox, if there is one and it can be reached.
     pub(crate) fn take_message<B: Bus>(&mut self, vf: u8, bus: &mut B) -> Option<Taken> {
-        let function = &mut self.functions[usize::from(vf)];
-        let at = function.mailbox.send.next().filter(|_| function.rstat == rstat::ACTIVE)?;
+        let at = self.functions[usize::from(vf)].next_letter()?;
         let taken = self.serve_descriptor(vf, at, bus);
         if taken.is_err() {
             let function = &mut self.functions[usize::from(vf)];
@@ -134,7 +133,7 @@ impl Card {
         descriptor.flags |= flag::DD | flag::CMP;
         // The head moves whatever the write back does: the message is the PF's already.
         function.mailbox.send.advance();
-        function.counters.messages += u64::from(taken == Taken::Given);
+        function.counters.messages += u64::from(taken == Taken::Given || taken == Taken::Answered);
         write_back(bus, own, at, &descriptor)?;
         Ok(taken)
     }

@@ -26,6 +26,7 @@ impl Card {
         function.mailbox.send.head = old.mailbox.send.tail;
         (function.statistics, function.counters, function.master) =
             (old.statistics, old.counters, old.master);
+        (function.brake, function.interrupts) = (old.brake, old.interrupts.after_reset());
         (function.filters.rate, function.filters.spoof_check) = (old.filters.rate, old.filters.spoof_check);
         function.filters.tags = old.filters.tags;
     }

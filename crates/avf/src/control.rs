@@ -67,9 +67,20 @@ pub enum HashFunction {
     Symmetric,
 }
 
+/// By how much a VF is held back: times that must pass at least, in microseconds. 0 holds nothing back.
+///
+/// An X710 holds interrupts back by VPINT_RATE0 and VPINT_RATEN, and no mail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Restraint {
+    /// Between two descriptors that the card takes from the VF's mailbox.
+    pub mail_us: u32,
+    /// Between two interrupts of a vector.
+    pub interrupt_us: u32,
+}
+
 /// What the PF driver has the card do. VFs are numbers below [`crate::ids::MAX_VFS`], queues below
 /// [`crate::ids::MAX_PAIRS`], vectors below [`crate::ids::MAX_VECTORS`]; what is beyond is ignored. A reset of the VF
-/// takes all of it back but rate, spoof check and what it was told of tags.
+/// takes all of it back but rate, restraint, spoof check and what it was told of tags.
 pub trait Control {
     /// Sets a receive queue up, stopped; its head is 0, its tail stays, since drivers write it before.
     fn configure_rx(&mut self, vf: u8, queue: u8, context: RxContext);
@@ -103,6 +114,9 @@ pub trait Control {
 
     /// The most that a VF may send, Mb/s; 0 is no limit.
     fn rate(&mut self, vf: u8, mbps: u32);
+
+    /// How a VF is held back.
+    fn restrain(&mut self, vf: u8, restraint: Restraint);
 
     /// The key of the hash, as far as it goes.
     fn hash_key(&mut self, vf: u8, key: &[u8]);

@@ -12,6 +12,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod avf;
+pub mod conduct;
 pub mod hal;
 pub mod moderation;
 mod offload;

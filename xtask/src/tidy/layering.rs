@@ -17,7 +17,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("avf", &["pcie"]),
     ("nic", &["pcie", "plane", "offload", "i82576"]),
     ("avf-nic", &["units", "pcie", "plane", "offload", "avf"]),
-    ("driver", &["i82576", "avf"]),
+    ("driver", &["units", "i82576", "avf"]),
     ("iovm", &["pcie", "i82576", "driver"]),
     ("backplane", &["pcie", "i82576", "nic", "driver"]),
     ("vfio-user", &[]),

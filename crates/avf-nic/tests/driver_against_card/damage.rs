@@ -6,6 +6,7 @@ use crate::set_aside::{Act, Scene, VFS};
 use crate::world::World;
 use avf_nic::{Card, State};
 use driver::avf::pf::{Pf, PfState, VfPolicy};
+use driver::conduct::Monitor;
 use pcie::Function;
 use proptest::prelude::{Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
@@ -25,6 +26,10 @@ static BODIES: LazyLock<[Vec<u8>; 2]> = LazyLock::new(|| {
         Act::Wait(10),
         Act::Letter(1, 15, vec![2; 12]),
         Act::Letter(2, 10, vec![3; 30]),
+        Act::Watch(0, 0),
+        Act::Wait(1_100_000),
+        Act::Watch(0, 1_000),
+        Act::Quarantine(1, true),
     ];
     under_way.iter().for_each(|act| _ = scene.perform(act));
     scene.save()
@@ -37,13 +42,17 @@ fn card_of(bytes: &[u8]) -> Option<(Card, Box<plane::Plane<64>>)> {
 
 /// A PF driver that goes on from a state, on a card like that, is visited and made to do things.
 fn employ(bytes: &[u8], card: Option<Card>) {
-    let Ok(state) = postcard::from_bytes::<PfState>(bytes) else { return };
+    let Ok((state, monitors)) = postcard::from_bytes::<(PfState, Vec<Monitor>)>(bytes) else { return };
     let mut world = World::new(VFS);
     world.memories.forget(Function::Pf);
     let vfs = state.vfs() as u8;
     let Ok(pf) = Pf::restore(&mut world.side(Function::Pf), state) else { return };
     world.pf = Some(pf);
     world.card = card.unwrap_or(world.card);
+    let resumed = world.with_pf(|pf, side| pf.resume_conduct(side, monitors));
+    if resumed.is_err() {
+        return;
+    }
     for _ in 0..4 {
         world.with_pf(|pf, side| _ = pf.visit(side));
     }

@@ -5,7 +5,7 @@
 
 use crate::offloads::cut;
 use crate::pages::Mapped;
-use crate::world::{MEMORY, World, mac};
+use crate::world::{MEMORY, Side, World, mac};
 use avf::admin::{Descriptor, SIZE, flag, opcode};
 use avf::bits::aqlen;
 use avf::register as r;
@@ -16,6 +16,7 @@ use core::time::Duration;
 use driver::Hal;
 use driver::avf::pf::{Pf, PfState, VfPolicy};
 use driver::avf::vf::Vf;
+use driver::conduct::{Cause, Limits as Conduct, Monitor, Thresholds};
 use driver::pf::{Link, PortVlan};
 use pcie::Function;
 use plane::switch::{Limit, Limits};
@@ -29,6 +30,9 @@ pub(crate) const VFS: u8 = 3;
 /// Where a guest has the ring and the body of a message of its own making.
 const RING: u64 = 0x3f_0000;
 const BODY: u64 = 0x3f_1000;
+
+/// From so many events a second on a VF is spoken of, slowed down, and shut in.
+const LIMITS: Conduct = [Thresholds { warn: 10, throttle: 500, quarantine: 2_000 }; 6];
 
 /// Something that happens.
 #[derive(Debug, Clone)]
@@ -51,6 +55,9 @@ pub(crate) enum Act {
     Read(u8, u32),
     BusMaster(u8, bool),
     Policy(u8, Box<VfPolicy>),
+    /// The host has counted so much of every kind.
+    Watch(u8, u64),
+    Quarantine(u8, bool),
     ResetAll,
     Link(Option<u32>),
     Storm(u32),
@@ -104,12 +111,14 @@ fn act() -> impl Strategy<Value = Act> {
         2 => (vf(), register()).prop_map(|(vf, at)| Act::Read(vf, at)),
         1 => (vf(), any::<bool>()).prop_map(|(vf, on)| Act::BusMaster(vf, on)),
         3 => (vf(), policy()).prop_map(|(vf, policy)| Act::Policy(vf, policy.into())),
+        2 => (vf(), 0..3_000_u64).prop_map(|(vf, events)| Act::Watch(vf, events)),
+        1 => (vf(), any::<bool>()).prop_map(|(vf, on)| Act::Quarantine(vf, on)),
         1 => Just(Act::ResetAll),
         1 => prop_oneof![Just(None), Just(Some(10_000))].prop_map(Act::Link),
         1 => (0..30_u32).prop_map(Act::Storm),
         5 => (0..6_u8, 60..1_400_usize).prop_map(|(to, length)| Act::Arrive(to, length)),
         3 => Just(Act::Poll),
-        4 => (0..3_000_u64).prop_map(Act::Wait),
+        4 => prop_oneof![3 => 0..3_000_u64, 1 => Just(1_100_000)].prop_map(Act::Wait),
     ]
 }
 
@@ -146,10 +155,10 @@ impl Scene {
         Self { world, vfs }
     }
 
-    /// The states of card and plane, and of the PF driver, as bytes.
+    /// The states of card and plane, and of the PF driver with what it knows of VFs' conduct, as bytes.
     pub(crate) fn save(&mut self) -> [Vec<u8>; 2] {
         let card = self.world.card.save(self.world.plane.as_ref().unwrap());
-        let pf = self.world.with_pf(|pf, side| pf.save(side));
+        let pf = self.world.with_pf(|pf, side| (pf.save(side), pf.monitors()));
         [postcard::to_allocvec(&card).unwrap(), postcard::to_allocvec(&pf).unwrap()]
     }
 
@@ -163,8 +172,10 @@ impl Scene {
         plane.uplink = uplink;
         (world.card, world.plane) = (card, Some(plane));
         world.forget_pf();
-        let state: PfState = postcard::from_bytes(&written[1]).unwrap();
-        let pf = Pf::restore(&mut world.side(Function::Pf), state).unwrap();
+        let (state, monitors): (PfState, Vec<Monitor>) = postcard::from_bytes(&written[1]).unwrap();
+        let mut side = world.side(Function::Pf);
+        let mut pf = Pf::restore(&mut side, state).unwrap();
+        pf.resume_conduct(&mut side, monitors).unwrap();
         world.pf = Some(pf);
         for (vf, Mapped { doorbells, .. }) in &mut world.mapped {
             *doorbells = Doorbells::adopt(&world.card, *vf);
@@ -200,6 +211,14 @@ impl Scene {
                 let policy = VfPolicy { mac: Some(mac(vf)), ..**policy };
                 return format!("{:?}", world.with_pf(|pf, side| pf.set_policy(side, vf, policy)));
             }
+            Act::Watch(vf, events) => {
+                let watch = |pf: &mut Pf, side: &mut Side<'_>| pf.watch(side, vf, [events; 6], &LIMITS);
+                return format!("{:?}", world.with_pf(watch));
+            }
+            Act::Quarantine(vf, true) => {
+                world.with_pf(|pf, side| pf.quarantine(side, vf, Cause::Administrator));
+            }
+            Act::Quarantine(vf, false) => world.with_pf(|pf, side| pf.release(side, vf)),
             Act::ResetAll => world.with_pf(|pf, side| pf.reset_all(side)),
             Act::Link(speed) => world.with_pf(|pf, side| pf.set_link(side, speed)),
             Act::Storm(threshold) => world.control_storms(threshold),
@@ -257,6 +276,7 @@ impl Scene {
             seen.push(format!("memory {:x}", hasher.finish()));
             let pf = world.pf.as_ref().unwrap();
             seen.push(format!("{:?} {:?} {:?}", pf.counters(vf), pf.vf_link(vf), pf.vf_mac(vf)));
+            seen.push(format!("{:?}", pf.conduct(vf)));
         }
         seen.push(format!("{:?}", self.save()));
         seen

@@ -2,7 +2,7 @@
 //! a VF goes to the queue of its neighbour that has its number. A VF may have its doorbells as memory (`pages`).
 
 use super::pages::Mapped;
-use avf::control::{Cause, Control, HashFunction, RxContext, Tags, TxContext};
+use avf::control::{Cause, Control, HashFunction, Restraint, RxContext, Tags, TxContext};
 use avf::virtchnl::Statistics;
 use avf_nic::staging::Staging;
 use avf_nic::{Arrival, Card, Outgoing, Packet};
@@ -271,6 +271,7 @@ pass_on! {
     fn promiscuity(unicast: bool, multicast: bool);
     fn spoof_check(on: bool);
     fn rate(mbps: u32);
+    fn restrain(restraint: Restraint);
     fn hash_key(key: &[u8]);
     fn lookup_table(table: &[u8]);
     fn hash_types(types: u64);

@@ -2,10 +2,9 @@
 
 use crate::support::{Bench, between, index};
 use core::time::Duration;
+use driver::conduct::{Action, Limits, Offence, Thresholds, Totals, Verdict};
 use driver::moderation::Policy;
-use driver::pf::{
-    Action, InterruptBounds, Limits, Offence, PortPolicy, Thresholds, Totals, Verdict, VfPolicy,
-};
+use driver::pf::{InterruptBounds, PortPolicy, VfPolicy};
 use driver::vf::{Config, LinkCheck, MAILBOX_VECTOR, RECEIVE_VECTOR, Vf};
 use i82576::bits::eitr;
 use i82576::register as r;
@@ -79,8 +78,8 @@ fn a_vf_that_is_shut_in_moves_no_frame_and_sees_no_link_until_it_is_let_out() {
     bench.card.with_pf_driver(|pf, hal| pf.release(hal, index(0))).unwrap();
     assert!(matches!(link(&mut bench), LinkCheck::Up(_)));
     assert_eq!(exchange(&mut bench), [1, 2], "what VF 0 had sent meanwhile comes too");
-    let pf = bench.card.pf_driver().unwrap();
-    assert_eq!((pf.quarantined(index(0)), pf.offences(index(0))[1]), (None, 1));
+    let conduct = bench.card.pf_driver().unwrap().conduct(index(0));
+    assert_eq!((conduct.quarantined(), conduct.offences()[1]), (None, 1));
 }
 
 #[test]
@@ -120,7 +119,7 @@ fn a_throttle_ends_ten_seconds_after_the_last_crossing() {
     let thresholds = Thresholds { warn: 0, throttle: 10, quarantine: 0 };
     limit(&mut bench, only(Offence::Storm, thresholds));
     judge(&mut bench, Offence::Storm, 10).unwrap();
-    let throttled = |bench: &Bench| bench.card.pf_driver().unwrap().throttled(index(0));
+    let throttled = |bench: &Bench| bench.card.pf_driver().unwrap().conduct(index(0)).throttled();
     bench.advance_us(9_900_000);
     assert!(throttled(&bench));
     bench.advance_us(200_000);
@@ -144,6 +143,20 @@ fn a_throttled_vf_sends_at_ten_megabits() {
         bits += bench.receive_all(1).iter().map(|frame| frame.len() * 8).sum::<usize>();
     }
     assert!((9_000_000..10_500_000).contains(&bits), "{bits} bits in a second");
+}
+
+/// Else a VF that is shut in for its interrupts would go on with them.
+#[test]
+fn a_vf_that_is_shut_in_interrupts_a_thousand_times_a_second_at_most() {
+    let mut bench = Bench::with_config(2, &Config { moderation: Policy::Fixed(50), ..Config::default() });
+    shut_in(&mut bench);
+    bench.advance_us(1);
+    assert_eq!([0, 1, 2].map(|local| interval(&mut bench, local)), [1_000; 3]);
+    bench.card.with_pf_driver(|pf, hal| pf.release(hal, index(0))).unwrap();
+    let eitr = r::vf::VTEITR + 4 * u32::from(RECEIVE_VECTOR);
+    driver::Hal::write(&mut bench.card.vf(0), eitr, 50 << eitr::INTERVAL_SHIFT);
+    bench.advance_us(1);
+    assert_eq!(interval(&mut bench, RECEIVE_VECTOR as u8), 50, "the guest's choice again");
 }
 
 /// VF 0's interval on a vector, as the card has it, microseconds.

@@ -46,7 +46,6 @@ impl PortConfig {
         self.policy = settings.policy(usize::from(count)).map_err(|error| named(&self.name, error))?;
         self.vfs.iter_mut().try_for_each(|vf| vf.resolve(addresses))?;
         if self.family == Family::Avf {
-            family::avf_port(&self.policy).map_err(|error| named(&self.name, error))?;
             for vf in &self.vfs {
                 family::avf_policy(&vf.policy).map_err(|error| named(&vf.name, error))?;
             }
@@ -57,10 +56,7 @@ impl PortConfig {
     /// Every setting and its value.
     #[must_use]
     pub fn settings(&self) -> PortSettings {
-        match self.family {
-            Family::I82576 => PortSettings::of(&self.policy, self.vfs.len()),
-            Family::Avf => family::avf_settings(&self.policy, self.vfs.len()),
-        }
+        PortSettings::of(&self.policy, self.vfs.len())
     }
 }
 

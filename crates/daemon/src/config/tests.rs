@@ -3,9 +3,8 @@
 use super::file::{Family, PortLink};
 use super::uplink::{Uplink, Xdp};
 use super::{Config, ConfigError};
-use driver::pf::{
-    InterruptBounds, Link, Mirror, Offence, PortPolicy, PortVlan, StormControl, Thresholds, VfPolicy, VlanSet,
-};
+use driver::conduct::{Offence, Thresholds};
+use driver::pf::{InterruptBounds, Link, Mirror, PortPolicy, PortVlan, StormControl, VfPolicy, VlanSet};
 use i82576::VfIndex;
 use std::path::Path;
 
@@ -54,7 +53,6 @@ fn a_port_is_an_82576_unless_its_family_is_another() {
 fn what_avf_does_not_have_yet_is_refused_by_name_with_a_remedy() {
     for (key, lines) in [
         ("pf0.pf", "pf = \"guest\""),
-        ("pf0.limits", "limits = { storm = { warn = 1 } }"),
         ("pf0vf0.rss", "vf = [{ index = 0, rss = true }]"),
         ("pf0vf0.coalesce", "vf = [{ index = 0, coalesce = \"adaptive\" }]"),
         ("pf0vf0.max_mtu", "vf = [{ index = 0, max_mtu = 1000 }]"),
@@ -65,6 +63,7 @@ fn what_avf_does_not_have_yet_is_refused_by_name_with_a_remedy() {
     }
     for lines in [
         "wait = \"mapped\"",
+        "limits = { storm = { warn = 1 } }",
         "storm = { broadcast = 1000 }",
         "mirror = [{ to = 1, vfs = [0] }]",
         "vf = [{ index = 0, allmulti = false }]",

@@ -12,7 +12,7 @@ use super::status::{SHARE_HINT, is_private, lacks_memory};
 use super::{CONNECTIONS, Inbox, Outcome, Phase, Port, UPLINK};
 use crate::config::file::Wait;
 use crate::flight::What;
-use driver::pf::{Action, Verdict};
+use driver::conduct::{Action, Verdict};
 use host::cpus::Cpus;
 use host::socket::Stream;
 use i82576::Time;
@@ -98,7 +98,8 @@ impl Port {
             let Some(vf) = vf(slot.function) else { continue };
             let interrupts = self.bus.reach(slot.function).interrupts;
             slot.flight.count(now, self.card.counters(slot.function));
-            let Some(Verdict { offence, rate, action }) = self.card.judge(vf, interrupts) else { continue };
+            let Some(verdict) = self.card.judge(vf, interrupts, &mut self.bus) else { continue };
+            let Verdict { offence, rate, action } = verdict;
             judged = true;
             slot.flight.event(now, What::Offence(offence.name()), rate);
             slot.show_link(&mut *self.card, &mut self.bus);

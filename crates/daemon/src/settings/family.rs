@@ -1,11 +1,10 @@
 //! What a family other than the 82576 makes of policies: those of AVF in its PF driver's words, and what it does not have
 //! yet. Left out: rules that depend on the card (`driver::avf::pf`).
 
-use super::{PortSettings, SettingError, refuse};
+use super::{SettingError, refuse};
 use driver::avf::pf::{PolicyError, VfPolicy as AvfPolicy};
-use driver::pf::{PortPolicy, VfPolicy};
+use driver::pf::VfPolicy;
 use i82576::ids::FCS;
-use std::collections::BTreeMap;
 
 /// What is around the packet in a frame: addresses and type, a VLAN tag, the check sequence.
 const AROUND: u16 = 14 + 4 + FCS as u16;
@@ -48,25 +47,6 @@ pub fn avf_policy(policy: &VfPolicy) -> Result<AvfPolicy, SettingError> {
 
 const GUESTS: &str = "the guest of a port with family = \"avf\" moderates its interrupts itself; leave it out, or use family = \"82576\"";
 const SCALES: &str = "a VF of family = \"avf\" always spreads what it receives over its queue pairs; leave it out, or use family = \"82576\"";
-const NOT_YET: &str =
-    "family = \"avf\" does not have this yet; leave it at its default, or use family = \"82576\"";
-
-/// A port of the family has no thresholds of conduct yet.
-///
-/// # Errors
-/// [`SettingError`]: thresholds were set, or a rule makes no sense.
-pub fn avf_port(policy: &PortPolicy) -> Result<(), SettingError> {
-    if policy.limits != PortPolicy::default().limits {
-        return refuse("limits", NOT_YET);
-    }
-    Ok(policy.check()?)
-}
-
-/// Every setting of a port of the family that offers so many VFs.
-#[must_use]
-pub fn avf_settings(policy: &PortPolicy, vfs: usize) -> PortSettings {
-    PortSettings { limits: BTreeMap::new(), ..PortSettings::of(policy, vfs) }
-}
 
 /// The setting that the PF driver has refused.
 impl From<PolicyError> for SettingError {
@@ -83,8 +63,8 @@ impl From<PolicyError> for SettingError {
 
 #[cfg(test)]
 mod tests {
-    use super::{avf_policy, avf_port};
-    use driver::pf::{Link, PortPolicy, PortVlan, VfPolicy};
+    use super::avf_policy;
+    use driver::pf::{Link, PortVlan, VfPolicy};
 
     #[test]
     fn what_both_families_have_is_passed_on() {
@@ -109,14 +89,5 @@ mod tests {
         let refused = |policy| avf_policy(&policy).unwrap_err().key;
         assert_eq!(refused(VfPolicy { rss: true, ..VfPolicy::default() }), "rss");
         assert_eq!(refused(VfPolicy { max_mtu: Some(1000), ..VfPolicy::default() }), "max_mtu");
-        let mut policy = PortPolicy::default();
-        assert_eq!(avf_port(&policy), Ok(()));
-        policy.storm.broadcast = 1000;
-        assert_eq!(avf_port(&policy), Ok(()));
-        policy.storm.window_ms = 0;
-        assert_eq!(avf_port(&policy).unwrap_err().key, "storm.interval");
-        policy = PortPolicy::default();
-        policy.limits[0].warn = 7;
-        assert_eq!(avf_port(&policy).unwrap_err().key, "limits");
     }
 }

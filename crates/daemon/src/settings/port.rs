@@ -4,7 +4,8 @@
 use super::{SettingError, Settings, refuse};
 use crate::config::vlans;
 use clap::ValueEnum;
-use driver::pf::{Mirror, Offence, PortPolicy, PortPolicyError, StormControl, Thresholds, VlanSet};
+use driver::conduct::{Offence, Thresholds};
+use driver::pf::{Mirror, PortPolicy, PortPolicyError, StormControl, VlanSet};
 use i82576::VfIndex;
 use i82576::ids::MIRROR_RULES;
 use schemars::JsonSchema;
@@ -230,7 +231,8 @@ impl From<PortPolicyError> for SettingError {
 mod tests {
     use super::{Direction, Limit, MirrorRule, PortSettings, Storm};
     use crate::settings::{Layers, Settings};
-    use driver::pf::{Offence, PortPolicy};
+    use driver::conduct::Offence;
+    use driver::pf::PortPolicy;
     use std::collections::BTreeMap;
 
     const RULE: MirrorRule = MirrorRule { to: 1, vfs: Vec::new(), uplink: None, vlans: None };

@@ -5,8 +5,9 @@
 
 use super::port::{ClientState, Configured};
 use super::{Saved, StateError, decode};
-use avf_nic::State;
+use avf_nic::{Basis, State};
 use driver::avf::pf::PfState;
+use driver::conduct::{Cause, Monitor};
 use driver::pf::{PortPolicy, VfPolicy};
 use i82576::Time;
 use iovm::FunctionState;
@@ -19,8 +20,8 @@ pub struct AvfState {
     pub functions: Vec<FunctionState>,
     /// The policies in force.
     pub policies: Vec<VfPolicy>,
-    /// VFs that the administrator has shut in, a bit each.
-    pub quarantined: u8,
+    /// The conduct of each VF, and who has shut it in.
+    pub conduct: Vec<Monitor>,
     /// The policy by the configuration.
     pub configured: Configured,
     /// The policy of the port in force.
@@ -77,21 +78,67 @@ impl From<V1> for V2 {
     }
 }
 
-impl From<V2> for AvfState {
+impl From<V2> for V3 {
     fn from(state: V2) -> Self {
         let V2 { functions, policies, quarantined, configured, policy } = state;
         Self { functions, policies, quarantined, configured, policy, rest: None }
     }
 }
 
+/// As version 3 has it: nobody watched VFs, and the administrator alone shut them in.
+#[derive(Deserialize)]
+struct V3 {
+    functions: Vec<FunctionState>,
+    policies: Vec<VfPolicy>,
+    quarantined: u8,
+    configured: Configured,
+    policy: PortPolicy,
+    rest: Option<RestV3>,
+}
+
+/// As version 3 has it: no VF was held back.
+#[derive(Deserialize)]
+struct RestV3 {
+    card: Basis,
+    pf: PfState,
+    hidden: u8,
+    asking: u64,
+    link: bool,
+    storms: (u64, bool),
+    watched: Time,
+    clients: Vec<ClientState>,
+}
+
+impl From<RestV3> for AvfRest {
+    fn from(rest: RestV3) -> Self {
+        let RestV3 { card, pf, hidden, asking, link, storms, watched, clients } = rest;
+        Self { card: card.into(), pf, hidden, asking, link, storms, watched, clients }
+    }
+}
+
+impl From<V3> for AvfState {
+    fn from(state: V3) -> Self {
+        let V3 { functions, policies, quarantined, configured, policy, rest } = state;
+        let shut_in =
+            |vf: usize| u32::from(quarantined).checked_shr(vf as u32).is_some_and(|bits| bits & 1 == 1);
+        let monitor = |vf| match shut_in(vf) {
+            true => Monitor::of_shut_in(Cause::Administrator),
+            false => Monitor::default(),
+        };
+        let conduct = (0..policies.len()).map(monitor).collect();
+        Self { functions, policies, conduct, configured, policy, rest: rest.map(AvfRest::from) }
+    }
+}
+
 impl Saved for AvfState {
     const KIND: [u8; 4] = *b"avfs";
-    const VERSION: u32 = 3;
+    const VERSION: u32 = 4;
 
     fn from_earlier(version: u32, body: &[u8]) -> Result<Self, StateError> {
         match version {
-            1 => decode::<V1>(body).map(|state| V2::from(state).into()),
-            2 => decode::<V2>(body).map(Self::from),
+            1 => decode::<V1>(body).map(|state| V3::from(V2::from(state)).into()),
+            2 => decode::<V2>(body).map(|state| V3::from(state).into()),
+            3 => decode::<V3>(body).map(Self::from),
             found => Err(StateError::Version { found, newest: Self::VERSION }),
         }
     }

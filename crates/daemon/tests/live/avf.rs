@@ -19,6 +19,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 const PORT: &str = "[[port]]\nfamily = \"avf\"\nvfs = 4\n";
+/// The port has no threshold for requests.
+const UNLIMITED: &str = "[[port]]\nfamily = \"avf\"\nvfs = 4\nlimits = { mailbox = {} }\n";
 /// Requests of the guest that is looked at.
 const REQUESTS: u64 = 100;
 
@@ -42,7 +44,7 @@ fn frame(to: MacAddress, from: &Vf) -> Vec<u8> {
 
 #[test]
 fn every_request_is_answered_while_other_guests_ask_and_send() {
-    let live = Live::with(PORT);
+    let live = Live::with(UNLIMITED);
     let (mut machine, mut asking) = boot(&live, 0);
     let loud: Vec<_> = (1..4).map(|vf| boot(&live, vf)).collect();
     let over = AtomicBool::new(false);

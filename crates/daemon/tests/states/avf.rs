@@ -15,12 +15,13 @@ use daemon::state::port::ClientState;
 use daemon::state::{AvfRest, AvfState};
 use driver::avf::pf::{Pf, VfPolicy as AvfPolicy};
 use driver::avf::vf::{TxOffload, Vf};
+use driver::conduct::{Action, Cause, Monitor, Thresholds};
 use driver::pf::{PortPolicy, PortVlan, StormControl, VfPolicy, VlanSet};
 use i82576::{Time, VfIndex};
 use iovm::VirtualFunction;
 use pcie::{Function, Rid};
 use plane::switch::{Limit, Limits};
-use world::{World, mac};
+use world::{Side, World, mac};
 
 /// VFs of a card.
 const VFS: u8 = 8;
@@ -41,6 +42,7 @@ pub(crate) fn rich_avf() -> AvfState {
     (0..2).for_each(|queue| assert!(vfs[0].transmit_with(&mut world.vf(0), queue, &large, &cut)));
     world.now = world.now + Duration::from_micros(10);
     world.round();
+    hold_back(&mut world);
     // The PF driver has not looked at this.
     vfs[2].reset(&mut world.vf(2));
     let poll = world.card.poll(world.now, &mut world.memories);
@@ -56,7 +58,8 @@ pub(crate) fn rich_avf() -> AvfState {
         watched: Time::from_micros(5),
         clients: vec![client(); 3],
     };
-    around(Some(rest))
+    let conduct = world.pf.as_ref().unwrap().monitors();
+    around(conduct, Some(rest))
 }
 
 /// VF `n` with a driver: the first sends slowly, the second is on a VLAN of the administrator's.
@@ -74,12 +77,23 @@ fn start(world: &mut World, n: u8) -> Vf {
     vf
 }
 
+/// VF 0 is slowed down, and VF 3 shut in.
+fn hold_back(world: &mut World) {
+    let limits = [Thresholds { warn: 1, throttle: 5, quarantine: 0 }; 6];
+    let watch = |pf: &mut Pf, side: &mut Side<'_>, events| pf.watch(side, 0, [events; 6], &limits);
+    world.with_pf(|pf, side| watch(pf, side, 0));
+    world.now = world.now + Duration::from_secs(1);
+    let verdict = world.with_pf(|pf, side| watch(pf, side, 5)).unwrap();
+    assert_eq!(verdict.action, Action::Throttle);
+    world.with_pf(|pf, side| pf.quarantine(side, 3, Cause::Administrator));
+}
+
 fn client() -> ClientState {
     let interventions = Interventions { reads: 1, posted_writes: 2, synchronous_writes: 3, interrupts: 4 };
     ClientState { interventions, pin: (true, false), judged: (true, false), warned: true }
 }
 
-fn around(rest: Option<AvfRest>) -> AvfState {
+fn around(conduct: Vec<Monitor>, rest: Option<AvfRest>) -> AvfState {
     let function = |vf| {
         let mut function = VirtualFunction::of(vf, Rid(0x18), avf::config::space());
         function.config_write(0x04, &[6, 0]);
@@ -93,7 +107,7 @@ fn around(rest: Option<AvfRest>) -> AvfState {
             VfPolicy { vlan: Some(PortVlan { id: 7, qos: 2 }), ..VfPolicy::default() };
             VFS.into()
         ],
-        quarantined: 2,
+        conduct,
         configured: configured(),
         policy: PortPolicy { storm, ..PortPolicy::default() },
         rest,
@@ -102,12 +116,16 @@ fn around(rest: Option<AvfRest>) -> AvfState {
 
 #[test]
 fn a_port_goes_on_from_its_state_and_is_saved_as_the_same() {
-    let rest = rich_avf().rest.unwrap();
+    let AvfState { conduct, rest, .. } = rich_avf();
+    let rest = rest.unwrap();
     let written = postcard::to_allocvec(&rest).unwrap();
     let (card, plane) = Card::restore(rest.card.clone()).unwrap();
     let mut world = World::new(VFS).across_a_plane();
     world.memories.forget(Function::Pf);
-    let pf = Pf::restore(&mut world.side(Function::Pf), rest.pf.clone()).unwrap();
+    world.pf = Pf::restore(&mut world.side(Function::Pf), rest.pf.clone()).ok();
+    world.with_pf(|pf, side| pf.resume_conduct(side, conduct.clone())).unwrap();
+    let pf = world.pf.take().unwrap();
+    assert_eq!(format!("{:?}", pf.monitors()), format!("{conduct:?}"));
     let again = AvfRest { card: card.save(&plane), pf: pf.save(&mut world.side(Function::Pf)), ..rest };
     assert!(postcard::to_allocvec(&again).unwrap() == written);
     println!("card, plane and PF driver take {} bytes", written.len());

@@ -5,9 +5,8 @@ use crate::world::{Device, VFS, World, index};
 use backplane::vf_mac;
 use core::time::Duration;
 use driver::Hal;
-use driver::pf::{
-    Cause, InterruptBounds, Link, Mirror, PortPolicy, PortVlan, StormControl, VfPolicy, VlanSet,
-};
+use driver::conduct::Cause;
+use driver::pf::{InterruptBounds, Link, Mirror, PortPolicy, PortVlan, StormControl, VfPolicy, VlanSet};
 use driver::vf::{LinkCheck, TxOffload};
 use i82576::config::{EXPRESS, MSIX};
 use i82576::ids::VF_BAR0_SIZE;
@@ -278,7 +277,7 @@ fn look(world: &mut World) -> Vec<String> {
     let driver = world.card.pf_driver().unwrap();
     for vf in (0..VFS).map(index) {
         seen.push(format!("{:?} {:?} {:?}", driver.counters(vf), driver.policy(vf), driver.vf_mac(vf)));
-        seen.push(format!("{:?} {:?}", driver.quarantined(vf), driver.offences(vf)));
+        seen.push(format!("{:?} {:?}", driver.conduct(vf).quarantined(), driver.conduct(vf).offences()));
         seen.push(format!("{:?} {:?}", world.manager.save(), world.manager.state(vf)));
     }
     for n in 0..VFS {

@@ -18,11 +18,11 @@
 //! Left out: a PF data path.
 
 mod counters;
+mod held;
 mod init;
 mod mailbox;
 mod messages;
 mod moderate;
-mod monitor;
 mod notice;
 mod phy;
 mod policy;
@@ -38,7 +38,6 @@ mod vlan_set;
 
 pub use counters::{Counters, Kind, Refusal};
 pub use moderate::InterruptBounds;
-pub use monitor::{Action, Cause, DEFAULT_LIMITS, Limits, Offence, Thresholds, Totals, Verdict};
 pub use policy::{AddressOwner, LEAST_MTU, LINK_SPEED, Link, MOST_MTU, PolicyError, PortVlan, VfPolicy};
 pub use port::{Mirror, PortPolicy, PortPolicyError, StormControl, WINDOWS_MS, most_kbps};
 pub use several::ResizeError;
@@ -46,12 +45,12 @@ pub use state::{PfState, RestoreError};
 pub use visit::Visit;
 pub use vlan_set::VlanSet;
 
+use crate::conduct::Monitor;
 use crate::hal::Hal;
 use i82576::ids::MAX_VFS;
 use i82576::mailbox::MAX_MULTICAST;
 use i82576::{MacAddress, Time, VfIndex};
 use moderate::Sampler;
-use monitor::Monitor;
 use serde::{Deserialize, Serialize};
 use switch::{Filters, Groups, Vlans};
 

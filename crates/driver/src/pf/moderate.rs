@@ -4,8 +4,8 @@
 //!
 //! Left out: vectors that serve no receive queue, as far as adapting goes; their bounds hold.
 
-use super::monitor::THROTTLED_INTERVAL_US;
 use super::{Pf, PolicyError};
+use crate::conduct::HELD_INTERVAL_US;
 use crate::hal::Hal;
 use crate::moderation::{
     Adaptive, MAX_INTERVAL_US, RateMeter, Redundancy, interrupt_frequency, interval_us, register_value,
@@ -70,11 +70,11 @@ impl InterruptBounds {
     }
 
     /// The shortest and the longest interval, microseconds.
-    fn intervals(self, throttled: bool) -> (u32, u32) {
+    fn intervals(self, held: bool) -> (u32, u32) {
         let shortest = 1_000_000u32.checked_div(self.max_interrupts).unwrap_or(0);
-        let shortest = if throttled { shortest.max(THROTTLED_INTERVAL_US) } else { shortest };
+        let shortest = if held { shortest.max(HELD_INTERVAL_US) } else { shortest };
         let longest = 1_000_000u32.checked_div(self.min_interrupts).unwrap_or(MAX_INTERVAL_US);
-        // What a throttled VF is held to wins over its floor: it is there to protect others.
+        // What a VF that is held back is held to wins over its floor: it is there to protect others.
         let shortest = shortest.min(MAX_INTERVAL_US);
         (shortest, longest.clamp(shortest, MAX_INTERVAL_US))
     }
@@ -89,17 +89,17 @@ impl Pf {
     pub(super) fn moderate<H: Hal>(&mut self, hal: &mut H) {
         for vf in self.enabled_vfs() {
             let bounds = self.state(vf).policy.interrupts;
-            let throttled = self.throttled(vf);
-            if bounds != InterruptBounds::default() || throttled {
-                self.moderate_vf(hal, vf, bounds, throttled);
+            let held = self.conduct(vf).holds();
+            if bounds != InterruptBounds::default() || held {
+                self.moderate_vf(hal, vf, bounds, held);
             }
         }
     }
 
-    fn moderate_vf<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, bounds: InterruptBounds, throttled: bool) {
+    fn moderate_vf<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, bounds: InterruptBounds, held: bool) {
         let adapted = if bounds.adaptive { self.adapted_interval(hal, vf, bounds) } else { None };
         let receives = if adapted.is_some() { receive_vectors(hal, vf) } else { 0 };
-        let (shortest, longest) = bounds.intervals(throttled);
+        let (shortest, longest) = bounds.intervals(held);
         for local in 0..VF_VECTORS as u8 {
             let Some(vector) = Vector::new(vf.first_vector() + local) else { continue };
             let written = hal.read(r::eitr(vector));
@@ -152,8 +152,8 @@ mod tests {
     use super::{InterruptBounds, corrected};
     use i82576::bits::eitr;
 
-    fn intervals(min_interrupts: u32, max_interrupts: u32, throttled: bool) -> (u32, u32) {
-        InterruptBounds { min_interrupts, max_interrupts, adaptive: false }.intervals(throttled)
+    fn intervals(min_interrupts: u32, max_interrupts: u32, held: bool) -> (u32, u32) {
+        InterruptBounds { min_interrupts, max_interrupts, adaptive: false }.intervals(held)
     }
 
     #[test]
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_throttled_vf_interrupts_a_thousand_times_a_second() {
+    fn a_vf_that_is_held_back_interrupts_a_thousand_times_a_second() {
         assert_eq!(intervals(0, 0, true), (1_000, 8191));
         assert_eq!(intervals(0, 500, true), (2_000, 8191), "unless it may less anyway");
     }

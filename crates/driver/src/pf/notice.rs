@@ -29,7 +29,7 @@ impl Pf {
     #[must_use]
     pub fn link_override(&self, vf: VfIndex) -> Option<bool> {
         match self.state(vf).policy.state {
-            _ if self.removed || self.quarantined(vf).is_some() => Some(false),
+            _ if self.removed || self.conduct(vf).quarantined().is_some() => Some(false),
             Link::Disable => Some(false),
             Link::Enable => Some(true),
             Link::Auto => (!self.port_up).then_some(false),
@@ -104,8 +104,7 @@ impl Pf {
             _ => RETRY,
         };
         let next = |s: &VfState| s.reply_until.filter(|until| *until > now).unwrap_or(now + retry(s));
-        let held = self.enabled_vfs().map(|vf| &self.state(vf).monitor);
-        let held = held.flat_map(|m| [m.throttled_until, m.serve_at]).flatten().filter(|at| *at > now);
+        let held = self.enabled_vfs().filter_map(|vf| self.state(vf).monitor.deadline(now));
         waiting.map(next).chain(held).min()
     }
 }

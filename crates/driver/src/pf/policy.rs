@@ -2,7 +2,6 @@
 //! Left out: what the VF asks for itself (`messages`).
 
 use super::moderate::CEILINGS_HZ;
-use super::monitor::THROTTLED_RATE;
 use super::switch::update;
 use super::{InterruptBounds, Pf, VlanSet};
 use crate::hal::Hal;
@@ -351,17 +350,13 @@ impl Pf {
 
     /// The most that a VF may send now, Mb/s; 0 is no limit.
     fn rate(&self, vf: VfIndex) -> u32 {
-        match (self.throttled(vf), self.state(vf).policy.max_tx_rate) {
-            (false, rate) => rate,
-            (true, 0) => THROTTLED_RATE,
-            (true, rate) => rate.min(THROTTLED_RATE),
-        }
+        self.conduct(vf).rate(self.state(vf).policy.max_tx_rate)
     }
 
     /// Opens the gates of a VF that may move frames and whose driver has introduced itself; closes all others.
     pub(super) fn apply_enable<H: Hal>(&self, hal: &mut H, vf: VfIndex) {
         let state = self.state(vf);
-        let open = state.clear_to_send && state.policy.enabled && state.monitor.quarantined.is_none();
+        let open = state.clear_to_send && state.policy.enabled && state.monitor.quarantined().is_none();
         for register in [r::VFTE, r::VFRE] {
             let others = hal.read(register) & !vf.bit();
             hal.write(register, if open { others | vf.bit() } else { others });

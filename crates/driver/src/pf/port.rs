@@ -7,7 +7,8 @@
 //! Left out: single VFs (`policy`); what a VF sends, which the card has no rule for, other than to whom it goes; and
 //! unicast that no filter knows, which storm control could count as broadcast.
 
-use super::{DEFAULT_LIMITS, Limits, Pf, VlanSet};
+use super::{Pf, VlanSet};
+use crate::conduct::{DEFAULT_LIMITS, Limits};
 use crate::hal::Hal;
 use i82576::VfIndex;
 use i82576::bits::{icr, sccrl, vmrctl};

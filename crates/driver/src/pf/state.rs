@@ -55,7 +55,7 @@ impl Pf {
 
 impl VfState {
     fn rules(&self) -> [(bool, &'static str); 5] {
-        let counters = self.counters.all().chain(*self.monitor.crossed()).chain([self.sampler.packets()]);
+        let mut counters = self.counters.all().chain([self.sampler.packets()]);
         [
             (self.groups <= self.hashes.len(), "a VF has more multicast groups than a message holds"),
             (self.locked < LOCK_PATIENCE, "a VF has held the mailbox for too long"),
@@ -63,7 +63,10 @@ impl VfState {
                 self.asked_length.is_none_or(|length| length <= MAX_FRAME as u32),
                 "a VF has asked for too long frames",
             ),
-            (counters.into_iter().all(|count| count < MOST_COUNTED), "a VF's counter is about to overflow"),
+            (
+                counters.all(|count| count < MOST_COUNTED) && self.monitor.is_sound(),
+                "a VF's counter is about to overflow",
+            ),
             (self.policy.check().is_ok(), "a VF's policy makes no sense"),
         ]
     }

@@ -5,10 +5,8 @@ mod requests;
 mod scaling;
 mod several;
 
-use super::{
-    Action, AddressOwner, InterruptBounds, Link, Offence, Pf, PfError, PolicyError, PortVlan, Totals,
-    Verdict, VfPolicy, VlanSet,
-};
+use super::{AddressOwner, InterruptBounds, Link, Pf, PfError, PolicyError, PortVlan, VfPolicy, VlanSet};
+use crate::conduct::{Action, Offence, Totals, Verdict};
 use crate::hal::Hal;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

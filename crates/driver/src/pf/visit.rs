@@ -42,7 +42,7 @@ impl Pf {
         for step in 0..MAX_VFS as u8 {
             let Some(vf) = VfIndex::new((self.turn + step) % MAX_VFS as u8) else { continue };
             let asks = events & vf.bit() << mbvficr::VFREQ_SHIFT != 0;
-            if asks && self.may_serve(hal.now(), vf) && self.serve(hal, vf) == Served::Yes {
+            if asks && self.state_mut(vf).monitor.may_serve(hal.now()) && self.serve(hal, vf) == Served::Yes {
                 visit.served |= vf.bit() as u8;
             }
             if events & vf.bit() << mbvficr::VFACK_SHIFT != 0 {

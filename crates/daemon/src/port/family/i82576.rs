@@ -1,8 +1,8 @@
 //! The 82576 as a port's card. Its VFs are guests' and the PF's software is here, or a guest has the PF (`side`).
 
-use super::{Family, Unfit, VfFacts, Visit};
+use super::{Family, Unfit, VfFacts, Visit, conduct, totals};
 use crate::config;
-use crate::control::status::{Conduct, Mailbox, Waiting};
+use crate::control::status::{Mailbox, Waiting};
 use crate::port::RefusedChange;
 use crate::port::bus::LiveBus;
 use crate::port::hal::{PfHal, RunningHal, now};
@@ -14,7 +14,8 @@ use crate::settings::{PortSettings, SettingError, VfSettings};
 use crate::state::port::{ClientState, PortState};
 use crate::state::{self, CardState, StateError};
 use driver::Hal;
-use driver::pf::{Cause, Counters, Kind, Offence, Pf, PortPolicy, Refusal, Totals, Verdict, VfPolicy};
+use driver::conduct::{Cause, Verdict};
+use driver::pf::{Counters, Kind, PortPolicy, Refusal, VfPolicy};
 use i82576::config::pf::IO_SIZE;
 use i82576::ids::{BAR3_SIZE, MAX_VFS, PF_BAR0_SIZE, VF_BAR0_SIZE};
 use i82576::register::{self, rx, rx_block, tx, tx_block};
@@ -141,7 +142,7 @@ impl Family for I82576 {
         Visit { served, link_changed, deadline }
     }
 
-    fn judge(&mut self, vf: VfIndex, interrupts: u64) -> Option<Verdict> {
+    fn judge(&mut self, vf: VfIndex, interrupts: u64, _: &mut LiveBus) -> Option<Verdict> {
         let totals = totals(&self.nic.counters()[vf.index()], interrupts);
         self.side.hosted()?.pf.watch(&mut PfHal(&mut self.nic), vf, totals)
     }
@@ -253,14 +254,14 @@ impl Family for I82576 {
 
     fn facts(&self, vf: VfIndex) -> Option<VfFacts> {
         let Hosted { pf, .. } = self.hosted()?;
-        let shut_in = pf.quarantined(vf) == Some(Cause::Administrator);
+        let shut_in = pf.conduct(vf).quarantined() == Some(Cause::Administrator);
         Some(VfFacts {
             mac: pf.vf_mac(vf),
             vlans: pf.vf_vlans(vf).collect(),
             link: self.nic.vf_link(vf),
             active: pf.vf_is_active(vf),
             settings: VfSettings::of(pf.policy(vf), shut_in),
-            conduct: conduct(pf, vf),
+            conduct: conduct(pf.conduct(vf)),
             mailbox: mailbox(pf.counters(vf)),
         })
     }
@@ -316,21 +317,6 @@ impl Family for I82576 {
         };
         let card = CardState::of(&self.nic, pf, manager);
         state::write(&PortState { card, table, configured, watched, functions })
-    }
-}
-
-/// What a VF has done, in the order of [`driver::pf::Offence`]. Requests the PF driver counts itself.
-fn totals(counters: &PoolCounters, interrupts: u64) -> Totals {
-    let groups = counters.tx_broadcast + counters.tx_multicast;
-    [0, counters.tx_blocked, groups, interrupts, counters.tx_invalid, counters.dma_faults]
-}
-
-fn conduct(pf: &Pf, vf: VfIndex) -> Conduct {
-    let offences = Offence::ALL.into_iter().zip(pf.offences(vf)).filter(|(_, count)| **count > 0);
-    Conduct {
-        quarantine: pf.quarantined(vf).map(|cause| cause.name().to_owned()),
-        throttled: pf.throttled(vf),
-        offences: offences.map(|(offence, count)| (offence.name().to_owned(), *count)).collect(),
     }
 }
 

@@ -23,7 +23,8 @@ use crate::settings::{PortSettings, SettingError, VfSettings};
 use crate::state::StateError;
 use crate::state::port::ClientState;
 use ::i82576::{MacAddress, Time, VfIndex};
-use driver::pf::{PortPolicy, Verdict, VfPolicy};
+use driver::conduct::{Monitor, Offence, Totals, Verdict};
+use driver::pf::{PortPolicy, VfPolicy};
 use nic::{Poll, PoolCounters};
 use pcie::Function;
 use pcie::config::offset::{COMMAND, COMMAND_BUS_MASTER};
@@ -56,6 +57,22 @@ pub(super) struct VfFacts {
     pub(super) settings: VfSettings,
     pub(super) conduct: Conduct,
     pub(super) mailbox: Mailbox,
+}
+
+/// What a VF has done, in the order of [`Offence`]. Requests are left out: the PF driver knows them.
+fn totals(counters: &PoolCounters, interrupts: u64) -> Totals {
+    let groups = counters.tx_broadcast + counters.tx_multicast;
+    [0, counters.tx_blocked, groups, interrupts, counters.tx_invalid, counters.dma_faults]
+}
+
+/// What is told of a VF's conduct.
+fn conduct(monitor: &Monitor) -> Conduct {
+    let offences = Offence::ALL.into_iter().zip(monitor.offences()).filter(|(_, count)| **count > 0);
+    Conduct {
+        quarantine: monitor.quarantined().map(|cause| cause.name().to_owned()),
+        throttled: monitor.throttled(),
+        offences: offences.map(|(offence, count)| (offence.name().to_owned(), *count)).collect(),
+    }
 }
 
 /// A card with the software of its PF.
@@ -113,7 +130,7 @@ pub(super) trait Family: Debug + Send {
     fn visit(&mut self, bus: &mut LiveBus) -> Visit;
 
     /// The PF driver judges a VF by what was counted, with the interrupts that the port has sent for it.
-    fn judge(&mut self, vf: VfIndex, interrupts: u64) -> Option<Verdict>;
+    fn judge(&mut self, vf: VfIndex, interrupts: u64, bus: &mut LiveBus) -> Option<Verdict>;
 
     /// Moves frames and sends interrupts, as far as the card's own budget goes.
     fn poll(&mut self, now: Time, bus: &mut LiveBus, uplink: &mut Uplink) -> Poll;

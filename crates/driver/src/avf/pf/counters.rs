@@ -57,8 +57,8 @@ pub enum Refusal {
     /// The VF may not receive everything: answered as if it could.
     #[error("the administrator does not allow promiscuity")]
     Promiscuity,
-    /// The administrator has switched the VF off.
-    #[error("the administrator has switched the VF off")]
+    /// The VF is switched off, or shut in.
+    #[error("the VF is switched off, or shut in")]
     Disabled,
     /// A key, a table or a function of the hash that cannot be.
     #[error("the hash cannot be made like that")]
@@ -175,6 +175,11 @@ impl Counters {
     #[must_use]
     pub fn refused_for(&self, refusal: Refusal) -> u64 {
         self.refused.get(refusal.index()).copied().unwrap_or(0)
+    }
+
+    /// Messages of operations that there are, with bodies that are none.
+    pub(super) fn malformed(&self) -> u64 {
+        self.refused.first().map_or(0, |refused| refused.saturating_sub(self.unknown))
     }
 
     /// Whether there is a counter of each kind, and none is about to overflow.

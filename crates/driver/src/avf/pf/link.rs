@@ -22,7 +22,7 @@ impl Pf {
     pub fn vf_link(&self, vf: u8) -> Option<u32> {
         let state = self.vfs.get(usize::from(vf))?;
         match state.policy.state {
-            _ if !state.policy.enabled => None,
+            _ if !state.is_free() => None,
             Link::Auto => self.wire,
             Link::Enable => Some(self.wire.unwrap_or(HELD_UP)),
             Link::Disable => None,

@@ -14,6 +14,7 @@ use ::avf::pf_register as r;
 use ::avf::virtchnl::{Op, Status};
 use alloc::vec;
 use alloc::vec::Vec;
+use i82576::Time;
 use serde::{Deserialize, Serialize};
 
 /// Descriptors of either queue.
@@ -86,6 +87,8 @@ pub struct Visit {
     pub resets: u64,
     /// More requests wait than the visit may serve: come again at once.
     pub more: bool,
+    /// When to come again though nothing new happens: a VF that is held back is let go, or has its reset served.
+    pub deadline: Option<Time>,
 }
 
 impl Mail {
@@ -187,12 +190,7 @@ impl Pf {
         let mut visit = Visit::default();
         let receive = self.mail.receive;
         if self.mail.inbox.begin() {
-            visit.resets = self.find_resets(hal);
-            for vf in self.vfs().filter(|vf| visit.resets >> vf & 1 == 1) {
-                self.mail.inbox.cancel(vf.into(), &InDma(hal, receive.iova));
-                self.state_mut(vf).counters.resets += 1;
-                self.reset_vf(hal, vf);
-            }
+            visit.resets = self.serve_resets(hal);
         }
         let mut body = Vec::new();
         while let Some(message) = self.mail.inbox.next(&mut InDma(hal, receive.iova)) {
@@ -207,6 +205,8 @@ impl Pf {
             hal.write(r::PF_ARQT, tail.into());
         }
         visit.more = self.mail.inbox.has_more(&InDma(hal, receive.iova));
+        self.forgive(hal);
+        visit.deadline = self.deadline(hal.now());
         visit
     }
 

@@ -15,6 +15,7 @@
 //! | `queues` | rings, vectors, switching on and off |
 //! | `filters` | addresses, VLANs, promiscuity |
 //! | `policy` | what the administrator decides |
+//! | `held` | VFs that do too much |
 //! | `link` | what a VF is told of the link |
 //! | `state` | the driver set aside, and continued |
 //!
@@ -22,6 +23,7 @@
 
 mod counters;
 mod filters;
+mod held;
 mod link;
 mod mail;
 mod policy;
@@ -37,6 +39,7 @@ pub use mail::Visit;
 pub use policy::{PolicyError, VfPolicy};
 pub use state::{PfState, RestoreError};
 
+use crate::conduct::Monitor;
 use crate::hal::{DmaHal, OutOfDmaMemory};
 use ::avf::control::Control;
 use ::avf::ids::MAX_VFS;
@@ -94,6 +97,9 @@ struct VfState {
     strip: bool,
     insert: bool,
     counters: Counters,
+    /// Its conduct, which is saved beside the driver: it outlives the card.
+    #[serde(skip)]
+    monitor: Monitor,
 }
 
 impl VfState {
@@ -112,6 +118,7 @@ impl VfState {
             strip: false,
             insert: false,
             counters: Counters::default(),
+            monitor: Monitor::default(),
             policy,
         }
     }

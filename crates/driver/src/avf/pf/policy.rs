@@ -165,7 +165,7 @@ impl Pf {
             return Ok(());
         }
         hal.spoof_check(vf, policy.spoofchk);
-        hal.rate(vf, policy.max_tx_rate);
+        self.hold_back(hal, vf);
         if policy.state != old.state {
             self.tell_link(hal, vf);
         }

@@ -121,7 +121,7 @@ impl Pf {
             return Err(Refusal::NoSuchQueue);
         }
         state.check_queues(rx | tx)?;
-        if on && !state.policy.enabled {
+        if on && !state.is_free() {
             return Err(Refusal::Disabled);
         }
         let (rx, tx) = (rx as u16, tx as u16);

@@ -5,6 +5,8 @@
 //! Left out: what the card forgets.
 
 use super::{Card, Pf, Stage};
+use crate::conduct::Offence;
+use crate::hal::Hal;
 use ::avf::bits::rstat;
 use ::avf::control::HashFunction;
 use ::avf::ids::{HASH_KEY, LOOKUP_TABLE};
@@ -13,21 +15,41 @@ use ::avf::pf_register as r;
 use ::avf::virtchnl::reply::encode;
 use ::avf::virtchnl::{Capabilities, Event, Op, Status};
 
-/// Words of registers that say which VFs were reset.
-const WORDS: u32 = 2;
+/// VFs that were reset by their guests, a bit each. A card that is gone says so of all, and has a queue that cannot be.
+fn find_resets<H: Hal>(hal: &mut H) -> u64 {
+    let [low, high] = [0, 1].map(|word| hal.read(r::GLGEN_VFLRSTAT + 4 * word));
+    let gone = low & high == u32::MAX && hal.read(r::PF_ATQLEN) == u32::MAX;
+    if gone { 0 } else { u64::from(low) | u64::from(high) << 32 }
+}
+
+/// Tells the card which of them were seen.
+fn confirm_resets<H: Hal>(hal: &mut H, resets: u64) {
+    for (word, bits) in [(0, resets as u32), (1, (resets >> 32) as u32)] {
+        if bits != 0 {
+            hal.write(r::GLGEN_VFLRSTAT + 4 * word, bits);
+        }
+    }
+}
 
 impl Pf {
-    /// VFs that were reset by their guests; the card is told that this was seen.
-    pub(super) fn find_resets<H: Card>(&mut self, hal: &mut H) -> u64 {
-        let mut resets = 0;
-        for word in 0..WORDS {
-            let bits = hal.read(r::GLGEN_VFLRSTAT + 4 * word);
-            if bits != 0 && bits != u32::MAX {
-                hal.write(r::GLGEN_VFLRSTAT + 4 * word, bits);
-                resets |= u64::from(bits) << (32 * word);
-            }
+    /// Sees to VFs that were reset by their guests; answers which. What such a VF has sent is void at once. One that is held
+    /// back finds its reset in progress until a request of it may be served.
+    pub(super) fn serve_resets<H: Card>(&mut self, hal: &mut H) -> u64 {
+        let (found, now) = (find_resets(hal), hal.now());
+        let reset = |vf: &u8| found >> vf & 1 == 1;
+        let mut waiting = 0;
+        for vf in self.vfs().filter(reset) {
+            self.cancel_requests(hal, vf);
+            let due = self.state_mut(vf).monitor.may_serve(now);
+            waiting |= u64::from(!due) << vf;
         }
-        resets
+        let due = found & !waiting;
+        confirm_resets(hal, due);
+        for vf in self.vfs().filter(|vf| due >> vf & 1 == 1) {
+            self.state_mut(vf).counters.resets += 1;
+            self.reset_vf(hal, vf);
+        }
+        due
     }
 
     /// Resets every VF. Drivers are told before, and start anew.
@@ -45,7 +67,10 @@ impl Pf {
 
     /// A reset: what the VF has sent so far is void.
     pub(super) fn reset_now<H: Card>(&mut self, hal: &mut H, vf: u8) {
-        self.state_mut(vf).counters.resets += 1;
+        let state = self.state_mut(vf);
+        state.counters.resets += 1;
+        // It is the PF's doing, or a message has asked for it, which is counted.
+        state.monitor.excuse(Offence::Mailbox);
         self.reset_vf(hal, vf);
         self.cancel_requests(hal, vf);
     }
@@ -76,7 +101,7 @@ impl Pf {
         }
         hal.promiscuity(vf, false, false);
         hal.spoof_check(vf, policy.spoofchk);
-        hal.rate(vf, policy.max_tx_rate);
+        self.hold_back(hal, vf);
         hal.hash_types(vf, HASH_TYPES);
         hal.hash_function(vf, HashFunction::Toeplitz);
         hal.hash_key(vf, &[0; HASH_KEY]);

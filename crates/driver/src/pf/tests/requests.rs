@@ -2,8 +2,9 @@
 //! other, which is the backplane's.
 
 use super::{Registers, vf};
+use crate::conduct::Thresholds;
 use crate::hal::Hal;
-use crate::pf::{Link, Pf, PortPolicy, Thresholds, VfPolicy};
+use crate::pf::{Link, Pf, PortPolicy, VfPolicy};
 use core::time::Duration;
 use i82576::Pool;
 use i82576::bits::{mbvficr, p2v, vmolr};
@@ -169,7 +170,7 @@ fn a_throttle_ends_with_a_visit_in_time() {
     let ends = hal.now() + Duration::from_secs(10);
     assert_eq!(pf.visit(&mut hal).deadline, Some(ends));
     hal.now = ends;
-    assert_eq!((pf.visit(&mut hal).deadline, pf.throttled(vf(0))), (None, false));
+    assert_eq!((pf.visit(&mut hal).deadline, pf.conduct(vf(0)).throttled()), (None, false));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use crate::port::bus::LiveBus;
 use crate::port::hal::now;
-use avf::control::{Cause, Control, HashFunction, RxContext, Tags, TxContext};
+use avf::control::{Cause, Control, HashFunction, Restraint, RxContext, Tags, TxContext};
 use avf::ids::MAX_VFS;
 use avf::pf_register::VPGEN_VFRTRIG;
 use avf::virtchnl::Statistics;
@@ -165,6 +165,7 @@ pass_on! {
     true fn promiscuity(unicast: bool, multicast: bool);
     true fn spoof_check(on: bool);
     true fn rate(mbps: u32);
+    false fn restrain(restraint: Restraint);
     false fn hash_key(key: &[u8]);
     false fn lookup_table(table: &[u8]);
     false fn hash_types(types: u64);

@@ -7,8 +7,6 @@
 //! | `rules` | copies and storm control |
 //! | `saved` | how a port begins: anew, or as it was set aside |
 //! | `told` | counters and status |
-//!
-//! Left out, with the 82576 alone having it: thresholds of conduct.
 
 mod access;
 mod hal;
@@ -33,7 +31,8 @@ use avf_nic::Card;
 use avf_nic::doorbell::Doorbells;
 use avf_nic::staging::Staging;
 use driver::avf::pf::{Pf, VfPolicy as AvfPolicy};
-use driver::pf::{Link, PortPolicy, Verdict, VfPolicy};
+use driver::conduct::{Cause, Verdict};
+use driver::pf::{Link, PortPolicy, VfPolicy};
 use hal::{Desk, PfHal};
 use i82576::{Time, VfIndex};
 use iovm::VirtualFunction;
@@ -67,8 +66,6 @@ const fn area(pages: &Range<u32>) -> SparseArea {
 #[derive(Debug, Clone, Copy)]
 struct Decided {
     policy: VfPolicy,
-    /// The administrator has shut it in.
-    quarantined: bool,
     /// Its client is let go, and sees no link.
     hidden: bool,
 }
@@ -78,7 +75,7 @@ impl Decided {
     fn in_force(&self) -> Result<AvfPolicy, SettingError> {
         let policy = family::avf_policy(&self.policy)?;
         let state = if self.hidden { Link::Disable } else { policy.state };
-        Ok(AvfPolicy { enabled: policy.enabled && !self.quarantined, state, ..policy })
+        Ok(AvfPolicy { state, ..policy })
     }
 }
 
@@ -205,11 +202,14 @@ impl Family for Avf {
         });
         // A poll gives the PF one message of each VF, and a visit takes more than that.
         let served = std::mem::take(&mut self.asking) as u8;
-        Visit { served, link_changed: false, deadline: visit.more.then(now) }
+        let deadline = if visit.more { Some(now()) } else { visit.deadline };
+        Visit { served, link_changed: false, deadline }
     }
 
-    fn judge(&mut self, _: VfIndex, _: u64) -> Option<Verdict> {
-        None
+    fn judge(&mut self, vf: VfIndex, interrupts: u64, bus: &mut LiveBus) -> Option<Verdict> {
+        let totals = self.done(vf, interrupts);
+        let limits = self.rules.policy.limits;
+        self.with_pf(bus, |pf, hal| pf.watch(hal, vf.get(), totals, &limits))
     }
 
     fn poll(&mut self, now: Time, bus: &mut LiveBus, uplink: &mut Uplink) -> Poll {
@@ -250,7 +250,7 @@ impl Family for Avf {
     fn notify(&mut self, _: VfIndex, _: &mut LiveBus) {}
 
     fn check(&self, port: &PortPolicy, vfs: &[(VfIndex, VfPolicy)]) -> Result<(), Unfit> {
-        family::avf_port(port).map_err(|error| (None, error))?;
+        port.check().map_err(|error| (None, error.into()))?;
         for (vf, policy) in vfs {
             let checked =
                 family::avf_policy(policy).and_then(|policy| Ok(self.pf.check_policy(vf.get(), &policy)?));
@@ -276,8 +276,11 @@ impl Family for Avf {
     }
 
     fn quarantine(&mut self, vf: VfIndex, on: bool, bus: &mut LiveBus) -> Result<(), SettingError> {
-        self.decided[vf.index()].quarantined = on;
-        self.enforce(vf, bus)
+        self.with_pf(bus, |pf, hal| match on {
+            true => pf.quarantine(hal, vf.get(), Cause::Administrator),
+            false => pf.release(hal, vf.get()),
+        });
+        Ok(())
     }
 
     fn offer(&mut self, vf: VfIndex, _: u8, _: &str) -> Result<(), RefusedChange> {
@@ -305,7 +308,7 @@ impl Family for Avf {
     }
 
     fn settings(&self, vfs: usize) -> Option<PortSettings> {
-        Some(family::avf_settings(&self.rules.policy, vfs))
+        Some(PortSettings::of(&self.rules.policy, vfs))
     }
 
     fn storms(&self) -> u64 {

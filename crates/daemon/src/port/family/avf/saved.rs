@@ -15,6 +15,7 @@ use crate::state::{self, AvfRest, AvfState, StateError};
 use avf::ids::MAX_VFS;
 use avf_nic::Card;
 use driver::avf::pf::Pf;
+use driver::conduct::Cause;
 use driver::pf::{PortPolicy, VfPolicy};
 use i82576::{Time, VfIndex};
 use iovm::{FunctionState, VirtualFunction};
@@ -95,7 +96,9 @@ impl Avf {
         link: bool,
         guests: &mut LiveBus,
     ) -> Result<Self, PortError> {
-        Self::bring_up(link, configured(config), config.policy, decided(config), guests)
+        let mut avf = Self::bring_up(link, configured(config), config.policy, decided(config), guests)?;
+        avf.shut_in(config, guests);
+        Ok(avf)
     }
 
     /// A port whose guests were configured by a predecessor. What the configuration says otherwise than when the
@@ -106,11 +109,12 @@ impl Avf {
         bytes: &[u8],
         guests: &mut LiveBus,
     ) -> Result<Self, InheritanceError> {
-        let AvfState { functions, policies, quarantined, configured: before, policy, .. } =
-            state::read(bytes)?;
-        let decided = still_decided(config, &before, &policies, quarantined);
+        let AvfState { functions, policies, conduct, configured: before, policy, .. } = state::read(bytes)?;
+        let decided = still_decided(config, &before, &policies);
         let policy = still_policy(config, &before, policy);
         let mut avf = Self::bring_up(link, configured(config), policy, decided, guests)?;
+        avf.with_pf(guests, |pf, hal| pf.resume_conduct(hal, conduct))?;
+        avf.shut_in(config, guests);
         // A guest whose configuration space cannot be had sets it up anew, as after power-on.
         avf.load(config, &functions);
         Ok(avf)
@@ -123,8 +127,7 @@ impl Avf {
         bytes: &[u8],
         guests: &mut LiveBus,
     ) -> Result<Inherited, InheritanceError> {
-        let AvfState { functions, policies, quarantined, configured: before, policy, rest } =
-            state::read(bytes)?;
+        let AvfState { functions, policies, conduct, configured: before, policy, rest } = state::read(bytes)?;
         let AvfRest { card, pf, hidden, asking, link, storms, watched, clients } =
             rest.ok_or(StateError::Body)?;
         let counts = [card.vfs(), pf.vfs(), policies.len(), functions.len()];
@@ -136,10 +139,12 @@ impl Avf {
         }
         let (mut card, plane) = Card::restore(card)?;
         let mut desk = Desk::new();
-        let pf = Pf::restore(&mut PfHal { card: &mut card, desk: &mut desk, guests }, pf)?;
-        let was = |(vf, policy): (VfIndex, &VfPolicy)| {
-            let bit = |set: u8| u32::from(set) & vf.bit() != 0;
-            Decided { policy: *policy, quarantined: bit(quarantined), hidden: bit(hidden) }
+        let mut hal = PfHal { card: &mut card, desk: &mut desk, guests };
+        let mut pf = Pf::restore(&mut hal, pf)?;
+        pf.resume_conduct(&mut hal, conduct)?;
+        let was = |(vf, policy): (VfIndex, &VfPolicy)| Decided {
+            policy: *policy,
+            hidden: u32::from(hidden) & vf.bit() != 0,
         };
         let were = VfIndex::all().zip(&policies).map(was).collect();
         let rules = Rules::resume(still_policy(config, &before, policy), storms);
@@ -149,10 +154,18 @@ impl Avf {
             return Err(StateError::Body.into());
         }
         avf.asking = asking & ((1 << VFS) - 1);
-        for (vf, now) in VfIndex::all().zip(still_decided(config, &before, &policies, quarantined)) {
+        for (vf, now) in VfIndex::all().zip(still_decided(config, &before, &policies)) {
             avf.decide(vf, now, guests).map_err(|error| PortError::Card(error.to_string()))?;
         }
+        avf.shut_in(config, guests);
         Ok(Inherited { card: Box::new(avf), watched, functions: clients })
+    }
+
+    /// Shuts VFs in that the configuration wants to be, unless they are already.
+    fn shut_in(&mut self, config: &PortConfig, guests: &mut LiveBus) {
+        for vf in config.vfs.iter().filter(|vf| vf.quarantine).map(|vf| vf.index.get()) {
+            self.with_pf(guests, |pf, hal| pf.quarantine(hal, vf, Cause::Administrator));
+        }
     }
 
     /// Takes a decision for a VF, and puts it to work if the PF driver has another.
@@ -163,7 +176,7 @@ impl Avf {
         guests: &mut LiveBus,
     ) -> Result<(), crate::settings::SettingError> {
         let decided = &mut self.decided[vf.index()];
-        (decided.policy, decided.quarantined) = (now.policy, now.quarantined);
+        decided.policy = now.policy;
         if self.pf.policy(vf.get()) == Some(&decided.in_force()?) {
             return Ok(());
         }
@@ -199,7 +212,7 @@ impl Avf {
         let rest = AvfRest {
             card: self.card.save(&self.plane),
             pf: self.with_pf(guests, |pf, hal| pf.save(hal)),
-            hidden: self.those(|decided| decided.hidden),
+            hidden: self.hidden(),
             asking: self.asking,
             link: self.link,
             storms: self.rules.seen(),
@@ -213,16 +226,16 @@ impl Avf {
         AvfState {
             functions: self.functions.iter().map(VirtualFunction::save).collect(),
             policies: self.decided.iter().map(|decided| decided.policy).collect(),
-            quarantined: self.those(|decided| decided.quarantined),
+            conduct: self.pf.monitors(),
             configured: self.configured.clone(),
             policy: self.rules.policy,
             rest,
         }
     }
 
-    /// VFs of which something is decided, a bit each.
-    fn those(&self, is: impl Fn(&Decided) -> bool) -> u8 {
-        let vfs = VfIndex::all().zip(&self.decided).filter(|(_, decided)| is(decided));
+    /// VFs whose client is let go, a bit each.
+    fn hidden(&self) -> u8 {
+        let vfs = VfIndex::all().zip(&self.decided).filter(|(_, decided)| decided.hidden);
         vfs.fold(0, |bits, (vf, _)| bits | vf.bit() as u8)
     }
 }
@@ -233,12 +246,7 @@ fn still_policy(config: &PortConfig, before: &Configured, policy: PortPolicy) ->
 }
 
 /// The same for each VF.
-fn still_decided(
-    config: &PortConfig,
-    before: &Configured,
-    policies: &[VfPolicy],
-    quarantined: u8,
-) -> Vec<Decided> {
+fn still_decided(config: &PortConfig, before: &Configured, policies: &[VfPolicy]) -> Vec<Decided> {
     let mut decided = decided(config);
     for (vf, now) in config.vfs.iter().zip(&mut decided) {
         if before.vfs.get(vf.index.index()) == Some(&now.policy)
@@ -246,7 +254,6 @@ fn still_decided(
         {
             now.policy = *policy;
         }
-        now.quarantined |= u32::from(quarantined) & vf.index.bit() != 0;
     }
     decided
 }
@@ -257,7 +264,7 @@ fn decided(config: &PortConfig) -> Vec<Decided> {
     let decide = |vf: VfIndex| {
         let config = config.vfs.get(vf.index());
         let policy = config.map_or(nothing, |config| config.policy);
-        Decided { policy, quarantined: config.is_some_and(|config| config.quarantine), hidden: false }
+        Decided { policy, hidden: false }
     };
     VfIndex::all().map(decide).collect()
 }

@@ -1,12 +1,13 @@
 //! What an AVF port tells of its VFs: counters, and what the PF driver knows. Left out: how it is printed.
 
 use super::Avf;
-use crate::control::status::{Conduct, Mailbox};
-use crate::port::family::VfFacts;
+use crate::control::status::Mailbox;
+use crate::port::family::{VfFacts, conduct, totals};
 use crate::port::tell::{News, REASONS};
 use crate::settings::VfSettings;
 use avf::virtchnl::Op;
 use driver::avf::pf::{Counters, Refusal};
+use driver::conduct::{Cause, Monitor, Offence, Totals};
 use i82576::VfIndex;
 use nic::PoolCounters;
 use plane::Port;
@@ -24,16 +25,27 @@ impl Avf {
         counters
     }
 
+    /// What a VF has done: what comes out of its mailbox is requests, whether they are messages or not.
+    pub(super) fn done(&mut self, vf: VfIndex, interrupts: u64) -> Totals {
+        let mut totals = totals(&self.counted(vf), interrupts);
+        if let Some(card) = self.card.counters(vf.get()) {
+            totals[Offence::Mailbox as usize] = card.messages + card.strange;
+            totals[Offence::Invalid as usize] += card.strange;
+        }
+        totals
+    }
+
     pub(super) fn told(&self, vf: VfIndex) -> VfFacts {
         let (n, decided) = (vf.get(), &self.decided[vf.index()]);
-        let quarantine = decided.quarantined.then(|| "administrator".to_owned());
+        let monitor = self.pf.conduct(n);
+        let shut_in = monitor.and_then(Monitor::quarantined) == Some(Cause::Administrator);
         VfFacts {
             mac: self.pf.vf_mac(n),
             vlans: self.pf.vf_vlans(n).collect(),
             link: self.pf.vf_link(n).is_some(),
             active: self.pf.vf_is_active(n),
-            settings: VfSettings::of(&decided.policy, decided.quarantined),
-            conduct: Conduct { quarantine, ..Conduct::default() },
+            settings: VfSettings::of(&decided.policy, shut_in),
+            conduct: monitor.map(conduct).unwrap_or_default(),
             mailbox: self.pf.counters(n).map(mailbox).unwrap_or_default(),
         }
     }

@@ -1,6 +1,7 @@
 //! Conversations of VFs with the PF driver, on a card that writes down what it is told. The card plays the firmware's
 //! part too: it puts messages into the PF's receive queue and takes those of its send queue.
 
+mod conduct;
 mod filters;
 mod handshake;
 mod queues;
@@ -12,7 +13,7 @@ use crate::avf::pf::OFFERED;
 use crate::hal::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
 use ::avf::admin::{Descriptor, SIZE, flag, opcode};
 use ::avf::bits::rstat;
-use ::avf::control::{Cause, Control, HashFunction, RxContext, Tags, TxContext};
+use ::avf::control::{Cause, Control, HashFunction, Restraint, RxContext, Tags, TxContext};
 use ::avf::pf_register as r;
 use ::avf::virtchnl::reply::{decode, encode};
 use ::avf::virtchnl::{Capabilities, Event, Op, Request, Resources, Statistics, Status, Version};
@@ -39,6 +40,7 @@ struct Told {
     promiscuous: (bool, bool),
     spoof_check: bool,
     rate: u32,
+    restraint: Restraint,
     key: Vec<u8>,
     table: Vec<u8>,
     types: u64,
@@ -52,6 +54,7 @@ struct Card {
     registers: BTreeMap<u32, u32>,
     memory: Vec<u8>,
     head: u32,
+    now: Time,
     told: BTreeMap<u8, Told>,
     sent: BTreeMap<u8, Vec<Sent>>,
     /// What was said to VFs and when VFs were reset, in order.
@@ -80,7 +83,7 @@ impl Hal for Card {
     }
 
     fn now(&self) -> Time {
-        Time::ZERO
+        self.now
     }
 
     fn wait(&mut self, _: Duration) {}
@@ -185,6 +188,7 @@ orders! {
     fn promiscuity(unicast: bool, multicast: bool) { |told| told.promiscuous = (unicast, multicast) }
     fn spoof_check(on: bool) { |told| told.spoof_check = on }
     fn rate(mbps: u32) { |told| told.rate = mbps }
+    fn restrain(restraint: Restraint) { |told| told.restraint = restraint }
     fn hash_key(key: &[u8]) { |told| told.key = key.to_vec() }
     fn lookup_table(table: &[u8]) { |told| told.table = table.to_vec() }
     fn hash_types(types: u64) { |told| told.types = types }

@@ -1,17 +1,16 @@
-//! Watching VFs: what each does a second, in six kinds, against thresholds; and what is done to one that goes beyond
-//! them: it is spoken of, slowed down, or shut in.
+//! The conduct of VFs, of every family: what each does a second, in six kinds, against thresholds; and what is done to one
+//! that goes beyond them: it is spoken of, slowed down, or shut in. Counts come in, verdicts go out.
 //!
 //! One that is slowed down (for ten seconds after the last crossing) sends at 10 Mb/s, interrupts its guest a
 //! thousand times a second, and has its requests served ten times a second, at the most. One that is shut in moves
-//! no frame and sees no link until the administrator lets it out.
+//! no frame and sees no link until the administrator lets it out; its interrupts and requests are held back as well.
 //!
-//! Left out: counting. Requests are counted here; the rest the card and its host count, and give to [`Pf::watch`].
+//! Left out: counting, which PF driver, card and host do; and how a card is made to hold a VF back, which its PF driver
+//! knows.
 
-use super::Pf;
-use crate::hal::Hal;
 use core::time::Duration;
-use i82576::{Time, VfIndex};
 use serde::{Deserialize, Serialize};
+use units::Time;
 
 /// What a VF may do too much of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,7 +23,7 @@ pub enum Offence {
     Storm,
     /// Interrupts, which cost the host something each.
     Interrupts,
-    /// Packets that make no sense.
+    /// Packets that make no sense, and messages where a card takes them out of memory.
     Invalid,
     /// Requests for memory that is not the guest's, or not shared.
     DmaFaults,
@@ -150,27 +149,64 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// How long a VF stays slowed down.
 const PENANCE: Duration = Duration::from_secs(10);
 /// Between two requests of a VF that is slowed down or shut in.
-pub(super) const SERVICE: Duration = Duration::from_millis(100);
-/// What it may send, Mb/s.
-pub(super) const THROTTLED_RATE: u32 = 10;
-/// Between two of its interrupts.
-pub(super) const THROTTLED_INTERVAL_US: u32 = 1_000;
+pub(crate) const SERVICE: Duration = Duration::from_millis(100);
+/// What a VF that is slowed down may send, Mb/s.
+pub(crate) const THROTTLED_RATE: u32 = 10;
+/// Between two interrupts of a VF that is slowed down or shut in.
+pub(crate) const HELD_INTERVAL_US: u32 = 1_000;
+/// Counters below this can go on counting for centuries, and all of a VF's can be added up.
+const MOST_COUNTED: u64 = 1 << 58;
 
-/// What is known of one VF's conduct.
+/// What is known of one VF's conduct. It is state as a whole: a successor goes on with it.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Monitor {
+pub struct Monitor {
     sampled: Option<(Time, Totals)>,
     /// Periods in which a threshold was crossed.
     crossed: Totals,
-    pub(super) throttled_until: Option<Time>,
-    pub(super) quarantined: Option<Cause>,
+    throttled_until: Option<Time>,
+    quarantined: Option<Cause>,
     /// Not before then is a request served, while it is slowed down or shut in.
-    pub(super) serve_at: Option<Time>,
+    serve_at: Option<Time>,
 }
 
 impl Monitor {
-    /// Takes new totals once a period; answers the gravest finding.
-    fn observe(&mut self, now: Time, totals: Totals, limits: &Limits) -> Option<Verdict> {
+    /// A VF that was shut in before anything was counted.
+    #[must_use]
+    pub fn of_shut_in(why: Cause) -> Self {
+        Self { quarantined: Some(why), ..Self::default() }
+    }
+
+    /// Why the VF is shut in, if it is.
+    #[must_use]
+    pub fn quarantined(&self) -> Option<Cause> {
+        self.quarantined
+    }
+
+    /// Whether the VF is slowed down.
+    #[must_use]
+    pub fn throttled(&self) -> bool {
+        self.throttled_until.is_some()
+    }
+
+    /// In how many periods the VF crossed a threshold, by kind.
+    #[must_use]
+    pub fn offences(&self) -> &Totals {
+        &self.crossed
+    }
+
+    /// Whether the VF is held back in any way.
+    pub(crate) fn holds(&self) -> bool {
+        self.throttled() || self.quarantined.is_some()
+    }
+
+    /// Whether no counter is about to overflow.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.crossed.iter().all(|count| *count < MOST_COUNTED)
+    }
+
+    /// Takes new totals once a period, and slows the VF down if that is called for; answers the gravest finding. Whoever
+    /// asks has to shut the VF in, if it is to be.
+    pub(crate) fn observe(&mut self, now: Time, totals: Totals, limits: &Limits) -> Option<Verdict> {
         let Some((then, before)) = self.sampled else {
             self.sampled = Some((now, totals));
             return None;
@@ -190,111 +226,71 @@ impl Monitor {
                 worst = Some(Verdict { offence, rate, action });
             }
         }
+        if worst.is_some_and(|worst| worst.action == Action::Throttle) {
+            self.throttled_until = Some(now + PENANCE);
+        }
         worst
     }
 
-    /// In how many periods thresholds were crossed, of every kind.
-    pub(super) fn crossed(&self) -> &Totals {
-        &self.crossed
-    }
-
-    /// Whether the VF is held back in any way.
-    pub(super) fn holds(&self) -> bool {
-        self.throttled_until.is_some() || self.quarantined.is_some()
-    }
-}
-
-impl Pf {
-    /// Judges a VF by what was counted of it, requests excepted, which are counted here. To be called now and then;
-    /// a rate needs a second. Afterwards the card must be told [`Pf::link_override`].
-    pub fn watch<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, mut totals: Totals) -> Option<Verdict> {
-        let now = hal.now();
-        let limits = self.port_policy.limits;
-        let state = self.state_mut(vf);
-        totals[Offence::Mailbox as usize] = state.counters.requests() + state.counters.resets;
-        let verdict = state.monitor.observe(now, totals, &limits)?;
-        match verdict.action {
-            Action::Warn => {}
-            Action::Throttle => self.throttle(hal, vf, now + PENANCE),
-            Action::Quarantine => self.quarantine(hal, vf, Cause::Offence(verdict.offence)),
-        }
-        Some(verdict)
-    }
-
-    fn throttle<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, until: Time) {
-        self.state_mut(vf).monitor.throttled_until = Some(until);
-        self.apply_rate(hal, vf);
-    }
-
-    /// Shuts a VF in: it moves no frame and sees no link. Afterwards the card must be told [`Pf::link_override`].
-    pub fn quarantine<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, why: Cause) {
-        if self.state_mut(vf).monitor.quarantined.replace(why).is_none() {
-            self.apply_enable(hal, vf);
-            self.notify(hal, vf);
+    /// One event of a kind is not the VF's doing.
+    pub(crate) fn excuse(&mut self, offence: Offence) {
+        if let Some((_, before)) = &mut self.sampled {
+            before[offence as usize] += 1;
         }
     }
 
-    /// Lets a VF out that was shut in, and lifts every throttle. Afterwards the card must be told
-    /// [`Pf::link_override`].
-    pub fn release<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
-        let state = self.state_mut(vf);
-        let crossed = state.monitor.crossed;
-        let before = core::mem::replace(&mut state.monitor, Monitor { crossed, ..Monitor::default() });
-        self.apply_rate(hal, vf);
-        self.apply_enable(hal, vf);
-        if before.quarantined.is_some() {
-            self.notify(hal, vf);
+    /// Shuts the VF in; whether it was not yet.
+    pub(crate) fn quarantine(&mut self, why: Cause) -> bool {
+        self.quarantined.replace(why).is_none()
+    }
+
+    /// Lets the VF out, and lifts its throttle; whether it was shut in.
+    pub(crate) fn release(&mut self) -> bool {
+        let before = core::mem::replace(self, Self { crossed: self.crossed, ..Self::default() });
+        before.quarantined.is_some()
+    }
+
+    /// Lifts a throttle whose time is over; whether there was one.
+    pub(crate) fn forgive(&mut self, now: Time) -> bool {
+        let over = self.throttled_until.is_some_and(|until| until <= now);
+        if over {
+            self.throttled_until = None;
         }
+        over
     }
 
-    /// Why a VF is shut in, if it is.
-    #[must_use]
-    pub fn quarantined(&self, vf: VfIndex) -> Option<Cause> {
-        self.state(vf).monitor.quarantined
-    }
-
-    /// Whether a VF is slowed down.
-    #[must_use]
-    pub fn throttled(&self, vf: VfIndex) -> bool {
-        self.state(vf).monitor.throttled_until.is_some()
-    }
-
-    /// In how many periods a VF crossed a threshold, by kind.
-    #[must_use]
-    pub fn offences(&self, vf: VfIndex) -> &Totals {
-        &self.state(vf).monitor.crossed
-    }
-
-    /// Ends throttles whose time is over.
-    pub(super) fn forgive<H: Hal>(&mut self, hal: &mut H) {
-        let now = hal.now();
-        for vf in self.enabled_vfs() {
-            if self.state(vf).monitor.throttled_until.is_some_and(|until| until <= now) {
-                self.state_mut(vf).monitor.throttled_until = None;
-                self.apply_rate(hal, vf);
-            }
-        }
-    }
-
-    /// Whether a VF's request may be served now; one that is held back waits its time.
-    pub(super) fn may_serve(&mut self, now: Time, vf: VfIndex) -> bool {
-        let monitor = &mut self.state_mut(vf).monitor;
-        if !monitor.holds() {
-            monitor.serve_at = None;
+    /// Whether a request may be served now; a VF that is held back waits its time.
+    pub(crate) fn may_serve(&mut self, now: Time) -> bool {
+        if !self.holds() {
+            self.serve_at = None;
             return true;
         }
-        let due = monitor.serve_at.is_none_or(|at| at <= now);
+        let due = self.serve_at.is_none_or(|at| at <= now);
         if due {
-            monitor.serve_at = Some(now + SERVICE);
+            self.serve_at = Some(now + SERVICE);
         }
         due
+    }
+
+    /// When a throttle ends, or a request may be served that has to wait.
+    pub(crate) fn deadline(&self, now: Time) -> Option<Time> {
+        [self.throttled_until, self.serve_at].into_iter().flatten().filter(|at| *at > now).min()
+    }
+
+    /// The most that the VF may send, Mb/s, where the administrator allows `most`; 0 is no limit.
+    pub(crate) fn rate(&self, most: u32) -> u32 {
+        match (self.throttled(), most) {
+            (false, most) => most,
+            (true, 0) => THROTTLED_RATE,
+            (true, most) => most.min(THROTTLED_RATE),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Action, DEFAULT_LIMITS, KINDS, Limits, Monitor, Offence, Thresholds, Verdict};
-    use i82576::Time;
+    use units::Time;
 
     const LIMITS: Limits = [Thresholds { warn: 10, throttle: 100, quarantine: 1_000 }; KINDS];
 

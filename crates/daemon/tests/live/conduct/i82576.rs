@@ -1,26 +1,22 @@
-//! A VF that does too much on a live host, each kind of it by a guest that means harm: it is spoken of, slowed down or
-//! shut in, and let out again. Which rates call for what is tested with the PF driver.
+//! Guests with a VF of an 82576 that mean harm.
 
+use super::{QUARANTINE, THROTTLE, WARN, is_shut_in, until};
 use crate::support::eventually;
 use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;
 use crate::support::machine::Machine;
 use crate::support::qemu::Qemu;
-use daemon::control::status::VfStatus;
-use daemon::settings::{Limit, PortSettings, VfSettings};
+use daemon::settings::{Limit, VfSettings};
 use driver::Hal;
 use i82576::MacAddress;
 use i82576::descriptor::tx::Data;
 use i82576::register::{tx, vf};
-use std::collections::BTreeMap;
 
-/// A guest that runs, and from then on one event a second is too many: however slowly time passes, some seconds see
-/// more.
+/// A guest that runs, and from then on there is a limit.
 fn world(kind: &str, limit: Limit) -> (Live, Guest<Qemu>) {
     let live = Live::start();
     let guest = Guest::under_qemu(&live, 0);
-    let limits = BTreeMap::from([(kind.to_owned(), limit)]);
-    live.change_port(PortSettings { limits, ..PortSettings::default() }).unwrap();
+    super::limit(&live, kind, limit);
     (live, guest)
 }
 
@@ -30,32 +26,6 @@ fn world_with_neighbour(kind: &str, limit: Limit) -> (Live, Guest<Qemu>, Guest<Q
     let mut b = Guest::under_qemu(&live, 1);
     exchange(&mut a, &mut b, 3);
     (live, a, b)
-}
-
-const WARN: Limit = Limit { warn: Some(1), throttle: Some(0), quarantine: Some(0) };
-const THROTTLE: Limit = Limit { warn: Some(0), throttle: Some(1), quarantine: Some(0) };
-const QUARANTINE: Limit = Limit { warn: Some(0), throttle: Some(0), quarantine: Some(1) };
-
-/// Offends until the host has acted.
-#[track_caller]
-fn until(live: &Live, what: &str, mut offend: impl FnMut(), acted: impl Fn(&VfStatus) -> bool) -> VfStatus {
-    eventually(what, || {
-        (0..5).for_each(|_| offend());
-        acted(&live.show(0))
-    });
-    live.show(0)
-}
-
-/// The VF is shut in for one kind of conduct, its neighbour is not, and the administrator lets it out.
-#[track_caller]
-fn is_shut_in(live: &Live, kind: &str, offend: impl FnMut()) {
-    let status = until(live, "the VF is shut in", offend, |status| status.conduct.quarantine.is_some());
-    assert_eq!((status.conduct.quarantine.as_deref(), status.link), (Some(kind), false));
-    assert!(status.conduct.offences[kind] > 0);
-    let neighbour = live.show(1);
-    assert_eq!((neighbour.conduct.quarantine, neighbour.link), (None, true), "the neighbour is free");
-    let status = live.change(0, VfSettings { quarantine: Some(false), ..VfSettings::default() });
-    assert_eq!((status.conduct.quarantine, status.link), (None, true));
 }
 
 /// Hands a descriptor over behind the driver's back.

@@ -1,0 +1,175 @@
+//! VFs that the PF holds back: their mail, their interrupts, their queues. Rates are the plane's.
+
+use crate::offloads::two;
+use crate::world::{World, mac};
+use avf::admin::{Descriptor, SIZE, flag, opcode};
+use avf::bits::{aqlen, dyn_ctl};
+use avf::control::{Control, Restraint};
+use avf::register as r;
+use avf::virtchnl::Request;
+use core::time::Duration;
+use driver::Hal;
+use driver::avf::vf::Vf;
+use driver::conduct::Cause;
+use pcie::Function;
+
+const MAIL: Restraint = Restraint { mail_us: 100_000, interrupt_us: 0 };
+const INTERRUPTS: Restraint = Restraint { mail_us: 0, interrupt_us: 1_000 };
+/// Descriptors of a ring of the guest's own making.
+const SLOTS: usize = 1_000;
+
+/// The PF holds VF 0 back.
+fn shut_in(world: &mut World) {
+    world.with_pf(|pf, side| pf.quarantine(side, 0, Cause::Administrator));
+}
+
+/// VF 0 has a mailbox full of one descriptor again and again, and nobody has looked at it yet.
+fn flood(world: &mut World, descriptor: Descriptor) {
+    let ring = [descriptor.emit(); SLOTS];
+    world.memories.of(Function::Vf(0))[..SLOTS * SIZE].copy_from_slice(ring.as_flattened());
+    let mut side = world.vf(0);
+    for (register, value) in
+        [(r::VF_ATQBAL, 0), (r::VF_ATQLEN, SLOTS as u32 | aqlen::ENABLE), (r::VF_ATQT, 999)]
+    {
+        side.write(register, value);
+    }
+}
+
+/// Descriptors taken in a second of polls, which are at the moments that the card asks for.
+fn taken_in_a_second(world: &mut World) -> u64 {
+    let (began, mut polls) = (world.now, 0);
+    while world.now.since(began) < Duration::from_secs(1) {
+        let poll = world.card.poll(world.now, &mut world.memories);
+        world.with_pf(|pf, side| pf.visit(side));
+        polls += 1;
+        if !poll.more {
+            world.now = poll.deadline.unwrap_or(began + Duration::from_secs(1));
+        }
+    }
+    assert!(polls < 5_000, "{polls} polls");
+    let counters = world.card.counters(0).unwrap();
+    counters.messages + counters.strange
+}
+
+/// Messages, commands that the card answers itself, and what is neither: each is work.
+#[test]
+fn mail_that_is_held_back_is_taken_ten_times_a_second_whatever_it_is() {
+    let message = Descriptor { flags: flag::SI, opcode: opcode::SEND_TO_PF, ..Descriptor::default() };
+    let command = Descriptor { opcode: opcode::QUEUE_SHUTDOWN, ..Descriptor::default() };
+    let strange = Descriptor { opcode: 0x0102, ..Descriptor::default() };
+    for descriptor in [message, command, strange] {
+        let mut world = World::new(2);
+        flood(&mut world, descriptor);
+        world.card.restrain(0, MAIL);
+        assert_eq!(taken_in_a_second(&mut world), 10, "{descriptor:?}");
+        world.card.restrain(0, Restraint::default());
+        for _ in 0..SLOTS {
+            world.round();
+        }
+        let counters = world.card.counters(0).unwrap();
+        assert_eq!(counters.messages + counters.strange, 999, "and then all of it");
+    }
+}
+
+#[test]
+fn another_vfs_mail_is_not_held_back() {
+    let mut world = World::new(2);
+    flood(&mut world, Descriptor { opcode: opcode::QUEUE_SHUTDOWN, ..Descriptor::default() });
+    world.card.restrain(0, MAIL);
+    let mut other = Vf::probe(&mut world.vf(1), mac(1)).unwrap();
+    let began = world.now;
+    (0..10).for_each(|_| _ = other.ask(&mut world.vf(1), Request::GetHashTypes).unwrap());
+    assert!(world.now.since(began) < Duration::from_millis(100));
+}
+
+#[test]
+fn a_reset_is_no_way_around_it() {
+    let mut world = World::new(2);
+    shut_in(&mut world);
+    flood(&mut world, Descriptor { opcode: opcode::QUEUE_SHUTDOWN, ..Descriptor::default() });
+    world.card.poll(world.now, &mut world.memories);
+    world.card.function_level_reset(0);
+    world.with_pf(|pf, side| pf.visit(side));
+    for (register, value) in [(r::VF_ATQH, 0), (r::VF_ATQLEN, 8 | aqlen::ENABLE), (r::VF_ATQT, 7)] {
+        world.vf(0).write(register, value);
+    }
+    let poll = world.card.poll(world.now, &mut world.memories);
+    assert_eq!(world.card.counters(0).unwrap().messages, 1);
+    assert_eq!(poll.deadline, Some(world.now + Duration::from_millis(100)));
+    assert!(!poll.more, "to poll again at once would change nothing");
+}
+
+/// While its reset is in progress a VF's mail is not taken, so that it is no reason to poll again.
+#[test]
+fn a_vf_in_reset_does_not_keep_the_port_awake() {
+    let mut world = World::new(2);
+    flood(&mut world, Descriptor { opcode: opcode::QUEUE_SHUTDOWN, ..Descriptor::default() });
+    world.card.function_level_reset(0);
+    for (register, value) in [(r::VF_ATQH, 0), (r::VF_ATQLEN, 8 | aqlen::ENABLE), (r::VF_ATQT, 7)] {
+        world.vf(0).write(register, value);
+    }
+    assert!(!world.card.poll(world.now, &mut world.memories).more);
+}
+
+/// The guest has its vector interrupt without an interval and enables it anew at once, for a second; `disturb` comes before
+/// each time.
+fn interrupts_in_a_second(world: &mut World, mut disturb: impl FnMut(&mut World)) -> usize {
+    world.memories.interrupts.clear();
+    for _ in 0..20_000 {
+        disturb(world);
+        let trigger = dyn_ctl::SWINT_TRIG | dyn_ctl::INTENA | 3 << dyn_ctl::ITR_SHIFT;
+        world.vf(0).write(r::dyn_ctl(1), trigger);
+        world.card.poll(world.now, &mut world.memories);
+        world.now = world.now + Duration::from_micros(50);
+    }
+    world.memories.interrupts.len()
+}
+
+#[test]
+fn interrupts_that_are_held_back_come_a_thousand_times_a_second() {
+    let mut world = World::new(1);
+    assert_eq!(interrupts_in_a_second(&mut world, |_| {}), 20_000, "as often as the guest likes");
+    shut_in(&mut world);
+    assert_eq!(interrupts_in_a_second(&mut world, |_| {}), 1_000);
+    let reset = |world: &mut World| {
+        world.card.function_level_reset(0);
+        world.with_pf(|pf, side| pf.visit(side));
+    };
+    assert_eq!(interrupts_in_a_second(&mut world, reset), 1_000, "a reset is no way around it");
+}
+
+#[test]
+fn an_interrupt_that_is_held_back_comes_when_its_time_is_over() {
+    let mut world = World::new(1);
+    world.card.restrain(0, INTERRUPTS);
+    let trigger = dyn_ctl::SWINT_TRIG | dyn_ctl::INTENA | 3 << dyn_ctl::ITR_SHIFT;
+    for _ in 0..2 {
+        world.vf(0).write(r::dyn_ctl(1), trigger);
+        world.card.poll(world.now, &mut world.memories);
+    }
+    let deadline = world.card.poll(world.now, &mut world.memories).deadline;
+    assert_eq!(deadline, Some(world.now + Duration::from_millis(1)));
+    world.now = world.now + Duration::from_millis(1);
+    world.card.poll(world.now, &mut world.memories);
+    assert_eq!(world.memories.interrupts.len(), 2);
+}
+
+#[test]
+fn a_vf_that_is_shut_in_moves_no_frame_until_it_is_let_out_and_started_again() {
+    let (mut world, mut a, mut b) = two(|_| {});
+    let frame = [&b.mac().0[..], &a.mac().0, &[0x88, 0xb5], &[0; 60]].concat();
+    let mut into = [0; 2_000];
+    let mut arrives = |world: &mut World, a: &mut Vf, b: &mut Vf| {
+        let sent = a.transmit(&mut world.vf(0), 0, &frame);
+        world.round();
+        sent && (0..b.pairs()).any(|queue| b.receive(&mut world.vf(1), queue as u8, &mut into).is_some())
+    };
+    assert!(arrives(&mut world, &mut a, &mut b));
+    world.with_pf(|pf, side| pf.quarantine(side, 0, Cause::Administrator));
+    assert!(!arrives(&mut world, &mut a, &mut b));
+    assert!(a.restart(&mut world.vf(0)).is_err(), "its queues are not let run");
+    assert!(!arrives(&mut world, &mut a, &mut b));
+    world.with_pf(|pf, side| pf.release(side, 0));
+    a.restart(&mut world.vf(0)).unwrap();
+    assert!(arrives(&mut world, &mut a, &mut b));
+}

@@ -1,0 +1,169 @@
+//! Guests with an Adaptive Virtual Function that mean harm.
+
+use super::{QUARANTINE, THROTTLE, WARN, is_shut_in, limit, until};
+use crate::support::eventually;
+use crate::support::live::Live;
+use crate::support::machine::Machine;
+use crate::support::qemu::{self, Qemu};
+use avf::admin::{Descriptor, opcode};
+use avf::bits::{aqlen, dyn_ctl};
+use avf::register as r;
+use daemon::settings::{Limit, VfSettings};
+use driver::Hal;
+use driver::avf::vf::Vf;
+use i82576::MacAddress;
+use vfio_user::client::Client;
+
+const PORT: &str = "[[port]]\nfamily = \"avf\"\nvfs = 2\n";
+/// Where a guest has a ring of its own making.
+const RING: u32 = 0x20_0000;
+
+/// A guest whose driver runs the VF.
+struct Guest {
+    machine: Machine<Qemu>,
+    driver: Vf,
+}
+
+impl Guest {
+    fn boot(live: &Live, vf: u8) -> Self {
+        let mut machine = qemu::boot_as(&live.socket(vf), qemu::AVF, qemu::share);
+        let mut driver = Vf::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, vf])).unwrap();
+        driver.start(&mut machine).unwrap();
+        Self { machine, driver }
+    }
+
+    fn send(&mut self, to: MacAddress, from: MacAddress) {
+        let frame = [&to.0[..], &from.0, &[0x88, 0xb5], &[0; 60]].concat();
+        self.driver.transmit(&mut self.machine, 0, &frame);
+        self.driver.clean(&mut self.machine);
+    }
+
+    fn broadcast(&mut self) {
+        self.send(MacAddress::BROADCAST, self.driver.mac());
+    }
+
+    /// Sends addresses and type alone. A queue stops after many of these, so that its ring fills: then the VF is reset.
+    fn send_too_short(&mut self) {
+        if !self.driver.transmit(&mut self.machine, 0, &[0; 14]) {
+            self.driver.reset(&mut self.machine);
+            // It fails once the VF is shut in.
+            let _ = self.driver.restart(&mut self.machine);
+        }
+    }
+
+    /// Has a vector interrupt at once.
+    fn interrupt(&mut self) {
+        let trigger = dyn_ctl::SWINT_TRIG | dyn_ctl::INTENA | 3 << dyn_ctl::ITR_SHIFT;
+        self.machine.write(r::dyn_ctl(1), trigger);
+    }
+
+    /// Rings for seven descriptors at a place, behind the driver's back.
+    fn ring_mailbox(&mut self, high: u32) {
+        let anew = [(r::VF_ATQLEN, 0), (r::VF_ATQH, 0), (r::VF_ATQBAL, RING), (r::VF_ATQBAH, high)];
+        for (register, value) in anew.into_iter().chain([(r::VF_ATQLEN, 8 | aqlen::ENABLE), (r::VF_ATQT, 7)])
+        {
+            self.machine.write(register, value);
+        }
+    }
+
+    fn send_descriptors(&mut self, operation: u16) {
+        let descriptor = Descriptor { opcode: operation, ..Descriptor::default() };
+        self.machine.ram.write(RING.into(), [descriptor.emit(); 7].as_flattened());
+        self.ring_mailbox(0);
+    }
+}
+
+/// A guest that runs, and from then on there is a limit. It has no neighbour: a driver's start is messages too.
+fn world(kind: &str, limits: Limit) -> (Live, Guest) {
+    let live = Live::with(PORT);
+    let guest = Guest::boot(&live, 0);
+    limit(&live, kind, limits);
+    (live, guest)
+}
+
+/// As [`world`], with a neighbour.
+fn world_with_neighbour(kind: &str, limits: Limit) -> (Live, Guest, Guest) {
+    let (live, a) = world(kind, limits);
+    let b = Guest::boot(&live, 1);
+    (live, a, b)
+}
+
+#[test]
+fn a_flood_of_messages_shuts_a_vf_in() {
+    let (live, mut a) = world("mailbox", QUARANTINE);
+    is_shut_in(&live, "mailbox", || a.send_descriptors(opcode::QUEUE_SHUTDOWN));
+}
+
+#[test]
+fn resets_by_its_guest_shut_a_vf_in() {
+    let (live, mut a) = world("mailbox", QUARANTINE);
+    is_shut_in(&live, "mailbox", || a.machine.vmm.done(Client::reset).unwrap());
+}
+
+#[test]
+fn spoofing_shuts_a_vf_in() {
+    let (live, mut a, b) = world_with_neighbour("spoofing", QUARANTINE);
+    is_shut_in(&live, "spoofing", || a.send(b.driver.mac(), MacAddress([2, 6, 6, 6, 6, 6])));
+}
+
+#[test]
+fn a_storm_of_interrupts_shuts_a_vf_in() {
+    let (live, mut a) = world("interrupts", QUARANTINE);
+    is_shut_in(&live, "interrupts", || a.interrupt());
+}
+
+#[test]
+fn packets_that_make_no_sense_shut_a_vf_in() {
+    let (live, mut a) = world("invalid", QUARANTINE);
+    is_shut_in(&live, "invalid", || a.send_too_short());
+}
+
+#[test]
+fn descriptors_of_the_mailbox_that_are_no_messages_shut_a_vf_in() {
+    let (live, mut a) = world("invalid", QUARANTINE);
+    is_shut_in(&live, "invalid", || a.send_descriptors(0x0102));
+}
+
+#[test]
+fn dma_faults_shut_a_vf_in() {
+    let (live, mut a) = world("dma-faults", QUARANTINE);
+    // A ring that has faulted is silent until it is set up anew.
+    is_shut_in(&live, "dma-faults", || a.ring_mailbox(1 << 8));
+}
+
+#[test]
+fn a_vf_that_is_to_be_spoken_of_goes_on() {
+    let (live, mut a, b) = world_with_neighbour("storm", WARN);
+    let status = until(&live, "it is said", || a.broadcast(), |status| !status.conduct.offences.is_empty());
+    assert_eq!((status.conduct.quarantine, status.conduct.throttled, status.link), (None, false, true));
+    let before = live.show(0).tx.packets;
+    a.send(b.driver.mac(), a.driver.mac());
+    eventually("its frames go out", || live.show(0).tx.packets > before);
+}
+
+#[test]
+fn a_vf_that_is_slowed_down_is_let_go_by_the_administrator() {
+    let (live, mut a) = world("interrupts", THROTTLE);
+    let status = until(&live, "it is slowed down", || a.interrupt(), |status| status.conduct.throttled);
+    assert_eq!((status.conduct.quarantine, status.link), (None, true));
+    let status = live.change(0, VfSettings { quarantine: Some(false), ..VfSettings::default() });
+    assert!(!status.conduct.throttled);
+}
+
+#[test]
+fn a_storm_shuts_a_vf_in_until_it_is_let_out_and_a_hand_over_changes_nothing() {
+    let (mut live, mut a, b) = world_with_neighbour("storm", QUARANTINE);
+    until(&live, "the VF is shut in", || a.broadcast(), |status| status.conduct.quarantine.is_some());
+    live.hand_over(PORT);
+    let status = live.show(0);
+    assert_eq!((status.conduct.quarantine.as_deref(), status.link), (Some("storm"), false));
+    assert!(status.conduct.offences["storm"] > 0);
+    assert!(a.driver.restart(&mut a.machine).is_err(), "its queues are not let run");
+    let before = live.show(0).tx.packets;
+    let status = live.change(0, VfSettings { quarantine: Some(false), ..VfSettings::default() });
+    assert_eq!((status.tx.packets, status.link), (before, true));
+    assert_eq!(status.conduct.quarantine, None);
+    a.driver.restart(&mut a.machine).unwrap();
+    a.send(b.driver.mac(), a.driver.mac());
+    eventually("its frames go out", || live.show(0).tx.packets > before);
+}

@@ -1,0 +1,118 @@
+//! VFs that do too much ([`crate::conduct`]): each is judged by what was counted, and the card is made to hold it back. One
+//! that is slowed down keeps its queues and has a lower rate. One that is shut in is reset, as i40e resets a VF that the
+//! host disables: its queues stay off whatever its driver asks, and its link is down.
+//!
+//! Left out: counting traffic, and thresholds, which are the port's.
+
+use super::state::RestoreError;
+use super::{Card, Pf, VfState};
+use crate::conduct::{Action, Cause, HELD_INTERVAL_US, Limits, Monitor, Offence, SERVICE, Totals, Verdict};
+use ::avf::control::Restraint;
+use alloc::vec::Vec;
+use i82576::Time;
+
+/// What is done to a VF that is held back in any way.
+const HELD: Restraint = Restraint { mail_us: SERVICE.as_micros() as u32, interrupt_us: HELD_INTERVAL_US };
+
+impl VfState {
+    /// Whether the VF may move frames and see a link.
+    pub(super) fn is_free(&self) -> bool {
+        self.policy.enabled && self.monitor.quarantined().is_none()
+    }
+}
+
+impl Pf {
+    /// Judges a VF by what was counted of it: messages and packets by the card, interrupts by whoever sends them. Resets by
+    /// its guest, and messages that are none, are counted here. To be called now and then; a rate needs a second.
+    pub fn watch<H: Card>(
+        &mut self,
+        hal: &mut H,
+        vf: u8,
+        mut totals: Totals,
+        limits: &Limits,
+    ) -> Option<Verdict> {
+        let now = hal.now();
+        let state = self.vfs.get_mut(usize::from(vf))?;
+        totals[Offence::Mailbox as usize] += state.counters.resets;
+        totals[Offence::Invalid as usize] += state.counters.malformed();
+        let verdict = state.monitor.observe(now, totals, limits)?;
+        match verdict.action {
+            Action::Warn => {}
+            Action::Throttle => self.hold_back(hal, vf),
+            Action::Quarantine => self.quarantine(hal, vf, Cause::Offence(verdict.offence)),
+        }
+        Some(verdict)
+    }
+
+    /// Shuts a VF in: it moves no frame and sees no link. Its driver is told that it is reset.
+    pub fn quarantine<H: Card>(&mut self, hal: &mut H, vf: u8, why: Cause) {
+        let Some(state) = self.vfs.get_mut(usize::from(vf)) else { return };
+        if state.monitor.quarantine(why) {
+            self.reset_with_notice(hal, vf);
+        }
+    }
+
+    /// Lets a VF out that was shut in, and lifts every throttle. Its driver is told that it is reset, and begins anew.
+    pub fn release<H: Card>(&mut self, hal: &mut H, vf: u8) {
+        let Some(state) = self.vfs.get_mut(usize::from(vf)) else { return };
+        if state.monitor.release() {
+            self.reset_with_notice(hal, vf);
+        } else {
+            self.hold_back(hal, vf);
+        }
+    }
+
+    /// What is known of a VF's conduct.
+    #[must_use]
+    pub fn conduct(&self, vf: u8) -> Option<&Monitor> {
+        self.vfs.get(usize::from(vf)).map(|state| &state.monitor)
+    }
+
+    /// The conduct of every VF, for a successor.
+    #[must_use]
+    pub fn monitors(&self) -> Vec<Monitor> {
+        self.vfs.iter().map(|state| state.monitor.clone()).collect()
+    }
+
+    /// VFs are known for the conduct that a predecessor has seen, and held back as they were. None is reset.
+    ///
+    /// # Errors
+    /// [`RestoreError`] if no VFs can be known for this.
+    pub fn resume_conduct<H: Card>(
+        &mut self,
+        hal: &mut H,
+        monitors: Vec<Monitor>,
+    ) -> Result<(), RestoreError> {
+        if monitors.len() != self.vfs.len() {
+            return Err(RestoreError("it knows the conduct of other VFs than it serves"));
+        }
+        if !monitors.iter().all(Monitor::is_sound) {
+            return Err(RestoreError("a count of a VF's offences is about to overflow"));
+        }
+        self.vfs.iter_mut().zip(monitors).for_each(|(state, monitor)| state.monitor = monitor);
+        self.vfs().for_each(|vf| self.hold_back(hal, vf));
+        Ok(())
+    }
+
+    /// Has the card hold a VF back as much as is called for now.
+    pub(super) fn hold_back<H: Card>(&self, hal: &mut H, vf: u8) {
+        let VfState { monitor, policy, .. } = self.state(vf);
+        hal.rate(vf, monitor.rate(policy.max_tx_rate));
+        hal.restrain(vf, if monitor.holds() { HELD } else { Restraint::default() });
+    }
+
+    /// Ends throttles whose time is over.
+    pub(super) fn forgive<H: Card>(&mut self, hal: &mut H) {
+        let now = hal.now();
+        for vf in self.vfs() {
+            if self.state_mut(vf).monitor.forgive(now) {
+                self.hold_back(hal, vf);
+            }
+        }
+    }
+
+    /// When to come again for a VF that is held back.
+    pub(super) fn deadline(&self, now: Time) -> Option<Time> {
+        self.vfs.iter().filter_map(|state| state.monitor.deadline(now)).min()
+    }
+}
