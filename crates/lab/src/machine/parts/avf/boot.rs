@@ -4,7 +4,7 @@
 use super::{Port, PortBus};
 use crate::machine::chipset::Chipset;
 use crate::machine::parts::bus::Path;
-use avf::control::{Cause, Control, HashFunction, RxContext, Tags, TxContext};
+use avf::control::{Cause, Control, HashFunction, Restraint, RxContext, Tags, TxContext};
 use avf::virtchnl::Statistics;
 use driver::{DmaHal, DmaRegion, Hal, hal::OutOfDmaMemory};
 use i82576::Time;
@@ -99,6 +99,7 @@ pass_on! {
     fn promiscuity(unicast: bool, multicast: bool);
     fn spoof_check(on: bool);
     fn rate(mbps: u32);
+    fn restrain(restraint: Restraint);
     fn hash_key(key: &[u8]);
     fn lookup_table(table: &[u8]);
     fn hash_types(types: u64);
