@@ -1,4 +1,5 @@
-//! What slows a VF down that its PF holds back: its mail is taken, and its vectors interrupt, no more often than they may.
+//! The restraint that the PF puts on a VF: a least time between two messages that the card takes from its mailbox, and
+//! between two interrupts of a vector.
 //! No reset of the VF takes it off. Left out: rates, which the plane keeps; and when a VF is held back, which the PF
 //! decides.
 

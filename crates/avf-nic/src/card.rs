@@ -158,7 +158,7 @@ impl Card {
             let function = &mut self.functions[usize::from(vf)];
             let (sent, due) = function.interrupts.send(vf, function.brake.interrupt_interval(), now, bus);
             function.counters.interrupts += u64::from(sent);
-            let mail = function.next_letter().is_some();
+            let mail = function.next_message().is_some();
             let held = function.brake.mail_due(now).filter(|_| mail);
             poll.more |= mail && held.is_none();
             poll.deadline = [poll.deadline, due, held].into_iter().flatten().min();
@@ -171,7 +171,7 @@ impl Card {
     /// Takes a message of a VF, if there is one and its mail is not held back now.
     fn take_mail<B: Bus>(&mut self, vf: u8, now: Time, bus: &mut B) -> Option<Taken> {
         let function = &self.functions[usize::from(vf)];
-        if function.next_letter().is_none() || function.brake.mail_due(now).is_some() {
+        if function.next_message().is_none() || function.brake.mail_due(now).is_some() {
             return None;
         }
         let taken = self.take_message(vf, bus);

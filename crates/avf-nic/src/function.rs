@@ -119,12 +119,12 @@ impl Function {
         rules.into_iter().find(|(holds, _)| !holds).map(|(_, what)| what)
     }
 
-    /// Where the next descriptor of its mailbox is, if there is one and the VF is not being reset.
-    pub(crate) fn next_letter(&self) -> Option<u64> {
+    /// Bus address of the next mailbox descriptor to take. `None`: the ring is empty, or the VF is in reset.
+    pub(crate) fn next_message(&self) -> Option<u64> {
         self.mailbox.send.next().filter(|_| self.rstat == rstat::ACTIVE)
     }
 
-    /// Packets of a queue were sent: its vector is to tell.
+    /// Raises the interrupt cause of a transmit queue whose packets were sent.
     pub(crate) fn raise_sent(&mut self, queue: u8) {
         if let Some(cause) = self.tx_causes[usize::from(queue) % MAX_PAIRS] {
             self.interrupts.raise(cause.vector, cause.itr);

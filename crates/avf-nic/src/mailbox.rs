@@ -95,7 +95,7 @@ pub(crate) enum Taken {
 impl Card {
     /// Takes the next descriptor of a VF's mailbox, if there is one and it can be reached.
     pub(crate) fn take_message<B: Bus>(&mut self, vf: u8, bus: &mut B) -> Option<Taken> {
-        let at = self.functions[usize::from(vf)].next_letter()?;
+        let at = self.functions[usize::from(vf)].next_message()?;
         let taken = self.serve_descriptor(vf, at, bus);
         if taken.is_err() {
             let function = &mut self.functions[usize::from(vf)];

@@ -1,9 +1,9 @@
 //! The conduct of VFs, of every family: what each does a second, in six kinds, against thresholds; and what is done to one
-//! that goes beyond them: it is spoken of, slowed down, or shut in. Counts come in, verdicts go out.
+//! that goes beyond them: it is logged, throttled, or quarantined. Counts come in, verdicts go out.
 //!
-//! One that is slowed down (for ten seconds after the last crossing) sends at 10 Mb/s, interrupts its guest a
-//! thousand times a second, and has its requests served ten times a second, at the most. One that is shut in moves
-//! no frame and sees no link until the administrator lets it out; its interrupts and requests are held back as well.
+//! One that is throttled (for ten seconds after the last crossing) sends at 10 Mb/s, interrupts its guest a
+//! thousand times a second, and has its requests served ten times a second, at the most. One that is quarantined moves
+//! no frame and sees no link until the administrator releases it; its interrupts and requests are held back as well.
 //!
 //! Left out: counting, which PF driver, card and host do; and how a card is made to hold a VF back, which its PF driver
 //! knows.
@@ -29,7 +29,7 @@ pub enum Offence {
     DmaFaults,
 }
 
-/// Why a VF is shut in.
+/// Why a VF is quarantined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cause {
     /// It did too much.
@@ -85,9 +85,9 @@ pub type Totals = [u64; KINDS];
 pub enum Action {
     /// It is said.
     Warn,
-    /// The VF is slowed down for a while.
+    /// The VF is throttled for a while.
     Throttle,
-    /// The VF is shut in until the administrator lets it out.
+    /// The VF is quarantined until the administrator releases it.
     Quarantine,
 }
 
@@ -146,13 +146,13 @@ pub struct Verdict {
 
 /// Rates are taken over this time, or as much longer as nobody looked.
 const PERIOD: Duration = Duration::from_secs(1);
-/// How long a VF stays slowed down.
+/// How long a VF stays throttled.
 const PENANCE: Duration = Duration::from_secs(10);
-/// Between two requests of a VF that is slowed down or shut in.
+/// Between two requests of a VF that is throttled or quarantined.
 pub(crate) const SERVICE: Duration = Duration::from_millis(100);
-/// What a VF that is slowed down may send, Mb/s.
+/// What a VF that is throttled may send, Mb/s.
 pub(crate) const THROTTLED_RATE: u32 = 10;
-/// Between two interrupts of a VF that is slowed down or shut in.
+/// Between two interrupts of a VF that is throttled or quarantined.
 pub(crate) const HELD_INTERVAL_US: u32 = 1_000;
 /// Counters below this can go on counting for centuries, and all of a VF's can be added up.
 const MOST_COUNTED: u64 = 1 << 58;
@@ -165,24 +165,24 @@ pub struct Monitor {
     crossed: Totals,
     throttled_until: Option<Time>,
     quarantined: Option<Cause>,
-    /// Not before then is a request served, while it is slowed down or shut in.
+    /// Not before then is a request served, while it is throttled or quarantined.
     serve_at: Option<Time>,
 }
 
 impl Monitor {
-    /// A VF that was shut in before anything was counted.
+    /// A VF that was quarantined before anything was counted.
     #[must_use]
-    pub fn of_shut_in(why: Cause) -> Self {
+    pub fn of_quarantined(why: Cause) -> Self {
         Self { quarantined: Some(why), ..Self::default() }
     }
 
-    /// Why the VF is shut in, if it is.
+    /// Why the VF is quarantined, if it is.
     #[must_use]
     pub fn quarantined(&self) -> Option<Cause> {
         self.quarantined
     }
 
-    /// Whether the VF is slowed down.
+    /// Whether the VF is throttled.
     #[must_use]
     pub fn throttled(&self) -> bool {
         self.throttled_until.is_some()
@@ -204,8 +204,8 @@ impl Monitor {
         self.crossed.iter().all(|count| *count < MOST_COUNTED)
     }
 
-    /// Takes new totals once a period, and slows the VF down if that is called for; answers the gravest finding. Whoever
-    /// asks has to shut the VF in, if it is to be.
+    /// Compares new totals with the limits once a period, and throttles the VF if they say so. Returns the gravest finding; a
+    /// quarantine is left to the caller.
     pub(crate) fn observe(&mut self, now: Time, totals: Totals, limits: &Limits) -> Option<Verdict> {
         let Some((then, before)) = self.sampled else {
             self.sampled = Some((now, totals));
@@ -239,12 +239,12 @@ impl Monitor {
         }
     }
 
-    /// Shuts the VF in; whether it was not yet.
+    /// Quarantines the VF; whether it was not yet.
     pub(crate) fn quarantine(&mut self, why: Cause) -> bool {
         self.quarantined.replace(why).is_none()
     }
 
-    /// Lets the VF out, and lifts its throttle; whether it was shut in.
+    /// Releases the VF, and lifts its throttle; whether it was quarantined.
     pub(crate) fn release(&mut self) -> bool {
         let before = core::mem::replace(self, Self { crossed: self.crossed, ..Self::default() });
         before.quarantined.is_some()

@@ -18,12 +18,12 @@ const INTERRUPTS: Restraint = Restraint { mail_us: 0, interrupt_us: 1_000 };
 /// Descriptors of a ring of the guest's own making.
 const SLOTS: usize = 1_000;
 
-/// The PF holds VF 0 back.
-fn shut_in(world: &mut World) {
+/// The PF quarantines VF 0.
+fn quarantine(world: &mut World) {
     world.with_pf(|pf, side| pf.quarantine(side, 0, Cause::Administrator));
 }
 
-/// VF 0 has a mailbox full of one descriptor again and again, and nobody has looked at it yet.
+/// VF 0 fills its mailbox ring with copies of one descriptor and rings the doorbell. The card has not polled yet.
 fn flood(world: &mut World, descriptor: Descriptor) {
     let ring = [descriptor.emit(); SLOTS];
     world.memories.of(Function::Vf(0))[..SLOTS * SIZE].copy_from_slice(ring.as_flattened());
@@ -85,7 +85,7 @@ fn another_vfs_mail_is_not_held_back() {
 #[test]
 fn a_reset_is_no_way_around_it() {
     let mut world = World::new(2);
-    shut_in(&mut world);
+    quarantine(&mut world);
     flood(&mut world, Descriptor { opcode: opcode::QUEUE_SHUTDOWN, ..Descriptor::default() });
     world.card.poll(world.now, &mut world.memories);
     world.card.function_level_reset(0);
@@ -99,7 +99,7 @@ fn a_reset_is_no_way_around_it() {
     assert!(!poll.more, "to poll again at once would change nothing");
 }
 
-/// While its reset is in progress a VF's mail is not taken, so that it is no reason to poll again.
+/// The card takes no messages from a VF in reset, so messages that wait there must not ask for another poll.
 #[test]
 fn a_vf_in_reset_does_not_keep_the_port_awake() {
     let mut world = World::new(2);
@@ -129,7 +129,7 @@ fn interrupts_in_a_second(world: &mut World, mut disturb: impl FnMut(&mut World)
 fn interrupts_that_are_held_back_come_a_thousand_times_a_second() {
     let mut world = World::new(1);
     assert_eq!(interrupts_in_a_second(&mut world, |_| {}), 20_000, "as often as the guest likes");
-    shut_in(&mut world);
+    quarantine(&mut world);
     assert_eq!(interrupts_in_a_second(&mut world, |_| {}), 1_000);
     let reset = |world: &mut World| {
         world.card.function_level_reset(0);
@@ -155,7 +155,7 @@ fn an_interrupt_that_is_held_back_comes_when_its_time_is_over() {
 }
 
 #[test]
-fn a_vf_that_is_shut_in_moves_no_frame_until_it_is_let_out_and_started_again() {
+fn a_vf_that_is_quarantined_moves_no_frame_until_it_is_released_and_started_again() {
     let (mut world, mut a, mut b) = two(|_| {});
     let frame = [&b.mac().0[..], &a.mac().0, &[0x88, 0xb5], &[0; 60]].concat();
     let mut into = [0; 2_000];

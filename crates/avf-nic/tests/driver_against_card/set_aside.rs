@@ -31,7 +31,7 @@ pub(crate) const VFS: u8 = 3;
 const RING: u64 = 0x3f_0000;
 const BODY: u64 = 0x3f_1000;
 
-/// From so many events a second on a VF is spoken of, slowed down, and shut in.
+/// Events a second at which a VF is logged, throttled, and quarantined.
 const LIMITS: Conduct = [Thresholds { warn: 10, throttle: 500, quarantine: 2_000 }; 6];
 
 /// Something that happens.

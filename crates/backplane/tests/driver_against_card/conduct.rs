@@ -45,7 +45,7 @@ fn judge(bench: &mut Bench, offence: Offence, events: u64) -> Option<Verdict> {
     watch(bench, totals)
 }
 
-fn shut_in(bench: &mut Bench) {
+fn quarantine(bench: &mut Bench) {
     let thresholds = Thresholds { warn: 1, throttle: 2, quarantine: 5 };
     limit(bench, only(Offence::Spoofing, thresholds));
     let verdict = judge(bench, Offence::Spoofing, 5).unwrap();
@@ -68,11 +68,11 @@ fn exchange(bench: &mut Bench) -> [usize; 2] {
 }
 
 #[test]
-fn a_vf_that_is_shut_in_moves_no_frame_and_sees_no_link_until_it_is_let_out() {
+fn a_vf_that_is_quarantined_moves_no_frame_and_sees_no_link_until_it_is_released() {
     let mut bench = Bench::new(2);
     assert_eq!(exchange(&mut bench), [1, 1]);
     bench.advance_us(2_000_000);
-    shut_in(&mut bench);
+    quarantine(&mut bench);
     assert_eq!(link(&mut bench), LinkCheck::Down);
     assert_eq!(exchange(&mut bench), [0, 0]);
     bench.card.with_pf_driver(|pf, hal| pf.release(hal, index(0))).unwrap();
@@ -85,7 +85,7 @@ fn a_vf_that_is_shut_in_moves_no_frame_and_sees_no_link_until_it_is_let_out() {
 #[test]
 fn a_reset_is_no_way_out_of_quarantine() {
     let mut bench = Bench::new(2);
-    shut_in(&mut bench);
+    quarantine(&mut bench);
     bench.vfs[0] = Vf::probe(&mut bench.card.vf(0), &Config::default()).unwrap();
     bench.on(0, |vf, hal| vf.start(hal)).unwrap();
     assert_eq!(exchange(&mut bench), [0, 0]);
@@ -145,11 +145,11 @@ fn a_throttled_vf_sends_at_ten_megabits() {
     assert!((9_000_000..10_500_000).contains(&bits), "{bits} bits in a second");
 }
 
-/// Else a VF that is shut in for its interrupts would go on with them.
+/// Else a VF that is quarantined for its interrupts would go on with them.
 #[test]
-fn a_vf_that_is_shut_in_interrupts_a_thousand_times_a_second_at_most() {
+fn a_vf_that_is_quarantined_interrupts_a_thousand_times_a_second_at_most() {
     let mut bench = Bench::with_config(2, &Config { moderation: Policy::Fixed(50), ..Config::default() });
-    shut_in(&mut bench);
+    quarantine(&mut bench);
     bench.advance_us(1);
     assert_eq!([0, 1, 2].map(|local| interval(&mut bench, local)), [1_000; 3]);
     bench.card.with_pf_driver(|pf, hal| pf.release(hal, index(0))).unwrap();

@@ -48,7 +48,7 @@ pub struct Setup<'a> {
     pub folder: &'a Path,
     /// It forwards each one's frames to the other.
     pub ports: [Port; 2],
-    /// Guests may leave checksums and segments to whoever is behind the other port.
+    /// Whether the two guests are offered checksum offload and TSO.
     pub offloads: bool,
     /// The network namespace for its interfaces; `None`: a new one.
     pub namespace: Option<&'a Path>,

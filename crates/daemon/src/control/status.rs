@@ -163,9 +163,9 @@ pub struct Mailbox {
 /// What a VF was caught at, and what is done about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Conduct {
-    /// Why it is shut in: an offence, or the administrator's wish.
+    /// Why it is quarantined: an offence, or the administrator's wish.
     pub quarantine: Option<String>,
-    /// It is slowed down.
+    /// It is throttled.
     pub throttled: bool,
     /// Seconds in which it did too much, by offence; offences that never were are left out.
     pub offences: BTreeMap<String, u64>,

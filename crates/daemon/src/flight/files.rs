@@ -1,4 +1,4 @@
-//! Recordings of VFs that were shut in, as files, by a thread that no port waits for: `flight/VF-TIME.json` in the state folder.
+//! Recordings of VFs that were quarantined, as files, by a thread that no port waits for: `flight/VF-TIME.json` in the state folder.
 //! There are [`MOST`] at most; the oldest make room. Left out: recordings by command, which are the client's to write.
 
 use super::recording::{Recording, Taken};

@@ -1,5 +1,5 @@
 //! A flight recorder for each VF: the last things that passed between it and its client. It is read by command, and written to
-//! a file when the VF is shut in, so that somebody who comes later sees what the guest did before.
+//! a file when the VF is quarantined, so that somebody who comes later sees what the guest did before.
 //!
 //! The port's thread notes ([`Flight`]): into places that are there, without allocating and without a lock. Frames are not noted
 //! one by one; drops are, once a second, by what was counted. Other threads give the notes names ([`recording`]) and write files

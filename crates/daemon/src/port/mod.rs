@@ -72,7 +72,7 @@ pub(crate) struct Common {
     pub(crate) wires: Wires,
     /// The programs for interfaces, which are loaded before anything is given up.
     pub(crate) programs: Programs,
-    /// Where recordings of VFs go that are shut in.
+    /// Where recordings of VFs go that are quarantined.
     pub(crate) flights: Files,
 }
 
@@ -245,7 +245,7 @@ pub struct Port {
     journal: Arc<Journal>,
     rest: Rest,
     vault: PortVault,
-    /// Where recordings of VFs go that are shut in.
+    /// Where recordings of VFs go that are quarantined.
     flights: Files,
     /// The port is an heir that has not served a round yet.
     unproven: bool,

@@ -31,7 +31,7 @@ pub struct Order {
 pub struct VfOrder {
     /// Its policy.
     pub policy: VfPolicy,
-    /// Shut it in, or let it out; or leave it as it is.
+    /// Quarantine it, or release it; or leave it as it is.
     pub quarantine: Option<bool>,
 }
 

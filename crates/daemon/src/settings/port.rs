@@ -39,11 +39,11 @@ pub struct Limit {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "N")]
     pub warn: Option<u32>,
-    /// From this many on, the VF is slowed down for ten seconds.
+    /// From this many on, the VF is throttled for ten seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "N")]
     pub throttle: Option<u32>,
-    /// From this many on, the VF is shut in until it is let out by hand.
+    /// From this many on, the VF is quarantined until it is released by hand.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "N")]
     pub quarantine: Option<u32>,

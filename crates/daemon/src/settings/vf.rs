@@ -83,7 +83,7 @@ pub struct VfSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_enum)]
     pub coalesce: Option<Coalesce>,
-    /// Shut the VF in, so that it moves no frame and sees no link, or let it out; off by default.
+    /// Quarantine the VF, so that it moves no frame and sees no link, or release it; off by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub quarantine: Option<bool>,

@@ -85,7 +85,7 @@ impl From<V2> for V3 {
     }
 }
 
-/// As version 3 has it: nobody watched VFs, and the administrator alone shut them in.
+/// Version 3: no conduct limits yet; only the administrator could quarantine a VF.
 #[derive(Deserialize)]
 struct V3 {
     functions: Vec<FunctionState>,
@@ -96,7 +96,7 @@ struct V3 {
     rest: Option<RestV3>,
 }
 
-/// As version 3 has it: no VF was held back.
+/// Version 3: the card had no restraints yet.
 #[derive(Deserialize)]
 struct RestV3 {
     card: Basis,
@@ -119,10 +119,10 @@ impl From<RestV3> for AvfRest {
 impl From<V3> for AvfState {
     fn from(state: V3) -> Self {
         let V3 { functions, policies, quarantined, configured, policy, rest } = state;
-        let shut_in =
+        let quarantined =
             |vf: usize| u32::from(quarantined).checked_shr(vf as u32).is_some_and(|bits| bits & 1 == 1);
-        let monitor = |vf| match shut_in(vf) {
-            true => Monitor::of_shut_in(Cause::Administrator),
+        let monitor = |vf| match quarantined(vf) {
+            true => Monitor::of_quarantined(Cause::Administrator),
             false => Monitor::default(),
         };
         let conduct = (0..policies.len()).map(monitor).collect();

@@ -1,4 +1,4 @@
-//! What the flight recorder of a VF tells after a guest that means harm was shut in, and after the VF was reset. Left out: what
+//! What the flight recorder of a VF tells after a guest that means harm was quarantined, and after the VF was reset. Left out: what
 //! calls for a quarantine (`conduct`).
 
 use crate::support::eventually;
@@ -24,15 +24,15 @@ fn has(recording: &Recording, what: &str, name: &str) -> bool {
     recording.entries.iter().any(|entry| is(&entry))
 }
 
-/// The host shuts a VF in at the first spoofed frame of a second, and its guest sends them.
-fn shut_in(live: &Live) {
+/// The host quarantines a VF at the first spoofed frame of a second, and its guest sends them.
+fn quarantine(live: &Live) {
     let (mut a, mut b) = (Guest::under_qemu(live, 0), Guest::under_qemu(live, 1));
     exchange(&mut a, &mut b, 3);
     let limit = Limit { warn: Some(0), throttle: Some(0), quarantine: Some(1) };
     let limits = BTreeMap::from([("spoofing".to_owned(), limit)]);
     live.change_port(PortSettings { limits, ..PortSettings::default() }).unwrap();
     let frame = [&b.vf.mac().0[..], &[2, 6, 6, 6, 6, 6, 0x88, 0xb5], &[0; 60]].concat();
-    eventually("the VF is shut in", || {
+    eventually("the VF is quarantined", || {
         let _ = a.vf.transmit(&mut a.machine, &frame, &Default::default());
         a.vf.flush(&mut a.machine);
         a.vf.clean(&mut a.machine);
@@ -41,9 +41,9 @@ fn shut_in(live: &Live) {
 }
 
 #[test]
-fn a_guest_that_was_shut_in_leaves_a_file_that_tells_why() {
+fn a_guest_that_was_quarantined_leaves_a_file_that_tells_why() {
     let live = Live::keeping("");
-    shut_in(&live);
+    quarantine(&live);
     let folder = live.state_dir().join("flight");
     let mut files = Vec::new();
     eventually("there is a file", || {
@@ -74,7 +74,7 @@ fn a_folder_that_cannot_be_made_leaves_the_host_as_it_is() {
     let live = Live::keeping("");
     fs::create_dir_all(live.state_dir()).unwrap();
     fs::write(live.state_dir().join("flight"), "a file in its place").unwrap();
-    shut_in(&live);
+    quarantine(&live);
     assert!(has(&flight(&live, "pf0vf0"), "offence", "spoofing"));
     assert!(live.show(1).link, "the neighbour goes on");
 }

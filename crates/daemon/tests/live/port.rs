@@ -120,7 +120,7 @@ fn thresholds_change_under_running_guests() {
     let port = live.change_port(limits(1)).unwrap();
     let storm = port.settings.unwrap().limits["storm"];
     assert_eq!((storm.warn, storm.quarantine), (Some(10_000), Some(1)), "what is not given stays");
-    eventually("the VF is shut in", || {
+    eventually("the VF is quarantined", || {
         a.send_many(MacAddress::BROADCAST, 20);
         live.show(0).conduct.quarantine.is_some()
     });

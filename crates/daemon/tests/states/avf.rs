@@ -77,7 +77,7 @@ fn start(world: &mut World, n: u8) -> Vf {
     vf
 }
 
-/// VF 0 is slowed down, and VF 3 shut in.
+/// VF 0 is throttled, and VF 3 quarantined.
 fn hold_back(world: &mut World) {
     let limits = [Thresholds { warn: 1, throttle: 5, quarantine: 0 }; 6];
     let watch = |pf: &mut Pf, side: &mut Side<'_>, events| pf.watch(side, 0, [events; 6], &limits);

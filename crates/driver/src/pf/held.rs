@@ -1,6 +1,7 @@
-//! VFs that do too much ([`crate::conduct`]): each is judged by what was counted, and an 82576 is made to hold it back.
+//! Limits of conduct ([`crate::conduct`]) for the VFs of an 82576: the PF compares each VF's counts with the limits, and has
+//! the card restrain a VF that goes beyond them.
 //!
-//! Left out: counting. Requests are counted here; the rest the card and its host count, and give to [`Pf::watch`].
+//! Left out: counting. The PF counts mailbox requests and resets; card and host count the rest and give it to [`Pf::watch`].
 
 use super::Pf;
 use crate::conduct::{Action, Cause, Monitor, Offence, Totals, Verdict};
@@ -8,8 +9,9 @@ use crate::hal::Hal;
 use i82576::VfIndex;
 
 impl Pf {
-    /// Judges a VF by what was counted of it, requests excepted, which are counted here. To be called now and then;
-    /// a rate needs a second. Afterwards the card must be told [`Pf::link_override`].
+    /// Compares a VF's counts with its limits, and acts on the gravest finding. The count of mailbox requests and resets in
+    /// `totals` is ignored: the PF has its own. Call it at least once a second: limits are rates a second. Afterwards the
+    /// card must be told [`Pf::link_override`].
     pub fn watch<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, mut totals: Totals) -> Option<Verdict> {
         let now = hal.now();
         let limits = self.port_policy.limits;
@@ -24,7 +26,7 @@ impl Pf {
         Some(verdict)
     }
 
-    /// Shuts a VF in: it moves no frame and sees no link. Afterwards the card must be told [`Pf::link_override`].
+    /// Quarantines a VF: it moves no frame and sees no link. Afterwards the card must be told [`Pf::link_override`].
     pub fn quarantine<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, why: Cause) {
         if self.state_mut(vf).monitor.quarantine(why) {
             self.apply_enable(hal, vf);
@@ -32,13 +34,13 @@ impl Pf {
         }
     }
 
-    /// Lets a VF out that was shut in, and lifts every throttle. Afterwards the card must be told
+    /// Releases a VF that was quarantined, and lifts every throttle. Afterwards the card must be told
     /// [`Pf::link_override`].
     pub fn release<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
-        let was_shut_in = self.state_mut(vf).monitor.release();
+        let was_quarantined = self.state_mut(vf).monitor.release();
         self.apply_rate(hal, vf);
         self.apply_enable(hal, vf);
-        if was_shut_in {
+        if was_quarantined {
             self.notify(hal, vf);
         }
     }

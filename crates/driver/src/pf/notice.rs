@@ -24,7 +24,7 @@ impl Pf {
         self.link_override(vf).unwrap_or(self.wire_up)
     }
 
-    /// What the card must present as a VF's STATUS.LU if that is not the port's. One that is removed or shut in sees
+    /// What the card must present as a VF's STATUS.LU if that is not the port's. One that is removed or quarantined sees
     /// no link, whatever the administrator wishes.
     #[must_use]
     pub fn link_override(&self, vf: VfIndex) -> Option<bool> {

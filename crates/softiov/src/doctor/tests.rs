@@ -60,8 +60,8 @@ fn each_finding_has_its_cause_and_its_remedy() {
     only(&found(unlinked), Verdict::Warning, "port show");
     let unshared = |port: &mut PortStatus| port.vfs[0].function.hint = Some("add share=on".into());
     only(&found(unshared), Verdict::Problem, "share=on");
-    let shut_in = |port: &mut PortStatus| port.vfs[0].conduct.quarantine = Some("spoofing".into());
-    only(&found(shut_in), Verdict::Warning, "vf set pf0vf0 --quarantine off");
+    let quarantined = |port: &mut PortStatus| port.vfs[0].conduct.quarantine = Some("spoofing".into());
+    only(&found(quarantined), Verdict::Warning, "vf set pf0vf0 --quarantine off");
     only(&found(|port| port.vfs[0].active = false), Verdict::Warning, "modprobe igbvf");
     let other = |port: &mut PortStatus| (port.family, port.vfs[0].active) = (Family::Avf, false);
     only(&found(other), Verdict::Warning, "modprobe iavf");

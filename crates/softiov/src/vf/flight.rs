@@ -22,7 +22,7 @@ pub(crate) struct Args {
     /// Write JSON into this file, or to standard output (`-`).
     #[arg(long, short = 'w', value_name = "FILE|-")]
     write: Option<PathBuf>,
-    /// Print a file, of `--write` or of a host that has shut a VF in, and ask no host.
+    /// Print a file, of `--write` or of a host that has quarantined a VF, and ask no host.
     #[arg(long, short, value_name = "FILE", conflicts_with = "vf")]
     read: Option<PathBuf>,
     #[command(flatten)]
@@ -63,7 +63,7 @@ fn ask(socket: &Path, vf: String) -> Result<Recording, ClientError> {
 /// A line for each entry.
 pub(crate) fn text(recording: &Recording) -> String {
     let Recording { vf, time_ns, because, lost, entries } = recording;
-    let because = because.as_ref().map_or(String::new(), |why| format!(", shut in for {why}"));
+    let because = because.as_ref().map_or(String::new(), |why| format!(", quarantined for {why}"));
     let mut text = format!("{vf} at {} UTC{because}", time(*time_ns));
     if *lost > 0 {
         let _ = write!(text, "; {lost} before these are not kept any more");
@@ -134,7 +134,7 @@ mod tests {
         };
         assert_eq!(
             text(&recording),
-            "pf0vf0 at 01:01:01.000000 UTC, shut in for spoofing; 3 before these are not kept any more
+            "pf0vf0 at 01:01:01.000000 UTC, quarantined for spoofing; 3 before these are not kept any more
     -1.234567s  a client has connected
     -1.234567s  write   VMBMEM[0] reset 0x800 = 0x6
     -1.234567s  dropped spoofed (2 times)

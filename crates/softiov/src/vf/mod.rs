@@ -37,7 +37,7 @@ pub(crate) enum Command {
     },
     /// Print what a VF and its client did last: registers read and written, requests refused, frames dropped, resets.
     ///
-    /// When a VF is shut in, the host writes the same into a file, `flight/VF-TIME.json` in its state folder.
+    /// When a VF is quarantined, the host writes the same into a file, `flight/VF-TIME.json` in its state folder.
     Flight(flight::Args),
     /// End the connection of a VF's client: its guest loses the VF. Another client may connect.
     Disconnect {

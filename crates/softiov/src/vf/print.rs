@@ -116,7 +116,7 @@ pub(crate) fn shown(value: &Value) -> String {
 
 fn conduct(text: &mut String, conduct: &Conduct) {
     if let Some(cause) = &conduct.quarantine {
-        let _ = writeln!(text, "    quarantined: {cause}; let it out with --quarantine off");
+        let _ = writeln!(text, "    quarantined: {cause}; release it with --quarantine off");
     }
     if !conduct.offences.is_empty() {
         let _ = writeln!(text, "    seconds of too much: {}", list_of(&conduct.offences));
@@ -193,7 +193,7 @@ mod tests {
     use daemon::control::status::Conduct;
 
     #[test]
-    fn a_line_tells_of_a_vf_that_is_shut_in_or_slowed_down() {
+    fn a_line_tells_of_a_vf_that_is_quarantined_or_throttled() {
         let mut conduct = Conduct::default();
         assert_eq!(restraint(&conduct), "");
         conduct.throttled = true;

@@ -1,4 +1,4 @@
-//! `softiov vf flight`: what a VF did last, as text, as JSON, in a file, and what the host writes when it shuts a VF in. What is
+//! `softiov vf flight`: what a VF did last, as text, as JSON, in a file, and what the host writes when it quarantines a VF. What is
 //! recorded is `daemon`'s to test (`crates/daemon/tests/live/flight.rs`).
 
 use crate::process::{SOFTIOV, Serve, files, softiov};
@@ -51,7 +51,7 @@ fn spoof(serve: &Serve) {
 }
 
 #[test]
-fn a_vf_that_is_shut_in_leaves_a_file_and_the_log_names_it() {
+fn a_vf_that_is_quarantined_leaves_a_file_and_the_log_names_it() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     spoof(&serve);
@@ -60,7 +60,7 @@ fn a_vf_that_is_shut_in_leaves_a_file_and_the_log_names_it() {
     let [name] = &files(&kept)[..] else { panic!("{:?}", files(&kept)) };
     serve.wait_logged(name);
     let read = softiov(serve.folder(), &["vf", "flight", "--read", kept.join(name).to_str().unwrap()]);
-    for part in ["pf0vf0 at ", "shut in for spoofing", "dropped spoofed", "offence spoofing, "] {
+    for part in ["pf0vf0 at ", "quarantined for spoofing", "dropped spoofed", "offence spoofing, "] {
         assert!(read.out.contains(part), "{part} in {}{}", read.out, read.err);
     }
 }

@@ -254,7 +254,7 @@ pub(crate) fn interrupts_have_a_ceiling(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// A guest that floods its network is shut in: its link goes, and comes back when the administrator lets it out.
+/// A guest that floods its network is quarantined: its link goes, and comes back when the administrator releases it.
 pub(crate) fn flood_is_quarantined_until_released(world: &mut World) -> Result<Outcome> {
     let [_, _, carol] = world.everyone()?;
     carol.check(&format!("ip link set eth2 up && ip route replace {GROUP}/32 dev eth2"))?;
@@ -268,24 +268,24 @@ pub(crate) fn flood_is_quarantined_until_released(world: &mut World) -> Result<O
     carrier(true)?;
     // Each ping is 44 fragments.
     let flood = carol.linux.spawn_background(&format!("ping -q -i 0.01 -s 65000 -I eth2 {GROUP}"))?;
-    let shut_in = world.wait_vf(CAROL_OUTSIDE, "be shut in", |vf| vf.conduct.quarantine.is_some());
+    let quarantined = world.wait_vf(CAROL_OUTSIDE, "be quarantined", |vf| vf.conduct.quarantine.is_some());
     flood.kill();
-    let status = shut_in?;
+    let status = quarantined?;
     ensure!(
         status.conduct.quarantine.as_deref() == Some("storm") && !status.link,
         "the host says {status:?}"
     );
-    carrier(false).context("shut in")?;
+    carrier(false).context("quarantined")?;
     let others = [world.vf(ALICE)?, world.vf(CAROL)?];
     ensure!(others.iter().all(|vf| vf.link && vf.conduct.quarantine.is_none()), "others suffer: {others:?}");
 
     world.change(CAROL_OUTSIDE, VfSettings { quarantine: Some(false), ..VfSettings::default() })?;
-    carrier(true).context("let out")?;
+    carrier(true).context("released")?;
     let sent = world.vf(CAROL_OUTSIDE)?.tx.packets;
     carol.check_fails(&format!("ping -q -c 3 -i 0.02 -W 1 -I eth2 {GROUP}"))?;
     let sends_again = world.vf(CAROL_OUTSIDE)?.tx.packets > sent;
     carol.check(&format!("ip route del {GROUP}/32 dev eth2; ip link set eth2 down"))?;
-    ensure!(sends_again, "let out, it sends nothing");
+    ensure!(sends_again, "released, it sends nothing");
     Ok(Outcome::Passed)
 }
 

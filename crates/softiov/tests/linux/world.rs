@@ -57,7 +57,7 @@ pub(crate) const CAROL_MAC: &str = "02:82:57:60:00:02";
 const NO_MAC: &str = "00:00:00:00:00:00";
 /// The address of [`PF`].
 pub(crate) const PF_MAC: &str = "02:82:57:60:02:00";
-/// From so many broadcasts and multicasts a second on, [`CAROL_OUTSIDE`] is shut in.
+/// From so many broadcasts and multicasts a second on, [`CAROL_OUTSIDE`] is quarantined.
 const STORM: u32 = 100;
 /// The VLAN of [`CAROL_VLAN`].
 pub(crate) const PORT_VLAN: u8 = 100;

@@ -28,7 +28,7 @@ fn a_package_is_installed_upgraded_under_guests_and_removed_without_a_trace() ->
     let before = files(&machine)?;
     let first = built::package("1.0", machine.files())?;
     machine.run(&format!("dpkg -i {}", first.display()))?;
-    the_unit_is_up_and_shut_in(&machine)?;
+    the_unit_is_up_and_confined(&machine)?;
 
     let assets = Assets::prepare(KernelSeries::Bookworm61)?;
     let guests = [1, 2].map(|number| boot(&machine, &assets, number));
@@ -80,7 +80,7 @@ fn files(machine: &Machine) -> Result<BTreeSet<String>> {
     Ok(found.lines().map(str::to_owned).collect())
 }
 
-fn the_unit_is_up_and_shut_in(machine: &Machine) -> Result<()> {
+fn the_unit_is_up_and_confined(machine: &Machine) -> Result<()> {
     machine.run("systemctl is-active softiov && systemctl is-enabled softiov && softiov vf show pf0vf6")?;
     let complaints = machine.command("systemd-analyze verify softiov.service").output()?;
     let complaints = String::from_utf8_lossy(&complaints.stderr).into_owned();

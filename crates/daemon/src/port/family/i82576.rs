@@ -254,13 +254,13 @@ impl Family for I82576 {
 
     fn facts(&self, vf: VfIndex) -> Option<VfFacts> {
         let Hosted { pf, .. } = self.hosted()?;
-        let shut_in = pf.conduct(vf).quarantined() == Some(Cause::Administrator);
+        let quarantined = pf.conduct(vf).quarantined() == Some(Cause::Administrator);
         Some(VfFacts {
             mac: pf.vf_mac(vf),
             vlans: pf.vf_vlans(vf).collect(),
             link: self.nic.vf_link(vf),
             active: pf.vf_is_active(vf),
-            settings: VfSettings::of(pf.policy(vf), shut_in),
+            settings: VfSettings::of(pf.policy(vf), quarantined),
             conduct: conduct(pf.conduct(vf)),
             mailbox: mailbox(pf.counters(vf)),
         })

@@ -159,7 +159,7 @@ pub(super) trait Family: Debug + Send {
         bus: &mut LiveBus,
     ) -> Result<(), Unfit>;
 
-    /// Shuts a VF in for the administrator, or lets it out.
+    /// Quarantines a VF for the administrator, or releases it.
     fn quarantine(&mut self, vf: VfIndex, on: bool, bus: &mut LiveBus) -> Result<(), SettingError>;
 
     /// Offers one VF more, the last of `count`.

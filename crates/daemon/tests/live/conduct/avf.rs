@@ -1,6 +1,6 @@
 //! Guests with an Adaptive Virtual Function that mean harm.
 
-use super::{QUARANTINE, THROTTLE, WARN, is_shut_in, limit, until};
+use super::{QUARANTINE, THROTTLE, WARN, is_quarantined, limit, until};
 use crate::support::eventually;
 use crate::support::live::Live;
 use crate::support::machine::Machine;
@@ -46,7 +46,7 @@ impl Guest {
     fn send_too_short(&mut self) {
         if !self.driver.transmit(&mut self.machine, 0, &[0; 14]) {
             self.driver.reset(&mut self.machine);
-            // It fails once the VF is shut in.
+            // It fails once the VF is quarantined.
             let _ = self.driver.restart(&mut self.machine);
         }
     }
@@ -91,44 +91,44 @@ fn world_with_neighbour(kind: &str, limits: Limit) -> (Live, Guest, Guest) {
 #[test]
 fn a_flood_of_messages_shuts_a_vf_in() {
     let (live, mut a) = world("mailbox", QUARANTINE);
-    is_shut_in(&live, "mailbox", || a.send_descriptors(opcode::QUEUE_SHUTDOWN));
+    is_quarantined(&live, "mailbox", || a.send_descriptors(opcode::QUEUE_SHUTDOWN));
 }
 
 #[test]
 fn resets_by_its_guest_shut_a_vf_in() {
     let (live, mut a) = world("mailbox", QUARANTINE);
-    is_shut_in(&live, "mailbox", || a.machine.vmm.done(Client::reset).unwrap());
+    is_quarantined(&live, "mailbox", || a.machine.vmm.done(Client::reset).unwrap());
 }
 
 #[test]
 fn spoofing_shuts_a_vf_in() {
     let (live, mut a, b) = world_with_neighbour("spoofing", QUARANTINE);
-    is_shut_in(&live, "spoofing", || a.send(b.driver.mac(), MacAddress([2, 6, 6, 6, 6, 6])));
+    is_quarantined(&live, "spoofing", || a.send(b.driver.mac(), MacAddress([2, 6, 6, 6, 6, 6])));
 }
 
 #[test]
 fn a_storm_of_interrupts_shuts_a_vf_in() {
     let (live, mut a) = world("interrupts", QUARANTINE);
-    is_shut_in(&live, "interrupts", || a.interrupt());
+    is_quarantined(&live, "interrupts", || a.interrupt());
 }
 
 #[test]
 fn packets_that_make_no_sense_shut_a_vf_in() {
     let (live, mut a) = world("invalid", QUARANTINE);
-    is_shut_in(&live, "invalid", || a.send_too_short());
+    is_quarantined(&live, "invalid", || a.send_too_short());
 }
 
 #[test]
 fn descriptors_of_the_mailbox_that_are_no_messages_shut_a_vf_in() {
     let (live, mut a) = world("invalid", QUARANTINE);
-    is_shut_in(&live, "invalid", || a.send_descriptors(0x0102));
+    is_quarantined(&live, "invalid", || a.send_descriptors(0x0102));
 }
 
 #[test]
 fn dma_faults_shut_a_vf_in() {
     let (live, mut a) = world("dma-faults", QUARANTINE);
     // A ring that has faulted is silent until it is set up anew.
-    is_shut_in(&live, "dma-faults", || a.ring_mailbox(1 << 8));
+    is_quarantined(&live, "dma-faults", || a.ring_mailbox(1 << 8));
 }
 
 #[test]
@@ -144,16 +144,16 @@ fn a_vf_that_is_to_be_spoken_of_goes_on() {
 #[test]
 fn a_vf_that_is_slowed_down_is_let_go_by_the_administrator() {
     let (live, mut a) = world("interrupts", THROTTLE);
-    let status = until(&live, "it is slowed down", || a.interrupt(), |status| status.conduct.throttled);
+    let status = until(&live, "it is throttled", || a.interrupt(), |status| status.conduct.throttled);
     assert_eq!((status.conduct.quarantine, status.link), (None, true));
     let status = live.change(0, VfSettings { quarantine: Some(false), ..VfSettings::default() });
     assert!(!status.conduct.throttled);
 }
 
 #[test]
-fn a_storm_shuts_a_vf_in_until_it_is_let_out_and_a_hand_over_changes_nothing() {
+fn a_storm_quarantines_a_vf_until_it_is_released_and_a_hand_over_changes_nothing() {
     let (mut live, mut a, b) = world_with_neighbour("storm", QUARANTINE);
-    until(&live, "the VF is shut in", || a.broadcast(), |status| status.conduct.quarantine.is_some());
+    until(&live, "the VF is quarantined", || a.broadcast(), |status| status.conduct.quarantine.is_some());
     live.hand_over(PORT);
     let status = live.show(0);
     assert_eq!((status.conduct.quarantine.as_deref(), status.link), (Some("storm"), false));

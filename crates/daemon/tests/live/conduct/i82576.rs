@@ -1,6 +1,6 @@
 //! Guests with a VF of an 82576 that mean harm.
 
-use super::{QUARANTINE, THROTTLE, WARN, is_shut_in, until};
+use super::{QUARANTINE, THROTTLE, WARN, is_quarantined, until};
 use crate::support::eventually;
 use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;
@@ -44,7 +44,7 @@ fn packet(address: u64, length: u16) -> Data {
 #[test]
 fn a_flood_of_requests_shuts_a_vf_in() {
     let (live, mut a) = world("mailbox", QUARANTINE);
-    is_shut_in(&live, "mailbox", || {
+    is_quarantined(&live, "mailbox", || {
         for (register, value) in [(vf::V2PMAILBOX, 4), (vf::VMBMEM, 0x77), (vf::V2PMAILBOX, 1)] {
             a.machine.write(register, value);
         }
@@ -55,7 +55,7 @@ fn a_flood_of_requests_shuts_a_vf_in() {
 fn spoofing_shuts_a_vf_in() {
     let (live, mut a, b) = world_with_neighbour("spoofing", QUARANTINE);
     let frame = [&b.vf.mac().0[..], &[2, 6, 6, 6, 6, 6, 0x88, 0xb5], &[0; 60]].concat();
-    is_shut_in(&live, "spoofing", || {
+    is_quarantined(&live, "spoofing", || {
         let _ = a.vf.transmit(&mut a.machine, &frame, &Default::default());
         a.vf.flush(&mut a.machine);
         a.vf.clean(&mut a.machine);
@@ -65,19 +65,19 @@ fn spoofing_shuts_a_vf_in() {
 #[test]
 fn a_storm_of_interrupts_shuts_a_vf_in() {
     let (live, mut a) = world("interrupts", QUARANTINE);
-    is_shut_in(&live, "interrupts", || a.machine.write(vf::VTEICS, 7));
+    is_quarantined(&live, "interrupts", || a.machine.write(vf::VTEICS, 7));
 }
 
 #[test]
 fn packets_that_make_no_sense_shut_a_vf_in() {
     let (live, mut a, _b) = world_with_neighbour("invalid", QUARANTINE);
-    is_shut_in(&live, "invalid", || hand_over(&mut a.machine, &packet(1 << 20, 5)));
+    is_quarantined(&live, "invalid", || hand_over(&mut a.machine, &packet(1 << 20, 5)));
 }
 
 #[test]
 fn dma_faults_shut_a_vf_in() {
     let (live, mut a, _b) = world_with_neighbour("dma-faults", QUARANTINE);
-    is_shut_in(&live, "dma-faults", || {
+    is_quarantined(&live, "dma-faults", || {
         hand_over(&mut a.machine, &packet(1 << 40, 60));
         // A ring that has faulted is silent until it is set up anew.
         let enabled = a.machine.read(vf::TX_BLOCK + tx::TXDCTL);
@@ -106,17 +106,17 @@ fn a_vf_that_is_to_be_spoken_of_goes_on() {
 fn a_vf_that_is_slowed_down_is_let_go_by_the_administrator() {
     let (live, mut a) = world("interrupts", THROTTLE);
     let offend = || a.machine.write(vf::VTEICS, 7);
-    let status = until(&live, "it is slowed down", offend, |status| status.conduct.throttled);
+    let status = until(&live, "it is throttled", offend, |status| status.conduct.throttled);
     assert_eq!((status.conduct.quarantine, status.link), (None, true));
     let status = live.change(0, VfSettings { quarantine: Some(false), ..VfSettings::default() });
     assert!(!status.conduct.throttled);
 }
 
 #[test]
-fn a_storm_shuts_a_vf_in_until_it_is_let_out() {
+fn a_storm_shuts_a_vf_in_until_it_is_released() {
     let (live, mut a, mut b) = world_with_neighbour("storm", QUARANTINE);
     let offend = || a.send_many(MacAddress::BROADCAST, 5);
-    until(&live, "the VF is shut in", offend, |status| status.conduct.quarantine.is_some());
+    until(&live, "the VF is quarantined", offend, |status| status.conduct.quarantine.is_some());
     assert_eq!(live.show(0).conduct.quarantine.as_deref(), Some("storm"));
     b.receive();
     let before = live.show(0).tx.packets;

@@ -1,5 +1,5 @@
-//! A VF that does too much on a live host, each kind of it by a guest that means harm: it is spoken of, slowed down or
-//! shut in, and let out again. Which rates call for what is tested with the PF drivers.
+//! A VF that does too much on a live host, each kind of it by a guest that means harm: it is logged, throttled or
+//! quarantined, and released again. Which rates call for what is tested with the PF drivers.
 
 mod avf;
 mod i82576;
@@ -25,10 +25,10 @@ fn until(live: &Live, what: &str, mut offend: impl FnMut(), acted: impl Fn(&VfSt
     live.show(0)
 }
 
-/// The VF is shut in for one kind of conduct, its neighbour is not, and the administrator lets it out.
+/// The VF is quarantined for one kind of conduct, its neighbour is not, and the administrator releases it.
 #[track_caller]
-fn is_shut_in(live: &Live, kind: &str, offend: impl FnMut()) {
-    let status = until(live, "the VF is shut in", offend, |status| status.conduct.quarantine.is_some());
+fn is_quarantined(live: &Live, kind: &str, offend: impl FnMut()) {
+    let status = until(live, "the VF is quarantined", offend, |status| status.conduct.quarantine.is_some());
     assert_eq!((status.conduct.quarantine.as_deref(), status.link), (Some(kind), false));
     assert!(status.conduct.offences[kind] > 0);
     let neighbour = live.show(1);

@@ -57,8 +57,8 @@ pub enum Refusal {
     /// The VF may not receive everything: answered as if it could.
     #[error("the administrator does not allow promiscuity")]
     Promiscuity,
-    /// The VF is switched off, or shut in.
-    #[error("the VF is switched off, or shut in")]
+    /// The VF is switched off, or quarantined.
+    #[error("the VF is switched off, or quarantined")]
     Disabled,
     /// A key, a table or a function of the hash that cannot be.
     #[error("the hash cannot be made like that")]

@@ -1,8 +1,8 @@
-//! VFs that do too much ([`crate::conduct`]): each is judged by what was counted, and the card is made to hold it back. One
-//! that is slowed down keeps its queues and has a lower rate. One that is shut in is reset, as i40e resets a VF that the
-//! host disables: its queues stay off whatever its driver asks, and its link is down.
+//! Limits of conduct ([`crate::conduct`]) for the VFs of this PF: the PF compares each VF's counts with the limits, and has the
+//! card restrain a VF that goes beyond them. A throttled VF keeps its queues at a lower rate. A quarantined VF is reset, as
+//! i40e resets a VF that the host disables: its queues stay off whatever its driver asks, and its link is down.
 //!
-//! Left out: counting traffic, and thresholds, which are the port's.
+//! Left out: counting traffic, and the thresholds, which are the port's.
 
 use super::state::RestoreError;
 use super::{Card, Pf, VfState};
@@ -11,7 +11,7 @@ use ::avf::control::Restraint;
 use alloc::vec::Vec;
 use i82576::Time;
 
-/// What is done to a VF that is held back in any way.
+/// The restraint on every throttled or quarantined VF.
 const HELD: Restraint = Restraint { mail_us: SERVICE.as_micros() as u32, interrupt_us: HELD_INTERVAL_US };
 
 impl VfState {
@@ -22,8 +22,9 @@ impl VfState {
 }
 
 impl Pf {
-    /// Judges a VF by what was counted of it: messages and packets by the card, interrupts by whoever sends them. Resets by
-    /// its guest, and messages that are none, are counted here. To be called now and then; a rate needs a second.
+    /// Compares a VF's counts with its limits, and acts on the gravest finding. `totals` has the card's counts of messages and
+    /// packets and the host's count of interrupts; this adds the resets that the guest asked for and malformed messages.
+    /// Call it at least once a second: limits are rates a second.
     pub fn watch<H: Card>(
         &mut self,
         hal: &mut H,
@@ -44,7 +45,7 @@ impl Pf {
         Some(verdict)
     }
 
-    /// Shuts a VF in: it moves no frame and sees no link. Its driver is told that it is reset.
+    /// Quarantines a VF: it moves no frame and sees no link. Its driver is told that it is reset.
     pub fn quarantine<H: Card>(&mut self, hal: &mut H, vf: u8, why: Cause) {
         let Some(state) = self.vfs.get_mut(usize::from(vf)) else { return };
         if state.monitor.quarantine(why) {
@@ -52,7 +53,7 @@ impl Pf {
         }
     }
 
-    /// Lets a VF out that was shut in, and lifts every throttle. Its driver is told that it is reset, and begins anew.
+    /// Releases a VF that was quarantined, and lifts every throttle. Its driver is told that it is reset, and begins anew.
     pub fn release<H: Card>(&mut self, hal: &mut H, vf: u8) {
         let Some(state) = self.vfs.get_mut(usize::from(vf)) else { return };
         if state.monitor.release() {
@@ -62,7 +63,7 @@ impl Pf {
         }
     }
 
-    /// What is known of a VF's conduct.
+    /// A VF's conduct: what it did too much of, and what was done about it.
     #[must_use]
     pub fn conduct(&self, vf: u8) -> Option<&Monitor> {
         self.vfs.get(usize::from(vf)).map(|state| &state.monitor)
@@ -74,10 +75,10 @@ impl Pf {
         self.vfs.iter().map(|state| state.monitor.clone()).collect()
     }
 
-    /// VFs are known for the conduct that a predecessor has seen, and held back as they were. None is reset.
+    /// Takes over the conduct that a predecessor saved, and restrains the same VFs as it did. Resets no VF.
     ///
     /// # Errors
-    /// [`RestoreError`] if no VFs can be known for this.
+    /// [`RestoreError`] if the conduct is of another number of VFs, or a count in it is about to overflow.
     pub fn resume_conduct<H: Card>(
         &mut self,
         hal: &mut H,
@@ -94,14 +95,14 @@ impl Pf {
         Ok(())
     }
 
-    /// Has the card hold a VF back as much as is called for now.
+    /// Gives the card the rate and the restraint that the VF's conduct calls for now.
     pub(super) fn hold_back<H: Card>(&self, hal: &mut H, vf: u8) {
         let VfState { monitor, policy, .. } = self.state(vf);
         hal.rate(vf, monitor.rate(policy.max_tx_rate));
         hal.restrain(vf, if monitor.holds() { HELD } else { Restraint::default() });
     }
 
-    /// Ends throttles whose time is over.
+    /// Ends the throttles that have run out.
     pub(super) fn forgive<H: Card>(&mut self, hal: &mut H) {
         let now = hal.now();
         for vf in self.vfs() {
@@ -111,7 +112,7 @@ impl Pf {
         }
     }
 
-    /// When to come again for a VF that is held back.
+    /// When the next throttle runs out.
     pub(super) fn deadline(&self, now: Time) -> Option<Time> {
         self.vfs.iter().filter_map(|state| state.monitor.deadline(now)).min()
     }

@@ -2,7 +2,7 @@
 //! owner who looks again and again, and moderation that adapts.
 
 use super::Vf;
-use super::mailbox::{self, Letter};
+use super::mailbox::{self, Message};
 use crate::hal::DmaHal;
 use crate::ring::receive::RxRing;
 use crate::vf::Event;
@@ -30,8 +30,8 @@ pub enum Link {
 impl Vf {
     /// Looks for what the PF says of its own accord. Answers the link's speed, Mb/s.
     pub fn look<H: DmaHal>(&mut self, hal: &mut H) -> Option<u32> {
-        while let Some(letter) = self.mailbox.receive(hal) {
-            self.note(&letter);
+        while let Some(message) = self.mailbox.receive(hal) {
+            self.note(&message);
         }
         self.link
     }
@@ -76,8 +76,8 @@ impl Vf {
     }
 
     /// What the PF says of its own accord.
-    pub(super) fn note(&mut self, letter: &Letter) {
-        match decode(&letter.body).filter(|_| letter.operation == Op::Event.number()) {
+    pub(super) fn note(&mut self, message: &Message) {
+        match decode(&message.body).filter(|_| message.operation == Op::Event.number()) {
             Some(virtchnl::Event::Link { speed, up }) => self.link = up.then_some(speed),
             Some(virtchnl::Event::ResetImpending) => self.reset_impending = true,
             _ => {}

@@ -20,7 +20,7 @@ const RING: u64 = 4096;
 
 /// A message of the PF.
 #[derive(Debug)]
-pub(super) struct Letter {
+pub(super) struct Message {
     pub(super) operation: u32,
     pub(super) status: Status,
     pub(super) body: Vec<u8>,
@@ -88,7 +88,7 @@ impl Mailbox {
     }
 
     /// The next message of the PF. What the card wrote is checked: it may be at the far end of a socket.
-    pub(super) fn receive<H: DmaHal>(&mut self, hal: &mut H) -> Option<Letter> {
+    pub(super) fn receive<H: DmaHal>(&mut self, hal: &mut H) -> Option<Message> {
         let slot = self.next;
         let mut raw = [0; SIZE];
         hal.dma_read(self.receive + u64::from(slot) * SIZE as u64, &mut raw);
@@ -103,7 +103,7 @@ impl Mailbox {
         hal.write(r::VF_ARQT, slot.into());
         let good = descriptor.opcode == opcode::SEND_TO_VF && descriptor.flags & flag::ERR == 0;
         let operation = if good { descriptor.cookie_high } else { 0 };
-        Some(Letter { operation, status: Status::of(descriptor.cookie_low.cast_signed()), body })
+        Some(Message { operation, status: Status::of(descriptor.cookie_low.cast_signed()), body })
     }
 
     fn post<H: DmaHal>(&self, hal: &mut H, slot: u16) {

@@ -318,13 +318,13 @@ impl Vf {
         let number = request.op().number();
         self.mailbox.send(hal, &request);
         for _ in 0..mailbox::PATIENCE {
-            while let Some(letter) = self.mailbox.receive(hal) {
-                if letter.operation != number {
-                    self.note(&letter);
+            while let Some(message) = self.mailbox.receive(hal) {
+                if message.operation != number {
+                    self.note(&message);
                     continue;
                 }
-                return match letter.status {
-                    Status::Success => Ok(letter.body),
+                return match message.status {
+                    Status::Success => Ok(message.body),
                     status => Err(VfError::Refused(number, status.number())),
                 };
             }

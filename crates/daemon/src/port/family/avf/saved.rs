@@ -97,7 +97,7 @@ impl Avf {
         guests: &mut LiveBus,
     ) -> Result<Self, PortError> {
         let mut avf = Self::bring_up(link, configured(config), config.policy, decided(config), guests)?;
-        avf.shut_in(config, guests);
+        avf.quarantine_configured(config, guests);
         Ok(avf)
     }
 
@@ -114,7 +114,7 @@ impl Avf {
         let policy = still_policy(config, &before, policy);
         let mut avf = Self::bring_up(link, configured(config), policy, decided, guests)?;
         avf.with_pf(guests, |pf, hal| pf.resume_conduct(hal, conduct))?;
-        avf.shut_in(config, guests);
+        avf.quarantine_configured(config, guests);
         // A guest whose configuration space cannot be had sets it up anew, as after power-on.
         avf.load(config, &functions);
         Ok(avf)
@@ -157,12 +157,12 @@ impl Avf {
         for (vf, now) in VfIndex::all().zip(still_decided(config, &before, &policies)) {
             avf.decide(vf, now, guests).map_err(|error| PortError::Card(error.to_string()))?;
         }
-        avf.shut_in(config, guests);
+        avf.quarantine_configured(config, guests);
         Ok(Inherited { card: Box::new(avf), watched, functions: clients })
     }
 
-    /// Shuts VFs in that the configuration wants to be, unless they are already.
-    fn shut_in(&mut self, config: &PortConfig, guests: &mut LiveBus) {
+    /// Quarantines the VFs that the configuration says, unless they are quarantined already.
+    fn quarantine_configured(&mut self, config: &PortConfig, guests: &mut LiveBus) {
         for vf in config.vfs.iter().filter(|vf| vf.quarantine).map(|vf| vf.index.get()) {
             self.with_pf(guests, |pf, hal| pf.quarantine(hal, vf, Cause::Administrator));
         }

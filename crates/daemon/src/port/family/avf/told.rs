@@ -38,13 +38,13 @@ impl Avf {
     pub(super) fn told(&self, vf: VfIndex) -> VfFacts {
         let (n, decided) = (vf.get(), &self.decided[vf.index()]);
         let monitor = self.pf.conduct(n);
-        let shut_in = monitor.and_then(Monitor::quarantined) == Some(Cause::Administrator);
+        let quarantined = monitor.and_then(Monitor::quarantined) == Some(Cause::Administrator);
         VfFacts {
             mac: self.pf.vf_mac(n),
             vlans: self.pf.vf_vlans(n).collect(),
             link: self.pf.vf_link(n).is_some(),
             active: self.pf.vf_is_active(n),
-            settings: VfSettings::of(&decided.policy, shut_in),
+            settings: VfSettings::of(&decided.policy, quarantined),
             conduct: monitor.map(conduct).unwrap_or_default(),
             mailbox: self.pf.counters(n).map(mailbox).unwrap_or_default(),
         }

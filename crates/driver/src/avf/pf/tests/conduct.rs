@@ -42,7 +42,7 @@ impl World {
         assert_eq!(verdict.action, Action::Throttle);
     }
 
-    fn shut_in(&mut self) {
+    fn quarantine(&mut self) {
         let verdict = self.judge(Offence::Spoofing, 5, Thresholds { quarantine: 5, ..NEVER }).unwrap();
         assert_eq!(verdict.action, Action::Quarantine);
     }
@@ -92,11 +92,11 @@ fn a_throttle_ends_ten_seconds_after_the_last_crossing() {
 }
 
 #[test]
-fn a_vf_that_is_shut_in_is_told_of_its_reset_and_finds_its_queues_off_and_its_link_down() {
+fn a_vf_that_is_quarantined_is_told_of_its_reset_and_finds_its_queues_off_and_its_link_down() {
     let mut world = World::active();
     world.start_queues();
     world.card.log.clear();
-    world.shut_in();
+    world.quarantine();
     assert_eq!(world.card.log, [(0, "reset impending"), (0, "reset")], "as i40e disables a VF");
     assert_eq!((world.told().running, world.told().restraint), ((0, 0), HELD));
     world.introduce(0, OFFERED);
@@ -109,7 +109,7 @@ fn a_vf_that_is_shut_in_is_told_of_its_reset_and_finds_its_queues_off_and_its_li
 #[test]
 fn no_reset_is_a_way_out() {
     let mut world = World::active();
-    world.shut_in();
+    world.quarantine();
     world.card.arrive(0, Op::ResetVf.number(), &[]);
     world.pf.visit(&mut world.card);
     world.card.flr(0);
@@ -124,7 +124,7 @@ fn no_reset_is_a_way_out() {
 #[test]
 fn the_administrator_lets_a_vf_out() {
     let mut world = World::active();
-    world.shut_in();
+    world.quarantine();
     world.introduce(0, OFFERED);
     world.card.log.clear();
     world.pf.release(&mut world.card, 0);
@@ -182,7 +182,11 @@ fn what_a_vf_sent_before_a_reset_that_has_to_wait_is_void_at_once() {
     world.card.write(r::VFGEN_RSTAT1, rstat::IN_PROGRESS);
     world.card.flr(0);
     let visit = world.pf.visit(&mut world.card);
-    assert_eq!((visit.resets, visit.served, world.card.sent.len()), (0, 0, 0), "nobody is answered");
+    assert_eq!(
+        (visit.resets, visit.served, world.card.sent.len()),
+        (0, 0, 0),
+        "the PF answers no VF in reset"
+    );
     assert_eq!(world.card.read(r::VFGEN_RSTAT1), rstat::IN_PROGRESS);
     let due = visit.deadline.unwrap();
     assert_eq!(due.since(world.card.now), Duration::from_millis(100));
@@ -232,8 +236,8 @@ fn a_successor_knows_a_vf_for_its_conduct_and_holds_it_back() {
     world.card.log.clear();
     world.pf.resume_conduct(&mut world.card, old.pf.monitors()).unwrap();
     assert_eq!((world.told().rate, world.told().restraint, world.card.log.len()), (10, HELD, 0));
-    let shut_in = vec![Monitor::of_shut_in(Cause::Administrator); 4];
-    world.pf.resume_conduct(&mut world.card, shut_in).unwrap();
+    let quarantined = vec![Monitor::of_quarantined(Cause::Administrator); 4];
+    world.pf.resume_conduct(&mut world.card, quarantined).unwrap();
     assert_eq!((world.pf.vf_link(0), world.start_queues()), (None, Status::Param));
     assert!(world.pf.resume_conduct(&mut world.card, Vec::new()).is_err(), "it serves four");
 }
