@@ -10,7 +10,7 @@
 
 use avf::admin::{Descriptor, SIZE, flag, opcode};
 use avf::bits::aqlen;
-use avf::control::{Control, TxContext};
+use avf::control::{Control, Order, TxContext};
 use avf::descriptor::tx::{self, Context, Data, Ip, L4};
 use avf::register as r;
 use avf::virtchnl::Op;
@@ -114,8 +114,8 @@ fn send_packet(world: &mut World, input: &mut Input<'_>) -> Option<()> {
     let memory = world.memories.of(Function::Vf(0));
     memory[PACKET as usize..][..head.len()].copy_from_slice(&head);
     memory[TX_RING as usize..][..ring.len() * tx::SIZE].copy_from_slice(ring.as_flattened());
-    world.card.configure_tx(0, 0, TxContext { base: TX_RING, length: 64, head_address: None });
-    world.card.run(0, u16::MAX, 1);
+    world.card.order(0, Order::ConfigureTx(0, TxContext { base: TX_RING, length: 64, head_address: None }));
+    world.card.order(0, Order::Run { rx: u16::MAX, tx: 1 });
     world.vf(0).write(r::qtx_tail(0), ring.len() as u32);
     world.round();
     Some(())

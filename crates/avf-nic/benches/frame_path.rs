@@ -3,7 +3,7 @@
 //!
 //! Left out: time, which `cargo xtask bench` measures on the served card; the mailbox, and the PF driver.
 
-use avf::control::{Control, RxContext, Tags, TxContext};
+use avf::control::{Control, Order, RxContext, Tags, TxContext};
 use avf::descriptor::rx::{Form, posted};
 use avf::descriptor::tx::{Data, Ip, L4};
 use avf::register as r;
@@ -105,7 +105,10 @@ impl Bench {
         for vf in 0..2 {
             card.set_bus_master(vf, true);
             let length = RING as u16;
-            card.configure_tx(vf, 0, TxContext { base: TX_RING as u64, length, head_address: None });
+            card.order(
+                vf,
+                Order::ConfigureTx(0, TxContext { base: TX_RING as u64, length, head_address: None }),
+            );
             let rx = RxContext {
                 base: RX_RING as u64,
                 length,
@@ -114,12 +117,12 @@ impl Bench {
                 max_frame: 9728,
                 keep_fcs: false,
             };
-            card.configure_rx(vf, 0, rx);
-            card.address(vf, mac(vf), true);
-            card.vlan(vf, PORT_VLAN, true);
-            card.tags(vf, Tags { strip: true, insert: false, port_vlan: Some(PORT_VLAN) });
-            card.spoof_check(vf, true);
-            card.run(vf, 1, 1);
+            card.order(vf, Order::ConfigureRx(0, rx));
+            card.order(vf, Order::Address { mac: mac(vf), on: true });
+            card.order(vf, Order::Vlan { vlan: PORT_VLAN, on: true });
+            card.order(vf, Order::Tags(Tags { strip: true, insert: false, port_vlan: Some(PORT_VLAN) }));
+            card.order(vf, Order::SpoofCheck(true));
+            card.order(vf, Order::Run { rx: 1, tx: 1 });
         }
         card.apply_policy(&mut plane, &Mirrors::NONE);
         let memory = Memory([vec![0; MEMORY], vec![0; MEMORY]]);

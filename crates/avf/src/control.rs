@@ -1,5 +1,5 @@
-//! What a PF driver has the card do for a VF. On real cards this is queue contexts in host memory, registers and admin
-//! commands; a card in software does it when it is told. The PF driver and the card meet here only.
+//! The orders that a PF driver gives the card for a VF. Real cards take them as queue contexts in host memory, registers and
+//! admin commands; a card in software takes them as calls. The PF driver and the card meet here only.
 //!
 //! Left out: what a VF may have, which the PF driver decides; the mailbox and resets, which have registers
 //! ([`crate::pf_register`]).
@@ -78,58 +78,84 @@ pub struct Restraint {
     pub interrupt_us: u32,
 }
 
-/// What the PF driver has the card do. VFs are numbers below [`crate::ids::MAX_VFS`], queues below
-/// [`crate::ids::MAX_PAIRS`], vectors below [`crate::ids::MAX_VECTORS`]; what is beyond is ignored. A reset of the VF
-/// takes all of it back but rate, restraint, spoof check and what it was told of tags.
-pub trait Control {
-    /// Sets a receive queue up, stopped; its head is 0, its tail stays, since drivers write it before.
-    fn configure_rx(&mut self, vf: u8, queue: u8, context: RxContext);
-
+/// What a PF driver orders the card to do for a VF.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order<'a> {
+    /// Sets a receive queue up, stopped. Its head is 0; its tail stays, since drivers write the tail first.
+    ConfigureRx(u8, RxContext),
     /// Sets a transmit queue up, stopped and empty: head and tail are 0.
-    fn configure_tx(&mut self, vf: u8, queue: u8, context: TxContext);
+    ConfigureTx(u8, TxContext),
+    /// Lets the queues run whose bits are set, and stops the others.
+    Run {
+        /// Receive queues, a bit each.
+        rx: u16,
+        /// Transmit queues, a bit each.
+        tx: u16,
+    },
+    /// The interrupt cause of a receive queue.
+    MapRx(u8, Option<Cause>),
+    /// The interrupt cause of a transmit queue.
+    MapTx(u8, Option<Cause>),
+    /// Adds an address that the VF receives by and may send from, or removes it.
+    Address {
+        /// The MAC address.
+        mac: [u8; 6],
+        /// Add, or remove.
+        on: bool,
+    },
+    /// Makes the VF a member of a VLAN, or ends that. VLAN 0 is frames without a tag.
+    Vlan {
+        /// The VLAN id, 0 to 4,095.
+        vlan: u16,
+        /// Join, or leave.
+        on: bool,
+    },
+    /// How tags are inserted and stripped.
+    Tags(Tags),
+    /// Which frames the VF receives besides those to its own addresses.
+    Promiscuity {
+        /// Every frame to a single station.
+        unicast: bool,
+        /// Every frame to a group.
+        multicast: bool,
+    },
+    /// Whether frames that the VF sends must have its addresses and VLANs.
+    SpoofCheck(bool),
+    /// The most that the VF may send, Mb/s; 0 is no limit.
+    Rate(u32),
+    /// The restraint on mail and interrupts.
+    Restrain(Restraint),
+    /// The hash key, from its first byte on; bytes beyond it stay.
+    HashKey(&'a [u8]),
+    /// The lookup table, from its first entry on; entries beyond it stay.
+    LookupTable(&'a [u8]),
+    /// The packet types that are hashed, a bit each.
+    HashTypes(u64),
+    /// The hash function.
+    HashFunction(HashFunction),
+}
 
-    /// Lets queues run that were set up, and stops others: a bit each.
-    fn run(&mut self, vf: u8, rx: u16, tx: u16);
+impl Order<'_> {
+    /// Whether the order changes where frames go or how fast, so that forwarding tables must be made anew.
+    #[must_use]
+    pub fn changes_forwarding(&self) -> bool {
+        match self {
+            Self::Run { .. } | Self::Address { .. } | Self::Vlan { .. } | Self::Tags(_) => true,
+            Self::Promiscuity { .. } | Self::SpoofCheck(_) | Self::Rate(_) => true,
+            Self::ConfigureRx(..) | Self::ConfigureTx(..) | Self::MapRx(..) | Self::MapTx(..) => false,
+            Self::Restrain(_) | Self::HashKey(_) | Self::LookupTable(_) => false,
+            Self::HashTypes(_) | Self::HashFunction(_) => false,
+        }
+    }
+}
 
-    /// What a receive queue raises.
-    fn map_rx(&mut self, vf: u8, queue: u8, cause: Option<Cause>);
+/// A card that takes orders of a PF driver.
+pub trait Control {
+    /// Carries an order out. VFs are numbers below [`crate::ids::MAX_VFS`], queues below [`crate::ids::MAX_PAIRS`], vectors
+    /// below [`crate::ids::MAX_VECTORS`]; an order beyond these is ignored. A reset of the VF undoes every order but
+    /// [`Order::Rate`], [`Order::Restrain`], [`Order::SpoofCheck`] and [`Order::Tags`].
+    fn order(&mut self, vf: u8, order: Order<'_>);
 
-    /// What a transmit queue raises.
-    fn map_tx(&mut self, vf: u8, queue: u8, cause: Option<Cause>);
-
-    /// Adds an address that the VF receives by and may send from, or takes it away.
-    fn address(&mut self, vf: u8, mac: [u8; 6], on: bool);
-
-    /// Makes a VF a member of a VLAN, or no member. 0 is frames without a tag.
-    fn vlan(&mut self, vf: u8, vlan: u16, on: bool);
-
-    /// What becomes of tags.
-    fn tags(&mut self, vf: u8, tags: Tags);
-
-    /// Whether a VF receives every frame to one station, and every frame to a group.
-    fn promiscuity(&mut self, vf: u8, unicast: bool, multicast: bool);
-
-    /// Whether what a VF sends is held to its addresses and VLANs.
-    fn spoof_check(&mut self, vf: u8, on: bool);
-
-    /// The most that a VF may send, Mb/s; 0 is no limit.
-    fn rate(&mut self, vf: u8, mbps: u32);
-
-    /// How a VF is held back.
-    fn restrain(&mut self, vf: u8, restraint: Restraint);
-
-    /// The key of the hash, as far as it goes.
-    fn hash_key(&mut self, vf: u8, key: &[u8]);
-
-    /// The table of the hash, as far as it goes.
-    fn lookup_table(&mut self, vf: u8, table: &[u8]);
-
-    /// Which packet types are hashed.
-    fn hash_types(&mut self, vf: u8, types: u64);
-
-    /// How the hash is made.
-    fn hash_function(&mut self, vf: u8, function: HashFunction);
-
-    /// What a VF has sent and received.
+    /// What the VF has sent and received.
     fn statistics(&mut self, vf: u8) -> Statistics;
 }

@@ -1,7 +1,7 @@
 //! Frames from ring to ring.
 
 use crate::world::{World, mac};
-use avf::control::{Control, TxContext};
+use avf::control::{Control, Order, TxContext};
 use avf::descriptor::tx::{self, Data};
 use avf::register as r;
 use driver::Hal;
@@ -87,8 +87,8 @@ fn a_tail_stored_after_a_reset_counts_when_the_queue_is_set_up() {
     world.vf(0).write(r::qtx_tail(0), 1);
     world.round();
     assert!(world.packets.is_empty(), "there is no queue yet");
-    world.card.configure_tx(0, 0, TxContext { base: 0, length: 64, head_address: None });
-    world.card.run(0, 1, 1);
+    world.card.order(0, Order::ConfigureTx(0, TxContext { base: 0, length: 64, head_address: None }));
+    world.card.order(0, Order::Run { rx: 1, tx: 1 });
     world.round();
     assert_eq!(world.packets.len(), 1);
 }

@@ -4,7 +4,7 @@ use crate::offloads::two;
 use crate::world::{World, mac};
 use avf::admin::{Descriptor, SIZE, flag, opcode};
 use avf::bits::{aqlen, dyn_ctl};
-use avf::control::{Control, Restraint};
+use avf::control::{Control, Order, Restraint};
 use avf::register as r;
 use avf::virtchnl::Request;
 use core::time::Duration;
@@ -60,9 +60,9 @@ fn mail_that_is_held_back_is_taken_ten_times_a_second_whatever_it_is() {
     for descriptor in [message, command, strange] {
         let mut world = World::new(2);
         flood(&mut world, descriptor);
-        world.card.restrain(0, MAIL);
+        world.card.order(0, Order::Restrain(MAIL));
         assert_eq!(taken_in_a_second(&mut world), 10, "{descriptor:?}");
-        world.card.restrain(0, Restraint::default());
+        world.card.order(0, Order::Restrain(Restraint::default()));
         for _ in 0..SLOTS {
             world.round();
         }
@@ -75,7 +75,7 @@ fn mail_that_is_held_back_is_taken_ten_times_a_second_whatever_it_is() {
 fn another_vfs_mail_is_not_held_back() {
     let mut world = World::new(2);
     flood(&mut world, Descriptor { opcode: opcode::QUEUE_SHUTDOWN, ..Descriptor::default() });
-    world.card.restrain(0, MAIL);
+    world.card.order(0, Order::Restrain(MAIL));
     let mut other = Vf::probe(&mut world.vf(1), mac(1)).unwrap();
     let began = world.now;
     (0..10).for_each(|_| _ = other.ask(&mut world.vf(1), Request::GetHashTypes).unwrap());
@@ -141,7 +141,7 @@ fn interrupts_that_are_held_back_come_a_thousand_times_a_second() {
 #[test]
 fn an_interrupt_that_is_held_back_comes_when_its_time_is_over() {
     let mut world = World::new(1);
-    world.card.restrain(0, INTERRUPTS);
+    world.card.order(0, Order::Restrain(INTERRUPTS));
     let trigger = dyn_ctl::SWINT_TRIG | dyn_ctl::INTENA | 3 << dyn_ctl::ITR_SHIFT;
     for _ in 0..2 {
         world.vf(0).write(r::dyn_ctl(1), trigger);

@@ -3,7 +3,7 @@
 use crate::world::{MEMORY, World, mac};
 use avf::admin::{Descriptor, SIZE, flag, opcode, returned};
 use avf::bits::aqlen;
-use avf::control::{Control, TxContext};
+use avf::control::{Control, Order, TxContext};
 use avf::descriptor::tx::{self, Context, Data};
 use avf::register as r;
 use avf_nic::{Arrival, Card};
@@ -98,8 +98,8 @@ fn a_vf_that_floods_the_mailbox_leaves_the_others_their_turn() {
 /// Transmit queue 0 of VF 0 with these descriptors at the start of its memory, and a tail behind them.
 fn ring_of(world: &mut World, descriptors: &[[u8; tx::SIZE]]) {
     let context = TxContext { base: 0, length: 256, head_address: None };
-    world.card.configure_tx(0, 0, context);
-    world.card.run(0, 1, 1);
+    world.card.order(0, Order::ConfigureTx(0, context));
+    world.card.order(0, Order::Run { rx: 1, tx: 1 });
     world.memories.of(Function::Vf(0))[..descriptors.len() * tx::SIZE]
         .copy_from_slice(descriptors.as_flattened());
     world.vf(0).write(r::qtx_tail(0), descriptors.len() as u32);

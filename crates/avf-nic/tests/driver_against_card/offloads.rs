@@ -2,7 +2,7 @@
 
 use crate::built::{pseudo, tcp4, tcp6, udp4, udp6};
 use crate::world::{World, mac};
-use avf::control::{Control, TxContext};
+use avf::control::{Control, Order, TxContext};
 use avf::descriptor::rx::Checksums;
 use avf::descriptor::tx::{self, Context, Data, Ip, L4};
 use avf::register as r;
@@ -207,8 +207,8 @@ fn asking_for_stripping_after_a_reset_does_not_end_inserting() {
 /// Transmit queue 0 of VF 0 with these descriptors, and a packet at 0x1000; what left by the uplink.
 pub(crate) fn ring_of(descriptors: &[[u8; tx::SIZE]], packet: &[u8]) -> (World, Vec<Vec<u8>>) {
     let (mut world, _, _) = two(|policy| policy.spoofchk = false);
-    world.card.configure_tx(0, 0, TxContext { base: 0, length: 256, head_address: None });
-    world.card.run(0, 1, 1);
+    world.card.order(0, Order::ConfigureTx(0, TxContext { base: 0, length: 256, head_address: None }));
+    world.card.order(0, Order::Run { rx: 1, tx: 1 });
     let memory = world.memories.of(Function::Vf(0));
     memory[..descriptors.len() * tx::SIZE].copy_from_slice(descriptors.as_flattened());
     memory[0x1000..0x1000 + packet.len()].copy_from_slice(packet);

@@ -4,7 +4,7 @@
 use crate::built::tcp4;
 use crate::offloads::{SUMS, all_of, cut, two};
 use crate::world::MEMORY;
-use avf::control::{Control, TxContext};
+use avf::control::{Control, Order, TxContext};
 use avf::descriptor::tx::{self, Buffer, Data, Ip, L4, Transmit, command};
 use avf::register as r;
 use driver::Hal;
@@ -65,8 +65,10 @@ fn memory_that_cannot_be_reached_stops_the_queue_after_the_frames_before() {
     let memory = world.memories.of(Function::Vf(0));
     memory[buffer..][..packet(7).len()].copy_from_slice(&packet(7));
     memory[ring..][..descriptors.len() * tx::SIZE].copy_from_slice(descriptors.as_flattened());
-    world.card.configure_tx(0, 0, TxContext { base: ring as u64, length: 64, head_address: None });
-    world.card.run(0, 1, 1);
+    world
+        .card
+        .order(0, Order::ConfigureTx(0, TxContext { base: ring as u64, length: 64, head_address: None }));
+    world.card.order(0, Order::Run { rx: 1, tx: 1 });
     world.vf(0).write(r::qtx_tail(0), descriptors.len() as u32);
     world.round();
     assert_eq!(all_of(&mut world, &mut b).len(), 2);
@@ -85,8 +87,10 @@ fn a_head_that_cannot_be_written_back_stops_the_queue_and_is_counted() {
     memory[buffer..][..packet(7).len()].copy_from_slice(&packet(7));
     memory[ring..][..tx::SIZE].copy_from_slice(&good);
     let nowhere = Some(MEMORY as u64);
-    world.card.configure_tx(0, 0, TxContext { base: ring as u64, length: 64, head_address: nowhere });
-    world.card.run(0, 1, 1);
+    world
+        .card
+        .order(0, Order::ConfigureTx(0, TxContext { base: ring as u64, length: 64, head_address: nowhere }));
+    world.card.order(0, Order::Run { rx: 1, tx: 1 });
     world.vf(0).write(r::qtx_tail(0), 1);
     world.round();
     assert_eq!(world.card.counters(0).unwrap().dma_faults, 1);

@@ -2,7 +2,7 @@
 //! a VF goes to the queue of its neighbour that has its number. A VF may have its doorbells as memory (`pages`).
 
 use super::pages::Mapped;
-use avf::control::{Cause, Control, HashFunction, Restraint, RxContext, Tags, TxContext};
+use avf::control::{Control, Order};
 use avf::virtchnl::Statistics;
 use avf_nic::staging::Staging;
 use avf_nic::{Arrival, Card, Outgoing, Packet};
@@ -247,35 +247,14 @@ impl DmaHal for Side<'_> {
     }
 }
 
-macro_rules! pass_on {
-    ($(fn $name:ident($($argument:ident: $type:ty),*);)*) => {
-        impl Control for Side<'_> {
-            $(fn $name(&mut self, vf: u8, $($argument: $type),*) { self.world.card.$name(vf, $($argument),*); })*
+impl Control for Side<'_> {
+    fn order(&mut self, vf: u8, order: Order<'_>) {
+        self.world.card.order(vf, order);
+    }
 
-            fn statistics(&mut self, vf: u8) -> Statistics {
-                self.world.card.statistics(vf)
-            }
-        }
-    };
-}
-
-pass_on! {
-    fn configure_rx(queue: u8, context: RxContext);
-    fn configure_tx(queue: u8, context: TxContext);
-    fn run(rx: u16, tx: u16);
-    fn map_rx(queue: u8, cause: Option<Cause>);
-    fn map_tx(queue: u8, cause: Option<Cause>);
-    fn address(mac: [u8; 6], on: bool);
-    fn vlan(vlan: u16, on: bool);
-    fn tags(tags: Tags);
-    fn promiscuity(unicast: bool, multicast: bool);
-    fn spoof_check(on: bool);
-    fn rate(mbps: u32);
-    fn restrain(restraint: Restraint);
-    fn hash_key(key: &[u8]);
-    fn lookup_table(table: &[u8]);
-    fn hash_types(types: u64);
-    fn hash_function(function: HashFunction);
+    fn statistics(&mut self, vf: u8) -> Statistics {
+        self.world.card.statistics(vf)
+    }
 }
 
 pub(crate) fn mac(n: u8) -> MacAddress {

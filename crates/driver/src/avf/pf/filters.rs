@@ -6,7 +6,7 @@
 use super::counters::Refusal;
 use super::requests::{Answer, Outcome};
 use super::{Card, Pf};
-use ::avf::control::Tags;
+use ::avf::control::{Order, Tags};
 use ::avf::virtchnl::filters::promiscuity;
 use ::avf::virtchnl::vlan_offload::support;
 use ::avf::virtchnl::{Address, AddressUse, Capabilities, List, VlanFilter, VlanSetting, VlanWhat};
@@ -75,7 +75,7 @@ impl Pf {
             }
             if let Some(place) = state.addresses.iter().position(|own| *own == mac) {
                 state.addresses.swap_remove(place);
-                hal.address(vf, mac.0, false);
+                hal.order(vf, Order::Address { mac: mac.0, on: false });
             }
         }
         Ok(Answer::Done)
@@ -85,7 +85,7 @@ impl Pf {
         let addresses = &mut self.state_mut(vf).addresses;
         if !addresses.contains(&mac) {
             addresses.push(mac);
-            hal.address(vf, mac.0, true);
+            hal.order(vf, Order::Address { mac: mac.0, on: true });
         }
     }
 
@@ -93,11 +93,11 @@ impl Pf {
     pub(super) fn forget_filters<H: Card>(&mut self, hal: &mut H, vf: u8) {
         let state = self.state_mut(vf);
         let (addresses, vlans) = (core::mem::take(&mut state.addresses), core::mem::take(&mut state.vlans));
-        addresses.into_iter().for_each(|mac| hal.address(vf, mac.0, false));
-        vlans.into_iter().for_each(|vlan| hal.vlan(vf, vlan, false));
+        addresses.into_iter().for_each(|mac| hal.order(vf, Order::Address { mac: mac.0, on: false }));
+        vlans.into_iter().for_each(|vlan| hal.order(vf, Order::Vlan { vlan, on: false }));
         let fixed = self.state(vf).policy.vlan.map_or(0, |vlan| vlan.id);
         self.state_mut(vf).vlans.push(fixed);
-        hal.vlan(vf, fixed, true);
+        hal.order(vf, Order::Vlan { vlan: fixed, on: true });
     }
 
     pub(super) fn change_vlans<H: Card>(
@@ -139,7 +139,7 @@ impl Pf {
                 (false, true) => answer = Answer::Pretended(Refusal::TooManyVlans),
                 (false, false) => {
                     state.vlans.push(vlan);
-                    hal.vlan(vf, vlan, true);
+                    hal.order(vf, Order::Vlan { vlan, on: true });
                 }
             }
         }
@@ -162,7 +162,7 @@ impl Pf {
             let own = &mut self.state_mut(vf).vlans;
             if let Some(place) = own.iter().position(|own| *own == vlan) {
                 own.swap_remove(place);
-                hal.vlan(vf, vlan, false);
+                hal.order(vf, Order::Vlan { vlan, on: false });
             }
         }
         Answer::Done
@@ -188,7 +188,7 @@ impl Pf {
         let (unicast, multicast) = (flags & promiscuity::UNICAST != 0, flags & promiscuity::MULTICAST != 0);
         let policy = &self.state(vf).policy;
         let granted = (unicast && policy.trust, multicast && policy.trust && policy.allmulti);
-        hal.promiscuity(vf, granted.0, granted.1);
+        hal.order(vf, Order::Promiscuity { unicast: granted.0, multicast: granted.1 });
         if granted == (unicast, multicast) { Answer::Done } else { Answer::Pretended(Refusal::Promiscuity) }
     }
 
@@ -227,6 +227,6 @@ impl Pf {
         let state = self.state(vf);
         let port_vlan = state.policy.vlan.map(|vlan| u16::from(vlan.qos) << 13 | vlan.id);
         let insert = port_vlan.is_none() && state.insert;
-        hal.tags(vf, Tags { strip: state.strip, insert, port_vlan });
+        hal.order(vf, Order::Tags(Tags { strip: state.strip, insert, port_vlan }));
     }
 }

@@ -7,7 +7,7 @@
 use super::state::RestoreError;
 use super::{Card, Pf, VfState};
 use crate::conduct::{Action, Cause, HELD_INTERVAL_US, Limits, Monitor, Offence, SERVICE, Totals, Verdict};
-use ::avf::control::Restraint;
+use ::avf::control::{Order, Restraint};
 use alloc::vec::Vec;
 use i82576::Time;
 
@@ -98,8 +98,8 @@ impl Pf {
     /// Gives the card the rate and the restraint that the VF's conduct calls for now.
     pub(super) fn hold_back<H: Card>(&self, hal: &mut H, vf: u8) {
         let VfState { monitor, policy, .. } = self.state(vf);
-        hal.rate(vf, monitor.rate(policy.max_tx_rate));
-        hal.restrain(vf, if monitor.holds() { HELD } else { Restraint::default() });
+        hal.order(vf, Order::Rate(monitor.rate(policy.max_tx_rate)));
+        hal.order(vf, Order::Restrain(if monitor.holds() { HELD } else { Restraint::default() }));
     }
 
     /// Ends the throttles that have run out.

@@ -3,6 +3,7 @@
 
 use super::{Card, Pf};
 use crate::pf::{Link, PortVlan, VlanSet};
+use ::avf::control::Order;
 use ::avf::ids::{BASE_PAIRS, MAX_FRAME, MAX_PAIRS};
 use i82576::MacAddress;
 use serde::{Deserialize, Serialize};
@@ -164,7 +165,7 @@ impl Pf {
             self.reset_with_notice(hal, vf);
             return Ok(());
         }
-        hal.spoof_check(vf, policy.spoofchk);
+        hal.order(vf, Order::SpoofCheck(policy.spoofchk));
         self.hold_back(hal, vf);
         if policy.state != old.state {
             self.tell_link(hal, vf);

@@ -4,7 +4,7 @@
 use super::counters::Refusal;
 use super::requests::{Answer, Outcome};
 use super::{Card, Pf, VfState, vsi};
-use ::avf::control::{Cause, RxContext, TxContext};
+use ::avf::control::{Cause, Order, RxContext, TxContext};
 use ::avf::descriptor::rx::Form;
 use ::avf::ids::{RING, RING_ALIGNMENT};
 use ::avf::virtchnl::{Capabilities, Chunk, Direction, List, QueuePair, RxQueue, TxQueue, VectorMap};
@@ -72,10 +72,10 @@ impl Pf {
         for QueuePair { tx, rx } in pairs.iter() {
             let queue = rx.queue as u8;
             if let Some(context) = tx_context(&tx)? {
-                hal.configure_tx(vf, queue, context);
+                hal.order(vf, Order::ConfigureTx(queue, context));
             }
             if let Some(context) = rx_context(&rx, state)? {
-                hal.configure_rx(vf, queue, context);
+                hal.order(vf, Order::ConfigureRx(queue, context));
             }
         }
         Ok(Answer::Done)
@@ -99,10 +99,10 @@ impl Pf {
         for map in maps.iter() {
             let cause = |itr: u16| Some(Cause { vector: map.vector as u8, itr: itr as u8 });
             for queue in (0..16).filter(|queue| map.rx >> queue & 1 == 1) {
-                hal.map_rx(vf, queue, cause(map.rx_itr));
+                hal.order(vf, Order::MapRx(queue, cause(map.rx_itr)));
             }
             for queue in (0..16).filter(|queue| map.tx >> queue & 1 == 1) {
-                hal.map_tx(vf, queue, cause(map.tx_itr));
+                hal.order(vf, Order::MapTx(queue, cause(map.tx_itr)));
             }
         }
         Ok(Answer::Done)
@@ -127,7 +127,7 @@ impl Pf {
         let (rx, tx) = (rx as u16, tx as u16);
         (state.rx, state.tx) =
             if on { (state.rx | rx, state.tx | tx) } else { (state.rx & !rx, state.tx & !tx) };
-        hal.run(vf, state.rx, state.tx);
+        hal.order(vf, Order::Run { rx: state.rx, tx: state.tx });
         Ok(Answer::Done)
     }
 

@@ -3,7 +3,7 @@
 
 use super::counters::Refusal;
 use super::{Card, OFFERED, Pf, Stage, vsi};
-use ::avf::control::HashFunction;
+use ::avf::control::{HashFunction, Order};
 use ::avf::descriptor::rx::SUPPORTED;
 use ::avf::ids::{HASH_KEY, LOOKUP_TABLE};
 use ::avf::packet_type::HASH_TYPES;
@@ -178,15 +178,17 @@ impl Pf {
         self.agreed(vf, Capabilities::RSS_PF)?;
         let pairs = self.state(vf).pairs;
         match *request {
-            Request::HashKey(_, key) if key.len() == HASH_KEY => hal.hash_key(vf, key),
+            Request::HashKey(_, key) if key.len() == HASH_KEY => hal.order(vf, Order::HashKey(key)),
             Request::LookupTable(_, table)
                 if table.len() == LOOKUP_TABLE && table.iter().all(|queue| u16::from(*queue) < pairs) =>
             {
-                hal.lookup_table(vf, table);
+                hal.order(vf, Order::LookupTable(table));
             }
-            Request::SetHashTypes(types) => hal.hash_types(vf, types & HASH_TYPES),
-            Request::HashFunction(_, TOEPLITZ) => hal.hash_function(vf, HashFunction::Toeplitz),
-            Request::HashFunction(_, SYMMETRIC) => hal.hash_function(vf, HashFunction::Symmetric),
+            Request::SetHashTypes(types) => hal.order(vf, Order::HashTypes(types & HASH_TYPES)),
+            Request::HashFunction(_, TOEPLITZ) => hal.order(vf, Order::HashFunction(HashFunction::Toeplitz)),
+            Request::HashFunction(_, SYMMETRIC) => {
+                hal.order(vf, Order::HashFunction(HashFunction::Symmetric));
+            }
             _ => return Err(Refusal::Hash),
         }
         Ok(Answer::Done)

@@ -8,7 +8,7 @@ use super::{Card, Pf, Stage};
 use crate::conduct::Offence;
 use crate::hal::Hal;
 use ::avf::bits::rstat;
-use ::avf::control::HashFunction;
+use ::avf::control::{HashFunction, Order};
 use ::avf::ids::{HASH_KEY, LOOKUP_TABLE};
 use ::avf::packet_type::HASH_TYPES;
 use ::avf::pf_register as r;
@@ -99,14 +99,14 @@ impl Pf {
         if let Some(mac) = mac {
             self.add_address(hal, vf, mac);
         }
-        hal.promiscuity(vf, false, false);
-        hal.spoof_check(vf, policy.spoofchk);
+        hal.order(vf, Order::Promiscuity { unicast: false, multicast: false });
+        hal.order(vf, Order::SpoofCheck(policy.spoofchk));
         self.hold_back(hal, vf);
-        hal.hash_types(vf, HASH_TYPES);
-        hal.hash_function(vf, HashFunction::Toeplitz);
-        hal.hash_key(vf, &[0; HASH_KEY]);
+        hal.order(vf, Order::HashTypes(HASH_TYPES));
+        hal.order(vf, Order::HashFunction(HashFunction::Toeplitz));
+        hal.order(vf, Order::HashKey(&[0; HASH_KEY]));
         let table: [u8; LOOKUP_TABLE] = core::array::from_fn(|entry| (entry % usize::from(pairs)) as u8);
-        hal.lookup_table(vf, &table);
+        hal.order(vf, Order::LookupTable(&table));
         self.apply_tags(hal, vf);
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::port::bus::LiveBus;
 use crate::port::hal::now;
-use avf::control::{Cause, Control, HashFunction, Restraint, RxContext, Tags, TxContext};
+use avf::control::{Control, Order};
 use avf::ids::MAX_VFS;
 use avf::pf_register::VPGEN_VFRTRIG;
 use avf::virtchnl::Statistics;
@@ -137,37 +137,13 @@ impl DmaHal for PfHal<'_> {
     }
 }
 
-macro_rules! pass_on {
-    ($($changes:literal fn $name:ident($($argument:ident: $type:ty),*);)*) => {
-        impl Control for PfHal<'_> {
-            $(fn $name(&mut self, vf: u8, $($argument: $type),*) {
-                self.desk.changed |= $changes;
-                self.card.$name(vf, $($argument),*);
-            })*
+impl Control for PfHal<'_> {
+    fn order(&mut self, vf: u8, order: Order<'_>) {
+        self.desk.changed |= order.changes_forwarding();
+        self.card.order(vf, order);
+    }
 
-            fn statistics(&mut self, vf: u8) -> Statistics {
-                self.card.statistics(vf)
-            }
-        }
-    };
-}
-
-// Whether the plane's tables or rates follow from it, and what it is.
-pass_on! {
-    false fn configure_rx(queue: u8, context: RxContext);
-    false fn configure_tx(queue: u8, context: TxContext);
-    true fn run(rx: u16, tx: u16);
-    false fn map_rx(queue: u8, cause: Option<Cause>);
-    false fn map_tx(queue: u8, cause: Option<Cause>);
-    true fn address(mac: [u8; 6], on: bool);
-    true fn vlan(vlan: u16, on: bool);
-    true fn tags(tags: Tags);
-    true fn promiscuity(unicast: bool, multicast: bool);
-    true fn spoof_check(on: bool);
-    true fn rate(mbps: u32);
-    false fn restrain(restraint: Restraint);
-    false fn hash_key(key: &[u8]);
-    false fn lookup_table(table: &[u8]);
-    false fn hash_types(types: u64);
-    false fn hash_function(function: HashFunction);
+    fn statistics(&mut self, vf: u8) -> Statistics {
+        self.card.statistics(vf)
+    }
 }

@@ -13,7 +13,7 @@ use crate::avf::pf::OFFERED;
 use crate::hal::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
 use ::avf::admin::{Descriptor, SIZE, flag, opcode};
 use ::avf::bits::rstat;
-use ::avf::control::{Cause, Control, HashFunction, Restraint, RxContext, Tags, TxContext};
+use ::avf::control::{Cause, Control, HashFunction, Order, Restraint, RxContext, Tags, TxContext};
 use ::avf::pf_register as r;
 use ::avf::virtchnl::reply::{decode, encode};
 use ::avf::virtchnl::{Capabilities, Event, Op, Request, Resources, Statistics, Status, Version};
@@ -164,35 +164,34 @@ impl Card {
     }
 }
 
-macro_rules! orders {
-    ($(fn $name:ident($($argument:ident: $type:ty),*) { |$told:ident| $act:expr })*) => {
-        impl Control for Card {
-            $(fn $name(&mut self, vf: u8, $($argument: $type),*) { let $told = self.of(vf); $act; })*
-
-            fn statistics(&mut self, vf: u8) -> Statistics {
-                Statistics { rx_bytes: 1_000 + u64::from(vf), ..Statistics::default() }
-            }
+impl Control for Card {
+    fn order(&mut self, vf: u8, order: Order<'_>) {
+        let told = self.of(vf);
+        match order {
+            Order::ConfigureRx(queue, context) => _ = told.rx.insert(queue, context),
+            Order::ConfigureTx(queue, context) => _ = told.tx.insert(queue, context),
+            Order::Run { rx, tx } => told.running = (rx, tx),
+            Order::MapRx(queue, cause) => _ = cause.map(|cause| told.rx_causes.insert(queue, cause)),
+            Order::MapTx(queue, cause) => _ = cause.map(|cause| told.tx_causes.insert(queue, cause)),
+            Order::Address { mac, on: true } => _ = told.addresses.insert(mac),
+            Order::Address { mac, on: false } => _ = told.addresses.remove(&mac),
+            Order::Vlan { vlan, on: true } => _ = told.vlans.insert(vlan),
+            Order::Vlan { vlan, on: false } => _ = told.vlans.remove(&vlan),
+            Order::Tags(tags) => told.tags = tags,
+            Order::Promiscuity { unicast, multicast } => told.promiscuous = (unicast, multicast),
+            Order::SpoofCheck(on) => told.spoof_check = on,
+            Order::Rate(mbps) => told.rate = mbps,
+            Order::Restrain(restraint) => told.restraint = restraint,
+            Order::HashKey(key) => told.key = key.to_vec(),
+            Order::LookupTable(table) => told.table = table.to_vec(),
+            Order::HashTypes(types) => told.types = types,
+            Order::HashFunction(function) => told.function = function,
         }
-    };
-}
+    }
 
-orders! {
-    fn configure_rx(queue: u8, context: RxContext) { |told| told.rx.insert(queue, context) }
-    fn configure_tx(queue: u8, context: TxContext) { |told| told.tx.insert(queue, context) }
-    fn run(rx: u16, tx: u16) { |told| told.running = (rx, tx) }
-    fn map_rx(queue: u8, cause: Option<Cause>) { |told| cause.map(|cause| told.rx_causes.insert(queue, cause)) }
-    fn map_tx(queue: u8, cause: Option<Cause>) { |told| cause.map(|cause| told.tx_causes.insert(queue, cause)) }
-    fn address(mac: [u8; 6], on: bool) { |told| if on { told.addresses.insert(mac) } else { told.addresses.remove(&mac) } }
-    fn vlan(vlan: u16, on: bool) { |told| if on { told.vlans.insert(vlan) } else { told.vlans.remove(&vlan) } }
-    fn tags(tags: Tags) { |told| told.tags = tags }
-    fn promiscuity(unicast: bool, multicast: bool) { |told| told.promiscuous = (unicast, multicast) }
-    fn spoof_check(on: bool) { |told| told.spoof_check = on }
-    fn rate(mbps: u32) { |told| told.rate = mbps }
-    fn restrain(restraint: Restraint) { |told| told.restraint = restraint }
-    fn hash_key(key: &[u8]) { |told| told.key = key.to_vec() }
-    fn lookup_table(table: &[u8]) { |told| told.table = table.to_vec() }
-    fn hash_types(types: u64) { |told| told.types = types }
-    fn hash_function(function: HashFunction) { |told| told.function = function }
+    fn statistics(&mut self, vf: u8) -> Statistics {
+        Statistics { rx_bytes: 1_000 + u64::from(vf), ..Statistics::default() }
+    }
 }
 
 /// A port of four VFs, and the conversations with them.
