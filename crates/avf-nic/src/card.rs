@@ -65,6 +65,9 @@ pub struct Card {
     /// VFs of which a receive queue was filled since their drivers were told, a bit each. None between two calls.
     #[serde(skip)]
     pub(crate) reached: u64,
+    /// No frame takes the usual, shorter way.
+    #[serde(skip)]
+    pub(crate) careful: bool,
     /// A message on its way.
     #[serde(skip, default = "body")]
     pub(crate) body: Vec<u8>,
@@ -86,7 +89,13 @@ impl Card {
         let functions = (0..usize::from(vfs).min(MAX_VFS)).map(|_| Function::new()).collect();
         let (admin, body) = (Admin::default(), body());
         let (segment, checked) = (Vec::new(), Vec::new());
-        Self { functions, admin, flr: 0, turn: 0, due: None, reached: 0, body, segment, checked }
+        let (flr, turn, due, reached, careful) = (0, 0, None, 0, false);
+        Self { functions, admin, flr, turn, due, reached, careful, body, segment, checked }
+    }
+
+    /// From now on every frame is looked at closely, also one that could take the usual, shorter way. Tests compare the two.
+    pub fn take_no_shortcuts(&mut self) {
+        self.careful = true;
     }
 
     /// What of a state no card can have.

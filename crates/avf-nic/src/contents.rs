@@ -35,28 +35,25 @@ pub struct Contents {
 impl Contents {
     /// Looks into a frame without its tag. What was `sealed` on the plane is not summed up again.
     #[must_use]
-    #[inline]
     pub fn of(frame: &[u8], sealed: Option<Sealed>) -> Self {
-        match Plain::of(frame) {
-            Some(plain) => Self::of_plain(&plain, sealed),
-            None => Self::closely(frame, sealed),
-        }
+        Self::glance(frame, sealed).unwrap_or_else(|| Self::closely(frame, sealed))
     }
 
+    /// The same for a plain frame; `None` for every other.
     #[inline(always)]
-    fn of_plain(plain: &Plain<'_>, sealed: Option<Sealed>) -> Self {
+    pub(crate) fn glance(frame: &[u8], sealed: Option<Sealed>) -> Option<Self> {
+        let plain = Plain::of(frame)?;
         let payload = if plain.is_udp() { Payload::Udp } else { Payload::Tcp };
         let checksums = told(Some(plain.is_network_right()), plain.is_transport_right(sealed));
-        Self {
+        Some(Self {
             packet_type: packet_type::ip(Ip::V4, payload),
             checksums,
             ip: Some((Ip::V4, payload)),
             l3: plain.l3_offset() as u16,
             l4: plain.l4_offset() as u16,
-        }
+        })
     }
 
-    #[inline(never)]
     fn closely(frame: &[u8], sealed: Option<Sealed>) -> Self {
         let headers = Headers::parse(frame);
         let version = match headers.l3 {

@@ -23,6 +23,7 @@ use offload::segment::{FlagMasks, Segmenter};
 use offload::uncut::{self, MAX_SEGMENTS};
 use pcie::{Bus, Function as BusFunction};
 use plane::frame::{Ends, Frame, HEADROOM, Transport};
+use plane::ledger::{Sum, Traffic};
 use plane::{About, Lane, Plane, Port, Sender, Sink, Source, Wire};
 
 impl Packet {
@@ -108,7 +109,7 @@ impl Card {
 impl<B: Bus> Sink for Senders<'_, B> {
     type Findings = Option<Contents>;
 
-    #[inline]
+    #[inline(always)]
     fn deliver(
         &mut self,
         port: Port,
@@ -126,17 +127,17 @@ impl<B: Bus> Source for Senders<'_, B> {
     }
 
     fn hand_over<L: Lane>(&mut self, sender: Sender, budget: usize, lane: &mut L) -> bool {
-        let (mut budget, mut left, mut runs) = (budget, true, true);
+        let (mut budget, mut left, mut runs) = (budget, true, !self.card.careful);
         while left && budget > 0 && lane.is_due() {
             let (vf, queue) = (sender.port.get(), sender.queue);
             let run = if runs { self.forward_run(vf, queue, budget, lane) } else { 0 };
-            // Who sends other packets sends more of them.
+            // A driver that sends packets of another kind sends more of them.
             runs = run > 0;
             let frames = if runs { Some(run) } else { self.forward_packet(vf, queue, lane) };
             left = frames.is_some();
             budget = budget.saturating_sub(frames.unwrap_or(0));
         }
-        lane.settle();
+        self.card.count_sent(sender.port.get(), &lane.settle());
         left
     }
 
@@ -158,19 +159,22 @@ impl<B: Bus> Senders<'_, B> {
         let Some(Ok(mut at_hand)) = ring.map(|ring| AtHand::read(ring, budget, own, self.bus)) else {
             return 0;
         };
-        let mut staging = mem::take(self.staging);
+        let (mut staging, inserted) = (mem::take(self.staging), lane.tag(None));
+        staging.set_length(HEADROOM + LONGEST);
         while let Some(buffer) = at_hand.next() {
-            // Memory that cannot be reached and checksums that cannot be inserted are for `forward_packet` to tell.
-            if run::fetch(&buffer, HEADROOM, own, &mut staging, self.bus).is_err() {
-                break;
-            }
-            let asked = buffer.headers.then(|| insert(&mut staging[HEADROOM..], &request(&at_hand.data())));
+            // Memory that cannot be reached and checksums that cannot be inserted are left to `forward_packet`.
+            let Some(length) = run::fetch(&buffer, own, &mut staging[HEADROOM..], self.bus) else { break };
+            let place = &mut staging[..HEADROOM + length];
+            let unpadded = &mut place[HEADROOM..][..usize::from(buffer.length)];
+            let asked = buffer.headers.then(|| insert(unpadded, &request(&at_hand.data())));
             let Ok(sealed) = asked.unwrap_or(Ok(None)) else { break };
-            staging.pad(HEADROOM + SHORTEST);
             at_hand.take();
-            if let Some(mut frame) = Frame::new(&mut staging) {
-                frame.set_seal(sealed);
-                self.send_here(vf, None, &mut frame, lane);
+            if let Some(mut frame) = Frame::new(place) {
+                if sealed.is_some() {
+                    frame.set_seal(sealed);
+                }
+                frame.take_tag();
+                self.send_here(vf, inserted, &mut frame, lane);
             }
             if !lane.is_due() {
                 break;
@@ -291,37 +295,29 @@ impl<B: Bus> Senders<'_, B> {
         let (bytes, context) = (staging.get(HEADROOM..)?, packet.context?);
         packet.segmenter(bytes)?;
         let whole = uncut::sent(bytes, &request(&packet.first), context.mss, FlagMasks::DEFAULT)?;
-        let length = bytes.len();
+        let frames = whole.frames(bytes.len()) as usize;
         let mut frame = Frame::new(staging)?;
         frame.tag = lane.tag(self.card.asked(vf, packet));
-        let ends = frame.ends();
         lane.send_uncut(&mut frame, &whole, SHORTEST, |bytes| uncut::complete(&whole, bytes))?;
-        for bytes in whole.lengths(length) {
-            self.card.count_sent(vf, ends, bytes.max(SHORTEST));
-        }
-        Some(whole.frames(length) as usize)
+        Some(frames)
     }
 
-    /// A finished frame, out of the way of frames of a run.
+    /// A finished frame whose sender asks for a tag, or for none. Not inlined, so that it does not crowd the loop of a run.
     #[inline(never)]
     fn send<L: Lane>(&mut self, vf: u8, asked: Option<u16>, frame: &mut Frame<'_>, lane: &mut L) {
-        self.send_here(vf, asked, frame, lane);
-    }
-
-    /// A finished frame whose sender asks for a tag, or for none: the tag is settled, then the frame is switched. The port's
-    /// VLAN takes the place of the guest's own tag.
-    #[inline(always)]
-    fn send_here<L: Lane>(&mut self, vf: u8, asked: Option<u16>, frame: &mut Frame<'_>, lane: &mut L) {
         let inserted = lane.tag(asked);
         if asked.is_none() || inserted.is_none() {
             frame.take_tag();
         }
+        self.send_here(vf, inserted, frame, lane);
+    }
+
+    /// Hands a frame to the plane. A tag that is `inserted`, such as that of the port's VLAN, replaces the guest's own.
+    #[inline(always)]
+    fn send_here<L: Lane>(&mut self, vf: u8, inserted: Option<u16>, frame: &mut Frame<'_>, lane: &mut L) {
         frame.tag = inserted.or(frame.tag);
-        let (ends, length) = (frame.ends(), frame.length());
-        if lane.send(self, frame).refused.is_none() {
-            self.card.count_sent(vf, ends, length);
-        } else if let Some(function) = self.card.functions.get_mut(usize::from(vf)) {
-            function.statistics.tx_discards += 1;
+        if lane.send(self, frame).refused.is_some() {
+            self.card.count_refused(vf);
         }
     }
 }
@@ -333,24 +329,29 @@ impl Card {
         packet.tag().filter(|_| may)
     }
 
-    #[inline]
-    fn count_sent(&mut self, vf: u8, ends: Ends, length: usize) {
+    #[cold]
+    fn count_refused(&mut self, vf: u8) {
+        let function = self.functions.get_mut(usize::from(vf));
+        function.map(|function| function.statistics.tx_discards += 1).unwrap_or_default();
+    }
+
+    /// Adds what a visit of one of the VF's queues has sent to the VF's statistics.
+    fn count_sent(&mut self, vf: u8, sent: &Traffic) {
         let Some(function) = self.functions.get_mut(usize::from(vf)) else { return };
-        let statistics = &mut function.statistics;
-        statistics.tx_bytes += length as u64;
-        *match cast(ends) {
-            Cast::Unicast => &mut statistics.tx_unicast,
-            Cast::Multicast => &mut statistics.tx_multicast,
-            Cast::Broadcast => &mut statistics.tx_broadcast,
-        } += 1;
+        let (statistics, Sum { packets, bytes }) = (&mut function.statistics, sent.all());
+        statistics.tx_bytes += bytes;
+        statistics.tx_unicast += packets - sent.multicast - sent.broadcast;
+        statistics.tx_multicast += sent.multicast;
+        statistics.tx_broadcast += sent.broadcast;
     }
 }
 
-/// Whether a frame is for one station, a group or everybody.
+/// Whether a frame is for one station, a group or all stations.
+#[inline]
 pub(crate) fn cast(ends: Ends) -> Cast {
-    match (ends.is_to_group(), ends.destination().is_broadcast()) {
-        (_, true) => Cast::Broadcast,
-        (true, false) => Cast::Multicast,
-        (false, false) => Cast::Unicast,
+    match ends.is_to_group() {
+        false => Cast::Unicast,
+        true if ends.destination().is_broadcast() => Cast::Broadcast,
+        true => Cast::Multicast,
     }
 }

@@ -12,6 +12,7 @@ use crate::forward::cast;
 use crate::function::Function;
 use crate::receive::{Missed, RxQueue};
 use alloc::vec::Vec;
+use avf::control::Tags;
 use avf::descriptor::rx::WriteBack;
 use avf::ids::{MAX_FRAME, MAX_VFS};
 use offload::crc::frame_check_sequence;
@@ -55,10 +56,51 @@ impl Card {
         }
     }
 
-    /// Puts a frame into a queue of the VF that a port is: what is said of it, and which queue that is, follows from what is
-    /// in it.
-    #[inline]
+    /// Puts a frame into a receive queue of the VF behind a port. The frame's contents decide which queue that is, and what its
+    /// descriptor says. Nearly every frame takes the usual way, which is inlined.
+    #[inline(always)]
     pub(crate) fn deliver<B: Bus>(
+        &mut self,
+        port: Port,
+        frame: &mut Frame<'_>,
+        about: About,
+        findings: &mut Option<Contents>,
+        bus: &mut B,
+    ) -> Result<usize, plane::Missed> {
+        if about.alone
+            && !self.careful
+            && let Some(delivered) = self.deliver_usual(port, frame, about, bus)
+        {
+            return delivered;
+        }
+        frame.apart(|frame| self.deliver_closely(port, frame, about, findings, bus))
+    }
+
+    /// The usual way: one VF gets a plain frame that is for it alone, and has a buffer at hand that takes all of it. `None` for
+    /// every other frame, which [`Card::deliver_closely`] delivers.
+    #[inline(always)]
+    fn deliver_usual<B: Bus>(
+        &mut self,
+        port: Port,
+        frame: &mut Frame<'_>,
+        about: About,
+        bus: &mut B,
+    ) -> Option<Result<usize, plane::Missed>> {
+        let vf = port.get();
+        let function = self.functions.get_mut(usize::from(vf)).filter(|function| function.master)?;
+        let seal = frame.seal();
+        let contents = Contents::glance(frame.untagged(), seal).filter(|_| !frame.ends().is_to_group())?;
+        let (hash, queue) = function.scaling.spread(frame.untagged(), contents);
+        let said = describe(contents, hash, function.filters.tags, frame.tag, about);
+        let bytes = frame.delivered(!is_apart(function.filters.tags));
+        let filled = function.put_usual((Vf(vf), queue), bytes, said, bus)?;
+        self.reached |= 1 << (vf % MAX_VFS as u8);
+        Some(filled.map(|()| bytes.len()).map_err(|_| plane::Missed::Fault))
+    }
+
+    /// Any way: `findings` are those of the port before, if other ports get the frame too.
+    #[inline(never)]
+    fn deliver_closely<B: Bus>(
         &mut self,
         port: Port,
         frame: &mut Frame<'_>,
@@ -71,25 +113,13 @@ impl Card {
         let function = functions.get_mut(usize::from(vf)).filter(|function| function.master);
         let function = function.ok_or(plane::Missed::Disabled)?;
         let seal = frame.seal();
-        let untagged = frame.untagged();
-        let contents = findings.get_or_insert_with(|| Contents::of(untagged, seal));
-        let (hash, queue) = function.scaling.spread(untagged, contents);
-        let (tags, ring) = (function.filters.tags, function.rx.get(usize::from(queue)));
-        let fcs = ring.is_some_and(RxQueue::keeps_check_sequence);
-        // On a port VLAN the guest knows nothing of tags.
-        let apart = tags.strip || tags.port_vlan.is_some();
-        let said = WriteBack {
-            packet_type: contents.packet_type(),
-            checksums: contents.checksums(),
-            hash,
-            tag: frame.tag.filter(|_| apart && tags.port_vlan.is_none()),
-            cast: cast(frame.ends()),
-            loopback: !about.from_uplink,
-            fcs,
-            end_of_packet: true,
-            ..WriteBack::default()
-        };
-        let bytes = frame.delivered(!apart);
+        let contents = *findings.get_or_insert_with(|| Contents::of(frame.untagged(), seal));
+        let (hash, queue) = function.scaling.spread(frame.untagged(), contents);
+        let tags = function.filters.tags;
+        let fcs = function.rx.get(usize::from(queue)).is_some_and(RxQueue::keeps_check_sequence);
+        let said = describe(contents, hash, tags, frame.tag, about);
+        let said = WriteBack { cast: cast(frame.ends()), fcs, ..said };
+        let bytes = frame.delivered(!is_apart(tags));
         let length = bytes.len();
         let with_check = if fcs { append_check_sequence(bytes, checked) } else { bytes };
         *reached |= 1 << (vf % MAX_VFS as u8);
@@ -99,6 +129,26 @@ impl Card {
             Err(Missed::TooLong | Missed::NoBuffer) => Err(plane::Missed::Dropped),
             Err(Missed::Fault) => Err(plane::Missed::Fault),
         }
+    }
+}
+
+/// Whether a VF gets frame and tag apart. On a port VLAN it knows nothing of tags.
+#[inline(always)]
+fn is_apart(tags: Tags) -> bool {
+    tags.strip || tags.port_vlan.is_some()
+}
+
+/// What the descriptor says of a frame to one station, without its check sequence.
+#[inline(always)]
+fn describe(contents: Contents, hash: Option<u32>, tags: Tags, tag: Option<u16>, about: About) -> WriteBack {
+    WriteBack {
+        packet_type: contents.packet_type(),
+        checksums: contents.checksums(),
+        hash,
+        tag: tag.filter(|_| tags.strip && tags.port_vlan.is_none()),
+        loopback: !about.from_uplink,
+        end_of_packet: true,
+        ..WriteBack::default()
     }
 }
 

@@ -3,10 +3,9 @@
 //!
 //! Left out: every other packet (`transmit`).
 
-use crate::staging::Staging;
 use crate::transmit::TxQueue;
 use avf::descriptor::tx::{self, Buffer, Data, SIZE};
-use avf::ids::{LONGEST, MIN_FRAME};
+use avf::ids::{LONGEST, MIN_FRAME, SHORTEST};
 use pcie::{Bus, DmaFault, Function};
 
 /// Descriptors that are read at a time.
@@ -78,15 +77,14 @@ impl AtHand {
     }
 }
 
-/// Puts a frame behind `headroom` bytes.
-#[inline]
-pub(crate) fn fetch<B: Bus>(
-    buffer: &Buffer,
-    headroom: usize,
-    own: Function,
-    into: &mut Staging,
-    bus: &mut B,
-) -> Result<(), DmaFault> {
-    into.set_length(headroom + usize::from(buffer.length));
-    bus.dma_read(own, buffer.address, &mut into[headroom..])
+/// Copies a frame out of its buffer, and pads it with zeros to the shortest frame. Returns its length; `None` if the buffer
+/// cannot be read.
+#[inline(always)]
+pub(crate) fn fetch<B: Bus>(buffer: &Buffer, own: Function, into: &mut [u8], bus: &mut B) -> Option<usize> {
+    let length = usize::from(buffer.length);
+    bus.dma_read(own, buffer.address, into.get_mut(..length)?).ok()?;
+    if length < SHORTEST {
+        into.get_mut(length..SHORTEST)?.fill(0);
+    }
+    Some(length.max(SHORTEST))
 }

@@ -62,7 +62,7 @@ impl Scaling {
 
     /// The hash of a frame, if its packet type is one that is hashed; and its queue.
     #[inline]
-    pub(crate) fn spread(&mut self, frame: &[u8], contents: &Contents) -> (Option<u32>, u8) {
+    pub(crate) fn spread(&mut self, frame: &[u8], contents: Contents) -> (Option<u32>, u8) {
         let types = u64::from(self.types[1]) << 32 | u64::from(self.types[0]);
         if types & contents.hash_type() == 0 {
             return (None, 0);
@@ -71,7 +71,8 @@ impl Scaling {
         (Some(hash), self.queue(hash))
     }
 
-    fn hash(&mut self, frame: &[u8], contents: &Contents) -> u32 {
+    #[inline(never)]
+    fn hash(&mut self, frame: &[u8], contents: Contents) -> u32 {
         let Self { key, toeplitz, .. } = self;
         let toeplitz = toeplitz.get_or_insert_with(|| Box::new(Toeplitz::new(key.as_flattened())));
         let (addresses, ports) = contents.ends(frame);

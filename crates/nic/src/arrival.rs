@@ -62,7 +62,7 @@ impl<B: Bus> Sink for Work<'_, B> {
                 return self.put(place, frame, about, description);
             }
         }
-        self.deliver_closely(pool(port), frame, about, findings)
+        frame.apart(|frame| self.deliver_closely(pool(port), frame, about, findings))
     }
 }
 

@@ -142,26 +142,22 @@ impl<const N: usize> Plane<N> {
         wire: &mut W,
     ) -> Forwarded {
         if wire.is_watched() {
-            return self.forward_watched(origin, frame.same(), sinks, wire);
+            return frame.apart(|frame| self.forward_watched(origin, frame, sinks, wire));
         }
         self.pass::<false, _, _>(origin, frame, sinks, wire)
     }
 
-    /// The same under somebody's eyes. The frame is a value: it stays in registers where nobody watches only if no reference
-    /// to it leaves the way that is taken then.
+    /// The same while frames are captured.
     #[cold]
     #[inline(never)]
     fn forward_watched<S: Sink, W: Wire>(
         &mut self,
         origin: Origin,
-        mut frame: Frame<'_>,
+        frame: &mut Frame<'_>,
         sinks: &mut S,
         wire: &mut W,
     ) -> Forwarded {
-        let forwarded = self.pass::<true, _, _>(origin, &mut frame, sinks, wire);
-        // The bytes are as the caller's own value has them.
-        frame.untagged();
-        forwarded
+        self.pass::<true, _, _>(origin, frame, sinks, wire)
     }
 
     #[inline(always)]
@@ -247,7 +243,7 @@ impl<const N: usize> Plane<N> {
             let about = About { strips: self.tables.strips(port, replicated), ..about };
             return Some(self.deliver(port, about, ends, frame, sinks, &mut findings));
         }
-        Some(self.hand_out_copies(ports, replicated, about, ends, frame, sinks))
+        Some(frame.apart(|frame| self.hand_out_copies(ports, replicated, about, ends, frame, sinks)))
     }
 
     #[inline(never)]
@@ -370,10 +366,10 @@ impl<const N: usize> Plane<N> {
     }
 
     /// The frame leaves by the uplink, which in loopback brings it back at once; `false` if it was dropped.
-    #[inline]
+    #[inline(always)]
     fn leave<S: Sink, W: Wire>(&mut self, frame: &mut Frame<'_>, sinks: &mut S, wire: &mut W) -> bool {
         if self.uplink.loops_back {
-            self.come_back(frame, sinks, wire)
+            frame.apart(|frame| self.come_back(frame, sinks, wire))
         } else {
             wire.transmit(frame.tagged())
         }

@@ -66,9 +66,10 @@ impl Ends {
     #[must_use]
     #[inline]
     pub fn of(frame: &[u8]) -> Self {
-        let Some((low, high)) = frame.split_first_chunk::<8>() else { return Self { low: 0, high: 0 } };
-        let high = high.first_chunk::<4>().map_or(0, |high| u32::from_le_bytes(*high));
-        Self { low: u64::from_le_bytes(*low), high }
+        let Some([a, b, c, d, e, f, g, h, high @ ..]) = frame.first_chunk::<12>() else {
+            return Self { low: 0, high: 0 };
+        };
+        Self { low: u64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h]), high: u32::from_le_bytes(*high) }
     }
 
     /// The destination.
@@ -143,11 +144,16 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// The same frame in the same bytes, as a value of its own. Before this one is used again, the other has to put the tag
-    /// where it was.
-    #[inline]
-    pub(crate) fn same(&mut self) -> Frame<'_> {
-        Frame { buffer: &mut *self.buffer, ..*self }
+    /// Has a rare way use a copy of this value. So no reference to the value itself leaves the usual way, and its fields stay in
+    /// registers there. The bytes are as the value has them when the rare way is done with them.
+    #[inline(always)]
+    pub fn apart<T>(&mut self, rare: impl FnOnce(&mut Frame<'_>) -> T) -> T {
+        let mut copy = Frame { buffer: &mut *self.buffer, ..*self };
+        let done = rare(&mut copy);
+        if copy.tag_in_place != self.tag_in_place {
+            copy.move_tag();
+        }
+        done
     }
 
     /// The last `bytes` are the check sequence.
@@ -180,17 +186,11 @@ impl<'a> Frame<'a> {
         self.sealed.map(|sealed| sealed.before(self.start))
     }
 
-    /// Where the tag belongs.
-    #[inline]
-    fn place(&self) -> usize {
-        if self.outer == Outer::Present { tag::BEHIND_OUTER } else { tag::OUTERMOST }
-    }
-
     /// Takes a tag out of the bytes, if one is there and something follows it. What should have an outer
     /// tag and has none is not looked into.
     #[inline]
     pub fn take_tag(&mut self) {
-        let place = self.place();
+        let place = place(self.outer);
         let whole = self.buffer.len() >= self.start + place + 2 + TAG + self.trailer;
         if self.tag.is_none() && whole && self.outer != Outer::Missing {
             self.tag = tag::strip(&mut self.buffer[self.start..], place, self.kind);
@@ -253,15 +253,28 @@ impl<'a> Frame<'a> {
     }
 
     /// Puts the tag into the bytes, or takes it out.
+    #[inline]
     fn move_tag(&mut self) {
-        let (place, kind) = (self.place(), self.kind);
+        let inserts = self.tag.filter(|_| !self.tag_in_place);
         let bytes = &mut self.buffer[self.start - TAG..];
-        self.tag_in_place = match self.tag {
-            Some(tag) if !self.tag_in_place => tag::insert(bytes, place, kind, tag),
-            _ => tag::strip(bytes, place, kind).is_none(),
-        };
+        self.tag_in_place = move_tag(bytes, self.outer, self.kind, inserts);
         self.head = self.start - if self.tag_in_place { TAG } else { 0 };
     }
+}
+
+/// Puts a tag into bytes that begin where it shifts them to, or takes one out; returns whether one is in the bytes then.
+#[inline(never)]
+fn move_tag(bytes: &mut [u8], outer: Outer, kind: u16, inserts: Option<u16>) -> bool {
+    match inserts {
+        Some(tag) => tag::insert(bytes, place(outer), kind, tag),
+        None => tag::strip(bytes, place(outer), kind).is_none(),
+    }
+}
+
+/// Where the tag belongs.
+#[inline]
+fn place(outer: Outer) -> usize {
+    if outer == Outer::Present { tag::BEHIND_OUTER } else { tag::OUTERMOST }
 }
 
 #[cfg(test)]

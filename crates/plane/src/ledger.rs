@@ -117,7 +117,8 @@ pub struct Traffic {
     sums: [Sum; 2],
     /// Multicast frames among them.
     pub multicast: u64,
-    broadcast: u64,
+    /// Broadcast frames among them.
+    pub broadcast: u64,
 }
 
 impl Traffic {

@@ -3,7 +3,7 @@
 
 use super::Room;
 use avf::control::RxContext;
-use avf::descriptor::rx::{SHORT, SIZE, WriteBack, buffer};
+use avf::descriptor::rx::{Form, SHORT, SIZE, WriteBack, buffer};
 use pcie::{Bus, DmaFault, Function as BusFunction};
 
 /// Descriptors that are read at a time.
@@ -28,9 +28,35 @@ impl Default for Burst {
 }
 
 impl Burst {
-    /// Puts bytes into the next posted buffer, of which there is one at least; answers where the ring's head is then. What is
-    /// said of the bytes is their descriptor, but for the length.
+    /// Whether a posted descriptor is at hand.
     #[inline(always)]
+    pub(super) fn has_one(&self) -> bool {
+        self.filled < self.end
+    }
+
+    /// Puts bytes into the buffer of the next descriptor at hand. What is said of the bytes is their descriptor, but for the
+    /// length.
+    #[inline(always)]
+    pub(super) fn put<B: Bus>(
+        &mut self,
+        form: Form,
+        own: BusFunction,
+        (bytes, said): (&[u8], WriteBack),
+        bus: &mut B,
+    ) -> Result<(), DmaFault> {
+        let Some(slot) = self.raw.get_mut(self.filled..self.filled + form.size()) else { return Ok(()) };
+        bus.dma_write(own, buffer(slot), bytes)?;
+        let raw = WriteBack { length: bytes.len() as u16, ..said }.emit(form);
+        if form.size() == SIZE {
+            slot.copy_from_slice(&raw);
+        } else {
+            slot.copy_from_slice(&raw[..SHORT]);
+        }
+        self.filled += form.size();
+        Ok(())
+    }
+
+    /// Puts bytes into the next posted buffer, of which there is one at least; returns where the ring's head is then.
     pub(super) fn fill<B: Bus>(
         &mut self,
         context: &RxContext,
@@ -39,23 +65,14 @@ impl Burst {
         (bytes, said): (&[u8], WriteBack),
         bus: &mut B,
     ) -> Result<u32, DmaFault> {
-        let size = context.form.size();
-        if self.filled >= self.end {
+        if !self.has_one() {
             self.give_back(context, own, bus)?;
             self.read(context, room, own, bus)?;
         }
-        let (first, second) = self.raw[self.filled..self.filled + size].split_at_mut(SHORT);
-        bus.dma_write(own, buffer(first), bytes)?;
-        let raw = WriteBack { length: bytes.len() as u16, ..said }.emit(context.form);
-        first.copy_from_slice(&raw[..SHORT]);
-        if !second.is_empty() {
-            second.copy_from_slice(&raw[SHORT..]);
-        }
-        self.filled += size;
+        self.put(context.form, own, (bytes, said), bus)?;
         Ok(room.next())
     }
 
-    #[inline(never)]
     fn read<B: Bus>(
         &mut self,
         context: &RxContext,

@@ -23,6 +23,9 @@ pub(crate) struct RxQueue {
     /// The register, as the driver wrote it: setting the queue up keeps it, since DPDK writes it before.
     pub(crate) tail: u32,
     pub(crate) running: bool,
+    /// The longest frame that fits one buffer as it is, while the queue runs; 0 until [`RxQueue::fill`] has found out.
+    #[serde(skip)]
+    usual: usize,
     /// Descriptors at hand, once a frame has come. Between two calls of the card none of them waits to be given back, so nothing of
     /// it is saved.
     #[serde(skip)]
@@ -81,13 +84,41 @@ impl RxQueue {
     /// Starts or stops the queue. What was read ahead is read again after a stop: the driver may have posted other buffers.
     pub(crate) fn run(&mut self, on: bool) {
         if !(on && self.running) {
-            self.burst = None;
+            (self.usual, self.burst) = (0, None);
         }
         self.running = on;
     }
 
-    /// Puts a frame into the ring. The driver is told by [`RxQueue::give_back`].
+    /// Puts a frame into the buffer of a descriptor at hand. `None` if there is none, or the frame does not fit:
+    /// [`RxQueue::fill`] knows more.
     #[inline(always)]
+    fn fill_usual<B: Bus>(
+        &mut self,
+        own: BusFunction,
+        frame: &[u8],
+        said: WriteBack,
+        bus: &mut B,
+    ) -> Option<Result<(), Missed>> {
+        let (Some(context), Some(burst)) = (&self.context, &mut self.burst) else { return None };
+        if frame.len() > self.usual || !burst.has_one() {
+            return None;
+        }
+        let next = if self.head + 1 < context.length.into() { self.head + 1 } else { 0 };
+        if burst.put(context.form, own, (frame, said), bus).is_err() {
+            return Some(Err(self.stop()));
+        }
+        self.head = next;
+        Some(Ok(()))
+    }
+
+    /// Memory could not be reached.
+    #[cold]
+    fn stop(&mut self) -> Missed {
+        (self.running, self.usual) = (false, 0);
+        Missed::Fault
+    }
+
+    /// Puts a frame into the ring. The driver is told by [`RxQueue::give_back`].
     fn fill<B: Bus>(
         &mut self,
         own: BusFunction,
@@ -106,24 +137,17 @@ impl RxQueue {
         if wanted > room.posted() as usize {
             return Err(Missed::NoBuffer);
         }
+        let longest = piece.min((context.max_frame as usize).saturating_sub(FCS));
+        self.usual = if context.keep_fcs { 0 } else { longest };
         let burst = self.burst.get_or_insert_default();
-        let filled = if wanted == 1 {
-            burst.fill(context, &room, own, (frame, said), bus)
-        } else {
-            Self::scatter(context, room, burst, own, (frame, said), bus)
-        };
-        match filled {
+        match Self::scatter(context, room, burst, own, (frame, said), bus) {
             Ok(head) => self.head = head,
-            Err(_) => {
-                self.running = false;
-                return Err(Missed::Fault);
-            }
+            Err(_) => return Err(self.stop()),
         }
         Ok(())
     }
 
-    /// Puts a frame into several buffers; answers the head then.
-    #[inline(never)]
+    /// Puts a frame into as many buffers as it needs; returns where the head is then.
     fn scatter<B: Bus>(
         context: &RxContext,
         mut room: Room,
@@ -145,7 +169,9 @@ impl RxQueue {
     fn give_back<B: Bus>(&mut self, own: BusFunction, bus: &mut B) -> Result<bool, DmaFault> {
         let (Some(context), Some(burst)) = (&self.context, &mut self.burst) else { return Ok(false) };
         let given = burst.give_back(context, own, bus);
-        self.running &= given.is_ok();
+        if given.is_err() {
+            self.stop();
+        }
         given
     }
 }
@@ -182,8 +208,27 @@ impl Room {
 }
 
 impl Function {
-    /// Puts a frame into a receive queue, and counts it. The driver is told by [`Card::give_back`].
+    /// Puts a frame to this VF alone into a receive queue, and counts it, as [`Function::put`] does; `None` if the queue has no
+    /// buffer at hand that takes it.
     #[inline(always)]
+    pub(crate) fn put_usual<B: Bus>(
+        &mut self,
+        (own, queue): (BusFunction, u8),
+        frame: &[u8],
+        said: WriteBack,
+        bus: &mut B,
+    ) -> Option<Result<(), Missed>> {
+        let filled = self.rx.get_mut(usize::from(queue))?.fill_usual(own, frame, said, bus)?;
+        if let Err(missed) = filled {
+            return Some(Err(self.count_missed(missed)));
+        }
+        self.rx_filled |= 1 << queue;
+        self.statistics.rx_bytes += frame.len() as u64;
+        self.statistics.rx_unicast += 1;
+        Some(Ok(()))
+    }
+
+    /// Puts a frame into a receive queue, and counts it. The driver is told by [`Card::give_back`].
     pub(crate) fn put<B: Bus>(
         &mut self,
         (own, queue): (BusFunction, u8),
