@@ -166,7 +166,8 @@ impl Card {
             self.deliver_waiting(vf, bus);
             let function = &mut self.functions[usize::from(vf)];
             let (sent, due) = function.interrupts.send(vf, function.brake.interrupt_interval(), now, bus);
-            function.counters.interrupts += u64::from(sent);
+            function.counters.interrupts += u64::from(sent.count_ones());
+            function.stale |= (sent >> 1) as u16;
             let mail = function.next_message().is_some();
             let held = function.brake.mail_due(now).filter(|_| mail);
             poll.more |= mail && held.is_none();

@@ -69,6 +69,7 @@ impl Function {
         if self.held.is_of(queue) {
             self.held.clear();
         }
+        self.stale |= 1_u16.checked_shl(queue.into()).unwrap_or(0);
         _ = self.tx.get_mut(usize::from(queue)).map(|tx| tx.configure(context));
     }
 

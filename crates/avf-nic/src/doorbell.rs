@@ -88,9 +88,13 @@ impl Card {
 
     /// Puts into the pages what loads of them are to give from now on. What the guest has stored since the last look stays
     /// for the next.
-    pub fn show<P: Pages>(&self, doorbells: &mut Doorbells, pages: &P) {
-        let vf = doorbells.vf;
-        doorbells.places.show(pages, |place| self.shown(vf, place));
+    pub fn show<P: Pages>(&mut self, doorbells: &mut Doorbells, pages: &P) {
+        let Some(function) = self.functions.get_mut(usize::from(doorbells.vf)) else { return };
+        let stale = core::mem::take(&mut function.stale);
+        for index in (0..EACH).filter(|index| stale >> index & 1 == 1) {
+            let places = (index..COUNT).step_by(EACH);
+            doorbells.places.show(pages, places, |place| function.shown(place));
+        }
     }
 
     /// What a load of a place is to give.

@@ -47,6 +47,10 @@ pub(crate) struct Function {
     pub(crate) counters: Counters,
     /// Bus Master Enable.
     pub(crate) master: bool,
+    /// Places in the VF's pages whose registers may have changed since they were shown there (`doorbell`): those of queue pair n
+    /// and of vector n + 1 by bit n.
+    #[serde(skip, default = "all")]
+    pub(crate) stale: u16,
     /// Saved beside the card (`saved`), whose form is that of the version before.
     #[serde(skip)]
     pub(crate) brake: Brake,
@@ -80,6 +84,11 @@ impl Filters {
     }
 }
 
+/// Every place.
+fn all() -> u16 {
+    u16::MAX
+}
+
 impl Function {
     pub(crate) fn new() -> Self {
         Self {
@@ -99,6 +108,7 @@ impl Function {
             statistics: Statistics::default(),
             counters: Counters::default(),
             master: false,
+            stale: all(),
             brake: Brake::default(),
         }
     }
@@ -134,6 +144,7 @@ impl Function {
     pub(crate) fn read(&mut self, offset: u32) -> u32 {
         let Some((row, index)) = find(offset) else { return 0 };
         let at = usize::from(index);
+        self.stale |= 1_u16.checked_shl(index.into()).unwrap_or(0);
         match row.kind {
             Kind::TxTail => self.tx[at].tail,
             Kind::RxTail => self.rx[at].tail,
@@ -156,6 +167,7 @@ impl Function {
     pub(crate) fn write(&mut self, offset: u32, value: u32) {
         let Some((row, index)) = find(offset) else { return };
         let at = usize::from(index);
+        self.stale |= 1_u16.checked_shl(index.into()).unwrap_or(0);
         match row.kind {
             Kind::TxTail => {
                 self.tx[at].ring(value);

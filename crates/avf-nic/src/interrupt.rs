@@ -141,8 +141,8 @@ impl Interrupts {
         }
     }
 
-    /// Sends what may be told now, each vector at least `least` after its last interrupt. Answers how many, and when the
-    /// first of the others is due.
+    /// Sends what may be told now, each vector at least `least` after its last interrupt. Returns which have interrupted, a bit
+    /// each, and when the first of the others is due.
     pub(crate) fn send<B: Bus>(
         &mut self,
         vf: u8,
@@ -152,14 +152,17 @@ impl Interrupts {
     ) -> (u32, Option<Time>) {
         let (mut sent, mut deadline) = (0, None);
         for (number, vector) in (0_u16..).zip(&mut self.vectors) {
-            let Some(due) = vector.due(least).filter(|_| vector.enabled) else { continue };
+            if !vector.enabled || vector.happened == 0 {
+                continue;
+            }
+            let Some(due) = vector.due(least) else { continue };
             if due > now {
                 deadline = [deadline, Some(due)].into_iter().flatten().min();
                 continue;
             }
             (vector.enabled, vector.happened, vector.sent) = (false, 0, Some(now));
             bus.msix(Function::Vf(vf), number);
-            sent += 1;
+            sent |= 1 << number;
         }
         (sent, deadline)
     }

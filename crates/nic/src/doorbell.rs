@@ -156,7 +156,10 @@ impl Nic {
     /// stays for the next.
     pub fn show<P: Pages>(&self, doorbells: &mut Doorbells, pages: &P, now: Time) {
         let Doorbells { vf, slots, places, .. } = doorbells;
-        places.show(pages, |place| self.shown(*vf, slots[place], now));
+        if self.answering(vf.get()).is_none() {
+            return places.show(pages, 0..COUNT, |_| u32::MAX);
+        }
+        places.show(pages, 0..COUNT, |place| self.held(slots[place], *vf, now));
     }
 
     /// What a load of a register is to give.
@@ -164,6 +167,12 @@ impl Nic {
         if self.answering(vf.get()).is_none() {
             return u32::MAX;
         }
+        self.held(slot, vf, now)
+    }
+
+    /// The same of a VF that answers.
+    #[inline]
+    fn held(&self, slot: Slot, vf: VfIndex, now: Time) -> u32 {
         match slot.offset {
             r::FRTIMER => clock::free_running(now),
             r::EICS => self.vectors(vf, r::EICR) | SEEN,

@@ -5,11 +5,22 @@
 //!
 //! Left out: the memory itself; what a store means, which is each device's; and when to look.
 
+use alloc::vec::Vec;
+use core::ops::Range;
+
 /// Memory that a guest reads and writes at the same time, by dword-aligned byte offsets of its BAR. An access is whole, and
 /// what the guest has stored in memory before it stored here can be seen after a load that has found it.
 pub trait Pages {
     /// What is there now.
     fn load(&self, offset: u32) -> u32;
+
+    /// What is there from `offset` on, a dword behind the other. The last is loaded first.
+    #[inline]
+    fn load_run(&self, offset: u32, into: &mut [u32]) {
+        for (at, value) in into.iter_mut().enumerate().rev() {
+            *value = self.load(offset.wrapping_add(4 * at as u32));
+        }
+    }
 
     /// Stores, whatever is there.
     fn store(&self, offset: u32, value: u32);
@@ -23,13 +34,23 @@ pub trait Pages {
 pub struct Places<const N: usize> {
     offsets: &'static [u32; N],
     shown: [u32; N],
+    /// Places whose registers follow each other in the pages.
+    runs: Vec<Range<usize>>,
 }
 
 impl<const N: usize> Places<N> {
     /// Of pages that hold what `value` says of each place, by its number, but for what the guest has stored since.
     #[must_use]
     pub fn adopt(offsets: &'static [u32; N], value: impl FnMut(usize) -> u32) -> Self {
-        Self { offsets, shown: core::array::from_fn(value) }
+        let follows = |place: usize| offsets[place - 1].wrapping_add(4) == offsets[place];
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        for place in 0..N {
+            match runs.last_mut() {
+                Some(run) if follows(place) => run.end = place + 1,
+                _ => runs.push(place..place + 1),
+            }
+        }
+        Self { offsets, shown: core::array::from_fn(value), runs }
     }
 
     /// Puts into every place what is to be there. Stores so far do not count.
@@ -55,33 +76,43 @@ impl<const N: usize> Places<N> {
         mut write: impl FnMut(u32, u32),
     ) -> bool {
         // The last first: what a guest stores before its tail is not missed by who has seen the tail.
-        let mut found = [0; N];
-        for (found, offset) in found.iter_mut().zip(self.offsets).rev() {
-            *found = pages.load(*offset);
+        let mut found = self.shown;
+        for run in self.runs.iter().rev() {
+            pages.load_run(self.offsets[run.start], &mut found[run.clone()]);
         }
         let any = found != self.shown;
-        for (place, offset) in self.offsets.iter().enumerate().filter(|_| any) {
-            let (stored, shown) = (found[place], self.shown[place]);
-            if stored == shown {
+        for run in self.runs.iter().filter(|_| any) {
+            if found[run.clone()] == self.shown[run.clone()] {
                 continue;
             }
-            if !acts(*offset) {
-                self.shown[place] = stored;
-            } else if !pages.replace(*offset, stored, shown) {
-                // There is more already: the next look takes it.
-                continue;
+            for place in run.clone() {
+                let (offset, stored, shown) = (self.offsets[place], found[place], self.shown[place]);
+                if stored == shown {
+                    continue;
+                }
+                if !acts(offset) {
+                    self.shown[place] = stored;
+                } else if !pages.replace(offset, stored, shown) {
+                    // There is more already: the next look takes it.
+                    continue;
+                }
+                write(offset, stored);
             }
-            write(*offset, stored);
         }
         any
     }
 
-    /// Puts into each place what loads are to give from now on. What the guest has stored since the last look stays for
-    /// the next.
-    pub fn show<P: Pages>(&mut self, pages: &P, mut value: impl FnMut(usize) -> u32) {
-        for (place, offset) in self.offsets.iter().enumerate() {
+    /// Puts into `places`, by their numbers, what loads are to give from now on. What the guest has stored since the last look
+    /// stays for the next.
+    pub fn show<P: Pages>(
+        &mut self,
+        pages: &P,
+        places: impl IntoIterator<Item = usize>,
+        mut value: impl FnMut(usize) -> u32,
+    ) {
+        for place in places {
             let (old, new) = (self.shown[place], value(place));
-            if new != old && pages.replace(*offset, old, new) {
+            if new != old && pages.replace(self.offsets[place], old, new) {
                 self.shown[place] = new;
             }
         }

@@ -3,6 +3,7 @@
 
 use crate::world::{World, mac};
 use avf::bits::dyn_ctl::{self, SEEN};
+use avf::control::{Control, Order, TxContext};
 use avf::ids::MAPPED;
 use avf::register as r;
 use avf::table::rows;
@@ -47,6 +48,18 @@ impl World {
             mapped.doorbells = Doorbells::renew(&self.card, *vf, &mapped.pages);
         }
     }
+}
+
+#[test]
+fn a_queue_that_is_set_up_anew_shows_an_empty_ring() {
+    let (mut world, _a, _b) = two();
+    world.vf(0).write(r::qtx_tail(1), 5);
+    world.look();
+    world.show();
+    let context = TxContext { base: 0, length: 64, head_address: None };
+    world.card.order(0, Order::ConfigureTx(1, context));
+    world.show();
+    assert_eq!(world.vf(0).read(r::qtx_tail(1)), 0);
 }
 
 /// Interrupts of VF 0 since they were last asked for.

@@ -86,7 +86,8 @@ fn left_behind(careful: bool, port_vlan: bool, rounds: &[Vec<Kind>]) -> impl Par
     let counters = [0, 1].map(|vf| world.card.counters(vf).copied());
     let plane = world.plane.as_ref().unwrap();
     let ports = [0, 1].map(|port| plane.ledger.total(Port::of_field(port)));
-    (frames, statistics, counters, ports, world.memories.all().clone(), world.memories.interrupts.clone())
+    let memory = [Function::Vf(0), Function::Vf(1)].map(|function| world.memories.of(function).clone());
+    (frames, statistics, counters, ports, memory, world.memories.interrupts)
 }
 
 proptest! {

@@ -30,11 +30,6 @@ pub(crate) struct Memories {
 }
 
 impl Memories {
-    /// All memory, by function.
-    pub(crate) fn all(&self) -> &BTreeMap<Function, Vec<u8>> {
-        &self.memory
-    }
-
     pub(crate) fn of(&mut self, function: Function) -> &mut Vec<u8> {
         self.memory.entry(function).or_insert_with(|| vec![0; MEMORY])
     }

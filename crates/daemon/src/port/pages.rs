@@ -37,6 +37,12 @@ impl Pages for Memory {
         self.0.memory().load_dword(offset.into()).unwrap_or(u32::MAX)
     }
 
+    fn load_run(&self, offset: u32, into: &mut [u32]) {
+        if self.0.memory().load_dwords(offset.into(), into).is_err() {
+            into.fill(u32::MAX);
+        }
+    }
+
     fn store(&self, offset: u32, value: u32) {
         // The memory is as long as the BAR, and sealed against a change of its length.
         let _ = self.0.memory().store_dword(offset.into(), value);

@@ -270,6 +270,24 @@ impl MappedFile {
         Ok(self.dword(offset)?.load(Ordering::Acquire))
     }
 
+    /// Loads dwords that follow each other, each as [`Self::load_dword`] does, the last first.
+    ///
+    /// # Errors
+    /// As for [`Self::load_dword`]; then none is loaded.
+    #[inline]
+    pub fn load_dwords(&self, offset: u64, into: &mut [u32]) -> Result<(), AccessError> {
+        let first = self.at(offset, size_of_val(into))?.cast::<AtomicU32>();
+        if !first.is_aligned() {
+            return Err(AccessError::OutOfRange { offset, len: size_of_val(into) });
+        }
+        for (at, value) in into.iter_mut().enumerate().rev() {
+            // SAFETY: `at` checked that as many bytes as `into` has are mapped there, for as long as `self` lives, and they are
+            // aligned. The rest is as in `dword`.
+            *value = unsafe { first.add(at).as_ref() }.load(Ordering::Acquire);
+        }
+        Ok(())
+    }
+
     /// Stores a dword as a whole. What was stored before can be seen by who sees it.
     ///
     /// # Errors

@@ -19,6 +19,21 @@ fn what_is_written_here_is_seen_through_the_descriptor() {
 }
 
 #[test]
+fn dwords_are_loaded_one_by_one_or_together() {
+    let shared = SharedMemory::new(4096).unwrap();
+    let memory = shared.memory();
+    (0..4).for_each(|n| memory.store_dword(4080 + 4 * n, 7 + n as u32).unwrap());
+    let mut four = [0; 4];
+    memory.load_dwords(4080, &mut four).unwrap();
+    assert_eq!(four, [7, 8, 9, 10]);
+    assert_eq!(memory.load_dword(4092), Ok(10));
+    for beyond_or_unaligned in [4084, 4096, u64::MAX, 2] {
+        assert!(memory.load_dwords(beyond_or_unaligned, &mut four).is_err());
+    }
+    assert_eq!(four, [7, 8, 9, 10], "none is loaded");
+}
+
+#[test]
 fn nobody_can_change_its_size() {
     let shared = SharedMemory::new(8192).unwrap();
     for len in [0, 4096, 16_384] {
