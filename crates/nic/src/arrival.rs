@@ -5,7 +5,7 @@ use crate::Nic;
 use crate::buffer::wait::Late;
 use crate::conditions::Conditions;
 use crate::offload::plain;
-use crate::offload::receive::{self, Receive};
+use crate::offload::receive;
 use crate::offload::rss::Hash;
 use crate::offload::split::Split;
 use crate::policy::pool;
@@ -13,7 +13,7 @@ use crate::queue::receive::{Description, Lost};
 use crate::scratch::Receiving;
 use crate::steering::Hits;
 use crate::work::Work;
-use i82576::descriptor::rx::{rss_type, status};
+use i82576::descriptor::rx::{WriteBack, rss_type, status};
 use i82576::{Pool, Queue};
 use offload::headers::{Headers, TYPE_IPV4};
 use pcie::Bus;
@@ -50,24 +50,46 @@ impl<B: Bus> Sink for Work<'_, B> {
         about: About,
         findings: &mut Option<Contents>,
     ) -> Result<usize, Missed> {
-        if self.scratch.glances && about.alone {
-            let (checks, seal) = (self.scratch.conditions.checks, frame.seal());
-            if let Some((Receive { packet_type, mut status }, split)) =
-                plain::glance(frame.untagged(), checks, seal)
-            {
-                status |= if about.inexact { status::PIF } else { 0 };
-                let place =
-                    Place { queue: self.usual_queue(pool(port)), strips: about.strips, urgent: false };
-                let description = Description { packet_type, status, split, ..Description::default() };
-                return self.put(place, frame, about, description);
-            }
+        if self.scratch.glances
+            && about.alone
+            && let Some(delivered) = self.deliver_usual(pool(port), frame, about)
+        {
+            return delivered;
         }
         frame.apart(|frame| self.deliver_closely(pool(port), frame, about, findings))
     }
 }
 
 impl<B: Bus> Work<'_, B> {
-    /// The same, for any frame.
+    /// The usual way: a plain frame goes into one buffer of the pool's usual queue. `None` for every other frame, which
+    /// [`Work::deliver_closely`] delivers.
+    #[inline(always)]
+    fn deliver_usual(
+        &mut self,
+        pool: Pool,
+        frame: &mut Frame<'_>,
+        about: About,
+    ) -> Option<Result<usize, Missed>> {
+        let queue = self.usual_queue(pool);
+        self.open(queue);
+        let seal = frame.seal();
+        let found = plain::glance(frame.untagged(), self.scratch.conditions.checks, seal)?;
+        let inexact = if about.inexact { status::PIF } else { 0 };
+        let (status, vlan_tag) = match frame.tag {
+            Some(tag) if about.strips => (found.status | inexact | status::VP, tag),
+            _ => (found.status | inexact, 0),
+        };
+        let said = WriteBack { packet_type: found.packet_type, status, vlan_tag, ..WriteBack::default() };
+        let (trailer, bytes) = (frame.trailer(), frame.delivered(!about.strips));
+        let (rx, file) = (&mut self.state.rx[queue.index()], &mut self.state.file);
+        let Receiving { opened, function } = &self.scratch.receiving[queue.index()];
+        match rx.deliver_usual(file, opened.as_ref()?, *function, self.bus, bytes, said)? {
+            Ok(()) => Some(Ok(bytes.len() - trailer)),
+            Err(_) => Some(Err(Missed::Fault)),
+        }
+    }
+
+    /// Any way: `findings` are those of the pool before, if other pools get the frame too.
     #[inline(never)]
     fn deliver_closely(
         &mut self,
@@ -134,7 +156,6 @@ impl<B: Bus> Work<'_, B> {
     }
 
     /// Puts a frame into a pool's queue, as the pool likes its tags.
-    #[inline(always)]
     fn put(
         &mut self,
         place: Place,
@@ -165,7 +186,6 @@ impl<B: Bus> Work<'_, B> {
     }
 
     /// Puts a frame into a queue's buffers as it stands.
-    #[inline(always)]
     fn fill(
         &mut self,
         queue: Queue,
@@ -181,7 +201,7 @@ impl<B: Bus> Work<'_, B> {
         // The legacy format cannot tell of an interrupt at once, and has none.
         let urgent = urgent && !opened.is_legacy();
         described.status |= if urgent { status::DYNINT } else { 0 };
-        let outcome = rx.deliver(file, opened, *function, self.bus, bytes, described);
+        let outcome = rx.deliver(file, opened, *function, self.bus, bytes, *described);
         self.scratch.rx_urgent |= u16::from(urgent && outcome.is_ok()) << queue.get();
         outcome
     }

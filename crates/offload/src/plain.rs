@@ -27,8 +27,6 @@ pub struct Plain<'a> {
     udp: bool,
     /// The sender has summed it up.
     summed: bool,
-    /// Bytes of the transport header.
-    header: usize,
 }
 
 impl<'a> Plain<'a> {
@@ -49,20 +47,14 @@ impl<'a> Plain<'a> {
         match head[ETHERNET_HEADER + 9] {
             protocol::TCP => {
                 let header = usize::from(segment.first_chunk::<TCP_HEADER>()?[12] >> 4) * 4;
-                (TCP_HEADER..=segment.len()).contains(&header).then_some(Self {
-                    head,
-                    frame,
-                    end,
-                    udp: false,
-                    summed: true,
-                    header,
-                })
+                let fits = (TCP_HEADER..=segment.len()).contains(&header);
+                fits.then_some(Self { head, frame, end, udp: false, summed: true })
             }
             protocol::UDP => {
                 let [_, _, _, _, high, low, sum @ ..] = segment.first_chunk::<UDP_HEADER>()?;
                 let whole = usize::from(u16::from_be_bytes([*high, *low])) == segment.len();
                 let summed = *sum != [0, 0];
-                whole.then_some(Self { head, frame, end, udp: true, summed, header: UDP_HEADER })
+                whole.then_some(Self { head, frame, end, udp: true, summed })
             }
             _ => None,
         }
@@ -87,13 +79,6 @@ impl<'a> Plain<'a> {
     #[inline(always)]
     pub fn l4_offset(&self) -> usize {
         TRANSPORT
-    }
-
-    /// Bytes of all headers.
-    #[must_use]
-    #[inline(always)]
-    pub fn header_length(&self) -> usize {
-        TRANSPORT + self.header
     }
 
     /// Whether the IPv4 header's checksum is right.

@@ -123,7 +123,7 @@ impl<B: Bus> Work<'_, B> {
         };
         let urgent = frame.urgent && !opened.is_legacy();
         description.status |= if urgent { status::DYNINT } else { 0 };
-        let outcome = rx.scatter(file, opened, *function, self.bus, bytes, description);
+        let outcome = rx.deliver(file, opened, *function, self.bus, bytes, description);
         self.scratch.rx_urgent |= u16::from(urgent && outcome.is_ok()) << queue.get();
         match outcome {
             Ok(()) => {

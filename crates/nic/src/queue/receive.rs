@@ -131,39 +131,33 @@ impl ReceiveQueue {
         known.then_some(Opened { ring, buffers, one_buffer })
     }
 
-    /// Puts a frame into as many buffers as it needs, or into none. No register was written since the queue was opened.
-    ///
-    /// # Errors
-    /// [`Lost`]: nothing of the frame will be seen by software.
+    /// Puts a frame into one buffer, if it fits as it is and a descriptor is left; its descriptor is what is `said`, but for the
+    /// length. `None` if not: [`Self::deliver`] knows more. No register was written since the queue was opened.
     #[inline(always)]
-    pub fn deliver<B: Bus>(
+    pub(crate) fn deliver_usual<B: Bus>(
         &mut self,
         file: &mut RegisterFile,
         opened: &Opened,
         function: Function,
         bus: &mut B,
         frame: &[u8],
-        description: &Description,
-    ) -> Result<(), Lost> {
-        if frame.len() > opened.one_buffer {
-            return self.scatter(file, opened, function, bus, frame, *description);
+        said: WriteBack,
+    ) -> Option<Result<(), Lost>> {
+        if frame.len() > opened.one_buffer || self.done.is_halted() || !self.has_room(&opened.ring) {
+            return None;
         }
-        if self.done.is_halted() {
-            return Err(Lost::Disabled);
-        }
-        if !self.has_room(&opened.ring) {
-            return Err(Lost::NoDescriptors);
-        }
-        match self.put(file, &opened.ring, function, bus, frame, description) {
+        Some(match self.put(file, &opened.ring, function, bus, frame, said) {
             Ok(true) => Ok(()),
             Ok(false) => Err(Lost::Fault),
             Err(_) => Err(self.halt()),
-        }
+        })
     }
 
-    /// The same for a frame that may need several buffers, or parts of it a place of their own.
-    #[inline(never)]
-    pub(crate) fn scatter<B: Bus>(
+    /// Puts a frame into as many buffers as it needs, or into none. No register was written since the queue was opened.
+    ///
+    /// # Errors
+    /// [`Lost`]: nothing of the frame will be seen by software.
+    pub fn deliver<B: Bus>(
         &mut self,
         file: &mut RegisterFile,
         opened: &Opened,
@@ -223,13 +217,12 @@ impl ReceiveQueue {
         function: Function,
         bus: &mut B,
         frame: &[u8],
-        description: &Description,
+        said: WriteBack,
     ) -> Result<bool, DmaFault> {
         let posted = self.take(ring, function, bus)?;
         let whole = write(bus, function, posted.packet, frame);
-        let mut back = WriteBack { length: frame.len() as u16, ..WriteBack::default() };
-        description.tell(&mut back);
-        back.status |= if whole { 0 } else { status::RXE };
+        let status = said.status | status::EOP | if whole { 0 } else { status::RXE };
+        let back = WriteBack { length: frame.len() as u16, status, ..said };
         self.finish(file, ring, function, bus, back.emit())?;
         Ok(whole)
     }
