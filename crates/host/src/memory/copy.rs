@@ -11,6 +11,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// A descriptor is 16 bytes, a cache line of descriptors 64: up to here the order of the words matters.
 const ORDERED_LIMIT: usize = 64;
 const WORD: usize = size_of::<u64>();
+/// Bytes of a descriptor.
+const SHORT: usize = 16;
+const LONG: usize = 32;
 
 /// Copies guest bytes into `buffer`, looking at each once.
 ///
@@ -49,24 +52,38 @@ pub(super) unsafe fn into_guest(bytes: &[u8], target: *mut u8) {
 /// `bytes.len()` bytes from `target` on must be mapped for writing, and must not be part of `bytes`.
 #[inline]
 pub(super) unsafe fn descriptors_into_guest(bytes: &[u8], size: usize, target: *mut u8) {
-    let whole = size >= WORD && size.is_multiple_of(WORD) && bytes.len().is_multiple_of(size);
-    if !whole || !target.cast::<u64>().is_aligned() {
+    let words = target.cast::<u64>();
+    match (bytes.as_chunks::<SHORT>(), bytes.as_chunks::<LONG>()) {
+        // SAFETY: the caller vouches for the range, which has as many words as the descriptors, and `words` is aligned.
+        ((short, []), _) if size == SHORT && words.is_aligned() => unsafe { store(short, &[0, 1], words) },
+        // SAFETY: as above.
+        (_, (long, [])) if size == LONG && words.is_aligned() => unsafe { store(long, &[0, 2, 3, 1], words) },
         // SAFETY: the caller vouches for `target`; `bytes` is a live slice and does not overlap it.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
-        return;
+        _ => unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) },
     }
-    let (words, each) = (bytes.as_chunks::<WORD>().0, size / WORD);
-    for first in (0..words.len()).step_by(each) {
-        for index in done_last(each).map(|word| first + word) {
-            // SAFETY: `index` counts whole words inside the range the caller vouches for, and `target` is aligned.
-            let slot = unsafe { AtomicU64::from_ptr(target.cast::<u64>().add(index)) };
-            slot.store(u64::from_ne_bytes(words[index]), Ordering::Release);
+}
+
+/// Stores descriptors of `N` words, one behind the other, the words of each in an order.
+///
+/// # Safety
+/// All words from `target` on must be mapped for writing, and `target` must be aligned.
+#[inline(always)]
+unsafe fn store<const N: usize, const SIZE: usize>(
+    descriptors: &[[u8; SIZE]],
+    order: &[usize; N],
+    target: *mut u64,
+) {
+    for (at, descriptor) in descriptors.iter().enumerate() {
+        let words = descriptor.as_chunks::<WORD>().0;
+        for index in order {
+            // SAFETY: the caller vouches for the words of every descriptor, of which `at` is one and `index` is in it.
+            let slot = unsafe { AtomicU64::from_ptr(target.add(at * N + index)) };
+            slot.store(u64::from_ne_bytes(words[*index]), Ordering::Release);
         }
     }
 }
 
 /// The words of a descriptor in the order in which they are written: the second, which says that the descriptor is done, last.
-#[inline]
 pub(crate) fn done_last(words: usize) -> impl Iterator<Item = usize> {
     let done = (words > 1).then_some(1);
     (0..words).filter(|word| *word != 1).chain(done)

@@ -248,8 +248,8 @@ impl MappedFile {
         Ok(())
     }
 
-    /// Copies descriptors of `size` bytes in, a whole number of words each. If they are 8-byte aligned, they are stored word by
-    /// word, one descriptor after the other, the second word of each last: a guest that sees it sees all of the descriptor.
+    /// Copies descriptors of `size` bytes in, 16 or 32. If they are 8-byte aligned, they are stored word by word, one descriptor
+    /// after the other, the second word of each last: a guest that sees it sees all of the descriptor.
     ///
     /// # Errors
     /// [`AccessError::OutOfRange`], [`AccessError::ReadOnly`].
