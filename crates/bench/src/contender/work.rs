@@ -1,5 +1,6 @@
 //! What guests exchange. Left out: how fast.
 
+use etherparse::PacketBuilder;
 use i82576::MacAddress;
 use std::fmt;
 
@@ -9,8 +10,8 @@ const HEADERS: usize = 14 + 20 + 20;
 const MSS: u16 = 1460;
 /// Segments of one send: as many whole ones as 64 KB hold.
 const SEGMENTS: usize = 44;
-/// An ether type for experiments.
-const ETHER_TYPE: [u8; 2] = [0x88, 0xb5];
+/// Ethernet, IPv4 and UDP headers.
+const UDP_HEADERS: usize = 14 + 20 + 8;
 
 /// What guests exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,10 +63,7 @@ impl Work {
     pub fn frame(self, from: MacAddress, to: MacAddress) -> Vec<u8> {
         let mut frame = [to.0, from.0].concat();
         let length = match self {
-            Self::Frames(size) | Self::LargeRings(size) => {
-                frame.extend(ETHER_TYPE);
-                size
-            }
+            Self::Frames(size) | Self::LargeRings(size) => return datagram(from, to, size),
             Self::Segmented => {
                 frame.extend([8, 0]);
                 // Total length and checksums are the card's to fill in, for each segment.
@@ -81,6 +79,17 @@ impl Work {
         frame.extend((frame.len()..length).map(|at| at as u8));
         frame
     }
+}
+
+/// What testpmd sends as `txonly`: UDP over IPv4, with the checksum of the IPv4 header and without one of the datagram.
+fn datagram(from: MacAddress, to: MacAddress, size: usize) -> Vec<u8> {
+    let payload: Vec<u8> = (UDP_HEADERS..size).map(|at| at as u8).collect();
+    let builder = PacketBuilder::ethernet2(from.0, to.0).ipv4([10, 0, 0, from.0[5]], [10, 0, 0, to.0[5]], 64);
+    let mut frame = Vec::with_capacity(size);
+    let written = builder.udp(9, 9).write(&mut frame, &payload);
+    written.expect("a datagram of the bench's sizes fits, and a vector takes it");
+    frame[UDP_HEADERS - 2..UDP_HEADERS].fill(0);
+    frame
 }
 
 impl fmt::Display for Work {
