@@ -36,22 +36,24 @@ impl Contents {
     /// Looks into a frame without its tag. What was `sealed` on the plane is not summed up again.
     #[must_use]
     pub fn of(frame: &[u8], sealed: Option<Sealed>) -> Self {
-        Self::glance(frame, sealed).unwrap_or_else(|| Self::closely(frame, sealed))
+        match Plain::of(frame) {
+            Some(plain) => Self::of_plain(&plain, sealed),
+            None => Self::closely(frame, sealed),
+        }
     }
 
-    /// The same for a plain frame; `None` for every other.
+    /// The same of a plain frame.
     #[inline(always)]
-    pub(crate) fn glance(frame: &[u8], sealed: Option<Sealed>) -> Option<Self> {
-        let plain = Plain::of(frame)?;
+    pub(crate) fn of_plain(plain: &Plain<'_>, sealed: Option<Sealed>) -> Self {
         let payload = if plain.is_udp() { Payload::Udp } else { Payload::Tcp };
         let checksums = told(Some(plain.is_network_right()), plain.is_transport_right(sealed));
-        Some(Self {
+        Self {
             packet_type: packet_type::ip(Ip::V4, payload),
             checksums,
             ip: Some((Ip::V4, payload)),
             l3: plain.l3_offset() as u16,
             l4: plain.l4_offset() as u16,
-        })
+        }
     }
 
     fn closely(frame: &[u8], sealed: Option<Sealed>) -> Self {

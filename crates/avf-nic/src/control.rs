@@ -61,7 +61,7 @@ impl Function {
             Order::HashKey(key) => scaling.set_key(key),
             Order::LookupTable(table) => scaling.set_table(table),
             Order::HashTypes(types) => scaling.types = [types as u32, (types >> 32) as u32],
-            Order::HashFunction(function) => scaling.function = function,
+            Order::HashFunction(function) => scaling.set_function(function),
         }
     }
 

@@ -7,6 +7,7 @@ use crate::contents::Contents;
 use alloc::boxed::Box;
 use avf::control::HashFunction;
 use avf::ids::{HASH_KEY, LOOKUP_TABLE};
+use offload::plain::Plain;
 use offload::toeplitz::Toeplitz;
 use serde::{Deserialize, Serialize};
 
@@ -16,10 +17,35 @@ pub(crate) struct Scaling {
     key: [[u8; 4]; HASH_KEY / 4],
     table: [[u8; 4]; LOOKUP_TABLE / 4],
     pub(crate) types: [u32; 2],
-    pub(crate) function: HashFunction,
-    /// What follows from the key, once a frame has asked for it.
+    function: HashFunction,
+    /// What follows from these, once a frame has asked for it.
     #[serde(skip)]
-    toeplitz: Option<Box<Toeplitz>>,
+    derived: Option<Box<Derived>>,
+}
+
+/// The key, ready for use, and hashes that were made with it.
+#[derive(Debug, Clone)]
+struct Derived {
+    toeplitz: Toeplitz,
+    recent: [Recent; RECENT],
+}
+
+/// A conversation and its hash. Of nothing but zeros both hashes are zero.
+#[derive(Debug, Clone, Copy, Default)]
+struct Recent {
+    ends: [u64; 2],
+    hash: u32,
+}
+
+/// Conversations whose hash is kept: working a hash out takes a third of a frame's time.
+const RECENT: usize = 64;
+
+impl Recent {
+    /// Where a conversation is kept.
+    #[inline(always)]
+    fn place([first, second]: [u64; 2]) -> usize {
+        ((first ^ second.rotate_left(20)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % RECENT
+    }
 }
 
 impl Scaling {
@@ -30,14 +56,14 @@ impl Scaling {
     pub(crate) fn set_key_word(&mut self, at: usize, value: u32) {
         if let Some(word) = self.key.get_mut(at) {
             *word = value.to_le_bytes();
-            self.toeplitz = None;
+            self.derived = None;
         }
     }
 
     /// The key, as far as it goes.
     pub(crate) fn set_key(&mut self, key: &[u8]) {
         copy(self.key.as_flattened_mut(), key);
-        self.toeplitz = None;
+        self.derived = None;
     }
 
     pub(crate) fn table_word(&self, at: usize) -> u32 {
@@ -55,6 +81,16 @@ impl Scaling {
         copy(self.table.as_flattened_mut(), table);
     }
 
+    pub(crate) fn set_function(&mut self, function: HashFunction) {
+        self.function = function;
+        self.derived = None;
+    }
+
+    #[inline(always)]
+    fn types(&self) -> u64 {
+        u64::from(self.types[1]) << 32 | u64::from(self.types[0])
+    }
+
     /// The queue of a hash.
     fn queue(&self, hash: u32) -> u8 {
         self.table.as_flattened()[(hash as usize) % LOOKUP_TABLE]
@@ -63,22 +99,46 @@ impl Scaling {
     /// The hash of a frame, if its packet type is one that is hashed; and its queue.
     #[inline]
     pub(crate) fn spread(&mut self, frame: &[u8], contents: Contents) -> (Option<u32>, u8) {
-        let types = u64::from(self.types[1]) << 32 | u64::from(self.types[0]);
-        if types & contents.hash_type() == 0 {
+        if self.types() & contents.hash_type() == 0 {
             return (None, 0);
         }
         let hash = self.hash(frame, contents);
         (Some(hash), self.queue(hash))
     }
 
-    #[inline(never)]
+    /// The same of a plain frame, whose hash may be known.
+    #[inline(always)]
+    pub(crate) fn spread_plain(&mut self, plain: &Plain<'_>, contents: Contents) -> (Option<u32>, u8) {
+        if self.types() & contents.hash_type() == 0 {
+            return (None, 0);
+        }
+        let (ends, place) = (plain.ends(), Recent::place(plain.ends()));
+        let hash = match self.derived.as_ref().map(|derived| derived.recent[place]) {
+            Some(recent) if recent.ends == ends => recent.hash,
+            _ => self.hash_anew(plain, contents, place),
+        };
+        (Some(hash), self.queue(hash))
+    }
+
+    #[cold]
+    fn hash_anew(&mut self, plain: &Plain<'_>, contents: Contents, place: usize) -> u32 {
+        let hash = self.hash(plain.frame(), contents);
+        if let Some(derived) = &mut self.derived {
+            derived.recent[place] = Recent { ends: plain.ends(), hash };
+        }
+        hash
+    }
+
     fn hash(&mut self, frame: &[u8], contents: Contents) -> u32 {
-        let Self { key, toeplitz, .. } = self;
-        let toeplitz = toeplitz.get_or_insert_with(|| Box::new(Toeplitz::new(key.as_flattened())));
+        let Self { key, derived, .. } = self;
+        let derived = derived.get_or_insert_with(|| {
+            let toeplitz = Toeplitz::new(key.as_flattened());
+            Box::new(Derived { toeplitz, recent: [Recent::default(); RECENT] })
+        });
         let (addresses, ports) = contents.ends(frame);
         match self.function {
-            HashFunction::Toeplitz => toeplitz.hash(addresses, ports),
-            HashFunction::Symmetric => toeplitz.hash_symmetric(addresses, ports),
+            HashFunction::Toeplitz => derived.toeplitz.hash(addresses, ports),
+            HashFunction::Symmetric => derived.toeplitz.hash_symmetric(addresses, ports),
         }
     }
 }

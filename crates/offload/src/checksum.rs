@@ -26,7 +26,7 @@ impl Sum {
         let (sum, rest) = leading::<32>(sum, rest);
         let (sum, rest) = leading::<16>(sum, rest);
         let (sum, rest) = leading::<8>(sum, rest);
-        Self(plus(sum, last(bytes, rest.len())))
+        Self(plus(sum, last(rest)))
     }
 
     /// Adds many bytes.
@@ -39,7 +39,7 @@ impl Sum {
         let (sum, rest) = leading::<32>(sum, rest);
         let (sum, rest) = leading::<16>(sum, rest);
         let (sum, rest) = leading::<8>(sum, rest);
-        Self(plus(sum, last(bytes, rest.len())))
+        Self(plus(sum, last(rest)))
     }
 
     /// Adds a number as two big-endian words.
@@ -112,14 +112,24 @@ fn leading<const N: usize>(sum: u64, bytes: &[u8]) -> (u64, &[u8]) {
     }
 }
 
-/// The last `count` bytes, fewer than eight, as a little-endian number.
-#[inline]
-fn last(bytes: &[u8], count: usize) -> u64 {
-    match bytes.last_chunk::<8>() {
-        _ if count == 0 => 0,
-        Some(word) => u64::from_le_bytes(*word) >> (64 - 8 * count),
-        None => bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)),
+/// Fewer than eight bytes as a little-endian number. They are loaded in pieces of 4, 2 and 1, none of which reaches back into bytes
+/// that were summed before: a load that spans two stores of a copy has to wait for both to reach the cache.
+#[inline(always)]
+fn last(rest: &[u8]) -> u64 {
+    let (mut number, mut at) = (0, 0);
+    if let Some(four) = rest.first_chunk::<4>() {
+        (number, at) = (u32::from_le_bytes(*four).into(), 4);
     }
+    if rest.len() & 2 != 0
+        && let Some(two) = rest[at..].first_chunk::<2>()
+    {
+        number |= u64::from(u16::from_le_bytes(*two)) << (8 * at);
+        at += 2;
+    }
+    if let Some(one) = rest.get(at) {
+        number |= u64::from(*one) << (8 * at);
+    }
+    number
 }
 
 #[cfg(test)]

@@ -2,6 +2,9 @@
 //! tags, options or fragments. Then everything is where it always is, and one look answers what [`Headers::parse`] and
 //! [`verify`] answer of any frame.
 //!
+//! Sums are taken in words that are aligned to the frame's start: a frame was copied just before, and a load that spans two stores
+//! of the copy has to wait for both to reach the cache, which takes longer than all the rest.
+//!
 //! Left out: all other frames, which those look at.
 //!
 //! [`Headers::parse`]: crate::Headers::parse
@@ -15,11 +18,14 @@ use plane::frame::{Sealed, Transport};
 /// Where an IPv4 header's addresses are, and where the transport is.
 const ADDRESSES: usize = ETHERNET_HEADER + 12;
 const TRANSPORT: usize = ETHERNET_HEADER + IPV4_HEADER;
+/// Where the ports end, and the word that they are in.
+const PORTS_END: usize = TRANSPORT + 4;
+const HEAD: usize = PORTS_END.next_multiple_of(8);
 
 /// A plain frame.
 #[derive(Debug, Clone, Copy)]
 pub struct Plain<'a> {
-    head: &'a [u8; TRANSPORT],
+    head: &'a [u8; HEAD],
     frame: &'a [u8],
     /// Where the IP packet ends.
     end: usize,
@@ -34,7 +40,7 @@ impl<'a> Plain<'a> {
     #[must_use]
     #[inline(always)]
     pub fn of(frame: &'a [u8]) -> Option<Self> {
-        let head = frame.first_chunk::<TRANSPORT>()?;
+        let head = frame.first_chunk::<HEAD>()?;
         let word = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
         let plain = word(ETHERNET_HEADER - 2) == TYPE_IPV4
             && head[ETHERNET_HEADER] == 0x45
@@ -60,11 +66,26 @@ impl<'a> Plain<'a> {
         }
     }
 
+    /// The frame.
+    #[must_use]
+    pub fn frame(&self) -> &'a [u8] {
+        self.frame
+    }
+
     /// It is UDP, else TCP.
     #[must_use]
     #[inline(always)]
     pub fn is_udp(&self) -> bool {
         self.udp
+    }
+
+    /// Both addresses and both ports, twelve bytes, six in each number: what tells one conversation from another.
+    #[must_use]
+    #[inline(always)]
+    pub fn ends(&self) -> [u64; 2] {
+        let words = self.head.as_chunks::<8>().0;
+        let [first, second] = [ADDRESSES / 8, PORTS_END / 8].map(|word| u64::from_le_bytes(words[word]));
+        [first >> (8 * (ADDRESSES % 8)), second << (64 - 8 * (PORTS_END % 8))]
     }
 
     /// Bytes before the IP header.
@@ -85,7 +106,8 @@ impl<'a> Plain<'a> {
     #[must_use]
     #[inline(always)]
     pub fn is_network_right(&self) -> bool {
-        Sum::of(&self.head[ETHERNET_HEADER..]).checksum() == 0
+        let head = self.head;
+        Sum::of(&head[ETHERNET_HEADER..16]).bytes(&head[16..32]).bytes(&head[32..TRANSPORT]).checksum() == 0
     }
 
     /// Whether the transport's checksum is right; `None` if it was sent without one. What was `sealed` on the plane needs no
@@ -99,19 +121,14 @@ impl<'a> Plain<'a> {
         let (protocol, transport) =
             if self.udp { (protocol::UDP, Transport::Udp) } else { (protocol::TCP, Transport::Tcp) };
         let number = u32::from(protocol) << 16 | (self.end - TRANSPORT) as u32;
+        let addresses = Sum::of(&self.head[ADDRESSES..32]);
         Some(match sealed {
             Some(sealed)
                 if (sealed.start, sealed.end, sealed.transport) == (TRANSPORT, self.end, transport) =>
             {
-                is_seal_right(&sealed, Sum::of(&self.head[ADDRESSES..]).number(number))
+                is_seal_right(&sealed, addresses.bytes(&self.head[32..TRANSPORT]).number(number))
             }
-            _ => sums_up(&self.frame[ADDRESSES..self.end], number),
+            _ => addresses.bytes(&self.frame[32..self.end]).number(number).checksum() == 0,
         })
     }
-}
-
-/// Whether bytes and a number sum up to ones.
-#[inline(always)]
-fn sums_up(bytes: &[u8], number: u32) -> bool {
-    Sum::of(bytes).number(number).checksum() == 0
 }

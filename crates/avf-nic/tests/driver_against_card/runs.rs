@@ -6,6 +6,7 @@ use crate::offloads::{SUMS, all_of, cut, two};
 use crate::world::MEMORY;
 use avf::control::{Control, Order, TxContext};
 use avf::descriptor::tx::{self, Buffer, Data, Ip, L4, Transmit, command};
+use avf::ids::HASH_KEY;
 use avf::register as r;
 use driver::Hal;
 use driver::avf::vf::TxOffload;
@@ -32,9 +33,10 @@ enum Kind {
     Spoofed,
     NotIp,
     WrongSum,
+    OtherPort,
 }
 
-const KINDS: [Kind; 10] = [
+const KINDS: [Kind; 11] = [
     Kind::Plain,
     Kind::Summed,
     Kind::Cut,
@@ -45,6 +47,7 @@ const KINDS: [Kind; 10] = [
     Kind::Spoofed,
     Kind::NotIp,
     Kind::WrongSum,
+    Kind::OtherPort,
 ];
 
 impl Kind {
@@ -61,6 +64,7 @@ impl Kind {
             Self::Spoofed => frame[11] = 0x99,
             Self::NotIp => frame[12] = 0x88,
             Self::WrongSum => frame[30] ^= n,
+            Self::OtherPort => frame[35] ^= n % 3,
         }
         (frame, TxOffload::default())
     }
@@ -70,6 +74,7 @@ impl Kind {
 fn left_behind(careful: bool, port_vlan: bool, rounds: &[Vec<Kind>]) -> impl PartialEq + use<> {
     let vlan = PortVlan { id: 7, qos: 2 };
     let (mut world, mut a, mut b) = two(|policy| policy.vlan = port_vlan.then_some(vlan));
+    world.card.order(1, Order::HashKey(&core::array::from_fn::<u8, HASH_KEY, _>(|at| 7 * at as u8)));
     if careful {
         world.card.take_no_shortcuts();
     }
