@@ -6,10 +6,13 @@
 use crate::transmit::TxQueue;
 use avf::descriptor::tx::{self, Buffer, Data, SIZE};
 use avf::ids::{LONGEST, MIN_FRAME, SHORTEST};
-use pcie::{Bus, DmaFault, Function};
+use pcie::{Access, Bus, DmaFault, Function};
 
 /// Descriptors that are read at a time.
 const MOST: usize = 32;
+/// So many frames ahead the buffer of a frame is fetched into the cache: the memory is another processor's, and takes longer to
+/// come than a frame takes on its way.
+pub(crate) const AHEAD: usize = 4;
 
 /// Descriptors of a ring from its head on, as they were read. The first `taken` of them are frames that have left.
 pub(crate) struct AtHand {
@@ -41,6 +44,14 @@ impl AtHand {
     pub(crate) fn next(&self) -> Option<Buffer> {
         let buffer = tx::alone(self.raw[..self.count].get(self.taken)?)?;
         (MIN_FRAME..=LONGEST).contains(&usize::from(buffer.length)).then_some(buffer)
+    }
+
+    /// Has the bus fetch the frame that comes [`AHEAD`] after the next one.
+    #[inline]
+    pub(crate) fn prefetch<B: Bus>(&self, own: Function, bus: &mut B) {
+        if let Some(raw) = self.raw[..self.count].get(self.taken + AHEAD) {
+            bus.prefetch(own, tx::address(raw), Access::Read);
+        }
     }
 
     /// What the next frame's descriptor says of its headers.

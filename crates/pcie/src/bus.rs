@@ -46,6 +46,15 @@ pub struct DmaFault {
     pub iova: Iova,
 }
 
+/// What is about to be done with memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// It is read.
+    Read,
+    /// It is written.
+    Write,
+}
+
 /// What a device needs of the bus. Requests are synchronous; a refused one moves no data that counts.
 ///
 /// The card calls this in bursts: one `dma_read` fetches up to a few dozen descriptors.
@@ -78,6 +87,13 @@ pub trait Bus {
     ) -> Result<(), DmaFault> {
         let _ = size;
         self.dma_write(function, iova, from)
+    }
+
+    /// Says that the line at `iova` is about to be read, or written. A hint: nothing happens if nothing is mapped there. By
+    /// default nothing is done.
+    #[inline]
+    fn prefetch(&mut self, function: Function, iova: Iova, access: Access) {
+        let _ = (function, iova, access);
     }
 
     /// Sends the MSI-X message of the function's vector. Never blocks; a masked vector's message pends

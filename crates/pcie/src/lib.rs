@@ -30,5 +30,5 @@ pub mod sriov;
 pub mod walk;
 
 pub use access::ConfigAccess;
-pub use bus::{Bus, DmaFault, Function, Iova, Rid};
+pub use bus::{Access, Bus, DmaFault, Function, Iova, Rid};
 pub use endpoint::{Effects, Endpoint};

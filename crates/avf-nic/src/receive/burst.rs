@@ -2,9 +2,10 @@
 //! card at the latest. Left out: what is in them (`avf::descriptor::rx`), and how a frame is laid out (`receive`).
 
 use super::Room;
+use crate::run::AHEAD;
 use avf::control::RxContext;
 use avf::descriptor::rx::{Form, SHORT, SIZE, WriteBack, buffer};
-use pcie::{Bus, DmaFault, Function as BusFunction};
+use pcie::{Access, Bus, DmaFault, Function as BusFunction};
 
 /// Descriptors that are read at a time.
 const BURST: usize = 32;
@@ -44,6 +45,10 @@ impl Burst {
         (bytes, said): (&[u8], WriteBack),
         bus: &mut B,
     ) -> Result<(), DmaFault> {
+        let ahead = self.filled + AHEAD * form.size();
+        if let Some(raw) = self.raw[..self.end].get(ahead..) {
+            bus.prefetch(own, buffer(raw), Access::Write);
+        }
         let Some(slot) = self.raw.get_mut(self.filled..self.filled + form.size()) else { return Ok(()) };
         bus.dma_write(own, buffer(slot), bytes)?;
         let raw = WriteBack { length: bytes.len() as u16, ..said }.emit(form);

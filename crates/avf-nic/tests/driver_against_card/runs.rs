@@ -74,7 +74,9 @@ impl Kind {
 fn left_behind(careful: bool, port_vlan: bool, rounds: &[Vec<Kind>]) -> impl PartialEq + use<> {
     let vlan = PortVlan { id: 7, qos: 2 };
     let (mut world, mut a, mut b) = two(|policy| policy.vlan = port_vlan.then_some(vlan));
-    world.card.order(1, Order::HashKey(&core::array::from_fn::<u8, HASH_KEY, _>(|at| (at as u8).wrapping_mul(7))));
+    world
+        .card
+        .order(1, Order::HashKey(&core::array::from_fn::<u8, HASH_KEY, _>(|at| (at as u8).wrapping_mul(7))));
     if careful {
         world.card.take_no_shortcuts();
     }

@@ -156,6 +156,13 @@ pub fn alone(raw: &[u8; SIZE]) -> Option<Buffer> {
     })
 }
 
+/// The buffer's address in a descriptor that has one.
+#[must_use]
+#[inline]
+pub fn address(raw: &[u8; SIZE]) -> u64 {
+    word(raw, 0)
+}
+
 /// The second word of a descriptor that is given back. The card writes nothing else of it.
 #[must_use]
 pub const fn done() -> [u8; 8] {

@@ -12,7 +12,7 @@ use host::poll::Waker;
 use host::worker::Worker;
 use i82576::config::pf;
 use i82576::ids::MAX_VFS;
-use pcie::{Bus, DmaFault, Function, Iova};
+use pcie::{Access, Bus, DmaFault, Function, Iova};
 use std::sync::mpsc;
 use vfio_user::wire::pci_irq;
 
@@ -199,6 +199,11 @@ impl Bus for LiveBus {
     ) -> Result<(), DmaFault> {
         let written = self.reach(function).memory.write_descriptors(iova, from, size);
         written.map_err(|fault| DmaFault { function, iova: fault.iova })
+    }
+
+    #[inline]
+    fn prefetch(&mut self, function: Function, iova: Iova, access: Access) {
+        self.reach(function).memory.prefetch(iova, access == Access::Write);
     }
 
     fn msix(&mut self, function: Function, vector: u16) {

@@ -98,6 +98,16 @@ impl DmaTable {
         }
     }
 
+    /// Fetches the line at `iova` into the cache, to be written if `writes`. Does nothing outside the region that was accessed
+    /// last.
+    #[inline]
+    pub fn prefetch(&self, iova: u64, writes: bool) {
+        let direction = if writes { Direction::Write } else { Direction::Read };
+        if let Some((memory, offset)) = self.in_last_hit(iova, 1, direction) {
+            memory.prefetch(offset, writes);
+        }
+    }
+
     /// Descriptor by descriptor, and of one that lies across regions word by word.
     #[cold]
     fn write_descriptors_across(&self, iova: u64, bytes: &[u8], size: usize) -> Result<(), DmaFault> {

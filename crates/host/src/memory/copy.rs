@@ -5,7 +5,7 @@
 //! memory nor put a later look before an earlier one. Left out: bounds, which the callers check.
 
 use std::arch::asm;
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A descriptor is 16 bytes, a cache line of descriptors 64: up to here the order of the words matters.
@@ -107,6 +107,25 @@ unsafe fn store<const N: usize, const SIZE: usize>(
 pub(crate) fn done_last(words: usize) -> impl Iterator<Item = usize> {
     let done = (words > 1).then_some(1);
     (0..words).filter(|word| *word != 1).chain(done)
+}
+
+/// Fetches the line at `at` into the cache, to be written if `writes`, where the processor has an instruction for that.
+#[inline]
+pub(super) fn prefetch(at: NonNull<u8>, writes: bool) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_ET0, _MM_HINT_T0, _mm_prefetch};
+        let at = at.as_ptr().cast();
+        if writes {
+            // SAFETY: a prefetch is a hint. It never faults, and the program cannot see what it does.
+            unsafe { _mm_prefetch::<_MM_HINT_ET0>(at) };
+        } else {
+            // SAFETY: as above.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(at) };
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (at, writes);
 }
 
 /// Tells the compiler that guest memory may differ from now on, so that it uses the copy it has instead of

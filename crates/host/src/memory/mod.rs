@@ -288,6 +288,14 @@ impl MappedFile {
         Ok(())
     }
 
+    /// Fetches the line at `offset` into the cache, to be written if `writes`. Does nothing beyond the mapping.
+    #[inline]
+    pub fn prefetch(&self, offset: u64, writes: bool) {
+        if let Ok(at) = self.at(offset, 1) {
+            copy::prefetch(at, writes);
+        }
+    }
+
     /// Stores a dword as a whole. What was stored before can be seen by who sees it.
     ///
     /// # Errors

@@ -147,6 +147,13 @@ pub fn plain(raw: &[u8; SIZE]) -> Option<Buffer> {
     })
 }
 
+/// The buffer's address in a descriptor that has one.
+#[must_use]
+#[inline]
+pub fn address(raw: &[u8; SIZE]) -> u64 {
+    qword(raw, 0)
+}
+
 /// Reads a descriptor.
 #[must_use]
 #[inline]

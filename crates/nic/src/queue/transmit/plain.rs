@@ -3,12 +3,12 @@
 
 use super::TransmitQueue;
 use crate::file::RegisterFile;
-use crate::queue::BURST;
 use crate::queue::ring::Ring;
+use crate::queue::{AHEAD, BURST};
 use core::ops::{Range, RangeInclusive};
 use i82576::descriptor::tx::{self, Buffer};
 use i82576::ids::{FCS, MAX_FRAME};
-use pcie::{Bus, DmaFault, Function};
+use pcie::{Access, Bus, DmaFault, Function};
 use plane::frame::HEADER;
 
 /// Bytes that a frame may have, check sequence excluded.
@@ -44,6 +44,15 @@ impl TransmitQueue {
     #[inline]
     pub(crate) fn plain(&self, at: usize) -> Option<Buffer> {
         tx::plain(&self.burst[at % BURST]).filter(|buffer| FRAME_BYTES.contains(&buffer.length))
+    }
+
+    /// Has the bus fetch the frame that comes [`AHEAD`] after the one at a place.
+    #[inline(always)]
+    pub(crate) fn prefetch<B: Bus>(&self, at: usize, function: Function, bus: &mut B) {
+        let at = at + AHEAD;
+        if at < self.fetched as usize {
+            bus.prefetch(function, tx::address(&self.burst[at % BURST]), Access::Read);
+        }
     }
 
     /// Copies the frame of such a descriptor, which is the next one, to the start of `place`, and passes the descriptor.
