@@ -98,6 +98,12 @@ impl Card {
         self.careful = true;
     }
 
+    /// Gives the card VFs as after power-on, until it has `vfs` of them, 64 at most. Those that are there stay as they are.
+    pub fn grow(&mut self, vfs: u8) {
+        let count = usize::from(vfs).min(MAX_VFS).max(self.functions.len());
+        self.functions.resize_with(count, Function::new);
+    }
+
     /// What of a state no card can have.
     pub(crate) fn flaw(&self) -> Option<&'static str> {
         let vfs = self.functions.len();

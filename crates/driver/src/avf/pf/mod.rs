@@ -163,6 +163,14 @@ impl Pf {
         Ok(pf)
     }
 
+    /// Serves VFs 0..`vfs` from now on, if those were fewer before; a port has 64 at most. The new ones have the default
+    /// policy, and no driver has run them since the card's power-on.
+    pub fn grow(&mut self, vfs: u8) {
+        let count = usize::from(vfs).min(MAX_VFS).max(self.vfs.len());
+        self.vfs.resize_with(count, VfState::new);
+        self.mail.grow(count as u16);
+    }
+
     /// The VFs that there are.
     pub fn vfs(&self) -> impl Iterator<Item = u8> + use<> {
         0..self.vfs.len() as u8
