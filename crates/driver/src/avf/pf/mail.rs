@@ -213,8 +213,7 @@ impl Pf {
             hal.write(r::PF_ARQT, tail.into());
         }
         visit.more = self.mail.inbox.has_more(&InDma(hal, receive.iova));
-        self.forgive(hal);
-        visit.deadline = self.deadline(hal.now());
+        visit.deadline = self.forgive(hal);
         visit
     }
 

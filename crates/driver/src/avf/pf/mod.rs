@@ -142,6 +142,9 @@ const fn vsi(vf: u8) -> u16 {
 #[derive(Debug, Clone)]
 pub struct Pf {
     vfs: Vec<VfState>,
+    /// VFs that are throttled or quarantined, or have a request that may not be served yet, a bit each. A visit looks at the
+    /// conduct of no others.
+    held: u64,
     mail: Mail,
     /// The link of the port: Mb/s, while it is up.
     wire: Option<u32>,
@@ -156,7 +159,7 @@ impl Pf {
     pub fn probe<H: Card>(hal: &mut H, vfs: u8) -> Result<Self, OutOfDmaMemory> {
         let count = usize::from(vfs).min(MAX_VFS);
         let vfs = (0..count).map(|_| VfState::new()).collect();
-        let mut pf = Self { vfs, mail: Mail::new(hal, count as u16)?, wire: None };
+        let mut pf = Self { vfs, held: 0, mail: Mail::new(hal, count as u16)?, wire: None };
         for vf in 0..count as u8 {
             pf.reset_vf(hal, vf);
         }
