@@ -208,3 +208,14 @@ fn the_encoding_of_a_version_does_not_change() {
     does_not_change::<SoftwareState>();
     does_not_change::<AvfState>();
 }
+
+#[test]
+fn fuzz_targets_change_states_of_the_newest_version() {
+    let targets = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/fuzz_targets");
+    for (target, kind, version) in
+        [("state_reader", "card", CardState::VERSION), ("avf_state_reader", "avfs", AvfState::VERSION)]
+    {
+        let source = std::fs::read_to_string(targets.join(format!("{target}.rs"))).unwrap();
+        assert!(source.contains(&format!("/{kind}-v{version}.hex")), "{target}");
+    }
+}

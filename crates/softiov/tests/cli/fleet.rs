@@ -139,18 +139,19 @@ fn resets(serve: &Serve) -> Vec<u64> {
 }
 
 /// Prints what the process takes of the machine while its guests say nothing: `docs/performance.md` has it.
-fn print_cost(wait: &str, when: &str, host: Pid) {
-    let process = PathBuf::from(format!("/proc/{}", host.as_raw_nonzero()));
+fn print_cost(wait: &str, when: &str, serve: &Serve) {
+    let process = PathBuf::from(format!("/proc/{}", host(serve).as_raw_nonzero()));
+    let keeper = PathBuf::from(format!("/proc/{}", serve.keeper()));
     let status = fs::read_to_string(process.join("status")).unwrap();
     let line = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).unwrap().trim().to_owned();
     let [own, threads] = ["RssAnon:", "Threads:"].map(line);
-    let descriptors = fs::read_dir(process.join("fd")).unwrap().count();
+    let [descriptors, kept] = [&process, &keeper].map(|of| fs::read_dir(of.join("fd")).unwrap().count());
     let (start, before) = (Instant::now(), processor_time(&process));
     std::thread::sleep(WATCHED);
     let ran = processor_time(&process) - before;
     let share = ran.as_secs_f64() / start.elapsed().as_secs_f64() * 100.0;
     println!(
-        "{wait}, {when}: {own}, {threads} threads, {descriptors} descriptors, {share:.1} % of a processor"
+        "{wait}, {when}: {own}, {threads} threads, {descriptors} descriptors ({kept} in the keeper), {share:.1} % of a processor"
     );
 }
 
@@ -179,10 +180,10 @@ fn a_process_with_a_guest_on_each_of_64_vfs_is_replaced_and_no_guest_notices() {
     for wait in ["sleep", "mapped"] {
         let folder = tempdir().unwrap();
         let serve = start_waiting(&folder, wait);
-        print_cost(wait, "no guest", host(&serve));
+        print_cost(wait, "no guest", &serve);
         let guests: Vec<_> = (0..MOST).map(|vf| attach(serve.folder(), vf)).collect();
         send_round(&guests);
-        print_cost(wait, "64 guests", host(&serve));
+        print_cost(wait, "64 guests", &serve);
         let before = resets(&serve);
         for _ in 0..2 {
             let old = host(&serve);
@@ -192,6 +193,6 @@ fn a_process_with_a_guest_on_each_of_64_vfs_is_replaced_and_no_guest_notices() {
             send_round(&guests);
             assert_eq!(resets(&serve), before, "a driver started anew: {}", serve.log());
         }
-        print_cost(wait, "64 guests, after two upgrades", host(&serve));
+        print_cost(wait, "64 guests, after two upgrades", &serve);
     }
 }
