@@ -55,7 +55,7 @@ fuzz_target!(|data: &[u8]| {
     let written = state::write(&state).unwrap();
     let Some(AvfRest { card, pf, .. }) = state.rest.clone() else { return };
     let Ok((mut card, mut plane)) = Card::restore(card) else { return };
-    let mut world = World::new(MAX_VFS as u8);
+    let mut world = World::new(8);
     world.memories.forget(Function::Pf);
     let Ok(pf) = Pf::restore(&mut world.side(Function::Pf), pf) else { return };
     let rest = state.rest.clone().map(|rest| AvfRest {

@@ -1,6 +1,9 @@
 //! How an AVF port begins: anew, as it was at rest, or with nothing but what outlives the card. In the last case the card
 //! is a new one: a driver finds its mailbox off, and sets its VF up again as after any reset.
 
+#[cfg(test)]
+mod tests;
+
 use super::hal::{Desk, PfHal};
 use super::rules::Rules;
 use super::{Avf, Decided};
