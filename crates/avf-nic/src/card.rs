@@ -54,7 +54,7 @@ pub struct Poll {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Card {
     pub(crate) functions: Vec<Function>,
-    /// Those that may use the bus: a poll looks at no others, of which a port may have 60.
+    /// VFs that may use the bus. A poll looks at no others.
     #[serde(skip)]
     pub(crate) masters: VfSet,
     pub(crate) admin: Admin,
