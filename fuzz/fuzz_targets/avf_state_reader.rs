@@ -5,9 +5,11 @@
 //! byte says which. Left out: what the future of a sound state is, which property tests ask.
 #![no_main]
 
+use avf::ids::MAX_VFS;
 use avf_nic::Card;
 use daemon::state::{self, AvfRest, AvfState, decode, read};
 use driver::avf::pf::{Pf, VfPolicy};
+use driver::conduct::Monitor;
 use libfuzzer_sys::fuzz_target;
 use pcie::Function;
 use poke::poke;
@@ -26,7 +28,7 @@ const HEADER: usize = 28;
 
 /// A state as it is kept, the body alone.
 static BODY: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let text = include_str!("../../crates/daemon/tests/states/avfs-v3.hex");
+    let text = include_str!("../../crates/daemon/tests/states/avfs-v5.hex");
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
     digits.chunks_exact(2).skip(HEADER).map(byte).collect()
@@ -61,14 +63,23 @@ fuzz_target!(|data: &[u8]| {
         pf: pf.save(&mut world.side(Function::Pf)),
         ..rest
     });
+    let mut conduct = state.conduct.clone();
     let again = state::write(&AvfState { rest, ..state }).unwrap();
     assert!(again.len() <= written.len(), "a state grows when it is restored");
+    // As a port does: a card of an earlier version had fewer VFs.
     (world.card, world.pf) = (card.clone(), Some(pf));
+    world.card.grow(MAX_VFS as u8);
+    world.with_pf(|pf, _| pf.grow(MAX_VFS as u8));
+    conduct.resize_with(conduct.len().max(MAX_VFS), Monitor::default);
+    if world.with_pf(|pf, side| pf.resume_conduct(side, conduct)).is_err() {
+        return;
+    }
     poke(&mut card, &mut plane);
     for _ in 0..4 {
         world.with_pf(|pf, side| _ = pf.visit(side));
     }
     world.with_pf(|pf, side| {
+        pf.vfs().for_each(|vf| pf.release(side, vf));
         pf.reset_all(side);
         pf.vfs().for_each(|vf| _ = pf.set_policy(side, vf, VfPolicy::default()));
     });

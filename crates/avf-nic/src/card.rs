@@ -7,7 +7,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use avf::admin::MAX_BODY;
 use avf::ids::MAX_VFS;
-use pcie::Bus;
+use pcie::{Bus, VfIndex, VfSet};
 use serde::{Deserialize, Serialize};
 use units::Time;
 
@@ -54,6 +54,9 @@ pub struct Poll {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Card {
     pub(crate) functions: Vec<Function>,
+    /// VFs that may use the bus. A poll looks at no others.
+    #[serde(skip)]
+    pub(crate) masters: VfSet,
     pub(crate) admin: Admin,
     /// VFs that were reset by their guests and that the PF has not seen yet.
     pub(crate) flr: u64,
@@ -89,13 +92,19 @@ impl Card {
         let functions = (0..usize::from(vfs).min(MAX_VFS)).map(|_| Function::new()).collect();
         let (admin, body) = (Admin::default(), body());
         let (segment, checked) = (Vec::new(), Vec::new());
-        let (flr, turn, due, reached, careful) = (0, 0, None, 0, false);
-        Self { functions, admin, flr, turn, due, reached, careful, body, segment, checked }
+        let (masters, flr, turn, due, reached, careful) = (VfSet::NONE, 0, 0, None, 0, false);
+        Self { functions, masters, admin, flr, turn, due, reached, careful, body, segment, checked }
     }
 
     /// From now on every frame is looked at closely, also one that could take the usual, shorter way. Tests compare the two.
     pub fn take_no_shortcuts(&mut self) {
         self.careful = true;
+    }
+
+    /// Gives the card VFs as after power-on, until it has `vfs` of them, 64 at most. Those that are there stay as they are.
+    pub fn grow(&mut self, vfs: u8) {
+        let count = usize::from(vfs).min(MAX_VFS).max(self.functions.len());
+        self.functions.resize_with(count, Function::new);
     }
 
     /// What of a state no card can have.
@@ -127,7 +136,14 @@ impl Card {
     pub fn set_bus_master(&mut self, vf: u8, on: bool) {
         if let Some(function) = self.functions.get_mut(usize::from(vf)) {
             function.master = on;
+            self.find_masters();
         }
+    }
+
+    /// Works out which VFs may use the bus.
+    pub(crate) fn find_masters(&mut self) {
+        let masters = VfIndex::first(self.functions.len()).zip(&self.functions);
+        self.masters = masters.filter(|(_, function)| function.master).map(|(vf, _)| vf).collect();
     }
 
     /// When a frame may leave that [`Card::forward`] has left behind for its VF's rate.
@@ -153,11 +169,9 @@ impl Card {
     pub fn poll<B: Bus>(&mut self, now: Time, bus: &mut B) -> Poll {
         let (mut poll, mut turned_away) = (Poll::default(), None);
         let count = self.functions.len() as u8;
-        for step in 0..count {
-            let vf = (self.turn + step) % count;
-            if !self.functions[usize::from(vf)].master {
-                continue;
-            }
+        let before = VfSet::new((1 << self.turn) - 1);
+        let in_turn = self.masters.without(before).iter().chain(self.masters.and(before).iter());
+        for vf in in_turn.map(VfIndex::get) {
             match self.take_mail(vf, now, bus) {
                 Some(Taken::Given) => poll.for_pf |= 1 << vf,
                 Some(Taken::Later) => turned_away = turned_away.or(Some(vf)),

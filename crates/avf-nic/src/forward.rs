@@ -21,7 +21,7 @@ use offload::Request;
 use offload::insert::insert;
 use offload::segment::{FlagMasks, Segmenter};
 use offload::uncut::{self, MAX_SEGMENTS};
-use pcie::{Bus, Function as BusFunction};
+use pcie::{Bus, Function as BusFunction, VfIndex};
 use plane::frame::{Ends, Frame, HEADROOM, Transport};
 use plane::ledger::{Sum, Traffic};
 use plane::{About, Lane, Plane, Port, Sender, Sink, Source, Wire};
@@ -81,9 +81,9 @@ impl Card {
         wire: &mut W,
     ) -> bool {
         let (mut more, mut due) = (false, None);
-        for vf in 0..self.functions.len() as u8 {
-            let Function { tx_ready, master, .. } = self.functions[usize::from(vf)];
-            for queue in (0..MAX_PAIRS as u8).filter(|queue| master && tx_ready >> queue & 1 == 1) {
+        for vf in self.masters.iter().map(VfIndex::get) {
+            let Function { tx_ready, .. } = self.functions[usize::from(vf)];
+            for queue in (0..MAX_PAIRS as u8).filter(|queue| tx_ready >> queue & 1 == 1) {
                 let mut senders = Senders { card: self, bus, staging };
                 let sender = Sender { port: Port::of_field(vf.into()), queue };
                 let visited = plane.visit(sender, budget, &mut senders, wire).unwrap_or_default();

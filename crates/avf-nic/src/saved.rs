@@ -74,6 +74,7 @@ impl Card {
         state.flaw().map_or(Ok(()), |what| Err(RestoreError(what)))?;
         let State { basis: Basis { mut card, ports, crossing, storm }, brakes } = state;
         card.functions.iter_mut().zip(brakes).for_each(|(function, brake)| function.brake = brake);
+        card.find_masters();
         let mut pacing = Pacing::resume(None, crossing);
         let mut counters = [PortCounters::default(); MAX_VFS];
         for ((Function { filters, .. }, saved), n) in card.functions.iter().zip(&ports).zip(0..) {

@@ -6,6 +6,9 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+extern crate std;
+
 pub mod bits;
 pub mod config;
 pub mod descriptor;

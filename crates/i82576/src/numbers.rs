@@ -36,6 +36,20 @@ as_number!(Pool, "pool");
 as_number!(Queue, "queue");
 as_number!(Vector, "vector");
 
+impl From<VfIndex> for pcie::VfIndex {
+    fn from(vf: VfIndex) -> Self {
+        Self::of_field(vf.0.into())
+    }
+}
+
+impl TryFrom<pcie::VfIndex> for VfIndex {
+    type Error = NoSuch;
+
+    fn try_from(vf: pcie::VfIndex) -> Result<Self, NoSuch> {
+        Self::try_from(vf.get())
+    }
+}
+
 /// A virtual function of the port, 0..=7. Pool `n` of the switch belongs to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "u8", try_from = "u8")]
@@ -253,7 +267,8 @@ impl Vector {
 
 #[cfg(test)]
 mod tests {
-    use super::Queue;
+    use super::{Queue, VfIndex};
+    use std::string::ToString;
 
     #[test]
     fn queues_come_in_turn_from_any_of_them_on() {
@@ -261,5 +276,14 @@ mod tests {
         assert!(turn(0b1000_0000_0000_0111, 1).eq([1, 2, 15, 0]));
         assert!(turn(u16::MAX, 15).eq([15].into_iter().chain(0..15)));
         assert!(turn(0, 3).eq([]));
+    }
+
+    #[test]
+    fn a_vf_of_any_device_is_the_82576s_if_it_has_that_many() {
+        let of_any = |n| pcie::VfIndex::new(n).unwrap();
+        let last = VfIndex::new(7).unwrap();
+        assert_eq!((VfIndex::try_from(of_any(7)), pcie::VfIndex::from(last)), (Ok(last), of_any(7)));
+        let refused = VfIndex::try_from(of_any(8)).unwrap_err().to_string();
+        assert_eq!(refused, "a port has no virtual function 8");
     }
 }

@@ -3,10 +3,10 @@
 //!
 //! The golden file belongs to pciutils 3.9; other versions word some lines differently and are skipped.
 
-use i82576::{VfIndex, config};
+use i82576::config;
 use iovm::VirtualFunction;
-use pcie::Rid;
 use pcie::config::{Bar, Identity, SIZE};
+use pcie::{Rid, VfIndex};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::Command;

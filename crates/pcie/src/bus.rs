@@ -1,6 +1,7 @@
 //! The bus as a device sees it: memory it may read and write, and interrupts it may send, each time in the
 //! name of one of its functions. Left out: who owns that memory and how an interrupt reaches a CPU.
 
+use crate::VfIndex;
 use core::fmt;
 
 /// An address as a device puts it on the bus: an I/O virtual address, translated per function.
@@ -15,6 +16,17 @@ pub enum Function {
     Pf,
     /// Virtual function `n`, counted from 0.
     Vf(u8),
+}
+
+impl Function {
+    /// Which VF it is, if it is one.
+    #[must_use]
+    pub const fn vf(self) -> Option<VfIndex> {
+        match self {
+            Self::Pf => None,
+            Self::Vf(n) => VfIndex::new(n),
+        }
+    }
 }
 
 impl fmt::Display for Function {

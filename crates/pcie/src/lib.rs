@@ -6,6 +6,7 @@
 //! - [`capability`]: the capabilities as data;
 //! - [`endpoint`]: a configuration space with side effects;
 //! - [`msix`], [`sriov`]: the two capabilities with a life of their own;
+//! - [`VfIndex`], [`VfSet`]: which VF, and sets of them, of any device;
 //! - [`pages`]: registers that a guest has as memory;
 //! - [`ladder`]: by which reset a device is made ready for its next owner;
 //! - [`access`], [`walk`]: configuration space from the software's side.
@@ -27,8 +28,10 @@ pub mod ladder;
 pub mod msix;
 pub mod pages;
 pub mod sriov;
+mod vf;
 pub mod walk;
 
 pub use access::ConfigAccess;
 pub use bus::{Access, Bus, DmaFault, Function, Iova, Rid};
 pub use endpoint::{Effects, Endpoint};
+pub use vf::{MAX_VFS, NoSuchVf, VfIndex, VfSet};

@@ -9,6 +9,7 @@ mod built;
 mod conversation;
 mod damage;
 mod frames;
+mod grown;
 mod held_back;
 mod hostile;
 mod interrupts;

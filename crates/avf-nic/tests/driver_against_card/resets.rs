@@ -2,6 +2,7 @@
 
 use crate::world::{World, mac};
 use avf::bits::{aqlen, rstat};
+use avf::pf_register::GLGEN_VFLRSTAT;
 use avf::register as r;
 use driver::Hal;
 use driver::avf::vf::Vf;
@@ -83,4 +84,14 @@ fn another_vf_does_not_notice() {
     world.round();
     assert!(!other.was_reset(&mut world.vf(1)));
     assert!(other.statistics(&mut world.vf(1)).is_ok());
+}
+
+/// GLGEN_VFLRSTAT has a bit for each VF: 32 that are reset at once make a word of ones, as a card that is gone reads.
+#[test]
+fn a_function_level_reset_of_every_vf_at_once_is_served() {
+    let mut world = World::new(64);
+    (0..64).for_each(|vf| world.card.function_level_reset(vf));
+    assert_eq!([0, 4].map(|word| world.card.pf_read(GLGEN_VFLRSTAT + word)), [u32::MAX; 2]);
+    world.round();
+    assert!((0..64).all(|vf| world.card.read(vf, r::VFGEN_RSTAT) == rstat::ACTIVE));
 }

@@ -92,7 +92,7 @@ fn a_reset_is_no_way_out_of_quarantine() {
 }
 
 #[test]
-fn a_flood_of_requests_is_counted_and_slowed_down() {
+fn a_flood_of_requests_is_counted_and_throttled() {
     let mut bench = Bench::new(1);
     let thresholds = Thresholds { warn: 10, throttle: 20, quarantine: 0 };
     limit(&mut bench, only(Offence::Mailbox, thresholds));

@@ -79,7 +79,7 @@ pub struct Port {
     /// Who may connect to the port's sockets, where this differs from what holds for the host.
     #[serde(default)]
     pub access: AccessKeys,
-    /// How many VFs there are, 1 to 8. Default: 7; none if a guest drives the PF.
+    /// How many VFs there are: 1 to 8, with family "avf" 1 to 64. Default: 7; none if a guest drives the PF.
     pub vfs: Option<u8>,
     /// From how many events a second on a VF's conduct has consequences, by kind; a kind that is left out keeps its
     /// default, and what is left out of a kind is never.
@@ -114,6 +114,15 @@ impl Family {
         match self {
             Self::I82576 => "82576",
             Self::Avf => "avf",
+        }
+    }
+
+    /// The most VFs that a port can offer.
+    #[must_use]
+    pub const fn most_vfs(self) -> usize {
+        match self {
+            Self::I82576 => i82576::ids::MAX_VFS,
+            Self::Avf => avf::ids::MAX_VFS,
         }
     }
 

@@ -17,14 +17,15 @@ mod tests;
 pub mod uplink;
 pub mod vlans;
 
-use crate::settings::{Layers, Limit, PortSettings};
+use crate::settings::{Layers, Limit, PortPolicy, PortSettings};
 use access::AccessKeys;
-use driver::pf::{PortPolicy, VfPolicy};
+use driver::pf::VfPolicy;
 use file::{Family, File, Pf, Port, PortLink, Vf, Wait};
 use host::cpus::Cpus;
 use host::socket::Access;
-use i82576::{MacAddress, VfIndex, ids};
+use i82576::MacAddress;
 use impair::Impair;
+use pcie::VfIndex;
 use size::Size;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -147,7 +148,7 @@ fn value(key: impl Into<String>, problem: impl Into<String>) -> ConfigError {
 
 /// VFs of a port that says nothing.
 const DEFAULT_VFS: u8 = 7;
-/// Longest name: with "vf7/vf.sock" it still fits anywhere.
+/// Longest name: with "vf63/vf.sock" it still fits anywhere.
 const MAX_NAME: usize = 32;
 
 impl Config {
@@ -252,7 +253,7 @@ fn check_port(
         Some(_) => Vec::new(),
         None => {
             let places = (runtime_dir, [&port.access, host_access]);
-            check_vfs(&name, port.vfs.unwrap_or(DEFAULT_VFS), port.vf, places, unique)?
+            check_vfs(&name, (port.family, port.vfs), port.vf, places, unique)?
         }
     };
     let access = access::access(&[&port.access, host_access], &name)?;
@@ -285,27 +286,28 @@ fn well_formed(name: &str) -> Result<(), String> {
     Err(format!("1 to {MAX_NAME} letters, digits, - or _"))
 }
 
-/// Every VF that the card has, with what the file says of it.
+/// Every VF that a port of the family can offer, with what the file says of it.
 fn check_vfs(
     port: &str,
-    count: u8,
+    (family, count): (Family, Option<u8>),
     vfs: Vec<Vf>,
     places: (&Path, [&AccessKeys; 2]),
     unique: &mut Unique,
 ) -> Result<Vec<VfConfig>, ConfigError> {
-    let mut given: Vec<Option<Vf>> = vec![None; ids::MAX_VFS];
+    let count = resolve::vf_count(port, family, count)?;
+    let mut given: Vec<Option<Vf>> = vec![None; family.most_vfs()];
     for vf in vfs {
         let key = format!("{port}.vf.index");
         let index = vf.place.index;
         let place = given
             .get_mut(usize::from(index))
-            .filter(|_| index < count)
+            .filter(|_| usize::from(index) < count)
             .ok_or_else(|| value(&key, format!("{index} is beyond the port's {count} VFs; raise vfs")))?;
         if place.replace(vf).is_some() {
             return Err(value(key, format!("{index} is given twice")));
         }
     }
-    let vfs = VfIndex::all().zip(given);
+    let vfs = VfIndex::first(family.most_vfs()).zip(given);
     vfs.map(|(index, vf)| check_vf(port, (index, vf.unwrap_or_default()), places, unique)).collect()
 }
 

@@ -3,9 +3,7 @@
 
 use super::file::Family;
 use super::{Config, ConfigError, DEFAULT_VFS, PortConfig, Unique, VfConfig, value};
-use crate::settings::{Layers, PortSettings, SettingError, Settings, VfSettings, family};
-use driver::pf::PortPolicy;
-use i82576::ids::MAX_VFS;
+use crate::settings::{Layers, PortPolicy, PortSettings, SettingError, Settings, VfSettings, family};
 
 impl Config {
     /// Makes policies of everything that is set now.
@@ -36,14 +34,11 @@ impl PortConfig {
             return Ok(());
         }
         let settings: PortSettings = effective(&self.layers, &self.name)?;
-        let count = settings.vfs.unwrap_or(DEFAULT_VFS);
-        if !(1..=MAX_VFS as u8).contains(&count) {
-            return Err(value(format!("{}.vfs", self.name), format!("{count} is not 1 to {MAX_VFS}")));
-        }
+        let count = vf_count(&self.name, self.family, settings.vfs)?;
         let mut vfs: Vec<VfConfig> = self.vfs.drain(..).chain(self.withheld.drain(..)).collect();
-        self.withheld = vfs.split_off(usize::from(count).min(vfs.len()));
+        self.withheld = vfs.split_off(count.min(vfs.len()));
         self.vfs = vfs;
-        self.policy = settings.policy(usize::from(count)).map_err(|error| named(&self.name, error))?;
+        self.policy = settings.policy(count).map_err(|error| named(&self.name, error))?;
         self.vfs.iter_mut().try_for_each(|vf| vf.resolve(addresses))?;
         if self.family == Family::Avf {
             for vf in &self.vfs {
@@ -58,6 +53,21 @@ impl PortConfig {
     pub fn settings(&self) -> PortSettings {
         PortSettings::of(&self.policy, self.vfs.len())
     }
+}
+
+/// How many VFs a port is to offer, if one of its family can.
+pub(super) fn vf_count(port: &str, family: Family, set: Option<u8>) -> Result<usize, ConfigError> {
+    let (count, most) = (usize::from(set.unwrap_or(DEFAULT_VFS)), family.most_vfs());
+    if (1..=most).contains(&count) {
+        return Ok(count);
+    }
+    let remedy = match family {
+        Family::I82576 => format!("family = \"avf\" has up to {}", Family::Avf.most_vfs()),
+        Family::Avf => "add a port for more".to_owned(),
+    };
+    let name = family.name();
+    let problem = format!("{count} is not 1 to {most}, which a port with family = \"{name}\" has; {remedy}");
+    Err(value(format!("{port}.vfs"), problem))
 }
 
 impl VfConfig {

@@ -3,9 +3,10 @@
 use super::file::{Family, PortLink};
 use super::uplink::{Uplink, Xdp};
 use super::{Config, ConfigError};
+use crate::settings::{Mirror, PortPolicy};
 use driver::conduct::{Offence, Thresholds};
-use driver::pf::{InterruptBounds, Link, Mirror, PortPolicy, PortVlan, StormControl, VfPolicy, VlanSet};
-use i82576::VfIndex;
+use driver::pf::{InterruptBounds, Link, PortVlan, StormControl, VfPolicy, VlanSet};
+use pcie::{VfIndex, VfSet};
 use std::path::Path;
 
 pub(super) fn check(text: &str) -> Result<Config, ConfigError> {
@@ -72,6 +73,23 @@ fn what_avf_does_not_have_yet_is_refused_by_name_with_a_remedy() {
     }
     check("[[port]]\nfamily = \"avf\"\nvf = [{ index = 0, vlan = 7, trust = true, state = \"disable\" }]")
         .unwrap();
+}
+
+#[test]
+fn a_port_of_either_family_offers_as_many_vfs_as_its_card_has() {
+    let most = |lines: &str| check(&format!("[[port]]\n{lines}")).unwrap().ports.remove(0);
+    let port = most(
+        "family = \"avf\"\nvfs = 64\nvf = [{ index = 63, vlan = 9 }]\nmirror = [{ to = 63, vfs = [62] }]",
+    );
+    let last = &port.vfs[63];
+    assert_eq!((port.vfs.len(), port.withheld.len(), last.index.get()), (64, 0, 63));
+    assert_eq!((last.name.as_str(), last.policy.vlan.map(|vlan| vlan.id)), ("pf0vf63", Some(9)));
+    assert_eq!(last.socket, Path::new("/run/softiov/pf0vf63/vf.sock"));
+    assert_eq!(port.policy.mirrors[0].map(|rule| rule.vfs), Some(VfSet::new(1 << 62)));
+    let default = most("family = \"avf\"");
+    assert_eq!((default.vfs.len(), default.withheld.len()), (7, 57));
+    let igb = most("vfs = 8");
+    assert_eq!((igb.vfs.len(), igb.withheld.len()), (8, 0));
 }
 
 #[test]
@@ -152,8 +170,8 @@ fn everything_can_be_said() {
     };
     assert_eq!((vf.name.as_str(), vf.policy), ("leftvf1", expected));
     let index = |n| VfIndex::new(n).unwrap();
-    let first = Mirror { to: index(1), vfs: 0b01, ingress: false, egress: false, vlans: None };
-    let second = Mirror { to: index(0), vfs: 0, ingress: true, egress: true, vlans: some_vlans };
+    let first = Mirror { to: index(1), vfs: VfSet::new(0b01), ingress: false, egress: false, vlans: None };
+    let second = Mirror { to: index(0), vfs: VfSet::NONE, ingress: true, egress: true, vlans: some_vlans };
     let mut policy = PortPolicy {
         mirrors: [Some(first), Some(second), None, None],
         storm: StormControl { broadcast: 1_000, multicast: 5_000, window_ms: 200 },
@@ -224,9 +242,26 @@ fn an_interface_is_by_a_packet_socket_unless_xdp_is_said() {
 }
 
 #[test]
+fn a_vf_beyond_the_familys_limit_is_refused_with_the_limit_and_the_remedy() {
+    for (text, parts) in [
+        ("[[port]]\nvfs = 9", ["pf0.vfs: 9 is not 1 to 8", "family = \"avf\" has up to 64"]),
+        ("[[port]]\nfamily = \"avf\"\nvfs = 65", ["pf0.vfs: 65 is not 1 to 64", "add a port"]),
+        ("[[port]]\nfamily = \"avf\"\nvfs = 0", ["pf0.vfs: 0 is not 1 to 64", "\"avf\""]),
+        ("[[port]]\nvfs = 9\n[[port.vf]]\nindex = 8", ["pf0.vfs: 9 is not 1 to 8", "family = \"avf\""]),
+        ("[[port]]\nfamily = \"avf\"\nvfs = 64\n[[port.vf]]\nindex = 64", ["pf0.vf.index", "64 VFs"]),
+        (
+            "[[port]]\nfamily = \"avf\"\nvfs = 64\n[[port.mirror]]\nto = 64\nvfs = [0]",
+            ["pf0.mirror.to", "64 VFs"],
+        ),
+    ] {
+        let said = check(text).unwrap_err().to_string();
+        assert!(parts.iter().all(|part| said.contains(part)), "{parts:?} in {said}");
+    }
+}
+
+#[test]
 fn a_refusal_names_the_key_and_the_remedy() {
     for (text, parts) in [
-        ("[[port]]\nvfs = 9", ["pf0.vfs", "1 to 8"]),
         ("[[port]]\nvfs = 2\n[[port.vf]]\nindex = 2", ["pf0.vf.index", "raise vfs"]),
         ("[[port]]\n[[port.vf]]\nindex = 1\n[[port.vf]]\nindex = 1", ["pf0.vf.index", "twice"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nvlan = 4095", ["pf0vf0.vlan", "1 to 4094"]),

@@ -11,8 +11,8 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 /// Files that are kept.
 const MOST: usize = 32;
-/// Recordings that wait for the thread. A port has eight VFs.
-const WAITING: usize = 16;
+/// Recordings that wait for the thread. More would only take the place of others.
+const WAITING: usize = MOST;
 
 /// The way to the thread; without a state folder there is none.
 #[derive(Debug, Clone, Default)]

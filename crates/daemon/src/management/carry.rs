@@ -132,8 +132,8 @@ impl Management {
                 continue;
             };
             let vault = PortVault::new(self.ports.vault(), &port.name);
-            let new = port.vfs.iter().skip(old.vfs.len()).map(|vf| OpenVf::open(vf, &vault));
-            let new = new.collect::<Result<Vec<_>, _>>().map_err(refused)?;
+            let new = port.vfs.get(old.vfs.len()..).unwrap_or_default();
+            let new = OpenVf::open_all(new, &vault, &self.ports.threads).map_err(refused)?;
             prepared.vfs.insert(port.name.clone(), new);
         }
         // Last, since what was opened has to be given up again.

@@ -31,7 +31,7 @@ pub(crate) struct Ports {
     running: Arc<Mutex<Vec<Running>>>,
     vault: Vault,
     /// What the threads of a port give up.
-    threads: Threads,
+    pub(super) threads: Threads,
     common: Common,
     failed: Sender<Option<Life>>,
 }

@@ -11,7 +11,6 @@ use super::connection::Connection;
 use super::hal::now;
 use super::journal::{Irq, Progress, Window};
 use super::keeping::Keeping;
-use super::side::vf;
 use super::slot::Slot;
 use super::{CONNECTIONS, Port};
 use crate::vault::PortVault;
@@ -216,7 +215,7 @@ impl Port {
         let mut next = None;
         for slot in &mut self.slots {
             let Some(kick) = &mut slot.kick else { continue };
-            let active = vf(slot.function).is_some_and(|vf| self.card.is_active(vf));
+            let active = slot.function.vf().is_some_and(|vf| self.card.is_active(vf));
             match kick.due(now).filter(|_| !active && slot.connection.is_some()) {
                 Some(due) => {
                     next = next.into_iter().chain([kick.next]).min();

@@ -11,8 +11,7 @@ use host::memory::MappingShare;
 use host::poll::Waker;
 use host::worker::Worker;
 use i82576::config::pf;
-use i82576::ids::MAX_VFS;
-use pcie::{Access, Bus, DmaFault, Function, Iova};
+use pcie::{Access, Bus, DmaFault, Function, Iova, VfIndex};
 use std::sync::mpsc;
 use vfio_user::wire::pci_irq;
 
@@ -50,31 +49,74 @@ impl Reach {
     }
 }
 
-/// The bus: a [`Reach`] a function.
+/// What a function takes of the process: a thread for its errands, and a share of the table of mappings. Taking it may last,
+/// so no port does it.
+#[derive(Debug)]
+pub(super) struct Means {
+    worker: Worker,
+    share: MappingShare,
+}
+
+impl Means {
+    /// For each of these functions of a port. Their threads give up the rights that `confined` names.
+    pub(super) fn take(
+        functions: &[Function],
+        port: &str,
+        confined: &Prepared,
+    ) -> Result<Vec<Self>, PortError> {
+        let names: Vec<_> = functions.iter().map(|function| Errands::thread(*function, port)).collect();
+        let workers = Worker::start_all_confined(&names, confined)?;
+        let with_share = |worker| {
+            let share = MappingShare::reserve().ok_or(PortError::NoMappings)?;
+            Ok(Self { worker, share })
+        };
+        workers.into_iter().map(with_share).collect()
+    }
+}
+
+/// What the functions of a port have together.
+#[derive(Debug)]
+pub(super) struct Shared {
+    family: Family,
+    /// The limit of mapped bytes of each client.
+    memory: u64,
+    /// Where the outcome of an errand goes, and what it wakes.
+    done: mpsc::Sender<Done>,
+    waker: Waker,
+    /// Has new clients kept, of all functions.
+    clerk: Worker,
+}
+
+/// The bus: a [`Reach`] for each function that the port offers.
 #[derive(Debug)]
 pub(super) struct LiveBus {
     /// The PF's, then the VFs'.
-    functions: Box<[Reach]>,
+    functions: Vec<Reach>,
+    shared: Shared,
     notifier: Notifier,
 }
 
 impl Reach {
-    /// A function without a client: no memory and no eventfds. `counts` are the vectors of each interrupt type, `memory`
-    /// is the limit of mapped bytes.
-    fn new(counts: [usize; 3], memory: u64, errands: Errands) -> Result<Self, PortError> {
-        let share = MappingShare::reserve().ok_or(PortError::NoMappings)?;
-        let limits = DmaLimits { mappings: share.mappings(), bytes: memory, ..DmaLimits::default() };
-        Ok(Self {
+    /// A function without a client: no memory and no eventfds.
+    fn new(function: Function, Means { worker, share }: Means, shared: &Shared) -> Self {
+        let Shared { family, memory, done, waker, clerk } = shared;
+        // The vectors of each interrupt type.
+        let counts = match function {
+            Function::Pf => [1, 1, pf::VECTORS.into()],
+            Function::Vf(_) => [0, 0, family.vf_vectors()],
+        };
+        let limits = DmaLimits { mappings: share.mappings(), bytes: *memory, ..DmaLimits::default() };
+        Self {
             memory: DmaTable::new(limits),
             _share: share,
-            errands,
+            errands: Errands::new(function, (worker, clerk.clone()), done.clone(), waker.clone()),
             refused: None,
             refused_eventfd: None,
             eventfds: counts.map(|count| std::iter::repeat_with(|| None).take(count).collect()),
             pin_raised: false,
             pin_masked: false,
             interrupts: 0,
-        })
+        }
     }
 }
 
@@ -86,28 +128,23 @@ impl Drop for Reach {
 }
 
 impl LiveBus {
-    /// A bus of functions without clients. `memory` is the limit of mapped bytes of each client. The outcome of an errand
-    /// goes to `done`, and wakes `waker`. A VF has as many vectors as the family gives it.
+    /// A bus of the PF and `vfs` VFs, without clients. `memory` is the limit of mapped bytes of each client. The outcome of
+    /// an errand goes to `done`, and wakes `waker`. A VF has as many vectors as the family gives it.
     pub(super) fn new(
-        port: &str,
+        (port, vfs): (&str, usize),
         memory: u64,
         done: &mpsc::Sender<Done>,
         waker: &Waker,
         confined: &Prepared,
         family: Family,
     ) -> Result<Self, PortError> {
-        let clerk = format!("keep {port}");
-        let of_pf = (Function::Pf, [1, 1, pf::VECTORS.into()]);
-        let of_vfs = (0..MAX_VFS as u8).map(|vf| (Function::Vf(vf), [0, 0, family.vf_vectors()]));
-        let all: Vec<_> = [of_pf].into_iter().chain(of_vfs).collect();
-        let names = all.iter().map(|(function, _)| Errands::thread(*function, port)).chain([clerk]);
-        let mut workers = Worker::start_all_confined(&names.collect::<Vec<_>>(), confined)?;
-        let clerk = workers.split_off(all.len()).remove(0);
-        let mut functions = Vec::with_capacity(all.len());
-        for ((function, counts), worker) in all.into_iter().zip(workers) {
-            let errands = Errands::new(function, (worker, clerk.clone()), done.clone(), waker.clone());
-            functions.push(Reach::new(counts, memory, errands)?);
-        }
+        let all: Vec<_> =
+            [Function::Pf].into_iter().chain(VfIndex::first(vfs).map(VfIndex::function)).collect();
+        let means = Means::take(&all, port, confined)?;
+        let clerk = Worker::start_confined(&format!("keep {port}"), confined)?;
+        let shared = Shared { family, memory, done: done.clone(), waker: waker.clone(), clerk };
+        let functions = all.into_iter().zip(means);
+        let functions = functions.map(|(function, means)| Reach::new(function, means, &shared)).collect();
         let notifier = Notifier::new();
         if !notifier.is_safe() {
             tracing::warn!(
@@ -115,22 +152,36 @@ impl LiveBus {
                  eventfd can hold up its port; allow io_setup, io_submit and io_getevents"
             );
         }
-        Ok(Self { functions: functions.into(), notifier })
+        Ok(Self { functions, shared, notifier })
     }
 
-    /// What a function reaches.
+    /// One VF more.
+    pub(super) fn add_vf(&mut self, means: Means) {
+        let function = Function::Vf((self.functions.len() - 1) as u8);
+        self.functions.push(Reach::new(function, means, &self.shared));
+    }
+
+    /// The last VF is gone, with what it took of the process. Nothing is sent in its name any more.
+    pub(super) fn remove_vf(&mut self) {
+        if self.functions.len() > 1 {
+            self.functions.pop();
+        }
+    }
+
+    /// What a function that the port offers reaches.
     pub(super) fn reach(&self, function: Function) -> &Reach {
         &self.functions[place(function)]
     }
 
-    /// What a function reaches.
+    /// What a function that the port offers reaches.
     pub(super) fn reach_mut(&mut self, function: Function) -> &mut Reach {
         &mut self.functions[place(function)]
     }
 
     /// Signals the eventfd of a vector of an interrupt type, if there is one: whether there is.
     pub(super) fn signal(&mut self, function: Function, index: u32, vector: u32) -> bool {
-        let eventfds = self.functions[place(function)].eventfds.get(index as usize);
+        let eventfds =
+            self.functions.get(place(function)).and_then(|reach| reach.eventfds.get(index as usize));
         let Some(Some(eventfd)) = eventfds.and_then(|eventfds| eventfds.get(vector as usize)) else {
             return false;
         };
@@ -140,7 +191,7 @@ impl LiveBus {
 
     /// Signals every eventfd of a function, whatever the card has to say.
     pub(super) fn signal_all(&mut self, function: Function) {
-        let Self { functions, notifier } = self;
+        let Self { functions, notifier, .. } = self;
         let eventfds = functions[place(function)].eventfds.iter().flatten();
         eventfds.flatten().for_each(|eventfd| notifier.signal(eventfd));
     }
@@ -154,9 +205,10 @@ impl LiveBus {
         self.move_pin(function, raised);
     }
 
-    /// The pin is a level, its eventfd an edge: it is signalled once, and again after the client has unmasked it.
+    /// The pin is a level, its eventfd an edge: it is signalled once, and again after the client has unmasked it. Only the PF
+    /// has one.
     fn move_pin(&mut self, function: Function, raised: bool) {
-        let reach = self.reach_mut(function);
+        let Some(reach) = self.functions.get_mut(place(function)) else { return };
         reach.pin_raised = raised;
         if raised && !reach.pin_masked && self.interrupt(function, pci_irq::INTX, 0) {
             self.reach_mut(function).pin_masked = true;
@@ -166,27 +218,36 @@ impl LiveBus {
     /// Signals a vector as an interrupt, which is counted: whether there is anybody to hear it.
     fn interrupt(&mut self, function: Function, index: u32, vector: u16) -> bool {
         let signalled = self.signal(function, index, vector.into());
-        self.reach_mut(function).interrupts += u64::from(signalled);
+        if signalled {
+            self.reach_mut(function).interrupts += 1;
+        }
         signalled
     }
 }
 
-/// Where a function is among [`LiveBus::functions`]. There are no functions beyond the last VF.
-fn place(function: Function) -> usize {
+/// Where a function is among [`LiveBus::functions`], if the port offers it.
+const fn place(function: Function) -> usize {
     match function {
         Function::Pf => 0,
-        Function::Vf(n) => 1 + usize::from(n) % MAX_VFS,
+        Function::Vf(n) => 1 + n as usize,
+    }
+}
+
+impl LiveBus {
+    /// The memory of a function; a VF that is not offered reaches none.
+    fn memory(&self, function: Function, iova: Iova) -> Result<&DmaTable, DmaFault> {
+        self.functions.get(place(function)).map(|reach| &reach.memory).ok_or(DmaFault { function, iova })
     }
 }
 
 impl Bus for LiveBus {
     fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
-        let read = self.reach(function).memory.read(iova, into);
+        let read = self.memory(function, iova)?.read(iova, into);
         read.map_err(|fault| DmaFault { function, iova: fault.iova })
     }
 
     fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault> {
-        let written = self.reach(function).memory.write(iova, from);
+        let written = self.memory(function, iova)?.write(iova, from);
         written.map_err(|fault| DmaFault { function, iova: fault.iova })
     }
 
@@ -197,7 +258,7 @@ impl Bus for LiveBus {
         from: &[u8],
         size: usize,
     ) -> Result<(), DmaFault> {
-        let written = self.reach(function).memory.write_descriptors(iova, from, size);
+        let written = self.memory(function, iova)?.write_descriptors(iova, from, size);
         written.map_err(|fault| DmaFault { function, iova: fault.iova })
     }
 

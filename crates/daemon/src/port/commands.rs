@@ -3,9 +3,8 @@
 
 use super::connection::{Connection, Over};
 use super::hal::now;
-use super::side::vf;
 use super::{Command, Inbox, Phase, Port, RefusedChange};
-use i82576::VfIndex;
+use pcie::VfIndex;
 use std::sync::mpsc::{RecvTimeoutError, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
@@ -90,7 +89,7 @@ impl Port {
 
     /// Tells a VF's guest that its link is gone, serves the client until it falls silent, and lets it go.
     fn disconnect_vf(&mut self, index: VfIndex) -> Result<(), RefusedChange> {
-        let place = self.slots.iter().position(|slot| vf(slot.function) == Some(index));
+        let place = self.slots.iter().position(|slot| slot.function.vf() == Some(index));
         let Some(place) = place.filter(|place| self.slots[*place].connection.is_some()) else {
             return Err(RefusedChange::NoClient);
         };

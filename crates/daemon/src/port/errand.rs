@@ -17,6 +17,7 @@ use host::socket::Stream;
 use host::worker::{LateFd, Worker};
 use pcie::Function;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 
 /// Errands that are not done at which nothing more is read from a client: each may hold memory or a descriptor.
@@ -75,7 +76,7 @@ pub(super) struct Errands {
     done: mpsc::Sender<Done>,
     /// Wakes the port's loop.
     waker: Waker,
-    /// Number of the client that is served.
+    /// Number of the client that is served: no function has had another by it.
     client: u64,
 }
 
@@ -95,12 +96,12 @@ impl Errands {
         done: mpsc::Sender<Done>,
         waker: Waker,
     ) -> Self {
-        Self { function, worker, clerk, done, waker, client: 0 }
+        Self { function, worker, clerk, done, waker, client: next_client() }
     }
 
     /// What was wanted so far was wanted by another client than the one from now on.
     pub(super) fn next_client(&mut self) {
-        self.client += 1;
+        self.client = next_client();
     }
 
     /// Whether this is of a client that is gone.
@@ -183,6 +184,12 @@ impl Errands {
             waker.wake();
         });
     }
+}
+
+/// A VF may be withdrawn and offered again while errands of its former clients are under way.
+fn next_client() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed)
 }
 
 fn map(

@@ -2,18 +2,17 @@
 
 use super::Port;
 use super::hal::now;
-use super::side::vf;
 use super::slot::Slot;
 use crate::config::file::Family;
 use crate::flight::recording::Taken;
 use crate::pcapng;
-use i82576::VfIndex;
+use pcie::VfIndex;
 
 impl Port {
     /// What a VF did last.
     pub(super) fn flight(&mut self, index: VfIndex) -> Option<Taken> {
         let family = self.card.family();
-        let slot = self.slots.iter_mut().find(|slot| vf(slot.function) == Some(index))?;
+        let slot = self.slots.iter_mut().find(|slot| slot.function.vf() == Some(index))?;
         slot.flight.count(now(), self.card.counters(slot.function));
         Some(slot.take_flight(family, None))
     }

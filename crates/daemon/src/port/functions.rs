@@ -1,6 +1,5 @@
 //! A port's functions as PCI devices. Left out: how tools print them.
 
-use super::side::vf;
 use super::{PF_RID, Port};
 use crate::control::functions::{Functions, PciFunction};
 use pcie::Function;
@@ -26,8 +25,8 @@ impl Port {
             let _ = write!(text, "{byte:02x}");
             text
         });
-        let rid = vf(function).and_then(|vf| self.card.rid(vf)).unwrap_or_else(|| PF_RID.to_string());
-        let (rx_rings, tx_rings) = vf(function).map_or_else(Default::default, |vf| self.card.rings(vf));
+        let rid = function.vf().and_then(|vf| self.card.rid(vf)).unwrap_or_else(|| PF_RID.to_string());
+        let (rx_rings, tx_rings) = function.vf().map_or_else(Default::default, |vf| self.card.rings(vf));
         PciFunction { name, rid, config, rx_rings, tx_rings }
     }
 }

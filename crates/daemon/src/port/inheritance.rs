@@ -155,9 +155,9 @@ impl Hosted {
         }
         let manager = Manager::restore(&mut Card(nic), PF_RID, &manager)
             .map_err(crate::state::card::RestoreError::from)?;
-        for vf in &config.vfs {
-            let master = manager.function(vf.index).is_some_and(|function| function.endpoint().bus_master());
-            nic.set_bus_master(Function::Vf(vf.index.get()), master);
+        for vf in VfIndex::all().take(config.vfs.len()) {
+            let master = manager.function(vf).is_some_and(|function| function.endpoint().bus_master());
+            nic.set_bus_master(Function::Vf(vf.get()), master);
         }
         pf.reset(&mut PfHal(nic)).map_err(PortError::from)?;
         pf.enable_vfs(&mut PfHal(nic), config.vfs.len() as u8).map_err(PortError::from)?;
@@ -169,14 +169,14 @@ impl Hosted {
 impl Side {
     /// Puts to work what the configuration says otherwise than when the predecessor read it.
     fn configured(mut self, config: &PortConfig, nic: &mut Nic) -> Result<Self, PortError> {
-        let now = configured(config);
+        let now = configured(config)?;
         let Some(Hosted { pf, configured: before, .. }) = self.hosted() else { return Ok(self) };
         if before.port != now.port {
             pf.set_port_policy(&mut PfHal(nic), now.port)?;
         }
-        for (place, vf) in config.vfs.iter().enumerate() {
-            if before.vfs.get(place) != Some(&vf.policy) {
-                pf.set_policy(&mut PfHal(nic), vf.index, vf.policy)?;
+        for (index, vf) in VfIndex::all().zip(&config.vfs) {
+            if before.vfs.get(index.index()) != Some(&vf.policy) {
+                pf.set_policy(&mut PfHal(nic), index, vf.policy)?;
             }
         }
         *before = now;

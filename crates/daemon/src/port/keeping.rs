@@ -9,7 +9,6 @@ use super::family::Family;
 use super::inheritance::note_software;
 use super::journal::{FunctionJournal, Irq, Journal, Progress, Window};
 use super::pages::SharedPages;
-use super::side::vf;
 use crate::vault::PortVault;
 use host::eventfd::EventFd;
 use host::memory::FileIdentity;
@@ -133,7 +132,7 @@ impl Keeping {
         exactly: bool,
     ) -> Option<SharedPages> {
         let fd = self.vault.copy(pages_of(self.journal.progress().stream))?;
-        SharedPages::adopt(fd, vf(function)?, card, exactly)
+        SharedPages::adopt(fd, function.vf()?, card, exactly)
     }
 
     /// What was to be kept is: a client that has come is noted.

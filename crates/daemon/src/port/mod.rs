@@ -57,10 +57,10 @@ use host::confine::ConfineError;
 use host::cpus::{Cpus, ForeignCpu};
 use host::poll::{Poller, Waker};
 use host::socket::BindError;
-use i82576::{MacAddress, Time, VfIndex};
+use i82576::{MacAddress, Time};
 use iovm::{AssignmentError, DiscoverError, EnableError};
 use journal::{Journal, Rest};
-use pcie::Rid;
+use pcie::{Rid, VfIndex};
 use slot::Slot;
 use std::sync::{Arc, mpsc};
 use thiserror::Error;
@@ -117,7 +117,15 @@ macro_rules! card_errors {
         }
     })* };
 }
-card_errors!(PfError, PolicyError, PortPolicyError, DiscoverError, EnableError, AssignmentError);
+card_errors!(
+    SettingError,
+    PfError,
+    PolicyError,
+    PortPolicyError,
+    DiscoverError,
+    EnableError,
+    AssignmentError
+);
 
 /// Why a VF or a port was not changed, or a port not reset.
 #[derive(Debug, Error)]
@@ -143,6 +151,14 @@ pub enum RefusedChange {
         name: String,
         /// Why.
         error: ResizeError,
+    },
+    /// The notes for a successor have no room for so many VFs.
+    #[error("{name}.vfs: {error}")]
+    Room {
+        /// The port.
+        name: String,
+        /// How many there is room for.
+        error: JournalError,
     },
     /// epoll.
     #[error("cannot wait for a new VF's clients: {0}")]

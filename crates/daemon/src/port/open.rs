@@ -62,8 +62,9 @@ impl Port {
         Uplink::forget_others(config, &vault);
         let memory = config.client_memory.unwrap_or_else(host::limits::machine_memory);
         let (errands, done) = mpsc::channel();
+        let functions = (config.name.as_str(), config.vfs.len());
         let mut bus =
-            LiveBus::new(&config.name, memory, &errands, &inbox.waker, &threads.helper, config.family)?;
+            LiveBus::new(functions, memory, &errands, &inbox.waker, &threads.helper, config.family)?;
         let slots = Slot::open_all(config, &journal, &vault, &bus)?;
         let (card, exact) = card(config, uplink.link(), &journal, &trust, &mut bus)?;
         let poller = poller(inbox, &mut uplink, &slots)?;
@@ -125,7 +126,9 @@ impl Port {
 fn notes(config: &PortConfig, vault: &PortVault) -> Result<(Journal, Trust), PortError> {
     let mut trust = Trust::Nothing;
     if let Some(fd) = vault.copy_named(JOURNAL) {
-        match Journal::adopt(fd) {
+        let adopted =
+            Journal::adopt(fd).and_then(|journal| journal.check_room(config.vfs.len()).map(|()| journal));
+        match adopted {
             Ok(journal) => {
                 let attempt = journal.attempt();
                 let trust = match attempt {
@@ -147,7 +150,7 @@ fn notes(config: &PortConfig, vault: &PortVault) -> Result<(Journal, Trust), Por
         }
         trust = Trust::Clients;
     }
-    let journal = Journal::new()?;
+    let journal = Journal::new(config.family.most_vfs())?;
     vault.keep_named(JOURNAL, journal.as_fd());
     Ok((journal, trust))
 }

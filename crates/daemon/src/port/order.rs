@@ -2,20 +2,21 @@
 //! VFs come with an order; they are withdrawn apart from it, because their clients cannot be brought back. Left out:
 //! what is kept, and what other ports do.
 
+use super::bus::Means;
 use super::connection::Over;
 use super::family::Unfit;
 use super::hal::now;
 use super::keeping::Keeping;
-use super::side::vf;
 use super::slot::{Place, Slot};
 use super::{LISTENERS, Port, PortError, RefusedChange};
 use crate::config::VfConfig;
+use crate::confine::Threads;
+use crate::settings::PortPolicy;
 use crate::vault::PortVault;
-use driver::pf::{PortPolicy, VfPolicy};
+use driver::pf::VfPolicy;
 use host::poll::Interest;
 use host::socket::Listener;
-use i82576::VfIndex;
-use pcie::Function;
+use pcie::VfIndex;
 
 /// The policies of a port and of the VFs that it offers, by index. VFs beyond them are about to be withdrawn.
 #[derive(Debug, Clone)]
@@ -35,30 +36,44 @@ pub struct VfOrder {
     pub quarantine: Option<bool>,
 }
 
-/// A VF's socket, ready for a port to offer it. Opening one may take time, so no port does it.
+/// A VF's socket and what else it takes, ready for a port to offer it. Opening one may take time, so no port does it.
 #[derive(Debug)]
 pub struct OpenVf {
     config: VfConfig,
     listener: Listener,
+    means: Means,
 }
 
 impl OpenVf {
-    /// Makes the socket.
+    /// Makes the sockets of VFs, and takes what their functions need.
     ///
     /// # Errors
-    /// [`PortError::Socket`].
-    pub(crate) fn open(vf: &VfConfig, vault: &PortVault) -> Result<Self, PortError> {
-        Ok(Self { config: vf.clone(), listener: Place::of_vf(vf).listen(vault)? })
+    /// [`PortError::Socket`], [`PortError::Confine`], [`PortError::NoMappings`].
+    pub(crate) fn open_all(
+        vfs: &[VfConfig],
+        vault: &PortVault,
+        threads: &Threads,
+    ) -> Result<Vec<Self>, PortError> {
+        let functions: Vec<_> = vfs.iter().map(|vf| vf.index.function()).collect();
+        let means = Means::take(&functions, vault.port(), &threads.helper)?;
+        let open = |(vf, means): (&VfConfig, Means)| {
+            Ok(Self { config: vf.clone(), listener: Place::of_vf(vf).listen(vault)?, means })
+        };
+        vfs.iter().zip(means).map(open).collect()
     }
 }
 
+/// The policy of a VF that is not offered: it moves nothing.
+pub(super) fn nothing() -> VfPolicy {
+    VfPolicy { enabled: false, ..VfPolicy::default() }
+}
+
 impl Order {
-    /// A policy for each VF that the card and the PF driver may know of.
-    fn policies(&self, offered: usize) -> Vec<(VfIndex, VfPolicy)> {
-        let count = offered.max(self.vfs.len());
-        let nothing = VfPolicy { enabled: false, ..VfPolicy::default() };
-        let policy = |n: usize| self.vfs.get(n).map_or(nothing, |vf| vf.policy);
-        VfIndex::all().take(count).map(|vf| (vf, policy(vf.index()))).collect()
+    /// A policy for each VF that guests may have had of `offered`, and for those to come.
+    fn policies(&self, offered: usize) -> Vec<VfPolicy> {
+        let mut policies: Vec<_> = self.vfs.iter().map(|vf| vf.policy).collect();
+        policies.resize_with(offered.max(policies.len()), nothing);
+        policies
     }
 }
 
@@ -68,6 +83,8 @@ impl Port {
         if !self.card.is_hosted() {
             return Err(RefusedChange::Guests);
         }
+        let room = self.journal.check_room(order.vfs.len());
+        room.map_err(|error| RefusedChange::Room { name: self.name.clone(), error })?;
         let checked = self.card.check(&order.policy, &order.policies(self.slots.len()));
         checked.map_err(|unfit| refused(&self.name, unfit))
     }
@@ -85,7 +102,7 @@ impl Port {
             self.withdraw(before);
             return Err(why);
         }
-        for (index, vf) in VfIndex::all().zip(&order.vfs) {
+        for (index, vf) in VfIndex::first(order.vfs.len()).zip(&order.vfs) {
             if let Some(on) = vf.quarantine
                 && let Err(error) = self.card.quarantine(index, on, &mut self.bus)
                 && let Some(slot) = self.slots.get_mut(index.index())
@@ -100,12 +117,12 @@ impl Port {
 
     /// Offers VFs beyond those that there are.
     fn offer(&mut self, new: Vec<OpenVf>) -> Result<(), RefusedChange> {
-        for OpenVf { config, listener } in new {
+        for OpenVf { config, listener, means } in new {
             let (index, place) = (config.index, Place::of_vf(&config));
-            let keeping = Keeping::new(&self.journal, Function::Vf(index.get()), &self.vault, &self.bus);
-            let slot = Slot::new(&place, listener, keeping);
-            self.poller.add(&slot.listener, LISTENERS + self.slots.len() as u64, Interest::READ)?;
-            self.slots.push(slot);
+            self.poller.add(&listener, LISTENERS + self.slots.len() as u64, Interest::READ)?;
+            self.bus.add_vf(means);
+            let keeping = Keeping::new(&self.journal, index.function(), &self.vault, &self.bus);
+            self.slots.push(Slot::new(&place, listener, keeping));
             let count = self.slots.len() as u8;
             self.card.offer(index, count, &self.name)?;
         }
@@ -122,11 +139,12 @@ impl Port {
             self.vault.forget_named(&slot.kept_listener());
             // Closing the descriptor removes it from the poller too; a failure here has no consequence.
             let _ = self.poller.remove(&slot.listener);
-            if let Some(vf) = vf(slot.function)
+            if let Some(vf) = slot.function.vf()
                 && let Err(error) = self.card.withdraw(vf, last as u8, &self.name)
             {
                 slot.log.warn(now(), &slot.name, "the VF was not given back cleanly", &error);
             }
+            self.bus.remove_vf();
         }
         self.show_links();
         self.note_software();

@@ -9,8 +9,7 @@ use super::Port;
 use super::family::Family;
 use super::slot::Slot;
 use host::shared::{SharedMemory, SharedMemoryError};
-use i82576::VfIndex;
-use pcie::Function;
+use pcie::VfIndex;
 use pcie::pages::Pages;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -54,7 +53,7 @@ impl Pages for Memory {
 }
 
 fn bar0(card: &dyn Family, vf: VfIndex) -> u64 {
-    card.region(Function::Vf(vf.get()), pci_region::BAR0) as u64
+    card.region(vf.function(), pci_region::BAR0) as u64
 }
 
 impl SharedPages {

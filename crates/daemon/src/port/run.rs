@@ -6,7 +6,6 @@ use super::device::FunctionDevice;
 use super::family::Family;
 use super::hal::now;
 use super::pages::SharedPages;
-use super::side::vf;
 use super::slot::Slot;
 use super::status::{SHARE_HINT, is_private, lacks_memory};
 use super::{CONNECTIONS, Inbox, Outcome, Phase, Port, UPLINK};
@@ -95,7 +94,7 @@ impl Port {
         self.tell_changes();
         let mut judged = false;
         for slot in &mut self.slots {
-            let Some(vf) = vf(slot.function) else { continue };
+            let Some(vf) = slot.function.vf() else { continue };
             let interrupts = self.bus.reach(slot.function).interrupts;
             slot.flight.count(now, self.card.counters(slot.function));
             let Some(verdict) = self.card.judge(vf, interrupts, &mut self.bus) else { continue };
@@ -302,7 +301,7 @@ impl Port {
 
 /// Pages for a new client of a function to map, if the port offers any. Without them it is served by messages alone.
 fn pages(slot: &mut Slot, wait: Wait, card: &dyn Family) -> Option<SharedPages> {
-    let vf = vf(slot.function).filter(|_| wait != Wait::Sleep)?;
+    let vf = slot.function.vf().filter(|_| wait != Wait::Sleep)?;
     let pages = SharedPages::new(vf, card);
     if let (Err(error), Some(suppressed)) = (&pages, slot.log.allow(now())) {
         tracing::warn!(function = slot.name, %error, suppressed, "the client gets no pages to map");

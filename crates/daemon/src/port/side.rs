@@ -5,6 +5,7 @@
 use super::hal::{Card, PfHal};
 use super::{PF_RID, PortError, RefusedChange};
 use crate::config::PortConfig;
+use crate::settings::SettingError;
 use crate::state::port::Configured;
 use driver::conduct::Cause;
 use driver::pf::Pf;
@@ -129,20 +130,21 @@ impl Hosted {
     fn bring_up(config: &PortConfig, nic: &mut Nic) -> Result<Self, PortError> {
         nic.config_write(Function::Pf, pcie::config::offset::COMMAND, 2, COMMAND.into());
         let mut pf = Pf::probe(&mut PfHal(nic))?;
-        pf.set_port_policy(&mut PfHal(nic), config.policy)?;
+        let configured = configured(config)?;
+        pf.set_port_policy(&mut PfHal(nic), configured.port)?;
         let mut manager = Manager::discover(&mut Card(nic), PF_RID)?;
         manager.enable(&mut Card(nic), MAX_VFS as u16, Hierarchy::Ari)?;
-        for vf in &config.vfs {
-            pf.set_policy(&mut PfHal(nic), vf.index, vf.policy)?;
-            manager.assign(&mut Card(nic), vf.index, owner(vf.index))?;
+        for (index, vf) in VfIndex::all().zip(&config.vfs) {
+            pf.set_policy(&mut PfHal(nic), index, vf.policy)?;
+            manager.assign(&mut Card(nic), index, owner(index))?;
         }
         pf.enable_vfs(&mut PfHal(nic), config.vfs.len() as u8)?;
-        for vf in config.vfs.iter().filter(|vf| vf.quarantine) {
-            pf.quarantine(&mut PfHal(nic), vf.index, Cause::Administrator);
-            nic.set_vf_link(vf.index, pf.link_override(vf.index));
+        for (index, _) in VfIndex::all().zip(&config.vfs).filter(|(_, vf)| vf.quarantine) {
+            pf.quarantine(&mut PfHal(nic), index, Cause::Administrator);
+            nic.set_vf_link(index, pf.link_override(index));
         }
         pf.visit(&mut PfHal(nic));
-        Ok(Self { pf, manager, configured: configured(config) })
+        Ok(Self { pf, manager, configured })
     }
 
     /// Whoever connects to a VF's socket has it from now on.
@@ -167,14 +169,12 @@ pub(super) fn owner(vf: VfIndex) -> Owner {
 }
 
 /// The policy by the configuration.
-pub(super) fn configured(config: &PortConfig) -> Configured {
-    Configured { port: config.policy, vfs: config.vfs.iter().map(|vf| vf.policy).collect() }
+pub(super) fn configured(config: &PortConfig) -> Result<Configured, SettingError> {
+    let vfs = config.vfs.iter().map(|vf| vf.policy).collect();
+    Ok(Configured { port: (&config.policy).try_into()?, vfs })
 }
 
-/// The VF index, if the function is a VF.
+/// The VF, if the function is one.
 pub(super) fn vf(function: Function) -> Option<VfIndex> {
-    match function {
-        Function::Pf => None,
-        Function::Vf(n) => VfIndex::new(n),
-    }
+    function.vf()?.try_into().ok()
 }

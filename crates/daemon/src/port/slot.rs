@@ -11,7 +11,6 @@ use super::hal::now;
 use super::journal::Journal;
 use super::keeping::Keeping;
 use super::pages::SharedPages;
-use super::side::vf;
 use super::tell::Told;
 use crate::config::{PortConfig, VfConfig};
 use crate::control::status::Interventions;
@@ -120,7 +119,7 @@ impl Slot {
 
     /// Shows a VF the link that the PF driver has decided on, and none while its client is let go.
     pub(super) fn show_link(&mut self, card: &mut dyn Family, bus: &mut LiveBus) {
-        if let Some(vf) = vf(self.function)
+        if let Some(vf) = self.function.vf()
             && let Err(error) = card.show_link(vf, self.ending.is_some(), bus)
         {
             self.log.warn(now(), &self.name, "its policy is not in force", &error);

@@ -3,7 +3,6 @@
 use super::Port;
 use super::bus::Reach;
 use super::family::{Family, VfFacts};
-use super::side::vf;
 use super::slot::Slot;
 use crate::control::status::{Drops, FunctionStatus, Peer, PortStatus, Traffic, VfStatus};
 use host::cpus::Cpus;
@@ -71,7 +70,7 @@ impl Port {
 
     fn vf_status(&mut self, index: usize) -> Option<VfStatus> {
         let slot = self.slots.get(index)?;
-        let vf = vf(slot.function)?;
+        let vf = slot.function.vf()?;
         let counters = self.card.counters(slot.function);
         let function = self.function_status(slot, &counters);
         let VfFacts { mac, vlans, link, active, settings, conduct, mailbox } = self.card.facts(vf)?;

@@ -3,7 +3,6 @@
 
 use super::Port;
 use super::hal::now;
-use super::side::vf;
 use crate::flight::What;
 use crate::limit::Limit;
 use driver::pf::Refusal;
@@ -68,7 +67,7 @@ impl Port {
     /// changes without end is told of a few times a minute.
     pub(super) fn tell_changes(&mut self) {
         for slot in &mut self.slots {
-            let Some(vf) = vf(slot.function) else { continue };
+            let Some(vf) = slot.function.vf() else { continue };
             let Some(news) = self.card.news(vf) else { continue };
             // How it was found is no news.
             let Some(told) = slot.told.last.replace(news).filter(|told| *told != news) else { continue };

@@ -7,10 +7,12 @@
 
 pub mod family;
 pub mod layers;
+mod policy;
 mod port;
 mod vf;
 
 pub use layers::{Layers, Leaves, Origin};
+pub use policy::{Mirror, PortPolicy};
 pub use port::{Direction, Limit, MirrorRule, PortSettings, Storm};
 pub use vf::{Coalesce, LinkState, VfSettings};
 

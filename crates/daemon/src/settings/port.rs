@@ -1,13 +1,13 @@
 //! The settings of a port: how many VFs it offers, thresholds of conduct, storm control, mirror rules. Left out: what
 //! the card makes of it (`driver::pf`).
 
-use super::{SettingError, Settings, refuse};
+use super::{Mirror, PortPolicy, SettingError, Settings, refuse};
 use crate::config::vlans;
 use clap::ValueEnum;
 use driver::conduct::{Offence, Thresholds};
-use driver::pf::{Mirror, PortPolicy, PortPolicyError, StormControl, VlanSet};
-use i82576::VfIndex;
+use driver::pf::{PortPolicyError, StormControl, VlanSet};
 use i82576::ids::MIRROR_RULES;
+use pcie::{VfIndex, VfSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PortSettings {
-    /// How many VFs it offers, 1 to 8. Default: 7.
+    /// How many VFs it offers: 1 to 8, with family "avf" 1 to 64. Default: 7.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vfs: Option<u8>,
     /// Thresholds, by the kind of conduct.
@@ -175,14 +175,11 @@ impl MirrorRule {
             Some(vf) => Ok(vf),
             None => refuse(key, format!("{n} is beyond the port's {vfs} VFs")),
         };
-        let mut watched = 0;
-        for vf in &self.vfs {
-            watched |= known("mirror.vfs", *vf)?.bit() as u8;
-        }
+        let watched: Result<VfSet, _> = self.vfs.iter().map(|vf| known("mirror.vfs", *vf)).collect();
         let on = |direction| self.uplink.is_some_and(|on| on == direction || on == Direction::Both);
         Ok(Mirror {
             to: known("mirror.to", self.to)?,
-            vfs: watched,
+            vfs: watched?,
             ingress: on(Direction::Ingress),
             egress: on(Direction::Egress),
             vlans: self.vlans.as_deref().map(named_vlans).transpose()?,
@@ -205,10 +202,9 @@ impl From<&Mirror> for MirrorRule {
             (false, true) => Some(Direction::Egress),
             (false, false) => None,
         };
-        let vfs = VfIndex::all().filter(|vf| u32::from(mirror.vfs) & vf.bit() != 0);
         Self {
             to: mirror.to.get(),
-            vfs: vfs.map(VfIndex::get).collect(),
+            vfs: mirror.vfs.iter().map(VfIndex::get).collect(),
             uplink,
             vlans: mirror.vlans.as_ref().map(|set| vlans::print(Some(set))),
         }
@@ -230,9 +226,8 @@ impl From<PortPolicyError> for SettingError {
 #[cfg(test)]
 mod tests {
     use super::{Direction, Limit, MirrorRule, PortSettings, Storm};
-    use crate::settings::{Layers, Settings};
+    use crate::settings::{Layers, PortPolicy, Settings};
     use driver::conduct::Offence;
-    use driver::pf::PortPolicy;
     use std::collections::BTreeMap;
 
     const RULE: MirrorRule = MirrorRule { to: 1, vfs: Vec::new(), uplink: None, vlans: None };

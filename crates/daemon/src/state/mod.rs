@@ -14,6 +14,7 @@
 //! Left out: where the bytes go, and what a port does with them. `docs/decisions/14` has the rule for versions.
 
 pub mod avf;
+mod avf_v4;
 pub mod card;
 pub mod port;
 mod v1;

@@ -70,11 +70,12 @@ pub struct HostedState {
     pub configured: Configured,
 }
 
-/// A port's policy by its configuration: what of it was changed since is the administrator's latest word.
+/// A port's policy by its configuration: what of it was changed since is the administrator's latest word. The port's own is
+/// in the terms of its family's software.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Configured {
+pub struct Configured<P = PortPolicy> {
     /// The port's.
-    pub port: PortPolicy,
+    pub port: P,
     /// The VFs', by index.
     pub vfs: Vec<VfPolicy>,
 }

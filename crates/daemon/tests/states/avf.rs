@@ -11,15 +11,16 @@ use crate::kept::configured;
 use avf_nic::Card;
 use core::time::Duration;
 use daemon::control::status::Interventions;
-use daemon::state::port::ClientState;
+use daemon::settings::{Mirror, PortPolicy};
+use daemon::state::port::{ClientState, Configured};
 use daemon::state::{AvfRest, AvfState};
 use driver::avf::pf::{Pf, VfPolicy as AvfPolicy};
 use driver::avf::vf::{TxOffload, Vf};
 use driver::conduct::{Action, Cause, Monitor, Thresholds};
-use driver::pf::{PortPolicy, PortVlan, StormControl, VfPolicy, VlanSet};
-use i82576::{Time, VfIndex};
+use driver::pf::{PortVlan, StormControl, VfPolicy, VlanSet};
+use i82576::Time;
 use iovm::VirtualFunction;
-use pcie::{Function, Rid};
+use pcie::{Function, Rid, VfIndex, VfSet};
 use plane::switch::{Limit, Limits};
 use world::{Side, World, mac};
 
@@ -51,8 +52,8 @@ pub(crate) fn rich_avf() -> AvfState {
     let rest = AvfRest {
         card,
         pf: world.with_pf(|pf, side| pf.save(side)),
-        hidden: 4,
-        asking: poll.for_pf,
+        hidden: VfSet::new(1 << 63 | 4),
+        asking: VfSet::new(poll.for_pf),
         link: true,
         storms: (3, true),
         watched: Time::from_micros(5),
@@ -94,22 +95,26 @@ fn client() -> ClientState {
 }
 
 fn around(conduct: Vec<Monitor>, rest: Option<AvfRest>) -> AvfState {
-    let function = |vf| {
+    let function = |vf: VfIndex| {
         let mut function = VirtualFunction::of(vf, Rid(0x18), avf::config::space());
         function.config_write(0x04, &[6, 0]);
         function.msix_write(0, &[1; 16]);
         function.save()
     };
+    let before = configured();
     let storm = StormControl { broadcast: 900, multicast: 0, window_ms: 100 };
+    let [to, watched] = [63, 62].map(|n| VfIndex::new(n).unwrap());
+    let vfs = VfSet::from_iter([watched]);
+    let mirror = Mirror { to, vfs, ingress: true, egress: false, vlans: None };
     AvfState {
-        functions: VfIndex::all().map(function).collect(),
+        functions: VfIndex::first(VFS.into()).map(function).collect(),
         policies: vec![
             VfPolicy { vlan: Some(PortVlan { id: 7, qos: 2 }), ..VfPolicy::default() };
             VFS.into()
         ],
         conduct,
-        configured: configured(),
-        policy: PortPolicy { storm, ..PortPolicy::default() },
+        configured: Configured { port: (&before.port).into(), vfs: before.vfs },
+        policy: PortPolicy { storm, mirrors: [None, Some(mirror), None, None], ..PortPolicy::default() },
         rest,
     }
 }

@@ -11,7 +11,7 @@ use crate::world::{World, through};
 use daemon::control::status::Interventions;
 use daemon::state::port::{ClientState, Configured, GuestState, HostedState};
 use daemon::state::{self, AvfState, CardState, PortState, Saved, SoftwareState};
-use driver::conduct::{Cause, Offence};
+use driver::conduct::{Cause, Monitor, Offence};
 use driver::pf::{InterruptBounds, Link, Mirror, PortPolicy, PortVlan, VfPolicy, VlanSet};
 use i82576::{Pool, Time};
 use pcie::msix::TableState;
@@ -186,10 +186,36 @@ fn states_of_every_version_are_read_and_continued() {
     is_read::<AvfState>(rich_avf);
 }
 
+/// Up to version 3 a bit said that the administrator had quarantined a VF.
+#[test]
+fn who_has_quarantined_a_vf_is_known_from_a_state_of_every_version() {
+    for (version, vf) in [(1, 1), (2, 1), (3, 1), (4, 3), (5, 3)] {
+        let written = bytes(&std::fs::read_to_string(file("avfs", version, "hex")).unwrap());
+        let AvfState { conduct, policies, rest, .. } = state::read(&written).unwrap();
+        let mut causes = vec![None; policies.len()];
+        causes[vf] = Some(Cause::Administrator);
+        let found: Vec<_> = conduct.iter().map(Monitor::quarantined).collect();
+        assert_eq!(found, causes, "version {version}");
+        let throttled = conduct.iter().any(Monitor::throttled);
+        assert_eq!((throttled, rest.is_some()), (version >= 4, version >= 3), "version {version}");
+    }
+}
+
 #[test]
 fn the_encoding_of_a_version_does_not_change() {
     does_not_change::<CardState>();
     does_not_change::<PortState>();
     does_not_change::<SoftwareState>();
     does_not_change::<AvfState>();
+}
+
+#[test]
+fn fuzz_targets_change_states_of_the_newest_version() {
+    let targets = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/fuzz_targets");
+    for (target, kind, version) in
+        [("state_reader", "card", CardState::VERSION), ("avf_state_reader", "avfs", AvfState::VERSION)]
+    {
+        let source = std::fs::read_to_string(targets.join(format!("{target}.rs"))).unwrap();
+        assert!(source.contains(&format!("/{kind}-v{version}.hex")), "{target}");
+    }
 }

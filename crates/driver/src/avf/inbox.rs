@@ -49,6 +49,13 @@ impl Inbox {
         Self { queue, limits, visits: 0, before: 0, cancelled, dropped: 0, strange: 0 }
     }
 
+    /// Takes messages from as many VFs as `vfs` from now on, if those were fewer before.
+    pub fn grow(&mut self, vfs: u16) {
+        self.queue.grow(vfs);
+        let count = self.cancelled.len().max(vfs.into());
+        self.cancelled.resize(count, 0);
+    }
+
     /// All that a successor needs to go on with the inbox.
     pub fn save<M: Memory + ?Sized>(&self, ring: &M) -> InboxState {
         let (visits, cancelled) = (self.visits, self.cancelled.clone());

@@ -91,6 +91,11 @@ impl Queue {
         queue
     }
 
+    /// Numbers of VFs end at `vfs` from now on, if they ended before it.
+    pub fn grow(&mut self, vfs: u16) {
+        self.vfs = self.vfs.max(vfs);
+    }
+
     /// All that a successor needs to go on with the queue.
     pub fn save<M: Memory + ?Sized>(&self, ring: &M) -> QueueState {
         let waiting = self.waiting(ring).map(|slot| Self::raw(slot, ring)).collect();

@@ -105,7 +105,11 @@ const fn least_kbps(window_ms: u16) -> u32 {
 }
 
 impl StormControl {
-    fn check(&self) -> Result<(), PortPolicyError> {
+    /// Whether the thresholds can be counted in such windows.
+    ///
+    /// # Errors
+    /// [`PortPolicyError`].
+    pub fn check(&self) -> Result<(), PortPolicyError> {
         if !WINDOWS_MS.contains(&self.window_ms) {
             return Err(PortPolicyError::Window(self.window_ms));
         }
@@ -128,6 +132,20 @@ impl StormControl {
     }
 }
 
+/// Whether the rule for copies of this number has anything to copy: what its watcher (`to`) does not receive anyway. Both are
+/// sets of VFs, a bit each; `others` says that the rule names the uplink or VLANs too.
+///
+/// # Errors
+/// [`PortPolicyError::EmptyMirror`], [`PortPolicyError::OwnMirror`].
+pub fn check_mirror(number: usize, to: u64, vfs: u64, others: bool) -> Result<(), PortPolicyError> {
+    match vfs {
+        _ if others => Ok(()),
+        0 => Err(PortPolicyError::EmptyMirror(number)),
+        watched if watched == to => Err(PortPolicyError::OwnMirror(number)),
+        _ => Ok(()),
+    }
+}
+
 impl PortPolicy {
     /// Whether the card can do it.
     ///
@@ -135,14 +153,9 @@ impl PortPolicy {
     /// [`PortPolicyError`].
     pub fn check(&self) -> Result<(), PortPolicyError> {
         for (number, mirror) in self.mirrors.iter().enumerate() {
-            let Some(Mirror { to, vfs, ingress: false, egress: false, vlans: None }) = mirror else {
-                continue;
-            };
-            match u32::from(*vfs) {
-                0 => return Err(PortPolicyError::EmptyMirror(number)),
-                watched if watched == to.bit() => return Err(PortPolicyError::OwnMirror(number)),
-                _ => {}
-            }
+            let Some(Mirror { to, vfs, ingress, egress, vlans }) = mirror else { continue };
+            let others = *ingress || *egress || vlans.is_some();
+            check_mirror(number, to.bit().into(), (*vfs).into(), others)?;
         }
         self.storm.check()
     }

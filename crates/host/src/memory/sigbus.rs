@@ -25,6 +25,8 @@ const UNSHARED: usize = 4_096;
 /// Mappings that one share has, if there is no shortage, and at least.
 const SHARE: usize = 256;
 const LEAST_SHARE: usize = 32;
+/// A share is so large only while this many of its size are left, so that ports with 64 VFs have room beside each other.
+const EQUALS: usize = 32;
 const FREE: usize = 0;
 /// Not an address a mapping can start at.
 const BUSY: usize = 1;
@@ -83,7 +85,9 @@ impl MappingShare {
         let sizes = std::iter::successors(Some(SHARE), |size| Some(size / 2));
         let mut sizes = sizes.take_while(|size| *size >= LEAST_SHARE);
         let take = |size: usize| {
-            let room = |shared: usize| (shared + size <= CAPACITY - UNSHARED).then_some(shared + size);
+            let equals = if size > LEAST_SHARE { EQUALS } else { 1 };
+            let room =
+                |shared: usize| (shared + size * equals <= CAPACITY - UNSHARED).then_some(shared + size);
             SHARED.fetch_update(Ordering::AcqRel, Ordering::Relaxed, room).is_ok()
         };
         sizes.find(|size| take(*size)).map(Self)

@@ -161,7 +161,9 @@ fn shares_of_the_table_are_never_more_than_there_is() -> io::Result<()> {
     let name = "memory::tests::shares_of_the_table_are_never_more_than_there_is";
     let taken = || {
         let shares: Vec<MappingShare> = std::iter::from_fn(MappingShare::reserve).collect();
-        assert!(shares.len() >= 112 && shares[0].mappings() == 256, "{}", shares.len());
+        let port = 65;
+        assert!(shares.len() >= 3 * port, "{} are not three ports with 64 VFs", shares.len());
+        assert!(shares[..port].iter().all(|share| share.mappings() == 256), "one port has no shortage");
         assert!(shares.iter().all(|share| share.mappings() >= 32), "the last is of use, too");
         let total: usize = shares.iter().map(MappingShare::mappings).sum();
         assert!(total <= 28_672, "{total}");

@@ -7,11 +7,11 @@
 #[cfg(test)]
 mod tests;
 
-use i82576::{VfIndex, config};
+use i82576::config;
 use pcie::capability::msix;
 use pcie::config::{Bar, Builder, ConfigSpace, Identity, SpaceState, offset};
 use pcie::msix::{Message, Table, TableState};
-use pcie::{Effects, Endpoint, Function, Rid};
+use pcie::{Effects, Endpoint, Function, Rid, VfIndex};
 use serde::{Deserialize, Serialize};
 
 /// A VF's BARs by number.
@@ -57,7 +57,7 @@ impl VirtualFunction {
     /// Which VF it is, as a function of the device.
     #[must_use]
     pub fn function(&self) -> Function {
-        Function::Vf(self.index.get())
+        self.index.function()
     }
 
     /// Where it is on the host's bus. A guest sees it wherever its VMM puts it.

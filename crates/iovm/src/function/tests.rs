@@ -1,10 +1,10 @@
 //! What a guest, and a VMM on its behalf, finds in a VF's configuration space and MSI-X BAR.
 
 use super::VirtualFunction;
-use i82576::{VfIndex, config};
+use i82576::config;
 use pcie::config::{Bar, Identity, SIZE};
 use pcie::msix::{Control, Message};
-use pcie::{Effects, Rid};
+use pcie::{Effects, Rid, VfIndex};
 use proptest::prelude::*;
 use std::vec::Vec;
 

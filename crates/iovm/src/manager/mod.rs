@@ -124,9 +124,9 @@ impl Manager {
     /// # Errors
     /// [`AssignmentError::Assigned`] if somebody still has one.
     pub fn disable<D: Device>(&mut self, device: &mut D) -> Result<(), AssignmentError> {
-        for slot in &self.slots {
+        for (vf, slot) in VfIndex::all().zip(&self.slots) {
             if let State::Assigned(owner) = slot.state {
-                return Err(AssignmentError::Assigned { vf: slot.function.index(), owner });
+                return Err(AssignmentError::Assigned { vf, owner });
             }
         }
         self.sriov.disable(device);
@@ -284,10 +284,10 @@ impl Manager {
         }
         let mismatch = RestoreError::Mismatch { saved, enabled };
         manager.slots = manager.slots(device, enabled).ok_or(mismatch)?;
-        for (slot, from) in manager.slots.iter_mut().zip(&state.slots) {
+        for ((vf, slot), from) in VfIndex::all().zip(&mut manager.slots).zip(&state.slots) {
             slot.state = from.state;
             if !slot.function.load(&from.function) {
-                return Err(RestoreError::Damaged(slot.function.index()));
+                return Err(RestoreError::Damaged(vf));
             }
         }
         Ok(manager)
@@ -299,7 +299,7 @@ impl Manager {
         let slot = |n| {
             let index = VfIndex::new(u8::try_from(n).ok()?)?;
             let rid = placement.rid(self.pf, index.get())?;
-            let function = VirtualFunction::new(index, rid, self.sriov.identity, &self.sriov.bars);
+            let function = VirtualFunction::new(index.into(), rid, self.sriov.identity, &self.sriov.bars);
             Some(Slot { state: State::Present, function })
         };
         (0..n).map(slot).collect()

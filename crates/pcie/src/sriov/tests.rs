@@ -4,6 +4,7 @@ use super::{Placement, SrIov, State};
 use crate::Rid;
 use crate::capability::sriov as field;
 use crate::config::{Bar, Builder, ConfigSpace, Identity};
+use std::string::ToString as _;
 
 const AT: u16 = 0x100;
 const BARS: &[(u8, Bar)] = &[(0, Bar::memory64(0x4000)), (3, Bar::memory64(0x4000))];
@@ -33,6 +34,17 @@ fn write(space: &mut ConfigSpace, offset: u16, size: u8, value: u32) {
 
 fn state(space: &ConfigSpace) -> State {
     SrIov::find(&self::space(), 0x80).unwrap().state(space)
+}
+
+/// With a stride of 1, VFs follow each other by device and function, and beyond the last of them on the next bus.
+#[test]
+fn vfs_beyond_function_7_are_functions_of_the_next_devices() {
+    let (close, pf) = (Placement { first_offset: 16, stride: 1 }, Rid(0x0008));
+    let rids = [0, 7, 8, 63].map(|n| close.rid(pf, n).unwrap().to_string());
+    assert_eq!(rids, ["00:03.0", "00:03.7", "00:04.0", "00:0a.7"]);
+    let far = Placement { first_offset: 0x80, stride: 2 };
+    assert_eq!(far.rid(pf, 63).unwrap().to_string(), "01:00.6");
+    assert_eq!(far.rid(Rid(0xff80), 0), None, "there is no bus behind the last");
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub(crate) enum Command {
     Set {
         /// The port, such as pf0.
         port: String,
-        /// How many VFs it offers, 1 to 8. Those beyond are taken from their guests.
+        /// How many VFs it offers: 1 to 8, with family "avf" 1 to 64. Those beyond are taken from their guests.
         #[arg(long, group = "change", value_name = "N")]
         vfs: Option<u8>,
         #[command(flatten)]

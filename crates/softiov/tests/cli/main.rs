@@ -17,6 +17,7 @@ mod devlink;
 mod doctor;
 mod drive;
 mod events;
+mod fleet;
 mod flight;
 mod formats;
 mod guide;

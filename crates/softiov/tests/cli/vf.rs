@@ -114,7 +114,7 @@ fn set_changes_a_policy_whole_or_not_at_all() {
 }
 
 #[test]
-fn set_shuts_a_vf_in_and_lets_it_out() {
+fn set_quarantines_a_vf_and_releases_it() {
     let folder = tempdir().unwrap();
     let serve = Serve::start(&folder, &[]);
     let set = |words: &[&str]| softiov(serve.folder(), &[&["vf", "set", "pf0vf3"], words].concat());

@@ -12,51 +12,56 @@ mod delays;
 
 use super::Port;
 use super::hal::now;
-use super::side::vf;
 use crate::control::status::Answers as Status;
 use delays::Delays;
-use i82576::ids::MAX_VFS;
-use i82576::{Time, VfIndex};
+use i82576::Time;
+use pcie::{MAX_VFS, VfIndex, VfSet};
 use std::time::Duration;
 
 /// The kernel had something to tell when it was asked, if it answers within this time.
 const AT_ONCE: Duration = Duration::from_micros(20);
 
 /// Requests and their answers since the port was opened.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Answers {
-    /// Of each VF whose request is not answered yet: it had not asked before this moment.
-    waiting: [Option<Time>; MAX_VFS],
+    /// VFs whose request is not answered yet.
+    waiting: VfSet,
+    /// Of each of them: it had not asked before this moment.
+    since: [Time; MAX_VFS],
     delays: Delays,
     /// Visits that answered a request, and the most that one has answered.
     visits: u64,
     most: u8,
 }
 
+impl Default for Answers {
+    fn default() -> Self {
+        let (waiting, since) = (VfSet::NONE, [Time::ZERO; MAX_VFS]);
+        Self { waiting, since, delays: Delays::default(), visits: 0, most: 0 }
+    }
+}
+
 impl Answers {
     /// Before a visit: these VFs have a request in their mailbox, and `since` tells since when at the earliest.
-    fn ask(&mut self, requests: u32, since: impl Fn(VfIndex) -> Time) {
-        for (vf, waiting) in VfIndex::all().zip(&mut self.waiting) {
-            // A request that is gone was taken back by a reset, or from a VF that did not let go of its mailbox.
-            let asks = requests & vf.bit() != 0;
-            *waiting = waiting.or_else(|| Some(since(vf))).filter(|_| asks);
+    fn ask(&mut self, requests: VfSet, since: impl Fn(VfIndex) -> Time) {
+        for vf in requests.without(self.waiting).iter() {
+            self.since[vf.index()] = since(vf);
         }
+        // A request that is gone was taken back by a reset, or from a VF that did not let go of its mailbox.
+        self.waiting = requests;
     }
 
     /// After a visit: these VFs were answered.
-    fn answer(&mut self, answered: u8, now: Time) {
-        if answered == 0 {
+    fn answer(&mut self, answered: VfSet, now: Time) {
+        if answered.is_empty() {
             return;
         }
         self.visits += 1;
-        self.most = self.most.max(answered.count_ones() as u8);
-        for (vf, waiting) in VfIndex::all().zip(&mut self.waiting) {
-            if u32::from(answered) & vf.bit() != 0
-                && let Some(since) = waiting.take()
-            {
-                self.delays.add(now.since(since));
-            }
+        self.most = self.most.max(answered.count() as u8);
+        for vf in answered.and(self.waiting).iter() {
+            self.delays.add(now.since(self.since[vf.index()]));
         }
+        self.waiting = self.waiting.without(answered);
     }
 
     /// For people and programs to read.
@@ -96,10 +101,10 @@ impl Port {
             return None;
         }
         let (slots, answers) = (&self.slots, &mut self.answers);
-        let since = |of| slots.iter().find(|slot| vf(slot.function) == Some(of)).map(|slot| slot.heard);
+        let since = |of: VfIndex| slots.get(of.index()).map(|slot| slot.heard);
         answers.ask(self.card.asking(), |vf| since(vf).unwrap_or_else(now));
         let visit = self.card.visit(&mut self.bus);
-        if visit.served != 0 {
+        if !visit.served.is_empty() {
             answers.answer(visit.served, now());
         }
         if visit.link_changed {
@@ -113,6 +118,7 @@ impl Port {
 mod tests {
     use super::{AT_ONCE, Answers, Heard};
     use i82576::Time;
+    use pcie::VfSet;
 
     fn at(micros: u64) -> Time {
         Time::from_nanos(micros * 1000)
@@ -121,11 +127,11 @@ mod tests {
     #[test]
     fn a_wait_lasts_from_the_first_sight_of_a_request_to_its_answer() {
         let mut answers = Answers::default();
-        answers.ask(0b11, |_| at(100));
-        answers.answer(0b01, at(130));
+        answers.ask(VfSet::new(0b11), |_| at(100));
+        answers.answer(VfSet::new(0b01), at(130));
         // VF 1 still waits: what is heard of it later changes nothing.
-        answers.ask(0b10, |_| at(150));
-        answers.answer(0b10, at(400));
+        answers.ask(VfSet::new(0b10), |_| at(150));
+        answers.answer(VfSet::new(0b10), at(400));
         let status = answers.status();
         assert_eq!((status.requests, status.visits, status.most_a_visit), (2, 2, 1));
         assert_eq!((status.p50_ns, status.max_ns, status.sum_ns), (30_000, 300_000, 330_000));
@@ -134,21 +140,21 @@ mod tests {
     #[test]
     fn a_request_that_was_taken_back_is_not_counted_and_the_next_begins_anew() {
         let mut answers = Answers::default();
-        answers.ask(0b1, |_| at(100));
-        answers.ask(0b0, |_| at(200));
-        answers.ask(0b1, |_| at(1000));
-        answers.answer(0b1, at(1010));
+        answers.ask(VfSet::new(0b1), |_| at(100));
+        answers.ask(VfSet::new(0b0), |_| at(200));
+        answers.ask(VfSet::new(0b1), |_| at(1000));
+        answers.answer(VfSet::new(0b1), at(1010));
         assert_eq!((answers.status().requests, answers.status().max_ns), (1, 10_000));
     }
 
     #[test]
     fn a_visit_that_answers_all_of_them_is_one_visit() {
         let mut answers = Answers::default();
-        answers.ask(0xff, |_| at(0));
-        answers.answer(0xff, at(7));
-        answers.answer(0, at(8));
+        answers.ask(VfSet::new(u64::MAX), |_| at(0));
+        answers.answer(VfSet::new(u64::MAX), at(7));
+        answers.answer(VfSet::new(0), at(8));
         let status = answers.status();
-        assert_eq!((status.requests, status.visits, status.most_a_visit), (8, 1, 8));
+        assert_eq!((status.requests, status.visits, status.most_a_visit), (64, 1, 64));
     }
 
     #[test]

@@ -10,20 +10,21 @@ use crate::port::pages::Memory;
 use crate::port::side::{Hosted, Side, vf};
 use crate::port::tell::{News, REASONS};
 use crate::port::uplink::Uplink;
-use crate::settings::{PortSettings, SettingError, VfSettings};
+use crate::settings::{PortPolicy, PortSettings, SettingError, VfSettings};
 use crate::state::port::{ClientState, PortState};
 use crate::state::{self, CardState, StateError};
 use driver::Hal;
 use driver::conduct::{Cause, Verdict};
-use driver::pf::{Counters, Kind, PortPolicy, Refusal, VfPolicy};
+use driver::pf::{self, Counters, Kind, Refusal, VfPolicy};
+use i82576::bits::mbvficr;
 use i82576::config::pf::IO_SIZE;
 use i82576::ids::{BAR3_SIZE, MAX_VFS, PF_BAR0_SIZE, VF_BAR0_SIZE};
 use i82576::register::{self, rx, rx_block, tx, tx_block};
 use i82576::window::MAPPED;
-use i82576::{Pool, Queue, Time, VfIndex};
+use i82576::{Pool, Queue, Time};
 use nic::doorbell::Doorbells;
 use nic::{Budget, Nic, Poll, PoolCounters};
-use pcie::Function;
+use pcie::{Function, VfIndex, VfSet};
 use vfio_user::types::SparseArea;
 use vfio_user::wire::pci_region;
 
@@ -46,6 +47,10 @@ pub(in crate::port) struct I82576 {
 impl I82576 {
     pub(in crate::port) fn new(nic: Nic, side: Side) -> Self {
         Self { nic, side, doorbells: [const { None }; MAX_VFS] }
+    }
+
+    fn pages_of(&self, vf: VfIndex) -> Option<&Doorbells> {
+        self.doorbells.get(vf.index())?.as_ref()
     }
 
     fn hosted(&self) -> Option<&Hosted> {
@@ -102,6 +107,7 @@ impl Family for I82576 {
     }
 
     fn share(&mut self, vf: VfIndex, pages: &Memory, exactly: bool) {
+        let Some(vf) = own(vf) else { return };
         self.doorbells[vf.index()] = Some(match exactly {
             true => Doorbells::adopt(&self.nic, vf, now()),
             false => Doorbells::renew(&self.nic, vf, pages, now()),
@@ -109,17 +115,17 @@ impl Family for I82576 {
     }
 
     fn stirred(&self, vf: VfIndex, pages: &Memory) -> bool {
-        self.doorbells[vf.index()].as_ref().is_some_and(|doorbells| doorbells.stirred(pages))
+        self.pages_of(vf).is_some_and(|doorbells| doorbells.stirred(pages))
     }
 
     fn look(&mut self, vf: VfIndex, pages: &Memory) {
-        if let Some(doorbells) = &mut self.doorbells[vf.index()] {
+        if let Some(Some(doorbells)) = self.doorbells.get_mut(vf.index()) {
             self.nic.look(doorbells, pages, now());
         }
     }
 
     fn show(&mut self, vf: VfIndex, pages: &Memory) {
-        if let Some(doorbells) = &mut self.doorbells[vf.index()] {
+        if let Some(Some(doorbells)) = self.doorbells.get_mut(vf.index()) {
             self.nic.show(doorbells, pages, now());
         }
     }
@@ -132,17 +138,19 @@ impl Family for I82576 {
         self.hosted().is_some()
     }
 
-    fn asking(&mut self) -> u32 {
-        PfHal(&mut self.nic).read(register::MBVFICR)
+    fn asking(&mut self) -> VfSet {
+        let causes = PfHal(&mut self.nic).read(register::MBVFICR);
+        VfSet::new((causes >> mbvficr::VFREQ_SHIFT & 0xff).into())
     }
 
     fn visit(&mut self, _: &mut LiveBus) -> Visit {
         let Some(Hosted { pf, .. }) = self.side.hosted() else { return Visit::default() };
         let driver::pf::Visit { served, link_changed, deadline, .. } = pf.visit(&mut PfHal(&mut self.nic));
-        Visit { served, link_changed, deadline }
+        Visit { served: VfSet::new(served.into()), link_changed, deadline }
     }
 
     fn judge(&mut self, vf: VfIndex, interrupts: u64, _: &mut LiveBus) -> Option<Verdict> {
+        let vf = own(vf)?;
         let totals = totals(&self.nic.counters()[vf.index()], interrupts);
         self.side.hosted()?.pf.watch(&mut PfHal(&mut self.nic), vf, totals)
     }
@@ -160,38 +168,36 @@ impl Family for I82576 {
     }
 
     fn show_link(&mut self, vf: VfIndex, hidden: bool, _: &mut LiveBus) -> Result<(), SettingError> {
-        if let Some(Hosted { pf, .. }) = self.side.hosted() {
+        if let (Some(Hosted { pf, .. }), Some(vf)) = (self.side.hosted(), own(vf)) {
             self.nic.set_vf_link(vf, if hidden { Some(false) } else { pf.link_override(vf) });
         }
         Ok(())
     }
 
     fn notify(&mut self, vf: VfIndex, _: &mut LiveBus) {
-        if let Some(Hosted { pf, .. }) = self.side.hosted() {
+        if let (Some(Hosted { pf, .. }), Some(vf)) = (self.side.hosted(), own(vf)) {
             pf.notify(&mut PfHal(&mut self.nic), vf);
         }
     }
 
-    fn check(&self, port: &PortPolicy, vfs: &[(VfIndex, VfPolicy)]) -> Result<(), Unfit> {
+    fn check(&self, port: &PortPolicy, vfs: &[VfPolicy]) -> Result<(), Unfit> {
+        let port = pf::PortPolicy::try_from(port).map_err(|error| (None, error))?;
         port.check().map_err(|error| (None, error.into()))?;
         let Some(Hosted { pf, .. }) = self.hosted() else { return Ok(()) };
-        pf.check_policies(vfs).map_err(|(vf, error)| (Some(vf), error.into()))
+        pf.check_policies(&numbered(vfs)).map_err(|(vf, error)| (Some(vf.into()), error.into()))
     }
 
-    fn carry(
-        &mut self,
-        port: &PortPolicy,
-        vfs: &[(VfIndex, VfPolicy)],
-        _: &mut LiveBus,
-    ) -> Result<(), Unfit> {
+    fn carry(&mut self, port: &PortPolicy, vfs: &[VfPolicy], _: &mut LiveBus) -> Result<(), Unfit> {
         let Some(Hosted { pf, .. }) = self.side.hosted() else { return Ok(()) };
         let mut hal = PfHal(&mut self.nic);
-        pf.set_policies(&mut hal, vfs).map_err(|(vf, error)| (Some(vf), error.into()))?;
-        pf.set_port_policy(&mut hal, *port).map_err(|error| (None, error.into()))
+        let port = pf::PortPolicy::try_from(port).map_err(|error| (None, error))?;
+        let set = pf.set_policies(&mut hal, &numbered(vfs));
+        set.map_err(|(vf, error)| (Some(vf.into()), error.into()))?;
+        pf.set_port_policy(&mut hal, port).map_err(|error| (None, error.into()))
     }
 
     fn quarantine(&mut self, vf: VfIndex, on: bool, _: &mut LiveBus) -> Result<(), SettingError> {
-        let Some(Hosted { pf, .. }) = self.side.hosted() else { return Ok(()) };
+        let (Some(Hosted { pf, .. }), Some(vf)) = (self.side.hosted(), own(vf)) else { return Ok(()) };
         let mut hal = PfHal(&mut self.nic);
         if on {
             pf.quarantine(&mut hal, vf, Cause::Administrator);
@@ -202,13 +208,15 @@ impl Family for I82576 {
     }
 
     fn offer(&mut self, vf: VfIndex, count: u8, port: &str) -> Result<(), RefusedChange> {
-        let Some(hosted) = self.side.hosted() else { return Err(RefusedChange::Guests) };
+        let (Some(hosted), Some(vf)) = (self.side.hosted(), own(vf)) else {
+            return Err(RefusedChange::Guests);
+        };
         hosted.offer(&mut self.nic, vf)?;
         hosted.resize(&mut self.nic, count, port)
     }
 
     fn withdraw(&mut self, vf: VfIndex, count: u8, port: &str) -> Result<(), RefusedChange> {
-        let Some(hosted) = self.side.hosted() else { return Ok(()) };
+        let (Some(hosted), Some(vf)) = (self.side.hosted(), own(vf)) else { return Ok(()) };
         let cleaned = hosted.withdraw(&mut self.nic, vf);
         hosted.resize(&mut self.nic, count, port)?;
         Ok(cleaned?)
@@ -245,7 +253,7 @@ impl Family for I82576 {
     }
 
     fn settings(&self, vfs: usize) -> Option<PortSettings> {
-        self.hosted().map(|hosted| PortSettings::of(hosted.pf.port_policy(), vfs))
+        self.hosted().map(|hosted| PortSettings::of(&hosted.pf.port_policy().into(), vfs))
     }
 
     fn storms(&self) -> u64 {
@@ -253,7 +261,7 @@ impl Family for I82576 {
     }
 
     fn facts(&self, vf: VfIndex) -> Option<VfFacts> {
-        let Hosted { pf, .. } = self.hosted()?;
+        let (Hosted { pf, .. }, vf) = (self.hosted()?, own(vf)?);
         let quarantined = pf.conduct(vf).quarantined() == Some(Cause::Administrator);
         Some(VfFacts {
             mac: pf.vf_mac(vf),
@@ -267,7 +275,7 @@ impl Family for I82576 {
     }
 
     fn rid(&self, vf: VfIndex) -> Option<String> {
-        self.hosted()?.manager.function(vf).map(|function| function.rid().to_string())
+        self.hosted()?.manager.function(own(vf)?).map(|function| function.rid().to_string())
     }
 
     fn rings(&mut self, vf: VfIndex) -> (Vec<u32>, Vec<u32>) {
@@ -281,11 +289,11 @@ impl Family for I82576 {
     }
 
     fn is_active(&self, vf: VfIndex) -> bool {
-        self.hosted().is_some_and(|hosted| hosted.pf.vf_is_active(vf))
+        self.hosted().zip(own(vf)).is_some_and(|(hosted, vf)| hosted.pf.vf_is_active(vf))
     }
 
     fn news(&self, vf: VfIndex) -> Option<News> {
-        let Hosted { pf, .. } = self.hosted()?;
+        let (Hosted { pf, .. }, vf) = (self.hosted()?, own(vf)?);
         let counters = pf.counters(vf);
         let mut refused = [0; REASONS];
         for (count, reason) in refused.iter_mut().zip(Refusal::ALL) {
@@ -318,6 +326,16 @@ impl Family for I82576 {
         let card = CardState::of(&self.nic, pf, manager);
         state::write(&PortState { card, table, configured, watched, functions })
     }
+}
+
+/// The VF as the card numbers it. A port of the family offers no other.
+fn own(vf: VfIndex) -> Option<i82576::VfIndex> {
+    vf.try_into().ok()
+}
+
+/// Policies with the VFs that they are for, by index.
+fn numbered(policies: &[VfPolicy]) -> Vec<(i82576::VfIndex, VfPolicy)> {
+    i82576::VfIndex::all().zip(policies.iter().copied()).collect()
 }
 
 fn mailbox(counters: &Counters) -> Mailbox {

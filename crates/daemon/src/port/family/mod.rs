@@ -19,15 +19,15 @@ use super::tell::News;
 use super::uplink::Uplink;
 use crate::config;
 use crate::control::status::{Conduct, Mailbox, Waiting};
-use crate::settings::{PortSettings, SettingError, VfSettings};
+use crate::settings::{PortPolicy, PortSettings, SettingError, VfSettings};
 use crate::state::StateError;
 use crate::state::port::ClientState;
-use ::i82576::{MacAddress, Time, VfIndex};
+use ::i82576::{MacAddress, Time};
 use driver::conduct::{Monitor, Offence, Totals, Verdict};
-use driver::pf::{PortPolicy, VfPolicy};
+use driver::pf::VfPolicy;
 use nic::{Poll, PoolCounters};
-use pcie::Function;
 use pcie::config::offset::{COMMAND, COMMAND_BUS_MASTER};
+use pcie::{Function, VfIndex, VfSet};
 use std::fmt::Debug;
 use vfio_user::types::SparseArea;
 use vfio_user::wire::pci_region;
@@ -38,8 +38,8 @@ pub(super) type Unfit = (Option<VfIndex>, SettingError);
 /// What a visit of the PF driver did.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Visit {
-    /// VFs that were answered, a bit each.
-    pub(super) served: u8,
+    /// VFs that were answered.
+    pub(super) served: VfSet,
     /// The link that VFs are shown may be another.
     pub(super) link_changed: bool,
     /// When to come again though nothing new happens.
@@ -123,8 +123,8 @@ pub(super) trait Family: Debug + Send {
     /// The PF's software is here, and no guest has the PF.
     fn is_hosted(&self) -> bool;
 
-    /// VFs whose requests wait for the PF driver, a bit each.
-    fn asking(&mut self) -> u32;
+    /// VFs whose requests wait for the PF driver.
+    fn asking(&mut self) -> VfSet;
 
     /// The PF driver looks after its VFs.
     fn visit(&mut self, bus: &mut LiveBus) -> Visit;
@@ -148,16 +148,11 @@ pub(super) trait Family: Debug + Send {
     /// Tells a VF's driver to look at its link.
     fn notify(&mut self, vf: VfIndex, bus: &mut LiveBus);
 
-    /// Whether the port and these VFs could have these policies now.
-    fn check(&self, port: &PortPolicy, vfs: &[(VfIndex, VfPolicy)]) -> Result<(), Unfit>;
+    /// Whether the port and its VFs, by index, could have these policies now.
+    fn check(&self, port: &PortPolicy, vfs: &[VfPolicy]) -> Result<(), Unfit>;
 
     /// Gives them these policies, whole or not at all.
-    fn carry(
-        &mut self,
-        port: &PortPolicy,
-        vfs: &[(VfIndex, VfPolicy)],
-        bus: &mut LiveBus,
-    ) -> Result<(), Unfit>;
+    fn carry(&mut self, port: &PortPolicy, vfs: &[VfPolicy], bus: &mut LiveBus) -> Result<(), Unfit>;
 
     /// Quarantines a VF for the administrator, or releases it.
     fn quarantine(&mut self, vf: VfIndex, on: bool, bus: &mut LiveBus) -> Result<(), SettingError>;

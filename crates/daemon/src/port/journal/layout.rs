@@ -1,7 +1,7 @@
 //! Where everything is in the shared memory, in bytes. The memory is a sparse file: pages that were never written cost
 //! nothing.
 
-use i82576::ids::MAX_VFS;
+use pcie::MAX_VFS;
 
 /// "SIOVJRN" and the version of this layout, which changes with anything that is noted.
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"SIOVJRN\x02");
@@ -49,22 +49,23 @@ pub(super) const MOST_WINDOWS: u64 = 65_536 + 8_192;
 const FIRST: u64 = 8 * MIB;
 const STRIDE: u64 = 5 * MIB;
 
-/// The PF, then the VFs.
-pub(super) const FUNCTIONS: [Function; 1 + MAX_VFS] = {
-    let mut functions = [at(0); 1 + MAX_VFS];
-    let mut place = 0;
-    while place < functions.len() {
-        functions[place] = at(place as u64);
-        place += 1;
+/// Bytes of the memory for a port whose family has so many VFs.
+pub(super) const fn size(vfs: usize) -> u64 {
+    FIRST + STRIDE * (1 + vfs as u64)
+}
+
+/// VFs that memory of so many bytes has room for; none if it is as long as no such memory.
+pub(super) fn vfs(size: u64) -> Option<usize> {
+    let functions = size.checked_sub(FIRST).filter(|rest| rest.is_multiple_of(STRIDE))? / STRIDE;
+    usize::try_from(functions).ok()?.checked_sub(1).filter(|vfs| (1..=MAX_VFS).contains(vfs))
+}
+
+impl Function {
+    /// The notes of the function at a place: the PF's at 0, then those of the VFs.
+    pub(super) const fn at(place: usize) -> Self {
+        let base = FIRST + place as u64 * STRIDE;
+        Self { which: base, progress: [base + 256, base + 512], irqs: base + 12_288, windows: base + 16_384 }
     }
-    functions
-};
-
-pub(super) const SIZE: u64 = FIRST + STRIDE * (1 + MAX_VFS as u64);
-
-const fn at(place: u64) -> Function {
-    let base = FIRST + place * STRIDE;
-    Function { which: base, progress: [base + 256, base + 512], irqs: base + 12_288, windows: base + 16_384 }
 }
 
 const _: () = assert!(SOFTWARE[1] + SOFTWARE_ROOM <= REST && REST + REST_ROOM <= FIRST);

@@ -26,8 +26,7 @@ pub(super) use function::{FunctionJournal, Irq, Progress, Window};
 pub(super) use rest::Rest;
 
 use host::shared::{SharedMemory, SharedMemoryError};
-use i82576::ids::MAX_VFS;
-use layout::{FUNCTIONS, HEADER, MAGIC, SIZE, SOFTWARE, SOFTWARE_ROOM};
+use layout::{HEADER, MAGIC, SOFTWARE, SOFTWARE_ROOM};
 use pcie::Function;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -41,40 +40,59 @@ pub enum JournalError {
     /// Another program's, or another version's.
     #[error("the notes of the process before are of another version of softiov")]
     Version,
+    /// Those of a port of a family, or of a version, that had fewer VFs.
+    #[error(
+        "the notes of the process before have room for {room} VFs, and the port is to offer {wanted}; offer {room} at \
+         most, or restart the host, which takes the port from its guests"
+    )]
+    Room {
+        /// VFs that there is room for.
+        room: usize,
+        /// VFs that are asked for.
+        wanted: usize,
+    },
 }
 
 /// A port's notes.
 #[derive(Debug)]
 pub(super) struct Journal {
     memory: Arc<SharedMemory>,
+    /// VFs that there is room for.
+    vfs: usize,
 }
 
 impl Journal {
-    /// An empty one.
-    pub(super) fn new() -> Result<Self, JournalError> {
-        let memory = Arc::new(SharedMemory::new(SIZE)?);
+    /// An empty one with room for so many VFs.
+    pub(super) fn new(vfs: usize) -> Result<Self, JournalError> {
+        let memory = Arc::new(SharedMemory::new(layout::size(vfs))?);
         put(&memory, HEADER.magic, &[MAGIC]);
         put(&memory, HEADER.next, &[1]);
-        Ok(Self { memory })
+        Ok(Self { memory, vfs })
     }
 
     /// A predecessor's.
     pub(super) fn adopt(fd: OwnedFd) -> Result<Self, JournalError> {
         let memory = Arc::new(SharedMemory::adopt(fd)?);
-        let journal = Self { memory };
-        if journal.memory.memory().len() != SIZE || get(&journal.memory, HEADER.magic) != MAGIC {
-            return Err(JournalError::Version);
-        }
-        Ok(journal)
+        let vfs = layout::vfs(memory.memory().len()).filter(|_| get(&memory, HEADER.magic) == MAGIC);
+        Ok(Self { memory, vfs: vfs.ok_or(JournalError::Version)? })
     }
 
-    /// The notes on one function.
+    /// Whether there is room for the notes on so many VFs. A journal cannot grow: a port goes on with the one that it found.
+    ///
+    /// # Errors
+    /// [`JournalError::Room`].
+    pub(super) fn check_room(&self, wanted: usize) -> Result<(), JournalError> {
+        let room = self.vfs;
+        if wanted <= room { Ok(()) } else { Err(JournalError::Room { room, wanted }) }
+    }
+
+    /// The notes on one function, for which there is room.
     pub(super) fn function(&self, function: Function) -> FunctionJournal {
         let place = match function {
             Function::Pf => 0,
-            Function::Vf(n) => 1 + usize::from(n) % MAX_VFS,
+            Function::Vf(n) => 1 + usize::from(n) % self.vfs,
         };
-        FunctionJournal::open(Arc::clone(&self.memory), FUNCTIONS[place])
+        FunctionJournal::open(Arc::clone(&self.memory), layout::Function::at(place))
     }
 
     /// The port at rest.

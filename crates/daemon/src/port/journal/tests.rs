@@ -8,7 +8,7 @@ use host::socket::Extent;
 use pcie::Function;
 
 fn open() -> (Journal, FunctionJournal) {
-    let journal = Journal::new().unwrap();
+    let journal = Journal::new(8).unwrap();
     let function = journal.function(Function::Vf(3));
     (journal, function)
 }
@@ -157,7 +157,7 @@ fn what_a_process_left_half_done_never_counts_though_its_successor_makes_steps()
 
 #[test]
 fn a_port_at_rest_counts_until_something_happens() {
-    let journal = Journal::new().unwrap();
+    let journal = Journal::new(8).unwrap();
     let mut rest = journal.rest();
     assert_eq!(rest.read(), None);
     assert!(rest.note(b"everything"));
@@ -169,7 +169,7 @@ fn a_port_at_rest_counts_until_something_happens() {
 
 #[test]
 fn software_is_the_old_or_the_new() {
-    let journal = Journal::new().unwrap();
+    let journal = Journal::new(8).unwrap();
     assert_eq!(journal.software(), b"");
     assert!(journal.note_software(b"old"));
     assert!(journal.note_software(b"newer"));
@@ -179,12 +179,41 @@ fn software_is_the_old_or_the_new() {
 }
 
 #[test]
+fn there_is_room_for_every_vf_of_the_family_and_each_has_notes_of_its_own() {
+    let journal = Journal::new(64).unwrap();
+    for n in 0..64 {
+        journal.function(Function::Vf(n)).step(progress(n.into()));
+    }
+    let found = Journal::adopt(journal.as_fd().try_clone_to_owned().unwrap()).unwrap();
+    let handled: Vec<u64> = (0..64).map(|n| found.function(Function::Vf(n)).progress().handled).collect();
+    assert_eq!(handled, (0..64).collect::<Vec<_>>());
+    assert!(found.check_room(64).is_ok());
+    assert_eq!(found.function(Function::Pf).progress(), Progress::default());
+}
+
+/// Earlier versions wrote them so for every family, and an 82576 has no more VFs.
+#[test]
+fn notes_with_room_for_eight_vfs_are_gone_on_with_as_long_as_eight_are_enough() {
+    let journal = Journal::new(8).unwrap();
+    assert_eq!(journal.memory.memory().len(), (8 + 9 * 5) << 20);
+    let found = Journal::adopt(journal.as_fd().try_clone_to_owned().unwrap()).unwrap();
+    assert!(found.check_room(8).is_ok());
+    let refused = found.check_room(9).unwrap_err().to_string();
+    assert!(refused.contains("room for 8 VFs") && refused.contains("restart the host"), "{refused}");
+}
+
+#[test]
 fn anything_else_is_not_taken_for_notes() {
-    let memory = SharedMemory::new(4096).unwrap();
-    assert!(Journal::adopt(memory.as_fd().try_clone_to_owned().unwrap()).is_err());
-    let memory = SharedMemory::new(layout::SIZE).unwrap();
-    assert!(matches!(
-        Journal::adopt(memory.as_fd().try_clone_to_owned().unwrap()),
-        Err(JournalError::Version)
-    ));
+    for (length, magic) in [
+        (4096, MAGIC),
+        (layout::size(8) + 1, MAGIC),
+        (layout::size(65), MAGIC),
+        (layout::size(0), MAGIC),
+        (layout::size(8), 0),
+    ] {
+        let memory = SharedMemory::new(length).unwrap();
+        put(&memory, HEADER.magic, &[magic]);
+        let found = Journal::adopt(memory.as_fd().try_clone_to_owned().unwrap());
+        assert!(matches!(found, Err(JournalError::Version)), "{length}");
+    }
 }

@@ -89,43 +89,43 @@ fn world_with_neighbour(kind: &str, limits: Limit) -> (Live, Guest, Guest) {
 }
 
 #[test]
-fn a_flood_of_messages_shuts_a_vf_in() {
+fn a_flood_of_messages_quarantines_a_vf() {
     let (live, mut a) = world("mailbox", QUARANTINE);
     is_quarantined(&live, "mailbox", || a.send_descriptors(opcode::QUEUE_SHUTDOWN));
 }
 
 #[test]
-fn resets_by_its_guest_shut_a_vf_in() {
+fn resets_by_its_guest_quarantine_a_vf() {
     let (live, mut a) = world("mailbox", QUARANTINE);
     is_quarantined(&live, "mailbox", || a.machine.vmm.done(Client::reset).unwrap());
 }
 
 #[test]
-fn spoofing_shuts_a_vf_in() {
+fn spoofing_quarantines_a_vf() {
     let (live, mut a, b) = world_with_neighbour("spoofing", QUARANTINE);
     is_quarantined(&live, "spoofing", || a.send(b.driver.mac(), MacAddress([2, 6, 6, 6, 6, 6])));
 }
 
 #[test]
-fn a_storm_of_interrupts_shuts_a_vf_in() {
+fn a_storm_of_interrupts_quarantines_a_vf() {
     let (live, mut a) = world("interrupts", QUARANTINE);
     is_quarantined(&live, "interrupts", || a.interrupt());
 }
 
 #[test]
-fn packets_that_make_no_sense_shut_a_vf_in() {
+fn packets_that_make_no_sense_quarantine_a_vf() {
     let (live, mut a) = world("invalid", QUARANTINE);
     is_quarantined(&live, "invalid", || a.send_too_short());
 }
 
 #[test]
-fn descriptors_of_the_mailbox_that_are_no_messages_shut_a_vf_in() {
+fn descriptors_of_the_mailbox_that_are_no_messages_quarantine_a_vf() {
     let (live, mut a) = world("invalid", QUARANTINE);
     is_quarantined(&live, "invalid", || a.send_descriptors(0x0102));
 }
 
 #[test]
-fn dma_faults_shut_a_vf_in() {
+fn dma_faults_quarantine_a_vf() {
     let (live, mut a) = world("dma-faults", QUARANTINE);
     // A ring that has faulted is silent until it is set up anew.
     is_quarantined(&live, "dma-faults", || a.ring_mailbox(1 << 8));
@@ -142,7 +142,7 @@ fn a_vf_that_is_to_be_spoken_of_goes_on() {
 }
 
 #[test]
-fn a_vf_that_is_slowed_down_is_let_go_by_the_administrator() {
+fn a_vf_that_is_throttled_is_released_by_the_administrator() {
     let (live, mut a) = world("interrupts", THROTTLE);
     let status = until(&live, "it is throttled", || a.interrupt(), |status| status.conduct.throttled);
     assert_eq!((status.conduct.quarantine, status.link), (None, true));

@@ -42,7 +42,7 @@ fn packet(address: u64, length: u16) -> Data {
 }
 
 #[test]
-fn a_flood_of_requests_shuts_a_vf_in() {
+fn a_flood_of_requests_quarantines_a_vf() {
     let (live, mut a) = world("mailbox", QUARANTINE);
     is_quarantined(&live, "mailbox", || {
         for (register, value) in [(vf::V2PMAILBOX, 4), (vf::VMBMEM, 0x77), (vf::V2PMAILBOX, 1)] {
@@ -52,7 +52,7 @@ fn a_flood_of_requests_shuts_a_vf_in() {
 }
 
 #[test]
-fn spoofing_shuts_a_vf_in() {
+fn spoofing_quarantines_a_vf() {
     let (live, mut a, b) = world_with_neighbour("spoofing", QUARANTINE);
     let frame = [&b.vf.mac().0[..], &[2, 6, 6, 6, 6, 6, 0x88, 0xb5], &[0; 60]].concat();
     is_quarantined(&live, "spoofing", || {
@@ -63,19 +63,19 @@ fn spoofing_shuts_a_vf_in() {
 }
 
 #[test]
-fn a_storm_of_interrupts_shuts_a_vf_in() {
+fn a_storm_of_interrupts_quarantines_a_vf() {
     let (live, mut a) = world("interrupts", QUARANTINE);
     is_quarantined(&live, "interrupts", || a.machine.write(vf::VTEICS, 7));
 }
 
 #[test]
-fn packets_that_make_no_sense_shut_a_vf_in() {
+fn packets_that_make_no_sense_quarantine_a_vf() {
     let (live, mut a, _b) = world_with_neighbour("invalid", QUARANTINE);
     is_quarantined(&live, "invalid", || hand_over(&mut a.machine, &packet(1 << 20, 5)));
 }
 
 #[test]
-fn dma_faults_shut_a_vf_in() {
+fn dma_faults_quarantine_a_vf() {
     let (live, mut a, _b) = world_with_neighbour("dma-faults", QUARANTINE);
     is_quarantined(&live, "dma-faults", || {
         hand_over(&mut a.machine, &packet(1 << 40, 60));
@@ -103,7 +103,7 @@ fn a_vf_that_is_to_be_spoken_of_goes_on() {
 }
 
 #[test]
-fn a_vf_that_is_slowed_down_is_let_go_by_the_administrator() {
+fn a_vf_that_is_throttled_is_released_by_the_administrator() {
     let (live, mut a) = world("interrupts", THROTTLE);
     let offend = || a.machine.write(vf::VTEICS, 7);
     let status = until(&live, "it is throttled", offend, |status| status.conduct.throttled);
@@ -113,7 +113,7 @@ fn a_vf_that_is_slowed_down_is_let_go_by_the_administrator() {
 }
 
 #[test]
-fn a_storm_shuts_a_vf_in_until_it_is_released() {
+fn a_storm_quarantines_a_vf_until_it_is_released() {
     let (live, mut a, mut b) = world_with_neighbour("storm", QUARANTINE);
     let offend = || a.send_many(MacAddress::BROADCAST, 5);
     until(&live, "the VF is quarantined", offend, |status| status.conduct.quarantine.is_some());

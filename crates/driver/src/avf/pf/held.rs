@@ -96,24 +96,30 @@ impl Pf {
     }
 
     /// Gives the card the rate and the restraint that the VF's conduct calls for now.
-    pub(super) fn hold_back<H: Card>(&self, hal: &mut H, vf: u8) {
-        let VfState { monitor, policy, .. } = self.state(vf);
+    pub(super) fn hold_back<H: Card>(&mut self, hal: &mut H, vf: u8) {
+        let VfState { monitor, policy, .. } = &self.vfs[usize::from(vf)];
+        if monitor.holds() {
+            self.held |= 1 << vf;
+        }
         hal.order(vf, Order::Rate(monitor.rate(policy.max_tx_rate)));
         hal.order(vf, Order::Restrain(if monitor.holds() { HELD } else { Restraint::default() }));
     }
 
-    /// Ends the throttles that have run out.
-    pub(super) fn forgive<H: Card>(&mut self, hal: &mut H) {
-        let now = hal.now();
-        for vf in self.vfs() {
+    /// Ends the throttles that have run out; answers when the next one does, or a request that waits may be served.
+    pub(super) fn forgive<H: Card>(&mut self, hal: &mut H) -> Option<Time> {
+        let (now, mut next) = (hal.now(), None);
+        let held = self.held;
+        for vf in self.vfs().filter(|vf| held >> vf & 1 == 1) {
             if self.state_mut(vf).monitor.forgive(now) {
                 self.hold_back(hal, vf);
             }
+            let monitor = &self.state(vf).monitor;
+            let deadline = monitor.deadline(now);
+            if deadline.is_none() && !monitor.holds() {
+                self.held &= !(1 << vf);
+            }
+            next = [next, deadline].into_iter().flatten().min();
         }
-    }
-
-    /// When the next throttle runs out.
-    pub(super) fn deadline(&self, now: Time) -> Option<Time> {
-        self.vfs.iter().filter_map(|state| state.monitor.deadline(now)).min()
+        next
     }
 }

@@ -83,6 +83,8 @@ pub(super) struct MailState {
 pub struct Visit {
     /// Requests served.
     pub served: u32,
+    /// VFs of which a request was served, a bit each.
+    pub answered: u64,
     /// VFs that were reset by their guests, a bit each.
     pub resets: u64,
     /// More requests wait than the visit may serve: come again at once.
@@ -117,6 +119,11 @@ impl Mail {
         let queue = Queue::new(SLOTS, MAX_BODY as u16, receive.buffer(0), vfs, &mut ring);
         let tail = queue.tail();
         Ok((Self { receive, send, inbox: Inbox::new(queue, LIMITS, vfs), next: 0 }, tail))
+    }
+
+    /// Takes messages from as many VFs as `vfs`, if those were fewer before.
+    pub(super) fn grow(&mut self, vfs: u16) {
+        self.inbox.grow(vfs);
     }
 
     /// All that a successor needs to go on with the queues.
@@ -200,13 +207,13 @@ impl Pf {
             // The queue takes numbers of VFs that there are.
             self.serve(hal, vf as u8, operation, &body);
             visit.served += 1;
+            visit.answered |= 1 << vf;
         }
         if let Some(tail) = self.mail.inbox.end() {
             hal.write(r::PF_ARQT, tail.into());
         }
         visit.more = self.mail.inbox.has_more(&InDma(hal, receive.iova));
-        self.forgive(hal);
-        visit.deadline = self.deadline(hal.now());
+        visit.deadline = self.forgive(hal);
         visit
     }
 

@@ -142,6 +142,9 @@ const fn vsi(vf: u8) -> u16 {
 #[derive(Debug, Clone)]
 pub struct Pf {
     vfs: Vec<VfState>,
+    /// VFs that are throttled or quarantined, or have a request that may not be served yet, a bit each. A visit looks at the
+    /// conduct of no others.
+    held: u64,
     mail: Mail,
     /// The link of the port: Mb/s, while it is up.
     wire: Option<u32>,
@@ -156,11 +159,19 @@ impl Pf {
     pub fn probe<H: Card>(hal: &mut H, vfs: u8) -> Result<Self, OutOfDmaMemory> {
         let count = usize::from(vfs).min(MAX_VFS);
         let vfs = (0..count).map(|_| VfState::new()).collect();
-        let mut pf = Self { vfs, mail: Mail::new(hal, count as u16)?, wire: None };
+        let mut pf = Self { vfs, held: 0, mail: Mail::new(hal, count as u16)?, wire: None };
         for vf in 0..count as u8 {
             pf.reset_vf(hal, vf);
         }
         Ok(pf)
+    }
+
+    /// Serves VFs 0..`vfs` from now on, if those were fewer before; a port has 64 at most. The new ones have the default
+    /// policy, and no driver has run them since the card's power-on.
+    pub fn grow(&mut self, vfs: u8) {
+        let count = usize::from(vfs).min(MAX_VFS).max(self.vfs.len());
+        self.vfs.resize_with(count, VfState::new);
+        self.mail.grow(count as u16);
     }
 
     /// The VFs that there are.

@@ -44,7 +44,7 @@ impl Pf {
             return Err(RestoreError(what));
         }
         let mail = Mail::restore(hal, vfs.len() as u16, &mail)?;
-        Ok(Self { vfs, mail, wire })
+        Ok(Self { vfs, held: 0, mail, wire })
     }
 }
 

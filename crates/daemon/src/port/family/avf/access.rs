@@ -2,7 +2,7 @@
 //! `iovm`'s, and registers that a guest has as memory.
 
 use super::Avf;
-use i82576::VfIndex;
+use pcie::VfIndex;
 
 impl Avf {
     /// Resets a VF as its guest would; its configuration is reset already.

@@ -20,10 +20,9 @@ use crate::port::RefusedChange;
 use crate::port::bus::LiveBus;
 use crate::port::hal::now;
 use crate::port::pages::Memory;
-use crate::port::side::vf as vf_of;
 use crate::port::tell::News;
 use crate::port::uplink::Uplink;
-use crate::settings::{PortSettings, SettingError, family};
+use crate::settings::{PortPolicy, PortSettings, SettingError, family};
 use crate::state::StateError;
 use crate::state::port::{ClientState, Configured};
 use avf::ids::{BAR0_SIZE, BAR3_SIZE, MAX_VFS};
@@ -32,12 +31,12 @@ use avf_nic::doorbell::Doorbells;
 use avf_nic::staging::Staging;
 use driver::avf::pf::{Pf, VfPolicy as AvfPolicy};
 use driver::conduct::{Cause, Verdict};
-use driver::pf::{Link, PortPolicy, VfPolicy};
+use driver::pf::{Link, VfPolicy};
 use hal::{Desk, PfHal};
-use i82576::{Time, VfIndex};
+use i82576::Time;
 use iovm::VirtualFunction;
 use nic::{Poll, PoolCounters};
-use pcie::Function;
+use pcie::{Function, VfIndex, VfSet};
 use plane::Plane;
 use plane::uplink::Tally;
 use rules::Rules;
@@ -45,8 +44,6 @@ use std::ops::Range;
 use vfio_user::types::SparseArea;
 use vfio_user::wire::pci_region;
 
-/// VFs of a card: as many as a port offers at most.
-const VFS: u8 = i82576::ids::MAX_VFS as u8;
 /// The link's speed, Mb/s.
 const SPEED: u32 = 25_000;
 /// Frames from the uplink, and packets from each transmit queue, of a poll.
@@ -88,12 +85,12 @@ pub(in crate::port) struct Avf {
     plane: Box<Plane<MAX_VFS>>,
     functions: Vec<VirtualFunction>,
     /// Of VFs whose client has its pages.
-    doorbells: [Option<Doorbells>; VFS as usize],
+    doorbells: [Option<Doorbells>; MAX_VFS],
     decided: Vec<Decided>,
     rules: Rules,
-    configured: Configured,
-    /// VFs whose message the PF has and has not looked at, a bit each.
-    asking: u64,
+    configured: Configured<PortPolicy>,
+    /// VFs whose message the PF has and has not looked at.
+    asking: VfSet,
     link: bool,
     /// A packet on its way from a guest, and a frame from the uplink.
     staging: [Staging; 2],
@@ -125,7 +122,7 @@ impl Family for Avf {
     }
 
     fn read(&mut self, function: Function, region: u32, offset: u64, data: &mut [u8]) {
-        let Some(vf) = vf_of(function) else { return };
+        let Some(vf) = function.vf() else { return };
         match region {
             pci_region::BAR0 => self.read_registers(vf, offset, data),
             pci_region::BAR3 => self.functions[vf.index()].msix_read(offset, data),
@@ -135,7 +132,7 @@ impl Family for Avf {
     }
 
     fn write(&mut self, function: Function, region: u32, offset: u64, data: &[u8]) {
-        let Some(vf) = vf_of(function) else { return };
+        let Some(vf) = function.vf() else { return };
         match region {
             pci_region::BAR0 => self.write_registers(vf, offset, data),
             pci_region::BAR3 => self.functions[vf.index()].msix_write(offset, data),
@@ -145,14 +142,14 @@ impl Family for Avf {
     }
 
     fn reset_function(&mut self, function: Function) -> bool {
-        let Some(vf) = vf_of(function) else { return false };
+        let Some(vf) = function.vf() else { return false };
         self.functions[vf.index()].reset();
         self.reset_card(vf);
         true
     }
 
     fn is_bus_master(&self, function: Function) -> bool {
-        vf_of(function).is_some_and(|vf| self.card.is_bus_master(vf.get()))
+        function.vf().is_some_and(|vf| self.card.is_bus_master(vf.get()))
     }
 
     fn mappable(&self) -> &'static [SparseArea] {
@@ -190,8 +187,8 @@ impl Family for Avf {
         true
     }
 
-    fn asking(&mut self) -> u32 {
-        self.asking as u32
+    fn asking(&mut self) -> VfSet {
+        self.asking
     }
 
     fn visit(&mut self, bus: &mut LiveBus) -> Visit {
@@ -200,8 +197,10 @@ impl Family for Avf {
             pf.set_link(hal, link);
             pf.visit(hal)
         });
-        // A poll gives the PF one message of each VF, and a visit takes more than that.
-        let served = std::mem::take(&mut self.asking) as u8;
+        let answered = VfSet::new(visit.answered);
+        let served = self.asking.and(answered);
+        // What a reset has made void waits for no answer.
+        self.asking = if visit.more { self.asking.without(answered) } else { VfSet::NONE };
         let deadline = if visit.more { Some(now()) } else { visit.deadline };
         Visit { served, link_changed: false, deadline }
     }
@@ -224,7 +223,7 @@ impl Family for Avf {
         let from_queues = card.forward(plane, BUDGET, packet, bus, uplink);
         plane.tally = Tally::default();
         let poll = card.poll(now, &mut desk.bus(bus));
-        self.asking |= poll.for_pf;
+        self.asking = self.asking.or(VfSet::new(poll.for_pf));
         let more = from_uplink || from_queues || poll.more || poll.for_pf != 0;
         let deadline = [poll.deadline, card.due(), rules.watch(plane)].into_iter().flatten().min();
         Poll { more, deadline }
@@ -249,28 +248,23 @@ impl Family for Avf {
     /// What a VF is shown it is told at once.
     fn notify(&mut self, _: VfIndex, _: &mut LiveBus) {}
 
-    fn check(&self, port: &PortPolicy, vfs: &[(VfIndex, VfPolicy)]) -> Result<(), Unfit> {
+    fn check(&self, port: &PortPolicy, vfs: &[VfPolicy]) -> Result<(), Unfit> {
         port.check().map_err(|error| (None, error.into()))?;
-        for (vf, policy) in vfs {
+        for (vf, policy) in VfIndex::first(MAX_VFS).zip(vfs) {
             let checked =
                 family::avf_policy(policy).and_then(|policy| Ok(self.pf.check_policy(vf.get(), &policy)?));
-            checked.map_err(|error| (Some(*vf), error))?;
+            checked.map_err(|error| (Some(vf), error))?;
         }
         Ok(())
     }
 
-    fn carry(
-        &mut self,
-        port: &PortPolicy,
-        vfs: &[(VfIndex, VfPolicy)],
-        bus: &mut LiveBus,
-    ) -> Result<(), Unfit> {
+    fn carry(&mut self, port: &PortPolicy, vfs: &[VfPolicy], bus: &mut LiveBus) -> Result<(), Unfit> {
         self.check(port, vfs)?;
         self.rules.policy = *port;
         self.desk.changed = true;
-        for (vf, policy) in vfs {
+        for (vf, policy) in VfIndex::first(MAX_VFS).zip(vfs) {
             self.decided[vf.index()].policy = *policy;
-            self.enforce(*vf, bus).map_err(|error| (Some(*vf), error))?;
+            self.enforce(vf, bus).map_err(|error| (Some(vf), error))?;
         }
         Ok(())
     }
@@ -284,12 +278,12 @@ impl Family for Avf {
     }
 
     fn offer(&mut self, vf: VfIndex, _: u8, _: &str) -> Result<(), RefusedChange> {
-        self.reset_function(Function::Vf(vf.get()));
+        self.reset_function(vf.function());
         Ok(())
     }
 
     fn withdraw(&mut self, vf: VfIndex, _: u8, _: &str) -> Result<(), RefusedChange> {
-        self.reset_function(Function::Vf(vf.get()));
+        self.reset_function(vf.function());
         Ok(())
     }
 
@@ -304,7 +298,7 @@ impl Family for Avf {
     }
 
     fn counters(&mut self, function: Function) -> PoolCounters {
-        vf_of(function).map_or_else(PoolCounters::default, |vf| self.counted(vf))
+        function.vf().map_or_else(PoolCounters::default, |vf| self.counted(vf))
     }
 
     fn settings(&self, vfs: usize) -> Option<PortSettings> {

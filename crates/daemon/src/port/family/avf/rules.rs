@@ -1,8 +1,9 @@
 //! What the administrator has decided for an AVF port as a whole, as the plane has it: copies and storm control. No register
 //! stands between them, as one does on an 82576. Left out: single VFs, which are the PF driver's.
 
+use crate::settings::{Mirror, PortPolicy};
 use avf::ids::MAX_VFS;
-use driver::pf::{Mirror, PortPolicy, VlanSet};
+use driver::pf::VlanSet;
 use i82576::Time;
 use plane::switch::{Ids, Limit, Limits, Mirrors, Rule};
 use plane::{Plane, Port, Ports};
@@ -71,7 +72,7 @@ fn rule(mirror: &Mirror) -> Rule {
     let Mirror { to, vfs, ingress, egress, vlans } = mirror;
     Rule {
         to: Port::of_field(to.get().into()).only(),
-        ports: Ports::new(u64::from(*vfs)),
+        ports: Ports::new(vfs.bits()),
         from_uplink: *ingress,
         to_uplink: *egress,
         vlans: vlans.as_ref().map_or(Ids::NONE, ids),

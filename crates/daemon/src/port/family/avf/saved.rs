@@ -1,25 +1,30 @@
 //! How an AVF port begins: anew, as it was at rest, or with nothing but what outlives the card. In the last case the card
 //! is a new one: a driver finds its mailbox off, and sets its VF up again as after any reset.
 
+#[cfg(test)]
+mod tests;
+
 use super::hal::{Desk, PfHal};
 use super::rules::Rules;
-use super::{Avf, Decided, VFS};
+use super::{Avf, Decided};
 use crate::config::PortConfig;
 use crate::port::bus::LiveBus;
 use crate::port::family::Family as _;
 use crate::port::inheritance::{InheritanceError, Inherited};
-use crate::port::side::configured;
+use crate::port::order::nothing;
 use crate::port::{PF_RID, PortError};
+use crate::settings::{PortPolicy, SettingError};
 use crate::state::port::{ClientState, Configured};
 use crate::state::{self, AvfRest, AvfState, StateError};
 use avf::ids::MAX_VFS;
 use avf_nic::Card;
 use driver::avf::pf::Pf;
-use driver::conduct::Cause;
-use driver::pf::{PortPolicy, VfPolicy};
-use i82576::{Time, VfIndex};
+use driver::conduct::{Cause, Monitor};
+use driver::pf::VfPolicy;
+use i82576::Time;
 use iovm::{FunctionState, VirtualFunction};
 use pcie::sriov::Placement;
+use pcie::{VfIndex, VfSet};
 use plane::pacing::Pacing;
 use plane::switch::{Storm, Tables};
 use plane::{Plane, PortCounters};
@@ -29,6 +34,9 @@ const MOST_STORMS: u64 = 1 << 62;
 
 /// Where VFs are on the bus, from the PF on, as on an X710.
 const PLACEMENT: Placement = Placement { first_offset: 16, stride: 1 };
+
+/// VFs of a new card: all that it can have, however many the port offers.
+const VFS: u8 = MAX_VFS as u8;
 
 /// What the port is made of.
 struct Parts {
@@ -43,7 +51,7 @@ impl Avf {
     fn assemble(
         parts: Parts,
         link: bool,
-        configured: Configured,
+        configured: Configured<PortPolicy>,
         rules: Rules,
         decided: Vec<Decided>,
     ) -> Self {
@@ -57,12 +65,12 @@ impl Avf {
             pf,
             desk,
             plane,
-            functions: VfIndex::all().map(function).collect(),
-            doorbells: [const { None }; VFS as usize],
+            functions: VfIndex::first(MAX_VFS).map(function).collect(),
+            doorbells: [const { None }; MAX_VFS],
             decided,
             rules,
             configured,
-            asking: 0,
+            asking: VfSet::NONE,
             link,
             staging: Default::default(),
         }
@@ -71,7 +79,7 @@ impl Avf {
     /// The card after power-on with its PF driver, and VFs with these policies.
     fn bring_up(
         link: bool,
-        configured: Configured,
+        configured: Configured<PortPolicy>,
         policy: PortPolicy,
         decided: Vec<Decided>,
         guests: &mut LiveBus,
@@ -83,7 +91,7 @@ impl Avf {
         let plane = Plane::new(Tables::closed(0), Pacing::new(None), Storm::default(), counters);
         let parts = Parts { card, pf, desk, plane: Box::new(plane) };
         let mut avf = Self::assemble(parts, link, configured, Rules::new(policy), decided);
-        for vf in VfIndex::all() {
+        for vf in VfIndex::first(MAX_VFS) {
             avf.enforce(vf, guests).map_err(|error| PortError::Card(error.to_string()))?;
         }
         avf.visit(guests);
@@ -113,7 +121,7 @@ impl Avf {
         let decided = still_decided(config, &before, &policies);
         let policy = still_policy(config, &before, policy);
         let mut avf = Self::bring_up(link, configured(config), policy, decided, guests)?;
-        avf.with_pf(guests, |pf, hal| pf.resume_conduct(hal, conduct))?;
+        avf.with_pf(guests, |pf, hal| pf.resume_conduct(hal, of_all(conduct)))?;
         avf.quarantine_configured(config, guests);
         // A guest whose configuration space cannot be had sets it up anew, as after power-on.
         avf.load(config, &functions);
@@ -130,8 +138,8 @@ impl Avf {
         let AvfState { functions, policies, conduct, configured: before, policy, rest } = state::read(bytes)?;
         let AvfRest { card, pf, hidden, asking, link, storms, watched, clients } =
             rest.ok_or(StateError::Body)?;
-        let counts = [card.vfs(), pf.vfs(), policies.len(), functions.len()];
-        if clients.len() != config.vfs.len() || counts != [usize::from(VFS); 4] {
+        let (vfs, others) = (card.vfs(), [pf.vfs(), policies.len(), functions.len(), conduct.len()]);
+        if clients.len() != config.vfs.len() || clients.len() > vfs || others != [vfs; 4] {
             return Err(InheritanceError::Functions);
         }
         if storms.0 >= MOST_STORMS {
@@ -141,20 +149,23 @@ impl Avf {
         let mut desk = Desk::new();
         let mut hal = PfHal { card: &mut card, desk: &mut desk, guests };
         let mut pf = Pf::restore(&mut hal, pf)?;
-        pf.resume_conduct(&mut hal, conduct)?;
-        let was = |(vf, policy): (VfIndex, &VfPolicy)| Decided {
-            policy: *policy,
-            hidden: u32::from(hidden) & vf.bit() != 0,
+        // Cards of earlier versions had eight VFs.
+        hal.card.grow(VFS);
+        pf.grow(VFS);
+        pf.resume_conduct(&mut hal, of_all(conduct))?;
+        let was = |vf: VfIndex| Decided {
+            policy: policies.get(vf.index()).copied().unwrap_or_else(nothing),
+            hidden: hidden.has(vf),
         };
-        let were = VfIndex::all().zip(&policies).map(was).collect();
+        let were = VfIndex::first(MAX_VFS).map(was).collect();
         let rules = Rules::resume(still_policy(config, &before, policy), storms);
         let parts = Parts { card, pf, desk, plane };
         let mut avf = Self::assemble(parts, link, configured(config), rules, were);
         if !avf.load(config, &functions) {
             return Err(StateError::Body.into());
         }
-        avf.asking = asking & ((1 << VFS) - 1);
-        for (vf, now) in VfIndex::all().zip(still_decided(config, &before, &policies)) {
+        avf.asking = asking;
+        for (vf, now) in VfIndex::first(MAX_VFS).zip(still_decided(config, &before, &policies)) {
             avf.decide(vf, now, guests).map_err(|error| PortError::Card(error.to_string()))?;
         }
         avf.quarantine_configured(config, guests);
@@ -169,12 +180,7 @@ impl Avf {
     }
 
     /// Takes a decision for a VF, and puts it to work if the PF driver has another.
-    fn decide(
-        &mut self,
-        vf: VfIndex,
-        now: Decided,
-        guests: &mut LiveBus,
-    ) -> Result<(), crate::settings::SettingError> {
+    fn decide(&mut self, vf: VfIndex, now: Decided, guests: &mut LiveBus) -> Result<(), SettingError> {
         let decided = &mut self.decided[vf.index()];
         decided.policy = now.policy;
         if self.pf.policy(vf.get()) == Some(&decided.in_force()?) {
@@ -186,7 +192,7 @@ impl Avf {
     /// Takes over what guests have configured; `false` if a configuration space cannot be as it is said.
     fn load(&mut self, config: &PortConfig, functions: &[FunctionState]) -> bool {
         let mut sound = true;
-        let offered = VfIndex::all().take(config.vfs.len());
+        let offered = VfIndex::first(config.vfs.len());
         for ((vf, function), state) in offered.zip(&mut self.functions).zip(functions) {
             if function.load(state) {
                 self.card.set_bus_master(vf.get(), function.endpoint().bus_master());
@@ -233,20 +239,35 @@ impl Avf {
         }
     }
 
-    /// VFs whose client is let go, a bit each.
-    fn hidden(&self) -> u8 {
-        let vfs = VfIndex::all().zip(&self.decided).filter(|(_, decided)| decided.hidden);
-        vfs.fold(0, |bits, (vf, _)| bits | vf.bit() as u8)
+    /// VFs whose client is let go.
+    fn hidden(&self) -> VfSet {
+        let vfs = VfIndex::first(MAX_VFS).zip(&self.decided).filter(|(_, decided)| decided.hidden);
+        vfs.map(|(vf, _)| vf).collect()
     }
 }
 
+/// The conduct of every VF of a new card: those that a predecessor did not have yet did nothing.
+fn of_all(mut conduct: Vec<Monitor>) -> Vec<Monitor> {
+    conduct.resize_with(MAX_VFS.max(conduct.len()), Monitor::default);
+    conduct
+}
+
+/// The policy by the configuration.
+fn configured(config: &PortConfig) -> Configured<PortPolicy> {
+    Configured { port: config.policy, vfs: config.vfs.iter().map(|vf| vf.policy).collect() }
+}
+
 /// The port's policy: the administrator's latest word, be it in the configuration or not.
-fn still_policy(config: &PortConfig, before: &Configured, policy: PortPolicy) -> PortPolicy {
+fn still_policy(config: &PortConfig, before: &Configured<PortPolicy>, policy: PortPolicy) -> PortPolicy {
     if before.port == config.policy { policy } else { config.policy }
 }
 
 /// The same for each VF.
-fn still_decided(config: &PortConfig, before: &Configured, policies: &[VfPolicy]) -> Vec<Decided> {
+fn still_decided(
+    config: &PortConfig,
+    before: &Configured<PortPolicy>,
+    policies: &[VfPolicy],
+) -> Vec<Decided> {
     let mut decided = decided(config);
     for (vf, now) in config.vfs.iter().zip(&mut decided) {
         if before.vfs.get(vf.index.index()) == Some(&now.policy)
@@ -260,11 +281,9 @@ fn still_decided(config: &PortConfig, before: &Configured, policies: &[VfPolicy]
 
 /// What the configuration decides for every VF that the card has; those that are not offered move nothing.
 fn decided(config: &PortConfig) -> Vec<Decided> {
-    let nothing = VfPolicy { enabled: false, ..VfPolicy::default() };
     let decide = |vf: VfIndex| {
         let config = config.vfs.get(vf.index());
-        let policy = config.map_or(nothing, |config| config.policy);
-        Decided { policy, hidden: false }
+        Decided { policy: config.map_or_else(nothing, |config| config.policy), hidden: false }
     };
-    VfIndex::all().map(decide).collect()
+    VfIndex::first(MAX_VFS).map(decide).collect()
 }

@@ -8,8 +8,8 @@ use crate::settings::VfSettings;
 use avf::virtchnl::Op;
 use driver::avf::pf::{Counters, Refusal};
 use driver::conduct::{Cause, Monitor, Offence, Totals};
-use i82576::VfIndex;
 use nic::PoolCounters;
+use pcie::VfIndex;
 use plane::Port;
 
 impl Avf {

@@ -68,7 +68,7 @@ fn a_warning_holds_nothing_back() {
 }
 
 #[test]
-fn a_vf_that_is_slowed_down_sends_at_ten_megabits_and_has_its_mail_and_interrupts_held_back() {
+fn a_vf_that_is_throttled_sends_at_ten_megabits_and_has_its_mail_and_interrupts_held_back() {
     let mut world = World::active();
     world.throttle();
     assert_eq!((world.told().rate, world.told().restraint), (10, HELD));
@@ -145,7 +145,7 @@ fn the_administrator_lifts_a_throttle_without_a_reset() {
 }
 
 #[test]
-fn the_administrator_shuts_a_vf_in_and_a_change_of_policy_does_not_let_it_out() {
+fn the_administrator_quarantines_a_vf_and_a_change_of_policy_does_not_release_it() {
     let mut world = World::active();
     world.pf.quarantine(&mut world.card, 0, Cause::Administrator);
     world.set(|policy| policy.mac = Some(MacAddress(mac(7))));

@@ -1,0 +1,72 @@
+//! A card with fewer VFs than it could have, as an earlier version has set it aside, gets the rest. Those that were there
+//! notice nothing; the others are as after power-on.
+
+use crate::world::{World, mac};
+use avf_nic::Card;
+use driver::avf::pf::{Pf, VfPolicy};
+use driver::avf::vf::Vf;
+use pcie::Function;
+
+fn start(world: &mut World, n: u8) -> Vf {
+    let policy = VfPolicy { mac: Some(mac(n)), ..VfPolicy::default() };
+    world.with_pf(|pf, side| pf.set_policy(side, n, policy)).unwrap();
+    let mut vf = Vf::probe(&mut world.vf(n), mac(n)).unwrap();
+    vf.start(&mut world.vf(n)).unwrap();
+    vf
+}
+
+/// Whether a frame from one VF reaches the other.
+fn reaches(world: &mut World, (from, sender): (u8, &mut Vf), (to, receiver): (u8, &mut Vf)) -> bool {
+    let mut frame = [&mac(to).0[..], &mac(from).0, &[0x88, 0xb5]].concat();
+    frame.resize(60, 7);
+    assert!(sender.transmit(&mut world.vf(from), 0, &frame));
+    world.round();
+    let mut into = [0; 2048];
+    let received = receiver.receive(&mut world.vf(to), 0, &mut into);
+    received.is_some_and(|received| into[..received.length] == frame)
+}
+
+#[test]
+fn a_card_that_was_set_aside_with_eight_vfs_goes_on_with_64() {
+    let mut world = World::new(8).across_a_plane();
+    let (mut first, mut eighth) = (start(&mut world, 0), start(&mut world, 7));
+    let resets = |world: &mut World| world.with_pf(|pf, _| [0, 7].map(|vf| pf.counters(vf).unwrap().resets));
+    let [before, unchanged] = resets(&mut world);
+    // A request waits in the PF's queue meanwhile.
+    first.reset(&mut world.vf(0));
+    world.card.poll(world.now, &mut world.memories);
+    let (card, pf) = (world.card.save(world.plane.as_ref().unwrap()), world.pf.take().unwrap());
+    let pf = pf.save(&mut world.side(Function::Pf));
+    let (card, plane) = Card::restore(card).unwrap();
+    (world.card, world.plane) = (card, Some(plane));
+    world.memories.forget(Function::Pf);
+    let mut pf = Pf::restore(&mut world.side(Function::Pf), pf).unwrap();
+    pf.grow(64);
+    world.pf = Some(pf);
+    world.card.grow(64);
+    let plane = world.plane.as_mut().unwrap();
+    (plane.uplink.link, plane.uplink.receives) = (true, true);
+    world.round();
+    assert_eq!(
+        resets(&mut world),
+        [before + 1, unchanged],
+        "the request was served, and no other VF was reset"
+    );
+    let mut first = start(&mut world, 0);
+    assert!(reaches(&mut world, (7, &mut eighth), (0, &mut first)));
+    world.card.set_bus_master(63, true);
+    let mut last = start(&mut world, 63);
+    assert!(reaches(&mut world, (7, &mut eighth), (63, &mut last)));
+    assert!(reaches(&mut world, (63, &mut last), (0, &mut first)));
+}
+
+#[test]
+fn a_card_has_64_vfs_at_most_and_never_fewer_than_before() {
+    let mut world = World::new(64);
+    world.card.grow(200);
+    world.card.grow(3);
+    world.with_pf(|pf, _| pf.grow(3));
+    assert_eq!(world.with_pf(|pf, _| pf.vfs().last()), Some(63));
+    let plane = World::new(1).across_a_plane().plane.unwrap();
+    assert_eq!(world.card.save(&plane).vfs(), 64);
+}

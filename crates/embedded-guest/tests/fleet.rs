@@ -1,0 +1,209 @@
+//! A port of the second family that offers every VF its card has: guests on the first, the last and between, and one on each.
+//! Frames between them, policy, more and fewer VFs while they run, and another host that takes over.
+
+use daemon::config::Config as HostConfig;
+use daemon::control::client::ask;
+use daemon::control::protocol::{Answer, Change, Request};
+use daemon::control::status::{PortStatus, VfStatus};
+use daemon::settings::{MirrorRule, PortSettings, VfSettings};
+use daemon::{Host, ReadyHost};
+use embedded_guest::{Config, EmbeddedGuest};
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+/// As many as a card has.
+const MOST: u8 = 64;
+/// The first, the last, and those beside the edges of words and of the other family.
+const ENDS: [u8; 6] = [0, 7, 8, 31, 32, 63];
+
+/// One world at a time: all hosts of a process share its table of mappings, and a hand-over takes two.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// A host whose one port offers VFs.
+struct World {
+    host: Option<Host>,
+    _turn: MutexGuard<'static, ()>,
+    folder: TempDir,
+    text: String,
+}
+
+impl World {
+    fn new(vfs: u8, wait: &str) -> Self {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let folder = tempfile::tempdir().unwrap();
+        let text = format!("[[port]]\nfamily = \"avf\"\nvfs = {vfs}\nwait = \"{wait}\"\n");
+        let host = Some(Host::start(config(&text, folder.path())).unwrap());
+        Self { host, _turn: turn, folder, text }
+    }
+
+    /// Another host takes over with all guests, as after `softiov upgrade`.
+    fn hand_over(&mut self) {
+        let host = self.host.take().unwrap();
+        assert!(host.pause(PATIENCE), "the port can be set aside");
+        let ready = ReadyHost::open(config(&self.text, self.folder.path()), host.vault()).unwrap();
+        host.leave();
+        self.host = Some(ready.start().unwrap());
+    }
+
+    fn attach(&self, vf: u8) -> EmbeddedGuest {
+        let name = format!("pf0vf{vf}");
+        let socket = self.folder.path().join(&name).join("vf.sock");
+        let guest = EmbeddedGuest::start(Config { socket, name, ip: address(vf) }).unwrap();
+        assert!(guest.wait_link(PATIENCE), "the link of {} comes up", guest.name());
+        guest
+    }
+
+    fn ask(&self, request: Request) -> Result<Answer, String> {
+        ask(self.host.as_ref().unwrap().control_socket(), request).map_err(|error| error.to_string())
+    }
+
+    fn vf(&self, request: Request) -> VfStatus {
+        match self.ask(request).unwrap() {
+            Answer::Vf(status) => *status,
+            other => panic!("{other:?} about a VF"),
+        }
+    }
+
+    fn show(&self, vf: u8) -> VfStatus {
+        self.vf(Request::VfShow { vf: format!("pf0vf{vf}") })
+    }
+
+    fn set(&self, vf: u8, settings: VfSettings) -> VfStatus {
+        self.vf(Request::VfSet { vf: format!("pf0vf{vf}"), change: Change::volatile(settings) })
+    }
+
+    fn set_port(&self, settings: PortSettings) -> Result<PortStatus, String> {
+        match self.ask(Request::PortSet { port: "pf0".into(), change: Change::volatile(settings) })? {
+            Answer::Port(status) => Ok(*status),
+            other => panic!("{other:?} about a port"),
+        }
+    }
+
+    fn offer(&self, vfs: u8) -> Result<usize, String> {
+        let settings = PortSettings { vfs: Some(vfs), ..PortSettings::default() };
+        self.set_port(settings).map(|port| port.vfs.len())
+    }
+}
+
+fn config(text: &str, folder: &Path) -> HostConfig {
+    HostConfig::check(HostConfig::parse(text).unwrap(), folder).unwrap()
+}
+
+fn address(vf: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 82, 0, vf + 1)
+}
+
+fn answers(one: &EmbeddedGuest, other: &EmbeddedGuest) -> bool {
+    one.ping(other.ip(), 1).unwrap().received() == 1
+}
+
+fn eventually(what: &str, holds: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Each guest sends to the next, all at once, and the last to the first; every byte must arrive.
+fn send_round(guests: &[EmbeddedGuest], bytes: u64) {
+    let nexts = guests.iter().cycle().skip(1);
+    std::thread::scope(|scope| {
+        for (guest, next) in guests.iter().zip(nexts) {
+            scope.spawn(move || {
+                let flow = guest.send_tcp(next.ip(), bytes).unwrap();
+                assert!(flow.is_intact() && flow.bytes == bytes, "{} {flow:?}", guest.name());
+            });
+        }
+    });
+}
+
+fn resets(world: &World, vfs: &[u8]) -> Vec<u64> {
+    vfs.iter().map(|vf| world.show(*vf).mailbox.resets).collect()
+}
+
+#[test]
+fn guests_from_the_first_vf_to_the_last_outlive_a_hand_over() {
+    for wait in ["sleep", "mapped"] {
+        let mut world = World::new(MOST, wait);
+        let guests = ENDS.map(|vf| world.attach(vf));
+        send_round(&guests, 1 << 20);
+        let before = resets(&world, &ENDS);
+        for _ in 0..2 {
+            world.hand_over();
+            send_round(&guests, 1 << 20);
+        }
+        assert_eq!(resets(&world, &ENDS), before, "{wait}: no VF was reset");
+        let addresses = ENDS.map(|vf| world.show(vf).mac);
+        assert_eq!(addresses, [0, 1, 2, 3, 4, 5].map(|place: usize| guests[place].mac().to_string()));
+    }
+}
+
+#[test]
+fn policy_holds_for_the_last_vf_and_across_a_hand_over() {
+    let mut world = World::new(MOST, "sleep");
+    let [first, beside, last] = [0, 62, 63].map(|vf| world.attach(vf));
+    // SR-IOV's arithmetic: the PF is 00:01.0, the first VF 16 behind it, the others one by one.
+    assert_eq!([0, 8, 63].map(|vf| world.show(vf).rid), ["00:03.0", "00:04.0", "00:0a.7"]);
+    world.set(63, VfSettings { vlan: Some(7), ..VfSettings::default() });
+    eventually("no other VF is on its VLAN", || !answers(&last, &first));
+    assert!(answers(&beside, &first), "and no other VF is on it");
+    let watcher = MirrorRule { to: 62, vfs: vec![63], uplink: None, vlans: None };
+    let mirror = [("0".to_owned(), Some(watcher))].into();
+    let told = world.set_port(PortSettings { mirror, ..PortSettings::default() }).unwrap();
+    world.hand_over();
+    let settings = world.show(63).settings;
+    assert_eq!((settings.vlan, world.show(0).settings.vlan), (Some(7), Some(0)));
+    world.set(0, VfSettings { vlan: Some(7), ..VfSettings::default() });
+    eventually("both are on the VLAN", || answers(&last, &first));
+    let again = world.set_port(PortSettings::default()).unwrap();
+    assert_eq!(again.settings, told.settings, "the mirror rule is there still");
+    let copied = world.show(62).rx.packets;
+    eventually("VF 62 has copies", || answers(&first, &last) && world.show(62).rx.packets > copied);
+    world.set(63, VfSettings { quarantine: Some(true), ..VfSettings::default() });
+    eventually("VF 63 is quarantined", || !answers(&last, &first));
+    world.hand_over();
+    assert_eq!(world.show(63).conduct.quarantine.as_deref(), Some("administrator"));
+    assert!(!answers(&last, &first), "as before");
+    world.set(63, VfSettings { quarantine: Some(false), ..VfSettings::default() });
+    eventually("VF 63 is released", || answers(&last, &first));
+}
+
+#[test]
+fn a_running_port_offers_every_vf_and_takes_them_away_again() {
+    let world = World::new(2, "sleep");
+    let first = world.attach(0);
+    for _ in 0..2 {
+        assert_eq!(world.offer(MOST), Ok(64));
+        let last = world.attach(63);
+        assert!(first.send_tcp(last.ip(), 1 << 20).unwrap().is_intact());
+        assert_eq!(world.offer(2), Ok(2));
+        assert!(world.ask(Request::VfShow { vf: "pf0vf63".into() }).is_err());
+    }
+    let refused = world.offer(MOST + 1).unwrap_err();
+    assert!(refused.contains("pf0.vfs: 65 is not 1 to 64") && refused.contains("add a port"), "{refused}");
+    let second = world.attach(1);
+    assert!(answers(&first, &second), "the others have not noticed");
+    assert_eq!(world.show(0).mailbox.resets, world.show(1).mailbox.resets);
+}
+
+/// What each guest costs is in `docs/performance.md`.
+#[test]
+fn a_guest_on_each_of_64_vfs_exchanges_frames_with_another() {
+    let world = World::new(MOST, "sleep");
+    let guests: Vec<_> = (0..MOST).map(|vf| world.attach(vf)).collect();
+    send_round(&guests, 256 << 10);
+    let port = match world.ask(Request::PortShow { port: "pf0".into() }).unwrap() {
+        Answer::Port(port) => port,
+        other => panic!("{other:?} about a port"),
+    };
+    assert!(port.vfs.iter().all(|vf| vf.active && vf.link && vf.peer.is_some()));
+    let moved = |vf: &VfStatus| vf.rx.bytes > 256 << 10 && vf.tx.bytes > 256 << 10;
+    assert!(port.vfs.iter().all(moved), "each has sent and received: {:?}", port.vfs);
+    let answers = port.answers.unwrap();
+    println!("{} requests, p50 {} ns, max {} ns", answers.requests, answers.p50_ns, answers.max_ns);
+}

@@ -1,0 +1,198 @@
+//! A port that offers all 64 VFs of its card, as administrators meet it: every tool shows and changes the last VF, and the
+//! process is replaced under guests on the first, the last and between.
+
+use crate::process::{Said, Serve, softiov};
+use crate::survival::attach;
+use embedded_guest::EmbeddedGuest;
+use rustix::process::Pid;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tempfile::{TempDir, tempdir};
+
+/// As many as a card has.
+const MOST: u8 = 64;
+/// For how long a process is watched that has nothing to do.
+const WATCHED: Duration = Duration::from_secs(1);
+
+/// A host whose one port offers as many VFs as a card has.
+fn start(folder: &TempDir) -> Serve {
+    start_waiting(folder, "sleep")
+}
+
+/// The same, which hears of doorbells in this way.
+fn start_waiting(folder: &TempDir, wait: &str) -> Serve {
+    let file = folder.path().join("softiov.toml");
+    fs::write(&file, format!("[[port]]\nfamily = \"avf\"\nvfs = {MOST}\nwait = \"{wait}\"\n")).unwrap();
+    Serve::start(folder, &["--config", file.to_str().unwrap()])
+}
+
+fn run(folder: &Path, words: &str) -> Said {
+    softiov(folder, &words.split(' ').collect::<Vec<_>>())
+}
+
+/// What a command that succeeds prints.
+#[track_caller]
+fn told(folder: &Path, words: &str) -> String {
+    let said = run(folder, words);
+    assert_eq!((said.status, said.err.as_str()), (Some(0), ""), "{words}");
+    said.out
+}
+
+#[track_caller]
+fn json(folder: &Path, words: &str) -> Value {
+    serde_json::from_str(&told(folder, words)).unwrap()
+}
+
+#[test]
+fn the_last_of_64_vfs_is_set_and_shown_in_iproute2s_words() {
+    let folder = tempdir().unwrap();
+    let serve = start(&folder);
+    let place = serve.folder();
+    assert_eq!(told(place, "ip link set pf0 vf 63 mac 02:00:00:00:00:63 vlan 7 trust on"), "");
+    let links = json(place, "ip -s -j link show pf0");
+    let vfs = links[0]["vfinfo_list"].as_array().unwrap();
+    let last = &vfs[63];
+    assert_eq!((vfs.len(), &last["vf"], &last["trust"]), (64, &63.into(), &true.into()));
+    assert_eq!((&last["address"], &last["vlan_list"][0]["vlan"]), (&"02:00:00:00:00:63".into(), &7.into()));
+    let text = told(place, "ip link show pf0");
+    assert!(
+        text.lines().any(|line| line.trim().starts_with("vf 63     link/ether 02:00:00:00:00:63")),
+        "{text}"
+    );
+    let refused = run(place, "ip link set pf0 vf 64 trust on");
+    assert_eq!(
+        (refused.status, refused.err.lines().next()),
+        (Some(2), Some("RTNETLINK answers: Invalid argument"))
+    );
+}
+
+#[test]
+fn the_last_of_64_vfs_is_one_in_devlink_ethtool_and_lspci() {
+    let folder = tempdir().unwrap();
+    let serve = start(&folder);
+    let place = serve.folder();
+    let ports = json(place, "devlink -j port show");
+    let ports = ports["port"].as_object().unwrap();
+    let last = &ports["pci/0000:00:01.0/64"];
+    assert_eq!((ports.len(), &last["vfnum"], &last["netdev"]), (65, &63.into(), &"pf0vf63".into()));
+    let alone = told(place, "devlink port show pf0vf63");
+    assert!(alone.starts_with("pci/0000:00:01.0/64: "), "{alone}");
+    let driver = told(place, "ethtool -i pf0vf63");
+    assert!(driver.contains("\nbus-info: 0000:00:0a.7\n"), "{driver}");
+    if std::process::Command::new("lspci").arg("--version").output().is_err() {
+        println!("SKIPPED: lspci is not installed");
+        return;
+    }
+    let list = told(place, "lspci -n -D");
+    let lines: Vec<_> = list.lines().collect();
+    assert_eq!((lines.len(), lines[0]), (64, "0000:00:03.0 0200: 8086:1889 (rev 02)"));
+    assert_eq!(lines[63], "0000:00:0a.7 0200: 8086:1889 (rev 02)");
+    // lspci tells standard error of files that a container does not have.
+    let shown = run(place, "lspci -vv -s 00:0a.7").out;
+    assert!(shown.contains("MSI-X: Enable- Count=17"), "{shown}");
+}
+
+#[test]
+fn the_last_of_64_vfs_is_one_in_lists_metrics_and_commands() {
+    let folder = tempdir().unwrap();
+    let serve = start(&folder);
+    let place = serve.folder();
+    let metrics = told(place, "metrics");
+    for metric in [
+        "sriov_vf_rx_packets{numa_node=\"\",pciAddr=\"0000:00:0a.7\",pf=\"pf0\",vf=\"63\"}",
+        "softiov_vf_link_up{pf=\"pf0\",vf=\"63\"}",
+    ] {
+        assert!(metrics.contains(metric), "{metric} in {metrics}");
+    }
+    assert_eq!(told(place, "vf list").lines().filter(|line| line.trim().starts_with("pf0vf")).count(), 64);
+    let args = told(place, "qemu-args pf0vf63");
+    assert!(args.contains("pf0vf63/vf.sock"), "{args}");
+    told(place, "vf set pf0vf63 --vlan 9 --quarantine on");
+    let shown = told(place, "vf show pf0vf63");
+    assert!(shown.contains("vlan 9") && shown.contains("quarantined: administrator"), "{shown}");
+    told(place, "port set pf0 --vfs 63");
+    let gone = run(place, "vf show pf0vf63");
+    assert_eq!(gone.status, Some(1), "{}", gone.out);
+    let refused = run(place, "port set pf0 --vfs 65");
+    let parts = ["pf0.vfs: 65 is not 1 to 64", "add a port"];
+    assert!(parts.iter().all(|part| refused.err.contains(part)), "{}", refused.err);
+}
+
+/// Each guest sends to the next, all at once, and the last to the first; every byte must arrive.
+fn send_round(guests: &[EmbeddedGuest]) {
+    let nexts = guests.iter().cycle().skip(1);
+    std::thread::scope(|scope| {
+        for (guest, next) in guests.iter().zip(nexts) {
+            scope.spawn(move || {
+                let flow = guest.send_tcp(next.ip(), 64 << 10).unwrap();
+                assert!(flow.is_intact(), "{} {flow:?}", guest.name());
+            });
+        }
+    });
+}
+
+fn resets(serve: &Serve) -> Vec<u64> {
+    let ports = json(serve.folder(), "vf list --json");
+    ports[0]["vfs"].as_array().unwrap().iter().map(|vf| vf["mailbox"]["resets"].as_u64().unwrap()).collect()
+}
+
+/// Prints what the process takes of the machine while its guests say nothing: `docs/performance.md` has it.
+fn print_cost(wait: &str, when: &str, serve: &Serve) {
+    let process = PathBuf::from(format!("/proc/{}", host(serve).as_raw_nonzero()));
+    let keeper = PathBuf::from(format!("/proc/{}", serve.keeper()));
+    let status = fs::read_to_string(process.join("status")).unwrap();
+    let line = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).unwrap().trim().to_owned();
+    let [own, threads] = ["RssAnon:", "Threads:"].map(line);
+    let [descriptors, kept] = [&process, &keeper].map(|of| fs::read_dir(of.join("fd")).unwrap().count());
+    let (start, before) = (Instant::now(), processor_time(&process));
+    std::thread::sleep(WATCHED);
+    let ran = processor_time(&process) - before;
+    let share = ran.as_secs_f64() / start.elapsed().as_secs_f64() * 100.0;
+    println!(
+        "{wait}, {when}: {own}, {threads} threads, {descriptors} descriptors ({kept} in the keeper), {share:.1} % of a processor"
+    );
+}
+
+/// For how long all threads of a process have run.
+fn processor_time(process: &Path) -> Duration {
+    let threads = fs::read_dir(process.join("task")).unwrap();
+    let ran = |thread: fs::DirEntry| {
+        let schedule = fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
+        schedule
+            .split(' ')
+            .next()
+            .and_then(|nanos| nanos.parse().ok())
+            .map_or(Duration::ZERO, Duration::from_nanos)
+    };
+    threads.map(|thread| ran(thread.unwrap())).sum()
+}
+
+/// The only process that serves.
+fn host(serve: &Serve) -> Pid {
+    serve.wait_until("one host", || serve.hosts().len() == 1);
+    serve.hosts()[0]
+}
+
+#[test]
+fn a_process_with_a_guest_on_each_of_64_vfs_is_replaced_and_no_guest_notices() {
+    for wait in ["sleep", "mapped"] {
+        let folder = tempdir().unwrap();
+        let serve = start_waiting(&folder, wait);
+        print_cost(wait, "no guest", &serve);
+        let guests: Vec<_> = (0..MOST).map(|vf| attach(serve.folder(), vf)).collect();
+        send_round(&guests);
+        print_cost(wait, "64 guests", &serve);
+        let before = resets(&serve);
+        for _ in 0..2 {
+            let old = host(&serve);
+            let said = told(serve.folder(), "upgrade");
+            assert!(said.contains("has taken over"), "{said}\n{}", serve.log());
+            assert_ne!(host(&serve), old);
+            send_round(&guests);
+            assert_eq!(resets(&serve), before, "a driver started anew: {}", serve.log());
+        }
+        print_cost(wait, "64 guests, after two upgrades", &serve);
+    }
+}
