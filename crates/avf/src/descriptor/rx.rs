@@ -185,6 +185,7 @@ impl WriteBack {
 
     /// Reads a descriptor; `None` while the card has not given it back.
     #[must_use]
+    #[inline]
     pub fn parse(raw: &[u8], form: Form) -> Option<Self> {
         if word(raw, 1) & DD == 0 {
             return None;

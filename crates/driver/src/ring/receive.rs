@@ -171,7 +171,10 @@ impl<L: Layout> RxRing<L> {
         into: &mut [u8],
     ) -> Result<Option<(usize, L::Back)>, RxError> {
         let Some((slots, last)) = self.find_end(hal).filter(|_| self.running) else { return Ok(None) };
-        let taken = self.copy(hal, slots, into);
+        let taken = match slots {
+            1 => self.copy_one(hal, &last, into),
+            _ => self.copy(hal, slots, into),
+        };
         self.next = after(self.next, slots, self.count);
         self.counters.buffers += u64::from(slots);
         if self.count - 1 - self.posted() >= self.batch {
@@ -201,6 +204,17 @@ impl<L: Layout> RxRing<L> {
         None
     }
 
+    /// Copies a frame of one slot, whose descriptor says `back`; returns its length.
+    fn copy_one<H: DmaHal>(&self, hal: &H, back: &L::Back, into: &mut [u8]) -> Result<usize, RxError> {
+        let (length, _) = L::filled(back);
+        if length > BUFFER {
+            return Err(RxError::Malformed);
+        }
+        hal.dma_read(self.buffer(self.next), into.get_mut(..length).ok_or(RxError::TooLong(length))?);
+        Ok(length)
+    }
+
+    /// Copies a frame of several slots; returns its length.
     fn copy<H: DmaHal>(&self, hal: &H, slots: u16, into: &mut [u8]) -> Result<usize, RxError> {
         let mut length = 0;
         for step in 0..slots {

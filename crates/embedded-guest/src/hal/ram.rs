@@ -47,6 +47,7 @@ impl Ram {
     ///
     /// # Panics
     /// The driver reads outside its memory.
+    #[inline]
     pub fn read(&self, iova: u64, into: &mut [u8]) {
         let read = self.memory.memory().read(iova.wrapping_sub(self.base), into);
         fence(Ordering::Acquire);
