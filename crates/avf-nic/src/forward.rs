@@ -127,18 +127,19 @@ impl<B: Bus> Source for Senders<'_, B> {
     }
 
     fn hand_over<L: Lane>(&mut self, sender: Sender, budget: usize, lane: &mut L) -> bool {
-        let (mut budget, mut left, mut runs) = (budget, true, !self.card.careful);
-        while left && budget > 0 && lane.is_due() {
+        let (mut budget, mut runs) = (budget, !self.card.careful);
+        // A look at the ring costs less than finding no packet in it.
+        while budget > 0 && lane.is_due() && self.has_more(sender) {
             let (vf, queue) = (sender.port.get(), sender.queue);
             let run = if runs { self.forward_run(vf, queue, budget, lane) } else { 0 };
             // A driver that sends packets of another kind sends more of them.
             runs = run > 0;
             let frames = if runs { Some(run) } else { self.forward_packet(vf, queue, lane) };
-            left = frames.is_some();
-            budget = budget.saturating_sub(frames.unwrap_or(0));
+            let Some(frames) = frames else { break };
+            budget = budget.saturating_sub(frames);
         }
         self.card.count_sent(sender.port.get(), &lane.settle());
-        left
+        self.has_more(sender)
     }
 
     fn has_more(&self, sender: Sender) -> bool {

@@ -105,6 +105,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("avf::policy::address_is_the_administrators", avf::policy::address_is_the_administrators),
     ("avf::policy::spoofing_is_checked", avf::policy::spoofing_is_checked),
     ("avf::policy::promiscuity_takes_trust", avf::policy::promiscuity_takes_trust),
+    ("avf::policy::flood_is_quarantined_until_released", avf::policy::flood_is_quarantined_until_released),
     ("avf::policy::rate_is_never_exceeded", avf::policy::rate_is_never_exceeded),
     ("avf::recovery::resets_are_outlived", avf::recovery::resets_are_outlived),
     ("avf::recovery::interface_comes_back", avf::recovery::interface_comes_back),

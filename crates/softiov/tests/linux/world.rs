@@ -57,7 +57,7 @@ pub(crate) const CAROL_MAC: &str = "02:82:57:60:00:02";
 const NO_MAC: &str = "00:00:00:00:00:00";
 /// The address of [`PF`].
 pub(crate) const PF_MAC: &str = "02:82:57:60:02:00";
-/// From so many broadcasts and multicasts a second on, [`CAROL_OUTSIDE`] is quarantined.
+/// Broadcasts and multicasts a second at which [`CAROL_OUTSIDE`] and the VFs of [`ALICE_AVF`]'s port are quarantined.
 const STORM: u32 = 100;
 /// The VLAN of [`CAROL_VLAN`].
 pub(crate) const PORT_VLAN: u8 = 100;
@@ -370,7 +370,7 @@ fn config(wire: Option<&Wire>) -> String {
          [[port.vf]]\nindex = 3\nvlan = {PORT_VLAN}\n\
          [[port]]\n{second}\nwait = {wait:?}\nvfs = 1\nlimits.storm.quarantine = {STORM}\n\
          [[port]]\n{third}\npf = \"guest\"\nmac = {PF_MAC:?}\n\
-         [[port]]\nfamily = \"avf\"\nvfs = 8\nuplink.wire = \"avf\"\nwait = {wait:?}\n\
+         [[port]]\nfamily = \"avf\"\nvfs = 8\nuplink.wire = \"avf\"\nwait = {wait:?}\nlimits.storm.quarantine = {STORM}\n\
          [[port]]\nfamily = \"avf\"\nvfs = 2\nuplink.wire = \"avf\"\nwait = \"mapped\"\n"
     )
 }

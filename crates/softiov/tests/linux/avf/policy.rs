@@ -17,6 +17,8 @@ const OTHER_MAC: &str = "02:82:57:60:00:87";
 /// A VLAN beside [`PORT_VLAN`].
 const VLAN: u8 = 77;
 const FRAMES: u32 = 20;
+/// A group that no other check uses.
+const GROUP: &str = "239.82.5.9";
 
 /// The link of a VF is down, up, and the port's, as the administrator says; frames pass whenever it is up.
 pub(crate) fn link_state_is_the_administrators(world: &mut World) -> Result<Outcome> {
@@ -144,6 +146,35 @@ pub(crate) fn spoofing_is_checked(world: &mut World) -> Result<Outcome> {
         })?;
     }
     alice.ping(bob, 56, 5).context("its own traffic goes on")?;
+    Ok(Outcome::Passed)
+}
+
+/// A guest that floods its network is quarantined: its driver sees a reset, after which its link stays down. It comes back by itself
+/// when the administrator releases it.
+pub(crate) fn flood_is_quarantined_until_released(world: &mut World) -> Result<Outcome> {
+    let [alice, bob] = &linked(world)?;
+    alice.reach(bob)?;
+    alice.check(&format!("ip route replace {GROUP}/32 dev IF"))?;
+    // Each ping is 41 fragments.
+    let ping = format!("ping -q -i 0.01 -s 60000 -I {} {GROUP}", alice.name);
+    let flood = alice.guest.linux.spawn_background(&ping)?;
+    let quarantined = world.wait_vf(ALICE_AVF, "be quarantined", |vf| vf.conduct.quarantine.is_some());
+    flood.kill();
+    let status = quarantined?;
+    ensure!(
+        status.conduct.quarantine.as_deref() == Some("storm") && !status.link,
+        "the host says {status:?}"
+    );
+    alice.wait_carrier(false).context("quarantined")?;
+    // No reset that the guest asks for lifts it.
+    alice.check("ip link set IF down; ip link set IF up")?;
+    ensure!(world.vf(ALICE_AVF)?.conduct.quarantine.is_some(), "a reset by the guest has released it");
+    ensure!(world.vf(BOB_AVF)?.link, "its neighbour suffers");
+
+    world.change(ALICE_AVF, VfSettings { quarantine: Some(false), ..VfSettings::default() })?;
+    alice.wait_carrier(true).context("released")?;
+    alice.reach(bob).context("released")?;
+    alice.ping(bob, 1400, 5).context("released")?;
     Ok(Outcome::Passed)
 }
 
