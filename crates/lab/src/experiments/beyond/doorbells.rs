@@ -4,7 +4,7 @@
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
 };
-use crate::experiments::point::{self, CPU, DOM0, GUEST, RUN_UP, XEN, metric};
+use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric, times};
 use crate::experiments::settings;
 use crate::machine::queues::{Doorbell, Load, Plan, Queues};
 use crate::value::Value;
@@ -136,10 +136,10 @@ fn run(at: &Point, pairs: u8, context: &Context) -> Result<Outcome, RunError> {
     let table = settings::table_or(context, CostTable::modern)?;
     let plan = Plan { table, pairs, doorbell, load, seed: context.seed };
     let mut machine = Queues::new(&plan).map_err(RunError::Refused)?;
-    let span = settings::span(context)?;
+    let (run_up, span) = times(context)?;
     let found =
-        machine.measure(load, RUN_UP, span).map_err(|error| RunError::Invariant(error.to_string()))?;
-    let outcome = point::timed(machine.hash(), machine.events(), RUN_UP + span);
+        machine.measure(load, run_up, span).map_err(|error| RunError::Invariant(error.to_string()))?;
+    let outcome = point::timed(machine.hash(), machine.events(), run_up + span);
     let metrics = outcome
         .metrics
         .with(THROUGHPUT.name, found.throughput_gbps)
