@@ -56,6 +56,8 @@ fn a_full_queue_refuses_and_what_was_refused_is_not_served() {
         served += monitor.visit(&mut ring, &mut card, &mut 0).served.len();
     }
     assert_eq!(served, 31);
+    let again = (0..100).filter(|n| card.send(message(1, *n), &mut ring)).count();
+    assert_eq!(again, 31, "as many as were given back");
 }
 
 #[test]
