@@ -2,7 +2,7 @@
 //! and its source. Left out: fitting (the lab's), which gives constants other values by name.
 //!
 //! Looking a constant up is an array access, `table[Cost::EoiFast]`; names are for files and command lines. One
-//! table is never another one scaled by the clock. No exit costs less than the processor's own transition. Three rows are
+//! table is never another one scaled by the clock. No exit costs less than the processor's own transition. Two rows are
 //! charged to nobody; [`Cost::uncharged`] says why.
 
 use core::ops::Index;

@@ -19,7 +19,7 @@ mod atc2006;
 mod beyond;
 mod bitvisor;
 #[cfg(test)]
-mod effects;
+mod effects_tests;
 mod hpca2007;
 mod hpca2010;
 mod netback;
