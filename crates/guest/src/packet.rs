@@ -109,8 +109,9 @@ pub fn parse(frame: &[u8]) -> Packet {
     }
 }
 
-/// Writes the headers of a frame from `from` to `to` into `frame`, whose length is the frame's. The IPv4
-/// checksum is right, and the IPv4 addresses follow from the Ethernet ones; a UDP checksum of zero says that there is none, and a TCP checksum is not filled in.
+/// Writes the headers of a frame from `from` to `to` into `frame`, whose length is the frame's. The IPv4 addresses are
+/// 10.0 and the second and last byte of the Ethernet ones, so different stations are different flows. The IPv4 checksum
+/// is right; a UDP checksum of zero says that there is none, and a TCP checksum is not filled in.
 pub fn fill(frame: &mut [u8], from: MacAddress, to: MacAddress, packet: Packet) {
     let length = frame.len();
     if length < UDP_HEADERS {
@@ -168,6 +169,18 @@ mod tests {
         fill(&mut frame, from, to, segment);
         assert_eq!(parse(&frame), segment);
         assert_eq!(MacAddress::from_slice(&frame), Some(to));
+    }
+
+    #[test]
+    fn ip_addresses_follow_the_ethernet_ones() {
+        let mut frame = [0; UDP_HEADERS];
+        fill(
+            &mut frame,
+            MacAddress([2, 0xc1, 0, 0, 0, 7]),
+            MacAddress([2, 0xbb, 0, 0, 0, 9]),
+            Packet::Udp(0),
+        );
+        assert_eq!(frame[26..34], [10, 0, 0xc1, 7, 10, 0, 0xbb, 9]);
     }
 
     #[test]

@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use thiserror::Error;
 
+use hypervisor::cost::CostTable;
+
 use crate::named::{Metrics, NoSuchValue, Params};
 use crate::value::Value;
 
@@ -180,18 +182,23 @@ pub struct Context {
     pub settings: Settings,
 }
 
-/// Settings that remember which of them were looked at: what no run looks at has no effect on it.
+/// What names of settings begin with that are constants of the cost table.
+pub(crate) const CONSTANT: &str = "cost.";
+
+/// Settings that remember which of them were looked at: what a run does not look at has no effect on it.
 #[derive(Clone, Debug)]
 pub struct Settings {
     values: Params,
     read: Arc<Mutex<BTreeSet<String>>>,
+    /// Cost tables that runs were given.
+    tables: Arc<Mutex<Vec<CostTable>>>,
 }
 
 impl Settings {
-    /// Settings that nobody has looked at.
+    /// Settings that no run has looked at yet.
     #[must_use]
     pub fn new(values: Params) -> Self {
-        Self { values, read: Arc::default() }
+        Self { values, read: Arc::default(), tables: Arc::default() }
     }
 
     /// The integer of that name.
@@ -218,8 +225,19 @@ impl Settings {
         self.look(name).text(name)
     }
 
-    /// Whether somebody has looked at it.
+    /// Makes a table one of those whose constants count as read only when a run has looked them up.
+    pub(crate) fn hand_out(&self, table: &CostTable) {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner).push(table.clone());
+    }
+
+    /// Whether a run has looked at the setting; if it is a constant of a table that was handed out, in the table.
     pub(crate) fn was_read(&self, name: &str) -> bool {
+        let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        let constant = name.strip_prefix(CONSTANT).unwrap_or_default();
+        let mut looked_up = tables.iter().filter_map(|table| table.was_looked_up(constant)).peekable();
+        if looked_up.peek().is_some() {
+            return looked_up.any(|is_looked_up| is_looked_up);
+        }
         self.read.lock().unwrap_or_else(PoisonError::into_inner).contains(name)
     }
 
@@ -254,6 +272,9 @@ pub enum RunError {
     /// The values do not describe a machine that there is.
     #[error("{0}")]
     Refused(String),
+    /// Settings that were changed, and that the run has not looked at.
+    #[error("{0}: without effect here; leave it out, or ask for such rows too with --unaffected")]
+    NoEffect(String),
     /// Cycles, packets or the like were not conserved: the model is wrong.
     #[error("invariant violated: {0}")]
     Invariant(String),

@@ -142,3 +142,76 @@ impl Inbox {
         self.cancelled.get(usize::from(vf)).is_none_or(|cancelled| self.queue.taken() <= *cancelled)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Inbox, InboxState, Limits};
+    use crate::avf::queue::Queue;
+    use crate::avf::tests::{put, sent};
+    use avf::admin::{Descriptor, SIZE, flag};
+    use std::vec;
+    use std::vec::Vec;
+
+    const LIMITS: Limits = Limits { messages: 8, resets_every: 3 };
+    const SLOTS: u16 = 8;
+    const VFS: u16 = 2;
+
+    fn new(limits: Limits) -> (Vec<u8>, Inbox) {
+        let mut ring = vec![0; usize::from(SLOTS) * SIZE];
+        let queue = Queue::new(SLOTS, 4_096, 0, VFS, ring.as_mut_slice());
+        (ring, Inbox::new(queue, limits, VFS))
+    }
+
+    /// Three taken, of which one was dropped and one strange; two wait, one of them from before its VF's reset.
+    fn midway() -> (Vec<u8>, Inbox) {
+        let (mut ring, mut inbox) = new(Limits { messages: 3, ..LIMITS });
+        let strange = Descriptor { flags: sent(0, 3).flags | flag::ERR, ..sent(0, 3) };
+        [sent(0, 1), sent(1, 2), strange]
+            .into_iter()
+            .zip(0..)
+            .for_each(|(it, slot)| put(&mut ring, slot, it));
+        inbox.cancel(0, ring.as_slice());
+        put(&mut ring, 3, sent(1, 4));
+        assert!(!inbox.begin());
+        let served = core::iter::from_fn(|| inbox.next(ring.as_mut_slice()));
+        assert!(served.map(|message| message.operation).eq([2]));
+        inbox.cancel(1, ring.as_slice());
+        put(&mut ring, 4, sent(1, 5));
+        (ring, inbox)
+    }
+
+    fn resumed(change: impl Fn(&mut InboxState)) -> bool {
+        let (ring, inbox) = midway();
+        let mut state = inbox.save(ring.as_slice());
+        change(&mut state);
+        let (mut ring, mut inbox) = new(LIMITS);
+        inbox.resume(&state, ring.as_mut_slice())
+    }
+
+    #[test]
+    fn a_successor_goes_on_with_what_waits_and_with_what_counts() {
+        let (old, before) = midway();
+        assert_eq!((before.dropped(), before.strange()), (1, 1));
+        let (mut ring, mut inbox) = new(LIMITS);
+        assert!(inbox.resume(&before.save(old.as_slice()), ring.as_mut_slice()));
+        assert_eq!((inbox.dropped(), inbox.strange()), (1, 1));
+        assert_eq!(inbox.end(), None, "no message was taken since");
+        assert!(!inbox.begin(), "the second visit");
+        assert!(core::iter::from_fn(|| inbox.next(ring.as_mut_slice())).map(|it| it.operation).eq([5]));
+        assert_eq!((inbox.dropped(), inbox.end()), (2, Some(4)));
+        assert!(inbox.begin(), "the third looks for resets");
+    }
+
+    #[test]
+    fn a_state_that_no_inbox_can_be_in_is_refused() {
+        assert!(resumed(|_| ()));
+        // Up to the two that wait, and all that were taken.
+        assert!(
+            resumed(|state| state.cancelled = vec![5, 5]) && !resumed(|state| state.cancelled = vec![5, 6])
+        );
+        assert!(resumed(|state| state.dropped = 2) && !resumed(|state| state.dropped = 3));
+        assert!(!resumed(|state| state.dropped = u64::MAX));
+        assert!(resumed(|state| state.visits = 2) && !resumed(|state| state.visits = 3));
+        assert!(!resumed(|state| state.cancelled = vec![0]));
+    }
+}

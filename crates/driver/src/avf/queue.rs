@@ -181,3 +181,42 @@ impl Queue {
         ring.write(usize::from(slot) * SIZE, &Descriptor::posted(buffer, self.buffer_bytes).emit());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{MOST_TAKEN, Queue, QueueState};
+    use crate::avf::tests::{put, sent};
+    use avf::admin::SIZE;
+    use std::vec;
+    use std::vec::Vec;
+
+    fn new() -> (Vec<u8>, Queue) {
+        let mut ring = vec![0; 4 * SIZE];
+        let queue = Queue::new(4, 4_096, 0, 2, ring.as_mut_slice());
+        (ring, queue)
+    }
+
+    fn resumed(change: impl Fn(&mut QueueState)) -> bool {
+        let (mut ring, mut queue) = new();
+        (0..2).for_each(|n| put(&mut ring, n, sent(1, n as u32)));
+        let _ = queue.take(ring.as_mut_slice());
+        let mut state = queue.save(ring.as_slice());
+        change(&mut state);
+        let (mut ring, mut queue) = new();
+        queue.resume(&state, ring.as_mut_slice())
+    }
+
+    #[test]
+    fn a_state_that_no_queue_can_be_in_is_refused() {
+        assert!(resumed(|_| ()));
+        assert!(resumed(|state| state.next = 3) && !resumed(|state| state.next = 4));
+        assert!(resumed(|state| state.taken = MOST_TAKEN) && !resumed(|state| state.taken = MOST_TAKEN + 1));
+        assert!(resumed(|state| state.taken = 1 << 40), "years of messages");
+        assert!(!resumed(|state| state.waiting[0] = [0; SIZE]), "not done");
+        // The slot before the next is the driver's, so the card was done with three at the most.
+        let done = sent(1, 0).emit();
+        assert!(
+            resumed(|state| state.waiting = vec![done; 3]) && !resumed(|state| state.waiting = vec![done; 4])
+        );
+    }
+}

@@ -10,7 +10,7 @@ use std::vec::Vec;
 const LIMITS: Limits = Limits { messages: 2, resets_every: 1 };
 
 /// What the card writes for a message of a VF.
-fn sent(vf: u16, operation: u32) -> Descriptor {
+pub(super) fn sent(vf: u16, operation: u32) -> Descriptor {
     Descriptor {
         flags: flag::DD | flag::CMP | flag::BUF,
         opcode: opcode::SEND_TO_PF,
@@ -21,7 +21,7 @@ fn sent(vf: u16, operation: u32) -> Descriptor {
     }
 }
 
-fn put(ring: &mut [u8], slot: usize, descriptor: Descriptor) {
+pub(super) fn put(ring: &mut [u8], slot: usize, descriptor: Descriptor) {
     ring[slot * SIZE..][..SIZE].copy_from_slice(&descriptor.emit());
 }
 

@@ -2,13 +2,15 @@
 //! and its source. Left out: fitting (the lab's), which gives constants other values by name.
 //!
 //! Looking a constant up is an array access, `table[Cost::EoiFast]`; names are for files and command lines. One
-//! table is never another one scaled by the clock. No exit costs less than the processor's own transition. Three rows are
+//! table is never another one scaled by the clock. No exit costs less than the processor's own transition. Two rows are
 //! charged to nobody; [`Cost::uncharged`] says why.
 
 use core::ops::Index;
 
 use crate::exit::Features;
+use looked_up::LookedUp;
 
+mod looked_up;
 mod modern;
 mod nehalem;
 pub mod observed;
@@ -20,23 +22,28 @@ mod tests;
 pub use observed::{OBSERVATIONS, Observation};
 pub use row::{Cost, Kind, Row, SetError, Unit};
 
-/// What things cost on one CPU model.
+/// What things cost on one CPU model. It remembers which of its constants were looked up; its copies share that memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CostTable {
     name: &'static str,
     features: Features,
     rows: [Row; Cost::COUNT],
+    looked_up: LookedUp,
 }
 
 impl CostTable {
     /// The Xeon 5500 of the paper, under Xen 3.4.
     pub fn nehalem() -> CostTable {
-        CostTable { name: "nehalem", features: nehalem::FEATURES, rows: nehalem::ROWS }
+        CostTable::new("nehalem", nehalem::FEATURES, nehalem::ROWS)
     }
 
     /// A current server processor (of the Sapphire Rapids kind), under KVM.
     pub fn modern() -> CostTable {
-        CostTable { name: "modern", features: modern::FEATURES, rows: modern::ROWS }
+        CostTable::new("modern", modern::FEATURES, modern::ROWS)
+    }
+
+    fn new(name: &'static str, features: Features, rows: [Row; Cost::COUNT]) -> CostTable {
+        CostTable { name, features, rows, looked_up: LookedUp::default() }
     }
 
     /// The Opteron 250 of CDNA's paper, under Xen 2.0.6.
@@ -147,6 +154,12 @@ impl CostTable {
         Ok(())
     }
 
+    /// Whether the table or a copy of it was asked for the value of the constant called `name`; `None` if there is none.
+    pub fn was_looked_up(&self, name: &str) -> Option<bool> {
+        let row = self.rows.iter().find(|row| row.name == name)?;
+        Some(self.looked_up.contains(row.cost))
+    }
+
     /// What copying `bytes` costs, in cycles, rounded up; `rate` is one of the rows in cycles per 1,000 bytes.
     #[inline]
     pub fn bytes(&self, rate: Cost, bytes: u64) -> u64 {
@@ -159,9 +172,9 @@ impl CostTable {
         if !range.contains(&value) {
             return Err(SetError::OutOfRange { unit: row.unit, least: *range.start(), most: *range.end() });
         }
-        let cost = row.cost;
-        if Cost::EXITS.contains(&cost) && value < self[Cost::VmTransition] {
-            return Err(SetError::BelowTransition { least: self[Cost::VmTransition] });
+        let (cost, least) = (row.cost, self.row(Cost::VmTransition).value);
+        if Cost::EXITS.contains(&cost) && value < least {
+            return Err(SetError::BelowTransition { least });
         }
         let row = &mut self.rows[cost as usize];
         row.value = value;
@@ -175,6 +188,7 @@ impl Index<Cost> for CostTable {
 
     #[inline]
     fn index(&self, cost: Cost) -> &u64 {
+        self.looked_up.insert(cost);
         &self.rows[cost as usize].value
     }
 }

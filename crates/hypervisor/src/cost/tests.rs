@@ -110,3 +110,16 @@ fn a_stock_back_end_packet_adds_up_to_nine_thousand_cycles() {
     let packet = sum + table.bytes(Cost::CopyCold, 1_514);
     assert!((8_900..=9_100).contains(&packet), "{packet}");
 }
+
+#[test]
+fn a_table_remembers_what_it_and_its_copies_were_asked_for() {
+    let mut table = CostTable::nehalem();
+    let copy = table.clone();
+    table.set("eoi_fast", 3_000).unwrap();
+    assert!(table.iter().all(|row| table.was_looked_up(row.name) == Some(false)));
+    let _ = copy[Cost::EoiFast];
+    let looked_up = table.iter().filter(|row| table.was_looked_up(row.name) == Some(true));
+    assert!(looked_up.map(|row| row.cost).eq([Cost::EoiFast]));
+    assert_eq!(table.was_looked_up("alpha"), None);
+    assert_eq!(CostTable::nehalem().was_looked_up("eoi_fast"), Some(false));
+}

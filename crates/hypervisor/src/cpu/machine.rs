@@ -44,7 +44,7 @@ impl Config {
             cores,
             threads_per_core,
             clock: Frequency::from_hertz(table[Cost::ClockHertz]),
-            contention_permille: table[Cost::SmtContention],
+            contention_permille: if threads_per_core > 1 { table[Cost::SmtContention] } else { 1_000 },
             switch: table[Cost::SwitchDirect],
             refill: table[Cost::SwitchIndirect],
             displacement: table[Cost::SwitchDisplacement],

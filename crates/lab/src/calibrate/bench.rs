@@ -112,7 +112,8 @@ impl Bench {
         let constants =
             constants.iter().map(|(name, value)| Assignment::from((format!("cost.{name}"), value)));
         let set = self.set.iter().cloned().chain(axes).chain(constants).collect();
-        let options = Options { seed: SEED, jobs: NonZeroUsize::MIN, shard: None, set, out: None };
+        let options =
+            Options { seed: SEED, jobs: NonZeroUsize::MIN, shard: None, set, unaffected: true, out: None };
         let selection = Selection::Names(vec![point.experiment.to_owned()]);
         let run = runner::run(&self.catalogue, &selection, &options, &mut ())?;
         Ok(run.records.into_iter().next().map(|record| record.row.metrics).unwrap_or_default())

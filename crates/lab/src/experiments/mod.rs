@@ -18,6 +18,8 @@
 mod atc2006;
 mod beyond;
 mod bitvisor;
+#[cfg(test)]
+mod effects_tests;
 mod hpca2007;
 mod hpca2010;
 mod netback;

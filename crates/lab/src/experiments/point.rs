@@ -2,7 +2,7 @@
 
 use crate::experiment::{Context, Metric, Outcome, Point, RunError, Scale};
 use crate::experiments::settings;
-use crate::machine::{Limits, Measured, Netback, Network, Setup, Topology, Traffic, World};
+use crate::machine::{Limits, Measured, Netback, Network, Scheduling, Setup, Topology, Traffic, World};
 use crate::named::Metrics;
 use driver::moderation::Policy;
 use guest::{Load, Spec};
@@ -34,10 +34,13 @@ pub(crate) const CPU: Scale = Scale {
 };
 
 /// How long a machine whose policy is fixed takes to run up.
-pub(crate) const RUN_UP: Span = Span::from_millis(20);
+const RUN_UP: Span = Span::from_millis(20);
+/// How long one takes whose policy samples more often than once a second.
+const SETTLE: Span = Span::from_millis(500);
 
-/// The machine of the paper with one guest of the newer kernel reading datagrams, nothing accelerated.
-pub(crate) fn setup(context: &Context) -> Result<Setup, RunError> {
+/// The machine of the paper with one guest of the newer kernel reading datagrams, nothing accelerated. Nothing is sent
+/// from one function to another.
+pub(crate) fn setup(context: &Context, moderation: Policy) -> Result<Setup, RunError> {
     Ok(Setup {
         table: settings::table(context)?,
         topology: Topology::HPCA2010,
@@ -50,32 +53,37 @@ pub(crate) fn setup(context: &Context) -> Result<Setup, RunError> {
         traffic: Traffic::Udp,
         first: None,
         inside: None,
-        loopback: settings::loopback(context)?,
+        loopback: None,
         limits: Limits::default(),
-        moderation: Policy::Fixed(settings::interval(context)?),
+        moderation,
         msix: Handler::Hypervisor,
         eoi: EoiPath::Emulated,
-        scheduling: settings::scheduling(context)?,
+        scheduling: Scheduling::RoundRobin,
         seed: context.seed,
     })
 }
 
-/// Runs a machine; answers what happened and the outcome to put metrics into.
+/// Runs a machine; answers what happened and the outcome to put metrics into. Guests that share a thread have the
+/// scheduler that is set.
 pub(crate) fn run(setup: &Setup, context: &Context) -> Result<(Measured, Outcome), RunError> {
-    let mut world = World::new(setup).map_err(|error| RunError::Refused(error.to_string()))?;
+    let mut setup = setup.clone();
+    if setup.shares_threads() {
+        setup.scheduling = settings::scheduling(context)?;
+    }
+    let mut world = World::new(&setup).map_err(|error| RunError::Refused(error.to_string()))?;
+    let (run_up, span) = times(context)?;
     let warm_up = match setup.moderation {
         Policy::Adaptive(_) => settings::warm_up(context)?,
-        Policy::Dynamic | Policy::Hybrid(_) => settle(settings::warm_up(context)?),
-        Policy::Fixed(_) => RUN_UP,
+        Policy::Dynamic | Policy::Hybrid(_) => settings::warm_up(context)?.min(SETTLE),
+        Policy::Fixed(_) => run_up,
     };
-    let span = settings::span(context)?;
     let measured = world.measure(warm_up, span).map_err(|error| RunError::Invariant(error.to_string()))?;
     Ok((measured, timed(world.hash(), world.events(), warm_up + span)))
 }
 
-/// How long a policy takes to settle that samples more often than once a second.
-fn settle(most: Span) -> Span {
-    Span::from_picos(most.picos().min(Span::from_millis(500).picos()))
+/// How long a machine whose policy is fixed runs before it is measured, and how long it is measured.
+pub(crate) fn times(context: &Context) -> Result<(Span, Span), RunError> {
+    Ok((settings::warm_up(context)?.min(RUN_UP), settings::span(context)?))
 }
 
 /// The outcome of a machine that has run so long, to put metrics into.

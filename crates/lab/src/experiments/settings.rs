@@ -3,7 +3,7 @@
 
 use crate::calibrate::stored;
 use crate::catalogue::{Parameter, Residual, Sensitivity, Setting};
-use crate::experiment::{Context, RunError};
+use crate::experiment::{CONSTANT, Context, RunError};
 use crate::machine::{Scheduling, Setup, Traffic};
 use crate::value::Value;
 use driver::moderation::{Adaptive, Policy, Redundancy, interval_us};
@@ -18,7 +18,7 @@ use std::num::NonZeroU64;
 /// Names of the settings that are not constants of the table.
 pub(crate) const TABLE: &str = "table";
 const INTERRUPT_HZ: &str = "interrupt_hz";
-const NATIVE_HZ: &str = "native_hz";
+const DRIVER_HZ: &str = "driver_hz";
 const LEAST_HZ: u32 = 123;
 const MOST_HZ: u32 = 1_000_000;
 const WINDOW: &str = "tcp_window";
@@ -33,7 +33,6 @@ const AIC_BUFFERS: &str = "aic_bufs";
 const SCHEDULING: &str = "scheduling";
 const MEASURE: &str = "measure_ms";
 const WARM_UP: &str = "warm_up_ms";
-const GROUP: &str = "cost.";
 
 /// The table of the machine that an experiment's paper has.
 const OWN_TABLE: &str = "paper";
@@ -90,7 +89,13 @@ pub(crate) fn all() -> Vec<Setting> {
         ),
         setting(MEASURE, Value::Int(200), "ms", "virtual time that is measured", &[]),
         // The adaptive policy samples once a second, and a stream may take a few samples to speed up.
-        setting(WARM_UP, Value::Int(5_050), "ms", "virtual time before that, for the adaptive policy", &[]),
+        setting(
+            WARM_UP,
+            Value::Int(5_050),
+            "ms",
+            "virtual time before that, at most: all of it for the adaptive policy, 500 ms for net_dim and hybrids, 20 ms else",
+            &[],
+        ),
     ];
     settings.extend(rates());
     settings.extend(constants());
@@ -108,7 +113,13 @@ fn rates() -> Vec<Setting> {
             &["datagrams", "stream"],
         ),
         // EITR 0x7a0, 488 us: what the driver begins with.
-        setting(NATIVE_HZ, Value::Int(2_050), "Hz", "interrupts of a VF on the bare machine of fig11", &[]),
+        setting(
+            DRIVER_HZ,
+            Value::Int(2_050),
+            "Hz",
+            "interrupts of a VF as the driver begins: the bare machine and the 2.6.28 guests of fig11",
+            &[],
+        ),
         setting(
             EOI,
             Value::name("believed"),
@@ -135,7 +146,7 @@ fn setting(
 /// A setting for each constant.
 fn constants() -> Vec<Setting> {
     let constant = |row: &Row| Setting {
-        name: format!("{GROUP}{}", row.name),
+        name: format!("{CONSTANT}{}", row.name),
         default: Value::Int(FROM_TABLE),
         unit: row.unit.name(),
         what: format!("constant of the cost table; {FROM_TABLE}: as the table has it"),
@@ -180,13 +191,15 @@ pub(crate) fn table_or(context: &Context, own: fn() -> CostTable) -> Result<Cost
     let mut table = stored::fitted(seeds).map_err(RunError::Refused)?;
     let names: Vec<&'static str> = table.iter().map(|row| row.name).collect();
     for name in names {
-        let value = context.settings.int(&format!("{GROUP}{name}"))?;
+        let value = context.settings.int(&format!("{CONSTANT}{name}"))?;
         if value != FROM_TABLE {
-            let refused = |why: &dyn Display| RunError::Refused(format!("{GROUP}{name} is {value}: {why}"));
+            let refused =
+                |why: &dyn Display| RunError::Refused(format!("{CONSTANT}{name} is {value}: {why}"));
             let value = u64::try_from(value).map_err(|_| refused(&"no constant is negative"))?;
             table.set(name, value).map_err(|error| refused(&error))?;
         }
     }
+    context.settings.hand_out(&table);
     Ok(table)
 }
 
@@ -199,18 +212,24 @@ pub(crate) fn amount(context: &Context, name: &str) -> Result<u32, RunError> {
         .ok_or_else(|| RunError::Refused(format!("{name} is {value}; it must be from 1 to {}", u32::MAX)))
 }
 
-/// How often a VF interrupts where no policy is varied: the card's register has an interval of 8,191 us at most.
+/// How often a VF interrupts where no policy is varied.
 pub(crate) fn interval(context: &Context) -> Result<u32, RunError> {
     interval_of(context, INTERRUPT_HZ)
 }
 
-/// How often a VF interrupts on a bare machine: the driver's own default.
-pub(crate) fn native_interval(context: &Context) -> Result<u32, RunError> {
-    interval_of(context, NATIVE_HZ)
+/// The same as a policy.
+pub(crate) fn fixed(context: &Context) -> Result<Policy, RunError> {
+    Ok(Policy::Fixed(interval(context)?))
+}
+
+/// How often the driver lets a VF interrupt by itself.
+pub(crate) fn of_driver(context: &Context) -> Result<Policy, RunError> {
+    Ok(Policy::Fixed(interval_of(context, DRIVER_HZ)?))
 }
 
 fn interval_of(context: &Context, name: &str) -> Result<u32, RunError> {
     let hertz = amount(context, name)?;
+    // The card's register has an interval of 8,191 us at most.
     if !(LEAST_HZ..=MOST_HZ).contains(&hertz) {
         let range = format!("it must be from {LEAST_HZ} to {MOST_HZ}, an interval of 1 to 8191 microseconds");
         return Err(RunError::Refused(format!("{name} is {hertz}; {range}")));
@@ -228,8 +247,11 @@ pub(crate) fn with_clients(mut setup: Setup, context: &Context) -> Result<Setup,
     Ok(setup)
 }
 
-/// How an end of interrupt is handled that is not emulated.
-pub(crate) fn fast_eoi(context: &Context) -> Result<EoiPath, RunError> {
+/// How an end of interrupt is handled that is not emulated. On a processor where it does not exit there is no choice.
+pub(crate) fn fast_eoi(context: &Context, table: &CostTable) -> Result<EoiPath, RunError> {
+    if table.features().on_eoi().is_none() {
+        return Ok(EoiPath::Fast);
+    }
     let is_checked = context.settings.text(EOI)? == "checked";
     Ok(if is_checked { EoiPath::FastChecked } else { EoiPath::Fast })
 }

@@ -20,7 +20,7 @@ fn every_experiment_tells_the_same_story_twice() {
     let set = ["measure_ms=2", "warm_up_ms=5"].map(|text| text.parse().unwrap());
     let run = |jobs, shard: Option<&str>| {
         let (jobs, shard) = (NonZeroUsize::new(jobs).unwrap(), shard.map(|text| text.parse().unwrap()));
-        let options = Options { seed: 3, jobs, shard, set: set.to_vec(), out: None };
+        let options = Options { seed: 3, jobs, shard, set: set.to_vec(), unaffected: true, out: None };
         let run = runner::run(&catalogue(), &Selection::All, &options, &mut ()).unwrap();
         let line = |record: &Record| format!("{} {}", record.row.to_json(), record.trace);
         run.records.iter().map(line).collect::<Vec<_>>()
@@ -51,7 +51,7 @@ pub(super) fn found(experiment: &str, set: &[&str]) -> Result<Row, LabError> {
 
 fn found_with(seed: u64, experiment: &str, set: &[&str]) -> Result<Row, LabError> {
     let set = ["measure_ms=20"].iter().chain(set).map(|text| text.parse().unwrap()).collect();
-    let options = Options { seed, jobs: NonZeroUsize::MIN, shard: None, set, out: None };
+    let options = Options { seed, jobs: NonZeroUsize::MIN, shard: None, set, unaffected: true, out: None };
     let selection = Selection::Names(vec![experiment.to_owned()]);
     let run = runner::run(&catalogue(), &selection, &options, &mut ())?;
     Ok(run.records.into_iter().next().unwrap().row)
@@ -85,7 +85,7 @@ fn values_that_nothing_can_have_are_refused_by_name() {
             ["policy=2k", "cost.smt_contention=999"],
             "cost.smt_contention is 999: it must be from 1000 to 1000000 permille",
         ),
-        ("fig08", ["policy=2k", "loopback_mbps=-1"], "loopback_mbps is -1; it must be from 0 to"),
+        ("fig12", ["message_bytes=1500", "loopback_mbps=-1"], "loopback_mbps is -1; it must be from 0 to"),
         ("fig09", ["policy=2k", "tcp_window=1447"], "tcp_window is less than a segment, 1448 bytes"),
     ] {
         let error = found(experiment, &set).unwrap_err().to_string();

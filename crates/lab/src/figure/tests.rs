@@ -10,7 +10,14 @@ use crate::runner::{self, Options};
 use crate::synthetic::catalogue;
 
 fn drawn(experiment: &str) -> Vec<Chart> {
-    let options = Options { seed: 1, jobs: NonZeroUsize::MIN, shard: None, set: Vec::new(), out: None };
+    let options = Options {
+        seed: 1,
+        jobs: NonZeroUsize::MIN,
+        shard: None,
+        set: Vec::new(),
+        unaffected: false,
+        out: None,
+    };
     let selection = Selection::Names(vec![experiment.to_owned()]);
     let run = runner::run(&catalogue(), &selection, &options, &mut ()).unwrap();
     let rows: Vec<&Row> = run.records.iter().map(|record| &record.row).collect();

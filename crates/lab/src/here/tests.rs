@@ -55,7 +55,8 @@ fn a_faster_clock_is_less_busy() {
     let busy = |hertz| {
         let mut set = settings(&table(&[("clock", hertz)]));
         set.extend([("vms", 10), ("measure_ms", 20), ("warm_up_ms", 5)].map(Assignment::from));
-        let options = Options { seed: 1, jobs: NonZeroUsize::MIN, shard: None, set, out: None };
+        let options =
+            Options { seed: 1, jobs: NonZeroUsize::MIN, shard: None, set, unaffected: true, out: None };
         let selection = Selection::Names(vec!["fig14".to_owned()]);
         let run = runner::run(&experiments::catalogue(), &selection, &options, &mut ()).unwrap();
         *run.records[0].row.metrics.get("cpu_total_pct").unwrap()

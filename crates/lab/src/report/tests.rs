@@ -10,7 +10,7 @@ use crate::synthetic::catalogue;
 
 pub(super) fn records(seed: u64, set: &[&str]) -> Vec<Record> {
     let set = set.iter().map(|text| text.parse().unwrap()).collect();
-    let options = Options { seed, jobs: NonZeroUsize::MIN, shard: None, set, out: None };
+    let options = Options { seed, jobs: NonZeroUsize::MIN, shard: None, set, unaffected: true, out: None };
     runner::run(&catalogue(), &Selection::All, &options, &mut ()).unwrap().records
 }
 

@@ -14,7 +14,7 @@ pub mod store;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -40,6 +40,8 @@ pub struct Options {
     pub shard: Option<Shard>,
     /// What to change.
     pub set: Vec<Assignment>,
+    /// Whether points have a row at which something that was changed has no effect. Otherwise they are refused.
+    pub unaffected: bool,
     /// Where rows are kept; what is there already with the same inputs is not run again.
     pub out: Option<PathBuf>,
 }
@@ -51,8 +53,6 @@ pub struct Run {
     pub records: Vec<Record>,
     /// How many of them were found in the folder.
     pub reused: usize,
-    /// Settings that were changed and that no point has looked at; not known of points that were found in the folder.
-    pub without_effect: Vec<String>,
     /// Virtual time of those that were run, picoseconds.
     pub simulated_ps: u128,
     /// Events of those that were run.
@@ -108,6 +108,8 @@ pub enum LabError {
         failures: Vec<Failure>,
         /// How many were run.
         points: usize,
+        /// The others.
+        run: Box<Run>,
     },
     /// Rows cannot be handed over.
     #[error("cannot write rows: {0}")]
@@ -157,21 +159,14 @@ pub fn run(
         let (sender, receiver) = mpsc::channel();
         for _ in 0..options.jobs.get().min(points.len()) {
             let (points, next, store, sender) = (&points, &next, store.as_ref(), sender.clone());
-            scope.spawn(move || work(points, next, store, options.seed, &sender));
+            scope.spawn(move || work(points, next, store, options, &sender));
         }
         drop(sender);
         let run = collect(&points, &receiver, watch);
         // Whatever ended the run early ends the workers too, each after its point.
         next.store(points.len(), Ordering::Relaxed);
-        run.map(|run| if run.reused > 0 { run } else { Run { without_effect: unread(&points), ..run } })
+        run
     })
-}
-
-/// Settings that were changed for nothing.
-fn unread(points: &[Planned]) -> Vec<String> {
-    let changed: BTreeSet<&str> = points.iter().flat_map(|planned| planned.point.changed.names()).collect();
-    let is_read = |name: &&str| points.iter().any(|planned| planned.context.settings.was_read(name));
-    changed.into_iter().filter(|name| !is_read(name)).map(str::to_owned).collect()
 }
 
 /// One point, come back: kept from before, run now, or failed.
@@ -188,24 +183,25 @@ fn work(
     points: &[Planned],
     next: &AtomicUsize,
     store: Option<&Store>,
-    seed: u64,
+    options: &Options,
     done: &Sender<(usize, Found)>,
 ) {
     loop {
         let at = next.fetch_add(1, Ordering::Relaxed);
         let Some(planned) = points.get(at) else { return };
-        if done.send((at, find(planned, store, seed))).is_err() {
+        if done.send((at, find(planned, store, options))).is_err() {
             return;
         }
     }
 }
 
 /// The point's row: from the folder, or from running it.
-fn find(planned: &Planned, store: Option<&Store>, seed: u64) -> Found {
+fn find(planned: &Planned, store: Option<&Store>, options: &Options) -> Found {
+    let seed = options.seed;
     if let Some(record) = store.and_then(|store| store.find(seed, planned)) {
         return Ok((record, None));
     }
-    let outcome = run_one(planned).map_err(PointError::Run)?;
+    let outcome = run_one(planned, options.unaffected).map_err(PointError::Run)?;
     let record = Record::new(seed, planned, &outcome);
     if let Some(store) = store {
         store.keep(&record).map_err(PointError::Store)?;
@@ -214,8 +210,13 @@ fn find(planned: &Planned, store: Option<&Store>, seed: u64) -> Found {
 }
 
 /// Runs a point and holds the outcome to what the experiment declares.
-fn run_one(planned: &Planned) -> Result<Outcome, RunError> {
+fn run_one(planned: &Planned, unaffected: bool) -> Result<Outcome, RunError> {
     let mut outcome = (planned.experiment.run)(&planned.point, &planned.context)?;
+    let unread = |name: &&str| !planned.context.settings.was_read(name);
+    let unread: Vec<_> = planned.point.changed.names().filter(unread).collect();
+    if !unread.is_empty() && !unaffected {
+        return Err(RunError::NoEffect(unread.join(", ")));
+    }
     let declared = planned.experiment.metrics.iter().map(|metric| metric.name);
     if !outcome.metrics.names().eq(declared) {
         let names: Vec<_> = outcome.metrics.names().collect();
@@ -271,5 +272,6 @@ fn collect(
     if failures.is_empty() {
         return Ok(run);
     }
-    Err(LabError::Failed { failures: failures.into_values().collect(), points: points.len() })
+    let failures = failures.into_values().collect();
+    Err(LabError::Failed { failures, points: points.len(), run: Box::new(run) })
 }

@@ -13,7 +13,14 @@ use crate::synthetic::catalogue;
 use crate::value::Value;
 
 fn options(jobs: usize) -> Options {
-    Options { seed: 1, jobs: NonZeroUsize::new(jobs).unwrap(), shard: None, set: Vec::new(), out: None }
+    Options {
+        seed: 1,
+        jobs: NonZeroUsize::new(jobs).unwrap(),
+        shard: None,
+        set: Vec::new(),
+        unaffected: false,
+        out: None,
+    }
 }
 
 fn set(assignments: &[&str]) -> Options {
@@ -127,10 +134,21 @@ fn a_changed_setting_is_in_the_row_and_leaves_the_random_numbers_alone() {
 }
 
 #[test]
-fn what_nothing_looks_at_has_no_effect_and_is_told() {
-    let told = |set: &[&str]| go(&names(&["queue"]), &self::set(set)).unwrap().without_effect;
-    assert_eq!(told(&["cpu=modern", "contention=1.5"]), ["cpu"], "no synthetic experiment asks for it");
-    assert!(told(&["cpu=nehalem"]).is_empty(), "that is the default");
+fn a_setting_without_effect_is_refused_once_for_an_experiment() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = Some(folder.path().to_owned());
+    let changed = Options { out, ..set(&["cpu=modern", "contention=1.5"]) };
+    for _ in 0..2 {
+        let error = go(&names(&["queue"]), &changed).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("cpu: without effect here; leave it out"), "{text}");
+        assert!(text.ends_with("(and 13 more of its points)") && text.lines().count() == 2, "{text}");
+        let LabError::Failed { run, .. } = error else { panic!("{error}") };
+        assert!(run.records.is_empty(), "such rows are not kept either");
+    }
+    let all = go(&names(&["queue"]), &Options { unaffected: true, ..changed }).unwrap();
+    assert_eq!(all.records.len(), 14);
+    assert!(go(&names(&["queue"]), &set(&["cpu=nehalem"])).is_ok(), "that is the default");
 }
 
 #[test]
@@ -165,7 +183,7 @@ fn failures_name_their_points_and_do_not_stop_the_others() {
         "7 of 7 points failed: \n  queue vms=1 accel=true cost.eoi_full=-1: invariant violated: the sum";
     assert!(text.starts_with(start), "{text}");
     assert!(text.ends_with("is not the time that passed (and 6 more of its points)"), "one line: {text}");
-    let LabError::Failed { failures, points: 7 } = error else { panic!("{error}") };
+    let LabError::Failed { failures, points: 7, .. } = error else { panic!("{error}") };
     assert_eq!(failures.len(), 7);
     let refused = go(&names(&["queue"]), &set(&["vms=61"])).unwrap_err().to_string();
     assert!(refused.contains("queue vms=61 accel=false: 61 virtual machines do not fit"), "{refused}");

@@ -56,6 +56,9 @@ pub(crate) struct RunArgs {
     /// Take settings from this file, one KEY=VALUE a line; --set has the last word.
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
+    /// Give rows also of points at which something that was set has no effect.
+    #[arg(long)]
+    unaffected: bool,
     /// Run only the i-th of n parts.
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,

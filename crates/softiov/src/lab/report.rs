@@ -34,6 +34,7 @@ fn kept(folder: &Path) -> anyhow::Result<Vec<Record>> {
 fn found_now(catalogue: &Catalogue, args: &ReportArgs) -> anyhow::Result<Vec<Record>> {
     Report::places(&args.out)?.iter().try_for_each(|path| output::may_write(path))?;
     let seed = args.seed.unwrap_or(SEED);
-    let options = Options { seed, jobs: jobs(args.jobs), shard: None, set: Vec::new(), out: None };
+    let options =
+        Options { seed, jobs: jobs(args.jobs), shard: None, set: Vec::new(), unaffected: false, out: None };
     Ok(run::watched(catalogue, &Selection::All, &options, false)?.records)
 }

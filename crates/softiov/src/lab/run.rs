@@ -13,7 +13,7 @@ use lab::experiments::why_nothing;
 use lab::row::Row;
 use lab::runner::plan::{Assignment, Selection};
 use lab::runner::progress::Progress;
-use lab::runner::{self, Options, Run, Watch};
+use lab::runner::{self, LabError, Options, Run, Watch};
 
 use super::table::Table;
 use super::{RunArgs, jobs};
@@ -30,10 +30,21 @@ fn run_seed(catalogue: &Catalogue, args: &RunArgs, seed: u64) -> anyhow::Result<
         jobs: jobs(args.how.jobs),
         shard: args.shard,
         set: [kept(args.settings.as_deref())?, args.set.clone()].concat(),
+        unaffected: args.unaffected,
         out: args.out.clone(),
     };
-    let run = watched(catalogue, &selection(&args.names), &options, args.json)?;
-    if args.json { Ok(()) } else { output::print(&tables(&run)) }
+    let outcome = watched(catalogue, &selection(&args.names), &options, args.json);
+    let run = match &outcome {
+        Ok(run) => run,
+        Err(error) => match error.downcast_ref() {
+            Some(LabError::Failed { run, .. }) => run,
+            _ => return outcome.map(drop),
+        },
+    };
+    if !args.json && !run.records.is_empty() {
+        output::print(&tables(run))?;
+    }
+    outcome.map(drop)
 }
 
 /// The settings of a file; a line that begins with # is none.
@@ -64,12 +75,6 @@ pub(super) fn watched(
         return Err(output::ReaderGone.into());
     }
     let run = outcome?;
-    if !run.without_effect.is_empty() {
-        let names = run.without_effect.join(", ");
-        anyhow::bail!(
-            "{names}: nothing that was run looks at it, so its rows say nothing of it; leave it out"
-        );
-    }
     for row in run.records.iter().map(|record| &record.row) {
         if let Some(why) = why_nothing(row) {
             super::tell(&format!("{} {}: nothing; {why}", row.experiment, row.params));

@@ -137,6 +137,7 @@ fn a_run_without_json_is_tables_and_its_speed_is_told() {
         jobs: std::num::NonZeroUsize::MIN,
         shard: None,
         set: vec!["vms=2".parse().unwrap()],
+        unaffected: false,
         out: None,
     };
     let found =

@@ -2,7 +2,7 @@
 
 use std::vec::Vec;
 
-use super::{Clocks, Credit, Policy, Priority, Scheduler, Share};
+use super::{Clocks, Credit, Policy, Priority, RoundRobin, Scheduler, Share};
 use crate::cpu::{Config, Machine, Then, ThreadId, VcpuId};
 use sim::Frequency;
 
@@ -182,4 +182,75 @@ fn an_idle_thread_takes_who_waits_elsewhere_at_the_next_tick() {
     assert_eq!(machine.home(ids[2]), FIRST);
     let (stolen, _) = run(&mut machine, over, MS);
     assert_eq!((stolen, machine.home(ids[2]).index()), (ids[2], 1));
+}
+
+const SECOND: ThreadId = ThreadId::new(1);
+
+/// Tells the time ten milliseconds later, each with who runs on the first thread and who on the second.
+fn ticks(credit: &mut Credit, from: u64, running: &[[Option<VcpuId>; 2]]) {
+    for (tick, on) in (from + 1..).zip(running) {
+        credit.time(tick * 10 * MS, |thread| on[thread.index()]);
+    }
+}
+
+/// Of the first two.
+fn priorities(credit: &Credit) -> [Priority; 2] {
+    [0, 1].map(|n| credit.priority(VcpuId(n)))
+}
+
+#[test]
+fn a_tick_costs_what_ten_milliseconds_of_a_thread_are_worth() {
+    let (mut credit, ids) = credit(1, &[share(1), share(1)]);
+    let [one, other] = [Some(ids[0]), Some(ids[1])];
+    ticks(&mut credit, 0, &[[one, None], [one, None], [other, None]]);
+    assert_eq!(priorities(&credit), [Priority::Over, Priority::Under], "-200 and -100, and 150 for each");
+}
+
+#[test]
+fn each_thread_adds_to_what_is_handed_out_and_who_owes_nothing_is_not_over() {
+    let (mut credit, ids) = credit(2, &[share(1), share(1)]);
+    ticks(&mut credit, 0, &[[Some(ids[0]), Some(ids[1])]; 3]);
+    assert_eq!(priorities(&credit), [Priority::Under; 2], "-300 and 300 for each");
+}
+
+/// What is left of its credits shows when a heavy one takes all that is handed out.
+#[test]
+fn who_has_saved_more_than_a_thread_is_worth_begins_anew_and_who_has_saved_as_much_does_not() {
+    let (mut credit, ids) = credit(2, &[share(1), share(u16::MAX)]);
+    let [light, heavy] = [Some(ids[0]), Some(ids[1])];
+    ticks(&mut credit, 0, &[[light, None], [None; 2], [None; 2]]);
+    ticks(&mut credit, 3, &[[light, heavy]; 3]);
+    assert_eq!(credit.priority(ids[0]), Priority::Over, "500 were more than 300: 0, and -300");
+
+    let (mut credit, ids) = self::credit(1, &[share(1), share(u16::MAX)]);
+    let [light, heavy] = [Some(ids[0]), Some(ids[1])];
+    ticks(&mut credit, 0, &[[light, None], [None; 2], [None; 2]]);
+    ticks(&mut credit, 3, &[[light, None], [light, None], [None; 2]]);
+    ticks(&mut credit, 6, &[[light, None], [light, None], [heavy, None]]);
+    assert_eq!(credit.priority(ids[0]), Priority::Under, "200, 300, and 100");
+}
+
+#[test]
+fn a_thread_takes_from_others_only_who_may_run_there_and_its_own_may_come_back() {
+    let pinned = Share { affinity: 0, ..share(1) };
+    let (mut credit, ids) = credit(2, &[pinned]);
+    credit.woken(FIRST, ids[0]);
+    assert!(!credit.could_steal(SECOND));
+    credit.add_vcpu(SECOND, VcpuId(1), Share { affinity: 0b01, ..share(1) });
+    credit.woken(FIRST, VcpuId(1));
+    assert!(credit.could_steal(SECOND), "it began there");
+    assert_eq!(credit.pick(SECOND, 0), Some(VcpuId(1)));
+}
+
+#[test]
+fn round_robin_neither_measures_time_nor_takes_from_other_threads() {
+    let mut round = Policy::RoundRobin(RoundRobin::new(100));
+    (0..2).for_each(|_| round.add_thread());
+    round.add_vcpu(FIRST, VcpuId(0), Share { affinity: 0b11, ..share(1) });
+    round.woken(FIRST, VcpuId(0));
+    assert_eq!((round.due(), round.could_steal(SECOND), round.has_ready(FIRST)), (None, false, true));
+    let (mut credit, ids) = credit(2, &[Share { affinity: 0b11, ..share(1) }]);
+    credit.woken(FIRST, ids[0]);
+    let credit = Policy::Credit(credit);
+    assert_eq!((credit.due(), credit.could_steal(SECOND)), (Some(10 * MS), true));
 }

@@ -4,7 +4,7 @@
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
 };
-use crate::experiments::point::{RUN_UP, count, metric, timed};
+use crate::experiments::point::{count, metric, timed, times};
 use crate::experiments::settings;
 use crate::machine::single::{Channel, Direction, Drive, Found, Plan, Single};
 use crate::value::Value;
@@ -165,7 +165,7 @@ fn run(
     let table = settings::table_or(context, CostTable::prestonia)?;
     let plan = Plan { channel, seed: context.seed, ..Plan::menon(table, drive, direction, guests) };
     let mut machine = Single::new(&plan);
-    let span = settings::span(context)?;
-    let found = machine.measure(RUN_UP, span).map_err(|error| RunError::Invariant(error.to_string()))?;
-    Ok((found, timed(machine.hash(), machine.events(), RUN_UP + span)))
+    let (run_up, span) = times(context)?;
+    let found = machine.measure(run_up, span).map_err(|error| RunError::Invariant(error.to_string()))?;
+    Ok((found, timed(machine.hash(), machine.events(), run_up + span)))
 }

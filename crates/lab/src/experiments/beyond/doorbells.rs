@@ -1,10 +1,10 @@
-//! Beyond the papers: a card of the second family, whose doorbells can be pages that the guest has as memory, and whose VF has
+//! Beyond the papers: a card of the second family, whose doorbells can be pages mapped into the guest, and whose VF has
 //! several queue pairs. Left out: what the card itself takes, and more flows than queues.
 
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
 };
-use crate::experiments::point::{self, CPU, DOM0, GUEST, RUN_UP, XEN, metric};
+use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric, times};
 use crate::experiments::settings;
 use crate::machine::queues::{Doorbell, Load, Plan, Queues};
 use crate::value::Value;
@@ -26,7 +26,7 @@ const BULK: Axis = Axis {
 
 const DOORBELL: Axis = Axis {
     name: "doorbell",
-    what: "a store to a mapped page; an exit and a message that nobody waits for; the same with an answer",
+    what: "a store to a mapped page; an exit and a message; an exit, a message and its answer",
     values: Values::List(&[Value::name("mapped"), Value::name("posted"), Value::name("answered")]),
     labels: &["mapped page", "posted message", "answered message"],
 };
@@ -58,8 +58,8 @@ pub(crate) const DOORBELLS: Experiment = Experiment {
     name: "doorbells",
     title: "Doorbells with and without exits",
     shows: "One processor and one queue pair of an adaptive virtual function, with the family's own card and drivers. A sender \
-            of datagrams rings for each; mapped pages make that a store. A message that nobody answers frees the guest \
-            sooner than one that it waits for, but both exit, and somebody has to take them to the card. Nothing is \
+            of datagrams rings for each; in a mapped page that is a store. A posted message frees the guest sooner than \
+            one with an answer, but both exit, and a process of the service domain takes them to the card. Nothing is \
             calibrated, and no paper has such a figure. Not modelled: what the card takes, and locks of the process \
             that carries messages.",
     axes: &[LOAD, DOORBELL],
@@ -96,8 +96,8 @@ pub(crate) const QUEUE_PAIRS: Experiment = Experiment {
     name: "queue-pairs",
     title: "Queue pairs for a guest's processors",
     shows: "Each processor of the guest has a queue pair, a vector and a flow, which the card's hash puts there. With mapped \
-            doorbells they share nothing and throughput grows with them; with messages all wait for the one who \
-            carries these to the card. Nothing is calibrated, and no paper has such a figure. Not modelled: cache lines and \
+            doorbells they share nothing and throughput grows with them; with messages all wait for the one \
+            process that carries these to the card. Nothing is calibrated, and no paper has such a figure. Not modelled: cache lines and \
             locks that processors of a guest share, and flows that share a queue.",
     axes: &[BULK, DOORBELL, PAIRS],
     points: Points::All,
@@ -136,10 +136,10 @@ fn run(at: &Point, pairs: u8, context: &Context) -> Result<Outcome, RunError> {
     let table = settings::table_or(context, CostTable::modern)?;
     let plan = Plan { table, pairs, doorbell, load, seed: context.seed };
     let mut machine = Queues::new(&plan).map_err(RunError::Refused)?;
-    let span = settings::span(context)?;
+    let (run_up, span) = times(context)?;
     let found =
-        machine.measure(load, RUN_UP, span).map_err(|error| RunError::Invariant(error.to_string()))?;
-    let outcome = point::timed(machine.hash(), machine.events(), RUN_UP + span);
+        machine.measure(load, run_up, span).map_err(|error| RunError::Invariant(error.to_string()))?;
+    let outcome = point::timed(machine.hash(), machine.events(), run_up + span);
     let metrics = outcome
         .metrics
         .with(THROUGHPUT.name, found.throughput_gbps)

@@ -62,12 +62,13 @@ pub(crate) const ISOLATION: Experiment = Experiment {
 };
 
 fn attack(at: &Point, context: &Context) -> Result<Outcome, RunError> {
-    let mut setup = point::setup(context)?;
-    (setup.guests, setup.eoi) = (GUESTS, settings::fast_eoi(context)?);
+    let mut setup = point::setup(context, settings::fixed(context)?)?;
+    (setup.guests, setup.eoi) = (GUESTS, settings::fast_eoi(context, &setup.table)?);
     if at.axes.text("attack")? == "storm" {
         setup.traffic = Traffic::Broadcast;
     } else {
         setup.traffic = Traffic::Silent;
+        setup.loopback = settings::loopback(context)?;
         setup.inside = Some(Inside {
             from: Origin::Guest,
             load: Load::Udp,

@@ -36,11 +36,10 @@ pub(crate) const LATENCY: Experiment = Experiment {
 };
 
 fn respond(at: &Point, context: &Context) -> Result<Outcome, RunError> {
-    let mut setup = point::setup(context)?;
-    setup.moderation = policy(at.axes.text("policy")?, context)?;
+    let mut setup = point::setup(context, policy(at.axes.text("policy")?, context)?)?;
     setup.spec = Spec::linux_2_6_28(Load::RequestResponse);
     setup.traffic = Traffic::RequestResponse;
-    setup.eoi = settings::fast_eoi(context)?;
+    setup.eoi = settings::fast_eoi(context, &setup.table)?;
     let (measured, mut outcome) = point::run(&setup, context)?;
     let metrics = outcome
         .metrics

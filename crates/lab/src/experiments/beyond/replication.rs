@@ -50,9 +50,9 @@ pub(crate) const REPLICATION: Experiment = Experiment {
 };
 
 fn replicate(at: &Point, context: &Context) -> Result<Outcome, RunError> {
-    let mut setup = point::setup(context)?;
+    let mut setup = point::setup(context, settings::fixed(context)?)?;
     setup.guests = point::count(at, "vms")?;
-    setup.eoi = settings::fast_eoi(context)?;
+    setup.eoi = settings::fast_eoi(context, &setup.table)?;
     let to_all = at.axes.text("frames")? == "broadcast";
     setup.traffic = if to_all { Traffic::Broadcast } else { Traffic::Udp };
     let (measured, mut outcome) = point::run(&setup, context)?;

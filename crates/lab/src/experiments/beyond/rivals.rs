@@ -120,12 +120,9 @@ fn policy(at: &Point, context: &Context) -> Result<Policy, RunError> {
 }
 
 fn setup(at: &Point, context: &Context, load: Load) -> Result<Setup, RunError> {
-    Ok(Setup {
-        moderation: policy(at, context)?,
-        spec: Spec::linux_2_6_28(load),
-        eoi: settings::fast_eoi(context)?,
-        ..point::setup(context)?
-    })
+    let setup = point::setup(context, policy(at, context)?)?;
+    let eoi = settings::fast_eoi(context, &setup.table)?;
+    Ok(Setup { spec: Spec::linux_2_6_28(load), eoi, ..setup })
 }
 
 fn rival(at: &Point, context: &Context) -> Result<Outcome, RunError> {

@@ -3,7 +3,7 @@
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
 };
-use crate::experiments::point::{RUN_UP, metric, timed};
+use crate::experiments::point::{metric, timed, times};
 use crate::experiments::settings;
 use crate::machine::thin::{Found, Load, PfDriver, Plan, Thin};
 use crate::value::Value;
@@ -125,7 +125,7 @@ fn run(at: &Point, load: Load, context: &Context) -> Result<(Found, Outcome), Ru
     let busy = at.axes.text("guest")? == "loaded";
     let table = settings::table_or(context, CostTable::skylake)?;
     let mut machine = Thin::new(&Plan { table, pf, busy, load, seed: context.seed });
-    let span = settings::span(context)?;
-    let found = machine.measure(RUN_UP, span).map_err(|error| RunError::Invariant(error.to_string()))?;
-    Ok((found, timed(machine.hash(), machine.events(), RUN_UP + span)))
+    let (run_up, span) = times(context)?;
+    let found = machine.measure(run_up, span).map_err(|error| RunError::Invariant(error.to_string()))?;
+    Ok((found, timed(machine.hash(), machine.events(), run_up + span)))
 }

@@ -3,7 +3,7 @@
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Metric, Outcome, Point, Points, RunError, Scale, Values,
 };
-use crate::experiments::point::{RUN_UP, count, metric, timed};
+use crate::experiments::point::{count, metric, timed, times};
 use crate::experiments::settings;
 use crate::machine::single::{Direction, Drive, Found, Plan, Single};
 use crate::value::Value;
@@ -144,7 +144,7 @@ fn run(at: &Point, guests: u8, context: &Context) -> Result<(Found, Outcome), Ru
     let table = settings::table_or(context, CostTable::opteron)?;
     let plan = Plan { seed: context.seed, ..Plan::willmann(table, drive, direction, guests) };
     let mut machine = Single::new(&plan);
-    let span = settings::span(context)?;
-    let found = machine.measure(RUN_UP, span).map_err(|error| RunError::Invariant(error.to_string()))?;
-    Ok((found, timed(machine.hash(), machine.events(), RUN_UP + span)))
+    let (run_up, span) = times(context)?;
+    let found = machine.measure(run_up, span).map_err(|error| RunError::Invariant(error.to_string()))?;
+    Ok((found, timed(machine.hash(), machine.events(), run_up + span)))
 }

@@ -8,6 +8,7 @@ use crate::experiment::{
 use crate::experiments::point::{self, CPU, DOM0, GUEST, TOTAL, XEN, metric};
 use crate::experiments::settings;
 use crate::machine::{Inside, Network, Origin, Setup, Traffic};
+use driver::moderation::Policy;
 use guest::Load;
 use guest::packet::UDP_PAYLOAD;
 
@@ -50,6 +51,8 @@ const MESSAGE_BYTES: Axis = Axis {
     labels: &[],
 };
 
+/// Bytes of the longest IP packet that a card takes.
+const LONGEST: u16 = 9_000;
 const THROUGHPUT: Metric = metric("throughput_gbps", "Gb/s", "payload that the receiver has read");
 const PER_CPU: Metric = metric("gbps_per_cpu", "Gb/s", "throughput for each 100 % of a thread in use");
 
@@ -88,25 +91,22 @@ pub(crate) const FIG13: Experiment = Experiment {
 };
 
 /// A machine with traffic inside it and a silent wire.
-fn setup(context: &Context, from: Origin, load: Load, message_bytes: u32) -> Result<Setup, RunError> {
-    let transmit_interval_us = settings::interval(context)?;
-    Ok(Setup {
-        traffic: Traffic::Silent,
-        inside: Some(Inside {
-            from,
-            load,
-            message_bytes,
-            mtu: settings::mtu(context)?,
-            transmit_interval_us,
-        }),
-        eoi: settings::fast_eoi(context)?,
-        ..point::setup(context)?
-    })
+fn setup(context: &Context, moderation: Policy, inside: Inside) -> Result<Setup, RunError> {
+    let setup = point::setup(context, moderation)?;
+    let eoi = settings::fast_eoi(context, &setup.table)?;
+    Ok(Setup { traffic: Traffic::Silent, inside: Some(inside), eoi, ..setup })
 }
 
 fn fig10(at: &Point, context: &Context) -> Result<Outcome, RunError> {
-    let mut setup = setup(context, Origin::ServiceDomain, Load::Udp, UDP_PAYLOAD as u32)?;
-    setup.moderation = coalescing::policy(at.axes.text("policy")?, context)?;
+    let policy = coalescing::policy(at.axes.text("policy")?, context)?;
+    let inside = Inside {
+        from: Origin::ServiceDomain,
+        load: Load::Udp,
+        message_bytes: UDP_PAYLOAD as u32,
+        mtu: settings::mtu(context)?,
+        transmit_interval_us: settings::interval(context)?,
+    };
+    let setup = Setup { loopback: settings::loopback(context)?, ..setup(context, policy, inside)? };
     let (measured, mut outcome) = point::run(&setup, context)?;
     let metrics = outcome
         .metrics
@@ -119,27 +119,41 @@ fn fig10(at: &Point, context: &Context) -> Result<Outcome, RunError> {
 }
 
 fn fig12(at: &Point, context: &Context) -> Result<Outcome, RunError> {
-    between_guests(at, context, Network::Direct)
+    let transmit_interval_us = settings::interval(context)?;
+    let inside = Inside { transmit_interval_us, ..between_guests(at, context)? };
+    let setup = setup(context, settings::adaptive(context)?, inside)?;
+    let loopback = settings::loopback(context)?;
+    receive(Setup { loopback, ..setup }, context)
 }
 
+/// No card has part in it.
 fn fig13(at: &Point, context: &Context) -> Result<Outcome, RunError> {
-    between_guests(at, context, Network::Split { workers: 1 })
+    let setup = setup(context, Policy::Fixed(0), between_guests(at, context)?)?;
+    receive(Setup { network: Network::Split { workers: 1 }, ..setup }, context)
 }
 
-fn between_guests(at: &Point, context: &Context, network: Network) -> Result<Outcome, RunError> {
+fn between_guests(at: &Point, context: &Context) -> Result<Inside, RunError> {
     let bytes = at.axes.int("message_bytes")?;
     let message_bytes = u16::try_from(bytes)
         .ok()
         .filter(|bytes| (1..=60_000).contains(bytes))
         .ok_or_else(|| RunError::Refused(format!("message_bytes is {bytes}; it must be from 1 to 60000")))?;
     let load = settings::load(context)?;
-    let mut setup = setup(context, Origin::Guest, load, message_bytes.into())?;
-    (setup.guests, setup.network) = (2, network);
-    setup.spec.load = load;
-    if load == Load::Tcp {
-        setup.spec.stream_segments = settings::window(context)?.into();
+    // A stream's segments are no longer for it.
+    let mtu = if load == Load::Udp { settings::mtu(context)? } else { LONGEST };
+    let message_bytes = message_bytes.into();
+    Ok(Inside { from: Origin::Guest, load, message_bytes, mtu, transmit_interval_us: 0 })
+}
+
+/// The last of two guests sends to the first.
+fn receive(mut setup: Setup, context: &Context) -> Result<Outcome, RunError> {
+    setup.guests = 2;
+    if let Some(inside) = setup.inside {
+        setup.spec.load = inside.load;
+        if inside.load == Load::Tcp {
+            setup.spec.stream_segments = settings::window(context)?.into();
+        }
     }
-    setup.moderation = settings::adaptive(context)?;
     let (measured, mut outcome) = point::run(&setup, context)?;
     let throughput = measured.throughput_mbps() / 1_000.0;
     let metrics = point::total(outcome.metrics.with(THROUGHPUT.name, throughput), &measured);

@@ -56,7 +56,7 @@ pub(crate) const FIG06: Experiment = Experiment {
 };
 
 fn fig06(at: &Point, context: &Context) -> Result<Outcome, RunError> {
-    let mut setup = point::setup(context)?;
+    let mut setup = point::setup(context, settings::fixed(context)?)?;
     setup.spec = Spec::linux_2_6_18(Load::Udp);
     setup.guests = count(at, "vms")?;
     setup.msix = if at.axes.bool("msi_accel")? { Handler::Hypervisor } else { Handler::DeviceModel };
@@ -117,9 +117,13 @@ pub(crate) const FIG07: Experiment = Experiment {
 };
 
 fn fig07(at: &Point, context: &Context) -> Result<Outcome, RunError> {
-    let mut setup = point::setup(context)?;
+    let mut setup = point::setup(context, settings::fixed(context)?)?;
     setup.guests = count(at, "vms")?;
-    setup.eoi = if at.axes.bool("eoi_accel")? { settings::fast_eoi(context)? } else { EoiPath::Emulated };
+    setup.eoi = if at.axes.bool("eoi_accel")? {
+        settings::fast_eoi(context, &setup.table)?
+    } else {
+        EoiPath::Emulated
+    };
     let (measured, mut outcome) = point::run(&setup, context)?;
     let total = measured.guests_overhead_mcycles_per_s();
     let eoi = measured.mcycles_per_s(Category::ApicEoi);

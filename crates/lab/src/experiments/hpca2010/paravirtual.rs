@@ -46,12 +46,17 @@ pub(crate) const FIG17: Experiment = Experiment {
 };
 
 fn fig16(at: &Point, context: &Context) -> Result<Outcome, RunError> {
-    scale(at, context, Setup { eoi: settings::fast_eoi(context)?, ..point::setup(context)? })
+    let setup = point::setup(context, settings::fixed(context)?)?;
+    scale(at, context, Setup { eoi: settings::fast_eoi(context, &setup.table)?, ..setup })
 }
 
 fn fig17(at: &Point, context: &Context) -> Result<Outcome, RunError> {
     let spec = Spec::xenlinux_2_6_18(Load::Udp);
-    scale(at, context, Setup { kind: DomainKind::Pvm, spec, ..point::setup(context)? })
+    scale(
+        at,
+        context,
+        Setup { kind: DomainKind::Pvm, spec, ..point::setup(context, settings::fixed(context)?)? },
+    )
 }
 
 fn scale(at: &Point, context: &Context, guests: Setup) -> Result<Outcome, RunError> {

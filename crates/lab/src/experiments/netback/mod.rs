@@ -63,6 +63,6 @@ fn setup(context: &Context, workers: u8, dispatch: Policy) -> Result<Setup, RunE
         netback: Netback { dispatch, ..Netback::SPREAD },
         kind: DomainKind::Pvm,
         spec: Spec::xenlinux_2_6_18(Load::Udp),
-        ..point::setup(context)?
+        ..point::setup(context, settings::fixed(context)?)?
     })
 }

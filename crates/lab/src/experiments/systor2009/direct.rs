@@ -3,7 +3,7 @@
 use crate::experiment::{
     Axis, Context, Experiment, Figure, Kind, Outcome, Point, Points, RunError, Scale, Values,
 };
-use crate::experiments::point::{RUN_UP, TOTAL, metric, timed};
+use crate::experiments::point::{TOTAL, metric, timed, times};
 use crate::experiments::settings;
 use crate::machine::assigned::Path;
 use crate::machine::assigned::net::{self, Net};
@@ -96,9 +96,9 @@ fn path(at: &Point) -> Result<Path, RunError> {
 fn net(at: &Point, context: &Context) -> Result<Outcome, RunError> {
     let table = settings::table_or(context, CostTable::server_2009)?;
     let mut machine = Net::new(&net::Plan { table, path: path(at)?, seed: context.seed });
-    let span = settings::span(context)?;
-    let found = machine.measure(RUN_UP, span).map_err(|error| RunError::Invariant(error.to_string()))?;
-    let outcome = timed(machine.hash(), machine.events(), RUN_UP + span);
+    let (run_up, span) = times(context)?;
+    let found = machine.measure(run_up, span).map_err(|error| RunError::Invariant(error.to_string()))?;
+    let outcome = timed(machine.hash(), machine.events(), run_up + span);
     let metrics =
         outcome.metrics.with("throughput_gbps", found.throughput_gbps).with(TOTAL.name, found.cpu_total_pct);
     Ok(Outcome { metrics, ..outcome })
@@ -117,8 +117,8 @@ fn disk(at: &Point, context: &Context) -> Result<Outcome, RunError> {
     let table = settings::table_or(context, CostTable::server_2009)?;
     let plan = storage::Plan { table, path: path(at)?, block: block * 1_024, seed: context.seed };
     let mut machine = Storage::new(&plan);
-    let span = settings::span(context)?;
-    let found = machine.measure(RUN_UP, span).map_err(|error| RunError::Invariant(error.to_string()))?;
-    let outcome = timed(machine.hash(), machine.events(), RUN_UP + span);
+    let (run_up, span) = times(context)?;
+    let found = machine.measure(run_up, span).map_err(|error| RunError::Invariant(error.to_string()))?;
+    let outcome = timed(machine.hash(), machine.events(), run_up + span);
     Ok(Outcome { metrics: outcome.metrics.with("throughput_mbps", found.throughput_mbps), ..outcome })
 }

@@ -1,4 +1,4 @@
-//! Putting a machine together: drivers started, flows found, nothing under way. Left out: what a machine is to be.
+//! Putting a machine together: starts the drivers and finds a flow for each queue pair. Left out: the plan's axes.
 
 use super::{Core, Courier, Host, Load, Plan, Processor, Queues};
 use crate::machine::chipset::{Assigned, Chipset};
@@ -28,7 +28,7 @@ const WINDOW: u16 = 240;
 /// Buffers that a sender's socket holds: 212,992 bytes at 2,304 a frame (Linux, wmem_default).
 const SOCKET: u32 = 92;
 const MTU: u16 = 1_500;
-/// From one interrupt of a vector to the next, us: 20,000 a second in bulk (Linux iavf, IAVF_ITR_20K), none for who waits.
+/// From one interrupt of a vector to the next, us: 20,000 a second in bulk (Linux iavf, IAVF_ITR_20K), 0 for requests.
 const INTERVAL_US: u16 = 50;
 /// Where the card is on the host's bus: the PF, then the VF.
 const PF: Assigned = Assigned { rid: Rid(0x100), region: Region::of(1) };
@@ -40,7 +40,7 @@ impl Queues {
     /// Puts a machine together.
     ///
     /// # Errors
-    /// What is not as it should be: a number of pairs, or a defect of this program.
+    /// Text that names a number of pairs out of range, or what a driver or the chipset has refused.
     pub fn new(plan: &Plan) -> Result<Self, String> {
         if !(1..=MOST).contains(&plan.pairs) {
             return Err(format!("{} queue pairs: there is room for 1 to {MOST}", plan.pairs));

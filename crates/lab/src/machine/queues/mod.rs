@@ -9,7 +9,7 @@
 //! | `measure` | reading it |
 //!
 //! Left out: locks and cache lines that processors of a guest share, more flows than queues, requests to the PF, and what
-//! the card itself takes: it is hardware, or somebody else's processor.
+//! the card itself takes.
 
 mod build;
 mod measure;
@@ -88,11 +88,11 @@ struct Processor {
     awaits: usize,
 }
 
-/// Who carries accesses out that have exited: a process of the service domain.
+/// The process of the service domain that carries out accesses that have exited.
 #[derive(Debug)]
 struct Courier {
     vcpu: VcpuId,
-    /// Whose access is next.
+    /// The processors whose accesses wait, in order.
     requests: VecDeque<usize>,
     /// Registers written.
     written: u64,

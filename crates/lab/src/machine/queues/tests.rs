@@ -35,7 +35,7 @@ fn a_sender_of_datagrams_rings_for_each() {
 }
 
 #[test]
-fn who_waits_for_an_answer_waits_longer_than_who_does_not() {
+fn a_mapped_page_beats_a_posted_message_which_beats_an_answered_one() {
     for load in [Load::Stream, Load::Datagrams] {
         let throughput = WAYS.map(|doorbell| found(1, doorbell, load).throughput_gbps);
         assert!(throughput.is_sorted_by(|one, next| one > next), "{load:?}: {throughput:?}");
@@ -56,7 +56,7 @@ fn queue_pairs_with_mapped_doorbells_share_nothing() {
 }
 
 #[test]
-fn who_carries_messages_is_the_limit_of_all_pairs() {
+fn the_courier_limits_all_pairs() {
     let [two, four] = [2, 4].map(|pairs| found(pairs, Doorbell::Posted, Load::Datagrams).throughput_gbps);
     assert!(four < two * 1.1, "{two} and {four}");
 }

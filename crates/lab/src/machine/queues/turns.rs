@@ -14,7 +14,7 @@ impl Host {
         let began = step.began();
         let Self { chipset, port, driver, doorbell, rung, processors, cache, .. } = self;
         let Processor { kernel, hardware, messages, awaits, .. } = &mut processors[index];
-        // What has arrived by now is there to be found, if anybody looks.
+        // A kernel that looks at its rings finds what has arrived by now.
         let looks = kernel.looks() || hardware.controller.deliverable(&mut chipset.channels);
         let mut next = if looks { Some(port.sync(began, chipset)) } else { None };
         let device = Side {

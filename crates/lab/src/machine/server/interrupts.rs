@@ -68,7 +68,8 @@ impl Server {
         core.trace.note(now, WORLD, INTERRUPT, &[index as u64, entry.into()]);
         let (vcpu, kind) = (hardware.vcpu, hardware.kind);
         let deliverable = hardware.signal(entry, interrupt.guest.vector, &mut self.chipset.channels);
-        core.tell(vcpu, kind, core.table[Cost::EventSend], now);
+        let sending = if kind == DomainKind::Pvm { core.table[Cost::EventSend] } else { 0 };
+        core.tell(vcpu, kind, sending, now);
         if deliverable {
             self.wake(index, now, core);
         }

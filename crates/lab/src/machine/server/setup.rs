@@ -12,6 +12,7 @@ use hypervisor::exit::EoiPath;
 use hypervisor::msix::Handler;
 use sim::{Instant, Span};
 use split::dispatch;
+use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 use thiserror::Error;
 
@@ -166,6 +167,15 @@ pub enum Origin {
 }
 
 impl Setup {
+    /// Whether two guests have the same thread, so that the scheduler decides between them.
+    pub(crate) fn shares_threads(&self) -> bool {
+        let guests = 0..u16::from(self.guests);
+        let home =
+            |n| if self.kind == DomainKind::Native { self.topology.bare(n) } else { self.topology.guest(n) };
+        let homes: BTreeSet<_> = guests.clone().map(|n| home(n).index()).collect();
+        homes.len() < guests.len()
+    }
+
     pub(super) fn outside(&self, port: u8) -> Outside {
         let traffic = self.first.filter(|_| port == 0).map_or(self.traffic, |(traffic, _)| traffic);
         let Self { loopback, limits, seed, .. } = *self;

@@ -36,6 +36,10 @@ use sim::Instant;
 
 /// The VF.
 pub(crate) const VF: u8 = 0;
+/// The VF's address.
+pub(crate) const ADDRESS: MacAddress = MacAddress([0x02, 0xbb, 0, 0, 0, 0]);
+/// The link, Mb/s.
+const LINK: u32 = 100_000;
 /// Descriptors of each ring: what a guest's memory has room for in four pairs of rings.
 const RING: u16 = 256;
 /// Buffers that are given back with one doorbell (Linux iavf, IAVF_RX_BUFFER_WRITE).
@@ -65,7 +69,7 @@ pub(crate) struct Port {
     pub(crate) functions: Functions,
     pairs: u16,
     staging: Staging,
-    /// Frames that flows were found by.
+    /// Frames with which `flows` has asked the card.
     probes: u64,
 }
 
@@ -129,7 +133,8 @@ impl Bus for PortBus<'_> {
 }
 
 impl Port {
-    /// A port with a VF of so many queue pairs, whose driver runs. A vector interrupts once in an interval at most.
+    /// Makes a port with a VF of `pairs` queue pairs and starts its drivers. A vector interrupts at most once in
+    /// `interval_us`. Errors: what a driver refuses, or fewer pairs than asked for.
     pub(crate) fn new(
         (pf, vf): (Path, Path),
         (pairs, interval_us): (u16, u16),
@@ -243,8 +248,3 @@ impl Port {
         books.never("memory requests outside the memory of their function", self.functions.faults);
     }
 }
-
-/// The VF's address.
-pub(crate) const ADDRESS: MacAddress = MacAddress([0x02, 0xbb, 0, 0, 0, 0]);
-/// The link, Mb/s.
-const LINK: u32 = 100_000;

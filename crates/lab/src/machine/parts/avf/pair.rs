@@ -1,6 +1,6 @@
 //! A queue pair as the network device of a kernel, which is one processor's part of a guest's. All pairs are of one VF and
-//! one driver. A doorbell is a store where the VF's pages are the guest's memory; elsewhere it exits, and somebody in
-//! the service domain writes the register for the guest. Left out: a guest that asks its PF for something.
+//! one driver. A doorbell is a store where the VF's pages are mapped; elsewhere it exits, and a process of the service
+//! domain writes the register for the guest. Left out: requests of a guest to its PF.
 
 use super::{Port, VF};
 use crate::machine::parts::card::card_time;

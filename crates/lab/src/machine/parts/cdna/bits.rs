@@ -30,3 +30,16 @@ impl Bits {
         (0..128).filter(move |context| all >> context & 1 == 1)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Bits, VECTORS};
+
+    #[test]
+    fn vectors_beyond_the_buffer_join_the_last() {
+        let mut bits = Bits::default();
+        (0..VECTORS + 3).for_each(|n| bits.push(1 << n));
+        bits.push(0);
+        assert_eq!((bits.0.len(), bits.0.back()), (VECTORS, Some(&(0b1111 << (VECTORS - 1)))));
+    }
+}

@@ -118,3 +118,9 @@ fn a_full_buffer_of_vectors_loses_no_context() {
     assert_eq!(bits.take().count(), VECTORS + 40);
     assert_eq!(bits.take().count(), 0);
 }
+
+/// No slot of the ring can hold the number that is due, however old it is.
+#[test]
+fn there_are_numbers_for_two_turns_of_the_ring() {
+    assert_eq!((RING, SEQUENCES), (256, 512));
+}

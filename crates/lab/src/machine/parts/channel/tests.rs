@@ -7,7 +7,7 @@ use crate::machine::parts::cdna::{Buffer, PAGE};
 use guest::packet::{self, TCP_HEADERS};
 use i82576::MacAddress;
 use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
-use split::Offload;
+use split::{LONGEST, Offload, PIECES};
 
 /// Two guests of 32 pages.
 fn pages() -> Pages {
@@ -62,6 +62,7 @@ fn a_page_is_held_until_the_packet_has_gone() {
     let packet = accepted(&request(8_192, None), &mut pages);
     assert_eq!(pages.references(), 2);
     assert!(pages.free(1, 0) && !pages.give(1, 1), "freed, and nobody else's yet");
+    assert_eq!(packet.pieces().len(), 2);
     assert!(packet.pieces().iter().all(|piece| pages.reaches(*piece, 0)));
     packet.release(&mut pages);
     assert!(pages.references() == 0 && pages.give(1, 1));
@@ -93,6 +94,24 @@ fn a_request_that_is_not_what_it_says_reaches_nothing() {
     assert_eq!(change(|it| it.header[46] = 0xf0), Some(Refused::Header), "more options than there are");
     assert_eq!(change(|it| it.offload.segment = Some(0)), Some(Refused::Segment));
     assert_eq!(change(|it| it.offload.segment = Some(40)), Some(Refused::Segment), "150 of them");
+}
+
+/// Nothing is to be cut, so what its headers say of its length counts for nothing.
+#[test]
+fn a_packet_may_be_as_long_as_the_channel_takes_and_no_longer() {
+    let found = |change: &dyn Fn(&mut Request)| {
+        let mut asked = request(1, None);
+        change(&mut asked);
+        accept(&asked, 0, &mut pages()).err()
+    };
+    let pieces = |count: usize| found(&|it| it.pieces = vec![it.pieces[0]; count]);
+    assert_eq!((pieces(PIECES), pieces(PIECES + 1)), (None, Some(Refused::Length)));
+    let bytes = |total: usize| found(&|it| it.pieces = request(total - TCP_HEADERS, None).pieces);
+    assert_eq!((bytes(LONGEST), bytes(LONGEST + 1)), (None, Some(Refused::Length)));
+    let header = |length: usize| found(&|it| it.header.truncate(length));
+    assert_eq!((header(14), header(13)), (None, Some(Refused::Header)));
+    assert_eq!(found(&|it| it.pieces[0].length = 0), Some(Refused::Length));
+    assert_eq!(found(&|it| it.pieces = Vec::new()), None, "headers alone");
 }
 
 #[test]

@@ -115,6 +115,13 @@ fn cycles(span: Span) -> u64 {
 /// # Errors
 /// [`Defect`], of the model.
 pub fn run(plan: &Plan) -> Result<u64, Defect> {
+    let mut engine = build(plan);
+    engine.observe((Span::ZERO, plan.span), |_| ())?;
+    Ok(engine.system.underruns)
+}
+
+/// The machine at its start.
+fn build(plan: &Plan) -> Engine<Audio> {
     let mut phases = Generator::named(plan.seed, "phases");
     let drift = phases.below(2 * DRIFT + 1);
     let period = Span::from_picos(PERIOD.picos() / 1_000_000 * (1_000_000 - DRIFT + drift));
@@ -155,15 +162,34 @@ pub fn run(plan: &Plan) -> Result<u64, Defect> {
         filled: PERIODS,
         underruns: 0,
     };
-    let mut engine = Engine { core, system };
-    engine.observe((Span::ZERO, plan.span), |_| ())?;
-    Ok(engine.system.underruns)
+    Engine { core, system }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Plan, WORK, run};
+    use super::{PERIODS, Plan, WORK, build, run};
+    use crate::machine::books::Books;
+    use crate::machine::engine::Actor;
     use sim::Span;
+
+    #[test]
+    fn the_books_are_open_if_the_buffer_has_more_than_it_holds() {
+        let owes = |filled| {
+            let mut engine = build(&Plan {
+                real_time: false,
+                tick_ms: 10,
+                weights: (1, 16),
+                work: WORK,
+                seed: 1,
+                span: Span::from_secs(1),
+            });
+            engine.system.filled = filled;
+            let mut books = Books::default();
+            engine.system.owes(&mut books);
+            books.close().is_err()
+        };
+        assert_eq!([0, PERIODS, PERIODS + 1].map(owes), [false, false, true]);
+    }
 
     fn rate(real_time: bool, tick_ms: u16, weights: (u16, u16)) -> f64 {
         let (seconds, seeds) = (60, 32);

@@ -2,9 +2,14 @@
 
 use super::admin::{Firmware, Sent, VFS};
 use super::monitor::Monitor;
-use avf::admin::SIZE;
+use avf::admin::{Descriptor, SIZE, flag, opcode};
+use avf::bits::aqlen;
+use avf::{pf_register as pf, register as own};
+use avf_nic::Card;
 use driver::avf::inbox::{Inbox, Limits};
-use driver::avf::queue::{Message, Queue};
+use driver::avf::queue::{Found, Message, Queue};
+use i82576::Time;
+use pcie::{Bus, DmaFault, Function, Iova};
 
 const SLOTS: u16 = 32;
 
@@ -56,6 +61,8 @@ fn a_full_queue_refuses_and_what_was_refused_is_not_served() {
         served += monitor.visit(&mut ring, &mut card, &mut 0).served.len();
     }
     assert_eq!(served, 31);
+    let again = (0..100).filter(|n| card.send(message(1, *n), &mut ring)).count();
+    assert_eq!(again, 31, "as many as were given back");
 }
 
 #[test]
@@ -78,4 +85,99 @@ fn one_processor_at_a_time_is_in_the_thread() {
     assert!(monitor.enter() && !monitor.enter());
     monitor.leave();
     assert!(monitor.enter());
+}
+
+/// Where the PF's buffers are, and the rings that VFs send from: what is before is the PF's ring.
+const BUFFERS: u64 = 0x1000;
+const RINGS: u64 = 0x4_0000;
+
+/// Memory that all functions reach.
+struct Memory(Vec<u8>);
+
+impl Bus for Memory {
+    fn dma_read(&mut self, _: Function, at: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
+        into.copy_from_slice(&self.0[at as usize..][..into.len()]);
+        Ok(())
+    }
+
+    fn dma_write(&mut self, _: Function, at: Iova, from: &[u8]) -> Result<(), DmaFault> {
+        self.0[at as usize..][..from.len()].copy_from_slice(from);
+        Ok(())
+    }
+
+    fn msix(&mut self, _: Function, _: u16) {}
+}
+
+/// A card of the family itself, with a PF's queue of `SLOTS` buffers and two VFs that send.
+struct Real {
+    card: Card,
+    memory: Memory,
+    queue: Queue,
+    tails: [u32; 2],
+}
+
+impl Real {
+    fn new() -> Self {
+        let mut memory = Memory(vec![0; 0x4_4000]);
+        let queue = Queue::new(SLOTS, 4_096, BUFFERS, VFS, memory.0.as_mut_slice());
+        let mut card = Card::new(2);
+        let length = u32::from(SLOTS) | aqlen::ENABLE;
+        card.pf_write(pf::PF_ARQLEN, length, &mut memory);
+        card.pf_write(pf::PF_ARQT, queue.tail().into(), &mut memory);
+        for vf in 0..2 {
+            card.set_bus_master(vf, true);
+            card.write(vf, own::VF_ATQBAL, (RINGS + 0x1000 * u64::from(vf)) as u32);
+            card.write(vf, own::VF_ATQLEN, length);
+        }
+        Self { card, memory, queue, tails: [0; 2] }
+    }
+
+    /// A VF's driver sends a message; whether the card has given it to the PF.
+    fn send(&mut self, message: Sent) -> bool {
+        let Sent { vf, operation, length } = message;
+        let tail = &mut self.tails[usize::from(vf)];
+        let sent = Descriptor {
+            flags: flag::BUF | flag::RD,
+            opcode: opcode::SEND_TO_PF,
+            length,
+            cookie_high: operation,
+            ..Descriptor::default()
+        };
+        let at = RINGS as usize + 0x1000 * usize::from(vf) + *tail as usize * SIZE;
+        self.memory.0[at..][..SIZE].copy_from_slice(&sent.emit());
+        *tail = (*tail + 1) % u32::from(SLOTS);
+        self.card.write(vf as u8, own::VF_ATQT, *tail);
+        self.card.poll(Time::ZERO, &mut self.memory);
+        self.card.read(vf as u8, own::VF_ATQH) == *tail
+    }
+
+    fn take(&mut self) -> Option<Found> {
+        let found = self.queue.take(self.memory.0.as_mut_slice());
+        self.card.pf_write(pf::PF_ARQT, self.queue.tail().into(), &mut self.memory);
+        found
+    }
+}
+
+/// Message for message and slot for slot; only what finds no buffer goes another way: there a message waits in its VF's
+/// ring, here it is refused.
+#[test]
+fn the_card_of_the_family_writes_what_this_one_writes() {
+    let mut real = Real::new();
+    let mut ring = vec![0; usize::from(SLOTS) * SIZE];
+    let mut queue = Queue::new(SLOTS, 4_096, BUFFERS, VFS, ring.as_mut_slice());
+    let mut model = Firmware::new(SLOTS);
+    for round in 0..7 {
+        for n in 0..31 {
+            let message = Sent { vf: n % 2, operation: 100 * round + u32::from(n), length: 8 + n };
+            assert!(model.send(message, &mut ring) && real.send(message), "{message:?}");
+        }
+        let more = message(0, 1);
+        assert!(!model.send(more, &mut ring) && (round < 6 || !real.send(more)), "no buffer is posted");
+        for _ in 0..31 {
+            let found = queue.take(ring.as_mut_slice());
+            assert!(matches!(found, Some(Found::Message(_))));
+            assert_eq!(found, real.take());
+            model.set_tail(queue.tail());
+        }
+    }
 }

@@ -1,0 +1,102 @@
+//! A setting moves a row wherever it is accepted, and is refused where it has no effect.
+
+use super::catalogue;
+use crate::experiment::{Experiment, RunError};
+use crate::named::{Metrics, Params};
+use crate::runner::plan::{Assignment, Selection, points};
+use crate::runner::{self, LabError, Options, Run};
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+
+/// Another value for each setting that is no constant, and for some constants. Left out: r and bufs of the adaptive
+/// policy, which move nothing in the first second, and the scheduler, which does after a while; they have tests of their own.
+const OTHER: &[(&str, &str)] = &[
+    // One of them may be the experiment's own.
+    ("table", "modern"),
+    ("table", "opteron"),
+    ("interrupt_hz", "9000"),
+    ("driver_hz", "4000"),
+    ("tcp_window", "3000"),
+    ("loopback_mbps", "50"),
+    ("inside", "stream"),
+    ("inside_mtu", "1000"),
+    ("clients", "stream"),
+    ("eoi", "checked"),
+    ("aic_lif_hz", "3000"),
+    ("warm_up_ms", "3"),
+    ("measure_ms", "4"),
+    ("cost.backend", "9000"),
+    ("cost.eoi_emulated", "9000"),
+    ("cost.tx_stack", "9000"),
+    ("cost.grant_copy", "9000"),
+];
+
+fn run(experiment: &Experiment, point: &Params, set: &[(&str, &str)]) -> Result<Run, LabError> {
+    let axes = point.iter().map(|(name, value)| Assignment::from((name, value)));
+    let set = axes.chain(set.iter().map(|&pair| Assignment::from(pair))).collect();
+    let options =
+        Options { seed: 1, jobs: NonZeroUsize::MIN, shard: None, set, unaffected: false, out: None };
+    let selection = Selection::Names(vec![experiment.name.to_owned()]);
+    runner::run(&catalogue(), &selection, &options, &mut ())
+}
+
+fn without_effect(error: &LabError) -> bool {
+    let is_so = |error: &RunError| matches!(error, RunError::NoEffect(_));
+    matches!(error, LabError::Failed { failures, .. } if failures.iter().all(|failure| is_so(&failure.error)))
+}
+
+/// Everything but the point: metrics may round a small effect away.
+fn happened(run: &Run) -> (&Metrics, u64, u64) {
+    let record = &run.records[0];
+    (&record.row.metrics, record.trace, record.simulated_ps)
+}
+
+/// The first and the last point of few guests.
+fn ends(experiment: &'static Experiment) -> Vec<Params> {
+    let few = |point: &Params| point.int("vms").is_ok_and(|vms| vms <= 10) || point.get("vms").is_none();
+    let mut points: Vec<_> = points(experiment).into_iter().filter(few).collect();
+    let last = points.pop();
+    points.into_iter().take(1).chain(last).collect()
+}
+
+#[test]
+fn a_setting_moves_a_row_or_is_refused() {
+    let mut idle = Vec::new();
+    let all = catalogue().experiments.iter();
+    for (experiment, point) in
+        all.flat_map(|experiment| ends(experiment).into_iter().map(move |it| (experiment, it)))
+    {
+        let brief: &[_] = &[("warm_up_ms", "8"), ("measure_ms", "8")];
+        let is_timed = run(experiment, &point, brief).is_ok();
+        let brief = if is_timed { brief } else { &[] };
+        let base = run(experiment, &point, brief).unwrap();
+        let mut moves = BTreeMap::<&str, bool>::new();
+        for other in OTHER.iter().filter(|(name, _)| point.get(name).is_none()) {
+            match run(experiment, &point, &[brief, &[*other]].concat()) {
+                Ok(run) => *moves.entry(other.0).or_default() |= happened(&run) != happened(&base),
+                Err(error) => assert!(without_effect(&error), "{error}"),
+            }
+        }
+        idle.extend(
+            moves
+                .into_iter()
+                .filter(|(_, moves)| !moves)
+                .map(|(name, _)| format!("{} {point}: {name}", experiment.name)),
+        );
+    }
+    assert_eq!(idle, Vec::<String>::new());
+}
+
+/// Where each guest has a thread of its own a scheduler has nothing to decide.
+#[test]
+fn the_scheduler_is_refused_where_no_guests_share_a_thread() {
+    let credit = ("scheduling", "credit");
+    let find = |name: &str| catalogue().experiment(name).unwrap();
+    let alone = run(find("fig08"), &points(find("fig08"))[0], &[credit, ("measure_ms", "5")]);
+    assert!(without_effect(&alone.unwrap_err()));
+    let [base, other] = ["round-robin", "credit"].map(|name| {
+        let point = &points(find("fig11"))[0];
+        run(find("fig11"), point, &[("scheduling", name), ("measure_ms", "60")]).unwrap()
+    });
+    assert_ne!(happened(&base), happened(&other));
+}
