@@ -23,7 +23,7 @@ pub struct Counters {
     pub overflowed: u64,
     /// Memory that could not be reached.
     pub dma_faults: u64,
-    /// Packets whose descriptors make no sense.
+    /// Malformed packets: descriptors that no card would take.
     pub malformed: u64,
     /// Queues stopped for malformed ones.
     pub stopped: u64,
@@ -120,7 +120,7 @@ impl Card {
         of_card.or_else(|| self.functions.iter().find_map(Function::flaw))
     }
 
-    /// A VF's driver reads a register of BAR 0. There is none: zero.
+    /// A VF's driver reads a register of BAR 0; zero if there is no such register.
     pub fn read(&mut self, vf: u8, offset: u32) -> u32 {
         self.functions.get_mut(usize::from(vf)).map_or(0, |function| function.read(offset))
     }
@@ -187,7 +187,7 @@ impl Card {
             poll.more |= mail && held.is_none();
             poll.deadline = [poll.deadline, due, held].into_iter().flatten().min();
         }
-        // Who found the PF's queue full is first when it has room, so that each VF has its turn.
+        // A VF that found the PF's queue full is the first when there is room, so that each VF has its turn.
         self.turn = turned_away.unwrap_or(if count == 0 { 0 } else { (self.turn + 1) % count });
         poll
     }

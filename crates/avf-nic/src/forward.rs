@@ -218,7 +218,7 @@ impl<B: Bus> Senders<'_, B> {
         cost
     }
 
-    /// What a packet asks for makes no sense.
+    /// A packet is malformed: it asks for what cannot be done.
     fn spoiled<L: Lane>(&mut self, vf: u8, queue: u8, lane: &mut L) -> usize {
         lane.counters().tx_invalid += 1;
         self.card.count_malformed(vf, queue);

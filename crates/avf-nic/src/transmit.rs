@@ -1,5 +1,5 @@
 //! Transmit rings: descriptors up to the end of a packet, its buffers copied out, and descriptors given back in order. A
-//! packet that is not whole yet stays where it is. One that makes no sense is dropped and counted, and a queue with many
+//! packet that is not whole yet stays where it is. A malformed one is dropped and counted, and a queue with many
 //! of them is stopped: real cards stop it at the first.
 //!
 //! Left out: checksums and segmentation (`forward`), for which a packet says what was asked.
@@ -19,9 +19,9 @@ const MOST_DESCRIPTORS: u32 = 80;
 const DESCRIPTORS_A_FRAME: u32 = 8;
 /// Bytes of a packet that is to be segmented.
 pub(crate) const MOST_BYTES: usize = 1 << 18;
-/// Bytes before a packet, for who puts a tag in.
+/// Bytes before a packet, where a tag may be inserted.
 const MOST_HEADROOM: usize = 64;
-/// Packets without sense after which a queue is stopped.
+/// Malformed packets after which a queue is stopped.
 const PATIENCE: u32 = 64;
 /// Where their count stops.
 const MOST_MALFORMED: u32 = PATIENCE + 1;
@@ -39,7 +39,7 @@ pub(crate) struct TxQueue {
     pub(crate) running: bool,
     /// The tail was written since the ring was last found empty or waiting.
     rung: bool,
-    /// Packets without sense so far.
+    /// Malformed packets so far.
     malformed: u32,
 }
 
@@ -57,7 +57,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// What a packet without sense costs at most, in frames.
+    /// What a malformed packet costs at most, in frames.
     pub(crate) const COSTLIEST: usize = (MOST_DESCRIPTORS / DESCRIPTORS_A_FRAME) as usize;
 
     /// What reading its descriptors cost, in frames. What is left of it is read no more.
@@ -71,7 +71,7 @@ impl Packet {
 pub enum Outgoing {
     /// A packet; its bytes are in the buffer.
     Packet(Packet),
-    /// One without sense, which is gone.
+    /// A malformed packet, which is dropped.
     Dropped,
     /// None that is whole.
     Nothing,
@@ -84,7 +84,7 @@ struct Gathered {
     buffers: [(u64, u16); MOST_DESCRIPTORS as usize],
     count: usize,
     descriptors: u32,
-    /// Something about it makes no sense.
+    /// It is malformed.
     broken: bool,
     /// Which descriptors are to be given back, a bit each.
     reports: u128,

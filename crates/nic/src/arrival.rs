@@ -124,7 +124,8 @@ impl<B: Bus> Work<'_, B> {
         contents
     }
 
-    /// What the receive descriptors will say of a frame without its tag, whoever gets it, and what chooses its queue.
+    /// What the receive descriptors will say of a frame without its tag, in every pool that gets it, and what chooses its
+    /// queue.
     fn look_into(&self, frame: &mut Frame<'_>) -> Contents {
         let conditions = &self.scratch.conditions;
         let (control, outer, seal) = (conditions.checks, frame.outer, frame.seal());
@@ -254,7 +255,7 @@ impl<B: Bus> Work<'_, B> {
 }
 
 impl Nic {
-    /// A glance at a frame may be all that it takes: nobody asks for its hash, its fragments or its headers, and tags
+    /// A glance at a frame may be all that it takes: no setting asks for its hash, its fragments or its headers, and tags
     /// are what they usually are.
     pub(crate) fn may_glance(&self) -> bool {
         let conditions = &self.scratch.conditions;

@@ -235,7 +235,7 @@ impl<B: Bus> Work<'_, B> {
         }
     }
 
-    /// A packet makes no sense.
+    /// A packet is malformed.
     #[inline(always)]
     fn spoiled<L: Lane>(&mut self, queue: Queue, cause: u32, lane: &mut L) {
         lane.counters().tx_invalid += 1;

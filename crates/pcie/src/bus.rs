@@ -52,7 +52,7 @@ impl fmt::Display for Rid {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("DMA fault of {function} at {iova:#x}")]
 pub struct DmaFault {
-    /// Who asked.
+    /// The function that asked.
     pub function: Function,
     /// The first address that could not be reached.
     pub iova: Iova,
@@ -86,7 +86,7 @@ pub trait Bus {
 
     /// Writes descriptors of `size` bytes (16 or 32), one behind the other from `iova` on. A driver that finds the second eight
     /// bytes of a descriptor written, which say that it is done, finds the rest of it written, and every descriptor before it.
-    /// By default one write: memory that nobody looks at meanwhile has no order.
+    /// By default one write, which is enough where no driver looks meanwhile.
     ///
     /// # Errors
     /// [`DmaFault`] if any byte of the range is unmapped or read-only; descriptors before it may have been written.
@@ -112,13 +112,13 @@ pub trait Bus {
     /// wherever the vector table is kept.
     fn msix(&mut self, function: Function, vector: u16);
 
-    /// Sends the function's MSI message, of which there is one. By default nobody listens: a bus whose drivers
+    /// Sends the function's MSI message, of which there is one. By default nothing happens: a bus whose drivers
     /// all use MSI-X need not know of any other form.
     fn msi(&mut self, function: Function) {
         let _ = function;
     }
 
-    /// Raises or lowers the function's interrupt pin: a level, told when it changes. By default nobody listens.
+    /// Raises or lowers the function's interrupt pin: a level, told when it changes. By default nothing happens.
     fn intx(&mut self, function: Function, raised: bool) {
         let _ = (function, raised);
     }

@@ -75,7 +75,7 @@ impl<const N: usize> Places<N> {
         acts: impl Fn(u32) -> bool,
         mut write: impl FnMut(u32, u32),
     ) -> bool {
-        // The last first: what a guest stores before its tail is not missed by who has seen the tail.
+        // The last first: a look that has seen a tail has not missed what the guest stored before it.
         let mut found = self.shown;
         for run in self.runs.iter().rev() {
             pages.load_run(self.offsets[run.start], &mut found[run.clone()]);

@@ -1,5 +1,5 @@
-//! A frame's way through the plane: the switch is asked, ports and uplink get what it says, and everybody's share is counted
-//! and paid for. Left out: what a family does before it hands a frame over, and after it has got one.
+//! A frame's way through the plane: the switch decides, the ports and the uplink that it names get the frame, and each port's
+//! share is counted and paid for. Left out: what a family does before it hands a frame over, and after it has got one.
 
 use crate::frame::{Ends, Frame};
 use crate::ledger::{Ledger, PortCounters};
@@ -131,7 +131,7 @@ impl<const N: usize> Plane<N> {
         self.flows.never_remember();
     }
 
-    /// Asks the switch about a frame of a port or of the uplink, and hands it to everybody it names. Inlined into the few
+    /// Asks the switch about a frame of a port or of the uplink, and hands it to all that the switch names. Inlined into the few
     /// places that call it, with the family's side of the way: as a call it costs a frame 60 instructions more.
     #[inline(always)]
     pub fn forward<S: Sink, W: Wire>(
@@ -312,7 +312,7 @@ impl<const N: usize> Plane<N> {
         self.count_received(port, from_uplink, ends, bytes);
     }
 
-    /// A port has sent a frame: to somebody here, to the uplink, or both.
+    /// A port has sent a frame: to other ports, to the uplink, or both.
     #[inline]
     pub(crate) fn count_sent(&mut self, port: Port, ends: Ends, length: usize, local: bool, uplink: bool) {
         if !local && !uplink {
@@ -386,7 +386,7 @@ impl<const N: usize> Plane<N> {
     }
 }
 
-/// Tells who watches of a frame that storm control keeps from ports.
+/// Tells captures of a frame that storm control keeps from ports.
 fn keep_from<W: Wire>(ports: Ports, frame: &mut Frame<'_>, wire: &mut W) {
     for port in ports.iter() {
         let seen = Seen { at: Origin::Port(port), way: Way::Out, lost: Some(Loss::Storm) };

@@ -1,4 +1,4 @@
-//! What is counted of each port's traffic: 64 bits wide, and never cleared but by who owns the counters. Frames are tallied
+//! What is counted of each port's traffic: 64 bits wide, and never cleared but by their owner. Frames are tallied
 //! while the plane works and added to the counters at the end of a visit or a poll. Left out: what a family's own drivers
 //! are shown of it.
 

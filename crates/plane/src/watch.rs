@@ -1,5 +1,5 @@
-//! What somebody who watches the plane is told: each frame at each place, and what became of it there. Watching changes
-//! nothing, and while nobody watches it costs a frame one look. Left out: who watches, and what for.
+//! What a capture is told of the plane: each frame at each place, and what became of it there. A capture changes nothing;
+//! without one a frame pays one look. Left out: which captures there are, and what for.
 
 use crate::forward::{About, Missed, Sink};
 use crate::frame::Frame;
@@ -29,7 +29,7 @@ pub enum Way {
 /// Why a frame went no further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loss {
-    /// The switch gives it to nobody.
+    /// The switch names no port, and not the uplink.
     Dropped(Reason),
     /// The port did not get it.
     Missed(Missed),
@@ -43,7 +43,7 @@ pub enum Loss {
     Uplink,
 }
 
-/// Ports that somebody watches.
+/// Ports whose frames are captured.
 pub(crate) struct Watched<'a, S, W> {
     pub(crate) sinks: &'a mut S,
     pub(crate) wire: &'a mut W,
