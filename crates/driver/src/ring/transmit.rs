@@ -208,9 +208,14 @@ impl<P: Piece> TxRing<P> {
         piece: P,
     ) {
         let length = frame[0].len() + frame[1].len();
-        let mut head = [0; HEADERS];
-        let pieces = prepared(&mut head, frame, headers, offload, length);
-        self.put_data(hal, pieces, piece, length);
+        match headers {
+            None => self.put_data(hal, [&[], frame[0], frame[1]], piece, length),
+            Some(headers) => {
+                let mut head = [0; HEADERS];
+                let pieces = prepared(&mut head, frame, headers, offload, length);
+                self.put_data(hal, pieces, piece, length);
+            }
+        }
         self.count_frame(hal, length);
     }
 
@@ -291,15 +296,14 @@ impl<P: Piece> TxRing<P> {
     }
 }
 
-/// The frame with its headers, if the card is to complete them, replaced by seeded ones in `head`.
+/// The frame with its headers, which the card is to complete, replaced by seeded ones in `head`.
 fn prepared<'a>(
     head: &'a mut [u8; HEADERS],
     frame: [&'a [u8]; 2],
-    headers: Option<Headers>,
+    headers: Headers,
     offload: &TxOffload,
     length: usize,
 ) -> Pieces<'a> {
-    let Some(headers) = headers else { return [&[], frame[0], frame[1]] };
     let (first, rest) = frame[0].split_at(headers.total());
     let head = &mut head[..first.len()];
     head.copy_from_slice(first);
