@@ -93,7 +93,9 @@ impl Card {
         let stale = core::mem::take(&mut function.stale);
         for index in (0..EACH).filter(|index| stale >> index & 1 == 1) {
             let places = (index..COUNT).step_by(EACH);
-            doorbells.places.show(pages, places, |place| function.shown(place));
+            let all = doorbells.places.show(pages, places, |place| function.shown(place));
+            // What the guest has stored meanwhile is looked at first.
+            function.stale |= u16::from(!all) << index;
         }
     }
 

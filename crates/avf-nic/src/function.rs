@@ -144,7 +144,6 @@ impl Function {
     pub(crate) fn read(&mut self, offset: u32) -> u32 {
         let Some((row, index)) = find(offset) else { return 0 };
         let at = usize::from(index);
-        self.stale |= 1_u16.checked_shl(index.into()).unwrap_or(0);
         match row.kind {
             Kind::TxTail => self.tx[at].tail,
             Kind::RxTail => self.rx[at].tail,

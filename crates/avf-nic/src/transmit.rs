@@ -158,7 +158,7 @@ impl TxQueue {
         Ok(Outgoing::Dropped)
     }
 
-    /// A packet made no sense; whether it was one too many, and the queue is stopped.
+    /// A packet was malformed; whether it was one too many, and the queue is stopped.
     fn spoil(&mut self) -> bool {
         self.malformed = (self.malformed + 1).min(MOST_MALFORMED);
         self.running &= self.malformed < PATIENCE;
@@ -350,7 +350,7 @@ impl Card {
         function.raise_sent(queue);
     }
 
-    /// A packet of a queue made no sense. After many the queue is stopped, until it is set up anew.
+    /// A packet of a queue was malformed. After many the queue is stopped, until it is set up anew.
     pub(crate) fn count_malformed(&mut self, vf: u8, queue: u8) {
         let Some(function) = self.functions.get_mut(usize::from(vf)) else { return };
         function.counters.malformed += 1;

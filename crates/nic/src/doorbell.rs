@@ -157,7 +157,8 @@ impl Nic {
     pub fn show<P: Pages>(&self, doorbells: &mut Doorbells, pages: &P, now: Time) {
         let Doorbells { vf, slots, places, .. } = doorbells;
         if self.answering(vf.get()).is_none() {
-            return places.show(pages, 0..COUNT, |_| u32::MAX);
+            places.show(pages, 0..COUNT, |_| u32::MAX);
+            return;
         }
         places.show(pages, 0..COUNT, |place| self.held(slots[place], *vf, now));
     }

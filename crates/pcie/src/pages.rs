@@ -103,18 +103,25 @@ impl<const N: usize> Places<N> {
     }
 
     /// Puts into `places`, by their numbers, what loads are to give from now on. What the guest has stored since the last look
-    /// stays for the next.
+    /// stays for the next; `false` if there was such a store.
     pub fn show<P: Pages>(
         &mut self,
         pages: &P,
         places: impl IntoIterator<Item = usize>,
         mut value: impl FnMut(usize) -> u32,
-    ) {
+    ) -> bool {
+        let mut all = true;
         for place in places {
             let (old, new) = (self.shown[place], value(place));
-            if new != old && pages.replace(self.offsets[place], old, new) {
+            if new == old {
+                continue;
+            }
+            if pages.replace(self.offsets[place], old, new) {
                 self.shown[place] = new;
+            } else {
+                all = false;
             }
         }
+        all
     }
 }

@@ -31,7 +31,7 @@ pub struct PortCounters {
     pub tx_multicast: u64,
     /// Of the frames sent, broadcast ones.
     pub tx_broadcast: u64,
-    /// Packets that made no sense: descriptors, lengths, offload requests.
+    /// Malformed packets: descriptors, lengths, offload requests.
     pub tx_invalid: u64,
     /// Frames with an address or VLAN that is not the port's, and link-control frames.
     pub tx_blocked: u64,

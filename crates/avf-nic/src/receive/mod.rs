@@ -100,14 +100,14 @@ impl RxQueue {
         bus: &mut B,
     ) -> Option<Result<(), Missed>> {
         let (Some(context), Some(burst)) = (&self.context, &mut self.burst) else { return None };
-        if frame.len() > self.usual || !burst.has_one() {
+        let room = Room { head: self.head, tail: self.tail, slots: context.length.into() };
+        if frame.len() > self.usual || !burst.has_one() || room.posted() == 0 {
             return None;
         }
-        let next = if self.head + 1 < context.length.into() { self.head + 1 } else { 0 };
         if burst.put(context.form, own, (frame, said), bus).is_err() {
             return Some(Err(self.stop()));
         }
-        self.head = next;
+        self.head = room.next();
         Some(Ok(()))
     }
 

@@ -62,6 +62,25 @@ fn a_queue_that_is_set_up_anew_shows_an_empty_ring() {
     assert_eq!(world.vf(0).read(r::qtx_tail(1)), 0);
 }
 
+#[test]
+fn what_could_not_be_shown_because_of_a_store_is_shown_after_it() {
+    let (mut world, _a, _b) = two();
+    world.vf(0).write(r::VFINT_ITRN, 10);
+    world.look();
+    world.show();
+    world.card.write(0, r::VFINT_DYN_CTLN, 20 << dyn_ctl::INTERVAL_SHIFT);
+    world.vf(0).write(r::VFINT_ITRN, 7);
+    world.show();
+    world.vf(0).write(r::VFINT_ITRN, 10);
+    world.look();
+    world.show();
+    assert_eq!(
+        world.vf(0).read(r::VFINT_ITRN),
+        20,
+        "the guest's second store is what was shown before, so no look sees it"
+    );
+}
+
 /// Interrupts of VF 0 since they were last asked for.
 fn interrupts(world: &mut World) -> Vec<u16> {
     let sent = std::mem::take(&mut world.memories.interrupts);

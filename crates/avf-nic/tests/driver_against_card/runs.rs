@@ -150,6 +150,25 @@ proptest! {
 }
 
 #[test]
+fn a_tail_that_moves_back_takes_buffers_back_though_they_were_read() {
+    for careful in [false, true] {
+        let (mut world, mut a, _b) = two(|_| {});
+        if careful {
+            world.card.take_no_shortcuts();
+        }
+        for tail in [None, Some(1)] {
+            if let Some(tail) = tail {
+                world.vf(1).write(r::qrx_tail(0), tail);
+            }
+            assert!(a.transmit(&mut world.vf(0), 0, &packet(1)));
+            (0..3).for_each(|_| world.round());
+        }
+        let statistics = world.card.statistics(1);
+        assert_eq!((statistics.rx_unicast, statistics.rx_discards), (1, 1), "careful: {careful}");
+    }
+}
+
+#[test]
 fn memory_that_cannot_be_reached_stops_the_queue_after_the_frames_before() {
     let (mut world, _a, mut b) = two(|_| {});
     let (ring, buffer, length) = (MEMORY - 0x1000, MEMORY - 0x2000, packet(7).len() as u16);

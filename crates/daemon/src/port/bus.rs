@@ -264,7 +264,9 @@ impl Bus for LiveBus {
 
     #[inline]
     fn prefetch(&mut self, function: Function, iova: Iova, access: Access) {
-        self.reach(function).memory.prefetch(iova, access == Access::Write);
+        if let Some(reach) = self.functions.get(place(function)) {
+            reach.memory.prefetch(iova, access == Access::Write);
+        }
     }
 
     fn msix(&mut self, function: Function, vector: u16) {

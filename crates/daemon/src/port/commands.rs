@@ -56,7 +56,14 @@ impl Port {
 
     /// Sets everything aside, and waits for a successor to take it or not. Other commands wait as well.
     fn pause(&mut self, inbox: &Inbox, time: Duration, answer: &Sender<bool>) {
-        let noted = self.phase == Phase::Serving && self.note_rest();
+        let serving = self.phase == Phase::Serving;
+        let noted = serving && self.note_rest();
+        if serving && !noted {
+            tracing::error!(
+                port = self.name,
+                "its state does not fit what a successor reads; the port goes on here"
+            );
+        }
         if answer.send(noted).is_ok() && noted {
             match wait_for_successor(inbox, time) {
                 Succession::Taken => return self.phase = Phase::Left,

@@ -186,7 +186,8 @@ impl Errands {
     }
 }
 
-/// A VF may be withdrawn and offered again while errands of its former clients are under way.
+/// A number that no client of this process has had: a VF may be withdrawn and offered again while errands of its former
+/// clients are under way.
 fn next_client() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     LAST.fetch_add(1, Ordering::Relaxed)

@@ -20,12 +20,41 @@ pub(super) struct Header {
 }
 
 pub(super) const HEADER: Header = Header { magic: 0, next: 8, attempts: 16, software: 24 };
-/// The software's state is its length, and its bytes.
-pub(super) const SOFTWARE_ROOM: u64 = 128 << 10;
-pub(super) const SOFTWARE: [u64; 2] = [SOFTWARE_ROOM, 2 * SOFTWARE_ROOM];
-/// The port at rest: whether it counts, its length, its bytes.
-pub(super) const REST: u64 = MIB;
-pub(super) const REST_ROOM: u64 = 7 * MIB;
+
+/// Where the notes on the whole port are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Port {
+    /// The two states of the software: each is its length, and its bytes.
+    pub(super) software: [u64; 2],
+    /// Bytes for each, its length among them.
+    pub(super) software_room: u64,
+    /// The port at rest: whether it counts, its length, its bytes.
+    pub(super) rest: u64,
+    /// Bytes for that, all of it.
+    pub(super) rest_room: u64,
+}
+
+impl Port {
+    /// Of a port whose family has so many VFs. A VF may have a list of all VLANs in its policy and in the configuration, and at
+    /// rest a packet of 256 KB and eight messages of 4 KB that wait: more than the first megabytes hold for more than eight VFs.
+    pub(super) const fn of(vfs: usize) -> Self {
+        let end = FIRST + STRIDE * (1 + vfs as u64);
+        match vfs {
+            0..=FEW => Self {
+                software: [128 << 10, 256 << 10],
+                software_room: 128 << 10,
+                rest: MIB,
+                rest_room: 7 * MIB,
+            },
+            _ => Self {
+                software: [end, end + 2 * MIB],
+                software_room: 2 * MIB,
+                rest: end + 4 * MIB,
+                rest_room: 28 * MIB,
+            },
+        }
+    }
+}
 
 /// Where a function's notes are.
 #[derive(Debug, Clone, Copy)]
@@ -48,16 +77,18 @@ pub(super) const MOST_WINDOWS: u64 = 65_536 + 8_192;
 
 const FIRST: u64 = 8 * MIB;
 const STRIDE: u64 = 5 * MIB;
+/// VFs of a port whose own notes lie before the functions'. Those of others lie behind.
+const FEW: usize = 8;
+const BEHIND: u64 = 32 * MIB;
 
 /// Bytes of the memory for a port whose family has so many VFs.
 pub(super) const fn size(vfs: usize) -> u64 {
-    FIRST + STRIDE * (1 + vfs as u64)
+    FIRST + STRIDE * (1 + vfs as u64) + if vfs > FEW { BEHIND } else { 0 }
 }
 
 /// VFs that memory of so many bytes has room for; none if it is as long as no such memory.
-pub(super) fn vfs(size: u64) -> Option<usize> {
-    let functions = size.checked_sub(FIRST).filter(|rest| rest.is_multiple_of(STRIDE))? / STRIDE;
-    usize::try_from(functions).ok()?.checked_sub(1).filter(|vfs| (1..=MAX_VFS).contains(vfs))
+pub(super) fn vfs(bytes: u64) -> Option<usize> {
+    (1..=MAX_VFS).find(|vfs| size(*vfs) == bytes)
 }
 
 impl Function {
@@ -68,6 +99,12 @@ impl Function {
     }
 }
 
-const _: () = assert!(SOFTWARE[1] + SOFTWARE_ROOM <= REST && REST + REST_ROOM <= FIRST);
+const _: () = {
+    let (few, many) = (Port::of(FEW), Port::of(MAX_VFS));
+    assert!(few.software[1] + few.software_room <= few.rest && few.rest + few.rest_room <= FIRST);
+    assert!(
+        many.software[1] + many.software_room <= many.rest && many.rest + many.rest_room <= size(MAX_VFS)
+    );
+};
 const _: () = assert!(IRQ * IRQS_A_TYPE * IRQ_TYPES <= 4096);
 const _: () = assert!(16_384 + WINDOW * MOST_WINDOWS <= STRIDE);

@@ -26,7 +26,7 @@ pub(super) use function::{FunctionJournal, Irq, Progress, Window};
 pub(super) use rest::Rest;
 
 use host::shared::{SharedMemory, SharedMemoryError};
-use layout::{HEADER, MAGIC, SOFTWARE, SOFTWARE_ROOM};
+use layout::{HEADER, MAGIC};
 use pcie::Function;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -97,7 +97,7 @@ impl Journal {
 
     /// The port at rest.
     pub(super) fn rest(&self) -> Rest {
-        Rest::new(Arc::clone(&self.memory))
+        Rest::new(Arc::clone(&self.memory), layout::Port::of(self.vfs))
     }
 
     /// A number for a descriptor, that no other has had.
@@ -121,11 +121,12 @@ impl Journal {
 
     /// Notes the port's software; `false` if it is too long.
     pub(super) fn note_software(&self, bytes: &[u8]) -> bool {
-        if bytes.len() as u64 > SOFTWARE_ROOM - 8 {
+        let places = layout::Port::of(self.vfs);
+        if bytes.len() as u64 > places.software_room - 8 {
             return false;
         }
         let place = 1 - get(&self.memory, HEADER.software) % 2;
-        let at = SOFTWARE[place as usize];
+        let at = places.software[place as usize];
         store(&self.memory, at + 8, bytes);
         put(&self.memory, at, &[bytes.len() as u64]);
         put(&self.memory, HEADER.software, &[place]);
@@ -134,8 +135,9 @@ impl Journal {
 
     /// The software noted last; nothing if none was.
     pub(super) fn software(&self) -> Vec<u8> {
-        let at = SOFTWARE[(get(&self.memory, HEADER.software) % 2) as usize];
-        let length = get(&self.memory, at).min(SOFTWARE_ROOM - 8);
+        let places = layout::Port::of(self.vfs);
+        let at = places.software[(get(&self.memory, HEADER.software) % 2) as usize];
+        let length = get(&self.memory, at).min(places.software_room - 8);
         load(&self.memory, at + 8, length as usize)
     }
 }

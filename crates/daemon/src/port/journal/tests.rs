@@ -178,6 +178,20 @@ fn software_is_the_old_or_the_new() {
     assert_eq!(journal.software(), b"newer");
 }
 
+/// A packet of 256 KB and eight messages may wait on each VF, and each may have a list of all VLANs, in force and configured.
+#[test]
+fn a_port_of_64_vfs_has_room_for_all_that_its_guests_can_leave_waiting() {
+    let journal = Journal::new(64).unwrap();
+    let rest = vec![1; 64 * ((256 << 10) + 8 * 4096 + (64 << 10))];
+    assert!(journal.rest().note(&rest));
+    let software = vec![2; 64 * 2 * 4096 * 3 + (128 << 10)];
+    assert!(journal.note_software(b"old") && journal.note_software(&software));
+    journal.function(Function::Vf(63)).step(progress(63));
+    let found = Journal::adopt(journal.as_fd().try_clone_to_owned().unwrap()).unwrap();
+    assert!(found.rest().read() == Some(rest) && found.software() == software);
+    assert_eq!(found.function(Function::Vf(63)).progress().handled, 63);
+}
+
 #[test]
 fn there_is_room_for_every_vf_of_the_family_and_each_has_notes_of_its_own() {
     let journal = Journal::new(64).unwrap();
