@@ -47,10 +47,10 @@ impl Function {
             }
             Order::ConfigureTx(queue, context) => self.configure_tx(queue, context),
             Order::Run { rx, tx } => self.run(rx, tx),
-            Order::MapRx(queue, cause) => set(&mut self.rx_causes, queue, cause),
-            Order::MapTx(queue, cause) => set(&mut self.tx_causes, queue, cause),
-            Order::Address { mac, on } => join(&mut filters.addresses, mac, on),
-            Order::Vlan { vlan, on } => join(&mut filters.vlans, vlan, on),
+            Order::MapRx(queue, cause) => set_cause(&mut self.rx_causes, queue, cause),
+            Order::MapTx(queue, cause) => set_cause(&mut self.tx_causes, queue, cause),
+            Order::Address { mac, on } => set_member(&mut filters.addresses, mac, on),
+            Order::Vlan { vlan, on } => set_member(&mut filters.vlans, vlan, on),
             Order::Tags(tags) => filters.tags = tags,
             Order::Promiscuity { unicast, multicast } => {
                 (filters.unicast, filters.multicast) = (unicast, multicast);
@@ -80,12 +80,12 @@ impl Function {
     }
 }
 
-fn set(causes: &mut [Option<Cause>], queue: u8, cause: Option<Cause>) {
+fn set_cause(causes: &mut [Option<Cause>], queue: u8, cause: Option<Cause>) {
     _ = causes.get_mut(usize::from(queue)).map(|own| *own = cause);
 }
 
 /// Adds a member, or removes it.
-fn join<T: PartialEq>(members: &mut Vec<T>, member: T, on: bool) {
+fn set_member<T: PartialEq>(members: &mut Vec<T>, member: T, on: bool) {
     members.retain(|own| *own != member);
     if on {
         members.push(member);

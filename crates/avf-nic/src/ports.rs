@@ -74,7 +74,7 @@ impl Card {
         {
             return delivered;
         }
-        frame.apart(|frame| self.deliver_closely(port, frame, about, findings, bus))
+        frame.with_copy(|frame| self.deliver_closely(port, frame, about, findings, bus))
     }
 
     /// The usual way: one VF gets a plain frame that is for it alone, and has a buffer at hand that takes all of it. `None` for
@@ -95,7 +95,7 @@ impl Card {
         let contents = Contents::of_plain(&plain, seal);
         let (hash, queue) = function.scaling.spread_plain(&plain, contents);
         let said = describe(contents, hash, function.filters.tags, frame.tag, about);
-        let bytes = frame.delivered(!is_apart(function.filters.tags));
+        let bytes = frame.delivered(!strips_tags(function.filters.tags));
         let filled = function.put_usual((Vf(vf), queue), bytes, said, bus)?;
         self.reached |= 1 << (vf % MAX_VFS as u8);
         Some(filled.map(|()| bytes.len()).map_err(|_| plane::Missed::Fault))
@@ -122,7 +122,7 @@ impl Card {
         let fcs = function.rx.get(usize::from(queue)).is_some_and(RxQueue::keeps_check_sequence);
         let said = describe(contents, hash, tags, frame.tag, about);
         let said = WriteBack { cast: cast(frame.ends()), fcs, ..said };
-        let bytes = frame.delivered(!is_apart(tags));
+        let bytes = frame.delivered(!strips_tags(tags));
         let length = bytes.len();
         let with_check = if fcs { append_check_sequence(bytes, checked) } else { bytes };
         *reached |= 1 << (vf % MAX_VFS as u8);
@@ -135,9 +135,9 @@ impl Card {
     }
 }
 
-/// Whether a VF gets frame and tag apart. On a port VLAN it knows nothing of tags.
+/// Whether the VF's frames are delivered without their tag: the VF asked for it, or the PF has put it on a port VLAN.
 #[inline(always)]
-fn is_apart(tags: Tags) -> bool {
+fn strips_tags(tags: Tags) -> bool {
     tags.strip || tags.port_vlan.is_some()
 }
 

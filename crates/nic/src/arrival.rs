@@ -56,7 +56,7 @@ impl<B: Bus> Sink for Work<'_, B> {
         {
             return delivered;
         }
-        frame.apart(|frame| self.deliver_closely(pool(port), frame, about, findings))
+        frame.with_copy(|frame| self.deliver_closely(pool(port), frame, about, findings))
     }
 }
 

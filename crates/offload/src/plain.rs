@@ -3,7 +3,7 @@
 //! [`verify`] answer of any frame.
 //!
 //! Sums are taken in words that are aligned to the frame's start: a frame was copied just before, and a load that spans two stores
-//! of the copy has to wait for both to reach the cache, which takes longer than all the rest.
+//! of the copy has to wait for both to reach the cache.
 //!
 //! Left out: all other frames, which those look at.
 //!

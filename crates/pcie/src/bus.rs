@@ -19,7 +19,7 @@ pub enum Function {
 }
 
 impl Function {
-    /// Which VF it is, if it is one.
+    /// The VF index, if the function is a VF.
     #[must_use]
     pub const fn vf(self) -> Option<VfIndex> {
         match self {

@@ -144,10 +144,10 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// Has a rare way use a copy of this value. So no reference to the value itself leaves the usual way, and its fields stay in
-    /// registers there. The bytes are as the value has them when the rare way is done with them.
+    /// Calls `rare` with a copy of this value on the same bytes. The compiler keeps the fields in registers as long as no call gets
+    /// a reference to the value itself. Afterwards the tag is in the bytes, or not, as it was before.
     #[inline(always)]
-    pub fn apart<T>(&mut self, rare: impl FnOnce(&mut Frame<'_>) -> T) -> T {
+    pub fn with_copy<T>(&mut self, rare: impl FnOnce(&mut Frame<'_>) -> T) -> T {
         let mut copy = Frame { buffer: &mut *self.buffer, ..*self };
         let done = rare(&mut copy);
         if copy.tag_in_place != self.tag_in_place {

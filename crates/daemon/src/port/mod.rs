@@ -144,7 +144,7 @@ pub enum RefusedChange {
     /// There is no client to let go.
     #[error("no virtual machine is connected to it")]
     NoClient,
-    /// There cannot be so many VFs now.
+    /// The PF cannot change its number of VFs now.
     #[error("{name}.vfs: {error}")]
     Resize {
         /// The port.
@@ -152,12 +152,12 @@ pub enum RefusedChange {
         /// Why.
         error: ResizeError,
     },
-    /// The notes for a successor have no room for so many VFs.
+    /// The journal has no room for the VFs that the port is to offer.
     #[error("{name}.vfs: {error}")]
     Room {
         /// The port.
         name: String,
-        /// How many there is room for.
+        /// How many VFs it has room for.
         error: JournalError,
     },
     /// epoll.

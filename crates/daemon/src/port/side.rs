@@ -174,7 +174,7 @@ pub(super) fn configured(config: &PortConfig) -> Result<Configured, SettingError
     Ok(Configured { port: (&config.policy).try_into()?, vfs })
 }
 
-/// The VF, if the function is one.
+/// The VF index, if the function is a VF.
 pub(super) fn vf(function: Function) -> Option<VfIndex> {
     function.vf()?.try_into().ok()
 }

@@ -49,7 +49,7 @@ impl Inbox {
         Self { queue, limits, visits: 0, before: 0, cancelled, dropped: 0, strange: 0 }
     }
 
-    /// Takes messages from as many VFs as `vfs` from now on, if those were fewer before.
+    /// Takes messages from VFs 0..`vfs` from now on; never from fewer VFs than before.
     pub fn grow(&mut self, vfs: u16) {
         self.queue.grow(vfs);
         let count = self.cancelled.len().max(vfs.into());

@@ -26,7 +26,7 @@ impl Pf {
         Some(verdict)
     }
 
-    /// Quarantines a VF: it moves no frame and sees no link. Afterwards the card must be told [`Pf::link_override`].
+    /// Quarantines a VF: the PF disables its queues and shows it a link that is down. Afterwards the card must be told [`Pf::link_override`].
     pub fn quarantine<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, why: Cause) {
         if self.state_mut(vf).monitor.quarantine(why) {
             self.apply_enable(hal, vf);
@@ -34,8 +34,7 @@ impl Pf {
         }
     }
 
-    /// Releases a VF that was quarantined, and lifts every throttle. Afterwards the card must be told
-    /// [`Pf::link_override`].
+    /// Releases a quarantined VF, and ends its throttle. Afterwards the card must be told [`Pf::link_override`].
     pub fn release<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
         let was_quarantined = self.state_mut(vf).monitor.release();
         self.apply_rate(hal, vf);

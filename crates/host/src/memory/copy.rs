@@ -20,8 +20,8 @@ const LONG: usize = 32;
 /// Copies guest bytes into `buffer`, looking at each once.
 ///
 /// The first 64 bytes, where a frame has its headers, are stored in pieces that do not overlap, each at a multiple of its own size.
-/// So an aligned load of eight bytes finds all of them in one store. One that spans two stores has to wait until both have
-/// reached the cache, behind all stores before them; a frame's way through the card took three times as long for that.
+/// So an aligned load of eight bytes finds all of them in one store. A load that spans two stores has to wait until both have
+/// reached the cache, behind all stores before them, among them those into the memory of the guest that got the last frame.
 ///
 /// # Safety
 /// `buffer.len()` bytes from `source` on must be mapped, and must not be part of `buffer`.

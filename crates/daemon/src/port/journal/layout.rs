@@ -26,17 +26,18 @@ pub(super) const HEADER: Header = Header { magic: 0, next: 8, attempts: 16, soft
 pub(super) struct Port {
     /// The two states of the software: each is its length, and its bytes.
     pub(super) software: [u64; 2],
-    /// Bytes for each, its length among them.
+    /// Bytes for each, including the eight of its length.
     pub(super) software_room: u64,
     /// The port at rest: whether it counts, its length, its bytes.
     pub(super) rest: u64,
-    /// Bytes for that, all of it.
+    /// Bytes for that, including the mark and the length.
     pub(super) rest_room: u64,
 }
 
 impl Port {
-    /// Of a port whose family has so many VFs. A VF may have a list of all VLANs in its policy and in the configuration, and at
-    /// rest a packet of 256 KB and eight messages of 4 KB that wait: more than the first megabytes hold for more than eight VFs.
+    /// The places in the journal of a port with `vfs` VFs. The largest state is a list of all VLANs for each VF, both in force and
+    /// configured; at rest, also a pending packet of 256 KB and eight pending messages of 4 KB for each VF. The space before
+    /// the functions holds that for eight VFs; a journal for more VFs has the port's own notes behind the functions.
     pub(super) const fn of(vfs: usize) -> Self {
         let end = FIRST + STRIDE * (1 + vfs as u64);
         match vfs {
@@ -77,16 +78,17 @@ pub(super) const MOST_WINDOWS: u64 = 65_536 + 8_192;
 
 const FIRST: u64 = 8 * MIB;
 const STRIDE: u64 = 5 * MIB;
-/// VFs of a port whose own notes lie before the functions'. Those of others lie behind.
+/// The most VFs for which the port's own notes fit before the functions' notes.
 const FEW: usize = 8;
+/// Bytes for the port's own notes behind the functions'.
 const BEHIND: u64 = 32 * MIB;
 
-/// Bytes of the memory for a port whose family has so many VFs.
+/// Bytes of a journal for `vfs` VFs.
 pub(super) const fn size(vfs: usize) -> u64 {
     FIRST + STRIDE * (1 + vfs as u64) + if vfs > FEW { BEHIND } else { 0 }
 }
 
-/// VFs that memory of so many bytes has room for; none if it is as long as no such memory.
+/// The number of VFs of the journal that is `bytes` long; `None` if no journal has that length.
 pub(super) fn vfs(bytes: u64) -> Option<usize> {
     (1..=MAX_VFS).find(|vfs| size(*vfs) == bytes)
 }

@@ -40,15 +40,15 @@ pub enum JournalError {
     /// Another program's, or another version's.
     #[error("the notes of the process before are of another version of softiov")]
     Version,
-    /// Those of a port of a family, or of a version, that had fewer VFs.
+    /// The journal was made by a version, or for a family, with fewer VFs.
     #[error(
         "the notes of the process before have room for {room} VFs, and the port is to offer {wanted}; offer {room} at \
          most, or restart the host, which takes the port from its guests"
     )]
     Room {
-        /// VFs that there is room for.
+        /// The number of VFs that the journal has room for.
         room: usize,
-        /// VFs that are asked for.
+        /// The number of VFs that the port is to offer.
         wanted: usize,
     },
 }
@@ -57,12 +57,12 @@ pub enum JournalError {
 #[derive(Debug)]
 pub(super) struct Journal {
     memory: Arc<SharedMemory>,
-    /// VFs that there is room for.
+    /// The number of VFs that the journal has room for.
     vfs: usize,
 }
 
 impl Journal {
-    /// An empty one with room for so many VFs.
+    /// Creates an empty journal with room for `vfs` VFs.
     pub(super) fn new(vfs: usize) -> Result<Self, JournalError> {
         let memory = Arc::new(SharedMemory::new(layout::size(vfs))?);
         put(&memory, HEADER.magic, &[MAGIC]);
@@ -70,14 +70,14 @@ impl Journal {
         Ok(Self { memory, vfs })
     }
 
-    /// A predecessor's.
+    /// Opens the journal that a predecessor left.
     pub(super) fn adopt(fd: OwnedFd) -> Result<Self, JournalError> {
         let memory = Arc::new(SharedMemory::adopt(fd)?);
         let vfs = layout::vfs(memory.memory().len()).filter(|_| get(&memory, HEADER.magic) == MAGIC);
         Ok(Self { memory, vfs: vfs.ok_or(JournalError::Version)? })
     }
 
-    /// Whether there is room for the notes on so many VFs. A journal cannot grow: a port goes on with the one that it found.
+    /// Checks that the journal has room for `wanted` VFs. A journal cannot grow: a port keeps using the one that it opened.
     ///
     /// # Errors
     /// [`JournalError::Room`].

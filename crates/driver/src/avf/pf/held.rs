@@ -45,7 +45,8 @@ impl Pf {
         Some(verdict)
     }
 
-    /// Quarantines a VF: it moves no frame and sees no link. Its driver is told that it is reset.
+    /// Quarantines a VF. The PF resets it and announces the reset to its driver; until the release the VF's queues stay off and its
+    /// link is down.
     pub fn quarantine<H: Card>(&mut self, hal: &mut H, vf: u8, why: Cause) {
         let Some(state) = self.vfs.get_mut(usize::from(vf)) else { return };
         if state.monitor.quarantine(why) {
@@ -53,7 +54,8 @@ impl Pf {
         }
     }
 
-    /// Releases a VF that was quarantined, and lifts every throttle. Its driver is told that it is reset, and begins anew.
+    /// Releases a quarantined VF: the PF resets it and announces the reset, so that its driver sets it up anew. On a VF that is
+    /// not quarantined, ends the throttle.
     pub fn release<H: Card>(&mut self, hal: &mut H, vf: u8) {
         let Some(state) = self.vfs.get_mut(usize::from(vf)) else { return };
         if state.monitor.release() {

@@ -121,7 +121,7 @@ impl Mail {
         Ok((Self { receive, send, inbox: Inbox::new(queue, LIMITS, vfs), next: 0 }, tail))
     }
 
-    /// Takes messages from as many VFs as `vfs`, if those were fewer before.
+    /// Takes messages from VFs 0..`vfs` from now on; never from fewer VFs than before.
     pub(super) fn grow(&mut self, vfs: u16) {
         self.inbox.grow(vfs);
     }

@@ -54,7 +54,7 @@ pub(crate) struct Functions {
     pub(crate) sent: Vec<(Rid, Message)>,
     /// VFs, a bit each, whose receive vector is among them.
     pub(crate) received: u8,
-    /// Requests that nobody answers: of functions that nobody has, or refused by the IOMMU.
+    /// DMA requests of a function that no domain has, or refused by the IOMMU.
     pub(crate) faults: u64,
 }
 

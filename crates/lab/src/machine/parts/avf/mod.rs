@@ -56,7 +56,7 @@ pub(crate) struct Functions {
     vf: Path,
     /// Each interrupt that was not taken on yet: who sent what.
     pub(crate) sent: Vec<(Rid, Message)>,
-    /// Requests that nobody answers.
+    /// DMA requests to a function that the card does not have, or refused by the IOMMU.
     faults: u64,
 }
 

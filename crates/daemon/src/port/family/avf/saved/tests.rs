@@ -12,7 +12,7 @@ use pcie::{MAX_VFS, VfIndex};
 use std::path::Path;
 use std::sync::mpsc;
 
-/// The samples are of a port that offers so many.
+/// The number of VFs that the port of the samples offers.
 const OFFERED: usize = 3;
 
 fn sample(version: u32) -> Vec<u8> {
