@@ -45,7 +45,7 @@ impl Contents {
     /// The same of a plain frame.
     #[inline(always)]
     pub(crate) fn of_plain(plain: &Plain<'_>, sealed: Option<Sealed>) -> Self {
-        let payload = if plain.is_udp() { Payload::Udp } else { Payload::Tcp };
+        let payload = payload_of_plain(plain);
         let checksums = told(Some(plain.is_network_right()), plain.is_transport_right(sealed));
         Self {
             packet_type: packet_type::ip(Ip::V4, payload),
@@ -73,6 +73,12 @@ impl Contents {
         let network = verify::network(frame, &headers);
         let checksums = told(network, verify::transport(frame, &headers, sealed));
         Self { packet_type, checksums, ip, l3: headers.l3_offset as u16, l4: headers.l4_offset as u16 }
+    }
+
+    /// The bit of the hash types that has plain frames like this hashed.
+    #[inline(always)]
+    pub(crate) fn hash_type_of_plain(plain: &Plain<'_>) -> u64 {
+        packet_type::hash_type(Ip::V4, payload_of_plain(plain))
     }
 
     /// The packet type, see [`avf::packet_type`].
@@ -103,6 +109,11 @@ impl Contents {
         let ports = if self.l4 == 0 { 0 } else { PORTS };
         (part(usize::from(self.l3) + start, length), part(self.l4.into(), ports))
     }
+}
+
+#[inline(always)]
+fn payload_of_plain(plain: &Plain<'_>) -> Payload {
+    if plain.is_udp() { Payload::Udp } else { Payload::Tcp }
 }
 
 /// What the descriptor says of checksums: `network` and `transport` are whether the IPv4 header's and the transport's are

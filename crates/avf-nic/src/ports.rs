@@ -92,8 +92,10 @@ impl Card {
         let seal = frame.seal();
         let to_group = frame.ends().is_to_group();
         let plain = Plain::of(frame.untagged()).filter(|_| !to_group)?;
+        let (hash, queue) = function.scaling.spread_plain(&plain);
+        // Sums are not taken of a frame that has no buffer here.
+        function.rx.get(usize::from(queue)).filter(|ring| ring.has_buffer())?;
         let contents = Contents::of_plain(&plain, seal);
-        let (hash, queue) = function.scaling.spread_plain(&plain, contents);
         let said = describe(contents, hash, function.filters.tags, frame.tag, about);
         let bytes = frame.delivered(!strips_tags(function.filters.tags));
         let filled = function.put_usual((Vf(vf), queue), bytes, said, bus)?;

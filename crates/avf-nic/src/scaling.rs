@@ -108,21 +108,21 @@ impl Scaling {
 
     /// The same of a plain frame, whose hash may be known.
     #[inline(always)]
-    pub(crate) fn spread_plain(&mut self, plain: &Plain<'_>, contents: Contents) -> (Option<u32>, u8) {
-        if self.types() & contents.hash_type() == 0 {
+    pub(crate) fn spread_plain(&mut self, plain: &Plain<'_>) -> (Option<u32>, u8) {
+        if self.types() & Contents::hash_type_of_plain(plain) == 0 {
             return (None, 0);
         }
         let (ends, place) = (plain.ends(), Recent::place(plain.ends()));
         let hash = match self.derived.as_ref().map(|derived| derived.recent[place]) {
             Some(recent) if recent.ends == ends => recent.hash,
-            _ => self.hash_anew(plain, contents, place),
+            _ => self.hash_anew(plain, place),
         };
         (Some(hash), self.queue(hash))
     }
 
     #[cold]
-    fn hash_anew(&mut self, plain: &Plain<'_>, contents: Contents, place: usize) -> u32 {
-        let hash = self.hash(plain.frame(), contents);
+    fn hash_anew(&mut self, plain: &Plain<'_>, place: usize) -> u32 {
+        let hash = self.hash(plain.frame(), Contents::of_plain(plain, None));
         if let Some(derived) = &mut self.derived {
             derived.recent[place] = Recent { ends: plain.ends(), hash };
         }

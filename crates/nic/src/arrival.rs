@@ -72,6 +72,11 @@ impl<B: Bus> Work<'_, B> {
     ) -> Option<Result<usize, Missed>> {
         let queue = self.usual_queue(pool);
         self.open(queue);
+        let opened = self.scratch.receiving[queue.index()].opened.as_ref()?;
+        // Sums are not taken of a frame that has no buffer here.
+        if !self.state.rx[queue.index()].has_room(opened) {
+            return None;
+        }
         let seal = frame.seal();
         let found = plain::glance(frame.untagged(), self.scratch.conditions.checks, seal)?;
         let inexact = if about.inexact { status::PIF } else { 0 };

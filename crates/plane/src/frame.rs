@@ -126,10 +126,11 @@ pub struct Frame<'a> {
     sealed: Option<Sealed>,
 }
 
+// All of it is inlined: one call with a reference to a frame would put the fields of every frame into memory.
 impl<'a> Frame<'a> {
     /// The frame that fills `buffer` from [`HEADROOM`] on; `None` if it has no complete header.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn new(buffer: &'a mut [u8]) -> Option<Self> {
         (buffer.len() >= HEADROOM + HEADER).then_some(Self {
             buffer,
@@ -157,13 +158,13 @@ impl<'a> Frame<'a> {
     }
 
     /// The last `bytes` are the check sequence.
-    #[inline]
+    #[inline(always)]
     pub fn set_trailer(&mut self, bytes: usize) {
         self.trailer = bytes.min(self.buffer.len() - HEADROOM - HEADER);
     }
 
     /// Tags are of type `inner`, and one of type `outer` is the outer one; `None` if outer tags are not in use.
-    #[inline]
+    #[inline(always)]
     pub fn look_behind(&mut self, inner: u16, outer: Option<u16>) {
         self.kind = inner;
         self.outer = match outer {
@@ -174,21 +175,21 @@ impl<'a> Frame<'a> {
     }
 
     /// The sender's side has sealed a part, seen from the frame's start. Tags that come and go do not move that part.
-    #[inline]
+    #[inline(always)]
     pub fn set_seal(&mut self, sealed: Option<Sealed>) {
         self.sealed = sealed.map(|sealed| sealed.behind(self.start));
     }
 
     /// What was sealed, seen from the start of [`Frame::untagged`].
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn seal(&self) -> Option<Sealed> {
         self.sealed.map(|sealed| sealed.before(self.start))
     }
 
     /// Takes a tag out of the bytes, if one is there and something follows it. What should have an outer
     /// tag and has none is not looked into.
-    #[inline]
+    #[inline(always)]
     pub fn take_tag(&mut self) {
         let place = place(self.outer);
         let whole = self.buffer.len() >= self.start + place + 2 + TAG + self.trailer;
@@ -200,7 +201,7 @@ impl<'a> Frame<'a> {
     }
 
     /// The frame without its tag.
-    #[inline]
+    #[inline(always)]
     pub fn untagged(&mut self) -> &[u8] {
         self.bytes(false, 0)
     }
@@ -212,39 +213,39 @@ impl<'a> Frame<'a> {
     }
 
     /// The frame with its tag, if it has one.
-    #[inline]
+    #[inline(always)]
     pub fn tagged(&mut self) -> &[u8] {
         self.bytes(true, 0)
     }
 
     /// The frame as it is delivered, with or without its tag, and with its check sequence, if it was kept.
-    #[inline]
+    #[inline(always)]
     pub fn delivered(&mut self, tagged: bool) -> &[u8] {
         self.bytes(tagged, self.trailer)
     }
 
     /// The check sequence's bytes, if it was kept.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn trailer(&self) -> usize {
         self.trailer
     }
 
     /// Bytes with the tag, without the check sequence.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn length(&self) -> usize {
         self.buffer.len() - self.start - self.trailer + if self.tag.is_some() { TAG } else { 0 }
     }
 
     /// Destination and source.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn ends(&self) -> Ends {
         Ends::of(&self.buffer[self.head..])
     }
 
-    #[inline]
+    #[inline(always)]
     fn bytes(&mut self, tagged: bool, trailer: usize) -> &[u8] {
         if self.tag_in_place != (tagged && self.tag.is_some()) {
             self.move_tag();
@@ -253,7 +254,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Puts the tag into the bytes, or takes it out.
-    #[inline]
+    #[inline(always)]
     fn move_tag(&mut self) {
         let inserts = self.tag.filter(|_| !self.tag_in_place);
         let bytes = &mut self.buffer[self.start - TAG..];

@@ -89,6 +89,12 @@ impl RxQueue {
         self.running = on;
     }
 
+    /// Whether a posted descriptor is at hand.
+    #[inline(always)]
+    pub(crate) fn has_buffer(&self) -> bool {
+        self.burst.as_ref().is_some_and(|burst| burst.has_one())
+    }
+
     /// Puts a frame into the buffer of a descriptor at hand. `None` if there is none, or the frame does not fit:
     /// [`RxQueue::fill`] knows more.
     #[inline(always)]

@@ -143,7 +143,7 @@ impl ReceiveQueue {
         frame: &[u8],
         said: WriteBack,
     ) -> Option<Result<(), Lost>> {
-        if frame.len() > opened.one_buffer || self.done.is_halted() || !self.has_room(&opened.ring) {
+        if frame.len() > opened.one_buffer || !self.has_room(opened) {
             return None;
         }
         Some(match self.put(file, &opened.ring, function, bus, frame, said) {
@@ -201,11 +201,11 @@ impl ReceiveQueue {
         posted.min(ring.most().saturating_sub(self.done.waiting()) as usize)
     }
 
-    /// Whether a descriptor is left.
+    /// Whether the queue runs and a descriptor is left.
     #[inline]
-    fn has_room(&self, ring: &Ring) -> bool {
-        let posted = self.next < self.fetched || ring.available(self.fetch_at) > 0;
-        posted && self.done.waiting() < ring.most()
+    pub(crate) fn has_room(&self, opened: &Opened) -> bool {
+        let posted = self.next < self.fetched || opened.ring.available(self.fetch_at) > 0;
+        posted && self.done.waiting() < opened.ring.most() && !self.done.is_halted()
     }
 
     /// Fills a descriptor with a frame, as [`Self::fill`] would.
