@@ -6,13 +6,10 @@
 use crate::transmit::TxQueue;
 use avf::descriptor::tx::{self, Buffer, Data, SIZE};
 use avf::ids::{LONGEST, MIN_FRAME, SHORTEST};
-use pcie::{Access, Bus, DmaFault, Function};
+use pcie::{Access, Bus, DmaFault, FRAMES_AHEAD, Function};
 
 /// Descriptors that are read at a time.
 const MOST: usize = 32;
-/// So many frames ahead the buffer of a frame is fetched into the cache: the memory is another processor's, and takes longer to
-/// come than a frame takes on its way.
-pub(crate) const AHEAD: usize = 4;
 
 /// Descriptors of a ring from its head on, as they were read. The first `taken` of them are frames that have left.
 pub(crate) struct AtHand {
@@ -46,10 +43,10 @@ impl AtHand {
         (MIN_FRAME..=LONGEST).contains(&usize::from(buffer.length)).then_some(buffer)
     }
 
-    /// Has the bus fetch the frame that comes [`AHEAD`] after the next one.
+    /// Has the bus fetch the frame that comes [`FRAMES_AHEAD`] after the next one.
     #[inline]
     pub(crate) fn prefetch<B: Bus>(&self, own: Function, bus: &mut B) {
-        if let Some(raw) = self.raw[..self.count].get(self.taken + AHEAD) {
+        if let Some(raw) = self.raw[..self.count].get(self.taken + FRAMES_AHEAD) {
             bus.prefetch(own, tx::address(raw), Access::Read);
         }
     }

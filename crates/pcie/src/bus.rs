@@ -67,6 +67,10 @@ pub enum Access {
     Write,
 }
 
+/// So many frames ahead a card prefetches a frame's buffer: the memory is in another processor's cache, and takes longer to come
+/// than a frame takes on its way.
+pub const FRAMES_AHEAD: usize = 4;
+
 /// What a device needs of the bus. Requests are synchronous; a refused one moves no data that counts.
 ///
 /// The card calls this in bursts: one `dma_read` fetches up to a few dozen descriptors.

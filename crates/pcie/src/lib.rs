@@ -32,6 +32,6 @@ mod vf;
 pub mod walk;
 
 pub use access::ConfigAccess;
-pub use bus::{Access, Bus, DmaFault, Function, Iova, Rid};
+pub use bus::{Access, Bus, DmaFault, FRAMES_AHEAD, Function, Iova, Rid};
 pub use endpoint::{Effects, Endpoint};
 pub use vf::{MAX_VFS, NoSuchVf, VfIndex, VfSet};

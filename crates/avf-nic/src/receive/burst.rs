@@ -2,10 +2,9 @@
 //! card at the latest. Left out: what is in them (`avf::descriptor::rx`), and how a frame is laid out (`receive`).
 
 use super::Room;
-use crate::run::AHEAD;
 use avf::control::RxContext;
 use avf::descriptor::rx::{Form, SHORT, SIZE, WriteBack, buffer};
-use pcie::{Access, Bus, DmaFault, Function as BusFunction};
+use pcie::{Access, Bus, DmaFault, FRAMES_AHEAD, Function as BusFunction};
 
 /// Descriptors that are read at a time.
 const BURST: usize = 32;
@@ -45,7 +44,7 @@ impl Burst {
         (bytes, said): (&[u8], WriteBack),
         bus: &mut B,
     ) -> Result<(), DmaFault> {
-        let ahead = self.filled + AHEAD * form.size();
+        let ahead = self.filled + FRAMES_AHEAD * form.size();
         if let Some(raw) = self.raw[..self.end].get(ahead..) {
             bus.prefetch(own, buffer(raw), Access::Write);
         }

@@ -11,6 +11,3 @@ pub mod write_back;
 
 /// Descriptors moved by one bus request at the most.
 pub const BURST: usize = 32;
-/// So many frames ahead the buffer of a frame is fetched into the cache: the memory is another processor's, and takes longer to
-/// come than a frame takes on its way.
-pub(crate) const AHEAD: usize = 4;

@@ -3,17 +3,17 @@
 
 mod saved;
 
+use super::BURST;
 use super::buffers::{Buffers, Layout};
 use super::ring::Ring;
 use super::write_back::{Batch, Way};
-use super::{AHEAD, BURST};
 use crate::file::RegisterFile;
 use crate::offload::split::Split;
 use i82576::Queue;
 use i82576::descriptor::rx::{Posted, WriteBack, status};
 use i82576::descriptor::{SIZE, legacy};
 use i82576::register::{rx, rx_block};
-use pcie::{Access, Bus, DmaFault, Function, Iova};
+use pcie::{Access, Bus, DmaFault, FRAMES_AHEAD, Function, Iova};
 use serde::{Deserialize, Serialize};
 
 /// What the descriptor of a frame says about it, beside lengths.
@@ -220,7 +220,7 @@ impl ReceiveQueue {
         said: WriteBack,
     ) -> Result<bool, DmaFault> {
         let posted = self.take(ring, function, bus)?;
-        let ahead = self.next + AHEAD;
+        let ahead = self.next + FRAMES_AHEAD;
         if ahead < self.fetched {
             bus.prefetch(function, Posted::parse(&self.posted[ahead % BURST]).packet, Access::Write);
         }

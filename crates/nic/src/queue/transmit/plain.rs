@@ -3,12 +3,12 @@
 
 use super::TransmitQueue;
 use crate::file::RegisterFile;
+use crate::queue::BURST;
 use crate::queue::ring::Ring;
-use crate::queue::{AHEAD, BURST};
 use core::ops::{Range, RangeInclusive};
 use i82576::descriptor::tx::{self, Buffer};
 use i82576::ids::{FCS, MAX_FRAME};
-use pcie::{Access, Bus, DmaFault, Function};
+use pcie::{Access, Bus, DmaFault, FRAMES_AHEAD, Function};
 use plane::frame::HEADER;
 
 /// Bytes that a frame may have, check sequence excluded.
@@ -46,10 +46,10 @@ impl TransmitQueue {
         tx::plain(&self.burst[at % BURST]).filter(|buffer| FRAME_BYTES.contains(&buffer.length))
     }
 
-    /// Has the bus fetch the frame that comes [`AHEAD`] after the one at a place.
+    /// Has the bus fetch the frame that comes [`FRAMES_AHEAD`] after the one at a place.
     #[inline(always)]
     pub(crate) fn prefetch<B: Bus>(&self, at: usize, function: Function, bus: &mut B) {
-        let at = at + AHEAD;
+        let at = at + FRAMES_AHEAD;
         if at < self.fetched as usize {
             bus.prefetch(function, tx::address(&self.burst[at % BURST]), Access::Read);
         }
