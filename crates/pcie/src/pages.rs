@@ -63,7 +63,13 @@ impl<const N: usize> Places<N> {
     /// Whether the guest has stored anything since the last look.
     #[must_use]
     pub fn stirred<P: Pages>(&self, pages: &P) -> bool {
-        self.offsets.iter().zip(self.shown).any(|(offset, shown)| pages.load(*offset) != shown)
+        let mut found = [0; N];
+        // The last first: tails, which are what a guest stores most.
+        self.runs.iter().rev().any(|run| {
+            let found = &mut found[run.clone()];
+            pages.load_run(self.offsets[run.start], found);
+            *found != self.shown[run.clone()]
+        })
     }
 
     /// Has `write` take what the guest has stored since the last look, by offset and value. Answers whether there was

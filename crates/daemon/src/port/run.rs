@@ -78,7 +78,6 @@ impl Port {
         if more || !self.uplink.may_sleep() {
             return Some(Duration::ZERO);
         }
-        self.tell_changes();
         let sleep = |deadline: Time| deadline.since(now());
         let notice = notice.map(|deadline| sleep(deadline).min(LONGEST_SLEEP));
         let deadlines = [poll.deadline, parting, kick, self.uplink.deadline()];

@@ -57,6 +57,10 @@ pub(super) trait Wake {
 
     /// Notes the port as it is.
     fn rest(&mut self);
+
+    /// Tells what guests' drivers have done. It comes before the first sleep, so that a port with work does not pay for it each
+    /// round.
+    fn tell(&mut self);
 }
 
 /// How long to nap.
@@ -101,10 +105,14 @@ impl Naps {
         let began = wake.now();
         let passed = |wake: &W| wake.now().since(began);
         let mut rest = Some(REST).filter(|rest| wake.may_rest() && time.is_none_or(|time| time > *rest));
+        let mut told = false;
         loop {
             let spin = time.map_or(SPIN, |time| time.saturating_sub(passed(wake)).min(SPIN));
             if must_look && self.last.is_zero() && wake.look(spin) {
                 return self.go_on(wake, must_look);
+            }
+            if !std::mem::replace(&mut told, true) {
+                wake.tell();
             }
             let until = [time, rest].into_iter().flatten().min();
             let until = until.map(|end| end.saturating_sub(passed(wake)));
@@ -210,5 +218,9 @@ impl Wake for Awaiting<'_> {
 
     fn rest(&mut self) {
         self.port.note_rest();
+    }
+
+    fn tell(&mut self) {
+        self.port.tell_changes();
     }
 }

@@ -78,6 +78,8 @@ struct Model<'a> {
     /// How often the kernel was asked.
     asked: usize,
     rested: bool,
+    /// What drivers have done was told in this round.
+    told: bool,
 }
 
 impl<'a> Model<'a> {
@@ -95,6 +97,7 @@ impl<'a> Model<'a> {
             deaf: 0,
             asked: 0,
             rested: false,
+            told: false,
         }
     }
 
@@ -128,7 +131,7 @@ impl<'a> Model<'a> {
             let waited = self.now.since(at.max(self.since));
             assert!(!self.must_look || waited <= LONGEST, "a store has waited for {waited:?}");
         }
-        self.rested = false;
+        (self.rested, self.told) = (false, false);
     }
 }
 
@@ -139,6 +142,7 @@ impl Wake for Model<'_> {
 
     fn sleep(&mut self, time: Option<Duration>) -> io::Result<bool> {
         self.asked += 1;
+        assert!(self.told || time == Some(Duration::ZERO), "asleep, and nothing was told before");
         self.moment();
         self.heard = !self.said.is_empty();
         if self.heard {
@@ -191,6 +195,10 @@ impl Wake for Model<'_> {
     fn rest(&mut self) {
         self.rested = true;
         self.moment();
+    }
+
+    fn tell(&mut self) {
+        self.told = true;
     }
 }
 
