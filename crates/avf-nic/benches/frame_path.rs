@@ -9,13 +9,15 @@ use avf::descriptor::tx::{Data, Ip, L4};
 use avf::register as r;
 use avf_nic::Card;
 use avf_nic::staging::Staging;
-use pcie::Function::{self, Vf};
-use pcie::{Bus, DmaFault, Iova};
 use plane::pacing::Pacing;
 use plane::switch::{Mirrors, Storm, Tables};
 use plane::uplink::{Uplink, Wire};
 use plane::{Plane, PortCounters};
+use two_vfs::{Memory, address, frame};
 use units::Time;
+
+#[path = "../../pcie/benches/two_vfs/mod.rs"]
+mod two_vfs;
 
 const RING: usize = 64;
 const RX_RING: usize = 0;
@@ -23,37 +25,11 @@ const TX_RING: usize = 0x1000;
 const FRAME: usize = 0x2000;
 const BUFFERS: usize = 0x2_0000;
 const BUFFER: usize = 2048;
-const MEMORY: usize = 0x4_0000;
 const PORT_VLAN: u16 = 100;
 /// Frames that a call moves.
 const BURST: usize = 32;
 /// As a port gives each queue.
 const BUDGET: usize = 64;
-
-/// Flat memory for VF 0 and VF 1.
-struct Memory([Vec<u8>; 2]);
-
-impl Memory {
-    fn of(&mut self, function: Function, iova: Iova, length: usize) -> Result<&mut [u8], DmaFault> {
-        let Vf(n @ 0..2) = function else { return Err(DmaFault { function, iova }) };
-        let at = iova as usize;
-        self.0[usize::from(n)].get_mut(at..at + length).ok_or(DmaFault { function, iova })
-    }
-}
-
-impl Bus for Memory {
-    fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
-        into.copy_from_slice(self.of(function, iova, into.len())?);
-        Ok(())
-    }
-
-    fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault> {
-        self.of(function, iova, from.len())?.copy_from_slice(from);
-        Ok(())
-    }
-
-    fn msix(&mut self, _function: Function, _vector: u16) {}
-}
 
 /// Nothing beyond the port.
 struct Nowhere;
@@ -75,24 +51,6 @@ struct Bench {
     staging: Staging,
     /// What the rings' tails were last.
     tails: [usize; 2],
-}
-
-const fn mac(n: u8) -> [u8; 6] {
-    [2, 0, 0, 0, 0, n]
-}
-
-/// TCP over IPv4 with right sums.
-fn frame(length: usize) -> Vec<u8> {
-    let mut frame = [mac(1), mac(0)].concat();
-    let total = (length - 14) as u16;
-    frame.extend([8, 0, 0x45, 0]);
-    frame.extend(total.to_be_bytes());
-    frame.extend([0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
-    frame.extend([3, 232, 7, 208, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 0x10, 0xff, 0xff, 0, 0, 0, 0]);
-    let seed = 0x0a00 + 1 + 0x0a00 + 2 + 6 + (total - 20);
-    frame[50..52].copy_from_slice(&seed.to_be_bytes());
-    frame.resize(length, 0x5a);
-    frame
 }
 
 impl Bench {
@@ -118,14 +76,14 @@ impl Bench {
                 keep_fcs: false,
             };
             card.order(vf, Order::ConfigureRx(0, rx));
-            card.order(vf, Order::Address { mac: mac(vf), on: true });
+            card.order(vf, Order::Address { mac: address(vf), on: true });
             card.order(vf, Order::Vlan { vlan: PORT_VLAN, on: true });
             card.order(vf, Order::Tags(Tags { strip: true, insert: false, port_vlan: Some(PORT_VLAN) }));
             card.order(vf, Order::SpoofCheck(true));
             card.order(vf, Order::Run { rx: 1, tx: 1 });
         }
         card.apply_policy(&mut plane, &Mirrors::NONE);
-        let memory = Memory([vec![0; MEMORY], vec![0; MEMORY]]);
+        let memory = Memory::new();
         let mut bench = Self { card, plane, memory, staging: Staging::default(), tails: [0; 2] };
         for slot in 0..RING {
             bench.post(slot, form);
@@ -169,7 +127,7 @@ fn main() {
                 continue;
             }
             let mut bench = Bench::new(form);
-            let bytes = frame(64);
+            let bytes = frame(1, 0, 64);
             bench.memory.0[0][FRAME..FRAME + bytes.len()].copy_from_slice(&bytes);
             let plain = Data {
                 address: FRAME as u64,

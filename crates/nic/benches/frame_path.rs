@@ -12,49 +12,27 @@ use i82576::descriptor::tx::{Context, Data, L4};
 use i82576::register::{self as r, rx, tx, vf};
 use i82576::{MacAddress, Pool, Time};
 use nic::{Budget, Config, Nic, Wire};
-use pcie::Function::{self, Pf, Vf};
+use pcie::Function::{Pf, Vf};
 use pcie::capability::sriov;
 use pcie::config::offset;
-use pcie::{Bus, ConfigAccess, DmaFault, Iova};
+use pcie::{ConfigAccess, Iova};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
+use two_vfs::{Memory, address, frame};
+
+#[path = "../../pcie/benches/two_vfs/mod.rs"]
+mod two_vfs;
 
 const RING: usize = 64;
 const RX_RING: Iova = 0;
 const TX_RING: Iova = 0x1000;
 const FRAME: Iova = 0x2000;
 const BUFFERS: Iova = 0x2_0000;
-const MEMORY: usize = 0x4_0000;
 const BUFFER: usize = 2048;
 const PORT_VLAN: u32 = 100;
 /// Rounds of which the median is taken, and the least time of one.
 const ROUNDS: usize = 41;
 const ROUND: Duration = Duration::from_millis(5);
-
-/// Flat memory for VF 0 and VF 1.
-struct Memory([Vec<u8>; 2]);
-
-impl Memory {
-    fn of(&mut self, function: Function, iova: Iova, length: usize) -> Result<&mut [u8], DmaFault> {
-        let Vf(n @ 0..2) = function else { return Err(DmaFault { function, iova }) };
-        let at = iova as usize;
-        self.0[usize::from(n)].get_mut(at..at + length).ok_or(DmaFault { function, iova })
-    }
-}
-
-impl Bus for Memory {
-    fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
-        into.copy_from_slice(self.of(function, iova, into.len())?);
-        Ok(())
-    }
-
-    fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault> {
-        self.of(function, iova, from.len())?.copy_from_slice(from);
-        Ok(())
-    }
-
-    fn msix(&mut self, _function: Function, _vector: u16) {}
-}
 
 /// A wire that brings one frame over and over and swallows what it is given.
 #[derive(Default)]
@@ -89,21 +67,7 @@ const fn pool_of(vf: u8) -> Pool {
 }
 
 const fn mac(n: u8) -> MacAddress {
-    MacAddress([2, 0, 0, 0, 0, n])
-}
-
-/// TCP over IPv4 with the seed of the pseudo header in its checksum field.
-fn frame(to: u8, from: u8, length: usize) -> Vec<u8> {
-    let mut frame = [mac(to).0, mac(from).0].concat();
-    let total = (length - 14) as u16;
-    frame.extend([8, 0, 0x45, 0]);
-    frame.extend(total.to_be_bytes());
-    frame.extend([0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
-    frame.extend([3, 232, 7, 208, 0, 0, 0, 1, 0, 0, 0, 0, 0x50, 0x10, 0xff, 0xff, 0, 0, 0, 0]);
-    let seed = 0x0a00 + 1 + 0x0a00 + 2 + 6 + (total - 20);
-    frame[50..52].copy_from_slice(&seed.to_be_bytes());
-    frame.resize(length, 0x5a);
-    frame
+    MacAddress(address(n))
 }
 
 impl Bench {
@@ -135,7 +99,7 @@ impl Bench {
             nic.write(Pf, r::ral(1 + u32::from(n)), low, Time::ZERO);
             nic.write(Pf, r::rah(1 + u32::from(n)), high | 1 << 31 | 1 << (18 + n), Time::ZERO);
         }
-        let memory = Memory([vec![0; MEMORY], vec![0; MEMORY]]);
+        let memory = Memory::new();
         let mut bench = Self { nic, memory, wire: Tap::default() };
         (0..2).for_each(|n| bench.start(n));
         bench

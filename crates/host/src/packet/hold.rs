@@ -1,12 +1,11 @@
 //! A hold on an interface whose frames come by another way.
 
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::net::netdevice::{index_to_name, name_to_index};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
+use rustix::net::netdevice::index_to_name;
+use rustix::net::{AddressFamily, sockopt};
 
-use super::{PacketError, request};
+use super::{Frames, PacketError, attach, request};
 use crate::tap::InterfaceName;
 
 /// As long as it is there the interface takes in frames for whatever address. None comes by it. Like a [`super::PacketSocket`]
@@ -23,16 +22,7 @@ impl Hold {
     /// # Errors
     /// See [`PacketError`].
     pub fn open(name: &InterfaceName) -> Result<Self, PacketError> {
-        let system = |error: io::Error| PacketError::of(error, name);
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)
-            .map_err(|errno| system(errno.into()))?;
-        let index = name_to_index(&fd, name.as_str()).map_err(|errno| system(errno.into()))?;
-        request::bind(&fd, index, request::Frames::None).map_err(system)?;
-        request::listen_to_all(&fd, index).map_err(system)?;
-        if !request::bound(&fd).map_err(system)?.is_ethernet {
-            return Err(PacketError::NotEthernet { name: name.clone() });
-        }
+        let (fd, index) = attach(name, Frames::None)?;
         Ok(Self { fd, index })
     }
 

@@ -31,6 +31,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 use crate::tap::InterfaceName;
 pub use burst::{Arrived, LONGEST, Lost, ReceiveBurst, SendBurst};
 pub use hold::Hold;
+use request::Frames;
 
 /// Why there is no packet socket.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +80,26 @@ impl PacketError {
 /// How much the kernel may hold for a port that is late, bytes, if it may be asked for so much.
 const BACKLOG: libc::c_int = 4 << 20;
 
+/// A socket to which these frames of an interface come, and the interface's number. As long as it is open the interface takes in
+/// frames for whatever address.
+fn attach(name: &InterfaceName, frames: Frames) -> Result<(OwnedFd, u32), PacketError> {
+    let system = |error: io::Error| PacketError::of(error, name);
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    // Without a protocol no frame of any interface comes before it is bound.
+    let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)
+        .map_err(|errno| system(errno.into()))?;
+    let index = name_to_index(&fd, name.as_str()).map_err(|errno| system(errno.into()))?;
+    if let Frames::All = frames {
+        request::prepare(&fd, BACKLOG).map_err(system)?;
+    }
+    request::bind(&fd, index, frames).map_err(system)?;
+    request::listen_to_all(&fd, index).map_err(system)?;
+    if !request::bound(&fd).map_err(system)?.is_ethernet {
+        return Err(PacketError::NotEthernet { name: name.clone() });
+    }
+    Ok((fd, index))
+}
+
 /// A packet socket on an interface.
 #[derive(Debug)]
 pub struct PacketSocket {
@@ -93,18 +114,7 @@ impl PacketSocket {
     /// # Errors
     /// See [`PacketError`].
     pub fn open(name: &InterfaceName) -> Result<Self, PacketError> {
-        let system = |error: io::Error| PacketError::of(error, name);
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        // Without a protocol no frame of any interface comes before it is bound.
-        let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)
-            .map_err(|errno| system(errno.into()))?;
-        let index = name_to_index(&fd, name.as_str()).map_err(|errno| system(errno.into()))?;
-        request::prepare(&fd, BACKLOG).map_err(system)?;
-        request::bind(&fd, index, request::Frames::All).map_err(system)?;
-        request::listen_to_all(&fd, index).map_err(system)?;
-        if !request::bound(&fd).map_err(system)?.is_ethernet {
-            return Err(PacketError::NotEthernet { name: name.clone() });
-        }
+        let (fd, _) = attach(name, Frames::All)?;
         Ok(Self { fd, name: name.clone(), missed: AtomicU64::new(0) })
     }
 

@@ -69,6 +69,8 @@ pub(crate) struct End<'a> {
     pub(crate) vf: &'static str,
     /// What the guest calls it.
     pub(crate) name: String,
+    /// Which of the guest's AVF VFs it is, in the order of their slots.
+    place: usize,
     number: u8,
 }
 
@@ -76,14 +78,19 @@ impl<'a> End<'a> {
     /// Sets the interface up that iavf has made of the VF, with addresses that end in `number` and an MTU of 1500, and waits
     /// for its link.
     pub(crate) fn set_up(guest: &'a Guest, vf: &'static str, number: u8) -> Result<Self> {
-        let end = Self { guest, vf, name: interface(guest)?, number };
+        Self::set_up_at(guest, 0, vf, number)
+    }
+
+    /// The same for one of several AVF VFs.
+    pub(crate) fn set_up_at(guest: &'a Guest, place: usize, vf: &'static str, number: u8) -> Result<Self> {
+        let end = Self { guest, vf, name: interface_at(guest, place)?, place, number };
         end.settle()?;
         Ok(end)
     }
 
     /// Sets it up as before, whatever it is called now.
     pub(crate) fn set_up_again(&mut self) -> Result<()> {
-        self.name = interface(self.guest)?;
+        self.name = interface_at(self.guest, self.place)?;
         self.settle()
     }
 
@@ -180,15 +187,21 @@ pub(crate) fn linked(world: &World) -> Result<[End<'_>; 2]> {
     Ok([alice, bob])
 }
 
-/// Sets an interface up.
+/// Sets an interface up. The driver refuses as long as it is busy with a reset.
 pub(crate) fn set_up(guest: &Guest, name: &str, address: &str) -> Result<()> {
     let script = format!("ip addr replace {address}/24 dev {name} && ip link set {name} mtu 1500 up");
-    guest.check(&script).map(drop)
+    eventually(|| guest.check(&script)).map(drop)
 }
 
-/// What the guest calls its AVF VF, once its driver has made an interface of it.
+/// What the guest calls its first AVF VF, once its driver has made an interface of it.
 pub(crate) fn interface(guest: &Guest) -> Result<String> {
-    let names = eventually(|| guest.check("ls /sys/bus/pci/drivers/iavf/*:*/net"))?;
+    interface_at(guest, 0)
+}
+
+/// The same for the VF that comes after so many others.
+fn interface_at(guest: &Guest, place: usize) -> Result<String> {
+    let script = format!("set -- /sys/bus/pci/drivers/iavf/*:*; shift {place} && ls $1/net");
+    let names = eventually(|| guest.check(&script))?;
     Ok(names.lines().next().context("no interface")?.to_owned())
 }
 
@@ -200,7 +213,7 @@ pub(crate) struct Noticed {
     /// How often the link changed.
     changes: String,
     /// Bytes received and sent by the card's count, which a new card would begin anew.
-    bytes: [u64; 2],
+    bytes: Vec<u64>,
 }
 
 impl Noticed {
@@ -208,18 +221,14 @@ impl Noticed {
         let name = interface(guest)?;
         let changes = guest.check(&format!("cat /sys/class/net/{name}/carrier_changes"))?;
         let log = guest.check(&format!("dmesg | grep -E 'iavf|{name}' || true"))?;
-        let counters = guest.check(&format!("ethtool -S {name}"))?;
-        let count = |name: &str| -> Result<u64> {
-            let of = |line: &str| line.trim().strip_prefix(name)?.strip_prefix(": ")?.parse().ok();
-            counters.lines().find_map(of).with_context(|| format!("no {name} in {counters}"))
-        };
-        Ok(Self { log, changes, bytes: [count("rx_bytes")?, count("tx_bytes")?] })
+        let bytes = guest.statistics_of(&name, &["rx_bytes", "tx_bytes"])?;
+        Ok(Self { log, changes, bytes })
     }
 
     /// Nothing was noticed since, but that more was counted.
     pub(crate) fn is_nothing_since(&self, before: &Self) -> Result<()> {
         let same = (&self.log, &self.changes) == (&before.log, &before.changes);
-        let goes_on = self.bytes.iter().zip(before.bytes).all(|(now, before)| *now >= before);
+        let goes_on = self.bytes.iter().zip(&before.bytes).all(|(now, before)| now >= before);
         ensure!(same && goes_on, "it had noticed {before:?}, and now {self:?}");
         Ok(())
     }

@@ -207,7 +207,12 @@ impl Guest {
 
     /// Counters of `ethtool -S eth0`, read at once.
     pub(crate) fn statistics(&self, names: &[&str]) -> Result<Vec<u64>> {
-        let text = self.check("ethtool -S eth0")?;
+        self.statistics_of("eth0", names)
+    }
+
+    /// The same of another interface.
+    pub(crate) fn statistics_of(&self, interface: &str, names: &[&str]) -> Result<Vec<u64>> {
+        let text = self.check(&format!("ethtool -S {interface}"))?;
         let value = |name: &&str| {
             let value = text.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(": "));
             let value = value.with_context(|| format!("ethtool -S has no {name}:\n{text}"))?;

@@ -111,6 +111,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("avf::recovery::interface_comes_back", avf::recovery::interface_comes_back),
     ("avf::recovery::guest_reboots", avf::recovery::guest_reboots),
     ("avf::fleet::eight_guests_exchange_frames", avf::fleet::eight_guests_exchange_frames),
+    ("avf::fleet::last_of_64_vfs_is_like_the_first", avf::fleet::last_of_64_vfs_is_like_the_first),
     ("igb::binds_and_brings_the_link_up", igb::binds_and_brings_the_link_up),
     ("igb::ethtool_reads", igb::ethtool_reads),
     ("igb::registers_show_what_is_set", igb::registers_show_what_is_set),

@@ -38,6 +38,9 @@ pub(crate) const ALICE_AVF: &str = "pf3vf0";
 pub(crate) const BOB_AVF: &str = "pf4vf0";
 /// Beside Bob's: for a guest that comes for a check.
 pub(crate) const VISITOR_AVF: &str = "pf4vf1";
+/// On Alice's port, for a guest that comes for one check: the last VF that a port may have, and one in the middle.
+pub(crate) const LAST_AVF: &str = "pf3vf63";
+pub(crate) const MIDDLE_AVF: &str = "pf3vf31";
 
 /// A PF that a guest drives, on a port of its own that shares the wire.
 pub(crate) const PF: &str = "pf2";
@@ -99,7 +102,7 @@ impl World {
         }
         self.change_port(no_rules())?;
         self.change(CAROL, defaults(CAROL_MAC))?;
-        for vf in [ALICE, BOB, CAROL_OUTSIDE, VISITOR, ALICE_AVF, BOB_AVF, VISITOR_AVF] {
+        for vf in [ALICE, BOB, CAROL_OUTSIDE, VISITOR, ALICE_AVF, BOB_AVF, VISITOR_AVF, LAST_AVF] {
             self.change(vf, defaults(NO_MAC))?;
         }
         settle_all(self.standing.iter().filter_map(OnceCell::get))
@@ -370,7 +373,7 @@ fn config(wire: Option<&Wire>) -> String {
          [[port.vf]]\nindex = 3\nvlan = {PORT_VLAN}\n\
          [[port]]\n{second}\nwait = {wait:?}\nvfs = 1\nlimits.storm.quarantine = {STORM}\n\
          [[port]]\n{third}\npf = \"guest\"\nmac = {PF_MAC:?}\n\
-         [[port]]\nfamily = \"avf\"\nvfs = 8\nuplink.wire = \"avf\"\nwait = {wait:?}\nlimits.storm.quarantine = {STORM}\n\
+         [[port]]\nfamily = \"avf\"\nvfs = 64\nuplink.wire = \"avf\"\nwait = {wait:?}\nlimits.storm.quarantine = {STORM}\n\
          [[port]]\nfamily = \"avf\"\nvfs = 2\nuplink.wire = \"avf\"\nwait = \"mapped\"\n"
     )
 }

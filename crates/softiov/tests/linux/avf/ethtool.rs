@@ -77,12 +77,6 @@ pub(crate) fn spreads_flows(world: &World, end: &End<'_>, from: &str) -> Result<
 }
 
 /// Packets that both queues have received.
-fn received(end: &End<'_>) -> Result<[u64; 2]> {
-    let text = end.check("ethtool -S IF")?;
-    let count = |queue| -> Result<u64> {
-        let name = format!("rx-{queue}.packets: ");
-        let value = text.lines().find_map(|line| line.trim().strip_prefix(&name));
-        Ok(value.with_context(|| format!("no {name}in {text}"))?.parse()?)
-    };
-    Ok([count(0)?, count(1)?])
+fn received(end: &End<'_>) -> Result<Vec<u64>> {
+    end.guest.statistics_of(&end.name, &["rx-0.packets", "rx-1.packets"])
 }

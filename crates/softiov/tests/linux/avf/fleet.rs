@@ -1,18 +1,25 @@
-//! Every VF of a port in a guest of its own, all at once. Left out: what each of them can do.
+//! A port of 64 VFs: guests on many of them at once, and one on the last. Left out: a guest on each, which takes guests that are
+//! smaller than Linux (`tests/cli/fleet.rs`).
 
-use super::{End, linked};
-use crate::guest::{BOOT, COMMAND, Guest};
+use super::policy::reset_by;
+use super::recovery::exchange;
+use super::{End, linked, no_complaints};
+use crate::guest::{BOOT, COMMAND, Guest, eventually};
 use crate::report::Outcome;
-use crate::world::World;
-use anyhow::{Context, Result};
+use crate::world::{ALICE_AVF, LAST_AVF, MIDDLE_AVF, PORT_VLAN, World};
+use anyhow::{Context, Result, ensure};
+use daemon::control::status::VfStatus;
+use daemon::settings::VfSettings;
 use linux_guest::LinuxGuest;
 
-/// The VFs of Alice's port beside hers.
-const FLEET: [&str; 7] = ["pf3vf1", "pf3vf2", "pf3vf3", "pf3vf4", "pf3vf5", "pf3vf6", "pf3vf7"];
+/// VFs of Alice's port beside hers: those around the limits of a port of the first family and of half a word, and the ends.
+const FLEET: [&str; 7] = ["pf3vf1", "pf3vf7", "pf3vf8", MIDDLE_AVF, "pf3vf32", "pf3vf62", LAST_AVF];
 /// What the smallest guest takes.
 const MEMORY_MIB: u32 = 160;
 /// The last byte of the first one's address.
 const FIRST: u8 = 11;
+/// The address of [`LAST_AVF`].
+const LAST_MAC: &str = "02:82:57:60:03:63";
 
 /// Seven guests boot at the same time on the port that Alice has a VF of, and everybody gets answers of everybody, of Bob
 /// beyond the wire too.
@@ -47,4 +54,66 @@ pub(crate) fn eight_guests_exchange_frames(world: &mut World) -> Result<Outcome>
     drop(ends);
     guests.into_iter().try_for_each(|guest| guest.linux.shutdown(COMMAND)).context("turning them off")?;
     Ok(Outcome::Passed)
+}
+
+/// A guest has the last VF of the port and one in the middle. Each is bound, has its link, and exchanges frames with the first
+/// VF as that does with any; the last is where the administrator puts it; what it counts is what the host counts; and VFs
+/// without a guest notice nothing.
+pub(crate) fn last_of_64_vfs_is_like_the_first(world: &mut World) -> Result<Outcome> {
+    let [alice, bob] = &linked(world)?;
+    world.change(LAST_AVF, VfSettings { mac: Some(LAST_MAC.into()), ..VfSettings::default() })?;
+    let idle = without_guest(world)?;
+    let builder = world.builder("last", LAST_AVF).vf_socket(world.socket(MIDDLE_AVF)).memory_mib(MEMORY_MIB);
+    let guest = Guest::spawn(builder, world.assets(), LAST_AVF, 63)?;
+    guest.linux.wait_ready(BOOT)?;
+    guest.check("iperf3 -s -D")?;
+
+    let last = &End::set_up(&guest, LAST_AVF, 63)?;
+    last.is_bound(world)?;
+    ensure!(world.vf(LAST_AVF)?.mac == LAST_MAC, "it has another address than was set");
+    exchange(alice, last)?;
+    last.reach(bob).context("beyond the wire")?;
+    counts_as_the_host(world, last)?;
+    no_complaints(&guest)?;
+
+    alice.join_vlan(PORT_VLAN)?;
+    let vlan = VfSettings { vlan: Some(PORT_VLAN.into()), ..VfSettings::default() };
+    reset_by(world, LAST_AVF, vlan)?;
+    last.wait_carrier(true)?;
+    last.check(&format!("ip addr add {}/24 dev IF", last.vlan_address(PORT_VLAN)))?;
+    last.guest.reach(&alice.vlan_address(PORT_VLAN))?;
+    last.iperf(&alice.vlan_address(PORT_VLAN), 8)?;
+    alice.iperf(&last.vlan_address(PORT_VLAN), 8)?;
+    last.guest.cannot_reach(&last.name, &alice.address()).context("untagged, from a port VLAN")?;
+    // From here on the other VF has that network.
+    last.check(&format!("ip addr del {}/24 dev IF", last.address()))?;
+
+    let middle = &End::set_up_at(&guest, 1, MIDDLE_AVF, 31)?;
+    middle.is_bound(world)?;
+    exchange(alice, middle)?;
+    counts_as_the_host(world, middle)?;
+
+    ensure!(without_guest(world)? == idle, "VFs without a guest have noticed something");
+    guest.linux.shutdown(COMMAND)?;
+    Ok(Outcome::Passed)
+}
+
+/// The VFs of the port that have a guest in no check.
+fn without_guest(world: &World) -> Result<Vec<VfStatus>> {
+    let names = (0..64).map(|vf| format!("pf3vf{vf}"));
+    let has_guest = |name: &str| name == ALICE_AVF || FLEET.contains(&name);
+    names.filter(|name| !has_guest(name)).map(|name| world.vf(&name)).collect()
+}
+
+/// What the guest's driver counts is what the host does, as soon as no more frames come. iperf3 may end before the last
+/// of its eight megabytes have come.
+fn counts_as_the_host(world: &World, end: &End<'_>) -> Result<()> {
+    eventually(|| {
+        let seen = end.guest.statistics_of(&end.name, &["rx_bytes", "tx_bytes"])?;
+        let vf = world.vf(end.vf)?;
+        let counted = [vf.rx.bytes, vf.tx.bytes];
+        ensure!(counted.iter().all(|bytes| *bytes > 1 << 20), "{}: the host has {counted:?} bytes", end.vf);
+        ensure!(seen == counted, "{}: the guest has {seen:?} bytes and the host {counted:?}", end.vf);
+        Ok(())
+    })
 }
