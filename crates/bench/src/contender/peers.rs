@@ -218,11 +218,11 @@ impl Contender for Peer {
     fn slice(&mut self, length: Duration) -> Result<Slice> {
         self.stop(false)?;
         std::thread::sleep(WARM_UP);
-        let before = self.cycles.read();
-        let (first, begun) = (self.received()?, Instant::now());
+        // An answer takes a while, so cycles and time are both read just behind one.
+        let (first, before, begun) = (self.received()?, self.cycles.read(), Instant::now());
         std::thread::sleep(length);
-        let (last, took) = (self.received()?, begun.elapsed());
-        let cycles = before.zip(self.cycles.read()).map(|(before, after)| after - before);
+        let (last, after, took) = (self.received()?, self.cycles.read(), begun.elapsed());
+        let cycles = before.zip(after).map(|(before, after)| after - before);
         self.stop(true)?;
         Ok(Slice { frames: last - first, took, cycles, unfairness: None })
     }
