@@ -77,7 +77,7 @@ fn eight_vfs_ask_at_once_and_all_are_answered() {
     for (vf, n) in vfs.iter_mut().zip(0..) {
         vf.start(&mut world.vf(n)).unwrap();
     }
-    assert!((0..8).all(|n| world.card.counters(n).unwrap().messages == 6), "2 to introduce it, 4 to start");
+    assert!((0..8).all(|n| world.card.counters(n).unwrap().messages == 7), "2 to introduce it, 5 to start");
     assert!(
         !world.memories.interrupts.iter().any(|(function, _)| *function == Function::Pf),
         "the PF takes none"

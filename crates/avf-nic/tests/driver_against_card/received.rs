@@ -183,6 +183,12 @@ fn the_symmetric_hash_is_the_same_in_both_directions() {
 fn registers_set_the_same_hash_as_messages() {
     let (mut world, mut a, mut b) = two(wishes(Form::Legacy), 4);
     let (_, said, _) = heard(&mut world, &mut a, &mut b, &udp4(&[1; 30])).unwrap();
+    assert_eq!(said.hash, None, "a driver that spreads nothing has nothing hashed");
+    let mut side = world.vf(1);
+    for (word, types) in [HASH_TYPES as u32, (HASH_TYPES >> 32) as u32].into_iter().enumerate() {
+        side.write(r::VFQF_HENA + 4 * word as u32, types);
+    }
+    let (_, said, _) = heard(&mut world, &mut a, &mut b, &udp4(&[1; 30])).unwrap();
     assert_eq!(said.hash, Some(0), "no key yet");
     let mut side = world.vf(1);
     for (word, bytes) in (0..).zip(KEY.chunks(4)) {

@@ -74,7 +74,8 @@ pub struct Wishes {
     pub batch: u16,
     /// The time between two interrupts of a queue's vector, microseconds.
     pub interval_us: u16,
-    /// Received flows are spread over the queues. It takes [`Capabilities::RSS_PF`]. Else all go to the first.
+    /// Received flows are spread over the queues. It takes [`Capabilities::RSS_PF`]. Else all go to the first, and the card takes
+    /// no hash of them.
     pub spread: bool,
 }
 
@@ -232,10 +233,13 @@ impl Vf {
         Ok(())
     }
 
-    /// Has received flows spread over the queues in use, if that is wished for.
+    /// Has received flows spread over the queues in use, if that is wished for; else nothing hashed, which a PF begins with.
     fn spread<H: DmaHal>(&mut self, hal: &mut H) -> Result<(), VfError> {
-        if !self.wishes.spread || !self.resources.capabilities.has(Capabilities::RSS_PF) {
+        if !self.resources.capabilities.has(Capabilities::RSS_PF) {
             return Ok(());
+        }
+        if !self.wishes.spread {
+            return self.ask(hal, Request::SetHashTypes(0)).map(|_| ());
         }
         let (vsi, pairs) = (self.resources.vsi, self.pairs().max(1));
         // Any key will do whose bits do not repeat.
