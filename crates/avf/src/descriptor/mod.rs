@@ -9,6 +9,7 @@ pub mod tx;
 pub const DD: u64 = 1;
 
 /// `N` words as bytes.
+#[inline]
 fn words<const N: usize, const BYTES: usize>(words: [u64; N]) -> [u8; BYTES] {
     let mut raw = [0; BYTES];
     for (bytes, word) in raw.chunks_exact_mut(8).zip(words) {

@@ -80,6 +80,7 @@ pub fn buffer(raw: &[u8]) -> u64 {
 
 /// A descriptor as the driver posts it.
 #[must_use]
+#[inline]
 pub fn posted(buffer: u64) -> [u8; SIZE] {
     words([buffer, 0, 0, 0])
 }
@@ -222,6 +223,7 @@ impl WriteBack {
         words([first, second, 0, 0])
     }
 
+    #[inline(always)]
     fn parse_legacy(raw: &[u8]) -> Self {
         let (first, info) = (word(raw, 0), word(raw, 1));
         let on = |bit: u32| field(info, bit, 1) != 0;
@@ -266,6 +268,7 @@ impl WriteBack {
             | u64::from(self.tag.unwrap_or(0)) << 16
     }
 
+    #[inline(always)]
     fn parse_flex(raw: &[u8], hash: u32) -> Self {
         let (first, info) = (word(raw, 0), word(raw, 1));
         let on = |bit: u32| field(info, bit, 1) != 0;

@@ -29,6 +29,9 @@ pub mod command {
     pub const DUMMY: u64 = 1 << 4;
 }
 
+/// What asks for a report, in the second word of a data descriptor.
+pub const REPORT: u64 = command::RS << COMMAND_SHIFT;
+
 /// The IP header that a packet has, as far as the card needs to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Ip {
@@ -212,7 +215,15 @@ impl Data {
 
     /// The descriptor as the driver writes it.
     #[must_use]
+    #[inline]
     pub fn emit(&self) -> [u8; SIZE] {
+        words(self.words())
+    }
+
+    /// The same in words.
+    #[must_use]
+    #[inline(always)]
+    pub fn words(&self) -> [u64; 2] {
         let flag = |on: bool, bit: u64| if on { bit } else { 0 };
         let ip: u64 = match self.ip {
             Ip::None => 0,
@@ -240,7 +251,7 @@ impl Data {
             | field((self.l4_length / 4).into(), 0, 4) << 30
             | field(self.length.into(), 0, 14) << 34
             | u64::from(self.tag.unwrap_or(0)) << 48;
-        words([self.address, info])
+        [self.address, info]
     }
 }
 

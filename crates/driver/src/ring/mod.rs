@@ -6,6 +6,11 @@
 //! | `transmit` | frames out: copied into slots, told of in batches, taken back |
 //! | `receive` | frames in: copied out of slots, which are posted again in batches |
 //!
+//! A frame takes tens of nanoseconds here, so nothing on its way is stored in small pieces and loaded in larger ones: such a load
+//! waits until every store before it has reached the cache, and those before it went to memory that the card's processor has.
+//! Therefore slots are counted in whole registers, descriptors are made in words, and what a descriptor says is not unpacked
+//! before its reader wants it.
+//!
 //! Left out: what a descriptor says, which is the family's, and the registers but for the doorbell.
 
 pub(crate) mod receive;
@@ -19,12 +24,12 @@ pub const MAX_BATCH: u16 = 32;
 const ALIGNMENT: usize = 128;
 
 /// Steps from one slot of a ring of `count` to another.
-fn distance(from: u16, to: u16, count: u16) -> u16 {
+fn distance(from: u32, to: u32, count: u32) -> u32 {
     if to >= from { to - from } else { to + count - from }
 }
 
 /// The slot `steps` after another in a ring of `count` slots; `steps` is at most `count`.
-fn after(slot: u16, steps: u16, count: u16) -> u16 {
+fn after(slot: u32, steps: u32, count: u32) -> u32 {
     let sum = slot + steps;
     if sum >= count { sum - count } else { sum }
 }

@@ -11,22 +11,19 @@ use crate::hal::{DmaHal, DmaRegion, OutOfDmaMemory};
 /// Bytes of the longest descriptor of any family.
 pub(crate) const LONGEST: usize = 32;
 
+/// A descriptor as the card writes it back, as much of it as its size says.
+pub(crate) type Raw = [u8; LONGEST];
+
 /// How a family's receive descriptors look.
 pub(crate) trait Layout: Copy {
-    /// What the card writes back.
-    type Back;
-
     /// Bytes of a descriptor, [`LONGEST`] at most.
     fn size(self) -> usize;
 
     /// A descriptor as the driver posts it, as much of it as its size says.
-    fn posted(self, buffer: u64) -> [u8; LONGEST];
+    fn posted(self, buffer: u64) -> Raw;
 
-    /// Reads a descriptor; `None` while the card has not given it back.
-    fn parse(self, raw: &[u8; LONGEST]) -> Option<Self::Back>;
-
-    /// Bytes in the buffer, and whether it is the frame's last.
-    fn filled(back: &Self::Back) -> (usize, bool);
+    /// Bytes in the buffer, and whether it is the frame's last; `None` while the card has not given the descriptor back.
+    fn filled(self, raw: &Raw) -> Option<(usize, bool)>;
 }
 
 /// Why a frame that was there could not be had. It is gone, and its buffers go back to the card.
@@ -62,15 +59,15 @@ pub(crate) struct RxRing<L> {
     descriptors: DmaRegion,
     buffers: DmaRegion,
     layout: L,
-    count: u16,
+    count: u32,
     /// Slots posted at a time, for one doorbell.
-    batch: u16,
+    batch: u32,
     /// The register with the tail.
     doorbell: u32,
     /// The slot that the card fills next, as far as the driver has looked.
-    next: u16,
+    next: u32,
     /// The slot that is posted next: the tail.
-    post: u16,
+    post: u32,
     running: bool,
     counters: RxCounters,
 }
@@ -88,8 +85,8 @@ impl<L: Layout> RxRing<L> {
             descriptors: hal.dma_alloc(usize::from(count) * layout.size(), ALIGNMENT)?,
             buffers: hal.dma_alloc(usize::from(count) * BUFFER, BUFFER)?,
             layout,
-            count,
-            batch,
+            count: count.into(),
+            batch: batch.into(),
             doorbell,
             next: 0,
             post: 0,
@@ -100,7 +97,7 @@ impl<L: Layout> RxRing<L> {
 
     /// Where the card finds the first descriptor, and how many there are.
     pub(crate) fn place(&self) -> (u64, u16) {
-        (self.descriptors.iova, self.count)
+        (self.descriptors.iova, self.count as u16)
     }
 
     pub(crate) fn counters(&self) -> RxCounters {
@@ -125,7 +122,7 @@ impl<L: Layout> RxRing<L> {
     }
 
     /// Slots that are the card's or hold frames.
-    fn posted(&self) -> u16 {
+    fn posted(&self) -> u32 {
         distance(self.next, self.post, self.count)
     }
 
@@ -143,37 +140,46 @@ impl<L: Layout> RxRing<L> {
         for (slot, bytes) in (self.post..self.post + slots).zip(raw.chunks_exact_mut(size)) {
             bytes.copy_from_slice(&self.layout.posted(self.buffer(slot))[..size]);
         }
-        hal.dma_write(self.descriptor(self.post), &raw[..usize::from(slots) * size]);
+        hal.dma_write(self.descriptor(self.post), &raw[..slots as usize * size]);
         self.post = after(self.post, slots, self.count);
         self.counters.doorbells += 1;
-        hal.write(self.doorbell, u32::from(self.post));
+        hal.write(self.doorbell, self.post);
     }
 
-    fn buffer(&self, slot: u16) -> u64 {
+    fn buffer(&self, slot: u32) -> u64 {
         self.buffers.iova + u64::from(slot) * BUFFER as u64
     }
 
-    fn descriptor(&self, slot: u16) -> u64 {
+    fn descriptor(&self, slot: u32) -> u64 {
         self.descriptors.iova + u64::from(slot) * self.layout.size() as u64
     }
 
-    fn write_back<H: DmaHal>(&self, hal: &H, slot: u16) -> Option<L::Back> {
-        let mut raw = [0; LONGEST];
+    /// Reads a slot's descriptor: bytes in the buffer, and whether it is the frame's last, if the card has given it back.
+    #[inline(always)]
+    fn look<H: DmaHal>(&self, hal: &H, slot: u32, raw: &mut Raw) -> Option<(usize, bool)> {
         hal.dma_read(self.descriptor(slot), &mut raw[..self.layout.size()]);
-        self.layout.parse(&raw)
+        self.layout.filled(raw)
     }
 
-    /// The next whole frame, copied to the front of `into`: its length, and what its last descriptor says; `None` if there is
-    /// none.
+    /// The next whole frame, copied to the front of `into`, and its last descriptor as it stands to `last`; answers the frame's
+    /// length, or `None` if there is none.
+    #[inline(always)]
     pub(crate) fn receive<H: DmaHal>(
         &mut self,
         hal: &mut H,
         into: &mut [u8],
-    ) -> Result<Option<(usize, L::Back)>, RxError> {
-        let Some((slots, last)) = self.find_end(hal).filter(|_| self.running) else { return Ok(None) };
-        let taken = match slots {
-            1 => self.copy_one(hal, &last, into),
-            _ => self.copy(hal, slots, into),
+        last: &mut Raw,
+    ) -> Result<Option<usize>, RxError> {
+        if !self.running || self.posted() == 0 {
+            return Ok(None);
+        }
+        let Some(first) = self.look(hal, self.next, last) else { return Ok(None) };
+        let (slots, taken) = match first {
+            (length, true) => (1, self.copy_one(hal, length, into)),
+            _ => {
+                let Some(slots) = self.find_end(hal, last) else { return Ok(None) };
+                (slots, self.copy(hal, slots, into))
+            }
         };
         self.next = after(self.next, slots, self.count);
         self.counters.buffers += u64::from(slots);
@@ -184,7 +190,7 @@ impl<L: Layout> RxRing<L> {
             Ok(length) => {
                 self.counters.frames += 1;
                 self.counters.bytes += length as u64;
-                Ok(Some((length, last)))
+                Ok(Some(length))
             }
             Err(error) => {
                 self.counters.errors += 1;
@@ -193,20 +199,20 @@ impl<L: Layout> RxRing<L> {
         }
     }
 
-    /// How many slots the next frame fills, and what its last one says.
-    fn find_end<H: DmaHal>(&self, hal: &H) -> Option<(u16, L::Back)> {
-        for slots in 1..=self.posted() {
-            let back = self.write_back(hal, after(self.next, slots - 1, self.count))?;
-            if L::filled(&back).1 {
-                return Some((slots, back));
+    /// How many slots the next frame fills, which are more than one, if all of it is there.
+    #[cold]
+    fn find_end<H: DmaHal>(&self, hal: &H, last: &mut Raw) -> Option<u32> {
+        for slots in 2..=self.posted() {
+            if self.look(hal, after(self.next, slots - 1, self.count), last)?.1 {
+                return Some(slots);
             }
         }
         None
     }
 
-    /// Copies a frame of one slot, whose descriptor says `back`; returns its length.
-    fn copy_one<H: DmaHal>(&self, hal: &H, back: &L::Back, into: &mut [u8]) -> Result<usize, RxError> {
-        let (length, _) = L::filled(back);
+    /// Copies a frame of one slot; returns its length.
+    #[inline(always)]
+    fn copy_one<H: DmaHal>(&self, hal: &H, length: usize, into: &mut [u8]) -> Result<usize, RxError> {
         if length > BUFFER {
             return Err(RxError::Malformed);
         }
@@ -215,11 +221,12 @@ impl<L: Layout> RxRing<L> {
     }
 
     /// Copies a frame of several slots; returns its length.
-    fn copy<H: DmaHal>(&self, hal: &H, slots: u16, into: &mut [u8]) -> Result<usize, RxError> {
+    #[cold]
+    fn copy<H: DmaHal>(&self, hal: &H, slots: u32, into: &mut [u8]) -> Result<usize, RxError> {
         let mut length = 0;
         for step in 0..slots {
             let slot = after(self.next, step, self.count);
-            let (bytes, _) = L::filled(&self.write_back(hal, slot).ok_or(RxError::Malformed)?);
+            let (bytes, _) = self.look(hal, slot, &mut [0; LONGEST]).ok_or(RxError::Malformed)?;
             if bytes > BUFFER {
                 return Err(RxError::Malformed);
             }

@@ -10,6 +10,7 @@ use super::{ALIGNMENT, BUFFER, after, distance};
 use crate::hal::{DmaHal, DmaRegion, OutOfDmaMemory};
 use crate::offload::{HEADERS, Headers, TxOffload};
 use alloc::collections::VecDeque;
+use core::marker::PhantomData;
 
 /// Bytes of a descriptor, in either family.
 const SIZE: usize = 16;
@@ -18,14 +19,11 @@ const MAX_SEGMENTED: usize = 0xffff + 18;
 
 /// A family's descriptor of a piece of a frame.
 pub(crate) trait Piece: Copy {
-    /// The same of this piece.
-    fn of(self, address: u64, length: u16, last: bool) -> Self;
+    /// What asks for a report, in the second word.
+    const REPORT: u64;
 
-    /// The same, with a report asked for.
-    fn reporting(self) -> Self;
-
-    /// As the card reads it.
-    fn emit(&self) -> [u8; SIZE];
+    /// The descriptor of a piece, in words, without a report. It is `last` of its frame.
+    fn words_of(self, address: u64, length: u16, last: bool) -> [u64; 2];
 
     /// Whether the card has reported a descriptor done.
     fn is_done(raw: &[u8; SIZE]) -> bool;
@@ -65,26 +63,27 @@ pub struct TxCounters {
 pub(crate) struct TxRing<P> {
     descriptors: DmaRegion,
     buffers: DmaRegion,
-    count: u16,
+    count: u32,
     /// Frames between two doorbells, at most. Half as many are between two status reports.
-    batch: u16,
+    batch: u32,
     /// The register with the tail.
     doorbell: u32,
     /// The slot that is written next.
-    next: u16,
+    next: u32,
     /// The oldest slot that is not taken back.
-    clean: u16,
+    clean: u32,
     /// What the tail says.
-    published: u16,
+    published: u32,
     /// Slots that will report, in order.
-    reports: VecDeque<u16>,
-    /// The last slot written, if it may still be asked to report.
-    last: Option<(u16, P)>,
-    unreported: u16,
+    reports: VecDeque<u32>,
+    /// The slot of the last piece and its words, while it may still be asked to report.
+    last: Option<(u32, [u64; 2])>,
+    unreported: u32,
     /// Frames since the last doorbell.
-    waiting: u16,
+    waiting: u32,
     running: bool,
     counters: TxCounters,
+    piece: PhantomData<P>,
 }
 
 /// Up to three pieces of memory that make up a frame.
@@ -101,8 +100,8 @@ impl<P: Piece> TxRing<P> {
         Ok(Self {
             descriptors: hal.dma_alloc(usize::from(count) * SIZE, ALIGNMENT)?,
             buffers: hal.dma_alloc(usize::from(count) * BUFFER, BUFFER)?,
-            count,
-            batch,
+            count: count.into(),
+            batch: batch.into(),
             doorbell,
             next: 0,
             clean: 0,
@@ -113,12 +112,13 @@ impl<P: Piece> TxRing<P> {
             waiting: 0,
             running: false,
             counters: TxCounters::default(),
+            piece: PhantomData,
         })
     }
 
     /// Where the card finds the first descriptor, and how many there are.
     pub(crate) fn place(&self) -> (u64, u16) {
-        (self.descriptors.iova, self.count)
+        (self.descriptors.iova, self.count as u16)
     }
 
     pub(crate) fn counters(&self) -> TxCounters {
@@ -139,16 +139,18 @@ impl<P: Piece> TxRing<P> {
     }
 
     /// Slots that can be written; one stays empty so that full and empty differ.
-    pub(crate) fn free(&self) -> u16 {
-        self.count - 1 - distance(self.clean, self.next, self.count)
+    #[inline]
+    pub(crate) fn free(&self) -> usize {
+        (self.count - 1 - distance(self.clean, self.next, self.count)) as usize
     }
 
     /// Slots that the card has not given back.
     pub(crate) fn pending(&self) -> usize {
-        usize::from(distance(self.clean, self.next, self.count))
+        distance(self.clean, self.next, self.count) as usize
     }
 
     /// Whether a frame of two pieces can be sent with that offload, if there is room; its headers, if they matter.
+    #[inline(always)]
     pub(crate) fn check(
         &self,
         frame: [&[u8]; 2],
@@ -173,6 +175,7 @@ impl<P: Piece> TxRing<P> {
     }
 
     /// Checks that the ring has room for a frame of `length` bytes and its context descriptors.
+    #[inline(always)]
     pub(crate) fn make_room<H: DmaHal>(
         &mut self,
         hal: &mut H,
@@ -180,12 +183,12 @@ impl<P: Piece> TxRing<P> {
         contexts: usize,
     ) -> Result<(), TxError> {
         let slots = length.div_ceil(BUFFER) + contexts;
-        if usize::from(self.free()) >= slots {
+        if self.free() >= slots {
             return Ok(());
         }
         self.flush(hal);
         self.clean(hal);
-        if usize::from(self.free()) >= slots {
+        if self.free() >= slots {
             return Ok(());
         }
         self.counters.full += 1;
@@ -193,12 +196,14 @@ impl<P: Piece> TxRing<P> {
     }
 
     /// Writes a descriptor: a context comes before its frame.
+    #[inline(always)]
     pub(crate) fn put<H: DmaHal>(&mut self, hal: &mut H, raw: &[u8; SIZE]) {
-        hal.dma_write(self.descriptors.iova + u64::from(self.next) * SIZE as u64, raw);
+        hal.dma_write(self.descriptor(self.next), raw);
         self.next = after(self.next, 1, self.count);
     }
 
     /// Takes a frame of two pieces, the second perhaps empty, for which there is room. The card hears of it with the batch.
+    #[inline(always)]
     pub(crate) fn take<H: DmaHal>(
         &mut self,
         hal: &mut H,
@@ -209,6 +214,7 @@ impl<P: Piece> TxRing<P> {
     ) {
         let length = frame[0].len() + frame[1].len();
         match headers {
+            None if frame[1].is_empty() && length <= BUFFER => self.put_whole(hal, frame[0], piece),
             None => self.put_data(hal, [&[], frame[0], frame[1]], piece, length),
             Some(headers) => {
                 let mut head = [0; HEADERS];
@@ -219,6 +225,7 @@ impl<P: Piece> TxRing<P> {
         self.count_frame(hal, length);
     }
 
+    #[inline(always)]
     fn count_frame<H: DmaHal>(&mut self, hal: &mut H, length: usize) {
         self.counters.frames += 1;
         self.counters.bytes += length as u64;
@@ -232,13 +239,22 @@ impl<P: Piece> TxRing<P> {
         }
     }
 
+    /// Puts a frame into one slot, as nearly every frame is.
+    #[inline(always)]
+    fn put_whole<H: DmaHal>(&mut self, hal: &mut H, frame: &[u8], piece: P) {
+        let address = self.buffer();
+        hal.dma_write(address, frame);
+        self.describe(hal, piece.words_of(address, frame.len() as u16, true));
+    }
+
     /// Spreads the pieces over as many slots as they need.
-    fn put_data<H: DmaHal>(&mut self, hal: &mut H, pieces: Pieces<'_>, template: P, total: usize) {
+    #[inline(never)]
+    fn put_data<H: DmaHal>(&mut self, hal: &mut H, pieces: Pieces<'_>, description: P, total: usize) {
         let mut pieces = pieces.into_iter();
         let mut piece: &[u8] = &[];
         let mut left = total;
         while left > 0 {
-            let address = self.buffers.iova + u64::from(self.next) * BUFFER as u64;
+            let address = self.buffer();
             let length = left.min(BUFFER);
             let mut filled = 0;
             while filled < length {
@@ -252,17 +268,30 @@ impl<P: Piece> TxRing<P> {
                 (filled, piece) = (filled + now.len(), later);
             }
             left -= length;
-            let data = template.of(address, length as u16, left == 0);
-            self.last = Some((self.next, data));
-            self.put(hal, &data.emit());
+            self.describe(hal, description.words_of(address, length as u16, left == 0));
         }
+    }
+
+    /// Where the buffer of the next slot is.
+    fn buffer(&self) -> u64 {
+        self.buffers.iova + u64::from(self.next) * BUFFER as u64
+    }
+
+    /// Writes the descriptor of a piece of a frame.
+    #[inline(always)]
+    fn describe<H: DmaHal>(&mut self, hal: &mut H, words: [u64; 2]) {
+        self.last = Some((self.next, words));
+        self.put(hal, &raw(words));
+    }
+
+    fn descriptor(&self, slot: u32) -> u64 {
+        self.descriptors.iova + u64::from(slot) * SIZE as u64
     }
 
     /// Has the last slot written report, unless it does already.
     fn ask_report<H: DmaHal>(&mut self, hal: &mut H) {
-        if let Some((slot, data)) = self.last.take() {
-            let raw = data.reporting().emit();
-            hal.dma_write(self.descriptors.iova + u64::from(slot) * SIZE as u64, &raw);
+        if let Some((slot, [address, rest])) = self.last.take() {
+            hal.dma_write(self.descriptor(slot), &raw([address, rest | P::REPORT]));
             self.reports.push_back(slot);
         }
         self.unreported = 0;
@@ -277,7 +306,7 @@ impl<P: Piece> TxRing<P> {
         self.ask_report(hal);
         self.published = self.next;
         self.counters.doorbells += 1;
-        hal.write(self.doorbell, u32::from(self.next));
+        hal.write(self.doorbell, self.next);
     }
 
     /// Takes back what the card has reported; answers how many slots that were.
@@ -285,15 +314,21 @@ impl<P: Piece> TxRing<P> {
         let before = self.clean;
         while let Some(slot) = self.reports.front().copied() {
             let mut raw = [0; SIZE];
-            hal.dma_read(self.descriptors.iova + u64::from(slot) * SIZE as u64, &mut raw);
+            hal.dma_read(self.descriptor(slot), &mut raw);
             if !P::is_done(&raw) {
                 break;
             }
             self.reports.pop_front();
             self.clean = after(slot, 1, self.count);
         }
-        usize::from(distance(before, self.clean, self.count))
+        distance(before, self.clean, self.count) as usize
     }
+}
+
+/// Two words as the card reads them.
+#[inline(always)]
+fn raw([first, second]: [u64; 2]) -> [u8; SIZE] {
+    (u128::from(first) | u128::from(second) << 64).to_le_bytes()
 }
 
 /// The frame with its headers, which the card is to complete, replaced by seeded ones in `head`.

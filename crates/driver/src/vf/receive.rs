@@ -4,7 +4,7 @@
 use super::VfError;
 use crate::hal::DmaHal;
 use crate::ring::BUFFER;
-use crate::ring::receive::{self, LONGEST, Layout, RxCounters, RxError};
+use crate::ring::receive::{self, LONGEST, Layout, Raw, RxCounters, RxError};
 use i82576::bits::{dctl, srrctl};
 use i82576::descriptor::SIZE;
 use i82576::descriptor::rx::{Posted, WriteBack, rss_type, status};
@@ -20,25 +20,25 @@ const RXDCTL: u32 = dctl::ENABLE | 1 << dctl::WTHRESH_SHIFT | 8 << 8 | 16;
 struct Advanced;
 
 impl Layout for Advanced {
-    type Back = WriteBack;
-
     fn size(self) -> usize {
         SIZE
     }
 
-    fn posted(self, buffer: u64) -> [u8; LONGEST] {
+    fn posted(self, buffer: u64) -> Raw {
         let mut raw = [0; LONGEST];
         raw[..SIZE].copy_from_slice(&Posted { packet: buffer, header: 0 }.emit());
         raw
     }
 
-    fn parse(self, raw: &[u8; LONGEST]) -> Option<WriteBack> {
-        raw.first_chunk().and_then(WriteBack::parse)
+    #[inline(always)]
+    fn filled(self, raw: &Raw) -> Option<(usize, bool)> {
+        parse(raw).map(|back| (back.length.into(), back.end_of_packet()))
     }
+}
 
-    fn filled(back: &WriteBack) -> (usize, bool) {
-        (back.length.into(), back.end_of_packet())
-    }
+#[inline(always)]
+fn parse(raw: &Raw) -> Option<WriteBack> {
+    raw.first_chunk().and_then(WriteBack::parse)
 }
 
 /// What the card says of a checksum.
@@ -137,12 +137,15 @@ impl RxRing {
     }
 
     /// The next whole frame, copied to the front of `into`; `None` if there is none.
+    #[inline]
     pub(super) fn receive<H: DmaHal>(
         &mut self,
         hal: &mut H,
         into: &mut [u8],
     ) -> Result<Option<Received>, RxError> {
-        let Some((length, last)) = self.0.receive(hal, into)? else { return Ok(None) };
+        let mut last = [0; LONGEST];
+        let found = self.0.receive(hal, into, &mut last)?;
+        let Some((length, last)) = found.zip(parse(&last)) else { return Ok(None) };
         let received = describe(length, &last);
         self.0.count_bad_checksum(received.has_bad_checksum());
         Ok(Some(received))

@@ -13,16 +13,12 @@ use i82576::register::{tx, vf};
 const PREFETCH: u32 = 8;
 
 impl Piece for descriptor::Data {
-    fn of(self, address: u64, length: u16, last: bool) -> Self {
-        Self { address, length, end_of_packet: last, ..self }
-    }
+    const REPORT: u64 = descriptor::REPORT;
 
-    fn reporting(self) -> Self {
-        Self { report_status: true, ..self }
-    }
-
-    fn emit(&self) -> [u8; SIZE] {
-        Self::emit(self)
+    #[inline(always)]
+    fn words_of(self, address: u64, length: u16, last: bool) -> [u64; 2] {
+        let raw = u128::from_le_bytes(Self { address, length, end_of_packet: last, ..self }.emit());
+        [raw as u64, (raw >> 64) as u64]
     }
 
     fn is_done(raw: &[u8; SIZE]) -> bool {
@@ -100,7 +96,7 @@ impl TxRing {
 
     /// Slots that can be written.
     pub(super) fn free(&self) -> usize {
-        self.ring.free().into()
+        self.ring.free()
     }
 
     /// Slots that the card has not given back.

@@ -41,6 +41,8 @@ pub(super) const TSTAMP: u32 = 1 << 19;
 pub(super) const EOP: u32 = 1 << 24;
 const IFCS: u32 = 1 << 25;
 pub(super) const RS: u32 = 1 << 27;
+/// What asks for a report, in the second word of a data descriptor.
+pub const REPORT: u64 = RS as u64;
 pub(super) const VLE: u32 = 1 << 30;
 pub(super) const TSE: u32 = 1 << 31;
 

@@ -6,8 +6,9 @@
 use super::rings::{self, Received};
 use super::{TxOffload, Vf};
 use crate::hal::DmaHal;
-use crate::ring::receive::RxCounters;
+use crate::ring::receive::{LONGEST, RxCounters};
 use crate::ring::transmit::{TxCounters, TxError, TxRing};
+use ::avf::descriptor::rx::WriteBack;
 
 /// IPv4 with a header of 20 bytes.
 const IPV4: [u8; 3] = [0x08, 0x00, 0x45];
@@ -91,17 +92,19 @@ impl Vf {
     #[must_use]
     pub fn tx_free(&self) -> usize {
         let rings = self.tx.iter().take(self.pairs().into());
-        rings.map(|ring| usize::from(ring.free())).min().unwrap_or(0)
+        rings.map(TxRing::free).min().unwrap_or(0)
     }
 
     /// The next frame of a queue, copied to the front of `into`. One that does not fit, or is malformed, is passed over and
     /// counted.
+    #[inline]
     pub fn receive<H: DmaHal>(&mut self, hal: &mut H, queue: u8, into: &mut [u8]) -> Option<Received> {
+        let (form, mut last) = (self.wishes.form, [0; LONGEST]);
         let ring = self.rx.get_mut(usize::from(queue))?;
         let (_, slots) = ring.place();
         for _ in 0..slots {
-            if let Ok(found) = ring.receive(hal, into) {
-                let (length, said) = found?;
+            if let Ok(found) = ring.receive(hal, into, &mut last) {
+                let (length, said) = found.zip(WriteBack::parse(&last, form))?;
                 let received = Received { length, said };
                 ring.count_bad_checksum(received.has_bad_checksum());
                 return Some(received);
@@ -111,6 +114,7 @@ impl Vf {
     }
 
     /// The next frame of any queue. Queues have their turn.
+    #[inline]
     pub fn receive_any<H: DmaHal>(&mut self, hal: &mut H, into: &mut [u8]) -> Option<Received> {
         let queues = self.rx.len();
         for step in 0..queues {

@@ -3,7 +3,7 @@
 use crate::hal::DmaHal;
 use crate::offload::{Headers, TxOffload};
 use crate::ring::BUFFER;
-use crate::ring::receive::{LONGEST, Layout, RxRing};
+use crate::ring::receive::{Layout, Raw, RxRing};
 use crate::ring::transmit::{Piece, TxError, TxRing};
 use ::avf::descriptor::rx::{self, Form, WriteBack};
 use ::avf::descriptor::tx::{self, Context, Data, Ip, L4};
@@ -30,16 +30,11 @@ impl Received {
 }
 
 impl Piece for Data {
-    fn of(self, address: u64, length: u16, last: bool) -> Self {
-        Self { address, length, end_of_packet: last, ..self }
-    }
+    const REPORT: u64 = tx::REPORT;
 
-    fn reporting(self) -> Self {
-        Self { report_status: true, ..self }
-    }
-
-    fn emit(&self) -> [u8; tx::SIZE] {
-        Self::emit(self)
+    #[inline(always)]
+    fn words_of(self, address: u64, length: u16, last: bool) -> [u64; 2] {
+        Self { address, length, end_of_packet: last, ..self }.words()
     }
 
     fn is_done(raw: &[u8; tx::SIZE]) -> bool {
@@ -48,22 +43,17 @@ impl Piece for Data {
 }
 
 impl Layout for Form {
-    type Back = WriteBack;
-
     fn size(self) -> usize {
         Self::size(self)
     }
 
-    fn posted(self, buffer: u64) -> [u8; LONGEST] {
+    fn posted(self, buffer: u64) -> Raw {
         rx::posted(buffer)
     }
 
-    fn parse(self, raw: &[u8; LONGEST]) -> Option<WriteBack> {
-        WriteBack::parse(raw, self)
-    }
-
-    fn filled(back: &WriteBack) -> (usize, bool) {
-        (back.length.into(), back.end_of_packet)
+    #[inline(always)]
+    fn filled(self, raw: &Raw) -> Option<(usize, bool)> {
+        WriteBack::parse(raw, self).map(|back| (back.length.into(), back.end_of_packet))
     }
 }
 
