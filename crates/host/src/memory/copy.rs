@@ -33,8 +33,14 @@ pub(super) unsafe fn out_of_guest(source: *const u8, buffer: &mut [u8]) {
         // SAFETY: the caller vouches for `length` bytes from `source` on, which are not part of `buffer`.
         unsafe { ptr::copy_nonoverlapping(source, target, HEAD) };
         at = length & !(WORD - 1);
-        // SAFETY: as above; `at` is at least `HEAD` and at most `length`.
-        unsafe { ptr::copy_nonoverlapping(source.add(HEAD), target.add(HEAD), at - HEAD) };
+        // The shortest frames are no longer, and even a copy of nothing would be a call.
+        if at > HEAD {
+            // SAFETY: as above; `at` is at most `length`.
+            unsafe { ptr::copy_nonoverlapping(source.add(HEAD), target.add(HEAD), at - HEAD) };
+        }
+    }
+    if at == length {
+        return guest_may_have_written();
     }
     for piece in [32, 16, 8, 4, 2, 1] {
         if (length - at) & piece != 0 {
