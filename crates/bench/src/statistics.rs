@@ -63,6 +63,7 @@ pub fn rows(bench: &str, contenders: &[Box<dyn Contender>], rounds: &[Round], si
         row.set_rate(rate(at));
         row.cycles_per_packet = median(&mut of(at, &|turn| turn.slice.cycles_per_frame()));
         row.unfairness = median(&mut of(at, &|turn| turn.slice.unfairness));
+        row.under_way = median(&mut of(at, &|turn| turn.slice.under_way));
         row.slices = Some(rounds.len());
         if let Some(best) = best {
             let Ratio { median, spread, pairs, .. } = ratio(at, best);
@@ -108,6 +109,7 @@ mod tests {
             took: Duration::from_secs(1),
             cycles: None,
             unfairness: None,
+            under_way: None,
         };
         Turn { reference: Reference { copy_ns, line_ns: 40.0 }, slice }
     }

@@ -146,7 +146,7 @@ impl Contender for Bridge {
     fn slice(&mut self, length: Duration) -> Result<Slice> {
         self.exchange(WARM_UP)?;
         let (frames, took) = self.exchange(length)?;
-        Ok(Slice { frames, took, cycles: None, unfairness: None })
+        Ok(Slice { frames, took, cycles: None, unfairness: None, under_way: None })
     }
 }
 

@@ -224,7 +224,7 @@ impl Contender for Peer {
         let (last, after, took) = (self.received()?, self.cycles.read(), begun.elapsed());
         let cycles = before.zip(after).map(|(before, after)| after - before);
         self.stop(true)?;
-        Ok(Slice { frames: last - first, took, cycles, unfairness: None })
+        Ok(Slice { frames: last - first, took, cycles, unfairness: None, under_way: None })
     }
 }
 

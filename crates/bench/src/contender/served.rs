@@ -3,7 +3,7 @@
 
 use super::card::Card;
 use super::host::Host;
-use super::stations::Circle;
+use super::stations::{Circle, Exchange};
 use super::work::Work;
 use super::{Contender, Mode, Slice, WARM_UP};
 use crate::machine::cycles::Cycles;
@@ -63,7 +63,7 @@ impl Served {
             "`wait = \"{wait}\"` does not decide how doorbells are rung"
         );
         let begun = Instant::now();
-        while circle.exchange(WARM_UP).0.contains(&0) {
+        while circle.exchange(WARM_UP).arrived.contains(&0) {
             ensure!(begun.elapsed() < PATIENCE, "no frame comes through the card:\n{}", host.log());
         }
         host.pause()?;
@@ -99,11 +99,11 @@ impl Contender for Served {
         self.running(|circle| {
             circle.exchange(WARM_UP);
             let before = cycles.read();
-            let (frames, took) = circle.exchange(length);
+            let Exchange { arrived, took, under_way } = circle.exchange(length);
             let cycles = before.zip(cycles.read()).map(|(before, after)| after - before);
-            let most = frames.iter().max().zip(frames.iter().min());
+            let most = arrived.iter().max().zip(arrived.iter().min());
             let unfairness = most.map(|(most, least)| *most as f64 / (*least).max(1) as f64);
-            Slice { frames: frames.iter().sum(), took, cycles, unfairness }
+            Slice { frames: arrived.iter().sum(), took, cycles, unfairness, under_way: Some(under_way) }
         })
     }
 }

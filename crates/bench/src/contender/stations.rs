@@ -48,6 +48,17 @@ pub struct Circle {
     lost: u64,
 }
 
+/// What frames did for a while.
+#[derive(Debug)]
+pub struct Exchange {
+    /// Frames that arrived, from each sender.
+    pub arrived: Vec<u64>,
+    /// How long it took.
+    pub took: Duration,
+    /// Which part of the frames that may be under way were, when senders had their turns.
+    pub under_way: f64,
+}
+
 /// The address that the host is to give a VF.
 #[must_use]
 pub fn address(vf: usize) -> MacAddress {
@@ -109,13 +120,15 @@ impl Circle {
         arrived
     }
 
-    /// Has all send as fast as frames arrive, for so long; answers how many arrived from each, and in what time.
-    pub fn exchange(&mut self, length: Duration) -> (Vec<u64>, Duration) {
+    /// Has all send as fast as frames arrive, for so long.
+    pub fn exchange(&mut self, length: Duration) -> Exchange {
         let begun = Instant::now();
         let (mut arrived, mut last) = (vec![0; self.stations.len()], begun);
+        let (mut turns, mut under_way) = (0, 0);
         loop {
             let mut now = 0;
             for (from, total) in arrived.iter_mut().enumerate() {
+                (turns, under_way) = (turns + 1, under_way + self.stations[from].under_way);
                 let arrived = self.turn(from);
                 *total += arrived;
                 now += arrived;
@@ -128,7 +141,8 @@ impl Circle {
                 last = at;
             }
             if at - begun >= length {
-                return (arrived, at - begun);
+                let under_way = under_way as f64 / (turns * self.window()) as f64;
+                return Exchange { arrived, took: at - begun, under_way };
             }
         }
     }

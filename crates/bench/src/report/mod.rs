@@ -35,6 +35,9 @@ pub struct Row {
     /// Frames of the sender that was served best over those of the one that was served worst.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unfairness: Option<f64>,
+    /// Which part of the frames that may be under way were: near 1 the forwarder bounds the rate, else the guests do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub under_way: Option<f64>,
     /// Slices measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slices: Option<usize>,
@@ -112,6 +115,7 @@ impl Row {
             ratio_to_best_peer: None,
             ratio_spread: None,
             unfairness: None,
+            under_way: None,
             slices: None,
             pairs: None,
             ratios: Vec::new(),

@@ -17,6 +17,9 @@ impl fmt::Display for Row {
         if let Some(unfairness) = self.unfairness.filter(|_| self.bench == "VFs in use") {
             write!(f, "  max/min {unfairness:.2}")?;
         }
+        if let Some(under_way) = self.under_way {
+            write!(f, "  {:.0} % under way", under_way * 100.0)?;
+        }
         if let Some(nanoseconds) = self.nanoseconds {
             write!(f, "  {nanoseconds:.0} ns")?;
         }

@@ -80,7 +80,7 @@ fn calls(mode: Mode) -> nix::Result<(Calls, u64)> {
             });
             while !over.load(Ordering::Relaxed) {
                 let counts = begun.load(Ordering::Relaxed);
-                let arrived = circle.exchange(SLICE).0.iter().sum();
+                let arrived = circle.exchange(SLICE).arrived.iter().sum();
                 frames.fetch_add(if counts { arrived } else { 0 }, Ordering::Relaxed);
             }
             tracer.join().unwrap()
