@@ -71,8 +71,7 @@ pub struct Slice {
     pub cycles: Option<u64>,
     /// Frames of the sender that was served best over those of the one that was served worst, where that is counted.
     pub unfairness: Option<f64>,
-    /// Which part of the frames that may be under way were, where that is counted: near 1 the forwarder bounds the rate, else
-    /// the guests do.
+    /// The share of the limit on frames under way that senders used: near 1 the forwarder bounds the rate, else the guests do.
     pub under_way: Option<f64>,
 }
 

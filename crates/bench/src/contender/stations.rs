@@ -55,7 +55,7 @@ pub struct Exchange {
     pub arrived: Vec<u64>,
     /// How long it took.
     pub took: Duration,
-    /// Which part of the frames that may be under way were, when senders had their turns.
+    /// The share of the limit on frames under way that senders used: near 1 the forwarder bounds the rate, else the guests do.
     pub under_way: f64,
 }
 

@@ -35,7 +35,7 @@ pub struct Row {
     /// Frames of the sender that was served best over those of the one that was served worst.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unfairness: Option<f64>,
-    /// Which part of the frames that may be under way were: near 1 the forwarder bounds the rate, else the guests do.
+    /// The share of the limit on frames under way that senders used: near 1 the forwarder bounds the rate, else the guests do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub under_way: Option<f64>,
     /// Slices measured.

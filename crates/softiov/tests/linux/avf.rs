@@ -81,7 +81,7 @@ impl<'a> End<'a> {
         Self::set_up_at(guest, 0, vf, number)
     }
 
-    /// The same for one of several AVF VFs.
+    /// Sets up the AVF VF at `place` of a guest that has several.
     pub(crate) fn set_up_at(guest: &'a Guest, place: usize, vf: &'static str, number: u8) -> Result<Self> {
         let end = Self { guest, vf, name: interface_at(guest, place)?, place, number };
         end.settle()?;
@@ -198,7 +198,7 @@ pub(crate) fn interface(guest: &Guest) -> Result<String> {
     interface_at(guest, 0)
 }
 
-/// The same for the VF that comes after so many others.
+/// What the guest calls the AVF VF at `place`: 0 is the one with the lowest PCI address.
 fn interface_at(guest: &Guest, place: usize) -> Result<String> {
     let script = format!("set -- /sys/bus/pci/drivers/iavf/*:*; shift {place} && ls $1/net");
     let names = eventually(|| guest.check(&script))?;

@@ -233,7 +233,7 @@ impl Vf {
         Ok(())
     }
 
-    /// Has received flows spread over the queues in use, if that is wished for; else nothing hashed, which a PF begins with.
+    /// Has received flows spread over the queues in use, if that is wished for; else switches off the hash, which a PF switches on.
     fn spread<H: DmaHal>(&mut self, hal: &mut H) -> Result<(), VfError> {
         if !self.resources.capabilities.has(Capabilities::RSS_PF) {
             return Ok(());
