@@ -100,7 +100,7 @@ impl<const N: usize> Flows<N> {
             Origin::Uplink => &mut *self.uplink,
         };
         let (known, decision) = &mut sender[key.place()];
-        let usual = tables.fits_everybody(length);
+        let usual = tables.fits_everybody(length, vlan.is_some());
         if *known != key || !usual {
             let frame = Frame { dst: ends.destination(), src: ends.source(), vlan, length, origin };
             // What nobody is to find again has the place without the key.
@@ -130,7 +130,7 @@ mod tests {
 
     fn frame() -> impl Strategy<Value = (Ends, Frame)> {
         let vlan = proptest::option::of(prop_oneof![0u16..4, (0u16..4).prop_map(|id| id | 0x6000)]);
-        let length = prop_oneof![60usize..100, 1400usize..1600, 8000usize..9700];
+        let length = prop_oneof![60usize..100, 1400usize..1600, 1512usize..1520, 8000usize..9700];
         let origin =
             prop_oneof![Just(Origin::Uplink), (0u32..16).prop_map(|n| Origin::Port(Port::of_field(n)))];
         (address(), address(), vlan, length, origin).prop_map(|(dst, src, vlan, length, origin)| {
@@ -169,7 +169,9 @@ mod tests {
                     };
                     tables.mirrors.add(rule);
                 }
-                tables.set_fits(fits.map(Fit::whole));
+                let fit =
+                    |bytes: usize| if bytes.is_multiple_of(4) { Fit::STANDARD } else { Fit::whole(bytes) };
+                tables.set_fits(fits.map(fit));
                 tables
             },
         )

@@ -26,6 +26,12 @@ impl Fit {
     /// The same, where every frame has an outer tag.
     pub const WITH_OUTER: Self = Self { untagged: STANDARD_FRAME + TAG, tagged: STANDARD_FRAME + 2 * TAG };
 
+    /// Whether a frame of `length` bytes, check sequence excluded, tag included, fits.
+    #[inline]
+    fn takes(self, length: usize, tagged: bool) -> bool {
+        length + FCS <= if tagged { self.tagged } else { self.untagged }
+    }
+
     /// So many bytes, a tag included.
     #[must_use]
     pub const fn whole(bytes: usize) -> Self {
@@ -109,8 +115,8 @@ pub struct Tables<const N: usize> {
     /// The tag of what a port sends.
     pub tags: [PortTag; N],
     fits: [Fit; N],
-    /// The smallest of them: a frame within it fits every port.
-    smallest_fit: usize,
+    /// The smallest of them, of frames with a tag and of those without: a frame within it fits every port.
+    smallest_fit: Fit,
 }
 
 impl<const N: usize> Tables<N> {
@@ -149,14 +155,16 @@ impl<const N: usize> Tables<N> {
             strips_replicated: false,
             tags: [PortTag::Asked; N],
             fits: [Fit::STANDARD; N],
-            smallest_fit: STANDARD_FRAME,
+            smallest_fit: Fit::STANDARD,
         }
     }
 
     /// The longest frame of each port.
     pub fn set_fits(&mut self, fits: [Fit; N]) {
         self.fits = fits;
-        self.smallest_fit = fits.iter().map(|fit| fit.untagged).min().unwrap_or(0);
+        let smallest = |of: fn(&Fit) -> usize| fits.iter().map(of).min().unwrap_or(0);
+        self.smallest_fit =
+            Fit { untagged: smallest(|fit| fit.untagged), tagged: smallest(|fit| fit.tagged) };
     }
 
     /// The tag that is put into a frame of a port whose sender asked for `requested`.
@@ -178,20 +186,19 @@ impl<const N: usize> Tables<N> {
         if replicated { self.strips_replicated } else { self.strips.has(port) }
     }
 
-    /// Whether no port finds a frame of `length` bytes, check sequence excluded, too long.
+    /// Whether no port finds a frame of `length` bytes, check sequence excluded, tag included, too long.
     #[inline]
-    pub(super) fn fits_everybody(&self, length: usize) -> bool {
-        length + FCS <= self.smallest_fit
+    pub(super) fn fits_everybody(&self, length: usize, tagged: bool) -> bool {
+        self.smallest_fit.takes(length, tagged)
     }
 
     /// Those of `ports` that take a frame of `length` bytes, check sequence excluded, tag included.
     pub(super) fn fitting(&self, ports: Ports, length: usize, tagged: bool) -> Ports {
-        if self.fits_everybody(length) {
+        if self.fits_everybody(length, tagged) {
             return ports;
         }
-        let length = length + FCS;
-        let fits = |fit: &Fit| length <= if tagged { fit.tagged } else { fit.untagged };
-        let fitting = self.fits.iter().rev().fold(0, |set, fit| set << 1 | u64::from(fits(fit)));
+        let fitting =
+            self.fits.iter().rev().fold(0, |set, fit| set << 1 | u64::from(fit.takes(length, tagged)));
         ports & Ports::new(fitting)
     }
 }
