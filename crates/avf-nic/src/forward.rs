@@ -163,7 +163,7 @@ impl<B: Bus> Senders<'_, B> {
         let (mut staging, inserted) = (mem::take(self.staging), lane.tag(None));
         staging.set_length(HEADROOM + LONGEST);
         while let Some(buffer) = at_hand.next() {
-            at_hand.prefetch(own, self.bus);
+            at_hand.prefetch(usize::from(buffer.length), own, self.bus);
             // Memory that cannot be reached and checksums that cannot be inserted are left to `forward_packet`.
             let Some(length) = run::fetch(&buffer, own, &mut staging[HEADROOM..], self.bus) else { break };
             let place = &mut staging[..HEADROOM + length];

@@ -45,9 +45,9 @@ impl AtHand {
 
     /// Has the bus fetch the frame that comes [`FRAMES_AHEAD`] after the next one.
     #[inline]
-    pub(crate) fn prefetch<B: Bus>(&self, own: Function, bus: &mut B) {
+    pub(crate) fn prefetch<B: Bus>(&self, length: usize, own: Function, bus: &mut B) {
         if let Some(raw) = self.raw[..self.count].get(self.taken + FRAMES_AHEAD) {
-            bus.prefetch(own, tx::address(raw), Access::Read);
+            bus.prefetch(own, (tx::address(raw), length), Access::Read);
         }
     }
 

@@ -174,7 +174,7 @@ impl<B: Bus> Work<'_, B> {
             let tx = &mut self.state.tx[queue.index()];
             let Some(buffer) = tx.plain(at).filter(|_| cost < budget && lane.is_due()) else { break };
             let length = usize::from(buffer.length);
-            tx.prefetch(at, function, self.bus);
+            tx.prefetch(at, length, function, self.bus);
             let place = &mut staging[HEADROOM..HEADROOM + length];
             let taken = tx.take_plain(at, &buffer, (&ring, function), &mut self.state.file, self.bus, place);
             cost += tx.effort().max(1);

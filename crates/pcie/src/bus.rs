@@ -105,11 +105,11 @@ pub trait Bus {
         self.dma_write(function, iova, from)
     }
 
-    /// Says that the line at `iova` is about to be read, or written. A hint: nothing happens if nothing is mapped there. By
-    /// default nothing is done.
+    /// Says that `length` bytes from `iova` on are about to be read, or written. A hint: nothing happens if nothing is mapped there.
+    /// By default nothing is done.
     #[inline]
-    fn prefetch(&mut self, function: Function, iova: Iova, access: Access) {
-        let _ = (function, iova, access);
+    fn prefetch(&mut self, function: Function, (iova, length): (Iova, usize), access: Access) {
+        let _ = (function, iova, length, access);
     }
 
     /// Sends the MSI-X message of the function's vector. Never blocks; a masked vector's message pends

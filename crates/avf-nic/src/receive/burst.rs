@@ -46,7 +46,7 @@ impl Burst {
     ) -> Result<(), DmaFault> {
         let ahead = self.filled + FRAMES_AHEAD * form.size();
         if let Some(raw) = self.raw[..self.end].get(ahead..) {
-            bus.prefetch(own, buffer(raw), Access::Write);
+            bus.prefetch(own, (buffer(raw), bytes.len()), Access::Write);
         }
         let Some(slot) = self.raw.get_mut(self.filled..self.filled + form.size()) else { return Ok(()) };
         bus.dma_write(own, buffer(slot), bytes)?;

@@ -263,9 +263,9 @@ impl Bus for LiveBus {
     }
 
     #[inline]
-    fn prefetch(&mut self, function: Function, iova: Iova, access: Access) {
+    fn prefetch(&mut self, function: Function, range: (Iova, usize), access: Access) {
         if let Some(reach) = self.functions.get(place(function)) {
-            reach.memory.prefetch(iova, access == Access::Write);
+            reach.memory.prefetch(range, access == Access::Write);
         }
     }
 

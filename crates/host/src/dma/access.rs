@@ -4,7 +4,7 @@
 //! crosses from one region into an adjacent one is checked as a whole first, then moved piece by piece.
 
 use super::{DmaTable, Region};
-use crate::memory::{AccessError, MappedFile, done_last};
+use crate::memory::{AccessError, View, done_last};
 
 const WORD: usize = size_of::<u64>();
 
@@ -53,7 +53,7 @@ impl Direction {
 
 /// The part of an access that lies in one region.
 struct Piece<'table> {
-    memory: &'table MappedFile,
+    memory: &'table View,
     offset: u64,
     len: usize,
 }
@@ -65,59 +65,87 @@ impl DmaTable {
     /// [`DmaFault`]; `buffer` is then as it was.
     #[inline]
     pub fn read(&self, iova: u64, buffer: &mut [u8]) -> Result<(), DmaFault> {
-        match self.whole(iova, buffer.len(), Direction::Read) {
-            Some((memory, offset)) => memory.read(offset, buffer).map_err(|error| fault(iova, error)),
-            None => self.read_across(iova, buffer),
+        match self.last_hit(iova, Direction::Read) {
+            Some((memory, offset)) if memory.read(offset, buffer).is_ok() => Ok(()),
+            _ => self.read_elsewhere(iova, buffer),
         }
     }
 
     /// Stores `bytes` from `iova` on. The order of the words of short aligned writes is that of
-    /// [`MappedFile::write`].
+    /// [`MappedFile::write`](crate::memory::MappedFile::write).
     ///
     /// # Errors
     /// [`DmaFault`]; memory is then as it was.
     #[inline]
     pub fn write(&self, iova: u64, bytes: &[u8]) -> Result<(), DmaFault> {
-        match self.whole(iova, bytes.len(), Direction::Write) {
-            Some((memory, offset)) => memory.write(offset, bytes).map_err(|error| fault(iova, error)),
-            None => self.write_across(iova, bytes),
+        match self.last_hit(iova, Direction::Write) {
+            Some((memory, offset)) if memory.write(offset, bytes).is_ok() => Ok(()),
+            _ => self.write_elsewhere(iova, bytes),
         }
     }
 
-    /// Stores descriptors of `size` bytes from `iova` on, in the order of [`MappedFile::write_descriptors`].
+    /// Stores descriptors of `size` bytes from `iova` on, in the order of [`pcie::Bus::dma_write_descriptors`].
     ///
     /// # Errors
     /// [`DmaFault`]; descriptors before the one at fault may have been stored, of that one nothing.
     #[inline]
     pub fn write_descriptors(&self, iova: u64, bytes: &[u8], size: usize) -> Result<(), DmaFault> {
-        match self.whole(iova, bytes.len(), Direction::Write) {
-            Some((memory, offset)) => {
-                memory.write_descriptors(offset, bytes, size).map_err(|error| fault(iova, error))
-            }
-            None => self.write_descriptors_across(iova, bytes, size),
+        match self.last_hit(iova, Direction::Write) {
+            Some((memory, offset)) if memory.write_descriptors(offset, bytes, size).is_ok() => Ok(()),
+            _ => self.write_descriptors_elsewhere(iova, bytes, size),
         }
     }
 
-    /// Fetches the line at `iova` into the cache, to be written if `writes`. Does nothing outside the region that was accessed
-    /// last.
+    /// Fetches the lines of `length` bytes from `iova` on into the cache, to be written if `writes`, up to a limit. Does nothing
+    /// outside the region that was accessed last.
     #[inline]
-    pub fn prefetch(&self, iova: u64, writes: bool) {
+    pub fn prefetch(&self, (iova, length): (u64, usize), writes: bool) {
         let direction = if writes { Direction::Write } else { Direction::Read };
-        if let Some((memory, offset)) = self.in_last_hit(iova, 1, direction) {
-            memory.prefetch(offset, writes);
+        if let Some((memory, offset)) = self.last_hit(iova, direction) {
+            memory.prefetch((offset, length), writes);
+        }
+    }
+
+    /// Where an address is, if it is in the region that was hit last, and the device may do this there. What comes behind it is to
+    /// be seen when it is reached.
+    #[inline]
+    fn last_hit(&self, iova: u64, direction: Direction) -> Option<(&View, u64)> {
+        let region = self.regions.get(self.last_hit.get())?;
+        if !direction.is_permitted(region) {
+            return None;
+        }
+        // An address before the region's first is far beyond its last.
+        Some((region.backing.as_ref()?.view(), iova.wrapping_sub(region.first)))
+    }
+
+    /// In another region, which then is the one that was hit last, or in several.
+    #[cold]
+    #[inline(never)]
+    fn read_elsewhere(&self, iova: u64, buffer: &mut [u8]) -> Result<(), DmaFault> {
+        match self.hit(iova, Direction::Read) {
+            Some((memory, offset)) if memory.read(offset, buffer).is_ok() => Ok(()),
+            _ => self.read_across(iova, buffer),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn write_elsewhere(&self, iova: u64, bytes: &[u8]) -> Result<(), DmaFault> {
+        match self.hit(iova, Direction::Write) {
+            Some((memory, offset)) if memory.write(offset, bytes).is_ok() => Ok(()),
+            _ => self.write_across(iova, bytes),
         }
     }
 
     /// Descriptor by descriptor, and of one that lies across regions word by word.
     #[cold]
-    fn write_descriptors_across(&self, iova: u64, bytes: &[u8], size: usize) -> Result<(), DmaFault> {
+    #[inline(never)]
+    fn write_descriptors_elsewhere(&self, iova: u64, bytes: &[u8], size: usize) -> Result<(), DmaFault> {
         let mut at = iova;
         for descriptor in bytes.chunks(size.max(WORD)) {
-            match self.whole(at, descriptor.len(), Direction::Write) {
-                Some((memory, offset)) => {
-                    memory.write_descriptors(offset, descriptor, size).map_err(|error| fault(at, error))?;
-                }
-                None => {
+            match self.hit(at, Direction::Write) {
+                Some((memory, offset)) if memory.write_descriptors(offset, descriptor, size).is_ok() => {}
+                _ => {
                     self.check(at, descriptor.len(), Direction::Write)?;
                     let word = |word: usize| (at.wrapping_add((word * WORD) as u64), word * WORD);
                     let mut words = done_last(descriptor.len() / WORD).map(word);
@@ -129,27 +157,10 @@ impl DmaTable {
         Ok(())
     }
 
-    /// Where a range is that lies in one region, and is permitted there: in the region that was hit last, or in another, which
-    /// then is the one.
-    #[inline]
-    fn whole(&self, iova: u64, len: usize, direction: Direction) -> Option<(&MappedFile, u64)> {
-        self.in_last_hit(iova, len, direction).or_else(|| {
-            self.region_at(iova)?;
-            self.in_last_hit(iova, len, direction)
-        })
-    }
-
-    /// Where a range is that lies in the region that was hit last, and is permitted there.
-    #[inline]
-    fn in_last_hit(&self, iova: u64, len: usize, direction: Direction) -> Option<(&MappedFile, u64)> {
-        let region = self.regions.get(self.last_hit.get())?;
-        // Both from the region's start, and one less than the bytes: a region may be as large as the address space.
-        let (skipped, last) = (iova.wrapping_sub(region.first), region.last - region.first);
-        let inside = skipped <= last && (len as u64).checked_sub(1)? <= last - skipped;
-        if !inside || !direction.is_permitted(region) {
-            return None;
-        }
-        region.backing.as_ref().map(|backing| (&backing.mapping.memory, backing.skip + skipped))
+    /// Where an address is, if the device may do this there. From now on its region is the one that was hit last.
+    fn hit(&self, iova: u64, direction: Direction) -> Option<(&View, u64)> {
+        self.region_at(iova)?;
+        self.last_hit(iova, direction)
     }
 
     #[cold]
@@ -205,8 +216,7 @@ impl DmaTable {
         let backing = region.backing.as_ref().ok_or(fault(FaultKind::NotShared))?;
         // A region with memory is no larger than the address space, so its rest fits in `usize`.
         let rest = usize::try_from(region.last - iova).map_or(usize::MAX, |rest| rest.saturating_add(1));
-        let offset = backing.skip + (iova - region.first);
-        Ok(Piece { memory: &backing.mapping.memory, offset, len: len.min(rest) })
+        Ok(Piece { memory: backing.view(), offset: iova - region.first, len: len.min(rest) })
     }
 
     fn region_at(&self, iova: u64) -> Option<&Region> {

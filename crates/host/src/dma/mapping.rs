@@ -28,7 +28,7 @@ pub(super) struct File {
 /// A part of a file in memory.
 #[derive(Debug)]
 pub(super) struct Mapping {
-    pub(super) memory: MappedFile,
+    pub(super) memory: Arc<MappedFile>,
     pub(super) file: Arc<File>,
     /// Offset in the file of the first byte mapped.
     pub(super) start: u64,
@@ -69,7 +69,7 @@ impl Mappings {
         }
         let (memory, start) = MappedFile::map_around(fd.as_fd(), (offset, size), protection, block)?;
         let file = keep(fd, identity, &alive, limits.files)?;
-        let mapping = Arc::new(Mapping { memory, file, start });
+        let mapping = Arc::new(Mapping { memory: Arc::new(memory), file, start });
         known.push(Arc::downgrade(&mapping));
         Ok(mapping)
     }
@@ -122,9 +122,11 @@ impl PendingRegion {
     pub fn map(self, fd: OwnedFd) -> Result<MappedRegion, MapRegionError> {
         let Self { first, last, permissions, offset, mappings, limits } = self;
         let protection = if permissions.write { Protection::ReadWrite } else { Protection::ReadOnly };
-        let mapping = mappings.get(fd, (offset, last - first + 1), protection, limits)?;
+        let size = last - first + 1;
+        let mapping = mappings.get(fd, (offset, size), protection, limits)?;
         let skip = offset - mapping.start;
-        Ok(MappedRegion(Region { first, last, permissions, backing: Some(Backing { mapping, skip }) }))
+        let backing = Backing::new(mapping, skip, size, permissions).ok_or(MapError::BadRange)?;
+        Ok(MappedRegion(Region { first, last, permissions, backing: Some(backing) }))
     }
 }
 

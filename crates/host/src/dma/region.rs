@@ -1,9 +1,11 @@
 //! One region of a table: its addresses, what the device may do there, and the memory behind it.
 
+use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use super::mapping::Mapping;
+use crate::memory::{View, Window};
 
 /// What a device may do in a region (vfio-user DMA_MAP flags).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,12 +41,36 @@ pub struct DmaRegion<'table> {
 }
 
 /// Where in memory a region is.
-#[derive(Debug)]
 pub(super) struct Backing {
+    /// All of the region, and no byte more.
+    window: Window,
     /// Shared with other regions of the file.
     pub(super) mapping: Arc<Mapping>,
     /// Bytes of the mapping before the region's.
-    pub(super) skip: u64,
+    skip: u64,
+}
+
+impl Backing {
+    /// `len` bytes of a mapping, from `skip` on; `None` if it does not have them, or not for writing, if the device may write.
+    pub(super) fn new(mapping: Arc<Mapping>, skip: u64, len: u64, permissions: Permissions) -> Option<Self> {
+        let window = Window::new(Arc::clone(&mapping.memory), skip, len, permissions.write)?;
+        Some(Self { window, mapping, skip })
+    }
+
+    /// The bytes.
+    #[inline]
+    pub(super) fn view(&self) -> &View {
+        self.window.view()
+    }
+}
+
+impl fmt::Debug for Backing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Backing")
+            .field("mapping", &self.mapping)
+            .field("skip", &self.skip)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Kept small, since a client may have 65,535.
@@ -70,7 +96,7 @@ impl Region {
         let file = self
             .backing
             .as_ref()
-            .map(|Backing { mapping, skip }| (mapping.file.fd.as_fd(), mapping.start + skip));
+            .map(|Backing { mapping, skip, .. }| (mapping.file.fd.as_fd(), mapping.start + skip));
         DmaRegion { iova: self.first, last: self.last, permissions: self.permissions, file }
     }
 }

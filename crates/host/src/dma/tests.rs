@@ -77,6 +77,18 @@ fn a_descriptor_whose_end_is_not_mapped_is_a_fault() {
 }
 
 #[test]
+fn a_prefetch_of_what_is_not_mapped_does_nothing() {
+    let table = table(&[(1, 1)]);
+    table.read(PAGE, &mut [0; 8]).unwrap();
+    for iova in [0, PAGE - 1, PAGE, 2 * PAGE - 1, 2 * PAGE, u64::MAX] {
+        for length in [0, 1, 1500, usize::MAX] {
+            table.prefetch((iova, length), true);
+            table.prefetch((iova, length), false);
+        }
+    }
+}
+
+#[test]
 fn the_word_that_says_done_is_written_last() {
     assert!(crate::memory::done_last(2).eq([0, 1]));
     assert!(crate::memory::done_last(4).eq([0, 2, 3, 1]));

@@ -27,20 +27,31 @@ const LONG: usize = 32;
 /// `buffer.len()` bytes from `source` on must be mapped, and must not be part of `buffer`.
 #[inline]
 pub(super) unsafe fn out_of_guest(source: *const u8, buffer: &mut [u8]) {
+    if buffer.len() != HEAD {
+        // SAFETY: as the caller says.
+        return unsafe { any_out_of_guest(source, buffer) };
+    }
+    // SAFETY: the caller vouches for as many bytes from `source` on as `buffer` has, which are not part of it.
+    unsafe { ptr::copy_nonoverlapping(source, buffer.as_mut_ptr(), HEAD) };
+    guest_may_have_written();
+}
+
+/// The same for any length. A call, so that the shortest frames, which have [`HEAD`] bytes, need not save registers for it.
+///
+/// # Safety
+/// As for [`out_of_guest`].
+#[inline(never)]
+unsafe fn any_out_of_guest(source: *const u8, buffer: &mut [u8]) {
     let (length, target) = (buffer.len(), buffer.as_mut_ptr());
     let mut at = 0;
     if length >= HEAD {
-        // SAFETY: the caller vouches for `length` bytes from `source` on, which are not part of `buffer`.
-        unsafe { ptr::copy_nonoverlapping(source, target, HEAD) };
         at = length & !(WORD - 1);
-        // The shortest frames are no longer, and even a copy of nothing would be a call.
-        if at > HEAD {
-            // SAFETY: as above; `at` is at most `length`.
-            unsafe { ptr::copy_nonoverlapping(source.add(HEAD), target.add(HEAD), at - HEAD) };
+        // SAFETY: the caller vouches for `length` bytes from `source` on, which are not part of `buffer`; `at` is at most
+        // `length`.
+        unsafe {
+            ptr::copy_nonoverlapping(source, target, HEAD);
+            ptr::copy_nonoverlapping(source.add(HEAD), target.add(HEAD), at - HEAD);
         }
-    }
-    if at == length {
-        return guest_may_have_written();
     }
     for piece in [32, 16, 8, 4, 2, 1] {
         if (length - at) & piece != 0 {
@@ -58,12 +69,36 @@ pub(super) unsafe fn out_of_guest(source: *const u8, buffer: &mut [u8]) {
 /// `bytes.len()` bytes from `target` on must be mapped for writing, and must not be part of `bytes`.
 #[inline]
 pub(super) unsafe fn into_guest(bytes: &[u8], target: *mut u8) {
+    match bytes.as_array::<HEAD>() {
+        // SAFETY: the caller vouches for as many bytes from `target` on, which is aligned.
+        Some(bytes) if target.cast::<u64>().is_aligned() => unsafe { words_into_guest(bytes, target) },
+        // SAFETY: as the caller says.
+        _ => unsafe { any_into_guest(bytes, target) },
+    }
+}
+
+/// The same for any length. A call, as [`any_out_of_guest`] is.
+///
+/// # Safety
+/// As for [`into_guest`].
+#[inline(never)]
+unsafe fn any_into_guest(bytes: &[u8], target: *mut u8) {
     let words = bytes.len() <= ORDERED_LIMIT && bytes.len().is_multiple_of(WORD);
-    if !words || !target.cast::<u64>().is_aligned() {
+    if words && target.cast::<u64>().is_aligned() {
+        // SAFETY: the caller vouches for `target`, which is aligned.
+        unsafe { words_into_guest(bytes, target) };
+    } else {
         // SAFETY: the caller vouches for `target`; `bytes` is a live slice and does not overlap it.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
-        return;
     }
+}
+
+/// Copies whole words, in rising order.
+///
+/// # Safety
+/// `bytes.len()` bytes from `target` on must be mapped for writing, and `target` must be aligned to a word.
+#[inline(always)]
+unsafe fn words_into_guest(bytes: &[u8], target: *mut u8) {
     for (index, word) in bytes.as_chunks::<WORD>().0.iter().enumerate() {
         // SAFETY: `index` counts whole words inside the range the caller vouches for, and `target` is
         // aligned.

@@ -16,6 +16,7 @@ pub(crate) mod sigbus;
 mod source;
 #[cfg(test)]
 mod tests;
+mod view;
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -28,6 +29,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 pub(crate) use copy::done_last;
 pub use sigbus::{MappingShare, poison_events};
 pub use source::FileIdentity;
+pub(crate) use view::{View, Window};
 
 /// What a mapping permits this process to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,21 +112,13 @@ pub enum AccessError {
 /// A range of a file, mapped shared. Unmapped when dropped, piece by piece: have a [`Worker`](crate::worker::Worker) drop
 /// what is large.
 pub struct MappedFile {
-    /// The first byte asked for. Inside `span`: huge pages make the kernel map more than was asked for.
-    base: NonNull<u8>,
-    len: usize,
-    writable: bool,
+    /// The bytes asked for. Inside `span`: huge pages make the kernel map more than was asked for.
+    view: View,
     span: sigbus::Span,
     registration: sigbus::Registration,
     /// Bytes of one of the file's pages.
     page: u64,
 }
-
-// SAFETY: the mapping belongs to the process, not to a thread; `base` is only used for the copies
-// below, which tolerate any concurrent writer, since the guest is one.
-unsafe impl Send for MappedFile {}
-// SAFETY: as above; every access through `&self` tolerates concurrent access.
-unsafe impl Sync for MappedFile {}
 
 impl MappedFile {
     /// Maps `len` bytes of `fd` from byte `offset` on. The descriptor may be closed afterwards.
@@ -187,31 +181,33 @@ impl MappedFile {
         };
         // SAFETY: `lead` is smaller than the span (`source::check`), which is mapped and not null.
         let base = unsafe { NonNull::new_unchecked(start.cast::<u8>().add(extent.lead)) };
-        let writable = protection == Protection::ReadWrite;
-        Ok(Self { base, len: extent.visible, writable, span, registration, page: extent.page })
+        // SAFETY: `visible` bytes behind `lead` are inside the span, which stays mapped until `drop`, and is mapped for writing if
+        // that is asked for.
+        let view = unsafe { View::new(base, extent.visible, protection == Protection::ReadWrite) };
+        Ok(Self { view, span, registration, page: extent.page })
     }
 
     /// Bytes that can be reached: offsets 0 to `len() - 1`.
     #[must_use]
     pub fn len(&self) -> u64 {
-        self.len as u64
+        self.view.len() as u64
     }
 
     /// Always false: an empty range cannot be mapped.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.view.len() == 0
     }
 
     /// Where the first byte is in this process, for the kernel to hand to a device.
     pub(crate) fn address(&self) -> usize {
-        self.base.addr().get()
+        self.view.address()
     }
 
     /// Whether stores are permitted.
     #[must_use]
     pub fn is_writable(&self) -> bool {
-        self.writable
+        self.view.is_writable()
     }
 
     /// Whether the file shrank (or its memory failed) under the mapping. From then on the mapping is private
@@ -227,11 +223,7 @@ impl MappedFile {
     /// [`AccessError::OutOfRange`].
     #[inline]
     pub fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), AccessError> {
-        let source = self.at(offset, buffer.len())?;
-        // SAFETY: `at` checked that `buffer.len()` bytes are mapped; `buffer` is ours, so they do not
-        // overlap.
-        unsafe { copy::out_of_guest(source.as_ptr(), buffer) };
-        Ok(())
+        self.view.read(offset, buffer)
     }
 
     /// Copies bytes in. Up to 64 bytes that are 8-byte aligned and whole 8-byte words are stored word by word
@@ -242,23 +234,7 @@ impl MappedFile {
     /// [`AccessError::OutOfRange`], [`AccessError::ReadOnly`].
     #[inline]
     pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), AccessError> {
-        let target = self.at_writable(offset, bytes.len())?;
-        // SAFETY: `at_writable` checked that `bytes.len()` bytes are mapped for writing.
-        unsafe { copy::into_guest(bytes, target.as_ptr()) };
-        Ok(())
-    }
-
-    /// Copies descriptors of `size` bytes in, 16 or 32. If they are 8-byte aligned, they are stored word by word, one descriptor
-    /// after the other, the second word of each last: a guest that sees it sees all of the descriptor.
-    ///
-    /// # Errors
-    /// [`AccessError::OutOfRange`], [`AccessError::ReadOnly`].
-    #[inline]
-    pub fn write_descriptors(&self, offset: u64, bytes: &[u8], size: usize) -> Result<(), AccessError> {
-        let target = self.at_writable(offset, bytes.len())?;
-        // SAFETY: `at_writable` checked that `bytes.len()` bytes are mapped for writing.
-        unsafe { copy::descriptors_into_guest(bytes, size, target.as_ptr()) };
-        Ok(())
+        self.view.write(offset, bytes)
     }
 
     /// A dword that the other side writes whole. What it had stored before can be seen afterwards.
@@ -276,7 +252,7 @@ impl MappedFile {
     /// As for [`Self::load_dword`]; then none is loaded.
     #[inline]
     pub fn load_dwords(&self, offset: u64, into: &mut [u32]) -> Result<(), AccessError> {
-        let first = self.at(offset, size_of_val(into))?.cast::<AtomicU32>();
+        let first = self.view.at(offset, size_of_val(into))?.cast::<AtomicU32>();
         if !first.is_aligned() {
             return Err(AccessError::OutOfRange { offset, len: size_of_val(into) });
         }
@@ -286,14 +262,6 @@ impl MappedFile {
             *value = unsafe { first.add(at).as_ref() }.load(Ordering::Acquire);
         }
         Ok(())
-    }
-
-    /// Fetches the line at `offset` into the cache, to be written if `writes`. Does nothing beyond the mapping.
-    #[inline]
-    pub fn prefetch(&self, offset: u64, writes: bool) {
-        if let Ok(at) = self.at(offset, 1) {
-            copy::prefetch(at, writes);
-        }
     }
 
     /// Stores a dword as a whole. What was stored before can be seen by who sees it.
@@ -318,7 +286,7 @@ impl MappedFile {
 
     #[inline]
     fn writable_dword(&self, offset: u64) -> Result<&AtomicU32, AccessError> {
-        if !self.writable {
+        if !self.is_writable() {
             return Err(AccessError::ReadOnly);
         }
         self.dword(offset)
@@ -327,7 +295,7 @@ impl MappedFile {
     /// A dword of the mapping. To be stored to only if the mapping is writable.
     #[inline]
     fn dword(&self, offset: u64) -> Result<&AtomicU32, AccessError> {
-        let dword = self.at(offset, size_of::<u32>())?.cast::<AtomicU32>();
+        let dword = self.view.at(offset, size_of::<u32>())?.cast::<AtomicU32>();
         if !dword.is_aligned() {
             return Err(AccessError::OutOfRange { offset, len: size_of::<u32>() });
         }
@@ -335,23 +303,6 @@ impl MappedFile {
         // value is one. Others may change it at any time, which is what an atomic is for; this process reaches these
         // bytes by copies too, whose source or target is never a reference.
         Ok(unsafe { dword.as_ref() })
-    }
-
-    #[inline]
-    fn at(&self, offset: u64, len: usize) -> Result<NonNull<u8>, AccessError> {
-        let start =
-            usize::try_from(offset).ok().filter(|start| *start <= self.len && len <= self.len - *start);
-        let start = start.ok_or(AccessError::OutOfRange { offset, len })?;
-        // SAFETY: `start` is at most `self.len`, so the result is inside the mapping or one past its end.
-        Ok(unsafe { self.base.add(start) })
-    }
-
-    #[inline]
-    fn at_writable(&self, offset: u64, len: usize) -> Result<NonNull<u8>, AccessError> {
-        if !self.writable {
-            return Err(AccessError::ReadOnly);
-        }
-        self.at(offset, len)
     }
 }
 
@@ -389,8 +340,8 @@ impl fmt::Debug for MappedFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The bytes are the guest's, and the address is nobody's business.
         f.debug_struct("MappedFile")
-            .field("len", &self.len)
-            .field("writable", &self.writable)
+            .field("len", &self.len())
+            .field("writable", &self.is_writable())
             .field("poisoned", &self.poisoned())
             .finish_non_exhaustive()
     }

@@ -222,7 +222,8 @@ impl ReceiveQueue {
         let posted = self.take(ring, function, bus)?;
         let ahead = self.next + FRAMES_AHEAD;
         if ahead < self.fetched {
-            bus.prefetch(function, Posted::parse(&self.posted[ahead % BURST]).packet, Access::Write);
+            let packet = Posted::parse(&self.posted[ahead % BURST]).packet;
+            bus.prefetch(function, (packet, frame.len()), Access::Write);
         }
         let whole = write(bus, function, posted.packet, frame);
         let status = said.status | status::EOP | if whole { 0 } else { status::RXE };

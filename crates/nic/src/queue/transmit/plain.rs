@@ -48,10 +48,10 @@ impl TransmitQueue {
 
     /// Has the bus fetch the frame that comes [`FRAMES_AHEAD`] after the one at a place.
     #[inline(always)]
-    pub(crate) fn prefetch<B: Bus>(&self, at: usize, function: Function, bus: &mut B) {
+    pub(crate) fn prefetch<B: Bus>(&self, at: usize, length: usize, function: Function, bus: &mut B) {
         let at = at + FRAMES_AHEAD;
         if at < self.fetched as usize {
-            bus.prefetch(function, tx::address(&self.burst[at % BURST]), Access::Read);
+            bus.prefetch(function, (tx::address(&self.burst[at % BURST]), length), Access::Read);
         }
     }
 

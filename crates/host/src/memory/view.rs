@@ -1,0 +1,141 @@
+//! A stretch of mapped memory, and the only ways to reach its bytes: copied in and copied out, after a bounds check.
+//!
+//! Left out: how the memory came to be mapped ([`MappedFile`]), and which addresses a guest gives it ([`crate::dma`]).
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::{AccessError, MappedFile, copy};
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+/// Bytes that are fetched ahead of a frame, at most.
+const PREFETCHED: usize = 24 * LINE;
+
+/// Bytes that are mapped, offsets 0 to `len - 1`.
+pub(crate) struct View {
+    base: NonNull<u8>,
+    len: usize,
+    writable: bool,
+}
+
+// SAFETY: a mapping belongs to the process, not to a thread; `base` is only used for the copies below, which tolerate any
+// concurrent writer, since the guest is one.
+unsafe impl Send for View {}
+// SAFETY: as above; every access through `&self` tolerates concurrent access.
+unsafe impl Sync for View {}
+
+impl View {
+    /// # Safety
+    /// `len` bytes from `base` on must be mapped for as long as the value lives, for writing too if `writable`.
+    pub(super) unsafe fn new(base: NonNull<u8>, len: usize, writable: bool) -> Self {
+        Self { base, len, writable }
+    }
+
+    /// Bytes.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Where the first byte is in this process.
+    pub(super) fn address(&self) -> usize {
+        self.base.addr().get()
+    }
+
+    /// Whether stores are permitted.
+    pub(super) fn is_writable(&self) -> bool {
+        self.writable
+    }
+
+    /// See [`MappedFile::read`].
+    #[inline]
+    pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), AccessError> {
+        let source = self.at(offset, buffer.len())?;
+        // SAFETY: `at` checked that `buffer.len()` bytes are mapped; `buffer` is ours, so they do not
+        // overlap.
+        unsafe { copy::out_of_guest(source.as_ptr(), buffer) };
+        Ok(())
+    }
+
+    /// See [`MappedFile::write`].
+    #[inline]
+    pub(crate) fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), AccessError> {
+        let target = self.at_writable(offset, bytes.len())?;
+        // SAFETY: `at_writable` checked that `bytes.len()` bytes are mapped for writing.
+        unsafe { copy::into_guest(bytes, target.as_ptr()) };
+        Ok(())
+    }
+
+    /// Copies descriptors of `size` bytes in, 16 or 32. If they are 8-byte aligned, they are stored word by word, one descriptor
+    /// after the other, the second word of each last: a guest that sees it sees all of the descriptor.
+    ///
+    /// # Errors
+    /// [`AccessError::OutOfRange`], [`AccessError::ReadOnly`].
+    #[inline]
+    pub(crate) fn write_descriptors(
+        &self,
+        offset: u64,
+        bytes: &[u8],
+        size: usize,
+    ) -> Result<(), AccessError> {
+        let target = self.at_writable(offset, bytes.len())?;
+        // SAFETY: `at_writable` checked that `bytes.len()` bytes are mapped for writing.
+        unsafe { copy::descriptors_into_guest(bytes, size, target.as_ptr()) };
+        Ok(())
+    }
+
+    /// Fetches the lines of `length` bytes from `offset` on into the cache, to be written if `writes`, up to a limit. Does nothing
+    /// if they are not in the mapping.
+    #[inline]
+    pub(crate) fn prefetch(&self, (offset, length): (u64, usize), writes: bool) {
+        let length = length.min(PREFETCHED);
+        let Ok(first) = self.at(offset, length) else { return };
+        for at in (0..length).step_by(LINE) {
+            // SAFETY: `at` checked that `length` bytes are mapped there.
+            copy::prefetch(unsafe { first.add(at) }, writes);
+        }
+    }
+
+    /// Where `len` bytes from `offset` on are.
+    #[inline]
+    pub(super) fn at(&self, offset: u64, len: usize) -> Result<NonNull<u8>, AccessError> {
+        let start =
+            usize::try_from(offset).ok().filter(|start| *start <= self.len && len <= self.len - *start);
+        let start = start.ok_or(AccessError::OutOfRange { offset, len })?;
+        // SAFETY: `start` is at most `self.len`, so the result is inside the mapping or one past its end.
+        Ok(unsafe { self.base.add(start) })
+    }
+
+    /// The same, for stores.
+    #[inline]
+    pub(super) fn at_writable(&self, offset: u64, len: usize) -> Result<NonNull<u8>, AccessError> {
+        if !self.writable {
+            return Err(AccessError::ReadOnly);
+        }
+        self.at(offset, len)
+    }
+}
+
+/// A part of a mapping, which it keeps mapped.
+pub(crate) struct Window {
+    view: View,
+    _mapping: Arc<MappedFile>,
+}
+
+impl Window {
+    /// `len` bytes from `skip` on, for writing too if `writable`; `None` if the mapping does not have them, or not for that.
+    pub(crate) fn new(mapping: Arc<MappedFile>, skip: u64, len: u64, writable: bool) -> Option<Self> {
+        let len = usize::try_from(len).ok()?;
+        let whole = &mapping.view;
+        let base = if writable { whole.at_writable(skip, len) } else { whole.at(skip, len) };
+        // SAFETY: `len` bytes from there on are inside the mapping, which stays as long as `_mapping` does.
+        let view = unsafe { View::new(base.ok()?, len, writable) };
+        Some(Self { view, _mapping: mapping })
+    }
+
+    /// The bytes.
+    #[inline]
+    pub(crate) fn view(&self) -> &View {
+        &self.view
+    }
+}
