@@ -4,6 +4,15 @@
 use core::time::Duration;
 use i82576::Time;
 
+/// What is about to be done with memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// It is read.
+    Read,
+    /// It is written.
+    Write,
+}
+
 /// Registers of one function, and time.
 pub trait Hal {
     /// Reads the 32-bit register at a byte offset of BAR0. A function that is gone reads as all ones.
@@ -50,4 +59,10 @@ pub trait DmaHal: Hal {
 
     /// Copies into DMA memory. Earlier writes are visible to the card before this one (release).
     fn dma_write(&mut self, iova: u64, from: &[u8]);
+
+    /// Says that `length` bytes at `iova` are about to be copied out, or in. A hint: by default nothing is done.
+    #[inline]
+    fn prefetch(&self, iova: u64, length: usize, access: Access) {
+        let _ = (iova, length, access);
+    }
 }

@@ -20,6 +20,6 @@ pub mod pf;
 mod ring;
 pub mod vf;
 
-pub use hal::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
+pub use hal::{Access, DmaHal, DmaRegion, Hal, OutOfDmaMemory};
 pub use pf::Pf;
 pub use vf::Vf;

@@ -22,6 +22,11 @@ pub(crate) const BUFFER: usize = 2048;
 pub const MAX_BATCH: u16 = 32;
 /// Where a ring starts: a multiple of this.
 const ALIGNMENT: usize = 128;
+/// A long frame's buffer is fetched so many slots ahead: the card's processor has it, and it takes longer to come than the
+/// frame takes.
+const AHEAD: u32 = 4;
+/// Frames of so many bytes are long.
+const LONG: usize = 256;
 
 /// Steps from one slot of a ring of `count` to another.
 fn distance(from: u32, to: u32, count: u32) -> u32 {

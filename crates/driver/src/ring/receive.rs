@@ -5,8 +5,8 @@
 //!
 //! Left out: header split, zero copy.
 
-use super::{ALIGNMENT, BUFFER, MAX_BATCH, after, distance};
-use crate::hal::{DmaHal, DmaRegion, OutOfDmaMemory};
+use super::{AHEAD, ALIGNMENT, BUFFER, LONG, MAX_BATCH, after, distance};
+use crate::hal::{Access, DmaHal, DmaRegion, OutOfDmaMemory};
 
 /// Bytes of the longest descriptor of any family.
 pub(crate) const LONGEST: usize = 32;
@@ -175,7 +175,12 @@ impl<L: Layout> RxRing<L> {
         }
         let Some(first) = self.look(hal, self.next, last) else { return Ok(None) };
         let (slots, taken) = match first {
-            (length, true) => (1, self.copy_one(hal, length, into)),
+            (length, true) => {
+                if length >= LONG {
+                    self.prefetch(hal);
+                }
+                (1, self.copy_one(hal, length, into))
+            }
             _ => {
                 let Some(slots) = self.find_end(hal, last) else { return Ok(None) };
                 (slots, self.copy(hal, slots, into))
@@ -208,6 +213,18 @@ impl<L: Layout> RxRing<L> {
             }
         }
         None
+    }
+
+    /// Has the buffer fetched that is [`AHEAD`] of the next, if the card has given it back: one that it still writes to would be
+    /// taken from it.
+    #[inline(always)]
+    fn prefetch<H: DmaHal>(&self, hal: &H) {
+        let slot = after(self.next, AHEAD, self.count);
+        if self.posted() > AHEAD
+            && let Some((length, _)) = self.look(hal, slot, &mut [0; LONGEST])
+        {
+            hal.prefetch(self.buffer(slot), length, Access::Read);
+        }
     }
 
     /// Copies a frame of one slot; returns its length.

@@ -6,8 +6,8 @@
 //!
 //! Left out: head write-back, zero copy.
 
-use super::{ALIGNMENT, BUFFER, after, distance};
-use crate::hal::{DmaHal, DmaRegion, OutOfDmaMemory};
+use super::{AHEAD, ALIGNMENT, BUFFER, LONG, after, distance};
+use crate::hal::{Access, DmaHal, DmaRegion, OutOfDmaMemory};
 use crate::offload::{HEADERS, Headers, TxOffload};
 use alloc::collections::VecDeque;
 use core::marker::PhantomData;
@@ -242,7 +242,11 @@ impl<P: Piece> TxRing<P> {
     /// Puts a frame into one slot, as nearly every frame is.
     #[inline(always)]
     fn put_whole<H: DmaHal>(&mut self, hal: &mut H, frame: &[u8], piece: P) {
-        let address = self.buffer();
+        let address = self.buffer(self.next);
+        if frame.len() >= LONG && self.free() > AHEAD as usize {
+            let ahead = self.buffer(after(self.next, AHEAD, self.count));
+            hal.prefetch(ahead, frame.len(), Access::Write);
+        }
         hal.dma_write(address, frame);
         self.describe(hal, piece.words_of(address, frame.len() as u16, true));
     }
@@ -254,7 +258,7 @@ impl<P: Piece> TxRing<P> {
         let mut piece: &[u8] = &[];
         let mut left = total;
         while left > 0 {
-            let address = self.buffer();
+            let address = self.buffer(self.next);
             let length = left.min(BUFFER);
             let mut filled = 0;
             while filled < length {
@@ -272,9 +276,9 @@ impl<P: Piece> TxRing<P> {
         }
     }
 
-    /// Where the buffer of the next slot is.
-    fn buffer(&self) -> u64 {
-        self.buffers.iova + u64::from(self.next) * BUFFER as u64
+    /// Where the buffer of a slot is.
+    fn buffer(&self, slot: u32) -> u64 {
+        self.buffers.iova + u64::from(slot) * BUFFER as u64
     }
 
     /// Writes the descriptor of a piece of a frame.

@@ -15,7 +15,7 @@ pub use ram::Ram;
 
 use crate::vf::Family;
 use connection::Connection;
-use driver::{DmaHal, DmaRegion, Hal, OutOfDmaMemory};
+use driver::{Access, DmaHal, DmaRegion, Hal, OutOfDmaMemory};
 use host::eventfd::EventFd;
 use host::memory::{MapError, MappedFile};
 use host::poll::Clock;
@@ -224,5 +224,10 @@ impl DmaHal for VfioUserHal {
 
     fn dma_write(&mut self, iova: u64, from: &[u8]) {
         self.ram.write(iova, from);
+    }
+
+    #[inline]
+    fn prefetch(&self, iova: u64, length: usize, access: Access) {
+        self.ram.prefetch(iova, length, access);
     }
 }

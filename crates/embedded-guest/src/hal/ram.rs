@@ -1,7 +1,7 @@
 //! The memory that a guest shares with its card: where the card finds it, and how the driver reaches it. Each of a
 //! bus's Hals hands its DMA half on to this.
 
-use driver::{DmaRegion, OutOfDmaMemory};
+use driver::{Access, DmaRegion, OutOfDmaMemory};
 use host::shared::{SharedMemory, SharedMemoryError};
 use std::sync::atomic::{Ordering, fence};
 
@@ -52,6 +52,12 @@ impl Ram {
         let read = self.memory.memory().read(iova.wrapping_sub(self.base), into);
         fence(Ordering::Acquire);
         assert!(read.is_ok(), "the driver read {} bytes at {iova:#x}, outside its memory", into.len());
+    }
+
+    /// As [`driver::DmaHal::prefetch`].
+    #[inline]
+    pub fn prefetch(&self, iova: u64, length: usize, access: Access) {
+        self.memory.memory().prefetch((iova.wrapping_sub(self.base), length), access == Access::Write);
     }
 
     /// As [`driver::DmaHal::dma_write`].

@@ -29,6 +29,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 pub(crate) use copy::done_last;
 pub use sigbus::{MappingShare, poison_events};
 pub use source::FileIdentity;
+pub use view::prefetch;
 pub(crate) use view::{View, Window};
 
 /// What a mapping permits this process to do.
@@ -235,6 +236,13 @@ impl MappedFile {
     #[inline]
     pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), AccessError> {
         self.view.write(offset, bytes)
+    }
+
+    /// Fetches the lines of `length` bytes from `offset` on into the cache, to be written if `writes`, up to a limit. Does nothing
+    /// if they are not in the mapping.
+    #[inline]
+    pub fn prefetch(&self, range: (u64, usize), writes: bool) {
+        self.view.prefetch(range, writes);
     }
 
     /// A dword that the other side writes whole. What it had stored before can be seen afterwards.

@@ -84,15 +84,13 @@ impl View {
         Ok(())
     }
 
-    /// Fetches the lines of `length` bytes from `offset` on into the cache, to be written if `writes`, up to a limit. Does nothing
-    /// if they are not in the mapping.
+    /// See [`MappedFile::prefetch`].
     #[inline]
     pub(crate) fn prefetch(&self, (offset, length): (u64, usize), writes: bool) {
         let length = length.min(PREFETCHED);
-        let Ok(first) = self.at(offset, length) else { return };
-        for at in (0..length).step_by(LINE) {
+        if let Ok(first) = self.at(offset, length) {
             // SAFETY: `at` checked that `length` bytes are mapped there.
-            copy::prefetch(unsafe { first.add(at) }, writes);
+            unsafe { prefetch_lines(first, length, writes) };
         }
     }
 
@@ -113,6 +111,23 @@ impl View {
             return Err(AccessError::ReadOnly);
         }
         self.at(offset, len)
+    }
+}
+
+/// Fetches the lines of some bytes into the cache, to be written if `writes`, up to the same limit as of guest memory.
+#[inline]
+pub fn prefetch(bytes: &[u8], writes: bool) {
+    // SAFETY: all of the slice is there.
+    unsafe { prefetch_lines(NonNull::from(bytes).cast(), bytes.len().min(PREFETCHED), writes) };
+}
+
+/// # Safety
+/// `length` bytes from `first` on must be mapped.
+#[inline(always)]
+unsafe fn prefetch_lines(first: NonNull<u8>, length: usize, writes: bool) {
+    for at in (0..length).step_by(LINE) {
+        // SAFETY: the caller vouches for `length` bytes.
+        copy::prefetch(unsafe { first.add(at) }, writes);
     }
 }
 
