@@ -8,10 +8,12 @@
 //! | [`stations`] | its guests: VFs, polled by one thread |
 //! | [`work`] | what guests exchange |
 //! | `testpmd`, `telemetry` | DPDK's testpmd as a program that is asked for its counters |
+//! | `bare` | two threads that copy and look up, and do nothing else |
 //! | `peers` | what testpmd is told to be each peer, and the null forwarder |
 //! | [`switch`] | Open vSwitch with DPDK |
 //! | `bridge` | a bridge of the kernel's between two taps |
 
+mod bare;
 mod bridge;
 pub mod card;
 pub mod host;
@@ -127,6 +129,7 @@ pub fn all(
             contenders.push(Box::new(served::Served::start(options, card, mode, processors, work)?));
         }
     }
+    contenders.push(Box::new(bare::Bare::new(processors, work)));
     let mut skipped = Vec::new();
     // Without DPDK there are to be no peers.
     let Some(dpdk) = dpdk else { return Ok((contenders, skipped)) };

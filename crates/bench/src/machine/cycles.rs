@@ -44,7 +44,7 @@ impl Cycles {
     pub fn read(&mut self) -> Option<u64> {
         match self {
             Self::Counted(counters) => counters.iter_mut().map(|counter| counter.read().ok()).sum(),
-            Self::Timed(process) => Some((time(*process).as_secs_f64() * clock()?) as u64),
+            Self::Timed(process) => of_time(time(*process)),
         }
     }
 }
@@ -79,6 +79,12 @@ pub fn time(process: u32) -> Duration {
         text.split(' ').next()?.parse().ok()
     };
     Duration::from_nanos(threads(process).into_iter().filter_map(of).sum())
+}
+
+/// Cycles of a processor that was busy for so long.
+#[must_use]
+pub fn of_time(time: Duration) -> Option<u64> {
+    Some((time.as_secs_f64() * clock()?) as u64)
 }
 
 /// Hertz, measured once.

@@ -1,0 +1,212 @@
+//! The bare path: two threads of this program, one of which moves frames between two ports, as a card would that has
+//! descriptors, a look-up and a copy, and nothing else. Nobody who copies a frame from one guest's memory to another's does less: the
+//! limit of the card on this machine, cache lines that cross between the processors included.
+//!
+//! A descriptor is a box: who has it has the buffer. So nobody reads what another writes, and no check is needed.
+//!
+//! Left out: policy, offloads, memory of other processes, doorbells.
+
+use super::work::Work;
+use super::{Contender, Mode, Slice, WARM_UP};
+use crate::machine::cycles;
+use crate::machine::processors::Processors;
+use anyhow::{Result, anyhow};
+use host::memory::prefetch;
+use i82576::MacAddress;
+use rtrb::{Consumer, Producer, RingBuffer};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Frames that are taken from a ring at once.
+const BURST: usize = 32;
+/// So many frames ahead a buffer is fetched into the cache, as the card does it.
+const AHEAD: usize = 4;
+/// A buffer has a multiple of so many bytes.
+const ROOM: usize = 2048;
+/// Ports that could be meant; two are used.
+const PORTS: usize = 8;
+
+/// A buffer, and how many of its bytes are a frame.
+#[derive(Debug)]
+struct Descriptor {
+    buffer: Box<[u8]>,
+    length: usize,
+}
+
+/// What one side of a port puts in, and what it takes out.
+#[derive(Debug)]
+struct End {
+    /// Frames, to the forwarder or from it.
+    frames: (Producer<Descriptor>, Consumer<Descriptor>),
+    /// Buffers that are empty again.
+    empty: (Producer<Descriptor>, Consumer<Descriptor>),
+}
+
+/// A port's guest.
+#[derive(Debug)]
+struct Guest {
+    end: End,
+    /// What it sends over and over.
+    frame: Vec<u8>,
+    /// Buffers to send from.
+    spare: Vec<Descriptor>,
+    /// Where a frame goes that has come.
+    place: Box<[u8]>,
+}
+
+/// The forwarder, with its ends of the ports.
+#[derive(Debug)]
+struct Forwarder {
+    ends: [End; 2],
+    addresses: [MacAddress; PORTS],
+    /// A burst on its way, and the buffers it goes to.
+    burst: Vec<Descriptor>,
+    room: Vec<Descriptor>,
+}
+
+/// Guests and forwarder, who rest between slices.
+#[derive(Debug)]
+pub(super) struct Bare {
+    guests: [Guest; 2],
+    forwarder: Forwarder,
+    processors: Processors,
+}
+
+/// Both ends of a port with as many descriptors as a ring has, for frames of `size` bytes; the guest's spare buffers are in `spare`.
+fn port(descriptors: usize, size: usize) -> (End, End, Vec<Descriptor>) {
+    let ring = || RingBuffer::new(descriptors);
+    let ((to_card, sent), (to_guest, received)) = (ring(), ring());
+    let ((done, free), (mut post, posted)) = (ring(), ring());
+    let buffer = || Descriptor { buffer: vec![0; size.next_multiple_of(ROOM)].into_boxed_slice(), length: 0 };
+    for _ in 0..descriptors {
+        // The ring has as much room.
+        let _ = post.push(buffer());
+    }
+    let guest = End { frames: (to_card, received), empty: (post, free) };
+    let card = End { frames: (to_guest, sent), empty: (done, posted) };
+    (guest, card, (0..descriptors).map(|_| buffer()).collect())
+}
+
+/// Takes up to a burst out of a ring.
+fn take(ring: &mut Consumer<Descriptor>, most: usize, into: &mut Vec<Descriptor>) {
+    let count = ring.slots().min(most);
+    into.extend(ring.read_chunk(count).into_iter().flatten());
+}
+
+/// Puts descriptors into a ring, which has room for as many as there are.
+fn put(ring: &mut Producer<Descriptor>, descriptors: impl ExactSizeIterator<Item = Descriptor>) {
+    if let Ok(room) = ring.write_chunk_uninit(descriptors.len()) {
+        room.fill_from_iter(descriptors);
+    }
+}
+
+impl Guest {
+    /// Sends a burst and takes what has come; how many frames.
+    fn exchange(&mut self) -> u64 {
+        let Self { end, frame, spare, place } = self;
+        take(&mut end.empty.1, BURST, spare);
+        let from = spare.len().saturating_sub(BURST);
+        put(
+            &mut end.frames.0,
+            spare.drain(from..).map(|mut descriptor| {
+                descriptor.buffer[..frame.len()].copy_from_slice(frame);
+                descriptor.length = frame.len();
+                descriptor
+            }),
+        );
+        let Ok(frames) = end.frames.1.read_chunk(end.frames.1.slots().min(BURST)) else { return 0 };
+        let count = frames.len();
+        let taken = frames.into_iter().inspect(|descriptor| {
+            place[..descriptor.length].copy_from_slice(&descriptor.buffer[..descriptor.length]);
+        });
+        put(&mut end.empty.0, taken);
+        count as u64
+    }
+}
+
+impl Forwarder {
+    /// Moves a burst that a port has sent.
+    fn forward(&mut self, from: usize) {
+        let Self { ends, addresses, burst, room } = self;
+        let [one, other] = ends;
+        let (own, far) = if from == 0 { (one, other) } else { (other, one) };
+        let most = far.empty.1.slots().min(BURST);
+        take(&mut own.frames.1, most, burst);
+        take(&mut far.empty.1, burst.len(), room);
+        for at in 0..burst.len() {
+            if let Some(next) = burst.get(at + AHEAD) {
+                prefetch(&next.buffer[..next.length], false);
+                prefetch(&room[at + AHEAD].buffer[..next.length], true);
+            }
+            let Descriptor { buffer, length } = &burst[at];
+            let knows = addresses.iter().position(|address| buffer.starts_with(&address.0));
+            if knows == Some(1 - from) {
+                room[at].buffer[..*length].copy_from_slice(&buffer[..*length]);
+                room[at].length = *length;
+            }
+        }
+        put(&mut far.frames.0, room.drain(..));
+        put(&mut own.empty.0, burst.drain(..));
+    }
+}
+
+impl Bare {
+    /// With frames as long as those of a work, and rings as long as its guests'.
+    pub(super) fn new(processors: Processors, work: Work) -> Self {
+        let address = |port: usize| MacAddress([2, 0, 0, 0, 0x30, port as u8]);
+        let sides = [0, 1].map(|own| {
+            let (end, card, spare) = port(work.descriptors().into(), work.size());
+            let frame = Work::Frames(work.size()).frame(address(own), address(1 - own));
+            let place = frame.clone().into_boxed_slice();
+            (Guest { end, frame, spare, place }, card)
+        });
+        let [(one, near), (other, far)] = sides;
+        let (burst, room) = (Vec::with_capacity(BURST), Vec::with_capacity(BURST));
+        let addresses = std::array::from_fn(address);
+        let forwarder = Forwarder { ends: [near, far], addresses, burst, room };
+        Self { guests: [one, other], forwarder, processors }
+    }
+
+    /// Has both threads run for so long; how many frames arrived, and in what time.
+    fn exchange(&mut self, length: Duration) -> Result<(u64, Duration)> {
+        let Self { guests, forwarder, processors } = self;
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let forwards = scope.spawn(|| {
+                Processors::held(processors.forwarder, || {
+                    while !over.load(Ordering::Relaxed) {
+                        (0..2).for_each(|port| forwarder.forward(port));
+                    }
+                })
+            });
+            let exchanged = Processors::held(processors.generator, || {
+                let (begun, mut arrived) = (Instant::now(), 0);
+                while begun.elapsed() < length {
+                    arrived += guests.iter_mut().map(Guest::exchange).sum::<u64>();
+                }
+                (arrived, begun.elapsed())
+            });
+            over.store(true, Ordering::Relaxed);
+            forwards.join().map_err(|_| anyhow!("the forwarder's thread has panicked"))??;
+            Ok(exchanged?)
+        })
+    }
+}
+
+impl Contender for Bare {
+    fn name(&self) -> &str {
+        "bare path"
+    }
+
+    fn mode(&self) -> Mode {
+        Mode::Raw
+    }
+
+    fn slice(&mut self, length: Duration) -> Result<Slice> {
+        self.exchange(WARM_UP)?;
+        let (frames, took) = self.exchange(length)?;
+        // Its forwarder never rests.
+        Ok(Slice { frames, took, cycles: cycles::of_time(took), unfairness: None, under_way: None })
+    }
+}
