@@ -263,13 +263,13 @@ impl<B: Bus> Senders<'_, B> {
             return self.spoiled(vf, queue, lane);
         };
         let before = packet.sent;
-        let (mut segmenter, mut place) = (segmenter.skip(before), mem::take(&mut self.card.segment));
-        place.resize(HEADROOM + LONGEST, 0);
-        while let Some(length) = segmenter.write_next(&mut place[HEADROOM..]) {
+        let (mut cut, mut apart) = (segmenter.skip(before).cut(), mem::take(&mut self.card.segment));
+        apart.resize(HEADROOM + LONGEST, 0);
+        while let Some((place, length)) = cut.next_within(staging, &mut apart, HEADROOM) {
             let padded = length.max(SHORTEST);
             place[HEADROOM + length..HEADROOM + padded].fill(0);
             if let Some(mut frame) = Frame::new(&mut place[..HEADROOM + padded]) {
-                frame.set_seal(segmenter.sealed());
+                frame.set_seal(cut.sealed());
                 self.send(vf, self.card.asked(vf, &packet), &mut frame, lane);
             }
             packet.sent += 1;
@@ -277,8 +277,8 @@ impl<B: Bus> Senders<'_, B> {
                 break;
             }
         }
-        let left = segmenter.count() > 0;
-        self.card.segment = place;
+        let left = cut.count() > 0;
+        self.card.segment = apart;
         if left && let Some(function) = self.card.functions.get_mut(usize::from(vf)) {
             function.held.keep(packet, queue, staging);
         }

@@ -287,11 +287,13 @@ impl<B: Bus> Work<'_, B> {
             return 1;
         };
         self.state.file.count(r::TSCTC, u32::from(packet.sent == 0));
-        let (mut segmenter, before) = (segmenter.skip(packet.sent), packet.sent);
-        while let Some(length) = segmenter.write_next(&mut staging.frame[HEADROOM..]) {
-            let length = pad(&mut staging.frame[HEADROOM..], length);
-            if let Some(mut frame) = Frame::new(&mut staging.frame[..HEADROOM + length]) {
-                frame.set_seal(segmenter.sealed());
+        let (mut cut, before) = (segmenter.skip(packet.sent).cut(), packet.sent);
+        while let Some((place, length)) =
+            cut.next_within(&mut staging.packet[..HEADROOM + packet.length], &mut staging.frame, HEADROOM)
+        {
+            let end = HEADROOM + pad(&mut place[HEADROOM..], length);
+            if let Some(mut frame) = Frame::new(&mut place[..end]) {
+                frame.set_seal(cut.sealed());
                 self.send(queue, Asked::by(&packet), &mut frame, lane);
             }
             packet.sent += 1;
@@ -299,7 +301,7 @@ impl<B: Bus> Work<'_, B> {
                 break;
             }
         }
-        if segmenter.count() > 0 {
+        if cut.count() > 0 {
             self.state.tx[queue.index()].held.keep(packet, &mut staging.packet);
         }
         (packet.sent - before).max(1) as usize

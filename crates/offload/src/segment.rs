@@ -10,8 +10,12 @@
 use crate::Request;
 use crate::checksum::Sum;
 use crate::headers::{ETHERNET_HEADER, IPV4_HEADER, IPV6_HEADER, TCP_HEADER, UDP_HEADER};
+use core::ops::Range;
 use plane::frame::{Sealed, Transport};
 use thiserror::Error;
+
+/// The shortest frame: a shorter segment is padded, and needs room behind it.
+const SHORTEST: usize = 60;
 
 /// Why a packet cannot be segmented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -71,11 +75,12 @@ impl Same {
     }
 }
 
-/// A packet being cut.
+/// A packet being cut, without its bytes: whoever has them hands them over each time.
 #[derive(Debug, Clone)]
-pub struct Segmenter<'a> {
-    headers: &'a [u8],
-    payload: &'a [u8],
+pub struct Cut {
+    /// Bytes of the headers, and of the payload behind them.
+    headers: usize,
+    payload: usize,
     request: Request,
     transport: Transport,
     mss: usize,
@@ -88,6 +93,13 @@ pub struct Segmenter<'a> {
     sealed: Option<Sealed>,
 }
 
+/// A packet being cut, with its bytes, which stay as they are.
+#[derive(Debug, Clone)]
+pub struct Segmenter<'a> {
+    packet: &'a [u8],
+    cut: Cut,
+}
+
 impl<'a> Segmenter<'a> {
     /// Prepares a packet, headers and payload contiguous, for cutting into segments of `mss` bytes of payload each. The
     /// payload is what is there. The transport's checksum field must hold the sum of the pseudo header without the length.
@@ -95,6 +107,50 @@ impl<'a> Segmenter<'a> {
     /// # Errors
     /// Requests that describe no packet that could be cut.
     pub fn new(packet: &'a [u8], request: &Request, mss: u16, masks: FlagMasks) -> Result<Self, Error> {
+        Ok(Self { packet, cut: Cut::new(packet, request, mss, masks)? })
+    }
+
+    /// Leaves out the first `segments`, which were written before.
+    #[must_use]
+    pub fn skip(mut self, segments: u32) -> Self {
+        self.cut.next = segments.min(self.cut.total);
+        self
+    }
+
+    /// Segments that are still to come, at most the payload's bytes divided by the MSS, rounded up. A packet
+    /// without payload is one segment.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.cut.count()
+    }
+
+    /// Bytes of the longest segment: what a buffer must hold.
+    #[must_use]
+    pub fn longest(&self) -> usize {
+        self.cut.headers + self.cut.payload.min(self.cut.mss)
+    }
+
+    /// Writes the next segment to the start of `buffer` and returns its length. `None` after the last, or if
+    /// the buffer is shorter than the segment.
+    pub fn write_next(&mut self, buffer: &mut [u8]) -> Option<usize> {
+        self.cut.write_next(self.packet, buffer)
+    }
+
+    /// What is known of the checksum of the segment written last.
+    #[must_use]
+    pub fn sealed(&self) -> Option<Sealed> {
+        self.cut.sealed
+    }
+
+    /// The rest of the work, for who may change the packet.
+    #[must_use]
+    pub fn cut(self) -> Cut {
+        self.cut
+    }
+}
+
+impl Cut {
+    fn new(packet: &[u8], request: &Request, mss: u16, masks: FlagMasks) -> Result<Self, Error> {
         let (transport, shortest_l4) = match request.l4 {
             Some(transport @ Transport::Tcp) => (transport, TCP_HEADER),
             Some(transport @ Transport::Udp) => (transport, UDP_HEADER),
@@ -114,53 +170,71 @@ impl<'a> Segmenter<'a> {
         let (before, l4) = headers.split_at(mac + ip);
         let same = Same::of(&before[mac..], l4, transport);
         let (mss, request) = (usize::from(mss), *request);
-        let total = payload.len().div_ceil(mss).max(1) as u32;
+        let (headers, payload) = (headers.len(), payload.len());
+        let total = payload.div_ceil(mss).max(1) as u32;
         let (next, sealed) = (0, None);
         Ok(Self { headers, payload, request, transport, mss, masks, seal_ip, same, total, next, sealed })
     }
 
-    /// Leaves out the first `segments`, which were written before.
-    #[must_use]
-    pub fn skip(self, segments: u32) -> Self {
-        Self { next: segments.min(self.total), ..self }
-    }
-
-    /// Segments that are still to come, at most the payload's bytes divided by the MSS, rounded up. A packet
-    /// without payload is one segment.
+    /// See [`Segmenter::count`].
     #[must_use]
     pub fn count(&self) -> u32 {
         self.total - self.next
     }
 
-    /// Bytes of the longest segment: what a buffer must hold.
-    #[must_use]
-    pub fn longest(&self) -> usize {
-        self.headers.len() + self.payload.len().min(self.mss)
-    }
-
-    /// Writes the next segment to the start of `buffer` and returns its length. `None` after the last, or if
-    /// the buffer is shorter than the segment.
-    pub fn write_next(&mut self, buffer: &mut [u8]) -> Option<usize> {
-        if self.count() == 0 {
-            return None;
-        }
-        let rest = self.payload.get(self.next as usize * self.mss..)?;
-        let chunk = rest.get(..self.mss).unwrap_or(rest);
-        let length = self.headers.len() + chunk.len();
-        let segment = buffer.get_mut(..length)?;
-        let (headers, payload) = segment.split_at_mut(self.headers.len());
-        headers.copy_from_slice(self.headers);
-        payload.copy_from_slice(chunk);
-        self.network(headers, chunk.len());
-        self.transport(segment);
-        self.next += 1;
-        Some(length)
-    }
-
-    /// What is known of the checksum of the segment written last.
+    /// See [`Segmenter::sealed`].
     #[must_use]
     pub fn sealed(&self) -> Option<Sealed> {
         self.sealed
+    }
+
+    /// Where the payload of the next segment is in the packet, if there is one.
+    fn chunk(&self) -> Option<Range<usize>> {
+        let start = self.next as usize * self.mss;
+        let end = self.payload.min(start + self.mss);
+        (self.count() > 0).then_some(self.headers + start..self.headers + end)
+    }
+
+    fn write_next(&mut self, packet: &[u8], buffer: &mut [u8]) -> Option<usize> {
+        let chunk = self.chunk()?;
+        let length = self.headers + chunk.len();
+        let segment = buffer.get_mut(..length)?;
+        let (headers, payload) = segment.split_at_mut(self.headers);
+        headers.copy_from_slice(packet.get(..self.headers)?);
+        payload.copy_from_slice(packet.get(chunk)?);
+        self.complete(segment);
+        Some(length)
+    }
+
+    /// The next segment, behind `lead` bytes that are free, and its length. The packet is behind as many. Nearly every segment
+    /// is made within the packet: its headers take the place of payload that has left. The first one is made in `place`, and so is
+    /// one that has to be padded, or that would overwrite the packet's own headers. `None` after the last, or if `place` is too
+    /// short.
+    pub fn next_within<'b>(
+        &mut self,
+        packet: &'b mut [u8],
+        place: &'b mut [u8],
+        lead: usize,
+    ) -> Option<(&'b mut [u8], usize)> {
+        let Range { start, end } = self.chunk()?;
+        let length = self.headers + end - start;
+        if self.next == 0 || self.mss < self.headers + lead || length < SHORTEST {
+            let length = self.write_next(packet.get(lead..)?, place.get_mut(lead..)?)?;
+            return Some((place, length));
+        }
+        let begin = start - self.headers;
+        packet.get_mut(..lead + end)?.copy_within(lead..lead + self.headers, lead + begin);
+        let segment = packet.get_mut(begin..lead + end)?;
+        self.complete(segment.get_mut(lead..)?);
+        Some((segment, length))
+    }
+
+    /// Completes the next segment, which has the packet's headers and its own payload.
+    fn complete(&mut self, segment: &mut [u8]) {
+        let (headers, payload) = segment.split_at_mut(self.headers);
+        self.network(headers, payload.len());
+        self.transport(segment);
+        self.next += 1;
     }
 
     /// Length, and for IPv4 identification and checksum.
@@ -184,7 +258,7 @@ impl<'a> Segmenter<'a> {
 
     /// Sequence number and flags, or length; then the checksum.
     fn transport(&mut self, segment: &mut [u8]) {
-        let (start, end) = (self.headers.len() - self.request.l4_length, segment.len());
+        let (start, end) = (self.headers - self.request.l4_length, segment.len());
         let length = (end - start) as u32;
         let l4 = segment.get_mut(start..).unwrap_or_default();
         match self.transport {

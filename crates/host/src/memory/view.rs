@@ -10,7 +10,7 @@ use super::{AccessError, MappedFile, copy};
 /// Bytes of a cache line.
 const LINE: usize = 64;
 /// Bytes that are fetched ahead of a frame, at most.
-const PREFETCHED: usize = 24 * LINE;
+const PREFETCHED: usize = 32 * LINE;
 
 /// Bytes that are mapped, offsets 0 to `len - 1`.
 pub(crate) struct View {

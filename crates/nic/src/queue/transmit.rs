@@ -16,7 +16,7 @@ use i82576::descriptor::orders::Orders;
 use i82576::descriptor::tx::{Buffer, Context, Transmit, buffer, parse};
 use i82576::descriptor::{DD, SIZE};
 use i82576::register::{tx, tx_block};
-use pcie::{Bus, DmaFault, Function};
+use pcie::{Access, Bus, DmaFault, Function};
 use saved::SavedTransmit;
 use serde::{Deserialize, Serialize};
 
@@ -280,7 +280,11 @@ impl TransmitQueue {
         staging: &mut [u8],
     ) -> Taken {
         let mut length = 0;
-        for buffer in packet.iter().filter_map(buffer) {
+        let mut buffers = packet.iter().filter_map(buffer).peekable();
+        while let Some(buffer) = buffers.next() {
+            if let Some(ahead) = buffers.peek() {
+                bus.prefetch(function, (ahead.address, ahead.length.into()), Access::Read);
+            }
             length = match self.copy(&buffer, length, function, bus, staging) {
                 Ok(length) => length,
                 Err(why) => return Taken::Dropped(why),

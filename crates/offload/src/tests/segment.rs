@@ -206,6 +206,35 @@ proptest! {
         assert_eq!(reassembled, payload);
     }
 
+    /// Whoever stops between two segments goes on with the packet as it stands then.
+    #[test]
+    fn segments_made_within_the_packet_are_the_same(
+        packet in proptest::collection::vec(any::<u8>(), 54..3000),
+        request in any_request(),
+        mss in prop_oneof![1..400_u16, 54..80_u16],
+        lead in 0..8usize,
+        stops in any::<u64>(),
+    ) {
+        let Ok(mut apart) = Segmenter::new(&packet, &request, mss, FlagMasks::DEFAULT) else { return Ok(()) };
+        let mut buffer = alloc::vec![0; apart.longest()];
+        let mut within = [&alloc::vec![0; lead][..], &packet].concat();
+        let mut place = alloc::vec![0; lead + apart.longest()];
+        let mut cut = apart.clone().cut();
+        for sent in 0.. {
+            let expected = apart.write_next(&mut buffer).map(|length| (&buffer[..length], apart.sealed()));
+            if stops >> (sent % 64) & 1 == 1 {
+                let again = Segmenter::new(&within[lead..], &request, mss, FlagMasks::DEFAULT).unwrap();
+                cut = again.skip(sent).cut();
+            }
+            let made = cut.next_within(&mut within, &mut place, lead);
+            let made = made.map(|(place, length)| place[lead..][..length].to_vec());
+            assert_eq!(made.as_deref().map(|segment| (segment, cut.sealed())), expected);
+            if made.is_none() {
+                break;
+            }
+        }
+    }
+
     #[test]
     fn arbitrary_packets_and_requests_never_panic(packet: Vec<u8>, request in any_request(), mss in 0..400_u16) {
         let Ok(mut segmenter) = Segmenter::new(&packet, &request, mss, FlagMasks::DEFAULT) else { return Ok(()) };
