@@ -10,7 +10,7 @@ use crate::staging::Staging;
 use avf::control::TxContext;
 use avf::descriptor::tx::{self, Context, Data, SIZE, Transmit};
 use avf::ids::{FCS, MAX_BUFFERS, MAX_FRAME, MIN_FRAME, RING};
-use pcie::{Bus, DmaFault, Function as BusFunction};
+use pcie::{Access, Bus, DmaFault, Function as BusFunction};
 use serde::{Deserialize, Serialize};
 
 /// Descriptors of a packet at most, contexts among them: what 256 KB in pages take, and some.
@@ -281,7 +281,10 @@ impl Gathered {
 
     /// The bytes of its buffers.
     fn fetch<B: Bus>(&self, own: BusFunction, into: &mut Staging, bus: &mut B) -> Result<(), DmaFault> {
-        for (address, length) in self.buffers() {
+        for (at, (address, length)) in self.buffers().iter().enumerate() {
+            if let Some((ahead, length)) = self.buffers().get(at + 1) {
+                bus.prefetch(own, (*ahead, usize::from(*length)), Access::Read);
+            }
             let start = into.len();
             into.set_length(start + usize::from(*length));
             bus.dma_read(own, *address, &mut into[start..])?;

@@ -1,15 +1,19 @@
 //! A host whose guests are silent: what it takes of a processor, and how long the first frame after a silence is under
-//! way. Left out: a silence of the whole machine; this one's generator polls while its frame is under way.
+//! way; and what naps alone take of one, which is the least that a host can do that looks at doorbells in memory. Left out: a silence of the whole machine; this one's generator polls while its frame is under way.
 
-use crate::contender::Contender;
 use crate::contender::served::Served;
 use crate::contender::stations::Circle;
+use crate::contender::{Contender, Mode};
 use crate::machine::cycles;
+use crate::machine::processors::Processors;
 use crate::options::Options;
 use crate::report::{Latency, Row};
 use crate::statistics::quantile;
-use anyhow::Result;
+use anyhow::{Result, anyhow};
+use rustix::thread::set_current_timer_slack;
+use rustix::time::{ClockId, clock_gettime};
 use std::iter;
+use std::num::NonZeroU64;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,6 +21,8 @@ use std::time::{Duration, Instant};
 const SILENCE: Duration = Duration::from_millis(20);
 /// How long nothing happens.
 const IDLE: Duration = Duration::from_secs(1);
+/// The port's longest nap.
+const NAP: Duration = Duration::from_micros(160);
 /// When a frame counts as lost.
 const LOST: Duration = Duration::from_millis(100);
 
@@ -38,6 +44,28 @@ pub fn row(served: &mut Served, size: usize, options: &Options) -> Result<Row> {
     let mut row = Row::new("first frame after a silence", served.name(), size, served.mode());
     row.latency = Some(latency);
     row.idle_share = Some(share);
+    Ok(row)
+}
+
+/// The row of a thread that naps as a port does whose guests are silent, and looks at nothing in between.
+///
+/// # Errors
+/// The kernel tells no time of this thread.
+pub fn naps(processors: Processors) -> Result<Row> {
+    let napping = thread::spawn(move || {
+        Processors::held(processors.forwarder, || {
+            // As the port's: else a nap takes 50 us longer.
+            let _ = set_current_timer_slack(NonZeroU64::new(1));
+            let (begun, before) = (Instant::now(), clock_gettime(ClockId::ThreadCPUTime));
+            while begun.elapsed() < IDLE {
+                thread::sleep(NAP);
+            }
+            let took = Duration::try_from(clock_gettime(ClockId::ThreadCPUTime) - before);
+            took.map(|took| took.as_secs_f64() / begun.elapsed().as_secs_f64())
+        })
+    });
+    let mut row = Row::new("naps of 160 us, and nothing else", "this machine", 0, Mode::Raw);
+    row.idle_share = Some(napping.join().map_err(|_| anyhow!("a thread has panicked"))???);
     Ok(row)
 }
 

@@ -75,6 +75,7 @@ pub fn run(options: &Options) -> Result<Report> {
         }
     }
     if let (true, Some(&size)) = (options.silences > 0, options.sizes.first()) {
+        report.rows.push(idle::naps(processors)?);
         for &mode in &options.modes {
             let mut served = Served::start(options, options.card(), mode, processors, Work::Frames(size))?;
             report.rows.push(idle::row(&mut served, size, options)?);

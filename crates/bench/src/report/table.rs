@@ -23,11 +23,14 @@ impl fmt::Display for Row {
         if let Some(nanoseconds) = self.nanoseconds {
             write!(f, "  {nanoseconds:.0} ns")?;
         }
+        if let Some(share) = self.idle_share {
+            write!(f, "  idle: {:.2} % of a processor", share * 100.0)?;
+        }
         if let Some(latency) = &self.latency {
             let us = |nanoseconds: Option<f64>| number(nanoseconds.map(|nanoseconds| nanoseconds / 1e3), 1);
             let (p50, p99, p999) = (us(latency.p50_ns), us(latency.p99_ns), us(latency.p999_ns));
             match (self.idle_share, self.interrupts) {
-                (Some(share), _) => write!(f, "  idle: {:.2} % of a processor,", share * 100.0)?,
+                (Some(_), _) => write!(f, ",")?,
                 (_, Some(Interrupts { hertz, lost })) => {
                     write!(f, "  {hertz:.0} interrupts/s, {:.2} % lost,", lost * 100.0)?;
                 }

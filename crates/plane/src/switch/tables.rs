@@ -115,8 +115,8 @@ pub struct Tables<const N: usize> {
     /// The tag of what a port sends.
     pub tags: [PortTag; N],
     fits: [Fit; N],
-    /// The smallest of them, of frames with a tag and of those without: a frame within it fits every port.
-    smallest_fit: Fit,
+    /// Bytes of the longest frame that fits every port, check sequence excluded: without a tag, and with one.
+    fits_everybody: [usize; 2],
 }
 
 impl<const N: usize> Tables<N> {
@@ -155,16 +155,15 @@ impl<const N: usize> Tables<N> {
             strips_replicated: false,
             tags: [PortTag::Asked; N],
             fits: [Fit::STANDARD; N],
-            smallest_fit: Fit::STANDARD,
+            fits_everybody: [STANDARD_FRAME - FCS, STANDARD_FRAME + TAG - FCS],
         }
     }
 
     /// The longest frame of each port.
     pub fn set_fits(&mut self, fits: [Fit; N]) {
         self.fits = fits;
-        let smallest = |of: fn(&Fit) -> usize| fits.iter().map(of).min().unwrap_or(0);
-        self.smallest_fit =
-            Fit { untagged: smallest(|fit| fit.untagged), tagged: smallest(|fit| fit.tagged) };
+        let smallest = |of: fn(&Fit) -> usize| fits.iter().map(of).min().unwrap_or(0).saturating_sub(FCS);
+        self.fits_everybody = [smallest(|fit| fit.untagged), smallest(|fit| fit.tagged)];
     }
 
     /// The tag that is put into a frame of a port whose sender asked for `requested`.
@@ -189,7 +188,7 @@ impl<const N: usize> Tables<N> {
     /// Whether no port finds a frame of `length` bytes, check sequence excluded, tag included, too long.
     #[inline]
     pub(super) fn fits_everybody(&self, length: usize, tagged: bool) -> bool {
-        self.smallest_fit.takes(length, tagged)
+        length <= self.fits_everybody[usize::from(tagged)]
     }
 
     /// Those of `ports` that take a frame of `length` bytes, check sequence excluded, tag included.
