@@ -96,8 +96,8 @@ impl Circle {
         u64::from(self.work.descriptors() - MARGIN)
     }
 
-    /// A burst from one, if enough has arrived, and what the next finds.
-    fn turn(&mut self, from: usize) -> u64 {
+    /// A burst from one, if enough has arrived.
+    fn send(&mut self, from: usize) {
         let (window, arrivals) = (self.window(), self.work.arrivals());
         // A send that is cut is a burst by itself.
         let burst = (u64::from(BURST) / arrivals).max(1);
@@ -109,6 +109,11 @@ impl Circle {
             vf.flush(hal);
             *under_way += sent as u64 * arrivals;
         }
+    }
+
+    /// What the next after a sender finds; how many frames.
+    fn take(&mut self, from: usize) -> u64 {
+        let window = self.window();
         let to = (from + 1) % self.stations.len();
         let (sender, size) = (address(from), self.work.size());
         let mut arrived = 0;
@@ -120,8 +125,22 @@ impl Circle {
         arrived
     }
 
+    /// Waits until what is under way has arrived, or is lost. A sender that goes on counting lost frames would send less than the
+    /// others.
+    fn settle(&mut self) {
+        let mut last = Instant::now();
+        while self.stations.iter().any(|station| station.under_way > 0) && last.elapsed() < LOST {
+            let arrived: u64 = (0..self.stations.len()).map(|from| self.take(from)).sum();
+            if arrived > 0 {
+                last = Instant::now();
+            }
+        }
+        self.give_up();
+    }
+
     /// Has all send as fast as frames arrive, for so long.
     pub fn exchange(&mut self, length: Duration) -> Exchange {
+        self.settle();
         let begun = Instant::now();
         let (mut arrived, mut last) = (vec![0; self.stations.len()], begun);
         let (mut turns, mut under_way) = (0, 0);
@@ -129,7 +148,8 @@ impl Circle {
             let mut now = 0;
             for (from, total) in arrived.iter_mut().enumerate() {
                 (turns, under_way) = (turns + 1, under_way + self.stations[from].under_way);
-                let arrived = self.turn(from);
+                self.send(from);
+                let arrived = self.take(from);
                 *total += arrived;
                 now += arrived;
             }
