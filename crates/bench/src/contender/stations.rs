@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 
 /// Bytes of a buffer of the driver's, and two descriptors.
 const SLOT: u64 = 2048 + 32;
-/// Buffers that a receiver has beyond what may be under way to it.
+/// Buffers that a receiver has beyond what may be under way to it; and as many more where it tells the card of them by messages,
+/// which lie in the socket for a while.
 const MARGIN: u16 = 64;
 /// Frames sent, and buffers given back, at a time: one doorbell each.
 const BURST: u16 = 32;
@@ -43,6 +44,8 @@ pub(crate) struct Station {
 pub struct Circle {
     stations: Vec<Station>,
     work: Work,
+    /// Frames under way to one receiver at most: fewer than it has buffers, so that none is dropped.
+    window: u64,
     buffer: Vec<u8>,
     /// Frames that never came.
     lost: u64,
@@ -81,24 +84,21 @@ impl Circle {
             let frame = work.frame(address(vf), address((vf + 1) % vfs));
             Station::attach(&socket(vf), frame, &wanted)
         };
-        let stations: Result<Vec<Station>> = (0..vfs).map(station).collect();
-        Ok(Self { stations: stations?, work, buffer: vec![0; 2048], lost: 0 })
+        let stations = (0..vfs).map(station).collect::<Result<Vec<Station>>>()?;
+        let margin = if rings_in_memory(&stations) { MARGIN } else { 2 * MARGIN };
+        let window = (work.descriptors() - margin).into();
+        Ok(Self { stations, work, window, buffer: vec![0; 2048], lost: 0 })
     }
 
     /// Whether all ring doorbells by storing into memory.
     #[must_use]
     pub fn rings_in_memory(&self) -> bool {
-        self.stations.iter().all(|station| station.hal.is_mapped())
-    }
-
-    /// Frames under way to one receiver at most: fewer than it has buffers, so that none is dropped.
-    fn window(&self) -> u64 {
-        u64::from(self.work.descriptors() - MARGIN)
+        rings_in_memory(&self.stations)
     }
 
     /// A burst from one, if enough has arrived.
     fn send(&mut self, from: usize) {
-        let (window, arrivals) = (self.window(), self.work.arrivals());
+        let (window, arrivals) = (self.window, self.work.arrivals());
         // A send that is cut is a burst by itself.
         let burst = (u64::from(BURST) / arrivals).max(1);
         let offload = TxOffload { tso: self.work.mss(), ..TxOffload::default() };
@@ -113,7 +113,7 @@ impl Circle {
 
     /// What the next after a sender finds; how many frames.
     fn take(&mut self, from: usize) -> u64 {
-        let window = self.window();
+        let window = self.window;
         let to = (from + 1) % self.stations.len();
         let (sender, size) = (address(from), self.work.size());
         let mut arrived = 0;
@@ -161,7 +161,7 @@ impl Circle {
                 last = at;
             }
             if at - begun >= length {
-                let under_way = under_way as f64 / (turns * self.window()) as f64;
+                let under_way = under_way as f64 / (turns * self.window) as f64;
                 return Exchange { arrived, took: at - begun, under_way };
             }
         }
@@ -178,7 +178,7 @@ impl Circle {
     /// How many more stamped frames may be under way.
     #[must_use]
     pub fn room(&self) -> u64 {
-        self.window().saturating_sub(self.stations[0].under_way)
+        self.window.saturating_sub(self.stations[0].under_way)
     }
 
     /// The stamp in the next frame that has arrived at the second.
@@ -201,6 +201,10 @@ impl Circle {
     pub fn lost(&self) -> u64 {
         self.lost
     }
+}
+
+fn rings_in_memory(stations: &[Station]) -> bool {
+    stations.iter().all(|station| station.hal.is_mapped())
 }
 
 impl Station {
