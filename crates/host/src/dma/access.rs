@@ -84,7 +84,7 @@ impl DmaTable {
         }
     }
 
-    /// Stores descriptors of `size` bytes from `iova` on, in the order of [`pcie::Bus::dma_write_descriptors`].
+    /// Stores descriptors of `size` bytes from `iova` on, 16 or 32, one after the other, the second word of each last.
     ///
     /// # Errors
     /// [`DmaFault`]; descriptors before the one at fault may have been stored, of that one nothing.
