@@ -2,9 +2,11 @@
 //! is gone. Left out: errors that are told.
 
 use crate::process::{SOFTIOV, Serve, softiov};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::Signal;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -63,19 +65,31 @@ fn a_log_that_nobody_reads_stalls_no_host_and_says_later_what_was_lost() {
     }
     let mut log = String::new();
     let mut buffer = vec![0; 64 * 1024];
+    do_not_block(&reader);
     let deadline = Instant::now() + Duration::from_secs(20);
     while !log.contains("log lines were lost") {
         assert!(Instant::now() < deadline, "{}", &log[log.len().saturating_sub(2000)..]);
-        let count = reader.read(&mut buffer).unwrap();
-        log += &String::from_utf8_lossy(&buffer[..count]);
+        match reader.read(&mut buffer) {
+            Ok(count) => log += &String::from_utf8_lossy(&buffer[..count]),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::WouldBlock);
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
     }
     lives_on_unread(serve);
 }
 
-/// Control clients that go without a word: a line each at the level of debugging.
+/// Control clients that speak no HTTP: the host turns each away, with a line at the level of debugging.
 fn flood(sockets: &Path) {
     for _ in 0..400 {
-        drop(UnixStream::connect(sockets.join("control/control.sock")).unwrap());
+        let mut client = UnixStream::connect(sockets.join("control/control.sock")).unwrap();
+        client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        client.write_all(b"no request\r\n\r\n").unwrap();
+        // It has been turned away when the connection ends. How it ends depends on who closes first.
+        if let Err(error) = client.read_to_end(&mut Vec::new()) {
+            assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+        }
     }
 }
 
@@ -85,11 +99,16 @@ fn lives_on_unread(mut serve: Serve) {
     assert_eq!(serve.end(Signal::TERM).code(), Some(0));
 }
 
+/// Has reading or writing fail where it would wait; answers the flags before.
+fn do_not_block(pipe: impl AsFd) -> OFlags {
+    let flags = fcntl_getfl(&pipe).unwrap();
+    fcntl_setfl(&pipe, flags | OFlags::NONBLOCK).unwrap();
+    flags
+}
+
 /// Leaves no room in a pipe.
 fn fill(writer: &std::io::PipeWriter) {
-    use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-    let flags = fcntl_getfl(writer).unwrap();
-    fcntl_setfl(writer, flags | OFlags::NONBLOCK).unwrap();
+    let flags = do_not_block(writer);
     for size in [4096, 1] {
         let piece = vec![b'\n'; size];
         while (&mut &*writer)
