@@ -1,7 +1,9 @@
-//! Runs a program, keeps what it prints, and shows a sign of life meanwhile. Left out: a time limit; tests
-//! have their own.
+//! Runs a program, keeps what it prints, and shows a sign of life meanwhile. A program that prints nothing for long hangs: it is
+//! ended and has failed. Left out: a limit on the whole; tests have their own.
 
+use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
+use std::iter;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
@@ -15,6 +17,8 @@ use super::results;
 const GLANCE: Duration = Duration::from_millis(200);
 /// How often a quiet stage says that it is still there.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(60);
+/// A program that prints nothing for so long hangs. Longer than any test or build takes.
+const HANGS: Duration = Duration::from_secs(900);
 /// How long to read on after the end of a program, when something that it left behind holds its output open.
 const LEFTOVERS: Duration = Duration::from_secs(2);
 
@@ -72,12 +76,17 @@ impl Output {
 /// # Errors
 /// When it cannot be started.
 pub(super) fn run(command: &mut Command, show: Show) -> Result<Output> {
+    run_while(command, show, HANGS)
+}
+
+/// The same; `hangs`: how long it may print nothing.
+fn run_while(command: &mut Command, show: Show, hangs: Duration) -> Result<Output> {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("{command:?}"))?;
     let (sender, receiver) = mpsc::channel();
     read(child.stdout.take(), Stream::Stdout, sender.clone());
     read(child.stderr.take(), Stream::Stderr, sender);
-    let lines = collect(&mut child, &receiver, show)?;
+    let lines = collect(&mut child, &receiver, show, hangs)?;
     let status = child.wait()?;
     let output = Output { success: status.success(), lines };
     if !output.success {
@@ -108,9 +117,15 @@ fn read(pipe: Option<impl Read + Send + 'static>, stream: Stream, sender: Sender
     });
 }
 
-/// The program's lines, until it has ended and both its streams are read.
-fn collect(child: &mut Child, receiver: &Receiver<Line>, show: Show) -> io::Result<Vec<Line>> {
+/// The program's lines, until it has ended and both its streams are read, or it hangs.
+fn collect(
+    child: &mut Child,
+    receiver: &Receiver<Line>,
+    show: Show,
+    hangs: Duration,
+) -> io::Result<Vec<Line>> {
     let begun = Instant::now();
+    let mut heard = begun;
     let mut lines: Vec<Line> = Vec::new();
     let mut sign_at = SIGN_OF_LIFE;
     let mut ended: Option<Instant> = None;
@@ -121,6 +136,7 @@ fn collect(child: &mut Child, receiver: &Receiver<Line>, show: Show) -> io::Resu
                     println!("{}", line.text);
                 }
                 lines.push(line);
+                heard = Instant::now();
             }
             Err(RecvTimeoutError::Disconnected) => return Ok(lines),
             Err(RecvTimeoutError::Timeout) => {
@@ -130,6 +146,11 @@ fn collect(child: &mut Child, receiver: &Receiver<Line>, show: Show) -> io::Resu
                 if ended.is_some_and(|ended| ended.elapsed() > LEFTOVERS) {
                     return Ok(lines);
                 }
+                if ended.is_none() && heard.elapsed() > hangs {
+                    println!("   nothing was printed for {} s, so it is ended", hangs.as_secs());
+                    end(child.id(), &lines);
+                    heard = Instant::now();
+                }
             }
         }
         if show != Show::Live && begun.elapsed() > sign_at {
@@ -138,6 +159,34 @@ fn collect(child: &mut Child, receiver: &Receiver<Line>, show: Show) -> io::Resu
             sign_at += SIGN_OF_LIFE;
         }
     }
+}
+
+/// Ends a process that hangs and what it has started, and says which tests had not ended.
+fn end(process: u32, lines: &[Line]) {
+    for name in results::unfinished(lines.iter().map(|line| line.text.as_str())) {
+        println!("   still under way: {name}");
+    }
+    descendants(process).into_iter().for_each(kill);
+}
+
+/// A process, what it has started, and so on, as far as the kernel tells. The first of a chain comes first, so that it does not
+/// go on when the next is ended.
+fn descendants(process: u32) -> Vec<u32> {
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    let children: Vec<u32> = lists.flat_map(|list| numbers(&list)).collect();
+    iter::once(process).chain(children.into_iter().flat_map(descendants)).collect()
+}
+
+fn numbers(list: &str) -> Vec<u32> {
+    list.split_whitespace().filter_map(|number| number.parse().ok()).collect()
+}
+
+/// Ends a process; one that is gone already is no matter.
+fn kill(process: u32) {
+    let mut command = Command::new("kill");
+    command.args(["-KILL", &process.to_string()]).stdout(Stdio::null()).stderr(Stdio::null());
+    let _ = command.status();
 }
 
 #[cfg(test)]
@@ -161,6 +210,24 @@ mod tests {
         assert!(!sh("exit 3").success);
         assert!(!sh("kill -9 $$").success);
         assert!(run(&mut Command::new("no-such-program"), Show::Live).is_err());
+    }
+
+    #[test]
+    fn a_program_that_prints_nothing_for_long_is_ended_with_what_it_started_and_has_failed() {
+        let begun = Instant::now();
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo begun; sh -c 'echo $$; sleep 300; true'; true"]);
+        let output = run_while(&mut command, Show::OnFailure, Duration::from_millis(500)).unwrap();
+        assert!(!output.success);
+        let started = output.stdout().lines().last().unwrap().to_owned();
+        let zombie_or_gone = || {
+            let state = fs::read_to_string(format!("/proc/{started}/stat")).unwrap_or_default();
+            state.is_empty() || state.contains(") Z ")
+        };
+        while !zombie_or_gone() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "what it started is still there");
+            thread::sleep(GLANCE);
+        }
     }
 
     #[test]

@@ -41,6 +41,21 @@ pub(super) fn without_successes<'a>(lines: impl Iterator<Item = &'a str>) -> Vec
     kept
 }
 
+/// The tests that took long and have not ended: `test NAME has been running for over 60 seconds`.
+pub(super) fn unfinished<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut under_way = Vec::new();
+    for line in lines {
+        if let Some((name, _)) = verdict(line) {
+            under_way.retain(|slow| *slow != name);
+        } else if let Some((name, _)) =
+            line.strip_prefix("test ").and_then(|line| line.split_once(" has been running for over "))
+        {
+            under_way.push(name);
+        }
+    }
+    under_way
+}
+
 /// Name and first word of the outcome in `test NAME ... OUTCOME`.
 fn verdict(line: &str) -> Option<(&str, &str)> {
     let (name, outcome) = line.strip_prefix("test ")?.split_once(" ... ")?;
@@ -87,6 +102,13 @@ mod tests {
             failures:\n\n---- b stdout ----\nleft: 1\n\nfailures:\n    b\n\n\
             test result: FAILED. 1 passed; 1 failed\n\ntest result: ok. 1 passed";
         assert_eq!(kept, expected);
+    }
+
+    #[test]
+    fn a_slow_test_is_under_way_until_it_ends() {
+        let output = "test a has been running for over 60 seconds\ntest b ... ok\n\
+            test c has been running for over 60 seconds\ntest a ... ok";
+        assert_eq!(unfinished(output.lines()), ["c"]);
     }
 
     #[test]
