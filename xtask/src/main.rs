@@ -1,5 +1,5 @@
 //! The tasks of the project: `cargo xtask test` proves everything that can be proved on this machine,
-//! `cargo xtask soak` ends the host under guests hundreds of times, `cargo xtask bench` measures it beside its peers,
+//! `cargo xtask explore` runs the property tests with new seeds, `cargo xtask soak` ends the host under guests hundreds of times, `cargo xtask bench` measures it beside its peers,
 //! `cargo xtask instructions` counts what the card spends on a frame, `cargo xtask deb` makes the Debian package,
 //! `cargo xtask tidy` checks the rules that the compiler does not know, `cargo xtask registers` prints the pages of the
 //! register tables.
@@ -9,6 +9,7 @@
 mod avf_registers;
 mod bench;
 mod deb;
+mod explore;
 mod instructions;
 mod metadata;
 mod registers;
@@ -26,6 +27,8 @@ use clap::Parser;
 enum Task {
     /// Runs every check and test; ends with `N passed, N failed, N skipped`.
     Test(test::Options),
+    /// Runs every property test with new seeds for some minutes, and keeps what fails as cases of `cargo xtask test`.
+    Explore(explore::Options),
     /// Hands over and kills a host under traffic, 200 times each; takes half an hour. `--help` says more.
     #[command(disable_help_flag = true)]
     Soak(soak::Options),
@@ -45,6 +48,7 @@ enum Task {
 fn main() -> anyhow::Result<ExitCode> {
     match Task::parse() {
         Task::Test(options) => test::run(&options),
+        Task::Explore(options) => explore::run(&options),
         Task::Soak(options) => soak::run(&options),
         Task::Bench(options) => bench::run(&options),
         Task::Instructions(options) => instructions::run(&options),

@@ -4,11 +4,11 @@
 
 mod ahead;
 mod demo;
-mod process;
+pub(crate) mod process;
 mod results;
 mod setup;
 mod stage;
-mod summary;
+pub(crate) mod summary;
 
 use std::env;
 use std::path::PathBuf;

@@ -23,7 +23,7 @@ const HANGS: Duration = Duration::from_secs(900);
 const LEFTOVERS: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Show {
+pub(crate) enum Show {
     /// Every line as it comes.
     Live,
     /// Everything, but only if the program fails.
@@ -46,22 +46,22 @@ pub(super) struct Line {
 
 /// What a program printed, both streams in the order they were read.
 #[derive(Debug)]
-pub(super) struct Output {
-    pub(super) success: bool,
+pub(crate) struct Output {
+    pub(crate) success: bool,
     pub(super) lines: Vec<Line>,
 }
 
 impl Output {
-    pub(super) fn stdout(&self) -> String {
+    pub(crate) fn stdout(&self) -> String {
         self.text(|line| line.stream == Stream::Stdout)
     }
 
-    pub(super) fn all(&self) -> String {
+    pub(crate) fn all(&self) -> String {
         self.text(|_| true)
     }
 
     /// The lines of both streams.
-    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().map(|line| line.text.as_str())
     }
 
@@ -75,7 +75,7 @@ impl Output {
 ///
 /// # Errors
 /// When it cannot be started.
-pub(super) fn run(command: &mut Command, show: Show) -> Result<Output> {
+pub(crate) fn run(command: &mut Command, show: Show) -> Result<Output> {
     run_while(command, show, HANGS)
 }
 

@@ -4,6 +4,7 @@
 //! for release because that is how people run it. All test stages build the same selection of packages, since
 //! another selection has other features and would build everything again.
 
+use std::env;
 use std::process::Command;
 
 use anyhow::Result;
@@ -11,7 +12,7 @@ use anyhow::Result;
 use super::process::{self, Show};
 use super::summary::Tally;
 use super::{Context, demo, results, setup};
-use crate::{instructions, metadata, tidy};
+use crate::{explore, instructions, metadata, tidy};
 
 /// The tests that boot virtual machines. Their targets say `test = false`, so a plain `cargo test` passes over
 /// them; `xtask tidy` sees to it that no other target does.
@@ -126,10 +127,7 @@ impl Stage {
                 cargo(context, "test --workspace --no-run"),
                 cargo(context, &format!("test --workspace --no-run {UNRUN_TOO}")),
             ]),
-            Self::Test => {
-                // The output of tests that pass is wanted for what they say they skipped.
-                test(cargo(context, "test --workspace --no-fail-fast -- --show-output"), Show::FailedTests)
-            }
+            Self::Test => test_all(context),
             Self::Instructions => count_instructions(),
             Self::Boot | Self::Linux | Self::Package => self.boot_guests(context),
             Self::Demo => demo(context, "demo --json", demo::EMBEDDED_GUESTS),
@@ -177,6 +175,17 @@ fn test(mut command: Command, show: Show) -> Result<Tally> {
     }
     // A build that failed and a test that took its whole process along are in nobody's count.
     Ok(if !success && tally.failed == 0 { Tally { failed: 1, ..tally } } else { tally })
+}
+
+/// Runs the tests, and the cases that exploring found.
+fn test_all(context: &Context) -> Result<Tally> {
+    match env::var(explore::SEED) {
+        Ok(seed) => println!("   property tests: seed {seed} ({})", explore::SEED),
+        Err(_) => println!("   property tests: seeds by chance, since {} is not set", explore::SEED),
+    }
+    // The output of tests that pass is wanted for what they say they skipped.
+    let tests = test(cargo(context, "test --workspace --no-fail-fast -- --show-output"), Show::FailedTests)?;
+    Ok(tests.and(explore::cases::run(&context.root)?))
 }
 
 fn tidy() -> Result<Tally> {

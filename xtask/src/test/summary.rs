@@ -8,32 +8,42 @@ use super::stage::Stage;
 
 /// How many tests, or stages that are one test, came out how.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tally {
-    pub(super) passed: usize,
-    pub(super) failed: usize,
+pub(crate) struct Tally {
+    pub(crate) passed: usize,
+    pub(crate) failed: usize,
     /// Tests that the test program passed over.
-    pub(super) ignored: usize,
+    pub(crate) ignored: usize,
     /// What did not run, and why: one entry each.
-    pub(super) skipped: Vec<String>,
+    pub(crate) skipped: Vec<String>,
     /// The names of the tests that failed; a stage that is one test has none.
-    pub(super) failures: Vec<String>,
+    pub(crate) failures: Vec<String>,
 }
 
 impl Tally {
-    pub(super) const PASSED: Self =
+    pub(crate) const PASSED: Self =
         Self { passed: 1, failed: 0, ignored: 0, skipped: Vec::new(), failures: Vec::new() };
-    pub(super) const FAILED: Self =
+    pub(crate) const FAILED: Self =
         Self { passed: 0, failed: 1, ignored: 0, skipped: Vec::new(), failures: Vec::new() };
 
-    pub(super) fn skip(what_and_why: String) -> Self {
+    pub(crate) fn skip(what_and_why: String) -> Self {
         Self { skipped: vec![what_and_why], ..Self::default() }
     }
 
-    pub(super) fn skips(&self) -> usize {
+    /// Adds the counts of two runs.
+    pub(crate) fn and(mut self, other: Self) -> Self {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.ignored += other.ignored;
+        self.skipped.extend(other.skipped);
+        self.failures.extend(other.failures);
+        self
+    }
+
+    pub(crate) fn skips(&self) -> usize {
         self.ignored + self.skipped.len()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.passed + self.failed + self.skips() == 0
     }
 }
@@ -86,10 +96,7 @@ impl fmt::Display for Summary<'_> {
                 "{name:8} {verdict:8} {:7} {:7} {skips:8} {seconds:7.1} s",
                 tally.passed, tally.failed
             )?;
-            sum.passed += tally.passed;
-            sum.failed += tally.failed;
-            sum.ignored += tally.ignored;
-            sum.skipped.extend(tally.skipped.iter().cloned());
+            sum = sum.and(tally.clone());
             for reason in &tally.skipped {
                 *reasons.entry(reason).or_default() += 1;
             }

@@ -10,7 +10,7 @@ mod modules;
 mod opening;
 mod printed;
 mod pure;
-mod source;
+pub(crate) mod source;
 mod unrun;
 mod unsafety;
 mod words;

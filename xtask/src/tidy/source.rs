@@ -12,20 +12,20 @@ use super::Finding;
 
 /// A text file that git tracks, or would.
 #[derive(Clone, Debug)]
-pub(super) struct Tracked {
+pub(crate) struct Tracked {
     /// Relative to the workspace.
-    pub(super) path: PathBuf,
-    pub(super) text: String,
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
 }
 
 impl Tracked {
-    pub(super) fn is_rust(&self) -> bool {
+    pub(crate) fn is_rust(&self) -> bool {
         self.path.extension().is_some_and(|extension| extension == "rs")
     }
 }
 
 /// All text files of the checkout that git does not ignore.
-pub(super) fn tracked(root: &Path) -> Result<Vec<Tracked>> {
+pub(crate) fn tracked(root: &Path) -> Result<Vec<Tracked>> {
     let arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
     let output = Command::new("git").args(arguments).current_dir(root).output().context("git ls-files")?;
     ensure!(output.status.success(), "git ls-files: {}", String::from_utf8_lossy(&output.stderr).trim());
@@ -38,16 +38,16 @@ pub(super) fn tracked(root: &Path) -> Result<Vec<Tracked>> {
 
 /// A Rust file.
 #[derive(Clone, Debug)]
-pub(super) struct Rust {
-    pub(super) path: PathBuf,
-    pub(super) text: String,
-    pub(super) tokens: Vec<TokenTree>,
+pub(crate) struct Rust {
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
+    pub(crate) tokens: Vec<TokenTree>,
 }
 
 impl Rust {
     /// # Errors
     /// A finding, when the file cannot be split into tokens.
-    pub(super) fn parse(file: &Tracked) -> std::result::Result<Self, Finding> {
+    pub(crate) fn parse(file: &Tracked) -> std::result::Result<Self, Finding> {
         match file.text.parse::<TokenStream>() {
             Ok(tokens) => Ok(Self {
                 path: file.path.clone(),
@@ -65,11 +65,11 @@ impl Rust {
     }
 
     #[cfg(test)]
-    pub(super) fn sample(text: &str) -> Self {
+    pub(crate) fn sample(text: &str) -> Self {
         Self::parse(&Tracked { path: "crates/sample/src/lib.rs".into(), text: text.to_owned() }).unwrap()
     }
 
-    pub(super) fn finding(
+    pub(crate) fn finding(
         &self,
         line: usize,
         rule: &'static str,
@@ -80,7 +80,7 @@ impl Rust {
     }
 
     /// Calls `visit` with every run of sibling tokens, from each token to the end of its group.
-    pub(super) fn each(&self, mut visit: impl FnMut(&[TokenTree])) {
+    pub(crate) fn each(&self, mut visit: impl FnMut(&[TokenTree])) {
         walk(&self.tokens, &mut visit);
     }
 }
@@ -95,32 +95,32 @@ fn walk(tokens: &[TokenTree], visit: &mut impl FnMut(&[TokenTree])) {
 }
 
 /// The tokens between a pair of brackets.
-pub(super) fn inside(group: &Group) -> Vec<TokenTree> {
+pub(crate) fn inside(group: &Group) -> Vec<TokenTree> {
     group.stream().into_iter().collect()
 }
 
 /// The line of a token, from 1.
-pub(super) fn line(token: &TokenTree) -> usize {
+pub(crate) fn line(token: &TokenTree) -> usize {
     token.span().start().line
 }
 
-pub(super) fn ident(token: Option<&TokenTree>) -> Option<&Ident> {
+pub(crate) fn ident(token: Option<&TokenTree>) -> Option<&Ident> {
     if let Some(TokenTree::Ident(ident)) = token { Some(ident) } else { None }
 }
 
-pub(super) fn group(token: Option<&TokenTree>, delimiter: Delimiter) -> Option<&Group> {
+pub(crate) fn group(token: Option<&TokenTree>, delimiter: Delimiter) -> Option<&Group> {
     match token {
         Some(TokenTree::Group(group)) if group.delimiter() == delimiter => Some(group),
         _ => None,
     }
 }
 
-pub(super) fn is_punct(token: Option<&TokenTree>, character: char) -> bool {
+pub(crate) fn is_punct(token: Option<&TokenTree>, character: char) -> bool {
     matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == character)
 }
 
 /// What is in the brackets when the tokens begin with an attribute, `#[...]` or `#![...]`.
-pub(super) fn attribute(tokens: &[TokenTree]) -> Option<&Group> {
+pub(crate) fn attribute(tokens: &[TokenTree]) -> Option<&Group> {
     let inner = usize::from(is_punct(tokens.get(1), '!'));
     if is_punct(tokens.first(), '#') { group(tokens.get(1 + inner), Delimiter::Bracket) } else { None }
 }

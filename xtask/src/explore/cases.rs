@@ -1,0 +1,161 @@
+//! The file of failures that exploring found: each a property test and the seed with which it fails. Left out: cases that
+//! are mended; their input becomes a test of its own.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use super::properties::{self, Property};
+use super::worker;
+use crate::test::summary::Tally;
+
+/// Where the cases are kept, relative to the workspace.
+pub(super) const FILE: &str = "xtask/found-cases.json";
+
+/// Before the input in a message of proptest.
+const INPUT: &str = "minimal failing input: ";
+
+/// A property test and a seed with which it fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Case {
+    package: String,
+    target: String,
+    test: String,
+    seed: u64,
+    /// The smallest failing input, as proptest prints it; empty if the test printed none.
+    input: String,
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { package, target, seed, input, .. } = self;
+        write!(f, "{} ({package}, {target}, seed {seed}): {input}", self.name())
+    }
+}
+
+impl Case {
+    /// Describes a failure from what the test printed.
+    pub(super) fn new(property: &Property, seed: u64, output: &str) -> Self {
+        let input = output.lines().find_map(|line| Some(line.split_once(INPUT)?.1));
+        Self {
+            package: property.program.package.clone(),
+            target: property.program.target.clone(),
+            test: property.test.clone(),
+            seed,
+            input: input.unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// Returns whether this is a failure of the property.
+    pub(super) fn is_of(&self, property: &Property) -> bool {
+        let Property { program, test } = property;
+        (&self.package, &self.target, &self.test) == (&program.package, &program.target, test)
+    }
+
+    fn name(&self) -> String {
+        format!("{}_seed_{}", self.test.replace("::", "_"), self.seed)
+    }
+
+    fn to_json(&self) -> Value {
+        let Self { package, target, test, seed, input } = self;
+        let name = self.name();
+        json!({ "name": name, "package": package, "target": target, "test": test, "seed": seed, "input": input })
+    }
+
+    fn from_json(value: &Value) -> Option<Self> {
+        let text = |key: &str| Some(value[key].as_str()?.to_owned());
+        Some(Self {
+            package: text("package")?,
+            target: text("target")?,
+            test: text("test")?,
+            seed: value["seed"].as_u64()?,
+            input: text("input")?,
+        })
+    }
+}
+
+/// Runs each case again. Each counts as a test.
+///
+/// # Errors
+/// If the file of cases is damaged, or the tests do not build.
+pub(crate) fn run(root: &Path) -> Result<Tally> {
+    let cases = load(root)?;
+    let mut tally = Tally::default();
+    if cases.is_empty() {
+        return Ok(tally);
+    }
+    let programs = properties::programs(root)?;
+    for case in &cases {
+        let program =
+            programs.iter().find(|has| (&has.package, &has.target) == (&case.package, &case.target));
+        let program = program.with_context(|| format!("{FILE} names a test program that is gone: {case}"))?;
+        match worker::failure(program, &case.test, case.seed)? {
+            Some(_) => {
+                tally.failed += 1;
+                tally.failures.push(case.name());
+            }
+            None => tally.passed += 1,
+        }
+    }
+    Ok(tally)
+}
+
+/// Adds cases to the file. A case that is there already is not added again.
+pub(super) fn add(root: &Path, cases: &[Case]) -> Result<()> {
+    if cases.is_empty() {
+        return Ok(());
+    }
+    let mut all = load(root)?;
+    all.extend(cases.iter().cloned());
+    all.sort_by_key(Case::name);
+    all.dedup();
+    let values: Vec<_> = all.iter().map(Case::to_json).collect();
+    fs::write(root.join(FILE), serde_json::to_string_pretty(&values)? + "\n")
+        .with_context(|| format!("{FILE} cannot be written"))
+}
+
+fn load(root: &Path) -> Result<Vec<Case>> {
+    let text = fs::read_to_string(root.join(FILE)).with_context(|| format!("{FILE} cannot be read"))?;
+    read(&text).with_context(|| format!("{FILE} is not a list of cases"))
+}
+
+fn read(text: &str) -> Option<Vec<Case>> {
+    let value: Value = serde_json::from_str(text).ok()?;
+    value.as_array()?.iter().map(Case::from_json).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::properties::Program;
+    use super::*;
+
+    #[test]
+    fn case_keeps_the_input_that_proptest_prints() {
+        let program = Program {
+            package: "nic".to_owned(),
+            target: "card".to_owned(),
+            path: "x".into(),
+            folder: "y".into(),
+        };
+        let property = Property { program, test: "uncut::cut".to_owned() };
+        let output = "thread panicked\nTest failed: no.\nminimal failing input: case = Case { mss: 3 }\n\tsuccesses: 1\n";
+        let case = Case::new(&property, 7, output);
+        assert!(case.is_of(&property));
+        assert_eq!(
+            (case.name().as_str(), case.input.as_str()),
+            ("uncut_cut_seed_7", "case = Case { mss: 3 }")
+        );
+        let text = Value::Array(vec![case.to_json()]).to_string();
+        assert_eq!(read(&text), Some(vec![case]));
+    }
+
+    #[test]
+    fn damaged_file_of_cases_is_an_error() {
+        assert_eq!(read("[]"), Some(Vec::new()));
+        assert_eq!(read("{}"), None);
+        assert_eq!(read(r#"[{"package": "nic"}]"#), None);
+    }
+}
