@@ -1,8 +1,8 @@
 //! The tasks of the project: `cargo xtask test` proves everything that can be proved on this machine,
-//! `cargo xtask explore` runs the property tests with new seeds, `cargo xtask soak` ends the host under guests hundreds of times, `cargo xtask bench` measures it beside its peers,
-//! `cargo xtask instructions` counts what the card spends on a frame, `cargo xtask deb` makes the Debian package,
-//! `cargo xtask tidy` checks the rules that the compiler does not know, `cargo xtask registers` prints the pages of the
-//! register tables.
+//! `cargo xtask explore` runs the property tests with new seeds, `cargo xtask soak` ends the host under guests hundreds of
+//! times, `cargo xtask bench` measures it beside its peers, `cargo xtask instructions` counts what the card spends on a
+//! frame, `cargo xtask deb` makes the Debian package, `cargo xtask tidy` checks the rules that the compiler does not know,
+//! `cargo xtask words` shows sentences to mend, `cargo xtask registers` prints the pages of the register tables.
 //!
 //! Left out: building and running the card itself; that is plain cargo.
 
@@ -41,6 +41,8 @@ enum Task {
     Deb(deb::Options),
     /// Checks layering, lengths, unsafe code, licences and the like.
     Tidy,
+    /// Shows the sentences and names that `tidy` counts, and lowers their budget.
+    Words(tidy::wording::Options),
     /// Prints docs/REGISTERS.md and docs/AVF-REGISTERS.md from the register tables.
     Registers,
 }
@@ -53,6 +55,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::Bench(options) => bench::run(&options),
         Task::Instructions(options) => instructions::run(&options),
         Task::Deb(options) => deb::run(&options),
+        Task::Words(options) => tidy::wording::run(&options),
         Task::Registers => {
             registers::write()?;
             avf_registers::write()?;

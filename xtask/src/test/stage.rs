@@ -81,7 +81,7 @@ impl Stage {
         match self {
             Self::Setup => "host programs that tests use",
             Self::Fmt => "formatting",
-            Self::Tidy => "layering, lengths, unsafe code, licences",
+            Self::Tidy => "layering, lengths, unsafe code, licences, words",
             Self::Clippy => "lints",
             Self::Doc => "documentation builds without warnings",
             Self::Build => "everything builds",

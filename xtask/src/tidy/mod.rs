@@ -13,6 +13,7 @@ mod pure;
 pub(crate) mod source;
 mod unrun;
 mod unsafety;
+pub(crate) mod wording;
 mod words;
 
 use std::collections::BTreeSet;
@@ -73,6 +74,7 @@ pub(crate) fn check() -> Result<Report> {
     findings.extend(printed::check(&tracked));
     findings.extend(conformance::check(&tracked));
     findings.extend(tracked.iter().flat_map(words::machine_paths));
+    findings.extend(wording::check(&root, &tracked)?);
     let sources = rust_sources(&tracked, &mut findings);
     findings.extend(pure::check(&members, &root, &sources));
     findings.extend(modules::check(&target_roots(&root, &members, &tracked)?, &sources));

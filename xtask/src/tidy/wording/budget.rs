@@ -1,0 +1,150 @@
+//! The budget: how many places each crate may still have. A count above it is a finding, and so is one below it, since the
+//! budget then has to shrink. Finds no places.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::Counts;
+use super::rules::{OPENING, RIDDLE, TEST_NAME};
+use crate::tidy::Finding;
+
+/// The budget's file, relative to the workspace.
+const FILE: &str = "xtask/word-budget.json";
+const RULES: [&str; 3] = [OPENING, RIDDLE, TEST_NAME];
+
+/// Permitted places: rule by crate.
+#[derive(Debug)]
+pub(super) struct Budget(BTreeMap<String, BTreeMap<String, usize>>);
+
+impl Budget {
+    pub(super) fn load(root: &Path) -> Result<Self> {
+        let text = fs::read_to_string(root.join(FILE)).with_context(|| format!("{FILE} cannot be read"))?;
+        Self::read(&text)
+    }
+
+    fn read(text: &str) -> Result<Self> {
+        let value: serde_json::Value =
+            serde_json::from_str(text).with_context(|| format!("{FILE} is not JSON"))?;
+        let number = |(rule, count): (&String, &serde_json::Value)| {
+            Some((rule.clone(), count.as_u64()?.try_into().ok()?))
+        };
+        let row = |(owner, row): (&String, &serde_json::Value)| {
+            Some((owner.clone(), row.as_object()?.iter().map(number).collect::<Option<_>>()?))
+        };
+        let rows = value.as_object().and_then(|rows| rows.iter().map(row).collect());
+        rows.map(Self).with_context(|| format!("{FILE} is not a table of numbers"))
+    }
+
+    pub(super) fn store(&self, root: &Path) -> Result<()> {
+        let text = serde_json::to_string_pretty(&serde_json::json!(self.0))? + "\n";
+        fs::write(root.join(FILE), text).with_context(|| format!("{FILE} cannot be written"))
+    }
+
+    fn of(&self, owner: &str, rule: &str) -> usize {
+        self.0.get(owner).and_then(|row| row.get(rule)).copied().unwrap_or(0)
+    }
+
+    /// Returns the budget with each number lowered to the count where that is smaller.
+    pub(super) fn lowered(&self, counts: &Counts) -> Self {
+        let row = |(owner, row): (&String, &BTreeMap<String, usize>)| {
+            let number =
+                |(rule, budget): (&String, &usize)| (rule.clone(), (*budget).min(count(counts, owner, rule)));
+            (
+                owner.clone(),
+                row.iter().map(number).filter(|(_, number)| *number > 0).collect::<BTreeMap<_, _>>(),
+            )
+        };
+        Self(self.0.iter().map(row).filter(|(_, row)| !row.is_empty()).collect())
+    }
+
+    /// Returns a finding for each count that differs from its budget.
+    pub(super) fn findings(&self, counts: &Counts) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        for (owner, rule) in self.keys(counts) {
+            let (count, budget) = (count(counts, &owner, rule), self.of(&owner, rule));
+            if count != budget {
+                let remedy = if count > budget {
+                    "reword what you added (`cargo xtask words CRATE` lists the places); the budget never rises"
+                } else {
+                    "lower the budget: cargo xtask words --lower"
+                };
+                let what = format!("{owner}: {count} {rule}, and the budget is {budget}");
+                findings.push(Finding { file: FILE.into(), line: 1, rule: "words", what, remedy });
+            }
+        }
+        findings
+    }
+
+    /// Returns counts and budgets as a table, with their sums.
+    pub(super) fn table(&self, counts: &Counts) -> String {
+        let mut owners: Vec<_> = self.keys(counts).map(|(owner, _)| owner).collect();
+        owners.dedup();
+        let titles: String = RULES.iter().map(|rule| format!(" {rule:>10} {:>6}", "budget")).collect();
+        let mut sums = RULES.map(|_| (0, 0));
+        let mut text = format!("{:16}{titles}\n", "crate");
+        for owner in &owners {
+            let row = RULES.map(|rule| (count(counts, owner, rule), self.of(owner, rule)));
+            text += &format!("{owner:16}{}\n", numbers(row));
+            sums.iter_mut().zip(row).for_each(|(sum, pair)| *sum = (sum.0 + pair.0, sum.1 + pair.1));
+        }
+        text + &format!("{:16}{}\n", "all", numbers(sums))
+    }
+
+    /// Every crate and rule that has a count or a budget.
+    fn keys(&self, counts: &Counts) -> impl Iterator<Item = (String, &'static str)> {
+        let mut keys: Vec<(String, &'static str)> = counts.keys().cloned().collect();
+        keys.extend(self.0.keys().flat_map(|owner| RULES.map(|rule| (owner.clone(), rule))));
+        keys.sort();
+        keys.dedup();
+        keys.into_iter()
+    }
+}
+
+/// Returns a line's pairs of count and budget as text.
+fn numbers(row: [(usize, usize); RULES.len()]) -> String {
+    row.iter().map(|(count, budget)| format!(" {count:10} {budget:6}")).collect()
+}
+
+fn count(counts: &Counts, owner: &str, rule: &str) -> usize {
+    let found = counts.iter().find(|((of, is), _)| of == owner && *is == rule);
+    found.map_or(0, |(_, count)| *count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(of: &[(&str, &'static str, usize)]) -> Counts {
+        of.iter().map(|&(owner, rule, count)| ((owner.to_owned(), rule), count)).collect()
+    }
+
+    #[test]
+    fn count_above_or_below_its_budget_is_a_finding() {
+        let budget = Budget::read(r#"{"nic": {"openings": 3, "riddles": 2}}"#).unwrap();
+        assert!(budget.findings(&counts(&[("nic", OPENING, 3), ("nic", RIDDLE, 2)])).is_empty());
+        let findings =
+            budget.findings(&counts(&[("nic", OPENING, 4), ("nic", RIDDLE, 1), ("avf", RIDDLE, 1)]));
+        let found: Vec<_> = findings.iter().map(|finding| finding.what.as_str()).collect();
+        assert_eq!(
+            found,
+            [
+                "avf: 1 riddles, and the budget is 0",
+                "nic: 4 openings, and the budget is 3",
+                "nic: 1 riddles, and the budget is 2"
+            ]
+        );
+    }
+
+    #[test]
+    fn budget_only_shrinks() {
+        let budget =
+            Budget::read(r#"{"nic": {"openings": 3, "riddles": 2}, "avf": {"riddles": 1}}"#).unwrap();
+        let lowered =
+            budget.lowered(&counts(&[("nic", OPENING, 5), ("nic", RIDDLE, 1), ("plane", RIDDLE, 1)]));
+        assert_eq!((lowered.of("nic", OPENING), lowered.of("nic", RIDDLE)), (3, 1));
+        assert_eq!((lowered.of("plane", RIDDLE), lowered.0.len()), (0, 1));
+    }
+}

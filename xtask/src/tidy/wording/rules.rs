@@ -1,0 +1,161 @@
+//! The rules, each a function from a file to the places that break it. Holds no budget.
+
+use std::path::PathBuf;
+
+use proc_macro2::TokenTree;
+
+use crate::tidy::source::{Rust, Tracked, attribute, ident, inside, line};
+
+/// A summary that opens with a question word or a pronoun.
+pub(super) const OPENING: &str = "openings";
+/// A word or phrase of `riddles.txt`.
+pub(super) const RIDDLE: &str = "riddles";
+/// A test name that is too long or asks a question.
+pub(super) const TEST_NAME: &str = "test_names";
+
+/// First words of a summary that hide what acts on what.
+const OPENINGS: [&str; 14] = [
+    "What", "Whether", "Who", "As", "How", "Where", "That", "It", "They", "One", "None", "Nothing", "Those",
+    "Left out",
+];
+/// Characters of a test name.
+const NAME_LENGTH: usize = 60;
+/// Words of a test name that name no thing.
+const NAME_WORDS: [&str; 4] = ["who", "what", "nobody", "nor"];
+/// Phrases, each with the words to use instead.
+const RIDDLES: &str = include_str!("riddles.txt");
+
+/// A line that breaks a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Relative to the workspace.
+    pub(super) file: PathBuf,
+    pub(super) line: usize,
+    pub(super) text: String,
+}
+
+/// Returns the summaries that open with one of [`OPENINGS`].
+pub(super) fn openings(file: &Tracked) -> Vec<Place> {
+    let mut places = Vec::new();
+    let mut inside_comment = false;
+    for (at, text) in file.text.lines().enumerate() {
+        let comment = documentation(text);
+        let summary = comment.filter(|_| !inside_comment);
+        if let Some(summary) = summary.filter(|summary| opens_badly(summary)) {
+            places.push(Place { file: file.path.clone(), line: at + 1, text: summary.to_owned() });
+        }
+        inside_comment = comment.is_some();
+    }
+    places
+}
+
+/// Returns the text of a line of documentation.
+fn documentation(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let text = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"))?;
+    Some(text.trim_start())
+}
+
+fn opens_badly(summary: &str) -> bool {
+    let rest = OPENINGS.iter().find_map(|word| summary.strip_prefix(word));
+    rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_'))
+}
+
+/// Returns the names of tests that are too long or have one of [`NAME_WORDS`].
+pub(super) fn test_names(rust: &Rust) -> Vec<Place> {
+    let mut places = Vec::new();
+    rust.each(|tokens| {
+        let Some(name) = tested_function(tokens) else { return };
+        let text = name.to_string();
+        if text.len() > NAME_LENGTH || text.split('_').any(|word| NAME_WORDS.contains(&word)) {
+            places.push(Place { file: rust.path.clone(), line: line(name), text });
+        }
+    });
+    places
+}
+
+/// Returns the name of the function that `#[test]` and perhaps other attributes stand before.
+fn tested_function(tokens: &[TokenTree]) -> Option<&TokenTree> {
+    let is_test = inside(attribute(tokens)?).iter().map(ToString::to_string).eq(["test"]);
+    let mut rest = tokens.get(2..).filter(|_| is_test)?;
+    while attribute(rest).is_some() {
+        rest = rest.get(2..)?;
+    }
+    let keyword = rest.iter().position(|token| ident(Some(token)).is_some_and(|word| word == "fn"))?;
+    // Between attributes and `fn` there are at most `pub` and `async`.
+    rest.get(keyword + 1).filter(|_| keyword <= 2)
+}
+
+/// Returns the phrases of `riddles.txt` in comments, texts and pages, across line ends too.
+pub(super) fn riddles(file: &Tracked) -> Vec<Place> {
+    let words = words(&file.text);
+    let mut places = Vec::new();
+    for (phrase, instead) in phrases() {
+        for run in words.windows(phrase.len()) {
+            if run.iter().zip(&phrase).all(|((_, word), wanted)| word.eq_ignore_ascii_case(wanted)) {
+                let text = format!("`{}`: {instead}", phrase.join(" "));
+                places.push(Place { file: file.path.clone(), line: run[0].0, text });
+            }
+        }
+    }
+    places.sort_by_key(|place| place.line);
+    places
+}
+
+/// Returns each phrase as words, with the words to use instead.
+fn phrases() -> impl Iterator<Item = (Vec<&'static str>, &'static str)> {
+    let row = |row: &'static str| row.split_once("  ");
+    RIDDLES.lines().filter_map(row).map(|(phrase, instead)| (phrase.split(' ').collect(), instead.trim()))
+}
+
+/// Returns the words of a text with their lines. A name in code with `_` is a word; comment signs are none.
+fn words(text: &str) -> Vec<(usize, &str)> {
+    let part = |character: char| character.is_alphanumeric() || character == '_' || character == '\'';
+    text.lines()
+        .enumerate()
+        .flat_map(|(at, line)| {
+            line.split(move |character: char| !part(character))
+                .filter(|word| !word.is_empty())
+                .map(move |word| (at + 1, word))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(places: &[Place]) -> Vec<usize> {
+        places.iter().map(|place| place.line).collect()
+    }
+
+    fn file(text: &str) -> Tracked {
+        Tracked { path: "crates/sample/src/lib.rs".into(), text: text.to_owned() }
+    }
+
+    #[test]
+    fn summary_opening_with_a_question_word_is_found() {
+        let text = "//! What this is.\n//! Whether or not.\n\n/// Itself a card.\nfn f() {}\n    /// None: no card.\n    g: u8,\n// It.\n";
+        assert_eq!(lines(&openings(&file(text))), [1, 6]);
+    }
+
+    #[test]
+    fn long_or_questioning_test_name_is_found() {
+        let long = "x".repeat(NAME_LENGTH + 1);
+        let text = format!(
+            "#[test]\nfn {long}() {{}}\n#[test]\n#[cfg(unix)]\nfn tells_who_is_there() {{}}\n\
+             #[test]\nfn normal_name() {{}}\nfn what() {{}}\n"
+        );
+        assert_eq!(lines(&test_names(&Rust::sample(&text))), [2, 5]);
+    }
+
+    #[test]
+    fn riddle_is_found_across_comment_lines() {
+        let phrase = ["so", "many"];
+        let text = format!(
+            "// It takes {}\n// {} frames.\nlet {}_{} = \"{} {}\";\n",
+            phrase[0], phrase[1], phrase[0], phrase[1], phrase[0], phrase[1]
+        );
+        assert_eq!(lines(&riddles(&file(&text))), [1, 3]);
+    }
+}
