@@ -11,7 +11,7 @@ use avf::virtchnl::Op;
 use crate::metadata;
 use crate::registers::{line, masked, number, place};
 
-/// Where the text is kept, relative to the workspace.
+/// Path of the page, relative to the workspace.
 pub(crate) const PATH: &str = "docs/AVF-REGISTERS.md";
 
 const OPENING: &str = "\

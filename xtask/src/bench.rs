@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use crate::metadata;
 
-/// What the measurement is told.
+/// Arguments of the measurement.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Passed on as they are.

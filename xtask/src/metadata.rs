@@ -1,4 +1,4 @@
-//! What cargo knows about the packages, and where the checkout is. Holds no rules.
+//! Asks cargo about the packages and the checkout's folder. Holds no rules.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub(crate) fn workspace_root() -> Result<PathBuf> {
     Ok(root.to_owned())
 }
 
-/// One package, as far as the rules look at it.
+/// A package, with the fields that the rules read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Package {
     pub(crate) name: String,
@@ -33,7 +33,7 @@ pub(crate) struct Package {
     pub(crate) targets: Vec<Target>,
 }
 
-/// What a package asks for.
+/// A dependency of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dependency {
     pub(crate) name: String,
@@ -41,14 +41,14 @@ pub(crate) struct Dependency {
     pub(crate) dev: bool,
 }
 
-/// What a package is built into.
+/// A library, program or test that a package is built into.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) name: String,
     /// `lib`, `bin`, `test`, ...
     pub(crate) kind: String,
     pub(crate) root: PathBuf,
-    /// Whether a plain `cargo test` runs it.
+    /// True if a plain `cargo test` runs it.
     pub(crate) tested: bool,
 }
 

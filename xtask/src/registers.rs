@@ -10,7 +10,7 @@ use i82576::window::{self, Backing, VfRegister};
 
 use crate::metadata;
 
-/// Where the text is kept, relative to the workspace.
+/// Path of the page, relative to the workspace.
 pub(crate) const PATH: &str = "docs/REGISTERS.md";
 
 const OPENING: &str = "\
@@ -39,7 +39,7 @@ anew from a register before the next frame.
 A reset value with an asterisk outlives CTRL.RST. \"(0: value)\" is the reset value of element 0 where it differs.
 ";
 
-/// What a register would be called that is in no table.
+/// Returns the name of a register that no table has.
 const NAMELESS: &str = "(no register)";
 
 const VF_OPENING: &str = "

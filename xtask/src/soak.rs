@@ -7,10 +7,10 @@ use anyhow::Result;
 
 use crate::metadata;
 
-/// The test that it is. Nothing else runs it: it takes half an hour.
+/// Name of the campaign's test. Only this command runs it, since it takes half an hour.
 pub(crate) const CAMPAIGN: &str = "soak";
 
-/// What the campaign is told.
+/// Arguments of the campaign.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Passed on as they are.

@@ -17,7 +17,7 @@ const COMPLETIONS: [(&str, &str); 3] = [
     ("zsh", "usr/share/zsh/vendor-completions/_softiov"),
     ("fish", "usr/share/fish/vendor_completions.d/softiov.fish"),
 ];
-/// How the files begin that say a crate's licence.
+/// First letters of the files that hold a crate's licence.
 const NOTICES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE"];
 
 /// The pages of all commands.
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dynamic_program_depends_on_the_newest_libc_it_names_and_a_static_one_on_none() {
+    fn dynamic_program_depends_on_libc_and_static_one_does_not() {
         assert_eq!(libraries(b"..GLIBC_2.17\0GLIBC_2.34\0GLIBC_2.4\0"), "libc6 (>= 2.34), libgcc-s1, ");
         assert_eq!(libraries(b"musl"), "");
     }

@@ -20,7 +20,7 @@ use anyhow::{Context, Result, ensure};
 use crate::metadata;
 use tree::Tree;
 
-/// What the package is made of.
+/// Arguments of the package's build.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// The Rust target to build for release; x86_64-unknown-linux-musl makes a static program.
@@ -32,7 +32,7 @@ pub(crate) struct Options {
     /// The package's version. Default: the workspace's, and the revision 1.
     #[arg(long)]
     version: Option<String>,
-    /// Where the package goes. Default: target/debian.
+    /// Write the package to this folder. Default: target/debian.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use super::{made, run_tool};
 
 const PROGRAM: &str = "usr/bin/softiov";
-/// What is taken as it is: from `packaging`, and to where.
+/// Files copied unchanged: source in `packaging`, and destination.
 const AS_IT_IS: [(&str, &str); 5] = [
     ("systemd/softiov.service", "usr/lib/systemd/system/softiov.service"),
     ("systemd/softiov.sysusers", "usr/lib/sysusers.d/softiov.conf"),
@@ -30,7 +30,7 @@ const PAGES: [&str; 9] = [
     "guide/driver-development.md",
     "guide/teaching.md",
 ];
-/// What other programs read: these are not packed.
+/// Files that other programs read; they are not compressed.
 const MONITORING: [&str; 2] = ["monitoring/prometheus-alerts.yml", "monitoring/grafana-dashboard.json"];
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 
@@ -79,7 +79,7 @@ impl Tree {
         &self.folder
     }
 
-    /// What dpkg is told of the package, and the scripts that it runs.
+    /// Control fields of the package, and the scripts that dpkg runs.
     fn describe(&self, debian: &Path, program: &Path, version: &str) -> Result<()> {
         let files = self.files()?;
         let bytes: u64 = files.iter().map(|file| fs::metadata(file).map_or(0, |file| file.len())).sum();

@@ -12,7 +12,7 @@ use super::properties::{self, Property};
 use super::worker;
 use crate::test::summary::Tally;
 
-/// Where the cases are kept, relative to the workspace.
+/// Path of the cases, relative to the workspace.
 pub(super) const FILE: &str = "xtask/found-cases.json";
 
 /// Before the input in a message of proptest.

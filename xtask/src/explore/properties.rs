@@ -22,7 +22,7 @@ pub(super) struct Program {
     pub(super) folder: PathBuf,
 }
 
-/// One property test.
+/// A property test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Property {
     pub(super) program: Program,

@@ -22,7 +22,7 @@ impl Counts {
         self.0.values().sum()
     }
 
-    /// What was counted beyond `before`.
+    /// Subtracts the counts of `before`.
     pub(super) fn since(mut self, before: &Self) -> Self {
         for (stop, count) in &mut self.0 {
             *count -= before.0.get(stop).unwrap_or(&0.0);
@@ -30,7 +30,7 @@ impl Counts {
         self
     }
 
-    /// For each of so many frames, to a tenth. Stops without an instruction are left out.
+    /// Divides the counts by a number of frames, to a tenth. Stops without an instruction are left out.
     pub(super) fn per(self, frames: u64) -> Self {
         let each = |count: f64| (count / frames as f64 * 10.0).round() / 10.0;
         let counts = self.0.into_iter().map(|(stop, count)| (stop, each(count)));
@@ -45,7 +45,7 @@ impl fmt::Display for Counts {
     }
 }
 
-/// Runs one case of the benchmark so many times.
+/// Runs a case of the benchmark `calls` times.
 pub(super) fn count(program: &Path, case: &str, calls: u64) -> Result<Counts> {
     let out = program.with_extension(format!("callgrind.{calls}"));
     let mut command = Command::new("valgrind");
@@ -124,14 +124,14 @@ fn=main
 ";
 
     #[test]
-    fn inlined_code_counts_where_it_is_written_and_calls_where_they_are_spent() {
+    fn inlined_code_counts_where_it_is_written() {
         let counts = parse(OUTPUT);
         let expected = [("forward", 101.0), ("std", 5.0), ("switch", 30.0)];
         assert_eq!(counts.0, expected.map(|(stop, count)| (stop.to_owned(), count)).into());
     }
 
     #[test]
-    fn a_frame_s_share_is_what_more_calls_cost() {
+    fn share_of_a_frame_is_the_cost_of_more_calls() {
         let long = parse(OUTPUT);
         let short = Counts([("forward".to_owned(), 1.0), ("std".to_owned(), 5.0)].into());
         let counts = long.since(&short).per(10);

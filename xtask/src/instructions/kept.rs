@@ -8,16 +8,17 @@ use serde_json::{Map, Value, json};
 use super::Counts;
 use crate::metadata;
 
-/// Where it is kept, relative to the workspace.
+/// Path of the kept count, relative to the workspace.
 const PATH: &str = "crates/nic/benches/instructions.json";
 const REMEDY: &str = "find out why, or keep it: cargo xtask instructions --keep";
-/// How much of a whole frame's count may come or go: what a compiler decides another way.
+/// Tolerated change of a frame's count, as a share: a compiler may decide otherwise.
 const FRAME: f64 = 0.03;
-/// How much of a stop's, and so many instructions besides: code moves between stops when it is inlined elsewhere.
+/// Tolerated change of a stop's count, as a share, since inlining moves code between stops.
 const STOP: f64 = 0.10;
+/// Tolerated change of a stop's count, in instructions.
 const STOP_LEAST: f64 = 4.0;
 
-/// What was kept, and with which compiler.
+/// The kept counts, and the compiler that they belong to.
 #[derive(Debug)]
 pub(super) struct Kept {
     compiler: String,
@@ -51,7 +52,7 @@ pub(super) fn keep(counted: &[(String, Counts)]) -> Result<()> {
         .with_context(|| format!("{PATH} cannot be written"))
 }
 
-/// What differs by more than it may.
+/// Returns a complaint for each count that differs by more than is tolerated.
 pub(super) fn compare(kept: &Kept, counted: &[(String, Counts)]) -> Vec<String> {
     let mut complaints = Vec::new();
     for (case, counts) in counted {
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_stop_costs_more_is_said_even_if_another_costs_less() {
+    fn dearer_stop_is_reported_beside_a_cheaper_one() {
         let said = said(&[("queue", 280.0), ("switch", 120.0)]);
         assert_eq!(said[0], "a: 120 instructions in `switch`, kept 100");
         assert!(said[1].starts_with("kept with rustc 1"), "{said:?}");

@@ -32,7 +32,7 @@ const CASES: [(&str, &str, u64); 8] = [
 /// Calls of a short run and of a long one: what a frame costs is in the difference, starting is not.
 const CALLS: [u64; 2] = [50, 150];
 
-/// What is done with the count.
+/// Arguments of the count.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Make today's count the kept one.
@@ -72,7 +72,7 @@ pub(crate) fn count() -> Result<Vec<(String, Counts)>> {
     CASES.iter().map(case).collect()
 }
 
-/// What is worse, or much better, than what is kept.
+/// Returns a complaint for each count that is worse, or much better, than the kept one.
 pub(crate) fn complaints(counted: &[(String, Counts)]) -> Result<Vec<String>> {
     Ok(kept::compare(&kept::load()?, counted))
 }

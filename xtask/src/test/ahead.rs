@@ -1,6 +1,6 @@
-//! What later stages need built, made beside the stage that boots most guests. That one leaves a processor idle for much of its
-//! time, and these builds take minutes. They have the least priority, so that guests do not wait for them. Left out: errors,
-//! which the stages show that need what could not be built.
+//! Builds for later stages, made beside the stage that boots most guests. That stage leaves a processor idle for much of its
+//! time, and these builds take minutes. They have the least priority, so that guests do not wait for them. Left out: errors;
+//! a later stage shows them when it builds again.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,13 +8,15 @@ use std::thread::{self, JoinHandle};
 
 use crate::metadata;
 
-/// What the demo's stage runs, and the static program of the stage `package`.
-const BUILDS: [&str; 2] = [
-    "build --quiet --release --package softiov",
+/// The static program of the stage `package`, the demo's program, and the benchmarks whose instructions are counted.
+const BUILDS: [&str; 4] = [
     "build --quiet --locked --package softiov --profile quick --target x86_64-unknown-linux-musl",
+    "build --quiet --release --package softiov",
+    "bench --quiet --profile release --package nic --bench frame_path --no-run",
+    "bench --quiet --profile release --package avf-nic --bench frame_path --no-run",
 ];
 
-/// Builds that may be under way, one after the other.
+/// Builds beside the guests, one after the other.
 #[derive(Debug, Default)]
 pub(super) struct Ahead(Option<JoinHandle<()>>);
 

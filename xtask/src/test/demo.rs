@@ -1,10 +1,10 @@
-//! What the demo's JSON has to say for the demo to have worked. How fast it was is not judged.
+//! Checks the demo's JSON. Left out: its speed.
 
 use serde_json::Value;
 
-/// How many guests the demo has.
+/// Number of guests of the demo.
 pub(super) const EMBEDDED_GUESTS: usize = 3;
-/// How many virtual machines the demo has with `--linux`.
+/// Number of virtual machines of the demo with `--linux`.
 pub(super) const LINUX_GUESTS: usize = 2;
 
 /// # Errors

@@ -23,7 +23,7 @@ pub(crate) use stage::GUEST_TESTS;
 use stage::Stage;
 use summary::{Finished, Tally};
 
-/// What to run.
+/// Selects the stages to run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Leave out what boots virtual machines or builds for release; it counts as skipped.
@@ -34,11 +34,11 @@ pub(crate) struct Options {
     only: Vec<Stage>,
 }
 
-/// What the stages know.
+/// Facts that the stages share.
 #[derive(Debug)]
 struct Context {
     root: PathBuf,
-    /// What git said of the checkout before anything was built. `None`: this is no checkout.
+    /// Output of `git status` before the first build. `None` outside a checkout.
     status: Option<String>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
             None => {
                 match stage {
                     Stage::Linux if stages.contains(&Stage::Demo) => ahead.begin(&context.root),
-                    Stage::Demo => ahead.wait(),
+                    Stage::Instructions | Stage::Demo => ahead.wait(),
                     _ => {}
                 }
                 stage.run(&context).unwrap_or_else(|error| {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_has_a_reason() {
+    fn skipped_stage_has_a_reason() {
         let options = Options { quick: true, only: Vec::new() };
         assert_eq!(options.reason_to_skip(Stage::Linux, true), Some("left out by --quick"));
         assert_eq!(options.reason_to_skip(Stage::Test, false), Some("the build failed"));

@@ -13,13 +13,13 @@ use anyhow::{Context, Result};
 
 use super::results;
 
-/// How often a silent program is looked at.
+/// Time between two looks at a silent program.
 const GLANCE: Duration = Duration::from_millis(200);
-/// How often a quiet stage says that it is still there.
+/// Time between two signs of life of a quiet stage.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(60);
 /// A program that prints nothing for so long hangs. Longer than any test or build takes.
 const HANGS: Duration = Duration::from_secs(900);
-/// How long to read on after the end of a program, when something that it left behind holds its output open.
+/// Reading time after a program's end, while a process that it left behind holds its output open.
 const LEFTOVERS: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(crate) enum Show {
     Live,
     /// Everything, but only if the program fails.
     OnFailure,
-    /// What a failed test program printed of the tests that did not pass.
+    /// The output of failed tests of a test program.
     FailedTests,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Line {
     pub(super) text: String,
 }
 
-/// What a program printed, both streams in the order they were read.
+/// The lines that a program printed, both streams in the order in which they were read.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) success: bool,
@@ -169,7 +169,7 @@ fn end(process: u32, lines: &[Line]) {
     descendants(process).into_iter().for_each(kill);
 }
 
-/// A process, what it has started, and so on, as far as the kernel tells. The first of a chain comes first, so that it does not
+/// Returns a process and its descendants that the kernel knows. The first of a chain comes first, so that it does not
 /// go on when the next is ended.
 fn descendants(process: u32) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_prints_nothing_for_long_is_ended_with_what_it_started_and_has_failed() {
+    fn silent_program_is_ended_with_its_children_and_fails() {
         let begun = Instant::now();
         let mut command = Command::new("sh");
         command.args(["-c", "echo begun; sh -c 'echo $$; sleep 300; true'; true"]);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_leaves_behind_does_not_hold_us_up() {
+    fn process_left_behind_does_not_delay_the_end() {
         let begun = Instant::now();
         assert_eq!(sh("sleep 30 & echo done").stdout(), "done");
         assert!(begun.elapsed() < Duration::from_secs(20));

@@ -21,7 +21,7 @@ pub(super) fn read<'a>(lines: impl Iterator<Item = &'a str>) -> Tally {
     tally
 }
 
-/// What of a failed run helps to find the cause: everything but the tests that passed and what they printed.
+/// Returns the output of a failed run without the tests that passed and their output.
 pub(super) fn without_successes<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut in_successes = false;
     let mut kept = Vec::new();
@@ -70,7 +70,7 @@ fn count(counts: &str, of: &str) -> usize {
     number.unwrap_or(0)
 }
 
-/// What follows `SKIPPED:` at the beginning of a line, or after the name of a test whose output is not captured.
+/// Returns the text after `SKIPPED:` at the beginning of a line, or after the name of a test whose output is not captured.
 fn skipped(line: &str) -> Option<&str> {
     let (before, skipped) = line.split_once("SKIPPED: ")?;
     (before.is_empty() || before.starts_with("test ") && before.ends_with("... ")).then_some(skipped.trim())
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_run_is_shown_without_what_passed() {
+    fn failed_run_is_shown_without_passed_tests() {
         let output = "   Running a\n\nrunning 3 tests\ntest a ... ok\ntest b ... FAILED\ntest c ... ignored\n\n\
             successes:\n\n---- a stdout ----\nthread 'a' panicked as it should\n\nsuccesses:\n    a\n\n\
             failures:\n\n---- b stdout ----\nleft: 1\n\nfailures:\n    b\n\n\

@@ -33,11 +33,11 @@ const NEEDS: [Need; 7] = [
     Need { program: "valgrind", package: "valgrind", what: "instructions that the card spends on a frame" },
 ];
 
-/// What stands in for Debian packages when guests are made.
+/// Variables that replace Debian packages when guests are made.
 const GUEST_VARIABLES: [&str; 3] = ["SOFTIOV_QEMU", "SOFTIOV_GUEST_KERNEL", "SOFTIOV_GUEST_INITRAMFS"];
 const GUEST_TOOLS: [&str; 3] = ["apt-get", "apt-cache", "dpkg-deb"];
 
-/// The target of the static program, whose test says what to do where it cannot be had.
+/// The target of the static program, whose test names the remedy where it is not available.
 const STATIC: &str = "x86_64-unknown-linux-musl";
 
 /// Sees to it that everything needed is there.
@@ -80,7 +80,7 @@ fn in_path(program: &str) -> bool {
 }
 
 /// Why no guest can be booted here, if none can. Knows what `linux_guest::Assets` needs, so that a system
-/// without it is told apart from a failure.
+/// without it is no failure.
 pub(super) fn guest_obstacle() -> Option<String> {
     let given = |name: &&str| env::var_os(name).is_some_and(|value| !value.is_empty());
     if GUEST_VARIABLES.iter().all(given) {
@@ -115,7 +115,7 @@ fn install(missing: &[&Need]) -> Result<Option<&'static str>> {
     }
     let packages: Vec<_> = missing.iter().map(|need| need.package).collect();
     println!("   installing {}", packages.join(" "));
-    // A third party's source may be down; what matters is whether the packages can be had.
+    // A third party's source may be down; what matters is whether the packages are available.
     process::run(apt_get(["update"]).arg("-q"), Show::Live)?;
     let mut command = apt_get(["install", "-q", "-y", "--no-install-recommends"]);
     let output = process::run(command.args(packages), Show::Live)?;
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_tested_is_said_with_the_reason() {
+    fn missing_program_is_named_with_the_reason() {
         let need = Need { program: "lspci", package: "pciutils", what: "a VF as lspci describes it" };
         assert_eq!(
             reason(&need, "there is no apt"),

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use super::stage::Stage;
 
-/// How many tests, or stages that are one test, came out how.
+/// Counts of tests, or of stages that are one test.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) passed: usize,
     pub(crate) failed: usize,
     /// Tests that the test program passed over.
     pub(crate) ignored: usize,
-    /// What did not run, and why: one entry each.
+    /// Name and reason of each test that did not run.
     pub(crate) skipped: Vec<String>,
     /// The names of the tests that failed; a stage that is one test has none.
     pub(crate) failures: Vec<String>,
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_summary_names_what_failed_or_was_skipped_and_ends_with_the_plain_sum() {
+    fn summary_names_failures_and_skips_and_ends_with_the_sum() {
         let skips = vec!["taps: no tun".to_owned(), "taps: no tun".to_owned(), "lspci: none".to_owned()];
         let test = Tally {
             passed: 40,

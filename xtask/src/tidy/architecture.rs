@@ -18,7 +18,7 @@ fn finding(map: &Tracked, name: &str) -> Finding {
         line: 1,
         rule: "architecture",
         what: format!("the crate `{name}` is not on the map"),
-        remedy: "say what it is for, with its name in backquotes or as a folder (`name/`)",
+        remedy: "name its purpose, with its name in backquotes or as a folder (`name/`)",
     }
 }
 

@@ -29,7 +29,7 @@ fn compare(page: &str, checks: &str) -> Vec<Finding> {
     missing.chain(left_over).map(finding).collect()
 }
 
-/// What lines that begin so name up to `end`, as far as it looks like `module::check`.
+/// Returns the names between `beginning` and `end` of a line that have the form `module::check`.
 fn named<'a>(text: &'a str, beginning: &str, end: char) -> BTreeSet<&'a str> {
     let name = |line: &'a str| line.trim_start().strip_prefix(beginning)?.split_once(end).map(|pair| pair.0);
     text.lines().filter_map(name).filter(|name| name.contains("::")).collect()

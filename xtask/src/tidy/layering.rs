@@ -66,7 +66,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("softiov", &["daemon", "host", "embedded-guest", "direct", "linux-guest", "lab", "i82576"]),
     ("xtask", &["i82576", "avf"]),
 ];
-/// What a pure crate may not even test with: the way down would lead back up.
+/// Crates that the tests of a pure crate must not use either, since they depend on it.
 const ABOVE: [&str; 2] = ["daemon", "softiov"];
 
 pub(super) fn check(members: &[Package], manifest_of: impl Fn(&Package) -> PathBuf) -> Vec<Finding> {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pure_crate_may_test_with_its_siblings_but_not_with_what_is_above() {
+    fn pure_crate_tests_with_siblings_but_not_with_dependents() {
         let members = [
             package("daemon", &[]),
             package("driver", &[]),

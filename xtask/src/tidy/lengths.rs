@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_in_macros_and_traits_are_seen_and_function_pointers_are_not() {
+    fn functions_in_macros_count_and_function_pointers_do_not() {
         let in_macro = format!("proptest! {{\n{}}}\n", function_of("fn long(a in 0..9)", FUNCTION + 1));
         assert_eq!(functions(&Rust::sample(&in_macro)).len(), 1);
         let other = format!(

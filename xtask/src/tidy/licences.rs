@@ -41,7 +41,7 @@ fn finding(package: &Package) -> Option<Finding> {
     })
 }
 
-/// Whether an SPDX expression can be satisfied with allowed licences. What it cannot read is not permissive.
+/// Returns true if allowed licences satisfy an SPDX expression. An unreadable expression is not permissive.
 fn is_permissive(expression: &str) -> bool {
     // Before SPDX expressions a slash meant a choice.
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_permissive_choice_is_enough_and_every_part_must_be_permissive() {
+    fn permissive_choice_is_enough_and_every_part_must_be_so() {
         for yes in [
             "MIT",
             "MIT/Apache-2.0",

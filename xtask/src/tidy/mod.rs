@@ -25,7 +25,7 @@ use anyhow::Result;
 use crate::metadata::{self, Package};
 use source::{Rust, Tracked};
 
-/// One breach of one rule.
+/// A breach of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Finding {
     /// Relative to the workspace.

@@ -28,7 +28,7 @@ fn reach(roots: &BTreeSet<PathBuf>, sources: &[Rust]) -> BTreeSet<PathBuf> {
     reached
 }
 
-/// Where the files of a file's modules lie.
+/// Returns the folder of a file's modules.
 fn module_folder(path: &Path, root: bool) -> PathBuf {
     let folder = path.parent().unwrap_or(Path::new(""));
     let stem = path.file_stem().unwrap_or_default();

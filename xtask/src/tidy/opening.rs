@@ -1,4 +1,4 @@
-//! Every file opens by saying what it is and what it leaves out. Whether it says it well is for readers.
+//! Requires that each file opens with its purpose and its limits. Left out: judging the words.
 
 use super::Finding;
 use super::source::Rust;
@@ -7,7 +7,7 @@ pub(super) fn check(rust: &Rust) -> Vec<Finding> {
     if rust.text.starts_with("//! ") {
         return Vec::new();
     }
-    let remedy = "begin with a `//!` line that says what the file is and what it leaves out";
+    let remedy = "begin with a `//!` line that names the file's purpose and what it leaves out";
     vec![rust.finding(1, "opening", "the file does not open with `//! `", remedy)]
 }
 
@@ -16,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_opens_with_what_it_is() {
+    fn file_opens_with_its_purpose() {
         assert!(check(&Rust::sample("//! A sample.\n")).is_empty());
         assert_eq!(check(&Rust::sample("use std::io;\n//! Late.\n")).len(), 1);
         assert_eq!(check(&Rust::sample("//!\n//! An empty first line.\n")).len(), 1);

@@ -49,7 +49,7 @@ fn attributes(library: &Rust) -> Vec<Finding> {
     findings
 }
 
-/// Whether one of the file's own attributes, `#![...]`, is as wanted.
+/// Returns true if one of the file's own attributes, `#![...]`, is the wanted one.
 fn has_inner(library: &Rust, wanted: fn(&[TokenTree]) -> bool) -> bool {
     (0..library.tokens.len()).any(|start| {
         let tokens = &library.tokens[start..];

