@@ -2,7 +2,7 @@
 //! `cargo xtask explore` runs the property tests with new seeds, `cargo xtask soak` ends the host under guests hundreds of
 //! times, `cargo xtask bench` measures it beside its peers, `cargo xtask instructions` counts what the card spends on a
 //! frame, `cargo xtask deb` makes the Debian package, `cargo xtask tidy` checks the rules that the compiler does not know,
-//! `cargo xtask words` shows sentences to mend, `cargo xtask registers` prints the pages of the register tables.
+//! `cargo xtask registers` prints the pages of the register tables.
 //!
 //! Left out: building and running the card itself; that is plain cargo.
 
@@ -40,9 +40,7 @@ enum Task {
     /// Makes the Debian package of the command, its unit, manual and example configuration.
     Deb(deb::Options),
     /// Checks layering, lengths, unsafe code, licences and the like.
-    Tidy,
-    /// Shows the sentences and names that `tidy` counts, and lowers their budget.
-    Words(tidy::wording::Options),
+    Tidy(tidy::Options),
     /// Prints docs/REGISTERS.md and docs/AVF-REGISTERS.md from the register tables.
     Registers,
 }
@@ -55,16 +53,11 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::Bench(options) => bench::run(&options),
         Task::Instructions(options) => instructions::run(&options),
         Task::Deb(options) => deb::run(&options),
-        Task::Words(options) => tidy::wording::run(&options),
         Task::Registers => {
             registers::write()?;
             avf_registers::write()?;
             Ok(ExitCode::SUCCESS)
         }
-        Task::Tidy => {
-            let report = tidy::check()?;
-            println!("{report}");
-            Ok(if report.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-        }
+        Task::Tidy(options) => tidy::run(&options),
     }
 }

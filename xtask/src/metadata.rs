@@ -21,6 +21,11 @@ pub(crate) fn workspace_root() -> Result<PathBuf> {
     Ok(root.to_owned())
 }
 
+/// Returns a path below the workspace's folder without that folder.
+pub(crate) fn relative(root: &Path, path: &Path) -> PathBuf {
+    path.strip_prefix(root).unwrap_or(path).to_owned()
+}
+
 /// A package, with the fields that the rules read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Package {
@@ -69,6 +74,12 @@ fn platform() -> Result<String> {
     let text = String::from_utf8(output.stdout)?;
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(host.context("rustc -vV names no host")?.to_owned())
+}
+
+/// Returns the compiler's version.
+pub(crate) fn compiler() -> Result<String> {
+    let output = Command::new("rustc").arg("--version").output().context("rustc does not say its version")?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 fn packages(command: &mut Command) -> Result<Vec<Package>> {

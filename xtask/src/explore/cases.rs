@@ -8,9 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::properties::{self, Property};
-use super::worker;
-use crate::test::summary::Tally;
+use super::properties::{Program, Property};
 
 /// Path of the cases, relative to the workspace.
 pub(super) const FILE: &str = "xtask/found-cases.json";
@@ -55,7 +53,17 @@ impl Case {
         (&self.package, &self.target, &self.test) == (&program.package, &program.target, test)
     }
 
-    fn name(&self) -> String {
+    /// Returns whether the program has this case's test.
+    pub(super) fn is_in(&self, program: &Program) -> bool {
+        (&self.package, &self.target) == (&program.package, &program.target)
+    }
+
+    /// Returns the test's full name and the seed.
+    pub(super) fn call(&self) -> (&str, u64) {
+        (&self.test, self.seed)
+    }
+
+    pub(super) fn name(&self) -> String {
         format!("{}_seed_{}", self.test.replace("::", "_"), self.seed)
     }
 
@@ -77,32 +85,6 @@ impl Case {
     }
 }
 
-/// Runs each case again. Each counts as a test.
-///
-/// # Errors
-/// If the file of cases is damaged, or the tests do not build.
-pub(crate) fn run(root: &Path) -> Result<Tally> {
-    let cases = load(root)?;
-    let mut tally = Tally::default();
-    if cases.is_empty() {
-        return Ok(tally);
-    }
-    let programs = properties::programs(root)?;
-    for case in &cases {
-        let program =
-            programs.iter().find(|has| (&has.package, &has.target) == (&case.package, &case.target));
-        let program = program.with_context(|| format!("{FILE} names a test program that is gone: {case}"))?;
-        match worker::failure(program, &case.test, case.seed)? {
-            Some(_) => {
-                tally.failed += 1;
-                tally.failures.push(case.name());
-            }
-            None => tally.passed += 1,
-        }
-    }
-    Ok(tally)
-}
-
 /// Adds cases to the file. A case that is there already is not added again.
 pub(super) fn add(root: &Path, cases: &[Case]) -> Result<()> {
     if cases.is_empty() {
@@ -117,7 +99,8 @@ pub(super) fn add(root: &Path, cases: &[Case]) -> Result<()> {
         .with_context(|| format!("{FILE} cannot be written"))
 }
 
-fn load(root: &Path) -> Result<Vec<Case>> {
+/// Reads the file of cases.
+pub(super) fn load(root: &Path) -> Result<Vec<Case>> {
     let text = fs::read_to_string(root.join(FILE)).with_context(|| format!("{FILE} cannot be read"))?;
     read(&text).with_context(|| format!("{FILE} is not a list of cases"))
 }
@@ -129,7 +112,6 @@ fn read(text: &str) -> Option<Vec<Case>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::properties::Program;
     use super::*;
 
     #[test]

@@ -1,9 +1,10 @@
 //! `cargo xtask explore`: runs every property test with new seeds until its time is over. A failing test is kept as a case
 //! in `xtask/found-cases.json`; `cargo xtask test` runs each case again. Left out: shrinking, which proptest does.
 
-pub(crate) mod cases;
+mod cases;
 mod properties;
-mod worker;
+pub(crate) mod seed;
+pub(crate) mod worker;
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -12,11 +13,6 @@ use anyhow::{Result, ensure};
 
 use crate::metadata;
 use cases::Case;
-
-/// The variable from which proptest reads its seed.
-pub(crate) const SEED: &str = "PROPTEST_RNG_SEED";
-/// The variable that keeps proptest from writing files of its own.
-const WRITES_NOTHING: &str = "PROPTEST_DISABLE_FAILURE_PERSISTENCE";
 
 /// Bounds and start of a search.
 #[derive(Debug, clap::Args)]

@@ -1,15 +1,17 @@
-//! Runs property tests with one seed, as many at a time as there are processors. Keeps nothing.
+//! Runs property tests with one seed, as many at a time as there are processors, and kept cases again. Keeps nothing.
 
+use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 use std::thread;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
-use super::cases::Case;
-use super::properties::{Program, Property};
-use super::{SEED, WRITES_NOTHING};
+use super::cases::{self, Case};
+use super::properties::{self, Program, Property};
+use super::seed::{SEED, WRITES_NOTHING};
 use crate::test::process::{self, Show};
+use crate::test::tally::Tally;
 
 /// Runs every property with the seed. Returns a case for each that fails.
 pub(super) fn round(properties: &[Property], seed: u64) -> Result<Vec<Case>> {
@@ -36,8 +38,35 @@ pub(super) fn round(properties: &[Property], seed: u64) -> Result<Vec<Case>> {
     })
 }
 
+/// Runs each case again. Each counts as a test.
+///
+/// # Errors
+/// If the file of cases is damaged, or the tests do not build.
+pub(crate) fn repeat(root: &Path) -> Result<Tally> {
+    let cases = cases::load(root)?;
+    let mut tally = Tally::default();
+    if cases.is_empty() {
+        return Ok(tally);
+    }
+    let programs = properties::programs(root)?;
+    for case in &cases {
+        let program = programs.iter().find(|program| case.is_in(program));
+        let program =
+            program.with_context(|| format!("{} names a test program that is gone: {case}", cases::FILE))?;
+        let (test, seed) = case.call();
+        match failure(program, test, seed)? {
+            Some(_) => {
+                tally.failed += 1;
+                tally.failures.push(case.name());
+            }
+            None => tally.passed += 1,
+        }
+    }
+    Ok(tally)
+}
+
 /// Runs one test with a seed. Returns what it printed if it failed.
-pub(super) fn failure(program: &Program, test: &str, seed: u64) -> Result<Option<String>> {
+fn failure(program: &Program, test: &str, seed: u64) -> Result<Option<String>> {
     let mut command = Command::new(&program.path);
     command.args(["--exact", test]).current_dir(&program.folder);
     command.env(SEED, seed.to_string()).env(WRITES_NOTHING, "1");

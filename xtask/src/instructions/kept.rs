@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
 
-use super::Counts;
+use super::callgrind::Counts;
 use crate::metadata;
 
 /// Path of the kept count, relative to the workspace.
@@ -46,7 +46,7 @@ fn read(text: &str) -> Option<Kept> {
 pub(super) fn keep(counted: &[(String, Counts)]) -> Result<()> {
     let cases: Map<String, Value> =
         counted.iter().map(|(case, counts)| (case.clone(), json!(counts.0))).collect();
-    let value = json!({ "compiler": super::compiler()?, "instructions": cases });
+    let value = json!({ "compiler": metadata::compiler()?, "instructions": cases });
     let path = metadata::workspace_root()?.join(PATH);
     fs::write(&path, serde_json::to_string_pretty(&value)? + "\n")
         .with_context(|| format!("{PATH} cannot be written"))

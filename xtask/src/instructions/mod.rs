@@ -9,7 +9,7 @@ mod callgrind;
 mod kept;
 
 use std::path::PathBuf;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{ExitCode, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -98,10 +98,4 @@ fn build(package: &str) -> Result<PathBuf> {
     let program =
         messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).next_back();
     program.context("cargo does not say where the benchmark is")
-}
-
-/// The compiler's version.
-fn compiler() -> Result<String> {
-    let output = Command::new("rustc").arg("--version").output().context("rustc does not say its version")?;
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

@@ -3,25 +3,28 @@
 //! counted as skipped. What failed is named at the end; what it printed is shown where it ran.
 
 mod ahead;
+mod context;
 mod demo;
 pub(crate) mod process;
 mod results;
 mod setup;
 mod stage;
-pub(crate) mod summary;
+mod summary;
+pub(crate) mod tally;
 
 use std::env;
-use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Result;
 
 use crate::metadata;
 use ahead::Ahead;
-pub(crate) use stage::GUEST_TESTS;
+use context::Context;
+pub(crate) use context::GUEST_TESTS;
 use stage::Stage;
-use summary::{Finished, Tally};
+use summary::Finished;
+use tally::Tally;
 
 /// Selects the stages to run.
 #[derive(Debug, clap::Args)]
@@ -32,22 +35,6 @@ pub(crate) struct Options {
     /// Run these stages and no others.
     #[arg(long, value_name = "STAGE", num_args = 1.., conflicts_with = "quick")]
     only: Vec<Stage>,
-}
-
-/// Facts that the stages share.
-#[derive(Debug)]
-struct Context {
-    root: PathBuf,
-    /// Output of `git status` before the first build. `None` outside a checkout.
-    status: Option<String>,
-}
-
-impl Context {
-    /// `git status`, if there is git and this is a checkout.
-    fn git_status(root: &PathBuf) -> Option<String> {
-        let output = Command::new("git").args(["status", "--porcelain"]).current_dir(root).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
-    }
 }
 
 /// Runs the stages that were asked for, and tells of them on standard output.

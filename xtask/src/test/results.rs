@@ -1,7 +1,7 @@
 //! Reads what `cargo test` prints: the count of each test program, which tests failed, and which tests say that
 //! they did not run. Such a test counts as passed where it ran; here it counts as skipped instead.
 
-use super::summary::Tally;
+use super::tally::Tally;
 
 /// The sum over all test programs of a run.
 pub(super) fn read<'a>(lines: impl Iterator<Item = &'a str>) -> Tally {

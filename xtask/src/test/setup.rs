@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use anyhow::Result;
 
 use super::process::{self, Show};
-use super::summary::Tally;
+use super::tally::Tally;
 
 /// A program of the host, where it comes from, and what cannot be tested without it.
 #[derive(Debug)]

@@ -9,14 +9,12 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use super::context::Context;
 use super::process::{self, Show};
-use super::summary::Tally;
-use super::{Context, demo, results, setup};
+use super::tally::Tally;
+use super::{demo, results, setup};
+use crate::explore::seed::SEED;
 use crate::{explore, instructions, metadata, tidy};
-
-/// The tests that boot virtual machines. Their targets say `test = false`, so a plain `cargo test` passes over
-/// them; `xtask tidy` sees to it that no other target does.
-pub(crate) const GUEST_TESTS: [&str; 3] = ["boot", "linux", "package"];
 
 /// Selects all of `tests/`; `--all-targets` passes over what says `test = false`.
 const UNRUN_TOO: &str = "--test *";
@@ -179,13 +177,13 @@ fn test(mut command: Command, show: Show) -> Result<Tally> {
 
 /// Runs the tests, and the cases that exploring found.
 fn test_all(context: &Context) -> Result<Tally> {
-    match env::var(explore::SEED) {
-        Ok(seed) => println!("   property tests: seed {seed} ({})", explore::SEED),
-        Err(_) => println!("   property tests: seeds by chance, since {} is not set", explore::SEED),
+    match env::var(SEED) {
+        Ok(seed) => println!("   property tests: seed {seed} ({})", SEED),
+        Err(_) => println!("   property tests: seeds by chance, since {} is not set", SEED),
     }
     // The output of tests that pass is wanted for what they say they skipped.
     let tests = test(cargo(context, "test --workspace --no-fail-fast -- --show-output"), Show::FailedTests)?;
-    Ok(tests.and(explore::cases::run(&context.root)?))
+    Ok(tests.and(explore::worker::repeat(&context.root)?))
 }
 
 fn tidy() -> Result<Tally> {
@@ -241,6 +239,7 @@ fn tree(context: &Context) -> Tally {
 
 #[cfg(test)]
 mod tests {
+    use super::super::context::GUEST_TESTS;
     use super::*;
     use clap::ValueEnum;
 

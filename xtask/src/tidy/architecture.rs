@@ -1,6 +1,6 @@
 //! The map of the project shows every crate. Whether it tells the truth about them is for readers.
 
-use super::Finding;
+use super::finding::Finding;
 use super::source::Tracked;
 use crate::metadata::Package;
 

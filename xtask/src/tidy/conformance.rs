@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Finding;
+use super::finding::Finding;
 use super::source::Tracked;
 
 const PAGE: &str = "docs/conformance.md";

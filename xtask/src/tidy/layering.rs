@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::Finding;
+use super::finding::Finding;
 use super::pure::PURE;
 use crate::metadata::{Dependency, Package};
 

@@ -2,7 +2,7 @@
 
 use proc_macro2::{Delimiter, TokenTree};
 
-use super::Finding;
+use super::finding::Finding;
 use super::source::{Rust, group, ident, is_punct, line};
 
 const FILE: usize = 400;

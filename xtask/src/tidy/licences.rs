@@ -1,7 +1,7 @@
 //! Everything that is built from may be passed on under the project's own licences: a reading of the SPDX
 //! expressions in the manifests. Left out: the licence texts themselves.
 
-use super::Finding;
+use super::finding::Finding;
 use crate::metadata::Package;
 
 /// Licences, and licences with an exception, that ask for no more than a notice.

@@ -3,6 +3,8 @@
 
 mod architecture;
 mod conformance;
+mod counted;
+mod finding;
 mod layering;
 mod lengths;
 mod licences;
@@ -13,35 +15,19 @@ mod pure;
 pub(crate) mod source;
 mod unrun;
 mod unsafety;
-pub(crate) mod wording;
 mod words;
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use anyhow::Result;
 
 use crate::metadata::{self, Package};
+use counted::Places;
+use finding::Finding;
 use source::{Rust, Tracked};
-
-/// A breach of a rule.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Finding {
-    /// Relative to the workspace.
-    file: PathBuf,
-    line: usize,
-    rule: &'static str,
-    what: String,
-    remedy: &'static str,
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, line, rule, what, remedy } = self;
-        write!(f, "{}:{line}: {rule}: {what}\n    remedy: {remedy}", file.display())
-    }
-}
 
 /// All breaches of all rules.
 #[derive(Debug)]
@@ -59,13 +45,48 @@ impl fmt::Display for Report {
     }
 }
 
+/// Shows or lowers the budget instead of checking.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Print a table of the faults that are left, and how many each crate may have.
+    #[arg(long, conflicts_with_all = ["list", "lower"])]
+    budget: bool,
+    /// List the faults of a crate that have a budget (`pages`: pages outside the crates).
+    #[arg(long, value_name = "CRATE", conflicts_with = "lower")]
+    list: Option<String>,
+    /// Lower the budget to the present counts. A count that rose is left and stays a finding.
+    #[arg(long)]
+    lower: bool,
+}
+
+/// Runs `cargo xtask tidy`.
+///
+/// # Errors
+/// If the checkout or the budget cannot be read, or the budget cannot be written.
+pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    if let Options { budget: false, list: None, lower: false } = options {
+        let report = check()?;
+        println!("{report}");
+        return Ok(if report.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    }
+    let root = metadata::workspace_root()?;
+    let tracked = source::tracked(&root)?;
+    let places = Places::find(&tracked, &rust_sources(&tracked, &mut Vec::new()));
+    match &options.list {
+        Some(owner) => print!("{}", places.list(owner)),
+        None if options.lower => places.lower_budget(&root)?,
+        None => print!("{}", places.table(&root)?),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Applies every rule to the checkout.
 pub(crate) fn check() -> Result<Report> {
     let root = metadata::workspace_root()?;
     let tracked = source::tracked(&root)?;
     let members = metadata::members(&root.join("Cargo.toml"))?;
     let closure = metadata::closure(&root.join("Cargo.toml"))?;
-    let manifest_of = |package: &Package| relative(&root, &package.manifest);
+    let manifest_of = |package: &Package| metadata::relative(&root, &package.manifest);
 
     let mut findings = layering::check(&members, manifest_of);
     findings.extend(licences::check(&closure));
@@ -74,11 +95,11 @@ pub(crate) fn check() -> Result<Report> {
     findings.extend(printed::check(&tracked));
     findings.extend(conformance::check(&tracked));
     findings.extend(tracked.iter().flat_map(words::machine_paths));
-    findings.extend(wording::check(&root, &tracked)?);
     let sources = rust_sources(&tracked, &mut findings);
     findings.extend(pure::check(&members, &root, &sources));
     findings.extend(modules::check(&target_roots(&root, &members, &tracked)?, &sources));
     findings.extend(sources.iter().flat_map(each_source));
+    findings.extend(Places::find(&tracked, &sources).findings(&root)?);
     findings.sort();
     Ok(Report { findings, files: tracked.len() })
 }
@@ -102,16 +123,13 @@ fn rust_sources(tracked: &[Tracked], findings: &mut Vec<Finding>) -> Vec<Rust> {
 /// The first file of everything that is built, also by packages outside the workspace (the fuzz targets).
 fn target_roots(root: &Path, members: &[Package], tracked: &[Tracked]) -> Result<BTreeSet<PathBuf>> {
     let mut packages = members.to_vec();
-    let known: BTreeSet<_> = members.iter().map(|member| relative(root, &member.manifest)).collect();
+    let known: BTreeSet<_> =
+        members.iter().map(|member| metadata::relative(root, &member.manifest)).collect();
     for file in tracked.iter().filter(|file| file.path.ends_with("Cargo.toml")) {
         if file.path != Path::new("Cargo.toml") && !known.contains(&file.path) {
             packages.extend(metadata::members(&root.join(&file.path))?);
         }
     }
     let targets = packages.iter().flat_map(|package| &package.targets);
-    Ok(targets.map(|target| relative(root, &target.root)).collect())
-}
-
-fn relative(root: &Path, path: &Path) -> PathBuf {
-    path.strip_prefix(root).unwrap_or(path).to_owned()
+    Ok(targets.map(|target| metadata::relative(root, &target.root)).collect())
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use proc_macro2::{Delimiter, TokenTree};
 
-use super::Finding;
+use super::finding::Finding;
 use super::source::{Rust, attribute, group, ident, inside, is_punct};
 
 pub(super) fn check(roots: &BTreeSet<PathBuf>, sources: &[Rust]) -> Vec<Finding> {

@@ -1,6 +1,6 @@
 //! Requires that each file opens with its purpose and its limits. Left out: judging the words.
 
-use super::Finding;
+use super::finding::Finding;
 use super::source::Rust;
 
 pub(super) fn check(rust: &Rust) -> Vec<Finding> {

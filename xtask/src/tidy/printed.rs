@@ -1,6 +1,6 @@
 //! Pages that are printed from tables of the code are what the tables say. Left out: pages written by hand.
 
-use super::Finding;
+use super::finding::Finding;
 use super::source::Tracked;
 use crate::{avf_registers, registers};
 

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use proc_macro2::{Delimiter, TokenTree};
 
+use super::finding::Finding;
 use super::source::{Rust, attribute, group, ident, inside, is_punct};
-use super::{Finding, relative};
-use crate::metadata::Package;
+use crate::metadata::{self, Package};
 
 /// The crates that are state machines.
 pub(super) const PURE: [&str; 15] = [
@@ -32,7 +32,7 @@ pub(super) fn check(members: &[Package], root: &Path, sources: &[Rust]) -> Vec<F
         .iter()
         .filter(|member| PURE.contains(&member.name.as_str()))
         .flat_map(|member| member.targets.iter().filter(|target| target.kind == "lib"));
-    let files = libraries.map(|library| relative(root, &library.root));
+    let files = libraries.map(|library| metadata::relative(root, &library.root));
     files.filter_map(|file| sources.iter().find(|source| source.path == file)).flat_map(attributes).collect()
 }
 

@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 
-use super::Finding;
+use super::finding::Finding;
 
 /// A text file that git tracks, or would.
 #[derive(Clone, Debug)]

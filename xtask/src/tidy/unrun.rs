@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::Finding;
+use super::finding::Finding;
 use crate::metadata::Package;
 use crate::soak::CAMPAIGN;
 use crate::test::GUEST_TESTS;

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::Finding;
+use super::finding::Finding;
 use super::source::{Rust, ident, line};
 
 const HOME: &str = "crates/host";

@@ -3,7 +3,7 @@
 
 use proc_macro2::{Delimiter, TokenTree};
 
-use super::Finding;
+use super::finding::Finding;
 use super::source::{Rust, Tracked, attribute, group, ident, inside, is_punct, line};
 
 const MACROS: [&str; 3] = ["todo", "unimplemented", "dbg"];

@@ -1,17 +1,9 @@
-//! The rules, each a function from a file to the places that break it. Holds no budget.
-
-use std::path::PathBuf;
+//! Rules for sentences and names, each a function from a file to the places that break it. Left out: spelling and style.
 
 use proc_macro2::TokenTree;
 
+use super::place::Place;
 use crate::tidy::source::{Rust, Tracked, attribute, ident, inside, line};
-
-/// A summary that opens with a question word or a pronoun.
-pub(super) const OPENING: &str = "openings";
-/// A word or phrase of `riddles.txt`.
-pub(super) const RIDDLE: &str = "riddles";
-/// A test name that is too long or asks a question.
-pub(super) const TEST_NAME: &str = "test_names";
 
 /// First words of a summary that hide what acts on what.
 const OPENINGS: [&str; 14] = [
@@ -24,15 +16,6 @@ const NAME_LENGTH: usize = 60;
 const NAME_WORDS: [&str; 4] = ["who", "what", concat!("no", "body"), "nor"];
 /// Phrases, each with the words to use instead.
 const RIDDLES: &str = include_str!("riddles.txt");
-
-/// A line that breaks a rule.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    /// Relative to the workspace.
-    pub(super) file: PathBuf,
-    pub(super) line: usize,
-    pub(super) text: String,
-}
 
 /// Returns the summaries that open with one of [`OPENINGS`].
 pub(super) fn openings(file: &Tracked) -> Vec<Place> {

@@ -7,13 +7,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::Counts;
-use super::rules::{OPENING, RIDDLE, TEST_NAME};
-use crate::tidy::Finding;
+use super::place::{Counts, RULES};
+use crate::tidy::finding::Finding;
 
 /// The budget's file, relative to the workspace.
-const FILE: &str = "xtask/word-budget.json";
-const RULES: [&str; 3] = [OPENING, RIDDLE, TEST_NAME];
+const FILE: &str = "xtask/tidy-budget.json";
 
 /// Permitted places: rule by crate.
 #[derive(Debug)]
@@ -67,12 +65,12 @@ impl Budget {
             let (count, budget) = (count(counts, &owner, rule), self.of(&owner, rule));
             if count != budget {
                 let remedy = if count > budget {
-                    "reword what you added (`cargo xtask words CRATE` lists the places); the budget never rises"
+                    "mend what you added (`cargo xtask tidy --list CRATE` lists the places); the budget never rises"
                 } else {
-                    "lower the budget: cargo xtask words --lower"
+                    "lower the budget: cargo xtask tidy --lower"
                 };
                 let what = format!("{owner}: {count} {rule}, and the budget is {budget}");
-                findings.push(Finding { file: FILE.into(), line: 1, rule: "words", what, remedy });
+                findings.push(Finding { file: FILE.into(), line: 1, rule: "budget", what, remedy });
             }
         }
         findings
@@ -115,6 +113,7 @@ fn count(counts: &Counts, owner: &str, rule: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::place::{OPENINGS, RIDDLES};
     use super::*;
 
     fn counts(of: &[(&str, &'static str, usize)]) -> Counts {
@@ -124,9 +123,9 @@ mod tests {
     #[test]
     fn count_above_or_below_its_budget_is_a_finding() {
         let budget = Budget::read(r#"{"nic": {"openings": 3, "riddles": 2}}"#).unwrap();
-        assert!(budget.findings(&counts(&[("nic", OPENING, 3), ("nic", RIDDLE, 2)])).is_empty());
+        assert!(budget.findings(&counts(&[("nic", OPENINGS, 3), ("nic", RIDDLES, 2)])).is_empty());
         let findings =
-            budget.findings(&counts(&[("nic", OPENING, 4), ("nic", RIDDLE, 1), ("avf", RIDDLE, 1)]));
+            budget.findings(&counts(&[("nic", OPENINGS, 4), ("nic", RIDDLES, 1), ("avf", RIDDLES, 1)]));
         let found: Vec<_> = findings.iter().map(|finding| finding.what.as_str()).collect();
         assert_eq!(
             found,
@@ -143,8 +142,8 @@ mod tests {
         let budget =
             Budget::read(r#"{"nic": {"openings": 3, "riddles": 2}, "avf": {"riddles": 1}}"#).unwrap();
         let lowered =
-            budget.lowered(&counts(&[("nic", OPENING, 5), ("nic", RIDDLE, 1), ("plane", RIDDLE, 1)]));
-        assert_eq!((lowered.of("nic", OPENING), lowered.of("nic", RIDDLE)), (3, 1));
-        assert_eq!((lowered.of("plane", RIDDLE), lowered.0.len()), (0, 1));
+            budget.lowered(&counts(&[("nic", OPENINGS, 5), ("nic", RIDDLES, 1), ("plane", RIDDLES, 1)]));
+        assert_eq!((lowered.of("nic", OPENINGS), lowered.of("nic", RIDDLES)), (3, 1));
+        assert_eq!((lowered.of("plane", RIDDLES), lowered.0.len()), (0, 1));
     }
 }

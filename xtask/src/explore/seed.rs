@@ -1,0 +1,6 @@
+//! The variables that proptest reads. Draws no seed.
+
+/// The variable from which proptest reads its seed.
+pub(crate) const SEED: &str = "PROPTEST_RNG_SEED";
+/// The variable that keeps proptest from writing files of its own.
+pub(super) const WRITES_NOTHING: &str = "PROPTEST_DISABLE_FAILURE_PERSISTENCE";

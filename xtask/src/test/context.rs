@@ -1,0 +1,24 @@
+//! Facts that the stages of `cargo xtask test` share. Runs no stage.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+/// The tests that boot virtual machines. Their targets say `test = false`, so a plain `cargo test` passes over
+/// them; `xtask tidy` sees to it that no other target does.
+pub(crate) const GUEST_TESTS: [&str; 3] = ["boot", "linux", "package"];
+
+/// Facts that the stages share.
+#[derive(Debug)]
+pub(super) struct Context {
+    pub(super) root: PathBuf,
+    /// Output of `git status` before the first build. `None` outside a checkout.
+    pub(super) status: Option<String>,
+}
+
+impl Context {
+    /// `git status`, if there is git and this is a checkout.
+    pub(super) fn git_status(root: &PathBuf) -> Option<String> {
+        let output = Command::new("git").args(["status", "--porcelain"]).current_dir(root).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+}

@@ -1,0 +1,51 @@
+//! Counts of tests. Reads no output.
+
+use std::fmt;
+
+/// Counts of tests, or of stages that are one test.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) passed: usize,
+    pub(crate) failed: usize,
+    /// Tests that the test program passed over.
+    pub(crate) ignored: usize,
+    /// Name and reason of each test that did not run.
+    pub(crate) skipped: Vec<String>,
+    /// The names of the tests that failed; a stage that is one test has none.
+    pub(crate) failures: Vec<String>,
+}
+
+impl Tally {
+    pub(crate) const PASSED: Self =
+        Self { passed: 1, failed: 0, ignored: 0, skipped: Vec::new(), failures: Vec::new() };
+    pub(crate) const FAILED: Self =
+        Self { passed: 0, failed: 1, ignored: 0, skipped: Vec::new(), failures: Vec::new() };
+
+    pub(crate) fn skip(what_and_why: String) -> Self {
+        Self { skipped: vec![what_and_why], ..Self::default() }
+    }
+
+    /// Adds the counts of two runs.
+    pub(crate) fn and(mut self, other: Self) -> Self {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.ignored += other.ignored;
+        self.skipped.extend(other.skipped);
+        self.failures.extend(other.failures);
+        self
+    }
+
+    pub(crate) fn skips(&self) -> usize {
+        self.ignored + self.skipped.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.passed + self.failed + self.skips() == 0
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skips())
+    }
+}

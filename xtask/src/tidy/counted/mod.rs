@@ -1,0 +1,119 @@
+//! Faults that are still there and may only become fewer: unclear sentences and names, files that import each other in
+//! circles, long argument lists. `xtask/tidy-budget.json` has the number that each crate may have. Left out: rules without
+//! exceptions.
+
+mod arguments;
+mod budget;
+mod circles;
+mod imports;
+mod place;
+mod words;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Result;
+
+use super::finding::Finding;
+use super::source::{Rust, Tracked};
+use budget::Budget;
+use place::{ARGUMENTS, CIRCLES, Counts, OPENINGS, Place, RIDDLES, TEST_NAMES};
+
+/// Places by crate and rule.
+#[derive(Debug, Default)]
+pub(super) struct Places(BTreeMap<(String, &'static str), Vec<Place>>);
+
+impl Places {
+    /// Finds all places of the checkout.
+    pub(super) fn find(tracked: &[Tracked], sources: &[Rust]) -> Self {
+        let mut places = Self::default();
+        for file in tracked {
+            if file.is_rust() {
+                places.add(OPENINGS, words::openings(file));
+            }
+            if file.is_rust() || file.path.extension().is_some_and(|extension| extension == "md") {
+                places.add(RIDDLES, words::riddles(file));
+            }
+        }
+        for rust in sources {
+            places.add(TEST_NAMES, words::test_names(rust));
+            places.add(ARGUMENTS, arguments::check(rust));
+        }
+        places.add(CIRCLES, circles::check(&imports::crates(sources)));
+        places
+    }
+
+    fn add(&mut self, rule: &'static str, places: Vec<Place>) {
+        for place in places {
+            self.0.entry((owner(&place.file), rule)).or_default().push(place);
+        }
+    }
+
+    /// Returns a finding for each count that differs from its budget.
+    ///
+    /// # Errors
+    /// If the budget cannot be read.
+    pub(super) fn findings(&self, root: &Path) -> Result<Vec<Finding>> {
+        Ok(Budget::load(root)?.findings(&self.counts()))
+    }
+
+    /// Lowers the budget to the present counts. A count that rose is left and stays a finding.
+    ///
+    /// # Errors
+    /// If the budget cannot be read or written.
+    pub(super) fn lower_budget(&self, root: &Path) -> Result<()> {
+        Budget::load(root)?.lowered(&self.counts()).store(root)
+    }
+
+    /// Returns counts and budgets of all crates as a table.
+    ///
+    /// # Errors
+    /// If the budget cannot be read.
+    pub(super) fn table(&self, root: &Path) -> Result<String> {
+        Ok(Budget::load(root)?.table(&self.counts()))
+    }
+
+    /// Returns the places of a crate, a line each.
+    pub(super) fn list(&self, owner: &str) -> String {
+        let of_crate = self.0.iter().filter(|((of, _), _)| of == owner);
+        let lines = of_crate.flat_map(|((_, rule), places)| places.iter().map(move |place| (rule, place)));
+        lines
+            .map(|(rule, Place { file, line, text })| format!("{}:{line}: {rule}: {text}\n", file.display()))
+            .collect()
+    }
+
+    fn counts(&self) -> Counts {
+        self.0.iter().map(|(key, places)| (key.clone(), places.len())).collect()
+    }
+}
+
+/// Returns the crate that a file belongs to; `pages` for files outside the crates.
+fn owner(path: &Path) -> String {
+    let folders: Vec<_> = path.iter().filter_map(|folder| folder.to_str()).collect();
+    match folders.as_slice() {
+        ["crates", name, _, ..] => (*name).to_owned(),
+        [name @ ("xtask" | "fuzz"), _, ..] => (*name).to_owned(),
+        _ => "pages".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_belong_to_crates() {
+        let file = |path: &str, text: &str| Tracked { path: path.into(), text: text.to_owned() };
+        let files = [
+            file("crates/nic/src/a.rs", "/// What it does.\nfn f() {}\n"),
+            file("xtask/src/b.rs", "#[test]\nfn who_is_it() {}\n"),
+            file("docs/c.md", &format!("It goes\n{}.\n", "on")),
+            file("docs/d.svg", &format!("It goes {}.\n", "on")),
+        ];
+        let sources: Vec<_> =
+            files.iter().filter(|file| file.is_rust()).map(|file| Rust::parse(file).unwrap()).collect();
+        let places = Places::find(&files, &sources);
+        let keys: Vec<_> = places.0.keys().map(|(owner, rule)| (owner.as_str(), *rule)).collect();
+        assert_eq!(keys, [("nic", OPENINGS), ("pages", RIDDLES), ("xtask", TEST_NAMES)]);
+    }
+}

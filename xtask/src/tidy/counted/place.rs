@@ -1,0 +1,29 @@
+//! The rules that have a budget, and a place that breaks one. Finds nothing.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The rules that have a budget, in the order of the table.
+pub(super) const RULES: [&str; 5] = [OPENINGS, RIDDLES, TEST_NAMES, CIRCLES, ARGUMENTS];
+/// Summaries that open with a question word or a pronoun.
+pub(super) const OPENINGS: &str = "openings";
+/// Words and phrases of `riddles.txt`.
+pub(super) const RIDDLES: &str = "riddles";
+/// Test names that are too long or ask a question.
+pub(super) const TEST_NAMES: &str = "test_names";
+/// Files that import each other in a circle.
+pub(super) const CIRCLES: &str = "in_circles";
+/// Functions with long argument lists.
+pub(super) const ARGUMENTS: &str = "arguments";
+
+/// A line that breaks a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Relative to the workspace.
+    pub(super) file: PathBuf,
+    pub(super) line: usize,
+    pub(super) text: String,
+}
+
+/// Number of places, by crate and rule.
+pub(super) type Counts = BTreeMap<(String, &'static str), usize>;

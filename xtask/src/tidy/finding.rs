@@ -1,0 +1,22 @@
+//! A breach of a rule, as `cargo xtask tidy` prints it. Holds no rules.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// A breach of a rule.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Finding {
+    /// Relative to the workspace.
+    pub(super) file: PathBuf,
+    pub(super) line: usize,
+    pub(super) rule: &'static str,
+    pub(super) what: String,
+    pub(super) remedy: &'static str,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, line, rule, what, remedy } = self;
+        write!(f, "{}:{line}: {rule}: {what}\n    remedy: {remedy}", file.display())
+    }
+}
