@@ -14,7 +14,7 @@ use crate::receive::{Missed, RxQueue};
 use alloc::vec::Vec;
 use avf::control::Tags;
 use avf::descriptor::rx::WriteBack;
-use avf::ids::{MAX_FRAME, MAX_VFS};
+use avf::ids::{LONGEST, MAX_FRAME, MAX_VFS};
 use offload::crc::frame_check_sequence;
 use offload::plain::Plain;
 use pcie::Bus;
@@ -43,6 +43,7 @@ impl Card {
                 function.filters.tags.port_vlan.map_or(PortTag::Asked, PortTag::Always);
         }
         tables.set_fits([Fit::whole(MAX_FRAME); MAX_VFS]);
+        tables.set_longest(LONGEST);
         tables
     }
 

@@ -46,8 +46,7 @@ struct Asked {
 
 impl Asked {
     fn by(packet: &Packet) -> Self {
-        let tag = packet.orders.insert_vlan().then_some(packet.context.vlan_tag);
-        Self { tag, time_stamp: packet.orders.time_stamp() }
+        Self { tag: packet.tag(), time_stamp: packet.orders.time_stamp() }
     }
 }
 
@@ -244,7 +243,7 @@ impl<B: Bus> Work<'_, B> {
 
     /// A packet that is one frame.
     fn send_whole<L: Lane>(&mut self, queue: Queue, packet: &Packet, staging: &mut [u8], lane: &mut L) {
-        if !(HEADER..=MAX_FRAME - FCS).contains(&packet.length) {
+        if packet.length < HEADER || !packet.fits(packet.length) {
             return self.spoiled(queue, lvmmc::SIZE, lane);
         }
         let place = &mut staging[HEADROOM..];
@@ -281,7 +280,7 @@ impl<B: Bus> Work<'_, B> {
         let file = &self.state.file;
         let masks = flag_masks(file.get(r::DTXTCPFLGL), file.get(r::DTXTCPFLGH));
         let segmenter = segmenter(bytes, packet.orders, &packet.context, masks);
-        let fits = |s: &Segmenter<'_>| s.longest() <= MAX_FRAME - FCS && s.count() <= MAX_SEGMENTS;
+        let fits = |s: &Segmenter<'_>| packet.fits(s.longest()) && s.count() <= MAX_SEGMENTS;
         let Some(segmenter) = segmenter.ok().filter(fits) else {
             self.spoiled(queue, lvmmc::CONTEXT, lane);
             return 1;

@@ -6,7 +6,7 @@
 use super::Tables;
 use crate::file::RegisterFile;
 use i82576::bits::{ctrl, ctrl_ext, dtxswc, mrqc, rah, rctl, rplolr, vlvf, vmolr, vmrctl, vmvir, vt_ctl};
-use i82576::ids::{MAX_VFS, MIRROR_RULES, RECEIVE_ADDRESSES, VLAN_FILTERS};
+use i82576::ids::{FCS, MAX_FRAME, MAX_VFS, MIRROR_RULES, RECEIVE_ADDRESSES, VLAN_FILTERS};
 use i82576::register as r;
 use i82576::{MacAddress, Pool};
 use plane::Ports;
@@ -63,6 +63,7 @@ fn common(file: &RegisterFile, receive: u32, shared: bool) -> Tables {
     tables.inner = file.get(r::VET) as u16;
     tables.outer = outer.then_some((file.get(r::VET) >> 16) as u16);
     tables.set_fits([usual(&tables); MAX_VFS]);
+    tables.set_longest(MAX_FRAME - FCS);
     tables
 }
 

@@ -3,6 +3,8 @@
 use i82576::descriptor::orders::Orders;
 use i82576::descriptor::tx::{Context, Transmit, parse};
 use i82576::descriptor::{SIZE, legacy};
+use i82576::ids::{FCS, MAX_FRAME};
+use plane::tag::TAG;
 
 /// A packet, as its descriptors tell it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +19,21 @@ pub struct Packet {
     pub length: usize,
     /// Segments that have left.
     pub sent: u32,
+}
+
+impl Packet {
+    /// Returns the tag that it asks for.
+    #[must_use]
+    pub fn tag(&self) -> Option<u16> {
+        self.orders.insert_vlan().then_some(self.context.vlan_tag)
+    }
+
+    /// Checks that `bytes` of the packet, its own tag and the check sequence make at most 9,728 bytes. The plane drops what a
+    /// pool's tag makes too long: that is not the sender's doing.
+    #[must_use]
+    pub fn fits(&self, bytes: usize) -> bool {
+        bytes + if self.orders.insert_vlan() { TAG } else { 0 } <= MAX_FRAME - FCS
+    }
 }
 
 /// What taking the next packet came to.

@@ -10,6 +10,7 @@ mod hostile;
 mod interrupt_model;
 mod interrupts;
 mod lateness;
+mod lengths;
 mod mailbox;
 mod many_resets;
 mod mapped;

@@ -54,7 +54,7 @@ pub enum Reason {
     OnlySender,
     /// Reception is switched off at every port that wants it.
     Disabled,
-    /// It is longer than any of its receivers accepts.
+    /// It is longer than any of its receivers accepts, or than ports send.
     TooLong,
 }
 
@@ -106,6 +106,9 @@ impl<const N: usize> Tables<N> {
         let sender = frame.origin.sender();
         if let Some(reason) = self.violation(frame, sender) {
             return Decision { dropped: Some(reason), ..Decision::default() };
+        }
+        if !sender.is_empty() && self.is_too_long(frame.length) {
+            return Decision { dropped: Some(Reason::TooLong), ..Decision::default() };
         }
         let from_uplink = sender.is_empty();
         let switched = from_uplink || self.loopback;

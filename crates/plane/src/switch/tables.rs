@@ -114,6 +114,8 @@ pub struct Tables<const N: usize> {
     pub strips_replicated: bool,
     /// The tag of what a port sends.
     pub tags: [PortTag; N],
+    /// Bytes of the longest frame that ports send, check sequence excluded, tags included.
+    longest: usize,
     fits: [Fit; N],
     /// Bytes of the longest frame that fits every port, check sequence excluded: without a tag, and with one.
     fits_everybody: [usize; 2],
@@ -154,16 +156,36 @@ impl<const N: usize> Tables<N> {
             strips: Ports::NONE,
             strips_replicated: false,
             tags: [PortTag::Asked; N],
+            longest: usize::MAX,
             fits: [Fit::STANDARD; N],
             fits_everybody: [STANDARD_FRAME - FCS, STANDARD_FRAME + TAG - FCS],
         }
     }
 
-    /// The longest frame of each port.
+    /// Sets the longest frame that each port receives.
     pub fn set_fits(&mut self, fits: [Fit; N]) {
         self.fits = fits;
-        let smallest = |of: fn(&Fit) -> usize| fits.iter().map(of).min().unwrap_or(0).saturating_sub(FCS);
-        self.fits_everybody = [smallest(|fit| fit.untagged), smallest(|fit| fit.tagged)];
+        self.find_usual();
+    }
+
+    /// Sets the longest frame that ports send: `bytes`, check sequence excluded, tags included. A port's tag
+    /// ([`PortTag::Always`]) may make a longer one of what its sender has handed over.
+    pub fn set_longest(&mut self, bytes: usize) {
+        self.longest = bytes;
+        self.find_usual();
+    }
+
+    /// Finds the frames whose length decides nothing.
+    fn find_usual(&mut self) {
+        let smallest =
+            |of: fn(&Fit) -> usize| self.fits.iter().map(of).min().unwrap_or(0).saturating_sub(FCS);
+        self.fits_everybody =
+            [smallest(|fit| fit.untagged), smallest(|fit| fit.tagged)].map(|bytes| bytes.min(self.longest));
+    }
+
+    /// Checks a frame of `length` bytes, check sequence excluded, tags included, against the longest that ports send.
+    pub(super) fn is_too_long(&self, length: usize) -> bool {
+        length > self.longest
     }
 
     /// The tag that is put into a frame of a port whose sender asked for `requested`.

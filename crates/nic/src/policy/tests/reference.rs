@@ -9,6 +9,7 @@ use crate::policy::load;
 use i82576::MacAddress;
 use i82576::Pool;
 use i82576::bits::{dtxswc, mrqc, rah, rctl, vlvf, vmolr, vt_ctl};
+use i82576::ids::{FCS, MAX_FRAME};
 use i82576::register as r;
 use plane::switch::{Frame, Origin};
 use proptest::prelude::{ProptestConfig, proptest};
@@ -103,12 +104,13 @@ fn fits(file: &RegisterFile, pool: u8, frame: &Frame) -> bool {
     frame.length + 4 <= if long { (options & vmolr::RLPML_MASK) as usize } else { 1518 + tag }
 }
 
-/// Whether anti-spoofing, or the rule for link control, keeps the frame from everybody.
+/// Whether anti-spoofing, the rule for link control, or the longest frame that a pool sends keeps the frame from everybody.
 fn refused(file: &RegisterFile, frame: &Frame, own: u32) -> bool {
     let switch = file.get(r::DTXSWC);
     let control = frame.dst.0[..5] == [0x01, 0x80, 0xc2, 0, 0] && frame.dst.0[5] < 0x10;
     own != 0
-        && (control && own < 1 << VFS
+        && (frame.length + FCS > MAX_FRAME
+            || control && own < 1 << VFS
             || switch & own != 0 && u32::from(exact(file, frame.src)) & own == 0
             || switch & own << dtxswc::VLAN_SPOOF_SHIFT != 0
                 && frame.vlan.is_some_and(|tag| u32::from(members(file, tag)) & own == 0))

@@ -1,0 +1,277 @@
+//! The lengths of frames with and without VLAN tags: 9,728 bytes, tags and check sequence included, are the most that leaves or
+//! arrives, and so are a pool's own limits counted. Left out: what is no frame at all (`transmit::rules`).
+
+use crate::common::{Bench, POOL, data, mac, packet, plain, tagged, tcp};
+use i82576::Pool;
+use i82576::bits::{ctrl_ext, dtxctl, rctl, vmolr, vmvir};
+use i82576::descriptor::tx::{Context, Data, L4};
+use i82576::ids::{FCS, MAX_FRAME};
+use i82576::register::{self as r, vf};
+
+/// The longest frame, check sequence excluded.
+const LONGEST: usize = MAX_FRAME - FCS;
+/// Lengths around a limit, by what they are above it.
+const AROUND: [isize; 5] = [-4, -1, 0, 1, 4];
+
+/// The tags of a frame, and where they come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Tags {
+    /// The outer tag is in the bytes; outer tags are in use.
+    outer: bool,
+    /// The inner or only tag is in the bytes.
+    bytes: bool,
+    /// The descriptor asks for a tag.
+    descriptor: bool,
+    /// VMVIR adds a tag, which replaces the others.
+    port: bool,
+}
+
+const NONE: Tags = Tags { outer: false, bytes: false, descriptor: false, port: false };
+const TAGS: [Tags; 10] = [
+    NONE,
+    Tags { bytes: true, ..NONE },
+    Tags { descriptor: true, ..NONE },
+    Tags { port: true, ..NONE },
+    Tags { bytes: true, descriptor: true, ..NONE },
+    Tags { bytes: true, port: true, ..NONE },
+    Tags { descriptor: true, port: true, ..NONE },
+    Tags { outer: true, bytes: true, ..NONE },
+    Tags { outer: true, descriptor: true, ..NONE },
+    Tags { outer: true, port: true, ..NONE },
+];
+
+impl Tags {
+    /// Bytes that the card adds to what is handed over.
+    fn added(self) -> usize {
+        match self {
+            Self { port: true, bytes, .. } => 4 * usize::from(!bytes),
+            Self { descriptor, .. } => 4 * usize::from(descriptor),
+        }
+    }
+
+    /// A frame of `length` bytes with the tags that stand in the bytes.
+    fn frame(self, to: u8, length: usize) -> Vec<u8> {
+        let in_bytes = 4 * (usize::from(self.outer) + usize::from(self.bytes));
+        let frame = plain(mac(to), mac(0), length - in_bytes - 14);
+        let frame = if self.bytes { tagged(7, &frame) } else { frame };
+        if self.outer { outer(&frame) } else { frame }
+    }
+
+    /// A card whose VF 0 sends with such tags, and whose VF 1 takes any length.
+    fn bench(self) -> Bench {
+        let mut bench = Bench::new(3);
+        (0..2).for_each(|vf| bench.vf(vf).start());
+        if self.outer {
+            use_outer_tags(&mut bench);
+        }
+        if self.port {
+            bench.pf().write(r::vmvir(Pool::FIRST), vmvir::DEFAULT | 42);
+        }
+        bench.pf().write(r::vmolr(Pool::EVERY[1]), POOL | vmolr::RLPML_MASK);
+        bench
+    }
+}
+
+fn use_outer_tags(bench: &mut Bench) {
+    bench.pf().write(r::VET, 0x88a8_8100);
+    bench.pf().set(r::CTRL_EXT, ctrl_ext::EXT_VLAN);
+}
+
+/// The frame with an outer tag.
+fn outer(frame: &[u8]) -> Vec<u8> {
+    let mut both = tagged(5, frame);
+    both[12..14].copy_from_slice(&[0x88, 0xa8]);
+    both
+}
+
+fn around(limit: usize) -> impl Iterator<Item = (usize, bool)> {
+    AROUND.into_iter().map(move |more| (limit.saturating_add_signed(more), more <= 0))
+}
+
+/// Sends a frame from VF 0, in one buffer or in two.
+fn send(bench: &mut Bench, tags: Tags, frame: &[u8], pieces: bool) {
+    let (address, length) = (bench.vf(0).place(frame), frame.len() as u16);
+    let first = if pieces { data(address, 64) } else { packet(address, length) };
+    let first = Data { insert_vlan: tags.descriptor, payload_length: length.into(), ..first };
+    let rest = packet(address + 64, length.saturating_sub(64));
+    let context = Context { vlan_tag: 9, ..Context::default() }.emit();
+    let descriptors = [context, first.emit(), rest.emit()];
+    let skipped = usize::from(!tags.descriptor);
+    bench.vf(0).transmit(&descriptors[skipped..if pieces { 3 } else { 2 }]);
+}
+
+#[test]
+fn tags_count_in_the_longest_frame_that_leaves() {
+    for tags in TAGS {
+        for ((length, fits), pieces) in around(LONGEST).flat_map(|length| [(length, false), (length, true)]) {
+            let mut bench = tags.bench();
+            send(&mut bench, tags, &tags.frame(9, length - tags.added()), pieces);
+            let left: Vec<usize> = bench.wire_got().iter().map(Vec::len).collect();
+            assert_eq!(left, vec![length; usize::from(fits)], "{length} bytes, pieces {pieces}, {tags:?}");
+            assert_eq!(bench.pf().read(r::GPTC), u32::from(fits));
+        }
+    }
+}
+
+#[test]
+fn tags_count_in_the_longest_frame_between_vfs() {
+    for tags in TAGS {
+        for (length, fits) in around(LONGEST) {
+            let mut bench = tags.bench();
+            send(&mut bench, tags, &tags.frame(1, length - tags.added()), false);
+            let got: Vec<usize> = bench.vf(1).received().iter().map(|got| got.bytes.len()).collect();
+            assert_eq!(got, vec![length; usize::from(fits)], "{length} bytes, {tags:?}");
+        }
+    }
+}
+
+#[test]
+fn port_vlan_that_makes_a_frame_too_long_is_no_offence() {
+    for (tags, invalid) in [(Tags { port: true, ..NONE }, 0), (Tags { descriptor: true, ..NONE }, 1)] {
+        let mut bench = tags.bench();
+        bench.pf().write(r::DTXCTL, dtxctl::MDP_EN);
+        send(&mut bench, tags, &tags.frame(9, LONGEST - 3), false);
+        let counters = &bench.nic.counters()[0];
+        assert_eq!((counters.tx_invalid, counters.tx_unclaimed), (invalid, 1 - invalid), "{tags:?}");
+        send(&mut bench, NONE, &NONE.frame(9, 100), false);
+        assert_eq!(
+            bench.wire_got().len() as u64,
+            1 - invalid,
+            "the queue of an offender is blocked: {tags:?}"
+        );
+    }
+}
+
+#[test]
+fn tags_count_in_the_longest_segment_that_leaves() {
+    let tags = [NONE, Tags { descriptor: true, ..NONE }, Tags { port: true, ..NONE }];
+    for (tags, cuts) in tags.into_iter().flat_map(|tags| [(tags, false), (tags, true)]) {
+        for (length, fits) in around(LONGEST) {
+            let mut bench = tags.bench();
+            bench.world.wire.cuts = cuts;
+            let mss = length - tags.added() - 54;
+            let bytes = tcp(mac(9), mac(0), &vec![7; mss + 100]);
+            let address = bench.vf(0).place(&bytes);
+            let context = Context {
+                mac_length: 14,
+                ip_length: 20,
+                l4_length: 20,
+                ipv4: true,
+                l4: L4::Tcp,
+                mss: mss as u16,
+                vlan_tag: 9,
+                ..Context::default()
+            };
+            let whole = packet(address, bytes.len() as u16);
+            let sums = Data { insert_ip_checksum: true, insert_l4_checksum: true, ..whole };
+            let whole = Data { segment: true, insert_vlan: tags.descriptor, ..sums };
+            bench.vf(0).transmit(&[context.emit(), whole.emit()]);
+            let left: Vec<usize> = bench.wire_got().iter().map(Vec::len).collect();
+            let last = 54 + 100 + tags.added();
+            let expected = match (fits, tags.port) {
+                (true, _) => vec![length, last],
+                // The guest has asked for nothing wrong, and what the wire takes of it leaves.
+                (false, true) => vec![last],
+                (false, false) => vec![],
+            };
+            assert_eq!(left, expected, "{length} bytes, uncut {cuts}, {tags:?}");
+        }
+    }
+}
+
+/// Tags of a frame that arrives: none, one, and two where outer tags are in use.
+const ARRIVING: [Tags; 4] = [
+    NONE,
+    Tags { bytes: true, ..NONE },
+    Tags { outer: true, ..NONE },
+    Tags { outer: true, bytes: true, ..NONE },
+];
+
+/// A card whose VF 0 receives frames with such tags, and has the inner one stripped or not.
+fn receiver(tags: Tags, strips: bool, options: u32) -> Bench {
+    let mut bench = Bench::new(3);
+    bench.vf(0).start();
+    if tags.outer {
+        use_outer_tags(&mut bench);
+    }
+    let pool = options | if strips { vmolr::STRVLAN } else { 0 };
+    bench.pf().write(r::vmolr(Pool::FIRST), pool);
+    bench
+}
+
+#[test]
+fn tags_count_in_the_longest_frame_that_arrives() {
+    for (tags, strips) in ARRIVING.into_iter().flat_map(|tags| [(tags, false), (tags, true)]) {
+        for (length, fits) in around(LONGEST) {
+            let mut bench = receiver(tags, strips, POOL | vmolr::RLPML_MASK);
+            bench.wire_sends(&tags.frame(0, length));
+            let got: Vec<usize> = bench.vf(0).received().iter().map(|got| got.bytes.len()).collect();
+            let stripped = 4 * usize::from(strips && tags.bytes);
+            assert_eq!(got, vec![length - stripped; usize::from(fits)], "{length} bytes, {tags:?}");
+            assert_eq!(bench.pf().read(r::ROC), u32::from(!fits), "{length} bytes, {tags:?}");
+        }
+    }
+}
+
+#[test]
+fn tags_count_in_rlpml_and_not_in_the_standard_length() {
+    for (tags, strips) in ARRIVING.into_iter().flat_map(|tags| [(tags, false), (tags, true)]) {
+        // Without LPE: 1,518 bytes, and 4 more for each tag (datasheet, RCTL.LPE).
+        let added = 4 * (usize::from(tags.outer) + usize::from(tags.bytes));
+        let short = POOL & !(vmolr::LPE | vmolr::RLPML_MASK);
+        for (options, most) in [(short, 1518 + added), (short | vmolr::LPE | 1600, 1600)] {
+            for (length, fits) in around(most - FCS) {
+                let mut bench = receiver(tags, strips, options);
+                bench.wire_sends(&tags.frame(0, length));
+                let got = bench.vf(0).received().len();
+                assert_eq!(got, usize::from(fits), "{length} of {most} bytes, {tags:?}, stripped {strips}");
+                assert_eq!(bench.pf().read(r::ROC), u32::from(!fits));
+            }
+        }
+    }
+}
+
+#[test]
+fn stripping_a_tag_changes_no_counter_of_the_port() {
+    // Octets and sizes are those of the wire: a stripped frame of 64 bytes is one of 64.
+    for length in [60, 61, 123, 124, 251, 252, 1019, 1020] {
+        let counted = [false, true].map(|strips| {
+            let tags = Tags { bytes: true, ..NONE };
+            let mut bench = receiver(tags, strips, POOL);
+            bench.wire_sends(&tags.frame(0, length));
+            let got = bench.vf(0).expect_frame().bytes.len();
+            assert_eq!(got, length - if strips { 4 } else { 0 });
+            let sizes = (0..6).map(|n| r::PRC64 + 4 * n);
+            let all = [r::GPRC, r::GORCL, r::TPR, r::TORL, r::RPTHC, r::HGORCL];
+            all.into_iter().chain(sizes).map(|at| bench.pf().read(at)).collect::<Vec<_>>()
+        });
+        assert_eq!(counted[0], counted[1], "{length} bytes");
+        let class = [64, 127, 255, 511, 1023].iter().filter(|most| length + FCS > **most).count();
+        assert_eq!((counted[0][1], counted[0][6 + class]), ((length + FCS) as u32, 1), "{length} bytes");
+    }
+}
+
+#[test]
+fn inserted_tag_counts_in_sizes_and_not_in_the_pad() {
+    for (length, wire) in [(20, 68), (60, 68), (119, 127), (120, 128), (1015, 1023), (1016, 1024)] {
+        for tags in [Tags { descriptor: true, ..NONE }, Tags { port: true, ..NONE }] {
+            let mut bench = tags.bench();
+            send(&mut bench, tags, &tags.frame(9, length), false);
+            assert_eq!(bench.wire_got()[0].len() + FCS, wire);
+            let class = [64, 127, 255, 511, 1023].iter().filter(|most| wire > **most).count() as u32;
+            assert_eq!(bench.pf().read(r::PTC64 + 4 * class), 1, "{length} bytes, {tags:?}");
+            assert_eq!(bench.pf().read(r::GOTCL) as usize, wire);
+            assert_eq!(bench.vf(0).read(vf::VFGOTC) as usize, wire);
+        }
+    }
+}
+
+#[test]
+fn long_packets_need_lpe_of_the_port_too() {
+    let mut bench = receiver(NONE, false, POOL);
+    bench.pf().clear(r::RCTL, rctl::LPE);
+    for (length, fits) in around(1514) {
+        bench.wire_sends(&NONE.frame(0, length));
+        assert_eq!(bench.vf(0).received().len(), usize::from(fits), "{length} bytes");
+    }
+}
