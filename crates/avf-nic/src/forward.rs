@@ -24,6 +24,7 @@ use offload::uncut::{self, MAX_SEGMENTS};
 use pcie::{Bus, Function as BusFunction, VfIndex};
 use plane::frame::{Ends, Frame, HEADROOM, Transport};
 use plane::ledger::{Sum, Traffic};
+use plane::tag::TAG;
 use plane::{About, Lane, Plane, Port, Sender, Sink, Source, Wire};
 
 impl Packet {
@@ -32,13 +33,19 @@ impl Packet {
         self.first.tag.or(self.context.and_then(|context| context.tag2))
     }
 
+    /// Checks that `bytes` of the packet, its own tag and the check sequence make at most 9,728 bytes. The plane drops what the
+    /// port VLAN's tag makes too long: that is not the sender's doing.
+    pub(crate) fn fits(&self, bytes: usize) -> bool {
+        bytes + if self.tag().is_some() { TAG } else { 0 } <= LONGEST
+    }
+
     /// How it is cut, if it describes a packet that could be; its bytes, and those of a segment.
     pub(crate) fn segmenter<'a>(&self, bytes: &'a [u8]) -> Option<Segmenter<'a>> {
         let (context, request) = (self.context?, request(&self.first));
         let payload = bytes.len().checked_sub(request.payload_start())?;
         let told = payload == context.payload as usize && self.first.ip != Ip::None;
         let segmenter = Segmenter::new(bytes, &request, context.mss, FlagMasks::DEFAULT).ok()?;
-        let fits = segmenter.longest() <= LONGEST && segmenter.count() <= MAX_SEGMENTS;
+        let fits = self.fits(segmenter.longest()) && segmenter.count() <= MAX_SEGMENTS;
         (told && fits).then_some(segmenter)
     }
 }

@@ -9,7 +9,7 @@ use crate::run::AtHand;
 use crate::staging::Staging;
 use avf::control::TxContext;
 use avf::descriptor::tx::{self, Context, Data, SIZE, Transmit};
-use avf::ids::{FCS, MAX_BUFFERS, MAX_FRAME, MIN_FRAME, RING};
+use avf::ids::{MAX_BUFFERS, MIN_FRAME, RING};
 use pcie::{Access, Bus, DmaFault, Function as BusFunction};
 use serde::{Deserialize, Serialize};
 
@@ -298,7 +298,7 @@ impl Gathered {
         let segments = self.packet.context.filter(|context| context.segment);
         let fits = match segments {
             Some(context) => context.mss >= LEAST_MSS && context.payload as usize <= bytes,
-            None => self.count <= MAX_BUFFERS && bytes <= MAX_FRAME - FCS,
+            None => self.count <= MAX_BUFFERS && self.packet.fits(bytes),
         };
         // There is no place for a second tag.
         let tags = self

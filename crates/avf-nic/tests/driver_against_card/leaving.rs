@@ -47,7 +47,14 @@ fn frames_and_segments_cost_no_allocation_once_buffers_are_there() {
 
 /// An uplink that takes packets uncut, and cuts them as Linux does.
 #[derive(Default)]
-struct Cutting(Vec<usize>, Vec<Vec<u8>>);
+pub(crate) struct Cutting(Vec<usize>, Vec<Vec<u8>>);
+
+impl Cutting {
+    /// Returns the frames that left.
+    pub(crate) fn frames(&self) -> &[Vec<u8>] {
+        &self.1
+    }
+}
 
 impl Wire for Cutting {
     fn transmit(&mut self, frame: &[u8]) -> bool {

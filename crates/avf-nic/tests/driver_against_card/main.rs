@@ -14,6 +14,7 @@ mod held_back;
 mod hostile;
 mod interrupts;
 mod leaving;
+mod lengths;
 mod mapped;
 mod offloads;
 mod pages;

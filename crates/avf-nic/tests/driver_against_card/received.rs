@@ -2,6 +2,7 @@
 
 use crate::built::{built, ipv4, ipv4_frame, ipv4_header, ipv6_frame, link, tcp4, tcp6, udp4, udp6};
 use crate::world::{World, mac};
+use avf::control::Control;
 use avf::descriptor::rx::{Checksums, Form, WriteBack};
 use avf::packet_type::{self, HASH_TYPES, Ip, Payload};
 use avf::register as r;
@@ -239,6 +240,18 @@ fn a_frame_check_sequence_is_kept_if_the_vf_wants_it() {
             assert_eq!(got, [&frame[..], &frame_check_sequence(&frame).to_le_bytes()].concat());
         }
     }
+}
+
+#[test]
+fn octets_leave_out_a_check_sequence_that_is_kept() {
+    let octets = [false, true].map(|keep_fcs| {
+        let wishes = wishes(Form::Legacy);
+        let capabilities = wishes.capabilities.and(Capabilities::CRC);
+        let (mut world, mut a, mut b) = two(Wishes { capabilities, keep_fcs, ..wishes }, 4);
+        heard(&mut world, &mut a, &mut b, &udp4(&[1; 58])).unwrap();
+        world.card.statistics(1).rx_bytes
+    });
+    assert_eq!(octets, [100; 2]);
 }
 
 /// A frame on VLAN 7.

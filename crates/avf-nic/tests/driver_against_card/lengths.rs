@@ -1,0 +1,184 @@
+//! The lengths of frames with and without VLAN tags: 9,728 bytes, tags and check sequence included, are the most that leaves or
+//! arrives, and a queue's own limit counts the tags that its VF knows of. Left out: what is no packet at all (`offloads`).
+
+use crate::leaving::Cutting;
+use crate::offloads::{SUMS, all_of, away, cut, two};
+use crate::world::{World, mac};
+use avf::control::{Control, Order, Tags};
+use avf_nic::staging::Staging;
+use driver::avf::vf::{TxOffload, Vf};
+use driver::pf::PortVlan;
+use plane::switch::Mirrors;
+
+/// The longest frame, check sequence excluded.
+const LONGEST: usize = 9_724;
+/// Lengths around a limit, by what they are above it.
+const AROUND: [isize; 5] = [-4, -1, 0, 1, 4];
+
+/// The tags of a frame: in the bytes, by descriptor, the port's VLAN.
+#[derive(Debug, Clone, Copy, Default)]
+struct Added {
+    bytes: bool,
+    descriptor: bool,
+    port: bool,
+}
+
+const TAGS: [Added; 7] = [
+    Added { bytes: false, descriptor: false, port: false },
+    Added { bytes: true, descriptor: false, port: false },
+    Added { bytes: false, descriptor: true, port: false },
+    Added { bytes: false, descriptor: false, port: true },
+    Added { bytes: true, descriptor: true, port: false },
+    Added { bytes: true, descriptor: false, port: true },
+    Added { bytes: false, descriptor: true, port: true },
+];
+
+impl Added {
+    /// Bytes that the card adds to what is handed over.
+    fn bytes(self) -> usize {
+        match self {
+            Self { port: true, bytes, .. } => 4 * usize::from(!bytes),
+            Self { descriptor, .. } => 4 * usize::from(descriptor),
+        }
+    }
+
+    fn world(self) -> (World, Vf, Vf) {
+        let (mut world, a, b) = two(|policy| {
+            policy.spoofchk = false;
+            policy.vlan = self.port.then_some(PortVlan { id: 5, qos: 0 });
+        });
+        world.card.order(1, ON_VLAN);
+        (world, a, b)
+    }
+
+    fn offload(self, of: TxOffload) -> TxOffload {
+        TxOffload { vlan: self.descriptor.then_some(7), ..of }
+    }
+}
+
+/// A frame of `length` bytes that is no IP packet, with a tag or without.
+fn frame(to: [u8; 6], length: usize, tagged: bool) -> Vec<u8> {
+    let kind: &[u8] = if tagged { &[0x81, 0, 0, 7, 0x88, 0xb5] } else { &[0x88, 0xb5] };
+    let mut frame = [&to, &mac(0).0[..], kind].concat();
+    frame.resize(length, 0x11);
+    frame
+}
+
+/// VF 1 is on the VLAN of the tests.
+const ON_VLAN: Order<'_> = Order::Vlan { vlan: 7, on: true };
+
+const AWAY: [u8; 6] = [2, 9, 9, 9, 9, 9];
+
+fn around(limit: usize) -> impl Iterator<Item = (usize, bool)> {
+    AROUND.into_iter().map(move |more| (limit.saturating_add_signed(more), more <= 0))
+}
+
+/// Moves frames once, by an uplink that cuts packets or by one that does not; returns the lengths of what left.
+fn left(world: &mut World, cuts: bool) -> Vec<usize> {
+    let (mut plane, mut staging) = (world.plane.take().unwrap(), Staging::default());
+    world.card.apply_policy(&mut plane, &Mirrors::NONE);
+    let mut wire = Cutting::default();
+    if cuts {
+        world.card.forward(&mut plane, 64, &mut staging, &mut world.memories, &mut wire);
+        return wire.frames().iter().map(Vec::len).collect();
+    }
+    world.card.forward(&mut plane, 64, &mut staging, &mut world.memories, &mut world.cable);
+    core::mem::take(&mut world.cable.0).iter().map(Vec::len).collect()
+}
+
+#[test]
+fn tags_count_in_the_longest_frame_that_leaves() {
+    for tags in TAGS {
+        for (length, fits) in around(LONGEST) {
+            let (mut world, mut a, _) = tags.world();
+            let frame = frame(AWAY, length - tags.bytes(), tags.bytes);
+            assert!(a.transmit_with(&mut world.vf(0), 0, &frame, &tags.offload(TxOffload::default())));
+            assert_eq!(left(&mut world, false), vec![length; usize::from(fits)], "{length} bytes, {tags:?}");
+            let offence = !fits && (tags.descriptor || !tags.port || tags.bytes);
+            let malformed = world.card.counters(0).unwrap().malformed;
+            assert_eq!(malformed, u64::from(offence), "{length} bytes, {tags:?}");
+        }
+    }
+}
+
+#[test]
+fn tags_count_in_the_longest_frame_between_vfs() {
+    for tags in TAGS {
+        for (length, fits) in around(LONGEST) {
+            let (mut world, mut a, mut b) = tags.world();
+            let frame = frame([0xff; 6], length - tags.bytes(), tags.bytes);
+            assert!(a.transmit_with(&mut world.vf(0), 0, &frame, &tags.offload(TxOffload::default())));
+            world.round();
+            assert_eq!(all_of(&mut world, &mut b).len(), usize::from(fits), "{length} bytes, {tags:?}");
+        }
+    }
+}
+
+#[test]
+fn tags_count_in_the_longest_segment_that_leaves() {
+    for (tags, cuts) in [0, 2, 3].into_iter().flat_map(|n| [(TAGS[n], false), (TAGS[n], true)]) {
+        for (length, fits) in around(LONGEST) {
+            let (mut world, mut a, _) = tags.world();
+            let mss = length - tags.bytes() - 54;
+            let (packet, _) = away(crate::built::tcp4(&vec![7; mss + 100]));
+            assert!(a.transmit_with(&mut world.vf(0), 0, &packet, &tags.offload(cut(mss as u16))));
+            let last = 54 + 100 + tags.bytes();
+            let expected = match (fits, tags.port) {
+                (true, _) => vec![length, last],
+                // The guest has asked for nothing wrong, and what the wire takes of it leaves.
+                (false, true) => vec![last],
+                (false, false) => vec![],
+            };
+            assert_eq!(left(&mut world, cuts), expected, "{length} bytes, uncut {cuts}, {tags:?}");
+        }
+    }
+}
+
+#[test]
+fn a_tag_that_the_vf_may_not_have_inserted_does_not_count() {
+    let tags = TAGS[2];
+    let (mut world, mut a, _) = tags.world();
+    world.card.order(0, Order::Tags(Tags::default()));
+    let (packet, _) = away(crate::built::udp4(&[7; 1_000]));
+    assert!(a.transmit_with(&mut world.vf(0), 0, &packet, &tags.offload(SUMS)));
+    assert_eq!(left(&mut world, false), [packet.len()]);
+}
+
+#[test]
+fn tags_count_in_the_longest_frame_that_arrives() {
+    for (tagged, strip) in [(false, false), (true, false), (true, true)] {
+        for (length, fits) in around(LONGEST) {
+            let (mut world, _, mut b) = two(|policy| policy.spoofchk = false);
+            world.card.order(1, ON_VLAN);
+            world.card.order(1, Order::Tags(Tags { strip, ..Tags::default() }));
+            world.cable.1.push_back(frame([0xff; 6], length, tagged));
+            world.round();
+            let got: Vec<usize> = all_of(&mut world, &mut b).iter().map(|(_, frame)| frame.len()).collect();
+            let stripped = 4 * usize::from(strip);
+            assert_eq!(got, vec![length - stripped; usize::from(fits)], "{length} bytes, {tagged} {strip}");
+        }
+    }
+}
+
+/// A queue's limit counts the VF's own tag, stripped or not. It leaves out the port VLAN's, which the driver never sees.
+#[test]
+fn a_queues_limit_counts_the_vfs_own_tag() {
+    for (tagged, strip, port) in
+        [(false, false, false), (true, false, false), (true, true, false), (true, false, true)]
+    {
+        for (length, fits) in around(if port { 1522 } else { 1518 }) {
+            let (mut world, _, mut b) = two(|policy| {
+                (policy.spoofchk, policy.max_frame) = (false, 1522);
+                policy.vlan = port.then_some(PortVlan { id: 7, qos: 0 });
+            });
+            world.card.order(1, ON_VLAN);
+            world.card.order(1, Order::Tags(Tags { strip, port_vlan: port.then_some(7), insert: false }));
+            world.cable.1.push_back(frame(mac(1).0, 100, tagged));
+            world.cable.1.push_back(frame(mac(1).0, length, tagged));
+            world.cable.1.push_back(frame([0xff; 6], length, tagged));
+            world.round();
+            let got = all_of(&mut world, &mut b).len();
+            assert_eq!(got, 1 + 2 * usize::from(fits), "{length} bytes, {tagged} {strip} {port}");
+        }
+    }
+}
