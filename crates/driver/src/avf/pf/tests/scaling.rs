@@ -6,6 +6,7 @@ use ::avf::control::HashFunction;
 use ::avf::packet_type::HASH_TYPES;
 use ::avf::virtchnl::{Capabilities, Request, Status};
 use proptest::prelude::{any, prop, proptest};
+use std::vec::Vec;
 
 #[test]
 fn without_a_word_of_the_vf_every_type_is_hashed_over_all_its_queues() {
@@ -55,29 +56,42 @@ fn without_rss_agreed_on_nothing_of_it_is_set() {
     world.refused(Request::HashKey(VSI, &[7; 52]), Refusal::NotAgreed);
 }
 
+/// Asserts that whatever a VF sends is answered (unless it resets itself), that other VFs are not spoken to, and that what the PF
+/// keeps of it is bounded.
+fn assert_answered(messages: Vec<(u32, Vec<u8>)>) {
+    let mut world = World::active();
+    world.set(|policy| policy.trust = true);
+    world.introduce(0, crate::avf::pf::OFFERED);
+    for (number, mut body) in messages {
+        // Half of them name the right VSI.
+        if number % 2 == 0 && body.len() > 1 {
+            body[..2].copy_from_slice(&VSI.to_le_bytes());
+        }
+        let resets = world.told().resets;
+        world.card.sent.clear();
+        world.card.arrive(0, number, &body);
+        world.pf.visit(&mut world.card);
+        assert!(world.card.sent.keys().all(|vf| *vf == 0), "others hear nothing");
+        let replies = world.card.sent.get(&0).map_or(0, std::vec::Vec::len);
+        assert!(replies > 0 || world.told().resets > resets);
+        assert!(replies <= 2 && world.told().addresses.len() <= 128 && world.told().vlans.len() <= 4096);
+    }
+}
+
+#[test]
+fn every_invalid_message_in_a_row_is_answered() {
+    let unknown = [(0, 0); 8].into_iter().chain([(0, 146), (84, 124), (92, 113)]);
+    let then = [(26, 138), (74, 103), (95, 196), (0, 198), (71, 195), (60, 126), (114, 182), (67, 38)];
+    let rest = [(60, 25), (20, 133), (87, 149), (50, 43), (100, 101), (116, 93)];
+    let messages = unknown.chain(then).chain(rest);
+    assert_answered(messages.map(|(number, bytes)| (number, std::vec![0xe3; bytes])).collect());
+}
+
 proptest! {
-    /// Whatever a VF sends, it is answered (unless it resets itself), others are not spoken to, and what the PF keeps of it is
-    /// bounded.
     #[test]
     fn any_message_is_answered_and_leaves_others_alone(
         messages in prop::collection::vec((0..120_u32, prop::collection::vec(any::<u8>(), 0..200)), 1..40),
     ) {
-        let mut world = World::active();
-        world.set(|policy| policy.trust = true);
-        world.introduce(0, crate::avf::pf::OFFERED);
-        for (number, mut body) in messages {
-            // Half of them name the right VSI.
-            if number % 2 == 0 && body.len() > 1 {
-                body[..2].copy_from_slice(&VSI.to_le_bytes());
-            }
-            let resets = world.told().resets;
-            world.card.sent.clear();
-            world.card.arrive(0, number, &body);
-            world.pf.visit(&mut world.card);
-            assert!(world.card.sent.keys().all(|vf| *vf == 0), "others hear nothing");
-            let replies = world.card.sent.get(&0).map_or(0, std::vec::Vec::len);
-            assert!(replies > 0 || world.told().resets > resets);
-            assert!(replies <= 2 && world.told().addresses.len() <= 128 && world.told().vlans.len() <= 4096);
-        }
+        assert_answered(messages);
     }
 }
