@@ -86,7 +86,7 @@ fn what_is_damaged_here_goes_on_where_it_is_whole() {
 }
 
 proptest! {
-    #![proptest_config(Config { cases: 300, failure_persistence: None, ..Config::default() })]
+    #![proptest_config(Config { cases: 300, ..Config::default() })]
 
     #[test]
     fn a_damaged_state_is_refused_or_harmless(of_card in changes(), of_pf in changes()) {

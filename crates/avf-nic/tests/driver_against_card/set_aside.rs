@@ -341,7 +341,7 @@ fn trace(acts: &[Act], when: impl Fn(usize) -> bool) -> Vec<String> {
 }
 
 proptest! {
-    #![proptest_config(Config { cases: 60, failure_persistence: None, ..Config::default() })]
+    #![proptest_config(Config { cases: 60, ..Config::default() })]
 
     #[test]
     fn a_successor_has_the_same_future(acts in prop::collection::vec(act(), 1..40), when in any::<u64>()) {

@@ -113,7 +113,7 @@ fn arm(bench: &mut Bench) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
     fn the_others_traffic_goes_on(acts in proptest::collection::vec(act(), 1..200)) {

@@ -311,7 +311,7 @@ fn trace(acts: &[Act], when: impl Fn(usize) -> bool) -> Vec<String> {
 }
 
 proptest! {
-    #![proptest_config(Config { cases: 100, failure_persistence: None, ..Config::default() })]
+    #![proptest_config(Config { cases: 100, ..Config::default() })]
 
     #[test]
     fn a_successor_has_the_same_future(acts in proptest::collection::vec(act(), 1..30), when in any::<u32>()) {

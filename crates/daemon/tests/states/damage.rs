@@ -35,7 +35,7 @@ fn changes() -> impl Strategy<Value = Vec<(usize, u8)>> {
 }
 
 proptest! {
-    #![proptest_config(Config { cases: 400, failure_persistence: None, ..Config::default() })]
+    #![proptest_config(Config { cases: 400, ..Config::default() })]
 
     #[test]
     fn a_damaged_state_is_refused_or_harmless(changes in changes()) {

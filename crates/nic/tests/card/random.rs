@@ -217,7 +217,7 @@ fn trace(acts: &[Act], rate: u32) -> Trace {
 }
 
 proptest! {
-    #![proptest_config(Config { cases: 200, failure_persistence: None, ..Config::default() })]
+    #![proptest_config(Config { cases: 200, ..Config::default() })]
 
     #[test]
     fn a_vf_gone_mad_does_not_disturb_its_neighbours(

@@ -303,7 +303,7 @@ fn difference(kept: &Trace, continued: &Trace) -> Option<String> {
 }
 
 proptest! {
-    #![proptest_config(Config { cases: 500, failure_persistence: None, ..Config::default() })]
+    #![proptest_config(Config { cases: 500, ..Config::default() })]
 
     #[test]
     fn a_card_that_was_set_aside_goes_on_as_if_it_had_not_been(

@@ -366,7 +366,7 @@ impl Pair {
 }
 
 proptest! {
-    #![proptest_config(Config { cases: 400, failure_persistence: None, ..Config::default() })]
+    #![proptest_config(Config { cases: 400, ..Config::default() })]
 
     #[test]
     fn every_step_of_a_conversation_is_the_models(

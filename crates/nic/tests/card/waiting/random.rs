@@ -168,7 +168,7 @@ impl Story {
 }
 
 proptest! {
-    #![proptest_config(Config { cases: 300, failure_persistence: None, ..Config::default() })]
+    #![proptest_config(Config { cases: 300, ..Config::default() })]
 
     #[test]
     fn each_frame_is_delivered_once_and_in_order_or_counted_or_waits(
