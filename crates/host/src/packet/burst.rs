@@ -191,6 +191,8 @@ pub struct SendBurst {
 /// Frames that were not sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
+    /// Frames longer than the interface's MTU allows.
+    pub too_long: u64,
     /// The kernel had no room, or did not take them.
     pub no_room: u64,
     /// The interface is down or gone.
@@ -249,6 +251,7 @@ impl SendBurst {
                     return Lost { no_room: lost.no_room + (count - sent) as u64, ..lost };
                 }
                 // This one cannot be sent; the next ones may be.
+                Err(Errno::MSGSIZE) => (sent, lost.too_long) = (sent + 1, lost.too_long + 1),
                 Err(_) => (sent, lost.no_room) = (sent + 1, lost.no_room + 1),
             }
         }

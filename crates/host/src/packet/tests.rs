@@ -68,7 +68,7 @@ fn frame(number: u8, len: usize) -> Vec<u8> {
 fn arrived(socket: &PacketSocket, expected: usize) -> Vec<Vec<u8>> {
     let (mut poller, mut burst, mut frames) = (Poller::new().unwrap(), ReceiveBurst::default(), Vec::new());
     poller.add(socket, 0, Interest::READ).unwrap();
-    let patience = |came: usize| Duration::from_millis(if came < expected { 20_000 } else { 200 });
+    let patience = |came: usize| Duration::from_millis(if came < expected { 60_000 } else { 200 });
     while poller.wait(Some(patience(frames.len()))).unwrap().count() > 0 {
         socket.receive(&mut burst).unwrap();
         while let Some(arrived) = burst.pop() {
@@ -85,11 +85,35 @@ fn send(socket: &PacketSocket, frames: &[Vec<u8>]) -> Lost {
         assert!(burst.push(frame));
         if burst.is_full() {
             let more = socket.send(&mut burst);
-            lost = Lost { no_room: lost.no_room + more.no_room, no_link: lost.no_link + more.no_link };
+            lost = sum(lost, more);
         }
     }
-    let more = socket.send(&mut burst);
-    Lost { no_room: lost.no_room + more.no_room, no_link: lost.no_link + more.no_link }
+    sum(lost, socket.send(&mut burst))
+}
+
+fn sum(one: Lost, other: Lost) -> Lost {
+    Lost {
+        too_long: one.too_long + other.too_long,
+        no_room: one.no_room + other.no_room,
+        no_link: one.no_link + other.no_link,
+    }
+}
+
+#[test]
+fn frame_beyond_the_mtu_is_too_long_and_one_tag_is_on_top() {
+    with_a_pair("packet lengths", || {
+        let (left, right) = (open("left0"), open("right0"));
+        for (tag, most) in [(&[][..], 1514), (&[0x81, 0x00, 0x00, 0x05], 1518)] {
+            for (length, too_long) in [(most - 4, 0), (most, 0), (most + 1, 1), (most + 4, 1)] {
+                let plain = frame(1, length - tag.len());
+                let frame = [&plain[..12], tag, &plain[12..]].concat();
+                let lost = send(&left, std::slice::from_ref(&frame));
+                assert_eq!(lost, Lost { too_long, ..Lost::default() }, "{length} bytes, tag {tag:x?}");
+                let came = arrived(&right, 1 - too_long as usize);
+                assert_eq!(came, vec![frame; 1 - too_long as usize], "{length} bytes, tag {tag:x?}");
+            }
+        }
+    });
 }
 
 #[test]
@@ -143,7 +167,7 @@ fn an_interface_that_is_down_loses_frames_and_one_that_is_gone_is_known_to_be() 
     with_a_pair("packet gone", || {
         let (left, right) = (open("left0"), open("right0"));
         ip("link set left0 down");
-        assert_eq!(send(&left, &[frame(1, 60), frame(2, 60)]), Lost { no_room: 0, no_link: 2 });
+        assert_eq!(send(&left, &[frame(1, 60), frame(2, 60)]), Lost { no_link: 2, ..Lost::default() });
         assert_eq!(arrived(&left, 0), Vec::<Vec<u8>>::new(), "that it is down is no error");
         ip("link set left0 name other0");
         ip("link set other0 up");
@@ -153,7 +177,7 @@ fn an_interface_that_is_down_loses_frames_and_one_that_is_gone_is_known_to_be() 
         assert_eq!(arrived(&left, 1), [frame(3, 60)], "it is the same one");
         ip("link del other0");
         assert_eq!((left.interface(), right.interface()), (None, None));
-        assert_eq!(send(&left, &[frame(4, 60)]), Lost { no_room: 0, no_link: 1 });
+        assert_eq!(send(&left, &[frame(4, 60)]), Lost { no_link: 1, ..Lost::default() });
         assert!(PacketSocket::open_existing(&name("other0")).unwrap().is_none());
         assert!(PacketSocket::adopt(left.fd, &name("left0")).is_none());
     });

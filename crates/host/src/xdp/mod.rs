@@ -259,6 +259,9 @@ impl Frames {
 
     /// Takes a frame of at most [`LONGEST`] bytes, to be sent by the next flush at the latest. Answers what was lost.
     pub fn send(&mut self, frame: &[u8]) -> Lost {
+        if frame.len() > LONGEST {
+            return Lost { too_long: 1, ..Lost::default() };
+        }
         let lost = Lost { no_room: 1, ..Lost::default() };
         let Some(queue) = self.queues.first_mut() else { return lost };
         match queue.push(frame) {

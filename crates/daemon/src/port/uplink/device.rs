@@ -7,19 +7,24 @@ use super::watch::{News, Seen, Watch};
 use super::{Kind, Maker, UplinkError};
 use crate::control::uplink::{InterfaceMode, UplinkState, UplinkStatus};
 use crate::port::hal::now;
+use host::packet::Lost;
 use host::poll::{Interest, Poller};
 use host::tap::InterfaceName;
 use i82576::Time;
 use nic::{Sealed, Uncut};
+use offload::headers::ETHERNET_HEADER;
+use plane::bytes::be16;
+use plane::tag::{OUTERMOST, TAG};
 use std::fmt::{Debug, Display};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a frame has besides its payload: the header of Ethernet, and a VLAN tag. What Linux bridges forward at an MTU
-/// has these, whether it is tagged or not.
-const HEADERS: usize = 14 + 4;
+/// Bytes of a frame beside its payload: the header of Ethernet, and a VLAN tag. Linux forwards as many, tagged or not.
+const HEADERS: usize = ETHERNET_HEADER + TAG;
+/// Types of the outermost VLAN tag that Linux takes off a frame (IEEE 802.1Q and 802.1ad).
+const TAG_TYPES: [u16; 2] = [0x8100, 0x88a8];
 
 /// A file descriptor attached to a network interface.
 pub(super) trait Device: AsFd + Debug + Send + Sync + Sized + 'static {
@@ -51,6 +56,9 @@ pub(super) trait Device: AsFd + Debug + Send + Sync + Sized + 'static {
         None
     }
 
+    /// A frame's outermost VLAN tag comes on top of the longest frame: the kernel takes the tag off before it looks at the length.
+    const TAG_ON_TOP: bool = false;
+
     /// The longest frame that it takes, whatever the MTU, bytes.
     fn longest(&self) -> usize {
         usize::MAX
@@ -66,7 +74,7 @@ pub(super) trait Device: AsFd + Debug + Send + Sync + Sized + 'static {
     fn set_up(&self);
 
     /// Takes a frame, to be sent by the next flush at the latest.
-    fn transmit(&self, burst: &mut Self::Burst, frame: &[u8]) -> Sent;
+    fn transmit(&self, burst: &mut Self::Burst, frame: &[u8]) -> Lost;
 
     /// Whether it takes packets that are not cut into segments yet.
     fn takes_uncut(&self) -> bool {
@@ -74,13 +82,13 @@ pub(super) trait Device: AsFd + Debug + Send + Sync + Sized + 'static {
     }
 
     /// Takes such a packet.
-    fn transmit_uncut(&self, _burst: &mut Self::Burst, _packet: &[u8], _uncut: &Uncut) -> Sent {
-        Sent { no_room: 1, ..Sent::default() }
+    fn transmit_uncut(&self, _burst: &mut Self::Burst, _packet: &[u8], _uncut: &Uncut) -> Lost {
+        Lost { no_room: 1, ..Lost::default() }
     }
 
     /// Sends what it has taken.
-    fn flush(&self, _burst: &mut Self::Burst) -> Sent {
-        Sent::default()
+    fn flush(&self, _burst: &mut Self::Burst) -> Lost {
+        Lost::default()
     }
 
     /// Whether it has to be flushed again soon, though nothing else happens.
@@ -106,15 +114,6 @@ pub(super) trait Device: AsFd + Debug + Send + Sync + Sized + 'static {
 
     /// Forgets the frames that another device has left, and that device.
     fn clear(_burst: &mut Self::Burst) {}
-}
-
-/// What became of frames to be sent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Sent {
-    /// Lost for want of room.
-    pub(super) no_room: u64,
-    /// Lost because the interface is down or gone.
-    pub(super) no_link: u64,
 }
 
 /// What has come.
@@ -234,10 +233,17 @@ impl<D: Device> DeviceUplink<D> {
         }
     }
 
-    fn count(&mut self, sent: Sent) -> bool {
-        self.record.drops.no_room += sent.no_room;
-        self.record.drops.no_link += sent.no_link;
-        sent == Sent::default()
+    /// Checks a frame of `length` bytes against the longest that the interface takes.
+    fn is_too_long(&self, length: usize, tagged: bool) -> bool {
+        let on_top = if D::TAG_ON_TOP && tagged { TAG } else { 0 };
+        length > self.longest.saturating_add(on_top)
+    }
+
+    fn count(&mut self, lost: Lost) -> bool {
+        self.record.drops.too_long += lost.too_long;
+        self.record.drops.no_room += lost.no_room;
+        self.record.drops.no_link += lost.no_link;
+        lost == Lost::default()
     }
 }
 
@@ -295,15 +301,16 @@ impl<D: Device> Kind for DeviceUplink<D> {
     }
 
     fn transmit(&mut self, frame: &[u8]) -> bool {
-        if frame.len() > self.longest {
+        let tagged = be16(frame, OUTERMOST).is_some_and(|kind| TAG_TYPES.contains(&kind));
+        if self.is_too_long(frame.len(), tagged) {
             self.record.drops.too_long += 1;
             return false;
         }
-        let sent = match self.device.as_ref().filter(|_| self.seen.up) {
+        let lost = match self.device.as_ref().filter(|_| self.seen.up) {
             Some(device) => device.transmit(&mut self.burst, frame),
-            None => Sent { no_link: 1, ..Sent::default() },
+            None => Lost { no_link: 1, ..Lost::default() },
         };
-        self.count(sent)
+        self.count(lost)
     }
 
     fn takes_uncut(&self) -> bool {
@@ -313,15 +320,15 @@ impl<D: Device> Kind for DeviceUplink<D> {
     /// What is lost of it is lost as so many frames as it would have been cut into.
     fn transmit_uncut(&mut self, packet: &[u8], uncut: &Uncut) -> bool {
         let frames = uncut.frames(packet.len());
-        if uncut.longest() > self.longest {
+        if self.is_too_long(uncut.longest(), uncut.l3 > ETHERNET_HEADER) {
             self.record.drops.too_long += frames;
             return false;
         }
-        let sent = match self.device.as_ref().filter(|_| self.seen.up) {
+        let Lost { too_long, no_room, no_link } = match self.device.as_ref().filter(|_| self.seen.up) {
             Some(device) => device.transmit_uncut(&mut self.burst, packet, uncut),
-            None => Sent { no_link: 1, ..Sent::default() },
+            None => Lost { no_link: 1, ..Lost::default() },
         };
-        self.count(Sent { no_room: sent.no_room * frames, no_link: sent.no_link * frames })
+        self.count(Lost { too_long: too_long * frames, no_room: no_room * frames, no_link: no_link * frames })
     }
 
     fn sealed(&self) -> Option<Sealed> {
@@ -330,8 +337,8 @@ impl<D: Device> Kind for DeviceUplink<D> {
 
     fn flush(&mut self) {
         if let Some(device) = &self.device {
-            let sent = device.flush(&mut self.burst);
-            self.count(sent);
+            let lost = device.flush(&mut self.burst);
+            self.count(lost);
         }
         self.again = D::has_left(&self.burst).then(|| now() + AGAIN);
     }

@@ -1,7 +1,7 @@
 //! A network interface that is there, by a packet socket, in bursts. Left out: the interface itself (`watch`).
 
 use super::UplinkError;
-use super::device::{Device, Received, Sent};
+use super::device::{Device, Received};
 use crate::control::uplink::InterfaceMode;
 use host::packet::{Arrived, Lost, PacketError, PacketSocket, ReceiveBurst, SendBurst};
 use host::tap::InterfaceName;
@@ -49,19 +49,18 @@ impl Device for PacketSocket {
     /// It is the administrator's.
     fn set_up(&self) {}
 
-    fn transmit(&self, burst: &mut Burst, frame: &[u8]) -> Sent {
+    fn transmit(&self, burst: &mut Burst, frame: &[u8]) -> Lost {
         if !burst.leaving.push(frame) {
-            return Sent { no_room: 1, ..Sent::default() };
+            return Lost { too_long: 1, ..Lost::default() };
         }
-        if burst.leaving.is_full() { self.flush(burst) } else { Sent::default() }
+        if burst.leaving.is_full() { self.flush(burst) } else { Lost::default() }
     }
 
-    fn flush(&self, burst: &mut Burst) -> Sent {
+    fn flush(&self, burst: &mut Burst) -> Lost {
         if burst.leaving.is_empty() {
-            return Sent::default();
+            return Lost::default();
         }
-        let Lost { no_room, no_link } = self.send(&mut burst.leaving);
-        Sent { no_room, no_link }
+        self.send(&mut burst.leaving)
     }
 
     fn receive(&self, burst: &mut Burst, into: &mut [u8]) -> io::Result<Received> {

@@ -2,8 +2,9 @@
 //! stack, and one whose other end is an interface (macvtap). Left out: the interface behind it (`watch`).
 
 use super::UplinkError;
-use super::device::{Device, Received, Sent};
+use super::device::{Device, Received};
 use super::offload::{self, Arrival};
+use host::packet::Lost;
 use host::tap::{InterfaceName, Tap, TapError, TapReceived, TapSent};
 use host::vnet::VnetHeader;
 use nic::{Sealed, Uncut};
@@ -15,6 +16,8 @@ use std::os::fd::OwnedFd;
 /// In what the kinds of tap differ.
 pub(super) trait Source: Debug + Send + Sync + 'static {
     const KIND: &'static str;
+    /// See [`Device::TAG_ON_TOP`].
+    const TAG_ON_TOP: bool;
 
     /// Attaches at the port's start.
     fn open(name: &InterfaceName) -> Result<Tap, TapError>;
@@ -32,6 +35,7 @@ pub(super) struct Stack;
 
 impl Source for Stack {
     const KIND: &'static str = "tap";
+    const TAG_ON_TOP: bool = true;
 
     fn open(name: &InterfaceName) -> Result<Tap, TapError> {
         Tap::open(name)
@@ -55,6 +59,8 @@ pub(super) struct Macvtap;
 
 impl Source for Macvtap {
     const KIND: &'static str = "macvtap";
+    /// The tag stays in the frame until the interface below has it.
+    const TAG_ON_TOP: bool = false;
 
     fn open(name: &InterfaceName) -> Result<Tap, TapError> {
         Tap::open_macvtap(name)?.ok_or_else(|| TapError::NoMacvtap { name: name.clone() })
@@ -87,11 +93,11 @@ impl<S> TapDevice<S> {
         Self { tap, offloads, source: PhantomData }
     }
 
-    fn send(&self, header: &VnetHeader, frame: &[u8]) -> Sent {
+    fn send(&self, header: &VnetHeader, frame: &[u8]) -> Lost {
         match self.tap.send_with(header, frame) {
-            Ok(TapSent::Sent) => Sent::default(),
-            Ok(TapSent::Full) => Sent { no_room: 1, ..Sent::default() },
-            Ok(TapSent::Down) | Err(_) => Sent { no_link: 1, ..Sent::default() },
+            Ok(TapSent::Sent) => Lost::default(),
+            Ok(TapSent::Full) => Lost { no_room: 1, ..Lost::default() },
+            Ok(TapSent::Down) | Err(_) => Lost { no_link: 1, ..Lost::default() },
         }
     }
 }
@@ -104,6 +110,7 @@ impl<S> std::os::fd::AsFd for TapDevice<S> {
 
 impl<S: Source> Device for TapDevice<S> {
     const KIND: &'static str = S::KIND;
+    const TAG_ON_TOP: bool = S::TAG_ON_TOP;
     type Terms = ();
     type Burst = Arrival;
 
@@ -133,7 +140,7 @@ impl<S: Source> Device for TapDevice<S> {
         S::set_up(&self.tap);
     }
 
-    fn transmit(&self, _burst: &mut Arrival, frame: &[u8]) -> Sent {
+    fn transmit(&self, _burst: &mut Arrival, frame: &[u8]) -> Lost {
         self.send(&VnetHeader::default(), frame)
     }
 
@@ -141,7 +148,7 @@ impl<S: Source> Device for TapDevice<S> {
         self.offloads
     }
 
-    fn transmit_uncut(&self, _burst: &mut Arrival, packet: &[u8], uncut: &Uncut) -> Sent {
+    fn transmit_uncut(&self, _burst: &mut Arrival, packet: &[u8], uncut: &Uncut) -> Lost {
         self.send(&offload::header(uncut), packet)
     }
 

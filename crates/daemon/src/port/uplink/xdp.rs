@@ -6,7 +6,7 @@
 //! Left out: rings and programs themselves (`host::xdp`); the interface (`watch`).
 
 use super::UplinkError;
-use super::device::{Device, Received, Sent};
+use super::device::{Device, Received};
 use super::{offload, packet};
 use crate::config::uplink::Xdp;
 use crate::control::uplink::InterfaceMode;
@@ -223,18 +223,18 @@ impl Device for XdpDevice {
     /// It is the administrator's.
     fn set_up(&self) {}
 
-    fn transmit(&self, burst: &mut Burst, frame: &[u8]) -> Sent {
+    fn transmit(&self, burst: &mut Burst, frame: &[u8]) -> Lost {
         match (self, &mut burst.frames) {
-            (Self::Xdp(_), Some(frames)) => sent(frames.send(frame)),
-            (Self::Xdp(_), None) => Sent { no_link: 1, ..Sent::default() },
+            (Self::Xdp(_), Some(frames)) => frames.send(frame),
+            (Self::Xdp(_), None) => Lost { no_link: 1, ..Lost::default() },
             (Self::Packet(socket), _) => socket.transmit(&mut burst.packets, frame),
         }
     }
 
-    fn flush(&self, burst: &mut Burst) -> Sent {
+    fn flush(&self, burst: &mut Burst) -> Lost {
         match (self, &mut burst.frames) {
-            (Self::Xdp(_), Some(frames)) => sent(frames.flush()),
-            (Self::Xdp(_), None) => Sent::default(),
+            (Self::Xdp(_), Some(frames)) => frames.flush(),
+            (Self::Xdp(_), None) => Lost::default(),
             (Self::Packet(socket), _) => socket.flush(&mut burst.packets),
         }
     }
@@ -279,10 +279,6 @@ impl Device for XdpDevice {
         burst.frames = None;
         PacketSocket::clear(&mut burst.packets);
     }
-}
-
-fn sent(Lost { no_room, no_link }: Lost) -> Sent {
-    Sent { no_room, no_link }
 }
 
 /// Puts in a checksum that a process of this machine has left to the interface: the kernel does not say so by this way.
