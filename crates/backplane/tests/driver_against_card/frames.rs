@@ -81,6 +81,20 @@ fn lengths_that_cannot_be_sent_are_refused_by_the_driver() {
 }
 
 #[test]
+fn tag_in_the_bytes_does_not_count_in_max_frame() {
+    let mut bench = Bench::new(2);
+    for (length, fits) in [(1517, true), (1518, true), (1519, false), (1522, false)] {
+        let plain = between(0, 1, length - 4, 1);
+        let tagged = [&plain[..12], &[0x81, 0, 0, 0], &plain[12..]].concat();
+        let sent = bench.on(0, |vf, hal| vf.transmit(hal, &tagged, &TxOffload::default()));
+        assert_eq!(sent.is_ok(), fits, "{length} bytes");
+        bench.on(0, |vf, hal| vf.flush(hal));
+        bench.card.settle();
+        assert_eq!(bench.receive_all(1), vec![tagged; usize::from(fits)], "{length} bytes");
+    }
+}
+
+#[test]
 fn a_full_ring_says_so_and_recovers() {
     let mut bench = Bench::new(2);
     let frame = between(0, 1, 60, 0);

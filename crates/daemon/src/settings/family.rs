@@ -6,8 +6,8 @@ use driver::avf::pf::{PolicyError, VfPolicy as AvfPolicy};
 use driver::pf::VfPolicy;
 use i82576::ids::FCS;
 
-/// What is around the packet in a frame: addresses and type, a VLAN tag, the check sequence.
-const AROUND: u16 = 14 + 4 + FCS as u16;
+/// Bytes around the packet in a frame, as drivers of AVF count them: addresses and type, two VLAN tags, the check sequence.
+const AROUND: u16 = 14 + 2 * 4 + FCS as u16;
 
 /// The policy of an AVF VF. Interrupts it moderates itself, by the intervals that its driver sets.
 ///
@@ -38,7 +38,7 @@ pub fn avf_policy(policy: &VfPolicy) -> Result<AvfPolicy, SettingError> {
         enabled: policy.enabled,
         state: policy.state,
         max_tx_rate: policy.max_tx_rate,
-        max_frame: policy.max_mtu.map_or(longest, |mtu| mtu.saturating_add(AROUND)),
+        max_frame: policy.max_mtu.map_or(longest, |mtu| mtu.saturating_add(AROUND).min(longest)),
         ..AvfPolicy::default()
     };
     policy.check()?;
@@ -80,8 +80,16 @@ mod tests {
         };
         let avf = avf_policy(&policy).unwrap();
         assert_eq!((avf.vlan, avf.trust, avf.spoofchk, avf.state), (policy.vlan, true, false, Link::Disable));
-        assert_eq!((avf.max_frame, avf.max_tx_rate, avf.allmulti), (1522, 5, false));
+        assert_eq!((avf.max_frame, avf.max_tx_rate, avf.allmulti), (1526, 5, false), "Linux takes 26 off");
         assert_eq!(avf_policy(&VfPolicy::default()).unwrap().max_frame, 9728);
+    }
+
+    #[test]
+    fn longest_mtu_is_the_longest_frame_of_the_family() {
+        for (max_mtu, frame) in [(9702, 9728), (9703, 9728), (9706, 9728)] {
+            let policy = VfPolicy { max_mtu: Some(max_mtu), ..VfPolicy::default() };
+            assert_eq!(avf_policy(&policy).unwrap().max_frame, frame);
+        }
     }
 
     #[test]

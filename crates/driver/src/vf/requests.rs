@@ -11,7 +11,7 @@ use i82576::ids::{FCS, MAX_FRAME};
 use i82576::mailbox::{INFO_SHIFT, MAX_MULTICAST, WORDS, id, mac_filter, promisc};
 
 /// A VLAN tag's bytes.
-const VLAN_TAG: usize = 4;
+pub(super) const VLAN_TAG: usize = 4;
 const VLAN_IDS: u16 = 4096;
 
 /// What the VF wants beside its address.

@@ -2,6 +2,7 @@
 //! (`ring`).
 
 use super::VfError;
+use super::requests::VLAN_TAG;
 use crate::hal::DmaHal;
 use crate::offload::{Headers, TxOffload};
 use crate::ring::transmit::{self, Piece, TxCounters, TxError};
@@ -11,6 +12,9 @@ use i82576::register::{tx, vf};
 
 /// The hardware's descriptors are fetched in eights.
 const PREFETCH: u32 = 8;
+
+/// The type of a VLAN tag (IEEE 802.1Q).
+const TAG_TYPE: [u8; 2] = [0x81, 0x00];
 
 impl Piece for descriptor::Data {
     const REPORT: u64 = descriptor::REPORT;
@@ -171,7 +175,8 @@ impl super::Vf {
         second: &[u8],
         offload: &TxOffload,
     ) -> Result<(), TxError> {
-        self.tx.transmit(hal, [first, second], offload, self.wishes.max_frame)
+        let tag = if first.get(12..14) == Some(&TAG_TYPE) { VLAN_TAG } else { 0 };
+        self.tx.transmit(hal, [first, second], offload, self.wishes.max_frame + tag)
     }
 
     /// Rings the transmit doorbell for what is queued.

@@ -8,7 +8,7 @@ use crate::register as r;
 
 /// The registers that make up a five-tuple filter.
 const TUPLE: &str = "of five-tuple filter i, with FTQF, SAQF, DAQF, SPQF, IMIR and IMIREXT";
-const RECEIVE: &str = "SBP, RDMTS and PSP are stored only: no bad frame comes, and SRRCTL has the threshold";
+const RECEIVE: &str = "SBP, RDMTS and PSP are stored only: no bad frame comes, SRRCTL has the threshold, and a stripped frame is not padded";
 const TRANSMIT: &str = "EN counts; the rest is stored only, and short frames are always padded";
 const LOADED: &str = "element 0 is loaded from the NVM at every reset";
 

@@ -171,6 +171,7 @@ mod tests {
                 }
                 let fit =
                     |bytes: usize| if bytes.is_multiple_of(4) { Fit::STANDARD } else { Fit::whole(bytes) };
+                tables.set_longest(fits[0] + 10);
                 tables.set_fits(fits.map(fit));
                 tables
             },

@@ -86,6 +86,8 @@ pub enum PolicyError {
     Pairs(u16, u16),
 }
 
+/// Bytes of a VLAN tag.
+const TAG: u16 = 4;
 /// The longest frame that every Ethernet carries, tag and frame check sequence included.
 const STANDARD_FRAME: u16 = 1522;
 
@@ -109,6 +111,11 @@ impl VfPolicy {
             Some(vlan) if !self.allows_vlan(vlan.id) => Err(PolicyError::VlanNotAllowed(vlan.id)),
             _ => Ok(()),
         }
+    }
+
+    /// Returns the longest frame for the VF's driver. A port VLAN's tag, which the driver never sees, has to fit as well.
+    pub(super) fn longest_frame(&self) -> u16 {
+        self.max_frame.min(MAX_FRAME as u16 - if self.vlan.is_some() { TAG } else { 0 })
     }
 
     /// Whether the VF may join a VLAN.

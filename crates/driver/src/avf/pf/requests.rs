@@ -143,7 +143,7 @@ impl Pf {
         let resources = Resources {
             pairs: state.pairs,
             vectors: state.vectors(),
-            max_frame: state.policy.max_frame,
+            max_frame: state.policy.longest_frame(),
             capabilities: state.agreed,
             vsi: vsi(vf),
             mac: state.mac.map_or([0; 6], |MacAddress(mac)| mac),

@@ -35,6 +35,15 @@ fn resources_are_what_was_asked_for_and_offered() {
 }
 
 #[test]
+fn port_vlan_leaves_room_for_its_tag_in_the_longest_frame() {
+    for (policy, told) in [(9728, 9724), (9726, 9724), (9724, 9724), (1526, 1526)] {
+        let mut world = World::new();
+        world.set(|of| (of.max_frame, of.vlan) = (policy, Some(PortVlan { id: 7, qos: 0 })));
+        assert_eq!(world.introduce(0, Capabilities::VLAN).max_frame, told, "policy {policy}");
+    }
+}
+
+#[test]
 fn tags_are_offered_in_one_of_two_ways_never_in_both() {
     let (v1, v2) = (Capabilities::VLAN, Capabilities::VLAN_V2);
     for (asked, agreed) in [(v1, v1), (v2, v2), (v1.and(v2), v2)] {
