@@ -1,11 +1,14 @@
-//! What tests of this and other crates share: network namespaces, the processes of a keeper, and saying plainly what
-//! could not be tested.
+//! What tests of this and other crates share: network namespaces, free ports, the processes of a keeper, and saying plainly
+//! what could not be tested.
 //!
 //! Left out: anything a program would use; it is compiled for tests and for the `test-support` feature only.
 
 #![expect(unsafe_code, reason = "descriptors are copied between fork and exec")]
 
 use std::io::{self, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -127,3 +130,22 @@ pub fn kill_all(keeper: &mut std::process::Child) {
     let _ = keeper.wait();
     hosts.into_iter().for_each(end);
 }
+
+/// Returns an address of this machine alone whose port is free. Tests that run at the same time get others, and no outgoing
+/// connection takes it: those have ports from 32,768 on.
+///
+/// # Panics
+/// No port is free.
+#[must_use]
+pub fn free_address() -> SocketAddr {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let mut addresses = FREE_PORTS.map(|_| {
+        let number = std::process::id().wrapping_mul(16).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let port = FREE_PORTS.start + (number % FREE_PORTS.len() as u32) as u16;
+        SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+    });
+    addresses.find(|address| TcpListener::bind(address).is_ok()).expect("a port is free")
+}
+
+/// Ports that are neither servers' usual ones nor those of outgoing connections.
+const FREE_PORTS: Range<u16> = 10_000..32_000;

@@ -156,7 +156,7 @@ mod tests {
     use std::io::Read;
     use std::time::Duration;
 
-    const PATIENCE: Duration = Duration::from_secs(20);
+    const PATIENCE: Duration = Duration::from_secs(60);
 
     #[test]
     fn jobs_are_done_in_order_by_a_thread_of_that_name() {

@@ -204,7 +204,7 @@ mod tests {
         for number in 0..100 {
             log.write_all(format!("line {number}\n").as_bytes()).unwrap();
         }
-        log.finish(Duration::from_secs(20));
+        log.finish(Duration::from_secs(60));
         let text = String::from_utf8(seen.try_iter().flatten().collect()).unwrap();
         assert_eq!(text.lines().count(), 100);
         assert!(text.starts_with("line 0\nline 1\n") && text.ends_with("line 99\n"), "{text}");
@@ -220,9 +220,9 @@ mod tests {
         log.finish(Duration::from_millis(1));
         assert!(seen.try_recv().is_err(), "nothing was taken so far");
         drop(allow);
-        log.finish(Duration::from_secs(20));
+        log.finish(Duration::from_secs(60));
         log.write_all(b"the last\n").unwrap();
-        log.finish(Duration::from_secs(20));
+        log.finish(Duration::from_secs(60));
         let text = String::from_utf8(seen.try_iter().flatten().collect()).unwrap();
         let lines = text.matches('x').count() / 1023;
         let notices = text.lines().filter(|line| line.contains("lost"));
@@ -240,10 +240,10 @@ mod tests {
             allow.send(outcome).unwrap();
         }
         log.write_all(b"one\ntwo\n").unwrap();
-        log.finish(Duration::from_secs(20));
+        log.finish(Duration::from_secs(60));
         drop(allow);
         log.write_all(b"three\n").unwrap();
-        log.finish(Duration::from_secs(20));
+        log.finish(Duration::from_secs(60));
         let text = String::from_utf8(seen.try_iter().flatten().collect()).unwrap();
         assert_eq!(text, "one\nsoftiov: 2 log lines were lost: nothing took them\nthree\n");
     }

@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn process_left_behind_does_not_delay_the_end() {
         let begun = Instant::now();
-        assert_eq!(sh("sleep 30 & echo done").stdout(), "done");
-        assert!(begun.elapsed() < Duration::from_secs(20));
+        assert_eq!(sh("sleep 120 & echo done").stdout(), "done");
+        assert!(begun.elapsed() < Duration::from_secs(60));
     }
 }

@@ -166,8 +166,7 @@ mod tests {
         let token_file = folder.path().join("token");
         write(&token_file, "0123456789abcdef").unwrap();
         set_permissions(&token_file, Permissions::from_mode(0o600)).unwrap();
-        // A port that is free now.
-        let listen = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let listen = host::test_support::free_address();
         let (http, vault) = (Http { listen, token_file }, Vault::default());
         let (first, _) = open(Some(&http), &vault).unwrap().unwrap();
         assert!(vault.copy("http").is_none(), "before it is known who serves, nothing is changed");

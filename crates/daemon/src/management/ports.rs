@@ -319,7 +319,7 @@ mod tests {
     impl Client {
         fn connect(socket: &Path) -> Self {
             let stream = UnixStream::connect(socket).unwrap();
-            stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
             let mut client = Self(stream);
             client.ask(1, b"\0\0\x01\0{}\0");
             client
@@ -365,7 +365,7 @@ mod tests {
             // Asked while the port is opened again: answered afterwards.
             assert_eq!(first.identity(), identity);
         }
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(60);
         let clients = |port: &str| {
             let status = host.ports().ask(port, Command::Status).unwrap();
             status.vfs.iter().filter(|vf| vf.function.peer.is_some()).count()
@@ -382,7 +382,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = Config::parse("[[port]]\n[[port]]").unwrap();
         let host = Host::start(Config::check(file, folder.path()).unwrap()).unwrap();
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while panic_in(&host, "pf0") {
             assert!(Instant::now() < deadline, "a port that always fails is given up");
             std::thread::sleep(Duration::from_millis(10));
@@ -393,7 +393,7 @@ mod tests {
         let show = Request::PortShow { port: "pf0".into() };
         let refused = client::ask(host.control_socket(), show).unwrap_err().to_string();
         assert!(refused.contains("given up") && refused.contains("restart"), "{refused}");
-        assert!(host.pause(Duration::from_secs(5)), "a port that is gone is in no successor's way");
+        assert!(host.pause(Duration::from_secs(60)), "a port that is gone is in no successor's way");
         host.resume();
         host.stop();
     }

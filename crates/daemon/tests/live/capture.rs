@@ -1,16 +1,15 @@
 //! Frames as somebody captures them: where each was, and where it was dropped and why. Left out: the form of the file.
 
-use crate::support::eventually;
 use crate::support::guest::Guest;
 use crate::support::http;
 use crate::support::live::Live;
+use crate::support::{PATIENCE, eventually};
 use daemon::control::client::{self, CaptureQuery, ClientError};
 use i82576::MacAddress;
 use std::io::{Read, Write};
 use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
 
 /// A capture under way: its pieces.
 fn begin(live: &Live, query: CaptureQuery) -> Receiver<Vec<u8>> {
@@ -105,7 +104,7 @@ fn clients_that_do_not_read_or_are_gone_give_their_places_back_and_keep_nobody_w
         .map(|_| {
             let mut client = UnixStream::connect(live.control_socket()).unwrap();
             client.write_all(b"GET /v1/ports/pf0/capture HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
-            client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            client.set_read_timeout(Some(PATIENCE)).unwrap();
             client.read_exact(&mut [0; 16]).unwrap();
             client
         })

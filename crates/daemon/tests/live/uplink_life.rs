@@ -13,13 +13,14 @@ use daemon::control::client::ask;
 use daemon::control::protocol::{Answer, Request};
 use daemon::control::status::{LinkState, PortStatus};
 use daemon::control::uplink::UplinkState;
+use daemon::settings::VfSettings;
 use driver::Hal;
-use driver::vf::LinkCheck;
+use driver::vf::{LinkCheck, TxOffload};
 use host::tap::Tap;
 use i82576::bits::status;
 use i82576::{MacAddress, register as r};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What the guest sees of its link.
 fn sees_link(guest: &mut Guest<Qemu>) -> bool {
@@ -268,6 +269,38 @@ fn frames_beyond_the_mtu_are_counted() {
     });
 }
 
+/// As Linux' bridge has it: 4 bytes more than MTU and header, and the outermost tag on top.
+#[test]
+fn outermost_tag_does_not_count_against_a_taps_mtu() {
+    on_a_tap("uplink_life::outermost_tag_does_not_count_against_a_taps_mtu", TAP, |live| {
+        ip("link set softiov0 mtu 1400");
+        wait_port(&live, "the MTU is seen", |port| {
+            port.uplink_status.as_ref().is_some_and(|tap| tap.mtu == Some(1400))
+        });
+        live.change(0, VfSettings { spoofchk: Some(false), ..VfSettings::default() });
+        let mut guest = Guest::under_qemu(&live, 0);
+        reaches_the_host(&mut guest, "softiov0");
+        let ends = [&MacAddress::BROADCAST.0[..], &guest.vf.mac().0].concat();
+        let [customer, service] = [[0x81, 0, 0, 7], [0x88, 0xa8, 0, 5]];
+        let mut too_long = 0;
+        for tags in [&[][..], &customer, &service, &[service, customer].concat()] {
+            let most = 1400 + 14 + 4 + if tags.is_empty() { 0 } else { 4 };
+            for (length, more) in [(most - 4, 0), (most, 0), (most + 1, 1), (most + 4, 1)] {
+                let mut frame = [&ends[..], tags, &[0x88, 0xb5]].concat();
+                frame.resize(length, 7);
+                let before = received_by_the_host("softiov0");
+                guest.vf.transmit(&mut guest.machine, &frame, &TxOffload::default()).unwrap();
+                guest.vf.flush(&mut guest.machine);
+                too_long += more;
+                eventually("the frame is received, or counted", || {
+                    tap(&live).drops.too_long == too_long
+                        && (more > 0 || received_by_the_host("softiov0") > before)
+                });
+            }
+        }
+    });
+}
+
 #[test]
 fn each_port_follows_its_own_tap() {
     let config = format!("{TAP}vfs = 1\n[[port]]\nuplink = {{ tap = \"softiov1\" }}\nvfs = 1\n");
@@ -315,10 +348,10 @@ fn a_flood_of_interfaces_costs_the_port_nothing() {
     alone(name, || {
         on_a_tap(name, TAP, |live| {
             let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
-            let before = thread_time("pf0");
+            let (before, began) = (thread_time("pf0"), Instant::now());
             flood();
-            let port = thread_time("pf0") - before;
-            assert!(port < Duration::from_millis(100), "{port:?} of the port's thread");
+            let (port, took) = (thread_time("pf0") - before, began.elapsed());
+            assert!(port < took / 10, "{port:?} of the port's thread in {took:?}");
             a.take();
             b.take();
             std::thread::scope(|scope| {
@@ -332,7 +365,7 @@ fn a_flood_of_interfaces_costs_the_port_nothing() {
                 port.uplink_status.as_ref().is_some_and(|tap| tap.mtu == Some(1400))
             });
             let watcher = thread_time("pf0-uplink");
-            assert!(watcher < Duration::from_secs(2), "{watcher:?} of the watcher");
+            assert!(watcher < began.elapsed() / 2, "{watcher:?} of the watcher in {:?}", began.elapsed());
         });
     });
 }

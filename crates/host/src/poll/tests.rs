@@ -8,7 +8,7 @@ use rustix::process::{Signal as Kernel, getpid, kill_process};
 use super::*;
 use crate::socket::Stream;
 
-const SOON: Option<Duration> = Some(Duration::from_secs(5));
+const SOON: Option<Duration> = Some(Duration::from_secs(60));
 const NOW: Option<Duration> = Some(Duration::ZERO);
 
 fn tokens(poller: &mut Poller, timeout: Option<Duration>) -> Vec<u64> {

@@ -96,7 +96,7 @@ fn receive_ours(tap: &Tap) -> Vec<u8> {
     let mut poller = Poller::new().unwrap();
     poller.add(tap, 0, Interest::READ).unwrap();
     for _ in 0..100 {
-        assert_eq!(poller.wait(Some(Duration::from_secs(5))).unwrap().count(), 1, "no frame came");
+        assert_eq!(poller.wait(Some(Duration::from_secs(60))).unwrap().count(), 1, "no frame came");
         let mut buffer = vec![0; 9018];
         while let TapReceived::Frame(len, _) = tap.recv(&mut buffer).unwrap() {
             if buffer[12..14] == [0x88, 0xb5] {

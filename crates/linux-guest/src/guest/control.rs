@@ -204,7 +204,7 @@ mod tests {
     use super::*;
     use std::io::{BufRead, BufReader};
 
-    const SOON: Duration = Duration::from_secs(5);
+    const SOON: Duration = Duration::from_secs(60);
 
     fn pair() -> (Channel, UnixStream) {
         let (host, guest) = UnixStream::pair().unwrap();

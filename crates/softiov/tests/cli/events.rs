@@ -1,6 +1,6 @@
 //! `softiov events`: what a host tells of its guests. Which records are kept, and for how long, are `daemon::events`' tests.
 
-use crate::process::{SOFTIOV, Serve, softiov};
+use crate::process::{PATIENCE, SOFTIOV, Serve, softiov};
 use crate::survival::attach;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -31,7 +31,7 @@ fn a_guests_coming_and_going_is_told_in_its_order() {
         if told == story {
             break;
         }
-        assert!(begun.elapsed() < Duration::from_secs(30), "{told:?}");
+        assert!(begun.elapsed() < PATIENCE, "{told:?}");
         sleep(Duration::from_millis(20));
     }
     let text = softiov(serve.folder(), &["events", "pf0vf0"]).out;

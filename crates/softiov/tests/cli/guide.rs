@@ -4,8 +4,7 @@
 use crate::page::{self, Reader};
 use crate::process::{SOFTIOV, Serve, softiov};
 use crate::survival::attach;
-use host::test_support::skipped;
-use std::net::TcpListener;
+use host::test_support::{free_address, skipped};
 use std::path::Path;
 use std::process::Command;
 use tempfile::{TempDir, tempdir};
@@ -58,7 +57,7 @@ fn an_administrator_of_many_machines_reads_the_page() {
     if skipped_without("curl", "curl") {
         return;
     }
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let port = free_address().port().to_string();
     let page = page::guide("many-vms").replace("9582", &port);
     let folder = tempdir().unwrap();
     let mut guests = Vec::new();
@@ -83,9 +82,7 @@ fn an_operator_who_watches_a_host_reads_the_page() {
         Ok(prometheus) => prometheus.server,
         Err(error) => return skipped("the page about Prometheus", &error.to_string()),
     };
-    let free = || TcpListener::bind("127.0.0.1:0").unwrap();
-    let (host, prometheus) = (free(), free());
-    let [host, prometheus] = [host, prometheus].map(|free| free.local_addr().unwrap().port().to_string());
+    let [host, prometheus] = [free_address(), free_address()].map(|free| free.port().to_string());
     let page = page::guide("monitoring").replace("9582", &host).replace("9090", &prometheus);
     reader_with(&tempdir().unwrap(), programs.parent().unwrap()).follow(&page);
 }

@@ -2,13 +2,13 @@
 //! socket (`crates/daemon/tests/live`).
 
 use crate::guide::GUIDE;
-use crate::process::{SOFTIOV, Serve, finish, softiov};
-use host::test_support::skipped;
+use crate::process::{PATIENCE, SOFTIOV, Serve, finish, softiov};
+use host::test_support::{free_address, skipped};
 use rustix::process::{Signal, kill_process};
 use std::collections::BTreeSet;
 use std::fs::{Permissions, set_permissions, write};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
@@ -31,8 +31,7 @@ fn tcp_with(folder: &TempDir, ports: &str) -> (Serve, SocketAddr) {
     let token = folder.path().join("token");
     write(&token, format!("{TOKEN}\n")).unwrap();
     set_permissions(&token, Permissions::from_mode(0o600)).unwrap();
-    // A port that is free now.
-    let listen = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let listen = free_address();
     let config = folder.path().join("softiov.toml");
     let http = format!("http = {{ listen = \"{listen}\", token_file = \"{}\" }}\n", token.display());
     write(&config, http + ports).unwrap();
@@ -42,7 +41,7 @@ fn tcp_with(folder: &TempDir, ports: &str) -> (Serve, SocketAddr) {
 /// Status and the rest of what comes back.
 fn ask(listen: SocketAddr, line: &str, headers: &str, body: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(listen).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let length = body.len();
     let head = format!(
         "{line} HTTP/1.1\r\nhost: {listen}\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n"
@@ -233,7 +232,7 @@ fn a_prometheus_scrapes_a_host_as_the_guide_says_and_takes_its_alerts() {
     let (config, data) = (folder.path().join("prometheus.yml"), folder.path().join("data"));
     write(&config, configuration(listen, &folder)).unwrap();
     write(folder.path().join("softiov-alerts.yml"), ALERTS).unwrap();
-    let web = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let web = free_address();
     let mut command = Command::new(server);
     command.arg(format!("--config.file={}", config.display()));
     command.arg(format!("--storage.tsdb.path={}", data.display()));
@@ -241,7 +240,7 @@ fn a_prometheus_scrapes_a_host_as_the_guide_says_and_takes_its_alerts() {
     let _server = Server(command.spawn().unwrap());
     // How many VFs it knows the received packets of: all of the port's seven.
     let query = "GET /api/v1/query?query=count(sriov_vf_rx_packets%7Bjob%3D%22softiov%22%7D)";
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + PATIENCE;
     let mut told = String::new();
     while !told.contains("\"7\"]") {
         assert!(Instant::now() < deadline, "it has not scraped the host: {told}");

@@ -1,7 +1,7 @@
 //! What the keeper may do, and the starter that does the one thing it may not. Left out: how hosts follow one another
 //! (`survival`).
 
-use crate::process::{SOFTIOV, Serve, softiov};
+use crate::process::{PATIENCE, SOFTIOV, Serve, softiov};
 use crate::survival::attach;
 use host::eventfd::EventFd;
 use host::test_support::pass;
@@ -13,8 +13,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::tempdir;
-
-const PATIENCE: Duration = Duration::from_secs(60);
 
 fn proc(pid: Pid) -> PathBuf {
     PathBuf::from(format!("/proc/{}", pid.as_raw_nonzero()))

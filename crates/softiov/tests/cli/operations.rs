@@ -3,7 +3,7 @@
 //! Left out: `systemctl`.
 
 use crate::page::{self, Reader, Step};
-use crate::process::{SOFTIOV, Serve, softiov};
+use crate::process::{PATIENCE, SOFTIOV, Serve, softiov};
 use crate::survival::attach;
 use host::test_support::skipped;
 use rustix::process::Signal;
@@ -42,7 +42,7 @@ fn state_file(folder: &Path) -> String {
 
 /// Waits until so many processes have served in turn.
 fn wait_for(serve: &Serve, processes: usize) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + PATIENCE;
     while serve.log().matches("serving").count() < processes {
         assert!(Instant::now() < deadline, "no process serves: {}", serve.log());
         thread::sleep(Duration::from_millis(5));

@@ -1,7 +1,7 @@
 //! What becomes of the command when nobody takes what it writes: a log that cannot be written, and answers whose reader
 //! is gone. Left out: errors that are told.
 
-use crate::process::{SOFTIOV, Serve, softiov};
+use crate::process::{PATIENCE, SOFTIOV, Serve, softiov};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::Signal;
 use std::fs::OpenOptions;
@@ -66,7 +66,7 @@ fn a_log_that_nobody_reads_stalls_no_host_and_says_later_what_was_lost() {
     let mut log = String::new();
     let mut buffer = vec![0; 64 * 1024];
     do_not_block(&reader);
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + PATIENCE;
     while !log.contains("log lines were lost") {
         assert!(Instant::now() < deadline, "{}", &log[log.len().saturating_sub(2000)..]);
         match reader.read(&mut buffer) {
@@ -84,7 +84,7 @@ fn a_log_that_nobody_reads_stalls_no_host_and_says_later_what_was_lost() {
 fn flood(sockets: &Path) {
     for _ in 0..400 {
         let mut client = UnixStream::connect(sockets.join("control/control.sock")).unwrap();
-        client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        client.set_read_timeout(Some(PATIENCE)).unwrap();
         client.write_all(b"no request\r\n\r\n").unwrap();
         // It has been turned away when the connection ends. How it ends depends on who closes first.
         if let Err(error) = client.read_to_end(&mut Vec::new()) {
@@ -127,7 +127,7 @@ fn an_error_that_nobody_reads_does_not_hold_up_the_end() {
     let mut command = Command::new(SOFTIOV);
     command.args(["serve", "--runtime-dir", "/proc/softiov"]).stderr(writer).stdout(Stdio::null());
     let mut child = command.spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + PATIENCE;
     let status = loop {
         if let Some(status) = child.try_wait().unwrap() {
             break status;

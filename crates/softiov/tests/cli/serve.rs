@@ -1,6 +1,6 @@
 //! `softiov serve`: start, end, and what is found of the one before.
 
-use crate::process::{SOFTIOV, Serve, eventually, files, softiov};
+use crate::process::{PATIENCE, SOFTIOV, Serve, eventually, files, softiov};
 use rustix::process::Signal;
 use std::io::Read;
 use std::os::unix::net::UnixStream;
@@ -133,7 +133,7 @@ fn out_of_descriptors_it_turns_clients_away_and_recovers() {
     std::thread::sleep(Duration::from_secs(1));
     assert!(used(&serve).1 - before < 20, "and sleeps");
     drop((clients, callers));
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + PATIENCE;
     while softiov(serve.folder(), &["vf", "list"]).status != Some(0) {
         assert!(Instant::now() < deadline, "{}", serve.log());
     }

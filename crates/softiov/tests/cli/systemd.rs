@@ -1,7 +1,7 @@
 //! A host whose descriptors systemd keeps: here, a socket that keeps them as systemd's file descriptor store does, and
 //! gives them to the next process. Left out: systemd itself.
 
-use crate::process::{SOFTIOV, Serve, softiov};
+use crate::process::{PATIENCE, SOFTIOV, Serve, softiov};
 use crate::survival::{LONG, address, attach};
 use host::keep::is_same;
 use host::test_support::pass;
@@ -19,7 +19,6 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tempfile::{TempDir, tempdir};
 
-const PATIENCE: Duration = Duration::from_secs(60);
 /// How long the watchdog waits, as the host is told.
 const WATCHDOG: Duration = Duration::from_millis(200);
 

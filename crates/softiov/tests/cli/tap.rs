@@ -1,13 +1,13 @@
 //! A tap as the uplink: made by the host where it may, refused with the remedy where it may not.
 
-use crate::process::{SOFTIOV, Serve, files, finish, softiov};
+use crate::process::{PATIENCE, SOFTIOV, Serve, files, finish, softiov};
 use host::test_support::{in_network_namespace, skipped};
 use rustix::process::{Signal, geteuid};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tempfile::tempdir;
 
 const CONFIG: &str = "[[port]]\nuplink = { tap = \"softiov7\" }\n";
@@ -46,7 +46,7 @@ fn a_tap_that_is_gone_is_told_of_and_comes_back() {
         fs::write(&file, CONFIG).unwrap();
         let mut serve = Serve::start(&folder, &["--config", file.to_str().unwrap()]);
         let told = |part: &str| {
-            let deadline = Instant::now() + Duration::from_secs(20);
+            let deadline = Instant::now() + PATIENCE;
             loop {
                 let said = softiov(serve.folder(), &["port", "show", "pf0"]).out;
                 if said.contains(part) {
