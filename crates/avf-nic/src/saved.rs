@@ -55,11 +55,12 @@ impl Card {
     /// All that a successor needs to go on where the card and its plane stand. To be called between two calls.
     #[must_use]
     pub fn save(&self, plane: &Plane<MAX_VFS>) -> State {
-        let port = |n| {
-            let port = Port::of_field(n);
-            PortState { debt: plane.pacing.debt(port), counters: plane.ledger.total(port) }
+        let port = |(function, n): (&Function, _)| {
+            let (port, rate) = (Port::of_field(n), factor(function.filters.rate));
+            // The plane may not have the VF's new rate yet.
+            PortState { debt: plane.pacing.debt_at(port, rate), counters: plane.ledger.total(port) }
         };
-        let ports = self.functions.iter().zip(0..).map(|(_, n)| port(n)).collect();
+        let ports = self.functions.iter().zip(0..).map(port).collect();
         let (_, crossing) = plane.pacing.crossing();
         let basis = Basis { card: self.clone(), ports, crossing, storm: plane.storm };
         State { basis, brakes: self.functions.iter().map(|function| function.brake).collect() }

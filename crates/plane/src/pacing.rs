@@ -140,12 +140,17 @@ impl<const N: usize> Pacing<N> {
 
     /// Sets a port's rate: 1 Gb/s over it, with 14 binary places; `None` is no limit.
     pub fn set_rate(&mut self, port: Port, factor: Option<u32>) {
-        let sender = self.port_mut(port);
-        if sender.factor.is_none() {
-            // The time without a limit is no time in which the plane was late.
-            (sender.debt.owed, sender.debt.waiting) = (0, 0);
-        }
-        sender.factor = factor;
+        let debt = self.debt_at(port, factor);
+        *self.port_mut(port) = Sender { factor, debt };
+    }
+
+    /// Returns the debt of a port whose rate is about to be set: it owes nothing for the time without a limit, in which the plane
+    /// was not late.
+    #[must_use]
+    pub fn debt_at(&self, port: Port, factor: Option<u32>) -> Debt {
+        let Sender { factor: before, debt } = *self.port(port);
+        let limited = before.is_some() && factor.is_some();
+        if limited { debt } else { Debt { owed: 0, waiting: 0, ..debt } }
     }
 
     /// When the port's next frame may leave.

@@ -340,14 +340,33 @@ fn trace(acts: &[Act], when: impl Fn(usize) -> bool) -> Vec<String> {
     seen
 }
 
+/// Asserts that a process which takes over before the acts that `when` names has the future that its predecessor would have had.
+fn assert_same_future(acts: &[Act], when: impl Fn(usize) -> bool) {
+    let (kept, continued) = (trace(acts, |_| false), trace(acts, when));
+    let differs = kept.iter().zip(&continued).position(|(kept, continued)| kept != continued);
+    assert_eq!(differs, None, "of {} acts and {} looks", acts.len(), kept.len() - acts.len());
+}
+
+#[test]
+fn hand_over_between_a_new_rate_and_the_next_round_loses_nothing() {
+    for [before, after] in [[10, 0], [0, 10], [10, 20]] {
+        let limited = |max_tx_rate| {
+            let policy = VfPolicy { spoofchk: false, max_tx_rate, ..VfPolicy::default() };
+            Act::Policy(1, policy.into())
+        };
+        let sends = [Act::SendLarge(1, 0, 0, 900), Act::Wait(0)];
+        let acts = [&[limited(before), Act::Restart(1)], &sends[..], &[limited(after)], &sends].concat();
+        for at in 0..acts.len() {
+            assert_same_future(&acts, |i| i == at);
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(Config { cases: 60, ..Config::default() })]
 
     #[test]
     fn a_successor_has_the_same_future(acts in prop::collection::vec(act(), 1..40), when in any::<u64>()) {
-        let kept = trace(&acts, |_| false);
-        let continued = trace(&acts, |i| when >> (i % 64) & 1 != 0);
-        let differs = kept.iter().zip(&continued).position(|(kept, continued)| kept != continued);
-        assert_eq!(differs, None, "of {} acts and {} looks", acts.len(), kept.len() - acts.len());
+        assert_same_future(&acts, |i| when >> (i % 64) & 1 != 0);
     }
 }
