@@ -1,4 +1,6 @@
-//! A ring of the admin queues as its five registers: base, length, head, tail. Left out: what is in it.
+//! A ring of the admin queues as its five registers: base, length, head, tail. Only a write of the tail hands descriptors to
+//! the card: a driver that sets the ring up writes the other registers while the tail is still an old one. Left out: what is
+//! in it.
 
 use avf::admin::SIZE;
 use avf::bits::{AQ_INDEX, aqlen};
@@ -26,7 +28,8 @@ impl Ring {
         }
     }
 
-    /// Software writes a register. What is written into the length of a ring that is on changes error bits only.
+    /// Writes a register as software does. Moving the head or enabling the ring empties it until the tail is written. A
+    /// write of the length of an enabled ring changes error bits only.
     pub(crate) fn set(&mut self, field: Field, value: u32) {
         match field {
             Field::BaseLow => self.low = value,
@@ -34,14 +37,24 @@ impl Ring {
             Field::Length if self.is_on() && value & aqlen::ENABLE != 0 => {
                 self.length = self.length & !aqlen::ERRORS | value & aqlen::ERRORS;
             }
-            Field::Length => self.length = value & (aqlen::ENABLE | aqlen::ERRORS | aqlen::LENGTH),
-            Field::Head => self.head = value & AQ_INDEX,
+            Field::Length => {
+                self.length = value & (aqlen::ENABLE | aqlen::ERRORS | aqlen::LENGTH);
+                self.empty();
+            }
+            Field::Head => {
+                self.head = value & AQ_INDEX;
+                self.empty();
+            }
             Field::Tail => self.tail = value & AQ_INDEX,
         }
     }
 
     pub(crate) fn is_on(&self) -> bool {
         self.length & aqlen::ENABLE != 0
+    }
+
+    fn empty(&mut self) {
+        self.tail = self.head;
     }
 
     /// Descriptors.

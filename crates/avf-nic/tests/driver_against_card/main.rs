@@ -3,6 +3,7 @@
 
 extern crate alloc;
 
+mod admin_queues;
 mod answers;
 #[path = "../../../offload/src/tests/frames.rs"]
 mod built;
