@@ -56,7 +56,7 @@ impl Doorbells {
     /// Of pages that are as [`Card::show`] has left them for the card's state, but for what the guest has stored since.
     #[must_use]
     pub fn adopt(card: &Card, vf: u8) -> Self {
-        Self { vf, places: Places::adopt(&REGISTERS, |place| card.shown(vf, place)) }
+        Self { vf, places: Places::adopt(&REGISTERS, COUNT, |place| card.shown(vf, place)) }
     }
 
     /// Of pages with anything in them: they are made what the card's registers are, and stores so far do not count.

@@ -69,6 +69,15 @@ pub const REGISTERS: [u32; COUNT] = {
 
 const LAST: u8 = 4;
 
+/// The first place of a tail.
+const TAILS: usize = {
+    let mut place = 0;
+    while rank(REGISTERS[place]) < LAST {
+        place += 1;
+    }
+    place
+};
+
 const fn is_mapped(offset: u32) -> bool {
     MAPPED.start <= offset && offset < MAPPED.end
 }
@@ -104,7 +113,7 @@ impl Doorbells {
     pub fn adopt(nic: &Nic, vf: VfIndex, now: Time) -> Self {
         let slot = |offset| window::resolve(vf, offset).unwrap_or(NOTHING);
         let slots = REGISTERS.map(slot);
-        let places = Places::adopt(&REGISTERS, |place| nic.shown(vf, slots[place], now));
+        let places = Places::adopt(&REGISTERS, TAILS, |place| nic.shown(vf, slots[place], now));
         Self { vf, slots, places, enabled: nic.vectors(vf, r::EIMS) | nic.vectors(vf, r::EIAM) }
     }
 

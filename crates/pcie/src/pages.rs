@@ -29,20 +29,27 @@ pub trait Pages {
     fn replace(&self, offset: u32, old: u32, new: u32) -> bool;
 }
 
+/// Loads of all tails in one look at most, while the guest goes on storing there.
+const TAIL_LOADS: usize = 4;
+
 /// The places of `N` registers, in the order in which stores are taken, and what the device has put into each.
 #[derive(Debug, Clone)]
 pub struct Places<const N: usize> {
     offsets: &'static [u32; N],
     shown: [u32; N],
+    /// The first place of a tail that counts only with the registers of its ring. All later ones are tails too.
+    tails: usize,
     /// Places whose registers follow each other in the pages.
     runs: Vec<Range<usize>>,
 }
 
 impl<const N: usize> Places<N> {
-    /// Of pages that hold what `value` says of each place, by its number, but for what the guest has stored since.
+    /// Of pages that hold what `value` says of each place, by its number, but for what the guest has stored since. Places
+    /// from `tails` on are tails of rings that the guest sets up in these pages; `N` if there are none.
     #[must_use]
-    pub fn adopt(offsets: &'static [u32; N], value: impl FnMut(usize) -> u32) -> Self {
-        let follows = |place: usize| offsets[place - 1].wrapping_add(4) == offsets[place];
+    pub fn adopt(offsets: &'static [u32; N], tails: usize, value: impl FnMut(usize) -> u32) -> Self {
+        let follows =
+            |place: usize| place != tails && offsets[place - 1].wrapping_add(4) == offsets[place];
         let mut runs: Vec<Range<usize>> = Vec::new();
         for place in 0..N {
             match runs.last_mut() {
@@ -50,7 +57,7 @@ impl<const N: usize> Places<N> {
                 _ => runs.push(place..place + 1),
             }
         }
-        Self { offsets, shown: core::array::from_fn(value), runs }
+        Self { offsets, shown: core::array::from_fn(value), tails, runs }
     }
 
     /// Puts into every place what is to be there. Stores so far do not count.
@@ -81,11 +88,7 @@ impl<const N: usize> Places<N> {
         acts: impl Fn(u32) -> bool,
         mut write: impl FnMut(u32, u32),
     ) -> bool {
-        // The last first: a look that has seen a tail has not missed what the guest stored before it.
-        let mut found = self.shown;
-        for run in self.runs.iter().rev() {
-            pages.load_run(self.offsets[run.start], &mut found[run.clone()]);
-        }
+        let found = self.load(pages);
         let any = found != self.shown;
         for run in self.runs.iter().filter(|_| any) {
             if found[run.clone()] == self.shown[run.clone()] {
@@ -106,6 +109,34 @@ impl<const N: usize> Places<N> {
             }
         }
         any
+    }
+
+    /// Loads every place. The last first: a look that has seen a tail has not missed what the guest stored before it. Nor may
+    /// it see a ring that was set up anew with the tail of before. So where anything but tails has changed, tails are loaded
+    /// once more, and all places again if a tail has changed meanwhile.
+    #[inline]
+    fn load<P: Pages>(&self, pages: &P) -> [u32; N] {
+        let mut found = self.shown;
+        for _ in 0..TAIL_LOADS {
+            self.load_from(0, pages, &mut found);
+            let tails = found;
+            if found[..self.tails] == self.shown[..self.tails] {
+                break;
+            }
+            self.load_from(self.tails, pages, &mut found);
+            if found == tails {
+                break;
+            }
+        }
+        found
+    }
+
+    /// Loads the places from `first` on, which begins a run.
+    #[inline]
+    fn load_from<P: Pages>(&self, first: usize, pages: &P, found: &mut [u32; N]) {
+        for run in self.runs.iter().rev().take_while(|run| run.start >= first) {
+            pages.load_run(self.offsets[run.start], &mut found[run.clone()]);
+        }
     }
 
     /// Puts into `places`, by their numbers, what loads are to give from now on. What the guest has stored since the last look

@@ -91,6 +91,32 @@ fn a_queue_that_is_enabled_reads_as_enabled_and_runs() {
     bench.vf(1).expect_frame();
 }
 
+/// The card must not see the enabled queue with its new head and its old tail.
+#[test]
+fn queue_set_up_while_the_card_looks_sends_no_stale_descriptor() {
+    let at = |offset| vf::TX_BLOCK + offset;
+    let restart =
+        [(at(tx::TXDCTL), 0), (at(tx::TDH), 0), (at(tx::TDT), 0), (at(tx::TXDCTL), dctl::ENABLE)];
+    let first = [(at(tx::TXDCTL), 0), (at(tx::TDH), 0)];
+    for loads in 0..2 * COUNT {
+        for (before, while_looking) in [(&[][..], &restart[..]), (&first[..], &restart[2..])] {
+            let mut bench = bench();
+            for _ in 0..3 {
+                bench.vf(0).send(&plain(mac(1), mac(0), 100));
+            }
+            assert_eq!(bench.vf(1).received().len(), 3);
+            before.iter().for_each(|(offset, value)| bench.vf(0).write(*offset, *value));
+            if !before.is_empty() {
+                bench.poll();
+            }
+            bench.poll_while(loads, while_looking);
+            bench.show();
+            bench.poll();
+            assert!(bench.vf(1).received().is_empty(), "after {loads} loads, {before:?}");
+        }
+    }
+}
+
 #[test]
 fn a_reset_puts_reset_values_into_the_pages_before_the_driver_goes_on() {
     let mut bench = masking();

@@ -8,7 +8,7 @@ use nic::Nic;
 use nic::doorbell::Doorbells;
 use pcie::Function;
 use pcie::pages::Pages;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 /// Memory for the mapped pages.
 #[derive(Clone)]
@@ -43,6 +43,35 @@ impl Pages for Memory {
             self.store(offset, new);
         }
         is_old
+    }
+}
+
+/// Pages whose guest stores into registers between two loads of the card.
+struct Racing<'a> {
+    pages: &'a Memory,
+    /// Loads that come before the stores.
+    loads: Cell<usize>,
+    stores: &'a [(u32, u32)],
+}
+
+impl Pages for Racing<'_> {
+    fn load(&self, offset: u32) -> u32 {
+        match self.loads.get().checked_sub(1) {
+            Some(left) => self.loads.set(left),
+            None if self.loads.replace(usize::MAX) == 0 => {
+                self.stores.iter().for_each(|(offset, value)| self.pages.store(*offset, *value));
+            }
+            None => {}
+        }
+        self.pages.load(offset)
+    }
+
+    fn store(&self, offset: u32, value: u32) {
+        self.pages.store(offset, value);
+    }
+
+    fn replace(&self, offset: u32, old: u32, new: u32) -> bool {
+        self.pages.replace(offset, old, new)
     }
 }
 
@@ -84,6 +113,15 @@ impl Bench {
             any |= seen;
         }
         any
+    }
+
+    /// Takes what was stored, while the guest makes these stores after so many loads, and has the card act on it.
+    pub(crate) fn poll_while(&mut self, loads: usize, stores: &[(u32, u32)]) {
+        for (_, Mapped { pages, doorbells }) in &mut self.mapped {
+            let racing = Racing { pages, loads: Cell::new(loads), stores };
+            self.nic.look(doorbells, &racing, self.now);
+        }
+        self.nic.poll(self.now, self.budget, &mut self.world.bus, &mut self.world.wire);
     }
 
     /// Puts into the pages what is to be read there.
