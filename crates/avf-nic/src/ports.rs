@@ -20,9 +20,14 @@ use offload::plain::Plain;
 use pcie::Bus;
 use pcie::Function::Vf;
 use plane::frame::Frame;
+use plane::pacing::Lateness;
 use plane::switch::{Fit, Ids, Mirrors, PortTag, Tables, Vlans};
 use plane::{About, Plane, Port, Ports};
 use units::MacAddress;
+
+/// A port whose rate is limited keeps it while the card is polled this late. What is later is lost. As the 82576's PF driver
+/// sets its card.
+const LATENESS: Lateness = Lateness::Time(10_000_000);
 
 impl Card {
     /// What the plane asks about frames: to be made anew after a visit of the PF driver.
@@ -53,6 +58,7 @@ impl Card {
         let mut tables = self.tables();
         tables.mirrors = mirrors.clone();
         plane.set_tables(tables);
+        plane.pacing.set_lateness(LATENESS);
         for (function, n) in self.functions.iter().zip(0..) {
             plane.pacing.set_rate(Port::of_field(n), factor(function.filters.rate));
         }

@@ -31,6 +31,8 @@ pub const PF_BAR0_SIZE: usize = 0x2_0000;
 pub const VF_BAR0_SIZE: usize = 0x4000;
 /// Bytes of the BAR with the MSI-X table (at 0) and pending bits (at 0x2000).
 pub const BAR3_SIZE: usize = 0x4000;
+/// Speed of the link, Mb/s: the highest that the MAC has.
+pub const LINK_SPEED: u32 = 1_000;
 /// The longest frame the MAC takes, CRC included (9.5 KB).
 pub const MAX_FRAME: usize = 9728;
 /// The shortest frame on the wire, CRC excluded.

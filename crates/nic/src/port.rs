@@ -14,7 +14,7 @@ use i82576::register::{self as r, rx, tx};
 use i82576::{MacAddress, Queue, Time};
 use pcie::{Bus, Function};
 use plane::Wire;
-use plane::pacing::Pacing;
+use plane::pacing::{Lateness, Pacing};
 
 /// Where the queues' register blocks start; there are 16 of 64 bytes in either kind.
 const RX_BLOCKS: u32 = 0xc000;
@@ -88,7 +88,7 @@ impl Nic {
         self.scratch.conditions = Conditions::of(&self.state);
         self.decode();
         (self.plane.now, self.plane.uplink) = (now, self.scratch.conditions.uplink);
-        self.plane.pacing.set_makes_up(self.state.file.get(r::RTTBCNRM));
+        self.plane.pacing.set_lateness(Lateness::Kilobytes(self.state.file.get(r::RTTBCNRM)));
         self.scratch.glances = self.may_glance();
         self.pass_storm_windows(now);
         if self.state.timer.pass(self.state.file.get(r::TCPTIMER), now) {

@@ -83,8 +83,27 @@ pub struct Pacing<const N: usize> {
     /// Bits a second between ports.
     loopback: Option<NonZeroU64>,
     crossing: Account,
-    /// Frames that the plane sent late it may make up for, up to this many KB at the port's rate.
-    makes_up: u32,
+    lateness: Lateness,
+}
+
+/// How much of the time that the plane came late a port may make up for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lateness {
+    /// The time that this many KB take at the port's rate.
+    Kilobytes(u32),
+    /// Nanoseconds.
+    Time(u64),
+}
+
+impl Lateness {
+    /// Nanoseconds, for a port whose rate has this factor.
+    #[inline]
+    fn window(self, factor: u64) -> u64 {
+        match self {
+            Self::Kilobytes(most) => (u64::from(most) * 1024 * factor) >> FRACTION_BITS,
+            Self::Time(most) => most,
+        }
+    }
 }
 
 impl<const N: usize> Pacing<N> {
@@ -97,7 +116,7 @@ impl<const N: usize> Pacing<N> {
     /// The same, when all that has crossed so far is paid for as an account says.
     #[must_use]
     pub fn resume(loopback: Option<NonZeroU64>, crossing: Account) -> Self {
-        Self { ports: [Sender::default(); N], loopback, crossing, makes_up: 0 }
+        Self { ports: [Sender::default(); N], loopback, crossing, lateness: Lateness::Kilobytes(0) }
     }
 
     /// Bits a second between ports, and what has crossed so far.
@@ -122,9 +141,9 @@ impl<const N: usize> Pacing<N> {
         *self.port_mut(port) = Sender { factor, debt };
     }
 
-    /// Frames that the plane sent late it may make up for, up to this many KB at the port's rate.
-    pub fn set_makes_up(&mut self, kilobytes: u32) {
-        self.makes_up = kilobytes;
+    /// Sets how much lateness ports may make up for; none at first.
+    pub fn set_lateness(&mut self, lateness: Lateness) {
+        self.lateness = lateness;
     }
 
     /// Whether anything can be made to wait: within the plane, or of the port.
@@ -165,10 +184,10 @@ impl<const N: usize> Pacing<N> {
     /// A port is looked at, at `now`.
     #[inline]
     pub fn visit(&mut self, port: Port, now: Time) {
-        let makes_up = u64::from(self.makes_up);
+        let lateness = self.lateness;
         let port = self.port_mut(port);
         let Some(factor) = port.factor() else { return };
-        let window = (makes_up * 1024 * factor) >> FRACTION_BITS;
+        let window = lateness.window(factor);
         let late = if port.debt.waiting != 0 { window } else { port.debt.owed };
         port.debt.rate.catch_up(now, late);
     }

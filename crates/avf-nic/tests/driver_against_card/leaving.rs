@@ -143,6 +143,25 @@ fn a_vf_sends_no_faster_than_its_rate_also_within_a_packet() {
     assert!(took <= wanted && took + Duration::from_micros(200) >= wanted, "{took:?} of {wanted:?}");
 }
 
+/// Up to the speed of the link: a host cannot wake for each frame.
+#[test]
+fn rate_is_kept_while_the_card_is_polled_late() {
+    let packet = away(tcp4(&[7; 60_000])).0;
+    for (mbps, gap) in [(100, 10_000), (1_000, 1_000), (10_000, 100), (25_000, 20)] {
+        let (mut world, mut a, _) = two(|policy| (policy.max_tx_rate, policy.spoofchk) = (mbps, false));
+        let mut bytes = 0;
+        for _ in 0..100 {
+            while a.transmit_with(&mut world.vf(0), 0, &packet, &cut(1_460)) {}
+            world.round();
+            bytes += world.cable.0.drain(..).map(|frame| frame.len() + 4).sum::<usize>();
+            world.now = world.now + Duration::from_micros(gap);
+        }
+        let wanted = u64::from(mbps) * gap * 99 / 8;
+        let kept = bytes as f64 / wanted as f64;
+        assert!((0.98..1.02).contains(&kept), "{mbps} Mb/s: {kept}");
+    }
+}
+
 #[test]
 fn a_packet_that_waits_is_gone_when_its_queue_is_set_up_anew() {
     let (mut world, mut a, _) = two(|policy| (policy.max_tx_rate, policy.spoofchk) = (10, false));

@@ -3,7 +3,7 @@
 
 use super::file::Family;
 use super::{Config, ConfigError, DEFAULT_VFS, PortConfig, Unique, VfConfig, value};
-use crate::settings::{Layers, PortPolicy, PortSettings, SettingError, Settings, VfSettings, family};
+use crate::settings::{Layers, PortPolicy, PortSettings, SettingError, Settings, VfSettings};
 
 impl Config {
     /// Makes policies of everything that is set now.
@@ -39,13 +39,7 @@ impl PortConfig {
         self.withheld = vfs.split_off(count.min(vfs.len()));
         self.vfs = vfs;
         self.policy = settings.policy(count).map_err(|error| named(&self.name, error))?;
-        self.vfs.iter_mut().try_for_each(|vf| vf.resolve(addresses))?;
-        if self.family == Family::Avf {
-            for vf in &self.vfs {
-                family::avf_policy(&vf.policy).map_err(|error| named(&vf.name, error))?;
-            }
-        }
-        Ok(())
+        self.vfs.iter_mut().try_for_each(|vf| vf.resolve(self.family, addresses))
     }
 
     /// Every setting and its value.
@@ -71,9 +65,9 @@ pub(super) fn vf_count(port: &str, family: Family, set: Option<u8>) -> Result<us
 }
 
 impl VfConfig {
-    fn resolve(&mut self, addresses: &mut Unique) -> Result<(), ConfigError> {
+    fn resolve(&mut self, family: Family, addresses: &mut Unique) -> Result<(), ConfigError> {
         let settings: VfSettings = effective(&self.layers, &self.name)?;
-        self.policy = settings.policy(self.own_mac).map_err(|error| named(&self.name, error))?;
+        self.policy = settings.policy(self.own_mac, family).map_err(|error| named(&self.name, error))?;
         self.mac = self.policy.mac.unwrap_or(self.own_mac);
         self.quarantine = settings.quarantine.unwrap_or(false);
         addresses.claim("address", &self.mac.to_string(), &format!("{}.mac", self.name))

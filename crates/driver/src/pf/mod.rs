@@ -38,7 +38,7 @@ mod vlan_set;
 
 pub use counters::{Counters, Kind, Refusal};
 pub use moderate::InterruptBounds;
-pub use policy::{AddressOwner, LEAST_MTU, LINK_SPEED, Link, MOST_MTU, PolicyError, PortVlan, VfPolicy};
+pub use policy::{AddressOwner, LEAST_MTU, Link, MOST_MTU, PolicyError, PortVlan, VfPolicy};
 pub use port::{Mirror, PortPolicy, PortPolicyError, StormControl, WINDOWS_MS, check_mirror, most_kbps};
 pub use several::ResizeError;
 pub use state::{PfState, RestoreError};

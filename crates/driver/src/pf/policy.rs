@@ -7,7 +7,7 @@ use super::{InterruptBounds, Pf, VlanSet};
 use crate::hal::Hal;
 use core::fmt;
 use i82576::bits::{dtxswc, rttbcnrc, vmolr, vmvir};
-use i82576::ids::{FCS, MAX_FRAME};
+use i82576::ids::{FCS, LINK_SPEED, MAX_FRAME};
 use i82576::register as r;
 use i82576::{MacAddress, VfIndex};
 use serde::{Deserialize, Serialize};
@@ -104,7 +104,7 @@ pub enum PolicyError {
     /// All VLAN filters are in use.
     #[error("no VLAN filter is left")]
     NoVlanFilter,
-    /// More than the link carries.
+    /// The rate is above the speed of the link, Mb/s.
     #[error("{0} Mb/s are more than the link's {LINK_SPEED}; 0 is no limit")]
     Rate(u32),
     /// A rate is a part of the link's, which has none while it is down.
@@ -153,8 +153,6 @@ pub const MOST_MTU: u16 = MAX_FRAME as u16 - AROUND;
 /// What a VF receives that asked for nothing, tag and check sequence included.
 const STANDARD_FRAME: u32 = 1522;
 
-/// Speed of the link, Mb/s: the only one that this card has.
-pub const LINK_SPEED: u32 = 1_000;
 /// A card that is looked at this late, milliseconds, still keeps every rate, up to what [`MOST_RATE_WINDOW`] holds:
 /// eight at the link's speed. What is later is lost.
 const LATENESS_MS: u32 = 10;

@@ -3,11 +3,9 @@
 
 use super::{Card, Pf, Stage};
 use crate::pf::Link;
+use ::avf::ids::LINK_SPEED;
 use ::avf::virtchnl::reply::encode;
 use ::avf::virtchnl::{Capabilities, Event, LinkSpeed, Op, Status};
-
-/// What a VF sees whose link the administrator holds up while the port has none, Mb/s.
-const HELD_UP: u32 = 40_000;
 
 impl Pf {
     /// The port's link: its speed in Mb/s, or none. VFs whose link it is are told.
@@ -24,7 +22,7 @@ impl Pf {
         match state.policy.state {
             _ if !state.is_free() => None,
             Link::Auto => self.wire,
-            Link::Enable => Some(self.wire.unwrap_or(HELD_UP)),
+            Link::Enable => Some(self.wire.unwrap_or(LINK_SPEED)),
             Link::Disable => None,
         }
     }

@@ -4,7 +4,7 @@
 use super::{Card, Pf};
 use crate::pf::{Link, PortVlan, VlanSet};
 use ::avf::control::Order;
-use ::avf::ids::{BASE_PAIRS, MAX_FRAME, MAX_PAIRS};
+use ::avf::ids::{BASE_PAIRS, LINK_SPEED, MAX_FRAME, MAX_PAIRS};
 use i82576::MacAddress;
 use serde::{Deserialize, Serialize};
 
@@ -81,6 +81,9 @@ pub enum PolicyError {
     /// Shorter than every Ethernet carries, or longer than the card takes.
     #[error("frames of {0} bytes are not possible (1522 to {MAX_FRAME})")]
     Frame(u16),
+    /// The rate is above the speed of the link, Mb/s.
+    #[error("{0} Mb/s are more than the link's {LINK_SPEED}; 0 is no limit")]
+    Rate(u32),
     /// None, or more than a VF can have.
     #[error("{0} of {1} queue pairs are not possible (1 to {MAX_PAIRS}, the first not above the second)")]
     Pairs(u16, u16),
@@ -102,6 +105,9 @@ impl VfPolicy {
         }
         if !(STANDARD_FRAME..=MAX_FRAME as u16).contains(&self.max_frame) {
             return Err(PolicyError::Frame(self.max_frame));
+        }
+        if self.max_tx_rate > LINK_SPEED {
+            return Err(PolicyError::Rate(self.max_tx_rate));
         }
         if self.pairs == 0 || self.pairs > self.most_pairs || usize::from(self.most_pairs) > MAX_PAIRS {
             return Err(PolicyError::Pairs(self.pairs, self.most_pairs));

@@ -25,7 +25,7 @@ use crate::port::uplink::Uplink;
 use crate::settings::{PortPolicy, PortSettings, SettingError, family};
 use crate::state::StateError;
 use crate::state::port::{ClientState, Configured};
-use avf::ids::{BAR0_SIZE, BAR3_SIZE, MAX_VFS};
+use avf::ids::{BAR0_SIZE, BAR3_SIZE, LINK_SPEED, MAX_VFS};
 use avf_nic::Card;
 use avf_nic::doorbell::Doorbells;
 use avf_nic::staging::Staging;
@@ -44,8 +44,6 @@ use std::ops::Range;
 use vfio_user::types::SparseArea;
 use vfio_user::wire::pci_region;
 
-/// The link's speed, Mb/s.
-const SPEED: u32 = 25_000;
 /// Frames from the uplink, and packets from each transmit queue, of a poll.
 const BUDGET: usize = 64;
 
@@ -192,7 +190,7 @@ impl Family for Avf {
     }
 
     fn visit(&mut self, bus: &mut LiveBus) -> Visit {
-        let link = self.link.then_some(SPEED);
+        let link = self.link.then_some(LINK_SPEED);
         let visit = self.with_pf(bus, |pf, hal| {
             pf.set_link(hal, link);
             pf.visit(hal)

@@ -118,7 +118,7 @@ fn the_administrator_decides_what_a_vf_sees_of_the_link() {
     world.set(|policy| policy.state = Link::Enable);
     assert_eq!(world.events(), [UP]);
     world.pf.set_link(&mut world.card, None);
-    assert_eq!(world.pf.vf_link(0), Some(40_000), "up, whatever the port's link is");
+    assert_eq!(world.pf.vf_link(0), Some(25_000), "up, whatever the port's link is");
 }
 
 #[test]
