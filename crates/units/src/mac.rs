@@ -48,6 +48,13 @@ impl MacAddress {
         self == Self::BROADCAST
     }
 
+    /// The address of a virtual router (VRRP, RFC 9568 section 7.3, and CARP): several stations have it, and one of them uses
+    /// it.
+    #[must_use]
+    pub const fn is_virtual_router(self) -> bool {
+        matches!(self.0, [0x00, 0x00, 0x5e, 0x00, 0x01 | 0x02, _])
+    }
+
     /// May be a station's own address: not a group address, not zero.
     #[must_use]
     pub fn is_valid_unicast(self) -> bool {
@@ -101,6 +108,20 @@ mod tests {
         let (low, high) = mac.to_words();
         assert_eq!((low, high), (0x3c2b_1a02, 0x5e4d));
         assert_eq!(MacAddress::from_words(low, high | 0x8000_0000), mac);
+    }
+
+    #[test]
+    fn virtual_router_addresses_are_those_of_ipv4_and_ipv6() {
+        for (text, is) in [
+            ("00:00:5e:00:01:00", true),
+            ("00:00:5e:00:02:ff", true),
+            ("00:00:5e:00:00:01", false),
+            ("00:00:5e:00:03:01", false),
+            ("02:00:5e:00:01:01", false),
+            ("01:00:5e:00:01:01", false),
+        ] {
+            assert_eq!(text.parse::<MacAddress>().unwrap().is_virtual_router(), is, "{text}");
+        }
     }
 
     #[test]

@@ -114,8 +114,10 @@ impl<const N: usize> Tables<N> {
         let switched = from_uplink || self.loopback;
         let matched = self.matching(frame.dst, from_uplink);
         let wanted = if switched { matched.ports & self.in_vlan(frame.vlan) } else { Ports::NONE };
-        // A station that is certainly here is not looked for outside as well.
-        let here = matched.exact && !wanted.is_empty() && !frame.dst.is_group();
+        // A station that is certainly here is not looked for outside as well. A virtual router may be outside though a port
+        // has its address: that one stands by.
+        let one_station = !frame.dst.is_group() && !frame.dst.is_virtual_router();
+        let here = matched.exact && !wanted.is_empty() && one_station;
         let stays = here || self.is_local_vlan(frame.vlan);
         let itself = sender & !self.own_loopback;
         let others = wanted & !itself;
