@@ -28,7 +28,7 @@ const HEADER: usize = 28;
 
 /// A state as it is kept, the body alone.
 static BODY: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let text = include_str!("../../crates/daemon/tests/states/avfs-v5.hex");
+    let text = include_str!("../../crates/daemon/tests/states/avfs-v6.hex");
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
     digits.chunks_exact(2).skip(HEADER).map(byte).collect()

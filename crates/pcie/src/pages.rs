@@ -48,8 +48,7 @@ impl<const N: usize> Places<N> {
     /// from `tails` on are tails of rings that the guest sets up in these pages; `N` if there are none.
     #[must_use]
     pub fn adopt(offsets: &'static [u32; N], tails: usize, value: impl FnMut(usize) -> u32) -> Self {
-        let follows =
-            |place: usize| place != tails && offsets[place - 1].wrapping_add(4) == offsets[place];
+        let follows = |place: usize| place != tails && offsets[place - 1].wrapping_add(4) == offsets[place];
         let mut runs: Vec<Range<usize>> = Vec::new();
         for place in 0..N {
             match runs.last_mut() {

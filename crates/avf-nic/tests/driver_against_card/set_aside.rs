@@ -83,6 +83,7 @@ fn policy() -> impl Strategy<Value = VfPolicy> {
             state,
             pairs,
             max_tx_rate: rate * 10,
+            share_mac: spoofchk != allmulti,
             ..VfPolicy::default()
         },
     )

@@ -2,7 +2,7 @@
 
 use crate::world::{World, mac};
 use avf::control::Control;
-use avf::virtchnl::{Packed, Request};
+use avf::virtchnl::{Address, AddressUse, Packed, Request};
 use driver::avf::pf::VfPolicy;
 use driver::avf::vf::Vf;
 use driver::pf::PortVlan;
@@ -42,6 +42,34 @@ fn heard(world: &mut World, vfs: &mut [Vf; 3], sent: &[u8]) -> [Option<Vec<u8>>;
         let received = vfs[usize::from(n)].receive(&mut world.vf(n), 0, &mut into)?;
         Some(into[..received.length].to_vec())
     })
+}
+
+/// The master and the backup of a virtual router (keepalived with use_vmac), and a client, which is VF 0.
+#[test]
+fn backup_of_a_virtual_router_receives_after_fail_over() {
+    let (mut world, mut vfs) = three(|_, _| {});
+    let router = [0, 0, 0x5e, 0, 1, 51];
+    for n in [1, 2] {
+        let list = Packed::new(&[Address { mac: router, usage: AddressUse::Extra }]);
+        let request = Request::Addresses(true, u16::from(n) + 1, list.list());
+        vfs[usize::from(n)].ask(&mut world.vf(n), request).unwrap();
+    }
+    let from_router = |byte| [&mac(0).0[..], &router, &[0x88, 0xb5], &[byte; 46]].concat();
+    for active in [1, 2] {
+        let announcement = from_router(active);
+        assert!(vfs[usize::from(active)].transmit(&mut world.vf(active), 0, &announcement));
+        world.round();
+        let mut into = [0; 2048];
+        let received = vfs[0].receive(&mut world.vf(0), 0, &mut into);
+        assert_eq!(received.map(|got| into[..got.length].to_vec()), Some(announcement));
+        let ping = frame(router, 0);
+        assert_eq!(heard(&mut world, &mut vfs, &ping), [Some(ping.clone()), Some(ping.clone())]);
+        // The master may be on another host while both of these stand by.
+        assert_eq!(core::mem::take(&mut world.cable.0), [ping]);
+    }
+    // A neighbour that has not asked for the address may not send from it.
+    let spoofed = [&mac(1).0[..], &router, &[0x88, 0xb5], &[3; 46]].concat();
+    assert_eq!(heard(&mut world, &mut vfs, &spoofed), [None, None]);
 }
 
 #[test]

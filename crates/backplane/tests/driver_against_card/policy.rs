@@ -3,7 +3,7 @@
 
 use crate::support::{Bench, frame, index};
 use backplane::vf_mac;
-use driver::pf::{Link, Refusal, VfPolicy};
+use driver::pf::{Link, PortVlan, Refusal, VfPolicy};
 use driver::vf::{MailboxError, VfError};
 use i82576::MacAddress;
 
@@ -46,6 +46,45 @@ fn a_vlan_that_is_taken_off_the_list_is_left_at_once() {
     }
     allow(&mut bench, |policy| policy.vlans = Some([11].into_iter().collect()));
     assert_eq!(vlans(&bench), [0, 11]);
+    allow(&mut bench, |policy| policy.vlans = Some([10, 11].into_iter().collect()));
+    assert_eq!(vlans(&bench), [0, 10, 11], "the guest has it again");
+}
+
+/// Linux igbvf takes the refusal for consent, and does not ask again.
+#[test]
+fn vlan_that_was_refused_is_joined_once_it_is_allowed() {
+    let mut bench = Bench::new(1);
+    allow(&mut bench, |policy| policy.vlans = Some([11].into_iter().collect()));
+    for vlan in [10, 11, 12] {
+        assert_eq!(is_nack(bench.on(0, |vf, hal| vf.set_vlan(hal, vlan, true))), vlan != 11);
+    }
+    bench.on(0, |vf, hal| vf.set_vlan(hal, 12, false)).unwrap();
+    allow(&mut bench, |policy| policy.vlans = None);
+    assert_eq!(vlans(&bench), [0, 11, 10], "12 was left");
+    allow(&mut bench, |policy| policy.vlans = Some([11].into_iter().collect()));
+    bench.on(0, |vf, hal| vf.restart(hal)).unwrap();
+    allow(&mut bench, |policy| policy.vlans = None);
+    assert_eq!(vlans(&bench), [0, 11], "a reset ends it");
+}
+
+#[test]
+fn own_vlans_come_back_when_the_port_vlan_goes() {
+    let mut bench = Bench::new(2);
+    for vf in 0..2 {
+        bench.on(vf, |vf, hal| vf.set_vlan(hal, 10, true)).unwrap();
+    }
+    bench.on(0, |vf, hal| vf.set_vlan(hal, 7, true)).unwrap();
+    let port_vlan = PortVlan { id: 7, qos: 0 };
+    allow(&mut bench, |policy| policy.vlan = Some(port_vlan));
+    assert_eq!(vlans(&bench), [7]);
+    allow(&mut bench, |policy| policy.vlans = Some([7].into_iter().collect()));
+    assert_eq!(vlans(&bench), [7]);
+    allow(&mut bench, |policy| (policy.vlan, policy.vlans) = (None, None));
+    assert_eq!(vlans(&bench), [0, 10, 7]);
+    let mut tagged = frame(vf_mac(1), vf_mac(0), 100, 1);
+    tagged.splice(12..12, [0x81, 0, 0, 10]);
+    bench.send(0, &tagged);
+    assert_eq!(bench.receive_all(1).len(), 1);
 }
 
 #[test]

@@ -60,6 +60,42 @@ fn addresses_that_are_none_or_anothers_are_refused() {
     assert_eq!(bench.vfs[0].mac(), vf_mac(0));
 }
 
+/// The master and the backup of a virtual router (keepalived with use_vmac), and a client.
+#[test]
+fn backup_of_a_virtual_router_receives_after_fail_over() {
+    let (mut bench, router) = (Bench::new(3), MacAddress([0, 0, 0x5e, 0, 1, 51]));
+    let (client, master, backup) = (0, 1, 2);
+    for vf in [master, backup] {
+        bench.on(vf, |vf, hal| vf.add_mac(hal, router)).unwrap();
+    }
+    for active in [master, backup] {
+        let announcement = crate::support::frame(vf_mac(client), router, 64, 1);
+        bench.send(active, &announcement);
+        assert_eq!(bench.receive_all(client), [announcement], "its filters hold the source address");
+        let ping = crate::support::frame(router, vf_mac(client), 64, 2);
+        bench.send(client, &ping);
+        assert_eq!(bench.receive_all(active), [ping.clone()]);
+        assert_eq!(bench.receive_all(master + backup - active), [ping], "the other's kernel drops it");
+    }
+    // A neighbour that has not asked for the address may not send from it.
+    bench.send(client, &crate::support::frame(vf_mac(1), router, 64, 3));
+    assert_eq!(bench.receive_all(master).len(), 0);
+}
+
+#[test]
+fn share_mac_of_both_vfs_lets_them_have_the_same_address() {
+    for (own, others) in [(false, false), (true, false), (false, true), (true, true)] {
+        let mut bench = Bench::new(2);
+        bench.on(1, |vf, hal| vf.add_mac(hal, NEW)).unwrap();
+        policy(&mut bench, 0, |p| p.share_mac = own);
+        policy(&mut bench, 1, |p| p.share_mac = others);
+        let asked = bench.on(0, |vf, hal| vf.add_mac(hal, NEW));
+        assert_eq!(asked.is_ok(), own && others, "{own}, {others}");
+        assert_eq!(counters(&bench).refused(Refusal::AddressInUse), u64::from(asked.is_err()));
+        assert_eq!(bench.on(0, |vf, hal| vf.set_mac(hal, PORT_MAC)), REFUSED_MAC, "the port shares nothing");
+    }
+}
+
 #[test]
 fn additional_addresses_come_from_a_shared_pool() {
     let mut bench = Bench::new(2);

@@ -140,6 +140,7 @@ const EVERYTHING: &str = r#"
     state = "enable"
     allmulti = false
     max_mtu = 1500
+    share_mac = true
     rss = true
     min_interrupts = 500
     max_interrupts = 20000
@@ -167,6 +168,7 @@ fn everything_can_be_said() {
         rss: true,
         interrupts: InterruptBounds { min_interrupts: 500, max_interrupts: 20_000, adaptive: true },
         max_tx_rate: 250,
+        share_mac: true,
     };
     assert_eq!((vf.name.as_str(), vf.policy), ("leftvf1", expected));
     let index = |n| VfIndex::new(n).unwrap();

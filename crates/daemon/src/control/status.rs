@@ -160,6 +160,20 @@ pub struct Mailbox {
     pub notices: u64,
 }
 
+/// Returns the setting by which the administrator can allow what is refused for a reason of [`Mailbox::refused`].
+#[must_use]
+pub fn remedy(reason: &str) -> Option<&'static str> {
+    Some(match reason {
+        "address-in-use" => "share_mac on for both VFs, or trust on",
+        "address-fixed" | "promiscuity" => "trust on",
+        "multicast-promiscuity" => "allmulti on",
+        "mtu-limit" => "a larger max_mtu",
+        "vlan-fixed" => "vlan 0",
+        "vlan-not-allowed" => "the VLAN in vlans",
+        _ => return None,
+    })
+}
+
 /// What a VF was caught at, and what is done about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Conduct {

@@ -3,6 +3,7 @@
 
 use super::Port;
 use super::hal::now;
+use crate::control::status::remedy;
 use crate::flight::What;
 use crate::limit::Limit;
 use driver::pf::Refusal;
@@ -85,6 +86,7 @@ impl Port {
                     tracing::info!(
                         function,
                         reason,
+                        remedy = remedy(reason),
                         count,
                         suppressed,
                         "the PF driver has refused a request"

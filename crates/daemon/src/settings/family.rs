@@ -51,6 +51,7 @@ pub fn avf_policy(policy: &VfPolicy) -> Result<AvfPolicy, SettingError> {
         state: policy.state,
         max_tx_rate: policy.max_tx_rate,
         max_frame: policy.max_mtu.map_or(longest, |mtu| mtu.saturating_add(AROUND).min(longest)),
+        share_mac: policy.share_mac,
         ..AvfPolicy::default()
     };
     policy.check()?;
@@ -89,11 +90,13 @@ mod tests {
             state: Link::Disable,
             max_mtu: Some(1500),
             max_tx_rate: 5,
+            share_mac: true,
             ..VfPolicy::default()
         };
         let avf = avf_policy(&policy).unwrap();
         assert_eq!((avf.vlan, avf.trust, avf.spoofchk, avf.state), (policy.vlan, true, false, Link::Disable));
         assert_eq!((avf.max_frame, avf.max_tx_rate, avf.allmulti), (1526, 5, false), "Linux takes 26 off");
+        assert!(avf.share_mac);
         assert_eq!(avf_policy(&VfPolicy::default()).unwrap().max_frame, 9728);
     }
 

@@ -49,6 +49,11 @@ pub struct VfSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub trust: Option<bool>,
+    /// Let the guest use the address of another VF that has this setting too; off by default. Addresses of virtual routers
+    /// (VRRP) are shared without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(long, value_name = "on|off", alias = "share_mac", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
+    pub share_mac: Option<bool>,
     /// The most that the guest may send, Mb/s, up to the speed of the link: 1000, with family = "avf" 25000; 0, the
     /// default, is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -167,6 +172,7 @@ impl VfSettings {
                 adaptive: self.coalesce == Some(Coalesce::Adaptive),
             },
             max_tx_rate: self.max_tx_rate.unwrap_or(default.max_tx_rate),
+            share_mac: self.share_mac.unwrap_or(default.share_mac),
         };
         family::check(&policy, family)?;
         Ok(policy)
@@ -186,6 +192,7 @@ impl VfSettings {
             vlans: Some(vlans::print(policy.vlans.as_ref())),
             spoofchk: Some(policy.spoofchk),
             trust: Some(policy.trust),
+            share_mac: Some(policy.share_mac),
             max_tx_rate: Some(policy.max_tx_rate),
             min_tx_rate: Some(0),
             allmulti: Some(policy.allmulti),
@@ -296,6 +303,7 @@ mod tests {
             vlans: Some("10-12,100".into()),
             spoofchk: Some(false),
             trust: Some(true),
+            share_mac: Some(true),
             max_tx_rate: Some(250),
             allmulti: Some(false),
             max_mtu: Some(1500),
@@ -315,7 +323,9 @@ mod tests {
     #[test]
     fn an_address_of_zeros_leaves_the_choice_to_the_guest() {
         let address = |mac: &str| {
-            let policy = VfSettings { mac: Some(mac.into()), ..VfSettings::default() }.policy(OWN, Family::I82576).unwrap();
+            let policy = VfSettings { mac: Some(mac.into()), ..VfSettings::default() }
+                .policy(OWN, Family::I82576)
+                .unwrap();
             (policy.mac, policy.admin_mac)
         };
         assert_eq!(address("02:00:00:00:00:09"), (Some(MacAddress([2, 0, 0, 0, 0, 9])), true));

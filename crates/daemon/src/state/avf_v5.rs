@@ -1,13 +1,16 @@
-//! Versions 1 to 4 of the state of a port of family AVF: a port had eight VFs, sets of them were bytes, and its policy was in
-//! the terms of the 82576. Up to version 3 there were no limits of conduct, and only the administrator could quarantine a VF.
-//! Left out: everything that is as today.
+//! Versions 1 to 5 of the state of a port of family AVF: VFs could not share addresses, and no VLANs were withheld. Up to version
+//! 4 a port had eight VFs, sets of them were bytes, and its policy was in the terms of the 82576. Up to version 3 there were no
+//! limits of conduct, and only the administrator could quarantine a VF. Left out: everything that is as today.
 
-use super::port::{ClientState, Configured};
+use super::port::ClientState;
+use super::v2::OldConfigured;
 use super::{AvfRest, AvfState};
+use crate::settings;
 use avf_nic::{Basis, State};
-use driver::avf::pf::PfState;
+use driver::avf::pf::earlier::PfState;
 use driver::conduct::{Cause, Monitor};
-use driver::pf::{PortPolicy, VfPolicy};
+use driver::pf::PortPolicy;
+use driver::pf::earlier::VfPolicy;
 use i82576::Time;
 use iovm::FunctionState;
 use pcie::VfSet;
@@ -19,7 +22,7 @@ pub(super) struct V1 {
     functions: Vec<FunctionState>,
     policies: Vec<VfPolicy>,
     quarantined: u8,
-    configured: Configured,
+    configured: OldConfigured,
 }
 
 /// As version 2 has it: the card was not set aside.
@@ -28,33 +31,35 @@ pub(super) struct V2 {
     functions: Vec<FunctionState>,
     policies: Vec<VfPolicy>,
     quarantined: u8,
-    configured: Configured,
+    configured: OldConfigured,
     policy: PortPolicy,
 }
 
 /// As version 3 has it: a bit for each VF that is quarantined, and a card without restraints.
-pub(super) type V3 = Body<u8, Basis>;
+pub(super) type V3 = Body<u8, PortPolicy, Rest<Basis, u8, u64>>;
 /// As version 4 has it.
-pub(super) type V4 = Body<Vec<Monitor>, State>;
+pub(super) type V4 = Body<Vec<Monitor>, PortPolicy, Rest<State, u8, u64>>;
+/// As version 5 has it.
+pub(super) type V5 = Body<Vec<Monitor>, settings::PortPolicy, Rest<State, VfSet, VfSet>>;
 
-/// A port, with its VFs' conduct and its card in the terms of the version.
+/// A port, with its VFs' conduct, its policy and its card in the terms of the version.
 #[derive(Deserialize)]
-pub(super) struct Body<M, C> {
+pub(super) struct Body<M, P, R> {
     functions: Vec<FunctionState>,
     policies: Vec<VfPolicy>,
     conduct: M,
-    configured: Configured,
-    policy: PortPolicy,
-    rest: Option<Rest<C>>,
+    configured: OldConfigured<P>,
+    policy: P,
+    rest: Option<R>,
 }
 
-/// What of a port counts only while nothing happens to it.
+/// What of a port counts only while nothing happens to it, with the sets of VFs in the terms of the version.
 #[derive(Deserialize)]
-struct Rest<C> {
+pub(super) struct Rest<C, H, A> {
     card: C,
     pf: PfState,
-    hidden: u8,
-    asking: u64,
+    hidden: H,
+    asking: A,
     link: bool,
     storms: (u64, bool),
     watched: Time,
@@ -78,43 +83,59 @@ impl From<V2> for AvfState {
 
 impl From<V3> for AvfState {
     fn from(state: V3) -> Self {
-        let vfs = 0..state.policies.len() as u32;
-        let quarantined = |vf: u32| state.conduct.checked_shr(vf).is_some_and(|bits| bits & 1 == 1);
+        let Body { functions, policies, conduct, configured, policy, rest } = state;
+        let vfs = 0..policies.len() as u32;
+        let quarantined = |vf: u32| conduct.checked_shr(vf).is_some_and(|bits| bits & 1 == 1);
         let monitor = |vf| match quarantined(vf) {
             true => Monitor::of_quarantined(Cause::Administrator),
             false => Monitor::default(),
         };
-        let conduct = vfs.map(monitor).collect();
-        state.with_conduct(conduct)
+        let (conduct, rest) = (vfs.map(monitor).collect(), rest.map(Rest::with_restraints));
+        V4 { functions, policies, conduct, configured, policy, rest }.into()
     }
 }
 
 impl From<V4> for AvfState {
-    fn from(mut state: V4) -> Self {
-        let conduct = std::mem::take(&mut state.conduct);
-        state.with_conduct(conduct)
+    fn from(state: V4) -> Self {
+        let Body { functions, policies, conduct, configured, policy, rest } = state;
+        let configured = OldConfigured { port: (&configured.port).into(), vfs: configured.vfs };
+        let (policy, rest) = ((&policy).into(), rest.map(Rest::with_sets));
+        V5 { functions, policies, conduct, configured, policy, rest }.into()
     }
 }
 
-impl<M, C: Into<State>> Body<M, C> {
-    /// The state in today's terms, with this conduct of each VF.
-    fn with_conduct(self, conduct: Vec<Monitor>) -> AvfState {
-        let Self { functions, policies, configured: Configured { port, vfs }, policy, rest, .. } = self;
-        AvfState {
+impl From<V5> for AvfState {
+    fn from(state: V5) -> Self {
+        let Body { functions, policies, conduct, configured, policy, rest } = state;
+        Self {
             functions,
-            policies,
+            policies: policies.into_iter().map(Into::into).collect(),
             conduct,
-            configured: Configured { port: (&port).into(), vfs },
-            policy: (&policy).into(),
+            configured: configured.into(),
+            policy,
             rest: rest.map(AvfRest::from),
         }
     }
 }
 
-impl<C: Into<State>> From<Rest<C>> for AvfRest {
-    fn from(rest: Rest<C>) -> Self {
-        let Rest { card, pf, hidden, asking, link, storms, watched, clients } = rest;
+impl Rest<Basis, u8, u64> {
+    fn with_restraints(self) -> Rest<State, u8, u64> {
+        let Self { card, pf, hidden, asking, link, storms, watched, clients } = self;
+        Rest { card: card.into(), pf, hidden, asking, link, storms, watched, clients }
+    }
+}
+
+impl Rest<State, u8, u64> {
+    fn with_sets(self) -> Rest<State, VfSet, VfSet> {
+        let Self { card, pf, hidden, asking, link, storms, watched, clients } = self;
         let (hidden, asking) = (VfSet::new(hidden.into()), VfSet::new(asking));
-        Self { card: card.into(), pf, hidden, asking, link, storms, watched, clients }
+        Rest { card, pf, hidden, asking, link, storms, watched, clients }
+    }
+}
+
+impl From<Rest<State, VfSet, VfSet>> for AvfRest {
+    fn from(rest: Rest<State, VfSet, VfSet>) -> Self {
+        let Rest { card, pf, hidden, asking, link, storms, watched, clients } = rest;
+        Self { card, pf: pf.into(), hidden, asking, link, storms, watched, clients }
     }
 }

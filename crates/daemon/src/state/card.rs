@@ -1,7 +1,7 @@
 //! The state of a port's card together with the software of its PF. Left out: the port around it: clients, their
 //! memory, sockets, the uplink.
 
-use super::{Saved, StateError, decode, v1};
+use super::{Saved, StateError, decode, v2};
 use crate::port::{Card, PF_RID};
 use driver::Pf;
 use driver::pf::PfState;
@@ -23,11 +23,12 @@ pub struct CardState {
 
 impl Saved for CardState {
     const KIND: [u8; 4] = *b"card";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
 
     fn from_earlier(version: u32, body: &[u8]) -> Result<Self, StateError> {
         match version {
-            1 => decode::<v1::Card>(body).map(Self::from),
+            1 => decode::<v2::Card<nic::Basis>>(body).map(Self::from),
+            2 => decode::<v2::Card<nic::State>>(body).map(Self::from),
             found => Err(StateError::Version { found, newest: Self::VERSION }),
         }
     }

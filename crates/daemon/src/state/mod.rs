@@ -14,10 +14,10 @@
 //! Left out: where the bytes go, and what a port does with them. `docs/decisions/14` has the rule for versions.
 
 pub mod avf;
-mod avf_v4;
+mod avf_v5;
 pub mod card;
 pub mod port;
-mod v1;
+mod v2;
 
 pub use avf::{AvfRest, AvfState};
 pub use card::CardState;

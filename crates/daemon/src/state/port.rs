@@ -1,7 +1,7 @@
 //! The state of a port: its card with the PF's software, and what is known of each function's client. Left out: clients
 //! themselves, with their sockets and memory, which are noted elsewhere as they come and go.
 
-use super::{CardState, Saved, StateError, decode, v1};
+use super::{CardState, Saved, StateError, decode, v2};
 use crate::control::status::Interventions;
 use driver::pf::{PfState, PortPolicy, VfPolicy};
 use i82576::Time;
@@ -26,11 +26,12 @@ pub struct PortState {
 
 impl Saved for PortState {
     const KIND: [u8; 4] = *b"port";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
 
     fn from_earlier(version: u32, body: &[u8]) -> Result<Self, StateError> {
         match version {
-            1 => decode::<v1::Port>(body).map(Self::from),
+            1 => decode::<v2::Port<nic::Basis>>(body).map(Self::from),
+            2 => decode::<v2::Port<nic::State>>(body).map(Self::from),
             found => Err(StateError::Version { found, newest: Self::VERSION }),
         }
     }
@@ -91,5 +92,12 @@ pub struct GuestState {
 
 impl Saved for SoftwareState {
     const KIND: [u8; 4] = *b"soft";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
+
+    fn from_earlier(version: u32, body: &[u8]) -> Result<Self, StateError> {
+        match version {
+            1 => decode::<v2::Software>(body).map(Self::from),
+            found => Err(StateError::Version { found, newest: Self::VERSION }),
+        }
+    }
 }

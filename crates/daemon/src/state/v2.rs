@@ -1,42 +1,85 @@
-//! Version 1 of a card's state and of a port's: no frames waited for descriptors. Left out: everything that both versions
-//! have, which is today's.
+//! Versions 1 and 2 of a card's state and of a port's, and version 1 of its software's: VFs could not share addresses, and no
+//! VLANs were withheld. In version 1 no frames waited for descriptors. Left out: everything that is as today.
 
-use super::port::{ClientState, Configured};
-use super::{CardState, PortState};
-use driver::pf::PfState;
+use super::port::{ClientState, Configured, GuestState, HostedState};
+use super::{CardState, PortState, SoftwareState};
+use driver::pf::PortPolicy;
+use driver::pf::earlier::{PfState, VfPolicy};
 use i82576::Time;
 use iovm::ManagerState;
 use pcie::msix::TableState;
 use serde::Deserialize;
 
-/// A card as version 1 has it.
+/// A card, with the state of the chip in the version's terms.
 #[derive(Deserialize)]
-pub(super) struct Card {
-    nic: nic::Basis,
+pub(super) struct Card<N> {
+    nic: N,
     pf: Option<PfState>,
     manager: Option<ManagerState>,
 }
 
-impl From<Card> for CardState {
-    fn from(card: Card) -> Self {
+impl<N: Into<nic::State>> From<Card<N>> for CardState {
+    fn from(card: Card<N>) -> Self {
         let Card { nic, pf, manager } = card;
-        Self { nic: nic.into(), pf, manager }
+        Self { nic: nic.into(), pf: pf.map(Into::into), manager }
     }
 }
 
-/// A port as version 1 has it.
+/// A port's policy by its configuration.
 #[derive(Deserialize)]
-pub(super) struct Port {
-    card: Card,
+pub(super) struct OldConfigured<P = PortPolicy> {
+    pub(super) port: P,
+    pub(super) vfs: Vec<VfPolicy>,
+}
+
+impl<P, Q: From<P>> From<OldConfigured<P>> for Configured<Q> {
+    fn from(configured: OldConfigured<P>) -> Self {
+        let OldConfigured { port, vfs } = configured;
+        Self { port: port.into(), vfs: vfs.into_iter().map(Into::into).collect() }
+    }
+}
+
+/// A port, with the state of the chip in the version's terms.
+#[derive(Deserialize)]
+pub(super) struct Port<N> {
+    card: Card<N>,
     table: Option<TableState>,
-    configured: Option<Configured>,
+    configured: Option<OldConfigured>,
     watched: Time,
     functions: Vec<ClientState>,
 }
 
-impl From<Port> for PortState {
-    fn from(port: Port) -> Self {
+impl<N: Into<nic::State>> From<Port<N>> for PortState {
+    fn from(port: Port<N>) -> Self {
         let Port { card, table, configured, watched, functions } = port;
-        Self { card: card.into(), table, configured, watched, functions }
+        Self { card: card.into(), table, configured: configured.map(Into::into), watched, functions }
+    }
+}
+
+/// A port's software.
+#[derive(Deserialize)]
+pub(super) struct Software {
+    hosted: Option<Hosted>,
+    guest: Option<GuestState>,
+}
+
+#[derive(Deserialize)]
+struct Hosted {
+    pf: PfState,
+    manager: ManagerState,
+    configured: OldConfigured,
+}
+
+impl From<Software> for SoftwareState {
+    fn from(software: Software) -> Self {
+        let Software { hosted, guest } = software;
+        Self { hosted: hosted.map(HostedState::from), guest }
+    }
+}
+
+impl From<Hosted> for HostedState {
+    fn from(hosted: Hosted) -> Self {
+        let Hosted { pf, manager, configured } = hosted;
+        Self { pf: pf.into(), manager, configured: configured.into() }
     }
 }

@@ -78,6 +78,10 @@ fn address_in_use_by_a_neighbour() {
     let mut world = guest(VfSettings::default());
     let neighbour = Guest::under_qemu(&world.0, 1);
     assert_refused(&mut world, "address-in-use", |vf, hal| vf.set_mac(hal, neighbour.vf.mac()));
+    for vf in [0, 1] {
+        world.0.change(vf, VfSettings { share_mac: Some(true), ..VfSettings::default() });
+    }
+    world.1.vf.set_mac(&mut world.1.machine, neighbour.vf.mac()).expect("both may share");
 }
 
 /// An address stays the VF's while its guest uses another: it has it again after a reset.

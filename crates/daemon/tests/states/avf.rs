@@ -8,6 +8,7 @@ mod world;
 
 use crate::conversation::tcp;
 use crate::kept::configured;
+use avf::virtchnl::{Packed, Request};
 use avf_nic::Card;
 use core::time::Duration;
 use daemon::control::status::Interventions;
@@ -70,11 +71,17 @@ fn start(world: &mut World, n: u8) -> Vf {
         max_tx_rate: u32::from(n == 0),
         vlan: (n == 1).then_some(PortVlan { id: 7, qos: 2 }),
         vlans: (n == 2).then(|| (0..9).collect::<VlanSet>()),
+        share_mac: n == 2,
         ..AvfPolicy::default()
     };
     world.with_pf(|pf, side| pf.set_policy(side, n, policy)).unwrap();
     let mut vf = Vf::probe(&mut world.vf(n), mac(n)).unwrap();
     vf.start(&mut world.vf(n)).unwrap();
+    if n == 2 {
+        // Of these VLANs one is withheld.
+        let list = Packed::new(&[3, 20]);
+        vf.ask(&mut world.vf(n), Request::Vlans(true, u16::from(n) + 1, list.list())).unwrap();
+    }
     vf
 }
 

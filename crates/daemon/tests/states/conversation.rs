@@ -78,6 +78,7 @@ fn policy() -> impl Strategy<Value = VfPolicy> {
                 rss,
                 interrupts: InterruptBounds { min_interrupts, max_interrupts, adaptive },
                 max_tx_rate: rate * 20,
+                share_mac: spoofchk != rss,
             }
         },
     )

@@ -45,6 +45,7 @@ fn rich() -> CardState {
         interrupts: InterruptBounds { min_interrupts: 500, max_interrupts: 5_000, adaptive: true },
         max_tx_rate: 2,
         max_mtu: Some(1_500),
+        share_mac: true,
         ..VfPolicy::default()
     };
     let tagged = VfPolicy { vlan: Some(PortVlan { id: 7, qos: 2 }), ..VfPolicy::default() };
@@ -58,6 +59,8 @@ fn rich() -> CardState {
         Act::Ask(0, 1, 3),
         Act::Ask(0, 3, 5),
         Act::Ask(0, 5, 10),
+        // Withheld: the administrator has put the VF on a VLAN.
+        Act::Ask(1, 5, 9),
         Act::Arrive(0, 200),
         Act::Arrive(4, 300),
         Act::Wait(100),
@@ -189,7 +192,7 @@ fn states_of_every_version_are_read_and_continued() {
 /// Up to version 3 a bit said that the administrator had quarantined a VF.
 #[test]
 fn who_has_quarantined_a_vf_is_known_from_a_state_of_every_version() {
-    for (version, vf) in [(1, 1), (2, 1), (3, 1), (4, 3), (5, 3)] {
+    for (version, vf) in [(1, 1), (2, 1), (3, 1), (4, 3), (5, 3), (6, 3)] {
         let written = bytes(&std::fs::read_to_string(file("avfs", version, "hex")).unwrap());
         let AvfState { conduct, policies, rest, .. } = state::read(&written).unwrap();
         let mut causes = vec![None; policies.len()];

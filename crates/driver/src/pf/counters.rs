@@ -79,8 +79,8 @@ pub enum Refusal {
     /// Zero or a group address.
     #[error("not a unicast address")]
     AddressInvalid,
-    /// Another function's.
-    #[error("the address is in use by another function")]
+    /// Another function has the address, and may not share it.
+    #[error("the address is in use by another function; allow it with share_mac for both, or with trust")]
     AddressInUse,
     /// No receive-address entry is free.
     #[error("no address filter is left")]

@@ -56,6 +56,7 @@ impl Pf {
         state.clear_to_send = false;
         (state.groups, state.overflow, state.all_multicast) = (0, false, false);
         (state.notice, state.reply_until, state.locked) = (None, None, 0);
+        state.withheld.clear();
         self.apply_enable(hal, vf);
         self.use_mac(hal, vf, None);
         self.filters.clear_added(hal, vf);
@@ -70,6 +71,7 @@ impl Pf {
         state.clear_to_send = false;
         (state.groups, state.overflow, state.all_multicast) = (0, false, false);
         state.reply_until = None;
+        state.withheld.clear();
         let mac = state.policy.mac;
         self.apply_enable(hal, vf);
         self.filters.clear_added(hal, vf);

@@ -1,16 +1,14 @@
 //! What each request means and whether it is granted: the rules of Linux igb, and one more: an address that
-//! another function uses is refused unless the VF is trusted.
+//! another function uses is refused unless it may be shared.
 //!
-//! Left out: VF_RESET and the mailbox itself (`mailbox`).
+//! Left out: VF_RESET and the mailbox itself (`mailbox`), and VLANs (`membership`).
 
 use super::Pf;
 use super::counters::{Kind, Refusal};
-use super::switch::update;
 use crate::hal::Hal;
-use i82576::bits::{vlvf, vmolr};
+use i82576::bits::vlvf;
 use i82576::ids::MAX_FRAME;
 use i82576::mailbox::{INFO_MASK, INFO_SHIFT, MAX_MULTICAST, MULTICAST_OVERFLOW, WORDS, mac_filter, promisc};
-use i82576::register as r;
 use i82576::{MacAddress, VfIndex};
 
 /// A decision, and what the reply repeats of the request.
@@ -57,9 +55,7 @@ impl Pf {
         if !mac.is_valid_unicast() {
             return Err(Refusal::AddressInvalid);
         }
-        if !trust && self.owner_of(mac, vf).is_some() {
-            return Err(Refusal::AddressInUse);
-        }
+        self.may_use(vf, mac)?;
         match info {
             0 => {
                 self.use_mac(hal, vf, Some(mac));
@@ -88,22 +84,6 @@ impl Pf {
             *slot = hash & 0xfff;
         }
         self.apply_groups(hal, vf);
-        Ok(())
-    }
-
-    fn set_vlan<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, join: bool, vlan: u16) -> Result<(), Refusal> {
-        if self.state(vf).policy.vlan.is_some() {
-            return Err(Refusal::VlanFixed);
-        }
-        match (join, vlan) {
-            // Untagged frames are everybody's: nobody leaves VLAN 0.
-            (false, 0) => return Ok(()),
-            (true, _) if !self.state(vf).policy.allows_vlan(vlan) => return Err(Refusal::VlanNotAllowed),
-            (true, _) => self.vlans.join(hal, vf, vlan)?,
-            (false, _) => self.vlans.leave(hal, vf, vlan),
-        }
-        let strip = if vlan == 0 { 0 } else { vmolr::STRVLAN };
-        update(hal, r::vmolr(vf.pool()), vmolr::STRVLAN, strip);
         Ok(())
     }
 

@@ -18,9 +18,11 @@
 //! Left out: a PF data path.
 
 mod counters;
+pub mod earlier;
 mod held;
 mod init;
 mod mailbox;
+mod membership;
 mod messages;
 mod moderate;
 mod notice;
@@ -47,6 +49,7 @@ pub use vlan_set::VlanSet;
 
 use crate::conduct::Monitor;
 use crate::hal::Hal;
+use alloc::vec::Vec;
 use i82576::ids::MAX_VFS;
 use i82576::mailbox::MAX_MULTICAST;
 use i82576::{MacAddress, Time, VfIndex};
@@ -94,6 +97,8 @@ struct VfState {
     counters: Counters,
     monitor: Monitor,
     sampler: Sampler,
+    /// VLANs that the VF asked for and its policy denies it.
+    withheld: Vec<u16>,
 }
 
 impl VfState {
@@ -114,6 +119,7 @@ impl VfState {
             counters: Counters::default(),
             monitor: Monitor::default(),
             sampler: Sampler::default(),
+            withheld: Vec::new(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What the administrator decides for a VF, and its way into registers.
 //! Left out: what the VF asks for itself (`messages`).
 
+use super::counters::Refusal;
 use super::moderate::CEILINGS_HZ;
 use super::switch::update;
 use super::{InterruptBounds, Pf, VlanSet};
@@ -64,6 +65,8 @@ pub struct VfPolicy {
     pub interrupts: InterruptBounds,
     /// The most that it may send, Mb/s, frame check sequences counted; 0 is no limit.
     pub max_tx_rate: u32,
+    /// The VF and others that may share addresses may have the same ones.
+    pub share_mac: bool,
 }
 
 impl Default for VfPolicy {
@@ -82,6 +85,7 @@ impl Default for VfPolicy {
             rss: false,
             interrupts: InterruptBounds { min_interrupts: 0, max_interrupts: 0, adaptive: false },
             max_tx_rate: 0,
+            share_mac: false,
         }
     }
 }
@@ -222,10 +226,9 @@ impl Pf {
         if old.mac != policy.mac || old.admin_mac != policy.admin_mac {
             self.use_mac(hal, vf, policy.mac);
         }
-        if old.vlan != policy.vlan {
-            self.apply_vlan(hal, vf);
+        if (old.vlan, old.vlans) != (policy.vlan, policy.vlans) {
+            self.follow_vlan_policy(hal, vf, &old);
         }
-        self.vlans.leave_where(hal, vf, |vlan| policy.vlan.is_none() && !policy.allows_vlan(vlan));
         if old.max_mtu != policy.max_mtu {
             self.apply_length(hal, vf, self.state(vf).asked_length);
         }
@@ -279,14 +282,26 @@ impl Pf {
         state.policy.mac == Some(mac) || state.mac == Some(mac)
     }
 
-    /// Who has an address, other than the VF: whoever receives by it, or will when it is reset.
-    pub(super) fn owner_of(&self, mac: MacAddress, other_than: VfIndex) -> Option<AddressOwner> {
+    /// Returns the function other than the VF that has an address: it receives by it, or will when it is reset.
+    fn owner_of(&self, mac: MacAddress, other_than: VfIndex) -> Option<AddressOwner> {
         if mac == self.mac {
             return Some(AddressOwner::Port);
         }
-        let promised = |vf: &VfIndex| self.state(*vf).policy.mac == Some(mac);
-        let promised = VfIndex::all().filter(|vf| *vf != other_than).find(promised);
-        self.filters.other_user(other_than, mac).or(promised).map(AddressOwner::Vf)
+        self.owners(mac, other_than).next().map(AddressOwner::Vf)
+    }
+
+    /// Returns the VFs other than this one that have an address.
+    fn owners(&self, mac: MacAddress, other_than: VfIndex) -> impl Iterator<Item = VfIndex> {
+        let has = move |vf: &VfIndex| self.filters.has(*vf, mac) || self.state(*vf).policy.mac == Some(mac);
+        VfIndex::all().filter(move |vf| *vf != other_than).filter(has)
+    }
+
+    /// Checks that a VF may receive by an address, whoever has it. A trusted VF may by any, and all may by a virtual router's.
+    pub(super) fn may_use(&self, vf: VfIndex, mac: MacAddress) -> Result<(), Refusal> {
+        let VfPolicy { trust, share_mac, .. } = self.state(vf).policy;
+        let shares = |owner| share_mac && self.state(owner).policy.share_mac;
+        let free = || mac != self.mac && (mac.is_virtual_router() || self.owners(mac, vf).all(shares));
+        if trust || free() { Ok(()) } else { Err(Refusal::AddressInUse) }
     }
 
     /// Limits what a VF may send, by igb's rules: while there is a link, up to its speed, and with no guaranteed

@@ -2,14 +2,15 @@
 //! and the form in which a state is kept.
 
 use super::mailbox::LOCK_PATIENCE;
+use super::switch::LAST_VLAN;
 use super::{Pf, VfState};
-use i82576::ids::{MAX_FRAME, MAX_VFS};
+use i82576::ids::{MAX_FRAME, MAX_VFS, VLAN_FILTERS};
 use serde::{Deserialize, Serialize};
 
 /// The state of a PF driver: every policy, what each VF has asked for, tables, counters, and what is owed to whom.
 /// Moments in it are those of [`Hal::now`](crate::Hal::now).
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct PfState(Pf);
+pub struct PfState(pub(super) Pf);
 
 /// A state that no driver can be in, and what is wrong with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -54,7 +55,7 @@ impl Pf {
 }
 
 impl VfState {
-    fn rules(&self) -> [(bool, &'static str); 5] {
+    fn rules(&self) -> [(bool, &'static str); 6] {
         let mut counters = self.counters.all().chain([self.sampler.packets()]);
         [
             (self.groups <= self.hashes.len(), "a VF has more multicast groups than a message holds"),
@@ -68,6 +69,10 @@ impl VfState {
                 "a VF's counter is about to overflow",
             ),
             (self.policy.check().is_ok(), "a VF's policy makes no sense"),
+            (
+                self.withheld.len() <= VLAN_FILTERS && self.withheld.iter().all(|vlan| *vlan <= LAST_VLAN),
+                "a VF has asked for more VLANs than there are",
+            ),
         ]
     }
 }

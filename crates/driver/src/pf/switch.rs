@@ -63,7 +63,7 @@ impl Filters {
         mac: MacAddress,
         enabled: u8,
     ) -> Result<(), Refusal> {
-        if self.entries.contains(&Some((vf, mac))) {
+        if self.has(vf, mac) {
             return Ok(());
         }
         let shared = SHARED_FROM..RECEIVE_ADDRESSES - usize::from(enabled);
@@ -94,15 +94,14 @@ impl Filters {
         }
     }
 
-    /// Another VF that has the address.
-    pub(super) fn other_user(&self, vf: VfIndex, mac: MacAddress) -> Option<VfIndex> {
-        let mut others = self.entries.iter().flatten().filter(|(owner, _)| *owner != vf);
-        others.find(|(_, theirs)| *theirs == mac).map(|(owner, _)| *owner)
+    /// Whether a VF receives by an address.
+    pub(super) fn has(&self, vf: VfIndex, mac: MacAddress) -> bool {
+        self.entries.contains(&Some((vf, mac)))
     }
 }
 
 /// The last VLAN id.
-const LAST_VLAN: u16 = 4095;
+pub(super) const LAST_VLAN: u16 = 4095;
 
 /// VLAN ids and their member pools.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -157,13 +156,8 @@ impl Vlans {
     }
 
     pub(super) fn leave_all<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
-        self.leave_where(hal, vf, |_| true);
-    }
-
-    /// Leaves the VLANs that `which` names, of those it is a member of.
-    pub(super) fn leave_where<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, which: impl Fn(u16) -> bool) {
         for place in 0..VLAN_FILTERS {
-            if self.entries[place].1 & vf.bit() != 0 && which(self.entries[place].0) {
+            if self.entries[place].1 & vf.bit() != 0 {
                 self.entries[place].1 &= !vf.bit();
                 self.write(hal, place);
             }

@@ -95,8 +95,7 @@ fn a_queue_that_is_enabled_reads_as_enabled_and_runs() {
 #[test]
 fn queue_set_up_while_the_card_looks_sends_no_stale_descriptor() {
     let at = |offset| vf::TX_BLOCK + offset;
-    let restart =
-        [(at(tx::TXDCTL), 0), (at(tx::TDH), 0), (at(tx::TDT), 0), (at(tx::TXDCTL), dctl::ENABLE)];
+    let restart = [(at(tx::TXDCTL), 0), (at(tx::TDH), 0), (at(tx::TDT), 0), (at(tx::TXDCTL), dctl::ENABLE)];
     let first = [(at(tx::TXDCTL), 0), (at(tx::TDH), 0)];
     for loads in 0..2 * COUNT {
         for (before, while_looking) in [(&[][..], &restart[..]), (&first[..], &restart[2..])] {

@@ -1,7 +1,7 @@
 //! Ports and VFs as text, in the manner of `ip link show`. Left out: JSON, which is the status as it is.
 
 use daemon::config::file::Family;
-use daemon::control::status::{Conduct, FunctionStatus, Mailbox, Origin, Peer, PortStatus, VfStatus};
+use daemon::control::status::{Conduct, FunctionStatus, Mailbox, Origin, Peer, PortStatus, VfStatus, remedy};
 use daemon::settings::{Leaves, Settings};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -177,6 +177,9 @@ fn mailbox(text: &mut String, mailbox: &Mailbox) {
     let Mailbox { requests, granted, refused, unanswered, resets, notices } = mailbox;
     let _ = writeln!(text, "    requests: {}, granted {granted}, unanswered {unanswered}", list_of(requests));
     let _ = writeln!(text, "    refused: {}", list_of(refused));
+    for (reason, remedy) in refused.keys().filter_map(|reason| Some((reason, remedy(reason)?))) {
+        let _ = writeln!(text, "    {reason} needs {remedy}");
+    }
     let _ = writeln!(text, "    resets {resets}, notices {notices}");
 }
 

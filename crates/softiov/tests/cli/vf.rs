@@ -91,10 +91,14 @@ fn set_changes_a_policy_whole_or_not_at_all() {
         (&20.into(), &3.into()),
         "what is not given stays"
     );
-    let vf = json(&set("--vlan 0 --vlans 10-12 --allmulti off --max-mtu 1500 --rss on --state enable").out);
+    let vf = json(
+        &set("--vlan 0 --vlans 10-12 --allmulti off --max-mtu 1500 --rss on --share-mac on --state enable")
+            .out,
+    );
     let is = &vf["settings"];
     assert_eq!((&is["vlan"], &is["qos"], &is["vlans"]), (&0.into(), &0.into(), &"10-12".into()));
     assert_eq!((&is["allmulti"], &is["max_mtu"], &is["rss"]), (&false.into(), &1500.into(), &true.into()));
+    assert_eq!(is["share_mac"], true);
     assert_eq!((&is["state"], &is["trust"]), (&"enable".into(), &true.into()), "what is not given stays");
     for (words, part) in [
         ("--min-tx-rate 5 --trust off", "min_tx_rate"),

@@ -343,6 +343,7 @@ fn defaults(mac: &str) -> VfSettings {
         vlans: Some("any".into()),
         spoofchk: Some(true),
         trust: Some(false),
+        share_mac: Some(false),
         max_tx_rate: Some(0),
         allmulti: Some(true),
         max_mtu: Some(0),

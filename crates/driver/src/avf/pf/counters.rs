@@ -36,8 +36,8 @@ pub enum Refusal {
     /// Zero or broadcast.
     #[error("not an address to receive by")]
     AddressInvalid,
-    /// Another function's.
-    #[error("the address is in use by another function")]
+    /// Another VF has the address, and may not share it.
+    #[error("the address is in use by another VF; allow it with share_mac for both, or with trust")]
     AddressInUse,
     /// More addresses than the VF may have.
     #[error("the VF has as many addresses as it may have")]
@@ -48,7 +48,7 @@ pub enum Refusal {
     /// Not a VLAN, or a kind of tag that was not offered.
     #[error("not a VLAN that can be had")]
     VlanInvalid,
-    /// Not in the administrator's list.
+    /// Not in the administrator's list: answered as if it were granted, and withheld.
     #[error("the administrator does not allow the VLAN")]
     VlanNotAllowed,
     /// More VLANs than the VF may have: answered as if they were granted.

@@ -13,15 +13,17 @@
 //! | `reset` | function level resets, and those that the PF makes |
 //! | `requests` | which request is whose, version, resources, scaling |
 //! | `queues` | rings, vectors, switching on and off |
-//! | `filters` | addresses, VLANs, promiscuity |
+//! | `filters` | addresses, promiscuity |
+//! | `vlans` | VLANs and tags |
 //! | `policy` | what the administrator decides |
 //! | `held` | VFs that do too much |
 //! | `link` | what a VF is told of the link |
-//! | `state` | the driver set aside, and continued |
+//! | `state`, `earlier` | the driver set aside, and continued; as earlier versions wrote it |
 //!
 //! Left out: a PF data path, and what of a real X710 stands behind [`avf::control`].
 
 mod counters;
+pub mod earlier;
 mod filters;
 mod held;
 mod link;
@@ -33,6 +35,7 @@ mod reset;
 mod state;
 #[cfg(test)]
 mod tests;
+mod vlans;
 
 pub use counters::{Counters, Refusal};
 pub use mail::Visit;
@@ -90,6 +93,8 @@ struct VfState {
     /// What it receives by, its own among them.
     addresses: Vec<MacAddress>,
     vlans: Vec<u16>,
+    /// VLANs that it asked for and its policy denies it.
+    withheld: Vec<u16>,
     /// Queues that run.
     rx: u16,
     tx: u16,
@@ -113,6 +118,7 @@ impl VfState {
             mac: None,
             addresses: Vec::new(),
             vlans: Vec::new(),
+            withheld: Vec::new(),
             rx: 0,
             tx: 0,
             strip: false,

@@ -1,6 +1,7 @@
 //! What the administrator decides for a VF, in iproute2's words, and which changes a running VF notices by a reset:
-//! those that i40e resets a VF for. Left out: what the VF asks for itself.
+//! those that i40e resets a VF for, and those that its driver reads once. Left out: what the VF asks for itself.
 
+use super::counters::Refusal;
 use super::{Card, Pf};
 use crate::pf::{Link, PortVlan, VlanSet};
 use ::avf::control::Order;
@@ -38,6 +39,8 @@ pub struct VfPolicy {
     pub most_pairs: u16,
     /// The most that it may send, Mb/s; 0 is no limit.
     pub max_tx_rate: u32,
+    /// The VF and others that may share addresses may have the same ones.
+    pub share_mac: bool,
 }
 
 impl Default for VfPolicy {
@@ -56,6 +59,7 @@ impl Default for VfPolicy {
             pairs: BASE_PAIRS as u16,
             most_pairs: MAX_PAIRS as u16,
             max_tx_rate: 0,
+            share_mac: false,
         }
     }
 }
@@ -134,7 +138,7 @@ impl VfPolicy {
         (self.mac, self.admin_mac, self.vlan) != (old.mac, old.admin_mac, old.vlan)
             || (self.trust, self.enabled, self.max_frame) != (old.trust, old.enabled, old.max_frame)
             || (self.pairs, self.most_pairs) != (old.pairs, old.most_pairs)
-            || (self.vlans, self.allmulti) != (old.vlans, old.allmulti)
+            || self.allmulti != old.allmulti
     }
 }
 
@@ -153,14 +157,14 @@ impl Pf {
         policy.check()?;
         let old = *self.policy(vf).ok_or(PolicyError::NoSuchVf(vf))?;
         let new = policy.mac.filter(|mac| Some(*mac) != old.mac);
-        match new.and_then(|mac| Some((mac, self.owner_of(mac, vf)?))) {
+        match new.and_then(|mac| Some((mac, self.owners(mac, vf).next()?))) {
             Some((mac, owner)) => Err(PolicyError::MacInUse(mac, owner)),
             None => Ok(old),
         }
     }
 
-    /// Sets the policy of a VF. Link, spoof check and rate change at once; for anything else a running VF is reset, and
-    /// told so before.
+    /// Sets the policy of a VF. Link, spoof check, rate, allowed VLANs and sharing of addresses change at once. For anything
+    /// else a running VF is reset, and told so before.
     ///
     /// # Errors
     /// [`PolicyError`]: nothing is changed.
@@ -180,18 +184,27 @@ impl Pf {
         }
         hal.order(vf, Order::SpoofCheck(policy.spoofchk));
         self.hold_back(hal, vf);
+        self.follow_vlan_policy(hal, vf);
         if policy.state != old.state {
             self.tell_link(hal, vf);
         }
         Ok(())
     }
 
-    /// Which other VF has an address: it receives by it, or is promised it.
-    pub(super) fn owner_of(&self, mac: MacAddress, other_than: u8) -> Option<u8> {
-        let has = |vf: &u8| {
+    /// Returns the VFs other than this one that have an address: they receive by it, or are promised it.
+    fn owners(&self, mac: MacAddress, other_than: u8) -> impl Iterator<Item = u8> {
+        let has = move |vf: &u8| {
             let state = self.state(*vf);
             state.policy.mac == Some(mac) || state.mac == Some(mac) || state.addresses.contains(&mac)
         };
-        self.vfs().filter(|vf| *vf != other_than).find(has)
+        self.vfs().filter(move |vf| *vf != other_than).filter(has)
+    }
+
+    /// Checks that a VF may receive by an address, whoever has it. A trusted VF may by any, and all may by a virtual router's.
+    pub(super) fn may_use(&self, vf: u8, mac: MacAddress) -> Result<(), Refusal> {
+        let VfPolicy { trust, share_mac, .. } = self.state(vf).policy;
+        let shares = |owner| share_mac && self.state(owner).policy.share_mac;
+        let free = || mac.is_virtual_router() || self.owners(mac, vf).all(shares);
+        if trust || free() { Ok(()) } else { Err(Refusal::AddressInUse) }
     }
 }

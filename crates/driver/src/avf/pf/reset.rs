@@ -95,7 +95,8 @@ impl Pf {
         let mac = given.or(state.mac);
         state.mac = mac;
         let (pairs, policy) = (state.pairs, state.policy);
-        self.forget_filters(hal, vf);
+        self.forget_addresses(hal, vf);
+        self.forget_vlans(hal, vf);
         if let Some(mac) = mac {
             self.add_address(hal, vf, mac);
         }

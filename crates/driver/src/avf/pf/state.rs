@@ -1,8 +1,9 @@
 //! The driver set aside, and continued by a successor: policies, what each VF has asked for, counters, and what waits in
 //! its queues. Left out: the card, which is restored first, and the form in which a state is kept.
 
-use super::filters::{LAST_VLAN, MORE_ADDRESSES};
+use super::filters::MORE_ADDRESSES;
 use super::mail::{Mail, MailState};
+use super::vlans::LAST_VLAN;
 use super::{OFFERED, Pf, VfState};
 use crate::hal::DmaHal;
 use ::avf::ids::{MAX_PAIRS, MAX_VFS};
@@ -14,9 +15,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "AvfPfState")]
 pub struct PfState {
-    vfs: Vec<VfState>,
-    mail: MailState,
-    wire: Option<u32>,
+    pub(super) vfs: Vec<VfState>,
+    pub(super) mail: MailState,
+    pub(super) wire: Option<u32>,
 }
 
 /// A state that no driver can be in, and what is wrong with it.
@@ -60,6 +61,7 @@ impl VfState {
     /// What of a state no VF can have.
     fn flaw(&self) -> Option<&'static str> {
         let vlans = usize::from(LAST_VLAN) + 1;
+        let asked = || self.vlans.iter().chain(&self.withheld);
         let rules = [
             (self.policy.check().is_ok(), "a VF's policy makes no sense"),
             (self.agreed.common(OFFERED) == self.agreed, "a VF has agreed on what is not offered"),
@@ -71,7 +73,7 @@ impl VfState {
             (self.mac.is_none_or(MacAddress::is_valid_unicast), "a VF is known by no station's address"),
             (self.addresses.len() <= MORE_ADDRESSES + 1, "a VF has more addresses than it may"),
             (
-                self.vlans.len() <= vlans && self.vlans.iter().all(|vlan| *vlan <= LAST_VLAN),
+                asked().count() <= vlans && asked().all(|vlan| *vlan <= LAST_VLAN),
                 "a VF is in a VLAN that there is not",
             ),
             (self.counters.is_sound(), "a VF's counter is about to overflow, or missing"),

@@ -59,10 +59,12 @@ pub(crate) fn port_vlan_comes_and_goes(world: &mut World) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// A guest joins the VLANs on the administrator's list and no other.
+/// A guest is in those of its VLANs that are on the administrator's list, also when the list changes or its driver resets the
+/// VF.
 pub(crate) fn vlans_are_those_on_the_list(world: &mut World) -> Result<Outcome> {
     let [alice, bob] = &linked(world)?;
-    after_reset(world, VfSettings { vlans: Some("90-110".into()), ..VfSettings::default() })?;
+    let list = |vlans: &str| VfSettings { vlans: Some(vlans.into()), ..VfSettings::default() };
+    let resets = world.change(ALICE_AVF, list("90-110"))?.mailbox.resets;
     alice.reach(bob)?;
     let refused = refusals(&world.vf(ALICE_AVF)?, "vlan-not-allowed");
     for vlan in [PORT_VLAN, VLAN] {
@@ -76,6 +78,23 @@ pub(crate) fn vlans_are_those_on_the_list(world: &mut World) -> Result<Outcome> 
         status.vlans == [0, u16::from(PORT_VLAN)] && refusals(&status, "vlan-not-allowed") > refused,
         "the host says {status:?}"
     );
+    world.change(ALICE_AVF, list("any"))?;
+    for vlan in [PORT_VLAN, VLAN] {
+        alice.guest.reach(&bob.vlan_address(vlan)).context("allowed again")?;
+    }
+    let only = world.change(ALICE_AVF, list(&VLAN.to_string()))?;
+    ensure!(only.mailbox.resets == resets, "a list of VLANs resets the VF: {only:?}");
+    alice.guest.reach(&bob.vlan_address(VLAN)).context("still on the list")?;
+    alice.guest.cannot_reach(&format!("{}.{PORT_VLAN}", alice.name), &bob.vlan_address(PORT_VLAN))?;
+    // The driver resets the VF for another MTU, and asks for both VLANs in one request.
+    alice.check("ip link set IF mtu 1400")?;
+    world.wait_vf(ALICE_AVF, "be reset by its driver", |vf| {
+        vf.active && vf.link && vf.mailbox.resets > resets
+    })?;
+    alice.guest.reach(&bob.vlan_address(VLAN)).context("after a reset")?;
+    alice.guest.cannot_reach(&format!("{}.{PORT_VLAN}", alice.name), &bob.vlan_address(PORT_VLAN))?;
+    world.change(ALICE_AVF, list("any"))?;
+    alice.guest.reach(&bob.vlan_address(PORT_VLAN)).context("allowed again after a reset")?;
     Ok(Outcome::Passed)
 }
 

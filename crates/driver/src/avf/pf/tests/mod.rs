@@ -7,6 +7,7 @@ mod handshake;
 mod queues;
 mod resets;
 mod scaling;
+mod vlans;
 
 use super::{Pf, VfPolicy};
 use crate::avf::pf::OFFERED;

@@ -1,0 +1,95 @@
+//! VLANs that a VF asked for, while the administrator changes which it may join.
+
+use super::{VSI, World};
+use crate::avf::pf::{OFFERED, Refusal};
+use ::avf::virtchnl::{Packed, Request, Status, Tag, VlanFilter};
+use std::vec::Vec;
+
+/// Asks as iavf does: for all VLANs in one request.
+fn ask(world: &mut World, on: bool, ids: &[u16]) -> Status {
+    let filter =
+        |id: &u16| VlanFilter { outer: Tag { tci: *id, mask: 0, tpid: 0x8100 }, inner: Tag::default() };
+    let list: Vec<_> = ids.iter().map(filter).collect();
+    world.ask(0, Request::VlanFilters(on, VSI, Packed::new(&list).list())).0
+}
+
+fn allow(world: &mut World, ids: Option<&[u16]>) {
+    world.set(|policy| policy.vlans = ids.map(|ids| ids.iter().copied().collect()));
+}
+
+fn members(world: &World) -> Vec<u16> {
+    world.told().vlans.iter().copied().collect()
+}
+
+/// iavf forgets all of a request that fails.
+#[test]
+fn list_that_is_allowed_in_part_is_taken_for_that_part() {
+    let mut world = World::active();
+    allow(&mut world, Some(&[20]));
+    assert_eq!(ask(&mut world, true, &[0, 10, 20]), Status::Success);
+    assert_eq!(members(&world), [0, 20]);
+    assert_eq!(ask(&mut world, true, &[30]), Status::Success);
+    assert_eq!((members(&world), world.refusals(Refusal::VlanNotAllowed)), (Vec::from([0, 20]), 2));
+}
+
+#[test]
+fn list_of_allowed_vlans_takes_and_gives_vlans_without_a_reset() {
+    let mut world = World::active();
+    ask(&mut world, true, &[10, 20]);
+    let resets = world.told().resets;
+    for (allowed, expected) in [
+        (Some(&[20][..]), &[0, 20][..]),
+        (Some(&[][..]), &[0]),
+        (Some(&[10, 20][..]), &[0, 10, 20]),
+        (Some(&[10, 30][..]), &[0, 10]),
+        (None, &[0, 10, 20]),
+    ] {
+        allow(&mut world, allowed);
+        assert_eq!(members(&world), expected, "{allowed:?}");
+    }
+    assert_eq!((world.told().resets, world.events()), (resets, Vec::new()));
+}
+
+#[test]
+fn withheld_vlan_comes_back_after_a_reset_under_the_driver() {
+    let mut world = World::active();
+    ask(&mut world, true, &[10, 20]);
+    allow(&mut world, Some(&[20]));
+    // The driver resets the VF, such as for another MTU, and asks anew.
+    world.card.flr(0);
+    world.pf.visit(&mut world.card);
+    world.introduce(0, OFFERED);
+    assert_eq!(ask(&mut world, true, &[10, 20]), Status::Success);
+    assert_eq!(members(&world), [0, 20]);
+    allow(&mut world, Some(&[10, 20]));
+    assert_eq!(members(&world), [0, 10, 20]);
+}
+
+#[test]
+fn withheld_vlan_that_the_vf_has_left_or_lost_by_a_reset_stays_away() {
+    for leaves in [true, false] {
+        let mut world = World::active();
+        allow(&mut world, Some(&[20]));
+        ask(&mut world, true, &[10, 20]);
+        if leaves {
+            assert_eq!(ask(&mut world, false, &[10]), Status::Success);
+        } else {
+            world.card.flr(0);
+            world.pf.visit(&mut world.card);
+        }
+        allow(&mut world, None);
+        assert_eq!(members(&world), if leaves { &[0, 20][..] } else { &[0] });
+    }
+}
+
+#[test]
+fn withheld_vlans_count_against_the_quota() {
+    let mut world = World::active();
+    allow(&mut world, Some(&[99]));
+    assert_eq!(ask(&mut world, true, &(1..=17).collect::<Vec<_>>()), Status::Success);
+    assert_eq!((members(&world), world.refusals(Refusal::TooManyVlans)), (Vec::from([0]), 1));
+    allow(&mut world, None);
+    assert_eq!(members(&world), (0..=16).collect::<Vec<_>>());
+    ask(&mut world, true, &[99]);
+    assert_eq!(members(&world).len(), 1 + 16);
+}

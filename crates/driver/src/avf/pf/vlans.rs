@@ -1,0 +1,188 @@
+//! VLANs and tags of a VF, by i40e's rules, under a list of VLANs that the administrator allows. A VF is a member of the VLANs
+//! that it asked for and its policy allows. The others are withheld, until the policy allows them, or the VF leaves them or
+//! is reset.
+//!
+//! Linux iavf asks for all its VLANs in one request, and forgets all of a request that fails. So a request for VLANs that are
+//! not allowed succeeds, as i40e answers one beyond the quota, and the rest of it takes effect.
+//!
+//! Left out: what the switch makes of VLANs.
+
+use super::counters::Refusal;
+use super::requests::{Answer, Outcome};
+use super::{Card, Pf};
+use ::avf::control::{Order, Tags};
+use ::avf::virtchnl::vlan_offload::support;
+use ::avf::virtchnl::{Capabilities, List, VlanFilter, VlanSetting, VlanWhat};
+use alloc::vec::Vec;
+
+/// VLANs of a VF that is not trusted.
+const VLANS: usize = 16;
+pub(super) const LAST_VLAN: u16 = 4095;
+const TPID: u16 = 0x8100;
+/// The VLAN's id in a tag.
+const ID: u16 = 0xfff;
+
+impl Pf {
+    /// Takes every VLAN back but what every VF has: frames without a tag, or those of its port VLAN.
+    pub(super) fn forget_vlans<H: Card>(&mut self, hal: &mut H, vf: u8) {
+        let state = self.state_mut(vf);
+        state.withheld.clear();
+        let vlans = core::mem::take(&mut state.vlans);
+        vlans.into_iter().for_each(|vlan| hal.order(vf, Order::Vlan { vlan, on: false }));
+        let fixed = self.state(vf).policy.vlan.map_or(0, |vlan| vlan.id);
+        self.add_vlan(hal, vf, fixed);
+    }
+
+    pub(super) fn change_vlans<H: Card>(
+        &mut self,
+        hal: &mut H,
+        vf: u8,
+        on: bool,
+        vlans: impl Iterator<Item = Result<u16, Refusal>> + Clone,
+    ) -> Outcome {
+        if on && self.state(vf).policy.vlan.is_some() {
+            return Err(Refusal::VlanFixed);
+        }
+        for vlan in vlans.clone() {
+            if vlan? > LAST_VLAN {
+                return Err(Refusal::VlanInvalid);
+            }
+        }
+        if on { Ok(self.join(hal, vf, vlans)) } else { Ok(self.leave(hal, vf, vlans)) }
+    }
+
+    fn join<H: Card>(
+        &mut self,
+        hal: &mut H,
+        vf: u8,
+        vlans: impl Iterator<Item = Result<u16, Refusal>>,
+    ) -> Answer {
+        let mut answer = Answer::Done;
+        for vlan in vlans.flatten() {
+            if let Err(refusal) = self.join_one(hal, vf, vlan) {
+                answer = Answer::Pretended(refusal);
+            }
+        }
+        // Without V2 there is no other moment to say that tags are taken out.
+        if !self.state(vf).has(Capabilities::VLAN_V2) {
+            self.state_mut(vf).strip = true;
+            self.apply_tags(hal, vf);
+        }
+        answer
+    }
+
+    /// Makes a VF a member of a VLAN that it asked for, or withholds the VLAN.
+    fn join_one<H: Card>(&mut self, hal: &mut H, vf: u8, vlan: u16) -> Result<(), Refusal> {
+        let state = self.state_mut(vf);
+        if state.vlans.contains(&vlan) {
+            return Ok(());
+        }
+        state.withheld.retain(|withheld| *withheld != vlan);
+        // VLAN 0, which is always there, is none of the sixteen.
+        if !state.policy.trust && state.vlans.len() + state.withheld.len() > VLANS {
+            return Err(Refusal::TooManyVlans);
+        }
+        if vlan != 0 && !state.policy.allows_vlan(vlan) {
+            state.withheld.push(vlan);
+            return Err(Refusal::VlanNotAllowed);
+        }
+        self.add_vlan(hal, vf, vlan);
+        Ok(())
+    }
+
+    fn leave<H: Card>(
+        &mut self,
+        hal: &mut H,
+        vf: u8,
+        vlans: impl Iterator<Item = Result<u16, Refusal>>,
+    ) -> Answer {
+        let fixed = self.state(vf).policy.vlan.map_or(0, |vlan| vlan.id);
+        for vlan in vlans.flatten().filter(|vlan| *vlan != fixed) {
+            self.state_mut(vf).withheld.retain(|withheld| *withheld != vlan);
+            self.remove_vlan(hal, vf, vlan);
+        }
+        Answer::Done
+    }
+
+    /// Applies the policy to the VLANs that a VF asked for.
+    pub(super) fn follow_vlan_policy<H: Card>(&mut self, hal: &mut H, vf: u8) {
+        let state = self.state(vf);
+        if state.policy.vlan.is_some() {
+            return;
+        }
+        let own = state.vlans.iter().filter(|vlan| **vlan != 0);
+        let denied: Vec<u16> = own.copied().filter(|vlan| !state.policy.allows_vlan(*vlan)).collect();
+        let withheld = core::mem::take(&mut self.state_mut(vf).withheld);
+        for vlan in denied.into_iter().chain(withheld) {
+            self.remove_vlan(hal, vf, vlan);
+            // What is refused is withheld again.
+            let _ = self.join_one(hal, vf, vlan);
+        }
+    }
+
+    fn add_vlan<H: Card>(&mut self, hal: &mut H, vf: u8, vlan: u16) {
+        self.state_mut(vf).vlans.push(vlan);
+        hal.order(vf, Order::Vlan { vlan, on: true });
+    }
+
+    fn remove_vlan<H: Card>(&mut self, hal: &mut H, vf: u8, vlan: u16) {
+        let own = &mut self.state_mut(vf).vlans;
+        if let Some(place) = own.iter().position(|own| *own == vlan) {
+            own.swap_remove(place);
+            hal.order(vf, Order::Vlan { vlan, on: false });
+        }
+    }
+
+    pub(super) fn change_vlan_filters<H: Card>(
+        &mut self,
+        hal: &mut H,
+        vf: u8,
+        on: bool,
+        list: List<'_, VlanFilter>,
+    ) -> Outcome {
+        self.agreed(vf, Capabilities::VLAN_V2)?;
+        let one_tag = |filter: VlanFilter| match (filter.outer.tpid, filter.inner.tpid) {
+            (TPID, 0) => Ok(filter.outer.tci & ID),
+            _ => Err(Refusal::VlanInvalid),
+        };
+        self.change_vlans(hal, vf, on, list.iter().map(one_tag))
+    }
+
+    pub(super) fn set_stripping<H: Card>(&mut self, hal: &mut H, vf: u8, on: bool) -> Outcome {
+        self.agreed(vf, Capabilities::VLAN)?;
+        self.state_mut(vf).strip = on;
+        self.apply_tags(hal, vf);
+        Ok(Answer::Done)
+    }
+
+    pub(super) fn set_vlan_offload<H: Card>(
+        &mut self,
+        hal: &mut H,
+        vf: u8,
+        what: VlanWhat,
+        on: bool,
+        setting: VlanSetting,
+    ) -> Outcome {
+        self.agreed(vf, Capabilities::VLAN_V2)?;
+        let state = self.state_mut(vf);
+        if state.policy.vlan.is_some() {
+            return Err(Refusal::VlanFixed);
+        }
+        if setting.outer != support::ETHERTYPE_8100 || setting.inner != 0 {
+            return Err(Refusal::VlanInvalid);
+        }
+        match what {
+            VlanWhat::Strip => state.strip = on,
+            VlanWhat::Insert => state.insert = on,
+        }
+        self.apply_tags(hal, vf);
+        Ok(Answer::Done)
+    }
+
+    pub(super) fn apply_tags<H: Card>(&self, hal: &mut H, vf: u8) {
+        let state = self.state(vf);
+        let port_vlan = state.policy.vlan.map(|vlan| u16::from(vlan.qos) << 13 | vlan.id);
+        let insert = port_vlan.is_none() && state.insert;
+        hal.order(vf, Order::Tags(Tags { strip: state.strip, insert, port_vlan }));
+    }
+}

@@ -1,0 +1,79 @@
+//! VLANs that a VF joins itself. It is a member of those that it asked for and its policy allows; what the policy denies is
+//! withheld until the policy allows it, or the VF leaves or is reset. For Linux igbvf asks once, and takes a refusal for
+//! consent.
+//!
+//! Left out: the port VLAN itself (`policy`), and the VLAN table (`switch`).
+
+use super::counters::Refusal;
+use super::switch::update;
+use super::{Pf, VfPolicy};
+use crate::hal::Hal;
+use alloc::vec::Vec;
+use i82576::VfIndex;
+use i82576::bits::vmolr;
+use i82576::ids::VLAN_FILTERS;
+use i82576::register as r;
+
+impl Pf {
+    /// Serves SET_VLAN. No VF leaves VLAN 0: untagged frames are everybody's.
+    pub(super) fn set_vlan<H: Hal>(
+        &mut self,
+        hal: &mut H,
+        vf: VfIndex,
+        join: bool,
+        vlan: u16,
+    ) -> Result<(), Refusal> {
+        if join {
+            return self.join_vlan(hal, vf, vlan);
+        }
+        self.state_mut(vf).withheld.retain(|withheld| *withheld != vlan);
+        if self.state(vf).policy.vlan.is_some() {
+            return Err(Refusal::VlanFixed);
+        }
+        if vlan != 0 {
+            self.vlans.leave(hal, vf, vlan);
+            self.strip_tags(hal, vf, true);
+        }
+        Ok(())
+    }
+
+    /// Makes a VF a member of a VLAN that it asked for, or withholds the VLAN.
+    fn join_vlan<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, vlan: u16) -> Result<(), Refusal> {
+        let policy = self.state(vf).policy;
+        let joined = match policy.vlan {
+            Some(_) => Err(Refusal::VlanFixed),
+            None if !policy.allows_vlan(vlan) => Err(Refusal::VlanNotAllowed),
+            None => self.vlans.join(hal, vf, vlan),
+        };
+        let withheld = &mut self.state_mut(vf).withheld;
+        withheld.retain(|withheld| *withheld != vlan);
+        match joined {
+            Ok(()) => self.strip_tags(hal, vf, vlan != 0),
+            Err(_) if vlan != 0 && withheld.len() < VLAN_FILTERS => withheld.push(vlan),
+            Err(_) => {}
+        }
+        joined
+    }
+
+    /// Applies a new policy to the VLANs that a VF asked for under the `old` one.
+    pub(super) fn follow_vlan_policy<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, old: &VfPolicy) {
+        let policy = self.state(vf).policy;
+        let own = self.vlans.of(vf).filter(|vlan| *vlan != 0 && old.vlan.is_none());
+        let asked: Vec<u16> = own.chain(self.state(vf).withheld.iter().copied()).collect();
+        if old.vlan != policy.vlan {
+            self.apply_vlan(hal, vf);
+        }
+        for vlan in asked {
+            if policy.vlan.is_none() && !policy.allows_vlan(vlan) {
+                self.vlans.leave(hal, vf, vlan);
+            }
+            // What is refused is withheld again.
+            let _ = self.join_vlan(hal, vf, vlan);
+        }
+    }
+
+    /// Whether the VF gets frames and their tags apart.
+    fn strip_tags<H: Hal>(&self, hal: &mut H, vf: VfIndex, on: bool) {
+        update(hal, r::vmolr(vf.pool()), vmolr::STRVLAN, if on { vmolr::STRVLAN } else { 0 });
+    }
+}
