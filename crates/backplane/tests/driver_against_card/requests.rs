@@ -74,7 +74,7 @@ fn backup_of_a_virtual_router_receives_after_fail_over() {
         assert_eq!(bench.receive_all(client), [announcement], "its filters hold the source address");
         let ping = crate::support::frame(router, vf_mac(client), 64, 2);
         bench.send(client, &ping);
-        assert_eq!(bench.receive_all(active), [ping.clone()]);
+        assert_eq!(bench.receive_all(active), std::slice::from_ref(&ping));
         assert_eq!(bench.receive_all(master + backup - active), [ping], "the other's kernel drops it");
     }
     // A neighbour that has not asked for the address may not send from it.

@@ -148,7 +148,12 @@ impl Pf {
         self.change_vlans(hal, vf, on, list.iter().map(one_tag))
     }
 
+    /// Serves the two requests without V2. On a port VLAN they succeed and change nothing, as with i40e: VPP makes them even
+    /// though it was not offered VLANs.
     pub(super) fn set_stripping<H: Card>(&mut self, hal: &mut H, vf: u8, on: bool) -> Outcome {
+        if self.state(vf).policy.vlan.is_some() {
+            return Ok(Answer::Done);
+        }
         self.agreed(vf, Capabilities::VLAN)?;
         self.state_mut(vf).strip = on;
         self.apply_tags(hal, vf);

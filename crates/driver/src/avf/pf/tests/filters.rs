@@ -61,6 +61,8 @@ fn an_address_of_the_administrators_is_the_only_one_of_a_vf_that_is_not_trusted(
         add(&mut world, &[(mac(1), AddressUse::Primary), (GROUP, AddressUse::Extra)]),
         Status::Success
     );
+    let again = add(&mut world, &[(mac(1), AddressUse::Primary)]);
+    assert_eq!(again, Status::Success, "DPDK asks for its address twice");
     assert_eq!(add(&mut world, &[(GROUP, AddressUse::Extra), (mac(2), AddressUse::Extra)]), Status::Param);
     assert_eq!(world.refusals(Refusal::AddressFixed), 1);
     assert_eq!(delete(&mut world, &[mac(1)]), Status::Success);
@@ -207,6 +209,16 @@ fn a_vf_on_a_port_vlan_joins_no_other() {
     assert_eq!(vlans(&mut world, true, &[6]), Status::Param);
     assert_eq!(vlans(&mut world, false, &[5]), Status::Success);
     assert!(world.told().vlans.iter().eq(&[5]), "and does not leave it");
+}
+
+#[test]
+fn stripping_is_granted_on_a_port_vlan_and_changes_nothing() {
+    let mut world = World::active();
+    world.set(|policy| policy.vlan = Some(PortVlan { id: 5, qos: 3 }));
+    world.introduce(0, OFFERED);
+    let tags = world.told().tags;
+    world.granted(Request::Strip(false));
+    assert_eq!(world.told().tags, tags);
 }
 
 #[test]
