@@ -11,14 +11,13 @@ use crate::transmit::TxQueue;
 use alloc::vec::Vec;
 use avf::bits::rstat;
 use avf::control::{Cause, Tags};
-use avf::ids::MAX_PAIRS;
+use avf::ids::{LAST_VLAN, MAX_PAIRS};
 use avf::table::{Access, Kind, Side, find};
 use avf::virtchnl::Statistics;
 use serde::{Deserialize, Serialize};
 
 /// Addresses of a VF, at most: more than a PF driver grants.
 const MOST_ADDRESSES: usize = 256;
-const LAST_VLAN: u16 = 4095;
 /// Counters below this can go on counting for centuries.
 pub(crate) const MOST_COUNTED: u64 = 1 << 62;
 

@@ -29,7 +29,7 @@ pub trait Pages {
     fn replace(&self, offset: u32, old: u32, new: u32) -> bool;
 }
 
-/// Loads of all tails in one look at most, while the guest goes on storing there.
+/// Loads of all tails in one look at most, while the guest keeps storing there.
 const TAIL_LOADS: usize = 4;
 
 /// The places of `N` registers, in the order in which stores are taken, and what the device has put into each.

@@ -86,7 +86,7 @@ pub struct Pacing<const N: usize> {
     lateness: Lateness,
 }
 
-/// How much of the time that the plane came late a port may make up for.
+/// The lateness of the plane that a port may make up for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lateness {
     /// The time that this many KB take at the port's rate.

@@ -10,7 +10,7 @@ use driver::{DmaHal, Hal};
 
 const SLOTS: u32 = 8;
 const ON: u32 = SLOTS | aqlen::ENABLE;
-/// Where the tests put a ring, beyond what the driver has.
+/// Bus address of the rings that the tests set up, beyond the driver's memory.
 const RING: u64 = (MEMORY - 4096) as u64;
 
 /// A VF whose driver has sent `messages` more than it needs to start.

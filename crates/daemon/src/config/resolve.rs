@@ -3,7 +3,8 @@
 
 use super::file::Family;
 use super::{Config, ConfigError, DEFAULT_VFS, PortConfig, Unique, VfConfig, value};
-use crate::settings::{Layers, PortPolicy, PortSettings, SettingError, Settings, VfSettings};
+use crate::settings::{Layers, PortPolicy, PortSettings, SettingError, Settings, VfSettings, family};
+use driver::pf::VfPolicy;
 
 impl Config {
     /// Makes policies of everything that is set now.
@@ -67,7 +68,9 @@ pub(super) fn vf_count(port: &str, family: Family, set: Option<u8>) -> Result<us
 impl VfConfig {
     fn resolve(&mut self, family: Family, addresses: &mut Unique) -> Result<(), ConfigError> {
         let settings: VfSettings = effective(&self.layers, &self.name)?;
-        self.policy = settings.policy(self.own_mac, family).map_err(|error| named(&self.name, error))?;
+        let policy = settings.policy(self.own_mac);
+        self.policy =
+            policy.and_then(|policy| checked(policy, family)).map_err(|error| named(&self.name, error))?;
         self.mac = self.policy.mac.unwrap_or(self.own_mac);
         self.quarantine = settings.quarantine.unwrap_or(false);
         addresses.claim("address", &self.mac.to_string(), &format!("{}.mac", self.name))
@@ -78,6 +81,15 @@ impl VfConfig {
     pub fn settings(&self) -> VfSettings {
         VfSettings::of(&self.policy, self.quarantine)
     }
+}
+
+/// Returns a policy that a card of the family can have.
+fn checked(policy: VfPolicy, family: Family) -> Result<VfPolicy, SettingError> {
+    match family {
+        Family::I82576 => policy.check()?,
+        Family::Avf => family::avf_policy(&policy).map(drop)?,
+    }
+    Ok(policy)
 }
 
 fn effective<S: Settings>(layers: &Layers, name: &str) -> Result<S, ConfigError> {

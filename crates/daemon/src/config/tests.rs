@@ -76,6 +76,18 @@ fn what_avf_does_not_have_yet_is_refused_by_name_with_a_remedy() {
 }
 
 #[test]
+fn rate_may_be_as_high_as_the_familys_link() {
+    for (family, most) in [("82576", 1_000), ("avf", 25_000)] {
+        let file =
+            |mbps| format!("[[port]]\nfamily = \"{family}\"\nvf = [{{ index = 0, max_tx_rate = {mbps} }}]");
+        check(&file(most)).unwrap();
+        let problem =
+            format!("pf0vf0.max_tx_rate: {} Mb/s are more than the link's {most}; 0 is no limit", most + 1);
+        assert_eq!(refused(&file(most + 1)), problem);
+    }
+}
+
+#[test]
 fn a_port_of_either_family_offers_as_many_vfs_as_its_card_has() {
     let most = |lines: &str| check(&format!("[[port]]\n{lines}")).unwrap().ports.remove(0);
     let port = most(

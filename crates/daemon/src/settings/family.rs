@@ -1,25 +1,13 @@
-//! Which policies the card of a family can have, and the words of AVF's PF driver for them. Left out: rules that depend on
-//! the state of the card (`driver::pf`, `driver::avf::pf`).
+//! What a family other than the 82576 makes of policies: those of AVF in its PF driver's words, and what it does not have
+//! yet. Left out: rules that depend on the card (`driver::avf::pf`).
 
 use super::{SettingError, refuse};
-use crate::config::file::Family;
 use driver::avf::pf::{PolicyError, VfPolicy as AvfPolicy};
 use driver::pf::VfPolicy;
 use i82576::ids::FCS;
 
 /// Bytes around the packet in a frame, as drivers of AVF count them: addresses and type, two VLAN tags, the check sequence.
 const AROUND: u16 = 14 + 2 * 4 + FCS as u16;
-
-/// Checks that a VF of the family can have a policy.
-///
-/// # Errors
-/// [`SettingError`]: the setting that it cannot have.
-pub fn check(policy: &VfPolicy, family: Family) -> Result<(), SettingError> {
-    match family {
-        Family::I82576 => Ok(policy.check()?),
-        Family::Avf => avf_policy(policy).map(drop),
-    }
-}
 
 /// The policy of an AVF VF. Interrupts it moderates itself, by the intervals that its driver sets.
 ///

@@ -1,7 +1,6 @@
 //! The settings of a VF, and what they make of its policy. Left out: rules that depend on the card (`driver::pf`).
 
-use super::{SettingError, Settings, family, refuse};
-use crate::config::file::Family;
+use super::{SettingError, Settings, refuse};
 use crate::config::vlans;
 use clap::ValueEnum;
 use clap::builder::BoolishValueParser;
@@ -143,18 +142,19 @@ impl VfSettings {
         self
     }
 
-    /// Makes a policy of these settings for a VF of a card of `family`. `own` is the VF's address if none is set.
+    /// Makes a policy of these settings; `own` is the VF's address if none is set. Whether a card can have it is for its family
+    /// to say.
     ///
     /// # Errors
     /// [`SettingError`].
-    pub fn policy(&self, own: MacAddress, family: Family) -> Result<VfPolicy, SettingError> {
+    pub fn policy(&self, own: MacAddress) -> Result<VfPolicy, SettingError> {
         let default = VfPolicy::default();
         let (mac, admin_mac) = self.address(own)?;
         if self.min_tx_rate.is_some_and(|rate| rate > 0) {
             return refuse("min_tx_rate", "the card cannot guarantee a least rate: it must be 0");
         }
         let list = self.vlans.as_deref().map_or(Ok(default.vlans), vlans::parse);
-        let policy = VfPolicy {
+        Ok(VfPolicy {
             mac: Some(mac),
             admin_mac,
             vlan: self.port_vlan()?,
@@ -173,9 +173,7 @@ impl VfSettings {
             },
             max_tx_rate: self.max_tx_rate.unwrap_or(default.max_tx_rate),
             share_mac: self.share_mac.unwrap_or(default.share_mac),
-        };
-        family::check(&policy, family)?;
-        Ok(policy)
+        })
     }
 
     /// Every setting, as a policy has it.
@@ -271,7 +269,6 @@ impl From<Link> for LinkState {
 #[cfg(test)]
 mod tests {
     use super::{Coalesce, LinkState, VfSettings};
-    use crate::config::file::Family;
     use crate::settings::{Layers, Settings};
     use driver::pf::{Link, PortVlan, VfPolicy};
     use i82576::MacAddress;
@@ -279,14 +276,15 @@ mod tests {
     const OWN: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 
     fn refused(settings: &VfSettings) -> &'static str {
-        settings.policy(OWN, Family::I82576).expect_err("is refused").key
+        let checked = settings.policy(OWN).and_then(|policy| Ok(policy.check()?));
+        checked.expect_err("is refused").key
     }
 
     #[test]
     fn what_nobody_sets_has_its_default() {
         let default = VfPolicy { mac: Some(OWN), ..VfPolicy::default() };
-        assert_eq!(VfSettings::default().policy(OWN, Family::I82576), Ok(default));
-        let linked = VfSettings::link(LinkState::Enable).policy(OWN, Family::I82576);
+        assert_eq!(VfSettings::default().policy(OWN), Ok(default));
+        let linked = VfSettings::link(LinkState::Enable).policy(OWN);
         assert_eq!(linked, Ok(VfPolicy { state: Link::Enable, ..default }));
     }
 
@@ -294,7 +292,7 @@ mod tests {
     fn a_policy_tells_every_setting_and_gives_it_back() {
         let told = VfSettings::of(&VfPolicy { mac: Some(OWN), ..VfPolicy::default() }, false);
         assert!(told.leaves().values().all(|value| !value.is_null()));
-        assert_eq!(told.policy(OWN, Family::I82576), VfSettings::default().policy(OWN, Family::I82576));
+        assert_eq!(told.policy(OWN), VfSettings::default().policy(OWN));
         let some = VfSettings {
             state: Some(LinkState::Disable),
             mac: Some("02:00:00:00:00:09".into()),
@@ -314,7 +312,7 @@ mod tests {
             quarantine: Some(true),
             ..VfSettings::default()
         };
-        let told = VfSettings::of(&some.policy(OWN, Family::I82576).unwrap(), true);
+        let told = VfSettings::of(&some.policy(OWN).unwrap(), true);
         let expected = VfSettings { proto: Some("802.1Q".into()), min_tx_rate: Some(0), ..some };
         assert_eq!(told, expected);
         assert_eq!(VfSettings::from_leaves(&told.leaves()).unwrap(), told);
@@ -323,9 +321,7 @@ mod tests {
     #[test]
     fn an_address_of_zeros_leaves_the_choice_to_the_guest() {
         let address = |mac: &str| {
-            let policy = VfSettings { mac: Some(mac.into()), ..VfSettings::default() }
-                .policy(OWN, Family::I82576)
-                .unwrap();
+            let policy = VfSettings { mac: Some(mac.into()), ..VfSettings::default() }.policy(OWN).unwrap();
             (policy.mac, policy.admin_mac)
         };
         assert_eq!(address("02:00:00:00:00:09"), (Some(MacAddress([2, 0, 0, 0, 0, 9])), true));
@@ -338,26 +334,13 @@ mod tests {
         let mut set = |vlan, qos| {
             let change = VfSettings { vlan, qos, ..VfSettings::default() }.as_command();
             layers.change(change.leaves(), false);
-            layers.effective::<VfSettings>().unwrap().policy(OWN, Family::I82576).unwrap().vlan
+            layers.effective::<VfSettings>().unwrap().policy(OWN).unwrap().vlan
         };
         assert_eq!(set(Some(100), Some(3)), Some(PortVlan { id: 100, qos: 3 }));
         assert_eq!(set(None, Some(5)), Some(PortVlan { id: 100, qos: 5 }));
         assert_eq!(set(Some(7), None), Some(PortVlan { id: 7, qos: 5 }), "what is not given stays");
         assert_eq!(set(Some(0), None), None);
         assert_eq!(set(Some(7), None), Some(PortVlan { id: 7, qos: 0 }));
-    }
-
-    #[test]
-    fn rate_may_be_as_high_as_the_familys_link() {
-        let refused = |mbps, family| {
-            let settings = VfSettings { max_tx_rate: Some(mbps), ..VfSettings::default() };
-            settings.policy(OWN, family).err().map(|error| (error.key, error.problem))
-        };
-        for (family, most) in [(Family::I82576, 1_000), (Family::Avf, 25_000)] {
-            assert_eq!(refused(most, family), None);
-            let problem = format!("{} Mb/s are more than the link's {most}; 0 is no limit", most + 1);
-            assert_eq!(refused(most + 1, family), Some(("max_tx_rate", problem)));
-        }
     }
 
     #[test]
@@ -378,6 +361,6 @@ mod tests {
         let bounds = VfSettings { min_interrupts: Some(2_000), max_interrupts: Some(1_000), ..none() };
         assert_eq!(refused(&bounds), "min_interrupts");
         assert_eq!(refused(&VfSettings { vlan: Some(9), vlans: Some("10".into()), ..none() }), "vlan");
-        assert!(VfSettings { proto: Some("802.1q".into()), ..none() }.policy(OWN, Family::I82576).is_ok());
+        assert!(VfSettings { proto: Some("802.1q".into()), ..none() }.policy(OWN).is_ok());
     }
 }

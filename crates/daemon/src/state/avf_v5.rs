@@ -16,7 +16,7 @@ use iovm::FunctionState;
 use pcie::VfSet;
 use serde::Deserialize;
 
-/// As version 1 has it: ports had no policy of their own yet.
+/// The state of version 1: ports had no policy of their own yet.
 #[derive(Deserialize)]
 pub(super) struct V1 {
     functions: Vec<FunctionState>,
@@ -25,7 +25,7 @@ pub(super) struct V1 {
     configured: OldConfigured,
 }
 
-/// As version 2 has it: the card was not set aside.
+/// The state of version 2: the card was not saved.
 #[derive(Deserialize)]
 pub(super) struct V2 {
     functions: Vec<FunctionState>,
@@ -35,11 +35,11 @@ pub(super) struct V2 {
     policy: PortPolicy,
 }
 
-/// As version 3 has it: a bit for each VF that is quarantined, and a card without restraints.
+/// The state of version 3: a bit for each VF that is quarantined, and a card without restraints.
 pub(super) type V3 = Body<u8, PortPolicy, Rest<Basis, u8, u64>>;
-/// As version 4 has it.
+/// The state of version 4.
 pub(super) type V4 = Body<Vec<Monitor>, PortPolicy, Rest<State, u8, u64>>;
-/// As version 5 has it.
+/// The state of version 5.
 pub(super) type V5 = Body<Vec<Monitor>, settings::PortPolicy, Rest<State, VfSet, VfSet>>;
 
 /// A port, with its VFs' conduct, its policy and its card in the terms of the version.

@@ -3,10 +3,9 @@
 
 use super::filters::MORE_ADDRESSES;
 use super::mail::{Mail, MailState};
-use super::vlans::LAST_VLAN;
 use super::{OFFERED, Pf, VfState};
 use crate::hal::DmaHal;
-use ::avf::ids::{MAX_PAIRS, MAX_VFS};
+use ::avf::ids::{LAST_VLAN, MAX_PAIRS, MAX_VFS};
 use alloc::vec::Vec;
 use i82576::MacAddress;
 use serde::{Deserialize, Serialize};

@@ -11,13 +11,13 @@ use super::counters::Refusal;
 use super::requests::{Answer, Outcome};
 use super::{Card, Pf};
 use ::avf::control::{Order, Tags};
+use ::avf::ids::LAST_VLAN;
 use ::avf::virtchnl::vlan_offload::support;
 use ::avf::virtchnl::{Capabilities, List, VlanFilter, VlanSetting, VlanWhat};
 use alloc::vec::Vec;
 
 /// VLANs of a VF that is not trusted.
 const VLANS: usize = 16;
-pub(super) const LAST_VLAN: u16 = 4095;
 const TPID: u16 = 0x8100;
 /// The VLAN's id in a tag.
 const ID: u16 = 0xfff;

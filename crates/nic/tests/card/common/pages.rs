@@ -115,7 +115,7 @@ impl Bench {
         any
     }
 
-    /// Takes what was stored, while the guest makes these stores after so many loads, and has the card act on it.
+    /// Takes what was stored, while the guest makes these stores after `loads` loads, and has the card act on it.
     pub(crate) fn poll_while(&mut self, loads: usize, stores: &[(u32, u32)]) {
         for (_, Mapped { pages, doorbells }) in &mut self.mapped {
             let racing = Racing { pages, loads: Cell::new(loads), stores };

@@ -66,7 +66,7 @@ fn withheld_vlan_comes_back_after_a_reset_under_the_driver() {
 }
 
 #[test]
-fn withheld_vlan_that_the_vf_has_left_or_lost_by_a_reset_stays_away() {
+fn withheld_vlan_ends_with_leaving_it_or_a_reset() {
     for leaves in [true, false] {
         let mut world = World::active();
         allow(&mut world, Some(&[20]));
