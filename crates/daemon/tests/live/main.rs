@@ -15,6 +15,7 @@ mod ending;
 mod fairness;
 mod flight;
 mod hand_over;
+mod heads;
 mod hostile;
 mod interface;
 mod interrupts;

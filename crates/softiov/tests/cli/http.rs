@@ -94,6 +94,20 @@ fn over_tcp_the_token_is_asked_for_and_commands_are_refused() {
 }
 
 #[test]
+fn http_1_1_over_tcp_needs_a_host() {
+    let folder = tempdir().unwrap();
+    let (_serve, listen) = tcp(&folder);
+    for (hosts, expected) in [("", "400"), ("host: a\r\nhost: b\r\n", "400"), ("host: a\r\n", "200")] {
+        let mut stream = TcpStream::connect(listen).unwrap();
+        let head = format!("GET /metrics HTTP/1.1\r\n{hosts}connection: close\r\n{}\r\n", with_token());
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        assert_eq!(text.split(' ').nth(1), Some(expected), "{hosts:?}: {text}");
+    }
+}
+
+#[test]
 fn whoever_watches_over_tcp_goes_on_after_an_upgrade_and_after_a_death() {
     let folder = tempdir().unwrap();
     let (serve, listen) = tcp(&folder);

@@ -5,8 +5,10 @@
 //! bodies, the time in which they have to come, the time for which a response may wait to be read, and the requests that
 //! wait to be carried out.
 
+mod accept;
 mod caller;
 mod capture;
+mod host_field;
 mod page;
 mod requests;
 mod service;

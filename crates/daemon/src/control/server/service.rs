@@ -2,7 +2,8 @@
 
 use super::caller::Caller;
 use super::capture::{self, CaptureService};
-use super::{HasAsked, PATIENCE, RequestSender, page, stream};
+use super::host_field::check_host;
+use super::{HasAsked, PATIENCE, RequestSender, accept, page, stream};
 use crate::control::problem::{Kind, Problem};
 use crate::control::protocol::{Answer, Failure, Request as AskFor};
 use crate::control::route::{self, Input, MAX_BODY, ROUTES, Route};
@@ -11,10 +12,10 @@ use crate::control::{metrics, openapi};
 use crate::events::Mark;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Path, Query, Request, State};
-use axum::http::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
+use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, VARY, WWW_AUTHENTICATE};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, get, on};
 use axum::{Extension, RequestPartsExt, Router};
@@ -75,6 +76,7 @@ pub(super) fn router(context: Context) -> Router {
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(context.clone(), authorize))
         .merge(page::routes())
+        .layer(from_fn(check_host))
         .with_state(context)
 }
 
@@ -200,18 +202,21 @@ async fn capture_frames(State(context): State<Context>, request: Request) -> Res
     begun.await.unwrap_or_else(|failure| refuse(failure, &path))
 }
 
-/// Counters, in the form that the client takes.
+/// Returns the counters in the form that the client prefers.
 async fn metrics_text(State(context): State<Context>, request: Request) -> Response {
-    let accept = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or("");
-    let open = accept.contains("application/openmetrics-text");
+    let open = accept::prefers_openmetrics(request.headers());
     let outcome = context.sender.ask(AskFor::PortList).await.and_then(|answer| match answer {
         Answer::Ports(ports) => metrics::text(&ports).map_err(|error| unavailable(&error.to_string())),
         _ => Err(unavailable("no ports are told")),
     });
-    let kind = HeaderValue::from_static(if open { metrics::OPENMETRICS } else { metrics::PROMETHEUS });
+    // Caches must not give one client's form to another.
+    let head = [
+        (CONTENT_TYPE, HeaderValue::from_static(accept::content_type(open))),
+        (VARY, HeaderValue::from_static("accept")),
+    ];
     match outcome {
-        Ok(text) if open => ([(CONTENT_TYPE, kind)], metrics::openmetrics(&text)).into_response(),
-        Ok(text) => ([(CONTENT_TYPE, kind)], text).into_response(),
+        Ok(text) if open => (head, metrics::openmetrics(&text)).into_response(),
+        Ok(text) => (head, text).into_response(),
         Err(failure) => refuse(failure, "/metrics"),
     }
 }
