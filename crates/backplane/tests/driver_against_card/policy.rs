@@ -141,6 +141,26 @@ fn a_list_of_groups_that_does_not_fit_opens_nothing_where_all_are_not_allowed() 
 }
 
 #[test]
+fn a_trusted_vf_with_a_full_list_receives_every_group() {
+    let mut bench = Bench::new(2);
+    let full: Vec<_> = (0..30).map(|n| MacAddress([0x01, 0, 0x5e, 1, n, n])).collect();
+    bench.on(0, |vf, hal| vf.set_multicast(hal, &full)).unwrap();
+    let stranger = frame(GROUP, vf_mac(1), 100, 1);
+    let mut heard = |bench: &mut Bench| {
+        bench.send(1, &stranger);
+        bench.receive_all(0).len()
+    };
+    assert_eq!(heard(&mut bench), 0);
+    allow(&mut bench, |policy| policy.trust = true);
+    assert_eq!(heard(&mut bench), 1);
+    allow(&mut bench, |policy| policy.allmulti = false);
+    assert_eq!(heard(&mut bench), 0);
+    allow(&mut bench, |policy| (policy.trust, policy.allmulti) = (true, true));
+    bench.on(0, |vf, hal| vf.set_multicast(hal, &full[1..])).unwrap();
+    assert_eq!(heard(&mut bench), 0, "a list that is not full is whole");
+}
+
+#[test]
 fn multicasts_that_are_flowing_stop_when_they_are_no_longer_allowed() {
     let mut bench = Bench::new(2);
     bench.on(0, |vf, hal| vf.set_all_multicast(hal, true)).unwrap();

@@ -90,3 +90,18 @@ fn a_port_vlan_is_invisible_to_the_guest_and_tags_the_wire() {
     assert_eq!(refused, Err(VfError::Mailbox(MailboxError::Refused(0x1_0004))));
     assert_eq!(bench.card.pf_driver().unwrap().counters(index(0)).refused(Refusal::VlanFixed), 1);
 }
+
+#[test]
+fn port_vlan_0_tags_the_wire_with_a_priority() {
+    let mut bench = Bench::new(2);
+    let vlan = Some(PortVlan { id: 0, qos: 5 });
+    let policy = driver::pf::VfPolicy { vlan, ..*bench.card.pf_driver().unwrap().policy(index(0)) };
+    bench.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(0), policy)).unwrap().unwrap();
+    let there = frame(MacAddress::BROADCAST, vf_mac(0), 100, 2);
+    bench.send(0, &there);
+    assert_eq!(bench.card.world().take_frames(), [tagged(&there, 5 << 13)]);
+    assert_eq!(bench.receive_all(1), [there], "VLAN 0 is every VF's, and copies lose their tag");
+    let back = frame(MacAddress::BROADCAST, vf_mac(1), 100, 3);
+    bench.send(1, &back);
+    assert_eq!(bench.receive_all(0), [back], "untagged frames are still the VF's");
+}

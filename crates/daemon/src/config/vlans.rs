@@ -1,11 +1,10 @@
 //! Lists of VLANs as they are written: `any`, or ids and ranges such as `10,20,100-199`. Left out: what the list is
 //! for.
 
-use driver::pf::VlanSet;
+use driver::pf::{LAST_VLAN, VlanSet};
 
-/// What a list may hold; 0 is untagged, which everybody has, and 4095 is reserved.
+/// The first VLAN of a list: 0 is untagged, which every VF may receive.
 pub(crate) const FIRST: u16 = 1;
-pub(crate) const LAST: u16 = 4094;
 
 /// The VLANs of a list; `None` is any. An empty list is none.
 ///
@@ -18,11 +17,11 @@ pub fn parse(text: &str) -> Result<Option<VlanSet>, String> {
     let mut set = VlanSet::untagged();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let id = |text: &str| text.trim().parse().ok().filter(|id| (FIRST..=LAST).contains(id));
+        let id = |text: &str| text.trim().parse().ok().filter(|id| (FIRST..=LAST_VLAN).contains(id));
         let range = id(first).zip(id(last)).filter(|(first, last)| first <= last);
         let (first, last) = range.ok_or_else(|| {
             format!(
-                "{part:?} is neither a VLAN, {FIRST} to {LAST}, nor a range such as 100-199; \"any\" is all"
+                "{part:?} is neither a VLAN, {FIRST} to {LAST_VLAN}, nor a range such as 100-199; \"any\" is all"
             )
         })?;
         (first..=last).for_each(|vlan| set.insert(vlan));
@@ -53,7 +52,7 @@ mod tests {
 
     #[test]
     fn a_list_is_printed_as_it_is_read() {
-        for text in ["any", "", "10", "1,3,5-7,4094", "100-199"] {
+        for text in ["any", "", "10", "1,3,5-7,4095", "100-199"] {
             assert_eq!(print(parse(text).unwrap().as_ref()), text);
         }
         assert_eq!(print(parse(" 7, 5-6 ,").unwrap().as_ref()), "5-7");
@@ -61,8 +60,8 @@ mod tests {
 
     #[test]
     fn what_is_no_vlan_is_named() {
-        for text in ["0", "4095", "7-5", "x", "5-", "-5", "1,all", "70000"] {
-            assert!(parse(text).unwrap_err().contains("4094"), "{text}");
+        for text in ["0", "4096", "7-5", "x", "5-", "-5", "1,all", "70000"] {
+            assert!(parse(text).unwrap_err().contains("4095"), "{text}");
         }
     }
 }

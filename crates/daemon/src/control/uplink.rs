@@ -60,13 +60,16 @@ impl fmt::Display for InterfaceMode {
     }
 }
 
-/// Frames of one direction, since the port has the uplink. A packet that passes uncut counts as the frames that it makes.
+/// Frames of one direction, since the port has the uplink; a hand-over does not restart them. A packet that passes uncut counts as the frames that it makes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UplinkTraffic {
     /// Frames.
     pub packets: u64,
     /// Bytes, frame check sequence excluded.
     pub bytes: u64,
+    /// Multicast frames among them, broadcasts excluded; counted for received frames only.
+    #[serde(default)]
+    pub multicast: u64,
 }
 
 /// How an uplink is.

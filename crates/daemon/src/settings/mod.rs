@@ -11,6 +11,7 @@ mod policy;
 mod port;
 mod vf;
 
+pub use driver::pf::LAST_VLAN;
 pub use layers::{Layers, Leaves, Origin};
 pub use policy::{Mirror, PortPolicy};
 pub use port::{Direction, Limit, MirrorRule, PortSettings, Storm};

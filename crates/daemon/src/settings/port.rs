@@ -5,7 +5,7 @@ use super::{Mirror, PortPolicy, SettingError, Settings, refuse};
 use crate::config::vlans;
 use clap::ValueEnum;
 use driver::conduct::{Offence, Thresholds};
-use driver::pf::{PortPolicyError, StormControl, VlanSet};
+use driver::pf::{LAST_VLAN, PortPolicyError, StormControl, VlanSet};
 use i82576::ids::MIRROR_RULES;
 use pcie::{VfIndex, VfSet};
 use schemars::JsonSchema;
@@ -189,7 +189,7 @@ impl MirrorRule {
 
 fn named_vlans(list: &str) -> Result<VlanSet, SettingError> {
     match vlans::parse(list) {
-        Ok(set) => Ok(set.unwrap_or_else(|| (vlans::FIRST..=vlans::LAST).collect())),
+        Ok(set) => Ok(set.unwrap_or_else(|| (vlans::FIRST..=LAST_VLAN).collect())),
         Err(problem) => refuse("mirror.vlans", problem),
     }
 }

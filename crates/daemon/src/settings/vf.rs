@@ -4,7 +4,7 @@ use super::{SettingError, Settings, refuse};
 use crate::config::vlans;
 use clap::ValueEnum;
 use clap::builder::BoolishValueParser;
-use driver::pf::{InterruptBounds, Link, PolicyError, PortVlan, VfPolicy};
+use driver::pf::{InterruptBounds, LAST_VLAN, Link, PolicyError, PortVlan, VfPolicy};
 use i82576::MacAddress;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,12 +23,13 @@ pub struct VfSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "ADDRESS")]
     pub mac: Option<String>,
-    /// Port VLAN, 1 to 4094: the guest sends and receives in this one, untagged; 0, the default, is none and clears
-    /// the priority too.
+    /// Port VLAN, 1 to 4095: the guest sends and receives in this one, untagged; 0, the default, is none and clears
+    /// the priority too, unless one is given beside it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "ID")]
     pub vlan: Option<u16>,
-    /// Priority of the port VLAN, 0 to 7; 0 is the default.
+    /// Priority of the port VLAN, 0 to 7; 0 is the default. With VLAN 0 the guest's frames get a tag that carries the
+    /// priority alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "PRIORITY")]
     pub qos: Option<u8>,
@@ -222,9 +223,10 @@ impl VfSettings {
         }
         match (self.vlan.unwrap_or(0), self.qos.unwrap_or(0)) {
             (_, qos @ 8..) => refuse("qos", format!("{qos} is not 0 to 7")),
-            (id @ 4095.., _) => refuse("vlan", format!("{id} is not 1 to 4094, or 0 for none")),
-            (0, 1..) => refuse("qos", "needs a vlan beside it"),
             (0, 0) => Ok(None),
+            (id, _) if id > LAST_VLAN => {
+                refuse("vlan", format!("{id} is out of range (1 to {LAST_VLAN}, or 0 for none)"))
+            }
             (id, qos) => Ok(Some(PortVlan { id, qos })),
         }
     }
@@ -341,6 +343,9 @@ mod tests {
         assert_eq!(set(Some(7), None), Some(PortVlan { id: 7, qos: 5 }), "what is not given stays");
         assert_eq!(set(Some(0), None), None);
         assert_eq!(set(Some(7), None), Some(PortVlan { id: 7, qos: 0 }));
+        assert_eq!(set(Some(0), Some(5)), Some(PortVlan { id: 0, qos: 5 }), "a priority alone");
+        assert_eq!(set(Some(0), Some(0)), None);
+        assert_eq!(set(Some(4095), None), Some(PortVlan { id: 4095, qos: 0 }));
     }
 
     #[test]
@@ -348,9 +353,8 @@ mod tests {
         let none = VfSettings::default;
         assert_eq!(refused(&VfSettings { mac: Some("01:00:5e:00:00:01".into()), ..none() }), "mac");
         assert_eq!(refused(&VfSettings { mac: Some("x".into()), ..none() }), "mac");
-        assert_eq!(refused(&VfSettings { vlan: Some(4095), ..none() }), "vlan");
+        assert_eq!(refused(&VfSettings { vlan: Some(4096), ..none() }), "vlan");
         assert_eq!(refused(&VfSettings { vlan: Some(1), qos: Some(8), ..none() }), "qos");
-        assert_eq!(refused(&VfSettings { qos: Some(1), ..none() }), "qos");
         assert_eq!(refused(&VfSettings { proto: Some("802.1ad".into()), ..none() }), "proto");
         assert_eq!(refused(&VfSettings { vlans: Some("0".into()), ..none() }), "vlans");
         assert_eq!(refused(&VfSettings { max_tx_rate: Some(1001), ..none() }), "max_tx_rate");

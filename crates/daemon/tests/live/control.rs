@@ -59,8 +59,8 @@ fn what_makes_no_sense_is_refused_by_name_with_a_remedy() {
     }
     let (status, kind, detail) = at("GET", "/v1/vfs/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "");
     assert!((status, kind.as_str()) == (404, "no-such-name") && detail.contains("pf0vf6"), "{detail}");
-    let (status, kind, detail) = at("PATCH", "/v1/vfs/pf0vf0", "{\"set\":{\"vlan\":4095}}");
-    assert!((status, kind.as_str()) == (409, "refused") && detail.contains("1 to 4094"), "{detail}");
+    let (status, kind, detail) = at("PATCH", "/v1/vfs/pf0vf0", "{\"set\":{\"vlan\":4096}}");
+    assert!((status, kind.as_str()) == (409, "refused") && detail.contains("1 to 4095"), "{detail}");
     for (method, path, expected) in [
         ("GET", "/v1/vfs/%ff", (400, "malformed")),
         ("GET", "/v1/events?after=x", (400, "malformed")),

@@ -45,7 +45,7 @@ pub use port::{Mirror, PortPolicy, PortPolicyError, StormControl, WINDOWS_MS, ch
 pub use several::ResizeError;
 pub use state::{PfState, RestoreError};
 pub use visit::Visit;
-pub use vlan_set::VlanSet;
+pub use vlan_set::{LAST_VLAN, VlanSet};
 
 use crate::conduct::Monitor;
 use crate::hal::Hal;
@@ -121,6 +121,17 @@ impl VfState {
             sampler: Sampler::default(),
             withheld: Vec::new(),
         }
+    }
+
+    /// The list of groups takes the whole message. Linux's igbvf cuts a longer one to that, and does not say so.
+    const fn has_full_list(&self) -> bool {
+        self.groups == MAX_MULTICAST
+    }
+
+    /// Returns true if the VF receives every multicast: it has asked for that, or its list may be cut and it is trusted.
+    const fn receives_every_group(&self) -> bool {
+        let trusted = self.policy.trust && self.policy.allmulti;
+        self.overflow || self.all_multicast || self.has_full_list() && trusted
     }
 }
 
@@ -255,6 +266,14 @@ impl Pf {
     /// The VLANs a VF is a member of, in the order of the table; 0 stands for untagged.
     pub fn vf_vlans(&self, vf: VfIndex) -> impl Iterator<Item = u16> + '_ {
         self.vlans.of(vf)
+    }
+
+    /// Returns the number of multicast hashes that a VF receives by, at most [`MAX_MULTICAST`], and whether its guest may have
+    /// groups beyond them.
+    #[must_use]
+    pub fn vf_multicast(&self, vf: VfIndex) -> (usize, bool) {
+        let state = self.state(vf);
+        (state.groups, state.has_full_list() && !state.receives_every_group())
     }
 
     /// What was counted for a VF.

@@ -4,7 +4,7 @@
 use super::counters::Refusal;
 use super::moderate::CEILINGS_HZ;
 use super::switch::update;
-use super::{InterruptBounds, Pf, VlanSet};
+use super::{InterruptBounds, LAST_VLAN, Pf, VlanSet};
 use crate::hal::Hal;
 use core::fmt;
 use i82576::bits::{dtxswc, rttbcnrc, vmolr, vmvir};
@@ -16,10 +16,24 @@ use serde::{Deserialize, Serialize};
 /// The VLAN that the administrator puts a VF on: the guest sees untagged frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortVlan {
-    /// VLAN id, 1..=4095.
+    /// VLAN id, 1 to [`LAST_VLAN`]; 0 with a priority: tags carry the priority alone, and the VF stays with untagged frames.
     pub id: u16,
-    /// Priority of inserted tags, 0..=7.
+    /// Priority of inserted tags, 0 to 7.
     pub qos: u8,
+}
+
+impl PortVlan {
+    /// Returns true if id and priority are in range and not both 0, which is no port VLAN (`igb_ndo_set_vf_vlan`).
+    #[must_use]
+    pub const fn is_valid(self) -> bool {
+        self.id <= LAST_VLAN && self.qos <= 7 && (self.id != 0 || self.qos != 0)
+    }
+
+    /// Returns the tag that the VF's frames get.
+    #[must_use]
+    pub const fn tag(self) -> u16 {
+        (self.qos as u16) << 13 | self.id
+    }
 }
 
 /// What a VF is shown of the link, in iproute2's words.
@@ -100,7 +114,10 @@ pub enum PolicyError {
     #[error("{0} is the address of {1}; choose another")]
     MacInUse(MacAddress, AddressOwner),
     /// Not a VLAN id or priority.
-    #[error("VLAN {} with priority {} does not exist (1..=4095, 0..=7)", .0.id, .0.qos)]
+    #[error(
+        "port VLAN {} with priority {} is out of range (VLAN 1 to {LAST_VLAN}, or 0 for a priority alone; priority 0 to 7)",
+        .0.id, .0.qos
+    )]
     Vlan(PortVlan),
     /// The port VLAN is none of [`VfPolicy::vlans`].
     #[error("VLAN {0} is none of those that the VF may join; add it to them, or let them be any")]
@@ -192,8 +209,10 @@ impl VfPolicy {
         }
         self.interrupts.check()?;
         match self.vlan {
-            Some(vlan) if vlan.id == 0 || vlan.id > 4095 || vlan.qos > 7 => Err(PolicyError::Vlan(vlan)),
-            Some(vlan) if !self.allows_vlan(vlan.id) => Err(PolicyError::VlanNotAllowed(vlan.id)),
+            Some(vlan) if !vlan.is_valid() => Err(PolicyError::Vlan(vlan)),
+            Some(vlan) if vlan.id != 0 && !self.allows_vlan(vlan.id) => {
+                Err(PolicyError::VlanNotAllowed(vlan.id))
+            }
             _ => Ok(()),
         }
     }
@@ -232,7 +251,7 @@ impl Pf {
         if old.max_mtu != policy.max_mtu {
             self.apply_length(hal, vf, self.state(vf).asked_length);
         }
-        if old.allmulti != policy.allmulti {
+        if (old.allmulti, old.trust) != (policy.allmulti, policy.trust) {
             let state = self.state_mut(vf);
             state.all_multicast &= policy.allmulti;
             state.overflow &= policy.allmulti;
@@ -332,9 +351,9 @@ impl Pf {
         self.vlans.leave_all(hal, vf);
         // Room was checked when the policy was set, and entry 0 always exists.
         let _ = self.vlans.join(hal, vf, vlan.map_or(0, |v| v.id));
-        let insert = vlan.map_or(0, |v| vmvir::DEFAULT | u32::from(v.qos) << 13 | u32::from(v.id));
+        let insert = vlan.map_or(0, |vlan| vmvir::DEFAULT | u32::from(vlan.tag()));
         hal.write(r::vmvir(vf.pool()), insert);
-        self.apply_pool(hal, vf, vlan.is_some());
+        self.apply_pool(hal, vf, vlan);
     }
 
     /// The longest frame: what the VF asked for, as far as it may, else what every Ethernet carries.

@@ -2,8 +2,8 @@
 //! and the form in which a state is kept.
 
 use super::mailbox::LOCK_PATIENCE;
-use super::switch::LAST_VLAN;
-use super::{Pf, VfState};
+
+use super::{LAST_VLAN, Pf, VfState};
 use i82576::ids::{MAX_FRAME, MAX_VFS, VLAN_FILTERS};
 use serde::{Deserialize, Serialize};
 

@@ -7,7 +7,7 @@
 //! Left out: who may ask for what (`messages`, `policy`).
 
 use super::counters::Refusal;
-use super::{Pf, VfState, VlanSet};
+use super::{LAST_VLAN, Pf, PortVlan, VfState, VlanSet};
 use crate::hal::Hal;
 use i82576::bits::{rah, vlvf, vmolr};
 use i82576::ids::{MAX_VFS, RECEIVE_ADDRESSES, VLAN_FILTERS};
@@ -99,9 +99,6 @@ impl Filters {
         self.entries.contains(&Some((vf, mac)))
     }
 }
-
-/// The last VLAN id.
-pub(super) const LAST_VLAN: u16 = 4095;
 
 /// VLAN ids and their member pools.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -231,7 +228,7 @@ impl Default for Groups {
 impl Groups {
     fn rebuild<H: Hal>(&mut self, hal: &mut H, vfs: &[VfState; MAX_VFS]) {
         let mut wanted = [0u32; TABLE];
-        for vf in vfs.iter().filter(|vf| !vf.overflow && !vf.all_multicast) {
+        for vf in vfs.iter().filter(|vf| !vf.receives_every_group()) {
             for hash in &vf.hashes[..vf.groups] {
                 wanted[usize::from(hash >> 5) % TABLE] |= 1 << (hash & 31);
             }
@@ -256,7 +253,7 @@ impl Pf {
     pub(super) fn apply_groups<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
         self.groups.rebuild(hal, &self.vfs);
         let state = self.state(vf);
-        let choice = match (state.overflow || state.all_multicast, state.groups) {
+        let choice = match (state.receives_every_group(), state.groups) {
             (true, _) => vmolr::MPME,
             (false, 0) => 0,
             (false, _) => vmolr::ROMPE,
@@ -264,10 +261,14 @@ impl Pf {
         update(hal, r::vmolr(vf.pool()), vmolr::ROMPE | vmolr::ROPE | vmolr::MPME, choice);
     }
 
-    /// Puts the pool's options to what a VF starts with; with a port VLAN, untagged frames are not its own and
-    /// tags are stripped.
-    pub(super) fn apply_pool<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, port_vlan: bool) {
-        let tags = if port_vlan { vmolr::STRVLAN } else { vmolr::AUPE };
+    /// Sets the pool's options to what a VF starts with. With a port VLAN tags are stripped, and untagged frames are not the
+    /// VF's own unless its tags carry a priority only (`igb_enable_port_vlan`).
+    pub(super) fn apply_pool<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, port_vlan: Option<PortVlan>) {
+        let tags = match port_vlan {
+            None => vmolr::AUPE,
+            Some(PortVlan { id: 0, .. }) => vmolr::STRVLAN | vmolr::AUPE,
+            Some(_) => vmolr::STRVLAN,
+        };
         update(hal, r::vmolr(vf.pool()), vmolr::STRVLAN | vmolr::AUPE, tags);
     }
 }

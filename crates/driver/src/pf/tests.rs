@@ -140,6 +140,25 @@ fn a_policy_that_makes_no_sense_changes_nothing() {
     assert_eq!(pf.set_policy(&mut hal, vf(0), last), Ok(()), "the last that make sense");
 }
 
+#[test]
+fn port_vlan_0_inserts_a_priority_and_keeps_untagged_frames() {
+    let mut hal = Registers::default();
+    let mut pf = Pf::probe(&mut hal).unwrap();
+    let (vlan, vlans) = (Some(PortVlan { id: 0, qos: 5 }), Some(VlanSet::untagged()));
+    pf.set_policy(&mut hal, vf(2), VfPolicy { vlan, vlans, ..with_mac(5) }).unwrap();
+    pf.enable_vfs(&mut hal, 4).unwrap();
+    assert_eq!(hal.read(r::vmvir(Pool::EVERY[2])), 0x4000_0000 | 5 << 13);
+    assert_eq!(
+        hal.read(r::vmolr(Pool::EVERY[2])) & (1 << 24 | 1 << 30),
+        1 << 24 | 1 << 30,
+        "strip, and untagged"
+    );
+    assert_ne!(hal.read(r::vlvf(0)) & 1 << (12 + 2), 0, "a member of VLAN 0");
+    pf.set_policy(&mut hal, vf(2), with_mac(5)).unwrap();
+    assert_eq!(hal.read(r::vmvir(Pool::EVERY[2])), 0);
+    assert_eq!(hal.read(r::vmolr(Pool::EVERY[2])) & (1 << 24 | 1 << 30), 1 << 24);
+}
+
 /// Whoever has another's address receives what is meant for it.
 #[test]
 fn an_address_belongs_to_one_function() {

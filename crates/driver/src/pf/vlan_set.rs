@@ -6,7 +6,11 @@ use serde::{Deserialize, Serialize};
 
 const WORDS: usize = 64;
 
-/// VLAN ids, 0 to 4095; 0 stands for untagged.
+/// The last VLAN id that may be set, listed or joined, in every place and both families. IEEE 802.1Q reserves 4095; Linux's
+/// drivers take it all the same (`igb_ndo_set_vf_vlan`, `I40E_MAX_VLANID`), and so does iproute2.
+pub const LAST_VLAN: u16 = 4095;
+
+/// VLAN ids, 0 to [`LAST_VLAN`]; 0 stands for untagged.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Vec<u16>", from = "Vec<u16>")]
 pub struct VlanSet([u64; WORDS]);
@@ -35,7 +39,7 @@ impl VlanSet {
 
     /// The ids, in order.
     pub fn iter(&self) -> impl Iterator<Item = u16> + '_ {
-        (0..4096).filter(|vlan| self.contains(*vlan))
+        (0..=LAST_VLAN).filter(|vlan| self.contains(*vlan))
     }
 }
 

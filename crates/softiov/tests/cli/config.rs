@@ -29,7 +29,7 @@ fn a_value_that_makes_no_sense_is_refused_with_the_remedy() {
     for (text, key, remedy) in [
         ("[[port]]\nvfs = 9", "pf0.vfs: 9 is not 1 to 8", "family = \"avf\" has up to 64"),
         ("[[port]]\nfamily = \"avf\"\nvfs = 65", "pf0.vfs: 65 is not 1 to 64", "add a port"),
-        ("[[port]]\n[[port.vf]]\nindex = 0\nvlan = 4095", "pf0vf0.vlan", "1 to 4094"),
+        ("[[port]]\n[[port.vf]]\nindex = 0\nvlan = 4096", "pf0vf0.vlan", "1 to 4095"),
         ("[[port]]\nmac = \"01:00:00:00:00:00\"", "pf0.mac", "even"),
         ("[[port]]\nuplink = { tap = \"a/b\" }", "pf0.uplink", "printable"),
         (

@@ -1,8 +1,10 @@
 //! `softiov ip`: administrators' words, and iproute2's answers. What the real one says is compared by the Linux tests.
 
-use crate::process::{Said, Serve, softiov};
+use crate::process::{Said, Serve, finish, softiov};
+use host::test_support::skipped;
 use serde_json::Value;
 use std::path::Path;
+use std::process::Command;
 use tempfile::tempdir;
 
 fn ip(folder: &Path, words: &str) -> Said {
@@ -60,4 +62,100 @@ fn what_the_card_cannot_do_is_refused_as_a_driver_refuses_it() {
     assert_eq!((said.status, said.err.as_str()), (Some(1), "Cannot find device \"pf9\"\n"));
     let said = ip(place, "link show pf9");
     assert_eq!((said.status, said.err.as_str()), (Some(1), "Device \"pf9\" does not exist.\n"));
+}
+
+/// What the system's `ip` prints of an end of a veth, in a network namespace of its own.
+fn real(words: &str) -> Option<String> {
+    let script = format!(
+        "ip link add v0 type veth peer name v1 && ip link set v0 up && ip link set v1 up && ip {words} link show v0"
+    );
+    let mut command = Command::new("unshare");
+    let said = finish(command.args(["--map-root-user", "--net", "sh", "-c"]).arg(script));
+    (said.status == Some(0)).then_some(said.out)
+}
+
+/// Lines from the first that begins with a word, without what is not there for a port: changes of the carrier.
+fn block(text: &str, lines: usize) -> Vec<String> {
+    let from_rx = text.lines().skip_while(|line| !line.trim_start().starts_with("RX:"));
+    from_rx.take(lines).map(|line| line.replace("transns", "       ")).collect()
+}
+
+/// Where the numbers of a line end.
+fn columns(line: &str) -> Vec<usize> {
+    let digit = |at: usize| line.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
+    (0..line.len()).filter(|at| digit(*at) && !digit(at + 1)).collect()
+}
+
+#[test]
+fn statistics_have_the_columns_and_keys_of_the_real_ip() {
+    let Some(theirs) = real("-s -s") else {
+        return skipped(
+            "statistics beside the real ip",
+            "there is no ip or unshare, or no network namespace",
+        );
+    };
+    let folder = tempdir().unwrap();
+    let serve = Serve::start(&folder, &[]);
+    let ours = ip(serve.folder(), "-s -s link show pf0").out;
+    for (nth, (theirs, ours)) in block(&theirs, 8).iter().zip(&block(&ours, 8)).enumerate() {
+        if nth % 2 == 0 {
+            assert_eq!(ours, theirs, "a header");
+        } else {
+            // The last number of TX errors is one that a port does not have.
+            let theirs = columns(theirs);
+            let ours = columns(ours);
+            assert_eq!(ours, theirs[..ours.len()], "line {nth}");
+            assert!(theirs.len() - ours.len() <= usize::from(nth == 7), "line {nth}");
+        }
+    }
+    let ours = ip(serve.folder(), "-s link show pf0").out;
+    let theirs = real("-s").unwrap();
+    let (ours, theirs) = (block(&ours, 4), block(&theirs, 4));
+    assert_eq!((&ours[0], &ours[2]), (&theirs[0], &theirs[2]));
+    assert!(
+        ip(serve.folder(), "-s link show pf0").out.contains("\n    vf 0     link/ether"),
+        "VFs come behind it"
+    );
+    for words in ["-s -j", "-s -s -j"] {
+        let theirs: Value = serde_json::from_str(&real(words).unwrap()).unwrap();
+        let ours: Value =
+            serde_json::from_str(&ip(serve.folder(), &format!("{words} link show pf0")).out).unwrap();
+        for way in ["rx", "tx"] {
+            let keys = |links: &Value| -> Vec<String> {
+                let counts = links[0]["stats64"][way].as_object().unwrap();
+                counts.keys().filter(|key| *key != "carrier_changes").cloned().collect()
+            };
+            assert_eq!(keys(&ours), keys(&theirs), "{words} {way}");
+        }
+    }
+}
+
+#[test]
+fn forms_that_iproute2_takes_are_taken() {
+    let folder = tempdir().unwrap();
+    let serve = Serve::start(&folder, &[]);
+    let place = serve.folder();
+    for (words, key, value) in [
+        ("link set pf0 vf 0 mac 2:0:0:0:0:B", "address", Value::from("02:00:00:00:00:0b")),
+        ("l set pf0 vf 0 vlan 0 qos 5", "vlan_list", serde_json::json!([{"qos": 5}])),
+        ("link set pf0 vf 0 vlan 4095", "vlan_list", serde_json::json!([{"vlan": 4095}])),
+        // As operators of clusters check a driver.
+        ("link set pf0 vf 0 vlan 0 qos 0 proto 802.1q", "vlan_list", serde_json::json!([{}])),
+        ("link set pf0 vf 0 vlan 0", "vlan_list", serde_json::json!([{}])),
+        ("link set pf0 up vf 0 trust on", "trust", Value::from(true)),
+        ("-c=never -0 link set dev pf0 vf 0 trust off up", "trust", Value::from(false)),
+    ] {
+        let said = ip(place, words);
+        assert_eq!((said.status, said.out.as_str(), said.err.as_str()), (Some(0), "", ""), "{words}");
+        assert_eq!(vf(place, 0)[key], value, "{words}");
+    }
+    let brief = ip(place, "-br link show").out;
+    assert!(
+        brief.starts_with("pf0              UP             02:")
+            && brief.ends_with("<BROADCAST,MULTICAST,UP,LOWER_UP> \n")
+    );
+    assert!(ip(place, "-V").out.starts_with("ip utility, iproute2-"));
+    assert_eq!(ip(place, "link set pf0 up").status, Some(0));
+    let said = ip(place, "link set pf9 up");
+    assert_eq!((said.status, said.err.as_str()), (Some(1), "Cannot find device \"pf9\"\n"));
 }

@@ -87,7 +87,7 @@ fn mirror_writes_rules_and_takes_them_away() {
         ("mirror pf0 0 --to 7 --uplink both", "7 VFs"),
         ("mirror pf0 0 --to 1", "copies nothing"),
         ("mirror pf0 0 --to 1 --vfs 1", "name other VFs"),
-        ("mirror pf0 0 --to 1 --vlans 0", "4094"),
+        ("mirror pf0 0 --to 1 --vlans 0", "4095"),
     ] {
         let refused = port(&serve, words);
         assert!(refused.status == Some(1) && refused.err.contains(part), "{words}: {refused:?}");

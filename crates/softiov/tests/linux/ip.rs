@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::process::Command;
 
 /// What both are told, one after the other.
-const TOLD: [&str; 18] = [
+const TOLD: [&str; 24] = [
     "link set dev pf0 vf 0 mac 02:82:57:60:00:31",
     "link set pf0 vf 0 vlan 100 qos 3",
     "link set pf0 vf 0 vlan 101",
@@ -25,6 +25,12 @@ const TOLD: [&str; 18] = [
     "link set pf0 vf 0 vlan 5 proto 802.1ad",
     "link set pf0 vf 0 vlan 5 qos 8",
     "link set pf0 vf 0 vlan 4096",
+    "link set pf0 vf 0 vlan 4095",
+    "link set pf0 vf 0 vlan 0 qos 5",
+    "link set pf0 vf 0 vlan 0 qos 0 proto 802.1q",
+    "link set pf0 vf 0 mac 2:82:57:60:0:3A",
+    "link set pf0 vf 0 vlan 5 proto 0x800",
+    "link set up pf0",
     "link set pf0 vf 0 min_tx_rate 10 max_tx_rate 20",
     "link set pf0 vf 0 min_tx_rate 20 max_tx_rate 10",
     "link set pf0 vf 0 max_tx_rate 1001",

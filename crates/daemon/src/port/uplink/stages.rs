@@ -8,7 +8,7 @@ use super::{Kind, Maker, UplinkError};
 use crate::config::PortConfig;
 use crate::control::uplink::{UplinkStatus, UplinkTraffic};
 use crate::pcapng::Way;
-use i82576::Time;
+use i82576::{MacAddress, Time};
 use nic::Uncut;
 
 /// Frames that one call passes over because they are lost or on their way: it must not hold the port up.
@@ -90,6 +90,7 @@ impl Stages {
             let length = kind.receive(into)?;
             let frame = into.get(..length)?;
             count(&mut self.rx, 1, length);
+            self.rx.multicast += u64::from(is_multicast(frame));
             if let Some(recorder) = &mut self.recorder {
                 recorder.note(Way::In, frame);
             }
@@ -130,6 +131,11 @@ impl Stages {
         status.drops.impaired += self.impairment.as_ref().map_or(0, |impairment| impairment.lost);
         status.drops.unrecorded += self.recorder.as_ref().map_or(0, Recorder::lost);
     }
+}
+
+/// Returns true for a group address other than broadcast.
+fn is_multicast(frame: &[u8]) -> bool {
+    MacAddress::from_slice(frame).is_some_and(|to| to.is_group() && !to.is_broadcast())
 }
 
 fn count(traffic: &mut UplinkTraffic, packets: u64, bytes: usize) {

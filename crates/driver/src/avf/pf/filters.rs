@@ -16,11 +16,16 @@ const ADDRESSES: usize = 18;
 /// Addresses of a trusted one.
 pub(super) const MORE_ADDRESSES: usize = 128;
 
+/// Returns the most addresses that a VF may have.
+pub(super) const fn address_quota(trust: bool) -> usize {
+    if trust { MORE_ADDRESSES } else { ADDRESSES }
+}
+
 impl Pf {
     pub(super) fn add_addresses<H: Card>(&mut self, hal: &mut H, vf: u8, list: List<'_, Address>) -> Outcome {
         let state = self.state(vf);
         let (trust, fixed) = (state.policy.trust, state.policy.admin_mac.then_some(state.mac).flatten());
-        let most = if trust { MORE_ADDRESSES } else { ADDRESSES };
+        let most = address_quota(trust);
         let mut more = 0;
         for Address { mac, .. } in list.iter() {
             let mac = MacAddress(mac);

@@ -196,6 +196,13 @@ impl Pf {
         self.vfs.get(usize::from(vf)).into_iter().flat_map(|state| state.vlans.iter().copied())
     }
 
+    /// Returns the number of addresses that a VF receives by, and the most that it may have.
+    #[must_use]
+    pub fn vf_addresses(&self, vf: u8) -> Option<(usize, usize)> {
+        let state = self.vfs.get(usize::from(vf))?;
+        Some((state.addresses.len(), filters::address_quota(state.policy.trust)))
+    }
+
     /// Whether a driver runs the VF: it has asked what it has, and no reset came since.
     #[must_use]
     pub fn vf_is_active(&self, vf: u8) -> bool {

@@ -3,7 +3,7 @@
 
 use super::counters::Refusal;
 use super::{Card, Pf};
-use crate::pf::{Link, PortVlan, VlanSet};
+use crate::pf::{LAST_VLAN, Link, PortVlan, VlanSet};
 use ::avf::control::Order;
 use ::avf::ids::{BASE_PAIRS, LINK_SPEED, MAX_FRAME, MAX_PAIRS};
 use i82576::MacAddress;
@@ -77,7 +77,10 @@ pub enum PolicyError {
     #[error("{0} is the address of vf{1}; choose another")]
     MacInUse(MacAddress, u8),
     /// Not a VLAN id or priority.
-    #[error("VLAN {} with priority {} does not exist (1..=4094, 0..=7)", .0.id, .0.qos)]
+    #[error(
+        "port VLAN {} with priority {} is out of range (VLAN 1 to {LAST_VLAN}, or 0 for a priority alone; priority 0 to 7)",
+        .0.id, .0.qos
+    )]
     Vlan(PortVlan),
     /// The port VLAN is none of [`VfPolicy::vlans`].
     #[error("VLAN {0} is none of those that the VF may join; add it to them, or let them be any")]
@@ -117,8 +120,10 @@ impl VfPolicy {
             return Err(PolicyError::Pairs(self.pairs, self.most_pairs));
         }
         match self.vlan {
-            Some(vlan) if vlan.id == 0 || vlan.id > 4094 || vlan.qos > 7 => Err(PolicyError::Vlan(vlan)),
-            Some(vlan) if !self.allows_vlan(vlan.id) => Err(PolicyError::VlanNotAllowed(vlan.id)),
+            Some(vlan) if !vlan.is_valid() => Err(PolicyError::Vlan(vlan)),
+            Some(vlan) if vlan.id != 0 && !self.allows_vlan(vlan.id) => {
+                Err(PolicyError::VlanNotAllowed(vlan.id))
+            }
             _ => Ok(()),
         }
     }

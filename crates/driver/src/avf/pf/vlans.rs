@@ -10,8 +10,8 @@
 use super::counters::Refusal;
 use super::requests::{Answer, Outcome};
 use super::{Card, Pf};
+use crate::pf::{LAST_VLAN, PortVlan};
 use ::avf::control::{Order, Tags};
-use ::avf::ids::LAST_VLAN;
 use ::avf::virtchnl::vlan_offload::support;
 use ::avf::virtchnl::{Capabilities, List, VlanFilter, VlanSetting, VlanWhat};
 use alloc::vec::Vec;
@@ -186,7 +186,7 @@ impl Pf {
 
     pub(super) fn apply_tags<H: Card>(&self, hal: &mut H, vf: u8) {
         let state = self.state(vf);
-        let port_vlan = state.policy.vlan.map(|vlan| u16::from(vlan.qos) << 13 | vlan.id);
+        let port_vlan = state.policy.vlan.map(PortVlan::tag);
         let insert = port_vlan.is_none() && state.insert;
         hal.order(vf, Order::Tags(Tags { strip: state.strip, insert, port_vlan }));
     }

@@ -2,8 +2,9 @@
 
 use super::Said;
 use super::set::not_supported;
-use super::words::{Words, invalid, matches};
-use daemon::settings::{LinkState, VfSettings};
+use super::words::{Words, invalid, matches, number};
+use daemon::settings::{LAST_VLAN, LinkState, VfSettings};
+use std::net::Ipv4Addr;
 
 /// What is to be set, and rates as they were named: some depend on what is set already.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -64,7 +65,7 @@ impl Attributes {
                 ));
             }
             _ => {
-                words.value()?;
+                check_guid(words.value()?)?;
                 return Err(not_supported("only InfiniBand has GUIDs"));
             }
         }
@@ -72,24 +73,38 @@ impl Attributes {
     }
 }
 
+/// Reads an address as `ll_addr_a2n` does: bytes of one or two hexadecimal digits, in either case.
 fn mac(words: &mut Words<'_>) -> Result<String, Said> {
     let word = words.value()?;
-    let bytes: Vec<&str> = word.split(':').collect();
-    if bytes.iter().any(|byte| u8::from_str_radix(byte, 16).is_err()) {
-        return Err(Said::new(format!("\"{word}\" is invalid lladdr."), 1));
+    let wrong_length = |bytes| Said::new(format!("Invalid address length {bytes} - must be 6 bytes"), 1);
+    if word.parse::<Ipv4Addr>().is_ok() {
+        return Err(wrong_length(4));
     }
+    let bytes: Option<Vec<u8>> = word.split(':').map(hexadecimal).collect();
+    let bytes = bytes.ok_or_else(|| Said::new(format!("\"{word}\" is invalid lladdr."), 1))?;
     if bytes.len() != 6 {
-        let text = format!("Invalid address length {} - must be 6 bytes", bytes.len());
-        return Err(Said::new(text, 1));
+        return Err(wrong_length(bytes.len()));
     }
-    Ok(word.to_owned())
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":"))
+}
+
+fn hexadecimal(digits: &str) -> Option<u8> {
+    let is_valid = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    is_valid.then(|| u8::from_str_radix(digits, 16).ok())?
+}
+
+/// Checks a GUID as `get_guid` does: eight bytes of two digits.
+fn check_guid(word: &str) -> Result<(), Said> {
+    let is_valid =
+        word.len() == 23 && word.split(':').all(|byte| byte.len() == 2 && hexadecimal(byte).is_some());
+    if is_valid { Ok(()) } else { Err(invalid(word, "Invalid GUID format\n")) }
 }
 
 /// `vlan ID [qos Q] [proto P]`. As with iproute2, what is not named is 0 and 802.1Q, and does not stay as it was.
 fn vlan(set: &mut VfSettings, words: &mut Words<'_>) -> Result<(), Said> {
     let word = words.peek().unwrap_or_default();
     let wrong = "Invalid \"vlan\" value\n";
-    let id = u16::try_from(words.number(wrong)?).ok().filter(|id| *id < 4096);
+    let id = u16::try_from(words.number(wrong)?).ok().filter(|id| *id <= LAST_VLAN);
     set.vlan = Some(id.ok_or_else(|| invalid(word, wrong))?);
     set.qos = Some(0);
     if words.skip("qos") {
@@ -98,12 +113,21 @@ fn vlan(set: &mut VfSettings, words: &mut Words<'_>) -> Result<(), Said> {
     }
     set.proto = Some("802.1Q".to_owned());
     if words.skip("proto") {
-        let word = words.value()?;
-        let known = ["802.1Q", "802.1ad"].into_iter().find(|known| known.eq_ignore_ascii_case(word));
-        let wrong = "Invalid \"vlan protocol\" value - supported 802.1Q, 802.1ad\n";
-        set.proto = Some(known.ok_or_else(|| invalid(word, wrong))?.to_owned());
+        set.proto = Some(protocol(words.value()?)?.to_owned());
     }
     Ok(())
+}
+
+/// Reads a protocol by name or number (`ll_proto_a2n`).
+fn protocol(word: &str) -> Result<&'static str, Said> {
+    let known = [("802.1Q", 0x8100), ("802.1ad", 0x88a8)];
+    if let Some((name, _)) = known.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)) {
+        return Ok(name);
+    }
+    let number = number(word).ok_or_else(|| invalid(word, "protocol is invalid\n"))?;
+    let wrong = "Invalid \"vlan protocol\" value - supported 802.1Q, 802.1ad\n";
+    let found = known.iter().find(|(_, known)| *known == number).map(|(name, _)| *name);
+    found.ok_or_else(|| invalid(word, wrong))
 }
 
 fn state(words: &mut Words<'_>) -> Result<LinkState, Said> {

@@ -1,8 +1,9 @@
 //! `-j link show`: the keys of iproute2 in their order, for parsers that know it.
 
-use super::Form;
-use super::show::{BROADCAST, Link, QDISC};
-use daemon::control::status::{Traffic, VfStatus};
+use super::options::Form;
+use super::show::{BROADCAST, Link, PARENT_BUS, QDISC};
+use super::statistics::{LinkJson, VfJson};
+use daemon::control::status::VfStatus;
 use daemon::settings::LinkState;
 use serde::Serialize;
 
@@ -20,8 +21,30 @@ struct Interface<'a> {
     link_type: &'static str,
     address: &'a str,
     broadcast: &'static str,
+    #[serde(flatten)]
+    details: Option<Details<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stats64: Option<LinkJson>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     vfinfo_list: Vec<Vf<'a>>,
+}
+
+/// With `-d`.
+#[derive(Debug, Serialize)]
+struct Details<'a> {
+    promiscuity: u32,
+    allmulti: u32,
+    parentbus: &'static str,
+    parentdev: &'a str,
+}
+
+/// With `-br`.
+#[derive(Debug, Serialize)]
+struct Brief<'a> {
+    ifname: &'a str,
+    operstate: &'static str,
+    address: &'a str,
+    flags: &'static [&'static str],
 }
 
 #[derive(Debug, Serialize)]
@@ -38,7 +61,7 @@ struct Vf<'a> {
     link_state: &'static str,
     trust: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    stats: Option<Statistics>,
+    stats: Option<VfJson>,
 }
 
 /// Empty without a port VLAN.
@@ -56,41 +79,28 @@ struct Rate {
     min_tx: u32,
 }
 
-#[derive(Debug, Serialize)]
-struct Statistics {
-    rx: Received,
-    tx: Sent,
-}
-
-#[derive(Debug, Serialize)]
-struct Received {
-    bytes: u64,
-    packets: u64,
-    multicast: u64,
-    broadcast: u64,
-    dropped: u64,
-}
-
-/// Two of its keys repeat the direction, in iproute2 too.
-#[derive(Debug, Serialize)]
-struct Sent {
-    tx_bytes: u64,
-    tx_packets: u64,
-    dropped: u64,
-}
-
 fn is_zero<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
 /// Prints links as an array on one line, or on many.
 pub(super) fn print(links: &[Link], form: Form) -> anyhow::Result<String> {
-    let interfaces: Vec<_> = links.iter().map(|link| interface(link, form)).collect();
+    if form.brief {
+        return array(links.iter().map(brief).collect::<Vec<_>>(), form);
+    }
+    array(links.iter().map(|link| interface(link, form)).collect::<Vec<_>>(), form)
+}
+
+fn array(links: impl Serialize, form: Form) -> anyhow::Result<String> {
     let text = match form.pretty {
-        true => serde_json::to_string_pretty(&interfaces),
-        false => serde_json::to_string(&interfaces),
+        true => serde_json::to_string_pretty(&links),
+        false => serde_json::to_string(&links),
     };
     Ok(text? + "\n")
+}
+
+fn brief(link: &Link) -> Brief<'_> {
+    Brief { ifname: &link.name, operstate: link.state(), address: &link.address, flags: link.flags() }
 }
 
 fn interface(link: &Link, form: Form) -> Interface<'_> {
@@ -106,6 +116,13 @@ fn interface(link: &Link, form: Form) -> Interface<'_> {
         link_type: "ether",
         address: &link.address,
         broadcast: BROADCAST,
+        details: form.details.then(|| Details {
+            promiscuity: 0,
+            allmulti: 0,
+            parentbus: PARENT_BUS,
+            parentdev: &link.parent,
+        }),
+        stats64: (form.statistics > 0).then(|| LinkJson::of(&link.statistics, form)),
         vfinfo_list: link.vfs.iter().map(|vf| vf_info(vf, form)).collect(),
     }
 }
@@ -124,15 +141,7 @@ fn vf_info(vf: &VfStatus, form: Form) -> Vf<'_> {
         spoofchk: set.spoofchk == Some(true),
         link_state: link_state(set.state),
         trust: set.trust == Some(true),
-        stats: form.statistics.then(|| statistics(vf.rx, vf.tx)),
-    }
-}
-
-fn statistics(rx: Traffic, tx: Traffic) -> Statistics {
-    let Traffic { packets, bytes, multicast, broadcast, dropped } = rx;
-    Statistics {
-        rx: Received { bytes, packets, multicast, broadcast, dropped },
-        tx: Sent { tx_bytes: tx.bytes, tx_packets: tx.packets, dropped: tx.dropped },
+        stats: (form.statistics > 0).then(|| VfJson::of(vf.rx, vf.tx)),
     }
 }
 

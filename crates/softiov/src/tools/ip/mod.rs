@@ -3,8 +3,10 @@
 
 mod attributes;
 mod json;
+mod options;
 mod set;
 mod show;
+mod statistics;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -13,6 +15,7 @@ use super::said::Said;
 use crate::output;
 use crate::place::Place;
 use daemon::control::client;
+use options::{Asked, Form};
 use std::process::ExitCode;
 use words::{Words, matches};
 
@@ -31,19 +34,12 @@ pub(crate) struct Args {
     words: Vec<String>,
 }
 
-/// In which form answers are wanted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Form {
-    statistics: bool,
-    json: bool,
-    pretty: bool,
-    oneline: bool,
-}
-
 const USAGE: &str = "\
-Usage: softiov ip [ -s[tatistics] ] [ -j[son] ] [ -p[retty] ] [ -o[neline] ] link COMMAND
-       link show [ [ dev ] PORT ] [ up ] [ novf ]
-       link set [ dev ] PORT vf NUM [ mac LLADDR ] [ vlan VLANID [ qos VLAN-QOS ] [ proto VLAN-PROTO ] ]
+Usage: softiov ip [ -s[tatistics] ] [ -d[etails] ] [ -h[uman-readable] ] [ -iec ] [ -br[ief] ] [ -j[son] ] [ -p[retty] ]
+                  [ -o[neline] ] link COMMAND
+       softiov ip -V[ersion]
+       link show [ [ dev ] PORT ] [ group default ] [ up ] [ down ] [ nomaster ] [ type TYPE ] [ novf ]
+       link set [ dev ] PORT [ up ] vf NUM [ mac LLADDR ] [ vlan VLANID [ qos VLAN-QOS ] [ proto VLAN-PROTO ] ]
                 [ rate TXRATE ] [ max_tx_rate TXRATE ] [ min_tx_rate TXRATE ] [ spoofchk { on | off } ]
                 [ query_rss { on | off } ] [ state { auto | enable | disable } ] [ trust { on | off } ]
                 [ node_guid EUI64 ] [ port_guid EUI64 ]
@@ -53,7 +49,7 @@ Usage: softiov ip [ -s[tatistics] ] [ -j[son] ] [ -p[retty] ] [ -o[neline] ] lin
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let socket = args.place.load()?.control_socket();
     let mut words = Words::new(&args.words);
-    let done = match form(&mut words).and_then(|form| Ok((form, command(&mut words)?))) {
+    let done = match parse(&mut words) {
         Err(said) => Err(said),
         Ok((form, Command::Show(which))) => match which.choose(&client::ports(&socket)?) {
             Ok(ports) if form.json => Ok(json::print(&ports, form)?),
@@ -62,6 +58,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         },
         Ok((_, Command::Set(change))) => set::apply(change, &socket)?.map(|()| String::new()),
         Ok((_, Command::Help)) => Ok(USAGE.to_owned()),
+        Ok((_, Command::Version)) => Ok(version()),
     };
     match done {
         Ok(text) => output::print(&text).map(|()| ExitCode::SUCCESS),
@@ -69,33 +66,29 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// What is wanted of ports.
+/// A command on links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Command {
     Show(show::Which),
     Set(set::Change),
     Help,
+    Version,
 }
 
-/// Reads the options before the command. One dash or two, and cut short, as iproute2 has it.
-fn form(words: &mut Words<'_>) -> Result<Form, Said> {
-    let mut form = Form::default();
-    while let Some(word) = words.peek().filter(|word| word.starts_with('-')) {
-        words.next();
-        let name = word.strip_prefix('-').unwrap_or(word);
-        let name = name.strip_prefix('-').unwrap_or(name);
-        let is = |full| matches(name, full);
-        match () {
-            () if is("stats") || is("statistics") => form.statistics = true,
-            () if is("json") => form.json = true,
-            () if is("pretty") => form.pretty = true,
-            () if is("oneline") => form.oneline = true,
-            // There is no more to tell, no name to look up, and no colour to see.
-            () if is("details") || is("resolve") || name.starts_with("color") || name == "c" => {}
-            () => return Err(Said::new(format!("Option \"{word}\" is unknown, try \"ip -help\"."), 255)),
-        }
+/// Reads options, object and command.
+fn parse(words: &mut Words<'_>) -> Result<(Form, Command), Said> {
+    match options::parse(words)? {
+        Asked::Run(form) => Ok((form, command(words)?)),
+        Asked::Version => Ok((Form::default(), Command::Version)),
+        Asked::Help => Ok((Form::default(), Command::Help)),
     }
-    Ok(form)
+}
+
+/// The version of iproute2 that these answers follow: scripts look for it.
+const FOLLOWS: &str = "7.1.0";
+
+fn version() -> String {
+    format!("ip utility, iproute2-{FOLLOWS}, softiov {}\n", env!("CARGO_PKG_VERSION"))
 }
 
 /// Reads the object and what is to be done with it.
@@ -110,13 +103,16 @@ fn command(words: &mut Words<'_>) -> Result<Command, Said> {
     }
     match words.next() {
         None => Ok(Command::Show(show::Which::default())),
-        Some(word) if matches(word, "set") || matches(word, "change") => set::parse(words).map(Command::Set),
+        Some(word) if matches(word, "add") => Err(set::no_change_of_ports()),
+        Some(word) if matches(word, "set") || matches(word, "change") => {
+            Ok(set::parse(words)?.map_or(Command::Help, Command::Set))
+        }
         Some(word) if ["show", "lst", "list"].iter().any(|full| matches(word, full)) => {
-            show::Which::parse(words).map(Command::Show)
+            Ok(show::Which::parse(words)?.map_or(Command::Help, Command::Show))
         }
         Some(word) if matches(word, "help") => Ok(Command::Help),
-        Some(word) if ["add", "replace", "delete"].iter().any(|full| matches(word, full)) => {
-            Err(set::not_supported("ports are added and taken away by `softiov apply`"))
+        Some(word) if ["replace", "delete", "property"].iter().any(|full| matches(word, full)) => {
+            Err(set::no_change_of_ports())
         }
         Some(word) => Err(Said::new(format!("Command \"{word}\" is unknown, try \"ip link help\"."), 255)),
     }

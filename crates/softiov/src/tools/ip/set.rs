@@ -3,26 +3,25 @@
 
 use super::Said;
 use super::attributes::Attributes;
-use super::words::Words;
+use super::words::{Words, matches};
 use daemon::control::client::{self, ClientError};
 use daemon::control::protocol::{Change as Setting, Request};
 use daemon::control::status::VfStatus;
 use daemon::settings::VfSettings;
 use std::path::Path;
 
-/// What is to be changed.
+/// A change of a port, and of one of its VFs if one is named. A port is set up whatever is said, so `up` changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Change {
     port: String,
-    vf: u32,
-    attributes: Attributes,
+    vf: Option<(u32, Attributes)>,
 }
 
 #[cfg(test)]
 impl Change {
-    /// What it sets.
-    pub(super) fn settings(&self) -> &VfSettings {
-        &self.attributes.settings
+    /// Returns the settings of the VF.
+    pub(super) fn settings(&self) -> Option<&VfSettings> {
+        self.vf.as_ref().map(|(_, attributes)| &attributes.settings)
     }
 }
 
@@ -31,20 +30,23 @@ fn answers(errno: &str) -> Said {
     Said::new(format!("RTNETLINK answers: {errno}"), 2)
 }
 
+/// Returns the refusal to add, delete or rename a port.
+pub(super) fn no_change_of_ports() -> Said {
+    not_supported("ports are added and taken away by `softiov apply`")
+}
+
 /// What no port can do.
 pub(super) fn not_supported(why: &str) -> Said {
     answers("Operation not supported").because(why)
 }
 
-/// Words after a device that change it itself. A port has nothing of the kind: its link is its uplink's.
+/// Words that change a device itself. A port has nothing of the kind: its link is its uplink's.
 const OF_THE_PORT: [&str; 18] = [
-    "up",
     "down",
     "mtu",
     "address",
     "broadcast",
     "name",
-    "alias",
     "txqueuelen",
     "qlen",
     "promisc",
@@ -56,36 +58,49 @@ const OF_THE_PORT: [&str; 18] = [
     "nomaster",
     "netns",
     "group",
+    "alias",
+    "carrier",
 ];
 
-/// Reads what follows `set`.
-pub(super) fn parse(words: &mut Words<'_>) -> Result<Change, Said> {
-    let port = match words.value()? {
-        "dev" => words.value()?,
-        "vf" => return Err(Said::new("Error: argument \"dev\" is required", 255)),
-        port => port,
-    };
-    match words.value()? {
-        "vf" => {}
-        word if OF_THE_PORT.contains(&word) => {
-            return Err(not_supported(
-                "a port's link, MTU and address are not set: its link is its uplink's",
-            ));
+/// Reads the words after `set`; `None` asks for help.
+pub(super) fn parse(words: &mut Words<'_>) -> Result<Option<Change>, Said> {
+    let (mut port, mut vf) = (None, None);
+    while let Some(word) = words.next() {
+        match word {
+            "up" => {}
+            "vf" if vf.is_some() => {
+                return Err(not_supported(
+                    "one command changes one VF, so that it changes all that it says or nothing",
+                ));
+            }
+            "vf" => {
+                let number = words.number("Invalid \"vf\" value\n")?;
+                if port.is_none() {
+                    return Err(Said::new("Error: argument \"dev\" is required", 255));
+                }
+                vf = Some((number, Attributes::parse(words)?));
+            }
+            word if OF_THE_PORT.contains(&word) => {
+                return Err(not_supported(
+                    "a port's link, MTU and address are not set: its link is its uplink's",
+                ));
+            }
+            word if matches(word, "help") => return Ok(None),
+            word => {
+                let name = if word == "dev" { words.value()? } else { word };
+                if port.is_some() {
+                    return Err(garbage(name));
+                }
+                port = Some(name.to_owned());
+            }
         }
-        word => return Err(garbage(word)),
     }
-    let vf = words.number("Invalid \"vf\" value\n")?;
-    let attributes = Attributes::parse(words)?;
-    match words.next() {
-        None => Ok(Change { port: port.to_owned(), vf, attributes }),
-        Some("vf") => {
-            Err(not_supported("one command changes one VF, so that it changes all that it says or nothing"))
-        }
-        Some(word) => Err(garbage(word)),
-    }
+    let missing = || Said::new("Not enough information: \"dev\" argument is required.", 255);
+    Ok(Some(Change { port: port.ok_or_else(missing)?, vf }))
 }
 
-fn garbage(word: &str) -> Said {
+/// Returns iproute2's refusal of a word that it does not know.
+pub(super) fn garbage(word: &str) -> Said {
     Said::new(format!("Error: either \"dev\" is duplicate, or \"{word}\" is garbage."), 255)
 }
 
@@ -94,11 +109,12 @@ fn garbage(word: &str) -> Said {
 /// # Errors
 /// There is no host, or it does not answer. Why a host refuses is in the answer.
 pub(super) fn apply(change: Change, socket: &Path) -> anyhow::Result<Result<(), Said>> {
-    let Change { port, vf, attributes } = change;
+    let Change { port, vf } = change;
     let ports = client::ports(socket)?;
     let Some(port) = ports.iter().find(|known| known.name == port) else {
         return Ok(Err(Said::new(format!("Cannot find device \"{port}\""), 1)));
     };
+    let Some((vf, attributes)) = vf else { return Ok(Ok(())) };
     let Some(vf) = port.vfs.iter().find(|known| u32::from(known.index) == vf) else {
         let why = format!("{} has {} VFs, counted from 0", port.name, port.vfs.len());
         return Ok(Err(answers("Invalid argument").because(&why)));

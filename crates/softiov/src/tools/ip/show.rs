@@ -1,54 +1,81 @@
 //! `link show` as text: what iproute2 prints of a PF and its VFs, space by space.
 
+use super::Said;
 use super::json::link_state;
-use super::words::Words;
-use super::{Form, Said};
+use super::options::Form;
+use super::set::garbage;
+use super::statistics::{self, LinkStatistics};
+use super::words::{Words, invalid, matches, number};
 use daemon::control::status::{PortStatus, VfStatus};
+use daemon::port::PF_RID;
 use std::fmt::Write;
 
-/// Which ports are to be shown, and whether with their VFs.
+/// The ports to show, and whether with their VFs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Which {
     port: Option<String>,
-    up: bool,
+    /// A filter that no port passes: `down`, or a kind, group or master that ports do not have.
+    none: bool,
     no_vfs: bool,
 }
 
 impl Which {
-    /// Reads what follows `show`.
-    pub(super) fn parse(words: &mut Words<'_>) -> Result<Self, Said> {
+    /// Reads the words after `show`; `None` asks for help. A port is an interface that its administrator has set up, of no
+    /// kind, without a master, in the default group.
+    pub(super) fn parse(words: &mut Words<'_>) -> Result<Option<Self>, Said> {
         let mut which = Self::default();
         while let Some(word) = words.next() {
             let port = match word {
-                "up" => {
-                    which.up = true;
+                "up" | "nomaster" => continue,
+                "down" => {
+                    which.none = true;
                     continue;
                 }
                 "novf" => {
                     which.no_vfs = true;
                     continue;
                 }
+                "type" => {
+                    words.value()?;
+                    which.none = true;
+                    continue;
+                }
+                "group" => {
+                    which.none |= !is_default_group(words.value()?)?;
+                    continue;
+                }
+                "master" => return Err(invalid(words.value()?, "Device does not exist\n")),
+                "vrf" => return Err(invalid(words.value()?, "Not a valid VRF name\n")),
                 "dev" => words.value()?,
+                help if matches(help, "help") => return Ok(None),
                 port => port,
             };
             if which.port.is_some() {
-                let text = format!("Error: either \"dev\" is duplicate, or \"{port}\" is garbage.");
-                return Err(Said::new(text, 255));
+                return Err(garbage(port));
             }
             which.port = Some(port.to_owned());
         }
-        Ok(which)
+        Ok(Some(which))
     }
 
-    /// The ports that are meant, each with its number among all.
+    /// Returns the links to show, each with its number among all ports.
     pub(super) fn choose(&self, all: &[PortStatus]) -> Result<Vec<Link>, Said> {
         let named = |port: &PortStatus| self.port.as_ref().is_none_or(|name| *name == port.name);
-        let numbered = (1..).zip(all).filter(|(_, port)| named(port));
-        let links: Vec<Link> = numbered.map(|(index, port)| Link::new(index, port, self.no_vfs)).collect();
+        let numbered = (0..).zip(all).filter(|(_, port)| named(port));
+        let links: Vec<Link> = numbered.map(|(domain, port)| Link::new(domain, port, self.no_vfs)).collect();
         match &self.port {
             Some(name) if links.is_empty() => Err(Said::new(format!("Device \"{name}\" does not exist."), 1)),
-            _ => Ok(links.into_iter().filter(|link| !self.up || link.up).collect()),
+            _ if self.none => Ok(Vec::new()),
+            _ => Ok(links),
         }
+    }
+}
+
+/// Returns true for the group of all ports, by name or number (`rtnl_group_a2n`).
+fn is_default_group(word: &str) -> Result<bool, Said> {
+    match word {
+        "default" => Ok(true),
+        _ => number(word).map(|group| group == 0).ok_or_else(|| invalid(word, "Invalid \"group\" value\n")),
     }
 }
 
@@ -60,23 +87,29 @@ pub(super) struct Link {
     pub(super) address: String,
     pub(super) mtu: u32,
     pub(super) up: bool,
+    /// The PF as a PCI device. Each port is a PCI domain.
+    pub(super) parent: String,
+    pub(super) statistics: LinkStatistics,
     pub(super) vfs: Vec<VfStatus>,
 }
 
 pub(super) const BROADCAST: &str = "ff:ff:ff:ff:ff:ff";
 /// Where frames go that leave a port: nothing queues them.
 pub(super) const QDISC: &str = "noqueue";
+pub(super) const PARENT_BUS: &str = "pci";
 /// The MTU of a port whose uplink says none.
 const MTU: u32 = 1500;
 
 impl Link {
-    fn new(index: u32, port: &PortStatus, no_vfs: bool) -> Self {
+    fn new(domain: u32, port: &PortStatus, no_vfs: bool) -> Self {
         Self {
-            index,
+            index: domain + 1,
             name: port.name.clone(),
             address: port.mac.clone(),
             mtu: port.uplink_status.as_ref().and_then(|status| status.mtu).unwrap_or(MTU),
             up: port.link,
+            parent: format!("{domain:04x}:{PF_RID}"),
+            statistics: LinkStatistics::of(port.uplink_status.as_ref()),
             vfs: if no_vfs { Vec::new() } else { port.vfs.clone() },
         }
     }
@@ -94,27 +127,46 @@ impl Link {
     }
 }
 
-/// Prints links, with the end of a line that the form wants.
+/// Prints links as text.
 pub(super) fn print(links: &[Link], form: Form) -> String {
     let end = if form.oneline { "\\" } else { "\n" };
     let mut text = String::new();
     for link in links {
-        let (flags, Link { index, name, address, mtu, .. }) = (link.flags().join(","), link);
-        let _ = write!(
-            text,
-            "{index}: {name}: <{flags}> mtu {mtu} qdisc {QDISC} state {} mode DEFAULT group default {end}    \
-             link/ether {address} brd {BROADCAST}",
-            link.state()
-        );
-        for vf in &link.vfs {
-            print_vf(&mut text, vf, end, form.statistics);
+        if form.brief {
+            print_brief(&mut text, link);
+        } else {
+            print_link(&mut text, link, end, form);
         }
-        text.push('\n');
     }
     text
 }
 
-fn print_vf(text: &mut String, vf: &VfStatus, end: &str, statistics: bool) {
+fn print_brief(text: &mut String, link: &Link) {
+    let (flags, Link { name, address, .. }) = (link.flags().join(","), link);
+    let _ = writeln!(text, "{name:<16} {:<14} {address} <{flags}> ", link.state());
+}
+
+fn print_link(text: &mut String, link: &Link, end: &str, form: Form) {
+    let (flags, Link { index, name, address, mtu, .. }) = (link.flags().join(","), link);
+    let _ = write!(
+        text,
+        "{index}: {name}: <{flags}> mtu {mtu} qdisc {QDISC} state {} mode DEFAULT group default {end}    \
+         link/ether {address} brd {BROADCAST}",
+        link.state()
+    );
+    if form.details {
+        let _ = write!(text, " promiscuity 0 allmulti 0 parentbus {PARENT_BUS} parentdev {} ", link.parent);
+    }
+    if form.statistics > 0 {
+        link.statistics.print(text, end, form);
+    }
+    for vf in &link.vfs {
+        print_vf(text, vf, end, form);
+    }
+    text.push('\n');
+}
+
+fn print_vf(text: &mut String, vf: &VfStatus, end: &str, form: Form) {
     let set = &vf.settings;
     let on = |value: Option<bool>| if value == Some(true) { "on" } else { "off" };
     let _ = write!(text, "{end}    vf {}     link/ether {} brd {BROADCAST}", vf.index, vf.mac);
@@ -136,13 +188,7 @@ fn print_vf(text: &mut String, vf: &VfStatus, end: &str, statistics: bool) {
         link_state(set.state),
         on(set.trust)
     );
-    if statistics {
-        let (rx, tx) = (vf.rx, vf.tx);
-        let _ = write!(
-            text,
-            "{end}    RX: bytes  packets  mcast   bcast   dropped {end}    {:<10} {:<8} {:<7} {:<7} {:<8} \
-             {end}    TX: bytes  packets   dropped {end}    {:<10} {:<8} {:<8} ",
-            rx.bytes, rx.packets, rx.multicast, rx.broadcast, rx.dropped, tx.bytes, tx.packets, tx.dropped
-        );
+    if form.statistics > 0 {
+        statistics::print_vf(text, vf, end, form);
     }
 }

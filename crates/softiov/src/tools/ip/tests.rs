@@ -1,21 +1,21 @@
 //! What iproute2 would have read, and what it would have said.
 
 use super::show::Which;
-use super::{Command, Form, Said, Words, command, form, json, show};
+use super::{Command, Form, Said, Words, json, parse, show};
 use crate::sample;
 use daemon::control::status::{PortStatus, Traffic, VfStatus};
 use daemon::settings::{LinkState, VfSettings};
+use serde_json::json;
 
 fn read(line: &str) -> Result<(Form, Command), Said> {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-    let mut words = Words::new(&words);
-    Ok((form(&mut words)?, command(&mut words)?))
+    parse(&mut Words::new(&words))
 }
 
 /// The settings that `link set pf0 vf 0 ...` names.
 fn settings(attributes: &str) -> VfSettings {
     match read(&format!("link set pf0 vf 0 {attributes}")) {
-        Ok((_, Command::Set(change))) => change.settings().clone(),
+        Ok((_, Command::Set(change))) => change.settings().expect("a VF").clone(),
         other => panic!("{attributes}: {other:?}"),
     }
 }
@@ -31,13 +31,88 @@ fn words_may_be_cut_short() {
     for line in ["link show", "link", "l sh", "l ls", "li list", "link lst"] {
         assert_eq!(read(line).map(|(_, command)| command), Ok(shown.clone()), "{line}");
     }
-    let all = Form { statistics: true, json: true, pretty: true, oneline: true };
+    let all = Form { statistics: 1, json: true, pretty: true, oneline: true, ..Form::default() };
     for line in ["-s -j -p -o link", "--statistics -json -pretty -oneline link", "-st -js -pr -one l"] {
         assert_eq!(read(line).map(|(form, _)| form), Ok(all), "{line}");
     }
     assert_eq!(settings("ma 02:00:00:00:00:01"), settings("mac 02:00:00:00:00:01"));
     assert_eq!(settings("max 5"), settings("max_tx_rate 5"));
     assert_eq!(settings("sp on st ena t off"), settings("spoofchk on state enable trust off"));
+}
+
+#[test]
+fn options_are_iproute2s_and_the_first_match_counts() {
+    let form = |set: fn(&mut Form)| {
+        let mut form = Form::default();
+        set(&mut form);
+        form
+    };
+    for (line, expected) in [
+        ("-br link", form(|form| form.brief = true)),
+        ("-brief -j link", form(|form| (form.brief, form.json) = (true, true))),
+        ("-s -s link", form(|form| form.statistics = 2)),
+        (
+            "-s -d -h -iec link",
+            form(|form| {
+                (form.statistics, form.details, form.human, form.iec) = (1, true, true, true);
+            }),
+        ),
+        // Without effect on links, some with a value.
+        (
+            "-c -color=always -co=auto -4 -6 -0 -M -B -f inet -family link -r -N -a -t -ts -l 3 -rc 4096 -echo link",
+            form(|_| {}),
+        ),
+        ("-- link", form(|_| {})),
+    ] {
+        assert_eq!(read(line), Ok((expected, Command::Show(Which::default()))), "{line}");
+    }
+    for line in ["-V", "-Version", "-s -V", "--V link"] {
+        assert_eq!(read(line).map(|(_, command)| command), Ok(Command::Version), "{line}");
+    }
+    assert_eq!(read("-help").map(|(_, command)| command), Ok(Command::Help));
+    for (option, line) in
+        [("-n", "-n other link"), ("-b", "-b file"), ("-ec", "-ec link"), ("-color=red", "-color=red link")]
+    {
+        assert_eq!(refused(line), (format!("Option \"{option}\" is unknown, try \"ip -help\"."), 255));
+    }
+}
+
+#[test]
+fn filters_of_show_are_those_of_an_interface() {
+    let shown = |line: &str| match read(line) {
+        Ok((_, Command::Show(which))) => which.choose(&ports()).map(|links| links.len()),
+        other => panic!("{line}: {other:?}"),
+    };
+    for line in
+        ["link show up", "link show group default", "link show group 0 nomaster", "link show pf0 up novf"]
+    {
+        assert_eq!(shown(line), Ok(1), "{line}");
+    }
+    for line in ["link show down", "link show type vlan", "link show group 5", "link show pf0 type bridge"] {
+        assert_eq!(shown(line), Ok(0), "{line}");
+    }
+    assert_eq!(read("link show help").map(|(_, command)| command), Ok(Command::Help));
+    assert_eq!(refused("link show group x").0, "Error: argument \"x\" is wrong: Invalid \"group\" value");
+    assert_eq!(refused("link show master br0").0, "Error: argument \"br0\" is wrong: Device does not exist");
+}
+
+#[test]
+fn addresses_may_lack_leading_zeros() {
+    for word in ["2:0:0:0:0:b", "02:00:00:00:00:0B", "2:00:0:00:0:0b"] {
+        assert_eq!(settings(&format!("mac {word}")).mac.as_deref(), Some("02:00:00:00:00:0b"), "{word}");
+    }
+}
+
+#[test]
+fn a_port_is_set_up_already() {
+    for line in ["link set pf0 up", "link set up pf0", "link set dev pf0 up", "link set up dev pf0"] {
+        let Ok((_, Command::Set(change))) = read(line) else { panic!("{line}") };
+        assert_eq!(change.settings(), None, "{line}");
+    }
+    for line in ["link set pf0 up vf 0 trust on", "link set pf0 vf 0 trust on up"] {
+        let Ok((_, Command::Set(change))) = read(line) else { panic!("{line}") };
+        assert_eq!(change.settings().and_then(|set| set.trust), Some(true), "{line}");
+    }
 }
 
 #[test]
@@ -61,7 +136,15 @@ fn several_attributes_are_one_change() {
 fn a_vlan_takes_its_priority_and_protocol_along() {
     let vlan = settings("vlan 0x64");
     assert_eq!((vlan.vlan, vlan.qos, vlan.proto.as_deref()), (Some(100), Some(0), Some("802.1Q")));
-    assert_eq!(settings("vlan 1 proto 802.1ad").proto.as_deref(), Some("802.1ad"));
+    for proto in ["802.1ad", "802.1AD", "0x88a8", "34984"] {
+        assert_eq!(settings(&format!("vlan 1 proto {proto}")).proto.as_deref(), Some("802.1ad"), "{proto}");
+    }
+    let tagged = settings("vlan 0 qos 5");
+    assert_eq!((tagged.vlan, tagged.qos), (Some(0), Some(5)));
+    assert_eq!(
+        [settings("vlan 010").vlan, settings("vlan 0X64").vlan, settings("vlan +7").vlan],
+        [Some(8), Some(100), Some(7)]
+    );
 }
 
 #[test]
@@ -78,7 +161,9 @@ fn what_makes_no_sense_is_said_as_iproute2_says_it() {
         ("-x link", "Option \"-x\" is unknown, try \"ip -help\".", 255),
         ("addr", "Object \"addr\" is unknown, try \"ip help\".", 1),
         ("link frob", "Command \"frob\" is unknown, try \"ip link help\".", 255),
-        ("link set", "Command line is not complete. Try option \"help\"", 255),
+        ("link set", "Not enough information: \"dev\" argument is required.", 255),
+        ("link set up", "Not enough information: \"dev\" argument is required.", 255),
+        ("link set dev", "Command line is not complete. Try option \"help\"", 255),
         ("link set vf 0", "Error: argument \"dev\" is required", 255),
         ("link set pf0 vf", "Command line is not complete. Try option \"help\"", 255),
         ("link set pf0 vf 0", "Command line is not complete. Try option \"help\"", 255),
@@ -99,7 +184,24 @@ fn what_makes_no_sense_is_said_as_iproute2_says_it() {
             255,
         ),
         ("link set pf0 frob", "Error: either \"dev\" is duplicate, or \"frob\" is garbage.", 255),
-        ("link set pf0 up", unsupported, 2),
+        ("link set pf0 vf 0 mac 2:0:0:0:0:0:1", "Invalid address length 7 - must be 6 bytes", 1),
+        ("link set pf0 vf 0 mac 10.0.0.1", "Invalid address length 4 - must be 6 bytes", 1),
+        ("link set pf0 vf 0 mac 2:0:0:0:0:100", "\"2:0:0:0:0:100\" is invalid lladdr.", 1),
+        ("link set pf0 vf 0 node_guid x", "Error: argument \"x\" is wrong: Invalid GUID format", 255),
+        ("link set pf0 vf 0 vlan 1 proto x", "Error: argument \"x\" is wrong: protocol is invalid", 255),
+        (
+            "link set pf0 vf 0 vlan 1 proto 0x800",
+            "Error: argument \"0x800\" is wrong: Invalid \"vlan protocol\" value - supported 802.1Q, 802.1ad",
+            255,
+        ),
+        ("link set pf0 vf 0 vlan -1", "Error: argument \"-1\" is wrong: Invalid \"vlan\" value", 255),
+        (
+            "link set pf0 vf 0 rate 99999999999",
+            "Error: argument \"99999999999\" is wrong: Invalid \"rate\" value",
+            255,
+        ),
+        ("link show pf0 pf1", "Error: either \"dev\" is duplicate, or \"pf1\" is garbage.", 255),
+        ("link set pf0 down", unsupported, 2),
         ("link set pf0 mtu 9000", unsupported, 2),
         ("link set pf0 vf 0 query_rss on", unsupported, 2),
         ("link set pf0 vf 0 node_guid 00:11:22:33:44:55:66:77", unsupported, 2),
@@ -111,9 +213,15 @@ fn what_makes_no_sense_is_said_as_iproute2_says_it() {
     assert_eq!(read("link help").map(|(_, command)| command), Ok(Command::Help));
 }
 
-/// A port with one VF of which everything is set.
+/// A port with an uplink, and one VF with every setting.
 fn ports() -> Vec<PortStatus> {
     let mut port = sample::port();
+    let uplink = json!({
+        "kind": "tap", "name": "t", "state": "up", "seconds": 1, "reattached": 0,
+        "rx": {"packets": 100, "bytes": 6400, "multicast": 70}, "tx": {"packets": 50, "bytes": 3200},
+        "drops": {"too_long": 4, "no_room": 6, "no_link": 5, "malformed": 8, "missed": 9, "impaired": 1, "unrecorded": 2},
+    });
+    port.uplink_status = serde_json::from_value(uplink).expect("the status of an uplink");
     let vf = &mut port.vfs[0];
     vf.settings = VfSettings {
         vlan: Some(100),
@@ -147,25 +255,61 @@ fn text_is_that_of_iproute2_to_the_space() {
          vf 0     link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff, vlan 100, qos 3, tx rate 250 (Mbps), \
          max_tx_rate 250Mbps, spoof checking on, link-state auto, trust off";
     assert_eq!(show::print(&links, Form::default()), format!("{plain}\n"));
-    let statistics = Form { statistics: true, ..Form::default() };
+    let statistics = Form { statistics: 1, ..Form::default() };
+    let (link, vf) = plain.split_once("\n    vf 0").expect("a VF");
     assert_eq!(
         show::print(&links, statistics),
         format!(
-            "{plain}\n    RX: bytes  packets  mcast   bcast   dropped \n    2          1        3       4       5        \
-             \n    TX: bytes  packets   dropped \n    101        100      104      \n"
+            "{link}\n    RX:  bytes packets errors dropped  missed   mcast           \
+             \n          6400     100      8       0       9      70 \
+             \n    TX:  bytes packets errors dropped carrier collsns           \
+             \n          3200      50      9       6       5       0 \
+             \n    vf 0{vf}\n    RX: bytes  packets  mcast   bcast   dropped \
+             \n             2        1       3       4        5 \
+             \n    TX: bytes  packets   dropped \n           101      100      104 \n"
         )
     );
 }
 
 #[test]
+fn brief_text_is_that_of_iproute2_to_the_space() {
+    let links = Which::default().choose(&ports()).expect("all");
+    let brief = Form { brief: true, statistics: 1, ..Form::default() };
+    let line = "pf0              UP             02:00:00:00:00:ff <BROADCAST,MULTICAST,UP,LOWER_UP> \n";
+    assert_eq!(show::print(&links, brief), line);
+    let json = json::print(&links, Form { json: true, ..brief }).expect("JSON");
+    assert_eq!(
+        json,
+        "[{\"ifname\":\"pf0\",\"operstate\":\"UP\",\"address\":\"02:00:00:00:00:ff\",\
+         \"flags\":[\"BROADCAST\",\"MULTICAST\",\"UP\",\"LOWER_UP\"]}]\n"
+    );
+}
+
+#[test]
+fn numbers_may_be_for_people() {
+    let mut ports = ports();
+    let vf = &mut ports[0].vfs[0];
+    vf.function.rx =
+        Traffic { bytes: 123_456_789, packets: 999, multicast: 1000, broadcast: 20_480, dropped: 0 };
+    let links = Which::default().choose(&ports).expect("all");
+    let human = Form { statistics: 1, human: true, ..Form::default() };
+    let text = show::print(&links, human);
+    assert!(text.contains("\n          123M      999   1.00k   20.5k        0 \n"), "{text}");
+    let text = show::print(&links, Form { iec: true, ..human });
+    assert!(text.contains("\n         118Mi      999    1000  20.0ki        0 \n"), "{text}");
+}
+
+#[test]
 fn json_has_iproute2s_keys_in_its_order() {
     let links = Which::default().choose(&ports()).expect("all");
-    let text = json::print(&links, Form { json: true, statistics: true, ..Form::default() }).expect("JSON");
+    let text = json::print(&links, Form { json: true, statistics: 1, ..Form::default() }).expect("JSON");
     assert_eq!(
         text,
         "[{\"ifindex\":1,\"ifname\":\"pf0\",\"flags\":[\"BROADCAST\",\"MULTICAST\",\"UP\",\"LOWER_UP\"],\"mtu\":1500,\
          \"qdisc\":\"noqueue\",\"operstate\":\"UP\",\"linkmode\":\"DEFAULT\",\"group\":\"default\",\
          \"link_type\":\"ether\",\"address\":\"02:00:00:00:00:ff\",\"broadcast\":\"ff:ff:ff:ff:ff:ff\",\
+         \"stats64\":{\"rx\":{\"bytes\":6400,\"packets\":100,\"errors\":8,\"dropped\":0,\"over_errors\":0,\"multicast\":70},\
+         \"tx\":{\"bytes\":3200,\"packets\":50,\"errors\":9,\"dropped\":6,\"carrier_errors\":5,\"collisions\":0}},\
          \"vfinfo_list\":[{\"vf\":0,\"link_type\":\"ether\",\"address\":\"02:00:00:00:00:01\",\
          \"broadcast\":\"ff:ff:ff:ff:ff:ff\",\"vlan_list\":[{\"vlan\":100,\"qos\":3}],\"tx_rate\":250,\
          \"rate\":{\"max_tx\":250,\"min_tx\":0},\"spoofchk\":true,\"link_state\":\"auto\",\"trust\":false,\

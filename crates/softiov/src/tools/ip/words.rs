@@ -37,15 +37,10 @@ impl<'a> Words<'a> {
         self.next().ok_or_else(|| Said::new("Command line is not complete. Try option \"help\"", 255))
     }
 
-    /// Reads a number: decimal, or hexadecimal after 0x, or octal after 0.
+    /// Reads a number.
     pub(super) fn number(&mut self, wrong: &str) -> Result<u32, Said> {
         let word = self.value()?;
-        let number = match (word.strip_prefix("0x"), word.strip_prefix('0')) {
-            (Some(digits), _) => u32::from_str_radix(digits, 16),
-            (None, Some(digits)) if !digits.is_empty() => u32::from_str_radix(digits, 8),
-            _ => word.parse(),
-        };
-        number.map_err(|_| invalid(word, wrong))
+        number(word).ok_or_else(|| invalid(word, wrong))
     }
 
     /// Reads "on" or "off" for an attribute.
@@ -59,6 +54,19 @@ impl<'a> Words<'a> {
             }
         }
     }
+}
+
+/// Returns the number that a word is for C's `strtoul` with base 0: decimal, hexadecimal after 0x, octal after 0.
+pub(super) fn number(word: &str) -> Option<u32> {
+    let digits = word.strip_prefix('+').unwrap_or(word);
+    let radix_digits = match digits.strip_prefix("0x").or(digits.strip_prefix("0X")) {
+        Some(digits) => (16, digits),
+        None if digits.len() > 1 && digits.starts_with('0') => (8, digits),
+        None => (10, digits),
+    };
+    let (radix, digits) = radix_digits;
+    let has_digits = digits.starts_with(|first: char| first.is_ascii_hexdigit());
+    has_digits.then(|| u32::from_str_radix(digits, radix).ok())?
 }
 
 /// Whether a word is another one, possibly cut short.

@@ -100,7 +100,7 @@ fn by_keyboard(browser: &mut Browser) {
 fn policy(browser: &mut Browser, folder: &Path) {
     let form = ("settings", "outcome");
     browser.wait("document.querySelectorAll('#settings input, #settings select').length > 15");
-    set(browser, form, "vlan", "5000", "1 to 4094");
+    set(browser, form, "vlan", "5000", "1 to 4095");
     set(browser, form, "vlan", "0", "nothing differs");
     set(browser, form, "max_tx_rate", "500", "max_tx_rate set");
     let settings = &json(folder, &["vf", "show", "pf0vf0", "--json"])["settings"];
