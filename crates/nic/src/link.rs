@@ -25,6 +25,11 @@ impl Nic {
         }
     }
 
+    /// Forwards link-local frames of VFs from now on (LLDP, LACP, EAPOL), or drops them as the card does after power-on.
+    pub fn forward_link_local(&mut self, on: bool) {
+        self.plane.forward_link_local(on);
+    }
+
     /// What a VF is shown of the link: the port's (`None`, the default), or always this.
     pub fn set_vf_link(&mut self, vf: VfIndex, up: Option<bool>) {
         self.state.links[vf.index()] = up;

@@ -121,8 +121,15 @@ impl<const N: usize> Plane<N> {
     }
 
     /// From now on other tables are asked.
-    pub fn set_tables(&mut self, tables: Tables<N>) {
+    pub fn set_tables(&mut self, mut tables: Tables<N>) {
+        tables.forwards_link_local = self.tables.forwards_link_local;
         self.tables = tables;
+        self.flows.forget();
+    }
+
+    /// Forwards link-local frames of guests from now on, or drops them. Pause frames are dropped in any case.
+    pub fn forward_link_local(&mut self, on: bool) {
+        self.tables.forwards_link_local = on;
         self.flows.forget();
     }
 

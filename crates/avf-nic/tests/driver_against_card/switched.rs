@@ -7,7 +7,7 @@ use driver::avf::pf::VfPolicy;
 use driver::avf::vf::Vf;
 use driver::pf::PortVlan;
 use plane::Port;
-use plane::switch::{Ids, Rule};
+use plane::switch::{Ids, Mirrors, Rule};
 
 /// Three VFs whose queues run, on one plane.
 fn three(change: impl Fn(u8, &mut VfPolicy)) -> (World, [Vf; 3]) {
@@ -99,6 +99,39 @@ fn a_port_vlan_keeps_vfs_apart_and_its_guest_sees_no_tag() {
     let to_all = frame([0xff; 6], 0);
     assert_eq!(heard(&mut world, &mut vfs, &to_all), [None, Some(to_all.clone())]);
     assert_eq!(world.cable.0[0][12..16], [0x81, 0, 0, 5], "with its tag on the wire");
+}
+
+#[test]
+fn port_vlan_0_tags_the_wire_with_a_priority() {
+    let (mut world, mut vfs) =
+        three(|vf, policy| policy.vlan = (vf == 0).then_some(PortVlan { id: 0, qos: 5 }));
+    let to_all = frame([0xff; 6], 0);
+    let mut tagged = to_all.clone();
+    tagged.splice(12..12, [0x81, 0, 0xa0, 0]);
+    assert_eq!(
+        heard(&mut world, &mut vfs, &to_all),
+        [Some(tagged.clone()), Some(tagged.clone())],
+        "VLAN 0 is every VF's"
+    );
+    assert_eq!(world.cable.0, [tagged]);
+    let untagged = frame([0xff; 6], 9);
+    assert_eq!(arrived(&mut world, &mut vfs, &untagged).as_ref(), Some(&untagged));
+}
+
+#[test]
+fn link_local_frames_pass_where_they_are_forwarded_pause_excepted() {
+    let (mut world, mut vfs) = three(|_, _| {});
+    let to = |last: u8| frame([0x01, 0x80, 0xc2, 0, 0, last], 0);
+    (0..16).for_each(|last| drop(heard(&mut world, &mut vfs, &to(last))));
+    assert!(world.cable.0.is_empty());
+    world.plane.as_mut().unwrap().forward_link_local(true);
+    // The switch tables are made anew, as after any change of filters.
+    world.card.apply_policy(world.plane.as_mut().unwrap(), &Mirrors::NONE);
+    (0..16).for_each(|last| drop(heard(&mut world, &mut vfs, &to(last))));
+    assert_eq!(world.cable.0, (0..16).filter(|last| *last != 1).map(to).collect::<Vec<_>>());
+    world.plane.as_mut().unwrap().forward_link_local(false);
+    drop(heard(&mut world, &mut vfs, &to(2)));
+    assert_eq!(world.cable.0.len(), 15);
 }
 
 #[test]

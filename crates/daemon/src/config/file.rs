@@ -62,6 +62,10 @@ pub struct Port {
     /// What the port's link is: "uplink", the uplink's, or "up" always. Default: uplink. Without an uplink it is up.
     #[serde(default)]
     pub link: PortLink,
+    /// What becomes of frames that a guest sends to 01:80:c2:00:00:00 to 0f (LLDP, LACP, EAPOL, spanning tree): "drop", or
+    /// "forward", as a cable would; pause frames are dropped in any case. Default: drop.
+    #[serde(default)]
+    pub link_local: LinkLocal,
     /// What its card is: "82576", which guests drive by igbvf, or "avf", which they drive by iavf. Default: 82576.
     #[serde(default)]
     pub family: Family,
@@ -188,6 +192,17 @@ pub enum PortLink {
     Uplink,
     /// Up, whatever becomes of the uplink.
     Up,
+}
+
+/// What a port does with link-local frames of its guests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LinkLocal {
+    /// Drop and count them: they are between neighbours on a cable, and guests are none of the switch's.
+    #[default]
+    Drop,
+    /// Forward them as any multicast, for labs that run LACP or LLDP over VFs.
+    Forward,
 }
 
 /// One virtual function.

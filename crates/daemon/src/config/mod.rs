@@ -20,7 +20,7 @@ pub mod vlans;
 use crate::settings::{Layers, Limit, PortPolicy, PortSettings};
 use access::AccessKeys;
 use driver::pf::VfPolicy;
-use file::{Family, File, Pf, Port, PortLink, Vf, Wait};
+use file::{Family, File, LinkLocal, Pf, Port, PortLink, Vf, Wait};
 use host::cpus::Cpus;
 use host::socket::Access;
 use i82576::MacAddress;
@@ -68,6 +68,8 @@ pub struct PortConfig {
     pub record: Option<PathBuf>,
     /// What its link is.
     pub link: PortLink,
+    /// What becomes of link-local frames of its guests.
+    pub link_local: LinkLocal,
     /// What its card is.
     pub family: Family,
     /// How it waits for its guests.
@@ -264,6 +266,7 @@ fn check_port(
         uplink: port.uplink,
         record: port.record,
         link: port.link,
+        link_local: port.link_local,
         family: port.family,
         wait: port.wait,
         cpus,

@@ -1,6 +1,6 @@
 //! What a configuration may say, and how it is told that it may not.
 
-use super::file::{Family, PortLink};
+use super::file::{Family, LinkLocal, PortLink};
 use super::uplink::{Uplink, Xdp};
 use super::{Config, ConfigError};
 use crate::settings::{Mirror, PortPolicy};
@@ -278,7 +278,7 @@ fn a_refusal_names_the_key_and_the_remedy() {
     for (text, parts) in [
         ("[[port]]\nvfs = 2\n[[port.vf]]\nindex = 2", ["pf0.vf.index", "raise vfs"]),
         ("[[port]]\n[[port.vf]]\nindex = 1\n[[port.vf]]\nindex = 1", ["pf0.vf.index", "twice"]),
-        ("[[port]]\n[[port.vf]]\nindex = 0\nvlan = 4095", ["pf0vf0.vlan", "1 to 4094"]),
+        ("[[port]]\n[[port.vf]]\nindex = 0\nvlan = 4096", ["pf0vf0.vlan", "1 to 4095"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nqos = 1", ["pf0vf0.qos", "vlan"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nvlans = \"9-1\"", ["pf0vf0.vlans", "any"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nproto = \"802.1ad\"", ["pf0vf0.proto", "802.1Q"]),
@@ -344,6 +344,19 @@ fn a_ports_link_is_the_uplinks_unless_told_otherwise() {
     assert_eq!(link("link = \"up\""), Ok(PortLink::Up));
     let message = link("link = \"down\"").unwrap_err();
     assert!(message.contains("line 3") && message.contains("`uplink` or `up`"), "{message}");
+}
+
+#[test]
+fn link_local_frames_are_dropped_unless_forwarded() {
+    let link_local = |text: &str| {
+        let file = Config::parse(&format!("[[port]]\n{text}")).map_err(|message| message.to_string())?;
+        Ok::<_, String>(Config::check(file, Path::new("/tmp/x")).unwrap().ports[0].link_local)
+    };
+    assert_eq!(link_local(""), Ok(LinkLocal::Drop));
+    assert_eq!(link_local("link_local = \"drop\""), Ok(LinkLocal::Drop));
+    assert_eq!(link_local("link_local = \"forward\""), Ok(LinkLocal::Forward));
+    let message = link_local("link_local = \"pass\"").unwrap_err();
+    assert!(message.contains("line 2") && message.contains("`drop` or `forward`"), "{message}");
 }
 
 #[test]

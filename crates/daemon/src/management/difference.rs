@@ -1,6 +1,6 @@
 //! What differs between two configurations, setting by setting. Left out: carrying it out.
 
-use crate::config::file::PortLink;
+use crate::config::file::{LinkLocal, PortLink};
 use crate::config::{Config, PortConfig, VfConfig};
 use crate::control::protocol::{Changed, Step, What};
 use crate::settings::{Leaves, Settings};
@@ -54,6 +54,10 @@ fn port_leaves(port: &PortConfig) -> Leaves {
         PortLink::Uplink => "uplink",
         PortLink::Up => "up",
     };
+    let link_local = match port.link_local {
+        LinkLocal::Drop => "drop",
+        LinkLocal::Forward => "forward",
+    };
     let cpus = if port.cpus.is_empty() { "any".to_owned() } else { port.cpus.to_string() };
     let impair = port.impair.map_or("nothing".to_owned(), |impair| impair.to_string());
     let record = port.record.as_ref().map_or("nowhere".to_owned(), |path| path.display().to_string());
@@ -62,6 +66,7 @@ fn port_leaves(port: &PortConfig) -> Leaves {
         ("impair", impair),
         ("record", record),
         ("link", link.to_owned()),
+        ("link_local", link_local.to_owned()),
         ("cpus", cpus),
     ];
     let own = own.map(|(key, text)| (key.to_owned(), Value::String(text)));

@@ -19,7 +19,8 @@ impl Management {
     pub(super) fn refit(&self, old: &PortConfig, new: &PortConfig) -> Outcome<Option<Box<Refit>>> {
         let (same_uplink, same_stages) =
             (old.uplink == new.uplink, (&old.impair, &old.record) == (&new.impair, &new.record));
-        if same_uplink && same_stages && (old.link, &old.cpus) == (new.link, &new.cpus) {
+        let same_rest = (old.link, old.link_local, &old.cpus) == (new.link, new.link_local, &new.cpus);
+        if same_uplink && same_stages && same_rest {
             return Ok(None);
         }
         let named = |error: PortError| refused(format!("{}: {error}", new.name));
@@ -29,7 +30,8 @@ impl Management {
         let uplink = uplink.transpose().map_err(|error| named(error.into()))?;
         let stages = (same_uplink && !same_stages).then(|| self.ports.open_stages(new)).transpose()?;
         let stages = stages.transpose().map_err(|error| named(error.into()))?;
-        Ok(Some(Box::new(Refit { uplink, stages, link: new.link, cpus: new.cpus.clone() })))
+        let PortConfig { link, link_local, .. } = *new;
+        Ok(Some(Box::new(Refit { uplink, stages, link, link_local, cpus: new.cpus.clone() })))
     }
 
     /// Has ports go on with other uplinks, links and processors. `refits` are afterwards what they had before; or, if one

@@ -193,6 +193,24 @@ fn the_ports_own_control_frames_are_not_for_vfs_to_send() {
 }
 
 #[test]
+fn link_local_frames_pass_where_they_are_forwarded_pause_excepted() {
+    let mut bench = bench();
+    let to = |last| plain(MacAddress([0x01, 0x80, 0xc2, 0, 0, last]), mac(0), 50);
+    bench.nic.forward_link_local(true);
+    (0..16).for_each(|last| bench.vf(0).send(&to(last)));
+    assert_eq!(bench.wire_got(), (0..16).filter(|last| *last != 1).map(to).collect::<Vec<_>>());
+    assert_eq!((bench.nic.counters()[0].tx_blocked, bench.nic.counters()[0].tx_link_control), (1, 1));
+    // The tables are decoded anew.
+    let control = bench.pf().read(r::DTXSWC);
+    bench.pf().write(r::DTXSWC, control);
+    bench.vf(0).send(&to(2));
+    assert_eq!(bench.wire_got().len(), 1);
+    bench.nic.forward_link_local(false);
+    bench.vf(0).send(&to(2));
+    assert!(bench.wire_got().is_empty());
+}
+
+#[test]
 fn a_vf_that_has_no_room_costs_the_others_nothing() {
     let mut bench = bench();
     let tail = vf::RX_BLOCK + r::rx::RDT;

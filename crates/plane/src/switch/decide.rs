@@ -5,6 +5,9 @@ use super::tables::Tables;
 use crate::{Port, Ports};
 use units::MacAddress;
 
+/// Last byte of the link-local address of MAC control, which is pause (IEEE 802.3, annex 31B).
+const PAUSE: u8 = 0x01;
+
 /// Where a frame comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
@@ -42,7 +45,8 @@ pub struct Frame {
 /// Why a frame goes nowhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// A guest may not send to 01:80:c2:00:00:00 to 0f: pause, spanning tree and LACP are between switches.
+    /// A guest may not send to 01:80:c2:00:00:00 to 0f: pause, spanning tree and LACP are between switches. A plane that
+    /// forwards link-local frames drops pause frames alone.
     LinkControl,
     /// The source address is not the sender's.
     SourceSpoofed,
@@ -145,8 +149,7 @@ impl<const N: usize> Tables<N> {
         if sender.is_empty() || !self.shared {
             return None;
         }
-        let [head @ .., last] = frame.dst.0;
-        if self.guests.meets(sender) && head == [0x01, 0x80, 0xc2, 0, 0] && last < 0x10 {
+        if self.guests.meets(sender) && self.keeps_local(frame.dst) {
             return Some(Reason::LinkControl);
         }
         if self.check_source.meets(sender) && !self.exact.ports(frame.src).meets(sender) {
@@ -154,6 +157,14 @@ impl<const N: usize> Tables<N> {
         }
         let outside = frame.vlan.is_some_and(|tag| !self.vlans.members(tag).meets(sender));
         (self.check_vlan.meets(sender) && outside).then_some(Reason::VlanSpoofed)
+    }
+
+    /// Returns true for a link-local destination that guests' frames must not have (IEEE 802.1Q-2022, table 8-1). A pause
+    /// frame would stop the whole link, other guests' traffic included (CVE-2015-1142857).
+    fn keeps_local(&self, dst: MacAddress) -> bool {
+        let [head @ .., last] = dst.0;
+        let is_local = head == [0x01, 0x80, 0xc2, 0, 0] && last < 0x10;
+        is_local && (!self.forwards_link_local || last == PAUSE)
     }
 
     fn matching(&self, dst: MacAddress, from_uplink: bool) -> Match {

@@ -86,8 +86,11 @@ pub struct Tables<const N: usize> {
     pub enabled: Ports,
     /// Ports there are.
     pub all: Ports,
-    /// Those of them that are guests', who leave link control to the host.
+    /// Those of them that are guests', whose link-local frames are dropped.
     pub guests: Ports,
+    /// Link-local frames of guests are switched as others, pause frames excepted. The administrator sets this for the plane,
+    /// not for a family's registers.
+    pub(crate) forwards_link_local: bool,
     /// A frame goes to everybody who accepts it.
     pub replicate: bool,
     /// A frame goes to one port at most, and only an exact filter finds one for a group.
@@ -143,6 +146,7 @@ impl<const N: usize> Tables<N> {
             enabled: Ports::NONE,
             all: Ports::NONE,
             guests: Ports::NONE,
+            forwards_link_local: false,
             replicate: false,
             alone: false,
             mirrors: Mirrors::NONE,

@@ -2,7 +2,7 @@
 
 use super::{Family, Unfit, VfFacts, Visit, conduct, totals};
 use crate::config;
-use crate::control::status::{Mailbox, Waiting};
+use crate::control::status::{Filters, Mailbox, Waiting};
 use crate::port::RefusedChange;
 use crate::port::bus::LiveBus;
 use crate::port::hal::{PfHal, RunningHal, now};
@@ -19,6 +19,7 @@ use driver::pf::{self, Counters, Kind, Refusal, VfPolicy};
 use i82576::bits::mbvficr;
 use i82576::config::pf::IO_SIZE;
 use i82576::ids::{BAR3_SIZE, MAX_VFS, PF_BAR0_SIZE, VF_BAR0_SIZE};
+use i82576::mailbox::MAX_MULTICAST;
 use i82576::register::{self, rx, rx_block, tx, tx_block};
 use i82576::window::MAPPED;
 use i82576::{Pool, Queue, Time};
@@ -167,6 +168,10 @@ impl Family for I82576 {
         self.nic.set_link(up);
     }
 
+    fn forward_link_local(&mut self, on: bool) {
+        self.nic.forward_link_local(on);
+    }
+
     fn show_link(&mut self, vf: VfIndex, hidden: bool, _: &mut LiveBus) -> Result<(), SettingError> {
         if let (Some(Hosted { pf, .. }), Some(vf)) = (self.side.hosted(), own(vf)) {
             self.nic.set_vf_link(vf, if hidden { Some(false) } else { pf.link_override(vf) });
@@ -268,6 +273,7 @@ impl Family for I82576 {
             vlans: pf.vf_vlans(vf).collect(),
             link: self.nic.vf_link(vf),
             active: pf.vf_is_active(vf),
+            filters: filters(pf.vf_multicast(vf)),
             settings: VfSettings::of(pf.policy(vf), quarantined),
             conduct: conduct(pf.conduct(vf)),
             mailbox: mailbox(pf.counters(vf)),
@@ -300,7 +306,7 @@ impl Family for I82576 {
             *count = counters.refused(reason);
         }
         let (active, link) = (pf.vf_is_active(vf), self.nic.vf_link(vf));
-        Some(News { active, link, resets: counters.resets, refused })
+        Some(News { active, link, cut: pf.vf_multicast(vf).1, resets: counters.resets, refused })
     }
 
     fn reason(&self, place: usize) -> &'static str {
@@ -336,6 +342,10 @@ fn own(vf: VfIndex) -> Option<i82576::VfIndex> {
 /// Policies with the VFs that they are for, by index.
 fn numbered(policies: &[VfPolicy]) -> Vec<(i82576::VfIndex, VfPolicy)> {
     i82576::VfIndex::all().zip(policies.iter().copied()).collect()
+}
+
+fn filters((used, cut): (usize, bool)) -> Filters {
+    Filters { used: used as u16, most: MAX_MULTICAST as u16, cut }
 }
 
 fn mailbox(counters: &Counters) -> Mailbox {

@@ -18,7 +18,7 @@ use super::pages::Memory;
 use super::tell::News;
 use super::uplink::Uplink;
 use crate::config;
-use crate::control::status::{Conduct, Mailbox, Waiting};
+use crate::control::status::{Conduct, Filters, Mailbox, Waiting};
 use crate::settings::{PortPolicy, PortSettings, SettingError, VfSettings};
 use crate::state::StateError;
 use crate::state::port::ClientState;
@@ -54,6 +54,7 @@ pub(super) struct VfFacts {
     pub(super) vlans: Vec<u16>,
     pub(super) link: bool,
     pub(super) active: bool,
+    pub(super) filters: Filters,
     pub(super) settings: VfSettings,
     pub(super) conduct: Conduct,
     pub(super) mailbox: Mailbox,
@@ -140,6 +141,9 @@ pub(super) trait Family: Debug + Send {
 
     /// Gives the card a link, or takes it. The PF driver's next visit finds it.
     fn set_link(&mut self, up: bool);
+
+    /// Forwards link-local frames of guests from now on, or drops them.
+    fn forward_link_local(&mut self, on: bool);
 
     /// Shows a VF the link that the PF driver has decided on, or none while its client is let go (`hidden`). An error is the
     /// port's to log, here and below: it bounds how often clients can cause a line.

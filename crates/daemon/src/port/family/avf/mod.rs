@@ -235,6 +235,10 @@ impl Family for Avf {
         self.link = up;
     }
 
+    fn forward_link_local(&mut self, on: bool) {
+        self.plane.forward_link_local(on);
+    }
+
     fn show_link(&mut self, vf: VfIndex, hidden: bool, bus: &mut LiveBus) -> Result<(), SettingError> {
         let decided = &mut self.decided[vf.index()];
         if std::mem::replace(&mut decided.hidden, hidden) == hidden {

@@ -1,7 +1,7 @@
 //! What an AVF port tells of its VFs: counters, and what the PF driver knows. Left out: how it is printed.
 
 use super::Avf;
-use crate::control::status::Mailbox;
+use crate::control::status::{Filters, Mailbox};
 use crate::port::family::{VfFacts, conduct, totals};
 use crate::port::tell::{News, REASONS};
 use crate::settings::VfSettings;
@@ -44,6 +44,7 @@ impl Avf {
             vlans: self.pf.vf_vlans(n).collect(),
             link: self.pf.vf_link(n).is_some(),
             active: self.pf.vf_is_active(n),
+            filters: self.filters(n),
             settings: VfSettings::of(&decided.policy, quarantined),
             conduct: monitor.map(conduct).unwrap_or_default(),
             mailbox: self.pf.counters(n).map(mailbox).unwrap_or_default(),
@@ -55,7 +56,17 @@ impl Avf {
         let mut refused = [0; REASONS];
         refused.iter_mut().zip(counters.refused()).for_each(|(told, count)| *told = *count);
         let (active, link) = (self.pf.vf_is_active(n), self.pf.vf_link(n).is_some());
-        Some(News { active, link, resets: counters.resets, refused })
+        let cut = self.filters(n).cut;
+        Some(News { active, link, cut, resets: counters.resets, refused })
+    }
+
+    /// Returns the filters of a VF. iavf does not ask again for an address that was refused, so a list that was refused once
+    /// is taken for a cut one.
+    fn filters(&self, vf: u8) -> Filters {
+        let (used, most) = self.pf.vf_addresses(vf).unwrap_or_default();
+        let refused =
+            self.pf.counters(vf).map_or(0, |counters| counters.refused_for(Refusal::TooManyAddresses));
+        Filters { used: used as u16, most: most as u16, cut: refused > 0 && self.pf.vf_is_active(vf) }
     }
 }
 
