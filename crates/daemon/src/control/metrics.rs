@@ -11,7 +11,7 @@ use prometheus::{Error, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder}
 type Read = fn(&VfStatus) -> u64;
 
 /// What dashboards of SR-IOV know. Labels: `numa_node`, `pciAddr`, `pf`, `vf`. Each port is a PCI domain, in their order.
-const KNOWN: [(&str, &str, Read); 8] = [
+const KNOWN: [(&str, &str, Read); 9] = [
     ("sriov_vf_rx_bytes", "Bytes received by the guest", |vf| vf.rx.bytes),
     ("sriov_vf_rx_packets", "Frames received by the guest", |vf| vf.rx.packets),
     ("sriov_vf_rx_multicast", "Multicast frames received by the guest", |vf| vf.rx.multicast),
@@ -20,6 +20,7 @@ const KNOWN: [(&str, &str, Read); 8] = [
     ("sriov_vf_tx_bytes", "Bytes sent by the guest", |vf| vf.tx.bytes),
     ("sriov_vf_tx_packets", "Frames sent by the guest", |vf| vf.tx.packets),
     ("sriov_vf_tx_dropped", "Frames of the guest that were refused", |vf| vf.tx.dropped),
+    ("sriov_vf_tx_errors", "Transmit requests of the guest that were invalid", |vf| vf.drops.tx_invalid),
 ];
 
 /// What goes up and down. Labels: `pf`, `vf`.

@@ -50,7 +50,7 @@ pub struct PortStatus {
     pub vfs: Vec<VfStatus>,
 }
 
-/// Requests of a port's VFs and the PF driver's answers, since the process that serves the port started. Nanoseconds, from
+/// Requests of a port's VFs and the PF driver's answers, since the host started. Nanoseconds, from
 /// the VF's mailbox write to the end of the visit that answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Answers {
@@ -120,6 +120,9 @@ pub struct VfStatus {
     pub link: bool,
     /// A driver runs it.
     pub active: bool,
+    /// By what its guest receives.
+    #[serde(default)]
+    pub filters: Filters,
     /// What is set for it.
     pub settings: VfSettings,
     /// Where settings come from that do not have their default.
@@ -132,6 +135,17 @@ pub struct VfStatus {
     pub function: FunctionStatus,
     /// What the guest's driver has asked the PF.
     pub mailbox: Mailbox,
+}
+
+/// Filters of a VF: multicast hashes of an 82576's, addresses of every kind of an AVF's.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Filters {
+    /// Filters in use.
+    pub used: u16,
+    /// The most that the VF may have.
+    pub most: u16,
+    /// The guest wants more than fit: frames of the groups beyond them do not arrive.
+    pub cut: bool,
 }
 
 /// A VF is a function: `vf.rx` is `vf.function.rx`, as in the JSON.

@@ -30,6 +30,7 @@ mod side;
 mod slot;
 mod status;
 mod tell;
+mod totals;
 mod uplink;
 mod waiting;
 
@@ -41,6 +42,7 @@ pub use uplink::UplinkError;
 pub(crate) use uplink::{Maker, Programs, Stages, Uplink, Wires};
 
 use crate::capture::Capture;
+use crate::config::file::LinkLocal;
 use crate::control::functions::Functions;
 use crate::control::status::PortStatus;
 use crate::flight::files::Files;
@@ -64,6 +66,7 @@ use pcie::{Rid, VfIndex};
 use slot::Slot;
 use std::sync::{Arc, mpsc};
 use thiserror::Error;
+use totals::Carried;
 use waiting::Naps;
 
 /// What the ports of a host have together.
@@ -236,6 +239,7 @@ pub struct Port {
     card: Box<dyn Family>,
     bus: LiveBus,
     uplink: Uplink,
+    link_local: LinkLocal,
     /// The processors that the thread is held to; none named is any.
     cpus: Cpus,
     /// Those that the host may run on.
@@ -251,6 +255,8 @@ pub struct Port {
     answers: Answers,
     /// What clients' requests have made others do.
     done: mpsc::Receiver<Done>,
+    /// Counters of predecessors.
+    carried: Carried,
     /// What a receive reads into.
     buffer: Box<[u8]>,
     /// When the VFs were last judged.

@@ -7,10 +7,12 @@ use super::hal::now;
 use super::inheritance::{Inherited, at_rest, by_software, is_of_family};
 use super::journal::Journal;
 use super::slot::Slot;
+use super::totals::Carried;
 use super::uplink::{Maker, Uplink};
 use super::waiting::Naps;
 use super::{Common, Inbox, LISTENERS, Phase, Port, PortError, RECEIVE_BUFFER, UPLINK, WAKER};
 use crate::config::PortConfig;
+use crate::config::file::LinkLocal;
 use crate::confine::Threads;
 use crate::vault::{PortVault, Vault};
 use host::cpus::Cpus;
@@ -68,12 +70,14 @@ impl Port {
         let slots = Slot::open_all(config, &journal, &vault, &bus)?;
         let (card, exact) = card(config, uplink.link(), &journal, &trust, &mut bus)?;
         let poller = poller(inbox, &mut uplink, &slots)?;
+        let (carried, noted) = Carried::open(&vault);
         let mut port = Self {
             name: config.name.clone(),
             mac: config.mac,
             card: card.card,
             bus,
             uplink,
+            link_local: config.link_local,
             cpus: Cpus::default(),
             anywhere,
             slots,
@@ -84,6 +88,7 @@ impl Port {
             heard: Heard::default(),
             answers: Answers::default(),
             done,
+            carried,
             buffer: vec![0; RECEIVE_BUFFER].into(),
             watched: card.watched,
             poisoned: host::memory::poison_events(),
@@ -98,7 +103,9 @@ impl Port {
         }
         port.take_over(&vault, &trust, exact);
         port.card.set_link(port.uplink.link());
+        port.card.forward_link_local(config.link_local == LinkLocal::Forward);
         port.show_links();
+        port.count_on(noted);
         Ok(port)
     }
 

@@ -33,8 +33,16 @@ pub(super) fn is_private(memory: &DmaTable) -> bool {
 }
 
 impl Port {
-    /// How things are. Where settings come from is left out: the port does not know.
+    /// Returns the port's status, with counters that go on from predecessors'. Where settings come from is left out: the port
+    /// does not know.
     pub(super) fn status(&mut self) -> PortStatus {
+        let mut status = self.uncarried_status();
+        self.publish(&mut status);
+        status
+    }
+
+    /// Returns the status with the counters of this process alone.
+    pub(super) fn uncarried_status(&mut self) -> PortStatus {
         let vfs: Vec<_> = (0..self.slots.len()).filter_map(|index| self.vf_status(index)).collect();
         let cpus = self.held_to();
         let answers = self.card.is_hosted().then(|| self.answers.status());
@@ -73,7 +81,8 @@ impl Port {
         let vf = slot.function.vf()?;
         let counters = self.card.counters(slot.function);
         let function = self.function_status(slot, &counters);
-        let VfFacts { mac, vlans, link, active, settings, conduct, mailbox } = self.card.facts(vf)?;
+        let VfFacts { mac, vlans, link, active, filters, settings, conduct, mailbox } =
+            self.card.facts(vf)?;
         Some(VfStatus {
             name: slot.name.clone(),
             index: vf.get(),
@@ -82,6 +91,7 @@ impl Port {
             vlans,
             link,
             active,
+            filters,
             settings,
             origins: BTreeMap::new(),
             conduct,

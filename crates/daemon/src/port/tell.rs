@@ -30,11 +30,17 @@ pub(super) const REASONS: usize = {
     if igb > avf { igb } else { avf }
 };
 
+/// The event of a guest whose groups do not fit, with the remedy.
+const CUT: &str =
+    "the guest's list of addresses was cut: frames of further groups do not arrive without trust on";
+
 /// What there is to tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct News {
     pub(super) active: bool,
     pub(super) link: bool,
+    /// The guest wants more filters than fit.
+    pub(super) cut: bool,
     pub(super) resets: u64,
     /// Requests refused, by reason.
     pub(super) refused: [u64; REASONS],
@@ -53,7 +59,8 @@ impl News {
             (true, false) => Some("the VF's link is down"),
             _ => None,
         };
-        [driver, link].into_iter().flatten()
+        let cut = (!told.cut && self.cut).then_some(CUT);
+        [driver, link, cut].into_iter().flatten()
     }
 
     /// Places of reasons for which requests were refused since `told`, and how often all in all.

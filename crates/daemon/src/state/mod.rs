@@ -17,11 +17,13 @@ pub mod avf;
 mod avf_v5;
 pub mod card;
 pub mod port;
+mod totals;
 mod v2;
 
 pub use avf::{AvfRest, AvfState};
 pub use card::CardState;
 pub use port::{PortState, SoftwareState};
+pub use totals::{AnswerTotals, Totals};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

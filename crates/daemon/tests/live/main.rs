@@ -13,6 +13,7 @@ mod control;
 mod dma;
 mod ending;
 mod fairness;
+mod filters;
 mod flight;
 mod hand_over;
 mod heads;

@@ -10,11 +10,12 @@ use crate::conversation::{Act, perform};
 use crate::world::{World, through};
 use daemon::control::status::Interventions;
 use daemon::state::port::{ClientState, Configured, GuestState, HostedState};
-use daemon::state::{self, AvfState, CardState, PortState, Saved, SoftwareState};
+use daemon::state::{self, AvfState, CardState, PortState, Saved, SoftwareState, Totals};
 use driver::conduct::{Cause, Monitor, Offence};
 use driver::pf::{InterruptBounds, Link, Mirror, PortPolicy, PortVlan, VfPolicy, VlanSet};
 use i82576::{Pool, Time};
 use pcie::msix::TableState;
+use serde_json::json;
 use serde_reflection::{Samples, Tracer, TracerConfig};
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -115,6 +116,33 @@ fn rich_software() -> SoftwareState {
     }
 }
 
+/// Counters, of each kind one.
+fn rich_totals() -> Totals {
+    let traffic = json!({"packets": 1, "bytes": 2, "multicast": 3, "broadcast": 4, "dropped": 5});
+    let drops = json!({
+        "rx_no_descriptors": 1, "rx_disabled": 2, "tx_invalid": 3, "tx_blocked": 4, "tx_spoofed": 5, "tx_link_control": 6,
+        "rx_storm": 7, "tx_unclaimed": 8, "dma_faults": 9,
+    });
+    let interventions = json!({"reads": 1, "posted_writes": 2, "synchronous_writes": 3, "interrupts": 4});
+    let function = json!({"rx": traffic, "tx": traffic, "drops": drops, "interventions": interventions});
+    let mailbox = json!({
+        "requests": {"reset": 1}, "granted": 2, "refused": {"unknown": 3}, "unanswered": 4, "resets": 5, "notices": 6,
+    });
+    let uplink_drops = json!({
+        "too_long": 1, "no_room": 2, "no_link": 3, "malformed": 4, "missed": 5, "impaired": 6, "unrecorded": 7,
+    });
+    let uplink = json!({"packets": 1, "bytes": 2, "multicast": 3});
+    let totals = json!({
+        "uplink_name": "tap:softiov0",
+        "uplink": {"reattached": 1, "rx": uplink, "tx": uplink, "drops": uplink_drops},
+        "storms": 1,
+        "pf": function,
+        "vfs": {"3": {"function": function, "mailbox": mailbox, "offences": {"mailbox": 7}}},
+        "answers": {"visits": 1, "most": 2, "max_ns": 3, "sum_ns": 4, "counts": [[5, 6]]},
+    });
+    serde_json::from_value(totals).unwrap()
+}
+
 fn digits(bytes: &[u8]) -> String {
     let mut text = String::new();
     for line in bytes.chunks(LINE / 2) {
@@ -187,6 +215,7 @@ fn states_of_every_version_are_read_and_continued() {
     is_read::<PortState>(rich_port);
     is_read::<SoftwareState>(rich_software);
     is_read::<AvfState>(rich_avf);
+    is_read::<Totals>(rich_totals);
 }
 
 /// Up to version 3 a bit said that the administrator had quarantined a VF.
@@ -210,6 +239,7 @@ fn the_encoding_of_a_version_does_not_change() {
     does_not_change::<PortState>();
     does_not_change::<SoftwareState>();
     does_not_change::<AvfState>();
+    does_not_change::<Totals>();
 }
 
 #[test]

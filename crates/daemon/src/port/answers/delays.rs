@@ -2,6 +2,7 @@
 //! kept as it was. Left out: which was when.
 
 use crate::control::status::{Answers, AtMost};
+use crate::state::AnswerTotals;
 use std::time::Duration;
 
 /// Of the finest steps.
@@ -67,6 +68,23 @@ impl Delays {
         self.counts[bucket(ns)] += 1;
         self.max_ns = self.max_ns.max(ns);
         self.sum_ns = self.sum_ns.saturating_add(ns);
+    }
+
+    /// Returns the classes that have any, with the longest and the sum.
+    pub(super) fn save(&self) -> AnswerTotals {
+        let counts = (0..).zip(self.counts.iter().copied()).filter(|(_, count)| *count > 0).collect();
+        AnswerTotals { max_ns: self.max_ns, sum_ns: self.sum_ns, counts, ..AnswerTotals::default() }
+    }
+
+    /// Creates delays from saved ones. Classes that do not exist are left out.
+    pub(super) fn restore(totals: &AnswerTotals) -> Self {
+        let mut delays = Self { max_ns: totals.max_ns, sum_ns: totals.sum_ns, ..Self::default() };
+        for (class, count) in &totals.counts {
+            if let Some(place) = delays.counts.get_mut(usize::from(*class)) {
+                *place = *count;
+            }
+        }
+        delays
     }
 
     /// A time that at least so many of a hundred were no longer than, rounded up to two digits.

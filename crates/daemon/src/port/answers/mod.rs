@@ -13,6 +13,7 @@ mod delays;
 use super::Port;
 use super::hal::now;
 use crate::control::status::Answers as Status;
+use crate::state::AnswerTotals;
 use delays::Delays;
 use i82576::Time;
 use pcie::{MAX_VFS, VfIndex, VfSet};
@@ -21,7 +22,7 @@ use std::time::Duration;
 /// The kernel had something to tell when it was asked, if it answers within this time.
 const AT_ONCE: Duration = Duration::from_micros(20);
 
-/// Requests and their answers since the port was opened.
+/// Requests and their answers since the port was first opened.
 #[derive(Debug)]
 pub(super) struct Answers {
     /// VFs whose request is not answered yet.
@@ -62,6 +63,17 @@ impl Answers {
             self.delays.add(now.since(self.since[vf.index()]));
         }
         self.waiting = self.waiting.without(answered);
+    }
+
+    /// Returns the delays as a successor takes them over.
+    pub(super) fn save(&self) -> AnswerTotals {
+        AnswerTotals { visits: self.visits, most: self.most, ..self.delays.save() }
+    }
+
+    /// Goes on with a predecessor's delays.
+    pub(super) fn resume(&mut self, totals: &AnswerTotals) {
+        (self.visits, self.most) = (totals.visits, totals.most);
+        self.delays = Delays::restore(totals);
     }
 
     /// For people and programs to read.

@@ -295,6 +295,11 @@ impl Uplink {
         self.policy == PortLink::Up || self.kind.link()
     }
 
+    /// Returns its text in the configuration.
+    pub(super) fn configured(&self) -> String {
+        self.config.to_string()
+    }
+
     /// What is told of it, if there is one.
     pub(super) fn status(&self) -> Option<UplinkStatus> {
         let mut status = self.kind.status()?;

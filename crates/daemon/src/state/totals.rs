@@ -1,0 +1,239 @@
+//! Counters of a port as they were last published. A successor goes on from there, so that no counter falls. Left out: where
+//! they are noted (`port::totals`).
+
+use super::Saved;
+use crate::control::status::{Drops, FunctionStatus, Interventions, Mailbox, PortStatus, Traffic, VfStatus};
+use crate::control::uplink::{UplinkDrops, UplinkStatus, UplinkTraffic};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Counters of a port, its uplink and its functions.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// The uplink as configured: another one counts from 0.
+    pub uplink_name: String,
+    /// The uplink's.
+    pub uplink: UplinkTotals,
+    /// Storms that were broken.
+    pub storms: u64,
+    /// The PF's, if a guest drives it.
+    pub pf: FunctionTotals,
+    /// The VFs', by index.
+    pub vfs: BTreeMap<u8, VfTotals>,
+    /// Answers of the PF driver.
+    pub answers: AnswerTotals,
+}
+
+/// Counters of an uplink.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UplinkTotals {
+    reattached: u64,
+    rx: UplinkTraffic,
+    tx: UplinkTraffic,
+    drops: UplinkDrops,
+}
+
+/// Counters of a function.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FunctionTotals {
+    rx: Traffic,
+    tx: Traffic,
+    drops: Drops,
+    interventions: Interventions,
+}
+
+/// Counters of a VF.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VfTotals {
+    function: FunctionTotals,
+    mailbox: Mailbox,
+    offences: BTreeMap<String, u64>,
+}
+
+/// Delays of the PF driver's answers. These a successor takes over as they are.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnswerTotals {
+    /// Visits that answered a request.
+    pub visits: u64,
+    /// The most requests that one visit answered.
+    pub most: u8,
+    /// The longest delay, nanoseconds.
+    pub max_ns: u64,
+    /// All delays together, nanoseconds.
+    pub sum_ns: u64,
+    /// Number of delays by size class, of classes that have any.
+    pub counts: Vec<(u16, u64)>,
+}
+
+impl Saved for Totals {
+    const KIND: [u8; 4] = *b"cnts";
+    const VERSION: u32 = 1;
+}
+
+/// Sets of counters that can be combined, each with its counterpart.
+trait Combine: Default {
+    fn combine(&mut self, other: &Self, with: fn(u64, u64) -> u64);
+}
+
+impl Combine for u64 {
+    fn combine(&mut self, other: &Self, with: fn(u64, u64) -> u64) {
+        *self = with(*self, *other);
+    }
+}
+
+impl<K: Ord + Clone, V: Combine> Combine for BTreeMap<K, V> {
+    fn combine(&mut self, other: &Self, with: fn(u64, u64) -> u64) {
+        for (key, value) in other {
+            self.entry(key.clone()).or_default().combine(value, with);
+        }
+    }
+}
+
+/// Combines field by field. A field that is added to a type does not compile before it is named here.
+macro_rules! combine {
+    ($($type:ident { $($field:ident),* })*) => { $(impl Combine for $type {
+        fn combine(&mut self, other: &Self, with: fn(u64, u64) -> u64) {
+            let Self { $($field),* } = self;
+            $($field.combine(&other.$field, with);)*
+        }
+    })* };
+}
+
+combine! {
+    Traffic { packets, bytes, multicast, broadcast, dropped }
+    Drops {
+        rx_no_descriptors, rx_disabled, tx_invalid, tx_blocked, tx_spoofed, tx_link_control, rx_storm, tx_unclaimed, dma_faults
+    }
+    Interventions { reads, posted_writes, synchronous_writes, interrupts }
+    Mailbox { requests, granted, refused, unanswered, resets, notices }
+    UplinkTraffic { packets, bytes, multicast }
+    UplinkDrops { too_long, no_room, no_link, malformed, missed, impaired, unrecorded }
+    UplinkTotals { reattached, rx, tx, drops }
+    FunctionTotals { rx, tx, drops, interventions }
+    VfTotals { function, mailbox, offences }
+}
+
+impl Totals {
+    /// Returns the counters that a status publishes, of a port with this uplink in its configuration.
+    #[must_use]
+    pub fn of(status: &PortStatus, uplink_name: String, answers: AnswerTotals) -> Self {
+        let vf = |vf: &VfStatus| VfTotals {
+            function: FunctionTotals::of(&vf.function),
+            mailbox: vf.mailbox.clone(),
+            offences: vf.conduct.offences.clone(),
+        };
+        Self {
+            uplink_name,
+            uplink: status.uplink_status.as_ref().map(UplinkTotals::of).unwrap_or_default(),
+            storms: status.storms,
+            pf: status.pf.as_ref().map(FunctionTotals::of).unwrap_or_default(),
+            vfs: status.vfs.iter().map(|status| (status.index, vf(status))).collect(),
+            answers,
+        }
+    }
+
+    /// Returns what a successor that counts `now` lacks to go on from here.
+    #[must_use]
+    pub fn beyond(mut self, now: &Self) -> Self {
+        let less = u64::saturating_sub;
+        if self.uplink_name == now.uplink_name {
+            self.uplink.combine(&now.uplink, less);
+        } else {
+            self.forget_uplink();
+        }
+        self.storms.combine(&now.storms, less);
+        self.pf.combine(&now.pf, less);
+        self.vfs.combine(&now.vfs, less);
+        self
+    }
+
+    /// Counts the uplink from 0: the port has another one.
+    pub fn forget_uplink(&mut self) {
+        self.uplink = UplinkTotals::default();
+    }
+
+    /// Adds the counters to those of a status. Answers are not among them: a successor has taken them over.
+    pub fn add_to(&self, status: &mut PortStatus) {
+        let add = u64::saturating_add;
+        if let Some(uplink) = &mut status.uplink_status {
+            let mut sum = UplinkTotals::of(uplink);
+            sum.combine(&self.uplink, add);
+            let UplinkTotals { reattached, rx, tx, drops } = sum;
+            (uplink.reattached, uplink.rx, uplink.tx, uplink.drops) = (reattached, rx, tx, drops);
+        }
+        status.storms.combine(&self.storms, add);
+        if let Some(pf) = &mut status.pf {
+            self.pf.add_to(pf);
+        }
+        for vf in &mut status.vfs {
+            let Some(totals) = self.vfs.get(&vf.index) else { continue };
+            totals.function.add_to(&mut vf.function);
+            vf.mailbox.combine(&totals.mailbox, add);
+            vf.conduct.offences.combine(&totals.offences, add);
+            // A counter by name is left out until it counts something.
+            for counts in [&mut vf.mailbox.requests, &mut vf.mailbox.refused, &mut vf.conduct.offences] {
+                counts.retain(|_, count| *count > 0);
+            }
+        }
+    }
+}
+
+impl UplinkTotals {
+    fn of(status: &UplinkStatus) -> Self {
+        Self { reattached: status.reattached, rx: status.rx, tx: status.tx, drops: status.drops }
+    }
+}
+
+impl FunctionTotals {
+    fn of(status: &FunctionStatus) -> Self {
+        Self { rx: status.rx, tx: status.tx, drops: status.drops, interventions: status.interventions }
+    }
+
+    fn add_to(&self, status: &mut FunctionStatus) {
+        let mut sum = Self::of(status);
+        sum.combine(self, u64::saturating_add);
+        (status.rx, status.tx, status.drops, status.interventions) =
+            (sum.rx, sum.tx, sum.drops, sum.interventions);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Combine, FunctionTotals, Totals, VfTotals};
+    use crate::control::uplink::UplinkTraffic;
+    use std::collections::BTreeMap;
+
+    /// A port with one VF that has received this many frames and asked this often.
+    fn totals(uplink: &str, packets: u64, requests: u64) -> Totals {
+        let mut vf = VfTotals { function: FunctionTotals::default(), ..VfTotals::default() };
+        vf.function.rx.packets = packets;
+        vf.mailbox.requests = BTreeMap::from([("mac".to_owned(), requests)]);
+        let mut totals =
+            Totals { uplink_name: uplink.to_owned(), vfs: BTreeMap::from([(0, vf)]), ..Totals::default() };
+        totals.uplink.rx = UplinkTraffic { packets, ..UplinkTraffic::default() };
+        totals
+    }
+
+    #[test]
+    fn a_successor_lacks_what_it_does_not_count_itself() {
+        let lacks = totals("tap:a", 10, 3).beyond(&totals("tap:a", 10, 0));
+        assert_eq!((lacks.uplink.rx.packets, lacks.vfs[&0].function.rx.packets), (0, 0));
+        assert_eq!(lacks.vfs[&0].mailbox.requests["mac"], 3);
+        // What has been counted since the note was made is not taken away.
+        let lacks = totals("tap:a", 10, 3).beyond(&totals("tap:a", 12, 4));
+        assert_eq!((lacks.uplink.rx.packets, lacks.vfs[&0].mailbox.requests["mac"]), (0, 0));
+    }
+
+    #[test]
+    fn another_uplink_counts_from_0() {
+        let lacks = totals("tap:a", 10, 3).beyond(&totals("tap:b", 0, 0));
+        assert_eq!((lacks.uplink.rx.packets, lacks.vfs[&0].function.rx.packets), (0, 10));
+    }
+
+    #[test]
+    fn sums_do_not_wrap() {
+        let mut count = u64::MAX - 1;
+        count.combine(&5, u64::saturating_add);
+        assert_eq!(count, u64::MAX);
+    }
+}

@@ -1,0 +1,58 @@
+//! Guests with more groups than a VF has filters for: the host says so. Left out: who receives which frames.
+
+use crate::support::guest::Guest;
+use crate::support::live::Live;
+use crate::support::qemu;
+use avf::virtchnl::{Address, AddressUse, Packed, Request};
+use daemon::control::status::Filters;
+use daemon::settings::VfSettings;
+use driver::avf::vf::Vf;
+use i82576::MacAddress;
+
+fn group(n: u8) -> MacAddress {
+    MacAddress([0x33, 0x33, 0xff, 0, 0, n])
+}
+
+/// The remedy.
+fn trust() -> VfSettings {
+    VfSettings { trust: Some(true), ..VfSettings::default() }
+}
+
+#[test]
+fn status_tells_of_a_full_list_of_multicast_hashes() {
+    let live = Live::start();
+    let mut guest = Guest::under_qemu(&live, 0);
+    let mut join = |count: u8| {
+        let groups: Vec<MacAddress> = (0..count).map(group).collect();
+        guest.vf.set_multicast(&mut guest.machine, &groups).unwrap();
+        live.show(0).filters
+    };
+    assert_eq!(join(29), Filters { used: 29, most: 30, cut: false });
+    // As igbvf leaves a list of 45.
+    assert_eq!(join(30), Filters { used: 30, most: 30, cut: true });
+    assert_eq!(
+        live.change(0, trust()).filters,
+        Filters { used: 30, most: 30, cut: false },
+        "it gets every group"
+    );
+}
+
+#[test]
+fn status_tells_of_addresses_beyond_an_avfs_quota() {
+    let live = Live::with("[[port]]\nfamily = \"avf\"\nvfs = 2\n");
+    let mut machine = qemu::boot_as(&live.socket(0), qemu::AVF, qemu::share);
+    let mut driver = Vf::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, 0])).unwrap();
+    driver.start(&mut machine).unwrap();
+    let before = live.show(0).filters;
+    assert_eq!((before.most, before.cut), (18, false));
+    let mut join = |count: u8| {
+        let groups: Vec<Address> =
+            (0..count).map(|n| Address { mac: group(n).0, usage: AddressUse::Extra }).collect();
+        driver.ask(&mut machine, Request::Addresses(true, 1, Packed::new(&groups).list())).is_ok()
+    };
+    assert!(join(10));
+    assert_eq!(live.show(0).filters, Filters { used: before.used + 10, ..before });
+    assert!(!join(45));
+    assert!(live.show(0).filters.cut);
+    assert_eq!(live.change(0, trust()).filters.most, 128);
+}
