@@ -14,8 +14,8 @@ const PACKAGES: [&str; 8] =
 /// The programs beside busybox that go into the guest's /bin. The shell is Debian's because busybox's prefers its
 /// own applets to programs of the same name, `ip` for one. (So do its applets: `timeout 5 ip` is busybox's,
 /// `timeout 5 /bin/ip` is not.)
-pub(super) const PROGRAMS: [&str; 5] =
-    ["bin/dash", "sbin/ethtool", "bin/ip", "usr/bin/iperf3", "usr/bin/lspci"];
+pub(super) const PROGRAMS: [&str; 6] =
+    ["bin/dash", "sbin/bridge", "sbin/ethtool", "bin/ip", "usr/bin/iperf3", "usr/bin/lspci"];
 
 /// The unpacked programs.
 #[derive(Debug)]

@@ -1,7 +1,9 @@
 //! Ports and VFs as text, in the manner of `ip link show`. Left out: JSON, which is the status as it is.
 
 use daemon::config::file::Family;
-use daemon::control::status::{Conduct, FunctionStatus, Mailbox, Origin, Peer, PortStatus, VfStatus, remedy};
+use daemon::control::status::{
+    Conduct, Filters, FunctionStatus, Mailbox, Origin, Peer, PortStatus, VfStatus, remedy,
+};
 use daemon::settings::{Leaves, Settings};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -73,6 +75,14 @@ pub(crate) fn show(vf: &VfStatus) -> String {
     let vlans: Vec<String> = vf.vlans.iter().map(u16::to_string).collect();
     let joined = if vlans.is_empty() { "none".to_owned() } else { vlans.join(" ") };
     let _ = writeln!(text, "    rid {}, member of vlans {joined}", vf.rid);
+    if vf.filters.cut {
+        let Filters { used, most, .. } = vf.filters;
+        let _ = writeln!(
+            text,
+            "    warning: the guest's list of addresses was cut ({used} of {most} filters in use): frames of further groups \
+             do not arrive; --trust on"
+        );
+    }
     settings(&mut text, &vf.settings.leaves(), &vf.origins);
     conduct(&mut text, &vf.conduct);
     function(&mut text, &vf.function);

@@ -11,6 +11,7 @@ fn metrics_have_the_names_that_dashboards_know() {
     let text = softiov(serve.folder(), &["metrics"]).out;
     for line in [
         "# TYPE sriov_vf_rx_bytes counter",
+        "# TYPE sriov_vf_tx_errors counter",
         "softiov_port_link_up{pf=\"pf0\"} 1",
         "# TYPE softiov_port_pf_answer_seconds histogram",
         "softiov_port_pf_answer_seconds_bucket{pf=\"pf0\",le=\"0.00005\"} 0",

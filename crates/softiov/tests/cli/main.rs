@@ -11,6 +11,7 @@ mod beyond;
 mod calls;
 mod capture;
 mod config;
+mod counters;
 mod dashboard;
 mod demo;
 mod devlink;

@@ -1,8 +1,12 @@
 //! Source addresses that are not a guest's own. Left out: switching the check off.
 
+use crate::guest::eventually;
 use crate::report::Outcome;
-use crate::world::{CAROL, CAROL_MAC, World};
+use crate::world::{BOB, CAROL, CAROL_MAC, World};
 use anyhow::{Context, Result, ensure};
+use daemon::settings::VfSettings;
+
+const GUIDE: &str = include_str!("../../../../docs/user-guide.md");
 
 const FOREIGN_MAC: &str = "02:82:57:60:00:99";
 /// A VLAN that nothing else uses.
@@ -58,5 +62,46 @@ pub(crate) fn foreign_addresses_are_blocked(world: &mut World) -> Result<Outcome
     );
     carol.check(&format!("ip link del {interface}"))?;
     carol.ping(&bob.address(), 56, 5).context("its own traffic goes on")?;
+    Ok(Outcome::Passed)
+}
+
+/// Returns the command of the user guide that a guest with a bridge has to give, with its address.
+pub(crate) fn command_of_the_guide() -> Result<(&'static str, &'static str)> {
+    let command =
+        GUIDE.lines().find(|line| line.starts_with("bridge fdb add ")).context("no command in the guide")?;
+    Ok((command, command.split(' ').nth(3).context("no address")?))
+}
+
+/// Frames to an address behind a guest's bridge arrive once the guest has asked for it, as the guide says; switching the check of
+/// sources off does not help.
+pub(crate) fn a_bridges_address_takes_a_filter(world: &mut World) -> Result<Outcome> {
+    let (alice, bob) = (world.alice()?, world.bob()?);
+    let (command, address) = command_of_the_guide()?;
+    alice.check(&format!("ip neigh replace 10.82.0.99 lladdr {address} dev eth0 nud permanent"))?;
+    let heard = || -> Result<u64> {
+        let before = world.vf(BOB)?.rx.packets;
+        alice.check_fails(&format!("ping -q -c {FRAMES} -i 0.02 -W 1 10.82.0.99"))?;
+        Ok(world.vf(BOB)?.rx.packets - before)
+    };
+    world.change(BOB, VfSettings { spoofchk: Some(false), ..VfSettings::default() })?;
+    let without = heard()?;
+    world.change(BOB, VfSettings { spoofchk: Some(true), ..VfSettings::default() })?;
+    bob.check(command)?;
+    let with = heard()?;
+    bob.check(&command.replace(" add ", " del "))?;
+    eventually(|| {
+        let after = heard()?;
+        ensure!(
+            after < u64::from(FRAMES) / 2,
+            "of {FRAMES} frames {after} are heard when the filter is gone"
+        );
+        Ok(())
+    })?;
+    alice.check("ip neigh del 10.82.0.99 dev eth0")?;
+    let all = u64::from(FRAMES);
+    ensure!(
+        without < all / 2 && with >= all,
+        "of {FRAMES} frames {without} were heard without a filter, {with} with it"
+    );
     Ok(Outcome::Passed)
 }

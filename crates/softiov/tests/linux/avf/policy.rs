@@ -6,6 +6,7 @@ use super::recovery::exchange;
 use super::{End, linked};
 use crate::guest::eventually;
 use crate::report::Outcome;
+use crate::spoofing::command_of_the_guide;
 use crate::world::{ALICE_AVF, BOB_AVF, PORT_VLAN, World};
 use anyhow::{Context, Error, Result, ensure};
 use daemon::control::status::{LinkState, VfStatus};
@@ -263,4 +264,29 @@ fn broadcast(from: &End<'_>, vlan: u8) -> Result<()> {
 /// How often a VF was refused something, by the reason's name.
 fn refusals(status: &VfStatus, reason: &str) -> u64 {
     status.mailbox.refused.get(reason).copied().unwrap_or(0)
+}
+
+/// Frames to an address behind a guest's bridge arrive once the guest has asked for it, as the guide says.
+pub(crate) fn a_bridges_address_takes_a_filter(world: &mut World) -> Result<Outcome> {
+    let [alice, bob] = &linked(world)?;
+    let (command, address) = command_of_the_guide()?;
+    let command = command.replace("eth0", "IF");
+    alice.check(&format!("ip neigh replace 10.83.0.99 lladdr {address} dev IF nud permanent"))?;
+    let heard = || -> Result<u64> {
+        let before = world.vf(BOB_AVF)?.rx.packets;
+        alice.guest.check_fails(&format!("ping -q -c {FRAMES} -i 0.02 -W 1 10.83.0.99"))?;
+        Ok(world.vf(BOB_AVF)?.rx.packets - before)
+    };
+    let without = heard()?;
+    bob.check(&command)?;
+    // The driver asks for it a moment later.
+    eventually(|| {
+        let with = heard()?;
+        ensure!(with >= u64::from(FRAMES), "of {FRAMES} frames {with} were heard with a filter");
+        Ok(())
+    })?;
+    bob.check(&command.replace(" add ", " del "))?;
+    alice.check("ip neigh del 10.83.0.99 dev IF")?;
+    ensure!(without < u64::from(FRAMES) / 2, "of {FRAMES} frames {without} were heard without a filter");
+    Ok(Outcome::Passed)
 }

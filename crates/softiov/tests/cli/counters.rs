@@ -1,0 +1,130 @@
+//! Counters across a hand-over and a crash: none that a host publishes falls. Left out: what they count.
+
+use crate::process::{PATIENCE, SOFTIOV, Serve, finish, softiov};
+use rustix::process::{Signal, kill_process};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::time::Instant;
+use tempfile::tempdir;
+
+/// Counters by name.
+type Counts = BTreeMap<String, u64>;
+
+/// Keys of the status under which every number is a counter.
+const COUNTED: [&str; 9] =
+    ["rx", "tx", "drops", "interventions", "mailbox", "offences", "storms", "answers", "reattached"];
+/// Numbers under them that are none: a percentile falls when many short delays come.
+const GAUGES: [&str; 2] = ["p50_ns", "p99_ns"];
+
+/// Every counter of `/metrics`: samples of counters, and of histograms.
+fn metrics(text: &str) -> Counts {
+    let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
+    let types: BTreeMap<&str, &str> = types.collect();
+    let is_counter = |sample: &str| {
+        let name = sample.split(['{', ' ']).next().unwrap_or_default();
+        let family = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
+        [Some(name), family]
+            .into_iter()
+            .flatten()
+            .any(|name| matches!(types.get(name), Some(&"counter" | &"histogram")))
+    };
+    let samples = text.lines().filter(|line| !line.starts_with('#') && is_counter(line));
+    // Nanoseconds, so that sums are whole numbers.
+    let number = |text: &str| (text.parse::<f64>().unwrap() * 1e9) as u64;
+    samples
+        .filter_map(|line| line.rsplit_once(' '))
+        .map(|(name, value)| (name.to_owned(), number(value)))
+        .collect()
+}
+
+/// Every counter of the status, by its path.
+fn leaves(value: &Value, path: &str, counted: bool, counts: &mut Counts) {
+    match value {
+        Value::Number(number) if counted => {
+            counts.insert(path.to_owned(), number.as_u64().unwrap());
+        }
+        Value::Object(fields) => {
+            for (key, value) in fields.iter().filter(|(key, _)| !GAUGES.contains(&key.as_str())) {
+                let counted = counted || COUNTED.contains(&key.as_str());
+                leaves(value, &format!("{path}.{key}"), counted, counts);
+            }
+        }
+        Value::Array(values) => {
+            values
+                .iter()
+                .zip(0..)
+                .for_each(|(value, n)| leaves(value, &format!("{path}[{n}]"), counted, counts));
+        }
+        _ => {}
+    }
+}
+
+/// Everything that the host counts, as it publishes it.
+fn published(serve: &Serve) -> Counts {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let (text, status) =
+            (softiov(serve.folder(), &["metrics"]), softiov(serve.folder(), &["vf", "list", "--json"]));
+        if (text.status, status.status) == (Some(0), Some(0)) {
+            let mut counts = metrics(&text.out);
+            leaves(&serde_json::from_str(&status.out).unwrap(), "", false, &mut counts);
+            return counts;
+        }
+        assert!(Instant::now() < deadline, "{}{}", text.err, status.err);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+/// Has our drivers do everything that they can on two VFs of a port, which reach the other port by the wire too.
+fn drive(serve: &Serve) {
+    let mut drive = Command::new(SOFTIOV);
+    drive.arg("drive");
+    for vf in ["pf0vf0", "pf0vf1"] {
+        drive.arg("--socket").arg(serve.folder().join(vf).join("vf.sock"));
+    }
+    let said = finish(&mut drive);
+    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
+}
+
+fn none_falls(before: &Counts, after: &Counts, what: &str) {
+    let fallen: Vec<String> = before
+        .iter()
+        .filter(|(name, count)| after.get(*name).is_none_or(|after| after < *count))
+        .map(|(name, count)| format!("{name}: {count} -> {:?}", after.get(name)))
+        .collect();
+    assert!(fallen.is_empty(), "{what}: {fallen:#?}");
+}
+
+#[test]
+fn no_counter_falls_at_an_upgrade_or_after_a_crash() {
+    for family in ["82576", "avf"] {
+        let folder = tempdir().unwrap();
+        let config = folder.path().join("softiov.toml");
+        let port = format!("[[port]]\nfamily = \"{family}\"\nuplink.wire = \"w\"\n");
+        std::fs::write(&config, port.repeat(2)).unwrap();
+        let config = config.to_str().unwrap();
+        let serve = Serve::start(&folder, &["--config", config]);
+        drive(&serve);
+        let before = published(&serve);
+        for (moved, least) in [
+            ("softiov_port_uplink_packets_total{direction=\"tx\",pf=\"pf0\"}", 1),
+            ("softiov_port_uplink_bytes_total{direction=\"rx\",pf=\"pf1\"}", 60),
+            ("softiov_port_pf_visits_total{pf=\"pf0\"}", 1),
+            ("softiov_port_pf_answer_seconds_count{pf=\"pf0\"}", 1),
+            ("sriov_vf_tx_packets{numa_node=\"\",pciAddr=\"0000:01:10.0\",pf=\"pf0\",vf=\"0\"}", 1),
+        ] {
+            let count = before.get(moved).unwrap_or_else(|| panic!("{family}: no {moved} in {before:#?}"));
+            assert!(*count >= least * 1_000_000_000, "{family}: {moved} {count}");
+        }
+        let said = softiov(serve.folder(), &["upgrade", "--config", config]);
+        assert_eq!(said.status, Some(0), "{}", said.err);
+        let after = published(&serve);
+        none_falls(&before, &after, &format!("{family}, an upgrade"));
+        drive(&serve);
+        let before = published(&serve);
+        none_falls(&after, &before, &format!("{family}, more traffic"));
+        serve.hosts().into_iter().for_each(|host| kill_process(host, Signal::KILL).unwrap());
+        none_falls(&before, &published(&serve), &format!("{family}, a crash"));
+    }
+}
