@@ -119,7 +119,7 @@ fn port_vlan_0_tags_the_wire_with_a_priority() {
 }
 
 #[test]
-fn link_local_frames_pass_where_they_are_forwarded_pause_excepted() {
+fn forwarded_link_local_frames_pass_pause_excepted() {
     let (mut world, mut vfs) = three(|_, _| {});
     let to = |last: u8| frame([0x01, 0x80, 0xc2, 0, 0, last], 0);
     (0..16).for_each(|last| drop(heard(&mut world, &mut vfs, &to(last))));

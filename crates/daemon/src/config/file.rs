@@ -62,7 +62,7 @@ pub struct Port {
     /// What the port's link is: "uplink", the uplink's, or "up" always. Default: uplink. Without an uplink it is up.
     #[serde(default)]
     pub link: PortLink,
-    /// What becomes of frames that a guest sends to 01:80:c2:00:00:00 to 0f (LLDP, LACP, EAPOL, spanning tree): "drop", or
+    /// Policy for frames that a guest sends to 01:80:c2:00:00:00 to 0f (LLDP, LACP, EAPOL, spanning tree): "drop", or
     /// "forward", as a cable would; pause frames are dropped in any case. Default: drop.
     #[serde(default)]
     pub link_local: LinkLocal,
@@ -194,7 +194,7 @@ pub enum PortLink {
     Up,
 }
 
-/// What a port does with link-local frames of its guests.
+/// Policy of a port for link-local frames of its guests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LinkLocal {

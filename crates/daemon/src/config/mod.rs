@@ -68,7 +68,7 @@ pub struct PortConfig {
     pub record: Option<PathBuf>,
     /// What its link is.
     pub link: PortLink,
-    /// What becomes of link-local frames of its guests.
+    /// Policy for link-local frames of its guests.
     pub link_local: LinkLocal,
     /// What its card is.
     pub family: Family,

@@ -16,7 +16,7 @@ pub struct Refit {
     pub(crate) stages: Option<Stages>,
     /// What the port's link is.
     pub(crate) link: PortLink,
-    /// What becomes of link-local frames of guests.
+    /// Policy for link-local frames of guests.
     pub(crate) link_local: LinkLocal,
     /// The processors that the thread may run on; none named is any.
     pub(crate) cpus: Cpus,

@@ -23,9 +23,9 @@ const LENGTH: u64 = 8;
 /// Counters of predecessors, and the place where those of a successor's predecessor are noted.
 #[derive(Debug)]
 pub(super) struct Carried {
-    /// What this process does not count itself.
+    /// Counters of predecessors that this process does not count itself.
     predecessors: Totals,
-    /// None if the process is out of memory or descriptors: a successor then counts from 0.
+    /// Memory for a successor; `None` if there was none to have, and a successor counts from 0.
     notes: Option<Notes>,
 }
 

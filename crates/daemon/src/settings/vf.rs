@@ -223,6 +223,10 @@ impl VfSettings {
         }
         match (self.vlan.unwrap_or(0), self.qos.unwrap_or(0)) {
             (_, qos @ 8..) => refuse("qos", format!("{qos} is not 0 to 7")),
+            // VLAN 0 has to be given: a priority without a VLAN is more often a VLAN that was forgotten.
+            (0, 1..) if self.vlan.is_none() => {
+                refuse("qos", "needs a vlan beside it; vlan 0 is for a tag with the priority alone")
+            }
             (0, 0) => Ok(None),
             (id, _) if id > LAST_VLAN => {
                 refuse("vlan", format!("{id} is out of range (1 to {LAST_VLAN}, or 0 for none)"))
@@ -355,6 +359,7 @@ mod tests {
         assert_eq!(refused(&VfSettings { mac: Some("x".into()), ..none() }), "mac");
         assert_eq!(refused(&VfSettings { vlan: Some(4096), ..none() }), "vlan");
         assert_eq!(refused(&VfSettings { vlan: Some(1), qos: Some(8), ..none() }), "qos");
+        assert_eq!(refused(&VfSettings { qos: Some(1), ..none() }), "qos");
         assert_eq!(refused(&VfSettings { proto: Some("802.1ad".into()), ..none() }), "proto");
         assert_eq!(refused(&VfSettings { vlans: Some("0".into()), ..none() }), "vlans");
         assert_eq!(refused(&VfSettings { max_tx_rate: Some(1001), ..none() }), "max_tx_rate");

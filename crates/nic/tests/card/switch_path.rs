@@ -193,7 +193,7 @@ fn the_ports_own_control_frames_are_not_for_vfs_to_send() {
 }
 
 #[test]
-fn link_local_frames_pass_where_they_are_forwarded_pause_excepted() {
+fn forwarded_link_local_frames_pass_pause_excepted() {
     let mut bench = bench();
     let to = |last| plain(MacAddress([0x01, 0x80, 0xc2, 0, 0, last]), mac(0), 50);
     bench.nic.forward_link_local(true);

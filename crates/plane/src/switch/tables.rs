@@ -86,7 +86,7 @@ pub struct Tables<const N: usize> {
     pub enabled: Ports,
     /// Ports there are.
     pub all: Ports,
-    /// Those of them that are guests', whose link-local frames are dropped.
+    /// Ports of guests, whose link-local frames are dropped.
     pub guests: Ports,
     /// Link-local frames of guests are switched as others, pause frames excepted. The administrator sets this for the plane,
     /// not for a family's registers.

@@ -64,7 +64,7 @@ fn what_the_card_cannot_do_is_refused_as_a_driver_refuses_it() {
     assert_eq!((said.status, said.err.as_str()), (Some(1), "Device \"pf9\" does not exist.\n"));
 }
 
-/// What the system's `ip` prints of an end of a veth, in a network namespace of its own.
+/// Returns the text that the system's `ip` prints of an end of a veth, in a network namespace of its own.
 fn real(words: &str) -> Option<String> {
     let script = format!(
         "ip link add v0 type veth peer name v1 && ip link set v0 up && ip link set v1 up && ip {words} link show v0"
@@ -80,7 +80,7 @@ fn block(text: &str, lines: usize) -> Vec<String> {
     from_rx.take(lines).map(|line| line.replace("transns", "       ")).collect()
 }
 
-/// Where the numbers of a line end.
+/// Returns the columns in which the numbers of a line end.
 fn columns(line: &str) -> Vec<usize> {
     let digit = |at: usize| line.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
     (0..line.len()).filter(|at| digit(*at) && !digit(at + 1)).collect()

@@ -24,7 +24,7 @@ const OPEN: Form = Form {
     content_type: metrics::OPENMETRICS,
 };
 
-/// How closely a media range names a form, the closest last.
+/// Specificity of a media range for a form, the closest last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Specificity {
     Anything,

@@ -3,10 +3,10 @@
 use super::Said;
 use super::words::{Words, matches};
 
-/// How the answer is printed.
+/// Form of the answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Form {
-    /// How often `-s` was given: once for statistics, twice for errors too.
+    /// Number of `-s`: one for statistics, two for errors too.
     pub(super) statistics: u8,
     pub(super) json: bool,
     pub(super) pretty: bool,
@@ -17,7 +17,7 @@ pub(super) struct Form {
     pub(super) iec: bool,
 }
 
-/// What the options ask for.
+/// Request of the options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
     Run(Form),
@@ -29,7 +29,7 @@ pub(super) enum Asked {
 #[derive(Clone, Copy)]
 enum Meaning {
     Set(fn(&mut Form)),
-    /// It changes nothing here: every object is a link of this host, and names need no lookup.
+    /// No effect: every object is a link of this host, and names need no lookup.
     Ignored,
     /// The same, with a value.
     IgnoredValue,
