@@ -112,7 +112,7 @@ fn no_counter_falls_at_an_upgrade_or_after_a_crash() {
             ("softiov_port_uplink_bytes_total{direction=\"rx\",pf=\"pf1\"}", 60),
             ("softiov_port_pf_visits_total{pf=\"pf0\"}", 1),
             ("softiov_port_pf_answer_seconds_count{pf=\"pf0\"}", 1),
-            ("sriov_vf_tx_packets{numa_node=\"\",pciAddr=\"0000:01:10.0\",pf=\"pf0\",vf=\"0\"}", 1),
+            ("softiov_vf_interventions_total{kind=\"interrupt\",pf=\"pf0\",vf=\"0\"}", 1),
         ] {
             let count = before.get(moved).unwrap_or_else(|| panic!("{family}: no {moved} in {before:#?}"));
             assert!(*count >= least * 1_000_000_000, "{family}: {moved} {count}");

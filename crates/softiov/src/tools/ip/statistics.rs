@@ -83,9 +83,8 @@ impl LinkStatistics {
             columns.values(text, &values, 0, form);
             if with_errors {
                 let _ = write!(text, "{end}    {way} errors:{:1$}", "", widths[0] - 10);
-                for (index, (name, width)) in error_names.iter().zip(&widths[1..]).enumerate() {
-                    let gap = if index == 0 { "" } else { " " };
-                    let _ = write!(text, "{gap}{name:>width$}");
+                for (name, width) in error_names.iter().zip(&widths[1..]) {
+                    let _ = write!(text, " {name:>width$}");
                 }
                 if way == "TX" {
                     let _ = write!(text, " {:1$}", "", widths[5]);
