@@ -21,6 +21,7 @@ mod ring;
 pub mod settings;
 pub mod state;
 pub mod store;
+mod totals;
 pub mod vault;
 mod volatile;
 

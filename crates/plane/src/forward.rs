@@ -120,24 +120,6 @@ impl<const N: usize> Plane<N> {
         &self.tables
     }
 
-    /// From now on other tables are asked.
-    pub fn set_tables(&mut self, mut tables: Tables<N>) {
-        tables.forwards_link_local = self.tables.forwards_link_local;
-        self.tables = tables;
-        self.flows.forget();
-    }
-
-    /// Forwards link-local frames of guests from now on, or drops them. Pause frames are dropped in any case.
-    pub fn forward_link_local(&mut self, on: bool) {
-        self.tables.forwards_link_local = on;
-        self.flows.forget();
-    }
-
-    /// From now on every frame is looked up anew.
-    pub fn remember_no_flows(&mut self) {
-        self.flows.never_remember();
-    }
-
     /// Asks the switch about a frame of a port or of the uplink, and hands it to all that the switch names. Inlined into the few
     /// places that call it, with the family's side of the way: as a call it costs a frame 60 instructions more.
     #[inline(always)]

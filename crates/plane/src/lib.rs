@@ -18,6 +18,7 @@ mod forward;
 pub mod frame;
 pub mod ledger;
 pub mod pacing;
+mod policy;
 pub mod ports;
 pub mod source;
 pub mod switch;

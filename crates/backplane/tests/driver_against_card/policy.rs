@@ -146,7 +146,7 @@ fn a_trusted_vf_with_a_full_list_receives_every_group() {
     let full: Vec<_> = (0..30).map(|n| MacAddress([0x01, 0, 0x5e, 1, n, n])).collect();
     bench.on(0, |vf, hal| vf.set_multicast(hal, &full)).unwrap();
     let stranger = frame(GROUP, vf_mac(1), 100, 1);
-    let mut heard = |bench: &mut Bench| {
+    let heard = |bench: &mut Bench| {
         bench.send(1, &stranger);
         bench.receive_all(0).len()
     };

@@ -56,7 +56,7 @@ impl Port {
 
     /// Sets everything aside, and waits for a successor to take it or not. Other commands wait as well.
     fn pause(&mut self, inbox: &Inbox, time: Duration, answer: &Sender<bool>) {
-        // Notes the counters, which a successor goes on from.
+        // Notes the counters, which a successor continues.
         let _ = self.status();
         let serving = self.phase == Phase::Serving;
         let noted = serving && self.note_rest();

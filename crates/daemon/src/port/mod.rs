@@ -9,6 +9,7 @@
 mod adopt;
 mod answers;
 mod bus;
+mod carried;
 mod commands;
 mod connection;
 mod device;
@@ -51,6 +52,7 @@ use crate::settings::SettingError;
 use crate::vault::PortVault;
 use answers::{Answers, Heard};
 use bus::LiveBus;
+use carried::Carried;
 use driver::pf::{PfError, PolicyError, PortPolicyError, ResizeError};
 use ending::HungUp;
 use errand::Done;
@@ -66,7 +68,6 @@ use pcie::{Rid, VfIndex};
 use slot::Slot;
 use std::sync::{Arc, mpsc};
 use thiserror::Error;
-use totals::Carried;
 use waiting::Naps;
 
 /// What the ports of a host have together.

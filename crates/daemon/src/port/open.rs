@@ -3,11 +3,11 @@
 use super::adopt::{Adopter, Kick};
 use super::answers::{Answers, Heard};
 use super::bus::LiveBus;
+use super::carried::Carried;
 use super::hal::now;
 use super::inheritance::{Inherited, at_rest, by_software, is_of_family};
 use super::journal::Journal;
 use super::slot::Slot;
-use super::totals::Carried;
 use super::uplink::{Maker, Uplink};
 use super::waiting::Naps;
 use super::{Common, Inbox, LISTENERS, Phase, Port, PortError, RECEIVE_BUFFER, UPLINK, WAKER};
@@ -70,7 +70,6 @@ impl Port {
         let slots = Slot::open_all(config, &journal, &vault, &bus)?;
         let (card, exact) = card(config, uplink.link(), &journal, &trust, &mut bus)?;
         let poller = poller(inbox, &mut uplink, &slots)?;
-        let (carried, noted) = Carried::open(&vault);
         let mut port = Self {
             name: config.name.clone(),
             mac: config.mac,
@@ -88,7 +87,7 @@ impl Port {
             heard: Heard::default(),
             answers: Answers::default(),
             done,
-            carried,
+            carried: Carried::default(),
             buffer: vec![0; RECEIVE_BUFFER].into(),
             watched: card.watched,
             poisoned: host::memory::poison_events(),
@@ -102,11 +101,16 @@ impl Port {
             slot.restore(state, port.bus.reach_mut(slot.function));
         }
         port.take_over(&vault, &trust, exact);
-        port.card.set_link(port.uplink.link());
-        port.card.forward_link_local(config.link_local == LinkLocal::Forward);
-        port.show_links();
-        port.count_on(noted);
+        port.begin();
         Ok(port)
+    }
+
+    /// Gives the card what it has from the port, and carries counters over.
+    fn begin(&mut self) {
+        self.card.set_link(self.uplink.link());
+        self.card.forward_link_local(self.link_local == LinkLocal::Forward);
+        self.show_links();
+        self.carry_counters_over();
     }
 
     /// Goes on with the predecessor's clients.

@@ -33,7 +33,7 @@ pub(super) fn is_private(memory: &DmaTable) -> bool {
 }
 
 impl Port {
-    /// Returns the port's status, with counters that go on from predecessors'. Where settings come from is left out: the port
+    /// Returns the port's status, with counters that continue predecessors'. Where settings come from is left out: the port
     /// does not know.
     pub(super) fn status(&mut self) -> PortStatus {
         let mut status = self.uncarried_status();

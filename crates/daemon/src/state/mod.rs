@@ -17,13 +17,12 @@ pub mod avf;
 mod avf_v5;
 pub mod card;
 pub mod port;
-mod totals;
 mod v2;
 
+pub use crate::totals::Totals;
 pub use avf::{AvfRest, AvfState};
 pub use card::CardState;
 pub use port::{PortState, SoftwareState};
-pub use totals::{AnswerTotals, Totals};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -94,6 +93,11 @@ pub enum StateError {
     /// A state that has no encoding.
     #[error("this state cannot be written; the port goes on as it is")]
     Unwritable,
+}
+
+impl Saved for Totals {
+    const KIND: [u8; 4] = *b"cnts";
+    const VERSION: u32 = 1;
 }
 
 /// The letters of a kind; what is no letter is shown as a question mark.

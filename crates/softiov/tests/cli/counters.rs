@@ -1,10 +1,11 @@
 //! Counters across a hand-over and a crash: none that a host publishes falls. Left out: what they count.
 
-use crate::process::{PATIENCE, SOFTIOV, Serve, finish, softiov};
+use crate::process::{PATIENCE, Serve, softiov};
+use crate::survival::{address, attach};
+use embedded_guest::EmbeddedGuest;
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::process::Command;
 use std::time::Instant;
 use tempfile::tempdir;
 
@@ -76,15 +77,11 @@ fn published(serve: &Serve) -> Counts {
     }
 }
 
-/// Has our drivers do everything that they can on two VFs of a port, which reach the other port by the wire too.
-fn drive(serve: &Serve) {
-    let mut drive = Command::new(SOFTIOV);
-    drive.arg("drive");
-    for vf in ["pf0vf0", "pf0vf1"] {
-        drive.arg("--socket").arg(serve.folder().join(vf).join("vf.sock"));
+/// Has two guests on a port send to each other. Their requests for addresses reach the other port by the wire too.
+fn exchange([a, b]: &[EmbeddedGuest; 2]) {
+    for (from, to) in [(a, 1), (b, 0)] {
+        assert!(from.send_tcp(address(to), 1 << 20).is_ok());
     }
-    let said = finish(&mut drive);
-    assert_eq!(said.status, Some(0), "{}{}", said.out, said.err);
 }
 
 fn none_falls(before: &Counts, after: &Counts, what: &str) {
@@ -105,7 +102,8 @@ fn no_counter_falls_at_an_upgrade_or_after_a_crash() {
         std::fs::write(&config, port.repeat(2)).unwrap();
         let config = config.to_str().unwrap();
         let serve = Serve::start(&folder, &["--config", config]);
-        drive(&serve);
+        let guests = [0, 1].map(|vf| attach(serve.folder(), vf));
+        exchange(&guests);
         let before = published(&serve);
         for (moved, least) in [
             ("softiov_port_uplink_packets_total{direction=\"tx\",pf=\"pf0\"}", 1),
@@ -121,7 +119,7 @@ fn no_counter_falls_at_an_upgrade_or_after_a_crash() {
         assert_eq!(said.status, Some(0), "{}", said.err);
         let after = published(&serve);
         none_falls(&before, &after, &format!("{family}, an upgrade"));
-        drive(&serve);
+        exchange(&guests);
         let before = published(&serve);
         none_falls(&after, &before, &format!("{family}, more traffic"));
         serve.hosts().into_iter().for_each(|host| kill_process(host, Signal::KILL).unwrap());

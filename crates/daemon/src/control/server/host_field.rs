@@ -1,6 +1,6 @@
 //! `Host` of RFC 9112, section 3.2: a request of HTTP/1.1 has one. Left out: which hosts a server is, since it is one only.
 
-use super::service::refuse;
+use super::refusal::refuse;
 use crate::control::problem::Kind;
 use crate::control::protocol::Failure;
 use axum::extract::Request;

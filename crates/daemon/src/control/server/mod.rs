@@ -10,6 +10,7 @@ mod caller;
 mod capture;
 mod host_field;
 mod page;
+mod refusal;
 mod requests;
 mod service;
 mod stream;

@@ -3,8 +3,9 @@
 use super::caller::Caller;
 use super::capture::{self, CaptureService};
 use super::host_field::check_host;
+use super::refusal::refuse;
 use super::{HasAsked, PATIENCE, RequestSender, accept, page, stream};
-use crate::control::problem::{Kind, Problem};
+use crate::control::problem::Kind;
 use crate::control::protocol::{Answer, Failure, Request as AskFor};
 use crate::control::route::{self, Input, MAX_BODY, ROUTES, Route};
 use crate::control::tcp::Token;
@@ -126,14 +127,6 @@ fn encode(answer: &Answer) -> Result<Response, Failure> {
 fn json(text: String) -> Response {
     let kind = HeaderValue::from_static("application/json");
     ([(CONTENT_TYPE, kind), (CACHE_CONTROL, HeaderValue::from_static("no-store"))], text).into_response()
-}
-
-/// The response to a request that was not served.
-pub(super) fn refuse(failure: Failure, path: &str) -> Response {
-    let status = failure.kind.status();
-    let text = serde_json::to_string(&Problem::new(failure, path)).unwrap_or_default();
-    let kind = HeaderValue::from_static("application/problem+json");
-    (status, [(CONTENT_TYPE, kind)], text).into_response()
 }
 
 /// Reads name, query and body of a request.

@@ -2,7 +2,7 @@
 //! kept as it was. Left out: which was when.
 
 use crate::control::status::{Answers, AtMost};
-use crate::state::AnswerTotals;
+use crate::totals::AnswerTotals;
 use std::time::Duration;
 
 /// Of the finest steps.

@@ -13,7 +13,7 @@ mod delays;
 use super::Port;
 use super::hal::now;
 use crate::control::status::Answers as Status;
-use crate::state::AnswerTotals;
+use crate::totals::AnswerTotals;
 use delays::Delays;
 use i82576::Time;
 use pcie::{MAX_VFS, VfIndex, VfSet};
@@ -70,7 +70,7 @@ impl Answers {
         AnswerTotals { visits: self.visits, most: self.most, ..self.delays.save() }
     }
 
-    /// Goes on with a predecessor's delays.
+    /// Resumes with a predecessor's delays.
     pub(super) fn resume(&mut self, totals: &AnswerTotals) {
         (self.visits, self.most) = (totals.visits, totals.most);
         self.delays = Delays::restore(totals);

@@ -61,7 +61,7 @@ impl Avf {
     }
 
     /// Returns the filters of a VF. iavf does not ask again for an address that was refused, so a list that was refused once
-    /// is taken for a cut one.
+    /// counts as cut.
     fn filters(&self, vf: u8) -> Filters {
         let (used, most) = self.pf.vf_addresses(vf).unwrap_or_default();
         let refused =

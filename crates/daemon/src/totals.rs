@@ -1,7 +1,6 @@
-//! Counters of a port as they were last published. A successor goes on from there, so that no counter falls. Left out: where
-//! they are noted (`port::totals`).
+//! Counters of a port as they were last published. A successor continues from there, so that no counter falls. Left out:
+//! noting them (`port::totals`), and their encoding (`state`).
 
-use super::Saved;
 use crate::control::status::{Drops, FunctionStatus, Interventions, Mailbox, PortStatus, Traffic, VfStatus};
 use crate::control::uplink::{UplinkDrops, UplinkStatus, UplinkTraffic};
 use serde::{Deserialize, Serialize};
@@ -63,11 +62,6 @@ pub struct AnswerTotals {
     pub sum_ns: u64,
     /// Number of delays by size class, of classes that have any.
     pub counts: Vec<(u16, u64)>,
-}
-
-impl Saved for Totals {
-    const KIND: [u8; 4] = *b"cnts";
-    const VERSION: u32 = 1;
 }
 
 /// Sets of counters that can be combined, each with its counterpart.
@@ -132,7 +126,7 @@ impl Totals {
         }
     }
 
-    /// Returns what a successor that counts `now` lacks to go on from here.
+    /// Returns what a successor that counts `now` lacks to continue from here.
     #[must_use]
     pub fn beyond(mut self, now: &Self) -> Self {
         let less = u64::saturating_sub;
@@ -215,23 +209,23 @@ mod tests {
     }
 
     #[test]
-    fn a_successor_lacks_what_it_does_not_count_itself() {
+    fn beyond_is_the_noted_less_the_counted() {
         let lacks = totals("tap:a", 10, 3).beyond(&totals("tap:a", 10, 0));
         assert_eq!((lacks.uplink.rx.packets, lacks.vfs[&0].function.rx.packets), (0, 0));
         assert_eq!(lacks.vfs[&0].mailbox.requests["mac"], 3);
-        // What has been counted since the note was made is not taken away.
+        // Counts made since the note stay.
         let lacks = totals("tap:a", 10, 3).beyond(&totals("tap:a", 12, 4));
         assert_eq!((lacks.uplink.rx.packets, lacks.vfs[&0].mailbox.requests["mac"]), (0, 0));
     }
 
     #[test]
-    fn another_uplink_counts_from_0() {
+    fn beyond_forgets_another_uplink() {
         let lacks = totals("tap:a", 10, 3).beyond(&totals("tap:b", 0, 0));
         assert_eq!((lacks.uplink.rx.packets, lacks.vfs[&0].function.rx.packets), (0, 10));
     }
 
     #[test]
-    fn sums_do_not_wrap() {
+    fn sums_saturate() {
         let mut count = u64::MAX - 1;
         count.combine(&5, u64::saturating_add);
         assert_eq!(count, u64::MAX);

@@ -1,0 +1,15 @@
+//! The response to a request that was not served. Left out: the kinds of problems (`problem`).
+
+use crate::control::problem::Problem;
+use crate::control::protocol::Failure;
+use axum::http::HeaderValue;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+
+/// Returns the response that tells a client of a failure.
+pub(super) fn refuse(failure: Failure, path: &str) -> Response {
+    let status = failure.kind.status();
+    let text = serde_json::to_string(&Problem::new(failure, path)).unwrap_or_default();
+    let kind = HeaderValue::from_static("application/problem+json");
+    (status, [(CONTENT_TYPE, kind)], text).into_response()
+}
