@@ -103,3 +103,16 @@ impl Port {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{CUT, News, REASONS};
+
+    #[test]
+    fn a_cut_list_is_an_event_once() {
+        let whole = News { active: true, link: true, cut: false, resets: 1, refused: [0; REASONS] };
+        let cut = News { cut: true, ..whole };
+        assert_eq!(cut.since(&whole).collect::<Vec<_>>(), [CUT]);
+        assert_eq!((cut.since(&cut).count(), whole.since(&cut).count()), (0, 0));
+    }
+}
