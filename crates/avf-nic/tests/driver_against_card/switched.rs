@@ -86,7 +86,7 @@ fn a_frame_to_a_vf_reaches_it_alone_and_one_to_all_reaches_all_and_the_wire() {
 }
 
 #[test]
-fn a_frame_from_an_address_that_is_not_the_vfs_is_dropped_and_counted() {
+fn spoofed_source_is_dropped_and_counted() {
     let (mut world, mut vfs) = three(|_, _| {});
     assert_eq!(heard(&mut world, &mut vfs, &frame(mac(2).0, 1)), [None, None]);
     assert_eq!(world.card.statistics(0).tx_discards, 1);

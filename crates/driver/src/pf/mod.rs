@@ -40,12 +40,12 @@ mod vlan_set;
 
 pub use counters::{Counters, Kind, Refusal};
 pub use moderate::InterruptBounds;
-pub use policy::{AddressOwner, LEAST_MTU, Link, MOST_MTU, PolicyError, PortVlan, VfPolicy};
+pub use policy::{AddressOwner, LEAST_MTU, Link, MOST_MTU, PolicyError, VfPolicy};
 pub use port::{Mirror, PortPolicy, PortPolicyError, StormControl, WINDOWS_MS, check_mirror, most_kbps};
 pub use several::ResizeError;
 pub use state::{PfState, RestoreError};
 pub use visit::Visit;
-pub use vlan_set::{LAST_VLAN, VlanSet};
+pub use vlan_set::{LAST_VLAN, PortVlan, VlanSet};
 
 use crate::conduct::Monitor;
 use crate::hal::Hal;

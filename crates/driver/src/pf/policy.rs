@@ -1,10 +1,10 @@
-//! What the administrator decides for a VF, and its way into registers.
-//! Left out: what the VF asks for itself (`messages`).
+//! The administrator's policy for a VF, and its way into registers.
+//! Left out: requests of the VF (`messages`).
 
 use super::counters::Refusal;
 use super::moderate::CEILINGS_HZ;
 use super::switch::update;
-use super::{InterruptBounds, LAST_VLAN, Pf, VlanSet};
+use super::{InterruptBounds, LAST_VLAN, Pf, PortVlan, VlanSet};
 use crate::hal::Hal;
 use core::fmt;
 use i82576::bits::{dtxswc, rttbcnrc, vmolr, vmvir};
@@ -12,29 +12,6 @@ use i82576::ids::{FCS, LINK_SPEED, MAX_FRAME};
 use i82576::register as r;
 use i82576::{MacAddress, VfIndex};
 use serde::{Deserialize, Serialize};
-
-/// The VLAN that the administrator puts a VF on: the guest sees untagged frames.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PortVlan {
-    /// VLAN id, 1 to [`LAST_VLAN`]; 0 with a priority: tags carry the priority alone, and the VF stays with untagged frames.
-    pub id: u16,
-    /// Priority of inserted tags, 0 to 7.
-    pub qos: u8,
-}
-
-impl PortVlan {
-    /// Returns true if id and priority are in range and not both 0, which is no port VLAN (`igb_ndo_set_vf_vlan`).
-    #[must_use]
-    pub const fn is_valid(self) -> bool {
-        self.id <= LAST_VLAN && self.qos <= 7 && (self.id != 0 || self.qos != 0)
-    }
-
-    /// Returns the tag that the VF's frames get.
-    #[must_use]
-    pub const fn tag(self) -> u16 {
-        (self.qos as u16) << 13 | self.id
-    }
-}
 
 /// What a VF is shown of the link, in iproute2's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -1,4 +1,4 @@
-//! A set of VLAN ids: what a VF may join. Left out: who is a member of what (`switch`).
+//! VLANs of a VF's policy: its port VLAN, and the set of those that it may join. Left out: membership (`switch`).
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -9,6 +9,29 @@ const WORDS: usize = 64;
 /// The last VLAN id that may be set, listed or joined, in every place and both families. IEEE 802.1Q reserves 4095; Linux's
 /// drivers take it all the same (`igb_ndo_set_vf_vlan`, `I40E_MAX_VLANID`), and so does iproute2.
 pub const LAST_VLAN: u16 = 4095;
+
+/// The VLAN that the administrator puts a VF on: the guest sees untagged frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortVlan {
+    /// VLAN id, 1 to [`LAST_VLAN`]; 0 with a priority: tags carry the priority alone, and the VF stays with untagged frames.
+    pub id: u16,
+    /// Priority of inserted tags, 0 to 7.
+    pub qos: u8,
+}
+
+impl PortVlan {
+    /// Returns true if id and priority are in range and not both 0, which is no port VLAN (`igb_ndo_set_vf_vlan`).
+    #[must_use]
+    pub const fn is_valid(self) -> bool {
+        self.id <= LAST_VLAN && self.qos <= 7 && (self.id != 0 || self.qos != 0)
+    }
+
+    /// Returns the tag that the VF's frames get.
+    #[must_use]
+    pub const fn tag(self) -> u16 {
+        (self.qos as u16) << 13 | self.id
+    }
+}
 
 /// VLAN ids, 0 to [`LAST_VLAN`]; 0 stands for untagged.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
