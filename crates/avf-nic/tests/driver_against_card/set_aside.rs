@@ -349,7 +349,7 @@ fn assert_same_future(acts: &[Act], when: impl Fn(usize) -> bool) {
 }
 
 #[test]
-fn hand_over_between_a_new_rate_and_the_next_round_loses_nothing() {
+fn hand_over_before_a_new_rate_applies_loses_nothing() {
     for [before, after] in [[10, 0], [0, 10], [10, 20]] {
         let limited = |max_tx_rate| {
             let policy = VfPolicy { spoofchk: false, max_tx_rate, ..VfPolicy::default() };
