@@ -7,7 +7,7 @@ use crate::support::live::Live;
 use crate::support::machine::{BAR0, Machine, Vmm};
 use crate::support::qemu::{self, Qemu, Shape};
 use daemon::control::status::VfStatus;
-use driver::avf::vf::Vf;
+use driver::avf::vf::{Vf, VfError};
 use host::memory::{MappedFile, Protection};
 use i82576::MacAddress;
 use std::os::fd::OwnedFd;
@@ -120,7 +120,11 @@ fn hands_over_unnoticed(wait: &str, shape: Shape) {
             scope.spawn(move || {
                 while !over.load(Ordering::Acquire) {
                     heard.fetch_add(guest.exchange(to), Ordering::AcqRel);
-                    guest.driver.statistics(&mut guest.machine).unwrap();
+                    match guest.driver.statistics(&mut guest.machine) {
+                        // On a busy machine a hand-over may take longer than the driver's two seconds.
+                        Ok(_) | Err(VfError::NoAnswer(_)) => {}
+                        Err(error) => panic!("{error}"),
+                    }
                 }
             });
         }
