@@ -107,10 +107,11 @@ fn reach(config: &Config, readable: &[PathBuf]) -> Reach {
     let folders = sockets.filter_map(|socket| socket.parent()).filter(|folder| folder.is_dir());
     let work =
         folders.map(Path::to_owned).chain([config.runtime_dir.clone()]).chain(config.state_dir.clone());
-    // Names of users and groups, the machine's number for addresses, and what the process is told about itself.
-    let own = ["/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/machine-id", "/proc/self"];
+    // Names of users, groups, services and protocols, the machine's number for addresses, and what the process is told about itself.
+    let names = ["/etc/passwd", "/etc/group", "/etc/services", "/etc/protocols", "/etc/nsswitch.conf"];
+    let own = names.into_iter().chain(["/etc/machine-id", "/proc/self"]);
     let token = config.http.iter().map(|http| http.token_file.clone());
-    let read = own.into_iter().map(PathBuf::from).chain(readable.iter().cloned()).chain(token).chain(replays);
+    let read = own.map(PathBuf::from).chain(readable.iter().cloned()).chain(token).chain(replays);
     let listen = config.http.iter().map(|http| http.listen.port()).collect();
     let macvtaps = config.ports.iter().filter_map(|port| match &port.uplink {
         Uplink::Macvtap(name) => Tap::macvtap_file(&name.parse().ok()?).map(PathBuf::from),

@@ -19,7 +19,7 @@ struct Need {
     what: &'static str,
 }
 
-const NEEDS: [Need; 7] = [
+const NEEDS: [Need; 8] = [
     Need { program: "ip", package: "iproute2", what: "taps and bridges in a network namespace" },
     Need { program: "ping", package: "iputils-ping", what: "a machine beyond an interface that asks" },
     Need { program: "lspci", package: "pciutils", what: "a VF as lspci describes it" },
@@ -29,6 +29,7 @@ const NEEDS: [Need; 7] = [
         what: "the lab's report and the dashboard in a browser",
     },
     Need { program: "curl", package: "curl", what: "the commands of docs/api.md" },
+    Need { program: "tcpdump", package: "tcpdump", what: "capture filters beside libpcap" },
     Need { program: "mmdebstrap", package: "mmdebstrap", what: "the Debian package on a Debian of its own" },
     Need { program: "valgrind", package: "valgrind", what: "instructions that the card spends on a frame" },
 ];

@@ -9,11 +9,12 @@ use super::source::{Rust, attribute, group, ident, inside, is_punct};
 use crate::metadata::{self, Package};
 
 /// The crates that are state machines.
-pub(super) const PURE: [&str; 15] = [
+pub(super) const PURE: [&str; 16] = [
     "units",
     "pcie",
     "plane",
     "offload",
+    "capture-filter",
     "i82576",
     "avf",
     "nic",

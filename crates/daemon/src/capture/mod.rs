@@ -32,17 +32,24 @@ pub(crate) const UPLINK: u8 = u8::MAX;
 /// Which frames are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wanted {
-    /// Those at these ports of the plane.
+    /// Frames at these ports of the plane.
     pub(crate) ports: Ports,
-    /// Those at the uplink, too.
+    /// Frames at the uplink, too.
     pub(crate) uplink: bool,
-    /// Those that are dropped, and no others.
+    /// Only dropped frames.
     pub(crate) drops: bool,
-    /// So many bytes of each.
+    /// Bytes of each frame in the capture.
     pub(crate) snaplen: usize,
+    /// A filter looks at them first, and sees whole frames.
+    pub(crate) is_filtered: bool,
 }
 
 impl Wanted {
+    /// Bytes of each frame in the ring.
+    fn copied(&self) -> usize {
+        if self.is_filtered { LONGEST } else { self.snaplen }
+    }
+
     fn wants(&self, seen: &Seen) -> bool {
         let here = match seen.at {
             Origin::Uplink => self.uplink,
@@ -79,7 +86,7 @@ impl Captures {
         has_room
     }
 
-    /// Gives up those that nobody reads any more.
+    /// Drops captures without a reader.
     pub(crate) fn forget_ended(&mut self) {
         self.0.retain(|capture| !capture.sender.is_abandoned());
     }
@@ -102,7 +109,7 @@ impl Capture {
         let why = seen.lost.map_or("", loss::text);
         let head = [place, seen.way as u8, why.len() as u8];
         let (time, length) = (time.to_ne_bytes(), (frame.len() as u32).to_ne_bytes());
-        let data = &frame[..frame.len().min(self.wanted.snaplen)];
+        let data = &frame[..frame.len().min(self.wanted.copied())];
         if !ring::put(&mut self.sender, [&time, &length, &head, why.as_bytes(), data]) {
             self.missing.fetch_add(1, Ordering::Relaxed);
         }
@@ -118,6 +125,8 @@ pub(crate) struct Frames {
     told: u64,
     /// The number of the interface for each number of a place.
     interfaces: Vec<(u8, u32)>,
+    /// Bytes of each frame in the capture.
+    snaplen: usize,
     buffer: Vec<u8>,
 }
 
@@ -131,6 +140,7 @@ pub(crate) fn begin(wanted: Wanted) -> (Capture, Frames) {
         missing,
         told: 0,
         interfaces: Vec::new(),
+        snaplen: wanted.snaplen,
         buffer: vec![0; HEAD + WORDS + LONGEST],
     };
     (capture, frames)
@@ -164,15 +174,15 @@ impl Frames {
         self.receiver.is_abandoned() && self.receiver.is_empty()
     }
 
-    /// Reads frames that wait, up to about `bytes`, and answers blocks of those that the filter `passes`; `None` if no frame
-    /// waits.
+    /// Reads pending frames, up to about `bytes`, and returns blocks of those that the filter `selects` by their bytes and length.
+    /// Frames are cut after that. Returns `None` if no frame is pending.
     ///
     /// # Errors
     /// None are known.
     pub(crate) fn take(
         &mut self,
         bytes: usize,
-        passes: impl Fn(&[u8]) -> bool,
+        selects: impl Fn(&[u8], usize) -> bool,
     ) -> io::Result<Option<Vec<u8>>> {
         let mut blocks = Vec::new();
         let mut read = 0;
@@ -183,7 +193,10 @@ impl Frames {
             let Some((head, data)) = self.buffer[..length].split_first_chunk::<HEAD>() else { continue };
             let Some((why, data)) = data.split_at_checked(head[14].into()) else { continue };
             let interface = self.interfaces.iter().find(|(place, _)| *place == head[12]);
-            let Some((_, interface)) = interface.filter(|_| passes(data)) else { continue };
+            let frame_length = u32::from_ne_bytes([8, 9, 10, 11].map(|n| head[n]));
+            let Some((_, interface)) = interface.filter(|_| selects(data, frame_length as usize)) else {
+                continue;
+            };
             let missing = self.missing.load(Ordering::Relaxed);
             let comment = (!why.is_empty()).then(|| format!("dropped: {}", String::from_utf8_lossy(why)));
             let onto_plane = head[13] == PlaneWay::In as u8;
@@ -192,8 +205,8 @@ impl Frames {
                 time: u64::from_ne_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|n| head[n])),
                 // A function sends what enters the plane; the uplink receives it.
                 way: if onto_plane == (head[12] == UPLINK) { Way::In } else { Way::Out },
-                length: u32::from_ne_bytes([8, 9, 10, 11].map(|n| head[n])),
-                data,
+                length: frame_length,
+                data: &data[..data.len().min(self.snaplen)],
                 comment: comment.as_deref(),
                 missing: missing - self.told,
             })?);
@@ -209,7 +222,13 @@ mod tests {
     use plane::watch::Loss;
     use plane::{Missed, Port};
 
-    const ALL: Wanted = Wanted { ports: Ports::new(u64::MAX), uplink: true, drops: false, snaplen: LONGEST };
+    const ALL: Wanted = Wanted {
+        ports: Ports::new(u64::MAX),
+        uplink: true,
+        drops: false,
+        snaplen: LONGEST,
+        is_filtered: false,
+    };
 
     fn seen(at: u8, way: PlaneWay, lost: Option<Loss>) -> Seen {
         Seen { at: Port::new(at).map_or(Origin::Uplink, Origin::Port), way, lost }
@@ -243,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capture_has_frames_at_their_places_with_their_way_and_why_they_were_dropped() {
+    fn frames_have_place_direction_and_drop_reason() {
         let (capture, mut frames) = begin(Wanted { snaplen: 4, ..ALL });
         let mut captures = Captures::default();
         assert!(captures.is_empty() && captures.add(capture));
@@ -253,7 +272,7 @@ mod tests {
         captures.note(seen(3, PlaneWay::Out, Some(Loss::Missed(Missed::Dropped))), &[2; 60]);
         captures.note(seen(5, PlaneWay::Out, None), &[3; 60]);
         let mut file = frames.head(&[(UPLINK, "uplink".into()), (3, "pf0vf3".into())]).unwrap();
-        file.extend(frames.take(usize::MAX, |_| true).unwrap().unwrap());
+        file.extend(frames.take(usize::MAX, |_, _| true).unwrap().unwrap());
         let [receives, sends] = [1, 2];
         let packet = |interface, way, byte, why: Option<&str>| Found {
             interface,
@@ -273,8 +292,8 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_wanted_is_kept() {
-        let wanted = Wanted { ports: Ports::new(1 << 2), uplink: false, drops: true, snaplen: LONGEST };
+    fn other_ports_and_delivered_frames_are_left_out() {
+        let wanted = Wanted { ports: Ports::new(1 << 2), uplink: false, drops: true, ..ALL };
         let (capture, mut frames) = begin(wanted);
         let mut captures = Captures(vec![capture]);
         for at in [1, 2, UPLINK] {
@@ -284,24 +303,38 @@ mod tests {
         }
         captures.note(seen(2, PlaneWay::Out, Some(Loss::Storm)), &[99; 60]);
         let mut file = frames.head(&[(2, "pf0vf2".into())]).unwrap();
-        file.extend(frames.take(usize::MAX, |frame| frame[0] < 99).unwrap().unwrap());
+        file.extend(frames.take(usize::MAX, |frame, _| frame[0] < 99).unwrap().unwrap());
         let found = read(&file);
         let [Found { data, comment: Some(why), .. }] = &found[..] else { panic!("{found:?}") };
         assert_eq!((&data[..], why.as_str()), (&[2; 60][..], "dropped: storm control"));
     }
 
     #[test]
-    fn a_piece_of_which_the_filter_passes_nothing_is_not_the_end_of_the_ring() {
+    fn a_filter_sees_whole_frames_and_the_capture_cut_ones() {
+        let (mut capture, mut frames) = begin(Wanted { snaplen: 96, is_filtered: true, ..ALL });
+        for length in [60, 1500] {
+            capture.note(0, seen(1, PlaneWay::In, None), &vec![length as u8; length]);
+        }
+        let mut file = frames.head(&[(1, "pf0vf1".into())]).unwrap();
+        let is_long = |frame: &[u8], length| frame.len() == length && length > 1000;
+        file.extend(frames.take(usize::MAX, is_long).unwrap().unwrap());
+        let found = read(&file);
+        let [Found { data, length: 1500, .. }] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(data.len(), 96);
+    }
+
+    #[test]
+    fn a_piece_without_selected_frames_is_not_the_end() {
         let (mut capture, mut frames) = begin(ALL);
         for _ in 0..2 {
             capture.note(0, seen(1, PlaneWay::In, None), &[1; 60]);
         }
-        let mut take = || frames.take(1, |_| false).unwrap();
+        let mut take = || frames.take(1, |_, _| false).unwrap();
         assert_eq!([take(), take(), take()], [Some(vec![]), Some(vec![]), None]);
     }
 
     #[test]
-    fn who_does_not_read_misses_frames_is_told_how_many_and_is_forgotten_when_gone() {
+    fn slow_readers_miss_counted_frames_and_end_when_gone() {
         let (capture, mut frames) = begin(ALL);
         let mut captures = Captures(vec![capture]);
         let sent = 2 * RING as u64 / 1000;
@@ -309,7 +342,7 @@ mod tests {
             captures.note(seen(1, PlaneWay::In, None), &[1; 1000]);
         }
         let mut file = frames.head(&[(1, "pf0vf1".into())]).unwrap();
-        file.extend(frames.take(usize::MAX, |_| true).unwrap().unwrap());
+        file.extend(frames.take(usize::MAX, |_, _| true).unwrap().unwrap());
         let packets = read(&file);
         assert_eq!(packets.iter().map(|packet| packet.missing + 1).sum::<u64>(), sent);
         for _ in 1..MOST {

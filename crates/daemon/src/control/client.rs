@@ -94,7 +94,7 @@ pub struct CaptureQuery {
     pub port: String,
     /// Its functions, and `uplink`; none for all of them.
     pub at: Vec<String>,
-    /// A filter, as tcpdump has them.
+    /// A filter in the language of pcap-filter(7).
     pub filter: String,
     /// Only frames that are dropped.
     pub drops: bool,

@@ -129,7 +129,11 @@ fn capture() -> Vec<Value> {
             text.clone(),
             "Names of functions, and `uplink`, with commas between them; all without it.",
         ),
-        query("filter", text, "A filter, as tcpdump has them, such as `tcp port 80`."),
+        query(
+            "filter",
+            text,
+            "A filter in the language of pcap-filter(7), such as `tcp port 80`, of at most 4,096 bytes.",
+        ),
         query("drops", json!({"type": "boolean", "default": false}), "Only frames that are dropped."),
         query("snaplen", json!({"type": "integer", "minimum": 14}), "So many bytes of each frame."),
     ]

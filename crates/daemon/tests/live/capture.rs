@@ -62,7 +62,7 @@ fn a_spoofed_frame_is_seen_at_its_sender_with_the_reason() {
 }
 
 #[test]
-fn what_is_asked_for_is_captured_and_nothing_else() {
+fn places_and_filters_select_frames() {
     let live = Live::start();
     let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     let at_b = begin(&live, query(&["pf0vf1"]));
@@ -84,13 +84,33 @@ fn what_is_asked_for_is_captured_and_nothing_else() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_by_name() {
+fn filters_see_whole_frames_and_captures_cut_them() {
+    let live = Live::start();
+    let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
+    let begin = |filter: &str| {
+        begin(&live, CaptureQuery { filter: filter.into(), snaplen: Some(96), ..query(&["pf0vf1"]) })
+    };
+    let pieces = [begin("greater 1000 and ether[1000] = 0x42"), begin("less 100")];
+    let [mut long, mut short] = [0, 1].map(|n| pieces[n].recv().unwrap());
+    eventually("both frames are captured", || {
+        a.send(b.vf.mac(), &[0x42; 1400]);
+        a.send(b.vf.mac(), &[0x43; 60]);
+        b.take();
+        long.extend(pieces[0].try_iter().flatten());
+        short.extend(pieces[1].try_iter().flatten());
+        has(&long, &[0x42; 82]) && has(&short, &[0x43; 60])
+    });
+    assert!(!has(&long, &[0x42; 83]) && !has(&long, &[0x43; 60]) && !has(&short, &[0x42; 60]));
+}
+
+#[test]
+fn unknown_places_and_bad_filters_are_refused() {
     let live = Live::start();
     assert!(refusal(&live, &query(&["pf0vf9"])).contains("pf0 has no \"pf0vf9\"; it has pf0vf0, pf0vf1"));
     let filter = CaptureQuery { filter: "tcp prot 80".into(), ..query(&[]) };
     assert!(refusal(&live, &filter).starts_with("filter: tcp prot 80: "), "{}", refusal(&live, &filter));
-    let long = CaptureQuery { filter: "not ".repeat(100), ..query(&[]) };
-    assert!(refusal(&live, &long).contains("more than 256 bytes"));
+    let long = CaptureQuery { filter: "not ".repeat(1500), ..query(&[]) };
+    assert!(refusal(&live, &long).contains("6000 bytes; 4096 at most"));
     let other = CaptureQuery { port: "pf7".into(), ..query(&[]) };
     assert!(refusal(&live, &other).contains("pf7"));
     assert_eq!(http::ask(&live.control_socket(), "GET", "/v1/ports/pf0/capture?what=1", "").status, 400);

@@ -26,13 +26,13 @@ pub(crate) struct Args {
     /// Write pcapng into this file, or to standard output (`-`), as in `softiov capture -w - | wireshark -k -i -`.
     #[arg(long, short = 'w', value_name = "FILE|-")]
     write: Option<PathBuf>,
-    /// Only frames that pass a filter, as tcpdump has them: `tcp port 80`, `vlan 100 and arp`.
+    /// Capture only frames that a filter selects, in the language of pcap-filter(7): `tcp port 80`, `vlan 100 and arp`.
     #[arg(long, value_name = "EXPR", default_value = "")]
     filter: String,
     /// Only frames that are dropped, with the reason.
     #[arg(long)]
     drops: bool,
-    /// So many bytes of each frame.
+    /// Bytes captured of each frame. The filter sees the whole frame.
     #[arg(long, short = 's', value_name = "BYTES")]
     snaplen: Option<usize>,
     /// End after so many frames.

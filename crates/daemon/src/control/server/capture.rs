@@ -1,5 +1,5 @@
-//! A capture of a port's frames as pcapng, for as long as the client reads. The port copies frames into a ring and waits for
-//! nobody; filters work here. Left out: the ring, and what is in it (`crate::capture`).
+//! A capture of a port's frames as pcapng, for as long as the client reads. The port copies frames into a ring and does not
+//! wait; filters work here. Left out: the ring, and what is in it (`crate::capture`); the language (`capture_filter`).
 
 use super::requests::RequestSender;
 use crate::capture::{self, Capture, Frames, LONGEST, UPLINK, Wanted};
@@ -9,12 +9,12 @@ use crate::control::status::PortStatus;
 use axum::body::{Body, Bytes};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
+use capture_filter::{Filter, Names};
 use futures_util::stream::unfold;
-use pktbaffle::bpf::Insn;
-use pktbaffle::{LinkType, Target, vm};
 use plane::Ports;
 use serde::Deserialize;
 use std::fmt;
+use std::fs;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,15 +22,16 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::yield_now;
 use tokio::time::{Instant, timeout};
 
-/// How often the ring is looked at.
+/// Interval at which the ring is read.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long the response may stay silent. Then the server sends a statistics block, because only a write shows that the client
+/// Longest silence of the response. Then the server sends a statistics block, because only a write shows that the client
 /// has gone.
 const SILENCE: Duration = Duration::from_secs(3);
 /// Bytes of the ring that make one piece of the response.
 const PIECE: usize = 1 << 18;
-/// The longest filter. Its cost for a frame grows with it.
-const LONGEST_FILTER: usize = 256;
+/// Names of ports and protocols in filters.
+const SERVICES: &str = "/etc/services";
+const PROTOCOLS: &str = "/etc/protocols";
 /// Bytes of a frame that are captured if nothing is said.
 const SNAPLEN: usize = LONGEST;
 /// The fewest bytes of a frame that make sense: its addresses and type.
@@ -43,7 +44,8 @@ pub(crate) type Starter = Arc<dyn Fn(&str, Capture) -> Result<(), Failure> + Sen
 #[derive(Clone)]
 pub(super) struct CaptureService {
     starter: Starter,
-    /// One for each capture of the host.
+    names: Arc<Names>,
+    /// A permit for each capture of the host.
     permits: Arc<Semaphore>,
 }
 
@@ -53,7 +55,7 @@ impl fmt::Debug for CaptureService {
     }
 }
 
-/// What is to be captured, as the query says it.
+/// Query of a capture.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Query {
@@ -65,14 +67,17 @@ pub(super) struct Query {
     drops: bool,
     /// Bytes of a frame.
     snaplen: Option<usize>,
-    /// A filter, as tcpdump has them.
+    /// A filter in libpcap's language.
     #[serde(default)]
     filter: String,
 }
 
 impl CaptureService {
+    /// Reads the tables of names: the thread that serves clients cannot open files.
     pub(super) fn new(starter: Starter) -> Self {
-        Self { starter, permits: Arc::new(Semaphore::new(capture::MOST)) }
+        let table = |path| fs::read_to_string(path).unwrap_or_default();
+        let names = Arc::new(Names::new(table(SERVICES), table(PROTOCOLS)));
+        Self { starter, names, permits: Arc::new(Semaphore::new(capture::MOST)) }
     }
 
     /// Captures on a port from now on.
@@ -83,7 +88,7 @@ impl CaptureService {
         sender: &RequestSender,
         stop: watch::Receiver<bool>,
     ) -> Result<Response, Failure> {
-        let filter = compile(&query.filter)?;
+        let filter = compile(&query.filter, &self.names)?;
         let answer = sender.ask(Request::PortShow { port: port.clone() }).await?;
         let Answer::Port(status) = answer else {
             return Err(Failure::new(Kind::Unavailable, "the port tells nothing"));
@@ -106,18 +111,13 @@ impl CaptureService {
     }
 }
 
-/// A filter in the form in which it runs; none if there is nothing to filter.
-fn compile(filter: &str) -> Result<Option<Vec<Insn>>, Failure> {
-    if filter.trim().is_empty() {
+/// Compiles a filter. `None` selects every frame.
+fn compile(text: &str, names: &Names) -> Result<Option<Filter>, Failure> {
+    if text.trim().is_empty() {
         return Ok(None);
     }
-    let malformed = |why: &str| Failure::new(Kind::Malformed, format!("filter: {filter:.80}: {why}"));
-    if filter.len() > LONGEST_FILTER {
-        return Err(malformed(&format!("it has more than {LONGEST_FILTER} bytes")));
-    }
-    let program = pktbaffle::compile(filter, LinkType::Ethernet, Target::Classic);
-    let program = program.map_err(|error| malformed(&error.to_string()))?;
-    Ok(Some(program.instructions().to_vec()))
+    let refused = |why| Failure::new(Kind::Malformed, format!("filter: {text:.80}: {why}"));
+    Filter::compile(text, names).map(Some).map_err(refused)
 }
 
 /// Which frames a query asks for, and the places that it names, by number and name.
@@ -143,6 +143,7 @@ fn wanted(status: &PortStatus, query: &Query) -> Result<(Wanted, Vec<(u8, String
         uplink: places.iter().any(|(place, _)| *place == UPLINK),
         drops: query.drops,
         snaplen: query.snaplen.unwrap_or(SNAPLEN).clamp(SHORTEST, LONGEST),
+        is_filtered: !query.filter.trim().is_empty(),
     };
     Ok((wanted, places))
 }
@@ -151,7 +152,7 @@ fn wanted(status: &PortStatus, query: &Query) -> Result<(Wanted, Vec<(u8, String
 struct Reader {
     head: Option<Bytes>,
     frames: Frames,
-    filter: Option<Vec<Insn>>,
+    filter: Option<Filter>,
     stop: watch::Receiver<bool>,
     _permit: OwnedSemaphorePermit,
 }
@@ -164,13 +165,13 @@ impl Reader {
         }
         let silent = Instant::now() + SILENCE;
         while Instant::now() < silent {
-            let filter = self.filter.as_deref();
-            let passes = |frame: &[u8]| filter.is_none_or(|filter| vm::run(filter, frame));
+            let filter = self.filter.as_ref();
+            let selects = |frame: &[u8], length| filter.is_none_or(|filter| filter.selects(frame, length));
             let ends = self.frames.have_ended() || *self.stop.borrow();
-            match self.frames.take(PIECE, passes) {
+            match self.frames.take(PIECE, selects) {
                 Ok(Some(blocks)) if !blocks.is_empty() => return Some(Ok(blocks.into())),
                 Ok(_) if ends => return None,
-                // The filter passes none of these frames, but more wait: the ring fills up while this sleeps.
+                // The filter selects none of these frames, but more wait: the ring fills up while this sleeps.
                 Ok(Some(_)) => yield_now().await,
                 Ok(None) => drop(timeout(LOOK, self.stop.changed()).await),
                 Err(error) => return Some(Err(error)),

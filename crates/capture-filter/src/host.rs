@@ -1,0 +1,131 @@
+//! `host` and `net`: addresses of IPv4, IPv6, ARP, RARP, DECnet and Ethernet.
+
+use crate::error::{FilterError, refuse};
+use crate::layers::{Layers, ethernet};
+use crate::node::{Node, Offset, Size, Value};
+use crate::qualifiers::{Direction, Proto, Qualifiers};
+use core::net::Ipv6Addr;
+
+/// An IPv4 address, of which `mask` is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ipv4 {
+    pub(crate) address: u32,
+    pub(crate) mask: u32,
+}
+
+impl Ipv4 {
+    /// Reads an address of one to four parts; the missing ones are not compared.
+    pub(crate) fn parse(text: &str) -> Result<Self, FilterError> {
+        let mut address = Self { address: 0, mask: 0 };
+        let mut bits = 32;
+        for part in text.split('.') {
+            let part = match part.parse::<u8>() {
+                Ok(part) if bits > 0 => part,
+                _ => refuse!("{text} is no IPv4 address"),
+            };
+            bits -= 8;
+            address.address |= u32::from(part) << bits;
+            address.mask |= 0xff << bits;
+        }
+        Ok(address)
+    }
+
+    /// Takes a number for a network: `net 10` is 10.0.0.0/8.
+    pub(crate) fn network(number: u32) -> Self {
+        let (mut address, mut mask) = (number, u32::MAX);
+        while address != 0 && address & 0xff00_0000 == 0 {
+            (address, mask) = (address << 8, mask << 8);
+        }
+        Self { address, mask }
+    }
+
+    /// Compares the bits of a mask.
+    pub(crate) fn under(self, mask: u32, text: &str) -> Result<Self, FilterError> {
+        if self.address & !mask != 0 {
+            let network = core::net::Ipv4Addr::from(self.address & mask);
+            refuse!("{text} has bits outside of its mask; the network is {network}");
+        }
+        Ok(Self { mask, ..self })
+    }
+}
+
+impl Layers {
+    /// Compares IPv4 addresses, those in ARP and RARP among them.
+    pub(crate) fn has_ipv4(&self, ipv4: Ipv4, q: Qualifiers) -> Result<Node, FilterError> {
+        let of = |kind, source, destination| -> Result<Node, FilterError> {
+            let compare = |offset| -> Result<Node, FilterError> {
+                let address = self.network_field(offset, Size::Word).equals_under(ipv4.mask, ipv4.address);
+                Ok(self.has_type(kind)?.and(address))
+            };
+            Ok(q.direction.join(compare(source)?, compare(destination)?))
+        };
+        match q.proto {
+            Proto::Any if self.is_labelled => of(ethernet::IP, 12, 16),
+            Proto::Any => {
+                Ok(of(ethernet::IP, 12, 16)?.or(of(ethernet::ARP, 14, 24)?).or(of(ethernet::RARP, 14, 24)?))
+            }
+            Proto::Ip => of(ethernet::IP, 12, 16),
+            Proto::Arp => of(ethernet::ARP, 14, 24),
+            Proto::Rarp => of(ethernet::RARP, 14, 24),
+            Proto::Link => refuse!("an IPv4 address is no Ethernet address"),
+            _ => refuse!("{} has no IPv4 addresses; ip, arp and rarp have", q.proto.word()),
+        }
+    }
+
+    /// Compares IPv6 addresses.
+    pub(crate) fn has_ipv6(
+        &self,
+        address: Ipv6Addr,
+        prefix: u32,
+        q: Qualifiers,
+    ) -> Result<Node, FilterError> {
+        if prefix > 128 {
+            refuse!("prefix length {prefix} is out of range (0-128)");
+        }
+        let mask = u128::MAX.checked_shl(128 - prefix).unwrap_or(0);
+        if address.to_bits() & !mask != 0 {
+            let network = Ipv6Addr::from_bits(address.to_bits() & mask);
+            refuse!("{address}/{prefix} has bits outside of its mask; the network is {network}/{prefix}");
+        }
+        if !matches!(q.proto, Proto::Any | Proto::Ipv6) {
+            refuse!("{} has no IPv6 addresses; ip6 has", q.proto.word());
+        }
+        let compare = |start: u32| -> Result<Node, FilterError> {
+            let words = [0, 4, 8, 12].map(|offset| {
+                let word = |of: u128| (of >> (96 - 8 * offset)) as u32;
+                let field = self.network_field(start + offset, Size::Word);
+                field.equals_under(word(mask), word(address.to_bits()))
+            });
+            Ok(words.into_iter().fold(self.has_type(ethernet::IPV6)?, Node::and))
+        };
+        Ok(q.direction.join(compare(8)?, compare(24)?))
+    }
+
+    /// Compares a DECnet address: four places, with a short or a long header, padded or not. Numbers have their little end first.
+    pub(crate) fn has_decnet(&self, address: u16, direction: Direction) -> Result<Node, FilterError> {
+        let address = u32::from(address.swap_bytes());
+        let compare = |short: u32, long: u32| -> Result<Node, FilterError> {
+            let padded = |flags, offset| {
+                let header = self.network_field(2, Size::Half).equals_under(0xff07, flags);
+                header.and(self.network_field(3 + offset, Size::Half).equals(address))
+            };
+            let bare = |flags, offset| {
+                let header = self.network_field(2, Size::Byte).equals_under(7, flags);
+                header.and(self.network_field(2 + offset, Size::Half).equals(address))
+            };
+            let forms = [bare(2, short), padded(0x8102, short), bare(6, long), padded(0x8106, long)];
+            Ok(self.has_type(ethernet::DECNET)?.and(Node::Any(forms.into())))
+        };
+        Ok(direction.join(compare(3, 15)?, compare(1, 7)?))
+    }
+}
+
+/// Compares an Ethernet address, its end first.
+pub(crate) fn ethernet_address(header: Offset, address: [u8; 6], direction: Direction) -> Node {
+    let [a, b, c, d, e, f] = address.map(u32::from);
+    let compare = |offset| {
+        let end = Value::field(header.plus(offset + 2), Size::Word).equals(c << 24 | d << 16 | e << 8 | f);
+        end.and(Value::field(header.plus(offset), Size::Half).equals(a << 8 | b))
+    };
+    direction.join(compare(6), compare(0))
+}

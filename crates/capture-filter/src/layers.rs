@@ -1,0 +1,197 @@
+//! Offsets of headers at a place of the filter, and tests of their protocols. `vlan`, `mpls`, `pppoes` and `geneve` move them
+//! for all that is behind in the text, even behind `or`.
+
+use crate::error::{FilterError, refuse};
+use crate::node::{Field, Node, Offset, Relation, Size, Slot, Value};
+
+/// Slots for offsets that a frame decides; three for each `geneve`.
+pub(crate) const SLOTS: usize = 15;
+
+/// Ethernet types (IANA).
+pub(crate) mod ethernet {
+    pub(crate) const IP: u32 = 0x0800;
+    pub(crate) const ARP: u32 = 0x0806;
+    pub(crate) const MOPDL: u32 = 0x6001;
+    pub(crate) const MOPRC: u32 = 0x6002;
+    pub(crate) const DECNET: u32 = 0x6003;
+    pub(crate) const LAT: u32 = 0x6004;
+    pub(crate) const SCA: u32 = 0x6007;
+    pub(crate) const RARP: u32 = 0x8035;
+    pub(crate) const ATALK: u32 = 0x809b;
+    pub(crate) const AARP: u32 = 0x80f3;
+    pub(crate) const IPX: u32 = 0x8137;
+    pub(crate) const IPV6: u32 = 0x86dd;
+    pub(crate) const MPLS: u32 = 0x8847;
+    pub(crate) const PPPOE_DISCOVERY: u32 = 0x8863;
+    pub(crate) const PPPOE_SESSION: u32 = 0x8864;
+    pub(crate) const LOOPBACK: u32 = 0x9000;
+    /// Tags: 802.1Q, 802.1ad, and the older type for two tags.
+    pub(crate) const TAGS: [u32; 3] = [0x8100, 0x88a8, 0x9100];
+    /// The largest value that is a length.
+    pub(crate) const MAX_LENGTH: u32 = 1500;
+}
+
+/// Service access points of 802.2. They stand for protocols where an Ethernet type may stand, too.
+pub(crate) mod sap {
+    pub(crate) const IP: u32 = 0x06;
+    pub(crate) const SPANNING_TREE: u32 = 0x42;
+    pub(crate) const SNAP: u32 = 0xaa;
+    pub(crate) const IPX: u32 = 0xe0;
+    pub(crate) const NETBEUI: u32 = 0xf0;
+    pub(crate) const ISO: u32 = 0xfe;
+}
+
+/// PPP's number of MPLS (RFC 3032).
+const PPP_MPLS: u32 = 0x0281;
+
+/// The innermost link layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Link {
+    Ethernet,
+    /// Behind `pppoes`.
+    Ppp,
+}
+
+/// Offsets of headers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Layers {
+    pub(crate) link: Link,
+    /// The link-layer header.
+    pub(crate) header: Offset,
+    /// The field with the type of the payload.
+    pub(crate) link_type: Offset,
+    /// The payload of the link-layer header.
+    pub(crate) payload: Offset,
+    /// MPLS labels precede the network header, or surround a tunnel.
+    pub(crate) is_labelled: bool,
+    /// Bytes of MPLS labels before the network header.
+    pub(crate) label_bytes: u32,
+    /// Bytes of 802.2 before the network header, where there is 802.2.
+    pub(crate) llc_bytes: u32,
+    /// Slots of link header and payload in a Geneve packet, where both are not further inside.
+    pub(crate) geneve: Option<(Slot, Slot)>,
+    /// Slots in use.
+    pub(crate) slots: Slot,
+}
+
+impl Layers {
+    /// An Ethernet frame.
+    pub(crate) const ETHERNET: Self = Self {
+        link: Link::Ethernet,
+        header: Offset::at(0),
+        link_type: Offset::at(12),
+        payload: Offset::at(14),
+        is_labelled: false,
+        label_bytes: 0,
+        llc_bytes: 3,
+        geneve: None,
+        slots: 0,
+    };
+
+    /// Offset of the network header.
+    pub(crate) fn network(&self) -> Offset {
+        self.payload.plus(self.label_bytes)
+    }
+
+    /// A field of the network header.
+    pub(crate) fn network_field(&self, offset: u32, size: Size) -> Value {
+        Value::field(self.network().plus(offset), size)
+    }
+
+    /// A field behind the IPv4 header.
+    pub(crate) fn behind_ipv4(&self, offset: u32, size: Size) -> Value {
+        let network = self.network();
+        Value::Field(Field { offset: network.plus(offset), ipv4: Some(network), index: None, size })
+    }
+
+    /// A field behind an IPv6 header without extension headers.
+    pub(crate) fn behind_ipv6(&self, offset: u32, size: Size) -> Value {
+        self.network_field(40 + offset, size)
+    }
+
+    /// Tests the protocol of the payload: an Ethernet type, or up to 1500 an access point of 802.2.
+    pub(crate) fn has_type(&self, protocol: u32) -> Result<Node, FilterError> {
+        if self.is_labelled {
+            return self.has_type_behind_labels(protocol);
+        }
+        let link_type = Value::field(self.link_type, Size::Half);
+        Ok(match (self.link, protocol) {
+            (Link::Ppp, _) => link_type.equals(ppp_protocol(protocol)),
+            (Link::Ethernet, sap::IP | sap::NETBEUI | sap::ISO) => {
+                self.is_length().and(self.llc_field(0, Size::Half).equals(protocol << 8 | protocol))
+            }
+            (Link::Ethernet, sap::IPX) => {
+                let in_llc = self.llc_field(0, Size::Byte).equals(sap::IPX);
+                let raw = self.llc_field(0, Size::Half).equals(0xffff);
+                let llc = self.is_length().and(self.has_snap([0; 3], ethernet::IPX).or(in_llc.or(raw)));
+                link_type.equals(ethernet::IPX).or(llc)
+            }
+            (Link::Ethernet, ethernet::ATALK | ethernet::AARP) => {
+                let organization = if protocol == ethernet::ATALK { [8, 0, 7] } else { [0; 3] };
+                let llc = self.is_length().and(self.has_snap(organization, protocol));
+                link_type.equals(protocol).or(llc)
+            }
+            (Link::Ethernet, 0..=ethernet::MAX_LENGTH) => {
+                self.is_length().and(Value::field(self.link_type.plus(2), Size::Byte).equals(protocol))
+            }
+            (Link::Ethernet, _) => link_type.equals(protocol),
+        })
+    }
+
+    /// Behind labels only the version of an IP header tells the protocol.
+    fn has_type_behind_labels(&self, protocol: u32) -> Result<Node, FilterError> {
+        let version = match protocol {
+            ethernet::IP => 0x40,
+            ethernet::IPV6 => 0x60,
+            _ => refuse!("behind mpls only ip and ip6 can be tested"),
+        };
+        let is_last_label =
+            Value::field(self.network().plus(2_u32.wrapping_neg()), Size::Byte).equals_under(1, 1);
+        Ok(is_last_label.and(self.network_field(0, Size::Byte).equals_under(0xf0, version)))
+    }
+
+    /// Tests for MPLS behind the link-layer header.
+    pub(crate) fn has_mpls(&self) -> Result<Node, FilterError> {
+        self.has_type(if self.link == Link::Ppp { PPP_MPLS } else { ethernet::MPLS })
+    }
+
+    /// Tests that the frame has a length in the place of a type.
+    pub(crate) fn is_length(&self) -> Node {
+        let link_type = Value::field(self.link_type, Size::Half);
+        link_type.compare(Relation::Greater, Value::Number(ethernet::MAX_LENGTH)).negated()
+    }
+
+    /// A field of the 802.2 header.
+    pub(crate) fn llc_field(&self, offset: u32, size: Size) -> Value {
+        Value::field(self.payload.plus(offset), size)
+    }
+
+    fn has_snap(&self, [a, b, c]: [u32; 3], protocol: u32) -> Node {
+        let end = self.llc_field(4, Size::Word).equals(b << 24 | c << 16 | protocol);
+        end.and(self.llc_field(0, Size::Word).equals(sap::SNAP << 24 | sap::SNAP << 16 | 0x0300 | a))
+    }
+
+    /// Restricts a test of the link-layer header to packets that have one: Geneve may carry none.
+    pub(crate) fn with_link_header(&self, node: Node) -> Node {
+        match self.geneve {
+            Some((header, payload)) => Node::Differ(header, payload).and(node),
+            None => node,
+        }
+    }
+}
+
+/// Returns PPP's number of a protocol; one that has none is compared as it is.
+fn ppp_protocol(protocol: u32) -> u32 {
+    match protocol {
+        ethernet::IP => 0x0021,
+        ethernet::IPV6 => 0x0057,
+        ethernet::DECNET => 0x0027,
+        ethernet::ATALK => 0x0029,
+        // Xerox NS.
+        0x0600 => 0x0025,
+        sap::ISO => 0x0023,
+        sap::SPANNING_TREE => 0x0031,
+        sap::IPX => 0x002b,
+        _ => protocol,
+    }
+}

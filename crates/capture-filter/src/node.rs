@@ -1,0 +1,241 @@
+//! A compiled filter: tests of fields, joined by "and", "or" and "not". Tests are made from left to right, and as few as decide.
+//! A field that is not in the frame rejects it, whatever else the filter says.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// A test, or several joined.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Node {
+    All(Vec<Node>),
+    Any(Vec<Node>),
+    Not(Box<Node>),
+    Compare(Compare),
+    Chain(HeaderChain),
+    Geneve(GeneveOffsets),
+    /// The slots of two offsets differ: a Geneve payload begins with an Ethernet header.
+    Differ(Slot, Slot),
+    True,
+}
+
+/// A comparison of unsigned numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Compare {
+    pub(crate) left: Value,
+    pub(crate) relation: Relation,
+    pub(crate) right: Value,
+}
+
+/// Relation of two numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Relation {
+    Equal,
+    Greater,
+    GreaterOrEqual,
+    /// A bit is set in both.
+    CommonBits,
+}
+
+/// A number of 32 bits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Value {
+    Number(u32),
+    /// Length of the whole frame.
+    Length,
+    Field(Field),
+    Negate(Box<Value>),
+    Binary(Operator, Box<(Value, Value)>),
+}
+
+/// An operator of two numbers. Arithmetic wraps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operator {
+    Add,
+    Subtract,
+    Multiply,
+    /// By zero, it rejects the frame.
+    Divide,
+    /// By zero, it rejects the frame.
+    Modulo,
+    And,
+    Or,
+    Xor,
+    /// By more than 31 bits, it is 0.
+    ShiftLeft,
+    /// By more than 31 bits, it is 0.
+    ShiftRight,
+}
+
+/// Number of an offset that a test stores for the tests behind it.
+pub(crate) type Slot = u8;
+
+/// Offset in the frame: a constant, and the value of a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Offset {
+    pub(crate) slot: Option<Slot>,
+    pub(crate) constant: u32,
+}
+
+impl Offset {
+    pub(crate) const fn at(constant: u32) -> Self {
+        Self { slot: None, constant }
+    }
+
+    #[must_use]
+    pub(crate) const fn plus(self, bytes: u32) -> Self {
+        Self { constant: self.constant.wrapping_add(bytes), ..self }
+    }
+}
+
+/// Bytes of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Size {
+    Byte = 1,
+    Half = 2,
+    Word = 4,
+}
+
+/// A field of the frame, big end first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Field {
+    /// Offset, but for what the others add.
+    pub(crate) offset: Offset,
+    /// Adds the length of the IPv4 header there.
+    pub(crate) ipv4: Option<Offset>,
+    /// Adds a number.
+    pub(crate) index: Option<Box<Value>>,
+    pub(crate) size: Size,
+}
+
+/// A protocol in a chain of headers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HeaderChain {
+    /// Offset of the IP header.
+    pub(crate) header: u32,
+    pub(crate) is_ipv6: bool,
+    pub(crate) protocol: u32,
+}
+
+/// Stores where the headers inside a Geneve packet are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct GeneveOffsets {
+    /// Offset of the outer IP header.
+    pub(crate) outer: Offset,
+    /// The outer header is an IPv6 header, of 40 bytes.
+    pub(crate) is_ipv6: bool,
+    /// Slots of the inner link type, link header and payload.
+    pub(crate) link_type: Slot,
+    pub(crate) header: Slot,
+    pub(crate) payload: Slot,
+}
+
+impl Value {
+    pub(crate) fn field(offset: Offset, size: Size) -> Self {
+        Self::Field(Field { offset, ipv4: None, index: None, size })
+    }
+
+    pub(crate) fn binary(self, operator: Operator, other: Self) -> Self {
+        Self::Binary(operator, Box::new((self, other)))
+    }
+
+    /// Returns the number that is evaluated first, if it is a constant.
+    pub(crate) fn first_number(&self) -> Option<u32> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Length => None,
+            Self::Field(field) => field.index.as_ref()?.first_number(),
+            Self::Negate(value) => value.first_number(),
+            Self::Binary(_, both) => both.0.first_number(),
+        }
+    }
+
+    pub(crate) fn compare(self, relation: Relation, right: Self) -> Node {
+        Node::Compare(Compare { left: self, relation, right })
+    }
+
+    pub(crate) fn equals(self, number: u32) -> Node {
+        self.compare(Relation::Equal, Self::Number(number))
+    }
+
+    /// Compares the bits of `mask`.
+    pub(crate) fn equals_under(self, mask: u32, number: u32) -> Node {
+        match mask {
+            u32::MAX => self.equals(number),
+            _ => self.binary(Operator::And, Self::Number(mask)).equals(number),
+        }
+    }
+
+    /// Returns `true` if the value is 0 for every frame that has the field.
+    fn is_masked_out(&self) -> bool {
+        matches!(self, Self::Binary(Operator::And, both) if both.1 == Self::Number(0))
+    }
+}
+
+impl Node {
+    pub(crate) fn and(self, next: Self) -> Self {
+        match self {
+            Self::All(mut nodes) => {
+                nodes.push(next);
+                Self::All(nodes)
+            }
+            first => Self::All(vec![first, next]),
+        }
+    }
+
+    pub(crate) fn or(self, next: Self) -> Self {
+        match self {
+            Self::Any(mut nodes) => {
+                nodes.push(next);
+                Self::Any(nodes)
+            }
+            first => Self::Any(vec![first, next]),
+        }
+    }
+
+    /// Number of comparisons.
+    pub(crate) fn tests(&self) -> usize {
+        match self {
+            Self::All(nodes) | Self::Any(nodes) => nodes.iter().map(Self::tests).sum(),
+            Self::Not(node) => node.tests(),
+            _ => 1,
+        }
+    }
+
+    /// Makes comparisons without a bit to compare true, even of frames that do not have the field. libpcap's optimizer does that, but
+    /// not in filters with `protochain` or `geneve`, where the optimizer is off.
+    pub(crate) fn optimize(&mut self) {
+        if !self.has_loops() {
+            self.drop_idle_tests();
+        }
+    }
+
+    fn has_loops(&self) -> bool {
+        match self {
+            Self::All(nodes) | Self::Any(nodes) => nodes.iter().any(Self::has_loops),
+            Self::Not(node) => node.has_loops(),
+            Self::Chain(_) | Self::Geneve(_) => true,
+            _ => false,
+        }
+    }
+
+    fn drop_idle_tests(&mut self) {
+        match self {
+            Self::All(nodes) | Self::Any(nodes) => nodes.iter_mut().for_each(Self::drop_idle_tests),
+            Self::Not(node) => node.drop_idle_tests(),
+            Self::Compare(Compare { left, relation: Relation::Equal, right: Value::Number(0) })
+                if left.is_masked_out() =>
+            {
+                *self = Self::True;
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn negated(self) -> Self {
+        match self {
+            Self::Not(node) => *node,
+            node => Self::Not(Box::new(node)),
+        }
+    }
+}

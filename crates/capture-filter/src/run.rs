@@ -1,0 +1,161 @@
+//! Runs a filter on a frame. The work is bounded by the tests of the filter and by [`MAX_HEADERS`].
+
+use crate::layers::SLOTS;
+use crate::node::{
+    Compare, Field, GeneveOffsets, HeaderChain, Node, Offset, Operator, Relation, Size, Value,
+};
+
+/// The most headers of a chain that are visited.
+const MAX_HEADERS: usize = 64;
+/// Ethernet type of a Geneve payload that begins with an Ethernet header (IANA).
+const TRANSPARENT_BRIDGING: u32 = 0x6558;
+
+/// A field is not in the frame, or a number is divided by zero: the frame is rejected.
+struct Rejected;
+
+struct Run<'a> {
+    frame: &'a [u8],
+    length: u32,
+    slots: [u32; SLOTS],
+}
+
+pub(crate) fn selects(filter: &Node, frame: &[u8], length: u32) -> bool {
+    Run { frame, length, slots: [0; SLOTS] }.node(filter).unwrap_or(false)
+}
+
+impl Run<'_> {
+    fn node(&mut self, node: &Node) -> Result<bool, Rejected> {
+        Ok(match node {
+            Node::All(nodes) => {
+                for node in nodes {
+                    if !self.node(node)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            Node::Any(nodes) => {
+                for node in nodes {
+                    if self.node(node)? {
+                        return Ok(true);
+                    }
+                }
+                false
+            }
+            Node::Not(node) => !self.node(node)?,
+            Node::Compare(compare) => self.compare(compare)?,
+            Node::Chain(chain) => self.chain(*chain)?,
+            Node::Geneve(offsets) => self.geneve(*offsets)?,
+            Node::Differ(one, other) => self.slot(Some(*one)) != self.slot(Some(*other)),
+            Node::True => true,
+        })
+    }
+
+    fn compare(&self, Compare { left, relation, right }: &Compare) -> Result<bool, Rejected> {
+        let (left, right) = (self.value(left)?, self.value(right)?);
+        Ok(match relation {
+            Relation::Equal => left == right,
+            Relation::Greater => left > right,
+            Relation::GreaterOrEqual => left >= right,
+            Relation::CommonBits => left & right != 0,
+        })
+    }
+
+    fn value(&self, value: &Value) -> Result<u32, Rejected> {
+        Ok(match value {
+            Value::Number(number) => *number,
+            Value::Length => self.length,
+            Value::Field(field) => self.field(field)?,
+            Value::Negate(value) => self.value(value)?.wrapping_neg(),
+            Value::Binary(operator, both) => {
+                let (left, right) = (self.value(&both.0)?, self.value(&both.1)?);
+                match operator {
+                    Operator::Add => left.wrapping_add(right),
+                    Operator::Subtract => left.wrapping_sub(right),
+                    Operator::Multiply => left.wrapping_mul(right),
+                    Operator::Divide => left.checked_div(right).ok_or(Rejected)?,
+                    Operator::Modulo => left.checked_rem(right).ok_or(Rejected)?,
+                    Operator::And => left & right,
+                    Operator::Or => left | right,
+                    Operator::Xor => left ^ right,
+                    Operator::ShiftLeft => left.checked_shl(right).unwrap_or(0),
+                    Operator::ShiftRight => left.checked_shr(right).unwrap_or(0),
+                }
+            }
+        })
+    }
+
+    fn field(&self, Field { offset, ipv4, index, size }: &Field) -> Result<u32, Rejected> {
+        let index = index.as_ref().map_or(Ok(0), |index| self.value(index))?;
+        let header = ipv4.map_or(Ok(0), |header| self.ipv4_length(header))?;
+        let variable = self.slot(offset.slot).wrapping_add(header).wrapping_add(index);
+        self.load(u64::from(variable) + u64::from(offset.constant), *size)
+    }
+
+    /// Returns four times the low half of a header's first byte.
+    fn ipv4_length(&self, header: Offset) -> Result<u32, Rejected> {
+        let at = u64::from(self.slot(header.slot)) + u64::from(header.constant);
+        Ok((self.load(at, Size::Byte)? & 0xf) * 4)
+    }
+
+    fn slot(&self, slot: Option<u8>) -> u32 {
+        slot.and_then(|slot| self.slots.get(usize::from(slot))).copied().unwrap_or(0)
+    }
+
+    fn load(&self, at: u64, size: Size) -> Result<u32, Rejected> {
+        let at = usize::try_from(at).map_err(|_| Rejected)?;
+        let bytes = self.frame.get(at..).and_then(|rest| rest.get(..size as usize)).ok_or(Rejected)?;
+        Ok(bytes.iter().fold(0, |sum, byte| sum << 8 | u32::from(*byte)))
+    }
+
+    fn byte(&self, at: u32) -> Result<u32, Rejected> {
+        self.load(at.into(), Size::Byte)
+    }
+
+    /// Follows the next-header fields through headers of options, routing, fragments and authentication. Behind an
+    /// authentication header libpcap counts from the IP header on, and so does this.
+    fn chain(&self, HeaderChain { header, is_ipv6, protocol }: HeaderChain) -> Result<bool, Rejected> {
+        let (mut next, mut at) = if is_ipv6 {
+            (self.byte(header + 6)?, 40)
+        } else {
+            (self.byte(header + 9)?, self.ipv4_length(Offset::at(header))?)
+        };
+        for _ in 0..MAX_HEADERS {
+            let here = header.saturating_add(at);
+            match next {
+                _ if next == protocol => return Ok(true),
+                0 | 43 | 44 | 60 if is_ipv6 => {
+                    next = self.byte(here)?;
+                    at = at.saturating_add((self.byte(here.saturating_add(1))? + 1) * 8);
+                }
+                51 => {
+                    next = self.byte(here)?;
+                    at = (self.byte(here.saturating_add(1))? + 2) * 4;
+                }
+                _ => return Ok(false),
+            }
+        }
+        Ok(false)
+    }
+
+    fn geneve(&mut self, offsets: GeneveOffsets) -> Result<bool, Rejected> {
+        let GeneveOffsets { outer, is_ipv6, link_type, header, payload } = offsets;
+        let ip_length = if is_ipv6 { 40 } else { self.ipv4_length(outer)? };
+        let tunnel =
+            self.slot(outer.slot).wrapping_add(ip_length).wrapping_add(outer.constant).wrapping_add(8);
+        let options = (self.byte(tunnel)? & 0x3f) * 4;
+        let inner = tunnel.wrapping_add(8 + options);
+        let carries_ethernet = self.load(u64::from(tunnel) + 2, Size::Half)? == TRANSPARENT_BRIDGING;
+        let found = if carries_ethernet {
+            [inner.wrapping_add(12), inner, inner.wrapping_add(14)]
+        } else {
+            [tunnel.wrapping_add(2), inner, inner]
+        };
+        for (slot, offset) in [link_type, header, payload].into_iter().zip(found) {
+            if let Some(place) = self.slots.get_mut(usize::from(slot)) {
+                *place = offset;
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,146 @@
+//! What a filter may cost, and what it says of a text that it refuses. Left out: what it selects (`libpcap`).
+
+use capture_filter::{Filter, MAX_TEXT, Names};
+use proptest::prelude::{any, proptest};
+use std::thread;
+
+fn compile(text: &str) -> Result<Filter, String> {
+    Filter::compile(text, &Names::default()).map_err(|error| error.to_string())
+}
+
+/// Compiles and runs a filter on a thread with little stack.
+fn runs(text: String) -> Result<bool, String> {
+    let run = move || compile(&text).map(|filter| filter.selects(&[0; 60], 60));
+    thread::Builder::new().stack_size(256 << 10).spawn(run).unwrap().join().unwrap()
+}
+
+#[test]
+fn deep_and_long_filters_run_in_little_stack_or_are_refused() {
+    let joined = |part: &str, joint: &str, count| vec![part; count].join(joint);
+    let nested =
+        |open: &str, part: &str, close: &str, count| open.repeat(count) + part + &close.repeat(count);
+    assert_eq!(runs(nested("(", "less 90", ")", 60)), Ok(true));
+    assert_eq!(runs(nested("not ", "less 90", "", 60)), Ok(true));
+    assert_eq!(runs(nested("ether[", "0", "]", 60) + " = 0"), Ok(true));
+    assert_eq!(runs(nested("-", "1", "", 60) + " = 1"), Ok(true));
+    assert_eq!(runs(joined("1", "%", 60) + " = 0"), Ok(false));
+    assert_eq!(runs(joined("len", "+", 500) + " = 30000"), Ok(true));
+    assert_eq!(runs(joined("less 9 or less 9", " and ", 170)), Ok(false));
+    for (open, close) in
+        [("(", ")"), ("not ", ""), ("ether[", "]"), ("-", ""), ("1 + (", ")"), ("ip[1+(", ")]"), ("1 % ", "")]
+    {
+        let refused = runs(nested(open, "1", close, 70) + " = 1");
+        assert!(refused.clone().is_err_and(|why| why.contains("more than 64")), "{open}: {refused:?}");
+    }
+    assert!(runs(joined("1", "+", 600) + " = 1").is_err_and(|why| why.contains("1024 at most")));
+    assert!(runs(joined("port 1", " or ", 200)).is_err_and(|why| why.contains("4096 at most")));
+    assert!(runs(" ".repeat(MAX_TEXT) + "ip").is_err_and(|why| why.contains("4096 at most")));
+}
+
+#[test]
+fn headers_that_go_round_in_circles_end() {
+    // An authentication header that leads to itself.
+    let mut frame = [0; 60];
+    frame[12..14].copy_from_slice(&[8, 0]);
+    frame[14] = 0x45;
+    frame[23] = 51;
+    frame[34..36].copy_from_slice(&[51, 3]);
+    assert!(!compile("ip protochain 6").unwrap().selects(&frame, 60));
+}
+
+#[test]
+fn a_refusal_names_the_place_or_the_remedy() {
+    for (text, part) in [
+        ("tcp prot 80", "syntax error at \"prot 80\""),
+        ("tcp and", "not complete"),
+        ("tcp and 80", "80 needs a word before it"),
+        ("host example.org", "names of hosts and networks are not looked up: write the address"),
+        ("port ssh", "not in /etc/services: write its number"),
+        ("ip proto ospf", "not in /etc/protocols: write its number"),
+        ("ether proto what", "ether has no protocol what"),
+        ("gateway router", "is not looked up"),
+        ("inbound", "an Ethernet frame does not have this"),
+        ("byte 12 & 1", "write ether[12] & 1 != 0"),
+        ("net 10.0.0.1/8", "the network is 10.0.0.0"),
+        ("net 2001:db8::1/32", "the network is 2001:db8::/32"),
+        ("net 10.0.0.0/33", "33 is out of range (0-32)"),
+        ("vlan 4096", "VLAN 4096 is out of range (0-4095)"),
+        ("mpls and arp", "behind mpls only ip and ip6 can be tested"),
+        ("geneve or tcp", "tcp or geneve and udp"),
+        ("host 02:00:00:00:00:01", "ether host 02:00:00:00:00:01"),
+        ("tcp[0:3] = 1", "1, 2 or 4 bytes"),
+        ("portrange 080-90", "without leading zeros"),
+        ("port 65536", "out of range (0-65535)"),
+        ("tcp ü", "unknown character"),
+    ] {
+        let refused = compile(text).unwrap_err();
+        assert!(refused.contains(part), "{text}: {refused}");
+    }
+}
+
+#[test]
+fn an_empty_filter_selects_every_frame() {
+    assert!(["", "  \n"].iter().all(|text| compile(text).unwrap().selects(&[], 0)));
+}
+
+proptest! {
+    #[test]
+    fn no_text_and_no_frame_does_harm(text in "[a-z0-9 ():&|!=<>+*/%^\\[\\]\\\\.-]{0,60}", frame: Vec<u8>, length in any::<u16>()) {
+        if let Ok(filter) = compile(&text) {
+            let _ = filter.selects(&frame, length.into());
+        }
+    }
+
+    #[test]
+    fn no_words_and_no_frame_do_harm(
+        words in proptest::collection::vec(proptest::sample::select(WORDS), 0..12),
+        frame in proptest::collection::vec(any::<u8>(), 0..120),
+    ) {
+        if let Ok(filter) = compile(&words.join(" ")) {
+            let _ = filter.selects(&frame, frame.len());
+        }
+    }
+}
+
+const WORDS: &[&str] = &[
+    "tcp",
+    "ip",
+    "ip6",
+    "ether",
+    "host",
+    "net",
+    "port",
+    "src",
+    "dst",
+    "or",
+    "and",
+    "not",
+    "(",
+    ")",
+    "[",
+    "]",
+    ":",
+    "0",
+    "1",
+    "80",
+    "+",
+    "-",
+    "/",
+    "%",
+    "<<",
+    "=",
+    "!=",
+    "10.0.0.1",
+    "::1",
+    "vlan",
+    "mpls",
+    "pppoes",
+    "geneve",
+    "proto",
+    "protochain",
+    "len",
+    "less",
+    "llc",
+    "4294967295",
+    "udp",
+];

@@ -1,0 +1,95 @@
+//! Filters beside libpcap: what each selects of frames of all kinds. Left out: what is refused here and not there (`refused`).
+
+mod filters;
+mod frames;
+mod random;
+mod tcpdump;
+
+use capture_filter::{Filter, Names};
+use frames::Captured;
+use host::test_support::skipped;
+use std::collections::BTreeSet;
+use std::fs;
+
+/// Refused here: libpcap's program reads memory that it has not written.
+const BEHIND_GENEVE: &str = "where the headers inside geneve are is known of geneve packets only";
+
+/// Frames, and libpcap over them.
+struct Comparison {
+    frames: Vec<Captured>,
+    file: Vec<u8>,
+    names: Names,
+    /// Third number of libpcap's version.
+    patch: u32,
+}
+
+impl Comparison {
+    /// Says that a test cannot run where there is no libpcap.
+    fn new(what: &str) -> Option<Self> {
+        let patch = tcpdump::patch_level().map_err(|why| skipped(what, &why)).ok()?;
+        let frames = frames::all();
+        let table = |path| fs::read_to_string(path).unwrap_or_default();
+        let names = Names::new(table("/etc/services"), table("/etc/protocols"));
+        Some(Self { file: tcpdump::savefile(&frames), frames, names, patch })
+    }
+
+    /// From 1.10.6 on, `ip multicast` does not select 240.0.0.0/4.
+    fn is_the_same_in_all_versions(&self, filter: &str) -> bool {
+        self.patch < 6 || !filter.contains("ip multicast")
+    }
+
+    fn select(&self, filter: &str) -> Result<BTreeSet<usize>, String> {
+        let filter = Filter::compile(filter, &self.names).map_err(|error| error.to_string())?;
+        let selected =
+            self.frames.iter().enumerate().filter(|(_, frame)| filter.selects(&frame.data, frame.length));
+        Ok(selected.map(|(number, _)| number).collect())
+    }
+
+    /// Compares one filter with libpcap's optimized program. The optimizer drops and moves loads, and refuses a filter that selects no
+    /// frame. So the program may select a frame that the plain one rejects because a field is not in it. Such frames may be as either
+    /// has them if `may_end_early` says so of them.
+    fn check(&self, filter: &str, may_end_early: impl Fn(&Captured) -> bool) -> Result<(), String> {
+        let (ours, optimized) = match (self.select(filter), tcpdump::select(&self.file, filter, true)) {
+            (Ok(ours), Ok(optimized)) => (ours, optimized),
+            (Ok(ours), Err(why)) if why.contains("rejects all packets") => (ours, BTreeSet::new()),
+            (Err(_), Err(_)) => return Ok(()),
+            (Err(why), Ok(_)) if why.starts_with(BEHIND_GENEVE) => return Ok(()),
+            (ours, optimized) => return Err(format!("{filter}: here {ours:.80?}, libpcap {optimized:.80?}")),
+        };
+        let mut different: Vec<_> = ours.symmetric_difference(&optimized).copied().collect();
+        if different.iter().any(|number| may_end_early(&self.frames[*number])) {
+            let plain = tcpdump::select(&self.file, filter, false)?;
+            let agree = |number: &usize| ours.contains(number) == plain.contains(number);
+            different.retain(|number| !may_end_early(&self.frames[*number]) || !agree(number));
+        }
+        let Some(number) = different.first() else { return Ok(()) };
+        let (here, frame) = (ours.contains(number), &self.frames[*number]);
+        Err(format!(
+            "{filter}: {} frames differ; frame {number}, selected here: {here}, {frame:02x?}",
+            different.len()
+        ))
+    }
+}
+
+#[test]
+fn filters_select_the_frames_that_libpcap_selects() {
+    let Some(comparison) = Comparison::new("filters beside libpcap") else { return };
+    let filters = filters::all();
+    let count = filters.len();
+    let whole = comparison.frames.iter().filter(|frame| frame.is_whole).count();
+    assert!(whole >= 120 && comparison.frames.len() >= 500 && count >= 600);
+    let fails: Vec<_> = filters
+        .into_iter()
+        .filter(|filter| comparison.is_the_same_in_all_versions(filter))
+        .filter_map(|filter| comparison.check(filter, |frame| !frame.is_whole).err())
+        .collect();
+    assert!(fails.is_empty(), "{} of {} filters:\n{}", fails.len(), count, fails.join("\n"));
+}
+
+#[test]
+fn filters_that_the_optimizer_breaks_are_as_without_it() {
+    let Some(comparison) = Comparison::new("filters beside libpcap without its optimizer") else { return };
+    for filter in filters::NOT_OPTIMIZED {
+        assert_eq!(comparison.check(filter, |_| true), Ok(()));
+    }
+}
