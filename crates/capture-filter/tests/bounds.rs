@@ -1,4 +1,4 @@
-//! What a filter may cost, and what it says of a text that it refuses. Left out: what it selects (`libpcap`).
+//! Cost of a filter, and errors of refused texts. Left out: the frames that it selects (`libpcap`).
 
 use capture_filter::{Filter, MAX_TEXT, Names};
 use proptest::prelude::{any, proptest};

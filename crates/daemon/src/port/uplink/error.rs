@@ -33,7 +33,7 @@ pub enum UplinkError {
     #[error("uplink: {0}")]
     Listen(#[from] BindError),
     /// The file that is to be played.
-    #[error("uplink: cannot play {}: {source}", path.display())]
+    #[error("uplink: cannot play {}: {source}{}", path.display(), readable(source))]
     Replay {
         /// The file.
         path: PathBuf,
@@ -57,4 +57,16 @@ pub enum UplinkError {
     /// There is no thread to watch it.
     #[error("uplink: {0}")]
     Thread(#[from] ConfineError),
+}
+
+/// Returns the cause and the remedy if a recording cannot be read.
+fn readable(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "; either the host's user may not read it, or Landlock keeps it out of reach: a host with Landlock reads recordings in \
+             the folder of its configuration file, and those that the file named when it started. Move it there, or start the host \
+             again with it in the file, or with --landlock false"
+        }
+        _ => "",
+    }
 }

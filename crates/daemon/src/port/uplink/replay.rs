@@ -2,16 +2,18 @@
 //! frames over when their time has come, counted from the first. What the port sends is dropped. After the last frame the
 //! link stays.
 //!
-//! A file is somebody else's: what is broken in it ends the replay and is said. Left out: playing it twice.
+//! A file is not trusted: a broken block ends the replay, and the log says so. Left out: playing it twice.
+
+mod recording;
 
 use super::record::Record;
 use super::{Kind, Maker, UplinkError};
 use crate::control::uplink::{UplinkState, UplinkStatus};
 use crate::ring;
 use host::poll::Waker;
-use i82576::ids::MAX_FRAME;
-use pcap_parser::traits::{PcapNGPacketBlock, PcapReaderIterator};
-use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
+use pcap_parser::traits::PcapReaderIterator;
+use pcap_parser::{PcapBlockOwned, PcapError, create_reader};
+use recording::{Found, Recording};
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::fs::{self, File};
 use std::io;
@@ -25,16 +27,14 @@ use std::time::{Duration, Instant};
 const RING: usize = 1 << 20;
 /// Bytes of the file that are looked at; no block may be longer.
 const WINDOW: usize = 1 << 20;
-/// How long the reader waits for a port that takes nothing, before it looks again.
+/// Pause of the reader before it tries again to hand a frame to a busy port.
 const NAP: Duration = Duration::from_millis(1);
-/// The most interfaces that a file may tell of.
-const INTERFACES: usize = 1024;
 
-/// What both threads know.
+/// State that both threads share.
 #[derive(Debug, Default)]
 struct Shared {
     stops: AtomicBool,
-    /// What was no frame for the port.
+    /// Packets that are no whole Ethernet frames.
     malformed: AtomicU64,
 }
 
@@ -63,6 +63,7 @@ impl Replay {
             port: with.port.clone(),
             path: path.to_owned(),
             begin: None,
+            is_foreign: false,
         };
         let name = format!("{}-replay", with.vault.port());
         let reader = with.watcher.spawn(&name, move || player.run(pcap))?;
@@ -108,7 +109,7 @@ impl Kind for Replay {
     }
 }
 
-/// Opens a regular file. To open a pipe would wait until somebody writes to it.
+/// Opens a regular file. To open a pipe would wait for a writer.
 fn regular(path: &Path) -> io::Result<File> {
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is no regular file"));
@@ -127,47 +128,27 @@ fn problem<T>(error: &PcapError<T>) -> io::Error {
     })
 }
 
-/// An interface of the file.
-#[derive(Debug, Clone, Copy)]
-struct Interface {
-    ethernet: bool,
-    /// Units of its times in a second.
-    units: u64,
-}
-
-impl Interface {
-    fn time(self, high: u32, low: u32) -> Duration {
-        let nanos = u128::from(u64::from(high) << 32 | u64::from(low)) * 1_000_000_000
-            / u128::from(self.units.max(1));
-        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
-    }
-}
-
-/// Units of time in a second, as `if_tsresol` has them: a negative power of ten, or with bit 7 set, of two.
-fn units(resolution: u8) -> Option<u64> {
-    let power = u32::from(resolution & 0x7f);
-    if resolution & 0x80 == 0 { 10_u64.checked_pow(power) } else { 1_u64.checked_shl(power) }
-}
-
 /// The thread.
 struct Player {
     sender: Producer<u8>,
     shared: Arc<Shared>,
     port: Waker,
     path: PathBuf,
-    /// When the first frame was played, and its time in the file.
-    begin: Option<(Instant, Duration)>,
+    /// When the first frame with a time was played, and its time in the file, in nanoseconds.
+    begin: Option<(Instant, i128)>,
+    /// Packets of another link type than Ethernet were reported.
+    is_foreign: bool,
 }
 
 impl Player {
     fn run(mut self, mut pcap: Pcap) {
-        let mut interfaces = Vec::new();
+        let mut recording = Recording::default();
         let path = self.path.display().to_string();
         while !self.stops() {
             let exhausted = pcap.reader_exhausted();
             let read = match pcap.next() {
                 Ok((length, block)) => {
-                    self.play(&block, &mut interfaces);
+                    self.play(&block, &mut recording);
                     Ok(Some(length))
                 }
                 Err(PcapError::Eof) => {
@@ -193,53 +174,36 @@ impl Player {
 
     fn give_up(&self, why: &io::Error) {
         self.shared.malformed.fetch_add(1, Ordering::Relaxed);
-        tracing::error!(path = %self.path.display(), %why, "the replay ends; the port goes on without");
+        tracing::error!(path = %self.path.display(), %why, "the replay ends; the port continues without it");
     }
 
     fn stops(&self) -> bool {
         self.shared.stops.load(Ordering::Acquire)
     }
 
-    /// Takes a block, whatever it is.
-    fn play(&mut self, block: &PcapBlockOwned<'_>, interfaces: &mut Vec<Interface>) {
-        match block {
-            PcapBlockOwned::LegacyHeader(header) => {
-                let units = if header.is_nanosecond_precision() { 1_000_000_000 } else { 1_000_000 };
-                *interfaces = vec![Interface { ethernet: header.network == Linktype::ETHERNET, units }];
-            }
-            PcapBlockOwned::Legacy(packet) => {
-                let Some(interface) = interfaces.first().copied() else { return };
-                let part = Interface { units: interface.units, ..interface }.time(0, packet.ts_usec);
-                let time = Duration::from_secs(packet.ts_sec.into()).saturating_add(part);
-                self.frame(interface, time, packet.data, packet.origlen);
-            }
-            PcapBlockOwned::NG(Block::SectionHeader(_)) => interfaces.clear(),
-            PcapBlockOwned::NG(Block::InterfaceDescription(found)) if interfaces.len() < INTERFACES => {
-                // One whose times cannot be told keeps its place: packets name interfaces by their order.
-                let units = units(found.if_tsresol);
-                let ethernet = found.linktype == Linktype::ETHERNET && units.is_some();
-                interfaces.push(Interface { ethernet, units: units.unwrap_or(1) });
-            }
-            PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
-                let Some(interface) = interfaces.get(packet.if_id as usize).copied() else {
-                    self.shared.malformed.fetch_add(1, Ordering::Relaxed);
-                    return;
-                };
-                let time = interface.time(packet.ts_high, packet.ts_low);
-                self.frame(interface, time, packet.packet_data(), packet.origlen);
-            }
-            PcapBlockOwned::NG(_) => {}
+    /// Plays the frame of a block, if it has one.
+    fn play(&mut self, block: &PcapBlockOwned<'_>, recording: &mut Recording) {
+        match recording.take(block) {
+            Found::Frame(frame, time) => self.frame(frame, time),
+            Found::Malformed => drop(self.shared.malformed.fetch_add(1, Ordering::Relaxed)),
+            Found::Nothing => {}
+        }
+        if let Some(link_type) = recording.foreign_link_type().filter(|_| !self.is_foreign) {
+            self.is_foreign = true;
+            let path = self.path.display();
+            tracing::warn!(%path, link_type, "packets of other link types than Ethernet (1) are not played");
         }
     }
 
-    /// Hands a frame over when its time has come and the port has room for it.
-    fn frame(&mut self, interface: Interface, time: Duration, frame: &[u8], length: u32) {
-        if !interface.ethernet || frame.len() != length as usize || !(14..=MAX_FRAME).contains(&frame.len()) {
-            self.shared.malformed.fetch_add(1, Ordering::Relaxed);
-            return;
-        }
-        let (begin, first) = *self.begin.get_or_insert((Instant::now(), time));
-        let due = begin.checked_add(time.saturating_sub(first)).unwrap_or(begin);
+    /// Hands a frame over when its time has come and the port has room for it. A frame without a time follows the one before it.
+    fn frame(&mut self, frame: &[u8], time: Option<i128>) {
+        let now = Instant::now();
+        let due = time.and_then(|time| {
+            let (begin, first) = *self.begin.get_or_insert((now, time));
+            let since = u64::try_from((time - first).max(0)).unwrap_or(u64::MAX);
+            begin.checked_add(Duration::from_nanos(since))
+        });
+        let due = due.unwrap_or(now);
         while !self.stops() {
             let early = due.saturating_duration_since(Instant::now());
             if !early.is_zero() {
