@@ -4,13 +4,13 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`token`], [`words`] | divides the text into tokens |
-//! | [`parse`], [`arithmetic`] | reads the grammar |
-//! | [`layers`], [`encapsulation`] | knows where the headers are, behind tags, labels and tunnels |
-//! | [`protocol`], [`host`], [`port`], [`llc`] | makes the tests of each kind of primitive |
-//! | [`names`] | finds numbers of protocols and ports by name |
-//! | [`node`], [`run`] | holds the tests, and runs them on a frame |
-//! | [`slots`] | checks that offsets inside tunnels are known where they are read |
+//! | `token`, `words` | divides the text into tokens |
+//! | `parse`, `arithmetic` | reads the grammar |
+//! | `layers`, `encapsulation` | knows where the headers are, behind tags, labels and tunnels |
+//! | `protocol`, `host`, `port`, `llc` | makes the tests of each kind of primitive |
+//! | `names` | finds numbers of protocols and ports by name |
+//! | `node`, `run` | holds the tests, and runs them on a frame |
+//! | `slots` | checks that offsets inside tunnels are known where they are read |
 //!
 //! Left out: reading `/etc/services` and `/etc/protocols`, and frames of link types other than Ethernet.
 #![no_std]
