@@ -89,9 +89,9 @@ pub(super) fn irq<F, D: Device<F>>(body: &[u8], device: &D, answer: &mut Answer<
     Ok(())
 }
 
-/// Clients ask twice: with room for the fixed part, which tells them how much there is, and with room for all.
-/// The descriptor goes with the full answer, and is not asked for before: who never has it has mapped nothing.
-/// `cap_offset` is set in both, as QEMU checks it in both.
+/// Answers a request for the layout of a region. Clients ask twice: with room for the fixed part, which tells them how much
+/// room all of it takes, and with that room. Capabilities and the region's descriptor come with the second answer alone.
+/// Without room for them `cap_offset` is 0 and the flag is clear: QEMU refuses capabilities that have no offset.
 pub(super) fn region<F, D: Device<F>>(
     body: &[u8],
     device: &mut D,
@@ -107,30 +107,28 @@ pub(super) fn region<F, D: Device<F>>(
     }
     let mappable = info.flags & region_flags::MMAP != 0;
     let whole = fixed + if mappable { sparse_length(info.sparse) } else { 0 };
-    let fd = if mappable && room >= whole { device.region_fd(index) } else { None };
+    let fits = room >= whole;
+    let fd = if mappable && fits { device.region_fd(index) } else { None };
     let info = device.region(index).ok_or(Errno::EINVAL)?;
     let mut flags = info.flags & !region_flags::CAPS;
-    let mut capabilities = Vec::new();
-    if room >= whole && fd.is_none() {
+    let (mut argsz, mut capabilities) = (whole, Vec::new());
+    if fits && fd.is_none() {
         // Cloud Hypervisor panics at a mappable region without a descriptor: no descriptor, no mapping.
         flags &= !region_flags::MMAP;
-    } else if mappable && !info.sparse.is_empty() {
+        argsz = fixed;
+    } else if fits && whole > fixed {
         flags |= region_flags::CAPS;
         capabilities = sparse_mmap(info.sparse);
     }
     let reply = RegionInfoBody {
-        argsz: U32::new((fixed + capabilities.len()) as u32),
+        argsz: U32::new(argsz as u32),
         flags: U32::new(flags),
         index: request.index,
         cap_offset: U32::new(if capabilities.is_empty() { 0 } else { fixed as u32 }),
         size: U64::new(info.size),
         offset: U64::new(info.offset),
     };
-    if room < fixed + capabilities.len() {
-        answer.send(&[reply.as_bytes()]);
-    } else {
-        answer.send_with_fds(&[reply.as_bytes(), &capabilities], fd.into_iter().collect());
-    }
+    answer.send_with_fds(&[reply.as_bytes(), &capabilities], fd.into_iter().collect());
     Ok(())
 }
 

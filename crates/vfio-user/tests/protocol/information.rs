@@ -32,17 +32,21 @@ fn a_region_without_mapping_has_no_capabilities() {
 }
 
 #[test]
-fn a_mappable_region_is_asked_for_twice_and_answered_in_full_with_its_descriptor() {
+fn capabilities_and_descriptor_come_only_with_room_for_all() {
     let mut script = Script::agreed();
     script.device.mapped = true;
-    let small = script.request(REGION, &region_request(32, 0), Vec::new());
-    assert_eq!(small.body.len(), 32, "no more than the client has room for");
-    assert_eq!(u32_at(&small.body, 0), 64, "this much would be needed");
-    assert_eq!(u32_at(&small.body, 12), 32, "QEMU checks cap_offset even here");
-    assert_eq!(small.fds, [0; 0]);
+    for room in [32, 33, 63] {
+        let small = script.request(REGION, &region_request(room, 0), Vec::new());
+        assert_eq!(small.body.len(), 32, "no more than the client has room for");
+        assert_eq!(u32_at(&small.body, 0), 64, "the size that would be needed");
+        assert_eq!(u32_at(&small.body, 4), 0b0111, "QEMU refuses capabilities without an offset");
+        assert_eq!(u32_at(&small.body, 12), 0, "cap_offset points at nothing");
+        assert_eq!(small.fds, [0; 0]);
+    }
 
     let full = script.request(REGION, &region_request(64, 0), Vec::new());
     assert_eq!(u32_at(&full.body, 4), 0b1111, "read, write, mmap, capabilities");
+    assert_eq!(u32_at(&full.body, 12), 32, "cap_offset is behind the fixed part");
     assert_eq!(u64_at(&full.body, 24), 0x10000, "where the region starts in its file");
     assert_eq!(full.body[32..], [words(&[0x10001, 0, 1, 0]), words(&[0x2000, 0, 0x2000, 0])].concat());
     assert_eq!(full.fds, [77]);

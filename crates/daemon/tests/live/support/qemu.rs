@@ -255,7 +255,8 @@ fn realize(qemu: &mut Qemu, shape: Shape) {
         let (argsz, size, flags) = region(qemu, index, 32);
         assert_eq!(size, expected, "region {index}");
         if !shape.ignorant {
-            assert_eq!(region(qemu, index, argsz), (argsz, size, flags));
+            let caps = if argsz > 32 { region_flags::CAPS } else { 0 };
+            assert_eq!(region(qemu, index, argsz), (argsz, size, flags | caps));
         }
         let mappable = index == 0 && shape.mappable;
         assert_eq!(flags & region_flags::MMAP != 0, mappable, "a mappable region ends posted stores");
