@@ -5,7 +5,9 @@
 
 use crate::card::Card;
 use crate::function::Function;
+use crate::mailbox::Mailbox;
 use avf::bits::rstat;
+use avf::virtchnl::Statistics;
 
 impl Card {
     /// The guest resets the function (FLR): the PF finds it in GLGEN_VFLRSTAT.
@@ -13,6 +15,16 @@ impl Card {
         if usize::from(vf) < self.functions.len() {
             self.begin_reset(vf);
             self.flr |= 1 << vf;
+        }
+    }
+
+    /// Resets the function for its next owner: also the mailbox positions and the statistics go, which the resets of a driver
+    /// keep for it.
+    pub fn reset_for_next_owner(&mut self, vf: u8) {
+        self.function_level_reset(vf);
+        if let Some(function) = self.functions.get_mut(usize::from(vf)) {
+            function.mailbox = Mailbox::default();
+            function.statistics = Statistics::default();
         }
     }
 

@@ -4,6 +4,7 @@ use crate::world::{World, mac};
 use avf::bits::{aqlen, rstat};
 use avf::pf_register::GLGEN_VFLRSTAT;
 use avf::register as r;
+use avf::virtchnl::Statistics;
 use driver::Hal;
 use driver::avf::vf::Vf;
 
@@ -41,6 +42,26 @@ fn a_reset_by_the_guest_is_in_progress_until_the_pf_has_seen_it() {
     world.round();
     assert_eq!(world.vf(0).read(r::VFGEN_RSTAT), rstat::ACTIVE);
     vf.restart(&mut world.vf(0)).unwrap();
+}
+
+#[test]
+fn reset_for_next_owner_clears_mailbox_and_statistics() {
+    let (mut world, mut vf) = running();
+    let mut sender = Vf::probe(&mut world.vf(1), mac(2)).unwrap();
+    sender.start(&mut world.vf(1)).unwrap();
+    assert!(sender.transmit(&mut world.vf(1), 0, &[0; 60]));
+    world.round();
+    for _ in 0..3 {
+        assert_ne!(vf.statistics(&mut world.vf(0)).unwrap(), Statistics::default());
+    }
+    assert!(world.vf(0).read(r::VF_ATQT) > 0);
+    world.card.reset_for_next_owner(0);
+    let mut side = world.vf(0);
+    assert_eq!([side.read(r::VF_ATQH), side.read(r::VF_ATQT)], [0, 0]);
+    world.round();
+    assert_eq!(world.vf(0).read(r::VFGEN_RSTAT), rstat::ACTIVE);
+    vf.restart(&mut world.vf(0)).unwrap();
+    assert_eq!(vf.statistics(&mut world.vf(0)).unwrap(), Statistics::default());
 }
 
 #[test]

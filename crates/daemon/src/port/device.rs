@@ -47,6 +47,14 @@ impl FunctionDevice<'_> {
         }
     }
 
+    /// Resets the function, shows that in its pages and notes it for a successor. Returns `false` if the reset fails.
+    pub(super) fn reset_function(&mut self) -> bool {
+        let done = self.card.reset_function(self.function);
+        self.show();
+        self.keeping.note_software(self.card);
+        done
+    }
+
     /// A store into BAR0.
     fn write_register(&mut self, offset: u64, data: &[u8]) {
         if self.pages.as_ref().is_some_and(|pages| pages.store(offset, data)) {
@@ -244,11 +252,8 @@ impl Device<LateFd> for FunctionDevice<'_> {
 
     fn reset(&mut self) -> Result<(), Errno> {
         self.look();
-        let done = self.card.reset_function(self.function);
         self.flight.event(now(), What::Said("reset by the client"), 0);
-        self.show();
-        self.keeping.note_software(self.card);
-        if done { Ok(()) } else { Err(Errno::EIO) }
+        if self.reset_function() { Ok(()) } else { Err(Errno::EIO) }
     }
 }
 

@@ -113,13 +113,18 @@ impl Port {
         self.carry_counters_over();
     }
 
-    /// Goes on with the predecessor's clients.
+    /// Serves the predecessor's clients from now on. The function of a client that cannot be served is reset.
     fn take_over(&mut self, vault: &PortVault, trust: &Trust, exact: bool) {
         let mut strangers = Vec::new();
         if matches!(trust, Trust::Everything | Trust::Notes) {
             let mut adopter = Adopter { vault, poller: &self.poller, bus: &mut self.bus };
             for (index, slot) in self.slots.iter_mut().enumerate() {
+                let had_client = slot.keeping.journal.progress().stream != 0;
                 strangers.extend(adopter.adopt(index, slot).map(|stream| (slot.function, stream)));
+                if had_client && slot.connection.is_none() {
+                    self.card.reset_function(slot.function);
+                    slot.keeping.note_software(&mut *self.card);
+                }
                 slot.kick = slot.connection.as_ref().filter(|_| !exact).map(|_| Kick::new(now()));
                 slot.pages = slot.keeping.pages(slot.function, &mut *self.card, exact);
             }

@@ -226,8 +226,7 @@ impl Port {
     }
 
     /// Lets go of a client: its memory and interrupts at once, its socket when it has read that this is the end. The
-    /// function's state stays, but that it masters the bus: its rings name addresses of this client, and the next
-    /// one's memory must not be written to by them.
+    /// function is reset, so that the next client finds nothing of this one.
     pub(super) fn disconnect(&mut self, index: usize, over: &Over) {
         let slot = &mut self.slots[index];
         let Some(connection) = slot.connection.take() else { return };
@@ -236,10 +235,13 @@ impl Port {
         slot.retire(connection.counters());
         slot.flight.event(now(), What::Said(over.words()), 0);
         let (function, card) = (slot.function, &mut *self.card);
-        card.end_bus_mastering(function);
         let keeping = &mut slot.keeping;
         let (bus, pages, flight) = (&mut self.bus, &mut slot.pages, &mut slot.flight);
-        let stream = connection.close(&mut FunctionDevice { function, card, bus, keeping, pages, flight });
+        let mut device = FunctionDevice { function, card, bus, keeping, pages, flight };
+        if !device.reset_function() {
+            tracing::error!(function = slot.name, "the function of a client that is gone cannot be reset");
+        }
+        let stream = connection.close(&mut device);
         slot.pages = None;
         if let Some(suppressed) = slot.log.allow(now()) {
             let name = &slot.name;

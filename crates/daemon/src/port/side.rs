@@ -110,12 +110,12 @@ impl Side {
         }
     }
 
-    /// Back to what it was after power-on; false if that cannot be.
+    /// Resets a function to its state after power-on. Returns `false` if the reset fails.
     pub(super) fn reset(&mut self, nic: &mut Nic, function: Function) -> bool {
         match (self, vf(function)) {
             (Self::Host(hosted), Some(vf)) => hosted.manager.reset(&mut Card(nic), vf).is_ok(),
             (Self::Guest(table), None) => {
-                nic.reset_function(function);
+                nic.conventional_reset();
                 table.reset();
                 true
             }

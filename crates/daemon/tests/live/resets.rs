@@ -4,10 +4,14 @@ use crate::support::alone::{alone, descriptors, resident};
 use crate::support::eventually;
 use crate::support::guest::{Guest, exchange};
 use crate::support::live::Live;
-use crate::support::machine::{BAR0, BAR3, CONFIG, Vmm};
-use crate::support::qemu::{Qemu, VF};
+use crate::support::machine::{BAR0, BAR3, CONFIG, Machine, Vmm};
+use crate::support::qemu::{self, Qemu, Shape, VF};
+use driver::avf;
 use driver::vf::{LinkCheck, MAILBOX_VECTOR};
+use i82576::MacAddress;
 use i82576::register::vf;
+use std::ops::Range;
+use std::path::Path;
 use std::time::Duration;
 use vfio_user::client::Client;
 
@@ -132,45 +136,83 @@ fn a_thousand_function_level_resets_leave_nothing_behind() {
     });
 }
 
-/// What a VMM reads of a function that it has connected to and reset, region by region.
-fn first_look(live: &Live, index: u8) -> Vec<(u32, Vec<u8>)> {
-    let mut qemu = Qemu::greet(&live.socket(index));
-    qemu.done(Client::reset).unwrap();
+/// Reads all of a function as its next client does, region by region.
+fn first_look(socket: &Path, shape: Shape) -> Vec<(u32, Vec<u8>)> {
+    let mut qemu = Qemu::greet(socket);
     let look = |region: u32| {
-        let mut bytes = vec![0; VF.size(region)];
+        let mut bytes = vec![0; shape.size(region)];
         for (offset, part) in (0..).step_by(4096).zip(bytes.chunks_mut(4096)) {
             qemu.load(region, offset, part);
         }
         (region, bytes)
     };
-    let mut looked: Vec<_> = [BAR0, BAR3, CONFIG].map(look).into();
-    // The timer runs.
-    looked[0].1[vf::FRTIMER as usize..][..4].fill(0);
-    looked
+    [BAR0, BAR3, CONFIG].map(look).into()
 }
 
-/// Moves frames, then writes ones into every byte of the function, the resets excepted.
-fn use_up(live: &Live, index: u8) {
-    let (mut a, mut b) = (Guest::under_qemu(live, index), Guest::under_qemu(live, index + 1));
+/// Writes ones into every byte of a function but for those of BAR0 that are left out and the function level reset.
+fn use_up(machine: &mut Machine<Qemu>, shape: Shape, left_out: &[Range<u32>]) {
+    let is_left_out = |offset: u64| left_out.iter().any(|range| range.contains(&(offset as u32)));
+    for offset in (0..shape.size(BAR0) as u64).step_by(4).filter(|offset| !is_left_out(*offset)) {
+        machine.vmm.store(BAR0, offset, &[0xff; 4]);
+    }
+    machine.vmm.store(BAR3, 0, &vec![0xff; shape.size(BAR3)]);
+    let control = machine.capability(0x10) + DEVICE_CONTROL;
+    for offset in (0..shape.size(CONFIG) as u64).filter(|offset| *offset != control + 1) {
+        machine.vmm.store(CONFIG, offset, &[0xff]);
+    }
+}
+
+/// Compares what the next client of a used function reads with what the first client of a new one reads. Registers of
+/// BAR0 in `running` count time.
+fn is_as_new(used: &Path, new: &Path, shape: Shape, running: &[u32]) {
+    for (used, new) in first_look(used, shape).into_iter().zip(first_look(new, shape)) {
+        let bytes = (0..).zip(used.1.iter().zip(&new.1));
+        let runs = |at: usize| used.0 == BAR0 && running.contains(&(at as u32 & !3));
+        let differs: Vec<_> = bytes.filter(|(at, (a, b))| a != b && !runs(*at)).collect();
+        assert!(differs.is_empty(), "region {}: {differs:x?}", used.0);
+    }
+}
+
+/// CTRL has the reset.
+const CTRL: Range<u32> = 0..4;
+
+#[test]
+fn lost_client_resets_an_82576_vf() {
+    let (live, new) = (Live::start(), Live::start());
+    let (mut a, mut b) = (Guest::under_qemu(&live, 0), Guest::under_qemu(&live, 1));
     exchange(&mut a, &mut b, 3);
-    let vmm = &mut a.machine.vmm;
-    for offset in (4..VF.size(BAR0) as u64).step_by(4) {
-        vmm.store(BAR0, offset, &[0xff; 4]);
-    }
-    vmm.store(BAR3, 0, &vec![0xff; VF.size(BAR3)]);
-    let control = a.machine.capability(0x10) + DEVICE_CONTROL;
-    for offset in (0..VF.size(CONFIG) as u64).filter(|offset| *offset != control + 1) {
-        a.machine.vmm.store(CONFIG, offset, &[0xff]);
-    }
+    use_up(&mut a.machine, VF, std::slice::from_ref(&CTRL));
+    drop(a);
+    eventually("the client is gone", || live.show(0).peer.is_none());
+    is_as_new(&live.socket(0), &new.socket(0), VF, &[vf::FRTIMER]);
 }
 
 #[test]
-fn after_the_vmms_reset_nothing_is_left_of_the_last_client() {
-    let (live, untouched) = (Live::start(), Live::start());
-    use_up(&live, 0);
+fn lost_client_resets_an_avf() {
+    let text = "[[port]]\nfamily = \"avf\"\nvfs = 2\n";
+    let (live, new) = (Live::with(text), Live::with(text));
+    let mut machine = qemu::boot_as(&live.socket(0), qemu::AVF, qemu::share);
+    let mut driver = avf::vf::Vf::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, 0])).unwrap();
+    driver.start(&mut machine).unwrap();
+    eventually("the link is up", || driver.look(&mut machine).is_some());
+    use_up(&mut machine, qemu::AVF, &[]);
+    drop(machine);
     eventually("the client is gone", || live.show(0).peer.is_none());
-    for (used, fresh) in first_look(&live, 0).into_iter().zip(first_look(&untouched, 0)) {
-        let differs: Vec<_> = (0..).zip(used.1.iter().zip(&fresh.1)).filter(|(_, (a, b))| a != b).collect();
-        assert!(differs.is_empty(), "region {}: {differs:x?}", used.0);
-    }
+    assert!(!live.show(0).active, "the PF driver knows of the reset");
+    is_as_new(&live.socket(0), &new.socket(0), qemu::AVF, &[]);
+}
+
+#[test]
+fn lost_client_resets_a_guests_pf() {
+    let text = "[[port]]\npf = \"guest\"\nmac = \"02:82:57:60:00:09\"";
+    let (live, new) = (Live::with(text), Live::with(text));
+    let mut machine = qemu::boot_as(&live.pf_socket(), qemu::PF, qemu::share);
+    // CTRL has the reset, and what comes before the rings and filters writes to NVM and PHY, which keep their content.
+    use_up(&mut machine, qemu::PF, &[0..0xc8, 0x1000..0x1500, 0x12000..0x13000]);
+    drop(machine);
+    eventually("the client is gone", || live.port().pf.is_some_and(|pf| pf.peer.is_none()));
+    assert!(live.port().link, "the link is the uplink's");
+    // ICR: the link of the new card came up.
+    let told = [0xc0, i82576::register::FRTIMER];
+    is_as_new(&live.pf_socket(), &new.pf_socket(), qemu::PF, &told);
 }

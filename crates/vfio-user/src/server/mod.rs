@@ -141,8 +141,8 @@ impl<F> Session<F> {
         }
     }
 
-    /// The connection is gone: all windows are unmapped, all eventfds closed. The device's state stays otherwise, for
-    /// the next client to find (specification, "Client Disconnection").
+    /// Ends the session of a connection that is gone: all windows are unmapped, all eventfds closed. Whether the device is
+    /// reset is up to the caller.
     pub fn close<D: Device<F>>(mut self, device: &mut D) {
         self.state.dma.clear(device);
         for index in 0..device.info().irqs {

@@ -26,11 +26,9 @@ use ::i82576::{MacAddress, Time};
 use driver::conduct::{Monitor, Offence, Totals, Verdict};
 use driver::pf::VfPolicy;
 use nic::{Poll, PoolCounters};
-use pcie::config::offset::{COMMAND, COMMAND_BUS_MASTER};
 use pcie::{Function, VfIndex, VfSet};
 use std::fmt::Debug;
 use vfio_user::types::SparseArea;
-use vfio_user::wire::pci_region;
 
 /// A policy that cannot be: whose, the port's if it is no VF's, and which setting.
 pub(super) type Unfit = (Option<VfIndex>, SettingError);
@@ -90,20 +88,12 @@ pub(super) trait Family: Debug + Send {
     /// A client writes a region of a function.
     fn write(&mut self, function: Function, region: u32, offset: u64, data: &[u8]);
 
-    /// Back to what the function was after power-on; false if that cannot be.
+    /// Resets a function to its state after power-on: registers, MSI-X table and configuration space. Policy stays. Returns
+    /// `false` if the reset fails.
     fn reset_function(&mut self, function: Function) -> bool;
 
     /// Whether a function may use the bus.
     fn is_bus_master(&self, function: Function) -> bool;
-
-    /// As if software had cleared the function's bit in the command register.
-    fn end_bus_mastering(&mut self, function: Function) {
-        let (region, at) = (pci_region::CONFIG, COMMAND.into());
-        let mut command = [0; 2];
-        self.read(function, region, at, &mut command);
-        let command = u16::from_le_bytes(command) & !COMMAND_BUS_MASTER;
-        self.write(function, region, at, &command.to_le_bytes());
-    }
 
     /// What of a VF's BAR0 its client may map.
     fn mappable(&self) -> &'static [SparseArea];

@@ -2,20 +2,21 @@
 //! `iovm`'s, and registers that a guest has as memory.
 
 use super::Avf;
+use avf_nic::Card;
 use pcie::VfIndex;
 
 impl Avf {
-    /// Resets a VF as its guest would; its configuration is reset already.
-    pub(super) fn reset_card(&mut self, vf: VfIndex) {
+    /// Resets a VF whose configuration space is reset already, by `reset` of the card.
+    pub(super) fn reset_card(&mut self, vf: VfIndex, reset: impl FnOnce(&mut Card, u8)) {
         self.card.set_bus_master(vf.get(), false);
-        self.card.function_level_reset(vf.get());
+        reset(&mut self.card, vf.get());
         self.desk.changed = true;
     }
 
     pub(super) fn config_write(&mut self, vf: VfIndex, offset: u64, data: &[u8]) {
         let effects = self.functions[vf.index()].config_write(offset, data);
         if effects.function_reset {
-            self.reset_card(vf);
+            self.reset_card(vf, Card::function_level_reset);
         }
         if let Some(on) = effects.bus_master {
             self.card.set_bus_master(vf.get(), on);

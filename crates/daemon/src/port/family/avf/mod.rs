@@ -142,7 +142,7 @@ impl Family for Avf {
     fn reset_function(&mut self, function: Function) -> bool {
         let Some(vf) = function.vf() else { return false };
         self.functions[vf.index()].reset();
-        self.reset_card(vf);
+        self.reset_card(vf, Card::reset_for_next_owner);
         true
     }
 
