@@ -23,7 +23,7 @@
 use alloc::{collections::VecDeque, vec::Vec};
 
 use thiserror::Error;
-use zerocopy::FromBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 use crate::wire::{Header, MAX_DATA_XFER, MAX_MESSAGE_FDS};
 
@@ -78,6 +78,36 @@ struct Discarding {
     header: Header,
     start: u64,
     left: usize,
+}
+
+impl Discarding {
+    /// Bytes swallowed behind the header.
+    fn skipped(&self) -> usize {
+        self.header.size.get() as usize - Header::LEN - self.left
+    }
+}
+
+/// A message of which only the first bytes have come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Partial<'a> {
+    /// The bytes that are kept, from the first on.
+    pub kept: &'a [u8],
+    /// Bytes that came behind those and were swallowed, because the message is longer than its command allows.
+    pub skipped: usize,
+}
+
+impl Partial<'_> {
+    /// Bytes that have come.
+    #[must_use]
+    pub fn received(&self) -> usize {
+        self.kept.len() + self.skipped
+    }
+
+    /// The size of the whole message, if its header has come.
+    #[must_use]
+    pub fn size(&self) -> Option<u32> {
+        Header::read_from_prefix(self.kept).ok().map(|(header, _)| header.size.get())
+    }
 }
 
 /// The incremental parser. `F` is a file descriptor: whatever closes on drop, or a number in tests.
@@ -143,20 +173,42 @@ impl<F> Decoder<F> {
         Ok(self.take_discarded())
     }
 
-    /// Bytes waiting.
+    /// Bytes buffered that belong to no message taken out yet.
     pub fn buffered(&self) -> usize {
         self.buffer.len() - self.head
     }
 
-    /// The bytes that wait.
-    pub fn held(&self) -> &[u8] {
-        &self.buffer[self.head..]
+    /// Bytes that came and belong to no message taken out yet, the swallowed ones too.
+    pub fn pending(&self) -> usize {
+        let swallowed = self.discarding.as_ref().map_or(0, |discarding| Header::LEN + discarding.skipped());
+        swallowed + self.buffered()
     }
 
-    /// Whether what is waiting begins with the first byte of a message: a message that is too long is swallowed piece
-    /// by piece, and what is gone of it cannot be had again.
-    pub fn is_in_step(&self) -> bool {
-        self.discarding.is_none()
+    /// The message that has not come whole, once [`next_message`](Self::next_message) has returned none.
+    pub fn partial(&self) -> Partial<'_> {
+        match &self.discarding {
+            Some(discarding) => Partial { kept: discarding.header.as_bytes(), skipped: discarding.skipped() },
+            None => Partial { kept: &self.buffer[self.head..], skipped: 0 },
+        }
+    }
+
+    /// Goes on with the [`Partial`] message of another decoder, and the descriptors that came with it.
+    ///
+    /// # Errors
+    /// It is no message of which some was swallowed, or it has lost the framing.
+    pub fn resume(
+        &mut self,
+        partial: Partial<'_>,
+        fds: impl IntoIterator<Item = F>,
+    ) -> Result<(), ProtocolError> {
+        self.push(partial.kept, fds)?;
+        if partial.skipped > 0 {
+            self.next_message()?;
+            if self.swallow(partial.skipped) < partial.skipped {
+                return Err(ProtocolError::Overrun);
+            }
+        }
+        Ok(())
     }
 
     /// Descriptors dropped because there were too many or their message was not understood.

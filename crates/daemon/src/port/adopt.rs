@@ -18,12 +18,13 @@ use host::dma::MapRegionError;
 use host::eventfd::EventFd;
 use host::memory::FileIdentity;
 use host::poll::Poller;
-use host::socket::{FdBatch, Received, ReplyLog, Stream};
+use host::socket::{ReplyLog, Stream};
 use i82576::Time;
 use pcie::Function;
 use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
+use vfio_user::decoder::{Partial, ProtocolError};
 use vfio_user::outbox::Outbox;
 use vfio_user::server::{Negotiated, Session};
 use vfio_user::wire::{Capabilities, MAX_DMA_MAPS};
@@ -34,9 +35,12 @@ pub(super) enum AdoptError {
     /// A descriptor was not kept, or is something else.
     #[error("the {0} was not kept")]
     Lost(&'static str),
-    /// The predecessor died in the middle of a message that is too long to be left in the socket.
-    #[error("a part of a message is lost")]
+    /// An earlier version of softiov has consumed a part of a message and not kept it.
+    #[error("a part of a message is lost, which the version before did not keep")]
     Torn,
+    /// The bytes that are held begin no message.
+    #[error("the part of a message that is held: {0}")]
+    Held(#[from] ProtocolError),
     /// The kernel.
     #[error(transparent)]
     System(#[from] io::Error),
@@ -120,9 +124,11 @@ impl Adopter<'_> {
             return Err(AdoptError::Torn);
         }
         let stream = Stream::adopt(stream.as_fd().try_clone_to_owned()?)?;
-        forget_handled(&stream, progress)?;
+        finish_consuming(&stream, keeping)?;
         let file = self.vault.copy(progress.replies).ok_or(AdoptError::Lost("file of replies"))?;
-        let (replies, owed, sent) = ReplyLog::adopt(file, progress.extent)?;
+        let (replies, owed, sent) = ReplyLog::adopt(file, progress.extent, progress.held)?;
+        let held_fds =
+            keeping.held_fds(stream.as_fd())?.ok_or(AdoptError::Lost("descriptor of a message"))?;
         let noted = keeping.journal.noted();
         let (vault, reach) = (self.vault, self.bus.reach_mut(function));
         let mut lost = (0_u32, None);
@@ -144,7 +150,9 @@ impl Adopter<'_> {
             write_multiple,
         });
         let windows = noted.windows.iter().map(|window| (window.iova, window.iova + (window.size - 1)));
-        let session = Session::resume(MAX_DMA_MAPS, agreed, windows);
+        let mut session = Session::resume(MAX_DMA_MAPS, agreed, windows);
+        let partial = Partial { kept: &replies.read_held()?, skipped: progress.skipped as usize };
+        session.resume_partial(partial, held_fds.into_iter().map(|fd| reach.errands.keep(fd)))?;
         Ok(Connection::resume(stream, session, Outbox::resume(owed, sent), replies)?)
     }
 }
@@ -187,24 +195,23 @@ fn connect(vault: &PortVault, reach: &mut Reach, irq: Irq) -> Result<(), AdoptEr
     Ok(())
 }
 
-/// Takes out of the socket what the predecessor has handled, if it had not done so yet: then the socket begins with it.
-fn forget_handled(stream: &Stream, progress: &Progress) -> Result<(), AdoptError> {
-    if progress.handled == 0 {
+/// Consumes the rest of what the predecessor was about to consume. The kernel has moved the peek offset back by what it has.
+fn finish_consuming(stream: &Stream, keeping: &mut Keeping) -> Result<(), AdoptError> {
+    let progress = keeping.journal.progress();
+    if progress.consuming == 0 {
         return Ok(());
     }
-    stream.peek_from(0)?;
-    let mut front = [0; 16];
-    let received = stream.peek(&mut front, &mut FdBatch::new())?;
-    if matches!(received, Received::Bytes(_)) && front == progress.front {
-        let mut rest = vec![0; progress.handled as usize];
-        let mut at = 0;
-        while at < rest.len() {
-            match stream.consume(&mut rest[at..])? {
-                0 => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
-                consumed => at += consumed,
-            }
+    let consumed = progress.peeked.checked_sub(stream.peek_offset()? as u64);
+    let rest = consumed.and_then(|consumed| progress.consuming.checked_sub(consumed));
+    let mut rest = vec![0; rest.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))? as usize];
+    let mut at = 0;
+    while at < rest.len() {
+        match stream.consume(&mut rest[at..])? {
+            0 => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+            consumed => at += consumed,
         }
     }
+    keeping.step(Progress { consuming: 0, peeked: 0, ..progress });
     Ok(())
 }
 

@@ -2,9 +2,14 @@
 //!
 //! Whatever happens to this process, a successor goes on where the client is: messages stay in the socket until they are
 //! handled, replies are written to a file before they are sent, and how far both are is noted in one step
-//! ([`Progress`]). See [`journal`](super::journal).
+//! ([`Progress`]). See [`journal`](super::journal). The first part of a message that has not come whole does not stay in the
+//! socket (`partial`).
 //!
 //! Left out: what messages do to the function.
+
+mod partial;
+
+pub(super) use partial::Half;
 
 use super::device::FunctionDevice;
 use super::hal::now;
@@ -19,7 +24,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 use vfio_user::outbox::Outbox;
 use vfio_user::server::{Counters, Session, Step};
-use vfio_user::wire::{Errno, Header};
+use vfio_user::wire::Errno;
 
 /// Receives and messages that one visit to a connection may take, and how long: other VFs wait meanwhile, several times
 /// for each frame and its answer (`tests/live/neighbours.rs` measures it). The time counts when messages are expensive, such
@@ -78,10 +83,6 @@ impl Turn {
     }
 }
 
-/// The most of an incomplete message that is left in the socket, bytes. A client whose socket is full could not send
-/// the rest.
-const LONGEST_LEFT: usize = 48 * 1024;
-
 /// A connected client.
 #[derive(Debug)]
 pub(super) struct Connection {
@@ -93,12 +94,14 @@ pub(super) struct Connection {
     /// Copies of descriptors that were received and are left in the socket: taking bytes out there must close none, and
     /// who has the last copy of one closes it. With the position in the stream behind which they are gone.
     copies: VecDeque<(u64, LateFd)>,
-    /// Bytes taken out of the socket.
+    /// Bytes consumed from the socket.
     consumed: u64,
     /// Bytes that were received and are left in the socket.
     left: usize,
-    /// How they begin.
-    front: [u8; Header::LEN],
+    /// Bytes of the first message that is not done, which were consumed and are held for a successor.
+    taken: usize,
+    /// When the last byte of a message came that has not come whole.
+    since: Option<Time>,
     /// What the poller waits for on the socket, if it is there.
     interest: Option<Interest>,
     /// Errands have to be done first.
@@ -122,10 +125,24 @@ impl Connection {
         replies: ReplyLog,
     ) -> io::Result<Self> {
         stream.peek_from(0)?;
-        let (fds, front) = (FdBatch::new(), [0; Header::LEN]);
-        let copies = VecDeque::new();
+        let (fds, copies) = (FdBatch::new(), VecDeque::new());
+        let taken = session.partial().received();
+        let since = (taken > 0).then(now);
         let (consumed, left, interest, waiting) = (0, 0, None, false);
-        Ok(Self { stream, session, outbox, replies, fds, copies, consumed, left, front, interest, waiting })
+        Ok(Self {
+            stream,
+            session,
+            outbox,
+            replies,
+            fds,
+            copies,
+            consumed,
+            left,
+            taken,
+            since,
+            interest,
+            waiting,
+        })
     }
 
     /// Goes on after another process may have looked into the socket.
@@ -133,6 +150,7 @@ impl Connection {
         self.stream.peek_from(self.left)
     }
 
+    /// The socket.
     pub(super) fn stream(&self) -> &Stream {
         &self.stream
     }
@@ -181,7 +199,7 @@ impl Connection {
             match self.stream.peek(buffer, &mut self.fds) {
                 Ok(Received::Bytes(_)) if self.fds.truncated() => return Err(Over::Failed(LOST_FDS.into())),
                 Ok(Received::Bytes(count)) => self.push(&buffer[..count], device)?,
-                Ok(Received::WouldBlock) => return Ok(Visit::Done),
+                Ok(Received::WouldBlock) => return self.take_partial(device, buffer),
                 Ok(Received::Closed) => return Err(Over::Closed),
                 Err(error) => return Err(Over::Failed(error.to_string())),
             }
@@ -190,12 +208,8 @@ impl Connection {
     }
 
     fn push(&mut self, bytes: &[u8], device: &mut FunctionDevice<'_>) -> Result<(), Over> {
-        if self.left == 0 {
-            let length = bytes.len().min(Header::LEN);
-            self.front = [0; Header::LEN];
-            self.front[..length].copy_from_slice(&bytes[..length]);
-        }
         self.left += bytes.len();
+        self.since = None;
         let errands = device.errands();
         let behind = self.consumed + self.left as u64;
         for fd in self.fds.iter() {
@@ -251,18 +265,9 @@ impl Connection {
     }
 
     fn note(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> io::Result<()> {
-        let undone = self.session.undone();
-        // What is left in the socket, if it is all that a successor needs.
-        let keep = undone.filter(|undone| *undone <= LONGEST_LEFT).unwrap_or(0).min(self.left);
-        let handled = self.left - keep;
-        let progress = Progress {
-            extent: self.replies.extent(),
-            handled: 0,
-            front: self.front,
-            torn: undone != Some(keep),
-            agreed: self.session.negotiated().map(|agreed| (agreed.minor, agreed.write_multiple)),
-            ..device.keeping.journal.progress()
-        };
+        let done = self.taken + self.left - self.session.undone();
+        // What was taken begins the first message, so it is done with the first.
+        let handled = done.saturating_sub(self.taken);
         let fresh = self.outbox.fresh();
         if !fresh.is_empty() {
             if self.replies.make_room(fresh.len()) {
@@ -273,16 +278,39 @@ impl Connection {
             }
             self.replies.append(fresh)?;
         }
-        let progress = Progress { extent: self.replies.extent(), handled: handled as u64, ..progress };
-        if progress == device.keeping.journal.progress() && !device.keeping.journal.is_touched() {
+        let before = device.keeping.journal.progress();
+        let agreed = self.session.negotiated().map(|agreed| (agreed.minor, agreed.write_multiple));
+        let mut progress = Progress { extent: self.replies.extent(), agreed, ..before };
+        if done > 0 {
+            // Its descriptors may be kept although its rest has come before the first part was taken.
+            device.keeping.release_held();
+            progress = progress.without_held();
+        }
+        if done == 0 && progress == before && !device.keeping.journal.is_touched() {
             return Ok(());
         }
-        device.keeping.step(progress);
-        if handled > 0 {
-            self.consume(handled, buffer)?;
-            self.front = self.session.front();
-            device.keeping.step(Progress { handled: 0, front: self.front, ..progress });
+        self.step(handled, progress, device, buffer)?;
+        if done > 0 && std::mem::take(&mut self.taken) > 0 {
+            self.replies.release()?;
         }
+        Ok(())
+    }
+
+    /// Makes `progress` count, in one with consuming `bytes` of the socket.
+    fn step(
+        &mut self,
+        bytes: usize,
+        progress: Progress,
+        device: &mut FunctionDevice<'_>,
+        buffer: &mut [u8],
+    ) -> io::Result<()> {
+        if bytes == 0 {
+            device.keeping.step(progress);
+            return Ok(());
+        }
+        device.keeping.step(Progress { consuming: bytes as u64, peeked: self.left as u64, ..progress });
+        self.consume(bytes, buffer)?;
+        device.keeping.step(progress);
         Ok(())
     }
 
@@ -344,8 +372,8 @@ impl Connection {
         self.outbox.pending() == 0 && !self.stream.has_unread()
     }
 
-    /// The session is over: memory and interrupts go, the VF's state stays. Returns the
-    /// socket: messages that are still unread in it may carry descriptors.
+    /// Ends the session: memory and interrupts go. Returns the socket: messages that are still unread in it may carry
+    /// descriptors.
     pub(super) fn close(self, device: &mut FunctionDevice<'_>) -> Stream {
         let Self { stream, session, outbox, fds, copies, .. } = self;
         session.close(device);

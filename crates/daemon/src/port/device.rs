@@ -100,6 +100,10 @@ impl FunctionDevice<'_> {
                 self.unmask_new(index);
                 Ok(())
             }
+            Outcome::PartialKept(numbers) => {
+                self.keeping.partial_kept(numbers);
+                Ok(())
+            }
             Outcome::CaughtUp => {
                 self.keeping.arrived();
                 Ok(())

@@ -7,7 +7,7 @@
 //!
 //! Left out: telling the guest before, which is the PF driver's part.
 
-use super::connection::Over;
+use super::connection::{Half, Over};
 use super::hal::now;
 use super::{Phase, Port};
 use host::socket::{FdBatch, Received, Stream};
@@ -146,7 +146,7 @@ impl Port {
     /// Goes on with what has to end. Answers when to look again.
     pub(super) fn part(&mut self) -> Option<Time> {
         let now = now();
-        let mut next = None;
+        let mut next = self.cut_off_the_silent(now);
         for index in 0..self.slots.len() {
             let slot = &mut self.slots[index];
             let (Some(ending), Some(connection)) = (&mut slot.ending, &slot.connection) else { continue };
@@ -161,6 +161,22 @@ impl Port {
         over.for_each(HungUp::close);
         let drain = (!self.hung_up.is_empty()).then(|| now + DRAIN_EVERY);
         next.into_iter().chain(drain).min()
+    }
+}
+
+impl Port {
+    /// Cuts off clients that are silent in the middle of a message for too long. Returns when to look again.
+    fn cut_off_the_silent(&mut self, now: Time) -> Option<Time> {
+        let mut next = None;
+        for index in 0..self.slots.len() {
+            let Some(connection) = &self.slots[index].connection else { continue };
+            let Some(deadline) = connection.deadline() else { continue };
+            match connection.half(now).filter(Half::is_overdue) {
+                Some(half) => self.disconnect(index, &Over::Failed(half.to_string())),
+                None => next = next.into_iter().chain([deadline]).min(),
+            }
+        }
+        next
     }
 }
 

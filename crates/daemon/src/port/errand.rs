@@ -7,11 +7,11 @@
 use super::Port;
 use super::device::FunctionDevice;
 use super::hal::now;
-use super::journal::Window;
+use super::journal::{NOT_KEPT, Window};
 use super::keeping::Keeper;
 use host::dma::{MapRegionError, MappedRegion, PendingRegion, RemovedRegions};
 use host::eventfd::{AdoptError, EventFd};
-use host::memory::{FileIdentity, MapError};
+use host::memory::{self, FileIdentity, MapError};
 use host::poll::Waker;
 use host::socket::Stream;
 use host::worker::{LateFd, Worker};
@@ -40,6 +40,8 @@ pub(super) enum Outcome {
     /// Descriptors for vectors of an interrupt type from `start` on are eventfds, kept under these numbers, or why one is
     /// not.
     Assigned { index: u32, start: u32, eventfds: Result<Vec<(EventFd, u64)>, AdoptError> },
+    /// Descriptors of a message that has not come whole are kept under these numbers.
+    PartialKept(Vec<u64>),
     /// All errands before this one are done.
     CaughtUp,
 }
@@ -60,6 +62,9 @@ impl Outcome {
             Self::Mapped(Ok(mapped)) => vec![mapped.window.file],
             Self::Assigned { eventfds: Ok(eventfds), .. } => {
                 eventfds.iter().map(|(_, number)| *number).collect()
+            }
+            Self::PartialKept(numbers) => {
+                numbers.iter().copied().filter(|number| *number != NOT_KEPT).collect()
             }
             Self::Mapped(Err(_)) | Self::Assigned { .. } | Self::CaughtUp => Vec::new(),
         }
@@ -120,6 +125,14 @@ impl Errands {
             let eventfds = fds.into_iter().map(|fd| EventFd::adopt(fd.into_inner()));
             let eventfds = eventfds.collect::<Result<Vec<_>, _>>().map(|eventfds| keeper.keep_all(eventfds));
             Outcome::Assigned { index, start, eventfds }
+        });
+    }
+
+    /// Has the descriptors of a message that has not come whole kept for a successor. The client waits until then.
+    pub(super) fn keep_partial(&self, fds: Vec<LateFd>, keeper: Keeper) {
+        self.run(move || {
+            let fds: Vec<OwnedFd> = fds.into_iter().map(LateFd::into_inner).collect();
+            Outcome::PartialKept(keeper.keep_useful(&fds))
         });
     }
 
@@ -199,6 +212,10 @@ fn map(
     mut window: Window,
     keeper: &Keeper,
 ) -> Result<Mapped, MapRegionError> {
+    if !memory::is_memory(file.as_fd()) {
+        // Another process that holds it could hold up the keeper when that closes it.
+        return Err(MapError::WrongKind.into());
+    }
     let identity = FileIdentity::of_memory(file.as_fd()).map_err(MapError::System)?;
     let kept = keeper.keep_file(&identity, file.as_fd());
     window.file = kept.number;

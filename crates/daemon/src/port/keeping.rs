@@ -7,14 +7,15 @@
 use super::bus::LiveBus;
 use super::family::Family;
 use super::inheritance::note_software;
-use super::journal::{FunctionJournal, Irq, Journal, Progress, Window};
+use super::journal::{FunctionJournal, Irq, Journal, NOT_KEPT, Progress, Window};
 use super::pages::SharedPages;
 use crate::vault::PortVault;
-use host::eventfd::EventFd;
-use host::memory::FileIdentity;
+use host::eventfd::{self, EventFd};
+use host::memory::{self, FileIdentity};
 use host::worker::Worker;
 use pcie::Function;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 /// A file of guest memory.
@@ -39,6 +40,8 @@ pub(super) struct Keeping {
     worker: Worker,
     /// The numbers of a client's socket, its file of replies and its pages, until they are kept.
     coming: Option<[u64; 3]>,
+    /// The numbers of descriptors of a message that has not come whole, kept and not noted yet.
+    partial: Vec<u64>,
 }
 
 /// Keeps what an errand brings, in the errand's thread.
@@ -62,6 +65,19 @@ impl Keeper {
         let kept: Vec<_> = eventfds.into_iter().zip(self.numbers.iter().copied()).collect();
         kept.iter().for_each(|(eventfd, number)| self.keep(*number, eventfd.as_fd()));
         kept
+    }
+
+    /// Keeps those of these descriptors that a message can be served with, each under a number, or under [`NOT_KEPT`].
+    pub(super) fn keep_useful(&self, fds: &[OwnedFd]) -> Vec<u64> {
+        let keep = |(fd, number): (&OwnedFd, &u64)| {
+            let fd = fd.as_fd();
+            if !memory::is_memory(fd) && !eventfd::is_eventfd(fd) {
+                return NOT_KEPT;
+            }
+            self.keep(*number, fd);
+            *number
+        };
+        fds.iter().zip(&self.numbers).map(keep).collect()
     }
 
     /// Keeps a file of guest memory, if it is not kept already.
@@ -100,7 +116,8 @@ impl Keeping {
         let journal = numbers.function(function);
         let worker = bus.reach(function).errands.worker().clone();
         let (numbers, vault) = (Arc::clone(numbers), vault.clone());
-        Self { journal, numbers, vault, files: Vec::new(), stale: Vec::new(), worker, coming: None }
+        let (files, stale, partial) = (Vec::new(), Vec::new(), Vec::new());
+        Self { journal, numbers, vault, files, stale, worker, coming: None, partial }
     }
 
     /// What an errand needs to keep one file.
@@ -143,8 +160,41 @@ impl Keeping {
         }
     }
 
+    /// Descriptors of a message that has not come whole are kept.
+    pub(super) fn partial_kept(&mut self, numbers: Vec<u64>) {
+        self.partial.extend(numbers);
+    }
+
+    /// Returns how many of those are kept and not noted yet.
+    pub(super) fn partial_fds(&self) -> usize {
+        self.partial.len()
+    }
+
+    /// Returns their numbers, which the next step notes.
+    pub(super) fn take_partial_fds(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.partial)
+    }
+
+    /// The descriptors of the message that had not come whole are needed no more as soon as the next step counts.
+    pub(super) fn release_held(&mut self) {
+        let noted = self.journal.progress();
+        let kept = noted.fds().chain(self.partial.drain(..)).filter(|number| *number != NOT_KEPT);
+        self.stale.extend(kept);
+    }
+
+    /// The descriptors of the message that has not come whole, as a predecessor has noted it. In the place of one that was not
+    /// kept is `other`, which is of no use either.
+    pub(super) fn held_fds(&self, other: BorrowedFd<'_>) -> io::Result<Option<Vec<OwnedFd>>> {
+        let fd = |number| match number {
+            NOT_KEPT => other.try_clone_to_owned().map(Some),
+            number => Ok(self.vault.copy(number)),
+        };
+        self.journal.progress().fds().map(fd).collect()
+    }
+
     /// The client is gone, and with it all that it has handed over.
     pub(super) fn end(&mut self) {
+        self.release_held();
         let Progress { stream, replies, .. } = self.journal.progress();
         for Irq { index, vector, .. } in self.journal.noted().irqs {
             self.eventfd(Irq { index, vector, number: 0 });
@@ -162,7 +212,8 @@ impl Keeping {
         let windows = noted.windows.iter().map(|window| window.file);
         let irqs = noted.irqs.iter().map(|irq| irq.number);
         let own = [stream, replies, pages_of(stream)];
-        own.into_iter().chain(windows).chain(irqs).filter(|number| *number != 0).collect()
+        let held = noted.progress.fds().filter(|number| *number != NOT_KEPT);
+        own.into_iter().chain(windows).chain(irqs).chain(held).filter(|number| *number != 0).collect()
     }
 
     /// Everything noted so far counts.

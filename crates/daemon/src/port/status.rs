@@ -2,7 +2,9 @@
 
 use super::Port;
 use super::bus::Reach;
+use super::connection::Half;
 use super::family::{Family, VfFacts};
+use super::hal::now;
 use super::slot::Slot;
 use crate::control::status::{Drops, FunctionStatus, Peer, PortStatus, Traffic, VfStatus};
 use host::cpus::Cpus;
@@ -115,8 +117,13 @@ impl Port {
     }
 }
 
+/// Returns a hint for the administrator about a function's client.
 fn hint(card: &dyn Family, slot: &Slot, reach: &Reach) -> Option<String> {
-    (slot.connection.is_some() && lacks_memory(card, slot, reach)).then(|| SHARE_HINT.to_owned())
+    let connection = slot.connection.as_ref()?;
+    if let Some(half) = connection.half(now()).filter(Half::is_shown) {
+        return Some(format!("the client has stopped in the middle of a message: {half}"));
+    }
+    lacks_memory(card, slot, reach).then(|| SHARE_HINT.to_owned())
 }
 
 fn peer(slot: &Slot, reach: &Reach) -> Option<Peer> {

@@ -27,6 +27,7 @@ mod mapped;
 mod neighbours;
 mod orders;
 mod pf;
+mod pieces;
 mod pinned;
 mod port;
 mod qemu;

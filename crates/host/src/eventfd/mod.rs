@@ -58,6 +58,18 @@ impl AdoptError {
     }
 }
 
+/// Returns whether a descriptor is of an eventfd.
+#[must_use]
+pub fn is_eventfd(fd: BorrowedFd<'_>) -> bool {
+    is_kind(fd) == Ok(true)
+}
+
+fn is_kind(fd: BorrowedFd<'_>) -> Result<bool, Errno> {
+    let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+    // The kernel's own name: no file can have it, since the name of a file begins with a slash.
+    Ok(readlinkat(CWD, path, Vec::new())?.as_bytes() == b"anon_inode:[eventfd]")
+}
+
 /// A counter that wakes whoever waits for it to be above zero.
 #[derive(Debug)]
 pub struct EventFd(OwnedFd);
@@ -79,10 +91,7 @@ impl EventFd {
     /// See [`AdoptError`].
     pub fn adopt(fd: OwnedFd) -> Result<Self, AdoptError> {
         let system = |errno: Errno| AdoptError::System(errno.into());
-        let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
-        // The kernel's own name: no file can have it, since the name of a file begins with a slash.
-        let kind = readlinkat(CWD, path, Vec::new()).map_err(system)?;
-        if kind.as_bytes() != b"anon_inode:[eventfd]" {
+        if !is_kind(fd.as_fd()).map_err(system)? {
             return Err(AdoptError::NotAnEventFd);
         }
         let event = Self(fd);

@@ -28,7 +28,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 pub(crate) use copy::done_last;
 pub use sigbus::{MappingShare, poison_events};
-pub use source::FileIdentity;
+pub use source::{FileIdentity, is_memory};
 pub use view::prefetch;
 pub(crate) use view::{View, Window};
 

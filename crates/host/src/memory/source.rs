@@ -49,6 +49,12 @@ impl FileIdentity {
     }
 }
 
+/// Returns whether a descriptor is of memory: a memfd, or a file on tmpfs or hugetlbfs, which nothing can stall.
+#[must_use]
+pub fn is_memory(fd: BorrowedFd<'_>) -> bool {
+    fcntl_get_seals(fd).is_ok()
+}
+
 /// What to map for a range: no more than it takes, or with `around` the whole blocks of so many bytes that hold it, as
 /// far as the file goes. Huge pages are blocks of their own, since mapping more of them could reserve them.
 pub(super) fn check(

@@ -15,5 +15,5 @@ mod tests;
 pub use access::Access;
 pub use fds::{FdBatch, MAX_FDS};
 pub use listener::{BindError, Listener};
-pub use replies::{Extent, ReplyLog};
+pub use replies::{Extent, Held, ReplyLog};
 pub use stream::{Credentials, Received, Sent, Stream};

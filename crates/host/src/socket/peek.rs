@@ -1,6 +1,6 @@
 //! SO_PEEK_OFF, which rustix does not have.
 
-#![expect(unsafe_code, reason = "setsockopt with an option that rustix lacks")]
+#![expect(unsafe_code, reason = "setsockopt and getsockopt with an option that rustix lacks")]
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -19,4 +19,26 @@ pub(super) fn begin_at(socket: impl AsFd, offset: usize) -> io::Result<()> {
         )
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Returns where the next peek begins, in bytes behind the first in the socket. The kernel moves this place forwards by what
+/// is peeked at, and back by what is received.
+pub(super) fn offset(socket: impl AsFd) -> io::Result<usize> {
+    let mut offset: libc::c_int = 0;
+    let mut length = size_of_val(&offset) as libc::socklen_t;
+    // SAFETY: the option is an int, and the kernel writes no more than `length` bytes of it.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEEK_OFF,
+            (&raw mut offset).cast(),
+            &raw mut length,
+        )
+    };
+    if result == 0 {
+        usize::try_from(offset).map_err(io::Error::other)
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }

@@ -9,7 +9,13 @@
 //! positions only grow. Pages that are done with are given back to the kernel (a hole); the socket keeps its own hold
 //! of them.
 //!
-//! Left out: what is in the replies, and where one ends.
+//! The same file holds the first part of a message of the client's that has not come whole ([`ReplyLog::hold`]): it lies on
+//! pages of its own, which are never sent, behind the replies that are sent and before those to come.
+//!
+//! Left out: what is in replies and messages, and where one ends.
+
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -24,7 +30,7 @@ use super::{Sent, Stream};
 const PAGE: u64 = 4096;
 /// How much may be sent before its pages are given back.
 const HOLE: u64 = 64 * 1024;
-/// More than this is never noted at a time: what a client may leave unread, twice over.
+/// More than this is never noted at a time: what a client may leave unread, twice over, or the longest message.
 const LONGEST: u64 = 4 << 20;
 
 /// What is written and not sent, as positions in the file: kept by the owner where a successor finds it.
@@ -36,6 +42,22 @@ pub struct Extent {
     pub end: u64,
 }
 
+/// Bytes of a message that has not come whole, as positions in the file: noted like [`Extent`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Held {
+    /// The position of the first byte.
+    pub begin: u64,
+    /// The number of bytes; 0 if there is no such message.
+    pub length: u64,
+}
+
+impl Held {
+    /// The first page behind the bytes.
+    fn end(self) -> u64 {
+        (self.begin + self.length).next_multiple_of(PAGE)
+    }
+}
+
 /// A file of replies to one client.
 #[derive(Debug)]
 pub struct ReplyLog {
@@ -45,6 +67,9 @@ pub struct ReplyLog {
     sent: u64,
     /// The pages before have been given back.
     hole: u64,
+    held: Held,
+    /// The next reply begins here at the earliest, behind everything that was held.
+    floor: u64,
 }
 
 impl ReplyLog {
@@ -54,32 +79,65 @@ impl ReplyLog {
     /// The process is out of descriptors.
     pub fn new() -> io::Result<Self> {
         let file = memfd_create("softiov-replies", MemfdFlags::CLOEXEC)?;
-        Ok(Self { file, extent: Extent::default(), sent: 0, hole: 0 })
+        Ok(Self { file, extent: Extent::default(), sent: 0, hole: 0, held: Held::default(), floor: 0 })
     }
 
-    /// Takes over a predecessor's file with what it had noted last. Answers the log, the replies from
+    /// Takes over a predecessor's file with what it had noted last. Returns the log, the replies from
     /// [`Extent::begin`] on, and how many bytes of them are sent.
     ///
     /// # Errors
     /// The file cannot be read: it is not one of these.
-    pub fn adopt(file: OwnedFd, extent: Extent) -> io::Result<(Self, Vec<u8>, usize)> {
+    pub fn adopt(file: OwnedFd, extent: Extent, held: Held) -> io::Result<(Self, Vec<u8>, usize)> {
         let mut sent = tell(&file)?;
         // The predecessor died between noting the next page and moving there.
         if !(extent.begin..=extent.end).contains(&sent) {
             sent = seek(&file, SeekFrom::Start(extent.begin))?;
         }
-        let length = extent.end.checked_sub(extent.begin).filter(|length| *length <= LONGEST);
-        let mut replies = vec![0; length.ok_or(io::ErrorKind::InvalidData)? as usize];
-        let (mut at, mut rest) = (extent.begin, replies.as_mut_slice());
-        while !rest.is_empty() {
-            let read = pread(&file, &mut *rest, at)?;
-            if read == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            (at, rest) = (at + read as u64, &mut rest[read..]);
+        let replies = read(&file, extent.begin, extent.end.checked_sub(extent.begin))?;
+        let (hole, floor) = (sent & !(PAGE - 1), if held.length > 0 { held.end() } else { 0 });
+        Ok((Self { file, extent, sent, hole, held, floor }, replies, (sent - extent.begin) as usize))
+    }
+
+    /// Appends bytes of the message that has not come whole to those that are held. They count from when [`ReplyLog::held`]
+    /// is noted. Only while every reply is sent: the next ones will lie behind.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn hold(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.held.length == 0 {
+            self.held.begin = self.extent.end.next_multiple_of(PAGE);
         }
-        let hole = sent & !(PAGE - 1);
-        Ok((Self { file, extent, sent, hole }, replies, (sent - extent.begin) as usize))
+        write(&self.file, self.held.begin + self.held.length, bytes)?;
+        self.held.length += bytes.len() as u64;
+        self.floor = self.held.end();
+        Ok(())
+    }
+
+    /// Returns the bytes to note after [`ReplyLog::hold`].
+    #[must_use]
+    pub fn held(&self) -> Held {
+        self.held
+    }
+
+    /// Reads the bytes that are held.
+    ///
+    /// # Errors
+    /// The file is not one of these.
+    pub fn read_held(&self) -> io::Result<Vec<u8>> {
+        read(&self.file, self.held.begin, Some(self.held.length))
+    }
+
+    /// Forgets the bytes that are held. To be called when a note counts that there are none.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn release(&mut self) -> io::Result<()> {
+        let Held { begin, length } = std::mem::take(&mut self.held);
+        if length >= HOLE {
+            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            fallocate(&self.file, flags, begin, length)?;
+        }
+        Ok(())
     }
 
     /// What to note before the next [`ReplyLog::send`].
@@ -89,16 +147,18 @@ impl ReplyLog {
     }
 
     /// Makes room for `bytes` of replies: they begin on the next page if everything is sent and they would cross the end
-    /// of this one. If the answer is true, [`ReplyLog::extent`] has to be noted, and then [`ReplyLog::settle`] to be
-    /// called.
+    /// of this one, and behind what is or was held. If it returns true, [`ReplyLog::extent`] has to be noted, and then
+    /// [`ReplyLog::settle`] to be called.
     #[must_use]
     pub fn make_room(&mut self, bytes: usize) -> bool {
         let end = self.extent.end;
         let page = end.next_multiple_of(PAGE);
-        if self.sent < end || end == page || end % PAGE + bytes as u64 <= PAGE {
+        let crosses = end != page && end % PAGE + bytes as u64 > PAGE;
+        if self.sent < end || !(crosses || end < self.floor) {
             return false;
         }
-        self.extent = Extent { begin: page, end: page };
+        let next = page.max(self.floor);
+        self.extent = Extent { begin: next, end: next };
         true
     }
 
@@ -130,12 +190,9 @@ impl ReplyLog {
     ///
     /// # Errors
     /// There is no memory.
-    pub fn append(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        while !bytes.is_empty() {
-            let written = pwrite(&self.file, bytes, self.extent.end)?;
-            self.extent.end += written as u64;
-            bytes = &bytes[written..];
-        }
+    pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        write(&self.file, self.extent.end, bytes)?;
+        self.extent.end += bytes.len() as u64;
         Ok(())
     }
 
@@ -174,124 +231,32 @@ impl ReplyLog {
     }
 }
 
+fn write(file: &OwnedFd, mut at: u64, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let written = pwrite(file, bytes, at)?;
+        (at, bytes) = (at + written as u64, &bytes[written..]);
+    }
+    Ok(())
+}
+
+/// Reads bytes that were noted, if their number is one that may be.
+fn read(file: &OwnedFd, mut at: u64, length: Option<u64>) -> io::Result<Vec<u8>> {
+    let length = length.filter(|length| *length <= LONGEST).ok_or(io::ErrorKind::InvalidData)?;
+    let mut bytes = vec![0; length as usize];
+    let mut rest = bytes.as_mut_slice();
+    while !rest.is_empty() {
+        let read = pread(file, &mut *rest, at)?;
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        (at, rest) = (at + read as u64, &mut rest[read..]);
+    }
+    Ok(bytes)
+}
+
 impl AsFd for ReplyLog {
     /// The file, to be kept for a successor.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::socket::{FdBatch, Received};
-
-    /// A conversation with the notes that an owner keeps.
-    struct World {
-        log: ReplyLog,
-        noted: Extent,
-        ours: Stream,
-        theirs: Stream,
-    }
-
-    impl World {
-        fn new() -> Self {
-            let (ours, theirs) = Stream::pair().unwrap();
-            Self { log: ReplyLog::new().unwrap(), noted: Extent::default(), ours, theirs }
-        }
-
-        fn append(&mut self, bytes: &[u8]) {
-            if self.log.make_room(bytes.len()) {
-                self.noted = self.log.extent();
-                self.log.settle().unwrap();
-            }
-            self.log.append(bytes).unwrap();
-            self.noted = self.log.extent();
-        }
-
-        fn send(&mut self, bytes: usize) {
-            assert_eq!(self.log.send(&self.ours, bytes).unwrap(), Sent::Bytes(bytes));
-        }
-
-        fn hears(&self, bytes: &[u8]) {
-            let (mut heard, mut buffer) = (Vec::new(), [0; 1 << 16]);
-            while heard.len() < bytes.len() {
-                match self.theirs.recv(&mut buffer, &mut FdBatch::new()).unwrap() {
-                    Received::Bytes(count) => heard.extend_from_slice(&buffer[..count]),
-                    other => panic!("{other:?} after {} bytes", heard.len()),
-                }
-            }
-            assert!(heard == bytes, "the client hears something else");
-        }
-
-        /// The process dies; what the client is owed.
-        fn die(&mut self) -> Vec<u8> {
-            let file = self.log.file.try_clone().unwrap();
-            let (log, replies, sent) = ReplyLog::adopt(file, self.noted).unwrap();
-            self.log = log;
-            replies[sent..].to_vec()
-        }
-    }
-
-    #[test]
-    fn a_successor_knows_to_the_byte_what_was_sent() {
-        let mut world = World::new();
-        world.append(b"first second");
-        world.send(6);
-        assert_eq!(world.die(), b"second");
-        world.send(6);
-        world.hears(b"first second");
-        assert_eq!(world.die(), b"");
-    }
-
-    #[test]
-    fn what_was_written_and_not_noted_is_not_owed() {
-        let mut world = World::new();
-        world.append(b"noted");
-        world.log.append(b"not noted").unwrap();
-        assert_eq!(world.die(), b"noted");
-        world.log.append(b" later").unwrap();
-        world.noted = world.log.extent();
-        world.send(11);
-        world.hears(b"noted later");
-    }
-
-    #[test]
-    fn bytes_that_a_client_has_not_read_stay_what_they_were_when_their_pages_are_given_back() {
-        let mut world = World::new();
-        let mut expected = Vec::new();
-        for number in 0..40_u8 {
-            let reply = vec![number; 3000];
-            world.append(&reply);
-            world.send(reply.len());
-            world.log.trim().unwrap();
-            expected.extend(reply);
-        }
-        assert!(world.log.hole >= HOLE, "pages were given back");
-        world.hears(&expected);
-    }
-
-    #[test]
-    fn a_death_between_noting_the_next_page_and_moving_there_is_no_loss() {
-        let mut world = World::new();
-        world.append(&[7; 4000]);
-        world.send(4000);
-        assert!(world.log.make_room(200), "200 bytes more would cross the page");
-        world.noted = world.log.extent();
-        assert_eq!(world.die(), b"");
-        world.append(&[8; 200]);
-        world.send(200);
-        world.hears(&[[7; 4000].as_slice(), &[8; 200]].concat());
-    }
-
-    #[test]
-    fn a_client_that_does_not_read_is_not_waited_for() {
-        let mut world = World::new();
-        world.append(&[1; 1 << 20]);
-        let mut total = 0;
-        while let Sent::Bytes(sent) = world.log.send(&world.ours, (1 << 20) - total).unwrap() {
-            total += sent;
-        }
-        assert_eq!(world.die().len(), (1 << 20) - total);
     }
 }

@@ -131,6 +131,16 @@ impl Stream {
         super::peek::begin_at(&self.0, offset)
     }
 
+    /// Returns where the next [`Stream::peek`] begins, in bytes behind the first in the socket. [`Stream::consume`] moves
+    /// this place back by what it takes, in the kernel and in one with taking it: it tells a successor how much of what was
+    /// to be consumed is.
+    ///
+    /// # Errors
+    /// [`Stream::peek_from`] was never called.
+    pub fn peek_offset(&self) -> io::Result<usize> {
+        super::peek::offset(&self.0)
+    }
+
     /// Takes `buffer.len()` bytes out of the socket that were peeked at, into `buffer`. Descriptors that came with them
     /// are dropped: the peek has brought copies. Answers how many bytes were taken: fewer only if descriptors came in
     /// the middle of them.

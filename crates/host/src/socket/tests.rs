@@ -309,6 +309,24 @@ fn a_peer_that_has_hung_up_is_known_before_everything_is_read() {
 }
 
 #[test]
+fn peek_offset_tells_how_much_was_consumed() {
+    let (a, b) = Stream::pair().unwrap();
+    assert!(b.peek_offset().is_err(), "the socket counts from the first peek_from on");
+    b.peek_from(0).unwrap();
+    // Equal bytes: only the kernel's count can tell.
+    for _ in 0..60 {
+        a.send(&[0; 3], &[]).unwrap();
+    }
+    let mut buffer = [0; 256];
+    assert_eq!(b.peek(&mut buffer, &mut FdBatch::new()).unwrap(), Received::Bytes(180));
+    let copy = Stream::adopt(b.as_fd().try_clone_to_owned().unwrap()).unwrap();
+    for (taken, left) in [(1, 179), (3, 176), (50, 126), (126, 0)] {
+        assert_eq!(b.consume(&mut buffer[..taken]).unwrap(), taken);
+        assert_eq!(copy.peek_offset().unwrap(), left, "another process sees the same");
+    }
+}
+
+#[test]
 fn what_is_peeked_at_stays_until_it_is_consumed() {
     let (a, b) = Stream::pair().unwrap();
     b.peek_from(0).unwrap();

@@ -1,14 +1,14 @@
 //! A session that goes on in another process.
 //!
-//! Nothing of the stream is taken along: whoever serves the session leaves in the socket what is not handled
-//! ([`Session::undone`] says how much that is), so a successor receives it again. What was agreed on, and which
-//! windows there are, has to be noted elsewhere.
+//! Whoever serves the session keeps what a successor needs: the bytes of messages that are not handled
+//! ([`Session::undone`] says how many there are), in the socket or elsewhere; and, once messages up to there are handled, the
+//! first part of a message that has not come whole ([`Session::partial`]). What was agreed on, and which windows there are, has
+//! to be noted too.
 //!
 //! Left out: replies that were not sent, which are the outbox's ([`Outbox::resume`](crate::outbox::Outbox::resume)).
 
 use super::{Negotiated, Session, Waiting};
-use crate::wire::Header;
-use zerocopy::IntoBytes;
+use crate::decoder::{Partial, ProtocolError};
 
 impl<F> Session<F> {
     /// A session that goes on where another process has left it. `windows` are the first and last addresses of the DMA
@@ -24,25 +24,27 @@ impl<F> Session<F> {
         session
     }
 
-    /// How many of the bytes that were pushed a successor would have to receive again: those of messages that are not
-    /// complete or not done. `None` if it could not go on from them, because a part of a message was dropped.
-    pub fn undone(&self) -> Option<usize> {
-        let waiting = |waiting: &Waiting| waiting.request.size.get() as usize;
-        let waiting = self.state.waiting.as_ref().map_or(0, waiting);
-        self.decoder.is_in_step().then(|| self.decoder.buffered() + waiting)
+    /// Takes over the message that has not come whole, and the descriptors that came with it, before anything is pushed.
+    ///
+    /// # Errors
+    /// No session can have left this.
+    pub fn resume_partial(
+        &mut self,
+        partial: Partial<'_>,
+        fds: impl IntoIterator<Item = F>,
+    ) -> Result<(), ProtocolError> {
+        self.decoder.resume(partial, fds)
     }
 
-    /// How these bytes begin: a header, with zeros for what has not come of it.
-    pub fn front(&self) -> [u8; Header::LEN] {
-        let mut front = [0; Header::LEN];
-        match &self.state.waiting {
-            Some(waiting) => front.copy_from_slice(waiting.request.as_bytes()),
-            None => {
-                let held = self.decoder.held();
-                let length = held.len().min(Header::LEN);
-                front[..length].copy_from_slice(&held[..length]);
-            }
-        }
-        front
+    /// The number of bytes, of those that were pushed or resumed with, that belong to messages that are not complete or not
+    /// done.
+    pub fn undone(&self) -> usize {
+        let waiting = |waiting: &Waiting| waiting.request.size.get() as usize;
+        self.state.waiting.as_ref().map_or(0, waiting) + self.decoder.pending()
+    }
+
+    /// The message that has not come whole, once [`step`](Self::step) has said [`Step::Starved`](super::Step::Starved).
+    pub fn partial(&self) -> Partial<'_> {
+        self.decoder.partial()
     }
 }

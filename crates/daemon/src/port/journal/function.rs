@@ -4,9 +4,10 @@ use super::layout::{self, IRQ, IRQ_TYPES, IRQS_A_TYPE, MOST_WINDOWS, WINDOW};
 use super::{get, put, words};
 use host::dma::Permissions;
 use host::shared::SharedMemory;
-use host::socket::Extent;
+use host::socket::{Extent, Held};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use vfio_user::wire::MAX_MESSAGE_FDS;
 
 /// How far a client has been served. All of it counts at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -16,13 +17,35 @@ pub(in crate::port) struct Progress {
     pub(in crate::port) replies: u64,
     /// What of the replies is written.
     pub(in crate::port) extent: Extent,
-    /// Bytes at the front of the socket that are handled and may not be consumed yet, and how they begin.
-    pub(in crate::port) handled: u64,
-    pub(in crate::port) front: [u8; 16],
-    /// Part of a message was consumed before all of it had come: nobody else can go on from here.
-    pub(in crate::port) torn: bool,
+    /// Bytes at the front of the socket that are being consumed: they are handled, or held.
+    pub(in crate::port) consuming: u64,
+    /// The socket's peek offset before the first of these is consumed. The kernel moves it back by each byte that is.
+    pub(in crate::port) peeked: u64,
+    /// The first part of a message that has not come whole, consumed and held in the file of replies.
+    pub(in crate::port) held: Held,
+    /// Bytes of this message behind those that are held, consumed and dropped because the message is too long.
+    pub(in crate::port) skipped: u64,
+    /// The numbers of the descriptors that came with this message, [`NOT_KEPT`] for those of no use; 0 ends the list.
+    pub(in crate::port) fds: [u64; MAX_MESSAGE_FDS],
     /// What was agreed on: the minor version, and whether several writes may come at once.
     pub(in crate::port) agreed: Option<(u16, bool)>,
+    /// An earlier version of softiov has consumed part of a message and not kept it.
+    pub(in crate::port) torn: bool,
+}
+
+/// The number of a descriptor that no message is served with, whatever it says.
+pub(in crate::port) const NOT_KEPT: u64 = u64::MAX;
+
+impl Progress {
+    /// The numbers of the descriptors that came with the message that has not come whole.
+    pub(in crate::port) fn fds(&self) -> impl Iterator<Item = u64> {
+        self.fds.into_iter().take_while(|number| *number != 0)
+    }
+
+    /// The progress when that message has come whole and is handled, or another one is at the front of the socket.
+    pub(in crate::port) fn without_held(self) -> Self {
+        Self { held: Held::default(), skipped: 0, fds: [0; MAX_MESSAGE_FDS], ..self }
+    }
 }
 
 /// A DMA window.
@@ -80,7 +103,7 @@ const FILE: u64 = 40;
 
 impl FunctionJournal {
     pub(super) fn open(memory: Arc<SharedMemory>, at: layout::Function) -> Self {
-        let record: [u64; 11] = words(&memory, at.progress[(get(&memory, at.which) % 2) as usize]);
+        let record: Record = words(&memory, at.progress[(get(&memory, at.which) % 2) as usize]);
         let mut journal = Self {
             memory,
             at,
@@ -131,7 +154,9 @@ impl FunctionJournal {
         (self.progress, self.touched) = (progress, false);
         let record = encode(&progress, self.step, self.used);
         let place = self.step % 2;
-        put(&self.memory, self.at.progress[place as usize], &record);
+        // Behind the end of the list of descriptors nothing counts.
+        let words = (FDS + progress.fds().count() + 1).min(record.len());
+        put(&self.memory, self.at.progress[place as usize], &record[..words]);
         put(&self.memory, self.at.which, &[place]);
         self.free.append(&mut self.released);
     }
@@ -250,20 +275,54 @@ impl FunctionJournal {
     }
 }
 
-fn encode(progress: &Progress, step: u64, used: u64) -> [u64; 11] {
-    let Progress { stream, replies, extent, handled, front, torn, agreed } = *progress;
-    let half = |from: usize| u64::from_ne_bytes(std::array::from_fn(|i| front[from + i]));
+/// The words of a [`Progress`]. The first eleven are those of earlier versions, two of which have another meaning now.
+type Record = [u64; FDS + MAX_MESSAGE_FDS];
+
+/// The index of the first descriptor's number in a record.
+const FDS: usize = 13;
+
+/// Flags of a record. An earlier version reads [`TORN`], and lets a client go that it could not serve on.
+const TORN: u64 = 1;
+const BY_PEEK_OFFSET: u64 = 2;
+
+fn encode(progress: &Progress, step: u64, used: u64) -> Record {
+    let Progress { stream, replies, extent, consuming, peeked, held, skipped, fds, agreed, torn: _ } =
+        *progress;
     let agreed = agreed.map_or(0, |(minor, several)| 1 | u64::from(several) << 1 | u64::from(minor) << 16);
-    let flags = u64::from(torn);
-    [step, used, stream, replies, extent.begin, extent.end, handled, half(0), half(8), flags, agreed]
+    let flags = BY_PEEK_OFFSET | if consuming > 0 || held.length > 0 { TORN } else { 0 };
+    let Extent { begin, end } = extent;
+    let mut record = [0; FDS + MAX_MESSAGE_FDS];
+    record[..FDS].copy_from_slice(&[
+        step,
+        used,
+        stream,
+        replies,
+        begin,
+        end,
+        consuming,
+        peeked,
+        held.length,
+        flags,
+        agreed,
+        held.begin,
+        skipped,
+    ]);
+    record[FDS..].copy_from_slice(&fds);
+    record
 }
 
-fn decode(record: &[u64; 11]) -> Progress {
-    let [.., stream, replies, begin, end, handled, low, high, flags, agreed] = *record;
-    let mut front = [0; 16];
-    front[..8].copy_from_slice(&low.to_ne_bytes());
-    front[8..].copy_from_slice(&high.to_ne_bytes());
+fn decode(record: &Record) -> Progress {
+    let [_, _, stream, replies, begin, end, consuming, peeked, length, flags, agreed, at, skipped, ..] =
+        *record;
     let agreed = (agreed & 1 != 0).then_some(((agreed >> 16) as u16, agreed & 2 != 0));
-    let extent = Extent { begin, end };
-    Progress { stream, replies, extent, handled, front, torn: flags & 1 != 0, agreed }
+    let known = Progress { stream, replies, extent: Extent { begin, end }, agreed, ..Progress::default() };
+    if flags & BY_PEEK_OFFSET == 0 {
+        return Progress { torn: flags & TORN != 0 || consuming > 0, ..known };
+    }
+    let mut fds = [0; MAX_MESSAGE_FDS];
+    // What lies behind the end of the list is an earlier message's.
+    let listed = record[FDS..].iter().take_while(|number| **number != 0);
+    fds.iter_mut().zip(listed).for_each(|(place, number)| *place = *number);
+    let held = Held { begin: at, length };
+    Progress { consuming, peeked, held, skipped, fds, ..known }
 }

@@ -12,6 +12,9 @@
 //! - A function's [`Progress`] has two places; a number says which one counts, and is written last.
 //! - A window or an eventfd carries the number of the step that made it and the one that took it away. It counts if
 //!   the step does: what a message has changed counts from the moment in which the message counts as handled.
+//! - Bytes that are consumed from a socket are noted before, with the socket's peek offset, which the kernel moves back
+//!   in one with consuming them: it says how many are. The first part of a message that has not come whole is held in the
+//!   file of replies, and its descriptors are kept, before it is consumed.
 //! - The port at rest is marked as valid after it was written, and as invalid before anything else happens.
 //!
 //! Left out: reading it all again (`adopt`).
@@ -22,7 +25,7 @@ mod rest;
 #[cfg(test)]
 mod tests;
 
-pub(super) use function::{FunctionJournal, Irq, Progress, Window};
+pub(super) use function::{FunctionJournal, Irq, NOT_KEPT, Progress, Window};
 pub(super) use rest::Rest;
 
 use host::shared::{SharedMemory, SharedMemoryError};

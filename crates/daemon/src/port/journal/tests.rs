@@ -4,8 +4,9 @@
 use super::function::Noted;
 use super::*;
 use host::dma::Permissions;
-use host::socket::Extent;
+use host::socket::{Extent, Held};
 use pcie::Function;
+use vfio_user::wire::MAX_MESSAGE_FDS;
 
 fn open() -> (Journal, FunctionJournal) {
     let journal = Journal::new(8).unwrap();
@@ -17,15 +18,20 @@ fn window(iova: u64, file: u64) -> Window {
     Window { iova, size: 0x1000, permissions: Permissions::READ_WRITE, file, offset: iova * 2 }
 }
 
-fn progress(handled: u64) -> Progress {
+fn progress(consuming: u64) -> Progress {
+    let mut fds = [0; MAX_MESSAGE_FDS];
+    fds[..3].copy_from_slice(&[9, NOT_KEPT, 10]);
     Progress {
         stream: 7,
         replies: 8,
         extent: Extent { begin: 4096, end: 5000 },
-        handled,
-        front: *b"0123456789abcdef",
-        torn: false,
+        consuming,
+        peeked: consuming + 5,
+        held: Held { begin: 8192, length: 20 },
+        skipped: 3,
+        fds,
         agreed: Some((1, true)),
+        torn: false,
     }
 }
 
@@ -48,6 +54,29 @@ fn a_step_is_found_whole() {
             .progress(),
         Progress::default()
     );
+}
+
+#[test]
+fn descriptors_of_an_earlier_message_are_not_found() {
+    let (journal, mut function) = open();
+    let full = Progress { fds: [4; MAX_MESSAGE_FDS], ..progress(0) };
+    for step in [full, full, full.without_held(), progress(1), full.without_held(), progress(2)] {
+        function.step(step);
+        assert_eq!(found(&journal).progress, step);
+    }
+}
+
+#[test]
+fn record_of_an_earlier_version_is_read_or_torn() {
+    let (journal, _) = open();
+    let at = layout::Function::at(4);
+    for (handled, flags, torn) in [(0, 0, false), (0, 1, true), (40, 0, true)] {
+        let earlier = [9, 0, 7, 8, 4096, 5000, handled, 0x1122, 0x3344, flags, 1 << 16 | 3];
+        put(&journal.memory, at.progress[0], &earlier);
+        put(&journal.memory, at.which, &[0]);
+        let expected = Progress { torn, ..progress(0).without_held() };
+        assert_eq!(found(&journal).progress, Progress { peeked: 0, ..expected });
+    }
 }
 
 #[test]
@@ -189,7 +218,7 @@ fn a_port_of_64_vfs_has_room_for_all_that_its_guests_can_leave_waiting() {
     journal.function(Function::Vf(63)).step(progress(63));
     let found = Journal::adopt(journal.as_fd().try_clone_to_owned().unwrap()).unwrap();
     assert!(found.rest().read() == Some(rest) && found.software() == software);
-    assert_eq!(found.function(Function::Vf(63)).progress().handled, 63);
+    assert_eq!(found.function(Function::Vf(63)).progress().consuming, 63);
 }
 
 #[test]
@@ -199,8 +228,8 @@ fn there_is_room_for_every_vf_of_the_family_and_each_has_notes_of_its_own() {
         journal.function(Function::Vf(n)).step(progress(n.into()));
     }
     let found = Journal::adopt(journal.as_fd().try_clone_to_owned().unwrap()).unwrap();
-    let handled: Vec<u64> = (0..64).map(|n| found.function(Function::Vf(n)).progress().handled).collect();
-    assert_eq!(handled, (0..64).collect::<Vec<_>>());
+    let consuming: Vec<u64> = (0..64).map(|n| found.function(Function::Vf(n)).progress().consuming).collect();
+    assert_eq!(consuming, (0..64).collect::<Vec<_>>());
     assert!(found.check_room(64).is_ok());
     assert_eq!(found.function(Function::Pf).progress(), Progress::default());
 }

@@ -1,0 +1,146 @@
+//! A process dies between any two calls, and its successor continues with the file and what was noted.
+
+use super::*;
+use crate::socket::{FdBatch, Received};
+
+/// A conversation with the notes that an owner keeps.
+struct World {
+    log: ReplyLog,
+    noted: Extent,
+    held: Held,
+    ours: Stream,
+    theirs: Stream,
+}
+
+impl World {
+    fn new() -> Self {
+        let (ours, theirs) = Stream::pair().unwrap();
+        let (noted, held) = (Extent::default(), Held::default());
+        Self { log: ReplyLog::new().unwrap(), noted, held, ours, theirs }
+    }
+
+    fn append(&mut self, bytes: &[u8]) {
+        if self.log.make_room(bytes.len()) {
+            self.noted = self.log.extent();
+            self.log.settle().unwrap();
+        }
+        self.log.append(bytes).unwrap();
+        self.noted = self.log.extent();
+    }
+
+    fn send(&mut self, bytes: usize) {
+        assert_eq!(self.log.send(&self.ours, bytes).unwrap(), Sent::Bytes(bytes));
+    }
+
+    fn hears(&self, bytes: &[u8]) {
+        let (mut heard, mut buffer) = (Vec::new(), [0; 1 << 16]);
+        while heard.len() < bytes.len() {
+            match self.theirs.recv(&mut buffer, &mut FdBatch::new()).unwrap() {
+                Received::Bytes(count) => heard.extend_from_slice(&buffer[..count]),
+                other => panic!("{other:?} after {} bytes", heard.len()),
+            }
+        }
+        assert!(heard == bytes, "the client hears something else");
+    }
+
+    /// The process dies; what the client is owed.
+    fn die(&mut self) -> Vec<u8> {
+        let file = self.log.file.try_clone().unwrap();
+        let (log, replies, sent) = ReplyLog::adopt(file, self.noted, self.held).unwrap();
+        self.log = log;
+        replies[sent..].to_vec()
+    }
+}
+
+#[test]
+fn a_successor_knows_to_the_byte_what_was_sent() {
+    let mut world = World::new();
+    world.append(b"first second");
+    world.send(6);
+    assert_eq!(world.die(), b"second");
+    world.send(6);
+    world.hears(b"first second");
+    assert_eq!(world.die(), b"");
+}
+
+#[test]
+fn what_was_written_and_not_noted_is_not_owed() {
+    let mut world = World::new();
+    world.append(b"noted");
+    world.log.append(b"not noted").unwrap();
+    assert_eq!(world.die(), b"noted");
+    world.log.append(b" later").unwrap();
+    world.noted = world.log.extent();
+    world.send(11);
+    world.hears(b"noted later");
+}
+
+#[test]
+fn bytes_that_a_client_has_not_read_stay_what_they_were_when_their_pages_are_given_back() {
+    let mut world = World::new();
+    let mut expected = Vec::new();
+    for number in 0..40_u8 {
+        let reply = vec![number; 3000];
+        world.append(&reply);
+        world.send(reply.len());
+        world.log.trim().unwrap();
+        expected.extend(reply);
+    }
+    assert!(world.log.hole >= HOLE, "pages were given back");
+    world.hears(&expected);
+}
+
+#[test]
+fn a_death_between_noting_the_next_page_and_moving_there_is_no_loss() {
+    let mut world = World::new();
+    world.append(&[7; 4000]);
+    world.send(4000);
+    assert!(world.log.make_room(200), "200 bytes more would cross the page");
+    world.noted = world.log.extent();
+    assert_eq!(world.die(), b"");
+    world.append(&[8; 200]);
+    world.send(200);
+    world.hears(&[[7; 4000].as_slice(), &[8; 200]].concat());
+}
+
+#[test]
+fn held_bytes_outlive_a_death_and_are_never_sent() {
+    let mut world = World::new();
+    let mut sent = Vec::new();
+    for round in 1..20_u8 {
+        world.append(&[round; 10]);
+        world.send(10);
+        world.log.trim().unwrap();
+        sent.extend([round; 10]);
+        let message = vec![0x80 | round; usize::from(round) * 4500];
+        for part in message.chunks(3000) {
+            world.log.hold(part).unwrap();
+            // Not noted yet, so a successor writes the part again.
+            world.die();
+            world.log.hold(part).unwrap();
+            world.held = world.log.held();
+            world.die();
+        }
+        assert!(world.log.read_held().unwrap() == message);
+        world.append(&[round; 100]);
+        assert!(world.log.read_held().unwrap() == message, "its reply lies elsewhere");
+        world.held = Held::default();
+        world.log.release().unwrap();
+        world.die();
+        world.send(100);
+        world.log.trim().unwrap();
+        sent.extend([round; 100]);
+    }
+    world.hears(&sent);
+}
+
+#[test]
+fn a_client_that_does_not_read_is_not_waited_for() {
+    let mut world = World::new();
+    world.append(&[1; 1 << 20]);
+    let mut total = 0;
+    while let Sent::Bytes(sent) = world.log.send(&world.ours, (1 << 20) - total).unwrap() {
+        total += sent;
+    }
+    assert_eq!(world.die().len(), (1 << 20) - total);
+}
