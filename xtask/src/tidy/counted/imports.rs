@@ -60,6 +60,11 @@ fn read(tokens: &[TokenTree], module: &mut Module) {
         let rest = &tokens[at..];
         if attribute(rest).is_some_and(|attribute| is_test(&inside(attribute))) {
             at += item(rest);
+        } else if ident(rest.first()).is_some_and(|word| word == "pub")
+            && group(rest.get(1), Delimiter::Parenthesis).is_some()
+        {
+            // The path of `pub(in path)` imports nothing.
+            at += 1;
         } else if ident(rest.first()).is_some_and(|word| word == "use") {
             let end = rest.iter().position(|token| is_punct(Some(token), ';')).unwrap_or(rest.len());
             tree(&rest[1..end], &[], module);
