@@ -3,17 +3,20 @@
 //! Whatever happens to this process, a successor goes on where the client is: messages stay in the socket until they are
 //! handled, replies are written to a file before they are sent, and how far both are is noted in one step
 //! ([`Progress`]). See [`journal`](super::journal). The first part of a message that has not come whole does not stay in the
-//! socket (`partial`).
+//! socket (`half`).
 //!
 //! Left out: what messages do to the function.
 
-mod partial;
+mod half;
+mod visit;
 
-pub(super) use partial::Half;
+pub(super) use half::Half;
+pub(super) use visit::{Over, Visit};
 
 use super::device::FunctionDevice;
 use super::hal::now;
 use super::journal::Progress;
+use half::PATIENCE;
 use host::poll::{Interest, Poller};
 use host::socket::{FdBatch, Received, ReplyLog, Sent, Stream};
 use host::worker::LateFd;
@@ -21,67 +24,15 @@ use i82576::Time;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
+use vfio_user::decoder::Partial;
 use vfio_user::outbox::Outbox;
 use vfio_user::server::{Counters, Session, Step};
-use vfio_user::wire::Errno;
-
-/// Receives and messages that one visit to a connection may take, and how long: other VFs wait meanwhile, several times
-/// for each frame and its answer (`tests/live/neighbours.rs` measures it). The time counts when messages are expensive, such
-/// as one window among tens of thousands.
-const RECEIVES: usize = 8;
-const MESSAGES: usize = 32;
-const TURN: Duration = Duration::from_micros(20);
+use vfio_user::wire::{Errno, MAX_MESSAGE_FDS};
+use visit::{RECEIVES, Turn};
 
 /// Which descriptors are lost cannot be told, and a window without its memory would fail without a word.
 const LOST_FDS: &str = "descriptors were lost: it sent too many at once, or this process may open no more; raise LimitNOFILE= of the host's \
      unit, or ulimit -Hn";
-
-/// Why a connection is over.
-#[derive(Debug)]
-pub(super) enum Over {
-    /// The client has gone.
-    Closed,
-    /// The host lets it go.
-    Ended,
-    /// The client does not speak the protocol, or the socket broke.
-    Failed(String),
-}
-
-impl Over {
-    /// What there is to say of a function whose client this befell.
-    pub(super) fn words(&self) -> &'static str {
-        match self {
-            Self::Closed => "the client has gone",
-            Self::Ended => "the client is let go",
-            Self::Failed(_) => "the client is cut off",
-        }
-    }
-}
-
-/// What a visit left behind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Visit {
-    /// Everything that is there was handled.
-    Done,
-    /// There may be more: come back without waiting.
-    More,
-    /// An errand has to be done first: come back when it is.
-    Waiting,
-}
-
-/// What is left of a visit.
-#[derive(Debug)]
-struct Turn {
-    messages: usize,
-    began: Time,
-}
-
-impl Turn {
-    fn is_over(&self) -> bool {
-        self.messages == 0 || now().since(self.began) >= TURN
-    }
-}
 
 /// A connected client.
 #[derive(Debug)]
@@ -183,7 +134,7 @@ impl Connection {
         if self.waiting {
             return Ok(Visit::Waiting);
         }
-        let mut turn = Turn { messages: MESSAGES, began: now() };
+        let mut turn = Turn::begin(now());
         for _ in 0..RECEIVES {
             match self.steps(device, &mut turn, buffer)? {
                 Visit::Done if self.outbox.pending() > 0 => return Ok(Visit::Done),
@@ -228,11 +179,11 @@ impl Connection {
         buffer: &mut [u8],
     ) -> Result<Visit, Over> {
         loop {
-            if turn.is_over() {
+            if turn.is_over(now()) {
                 self.settle(device, buffer)?;
                 return Ok(Visit::More);
             }
-            turn.messages -= 1;
+            turn.count();
             let step = self.session.step(device, &mut self.outbox);
             let step = step.map_err(|error| Over::Failed(error.to_string()))?;
             // A window that was taken away must not be noted over before that counts.
@@ -382,5 +333,64 @@ impl Connection {
         errands.discard((outbox, fds, copies));
         errands.next_client();
         stream
+    }
+
+    /// Returns the message in the middle of which the client is silent.
+    pub(super) fn half(&self, now: Time) -> Option<Half> {
+        let since = self.since.filter(|_| !self.waiting)?;
+        let partial = self.session.partial();
+        Some(Half { received: partial.received(), size: partial.size(), silent: now.since(since) })
+    }
+
+    /// Returns when the client is to be cut off, if it sends nothing until then.
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.since.filter(|_| !self.waiting).map(|since| since + PATIENCE)
+    }
+
+    /// Takes what has come of a message that is not whole out of the socket. Every whole message is handled and every reply
+    /// sent.
+    fn take_partial(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> Result<Visit, Over> {
+        if self.left == 0 {
+            return Ok(Visit::Done);
+        }
+        self.since = Some(now());
+        let taken = self.keep_fds(device).and_then(|kept| match kept {
+            true => self.hold(device, buffer).map(|()| Visit::Done),
+            false => Ok(Visit::Waiting),
+        });
+        taken.map_err(|error| Over::Failed(error.to_string()))
+    }
+
+    /// Has the descriptors kept that came with the message. Returns `false` if that is yet to be done.
+    fn keep_fds(&mut self, device: &mut FunctionDevice<'_>) -> io::Result<bool> {
+        let noted = device.keeping.journal.progress().fds().count();
+        let wanted = self.copies.len().min(MAX_MESSAGE_FDS - noted);
+        let kept = device.keeping.partial_fds();
+        if kept >= wanted {
+            return Ok(true);
+        }
+        let copies = self.copies.range(kept..wanted).map(|(_, fd)| fd.as_fd().try_clone_to_owned());
+        let copies = copies.collect::<io::Result<Vec<_>>>()?;
+        let keeper = device.keeping.keeper_of(copies.len());
+        let errands = device.errands();
+        errands.keep_partial(copies.into_iter().map(|fd| errands.keep(fd)).collect(), keeper);
+        self.waiting = true;
+        Ok(false)
+    }
+
+    /// Holds the part in the file of replies, notes that with the descriptors, and consumes it.
+    fn hold(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> io::Result<()> {
+        let Partial { kept, skipped } = self.session.partial();
+        let held = self.replies.held().length as usize;
+        self.replies.hold(&kept[held..])?;
+        let before = device.keeping.journal.progress();
+        let mut fds = before.fds;
+        let new = device.keeping.take_partial_fds();
+        fds.iter_mut().skip(before.fds().count()).zip(new).for_each(|(place, number)| *place = number);
+        let (extent, held, skipped) = (self.replies.extent(), self.replies.held(), skipped as u64);
+        let left = self.left;
+        self.step(left, Progress { extent, held, skipped, fds, ..before }, device, buffer)?;
+        self.taken += left;
+        Ok(())
     }
 }
