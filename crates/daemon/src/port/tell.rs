@@ -52,7 +52,8 @@ impl News {
         let driver = match (told.active, self.active) {
             (false, true) => Some("a driver runs the VF"),
             (true, false) => Some("no driver runs the VF"),
-            _ => (told.resets != self.resets).then_some("the VF was reset"),
+            // Each end of a connection resets its VF, which is news only if a driver had begun anew before this look.
+            _ => (self.active && told.resets != self.resets).then_some("the VF was reset"),
         };
         let link = match (told.link, self.link) {
             (false, true) => Some("the VF's link is up"),

@@ -55,7 +55,9 @@ fn is_counted(live: &Live, why: &str) {
 #[test]
 fn not_ready_before_the_driver_has_introduced_itself() {
     let live = Live::start();
-    raw(&mut qemu::boot(&live.socket(0)), &[2, 3, 4]);
+    // The end of the connection would take the request away.
+    let mut qemu = qemu::boot(&live.socket(0));
+    raw(&mut qemu, &[2, 3, 4]);
     is_counted(&live, "not-ready");
 }
 
