@@ -31,6 +31,7 @@ fn settings(serve: &Serve, vf: &str) -> Value {
 
 fn names(serve: &Serve) -> Vec<String> {
     let said = softiov(serve.folder(), &["vf", "list"]);
+    assert_eq!(said.status, Some(0), "{}", said.err);
     said.out.lines().map(|line| line.trim().split([' ', ':']).next().unwrap().to_owned()).collect()
 }
 
