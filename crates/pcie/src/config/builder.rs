@@ -6,6 +6,7 @@ use crate::capability::{Capability, ExtendedCapability};
 use crate::walk::EXTENDED_START;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 /// What a function says it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +49,8 @@ impl Builder {
     #[must_use]
     pub fn new(identity: Identity, command: u16) -> Self {
         let empty: Image = [0; SIZE];
-        let layout = Box::new(Layout { reset: empty, writable: empty, clearable: empty, sticky: empty });
+        let (reset, writable, clearable, sticky) = (empty, empty, empty, empty);
+        let layout = Box::new(Layout { reset, writable, clearable, sticky, changeable: Vec::new() });
         Self { layout, link: offset::CAPABILITIES, last_extended: None }
             .register(Register::word(offset::VENDOR, identity.vendor))
             .register(Register::word(offset::DEVICE, identity.device))
@@ -133,7 +135,8 @@ impl Builder {
 
     /// The space, in its reset state.
     #[must_use]
-    pub fn build(self) -> ConfigSpace {
+    pub fn build(mut self) -> ConfigSpace {
+        self.layout.find_changeable();
         ConfigSpace { bytes: Box::new(self.layout.reset), layout: Arc::from(self.layout) }
     }
 }

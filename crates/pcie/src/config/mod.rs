@@ -33,6 +33,17 @@ struct Layout {
     writable: Image,
     clearable: Image,
     sticky: Image,
+    /// Offsets of the bytes with a bit that software can change or that is sticky, in order. They are few.
+    changeable: Vec<u16>,
+}
+
+impl Layout {
+    /// Collects the offsets of the bytes that software can change or that are sticky.
+    fn find_changeable(&mut self) {
+        let masks = [&self.writable, &self.clearable, &self.sticky];
+        let is_changeable = |i: &usize| masks.iter().any(|mask| mask[*i] != 0);
+        self.changeable = (0..SIZE).filter(is_changeable).map(|i| i as u16).collect();
+    }
 }
 
 /// A configuration space. Cloning copies the state and shares the layout.
@@ -110,9 +121,11 @@ impl ConfigSpace {
 
     /// A function level reset: every bit to its reset value, except the sticky ones.
     pub fn function_level_reset(&mut self) {
-        for (i, byte) in self.bytes.iter_mut().enumerate() {
-            let sticky = self.layout.sticky[i];
-            *byte = (*byte & sticky) | (self.layout.reset[i] & !sticky);
+        let before = *self.bytes;
+        self.reset();
+        for &i in &self.layout.changeable {
+            let (i, sticky) = (usize::from(i), self.layout.sticky[usize::from(i)]);
+            self.bytes[i] = (before[i] & sticky) | (self.bytes[i] & !sticky);
         }
     }
 
@@ -130,8 +143,9 @@ impl ConfigSpace {
     /// What a successor needs to go on with [`ConfigSpace::load`].
     #[must_use]
     pub fn save(&self) -> SpaceState {
-        let live = (0..SIZE).filter(|&i| (self.bytes[i] ^ self.layout.reset[i]) & self.live(i) != 0);
-        SpaceState(live.map(|i| (i as u16, self.bytes[i] & self.live(i))).collect())
+        let changeable = self.layout.changeable.iter().map(|&i| (i, usize::from(i)));
+        let changed = changeable.filter(|&(_, i)| (self.bytes[i] ^ self.layout.reset[i]) & self.live(i) != 0);
+        SpaceState(changed.map(|(at, i)| (at, self.bytes[i] & self.live(i))).collect())
     }
 
     /// Takes over the state of a space of the same layout; false, and a reset space, if it names bytes that there

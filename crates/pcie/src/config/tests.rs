@@ -2,6 +2,7 @@
 //! else, sizing answers sizes, and no access is out of reach of the rules.
 
 use super::{Bar, BarKind, Builder, ConfigSpace, Identity, Register, SIZE, SpaceState};
+use alloc::vec::Vec;
 use proptest::prelude::*;
 
 const WRITABLE: u32 = 0x0000_ffff;
@@ -72,6 +73,15 @@ fn a_sticky_bit_survives_a_function_level_reset_only() {
     assert_eq!(space.dword(STATUS), 0xffff_0000);
     space.reset();
     assert_eq!(space.dword(STATUS), 0xff00_0000);
+}
+
+#[test]
+fn save_and_reset_walk_the_changeable_bytes_alone() {
+    let ConfigSpace { layout, .. } = space();
+    let changes =
+        |i: &u16| [layout.writable, layout.clearable, layout.sticky].iter().any(|m| m[usize::from(*i)] != 0);
+    assert_eq!(layout.changeable, (0..SIZE as u16).filter(changes).collect::<Vec<_>>());
+    assert!(layout.changeable.len() < 32, "command and status, BARs, and one register");
 }
 
 #[test]
