@@ -8,6 +8,7 @@ mod tests;
 
 use crate::saved::Damaged;
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use i82576::ids::PF_BAR0_SIZE;
 use i82576::table::{self, Access, Effect, Forms, Register};
@@ -21,6 +22,8 @@ const WORDS: usize = PF_BAR0_SIZE / 4;
 #[serde(into = "Vec<(u16, u32)>", try_from = "Vec<(u16, u32)>")]
 pub struct RegisterFile {
     words: Box<[u32; WORDS]>,
+    /// The reset value of each word: the table has thousands of registers, and a guest's reset takes a few of them.
+    resets: Arc<[u32; WORDS]>,
 }
 
 /// Number and value of each word that is not zero, in order.
@@ -38,7 +41,7 @@ impl TryFrom<Vec<(u16, u32)>> for RegisterFile {
         for row in table::rows() {
             row.resets().for_each(|(offset, reset)| most[offset as usize / 4] = limit(row, reset));
         }
-        let mut file = Self { words: filled(0) };
+        let mut file = Self { words: filled(0), resets: reset_values().into() };
         for (word, value) in words {
             let word = usize::from(word);
             if most.get(word).is_none_or(|most| value & !most != 0) {
@@ -94,9 +97,8 @@ impl RegisterFile {
     /// The file after power-on.
     #[must_use]
     pub fn new() -> Self {
-        let mut file = Self { words: filled(0) };
-        file.reset(true);
-        file
+        let words = reset_values();
+        Self { resets: words.clone().into(), words }
     }
 
     /// Puts every register back to its reset value; those that survive a software reset only if `power_on`.
@@ -108,10 +110,9 @@ impl RegisterFile {
 
     /// Puts the registers with canonical offsets within `range` back to their reset values.
     pub fn reset_range(&mut self, range: core::ops::Range<u32>) {
-        for row in table::rows() {
-            for (offset, value) in row.resets().filter(|(offset, _)| range.contains(offset)) {
-                self.set(offset, value);
-            }
+        let range = range.start as usize / 4..range.end as usize / 4;
+        if let (Some(words), Some(resets)) = (self.words.get_mut(range.clone()), self.resets.get(range)) {
+            words.copy_from_slice(resets);
         }
     }
 
@@ -204,6 +205,13 @@ impl Default for Map {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Returns every register's reset value, and zero where nothing is.
+fn reset_values() -> Box<[u32; WORDS]> {
+    let mut values = filled(0);
+    table::rows().flat_map(Register::resets).for_each(|(offset, value)| values[offset as usize / 4] = value);
+    values
 }
 
 /// As many of `value` as there are dwords, made where they stay: they are too many for the stack. That their number

@@ -7,7 +7,7 @@ use super::{Map, Place, RegisterFile, Slot};
 use i82576::register::{GORCH, GORCL, GPRC};
 use i82576::table::{self, Access, Register};
 use proptest::prelude::*;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 /// It is the same for every file.
 static MAP: LazyLock<Map> = LazyLock::new(Map::new);
@@ -65,6 +65,16 @@ fn a_reset_of_a_range_brings_back_that_range_alone() {
         let within = (0xc040..0xc080).contains(&home);
         assert_eq!(file.get(home), if within { value } else { ALL }, "{} {home:#x}", row.name);
     }
+}
+
+#[test]
+fn reset_of_a_range_takes_kept_values_and_walks_no_table() {
+    let mut file = RegisterFile::new();
+    let mut kept = *file.resets;
+    kept[0xc040 / 4..0xc080 / 4].fill(7);
+    file.resets = Arc::new(kept);
+    file.reset_range(0xc040..0xc080);
+    assert!((0xc040..0xc080).step_by(4).all(|offset| file.get(offset) == 7));
 }
 
 #[test]
