@@ -21,7 +21,7 @@ use pcie::Bus;
 use pcie::Function::Vf;
 use plane::frame::Frame;
 use plane::pacing::Lateness;
-use plane::switch::{Fit, Ids, Mirrors, PortTag, Tables, Vlans};
+use plane::switch::{Fit, Ids, Mirrors, PortTag, Tables};
 use plane::{About, Plane, Port, Ports};
 use units::MacAddress;
 
@@ -37,7 +37,8 @@ impl Card {
         let mut tables = Tables::closed(addresses);
         (tables.shared, tables.replicate, tables.loopback) = (true, true, true);
         // Frames of every VLAN are switched: which VFs get one is up to the filters of each VF.
-        (tables.filter_vlans, tables.vlans) = (true, Vlans::new(Ids::from_words(|_| u32::MAX)));
+        tables.filter_vlans = true;
+        tables.vlans.accept(Ids::from_words(|_| u32::MAX));
         let everybody =
             Ports::new(if self.functions.len() < 64 { (1 << self.functions.len()) - 1 } else { u64::MAX });
         (tables.all, tables.guests, tables.broadcast) = (everybody, everybody, everybody);

@@ -4,11 +4,14 @@ use crate::Plane;
 use crate::switch::Tables;
 
 impl<const N: usize> Plane<N> {
-    /// From now on other tables are asked.
+    /// Decides by these tables from now on. Equal ones keep the remembered flows: a guest that resets its function again and
+    /// again must not make the others' frames be looked up anew.
     pub fn set_tables(&mut self, mut tables: Tables<N>) {
         tables.forwards_link_local = self.tables.forwards_link_local;
-        self.tables = tables;
-        self.flows.forget();
+        if tables != self.tables {
+            self.tables = tables;
+            self.flows.forget();
+        }
     }
 
     /// Forwards link-local frames of guests, pause frames excepted, or drops them.
@@ -20,5 +23,31 @@ impl<const N: usize> Plane<N> {
     /// From now on every frame is looked up anew.
     pub fn remember_no_flows(&mut self) {
         self.flows.never_remember();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::pacing::Pacing;
+    use crate::switch::{Storm, Tables};
+    use crate::{Plane, PortCounters, Ports};
+
+    #[test]
+    fn equal_tables_keep_the_remembered_flows() {
+        let counters = [PortCounters::default(); 8];
+        let mut plane = Plane::new(Tables::closed(0), Pacing::new(None), Storm::default(), counters);
+        plane.forward_link_local(true);
+        let remembered = plane.flows.generation();
+        plane.set_tables(Tables::closed(0));
+        assert_eq!(
+            plane.flows.generation(),
+            remembered,
+            "a reset that changes no table costs the others nothing"
+        );
+        let mut open = Tables::closed(0);
+        open.broadcast = Ports::new(1);
+        plane.set_tables(open.clone());
+        assert_ne!(plane.flows.generation(), remembered);
+        assert_eq!(plane.tables().broadcast, open.broadcast);
     }
 }

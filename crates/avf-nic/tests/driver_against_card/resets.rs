@@ -1,5 +1,6 @@
 //! Every reset, as a driver sees it.
 
+use crate::offloads::two;
 use crate::world::{World, mac};
 use avf::bits::{aqlen, rstat};
 use avf::pf_register::GLGEN_VFLRSTAT;
@@ -7,6 +8,7 @@ use avf::register as r;
 use avf::virtchnl::Statistics;
 use driver::Hal;
 use driver::avf::vf::Vf;
+use plane::switch::Mirrors;
 
 fn running() -> (World, Vf) {
     let mut world = World::new(2);
@@ -31,6 +33,17 @@ fn a_reset_by_the_vf_clears_the_mailbox_and_ends_active() {
     assert!(vf.was_reset(&mut side));
     vf.restart(&mut side).unwrap();
     assert!(vf.transmit(&mut side, 0, &[0; 60]));
+}
+
+#[test]
+fn reset_allocates_its_tables_alone() {
+    let (mut world, ..) = two(|_| {});
+    let mut plane = world.plane.take().unwrap();
+    for _ in 0..3 {
+        let reset = allocation_counter::measure(|| world.card.function_level_reset(0));
+        let round = allocation_counter::measure(|| world.card.apply_policy(&mut plane, &Mirrors::NONE));
+        assert_eq!((reset.count_total, round.count_total), (0, 2), "addresses, and members of VLANs");
+    }
 }
 
 #[test]

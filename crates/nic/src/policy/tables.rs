@@ -56,7 +56,7 @@ fn common(file: &RegisterFile, receive: u32, shared: bool) -> Tables {
     tables.multicast = Inexact::from_words(|word| file.get(r::mta(word)));
     tables.unicast = Inexact::from_words(|word| file.get(r::uta(word)));
     tables.hash_shift = [36, 35, 34, 32][(receive >> rctl::MO_SHIFT & 3) as usize];
-    tables.vlans = vlans(file);
+    vlans(&mut tables.vlans, file);
     tables.filter_vlans = receive & rctl::VFE != 0;
     tables.canonical = canonical(receive);
     tables.shared = shared;
@@ -158,15 +158,14 @@ fn addresses(exact: &mut Exact, file: &RegisterFile, shared: bool) {
 }
 
 /// Members of VLANs (VLVF), and those that the port takes at all (VFTA).
-fn vlans(file: &RegisterFile) -> Vlans {
-    let mut vlans = Vlans::new(Ids::from_words(|word| file.get(r::vfta(word))));
+fn vlans(vlans: &mut Vlans, file: &RegisterFile) {
+    vlans.accept(Ids::from_words(|word| file.get(r::vfta(word))));
     for filter in (0..VLAN_FILTERS as u32).map(|i| file.get(r::vlvf(i))) {
         if filter & vlvf::VLANID_EN != 0 {
             let members = ports(filter >> vlvf::POOLSEL_SHIFT);
             vlans.add((filter & vlvf::VLANID_MASK) as u16, members, filter & vlvf::LVLAN != 0);
         }
     }
-    vlans
 }
 
 /// Mirror rule `i` (VMRCTL, VMRVM, VMRVLAN); `None` if it copies nothing.

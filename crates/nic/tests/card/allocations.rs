@@ -203,3 +203,15 @@ fn waiting_for_descriptors_and_given_some() {
     }
     assert_eq!(bench.nic.counters()[1].rx_packets, 480);
 }
+
+#[test]
+fn reset_allocates_its_tables_alone() {
+    let mut bench = bench();
+    let mut wire = Tap { frame: Vec::new(), left: 0, sent: 0 };
+    poll(&mut bench, &mut wire);
+    for _ in 0..3 {
+        let reset = allocation_counter::measure(|| bench.nic.reset_function(Function::Vf(1)));
+        let round = allocation_counter::measure(|| poll(&mut bench, &mut wire));
+        assert_eq!((reset.count_total, round.count_total), (0, 2), "addresses, and members of VLANs");
+    }
+}

@@ -78,6 +78,11 @@ impl<const N: usize> Flows<N> {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
+    }
+
     /// Nothing is remembered from now on.
     pub(crate) fn never_remember(&mut self) {
         self.remembers = false;
@@ -115,7 +120,7 @@ impl<const N: usize> Flows<N> {
 mod tests {
     use super::{Flows, Key};
     use crate::frame::Ends;
-    use crate::switch::{Fit, Frame, Ids, Origin, Rule, Tables, Vlans};
+    use crate::switch::{Fit, Frame, Ids, Origin, Rule, Tables};
     use crate::{Port, Ports};
     use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
     use units::MacAddress;
@@ -154,7 +159,7 @@ mod tests {
                 (tables.check_source, tables.check_vlan, tables.enabled) =
                     (ports(3), ports(4), ports(5) | ports(6));
                 (tables.guests, tables.own_loopback, tables.default_ports) = (ports(7), ports(8), ports(9));
-                tables.vlans = Vlans::new(Ids::from_words(|word| if word == 0 { 0b1011 } else { 0 }));
+                tables.vlans.accept(Ids::from_words(|word| if word == 0 { 0b1011 } else { 0 }));
                 for n in 0..4u8 {
                     tables.vlans.add(n.into(), ports(usize::from(n) + 10), flags[3]);
                     tables.exact.add(MacAddress([2, 0, 0, 0, 0, n]), Port::of_field(n.into()).only());

@@ -5,7 +5,7 @@
 
 use super::addresses::{Exact, Inexact};
 use super::mirror::Mirrors;
-use super::vlans::{Ids, Vlans};
+use super::vlans::Vlans;
 use crate::tag::{self, TAG};
 use crate::{Port, Ports};
 use units::FCS;
@@ -133,7 +133,7 @@ impl<const N: usize> Tables<N> {
             multicast: Inexact::from_words(|_| 0),
             unicast: Inexact::from_words(|_| 0),
             hash_shift: 0,
-            vlans: Vlans::new(Ids::NONE),
+            vlans: Vlans::new(),
             filter_vlans: false,
             canonical: (0, 0),
             untagged: Ports::NONE,

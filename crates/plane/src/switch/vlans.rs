@@ -43,10 +43,14 @@ pub struct Vlans {
 }
 
 impl Vlans {
-    /// Nobody is in any VLAN; frames of `accepted` ones are taken at all.
-    #[must_use]
-    pub fn new(accepted: Ids) -> Self {
-        Self { members: vec![Ports::NONE; IDS].into_boxed_slice(), local: Ids::NONE, accepted }
+    /// Creates a table without members that drops the frames of every VLAN.
+    pub(super) fn new() -> Self {
+        Self { members: vec![Ports::NONE; IDS].into_boxed_slice(), local: Ids::NONE, accepted: Ids::NONE }
+    }
+
+    /// Drops the frames of all VLANs but `accepted` from now on.
+    pub fn accept(&mut self, accepted: Ids) {
+        self.accepted = accepted;
     }
 
     /// Adds ports to a tag's VLAN; a `local` one stays off the uplink.
