@@ -3,9 +3,13 @@
 //!
 //! Left out: clients (`adopt`).
 
+#[cfg(test)]
+mod tests;
+
 use super::bus::LiveBus;
 use super::family::{self, Avf, I82576};
 use super::hal::{Card, PfHal};
+use super::journal::{FunctionJournal, Journal};
 use super::side::{COMMAND, Hosted, Side, configured, owner};
 use super::{PF_RID, Port, PortError};
 use crate::config::PortConfig;
@@ -16,7 +20,7 @@ use driver::pf::Pf;
 use i82576::Time;
 use i82576::VfIndex;
 use i82576::ids::MAX_VFS;
-use iovm::{Hierarchy, Manager, State};
+use iovm::{FunctionState, Hierarchy, Manager, State};
 use nic::Nic;
 use pcie::config::offset;
 use pcie::msix::Control;
@@ -117,17 +121,24 @@ pub(super) fn at_rest(
     Ok(Inherited { card: Box::new(I82576::new(nic, side)), watched, functions })
 }
 
-/// A new card, set up by the software that was in force.
+/// A new card, set up by the software that was in force, with what guests have configured of `functions` since.
 pub(super) fn by_software(
     config: &PortConfig,
     link: bool,
     bytes: &[u8],
+    functions: Vec<(pcie::VfIndex, FunctionState)>,
     bus: &mut LiveBus,
 ) -> Result<Inherited, InheritanceError> {
     if config.family == Family::Avf {
-        return Ok(Inherited::new(Avf::by_software(config, link, bytes, bus)?));
+        return Ok(Inherited::new(Avf::by_software(config, link, bytes, functions, bus)?));
     }
-    let SoftwareState { hosted, guest } = state::read(bytes)?;
+    let SoftwareState { mut hosted, guest } = state::read(bytes)?;
+    let slots = hosted.as_mut().map_or(&mut [][..], |hosted| &mut hosted.manager.slots);
+    for (vf, function) in functions {
+        if let Some(slot) = slots.get_mut(vf.index()) {
+            slot.function = function;
+        }
+    }
     let mut nic = Nic::new(nic::Config { mac: config.mac, iov: hosted.is_some(), loopback: None });
     // As for a new card, so that rates are taken.
     nic.set_link(link || hosted.is_some());
@@ -195,7 +206,7 @@ impl Side {
         side
     }
 
-    /// What outlives the card.
+    /// Returns what outlives the card.
     pub(super) fn software(&self, nic: &mut Nic) -> SoftwareState {
         match self {
             Self::Host(hosted) => {
@@ -223,6 +234,8 @@ impl Port {
     ///
     /// [`Rest::disturb`]: super::journal::Rest::disturb
     pub(super) fn note_rest(&mut self) -> bool {
+        // An earlier version that takes over finds no configuration that was noted beside the software.
+        self.note_software();
         let functions = self.slots.iter().map(|slot| slot.state(self.bus.reach(slot.function))).collect();
         match self.card.rest(self.watched, functions, &mut self.bus) {
             Ok(bytes) => self.rest.note(&bytes),
@@ -234,8 +247,35 @@ impl Port {
     }
 }
 
+/// Notes the configuration of one function for a successor, or all of the port's software if that is the only note of it.
+pub(super) fn note_function(
+    journal: &Journal,
+    notes: &FunctionJournal,
+    function: Function,
+    card: &mut dyn family::Family,
+) {
+    let bytes = card.configuration(function).and_then(|state| state::write(&state).ok());
+    if !bytes.is_some_and(|bytes| notes.note_configuration(&bytes)) {
+        note_software(journal, card);
+    }
+}
+
+/// Reads the configuration of each function that was noted after the port's software. Of one that cannot be read, the
+/// software's counts.
+pub(super) fn configurations(config: &PortConfig, journal: &Journal) -> Vec<(pcie::VfIndex, FunctionState)> {
+    let noted = |vf: pcie::VfIndex| {
+        let bytes = journal.configuration(vf.function())?;
+        let read = state::read(&bytes).map(|state| (vf, state));
+        let older = |error: &StateError| {
+            tracing::error!(port = config.name, %error, "the latest configuration of {vf} cannot be read; an older one is used");
+        };
+        read.inspect_err(older).ok()
+    };
+    pcie::VfIndex::first(config.vfs.len()).filter_map(noted).collect()
+}
+
 /// Notes a port's software for a successor.
-pub(super) fn note_software(journal: &super::journal::Journal, card: &mut dyn family::Family) {
+pub(super) fn note_software(journal: &Journal, card: &mut dyn family::Family) {
     let noted = card.software().is_ok_and(|bytes| journal.note_software(&bytes));
     if !noted {
         tracing::error!("the policy cannot be noted for a successor");

@@ -6,7 +6,7 @@
 
 use super::bus::LiveBus;
 use super::family::Family;
-use super::inheritance::note_software;
+use super::inheritance::note_function;
 use super::journal::{FunctionJournal, Irq, Journal, NOT_KEPT, Progress, Window};
 use super::pages::SharedPages;
 use crate::vault::PortVault;
@@ -31,6 +31,7 @@ struct File {
 #[derive(Debug)]
 pub(super) struct Keeping {
     pub(super) journal: FunctionJournal,
+    function: Function,
     numbers: Arc<Journal>,
     vault: PortVault,
     files: Vec<File>,
@@ -117,7 +118,7 @@ impl Keeping {
         let worker = bus.reach(function).errands.worker().clone();
         let (numbers, vault) = (Arc::clone(numbers), vault.clone());
         let (files, stale, partial) = (Vec::new(), Vec::new(), Vec::new());
-        Self { journal, numbers, vault, files, stale, worker, coming: None, partial }
+        Self { journal, function, numbers, vault, files, stale, worker, coming: None, partial }
     }
 
     /// What an errand needs to keep one file.
@@ -271,8 +272,8 @@ impl Keeping {
         self.journal.set_irq(irq);
     }
 
-    /// The port's software has changed.
+    /// Notes what of the port's software the client has changed: the configuration of its function.
     pub(super) fn note_software(&self, card: &mut dyn Family) {
-        note_software(&self.numbers, card);
+        note_function(&self.numbers, &self.journal, self.function, card);
     }
 }

@@ -5,7 +5,7 @@ use super::answers::{Answers, Heard};
 use super::bus::LiveBus;
 use super::carried::Carried;
 use super::hal::now;
-use super::inheritance::{Inherited, at_rest, by_software, is_of_family};
+use super::inheritance::{Inherited, at_rest, by_software, configurations, is_of_family};
 use super::journal::Journal;
 use super::slot::Slot;
 use super::uplink::{Maker, Uplink};
@@ -188,7 +188,7 @@ fn card(
     }
     let software = journal.software();
     if matches!(trust, Trust::Everything | Trust::Notes) && !software.is_empty() {
-        match by_software(config, link, &software, bus) {
+        match by_software(config, link, &software, configurations(config, journal), bus) {
             Ok(card) => return Ok((card, false)),
             Err(error) => tracing::error!(port = config.name, %error, "the policy starts anew"),
         }

@@ -5,7 +5,7 @@ use super::{CardState, Saved, StateError, decode, v2};
 use crate::control::status::Interventions;
 use driver::pf::{PfState, PortPolicy, VfPolicy};
 use i82576::Time;
-use iovm::ManagerState;
+use iovm::{FunctionState, ManagerState};
 use pcie::msix::TableState;
 use serde::{Deserialize, Serialize};
 
@@ -88,6 +88,12 @@ pub struct GuestState {
     pub config: Vec<u8>,
     /// The MSI-X table.
     pub table: TableState,
+}
+
+/// The configuration of one VF, of either family, that its guest has changed since the software was noted.
+impl Saved for FunctionState {
+    const KIND: [u8; 4] = *b"func";
+    const VERSION: u32 = 1;
 }
 
 impl Saved for SoftwareState {

@@ -14,6 +14,7 @@ use daemon::state::{self, AvfState, CardState, PortState, Saved, SoftwareState, 
 use driver::conduct::{Cause, Monitor, Offence};
 use driver::pf::{InterruptBounds, Link, Mirror, PortPolicy, PortVlan, VfPolicy, VlanSet};
 use i82576::{Pool, Time};
+use iovm::FunctionState;
 use pcie::msix::TableState;
 use serde_json::json;
 use serde_reflection::{Samples, Tracer, TracerConfig};
@@ -116,6 +117,12 @@ fn rich_software() -> SoftwareState {
     }
 }
 
+/// A VF that a guest has set up.
+fn rich_function() -> FunctionState {
+    let table = TableState { entries: vec![[1, 2, 3, 4]; 2], pending: vec![true, false] };
+    FunctionState { config: (4..9).zip(1..).collect(), table }
+}
+
 /// Counters, of each kind one.
 fn rich_totals() -> Totals {
     let traffic = json!({"packets": 1, "bytes": 2, "multicast": 3, "broadcast": 4, "dropped": 5});
@@ -215,6 +222,7 @@ fn states_of_every_version_are_read_and_continued() {
     is_read::<PortState>(rich_port);
     is_read::<SoftwareState>(rich_software);
     is_read::<AvfState>(rich_avf);
+    is_read::<FunctionState>(rich_function);
     is_read::<Totals>(rich_totals);
 }
 
@@ -239,6 +247,7 @@ fn the_encoding_of_a_version_does_not_change() {
     does_not_change::<PortState>();
     does_not_change::<SoftwareState>();
     does_not_change::<AvfState>();
+    does_not_change::<FunctionState>();
     does_not_change::<Totals>();
 }
 

@@ -23,6 +23,7 @@ use i82576::mailbox::MAX_MULTICAST;
 use i82576::register::{self, rx, rx_block, tx, tx_block};
 use i82576::window::MAPPED;
 use i82576::{Pool, Queue, Time};
+use iovm::FunctionState;
 use nic::doorbell::Doorbells;
 use nic::{Budget, Nic, Poll, PoolCounters};
 use pcie::{Function, VfIndex, VfSet};
@@ -311,6 +312,10 @@ impl Family for I82576 {
 
     fn reason(&self, place: usize) -> &'static str {
         Refusal::ALL.get(place).map_or("", |reason| reason.name())
+    }
+
+    fn configuration(&self, function: Function) -> Option<FunctionState> {
+        Some(self.hosted()?.manager.function(vf(function)?)?.save())
     }
 
     fn software(&mut self) -> Result<Vec<u8>, StateError> {

@@ -25,6 +25,7 @@ use crate::state::port::ClientState;
 use ::i82576::{MacAddress, Time};
 use driver::conduct::{Monitor, Offence, Totals, Verdict};
 use driver::pf::VfPolicy;
+use iovm::FunctionState;
 use nic::{Poll, PoolCounters};
 use pcie::{Function, VfIndex, VfSet};
 use std::fmt::Debug;
@@ -195,7 +196,11 @@ pub(super) trait Family: Debug + Send {
     /// The name of a reason to refuse a request, by its place in [`News::refused`].
     fn reason(&self, place: usize) -> &'static str;
 
-    /// What outlives the card, as bytes for a successor.
+    /// Returns the configuration space and the MSI-X table of a function, which are the part of [`Self::software`] that a
+    /// client changes. Returns `None` for a PF that a guest has: they are all of it.
+    fn configuration(&self, function: Function) -> Option<FunctionState>;
+
+    /// Encodes what outlives the card, for a successor.
     fn software(&mut self) -> Result<Vec<u8>, StateError>;
 
     /// All of it with what is known of the functions, as bytes for a successor.

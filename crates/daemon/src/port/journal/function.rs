@@ -1,7 +1,8 @@
 //! The notes on one function: its client, windows and eventfds.
 
+use super::configuration;
 use super::layout::{self, IRQ, IRQ_TYPES, IRQS_A_TYPE, MOST_WINDOWS, WINDOW};
-use super::{get, put, words};
+use super::memory::{get, put, words};
 use host::dma::Permissions;
 use host::shared::SharedMemory;
 use host::socket::{Extent, Held};
@@ -159,6 +160,12 @@ impl FunctionJournal {
         put(&self.memory, self.at.progress[place as usize], &record[..words]);
         put(&self.memory, self.at.which, &[place]);
         self.free.append(&mut self.released);
+    }
+
+    /// Notes the function's configuration beside the port's software. It counts at once. Returns `false` if that has to be
+    /// noted whole.
+    pub(in crate::port) fn note_configuration(&self, bytes: &[u8]) -> bool {
+        configuration::write(&self.memory, &self.at, bytes)
     }
 
     /// A window was made; `false` if there is no room to note it.

@@ -15,11 +15,13 @@ pub(super) struct Header {
     pub(super) next: u64,
     /// Successors that have begun since one got going.
     pub(super) attempts: u64,
-    /// Which of the two states of the software counts.
+    /// The number of the software noted last. It is even or odd by which of the two states counts.
     pub(super) software: u64,
+    /// The highest number of a software. Earlier versions know no number but 0 and 1, and leave this one alone.
+    pub(super) highest: u64,
 }
 
-pub(super) const HEADER: Header = Header { magic: 0, next: 8, attempts: 16, software: 24 };
+pub(super) const HEADER: Header = Header { magic: 0, next: 8, attempts: 16, software: 24, highest: 32 };
 
 /// Where the notes on the whole port are.
 #[derive(Debug, Clone, Copy)]
@@ -57,18 +59,23 @@ impl Port {
     }
 }
 
-/// Where a function's notes are.
+/// Places of a function's notes, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Function {
     /// Which of the two places of [`super::Progress`] counts.
     pub(super) which: u64,
     pub(super) progress: [u64; 2],
+    /// Which of the two notes of the function's configuration is the later. Earlier versions leave them alone.
+    pub(super) noted: u64,
+    /// These notes, [`NOTE`] bytes each: the number of the software that it adds to, its length, and its bytes.
+    pub(super) notes: [u64; 2],
     /// Eventfds, [`IRQ`] bytes each, [`IRQS_A_TYPE`] of each interrupt type.
     pub(super) irqs: u64,
     /// DMA windows, [`WINDOW`] bytes each.
     pub(super) windows: u64,
 }
 
+pub(super) const NOTE: u64 = 1536;
 pub(super) const IRQ: u64 = 32;
 pub(super) const IRQS_A_TYPE: u64 = 32;
 pub(super) const IRQ_TYPES: u64 = 3;
@@ -97,7 +104,14 @@ impl Function {
     /// The notes of the function at a place: the PF's at 0, then those of the VFs.
     pub(super) const fn at(place: usize) -> Self {
         let base = FIRST + place as u64 * STRIDE;
-        Self { which: base, progress: [base + 256, base + 512], irqs: base + 12_288, windows: base + 16_384 }
+        Self {
+            which: base,
+            progress: [base + 256, base + 512],
+            noted: base + 8,
+            notes: [base + 1024, base + 1024 + NOTE],
+            irqs: base + 12_288,
+            windows: base + 16_384,
+        }
     }
 }
 
@@ -108,5 +122,7 @@ const _: () = {
         many.software[1] + many.software_room <= many.rest && many.rest + many.rest_room <= size(MAX_VFS)
     );
 };
+// All that is noted as a client is served is in the first page.
+const _: () = assert!(1024 + 2 * NOTE <= 4096);
 const _: () = assert!(IRQ * IRQS_A_TYPE * IRQ_TYPES <= 4096);
 const _: () = assert!(16_384 + WINDOW * MOST_WINDOWS <= STRIDE);

@@ -9,7 +9,8 @@
 //! # How a torn update is recognised
 //! A process that is killed has done everything before some instruction, and nothing after. What belongs together is
 //! therefore written beside what counts, and made to count by one store:
-//! - A function's [`Progress`] has two places; a number says which one counts, and is written last.
+//! - A function's [`Progress`] has two places; a number says which one counts, and is written last. So have the port's
+//!   software, and the note of one function's configuration beside it: that counts as long as no later software does.
 //! - A window or an eventfd carries the number of the step that made it and the one that took it away. It counts if
 //!   the step does: what a message has changed counts from the moment in which the message counts as handled.
 //! - Bytes that are consumed from a socket are noted before, with the socket's peek offset, which the kernel moves back
@@ -19,8 +20,10 @@
 //!
 //! Left out: reading it all again (`adopt`).
 
+mod configuration;
 mod function;
 mod layout;
+mod memory;
 mod rest;
 #[cfg(test)]
 mod tests;
@@ -30,6 +33,7 @@ pub(super) use rest::Rest;
 
 use host::shared::{SharedMemory, SharedMemoryError};
 use layout::{HEADER, MAGIC};
+use memory::{get, load, put, store};
 use pcie::Function;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -91,11 +95,20 @@ impl Journal {
 
     /// The notes on one function, for which there is room.
     pub(super) fn function(&self, function: Function) -> FunctionJournal {
-        let place = match function {
+        FunctionJournal::open(Arc::clone(&self.memory), self.place(function))
+    }
+
+    /// Reads the configuration of a function that was noted after the port's software. Returns `None` if the software has the
+    /// latest.
+    pub(super) fn configuration(&self, function: Function) -> Option<Vec<u8>> {
+        configuration::read(&self.memory, &self.place(function))
+    }
+
+    fn place(&self, function: Function) -> layout::Function {
+        layout::Function::at(match function {
             Function::Pf => 0,
             Function::Vf(n) => 1 + usize::from(n) % self.vfs,
-        };
-        FunctionJournal::open(Arc::clone(&self.memory), layout::Function::at(place))
+        })
     }
 
     /// The port at rest.
@@ -128,11 +141,13 @@ impl Journal {
         if bytes.len() as u64 > places.software_room - 8 {
             return false;
         }
-        let place = 1 - get(&self.memory, HEADER.software) % 2;
-        let at = places.software[place as usize];
+        let (before, highest) = (get(&self.memory, HEADER.software), get(&self.memory, HEADER.highest));
+        let number = configuration::next_software(before, highest);
+        put(&self.memory, HEADER.highest, &[number]);
+        let at = places.software[(number % 2) as usize];
         store(&self.memory, at + 8, bytes);
         put(&self.memory, at, &[bytes.len() as u64]);
-        put(&self.memory, HEADER.software, &[place]);
+        put(&self.memory, HEADER.software, &[number]);
         true
     }
 
@@ -150,38 +165,4 @@ impl AsFd for Journal {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.memory.as_fd()
     }
-}
-
-/// Stores words, in order, each whole. Places are aligned and inside: they are this module's own.
-fn put(memory: &SharedMemory, at: u64, words: &[u64]) {
-    for (word, at) in words.iter().zip((at..).step_by(8)) {
-        store(memory, at, &word.to_ne_bytes());
-    }
-}
-
-fn get(memory: &SharedMemory, at: u64) -> u64 {
-    let mut word = [0; 8];
-    // The place is inside.
-    let _ = memory.memory().read(at, &mut word);
-    u64::from_ne_bytes(word)
-}
-
-fn words<const N: usize>(memory: &SharedMemory, at: u64) -> [u64; N] {
-    let mut words = [0; N];
-    for (word, at) in words.iter_mut().zip((at..).step_by(8)) {
-        *word = get(memory, at);
-    }
-    words
-}
-
-fn store(memory: &SharedMemory, at: u64, bytes: &[u8]) {
-    // The place is inside.
-    let _ = memory.memory().write(at, bytes);
-}
-
-fn load(memory: &SharedMemory, at: u64, length: usize) -> Vec<u8> {
-    let mut bytes = vec![0; length];
-    // The place is inside.
-    let _ = memory.memory().read(at, &mut bytes);
-    bytes
 }

@@ -1,7 +1,7 @@
 //! The whole port at a moment in which nothing is under way: everything handled, consumed and written back.
 
 use super::layout::Port;
-use super::{get, load, put, store};
+use super::memory::{get, load, put, store};
 use host::shared::SharedMemory;
 use std::sync::Arc;
 

@@ -260,3 +260,42 @@ fn anything_else_is_not_taken_for_notes() {
         assert!(matches!(found, Err(JournalError::Version)), "{length}");
     }
 }
+
+/// The configuration of VF 3 that a successor finds.
+fn configuration(journal: &Journal) -> Option<Vec<u8>> {
+    let copy = journal.as_fd().try_clone_to_owned().unwrap();
+    Journal::adopt(copy).unwrap().configuration(Function::Vf(3))
+}
+
+#[test]
+fn configuration_counts_until_the_next_software() {
+    let (journal, function) = open();
+    assert!(!function.note_configuration(b"early"), "it would add to nothing");
+    for round in 0_u8..5 {
+        assert!(journal.note_software(b"whole"));
+        assert_eq!(configuration(&journal), None);
+        for change in 0..3 {
+            assert!(function.note_configuration(&[round, change]));
+            assert_eq!(configuration(&journal), Some(vec![round, change]));
+        }
+        assert!(!function.note_configuration(&[0; 1536]), "there is no room");
+        assert_eq!(configuration(&journal), Some(vec![round, 2]));
+        assert_eq!(journal.configuration(Function::Vf(2)), None);
+        assert_eq!(journal.software(), b"whole");
+    }
+}
+
+#[test]
+fn software_of_an_earlier_version_voids_configurations() {
+    let (journal, function) = open();
+    for _ in 0..4 {
+        assert!(journal.note_software(b"new"));
+        assert!(function.note_configuration(b"new"));
+        // An earlier version knows which of two places counts, and nothing else.
+        let place = 1 - get(&journal.memory, HEADER.software) % 2;
+        put(&journal.memory, layout::Port::of(8).software[place as usize], &[0]);
+        put(&journal.memory, HEADER.software, &[place]);
+        assert_eq!((journal.software(), configuration(&journal)), (Vec::new(), None));
+        assert!(!function.note_configuration(b"new"), "it says nothing of this function");
+    }
+}

@@ -34,7 +34,7 @@ use driver::conduct::{Cause, Verdict};
 use driver::pf::{Link, VfPolicy};
 use hal::{Desk, PfHal};
 use i82576::Time;
-use iovm::VirtualFunction;
+use iovm::{FunctionState, VirtualFunction};
 use nic::{Poll, PoolCounters};
 use pcie::{Function, VfIndex, VfSet};
 use plane::Plane;
@@ -333,6 +333,10 @@ impl Family for Avf {
 
     fn reason(&self, place: usize) -> &'static str {
         driver::avf::pf::Refusal::NAMES.get(place).copied().unwrap_or("")
+    }
+
+    fn configuration(&self, function: Function) -> Option<FunctionState> {
+        Some(self.functions.get(function.vf()?.index())?.save())
     }
 
     fn software(&mut self) -> Result<Vec<u8>, StateError> {

@@ -109,20 +109,27 @@ impl Avf {
         Ok(avf)
     }
 
-    /// A port whose guests were configured by a predecessor. What the configuration says otherwise than when the
+    /// A port whose guests were configured by a predecessor, some of them `since` it noted these bytes. What the configuration says otherwise than when the
     /// predecessor read it is put to work.
     pub(in crate::port) fn by_software(
         config: &PortConfig,
         link: bool,
         bytes: &[u8],
+        since: Vec<(VfIndex, FunctionState)>,
         guests: &mut LiveBus,
     ) -> Result<Self, InheritanceError> {
-        let AvfState { functions, policies, conduct, configured: before, policy, .. } = state::read(bytes)?;
+        let AvfState { mut functions, policies, conduct, configured: before, policy, .. } =
+            state::read(bytes)?;
         let decided = still_decided(config, &before, &policies);
         let policy = still_policy(config, &before, policy);
         let mut avf = Self::bring_up(link, configured(config), policy, decided, guests)?;
         avf.with_pf(guests, |pf, hal| pf.resume_conduct(hal, of_all(conduct)))?;
         avf.quarantine_configured(config, guests);
+        for (vf, configured) in since {
+            if let Some(function) = functions.get_mut(vf.index()) {
+                *function = configured;
+            }
+        }
         // A guest whose configuration space cannot be had sets it up anew, as after power-on.
         avf.load(config, &functions);
         Ok(avf)

@@ -70,7 +70,7 @@ fn a_port_at_rest_of_an_earlier_version_gets_all_vfs_and_keeps_its_conduct() {
 fn a_new_card_takes_over_what_the_administrator_had_decided() {
     for (version, vf) in [(1, 1), (2, 1), (3, 1), (4, 3), (AvfState::VERSION, 3)] {
         let (config, mut bus) = port("");
-        let avf = Avf::by_software(&config, true, &sample(version), &mut bus).unwrap();
+        let avf = Avf::by_software(&config, true, &sample(version), Vec::new(), &mut bus).unwrap();
         assert_eq!(quarantined(&avf), by_administrator(vf), "version {version}");
         assert!(!facts(&avf, 0).active, "its card is a new one");
     }

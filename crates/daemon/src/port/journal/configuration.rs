@@ -1,0 +1,38 @@
+//! The note of one function's configuration: what its guest has changed since the port's software was noted. The software
+//! has the configuration of every function, up to 64; noting all of it for each write of one guest would hold up the others.
+
+use super::layout::{Function, HEADER, NOTE};
+use super::memory::{get, load, put, store, words};
+use host::shared::SharedMemory;
+
+/// The first number of a software to which notes of functions can be added. Earlier versions number theirs 0 and 1.
+const FIRST: u64 = 2;
+
+/// Returns the number of the software that comes after the one `before`: one that none has had, and that has the other place.
+pub(super) fn next_software(before: u64, highest: u64) -> u64 {
+    let next = highest.max(FIRST - 1) + 1;
+    next + u64::from(next % 2 == before % 2)
+}
+
+/// Notes a function's configuration. Returns `false` if there is no room, or no software that it could add to.
+pub(super) fn write(memory: &SharedMemory, at: &Function, bytes: &[u8]) -> bool {
+    let number = get(memory, HEADER.software);
+    if number < FIRST || bytes.len() as u64 > NOTE - 16 {
+        return false;
+    }
+    let place = 1 - get(memory, at.noted) % 2;
+    let note = at.notes[place as usize];
+    put(memory, note, &[number, bytes.len() as u64]);
+    store(memory, note + 16, bytes);
+    put(memory, at.noted, &[place]);
+    true
+}
+
+/// Reads the configuration that was noted after the software, if there is one.
+pub(super) fn read(memory: &SharedMemory, at: &Function) -> Option<Vec<u8>> {
+    let software = get(memory, HEADER.software);
+    let note = at.notes[(get(memory, at.noted) % 2) as usize];
+    let [number, length] = words(memory, note);
+    let counts = number == software && number >= FIRST && length <= NOTE - 16;
+    counts.then(|| load(memory, note + 16, length as usize))
+}
