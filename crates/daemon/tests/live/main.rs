@@ -25,6 +25,7 @@ mod lifetime;
 mod macvtap;
 mod mapped;
 mod neighbours;
+mod operations;
 mod orders;
 mod pf;
 mod pieces;

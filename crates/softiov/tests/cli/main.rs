@@ -30,6 +30,7 @@ mod operations;
 mod output;
 #[path = "../process/page.rs"]
 mod page;
+mod pieces;
 mod port;
 mod process;
 mod serve;

@@ -287,6 +287,8 @@ type Record = [u64; FDS + MAX_MESSAGE_FDS];
 
 /// The index of the first descriptor's number in a record.
 const FDS: usize = 13;
+// A record has 256 bytes.
+const _: () = assert!(size_of::<Record>() <= 256);
 
 /// Flags of a record. An earlier version reads [`TORN`], and lets a client go that it could not serve on.
 const TORN: u64 = 1;
