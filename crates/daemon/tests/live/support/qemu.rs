@@ -77,6 +77,14 @@ pub(crate) struct Qemu {
     pub(crate) gone: bool,
 }
 
+/// A child process of another test has copies of all descriptors until it runs its own program: closing alone would end the
+/// connection only then.
+impl Drop for Qemu {
+    fn drop(&mut self) {
+        self.stream.hang_up();
+    }
+}
+
 impl Qemu {
     /// Connects; says nothing yet.
     pub(crate) fn connect(path: &Path) -> Self {
