@@ -63,6 +63,37 @@ fn half_a_message_and_silence() {
 }
 
 #[test]
+fn urgent_bytes_are_read_in_their_place() {
+    let mut bystanders = Bystanders::new();
+    let mut raw = bystanders.raw();
+    let whole = load(1, 7, 0, 4);
+    for cut in 1..=whole.len() {
+        if !raw.send_urgent(&whole[..cut]) {
+            return;
+        }
+        raw.send(&[&whole[cut..], &whole].concat());
+        for _ in 0..2 {
+            assert_eq!(
+                raw.reply().map(|(error, body)| (error, body.len())),
+                Some((0, 20)),
+                "urgent at {cut}"
+            );
+        }
+    }
+    for _ in 0..50 {
+        raw.send_urgent(&whole);
+        raw.send_urgent(&whole[..20]);
+        raw.send_urgent(&whole[20..]);
+    }
+    for _ in 0..100 {
+        assert_eq!(raw.reply().map(|(error, body)| (error, body.len())), Some((0, 20)));
+    }
+    bystanders.are_fine();
+    drop(raw);
+    bystanders.and_so_is_the_next_client();
+}
+
+#[test]
 fn a_size_below_the_header_ends_the_connection_after_the_replies_that_are_due() {
     let mut bystanders = Bystanders::new();
     for size in [0u32, 1, 15] {

@@ -118,7 +118,7 @@ const CARD: &[Row] = &[
     (libc::SYS_sched_setaffinity, Is(0, &[0])),
     (libc::SYS_sendfile, Always),
     (libc::SYS_sendmsg, Always),
-    (libc::SYS_setsockopt, Is(2, &[libc::SO_PEEK_OFF as u32])),
+    (libc::SYS_setsockopt, Is(2, &[libc::SO_PEEK_OFF as u32, libc::SO_OOBINLINE as u32])),
     (libc::SYS_shutdown, Always),
     // The socket's file goes with its listener.
     (libc::SYS_newfstatat, Always),

@@ -2,6 +2,9 @@
 
 #![expect(unsafe_code, reason = "setsockopt and getsockopt with an option that rustix lacks")]
 
+#[cfg(test)]
+mod tests;
+
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 

@@ -125,9 +125,13 @@ impl Stream {
     /// Has the next [`Stream::peek`] begin so many bytes behind the first in the socket (SO_PEEK_OFF, unix(7)). To be
     /// called before the first peek, and when another process may have peeked.
     ///
+    /// Urgent bytes (`MSG_OOB`) are like any others from now on. Otherwise the kernel skips and drops them, and a peek and
+    /// the consuming of what it has seen do not agree on which.
+    ///
     /// # Errors
     /// More bytes than a socket can hold.
     pub fn peek_from(&self, offset: usize) -> io::Result<()> {
+        sockopt::set_socket_oobinline(&self.0, true)?;
         super::peek::begin_at(&self.0, offset)
     }
 

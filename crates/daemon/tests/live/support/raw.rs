@@ -94,6 +94,13 @@ impl Raw {
         self.0.set_nonblocking(false).unwrap();
     }
 
+    /// Sends bytes of which the last is urgent. Returns `false` if the kernel knows no urgent bytes here.
+    pub(crate) fn send_urgent(&mut self, bytes: &[u8]) -> bool {
+        let sent = rustix::net::send(&self.0, bytes, rustix::net::SendFlags::OOB);
+        assert!(matches!(sent, Err(rustix::io::Errno::OPNOTSUPP)) || sent == Ok(bytes.len()), "{sent:?}");
+        sent.is_ok()
+    }
+
     /// The error number and the body of the next reply; `None` if the other side has closed.
     pub(crate) fn reply(&mut self) -> Option<(u32, Vec<u8>)> {
         let mut header = [0; 16];

@@ -1,0 +1,86 @@
+//! Tests of peeking: a socket gives up the bytes that were seen in it, whatever was sent.
+
+use super::super::{FdBatch, Received, Stream};
+use rustix::fd::AsFd;
+
+#[test]
+fn peek_offset_tells_how_much_was_consumed() {
+    let (a, b) = Stream::pair().unwrap();
+    assert!(b.peek_offset().is_err(), "the socket counts from the first peek_from on");
+    b.peek_from(0).unwrap();
+    // Equal bytes: only the kernel's count can tell.
+    for _ in 0..60 {
+        a.send(&[0; 3], &[]).unwrap();
+    }
+    let mut buffer = [0; 256];
+    assert_eq!(b.peek(&mut buffer, &mut FdBatch::new()).unwrap(), Received::Bytes(180));
+    let copy = Stream::adopt(b.as_fd().try_clone_to_owned().unwrap()).unwrap();
+    for (taken, left) in [(1, 179), (3, 176), (50, 126), (126, 0)] {
+        assert_eq!(b.consume(&mut buffer[..taken]).unwrap(), taken);
+        assert_eq!(copy.peek_offset().unwrap(), left, "another process sees the same");
+    }
+}
+
+#[test]
+fn what_is_peeked_at_stays_until_it_is_consumed() {
+    let (a, b) = Stream::pair().unwrap();
+    b.peek_from(0).unwrap();
+    let peek = |expected: &[u8], descriptors| {
+        let (mut buffer, mut fds) = ([0; 64], FdBatch::new());
+        assert_eq!(b.peek(&mut buffer, &mut fds).unwrap(), Received::Bytes(expected.len()));
+        assert_eq!((&buffer[..expected.len()], fds.len()), (expected, descriptors));
+    };
+    a.send(b"one", &[]).unwrap();
+    a.send(b"two", &[a.as_fd()]).unwrap();
+    a.send(b"three", &[]).unwrap();
+    peek(b"onetwo", 1);
+    peek(b"three", 0);
+    assert_eq!(b.peek(&mut [0; 8], &mut FdBatch::new()).unwrap(), Received::WouldBlock);
+    // A successor that knows of nothing sees all of it again.
+    b.peek_from(0).unwrap();
+    peek(b"onetwo", 1);
+    assert_eq!(b.consume(&mut [0; 6]).unwrap(), 6);
+    a.send(b"four", &[]).unwrap();
+    peek(b"threefour", 0);
+    assert_eq!(b.consume(&mut [0; 9]).unwrap(), 9);
+    assert!(!b.has_unread());
+}
+
+/// Peeks until nothing is left: each receive's bytes, and how many descriptors came with it.
+fn peek_all(stream: &Stream, buffer: &mut [u8]) -> Vec<(Vec<u8>, usize)> {
+    let mut all = Vec::new();
+    loop {
+        let mut fds = FdBatch::new();
+        match stream.peek(buffer, &mut fds).unwrap() {
+            Received::Bytes(count) => all.push((buffer[..count].to_vec(), fds.len())),
+            _ => return all,
+        }
+    }
+}
+
+#[test]
+fn urgent_bytes_are_taken_in_their_place() {
+    use rustix::net::{SendFlags, send};
+    let (a, b) = Stream::pair().unwrap();
+    b.peek_from(0).unwrap();
+    let said: Vec<u8> = (0..100).collect();
+    for (round, part) in said.chunks(7).enumerate() {
+        let flags = if round % 3 == 1 { SendFlags::empty() } else { SendFlags::OOB };
+        match send(&a, part, flags) {
+            // A kernel without CONFIG_AF_UNIX_OOB knows no such bytes.
+            Err(rustix::io::Errno::OPNOTSUPP) => return,
+            sent => assert_eq!(sent, Ok(part.len())),
+        }
+    }
+    let seen: Vec<u8> = peek_all(&b, &mut [0; 64]).into_iter().flat_map(|(bytes, _)| bytes).collect();
+    assert_eq!(seen, said);
+    let (mut taken, mut buffer) = (Vec::new(), [0; 9]);
+    while taken.len() < said.len() {
+        let room = buffer.len().min(said.len() - taken.len());
+        let count = b.consume(&mut buffer[..room]).unwrap();
+        taken.extend_from_slice(&buffer[..count]);
+        assert_eq!(b.peek_offset().unwrap(), said.len() - taken.len());
+    }
+    assert_eq!(taken, said);
+    assert!(!b.has_unread());
+}
