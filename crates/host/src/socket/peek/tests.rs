@@ -59,6 +59,25 @@ fn peek_all(stream: &Stream, buffer: &mut [u8]) -> Vec<(Vec<u8>, usize)> {
 }
 
 #[test]
+fn descriptors_of_a_send_that_the_buffer_cuts_come_once() {
+    for before in 0..80 {
+        let (a, b) = Stream::pair().unwrap();
+        b.peek_from(0).unwrap();
+        if before > 0 {
+            a.send(&vec![1; before], &[]).unwrap();
+        }
+        a.send(&[2; 8], &[a.as_fd()]).unwrap();
+        a.send(&[3; 8], &[]).unwrap();
+        let all = peek_all(&b, &mut [0; 64]);
+        let with: Vec<_> =
+            all.iter().filter(|(_, fds)| *fds > 0).map(|(bytes, fds)| (bytes.last(), *fds)).collect();
+        assert_eq!(with, [(Some(&2), 1)], "behind {before} bytes");
+        let bytes: Vec<u8> = all.into_iter().flat_map(|(bytes, _)| bytes).collect();
+        assert_eq!(bytes, [&vec![1; before][..], &[2; 8], &[3; 8]].concat());
+    }
+}
+
+#[test]
 fn urgent_bytes_are_taken_in_their_place() {
     use rustix::net::{SendFlags, send};
     let (a, b) = Stream::pair().unwrap();
