@@ -63,6 +63,7 @@ pub(crate) fn last_of_64_vfs_is_like_the_first(world: &mut World) -> Result<Outc
     let [alice, bob] = &linked(world)?;
     world.change(LAST_AVF, VfSettings { mac: Some(LAST_MAC.into()), ..VfSettings::default() })?;
     let idle = without_guest(world)?;
+    let [last_before, middle_before] = [bytes(world, LAST_AVF)?, bytes(world, MIDDLE_AVF)?];
     let builder = world.builder("last", LAST_AVF).vf_socket(world.socket(MIDDLE_AVF)).memory_mib(MEMORY_MIB);
     let guest = Guest::spawn(builder, world.assets(), LAST_AVF, 63)?;
     guest.linux.wait_ready(BOOT)?;
@@ -73,7 +74,7 @@ pub(crate) fn last_of_64_vfs_is_like_the_first(world: &mut World) -> Result<Outc
     ensure!(world.vf(LAST_AVF)?.mac == LAST_MAC, "it has another address than was set");
     exchange(alice, last)?;
     last.reach(bob).context("beyond the wire")?;
-    counts_as_the_host(world, last)?;
+    counts_as_the_host(world, last, last_before)?;
     no_complaints(&guest)?;
 
     alice.join_vlan(PORT_VLAN)?;
@@ -91,7 +92,7 @@ pub(crate) fn last_of_64_vfs_is_like_the_first(world: &mut World) -> Result<Outc
     let middle = &End::set_up_at(&guest, 1, MIDDLE_AVF, 31)?;
     middle.is_bound(world)?;
     exchange(alice, middle)?;
-    counts_as_the_host(world, middle)?;
+    counts_as_the_host(world, middle, middle_before)?;
 
     ensure!(without_guest(world)? == idle, "VFs without a guest have noticed something");
     guest.linux.shutdown(COMMAND)?;
@@ -105,13 +106,19 @@ fn without_guest(world: &World) -> Result<Vec<VfStatus>> {
     names.filter(|name| !has_guest(name)).map(|name| world.vf(&name)).collect()
 }
 
-/// What the guest's driver counts is what the host does, as soon as no more frames come. iperf3 may end before the last
-/// of its eight megabytes have come.
-fn counts_as_the_host(world: &World, end: &End<'_>) -> Result<()> {
+/// Returns the bytes that the host has counted for a VF, received and sent.
+fn bytes(world: &World, vf: &str) -> Result<[u64; 2]> {
+    let vf = world.vf(vf)?;
+    Ok([vf.rx.bytes, vf.tx.bytes])
+}
+
+/// Checks that the guest's driver counts what the host does, as soon as no more frames come. The host had counted `before` for
+/// earlier guests, of which this one sees nothing. iperf3 may end before the last of its eight megabytes have come.
+fn counts_as_the_host(world: &World, end: &End<'_>, before: [u64; 2]) -> Result<()> {
     eventually(|| {
         let seen = end.guest.statistics_of(&end.name, &["rx_bytes", "tx_bytes"])?;
-        let vf = world.vf(end.vf)?;
-        let counted = [vf.rx.bytes, vf.tx.bytes];
+        let now = bytes(world, end.vf)?;
+        let counted = [now[0] - before[0], now[1] - before[1]];
         ensure!(counted.iter().all(|bytes| *bytes > 1 << 20), "{}: the host has {counted:?} bytes", end.vf);
         ensure!(seen == counted, "{}: the guest has {seen:?} bytes and the host {counted:?}", end.vf);
         Ok(())
