@@ -2,6 +2,7 @@
 //! name of one of its functions. Left out: who owns that memory and how an interrupt reaches a CPU.
 
 use crate::VfIndex;
+use crate::burst::{HEAD, Hint, LONGEST, Run};
 use core::fmt;
 
 /// An address as a device puts it on the bus: an I/O virtual address, translated per function.
@@ -48,6 +49,15 @@ impl fmt::Display for Rid {
     }
 }
 
+/// A function's memory, as one ring or one set of buffers uses it.
+#[derive(Debug)]
+pub struct Space<'a> {
+    /// The owner of the memory.
+    pub function: Function,
+    /// The window that was used last.
+    pub hint: &'a mut Hint,
+}
+
 /// A memory request that the bus refused: nothing, or not all of it, is mapped there for this function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("DMA fault of {function} at {iova:#x}")]
@@ -67,10 +77,6 @@ pub enum Access {
     Write,
 }
 
-/// So many frames ahead a card prefetches a frame's buffer: the memory is in another processor's cache, and takes longer to come
-/// than a frame takes on its way.
-pub const FRAMES_AHEAD: usize = 4;
-
 /// What a device needs of the bus. Requests are synchronous; a refused one moves no data that counts.
 ///
 /// The card calls this in bursts: one `dma_read` fetches up to a few dozen descriptors.
@@ -88,21 +94,48 @@ pub trait Bus {
     /// [`DmaFault`] if any byte of the range is unmapped or read-only.
     fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault>;
 
+    /// Reads descriptors. By default [`Bus::dma_read`].
+    ///
+    /// # Errors
+    /// [`DmaFault`] if any byte of the range is unmapped.
+    fn read_descriptors(&mut self, ring: Space<'_>, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
+        self.dma_read(ring.function, iova, into)
+    }
+
     /// Writes descriptors of `size` bytes (16 or 32), one behind the other from `iova` on. A driver that finds the second eight
     /// bytes of a descriptor written, which say that it is done, finds the rest of it written, and every descriptor before it.
     /// By default one write, which is enough where no driver looks meanwhile.
     ///
     /// # Errors
     /// [`DmaFault`] if any byte of the range is unmapped or read-only; descriptors before it may have been written.
-    fn dma_write_descriptors(
+    fn write_descriptors(
         &mut self,
-        function: Function,
+        ring: Space<'_>,
         iova: Iova,
         from: &[u8],
         size: usize,
     ) -> Result<(), DmaFault> {
         let _ = size;
-        self.dma_write(function, iova, from)
+        self.dma_write(ring.function, iova, from)
+    }
+
+    /// Copies the first [`HEAD`] bytes of up to [`crate::burst::BURST`] frames, and zeros behind those that are shorter. Returns how many
+    /// frames it copied: it stops at the first one that cannot be read as a whole. By default it reads frame by frame.
+    fn gather(
+        &mut self,
+        from: Space<'_>,
+        sources: &[Iova],
+        lengths: &[u32],
+        heads: &mut [[u8; HEAD]],
+    ) -> usize {
+        gather(self, from.function, (sources, lengths), heads)
+    }
+
+    /// Puts frames of one function into buffers of another: their heads as they were gathered, and what is behind them straight from
+    /// the sender, each byte read once. Returns how many frames it moved: it stops at the first one that cannot be read or
+    /// written as a whole. By default it moves frame by frame.
+    fn carry(&mut self, from: Space<'_>, to: Space<'_>, run: Run<'_>) -> usize {
+        carry(self, from.function, to.function, run)
     }
 
     /// Says that `length` bytes from `iova` on are about to be read, or written. A hint: nothing happens if nothing is mapped there.
@@ -126,4 +159,51 @@ pub trait Bus {
     fn intx(&mut self, function: Function, raised: bool) {
         let _ = (function, raised);
     }
+}
+
+/// Gathers heads by a request for each frame; see [`Bus::gather`].
+fn gather<B: Bus + ?Sized>(
+    bus: &mut B,
+    from: Function,
+    (sources, lengths): (&[Iova], &[u32]),
+    heads: &mut [[u8; HEAD]],
+) -> usize {
+    let mut place = [0; LONGEST];
+    for (at, ((source, length), head)) in sources.iter().zip(lengths).zip(heads).enumerate() {
+        let Some(frame) = place.get_mut(..*length as usize) else { return at };
+        if bus.dma_read(from, *source, frame).is_err() {
+            return at;
+        }
+        let within = frame.len().min(HEAD);
+        *head = [0; HEAD];
+        head[..within].copy_from_slice(&frame[..within]);
+    }
+    sources.len()
+}
+
+/// Carries frames by two requests for each; see [`Bus::carry`].
+fn carry<B: Bus + ?Sized>(bus: &mut B, from: Function, to: Function, run: Run<'_>) -> usize {
+    let mut place = [0; LONGEST];
+    let Run { heads, sources, lengths, targets, sums } = run;
+    let buffers = sources.iter().zip(targets).zip(lengths);
+    for (at, (((source, target), length), (head, sum))) in buffers.zip(heads.iter().zip(sums)).enumerate() {
+        let Some(frame) = place.get_mut(..*length as usize) else { return at };
+        if frame.len() > HEAD && bus.dma_read(from, *source, frame).is_err() {
+            return at;
+        }
+        let within = frame.len().min(HEAD);
+        frame[..within].copy_from_slice(&head[..within]);
+        *sum = sum_of(&frame[within..]);
+        if bus.dma_write(to, *target, frame).is_err() {
+            return at;
+        }
+    }
+    targets.len()
+}
+
+/// Sums 16-bit little-endian words. 2,048 bytes do not overflow.
+fn sum_of(bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<2>();
+    let sum: u64 = words.iter().map(|word| u64::from(u16::from_le_bytes(*word))).sum();
+    sum + rest.first().map_or(0, |byte| u64::from(*byte))
 }

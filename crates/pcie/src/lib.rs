@@ -2,6 +2,7 @@
 //! masters, configuration space with its capabilities, MSI-X and SR-IOV.
 //!
 //! - [`bus`]: who makes a request, and what a device needs of the bus;
+//! - [`burst`]: frames of a burst as the bus moves them;
 //! - [`config`]: a configuration space as bytes and masks, and how one is laid out;
 //! - [`capability`]: the capabilities as data;
 //! - [`endpoint`]: a configuration space with side effects;
@@ -20,6 +21,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod access;
+pub mod burst;
 pub mod bus;
 pub mod capability;
 pub mod config;
@@ -32,6 +34,7 @@ mod vf;
 pub mod walk;
 
 pub use access::ConfigAccess;
-pub use bus::{Access, Bus, DmaFault, FRAMES_AHEAD, Function, Iova, Rid};
+pub use burst::Hint;
+pub use bus::{Access, Bus, DmaFault, Function, Iova, Rid, Space};
 pub use endpoint::{Effects, Endpoint};
 pub use vf::{MAX_VFS, NoSuchVf, VfIndex, VfSet};

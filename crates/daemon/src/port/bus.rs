@@ -11,7 +11,8 @@ use host::memory::MappingShare;
 use host::poll::Waker;
 use host::worker::Worker;
 use i82576::config::pf;
-use pcie::{Access, Bus, DmaFault, Function, Iova, VfIndex};
+use pcie::burst::{HEAD, Run};
+use pcie::{Access, Bus, DmaFault, Function, Iova, Space, VfIndex};
 use std::sync::mpsc;
 use vfio_user::wire::pci_irq;
 
@@ -251,15 +252,42 @@ impl Bus for LiveBus {
         written.map_err(|fault| DmaFault { function, iova: fault.iova })
     }
 
-    fn dma_write_descriptors(
+    fn read_descriptors(&mut self, ring: Space<'_>, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
+        let Space { function, hint } = ring;
+        let read = self.memory(function, iova)?.read_by(&mut hint.0, iova, into);
+        read.map_err(|fault| DmaFault { function, iova: fault.iova })
+    }
+
+    fn write_descriptors(
         &mut self,
-        function: Function,
+        ring: Space<'_>,
         iova: Iova,
         from: &[u8],
         size: usize,
     ) -> Result<(), DmaFault> {
-        let written = self.memory(function, iova)?.write_descriptors(iova, from, size);
+        let Space { function, hint } = ring;
+        let written = self.memory(function, iova)?.write_descriptors_by(&mut hint.0, iova, from, size);
         written.map_err(|fault| DmaFault { function, iova: fault.iova })
+    }
+
+    fn gather(
+        &mut self,
+        from: Space<'_>,
+        sources: &[Iova],
+        lengths: &[u32],
+        heads: &mut [[u8; HEAD]],
+    ) -> usize {
+        let memory = self.memory(from.function, 0);
+        memory.map_or(0, |memory| memory.gather(&mut from.hint.0, sources, lengths, heads))
+    }
+
+    fn carry(&mut self, from: Space<'_>, to: Space<'_>, run: Run<'_>) -> usize {
+        let (Ok(source), Ok(target)) = (self.memory(from.function, 0), self.memory(to.function, 0)) else {
+            return 0;
+        };
+        let Run { heads, sources, lengths, targets, sums } = run;
+        let run = host::dma::Run { heads, sources, lengths, targets, sums };
+        source.carry(&mut from.hint.0, target, &mut to.hint.0, run)
     }
 
     #[inline]

@@ -36,14 +36,14 @@ pub enum FaultKind {
 }
 
 #[derive(Clone, Copy)]
-enum Direction {
+pub(super) enum Direction {
     Read,
     Write,
 }
 
 impl Direction {
     #[inline]
-    fn is_permitted(self, region: &Region) -> bool {
+    pub(super) fn is_permitted(self, region: &Region) -> bool {
         match self {
             Self::Read => region.permissions.read,
             Self::Write => region.permissions.write,

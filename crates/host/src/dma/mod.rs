@@ -14,6 +14,7 @@
 //! Left out: the messages that carry all this, and bouncing through the client (DMA_READ, DMA_WRITE).
 
 mod access;
+mod burst;
 mod mapping;
 mod region;
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub use mapping::{MappedRegion, PendingRegion, RemovedRegions};
 use region::Region;
 pub use region::{DmaRegion, Permissions};
 
+pub use crate::memory::frames::Run;
 use crate::memory::{MapError, poison_events};
 
 /// Addresses and sizes come in pages of this many bytes, as announced to the client (`pgsizes`).

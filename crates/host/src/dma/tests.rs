@@ -1,6 +1,7 @@
 //! The table as a client fills it and as a device uses it, honest or not. Left out: which mappings there are, in
 //! [`sharing`].
 
+mod burst;
 mod sharing;
 
 use std::os::fd::OwnedFd;

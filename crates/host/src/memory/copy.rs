@@ -176,7 +176,7 @@ pub(super) fn prefetch(at: NonNull<u8>, writes: bool) {
 /// Tells the compiler that guest memory may differ from now on, so that it uses the copy it has instead of
 /// looking again: what was checked is what is used.
 #[inline]
-fn guest_may_have_written() {
+pub(super) fn guest_may_have_written() {
     // SAFETY: no instruction; without `nomem` the compiler must assume that all reachable memory changed.
     unsafe { asm!("", options(nostack, preserves_flags)) };
 }

@@ -12,6 +12,7 @@
 )]
 
 mod copy;
+pub(crate) mod frames;
 pub(crate) mod sigbus;
 mod source;
 #[cfg(test)]

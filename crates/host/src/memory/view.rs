@@ -8,9 +8,9 @@ use std::sync::Arc;
 use super::{AccessError, MappedFile, copy};
 
 /// Bytes of a cache line.
-const LINE: usize = 64;
+pub(super) const LINE: usize = 64;
 /// Bytes that are fetched ahead of a frame, at most.
-const PREFETCHED: usize = 32 * LINE;
+pub(super) const PREFETCHED: usize = 32 * LINE;
 
 /// Bytes that are mapped, offsets 0 to `len - 1`.
 pub(crate) struct View {
@@ -32,7 +32,14 @@ impl View {
         Self { base, len, writable }
     }
 
+    /// The first byte.
+    #[inline]
+    pub(super) fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
     /// Bytes.
+    #[inline]
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -43,6 +50,7 @@ impl View {
     }
 
     /// Whether stores are permitted.
+    #[inline]
     pub(super) fn is_writable(&self) -> bool {
         self.writable
     }

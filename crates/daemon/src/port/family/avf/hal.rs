@@ -67,19 +67,6 @@ impl Bus for WithPf<'_> {
         Ok(())
     }
 
-    fn dma_write_descriptors(
-        &mut self,
-        function: Function,
-        iova: Iova,
-        from: &[u8],
-        size: usize,
-    ) -> Result<(), DmaFault> {
-        match function {
-            Function::Pf => self.dma_write(function, iova, from),
-            Function::Vf(_) => self.guests.dma_write_descriptors(function, iova, from, size),
-        }
-    }
-
     fn msix(&mut self, function: Function, vector: u16) {
         self.guests.msix(function, vector);
     }

@@ -1,0 +1,129 @@
+//! Bursts of frames between the memories of two clients. A ring keeps a hint for its descriptors and one for its buffers, so that a
+//! guest whose rings and buffers lie in different regions costs what a guest with one region does. A hint is the index of a region
+//! and is verified when it is used.
+//!
+//! Left out: frames that lie across two regions, which [`DmaTable::read`] and [`DmaTable::write`] can reach.
+
+use super::access::Direction;
+use super::{DmaFault, DmaTable};
+use crate::memory::frames::{self, HEAD, Place, Places, Run};
+
+/// A look-up of many addresses that mostly lie in one region.
+struct Cursor<'table, 'hint, const WRITES: bool> {
+    table: &'table DmaTable,
+    hint: &'hint mut u32,
+    first: u64,
+    region: Place<'table, WRITES>,
+}
+
+impl<'table, 'hint, const WRITES: bool> Cursor<'table, 'hint, WRITES> {
+    fn new(table: &'table DmaTable, hint: &'hint mut u32) -> Self {
+        let mut cursor = Self { table, hint, first: 0, region: Place::NONE };
+        cursor.enter();
+        cursor
+    }
+
+    /// Goes to the hinted region; to none if there is none, or if it does not permit the access.
+    fn enter(&mut self) {
+        let direction = if WRITES { Direction::Write } else { Direction::Read };
+        let region = self.table.regions.get(*self.hint as usize);
+        let region = region.filter(|region| direction.is_permitted(region));
+        let backed = region.and_then(|region| Some((region.first, region.backing.as_ref()?)));
+        (self.first, self.region) =
+            backed.map_or((0, Place::NONE), |(first, backing)| (first, Place::whole(backing.view())));
+    }
+
+    /// Returns `len` bytes at an address; `None` if they are not all in one region, or not permitted.
+    #[inline(always)]
+    fn find(&mut self, iova: u64, len: u32) -> Option<Place<'table, WRITES>> {
+        // An address before the first is far beyond the last.
+        match self.region.part(iova.wrapping_sub(self.first), len as usize) {
+            Some(place) => Some(place),
+            None => self.find_elsewhere(iova, len),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_elsewhere(&mut self, iova: u64, len: u32) -> Option<Place<'table, WRITES>> {
+        *self.hint = self.table.index_of(iova)?;
+        self.enter();
+        self.region.part(iova.wrapping_sub(self.first), len as usize)
+    }
+}
+
+impl DmaTable {
+    /// Copies the first 64 bytes of up to 32 frames, and zeros behind those that are shorter. Returns how many frames it
+    /// copied; it stops at the first one that is not permitted or not in one region.
+    pub fn gather(
+        &self,
+        hint: &mut u32,
+        sources: &[u64],
+        lengths: &[u32],
+        heads: &mut [[u8; HEAD]],
+    ) -> usize {
+        let mut cursor = Cursor::new(self, hint);
+        let count = sources.len().min(lengths.len()).min(heads.len());
+        let places = Places::find(count, |at| cursor.find(sources[at], lengths[at]));
+        frames::gather(&places, heads);
+        places.len()
+    }
+
+    /// Puts up to 32 frames from this table's memory into buffers of another: their heads as they were gathered, the rest straight
+    /// from the sender. Returns how many frames it moved; it stops at the first one that is not permitted, or not in one region.
+    pub fn carry(&self, hint: &mut u32, to: &Self, to_hint: &mut u32, run: Run<'_>) -> usize {
+        let Run { heads, sources, lengths, targets, sums } = run;
+        let (mut from, mut into) = (Cursor::new(self, hint), Cursor::new(to, to_hint));
+        let count = sources.len().min(targets.len()).min(lengths.len()).min(heads.len()).min(sums.len());
+        let mut written = Places::find(count, |at| into.find(targets[at], lengths[at]));
+        let read = written.any_long().then(|| {
+            Places::find(written.len(), |at| {
+                let long = lengths[at] > HEAD as u32;
+                if long { from.find(sources[at], lengths[at]) } else { Some(Place::NONE) }
+            })
+        });
+        written.truncate(read.as_ref().map_or(count, Places::len));
+        frames::carry(heads, read.as_ref(), &written, sums);
+        written.len()
+    }
+
+    /// Fetches descriptors, whose ring has a hint of its own.
+    ///
+    /// # Errors
+    /// [`DmaFault`]; `buffer` is then as it was.
+    pub fn read_by(&self, hint: &mut u32, iova: u64, buffer: &mut [u8]) -> Result<(), DmaFault> {
+        self.go_to(hint, iova);
+        self.read(iova, buffer)
+    }
+
+    /// Stores descriptors, as [`DmaTable::write_descriptors`] does, of a ring that has a hint of its own.
+    ///
+    /// # Errors
+    /// As for [`DmaTable::write_descriptors`].
+    pub fn write_descriptors_by(
+        &self,
+        hint: &mut u32,
+        iova: u64,
+        bytes: &[u8],
+        size: usize,
+    ) -> Result<(), DmaFault> {
+        self.go_to(hint, iova);
+        self.write_descriptors(iova, bytes, size)
+    }
+
+    /// Makes the hinted region the one that was accessed last, after a search if the hint is stale.
+    #[inline]
+    fn go_to(&self, hint: &mut u32, iova: u64) {
+        let holds = self.regions.get(*hint as usize).is_some_and(|region| region.holds(iova));
+        if !holds && let Some(index) = self.index_of(iova) {
+            *hint = index;
+        }
+        self.last_hit.set(*hint as usize);
+    }
+
+    /// Returns the index of the region that holds an address.
+    fn index_of(&self, iova: u64) -> Option<u32> {
+        let index = self.regions.partition_point(|region| region.last < iova);
+        self.regions.get(index).filter(|region| region.holds(iova)).map(|_| index as u32)
+    }
+}
