@@ -49,6 +49,30 @@ impl Sum {
         Self(plus(self.0, value.swap_bytes().into()))
     }
 
+    /// Adds bytes whose number is a multiple of eight.
+    #[must_use]
+    #[inline(always)]
+    pub fn whole<const N: usize>(self, bytes: &[u8; N]) -> Self {
+        const { assert!(N.is_multiple_of(8), "whole words") };
+        Self(of_words(self.0, bytes))
+    }
+
+    /// Adds little-endian words, or a sum of such.
+    #[must_use]
+    #[inline(always)]
+    pub fn words(self, words: u64) -> Self {
+        Self(plus(self.0, words))
+    }
+
+    /// Returns true if the sum of bytes with a checksum in it says that the checksum is right. The bytes are not all zero.
+    #[must_use]
+    #[inline(always)]
+    pub fn is_zero(self) -> bool {
+        // A multiple of 65,535, the negative zero of 16 bits. Multiplied by the inverse of 65,535, its multiples and no others
+        // become their quotients, which are small.
+        self.0.wrapping_mul(INVERSE) <= QUOTIENT
+    }
+
     /// The sum in 16 bits.
     #[must_use]
     #[inline]
@@ -67,6 +91,9 @@ impl Sum {
     }
 }
 
+/// The largest quotient by 65,535 of a word, and the inverse of 65,535 modulo 2^64.
+const QUOTIENT: u64 = u64::MAX / 0xffff;
+const INVERSE: u64 = QUOTIENT.wrapping_neg();
 /// Bytes from which on a sum is worth a call.
 const LONG: usize = 128;
 /// Bytes whose words are added with the carry of each addition going into the next.
@@ -163,7 +190,10 @@ mod tests {
                 plain += u32::from(word[0]) << 8 | word.get(1).copied().map_or(0, u32::from);
                 plain = (plain & 0xffff) + (plain >> 16);
             }
-            assert_eq!(u32::from(Sum::of(&bytes).number(seed.into()).value()), plain);
+            let sum = Sum::of(&bytes).number(seed.into());
+            assert_eq!(u32::from(sum.value()), plain);
+            assert_eq!(sum.words(0x1234).is_zero(), sum.words(0x1234).checksum() == 0);
+            assert!(sum.words(u64::from(sum.words(0xffff).checksum().swap_bytes())).words(0xffff).is_zero());
         }
     }
 }

@@ -2,8 +2,9 @@
 //! tags, options or fragments. Then everything is where it always is, and one look answers what [`Headers::parse`] and
 //! [`verify`] answer of any frame.
 //!
-//! Sums are taken in words that are aligned to the frame's start: a frame was copied just before, and a load that spans two stores
-//! of the copy has to wait for both to reach the cache.
+//! The glance needs the frame's first bytes only; what is behind them can be summed up while it is copied. Words are aligned to
+//! the frame's start: a frame was copied just before, and a load that spans two stores of the copy has to wait for both to reach
+//! the cache.
 //!
 //! Left out: all other frames, which those look at.
 //!
@@ -11,124 +12,224 @@
 //! [`verify`]: crate::verify
 
 use crate::checksum::Sum;
-use crate::headers::{ETHERNET_HEADER, IPV4_HEADER, TCP_HEADER, TYPE_IPV4, UDP_HEADER, protocol};
+use crate::headers::{ETHERNET_HEADER, IPV4_HEADER, TCP_HEADER, UDP_HEADER, protocol};
 use crate::verify::is_seal_right;
 use plane::frame::{Sealed, Transport};
 
-/// Where an IPv4 header's addresses are, and where the transport is.
+/// Bytes of a frame that [`Plain`] looks at, and those that are copied for a [`Glance`].
+pub const LOOK: usize = 48;
+const HEAD: usize = 64;
+/// Offset from which the payload is summed up: the words before are in [`LOOK`].
+const SUM_FROM: usize = 32;
+/// Offsets of an IPv4 header's addresses, of the transport header, and of the end of its ports.
 const ADDRESSES: usize = ETHERNET_HEADER + 12;
 const TRANSPORT: usize = ETHERNET_HEADER + IPV4_HEADER;
-/// Where the ports end, and the word that they are in.
 const PORTS_END: usize = TRANSPORT + 4;
-const HEAD: usize = PORTS_END.next_multiple_of(8);
+
+/// Properties of a plain frame, a bit each: a number below [`PlainKind::ALL`], the index of a family's table of descriptor words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PlainKind(u8);
+
+impl PlainKind {
+    /// Numbers that there are.
+    pub const ALL: usize = 16;
+    const UDP: u8 = 1;
+    const NETWORK_WRONG: u8 = 2;
+    const SUMMED: u8 = 4;
+    const TRANSPORT_WRONG: u8 = 8;
+
+    /// The properties of a number.
+    #[must_use]
+    pub const fn of(index: usize) -> Self {
+        Self(index as u8 & 15)
+    }
+
+    /// The number.
+    #[must_use]
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        (self.0 & 15) as usize
+    }
+
+    /// Returns true for UDP, false for TCP.
+    #[must_use]
+    pub const fn is_udp(self) -> bool {
+        self.0 & Self::UDP != 0
+    }
+
+    /// Returns true if the IPv4 header's checksum is right.
+    #[must_use]
+    pub const fn is_network_right(self) -> bool {
+        self.0 & Self::NETWORK_WRONG == 0
+    }
+
+    /// Returns true if the transport's checksum is right; `None` if it was sent without one.
+    #[must_use]
+    pub const fn is_transport_right(self) -> Option<bool> {
+        if self.0 & Self::SUMMED == 0 { None } else { Some(self.0 & Self::TRANSPORT_WRONG == 0) }
+    }
+}
+
+/// Properties of a plain frame while a part of its payload is not summed up.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Glance {
+    found: PlainKind,
+    sum: Sum,
+}
+
+impl Glance {
+    /// Looks at the head of a frame of `length` bytes, with zeros behind a shorter one; returns whether the frame is plain. What is
+    /// behind the head is not summed up yet, and all of it has to belong to the packet.
+    #[must_use]
+    #[inline(always)]
+    pub fn look(&mut self, head: &[u8; HEAD], length: u32) -> bool {
+        let chunks = head.as_chunks::<8>().0;
+        let [_, w1, w2, w3, w4, w5, ..]: [u64; 8] = core::array::from_fn(|at| u64::from_le_bytes(chunks[at]));
+        if !is_plain(w1, w2) {
+            return false;
+        }
+        let total = u32::from((w2 as u16).swap_bytes());
+        if length < HEAD as u32 || total + ETHERNET_HEADER as u32 != length {
+            return self.look_at_short(head, length);
+        }
+        // The frame is as long as a head, so there is a whole header of the transport.
+        let transport = total - IPV4_HEADER as u32;
+        let Some(found) = transport_of(w2, w4, w5, transport) else { return false };
+        self.found = PlainKind(found | is_network_wrong(w1, w2, w3, w4));
+        let pseudo = (w3 >> 16) + ((w2 >> 56) << 8) + u64::from((transport as u16).swap_bytes());
+        let Some(payload) = head.last_chunk::<{ HEAD - SUM_FROM }>() else { return false };
+        self.sum = Sum::default().words(pseudo).whole(payload);
+        true
+    }
+
+    /// The same of a frame that ends within the head, or is longer than its packet: then nothing of it is behind the head.
+    #[cold]
+    #[inline(never)]
+    fn look_at_short(&mut self, head: &[u8; HEAD], length: u32) -> bool {
+        let plain = head.first_chunk().and_then(|head| Plain::of(head, length as usize));
+        let within = plain.filter(|_| length as usize <= HEAD);
+        let glance = within.and_then(|plain| Some(plain.glance(Sum::of(head.get(SUM_FROM..plain.end)?))));
+        *self = glance.unwrap_or_default();
+        glance.is_some()
+    }
+
+    /// Adds the sum of the little-endian words of the rest of the payload, and returns the frame's properties.
+    #[must_use]
+    #[inline(always)]
+    pub fn finish(self, rest: u64) -> PlainKind {
+        let wrong = self.found.0 & PlainKind::SUMMED != 0 && !self.sum.words(rest).is_zero();
+        PlainKind(self.found.0 | if wrong { PlainKind::TRANSPORT_WRONG } else { 0 })
+    }
+}
+
+/// The type, version and header length are those of IPv4 without options; the packet is neither a fragment nor followed by one.
+#[inline(always)]
+fn is_plain(w1: u64, w2: u64) -> bool {
+    w1 & 0x00ff_ffff_0000_0000 == 0x0045_0008_0000_0000 && w2 & 0xff3f_0000_0000 == 0
+}
+
+/// The bits for a transport of `transport` bytes whose header and length make sense.
+#[inline(always)]
+fn transport_of(w2: u64, w4: u64, w5: u64, transport: u32) -> Option<u8> {
+    match (w2 >> 56) as u8 {
+        protocol::TCP => {
+            let header = (w5 >> 52 & 0xf) as u32 * 4;
+            let least = TCP_HEADER as u32;
+            let more = transport.checked_sub(least)?;
+            (header.wrapping_sub(least) <= more).then_some(PlainKind::SUMMED)
+        }
+        protocol::UDP => {
+            let whole = u32::from(((w4 >> 48) as u16).swap_bytes()) == transport;
+            let summed = if w5 as u16 == 0 { 0 } else { PlainKind::SUMMED };
+            whole.then_some(PlainKind::UDP | summed)
+        }
+        _ => None,
+    }
+}
+
+/// The bit for the IPv4 header's checksum.
+#[inline(always)]
+fn is_network_wrong(w1: u64, w2: u64, w3: u64, w4: u64) -> u8 {
+    let sum = Sum::default().words(w2).words(w3).words((w1 >> 48) + (w4 & 0xffff));
+    if sum.is_zero() { 0 } else { PlainKind::NETWORK_WRONG }
+}
 
 /// A plain frame.
 #[derive(Debug, Clone, Copy)]
 pub struct Plain<'a> {
-    head: &'a [u8; HEAD],
-    frame: &'a [u8],
+    head: &'a [u8; LOOK],
     /// Where the IP packet ends.
     end: usize,
-    /// TCP or UDP.
-    udp: bool,
-    /// The sender has summed it up.
-    summed: bool,
+    found: PlainKind,
 }
 
 impl<'a> Plain<'a> {
-    /// A frame whose tags, if any, are not in its bytes; `None` if it takes a closer look.
+    /// A frame of `length` bytes whose tags, if any, are not in its bytes; `None` if it takes a closer look.
     #[must_use]
     #[inline(always)]
-    pub fn of(frame: &'a [u8]) -> Option<Self> {
-        let head = frame.first_chunk::<HEAD>()?;
-        let word = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
-        let plain = word(ETHERNET_HEADER - 2) == TYPE_IPV4
-            && head[ETHERNET_HEADER] == 0x45
-            && word(ETHERNET_HEADER + 6) & 0x3fff == 0;
-        if !plain {
-            return None;
-        }
-        let end = ETHERNET_HEADER + usize::from(word(ETHERNET_HEADER + 2));
-        let segment = frame.get(TRANSPORT..end)?;
-        match head[ETHERNET_HEADER + 9] {
-            protocol::TCP => {
-                let header = usize::from(segment.first_chunk::<TCP_HEADER>()?[12] >> 4) * 4;
-                let fits = (TCP_HEADER..=segment.len()).contains(&header);
-                fits.then_some(Self { head, frame, end, udp: false, summed: true })
-            }
-            protocol::UDP => {
-                let [_, _, _, _, high, low, sum @ ..] = segment.first_chunk::<UDP_HEADER>()?;
-                let whole = usize::from(u16::from_be_bytes([*high, *low])) == segment.len();
-                let summed = *sum != [0, 0];
-                whole.then_some(Self { head, frame, end, udp: true, summed })
-            }
-            _ => None,
-        }
+    pub fn of(head: &'a [u8; LOOK], length: usize) -> Option<Self> {
+        let [_, w1, w2, w3, w4, w5] = words(head);
+        let end = ETHERNET_HEADER + usize::from((w2 as u16).swap_bytes());
+        let transport = end.checked_sub(TRANSPORT).filter(|_| is_plain(w1, w2) && end <= length)?;
+        let found = transport_of(w2, w4, w5, transport as u32).filter(|_| transport >= UDP_HEADER)?;
+        Some(Self { head, end, found: PlainKind(found | is_network_wrong(w1, w2, w3, w4)) })
     }
 
-    /// The frame.
-    #[must_use]
-    pub fn frame(&self) -> &'a [u8] {
-        self.frame
-    }
-
-    /// It is UDP, else TCP.
+    /// Returns true for UDP, false for TCP.
     #[must_use]
     #[inline(always)]
     pub fn is_udp(&self) -> bool {
-        self.udp
+        self.found.is_udp()
     }
 
     /// Both addresses and both ports, twelve bytes, six in each number: what tells one conversation from another.
     #[must_use]
     #[inline(always)]
     pub fn ends(&self) -> [u64; 2] {
-        let words = self.head.as_chunks::<8>().0;
-        let [first, second] = [ADDRESSES / 8, PORTS_END / 8].map(|word| u64::from_le_bytes(words[word]));
+        let [_, _, _, first, second, _] = words(self.head);
         [first >> (8 * (ADDRESSES % 8)), second << (64 - 8 * (PORTS_END % 8))]
     }
 
-    /// Bytes before the IP header.
+    /// The bytes that [`Plain::ends`] are: addresses, and ports.
     #[must_use]
-    #[inline(always)]
-    pub fn l3_offset(&self) -> usize {
-        ETHERNET_HEADER
+    pub fn end_bytes(&self) -> (&'a [u8], &'a [u8]) {
+        (&self.head[ADDRESSES..TRANSPORT], &self.head[TRANSPORT..PORTS_END])
     }
 
-    /// Bytes before the transport header.
-    #[must_use]
+    /// Makes a glance of a sum of the frame's bytes from [`SUM_FROM`] on. The addresses of the pseudo header stand just before the
+    /// transport header.
     #[inline(always)]
-    pub fn l4_offset(&self) -> usize {
-        TRANSPORT
+    fn glance(&self, payload: Sum) -> Glance {
+        let [_, _, w2, w3, ..] = words(self.head);
+        let transport = (self.end - TRANSPORT) as u16;
+        let pseudo = (w3 >> 16) + ((w2 >> 56) << 8) + u64::from(transport.swap_bytes());
+        Glance { found: self.found, sum: payload.words(pseudo) }
     }
 
-    /// Whether the IPv4 header's checksum is right.
+    /// Returns the properties of a whole frame. A payload that was `sealed` on the plane needs no second look.
     #[must_use]
     #[inline(always)]
-    pub fn is_network_right(&self) -> bool {
-        let head = self.head;
-        Sum::of(&head[ETHERNET_HEADER..16]).bytes(&head[16..32]).bytes(&head[32..TRANSPORT]).checksum() == 0
-    }
-
-    /// Whether the transport's checksum is right; `None` if it was sent without one. What was `sealed` on the plane needs no
-    /// second look at the payload. The addresses of the pseudo header stand just before what it is about.
-    #[must_use]
-    #[inline(always)]
-    pub fn is_transport_right(&self, sealed: Option<Sealed>) -> Option<bool> {
-        if !self.summed {
-            return None;
-        }
-        let (protocol, transport) =
-            if self.udp { (protocol::UDP, Transport::Udp) } else { (protocol::TCP, Transport::Tcp) };
-        let number = u32::from(protocol) << 16 | (self.end - TRANSPORT) as u32;
-        let addresses = Sum::of(&self.head[ADDRESSES..32]);
-        Some(match sealed {
+    pub fn find(&self, frame: &[u8], sealed: Option<Sealed>) -> PlainKind {
+        let (number, transport) =
+            if self.is_udp() { (protocol::UDP, Transport::Udp) } else { (protocol::TCP, Transport::Tcp) };
+        match sealed {
             Some(sealed)
                 if (sealed.start, sealed.end, sealed.transport) == (TRANSPORT, self.end, transport) =>
             {
-                is_seal_right(&sealed, addresses.bytes(&self.head[32..TRANSPORT]).number(number))
+                let number = u32::from(number) << 16 | (self.end - TRANSPORT) as u32;
+                let pseudo = Sum::of(&self.head[ADDRESSES..TRANSPORT]).number(number);
+                let wrong = self.found.0 & PlainKind::SUMMED != 0 && !is_seal_right(&sealed, pseudo);
+                PlainKind(self.found.0 | if wrong { PlainKind::TRANSPORT_WRONG } else { 0 })
             }
-            _ => addresses.bytes(&self.frame[32..self.end]).number(number).checksum() == 0,
-        })
+            _ if self.found.0 & PlainKind::SUMMED == 0 => self.found,
+            _ => self.glance(Sum::of(frame.get(SUM_FROM..self.end).unwrap_or_default())).finish(0),
+        }
     }
+}
+
+/// The head in little-endian words.
+#[inline(always)]
+fn words(head: &[u8; LOOK]) -> [u64; 6] {
+    let words = head.as_chunks::<8>().0;
+    core::array::from_fn(|at| u64::from_le_bytes(words[at]))
 }

@@ -131,7 +131,7 @@ impl<const N: usize> Plane<N> {
         wire: &mut W,
     ) -> Forwarded {
         if wire.is_watched() {
-            return frame.with_copy(|frame| self.forward_watched(origin, frame, sinks, wire));
+            return self.forward_watched(origin, frame, sinks, wire);
         }
         self.pass::<false, _, _>(origin, frame, sinks, wire)
     }
@@ -232,7 +232,7 @@ impl<const N: usize> Plane<N> {
             let about = About { strips: self.tables.strips(port, replicated), ..about };
             return Some(self.deliver(port, about, ends, frame, sinks, &mut findings));
         }
-        Some(frame.with_copy(|frame| self.hand_out_copies(ports, replicated, about, ends, frame, sinks)))
+        Some(self.hand_out_copies(ports, replicated, about, ends, frame, sinks))
     }
 
     #[inline(never)]
@@ -358,7 +358,7 @@ impl<const N: usize> Plane<N> {
     #[inline(always)]
     fn leave<S: Sink, W: Wire>(&mut self, frame: &mut Frame<'_>, sinks: &mut S, wire: &mut W) -> bool {
         if self.uplink.loops_back {
-            frame.with_copy(|frame| self.come_back(frame, sinks, wire))
+            self.come_back(frame, sinks, wire)
         } else {
             wire.transmit(frame.tagged())
         }

@@ -145,18 +145,6 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// Calls `rare` with a copy of this value on the same bytes. The compiler keeps the fields in registers as long as no call gets
-    /// a reference to the value itself. Afterwards the tag is in the bytes, or not, as it was before.
-    #[inline(always)]
-    pub fn with_copy<T>(&mut self, rare: impl FnOnce(&mut Frame<'_>) -> T) -> T {
-        let mut copy = Frame { buffer: &mut *self.buffer, ..*self };
-        let done = rare(&mut copy);
-        if copy.tag_in_place != self.tag_in_place {
-            copy.move_tag();
-        }
-        done
-    }
-
     /// The last `bytes` are the check sequence.
     #[inline(always)]
     pub fn set_trailer(&mut self, bytes: usize) {

@@ -130,6 +130,13 @@ impl Traffic {
         sum.bytes += length as u64;
     }
 
+    /// Frames to one station, from another port or to one.
+    #[inline]
+    pub(crate) fn add_run(&mut self, packets: u64, bytes: u64) {
+        self.sums[1].packets += packets;
+        self.sums[1].bytes += bytes;
+    }
+
     /// It was one to a group.
     #[cold]
     pub(crate) fn add_group(&mut self, broadcast: bool) {

@@ -25,6 +25,7 @@ pub mod switch;
 pub mod tag;
 mod uncut;
 pub mod uplink;
+mod verdict;
 pub mod watch;
 
 pub use families::Joined;
@@ -34,3 +35,4 @@ pub use ports::{Port, Ports};
 pub use source::{Lane, Sender, Source, Visited};
 pub use switch::Origin;
 pub use uplink::{Uncut, Unplugged, Wire};
+pub use verdict::{BurstTerms, Verdict};

@@ -152,6 +152,22 @@ impl<const N: usize> Pacing<N> {
         self.loopback.is_some() || self.port(port).factor.is_some()
     }
 
+    /// Returns true if frames between ports are charged for.
+    pub(crate) fn limits_crossing(&self) -> bool {
+        self.loopback.is_some()
+    }
+
+    /// Returns how many frames of these lengths a port may send now, one after the other.
+    pub(crate) fn admits(&self, port: Port, lengths: impl Iterator<Item = usize>, now: Time) -> usize {
+        let (mut debt, factor) = (self.port(port).debt, self.port(port).factor().unwrap_or(0));
+        let may_leave = |length: &usize| {
+            let due = debt.rate.due.max(debt.crossed) <= now.as_nanos();
+            debt.rate.pay((length + FCS) as u64 * factor);
+            due
+        };
+        lengths.take_while(may_leave).count()
+    }
+
     /// Whether the port has a rate.
     pub(crate) fn limits(&self, port: Port) -> bool {
         self.port(port).factor.is_some()

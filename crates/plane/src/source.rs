@@ -4,10 +4,12 @@
 
 use crate::Port;
 use crate::forward::{Forwarded, Plane, Sink};
-use crate::frame::Frame;
+use crate::frame::{Ends, Frame};
 use crate::ledger::{PortCounters, Traffic};
 use crate::switch::Origin;
+use crate::tag::TAG;
 use crate::uplink::{Uncut, Wire};
+use crate::verdict::{BurstTerms, Verdict};
 use units::Time;
 
 /// A queue of a port in which frames wait to be sent: the rate is the port's, the frames are the queue's.
@@ -37,6 +39,28 @@ pub trait Source: Sink + Sized {
 pub trait Lane {
     /// Puts a finished frame on the plane. `own` are the ports of the source's family.
     fn send<S: Sink>(&mut self, own: &mut S, frame: &mut Frame<'_>) -> Forwarded;
+
+    /// Returns the terms by which bursts of the port's frames are judged; `None` if each frame is sent alone.
+    fn burst_terms(&self) -> Option<BurstTerms> {
+        None
+    }
+
+    /// Judges a frame by its addresses, where the port has [`Lane::burst_terms`].
+    fn judge(&mut self, ends: Ends, terms: BurstTerms) -> Verdict {
+        let _ = (ends, terms);
+        Verdict::ALONE
+    }
+
+    /// Returns how many of these frames may leave now.
+    fn admits(&self, lengths: &[u32], terms: BurstTerms) -> usize {
+        let _ = (lengths, terms);
+        0
+    }
+
+    /// Counts and charges a run of frames, all of one verdict, that have reached a port: their lengths, and the sum of these.
+    fn count_run(&mut self, to: Port, lengths: &[u32], bytes: u64, terms: BurstTerms) {
+        let _ = (to, lengths, bytes, terms);
+    }
 
     /// Whether the uplink takes packets that are not cut into segments yet.
     fn takes_uncut(&self) -> bool;
@@ -80,6 +104,30 @@ impl<W: Wire, const N: usize> Lane for Visit<'_, W, N> {
     #[inline(always)]
     fn send<S: Sink>(&mut self, own: &mut S, frame: &mut Frame<'_>) -> Forwarded {
         self.plane.forward(Origin::Port(self.port), frame, own, self.wire)
+    }
+
+    fn burst_terms(&self) -> Option<BurstTerms> {
+        self.plane.burst_terms(self.port, self.wire.is_watched())
+    }
+
+    #[inline]
+    fn judge(&mut self, ends: Ends, terms: BurstTerms) -> Verdict {
+        self.plane.judge(self.port, ends, terms.tag)
+    }
+
+    #[inline]
+    fn admits(&self, lengths: &[u32], terms: BurstTerms) -> usize {
+        if !self.waits {
+            return lengths.len();
+        }
+        let tag = if terms.tag.is_some() { TAG } else { 0 };
+        let lengths = lengths.iter().map(|length| *length as usize + tag);
+        self.plane.pacing.admits(self.port, lengths, self.plane.now)
+    }
+
+    #[inline]
+    fn count_run(&mut self, to: Port, lengths: &[u32], bytes: u64, terms: BurstTerms) {
+        self.plane.count_run(self.port, to, terms.tag.is_some(), (lengths, bytes));
     }
 
     #[inline]

@@ -89,6 +89,11 @@ impl<const N: usize> Flows<N> {
         self.forget();
     }
 
+    /// Returns true if decisions are remembered.
+    pub(crate) fn remembers(&self) -> bool {
+        self.remembers
+    }
+
     /// What [`Tables::decide`] says of a frame of `length` bytes.
     #[inline]
     pub(crate) fn decide(

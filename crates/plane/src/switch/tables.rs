@@ -217,6 +217,11 @@ impl<const N: usize> Tables<N> {
         length <= self.fits_everybody[usize::from(tagged)]
     }
 
+    /// Bytes of the longest frame that no port finds too long, check sequence excluded, tag included.
+    pub(crate) fn longest_for_everybody(&self, tagged: bool) -> usize {
+        self.fits_everybody[usize::from(tagged)]
+    }
+
     /// Those of `ports` that take a frame of `length` bytes, check sequence excluded, tag included.
     pub(super) fn fitting(&self, ports: Ports, length: usize, tagged: bool) -> Ports {
         if self.fits_everybody(length, tagged) {

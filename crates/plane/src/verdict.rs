@@ -1,0 +1,98 @@
+//! Verdicts for frames in bursts: the receiver of a plain frame as a number, so that frames with equal verdicts are delivered
+//! together. Left out: every frame that needs more than one port and its tag taken out.
+
+use crate::Port;
+use crate::forward::Plane;
+use crate::frame::Ends;
+use crate::switch::Origin;
+use crate::tag::TAG;
+
+/// The receiver of a plain frame, or [`Verdict::ALONE`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verdict(u32);
+
+impl Verdict {
+    /// The frame is sent alone ([`crate::Lane::send`]): for several ports, a mirror or the uplink, or dropped.
+    pub const ALONE: Self = Self(1 << 31);
+    const STRIPS: u32 = 1 << 8;
+    const INEXACT: u32 = 1 << 9;
+
+    /// The frame is for one port, which gets it without its tag if it `strips` tags. `inexact` if no exact filter knows the
+    /// destination.
+    #[inline]
+    fn to(port: Port, strips: bool, inexact: bool) -> Self {
+        let flag = |on: bool, bit: u32| if on { bit } else { 0 };
+        Self(u32::from(port.get()) | flag(strips, Self::STRIPS) | flag(inexact, Self::INEXACT))
+    }
+
+    /// The port; `None` if the frame is sent alone.
+    #[must_use]
+    #[inline]
+    pub fn port(self) -> Option<Port> {
+        (self != Self::ALONE).then(|| Port::of_field(self.0))
+    }
+
+    /// The port gets the frame and its tag apart.
+    #[must_use]
+    #[inline]
+    pub fn strips(self) -> bool {
+        self.0 & Self::STRIPS != 0
+    }
+
+    /// No exact filter knows the destination.
+    #[must_use]
+    #[inline]
+    pub fn is_inexact(self) -> bool {
+        self.0 & Self::INEXACT != 0
+    }
+}
+
+/// Terms by which bursts of a port's frames are judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BurstTerms {
+    /// The tag that the plane puts into each frame.
+    pub tag: Option<u16>,
+    /// Bytes of the longest frame, without that tag. Longer ones are sent alone.
+    pub longest: u32,
+}
+
+impl<const N: usize> Plane<N> {
+    /// Returns how a port's frames are judged in bursts; `None` if each has to be sent alone, because it is watched, counted by
+    /// storm control, charged for crossing the plane, or may have two tags.
+    pub(crate) fn burst_terms(&self, port: Port, watched: bool) -> Option<BurstTerms> {
+        let tables = &self.tables;
+        let alone = watched
+            || self.storm.limits.counts_unknown
+            || self.pacing.limits_crossing()
+            || tables.outer.is_some()
+            || !self.flows.remembers();
+        let tag = tables.transmit_tag(port, None);
+        let tag_bytes = if tag.is_some() { TAG } else { 0 };
+        let bytes = tables.longest_for_everybody(tag.is_some()).saturating_sub(tag_bytes);
+        (!alone).then_some(BurstTerms { tag, longest: bytes as u32 })
+    }
+
+    /// Judges a port's frame without a tag of its own that is no longer than [`BurstTerms::longest`].
+    #[inline]
+    pub(crate) fn judge(&mut self, port: Port, ends: Ends, tag: Option<u16>) -> Verdict {
+        if ends.is_to_group() {
+            return Verdict::ALONE;
+        }
+        let decision = self.flows.decide(&self.tables, ends, tag, 0, Origin::Port(port));
+        let single = decision.ports.single().filter(|_| !decision.uplink);
+        let Some(to) = single else { return Verdict::ALONE };
+        let strips = self.tables.strips(to, decision.replicated);
+        if strips || tag.is_none() { Verdict::to(to, strips, decision.inexact) } else { Verdict::ALONE }
+    }
+
+    /// Counts a run of a port's frames, of these lengths without their tags and `bytes` in sum, that has reached another port.
+    #[inline]
+    pub(crate) fn count_run(&mut self, from: Port, to: Port, tagged: bool, (lengths, bytes): (&[u32], u64)) {
+        let (frames, tag) = (lengths.len() as u64, if tagged { TAG } else { 0 });
+        self.ledger.sent(from).add_run(frames, bytes + frames * tag as u64);
+        self.ledger.received(to).add_run(frames, bytes);
+        if self.pacing.limits(from) {
+            lengths.iter().for_each(|length| self.pacing.left(from, *length as usize + tag));
+        }
+    }
+}
